@@ -1,0 +1,797 @@
+/* ortc/op.h: operators and kernels, for those who add them, inside this repository or in a plugin of their own.
+ *
+ * An operator (ortc_op) is a name with a schema: inputs, outputs, attributes, allowed types, a shape function, and
+ * a lifting that brings nodes of older versions to the newest form. A kernel (ortc_kernel) computes an operator on
+ * one provider. Both are const tables beside the code they describe; a family (ortc_family) lists them, and a
+ * plugin's entry point hands families to the host. Nothing here needs to be linked with: services are reached
+ * through tables of functions that the host passes in, by the inline functions below.
+ *
+ *   supports(node, device, why)   may this kernel run this node, for every shape that the node admits?   at load
+ *   prepare(node, prep) -> state  read attributes once; const afterwards, shared by threads              at load
+ *   plan(state, plan) -> pstate   per key (types, shapes, deciding values): algorithm, workspace, ...     per key
+ *   run(state, pstate, call)      the work                                                               per run
+ *
+ * Only `run` must be there. What changes while running lives in the workspace, in the call's slot, in outputs or in
+ * tied state; never in state or pstate, which threads share.
+ *
+ * Shapes: dims of a view are always the ONNX shape, whatever the layout in memory. While a model is loaded dims may
+ * be symbols (ortc_dim below zero); while planning and running they are numbers.
+ * Structs that cross the border begin with their size and only grow at the end. C11 and C++17.
+ */
+#ifndef ORTC_OP_H
+#define ORTC_OP_H
+
+#include <stdarg.h>
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a struct or a meaning below changes incompatibly. 0: not frozen yet, host and plugin must be of
+ * the same build. */
+#define ORTC_ABI 0
+
+/* The newest version of the standard operators known when a kernel was compiled. As an upper bound in a kernel
+ * entry it says: "and newer revisions up to what I was compiled against". */
+#define ORTC_NEWEST 28
+
+#define ORTC_SIZED(type) ((uint32_t)sizeof(type))
+
+typedef struct ortc_node ortc_node;     /* one node of a graph, read-only */
+typedef struct ortc_graph ortc_graph;   /* read-only; only libortc edits graphs */
+typedef struct ortc_device ortc_device; /* a provider's open device, opaque to everyone else */
+typedef struct ortc_infer ortc_infer;   /* what a shape function reads and writes */
+typedef struct ortc_lift ortc_lift;     /* what a lifting reads and writes */
+typedef struct ortc_why ortc_why;       /* where a "no" writes its reason */
+typedef struct ortc_prep ortc_prep;
+typedef struct ortc_plan ortc_plan;
+typedef struct ortc_call ortc_call;
+typedef struct ortc_host ortc_host;
+typedef struct ortc_packed ortc_packed;
+
+/* ---- Dims ------------------------------------------------------------------------------------------------ */
+
+/* An extent (>= 0) or an interned expression over the model's symbols (< 0): equal expressions have equal ids, so
+ * `a == b` is the test for "provably equal". Combined only through ortc_dim_*. */
+typedef int64_t ortc_dim;
+
+/* "The shape function cannot say": at load a fresh symbol takes its place, at plan time the extent is known only
+ * when the kernel has run (ORTC_VIEW_LATE). */
+#define ORTC_DIM_UNKNOWN INT64_MIN
+
+enum {
+    ORTC_DIM_ADD = 1,
+    ORTC_DIM_SUB = 2,
+    ORTC_DIM_MUL = 3,
+    ORTC_DIM_DIV = 4,      /* towards minus infinity; the divisor must not be 0 */
+    ORTC_DIM_CEIL_DIV = 5, /* towards plus infinity */
+    ORTC_DIM_MAX = 6,
+    ORTC_DIM_MIN = 7,
+    ORTC_DIM_BROADCAST = 8 /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+};
+
+/* ---- Ports: what is known of a node's input or output ----------------------------------------------------- */
+
+enum {
+    ORTC_PORT_CONST = 1, /* a constant of the model; `data` may be read */
+    ORTC_PORT_GRAPH = 2  /* an input or output of the graph itself */
+};
+
+typedef struct ortc_port {
+    uint32_t size;
+    uint32_t flags;         /* ORTC_PORT_* */
+    const ortc_type *type;  /* NULL: left out, or not known */
+    int32_t rank;           /* tensor: number of dims; -1: not known */
+    ortc_dtype dtype;       /* tensor: element type; 0: left out, not known or not a tensor */
+    const ortc_dim *dims;   /* rank extents or symbols; NULL when rank <= 0 */
+    const void *data;       /* a constant's elements, dense, little-endian, any alignment; NULL otherwise. Strings:
+                               an ortc_strings block */
+} ortc_port;
+
+/* Strings of a tensor: one immutable block. String i is bytes[offsets[i]] .. bytes[offsets[i + 1]], not
+ * terminated, offsets[0] == 0. `bytes` follows the n + 1 offsets directly. */
+typedef struct ortc_strings {
+    int64_t count;      /* number of elements */
+    int64_t offsets[1]; /* count + 1 of them */
+} ortc_strings;
+static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length)
+{
+    *out_length = s->offsets[i + 1] - s->offsets[i];
+    return (const char *)(s->offsets + s->count + 1) + s->offsets[i];
+}
+
+/* ---- Epilogues: what specialisation may fuse into a node -------------------------------------------------- */
+
+enum {
+    ORTC_ACT_NONE = 0,
+    ORTC_ACT_RELU = 1,       /* max(x, 0), NaN stays NaN */
+    ORTC_ACT_CLIP = 2,       /* min(max(x, alpha), beta) */
+    ORTC_ACT_LEAKY_RELU = 3, /* x < 0 ? alpha x : x */
+    ORTC_ACT_SIGMOID = 4,
+    ORTC_ACT_TANH = 5,
+    ORTC_ACT_GELU = 6,      /* by erf */
+    ORTC_ACT_GELU_TANH = 7, /* the tanh approximation */
+    ORTC_ACT_SILU = 8,
+    ORTC_ACT_HARD_SWISH = 9 /* x * min(max(x / 6 + 0.5, 0), 1) */
+};
+
+/* y = activation(op(...) + bias + residual). A node that carries one has a body with the same meaning. Proposed
+ * only to kernels with ORTC_KERNEL_EPILOGUE; `supports` decides. */
+typedef struct ortc_epilogue {
+    uint32_t size;
+    int32_t activation; /* ORTC_ACT_* */
+    int32_t bias;       /* input port of a vector added along the output's channel axis (Conv: 1, MatMul: last); -1 none */
+    int32_t residual;   /* input port of a tensor of the output's shape; -1 none */
+    float alpha, beta;  /* the activation's parameters */
+} ortc_epilogue;
+
+/* ---- Nodes ----------------------------------------------------------------------------------------------- */
+
+enum {
+    ORTC_ATTR_FLOAT = 1, /* AttributeProto.AttributeType, same numbers */
+    ORTC_ATTR_INT = 2,
+    ORTC_ATTR_STRING = 3,
+    ORTC_ATTR_TENSOR = 4,
+    ORTC_ATTR_GRAPH = 5,
+    ORTC_ATTR_FLOATS = 6,
+    ORTC_ATTR_INTS = 7,
+    ORTC_ATTR_STRINGS = 8,
+    ORTC_ATTR_TENSORS = 9,
+    ORTC_ATTR_GRAPHS = 10,
+    ORTC_ATTR_SPARSE_TENSOR = 11,
+    ORTC_ATTR_SPARSE_TENSORS = 12,
+    ORTC_ATTR_TYPE_PROTO = 13,
+    ORTC_ATTR_TYPE_PROTOS = 14
+};
+
+/* An attribute's value; pointers borrow from the node. */
+typedef struct ortc_attr {
+    uint32_t size;
+    int32_t kind;       /* ORTC_ATTR_*; 0: neither given nor defaulted */
+    int64_t i;          /* INT */
+    float f;            /* FLOAT */
+    uint32_t reserved;
+    size_t count;       /* elements of a list; length of a STRING in bytes */
+    union {
+        const char *s;              /* STRING, also terminated */
+        const int64_t *ints;        /* INTS */
+        const float *floats;        /* FLOATS */
+        const char *const *strings; /* STRINGS, terminated */
+        const ortc_port *tensors;   /* TENSOR (count 1), TENSORS */
+        const ortc_graph *const *graphs; /* GRAPH (count 1), GRAPHS */
+        const ortc_type *type;      /* TYPE_PROTO */
+    } u;
+} ortc_attr;
+
+typedef struct ortc_node_api {
+    uint32_t size;
+    const char *(*domain)(const ortc_node *); /* "" for the standard's */
+    const char *(*op)(const ortc_node *);
+    int32_t (*version)(const ortc_node *);    /* since_version of the schema that the node is bound to */
+    const char *(*name)(const ortc_node *);   /* for messages; never NULL */
+    uint32_t (*n_in)(const ortc_node *);
+    uint32_t (*n_out)(const ortc_node *);
+    void (*in)(const ortc_node *, uint32_t port, ortc_port *out);  /* out->type NULL: left out */
+    void (*out)(const ortc_node *, uint32_t port, ortc_port *out); /* out->type NULL: not wanted */
+    void (*attr)(const ortc_node *, const char *name, ortc_attr *out); /* given, else the schema's default, else kind 0 */
+    const ortc_epilogue *(*epilogue)(const ortc_node *); /* NULL: none */
+    const ortc_graph *(*body)(const ortc_node *);        /* NULL: an ordinary node */
+} ortc_node_api;
+
+/* Every handle's first field is the pointer to its table. */
+#define ORTC_API_OF(table, handle) (*(const table *const *)(const void *)(handle))
+
+static inline const char *ortc_node_op(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->op(n); }
+static inline const char *ortc_node_domain(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->domain(n); }
+static inline const char *ortc_node_name(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->name(n); }
+static inline int32_t ortc_node_version(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->version(n); }
+static inline uint32_t ortc_node_n_in(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->n_in(n); }
+static inline uint32_t ortc_node_n_out(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->n_out(n); }
+/* Ports beyond the node's count read as left out. */
+static inline ortc_port ortc_node_in(const ortc_node *n, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_node_api, n)->in(n, i, &p);
+    return p;
+}
+static inline ortc_port ortc_node_out(const ortc_node *n, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_node_api, n)->out(n, i, &p);
+    return p;
+}
+static inline ortc_attr ortc_node_attr(const ortc_node *n, const char *name)
+{
+    ortc_attr a;
+    a.size = ORTC_SIZED(ortc_attr);
+    ORTC_API_OF(ortc_node_api, n)->attr(n, name, &a);
+    return a;
+}
+static inline int64_t ortc_node_int(const ortc_node *n, const char *name, int64_t otherwise)
+{
+    ortc_attr a = ortc_node_attr(n, name);
+    return a.kind == ORTC_ATTR_INT ? a.i : otherwise;
+}
+static inline float ortc_node_float(const ortc_node *n, const char *name, float otherwise)
+{
+    ortc_attr a = ortc_node_attr(n, name);
+    return a.kind == ORTC_ATTR_FLOAT ? a.f : otherwise;
+}
+static inline const char *ortc_node_string(const ortc_node *n, const char *name, const char *otherwise)
+{
+    ortc_attr a = ortc_node_attr(n, name);
+    return a.kind == ORTC_ATTR_STRING ? a.u.s : otherwise;
+}
+/* NULL and *out_count 0 when the attribute is left out. */
+static inline const int64_t *ortc_node_ints(const ortc_node *n, const char *name, size_t *out_count)
+{
+    ortc_attr a = ortc_node_attr(n, name);
+    *out_count = a.kind == ORTC_ATTR_INTS ? a.count : 0;
+    return a.kind == ORTC_ATTR_INTS ? a.u.ints : NULL;
+}
+static inline const float *ortc_node_floats(const ortc_node *n, const char *name, size_t *out_count)
+{
+    ortc_attr a = ortc_node_attr(n, name);
+    *out_count = a.kind == ORTC_ATTR_FLOATS ? a.count : 0;
+    return a.kind == ORTC_ATTR_FLOATS ? a.u.floats : NULL;
+}
+static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_node_api, n)->epilogue(n);
+}
+
+/* ---- Shape functions -------------------------------------------------------------------------------------- */
+
+/* Written once per operator, run at load (dims may be symbols) and per plan (dims are numbers). Inputs may be
+ * incomplete at load: a port with rank -1 means that nothing is known. A function that cannot say leaves the output
+ * alone, or uses ORTC_DIM_UNKNOWN for a dim; it fails (ortc_infer_fail) only on what can never be right.
+ * Small integer tensors (rank 0 or 1, at most 64 elements) carry their values along as dims. */
+typedef struct ortc_infer_api {
+    uint32_t size;
+    const ortc_node *(*node)(const ortc_infer *);
+    void (*in)(const ortc_infer *, uint32_t port, ortc_port *out);
+    /* The values of an integer input where they are known (constants, or shape arithmetic): pointer to *count dims,
+     * some may be symbols or ORTC_DIM_UNKNOWN; NULL when nothing is known. */
+    const ortc_dim *(*values)(ortc_infer *, uint32_t port, int64_t *count);
+    /* Sets an output's element type and shape. rank -1: unknown. Allowed to be refined by later calls. */
+    ortc_status (*out)(ortc_infer *, uint32_t port, ortc_dtype, int32_t rank, const ortc_dim *dims);
+    ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor */
+    ortc_status (*out_values)(ortc_infer *, uint32_t port, int64_t count, const ortc_dim *values);
+    ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_*; UNKNOWN in: UNKNOWN out */
+    ortc_status (*fail)(ortc_infer *, ortc_status, const char *fmt, va_list);
+    /* Infers a subgraph attribute (control flow): inputs by position; NULL when not available. */
+    ortc_status (*body)(ortc_infer *, const ortc_graph *, uint32_t n_in, const ortc_port *in, uint32_t n_out,
+                        ortc_port *out);
+} ortc_infer_api;
+
+static inline const ortc_node *ortc_infer_node(const ortc_infer *c) { return ORTC_API_OF(ortc_infer_api, c)->node(c); }
+static inline ortc_port ortc_infer_in(const ortc_infer *c, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_infer_api, c)->in(c, i, &p);
+    return p;
+}
+static inline const ortc_dim *ortc_infer_values(ortc_infer *c, uint32_t i, int64_t *count)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->values(c, i, count);
+}
+static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank, const ortc_dim *dims)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->out(c, i, t, rank, dims);
+}
+static inline ortc_status ortc_infer_out_type(ortc_infer *c, uint32_t i, const ortc_type *t)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->out_type(c, i, t);
+}
+static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count, const ortc_dim *values)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->out_values(c, i, count, values);
+}
+/* Output 0 .. like input `in`: the shape function of most elementwise operators. */
+static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t in)
+{
+    ortc_port p = ortc_infer_in(c, in);
+    if (p.type && p.type->kind != ORTC_KIND_TENSOR)
+        return ortc_infer_out_type(c, out, p.type);
+    return ortc_infer_out(c, out, p.dtype, p.rank, p.dims);
+}
+static inline ortc_dim ortc_dim_add(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_ADD, a, b);
+}
+static inline ortc_dim ortc_dim_sub(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_SUB, a, b);
+}
+static inline ortc_dim ortc_dim_mul(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_MUL, a, b);
+}
+static inline ortc_dim ortc_dim_div(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_DIV, a, b);
+}
+static inline ortc_dim ortc_dim_ceil_div(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_CEIL_DIV, a, b);
+}
+static inline ortc_dim ortc_dim_max(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_MAX, a, b);
+}
+static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_MIN, a, b);
+}
+static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_BROADCAST, a, b);
+}
+/* Returns its status, so that `return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "...")` reads well. The node's name
+ * and operator are put before the text. */
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    s = ORTC_API_OF(ortc_infer_api, c)->fail(c, s, fmt, args);
+    va_end(args);
+    return s;
+}
+
+/* ---- Lifting: an older version's node to the newest form -------------------------------------------------- */
+
+/* Edits one node while its model is loaded. A lifting turns attributes into inputs, renames, or replaces the node by
+ * several; it is called with the version that the node is written in, for versions below the operator's `form`. */
+typedef struct ortc_lift_api {
+    uint32_t size;
+    const ortc_node *(*node)(const ortc_lift *);
+    int32_t (*version)(const ortc_lift *); /* the version the node was written in */
+    void (*drop_attr)(ortc_lift *, const char *name);
+    ortc_status (*set_int)(ortc_lift *, const char *name, int64_t value);
+    ortc_status (*set_ints)(ortc_lift *, const char *name, const int64_t *values, size_t count);
+    ortc_status (*set_float)(ortc_lift *, const char *name, float value);
+    ortc_status (*set_string)(ortc_lift *, const char *name, const char *value);
+    /* Makes a constant and connects it to an input port (ports between stay left out). */
+    ortc_status (*const_in)(ortc_lift *, uint32_t port, ortc_dtype, int32_t rank, const int64_t *dims, const void *data);
+    ortc_status (*n_out)(ortc_lift *, uint32_t count);  /* drops outputs that the newest form has not */
+    /* Puts a node before input `in` or after output `out` of this one: op with one data input, `n_const` constant
+     * int64 vectors as its further inputs. Used for forms that became something between two others. */
+    ortc_status (*wrap_in)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
+    ortc_status (*wrap_out)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
+    ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
+    ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
+} ortc_lift_api;
+
+static inline const ortc_node *ortc_lift_node(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->node(l); }
+static inline int32_t ortc_lift_version(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->version(l); }
+static inline void ortc_lift_drop_attr(ortc_lift *l, const char *name)
+{
+    ORTC_API_OF(ortc_lift_api, l)->drop_attr(l, name);
+}
+static inline ortc_status ortc_lift_set_int(ortc_lift *l, const char *name, int64_t v)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_int(l, name, v);
+}
+static inline ortc_status ortc_lift_set_ints(ortc_lift *l, const char *name, const int64_t *v, size_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_ints(l, name, v, count);
+}
+static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, float v)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_float(l, name, v);
+}
+static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_string(l, name, v);
+}
+static inline ortc_status ortc_lift_const_in(ortc_lift *l, uint32_t port, ortc_dtype t, int32_t rank,
+                                             const int64_t *dims, const void *data)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->const_in(l, port, t, rank, dims, data);
+}
+static inline ortc_status ortc_lift_n_out(ortc_lift *l, uint32_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->n_out(l, count);
+}
+static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->wrap_in(l, port, op, v, count);
+}
+static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->wrap_out(l, port, op, v, count);
+}
+static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->rename(l, op);
+}
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    s = ORTC_API_OF(ortc_lift_api, l)->fail(l, s, fmt, args);
+    va_end(args);
+    return s;
+}
+
+/* ---- Operators -------------------------------------------------------------------------------------------- */
+
+enum {
+    ORTC_OP_RANDOM = 1,  /* never folded, never shared between equal nodes */
+    ORTC_OP_CONTROL = 2, /* runs subgraphs */
+    ORTC_OP_STATE = 4    /* changes something besides its outputs */
+};
+
+/* A schema, in its newest form, as three short strings:
+ *
+ *   inputs, outputs  "X:T W:T B:T? starts:I!"      name:constraint; the constraint is one of `types` or a type name.
+ *                    ?  may be left out      *  any number of these, the last one      +  at least one
+ *                    ~  (after * or +) each may have a type of its own
+ *                    !  its values decide the shape of an output: read on the host, part of a plan's key
+ *   attributes       "axis:i=-1 pads:is? auto_pad:s=NOTSET body:g!"   kind letters: i int, f float, s string,
+ *                    t tensor, g graph, p type; with a following s: a list. =default   ? may be left out   ! required
+ *   types            "T=f16,f32,f64,bf16 I=i32,i64"    element types by their short names; groups: float (f16 f32 f64
+ *                    bf16), int (i8..i64), uint (u8..u64), f8 (the four), num (float int uint), all (num, bool, string,
+ *                    c64, c128, f8...: every type); seq, seq(...), map, opt: what is not a tensor
+ *
+ * The order of the constraints in `types` is the order of the masks in a kernel entry. */
+typedef struct ortc_op {
+    uint32_t size;
+    uint32_t flags;          /* ORTC_OP_* */
+    const char *domain;      /* "" for the standard's */
+    const char *name;
+    int32_t since;           /* newest since_version; what nodes are bound to after lifting */
+    int32_t form;            /* oldest version whose nodes are valid in the newest form; below it `lift` is called */
+    const char *older;       /* the other since_versions, newest first: "13 6 1"; "" for none */
+    const char *inputs, *outputs, *attributes, *types;
+    ortc_status (*infer)(ortc_infer *);
+    ortc_status (*lift)(ortc_lift *); /* NULL: versions below `form` are refused */
+} ortc_op;
+
+/* ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) */
+#define ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) \
+    {                                                                                                     \
+        ORTC_SIZED(ortc_op), flags, domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift \
+    }
+
+/* ---- Views: a tensor as a kernel sees it ------------------------------------------------------------------ */
+
+enum { /* how a tensor lies in memory */
+    ORTC_LAYOUT_PLAIN = 0,  /* row-major in the order of dims */
+    ORTC_LAYOUT_NHWC = 1,   /* channels (axis 1) last */
+    ORTC_LAYOUT_NCHW8C = 2, /* channels in blocks of 8, innermost, zero padded */
+    ORTC_LAYOUT_NCHW16C = 3
+};
+enum {
+    ORTC_VIEW_CONST = 1,   /* a constant of the model: the same bytes in every run */
+    ORTC_VIEW_HOST = 2,    /* data is a host address */
+    ORTC_VIEW_LATE = 4,    /* planning: some extents are known only when the producer has run */
+    ORTC_VIEW_OVERLAPS = 8 /* running: shares memory with an output (in place) */
+};
+
+typedef struct ortc_view {
+    void *data;             /* planning: the value where it is known on the host, else NULL. Strings: ortc_strings */
+    ortc_dtype dtype;       /* 0: an input left out, an output not wanted, or not a tensor */
+    uint16_t layout;        /* ORTC_LAYOUT_* */
+    uint16_t flags;         /* ORTC_VIEW_* */
+    int32_t rank;
+    int32_t reserved;
+    const int64_t *dims;    /* always the ONNX shape. Planning: -1 where ORTC_VIEW_LATE */
+    const int64_t *strides; /* elements; NULL: dense. Only kernels with ORTC_KERNEL_STRIDED_* see others */
+} ortc_view;
+
+static inline int64_t ortc_view_count(const ortc_view *v)
+{
+    int64_t n = 1;
+    for (int32_t i = 0; i < v->rank; i++)
+        n *= v->dims[i];
+    return n;
+}
+
+/* ---- Running ---------------------------------------------------------------------------------------------- */
+
+typedef void (*ortc_parallel_fn)(void *arg, int64_t begin, int64_t end, void *scratch);
+
+typedef struct ortc_call_api {
+    uint32_t size;
+    ortc_status (*resize)(ortc_call *, uint32_t out, int32_t rank, const int64_t *dims);
+    ortc_status (*parallel)(ortc_call *, int64_t n, int64_t grain, ortc_parallel_fn, void *arg);
+    ortc_status (*poll)(ortc_call *);
+    ortc_status (*fail)(ortc_call *, ortc_status, const char *fmt, va_list);
+    ortc_value *(*value)(ortc_call *, int32_t port);
+    uint64_t (*seed)(ortc_call *);
+    void (*mark)(ortc_call *, const char *phase);
+} ortc_call_api;
+
+struct ortc_call {
+    const ortc_call_api *api;
+    uint32_t size, n_in, n_out, reserved;
+    const ortc_view *in; /* in[i].dtype == 0: optional input left out */
+    ortc_view *out;      /* out[i].dtype == 0: output not wanted. Extents are set, data is writable */
+    void *workspace;     /* as asked for in plan, 256-byte aligned, on the kernel's device; contents undefined */
+    void **slot;         /* one cell per (context, plan, step), NULL at first, for what holds addresses (descriptors,
+                            tensor maps); freed by release_slot when an address moves */
+    void *queue;         /* the provider's own stream object; NULL on the host */
+    uint32_t *fault;     /* devices: a word that a kernel ORs a code into, read at the sync that is made anyway; NULL on
+                            the host, where kernels call ortc_call_fail */
+};
+
+/* Splits 0 .. n into chunks of `grain` and runs `body` on them, on the run's threads, this one included. Chunks
+ * depend on n and grain only, never on the number of threads. `scratch` is the worker's own part of the workspace
+ * (bytes_per_worker in plan). Between chunks cancel and deadline are polled: chunks of up to a millisecond please.
+ * Returns when all are done, ORTC_CANCELLED or ORTC_DEADLINE when they were cut short: then just return it. */
+static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
+{
+    return c->api->parallel(c, n, grain, body, arg);
+}
+/* For long serial loops: ORTC_OK, or the reason to stop. */
+static inline ortc_status ortc_poll(ortc_call *c) { return c->api->poll(c); }
+/* ORTC_KERNEL_LATE_OUT: sets the extents of an output that the shape function could not know, and its data. */
+static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t rank, const int64_t *dims)
+{
+    return c->api->resize(c, out, rank, dims);
+}
+/* ORTC_KERNEL_VALUES: what is not a tensor; port >= 0 inputs, ~port outputs. */
+static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port) { return c->api->value(c, port); }
+/* The seed of this node in this run: the same bits for the same run seed. */
+static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    s = c->api->fail(c, s, fmt, args);
+    va_end(args);
+    return s;
+}
+
+/* ---- Planning --------------------------------------------------------------------------------------------- */
+
+/* How a packed form of a constant is made. The model owns the result, keyed by (constant, device, id, param), shared
+ * by nodes, plans and sessions. `fill` may use ortc_parallel and ortc_poll of the call it is given; the source is a
+ * dense host view of any alignment. */
+typedef struct ortc_packing {
+    uint32_t size;
+    const char *id; /* "cpu.gemm.b": format and version */
+    size_t (*bytes)(const ortc_view *src, const void *param); /* 0: cannot (overflow) */
+    ortc_status (*fill)(void *dst, const ortc_view *src, const void *param, ortc_call *);
+} ortc_packing;
+
+typedef struct ortc_plan_api {
+    uint32_t size;
+    void (*workspace)(ortc_plan *, size_t bytes, size_t bytes_per_worker);
+    void (*may_reuse)(ortc_plan *, uint32_t out, uint32_t in);
+    void (*view)(ortc_plan *, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides);
+    ortc_status (*pack)(ortc_plan *, uint32_t in, const ortc_packing *, const void *param, size_t param_bytes,
+                        const ortc_packed **out);
+    void (*cost)(ortc_plan *, double flops, double bytes);
+    ortc_status (*fail)(ortc_plan *, ortc_status, const char *fmt, va_list);
+    const ortc_device *(*device)(const ortc_plan *);
+} ortc_plan_api;
+
+struct ortc_plan {
+    const ortc_plan_api *api;
+    uint32_t size, n_in, n_out, reserved;
+    const ortc_view *in;
+    const ortc_view *out; /* extents from the operator's shape function; ORTC_VIEW_LATE where it could not say */
+};
+
+/* Bytes of workspace for the call, and for each worker of ortc_parallel. */
+static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_per_worker)
+{
+    p->api->workspace(p, bytes, bytes_per_worker);
+}
+/* Output may be written over the input, if the planner finds that nobody else needs it. Same bytes. */
+static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in) { p->api->may_reuse(p, out, in); }
+/* The output is a part of the input's memory: no step is made. strides in elements, NULL: dense. */
+static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides)
+{
+    p->api->view(p, out, in, byte_offset, strides);
+}
+/* A packed form of constant input `in`; *out lives as long as the plan. `param` is copied, compared bytewise. */
+static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
+                                         size_t param_bytes, const ortc_packed **out)
+{
+    return p->api->pack(p, in, how, param, param_bytes, out);
+}
+/* For cost models and `ortc info`: floating-point operations and bytes moved by one run. */
+static inline void ortc_plan_cost(ortc_plan *p, double flops, double bytes) { p->api->cost(p, flops, bytes); }
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_plan_fail(ortc_plan *p, ortc_status s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    s = p->api->fail(p, s, fmt, args);
+    va_end(args);
+    return s;
+}
+struct ortc_packed {
+    const void *data; /* 256-byte aligned, in the device's memory */
+    size_t bytes;
+};
+
+/* ---- Preparing and supporting ------------------------------------------------------------------------------ */
+
+typedef struct ortc_prep_api {
+    uint32_t size;
+    const ortc_device *(*device)(const ortc_prep *);
+    ortc_status (*fail)(ortc_prep *, ortc_status, const char *fmt, va_list);
+} ortc_prep_api;
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_status s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    s = ORTC_API_OF(ortc_prep_api, p)->fail(p, s, fmt, args);
+    va_end(args);
+    return s;
+}
+
+typedef struct ortc_why_api {
+    uint32_t size;
+    void (*because)(ortc_why *, const char *fmt, va_list);
+} ortc_why_api;
+/* `return ortc_no(why, "dilated pooling is not done here")`: ORTC_UNSUPPORTED, with the reason kept to be shown. */
+ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    ORTC_API_OF(ortc_why_api, w)->because(w, fmt, args);
+    va_end(args);
+    return ORTC_UNSUPPORTED;
+}
+
+/* ---- Kernels ---------------------------------------------------------------------------------------------- */
+
+enum {
+    ORTC_KERNEL_STRIDED_IN = 1,  /* reads inputs through strides */
+    ORTC_KERNEL_STRIDED_OUT = 2, /* writes outputs through strides */
+    ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize */
+    ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
+    ORTC_KERNEL_STATE = 16,      /* writes tied state in place */
+    ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
+    ORTC_KERNEL_EPILOGUE = 64    /* may be proposed an ortc_epilogue */
+};
+
+typedef struct ortc_kernel {
+    uint32_t size, flags;
+    const char *name;           /* "softmax.last_axis": for info, profiles, tuning */
+    uint32_t host_in, host_out; /* bit i: port i is in host memory, even on a device; bit 31: and all that follow */
+    ortc_status (*supports)(const ortc_node *, const ortc_device *, ortc_why *); /* NULL: yes */
+    ortc_status (*prepare)(const ortc_node *, ortc_prep *, void **state);        /* NULL: stateless */
+    ortc_status (*plan)(const void *state, ortc_plan *, void **pstate);          /* NULL: nothing to say */
+    ortc_status (*run)(const void *state, const void *pstate, ortc_call *);
+    void (*release_slot)(void *slot);
+    void (*release_plan)(const void *state, void *pstate); /* NULL with pstate: free() */
+    void (*release)(void *state);                          /* NULL with state: free() */
+} ortc_kernel;
+
+#define ORTC_TYPE(t) (UINT64_C(1) << (t))
+#define ORTC_TYPES_FLOAT (ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64) | ORTC_TYPE(ORTC_BF16))
+#define ORTC_TYPES_INT (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
+#define ORTC_TYPES_UINT (ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_U16) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
+#define ORTC_TYPES_NUM (ORTC_TYPES_FLOAT | ORTC_TYPES_INT | ORTC_TYPES_UINT)
+#define ORTC_TYPES_ALL ((UINT64_C(1) << ORTC_DTYPE_COUNT) - 2)
+#define ORTC_TYPES_ANY UINT64_C(0) /* no constraint */
+
+/* "This kernel computes operator `op` of `domain`, bound to a schema version in since_min .. since_max, where the
+ * i-th type constraint of the schema is one of types[i]." The first entry of a provider that matches and whose
+ * `supports` agrees is taken, so tables list the best first. */
+typedef struct ortc_kernel_entry {
+    const char *domain, *op;
+    int32_t since_min, since_max;
+    uint64_t types[8]; /* ORTC_TYPES_ANY: any */
+    const ortc_kernel *kernel;
+} ortc_kernel_entry;
+
+typedef struct ortc_kernel_table {
+    uint32_t size, entry_size; /* the host walks by the writer's stride */
+    uint32_t count, reserved;
+    const char *provider;      /* "ref", "cpu", "cuda", or a plugin's own */
+    const ortc_kernel_entry *entries;
+} ortc_kernel_table;
+
+/* ORTC_KERNELS(cpu, softmax, ORTC_KERNEL("Softmax", 13, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &softmax_last_axis), ...)
+ * defines `ortc_kernels_<provider>_<family>`; masks of several constraints stand in the parentheses in order. */
+#define ORTC_UNPAREN(...) __VA_ARGS__
+#define ORTC_KERNEL(op, since_min, since_max, masks, kernel) \
+    {                                                        \
+        "", op, since_min, since_max, {ORTC_UNPAREN masks}, kernel \
+    }
+#define ORTC_KERNEL_IN(domain, op, since_min, since_max, masks, kernel) \
+    {                                                                   \
+        domain, op, since_min, since_max, {ORTC_UNPAREN masks}, kernel  \
+    }
+#ifdef __cplusplus
+#define ORTC_CONST extern const
+#else
+#define ORTC_CONST const
+#endif
+#define ORTC_KERNELS(provider, family, ...)                                                             \
+    static const ortc_kernel_entry ortc_entries_##provider##_##family[] = {__VA_ARGS__};                \
+    extern const ortc_kernel_table ortc_kernels_##provider##_##family;                                  \
+    ORTC_CONST ortc_kernel_table ortc_kernels_##provider##_##family = {                                 \
+        ORTC_SIZED(ortc_kernel_table),                                                                  \
+        ORTC_SIZED(ortc_kernel_entry),                                                                  \
+        (uint32_t)(sizeof ortc_entries_##provider##_##family / sizeof(ortc_kernel_entry)),              \
+        0,                                                                                              \
+        #provider,                                                                                      \
+        ortc_entries_##provider##_##family}
+
+/* A family: operators that share their story, and the kernels for them, whatever the provider. */
+typedef struct ortc_family {
+    uint32_t size, op_size; /* the host walks ops by the writer's stride */
+    const char *name;
+    const ortc_op *ops;
+    uint32_t n_ops, n_tables;
+    const ortc_kernel_table *const *tables;
+} ortc_family;
+
+/* ---- Plugins ---------------------------------------------------------------------------------------------- */
+
+struct ortc_provider;
+
+typedef struct ortc_host_api {
+    uint32_t size;
+    int32_t abi; /* the host's ORTC_ABI */
+    void (*log)(const ortc_host *, int32_t level, const char *text);
+    /* Tables are not copied: they stay valid for the life of the process (plugins are never unloaded). */
+    ortc_status (*add_family)(const ortc_host *, const ortc_family *);
+    ortc_status (*add_provider)(const ortc_host *, const struct ortc_provider *);
+    void *(*alloc)(const ortc_host *, size_t bytes); /* 64-byte aligned; NULL when there is none */
+    void (*free)(const ortc_host *, void *);
+} ortc_host_api;
+
+enum { ORTC_SANITIZER_NONE = 0, ORTC_SANITIZER_ADDRESS = 1, ORTC_SANITIZER_THREAD = 2, ORTC_SANITIZER_MEMORY = 3 };
+#if defined(__SANITIZE_ADDRESS__)
+#define ORTC_SANITIZER ORTC_SANITIZER_ADDRESS
+#elif defined(__SANITIZE_THREAD__)
+#define ORTC_SANITIZER ORTC_SANITIZER_THREAD
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ORTC_SANITIZER ORTC_SANITIZER_ADDRESS
+#elif __has_feature(thread_sanitizer)
+#define ORTC_SANITIZER ORTC_SANITIZER_THREAD
+#elif __has_feature(memory_sanitizer)
+#define ORTC_SANITIZER ORTC_SANITIZER_MEMORY
+#endif
+#endif
+#ifndef ORTC_SANITIZER
+#define ORTC_SANITIZER ORTC_SANITIZER_NONE
+#endif
+
+/* What a plugin's one exported symbol, `ortc_plugin`, returns. */
+typedef struct ortc_plugin_info {
+    uint32_t size;
+    int32_t abi;        /* the ORTC_ABI it was compiled with */
+    uint32_t sanitizer; /* ORTC_SANITIZER: must be the host's */
+    uint32_t reserved;
+    const char *name, *version;
+    ortc_status (*init)(const ortc_host *); /* registers; called once, on the loading thread */
+} ortc_plugin_info;
+
+/* ORTC_PLUGIN("name", "1.0", init) defines the entry point of a plugin. */
+#define ORTC_PLUGIN(name, version, init)                                                                      \
+    ORTC_EXPORT const ortc_plugin_info *ortc_plugin(void);                                                    \
+    ORTC_EXPORT const ortc_plugin_info *ortc_plugin(void)                                                     \
+    {                                                                                                         \
+        static const ortc_plugin_info info = {ORTC_SIZED(ortc_plugin_info), ORTC_ABI, ORTC_SANITIZER, 0, name, \
+                                              version, init};                                                 \
+        return &info;                                                                                         \
+    }
+
+static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_family *f)
+{
+    return ORTC_API_OF(ortc_host_api, h)->add_family(h, f);
+}
+static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struct ortc_provider *p)
+{
+    return ORTC_API_OF(ortc_host_api, h)->add_provider(h, p);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

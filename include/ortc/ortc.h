@@ -1,0 +1,332 @@
+/* ortc/ortc.h: running ONNX models from a program.
+ *
+ *   ortc_model    a loaded file: graph, weights in the mapped file, packed forms. Immutable; shared by sessions
+ *   ortc_session  a model placed on providers, with its plans. Shared by threads
+ *   ortc_context  what one run needs: arenas, workspaces. Taken from the session's pool if the caller does not care
+ *   ortc_value    a tensor, sequence, map or optional. Reference-counted
+ *
+ * Errors. Every fallible function takes an `ortc_error *` as its last parameter and returns the code. The error is
+ *   the caller's storage, needs no release, and may be NULL. On failure out-parameters are set to NULL or left alone,
+ *   as each function says, and nothing is lost: the objects involved stay usable.
+ * Ownership. `create` and `load` give a reference that `release` takes back; release(NULL) does nothing. `retain`
+ *   adds one. Strings and arrays that functions return are borrowed from the object they were asked of.
+ * Threads. "Any thread" below means: at any time, also concurrently on one object. There is no thread-local state.
+ * The library never prints, never exits or aborts, opens no socket, writes no file that it was not told to write.
+ * Structs that begin with `size` have an _INIT macro: fields that are not set have their defaults.
+ */
+#ifndef ORTC_ORTC_H
+#define ORTC_ORTC_H
+
+#include <stdbool.h>
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ORTC_VERSION_MAJOR 0
+#define ORTC_VERSION_MINOR 1
+#define ORTC_VERSION_PATCH 0
+
+/* "0.1.0": of the library that is linked, not of this header. Any thread. */
+ORTC_EXPORT const char *ortc_version(void);
+
+/* ---- Errors ---------------------------------------------------------------------------------------------- */
+
+typedef struct ortc_error {
+    uint32_t size;
+    ortc_status code; /* ORTC_OK, or what went wrong */
+    char text[1016];  /* one line, UTF-8, terminated: what, where (node, operator, input), expected and got */
+} ortc_error;
+#ifdef __cplusplus
+#define ORTC_ERROR_INIT {(uint32_t)sizeof(ortc_error), 0, {0}}
+#else
+#define ORTC_ERROR_INIT {.size = (uint32_t)sizeof(ortc_error)}
+#endif
+
+/* "INVALID_MODEL" for ORTC_INVALID_MODEL ...; "?" for unknown codes. Any thread. */
+ORTC_EXPORT const char *ortc_status_name(ortc_status code);
+
+/* ---- Values ---------------------------------------------------------------------------------------------- */
+
+/* A tensor of its own memory, 256-byte aligned, contents undefined (sub-byte types: whole tensor packed).
+ * dims: rank extents >= 0. Owner: the caller; ortc_value_release. Errors: INVALID_ARGUMENT (negative dims, strings:
+ * use ortc_value_create_strings), LIMIT (size overflows), OUT_OF_MEMORY; *out is NULL then. Any thread. */
+ORTC_EXPORT ortc_status ortc_value_create(ortc_dtype, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *);
+
+/* A tensor over the caller's host memory, dense, row-major, any alignment; not copied. `release(arg)` is called when
+ * the last reference goes; NULL: the caller keeps the memory alive as long as the value. NULL when memory for the
+ * handle cannot be had or an argument is wrong. Any thread. */
+ORTC_EXPORT ortc_value *ortc_wrap(void *data, ortc_dtype, int32_t rank, const int64_t *dims);
+ORTC_EXPORT ortc_status ortc_value_wrap(void *data, ortc_dtype, int32_t rank, const int64_t *dims,
+                                        void (*release)(void *arg), void *arg, ortc_value **out, ortc_error *);
+
+/* A tensor of strings; lengths NULL: all are terminated. Bytes are copied. Any thread. */
+ORTC_EXPORT ortc_status ortc_value_create_strings(int32_t rank, const int64_t *dims, const char *const *strings,
+                                                  const size_t *lengths, ortc_value **out, ortc_error *);
+
+/* Sequence, map, optional. Elements are retained, not copied. A map holds two values: keys (a tensor of rank 1) and
+ * values (a tensor or a sequence of as many elements). Optional: element NULL for none. Any thread. */
+ORTC_EXPORT ortc_status ortc_value_create_sequence(const ortc_type *element, size_t count, ortc_value *const *elements,
+                                                   ortc_value **out, ortc_error *);
+ORTC_EXPORT ortc_status ortc_value_create_map(ortc_value *keys, ortc_value *values, ortc_value **out, ortc_error *);
+ORTC_EXPORT ortc_status ortc_value_create_optional(const ortc_type *element, ortc_value *element_or_null, ortc_value **out,
+                                                   ortc_error *);
+
+ORTC_EXPORT ortc_value *ortc_value_retain(ortc_value *);
+ORTC_EXPORT void ortc_value_release(ortc_value *);
+
+/* Any thread; results are borrowed from the value. */
+ORTC_EXPORT const ortc_type *ortc_value_type(const ortc_value *);
+ORTC_EXPORT ortc_dtype ortc_value_dtype(const ortc_value *);       /* tensor: element type; else 0 */
+ORTC_EXPORT int32_t ortc_value_rank(const ortc_value *);           /* tensor; else 0 */
+ORTC_EXPORT const int64_t *ortc_value_dims(const ortc_value *);    /* tensor: rank extents; else NULL */
+ORTC_EXPORT int64_t ortc_value_count(const ortc_value *);          /* elements of a tensor or sequence, pairs of a map, 0 or 1 */
+ORTC_EXPORT size_t ortc_value_bytes(const ortc_value *);           /* tensor: size of its data */
+ORTC_EXPORT const void *ortc_value_host(const ortc_value *);       /* tensor, not strings: its elements; NULL otherwise */
+ORTC_EXPORT void *ortc_value_data(ortc_value *);                   /* the same, writable; the caller's own values only */
+ORTC_EXPORT const char *ortc_value_string(const ortc_value *, int64_t i, size_t *out_length); /* not terminated */
+ORTC_EXPORT ortc_value *ortc_value_element(const ortc_value *, size_t i); /* sequence, optional (0); map: 0 keys, 1 values */
+
+/* Reads and writes a TensorProto, SequenceProto, MapProto or OptionalProto, as the standard's test data holds them.
+ * `type` says which message the bytes are (decode). *out_data of encode: free() it. Any thread. */
+ORTC_EXPORT ortc_status ortc_value_decode(const void *data, size_t bytes, const ortc_type *type, ortc_value **out,
+                                          ortc_error *);
+ORTC_EXPORT ortc_status ortc_value_encode(const ortc_value *, const char *name, void **out_data, size_t *out_bytes,
+                                          ortc_error *);
+
+/* ---- Models ---------------------------------------------------------------------------------------------- */
+
+typedef struct ortc_model ortc_model;
+
+/* Where bytes come from: a file, memory, something encrypted or streamed. `arg` is passed back. */
+typedef struct ortc_reader {
+    uint32_t size;
+    uint32_t reserved;
+    void *arg;
+    uint64_t (*bytes)(void *arg); /* total length */
+    ortc_status (*read_at)(void *arg, uint64_t offset, void *to, size_t bytes, ortc_error *);
+    /* Address of the whole, valid until `close`; NULL or a NULL function: read_at is used and bytes are copied. */
+    const void *(*map)(void *arg);
+    /* Opens a file beside this one, for external data; NULL: the model must not refer to any. */
+    ortc_status (*open)(void *arg, const char *relative_path, struct ortc_reader *out, ortc_error *);
+    void (*close)(void *arg); /* NULL: nothing to do */
+} ortc_reader;
+
+typedef struct ortc_model_options {
+    uint32_t size;
+    uint32_t flags;             /* ORTC_MODEL_* */
+    uint64_t max_bytes;         /* limit on constants and packed forms together; 0: none */
+    const char *const *passes_off; /* names of normalising passes to leave out (`ortc info --passes` lists them) */
+    size_t n_passes_off;
+} ortc_model_options;
+enum {
+    ORTC_MODEL_NO_PASSES = 1,   /* no normalising pass at all: the graph as the file has it */
+    ORTC_MODEL_FOLLOW_LINKS = 2 /* external data may be reached through symbolic links (caches of model hubs) */
+};
+#define ORTC_MODEL_OPTIONS_INIT {(uint32_t)sizeof(ortc_model_options), 0, 0, 0, 0}
+
+/* Loads a model. Weights are not read: they stay in the mapped file until a session needs them, so the file must not
+ * be changed while the model lives. options NULL: defaults. Owner: the caller; ortc_model_release. Any thread.
+ * Errors: NOT_FOUND, IO, INVALID_MODEL (text names the place), UNSUPPORTED (lists every operator that is missing),
+ * LIMIT, OUT_OF_MEMORY; *out is NULL then. */
+ORTC_EXPORT ortc_status ortc_model_load(const char *path, const ortc_model_options *, ortc_model **out, ortc_error *);
+/* The same from memory, which must stay valid and unchanged while the model lives. */
+ORTC_EXPORT ortc_status ortc_model_load_memory(const void *data, size_t bytes, const ortc_model_options *,
+                                               ortc_model **out, ortc_error *);
+/* The same from a reader, which is copied; `close` is called when the model needs it no more, also on failure. */
+ORTC_EXPORT ortc_status ortc_model_load_reader(const ortc_reader *, const ortc_model_options *, ortc_model **out,
+                                               ortc_error *);
+ORTC_EXPORT ortc_model *ortc_model_retain(ortc_model *);
+ORTC_EXPORT void ortc_model_release(ortc_model *);
+
+/* An input or output of a model. Dims: an extent, or -1 where it is a symbol, with its name in `symbols` (NULL for one
+ * without a name). */
+typedef struct ortc_io {
+    uint32_t size;
+    uint32_t flags;             /* ORTC_IO_OPTIONAL: an input that has a default in the file */
+    const char *name;
+    const ortc_type *type;
+    ortc_dtype dtype;           /* tensor: element type; else 0 */
+    int32_t rank;               /* tensor; -1: not known */
+    const int64_t *dims;        /* rank of them */
+    const char *const *symbols; /* rank of them */
+    const char *doc;            /* "" when there is none */
+} ortc_io;
+enum { ORTC_IO_OPTIONAL = 1 };
+
+/* NULL behind the last. Borrowed from the model. Any thread. */
+ORTC_EXPORT const ortc_io *ortc_model_input(const ortc_model *, size_t i);
+ORTC_EXPORT const ortc_io *ortc_model_output(const ortc_model *, size_t i);
+
+typedef struct ortc_model_info {
+    uint32_t size;
+    int32_t ir_version;
+    const char *producer, *producer_version, *domain, *graph_name, *doc; /* "" when absent */
+    int64_t model_version;
+    uint64_t n_nodes, n_initializers; /* of the file, subgraphs included */
+    uint64_t n_parameters;            /* elements of all initializers */
+    uint64_t weight_bytes;
+    size_t n_opsets;
+    const char *const *opset_domains;
+    const int64_t *opset_versions;
+    size_t n_metadata;
+    const char *const *metadata_keys, *const *metadata_values;
+    size_t n_ops; /* operators of the file, with how often each stands in it, most frequent first */
+    const char *const *op_names; /* "Conv", "my.domain.Relu6" */
+    const uint64_t *op_counts;
+    size_t n_passes; /* normalising passes, in their order, with the number of edits each made */
+    const char *const *pass_names;
+    const uint64_t *pass_edits;
+} ortc_model_info;
+/* Borrowed from the model. Any thread. */
+ORTC_EXPORT const ortc_model_info *ortc_model_describe(const ortc_model *);
+
+/* ---- Sessions -------------------------------------------------------------------------------------------- */
+
+typedef struct ortc_session ortc_session;
+typedef struct ortc_context ortc_context;
+typedef struct ortc_cancel ortc_cancel;
+typedef struct ortc_event ortc_event;
+typedef struct ortc_state ortc_state;
+
+typedef struct ortc_session_options {
+    uint32_t size;
+    uint32_t flags;             /* ORTC_SESSION_* */
+    const char *providers;      /* in order, "cuda,cpu"; NULL: "cpu". `ref` is always appended, the last resort */
+    const char *require;        /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand */
+    uint32_t threads;           /* budget of one run; 0: all of the process-wide pool */
+    uint32_t max_contexts;      /* pooled contexts; 0: as many as there are concurrent runs */
+    uint64_t plan_cache_bytes;  /* 0: 32 MiB */
+    uint64_t max_bytes;         /* limit on arenas, workspaces and plans; 0: none */
+    size_t n_dims;              /* symbols fixed for this session: "batch" = 8 */
+    const char *const *dim_names;
+    const int64_t *dim_values;
+} ortc_session_options;
+enum {
+    ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
+};
+#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller; ortc_session_release.
+ * Errors: NOT_FOUND (a provider; the text lists what there is), UNSUPPORTED (`require` is not met: the text names the
+ * first nodes and why; or a node that no provider can run), OUT_OF_MEMORY; *out is NULL then. Any thread. */
+ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out, ortc_error *);
+ORTC_EXPORT ortc_session *ortc_session_retain(ortc_session *);
+ORTC_EXPORT void ortc_session_release(ortc_session *);
+
+typedef struct ortc_in {
+    const char *name;
+    ortc_value *value; /* borrowed for the run */
+} ortc_in;
+typedef struct ortc_out {
+    const char *name;
+    ortc_value *value; /* in: a tensor to write into, of the result's type and shape, or NULL; out: the result, for the
+                          caller to release (the same value when it was given) */
+    uint32_t memory;   /* where a NULL is placed: 0 host */
+    uint32_t reserved;
+} ortc_out;
+
+typedef struct ortc_run_args {
+    uint32_t size;
+    uint32_t flags;        /* 0 */
+    const ortc_in *in;
+    size_t n_in;
+    ortc_out *out;
+    size_t n_out;          /* outputs that are not listed are not computed where that saves work */
+    ortc_context *context; /* NULL: one from the session's pool */
+    ortc_state *state;     /* NULL: none */
+    void *queue;           /* NULL: the context's; else the caller's native stream for the first device */
+    ortc_cancel *cancel;   /* NULL: cannot be cancelled */
+    int64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
+    uint64_t seed;         /* for random operators without a seed of their own; 0: the fixed default */
+    ortc_event **done;     /* NULL: return when finished */
+} ortc_run_args;
+#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Runs the model. Inputs are matched by name; those with a default in the file may be left out. Any thread; runs of one
+ * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
+ * bits on any number of threads.
+ * Errors: INVALID_ARGUMENT (an unknown, missing or repeated name), TYPE_MISMATCH, SHAPE_MISMATCH, UNSUPPORTED, LIMIT,
+ * OUT_OF_MEMORY, CANCELLED, DEADLINE, DEVICE_*: outputs that were NULL are NULL then, given ones are undefined, and
+ * the session stays usable. */
+ORTC_EXPORT ortc_status ortc_run(ortc_session *, ortc_run_args *, ortc_error *);
+
+/* A context of one's own, to keep arenas warm for one thread; one run at a time. Owner: the caller. */
+ORTC_EXPORT ortc_status ortc_context_create(ortc_session *, ortc_context **out, ortc_error *);
+ORTC_EXPORT void ortc_context_release(ortc_context *);
+
+/* A flag that any thread may set; runs that were given it return ORTC_CANCELLED soon, until it is reset. */
+ORTC_EXPORT ortc_status ortc_cancel_create(ortc_cancel **out, ortc_error *);
+ORTC_EXPORT void ortc_cancel_set(ortc_cancel *);
+ORTC_EXPORT void ortc_cancel_reset(ortc_cancel *);
+ORTC_EXPORT void ortc_cancel_release(ortc_cancel *); /* not while a run uses it */
+
+/* Frees what can be made again (idle contexts, plans, the pool's free slabs); returns the bytes freed. Any thread. */
+ORTC_EXPORT uint64_t ortc_session_trim(ortc_session *);
+
+/* ---- Looking inside ---------------------------------------------------------------------------------------- */
+
+/* One node of a session, after placement and specialisation. Strings are borrowed for the callback's duration. */
+typedef struct ortc_placement {
+    uint32_t size;
+    uint32_t index;
+    const char *node, *domain, *op;
+    int32_t version;
+    int32_t reserved;
+    const char *provider, *kernel; /* "cpu", "gemm.f32" */
+    const char *fused;             /* what is fused into it, "BatchNormalization Relu"; "" */
+    const char *reasons;           /* why earlier providers declined, "cpu: no kernel for f64; ..."; "" */
+} ortc_placement;
+/* Calls `each` for every node in the order of execution; a non-zero result stops. Any thread. */
+ORTC_EXPORT void ortc_session_placement(ortc_session *, int (*each)(void *arg, const ortc_placement *), void *arg);
+
+/* One step of the plan for given input shapes. */
+typedef struct ortc_step_info {
+    uint32_t size;
+    uint32_t index;
+    const char *kind;    /* "kernel", "copy", "signal", "wait", "control" */
+    const char *node, *op, *provider, *kernel;
+    const char *outputs; /* "f32[1,16,8,8] @0; ..." with arena offsets */
+    double flops, bytes; /* as the kernel estimates them; 0: not known */
+    uint64_t workspace;
+} ortc_step_info;
+typedef struct ortc_plan_info {
+    uint32_t size;
+    uint32_t n_steps, n_views, n_folded; /* n_folded: nodes that only computed shapes and made no step */
+    uint64_t arena_bytes, workspace_bytes, constant_bytes, packed_bytes;
+} ortc_plan_info;
+/* Plans for these inputs (shapes and types; values too where they decide shapes) without running, and describes. */
+ORTC_EXPORT ortc_status ortc_session_plan(ortc_session *, const ortc_in *in, size_t n_in, ortc_plan_info *out,
+                                          int (*each)(void *arg, const ortc_step_info *), void *arg, ortc_error *);
+
+/* Specialising passes of a session, in order, with the number of edits each made; NULL behind the last. */
+ORTC_EXPORT const char *ortc_session_pass(ortc_session *, size_t i, uint64_t *out_edits);
+
+/* ---- Providers, plugins, log ------------------------------------------------------------------------------ */
+
+typedef struct ortc_provider_info {
+    uint32_t size;
+    uint32_t reserved;
+    const char *provider, *device, *notes; /* a provider that cannot work: device "", notes say why */
+    uint64_t memory_bytes, memory_free;
+    uint32_t n_kernels;                    /* kernel entries registered for it */
+    uint32_t ordinal;
+} ortc_provider_info;
+/* Calls `each` for every device of every provider. Any thread. */
+ORTC_EXPORT void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *arg);
+
+/* Loads a plugin (a shared object that exports `ortc_plugin`) and registers what it brings, for models loaded from then
+ * on. Plugins are never unloaded. Errors: NOT_FOUND, INCOMPATIBLE_PLUGIN (the text says in what). Any thread. */
+ORTC_EXPORT ortc_status ortc_plugin_load(const char *path, ortc_error *);
+
+enum { ORTC_LOG_ERROR = 1, ORTC_LOG_WARNING = 2, ORTC_LOG_INFO = 3, ORTC_LOG_DEBUG = 4 };
+/* Where messages go; NULL: nowhere, which is the default. The callback must not call ortc. Set-up only: before other
+ * threads use the library. */
+ORTC_EXPORT void ortc_log_set(void (*log)(void *arg, int32_t level, const char *text), void *arg, int32_t max_level);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
