@@ -1,0 +1,38 @@
+/* graph/ir/dims.h: extents that may be symbols: interned expressions over a model's symbolic dims.
+ *
+ * A dim below zero is the id of an expression; equal expressions (after folding of constants and ordering of commutative
+ * operands) have equal ids, so comparing ids proves equality. A table only grows, up to a limit, and belongs to one
+ * graph family (model and the sessions cloned from it each have their own copy). Evaluation replaces symbols by numbers.
+ */
+#ifndef ORTC_DIMS_H
+#define ORTC_DIMS_H
+
+#include "ortc/op.h"
+#include "runtime/base/base.h"
+
+typedef struct ortc_dim_expr {
+    int32_t what;     /* 0: a symbol; else ORTC_DIM_* */
+    uint32_t symbol;  /* number of the symbol */
+    ortc_dim a, b;    /* operands */
+} ortc_dim_expr;
+
+typedef struct ortc_dims {
+    ORTC_ARRAY(ortc_dim_expr) exprs;   /* id -1 is exprs[0] */
+    ORTC_ARRAY(const char *) symbols;  /* names; NULL for fresh ones; borrowed from the graph's arena */
+    uint32_t *table;                   /* hash of exprs: index + 1 */
+    size_t table_capacity;
+} ortc_dims;
+
+/* The dim of a named symbol, made on first use. ORTC_DIM_UNKNOWN when memory or the limit is reached. */
+ortc_dim ortc_dims_symbol(ortc_dims *, const char *name);
+ortc_dim ortc_dims_fresh(ortc_dims *);
+/* a `what` b. Checked on numbers: ORTC_DIM_UNKNOWN on overflow, division by zero, and where an operand is unknown or
+ * (broadcast) does not fit: *misfit is set then. */
+ortc_dim ortc_dims_combine(ortc_dims *, int32_t what, ortc_dim a, ortc_dim b, bool *misfit);
+/* The number, given numbers of the symbols (-1: not known); ORTC_DIM_UNKNOWN where that does not settle it. */
+ortc_dim ortc_dims_evaluate(const ortc_dims *, ortc_dim, const int64_t *symbol_values);
+void ortc_dims_text(const ortc_dims *, ortc_dim, ortc_text *); /* "batch", "(seq + 1)", "17", "?" */
+bool ortc_dims_copy(const ortc_dims *from, ortc_dims *to);     /* same ids; names are borrowed as they are */
+void ortc_dims_deinit(ortc_dims *);
+
+#endif

@@ -1,0 +1,40 @@
+/* runtime/base/value.h: the inside of ortc_value, one type for everything that a run takes and gives.
+ *
+ * A tensor's memory belongs to the value (ortc_alloc_aligned), to a caller (wrap with or without a release), or to a
+ * pool (release gives it back). Values are immutable once they are shared; the reference count is atomic.
+ */
+#ifndef ORTC_VALUE_H
+#define ORTC_VALUE_H
+
+#include "base.h"
+
+#define ORTC_MAX_RANK 64 /* more dims than that are refused when a model is loaded */
+
+struct ortc_value {
+    atomic_int references;
+    const ortc_type *type;   /* static, or in `owned` */
+    /* tensor */
+    int32_t rank;
+    uint32_t device;         /* 0: host */
+    int64_t *dims;           /* in the same allocation as the value */
+    int64_t count;           /* elements of a tensor or a sequence; pairs of a map; 0 or 1 of an optional */
+    size_t bytes;            /* of data; strings: of the ortc_strings block */
+    void *data;
+    void (*release)(void *arg);
+    void *release_arg;
+    /* sequence, optional: count elements; map: keys, values */
+    ortc_value **elements;
+    ortc_arena owned;        /* types */
+};
+
+/* The static type "tensor of dtype". */
+const ortc_type *ortc_tensor_type(ortc_dtype);
+bool ortc_type_equal(const ortc_type *, const ortc_type *);
+const ortc_type *ortc_type_copy(ortc_arena *, const ortc_type *); /* deep; NULL when memory is short */
+void ortc_text_type(ortc_text *, const ortc_type *);              /* "f32", "sequence(map(i64,f32))" */
+
+/* A tensor of strings over a block that it takes (free()d with it). */
+ortc_status ortc_value_take_strings(struct ortc_strings *, int32_t rank, const int64_t *dims, ortc_value **out,
+                                    ortc_error *);
+
+#endif
