@@ -62,10 +62,10 @@ struct ortc_edge {
 /* A constant for passes and kernels: has bytes that no caller can replace. */
 static inline bool ortc_edge_is_const(const ortc_edge *e) { return e->constant && e->input < 0; }
 
-typedef struct ortc_node_attr {
+typedef struct ortc_attribute {
     const char *name;
     ortc_attr value;
-} ortc_node_attr;
+} ortc_attribute;
 
 struct ortc_node {
     const ortc_node_api *api;
@@ -78,7 +78,7 @@ struct ortc_node {
     ortc_edge **out;         /* NULL: not wanted */
     uint32_t n_in, n_out;
     uint32_t n_attrs;
-    ortc_node_attr *attrs;
+    ortc_attribute *attrs;
     uint32_t n_captures;     /* the last n_captures inputs are outer values of subgraphs, shared by all of them in order */
     const ortc_epilogue *epilogue;
     ortc_graph *body;        /* fused or claimed: what it means, inputs and outputs by position */

@@ -729,6 +729,19 @@ typedef struct ortc_family {
     const ortc_kernel_table *const *tables;
 } ortc_family;
 
+/* ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax, &ortc_kernels_cpu_softmax) defines `ortc_family_softmax` from
+ * the array `ops` and the tables; declare those of other files before: `extern const ortc_kernel_table ...;`. */
+#define ORTC_FAMILY(family, ops, ...)                                                                        \
+    static const ortc_kernel_table *const ortc_tables_##family[] = {__VA_ARGS__};                            \
+    extern const ortc_family ortc_family_##family;                                                           \
+    ORTC_CONST ortc_family ortc_family_##family = {ORTC_SIZED(ortc_family),                                  \
+                                                   ORTC_SIZED(ortc_op),                                      \
+                                                   #family,                                                  \
+                                                   ops,                                                      \
+                                                   (uint32_t)(sizeof(ops) / sizeof(ortc_op)),                \
+                                                   (uint32_t)(sizeof ortc_tables_##family / sizeof(void *)), \
+                                                   ortc_tables_##family}
+
 /* ---- Plugins ---------------------------------------------------------------------------------------------- */
 
 struct ortc_provider;

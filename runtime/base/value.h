@@ -7,6 +7,7 @@
 #define ORTC_VALUE_H
 
 #include "base.h"
+#include "ortc/op.h"
 
 #define ORTC_MAX_RANK 64 /* more dims than that are refused when a model is loaded */
 
@@ -34,7 +35,7 @@ const ortc_type *ortc_type_copy(ortc_arena *, const ortc_type *); /* deep; NULL 
 void ortc_text_type(ortc_text *, const ortc_type *);              /* "f32", "sequence(map(i64,f32))" */
 
 /* A tensor of strings over a block that it takes (free()d with it). */
-ortc_status ortc_value_take_strings(struct ortc_strings *, int32_t rank, const int64_t *dims, ortc_value **out,
+ortc_status ortc_value_take_strings(ortc_strings *, int32_t rank, const int64_t *dims, ortc_value **out,
                                     ortc_error *);
 
 #endif
