@@ -71,11 +71,6 @@ ortc_dim ortc_dims_fresh(ortc_dims *t)
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
-static ortc_dim number(bool overflow, int64_t v)
-{
-    return overflow || !ortc_dim_is_number(v) ? ORTC_DIM_UNKNOWN : v;
-}
-
 static int64_t floor_div(int64_t a, int64_t b)
 {
     int64_t q = a / b;
@@ -85,10 +80,11 @@ static int64_t floor_div(int64_t a, int64_t b)
 static ortc_dim combine_numbers(int32_t what, int64_t a, int64_t b, bool *misfit)
 {
     int64_t r = 0;
+    bool overflow = false;
     switch (what) {
-    case ORTC_DIM_ADD: return number(__builtin_add_overflow(a, b, &r), r);
-    case ORTC_DIM_SUB: return number(__builtin_sub_overflow(a, b, &r), r);
-    case ORTC_DIM_MUL: return number(__builtin_mul_overflow(a, b, &r), r);
+    case ORTC_DIM_ADD: overflow = __builtin_add_overflow(a, b, &r); break;
+    case ORTC_DIM_SUB: overflow = __builtin_sub_overflow(a, b, &r); break;
+    case ORTC_DIM_MUL: overflow = __builtin_mul_overflow(a, b, &r); break;
     case ORTC_DIM_DIV: return b == 0 ? ORTC_DIM_UNKNOWN : floor_div(a, b);
     case ORTC_DIM_CEIL_DIV: return b == 0 ? ORTC_DIM_UNKNOWN : -floor_div(-a, b);
     case ORTC_DIM_MAX: return a > b ? a : b;
@@ -100,8 +96,9 @@ static ortc_dim combine_numbers(int32_t what, int64_t a, int64_t b, bool *misfit
             return b;
         *misfit = true;
         return ORTC_DIM_UNKNOWN;
+    default: return ORTC_DIM_UNKNOWN;
     }
-    return ORTC_DIM_UNKNOWN;
+    return overflow || !ortc_dim_is_number(r) ? ORTC_DIM_UNKNOWN : r;
 }
 
 /* ---- Sums and products ------------------------------------------------------------------------------------------- */
