@@ -57,6 +57,9 @@ ortc_status ortc_context_frame(ortc_context *, ortc_program *, ortc_frame **out,
 ortc_frame *ortc_context_find(ortc_context *, const void *key, size_t key_bytes);
 uint64_t ortc_context_trim(ortc_context *); /* bytes freed */
 
+/* The program for these inputs and all outputs, planned if need be (run.c). A reference for the caller. */
+ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out, ortc_error *);
+
 /* Walks the steps (run.c). in_data and out_data of the context are set. */
 ortc_status ortc_frame_run(ortc_context *, ortc_frame *, ortc_error *);
 

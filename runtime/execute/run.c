@@ -5,7 +5,6 @@
  */
 #include "context.h"
 
-
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
 
 ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
@@ -194,24 +193,39 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     return ok ? ORTC_OK : ortc_no_memory(error, c->key_bytes);
 }
 
+/* The program of the context's key, from the cache or built now. */
+static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
+{
+    ortc_plan_cache *cache = &c->session->plans;
+    if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
+        return ORTC_OK;
+    ORTC_TRY(check_inputs(c, error));
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, &c->env, out, error));
+    if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
+        return ORTC_OK;
+    ortc_program_release(*out);
+    return ortc_no_memory(error, c->key_bytes);
+}
+
 static ortc_status find_frame(ortc_context *c, ortc_frame **out, ortc_error *error)
 {
+    ortc_program *p;
     ORTC_TRY(make_key(c, error));
     if ((*out = ortc_context_find(c, c->key, c->key_bytes)))
         return ORTC_OK;
-    ortc_plan_cache *cache = &c->session->plans;
-    ortc_program *p = ortc_plan_cache_get(cache, c->key, c->key_bytes);
-    if (!p) {
-        ORTC_TRY(check_inputs(c, error));
-        ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, &c->env, &p, error));
-        if (!ortc_plan_cache_put(cache, p, c->key, c->key_bytes)) {
-            ortc_program_release(p);
-            return ortc_no_memory(error, c->key_bytes);
-        }
-    }
+    ORTC_TRY(find_program(c, &p, error));
     ortc_status s = ortc_context_frame(c, p, out, error);
     ortc_program_release(p);
     return s;
+}
+
+ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in, ortc_program **out, ortc_error *error)
+{
+    ORTC_TRY(match_inputs(c, in, n_in, error));
+    for (uint32_t i = 0; i < c->session->graph->n_outputs; i++)
+        c->wanted[i] = true;
+    ORTC_TRY(make_key(c, error));
+    return find_program(c, out, error);
 }
 
 /* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
