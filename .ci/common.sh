@@ -128,7 +128,7 @@ test_tree() {
         options+=(-Dbuildtype=debugoptimized "-Db_sanitize=address,undefined")
         select=(--no-suite python-slow --timeout-multiplier 5)
         ;;
-    build/tsan)
+    build/tsan) # its tests are plain programs: Criterion cannot start under ThreadSanitizer (Snaipe/Criterion#274)
         options+=(-Dbuildtype=debugoptimized -Db_sanitize=thread)
         select=(--suite tsan --timeout-multiplier 10)
         # gcc 12's ThreadSanitizer cannot start where the kernel randomises mappings by more than 28 bits ("unexpected
