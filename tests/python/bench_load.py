@@ -3,7 +3,7 @@
 
 usage: bench_load.py BUILD/tests/bench_load [--runs 7] [--megabytes 600] [--weights 400] [--keep FILE]
 
-Writes the model into a temporary folder (a chain of MatMul and Add over [N,K]; all weights inside the one file), has
+Writes the model into a temporary folder (a chain of MatMul and Add over [K,K]; all weights inside the one file), has
 bench_load open it once so that the file is in the page cache, then the given number of times, each in a process of its
 own, and prints each figure's median and range. What the figures are, bench_load says: every token NAME=NUMBER that
 it prints on a line is one.
@@ -49,6 +49,10 @@ def run(program: str, model: Path) -> tuple[str, dict[str, float]]:
     return done.stdout, {name: float(value) for name, value in FIGURE.findall(done.stdout)}
 
 
+def shown(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="measure the opening of a large model")
     parser.add_argument("program", help="build/tests/bench_load")
@@ -70,7 +74,8 @@ def main() -> int:
         raise SystemExit("bench_load printed no figure of the form name=number")
     for name in runs[0]:
         values = [figures[name] for figures in runs if name in figures]
-        print(f"{name}: median {statistics.median(values):g}, {min(values):g} to {max(values):g}")
+        middle, least, most = map(shown, (statistics.median(values), min(values), max(values)))
+        print(f"{name}: median {middle}, {least} to {most}")
     return 0
 
 
