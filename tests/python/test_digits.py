@@ -80,9 +80,10 @@ def named(ortc: Ortc, digit: int, expected: np.ndarray) -> str | None:
 
 
 def top_classes(answer: dict) -> list[tuple[int, float]]:
-    """(class, probability) pairs out of the answer of ortc run --topk --json."""
-    (output,) = [o for o in answer["outputs"] if o["name"] == "probabilities"]
-    return [(entry["index"], entry["value"]) for entry in output["topk"][0]]
+    """(class, probability) pairs, best first, out of the answer of ortc run --topk --json for one image."""
+    (output,) = [output for output in answer["outputs"] if output["name"] == "probabilities"]
+    (row,) = output["topk"]
+    return [(entry["class"], entry["value"]) for entry in row["best"]]
 
 
 def main() -> int:
