@@ -52,7 +52,7 @@ static void split(ortc_sgemm_plan *p, double flops, double bytes)
     p->tasks_m = ceil_div(p->blocks, fit);
     if (want > (double)p->tasks_m * (double)p->panels) {
         const double per = want / (double)(p->panels ? p->panels : 1);
-        p->tasks_m = clamp((int64_t)(per + 0.999), p->tasks_m, p->blocks);
+        p->tasks_m = per >= (double)p->blocks ? p->blocks : clamp((int64_t)(per + 0.999), p->tasks_m, p->blocks);
     }
     p->task_blocks = ceil_div(p->blocks, p->tasks_m ? p->tasks_m : 1);
     p->tasks_m = p->task_blocks ? ceil_div(p->blocks, p->task_blocks) : 0;
@@ -110,7 +110,9 @@ int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m,
 {
     const uint32_t fixed = ORTC_SGEMM_PACKED_A | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B;
     memset(p, 0, sizeof *p);
+    size_t whole = 0; /* every matrix exists somewhere, so every product of two extents fits */
     if (m < 0 || n < 0 || k < 0 || batch < 0) return -1;
+    if (add_bytes(&whole, m, n, batch) || add_bytes(&whole, m, k, 1) || add_bytes(&whole, k, n, 1)) return -1;
     p->uk = uk ? uk : ortc_sgemm_uk_select();
     p->batch = batch;
     if (n == 1 && m > 1 && !(flags & fixed)) { /* y = A x is the row y' = x' A' */

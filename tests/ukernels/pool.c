@@ -3,6 +3,7 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +40,13 @@ void *pool_memory(size_t bytes)
     return m;
 }
 
-static void pause_cpu(void)
+/* Spins, but lets others run now and then: tests use more threads than there are cores. */
+static void pause_cpu(unsigned *spins)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+    if (++*spins % 4096 == 0) sched_yield();
 }
 
 static void work(pool *p, int index)
@@ -64,10 +67,11 @@ static void *thread_main(void *arg)
     struct member *m = arg;
     pool *p = m->p;
     uint64_t seen = 0;
+    unsigned spins = 0;
     for (;;) {
         while (atomic_load(&p->epoch) == seen) {
             if (atomic_load(&p->stop)) return NULL;
-            pause_cpu();
+            pause_cpu(&spins);
         }
         seen++;
         work(p, m->index);
@@ -79,8 +83,9 @@ static void go(pool *p)
 {
     atomic_store(&p->busy, p->threads - 1);
     atomic_fetch_add(&p->epoch, 1);
+    unsigned spins = 0;
     work(p, 0);
-    while (atomic_load(&p->busy)) pause_cpu();
+    while (atomic_load(&p->busy)) pause_cpu(&spins);
 }
 
 static int32_t parallel(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg)
