@@ -5,25 +5,8 @@
 #include "sgemm_uk.h"
 
 #include <assert.h>
-#include <immintrin.h>
 
-#define LANES 8
-#define VEC __m256
-#define MASK __m256i
-#define V_ZERO() _mm256_setzero_ps()
-#define V_SET1(x) _mm256_set1_ps(x)
-#define V_LOAD(p) _mm256_loadu_ps(p)
-#define V_LOADM(p, m) _mm256_maskload_ps(p, m)
-#define V_STORE(p, v) _mm256_storeu_ps(p, v)
-#define V_STOREM(p, m, v) _mm256_maskstore_ps(p, m, v)
-#define V_FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
-#define V_ADD(x, y) _mm256_add_ps(x, y)
-#define V_MUL(x, y) _mm256_mul_ps(x, y)
-#define V_MAX(x, y) _mm256_max_ps(x, y)
-#define V_MIN(x, y) _mm256_min_ps(x, y)
-#define V_MASK(n) _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-/* x < 0 ? y : x, NaN stays */
-#define V_NEG_SELECT(x, y) _mm256_blendv_ps(x, y, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ))
+#include "kernels/common/vector_avx2.h"
 
 #define TILE_MR 6
 #define TILE_NV 2
