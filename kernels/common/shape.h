@@ -1,7 +1,8 @@
 /* kernels/common/shape.h: what shape functions of many operators share: axes, broadcasting, products of dims, and
  * small values that are passed along.
  *
- * Dims may be symbols (below zero): they are compared by ==, combined by ortc_dim_*, and only numbers are checked.
+ * Dims may be symbols: they are compared by ==, combined by ortc_dim_*, and only numbers are checked. An extent that is
+ * a number is never below zero, so `d >= 0` asks whether it is known; values may be negative: ortc_dim_is_number.
  */
 #ifndef ORTC_KERNELS_SHAPE_H
 #define ORTC_KERNELS_SHAPE_H
@@ -29,8 +30,6 @@ static inline ortc_status ortc_infer_axis(ortc_infer *c, int64_t axis, int64_t r
         return ORTC_OK;
     return ortc_infer_fail(c, ORTC_INVALID_MODEL, "axis %lld is outside of rank %lld", (long long)axis, (long long)rank);
 }
-
-static inline bool ortc_dim_known(ortc_dim d) { return d >= 0; }
 
 /* The dims that numpy's rule makes of `count` inputs; *rank -1 when that of an input is not known. */
 static inline ortc_status ortc_infer_broadcast(ortc_infer *c, uint32_t first, uint32_t count, int32_t *rank, ortc_dim *dims)
@@ -77,7 +76,7 @@ static inline ortc_dim ortc_dims_product(ortc_infer *c, const ortc_dim *dims, in
 {
     ortc_dim n = 1;
     for (int32_t d = 0; d < count; d++)
-        if (dims[d] == 0)
+        if (dims[d] == 0) /* whatever the others are */
             return 0;
     for (int32_t d = 0; d < count; d++)
         n = ortc_dim_mul(c, n, dims[d]);
@@ -123,7 +122,11 @@ static inline ortc_status ortc_infer_axes(ortc_infer *c, uint32_t in, int32_t ra
     if (count)
         *count = n;
     for (int64_t i = 0; i < n; i++) {
-        int32_t axis;
+        int32_t axis = 0;
+        if (!ortc_dim_is_number(axes[i])) {
+            *state = ORTC_AXES_UNKNOWN;
+            return ORTC_OK;
+        }
         ORTC_TRY(ortc_infer_axis(c, axes[i], rank, &axis));
         if (mask[axis])
             return ortc_infer_fail(c, ORTC_INVALID_MODEL, "axis %d is given twice", axis);
@@ -143,11 +146,11 @@ static inline ortc_status ortc_run_copy(ortc_call *c)
     return ORTC_OK;
 }
 
-/* In place is possible where an output has the shape and the width of an input. */
+/* In place is possible where an output has the shape and the width of an input, and elements have bytes of their own. */
 static inline void ortc_plan_in_place(ortc_plan *p, uint32_t out, uint32_t in)
 {
     const ortc_view *a = &p->in[in], *b = &p->out[out];
-    if (a->rank != b->rank || ortc_dtype_bits(a->dtype) != ortc_dtype_bits(b->dtype))
+    if (a->rank != b->rank || ortc_dtype_bits(a->dtype) != ortc_dtype_bits(b->dtype) || ortc_dtype_bits(a->dtype) < 8)
         return;
     for (int32_t d = 0; d < a->rank; d++)
         if (a->dims[d] < 0 || a->dims[d] != b->dims[d])
