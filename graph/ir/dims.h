@@ -1,8 +1,9 @@
 /* graph/ir/dims.h: extents that may be symbols: interned expressions over a model's symbolic dims.
  *
- * A dim below zero is the id of an expression; equal expressions (after folding of constants and ordering of commutative
- * operands) have equal ids, so comparing ids proves equality. A table only grows, up to a limit, and belongs to one
- * graph family (model and the sessions cloned from it each have their own copy). Evaluation replaces symbols by numbers.
+ * Expressions are kept in a canonical form (sums of products with integer factors; quotients with common factors
+ * cancelled; operands of commutative operations in order), so that equal ids prove equality. Products and quotients assume
+ * that symbols are not zero, which only costs a proof: numbers are computed anew for every plan. A table only grows,
+ * up to a limit, and belongs to one root graph.
  */
 #ifndef ORTC_DIMS_H
 #define ORTC_DIMS_H
@@ -17,7 +18,7 @@ typedef struct ortc_dim_expr {
 } ortc_dim_expr;
 
 typedef struct ortc_dims {
-    ORTC_ARRAY(ortc_dim_expr) exprs;   /* id -1 is exprs[0] */
+    ORTC_ARRAY(ortc_dim_expr) exprs;   /* the id of exprs[i] is ORTC_DIM_NUMBERS - 1 - i */
     ORTC_ARRAY(const char *) symbols;  /* names; NULL for fresh ones; borrowed from the graph's arena */
     uint32_t *table;                   /* hash of exprs: index + 1 */
     size_t table_capacity;

@@ -58,6 +58,7 @@ struct ortc_edge {
     int32_t input;         /* index among the graph's inputs; -1: not one */
     ortc_constant *constant; /* one reference held by the graph; NULL: none. With input >= 0: its default, overridable */
     ortc_use *uses;
+    ortc_graph *graph;
 };
 /* A constant for passes and kernels: has bytes that no caller can replace. */
 static inline bool ortc_edge_is_const(const ortc_edge *e) { return e->constant && e->input < 0; }
@@ -114,7 +115,8 @@ extern const ortc_node_api ortc_graph_node_api;
 
 ortc_graph *ortc_graph_create(ortc_graph *parent); /* NULL when memory is short */
 void ortc_graph_destroy(ortc_graph *);
-/* A deep copy: constants are shared, symbols keep their ids. */
+/* A copy of a root graph with its subgraphs. Constants are shared, symbols keep their ids; names, types and attributes'
+ * data are borrowed from the original, which must outlive the copy. */
 ortc_status ortc_graph_clone(const ortc_graph *, ortc_graph **out, ortc_error *);
 
 /* ---- Building and editing. All give NULL or false when memory is short; the graph stays consistent. ---------------- */

@@ -15,7 +15,7 @@
  * tied state; never in state or pstate, which threads share.
  *
  * Shapes: dims of a view are always the ONNX shape, whatever the layout in memory. While a model is loaded dims may
- * be symbols (ortc_dim below zero); while planning and running they are numbers.
+ * be symbols (see ortc_dim); while planning and running they are numbers.
  * Structs that cross the border begin with their size and only grow at the end. C11 and C++17.
  */
 #ifndef ORTC_OP_H
@@ -53,9 +53,12 @@ typedef struct ortc_packed ortc_packed;
 
 /* ---- Dims ------------------------------------------------------------------------------------------------ */
 
-/* An extent (>= 0) or an interned expression over the model's symbols (< 0): equal expressions have equal ids, so
- * `a == b` is the test for "provably equal". Combined only through ortc_dim_*. */
+/* A number (an extent, or an element of a small integer tensor, which may be negative) or the id of an interned
+ * expression over the model's symbols: equal expressions have equal ids, so `a == b` is the test for "provably
+ * equal". Combined only through ortc_dim_*. */
 typedef int64_t ortc_dim;
+#define ORTC_DIM_NUMBERS (-(INT64_C(1) << 62)) /* numbers from here on, ids and ORTC_DIM_UNKNOWN below */
+static inline int ortc_dim_is_number(ortc_dim d) { return d >= ORTC_DIM_NUMBERS; }
 
 /* "The shape function cannot say": at load a fresh symbol takes its place, at plan time the extent is known only
  * when the kernel has run (ORTC_VIEW_LATE). */

@@ -1,0 +1,225 @@
+/* graph/ir/infer.c: shape functions at work: the context they see, and the walk over a graph at load (infer.h). */
+#include "infer.h"
+
+#include <stdio.h>
+
+static const ortc_node *api_node(const ortc_infer *c) { return c->node; }
+
+static ortc_edge *edge_in(const ortc_infer *c, uint32_t port)
+{
+    return port < c->node->n_in ? c->node->in[port] : NULL;
+}
+
+static void api_in(const ortc_infer *c, uint32_t port, ortc_port *out)
+{
+    c->node->api->in(c->node, port, out);
+    const ortc_edge *e = edge_in(c, port);
+    if (!e || !c->facts)
+        return;
+    const ortc_fact *f = &c->facts[e->id];
+    out->type = f->type;
+    out->rank = f->rank;
+    out->dims = f->dims;
+    out->dtype = f->type && f->type->kind == ORTC_KIND_TENSOR ? f->type->dtype : 0;
+}
+
+const ortc_dim *ortc_constant_values(const ortc_constant *c, ortc_arena *arena, int64_t *out_count)
+{
+    if ((c->dtype != ORTC_I64 && c->dtype != ORTC_I32) || c->rank > 1 || c->count > ORTC_MAX_VALUES)
+        return NULL;
+    ortc_dim *v = ortc_arena_array(arena, (size_t)c->count, sizeof *v);
+    if (!v)
+        return NULL;
+    for (int64_t i = 0; i < c->count; i++) {
+        int32_t narrow;
+        if (c->dtype == ORTC_I64)
+            memcpy(&v[i], (const char *)c->data + i * 8, 8);
+        else {
+            memcpy(&narrow, (const char *)c->data + i * 4, 4);
+            v[i] = narrow;
+        }
+        /* "To the end" in Slice is INT64_MIN or MAX: saturated into the range of numbers, the same meaning. */
+        if (!ortc_dim_is_number(v[i]))
+            v[i] = ORTC_DIM_NUMBERS;
+    }
+    *out_count = c->count;
+    return v;
+}
+
+static const ortc_dim *api_values(ortc_infer *c, uint32_t port, int64_t *count)
+{
+    const ortc_edge *e = edge_in(c, port);
+    *count = 0;
+    if (!e)
+        return NULL;
+    const ortc_dim *values = c->facts ? c->facts[e->id].values : e->values;
+    int64_t n = c->facts ? c->facts[e->id].n_values : e->n_values;
+    if (!values && ortc_edge_is_const(e))
+        values = ortc_constant_values(e->constant, c->arena, &n);
+    if (values)
+        *count = n;
+    return values;
+}
+
+static ortc_status api_out(ortc_infer *c, uint32_t port, ortc_dtype dtype, int32_t rank, const ortc_dim *dims)
+{
+    if (port >= c->node->n_out)
+        return ORTC_OK;
+    ortc_fact *f = &c->out[port];
+    if (dtype)
+        f->type = ortc_tensor_type(dtype);
+    if (rank > ORTC_MAX_RANK)
+        return ortc_fail(c->error, ORTC_LIMIT, "node '%s' (%s): output %u has %d dims, more than %d", c->node->name,
+                         c->node->type, port, rank, ORTC_MAX_RANK);
+    if (rank >= 0 && !(rank > 0 && !dims)) {
+        f->dims = rank ? ortc_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims) : NULL;
+        if (rank && !f->dims)
+            return ortc_no_memory(c->error, 0);
+        f->rank = rank;
+        for (int32_t i = 0; i < rank; i++)
+            if (ortc_dim_is_number(f->dims[i]) && f->dims[i] < 0)
+                return ortc_fail(c->error, ORTC_SHAPE_MISMATCH, "node '%s' (%s): output %u would have %lld elements along axis %d",
+                                 c->node->name, c->node->type, port, (long long)f->dims[i], i);
+    }
+    return ORTC_OK;
+}
+
+static ortc_status api_out_type(ortc_infer *c, uint32_t port, const ortc_type *type)
+{
+    if (port < c->node->n_out)
+        c->out[port].type = type;
+    return ORTC_OK;
+}
+
+static ortc_status api_out_values(ortc_infer *c, uint32_t port, int64_t count, const ortc_dim *values)
+{
+    if (port >= c->node->n_out || count < 0 || count > ORTC_MAX_VALUES)
+        return ORTC_OK;
+    ortc_fact *f = &c->out[port];
+    f->values = ortc_arena_copy(c->arena, values, (size_t)count * sizeof *values);
+    f->n_values = count;
+    return f->values ? ORTC_OK : ortc_no_memory(c->error, 0);
+}
+
+static ortc_dim api_dim(ortc_infer *c, int32_t what, ortc_dim a, ortc_dim b)
+{
+    bool misfit = false;
+    ortc_dim r;
+    if (!c->dims && (!ortc_dim_is_number(a) || !ortc_dim_is_number(b)))
+        return ORTC_DIM_UNKNOWN;
+    ortc_dims none = {0}; /* numbers never touch the table */
+    r = ortc_dims_combine(c->dims ? c->dims : &none, what, a, b, &misfit);
+    if (misfit && !c->misfit) {
+        c->misfit = true;
+        c->status = ortc_fail(c->error, ORTC_SHAPE_MISMATCH, "node '%s' (%s): extents %lld and %lld do not broadcast",
+                              c->node->name, c->node->type, (long long)a, (long long)b);
+    }
+    return r;
+}
+
+static ortc_status api_fail(ortc_infer *c, ortc_status s, const char *fmt, va_list args)
+{
+    ortc_vfail(c->error, s, fmt, args);
+    ortc_error_prefix(c->error, "node '%s' (%s): ", c->node->name, c->node->type);
+    return s;
+}
+
+static ortc_status api_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in, uint32_t n_out,
+                            ortc_port *out)
+{
+    (void)c, (void)g, (void)n_in, (void)in;
+    for (uint32_t i = 0; i < n_out; i++) /* nothing is known: the outputs' extents come late */
+        out[i].type = NULL;
+    return ORTC_OK;
+}
+
+static const ortc_infer_api api = {
+    .size = sizeof api, .node = api_node, .in = api_in, .values = api_values, .out = api_out, .out_type = api_out_type,
+    .out_values = api_out_values, .dim = api_dim, .fail = api_fail, .body = api_body};
+
+void ortc_infer_init(ortc_infer *c, ortc_dims *dims, ortc_arena *arena, const ortc_fact *facts, ortc_error *error)
+{
+    *c = (ortc_infer){.api = &api, .dims = dims, .arena = arena, .facts = facts, .error = error};
+}
+
+ortc_status ortc_infer_run(ortc_infer *c, const ortc_node *n, ortc_fact *out)
+{
+    c->node = n;
+    c->out = out;
+    c->misfit = false;
+    c->status = ORTC_OK;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        out[i] = (ortc_fact){.rank = -1};
+    if (!n->op || !n->op->infer)
+        return ORTC_OK;
+    ortc_status s = n->op->infer(c);
+    return s != ORTC_OK ? s : c->status;
+}
+
+bool ortc_fact_values_known(const ortc_fact *f)
+{
+    if (!f->values)
+        return false;
+    for (int64_t i = 0; i < f->n_values; i++)
+        if (!ortc_dim_is_number(f->values[i]))
+            return false;
+    return true;
+}
+
+/* ---- The walk at load ------------------------------------------------------------------------------------------------- */
+
+/* Joins what the shape function says with what the file says (value_info, output types). Numbers win over symbols, named
+ * symbols over fresh ones; where two numbers differ the computed one wins, for it is what will be. */
+static ortc_status join(ortc_infer *c, ortc_edge *e, const ortc_fact *f)
+{
+    const ortc_type *type = f->type ? f->type : e->type;
+    if (e->type && f->type && !ortc_type_equal(e->type, f->type)) {
+        char said[96], found[96];
+        ortc_text t1 = ORTC_TEXT(said), t2 = ORTC_TEXT(found);
+        ortc_text_type(&t1, e->type);
+        ortc_text_type(&t2, f->type);
+        return ortc_fail(c->error, ORTC_TYPE_MISMATCH, "node '%s' (%s): output '%s' is declared as %s but computes %s",
+                         c->node->name, c->node->type, e->name, said, found);
+    }
+    int32_t rank = f->rank >= 0 ? f->rank : e->rank;
+    if (rank > 0) {
+        ortc_dim dims[ORTC_MAX_RANK];
+        bool declared = e->rank == rank;
+        for (int32_t i = 0; i < rank; i++) {
+            ortc_dim d = f->rank >= 0 ? f->dims[i] : ORTC_DIM_UNKNOWN;
+            ortc_dim said = declared ? e->dims[i] : ORTC_DIM_UNKNOWN;
+            if (!ortc_dim_is_number(d) && said != ORTC_DIM_UNKNOWN && (d == ORTC_DIM_UNKNOWN || ortc_dim_is_number(said)))
+                d = said;
+            if (d == ORTC_DIM_UNKNOWN)
+                d = ortc_dims_fresh(c->dims);
+            dims[i] = d;
+        }
+        if (!ortc_edge_set_shape(e, type, rank, dims))
+            return ortc_no_memory(c->error, 0);
+    } else {
+        e->type = type;
+        e->rank = rank;
+        e->dims = NULL;
+    }
+    e->values = f->values;
+    e->n_values = f->n_values;
+    return ORTC_OK;
+}
+
+ortc_status ortc_graph_infer(ortc_graph *g, ortc_error *error)
+{
+    ortc_infer c;
+    ortc_fact stack[8];
+    ortc_infer_init(&c, g->dims, &g->arena, NULL, error);
+    for (ortc_node *n = g->first; n; n = n->next) {
+        ortc_fact *out = n->n_out <= ORTC_LENGTH(stack) ? stack : ortc_arena_array(&g->arena, n->n_out, sizeof *out);
+        if (!out)
+            return ortc_no_memory(error, 0);
+        ORTC_TRY(ortc_infer_run(&c, n, out));
+        for (uint32_t i = 0; i < n->n_out; i++)
+            if (n->out[i])
+                ORTC_TRY(join(&c, n->out[i], &out[i]));
+        ORTC_TRY(ortc_node_check(n, error));
+    }
+    return ORTC_OK;
+}

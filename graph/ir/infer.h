@@ -1,0 +1,41 @@
+/* graph/ir/infer.h: running one node's shape function, at load over symbols and per plan over numbers.
+ *
+ * What is known of an edge is a fact. At load the facts stand in the edges; a planner keeps its own array of facts,
+ * indexed by edge id, so that many plans of one graph can be made at once.
+ */
+#ifndef ORTC_INFER_H
+#define ORTC_INFER_H
+
+#include "graph.h"
+
+#define ORTC_MAX_VALUES 64 /* elements of a small integer tensor whose values are carried along */
+
+typedef struct ortc_fact {
+    const ortc_type *type; /* NULL: not known */
+    int32_t rank;          /* -1: not known, or not a tensor */
+    const ortc_dim *dims;
+    const ortc_dim *values; /* NULL: nothing is known */
+    int64_t n_values;
+} ortc_fact;
+
+struct ortc_infer {
+    const ortc_infer_api *api;
+    ortc_dims *dims;       /* NULL: only numbers, expressions become ORTC_DIM_UNKNOWN */
+    ortc_arena *arena;     /* where dims and values of results live */
+    const ortc_fact *facts; /* by edge id; NULL: the edges' own */
+    ortc_error *error;
+    const ortc_node *node;
+    ortc_fact *out;        /* n_out of the node */
+    ortc_status status;    /* of a misfit or lack of memory on the way */
+    bool misfit;
+};
+
+void ortc_infer_init(ortc_infer *, ortc_dims *, ortc_arena *, const ortc_fact *facts, ortc_error *);
+/* Runs the node's shape function; out: n_out facts, type NULL where nothing was said. Errors name the node. */
+ortc_status ortc_infer_run(ortc_infer *, const ortc_node *, ortc_fact *out);
+/* Whether every value is a number. */
+bool ortc_fact_values_known(const ortc_fact *);
+/* The values of a small integer constant as dims, in the arena; NULL when it is not one. */
+const ortc_dim *ortc_constant_values(const ortc_constant *, ortc_arena *, int64_t *out_count);
+
+#endif

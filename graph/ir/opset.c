@@ -1,0 +1,98 @@
+/* graph/ir/opset.c: the table of operators, filled by families as they register, read by importers and passes.
+ *
+ * Entries are never removed or moved, so that pointers to operators stay valid for the life of the process. Operators
+ * are copied: a plugin's ortc_op may be of another size than ours.
+ */
+#include "graph.h"
+
+#include <pthread.h>
+
+#include "schema.h"
+
+#define MAX_OPS 4096 /* the standard has 227; the rest is plugins' */
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static ortc_op_entry *table[MAX_OPS * 2];
+static size_t n_ops;
+
+static const char *plain_domain(const char *domain) { return strcmp(domain, "ai.onnx") ? domain : ""; }
+
+static size_t slot_of(const char *domain, const char *name)
+{
+    size_t at = ortc_hash(name, strlen(name), ortc_hash_string(domain)) % ORTC_LENGTH(table);
+    while (table[at] && (strcmp(table[at]->op.name, name) || strcmp(table[at]->op.domain, domain)))
+        at = (at + 1) % ORTC_LENGTH(table);
+    return at;
+}
+
+const ortc_op *ortc_op_find(const char *domain, const char *name)
+{
+    pthread_rwlock_rdlock(&lock);
+    const ortc_op_entry *e = table[slot_of(plain_domain(domain), name)];
+    pthread_rwlock_unlock(&lock);
+    return e ? &e->op : NULL;
+}
+
+void ortc_op_each(void (*each)(void *arg, const ortc_op *), void *arg)
+{
+    pthread_rwlock_rdlock(&lock);
+    for (size_t i = 0; i < ORTC_LENGTH(table); i++)
+        if (table[i])
+            each(arg, &table[i]->op);
+    pthread_rwlock_unlock(&lock);
+}
+
+ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
+{
+    if (!op->domain || !op->name || !*op->name || !op->inputs || !op->outputs || !op->attributes || !op->types ||
+        op->since < 1 || op->form < 1 || op->form > op->since)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s': a field of its ortc_op is missing or wrong",
+                         op->name ? op->name : "?");
+    ortc_op_entry *e = calloc(1, sizeof *e);
+    if (!e)
+        return ortc_no_memory(error, sizeof *e);
+    memcpy(&e->op, op, op->size < sizeof *op ? op->size : sizeof *op);
+    e->op.domain = plain_domain(op->domain);
+    if (!e->op.older)
+        e->op.older = "";
+    ortc_status s = ortc_schema_parse(&e->op, &e->schema, error);
+    if (s != ORTC_OK) {
+        free(e);
+        return s;
+    }
+    pthread_rwlock_wrlock(&lock);
+    size_t at = slot_of(e->op.domain, e->op.name);
+    if (n_ops == MAX_OPS)
+        s = ortc_fail(error, ORTC_LIMIT, "more than %d operators", MAX_OPS);
+    else if (table[at]) /* the first one stays: pointers to it are in use */
+        s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s' of domain '%s' is registered already", e->op.name,
+                      e->op.domain);
+    else {
+        table[at] = e;
+        n_ops++;
+    }
+    pthread_rwlock_unlock(&lock);
+    if (s != ORTC_OK) {
+        ortc_arena_deinit(&e->schema.arena);
+        free(e);
+    }
+    return s;
+}
+
+const ortc_schema *ortc_op_schema(const ortc_op *op) { return &((const ortc_op_entry *)op)->schema.schema; }
+
+int32_t ortc_op_bind(const ortc_op *op, int64_t opset)
+{
+    if (opset >= op->since)
+        return op->since;
+    for (const char *s = op->older; *s;) {
+        char *end;
+        long v = strtol(s, &end, 10);
+        if (end == s)
+            break;
+        if (v <= opset)
+            return (int32_t)v;
+        s = end;
+    }
+    return 0;
+}

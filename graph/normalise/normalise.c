@@ -1,0 +1,46 @@
+/* graph/normalise/normalise.c: the table of normalising passes and the loop over it. */
+#include "normalise.h"
+
+/* In this order, over and over until a round changes nothing: each may make work for the others. */
+const ortc_normalise_pass ortc_normalise_passes[] = {
+    {"remove-identity", ortc_pass_remove_identity},
+    {"fold-constants", ortc_pass_fold_constants},
+    {"share-nodes", ortc_pass_share_nodes},
+    {"conv-batchnorm", ortc_pass_conv_batchnorm},
+    {"dead-nodes", ortc_pass_dead_nodes},
+};
+const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
+
+#define MAX_ROUNDS 16 /* a bound against two passes that undo each other */
+
+static bool is_off(const char *name, const char *const *off, size_t n_off)
+{
+    for (size_t i = 0; i < n_off; i++)
+        if (!strcmp(off[i], name))
+            return true;
+    return false;
+}
+
+ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t n_off, uint64_t *edits)
+{
+    for (size_t i = 0; i < ortc_normalise_n_passes; i++)
+        edits[i] = 0;
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        uint64_t changed = 0;
+        for (size_t i = 0; i < ortc_normalise_n_passes; i++) {
+            if (is_off(ortc_normalise_passes[i].name, off, n_off))
+                continue;
+            n->edits = 0;
+            ORTC_TRY(ortc_normalise_passes[i].run(n));
+            edits[i] += n->edits;
+            changed += n->edits;
+#ifndef NDEBUG
+            ORTC_TRY(ortc_graph_verify(n->graph, n->error));
+#endif
+        }
+        if (!changed)
+            break;
+        ORTC_TRY(ortc_graph_infer(n->graph, n->error)); /* new nodes need shapes before the next round reads them */
+    }
+    return ORTC_OK;
+}

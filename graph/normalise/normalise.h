@@ -1,0 +1,38 @@
+/* graph/normalise/normalise.h: device-neutral passes: standard operators in, standard operators out.
+ *
+ * Run once on a model after inference; the result is shared by its sessions and is what `ortc optimize` writes. One pass a
+ * file; the table in normalise.c orders them and repeats them until nothing changes.
+ */
+#ifndef ORTC_NORMALISE_H
+#define ORTC_NORMALISE_H
+
+#include "graph/ir/graph.h"
+
+typedef struct ortc_normalise {
+    ortc_graph *graph;
+    ortc_error *error;
+    /* Computes a node whose inputs are constants: n_out new constants for the caller (NULL where not wanted).
+     * UNSUPPORTED: it cannot be; the node stays. */
+    ortc_status (*evaluate)(void *arg, const ortc_node *, ortc_constant **out, ortc_error *);
+    void *evaluate_arg;
+    uint64_t edits; /* what the pass has changed so far */
+} ortc_normalise;
+
+typedef struct ortc_normalise_pass {
+    const char *name;
+    ortc_status (*run)(ortc_normalise *);
+} ortc_normalise_pass;
+
+extern const ortc_normalise_pass ortc_normalise_passes[];
+extern const size_t ortc_normalise_n_passes;
+
+ortc_status ortc_pass_dead_nodes(ortc_normalise *);
+ortc_status ortc_pass_fold_constants(ortc_normalise *);
+ortc_status ortc_pass_remove_identity(ortc_normalise *);
+ortc_status ortc_pass_share_nodes(ortc_normalise *);
+ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);
+
+/* Runs the table over a graph, leaving out the passes named in `off`; edits[i] counts what pass i changed. */
+ortc_status ortc_normalise_run(ortc_normalise *, const char *const *off, size_t n_off, uint64_t *edits);
+
+#endif

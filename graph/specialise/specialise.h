@@ -1,0 +1,38 @@
+/* graph/specialise/specialise.h: proposals inside one provider's region, decided by the kernels.
+ *
+ * A pass builds the node that it would like (an operator with an epilogue, say) beside the graph and asks; only a yes edits
+ * the graph. The new node carries a body: the nodes that it stands for, which is its meaning, its fallback and how it is
+ * exported. Runs on a session's own copy of the model's graph, after placement.
+ */
+#ifndef ORTC_SPECIALISE_H
+#define ORTC_SPECIALISE_H
+
+#include "graph/ir/graph.h"
+
+typedef struct ortc_specialise {
+    ortc_graph *graph;
+    ortc_error *error;
+    /* Finds a kernel of the node's device that supports the proposed node and says so: sets proposal->kernel. The
+     * proposal is not in the graph yet. */
+    bool (*accept)(void *arg, ortc_node *proposal);
+    void *accept_arg;
+    uint64_t edits;
+} ortc_specialise;
+
+typedef struct ortc_specialise_pass {
+    const char *name;
+    ortc_status (*run)(ortc_specialise *);
+} ortc_specialise_pass;
+
+extern const ortc_specialise_pass ortc_specialise_passes[];
+extern const size_t ortc_specialise_n_passes;
+
+ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
+
+ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);
+
+/* The body of `n` after `follower`, which reads n's first output, has been fused into it: what n stood for, then the
+ * follower. inputs: n's ports as they will be, by position. Owned by n's graph. NULL when memory is short. */
+ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs, uint32_t n_inputs);
+
+#endif

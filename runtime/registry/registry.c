@@ -1,0 +1,275 @@
+/* runtime/registry/registry.c: providers and kernels by name (registry.h). */
+#include "registry.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "kernels/families.h"
+#include "providers/providers.h"
+
+#define BUCKETS 1024
+#define MAX_PROVIDERS 64
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static ortc_kernel_item *buckets[BUCKETS]; /* heads of (provider, domain, op) lists, chained by next_in_bucket */
+static ortc_provider providers[MAX_PROVIDERS];
+static size_t n_providers;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static ortc_error init_error;
+
+/* ---- Kernels ---------------------------------------------------------------------------------------------------------- */
+
+static const char *plain_domain(const char *domain) { return domain && strcmp(domain, "ai.onnx") ? domain : ""; }
+
+static size_t bucket_of(const char *provider, const char *domain, const char *op)
+{
+    return ortc_hash(op, strlen(op), ortc_hash_string(domain) ^ ortc_hash_string(provider)) % BUCKETS;
+}
+
+static ortc_kernel_item *find_head(const char *provider, const char *domain, const char *op)
+{
+    ortc_kernel_item *i = buckets[bucket_of(provider, domain, op)];
+    while (i && (strcmp(i->entry.op, op) || strcmp(i->entry.domain, domain) || strcmp(i->provider, provider)))
+        i = i->next_in_bucket;
+    return i;
+}
+
+static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_error *error)
+{
+    const ortc_kernel *k = entry->kernel;
+    if (!entry->op || !k || !k->name || k->size < offsetof(ortc_kernel, release_slot))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a kernel entry of provider '%s' (operator '%s') is broken", provider,
+                         entry->op ? entry->op : "?");
+    ortc_kernel_item *item = calloc(1, sizeof *item);
+    if (!item)
+        return ortc_no_memory(error, sizeof *item);
+    item->entry = *entry;
+    item->entry.domain = plain_domain(entry->domain);
+    memcpy(&item->kernel, k, k->size < sizeof *k ? k->size : sizeof *k);
+    item->entry.kernel = &item->kernel;
+    item->provider = provider;
+    if (!item->kernel.run) {
+        free(item);
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has no run function", k->name);
+    }
+    pthread_rwlock_wrlock(&lock);
+    ortc_kernel_item *head = find_head(provider, item->entry.domain, item->entry.op);
+    if (head) {
+        while (head->next)
+            head = head->next;
+        head->next = item;
+    } else {
+        ortc_kernel_item **bucket = &buckets[bucket_of(provider, item->entry.domain, item->entry.op)];
+        item->next_in_bucket = *bucket;
+        *bucket = item;
+    }
+    pthread_rwlock_unlock(&lock);
+    return ORTC_OK;
+}
+
+static ortc_status add_table(const ortc_kernel_table *t, ortc_error *error)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        ortc_kernel_entry entry = {0};
+        const char *at = (const char *)t->entries + (size_t)i * t->entry_size;
+        memcpy(&entry, at, t->entry_size < sizeof entry ? t->entry_size : sizeof entry);
+        ORTC_TRY(add_kernel(t->provider, &entry, error));
+    }
+    return ORTC_OK;
+}
+
+const ortc_kernel_item *ortc_kernels_of(const char *provider, const char *domain, const char *op)
+{
+    pthread_rwlock_rdlock(&lock);
+    const ortc_kernel_item *i = find_head(provider, plain_domain(domain), op);
+    pthread_rwlock_unlock(&lock);
+    return i; /* entries are only appended: a reader may miss a new tail, never see a broken one */
+}
+
+uint32_t ortc_kernels_count(const char *provider)
+{
+    uint32_t n = 0;
+    pthread_rwlock_rdlock(&lock);
+    for (size_t b = 0; b < BUCKETS; b++)
+        for (const ortc_kernel_item *i = buckets[b]; i; i = i->next_in_bucket)
+            if (!strcmp(i->provider, provider))
+                for (const ortc_kernel_item *k = i; k; k = k->next)
+                    n++;
+    pthread_rwlock_unlock(&lock);
+    return n;
+}
+
+/* The element type that a node binds to the i-th type constraint of its schema; 0: it does not appear. */
+static ortc_dtype bound_dtype(const ortc_node *n, const ortc_schema *s, int32_t constraint)
+{
+    for (int side = 0; side < 2; side++) {
+        uint32_t count = side ? n->n_out : n->n_in;
+        for (uint32_t i = 0; i < count; i++) {
+            const ortc_formal *f = side ? ortc_schema_out(s, i) : ortc_schema_in(s, i);
+            const ortc_edge *e = side ? n->out[i] : n->in[i];
+            if (!f || f->constraint != constraint || !e || !e->type)
+                continue;
+            const ortc_type *t = e->type;
+            while (t && t->kind != ORTC_KIND_TENSOR)
+                t = t->of;
+            return t ? t->dtype : 0;
+        }
+    }
+    return 0;
+}
+
+bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_text *why)
+{
+    const ortc_kernel_entry *e = &item->entry;
+    if (n->version < e->since_min || n->version > e->since_max) {
+        if (why)
+            ortc_text_add(why, "%s is for versions %d to %d, not %d; ", item->kernel.name, e->since_min, e->since_max,
+                          n->version);
+        return false;
+    }
+    const ortc_schema *s = n->op ? ortc_op_schema(n->op) : NULL;
+    for (uint32_t i = 0; s && i < s->n_types && i < ORTC_LENGTH(e->types); i++) {
+        ortc_dtype t = e->types[i] ? bound_dtype(n, s, (int32_t)i) : 0;
+        if (t && !(e->types[i] & ORTC_TYPE(t))) {
+            if (why)
+                ortc_text_add(why, "%s is not for %s; ", item->kernel.name, ortc_dtype_name(t));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Providers ---------------------------------------------------------------------------------------------------------- */
+
+static ortc_status add_provider(const ortc_provider *p, ortc_error *error)
+{
+    if (!p->name || !p->devices || p->abi != ORTC_ABI)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d",
+                         p->name ? p->name : "?", p->abi, ORTC_ABI);
+    ortc_status s = ORTC_OK;
+    pthread_rwlock_wrlock(&lock);
+    for (size_t i = 0; i < n_providers; i++)
+        if (!strcmp(providers[i].name, p->name))
+            s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "provider '%s' is registered already", p->name);
+    if (s == ORTC_OK && n_providers == MAX_PROVIDERS)
+        s = ortc_fail(error, ORTC_LIMIT, "more than %d providers", MAX_PROVIDERS);
+    if (s == ORTC_OK)
+        memcpy(&providers[n_providers++], p, p->size < sizeof *p ? p->size : sizeof *p);
+    pthread_rwlock_unlock(&lock);
+    return s;
+}
+
+const ortc_provider *ortc_provider_find(const char *name)
+{
+    const ortc_provider *found = NULL;
+    pthread_rwlock_rdlock(&lock);
+    for (size_t i = 0; i < n_providers && !found; i++)
+        if (!strcmp(providers[i].name, name))
+            found = &providers[i];
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+const ortc_provider *ortc_provider_at(size_t i)
+{
+    pthread_rwlock_rdlock(&lock);
+    const ortc_provider *p = i < n_providers ? &providers[i] : NULL;
+    pthread_rwlock_unlock(&lock);
+    return p;
+}
+
+/* ---- Families and the host table ------------------------------------------------------------------------------------------ */
+
+static ortc_status add_family(const ortc_family *f, ortc_error *error)
+{
+    for (uint32_t i = 0; i < f->n_ops; i++) {
+        ortc_op op = {0};
+        const char *at = (const char *)f->ops + (size_t)i * f->op_size;
+        memcpy(&op, at, f->op_size < sizeof op ? f->op_size : sizeof op);
+        ORTC_TRY(ortc_op_add(&op, error));
+    }
+    for (uint32_t i = 0; i < f->n_tables; i++)
+        ORTC_TRY(add_table(f->tables[i], error));
+    return ORTC_OK;
+}
+
+static ortc_status host_add_family(const ortc_host *h, const ortc_family *f)
+{
+    (void)h;
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_status s = add_family(f, &e);
+    if (s != ORTC_OK)
+        ortc_log(ORTC_LOG_ERROR, "%s", e.text);
+    return s;
+}
+static ortc_status host_add_provider(const ortc_host *h, const ortc_provider *p)
+{
+    (void)h;
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_status s = add_provider(p, &e);
+    if (s != ORTC_OK)
+        ortc_log(ORTC_LOG_ERROR, "%s", e.text);
+    return s;
+}
+static void host_log(const ortc_host *h, int32_t level, const char *text)
+{
+    (void)h;
+    ortc_log(level, "%s", text);
+}
+static void *host_alloc(const ortc_host *h, size_t bytes)
+{
+    (void)h;
+    return bytes > SIZE_MAX - 63 ? NULL : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+}
+static void host_free(const ortc_host *h, void *p)
+{
+    (void)h;
+    free(p);
+}
+static const ortc_host_api host_api = {.size = sizeof host_api, .abi = ORTC_ABI, .log = host_log,
+                                       .add_family = host_add_family, .add_provider = host_add_provider,
+                                       .alloc = host_alloc, .free = host_free};
+struct ortc_host {
+    const ortc_host_api *api;
+};
+static const ortc_host host = {&host_api};
+const ortc_host *ortc_host_get(void) { return &host; }
+
+static void init_all(void)
+{
+    init_error = (ortc_error)ORTC_ERROR_INIT;
+    for (size_t i = 0; ortc_builtin_providers[i] && !init_error.code; i++)
+        add_provider(ortc_builtin_providers[i], &init_error);
+    for (size_t i = 0; ortc_families[i] && !init_error.code; i++)
+        add_family(ortc_families[i], &init_error);
+}
+
+ortc_status ortc_registry_init(ortc_error *error)
+{
+    pthread_once(&once, init_all);
+    return init_error.code ? ortc_fail(error, init_error.code, "%s", init_error.text) : ORTC_OK;
+}
+
+/* ---- Small contexts for kernels ------------------------------------------------------------------------------------------ */
+
+static void why_because(ortc_why *w, const char *fmt, va_list args)
+{
+    char line[256];
+    vsnprintf(line, sizeof line, fmt, args);
+    if (w->text)
+        ortc_text_add(w->text, "%s; ", line);
+}
+static const ortc_why_api why_api = {.size = sizeof why_api, .because = why_because};
+void ortc_why_init(ortc_why *w, ortc_text *text) { *w = (ortc_why){&why_api, text}; }
+
+static const ortc_device *prep_device(const ortc_prep *p) { return p->device; }
+static ortc_status prep_fail(ortc_prep *p, ortc_status s, const char *fmt, va_list args)
+{
+    return ortc_vfail(p->error, s, fmt, args);
+}
+static const ortc_prep_api prep_api = {.size = sizeof prep_api, .device = prep_device, .fail = prep_fail};
+void ortc_prep_init(ortc_prep *p, const ortc_device *device, ortc_error *error)
+{
+    *p = (ortc_prep){&prep_api, device, error};
+}

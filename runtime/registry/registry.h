@@ -1,0 +1,49 @@
+/* runtime/registry/registry.h: the tables of providers and kernels, filled from linked-in families and from plugins.
+ *
+ * Entries are copied (a plugin's structs may be of another size), never moved and never removed. Any thread.
+ */
+#ifndef ORTC_REGISTRY_H
+#define ORTC_REGISTRY_H
+
+#include "graph/ir/graph.h"
+#include "ortc/provider.h"
+
+/* Registers what is linked in, once; every public entry that needs tables calls it first. */
+ortc_status ortc_registry_init(ortc_error *);
+
+const ortc_provider *ortc_provider_find(const char *name); /* NULL: not registered */
+/* Providers in the order of registration; NULL behind the last. */
+const ortc_provider *ortc_provider_at(size_t i);
+
+/* One registered kernel entry; `next` is the next of the same provider, domain and operator, in order of preference. */
+typedef struct ortc_kernel_item {
+    ortc_kernel_entry entry;
+    ortc_kernel kernel;
+    const char *provider;
+    struct ortc_kernel_item *next, *next_in_bucket;
+} ortc_kernel_item;
+const ortc_kernel_item *ortc_kernels_of(const char *provider, const char *domain, const char *op);
+uint32_t ortc_kernels_count(const char *provider);
+
+/* Whether the entry's versions and types admit the node; when not, the reason in `why` (may be NULL). */
+bool ortc_kernel_matches(const ortc_kernel_item *, const ortc_node *, ortc_text *why);
+
+/* An ortc_why that writes into a text. */
+struct ortc_why {
+    const ortc_why_api *api;
+    ortc_text *text;
+};
+void ortc_why_init(ortc_why *, ortc_text *);
+
+/* An ortc_prep for kernels of a device. */
+struct ortc_prep {
+    const ortc_prep_api *api;
+    const ortc_device *device;
+    ortc_error *error;
+};
+void ortc_prep_init(ortc_prep *, const ortc_device *, ortc_error *);
+
+/* The host table that plugins and providers are given. */
+const ortc_host *ortc_host_get(void);
+
+#endif
