@@ -73,6 +73,13 @@ static bool is_bias(const ortc_node *n, const ortc_edge *e)
            e->type && y->type && ortc_type_equal(e->type, y->type);
 }
 
+/* The first port behind the operator's own, where an epilogue's inputs go. */
+static uint32_t extra_port(const ortc_node *n)
+{
+    uint32_t own = ortc_op_schema(n->op)->n_in;
+    return n->n_in > own ? n->n_in : own;
+}
+
 /* The follower's part of the epilogue; false: it does not fit. */
 static bool propose(const ortc_node *n, const ortc_node *follower, ortc_epilogue *e)
 {
@@ -83,9 +90,9 @@ static bool propose(const ortc_node *n, const ortc_node *follower, ortc_epilogue
     if (!other)
         return activation(follower, e);
     if (e->bias < 0 && e->residual < 0 && is_bias(n, other))
-        e->bias = (int32_t)n->n_in; /* where fuse() will put it */
+        e->bias = (int32_t)extra_port(n);
     else if (e->residual < 0 && same_shape(other, y) && !ortc_edge_is_const(other))
-        e->residual = (int32_t)n->n_in;
+        e->residual = (int32_t)extra_port(n);
     else
         return false;
     return true;
@@ -101,8 +108,8 @@ static ortc_status fuse(ortc_specialise *p, ortc_node *n, ortc_node *follower, b
     if (!propose(n, follower, &e))
         return ORTC_OK;
     ortc_node proposal = *n;
-    uint32_t n_in = n->n_in;
-    proposal.in = ortc_arena_array(&g->arena, n->n_in + follower->n_in, sizeof *proposal.in);
+    uint32_t n_in = extra_port(n);
+    proposal.in = ortc_arena_array(&g->arena, n_in + follower->n_in, sizeof *proposal.in);
     ortc_epilogue *kept = ortc_arena_copy(&g->arena, &e, sizeof e);
     if (!proposal.in || !kept)
         return ortc_no_memory(p->error, 0);

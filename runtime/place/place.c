@@ -1,0 +1,118 @@
+/* runtime/place/place.c: nodes to providers and kernels (place.h). Every "no" keeps its reason, to be shown. */
+#include "place.h"
+
+#include "runtime/registry/registry.h"
+
+const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node *n, ortc_text *why)
+{
+    const ortc_kernel_item *i = ortc_kernels_of(d->provider->name, n->domain, n->type);
+    if (!i && why)
+        ortc_text_add(why, "no kernel; ");
+    for (; i; i = i->next) {
+        const ortc_kernel *k = &i->kernel;
+        if (!ortc_kernel_matches(i, n, why))
+            continue;
+        if (n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE))
+            continue;
+        ortc_why w;
+        ortc_why_init(&w, why);
+        if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK)
+            return k;
+    }
+    return NULL;
+}
+
+static ortc_status place_node(ortc_session *s, ortc_node *n, ortc_text *missing, uint32_t *n_missing)
+{
+    char buffer[1024];
+    ortc_text why = ORTC_TEXT(buffer);
+    buffer[0] = 0;
+    n->kernel = NULL;
+    for (uint32_t d = 0; d < s->n_devices && !n->kernel; d++) {
+        size_t before = why.length;
+        ortc_text_add(&why, "%s: ", s->devices[d].provider->name);
+        n->kernel = ortc_place_find(&s->devices[d], n, &why);
+        n->device = d;
+        if (n->kernel) { /* reasons are those of the providers before */
+            why.length = before;
+            buffer[before] = 0;
+        }
+    }
+    if (why.length >= 2 && !strcmp(buffer + why.length - 2, "; "))
+        buffer[why.length - 2] = 0;
+    n->reasons = *buffer ? ortc_arena_string(&s->graph->arena, buffer, strlen(buffer)) : "";
+    if (!n->reasons)
+        return ORTC_OUT_OF_MEMORY;
+    if (!n->kernel && (*n_missing)++ < 4)
+        ortc_text_add(missing, "%snode '%s' (%s%s%s-%d; %s)", missing->length ? ", " : "", n->name, n->domain,
+                      *n->domain ? "." : "", n->type, n->version, buffer);
+    return ORTC_OK;
+}
+
+ortc_status ortc_place(ortc_session *s, ortc_error *error)
+{
+    char buffer[900];
+    ortc_text missing = ORTC_TEXT(buffer);
+    uint32_t n_missing = 0;
+    buffer[0] = 0;
+    for (ortc_node *n = s->graph->first; n; n = n->next)
+        if (place_node(s, n, &missing, &n_missing) != ORTC_OK)
+            return ortc_no_memory(error, 0);
+    return n_missing ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s cannot be run by any provider: %s", n_missing,
+                                 n_missing == 1 ? "" : "s", buffer)
+                     : ORTC_OK;
+}
+
+static bool in_list(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, n) && (at[n] == ',' || at[n] == 0))
+            return true;
+    return false;
+}
+
+ortc_status ortc_place_require(const ortc_session *s, const char *providers, ortc_error *error)
+{
+    char buffer[900];
+    ortc_text text = ORTC_TEXT(buffer);
+    uint32_t outside = 0;
+    buffer[0] = 0;
+    for (const ortc_node *n = s->graph->first; n; n = n->next)
+        if (!in_list(providers, s->devices[n->device].provider->name) && outside++ < 4)
+            ortc_text_add(&text, "%s'%s' (%s) is on %s (%s)", outside > 1 ? ", " : "", n->name, n->type,
+                          s->devices[n->device].provider->name, n->reasons);
+    return outside ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s not on the required '%s': %s", outside,
+                               outside == 1 ? " is" : "s are", providers, buffer)
+                   : ORTC_OK;
+}
+
+ortc_status ortc_bind(ortc_session *s, ortc_error *error)
+{
+    for (ortc_node *n = s->graph->first; n; n = n->next) {
+        if (!n->kernel->prepare)
+            continue;
+        ortc_prep p;
+        ortc_prep_init(&p, s->devices[n->device].device, error);
+        if (error)
+            error->text[0] = 0;
+        ortc_status status = n->kernel->prepare(n, &p, &n->state);
+        if (status != ORTC_OK) {
+            n->state = NULL;
+            if (error && !error->text[0])
+                ortc_fail(error, status, "kernel '%s' could not be prepared", n->kernel->name);
+            ortc_error_prefix(error, "node '%s' (%s): ", n->name, n->type);
+            return status;
+        }
+    }
+    return ORTC_OK;
+}
+
+void ortc_unbind(ortc_session *s)
+{
+    for (ortc_node *n = s->graph->first; n; n = n->next) {
+        if (n->state)
+            (n->kernel->release ? n->kernel->release : free)(n->state);
+        n->state = NULL;
+    }
+}

@@ -1,0 +1,20 @@
+/* runtime/place/place.h: which provider and which kernel runs each node; and the preparation of those kernels. */
+#ifndef ORTC_PLACE_H
+#define ORTC_PLACE_H
+
+#include "graph/ir/graph.h"
+#include "ortc/provider.h"
+#include "runtime/session/session.h"
+
+/* Sets device, kernel and reasons of every node: in order of the session's devices the first whose kernel matches and
+ * supports. UNSUPPORTED lists the nodes that nothing can run. */
+ortc_status ortc_place(ortc_session *, ortc_error *);
+/* Looks for a kernel of one device for a node that may not be in the graph yet. NULL: none; reasons into `why`. */
+const ortc_kernel *ortc_place_find(const ortc_session_device *, const ortc_node *, ortc_text *why);
+/* UNSUPPORTED when a node is on none of the comma-separated providers; names the first such nodes and why. */
+ortc_status ortc_place_require(const ortc_session *, const char *providers, ortc_error *);
+/* Runs prepare of every node's kernel. */
+ortc_status ortc_bind(ortc_session *, ortc_error *);
+void ortc_unbind(ortc_session *);
+
+#endif

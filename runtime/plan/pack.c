@@ -1,0 +1,151 @@
+/* runtime/plan/pack.c: packed forms of constants: made once on first request, shared, dropped with their last user.
+ *
+ * The maker works outside the lock; others that want the same form wait for it. When a form has been made of a constant
+ * in a mapped file, the source pages are dropped: they can be read again.
+ */
+#include "plan.h"
+#include "runtime/execute/call.h"
+
+bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
+{
+    memset(s, 0, sizeof *s);
+    s->max_bytes = max_bytes;
+    return !pthread_mutex_init(&s->lock, NULL) && !pthread_cond_init(&s->changed, NULL);
+}
+
+static void free_item(ortc_pack_store *s, ortc_pack_item *i)
+{
+    s->bytes -= i->packed.bytes;
+    ortc_free_aligned((void *)(uintptr_t)i->packed.data, i->packed.bytes);
+    free(i);
+}
+
+void ortc_pack_store_deinit(ortc_pack_store *s)
+{
+    for (size_t b = 0; b < ORTC_LENGTH(s->buckets); b++)
+        for (ortc_pack_item *i = s->buckets[b], *next; i; i = next) {
+            next = i->next;
+            free_item(s, i);
+        }
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->changed);
+}
+
+static void unlink_item(ortc_pack_store *s, ortc_pack_item *i)
+{
+    ortc_pack_item **at = &s->buckets[i->hash % ORTC_LENGTH(s->buckets)];
+    while (*at != i)
+        at = &(*at)->next;
+    *at = i->next;
+}
+
+static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c, const ortc_packing *how,
+                        const void *param, ortc_run_env *env, ortc_error *error)
+{
+    ortc_view src = {.data = (void *)(uintptr_t)c->data, .dtype = c->dtype, .flags = ORTC_VIEW_CONST | ORTC_VIEW_HOST,
+                     .rank = c->rank, .dims = c->dims};
+    size_t bytes = how->bytes(&src, param);
+    if (!bytes)
+        return ortc_fail(error, ORTC_LIMIT, "packing '%s': a constant is too large to pack", how->id);
+    pthread_mutex_lock(&s->lock);
+    bool fits = !s->max_bytes || s->bytes + bytes <= s->max_bytes;
+    if (fits)
+        s->bytes += bytes;
+    pthread_mutex_unlock(&s->lock);
+    if (!fits)
+        return ortc_fail(error, ORTC_LIMIT, "packing '%s': %zu more bytes are over the model's limit of %llu", how->id, bytes,
+                         (unsigned long long)s->max_bytes);
+    void *data = ortc_alloc_aligned(bytes);
+    if (!data) {
+        pthread_mutex_lock(&s->lock);
+        s->bytes -= bytes;
+        pthread_mutex_unlock(&s->lock);
+        return ortc_no_memory(error, bytes);
+    }
+    i->packed = (ortc_packed){data, bytes};
+    ortc_step_call call;
+    ortc_step_call_init(&call, env, NULL);
+    ORTC_TRY(how->fill(data, &src, param, &call.call));
+    if (c->mapped)
+        ortc_mapping_drop(c->data, c->bytes);
+    return ORTC_OK;
+}
+
+ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, const void *device, const ortc_packing *how,
+                              const void *param, size_t param_bytes, ortc_run_env *env, ortc_pack_item **out,
+                              ortc_error *error)
+{
+    uint64_t hash = ortc_hash(param, param_bytes, ortc_hash_string(how->id) ^ c->id * 0x9e3779b97f4a7c15u);
+    *out = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (ortc_pack_item *i = s->buckets[hash % ORTC_LENGTH(s->buckets)]; i; i = i->next) {
+        if (i->hash != hash || i->constant != c->id || i->device != device || i->param_bytes != param_bytes ||
+            strcmp(i->id, how->id) || memcmp(i->param, param, param_bytes))
+            continue;
+        i->references++;
+        while (!i->ready && !i->failed)
+            pthread_cond_wait(&s->changed, &s->lock);
+        bool ready = i->ready;
+        pthread_mutex_unlock(&s->lock);
+        if (!ready) {
+            ortc_pack_release(s, i);
+            return ortc_fail(error, ORTC_OUT_OF_MEMORY, "packing '%s' failed in another thread", how->id);
+        }
+        *out = i;
+        return ORTC_OK;
+    }
+    ortc_pack_item *i = calloc(1, sizeof *i + param_bytes);
+    if (!i) {
+        pthread_mutex_unlock(&s->lock);
+        return ortc_no_memory(error, sizeof *i + param_bytes);
+    }
+    i->references = 1;
+    i->constant = c->id;
+    i->device = device;
+    i->id = how->id;
+    i->param_bytes = param_bytes;
+    i->hash = hash;
+    if (param_bytes)
+        memcpy(i->param, param, param_bytes);
+    i->next = s->buckets[hash % ORTC_LENGTH(s->buckets)];
+    s->buckets[hash % ORTC_LENGTH(s->buckets)] = i;
+    pthread_mutex_unlock(&s->lock);
+
+    ortc_status status = fill(s, i, c, how, param, env, error);
+    pthread_mutex_lock(&s->lock);
+    i->ready = status == ORTC_OK;
+    i->failed = !i->ready;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    if (status == ORTC_OK)
+        *out = i;
+    else
+        ortc_pack_release(s, i);
+    return status;
+}
+
+void ortc_pack_release(ortc_pack_store *s, ortc_pack_item *i)
+{
+    if (!i)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (--i->references == 0) {
+        unlink_item(s, i);
+        free_item(s, i);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static size_t aligned_bytes(const ortc_view *src, const void *param)
+{
+    size_t bytes;
+    (void)param;
+    return ortc_tensor_bytes(src->dtype, ortc_view_count(src), &bytes) ? bytes + 1 : 0; /* never 0 */
+}
+static ortc_status aligned_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    (void)call;
+    memcpy(dst, src->data, aligned_bytes(src, param) - 1);
+    return ORTC_OK;
+}
+const ortc_packing ortc_packing_aligned = {sizeof(ortc_packing), "host.aligned", aligned_bytes, aligned_fill};

@@ -1,0 +1,144 @@
+/* runtime/plan/plan.h: programs: what a session does for one key, laid out so that a run only walks it.
+ *
+ * The key is the type, dims and presence of every input, the values of those inputs that decide shapes, and which outputs
+ * are wanted. A program is immutable once built; contexts run it through frames (runtime/execute). The planner:
+ *
+ *   infer   every shape, with numbers; small integer values are carried along, and nodes that only make them vanish
+ *   need    backwards from the wanted outputs: what must run at all
+ *   choose  each kernel's plan: algorithm, workspace, packed constants, views, in-place
+ *   place   every tensor: constant, input, output, literal, or a range of the arena by lifetime
+ */
+#ifndef ORTC_RUN_PLAN_H
+#define ORTC_RUN_PLAN_H
+
+#include <pthread.h>
+
+#include "graph/ir/infer.h"
+#include "ortc/provider.h"
+
+/* ---- Packed constants (pack.c): owned by the model ---------------------------------------------------------------------- */
+
+typedef struct ortc_pack_item {
+    ortc_packed packed;      /* first: what kernels see */
+    uint32_t references;     /* programs that use it; under the store's lock */
+    bool ready, failed;
+    uint64_t constant;       /* id */
+    const void *device;
+    const char *id;          /* of the packing */
+    size_t param_bytes;
+    uint64_t hash;
+    struct ortc_pack_item *next;
+    unsigned char param[];
+} ortc_pack_item;
+
+typedef struct ortc_pack_store {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    ortc_pack_item *buckets[256];
+    uint64_t bytes, max_bytes; /* max 0: none */
+} ortc_pack_store;
+
+struct ortc_run_env;
+bool ortc_pack_store_init(ortc_pack_store *, uint64_t max_bytes);
+void ortc_pack_store_deinit(ortc_pack_store *);
+/* The packed form, made now if it is not there. One reference for the caller. */
+ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, const void *device, const ortc_packing *,
+                              const void *param, size_t param_bytes, struct ortc_run_env *, ortc_pack_item **out,
+                              ortc_error *);
+void ortc_pack_release(ortc_pack_store *, ortc_pack_item *);
+/* The same bytes at an address that is a multiple of their element size (in one-file models they lie anywhere). */
+extern const ortc_packing ortc_packing_aligned;
+
+/* ---- Programs ------------------------------------------------------------------------------------------------------------- */
+
+enum { ORTC_FROM_NOTHING, ORTC_FROM_POINTER, ORTC_FROM_INPUT, ORTC_FROM_OUTPUT, ORTC_FROM_ARENA };
+
+/* One tensor as a step sees it. */
+typedef struct ortc_operand {
+    ortc_view view;     /* data NULL but for constants and literals; dims in the program's arena */
+    uint32_t from;      /* ORTC_FROM_* */
+    uint32_t index;     /* of the graph's input, or of the wanted output */
+    size_t offset;      /* into that memory */
+} ortc_operand;
+
+enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT, ORTC_STEP_CONTROL };
+
+typedef struct ortc_step {
+    uint8_t kind;        /* ORTC_STEP_* */
+    uint8_t device;      /* of the session */
+    uint16_t queue;      /* of the context's queues on that device */
+    uint32_t n_in, n_out;
+    const ortc_node *node; /* COPY: NULL */
+    const ortc_kernel *kernel;
+    void *pstate;
+    ortc_operand *in, *out; /* COPY: in[0] to out[0], in[0].view's bytes */
+    size_t copy_bytes;
+    size_t workspace, workspace_per_worker, workspace_at; /* bytes; in all workspace + per_worker * threads; arena offset */
+    double flops, bytes;
+} ortc_step;
+
+typedef struct ortc_program_output {
+    ortc_dtype dtype;
+    int32_t rank;
+    const int64_t *dims;
+    size_t bytes;
+    const ortc_type *type;
+} ortc_program_output;
+
+typedef struct ortc_program {
+    atomic_int references;
+    ortc_arena arena;
+    uint64_t id;         /* unique in the process */
+    ortc_step *steps;
+    uint32_t n_steps, n_views, n_folded, n_outputs;
+    ortc_program_output *outputs; /* per output of the graph; dtype 0: not wanted */
+    size_t arena_bytes, workspace_bytes, constant_bytes, packed_bytes;
+    ORTC_ARRAY(ortc_pack_item *) packs;
+    ortc_pack_store *store;
+    size_t bytes;        /* what the cache counts */
+    /* the cache's */
+    uint64_t hash;
+    void *key;
+    size_t key_bytes;
+    uint64_t last_used;
+    struct ortc_program *next;
+} ortc_program;
+
+struct ortc_session;
+/* One input of a run, as the key and the planner see it. */
+typedef struct ortc_planner_input {
+    const ortc_value *value; /* NULL: left out (its default is used) */
+} ortc_planner_input;
+
+ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted, struct ortc_run_env *,
+                               ortc_program **out, ortc_error *);
+ortc_program *ortc_program_retain(ortc_program *);
+void ortc_program_release(ortc_program *);
+
+/* Lays blocks with lifetimes into one range (layout.c): a block lives from step `from` to step `to`, both included. */
+typedef struct ortc_block {
+    size_t bytes;       /* a multiple of ORTC_ALIGNMENT */
+    uint32_t from, to;
+    int32_t reuse;      /* index of a block whose place this one may take in its last step; -1: none */
+    size_t offset;      /* out */
+} ortc_block;
+/* Blocks are in ascending order of `from`. Returns the bytes of the range; SIZE_MAX: no memory. */
+size_t ortc_layout(ortc_block *, uint32_t count);
+
+/* ---- The cache (cache.c): least recently used, by bytes ---------------------------------------------------------------------- */
+
+typedef struct ortc_plan_cache {
+    pthread_mutex_t lock;
+    ortc_program *buckets[256];
+    uint64_t bytes, max_bytes, clock;
+    atomic_uint_fast64_t made; /* programs built, for statistics */
+} ortc_plan_cache;
+bool ortc_plan_cache_init(ortc_plan_cache *, uint64_t max_bytes);
+void ortc_plan_cache_deinit(ortc_plan_cache *);
+/* A reference for the caller; NULL: not there. */
+ortc_program *ortc_plan_cache_get(ortc_plan_cache *, const void *key, size_t key_bytes);
+/* Puts a program in (it keeps a reference of its own) and evicts what is over the budget, the newest never. */
+bool ortc_plan_cache_put(ortc_plan_cache *, ortc_program *, const void *key, size_t key_bytes);
+uint64_t ortc_plan_cache_clear(ortc_plan_cache *); /* bytes freed */
+
+#endif

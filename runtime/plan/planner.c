@@ -1,0 +1,621 @@
+/* runtime/plan/planner.c: from a session and a key to a program (plan.h says in which stages).
+ *
+ * Scratch lives in an arena of its own and goes when planning ends; what the program keeps is in the program's arena.
+ */
+#include "runtime/execute/call.h"
+#include "runtime/session/session.h"
+
+#include <stdio.h>
+
+enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK };
+
+/* Where an edge's bytes are: in the memory of its root edge (itself, or what it is a view of). */
+typedef struct home {
+    uint32_t lives;   /* LIVES_*; of a root */
+    uint32_t index;   /* input, output or block */
+    uint32_t root;    /* edge id */
+    size_t offset;    /* in the root */
+    const void *data; /* LIVES_POINTER */
+    size_t bytes;     /* of a root */
+    uint32_t last;    /* of a root: last step that reads it */
+    bool made;        /* by a step */
+} home;
+
+typedef struct planner {
+    ortc_session *session;
+    const ortc_graph *graph;
+    ortc_run_env *env;
+    ortc_error *error;
+    ortc_program *program;
+    ortc_arena scratch;
+    ortc_fact *facts;  /* by edge id */
+    bool *needed;      /* by edge id */
+    home *homes;       /* by edge id */
+    const bool *wanted;
+    ORTC_ARRAY(ortc_step) steps;
+    ORTC_ARRAY(ortc_block) blocks;
+    ORTC_ARRAY(uint32_t) block_edges; /* edge id; UINT32_MAX: workspace of the step in `from` */
+} planner;
+
+/* ---- What a kernel's plan() says ----------------------------------------------------------------------------------------- */
+
+#define MAX_REUSE 8
+
+typedef struct plan_context {
+    ortc_plan plan;
+    planner *p;
+    const ortc_node *node;
+    size_t workspace, per_worker;
+    double flops, bytes;
+    bool is_view;
+    uint32_t view_out, view_in;
+    int64_t view_offset;
+    const int64_t *view_strides;
+    uint32_t n_reuse;
+    struct {
+        uint32_t out, in;
+    } reuse[MAX_REUSE];
+} plan_context;
+
+static plan_context *outer(ortc_plan *p) { return (plan_context *)(void *)p; }
+static void plan_workspace(ortc_plan *p, size_t bytes, size_t per_worker)
+{
+    outer(p)->workspace = bytes;
+    outer(p)->per_worker = per_worker;
+}
+static void plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
+{
+    plan_context *c = outer(p);
+    if (c->n_reuse < MAX_REUSE && out < p->n_out && in < p->n_in) {
+        c->reuse[c->n_reuse].out = out;
+        c->reuse[c->n_reuse++].in = in;
+    }
+}
+static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides)
+{
+    plan_context *c = outer(p);
+    if (out >= p->n_out || in >= p->n_in || byte_offset < 0)
+        return;
+    c->is_view = true;
+    c->view_out = out;
+    c->view_in = in;
+    c->view_offset = byte_offset;
+    c->view_strides = strides;
+}
+static void plan_cost(ortc_plan *p, double flops, double bytes)
+{
+    outer(p)->flops = flops;
+    outer(p)->bytes = bytes;
+}
+static ortc_status plan_fail(ortc_plan *p, ortc_status s, const char *fmt, va_list args)
+{
+    return ortc_vfail(outer(p)->p->error, s, fmt, args);
+}
+static const ortc_device *plan_device(const ortc_plan *p)
+{
+    const plan_context *c = (const plan_context *)(const void *)p;
+    return c->p->session->devices[c->node->device].device;
+}
+
+static ortc_status pack(planner *p, const ortc_edge *e, const void *device, const ortc_packing *how, const void *param,
+                        size_t param_bytes, ortc_pack_item **out)
+{
+    ortc_pack_store *store = p->session->packed;
+    ORTC_TRY(ortc_pack_acquire(store, e->constant, device, how, param, param_bytes, p->env, out, p->error));
+    if (!ortc_array_push(&p->program->packs, *out)) {
+        ortc_pack_release(store, *out);
+        return ortc_no_memory(p->error, sizeof *out);
+    }
+    p->program->packed_bytes += (*out)->packed.bytes;
+    return ORTC_OK;
+}
+
+static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *how, const void *param, size_t param_bytes,
+                             const ortc_packed **out)
+{
+    plan_context *c = outer(plan);
+    ortc_edge *e = ortc_node_in_edge(c->node, in);
+    ortc_pack_item *item = NULL;
+    *out = NULL;
+    if (!e || !ortc_edge_is_const(e))
+        return ortc_fail(c->p->error, ORTC_INVALID_ARGUMENT, "input %u is not a constant: it cannot be packed", in);
+    ORTC_TRY(pack(c->p, e, c->p->session->devices[c->node->device].device, how, param, param_bytes, &item));
+    *out = &item->packed;
+    return ORTC_OK;
+}
+static const ortc_plan_api plan_api = {
+    .size = sizeof plan_api, .workspace = plan_workspace, .may_reuse = plan_may_reuse, .view = plan_view, .pack = plan_pack,
+    .cost = plan_cost, .fail = plan_fail, .device = plan_device};
+
+/* ---- Infer ----------------------------------------------------------------------------------------------------------------- */
+
+static ortc_status seed_facts(planner *p, const ortc_planner_input *inputs)
+{
+    const ortc_graph *g = p->graph;
+    for (size_t i = 0; i < g->edges.count; i++) {
+        const ortc_edge *e = g->edges.data[i];
+        ortc_fact *f = &p->facts[i];
+        *f = (ortc_fact){.type = e->type, .rank = -1};
+        if (!e->constant)
+            continue;
+        f->rank = e->constant->rank;
+        f->dims = e->constant->dims;
+        f->values = ortc_constant_values(e->constant, &p->scratch, &f->n_values);
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_value *v = inputs[i].value;
+        ortc_fact *f = &p->facts[g->inputs[i].edge->id];
+        if (!v)
+            continue; /* its default, seeded above */
+        *f = (ortc_fact){.type = v->type, .rank = v->type->kind == ORTC_KIND_TENSOR ? v->rank : -1, .dims = v->dims};
+        if (p->session->decides[i] && (v->type->dtype == ORTC_I64 || v->type->dtype == ORTC_I32)) {
+            ortc_constant c = {.dtype = v->type->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .data = v->data};
+            f->values = ortc_constant_values(&c, &p->scratch, &f->n_values);
+        }
+    }
+    return ORTC_OK;
+}
+
+static bool all_numbers(const ortc_fact *f)
+{
+    for (int32_t i = 0; i < f->rank; i++)
+        if (!ortc_dim_is_number(f->dims[i]))
+            return false;
+    return f->rank >= 0;
+}
+
+static ortc_status infer_all(planner *p)
+{
+    ortc_infer c;
+    ortc_infer_init(&c, NULL, &p->scratch, p->facts, p->error);
+    for (const ortc_node *n = p->graph->first; n; n = n->next) {
+        ortc_fact *out = ortc_arena_array(&p->scratch, n->n_out, sizeof *out);
+        if (!out)
+            return ortc_no_memory(p->error, 0);
+        ORTC_TRY(ortc_infer_run(&c, n, out));
+        for (uint32_t i = 0; i < n->n_out; i++)
+            if (n->out[i]) {
+                if (!out[i].type)
+                    out[i].type = n->out[i]->type;
+                p->facts[n->out[i]->id] = out[i];
+            }
+    }
+    return ORTC_OK;
+}
+
+/* ---- Need -------------------------------------------------------------------------------------------------------------------- */
+
+/* Edges whose bytes some step must provide. An edge with known values is provided by the planner itself. */
+static void mark_needed(planner *p)
+{
+    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+        if (p->wanted[i])
+            p->needed[p->graph->outputs[i].edge->id] = true;
+    for (const ortc_node *n = p->graph->last; n; n = n->prev) {
+        bool run = n->op && (n->op->flags & ORTC_OP_STATE);
+        for (uint32_t i = 0; i < n->n_out && !run; i++)
+            run = n->out[i] && p->needed[n->out[i]->id] && !ortc_fact_values_known(&p->facts[n->out[i]->id]);
+        if (!run) {
+            p->program->n_folded++;
+            continue;
+        }
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i])
+                p->needed[n->in[i]->id] = true;
+    }
+}
+
+static bool runs(const planner *p, const ortc_node *n)
+{
+    if (n->op && (n->op->flags & ORTC_OP_STATE))
+        return true;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && p->needed[n->out[i]->id] && !ortc_fact_values_known(&p->facts[n->out[i]->id]))
+            return true;
+    return false;
+}
+
+/* ---- Homes --------------------------------------------------------------------------------------------------------------------- */
+
+static ortc_status fact_bytes(planner *p, const ortc_edge *e, size_t *out)
+{
+    const ortc_fact *f = &p->facts[e->id];
+    int64_t count;
+    char buffer[160];
+    ortc_text t = ORTC_TEXT(buffer);
+    if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !all_numbers(f))
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
+                         "cannot plan", e->name);
+    if (!ortc_count_elements(f->rank, f->dims, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
+        *out > SIZE_MAX / 4) {
+        ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
+        return ortc_fail(p->error, ORTC_LIMIT, "'%s' would be %s, which is too large", e->name, buffer);
+    }
+    return ORTC_OK;
+}
+
+/* Known values that a kernel or an output wants to read: written out as a literal. */
+static ortc_status literal(planner *p, const ortc_edge *e, home *h)
+{
+    const ortc_fact *f = &p->facts[e->id];
+    int64_t *data = ortc_arena_array(&p->program->arena, (size_t)f->n_values + 1, sizeof *data);
+    if (!data)
+        return ortc_no_memory(p->error, 0);
+    for (int64_t i = 0; i < f->n_values; i++)
+        if (f->type->dtype == ORTC_I32)
+            ((int32_t *)data)[i] = (int32_t)f->values[i];
+        else
+            data[i] = f->values[i];
+    *h = (home){.lives = LIVES_POINTER, .root = e->id, .data = data};
+    return fact_bytes(p, e, &h->bytes);
+}
+
+/* Gives a home to an edge that a step reads and nobody has made: constants, inputs, literals. */
+static ortc_status home_of(planner *p, const ortc_edge *e, home **out)
+{
+    home *h = &p->homes[e->id];
+    const ortc_fact *f = &p->facts[e->id];
+    *out = h;
+    if (h->lives || h->made || h->root != e->id)
+        return ORTC_OK;
+    bool defaulted = e->input >= 0 && e->constant && f->dims == e->constant->dims;
+    if (e->constant && (e->input < 0 || defaulted)) {
+        const ortc_constant *c = e->constant;
+        *h = (home){.lives = LIVES_POINTER, .root = e->id, .data = c->data, .bytes = c->bytes};
+        uint32_t bits = ortc_dtype_bits(c->dtype);
+        if (c->dtype != ORTC_STRING && bits > 8 && (uintptr_t)c->data % (bits / 8 > 8 ? 8 : bits / 8)) {
+            ortc_pack_item *item;
+            ORTC_TRY(pack(p, e, NULL, &ortc_packing_aligned, NULL, 0, &item));
+            h->data = item->packed.data;
+        } else
+            p->program->constant_bytes += c->bytes;
+        return ORTC_OK;
+    }
+    if (e->input >= 0) {
+        *h = (home){.lives = LIVES_INPUT, .index = (uint32_t)e->input, .root = e->id};
+        return ORTC_OK;
+    }
+    if (ortc_fact_values_known(f))
+        return literal(p, e, h);
+    return ortc_fail(p->error, ORTC_INTERNAL, "'%s' is read before it is made", e->name);
+}
+
+/* ---- Choose ------------------------------------------------------------------------------------------------------------------------ */
+
+static ortc_status operand(planner *p, const ortc_edge *e, bool input, const ortc_node *n, uint32_t port, ortc_operand *o)
+{
+    *o = (ortc_operand){.view = {.rank = 0}};
+    if (!e)
+        return ORTC_OK;
+    const ortc_fact *f = &p->facts[e->id];
+    if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !all_numbers(f))
+        return ortc_fail(p->error, ORTC_UNSUPPORTED,
+                         "node '%s' (%s): %s %u ('%s') has a shape or type known only when the model runs, which this version "
+                         "cannot plan", n->name, n->type, input ? "input" : "output", port, e->name);
+    o->view.dtype = f->type->dtype;
+    o->view.rank = f->rank;
+    o->view.flags = ORTC_VIEW_HOST;
+    if (f->rank && !(o->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
+        return ortc_no_memory(p->error, 0);
+    if (!input)
+        return ORTC_OK;
+    home *h;
+    ORTC_TRY(home_of(p, e, &h));
+    if (p->homes[h->root].lives == LIVES_POINTER) {
+        o->view.flags |= ortc_edge_is_const(e) ? ORTC_VIEW_CONST : 0;
+        o->view.data = (char *)(uintptr_t)p->homes[h->root].data + h->offset;
+    }
+    return ORTC_OK;
+}
+
+static ortc_status add_block(planner *p, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out)
+{
+    size_t aligned;
+    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &aligned))
+        return ortc_no_memory(p->error, bytes);
+    *out = (uint32_t)p->blocks.count;
+    if (!ortc_array_push(&p->blocks, (ortc_block){aligned, step, step, -1, 0}) || !ortc_array_push(&p->block_edges, edge))
+        return ortc_no_memory(p->error, sizeof(ortc_block));
+    return ORTC_OK;
+}
+
+/* The output becomes a view of the input's memory; false: it cannot, the kernel must run. */
+static bool make_view(planner *p, const plan_context *c)
+{
+    const ortc_node *n = c->node;
+    const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
+    const home *h = &p->homes[from->id];
+    size_t bytes, from_bytes;
+    if (c->view_strides || n->n_out != 1 || fact_bytes(p, to, &bytes) != ORTC_OK || fact_bytes(p, from, &from_bytes) != ORTC_OK ||
+        (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
+        return false;
+    p->homes[to->id] = (home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
+    p->program->n_views++;
+    return true;
+}
+
+static void note_use(planner *p, const ortc_edge *e, uint32_t step)
+{
+    home *root = &p->homes[p->homes[e->id].root];
+    root->last = step;
+    if (root->lives == LIVES_BLOCK)
+        p->blocks.data[root->index].to = step;
+}
+
+static ortc_status plan_node(planner *p, const ortc_node *n)
+{
+    ortc_program *program = p->program;
+    uint32_t index = (uint32_t)p->steps.count;
+    ortc_step s = {.kind = ORTC_STEP_KERNEL, .device = (uint8_t)n->device, .node = n, .kernel = n->kernel, .n_in = n->n_in,
+                   .n_out = n->n_out};
+    s.in = ortc_arena_array(&program->arena, n->n_in, sizeof *s.in);
+    s.out = ortc_arena_array(&program->arena, n->n_out, sizeof *s.out);
+    ortc_view *views = ortc_arena_array(&p->scratch, n->n_in + n->n_out, sizeof *views);
+    if (!s.in || !s.out || !views)
+        return ortc_no_memory(p->error, 0);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        ORTC_TRY(operand(p, n->in[i], true, n, i, &s.in[i]));
+        views[i] = s.in[i].view;
+    }
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const ortc_edge *e = n->out[i];
+        ORTC_TRY(operand(p, e && (e->uses || p->needed[e->id]) ? e : NULL, false, n, i, &s.out[i]));
+        views[n->n_in + i] = s.out[i].view;
+    }
+    plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = views,
+                               .out = views + n->n_in},
+                      .p = p, .node = n};
+    if (n->kernel->plan) {
+        if (p->error)
+            p->error->text[0] = 0;
+        ortc_status status = n->kernel->plan(n->state, &c.plan, &s.pstate);
+        if (status != ORTC_OK)
+            return ortc_step_failed(n, n->kernel, status, p->error);
+    }
+    if (c.is_view && make_view(p, &c)) {
+        if (s.pstate)
+            (n->kernel->release_plan ? n->kernel->release_plan(n->state, s.pstate) : free(s.pstate));
+        return ORTC_OK;
+    }
+    if (!ortc_array_push(&p->steps, s)) { /* from here on the step owns pstate */
+        if (s.pstate)
+            (n->kernel->release_plan ? n->kernel->release_plan(n->state, s.pstate) : free(s.pstate));
+        return ortc_no_memory(p->error, sizeof s);
+    }
+    ortc_step *step = &p->steps.data[index];
+    step->flops = c.flops;
+    step->bytes = c.bytes;
+    step->workspace = c.workspace;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i])
+            note_use(p, n->in[i], index);
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const ortc_edge *e = n->out[i];
+        if (!step->out[i].view.dtype)
+            continue;
+        home *h = &p->homes[e->id];
+        *h = (home){.lives = LIVES_BLOCK, .root = e->id, .last = index, .made = true};
+        ORTC_TRY(fact_bytes(p, e, &h->bytes));
+        ORTC_TRY(add_block(p, h->bytes, index, e->id, &h->index));
+        for (uint32_t k = 0; k < c.n_reuse; k++)
+            if (c.reuse[k].out == i && n->in[c.reuse[k].in]) {
+                const home *in = &p->homes[p->homes[n->in[c.reuse[k].in]->id].root];
+                if (in->lives == LIVES_BLOCK && in->bytes == h->bytes)
+                    p->blocks.data[h->index].reuse = (int32_t)in->index;
+            }
+    }
+    size_t all = c.workspace;
+    if (c.per_worker) {
+        size_t each, workers;
+        if (!ortc_align_size(c.per_worker, ORTC_ALIGNMENT, &each) || !ortc_mul_size(each, p->env->threads, &workers) ||
+            !ortc_align_size(all, ORTC_ALIGNMENT, &all) || !ortc_add_size(all, workers, &all))
+            return ortc_no_memory(p->error, c.per_worker);
+        step->workspace_per_worker = each;
+    }
+    if (all) {
+        uint32_t block;
+        ORTC_TRY(add_block(p, all, index, UINT32_MAX, &block));
+        program->workspace_bytes += all;
+    }
+    return ORTC_OK;
+}
+
+/* ---- Place ---------------------------------------------------------------------------------------------------------------------------- */
+
+static ortc_status copy_step(planner *p, const ortc_edge *from, uint32_t output, size_t bytes)
+{
+    ortc_step s = {.kind = ORTC_STEP_COPY, .n_in = 1, .n_out = 1, .copy_bytes = bytes};
+    s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
+    s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
+    if (!s.in || !s.out || !ortc_array_push(&p->steps, s))
+        return ortc_no_memory(p->error, sizeof s);
+    note_use(p, from, (uint32_t)p->steps.count - 1);
+    s.out->from = ORTC_FROM_OUTPUT;
+    s.out->index = output;
+    s.in->index = from->id; /* resolved with the other operands */
+    s.in->from = ORTC_FROM_ARENA;
+    return ORTC_OK;
+}
+
+/* Outputs of the graph: a block that is one whole output is made in the caller's memory; all else is copied at the end. */
+static ortc_status place_outputs(planner *p)
+{
+    const ortc_graph *g = p->graph;
+    ortc_program *program = p->program;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        if (!p->wanted[i])
+            continue;
+        const ortc_edge *e = g->outputs[i].edge;
+        const ortc_fact *f = &p->facts[e->id];
+        ortc_program_output *o = &program->outputs[i];
+        ORTC_TRY(fact_bytes(p, e, &o->bytes));
+        if (f->type->dtype == ORTC_STRING)
+            return ortc_fail(p->error, ORTC_UNSUPPORTED, "output '%s' holds strings, which this version cannot make",
+                             g->outputs[i].name);
+        o->type = f->type;
+        o->dtype = f->type->dtype;
+        o->rank = f->rank;
+        if (!(o->dims = ortc_arena_array(&program->arena, (size_t)f->rank, sizeof *o->dims)))
+            return ortc_no_memory(p->error, 0);
+        if (f->rank)
+            memcpy((int64_t *)(uintptr_t)o->dims, f->dims, (size_t)f->rank * sizeof *o->dims);
+        home *h;
+        ORTC_TRY(home_of(p, e, &h));
+        home *root = &p->homes[h->root];
+        if (root->lives == LIVES_BLOCK && !h->offset && root->bytes == o->bytes) {
+            p->blocks.data[root->index].bytes = 0; /* takes no place */
+            root->lives = LIVES_OUTPUT;
+            root->index = i;
+        } else
+            ORTC_TRY(copy_step(p, e, i, o->bytes));
+    }
+    return ORTC_OK;
+}
+
+static void resolve(const planner *p, const ortc_edge *e, ortc_operand *o)
+{
+    if (!e)
+        return;
+    const home *h = &p->homes[e->id], *root = &p->homes[h->root];
+    o->offset = h->offset;
+    o->index = root->index;
+    switch (root->lives) {
+    case LIVES_POINTER:
+        o->from = ORTC_FROM_POINTER;
+        o->view.data = (char *)(uintptr_t)root->data + h->offset;
+        break;
+    case LIVES_INPUT: o->from = ORTC_FROM_INPUT; break;
+    case LIVES_OUTPUT: o->from = ORTC_FROM_OUTPUT; break;
+    case LIVES_BLOCK:
+        o->from = ORTC_FROM_ARENA;
+        o->offset += p->blocks.data[root->index].offset;
+        break;
+    }
+}
+
+static ortc_status place_blocks(planner *p)
+{
+    ortc_program *program = p->program;
+    for (size_t i = 0; i < p->blocks.count; i++) { /* outputs take no place, so nobody takes over theirs */
+        ortc_block *b = &p->blocks.data[i];
+        if (b->reuse >= 0 && !p->blocks.data[b->reuse].bytes)
+            b->reuse = -1;
+    }
+    size_t bytes = ortc_layout(p->blocks.data, (uint32_t)p->blocks.count);
+    if (bytes == SIZE_MAX)
+        return ortc_no_memory(p->error, bytes);
+    program->arena_bytes = bytes;
+    for (size_t i = 0; i < p->blocks.count; i++)
+        if (p->block_edges.data[i] == UINT32_MAX)
+            p->steps.data[p->blocks.data[i].from].workspace_at = p->blocks.data[i].offset;
+    for (size_t i = 0; i < p->steps.count; i++) {
+        ortc_step *s = &p->steps.data[i];
+        if (s->kind == ORTC_STEP_COPY) {
+            resolve(p, p->graph->edges.data[s->in->index], s->in);
+            continue;
+        }
+        for (uint32_t k = 0; k < s->n_in; k++)
+            resolve(p, s->node->in[k], &s->in[k]);
+        for (uint32_t k = 0; k < s->n_out; k++)
+            if (s->out[k].view.dtype)
+                resolve(p, s->node->out[k], &s->out[k]);
+    }
+    return ORTC_OK;
+}
+
+/* ---- The whole --------------------------------------------------------------------------------------------------------------------------- */
+
+static ortc_status build(planner *p, const ortc_planner_input *inputs)
+{
+    const ortc_graph *g = p->graph;
+    size_t n = g->edges.count;
+    p->facts = ortc_arena_array(&p->scratch, n, sizeof *p->facts);
+    p->needed = ortc_arena_array(&p->scratch, n, sizeof *p->needed);
+    p->homes = ortc_arena_array(&p->scratch, n, sizeof *p->homes);
+    p->program->outputs = ortc_arena_array(&p->program->arena, g->n_outputs, sizeof *p->program->outputs);
+    p->program->n_outputs = g->n_outputs;
+    if (!p->facts || !p->needed || !p->homes || !p->program->outputs)
+        return ortc_no_memory(p->error, n * sizeof *p->homes);
+    for (size_t i = 0; i < n; i++)
+        p->homes[i].root = (uint32_t)i;
+    ORTC_TRY(seed_facts(p, inputs));
+    ORTC_TRY(infer_all(p));
+    mark_needed(p);
+    for (const ortc_node *node = g->first; node; node = node->next) {
+        if (!runs(p, node))
+            continue;
+        if (p->env->cancel || p->env->deadline_ns)
+            ORTC_TRY(ortc_run_env_poll(p->env));
+        ORTC_TRY(plan_node(p, node));
+    }
+    ORTC_TRY(place_outputs(p));
+    ORTC_TRY(place_blocks(p));
+    /* The steps move into the program's arena; those that own a pstate are its to release from now on. */
+    ortc_step *steps = ortc_arena_array(&p->program->arena, p->steps.count, sizeof *steps);
+    if (!steps)
+        return ortc_no_memory(p->error, 0);
+    if (p->steps.count)
+        memcpy(steps, p->steps.data, p->steps.count * sizeof *steps);
+    p->program->steps = steps;
+    p->program->n_steps = (uint32_t)p->steps.count;
+    return ORTC_OK;
+}
+
+static void release_steps(ortc_step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (steps[i].pstate) {
+            const ortc_kernel *k = steps[i].kernel;
+            if (k->release_plan)
+                k->release_plan(steps[i].node->state, steps[i].pstate);
+            else
+                free(steps[i].pstate);
+        }
+}
+
+ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *inputs, const bool *wanted, ortc_run_env *env,
+                               ortc_program **out, ortc_error *error)
+{
+    static atomic_uint_fast64_t next_id = 1;
+    *out = NULL;
+    ortc_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return ortc_no_memory(error, sizeof *program);
+    atomic_init(&program->references, 1);
+    program->id = atomic_fetch_add(&next_id, 1);
+    program->store = session->packed;
+    planner p = {.session = session, .graph = session->graph, .env = env, .error = error, .program = program,
+                 .wanted = wanted};
+    ortc_status s = build(&p, inputs);
+    if (s != ORTC_OK)
+        release_steps(p.steps.data, p.steps.count);
+    ortc_array_deinit(&p.steps);
+    ortc_array_deinit(&p.blocks);
+    ortc_array_deinit(&p.block_edges);
+    ortc_arena_deinit(&p.scratch);
+    if (s != ORTC_OK) {
+        program->n_steps = 0;
+        ortc_program_release(program);
+        return s;
+    }
+    *out = program;
+    return ORTC_OK;
+}
+
+ortc_program *ortc_program_retain(ortc_program *p)
+{
+    atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
+    return p;
+}
+
+void ortc_program_release(ortc_program *p)
+{
+    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1)
+        return;
+    release_steps(p->steps, p->n_steps);
+    for (size_t i = 0; i < p->packs.count; i++)
+        ortc_pack_release(p->store, p->packs.data[i]);
+    ortc_array_deinit(&p->packs);
+    ortc_arena_deinit(&p->arena);
+    free(p);
+}

@@ -1,0 +1,51 @@
+/* runtime/session/session.h: the inside of models, sessions and contexts.
+ *
+ *   model    source (mapped files) + normalised graph + constants and their packed forms; immutable but for the latter
+ *   session  its own copy of the graph: placed, specialised, bound; the cache of plans; the pool of contexts
+ *   context  frames: one per plan that it has run: the plan's arena and its steps' views with addresses filled in
+ */
+#ifndef ORTC_SESSION_H
+#define ORTC_SESSION_H
+
+#include <pthread.h>
+
+#include "graph/ir/graph.h"
+#include "graph/onnx/onnx.h"
+#include "ortc/provider.h"
+#include "runtime/plan/plan.h"
+
+struct ortc_model {
+    atomic_int references;
+    ortc_source *source;
+    ortc_graph *graph;
+    ortc_model_info info;
+    ortc_io *inputs, *outputs; /* in the graph's arena */
+    ortc_pack_store packed;
+};
+
+typedef struct ortc_session_device {
+    const ortc_provider *provider;
+    ortc_device *device;
+} ortc_session_device;
+
+#define ORTC_MAX_DEVICES 16
+
+struct ortc_session {
+    atomic_int references;
+    ortc_model *model;        /* retained; NULL: a session of the library's own */
+    ortc_pack_store *packed;  /* the model's */
+    ortc_graph *graph;
+    ortc_session_device devices[ORTC_MAX_DEVICES]; /* the caller's order, ref last */
+    uint32_t n_devices;
+    uint32_t threads;         /* budget of a run */
+    uint64_t *pass_edits;     /* of the specialising passes */
+    bool *decides;            /* per graph input: its values are part of the key */
+    ortc_plan_cache plans;
+    pthread_mutex_t lock;     /* of the pool of contexts */
+    ortc_context *idle;
+    uint32_t n_contexts;
+    uint32_t max_contexts;
+    pthread_cond_t returned;
+};
+
+#endif
