@@ -1,0 +1,103 @@
+/* kernels/activation/op.c: functions of one element at a time that networks use between layers: Relu and its relatives.
+ *
+ * All have the shape and the type of their input. Versions below 6 had the hint consumed_inputs; Clip's bounds were
+ * attributes until 11 and inputs since.
+ */
+#include <float.h>
+
+#include "kernels/common/shape.h"
+
+extern const ortc_kernel_table ortc_kernels_ref_activation;
+
+static ortc_status infer_same(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
+
+static ortc_status infer_prelu(ortc_infer *c)
+{
+    const ortc_port x = ortc_infer_in(c, 0), slope = ortc_infer_in(c, 1);
+    if (x.rank >= 0 && slope.rank >= 0) { /* one way: the slope is stretched */
+        if (slope.rank > x.rank)
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "slope has rank %d, X %d", slope.rank, x.rank);
+        for (int32_t d = 0; d < slope.rank; d++) {
+            const ortc_dim have = slope.dims[d], want = x.dims[x.rank - slope.rank + d];
+            if (have >= 0 && want >= 0 && have != 1 && have != want)
+                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "slope has %lld elements in dim %d, X has %lld", (long long)have,
+                                       d, (long long)want);
+        }
+    }
+    return ortc_infer_like(c, 0, 0);
+}
+
+/* A scalar constant of the type of input 0 at `port`. */
+static ortc_status scalar_in(ortc_lift *l, uint32_t port, double value)
+{
+    const ortc_dtype t = ortc_node_in(ortc_lift_node(l), 0).dtype;
+    unsigned char data[8] = {0};
+    const ortc_dtype as = ortc_class_of(t) == ORTC_CLASS_FLOAT ? t : ORTC_F32;
+    ortc_store_f64(data, as, 0, value);
+    return ortc_lift_const_in(l, port, as, 0, NULL, data);
+}
+
+/* Clip-6 has finite bounds where none are given, Clip-1 has none. */
+static ortc_status lift_clip(ortc_lift *l)
+{
+    static const char *const names[] = {"min", "max"};
+    ortc_lift_drop_attr(l, "consumed_inputs");
+    for (uint32_t i = 0; i < 2; i++) {
+        const ortc_attr a = ortc_node_attr(ortc_lift_node(l), names[i]);
+        const double value = a.kind == ORTC_ATTR_FLOAT ? (double)a.f : i ? (double)FLT_MAX : -(double)FLT_MAX;
+        ortc_lift_drop_attr(l, names[i]);
+        if (a.kind == ORTC_ATTR_FLOAT || ortc_lift_version(l) == 6)
+            ORTC_TRY(scalar_in(l, i + 1, value));
+    }
+    return ORTC_OK;
+}
+
+/* Selu-1 had defaults of four digits. */
+static ortc_status lift_selu(ortc_lift *l)
+{
+    ortc_lift_drop_attr(l, "consumed_inputs");
+    if (ortc_node_attr(ortc_lift_node(l), "alpha").kind == 0)
+        ORTC_TRY(ortc_lift_set_float(l, "alpha", 1.6732F));
+    if (ortc_node_attr(ortc_lift_node(l), "gamma").kind == 0)
+        ORTC_TRY(ortc_lift_set_float(l, "gamma", 1.0507F));
+    return ORTC_OK;
+}
+
+/* Below 7 a slope of one dim belonged to the channels (axis 1), whatever follows them. */
+static ortc_status lift_prelu(ortc_lift *l)
+{
+    const ortc_port x = ortc_node_in(ortc_lift_node(l), 0), slope = ortc_node_in(ortc_lift_node(l), 1);
+    int64_t axes[ORTC_RANK_LIMIT];
+    ortc_lift_drop_attr(l, "consumed_inputs");
+    if (slope.rank == 0 || (slope.rank == 1 && slope.dims[0] == 1) || slope.rank > 1)
+        return ORTC_OK;
+    if (x.rank < 0 || slope.rank < 0)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the ranks of X and slope must be known for this version");
+    for (int32_t i = 0; i < x.rank - 2; i++)
+        axes[i] = i + 1;
+    return x.rank > 2 ? ortc_lift_wrap_in(l, 1, "Unsqueeze", axes, (size_t)(x.rank - 2)) : ORTC_OK;
+}
+
+#define UNARY(name, since, form, older, attributes, types, lift) \
+    ORTC_OP("", name, since, form, older, "X:T", "Y:T", attributes, types, infer_same, lift, 0)
+static const ortc_op ops[] = {
+    UNARY("Relu", 14, 6, "13 6 1", "", "T=float,int", ortc_lift_consumed),
+    UNARY("LeakyRelu", 16, 6, "6 1", "alpha:f=0.01", "T=float", ortc_lift_consumed),
+    ORTC_OP("", "PRelu", 16, 7, "9 7 6 1", "X:T slope:T", "Y:T", "", "T=float,i32,i64,u32,u64", infer_prelu, lift_prelu, 0),
+    ORTC_OP("", "Clip", 13, 11, "12 11 6 1", "input:T min:T? max:T?", "output:T", "", "T=num", infer_same, lift_clip, 0),
+    UNARY("Sigmoid", 13, 6, "6 1", "", "T=float", ortc_lift_consumed),
+    UNARY("Tanh", 13, 6, "6 1", "", "T=float", ortc_lift_consumed),
+    UNARY("Gelu", 20, 20, "", "approximate:s=none", "T=float", NULL),
+    UNARY("Erf", 13, 9, "9", "", "T=float", NULL),
+    UNARY("HardSwish", 22, 14, "14", "", "T=float", NULL),
+    UNARY("HardSigmoid", 22, 6, "6 1", "alpha:f=0.2 beta:f=0.5", "T=float", ortc_lift_consumed),
+    UNARY("Elu", 22, 6, "6 1", "alpha:f=1", "T=float", ortc_lift_consumed),
+    UNARY("Selu", 22, 6, "6 1", "alpha:f=1.67326319217681884765625 gamma:f=1.05070102214813232421875", "T=float", lift_selu),
+    UNARY("Celu", 28, 12, "12", "alpha:f=1", "T=float", NULL),
+    UNARY("Softplus", 22, 1, "1", "", "T=float", NULL),
+    UNARY("Softsign", 22, 1, "1", "", "T=float", NULL),
+    UNARY("Mish", 22, 18, "18", "", "T=float", NULL),
+    UNARY("Swish", 24, 24, "", "alpha:f=1", "T=float", NULL),
+    UNARY("ThresholdedRelu", 22, 10, "10", "alpha:f=1", "T=float", NULL),
+};
+ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation);

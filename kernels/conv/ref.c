@@ -1,0 +1,105 @@
+/* kernels/conv/ref.c: Conv as its definition says: for each output element, the sum over its window in double.
+ *
+ * Any number of spatial dims, groups, dilations, auto_pad.
+ */
+#include <stdlib.h>
+
+#include "kernels/common/window.h"
+
+typedef struct conv_state {
+    ortc_window window;
+    int64_t group;
+} conv_state;
+
+typedef struct conv_job {
+    const ortc_view *x, *w, *b, *y;
+    const conv_state *state;
+    int64_t kernel_count; /* positions of the window */
+    int64_t out_count;    /* positions of the output, per channel */
+    int64_t in_count;     /* positions of the input, per channel */
+    int64_t pad[ORTC_SPATIAL_LIMIT];
+} conv_job;
+
+/* The input position under kernel position `k` (an index per dim) of the window at `o`, or -1 in the padding. */
+static int64_t input_position(const conv_job *j, const int64_t *o, const int64_t *k)
+{
+    const ortc_window *w = &j->state->window;
+    int64_t at = 0;
+    for (int32_t i = 0; i < j->x->rank - 2; i++) {
+        const int64_t p = o[i] * w->stride[i] - j->pad[i] + k[i] * w->dilation[i];
+        if (p < 0 || p >= j->x->dims[i + 2])
+            return -1;
+        at = at * j->x->dims[i + 2] + p;
+    }
+    return at;
+}
+
+ORTC_INLINE void conv_loop(ortc_dtype t, const conv_job *j, int64_t begin, int64_t end)
+{
+    const int32_t spatial = j->x->rank - 2;
+    const int64_t filters = j->y->dims[1], per_group = filters / j->state->group, channels = j->w->dims[1];
+    for (int64_t at = begin; at < end; at++) {
+        int64_t o[ORTC_SPATIAL_LIMIT], k[ORTC_SPATIAL_LIMIT] = {0}, rest = at % j->out_count;
+        const int64_t m = at / j->out_count % filters, n = at / j->out_count / filters;
+        const int64_t x0 = (n * j->x->dims[1] + m / per_group * channels) * j->in_count;
+        double sum = j->b ? ortc_load_f64(j->b->data, t, m) : 0;
+        for (int32_t i = spatial - 1; i >= 0; i--) {
+            o[i] = rest % j->y->dims[i + 2];
+            rest /= j->y->dims[i + 2];
+        }
+        for (int64_t q = 0; q < j->kernel_count; q++) {
+            const int64_t p = input_position(j, o, k);
+            for (int64_t c = 0; p >= 0 && c < channels; c++)
+                sum += ortc_load_f64(j->x->data, t, x0 + c * j->in_count + p) *
+                       ortc_load_f64(j->w->data, t, (m * channels + c) * j->kernel_count + q);
+            for (int32_t i = spatial - 1; i >= 0 && ++k[i] == j->w->dims[i + 2]; i--)
+                k[i] = 0;
+        }
+        ortc_store_f64(j->y->data, t, at, sum);
+    }
+}
+
+static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const conv_job *j = arg;
+    ORTC_SPECIALISE(j->y->dtype, conv_loop, j, begin, end);
+}
+
+static ortc_status conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *attribute, *wrong;
+    conv_state *s = calloc(1, sizeof *s);
+    if (!s)
+        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
+    s->group = ortc_node_int(n, "group", 1);
+    wrong = ortc_window_read(n, -1, &s->window, &attribute);
+    if (wrong) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
+    }
+    *out = s;
+    return ORTC_OK;
+}
+
+static ortc_status conv_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const conv_state *s = state;
+    conv_state own = *s; /* its kernel is W's */
+    conv_job j = {&c->in[0], &c->in[1], c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL, &c->out[0], &own, 1, 1, 1, {0}};
+    const int64_t count = ortc_view_count(j.y);
+    if (count == 0)
+        return ORTC_OK;
+    for (int32_t i = 0; i < j.x->rank - 2; i++) {
+        own.window.kernel[i] = j.w->dims[i + 2];
+        j.pad[i] = ortc_window_pad(&own.window, i, j.x->dims[i + 2], j.y->dims[i + 2]);
+        j.kernel_count *= j.w->dims[i + 2];
+        j.out_count *= j.y->dims[i + 2];
+        j.in_count *= j.x->dims[i + 2];
+    }
+    return ortc_parallel(c, count, ortc_grain(2.0 * (double)j.kernel_count * (double)(j.w->dims[1] + 4)), conv_chunk, &j);
+}
+
+static const ortc_kernel conv_ref = {
+    .size = ORTC_SIZED(ortc_kernel), .name = "conv.ref", .prepare = conv_prepare, .run = conv_run};
+
+ORTC_KERNELS(ref, conv, ORTC_KERNEL("Conv", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &conv_ref));
