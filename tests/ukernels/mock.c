@@ -184,52 +184,88 @@ static ortc_view view_of(const mock_tensor *t, int planning)
     return v;
 }
 
-static int execute(const ortc_kernel *k, mock_node *n, mock_plan *p, const void *state, const void *pstate, int threads)
-{
-    ortc_view in[MOCK_PORTS], out = view_of(&n->out, 0);
-    for (uint32_t i = 0; i < n->n_in; i++) in[i] = view_of(&n->in[i], 0);
-    /* 256-byte aligned, with the guard right behind */
-    guard ws = guard_open((p->workspace + 255) / 256 * 256, 1), scratch = guard_open((p->scratch + 255) / 256 * 256, 1);
-    mock_call c = {.base = {.api = &call_api, .size = sizeof(ortc_call), .n_in = n->n_in, .n_out = 1, .in = in, .out = &out,
-                            .workspace = ws.data},
-                   .threads = threads ? pool_open(threads, p->scratch) : NULL, .scratch = scratch.data};
-    int s = k->run(state, pstate, &c.base);
-    if (!guard_intact(&ws) || !guard_intact(&scratch)) s = -1;
-    if (c.threads) pool_close(c.threads);
-    guard_close(&ws), guard_close(&scratch);
-    return s;
-}
+struct mock_session {
+    const ortc_kernel *k;
+    mock_node *n;
+    mock_plan plan;
+    mock_call call;
+    ortc_view in[MOCK_PORTS], out;
+    void *state, *pstate;
+    guard workspace, scratch; /* 256-byte aligned, with the guard right behind */
+    int planned, threads;
+};
 
-int mock_run(const ortc_kernel *k, mock_node *n, int threads)
+static ortc_status prepare(mock_session *m)
 {
-    n->api = &node_api;
-    n->type = (ortc_type){.kind = ORTC_KIND_TENSOR, .dtype = ORTC_F32};
-    const ortc_node *node = (const ortc_node *)(const void *)n;
+    const ortc_node *node = (const ortc_node *)(const void *)m->n;
     mock_prep prep = {&prep_api};
     struct {
         const ortc_why_api *api;
     } why = {&why_api};
-    void *state = NULL, *pstate = NULL;
-    int s = k->supports ? k->supports(node, NULL, (ortc_why *)(void *)&why) : ORTC_OK;
+    ortc_status s = m->k->supports ? m->k->supports(node, NULL, (ortc_why *)(void *)&why) : ORTC_OK;
+    if (!s && m->k->prepare) s = m->k->prepare(node, (ortc_prep *)(void *)&prep, &m->state);
     if (s) return s;
-    if (k->prepare && (s = k->prepare(node, (ortc_prep *)(void *)&prep, &state))) return s;
-    ortc_view in[MOCK_PORTS], out = view_of(&n->out, 1);
-    out.data = NULL;
-    for (uint32_t i = 0; i < n->n_in; i++) in[i] = view_of(&n->in[i], 1);
-    mock_plan p = {.base = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = 1, .in = in, .out = &out}};
-    if (k->plan) s = k->plan(state, &p.base, &pstate);
-    if (!s) s = execute(k, n, &p, state, pstate, threads);
-    for (int i = 0; i < p.n_packed; i++) {
-        if (!guard_intact(&p.packed_memory[i])) s = -1;
-        guard_close(&p.packed_memory[i]);
+    m->out = view_of(&m->n->out, 1);
+    m->out.data = NULL;
+    for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(&m->n->in[i], 1);
+    m->plan.base = (ortc_plan){.api = &plan_api, .size = sizeof(ortc_plan), .n_in = m->n->n_in, .n_out = 1, .in = m->in,
+                               .out = &m->out};
+    m->planned = 1;
+    return m->k->plan ? m->k->plan(m->state, &m->plan.base, &m->pstate) : ORTC_OK;
+}
+
+mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads)
+{
+    mock_session *m = calloc(1, sizeof *m);
+    m->k = k, m->n = n, m->threads = threads;
+    n->api = &node_api;
+    n->type = (ortc_type){.kind = ORTC_KIND_TENSOR, .dtype = ORTC_F32};
+    const ortc_status s = prepare(m);
+    m->workspace = guard_open((m->plan.workspace + 255) / 256 * 256, 1);
+    m->scratch = guard_open((m->plan.scratch + 255) / 256 * 256, 1);
+    m->call.threads = threads ? pool_open(threads, m->plan.scratch) : NULL;
+    m->call.scratch = m->scratch.data;
+    if (s) {
+        mock_close(m);
+        return NULL;
     }
-    if (k->release_plan)
-        k->release_plan(state, pstate);
+    return m;
+}
+
+int mock_execute(mock_session *m)
+{
+    m->out = view_of(&m->n->out, 0);
+    for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(&m->n->in[i], 0);
+    m->call.base = (ortc_call){.api = &call_api, .size = sizeof(ortc_call), .n_in = m->n->n_in, .n_out = 1, .in = m->in,
+                               .out = &m->out, .workspace = m->workspace.data};
+    return m->k->run(m->state, m->pstate, &m->call.base);
+}
+
+int mock_close(mock_session *m)
+{
+    int bad = !guard_intact(&m->workspace) || !guard_intact(&m->scratch);
+    for (int i = 0; i < m->plan.n_packed; i++) {
+        bad |= !guard_intact(&m->plan.packed_memory[i]);
+        guard_close(&m->plan.packed_memory[i]);
+    }
+    if (m->call.threads) pool_close(m->call.threads);
+    guard_close(&m->workspace), guard_close(&m->scratch);
+    if (m->planned && m->k->release_plan)
+        m->k->release_plan(m->state, m->pstate);
     else
-        free(pstate);
-    if (k->release)
-        k->release(state);
+        free(m->pstate);
+    if (m->planned && m->k->release)
+        m->k->release(m->state);
     else
-        free(state);
-    return s;
+        free(m->state);
+    free(m);
+    return bad ? -1 : 0;
+}
+
+int mock_run(const ortc_kernel *k, mock_node *n, int threads)
+{
+    mock_session *m = mock_open(k, n, threads);
+    if (!m) return ORTC_INTERNAL;
+    const int s = mock_execute(m), t = mock_close(m);
+    return s ? s : t;
 }

@@ -43,6 +43,12 @@ const ortc_kernel *mock_kernel(const ortc_kernel_table *t, const char *op);
 
 int64_t mock_count(const mock_tensor *t);
 
+/* In three steps, for benchmarks: prepares and plans (NULL on failure), runs, frees. */
+typedef struct mock_session mock_session;
+mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads);
+int mock_execute(mock_session *);
+int mock_close(mock_session *);
+
 /* Runs the node on `threads` threads (0: one, with the loop's chunks in reverse order). Returns the first status that
  * is not ORTC_OK, and prints what the kernel said; -1 when memory around the workspace was touched. */
 int mock_run(const ortc_kernel *k, mock_node *n, int threads);
