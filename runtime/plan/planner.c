@@ -100,7 +100,7 @@ static const ortc_device *plan_device(const ortc_plan *p)
 static ortc_status pack(planner *p, const ortc_edge *e, const void *device, const ortc_packing *how, const void *param,
                         size_t param_bytes, ortc_pack_item **out)
 {
-    ortc_pack_store *store = &p->session->model->packed;
+    ortc_pack_store *store = p->session->packed;
     ORTC_TRY(ortc_pack_acquire(store, e->constant, device, how, param, param_bytes, p->env, out, p->error));
     if (!ortc_array_push(&p->program->packs, *out)) {
         ortc_pack_release(store, *out);
@@ -583,7 +583,7 @@ ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *
         return ortc_no_memory(error, sizeof *program);
     atomic_init(&program->references, 1);
     program->id = atomic_fetch_add(&next_id, 1);
-    program->store = &session->model->packed;
+    program->store = session->packed;
     planner p = {.session = session, .graph = session->graph, .env = env, .error = error, .program = program,
                  .wanted = wanted};
     ortc_status s = build(&p, inputs);

@@ -32,7 +32,8 @@ typedef struct ortc_session_device {
 
 struct ortc_session {
     atomic_int references;
-    ortc_model *model;
+    ortc_model *model;        /* retained; NULL: a session of the library's own */
+    ortc_pack_store *packed;  /* the model's */
     ortc_graph *graph;
     ortc_session_device devices[ORTC_MAX_DEVICES]; /* the caller's order, ref last */
     uint32_t n_devices;

@@ -1,0 +1,84 @@
+/* Detection behind cpu_features.h: CPUID leaves 1 and 7 and XCR0, read directly, because compiler built-ins
+ * (__builtin_cpu_supports) differ between gcc and clang in what they know. Other architectures report none.
+ * The result is computed on first use and kept in an atomic; two threads that race compute the same word.
+ */
+#include "cpu_features.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOWN 0x80000000u /* "already computed": tells an empty set from no answer yet */
+
+static _Atomic uint32_t detected;
+static _Atomic uint32_t allowed;
+static _Atomic uint32_t test_mask = UINT32_MAX;
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static uint64_t xcr0(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return (uint64_t)hi << 32 | lo;
+}
+
+static uint32_t detect(void)
+{
+    uint32_t a, b, c, d, bits = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+    const uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
+    if ((c & (fma | osxsave | avx | f16c)) != (fma | osxsave | avx | f16c)) return 0;
+    const uint64_t state = xcr0();
+    if ((state & 0x6) != 0x6) return 0; /* xmm and ymm are saved */
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (!(b & 1u << 5)) return 0;
+    bits |= ORTC_CPU_AVX2;
+    const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, all = f | dq | bw | vl;
+    if ((b & all) != all || (state & 0xe6) != 0xe6) return bits; /* opmask, upper zmm, zmm16-31 */
+    bits |= ORTC_CPU_AVX512;
+    if (c & 1u << 11) bits |= ORTC_CPU_AVX512_VNNI;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5)) bits |= ORTC_CPU_AVX512_BF16;
+    return bits;
+}
+#else
+static uint32_t detect(void) { return 0; }
+#endif
+
+uint32_t ortc_cpu_features_detected(void)
+{
+    uint32_t v = atomic_load_explicit(&detected, memory_order_relaxed);
+    if (v) return v & ~KNOWN;
+    v = detect();
+    atomic_store_explicit(&detected, v | KNOWN, memory_order_relaxed);
+    return v;
+}
+
+uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
+{
+    *out_known = 1;
+    if (!strcmp(level, "scalar")) return 0;
+    if (!strcmp(level, "avx2")) return ORTC_CPU_AVX2;
+    if (!strcmp(level, "avx512")) return ~KNOWN;
+    *out_known = 0;
+    return 0;
+}
+
+uint32_t ortc_cpu_features(void)
+{
+    uint32_t v = atomic_load_explicit(&allowed, memory_order_relaxed);
+    if (!v) {
+        const char *level = getenv("ORTC_CPU");
+        int known = 0;
+        const uint32_t mask = level ? ortc_cpu_level_mask(level, &known) : 0;
+        v = (ortc_cpu_features_detected() & (known ? mask : UINT32_MAX)) | KNOWN;
+        atomic_store_explicit(&allowed, v, memory_order_relaxed);
+    }
+    return v & ~KNOWN & atomic_load_explicit(&test_mask, memory_order_relaxed);
+}
+
+void ortc_cpu_features_set_mask(uint32_t mask)
+{
+    atomic_store_explicit(&test_mask, mask, memory_order_relaxed);
+}

@@ -1,0 +1,259 @@
+/* MatMul and Gemm on the cpu provider, f32: shapes and broadcasting become products of sgemm.h.
+ *
+ * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one matrix, the
+ * batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by whoever multiplies
+ * with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's residual) or a vector or
+ * scalar (then a bias, scaled first where beta is not 1).
+ * Both fuse a bias, a residual and an activation (epilogue.h). All else, blocking included, is sgemm.h's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/sgemm.h"
+#include "ortc/op.h"
+
+typedef struct gemm_state {
+    int32_t trans_a, trans_b, is_matmul;
+    float alpha, beta;
+    ortc_tail_spec tail;
+} gemm_state;
+
+enum { C_NONE, C_MATRIX, C_ROW, C_COLUMN, C_SCALAR }; /* how Gemm's C is stretched: [M,N], [N], [M,1], [1] */
+
+#define BATCH_RANK 64
+
+typedef struct gemm_plan {
+    ortc_sgemm_plan product;
+    int64_t m, n, k;
+    const ortc_packed *packed_b;
+    int32_t c_kind;
+    size_t c_offset;   /* bytes: where in the workspace a stretched or scaled C goes */
+    int64_t c_count;   /* its elements; 0: C is used as it is */
+    int32_t rank;      /* of the batch */
+    int64_t dims[BATCH_RANK], a_step[BATCH_RANK], b_step[BATCH_RANK]; /* elements; 0: broadcast */
+} gemm_plan;
+
+/* ---- Packed B --------------------------------------------------------------------------------------------- */
+
+/* Compared bytewise: no padding between these. */
+typedef struct pack_param {
+    int64_t n, k, uk; /* uk: place in ortc_sgemm_uks */
+    int64_t flags;    /* ORTC_SGEMM_TRANS_B or 0 */
+} pack_param;
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    (void)src;
+    return ortc_sgemm_packed_b_bytes(&ortc_sgemm_uks[p->uk], p->n, p->k);
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
+    return ortc_sgemm_fill_b(&ortc_sgemm_uks[p->uk], p->n, p->k, (uint32_t)p->flags, src->data,
+                             p->flags & ORTC_SGEMM_TRANS_B ? p->k : p->n, dst, &threads);
+}
+
+static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.gemm.b", pack_bytes, pack_fill};
+
+/* Gemm's C is port 2 unless the epilogue's own inputs begin there. */
+static int has_c(const ortc_tail_spec *t) { return t->residual != 2 && t->bias != 2; }
+
+/* ---- Supports and prepare --------------------------------------------------------------------------------- */
+
+static int is_matmul(const ortc_node *n) { return !strcmp(ortc_node_op(n), "MatMul"); }
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    ortc_tail_spec tail;
+    (void)device;
+    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail)) return ortc_no(why, "the activation is not done here");
+    if (is_matmul(n)) {
+        const int32_t b_rank = ortc_node_in(n, 1).rank;
+        if (tail.bias >= 0 && b_rank < 2)
+            return ortc_no(why, "a bias after a product with a vector, or with what may be one, is not fused");
+    } else if (tail.residual >= 0) {
+        const ortc_port c = ortc_node_in(n, 2);
+        if (!has_c(&tail)) return ORTC_OK;
+        const int row = c.type && (c.rank == 0 || c.rank == 1 || (c.rank == 2 && c.dims[0] == 1));
+        if (c.type && !row) return ortc_no(why, "C may be a matrix, which leaves no place for a residual");
+    }
+    return ORTC_OK;
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    gemm_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    s->is_matmul = is_matmul(n);
+    s->alpha = s->beta = 1;
+    if (!s->is_matmul) {
+        s->trans_a = ortc_node_int(n, "transA", 0) != 0;
+        s->trans_b = ortc_node_int(n, "transB", 0) != 0;
+        s->alpha = ortc_node_float(n, "alpha", 1);
+        s->beta = ortc_node_float(n, "beta", 1);
+    }
+    ortc_tail_spec_init(ortc_node_epilogue(n), &s->tail);
+    *out = s;
+    return ORTC_OK;
+}
+
+/* ---- Plan ------------------------------------------------------------------------------------------------- */
+
+/* The batch dims of MatMul: those of Y, with the steps of A and B along them. Returns their product. */
+static int64_t plan_batch(gemm_plan *g, const ortc_view *a, const ortc_view *b)
+{
+    const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
+    int64_t batch = 1, a_at = g->m * g->k, b_at = g->k * g->n;
+    g->rank = ra > rb ? ra : rb;
+    for (int32_t d = g->rank - 1; d >= 0; d--) {
+        const int64_t da = d - (g->rank - ra) >= 0 ? a->dims[d - (g->rank - ra)] : 1;
+        const int64_t db = d - (g->rank - rb) >= 0 ? b->dims[d - (g->rank - rb)] : 1;
+        g->dims[d] = da == 1 ? db : da;
+        g->a_step[d] = da == 1 ? 0 : a_at;
+        g->b_step[d] = db == 1 ? 0 : b_at;
+        a_at *= da, b_at *= db, batch *= g->dims[d];
+    }
+    return batch;
+}
+
+static int32_t kind_of_c(const ortc_view *c, int64_t m, int64_t n)
+{
+    if (!c || !c->dtype) return C_NONE;
+    const int64_t rows = c->rank == 2 ? c->dims[0] : 1, columns = c->rank ? c->dims[c->rank - 1] : 1;
+    if (columns == n) return rows == m && m != 1 ? C_MATRIX : C_ROW;
+    return rows == m && m != 1 ? C_COLUMN : C_SCALAR;
+}
+
+/* C as the epilogue can take it: where it cannot as it is, a vector in the workspace is made of it in each run. */
+static void plan_c(const gemm_state *s, gemm_plan *g)
+{
+    if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && s->beta != 1)) g->c_count = g->n;
+    if (g->c_kind == C_COLUMN && s->beta != 1) g->c_count = g->m;
+}
+
+static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_sgemm_uk *uk)
+{
+    const pack_param param = {g->n, g->k, uk - ortc_sgemm_uks, s->trans_b ? ORTC_SGEMM_TRANS_B : 0};
+    if (!(p->in[1].flags & ORTC_VIEW_CONST) || g->n == 1 || g->n == 0 || g->k == 0 || g->m == 0) return ORTC_OK;
+    return ortc_plan_pack(p, 1, &packing_b, &param, sizeof param, &g->packed_b);
+}
+
+static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_plan *g, int64_t *batch)
+{
+    const ortc_view *a = &p->in[0], *b = &p->in[1];
+    *batch = 1;
+    if (s->is_matmul) {
+        if (a->rank > BATCH_RANK || b->rank > BATCH_RANK || a->rank < 1 || b->rank < 1) return ORTC_UNSUPPORTED;
+        g->k = a->dims[a->rank - 1];
+        g->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+        g->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+        *batch = plan_batch(g, a, b);
+        int shared = 1; /* B is one matrix, and A is not broadcast: rows of the batch follow each other */
+        for (int32_t d = 0; d < g->rank; d++) shared &= g->dims[d] == 1 || (g->b_step[d] == 0 && g->a_step[d] != 0);
+        if (shared) g->m *= *batch, *batch = 1, g->rank = 0;
+    } else {
+        g->m = a->dims[s->trans_a ? 1 : 0];
+        g->k = a->dims[s->trans_a ? 0 : 1];
+        g->n = b->dims[s->trans_b ? 0 : 1];
+        g->c_kind = kind_of_c(p->n_in > 2 && has_c(&s->tail) ? &p->in[2] : NULL, g->m, g->n);
+    }
+    return ORTC_OK;
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
+{
+    const gemm_state *s = state;
+    const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
+    int64_t batch;
+    gemm_plan *g = calloc(1, sizeof *g);
+    if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    ortc_status status = plan_shapes(s, p, g, &batch);
+    if (status) {
+        free(g);
+        return ortc_plan_fail(p, status, "a rank is not possible here");
+    }
+    if (batch == 1 && (status = plan_b(s, p, g, uk))) { /* the text is set */
+        free(g);
+        return status;
+    }
+    plan_c(s, g);
+    uint32_t flags = s->trans_a ? ORTC_SGEMM_TRANS_A : 0;
+    flags |= s->trans_b ? ORTC_SGEMM_TRANS_B : 0;
+    flags |= g->packed_b ? ORTC_SGEMM_PACKED_B : 0;
+    if (ortc_sgemm_plan_init(&g->product, uk, g->m, g->n, g->k, batch, flags)) {
+        free(g);
+        return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
+    }
+    g->c_offset = g->product.workspace;
+    ortc_plan_workspace(p, g->c_offset + (size_t)g->c_count * sizeof(float), g->product.scratch);
+    ortc_plan_cost(p, g->product.flops, g->product.bytes);
+    *out = g;
+    return ORTC_OK;
+}
+
+/* ---- Run -------------------------------------------------------------------------------------------------- */
+
+
+/* Matrix `index` of the batch, dims walked from the last. */
+static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
+{
+    const gemm_plan *g = arg;
+    int64_t rest = index;
+    for (int32_t d = g->rank - 1; d >= 0; d--) {
+        const int64_t i = rest % g->dims[d];
+        rest /= g->dims[d];
+        it->a += i * g->a_step[d];
+        it->b += i * g->b_step[d];
+    }
+    it->c += index * g->m * g->n;
+    if (it->residual) it->residual += index * g->m * g->n;
+}
+
+/* Gemm's C: a pointer of the item, or a vector made in the workspace. */
+static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c, ortc_sgemm_args *x)
+{
+    const float *src = ortc_call_floats(c, 2);
+    if (g->c_kind == C_NONE) return;
+    if (g->c_count) {
+        float *v = (float *)(void *)((char *)c->workspace + g->c_offset);
+        for (int64_t i = 0; i < g->c_count; i++)
+            v[i] = s->beta * ortc_uk_load_f32(g->c_kind == C_SCALAR ? src : src + i);
+        src = v;
+    }
+    switch (g->c_kind) {
+    case C_MATRIX: x->item.residual = src, x->beta = s->beta; break;
+    case C_COLUMN: x->item.bias_row = src; break;
+    default: x->item.bias_col = src;
+    }
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+{
+    const gemm_state *s = state;
+    const gemm_plan *g = pstate;
+    const ortc_sgemm_threads threads = {ortc_call_parallel, c};
+    ortc_sgemm_args x = {
+        .item = {.a = c->in[0].data, .b = g->packed_b ? g->packed_b->data : c->in[1].data, .c = c->out[0].data},
+        .lda = s->trans_a ? g->m : g->k, .ldb = s->trans_b ? g->k : g->n, .ldc = g->n, .residual_stride = g->n,
+        .alpha = s->alpha, .beta = 1, .act = s->tail.act, .lo = s->tail.lo, .hi = s->tail.hi, .post = s->tail.post,
+        .locate = g->rank ? locate : NULL, .arg = g, .workspace = c->workspace};
+    if (!s->is_matmul) place_c(s, g, c, &x);
+    if (s->tail.residual >= 0) x.item.residual = ortc_call_floats(c, s->tail.residual);
+    if (s->tail.bias >= 0) x.item.bias_col = ortc_call_floats(c, s->tail.bias);
+    return ortc_sgemm_run(&g->product, &x, &threads);
+}
+
+static const ortc_kernel gemm_f32 = {.size = ORTC_SIZED(ortc_kernel),
+                                     .flags = ORTC_KERNEL_EPILOGUE,
+                                     .name = "gemm.f32",
+                                     .supports = supports,
+                                     .prepare = prepare,
+                                     .plan = plan,
+                                     .run = run};
+
+ORTC_KERNELS(cpu, gemm, ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_f32),
+             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_f32));

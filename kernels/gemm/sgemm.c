@@ -1,0 +1,242 @@
+/* Running a planned product: the shared packing loop, then the loop over tasks, and in a task the loops over chunks
+ * of K, panels and row blocks that end in the micro-kernel. What is decided here is nothing: see sgemm_plan.c.
+ */
+#include "sgemm.h"
+
+#include "sgemm_layout.h"
+#include "sgemm_pack.h"
+
+typedef struct run_args {
+    const ortc_sgemm_plan *p;
+    const ortc_sgemm_args *x;
+    ortc_sgemm_item item; /* of the matrix at hand when the batch is walked outside */
+    int64_t index;
+    float *shared_a, *shared_b;
+} run_args;
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The matrix `index`, with operands exchanged where the plan is of the transposed product. */
+static ortc_sgemm_item locate(const ortc_sgemm_plan *p, const ortc_sgemm_args *x, int64_t index)
+{
+    ortc_sgemm_item it = x->item;
+    if (x->locate) x->locate(x->arg, index, &it);
+    if (p->swapped) {
+        const ortc_sgemm_item was = it;
+        it.a = was.b, it.b = was.a;
+        it.bias_col = was.bias_row, it.bias_row = was.bias_col;
+    }
+    return it;
+}
+
+static ortc_uk_tail_f32 tail_at(const ortc_sgemm_args *x, const ortc_sgemm_item *it, int64_t row, int64_t col)
+{
+    ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, NULL, (size_t)x->residual_stride, x->act, x->lo, x->hi};
+    if (it->bias_col) t.bias_col = it->bias_col + col;
+    if (it->bias_row) t.bias_row = it->bias_row + row;
+    if (it->residual) t.residual = it->residual + row * x->residual_stride + col;
+    return t;
+}
+
+/* ---- Dot products: one row of A, rows of B contiguous --------------------------------------------------- */
+
+static float finish(const ortc_uk_tail_f32 *t, size_t j, float v)
+{
+    v *= t->alpha;
+    if (t->bias_col) v += ortc_uk_load_f32(t->bias_col + j);
+    if (t->bias_row) v += ortc_uk_load_f32(t->bias_row);
+    if (t->residual) v += t->beta * ortc_uk_load_f32(t->residual + j);
+    if (t->act == ORTC_UK_ACT_CLIP) {
+        v = v < t->lo ? t->lo : v; /* NaN stays */
+        v = v > t->hi ? t->hi : v;
+    } else if (t->act == ORTC_UK_ACT_LEAKY) {
+        v = v < 0 ? v * t->lo : v;
+    }
+    return v;
+}
+
+static void dot_task(const run_args *r, const ortc_sgemm_item *it, int64_t n0, int64_t n1)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t ldb = p->swapped ? r->x->lda : r->x->ldb;
+    for (int64_t j = n0; j < n1; j += ORTC_SDOT_ROWS) {
+        const size_t nr = (size_t)min64(n1 - j, ORTC_SDOT_ROWS);
+        const ortc_uk_tail_f32 t = tail_at(r->x, it, 0, j);
+        float y[ORTC_SDOT_ROWS];
+        p->uk->dot(nr, (size_t)p->k, it->a, it->b + j * ldb, (size_t)ldb, y);
+        for (size_t i = 0; i < nr; i++) it->c[j + (int64_t)i] = finish(&t, i, y[i]);
+        if (r->x->post) r->x->post(r->x->arg, it->c + j, nr, 1, nr);
+    }
+}
+
+/* ---- Tiles ------------------------------------------------------------------------------------------------ */
+
+/* What a task needs to know about one chunk of K. */
+typedef struct chunk {
+    int64_t k0, kc;
+    int last;
+    const float *a; /* packed rows from a_row on, this chunk */
+    int64_t a_row;
+} chunk;
+
+static void one_tile(const run_args *r, const ortc_sgemm_item *it, const chunk *ch, int64_t block, int64_t n0,
+                     const float *b, int64_t ldb, uint32_t flags)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t row = ortc_sgemm_row(p->m, p->blocks, block), rows = ortc_sgemm_row(p->m, p->blocks, block + 1) - row;
+    const int64_t cols = min64(p->n - n0, p->uk->nr), ldc = r->x->ldc;
+    float *c = it->c + row * ldc + n0;
+    ortc_uk_tail_f32 tail;
+    if (ch->last) tail = tail_at(r->x, it, row, n0);
+    if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
+    p->uk->tile((size_t)rows, (size_t)cols, (size_t)ch->kc, ch->a + (row - ch->a_row) * ch->kc, b, (size_t)ldb, c,
+                (size_t)ldc, flags, ch->last ? &tail : NULL);
+    if (ch->last && r->x->post) r->x->post(r->x->arg, c, (size_t)ldc, (size_t)rows, (size_t)cols);
+}
+
+static void pack_panel(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc, int64_t n0,
+                       float *dst)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t nc = min64(p->n - n0, p->uk->nr), width = ortc_sgemm_panel_width(p->uk, p->n, n0);
+    if (p->flags & ORTC_SGEMM_CUSTOM_B)
+        r->x->pack_b(r->x->arg, index, k0, kc, n0, nc, dst, (size_t)width);
+    else
+        ortc_sgemm_pack_panel(p->uk, p->flags, it->b, p->swapped ? r->x->lda : r->x->ldb, n0, nc, k0, kc, dst, width);
+}
+
+/* The packed rows of a task for one chunk, wherever they are. */
+static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t b0, int64_t b1, chunk *ch, float *scratch)
+{
+    const ortc_sgemm_plan *p = r->p;
+    ch->a_row = 0;
+    switch (p->how_a) {
+    case ORTC_SGEMM_PACKED: ch->a = it->a + ch->k0 * p->m; break;
+    case ORTC_SGEMM_SHARED: ch->a = r->shared_a + ch->k0 * p->m; break;
+    case ORTC_SGEMM_DIRECT: ch->a = it->a + ch->k0; break;
+    default:
+        ch->a = scratch;
+        ch->a_row = ortc_sgemm_row(p->m, p->blocks, b0);
+        for (int64_t b = b0; b < b1; b++) {
+            const int64_t row = ortc_sgemm_row(p->m, p->blocks, b), rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
+            ortc_sgemm_pack_block(p->uk, p->flags, it->a, r->x->lda, row, rows, ch->k0, ch->kc,
+                                  scratch + (row - ch->a_row) * ch->kc);
+        }
+    }
+}
+
+/* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes over all
+ * of them; otherwise one panel stays in cache and the blocks pass over it. */
+static void tile_task(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t b0, int64_t b1, int64_t q0,
+                      int64_t q1, float *scratch)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t nr = p->uk->nr, width = ortc_sgemm_packed_width(p->uk, p->n);
+    float *local_b = scratch;
+    if (p->how_a == ORTC_SGEMM_LOCAL) local_b += (p->task_blocks * p->uk->mr * p->kc + 15) / 16 * 16;
+    for (int64_t i = 0; i < p->chunks; i++) {
+        chunk ch = {i * p->kc, 0, i == p->chunks - 1, NULL, 0};
+        ch.kc = min64(p->k - ch.k0, p->kc);
+        find_a(r, it, b0, b1, &ch, scratch);
+        for (int64_t g = q0; g < q1; g += p->local_panels) {
+            const int64_t g1 = min64(q1, g + p->local_panels);
+            const float *packed = p->how_b == ORTC_SGEMM_PACKED ? it->b : r->shared_b;
+            if (p->how_b == ORTC_SGEMM_LOCAL) {
+                for (int64_t q = g; q < g1; q++)
+                    pack_panel(r, it, index, ch.k0, ch.kc, q * nr, local_b + (q - g) * nr * ch.kc);
+            }
+            for (int64_t b = b0; b < b1; b++) {
+                for (int64_t q = g; q < g1; q++) {
+                    const int64_t n0 = q * nr, pw = ortc_sgemm_panel_width(p->uk, p->n, n0);
+                    if (p->how_b == ORTC_SGEMM_DIRECT) {
+                        const int64_t ldb = p->swapped ? r->x->lda : r->x->ldb;
+                        one_tile(r, it, &ch, b, n0, it->b + ch.k0 * ldb + n0, ldb, ORTC_UK_B_EXACT);
+                    } else if (p->how_b == ORTC_SGEMM_LOCAL) {
+                        one_tile(r, it, &ch, b, n0, local_b + (q - g) * nr * ch.kc, pw, 0);
+                    } else {
+                        one_tile(r, it, &ch, b, n0, packed + ch.k0 * width + n0 * ch.kc, pw, 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const run_args *r = arg;
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t per = p->tasks_m * p->tasks_n;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t index = p->batch_outside ? r->index : t / per, tm = t % per / p->tasks_n, tn = t % p->tasks_n;
+        const ortc_sgemm_item it = p->batch_outside ? r->item : locate(p, r->x, index);
+        const int64_t b0 = tm * p->task_blocks, b1 = min64(p->blocks, b0 + p->task_blocks);
+        const int64_t q0 = tn * p->task_panels, q1 = min64(p->panels, q0 + p->task_panels);
+        if (p->dot)
+            dot_task(r, &it, q0 * p->uk->nr, min64(p->n, q1 * p->uk->nr));
+        else
+            tile_task(r, &it, index, b0, b1, q0, q1, scratch);
+    }
+}
+
+/* ---- Shared packing --------------------------------------------------------------------------------------- */
+
+/* Blocks of A first, then panels of B, as far as they are shared. */
+static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const run_args *r = arg;
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t na = p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0, width = ortc_sgemm_packed_width(p->uk, p->n);
+    (void)scratch;
+    for (int64_t u = begin; u < end; u++) {
+        for (int64_t i = 0; i < p->chunks; i++) {
+            const int64_t k0 = i * p->kc, kc = min64(p->k - k0, p->kc);
+            if (u < na) {
+                const int64_t row = ortc_sgemm_row(p->m, p->blocks, u);
+                const int64_t rows = ortc_sgemm_row(p->m, p->blocks, u + 1) - row;
+                ortc_sgemm_pack_block(p->uk, p->flags, r->item.a, r->x->lda, row, rows, k0, kc,
+                                      r->shared_a + k0 * p->m + row * kc);
+            } else {
+                const int64_t n0 = (u - na) * p->uk->nr;
+                pack_panel(r, &r->item, r->index, k0, kc, n0, r->shared_b + k0 * width + n0 * kc);
+            }
+        }
+    }
+}
+
+static int32_t run_items(run_args *r, int64_t tasks, const ortc_sgemm_threads *th)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t shared = (p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0) +
+                           (p->how_b == ORTC_SGEMM_SHARED ? p->panels : 0);
+    if (shared > 0 && !p->dot) {
+        const int32_t s =
+            th->parallel(th->context, shared, ortc_sgemm_pack_grain(p->uk, p->k), shared_body, r);
+        if (s) return s;
+    }
+    /* Small matrices of a batch go out several at a time. */
+    int64_t grain = 1;
+    if (!p->batch_outside && p->batch > 1) {
+        const double each = p->flops / (double)p->batch + p->bytes / (double)p->batch;
+        grain = each > 0 && each < 5e5 ? (int64_t)(5e5 / each) + 1 : each > 0 ? 1 : 1024;
+    }
+    return th->parallel(th->context, tasks, grain, task_body, r);
+}
+
+int32_t ortc_sgemm_run(const ortc_sgemm_plan *p, const ortc_sgemm_args *x, const ortc_sgemm_threads *th)
+{
+    if (p->m == 0 || p->n == 0 || p->batch == 0) return 0;
+    run_args r = {p, x, {0}, 0, NULL, NULL};
+    float *ws = x->workspace;
+    if (p->how_a == ORTC_SGEMM_SHARED) r.shared_a = ws, ws += (p->m * p->k + 15) / 16 * 16;
+    if (p->how_b == ORTC_SGEMM_SHARED) r.shared_b = ws;
+    const int64_t per = p->tasks_m * p->tasks_n;
+    if (p->batch > 1 && !p->batch_outside) return run_items(&r, p->batch * per, th);
+    for (int64_t i = 0; i < p->batch; i++) {
+        r.index = i;
+        r.item = locate(p, x, i);
+        const int32_t s = run_items(&r, per, th);
+        if (s) return s;
+    }
+    return 0;
+}

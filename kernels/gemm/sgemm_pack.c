@@ -1,0 +1,105 @@
+/* Packing whole operands: constants once (fill), and what tasks share (the first loop of a run uses the same two
+ * functions). Work is split by blocks and panels; which ISA packs is the micro-kernel's line in the table.
+ */
+#include "sgemm_pack.h"
+
+#include "sgemm_layout.h"
+
+void ortc_sgemm_pack_block(const ortc_sgemm_uk *uk, uint32_t flags, const float *a, int64_t lda, int64_t row,
+                           int64_t rows, int64_t k0, int64_t kc, float *dst)
+{
+    if (flags & ORTC_SGEMM_TRANS_A)
+        uk->pack_rows((size_t)rows, (size_t)kc, a + k0 * lda + row, (size_t)lda, dst, (size_t)rows);
+    else
+        uk->pack_transpose((size_t)rows, (size_t)kc, a + row * lda + k0, (size_t)lda, dst, (size_t)rows);
+}
+
+void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n0, int64_t nc,
+                           int64_t k0, int64_t kc, float *dst, int64_t width)
+{
+    if (flags & ORTC_SGEMM_TRANS_B)
+        uk->pack_transpose((size_t)nc, (size_t)kc, b + n0 * ldb + k0, (size_t)ldb, dst, (size_t)width);
+    else
+        uk->pack_rows((size_t)nc, (size_t)kc, b + k0 * ldb + n0, (size_t)ldb, dst, (size_t)width);
+}
+
+typedef struct fill_args {
+    const ortc_sgemm_uk *uk;
+    int64_t extent, k, ld; /* m or n */
+    uint32_t flags;
+    const float *src;
+    float *dst;
+} fill_args;
+
+static void fill_a_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_args *f = arg;
+    const int64_t blocks = (f->extent - 1) / f->uk->mr + 1, chunk = ortc_sgemm_chunk(f->uk, f->k);
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = ortc_sgemm_row(f->extent, blocks, i), rows = ortc_sgemm_row(f->extent, blocks, i + 1) - row;
+        for (int64_t k0 = 0; k0 < f->k; k0 += chunk) {
+            const int64_t kc = f->k - k0 < chunk ? f->k - k0 : chunk;
+            ortc_sgemm_pack_block(f->uk, f->flags, f->src, f->ld, row, rows, k0, kc,
+                                  f->dst + k0 * f->extent + row * kc);
+        }
+    }
+}
+
+static void fill_b_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_args *f = arg;
+    const int64_t width = ortc_sgemm_packed_width(f->uk, f->extent), chunk = ortc_sgemm_chunk(f->uk, f->k);
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t n0 = i * f->uk->nr, nc = f->extent - n0 < f->uk->nr ? f->extent - n0 : f->uk->nr;
+        for (int64_t k0 = 0; k0 < f->k; k0 += chunk) {
+            const int64_t kc = f->k - k0 < chunk ? f->k - k0 : chunk;
+            ortc_sgemm_pack_panel(f->uk, f->flags, f->src, f->ld, n0, nc, k0, kc, f->dst + k0 * width + n0 * kc,
+                                  ortc_sgemm_panel_width(f->uk, f->extent, n0));
+        }
+    }
+}
+
+int64_t ortc_sgemm_pack_grain(const ortc_sgemm_uk *uk, int64_t k)
+{
+    const int64_t bytes = (int64_t)sizeof(float) * uk->nr * (k > 0 ? k : 1), target = 64 * 1024;
+    return bytes >= target ? 1 : target / bytes;
+}
+
+int32_t ortc_sgemm_fill_a(const ortc_sgemm_uk *uk, int64_t m, int64_t k, uint32_t flags, const float *a, int64_t lda,
+                          float *dst, const ortc_sgemm_threads *threads)
+{
+    fill_args f = {uk, m, k, lda, flags, a, dst};
+    if (m == 0 || k == 0) return 0;
+    return threads->parallel(threads->context, (m - 1) / uk->mr + 1, ortc_sgemm_pack_grain(uk, k), fill_a_body, &f);
+}
+
+int32_t ortc_sgemm_fill_b(const ortc_sgemm_uk *uk, int64_t n, int64_t k, uint32_t flags, const float *b, int64_t ldb,
+                          float *dst, const ortc_sgemm_threads *threads)
+{
+    fill_args f = {uk, n, k, ldb, flags, b, dst};
+    if (n == 0 || k == 0) return 0;
+    return threads->parallel(threads->context, (n - 1) / uk->nr + 1, ortc_sgemm_pack_grain(uk, k), fill_b_body, &f);
+}
+
+/* Never 0 for an empty operand: 0 means "does not fit". */
+static size_t packed_bytes(int64_t extent, int64_t k)
+{
+    size_t v;
+    if (__builtin_mul_overflow((size_t)extent, (size_t)k, &v) || __builtin_mul_overflow(v, sizeof(float), &v) ||
+        v > SIZE_MAX / 2)
+        return 0;
+    return v ? v : sizeof(float);
+}
+
+size_t ortc_sgemm_packed_a_bytes(const ortc_sgemm_uk *uk, int64_t m, int64_t k)
+{
+    (void)uk; /* blocks are exact */
+    return packed_bytes(m, k);
+}
+
+size_t ortc_sgemm_packed_b_bytes(const ortc_sgemm_uk *uk, int64_t n, int64_t k)
+{
+    return n > INT64_MAX - 64 ? 0 : packed_bytes(ortc_sgemm_packed_width(uk, n), k);
+}

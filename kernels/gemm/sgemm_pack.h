@@ -1,0 +1,18 @@
+/* One packed block of A, one packed panel of B: what sgemm_pack.c gives to the run in sgemm.c. */
+#ifndef ORTC_KERNELS_GEMM_SGEMM_PACK_H
+#define ORTC_KERNELS_GEMM_SGEMM_PACK_H
+
+#include "sgemm.h"
+
+/* Rows row.. of A, chunk k0..k0+kc, as [kc][rows]. */
+void ortc_sgemm_pack_block(const ortc_sgemm_uk *uk, uint32_t flags, const float *a, int64_t lda, int64_t row,
+                           int64_t rows, int64_t k0, int64_t kc, float *dst);
+
+/* Columns n0.. of B, chunk k0..k0+kc, as [kc][width], zero behind nc. */
+void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n0, int64_t nc,
+                           int64_t k0, int64_t kc, float *dst, int64_t width);
+
+/* Blocks or panels that a thread packs at a time. */
+int64_t ortc_sgemm_pack_grain(const ortc_sgemm_uk *uk, int64_t k);
+
+#endif

@@ -1,0 +1,202 @@
+/* runtime/execute/context.c: contexts, their pool, their arena and their frames (context.h). */
+#include "context.h"
+
+static void frame_free(ortc_frame *f)
+{
+    if (!f)
+        return;
+    for (uint32_t i = 0; f->calls && i < f->program->n_steps; i++) {
+        const ortc_kernel *k = f->program->steps[i].kernel;
+        if (f->calls[i].slot && k && k->release_slot)
+            k->release_slot(f->calls[i].slot);
+    }
+    ortc_program_release(f->program);
+    ortc_array_deinit(&f->patches);
+    ortc_arena_deinit(&f->memory);
+    free(f);
+}
+
+static void drop_frames(ortc_context *c)
+{
+    for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
+        frame_free(c->frames[i]);
+        c->frames[i] = NULL;
+    }
+}
+
+/* ---- Contexts ------------------------------------------------------------------------------------------------------------ */
+
+ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *error)
+{
+    uint32_t n_in = s->graph->n_inputs, n_out = s->graph->n_outputs;
+    *out = NULL;
+    ortc_context *c = calloc(1, sizeof *c);
+    if (c) {
+        c->session = s;
+        c->inputs = calloc(n_in + 1u, sizeof *c->inputs);
+        c->in_data = calloc(n_in + 1u, sizeof *c->in_data);
+        c->aligned = calloc(n_in + 1u, sizeof *c->aligned);
+        c->wanted = calloc(n_out + 1u, sizeof *c->wanted);
+        c->output_of = calloc(n_out + 1u, sizeof *c->output_of);
+        c->out_data = calloc(n_out + 1u, sizeof *c->out_data);
+    }
+    if (!c || !c->inputs || !c->in_data || !c->aligned || !c->wanted || !c->output_of || !c->out_data) {
+        ortc_context_free(c);
+        return ortc_no_memory(error, sizeof *c);
+    }
+    *out = c;
+    return ORTC_OK;
+}
+
+void ortc_context_free(ortc_context *c)
+{
+    if (!c)
+        return;
+    ortc_context_trim(c);
+    free(c->inputs);
+    free(c->in_data);
+    free(c->aligned);
+    free(c->wanted);
+    free(c->output_of);
+    free(c->out_data);
+    free(c->key);
+    free(c);
+}
+
+uint64_t ortc_context_trim(ortc_context *c)
+{
+    uint64_t freed = c->arena_bytes;
+    drop_frames(c);
+    ortc_free_aligned(c->arena, c->arena_bytes);
+    c->arena = NULL;
+    c->arena_bytes = 0;
+    return freed;
+}
+
+ortc_status ortc_context_take(ortc_session *s, ortc_context **out, ortc_error *error)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->idle && s->max_contexts && s->n_contexts >= s->max_contexts)
+        pthread_cond_wait(&s->returned, &s->lock);
+    ortc_context *c = s->idle;
+    if (c)
+        s->idle = c->next;
+    else
+        s->n_contexts++;
+    pthread_mutex_unlock(&s->lock);
+    if (!c) {
+        ortc_status status = ortc_context_make(s, &c, error);
+        if (status != ORTC_OK) {
+            pthread_mutex_lock(&s->lock);
+            s->n_contexts--;
+            pthread_cond_signal(&s->returned);
+            pthread_mutex_unlock(&s->lock);
+            return status;
+        }
+    }
+    *out = c;
+    return ORTC_OK;
+}
+
+void ortc_context_return(ortc_context *c)
+{
+    ortc_session *s = c->session;
+    pthread_mutex_lock(&s->lock);
+    c->next = s->idle;
+    s->idle = c;
+    pthread_cond_signal(&s->returned);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- Frames ---------------------------------------------------------------------------------------------------------------- */
+
+ortc_frame *ortc_context_find(ortc_context *c, const void *key, size_t key_bytes)
+{
+    for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
+        ortc_frame *f = c->frames[i];
+        if (f && f->program->key_bytes == key_bytes && !memcmp(f->program->key, key, key_bytes)) {
+            f->last_used = ++c->clock;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static bool bind_operand(ortc_context *c, ortc_frame *f, const ortc_operand *o, ortc_view *v)
+{
+    *v = o->view;
+    switch (o->from) {
+    case ORTC_FROM_ARENA: v->data = (char *)c->arena + o->offset; return true;
+    case ORTC_FROM_INPUT:
+    case ORTC_FROM_OUTPUT:
+        return ortc_array_push(&f->patches, (ortc_patch){&v->data, o->index, o->from == ORTC_FROM_OUTPUT, o->offset});
+    default: return true;
+    }
+}
+
+static bool bind_steps(ortc_context *c, ortc_frame *f)
+{
+    ortc_program *p = f->program;
+    f->calls = ortc_arena_array(&f->memory, p->n_steps, sizeof *f->calls);
+    if (!f->calls)
+        return false;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const ortc_step *s = &p->steps[i];
+        ortc_step_call *call = &f->calls[i];
+        ortc_view *views = ortc_arena_array(&f->memory, s->n_in + s->n_out, sizeof *views);
+        if (!views)
+            return false;
+        ortc_step_call_init(call, &c->env, s->node);
+        call->step = i;
+        call->call.n_in = s->n_in;
+        call->call.n_out = s->n_out;
+        call->call.in = views;
+        call->call.out = views + s->n_in;
+        call->call.workspace = s->workspace ? (char *)c->arena + s->workspace_at : NULL;
+        if (s->workspace_per_worker) {
+            call->scratch = (char *)c->arena + s->workspace_at + ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
+            call->scratch_stride = s->workspace_per_worker;
+        }
+        for (uint32_t k = 0; k < s->n_in; k++)
+            if (!bind_operand(c, f, &s->in[k], &views[k]))
+                return false;
+        for (uint32_t k = 0; k < s->n_out; k++)
+            if (!bind_operand(c, f, &s->out[k], &views[s->n_in + k]))
+                return false;
+    }
+    return true;
+}
+
+ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **out, ortc_error *error)
+{
+    *out = NULL;
+    if (p->arena_bytes > c->arena_bytes) {
+        ortc_context_trim(c);
+        if (!(c->arena = ortc_alloc_aligned(p->arena_bytes)))
+            return ortc_fail(error, ORTC_OUT_OF_MEMORY, "no memory for %zu bytes of intermediate tensors and workspace",
+                             p->arena_bytes);
+        c->arena_bytes = p->arena_bytes;
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
+        if (c->frames[i] && c->frames[i]->program == p) {
+            *out = c->frames[i];
+            return ORTC_OK;
+        }
+        if (c->frames[at] && (!c->frames[i] || c->frames[i]->last_used < c->frames[at]->last_used))
+            at = i;
+    }
+    ortc_frame *f = calloc(1, sizeof *f);
+    if (!f)
+        return ortc_no_memory(error, sizeof *f);
+    f->program = ortc_program_retain(p);
+    f->last_used = ++c->clock;
+    if (!bind_steps(c, f)) {
+        frame_free(f);
+        return ortc_no_memory(error, 0);
+    }
+    frame_free(c->frames[at]);
+    c->frames[at] = f;
+    *out = f;
+    return ORTC_OK;
+}

@@ -1,0 +1,342 @@
+/* runtime/execute/run.c: one run: names to indices, key to frame, and the walk over the steps.
+ *
+ * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but the outputs
+ * that the library is asked to place.
+ */
+#include "context.h"
+
+/* ---- The walk -------------------------------------------------------------------------------------------------------------- */
+
+ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
+{
+    const ortc_program *p = f->program;
+    for (size_t i = 0; i < f->patches.count; i++) {
+        const ortc_patch *patch = &f->patches.data[i];
+        *patch->where = (char *)(patch->output ? c->out_data : c->in_data)[patch->index] + patch->offset;
+    }
+    bool can_stop = c->env.cancel || c->env.deadline_ns;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const ortc_step *s = &p->steps[i];
+        ortc_step_call *call = &f->calls[i];
+        if (can_stop)
+            ORTC_TRY(ortc_run_env_poll(&c->env));
+        if (s->kind == ORTC_STEP_COPY) {
+            memcpy(call->call.out[0].data, call->call.in[0].data, s->copy_bytes);
+            continue;
+        }
+        ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
+        if (status != ORTC_OK)
+            return ortc_step_failed(s->node, s->kernel, status, error);
+    }
+    return ORTC_OK;
+}
+
+/* ---- Inputs, outputs, key ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t find_name(const ortc_graph_input *list, uint32_t n, const char *name, size_t guess)
+{
+    if (guess < n && !strcmp(list[guess].name, name))
+        return (uint32_t)guess;
+    for (uint32_t i = 0; i < n; i++)
+        if (!strcmp(list[i].name, name))
+            return i;
+    return UINT32_MAX;
+}
+
+static ortc_status unknown_name(const char *side, const char *name, const ortc_graph_input *list, uint32_t n, ortc_error *error)
+{
+    char buffer[512];
+    ortc_text t = ORTC_TEXT(buffer);
+    buffer[0] = 0;
+    for (uint32_t i = 0; i < n; i++)
+        ortc_text_add(&t, "%s'%s'", i ? ", " : "", list[i].name);
+    return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the model has no %s '%s'; it has %s", side, name, *buffer ? buffer : "none");
+}
+
+static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in, ortc_error *error)
+{
+    const ortc_graph *g = c->session->graph;
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        c->inputs[i].value = NULL;
+    for (size_t i = 0; i < n_in; i++) {
+        if (!in[i].name || !in[i].value)
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input %zu has no %s", i, in[i].name ? "value" : "name");
+        uint32_t at = find_name(g->inputs, g->n_inputs, in[i].name, i);
+        if (at == UINT32_MAX)
+            return unknown_name("input", in[i].name, g->inputs, g->n_inputs, error);
+        if (c->inputs[at].value)
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is given twice", in[i].name);
+        c->inputs[at].value = in[i].value;
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        if (!c->inputs[i].value && !g->inputs[i].edge->constant)
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
+                             g->inputs[i].name);
+    return ORTC_OK;
+}
+
+static ortc_status match_outputs(ortc_context *c, const ortc_out *out, size_t n_out, ortc_error *error)
+{
+    const ortc_graph *g = c->session->graph;
+    memset(c->wanted, 0, g->n_outputs * sizeof *c->wanted);
+    for (size_t i = 0; i < n_out; i++) {
+        if (!out[i].name)
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output %zu has no name", i);
+        if (out[i].memory != 0)
+            return ortc_fail(error, ORTC_UNSUPPORTED, "output '%s': memory %u: results can be placed in host memory (0) only",
+                             out[i].name, out[i].memory);
+        uint32_t at = find_name(g->outputs, g->n_outputs, out[i].name, i);
+        if (at == UINT32_MAX)
+            return unknown_name("output", out[i].name, g->outputs, g->n_outputs, error);
+        if (c->wanted[at])
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output '%s' is asked for twice", out[i].name);
+        c->wanted[at] = true;
+        c->output_of[i] = at;
+    }
+    return ORTC_OK;
+}
+
+static ortc_status mismatch(const char *name, const ortc_edge *e, const ortc_value *v, ortc_status code, ortc_error *error)
+{
+    char expected[320], got[320];
+    ortc_text te = ORTC_TEXT(expected), tg = ORTC_TEXT(got);
+    ortc_text_type(&te, e->type);
+    if (e->rank >= 0) {
+        ortc_text_add(&te, "[");
+        for (int32_t i = 0; i < e->rank; i++) {
+            ortc_text_add(&te, "%s", i ? "," : "");
+            ortc_dims_text(e->graph->dims, e->dims[i], &te);
+        }
+        ortc_text_add(&te, "]");
+    }
+    ortc_text_type(&tg, v->type);
+    if (v->type->kind == ORTC_KIND_TENSOR)
+        ortc_text_dims(&tg, v->rank, v->dims);
+    return ortc_fail(error, code, "input '%s': expected %s, got %s", name, expected, got);
+}
+
+/* Types and shapes against the model; one number per symbol over all inputs. Only for keys that are new. */
+static ortc_status check_inputs(ortc_context *c, ortc_error *error)
+{
+    const ortc_graph *g = c->session->graph;
+    size_t n_symbols = g->dims->symbols.count;
+    int64_t *symbols = malloc((n_symbols + 1) * sizeof *symbols);
+    if (!symbols)
+        return ortc_no_memory(error, n_symbols * sizeof *symbols);
+    for (size_t i = 0; i < n_symbols; i++)
+        symbols[i] = -1;
+    ortc_status s = ORTC_OK;
+    for (uint32_t i = 0; i < g->n_inputs && s == ORTC_OK; i++) {
+        const ortc_edge *e = g->inputs[i].edge;
+        const ortc_value *v = c->inputs[i].value;
+        if (!v)
+            continue;
+        if (e->type && !ortc_type_equal(e->type, v->type))
+            s = mismatch(g->inputs[i].name, e, v, ORTC_TYPE_MISMATCH, error);
+        else if (v->type->kind != ORTC_KIND_TENSOR)
+            s = ortc_fail(error, ORTC_UNSUPPORTED, "input '%s' is not a tensor, which this version cannot take", g->inputs[i].name);
+        else if (e->rank >= 0 && e->rank != v->rank)
+            s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
+        for (int32_t k = 0; k < e->rank && s == ORTC_OK; k++) {
+            if (ortc_dim_is_number(e->dims[k])) {
+                if (e->dims[k] != v->dims[k])
+                    s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
+                continue;
+            }
+            const ortc_dim_expr *x = &g->dims->exprs.data[ORTC_DIM_NUMBERS - 1 - e->dims[k]];
+            if (x->what)
+                continue;
+            if (symbols[x->symbol] < 0)
+                symbols[x->symbol] = v->dims[k];
+            else if (symbols[x->symbol] != v->dims[k])
+                s = ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s': '%s' is %lld along axis %d, and %lld in an input before",
+                              g->inputs[i].name, g->dims->symbols.data[x->symbol] ? g->dims->symbols.data[x->symbol] : "?",
+                              (long long)v->dims[k], k, (long long)symbols[x->symbol]);
+        }
+    }
+    free(symbols);
+    return s;
+}
+
+static bool key_add(ortc_context *c, const void *data, size_t bytes)
+{
+    if (c->key_bytes + bytes > c->key_capacity) {
+        size_t capacity = (c->key_bytes + bytes) * 2 + 256;
+        uint8_t *grown = realloc(c->key, capacity);
+        if (!grown)
+            return false;
+        c->key = grown;
+        c->key_capacity = capacity;
+    }
+    if (bytes)
+        memcpy(c->key + c->key_bytes, data, bytes);
+    c->key_bytes += bytes;
+    return true;
+}
+
+static ortc_status make_key(ortc_context *c, ortc_error *error)
+{
+    const ortc_graph *g = c->session->graph;
+    bool ok = true;
+    c->key_bytes = 0;
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_value *v = c->inputs[i].value;
+        int32_t head[2] = {v ? v->type->kind << 8 | v->type->dtype : 0, v ? v->rank : 0};
+        ok = ok && key_add(c, head, sizeof head);
+        if (!v)
+            continue;
+        ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
+        if (c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+            ok = ok && key_add(c, v->data, v->bytes);
+    }
+    ok = ok && key_add(c, c->wanted, g->n_outputs * sizeof *c->wanted);
+    return ok ? ORTC_OK : ortc_no_memory(error, c->key_bytes);
+}
+
+/* The program of the context's key, from the cache or built now. */
+static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
+{
+    ortc_plan_cache *cache = &c->session->plans;
+    if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
+        return ORTC_OK;
+    ORTC_TRY(check_inputs(c, error));
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, &c->env, out, error));
+    if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
+        return ORTC_OK;
+    ortc_program_release(*out);
+    return ortc_no_memory(error, c->key_bytes);
+}
+
+static ortc_status find_frame(ortc_context *c, ortc_frame **out, ortc_error *error)
+{
+    ortc_program *p;
+    ORTC_TRY(make_key(c, error));
+    if ((*out = ortc_context_find(c, c->key, c->key_bytes)))
+        return ORTC_OK;
+    ORTC_TRY(find_program(c, &p, error));
+    ortc_status s = ortc_context_frame(c, p, out, error);
+    ortc_program_release(p);
+    return s;
+}
+
+ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in, ortc_program **out, ortc_error *error)
+{
+    ORTC_TRY(match_inputs(c, in, n_in, error));
+    for (uint32_t i = 0; i < c->session->graph->n_outputs; i++)
+        c->wanted[i] = true;
+    ORTC_TRY(make_key(c, error));
+    return find_program(c, out, error);
+}
+
+/* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
+
+static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
+{
+    for (uint32_t i = 0; i < c->session->graph->n_inputs; i++) {
+        const ortc_value *v = c->inputs[i].value;
+        if (!v)
+            continue;
+        c->in_data[i] = v->data;
+        uint32_t bits = ortc_dtype_bits(v->type->dtype), align = bits / 8 > 8 ? 8 : bits / 8;
+        if (align < 2 || (uintptr_t)v->data % align == 0)
+            continue;
+        /* Kernels may rely on the alignment of the element type; a caller's buffer need not have it. */
+        ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
+        memcpy(c->aligned[i]->data, v->data, v->bytes);
+        c->in_data[i] = c->aligned[i]->data;
+    }
+    return ORTC_OK;
+}
+
+static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, uint32_t index, ortc_out *out, ortc_value **made,
+                               ortc_error *error)
+{
+    ortc_value *v = out->value;
+    *made = NULL;
+    if (!v) {
+        ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error));
+        c->out_data[index] = (*made)->data;
+        return ORTC_OK;
+    }
+    bool same = v->type->kind == ORTC_KIND_TENSOR && v->type->dtype == o->dtype && v->rank == o->rank &&
+                (!o->rank || !memcmp(v->dims, o->dims, (size_t)o->rank * sizeof *o->dims));
+    if (!same) {
+        char expected[256], got[256];
+        ortc_text te = ORTC_TEXT(expected), tg = ORTC_TEXT(got);
+        ortc_text_tensor(&te, o->dtype, o->rank, o->dims);
+        ortc_text_type(&tg, v->type);
+        if (v->type->kind == ORTC_KIND_TENSOR)
+            ortc_text_dims(&tg, v->rank, v->dims);
+        return ortc_fail(error, v->type->dtype == o->dtype ? ORTC_SHAPE_MISMATCH : ORTC_TYPE_MISMATCH,
+                         "output '%s': the result is %s, the given tensor is %s", out->name, expected, got);
+    }
+    uint32_t align = ortc_dtype_bits(o->dtype) / 8;
+    if (align > 8)
+        align = 8;
+    if (align > 1 && (uintptr_t)v->data % align)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output '%s': the given memory is not aligned to %u bytes", out->name, align);
+    c->out_data[index] = v->data;
+    return ORTC_OK;
+}
+
+static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
+{
+    ortc_frame *f;
+    ORTC_TRY(match_inputs(c, a->in, a->n_in, error));
+    ORTC_TRY(match_outputs(c, a->out, a->n_out, error));
+    ORTC_TRY(find_frame(c, &f, error));
+    ortc_value *few[16] = {NULL}, **made = a->n_out <= ORTC_LENGTH(few) ? few : calloc(a->n_out, sizeof *made);
+    if (!made)
+        return ortc_no_memory(error, a->n_out * sizeof *made);
+    ortc_status s = bind_inputs(c, error);
+    for (size_t i = 0; i < a->n_out && s == ORTC_OK; i++)
+        s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i], error);
+    if (s == ORTC_OK)
+        s = ortc_frame_run(c, f, error);
+    for (size_t i = 0; i < a->n_out; i++) {
+        if (s != ORTC_OK)
+            ortc_value_release(made[i]);
+        else if (made[i])
+            a->out[i].value = made[i];
+    }
+    for (uint32_t i = 0; i < c->session->graph->n_inputs; i++)
+        if (c->aligned[i]) {
+            ortc_value_release(c->aligned[i]);
+            c->aligned[i] = NULL;
+        }
+    if (made != few)
+        free(made);
+    return s;
+}
+
+ortc_status ortc_run(ortc_session *s, ortc_run_args *a, ortc_error *error)
+{
+    ortc_error local = ORTC_ERROR_INIT; /* kernels' texts are put together in it, also when the caller wants none */
+    if (!error)
+        error = &local;
+    error->code = ORTC_OK;
+    error->text[0] = 0;
+    if (!s || !a || a->size < offsetof(ortc_run_args, done) || (a->n_in && !a->in) || (a->n_out && !a->out))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run: session, args or a list in args is NULL or too small");
+    if (a->n_out > s->graph->n_outputs)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a->n_out,
+                         s->graph->n_outputs);
+    if (a->state || a->queue || (a->size >= sizeof *a && a->done))
+        return ortc_fail(error, ORTC_UNSUPPORTED, "states, callers' queues and asynchronous runs are not in this version");
+    ortc_context *c = a->context;
+    if (!c)
+        ORTC_TRY(ortc_context_take(s, &c, error));
+    else if (c->session != s)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
+    c->env = (ortc_run_env){.threads = s->threads, .cancel = a->cancel, .deadline_ns = a->deadline_ns, .seed = a->seed,
+                            .error = error};
+    ortc_fp_env fp = ortc_fp_enter();
+    ortc_pool_enter(s->threads);
+    ortc_status status = run_in(c, a, error);
+    ortc_pool_leave();
+    ortc_fp_leave(fp);
+    c->env.error = NULL;
+    if (!a->context)
+        ortc_context_return(c);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* runtime/session/create.h: sessions over a graph of the library's own. */
+#ifndef ORTC_CREATE_H
+#define ORTC_CREATE_H
+
+#include "session.h"
+
+/* As ortc_session_create, on a graph that it takes over, also on failure. The model gives packed forms and must outlive
+ * the session; it is not retained. */
+ortc_status ortc_session_from_graph(ortc_model *, ortc_graph *, const ortc_session_options *, ortc_session **out, ortc_error *);
+
+#endif

@@ -1,0 +1,125 @@
+/* runtime/session/inspect.c: sessions, plans and providers described for `ortc info` and for tests. */
+#include "graph/specialise/specialise.h"
+#include "runtime/execute/context.h"
+#include "runtime/registry/registry.h"
+
+void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_placement *), void *arg)
+{
+    uint32_t index = 0;
+    for (const ortc_node *n = s->graph->first; n; n = n->next, index++) {
+        ortc_placement p = {.size = sizeof p, .index = index, .node = n->name, .domain = n->domain, .op = n->type,
+                            .version = n->version, .provider = s->devices[n->device].provider->name,
+                            .kernel = n->kernel->name, .fused = n->fused ? n->fused : "",
+                            .reasons = n->reasons ? n->reasons : ""};
+        if (each(arg, &p))
+            return;
+    }
+}
+
+static void describe_outputs(const ortc_step *s, ortc_text *t)
+{
+    static const char *const from[] = {"", "constant", "input", "output", "arena"};
+    for (uint32_t i = 0; i < s->n_out; i++) {
+        const ortc_operand *o = &s->out[i];
+        if (s->kind == ORTC_STEP_COPY)
+            ortc_text_add(t, "%zu bytes", s->copy_bytes);
+        else if (!o->view.dtype)
+            continue;
+        else
+            ortc_text_tensor(t, o->view.dtype, o->view.rank, o->view.dims);
+        if (o->from == ORTC_FROM_ARENA)
+            ortc_text_add(t, " @%zu", o->offset);
+        else
+            ortc_text_add(t, " %s", from[o->from]);
+        if (i + 1 < s->n_out)
+            ortc_text_add(t, "; ");
+    }
+}
+
+static void describe_steps(const ortc_session *s, const ortc_program *p, int (*each)(void *, const ortc_step_info *), void *arg)
+{
+    static const char *const kinds[] = {"kernel", "copy", "signal", "wait", "control"};
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const ortc_step *step = &p->steps[i];
+        char buffer[1024];
+        ortc_text t = ORTC_TEXT(buffer);
+        buffer[0] = 0;
+        describe_outputs(step, &t);
+        ortc_step_info info = {.size = sizeof info, .index = i, .kind = kinds[step->kind],
+                               .node = step->node ? step->node->name : "", .op = step->node ? step->node->type : "",
+                               .provider = s->devices[step->device].provider->name,
+                               .kernel = step->kernel ? step->kernel->name : "", .outputs = buffer, .flops = step->flops,
+                               .bytes = step->bytes,
+                               .workspace = step->workspace + (uint64_t)step->workspace_per_worker * s->threads};
+        if (each(arg, &info))
+            return;
+    }
+}
+
+ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, ortc_plan_info *out,
+                              int (*each)(void *arg, const ortc_step_info *), void *arg, ortc_error *error)
+{
+    ortc_context *c;
+    ortc_program *p;
+    if (!s || (n_in && !in))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_plan: the session or the list of inputs is NULL");
+    ORTC_TRY(ortc_context_take(s, &c, error));
+    c->env = (ortc_run_env){.threads = s->threads, .error = error};
+    ortc_status status = ortc_context_program(c, in, n_in, &p, error);
+    if (status == ORTC_OK) {
+        if (out) {
+            ortc_plan_info info = {.size = sizeof info, .n_steps = p->n_steps, .n_views = p->n_views, .n_folded = p->n_folded,
+                                   .arena_bytes = p->arena_bytes, .workspace_bytes = p->workspace_bytes,
+                                   .constant_bytes = p->constant_bytes, .packed_bytes = p->packed_bytes};
+            *out = info;
+        }
+        if (each)
+            describe_steps(s, p, each, arg);
+        ortc_program_release(p);
+    }
+    c->env.error = NULL;
+    ortc_context_return(c);
+    return status;
+}
+
+const char *ortc_session_pass(ortc_session *s, size_t i, uint64_t *out_edits)
+{
+    if (i >= ortc_specialise_n_passes)
+        return NULL;
+    if (out_edits)
+        *out_edits = s->pass_edits[i];
+    return ortc_specialise_passes[i].name;
+}
+
+void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *arg)
+{
+    if (ortc_registry_init(NULL) != ORTC_OK)
+        return;
+    const ortc_provider *p;
+    for (size_t i = 0; (p = ortc_provider_at(i)); i++) {
+        ortc_device_info devices[8];
+        char buffer[512];
+        ortc_text text = ORTC_TEXT(buffer);
+        ortc_why why;
+        uint32_t n = ORTC_LENGTH(devices);
+        memset(devices, 0, sizeof devices);
+        buffer[0] = 0;
+        ortc_why_init(&why, &text);
+        ortc_provider_info info = {.size = sizeof info, .provider = p->name, .device = "", .notes = buffer,
+                                   .n_kernels = ortc_kernels_count(p->name)};
+        if (p->devices(ortc_host_get(), devices, &n, &why) != ORTC_OK || n == 0) {
+            if (each(arg, &info))
+                return;
+            continue;
+        }
+        for (uint32_t d = 0; d < n && d < ORTC_LENGTH(devices); d++) {
+            info.device = devices[d].name;
+            info.notes = devices[d].notes;
+            info.memory_bytes = devices[d].memory_bytes;
+            info.memory_free = devices[d].memory_free;
+            info.ordinal = d;
+            if (each(arg, &info))
+                return;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+/* f32 GEMM against a peak loop of the same instruction set and thread count, the two alternated within the same
+ * second, because absolute times on shared machines mean little.
+ *
+ *   bench_gemm [--isa avx512|avx2|scalar] [--threads 1,2] [--reps 20] [MxNxK ...]
+ *
+ * For each shape: plain (A and B packed in every run) and packed (B packed once, as constants are). A row gives the
+ * median of the GFLOP/s, the median of the ratios and their spread (10th to 90th percentile), and whether the bits
+ * equal those of one thread. Exits with 1 if any bits differ.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/common/cpu_features.h"
+#include "kernels/gemm/sgemm.h"
+#include "peak.h"
+#include "tests/ukernels/pool.h"
+
+typedef struct shape {
+    int64_t m, n, k;
+} shape;
+
+static const shape defaults[] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 768, 768}, {128, 3072, 768},
+                                 {128, 768, 3072}, {1, 4096, 4096},    {8, 4096, 1024}, {12544, 64, 147},
+                                 {49, 512, 4608},  {2048, 2048, 2048}};
+
+static int reps = 20;
+static int bad_bits;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+typedef struct peak_args {
+    uint32_t isa;
+    double flops, done[64];
+    float sink[64][16]; /* a cache line each */
+} peak_args;
+
+static void peak_each(void *arg, int thread)
+{
+    peak_args *p = arg;
+    p->done[thread] = ortc_bench_peak_f32(p->isa, p->flops, &p->sink[thread][0]);
+}
+
+/* GFLOP/s of all threads together over about `seconds`. */
+static double peak(pool *pl, int threads, uint32_t isa, double guess, double seconds)
+{
+    static peak_args p;
+    p.isa = isa;
+    p.flops = guess * 1e9 * seconds / threads;
+    const double t = now();
+    pool_each(pl, peak_each, &p);
+    double done = 0;
+    const double dt = now() - t;
+    for (int i = 0; i < threads; i++) done += p.done[i];
+    return done / dt / 1e9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+static double at(double *sorted, int n, double q) { return sorted[(int)(q * (n - 1) + 0.5)]; }
+
+static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
+{
+    ortc_sgemm_plan p;
+    if (ortc_sgemm_plan_init(&p, uk, s.m, s.n, s.k, 1, packed ? ORTC_SGEMM_PACKED_B : 0)) return;
+    pool *pl = pool_open(threads, p.scratch), *one = pool_open(1, p.scratch);
+    const ortc_sgemm_threads th = pool_threads(pl), th1 = pool_threads(one);
+    const size_t c_bytes = (size_t)(s.m * s.n) * 4;
+    float *a = pool_memory((size_t)(s.m * s.k) * 4), *b = pool_memory((size_t)(s.k * s.n) * 4);
+    float *c = pool_memory(c_bytes), *c1 = pool_memory(c_bytes);
+    float *pb = pool_memory(ortc_sgemm_packed_b_bytes(uk, s.n, s.k)), *ws = pool_memory(p.workspace);
+    uint32_t seed = 1;
+    for (int64_t i = 0; i < s.m * s.k; i++) a[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
+    for (int64_t i = 0; i < s.k * s.n; i++) b[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
+    ortc_sgemm_fill_b(uk, s.n, s.k, 0, b, s.n, pb, &th);
+    ortc_sgemm_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c}, .lda = s.k, .ldb = s.n, .ldc = s.n,
+                         .alpha = 1, .beta = 1, .workspace = ws};
+
+    double guess = peak(pl, threads, uk->isa, 100.0 * threads, 0.01), *ratios = calloc((size_t)reps, sizeof(double));
+    double *rates = calloc((size_t)reps, sizeof(double)), *peaks = calloc((size_t)reps, sizeof(double));
+    const double flops = p.flops;
+    ortc_sgemm_run(&p, &x, &th); /* warm */
+    const double seconds = 0.02;
+    const int per = flops / (guess * 1e9) < seconds ? (int)(seconds / (flops / (guess * 1e9))) + 1 : 1;
+    for (int r = 0; r < reps; r++) {
+        const double before = peak(pl, threads, uk->isa, guess, seconds / 2);
+        const double t = now();
+        for (int i = 0; i < per; i++) ortc_sgemm_run(&p, &x, &th);
+        rates[r] = flops * per / (now() - t) / 1e9;
+        const double after = peak(pl, threads, uk->isa, guess, seconds / 2);
+        peaks[r] = (before + after) / 2; /* around the product, so that a drift of the clock cancels */
+        ratios[r] = rates[r] / peaks[r];
+    }
+    x.item.c = c1;
+    ortc_sgemm_run(&p, &x, &th1);
+    const int equal = !memcmp(c, c1, c_bytes);
+    bad_bits |= !equal;
+    qsort(ratios, (size_t)reps, sizeof(double), by_value);
+    qsort(rates, (size_t)reps, sizeof(double), by_value);
+    qsort(peaks, (size_t)reps, sizeof(double), by_value);
+    char name[64];
+    snprintf(name, sizeof name, "%lldx%lldx%lld", (long long)s.m, (long long)s.n, (long long)s.k);
+    printf("%-28s %d  %-17s %-6s %8.1f of %6.1f GFLOP/s  ratio %.3f (%.3f .. %.3f)  bits %s\n", uk->name, threads, name,
+           packed ? "packed" : "plain", at(rates, reps, 0.5), at(peaks, reps, 0.5), at(ratios, reps, 0.5),
+           at(ratios, reps, 0.1), at(ratios, reps, 0.9), equal ? "equal" : "DIFFER");
+    fflush(stdout);
+    free(a), free(b), free(c), free(c1), free(pb), free(ws), free(ratios), free(rates), free(peaks);
+    pool_close(pl);
+    pool_close(one);
+}
+
+int main(int argc, char **argv)
+{
+    const char *isa = NULL, *threads = "1,2";
+    shape shapes[64];
+    int n_shapes = 0;
+    for (int i = 1; i < argc; i++) {
+        long long m, n, k;
+        if (!strcmp(argv[i], "--isa") && i + 1 < argc) {
+            isa = argv[++i];
+        } else if (!strcmp(argv[i], "--threads") && i + 1 < argc) {
+            threads = argv[++i];
+        } else if (!strcmp(argv[i], "--reps") && i + 1 < argc) {
+            reps = atoi(argv[++i]);
+        } else if (n_shapes < 64 && sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) == 3) {
+            shapes[n_shapes++] = (shape){m, n, k};
+        } else {
+            fprintf(stderr, "usage: bench_gemm [--isa NAME] [--threads 1,2] [--reps N] [MxNxK ...]\n");
+            return 2;
+        }
+    }
+    if (!n_shapes) {
+        n_shapes = (int)(sizeof defaults / sizeof defaults[0]);
+        memcpy(shapes, defaults, sizeof defaults);
+    }
+    if (reps < 1) reps = 1;
+    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
+        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
+        if (isa ? !strstr(uk->name, isa) : uk->isa == ORTC_CPU_SCALAR) continue;
+        if (uk->isa & ~ortc_cpu_features()) {
+            printf("%s: skipped, this machine has not its instructions\n", uk->name);
+            continue;
+        }
+        for (const char *t = threads; *t; t += strcspn(t, ",") + (t[strcspn(t, ",")] == ',')) {
+            const int count = atoi(t);
+            if (count < 1 || count > 64) continue;
+            for (int i = 0; i < n_shapes; i++)
+                for (int packed = 0; packed < 2; packed++) row(uk, count, shapes[i], packed);
+        }
+    }
+    return bad_bits;
+}

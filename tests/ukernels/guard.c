@@ -1,0 +1,74 @@
+/* Guard pages, random numbers and counting for the tests of micro-kernels. */
+#include "guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE ((size_t)4096)
+#define PATTERN 0xa7
+
+guard guard_open(size_t bytes, int at_end)
+{
+    guard g;
+    const size_t inner = (bytes + PAGE - 1) / PAGE * PAGE + (bytes ? 0 : PAGE);
+    g.bytes = bytes;
+    g.map_bytes = inner + 2 * PAGE;
+    g.map = mmap(NULL, g.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g.map == MAP_FAILED) abort();
+    memset(g.map + PAGE, PATTERN, inner);
+    if (mprotect(g.map, PAGE, PROT_NONE) || mprotect(g.map + PAGE + inner, PAGE, PROT_NONE)) abort();
+    g.data = at_end ? g.map + PAGE + inner - bytes : g.map + PAGE;
+    return g;
+}
+
+int guard_intact(const guard *g)
+{
+    for (const unsigned char *p = g->map + PAGE; p < g->map + g->map_bytes - PAGE; p++)
+        if ((p < g->data || p >= g->data + g->bytes) && *p != PATTERN) return 0;
+    return 1;
+}
+
+void guard_close(guard *g) { munmap(g->map, g->map_bytes); }
+
+uint32_t rng_next(rng *r)
+{
+    /* splitmix64 */
+    uint64_t z = (r->s += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) >> 32);
+}
+
+int64_t rng_range(rng *r, int64_t lo, int64_t hi) { return lo + (int64_t)(rng_next(r) % (uint64_t)(hi - lo + 1)); }
+
+float rng_float(rng *r) { return (float)(int32_t)rng_next(r) / 2147483648.0f; }
+
+void rng_fill(rng *r, float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float v = rng_float(r);
+        memcpy((char *)p + i * sizeof v, &v, sizeof v); /* p may be unaligned */
+    }
+}
+
+int tally_wants(const tally *t, const char *name) { return !t->filter || strstr(name, t->filter); }
+
+void tally_result(tally *t, const char *name, int failures)
+{
+    if (failures) {
+        t->failed++;
+        printf("FAIL %s: %d failures, --seed %llu\n", name, failures, (unsigned long long)t->seed);
+    } else {
+        t->passed++;
+        printf("ok   %s\n", name);
+    }
+    fflush(stdout);
+}
+
+void tally_skip(tally *t, const char *name, const char *why)
+{
+    t->skipped++;
+    printf("skip %s: %s\n", name, why);
+}

@@ -1,0 +1,138 @@
+/* The spinning pool of pool.h: one epoch word that the caller raises; a thread that has seen it takes chunks until
+ * none are left, then counts itself out. */
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct pool {
+    int threads;
+    size_t scratch;
+    char *memory;
+    pthread_t *ids;
+    struct member *members;
+    _Atomic uint64_t epoch;
+    _Atomic int64_t next;
+    _Atomic int busy;
+    _Atomic int stop;
+    int64_t n, grain;
+    ortc_sgemm_body *body;
+    void (*each)(void *, int);
+    void *arg;
+};
+struct member {
+    pool *p;
+    int index;
+};
+
+void *pool_memory(size_t bytes)
+{
+    const size_t huge = (size_t)2 << 20, align = bytes >= huge / 2 ? huge : 64;
+    const size_t size = (bytes + align - 1) / align * align;
+    void *m = aligned_alloc(align, size ? size : align);
+    if (!m) abort();
+    if (align == huge) madvise(m, size, MADV_HUGEPAGE);
+    memset(m, 0, size ? size : align);
+    return m;
+}
+
+/* Spins, but lets others run now and then: tests use more threads than there are cores. */
+static void pause_cpu(unsigned *spins)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    if (++*spins % 4096 == 0) sched_yield();
+}
+
+static void work(pool *p, int index)
+{
+    if (p->each) {
+        p->each(p->arg, index);
+        return;
+    }
+    for (;;) {
+        const int64_t begin = atomic_fetch_add(&p->next, p->grain);
+        if (begin >= p->n) return;
+        p->body(p->arg, begin, begin + p->grain < p->n ? begin + p->grain : p->n, p->memory + p->scratch * (size_t)index);
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    struct member *m = arg;
+    pool *p = m->p;
+    uint64_t seen = 0;
+    unsigned spins = 0;
+    for (;;) {
+        while (atomic_load(&p->epoch) == seen) {
+            if (atomic_load(&p->stop)) return NULL;
+            pause_cpu(&spins);
+        }
+        seen++;
+        work(p, m->index);
+        atomic_fetch_sub(&p->busy, 1);
+    }
+}
+
+static void go(pool *p)
+{
+    atomic_store(&p->busy, p->threads - 1);
+    atomic_fetch_add(&p->epoch, 1);
+    unsigned spins = 0;
+    work(p, 0);
+    while (atomic_load(&p->busy)) pause_cpu(&spins);
+}
+
+static int32_t parallel(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg)
+{
+    pool *p = context;
+    if (n <= 0) return 0;
+    p->n = n, p->grain = grain, p->body = body, p->arg = arg, p->each = NULL;
+    atomic_store(&p->next, 0);
+    if (n <= grain || p->threads == 1)
+        work(p, 0);
+    else
+        go(p);
+    return 0;
+}
+
+void pool_each(pool *p, void (*fn)(void *, int), void *arg)
+{
+    p->each = fn, p->arg = arg;
+    go(p);
+}
+
+pool *pool_open(int threads, size_t scratch)
+{
+    pool *p = calloc(1, sizeof *p);
+    p->threads = threads;
+    p->scratch = (scratch + 63) / 64 * 64;
+    p->memory = pool_memory(p->scratch * (size_t)threads);
+    p->ids = calloc((size_t)threads, sizeof *p->ids);
+    p->members = calloc((size_t)threads, sizeof *p->members);
+    for (int i = 1; i < threads; i++) {
+        p->members[i] = (struct member){p, i};
+        if (pthread_create(&p->ids[i], NULL, thread_main, &p->members[i])) abort();
+    }
+    return p;
+}
+
+void pool_close(pool *p)
+{
+    atomic_store(&p->stop, 1);
+    for (int i = 1; i < p->threads; i++) pthread_join(p->ids[i], NULL);
+    free(p->memory);
+    free(p->ids);
+    free(p->members);
+    free(p);
+}
+
+ortc_sgemm_threads pool_threads(pool *p)
+{
+    return (ortc_sgemm_threads){parallel, p};
+}

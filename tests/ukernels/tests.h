@@ -1,0 +1,10 @@
+/* The tests that ukernels.c runs. `isa_bits`: the instruction sets that may be used (cpu_features.h). */
+#ifndef ORTC_TESTS_UKERNELS_TESTS_H
+#define ORTC_TESTS_UKERNELS_TESTS_H
+
+#include "guard.h"
+
+void test_sgemm_uk(tally *t, uint32_t isa_bits); /* micro-kernels, packing, dot products */
+void test_sgemm(tally *t, uint32_t isa_bits);    /* the driver: shapes, batches, packed operands, threads */
+
+#endif

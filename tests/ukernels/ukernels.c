@@ -1,0 +1,95 @@
+/* Tests and benchmarks of the micro-kernels and their drivers, in one plain program, because both walk the same tables
+ * (sgemm_uk.inc, ...): a new line there is tested and measured without a line here.
+ *
+ *   ukernels test [--seed N] [FILTER]   ends with "N passed, N failed, N skipped"; exits with 1 if any failed
+ *   ukernels bench [FILTER]             each micro-kernel in L1 and L2 against the peak loop of its instruction set
+ *
+ * Without --seed the clock gives one; it is printed. ORTC_CPU masks instruction sets, what is masked is skipped.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/common/cpu_features.h"
+#include "kernels/gemm/sgemm_uk.h"
+#include "pool.h"
+#include "tests.h"
+#include "tests/bench/peak.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double peak(uint32_t isa)
+{
+    static float sink;
+    const double t = now(), done = ortc_bench_peak_f32(isa, 2e8, &sink);
+    return done / (now() - t) / 1e9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Median of 11 ratios, each against a peak measured right before. */
+static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
+{
+    float *a = pool_memory(mr * k * 4), *b = pool_memory((size_t)uk->nr * k * 4), *c = pool_memory(mr * nr * 4);
+    double ratios[11], rates[11];
+    const double flops = 2.0 * (double)(mr * nr * k);
+    const int n = (int)(1e8 / flops) + 1;
+    for (int r = 0; r < 11; r++) {
+        const double top = peak(uk->isa), t = now();
+        for (int i = 0; i < n; i++)
+            uk->tile(mr, nr, k, a, b, (nr + uk->step - 1) / uk->step * uk->step, c, nr, 0, NULL);
+        rates[r] = flops * n / (now() - t) / 1e9;
+        ratios[r] = rates[r] / top;
+    }
+    qsort(ratios, 11, sizeof(double), by_value);
+    qsort(rates, 11, sizeof(double), by_value);
+    printf("%-26s %2zux%-2zu k %-5zu %7.1f GFLOP/s  %.3f of peak (%.3f .. %.3f)\n", uk->name, mr, nr, k, rates[5],
+           ratios[5], ratios[1], ratios[9]);
+    free(a), free(b), free(c);
+}
+
+static int bench(const char *filter)
+{
+    static const size_t ks[] = {64, 256, 1024};
+    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
+        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
+        if (filter && !strstr(uk->name, filter)) continue;
+        if (uk->isa & ~ortc_cpu_features()) continue;
+        for (int i = 0; i < 3; i++) bench_tile(uk, uk->mr, uk->nr, ks[i]);
+        for (size_t mr = 1; mr < uk->mr; mr++) bench_tile(uk, mr, uk->nr, 256);
+        bench_tile(uk, uk->mr, uk->step, 256);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+    tally t = {0, 0, 0, (uint64_t)time(NULL), NULL};
+    for (int i = 2; i < argc; i++) {
+        if (!strcmp(argv[i], "--seed") && i + 1 < argc)
+            t.seed = strtoull(argv[++i], NULL, 0);
+        else
+            t.filter = argv[i];
+    }
+    if (!strcmp(verb, "bench")) return bench(t.filter);
+    if (strcmp(verb, "test")) {
+        fprintf(stderr, "usage: ukernels test [--seed N] [FILTER] | ukernels bench [FILTER]\n");
+        return 2;
+    }
+    printf("seed %llu\n", (unsigned long long)t.seed);
+    test_sgemm_uk(&t, ortc_cpu_features());
+    test_sgemm(&t, ortc_cpu_features());
+    printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped);
+    return t.failed != 0;
+}

@@ -1,0 +1,102 @@
+/* tools/ortc/main.c: `ortc COMMAND ...`: finds the command, and says which there are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "term.h"
+
+typedef struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    {"run", "run a model on files or made-up inputs; print, save and time its outputs", command_run},
+    {"info", "what a model is made of: inputs, outputs, operators, placement, plan", command_info},
+    {"test", "run folders of test cases in the layout of ONNX's own suite", command_test},
+    {"providers", "where models can run on this machine", command_providers},
+};
+
+static int version(void)
+{
+    put("ortc %s\n", ortc_version());
+    return finish(EXIT_GOOD);
+}
+
+static int overview(void)
+{
+    put("usage: ortc COMMAND [options]\n\nRuns ONNX models.\n\n");
+    table t;
+    table_init(&t, "ll");
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        table_cell(&t, commands[i].name);
+        table_cell(&t, commands[i].summary);
+    }
+    table_cell(&t, "help COMMAND");
+    table_cell(&t, "all options of a command; the same as ortc COMMAND --help");
+    table_cell(&t, "--version");
+    table_cell(&t, "the version of ortc");
+    table_print(&t, 2, false);
+    put("\nexit codes: 0 good; 1 a test failed; 2 bad use, or inputs that do not fit; 3 the model cannot be read or is not\n"
+        "valid; 4 an operator or type is not supported; 5 a provider is missing, or --require is not met; 6 the run failed;\n"
+        "7 out of memory; 8 deadline passed; 130 interrupted\n");
+    return finish(EXIT_GOOD);
+}
+
+static const command *find(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    const char *names[COUNT_OF(commands) + 1], *meant;
+    size_t n = 0;
+    for (; n < COUNT_OF(commands); n++)
+        names[n] = commands[n].name;
+    names[n++] = "help";
+    meant = nearest(name, names, n);
+    if (meant)
+        say_error("there is no command '%s'; did you mean 'ortc %s'?", name, meant);
+    else
+        say_error("there is no command '%s'; expected run, info, test, providers or help", name);
+    return EXIT_USAGE;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 2 || argv[1][0] == '-')
+        return overview();
+    const command *c = find(argv[1]);
+    if (!c && strcmp(argv[1], "help") == 0)
+        return overview();
+    if (!c)
+        return unknown(argv[1]);
+    char ask[] = "--help";
+    char *arguments[] = {argv[1], ask, NULL};
+    return c->run(2, arguments);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        say_error("expects a command: run, info, test, providers or help ('ortc help' describes them)");
+        return EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0)
+        return version();
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return overview();
+    if (strcmp(word, "help") == 0)
+        return help(argc - 1, argv + 1);
+    if (word[0] == '-') {
+        say_error("expects a command before options, got '%s'; 'ortc help' lists the commands", word);
+        return EXIT_USAGE;
+    }
+    const command *c = find(word);
+    return c ? c->run(argc - 1, argv + 1) : unknown(word);
+}

@@ -1,0 +1,159 @@
+/* tools/ortc/session.c: from a path and the common options to a model and a session; see session.h. */
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "inputs.h"
+
+int plugins_load(const arg_list *plugins)
+{
+    for (size_t i = 0; i < plugins->count; i++) {
+        ortc_error e = ORTC_ERROR_INIT;
+        ortc_status s = ortc_plugin_load(plugins->items[i], &e);
+        if (s != ORTC_OK) {
+            say_error("plugin '%s': %s", plugins->items[i], e.text);
+            return s == ORTC_OUT_OF_MEMORY ? EXIT_MEMORY : EXIT_PROVIDER;
+        }
+    }
+    return -1;
+}
+
+int session_options_parse(session_options *o)
+{
+    o->dim_names = mem_alloc(o->sets.count * sizeof *o->dim_names);
+    o->dim_values = mem_alloc(o->sets.count * sizeof *o->dim_values);
+    for (size_t i = 0; i < o->sets.count; i++) {
+        const char *text = o->sets.items[i], *equals = strrchr(text, '=');
+        int64_t v;
+        if (!equals || equals == text || !args_integer(equals + 1, &v) || v < 0) {
+            say_error("--set expects DIM=N with N of at least 0, as in batch=8, got '%s'", text);
+            return EXIT_USAGE;
+        }
+        o->dim_names[o->n_dims] = mem_printf("%.*s", (int)(equals - text), text);
+        o->dim_values[o->n_dims++] = v;
+    }
+    for (size_t i = 0; i < o->shapes.count; i++)
+        if (!strchr(o->shapes.items[i], '=')) {
+            say_error("--shape expects NAME=1x3x8x8, got '%s'", o->shapes.items[i]);
+            return EXIT_USAGE;
+        }
+    return -1;
+}
+
+int model_open(const char *path, ortc_model **out)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_status s = ortc_model_load(path, NULL, out, &e);
+    if (s == ORTC_OK)
+        return -1;
+    if (strstr(e.text, path))
+        say_error("%s", e.text);
+    else
+        say_error("%s: %s", path, e.text);
+    return exit_code(s, STAGE_LOAD);
+}
+
+/* --set of a name that is no symbol of the model does nothing, which is never what was meant. */
+static int check_symbols(ortc_model *model, const session_options *o)
+{
+    const char *names[256];
+    size_t n = 0;
+    for (int outputs = 0; outputs < 2; outputs++) {
+        const ortc_io *io;
+        for (size_t i = 0; (io = outputs ? ortc_model_output(model, i) : ortc_model_input(model, i)); i++)
+            for (int32_t d = 0; d < io->rank; d++)
+                if (io->dims[d] < 0 && io->symbols && io->symbols[d] && n < COUNT_OF(names))
+                    names[n++] = io->symbols[d];
+    }
+    for (size_t i = 0; i < o->n_dims; i++) {
+        bool found = n == COUNT_OF(names);
+        for (size_t k = 0; k < n && !found; k++)
+            found = strcmp(names[k], o->dim_names[i]) == 0;
+        if (found)
+            continue;
+        buffer list = {0};
+        for (size_t k = 0; k < n; k++) {
+            bool seen = false;
+            for (size_t earlier = 0; earlier < k && !seen; earlier++)
+                seen = strcmp(names[k], names[earlier]) == 0;
+            if (!seen)
+                buffer_printf(&list, "%s%s", list.size ? ", " : "", names[k]);
+        }
+        say_error("--set: the model has no symbolic dimension '%s'; it has %s", o->dim_names[i],
+                  n ? (const char *)list.data : "none");
+        free(list.data);
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
+ortc_status session_create(ortc_model *model, const session_options *o, ortc_session **out, ortc_error *error,
+                           int *out_exit)
+{
+    ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
+    so.flags = o->no_fusion ? ORTC_SESSION_NO_FUSION : 0;
+    so.providers = o->provider;
+    so.require = o->require;
+    so.threads = (uint32_t)o->threads;
+    so.n_dims = o->n_dims;
+    so.dim_names = o->dim_names;
+    so.dim_values = o->dim_values;
+    ortc_status s = ortc_session_create(model, &so, out, error);
+    *out_exit = exit_code(s, STAGE_CREATE);
+    if (s == ORTC_UNSUPPORTED && o->require) {
+        /* Is it the demand that is not met, or can no provider run the model at all? */
+        ortc_session *any = NULL;
+        so.require = NULL;
+        if (ortc_session_create(model, &so, &any, NULL) == ORTC_OK)
+            *out_exit = EXIT_PROVIDER;
+        ortc_session_release(any);
+    }
+    return s;
+}
+
+int session_open(ortc_model *model, const session_options *o, ortc_session **out)
+{
+    int code = check_symbols(model, o);
+    if (code >= 0)
+        return code;
+    ortc_error e = ORTC_ERROR_INIT;
+    if (session_create(model, o, out, &e, &code) == ORTC_OK)
+        return -1;
+    say_error("%s", e.text);
+    return code;
+}
+
+bool shape_given(const session_options *o, const char *input_name, int64_t *dims, int32_t *out_rank, int *out_exit)
+{
+    size_t length = strlen(input_name);
+    for (size_t i = o->shapes.count; i-- > 0;) { /* the last one counts */
+        const char *text = o->shapes.items[i], *at = text + length + 1;
+        if (strncmp(text, input_name, length) != 0 || text[length] != '=')
+            continue;
+        int32_t rank = 0;
+        for (bool more = *at != 0; more;) { /* nothing behind '=': a scalar */
+            char *end;
+            long long v = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
+            if (v < 0 || v == INT64_MAX || rank == MAX_INPUT_RANK || (*end != 'x' && *end != ',' && *end)) {
+                say_error("--shape expects NAME=1x3x8x8, got '%s'", text);
+                *out_exit = EXIT_USAGE;
+                return false;
+            }
+            dims[rank++] = v;
+            more = *end != 0;
+            at = end + 1;
+        }
+        *out_rank = rank;
+        return true;
+    }
+    return false;
+}
+
+int64_t symbol_given(const session_options *o, const char *symbol)
+{
+    for (size_t i = o->n_dims; symbol && i-- > 0;)
+        if (strcmp(o->dim_names[i], symbol) == 0)
+            return o->dim_values[i];
+    return -1;
+}
