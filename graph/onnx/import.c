@@ -365,5 +365,6 @@ ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_m
         ortc_graph_destroy(in.root);
     else
         *out_graph = in.root;
+    ortc_source_drop(source);
     return status;
 }
