@@ -94,6 +94,7 @@ ortc_edge *ortc_edge_create(ortc_graph *g, const char *name)
     ortc_edge *e = ortc_arena_alloc(&g->arena, sizeof *e);
     if (!e)
         return NULL;
+    e->graph = g;
     e->id = (uint32_t)g->edges.count;
     e->name = name ? ortc_arena_string(&g->arena, name, strlen(name)) : ortc_arena_printf(&g->arena, "%%%u", e->id);
     e->rank = -1;

@@ -206,20 +206,24 @@ static ortc_status join(ortc_infer *c, ortc_edge *e, const ortc_fact *f)
     return ORTC_OK;
 }
 
+ortc_status ortc_infer_at_load(ortc_infer *c, ortc_node *n)
+{
+    ortc_fact stack[8];
+    ortc_fact *out = n->n_out <= ORTC_LENGTH(stack) ? stack : ortc_arena_array(c->arena, n->n_out, sizeof *out);
+    if (!out)
+        return ortc_no_memory(c->error, 0);
+    ORTC_TRY(ortc_infer_run(c, n, out));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i])
+            ORTC_TRY(join(c, n->out[i], &out[i]));
+    return ortc_node_check(n, c->error);
+}
+
 ortc_status ortc_graph_infer(ortc_graph *g, ortc_error *error)
 {
     ortc_infer c;
-    ortc_fact stack[8];
     ortc_infer_init(&c, g->dims, &g->arena, NULL, error);
-    for (ortc_node *n = g->first; n; n = n->next) {
-        ortc_fact *out = n->n_out <= ORTC_LENGTH(stack) ? stack : ortc_arena_array(&g->arena, n->n_out, sizeof *out);
-        if (!out)
-            return ortc_no_memory(error, 0);
-        ORTC_TRY(ortc_infer_run(&c, n, out));
-        for (uint32_t i = 0; i < n->n_out; i++)
-            if (n->out[i])
-                ORTC_TRY(join(&c, n->out[i], &out[i]));
-        ORTC_TRY(ortc_node_check(n, error));
-    }
+    for (ortc_node *n = g->first; n; n = n->next)
+        ORTC_TRY(ortc_infer_at_load(&c, n));
     return ORTC_OK;
 }

@@ -33,6 +33,8 @@ struct ortc_infer {
 void ortc_infer_init(ortc_infer *, ortc_dims *, ortc_arena *, const ortc_fact *facts, ortc_error *);
 /* Runs the node's shape function; out: n_out facts, type NULL where nothing was said. Errors name the node. */
 ortc_status ortc_infer_run(ortc_infer *, const ortc_node *, ortc_fact *out);
+/* At load: runs it, joins the result with what the output edges say already, checks the node against its schema. */
+ortc_status ortc_infer_at_load(ortc_infer *, ortc_node *);
 /* Whether every value is a number. */
 bool ortc_fact_values_known(const ortc_fact *);
 /* The values of a small integer constant as dims, in the arena; NULL when it is not one. */

@@ -68,6 +68,8 @@ size_t args_numbers(const char *text, double *out, size_t max)
     return 0;
 }
 
+static int most_items; /* no list can be longer than the command line */
+
 static bool set(const arg_option *o, const char *name, const char *value)
 {
     int64_t number;
@@ -82,7 +84,8 @@ static bool set(const arg_option *o, const char *name, const char *value)
         return true;
     case ARG_LIST: {
         arg_list *list = o->to;
-        list->items = mem_grow(list->items, list->count + 1, sizeof *list->items);
+        if (!list->items)
+            list->items = mem_keep((size_t)most_items * sizeof *list->items);
         list->items[list->count++] = value;
         return true;
     }
@@ -259,6 +262,7 @@ static void help(const arg_command *c)
 int args_parse(const arg_command *c, int argc, char **argv, arg_list *out_positional)
 {
     *out_positional = (arg_list){0};
+    most_items = argc;
     arg_option positional = {.kind = ARG_LIST, .to = out_positional};
     cli.command = c->name;
     bool options = true;

@@ -20,7 +20,7 @@ typedef enum {
 
 typedef struct arg_list {
     size_t count;
-    const char **items;
+    const char **items; /* lives as long as the process */
 } arg_list;
 
 typedef struct arg_option {

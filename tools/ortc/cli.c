@@ -134,6 +134,18 @@ void *mem_alloc(size_t bytes)
     return p;
 }
 
+void *mem_keep(size_t bytes)
+{
+    static struct kept {
+        struct kept *next;
+        max_align_t data[];
+    } *all; /* never freed, but never lost either: leak checkers see it */
+    struct kept *k = mem_alloc(sizeof *k + bytes);
+    k->next = all;
+    all = k;
+    return k->data;
+}
+
 void *mem_grow(void *old, size_t count, size_t item_bytes)
 {
     void *p = reallocarray(old, count ? count : 1, item_bytes);

@@ -64,6 +64,7 @@ int finish(int code);
 
 void *mem_alloc(size_t bytes); /* zeroed */
 void *mem_grow(void *, size_t count, size_t item_bytes);
+void *mem_keep(size_t bytes);  /* zeroed; lives as long as the process: parsed arguments */
 char *mem_copy(const char *text);
 ORTC_PRINTF(1, 2) char *mem_printf(const char *fmt, ...);
 

@@ -21,8 +21,8 @@ int plugins_load(const arg_list *plugins)
 
 int session_options_parse(session_options *o)
 {
-    o->dim_names = mem_alloc(o->sets.count * sizeof *o->dim_names);
-    o->dim_values = mem_alloc(o->sets.count * sizeof *o->dim_values);
+    o->dim_names = mem_keep(o->sets.count * sizeof *o->dim_names);
+    o->dim_values = mem_keep(o->sets.count * sizeof *o->dim_values);
     for (size_t i = 0; i < o->sets.count; i++) {
         const char *text = o->sets.items[i], *equals = strrchr(text, '=');
         int64_t v;
@@ -30,7 +30,9 @@ int session_options_parse(session_options *o)
             say_error("--set expects DIM=N with N of at least 0, as in batch=8, got '%s'", text);
             return EXIT_USAGE;
         }
-        o->dim_names[o->n_dims] = mem_printf("%.*s", (int)(equals - text), text);
+        char *name = mem_keep((size_t)(equals - text) + 1);
+        memcpy(name, text, (size_t)(equals - text));
+        o->dim_names[o->n_dims] = name;
         o->dim_values[o->n_dims++] = v;
     }
     for (size_t i = 0; i < o->shapes.count; i++)

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""ortc's commands, options, messages and exit codes, on the digits model: test_use.py ORTC."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from command import MODELS, ORTC, check, expect, finish, folder, ortc, put, refused
+from files import field, identity, model, node, tensor_f32, value_info
+
+DIGITS = MODELS / "digits.onnx"
+SEVEN = MODELS / "digits" / "7.png"
+
+
+def general() -> None:
+    expect("version", "--version", test=lambda r: None if re.fullmatch(r"ortc \d+\.\d+\.\d+\n", r.out) else "form")
+    expect("help", "help", out="usage: ortc COMMAND")
+    expect("--help", "--help", out="exit codes:")
+    expect("help help", "help", "help", out="usage: ortc COMMAND")
+    for command in ("run", "info", "test", "providers"):
+        expect(f"{command} --help", command, "--help", out=f"usage: ortc {command}")
+        expect(f"help {command}", "help", command, out=f"usage: ortc {command}")
+        expect(f"{command} -h", command, "-h", out="--json")
+        check(f"{command}: lines fit 120 columns", lambda: max(ortc("help", command).out.splitlines(), key=len)[120:])
+    refused("no command", err="expects a command: run, info, test, providers or help")
+    refused("a wrong command", "rnu", err="there is no command 'rnu'; did you mean 'ortc run'?")
+    refused("a strange command", "frobnicate", err="expected run, info, test, providers or help")
+    refused("help for none", "help", "tset", err="did you mean 'ortc test'?")
+    refused("an option first", "--json", "run", err="expects a command before options, got '--json'")
+
+
+def options() -> None:
+    run = ("run", DIGITS)
+    refused("no model", "run", err="expects one model; usage: ortc run MODEL")
+    refused("two models", "run", "a", "b", err="expects one model, got 'b' besides 'a'")
+    refused("an argument too many", "providers", "x", err="expects no argument, got 'x'")
+    refused("an unknown option", *run, "--inptu", "rand", err="there is no option '--inptu'; did you mean --input?")
+    refused("a very unknown option", *run, "--zzzzzz", err="there is no option '--zzzzzz'; 'ortc run --help' lists them")
+    refused("the start of an option", *run, "--lab", "x", err="did you mean --labels?")
+    refused("a lost dash", *run, "-topk", "3", err="did you mean --topk?")
+    refused("an unknown letter", *run, "-z", err="there is no option '-z'")
+    refused("no value", *run, "--topk", err="--topk expects K, but nothing follows it")
+    refused("an option as value", *run, "--out", "--json", err="--out expects FILE, got the option '--json'")
+    refused("a value for a flag", *run, "--json=1", err="--json takes no value, got '1'")
+    refused("not a number", *run, "--topk", "abc", err="--topk expects an integer from 1 to 1000000, got 'abc'")
+    refused("half a number", *run, "--topk", "3x", err="got '3x'")
+    refused("a blank number", *run, "--topk", "", err="got ''")
+    refused("too small", *run, "--topk=0", err="got '0'")
+    refused("too large", *run, "--threads", "99999999999999999999", err="--threads expects an integer from 0 to 4096")
+    refused("no such choice", *run, "--resize", "cubic", err="--resize expects none or bilinear, got 'cubic'")
+    refused("no such colour", *run, "--color", "blue", err="--color expects auto, always or never, got 'blue'")
+    refused("a bad --set", *run, "--set", "batch", err="--set expects DIM=N with N of at least 0, as in batch=8, got 'batch'")
+    refused("a negative --set", *run, "--set", "N=-1", err="got 'N=-1'")
+    refused("a bad --shape", *run, "--shape", "1x2", err="--shape expects NAME=1x3x8x8, got '1x2'")
+    refused("a bad dim in --shape", *run, "-i", "rand", "--shape", "image=1xtwo", err="--shape expects NAME=1x3x8x8")
+    refused("a bad --scale", *run, "--scale", "1/0", err="--scale expects a number such as 1/255, got '1/0'")
+    refused("a bad --mean", *run, "--mean", "1,,2", err="--mean expects")
+    refused("a zero --std", *run, "--std", "0.2,0", err="--std expects values other than 0, got '0.2,0'")
+    refused("a bad --out", *run, "--out", "x.txt", err="--out expects a file that ends in .npz, .npy or .pb, got 'x.txt'")
+    refused("no labels", *run, "--labels", "none.txt", "-i", "rand", err="--labels: cannot open 'none.txt'")
+    expect("the last scalar counts", *run, "-i", SEVEN, "-k", "9", "-k2", test=lambda r: None if r.out.count("%") == 2 else "k")
+    expect("letters together", *run, "-i", SEVEN, "-qk1", test=lambda r: None if r.out.count("\n") == 1 else "-q")
+    expect("= and a value", *run, f"--input={SEVEN}", "--topk=1", out="7  ")
+    expect("-- ends options", "run", "-i", SEVEN, "--", DIGITS)
+
+
+def exit_codes() -> None:
+    refused("no model file", "run", "none.onnx", "-i", "rand", code=3, err="none.onnx")
+    refused("a folder for a model", "info", folder, code=3, err=str(folder))
+    refused("an empty model", "info", put("empty.onnx", b""), code=3, err="empty.onnx")
+    refused("not a model", "info", put("text.onnx", "hello, this is not a model"), code=3, err="text.onnx")
+    refused("half a model", "info", put("half.onnx", DIGITS.read_bytes()[:3000]), code=3, err="half.onnx")
+    foo = model([node("Foo", ["x"], ["h"]), node("Bar", ["h"], ["y"])], [value_info("x", "f32", ("n",))],
+                [value_info("y", "f32", ("n",))])  # fmt: skip
+    refused("unknown operators", "run", put("foo.onnx", foo), "-i", "rand", code=4, err="Foo")
+    refused("all of them are named", "info", folder / "foo.onnx", code=4, err="Bar")
+    refused("no such provider", "run", DIGITS, "-i", SEVEN, "--provider", "tpu", code=5, err="tpu")
+    refused("--require is not met", "run", DIGITS, "-i", SEVEN, "--provider", "ref", "--require", "cpu", code=5, err="cpu")
+    expect("--require is met", "run", DIGITS, "-i", SEVEN, "--provider", "ref", "--require", "ref")
+    refused("no such plugin", "run", DIGITS, "-i", SEVEN, "--plugin", "./none.so", code=5, err="plugin './none.so'")
+    refused("a text as plugin", "providers", "--plugin", put("text.so", "hello"), code=5, err="text.so")
+    refused("nowhere to write", "run", DIGITS, "-i", SEVEN, "-q", "--out", "no/such/folder/x.npz", code=6, err="--out: cannot write")
+    refused("a deadline", "run", DIGITS, "-i", "zeros", "--shape", "image=20000x1x8x8", "--provider", "ref", "--threads", "1",
+            "--deadline", "1", code=8, err="deadline")  # fmt: skip
+
+    def full() -> str | None:
+        with open("/dev/full", "w") as f:
+            r = subprocess.run([ORTC, "info", DIGITS], stdout=f, stderr=subprocess.PIPE, text=True)
+        return None if r.returncode == 6 and "could not be written" in r.stderr else f"{r.returncode} {r.stderr}"
+
+    check("a full disk on stdout", full)
+
+    def interrupt() -> str | None:
+        p = subprocess.Popen([ORTC, "run", DIGITS, "-i", SEVEN, "--repeat", "100000000", "--json"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)  # fmt: skip
+        time.sleep(1)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+        return None if p.returncode == 130 and "interrupted after" in err and not out else f"{p.returncode} {out} {err}"
+
+    check("interrupted", interrupt)
+
+
+def digits() -> None:
+    labels = MODELS / "digits" / "labels.txt"
+    names = labels.read_text().split()
+    for digit in range(10):
+        picture = MODELS / "digits" / f"{digit}.png"
+        for provider in ("cpu", "ref"):
+            expect(f"{digit}.png on {provider}", "run", DIGITS, "--input", picture, "--topk", "3", "--provider", provider,
+                   test=lambda r: None if r.out.splitlines()[1].split()[0] == str(digit) else "another digit")  # fmt: skip
+        expect(f"{digit}.png with labels", "run", DIGITS, "--input", picture, "--labels", labels, "-q",
+               test=lambda r: None if r.out.splitlines()[0].endswith(names[digit]) else "another label")  # fmt: skip
+
+    def batch(r) -> str | None:
+        rows = r.json()["outputs"][0]["topk"]
+        best = [row["best"][0]["class"] for row in rows]
+        sources = [row["source"] for row in rows]
+        return None if best == [7, 3, 0] and sources[1].endswith("3.png") else f"{best} {sources}"
+
+    pictures = [x for d in (7, 3, 0) for x in ("-i", MODELS / "digits" / f"{d}.png")]
+    expect("pictures as a batch", "run", DIGITS, *pictures, "--topk", "1", "--json", test=batch)
+    expect("a batch as text", "run", DIGITS, *pictures, "--topk", "1", out="3.png\n")
+    refused("a picture and something else", "run", DIGITS, "-i", SEVEN, "-i", "image=rand", err="is given twice")
+
+    def shape(r) -> str | None:
+        j = r.json()
+        good = j["schema"] == 1 and j["command"] == "run" and j["outputs"][0]["shape"] == [1, 10] and j["time_ms"]["runs"] == 4
+        return None if good and j["outputs"][0]["nan"] == 0 and j["inputs"][0]["source"] == str(SEVEN) else "JSON"
+
+    expect("run --json", "run", DIGITS, "-i", SEVEN, "-n", "4", "--json", test=shape)
+    expect("run, as text", "run", DIGITS, "-i", SEVEN, out="probabilities  f32[1,10]  min ")
+    expect("run --repeat", "run", DIGITS, "-i", SEVEN, "--repeat", "3", out="(2 runs after the first)")
+    expect("run -v", "run", DIGITS, "-i", SEVEN, "-v", out="first run")
+    expect("run -q is silent", "run", DIGITS, "-i", SEVEN, "-q", test=lambda r: "output" if r.out else None)
+    expect("a note about free dims", "run", DIGITS, "-i", "rand", err="free dimensions are 1: N")
+    expect("no note with -q", "run", DIGITS, "-i", "rand", "-q")
+    expect("no note with --set", "run", DIGITS, "-i", "rand", "--set", "N=3", out="f32[3,10]")
+    expect("--shape", "run", DIGITS, "-i", "rand", "--shape", "image=2x1x8x8", out="f32[2,10]")
+    refused("--shape that does not fit", "run", DIGITS, "-i", "rand", "--shape", "image=2x1x8x9", err="f32[N,1,8,8]")
+    refused("--set of no symbol", "run", DIGITS, "-i", SEVEN, "--set", "M=3", err="no symbolic dimension 'M'; it has N")
+    refused("--set that the file contradicts", "run", DIGITS, "-i", SEVEN, "--set", "N=2", err="N")
+    refused("no input", "run", DIGITS, err="input 'image' (f32[N,1,8,8]) has no value: pass --input image=FILE")
+    refused("an unknown input", "run", DIGITS, "-i", "imgae=rand", err="no input 'imgae'; it has 'image' (f32[N,1,8,8]); did you mean")
+    refused("no such file", "run", DIGITS, "-i", "image=none.npy", err="none.npy")
+    refused("no such word", "run", DIGITS, "-i", "random", err="no file 'random', and it is not rand, zeros or ones")
+    refused("a bad rand", "run", DIGITS, "-i", "rand:gamma", err="rand:uniform(a,b)")
+    same = [ortc("run", DIGITS, "-q", "-i", "rand", "--seed", s, "--json").json()["outputs"][0]["first"] for s in (1, 1, 2)]
+    check("--seed", lambda: None if same[0] == same[1] != same[2] else f"{same}")
+    expect("no colour without a terminal", "info", DIGITS, test=lambda r: "escape" if "\x1b" in r.out else None)
+    expect("--color always", "run", DIGITS, "-i", SEVEN, "--color", "always", out="\x1b[1mprobabilities")
+
+
+def info() -> None:
+    expect("info", "info", DIGITS, out="image  f32[N,1,8,8]")
+    expect("info: operators", "info", DIGITS, out="3  Conv\n")
+    expect("info: parameters", "info", DIGITS, out="40.7 thousand")
+
+    def described(r) -> str | None:
+        j = r.json()
+        good = j["operators"]["Conv"] == 3 and j["opsets"] == {"ai.onnx": 18} and j["parameters"] == 40731
+        return None if good and j["inputs"][0] == {"name": "image", "type": "f32", "shape": ["N", 1, 8, 8], "optional": False,
+                                                   **({"doc": j["inputs"][0]["doc"]} if "doc" in j["inputs"][0] else {})} else "JSON"
+
+    expect("info --json", "info", DIGITS, "--json", test=described)
+    expect("info --placement", "info", DIGITS, "--placement", out="cpu")
+    expect("info --placement, all on ref", "info", DIGITS, "--placement", "--provider", "ref", "--json",
+           test=lambda r: None if {p["provider"] for p in r.json()["placement"]} == {"ref"} else "provider")  # fmt: skip
+    expect("info --passes", "info", DIGITS, "--passes", out="normalise")
+    expect("info --passes --json", "info", DIGITS, "--passes", "--json", test=lambda r: None if r.json()["normalising_passes"] else "none")
+    expect("info --steps", "info", DIGITS, "--steps", err="free dimensions are 1", out="arena")
+    small, large = (ortc("info", DIGITS, "--steps", "--set", f"N={n}", "--json").json()["plan"]["arena_bytes"] for n in (1, 64))
+    check("info --steps --set", lambda: None if large > small > 0 else f"{small} {large}")
+    expect("info --no-fusion", "info", DIGITS, "--placement", "--no-fusion", "--json",
+           test=lambda r: None if not any(p["fused"] for p in r.json()["placement"]) else "fused")  # fmt: skip
+    expect("providers", "providers", test=lambda r: None if "cpu" in r.out and "ref" in r.out else "list")
+    expect("providers --json", "providers", "--json",
+           test=lambda r: None if {"cpu", "ref"} <= {p["provider"] for p in r.json()["providers"]} else "list")  # fmt: skip
+    nasty = put("nasty.onnx", identity("f32", (2,), x="a\x1b[31mb\nc"))
+    expect("names cannot drive the terminal", "info", nasty, test=lambda r: None if "\x1b" not in r.out else "escape")
+    expect("names in JSON", "info", nasty, "--json", test=lambda r: None if r.json()["inputs"][0]["name"] == "a\x1b[31mb\nc" else "name")
+
+
+def case(name: str, expected: bytes, net: bytes | None = None, given: bytes = tensor_f32(1, 2, 3)) -> None:
+    put(f"suite/{name}/model.onnx", net or identity("f32", ("n",)))
+    put(f"suite/{name}/test_data_set_0/input_0.pb", given)
+    put(f"suite/{name}/test_data_set_0/output_0.pb", expected)
+
+
+def test() -> None:
+    case("node/test_good", tensor_f32(1, 2, 3))
+    case("node/test_close", tensor_f32(1.0005, 2, 3))
+    expect("test", "test", "suite", last="2 passed, 0 failed, 0 skipped")
+    expect("test -v", "test", "suite", "-v", out="pass node/test_good")
+    expect("test --list", "test", "suite", "--list", test=lambda r: None if r.out == "node/test_close\nnode/test_good\n" else "list")
+    expect("a case by itself", "test", "suite/node/test_good", last="1 passed, 0 failed, 0 skipped")
+    case("node/test_wrong", tensor_f32(1, 2.5, 3))
+    case("node/test_shape", tensor_f32(1, 2, 3, shape=(3, 1)))
+    case("node/test_nan", tensor_f32(float("nan"), float("inf")), given=tensor_f32(float("nan"), float("inf")))
+    case("node/test_foo", tensor_f32(1), model([node("Foo", ["x"], ["y"])], [value_info("x", "f32", (3,))], [value_info("y", "f32", (3,))]))
+    case("node/test_broken", tensor_f32(1), b"no model")
+    expect("failures are named", "test", "suite", code=1, last="3 passed, 4 failed, 0 skipped",
+           out="FAIL node/test_wrong: output 'y': 1 of 3 values differ, first at [1]: got 2, expected 2.5 (rtol 0.001, atol 1e-07)")  # fmt: skip
+    expect("a wrong shape", "test", "suite", "-k", "shape", code=1, out="got f32[3], expected f32[3,1]")
+    expect("unsupported is a failure", "test", "suite", "-k", "foo", code=1, out="UNSUPPORTED: ", last="0 passed, 1 failed, 0 skipped")
+    expect("unsupported is skipped", "test", "suite", "-k", "foo", "--unsupported=skip", last="0 passed, 0 failed, 1 skipped")
+    expect("a glob", "test", "suite", "-k", "test_[gn]*", last="2 passed, 0 failed, 0 skipped")
+    refused("nothing matches", "test", "suite", "-k", "none", err="-k: no case matches 'none'")
+    refused("no cases", "test", put("nothing/x", "").parent, err="expected folders that hold test cases")
+    refused("no folder", "test", "none", err="cannot open the folder 'none'")
+    put("suite/node/test_wrong/tolerance.json", '{"rtol": 0.5}')
+    put("suite/node/test_shape/tolerance.json", '{"rtol": 1e-3, "atol": 1e-7, "compare": "shape"}')
+    expect("tolerance.json", "test", "suite", "-k", "wrong", last="1 passed, 0 failed, 0 skipped")
+    put("suite/node/test_good/tolerance.json", '{"rtol": -1}')
+    expect("a bad tolerance.json", "test", "suite", "-k", "good", code=1, out="tolerance.json: expected")
+    (folder / "suite/node/test_good/tolerance.json").unlink()
+    put("skip.txt", "# known\ntest_shape  the test is wrong\nnode/test_foo no Foo yet\nnode/test_broken is no model\n")
+    expect("--skip-list", "test", "suite", "--skip-list", "skip.txt", last="4 passed, 0 failed, 3 skipped")
+    put("skip2.txt", "test_good it is late\n")
+    expect("a listed case that passes", "test", "suite", "-k", "good", "--skip-list", "skip2.txt", code=1,
+           out="passes, but the skip list names it: it is late")  # fmt: skip
+    put("skip3.txt", "test_good\n")
+    refused("a skip list without reasons", "test", "suite", "--skip-list", "skip3.txt", err="line 1: expected a reason behind 'test_good'")
+    put("skip4.txt", "test_gone because\n")
+    expect("a skip list too long", "test", "suite", "-k", "good", "--skip-list", "skip4.txt", err="1 line of the skip list matches no case")
+    expect("test --json", "test", "suite", "-k", "wrong", "--json", test=lambda r: None if r.json()["passed"] == 1 else "count")
+    ortc("test", "suite", "--junit", "out.xml")
+    check("test --junit", lambda: None if (folder / "out.xml").read_text().count("<testcase ") == 7 else "count")
+    expect("on ref alone", "test", "suite", "-k", "good", "--provider", "ref", "--require", "ref", last="1 passed, 0 failed, 0 skipped")
+    seq = field(2, 1) + field(3, tensor_f32(1, 2)) + field(3, tensor_f32(3))
+    case("seq/test_seq", seq, identity("f32", None, "sequence"), seq)
+    expect("sequences", "test", "suite/seq", last="1 passed, 0 failed, 0 skipped")
+    case("seq/test_seq2", field(2, 1) + field(3, tensor_f32(1, 2)) + field(3, tensor_f32(4)), identity("f32", None, "sequence"), seq)
+    expect("different sequences", "test", "suite/seq", code=1, out="output 'y': element 1: 1 of 1 values differ")
+    put("suite/bad/test_pb/test_data_set_0/input_0.pb", b"\xff\xff\xff\xff")
+    put("suite/bad/test_pb/model.onnx", identity("f32", ("n",)))
+    expect("a damaged .pb", "test", "suite/bad", code=1, out="input_0.pb")
+    put("suite/bad/test_none/model.onnx", identity("f32", ("n",)))
+    expect("no data", "test", "suite/bad", "-k", "none", code=1, out="has no test_data_set_* folder")
+
+
+if __name__ == "__main__":
+    general()
+    options()
+    exit_codes()
+    digits()
+    info()
+    test()
+    sys.exit(finish())
