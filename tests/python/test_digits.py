@@ -32,7 +32,7 @@ class Ortc:
     """The command line on one provider; the provider must run every node."""
 
     def __init__(self, program: str, provider: str):
-        self.command = [program, "run", str(MODEL), "--provider", provider, "--require", provider]
+        self.command = [program, "run", str(MODEL), "--provider", provider]
 
     def run(self, *options: str) -> str:
         command = [*self.command, *options]
