@@ -123,6 +123,8 @@ typedef struct ortc_mapping {
     uint64_t device, inode; /* to recognise the same file */
 } ortc_mapping;
 ortc_status ortc_map_file(const char *path, ortc_mapping *out, ortc_error *);
+/* A relative path that does not begin with '/' and has no component "..". */
+bool ortc_path_stays_beneath(const char *relative);
 /* The same for a file below a directory, without leaving it: no absolute path, no "..", no symbolic link unless
  * follow_links, no hard links (more than one name) unless follow_links. */
 ortc_status ortc_map_file_beneath(const char *directory, const char *relative, bool follow_links, ortc_mapping *out,

@@ -157,8 +157,7 @@ static int open_beneath(int directory, const char *relative, bool follow_links)
     return open_by_components(directory, relative);
 }
 
-/* A relative path without empty beginnings and without "..". */
-static bool stays_beneath(const char *relative)
+bool ortc_path_stays_beneath(const char *relative)
 {
     if (*relative == 0 || *relative == '/')
         return false;
@@ -177,7 +176,7 @@ ortc_status ortc_map_file_beneath(const char *directory, const char *relative, b
     int dir, fd, number;
 
     *out = (ortc_mapping){0};
-    if (!stays_beneath(relative))
+    if (!ortc_path_stays_beneath(relative))
         return ortc_fail(error, ORTC_INVALID_MODEL,
                          "'%s' leads out of the model's folder: expected a relative path without '..'", relative);
     dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);

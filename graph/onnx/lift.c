@@ -1,0 +1,240 @@
+/* graph/onnx/lift.c: the services that an operator's `lift` edits a node through (ortc_lift_api).
+ *
+ * Called when the node is the last of its graph and nobody has read its outputs yet, so nodes put behind it are just
+ * appended. Every status that a service returns is remembered: a lifting that ignores one fails all the same.
+ */
+#include "import.h"
+
+enum { MAX_PORTS = 64 };
+
+struct ortc_lift {
+    const ortc_lift_api *api;
+    ortc_scope *scope;
+    ortc_node *node;
+    int32_t version;
+    ortc_status status; /* the first that was not OK */
+};
+
+static ortc_status note(ortc_lift *l, ortc_status status)
+{
+    if (l->status == ORTC_OK)
+        l->status = status;
+    return status;
+}
+
+static ortc_status no_memory(ortc_lift *l)
+{
+    return note(l, ortc_no_memory(l->scope->in->error, 0));
+}
+
+static const ortc_node *api_node(const ortc_lift *l)
+{
+    return l->node;
+}
+
+static int32_t api_version(const ortc_lift *l)
+{
+    return l->version;
+}
+
+static void api_drop_attr(ortc_lift *l, const char *name)
+{
+    ortc_node_drop_attr(l->node, name);
+}
+
+static ortc_status set_attr(ortc_lift *l, const char *name, const ortc_attr *value)
+{
+    return ortc_node_set_attr(l->node, name, value) ? ORTC_OK : no_memory(l);
+}
+
+static ortc_status api_set_int(ortc_lift *l, const char *name, int64_t value)
+{
+    return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_INT, .i = value});
+}
+
+static ortc_status api_set_ints(ortc_lift *l, const char *name, const int64_t *values, size_t count)
+{
+    return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_INTS, .count = count, .u.ints = values});
+}
+
+static ortc_status api_set_float(ortc_lift *l, const char *name, float value)
+{
+    return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_FLOAT, .f = value});
+}
+
+static ortc_status api_set_string(ortc_lift *l, const char *name, const char *value)
+{
+    return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_STRING, .count = strlen(value), .u.s = value});
+}
+
+/* A constant edge with a copy of the data; NULL after an error. */
+static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const int64_t *dims, const void *data)
+{
+    ortc_tensor_data t = {.dtype = dtype, .rank = rank, .dims = dims};
+    ortc_constant *c;
+    ortc_edge *e;
+
+    if (rank < 0 || rank > ORTC_MAX_RANK || !ortc_count_elements(rank, dims, &t.count) ||
+        !ortc_tensor_bytes(dtype, t.count, &t.bytes)) {
+        note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting makes a constant that cannot be"));
+        return NULL;
+    }
+    t.data = t.owned = malloc(t.bytes ? t.bytes : 1);
+    if (!t.owned) {
+        no_memory(l);
+        return NULL;
+    }
+    if (t.bytes)
+        memcpy(t.owned, data, t.bytes);
+    if (note(l, ortc_import_constant(l->scope->in, &t, &c)) != ORTC_OK)
+        return NULL;
+    e = ortc_graph_constant(l->node->graph, NULL, c);
+    if (!e)
+        no_memory(l);
+    return e;
+}
+
+static ortc_status api_const_in(ortc_lift *l, uint32_t port, ortc_dtype dtype, int32_t rank, const int64_t *dims,
+                                const void *data)
+{
+    ortc_edge *e;
+
+    if (port >= MAX_PORTS)
+        return note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", port));
+    e = constant(l, dtype, rank, dims, data);
+    if (!e)
+        return l->status;
+    return ortc_node_set_in(l->node, port, e) ? ORTC_OK : no_memory(l);
+}
+
+static ortc_status api_n_out(ortc_lift *l, uint32_t count)
+{
+    for (uint32_t i = count; i < l->node->n_out; i++) {
+        ortc_edge *e = l->node->out[i];
+        if (!e)
+            continue;
+        /* Whoever reads the name from here on is told that nobody makes it. */
+        if (e->origin && !ortc_map_set(&l->scope->edges, e->origin, NULL))
+            return no_memory(l);
+        ortc_node_set_out(l->node, i, NULL);
+    }
+    if (count < l->node->n_out)
+        l->node->n_out = count;
+    return ORTC_OK;
+}
+
+/* A node of the same domain with room for a data input, a constant vector if there is one, and an output. */
+static ortc_node *create_wrapper(ortc_lift *l, const char *op_name, const int64_t *ints, size_t count)
+{
+    const ortc_op *op = ortc_op_find(l->node->domain, op_name);
+    int64_t dim = (int64_t)count;
+    ortc_node *n;
+    ortc_edge *e;
+    const char *name;
+
+    if (!op) {
+        note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
+                          "version %d of it needs operator '%s', which is not supported", l->version, op_name));
+        return NULL;
+    }
+    name = ortc_arena_printf(&l->scope->in->arena, "%s/%s", l->node->name, op_name);
+    n = name ? ortc_node_create(l->node->graph, op, name, ints ? 2 : 1, 1) : NULL;
+    if (!n) {
+        no_memory(l);
+        return NULL;
+    }
+    if (ints) {
+        e = constant(l, ORTC_I64, 1, &dim, ints);
+        if (!e)
+            return NULL;
+        if (!ortc_node_set_in(n, 1, e)) {
+            no_memory(l);
+            return NULL;
+        }
+    }
+    return n;
+}
+
+static ortc_status api_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *ints, size_t count)
+{
+    ortc_edge *data = ortc_node_in_edge(l->node, port), *between;
+    ortc_node *n;
+
+    if (!data)
+        return note(l, ortc_fail(l->scope->in->error, ORTC_INVALID_MODEL, "input %u is missing", port));
+    n = create_wrapper(l, op, ints, count);
+    if (!n)
+        return l->status;
+    between = ortc_edge_create(l->node->graph, NULL);
+    if (!between || !ortc_node_set_in(n, 0, data) || !ortc_node_set_out(n, 0, between) ||
+        !ortc_node_set_in(l->node, port, between))
+        return no_memory(l);
+    ortc_node_move_before(n, l->node);
+    return ORTC_OK;
+}
+
+static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *ints, size_t count)
+{
+    ortc_edge *named = port < l->node->n_out ? l->node->out[port] : NULL, *between;
+    ortc_node *n, *next = l->node->next;
+
+    if (!named) /* nobody wants it */
+        return ORTC_OK;
+    n = create_wrapper(l, op, ints, count);
+    if (!n)
+        return l->status;
+    between = ortc_edge_create(l->node->graph, NULL);
+    if (!between || !ortc_node_set_out(l->node, port, between) || !ortc_node_set_in(n, 0, between) ||
+        !ortc_node_set_out(n, 0, named))
+        return no_memory(l);
+    if (next) /* right behind the node: before what an earlier wrap put there, which reads our output */
+        ortc_node_move_before(n, next);
+    return ORTC_OK;
+}
+
+static ortc_status api_rename(ortc_lift *l, const char *name)
+{
+    const ortc_op *op = ortc_op_find(l->node->domain, name);
+
+    if (!op)
+        return note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
+                                 "version %d of it needs operator '%s', which is not supported", l->version, name));
+    l->node->op = op;
+    l->node->type = op->name;
+    l->node->version = op->since;
+    return ORTC_OK;
+}
+
+static ortc_status api_fail(ortc_lift *l, ortc_status status, const char *fmt, va_list args)
+{
+    return note(l, ortc_vfail(l->scope->in->error, status, fmt, args));
+}
+
+static const ortc_lift_api lift_api = {
+    .size = sizeof lift_api,
+    .node = api_node,
+    .version = api_version,
+    .drop_attr = api_drop_attr,
+    .set_int = api_set_int,
+    .set_ints = api_set_ints,
+    .set_float = api_set_float,
+    .set_string = api_set_string,
+    .const_in = api_const_in,
+    .n_out = api_n_out,
+    .wrap_in = api_wrap_in,
+    .wrap_out = api_wrap_out,
+    .rename = api_rename,
+    .fail = api_fail,
+};
+
+ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
+{
+    ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
+    ortc_status status;
+
+    node->version = node->op->since;
+    if (version >= node->op->form)
+        return ORTC_OK;
+    status = node->op->lift(&l);
+    return status != ORTC_OK ? status : l.status;
+}
