@@ -5,7 +5,7 @@
  */
 #include "kernels/common/window.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_conv;
+extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv;
 
 static ortc_status infer_conv(ortc_infer *c)
 {
@@ -65,4 +65,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "Conv", 22, 1, "11 1", "X:T W:T B:T?", "Y:T",
             "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?", "T=float", infer_conv, NULL, 0),
 };
-ORTC_FAMILY(conv, ops, &ortc_kernels_ref_conv);
+ORTC_FAMILY(conv, ops, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv);

@@ -3,6 +3,8 @@
 
 /* Tensors of strings are blocks that a kernel cannot make yet. */
 #define EVERY (ORTC_TYPES_ALL & ~ORTC_TYPE(ORTC_STRING))
+#define F8                                                                                                       \
+    (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | ORTC_TYPE(ORTC_F8E5M2FNUZ))
 #define I64 ORTC_TYPE(ORTC_I64)
 
 ORTC_KERNELS(ref, shape, ORTC_KERNEL("Identity", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
@@ -11,4 +13,13 @@ ORTC_KERNELS(ref, shape, ORTC_KERNEL("Identity", 25, ORTC_NEWEST, (EVERY), &ortc
              ORTC_KERNEL("Squeeze", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
              ORTC_KERNEL("Unsqueeze", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
              ORTC_KERNEL("Shape", 25, ORTC_NEWEST, (ORTC_TYPES_ALL, I64), &ortc_ref_shape),
-             ORTC_KERNEL("Size", 25, ORTC_NEWEST, (ORTC_TYPES_ALL, I64), &ortc_ref_size));
+             ORTC_KERNEL("Size", 25, ORTC_NEWEST, (ORTC_TYPES_ALL, I64), &ortc_ref_size),
+             ORTC_KERNEL("Transpose", 25, ORTC_NEWEST, (EVERY), &ortc_ref_transpose),
+             ORTC_KERNEL("Concat", 13, ORTC_NEWEST, (EVERY), &ortc_ref_concat),
+             ORTC_KERNEL("Split", 18, ORTC_NEWEST, (EVERY), &ortc_ref_split),
+             ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (EVERY, ORTC_TYPE(ORTC_I32) | I64), &ortc_ref_gather),
+             ORTC_KERNEL("Slice", 13, ORTC_NEWEST, (EVERY, ORTC_TYPE(ORTC_I32) | I64), &ortc_ref_slice),
+             ORTC_KERNEL("Expand", 13, ORTC_NEWEST, (EVERY), &ortc_ref_expand),
+             ORTC_KERNEL("ConstantOfShape", 25, ORTC_NEWEST, (I64, EVERY), &ortc_ref_fill),
+             ORTC_KERNEL("Dropout", 22, ORTC_NEWEST,
+                         (ORTC_TYPES_FLOAT | F8, ORTC_TYPES_FLOAT | F8, ORTC_TYPE(ORTC_BOOL)), &ortc_ref_dropout));

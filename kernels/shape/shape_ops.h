@@ -17,8 +17,29 @@ ortc_status ortc_lift_axes(ortc_lift *); /* attribute axes becomes input 1 */
 ortc_status ortc_infer_shape(ortc_infer *);
 ortc_status ortc_infer_size(ortc_infer *);
 
+/* op_move.c: what moves elements */
+ortc_status ortc_infer_transpose(ortc_infer *);
+ortc_status ortc_infer_concat(ortc_infer *);
+ortc_status ortc_lift_concat(ortc_lift *);
+ortc_status ortc_infer_split(ortc_infer *);
+ortc_status ortc_lift_split(ortc_lift *);
+ortc_status ortc_infer_gather(ortc_infer *);
+ortc_status ortc_infer_expand(ortc_infer *);
+ortc_status ortc_infer_constant_of_shape(ortc_infer *);
+ortc_status ortc_infer_dropout(ortc_infer *);
+ortc_status ortc_lift_dropout(ortc_lift *);
+
+/* op_slice.c */
+ortc_status ortc_infer_slice(ortc_infer *);
+ortc_status ortc_lift_slice(ortc_lift *);
+/* Elements that start, end and step take from a dim of `extent`, and the first of them. step is not 0. */
+int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *out_first);
+
 extern const ortc_kernel ortc_ref_rename;  /* ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze */
 extern const ortc_kernel ortc_ref_shape;   /* ref_rename.c */
 extern const ortc_kernel ortc_ref_size;    /* ref_rename.c */
+extern const ortc_kernel ortc_ref_transpose, ortc_ref_slice, ortc_ref_expand;              /* ref_move.c */
+extern const ortc_kernel ortc_ref_concat, ortc_ref_split, ortc_ref_gather, ortc_ref_fill;  /* ref_join.c */
+extern const ortc_kernel ortc_ref_dropout;                                                 /* ref_dropout.c */
 
 #endif

@@ -1,0 +1,234 @@
+/* Conv on the cpu provider, f32, any number of spatial dims, groups, strides, dilations and pads.
+ *
+ * Three ways, chosen per shape:
+ *   depthwise   one input channel per group: directly (dwconv.h)
+ *   pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
+ *   columns     everything else: a product whose B is made panel by panel (im2col.h)
+ * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image and
+ * group is one matrix of the batch. Bias, residual and activation are the product's (kernels/gemm/epilogue.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dwconv.h"
+#include "geometry.h"
+#include "im2col.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/sgemm.h"
+
+typedef struct conv_state {
+    ortc_window window;
+    int64_t group;
+    ortc_tail_spec tail;
+} conv_state;
+
+enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
+
+typedef struct conv_plan {
+    int32_t way;
+    ortc_conv_geometry geometry;
+    ortc_dwconv_plan depthwise;
+    ortc_sgemm_plan product;
+    const ortc_packed *packed_a;
+} conv_plan;
+
+/* ---- Packed W --------------------------------------------------------------------------------------------- */
+
+/* Compared bytewise: no padding between these. */
+typedef struct pack_param {
+    int64_t group, m, k, uk; /* uk: place in ortc_sgemm_uks */
+} pack_param;
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    const size_t one = ortc_sgemm_packed_a_bytes(&ortc_sgemm_uks[p->uk], p->m, p->k);
+    size_t all;
+    (void)src;
+    return __builtin_mul_overflow(one, (size_t)p->group, &all) ? 0 : all;
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
+    for (int64_t g = 0; g < p->group; g++) {
+        const ortc_status s =
+            ortc_sgemm_fill_a(&ortc_sgemm_uks[p->uk], p->m, p->k, 0, (const float *)src->data + g * p->m * p->k, p->k,
+                              (float *)dst + g * p->m * p->k, &threads);
+        if (s) return s;
+    }
+    return ORTC_OK;
+}
+
+static const ortc_packing packing_a = {ORTC_SIZED(ortc_packing), "cpu.conv.a", pack_bytes, pack_fill};
+
+/* ---- Supports and prepare --------------------------------------------------------------------------------- */
+
+/* B is port 2, unless the epilogue's own inputs begin there. */
+static int32_t bias_port(const ortc_tail_spec *t)
+{
+    return t->bias >= 0 ? t->bias : t->residual == 2 ? -1 : 2;
+}
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    ortc_tail_spec tail;
+    (void)device;
+    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail)) return ortc_no(why, "the activation is not done here");
+    if (tail.bias > 2 && ortc_node_in(n, 2).type) return ortc_no(why, "there is a bias already");
+    return ORTC_OK;
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *attribute, *wrong;
+    conv_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    s->group = ortc_node_int(n, "group", 1);
+    wrong = ortc_window_read(n, -1, &s->window, &attribute);
+    if (wrong) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
+    }
+    ortc_tail_spec_init(ortc_node_epilogue(n), &s->tail);
+    *out = s;
+    return ORTC_OK;
+}
+
+/* ---- Plan ------------------------------------------------------------------------------------------------- */
+
+static void read_geometry(const conv_state *s, const ortc_plan *p, ortc_conv_geometry *g)
+{
+    const ortc_view *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
+    ortc_window window = s->window;
+    g->spatial = x->rank - 2;
+    g->images = x->dims[0];
+    g->group = s->group;
+    g->channels = w->dims[1];
+    g->filters = w->dims[0] / s->group;
+    g->in_count = g->out_count = g->kernel_count = 1;
+    for (int32_t i = 0; i < g->spatial; i++) {
+        window.kernel[i] = g->kernel[i] = w->dims[i + 2];
+        g->in[i] = x->dims[i + 2];
+        g->out[i] = y->dims[i + 2];
+        g->stride[i] = window.stride[i];
+        g->dilation[i] = window.dilation[i];
+        g->pad[i] = ortc_window_pad(&window, i, g->in[i], g->out[i]);
+        g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
+    }
+}
+
+static int is_pointwise(const ortc_conv_geometry *g)
+{
+    int yes = 1;
+    for (int32_t i = 0; i < g->spatial; i++)
+        yes &= g->kernel[i] == 1 && g->stride[i] == 1 && g->pad[i] == 0 && g->in[i] == g->out[i];
+    return yes;
+}
+
+static ortc_status plan_product(ortc_plan *p, conv_plan *c)
+{
+    const ortc_conv_geometry *g = &c->geometry;
+    const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
+    const int64_t m = g->filters, k = g->channels * g->kernel_count;
+    uint32_t flags = c->way == WAY_COLUMNS ? ORTC_SGEMM_CUSTOM_B : 0;
+    if ((p->in[1].flags & ORTC_VIEW_CONST) && k > 0) {
+        const pack_param param = {g->group, m, k, uk - ortc_sgemm_uks};
+        const ortc_status s = ortc_plan_pack(p, 1, &packing_a, &param, sizeof param, &c->packed_a);
+        if (s) return s;
+        flags |= ORTC_SGEMM_PACKED_A;
+    }
+    if (ortc_sgemm_plan_init(&c->product, uk, m, g->out_count, k, g->images * g->group, flags))
+        return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
+    ortc_plan_workspace(p, c->product.workspace, c->product.scratch);
+    return ORTC_OK;
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
+{
+    const conv_state *s = state;
+    conv_plan *c = calloc(1, sizeof *c);
+    ortc_status status = ORTC_OK;
+    if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    read_geometry(s, p, &c->geometry);
+    const ortc_conv_geometry *g = &c->geometry;
+    if (g->images == 0 || g->filters == 0 || g->out_count == 0) {
+        c->way = WAY_NOTHING;
+    } else if (ortc_dwconv_plan_init(g, &c->depthwise)) {
+        c->way = WAY_DEPTHWISE;
+        ortc_plan_workspace(p, 0, c->depthwise.scratch);
+    } else {
+        c->way = is_pointwise(g) ? WAY_POINTWISE : WAY_COLUMNS;
+        status = plan_product(p, c);
+    }
+    if (status) {
+        free(c);
+        return status;
+    }
+    const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
+    ortc_plan_cost(p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
+                   4.0 * (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
+                          (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+    *out = c;
+    return ORTC_OK;
+}
+
+/* ---- Run -------------------------------------------------------------------------------------------------- */
+
+typedef struct run_arg {
+    const conv_plan *c;
+    const float *x;
+} run_arg;
+
+/* Matrix `index` of the batch: group index % group of image index / group. */
+static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
+{
+    const run_arg *r = arg;
+    const ortc_conv_geometry *g = &r->c->geometry;
+    const int64_t group = index % g->group, c = index * g->filters * g->out_count;
+    it->a += group * g->filters * g->channels * g->kernel_count;
+    it->b += index * g->channels * g->in_count;
+    it->c += c;
+    if (it->bias_row) it->bias_row += group * g->filters;
+    if (it->residual) it->residual += c;
+}
+
+static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst,
+                    size_t dw)
+{
+    const run_arg *r = arg;
+    const ortc_conv_geometry *g = &r->c->geometry;
+    ortc_im2col_f32(g, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    const conv_state *s = state;
+    const conv_plan *c = pstate;
+    const ortc_conv_geometry *g = &c->geometry;
+    const float *x = call->in[0].data, *w = call->in[1].data, *bias = ortc_call_floats(call, bias_port(&s->tail));
+    const float *residual = ortc_call_floats(call, s->tail.residual);
+    if (c->way == WAY_NOTHING) return ORTC_OK;
+    if (c->way == WAY_DEPTHWISE)
+        return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias, residual, call->out[0].data, call);
+    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
+    const run_arg r = {c, x};
+    const ortc_sgemm_args args = {
+        .item = {.a = c->packed_a ? c->packed_a->data : w, .b = x, .c = call->out[0].data, .bias_row = bias,
+                 .residual = residual},
+        .lda = g->channels * g->kernel_count, .ldb = g->in_count, .ldc = g->out_count,
+        .residual_stride = g->out_count, .alpha = 1, .beta = 1, .act = s->tail.act, .lo = s->tail.lo, .hi = s->tail.hi,
+        .post = s->tail.post, .locate = locate, .pack_b = columns, .arg = &r, .workspace = call->workspace};
+    return ortc_sgemm_run(&c->product, &args, &threads);
+}
+
+static const ortc_kernel conv_f32 = {.size = ORTC_SIZED(ortc_kernel),
+                                     .flags = ORTC_KERNEL_EPILOGUE,
+                                     .name = "conv.f32",
+                                     .supports = supports,
+                                     .prepare = prepare,
+                                     .plan = plan,
+                                     .run = run};
+
+ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &conv_f32));

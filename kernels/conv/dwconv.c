@@ -1,0 +1,135 @@
+/* The bands of dwconv.h: filling phases, running the correlation, and storing its rows. */
+#include "dwconv.h"
+
+#include <string.h>
+
+#define BAND_FLOATS 8192              /* input of a band: stays in L1 */
+#define SCRATCH_LIMIT (1024 * 1024)   /* bytes; larger: not this way */
+#define GRAIN_FLOPS 0.25e6
+#define MULTIPLIER_LIMIT 2            /* more filters per channel: a product reads the image once for all of them */
+
+typedef struct job {
+    const ortc_dwconv_plan *p;
+    const ortc_tail_spec *tail;
+    const float *x, *w, *bias, *residual;
+    float *y;
+} job;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
+{
+    memset(p, 0, sizeof *p);
+    if (g->channels != 1 || g->spatial > 2 || g->filters > MULTIPLIER_LIMIT || g->kernel_count > ORTC_DWCONV_TAPS) return 0;
+    p->uk = ortc_dwconv_uk_select();
+    for (int i = 0; i < 2; i++) {
+        const int32_t d = g->spatial - 2 + i; /* one dim: a single row */
+        p->in[i] = d < 0 ? 1 : g->in[d], p->out[i] = d < 0 ? 1 : g->out[d];
+        p->kernel[i] = d < 0 ? 1 : g->kernel[d], p->stride[i] = d < 0 ? 1 : g->stride[d];
+        p->dilation[i] = d < 0 ? 1 : g->dilation[d], p->pad[i] = d < 0 ? 0 : g->pad[d];
+        if (p->stride[i] > 64 || p->kernel[i] * p->dilation[i] > 4096 || p->in[i] > INT32_MAX) return 0;
+    }
+    p->planes = g->images * g->group * g->filters;
+    p->channels = g->group * g->filters;
+    p->filters = g->filters;
+    if (p->planes == 0 || g->out_count == 0) return 1;
+    const int64_t span0 = (p->kernel[0] - 1) * p->dilation[0] + 1, span1 = (p->kernel[1] - 1) * p->dilation[1] + 1;
+    const int64_t width = (p->out[1] - 1) * p->stride[1] + span1, most = BAND_FLOATS / width - span0;
+    p->band = most <= 0 ? 1 : most / p->stride[0] + 1;
+    if (p->band > p->out[0]) p->band = p->out[0];
+    p->bands = ceil_div(p->out[0], p->band);
+    p->band = ceil_div(p->out[0], p->bands); /* evenly */
+    p->bands = ceil_div(p->out[0], p->band);
+    p->rows = ceil_div((p->band - 1) * p->stride[0] + span0, p->stride[0]);
+    p->pitch = ceil_div(width, p->stride[1]);
+    p->phase = p->rows * p->pitch;
+    const double floats = (double)p->phase * (double)(p->stride[0] * p->stride[1]) + (double)p->band * (double)p->pitch;
+    if (floats * 4 > SCRATCH_LIMIT) return 0;
+    p->scratch = ((size_t)(p->phase * p->stride[0] * p->stride[1]) + (size_t)(p->band * p->pitch)) * sizeof(float);
+    for (int64_t i = 0; i < p->kernel[0]; i++)
+        for (int64_t j = 0; j < p->kernel[1]; j++) {
+            const int64_t r = i * p->dilation[0], c = j * p->dilation[1];
+            p->offset[i * p->kernel[1] + j] =
+                (int32_t)((r % p->stride[0] * p->stride[1] + c % p->stride[1]) * p->phase +
+                          r / p->stride[0] * p->pitch + c / p->stride[1]);
+        }
+    const double flops = 2.0 * (double)g->kernel_count * (double)p->band * (double)p->out[1];
+    p->grain = flops >= GRAIN_FLOPS ? 1 : (int64_t)(GRAIN_FLOPS / flops) + 1;
+    return 1;
+}
+
+/* Columns q, q + stride, .. of one padded row: `src` NULL for a row of padding. */
+static void fill_row(const ortc_dwconv_plan *p, const float *src, int64_t q, float *dst)
+{
+    const int64_t s = p->stride[1], shift = q - p->pad[1];
+    int64_t lo = shift >= 0 ? 0 : (-shift + s - 1) / s;
+    int64_t hi = p->in[1] - shift <= 0 ? 0 : (p->in[1] - shift - 1) / s + 1;
+    if (!src || lo > p->pitch) lo = p->pitch;
+    if (hi > p->pitch) hi = p->pitch;
+    if (hi < lo) hi = lo;
+    memset(dst, 0, (size_t)lo * sizeof *dst);
+    if (hi > lo && s == 1)
+        memcpy(dst + lo, src + lo + shift, (size_t)(hi - lo) * sizeof *dst);
+    else
+        for (int64_t j = lo; j < hi; j++) memcpy(dst + j, src + j * s + shift, sizeof *dst);
+    memset(dst + hi, 0, (size_t)(p->pitch - hi) * sizeof *dst);
+}
+
+/* All phases of the input of output rows from `row` on. Rows beyond what taps read are filled too: they are few. */
+static void fill(const ortc_dwconv_plan *p, const float *plane, int64_t row, float *dst)
+{
+    const int64_t top = row * p->stride[0] - p->pad[0];
+    for (int64_t r = 0; r < p->rows * p->stride[0]; r++) {
+        const int64_t at = top + r;
+        const float *src = at >= 0 && at < p->in[0] ? plane + at * p->in[1] : NULL;
+        for (int64_t q = 0; q < p->stride[1]; q++) {
+            const int64_t phase = r % p->stride[0] * p->stride[1] + q;
+            fill_row(p, src, q, dst + phase * p->phase + r / p->stride[0] * p->pitch);
+        }
+    }
+}
+
+/* With a residual the activation comes after it, so it is done here instead of in the micro-kernel. */
+static void add_residual(const ortc_tail_spec *t, const float *residual, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float v = y[i] + ortc_uk_load_f32(residual + i);
+        if (t->act == ORTC_UK_ACT_CLIP) {
+            v = v < t->lo ? t->lo : v; /* NaN stays */
+            v = v > t->hi ? t->hi : v;
+        } else if (t->act == ORTC_UK_ACT_LEAKY) {
+            v = v < 0 ? v * t->lo : v;
+        }
+        y[i] = v;
+    }
+}
+
+static void body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const ortc_dwconv_plan *p = j->p;
+    const ortc_tail_spec *t = j->tail;
+    float *phases = scratch, *sums = phases + p->phase * p->stride[0] * p->stride[1];
+    const int64_t taps = p->kernel[0] * p->kernel[1], in_count = p->in[0] * p->in[1];
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t plane = i / p->bands, row = i % p->bands * p->band, m = plane % p->channels;
+        const int64_t rows = p->out[0] - row < p->band ? p->out[0] - row : p->band;
+        const int64_t n = (rows - 1) * p->pitch + p->out[1];
+        fill(p, j->x + plane / p->filters * in_count, row, phases);
+        p->uk->run((size_t)n, (size_t)taps, phases, p->offset, j->w + m * taps,
+                   j->bias ? ortc_uk_load_f32(j->bias + m) : 0.0f, j->residual ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi,
+                   sums);
+        const int64_t at = (plane * p->out[0] + row) * p->out[1];
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(j->y + at + r * p->out[1], sums + r * p->pitch, (size_t)p->out[1] * sizeof(float));
+        if (j->residual) add_residual(t, j->residual + at, j->y + at, rows * p->out[1]);
+        if (t->post) t->post(NULL, j->y + at, (size_t)p->out[1], (size_t)rows, (size_t)p->out[1]);
+    }
+}
+
+ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const float *x, const float *w,
+                            const float *bias, const float *residual, float *y, ortc_call *call)
+{
+    job j = {p, tail, x, w, bias, residual, y};
+    return ortc_parallel(call, p->planes * p->bands, p->grain, body, &j);
+}

@@ -1,0 +1,179 @@
+/* kernels/shape/ref_move.c: Transpose, Slice and Expand on ref as one loop: elements of the output in order, taken from
+ * the input by strides. Where those elements lie together already, the output is a view.
+ */
+#include <stdlib.h>
+
+#include "kernels/shape/shape_ops.h"
+
+typedef struct move_job {
+    const ortc_view *x;
+    ortc_view *y;
+    ortc_walk walk;
+} move_job;
+
+static void move_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const move_job *j = arg;
+    const uint32_t bits = ortc_dtype_bits(j->y->dtype);
+    ortc_walk w = j->walk;
+    ortc_walk_seek(&w, begin);
+    for (int64_t i = begin; i < end; i++, ortc_walk_next(&w))
+        ortc_move_element(j->y->data, i, j->x->data, w.at[0], bits);
+}
+
+/* Output position -> input element by strides over the output's dims. */
+static ortc_status move_run(ortc_call *c, const int64_t *strides, int64_t start)
+{
+    move_job j = {&c->in[0], &c->out[0]};
+    const int64_t count = ortc_view_count(j.y);
+    if (count == 0)
+        return ORTC_OK;
+    ortc_walk_init(&j.walk, j.y->rank, j.y->dims);
+    ortc_walk_strided(&j.walk, strides, start);
+    ortc_walk_merge(&j.walk);
+    ortc_clear_tail(j.y, count);
+    return ortc_parallel(c, count, ortc_grain(6), move_chunk, &j);
+}
+
+/* Elements taken by strides lie together in the order of the output. */
+static bool lies_dense(int32_t rank, const int64_t *dims, const int64_t *strides)
+{
+    int64_t expected = 1;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        if (dims[d] < 0 || dims[d] == 0)
+            return false;
+        if (dims[d] != 1 && strides[d] != expected)
+            return false;
+        expected *= dims[d];
+    }
+    return true;
+}
+
+static void view_if_dense(ortc_plan *p, const int64_t *strides, int64_t start)
+{
+    const uint32_t bits = ortc_dtype_bits(p->out[0].dtype);
+    if (lies_dense(p->out[0].rank, p->out[0].dims, strides) && start * (int64_t)bits % 8 == 0)
+        ortc_plan_view(p, 0, 0, start * (int64_t)bits / 8, NULL);
+}
+
+static bool all_known(const ortc_view *v)
+{
+    for (int32_t d = 0; d < v->rank; d++)
+        if (v->dims[d] < 0)
+            return false;
+    return true;
+}
+
+/* ---- Transpose -------------------------------------------------------------------------------------------------------- */
+
+typedef struct transpose_state {
+    bool reverse; /* no perm: the dims in reverse order */
+    int32_t perm[ORTC_RANK_LIMIT];
+} transpose_state;
+
+static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    size_t count;
+    const int64_t *perm = ortc_node_ints(n, "perm", &count);
+    transpose_state *s = calloc(1, sizeof *s);
+    if (!s)
+        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    s->reverse = !perm;
+    for (size_t i = 0; i < count && i < ORTC_RANK_LIMIT; i++)
+        s->perm[i] = (int32_t)perm[i];
+    *out = s;
+    return ORTC_OK;
+}
+
+static void transpose_strides(const transpose_state *s, const ortc_view *x, int64_t *strides)
+{
+    int64_t dense[ORTC_RANK_LIMIT];
+    ortc_dense_strides(x->rank, x->dims, dense);
+    for (int32_t d = 0; d < x->rank; d++)
+        strides[d] = dense[s->reverse ? x->rank - 1 - d : s->perm[d]];
+}
+
+static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    int64_t strides[ORTC_RANK_LIMIT];
+    if (!all_known(&p->in[0]))
+        return ORTC_OK;
+    transpose_strides(state, &p->in[0], strides);
+    view_if_dense(p, strides, 0);
+    return ORTC_OK;
+}
+
+static ortc_status transpose_run(const void *state, const void *pstate, ortc_call *c)
+{
+    int64_t strides[ORTC_RANK_LIMIT];
+    transpose_strides(state, &c->in[0], strides);
+    return move_run(c, strides, 0);
+}
+
+/* ---- Slice ------------------------------------------------------------------------------------------------------------ */
+
+static bool slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start)
+{
+    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL, *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
+    const int64_t n = ortc_view_count(&in[1]);
+    *start = 0;
+    ortc_dense_strides(x->rank, x->dims, strides);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t axis;
+        int64_t first;
+        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis))
+            return false;
+        const int64_t step = steps ? ortc_load_i64(steps->data, steps->dtype, i) : 1;
+        const int64_t count = ortc_slice_count(x->dims[axis], ortc_load_i64(in[1].data, in[1].dtype, i),
+                                               ortc_load_i64(in[2].data, in[2].dtype, i), step, &first);
+        *start += count > 0 ? first * strides[axis] : 0;
+        strides[axis] = count > 1 ? strides[axis] * step : 0; /* a step past the only element means nothing */
+    }
+    return true;
+}
+
+static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    int64_t strides[ORTC_RANK_LIMIT], start;
+    for (uint32_t i = 1; i < p->n_in; i++)
+        if (p->in[i].dtype && (!p->in[i].data || !all_known(&p->in[i])))
+            return ORTC_OK;
+    if (all_known(&p->in[0]) && all_known(&p->out[0]) && ortc_view_count(&p->out[0]) > 0 &&
+        slice_strides(p->in, p->n_in, strides, &start))
+        view_if_dense(p, strides, start);
+    return ORTC_OK;
+}
+
+static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c)
+{
+    int64_t strides[ORTC_RANK_LIMIT], start;
+    if (ortc_view_count(&c->out[0]) == 0)
+        return ORTC_OK;
+    if (!slice_strides(c->in, c->n_in, strides, &start))
+        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+    return move_run(c, strides, start);
+}
+
+/* ---- Expand ----------------------------------------------------------------------------------------------------------- */
+
+static ortc_status expand_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_view *x = &c->in[0], *y = &c->out[0];
+    int64_t dense[ORTC_RANK_LIMIT], strides[ORTC_RANK_LIMIT];
+    ortc_dense_strides(x->rank, x->dims, dense);
+    for (int32_t d = 0; d < y->rank; d++) {
+        const int32_t i = d - (y->rank - x->rank);
+        strides[d] = i >= 0 && x->dims[i] != 1 ? dense[i] : 0;
+    }
+    return move_run(c, strides, 0);
+}
+
+const ortc_kernel ortc_ref_transpose = {.size = ORTC_SIZED(ortc_kernel),
+                                        .name = "transpose.ref",
+                                        .prepare = transpose_prepare,
+                                        .plan = transpose_plan,
+                                        .run = transpose_run};
+const ortc_kernel ortc_ref_slice = {
+    .size = ORTC_SIZED(ortc_kernel), .name = "slice.ref", .host_in = 0x1e, .plan = slice_plan, .run = slice_run};
+const ortc_kernel ortc_ref_expand = {
+    .size = ORTC_SIZED(ortc_kernel), .name = "expand.ref", .host_in = 2, .run = expand_run};

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Checks the direction of includes (docs/design.md, "The folders are the architecture").
+
+base <- graph <- registry <- place, plan, execute <- session <- tools. kernels/ and providers/ see include/ortc and
+kernels/common (and another family's internal header); the command line and the examples see include/ortc only.
+usage: check_includes.py ROOT
+"""
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+# Folder -> folders (besides itself) that it may include from. The longest matching prefix counts.
+MAY = {
+    "include/ortc": [],
+    "runtime/base": ["include/ortc"],
+    "graph/ir": ["include/ortc", "runtime/base"],
+    "graph/onnx": ["include/ortc", "runtime/base", "graph/ir"],
+    "graph/normalise": ["include/ortc", "runtime/base", "graph/ir"],
+    "graph/specialise": ["include/ortc", "runtime/base", "graph/ir"],
+    "runtime/registry": ["include/ortc", "runtime/base", "graph/ir", "kernels/families.h", "providers/providers.h"],
+    "runtime/profile": ["include/ortc", "runtime/base", "graph"],
+    "runtime/place": ["include/ortc", "runtime/base", "graph", "runtime/registry", "runtime/session/session.h"],
+    "runtime/plan": ["include/ortc", "runtime/base", "graph", "runtime/registry", "runtime/execute/call.h",
+                     "runtime/session/session.h"],
+    "runtime/execute": ["include/ortc", "runtime/base", "graph", "runtime/registry", "runtime/plan", "runtime/profile",
+                        "runtime/session/session.h"],
+    "runtime/session": ["include/ortc", "runtime", "graph"],
+    "providers": ["include/ortc", "kernels/common"],
+    "kernels": ["include/ortc", "kernels/common", "kernels"],
+    "kernels/common": ["include/ortc"],
+    "tools": ["include/ortc"],
+    "examples": ["include/ortc"],
+}
+
+
+def folder_of(path: str) -> str | None:
+    """The longest key of MAY that is a prefix of the path."""
+    best = None
+    for key in MAY:
+        if (path == key or path.startswith(key + "/")) and (best is None or len(key) > len(best)):
+            best = key
+    return best
+
+
+def resolve(root: pathlib.Path, source: pathlib.Path, name: str) -> str | None:
+    for base in (source.parent, root, root / "include"):
+        if (base / name).is_file():
+            return (base / name).resolve().relative_to(root).as_posix()
+    return None  # generated, or the system's
+
+
+def main() -> int:
+    root = pathlib.Path(sys.argv[1]).resolve()
+    checked, wrong = 0, []
+    for source in sorted(root.rglob("*")):
+        path = source.relative_to(root).as_posix()
+        if source.suffix not in {".c", ".h", ".inc", ".in", ".cu", ".cuh"} or path.startswith("build"):
+            continue
+        own = folder_of(path)
+        if own is None:
+            continue
+        for name in INCLUDE.findall(source.read_text(encoding="utf-8")):
+            target = resolve(root, source, name)
+            if target is None:
+                continue
+            checked += 1
+            allowed = MAY[own] + [own]
+            if own == "kernels" and target.startswith("kernels/") and target.count("/") == 2:
+                family, other = path.split("/")[1], target.split("/")[1]
+                if other not in (family, "common") and not target.endswith(".h"):
+                    wrong.append(f"{path}: includes {target}, which is another family's source")
+                continue
+            if not any(target == a or target.startswith(a + "/") for a in allowed):
+                wrong.append(f"{path}: may not include {target}")
+    for line in wrong:
+        print(line)
+    print(f"{checked - len(wrong)} passed, {len(wrong)} failed")
+    return 1 if wrong or checked == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,378 @@
+/* Conv, MatMul and Gemm of the cpu provider against ref, kernel to kernel, without a runtime between: random shapes,
+ * attributes, constants and epilogues, NaN in some inputs, 1 to 3 threads bit-equal. And the depthwise micro-kernels
+ * against sums in double.
+ * The bound: ref sums in double, so what cpu may differ by is (K + 8) eps times the sum of absolute values, taken from
+ * ref itself run on the absolute values of the inputs.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/cpu_features.h"
+#include "kernels/conv/dwconv_uk.h"
+#include "kernels/gemm/sgemm_uk.h"
+#include "mock.h"
+#include "tests.h"
+
+extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv, ortc_kernels_ref_gemm, ortc_kernels_cpu_gemm;
+
+typedef struct op_case {
+    mock_node node;
+    mock_attr attrs[8];
+    ortc_epilogue epilogue;
+    int has_epilogue;
+    int64_t k;             /* products per element of the output */
+    int32_t channel_axis;  /* of the output: along it goes an epilogue's bias */
+    guard memory[MOCK_PORTS + 1];
+} op_case;
+
+static mock_tensor *add_in(op_case *c, int32_t rank, const int64_t *dims, int is_const)
+{
+    mock_tensor *t = &c->node.in[c->node.n_in++];
+    *t = (mock_tensor){.rank = rank, .is_const = is_const};
+    if (rank > 0) memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
+    return t;
+}
+
+static void add_ints(op_case *c, int *n, const char *name, const int64_t *v, size_t count)
+{
+    mock_attr *a = &c->attrs[(*n)++];
+    *a = (mock_attr){.name = name, .kind = ORTC_ATTR_INTS, .count = count};
+    memcpy(a->ints, v, count * sizeof *v);
+}
+
+/* ---- Random nodes ----------------------------------------------------------------------------------------- */
+
+static void make_conv(op_case *c, rng *r)
+{
+    static const char *const pads[] = {"NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
+    const int32_t spatial = (int32_t)rng_range(r, 1, 3);
+    const int depthwise = rng_next(r) % 3 == 0;
+    const int64_t group = depthwise ? rng_range(r, 1, 6) : rng_next(r) % 3 ? 1 : rng_range(r, 2, 3);
+    const int64_t channels = depthwise ? 1 : rng_range(r, 1, 20);
+    const int64_t filters = depthwise ? rng_range(r, 1, 3) : rng_range(r, 1, 40);
+    const int pointwise = !depthwise && rng_next(r) % 4 == 0, pad_kind = (int)(rng_next(r) % 5);
+    int64_t x[MOCK_RANK] = {rng_range(r, 0, 9) ? rng_range(r, 1, 3) : 0, group * channels}, y[MOCK_RANK];
+    int64_t w[MOCK_RANK] = {group * filters, channels}, stride[3], dilation[3], pad[6] = {0};
+    y[0] = x[0], y[1] = w[0], c->k = channels;
+    for (int32_t i = 0; i < spatial; i++) {
+        stride[i] = pointwise ? 1 : rng_range(r, 1, 3), dilation[i] = pointwise ? 1 : rng_range(r, 1, 2);
+        w[i + 2] = pointwise ? 1 : rng_range(r, 1, 4);
+        const int64_t span = (w[i + 2] - 1) * dilation[i] + 1;
+        x[i + 2] = span + rng_range(r, 0, spatial == 1 ? 200 : spatial == 2 ? 24 : 7);
+        c->k *= w[i + 2];
+        if (pad_kind < 2 && !pointwise) pad[i] = rng_range(r, 0, 2), pad[spatial + i] = rng_range(r, 0, 2);
+        y[i + 2] = pad_kind == 2 || pad_kind == 3 ? (x[i + 2] + stride[i] - 1) / stride[i]
+                                                  : (x[i + 2] + pad[i] + pad[spatial + i] - span) / stride[i] + 1;
+    }
+    c->node.op = "Conv";
+    int n = 0;
+    c->attrs[n++] = (mock_attr){.name = "group", .kind = ORTC_ATTR_INT, .i = group};
+    c->attrs[n++] = (mock_attr){.name = "auto_pad", .kind = ORTC_ATTR_STRING, .s = pads[pad_kind]};
+    add_ints(c, &n, "strides", stride, (size_t)spatial);
+    add_ints(c, &n, "dilations", dilation, (size_t)spatial);
+    if (pad_kind < 2) add_ints(c, &n, "pads", pad, 2 * (size_t)spatial);
+    add_in(c, spatial + 2, x, 0);
+    add_in(c, spatial + 2, w, rng_next(r) % 4 != 0);
+    if (rng_next(r) % 2)
+        add_in(c, 1, w, 1);
+    else
+        add_in(c, -1, NULL, 0);
+    c->node.out = (mock_tensor){.rank = spatial + 2};
+    memcpy(c->node.out.dims, y, sizeof y);
+    c->channel_axis = 1;
+}
+
+static void make_matmul(op_case *c, rng *r)
+{
+    const int64_t m = rng_range(r, 1, 40), n = rng_range(r, 1, 70), k = rng_range(r, 0, 9) ? rng_range(r, 1, 90) : 0;
+    const int32_t ra = (int32_t)rng_range(r, 1, 4), rb = (int32_t)rng_range(r, 1, 4);
+    const int32_t ba = ra > 2 ? ra - 2 : 0, bb = rb > 2 ? rb - 2 : 0, batch = ba > bb ? ba : bb;
+    int64_t a[MOCK_RANK], b[MOCK_RANK], y[MOCK_RANK];
+    for (int32_t d = 0; d < batch; d++) {
+        const int64_t e = rng_range(r, 1, 3);
+        y[d] = 1;
+        if (d - (batch - ba) >= 0) {
+            a[d - (batch - ba)] = d - (batch - bb) >= 0 && rng_next(r) % 3 == 0 ? 1 : e;
+            if (a[d - (batch - ba)] != 1) y[d] = e;
+        }
+        if (d - (batch - bb) >= 0) {
+            b[d - (batch - bb)] = d - (batch - ba) >= 0 && rng_next(r) % 2 == 0 ? 1 : e;
+            if (b[d - (batch - bb)] != 1) y[d] = e;
+        }
+    }
+    if (ra > 1) a[ra - 2] = m;
+    a[ra - 1] = k;
+    if (rb > 1) b[rb - 2] = k;
+    b[rb - 1] = rb > 1 ? n : k;
+    int32_t rank = batch;
+    if (ra > 1) y[rank++] = m;
+    if (rb > 1) y[rank++] = n;
+    c->node.op = "MatMul";
+    add_in(c, ra, a, 0);
+    add_in(c, rb, b, rng_next(r) % 2 != 0);
+    c->node.out = (mock_tensor){.rank = rank};
+    memcpy(c->node.out.dims, y, (size_t)rank * sizeof *y);
+    c->k = k;
+    c->channel_axis = rb > 1 ? rank - 1 : -1; /* no bias is fused to a product with a vector */
+}
+
+static void make_gemm(op_case *c, rng *r)
+{
+    const int64_t m = rng_range(r, 1, 60), n = rng_range(r, 1, 70), k = rng_range(r, 0, 9) ? rng_range(r, 1, 90) : 0;
+    const int64_t ta = rng_next(r) % 2, tb = rng_next(r) % 2, a[] = {ta ? k : m, ta ? m : k}, b[] = {tb ? n : k, tb ? k : n};
+    const int64_t shapes[][2] = {{m, n}, {1, n}, {m, 1}, {1, 1}, {n, 0}, {1, 0}, {0, 0}};
+    const int kind = (int)(rng_next(r) % 8);
+    int at = 0;
+    c->node.op = "Gemm";
+    c->attrs[at++] = (mock_attr){.name = "transA", .kind = ORTC_ATTR_INT, .i = ta};
+    c->attrs[at++] = (mock_attr){.name = "transB", .kind = ORTC_ATTR_INT, .i = tb};
+    if (rng_next(r) % 2) c->attrs[at++] = (mock_attr){.name = "alpha", .kind = ORTC_ATTR_FLOAT, .f = rng_float(r)};
+    if (rng_next(r) % 2) c->attrs[at++] = (mock_attr){.name = "beta", .kind = ORTC_ATTR_FLOAT, .f = rng_float(r)};
+    add_in(c, 2, a, 0);
+    add_in(c, 2, b, rng_next(r) % 2 != 0);
+    if (kind < 7)
+        add_in(c, kind < 4 ? 2 : kind < 6 ? 1 : 0, shapes[kind], 1);
+    else
+        add_in(c, -1, NULL, 0);
+    c->node.out = (mock_tensor){.rank = 2, .dims = {m, n}};
+    c->k = k;
+    c->channel_axis = -1;
+}
+
+/* A bias (MatMul), a residual and an activation, each or none. A Gemm with a matrix C has no place for a residual. */
+static void make_epilogue(op_case *c, rng *r)
+{
+    c->epilogue = (ortc_epilogue){sizeof c->epilogue, (int32_t)(rng_next(r) % 10), -1, -1, 0.125f, 0.5f};
+    const int is_matmul = !strcmp(c->node.op, "MatMul"), is_gemm = !strcmp(c->node.op, "Gemm");
+    if (is_matmul && c->node.n_in == 2) add_in(c, -1, NULL, 0);
+    if (is_matmul && c->channel_axis >= 0 && rng_next(r) % 2) {
+        c->epilogue.bias = (int32_t)c->node.n_in;
+        add_in(c, 1, &c->node.out.dims[c->channel_axis], 1);
+    }
+    if ((!is_gemm || c->node.in[2].rank < 2) && rng_next(r) % 2) {
+        c->epilogue.residual = (int32_t)c->node.n_in;
+        add_in(c, c->node.out.rank, c->node.out.dims, 0);
+    }
+    c->has_epilogue = 1;
+}
+
+/* ---- One case --------------------------------------------------------------------------------------------- */
+
+static double activate(const ortc_epilogue *e, double x)
+{
+    switch (e->activation) {
+    case ORTC_ACT_RELU: return x < 0 ? 0 : x;
+    case ORTC_ACT_CLIP: return x < e->alpha ? e->alpha : x > e->beta ? e->beta : x;
+    case ORTC_ACT_LEAKY_RELU: return x < 0 ? x * e->alpha : x;
+    case ORTC_ACT_SIGMOID: return 1 / (1 + exp(-x));
+    case ORTC_ACT_TANH: return tanh(x);
+    case ORTC_ACT_GELU: return 0.5 * x * (1 + erf(x * 0.70710678118654752));
+    case ORTC_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
+    case ORTC_ACT_SILU: return x / (1 + exp(-x));
+    case ORTC_ACT_HARD_SWISH: return x * (x / 6 + 0.5 < 0 ? 0 : x / 6 + 0.5 > 1 ? 1 : x / 6 + 0.5);
+    default: return x;
+    }
+}
+
+/* The epilogue on ref's results `y`; `mag`, the sums of absolute values, grow along. */
+static void apply_epilogue(const op_case *c, double *y, double *mag, int64_t count)
+{
+    const ortc_epilogue *e = &c->epilogue;
+    if (!c->has_epilogue) return;
+    for (int64_t i = 0; i < count; i++) {
+        if (e->bias >= 0) {
+            const float b = c->node.in[e->bias].data[i % c->node.out.dims[c->channel_axis]];
+            y[i] += b, mag[i] += fabs(b);
+        }
+        if (e->residual >= 0) {
+            const float v = c->node.in[e->residual].data[i];
+            y[i] += v, mag[i] += fabs(v);
+        }
+        y[i] = activate(e, y[i]);
+    }
+}
+
+/* The operator alone, on ref, into `out`. */
+static int run_ref(const op_case *c, const ortc_kernel *ref, int absolute, float *out)
+{
+    mock_node n = c->node;
+    n.epilogue = NULL;
+    n.n_in = n.n_in > 3 ? 3 : n.n_in;
+    if (c->has_epilogue && (c->epilogue.bias == 2 || c->epilogue.residual == 2)) n.n_in = 2;
+    if (!strcmp(n.op, "MatMul")) n.n_in = 2;
+    mock_attr attrs[8];
+    memcpy(attrs, c->attrs, sizeof attrs);
+    n.attrs = attrs;
+    float *copies[3] = {NULL};
+    for (uint32_t i = 0; absolute && i < n.n_in; i++) {
+        const int64_t count = mock_count(&n.in[i]);
+        if (n.in[i].rank < 0) continue;
+        copies[i] = malloc((size_t)count * sizeof(float) + 1);
+        for (int64_t j = 0; j < count; j++) copies[i][j] = fabsf(n.in[i].data[j]);
+        n.in[i].data = copies[i];
+    }
+    for (int i = 0; absolute && i < 8; i++) attrs[i].f = fabsf(attrs[i].f);
+    n.out.data = out;
+    const int s = mock_run(ref, &n, 1);
+    for (int i = 0; i < 3; i++) free(copies[i]);
+    return s;
+}
+
+static void describe(const op_case *c)
+{
+    printf("  %s", c->node.op);
+    for (uint32_t i = 0; i <= c->node.n_in; i++) {
+        const mock_tensor *t = i < c->node.n_in ? &c->node.in[i] : &c->node.out;
+        printf(i < c->node.n_in ? " [" : " -> [");
+        for (int32_t d = 0; d < t->rank; d++) printf("%s%lld", d ? "," : "", (long long)t->dims[d]);
+        printf("]%s", t->rank < 0 ? "absent" : t->is_const ? "const" : "");
+    }
+    for (const mock_attr *a = c->attrs; a->name; a++) {
+        printf(" %s=", a->name);
+        if (a->kind == ORTC_ATTR_INTS)
+            for (size_t i = 0; i < a->count; i++) printf("%lld ", (long long)a->ints[i]);
+        else if (a->kind == ORTC_ATTR_STRING)
+            printf("%s", a->s);
+        else
+            printf("%g", a->kind == ORTC_ATTR_INT ? (double)a->i : (double)a->f);
+    }
+    if (c->has_epilogue)
+        printf(" epilogue act %d bias %d residual %d", (int)c->epilogue.activation, (int)c->epilogue.bias,
+               (int)c->epilogue.residual);
+    printf("\n");
+}
+
+static int compare(const op_case *c, const float *got, const double *want, const double *mag, int64_t count)
+{
+    int bad = 0;
+    for (int64_t i = 0; i < count; i++) {
+        /* a smooth activation's slope is at most 1.13, and its own error a few eps of its result */
+        const double bound = ((double)c->k + 8) * FLT_EPSILON * mag[i] * 1.2 + 8 * FLT_EPSILON * fabs(want[i]) + 1e-7;
+        const int ok = isnan(want[i]) ? isnan(got[i]) : isinf(want[i]) ? got[i] == want[i] : fabs(got[i] - want[i]) <= bound;
+        if (!ok && !bad++) printf("  element %lld is %g, expected %g +- %g\n", (long long)i, (double)got[i], want[i], bound);
+    }
+    return bad;
+}
+
+static int check_case(op_case *c, rng *r, const ortc_kernel_table *ref, const ortc_kernel_table *cpu)
+{
+    const int64_t count = mock_count(&c->node.out);
+    const size_t bytes = (size_t)count * sizeof(float);
+    int bad = 0;
+    if (rng_next(r) % 2) make_epilogue(c, r);
+    c->node.attrs = c->attrs;
+    for (uint32_t i = 0; i < c->node.n_in; i++) {
+        c->memory[i] = guard_open((size_t)mock_count(&c->node.in[i]) * sizeof(float), 1);
+        c->node.in[i].data = (void *)c->memory[i].data;
+        rng_fill(r, c->node.in[i].data, c->memory[i].bytes / 4);
+    }
+    if (rng_next(r) % 8 == 0 && c->memory[0].bytes && c->node.in[0].data) c->node.in[0].data[0] = NAN;
+    float *raw = malloc(bytes + 1), *raw_mag = malloc(bytes + 1), *again = malloc(bytes + 1);
+    double *want = malloc(2 * bytes + 1), *mag = malloc(2 * bytes + 1);
+    bad += run_ref(c, mock_kernel(ref, c->node.op), 0, raw) != 0;
+    bad += run_ref(c, mock_kernel(ref, c->node.op), 1, raw_mag) != 0;
+    for (int64_t i = 0; i < count; i++) want[i] = raw[i], mag[i] = raw_mag[i];
+    apply_epilogue(c, want, mag, count);
+
+    guard out = guard_open(bytes, 1);
+    c->node.out.data = (void *)out.data;
+    c->node.epilogue = c->has_epilogue ? &c->epilogue : NULL;
+    const ortc_kernel *k = mock_kernel(cpu, c->node.op);
+    for (int threads = 0; threads <= 3 && !bad; threads++) {
+        bad += mock_run(k, &c->node, threads) != 0;
+        if (threads == 0) bad += compare(c, c->node.out.data, want, mag, count);
+        if (threads == 0) memcpy(again, c->node.out.data, bytes);
+        if (memcmp(again, c->node.out.data, bytes)) printf("  %d threads give other bits\n", threads), bad++;
+        bad += !guard_intact(&out);
+        memset(c->node.out.data, 0xff, bytes);
+    }
+    for (uint32_t i = 0; i < c->node.n_in; i++) {
+        bad += !guard_intact(&c->memory[i]);
+        guard_close(&c->memory[i]);
+    }
+    guard_close(&out);
+    free(raw), free(raw_mag), free(again), free(want), free(mag);
+    if (bad) describe(c);
+    return bad;
+}
+
+/* ---- Depthwise micro-kernels ------------------------------------------------------------------------------ */
+
+static int depthwise(const ortc_dwconv_uk *uk, rng *r)
+{
+    int bad = 0;
+    for (size_t n = 1; n <= uk->lanes * 9 + 1; n++) {
+        const size_t taps = (size_t)rng_range(r, 0, 9);
+        int32_t offset[9], most = 0;
+        for (size_t t = 0; t < taps; t++) offset[t] = (int32_t)rng_range(r, 0, 40), most = offset[t] > most ? offset[t] : most;
+        guard gs = guard_open(((size_t)most + n) * 4, (int)(n % 2)), gd = guard_open(n * 4, (int)(n % 2));
+        guard gw = guard_open(taps * 4, 1);
+        float *src = (void *)gs.data, *dst = (void *)gd.data, *w = (void *)gw.data, bias = rng_float(r);
+        rng_fill(r, src, (size_t)most + n);
+        rng_fill(r, w, taps);
+        if (n % 5 == 0) src[n / 2] = NAN;
+        const int32_t act = (int32_t)(n % 3);
+        uk->run(n, taps, src, offset, w, bias, act, 0.1f, 0.5f, dst);
+        for (size_t j = 0; j < n; j++) {
+            double v = bias, mag = fabs(bias);
+            for (size_t t = 0; t < taps; t++) {
+                const double p = (double)w[t] * src[(size_t)offset[t] + j];
+                v += p, mag += fabs(p);
+            }
+            if (act == ORTC_UK_ACT_CLIP) v = v < 0.1f ? 0.1f : v > 0.5 ? 0.5 : v;
+            if (act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * 0.1f : v;
+            bad += isnan(v) ? !isnan(dst[j]) : !(fabs(dst[j] - v) <= 16 * FLT_EPSILON * mag);
+        }
+        bad += !guard_intact(&gs) + !guard_intact(&gd) + !guard_intact(&gw);
+        guard_close(&gs), guard_close(&gd), guard_close(&gw);
+    }
+    return bad;
+}
+
+void test_cpu(tally *t, uint32_t isa_bits)
+{
+    static const struct {
+        const char *name;
+        void (*make)(op_case *, rng *);
+        const ortc_kernel_table *ref, *cpu;
+    } ops[] = {{"Conv", make_conv, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv},
+               {"MatMul", make_matmul, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm},
+               {"Gemm", make_gemm, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm}};
+    for (size_t u = 0; u < ortc_dwconv_uk_count; u++) {
+        const ortc_dwconv_uk *uk = &ortc_dwconv_uks[u];
+        rng r = {t->seed};
+        if (!tally_wants(t, uk->name)) continue;
+        if (uk->isa & ~isa_bits)
+            tally_skip(t, uk->name, "this machine, or ORTC_CPU, has not its instructions");
+        else
+            tally_result(t, uk->name, depthwise(uk, &r));
+    }
+    for (int level = 0; level < 3; level++) {
+        static const char *const levels[] = {"scalar", "avx2", "avx512"};
+        static const uint32_t needs[] = {0, ORTC_CPU_AVX2, ORTC_CPU_AVX512};
+        int known;
+        for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s on cpu, %s, against ref", ops[o].name, levels[level]);
+            if (!tally_wants(t, name)) continue;
+            if (needs[level] & ~isa_bits) {
+                tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
+                continue;
+            }
+            ortc_cpu_features_set_mask(ortc_cpu_level_mask(levels[level], &known));
+            rng r = {t->seed + o};
+            int bad = 0;
+            for (int i = 0; i < 150; i++) {
+                op_case c;
+                memset(&c, 0, sizeof c);
+                ops[o].make(&c, &r);
+                bad += check_case(&c, &r, ops[o].ref, ops[o].cpu);
+            }
+            tally_result(t, name, bad);
+            ortc_cpu_features_set_mask(UINT32_MAX);
+        }
+    }
+}
