@@ -1,4 +1,5 @@
 /* tools/ortc/info.c: `ortc info`: what a model is made of, and what ortc makes of it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,24 +54,29 @@ static void io_table(ortc_model *m, bool outputs)
     table_print(&t, 2, false);
 }
 
-static char *amount(uint64_t n, const char *const *units, double step)
-{
-    double v = (double)n;
-    size_t u = 0;
-    for (; v >= step && units[u + 1]; u++)
-        v /= step;
-    return u ? mem_printf("%.1f %s", v, units[u]) : mem_printf("%llu%s%s", (unsigned long long)n, units[0][0] ? " " : "", units[0]);
-}
-
 static char *bytes_text(uint64_t n)
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", NULL};
-    return amount(n, units, 1024);
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)n;
+    size_t u = 0;
+    for (; v >= 1024 && u + 1 < COUNT_OF(units); u++)
+        v /= 1024;
+    return mem_printf(u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+/* "25,557,032" */
+static char *grouped(uint64_t n)
+{
+    char digits[24];
+    buffer b = {0};
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    for (int i = 0; i < length; i++)
+        buffer_printf(&b, i && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
+    return (char *)b.data;
 }
 
 static void print_file(ortc_model *m, const char *path)
 {
-    static const char *const counts[] = {"", "thousand", "million", "billion", NULL};
     const ortc_model_info *d = ortc_model_describe(m);
     table t;
     table_init(&t, "ll");
@@ -92,7 +98,7 @@ static void print_file(ortc_model *m, const char *path)
     table_cell(&t, "format");
     table_format(&t, "IR %d, opset %s", d->ir_version, opsets.data ? (const char *)opsets.data : "none");
     free(opsets.data);
-    char *parameters = amount(d->n_parameters, counts, 1000), *weights = bytes_text(d->weight_bytes);
+    char *parameters = grouped(d->n_parameters), *weights = bytes_text(d->weight_bytes);
     table_cell(&t, "parameters");
     table_format(&t, "%s in %llu initializers, %s", parameters, (unsigned long long)d->n_initializers, weights);
     free(parameters);
