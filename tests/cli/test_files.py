@@ -10,6 +10,7 @@ import random
 import struct
 import sys
 import zipfile
+import zlib
 
 from command import check, expect, finish, folder, ortc, put, refused
 from files import chunk, f32, identity, model, node, npy, npz, png, read_npy, tensor, tensor_f32, value_info
@@ -256,6 +257,10 @@ def pictures() -> None:
     key = png(1, 1, 0, 8, [b"\7"], extra=chunk(b"tRNS", b"\0\7"))
     values("grey with a transparent value", key, "u8.onnx", (7,), (1, 1, 1, 1))
     values("with text and a profile", png(1, 1, 0, 8, [b"\7"], extra=chunk(b"tEXt", b"a\0b") + chunk(b"gAMA", b"\0\1\0\0")), "u8.onnx", (7,), (1, 1, 1, 1))
+    adam7 = b"\0\1" + b"\0\2" + b"\0\3\4"  # of 2 x 2 pixels: the first, the rest of its line, the other line
+    header = struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 1)
+    woven = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(adam7)) + chunk(b"IEND", b"")
+    values("interlaced", woven, "u8.onnx", (1, 2, 3, 4), (1, 1, 2, 2))
     values("colour to grey", rgb, "u8_1.onnx", (2, 76), (1, 1, 1, 2))
     values("grey to colour", png(2, 1, 0, 8, [b"\x10\xf0"]), "u8_3.onnx", (16, 240) * 3, (1, 3, 1, 2))
     values("channels last", rgb, "u8_last.onnx", (1, 2, 3, 255, 0, 0), (1, 1, 2, 3))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -88,6 +90,8 @@ def exit_codes() -> None:
     refused("a deadline", "run", DIGITS, "-i", "zeros", "--shape", "image=20000x1x8x8", "--provider", "ref", "--threads", "1",
             "--deadline", "1", code=8, err="deadline")  # fmt: skip
 
+    refused("more than the memory", "run", DIGITS, "-i", "zeros", "--set", "N=100000000000", code=7, err="image")
+
     def full() -> str | None:
         with open("/dev/full", "w") as f:
             r = subprocess.run([ORTC, "info", DIGITS], stdout=f, stderr=subprocess.PIPE, text=True)
@@ -156,7 +160,13 @@ def digits() -> None:
     refused("a bad rand", "run", DIGITS, "-i", "rand:gamma", err="rand:uniform(a,b)")
     same = [ortc("run", DIGITS, "-q", "-i", "rand", "--seed", s, "--json").json()["outputs"][0]["first"] for s in (1, 1, 2)]
     check("--seed", lambda: None if same[0] == same[1] != same[2] else f"{same}")
+    run = ("run", "any.onnx", "-i", "nan.npy")
+    put("any.onnx", identity("f32", ("n",)))
+    put("nan.npy", f32(1, float("nan"), float("-inf"), 3))
+    expect("NaN is reported", *run, out="min 1  max 3  mean 2  1 nan, 1 inf of 4  [1 nan -inf 3]")
+    expect("NaN in JSON", *run, "--json", test=lambda r: None if r.json()["outputs"][0]["first"] == [1, "NaN", "-Infinity", 3] else "first")
     expect("no colour without a terminal", "info", DIGITS, test=lambda r: "escape" if "\x1b" in r.out else None)
+    expect("NO_COLOR", "run", DIGITS, "-i", SEVEN, NO_COLOR="1", TERM="xterm", out="probabilities")
     expect("--color always", "run", DIGITS, "-i", SEVEN, "--color", "always", out="\x1b[1mprobabilities")
 
 
@@ -235,6 +245,16 @@ def test() -> None:
     expect("test --json", "test", "suite", "-k", "wrong", "--json", test=lambda r: None if r.json()["passed"] == 1 else "count")
     ortc("test", "suite", "--junit", "out.xml")
     check("test --junit", lambda: None if (folder / "out.xml").read_text().count("<testcase ") == 7 else "count")
+
+    def progress() -> str | None:
+        ours, theirs = pty.openpty()
+        subprocess.run([ORTC, "test", "suite", "-k", "good"], cwd=folder, stdout=subprocess.DEVNULL, stderr=theirs, env={"TERM": "xterm"})
+        os.close(theirs)
+        shown = os.read(ours, 4096)
+        os.close(ours)
+        return None if shown == b"\r[0/1] node/test_good\x1b[K\r\x1b[K" else repr(shown)
+
+    check("progress on a terminal", progress)
     expect("on ref alone", "test", "suite", "-k", "good", "--provider", "ref", "--require", "ref", last="1 passed, 0 failed, 0 skipped")
     seq = field(2, 1) + field(3, tensor_f32(1, 2)) + field(3, tensor_f32(3))
     case("seq/test_seq", seq, identity("f32", None, "sequence"), seq)

@@ -282,6 +282,7 @@ int args_parse(const arg_command *c, int argc, char **argv, arg_list *out_positi
             return EXIT_USAGE;
     }
     term_color_mode(args_color);
+    log_begin();
     if (args_help) {
         help(c);
         return finish(EXIT_GOOD);
