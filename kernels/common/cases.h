@@ -26,6 +26,7 @@ typedef struct ortc_case {
     const char *op, *in, *attrs, *types;
     const char *needs;     /* "cpu:f32 cpu:f16": these providers must take the node for these types; "cpu": for any */
     const char *except;    /* "cpu: why": a failure on this provider is known; a success is an error */
+    const char *alone;     /* why it may give other results between other nodes */
     const char *fixed;     /* why this form needs extents that are known when the model is loaded */
     double tolerance;      /* times the type's own; 0: 1 */
     ortc_status fails;     /* the model must be refused with this code */

@@ -70,7 +70,7 @@ const ortc_case ortc_cases_elementwise[] = {
     COMPARISON("Less", NUM),
     COMPARISON("GreaterOrEqual", NUM),
     COMPARISON("LessOrEqual", NUM),
-    {"Equal", "string[3]={a,bc,} string[3]={a,b,}", ""},
+    {"Equal", "string[3]={a,,bc} string[3]={a,,b}", ""},
     {"Equal", "string[2,2]={a,b,c,d} string[]={c}", ""},
     {"Equal", "T[3]={1,2,9223372036854775807} T[3]={1,3,9223372036854775806}", "", "T=i64,u64"},
     {"Greater", "u64[2]={18446744073709551615,1} u64[2]={1,18446744073709551615}", ""},

@@ -32,9 +32,10 @@ static bool intact(const unsigned char *data, size_t bytes, const unsigned char 
     return true;
 }
 
-static size_t offset_of(const run_way *w, ortc_dtype t)
+/* Outputs must be aligned to their elements, inputs need not be. */
+static size_t offset_of(const run_way *w, ortc_dtype t, bool output)
 {
-    return w->offset >= 0 ? (size_t)w->offset : ortc_bytes_of(ortc_dtype_bits(t), 1);
+    return w->offset == 0 ? 0 : w->offset > 0 && !output ? (size_t)w->offset : ortc_bytes_of(ortc_dtype_bits(t), 1);
 }
 
 typedef struct inputs {
@@ -58,7 +59,7 @@ static void make_inputs(const node_text *n, const run_way *w, inputs *to)
         if (t->dtype == ORTC_STRING) {
             ortc_value_create_strings(t->rank, t->dims, (const char *const *)t->strings, NULL, &v, NULL);
         } else {
-            to->data[i] = guarded(t->bytes, offset_of(w, t->dtype), &to->memory[i]);
+            to->data[i] = guarded(t->bytes, offset_of(w, t->dtype, false), &to->memory[i]);
             if (t->bytes)
                 memcpy(to->data[i], t->data, t->bytes);
             v = ortc_wrap(to->data[i], t->dtype, t->rank, t->dims);
@@ -118,7 +119,7 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
         const ortc_value *like = shapes->out[i];
         const ortc_dtype t = ortc_value_dtype(like);
         bytes[i] = ortc_bytes_of(ortc_dtype_bits(t), ortc_value_count(like));
-        data[i] = guarded(bytes[i], offset_of(w, t), &r->memory[i]);
+        data[i] = guarded(bytes[i], offset_of(w, t, true), &r->memory[i]);
         out[i].value = ortc_wrap(data[i], t, ortc_value_rank(like), ortc_value_dims(like));
     }
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
@@ -150,8 +151,11 @@ void run_case(const node_text *n, const run_way *w, const run_result *shapes, ru
     ortc_model *model = NULL;
     ortc_session *session = NULL;
     writer file = {0};
+    ortc_dtype types[MAX_PORTS] = {0};
     memset(r, 0, sizeof *r);
-    write_model(&file, n, w->model);
+    for (size_t i = 0; shapes && i < n->n_out; i++)
+        types[i] = ortc_value_dtype(shapes->out[i]);
+    write_model(&file, n, w->model, types);
     if (!w->passes)
         model_options.flags |= ORTC_MODEL_NO_PASSES;
     options.providers = w->providers;

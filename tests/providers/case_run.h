@@ -11,7 +11,7 @@ typedef struct run_way {
     uint32_t threads;
     int model;      /* MODEL_* */
     bool passes;    /* with the normalising passes */
-    int offset;     /* bytes that inputs and outputs lie off an aligned address; -1: an element */
+    int offset;     /* bytes that inputs lie off an aligned address, outputs an element; -1: both an element */
     bool placed;    /* outputs are written into the caller's memory, between canaries */
 } run_way;
 
@@ -24,7 +24,7 @@ typedef struct run_result {
     size_t n_out;
 } run_result;
 
-/* `shapes`: the results of an earlier run, for the shapes of placed outputs; NULL where none are placed. */
+/* `shapes`: the results of an earlier run, for the types and shapes of outputs; NULL where they need not be known. */
 void run_case(const node_text *, const run_way *, const run_result *shapes, run_result *);
 void run_result_deinit(run_result *);
 

@@ -172,6 +172,7 @@ static bool read_tensor(reader *r, const char *types, size_t which, tensor *t)
     if (*r->at++ != ']')
         return wrong(r, "expected ]");
     const ortc_class class = ortc_class_of(t->dtype);
+    t->chosen = t->count == 0;
     t->bytes = t->dtype == ORTC_STRING ? 0 : ortc_bytes_of(ortc_dtype_bits(t->dtype), t->count);
     t->data = calloc(t->bytes + 1, 1);
     t->strings = t->dtype == ORTC_STRING ? calloc((size_t)t->count + 1, sizeof(char *)) : NULL;

@@ -127,12 +127,12 @@ static void node_proto(writer *graph, const char *op, const char *const *in, siz
 
 /* Where moves elements of these types as they are; inputs whose elements were given may decide shapes and go straight. */
 static bool movable(ortc_dtype t) { return t > 0 && t <= ORTC_BF16 && t != ORTC_STRING; }
-bool chains(const node_text *n, size_t i)
+static bool chains(const node_text *n, size_t i)
 {
-    return !n->in[i].constant && !n->in[i].chosen && movable(n->in[i].dtype) && n->version >= 16;
+    return !n->in[i].constant && !n->in[i].chosen && movable(n->in[i].dtype);
 }
 
-void write_model(writer *w, const node_text *n, int flags)
+void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out_types)
 {
     writer graph = {0}, node = {0}, opset = {0};
     char name[32], other[32];
@@ -145,7 +145,7 @@ void write_model(writer *w, const node_text *n, int flags)
         field_text(&node, 1, !n->in[i].dtype ? "" : chained && chains(n, i) ? other : name);
     }
     for (size_t i = 0; i < n->n_out; i++) {
-        snprintf(name, sizeof name, chained ? "r%zu" : "y%zu", i);
+        snprintf(name, sizeof name, chained && movable(out_types[i]) ? "r%zu" : "y%zu", i);
         field_text(&node, 2, name);
     }
     field_text(&node, 3, "node");
@@ -156,6 +156,8 @@ void write_model(writer *w, const node_text *n, int flags)
         field_text(&node, 7, n->domain);
     field_message(&graph, 1, &node);
     for (size_t i = 0; chained && i < n->n_out; i++) {
+        if (!movable(out_types[i]))
+            continue;
         snprintf(name, sizeof name, "r%zu", i);
         snprintf(other, sizeof other, "y%zu", i);
         node_proto(&graph, "Where", (const char *[]){"yes", name, name}, 3, other);

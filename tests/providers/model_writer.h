@@ -54,9 +54,9 @@ enum {
     MODEL_CHAINED = 2,  /* inputs and outputs pass through another node first, so that the node may work in place */
 };
 
-/* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true. */
-void write_model(writer *, const node_text *, int flags);
-bool chains(const node_text *, size_t input); /* input i passes through another node */
+/* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true, and the
+ * types of the outputs (n_out of them) must be given. */
+void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types);
 void writer_deinit(writer *);
 
 #endif

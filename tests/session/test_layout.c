@@ -28,7 +28,7 @@ Test(layout, disjoint_in_time_or_in_space)
                 bool time = b[k].from <= b[i].to && b[i].from <= b[k].to;
                 bool space = b[k].offset < b[i].offset + b[i].bytes && b[i].offset < b[k].offset + b[k].bytes;
                 bool in_place = b[i].reuse == k && b[i].offset == b[k].offset && b[k].to == b[i].from;
-                cr_expect(!(time && space) || in_place, "round %d: blocks %d and %d", round, k, i);
+                cr_expect(!(time && space && b[i].bytes && b[k].bytes) || in_place, "round %d: blocks %d [%u,%u] @%zu+%zu and %d [%u,%u] @%zu+%zu reuse %d", round, k, b[k].from, b[k].to, b[k].offset, b[k].bytes, i, b[i].from, b[i].to, b[i].offset, b[i].bytes, b[i].reuse);
             }
         }
     }
