@@ -265,7 +265,9 @@ ortc_status ortc_import_nodes(ortc_scope *s, Onnx__NodeProto *const *nodes, size
         const Onnx__NodeProto *node = nodes[order ? order[i] : i];
         ortc_status status = ortc_import_node(s, node);
         if (status != ORTC_OK) {
-            ortc_import_prefix(s->in->error, node);
+            if (!s->in->named)
+                ortc_import_prefix(s->in->error, node);
+            s->in->named = false; /* an outer node says that it is around it */
             return status;
         }
     }
@@ -363,5 +365,6 @@ ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_m
         ortc_graph_destroy(in.root);
     else
         *out_graph = in.root;
+    ortc_source_drop(source);
     return status;
 }

@@ -38,6 +38,7 @@ typedef struct ortc_importer {
     int32_t n_graphs, n_calls; /* nesting, now */
     uint64_t n_inlined;        /* calls, for names */
     uint64_t n_initializers, n_parameters, weight_bytes;
+    bool named;                /* the error's text names its node already */
     ortc_error *error;
 } ortc_importer;
 
@@ -96,6 +97,7 @@ ortc_status ortc_import_constant(ortc_importer *, ortc_tensor_data *, ortc_const
 
 /* import_node.c */
 ortc_status ortc_import_node(ortc_scope *, const Onnx__NodeProto *);
+ortc_status ortc_import_infer(ortc_importer *, ortc_node *); /* what can be said of the outputs at load; checks */
 
 /* import_types.c: shapes only of tensors; *out NULL: not known. */
 ortc_status ortc_import_type(ortc_importer *, const Onnx__TypeProto *, const ortc_type **out);

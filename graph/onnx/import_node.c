@@ -1,6 +1,7 @@
 /* graph/onnx/import_node.c: one node: constants, calls of functions, and the rest: its operator, attributes, subgraphs,
- * captures, lifting, and the check against the schema.
+ * captures, lifting, shapes, and the check against the schema.
  */
+#include "graph/ir/infer.h"
 #include "import.h"
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------------ */
@@ -364,10 +365,32 @@ static ortc_status name_missing(ortc_scope *s, const Onnx__NodeProto *p, ortc_no
     return node->domain && node->type ? ORTC_OK : ortc_no_memory(s->in->error, 0);
 }
 
+ortc_status ortc_import_infer(ortc_importer *in, ortc_node *n)
+{
+    ortc_infer c;
+    ortc_status status;
+
+    ortc_infer_init(&c, n->graph->dims, &n->graph->arena, NULL, in->error);
+    status = ortc_infer_at_load(&c, n);
+    in->named = status != ORTC_OK;
+    return status;
+}
+
+/* Shapes and the check against the schema: of the node and of those that its lifting put around it, in order, so that
+ * the next node's lifting knows the ranks that it reads. */
+static ortc_status infer_from(ortc_importer *in, ortc_node *first)
+{
+    for (ortc_node *n = first; n; n = n->next)
+        if (n->op)
+            ORTC_TRY(ortc_import_infer(in, n));
+    return ORTC_OK;
+}
+
 /* Everything after the node is there: attributes, ports, lifting, captures. */
 static ortc_status fill_node(ortc_scope *s, const Onnx__NodeProto *p, ortc_node *node, int32_t version, attributes *a)
 {
     size_t n_in = count_given(p->input, p->n_input), n_out = count_given(p->output, p->n_output);
+    ortc_node *before = node->prev;
 
     a->node = node;
     if (!node->op)
@@ -377,7 +400,7 @@ static ortc_status fill_node(ortc_scope *s, const Onnx__NodeProto *p, ortc_node 
     if (node->op)
         ORTC_TRY(ortc_import_lift(s, node, version));
     ORTC_TRY(connect_captures(s, a));
-    return node->op ? ortc_node_check(node, s->in->error) : ORTC_OK;
+    return infer_from(s->in, before ? before->next : s->graph->first);
 }
 
 /* The operator and the version that the node binds to; NULL: missing, and counted as such. */

@@ -170,7 +170,7 @@ static ortc_status api_wrap_in(ortc_lift *l, uint32_t port, const char *op, cons
         !ortc_node_set_in(l->node, port, between))
         return no_memory(l);
     ortc_node_move_before(n, l->node);
-    return ORTC_OK;
+    return note(l, ortc_import_infer(l->scope->in, n)); /* the rest of the lifting may ask for the new input's rank */
 }
 
 static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *ints, size_t count)

@@ -16,8 +16,8 @@ ortc_status ortc_source_open_memory(const void *, size_t bytes, ortc_source **ou
 ortc_status ortc_source_open_reader(const ortc_reader *, ortc_source **out, ortc_error *);
 void ortc_source_close(ortc_source *);
 
-/* Reads a model: the graph (nodes lifted, captures explicit, local functions inlined, operators bound and checked, no
- * shapes inferred yet) and what describes it. `info` strings live in the graph's arena. `main_inputs` etc. follow from
+/* Reads a model: the graph (nodes lifted, captures explicit, local functions inlined, operators bound and checked, shapes
+ * inferred node by node, since liftings need ranks) and what describes it. `info` strings live in the graph's arena. `main_inputs` etc. follow from
  * the graph. UNSUPPORTED lists every operator that is missing, not only the first. */
 ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_info *out_info, ortc_error *);
 

@@ -158,6 +158,13 @@ ortc_source_bytes ortc_source_model(const ortc_source *s)
     return s->model.view;
 }
 
+void ortc_source_drop(const ortc_source *s)
+{
+    ortc_mapping_drop(s->model.mapping.data, s->model.mapping.bytes);
+    for (size_t i = 0; i < s->files.count; i++)
+        ortc_mapping_drop(s->files.data[i]->content.mapping.data, s->files.data[i]->content.mapping.bytes);
+}
+
 /* ---- Neighbours ---------------------------------------------------------------------------------------------------- */
 
 static ortc_status open_neighbour(ortc_source *s, const char *location, content *out, ortc_error *error)

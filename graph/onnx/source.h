@@ -15,5 +15,7 @@ typedef struct ortc_source_bytes {
 ortc_source_bytes ortc_source_model(const ortc_source *);
 /* The file `location`, relative to the model's folder; opened once. */
 ortc_status ortc_source_beside(ortc_source *, const char *location, ortc_source_bytes *out, ortc_error *);
+/* Lets go of the mapped pages that were read so far: what is left to read is weights, and those once. */
+void ortc_source_drop(const ortc_source *);
 
 #endif

@@ -43,11 +43,32 @@ static ortc_status tidy_bools(ortc_tensor_data *t, ortc_error *error)
     if (i == t->bytes)
         return ORTC_OK;
     to = malloc(t->bytes);
-    if (!to)
+    if (!to) {
+        free(t->owned);
+        t->owned = NULL;
         return ortc_no_memory(error, t->bytes);
+    }
     for (i = 0; i < t->bytes; i++)
         to[i] = from[i] != 0;
+    free(t->owned);
     t->data = t->owned = to;
+    t->mapped = false;
+    return ORTC_OK;
+}
+
+/* Elements of a mapped file up to this size are copied: what reads them later (shape arithmetic does) should not bring
+ * pages of the file back, which a system with large pages has in units of megabytes. */
+enum { SMALL = 1024 };
+
+static ortc_status own(ortc_tensor_data *t, ortc_error *error)
+{
+    void *copy = malloc(t->bytes ? t->bytes : 1);
+
+    if (!copy)
+        return ortc_no_memory(error, t->bytes);
+    if (t->bytes)
+        memcpy(copy, t->data, t->bytes);
+    t->data = t->owned = copy;
     t->mapped = false;
     return ORTC_OK;
 }
@@ -77,7 +98,7 @@ static ortc_status read_raw(const Onnx__TensorProto *p, const ortc_tensor_base *
         return too_short(out, (size_t)bytes, "raw_data has", error);
     out->data = (const uint8_t *)base->data + offset;
     out->mapped = base->mapped;
-    return ORTC_OK;
+    return base->mapped && out->bytes <= SMALL ? own(out, error) : ORTC_OK;
 }
 
 /* "1234"; false for anything else. */
