@@ -159,9 +159,10 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
             ortc_node *follower = y->uses->node;
             if (follower->n_captures || !follower->out[0] || follower->body)
                 break; /* whichever device the follower was on: it comes to where n is */
-            if (follower == next)
-                next = next->next;
+            ortc_node *after = follower == next ? next->next : next;
             ORTC_TRY(fuse(p, n, follower, &fused));
+            if (fused)
+                next = after;
         }
     }
     return ORTC_OK;

@@ -29,6 +29,7 @@ typedef struct conv_plan {
     ortc_conv_geometry geometry;
     ortc_dwconv_plan depthwise;
     ortc_sgemm_plan product;
+    const ortc_columns_uk *columns;
     const ortc_packed *packed_a;
 } conv_plan;
 
@@ -132,6 +133,7 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     const ortc_conv_geometry *g = &c->geometry;
     const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
     const int64_t m = g->filters, k = g->channels * g->kernel_count;
+    c->columns = ortc_columns_uk_select();
     uint32_t flags = c->way == WAY_COLUMNS ? ORTC_SGEMM_CUSTOM_B : 0;
     if ((p->in[1].flags & ORTC_VIEW_CONST) && k > 0) {
         const pack_param param = {g->group, m, k, uk - ortc_sgemm_uks};
@@ -199,7 +201,7 @@ static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int6
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
-    ortc_im2col_f32(g, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
+    ortc_im2col_f32(g, r->c->columns, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)

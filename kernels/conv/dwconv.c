@@ -22,6 +22,7 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
     memset(p, 0, sizeof *p);
     if (g->channels != 1 || g->spatial > 2 || g->filters > MULTIPLIER_LIMIT || g->kernel_count > ORTC_DWCONV_TAPS) return 0;
     p->uk = ortc_dwconv_uk_select();
+    p->columns = ortc_columns_uk_select();
     for (int i = 0; i < 2; i++) {
         const int32_t d = g->spatial - 2 + i; /* one dim: a single row */
         p->in[i] = d < 0 ? 1 : g->in[d], p->out[i] = d < 0 ? 1 : g->out[d];
@@ -58,35 +59,32 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
     return 1;
 }
 
-/* Columns q, q + stride, .. of one padded row: `src` NULL for a row of padding. */
-static void fill_row(const ortc_dwconv_plan *p, const float *src, int64_t q, float *dst)
+/* Phase (r, q) of the input of output rows from `row` on: rows r, r + stride, .. of these columns q, q + stride, .. */
+static void fill_phase(const ortc_dwconv_plan *p, const float *plane, int64_t row, int64_t r, int64_t q, float *dst)
 {
-    const int64_t s = p->stride[1], shift = q - p->pad[1];
-    int64_t lo = shift >= 0 ? 0 : (-shift + s - 1) / s;
-    int64_t hi = p->in[1] - shift <= 0 ? 0 : (p->in[1] - shift - 1) / s + 1;
-    if (!src || lo > p->pitch) lo = p->pitch;
-    if (hi > p->pitch) hi = p->pitch;
-    if (hi < lo) hi = lo;
-    memset(dst, 0, (size_t)lo * sizeof *dst);
-    if (hi > lo && s == 1)
-        memcpy(dst + lo, src + lo + shift, (size_t)(hi - lo) * sizeof *dst);
-    else
-        for (int64_t j = lo; j < hi; j++) memcpy(dst + j, src + j * s + shift, sizeof *dst);
-    memset(dst + hi, 0, (size_t)(p->pitch - hi) * sizeof *dst);
+    const int64_t s = p->stride[1], shift = q - p->pad[1], top = row * p->stride[0] - p->pad[0] + r;
+    /* Columns and rows of the phase that lie in the image. */
+    int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, s), hi = p->in[1] > shift ? ceil_div(p->in[1] - shift, s) : 0;
+    int64_t first = top >= 0 ? 0 : ceil_div(-top, p->stride[0]);
+    int64_t end = p->in[0] > top ? ceil_div(p->in[0] - top, p->stride[0]) : 0;
+    hi = hi > p->pitch ? p->pitch : hi, end = end > p->rows ? p->rows : end;
+    if (lo >= hi || first >= end) {
+        memset(dst, 0, (size_t)p->phase * sizeof *dst);
+        return;
+    }
+    memset(dst, 0, (size_t)(first * p->pitch) * sizeof *dst);
+    p->columns->run((size_t)(end - first), dst + first * p->pitch, (size_t)p->pitch,
+                    plane + (top + first * p->stride[0]) * p->in[1] + lo * s + shift, (size_t)(p->stride[0] * p->in[1]),
+                    (size_t)s, (size_t)lo, (size_t)(hi - lo), (size_t)(p->pitch - hi));
+    memset(dst + end * p->pitch, 0, (size_t)((p->rows - end) * p->pitch) * sizeof *dst);
 }
 
-/* All phases of the input of output rows from `row` on. Rows beyond what taps read are filled too: they are few. */
+/* All phases. Rows and columns beyond what taps read are filled too: they are few. */
 static void fill(const ortc_dwconv_plan *p, const float *plane, int64_t row, float *dst)
 {
-    const int64_t top = row * p->stride[0] - p->pad[0];
-    for (int64_t r = 0; r < p->rows * p->stride[0]; r++) {
-        const int64_t at = top + r;
-        const float *src = at >= 0 && at < p->in[0] ? plane + at * p->in[1] : NULL;
-        for (int64_t q = 0; q < p->stride[1]; q++) {
-            const int64_t phase = r % p->stride[0] * p->stride[1] + q;
-            fill_row(p, src, q, dst + phase * p->phase + r / p->stride[0] * p->pitch);
-        }
-    }
+    for (int64_t r = 0; r < p->stride[0]; r++)
+        for (int64_t q = 0; q < p->stride[1]; q++)
+            fill_phase(p, plane, row, r, q, dst + (r * p->stride[1] + q) * p->phase);
 }
 
 /* With a residual the activation comes after it, so it is done here instead of in the micro-kernel. */
@@ -120,8 +118,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                    j->bias ? ortc_uk_load_f32(j->bias + m) : 0.0f, j->residual ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi,
                    sums);
         const int64_t at = (plane * p->out[0] + row) * p->out[1];
-        for (int64_t r = 0; r < rows; r++)
-            memcpy(j->y + at + r * p->out[1], sums + r * p->pitch, (size_t)p->out[1] * sizeof(float));
+        p->columns->run((size_t)rows, j->y + at, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0, (size_t)p->out[1], 0);
         if (j->residual) add_residual(t, j->residual + at, j->y + at, rows * p->out[1]);
         if (t->post) t->post(NULL, j->y + at, (size_t)p->out[1], (size_t)rows, (size_t)p->out[1]);
     }

@@ -9,6 +9,7 @@
 #ifndef ORTC_KERNELS_CONV_DWCONV_H
 #define ORTC_KERNELS_CONV_DWCONV_H
 
+#include "columns_uk.h"
 #include "dwconv_uk.h"
 #include "geometry.h"
 #include "kernels/gemm/epilogue.h"
@@ -17,6 +18,7 @@
 
 typedef struct ortc_dwconv_plan {
     const ortc_dwconv_uk *uk;
+    const ortc_columns_uk *columns;
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
     int64_t planes;              /* output channels of all images */
     int64_t filters;             /* output channels per input channel */

@@ -1,97 +1,114 @@
 /* Panels of columns, by runs: neighbouring columns lie in one row of the output, so what they read along the last
  * dim is a strided run of one row of the image, cut at the padding. A panel of 32 columns is one run or a few.
+ *
+ * For one run and one position in the kernel all of that is the same in every channel, so it is worked out once for a
+ * block of channels, and the micro-kernel (columns_uk.h) walks the channels. A block's part of the panel stays in L1.
  */
 #include "im2col.h"
 
 #include <string.h>
 
-/* Stretches of columns that share all positions of the output but the last. */
-typedef struct runs {
-    int64_t count;
-    int64_t first[ORTC_IM2COL_COLUMNS];  /* last position of the first column */
-    int64_t length[ORTC_IM2COL_COLUMNS]; /* columns */
-    int64_t index[ORTC_IM2COL_COLUMNS];  /* flat index over the outer dims of the output */
-} runs;
+#define BLOCK_BYTES (24 * 1024)
+
+/* Neighbouring columns that share all positions of the output but the last. */
+typedef struct run {
+    int64_t first, count; /* last position of the first column; columns */
+    int64_t index;        /* flat index of the outer positions */
+    int64_t dst;          /* place of the first column in the panel */
+} run;
+
+typedef struct panel {
+    const ortc_conv_geometry *g;
+    const ortc_columns_uk *uk;
+    const float *image;
+    size_t dw;
+    int64_t kernel_outer; /* positions of the kernel in all dims but the last */
+    int64_t columns, runs;
+    run run[ORTC_IM2COL_COLUMNS];
+} panel;
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
 
-static void find_runs(const ortc_conv_geometry *g, int64_t n0, int64_t nc, runs *r)
+static void find_runs(panel *p, int64_t n0, int64_t nc)
 {
-    const int64_t width = g->out[g->spatial - 1];
-    r->count = 0;
+    const int64_t width = p->g->out[p->g->spatial - 1];
+    p->runs = 0;
+    p->columns = nc;
     for (int64_t n = n0; n < n0 + nc;) {
-        const int64_t column = n % width, length = min64(width - column, n0 + nc - n);
-        r->first[r->count] = column;
-        r->length[r->count] = length;
-        r->index[r->count++] = n / width;
-        n += length;
+        const int64_t column = n % width, count = min64(width - column, n0 + nc - n);
+        p->run[p->runs++] = (run){column, count, n / width, n - n0};
+        n += count;
     }
 }
 
-/* Offset of the image's row under outer kernel position `k` of the outer output position `index`; -1 in the padding. */
-static int64_t row_of(const ortc_conv_geometry *g, int64_t index, const int64_t *k)
+/* Offset in a channel of the row that the outer kernel position `outer` reads for the outer output position `index`;
+ * -1 in the padding. */
+static int64_t row_of(const ortc_conv_geometry *g, int64_t index, int64_t outer)
 {
     int64_t offset = 0, step = g->in[g->spatial - 1];
     for (int32_t d = g->spatial - 2; d >= 0; d--) {
-        const int64_t o = index % g->out[d], p = o * g->stride[d] - g->pad[d] + k[d] * g->dilation[d];
-        if (p < 0 || p >= g->in[d]) return -1;
+        const int64_t o = index % g->out[d], k = outer % g->kernel[d];
+        const int64_t at = o * g->stride[d] - g->pad[d] + k * g->dilation[d];
+        if (at < 0 || at >= g->in[d]) return -1;
         index /= g->out[d];
-        offset += p * step;
+        outer /= g->kernel[d];
+        offset += at * step;
         step *= g->in[d];
     }
     return offset;
 }
 
-/* `count` floats from src with a stride, src may lie at any byte. */
-static void copy(float *dst, const float *src, int64_t count, int64_t stride)
+/* One run under kernel position (row offset `row`, last position k), for `channels` channels from `channel` on. `dst` is
+ * the panel's row of the first of them; the others follow kernel_count rows apart. */
+static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64_t channel, int64_t channels, float *dst)
 {
-    if (stride == 1) {
-        memcpy(dst, src, (size_t)count * sizeof *dst);
-    } else {
-        for (int64_t i = 0; i < count; i++) memcpy(dst + i, src + i * stride, sizeof *dst);
-    }
-}
-
-/* One row of the panel: channel's plane, kernel position k (an index per dim). */
-static void fill_row(const ortc_conv_geometry *g, const runs *r, const float *plane, const int64_t *k, float *dst)
-{
+    const ortc_conv_geometry *g = p->g;
     const int32_t last = g->spatial - 1;
-    const int64_t stride = g->stride[last], shift = k[last] * g->dilation[last] - g->pad[last], width = g->in[last];
-    /* Last positions o with 0 <= o*stride + shift < width. */
-    const int64_t lo = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-    const int64_t hi = width - shift <= 0 ? 0 : (width - shift - 1) / stride + 1;
-    for (int64_t i = 0; i < r->count; i++) {
-        const int64_t first = r->first[i], end = first + r->length[i];
-        const int64_t a = min64(max64(lo, first), end), b = max64(min64(hi, end), a);
-        const int64_t row = a < b ? row_of(g, r->index[i], k) : -1;
-        if (row < 0) {
-            memset(dst, 0, (size_t)r->length[i] * sizeof *dst);
-        } else {
-            for (int64_t j = first; j < a; j++) dst[j - first] = 0;
-            copy(dst + (a - first), plane + row + a * stride + shift, b - a, stride);
-            for (int64_t j = b; j < end; j++) dst[j - first] = 0;
-        }
-        dst += r->length[i];
-    }
+    const int64_t stride = g->stride[last], shift = k * g->dilation[last] - g->pad[last], width = g->in[last];
+    /* Last positions o of the output with 0 <= o*stride + shift < width, within the run. */
+    const int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, stride), hi = width > shift ? ceil_div(width - shift, stride) : 0;
+    const int64_t end = r->first + r->count;
+    int64_t a = min64(max64(lo, r->first), end), b = max64(min64(hi, end), a);
+    if (row < 0) a = b = end;
+    const int64_t from = a < b ? channel * g->in_count + row + a * stride + shift : 0;
+    p->uk->run((size_t)channels, dst + r->dst, (size_t)g->kernel_count * p->dw, p->image + from, (size_t)g->in_count,
+               (size_t)stride, (size_t)(a - r->first), (size_t)(b - a), (size_t)(end - b));
 }
 
-void ortc_im2col_f32(const ortc_conv_geometry *g, const float *image, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
-                     float *dst, size_t dw)
+/* Kernel positions q0 .. q1-1 of `channels` channels. dst: row of (channel, position 0). */
+static void fill(const panel *p, int64_t channel, int64_t channels, int64_t q0, int64_t q1, float *dst)
 {
-    int64_t k[ORTC_SPATIAL_LIMIT], channel = k0 / g->kernel_count, rest = k0 % g->kernel_count;
-    runs r;
-    find_runs(g, n0, nc, &r);
-    for (int32_t d = g->spatial - 1; d >= 0; d--) {
-        k[d] = rest % g->kernel[d];
-        rest /= g->kernel[d];
+    const int64_t kw = p->g->kernel[p->g->spatial - 1];
+    for (int64_t i = 0; i < p->runs; i++) {
+        const run *r = &p->run[i];
+        for (int64_t q = q0; q < q1;) {
+            const int64_t outer = q / kw, row = row_of(p->g, r->index, outer);
+            for (const int64_t q_end = min64(q1, (outer + 1) * kw); q < q_end; q++)
+                fill_run(p, r, row, q - outer * kw, channel, channels, dst + (size_t)q * p->dw);
+        }
     }
-    for (int64_t i = 0; i < kc; i++) {
-        fill_row(g, &r, image + channel * g->in_count, k, dst);
-        for (size_t j = (size_t)nc; j < dw; j++) dst[j] = 0;
-        dst += dw;
-        int32_t d = g->spatial - 1;
-        while (d >= 0 && ++k[d] == g->kernel[d]) k[d--] = 0;
-        if (d < 0) channel++;
+    if ((size_t)p->columns < p->dw)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t q = q0; q < q1; q++)
+                memset(dst + (size_t)(c * p->g->kernel_count + q) * p->dw + p->columns, 0,
+                       (p->dw - (size_t)p->columns) * sizeof *dst);
+}
+
+void ortc_im2col_f32(const ortc_conv_geometry *g, const ortc_columns_uk *uk, const float *image, int64_t k0, int64_t kc,
+                     int64_t n0, int64_t nc, float *dst, size_t dw)
+{
+    panel p = {.g = g, .uk = uk, .image = image, .dw = dw};
+    find_runs(&p, n0, nc);
+    const int64_t positions = g->kernel_count, end = k0 + kc, row_bytes = positions * (int64_t)(dw * sizeof *dst);
+    const int64_t block = max64(1, BLOCK_BYTES / row_bytes);
+    for (int64_t k = k0; k < end;) {
+        const int64_t channel = k / positions, q = k % positions;
+        /* Whole channels together; what a chunk of K cuts off at its ends alone. */
+        const int64_t whole = q == 0 ? min64(block, (end - k) / positions) : 0;
+        const int64_t q1 = whole ? positions : min64(positions, q + end - k);
+        fill(&p, channel, whole ? whole : 1, q, q1, dst + (k - k0 - q) * (int64_t)dw);
+        k += whole ? whole * positions : q1 - q;
     }
 }

@@ -6,15 +6,14 @@
 #ifndef ORTC_KERNELS_CONV_IM2COL_H
 #define ORTC_KERNELS_CONV_IM2COL_H
 
-#include <stddef.h>
-
+#include "columns_uk.h"
 #include "geometry.h"
 
 #define ORTC_IM2COL_COLUMNS 64 /* most columns of a panel */
 
 /* Rows k0 .. k0+kc-1 of columns n0 .. n0+nc-1 (nc <= ORTC_IM2COL_COLUMNS) as dst [kc][dw], zero behind nc. `image`: the
- * channels of one group. */
-void ortc_im2col_f32(const ortc_conv_geometry *g, const float *image, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
-                     float *dst, size_t dw);
+ * channels of one group, any alignment. */
+void ortc_im2col_f32(const ortc_conv_geometry *g, const ortc_columns_uk *uk, const float *image, int64_t k0, int64_t kc,
+                     int64_t n0, int64_t nc, float *dst, size_t dw);
 
 #endif

@@ -230,6 +230,13 @@ ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in
 
 /* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
 
+/* Kernels may rely on the alignment of the element type; a caller's buffer need not have it. */
+static bool is_aligned(const void *data, ortc_dtype t)
+{
+    uint32_t align = ortc_dtype_bits(t) / 8;
+    return align < 2 || (uintptr_t)data % (align > 8 ? 8 : align) == 0;
+}
+
 static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
 {
     for (uint32_t i = 0; i < c->session->graph->n_inputs; i++) {
@@ -237,10 +244,8 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
         if (!v)
             continue;
         c->in_data[i] = v->data;
-        uint32_t bits = ortc_dtype_bits(v->type->dtype), align = bits / 8 > 8 ? 8 : bits / 8;
-        if (align < 2 || (uintptr_t)v->data % align == 0)
+        if (is_aligned(v->data, v->type->dtype))
             continue;
-        /* Kernels may rely on the alignment of the element type; a caller's buffer need not have it. */
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);
         c->in_data[i] = c->aligned[i]->data;
@@ -270,12 +275,11 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
         return ortc_fail(error, v->type->dtype == o->dtype ? ORTC_SHAPE_MISMATCH : ORTC_TYPE_MISMATCH,
                          "output '%s': the result is %s, the given tensor is %s", out->name, expected, got);
     }
-    uint32_t align = ortc_dtype_bits(o->dtype) / 8;
-    if (align > 8)
-        align = 8;
-    if (align > 1 && (uintptr_t)v->data % align)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output '%s': the given memory is not aligned to %u bytes", out->name, align);
     c->out_data[index] = v->data;
+    if (is_aligned(v->data, o->dtype))
+        return ORTC_OK;
+    ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error)); /* copied to the given one in the end */
+    c->out_data[index] = (*made)->data;
     return ORTC_OK;
 }
 
@@ -296,7 +300,10 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
     for (size_t i = 0; i < a->n_out; i++) {
         if (s != ORTC_OK)
             ortc_value_release(made[i]);
-        else if (made[i])
+        else if (made[i] && a->out[i].value) {
+            memcpy(a->out[i].value->data, made[i]->data, made[i]->bytes);
+            ortc_value_release(made[i]);
+        } else if (made[i])
             a->out[i].value = made[i];
     }
     for (uint32_t i = 0; i < c->session->graph->n_inputs; i++)

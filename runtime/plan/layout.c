@@ -104,7 +104,7 @@ size_t ortc_layout(ortc_block *b, uint32_t count)
                 ok = ok && give(&h, b[ended].offset, b[ended].bytes);
         }
         int32_t r = b[i].reuse;
-        if (r >= 0 && b[r].to == b[i].from && b[r].bytes == b[i].bytes && !taken[r]) {
+        if (r >= 0 && b[r].to == b[i].from && b[r].from < b[i].from && b[r].bytes == b[i].bytes && !taken[r]) {
             b[i].offset = b[r].offset;
             taken[r] = true;
         } else

@@ -139,8 +139,6 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
     ORTC_TRY(ortc_place(s, error));
-    if (o->require)
-        ORTC_TRY(ortc_place_require(s, o->require, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
     if (!s->pass_edits)
         return ortc_no_memory(error, 0);
@@ -148,6 +146,8 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
         ortc_specialise sp = {.graph = s->graph, .error = error, .accept = accept, .accept_arg = s};
         ORTC_TRY(ortc_specialise_run(&sp, s->pass_edits));
     }
+    if (o->require) /* after fusion: what a kernel has taken in is no node of its own any more */
+        ORTC_TRY(ortc_place_require(s, o->require, error));
     ORTC_TRY(mark_deciding(s, error));
     return ortc_bind(s, error);
 }

@@ -102,7 +102,7 @@ static void row(const layer *l, int threads)
     const double flops = 2.0 * (double)(l->images * l->filters * out * out * (l->channels / l->group) * l->kernel * l->kernel);
     mock_session *m = mock_open(mock_kernel(&ortc_kernels_cpu_conv, "Conv"), &n, threads);
     if (!m) return;
-    pool *pl = pool_open(threads, 0);
+    pool *pl = mock_pool(m);
     double *ratios = calloc((size_t)reps, sizeof(double)), *rates = calloc((size_t)reps, sizeof(double));
     mock_execute(m); /* warm */
     double t = now();
@@ -121,7 +121,6 @@ static void row(const layer *l, int threads)
            flops / rates[reps / 2] / 1e3, ratios[reps / 2], ratios[reps / 10], ratios[reps - 1 - reps / 10]);
     fflush(stdout);
     mock_close(m);
-    pool_close(pl);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
     free(n.out.data), free(ratios), free(rates);
 }

@@ -34,7 +34,7 @@ pkg() { PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$p
 model=$source/models/digits.onnx
 cc=${CC:-cc}
 
-says_one() { "$@" "$model" | grep -q '^class 1, probability 0\.[5-9]'; }
+says_one() { "$@" "$model" | grep -q '^class 1$'; }
 compile() { $cc -std=c11 -Wall -Wextra -Werror "$source/examples/hello.c" "$@"; }
 exports_ortc_only() { # the library's names are ortc_*, and nothing else
     ! nm -D --defined-only "$1" | awk '{print $NF}' | grep -v '^ortc_' | grep -v '^\(_init\|_fini\|LIBORTC.*\)$' | grep .

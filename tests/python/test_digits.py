@@ -29,10 +29,10 @@ LEAST_ACCURACY = 0.97
 
 
 class Ortc:
-    """The command line on one provider; the provider must run every node."""
+    """The command line on one provider; `ref` takes what the provider has no kernel for."""
 
     def __init__(self, program: str, provider: str):
-        self.command = [program, "run", str(MODEL), "--provider", provider, "--require", provider]
+        self.command = [program, "run", str(MODEL), "--provider", provider]
 
     def run(self, *options: str) -> str:
         command = [*self.command, *options]

@@ -241,6 +241,8 @@ int mock_execute(mock_session *m)
     return m->k->run(m->state, m->pstate, &m->call.base);
 }
 
+struct pool *mock_pool(mock_session *m) { return m->call.threads; }
+
 int mock_close(mock_session *m)
 {
     int bad = !guard_intact(&m->workspace) || !guard_intact(&m->scratch);

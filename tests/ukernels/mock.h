@@ -47,6 +47,7 @@ int64_t mock_count(const mock_tensor *t);
 typedef struct mock_session mock_session;
 mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads);
 int mock_execute(mock_session *);
+struct pool *mock_pool(mock_session *); /* its threads: a second pool would only spin beside them */
 int mock_close(mock_session *);
 
 /* Runs the node on `threads` threads (0: one, with the loop's chunks in reverse order). Returns the first status that

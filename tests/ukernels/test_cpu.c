@@ -1,6 +1,5 @@
 /* Conv, MatMul and Gemm of the cpu provider against ref, kernel to kernel, without a runtime between: random shapes,
- * attributes, constants and epilogues, NaN in some inputs, 1 to 3 threads bit-equal. And the depthwise micro-kernels
- * against sums in double.
+ * attributes, constants and epilogues, NaN in some inputs, 1 to 3 threads bit-equal.
  * The bound: ref sums in double, so what cpu may differ by is (K + 8) eps times the sum of absolute values, taken from
  * ref itself run on the absolute values of the inputs.
  */
@@ -11,8 +10,6 @@
 #include <string.h>
 
 #include "kernels/common/cpu_features.h"
-#include "kernels/conv/dwconv_uk.h"
-#include "kernels/gemm/sgemm_uk.h"
 #include "mock.h"
 #include "tests.h"
 
@@ -299,38 +296,7 @@ static int check_case(op_case *c, rng *r, const ortc_kernel_table *ref, const or
     return bad;
 }
 
-/* ---- Depthwise micro-kernels ------------------------------------------------------------------------------ */
-
-static int depthwise(const ortc_dwconv_uk *uk, rng *r)
-{
-    int bad = 0;
-    for (size_t n = 1; n <= uk->lanes * 9 + 1; n++) {
-        const size_t taps = (size_t)rng_range(r, 0, 9);
-        int32_t offset[9], most = 0;
-        for (size_t t = 0; t < taps; t++) offset[t] = (int32_t)rng_range(r, 0, 40), most = offset[t] > most ? offset[t] : most;
-        guard gs = guard_open(((size_t)most + n) * 4, (int)(n % 2)), gd = guard_open(n * 4, (int)(n % 2));
-        guard gw = guard_open(taps * 4, 1);
-        float *src = (void *)gs.data, *dst = (void *)gd.data, *w = (void *)gw.data, bias = rng_float(r);
-        rng_fill(r, src, (size_t)most + n);
-        rng_fill(r, w, taps);
-        if (n % 5 == 0) src[n / 2] = NAN;
-        const int32_t act = (int32_t)(n % 3);
-        uk->run(n, taps, src, offset, w, bias, act, 0.1f, 0.5f, dst);
-        for (size_t j = 0; j < n; j++) {
-            double v = bias, mag = fabs(bias);
-            for (size_t t = 0; t < taps; t++) {
-                const double p = (double)w[t] * src[(size_t)offset[t] + j];
-                v += p, mag += fabs(p);
-            }
-            if (act == ORTC_UK_ACT_CLIP) v = v < 0.1f ? 0.1f : v > 0.5 ? 0.5 : v;
-            if (act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * 0.1f : v;
-            bad += isnan(v) ? !isnan(dst[j]) : !(fabs(dst[j] - v) <= 16 * FLT_EPSILON * mag);
-        }
-        bad += !guard_intact(&gs) + !guard_intact(&gd) + !guard_intact(&gw);
-        guard_close(&gs), guard_close(&gd), guard_close(&gw);
-    }
-    return bad;
-}
+/* ---- All of them ------------------------------------------------------------------------------------------ */
 
 void test_cpu(tally *t, uint32_t isa_bits)
 {
@@ -341,15 +307,6 @@ void test_cpu(tally *t, uint32_t isa_bits)
     } ops[] = {{"Conv", make_conv, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv},
                {"MatMul", make_matmul, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm},
                {"Gemm", make_gemm, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm}};
-    for (size_t u = 0; u < ortc_dwconv_uk_count; u++) {
-        const ortc_dwconv_uk *uk = &ortc_dwconv_uks[u];
-        rng r = {t->seed};
-        if (!tally_wants(t, uk->name)) continue;
-        if (uk->isa & ~isa_bits)
-            tally_skip(t, uk->name, "this machine, or ORTC_CPU, has not its instructions");
-        else
-            tally_result(t, uk->name, depthwise(uk, &r));
-    }
     for (int level = 0; level < 3; level++) {
         static const char *const levels[] = {"scalar", "avx2", "avx512"};
         static const uint32_t needs[] = {0, ORTC_CPU_AVX2, ORTC_CPU_AVX512};

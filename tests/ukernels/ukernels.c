@@ -90,6 +90,7 @@ int main(int argc, char **argv)
     printf("seed %llu\n", (unsigned long long)t.seed);
     test_sgemm_uk(&t, ortc_cpu_features());
     test_sgemm(&t, ortc_cpu_features());
+    test_conv_uk(&t, ortc_cpu_features());
     test_cpu(&t, ortc_cpu_features());
     printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped);
     return t.failed != 0;

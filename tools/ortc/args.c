@@ -189,14 +189,15 @@ static bool long_option(const arg_command *c, int argc, char **argv, int *i)
 
 static bool short_options(const arg_command *c, int argc, char **argv, int *i)
 {
+    if (argv[*i][2] && by_name(c, argv[*i] + 1, strlen(argv[*i] + 1))) { /* "-topk": a dash was lost */
+        unknown(c, argv[*i], argv[*i] + 1);
+        return false;
+    }
     for (const char *p = argv[*i] + 1; *p; p++) {
         char name[] = {'-', *p, 0};
         const arg_option *o = by_letter(c, *p);
         if (!o) {
-            if (argv[*i][2]) /* "-topk": most likely a dash was lost */
-                unknown(c, argv[*i], argv[*i] + 1);
-            else
-                unknown(c, name, name + 1);
+            unknown(c, argv[*i][2] ? argv[*i] : name, argv[*i] + 1);
             return false;
         }
         if (o->kind == ARG_FLAG) {
@@ -281,6 +282,7 @@ int args_parse(const arg_command *c, int argc, char **argv, arg_list *out_positi
             return EXIT_USAGE;
     }
     term_color_mode(args_color);
+    log_begin();
     if (args_help) {
         help(c);
         return finish(EXIT_GOOD);

@@ -70,6 +70,26 @@ void say_note(const char *fmt, ...)
     va_end(args);
 }
 
+static void on_log(void *arg, int32_t level, const char *text)
+{
+    static const char *const kinds[] = {"", "error", "warning", "info", "debug"};
+    fprintf(stderr, "ortc: %s: ", level > 0 && level < (int32_t)COUNT_OF(kinds) ? kinds[level] : "log");
+    write_clean(stderr, text, strlen(text), true);
+    putc('\n', stderr);
+}
+
+void log_begin(void)
+{
+    static const char *const levels[] = {"", "error", "warning", "info", "debug"};
+    const char *wanted = getenv("ORTC_LOG");
+    int32_t level = cli.verbose ? ORTC_LOG_WARNING : 0;
+    for (size_t i = 1; wanted && i < COUNT_OF(levels); i++)
+        if (strcmp(wanted, levels[i]) == 0)
+            level = (int32_t)i;
+    if (level)
+        ortc_log_set(on_log, NULL, level);
+}
+
 ortc_status fail(ortc_error *error, ortc_status code, const char *fmt, ...)
 {
     if (error) {

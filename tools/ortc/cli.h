@@ -48,6 +48,9 @@ extern struct cli_state {
 ORTC_PRINTF(1, 2) void say_error(const char *fmt, ...);
 ORTC_PRINTF(1, 2) void say_note(const char *fmt, ...); /* not with --quiet */
 
+/* The library's own messages: as $ORTC_LOG says (error, warning, info, debug), with --verbose at least warnings. */
+void log_begin(void);
+
 /* Writes an error in the library's manner and returns its code; `error` may be NULL. */
 ORTC_PRINTF(3, 4) ortc_status fail(ortc_error *error, ortc_status code, const char *fmt, ...);
 /* Puts text before the error's own: which file or input it is about. */

@@ -1,28 +1,26 @@
 /* tools/ortc/info.c: `ortc info`: what a model is made of, and what ortc makes of it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "element.h"
-#include "inputs.h"
-#include "json.h"
-#include "session.h"
+#include "info.h"
 #include "term.h"
 
 typedef struct info_options {
     session_options session;
+    input_options input;
     bool placement, steps, passes;
 } info_options;
 
 static const char details[] =
-    "--steps plans for one set of input shapes: free dimensions are 1 unless --set or --shape says otherwise.\n"
+    "--steps plans for one set of input shapes: free dimensions are 1 unless --set, --shape or --input says otherwise.\n"
     "\n"
     "examples:\n"
     "  ortc info model.onnx\n"
     "  ortc info model.onnx --placement --provider cpu\n"
     "  ortc info model.onnx --steps --set batch=8\n";
-
-static bool some(const char *text) { return text && text[0]; }
 
 /* ---- The file ------------------------------------------------------------------------------------------------------ */
 
@@ -53,24 +51,19 @@ static void io_table(ortc_model *m, bool outputs)
     table_print(&t, 2, false);
 }
 
-static char *amount(uint64_t n, const char *const *units, double step)
+/* "25,557,032" */
+static char *grouped(uint64_t n)
 {
-    double v = (double)n;
-    size_t u = 0;
-    for (; v >= step && units[u + 1]; u++)
-        v /= step;
-    return u ? mem_printf("%.1f %s", v, units[u]) : mem_printf("%llu%s%s", (unsigned long long)n, units[0][0] ? " " : "", units[0]);
-}
-
-static char *bytes_text(uint64_t n)
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", NULL};
-    return amount(n, units, 1024);
+    char digits[24];
+    buffer b = {0};
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    for (int i = 0; i < length; i++)
+        buffer_printf(&b, i && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
+    return (char *)b.data;
 }
 
 static void print_file(ortc_model *m, const char *path)
 {
-    static const char *const counts[] = {"", "thousand", "million", "billion", NULL};
     const ortc_model_info *d = ortc_model_describe(m);
     table t;
     table_init(&t, "ll");
@@ -92,7 +85,7 @@ static void print_file(ortc_model *m, const char *path)
     table_cell(&t, "format");
     table_format(&t, "IR %d, opset %s", d->ir_version, opsets.data ? (const char *)opsets.data : "none");
     free(opsets.data);
-    char *parameters = amount(d->n_parameters, counts, 1000), *weights = bytes_text(d->weight_bytes);
+    char *parameters = grouped(d->n_parameters), *weights = info_bytes(d->weight_bytes);
     table_cell(&t, "parameters");
     table_format(&t, "%s in %llu initializers, %s", parameters, (unsigned long long)d->n_initializers, weights);
     free(parameters);
@@ -184,189 +177,6 @@ static void json_file(json *j, ortc_model *m, const char *path)
     json_object_end(j);
 }
 
-/* ---- Passes -------------------------------------------------------------------------------------------------------- */
-
-static void passes(ortc_model *m, ortc_session *s, json *j)
-{
-    const ortc_model_info *d = ortc_model_describe(m);
-    table t;
-    table_init(&t, "lrl");
-    table_cell(&t, "pass");
-    table_cell(&t, "edits");
-    table_cell(&t, "stage");
-    for (int special = 0; special < 2; special++) {
-        if (j) {
-            json_key(j, special ? "specialising_passes" : "normalising_passes");
-            json_array(j);
-        }
-        for (size_t i = 0;; i++) {
-            uint64_t edits = 0;
-            const char *name = special ? ortc_session_pass(s, i, &edits) : i < d->n_passes ? d->pass_names[i] : NULL;
-            if (!name)
-                break;
-            edits = special ? edits : d->pass_edits[i];
-            if (j) {
-                json_object(j);
-                json_pair_text(j, "name", name);
-                json_pair_unsigned(j, "edits", edits);
-                json_object_end(j);
-            }
-            table_cell(&t, name);
-            table_format(&t, "%llu", (unsigned long long)edits);
-            table_cell(&t, special ? "specialise" : "normalise");
-        }
-        if (j)
-            json_array_end(j);
-    }
-    if (j)
-        table_free(&t);
-    else
-        table_print(&t, 0, true);
-}
-
-/* ---- Placement ------------------------------------------------------------------------------------------------------ */
-
-typedef struct listing {
-    table t;
-    json *j; /* NULL: the table */
-} listing;
-
-static int each_placement(void *arg, const ortc_placement *p)
-{
-    listing *l = arg;
-    if (l->j) {
-        json_object(l->j);
-        json_pair_unsigned(l->j, "index", p->index);
-        json_pair_text(l->j, "node", p->node);
-        json_pair_text(l->j, "domain", p->domain);
-        json_pair_text(l->j, "op", p->op);
-        json_pair_integer(l->j, "version", p->version);
-        json_pair_text(l->j, "provider", p->provider);
-        json_pair_text(l->j, "kernel", p->kernel);
-        json_pair_text(l->j, "fused", p->fused);
-        json_pair_text(l->j, "reasons", p->reasons);
-        json_object_end(l->j);
-        return 0;
-    }
-    table_format(&l->t, "%u", p->index);
-    table_cell(&l->t, p->node ? p->node : "");
-    table_format(&l->t, "%s%s%s-%d", some(p->domain) ? p->domain : "", some(p->domain) ? "." : "", p->op ? p->op : "?",
-                 p->version);
-    table_cell(&l->t, p->provider ? p->provider : "");
-    table_cell(&l->t, p->kernel ? p->kernel : "");
-    table_cell(&l->t, p->fused ? p->fused : "");
-    table_cell(&l->t, p->reasons ? p->reasons : "");
-    return 0;
-}
-
-static void placement(ortc_session *s, json *j)
-{
-    static const char *const heading[] = {"#", "node", "operator", "provider", "kernel", "fused into it", "declined"};
-    listing l = {.j = j};
-    if (j) {
-        json_key(j, "placement");
-        json_array(j);
-        ortc_session_placement(s, each_placement, &l);
-        json_array_end(j);
-        return;
-    }
-    table_init(&l.t, "rllllll");
-    for (size_t i = 0; i < COUNT_OF(heading); i++)
-        table_cell(&l.t, heading[i]);
-    ortc_session_placement(s, each_placement, &l);
-    table_print(&l.t, 0, true);
-}
-
-/* ---- Steps ---------------------------------------------------------------------------------------------------------- */
-
-static void number_cell(table *t, double v)
-{
-    if (v > 0)
-        table_format(t, "%.3g", v);
-    else
-        table_cell(t, "");
-}
-
-static int each_step(void *arg, const ortc_step_info *p)
-{
-    listing *l = arg;
-    if (l->j) {
-        json_object(l->j);
-        json_pair_unsigned(l->j, "index", p->index);
-        json_pair_text(l->j, "kind", p->kind);
-        json_pair_text(l->j, "node", p->node);
-        json_pair_text(l->j, "op", p->op);
-        json_pair_text(l->j, "provider", p->provider);
-        json_pair_text(l->j, "kernel", p->kernel);
-        json_pair_text(l->j, "outputs", p->outputs);
-        json_pair_number(l->j, "flops", p->flops);
-        json_pair_number(l->j, "bytes", p->bytes);
-        json_pair_unsigned(l->j, "workspace_bytes", p->workspace);
-        json_object_end(l->j);
-        return 0;
-    }
-    table_format(&l->t, "%u", p->index);
-    table_cell(&l->t, p->kind ? p->kind : "");
-    table_cell(&l->t, some(p->node) ? p->node : p->op ? p->op : "");
-    table_cell(&l->t, p->kernel ? p->kernel : "");
-    number_cell(&l->t, p->flops / 1e6);
-    number_cell(&l->t, p->bytes / 1024);
-    number_cell(&l->t, (double)p->workspace / 1024);
-    table_cell(&l->t, p->outputs ? p->outputs : "");
-    return 0;
-}
-
-static int steps(ortc_model *m, ortc_session *s, const session_options *so, json *j)
-{
-    static const char *const heading[] = {"#", "kind", "node", "kernel", "MFLOP", "KiB", "workspace KiB", "outputs"};
-    inputs in;
-    input_options none = {0};
-    listing l = {.j = j};
-    ortc_plan_info plan = {.size = sizeof plan};
-    ortc_error e = ORTC_ERROR_INIT;
-    int code = inputs_resolve(m, so, &none, true, &in);
-    if (code >= 0)
-        return code;
-    if (j) {
-        json_key(j, "steps");
-        json_array(j);
-    } else {
-        table_init(&l.t, "rlllrrrl");
-        for (size_t i = 0; i < COUNT_OF(heading); i++)
-            table_cell(&l.t, heading[i]);
-    }
-    ortc_status status = ortc_session_plan(s, in.in, in.n_in, &plan, each_step, &l, &e);
-    inputs_release(&in);
-    if (status != ORTC_OK) {
-        say_error("%s", e.text);
-        return exit_code(status, STAGE_RUN);
-    }
-    if (j) {
-        json_array_end(j);
-        json_key(j, "plan");
-        json_object(j);
-        json_pair_unsigned(j, "steps", plan.n_steps);
-        json_pair_unsigned(j, "views", plan.n_views);
-        json_pair_unsigned(j, "folded", plan.n_folded);
-        json_pair_unsigned(j, "arena_bytes", plan.arena_bytes);
-        json_pair_unsigned(j, "workspace_bytes", plan.workspace_bytes);
-        json_pair_unsigned(j, "constant_bytes", plan.constant_bytes);
-        json_pair_unsigned(j, "packed_bytes", plan.packed_bytes);
-        json_object_end(j);
-        return -1;
-    }
-    table_print(&l.t, 0, true);
-    char *arena = bytes_text(plan.arena_bytes), *workspace = bytes_text(plan.workspace_bytes),
-         *constants = bytes_text(plan.constant_bytes), *packed = bytes_text(plan.packed_bytes);
-    put("%u steps, %u views, %u nodes only for shapes; arena %s, workspace %s, constants %s, packed %s\n", plan.n_steps,
-        plan.n_views, plan.n_folded, arena, workspace, constants, packed);
-    free(arena);
-    free(workspace);
-    free(constants);
-    free(packed);
-    return -1;
-}
-
 /* ---- The command ---------------------------------------------------------------------------------------------------- */
 
 static int info_model(const char *path, const info_options *o)
@@ -385,11 +195,11 @@ static int info_model(const char *path, const info_options *o)
             print_file(model, path); /* with a view asked for, only that one */
         }
         if (o->passes)
-            passes(model, session, to);
+            info_passes(model, session, to);
         if (o->placement)
-            placement(session, to);
+            info_placement(session, to);
         if (o->steps)
-            code = steps(model, session, &o->session, to);
+            code = info_steps(model, session, &o->session, &o->input, to);
         if (code < 0 && to)
             json_finish(to);
     }
@@ -408,6 +218,8 @@ int command_info(int argc, char **argv)
          .help = "every node: its provider and kernel, what is fused into it, why others declined"},
         {.kind = ARG_FLAG, .name = "steps", .to = &o.steps, .help = "the plan for given input shapes: steps, arena, workspace"},
         {.kind = ARG_FLAG, .name = "passes", .to = &o.passes, .help = "graph passes and how much each one edited"},
+        {.kind = ARG_LIST, .letter = 'i', .name = "input", .value = "[NAME=]VALUE", .to = &o.input.inputs,
+         .help = "for --steps, as in 'ortc run': where values decide shapes; other inputs are zeros"},
         ARGS_SHAPES(o.session),
         ARGS_SESSION(o.session),
         ARGS_COMMON,

@@ -7,7 +7,7 @@
 
 #include "element.h"
 #include "files.h"
-#include "fill.h"
+#include "input_value.h"
 
 const char *const layout_choices[] = {"auto", "nchw", "nhwc", NULL};
 const char *const resize_choices[] = {"none", "bilinear", NULL};
@@ -38,20 +38,11 @@ int input_options_parse(input_options *o)
 
 /* ---- Which input is meant --------------------------------------------------------------------------------------- */
 
-static char *io_text(const ortc_io *io)
-{
-    buffer b = {0};
-    type_describe(io->type, &b);
-    if (io->type && io->type->kind == ORTC_KIND_TENSOR)
-        io_shape_describe(io, &b);
-    return (char *)b.data;
-}
-
 static char *list_inputs(const inputs *in)
 {
     buffer b = {0};
     for (size_t i = 0; i < in->count; i++) {
-        char *text = io_text(in->items[i].io);
+        char *text = io_describe(in->items[i].io);
         buffer_printf(&b, "%s'%s' (%s)", i ? ", " : "", in->items[i].io->name, text);
         free(text);
     }
@@ -88,217 +79,6 @@ static input *only_input(inputs *in)
     return found;
 }
 
-/* ---- Values ----------------------------------------------------------------------------------------------------- */
-
-static int value_error(const input *x, ortc_status s, const ortc_error *e)
-{
-    say_error("input '%s': %s", x->io->name, e->text);
-    return s == ORTC_OUT_OF_MEMORY ? EXIT_MEMORY : EXIT_USAGE;
-}
-
-/* The input's shape as far as the model, --shape and --set say it; -1 where they do not. */
-static int known_shape(const input *x, const session_options *so, int64_t *dims, int32_t *out_rank)
-{
-    const ortc_io *io = x->io;
-    int64_t given[MAX_INPUT_RANK];
-    int32_t given_rank = 0;
-    int code = -1;
-    bool has = shape_given(so, io->name, given, &given_rank, &code);
-    if (code >= 0)
-        return code;
-    *out_rank = io->rank;
-    for (int32_t i = 0; i < io->rank && i < MAX_INPUT_RANK; i++)
-        dims[i] = io->dims[i] >= 0 ? io->dims[i] : symbol_given(so, io->symbols ? io->symbols[i] : NULL);
-    if (!has)
-        return -1;
-    bool fits = io->rank < 0 || io->rank == given_rank;
-    for (int32_t i = 0; i < given_rank && fits; i++) {
-        fits = io->rank < 0 || dims[i] < 0 || dims[i] == given[i];
-        dims[i] = given[i];
-    }
-    *out_rank = given_rank;
-    if (fits)
-        return -1;
-    char *wants = io_text(io);
-    say_error("--shape: input '%s' is %s, which the shape given does not fit", io->name, wants);
-    free(wants);
-    return EXIT_USAGE;
-}
-
-static int make_fill(input *x, const session_options *so, const input_options *o, const fill *f)
-{
-    const ortc_io *io = x->io;
-    int64_t dims[MAX_INPUT_RANK];
-    int32_t rank;
-    if (!io->type || io->type->kind != ORTC_KIND_TENSOR) {
-        char *text = io_text(io);
-        say_error("input '%s' is a %s, which only a .pb file can give", io->name, text);
-        free(text);
-        return EXIT_USAGE;
-    }
-    int code = known_shape(x, so, dims, &rank);
-    if (code >= 0)
-        return code;
-    if (rank < 0 || rank > MAX_INPUT_RANK) {
-        say_error("input '%s': the model does not say its rank; give --shape %s=1x3x8x8", io->name, io->name);
-        return EXIT_USAGE;
-    }
-    buffer free_dims = {0};
-    for (int32_t i = 0; i < rank; i++)
-        if (dims[i] < 0) {
-            const char *symbol = io->symbols && io->symbols[i] ? io->symbols[i] : NULL;
-            buffer_printf(&free_dims, "%s%s", free_dims.size ? ", " : "", symbol ? symbol : "?");
-            dims[i] = 1;
-        }
-    if (free_dims.size)
-        say_note("input '%s': free dimensions are 1: %s (--set DIM=N or --shape says otherwise)", io->name,
-                 (const char *)free_dims.data);
-    free(free_dims.data);
-    ortc_error e = ORTC_ERROR_INIT;
-    /* Inputs of one kind must not be equal to each other: the position is part of the seed. */
-    size_t position = 0;
-    for (const char *p = io->name; *p; p++)
-        position = position * 31 + (unsigned char)*p;
-    ortc_status s = fill_value(f, io->dtype, rank, dims, (uint64_t)o->seed ^ position << 20, &x->value, &e);
-    return s == ORTC_OK ? -1 : value_error(x, s, &e);
-}
-
-/* Makes the value the model's type, if that is possible without loss, or allowed with. */
-static int convert(input *x, const input_options *o)
-{
-    const ortc_io *io = x->io;
-    const ortc_type *have = ortc_value_type(x->value);
-    if (!io->type || io->type->kind == ORTC_KIND_NONE || type_equal(have, io->type))
-        return -1;
-    buffer got = {0};
-    type_describe(have, &got);
-    char *wants = io_text(io);
-    int code = -1;
-    ortc_error e = ORTC_ERROR_INIT;
-    if (have->kind != ORTC_KIND_TENSOR || io->type->kind != ORTC_KIND_TENSOR || have->dtype == ORTC_STRING ||
-        io->dtype == ORTC_STRING) {
-        say_error("input '%s' is %s, '%s' holds %s", io->name, wants, x->source, (const char *)got.data);
-        code = EXIT_USAGE;
-    } else {
-        ortc_value *other = NULL;
-        int64_t inexact;
-        ortc_status s = value_convert(x->value, io->dtype, &other, &inexact, &e);
-        if (s != ORTC_OK) {
-            code = value_error(x, s, &e);
-        } else if (inexact >= 0 && !o->cast) {
-            buffer element = {0};
-            element_text(x->value, inexact, &element);
-            static const char *const numpy[ORTC_DTYPE_COUNT] = {
-                [ORTC_F32] = "float32", [ORTC_F64] = "float64", [ORTC_F16] = "float16", [ORTC_I64] = "int64",
-                [ORTC_I32] = "int32", [ORTC_I16] = "int16", [ORTC_I8] = "int8", [ORTC_U8] = "uint8",
-                [ORTC_BOOL] = "bool"};
-            say_error("input '%s' is %s, '%s' holds %s, and element %lld (%s) does not fit exactly: save it%s%s%s, or pass "
-                      "--cast to round", io->name, wants, x->source, (const char *)got.data, (long long)inexact,
-                      (const char *)element.data, numpy[io->dtype] ? " with .astype(np." : " in that type",
-                      numpy[io->dtype] ? numpy[io->dtype] : "", numpy[io->dtype] ? ")" : "");
-            free(element.data);
-            code = EXIT_USAGE;
-            ortc_value_release(other);
-        } else {
-            say_note("input '%s': converted from %s to %s%s", io->name, (const char *)got.data, ortc_dtype_name(io->dtype),
-                     inexact >= 0 ? ", rounded" : ", exactly");
-            ortc_value_release(x->value);
-            x->value = other;
-        }
-    }
-    free(got.data);
-    free(wants);
-    return code;
-}
-
-static int read_npz(input *x, const char *path, const char *key)
-{
-    npz z;
-    ortc_error e = ORTC_ERROR_INIT;
-    ortc_status s = npz_open(path, &z, &e);
-    if (s != ORTC_OK)
-        return value_error(x, s, &e);
-    const zip_member *m = npz_find(&z, key ? key : x->io->name);
-    if (!m && !key && z.zip.count == 1)
-        m = &z.zip.members[0];
-    int code = -1;
-    if (!m) {
-        buffer list = {0};
-        for (size_t i = 0; i < z.zip.count && i < 20; i++)
-            buffer_printf(&list, "%s%s", i ? ", " : "", z.zip.members[i].name);
-        say_error("input '%s': '%s' has no array '%s'; it has %s", x->io->name, path, key ? key : x->io->name,
-                  list.size ? (const char *)list.data : "none");
-        free(list.data);
-        code = EXIT_USAGE;
-    } else if ((s = npz_read(&z, m, x->io->dtype, &x->value, &e)) != ORTC_OK) {
-        fail_prefix(&e, "'%s' ", path);
-        code = value_error(x, s, &e);
-    }
-    npz_close(&z);
-    return code;
-}
-
-/* Pictures are collected first: several for one input are a batch. */
-static int make_pictures(input *x, const session_options *so, const input_options *o)
-{
-    int64_t dims[MAX_INPUT_RANK];
-    int32_t rank;
-    int code = known_shape(x, so, dims, &rank);
-    if (code >= 0)
-        return code;
-    image *images = mem_alloc(x->n_files * sizeof *images);
-    ortc_error e = ORTC_ERROR_INIT;
-    ortc_status s = ORTC_OK;
-    for (size_t i = 0; i < x->n_files && s == ORTC_OK; i++)
-        s = image_load(x->files[i], &images[i], &e);
-    if (s == ORTC_OK)
-        s = image_tensor(images, x->n_files, x->io, dims, &o->image, &x->value, &e);
-    for (size_t i = 0; i < x->n_files; i++)
-        free(images[i].pixels);
-    free(images);
-    return s == ORTC_OK ? -1 : value_error(x, s, &e);
-}
-
-static int set_from(input *x, const char *text, const session_options *so, const input_options *o)
-{
-    fill f;
-    int is_fill = fill_parse(text, &f);
-    if (is_fill < 0) {
-        say_error("--input expects rand, rand:uniform(a,b) or rand:normal(mean,deviation), got '%s'", text);
-        return EXIT_USAGE;
-    }
-    if (x->value || (x->n_files && !has_suffix(text, ".png"))) {
-        say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name, x->source, text);
-        return EXIT_USAGE;
-    }
-    if (!x->source)
-        x->source = mem_copy(text);
-    if (is_fill)
-        return make_fill(x, so, o, &f);
-    if (has_suffix(text, ".png")) {
-        x->files = mem_grow(x->files, x->n_files + 1, sizeof *x->files);
-        x->files[x->n_files++] = text;
-        return -1;
-    }
-    const char *key = strstr(text, ".npz:");
-    if (key || has_suffix(text, ".npz")) {
-        char *path = mem_printf("%.*s", key ? (int)(key + 4 - text) : (int)strlen(text), text);
-        int code = read_npz(x, path, key ? key + 5 : NULL);
-        free(path);
-        return code;
-    }
-    if (!has_suffix(text, ".npy") && !has_suffix(text, ".pb")) {
-        if (access(text, F_OK) != 0)
-            say_error("input '%s': there is no file '%s', and it is not rand, zeros or ones", x->io->name, text);
-        else
-            say_error("input '%s': '%s' is not a .npy, .npz, .pb or .png file", x->io->name, text);
-        return EXIT_USAGE;
-    }
-    ortc_error e = ORTC_ERROR_INIT;
-    ortc_status s = value_read(text, x->io->type, &x->value, &e);
-    return s == ORTC_OK ? -1 : value_error(x, s, &e);
-}
-
 /* ---- All of them ------------------------------------------------------------------------------------------------ */
 
 /* An .npz without a name: its arrays are inputs. An array that is none is an error: it would be ignored silently. */
@@ -315,11 +95,11 @@ static int set_from_npz(inputs *in, const char *path, const session_options *so,
     size_t used = 0;
     for (size_t i = 0; i < in->count && code < 0; i++)
         if (npz_find(&z, in->items[i].io->name)) {
-            code = set_from(&in->items[i], path, so, o);
+            code = input_set(&in->items[i], path, so, o);
             used++;
         }
     if (code < 0 && used == 0 && z.zip.count == 1 && only_input(in)) {
-        code = set_from(only_input(in), path, so, o);
+        code = input_set(only_input(in), path, so, o);
     } else if (code < 0 && used != z.zip.count) {
         buffer names = {0};
         for (size_t i = 0; i < z.zip.count && i < 20; i++)
@@ -343,7 +123,7 @@ static int set_unnamed(inputs *in, const char *text, const session_options *so, 
         for (size_t i = 0; i < in->count && code < 0; i++)
             if (!in->items[i].value && !in->items[i].n_files &&
                 (in->count == 1 || !(in->items[i].io->flags & ORTC_IO_OPTIONAL)))
-                code = set_from(&in->items[i], text, so, o);
+                code = input_set(&in->items[i], text, so, o);
         return code;
     }
     const char *equals = strchr(text, '=');
@@ -370,7 +150,7 @@ static int set_unnamed(inputs *in, const char *text, const session_options *so, 
         free(list);
         return EXIT_USAGE;
     }
-    return set_from(only, text, so, o);
+    return input_set(only, text, so, o);
 }
 
 /* Fixed extents, --set, and symbols that stand in several inputs. What the model does not say, only the run knows. */
@@ -387,7 +167,7 @@ static int check_shapes(const inputs *in, const session_options *so)
         if (!fits) {
             buffer got = {0};
             value_describe(v, &got);
-            char *wants = io_text(io);
+            char *wants = io_describe(io);
             say_error("input '%s' is %s, '%s' holds %s", io->name, wants, in->items[i].source, (const char *)got.data);
             free(wants);
             free(got.data);
@@ -423,13 +203,13 @@ static int complete(inputs *in, const session_options *so, const input_options *
     for (size_t i = 0; i < in->count && code < 0; i++) {
         input *x = &in->items[i];
         if (x->n_files)
-            code = make_pictures(x, so, o);
+            code = input_pictures(x, so, o);
         else if (!x->value && !(x->io->flags & ORTC_IO_OPTIONAL)) {
             if (optional) {
                 x->source = mem_copy("zeros");
-                code = make_fill(x, so, o, &(fill){FILL_ZEROS});
+                code = input_fill(x, so, o, &(fill){FILL_ZEROS});
             } else {
-                char *text = io_text(x->io);
+                char *text = io_describe(x->io);
                 say_error("input '%s' (%s) has no value: pass --input %s=FILE or --input %s=rand", x->io->name, text,
                           x->io->name, x->io->name);
                 free(text);
@@ -437,7 +217,7 @@ static int complete(inputs *in, const session_options *so, const input_options *
             }
         }
         if (code < 0 && x->value)
-            code = convert(x, o);
+            code = input_convert(x, o);
     }
     return code >= 0 ? code : check_shapes(in, so);
 }
@@ -458,7 +238,7 @@ int inputs_resolve(ortc_model *model, const session_options *so, const input_opt
             const char *value = NULL;
             input *x = by_name(out, o->inputs.items[i], &value);
             if (x && !unnamed)
-                code = set_from(x, value, so, o);
+                code = input_set(x, value, so, o);
             else if (!x && unnamed)
                 code = set_unnamed(out, o->inputs.items[i], so, o);
         }

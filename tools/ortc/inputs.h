@@ -17,7 +17,6 @@
 #include "image.h"
 #include "session.h"
 
-enum { MAX_INPUT_RANK = 64 };
 
 typedef struct input_options {
     arg_list inputs;

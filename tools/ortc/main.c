@@ -39,7 +39,9 @@ static int overview(void)
     table_print(&t, 2, false);
     put("\nexit codes: 0 good; 1 a test failed; 2 bad use, or inputs that do not fit; 3 the model cannot be read or is not\n"
         "valid; 4 an operator or type is not supported; 5 a provider is missing, or --require is not met; 6 the run failed;\n"
-        "7 out of memory; 8 deadline passed; 130 interrupted\n");
+        "7 out of memory; 8 deadline passed; 130 interrupted\n"
+        "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1; ORTC_CPU=avx2|scalar\n"
+        "does without newer instructions\n");
     return finish(EXIT_GOOD);
 }
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs.h"
-
 int plugins_load(const arg_list *plugins)
 {
     for (size_t i = 0; i < plugins->count; i++) {

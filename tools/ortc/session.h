@@ -5,6 +5,8 @@
 #include "args.h"
 #include "cli.h"
 
+enum { MAX_INPUT_RANK = 64 };
+
 typedef struct session_options {
     const char *provider, *require; /* NULL: the library's defaults */
     int64_t threads;                /* 0: all */

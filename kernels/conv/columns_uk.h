@@ -1,0 +1,33 @@
+/* The micro-kernels that gather image rows for convolutions: their contract, and the table that lists them.
+ *
+ * For each of `rows` rows r: dst[r*dst_step ..] becomes `left` zeros, then `count` elements of src + r*src_step that lie
+ * `stride` apart, then `right` zeros. Reads exactly those elements (src at any alignment) and writes exactly
+ * left + count + right a row. No state, no allocation.
+ */
+#ifndef ORTC_KERNELS_CONV_COLUMNS_UK_H
+#define ORTC_KERNELS_CONV_COLUMNS_UK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef void ortc_uk_columns_f32(size_t rows, float *dst, size_t dst_step, const float *src, size_t src_step,
+                                 size_t stride, size_t left, size_t count, size_t right);
+
+typedef struct ortc_columns_uk {
+    const char *name;
+    uint32_t isa; /* bits of cpu_features.h, all needed */
+    ortc_uk_columns_f32 *run;
+} ortc_columns_uk;
+
+#define ORTC_COLUMNS_UK(isa_bit, isa) ortc_uk_columns_f32 ortc_uk_columns_f32_##isa;
+#include "columns_uk.inc"
+#undef ORTC_COLUMNS_UK
+
+/* All of them, best first. Thread: any. */
+extern const ortc_columns_uk ortc_columns_uks[];
+extern const size_t ortc_columns_uk_count;
+
+/* The best that ortc_cpu_features() allows; never NULL. Thread: any. */
+const ortc_columns_uk *ortc_columns_uk_select(void);
+
+#endif

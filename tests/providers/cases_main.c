@@ -1,0 +1,300 @@
+/* tests/providers/cases_main.c: every case of every family on every provider configuration.
+ *
+ * ref on one thread is the oracle. ref itself must give the same bits on four threads, into the caller's memory, from
+ * unaligned addresses, with extents that are symbols while the model is loaded, and between other nodes, in place. cpu must
+ * agree with ref within the tolerance of the type in all these ways, on every instruction set that the machine has, each
+ * in a process of its own; cases that it does not take are not counted. Every kernel must have been reached.
+ *
+ *   cases [--family NAME] [--op NAME] [--provider ref|cpu] [--dump DIR] [-v]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "case_run.h"
+#include "compare.h"
+#include "coverage.h"
+#include "dump.h"
+#include "family_cases.h"
+#include "kernels/common/cpu_features.h"
+
+static const run_way oracle = {"1 thread", "ref", 1, 0, false, 0, false};
+static const run_way ways[] = {
+    {"1 thread", NULL, 1, 0, false, 0, false},
+    {"4 threads, placed, an element off", NULL, 4, 0, false, -1, true},
+    {"placed, a byte off", NULL, 4, 0, true, 1, true},
+    {"extents are symbols", NULL, 1, MODEL_SYMBOLIC, true, 0, false},
+    {"between other nodes", NULL, 4, MODEL_CHAINED, true, 0, true},
+};
+
+typedef struct tally {
+    size_t passed, failed, skipped;
+} tally;
+
+static struct {
+    const char *family, *op, *provider, *dump, *level;
+    bool verbose;
+} options = {.provider = NULL};
+
+static void describe(const ortc_case *c, size_t which)
+{
+    printf("%s %s %s", c->op, c->in ? c->in : "", c->attrs ? c->attrs : "");
+    if (c->types)
+        printf(" (%s, number %zu)", c->types, which);
+}
+
+/* The reason that `except` gives for this configuration: "cpu: why", "cpu/avx2: why". NULL: none. */
+static const char *known_failure(const ortc_case *c)
+{
+    const size_t n = strlen(options.provider);
+    if (!c->except || strncmp(c->except, options.provider, n) != 0)
+        return NULL;
+    if (c->except[n] == ':')
+        return c->except + n + 1;
+    return options.level && c->except[n] == '/' && !strncmp(c->except + n + 1, options.level, strlen(options.level)) ? c->except
+                                                                                                                 : NULL;
+}
+
+/* Whether `needs` names this provider, for this type of the first input. */
+static bool is_needed(const ortc_case *c, const node_text *n)
+{
+    char word[64];
+    for (const char *s = c->needs ? c->needs : ""; *s; s += strcspn(s, " "), s += strspn(s, " ")) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(s, " "), s);
+        const size_t length = strcspn(word, ":");
+        if (strncmp(word, options.provider, length) || options.provider[length])
+            continue;
+        if (!word[length] || !strcmp(word + length + 1, ortc_dtype_name(n->in[0].dtype)))
+            return true;
+    }
+    return false;
+}
+
+/* One way of running; false with the reason in `why`. `bits`: a result that must be met bit by bit, or NULL. */
+static bool matches(const run_result *got, const run_result *expected, const run_result *bits, double tolerance, char *why, size_t n)
+{
+    if (got->status != ORTC_OK) {
+        snprintf(why, n, "%s: %s", ortc_status_name(got->status), got->text);
+        return false;
+    }
+    for (size_t i = 0; i < got->n_out; i++) {
+        char text[256];
+        if (!values_match(got->out[i], expected->out[i], tolerance, text, sizeof text) ||
+            (bits && !values_match(got->out[i], bits->out[i], 0, text, sizeof text))) {
+            snprintf(why, n, "output %zu: %s", i, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void run_ways(const ortc_case *c, size_t which, const node_text *n, const run_result *expected, tally *t)
+{
+    const bool is_ref = !strcmp(options.provider, "ref");
+    const char *known = known_failure(c);
+    run_result first = {0};
+    size_t failures = 0;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        run_way way = ways[w];
+        run_result r;
+        char why[1400];
+        way.providers = options.provider;
+        if ((way.model & MODEL_SYMBOLIC) && c->fixed) {
+            t->skipped++;
+            continue;
+        }
+        if ((way.model & MODEL_CHAINED) && c->alone) {
+            t->skipped++;
+            continue;
+        }
+        if ((way.model & MODEL_CHAINED) && n->version < 16) /* the other node is Where-16 */
+            continue;
+        run_case(n, &way, expected, &r);
+        coverage_note(n, &r);
+        if (w == 0 && !is_ref && r.status == ORTC_OK && strcmp(r.provider, options.provider) != 0) {
+            if (is_needed(c, n)) {
+                printf("FAILED ");
+                describe(c, which);
+                printf(": %s does not take it\n", options.provider);
+                t->failed++;
+            }
+            run_result_deinit(&r);
+            return;
+        }
+        const run_result *bits = is_ref ? expected : w == 1 ? &first : NULL;
+        if (matches(&r, expected, bits, c->tolerance ? c->tolerance : 1, why, sizeof why)) {
+            t->passed += !known;
+        } else {
+            failures++;
+            t->failed += !known;
+            t->skipped += known != NULL;
+            if (!known || options.verbose) {
+                printf("%s ", known ? "known" : "FAILED");
+                describe(c, which);
+                printf(" on %s%s%s, %s: %s\n", options.provider, options.level ? "/" : "", options.level ? options.level : "",
+                       way.name, why);
+            }
+        }
+        if (w == 0)
+            first = r;
+        else
+            run_result_deinit(&r);
+    }
+    if (known && !failures) {
+        printf("FAILED ");
+        describe(c, which);
+        printf(" passes now; it was listed as: %s\n", known);
+        t->failed++;
+    }
+    run_result_deinit(&first);
+}
+
+static void run_line(const char *family, const ortc_case *c, size_t which, tally *t)
+{
+    node_text n;
+    run_result expected = {0};
+    char error[200] = "";
+    if (!case_read(c, which, &n, error, sizeof error)) {
+        printf("FAILED ");
+        describe(c, which);
+        printf(": the line cannot be read: %s\n", error);
+        t->failed++;
+    } else {
+        run_case(&n, &oracle, NULL, &expected);
+        coverage_note(&n, &expected);
+        if (expected.status != c->fails) {
+            printf("FAILED ");
+            describe(c, which);
+            printf(" on ref: %s %s, expected %s\n", ortc_status_name(expected.status), expected.text, ortc_status_name(c->fails));
+            t->failed++;
+        } else if (c->fails) {
+            t->passed++;
+        } else {
+            if (options.dump)
+                dump_case(options.dump, family, &n, &expected);
+            run_ways(c, which, &n, &expected, t);
+        }
+    }
+    run_result_deinit(&expected);
+    node_deinit(&n);
+}
+
+static tally run_all(void)
+{
+    tally all = {0};
+    for (const family_cases *f = all_cases; f->family; f++) {
+        tally t = {0};
+        if (options.family && strcmp(options.family, f->family) != 0)
+            continue;
+        for (const ortc_case *c = f->cases; c->op; c++) {
+            const size_t length = options.op ? strlen(options.op) : 0;
+            if (options.op && (strncmp(c->op, options.op, length) || (c->op[length] && c->op[length] != '@')))
+                continue;
+            for (size_t i = 0; i < case_combinations(c); i++)
+                run_line(f->family, c, i, &t);
+        }
+        printf("%s on %s%s%s: %zu passed, %zu failed, %zu skipped\n", f->family, options.provider, options.level ? "/" : "",
+               options.level ? options.level : "", t.passed, t.failed, t.skipped);
+        all.passed += t.passed;
+        all.failed += t.failed;
+        all.skipped += t.skipped;
+    }
+    if (!options.op && (!options.level || !strcmp(options.level, "best")))
+        all.failed += coverage_missing(options.provider, options.family);
+    return all;
+}
+
+/* Runs this program again for one instruction set; its last line is the result. */
+static tally run_level(const char *self, const char *level)
+{
+    int fd[2], status;
+    tally t = {0};
+    fflush(stdout);
+    if (pipe(fd))
+        return (tally){.failed = 1};
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(fd[1], 1);
+        close(fd[0]);
+        if (strcmp(level, "best") != 0)
+            setenv("ORTC_CPU", level, 1);
+        const char *args[12] = {self, "--provider", "cpu", "--level", level};
+        int n = 5;
+        if (options.family)
+            args[n++] = "--family", args[n++] = options.family;
+        if (options.op)
+            args[n++] = "--op", args[n++] = options.op;
+        if (options.verbose)
+            args[n++] = "-v";
+        execv(self, (char *const *)args);
+        _exit(127);
+    }
+    close(fd[1]);
+    FILE *from = fdopen(fd[0], "r");
+    char line[4096], last[4096] = "";
+    while (from && fgets(line, sizeof line, from)) {
+        fputs(last, stdout);
+        memcpy(last, line, sizeof last);
+    }
+    fclose(from);
+    if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) > 1 ||
+        sscanf(last, "%zu passed, %zu failed, %zu skipped", &t.passed, &t.failed, &t.skipped) != 3) {
+        printf("%sFAILED cpu/%s ended early\n", last, level);
+        t.failed++;
+    }
+    return t;
+}
+
+static tally run_everything(const char *self)
+{
+    static const char *const levels[] = {"scalar", "avx2", "avx512", "best"};
+    options.provider = "ref";
+    tally all = run_all();
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const uint32_t have = ortc_cpu_features_detected();
+        if ((!strcmp(levels[i], "avx2") && !(have & ORTC_CPU_AVX2)) || (!strcmp(levels[i], "avx512") && !(have & ORTC_CPU_AVX512))) {
+            printf("this machine has no %s\n", levels[i]);
+            all.skipped++;
+            continue;
+        }
+        const tally t = run_level(self, levels[i]);
+        all.passed += t.passed;
+        all.failed += t.failed;
+        all.skipped += t.skipped;
+    }
+    return all;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(argv[i], "-v"))
+            options.verbose = true;
+        else if (!value) {
+            fprintf(stderr, "%s wants a value\n", argv[i]);
+            return 2;
+        } else if (!strcmp(argv[i], "--family"))
+            options.family = argv[++i];
+        else if (!strcmp(argv[i], "--op"))
+            options.op = argv[++i];
+        else if (!strcmp(argv[i], "--provider"))
+            options.provider = argv[++i];
+        else if (!strcmp(argv[i], "--dump"))
+            options.dump = argv[++i];
+        else if (!strcmp(argv[i], "--level"))
+            options.level = argv[++i];
+        else {
+            fprintf(stderr, "unknown option %s\n", argv[i]);
+            return 2;
+        }
+    }
+    char self[4096];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n < 0 ? 0 : n] = 0;
+    const tally t = options.provider ? run_all() : run_everything(self);
+    printf("%zu passed, %zu failed, %zu skipped\n", t.passed, t.failed, t.skipped);
+    return t.failed != 0;
+}

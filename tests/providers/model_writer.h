@@ -1,0 +1,62 @@
+/* tests/providers/model_writer.h: ONNX models of one node, written in memory. */
+#ifndef ORTC_TESTS_MODEL_WRITER_H
+#define ORTC_TESTS_MODEL_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ortc/types.h"
+
+#define MAX_PORTS 16
+#define MAX_DIMS 64
+#define NEWEST_OPSET 28
+
+typedef struct tensor {
+    ortc_dtype dtype; /* 0: left out */
+    int32_t rank;
+    int64_t dims[MAX_DIMS];
+    int64_t count;
+    size_t bytes;
+    void *data;     /* malloc'ed; strings: `strings` instead */
+    char **strings;
+    bool constant;  /* an initializer */
+    bool chosen;    /* its elements were given: they may decide shapes */
+} tensor;
+
+typedef struct attribute {
+    char name[48];
+    int kind; /* AttributeProto.AttributeType */
+    double f;
+    int64_t i;
+    char s[64];
+    int64_t ints[64];
+    size_t count;
+    tensor t;
+} attribute;
+
+typedef struct node_text {
+    char op[64], domain[64];
+    int64_t version; /* of the opset */
+    tensor in[MAX_PORTS];
+    size_t n_in, n_out;
+    attribute attrs[MAX_PORTS];
+    size_t n_attrs;
+} node_text;
+
+typedef struct writer {
+    unsigned char *data;
+    size_t bytes, capacity;
+} writer;
+
+enum {
+    MODEL_SYMBOLIC = 1, /* every extent of an input is a symbol */
+    MODEL_CHAINED = 2,  /* inputs and outputs pass through another node first, so that the node may work in place */
+};
+
+/* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true, and the
+ * types of the outputs (n_out of them) must be given. */
+void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types);
+void writer_deinit(writer *);
+
+#endif

@@ -1,0 +1,194 @@
+/* tests/session/test_run.c: ortc_run through the public interface: names, shapes, placed results, deadlines, errors. */
+#include <criterion/criterion.h>
+
+#include "runtime/base/base.h"
+#include "runtime/execute/context.h"
+
+static ortc_model *model;
+static ortc_session *session;
+static float pixels[3 * 64];
+
+static void setup(void)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    for (size_t i = 0; i < ORTC_LENGTH(pixels); i++)
+        pixels[i] = (float)(i * 29 % 256);
+    cr_assert_eq(ortc_model_load(getenv("ORTC_DIGITS"), NULL, &model, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_session_create(model, NULL, &session, &e), ORTC_OK, "%s", e.text);
+}
+static void teardown(void)
+{
+    ortc_session_release(session);
+    ortc_model_release(model);
+}
+TestSuite(run, .init = setup, .fini = teardown);
+
+static ortc_status run(const char *in_name, ortc_dtype t, int32_t rank, const int64_t *dims, const char *out_name,
+                       ortc_value **out, ortc_run_args *more, ortc_error *e)
+{
+    ortc_in in = {in_name, ortc_wrap(pixels, t, rank, dims)};
+    ortc_out o = {out_name, *out, 0, 0};
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    if (more)
+        a = *more;
+    a.in = &in;
+    a.n_in = 1;
+    a.out = &o;
+    a.n_out = 1;
+    ortc_status s = ortc_run(session, &a, e);
+    ortc_value_release(in.value);
+    *out = o.value;
+    return s;
+}
+
+static const int64_t shape[4] = {3, 1, 8, 8}, result_shape[2] = {3, 10};
+
+Test(run, result_is_placed_by_the_library_or_the_caller)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *made = NULL, *given = NULL;
+    float memory[3 * 10 + 2] = {0};
+    memory[0] = memory[31] = 42;
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &made, NULL, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(ortc_value_rank(made), 2);
+    cr_expect_eq((uintptr_t)ortc_value_host(made) % ORTC_ALIGNMENT, 0);
+    given = ortc_wrap(memory + 1, ORTC_F32, 2, result_shape);
+    ortc_value *same = given;
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &given, NULL, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(same, given);
+    cr_expect_arr_eq(memory + 1, ortc_value_host(made), 30 * sizeof(float));
+    cr_expect_eq(memory[0], 42);
+    cr_expect_eq(memory[31], 42);
+    ortc_value_release(made);
+    ortc_value_release(given);
+}
+
+Test(run, an_unaligned_input_is_read_all_the_same)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *plain = NULL, *odd = NULL;
+    char *bytes = malloc(sizeof pixels + 1);
+    memcpy(bytes + 1, pixels, sizeof pixels);
+    ortc_in in = {"image", ortc_wrap(bytes + 1, ORTC_F32, 4, shape)};
+    ortc_out out = {"probabilities", NULL, 0, 0};
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1;
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &plain, NULL, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_run(session, &a, &e), ORTC_OK, "%s", e.text);
+    odd = out.value;
+    cr_expect_arr_eq(ortc_value_host(odd), ortc_value_host(plain), 30 * sizeof(float));
+    ortc_value_release(in.value);
+    ortc_value_release(odd);
+    ortc_value_release(plain);
+    free(bytes);
+}
+
+Test(run, bad_use_says_what_was_expected_and_what_came)
+{
+    static const struct {
+        const char *in, *out;
+        ortc_dtype dtype;
+        int32_t rank;
+        int64_t dims[4];
+        ortc_status status;
+        const char *text;
+    } cases[] = {
+        {"picture", "probabilities", ORTC_F32, 4, {3, 1, 8, 8}, ORTC_INVALID_ARGUMENT, "no input 'picture'; it has 'image'"},
+        {"image", "result", ORTC_F32, 4, {3, 1, 8, 8}, ORTC_INVALID_ARGUMENT, "no output 'result'; it has 'probabilities'"},
+        {"image", "probabilities", ORTC_F64, 4, {1, 1, 8, 8}, ORTC_TYPE_MISMATCH, "got f64[1,1,8,8]"},
+        {"image", "probabilities", ORTC_F32, 4, {1, 3, 8, 8}, ORTC_SHAPE_MISMATCH, "expected f32[N,1,8,8], got f32[1,3,8,8]"},
+        {"image", "probabilities", ORTC_F32, 3, {1, 8, 8}, ORTC_SHAPE_MISMATCH, "got f32[1,8,8]"},
+    };
+    for (size_t i = 0; i < ORTC_LENGTH(cases); i++) {
+        ortc_error e = ORTC_ERROR_INIT;
+        ortc_value *out = NULL;
+        cr_expect_eq(run(cases[i].in, cases[i].dtype, cases[i].rank, cases[i].dims, cases[i].out, &out, NULL, &e),
+                     cases[i].status, "case %zu: %s", i, e.text);
+        cr_expect(strstr(e.text, cases[i].text), "case %zu: \"%s\" lacks \"%s\"", i, e.text, cases[i].text);
+        cr_expect_null(out);
+    }
+    ortc_error e = ORTC_ERROR_INIT; /* and the session still works */
+    ortc_value *out = NULL;
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_OK);
+    ortc_value_release(out);
+}
+
+Test(run, a_given_output_of_another_shape_is_refused)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    float memory[20];
+    int64_t dims[2] = {2, 10};
+    ortc_value *out = ortc_wrap(memory, ORTC_F32, 2, dims);
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_SHAPE_MISMATCH);
+    cr_expect(strstr(e.text, "the result is f32[3,10], the given tensor is f32[2,10]"), "%s", e.text);
+    ortc_value_release(out);
+}
+
+Test(run, a_batch_of_zero_gives_an_empty_result)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    int64_t dims[4] = {0, 1, 8, 8};
+    ortc_value *out = NULL;
+    cr_assert_eq(run("image", ORTC_F32, 4, dims, "probabilities", &out, NULL, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(ortc_value_count(out), 0);
+    cr_expect_eq(ortc_value_dims(out)[0], 0);
+    ortc_value_release(out);
+}
+
+Test(run, cancel_and_deadline_stop_a_run)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    ortc_value *out = NULL;
+    ortc_cancel *cancel;
+    cr_assert_eq(ortc_cancel_create(&cancel, &e), ORTC_OK);
+    ortc_cancel_set(cancel);
+    a.cancel = cancel;
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, &a, &e), ORTC_CANCELLED);
+    ortc_cancel_reset(cancel);
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, &a, &e), ORTC_OK, "%s", e.text);
+    ortc_value_release(out);
+    out = NULL;
+    a.cancel = NULL;
+    a.deadline_ns = 1;
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, &a, &e), ORTC_DEADLINE);
+    cr_expect_null(out);
+    ortc_cancel_release(cancel);
+}
+
+Test(run, one_plan_per_key)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    for (int i = 0; i < 12; i++) {
+        int64_t dims[4] = {1 + i % 3, 1, 8, 8};
+        ortc_value *out = NULL;
+        cr_assert_eq(run("image", ORTC_F32, 4, dims, "probabilities", &out, NULL, &e), ORTC_OK, "%s", e.text);
+        ortc_value_release(out);
+    }
+    cr_expect_eq(atomic_load(&session->plans.made), 3);
+    cr_expect_gt(ortc_session_trim(session), 0);
+    ortc_value *out = NULL;
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_OK, "%s", e.text);
+    ortc_value_release(out);
+}
+
+Test(run, packed_weights_are_shared_by_sessions)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *out = NULL;
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_OK);
+    ortc_value_release(out);
+    uint64_t one = model->packed.bytes;
+    cr_expect_gt(one, 0);
+    ortc_session *first = session, *second;
+    cr_assert_eq(ortc_session_create(model, NULL, &second, &e), ORTC_OK);
+    session = second;
+    out = NULL;
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_OK);
+    ortc_value_release(out);
+    cr_expect_eq(model->packed.bytes, one);
+    session = first;
+    ortc_session_release(second);
+    ortc_session_trim(first);
+    cr_expect_eq(model->packed.bytes, 0, "packed forms go with their last user");
+}
