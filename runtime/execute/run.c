@@ -133,9 +133,8 @@ static ortc_status check_inputs(ortc_context *c, ortc_error *error)
             continue;
         if (e->type && !ortc_type_equal(e->type, v->type))
             s = mismatch(g->inputs[i].name, e, v, ORTC_TYPE_MISMATCH, error);
-        else if (v->type->kind != ORTC_KIND_TENSOR || v->type->dtype == ORTC_STRING)
-            s = ortc_fail(error, ORTC_UNSUPPORTED, "input '%s' %s, which this version cannot take", g->inputs[i].name,
-                          v->type->kind == ORTC_KIND_TENSOR ? "holds strings" : "is not a tensor");
+        else if (v->type->kind != ORTC_KIND_TENSOR)
+            s = ortc_fail(error, ORTC_UNSUPPORTED, "input '%s' is not a tensor, which this version cannot take", g->inputs[i].name);
         else if (e->rank >= 0 && e->rank != v->rank)
             s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
         for (int32_t k = 0; k < e->rank && s == ORTC_OK; k++) {

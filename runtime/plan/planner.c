@@ -219,6 +219,13 @@ static bool runs(const planner *p, const ortc_node *n)
 
 /* ---- Homes --------------------------------------------------------------------------------------------------------------------- */
 
+static bool known_bytes(const ortc_fact *f, size_t *out)
+{
+    int64_t count;
+    return f->type && f->type->kind == ORTC_KIND_TENSOR && all_numbers(f) && ortc_count_elements(f->rank, f->dims, &count) &&
+           ortc_tensor_bytes(f->type->dtype, count, out);
+}
+
 static ortc_status fact_bytes(planner *p, const ortc_edge *e, size_t *out)
 {
     const ortc_fact *f = &p->facts[e->id];
@@ -228,6 +235,8 @@ static ortc_status fact_bytes(planner *p, const ortc_edge *e, size_t *out)
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !all_numbers(f))
         return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
                          "cannot plan", e->name);
+    if (f->type->dtype == ORTC_STRING)
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' holds strings that the model makes, which this version cannot do", e->name);
     if (!ortc_count_elements(f->rank, f->dims, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
         *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
@@ -338,8 +347,8 @@ static bool make_view(planner *p, const plan_context *c)
     const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
     const home *h = &p->homes[from->id];
     size_t bytes, from_bytes;
-    if (c->view_strides || n->n_out != 1 || fact_bytes(p, to, &bytes) != ORTC_OK || fact_bytes(p, from, &from_bytes) != ORTC_OK ||
-        (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
+    if (c->view_strides || n->n_out != 1 || !known_bytes(&p->facts[to->id], &bytes) ||
+        !known_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
         return false;
     p->homes[to->id] = (home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
     p->program->n_views++;
@@ -465,9 +474,6 @@ static ortc_status place_outputs(planner *p)
         const ortc_fact *f = &p->facts[e->id];
         ortc_program_output *o = &program->outputs[i];
         ORTC_TRY(fact_bytes(p, e, &o->bytes));
-        if (f->type->dtype == ORTC_STRING)
-            return ortc_fail(p->error, ORTC_UNSUPPORTED, "output '%s' holds strings, which this version cannot make",
-                             g->outputs[i].name);
         o->type = f->type;
         o->dtype = f->type->dtype;
         o->rank = f->rank;
