@@ -221,7 +221,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                  .residual = residual},
         .lda = g->channels * g->kernel_count, .ldb = g->in_count, .ldc = g->out_count,
         .residual_stride = g->out_count, .alpha = 1, .beta = 1, .act = s->tail.act, .lo = s->tail.lo, .hi = s->tail.hi,
-        .post = s->tail.post, .locate = locate, .pack_b = columns, .arg = &r, .workspace = call->workspace};
+        .post = s->tail.post, .locate = locate, .pack = columns, .arg = &r, .workspace = call->workspace};
     return ortc_sgemm_run(&c->product, &args, &threads);
 }
 

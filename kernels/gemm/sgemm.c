@@ -3,6 +3,8 @@
  */
 #include "sgemm.h"
 
+#include <string.h>
+
 #include "sgemm_layout.h"
 #include "sgemm_pack.h"
 
@@ -38,21 +40,27 @@ static ortc_uk_tail_f32 tail_at(const ortc_sgemm_args *x, const ortc_sgemm_item 
     return t;
 }
 
-/* ---- Dot products: one row of A, rows of B contiguous --------------------------------------------------- */
+/* ---- Rows that no tile finishes: dot products (one row of A, rows of B contiguous) ------------------------- */
 
-static float finish(const ortc_uk_tail_f32 *t, size_t j, float v)
+/* A row of sums in place, term by term, so that each loop is one that compilers turn into vectors. */
+static void finish_row(const ortc_uk_tail_f32 *t, float *c, int64_t n)
 {
-    v *= t->alpha;
-    if (t->bias_col) v += ortc_uk_load_f32(t->bias_col + j);
-    if (t->bias_row) v += ortc_uk_load_f32(t->bias_row);
-    if (t->residual) v += t->beta * ortc_uk_load_f32(t->residual + j);
-    if (t->act == ORTC_UK_ACT_CLIP) {
-        v = v < t->lo ? t->lo : v; /* NaN stays */
-        v = v > t->hi ? t->hi : v;
-    } else if (t->act == ORTC_UK_ACT_LEAKY) {
-        v = v < 0 ? v * t->lo : v;
-    }
-    return v;
+    const float bias = t->bias_row ? ortc_uk_load_f32(t->bias_row) : 0.0f, lo = t->lo, hi = t->hi;
+    if (t->alpha != 1.0f)
+        for (int64_t i = 0; i < n; i++) c[i] *= t->alpha;
+    if (t->bias_col)
+        for (int64_t i = 0; i < n; i++) c[i] += ortc_uk_load_f32(t->bias_col + i);
+    if (t->bias_row)
+        for (int64_t i = 0; i < n; i++) c[i] += bias;
+    if (t->residual)
+        for (int64_t i = 0; i < n; i++) c[i] += t->beta * ortc_uk_load_f32(t->residual + i);
+    if (t->act == ORTC_UK_ACT_CLIP)
+        for (int64_t i = 0; i < n; i++) {
+            const float v = c[i] < lo ? lo : c[i]; /* NaN stays */
+            c[i] = v > hi ? hi : v;
+        }
+    else if (t->act == ORTC_UK_ACT_LEAKY)
+        for (int64_t i = 0; i < n; i++) c[i] = c[i] < 0 ? c[i] * lo : c[i];
 }
 
 static void dot_task(const run_args *r, const ortc_sgemm_item *it, int64_t n0, int64_t n1)
@@ -62,9 +70,10 @@ static void dot_task(const run_args *r, const ortc_sgemm_item *it, int64_t n0, i
     for (int64_t j = n0; j < n1; j += ORTC_SDOT_ROWS) {
         const size_t nr = (size_t)min64(n1 - j, ORTC_SDOT_ROWS);
         const ortc_uk_tail_f32 t = tail_at(r->x, it, 0, j);
-        float y[ORTC_SDOT_ROWS];
+        float y[ORTC_SDOT_ROWS]; /* c may be the residual */
         p->uk->dot(nr, (size_t)p->k, it->a, it->b + j * ldb, (size_t)ldb, y);
-        for (size_t i = 0; i < nr; i++) it->c[j + (int64_t)i] = finish(&t, i, y[i]);
+        finish_row(&t, y, (int64_t)nr);
+        memcpy(it->c + j, y, nr * sizeof *y);
         if (r->x->post) r->x->post(r->x->arg, it->c + j, nr, 1, nr);
     }
 }
@@ -77,6 +86,8 @@ typedef struct chunk {
     int last;
     const float *a; /* packed rows from a_row on, this chunk */
     int64_t a_row;
+    float *c;       /* element (0, 0), and its row stride */
+    int64_t ldc;
 } chunk;
 
 static void one_tile(const run_args *r, const ortc_sgemm_item *it, const chunk *ch, int64_t block, int64_t n0,
@@ -84,14 +95,15 @@ static void one_tile(const run_args *r, const ortc_sgemm_item *it, const chunk *
 {
     const ortc_sgemm_plan *p = r->p;
     const int64_t row = ortc_sgemm_row(p->m, p->blocks, block), rows = ortc_sgemm_row(p->m, p->blocks, block + 1) - row;
-    const int64_t cols = min64(p->n - n0, p->uk->nr), ldc = r->x->ldc;
-    float *c = it->c + row * ldc + n0;
+    const int64_t cols = min64(p->n - n0, p->uk->nr), ldc = ch->ldc;
+    const int finish_now = ch->last && !(p->flags & ORTC_SGEMM_TRANS_C);
+    float *c = ch->c + row * ldc + n0;
     ortc_uk_tail_f32 tail;
-    if (ch->last) tail = tail_at(r->x, it, row, n0);
+    if (finish_now) tail = tail_at(r->x, it, row, n0);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     p->uk->tile((size_t)rows, (size_t)cols, (size_t)ch->kc, ch->a + (row - ch->a_row) * ch->kc, b, (size_t)ldb, c,
-                (size_t)ldc, flags, ch->last ? &tail : NULL);
-    if (ch->last && r->x->post) r->x->post(r->x->arg, c, (size_t)ldc, (size_t)rows, (size_t)cols);
+                (size_t)ldc, flags, finish_now ? &tail : NULL);
+    if (finish_now && r->x->post) r->x->post(r->x->arg, c, (size_t)ldc, (size_t)rows, (size_t)cols);
 }
 
 static void pack_panel(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc, int64_t n0,
@@ -100,13 +112,24 @@ static void pack_panel(const run_args *r, const ortc_sgemm_item *it, int64_t ind
     const ortc_sgemm_plan *p = r->p;
     const int64_t nc = min64(p->n - n0, p->uk->nr), width = ortc_sgemm_panel_width(p->uk, p->n, n0);
     if (p->flags & ORTC_SGEMM_CUSTOM_B)
-        r->x->pack_b(r->x->arg, index, k0, kc, n0, nc, dst, (size_t)width);
+        r->x->pack(r->x->arg, index, k0, kc, n0, nc, dst, (size_t)width);
     else
         ortc_sgemm_pack_panel(p->uk, p->flags, it->b, p->swapped ? r->x->lda : r->x->ldb, n0, nc, k0, kc, dst, width);
 }
 
+static void pack_block(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc, int64_t row,
+                       int64_t rows, float *dst)
+{
+    const ortc_sgemm_plan *p = r->p;
+    if (p->flags & ORTC_SGEMM_CUSTOM_A)
+        r->x->pack(r->x->arg, index, k0, kc, row, rows, dst, (size_t)rows);
+    else
+        ortc_sgemm_pack_block(p->uk, p->flags, it->a, r->x->lda, row, rows, k0, kc, dst);
+}
+
 /* The packed rows of a task for one chunk, wherever they are. */
-static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t b0, int64_t b1, chunk *ch, float *scratch)
+static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t b0, int64_t b1, chunk *ch,
+                   float *scratch)
 {
     const ortc_sgemm_plan *p = r->p;
     ch->a_row = 0;
@@ -119,10 +142,26 @@ static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t b0, int
         ch->a_row = ortc_sgemm_row(p->m, p->blocks, b0);
         for (int64_t b = b0; b < b1; b++) {
             const int64_t row = ortc_sgemm_row(p->m, p->blocks, b), rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
-            ortc_sgemm_pack_block(p->uk, p->flags, it->a, r->x->lda, row, rows, ch->k0, ch->kc,
-                                  scratch + (row - ch->a_row) * ch->kc);
+            pack_block(r, it, index, ch->k0, ch->kc, row, rows, scratch + (row - ch->a_row) * ch->kc);
         }
     }
+}
+
+/* TRANS_C: the task's sums, [m][columns] in scratch, become rows n0.. of C, and then get what a tail gives them. */
+static void turn(const run_args *r, const ortc_sgemm_item *it, int64_t n0, int64_t columns, const float *sums)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const ortc_sgemm_args *x = r->x;
+    float *c = it->c + n0 * p->m;
+    p->uk->pack_transpose((size_t)p->m, (size_t)columns, sums, (size_t)columns, c, (size_t)p->m);
+    for (int64_t j = 0; j < columns; j++) {
+        ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, NULL, 0, x->act, x->lo, x->hi};
+        if (it->bias_col) t.bias_row = it->bias_col + n0 + j;
+        if (it->bias_row) t.bias_col = it->bias_row;
+        if (it->residual) t.residual = it->residual + (n0 + j) * p->m;
+        finish_row(&t, c + j * p->m, p->m);
+    }
+    if (x->post) x->post(x->arg, c, (size_t)p->m, (size_t)columns, (size_t)p->m);
 }
 
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes over all
@@ -134,10 +173,13 @@ static void tile_task(const run_args *r, const ortc_sgemm_item *it, int64_t inde
     const int64_t nr = p->uk->nr, width = ortc_sgemm_packed_width(p->uk, p->n);
     float *local_b = scratch;
     if (p->how_a == ORTC_SGEMM_LOCAL) local_b += (p->task_blocks * p->uk->mr * p->kc + 15) / 16 * 16;
+    const int64_t columns = min64(p->n, q1 * nr) - q0 * nr;
+    float *turned = p->how_b == ORTC_SGEMM_LOCAL ? local_b + (p->local_panels * nr * p->kc + 15) / 16 * 16 : local_b;
     for (int64_t i = 0; i < p->chunks; i++) {
-        chunk ch = {i * p->kc, 0, i == p->chunks - 1, NULL, 0};
+        chunk ch = {i * p->kc, 0, i == p->chunks - 1, NULL, 0, it->c, r->x->ldc};
+        if (p->flags & ORTC_SGEMM_TRANS_C) ch.c = turned - q0 * nr, ch.ldc = columns;
         ch.kc = min64(p->k - ch.k0, p->kc);
-        find_a(r, it, b0, b1, &ch, scratch);
+        find_a(r, it, index, b0, b1, &ch, scratch);
         for (int64_t g = q0; g < q1; g += p->local_panels) {
             const int64_t g1 = min64(q1, g + p->local_panels);
             const float *packed = p->how_b == ORTC_SGEMM_PACKED ? it->b : r->shared_b;
@@ -160,6 +202,7 @@ static void tile_task(const run_args *r, const ortc_sgemm_item *it, int64_t inde
             }
         }
     }
+    if (p->flags & ORTC_SGEMM_TRANS_C) turn(r, it, q0 * nr, columns, turned);
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -194,8 +237,7 @@ static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)
             if (u < na) {
                 const int64_t row = ortc_sgemm_row(p->m, p->blocks, u);
                 const int64_t rows = ortc_sgemm_row(p->m, p->blocks, u + 1) - row;
-                ortc_sgemm_pack_block(p->uk, p->flags, r->item.a, r->x->lda, row, rows, k0, kc,
-                                      r->shared_a + k0 * p->m + row * kc);
+                pack_block(r, &r->item, r->index, k0, kc, row, rows, r->shared_a + k0 * p->m + row * kc);
             } else {
                 const int64_t n0 = (u - na) * p->uk->nr;
                 pack_panel(r, &r->item, r->index, k0, kc, n0, r->shared_b + k0 * width + n0 * kc);

@@ -24,7 +24,9 @@ enum {
     ORTC_SGEMM_TRANS_B = 2u,
     ORTC_SGEMM_PACKED_A = 4u, /* run gets what ortc_sgemm_fill_a wrote */
     ORTC_SGEMM_PACKED_B = 8u,
-    ORTC_SGEMM_CUSTOM_B = 16u, /* B exists only as ortc_sgemm_args.pack_b: convolution's columns */
+    ORTC_SGEMM_CUSTOM_B = 16u, /* B exists only as ortc_sgemm_args.pack: convolution's columns */
+    ORTC_SGEMM_CUSTOM_A = 32u, /* A' does; not together with CUSTOM_B */
+    ORTC_SGEMM_TRANS_C = 64u,  /* C and the residual are [n][m], dense; wants PACKED_B, for small m */
 };
 
 /* Where a task finds an operand. */
@@ -66,11 +68,11 @@ typedef struct ortc_sgemm_threads {
 
 /* One matrix of the batch. */
 typedef struct ortc_sgemm_item {
-    const float *a, *b;    /* plain or packed, as the plan's flags say; b is not read with CUSTOM_B */
+    const float *a, *b;    /* plain or packed, as the plan's flags say; not read where CUSTOM_ */
     float *c;
     const float *bias_col; /* n elements or NULL */
     const float *bias_row; /* m elements or NULL */
-    const float *residual; /* [m][n] or NULL; may be c itself when the plan has one chunk */
+    const float *residual; /* [m][n] or NULL; may be c itself when the plan has one chunk and no TRANS_C */
 } ortc_sgemm_item;
 
 typedef struct ortc_sgemm_args {
@@ -82,9 +84,9 @@ typedef struct ortc_sgemm_args {
     float lo, hi;
     /* Moves the pointers to matrix `index` of the batch; NULL only if the batch is 1. */
     void (*locate)(const void *arg, int64_t index, ortc_sgemm_item *item);
-    /* CUSTOM_B: writes rows k0.. of columns n0.. of B of matrix `index` as [kc][dw], nc <= dw columns, rest zero. */
-    void (*pack_b)(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst,
-                   size_t dw);
+    /* CUSTOM_B: writes rows k0.. of columns n0.. of B of matrix `index` as [kc][dw], nc <= dw columns, rest zero.
+     * CUSTOM_A: the same of the transpose of A. */
+    void (*pack)(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst, size_t dw);
     /* Called on each finished tile, while it is in L1: activations that the micro-kernels do not have. May be NULL. */
     void (*post)(const void *arg, float *c, size_t ldc, size_t rows, size_t cols);
     const void *arg;       /* of the three functions */

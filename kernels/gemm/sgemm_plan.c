@@ -67,7 +67,7 @@ static void choose_packing(ortc_sgemm_plan *p)
     const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
     if (p->flags & ORTC_SGEMM_PACKED_A)
         p->how_a = ORTC_SGEMM_PACKED;
-    else if (p->m == 1)
+    else if (p->m == 1 && !(p->flags & (ORTC_SGEMM_CUSTOM_A | ORTC_SGEMM_TRANS_A)))
         p->how_a = ORTC_SGEMM_DIRECT; /* a row of A is a packed block of one row */
     else
         p->how_a = serial || p->tasks_n == 1 ? ORTC_SGEMM_LOCAL : ORTC_SGEMM_SHARED;
@@ -102,13 +102,14 @@ static int memory(ortc_sgemm_plan *p)
     if (p->how_b == ORTC_SGEMM_SHARED && add_bytes(&p->workspace, width, p->k, 1)) return -1;
     if (p->how_a == ORTC_SGEMM_LOCAL && add_bytes(&p->scratch, p->task_blocks, p->uk->mr, p->kc)) return -1;
     if (p->how_b == ORTC_SGEMM_LOCAL && add_bytes(&p->scratch, p->local_panels, nr, p->kc)) return -1;
+    if ((p->flags & ORTC_SGEMM_TRANS_C) && add_bytes(&p->scratch, p->m, p->task_panels, nr)) return -1;
     return 0;
 }
 
 int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m, int64_t n, int64_t k, int64_t batch,
                          uint32_t flags)
 {
-    const uint32_t fixed = ORTC_SGEMM_PACKED_A | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B;
+    const uint32_t fixed = ORTC_SGEMM_PACKED_A | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_CUSTOM_A;
     memset(p, 0, sizeof *p);
     size_t whole = 0; /* every matrix exists somewhere, so every product of two extents fits */
     if (m < 0 || n < 0 || k < 0 || batch < 0) return -1;
@@ -145,6 +146,11 @@ int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m,
     if (batch > 1 && !p->batch_outside) { /* a task is a whole matrix */
         p->task_blocks = p->blocks, p->tasks_m = p->blocks > 0;
         p->task_panels = p->panels, p->tasks_n = p->panels > 0;
+    } else if (flags & ORTC_SGEMM_TRANS_C) { /* a task's C is turned in its scratch, all rows of it */
+        const int64_t tasks = p->tasks_m * p->tasks_n;
+        p->task_blocks = p->blocks, p->tasks_m = p->blocks > 0;
+        p->task_panels = ceil_div(p->panels, clamp(tasks, 1, p->panels > 0 ? p->panels : 1));
+        p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
     } else {
         prefer_columns(p, flops);
     }

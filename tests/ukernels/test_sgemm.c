@@ -61,8 +61,12 @@ static void pack_custom(const void *arg, int64_t index, int64_t k0, int64_t kc, 
 {
     const problem *p = arg;
     for (int64_t k = 0; k < kc; k++)
-        for (size_t j = 0; j < dw; j++)
-            dst[(size_t)k * dw + j] = (int64_t)j < nc ? b_at(p, index, k0 + k, n0 + (int64_t)j) : 0;
+        for (size_t j = 0; j < dw; j++) {
+            float v = 0;
+            if ((int64_t)j < nc && p->flags & ORTC_SGEMM_CUSTOM_A) v = a_at(p, index, n0 + (int64_t)j, k0 + k);
+            if ((int64_t)j < nc && p->flags & ORTC_SGEMM_CUSTOM_B) v = b_at(p, index, k0 + k, n0 + (int64_t)j);
+            dst[(size_t)k * dw + j] = v;
+        }
 }
 
 static void post_double(const void *arg, float *c, size_t ldc, size_t rows, size_t cols)
@@ -77,7 +81,8 @@ static ortc_sgemm_args make_args(const problem *p, float *c, void *ws)
     ortc_sgemm_args x = {.item = {.a = p->packed_a ? p->packed_a : p->a, .b = p->packed_b ? p->packed_b : p->b, .c = c},
                          .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc, .residual_stride = p->ldr, .alpha = 1, .beta = 1,
                          .locate = p->batch == 1 ? NULL : locate, .arg = p, .workspace = ws};
-    if (p->flags & ORTC_SGEMM_CUSTOM_B) x.pack_b = pack_custom, x.item.b = NULL;
+    if (p->flags & ORTC_SGEMM_CUSTOM_B) x.pack = pack_custom, x.item.b = NULL;
+    if (p->flags & ORTC_SGEMM_CUSTOM_A) x.pack = pack_custom, x.item.a = NULL;
     if (p->tail & 1) x.alpha = -0.5f;
     if (p->tail & 2) x.item.bias_col = p->bias_col;
     if (p->tail & 4) x.item.bias_row = p->bias_row;
@@ -87,6 +92,12 @@ static ortc_sgemm_args make_args(const problem *p, float *c, void *ws)
     else if (p->tail & 64) x.act = ORTC_UK_ACT_LEAKY, x.lo = 0.1f;
     if (p->tail & 128) x.post = post_double;
     return x;
+}
+
+/* Where an element of C or of the residual lies. */
+static size_t place(const problem *p, int64_t ld, int64_t row, int64_t col)
+{
+    return (size_t)(p->flags & ORTC_SGEMM_TRANS_C ? col * ld + row : row * ld + col);
 }
 
 static double expected(const problem *p, const ortc_sgemm_args *x, int64_t i, int64_t row, int64_t col, double *bound)
@@ -100,7 +111,7 @@ static double expected(const problem *p, const ortc_sgemm_args *x, int64_t i, in
     if (x->item.bias_col) v += p->bias_col[col], mag += fabs(p->bias_col[col]);
     if (x->item.bias_row) v += p->bias_row[row], mag += fabs(p->bias_row[row]);
     if (x->item.residual) {
-        const double r = x->beta * p->res[p->r_step * (size_t)i + (size_t)(row * p->ldr + col)];
+        const double r = x->beta * p->res[p->r_step * (size_t)i + place(p, p->ldr, row, col)];
         v += r, mag += fabs(r);
     }
     if (x->act == ORTC_UK_ACT_CLIP) v = v < x->lo ? x->lo : v > x->hi ? x->hi : v;
@@ -126,7 +137,9 @@ static int check(problem *p, rng *r, pool *const pools[4])
     p->lda = ac + (pad ? rng_range(r, 0, 5) : 0), p->ldb = bc + (pad ? rng_range(r, 0, 5) : 0);
     p->ldc = p->n + (pad ? rng_range(r, 0, 5) : 0), p->ldr = p->n + (pad ? rng_range(r, 0, 5) : 0);
     p->a_step = (size_t)(ar * p->lda), p->b_step = (size_t)(br * p->ldb);
-    p->c_step = (size_t)(p->m * p->ldc), p->r_step = (size_t)(p->m * p->ldr);
+    if (p->flags & ORTC_SGEMM_TRANS_C) p->ldc = p->ldr = p->m;
+    const int64_t c_rows = p->flags & ORTC_SGEMM_TRANS_C ? p->n : p->m;
+    p->c_step = (size_t)(c_rows * p->ldc), p->r_step = (size_t)(c_rows * p->ldr);
     const size_t batch = p->batch > 0 ? (size_t)p->batch : 1; /* packed operands exist for a batch of 0 too */
     guard gs[6] = {guard_open(p->a_step * batch * 4, 1), guard_open(p->b_step * batch * 4, 1),
                    guard_open(p->r_step * batch * 4, 1), guard_open((size_t)p->n * 4, 1),
@@ -161,8 +174,8 @@ static int check(problem *p, rng *r, pool *const pools[4])
 
     for (int64_t i = 0; i < p->batch && !bad; i++)
         for (int64_t row = 0; row < p->m; row++)
-            for (int64_t col = 0; col < p->ldc; col++) {
-                const float got = p->c[p->c_step * (size_t)i + (size_t)(row * p->ldc + col)];
+            for (int64_t col = 0; col < (p->flags & ORTC_SGEMM_TRANS_C ? p->n : p->ldc); col++) {
+                const float got = p->c[p->c_step * (size_t)i + place(p, p->ldc, row, col)];
                 double bound = 0;
                 const double want = col < p->n ? expected(p, &x, i, row, col, &bound) : 0;
                 uint32_t untouched;
@@ -229,9 +242,10 @@ static int chosen_shapes(const ortc_sgemm_uk *uk, rng *r, pool *const pools[4])
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t flags = 0; flags < 32; flags++) {
             const uint32_t both = ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B;
+            const uint32_t turned = ORTC_SGEMM_TRANS_C | ORTC_SGEMM_CUSTOM_A;
             if ((flags & both) == both || rng_next(r) % 2) continue;
             problem p = {.uk = uk, .m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2], .batch = shapes[i][3],
-                         .flags = flags, .tail = (int)(rng_next(r) & 255)};
+                         .flags = (flags & 28) == 8 && rng_next(r) % 2 ? flags | turned : flags, .tail = (int)(rng_next(r) & 255)};
             bad += check(&p, r, pools);
         }
     return bad;
@@ -253,12 +267,13 @@ static int overflows(const ortc_sgemm_uk *uk)
 void test_sgemm(tally *t, uint32_t isa_bits)
 {
     static const char *const parts[] = {"random shapes", "batches",       "packed B", "packed A",
-                                        "custom B",      "chosen shapes", "overflow"};
+                                        "custom B",      "chosen shapes", "turned C",
+                                        "overflow"};
     pool *pools[4];
     for (int i = 0; i < 4; i++) pools[i] = pool_open(i + 1, SCRATCH);
     for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
         const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
-        for (int part = 0; part < 7; part++) {
+        for (int part = 0; part < 8; part++) {
             char name[96];
             snprintf(name, sizeof name, "sgemm on %s: %s", uk->name, parts[part]);
             if (!tally_wants(t, name)) continue;
@@ -275,6 +290,11 @@ void test_sgemm(tally *t, uint32_t isa_bits)
             case 3: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_A, 1, 30); break;
             case 4: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_PACKED_A, 1, 30); break;
             case 5: bad = chosen_shapes(uk, &r, pools); break;
+            case 6:
+                bad = random_shapes(uk, &r, pools, ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B, 1, 20);
+                bad += random_shapes(uk, &r, pools, ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_A, 1, 20);
+                bad += random_shapes(uk, &r, pools, ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_A, 0, 20);
+                break;
             default: bad = overflows(uk); break;
             }
             tally_result(t, name, bad);
