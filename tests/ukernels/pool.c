@@ -46,7 +46,7 @@ static void pause_cpu(unsigned *spins)
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
-    if (++*spins % 4096 == 0) sched_yield();
+    if (++*spins % 256 == 0) sched_yield();
 }
 
 static void work(pool *p, int index)

@@ -269,11 +269,11 @@ void test_sgemm(tally *t, uint32_t isa_bits)
             rng r = {t->seed * 31 + (uint64_t)part};
             int bad = 0;
             switch (part) {
-            case 0: bad = random_shapes(uk, &r, pools, 0, 0, 60); break;
-            case 1: bad = random_shapes(uk, &r, pools, 0, 1, 40); break;
-            case 2: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_B, 1, 40); break;
-            case 3: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_A, 1, 40); break;
-            case 4: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_PACKED_A, 1, 40); break;
+            case 0: bad = random_shapes(uk, &r, pools, 0, 0, 40); break;
+            case 1: bad = random_shapes(uk, &r, pools, 0, 1, 30); break;
+            case 2: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_B, 1, 30); break;
+            case 3: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_A, 1, 30); break;
+            case 4: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_PACKED_A, 1, 30); break;
             case 5: bad = chosen_shapes(uk, &r, pools); break;
             default: bad = overflows(uk); break;
             }
