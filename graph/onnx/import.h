@@ -95,6 +95,9 @@ ortc_status ortc_import_nodes(ortc_scope *, Onnx__NodeProto *const *, size_t n, 
 ortc_status ortc_import_subgraph(ortc_scope *outer, ortc_captures *, const Onnx__GraphProto *, ortc_scope *scope);
 ortc_status ortc_import_constant(ortc_importer *, ortc_tensor_data *, ortc_constant **out); /* takes what is owned */
 
+/* import_constant.c */
+ortc_status ortc_import_constant_node(ortc_scope *, const Onnx__NodeProto *);
+
 /* import_node.c */
 ortc_status ortc_import_node(ortc_scope *, const Onnx__NodeProto *);
 ortc_status ortc_import_infer(ortc_importer *, ortc_node *); /* what can be said of the outputs at load; checks */

@@ -478,7 +478,8 @@ enum {
 };
 
 typedef struct ortc_view {
-    void *data;             /* planning: the value where it is known on the host, else NULL. Strings: ortc_strings */
+    void *data;             /* planning: the value where it is known on the host (any alignment), else NULL; running: at least
+                               aligned to its elements, but for constants that plan has packed. Strings: ortc_strings */
     ortc_dtype dtype;       /* 0: an input left out, an output not wanted, or not a tensor */
     uint16_t layout;        /* ORTC_LAYOUT_* */
     uint16_t flags;         /* ORTC_VIEW_* */

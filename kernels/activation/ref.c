@@ -1,6 +1,6 @@
 /* kernels/activation/ref.c: the activations, one element at a time in double; Relu, Clip and PRelu also on integers.
  *
- * NaN stays NaN. A function gets its attributes as two numbers, p[0] and p[1].
+ * NaN stays NaN, but for ThresholdedRelu, which asks whether x is above a bound. A function gets its attributes as two numbers, p[0] and p[1].
  */
 #include <math.h>
 #include <stdlib.h>
@@ -31,18 +31,19 @@ static double softplus(double x, const double *p) { return softplus_of(x); }
 static double softsign(double x, const double *p) { return x / (1 + fabs(x)); }
 static double mish(double x, const double *p) { return x * tanh(softplus_of(x)); }
 static double swish(double x, const double *p) { return x / (1 + exp(-p[0] * x)); }
-static double thresholded_relu(double x, const double *p) { return x > p[0] || x != x ? x : 0; }
+static double thresholded_relu(double x, const double *p) { return x > p[0] ? x : 0; }
 
 static const struct activation {
     const char *op;
     activation_fn fn;
-    const char *first, *second; /* attributes; the schema has their defaults */
+    const char *first, *second; /* attributes */
+    float first_default, second_default; /* where the schema has none */
 } activations[] = {
     {"Relu", relu},       {"LeakyRelu", leaky_relu, "alpha"},
     {"Sigmoid", sigmoid}, {"Tanh", tanh_},
     {"Gelu", gelu},       {"Erf", erf_},
     {"HardSwish", hard_swish}, {"HardSigmoid", hard_sigmoid, "alpha", "beta"},
-    {"Elu", elu, "alpha"}, {"Selu", selu, "alpha", "gamma"},
+    {"Elu", elu, "alpha"}, {"Selu", selu, "alpha", "gamma", 1.67326319217681884765625F, 1.05070102214813232421875F},
     {"Celu", celu, "alpha"}, {"Softplus", softplus},
     {"Softsign", softsign}, {"Mish", mish},
     {"Swish", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
@@ -72,9 +73,9 @@ static ortc_status activation_prepare(const ortc_node *n, ortc_prep *prep, void 
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->fn = activations[i].fn;
     if (activations[i].first)
-        s->p[0] = ortc_node_float(n, activations[i].first, 1);
+        s->p[0] = ortc_node_float(n, activations[i].first, activations[i].first_default);
     if (activations[i].second)
-        s->p[1] = ortc_node_float(n, activations[i].second, 1);
+        s->p[1] = ortc_node_float(n, activations[i].second, activations[i].second_default);
     if (s->fn == gelu && !strcmp(approximate, "tanh")) {
         s->fn = gelu_tanh;
     } else if (s->fn == gelu && strcmp(approximate, "none") != 0) {

@@ -24,7 +24,7 @@ typedef struct ortc_float_format {
     uint8_t specials; /* ORTC_FLOAT_* */
     uint8_t bias;
     uint16_t max; /* code of the largest finite magnitude */
-    uint16_t nan; /* code of NaN; FINITE: what a NaN becomes */
+    uint16_t nan; /* code of NaN */
 } ortc_float_format;
 
 /* NULL: not one of these formats. */
@@ -36,9 +36,9 @@ static inline const ortc_float_format *ortc_float_format_of(ortc_dtype t)
     static const ortc_float_format e4m3fnuz = {4, 3, ORTC_FLOAT_FNUZ, 8, 0x7f, 0x80};
     static const ortc_float_format e5m2 = {5, 2, ORTC_FLOAT_IEEE, 15, 0x7b, 0x7f};
     static const ortc_float_format e5m2fnuz = {5, 2, ORTC_FLOAT_FNUZ, 16, 0x7f, 0x80};
-    static const ortc_float_format e2m1 = {2, 1, ORTC_FLOAT_FINITE, 1, 0x7, 0x7};
-    static const ortc_float_format e2m3 = {2, 3, ORTC_FLOAT_FINITE, 1, 0x1f, 0x1f};
-    static const ortc_float_format e3m2 = {3, 2, ORTC_FLOAT_FINITE, 3, 0x1f, 0x1f};
+    static const ortc_float_format e2m1 = {2, 1, ORTC_FLOAT_FINITE, 1, 0x7, 0};
+    static const ortc_float_format e2m3 = {2, 3, ORTC_FLOAT_FINITE, 1, 0x1f, 0};
+    static const ortc_float_format e3m2 = {3, 2, ORTC_FLOAT_FINITE, 3, 0x1f, 0};
     switch (t) {
     case ORTC_F16: return &f16;
     case ORTC_BF16: return &bf16;
@@ -93,8 +93,11 @@ static inline uint32_t ortc_float_encode(const ortc_float_format *f, double x, b
     const uint64_t bits = ortc_bits_of_double(x), fraction = bits & ((UINT64_C(1) << 52) - 1);
     const uint32_t sign = bits >> 63 ? sign_bit : 0;
     const int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
-    if (biased == 0x7ff && fraction != 0)
-        return f->specials == ORTC_FLOAT_FNUZ || f->specials == ORTC_FLOAT_FINITE ? f->nan : sign | f->nan;
+    if (biased == 0x7ff && fraction != 0) {
+        if (f->specials == ORTC_FLOAT_FINITE) /* a zero of the other sign, as the standard's suite has it */
+            return sign ^ sign_bit;
+        return f->specials == ORTC_FLOAT_FNUZ ? f->nan : sign | f->nan;
+    }
     uint32_t code;
     if (biased == 0x7ff) {
         code = UINT32_MAX;

@@ -49,8 +49,8 @@ ORTC_INLINE void conv_loop(ortc_dtype t, const conv_job *j, int64_t begin, int64
         }
         for (int64_t q = 0; q < j->kernel_count; q++) {
             const int64_t p = input_position(j, o, k);
-            for (int64_t c = 0; p >= 0 && c < channels; c++)
-                sum += ortc_load_f64(j->x->data, t, x0 + c * j->in_count + p) *
+            for (int64_t c = 0; c < channels; c++) /* the padding is zeros, which an infinite weight makes NaN */
+                sum += (p < 0 ? 0 : ortc_load_f64(j->x->data, t, x0 + c * j->in_count + p)) *
                        ortc_load_f64(j->w->data, t, (m * channels + c) * j->kernel_count + q);
             for (int32_t i = spatial - 1; i >= 0 && ++k[i] == j->w->dims[i + 2]; i--)
                 k[i] = 0;

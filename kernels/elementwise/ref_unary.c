@@ -21,12 +21,11 @@ static uint64_t sign_i(int64_t x) { return x > 0 ? 1 : x < 0 ? UINT64_MAX : 0; }
 static uint64_t sign_u(uint64_t x) { return x != 0; }
 static uint64_t not_u(uint64_t x) { return x == 0; }
 static double reciprocal(double x) { return 1 / x; }
-static double half_even(double x) { return x - remainder(x, 1); } /* whatever the rounding mode is */
 
 static const unary unaries[] = {
     {"Neg", neg_f, neg_i}, {"Abs", fabs, abs_i, abs_u}, {"Sign", sign_f, sign_i, sign_u}, {"Not", NULL, NULL, not_u},
     {"Sqrt", sqrt}, {"Exp", exp}, {"Log", log}, {"Reciprocal", reciprocal}, {"Floor", floor}, {"Ceil", ceil},
-    {"Round", half_even}, {"Sin", sin}, {"Cos", cos}, {"Tan", tan}, {"Asin", asin}, {"Acos", acos}, {"Atan", atan},
+    {"Round", nearbyint}, {"Sin", sin}, {"Cos", cos}, {"Tan", tan}, {"Asin", asin}, {"Acos", acos}, {"Atan", atan},
     {"Sinh", sinh}, {"Cosh", cosh}, {"Asinh", asinh}, {"Acosh", acosh}, {"Atanh", atanh},
 };
 

@@ -1,7 +1,8 @@
 /* kernels/softmax/op.c: Softmax and LogSoftmax: schemas and older forms.
  *
  * Since 13 they act along one axis. Before, the input was seen as a matrix, cut before `axis` (1 where it was left out),
- * and they acted along its rows: between two Reshapes it is the same.
+ * and they acted along its rows: between two Reshapes it is the same. The default of `axis` is not in the schema, for a
+ * lifting would then be told the newest one where none is given.
  */
 #include "kernels/common/shape.h"
 
@@ -44,7 +45,7 @@ static ortc_status lift_softmax(ortc_lift *l)
 }
 
 static const ortc_op ops[] = {
-    ORTC_OP("", "Softmax", 13, 13, "11 1", "input:T", "output:T", "axis:i=-1", "T=float", infer_softmax, lift_softmax, 0),
-    ORTC_OP("", "LogSoftmax", 13, 13, "11 1", "input:T", "output:T", "axis:i=-1", "T=float", infer_softmax, lift_softmax, 0),
+    ORTC_OP("", "Softmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
+    ORTC_OP("", "LogSoftmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
 };
 ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax);

@@ -80,7 +80,7 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, const 
     pthread_mutex_lock(&s->lock);
     for (ortc_pack_item *i = s->buckets[hash % ORTC_LENGTH(s->buckets)]; i; i = i->next) {
         if (i->hash != hash || i->constant != c->id || i->device != device || i->param_bytes != param_bytes ||
-            strcmp(i->id, how->id) || memcmp(i->param, param, param_bytes))
+            strcmp(i->id, how->id) || (param_bytes && memcmp(i->param, param, param_bytes)))
             continue;
         i->references++;
         while (!i->ready && !i->failed)

@@ -47,6 +47,7 @@ typedef struct plan_context {
     const ortc_node *node;
     size_t workspace, per_worker;
     double flops, bytes;
+    uint64_t packed; /* bit i: input i has a packed form */
     bool is_view;
     uint32_t view_out, view_in;
     int64_t view_offset;
@@ -120,6 +121,7 @@ static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *h
     if (!e || !ortc_edge_is_const(e))
         return ortc_fail(c->p->error, ORTC_INVALID_ARGUMENT, "input %u is not a constant: it cannot be packed", in);
     ORTC_TRY(pack(c->p, e, c->p->session->devices[c->node->device].device, how, param, param_bytes, &item));
+    c->packed |= in < 64 ? UINT64_C(1) << in : 0;
     *out = &item->packed;
     return ORTC_OK;
 }
@@ -217,6 +219,13 @@ static bool runs(const planner *p, const ortc_node *n)
 
 /* ---- Homes --------------------------------------------------------------------------------------------------------------------- */
 
+static bool known_bytes(const ortc_fact *f, size_t *out)
+{
+    int64_t count;
+    return f->type && f->type->kind == ORTC_KIND_TENSOR && all_numbers(f) && ortc_count_elements(f->rank, f->dims, &count) &&
+           ortc_tensor_bytes(f->type->dtype, count, out);
+}
+
 static ortc_status fact_bytes(planner *p, const ortc_edge *e, size_t *out)
 {
     const ortc_fact *f = &p->facts[e->id];
@@ -226,6 +235,8 @@ static ortc_status fact_bytes(planner *p, const ortc_edge *e, size_t *out)
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !all_numbers(f))
         return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
                          "cannot plan", e->name);
+    if (f->type->dtype == ORTC_STRING)
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' holds strings that the model makes, which this version cannot do", e->name);
     if (!ortc_count_elements(f->rank, f->dims, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
         *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
@@ -262,13 +273,7 @@ static ortc_status home_of(planner *p, const ortc_edge *e, home **out)
     if (e->constant && (e->input < 0 || defaulted)) {
         const ortc_constant *c = e->constant;
         *h = (home){.lives = LIVES_POINTER, .root = e->id, .data = c->data, .bytes = c->bytes};
-        uint32_t bits = ortc_dtype_bits(c->dtype);
-        if (c->dtype != ORTC_STRING && bits > 8 && (uintptr_t)c->data % (bits / 8 > 8 ? 8 : bits / 8)) {
-            ortc_pack_item *item;
-            ORTC_TRY(pack(p, e, NULL, &ortc_packing_aligned, NULL, 0, &item));
-            h->data = item->packed.data;
-        } else
-            p->program->constant_bytes += c->bytes;
+        p->program->constant_bytes += c->bytes;
         return ORTC_OK;
     }
     if (e->input >= 0) {
@@ -319,6 +324,22 @@ static ortc_status add_block(planner *p, size_t bytes, uint32_t step, uint32_t e
     return ORTC_OK;
 }
 
+/* A constant that a kernel will read as it is needs the alignment of its elements; in one-file models it lies anywhere.
+ * One that the kernel has packed is left alone: nobody reads it while running. */
+static ortc_status align_constant(planner *p, const ortc_edge *e)
+{
+    home *root = &p->homes[p->homes[e->id].root];
+    const ortc_edge *owner = p->graph->edges.data[p->homes[e->id].root];
+    uint32_t bytes = ortc_dtype_bits(p->facts[owner->id].type->dtype) / 8;
+    if (root->lives != LIVES_POINTER || !owner->constant || bytes < 2 || (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0)
+        return ORTC_OK;
+    ortc_pack_item *item;
+    ORTC_TRY(pack(p, owner, NULL, &ortc_packing_aligned, NULL, 0, &item));
+    p->program->constant_bytes -= owner->constant->bytes;
+    root->data = item->packed.data;
+    return ORTC_OK;
+}
+
 /* The output becomes a view of the input's memory; false: it cannot, the kernel must run. */
 static bool make_view(planner *p, const plan_context *c)
 {
@@ -326,8 +347,8 @@ static bool make_view(planner *p, const plan_context *c)
     const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
     const home *h = &p->homes[from->id];
     size_t bytes, from_bytes;
-    if (c->view_strides || n->n_out != 1 || fact_bytes(p, to, &bytes) != ORTC_OK || fact_bytes(p, from, &from_bytes) != ORTC_OK ||
-        (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
+    if (c->view_strides || n->n_out != 1 || !known_bytes(&p->facts[to->id], &bytes) ||
+        !known_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
         return false;
     p->homes[to->id] = (home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
     p->program->n_views++;
@@ -386,9 +407,13 @@ static ortc_status plan_node(planner *p, const ortc_node *n)
     step->flops = c.flops;
     step->bytes = c.bytes;
     step->workspace = c.workspace;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i])
-            note_use(p, n->in[i], index);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (!n->in[i])
+            continue;
+        note_use(p, n->in[i], index);
+        if (i >= 64 || !(c.packed >> i & 1))
+            ORTC_TRY(align_constant(p, n->in[i]));
+    }
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
         if (!step->out[i].view.dtype)
@@ -449,9 +474,6 @@ static ortc_status place_outputs(planner *p)
         const ortc_fact *f = &p->facts[e->id];
         ortc_program_output *o = &program->outputs[i];
         ORTC_TRY(fact_bytes(p, e, &o->bytes));
-        if (f->type->dtype == ORTC_STRING)
-            return ortc_fail(p->error, ORTC_UNSUPPORTED, "output '%s' holds strings, which this version cannot make",
-                             g->outputs[i].name);
         o->type = f->type;
         o->dtype = f->type->dtype;
         o->rank = f->rank;

@@ -40,7 +40,7 @@ static size_t offset_of(const run_way *w, ortc_dtype t, bool output)
 
 typedef struct inputs {
     ortc_in in[MAX_PORTS + 1];
-    char names[MAX_PORTS][8];
+    char names[MAX_PORTS][24];
     void *memory[MAX_PORTS];
     unsigned char *data[MAX_PORTS];
     unsigned char yes;
@@ -105,7 +105,7 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
 {
     ortc_error error = ORTC_ERROR_INIT;
     ortc_out out[MAX_PORTS];
-    char names[MAX_PORTS][8];
+    char names[MAX_PORTS][24];
     unsigned char *data[MAX_PORTS] = {0};
     size_t bytes[MAX_PORTS] = {0};
     inputs in;

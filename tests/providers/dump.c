@@ -26,7 +26,7 @@ static void write_value(const char *path, const ortc_value *v, const char *name)
 void dump_case(const char *dir, const char *family, const node_text *n, const run_result *r)
 {
     static unsigned number;
-    char folder[512], path[768], name[16];
+    char folder[512], path[768], name[24];
     writer model = {0};
     size_t given = 0;
     snprintf(folder, sizeof folder, "%s/%s_%04u_%s", dir, family, number++, n->op);

@@ -16,7 +16,7 @@ const char *const args_color_choices[] = {"auto", "always", "never", NULL};
 
 static bool is_end(const arg_option *o) { return !o->name && !o->help; }
 
-/* ---- Values ---------------------------------------------------------------------------------------------------- */
+/* ---- Values ------------------------------------------------------------------------------------------------- */
 
 bool args_integer(const char *text, int64_t *out)
 {
@@ -116,7 +116,7 @@ static bool set(const arg_option *o, const char *name, const char *value)
     return false;
 }
 
-/* ---- Options --------------------------------------------------------------------------------------------------- */
+/* ---- Options ------------------------------------------------------------------------------------------------ */
 
 static const arg_option *by_name(const arg_command *c, const char *name, size_t length)
 {
@@ -210,7 +210,7 @@ static bool short_options(const arg_command *c, int argc, char **argv, int *i)
     return true;
 }
 
-/* ---- Help ------------------------------------------------------------------------------------------------------ */
+/* ---- Help --------------------------------------------------------------------------------------------------- */
 
 /* Prints words from column `at` on, wrapped before column 100. The caller stands in column `now`. */
 static void wrap(const char *text, size_t now, size_t at)

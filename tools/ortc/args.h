@@ -1,8 +1,8 @@
 /* tools/ortc/args.h: a command's options as a table: parsing, messages and help text come from the same rows.
  *
- * `--name value` and `--name=value`, `-x value` and `-xvalue`, flags bundled (`-qv`), `--` ends options. A scalar given twice
- * keeps the last value, a list collects them. Wrong use is one line that says what was expected and what came, and
- * EXIT_USAGE. Strings point into argv.
+ * `--name value` and `--name=value`, `-x value` and `-xvalue`, flags bundled (`-qv`), `--` ends options. A scalar
+ * given twice keeps the last value, a list collects them. Wrong use is one line that says what was expected and what
+ * came, and EXIT_USAGE. Strings point into argv.
  */
 #ifndef ARGS_H
 #define ARGS_H

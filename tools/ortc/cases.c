@@ -73,7 +73,7 @@ ortc_status cases_find(const char *folder, cases *c, ortc_error *error)
     const char *slash = strrchr(trimmed, '/');
     /* A folder that is a case itself is called by its own name. */
     ortc_status s = is_file(trimmed, "model.onnx") ? search(trimmed, slash ? slash + 1 : trimmed, 0, c, error)
-                                                  : search(trimmed, "", 0, c, error);
+                                                   : search(trimmed, "", 0, c, error);
     free(trimmed);
     return s;
 }
@@ -142,7 +142,8 @@ ortc_status cases_skip(cases *c, const char *path, char **text_out, size_t *out_
                 *reason++ = 0;
             reason += strspn(reason, " \t");
             if (!*reason) {
-                s = fail(error, ORTC_INVALID_ARGUMENT, "'%s' line %zu: expected a reason behind '%s'", path, number, line);
+                s = fail(error, ORTC_INVALID_ARGUMENT, "'%s' line %zu: expected a reason behind '%s'", path, number,
+                         line);
                 free(text);
                 return s;
             }
@@ -162,7 +163,7 @@ ortc_status cases_skip(cases *c, const char *path, char **text_out, size_t *out_
     return ORTC_OK;
 }
 
-/* ---- tolerance.json: one flat object --------------------------------------------------------------------------------- */
+/* ---- tolerance.json: one flat object ------------------------------------------------------------------------ */
 
 static void blanks(const char **at) { *at += strspn(*at, " \t\r\n"); }
 
@@ -229,8 +230,9 @@ ortc_status tolerance_read(const char *folder, tolerance *out, ortc_error *error
     if (s == ORTC_OK) {
         char *text = mem_printf("%.*s", (int)file.size, (const char *)file.data);
         if (!parse_tolerance(text, out))
-            s = fail(error, ORTC_INVALID_ARGUMENT,
-                     "tolerance.json: expected {\"rtol\": number, \"atol\": number, \"compare\": \"values\" or \"shape\"}");
+            s = fail(
+                error, ORTC_INVALID_ARGUMENT,
+                "tolerance.json: expected {\"rtol\": number, \"atol\": number, \"compare\": \"values\" or \"shape\"}");
         free(text);
         free(file.data);
     }

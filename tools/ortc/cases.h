@@ -30,7 +30,8 @@ void cases_filter(cases *, const char *pattern);
 void cases_free(cases *);
 
 /* "name reason..." a line, # begins a comment. Sets `skip`; a name may be the case's last component, or a glob. A line
- * without a reason is an error. *text_out owns the reasons; free() it after the cases. Each line that matches nothing is counted. */
+ * without a reason is an error. *text_out owns the reasons; free() it after the cases. *out_unmatched: lines that match
+ * no case. */
 ortc_status cases_skip(cases *, const char *path, char **text_out, size_t *out_unmatched, ortc_error *);
 
 /* Defaults when the file is not there. */

@@ -14,7 +14,7 @@
 
 struct cli_state cli = {.command = ""};
 
-/* ---- Text ------------------------------------------------------------------------------------------------------ */
+/* ---- Text --------------------------------------------------------------------------------------------------- */
 
 /* Control characters become visible: C0 and DEL as \xNN, and C1 (U+0080..9F, two bytes in UTF-8), which some
  * terminals obey too. */
@@ -136,7 +136,7 @@ int finish(int code)
     return code;
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------- */
 
 static void no_memory(void)
 {
@@ -159,7 +159,7 @@ void *mem_keep(size_t bytes)
     static struct kept {
         struct kept *next;
         max_align_t data[];
-    } *all; /* never freed, but never lost either: leak checkers see it */
+    } * all; /* never freed, but never lost either: leak checkers see it */
     struct kept *k = mem_alloc(sizeof *k + bytes);
     k->next = all;
     all = k;
@@ -230,7 +230,7 @@ void buffer_printf(buffer *b, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- Names and files ------------------------------------------------------------------------------------------- */
+/* ---- Names and files ---------------------------------------------------------------------------------------- */
 
 /* Damerau-Levenshtein distance of short words (a swap of neighbours counts one). */
 static size_t distance(const char *a, const char *b)
@@ -260,7 +260,8 @@ static size_t distance(const char *a, const char *b)
 const char *nearest(const char *word, const char *const *candidates, size_t count)
 {
     const char *found = NULL;
-    size_t length = strlen(word), best = length <= 4 ? 2 : 3; /* exclusive: one slip in a short word, two in a long one */
+    size_t length = strlen(word),
+           best = length <= 4 ? 2 : 3; /* exclusive: one slip in a short word, two in a long one */
     for (size_t i = 0; i < count; i++) {
         size_t d = distance(word, candidates[i]);
         if (length >= 3 && strncmp(word, candidates[i], length) == 0 && d > 1)

@@ -31,14 +31,14 @@ enum {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- The commands: argv[0] is the command's name ----------------------------------------------------------- */
+/* ---- The commands: argv[0] is the command's name ------------------------------------------------------------ */
 
 int command_run(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_test(int argc, char **argv);
 int command_providers(int argc, char **argv);
 
-/* ---- Messages, to stderr: one line each ------------------------------------------------------------------------ */
+/* ---- Messages, to stderr: one line each --------------------------------------------------------------------- */
 
 extern struct cli_state {
     const char *command; /* "run"; "" before it is known */
@@ -56,14 +56,14 @@ ORTC_PRINTF(3, 4) ortc_status fail(ortc_error *error, ortc_status code, const ch
 /* Puts text before the error's own: which file or input it is about. */
 ORTC_PRINTF(2, 3) void fail_prefix(ortc_error *error, const char *fmt, ...);
 
-/* ---- Results, to stdout ---------------------------------------------------------------------------------------- */
+/* ---- Results, to stdout ------------------------------------------------------------------------------------- */
 
 /* printf that makes control characters visible; newlines and tabs stay. */
 ORTC_PRINTF(1, 2) void put(const char *fmt, ...);
 /* Flushes stdout: `code`, or EXIT_RUN with a message when results could not be written (a full disk). */
 int finish(int code);
 
-/* ---- Memory: ends the process with EXIT_MEMORY when there is none ------------------------------------------------ */
+/* ---- Memory: ends the process with EXIT_MEMORY when there is none ------------------------------------------- */
 
 void *mem_alloc(size_t bytes); /* zeroed */
 void *mem_grow(void *, size_t count, size_t item_bytes);
@@ -80,7 +80,7 @@ void buffer_add(buffer *, const void *data, size_t bytes);
 ORTC_PRINTF(2, 3) void buffer_printf(buffer *, const char *fmt, ...);
 void buffer_vprintf(buffer *, const char *fmt, va_list);
 
-/* ---- Names and files ------------------------------------------------------------------------------------------- */
+/* ---- Names and files ---------------------------------------------------------------------------------------- */
 
 /* The candidate that was most likely meant by `word`, or NULL. */
 const char *nearest(const char *word, const char *const *candidates, size_t count);

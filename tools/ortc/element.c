@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Small float formats --------------------------------------------------------------------------------------- */
+/* ---- Small float formats ------------------------------------------------------------------------------------ */
 
 typedef struct float_format {
     int exponent_bits, mantissa_bits, bias;
@@ -67,7 +67,7 @@ static uint32_t format_encode(const float_format *f, double v)
     return sign | code;
 }
 
-/* ---- Bits ------------------------------------------------------------------------------------------------------ */
+/* ---- Bits --------------------------------------------------------------------------------------------------- */
 
 /* Element i of a type below a byte, packed from the low bits on, elements of 6 bits across bytes. */
 static uint32_t bits_get(const uint8_t *data, int64_t i, uint32_t bits)
@@ -111,7 +111,7 @@ static void code_set(void *data, int64_t i, uint32_t bits, uint32_t code)
         memcpy((uint8_t *)data + 2 * i, &v, 2);
 }
 
-/* ---- Elements -------------------------------------------------------------------------------------------------- */
+/* ---- Elements ----------------------------------------------------------------------------------------------- */
 
 bool dtype_is_float(ortc_dtype t) { return t == ORTC_F32 || t == ORTC_F64 || t == ORTC_F8E8M0 || format_of(t); }
 bool dtype_is_complex(ortc_dtype t) { return t == ORTC_C64 || t == ORTC_C128; }
@@ -233,7 +233,7 @@ bool element_set(ortc_dtype t, void *data, int64_t i, double v)
     return stored == v || (isnan(stored) && isnan(v));
 }
 
-/* ---- Text ------------------------------------------------------------------------------------------------------ */
+/* ---- Text --------------------------------------------------------------------------------------------------- */
 
 static void number_text(ortc_dtype t, double v, buffer *out)
 {

@@ -55,7 +55,7 @@ ortc_status value_convert(const ortc_value *from, ortc_dtype to, ortc_value **ou
     return ORTC_OK;
 }
 
-/* ---- Archives -------------------------------------------------------------------------------------------------- */
+/* ---- Archives ----------------------------------------------------------------------------------------------- */
 
 ortc_status npz_open(const char *path, npz *out, ortc_error *error)
 {
@@ -111,7 +111,7 @@ ortc_status npz_read(const npz *z, const zip_member *m, ortc_dtype expected, ort
     return s;
 }
 
-/* ---- Writing --------------------------------------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------------------------------------------ */
 
 /* Sequences, maps and optionals become arrays "name.0", "name.keys", ...: npz knows arrays only. */
 static ortc_status add(zip_writer *w, const char *name, const ortc_value *v, ortc_error *error)
@@ -129,7 +129,8 @@ static ortc_status add(zip_writer *w, const char *name, const ortc_value *v, ort
     }
     size_t n = kind == ORTC_KIND_MAP ? 2 : (size_t)ortc_value_count(v);
     for (size_t i = 0; i < n; i++) {
-        char *inner = kind == ORTC_KIND_MAP ? mem_printf("%s.%s", name, i ? "values" : "keys") : mem_printf("%s.%zu", name, i);
+        char *inner =
+            kind == ORTC_KIND_MAP ? mem_printf("%s.%s", name, i ? "values" : "keys") : mem_printf("%s.%zu", name, i);
         ortc_status s = add(w, inner, ortc_value_element(v, i), error);
         free(inner);
         if (s != ORTC_OK)

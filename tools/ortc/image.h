@@ -19,7 +19,7 @@ typedef struct image {
     uint8_t *pixels; /* free() */
 } image;
 
-/* ---- The module's side ----------------------------------------------------------------------------------------- */
+/* ---- The module's side -------------------------------------------------------------------------------------- */
 
 enum { IMAGE_CODEC_VERSION = 1, IMAGE_ERROR_BYTES = 200 };
 
@@ -34,7 +34,7 @@ typedef struct image_codec {
 #define IMAGE_CODEC_SYMBOL "ortc_image_codec"
 ORTC_EXPORT const image_codec *ortc_image_codec(void);
 
-/* ---- The command line's side ----------------------------------------------------------------------------------- */
+/* ---- The command line's side -------------------------------------------------------------------------------- */
 
 /* Reads and decodes a file. Errors: NOT_FOUND, IO, LIMIT, INVALID_ARGUMENT (damaged), UNSUPPORTED (no module). */
 ortc_status image_load(const char *path, image *out, ortc_error *);

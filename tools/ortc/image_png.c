@@ -1,8 +1,8 @@
 /* tools/ortc/image_png.c: libortc_image.so: PNG pictures through libpng, every colour type to 8-bit grey or RGB.
  *
  * Pictures come from anywhere, so sizes are checked before memory is asked for, chunks are bounded, and text and
- * colour-profile chunks, where libpng's own bugs have mostly been, are skipped. libpng reports errors by longjmp: all that a jump
- * must release lies in one struct outside the function that setjmp returns to.
+ * colour-profile chunks, where libpng's own bugs have mostly been, are skipped. libpng reports errors by longjmp: all
+ * that a jump must release lies in one struct outside the function that setjmp returns to.
  */
 #include <png.h>
 #include <setjmp.h>

@@ -22,7 +22,7 @@ static const char details[] =
     "  ortc info model.onnx --placement --provider cpu\n"
     "  ortc info model.onnx --steps --set batch=8\n";
 
-/* ---- The file ------------------------------------------------------------------------------------------------------ */
+/* ---- The file ----------------------------------------------------------------------------------------------- */
 
 static const ortc_io *io_at(ortc_model *m, bool outputs, size_t i)
 {
@@ -76,7 +76,8 @@ static void print_file(ortc_model *m, const char *path)
     }
     if (some(d->domain) || d->model_version) {
         table_cell(&t, "version");
-        table_format(&t, "%lld%s%s", (long long)d->model_version, some(d->domain) ? " of " : "", d->domain ? d->domain : "");
+        table_format(&t, "%lld%s%s", (long long)d->model_version, some(d->domain) ? " of " : "",
+                     d->domain ? d->domain : "");
     }
     buffer opsets = {0};
     for (size_t i = 0; i < d->n_opsets; i++)
@@ -177,7 +178,7 @@ static void json_file(json *j, ortc_model *m, const char *path)
     json_object_end(j);
 }
 
-/* ---- The command ---------------------------------------------------------------------------------------------------- */
+/* ---- The command -------------------------------------------------------------------------------------------- */
 
 static int info_model(const char *path, const info_options *o)
 {

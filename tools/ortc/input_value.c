@@ -1,4 +1,4 @@
-/* tools/ortc/input_value.c: the value of one input, out of a file or made up, and whether it fits; see input_value.h. */
+/* tools/ortc/input_value.c: one input's value, out of a file or made up, and whether it fits; see input_value.h. */
 #include "input_value.h"
 
 #include <stdlib.h>
@@ -116,19 +116,21 @@ int input_convert(input *x, const input_options *o)
             buffer element = {0};
             element_text(x->value, inexact, &element);
             static const char *const numpy[ORTC_DTYPE_COUNT] = {
-                [ORTC_F32] = "float32", [ORTC_F64] = "float64", [ORTC_F16] = "float16", [ORTC_I64] = "int64",
-                [ORTC_I32] = "int32", [ORTC_I16] = "int16", [ORTC_I8] = "int8", [ORTC_U8] = "uint8",
-                [ORTC_BOOL] = "bool"};
-            say_error("input '%s' is %s, '%s' holds %s, and element %lld (%s) does not fit exactly: save it%s%s%s, or pass "
-                      "--cast to round", io->name, wants, x->source, (const char *)got.data, (long long)inexact,
-                      (const char *)element.data, numpy[io->dtype] ? " with .astype(np." : " in that type",
-                      numpy[io->dtype] ? numpy[io->dtype] : "", numpy[io->dtype] ? ")" : "");
+                [ORTC_F32] = "float32", [ORTC_F64] = "float64", [ORTC_F16] = "float16",
+                [ORTC_I64] = "int64",   [ORTC_I32] = "int32",   [ORTC_I16] = "int16",
+                [ORTC_I8] = "int8",     [ORTC_U8] = "uint8",    [ORTC_BOOL] = "bool"};
+            say_error(
+                "input '%s' is %s, '%s' holds %s, and element %lld (%s) does not fit exactly: save it%s%s%s, or pass "
+                "--cast to round",
+                io->name, wants, x->source, (const char *)got.data, (long long)inexact, (const char *)element.data,
+                numpy[io->dtype] ? " with .astype(np." : " in that type", numpy[io->dtype] ? numpy[io->dtype] : "",
+                numpy[io->dtype] ? ")" : "");
             free(element.data);
             code = EXIT_USAGE;
             ortc_value_release(other);
         } else {
-            say_note("input '%s': converted from %s to %s%s", io->name, (const char *)got.data, ortc_dtype_name(io->dtype),
-                     inexact >= 0 ? ", rounded" : ", exactly");
+            say_note("input '%s': converted from %s to %s%s", io->name, (const char *)got.data,
+                     ortc_dtype_name(io->dtype), inexact >= 0 ? ", rounded" : ", exactly");
             ortc_value_release(x->value);
             x->value = other;
         }
@@ -195,7 +197,8 @@ int input_set(input *x, const char *text, const session_options *so, const input
         return EXIT_USAGE;
     }
     if (x->value || (x->n_files && !has_suffix(text, ".png"))) {
-        say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name, x->source, text);
+        say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name, x->source,
+                  text);
         return EXIT_USAGE;
     }
     if (!x->source)

@@ -1,4 +1,5 @@
-/* tools/ortc/input_value.h: the value of one input. All but the first print their error; -1: go on, else the exit code. */
+/* tools/ortc/input_value.h: the value of one input. All but io_describe print their error and give -1 to go on, else the
+ * exit code. */
 #ifndef INPUT_VALUE_H
 #define INPUT_VALUE_H
 

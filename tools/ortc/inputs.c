@@ -36,7 +36,7 @@ int input_options_parse(input_options *o)
     return -1;
 }
 
-/* ---- Which input is meant --------------------------------------------------------------------------------------- */
+/* ---- Which input is meant ----------------------------------------------------------------------------------- */
 
 static char *list_inputs(const inputs *in)
 {
@@ -79,7 +79,7 @@ static input *only_input(inputs *in)
     return found;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------ */
+/* ---- All of them -------------------------------------------------------------------------------------------- */
 
 /* An .npz without a name: its arrays are inputs. An array that is none is an error: it would be ignored silently. */
 static int set_from_npz(inputs *in, const char *path, const session_options *so, const input_options *o)

@@ -17,7 +17,7 @@ typedef struct header {
     int64_t dims[MAX_RANK];
 } header;
 
-/* ---- The header: a Python dict literal -------------------------------------------------------------------------- */
+/* ---- The header: a Python dict literal ---------------------------------------------------------------------- */
 
 typedef struct cursor {
     const char *at, *end;
@@ -115,14 +115,14 @@ static bool take_header(cursor *c, header *h)
     return h->has_descr && h->has_order && h->has_shape;
 }
 
-/* ---- Types ----------------------------------------------------------------------------------------------------- */
+/* ---- Types -------------------------------------------------------------------------------------------------- */
 
 typedef struct layout {
     ortc_dtype dtype;
-    size_t item;      /* bytes of an element in the file */
-    size_t swap;      /* bytes to reverse in each: a number's size, half of it for complex; 0: none */
-    char text;        /* 'S' or 'U' for strings */
-    bool byte_each;   /* a type below a byte, one element a byte in the file */
+    size_t item;    /* bytes of an element in the file */
+    size_t swap;    /* bytes to reverse in each: a number's size, half of it for complex; 0: none */
+    char text;      /* 'S' or 'U' for strings */
+    bool byte_each; /* a type below a byte, one element a byte in the file */
 } layout;
 
 static ortc_dtype narrow_type(ortc_dtype expected)
@@ -151,8 +151,8 @@ static ortc_status layout_of(const char *descr, ortc_dtype expected, layout *out
     static const struct {
         const char *name;
         ortc_dtype dtype;
-    } names[] = {{"b1", ORTC_BOOL}, {"i1", ORTC_I8},  {"u1", ORTC_U8},  {"i2", ORTC_I16}, {"u2", ORTC_U16},
-                 {"i4", ORTC_I32},  {"u4", ORTC_U32}, {"i8", ORTC_I64}, {"u8", ORTC_U64}, {"f2", ORTC_F16},
+    } names[] = {{"b1", ORTC_BOOL}, {"i1", ORTC_I8},  {"u1", ORTC_U8},  {"i2", ORTC_I16},  {"u2", ORTC_U16},
+                 {"i4", ORTC_I32},  {"u4", ORTC_U32}, {"i8", ORTC_I64}, {"u8", ORTC_U64},  {"f2", ORTC_F16},
                  {"f4", ORTC_F32},  {"f8", ORTC_F64}, {"c8", ORTC_C64}, {"c16", ORTC_C128}};
     *out = (layout){0};
     char order = descr[0];
@@ -178,19 +178,22 @@ static ortc_status layout_of(const char *descr, ortc_dtype expected, layout *out
         char *end;
         unsigned long n = strtoul(descr + 2, &end, 10);
         if (descr[2] >= '0' && descr[2] <= '9' && !*end && n <= 1u << 28) {
-            *out = (layout){.dtype = ORTC_STRING, .text = descr[1], .item = descr[1] == 'U' ? 4 * n : n,
+            *out = (layout){.dtype = ORTC_STRING,
+                            .text = descr[1],
+                            .item = descr[1] == 'U' ? 4 * n : n,
                             .swap = descr[1] == 'U' && order == '>' ? 4 : 0};
             return ORTC_OK;
         }
     }
     if (descr[1] == 'O')
-        return fail(error, ORTC_UNSUPPORTED, "holds Python objects (a pickle), which are not read: save with a dtype, "
-                                             "as in np.asarray(x, np.float32)");
+        return fail(error, ORTC_UNSUPPORTED,
+                    "holds Python objects (a pickle), which are not read: save with a dtype, "
+                    "as in np.asarray(x, np.float32)");
     return fail(error, ORTC_UNSUPPORTED, "holds dtype '%s', which is not read: convert it, as in x.astype(np.float32)",
                 descr);
 }
 
-/* ---- Elements -------------------------------------------------------------------------------------------------- */
+/* ---- Elements ----------------------------------------------------------------------------------------------- */
 
 /* One element of the file as it stands in a value: byte order put right. */
 static void copy_item(const layout *l, const uint8_t *from, uint8_t *to)
@@ -249,8 +252,8 @@ static void put_utf8(buffer *out, uint32_t c)
     buffer_add(out, s, n);
 }
 
-static ortc_status decode_strings(const header *h, const layout *l, const uint8_t *data, int64_t count, ortc_value **out,
-                                  ortc_error *error)
+static ortc_status decode_strings(const header *h, const layout *l, const uint8_t *data, int64_t count,
+                                  ortc_value **out, ortc_error *error)
 {
     buffer text = {0};
     size_t *ends = mem_grow(NULL, (size_t)count + 1, sizeof *ends);
@@ -320,7 +323,7 @@ static void decode_numbers(const header *h, const layout *l, const uint8_t *data
             to[i] = to[i] != 0; /* the library takes 0 or 1 only */
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------------ */
 
 static ortc_status read_header(const uint8_t *data, size_t bytes, header *h, size_t *out_start, ortc_error *error)
 {

@@ -9,13 +9,13 @@
 static const char *descr_of(ortc_dtype t)
 {
     static const char *const names[ORTC_DTYPE_COUNT] = {
-        [ORTC_F32] = "<f4",     [ORTC_U8] = "|u1",      [ORTC_I8] = "|i1",         [ORTC_U16] = "<u2",
-        [ORTC_I16] = "<i2",     [ORTC_I32] = "<i4",     [ORTC_I64] = "<i8",        [ORTC_BOOL] = "|b1",
-        [ORTC_F16] = "<f2",     [ORTC_F64] = "<f8",     [ORTC_U32] = "<u4",        [ORTC_U64] = "<u8",
-        [ORTC_C64] = "<c8",     [ORTC_C128] = "<c16",   [ORTC_BF16] = "<V2",       [ORTC_F8E4M3FN] = "|V1",
-        [ORTC_F8E5M2] = "|V1",  [ORTC_F8E8M0] = "|V1",  [ORTC_F8E4M3FNUZ] = "|V1", [ORTC_F8E5M2FNUZ] = "|V1",
-        [ORTC_U4] = "|u1",      [ORTC_I4] = "|i1",      [ORTC_U2] = "|u1",         [ORTC_I2] = "|i1",
-        [ORTC_F4E2M1] = "|V1",  [ORTC_F6E2M3] = "|V1",  [ORTC_F6E3M2] = "|V1"};
+        [ORTC_F32] = "<f4",    [ORTC_U8] = "|u1",     [ORTC_I8] = "|i1",         [ORTC_U16] = "<u2",
+        [ORTC_I16] = "<i2",    [ORTC_I32] = "<i4",    [ORTC_I64] = "<i8",        [ORTC_BOOL] = "|b1",
+        [ORTC_F16] = "<f2",    [ORTC_F64] = "<f8",    [ORTC_U32] = "<u4",        [ORTC_U64] = "<u8",
+        [ORTC_C64] = "<c8",    [ORTC_C128] = "<c16",  [ORTC_BF16] = "<V2",       [ORTC_F8E4M3FN] = "|V1",
+        [ORTC_F8E5M2] = "|V1", [ORTC_F8E8M0] = "|V1", [ORTC_F8E4M3FNUZ] = "|V1", [ORTC_F8E5M2FNUZ] = "|V1",
+        [ORTC_U4] = "|u1",     [ORTC_I4] = "|i1",     [ORTC_U2] = "|u1",         [ORTC_I2] = "|i1",
+        [ORTC_F4E2M1] = "|V1", [ORTC_F6E2M3] = "|V1", [ORTC_F6E3M2] = "|V1"};
     return t > 0 && t < ORTC_DTYPE_COUNT ? names[t] : NULL;
 }
 

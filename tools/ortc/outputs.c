@@ -10,7 +10,7 @@
 
 enum { FIRST_VALUES = 6, JSON_FIRST_VALUES = 16, PRINTED_ROWS = 20 };
 
-/* ---- Labels ----------------------------------------------------------------------------------------------------- */
+/* ---- Labels ------------------------------------------------------------------------------------------------- */
 
 int labels_read(const char *path, labels *out)
 {
@@ -42,7 +42,7 @@ void labels_free(labels *l)
     *l = (labels){0};
 }
 
-/* ---- Statistics ------------------------------------------------------------------------------------------------- */
+/* ---- Statistics --------------------------------------------------------------------------------------------- */
 
 typedef struct statistics {
     bool known; /* numbers, on the host, at least one */
@@ -78,7 +78,7 @@ static statistics statistics_of(const ortc_value *v)
     return s;
 }
 
-/* ---- Best classes ------------------------------------------------------------------------------------------------ */
+/* ---- Best classes ------------------------------------------------------------------------------------------- */
 
 /* A tensor as rows of classes: the last dimension, or the second where only ones follow it ([N,C,1,1]). */
 typedef struct rows {
@@ -167,7 +167,8 @@ static void print_best(const ortc_out *out, const output_options *o)
         table t;
         table_init(&t, o->labels ? "rrl" : "rr");
         for (size_t i = 0; i < n; i++) {
-            double x = element_get(ortc_value_dtype(out->value), ortc_value_host(out->value), row * r.classes + classes[i]);
+            double x =
+                element_get(ortc_value_dtype(out->value), ortc_value_host(out->value), row * r.classes + classes[i]);
             table_format(&t, "%lld", (long long)classes[i]);
             table_format(&t, percent ? "%.2f %%" : "%g", percent ? 100 * x : x);
             if (o->labels)
@@ -181,7 +182,7 @@ static void print_best(const ortc_out *out, const output_options *o)
     free(classes);
 }
 
-/* ---- Text -------------------------------------------------------------------------------------------------------- */
+/* ---- Text --------------------------------------------------------------------------------------------------- */
 
 static void print_values(const ortc_value *v, buffer *b)
 {
@@ -241,7 +242,7 @@ void outputs_print(const ortc_out *out, size_t count, const output_options *o)
     }
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------------------------------------------- */
 
 static void json_element(json *j, const ortc_value *v, int64_t i)
 {

@@ -57,8 +57,8 @@ static double *to_planes(const image *im, uint32_t channels)
     return planes;
 }
 
-/* Bilinear along one axis: `lines` lines of `from` samples that lie `step` apart. When shrinking, the triangle widens with the
- * factor, so that every sample counts (what Pillow and torchvision's antialias do). */
+/* Bilinear along one axis: `lines` lines of `from` samples that lie `step` apart. When shrinking, the triangle
+ * widens with the factor, so that every sample counts (what Pillow and torchvision's antialias do). */
 static void resize_axis(const double *in, double *out, size_t from, size_t to, size_t step, size_t lines,
                         size_t in_line, size_t out_line)
 {
@@ -99,10 +99,12 @@ static ortc_status check_options(const image_options *o, bool is_float, uint32_t
         return fail(error, ORTC_INVALID_ARGUMENT,
                     "it takes %s, the samples as they are: --scale, --mean and --std are for float inputs",
                     ortc_dtype_name(t));
-    size_t wrong = o->n_mean > 1 && o->n_mean != channels ? o->n_mean : o->n_std > 1 && o->n_std != channels ? o->n_std : 0;
+    size_t wrong = o->n_mean > 1 && o->n_mean != channels ? o->n_mean
+                   : o->n_std > 1 && o->n_std != channels ? o->n_std
+                                                          : 0;
     if (wrong)
-        return fail(error, ORTC_INVALID_ARGUMENT, "--mean and --std expect 1 or %u values here, one per channel, got %zu",
-                    channels, wrong);
+        return fail(error, ORTC_INVALID_ARGUMENT,
+                    "--mean and --std expect 1 or %u values here, one per channel, got %zu", channels, wrong);
     return ORTC_OK;
 }
 
@@ -111,7 +113,7 @@ static bool store(ortc_value *value, const double *planes, const axes *a, uint32
                   const image_options *o, bool is_float)
 {
     const int64_t *dims = ortc_value_dims(value);
-    int64_t stride[4], at = 1, height = dims[a->h], width = dims[a->w];
+    int64_t stride[4] = {0}, at = 1, height = dims[a->h], width = dims[a->w];
     for (int32_t i = ortc_value_rank(value) - 1; i >= 0; i--) {
         stride[i] = at;
         at *= dims[i];
@@ -126,8 +128,8 @@ static bool store(ortc_value *value, const double *planes, const axes *a, uint32
                         (o->n_std ? o->std[o->n_std > 1 ? c : 0] : 1);
                 else
                     v = nearbyint(v);
-                int64_t i = (a->n >= 0 ? n * stride[a->n] : 0) + (a->c >= 0 ? c * stride[a->c] : 0) +
-                            y * stride[a->h] + x * stride[a->w];
+                int64_t i = (a->n >= 0 ? n * stride[a->n] : 0) + (a->c >= 0 ? c * stride[a->c] : 0) + y * stride[a->h] +
+                            x * stride[a->w];
                 exact &= element_set(ortc_value_dtype(value), ortc_value_data(value), i, v);
             }
     return exact || is_float;
@@ -140,14 +142,16 @@ ortc_status image_tensor(const image *images, size_t count, const ortc_io *io, c
     axes a;
     bool is_float = dtype_is_float(io->dtype);
     if (!find_axes(io, dims, o->layout, &a))
-        return fail(error, ORTC_SHAPE_MISMATCH, "a picture needs an input of rank 2 to 4, this one has rank %d", io->rank);
+        return fail(error, ORTC_SHAPE_MISMATCH, "a picture needs an input of rank 2 to 4, this one has rank %d",
+                    io->rank);
     if (!is_float && !dtype_is_integer(io->dtype))
         return fail(error, ORTC_TYPE_MISMATCH, "a picture cannot become %s", ortc_dtype_name(io->dtype));
     int64_t channels = a.c < 0 ? 1 : dims[a.c] >= 0 ? dims[a.c] : images[0].channels;
     if (!is_channels(channels))
         return fail(error, ORTC_SHAPE_MISMATCH,
                     "a picture has 1 or 3 channels, but dimension %d of the input is %lld (--layout nchw or nhwc says "
-                    "which dimension is channels)", a.c, (long long)channels);
+                    "which dimension is channels)",
+                    a.c, (long long)channels);
     ortc_status s = check_options(o, is_float, (uint32_t)channels, io->dtype, error);
     if (s != ORTC_OK)
         return s;
@@ -179,7 +183,8 @@ ortc_status image_tensor(const image *images, size_t count, const ortc_io *io, c
     for (size_t i = 0; i < count && s == ORTC_OK; i++) {
         double *planes = to_planes(&images[i], (uint32_t)channels);
         if (images[i].height != height || images[i].width != width)
-            planes = resize(planes, (uint32_t)channels, images[i].width, images[i].height, (size_t)width, (size_t)height);
+            planes =
+                resize(planes, (uint32_t)channels, images[i].width, images[i].height, (size_t)width, (size_t)height);
         if (!store(*out, planes, &a, (uint32_t)channels, (int64_t)i, o, is_float))
             s = fail(error, ORTC_TYPE_MISMATCH, "samples of 0 to 255 do not fit %s", ortc_dtype_name(io->dtype));
         free(planes);

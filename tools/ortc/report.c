@@ -35,7 +35,11 @@ void report_case(report *r, const char *name, verdict v, const char *why, double
 static void xml_text(buffer *b, const char *text)
 {
     for (const char *p = text; *p; p++) {
-        const char *entity = *p == '&' ? "&amp;" : *p == '<' ? "&lt;" : *p == '>' ? "&gt;" : *p == '"' ? "&quot;" : NULL;
+        const char *entity = *p == '&'   ? "&amp;"
+                             : *p == '<' ? "&lt;"
+                             : *p == '>' ? "&gt;"
+                             : *p == '"' ? "&quot;"
+                                         : NULL;
         if (entity)
             buffer_add(b, entity, strlen(entity));
         else
@@ -46,8 +50,10 @@ static void xml_text(buffer *b, const char *text)
 ortc_status report_junit(const report *r, const char *path, ortc_error *error)
 {
     buffer b = {0};
-    buffer_printf(&b, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ortc\" tests=\"%zu\" failures=\"%zu\" "
-                      "skipped=\"%zu\" time=\"%.3f\">\n", r->count, r->failed, r->skipped, r->seconds);
+    buffer_printf(&b,
+                  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ortc\" tests=\"%zu\" failures=\"%zu\" "
+                  "skipped=\"%zu\" time=\"%.3f\">\n",
+                  r->count, r->failed, r->skipped, r->seconds);
     for (size_t i = 0; i < r->count; i++) {
         const report_line *l = &r->lines[i];
         const char *slash = strrchr(l->name, '/');

@@ -40,7 +40,7 @@ static const char details[] =
     "  ortc run model.onnx --input ids=ids.npy --input mask=ones --set batch=1 --out result.npz\n"
     "  ortc run model.onnx --input rand --repeat 100\n";
 
-/* ---- Interruption: the first Ctrl-C ends the run in order, the second one the process ---------------------------- */
+/* ---- Interruption: the first Ctrl-C ends the run in order, the second one the process ----------------------- */
 
 static ortc_cancel *cancel;
 static volatile sig_atomic_t interrupted;
@@ -60,7 +60,7 @@ static void watch_interrupts(void)
     sigaction(SIGINT, &action, NULL);
 }
 
-/* ---- Runs --------------------------------------------------------------------------------------------------------- */
+/* ---- Runs --------------------------------------------------------------------------------------------------- */
 
 static void release_outputs(ortc_out *out, size_t count)
 {
@@ -89,7 +89,8 @@ static ortc_status run_once(ortc_session *session, const run_options *o, const i
 }
 
 /* All runs. The outputs of the last good one stay; an interrupted series still reports what it measured. */
-static int run_all(ortc_session *session, const run_options *o, const inputs *in, ortc_out *out, size_t n_out, timing *t)
+static int run_all(ortc_session *session, const run_options *o, const inputs *in, ortc_out *out, size_t n_out,
+                   timing *t)
 {
     t->runs = mem_alloc((size_t)o->repeat * sizeof *t->runs);
     for (int64_t i = 0; i < o->repeat; i++) {
@@ -141,7 +142,7 @@ static double median(const timing *t, double *out_min)
     return m;
 }
 
-/* ---- Reports ------------------------------------------------------------------------------------------------------ */
+/* ---- Reports ------------------------------------------------------------------------------------------------ */
 
 static void print_timing(const timing *t)
 {

@@ -46,7 +46,7 @@ static void on_interrupt(int number)
     ortc_cancel_set(cancel);
 }
 
-/* ---- One data set --------------------------------------------------------------------------------------------------- */
+/* ---- One data set ------------------------------------------------------------------------------------------- */
 
 typedef struct values {
     size_t count;
@@ -77,8 +77,8 @@ static size_t count_files(const char *folder, const char *kind, size_t most)
     return n;
 }
 
-/* Files belong to inputs by position. Models of IR 3 list initializers among the inputs: when there are as many files as inputs without a
- * default, the others are passed over. */
+/* Files belong to inputs by position. Models of IR 3 list initializers among the inputs: when there are as many files as
+ * inputs without a default, the others are passed over. */
 static ortc_status read_values(ortc_model *m, const char *folder, bool outputs, values *out, ortc_error *error)
 {
     const char *kind = outputs ? "output" : "input";
@@ -169,7 +169,7 @@ static void run_data_set(ortc_model *m, ortc_session *session, const char *folde
     values_free(&expected);
 }
 
-/* ---- One case ------------------------------------------------------------------------------------------------------- */
+/* ---- One case ----------------------------------------------------------------------------------------------- */
 
 static outcome run_case(const test_case *c, const test_options *options)
 {
@@ -205,7 +205,7 @@ static outcome run_case(const test_case *c, const test_options *options)
     return o;
 }
 
-/* ---- All of them ---------------------------------------------------------------------------------------------------- */
+/* ---- All of them -------------------------------------------------------------------------------------------- */
 
 static void judge(const test_case *c, outcome *o, double seconds, const test_options *options, report *r)
 {

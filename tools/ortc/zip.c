@@ -19,7 +19,7 @@ static uint16_t u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static uint32_t u32(const uint8_t *p) { return u16(p) | (uint32_t)u16(p + 2) << 16; }
 static uint64_t u64(const uint8_t *p) { return u32(p) | (uint64_t)u32(p + 4) << 32; }
 
-/* ---- Reading --------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------------ */
 
 static ortc_status damaged(ortc_error *error, const char *what)
 {
@@ -38,7 +38,8 @@ static bool find_end(const uint8_t *data, size_t bytes, size_t *out)
 }
 
 /* Where the directory lies and how many members it has, from the zip64 record where there is one. */
-static bool find_directory(const uint8_t *data, size_t end, uint64_t *out_offset, uint64_t *out_size, uint64_t *out_count)
+static bool find_directory(const uint8_t *data, size_t end, uint64_t *out_offset, uint64_t *out_size,
+                           uint64_t *out_count)
 {
     *out_count = u16(data + end + 10);
     *out_size = u32(data + end + 12);
@@ -88,8 +89,12 @@ static size_t read_entry(const uint8_t *at, size_t left, zip_member *m)
     size_t name = u16(at + 28), extra = u16(at + 30), comment = u16(at + 32), total = 46 + name + extra + comment;
     if (total > left || memchr(at + 46, 0, name))
         return 0;
-    *m = (zip_member){.flags = u16(at + 8), .method = u16(at + 10), .crc = u32(at + 16), .packed = u32(at + 20),
-                      .size = u32(at + 24), .offset = u32(at + 42)};
+    *m = (zip_member){.flags = u16(at + 8),
+                      .method = u16(at + 10),
+                      .crc = u32(at + 16),
+                      .packed = u32(at + 20),
+                      .size = u32(at + 24),
+                      .offset = u32(at + 42)};
     if (!extend(m, at + 46 + name, extra))
         return 0;
     m->name = mem_alloc(name + 1);
@@ -165,8 +170,8 @@ ortc_status zip_read(const zip_archive *z, const zip_member *m, uint64_t limit, 
     if (m->flags & 1)
         return fail(error, ORTC_UNSUPPORTED, "member '%s' is encrypted", m->name);
     if (m->method != 0 && m->method != 8)
-        return fail(error, ORTC_UNSUPPORTED, "member '%s' is packed by method %u; stored and deflated are read", m->name,
-                    m->method);
+        return fail(error, ORTC_UNSUPPORTED, "member '%s' is packed by method %u; stored and deflated are read",
+                    m->name, m->method);
     if (m->offset > z->bytes || z->bytes - m->offset < 30 || u32(z->data + m->offset) != LOCAL)
         return damaged(error, "a member lies outside it");
     uint64_t start = m->offset + 30 + u16(z->data + m->offset + 26) + u16(z->data + m->offset + 28);
@@ -191,7 +196,7 @@ ortc_status zip_read(const zip_archive *z, const zip_member *m, uint64_t limit, 
     return ORTC_OK;
 }
 
-/* ---- Writing --------------------------------------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------------------------------------------ */
 
 static void put16(buffer *b, uint32_t v) { buffer_add(b, (uint8_t[]){(uint8_t)v, (uint8_t)(v >> 8)}, 2); }
 static void put32(buffer *b, uint32_t v)

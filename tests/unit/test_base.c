@@ -1,0 +1,245 @@
+/* tests/unit/test_base.c: errors, sizes, arenas, maps, text, files below a folder, the floating-point environment. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "runtime/base/base.h"
+
+Test(base, errors_are_cut_off_never_overrun)
+{
+    struct {
+        ortc_error error;
+        char guard[8];
+    } e = {ORTC_ERROR_INIT, "guarded"};
+    char big[2000];
+    memset(big, 'a', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    cr_expect(ortc_fail(&e.error, ORTC_IO, "%s", big) == ORTC_IO);
+    cr_expect(strlen(e.error.text) == sizeof e.error.text - 1);
+    ortc_error_prefix(&e.error, "node '%d': ", 7);
+    cr_expect(strncmp(e.error.text, "node '7': aaa", 13) == 0);
+    cr_expect(strlen(e.error.text) == sizeof e.error.text - 1);
+    cr_expect_str_eq(e.guard, "guarded");
+
+    e.error.size = offsetof(ortc_error, text) + 8; /* an older application's struct */
+    e.error.text[8] = '!';
+    ortc_fail(&e.error, ORTC_LIMIT, "0123456789");
+    cr_expect_str_eq(e.error.text, "0123456");
+    ortc_error_prefix(&e.error, "ab ");
+    cr_expect_str_eq(e.error.text, "ab 0123");
+    cr_expect(e.error.text[8] == '!');
+    cr_expect(ortc_fail(NULL, ORTC_LIMIT, "x") == ORTC_LIMIT);
+    cr_expect_str_eq(ortc_status_name(ORTC_INVALID_MODEL), "INVALID_MODEL");
+    cr_expect_str_eq(ortc_status_name(ORTC_INTERNAL), "INTERNAL");
+    cr_expect_str_eq(ortc_status_name(99), "?");
+}
+
+Test(base, sizes_are_checked)
+{
+    int64_t count;
+    size_t bytes;
+    cr_expect(ortc_count_elements(0, NULL, &count) && count == 1);
+    cr_expect(ortc_count_elements(2, (int64_t[]){3, 0}, &count) && count == 0);
+    cr_expect(ortc_count_elements(3, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40, 0}, &count) && count == 0);
+    cr_expect(!ortc_count_elements(2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, &count));
+    cr_expect(!ortc_count_elements(2, (int64_t[]){0, -1}, &count));
+    cr_expect(ortc_tensor_bytes(ORTC_F32, 5, &bytes) && bytes == 20);
+    cr_expect(ortc_tensor_bytes(ORTC_U4, 5, &bytes) && bytes == 3);
+    cr_expect(ortc_tensor_bytes(ORTC_I2, 5, &bytes) && bytes == 2);
+    cr_expect(ortc_tensor_bytes(ORTC_F6E2M3, 5, &bytes) && bytes == 4);
+    cr_expect(ortc_tensor_bytes(ORTC_F6E2M3, 8, &bytes) && bytes == 6);
+    cr_expect(!ortc_tensor_bytes(ORTC_F64, INT64_MAX, &bytes));
+    cr_expect(!ortc_tensor_bytes(ORTC_STRING, 1, &bytes));
+    cr_expect(ortc_align_size(1, 256, &bytes) && bytes == 256);
+    cr_expect(!ortc_align_size(SIZE_MAX, 256, &bytes));
+}
+
+Test(base, arenas_give_zeroed_aligned_blocks)
+{
+    ortc_arena a = {0};
+    for (size_t n = 1; n < 5000; n += 37) {
+        char *p = ortc_arena_alloc(&a, n);
+        cr_assert_not_null(p);
+        cr_expect((uintptr_t)p % 16 == 0);
+        for (size_t i = 0; i < n; i++)
+            cr_assert(p[i] == 0);
+        memset(p, 0xff, n);
+    }
+    char *large = ortc_arena_alloc(&a, 3 << 20);
+    cr_assert_not_null(large);
+    cr_expect_null(ortc_arena_alloc(&a, SIZE_MAX - 8));
+    cr_expect_null(ortc_arena_array(&a, SIZE_MAX / 2, 8));
+    cr_expect_not_null(ortc_arena_array(&a, 0, 8));
+    cr_expect_str_eq(ortc_arena_printf(&a, "%d-%s", 5, "x"), "5-x");
+    cr_expect_str_eq(ortc_arena_string(&a, "abcdef", 3), "abc");
+    ortc_arena_deinit(&a);
+    cr_expect(a.bytes == 0);
+}
+
+Test(base, maps_find_what_was_set)
+{
+    enum { N = 20000 };
+    ortc_map map = {0};
+    static char keys[N][12];
+    cr_expect_null(ortc_map_get(&map, "x"));
+    for (int i = 0; i < N; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%d", i * 7);
+        cr_assert(ortc_map_set(&map, keys[i], keys[i]));
+    }
+    cr_expect(map.count == N);
+    for (int i = 0; i < N; i++)
+        cr_assert(ortc_map_get(&map, keys[i]) == keys[i]);
+    cr_expect_null(ortc_map_get(&map, "k1"));
+    cr_expect(ortc_map_set(&map, "k7", keys[0]));
+    cr_expect(ortc_map_get(&map, "k7") == keys[0] && map.count == N);
+    ortc_map_deinit(&map);
+    cr_expect(ortc_hash("abc", 3, 0) != ortc_hash("abd", 3, 0));
+    cr_expect(ortc_hash("abc", 3, 0) != ortc_hash("abc", 3, 1));
+    cr_expect(ortc_hash("a\0", 2, 0) != ortc_hash("a", 1, 0));
+}
+
+Test(base, text_ends_at_its_buffer)
+{
+    char buffer[12];
+    ortc_text t = ORTC_TEXT(buffer);
+    ortc_text_tensor(&t, ORTC_F32, 2, (int64_t[]){2, -1});
+    cr_expect_str_eq(buffer, "f32[2,?]");
+    ortc_text_add(&t, "and more");
+    ortc_text_add(&t, "and more");
+    cr_expect_str_eq(buffer, "f32[2,?]and");
+    t = (ortc_text)ORTC_TEXT(buffer);
+    ortc_text_tensor(&t, ORTC_I64, -1, NULL);
+    cr_expect_str_eq(buffer, "i64[...]");
+}
+
+static int n_logged;
+static void count_log(void *arg, int32_t level, const char *text) { n_logged += level == *(int *)arg && !strcmp(text, "n 5"); }
+
+Test(base, the_log_is_silent_until_it_is_set)
+{
+    int level = ORTC_LOG_WARNING;
+    ortc_log(ORTC_LOG_ERROR, "n %d", 5);
+    ortc_log_set(count_log, &level, ORTC_LOG_WARNING);
+    ortc_log(ORTC_LOG_WARNING, "n %d", 5);
+    ortc_log(ORTC_LOG_INFO, "n %d", 5);
+    ortc_log_set(NULL, NULL, 0);
+    cr_expect(n_logged == 1);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------------ */
+
+static char folder[64];
+
+static void write_file(const char *name, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void make_folder(void)
+{
+    char path[160];
+    snprintf(folder, sizeof folder, "/tmp/ortc-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/sub", folder);
+    cr_assert(mkdir(path, 0700) == 0);
+}
+
+static ortc_status beneath(const char *relative, bool follow)
+{
+    ortc_mapping m;
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_status s = ortc_map_file_beneath(folder, relative, follow, &m, &e);
+    ortc_unmap_file(&m);
+    return s;
+}
+
+Test(base, files_are_mapped_and_dropped, .init = make_folder)
+{
+    char path[160];
+    ortc_mapping m;
+    write_file("a", "hello");
+    write_file("empty", "");
+    snprintf(path, sizeof path, "%s/a", folder);
+    cr_assert(ortc_map_file(path, &m, NULL) == ORTC_OK);
+    cr_expect(m.bytes == 5 && memcmp(m.data, "hello", 5) == 0);
+    ortc_mapping_drop(m.data, m.bytes);
+    cr_expect(memcmp(m.data, "hello", 5) == 0);
+    ortc_unmap_file(&m);
+    snprintf(path, sizeof path, "%s/empty", folder);
+    cr_expect(ortc_map_file(path, &m, NULL) == ORTC_OK && m.bytes == 0 && m.data == NULL);
+    ortc_error e = ORTC_ERROR_INIT;
+    cr_expect(ortc_map_file("/nonexistent/x", &m, &e) == ORTC_NOT_FOUND);
+    cr_expect_str_eq(e.text, "cannot open '/nonexistent/x': No such file or directory");
+    cr_expect(ortc_map_file(folder, &m, &e) == ORTC_IO);
+}
+
+Test(base, files_below_a_folder_stay_below_it, .init = make_folder)
+{
+    char path[160], target[160];
+    write_file("a", "1");
+    write_file("sub/b", "2");
+    cr_expect(beneath("a", false) == ORTC_OK);
+    cr_expect(beneath("sub/b", false) == ORTC_OK);
+    cr_expect(beneath("sub//b", false) == ORTC_OK);
+    cr_expect(beneath("./a", false) == ORTC_OK);
+    cr_expect(beneath("sub/../a", false) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("../a", false) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("..", true) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("/etc/passwd", false) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("/etc/passwd", true) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("", false) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("none", false) == ORTC_NOT_FOUND);
+    cr_expect(beneath("sub", false) == ORTC_IO);
+
+    snprintf(path, sizeof path, "%s/link", folder);
+    cr_assert(symlink("/etc/passwd", path) == 0);
+    cr_expect(beneath("link", false) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("link", true) == ORTC_OK);
+    snprintf(path, sizeof path, "%s/dir", folder);
+    cr_assert(symlink("sub", path) == 0);
+    cr_expect(beneath("dir/b", false) == ORTC_INVALID_MODEL);
+    snprintf(path, sizeof path, "%s/hard", folder);
+    snprintf(target, sizeof target, "%s/a", folder);
+    cr_assert(link(target, path) == 0);
+    cr_expect(beneath("hard", false) == ORTC_INVALID_MODEL);
+    cr_expect(beneath("hard", true) == ORTC_OK);
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    cr_assert(mkfifo(path, 0600) == 0);
+    cr_expect(beneath("fifo", false) == ORTC_IO); /* and does not hang */
+}
+
+Test(base, processors_and_clock)
+{
+    int64_t now = ortc_now_ns();
+    cr_expect(ortc_platform_threads() >= 1);
+    cr_expect(ortc_now_ns() >= now);
+    ortc_error e = ORTC_ERROR_INIT;
+    cr_expect_null(ortc_platform_open_module("/nonexistent/x.so", &e));
+    cr_expect(e.code == ORTC_NOT_FOUND);
+}
+
+#if defined(__x86_64__)
+Test(base, the_callers_floating_point_environment_comes_back)
+{
+    unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 0x8040 | 0x2000); /* flush to zero, denormals are zero, round down */
+    unsigned odd = _mm_getcsr();
+    ortc_fp_env env = ortc_fp_enter();
+    volatile float tiny = 1e-38f, tenth = 0.1f;
+    volatile float product = tiny * tenth;
+    cr_expect((_mm_getcsr() & 0xffc0) == 0x1f80);
+    cr_expect(product > 0);
+    ortc_fp_leave(env);
+    cr_expect(_mm_getcsr() == odd);
+    _mm_setcsr(before);
+}
+#endif
