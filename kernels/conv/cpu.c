@@ -5,7 +5,9 @@
  *   pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
  *   columns     everything else: a product whose B is made panel by panel (im2col.h)
  * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image and
- * group is one matrix of the batch. Bias, residual and activation are the product's (kernels/gemm/epilogue.h).
+ * group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two panels of 32 by
+ * three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored transposed.
+ * Bias, residual and activation are the product's (kernels/gemm/epilogue.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,39 +32,67 @@ typedef struct conv_plan {
     ortc_dwconv_plan depthwise;
     ortc_sgemm_plan product;
     const ortc_columns_uk *columns;
-    const ortc_packed *packed_a;
+    const ortc_packed *packed; /* W; NULL: not constant */
+    int32_t turned;
+    int64_t packed_step;       /* floats of a group in it */
 } conv_plan;
 
 /* ---- Packed W --------------------------------------------------------------------------------------------- */
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
-    int64_t group, m, k, uk; /* uk: place in ortc_sgemm_uks */
+    int64_t group, filters, k, uk; /* uk: place in ortc_sgemm_uks */
 } pack_param;
 
-static size_t pack_bytes(const ortc_view *src, const void *param)
+static size_t pack_bytes(const pack_param *p, size_t one)
 {
-    const pack_param *p = param;
-    const size_t one = ortc_sgemm_packed_a_bytes(&ortc_sgemm_uks[p->uk], p->m, p->k);
     size_t all;
-    (void)src;
     return __builtin_mul_overflow(one, (size_t)p->group, &all) ? 0 : all;
 }
 
-static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+static size_t pack_a_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    for (int64_t g = 0; g < p->group; g++) {
-        const ortc_status s =
-            ortc_sgemm_fill_a(&ortc_sgemm_uks[p->uk], p->m, p->k, 0, (const float *)src->data + g * p->m * p->k, p->k,
-                              (float *)dst + g * p->m * p->k, &threads);
-        if (s) return s;
-    }
-    return ORTC_OK;
+    (void)src;
+    return pack_bytes(p, ortc_sgemm_packed_a_bytes(&ortc_sgemm_uks[p->uk], p->filters, p->k));
 }
 
-static const ortc_packing packing_a = {ORTC_SIZED(ortc_packing), "cpu.conv.a", pack_bytes, pack_fill};
+static size_t pack_b_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    (void)src;
+    return pack_bytes(p, ortc_sgemm_packed_b_bytes(&ortc_sgemm_uks[p->uk], p->filters, p->k));
+}
+
+static ortc_status pack_a_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_sgemm_uk *uk = &ortc_sgemm_uks[p->uk];
+    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
+    const size_t step = ortc_sgemm_packed_a_bytes(uk, p->filters, p->k) / sizeof(float);
+    ortc_status s = ORTC_OK;
+    for (int64_t g = 0; g < p->group && !s; g++)
+        s = ortc_sgemm_fill_a(uk, p->filters, p->k, 0, (const float *)src->data + g * p->filters * p->k, p->k,
+                              (float *)dst + (size_t)g * step, &threads);
+    return s;
+}
+
+static ortc_status pack_b_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_sgemm_uk *uk = &ortc_sgemm_uks[p->uk];
+    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
+    const size_t step = ortc_sgemm_packed_b_bytes(uk, p->filters, p->k) / sizeof(float);
+    ortc_status s = ORTC_OK;
+    for (int64_t g = 0; g < p->group && !s; g++)
+        s = ortc_sgemm_fill_b(uk, p->filters, p->k, ORTC_SGEMM_TRANS_B,
+                              (const float *)src->data + g * p->filters * p->k, p->k, (float *)dst + (size_t)g * step,
+                              &threads);
+    return s;
+}
+
+static const ortc_packing packing_a = {ORTC_SIZED(ortc_packing), "cpu.conv.a", pack_a_bytes, pack_a_fill};
+static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.conv.b", pack_b_bytes, pack_b_fill};
 
 /* ---- Supports and prepare --------------------------------------------------------------------------------- */
 
@@ -128,20 +158,42 @@ static int is_pointwise(const ortc_conv_geometry *g)
     return yes;
 }
 
+/* Whether pixels as rows cost clearly less than pixels as columns: the time of a panel that is not full is that of a
+ * full one, or a little over half of it where half is enough. */
+static int is_turned(const ortc_conv_geometry *g, const ortc_sgemm_uk *uk)
+{
+    const int64_t rest = g->out_count % uk->nr;
+    const double tail = rest == 0 ? 0 : rest > uk->step ? uk->nr : 1.12 * uk->step;
+    const double columns = ((double)(g->out_count - rest) + tail) * (double)g->filters;
+    const double rows = 1.05 * (double)g->out_count * (double)((g->filters + uk->step - 1) / uk->step * uk->step);
+    return g->filters >= uk->nr && g->out_count <= 8 * uk->nr && columns > 1.06 * rows;
+}
+
 static ortc_status plan_product(ortc_plan *p, conv_plan *c)
 {
     const ortc_conv_geometry *g = &c->geometry;
     const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
-    const int64_t m = g->filters, k = g->channels * g->kernel_count;
+    const int64_t k = g->channels * g->kernel_count;
+    const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0;
+    uint32_t flags = 0;
     c->columns = ortc_columns_uk_select();
-    uint32_t flags = c->way == WAY_COLUMNS ? ORTC_SGEMM_CUSTOM_B : 0;
-    if ((p->in[1].flags & ORTC_VIEW_CONST) && k > 0) {
-        const pack_param param = {g->group, m, k, uk - ortc_sgemm_uks};
-        const ortc_status s = ortc_plan_pack(p, 1, &packing_a, &param, sizeof param, &c->packed_a);
+    c->turned = constant && is_turned(g, uk);
+    if (constant) {
+        const pack_param param = {g->group, g->filters, k, uk - ortc_sgemm_uks};
+        const size_t bytes = c->turned ? ortc_sgemm_packed_b_bytes(uk, g->filters, k)
+                                       : ortc_sgemm_packed_a_bytes(uk, g->filters, k);
+        const ortc_status s =
+            ortc_plan_pack(p, 1, c->turned ? &packing_b : &packing_a, &param, sizeof param, &c->packed);
         if (s) return s;
-        flags |= ORTC_SGEMM_PACKED_A;
+        c->packed_step = (int64_t)(bytes / sizeof(float));
+        flags = c->turned ? ORTC_SGEMM_PACKED_B | ORTC_SGEMM_TRANS_C : ORTC_SGEMM_PACKED_A;
     }
-    if (ortc_sgemm_plan_init(&c->product, uk, m, g->out_count, k, g->images * g->group, flags))
+    if (c->way == WAY_COLUMNS)
+        flags |= c->turned ? ORTC_SGEMM_CUSTOM_A : ORTC_SGEMM_CUSTOM_B;
+    else if (c->turned)
+        flags |= ORTC_SGEMM_TRANS_A; /* an image is [channels][pixels] */
+    if (ortc_sgemm_plan_init(&c->product, uk, c->turned ? g->out_count : g->filters,
+                             c->turned ? g->filters : g->out_count, k, g->images * g->group, flags))
         return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
     ortc_plan_workspace(p, c->product.workspace, c->product.scratch);
     return ORTC_OK;
@@ -188,12 +240,15 @@ static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
-    const int64_t group = index % g->group, c = index * g->filters * g->out_count;
-    it->a += group * g->filters * g->channels * g->kernel_count;
-    it->b += index * g->channels * g->in_count;
-    it->c += c;
+    const int64_t group = index % g->group, y = index * g->filters * g->out_count;
+    const int64_t w = group * (r->c->packed ? r->c->packed_step : g->filters * g->channels * g->kernel_count);
+    const int64_t x = index * g->channels * g->in_count;
+    it->a += r->c->turned ? x : w;
+    it->b += r->c->turned ? w : x;
+    it->c += y;
     if (it->bias_row) it->bias_row += group * g->filters;
-    if (it->residual) it->residual += c;
+    if (it->bias_col) it->bias_col += group * g->filters;
+    if (it->residual) it->residual += y;
 }
 
 static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst,
@@ -216,10 +271,11 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
         return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias, residual, call->out[0].data, call);
     const ortc_sgemm_threads threads = {ortc_call_parallel, call};
     const run_arg r = {c, x};
+    const float *weights = c->packed ? c->packed->data : w;
     const ortc_sgemm_args args = {
-        .item = {.a = c->packed_a ? c->packed_a->data : w, .b = x, .c = call->out[0].data, .bias_row = bias,
-                 .residual = residual},
-        .lda = g->channels * g->kernel_count, .ldb = g->in_count, .ldc = g->out_count,
+        .item = {.a = c->turned ? x : weights, .b = c->turned ? weights : x, .c = call->out[0].data,
+                 .bias_row = c->turned ? NULL : bias, .bias_col = c->turned ? bias : NULL, .residual = residual},
+        .lda = c->turned ? g->in_count : g->channels * g->kernel_count, .ldb = g->in_count, .ldc = g->out_count,
         .residual_stride = g->out_count, .alpha = 1, .beta = 1, .act = s->tail.act, .lo = s->tail.lo, .hi = s->tail.hi,
         .post = s->tail.post, .locate = locate, .pack = columns, .arg = &r, .workspace = call->workspace};
     return ortc_sgemm_run(&c->product, &args, &threads);

@@ -230,18 +230,23 @@ static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)
     const run_args *r = arg;
     const ortc_sgemm_plan *p = r->p;
     const int64_t na = p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0, width = ortc_sgemm_packed_width(p->uk, p->n);
+    const int64_t ldb = p->swapped ? r->x->lda : r->x->ldb;
     (void)scratch;
-    for (int64_t u = begin; u < end; u++) {
-        for (int64_t i = 0; i < p->chunks; i++) {
-            const int64_t k0 = i * p->kc, kc = min64(p->k - k0, p->kc);
-            if (u < na) {
-                const int64_t row = ortc_sgemm_row(p->m, p->blocks, u);
-                const int64_t rows = ortc_sgemm_row(p->m, p->blocks, u + 1) - row;
-                pack_block(r, &r->item, r->index, k0, kc, row, rows, r->shared_a + k0 * p->m + row * kc);
-            } else {
-                const int64_t n0 = (u - na) * p->uk->nr;
-                pack_panel(r, &r->item, r->index, k0, kc, n0, r->shared_b + k0 * width + n0 * kc);
-            }
+    for (int64_t i = 0; i < p->chunks; i++) {
+        const int64_t k0 = i * p->kc, kc = min64(p->k - k0, p->kc);
+        int64_t u = begin;
+        for (; u < end && u < na; u++) {
+            const int64_t row = ortc_sgemm_row(p->m, p->blocks, u);
+            const int64_t rows = ortc_sgemm_row(p->m, p->blocks, u + 1) - row;
+            pack_block(r, &r->item, r->index, k0, kc, row, rows, r->shared_a + k0 * p->m + row * kc);
+        }
+        if (u < end && !(p->flags & ORTC_SGEMM_CUSTOM_B)) {
+            ortc_sgemm_pack_panels(p->uk, p->flags, r->item.b, ldb, p->n, u - na, end - na, k0, kc, r->shared_b);
+            continue;
+        }
+        for (; u < end; u++) {
+            const int64_t n0 = (u - na) * p->uk->nr;
+            pack_panel(r, &r->item, r->index, k0, kc, n0, r->shared_b + k0 * width + n0 * kc);
         }
     }
 }

@@ -23,6 +23,23 @@ void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float 
         uk->pack_rows((size_t)nc, (size_t)kc, b + k0 * ldb + n0, (size_t)ldb, dst, (size_t)width);
 }
 
+/* A panel is a few cache lines of each row of B, and rows are often a power of two apart, where lines evict each other;
+ * so a block of rows gives to all panels before the next. */
+#define PANEL_ROWS 64
+
+void ortc_sgemm_pack_panels(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n, int64_t q0,
+                            int64_t q1, int64_t k0, int64_t kc, float *dst)
+{
+    const int64_t all = ortc_sgemm_packed_width(uk, n), nr = uk->nr;
+    for (int64_t k = 0; k < kc; k += PANEL_ROWS) {
+        const int64_t rows = kc - k < PANEL_ROWS ? kc - k : PANEL_ROWS;
+        for (int64_t q = q0; q < q1; q++) {
+            const int64_t n0 = q * nr, nc = n - n0 < nr ? n - n0 : nr, width = ortc_sgemm_panel_width(uk, n, n0);
+            ortc_sgemm_pack_panel(uk, flags, b, ldb, n0, nc, k0 + k, rows, dst + k0 * all + n0 * kc + k * width, width);
+        }
+    }
+}
+
 typedef struct fill_args {
     const ortc_sgemm_uk *uk;
     int64_t extent, k, ld; /* m or n */
@@ -49,22 +66,17 @@ static void fill_a_body(void *arg, int64_t begin, int64_t end, void *scratch)
 static void fill_b_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_args *f = arg;
-    const int64_t width = ortc_sgemm_packed_width(f->uk, f->extent), chunk = ortc_sgemm_chunk(f->uk, f->k);
+    const int64_t chunk = ortc_sgemm_chunk(f->uk, f->k);
     (void)scratch;
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t n0 = i * f->uk->nr, nc = f->extent - n0 < f->uk->nr ? f->extent - n0 : f->uk->nr;
-        for (int64_t k0 = 0; k0 < f->k; k0 += chunk) {
-            const int64_t kc = f->k - k0 < chunk ? f->k - k0 : chunk;
-            ortc_sgemm_pack_panel(f->uk, f->flags, f->src, f->ld, n0, nc, k0, kc, f->dst + k0 * width + n0 * kc,
-                                  ortc_sgemm_panel_width(f->uk, f->extent, n0));
-        }
-    }
+    for (int64_t k0 = 0; k0 < f->k; k0 += chunk)
+        ortc_sgemm_pack_panels(f->uk, f->flags, f->src, f->ld, f->extent, begin, end, k0,
+                               f->k - k0 < chunk ? f->k - k0 : chunk, f->dst);
 }
 
 int64_t ortc_sgemm_pack_grain(const ortc_sgemm_uk *uk, int64_t k)
 {
-    const int64_t bytes = (int64_t)sizeof(float) * uk->nr * (k > 0 ? k : 1), target = 64 * 1024;
-    return bytes >= target ? 1 : target / bytes;
+    const int64_t bytes = (int64_t)sizeof(float) * uk->nr * (k > 0 ? k : 1), target = 64 * 1024, least = 4;
+    return bytes >= target / least ? least : target / bytes;
 }
 
 int32_t ortc_sgemm_fill_a(const ortc_sgemm_uk *uk, int64_t m, int64_t k, uint32_t flags, const float *a, int64_t lda,

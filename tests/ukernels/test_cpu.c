@@ -49,7 +49,7 @@ static void make_conv(op_case *c, rng *r)
     const int depthwise = rng_next(r) % 3 == 0;
     const int64_t group = depthwise ? rng_range(r, 1, 6) : rng_next(r) % 3 ? 1 : rng_range(r, 2, 3);
     const int64_t channels = depthwise ? 1 : rng_range(r, 1, 20);
-    const int64_t filters = depthwise ? rng_range(r, 1, 3) : rng_range(r, 1, 40);
+    const int64_t filters = depthwise ? rng_range(r, 1, 3) : rng_range(r, 1, rng_next(r) % 2 ? 40 : 90);
     const int pointwise = !depthwise && rng_next(r) % 4 == 0, pad_kind = (int)(rng_next(r) % 5);
     int64_t x[MOCK_RANK] = {rng_range(r, 0, 9) ? rng_range(r, 1, 3) : 0, group * channels}, y[MOCK_RANK];
     int64_t w[MOCK_RANK] = {group * filters, channels}, stride[3], dilation[3], pad[6] = {0};
@@ -58,7 +58,7 @@ static void make_conv(op_case *c, rng *r)
         stride[i] = pointwise ? 1 : rng_range(r, 1, 3), dilation[i] = pointwise ? 1 : rng_range(r, 1, 2);
         w[i + 2] = pointwise ? 1 : rng_range(r, 1, 4);
         const int64_t span = (w[i + 2] - 1) * dilation[i] + 1;
-        x[i + 2] = span + rng_range(r, 0, spatial == 1 ? 200 : spatial == 2 ? 24 : 7);
+        x[i + 2] = span + (rng_next(r) % 2 ? rng_range(r, 0, 4) : rng_range(r, 0, spatial == 1 ? 200 : spatial == 2 ? 24 : 7));
         c->k *= w[i + 2];
         if (pad_kind < 2 && !pointwise) pad[i] = rng_range(r, 0, 2), pad[spatial + i] = rng_range(r, 0, 2);
         y[i + 2] = pad_kind == 2 || pad_kind == 3 ? (x[i + 2] + stride[i] - 1) / stride[i]
