@@ -429,7 +429,8 @@ static void node_attr(const ortc_node *n, const char *name, ortc_attr *out)
             *out = n->attrs[i].value;
             return;
         }
-    const ortc_schema *s = n->op ? ortc_op_schema(n->op) : NULL;
+    /* A node that is being lifted is still of an older form, whose defaults are the lifting's affair. */
+    const ortc_schema *s = n->op && n->version >= n->op->form ? ortc_op_schema(n->op) : NULL;
     for (uint32_t i = 0; s && i < s->n_attrs; i++)
         if (!strcmp(s->attrs[i].name, name)) {
             *out = s->attrs[i].otherwise;

@@ -232,9 +232,14 @@ ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
     ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
     ortc_status status;
 
+    node->version = version; /* while it is below `form`, attributes that are left out have no defaults */
+    if (version < node->op->form) {
+        status = node->op->lift(&l);
+        if (status == ORTC_OK)
+            status = l.status;
+        if (status != ORTC_OK)
+            return status;
+    }
     node->version = node->op->since;
-    if (version >= node->op->form)
-        return ORTC_OK;
-    status = node->op->lift(&l);
-    return status != ORTC_OK ? status : l.status;
+    return ORTC_OK;
 }

@@ -790,9 +790,14 @@ typedef struct ortc_plugin_info {
 } ortc_plugin_info;
 
 /* ORTC_PLUGIN("name", "1.0", init) defines the entry point of a plugin. */
+#ifdef __cplusplus
+#define ORTC_ENTRY extern "C" ORTC_EXPORT
+#else
+#define ORTC_ENTRY ORTC_EXPORT
+#endif
 #define ORTC_PLUGIN(name, version, init)                                                                      \
-    ORTC_EXPORT const ortc_plugin_info *ortc_plugin(void);                                                    \
-    ORTC_EXPORT const ortc_plugin_info *ortc_plugin(void)                                                     \
+    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void);                                                     \
+    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void)                                                      \
     {                                                                                                         \
         static const ortc_plugin_info info = {ORTC_SIZED(ortc_plugin_info), ORTC_ABI, ORTC_SANITIZER, 0, name, \
                                               version, init};                                                 \

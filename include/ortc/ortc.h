@@ -117,7 +117,7 @@ typedef struct ortc_reader {
 typedef struct ortc_model_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_MODEL_* */
-    uint64_t max_bytes;         /* limit on constants and packed forms together; 0: none */
+    uint64_t max_bytes;         /* limit on the packed forms of constants; 0: none */
     const char *const *passes_off; /* names of normalising passes to leave out (`ortc info --passes` lists them) */
     size_t n_passes_off;
 } ortc_model_options;
@@ -199,7 +199,7 @@ typedef struct ortc_session_options {
     uint32_t threads;           /* budget of one run; 0: all of the process-wide pool */
     uint32_t max_contexts;      /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes;  /* 0: 32 MiB */
-    uint64_t max_bytes;         /* limit on arenas, workspaces and plans; 0: none */
+    uint64_t max_bytes;         /* limit on the arenas (intermediates and workspaces) of all contexts; 0: none */
     size_t n_dims;              /* symbols fixed for this session: "batch" = 8 */
     const char *const *dim_names;
     const int64_t *dim_values;
@@ -253,7 +253,8 @@ typedef struct ortc_run_args {
  * the session stays usable. */
 ORTC_EXPORT ortc_status ortc_run(ortc_session *, ortc_run_args *, ortc_error *);
 
-/* A context of one's own, to keep arenas warm for one thread; one run at a time. Owner: the caller. */
+/* A context of one's own, to keep arenas warm for one thread; one run at a time, a second one gets INVALID_STATE.
+ * Retains the session. Owner: the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. */
 ORTC_EXPORT ortc_status ortc_context_create(ortc_session *, ortc_context **out, ortc_error *);
 ORTC_EXPORT void ortc_context_release(ortc_context *);
 

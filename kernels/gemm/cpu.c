@@ -159,7 +159,8 @@ static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_pla
         g->m = a->dims[s->trans_a ? 1 : 0];
         g->k = a->dims[s->trans_a ? 0 : 1];
         g->n = b->dims[s->trans_b ? 0 : 1];
-        g->c_kind = kind_of_c(p->n_in > 2 && has_c(&s->tail) ? &p->in[2] : NULL, g->m, g->n);
+        const int reads_c = p->n_in > 2 && has_c(&s->tail) && s->beta != 0;
+        g->c_kind = kind_of_c(reads_c ? &p->in[2] : NULL, g->m, g->n);
     }
     return ORTC_OK;
 }

@@ -68,6 +68,7 @@ uint64_t ortc_context_trim(ortc_context *c)
     uint64_t freed = c->arena_bytes;
     drop_frames(c);
     ortc_free_aligned(c->arena, c->arena_bytes);
+    atomic_fetch_sub(&c->session->arena_bytes, c->arena_bytes);
     c->arena = NULL;
     c->arena_bytes = 0;
     return freed;
@@ -106,6 +107,16 @@ void ortc_context_return(ortc_context *c)
     s->idle = c;
     pthread_cond_signal(&s->returned);
     pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t ortc_context_trim_idle(ortc_session *s)
+{
+    uint64_t freed = 0;
+    pthread_mutex_lock(&s->lock);
+    for (ortc_context *c = s->idle; c; c = c->next)
+        freed += ortc_context_trim(c);
+    pthread_mutex_unlock(&s->lock);
+    return freed;
 }
 
 /* ---- Frames ---------------------------------------------------------------------------------------------------------------- */
@@ -167,16 +178,60 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
     return true;
 }
 
+/* "f32[1,64,56,56] of 'conv1' (784 KiB)": the largest tensors that the steps make. */
+static void name_largest(const ortc_program *p, ortc_text *t)
+{
+    size_t bound = SIZE_MAX;
+    for (int k = 0; k < 3; k++) {
+        const ortc_step *best = NULL;
+        size_t most = 0;
+        for (uint32_t i = 0; i < p->n_steps; i++) {
+            size_t bytes = 0;
+            const ortc_step *s = &p->steps[i];
+            if (s->n_out && s->out[0].view.dtype && s->out[0].from == ORTC_FROM_ARENA)
+                ortc_tensor_bytes(s->out[0].view.dtype, ortc_view_count(&s->out[0].view), &bytes);
+            if (bytes > most && bytes < bound) {
+                most = bytes;
+                best = s;
+            }
+        }
+        if (!best)
+            return;
+        ortc_text_add(t, "%s", k ? ", " : "; the largest: ");
+        ortc_text_tensor(t, best->out[0].view.dtype, best->out[0].view.rank, best->out[0].view.dims);
+        ortc_text_add(t, " of '%s' (%zu KiB)", best->node->name, most >> 10);
+        bound = most;
+    }
+}
+
+/* Makes the context's arena large enough: under the session's limit, if need be by emptying the idle contexts. */
+static ortc_status grow_arena(ortc_context *c, const ortc_program *p, ortc_error *error)
+{
+    ortc_session *s = c->session;
+    char buffer[512];
+    ortc_text t = ORTC_TEXT(buffer);
+    buffer[0] = 0;
+    ortc_context_trim(c);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uint64_t all = atomic_fetch_add(&s->arena_bytes, p->arena_bytes) + p->arena_bytes;
+        if ((!s->max_bytes || all <= s->max_bytes) && (c->arena = ortc_alloc_aligned(p->arena_bytes))) {
+            c->arena_bytes = p->arena_bytes;
+            return ORTC_OK;
+        }
+        atomic_fetch_sub(&s->arena_bytes, p->arena_bytes);
+        ortc_context_trim_idle(s);
+    }
+    name_largest(p, &t);
+    return ortc_fail(error, s->max_bytes && p->arena_bytes > s->max_bytes ? ORTC_LIMIT : ORTC_OUT_OF_MEMORY,
+                     "intermediate tensors and workspace need %zu bytes, more than there is%s%s", p->arena_bytes,
+                     s->max_bytes ? " under the session's limit" : "", buffer);
+}
+
 ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **out, ortc_error *error)
 {
     *out = NULL;
-    if (p->arena_bytes > c->arena_bytes) {
-        ortc_context_trim(c);
-        if (!(c->arena = ortc_alloc_aligned(p->arena_bytes)))
-            return ortc_fail(error, ORTC_OUT_OF_MEMORY, "no memory for %zu bytes of intermediate tensors and workspace",
-                             p->arena_bytes);
-        c->arena_bytes = p->arena_bytes;
-    }
+    if (p->arena_bytes > c->arena_bytes)
+        ORTC_TRY(grow_arena(c, p, error));
     size_t at = 0;
     for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
         if (c->frames[i] && c->frames[i]->program == p) {

@@ -30,7 +30,7 @@ typedef struct ortc_frame {
 struct ortc_context {
     ortc_session *session;
     ortc_context *next;     /* among the idle */
-    bool caller_owned, busy;
+    atomic_bool busy;       /* a caller's context: a run is using it */
     void *arena;
     size_t arena_bytes;
     ortc_frame *frames[ORTC_MAX_FRAMES];
@@ -56,6 +56,7 @@ ortc_status ortc_context_frame(ortc_context *, ortc_program *, ortc_frame **out,
 /* The frame whose program has this key; NULL: none here. */
 ortc_frame *ortc_context_find(ortc_context *, const void *key, size_t key_bytes);
 uint64_t ortc_context_trim(ortc_context *); /* bytes freed */
+uint64_t ortc_context_trim_idle(ortc_session *);
 
 /* The program for these inputs and all outputs, planned if need be (run.c). A reference for the caller. */
 ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out, ortc_error *);

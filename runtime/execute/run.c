@@ -335,6 +335,8 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *a, ortc_error *error)
         ORTC_TRY(ortc_context_take(s, &c, error));
     else if (c->session != s)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
+    else if (atomic_exchange(&c->busy, true))
+        return ortc_fail(error, ORTC_INVALID_STATE, "the context is in use by another run");
     c->env = (ortc_run_env){.threads = s->threads, .cancel = a->cancel, .deadline_ns = a->deadline_ns, .seed = a->seed,
                             .error = error};
     ortc_fp_env fp = ortc_fp_enter();
@@ -343,7 +345,9 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *a, ortc_error *error)
     ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
-    if (!a->context)
+    if (a->context)
+        atomic_store(&c->busy, false);
+    else
         ortc_context_return(c);
     return status;
 }

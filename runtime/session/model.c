@@ -80,7 +80,6 @@ static ortc_status fill_model(ortc_model *m, const ortc_model_options *o, ortc_e
 {
     ORTC_TRY(ortc_onnx_import(m->source, &m->graph, &m->info, error));
     ORTC_TRY(describe(m, m->graph->inputs, m->graph->n_inputs, true, &m->inputs, error));
-    ORTC_TRY(ortc_graph_infer(m->graph, error));
     ORTC_TRY(describe(m, m->graph->outputs, m->graph->n_outputs, false, &m->outputs, error));
     ORTC_TRY(normalise(m, o, error));
     return ortc_graph_verify(m->graph, error);

@@ -165,6 +165,7 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     s->graph = g;
     s->packed = &m->packed;
     s->max_contexts = o->max_contexts;
+    s->max_bytes = o->max_bytes;
     s->threads = ortc_pool_threads();
     if (o->threads && o->threads < s->threads)
         s->threads = o->threads;
@@ -231,7 +232,6 @@ ortc_status ortc_context_create(ortc_session *s, ortc_context **out, ortc_error 
     if (!s || !out)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_context_create: an argument is NULL");
     ORTC_TRY(ortc_context_make(s, out, error));
-    (*out)->caller_owned = true;
     ortc_session_retain(s);
     return ORTC_OK;
 }
@@ -257,10 +257,6 @@ void ortc_cancel_release(ortc_cancel *c) { free(c); }
 
 uint64_t ortc_session_trim(ortc_session *s)
 {
-    uint64_t freed = 0;
-    pthread_mutex_lock(&s->lock);
-    for (ortc_context *c = s->idle; c; c = c->next)
-        freed += ortc_context_trim(c);
-    pthread_mutex_unlock(&s->lock);
+    uint64_t freed = ortc_context_trim_idle(s);
     return freed + ortc_plan_cache_clear(&s->plans);
 }

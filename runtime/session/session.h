@@ -45,6 +45,8 @@ struct ortc_session {
     ortc_context *idle;
     uint32_t n_contexts;
     uint32_t max_contexts;
+    uint64_t max_bytes;       /* of all arenas; 0: no limit */
+    atomic_uint_fast64_t arena_bytes;
     pthread_cond_t returned;
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long opening a large model takes: a 600 MB file with 400 weights, through build/tests/bench_load.
 
-usage: bench_load.py BUILD/tests/bench_load [--runs 7] [--megabytes 600] [--weights 400] [--keep FILE]
+usage: bench_load.py BUILD/tests/bench/bench_load [--runs 7] [--megabytes 600] [--weights 400] [--keep FILE]
 
 Writes the model into a temporary folder (a chain of MatMul and Add over [K,K]; all weights inside the one file), has
 bench_load open it once so that the file is in the page cache, then the given number of times, each in a process of its

@@ -156,6 +156,24 @@ Test(run, cancel_and_deadline_stop_a_run)
     ortc_cancel_release(cancel);
 }
 
+Test(run, a_limit_is_kept_and_says_what_is_large)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    ortc_session *unlimited = session, *limited;
+    o.max_bytes = 100000; /* a batch of 1 needs about 84 KiB with its workspace, of 3 more */
+    cr_assert_eq(ortc_session_create(model, &o, &limited, &e), ORTC_OK);
+    session = limited;
+    ortc_value *out = NULL;
+    int64_t one[4] = {1, 1, 8, 8};
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_LIMIT);
+    cr_expect(strstr(e.text, "the largest: f32[3,32,8,8]"), "%s", e.text);
+    cr_expect_eq(run("image", ORTC_F32, 4, one, "probabilities", &out, NULL, &e), ORTC_OK, "%s", e.text);
+    ortc_value_release(out);
+    session = unlimited;
+    ortc_session_release(limited);
+}
+
 Test(run, one_plan_per_key)
 {
     ortc_error e = ORTC_ERROR_INIT;
