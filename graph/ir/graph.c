@@ -415,7 +415,7 @@ static const char *node_domain(const ortc_node *n) { return n->domain; }
 static const char *node_op(const ortc_node *n) { return n->type; }
 static int32_t node_version(const ortc_node *n) { return n->version; }
 static const char *node_name(const ortc_node *n) { return n->name; }
-static uint32_t node_n_in(const ortc_node *n) { return n->n_in; }
+static uint32_t node_n_in(const ortc_node *n) { return n->n_in - n->n_captures; }
 static uint32_t node_n_out(const ortc_node *n) { return n->n_out; }
 static void node_in(const ortc_node *n, uint32_t i, ortc_port *out) { fill_port(i < n->n_in ? n->in[i] : NULL, out); }
 static void node_out(const ortc_node *n, uint32_t i, ortc_port *out) { fill_port(i < n->n_out ? n->out[i] : NULL, out); }

@@ -90,6 +90,7 @@ struct ortc_node {
     uint32_t device;         /* index into the session's devices */
     const ortc_kernel *kernel;
     void *state;             /* of kernel->prepare */
+    struct ortc_session **children; /* control nodes: per attribute, the session of its subgraph; NULL: none */
     const char *reasons;     /* why earlier providers declined */
 };
 

@@ -124,12 +124,30 @@ static ortc_status api_fail(ortc_infer *c, ortc_status s, const char *fmt, va_li
     return s;
 }
 
+/* What the subgraph's own inference found at load; while planning only what are numbers. */
 static ortc_status api_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in, uint32_t n_out,
                             ortc_port *out)
 {
-    (void)c, (void)g, (void)n_in, (void)in;
-    for (uint32_t i = 0; i < n_out; i++) /* nothing is known: the outputs' extents come late */
-        out[i].type = NULL;
+    (void)n_in, (void)in;
+    for (uint32_t i = 0; i < n_out; i++) {
+        const ortc_edge *e = i < g->n_outputs ? g->outputs[i].edge : NULL;
+        out[i] = (ortc_port){.size = sizeof *out, .rank = -1};
+        if (!e || !e->type)
+            continue;
+        out[i].type = e->type;
+        out[i].dtype = e->type->kind == ORTC_KIND_TENSOR ? e->type->dtype : 0;
+        out[i].rank = e->rank;
+        out[i].dims = e->dims;
+        if (c->dims || e->rank <= 0)
+            continue;
+        ortc_dim *dims = ortc_arena_copy(c->arena, e->dims, (size_t)e->rank * sizeof *dims);
+        if (!dims)
+            return ortc_no_memory(c->error, 0);
+        for (int32_t k = 0; k < e->rank; k++)
+            if (!ortc_dim_is_number(dims[k]))
+                dims[k] = ORTC_DIM_UNKNOWN;
+        out[i].dims = dims;
+    }
     return ORTC_OK;
 }
 

@@ -174,7 +174,7 @@ typedef struct ortc_node_api {
     const char *(*op)(const ortc_node *);
     int32_t (*version)(const ortc_node *);    /* since_version of the schema that the node is bound to */
     const char *(*name)(const ortc_node *);   /* for messages; never NULL */
-    uint32_t (*n_in)(const ortc_node *);
+    uint32_t (*n_in)(const ortc_node *); /* without what a control node's subgraphs capture */
     uint32_t (*n_out)(const ortc_node *);
     void (*in)(const ortc_node *, uint32_t port, ortc_port *out);  /* out->type NULL: left out */
     void (*out)(const ortc_node *, uint32_t port, ortc_port *out); /* out->type NULL: not wanted */
@@ -302,6 +302,12 @@ static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t 
     if (p.type && p.type->kind != ORTC_KIND_TENSOR)
         return ortc_infer_out_type(c, out, p.type);
     return ortc_infer_out(c, out, p.dtype, p.rank, p.dims);
+}
+/* What is known of a subgraph's outputs (type NULL: nothing); for control operators. */
+static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in,
+                                          uint32_t n_out, ortc_port *out)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->body(c, g, n_in, in, n_out, out);
 }
 static inline ortc_dim ortc_dim_add(ortc_infer *c, ortc_dim a, ortc_dim b)
 {
@@ -510,12 +516,18 @@ typedef struct ortc_call_api {
     ortc_value *(*value)(ortc_call *, int32_t port);
     uint64_t (*seed)(ortc_call *);
     void (*mark)(ortc_call *, const char *phase);
+    ortc_status (*give)(ortc_call *, uint32_t out, ortc_value *);
+    ortc_status (*body)(ortc_call *, const char *name, uint32_t n_in, ortc_value *const *in, uint32_t n_out,
+                        ortc_value **out);
+    ortc_status (*make)(ortc_call *, ortc_dtype, int32_t rank, const int64_t *dims, ortc_value **out);
+    ortc_status (*look)(ortc_call *, const ortc_value *, ortc_view *out);
+    void (*drop)(ortc_call *, ortc_value *);
 } ortc_call_api;
 
 struct ortc_call {
     const ortc_call_api *api;
     uint32_t size, n_in, n_out, reserved;
-    const ortc_view *in; /* in[i].dtype == 0: optional input left out */
+    const ortc_view *in; /* n_in of them, without a control node's captures. in[i].dtype == 0: optional input left out */
     ortc_view *out;      /* out[i].dtype == 0: output not wanted. Extents are set, data is writable */
     void *workspace;     /* as asked for in plan, 256-byte aligned, on the kernel's device; contents undefined */
     void **slot;         /* one cell per (context, plan, step), NULL at first, for what holds addresses (descriptors,
@@ -540,8 +552,24 @@ static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t r
 {
     return c->api->resize(c, out, rank, dims);
 }
-/* ORTC_KERNEL_VALUES: what is not a tensor; port >= 0 inputs, ~port outputs. */
+/* An input as a value, borrowed for the call; NULL: left out. */
 static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port) { return c->api->value(c, port); }
+/* ORTC_KERNEL_LATE_OUT: the value is the output; takes the reference, also on failure. */
+static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v) { return c->api->give(c, out, v); }
+/* A new tensor, contents undefined; the tensor of a value, writable while nobody else has it; a reference given up. */
+static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
+{
+    return c->api->make(c, t, rank, dims, out);
+}
+static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out) { return c->api->look(c, v, out); }
+static inline void ortc_call_drop(ortc_call *c, ortc_value *v) { c->api->drop(c, v); }
+/* ORTC_OP_CONTROL: runs the subgraph that is the node's attribute, on `in` for its formal inputs; what it captures of the
+ * graph around it comes by itself. out: n_out references, for the caller to give on or to release. */
+static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
+                                         uint32_t n_out, ortc_value **out)
+{
+    return c->api->body(c, name, n_in, in, n_out, out);
+}
 /* The seed of this node in this run: the same bits for the same run seed. */
 static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...)

@@ -1,6 +1,8 @@
 /* runtime/execute/call.c: the services of a running kernel (ortc_call_api). */
 #include "call.h"
 
+#include "runtime/base/value.h"
+
 static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c; }
 
 ortc_status ortc_run_env_poll(ortc_run_env *env)
@@ -52,16 +54,100 @@ static ortc_status call_fail(ortc_call *c, ortc_status s, const char *fmt, va_li
     return ortc_vfail(outer(c)->env->error, s, fmt, args);
 }
 
-static ortc_status call_resize(ortc_call *c, uint32_t out, int32_t rank, const int64_t *dims)
+/* Puts a value where an output's readers find it; takes the reference. */
+static ortc_status set_output(ortc_step_call *c, uint32_t out, ortc_value *v)
 {
-    (void)dims;
-    return ortc_fail(outer(c)->env->error, ORTC_INTERNAL, "output %u (rank %d) was planned with a fixed shape", out, rank);
+    ortc_value **slot = c->env->slots ? &c->env->slots[c->node->out[out]->id] : NULL;
+    if (!slot) {
+        ortc_value_release(v);
+        return ortc_fail(c->env->error, ORTC_INTERNAL, "output %u was planned with a fixed shape", out);
+    }
+    ortc_value_release(*slot);
+    *slot = v;
+    ortc_view *view = &c->call.out[out];
+    view->dtype = v->type->dtype;
+    view->rank = v->rank;
+    view->dims = v->dims;
+    view->data = v->data;
+    return ORTC_OK;
 }
 
-static ortc_value *call_value(ortc_call *c, int32_t port)
+static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, const int64_t *dims)
 {
-    (void)c, (void)port;
-    return NULL;
+    ortc_step_call *c = outer(call);
+    ortc_value *v;
+    if (out >= call->n_out || !call->out[out].dtype)
+        return ORTC_OK; /* not wanted */
+    const ortc_view *view = &call->out[out];
+    if (!(view->flags & ORTC_VIEW_LATE) && view->rank == rank && (!rank || !memcmp(view->dims, dims, (size_t)rank * sizeof *dims)))
+        return ORTC_OK; /* as planned */
+    ORTC_TRY(ortc_value_create(view->dtype, rank, dims, &v, c->env->error));
+    return set_output(c, out, v);
+}
+
+static ortc_status call_give(ortc_call *call, uint32_t out, ortc_value *v)
+{
+    ortc_step_call *c = outer(call);
+    if (out >= call->n_out || !call->out[out].dtype) {
+        ortc_value_release(v);
+        return ORTC_OK;
+    }
+    ortc_view *view = &call->out[out];
+    if (view->flags & ORTC_VIEW_LATE)
+        return set_output(c, out, v);
+    /* Planned with a fixed shape after all: the bytes go where readers expect them. */
+    size_t bytes;
+    bool same = v->type->kind == ORTC_KIND_TENSOR && v->type->dtype == view->dtype && v->rank == view->rank &&
+                (!v->rank || !memcmp(v->dims, view->dims, (size_t)v->rank * sizeof *v->dims)) &&
+                ortc_tensor_bytes(v->type->dtype, v->count, &bytes);
+    if (same && bytes)
+        memcpy(view->data, v->data, bytes);
+    ortc_value_release(v);
+    return same ? ORTC_OK : ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned", out);
+}
+
+ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
+{
+    ortc_value *v = NULL;
+    const ortc_view *view = &c->call.in[port];
+    if (!view->dtype)
+        return NULL;
+    if (ortc_value_wrap(view->data, view->dtype, view->rank, view->dims, NULL, NULL, &v, c->env->error) != ORTC_OK)
+        return NULL;
+    if (!ortc_array_push(&c->env->borrowed, v)) {
+        ortc_value_release(v);
+        return NULL;
+    }
+    return v;
+}
+
+static ortc_value *call_value(ortc_call *call, int32_t port)
+{
+    return port >= 0 && (uint32_t)port < call->n_in ? ortc_step_call_input(outer(call), (uint32_t)port) : NULL;
+}
+
+static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
+{
+    return ortc_value_create(t, rank, dims, out, outer(call)->env->error);
+}
+static ortc_status call_look(ortc_call *call, const ortc_value *v, ortc_view *out)
+{
+    if (v->type->kind != ORTC_KIND_TENSOR)
+        return ortc_fail(outer(call)->env->error, ORTC_TYPE_MISMATCH, "a value is not a tensor");
+    *out = (ortc_view){.data = v->data, .dtype = v->type->dtype, .flags = ORTC_VIEW_HOST, .rank = v->rank, .dims = v->dims};
+    return ORTC_OK;
+}
+static void call_drop(ortc_call *call, ortc_value *v)
+{
+    (void)call;
+    ortc_value_release(v);
+}
+
+static ortc_status call_body(ortc_call *call, const char *name, uint32_t n_in, ortc_value *const *in, uint32_t n_out,
+                             ortc_value **out)
+{
+    ortc_step_call *c = outer(call);
+    return ortc_run_body(c, name, n_in, in, n_out, out);
 }
 
 static uint64_t call_seed(ortc_call *call)
@@ -74,7 +160,8 @@ static uint64_t call_seed(ortc_call *call)
 static void call_mark(ortc_call *c, const char *phase) { (void)c, (void)phase; }
 
 static const ortc_call_api api = {.size = sizeof api, .resize = call_resize, .parallel = call_parallel, .poll = call_poll,
-                                  .fail = call_fail, .value = call_value, .seed = call_seed, .mark = call_mark};
+                                  .fail = call_fail, .value = call_value, .seed = call_seed, .mark = call_mark,
+                                  .give = call_give, .body = call_body, .make = call_make, .look = call_look, .drop = call_drop};
 
 void ortc_step_call_init(ortc_step_call *c, ortc_run_env *env, const ortc_node *node)
 {

@@ -17,6 +17,8 @@ typedef struct ortc_run_env {
     int64_t deadline_ns;  /* 0: none */
     uint64_t seed;
     ortc_error *error;
+    ortc_value **slots;   /* by edge id: what segments hand on; NULL: the program has none */
+    ORTC_ARRAY(ortc_value *) borrowed; /* values made of views for kernels that ask for them; released with the run */
 } ortc_run_env;
 
 /* ORTC_OK, or the reason to stop. */
@@ -34,6 +36,14 @@ typedef struct ortc_step_call {
 } ortc_step_call;
 
 void ortc_step_call_init(ortc_step_call *, ortc_run_env *, const ortc_node *);
+
+/* An input, captures included, as a value that lives as long as the run (env.borrowed). NULL: left out, or no memory. */
+ortc_value *ortc_step_call_input(ortc_step_call *, uint32_t port);
+
+/* Runs a subgraph of the step's node (control.c): n_in values for its formal inputs, its captures behind them; n_out new
+ * references, all of them on success, none otherwise. */
+ortc_status ortc_run_body(ortc_step_call *, const char *name, uint32_t n_in, ortc_value *const *in, uint32_t n_out,
+                          ortc_value **out);
 
 /* Puts "node 'x' (Conv): " before a failed step's text, or makes one for a kernel that gave none. */
 ortc_status ortc_step_failed(const ortc_node *, const ortc_kernel *, ortc_status, ortc_error *);

@@ -60,6 +60,7 @@ void ortc_context_free(ortc_context *c)
     free(c->output_of);
     free(c->out_data);
     free(c->key);
+    free(c->slots);
     free(c);
 }
 
@@ -140,7 +141,8 @@ static bool bind_operand(ortc_context *c, ortc_frame *f, const ortc_operand *o, 
     case ORTC_FROM_ARENA: v->data = (char *)c->arena + o->offset; return true;
     case ORTC_FROM_INPUT:
     case ORTC_FROM_OUTPUT:
-        return ortc_array_push(&f->patches, (ortc_patch){&v->data, o->index, o->from == ORTC_FROM_OUTPUT, o->offset});
+    case ORTC_FROM_SLOT:
+        return ortc_array_push(&f->patches, (ortc_patch){&v->data, o->index, o->from, o->offset});
     default: return true;
     }
 }
@@ -159,7 +161,7 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
             return false;
         ortc_step_call_init(call, &c->env, s->node);
         call->step = i;
-        call->call.n_in = s->n_in;
+        call->call.n_in = s->n_in - (s->node ? s->node->n_captures : 0);
         call->call.n_out = s->n_out;
         call->call.in = views;
         call->call.out = views + s->n_in;

@@ -12,8 +12,8 @@
 
 typedef struct ortc_patch {
     void **where;   /* a view's data */
-    uint32_t index; /* of the input or output */
-    bool output;
+    uint32_t index; /* of the input, the output, or the slot's edge */
+    uint32_t from;  /* ORTC_FROM_* */
     size_t offset;
 } ortc_patch;
 
@@ -41,6 +41,7 @@ struct ortc_context {
     bool *wanted;
     uint32_t *output_of;    /* per entry of ortc_run_args.out: index of the graph's output */
     void **in_data, **out_data;
+    ortc_value **slots;     /* by edge id, for chains of segments; made when first needed, empty between runs */
     ortc_value **aligned;   /* per input: a copy at an aligned address, made for one run */
     uint8_t *key;
     size_t key_bytes, key_capacity;

@@ -10,9 +10,17 @@
 ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
 {
     const ortc_program *p = f->program;
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (!p->slots[i].late)
+            ORTC_TRY(ortc_value_create(p->slots[i].dtype, p->slots[i].rank, p->slots[i].dims, &c->slots[p->slots[i].edge], error));
     for (size_t i = 0; i < f->patches.count; i++) {
         const ortc_patch *patch = &f->patches.data[i];
-        *patch->where = (char *)(patch->output ? c->out_data : c->in_data)[patch->index] + patch->offset;
+        const ortc_value *slot = patch->from == ORTC_FROM_SLOT ? c->slots[patch->index] : NULL;
+        char *base = patch->from == ORTC_FROM_INPUT    ? c->in_data[patch->index]
+                     : patch->from == ORTC_FROM_OUTPUT ? c->out_data[patch->index]
+                     : slot                            ? slot->data
+                                                       : NULL; /* late: the kernel makes it */
+        *patch->where = base ? base + patch->offset : NULL;
     }
     bool can_stop = c->env.cancel || c->env.deadline_ns;
     for (uint32_t i = 0; i < p->n_steps; i++) {
@@ -200,7 +208,7 @@ static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error 
     if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
         return ORTC_OK;
     ORTC_TRY(check_inputs(c, error));
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, &c->env, out, error));
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, NULL, NULL, &c->env, out, error));
     if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
         return ORTC_OK;
     ortc_program_release(*out);
@@ -253,16 +261,10 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
     return ORTC_OK;
 }
 
-static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, uint32_t index, ortc_out *out, ortc_value **made,
-                               ortc_error *error)
+/* Whether the tensor that the caller gave is of the result's type and shape. */
+static ortc_status check_given(const ortc_program_output *o, const ortc_out *out, ortc_error *error)
 {
-    ortc_value *v = out->value;
-    *made = NULL;
-    if (!v) {
-        ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error));
-        c->out_data[index] = (*made)->data;
-        return ORTC_OK;
-    }
+    const ortc_value *v = out->value;
     bool same = v->type->kind == ORTC_KIND_TENSOR && v->type->dtype == o->dtype && v->rank == o->rank &&
                 (!o->rank || !memcmp(v->dims, o->dims, (size_t)o->rank * sizeof *o->dims));
     if (!same) {
@@ -275,6 +277,20 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
         return ortc_fail(error, v->type->dtype == o->dtype ? ORTC_SHAPE_MISMATCH : ORTC_TYPE_MISMATCH,
                          "output '%s': the result is %s, the given tensor is %s", out->name, expected, got);
     }
+    return ORTC_OK;
+}
+
+static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, uint32_t index, ortc_out *out, ortc_value **made,
+                               ortc_error *error)
+{
+    ortc_value *v = out->value;
+    *made = NULL;
+    if (!v) {
+        ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error));
+        c->out_data[index] = (*made)->data;
+        return ORTC_OK;
+    }
+    ORTC_TRY(check_given(o, out, error));
     c->out_data[index] = v->data;
     if (is_aligned(v->data, o->dtype))
         return ORTC_OK;
@@ -283,16 +299,97 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
     return ORTC_OK;
 }
 
-static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
+/* ---- Chains of segments ------------------------------------------------------------------------------------------------------------ */
+
+/* The segment after `p`: its key is p, the extents that p's kernels made, and the values that decide shapes. */
+static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_program **out, ortc_error *error)
 {
-    ortc_frame *f;
-    ORTC_TRY(match_inputs(c, a->in, a->n_in, error));
-    ORTC_TRY(match_outputs(c, a->out, a->n_out, error));
-    ORTC_TRY(find_frame(c, &f, error));
+    bool ok;
+    c->key_bytes = 0;
+    ok = key_add(c, "segment", 8) && key_add(c, &p->id, sizeof p->id);
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        const ortc_value *v = c->slots[p->slots[i].edge];
+        int32_t head[2] = {v ? v->type->kind << 8 | v->type->dtype : 0, v ? v->rank : 0};
+        ok = ok && key_add(c, head, sizeof head);
+        if (!v)
+            continue;
+        ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
+        if (p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+            ok = ok && key_add(c, v->data, v->bytes);
+    }
+    if (!ok)
+        return ortc_no_memory(error, c->key_bytes);
+    ortc_plan_cache *cache = &c->session->plans;
+    if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
+        return ORTC_OK;
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, p, c->slots, &c->env, out, error));
+    if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
+        return ORTC_OK;
+    ortc_program_release(*out);
+    return ortc_no_memory(error, c->key_bytes);
+}
+
+static ortc_status run_chain(ortc_context *c, ortc_frame *f, ortc_error *error)
+{
+    if (!c->slots && !(c->slots = calloc(c->session->graph->edges.count + 1, sizeof *c->slots)))
+        return ortc_no_memory(error, c->session->graph->edges.count);
+    c->env.slots = c->slots;
+    ortc_program *p = ortc_program_retain(f->program);
+    ortc_status s;
+    while ((s = ortc_frame_run(c, f, error)) == ORTC_OK && p->end) {
+        ortc_program *next;
+        s = next_segment(c, p, &next, error);
+        ortc_program_release(p);
+        p = next;
+        if (s != ORTC_OK)
+            return s;
+        if ((s = ortc_context_frame(c, p, &f, error)) != ORTC_OK)
+            break;
+    }
+    ortc_program_release(p);
+    return s;
+}
+
+/* Hands a chain's results to the caller. */
+static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *error)
+{
+    const ortc_graph *g = c->session->graph;
+    for (size_t i = 0; i < a->n_out; i++) { /* all or none: first whether they fit */
+        const ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id];
+        if (!v)
+            return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
+        if (a->out[i].value)
+            ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type}, &a->out[i], error));
+    }
+    for (size_t i = 0; i < a->n_out; i++) {
+        ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id];
+        if (!a->out[i].value)
+            a->out[i].value = ortc_value_retain(v);
+        else if (v->bytes)
+            memcpy(a->out[i].value->data, v->data, v->bytes);
+    }
+    return ORTC_OK;
+}
+
+static void empty_slots(ortc_context *c)
+{
+    if (c->env.slots)
+        for (size_t i = 0; i < c->session->graph->edges.count; i++) {
+            ortc_value_release(c->slots[i]);
+            c->slots[i] = NULL;
+        }
+    for (size_t i = 0; i < c->env.borrowed.count; i++)
+        ortc_value_release(c->env.borrowed.data[i]);
+    ortc_array_deinit(&c->env.borrowed);
+    c->env.slots = NULL;
+}
+
+static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, ortc_error *error)
+{
     ortc_value *few[16] = {NULL}, **made = a->n_out <= ORTC_LENGTH(few) ? few : calloc(a->n_out, sizeof *made);
     if (!made)
         return ortc_no_memory(error, a->n_out * sizeof *made);
-    ortc_status s = bind_inputs(c, error);
+    ortc_status s = ORTC_OK;
     for (size_t i = 0; i < a->n_out && s == ORTC_OK; i++)
         s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i], error);
     if (s == ORTC_OK)
@@ -306,13 +403,30 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
         } else if (made[i])
             a->out[i].value = made[i];
     }
+    if (made != few)
+        free(made);
+    return s;
+}
+
+static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
+{
+    ortc_frame *f;
+    ORTC_TRY(match_inputs(c, a->in, a->n_in, error));
+    ORTC_TRY(match_outputs(c, a->out, a->n_out, error));
+    ORTC_TRY(find_frame(c, &f, error));
+    ortc_status s = bind_inputs(c, error);
+    if (s == ORTC_OK && f->program->chained) {
+        s = run_chain(c, f, error);
+        if (s == ORTC_OK)
+            s = take_outputs(c, a, error);
+    } else if (s == ORTC_OK)
+        s = run_fixed(c, f, a, error);
+    empty_slots(c);
     for (uint32_t i = 0; i < c->session->graph->n_inputs; i++)
         if (c->aligned[i]) {
             ortc_value_release(c->aligned[i]);
             c->aligned[i] = NULL;
         }
-    if (made != few)
-        free(made);
     return s;
 }
 

@@ -7,6 +7,11 @@
  *   need    backwards from the wanted outputs: what must run at all
  *   choose  each kernel's plan: algorithm, workspace, packed constants, views, in-place
  *   place   every tensor: constant, input, output, literal, or a range of the arena by lifetime
+ *
+ * Extents that only the run knows end a segment: the program stops behind the node that makes them (or before one whose
+ * shape needs values that only the run knows), and the rest is planned when they are there, under a key of its own: the
+ * program before, the extents, the values that decide shapes. What later segments read lives in slots: values of their own,
+ * one per edge, in the context.
  */
 #ifndef ORTC_RUN_PLAN_H
 #define ORTC_RUN_PLAN_H
@@ -51,13 +56,13 @@ extern const ortc_packing ortc_packing_aligned;
 
 /* ---- Programs ------------------------------------------------------------------------------------------------------------- */
 
-enum { ORTC_FROM_NOTHING, ORTC_FROM_POINTER, ORTC_FROM_INPUT, ORTC_FROM_OUTPUT, ORTC_FROM_ARENA };
+enum { ORTC_FROM_NOTHING, ORTC_FROM_POINTER, ORTC_FROM_INPUT, ORTC_FROM_OUTPUT, ORTC_FROM_ARENA, ORTC_FROM_SLOT };
 
 /* One tensor as a step sees it. */
 typedef struct ortc_operand {
     ortc_view view;     /* data NULL but for constants and literals; dims in the program's arena */
     uint32_t from;      /* ORTC_FROM_* */
-    uint32_t index;     /* of the graph's input, or of the wanted output */
+    uint32_t index;     /* of the graph's input, of the wanted output; SLOT: the edge's id */
     size_t offset;      /* into that memory */
 } ortc_operand;
 
@@ -85,6 +90,15 @@ typedef struct ortc_program_output {
     const ortc_type *type;
 } ortc_program_output;
 
+typedef struct ortc_slot {
+    uint32_t edge;
+    bool late;          /* the kernel makes the value, by resize or give */
+    bool deciding;      /* its values are part of the next segment's key */
+    ortc_dtype dtype;
+    int32_t rank;
+    const int64_t *dims;
+} ortc_slot;
+
 typedef struct ortc_program {
     atomic_int references;
     ortc_arena arena;
@@ -93,6 +107,11 @@ typedef struct ortc_program {
     uint32_t n_steps, n_views, n_folded, n_outputs;
     ortc_program_output *outputs; /* per output of the graph; dtype 0: not wanted */
     size_t arena_bytes, workspace_bytes, constant_bytes, packed_bytes;
+    /* segments */
+    bool chained;        /* one of several, or with late results: outputs of the graph are taken from slots */
+    const ortc_node *end; /* where the next segment begins; NULL: this is the last */
+    ortc_slot *slots;    /* what this segment makes for later ones and for outputs */
+    uint32_t n_slots;
     ORTC_ARRAY(ortc_pack_item *) packs;
     ortc_pack_store *store;
     size_t bytes;        /* what the cache counts */
@@ -110,8 +129,9 @@ typedef struct ortc_planner_input {
     const ortc_value *value; /* NULL: left out (its default is used) */
 } ortc_planner_input;
 
-ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted, struct ortc_run_env *,
-                               ortc_program **out, ortc_error *);
+/* after: the segment before, NULL for the first; slots: by edge id, what earlier segments have made (with `after`). */
+ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted, const ortc_program *after,
+                               ortc_value *const *slots, struct ortc_run_env *, ortc_program **out, ortc_error *);
 ortc_program *ortc_program_retain(ortc_program *);
 void ortc_program_release(ortc_program *);
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK };
+enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK, LIVES_SLOT };
 
 /* Where an edge's bytes are: in the memory of its root edge (itself, or what it is a view of). */
 typedef struct home {
@@ -32,6 +32,12 @@ typedef struct planner {
     bool *needed;      /* by edge id */
     home *homes;       /* by edge id */
     const bool *wanted;
+    const ortc_node *begin, *end; /* the segment; end NULL: to the last node */
+    ortc_value *const *made;      /* slots of earlier segments; NULL: this is the first */
+    bool *asked;       /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
+    bool *crosses;     /* by edge id: made here, read by a later segment or an output of a chain */
+    bool late;         /* a kernel of this segment makes extents that are not known yet */
+    ORTC_ARRAY(ortc_slot) slots;
     ORTC_ARRAY(ortc_step) steps;
     ORTC_ARRAY(ortc_block) blocks;
     ORTC_ARRAY(uint32_t) block_edges; /* edge id; UINT32_MAX: workspace of the step in `from` */
@@ -131,6 +137,24 @@ static const ortc_plan_api plan_api = {
 
 /* ---- Infer ----------------------------------------------------------------------------------------------------------------- */
 
+static bool all_numbers(const ortc_fact *f)
+{
+    for (int32_t i = 0; i < f->rank; i++)
+        if (!ortc_dim_is_number(f->dims[i]))
+            return false;
+    return f->rank >= 0;
+}
+
+static ortc_status fact_of_value(planner *p, const ortc_value *v, bool decides, ortc_fact *f)
+{
+    *f = (ortc_fact){.type = v->type, .rank = v->type->kind == ORTC_KIND_TENSOR ? v->rank : -1, .dims = v->dims};
+    if (decides && v->type->kind == ORTC_KIND_TENSOR && (v->type->dtype == ORTC_I64 || v->type->dtype == ORTC_I32)) {
+        ortc_constant c = {.dtype = v->type->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .data = v->data};
+        f->values = ortc_constant_values(&c, &p->scratch, &f->n_values);
+    }
+    return ORTC_OK;
+}
+
 static ortc_status seed_facts(planner *p, const ortc_planner_input *inputs)
 {
     const ortc_graph *g = p->graph;
@@ -144,68 +168,83 @@ static ortc_status seed_facts(planner *p, const ortc_planner_input *inputs)
         f->dims = e->constant->dims;
         f->values = ortc_constant_values(e->constant, &p->scratch, &f->n_values);
     }
+    for (size_t i = 0; p->made && i < g->edges.count; i++)
+        if (p->made[i])
+            ORTC_TRY(fact_of_value(p, p->made[i], p->session->deciding[i], &p->facts[i]));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const ortc_value *v = inputs[i].value;
         ortc_fact *f = &p->facts[g->inputs[i].edge->id];
         if (!v)
             continue; /* its default, seeded above */
-        *f = (ortc_fact){.type = v->type, .rank = v->type->kind == ORTC_KIND_TENSOR ? v->rank : -1, .dims = v->dims};
-        if (p->session->decides[i] && (v->type->dtype == ORTC_I64 || v->type->dtype == ORTC_I32)) {
-            ortc_constant c = {.dtype = v->type->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .data = v->data};
-            f->values = ortc_constant_values(&c, &p->scratch, &f->n_values);
-        }
+        ORTC_TRY(fact_of_value(p, v, p->session->decides[i], f));
     }
     return ORTC_OK;
 }
 
-static bool all_numbers(const ortc_fact *f)
+/* What a wanted output may need, by the graph alone. */
+static void mark_asked(planner *p)
 {
-    for (int32_t i = 0; i < f->rank; i++)
-        if (!ortc_dim_is_number(f->dims[i]))
-            return false;
-    return f->rank >= 0;
+    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+        if (p->wanted[i])
+            p->asked[p->graph->outputs[i].edge->id] = true;
+    for (const ortc_node *n = p->graph->last; n; n = n->prev) {
+        bool asked = n->op && (n->op->flags & ORTC_OP_STATE);
+        for (uint32_t i = 0; i < n->n_out && !asked; i++)
+            asked = n->out[i] && p->asked[n->out[i]->id];
+        for (uint32_t i = 0; i < n->n_in && asked; i++)
+            if (n->in[i])
+                p->asked[n->in[i]->id] = true;
+    }
 }
 
-static ortc_status infer_all(planner *p)
+static bool is_asked(const planner *p, const ortc_node *n)
+{
+    bool asked = n->op && (n->op->flags & ORTC_OP_STATE);
+    for (uint32_t i = 0; i < n->n_out && !asked; i++)
+        asked = n->out[i] && p->asked[n->out[i]->id];
+    return asked;
+}
+
+/* Shapes from the segment's first node on, until one that cannot be known; that sets the segment's end. */
+static ortc_status infer_segment(planner *p)
 {
     ortc_infer c;
     ortc_infer_init(&c, NULL, &p->scratch, p->facts, p->error);
-    for (const ortc_node *n = p->graph->first; n; n = n->next) {
+    for (const ortc_node *n = p->begin; n; n = n->next) {
+        if (!is_asked(p, n))
+            continue;
         ortc_fact *out = ortc_arena_array(&p->scratch, n->n_out, sizeof *out);
         if (!out)
             return ortc_no_memory(p->error, 0);
         ORTC_TRY(ortc_infer_run(&c, n, out));
+        bool late = false;
         for (uint32_t i = 0; i < n->n_out; i++)
             if (n->out[i]) {
                 if (!out[i].type)
                     out[i].type = n->out[i]->type;
-                p->facts[n->out[i]->id] = out[i];
+                late |= p->asked[n->out[i]->id] && !all_numbers(&out[i]);
             }
+        if (late && !(n->kernel->flags & ORTC_KERNEL_LATE_OUT)) {
+            if (n == p->begin)
+                return ortc_fail(p->error, ORTC_UNSUPPORTED,
+                                 "node '%s' (%s): the shape of its result cannot be told from what is known when it runs", n->name,
+                                 n->type);
+            p->end = n; /* once what is before it has run, the values that it waits for are known */
+            return ORTC_OK;
+        }
+        for (uint32_t i = 0; i < n->n_out; i++)
+            if (n->out[i])
+                p->facts[n->out[i]->id] = out[i];
+        if (late) {
+            p->late = true;
+            p->end = n->next;
+            return ORTC_OK;
+        }
     }
     return ORTC_OK;
 }
 
 /* ---- Need -------------------------------------------------------------------------------------------------------------------- */
-
-/* Edges whose bytes some step must provide. An edge with known values is provided by the planner itself. */
-static void mark_needed(planner *p)
-{
-    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
-        if (p->wanted[i])
-            p->needed[p->graph->outputs[i].edge->id] = true;
-    for (const ortc_node *n = p->graph->last; n; n = n->prev) {
-        bool run = n->op && (n->op->flags & ORTC_OP_STATE);
-        for (uint32_t i = 0; i < n->n_out && !run; i++)
-            run = n->out[i] && p->needed[n->out[i]->id] && !ortc_fact_values_known(&p->facts[n->out[i]->id]);
-        if (!run) {
-            p->program->n_folded++;
-            continue;
-        }
-        for (uint32_t i = 0; i < n->n_in; i++)
-            if (n->in[i])
-                p->needed[n->in[i]->id] = true;
-    }
-}
 
 static bool runs(const planner *p, const ortc_node *n)
 {
@@ -215,6 +254,34 @@ static bool runs(const planner *p, const ortc_node *n)
         if (n->out[i] && p->needed[n->out[i]->id] && !ortc_fact_values_known(&p->facts[n->out[i]->id]))
             return true;
     return false;
+}
+
+/* Edges whose bytes some step must provide. An edge with known values is provided by the planner itself. */
+static void mark_needed(planner *p)
+{
+    const ortc_graph *g = p->graph;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (p->wanted[i]) {
+            p->needed[g->outputs[i].edge->id] = true;
+            p->crosses[g->outputs[i].edge->id] = p->program->chained;
+        }
+    for (const ortc_node *n = g->last; p->end && n; n = n->prev) {
+        if (is_asked(p, n))
+            for (uint32_t i = 0; i < n->n_in; i++)
+                if (n->in[i])
+                    p->needed[n->in[i]->id] = p->crosses[n->in[i]->id] = true;
+        if (n == p->end)
+            break;
+    }
+    for (const ortc_node *n = p->end ? p->end->prev : g->last; n && n != p->begin->prev; n = n->prev) {
+        if (!runs(p, n)) {
+            p->program->n_folded++;
+            continue;
+        }
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (n->in[i])
+                p->needed[n->in[i]->id] = true;
+    }
 }
 
 /* ---- Homes --------------------------------------------------------------------------------------------------------------------- */
@@ -269,6 +336,10 @@ static ortc_status home_of(planner *p, const ortc_edge *e, home **out)
     *out = h;
     if (h->lives || h->made || h->root != e->id)
         return ORTC_OK;
+    if (p->made && p->made[e->id]) {
+        *h = (home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .bytes = p->made[e->id]->bytes};
+        return ORTC_OK;
+    }
     bool defaulted = e->input >= 0 && e->constant && f->dims == e->constant->dims;
     if (e->constant && (e->input < 0 || defaulted)) {
         const ortc_constant *c = e->constant;
@@ -293,6 +364,16 @@ static ortc_status operand(planner *p, const ortc_edge *e, bool input, const ort
     if (!e)
         return ORTC_OK;
     const ortc_fact *f = &p->facts[e->id];
+    if (!input && f->type && f->type->kind == ORTC_KIND_TENSOR && !all_numbers(f)) {
+        int32_t rank = f->rank < 0 ? 0 : f->rank;
+        int64_t *dims = ortc_arena_array(&p->program->arena, (size_t)rank, sizeof *dims);
+        if (!dims)
+            return ortc_no_memory(p->error, 0);
+        for (int32_t i = 0; i < rank; i++)
+            dims[i] = ortc_dim_is_number(f->dims[i]) ? f->dims[i] : -1;
+        o->view = (ortc_view){.dtype = f->type->dtype, .rank = rank, .flags = ORTC_VIEW_HOST | ORTC_VIEW_LATE, .dims = dims};
+        return ORTC_OK;
+    }
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !all_numbers(f))
         return ortc_fail(p->error, ORTC_UNSUPPORTED,
                          "node '%s' (%s): %s %u ('%s') has a shape or type known only when the model runs, which this version "
@@ -324,6 +405,20 @@ static ortc_status add_block(planner *p, size_t bytes, uint32_t step, uint32_t e
     return ORTC_OK;
 }
 
+static ortc_status add_slot(planner *p, const ortc_edge *e, bool late)
+{
+    const ortc_fact *f = &p->facts[e->id];
+    home *h = &p->homes[e->id];
+    ortc_slot s = {.edge = e->id, .late = late, .deciding = p->session->deciding[e->id], .dtype = f->type->dtype, .rank = f->rank};
+    *h = (home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
+    if (!late) {
+        ORTC_TRY(fact_bytes(p, e, &h->bytes));
+        if (f->rank && !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
+            return ortc_no_memory(p->error, 0);
+    }
+    return ortc_array_push(&p->slots, s) ? ORTC_OK : ortc_no_memory(p->error, sizeof s);
+}
+
 /* A constant that a kernel will read as it is needs the alignment of its elements; in one-file models it lies anywhere.
  * One that the kernel has packed is left alone: nobody reads it while running. */
 static ortc_status align_constant(planner *p, const ortc_edge *e)
@@ -347,7 +442,7 @@ static bool make_view(planner *p, const plan_context *c)
     const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
     const home *h = &p->homes[from->id];
     size_t bytes, from_bytes;
-    if (c->view_strides || n->n_out != 1 || !known_bytes(&p->facts[to->id], &bytes) ||
+    if (p->crosses[to->id] || c->view_strides || n->n_out != 1 || !known_bytes(&p->facts[to->id], &bytes) ||
         !known_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
         return false;
     p->homes[to->id] = (home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
@@ -419,6 +514,10 @@ static ortc_status plan_node(planner *p, const ortc_node *n)
         if (!step->out[i].view.dtype)
             continue;
         home *h = &p->homes[e->id];
+        if (p->crosses[e->id] || (step->out[i].view.flags & ORTC_VIEW_LATE)) {
+            ORTC_TRY(add_slot(p, e, (step->out[i].view.flags & ORTC_VIEW_LATE) != 0));
+            continue;
+        }
         *h = (home){.lives = LIVES_BLOCK, .root = e->id, .last = index, .made = true};
         ORTC_TRY(fact_bytes(p, e, &h->bytes));
         ORTC_TRY(add_block(p, h->bytes, index, e->id, &h->index));
@@ -447,7 +546,7 @@ static ortc_status plan_node(planner *p, const ortc_node *n)
 
 /* ---- Place ---------------------------------------------------------------------------------------------------------------------------- */
 
-static ortc_status copy_step(planner *p, const ortc_edge *from, uint32_t output, size_t bytes)
+static ortc_status copy_step(planner *p, const ortc_edge *from, uint32_t to, uint32_t index, size_t bytes)
 {
     ortc_step s = {.kind = ORTC_STEP_COPY, .n_in = 1, .n_out = 1, .copy_bytes = bytes};
     s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
@@ -455,8 +554,8 @@ static ortc_status copy_step(planner *p, const ortc_edge *from, uint32_t output,
     if (!s.in || !s.out || !ortc_array_push(&p->steps, s))
         return ortc_no_memory(p->error, sizeof s);
     note_use(p, from, (uint32_t)p->steps.count - 1);
-    s.out->from = ORTC_FROM_OUTPUT;
-    s.out->index = output;
+    s.out->from = to;
+    s.out->index = index;
     s.in->index = from->id; /* resolved with the other operands */
     s.in->from = ORTC_FROM_ARENA;
     return ORTC_OK;
@@ -489,8 +588,47 @@ static ortc_status place_outputs(planner *p)
             root->lives = LIVES_OUTPUT;
             root->index = i;
         } else
-            ORTC_TRY(copy_step(p, e, i, o->bytes));
+            ORTC_TRY(copy_step(p, e, ORTC_FROM_OUTPUT, i, o->bytes));
     }
+    return ORTC_OK;
+}
+
+static bool is_output(const planner *p, const ortc_edge *e)
+{
+    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+        if (p->wanted[i] && p->graph->outputs[i].edge == e)
+            return true;
+    return false;
+}
+
+/* A chain's results and what later segments read are slots. What no step makes (known values, and in the last segment
+ * outputs that are inputs or constants) is copied into one. */
+static ortc_status fill_slots(planner *p)
+{
+    for (size_t i = 0; i < p->graph->edges.count; i++) {
+        const ortc_edge *e = p->graph->edges.data[i];
+        bool stays = e->input >= 0 || e->constant; /* later segments find it where it is */
+        if (!p->crosses[i] || p->homes[i].lives == LIVES_SLOT || (p->made && p->made[i]))
+            continue;
+        if (stays ? p->end != NULL || !is_output(p, e) : !ortc_fact_values_known(&p->facts[i]))
+            continue;
+        home *h;
+        size_t bytes;
+        ORTC_TRY(home_of(p, e, &h));
+        ORTC_TRY(fact_bytes(p, e, &bytes));
+        ORTC_TRY(copy_step(p, e, ORTC_FROM_SLOT, e->id, bytes));
+        const ortc_fact *f = &p->facts[i];
+        ortc_slot s = {.edge = e->id, .deciding = p->session->deciding[i], .dtype = f->type->dtype, .rank = f->rank};
+        if (f->rank && !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
+            return ortc_no_memory(p->error, 0);
+        if (!ortc_array_push(&p->slots, s))
+            return ortc_no_memory(p->error, sizeof s);
+    }
+    ortc_slot *slots = ortc_arena_copy(&p->program->arena, p->slots.data, p->slots.count * sizeof *slots);
+    if (p->slots.count && !slots)
+        return ortc_no_memory(p->error, 0);
+    p->program->slots = slots;
+    p->program->n_slots = (uint32_t)p->slots.count;
     return ORTC_OK;
 }
 
@@ -508,6 +646,7 @@ static void resolve(const planner *p, const ortc_edge *e, ortc_operand *o)
         break;
     case LIVES_INPUT: o->from = ORTC_FROM_INPUT; break;
     case LIVES_OUTPUT: o->from = ORTC_FROM_OUTPUT; break;
+    case LIVES_SLOT: o->from = ORTC_FROM_SLOT; break;
     case LIVES_BLOCK:
         o->from = ORTC_FROM_ARENA;
         o->offset += p->blocks.data[root->index].offset;
@@ -554,23 +693,28 @@ static ortc_status build(planner *p, const ortc_planner_input *inputs)
     p->facts = ortc_arena_array(&p->scratch, n, sizeof *p->facts);
     p->needed = ortc_arena_array(&p->scratch, n, sizeof *p->needed);
     p->homes = ortc_arena_array(&p->scratch, n, sizeof *p->homes);
+    p->asked = ortc_arena_array(&p->scratch, n, sizeof *p->asked);
+    p->crosses = ortc_arena_array(&p->scratch, n, sizeof *p->crosses);
     p->program->outputs = ortc_arena_array(&p->program->arena, g->n_outputs, sizeof *p->program->outputs);
     p->program->n_outputs = g->n_outputs;
-    if (!p->facts || !p->needed || !p->homes || !p->program->outputs)
+    if (!p->facts || !p->needed || !p->homes || !p->asked || !p->crosses || !p->program->outputs)
         return ortc_no_memory(p->error, n * sizeof *p->homes);
     for (size_t i = 0; i < n; i++)
         p->homes[i].root = (uint32_t)i;
     ORTC_TRY(seed_facts(p, inputs));
-    ORTC_TRY(infer_all(p));
+    mark_asked(p);
+    ORTC_TRY(infer_segment(p));
+    p->program->end = p->end;
+    p->program->chained = p->made || p->end || p->late;
     mark_needed(p);
-    for (const ortc_node *node = g->first; node; node = node->next) {
+    for (const ortc_node *node = p->begin; node != p->end; node = node->next) {
         if (!runs(p, node))
             continue;
         if (p->env->cancel || p->env->deadline_ns)
             ORTC_TRY(ortc_run_env_poll(p->env));
         ORTC_TRY(plan_node(p, node));
     }
-    ORTC_TRY(place_outputs(p));
+    ORTC_TRY(p->program->chained ? fill_slots(p) : place_outputs(p));
     ORTC_TRY(place_blocks(p));
     /* The steps move into the program's arena; those that own a pstate are its to release from now on. */
     ortc_step *steps = ortc_arena_array(&p->program->arena, p->steps.count, sizeof *steps);
@@ -595,8 +739,9 @@ static void release_steps(ortc_step *steps, size_t count)
         }
 }
 
-ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *inputs, const bool *wanted, ortc_run_env *env,
-                               ortc_program **out, ortc_error *error)
+ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *inputs, const bool *wanted,
+                               const ortc_program *after, ortc_value *const *slots, ortc_run_env *env, ortc_program **out,
+                               ortc_error *error)
 {
     static atomic_uint_fast64_t next_id = 1;
     *out = NULL;
@@ -607,13 +752,14 @@ ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *
     program->id = atomic_fetch_add(&next_id, 1);
     program->store = session->packed;
     planner p = {.session = session, .graph = session->graph, .env = env, .error = error, .program = program,
-                 .wanted = wanted};
+                 .wanted = wanted, .begin = after ? after->end : session->graph->first, .made = after ? slots : NULL};
     ortc_status s = build(&p, inputs);
     if (s != ORTC_OK)
         release_steps(p.steps.data, p.steps.count);
     ortc_array_deinit(&p.steps);
     ortc_array_deinit(&p.blocks);
     ortc_array_deinit(&p.block_edges);
+    ortc_array_deinit(&p.slots);
     ortc_arena_deinit(&p.scratch);
     if (s != ORTC_OK) {
         program->n_steps = 0;

@@ -100,12 +100,10 @@ static ortc_status fix_symbols(ortc_session *s, const ortc_session_options *o, o
 static ortc_status mark_deciding(ortc_session *s, ortc_error *error)
 {
     ortc_graph *g = s->graph;
-    bool *marked = calloc(g->edges.count + 1, sizeof *marked);
+    bool *marked = s->deciding = ortc_arena_array(&g->arena, g->edges.count, sizeof *marked);
     s->decides = ortc_arena_array(&g->arena, g->n_inputs, sizeof *s->decides);
-    if (!marked || !s->decides) {
-        free(marked);
+    if (!marked || !s->decides)
         return ortc_no_memory(error, g->edges.count);
-    }
     for (const ortc_node *n = g->last; n; n = n->prev) {
         const ortc_schema *schema = ortc_op_schema(n->op);
         bool all = false; /* what makes a deciding value is made of deciding values */
@@ -119,11 +117,13 @@ static ortc_status mark_deciding(ortc_session *s, ortc_error *error)
     }
     for (uint32_t i = 0; i < g->n_inputs; i++)
         s->decides[i] = marked[g->inputs[i].edge->id];
-    free(marked);
     return ORTC_OK;
 }
 
 /* ---- Creating ---------------------------------------------------------------------------------------------------------------------- */
+
+static ortc_status session_over(ortc_pack_store *, ortc_graph *, bool borrowed, const ortc_session_options *, ortc_session **out,
+                                ortc_error *);
 
 static bool accept(void *arg, ortc_node *proposal)
 {
@@ -132,6 +132,29 @@ static bool accept(void *arg, ortc_node *proposal)
     if (k)
         proposal->kernel = k;
     return k != NULL;
+}
+
+/* Subgraphs become sessions of their own, on the same providers, over the child graphs of this one. */
+static ortc_status make_children(ortc_session *s, const ortc_session_options *o, ortc_error *error)
+{
+    ortc_session_options child = *o;
+    child.n_dims = 0; /* fixed symbols have been put into the graph */
+    for (ortc_node *n = s->graph->first; n; n = n->next) {
+        bool any = false;
+        for (uint32_t i = 0; i < n->n_attrs; i++)
+            any |= n->attrs[i].value.kind == ORTC_ATTR_GRAPH;
+        if (!any)
+            continue;
+        if (!(n->children = ortc_arena_array(&s->graph->arena, n->n_attrs, sizeof *n->children)))
+            return ortc_no_memory(error, 0);
+        for (uint32_t i = 0; i < n->n_attrs; i++) {
+            if (n->attrs[i].value.kind != ORTC_ATTR_GRAPH)
+                continue;
+            ortc_graph *g = (ortc_graph *)(uintptr_t)n->attrs[i].value.u.graphs[0];
+            ORTC_TRY(session_over(s->packed, g, true, &child, &n->children[i], error));
+        }
+    }
+    return ORTC_OK;
 }
 
 static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_error *error)
@@ -149,21 +172,24 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     if (o->require) /* after fusion: what a kernel has taken in is no node of its own any more */
         ORTC_TRY(ortc_place_require(s, o->require, error));
     ORTC_TRY(mark_deciding(s, error));
-    return ortc_bind(s, error);
+    ORTC_TRY(ortc_bind(s, error));
+    return make_children(s, o, error);
 }
 
-ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_session_options *o, ortc_session **out,
-                                    ortc_error *error)
+static ortc_status session_over(ortc_pack_store *packed, ortc_graph *g, bool borrowed, const ortc_session_options *o,
+                                ortc_session **out, ortc_error *error)
 {
     *out = NULL;
     ortc_session *s = calloc(1, sizeof *s);
     if (!s) {
-        ortc_graph_destroy(g);
+        if (!borrowed)
+            ortc_graph_destroy(g);
         return ortc_no_memory(error, sizeof *s);
     }
     atomic_init(&s->references, 1);
     s->graph = g;
-    s->packed = &m->packed;
+    s->graph_borrowed = borrowed;
+    s->packed = packed;
     s->max_contexts = o->max_contexts;
     s->max_bytes = o->max_bytes;
     s->threads = ortc_pool_threads();
@@ -181,6 +207,12 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     }
     *out = s;
     return ORTC_OK;
+}
+
+ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_session_options *o, ortc_session **out,
+                                    ortc_error *error)
+{
+    return session_over(&m->packed, g, false, o, out, error);
 }
 
 ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *options, ortc_session **out, ortc_error *error)
@@ -215,10 +247,14 @@ void ortc_session_release(ortc_session *s)
     }
     ortc_plan_cache_deinit(&s->plans);
     ortc_unbind(s);
+    for (ortc_node *n = s->graph->first; n; n = n->next)
+        for (uint32_t i = 0; n->children && i < n->n_attrs; i++)
+            ortc_session_release(n->children[i]);
     for (uint32_t i = 0; i < s->n_devices; i++)
         if (s->devices[i].provider->close)
             s->devices[i].provider->close(s->devices[i].device);
-    ortc_graph_destroy(s->graph);
+    if (!s->graph_borrowed)
+        ortc_graph_destroy(s->graph);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->returned);
     ortc_model_release(s->model);

@@ -35,11 +35,13 @@ struct ortc_session {
     ortc_model *model;        /* retained; NULL: a session of the library's own */
     ortc_pack_store *packed;  /* the model's */
     ortc_graph *graph;
+    bool graph_borrowed;      /* a subgraph's session: the parent's graph owns it */
     ortc_session_device devices[ORTC_MAX_DEVICES]; /* the caller's order, ref last */
     uint32_t n_devices;
     uint32_t threads;         /* budget of a run */
     uint64_t *pass_edits;     /* of the specialising passes */
     bool *decides;            /* per graph input: its values are part of the key */
+    bool *deciding;           /* per edge: its values decide shapes */
     ortc_plan_cache plans;
     pthread_mutex_t lock;     /* of the pool of contexts */
     ortc_context *idle;

@@ -1,0 +1,71 @@
+/* kernels/control/op.c: If and Loop: schemas and what can be said of their results before they run. */
+#include "kernels/common/shape.h"
+
+extern const ortc_kernel_table ortc_kernels_ref_control;
+
+#define MAX_OUTPUTS 64 /* whose shapes are looked at; further ones are known when they have run */
+
+static ortc_status infer_if(ortc_infer *c)
+{
+    const ortc_node *n = ortc_infer_node(c);
+    const ortc_attr then_branch = ortc_node_attr(n, "then_branch"), else_branch = ortc_node_attr(n, "else_branch");
+    uint32_t n_out = ortc_node_n_out(n);
+    ortc_port a[MAX_OUTPUTS], b[MAX_OUTPUTS];
+    if (then_branch.kind != ORTC_ATTR_GRAPH || else_branch.kind != ORTC_ATTR_GRAPH)
+        return ORTC_OK;
+    if (n_out > MAX_OUTPUTS)
+        n_out = MAX_OUTPUTS;
+    ORTC_TRY(ortc_infer_body(c, then_branch.u.graphs[0], 0, NULL, n_out, a));
+    ORTC_TRY(ortc_infer_body(c, else_branch.u.graphs[0], 0, NULL, n_out, b));
+    for (uint32_t i = 0; i < n_out; i++) {
+        const ortc_port *known = a[i].type ? &a[i] : &b[i];
+        int same = a[i].rank >= 0 && a[i].rank == b[i].rank;
+        for (int32_t d = 0; same && d < a[i].rank; d++)
+            same = a[i].dims[d] == b[i].dims[d] && a[i].dims[d] != ORTC_DIM_UNKNOWN;
+        if (known->type && !known->dtype)
+            ORTC_TRY(ortc_infer_out_type(c, i, known->type));
+        else if (known->dtype) /* shapes that differ are known when one of them has run */
+            ORTC_TRY(ortc_infer_out(c, i, known->dtype, same ? a[i].rank : -1, same ? a[i].dims : NULL));
+    }
+    return ORTC_OK;
+}
+
+static ortc_status infer_loop(ortc_infer *c)
+{
+    const ortc_node *n = ortc_infer_node(c);
+    const ortc_attr body = ortc_node_attr(n, "body");
+    uint32_t n_out = ortc_node_n_out(n);
+    ortc_port out[MAX_OUTPUTS + 1];
+    const uint32_t carried = ortc_node_n_in(n) > 2 ? ortc_node_n_in(n) - 2 : 0;
+    if (body.kind != ORTC_ATTR_GRAPH)
+        return ORTC_OK;
+    if (n_out > MAX_OUTPUTS)
+        n_out = MAX_OUTPUTS;
+    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], 0, NULL, n_out + 1, out));
+    for (uint32_t i = 0; i < n_out; i++) {
+        const ortc_port *known = &out[i + 1];
+        if (i >= carried && known->dtype && known->rank >= 0 && known->rank < ORTC_RANK_LIMIT) { /* rounds under each other */
+            ortc_dim dims[ORTC_RANK_LIMIT + 1] = {ORTC_DIM_UNKNOWN};
+            for (int32_t d = 0; d < known->rank; d++)
+                dims[d + 1] = known->dims[d];
+            ORTC_TRY(ortc_infer_out(c, i, known->dtype, known->rank + 1, dims));
+            continue;
+        }
+        ortc_port v = {0}; /* what a carried value was before the first round */
+        if (i < carried)
+            v = ortc_infer_in(c, i + 2);
+        if (known->type && !known->dtype)
+            ORTC_TRY(ortc_infer_out_type(c, i, known->type));
+        else if (known->dtype || v.dtype)
+            ORTC_TRY(ortc_infer_out(c, i, known->dtype ? known->dtype : v.dtype, -1, NULL));
+    }
+    return ORTC_OK;
+}
+
+static const ortc_op ops[] = {
+    ORTC_OP("", "If", 25, 1, "24 23 21 19 16 13 11 1", "cond:B", "outputs:V+~", "then_branch:g! else_branch:g!",
+            "V=all,seq,opt B=bool", infer_if, NULL, ORTC_OP_CONTROL),
+    ORTC_OP("", "Loop", 25, 1, "24 23 21 19 16 13 11 1", "M:I? cond:B? v_initial:V*~", "v_final_and_scan_outputs:V+~", "body:g!",
+            "V=all,seq,opt I=i64 B=bool", infer_loop, NULL, ORTC_OP_CONTROL),
+};
+ORTC_FAMILY(control, ops, &ortc_kernels_ref_control);
