@@ -224,41 +224,50 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
 
 /* ---- Shared packing --------------------------------------------------------------------------------------- */
 
-/* Blocks of A first, then panels of B, as far as they are shared. */
+/* Blocks of A and panels of B, as far as they are shared, are packed in slots: a slot takes its fraction of both, so that
+ * a thread with the first slots packs the first rows of A, which the first tasks read, and B is dealt evenly too. */
+static int64_t shared_blocks(const ortc_sgemm_plan *p) { return p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0; }
+static int64_t shared_panels(const ortc_sgemm_plan *p) { return p->how_b == ORTC_SGEMM_SHARED ? p->panels : 0; }
+static int64_t shared_slots(const ortc_sgemm_plan *p)
+{
+    const int64_t grain = ortc_sgemm_pack_grain(p->uk, p->k), all = shared_blocks(p) + shared_panels(p);
+    return all / grain + (all % grain != 0);
+}
+
+static void pack_slot(const run_args *r, int64_t slot, int64_t slots, int64_t k0, int64_t kc)
+{
+    const ortc_sgemm_plan *p = r->p;
+    const int64_t na = shared_blocks(p), nb = shared_panels(p), width = ortc_sgemm_packed_width(p->uk, p->n);
+    const int64_t b1 = ortc_sgemm_row(na, slots, slot + 1), q0 = ortc_sgemm_row(nb, slots, slot);
+    const int64_t q1 = ortc_sgemm_row(nb, slots, slot + 1);
+    for (int64_t b = ortc_sgemm_row(na, slots, slot); b < b1; b++) {
+        const int64_t row = ortc_sgemm_row(p->m, p->blocks, b), rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
+        pack_block(r, &r->item, r->index, k0, kc, row, rows, r->shared_a + k0 * p->m + row * kc);
+    }
+    if (!(p->flags & ORTC_SGEMM_CUSTOM_B))
+        ortc_sgemm_pack_panels(p->uk, p->flags, r->item.b, p->swapped ? r->x->lda : r->x->ldb, p->n, q0, q1, k0, kc,
+                               r->shared_b);
+    else
+        for (int64_t q = q0; q < q1; q++)
+            pack_panel(r, &r->item, r->index, k0, kc, q * p->uk->nr, r->shared_b + k0 * width + q * p->uk->nr * kc);
+}
+
 static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const run_args *r = arg;
     const ortc_sgemm_plan *p = r->p;
-    const int64_t na = p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0, width = ortc_sgemm_packed_width(p->uk, p->n);
-    const int64_t ldb = p->swapped ? r->x->lda : r->x->ldb;
     (void)scratch;
-    for (int64_t i = 0; i < p->chunks; i++) {
-        const int64_t k0 = i * p->kc, kc = min64(p->k - k0, p->kc);
-        int64_t u = begin;
-        for (; u < end && u < na; u++) {
-            const int64_t row = ortc_sgemm_row(p->m, p->blocks, u);
-            const int64_t rows = ortc_sgemm_row(p->m, p->blocks, u + 1) - row;
-            pack_block(r, &r->item, r->index, k0, kc, row, rows, r->shared_a + k0 * p->m + row * kc);
-        }
-        if (u < end && !(p->flags & ORTC_SGEMM_CUSTOM_B)) {
-            ortc_sgemm_pack_panels(p->uk, p->flags, r->item.b, ldb, p->n, u - na, end - na, k0, kc, r->shared_b);
-            continue;
-        }
-        for (; u < end; u++) {
-            const int64_t n0 = (u - na) * p->uk->nr;
-            pack_panel(r, &r->item, r->index, k0, kc, n0, r->shared_b + k0 * width + n0 * kc);
-        }
-    }
+    for (int64_t slot = begin; slot < end; slot++)
+        for (int64_t i = 0; i < p->chunks; i++)
+            pack_slot(r, slot, shared_slots(p), i * p->kc, min64(p->k - i * p->kc, p->kc));
 }
 
 static int32_t run_items(run_args *r, int64_t tasks, const ortc_sgemm_threads *th)
 {
     const ortc_sgemm_plan *p = r->p;
-    const int64_t shared = (p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0) +
-                           (p->how_b == ORTC_SGEMM_SHARED ? p->panels : 0);
-    if (shared > 0 && !p->dot) {
-        const int32_t s =
-            th->parallel(th->context, shared, ortc_sgemm_pack_grain(p->uk, p->k), shared_body, r);
+    const int64_t slots = p->dot ? 0 : shared_slots(p);
+    if (slots > 0) {
+        const int32_t s = th->parallel(th->context, slots, 1, shared_body, r);
         if (s) return s;
     }
     /* Small matrices of a batch go out several at a time. */

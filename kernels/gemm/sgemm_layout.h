@@ -16,7 +16,7 @@ static inline int64_t ortc_sgemm_chunk(const ortc_sgemm_uk *uk, int64_t k)
     return ((k - 1) / parts + 64) / 64 * 64;
 }
 
-/* First row of block b when m rows are dealt evenly to `blocks` blocks. */
+/* First row of block b when m rows are dealt evenly to `blocks` blocks; deals anything else too. */
 static inline int64_t ortc_sgemm_row(int64_t m, int64_t blocks, int64_t b)
 {
     const int64_t base = m / blocks, more = m % blocks;

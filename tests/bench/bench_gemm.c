@@ -1,11 +1,12 @@
 /* f32 GEMM against a peak loop of the same instruction set and thread count, the two alternated within the same
  * second, because absolute times on shared machines mean little.
  *
- *   bench_gemm [--isa avx512|avx2|scalar] [--threads 1,2] [--reps 20] [MxNxK ...]
+ *   bench_gemm [--isa avx512|avx2|scalar] [--threads 1,2] [--reps 20] [--pool runtime|own] [MxNxK ...]
  *
  * For each shape: plain (A and B packed in every run) and packed (B packed once, as constants are). A row gives the
  * median of the GFLOP/s, the median of the ratios and their spread (10th to 90th percentile), and whether the bits
- * equal those of one thread. Exits with 1 if any bits differ.
+ * equal those of one thread. Exits with 1 if any bits differ. Threads are the runtime's pool (its size: ORTC_THREADS), or
+ * the tests' own, which only spins.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/gemm/sgemm.h"
 #include "peak.h"
+#include "runtime/base/threads.h"
 #include "tests/ukernels/pool.h"
 
 typedef struct shape {
@@ -38,29 +40,81 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* ---- Threads ---------------------------------------------------------------------------------------------- */
+
+typedef struct team {
+    uint32_t threads;
+    pool *own; /* NULL: the runtime's pool */
+    char *scratch;
+    size_t each;
+    ortc_sgemm_body *body;
+    void *arg;
+} team;
+
+static int use_own;
+
+static void team_body(void *arg, int64_t begin, int64_t end, uint32_t worker)
+{
+    const team *t = arg;
+    t->body(t->arg, begin, end, t->scratch + worker * t->each);
+}
+
+static int32_t team_parallel(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg)
+{
+    team *t = context;
+    if (t->own) {
+        const ortc_sgemm_threads own = pool_threads(t->own);
+        return own.parallel(own.context, n, grain, body, arg);
+    }
+    t->body = body, t->arg = arg;
+    return ortc_pool_for(t->threads, n, grain, team_body, t, NULL, NULL);
+}
+
+static team team_open(int threads, size_t scratch)
+{
+    const size_t each = (scratch + 255) / 256 * 256;
+    team t = {(uint32_t)threads, use_own ? pool_open(threads, scratch) : NULL, NULL, each, NULL, NULL};
+    if (t.own) return t;
+    t.scratch = pool_memory(each * (size_t)threads);
+    ortc_pool_enter((uint32_t)threads);
+    return t;
+}
+
+static void team_close(team *t)
+{
+    if (t->own)
+        pool_close(t->own);
+    else
+        ortc_pool_leave();
+    free(t->scratch);
+}
+
+/* ---- The peak --------------------------------------------------------------------------------------------- */
+
 typedef struct peak_args {
     uint32_t isa;
     double flops, done[64];
     float sink[64][16]; /* a cache line each */
 } peak_args;
 
-static void peak_each(void *arg, int thread)
+static void peak_part(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     peak_args *p = arg;
-    p->done[thread] = ortc_bench_peak_f32(p->isa, p->flops, &p->sink[thread][0]);
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) p->done[i] = ortc_bench_peak_f32(p->isa, p->flops, &p->sink[i][0]);
 }
 
 /* GFLOP/s of all threads together over about `seconds`. */
-static double peak(pool *pl, int threads, uint32_t isa, double guess, double seconds)
+static double peak(team *tm, uint32_t isa, double guess, double seconds)
 {
     static peak_args p;
     p.isa = isa;
-    p.flops = guess * 1e9 * seconds / threads;
+    p.flops = guess * 1e9 * seconds / tm->threads;
     const double t = now();
-    pool_each(pl, peak_each, &p);
+    team_parallel(tm, tm->threads, 1, peak_part, &p); /* one part each: they are far longer than taking one */
     double done = 0;
     const double dt = now() - t;
-    for (int i = 0; i < threads; i++) done += p.done[i];
+    for (uint32_t i = 0; i < tm->threads; i++) done += p.done[i];
     return done / dt / 1e9;
 }
 
@@ -75,8 +129,8 @@ static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
 {
     ortc_sgemm_plan p;
     if (ortc_sgemm_plan_init(&p, uk, s.m, s.n, s.k, 1, packed ? ORTC_SGEMM_PACKED_B : 0)) return;
-    pool *pl = pool_open(threads, p.scratch), *one = pool_open(1, p.scratch);
-    const ortc_sgemm_threads th = pool_threads(pl), th1 = pool_threads(one);
+    team tm = team_open(threads, p.scratch), one = team_open(1, p.scratch);
+    const ortc_sgemm_threads th = {team_parallel, &tm}, th1 = {team_parallel, &one};
     const size_t c_bytes = (size_t)(s.m * s.n) * 4;
     float *a = pool_memory((size_t)(s.m * s.k) * 4), *b = pool_memory((size_t)(s.k * s.n) * 4);
     float *c = pool_memory(c_bytes), *c1 = pool_memory(c_bytes);
@@ -88,18 +142,18 @@ static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
     ortc_sgemm_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c}, .lda = s.k, .ldb = s.n, .ldc = s.n,
                          .alpha = 1, .beta = 1, .workspace = ws};
 
-    double guess = peak(pl, threads, uk->isa, 100.0 * threads, 0.01), *ratios = calloc((size_t)reps, sizeof(double));
+    double guess = peak(&tm, uk->isa, 100.0 * threads, 0.01), *ratios = calloc((size_t)reps, sizeof(double));
     double *rates = calloc((size_t)reps, sizeof(double)), *peaks = calloc((size_t)reps, sizeof(double));
     const double flops = p.flops;
     ortc_sgemm_run(&p, &x, &th); /* warm */
     const double seconds = 0.02;
     const int per = flops / (guess * 1e9) < seconds ? (int)(seconds / (flops / (guess * 1e9))) + 1 : 1;
     for (int r = 0; r < reps; r++) {
-        const double before = peak(pl, threads, uk->isa, guess, seconds / 2);
+        const double before = peak(&tm, uk->isa, guess, seconds / 2);
         const double t = now();
         for (int i = 0; i < per; i++) ortc_sgemm_run(&p, &x, &th);
         rates[r] = flops * per / (now() - t) / 1e9;
-        const double after = peak(pl, threads, uk->isa, guess, seconds / 2);
+        const double after = peak(&tm, uk->isa, guess, seconds / 2);
         peaks[r] = (before + after) / 2; /* around the product, so that a drift of the clock cancels */
         ratios[r] = rates[r] / peaks[r];
     }
@@ -117,8 +171,8 @@ static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
            at(ratios, reps, 0.1), at(ratios, reps, 0.9), equal ? "equal" : "DIFFER");
     fflush(stdout);
     free(a), free(b), free(c), free(c1), free(pb), free(ws), free(ratios), free(rates), free(peaks);
-    pool_close(pl);
-    pool_close(one);
+    team_close(&one);
+    team_close(&tm);
 }
 
 int main(int argc, char **argv)
@@ -132,12 +186,14 @@ int main(int argc, char **argv)
             isa = argv[++i];
         } else if (!strcmp(argv[i], "--threads") && i + 1 < argc) {
             threads = argv[++i];
+        } else if (!strcmp(argv[i], "--pool") && i + 1 < argc) {
+            use_own = !strcmp(argv[++i], "own");
         } else if (!strcmp(argv[i], "--reps") && i + 1 < argc) {
             reps = atoi(argv[++i]);
         } else if (n_shapes < 64 && sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) == 3) {
             shapes[n_shapes++] = (shape){m, n, k};
         } else {
-            fprintf(stderr, "usage: bench_gemm [--isa NAME] [--threads 1,2] [--reps N] [MxNxK ...]\n");
+            fprintf(stderr, "usage: bench_gemm [--isa NAME] [--threads 1,2] [--reps N] [--pool runtime|own] [MxNxK ...]\n");
             return 2;
         }
     }
