@@ -247,6 +247,7 @@ ortc_status ortc_onnx_export(const ortc_graph *g, const ortc_model_info *info, c
     for (size_t i = 0; p.heads && i < x.initializers.count; i++)
         ortc_message_deinit(&p.heads[i]);
     ortc_map_deinit(&x.names);
+    ortc_map_deinit(&x.nodes);
     ortc_map_deinit(&x.constants);
     ortc_array_deinit(&x.initializers);
     ortc_array_deinit(&x.domains);

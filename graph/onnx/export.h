@@ -42,7 +42,8 @@ typedef struct ortc_export_domain {
 typedef struct ortc_exporter {
     const ortc_model_info *info;
     ortc_arena arena;
-    ortc_map names;     /* taken */
+    ortc_map names;     /* of values, taken */
+    ortc_map nodes;     /* names of nodes, taken */
     ortc_map constants; /* id -> name */
     ORTC_ARRAY(ortc_export_constant) initializers;
     ORTC_ARRAY(ortc_export_domain) domains; /* [0]: the standard's */

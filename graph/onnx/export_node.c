@@ -36,6 +36,16 @@ static const char *new_name(ortc_exporter *x, const char *wish)
     return name && take_name(x, name) ? name : NULL;
 }
 
+/* Names of nodes mean nothing, but there are runtimes that refuse a file in which one comes twice. */
+static const char *node_name(ortc_exporter *x, const ortc_node *n)
+{
+    const char *name = n->name;
+
+    for (unsigned i = n->id; name && ortc_map_get(&x->nodes, name); i++)
+        name = ortc_arena_printf(&x->arena, "%s_%u", n->name, i);
+    return name && ortc_map_set(&x->nodes, name, (void *)(uintptr_t)name) ? name : NULL;
+}
+
 /* The initializer that holds a constant, made on first use. */
 static const char *constant_name(ortc_exporter *x, const ortc_edge *e)
 {
@@ -223,12 +233,14 @@ static ortc_status export_ports(const scope *s, const ortc_node *n, ortc_message
 
 static ortc_status fill_node(const scope *s, const ortc_node *n, ortc_message *to)
 {
+    const char *name;
+
     if (n->body || n->epilogue || !n->op)
         return ortc_fail(s->x->error, ORTC_INTERNAL, "it is not a node of a model's graph");
-    if (!need_domain(s->x, n->domain, n->op->form))
+    if (!need_domain(s->x, n->domain, n->op->form) || !(name = node_name(s->x, n)))
         return ortc_no_memory(s->x->error, 0);
     ORTC_TRY(export_ports(s, n, to));
-    ortc_message_text(to, ORTC_NODE_NAME, n->name);
+    ortc_message_text(to, ORTC_NODE_NAME, name);
     ortc_message_text(to, ORTC_NODE_OP, n->type);
     ortc_message_text(to, ORTC_NODE_DOMAIN, n->domain);
     for (uint32_t i = 0; i < n->n_attrs; i++) {
