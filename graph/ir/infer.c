@@ -124,11 +124,19 @@ static ortc_status api_fail(ortc_infer *c, ortc_status s, const char *fmt, va_li
     return s;
 }
 
-/* What the subgraph's own inference found at load; while planning only what are numbers. */
+/* What the subgraph's own inference found at load; while planning only what are numbers. Exporters may leave the types of a
+ * body's formal inputs out: at load they follow from what the node is given. */
 static ortc_status api_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in, uint32_t n_out,
                             ortc_port *out)
 {
-    (void)n_in, (void)in;
+    bool learned = false;
+    for (uint32_t i = 0; c->dims && i < n_in && i < g->n_inputs; i++)
+        if (in[i].type && !g->inputs[i].edge->type) {
+            g->inputs[i].edge->type = in[i].type;
+            learned = true;
+        }
+    if (learned)
+        ORTC_TRY(ortc_graph_infer((ortc_graph *)(uintptr_t)g, c->error));
     for (uint32_t i = 0; i < n_out; i++) {
         const ortc_edge *e = i < g->n_outputs ? g->outputs[i].edge : NULL;
         out[i] = (ortc_port){.size = sizeof *out, .rank = -1};

@@ -21,6 +21,12 @@ void ortc_source_close(ortc_source *);
  * the graph. UNSUPPORTED lists every operator that is missing, not only the first. */
 ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_info *out_info, ortc_error *);
 
+/* Writes a model graph (nothing fused or claimed in it) as a file of standard ONNX that no reader sees half-written.
+ * `external`: NULL, or a file name without a folder: constants of at least `external_from` bytes go there, beside `path`,
+ * each at the start of a page. Weights are streamed, not copied. Any thread. */
+ortc_status ortc_onnx_export(const ortc_graph *, const ortc_model_info *, const char *path, const char *external,
+                             uint64_t external_from, ortc_error *);
+
 /* One TensorProto / SequenceProto / MapProto / OptionalProto. */
 ortc_status ortc_onnx_decode_value(const void *, size_t bytes, const ortc_type *, ortc_value **out, ortc_error *);
 ortc_status ortc_onnx_encode_value(const ortc_value *, const char *name, void **out_data, size_t *out_bytes, ortc_error *);

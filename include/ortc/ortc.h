@@ -183,6 +183,27 @@ typedef struct ortc_model_info {
 /* Borrowed from the model. Any thread. */
 ORTC_EXPORT const ortc_model_info *ortc_model_describe(const ortc_model *);
 
+typedef struct ortc_save_options {
+    uint32_t size;
+    uint32_t flags;            /* ORTC_SAVE_* */
+    const char *external_file; /* with EXTERNAL: a file name without a folder; NULL: the model's file name + ".data" */
+    uint64_t external_from;    /* with EXTERNAL: initializers of at least so many bytes go there; 0: 1024 */
+} ortc_save_options;
+enum {
+    ORTC_SAVE_EXTERNAL = 1 /* weights in a file of their own beside the model, each at the start of a page */
+};
+#define ORTC_SAVE_OPTIONS_INIT {(uint32_t)sizeof(ortc_save_options), 0, 0, 0}
+
+/* Writes the model as its passes left it: standard operators, which any runtime can load. Operators of plugins keep
+ * their domain. Names of inputs and outputs, their documentation and the metadata stay; model-local functions are inlined,
+ * nodes of old versions are in their newest form, the producer is ortc. The opset is not below that of the file, and at least 17.
+ * path: replaced if it is there, also when the model was loaded from it; its folder must exist. options NULL: defaults.
+ * Weights are streamed; no file has its name before it is whole and durable, and nothing is left after a failure (the
+ * external file is named first, and may stay new beside an old model when naming the model's fails).
+ * Errors: INVALID_ARGUMENT, NOT_FOUND (the folder), IO, LIMIT (2 GiB without an external file), UNSUPPORTED,
+ * OUT_OF_MEMORY. Any thread. */
+ORTC_EXPORT ortc_status ortc_model_save(const ortc_model *, const char *path, const ortc_save_options *, ortc_error *);
+
 /* ---- Sessions -------------------------------------------------------------------------------------------- */
 
 typedef struct ortc_session ortc_session;

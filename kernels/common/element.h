@@ -2,7 +2,7 @@
  *
  * Arithmetic is done in one of three classes (double, int64, uint64), so that 28 element types do not become 28 copies
  * of a kernel: load in the class, compute, store. Addresses may be unaligned. Elements narrower than a byte are packed,
- * first in the low bits; writing one keeps its neighbours, so threads must not share a byte: ORTC_ALIGN_GRAIN.
+ * first in the low bits; writing one keeps its neighbours, so threads must not share a byte: ortc_grain gives multiples of 8.
  */
 #ifndef ORTC_KERNELS_ELEMENT_H
 #define ORTC_KERNELS_ELEMENT_H

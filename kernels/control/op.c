@@ -41,7 +41,10 @@ static ortc_status infer_loop(ortc_infer *c)
         return ORTC_OK;
     if (n_out > MAX_OUTPUTS)
         n_out = MAX_OUTPUTS;
-    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], 0, NULL, n_out + 1, out));
+    ortc_port in[MAX_OUTPUTS + 2] = {{0}}; /* iteration and condition have their types in every file */
+    for (uint32_t i = 0; i < carried && i < MAX_OUTPUTS; i++)
+        in[i + 2] = ortc_infer_in(c, i + 2);
+    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], carried < MAX_OUTPUTS ? carried + 2 : MAX_OUTPUTS, in, n_out + 1, out));
     for (uint32_t i = 0; i < n_out; i++) {
         const ortc_port *known = &out[i + 1];
         if (i >= carried && known->dtype && known->rank >= 0 && known->rank < ORTC_RANK_LIMIT) { /* rounds under each other */

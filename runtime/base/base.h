@@ -133,6 +133,22 @@ void ortc_unmap_file(ortc_mapping *);
 /* Tells the system that these bytes of a mapping will not be needed soon: their pages leave our resident size. */
 void ortc_mapping_drop(const void *data, size_t bytes);
 
+/* A file being written, under another name until it is whole (file_linux.c). After any failure: close. */
+typedef struct ortc_file {
+    const char *path, *temporary; /* in the arena; temporary NULL: committed */
+    ortc_error *error;
+    char *buffer;
+    size_t n_buffer;
+    uint64_t bytes; /* written so far */
+    int descriptor;
+    ortc_arena arena;
+} ortc_file;
+ortc_status ortc_file_create(ortc_file *, const char *path, ortc_error *); /* close it also when this fails */
+ortc_status ortc_file_write(ortc_file *, const void *, size_t bytes);
+ortc_status ortc_file_pad(ortc_file *, uint64_t to); /* zeros up to this offset */
+ortc_status ortc_file_commit(ortc_file *);           /* durable, and under its name, instead of what was there */
+void ortc_file_close(ortc_file *);                   /* without a commit nothing is left */
+
 /* Processors that this process may use: affinity, cgroup cpu.max; at least 1. */
 uint32_t ortc_platform_threads(void);
 

@@ -35,6 +35,7 @@ enum {
 
 int command_run(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_optimize(int argc, char **argv);
 int command_test(int argc, char **argv);
 int command_providers(int argc, char **argv);
 

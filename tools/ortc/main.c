@@ -13,6 +13,7 @@ typedef struct command {
 static const command commands[] = {
     {"run", "run a model on files or made-up inputs; print, save and time its outputs", command_run},
     {"info", "what a model is made of: inputs, outputs, operators, placement, plan", command_info},
+    {"optimize", "write a model as the graph passes leave it, as standard ONNX; check it", command_optimize},
     {"test", "run folders of test cases in the layout of ONNX's own suite", command_test},
     {"providers", "where models can run on this machine", command_providers},
 };
@@ -64,7 +65,7 @@ static int unknown(const char *name)
     if (meant)
         say_error("there is no command '%s'; did you mean 'ortc %s'?", name, meant);
     else
-        say_error("there is no command '%s'; expected run, info, test, providers or help", name);
+        say_error("there is no command '%s'; expected run, info, optimize, test, providers or help", name);
     return EXIT_USAGE;
 }
 
@@ -85,7 +86,7 @@ static int help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        say_error("expects a command: run, info, test, providers or help ('ortc help' describes them)");
+        say_error("expects a command: run, info, optimize, test, providers or help ('ortc help' describes them)");
         return EXIT_USAGE;
     }
     const char *word = argv[1];

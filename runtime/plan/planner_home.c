@@ -1,0 +1,93 @@
+/* runtime/plan/planner_home.c: where the bytes of an edge are that a step reads: constants, inputs, literals, slots (planner.h). */
+#include "planner.h"
+
+bool ortc_fact_bytes(const ortc_fact *f, size_t *out)
+{
+    int64_t count;
+    return f->type && f->type->kind == ORTC_KIND_TENSOR && ortc_fact_is_sized(f) && ortc_count_elements(f->rank, f->dims, &count) &&
+           ortc_tensor_bytes(f->type->dtype, count, out);
+}
+
+ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
+{
+    const ortc_fact *f = &p->facts[e->id];
+    int64_t count;
+    char buffer[160];
+    ortc_text t = ORTC_TEXT(buffer);
+    if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !ortc_fact_is_sized(f))
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
+                         "cannot plan", e->name);
+    if (f->type->dtype == ORTC_STRING)
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' holds strings that the model makes, which this version cannot do", e->name);
+    if (!ortc_count_elements(f->rank, f->dims, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
+        *out > SIZE_MAX / 4) {
+        ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
+        return ortc_fail(p->error, ORTC_LIMIT, "'%s' would be %s, which is too large", e->name, buffer);
+    }
+    return ORTC_OK;
+}
+
+/* Known values that a kernel or an output wants to read: written out as a literal. */
+static ortc_status literal(ortc_planner *p, const ortc_edge *e, ortc_home *h)
+{
+    const ortc_fact *f = &p->facts[e->id];
+    int64_t *data = ortc_arena_array(&p->program->arena, (size_t)f->n_values + 1, sizeof *data);
+    if (!data)
+        return ortc_no_memory(p->error, 0);
+    for (int64_t i = 0; i < f->n_values; i++)
+        if (f->type->dtype == ORTC_I32)
+            ((int32_t *)data)[i] = (int32_t)f->values[i];
+        else
+            data[i] = f->values[i];
+    *h = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = data};
+    return ortc_planner_bytes(p, e, &h->bytes);
+}
+
+/* Gives a home to an edge that a step reads and nobody has made: constants, inputs, literals. */
+ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **out)
+{
+    ortc_home *h = &p->homes[e->id];
+    const ortc_fact *f = &p->facts[e->id];
+    *out = h;
+    if (h->lives || h->made || h->root != e->id)
+        return ORTC_OK;
+    if (p->made && p->made[e->id]) {
+        *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .bytes = p->made[e->id]->bytes};
+        return ORTC_OK;
+    }
+    bool defaulted = e->input >= 0 && e->constant && f->dims == e->constant->dims;
+    if (e->constant && (e->input < 0 || defaulted)) {
+        const ortc_constant *c = e->constant;
+        *h = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = c->data, .bytes = c->bytes};
+        p->program->constant_bytes += c->bytes;
+        return ORTC_OK;
+    }
+    if (e->input >= 0) {
+        *h = (ortc_home){.lives = LIVES_INPUT, .index = (uint32_t)e->input, .root = e->id};
+        return ORTC_OK;
+    }
+    if (ortc_fact_values_known(f))
+        return literal(p, e, h);
+    return ortc_fail(p->error, ORTC_INTERNAL, "'%s' is read before it is made", e->name);
+}
+
+ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, const void *device, const ortc_packing *how, const void *param,
+                        size_t param_bytes, ortc_pack_item **out)
+{
+    ortc_pack_store *store = p->session->packed;
+    ORTC_TRY(ortc_pack_acquire(store, e->constant, device, how, param, param_bytes, p->env, out, p->error));
+    if (!ortc_array_push(&p->program->packs, *out)) {
+        ortc_pack_release(store, *out);
+        return ortc_no_memory(p->error, sizeof *out);
+    }
+    p->program->packed_bytes += (*out)->packed.bytes;
+    return ORTC_OK;
+}
+
+void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint32_t step)
+{
+    ortc_home *root = &p->homes[p->homes[e->id].root];
+    root->last = step;
+    if (root->lives == LIVES_BLOCK)
+        p->blocks.data[root->index].to = step;
+}
