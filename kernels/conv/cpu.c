@@ -138,7 +138,7 @@ static void read_geometry(const conv_state *s, const ortc_plan *p, ortc_conv_geo
     g->group = s->group;
     g->channels = w->dims[1];
     g->filters = w->dims[0] / s->group;
-    g->in_count = g->out_count = g->kernel_count = 1;
+    uint64_t in = 1, out = 1, kernel = 1; /* may wrap where there are no elements */
     for (int32_t i = 0; i < g->spatial; i++) {
         window.kernel[i] = g->kernel[i] = w->dims[i + 2];
         g->in[i] = x->dims[i + 2];
@@ -146,8 +146,9 @@ static void read_geometry(const conv_state *s, const ortc_plan *p, ortc_conv_geo
         g->stride[i] = window.stride[i];
         g->dilation[i] = window.dilation[i];
         g->pad[i] = ortc_window_pad(&window, i, g->in[i], g->out[i]);
-        g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
+        in *= (uint64_t)g->in[i], out *= (uint64_t)g->out[i], kernel *= (uint64_t)g->kernel[i];
     }
+    g->in_count = (int64_t)in, g->out_count = (int64_t)out, g->kernel_count = (int64_t)kernel;
 }
 
 static int is_pointwise(const ortc_conv_geometry *g)

@@ -104,11 +104,14 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 /* ---- Plan ------------------------------------------------------------------------------------------------- */
 
 /* The batch dims of MatMul: those of Y, with the steps of A and B along them. Returns their product. */
-static int64_t plan_batch(gemm_plan *g, const ortc_view *a, const ortc_view *b)
+static int64_t plan_batch(gemm_plan *g, const ortc_view *a, const ortc_view *b, const ortc_view *y)
 {
     const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
-    int64_t batch = 1, a_at = g->m * g->k, b_at = g->k * g->n;
+    int64_t batch = 1, a_at, b_at;
     g->rank = ra > rb ? ra : rb;
+    for (int32_t d = 0; d < y->rank; d++)
+        if (y->dims[d] == 0) return 0; /* then products of the other dims need not fit */
+    a_at = g->m * g->k, b_at = g->k * g->n;
     for (int32_t d = g->rank - 1; d >= 0; d--) {
         const int64_t da = d - (g->rank - ra) >= 0 ? a->dims[d - (g->rank - ra)] : 1;
         const int64_t db = d - (g->rank - rb) >= 0 ? b->dims[d - (g->rank - rb)] : 1;
@@ -151,10 +154,11 @@ static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_pla
         g->k = a->dims[a->rank - 1];
         g->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
         g->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-        *batch = plan_batch(g, a, b);
+        *batch = plan_batch(g, a, b, &p->out[0]);
+        if (*batch == 0) g->m = g->n = g->k = 0, g->rank = 0;
         int shared = 1; /* B is one matrix, and A is not broadcast: rows of the batch follow each other */
         for (int32_t d = 0; d < g->rank; d++) shared &= g->dims[d] == 1 || (g->b_step[d] == 0 && g->a_step[d] != 0);
-        if (shared) g->m *= *batch, *batch = 1, g->rank = 0;
+        if (shared && *batch) g->m *= *batch, *batch = 1, g->rank = 0;
     } else {
         g->m = a->dims[s->trans_a ? 1 : 0];
         g->k = a->dims[s->trans_a ? 0 : 1];

@@ -1,5 +1,7 @@
 /* f32 GEMM micro-kernels for AVX2 with FMA: the 6x16 tile (12 sums, two vectors of B, one broadcast of A in 16
  * registers), packing, and the dot product for matrix times vector. The body is sgemm_tile.inc.
+ * Why 6x16 and not 4x24: from L1 0.990 and 0.998 of the peak (Zen 5, K = 256), but 4x24 reads B 1.5 times as fast from
+ * L2, and 24 divides few of the usual widths.
  * Masked stores are microcoded on AMD's cores, so only the last, partial vector of a row uses one.
  */
 #include "sgemm_uk.h"

@@ -39,15 +39,21 @@ static int add_bytes(size_t *sum, int64_t a, int64_t b, int64_t c)
     return __builtin_add_overflow(*sum, v, sum) || *sum > SIZE_MAX / 2 ? -1 : 0;
 }
 
+static double tasks_wanted(const ortc_sgemm_plan *p, double flops, double bytes)
+{
+    const double longest = p->uk->isa ? TASK_FLOPS_MAX : TASK_FLOPS_MAX / 8;
+    double want = flops / TASK_FLOPS > bytes / TASK_BYTES ? flops / TASK_FLOPS : bytes / TASK_BYTES;
+    if (flops < SERIAL_FLOPS && bytes < TASK_BYTES) return 1;
+    if (want > TASKS) want = TASKS;
+    return want < flops / longest ? flops / longest : want;
+}
+
 /* The grid: how many row blocks and panels make a task. */
 static void split(ortc_sgemm_plan *p, double flops, double bytes)
 {
     const int64_t block_bytes = (int64_t)p->uk->mr * p->kc * (int64_t)sizeof(float);
     const int64_t fit = clamp(L2_A_BYTES / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
-    double want = flops / TASK_FLOPS > bytes / TASK_BYTES ? flops / TASK_FLOPS : bytes / TASK_BYTES;
-    if (want > TASKS) want = TASKS;
-    if (want < flops / TASK_FLOPS_MAX) want = flops / TASK_FLOPS_MAX;
-    if (flops < SERIAL_FLOPS && bytes < TASK_BYTES) want = 1;
+    const double want = tasks_wanted(p, flops, bytes);
     /* Rows first by L2, and further only where columns do not give enough tasks. */
     p->tasks_m = ceil_div(p->blocks, fit);
     if (want > (double)p->tasks_m * (double)p->panels) {
@@ -81,10 +87,10 @@ static void prefer_columns(ortc_sgemm_plan *p, double flops)
 {
     if (!(p->flags & ORTC_SGEMM_PACKED_A) || p->how_b == ORTC_SGEMM_PACKED || p->how_b == ORTC_SGEMM_DIRECT) return;
     if (p->panels < 8 || p->tasks_m == 1) return;
-    const double want = flops / TASK_FLOPS < TASKS ? flops / TASK_FLOPS : TASKS;
+    const double want = tasks_wanted(p, flops, 0);
     p->tasks_m = 1;
     p->task_blocks = p->blocks;
-    p->tasks_n = clamp((int64_t)want, 1, p->panels);
+    p->tasks_n = want >= (double)p->panels ? p->panels : clamp((int64_t)want, 1, p->panels);
     p->task_panels = ceil_div(p->panels, p->tasks_n);
     p->tasks_n = ceil_div(p->panels, p->task_panels);
 }

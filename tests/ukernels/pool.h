@@ -1,6 +1,6 @@
-/* A loop over threads for tests and benchmarks of kernels, so that they need nothing of the runtime: a fixed number
- * of threads that spin while the pool is open, chunks in shares of which idle threads take, scratch per thread. Chunks depend on n
- * and grain only. Not for anything else: it burns every core it is given.
+/* A loop over threads for tests and benchmarks of kernels, so that they need nothing of the runtime: a fixed number of
+ * threads that spin while the pool is open, chunks in contiguous shares from which idle threads help themselves, scratch
+ * per thread. Chunks depend on n and grain only. Not for anything else: it burns every core it is given.
  */
 #ifndef ORTC_TESTS_POOL_H
 #define ORTC_TESTS_POOL_H

@@ -84,7 +84,8 @@ static void make_conv(op_case *c, rng *r)
 
 static void make_matmul(op_case *c, rng *r)
 {
-    const int64_t m = rng_range(r, 1, 40), n = rng_range(r, 1, 70), k = rng_range(r, 0, 9) ? rng_range(r, 1, 90) : 0;
+    const int64_t m = rng_range(r, 0, 19) ? rng_range(r, 1, 40) : 0, n = rng_range(r, 1, 70);
+    const int64_t k = rng_range(r, 0, 9) ? rng_range(r, 1, 90) : 0;
     const int32_t ra = (int32_t)rng_range(r, 1, 4), rb = (int32_t)rng_range(r, 1, 4);
     const int32_t ba = ra > 2 ? ra - 2 : 0, bb = rb > 2 ? rb - 2 : 0, batch = ba > bb ? ba : bb;
     int64_t a[MOCK_RANK], b[MOCK_RANK], y[MOCK_RANK];
