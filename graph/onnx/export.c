@@ -13,7 +13,8 @@
 
 enum {
     LEAST_OPSET = 17,
-    EXTERNAL_ALIGNMENT = 4096 /* of elements in the external file: mapped pages can be used in place */
+    EXTERNAL_ALIGNMENT = 4096, /* of elements in the external file: mapped pages can be used in place */
+    PIECE_BYTES = 4 << 20      /* of weights that are resident while they are written */
 };
 #define MAX_MODEL_BYTES (UINT64_C(0x7fffffff)) /* of one protobuf message */
 
@@ -168,6 +169,19 @@ static ortc_status make_parts(ortc_exporter *x, const ortc_graph *g, const char 
     return ORTC_OK;
 }
 
+/* In pieces, each of which leaves our resident size once it is written: weights may be larger than memory. */
+static ortc_status write_elements(const ortc_constant *c, ortc_file *f)
+{
+    for (size_t at = 0; at < c->bytes; at += PIECE_BYTES) {
+        const char *piece = (const char *)c->data + at;
+        size_t bytes = c->bytes - at < PIECE_BYTES ? c->bytes - at : PIECE_BYTES;
+        ORTC_TRY(ortc_file_write(f, piece, bytes));
+        if (c->mapped)
+            ortc_mapping_drop(piece, bytes);
+    }
+    return ORTC_OK;
+}
+
 static ortc_status write_external(const ortc_exporter *x, const char *external, uint64_t from, ortc_file *f)
 {
     for (size_t i = 0; i < x->initializers.count; i++) {
@@ -175,9 +189,7 @@ static ortc_status write_external(const ortc_exporter *x, const char *external, 
         if (!is_external(c, external, from))
             continue;
         ORTC_TRY(ortc_file_pad(f, (f->bytes + EXTERNAL_ALIGNMENT - 1) / EXTERNAL_ALIGNMENT * EXTERNAL_ALIGNMENT));
-        ORTC_TRY(ortc_file_write(f, c->data, c->bytes));
-        if (c->mapped)
-            ortc_mapping_drop(c->data, c->bytes);
+        ORTC_TRY(write_elements(c, f));
     }
     return ORTC_OK;
 }
@@ -196,9 +208,7 @@ static ortc_status write_model(const ortc_exporter *x, const parts *p, const cha
         ORTC_TRY(write_message(f, &p->heads[i]));
         if (c->dtype == ORTC_STRING || is_external(c, external, from))
             continue;
-        ORTC_TRY(ortc_file_write(f, c->data, c->bytes));
-        if (c->mapped)
-            ortc_mapping_drop(c->data, c->bytes);
+        ORTC_TRY(write_elements(c, f));
     }
     return write_message(f, &p->ends);
 }

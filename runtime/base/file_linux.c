@@ -27,12 +27,16 @@ ortc_status ortc_file_create(ortc_file *f, const char *path, ortc_error *error)
 {
     static atomic_uint serial;
     size_t length = strlen(path);
+    struct stat old;
 
     *f = (ortc_file){.descriptor = -1, .error = error};
     f->path = ortc_arena_string(&f->arena, path, length);
     f->buffer = ortc_arena_alloc(&f->arena, BUFFER_BYTES);
     if (!f->path || !f->buffer)
         return ortc_no_memory(error, BUFFER_BYTES);
+    /* A device, a pipe, a folder: not to be replaced by a file. */
+    if (stat(path, &old) == 0 && !S_ISREG(old.st_mode))
+        return ortc_fail(error, ORTC_IO, "cannot write '%s': it is not a regular file", path);
     for (int i = 0; i < MAX_TRIES && f->descriptor < 0; i++) {
         char *name = ortc_arena_printf(&f->arena, "%s.%ld-%u.tmp", path, (long)getpid(),
                                        atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));

@@ -200,6 +200,38 @@ def info() -> None:
     expect("names in JSON", "info", nasty, "--json", test=lambda r: None if r.json()["inputs"][0]["name"] == "a\x1b[31mb\nc" else "name")
 
 
+def optimize() -> None:
+    """What is written is the business of tests/python/test_optimize.py; here: files, messages and codes."""
+
+    def files(*names: str) -> str | None:
+        found = sorted(p.name for p in (folder / "optimized").iterdir())
+        return None if found == sorted(names) else f"files: {found}"
+
+    (folder / "optimized").mkdir()
+    small, weights = "optimized/small.onnx", "optimized/w.bin"
+    refused("optimize: no model", "optimize", err="expects one model; usage: ortc optimize MODEL -o OUT.onnx")
+    refused("optimize: no -o", "optimize", DIGITS, err="expects -o OUT.onnx")
+    refused("optimize: itself", "optimize", DIGITS, "-o", DIGITS, err="is the model itself; --force writes over it")
+    refused("optimize: no folder", "optimize", DIGITS, "-o", "none/x.onnx", code=6, err="cannot write 'none/x.onnx")
+    refused("optimize: a folder", "optimize", DIGITS, "-o", "optimized", err="-o expects the name of a file, 'optimized' is none")
+    refused("optimize: a device", "optimize", DIGITS, "-o", "/dev/null", err="'/dev/null' is none")
+    refused("optimize: no pass", "optimize", DIGITS, "-o", small, "--no-pass", "x", code=3, err="there is no normalising pass 'x'")
+    refused("optimize: not a model", "optimize", put("bad.onnx", b"no model"), "-o", small, code=3, err="bad.onnx")
+    check("optimize: nothing is written then", files)
+    expect("optimize", "optimize", DIGITS, "-o", small, "-q", out="checked: same outputs on random inputs, on ref")
+    expect("optimize: fewer nodes", "info", small, out="operators: 14 nodes")
+    expect("optimize --external", "optimize", DIGITS, "-o", small, "--external", "w.bin", "-q", out=f"in {weights}")
+    refused("optimize: the weights are there", "optimize", DIGITS, "-o", small, "--external", "w.bin", err="is there already")
+    check("optimize: both files", lambda: files("small.onnx", "w.bin"))
+    expect("optimize --json", "optimize", DIGITS, "-o", small, "--json", "--set", "N=3",
+           test=lambda r: None if r.json()["nodes_after"] == 14 and r.json()["checked"] else r.out)  # fmt: skip
+    expect("optimize --force", "optimize", small, "-o", small, "--force", "--no-check", out="not checked")
+    expect("it still runs", "run", small, "--input", SEVEN, "--topk", "1", out="7")
+    sequence = put("sequence.onnx", identity("f32", None, "sequence"))
+    refused("optimize: a check that cannot be", "optimize", sequence, "-o", "optimized/s.onnx", err="which only a .pb file can give")
+    check("optimize: nothing is written unchecked", lambda: files("small.onnx", "w.bin"))
+
+
 def case(name: str, expected: bytes, net: bytes | None = None, given: bytes = tensor_f32(1, 2, 3)) -> None:
     put(f"suite/{name}/model.onnx", net or identity("f32", ("n",)))
     put(f"suite/{name}/test_data_set_0/input_0.pb", given)
@@ -275,5 +307,6 @@ if __name__ == "__main__":
     exit_codes()
     digits()
     info()
+    optimize()
     test()
     sys.exit(finish())

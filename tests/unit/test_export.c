@@ -378,6 +378,12 @@ Test(export, failures_leave_nothing, .init = begin)
     cr_expect(save(&m, NULL, &e) == ORTC_IO, "%s", e.text);
     cr_expect_not_null(strstr(e.text, "cannot write"));
     cr_expect(save(&m, "weights", &e) == ORTC_IO, "%s", e.text);
+    char model[sizeof path];
+    memcpy(model, path, sizeof path);
+    snprintf(path, sizeof path, "/dev/null");
+    cr_expect(save(&m, NULL, &e) == ORTC_IO);
+    cr_expect_not_null(strstr(e.text, "not a regular file"));
+    memcpy(path, model, sizeof path);
     cr_expect(end() == 0); /* and removes the folder */
     cr_expect(save(&m, NULL, &e) == ORTC_NOT_FOUND, "%s", e.text);
     unload(&m);

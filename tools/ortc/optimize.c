@@ -232,6 +232,11 @@ static int check_options(const char *path, const optimize_options *o)
         say_error("--external expects a file name without a folder (it lies beside OUT.onnx), got '%s'", o->external);
         return EXIT_USAGE;
     }
+    struct stat there;
+    if (stat(o->out, &there) == 0 && !S_ISREG(there.st_mode)) {
+        say_error("-o expects the name of a file, '%s' is none", o->out);
+        return EXIT_USAGE;
+    }
     if (!o->force && same_file(path, o->out)) {
         say_error("'%s' is the model itself; --force writes over it", o->out);
         return EXIT_USAGE;
