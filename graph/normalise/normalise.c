@@ -7,6 +7,8 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"fold-constants", ortc_pass_fold_constants},
     {"share-nodes", ortc_pass_share_nodes},
     {"conv-batchnorm", ortc_pass_conv_batchnorm},
+    {"raise-layernorm", ortc_pass_raise_layernorm},
+    {"raise-gelu", ortc_pass_raise_gelu},
     {"dead-nodes", ortc_pass_dead_nodes},
 };
 const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
