@@ -11,6 +11,11 @@
  * `parked` before it sleeps and the publisher reads `parked` after it incremented, both sequentially consistent: either
  * the publisher wakes it, or the kernel sees that the word has changed.
  *
+ * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share and then helps
+ * with others'. So loops that follow each other over the same data find it in the caches of the thread that wrote it, and
+ * threads seldom write to one counter. On a virtual machine whose two cores share no cache (a line passes in 200 ns) one
+ * counter for all cost a 512-cubed product 10 % of its time.
+ *
  * There is no lock and no thread-local state: a thread that loops inside a loop is recognised by its id, and only while
  * some loop is open. Who finds the pool being started, or all slots taken, does its loop alone.
  */
@@ -31,8 +36,13 @@
 #define JOINED(control) (((control) >> 15) & 0x7fff)
 #define LEFT(control) ((control) & 0x7fff)
 
-enum { N_LOOPS = 16, MAX_THREADS = 1024, STACK_BYTES = 512 << 10 };
+enum { N_LOOPS = 16, MAX_THREADS = 1024, MAX_SHARES = 32, STACK_BYTES = 512 << 10 };
 enum { POOL_NONE, POOL_STARTING, POOL_READY };
+
+typedef struct share {
+    _Alignas(128) atomic_llong next; /* its first chunk not taken; from `end` on: none is left */
+    int64_t end;
+} share;
 
 typedef struct loop {
     _Alignas(64) atomic_uint control;
@@ -44,7 +54,9 @@ typedef struct loop {
     ortc_status (*stop)(void *stop_arg);
     void *stop_arg;
     atomic_int status;
-    _Alignas(64) atomic_llong left; /* chunks not taken yet; at or below 0: none */
+    uint32_t n_shares;
+    _Alignas(64) atomic_uint open; /* shares with chunks left; 0 also once the loop is stopped */
+    share shares[MAX_SHARES];
 } loop;
 
 typedef struct worker {
@@ -88,27 +100,60 @@ static void futex_wake(atomic_uint *word, int count)
 
 /* ---- Working ------------------------------------------------------------------------------------------------------ */
 
-/* Takes chunks until there are none. */
-static void work(loop *l, uint32_t number)
+/* Takes chunks of a share until there are none. false: the loop was stopped. */
+static bool work_share(loop *l, share *s, uint32_t number)
 {
     for (;;) {
-        int64_t left = atomic_fetch_sub_explicit(&l->left, 1, memory_order_relaxed), begin, end;
+        if (atomic_load_explicit(&l->open, memory_order_relaxed) == 0 ||
+            atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end)
+            return true;
+        int64_t chunk = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed), begin, end;
         int expected = ORTC_OK;
 
-        if (left <= 0)
-            return;
+        if (chunk >= s->end)
+            return true;
+        if (chunk == s->end - 1) { /* the last: whoever looks for work need not look here */
+            unsigned open = atomic_load_explicit(&l->open, memory_order_relaxed);
+            while (open > 0 && !atomic_compare_exchange_weak_explicit(&l->open, &open, open - 1, memory_order_relaxed,
+                                                                      memory_order_relaxed))
+                ;
+            if (open == 0)
+                return false;
+        }
         if (l->stop) {
             ortc_status status = l->stop(l->stop_arg);
             if (status != ORTC_OK) {
                 atomic_compare_exchange_strong(&l->status, &expected, status);
-                atomic_store_explicit(&l->left, 0, memory_order_relaxed);
-                return;
+                atomic_store_explicit(&l->open, 0, memory_order_relaxed);
+                return false;
             }
         }
-        begin = (l->n_chunks - left) * l->grain;
+        begin = chunk * l->grain;
         end = l->n - begin < l->grain ? l->n : begin + l->grain;
         l->body(l->arg, begin, end, number);
     }
+}
+
+/* Its own share, then what is left of the others. */
+static void work(loop *l, uint32_t number)
+{
+    for (uint32_t i = 0; i < l->n_shares; i++)
+        if (!work_share(l, &l->shares[(number + i) % l->n_shares], number))
+            return;
+}
+
+static void deal(loop *l)
+{
+    uint32_t shares = l->budget < pool.n_workers + 1 ? l->budget : pool.n_workers + 1;
+    shares = shares < MAX_SHARES ? shares : MAX_SHARES;
+    shares = shares < l->n_chunks ? shares : (uint32_t)l->n_chunks;
+    l->n_shares = shares;
+    for (uint32_t i = 0; i < shares; i++) { /* without a product of n_chunks, which may be large */
+        int64_t each = l->n_chunks / shares, more = l->n_chunks % shares;
+        atomic_store_explicit(&l->shares[i].next, each * i + (i < more ? i : more), memory_order_relaxed);
+        l->shares[i].end = each * (i + 1) + (i + 1 < more ? i + 1 : more);
+    }
+    atomic_store_explicit(&l->open, shares, memory_order_relaxed);
 }
 
 /* Works on a loop if it is open and its budget leaves a place. */
@@ -136,7 +181,7 @@ static void look_for_work(worker *self)
     for (int i = 0; i < N_LOOPS && atomic_load_explicit(&pool.n_loops, memory_order_relaxed) > 0; i++) {
         loop *l = &pool.loops[i];
         /* Only where chunks are left: a worker that came to nothing would just delay the caller. */
-        if (atomic_load_explicit(&l->left, memory_order_relaxed) > 0)
+        if (atomic_load_explicit(&l->open, memory_order_relaxed) > 0)
             join(l, self);
     }
 }
@@ -384,7 +429,7 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
     l->stop = stop;
     l->stop_arg = stop_arg;
     atomic_store_explicit(&l->status, ORTC_OK, memory_order_relaxed);
-    atomic_store_explicit(&l->left, n_chunks, memory_order_relaxed);
+    deal(l);
     atomic_store_explicit(&l->control, OPEN, memory_order_release);
     atomic_fetch_add(&pool.epoch, 1);
     if (atomic_load(&pool.parked) > 0) {
