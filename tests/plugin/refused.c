@@ -1,13 +1,13 @@
 /* tests/plugin/refused.c: plugins that must be refused: FLAW says how they are broken. */
 #include <ortc/op.h>
 
+#if FLAW != 5
 static ortc_status init(const ortc_host *host)
 {
     (void)host;
     return FLAW == 4 ? ORTC_INTERNAL : ORTC_OK;
 }
 
-#if FLAW != 5
 ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void);
 ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void)
 {
@@ -20,5 +20,5 @@ ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void)
 }
 #else
 ORTC_EXPORT int not_a_plugin;
-int not_a_plugin = sizeof(init);
+int not_a_plugin = ORTC_ABI;
 #endif
