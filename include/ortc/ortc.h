@@ -257,7 +257,7 @@ typedef struct ortc_run_args {
     ortc_out *out;
     size_t n_out;          /* outputs that are not listed are not computed where that saves work */
     ortc_context *context; /* NULL: one from the session's pool */
-    ortc_state *state;     /* NULL: none */
+    ortc_state *state;     /* NULL: none. In this version state, queue and done must be NULL: else UNSUPPORTED */
     void *queue;           /* NULL: the context's; else the caller's native stream for the first device */
     ortc_cancel *cancel;   /* NULL: cannot be cancelled */
     int64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
@@ -319,7 +319,8 @@ typedef struct ortc_plan_info {
     uint32_t n_steps, n_views, n_folded; /* n_folded: nodes that only computed shapes and made no step */
     uint64_t arena_bytes, workspace_bytes, constant_bytes, packed_bytes;
 } ortc_plan_info;
-/* Plans for these inputs (shapes and types; values too where they decide shapes) without running, and describes. */
+/* Plans for these inputs (shapes and types; values too where they decide shapes) without running, and describes. Where an
+ * extent is known only when the model runs, what is described is the first segment. */
 ORTC_EXPORT ortc_status ortc_session_plan(ortc_session *, const ortc_in *in, size_t n_in, ortc_plan_info *out,
                                           int (*each)(void *arg, const ortc_step_info *), void *arg, ortc_error *);
 

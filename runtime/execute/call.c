@@ -81,6 +81,8 @@ static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, cons
     const ortc_view *view = &call->out[out];
     if (!(view->flags & ORTC_VIEW_LATE) && view->rank == rank && (!rank || !memcmp(view->dims, dims, (size_t)rank * sizeof *dims)))
         return ORTC_OK; /* as planned */
+    if (!(view->flags & ORTC_VIEW_LATE))
+        return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned", out);
     ORTC_TRY(ortc_value_create(view->dtype, rank, dims, &v, c->env->error));
     return set_output(c, out, v);
 }

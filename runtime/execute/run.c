@@ -32,6 +32,10 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
             memcpy(call->call.out[0].data, call->call.in[0].data, s->copy_bytes);
             continue;
         }
+        if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
+            for (uint32_t k = 0; k < s->n_out; k++)
+                if (s->out[k].view.flags & ORTC_VIEW_LATE)
+                    call->call.out[k] = s->out[k].view;
         ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
         if (status != ORTC_OK)
             return ortc_step_failed(s->node, s->kernel, status, error);

@@ -18,7 +18,7 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
 
 static void describe_outputs(const ortc_step *s, ortc_text *t)
 {
-    static const char *const from[] = {"", "constant", "input", "output", "arena"};
+    static const char *const from[] = {"", "constant", "input", "output", "arena", "slot"};
     for (uint32_t i = 0; i < s->n_out; i++) {
         const ortc_operand *o = &s->out[i];
         if (s->kind == ORTC_STEP_COPY)
