@@ -86,9 +86,10 @@ static ortc_status api_out(ortc_infer *c, uint32_t port, ortc_dtype dtype, int32
 
 static ortc_status api_out_type(ortc_infer *c, uint32_t port, const ortc_type *type)
 {
-    if (port < c->node->n_out)
-        c->out[port].type = type;
-    return ORTC_OK;
+    if (port >= c->node->n_out || !type)
+        return ORTC_OK;
+    c->out[port].type = ortc_type_copy(c->arena, type); /* a shape function may have put it together itself */
+    return c->out[port].type ? ORTC_OK : ortc_no_memory(c->error, sizeof *type);
 }
 
 static ortc_status api_out_values(ortc_infer *c, uint32_t port, int64_t count, const ortc_dim *values)

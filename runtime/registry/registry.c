@@ -119,6 +119,16 @@ static ortc_dtype bound_dtype(const ortc_node *n, const ortc_schema *s, int32_t 
     return 0;
 }
 
+static bool has_values(const ortc_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        if (e && e->type && e->type->kind != ORTC_KIND_TENSOR)
+            return true;
+    }
+    return false;
+}
+
 bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_text *why)
 {
     const ortc_kernel_entry *e = &item->entry;
@@ -126,6 +136,11 @@ bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_
         if (why)
             ortc_text_add(why, "%s is for versions %d to %d, not %d; ", item->kernel.name, e->since_min, e->since_max,
                           n->version);
+        return false;
+    }
+    if (!(item->kernel.flags & ORTC_KERNEL_VALUES) && has_values(n)) {
+        if (why)
+            ortc_text_add(why, "%s is for tensors only; ", item->kernel.name);
         return false;
     }
     const ortc_schema *s = n->op ? ortc_op_schema(n->op) : NULL;
