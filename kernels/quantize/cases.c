@@ -17,6 +17,8 @@ const ortc_case ortc_cases_quantize[] = {
     {"QuantizeLinear", "f32[17]~ f32[]={0.5} Q[]={0}", "", "Q=f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
     {"QuantizeLinear", "f32[3]={1000,-1000,0} f32[1]={1}", "saturate=0 output_dtype=19"},
     {"QuantizeLinear", "f32[6]={0.5,1.5,2.5,-0.5,-1.5,300} f32[]={1} u8[]={128}", ""},
+    {"QuantizeLinear", "f32[3,4] f32[]={0.5} u8[1]={3}", ""},
+    {"QuantizeLinear", "f32[3,4] f32[]={0.5} u8[0]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"QuantizeLinear", "f32[0,4] f32[4]=1.0..2", ""},
     {"QuantizeLinear", "f32[] f32[]={0.5}", ""},
     {"QuantizeLinear@10", "f32[7] f32[]={0.5} u8[]={128}", ""},

@@ -8,6 +8,9 @@
 
 extern const ortc_kernel_table ortc_kernels_ref_quantize;
 
+/* One number, as a scalar or a vector; a symbol may turn out to be one. */
+static bool may_be_one(const ortc_port *p) { return p->rank == 0 || (p->rank == 1 && (p->dims[0] == 1 || p->dims[0] < 0)); }
+
 /* The shape of the scale against the input's, and the zero point's against the scale's. */
 static ortc_status check_scale(ortc_infer *c, const ortc_port *x, const ortc_port *scale, const ortc_port *zero)
 {
@@ -15,7 +18,7 @@ static ortc_status check_scale(ortc_infer *c, const ortc_port *x, const ortc_por
     const int64_t block = ortc_node_int(n, "block_size", 0);
     ortc_dim same;
     int32_t axis = 0;
-    if (zero->type && zero->rank >= 0 && scale->rank >= 0) {
+    if (zero->type && zero->rank >= 0 && scale->rank >= 0 && !(may_be_one(zero) && may_be_one(scale))) {
         if (zero->rank != scale->rank)
             return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the zero point has rank %d, the scale %d", zero->rank, scale->rank);
         for (int32_t d = 0; d < zero->rank; d++)
@@ -23,8 +26,7 @@ static ortc_status check_scale(ortc_infer *c, const ortc_port *x, const ortc_por
     }
     if (block < 0)
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "block_size is %lld", (long long)block);
-    if (x->rank < 0 || scale->rank < 0 || (!block && scale->rank == 0) ||
-        (!block && scale->rank == 1 && (scale->dims[0] == 1 || scale->dims[0] < 0))) /* a symbol may turn out to be one */
+    if (x->rank < 0 || scale->rank < 0 || (!block && may_be_one(scale)))
         return ORTC_OK;
     ORTC_TRY(ortc_infer_axis(c, ortc_node_int(n, "axis", 1), x->rank, &axis));
     if (!block) {
