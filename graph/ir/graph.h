@@ -82,7 +82,7 @@ struct ortc_node {
     ortc_attribute *attrs;
     uint32_t n_captures;     /* the last n_captures inputs are outer values of subgraphs, shared by all of them in order */
     const ortc_epilogue *epilogue;
-    ortc_graph *body;        /* fused or claimed: what it means, inputs and outputs by position */
+    ortc_graph *body;        /* raised, fused or claimed: what it means, inputs and outputs by position (body.h) */
     const char *fused;       /* what was fused, "BatchNormalization Relu"; NULL: nothing */
     ortc_graph *graph;
     ortc_node *prev, *next;
@@ -121,6 +121,8 @@ void ortc_graph_destroy(ortc_graph *);
 /* A copy of a root graph with its subgraphs. Constants are shared, symbols keep their ids; names, types and attributes'
  * data are borrowed from the original, which must outlive the copy. */
 ortc_status ortc_graph_clone(const ortc_graph *, ortc_graph **out, ortc_error *);
+/* The same of a subgraph or body, as a child of `parent`, which shares dims with the original or has copies of them. NULL when memory is short. */
+ortc_graph *ortc_graph_clone_child(const ortc_graph *, ortc_graph *parent, ortc_error *);
 
 /* ---- Building and editing. All give NULL or false when memory is short; the graph stays consistent. ---------------- */
 
