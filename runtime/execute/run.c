@@ -3,7 +3,7 @@
  * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but the outputs
  * that the library is asked to place.
  */
-#include "context.h"
+#include "state.h"
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
 {
     const ortc_graph *g = c->session->graph;
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        c->inputs[i].value = NULL;
+        c->inputs[i] = (ortc_planner_input){NULL, 0};
     for (size_t i = 0; i < n_in; i++) {
         if (!in[i].name || !in[i].value)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input %zu has no %s", i, in[i].name ? "value" : "name");
@@ -80,6 +80,7 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is given twice", in[i].name);
         c->inputs[at].value = in[i].value;
     }
+    ORTC_TRY(ortc_state_bind_inputs(c, error));
     for (uint32_t i = 0; i < g->n_inputs; i++)
         if (!c->inputs[i].value && !g->inputs[i].edge->constant)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
@@ -105,6 +106,7 @@ static ortc_status match_outputs(ortc_context *c, const ortc_out *out, size_t n_
         c->wanted[at] = true;
         c->output_of[i] = at;
     }
+    ortc_state_want(c);
     return ORTC_OK;
 }
 
@@ -195,6 +197,8 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
         const ortc_value *v = c->inputs[i].value;
         int32_t head[2] = {v ? v->type->kind << 8 | v->type->dtype : 0, v ? v->rank : 0};
         ok = ok && key_add(c, head, sizeof head);
+        if (c->session->n_ties)
+            ok = ok && key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
         if (!v)
             continue;
         ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
@@ -397,7 +401,11 @@ static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, o
     for (size_t i = 0; i < a->n_out && s == ORTC_OK; i++)
         s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i], error);
     if (s == ORTC_OK)
+        s = ortc_state_bind_outputs(c, f->program, error);
+    if (s == ORTC_OK)
         s = ortc_frame_run(c, f, error);
+    if (s == ORTC_OK)
+        ortc_state_commit(c, f->program, a, made);
     for (size_t i = 0; i < a->n_out; i++) {
         if (s != ORTC_OK)
             ortc_value_release(made[i]);
@@ -422,7 +430,11 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
     if (s == ORTC_OK && f->program->chained) {
         s = run_chain(c, f, error);
         if (s == ORTC_OK)
+            s = ortc_state_take_slots(c, error);
+        if (s == ORTC_OK)
             s = take_outputs(c, a, error);
+        if (s == ORTC_OK)
+            ortc_state_commit(c, NULL, a, NULL);
     } else if (s == ORTC_OK)
         s = run_fixed(c, f, a, error);
     empty_slots(c);
@@ -446,23 +458,32 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *a, ortc_error *error)
     if (a->n_out > s->graph->n_outputs)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a->n_out,
                          s->graph->n_outputs);
-    if (a->state || a->queue || (a->size >= sizeof *a && a->done))
-        return ortc_fail(error, ORTC_UNSUPPORTED, "states, callers' queues and asynchronous runs are not in this version");
+    if (a->queue || (a->size > offsetof(ortc_run_args, done) && a->done))
+        return ortc_fail(error, ORTC_UNSUPPORTED, "callers' queues and asynchronous runs are not in this version");
+    ORTC_TRY(ortc_state_take(s, a, error));
     ortc_context *c = a->context;
+    ortc_status status = ORTC_OK;
     if (!c)
-        ORTC_TRY(ortc_context_take(s, &c, error));
+        status = ortc_context_take(s, &c, error);
     else if (c->session != s)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
+        status = ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
     else if (atomic_exchange(&c->busy, true))
-        return ortc_fail(error, ORTC_INVALID_STATE, "the context is in use by another run");
+        status = ortc_fail(error, ORTC_INVALID_STATE, "the context is in use by another run");
+    if (status != ORTC_OK) {
+        ortc_state_return(a->state);
+        return status;
+    }
+    c->state = a->state;
     c->env = (ortc_run_env){.threads = s->threads, .cancel = a->cancel, .deadline_ns = a->deadline_ns, .seed = a->seed,
                             .error = error};
     ortc_fp_env fp = ortc_fp_enter();
     ortc_pool_enter(s->threads);
-    ortc_status status = run_in(c, a, error);
+    status = run_in(c, a, error);
     ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
+    c->state = NULL;
+    ortc_state_return(a->state);
     if (a->context)
         atomic_store(&c->busy, false);
     else

@@ -242,6 +242,9 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
         ORTC_TRY(add_block(p, h->bytes, index, e->id, &h->index));
         for (uint32_t k = 0; k < c.n_reuse; k++)
             if (c.reuse[k].out == i && n->in[c.reuse[k].in]) {
+                if ((n->kernel->flags & ORTC_KERNEL_STATE) &&
+                    !ortc_array_push(&p->in_place, (ortc_in_place){index, e->id, n->in[c.reuse[k].in]->id}))
+                    return ortc_no_memory(p->error, sizeof *p->in_place.data);
                 const ortc_home *in = &p->homes[p->homes[n->in[c.reuse[k].in]->id].root];
                 if (in->lives == LIVES_BLOCK && in->bytes == h->bytes)
                     p->blocks.data[h->index].reuse = (int32_t)in->index;
@@ -280,6 +283,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
         return ortc_no_memory(p->error, n * sizeof *p->homes);
     for (size_t i = 0; i < n; i++)
         p->homes[i].root = (uint32_t)i;
+    p->inputs = inputs;
     ORTC_TRY(ortc_planner_seed(p, inputs));
     ortc_planner_mark_asked(p);
     ORTC_TRY(ortc_planner_infer(p));
@@ -294,6 +298,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
         ORTC_TRY(plan_node(p, node));
     }
     ORTC_TRY(p->program->chained ? ortc_planner_fill_slots(p) : ortc_planner_place_outputs(p));
+    ortc_planner_place_ties(p);
     ORTC_TRY(ortc_planner_place_blocks(p));
     /* The steps move into the program's arena; those that own a pstate are its to release from now on. */
     ortc_step *steps = ortc_arena_array(&p->program->arena, p->steps.count, sizeof *steps);
@@ -339,6 +344,7 @@ ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *
     ortc_array_deinit(&p.blocks);
     ortc_array_deinit(&p.block_edges);
     ortc_array_deinit(&p.slots);
+    ortc_array_deinit(&p.in_place);
     ortc_arena_deinit(&p.scratch);
     if (s != ORTC_OK) {
         program->n_steps = 0;

@@ -21,6 +21,11 @@ typedef struct ortc_home {
     bool made;        /* by a step */
 } ortc_home;
 
+/* A kernel's offer to write an output over an input that is tied state. */
+typedef struct ortc_in_place {
+    uint32_t step, out, in; /* edges' ids */
+} ortc_in_place;
+
 typedef struct ortc_planner {
     ortc_session *session;
     const ortc_graph *graph;
@@ -37,6 +42,8 @@ typedef struct ortc_planner {
     bool *asked;       /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
     bool *crosses;     /* by edge id: made here, read by a later segment or an output of a chain */
     bool late;         /* a kernel of this segment makes extents that are not known yet */
+    const ortc_planner_input *inputs;
+    ORTC_ARRAY(ortc_in_place) in_place;
     ORTC_ARRAY(ortc_slot) slots;
     ORTC_ARRAY(ortc_step) steps;
     ORTC_ARRAY(ortc_block) blocks;
@@ -61,6 +68,7 @@ void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint32_t step);
 
 /* planner_place.c */
 ortc_status ortc_planner_place_outputs(ortc_planner *);
+void ortc_planner_place_ties(ortc_planner *); /* after the outputs */
 ortc_status ortc_planner_fill_slots(ortc_planner *);
 ortc_status ortc_planner_place_blocks(ortc_planner *);
 

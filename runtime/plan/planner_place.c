@@ -48,6 +48,26 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
     return ORTC_OK;
 }
 
+/* Tied outputs that are written over the input they are tied to: the kernel offers it, the output is the whole of what it
+ * makes, and nobody reads the old value beside it or after it. */
+void ortc_planner_place_ties(ortc_planner *p)
+{
+    for (size_t i = 0; i < p->in_place.count; i++) {
+        const ortc_in_place *offer = &p->in_place.data[i];
+        const ortc_node *n = p->steps.data[offer->step].node;
+        const ortc_home *out = &p->homes[offer->out], *in = &p->homes[offer->in], *root = &p->homes[in->root];
+        size_t in_bytes, out_bytes;
+        if (out->lives != LIVES_OUTPUT || root->lives != LIVES_INPUT || p->inputs[root->index].tied != out->index + 1 ||
+            root->last != offer->step || in->offset || !ortc_fact_bytes(&p->facts[in->root], &in_bytes) ||
+            !ortc_fact_bytes(&p->facts[offer->out], &out_bytes) || in_bytes != out_bytes)
+            continue;
+        uint32_t readers = 0;
+        for (uint32_t k = 0; k < n->n_in; k++)
+            readers += n->in[k] && p->homes[n->in[k]->id].root == in->root;
+        p->program->outputs[out->index].in_place = readers == 1;
+    }
+}
+
 static bool is_output(const ortc_planner *p, const ortc_edge *e)
 {
     for (uint32_t i = 0; i < p->graph->n_outputs; i++)

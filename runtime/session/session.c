@@ -139,6 +139,7 @@ static ortc_status make_children(ortc_session *s, const ortc_session_options *o,
 {
     ortc_session_options child = *o;
     child.n_dims = 0; /* fixed symbols have been put into the graph */
+    child.n_ties = 0;
     for (ortc_node *n = s->graph->first; n; n = n->next) {
         bool any = false;
         for (uint32_t i = 0; i < n->n_attrs; i++)
@@ -161,6 +162,7 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
 {
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
+    ORTC_TRY(ortc_session_tie_all(s, o, error));
     ORTC_TRY(ortc_place(s, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
     if (!s->pass_edits)
