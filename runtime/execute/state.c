@@ -8,16 +8,36 @@ void ortc_tied_set_extent(ortc_tied *t, int32_t axis, int64_t extent)
     ortc_tensor_bytes(t->value->type->dtype, t->value->count, &t->value->bytes);
 }
 
-void ortc_state_start(const ortc_session *s, const ortc_session_tie *tie, ortc_tied *t)
+ortc_status ortc_state_start(const ortc_session *s, const ortc_session_tie *tie, ortc_tied *t, ortc_error *error)
 {
     const ortc_constant *otherwise = s->graph->inputs[tie->input].edge->constant;
+    ortc_status status = ORTC_OK;
+    if (otherwise && otherwise->bytes)
+        status = ortc_device_transfer(t->device, t->memory[t->now], NULL, otherwise->data, otherwise->bytes, error);
+    else if (!tie->grows && !t->device)
+        memset(t->memory[t->now], 0, t->bytes);
+    else if (!tie->grows) {
+        void *zeros = calloc(1, t->bytes + 1);
+        status = zeros ? ortc_device_transfer(t->device, t->memory[t->now], NULL, zeros, t->bytes, error) : ortc_no_memory(error, t->bytes);
+        free(zeros);
+    }
+    if (status != ORTC_OK)
+        return status;
     t->length = 0;
     if (tie->grows)
         ortc_tied_set_extent(t, tie->axis, t->length = otherwise ? otherwise->dims[tie->axis] : 0);
-    if (otherwise && otherwise->bytes)
-        memcpy(t->memory[t->now], otherwise->data, otherwise->bytes);
-    else if (!tie->grows)
-        memset(t->memory[t->now], 0, t->bytes);
+    return ORTC_OK;
+}
+
+/* The device whose kernel reads the input, for which it need not be copied then. */
+static ortc_open_device *reader_of(const ortc_session *s, const ortc_session_tie *tie)
+{
+    for (const ortc_use *u = s->graph->inputs[tie->input].edge->uses; u && !s->decides[tie->input]; u = u->next) {
+        const ortc_session_device *d = u->node ? &s->devices[u->node->device] : NULL;
+        if (d)
+            return d->space && !(u->node->kernel->host_in >> (u->port < 31 ? u->port : 31) & 1) ? d->open : NULL;
+    }
+    return NULL;
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------- */
@@ -32,7 +52,7 @@ static ortc_status allocate(ortc_session *s, ortc_tied *t, uint32_t which, const
         return ortc_fail(error, ORTC_LIMIT, "the state of '%s' needs %zu bytes, more than is left under the session's limit of %llu", name,
                          t->bytes, (unsigned long long)s->max_bytes);
     }
-    if ((t->memory[which] = ortc_alloc_aligned(t->bytes)))
+    if ((t->memory[which] = ortc_device_alloc(t->device, t->bytes)))
         return ORTC_OK;
     atomic_fetch_sub(&s->arena_bytes, t->bytes);
     return ortc_no_memory(error, t->bytes);
@@ -91,20 +111,24 @@ static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols,
     }
     if (!ortc_count_elements(rank, dims, &count) || !ortc_tensor_bytes(in->edge->type->dtype, count, &t->bytes) || t->bytes > SIZE_MAX / 4)
         return ortc_fail(error, ORTC_LIMIT, "the state of '%s' is too large for its capacity of %lld", in->name, (long long)tie->capacity);
+    t->device = reader_of(s, tie);
     ORTC_TRY(allocate(s, t, t->now, in->name, error));
     ORTC_TRY(ortc_value_wrap(t->memory[t->now], in->edge->type->dtype, rank, dims, NULL, NULL, &t->value, error));
-    ortc_state_start(s, tie, t);
-    return ORTC_OK;
+    t->value->device = t->device ? t->device->memory.device : 0;
+    ortc_status status = ortc_state_start(s, tie, t, error);
+    if (status != ORTC_OK) {
+        ortc_value_release(t->value);
+        t->value = NULL;
+    }
+    return status;
 }
 
 /* ---- A run ------------------------------------------------------------------------------------------------------------------ */
 
-static int64_t advance_of(const ortc_run_args *a) { return a->size >= sizeof *a ? a->advance : 0; }
-
 ortc_status ortc_state_take(ortc_session *s, const ortc_run_args *a, ortc_error *error)
 {
     ortc_state *st = a->state;
-    int64_t advance = advance_of(a);
+    int64_t advance = a->advance;
     if (!st)
         return ORTC_OK;
     if (st->session != s)
@@ -165,8 +189,10 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
 
 void ortc_state_want(ortc_context *c)
 {
-    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++)
+    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) {
         c->wanted[c->session->ties[i].output] = true;
+        c->memory[c->session->ties[i].output] = c->state->ties[i].value->device;
+    }
 }
 
 /* Whether a result may become the state, and a buffer for it. */
@@ -221,15 +247,38 @@ ortc_status ortc_state_take_slots(ortc_context *c, ortc_error *error)
             return ortc_fail(error, ORTC_TYPE_MISMATCH, "output '%s' is no tensor: it cannot be tied",
                              c->session->graph->outputs[output].name);
         ORTC_TRY(admit(c, i, v->type->dtype, v->rank, v->dims, false, error));
-        if (v->bytes)
-            memcpy(t->memory[!t->now], v->data, v->bytes);
+        ortc_open_device *from = v->device ? ortc_device_of_memory(v->device) : NULL;
+        ortc_status status = ortc_device_transfer(t->device, t->memory[!t->now], from, v->data, v->bytes, error);
+        ortc_device_release(from);
+        ORTC_TRY(status);
     }
     return ORTC_OK;
 }
 
-void ortc_state_commit(ortc_context *c, const ortc_program *p, ortc_run_args *a, ortc_value *const *made)
+/* What the caller asked for of the tied output of a run: a copy of what becomes the state. */
+static ortc_status copy_out(const ortc_context *c, uint32_t index, const void *from, size_t bytes, const ortc_run_args *a,
+                            ortc_value *const *made, ortc_error *error)
 {
-    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) {
+    for (size_t k = 0; k < a->n_out; k++) {
+        if (c->output_of[k] != c->session->ties[index].output)
+            continue;
+        const ortc_value *to = made[k] ? made[k] : a->out[k].value;
+        ortc_open_device *device = to->device ? ortc_device_of_memory(to->device) : NULL;
+        ortc_status status = ortc_device_transfer(device, to->data, c->state->ties[index].device, from, bytes, error);
+        ortc_device_release(device);
+        ORTC_TRY(status);
+    }
+    return ORTC_OK;
+}
+
+ortc_status ortc_state_commit(ortc_context *c, const ortc_program *p, ortc_run_args *a, ortc_value *const *made, ortc_error *error)
+{
+    for (uint32_t i = 0; p && c->state && i < c->session->n_ties; i++) {
+        const ortc_program_output *o = &p->outputs[c->session->ties[i].output];
+        const ortc_tied *t = &c->state->ties[i];
+        ORTC_TRY(copy_out(c, i, t->memory[o->in_place ? t->now : !t->now], o->bytes, a, made, error));
+    }
+    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) { /* nothing fails from here on */
         const ortc_session_tie *tie = &c->session->ties[i];
         ortc_tied *t = &c->state->ties[i];
         if (!p || !p->outputs[tie->output].in_place)
@@ -238,9 +287,7 @@ void ortc_state_commit(ortc_context *c, const ortc_program *p, ortc_run_args *a,
         if (tie->grows)
             ortc_tied_set_extent(t, tie->axis, t->length = p ? p->outputs[tie->output].dims[tie->axis] : slot_of(c, tie->output)->dims[tie->axis]);
         else if (tie->axis >= 0)
-            t->length += advance_of(a);
-        for (size_t k = 0; p && k < a->n_out; k++)
-            if (c->output_of[k] == tie->output && t->value->bytes)
-                memcpy((made[k] ? made[k] : a->out[k].value)->data, t->value->data, t->value->bytes);
+            t->length += a->advance;
     }
+    return ORTC_OK;
 }

@@ -12,6 +12,7 @@
 #include "graph/ir/graph.h"
 #include "graph/onnx/onnx.h"
 #include "ortc/provider.h"
+#include "runtime/device/device.h"
 #include "runtime/plan/plan.h"
 
 struct ortc_model {
@@ -24,11 +25,11 @@ struct ortc_model {
 };
 
 typedef struct ortc_session_device {
+    ortc_open_device *open;
     const ortc_provider *provider;
     ortc_device *device;
+    uint8_t space;            /* its memory: 0 the host's, else one of its own */
 } ortc_session_device;
-
-#define ORTC_MAX_DEVICES 16
 
 /* An ortc_tie, checked (state.c). */
 typedef struct ortc_session_tie {
@@ -46,6 +47,8 @@ struct ortc_session {
     bool graph_borrowed;      /* a subgraph's session: the parent's graph owns it */
     ortc_session_device devices[ORTC_MAX_DEVICES]; /* the caller's order, ref last */
     uint32_t n_devices;
+    uint32_t n_spaces;        /* kinds of memory: the host's and those of devices */
+    uint8_t device_of[ORTC_MAX_SPACES]; /* of a space: index of its device */
     uint32_t threads;         /* budget of a run */
     uint64_t *pass_edits;     /* of the specialising passes */
     bool *decides;            /* per graph input: its values are part of the key */

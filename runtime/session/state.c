@@ -125,16 +125,28 @@ int64_t ortc_state_length(const ortc_state *st)
 }
 
 /* A growing value keeps the first n positions of every slice outside its axis. */
-static void shorten(ortc_tied *t, int32_t axis, int64_t n)
+static ortc_status shorten(ortc_tied *t, int32_t axis, int64_t n, ortc_error *error)
 {
     const ortc_value *v = t->value;
     int64_t outer = 1, inner = ortc_dtype_bits(v->type->dtype) / 8;
     for (int32_t i = 0; i < v->rank; i++)
         *(i < axis ? &outer : &inner) *= i == axis ? 1 : v->dims[i];
     size_t from = (size_t)(v->dims[axis] * inner), to = (size_t)(n * inner);
-    for (int64_t i = 1; i < outer && to; i++)
-        memmove((char *)v->data + (size_t)i * to, (char *)v->data + (size_t)i * from, to);
-    ortc_tied_set_extent(t, axis, n);
+    char *data = t->device ? malloc(v->bytes + 1) : v->data;
+    ortc_status status = !data ? ortc_no_memory(error, v->bytes) : ORTC_OK;
+    if (status == ORTC_OK && t->device)
+        status = ortc_device_transfer(NULL, data, t->device, v->data, v->bytes, error);
+    for (int64_t i = 1; i < outer && to && status == ORTC_OK; i++)
+        memmove(data + (size_t)i * to, data + (size_t)i * from, to);
+    if (status == ORTC_OK && t->device)
+        status = ortc_device_transfer(t->device, v->data, NULL, data, (size_t)outer * to, error);
+    if (t->device)
+        free(data);
+    if (status == ORTC_OK) {
+        ortc_tied_set_extent(t, axis, n);
+        t->length = n;
+    }
+    return status;
 }
 
 static ortc_status truncate_all(ortc_state *st, int64_t length, ortc_error *error)
@@ -153,12 +165,11 @@ static ortc_status truncate_all(ortc_state *st, int64_t length, ortc_error *erro
         if (!t->value)
             continue;
         if (!length)
-            ortc_state_start(s, &s->ties[i], t);
-        else if (length < t->length) {
+            ORTC_TRY(ortc_state_start(s, &s->ties[i], t, error));
+        else if (length < t->length && s->ties[i].grows)
+            ORTC_TRY(shorten(t, s->ties[i].axis, length, error));
+        else if (length < t->length)
             t->length = length;
-            if (s->ties[i].grows)
-                shorten(t, s->ties[i].axis, length);
-        }
     }
     return ORTC_OK;
 }
@@ -184,7 +195,7 @@ void ortc_state_release(ortc_state *st)
         ortc_value_release(t->value);
         for (int k = 0; k < 2; k++)
             if (t->memory[k]) {
-                ortc_free_aligned(t->memory[k], t->bytes);
+                ortc_device_free(t->device, t->memory[k], t->bytes);
                 atomic_fetch_sub(&s->arena_bytes, t->bytes);
             }
     }
