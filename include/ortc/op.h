@@ -91,6 +91,8 @@ typedef struct ortc_port {
     const ortc_dim *dims;   /* rank extents or symbols; NULL when rank <= 0 */
     const void *data;       /* a constant's elements, dense, little-endian, any alignment; NULL otherwise. Strings:
                                an ortc_strings block */
+    uint32_t edge;          /* the value's number: ports of a graph with the same number are connected; 0: left out */
+    uint32_t reserved;
 } ortc_port;
 
 /* Strings of a tensor: one immutable block. String i is bytes[offsets[i]] .. bytes[offsets[i + 1]], not
@@ -245,6 +247,39 @@ static inline const float *ortc_node_floats(const ortc_node *n, const char *name
 static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
 {
     return ORTC_API_OF(ortc_node_api, n)->epilogue(n);
+}
+
+static inline const ortc_graph *ortc_node_body(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->body(n); }
+
+/* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them. */
+typedef struct ortc_graph_api {
+    uint32_t size;
+    uint32_t (*n_nodes)(const ortc_graph *);
+    const ortc_node *(*next)(const ortc_graph *, const ortc_node *); /* in an order of execution; NULL: the first, of the last */
+    uint32_t (*n_in)(const ortc_graph *);
+    uint32_t (*n_out)(const ortc_graph *);
+    void (*in)(const ortc_graph *, uint32_t i, ortc_port *out);
+    void (*out)(const ortc_graph *, uint32_t i, ortc_port *out);
+} ortc_graph_api;
+static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_graph_api, g)->next(g, n);
+}
+static inline uint32_t ortc_graph_n_in(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_in(g); }
+static inline uint32_t ortc_graph_n_out(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_out(g); }
+static inline ortc_port ortc_graph_in(const ortc_graph *g, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_graph_api, g)->in(g, i, &p);
+    return p;
+}
+static inline ortc_port ortc_graph_out(const ortc_graph *g, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_graph_api, g)->out(g, i, &p);
+    return p;
 }
 
 /* ---- Shape functions -------------------------------------------------------------------------------------- */
@@ -437,7 +472,8 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_st
 enum {
     ORTC_OP_RANDOM = 1,  /* never folded, never shared between equal nodes */
     ORTC_OP_CONTROL = 2, /* runs subgraphs */
-    ORTC_OP_STATE = 4    /* changes something besides its outputs */
+    ORTC_OP_STATE = 4,   /* changes something besides its outputs */
+    ORTC_OP_HEAVY = 8    /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
 };
 
 /* A schema, in its newest form, as three short strings:
@@ -851,6 +887,10 @@ typedef struct ortc_host_api {
     ortc_status (*add_provider)(const ortc_host *, const struct ortc_provider *);
     void *(*alloc)(const ortc_host *, size_t bytes); /* 64-byte aligned; NULL when there is none */
     void (*free)(const ortc_host *, void *);
+    /* For providers that run another's kernels in a way of their own: every entry registered for it so far; and the kernel that
+     * it would run a node with, NULL: none. */
+    ortc_status (*kernels)(const ortc_host *, const char *provider, ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
+    const ortc_kernel *(*kernel_for)(const ortc_host *, const char *provider, const ortc_node *);
 } ortc_host_api;
 
 enum { ORTC_SANITIZER_NONE = 0, ORTC_SANITIZER_ADDRESS = 1, ORTC_SANITIZER_THREAD = 2, ORTC_SANITIZER_MEMORY = 3 };
@@ -899,6 +939,17 @@ typedef struct ortc_plugin_info {
 static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_family *f)
 {
     return ORTC_API_OF(ortc_host_api, h)->add_family(h, f);
+}
+static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes) { return ORTC_API_OF(ortc_host_api, h)->alloc(h, bytes); }
+static inline void ortc_host_free(const ortc_host *h, void *p) { ORTC_API_OF(ortc_host_api, h)->free(h, p); }
+static inline ortc_status ortc_host_kernels(const ortc_host *h, const char *provider,
+                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg)
+{
+    return ORTC_API_OF(ortc_host_api, h)->kernels(h, provider, each, arg);
+}
+static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_host_api, h)->kernel_for(h, provider, n);
 }
 static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struct ortc_provider *p)
 {

@@ -71,6 +71,6 @@ ortc_status ortc_planner_copy_value(ortc_planner *p, const ortc_edge *e)
     s.out->index = e->id;
     if (!ortc_array_push(&p->steps, s) || !ortc_array_push(&p->slots, slot))
         return ortc_no_memory(p->error, sizeof s);
-    ortc_planner_note_use(p, e, (uint32_t)p->steps.count - 1);
+    ortc_planner_note_use(p, e, 0, (uint32_t)p->steps.count - 1);
     return ORTC_OK;
 }
