@@ -21,9 +21,10 @@ static buffer type_of(const char *text)
         return type;
     }
     put_int(&inner, 1, !strncmp(text, "f32", 3) ? ORTC_F32 : !strncmp(text, "i64", 3) ? ORTC_I64 : ORTC_STRING);
-    if (text[3] == '[' || text[6] == '[') { /* one dim of that extent */
+    const size_t name = strcspn(text, "[) ");
+    if (text[name] == '[') { /* one dim of that extent */
         buffer shape = {0}, dim = {0};
-        put_int(&dim, 1, atoi(strchr(text, '[') + 1));
+        put_int(&dim, 1, atoi(text + name + 1));
         put_message(&shape, 1, &dim);
         put_message(&inner, 2, &shape);
     }
