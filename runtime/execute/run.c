@@ -97,10 +97,16 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
             c->inputs[at].value = c->aligned[at];
         }
     }
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        if (!c->inputs[i].value && !g->inputs[i].edge->constant)
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_edge *e = g->inputs[i].edge;
+        if (ortc_value_wants_optional(e->type, c->inputs[i].value) && !e->constant) {
+            ORTC_TRY(ortc_value_as_optional(e->type, c->inputs[i].value, &c->aligned[i], error));
+            c->inputs[i].value = c->aligned[i];
+        }
+        if (!c->inputs[i].value && !e->constant)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
                              g->inputs[i].name);
+    }
     return ORTC_OK;
 }
 

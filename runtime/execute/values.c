@@ -9,6 +9,18 @@
 
 static ortc_error *error_of(ortc_call *c) { return ((ortc_step_call *)(void *)c)->env->error; }
 
+/* ---- Inputs ---------------------------------------------------------------------------------------------------------------- */
+
+bool ortc_value_wants_optional(const ortc_type *t, const ortc_value *v)
+{
+    return t && t->kind == ORTC_KIND_OPTIONAL && (!v || ortc_type_equal(t->of, v->type));
+}
+
+ortc_status ortc_value_as_optional(const ortc_type *t, const ortc_value *v, ortc_value **out, ortc_error *error)
+{
+    return ortc_value_create_optional(t->of, (ortc_value *)(uintptr_t)v, out, error);
+}
+
 /* ---- Between slots and views -------------------------------------------------------------------------------------------- */
 
 void *ortc_value_address(const ortc_value *v)

@@ -281,11 +281,16 @@ Test(values, an_optional_without_an_element_goes_through)
     fixture f = open_model("x:opt(f32)", "Identity x>y", "y:opt(f32)");
     ortc_error e;
     ortc_value *element = floats(2, 3);
-    for (int with = 0; with < 2; with++) {
+    cr_expect_eq(ortc_model_input(f.model, 0)->flags, ORTC_IO_OPTIONAL);
+    for (int i = 0; i < 4; i++) { /* as an optional; left out, and as it is */
+        const int with = i & 1;
         ortc_in in = {"x", NULL};
         ortc_out out = {.name = "y"};
-        ortc_value_create_optional(ortc_tensor_type(ORTC_F32), with ? element : NULL, &in.value, NULL);
-        cr_assert_eq(run(&f, 1, &in, 1, &out, &e), ORTC_OK, "%s", e.text);
+        if (i < 2)
+            ortc_value_create_optional(ortc_tensor_type(ORTC_F32), with ? element : NULL, &in.value, NULL);
+        else if (with)
+            in.value = ortc_value_retain(element);
+        cr_assert_eq(run(&f, in.value != NULL, &in, 1, &out, &e), ORTC_OK, "%s", e.text);
         ortc_value_release(in.value);
         cr_expect_eq(ortc_value_count(out.value), with);
         if (with)
