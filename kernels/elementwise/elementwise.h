@@ -12,5 +12,6 @@ extern const ortc_kernel ortc_ref_is;       /* ref_is.c: IsInf, IsNaN */
 extern const ortc_kernel ortc_ref_variadic; /* ref_variadic.c: Min, Max, Sum, Mean */
 extern const ortc_kernel ortc_ref_where;    /* ref_where.c */
 extern const ortc_kernel ortc_ref_cast;     /* ref_cast.c */
+extern const ortc_kernel ortc_ref_cast_string; /* ref_cast_string.c */
 
 #endif

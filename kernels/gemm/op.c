@@ -46,8 +46,8 @@ static ortc_status lift_gemm(ortc_lift *l)
 
 #define TYPES "T=float,i32,i64,u32,u64"
 static const ortc_op ops[] = {
-    ORTC_OP("", "MatMul", 13, 1, "9 1", "A:T B:T", "Y:T", "", TYPES, infer_matmul, NULL, 0),
+    ORTC_OP("", "MatMul", 13, 1, "9 1", "A:T B:T", "Y:T", "", TYPES, infer_matmul, NULL, ORTC_OP_HEAVY),
     ORTC_OP("", "Gemm", 13, 7, "11 9 7 6 1", "A:T B:T C:T?", "Y:T", "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", TYPES,
-            infer_gemm, lift_gemm, 0),
+            infer_gemm, lift_gemm, ORTC_OP_HEAVY),
 };
 ORTC_FAMILY(gemm, ops, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm);
