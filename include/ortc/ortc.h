@@ -248,7 +248,7 @@ typedef struct ortc_out {
     const char *name;
     ortc_value *value; /* in: a tensor to write into, of the result's type and shape, or NULL; out: the result, for the
                           caller to release (the same value when it was given) */
-    uint32_t memory;   /* where a NULL is placed: 0 host */
+    uint32_t memory;   /* where a NULL is placed: 0 host, else a device's memory (ortc_session_memory) */
     uint32_t reserved;
 } ortc_out;
 
@@ -260,12 +260,13 @@ typedef struct ortc_run_args {
     ortc_out *out;
     size_t n_out;          /* outputs that are not listed are not computed where that saves work */
     ortc_context *context; /* NULL: one from the session's pool */
-    ortc_state *state;     /* NULL: none. In this version state, queue and done must be NULL: else UNSUPPORTED */
+    ortc_state *state;     /* NULL: none. In this version it must be NULL: else UNSUPPORTED */
     void *queue;           /* NULL: the context's; else the caller's native stream for the first device */
     ortc_cancel *cancel;   /* NULL: cannot be cancelled */
     int64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
     uint64_t seed;         /* for random operators without a seed of their own; 0: the fixed default */
-    ortc_event **done;     /* NULL: return when finished */
+    ortc_event **done;     /* NULL: return when finished. Else return when all is queued, *done tells the end: ortc_event_wait.
+                              Work of the host (and models with extents known late) is finished on return */
 } ortc_run_args;
 #define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
@@ -290,6 +291,35 @@ ORTC_EXPORT void ortc_cancel_release(ortc_cancel *); /* not while a run uses it 
 
 /* Frees what can be made again (idle contexts, plans, the pool's free slabs); returns the bytes freed. Any thread. */
 ORTC_EXPORT uint64_t ortc_session_trim(ortc_session *);
+
+/* ---- Memory of devices ------------------------------------------------------------------------------------- */
+
+/* Tensors may lie in the memory of a device: as inputs of a run (nothing is copied when the node that reads them runs there),
+ * as given outputs, or where ortc_out.memory asks for it. Memories are numbered; 0 is the host's. ortc_value_host gives NULL
+ * for what is not on the host: ortc_value_copy brings it there. */
+
+/* The number of the memory that a session's device uses, by the name that `providers` gave it ("cuda", "cuda:1"); 0 for
+ * devices that use host memory. Errors: NOT_FOUND. Any thread. */
+ORTC_EXPORT ortc_status ortc_session_memory(ortc_session *, const char *device, uint32_t *out_memory, ortc_error *);
+ORTC_EXPORT uint32_t ortc_value_memory(const ortc_value *); /* of a tensor; 0 host */
+/* As ortc_value_create and ortc_value_wrap; `data` is the device's address. The value keeps the device open.
+ * Errors: as there, and NOT_FOUND for a number that no open device has. Any thread. */
+ORTC_EXPORT ortc_status ortc_value_create_in(uint32_t memory, ortc_dtype, int32_t rank, const int64_t *dims, ortc_value **out,
+                                             ortc_error *);
+ORTC_EXPORT ortc_status ortc_value_wrap_in(uint32_t memory, void *data, ortc_dtype, int32_t rank, const int64_t *dims,
+                                           void (*release)(void *arg), void *arg, ortc_value **out, ortc_error *);
+/* Copies elements from one tensor to another of the same element type and count, wherever they lie; done on return.
+ * Errors: INVALID_ARGUMENT, NOT_FOUND, OUT_OF_MEMORY, DEVICE_*. Any thread. */
+ORTC_EXPORT ortc_status ortc_value_copy(const ortc_value *from, ortc_value *to, ortc_error *);
+
+/* ---- Asynchronous runs ------------------------------------------------------------------------------------- */
+
+/* What ortc_run_args.done gives. Until a wait has returned, inputs must not be changed, and results neither read nor released
+ * memory of (the event holds references of its own). Each run has one event. */
+/* Waits for the end of the run and gives its status; again and again the same. Any thread. */
+ORTC_EXPORT ortc_status ortc_event_wait(ortc_event *, ortc_error *);
+ORTC_EXPORT int ortc_event_done(ortc_event *);     /* 1: a wait would return at once; 0: not yet, or not known */
+ORTC_EXPORT void ortc_event_release(ortc_event *); /* waits first; NULL allowed */
 
 /* ---- Looking inside ---------------------------------------------------------------------------------------- */
 

@@ -84,7 +84,8 @@ typedef struct ortc_provider {
     ortc_status (*queue_create)(ortc_device *, void *native, void **queue);
     void (*queue_destroy)(ortc_device *, void *queue);
     ortc_status (*signal)(void *queue, void **event);  /* a reusable event, made on first use */
-    ortc_status (*wait)(void *queue, void *event);     /* NULL queue: the host waits */
+    ortc_status (*wait)(void *queue, void *event);     /* NULL queue: the host waits; what failed in the queue before comes out here */
+    int32_t (*query)(void *event);                     /* whether the host would not wait; NULL: cannot tell */
     void (*event_destroy)(ortc_device *, void *event);
     /* Capture and replay: all four or none. Capturing never executes. */
     ortc_status (*capture_begin)(void *queue);

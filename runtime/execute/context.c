@@ -5,6 +5,12 @@ static void frame_free(ortc_frame *f)
 {
     if (!f)
         return;
+    for (uint32_t i = 0; f->events && i < f->program->n_steps; i++) {
+        const ortc_step *s = &f->program->steps[i];
+        const ortc_session_device *d = &f->session->devices[s->device];
+        if (s->kind == ORTC_STEP_SIGNAL && f->events[s->event] && d->provider->event_destroy)
+            d->provider->event_destroy(d->device, f->events[s->event]);
+    }
     for (uint32_t i = 0; f->calls && i < f->program->n_steps; i++) {
         const ortc_kernel *k = f->program->steps[i].kernel;
         if (f->calls[i].slot && k && k->release_slot)
@@ -24,6 +30,12 @@ static void drop_frames(ortc_context *c)
     }
 }
 
+/* The device whose memory a space is; NULL: the host. */
+static ortc_open_device *device_of(const ortc_session *s, uint32_t space)
+{
+    return space ? s->devices[s->device_of[space]].open : NULL;
+}
+
 /* ---- Contexts ------------------------------------------------------------------------------------------------------------ */
 
 ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *error)
@@ -37,10 +49,11 @@ ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *e
         c->in_data = calloc(n_in + 1u, sizeof *c->in_data);
         c->aligned = calloc(n_in + 1u, sizeof *c->aligned);
         c->wanted = calloc(n_out + 1u, sizeof *c->wanted);
+        c->memory = calloc(n_out + 1u, sizeof *c->memory);
         c->output_of = calloc(n_out + 1u, sizeof *c->output_of);
         c->out_data = calloc(n_out + 1u, sizeof *c->out_data);
     }
-    if (!c || !c->inputs || !c->in_data || !c->aligned || !c->wanted || !c->output_of || !c->out_data) {
+    if (!c || !c->inputs || !c->in_data || !c->aligned || !c->wanted || !c->memory || !c->output_of || !c->out_data) {
         ortc_context_free(c);
         return ortc_no_memory(error, sizeof *c);
     }
@@ -53,10 +66,12 @@ void ortc_context_free(ortc_context *c)
     if (!c)
         return;
     ortc_context_trim(c);
+    ortc_context_drop_queues(c);
     free(c->inputs);
     free(c->in_data);
     free(c->aligned);
     free(c->wanted);
+    free(c->memory);
     free(c->output_of);
     free(c->out_data);
     free(c->key);
@@ -66,12 +81,15 @@ void ortc_context_free(ortc_context *c)
 
 uint64_t ortc_context_trim(ortc_context *c)
 {
-    uint64_t freed = c->arena_bytes;
+    uint64_t freed = 0;
     drop_frames(c);
-    ortc_free_aligned(c->arena, c->arena_bytes);
-    atomic_fetch_sub(&c->session->arena_bytes, c->arena_bytes);
-    c->arena = NULL;
-    c->arena_bytes = 0;
+    for (uint32_t i = 0; i < c->session->n_spaces; i++) {
+        freed += c->arena_bytes[i];
+        ortc_device_free(device_of(c->session, i), c->arenas[i], c->arena_bytes[i]);
+        c->arenas[i] = NULL;
+        c->arena_bytes[i] = 0;
+    }
+    atomic_fetch_sub(&c->session->arena_bytes, freed);
     return freed;
 }
 
@@ -138,7 +156,7 @@ static bool bind_operand(ortc_context *c, ortc_frame *f, const ortc_operand *o, 
 {
     *v = o->view;
     switch (o->from) {
-    case ORTC_FROM_ARENA: v->data = (char *)c->arena + o->offset; return true;
+    case ORTC_FROM_ARENA: v->data = (char *)c->arenas[o->space] + o->offset; return true;
     case ORTC_FROM_INPUT:
     case ORTC_FROM_OUTPUT:
     case ORTC_FROM_SLOT:
@@ -151,7 +169,8 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
 {
     ortc_program *p = f->program;
     f->calls = ortc_arena_array(&f->memory, p->n_steps, sizeof *f->calls);
-    if (!f->calls)
+    f->events = ortc_arena_array(&f->memory, p->n_events, sizeof *f->events);
+    if (!f->calls || !f->events)
         return false;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const ortc_step *s = &p->steps[i];
@@ -165,9 +184,11 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
         call->call.n_out = s->n_out;
         call->call.in = views;
         call->call.out = views + s->n_in;
-        call->call.workspace = s->workspace ? (char *)c->arena + s->workspace_at : NULL;
+        char *arena = c->arenas[c->session->devices[s->device].space];
+        call->call.queue = s->kind == ORTC_STEP_KERNEL ? c->queues[s->device] : NULL;
+        call->call.workspace = s->workspace ? arena + s->workspace_at : NULL;
         if (s->workspace_per_worker) {
-            call->scratch = (char *)c->arena + s->workspace_at + ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
+            call->scratch = arena + s->workspace_at + ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
             call->scratch_stride = s->workspace_per_worker;
         }
         for (uint32_t k = 0; k < s->n_in; k++)
@@ -206,34 +227,60 @@ static void name_largest(const ortc_program *p, ortc_text *t)
     }
 }
 
-/* Makes the context's arena large enough: under the session's limit, if need be by emptying the idle contexts. */
-static ortc_status grow_arena(ortc_context *c, const ortc_program *p, ortc_error *error)
+/* Memory for one arena: under the session's limit, if need be by emptying the idle contexts. */
+static void *take_arena(ortc_session *s, uint32_t space, size_t bytes)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uint64_t all = atomic_fetch_add(&s->arena_bytes, bytes) + bytes;
+        void *p = !s->max_bytes || all <= s->max_bytes ? ortc_device_alloc(device_of(s, space), bytes) : NULL;
+        if (p)
+            return p;
+        atomic_fetch_sub(&s->arena_bytes, bytes);
+        ortc_context_trim_idle(s);
+    }
+    return NULL;
+}
+
+/* Makes the context's arenas large enough. */
+static ortc_status grow_arenas(ortc_context *c, const ortc_program *p, ortc_error *error)
 {
     ortc_session *s = c->session;
+    size_t wanted[ORTC_MAX_SPACES];
     char buffer[512];
     ortc_text t = ORTC_TEXT(buffer);
     buffer[0] = 0;
+    for (uint32_t i = 0; i < s->n_spaces; i++)
+        wanted[i] = p->arena_bytes[i] > c->arena_bytes[i] ? p->arena_bytes[i] : c->arena_bytes[i];
     ortc_context_trim(c);
-    for (int attempt = 0; attempt < 2; attempt++) {
-        uint64_t all = atomic_fetch_add(&s->arena_bytes, p->arena_bytes) + p->arena_bytes;
-        if ((!s->max_bytes || all <= s->max_bytes) && (c->arena = ortc_alloc_aligned(p->arena_bytes))) {
-            c->arena_bytes = p->arena_bytes;
-            return ORTC_OK;
+    for (uint32_t i = 0; i < s->n_spaces; i++) {
+        if (!wanted[i])
+            continue;
+        if ((c->arenas[i] = take_arena(s, i, wanted[i]))) {
+            c->arena_bytes[i] = wanted[i];
+            continue;
         }
-        atomic_fetch_sub(&s->arena_bytes, p->arena_bytes);
-        ortc_context_trim_idle(s);
+        ortc_context_trim(c);
+        name_largest(p, &t);
+        return ortc_fail(error, s->max_bytes && wanted[i] > s->max_bytes ? ORTC_LIMIT : ORTC_OUT_OF_MEMORY,
+                         "intermediate tensors and workspace need %zu bytes%s%s, more than there is%s%s", wanted[i],
+                         i ? " on device " : "", i ? device_of(s, i)->spelling : "",
+                         s->max_bytes ? " under the session's limit" : "", buffer);
     }
-    name_largest(p, &t);
-    return ortc_fail(error, s->max_bytes && p->arena_bytes > s->max_bytes ? ORTC_LIMIT : ORTC_OUT_OF_MEMORY,
-                     "intermediate tensors and workspace need %zu bytes, more than there is%s%s", p->arena_bytes,
-                     s->max_bytes ? " under the session's limit" : "", buffer);
+    return ORTC_OK;
 }
 
 ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **out, ortc_error *error)
 {
     *out = NULL;
-    if (p->arena_bytes > c->arena_bytes)
-        ORTC_TRY(grow_arena(c, p, error));
+    bool fits = true;
+    for (uint32_t i = 0; i < c->session->n_spaces; i++) {
+        void *queue;
+        fits = fits && p->arena_bytes[i] <= c->arena_bytes[i];
+        if (i)
+            ORTC_TRY(ortc_context_queue(c, c->session->device_of[i], &queue, error));
+    }
+    if (!fits)
+        ORTC_TRY(grow_arenas(c, p, error));
     size_t at = 0;
     for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
         if (c->frames[i] && c->frames[i]->program == p) {
@@ -247,6 +294,7 @@ ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **ou
     if (!f)
         return ortc_no_memory(error, sizeof *f);
     f->program = ortc_program_retain(p);
+    f->session = c->session;
     f->last_used = ++c->clock;
     if (!bind_steps(c, f)) {
         frame_free(f);

@@ -1,7 +1,7 @@
 /* runtime/execute/context.h: contexts and frames: a program with addresses.
  *
- * A context has one arena per kind of memory, as large as the largest of its programs needs. A frame is a program's steps
- * with views that point into that arena; inputs and outputs are patched in for every run. When the arena must grow, all
+ * A context has one arena per space (host, memory of a device), as large as the largest of its programs needs. A frame is a program's steps
+ * with views that point into those arenas; inputs and outputs are patched in for every run. When the arena must grow, all
  * frames are dropped and made again when they are next used. One run at a time per context.
  */
 #ifndef ORTC_CONTEXT_H
@@ -19,8 +19,10 @@ typedef struct ortc_patch {
 
 typedef struct ortc_frame {
     ortc_program *program;
+    ortc_session *session;
     ortc_arena memory;      /* views, calls, patches */
     ortc_step_call *calls;  /* per step */
+    void **events;          /* n_events of the program, the providers'; NULL: not made yet */
     ORTC_ARRAY(ortc_patch) patches;
     uint64_t last_used;
 } ortc_frame;
@@ -31,14 +33,19 @@ struct ortc_context {
     ortc_session *session;
     ortc_context *next;     /* among the idle */
     atomic_bool busy;       /* a caller's context: a run is using it */
-    void *arena;
-    size_t arena_bytes;
+    void *arenas[ORTC_MAX_SPACES];
+    size_t arena_bytes[ORTC_MAX_SPACES];
+    void *queues[ORTC_MAX_DEVICES]; /* one per device with memory of its own; NULL: not made yet */
+    void *finish[ORTC_MAX_DEVICES]; /* an event per queue, for the end of a run */
+    void *native;                   /* the caller's stream that queues[0] wraps; NULL: it is our own */
+    uint32_t busy_queues;           /* bit d: work may be under way that reads or writes what this run was given */
     ortc_frame *frames[ORTC_MAX_FRAMES];
     uint64_t clock;
     ortc_run_env env;
     /* scratch of a run, kept to allocate nothing */
     ortc_planner_input *inputs;
     bool *wanted;
+    uint32_t *memory;       /* per output of the graph: where it goes */
     uint32_t *output_of;    /* per entry of ortc_run_args.out: index of the graph's output */
     void **in_data, **out_data;
     ortc_value **slots;     /* by edge id, for chains of segments; made when first needed, empty between runs */
@@ -62,7 +69,30 @@ uint64_t ortc_context_trim_idle(ortc_session *);
 /* The program for these inputs and all outputs, planned if need be (run.c). A reference for the caller. */
 ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out, ortc_error *);
 
-/* Walks the steps (run.c). in_data and out_data of the context are set. */
+/* Queues the steps of devices and runs those of the host (run.c). in_data and out_data of the context are set. */
 ortc_status ortc_frame_run(ortc_context *, ortc_frame *, ortc_error *);
+
+/* queue.c: the queues of a context's devices. */
+ortc_status ortc_context_queue(ortc_context *, uint32_t device, void **out, ortc_error *); /* NULL for host memory */
+ortc_status ortc_context_use_native(ortc_context *, void *native, ortc_error *);  /* the caller's stream for the first device; NULL: ours */
+ortc_status ortc_step_copy(ortc_context *, const ortc_step *, void *to, const void *from, ortc_error *);
+ortc_status ortc_step_signal(ortc_context *, const ortc_step *, void **event, ortc_error *);
+ortc_status ortc_step_wait(ortc_context *, const ortc_step *, void *event, ortc_error *);
+/* Signals behind what the busy queues have; waits for that signal. Draining gives the first failure, and drains all the same. */
+ortc_status ortc_context_mark_end(ortc_context *, ortc_error *);
+ortc_status ortc_context_drain(ortc_context *, ortc_error *);
+bool ortc_context_is_done(ortc_context *); /* whether draining would not wait; false where a provider cannot tell */
+void ortc_context_drop_queues(ortc_context *);
+/* Forgets what a run was given (run.c). */
+void ortc_context_clean(ortc_context *);
+
+/* event.c: what an asynchronous run leaves behind. */
+typedef struct ortc_event_copy {
+    ortc_value *made, *given; /* the bytes of the first go to the second when the run has ended; owned, borrowed */
+} ortc_event_copy;
+ortc_status ortc_event_make(ortc_context *, const ortc_run_args *, ortc_event **out, ortc_error *);
+bool ortc_event_hold(ortc_event *, ortc_value *);
+bool ortc_event_copy_later(ortc_event *, ortc_value *made, ortc_value *given); /* takes `made` */
+void ortc_event_start(ortc_event *, ortc_context *); /* from here on the event owns the context */
 
 #endif

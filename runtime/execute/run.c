@@ -3,16 +3,19 @@
  * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but the outputs
  * that the library is asked to place.
  */
-#include "context.h"
+#include "values.h"
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
 
 ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
 {
     const ortc_program *p = f->program;
-    for (uint32_t i = 0; i < p->n_slots; i++)
-        if (!p->slots[i].late)
-            ORTC_TRY(ortc_value_create(p->slots[i].dtype, p->slots[i].rank, p->slots[i].dims, &c->slots[p->slots[i].edge], error));
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        const ortc_slot *s = &p->slots[i];
+        ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open : NULL;
+        if (!s->late)
+            ORTC_TRY(ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error));
+    }
     for (size_t i = 0; i < f->patches.count; i++) {
         const ortc_patch *patch = &f->patches.data[i];
         const ortc_value *slot = patch->from == ORTC_FROM_SLOT ? c->slots[patch->index] : NULL;
@@ -28,10 +31,20 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
         ortc_step_call *call = &f->calls[i];
         if (can_stop)
             ORTC_TRY(ortc_run_env_poll(&c->env));
-        if (s->kind == ORTC_STEP_COPY) {
-            memcpy(call->call.out[0].data, call->call.in[0].data, s->copy_bytes);
+        if (s->values)
+            ortc_step_bind_values(c, s, call);
+        if (s->kind == ORTC_STEP_COPY && s->values) {
+            ORTC_TRY(ortc_step_copy_value(c, s, call));
             continue;
         }
+        if (s->kind != ORTC_STEP_KERNEL) {
+            ORTC_TRY(s->kind == ORTC_STEP_COPY ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
+                     : s->kind == ORTC_STEP_SIGNAL ? ortc_step_signal(c, s, &f->events[s->event], error)
+                                                   : ortc_step_wait(c, s, f->events[s->event], error));
+            continue;
+        }
+        if (call->call.queue)
+            c->busy_queues |= 1u << s->device;
         if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
             for (uint32_t k = 0; k < s->n_out; k++)
                 if (s->out[k].view.flags & ORTC_VIEW_LATE)
@@ -79,6 +92,10 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
         if (c->inputs[at].value)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is given twice", in[i].name);
         c->inputs[at].value = in[i].value;
+        if (in[i].value->device && c->session->decides[at]) { /* its values are wanted on the host: for the key, for shapes */
+            ORTC_TRY(ortc_value_on_host(in[i].value, &c->aligned[at], error));
+            c->inputs[at].value = c->aligned[at];
+        }
     }
     for (uint32_t i = 0; i < g->n_inputs; i++)
         if (!c->inputs[i].value && !g->inputs[i].edge->constant)
@@ -91,18 +108,17 @@ static ortc_status match_outputs(ortc_context *c, const ortc_out *out, size_t n_
 {
     const ortc_graph *g = c->session->graph;
     memset(c->wanted, 0, g->n_outputs * sizeof *c->wanted);
+    memset(c->memory, 0, g->n_outputs * sizeof *c->memory);
     for (size_t i = 0; i < n_out; i++) {
         if (!out[i].name)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output %zu has no name", i);
-        if (out[i].memory != 0)
-            return ortc_fail(error, ORTC_UNSUPPORTED, "output '%s': memory %u: results can be placed in host memory (0) only",
-                             out[i].name, out[i].memory);
         uint32_t at = find_name(g->outputs, g->n_outputs, out[i].name, i);
         if (at == UINT32_MAX)
             return unknown_name("output", out[i].name, g->outputs, g->n_outputs, error);
         if (c->wanted[at])
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output '%s' is asked for twice", out[i].name);
         c->wanted[at] = true;
+        c->memory[at] = out[i].value ? out[i].value->device : out[i].memory;
         c->output_of[i] = at;
     }
     return ORTC_OK;
@@ -145,11 +161,9 @@ static ortc_status check_inputs(ortc_context *c, ortc_error *error)
             continue;
         if (e->type && !ortc_type_equal(e->type, v->type))
             s = mismatch(g->inputs[i].name, e, v, ORTC_TYPE_MISMATCH, error);
-        else if (v->type->kind != ORTC_KIND_TENSOR)
-            s = ortc_fail(error, ORTC_UNSUPPORTED, "input '%s' is not a tensor, which this version cannot take", g->inputs[i].name);
-        else if (e->rank >= 0 && e->rank != v->rank)
+        else if (ortc_value_is_tensor(v) && e->rank >= 0 && e->rank != v->rank)
             s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
-        for (int32_t k = 0; k < e->rank && s == ORTC_OK; k++) {
+        for (int32_t k = 0; k < e->rank && s == ORTC_OK && ortc_value_is_tensor(v); k++) {
             if (ortc_dim_is_number(e->dims[k])) {
                 if (e->dims[k] != v->dims[k])
                     s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
@@ -186,6 +200,16 @@ static bool key_add(ortc_context *c, const void *data, size_t bytes)
     return true;
 }
 
+/* Kind, element type, rank, memory and extents; of what is not a tensor the whole type. */
+static bool key_add_value(ortc_context *c, const ortc_value *v)
+{
+    uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0, v ? v->device : 0};
+    bool ok = key_add(c, head, sizeof head);
+    for (const ortc_type *t = v ? v->type->of : NULL; t && ok; t = t->of)
+        ok = key_add(c, (int32_t[]){t->kind << 8 | t->dtype}, sizeof(int32_t));
+    return ok && (!v || key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims));
+}
+
 static ortc_status make_key(ortc_context *c, ortc_error *error)
 {
     const ortc_graph *g = c->session->graph;
@@ -193,15 +217,12 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     c->key_bytes = 0;
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
-        int32_t head[2] = {v ? v->type->kind << 8 | v->type->dtype : 0, v ? v->rank : 0};
-        ok = ok && key_add(c, head, sizeof head);
-        if (!v)
-            continue;
-        ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
-        if (c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+        ok = ok && key_add_value(c, v);
+        if (v && c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && key_add(c, v->data, v->bytes);
     }
     ok = ok && key_add(c, c->wanted, g->n_outputs * sizeof *c->wanted);
+    ok = ok && key_add(c, c->memory, g->n_outputs * sizeof *c->memory);
     return ok ? ORTC_OK : ortc_no_memory(error, c->key_bytes);
 }
 
@@ -212,7 +233,7 @@ static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error 
     if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
         return ORTC_OK;
     ORTC_TRY(check_inputs(c, error));
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, NULL, NULL, &c->env, out, error));
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, NULL, NULL, &c->env, out, error));
     if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
         return ORTC_OK;
     ortc_program_release(*out);
@@ -233,11 +254,13 @@ static ortc_status find_frame(ortc_context *c, ortc_frame **out, ortc_error *err
 
 ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in, ortc_program **out, ortc_error *error)
 {
-    ORTC_TRY(match_inputs(c, in, n_in, error));
+    ortc_status s = match_inputs(c, in, n_in, error);
     for (uint32_t i = 0; i < c->session->graph->n_outputs; i++)
-        c->wanted[i] = true;
-    ORTC_TRY(make_key(c, error));
-    return find_program(c, out, error);
+        c->wanted[i] = true, c->memory[i] = 0;
+    if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK)
+        s = find_program(c, out, error);
+    ortc_context_clean(c);
+    return s;
 }
 
 /* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
@@ -255,8 +278,8 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
         const ortc_value *v = c->inputs[i].value;
         if (!v)
             continue;
-        c->in_data[i] = v->data;
-        if (is_aligned(v->data, v->type->dtype))
+        c->in_data[i] = ortc_value_address(v);
+        if (v->device || !ortc_value_is_tensor(v) || is_aligned(v->data, v->type->dtype))
             continue;
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);
@@ -284,19 +307,29 @@ static ortc_status check_given(const ortc_program_output *o, const ortc_out *out
     return ORTC_OK;
 }
 
+static ortc_status create_in(uint32_t memory, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *error)
+{
+    ortc_open_device *device = memory ? ortc_device_of_memory(memory) : NULL;
+    if (memory && !device)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "there is no memory %u: no open device has it", memory);
+    ortc_status s = ortc_value_create_on(device, t, rank, dims, out, error);
+    ortc_device_release(device);
+    return s;
+}
+
 static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, uint32_t index, ortc_out *out, ortc_value **made,
                                ortc_error *error)
 {
     ortc_value *v = out->value;
     *made = NULL;
     if (!v) {
-        ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error));
+        ORTC_TRY(create_in(o->memory, o->dtype, o->rank, o->dims, made, error));
         c->out_data[index] = (*made)->data;
         return ORTC_OK;
     }
     ORTC_TRY(check_given(o, out, error));
     c->out_data[index] = v->data;
-    if (is_aligned(v->data, o->dtype))
+    if (v->device || is_aligned(v->data, o->dtype))
         return ORTC_OK;
     ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error)); /* copied to the given one in the end */
     c->out_data[index] = (*made)->data;
@@ -305,6 +338,14 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
 
 /* ---- Chains of segments ------------------------------------------------------------------------------------------------------------ */
 
+static ortc_status to_host(ortc_value **at, ortc_error *error)
+{
+    ortc_value *v = *at;
+    ORTC_TRY(ortc_value_on_host(v, at, error));
+    ortc_value_release(v);
+    return ORTC_OK;
+}
+
 /* The segment after `p`: its key is p, the extents that p's kernels made, and the values that decide shapes. */
 static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_program **out, ortc_error *error)
 {
@@ -312,13 +353,11 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
     c->key_bytes = 0;
     ok = key_add(c, "segment", 8) && key_add(c, &p->id, sizeof p->id);
     for (uint32_t i = 0; i < p->n_slots; i++) {
+        if (p->slots[i].deciding && c->slots[p->slots[i].edge])
+            ORTC_TRY(to_host(&c->slots[p->slots[i].edge], error));
         const ortc_value *v = c->slots[p->slots[i].edge];
-        int32_t head[2] = {v ? v->type->kind << 8 | v->type->dtype : 0, v ? v->rank : 0};
-        ok = ok && key_add(c, head, sizeof head);
-        if (!v)
-            continue;
-        ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
-        if (p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+        ok = ok && key_add_value(c, v);
+        if (v && p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && key_add(c, v->data, v->bytes);
     }
     if (!ok)
@@ -326,11 +365,20 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
     ortc_plan_cache *cache = &c->session->plans;
     if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
         return ORTC_OK;
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, p, c->slots, &c->env, out, error));
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, p, c->slots, &c->env, out, error));
     if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
         return ORTC_OK;
     ortc_program_release(*out);
     return ortc_no_memory(error, c->key_bytes);
+}
+
+/* What is under way in queues has ended: all of it, also after a failure. */
+static ortc_status drain(ortc_context *c, ortc_error *error)
+{
+    if (!c->busy_queues)
+        return ORTC_OK;
+    ortc_status s = ortc_context_mark_end(c, error), drained = ortc_context_drain(c, s == ORTC_OK ? error : NULL);
+    return s == ORTC_OK ? drained : s;
 }
 
 static ortc_status run_chain(ortc_context *c, ortc_frame *f, ortc_error *error)
@@ -340,7 +388,7 @@ static ortc_status run_chain(ortc_context *c, ortc_frame *f, ortc_error *error)
     c->env.slots = c->slots;
     ortc_program *p = ortc_program_retain(f->program);
     ortc_status s;
-    while ((s = ortc_frame_run(c, f, error)) == ORTC_OK && p->end) {
+    while ((s = ortc_frame_run(c, f, error)) == ORTC_OK && (s = drain(c, error)) == ORTC_OK && p->end) {
         ortc_program *next;
         s = next_segment(c, p, &next, error);
         ortc_program_release(p);
@@ -359,18 +407,32 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
 {
     const ortc_graph *g = c->session->graph;
     for (size_t i = 0; i < a->n_out; i++) { /* all or none: first whether they fit */
-        const ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id];
-        if (!v)
+        ortc_value **slot = &c->slots[g->outputs[c->output_of[i]].edge->id];
+        if (!*slot)
             return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
+        ORTC_TRY(ortc_slot_for_caller(slot, &a->out[i], error));
+        const ortc_value *v = *slot;
         if (a->out[i].value)
             ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type}, &a->out[i], error));
     }
     for (size_t i = 0; i < a->n_out; i++) {
-        ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id];
-        if (!a->out[i].value)
+        ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id], *to = a->out[i].value;
+        if (!to && v->device == a->out[i].memory) {
             a->out[i].value = ortc_value_retain(v);
-        else if (v->bytes)
-            memcpy(a->out[i].value->data, v->data, v->bytes);
+            continue;
+        }
+        if (!to)
+            ORTC_TRY(create_in(a->out[i].memory, v->type->dtype, v->rank, v->dims, &to, error));
+        ortc_open_device *td = ortc_device_of_memory(to->device), *fd = ortc_device_of_memory(v->device);
+        ortc_status s = ortc_device_transfer(td, to->data, fd, v->data, v->bytes, error);
+        ortc_device_release(td);
+        ortc_device_release(fd);
+        if (s != ORTC_OK) {
+            if (!a->out[i].value)
+                ortc_value_release(to);
+            return s;
+        }
+        a->out[i].value = to;
     }
     return ORTC_OK;
 }
@@ -388,7 +450,8 @@ static void empty_slots(ortc_context *c)
     c->env.slots = NULL;
 }
 
-static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, ortc_error *error)
+/* Runs a program of fixed shapes. With an event it returns when all is queued, and c->busy_queues says whether anything is. */
+static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, ortc_event *event, ortc_error *error)
 {
     ortc_value *few[16] = {NULL}, **made = a->n_out <= ORTC_LENGTH(few) ? few : calloc(a->n_out, sizeof *made);
     if (!made)
@@ -398,13 +461,19 @@ static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, o
         s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i], error);
     if (s == ORTC_OK)
         s = ortc_frame_run(c, f, error);
+    if (s == ORTC_OK && event && c->busy_queues)
+        s = ortc_context_mark_end(c, error);
+    if (s != ORTC_OK)
+        drain(c, NULL);
+    else if (!event)
+        s = drain(c, error);
     for (size_t i = 0; i < a->n_out; i++) {
         if (s != ORTC_OK)
             ortc_value_release(made[i]);
-        else if (made[i] && a->out[i].value) {
+        else if (made[i] && a->out[i].value && !(event && c->busy_queues && ortc_event_copy_later(event, made[i], a->out[i].value))) {
             memcpy(a->out[i].value->data, made[i]->data, made[i]->bytes);
             ortc_value_release(made[i]);
-        } else if (made[i])
+        } else if (made[i] && !a->out[i].value)
             a->out[i].value = made[i];
     }
     if (made != few)
@@ -412,43 +481,69 @@ static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, o
     return s;
 }
 
-static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_error *error)
+void ortc_context_clean(ortc_context *c)
 {
-    ortc_frame *f;
-    ORTC_TRY(match_inputs(c, a->in, a->n_in, error));
-    ORTC_TRY(match_outputs(c, a->out, a->n_out, error));
-    ORTC_TRY(find_frame(c, &f, error));
-    ortc_status s = bind_inputs(c, error);
-    if (s == ORTC_OK && f->program->chained) {
-        s = run_chain(c, f, error);
-        if (s == ORTC_OK)
-            s = take_outputs(c, a, error);
-    } else if (s == ORTC_OK)
-        s = run_fixed(c, f, a, error);
     empty_slots(c);
     for (uint32_t i = 0; i < c->session->graph->n_inputs; i++)
         if (c->aligned[i]) {
             ortc_value_release(c->aligned[i]);
             c->aligned[i] = NULL;
         }
-    return s;
 }
 
-ortc_status ortc_run(ortc_session *s, ortc_run_args *a, ortc_error *error)
+static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_event *event, ortc_error *error)
+{
+    ortc_frame *f;
+    ORTC_TRY(match_inputs(c, a->in, a->n_in, error));
+    ORTC_TRY(match_outputs(c, a->out, a->n_out, error));
+    ORTC_TRY(find_frame(c, &f, error));
+    ORTC_TRY(bind_inputs(c, error));
+    if (!f->program->chained)
+        return run_fixed(c, f, a, event, error);
+    ortc_status s = run_chain(c, f, error);
+    if (s != ORTC_OK) {
+        drain(c, NULL);
+        return s;
+    }
+    return take_outputs(c, a, error);
+}
+
+static ortc_status begin(ortc_context *c, const ortc_run_args *a, ortc_event **event, ortc_error *error)
+{
+    *event = NULL;
+    ORTC_TRY(ortc_context_use_native(c, a->queue, error));
+    return a->done ? ortc_event_make(c, a, event, error) : ORTC_OK;
+}
+
+/* An asynchronous run has been queued: the event keeps what it reads and writes. */
+static bool hand_over(ortc_event *e, const ortc_run_args *a)
+{
+    for (size_t i = 0; i < a->n_out; i++)
+        if (!ortc_event_hold(e, a->out[i].value))
+            return false;
+    return true;
+}
+
+ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
 {
     ortc_error local = ORTC_ERROR_INIT; /* kernels' texts are put together in it, also when the caller wants none */
+    ortc_run_args copy = ORTC_RUN_ARGS_INIT, *a = &copy;
     if (!error)
         error = &local;
     error->code = ORTC_OK;
     error->text[0] = 0;
-    if (!s || !a || a->size < offsetof(ortc_run_args, done) || (a->n_in && !a->in) || (a->n_out && !a->out))
+    if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) || (args->n_out && !args->out))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run: session, args or a list in args is NULL or too small");
+    memcpy(a, args, args->size < sizeof *a ? args->size : sizeof *a);
     if (a->n_out > s->graph->n_outputs)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a->n_out,
                          s->graph->n_outputs);
-    if (a->state || a->queue || (a->size >= sizeof *a && a->done))
-        return ortc_fail(error, ORTC_UNSUPPORTED, "states, callers' queues and asynchronous runs are not in this version");
+    if (a->state)
+        return ortc_fail(error, ORTC_UNSUPPORTED, "states are not in this version");
+    if (a->done)
+        *a->done = NULL;
     ortc_context *c = a->context;
+    ortc_event *event;
     if (!c)
         ORTC_TRY(ortc_context_take(s, &c, error));
     else if (c->session != s)
@@ -459,13 +554,28 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *a, ortc_error *error)
                             .error = error};
     ortc_fp_env fp = ortc_fp_enter();
     ortc_pool_enter(s->threads);
-    ortc_status status = run_in(c, a, error);
+    ortc_status status = begin(c, a, &event, error);
+    if (status == ORTC_OK)
+        status = run_in(c, a, event, error);
     ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
+    if (status == ORTC_OK && event && c->busy_queues) {
+        if (hand_over(event, a)) {
+            ortc_event_start(event, c);
+            *a->done = event;
+            return ORTC_OK;
+        }
+        status = drain(c, error); /* short of memory: wait here, then */
+    }
+    ortc_context_clean(c);
     if (a->context)
         atomic_store(&c->busy, false);
     else
         ortc_context_return(c);
+    if (status == ORTC_OK && event)
+        *a->done = event;
+    else
+        ortc_event_release(event);
     return status;
 }

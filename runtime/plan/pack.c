@@ -16,7 +16,8 @@ bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
 static void free_item(ortc_pack_store *s, ortc_pack_item *i)
 {
     s->bytes -= i->packed.bytes;
-    ortc_free_aligned((void *)(uintptr_t)i->packed.data, i->packed.bytes);
+    ortc_device_free(i->device, (void *)(uintptr_t)i->packed.data, i->packed.bytes);
+    ortc_device_release(i->device);
     free(i);
 }
 
@@ -55,7 +56,7 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
     if (!fits)
         return ortc_fail(error, ORTC_LIMIT, "packing '%s': %zu more bytes are over the model's limit of %llu", how->id, bytes,
                          (unsigned long long)s->max_bytes);
-    void *data = ortc_alloc_aligned(bytes);
+    void *data = ortc_device_alloc(i->device, bytes);
     if (!data) {
         pthread_mutex_lock(&s->lock);
         s->bytes -= bytes;
@@ -65,13 +66,24 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
     i->packed = (ortc_packed){data, bytes};
     ortc_step_call call;
     ortc_step_call_init(&call, env, NULL);
-    ORTC_TRY(how->fill(data, &src, param, &call.call));
+    bool staged = i->device && i->device->memory.device;
+    if (staged && how == &ortc_packing_plain)
+        ORTC_TRY(ortc_device_transfer(i->device, data, NULL, c->data, c->bytes, error));
+    else if (staged) { /* packed on the host, then copied */
+        void *staging = ortc_alloc_aligned(bytes);
+        ortc_status status = staging ? how->fill(staging, &src, param, &call.call) : ortc_no_memory(error, bytes);
+        if (status == ORTC_OK)
+            status = ortc_device_transfer(i->device, data, NULL, staging, bytes, error);
+        ortc_free_aligned(staging, bytes);
+        ORTC_TRY(status);
+    } else
+        ORTC_TRY(how->fill(data, &src, param, &call.call));
     if (c->mapped)
         ortc_mapping_drop(c->data, c->bytes);
     return ORTC_OK;
 }
 
-ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, const void *device, const ortc_packing *how,
+ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_open_device *device, const ortc_packing *how,
                               const void *param, size_t param_bytes, ortc_run_env *env, ortc_pack_item **out,
                               ortc_error *error)
 {
@@ -101,7 +113,7 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, const 
     }
     i->references = 1;
     i->constant = c->id;
-    i->device = device;
+    i->device = ortc_device_retain(device);
     i->id = how->id;
     i->param_bytes = param_bytes;
     i->hash = hash;
@@ -149,3 +161,5 @@ static ortc_status aligned_fill(void *dst, const ortc_view *src, const void *par
     return ORTC_OK;
 }
 const ortc_packing ortc_packing_aligned = {sizeof(ortc_packing), "host.aligned", aligned_bytes, aligned_fill};
+
+const ortc_packing ortc_packing_plain = {sizeof(ortc_packing), "device.plain", aligned_bytes, aligned_fill};

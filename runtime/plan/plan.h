@@ -12,6 +12,11 @@
  * shape needs values that only the run knows), and the rest is planned when they are there, under a key of its own: the
  * program before, the extents, the values that decide shapes. What later segments read lives in slots: values of their own,
  * one per edge, in the context.
+ *
+ * Devices with memory of their own: every tensor lives first in the space (host, or one device's memory) where it is made, and is
+ * copied on demand into others by steps of its own. Copies and kernels of a device go through its queue in order; a queue signals
+ * behind a copy to the host, and the host waits before the first step that reads it. Host memory that a queue may still be reading
+ * is not reused before the host has waited for it.
  */
 #ifndef ORTC_RUN_PLAN_H
 #define ORTC_RUN_PLAN_H
@@ -20,6 +25,10 @@
 
 #include "graph/ir/infer.h"
 #include "ortc/provider.h"
+#include "runtime/device/device.h"
+
+#define ORTC_MAX_DEVICES 16 /* of a session */
+#define ORTC_MAX_SPACES (ORTC_MAX_DEVICES + 1)
 
 /* ---- Packed constants (pack.c): owned by the model ---------------------------------------------------------------------- */
 
@@ -28,7 +37,7 @@ typedef struct ortc_pack_item {
     uint32_t references;     /* programs that use it; under the store's lock */
     bool ready, failed;
     uint64_t constant;       /* id */
-    const void *device;
+    ortc_open_device *device; /* retained; whose memory it lies in, and whose kernels read it */
     const char *id;          /* of the packing */
     size_t param_bytes;
     uint64_t hash;
@@ -47,12 +56,14 @@ struct ortc_run_env;
 bool ortc_pack_store_init(ortc_pack_store *, uint64_t max_bytes);
 void ortc_pack_store_deinit(ortc_pack_store *);
 /* The packed form, made now if it is not there. One reference for the caller. */
-ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, const void *device, const ortc_packing *,
+ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, ortc_open_device *, const ortc_packing *,
                               const void *param, size_t param_bytes, struct ortc_run_env *, ortc_pack_item **out,
                               ortc_error *);
 void ortc_pack_release(ortc_pack_store *, ortc_pack_item *);
 /* The same bytes at an address that is a multiple of their element size (in one-file models they lie anywhere). */
 extern const ortc_packing ortc_packing_aligned;
+/* The same bytes in the memory of a device. */
+extern const ortc_packing ortc_packing_plain;
 
 /* ---- Programs ------------------------------------------------------------------------------------------------------------- */
 
@@ -61,7 +72,8 @@ enum { ORTC_FROM_NOTHING, ORTC_FROM_POINTER, ORTC_FROM_INPUT, ORTC_FROM_OUTPUT, 
 /* One tensor as a step sees it. */
 typedef struct ortc_operand {
     ortc_view view;     /* data NULL but for constants and literals; dims in the program's arena */
-    uint32_t from;      /* ORTC_FROM_* */
+    uint16_t from;      /* ORTC_FROM_* */
+    uint16_t space;     /* ARENA: which */
     uint32_t index;     /* of the graph's input, of the wanted output; SLOT: the edge's id */
     size_t offset;      /* into that memory */
 } ortc_operand;
@@ -70,14 +82,16 @@ enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT, ORTC_
 
 typedef struct ortc_step {
     uint8_t kind;        /* ORTC_STEP_* */
-    uint8_t device;      /* of the session */
-    uint16_t queue;      /* of the context's queues on that device */
+    uint8_t device;      /* of the session: whose kernel it is, whose queue copies, signals or is waited for */
+    uint16_t queue;      /* of the context's queues on that device; 0: the only one so far */
+    uint32_t event;      /* SIGNAL, WAIT (the host waits): which of the frame's events */
     uint32_t n_in, n_out;
     const ortc_node *node; /* COPY: NULL */
     const ortc_kernel *kernel;
     void *pstate;
-    ortc_operand *in, *out; /* COPY: in[0] to out[0], in[0].view's bytes */
+    ortc_operand *in, *out; /* COPY: in[0] to out[0], copy_bytes */
     size_t copy_bytes;
+    bool values;         /* reads or makes strings, sequences, maps or optionals; COPY: of such a value to a slot */
     size_t workspace, workspace_per_worker, workspace_at; /* bytes; in all workspace + per_worker * threads; arena offset */
     double flops, bytes;
 } ortc_step;
@@ -88,12 +102,14 @@ typedef struct ortc_program_output {
     const int64_t *dims;
     size_t bytes;
     const ortc_type *type;
+    uint32_t memory; /* where it is placed */
 } ortc_program_output;
 
 typedef struct ortc_slot {
     uint32_t edge;
-    bool late;          /* the kernel makes the value, by resize or give */
+    bool late;          /* the kernel makes the value, by resize or give: late extents, strings, what is not a tensor */
     bool deciding;      /* its values are part of the next segment's key */
+    uint8_t space;      /* in whose memory */
     ortc_dtype dtype;
     int32_t rank;
     const int64_t *dims;
@@ -106,9 +122,12 @@ typedef struct ortc_program {
     ortc_step *steps;
     uint32_t n_steps, n_views, n_folded, n_outputs;
     ortc_program_output *outputs; /* per output of the graph; dtype 0: not wanted */
-    size_t arena_bytes, workspace_bytes, constant_bytes, packed_bytes;
+    size_t arena_bytes[ORTC_MAX_SPACES]; /* per space of the session */
+    size_t workspace_bytes, constant_bytes, packed_bytes;
+    uint32_t n_events;
+    uint32_t queues;     /* bit d: device d has work of this program in its queue when the last step is queued */
     /* segments */
-    bool chained;        /* one of several, or with late results: outputs of the graph are taken from slots */
+    bool chained;        /* one of several, or with values that kernels make: outputs of the graph are taken from slots */
     const ortc_node *end; /* where the next segment begins; NULL: this is the last */
     ortc_slot *slots;    /* what this segment makes for later ones and for outputs */
     uint32_t n_slots;
@@ -129,8 +148,10 @@ typedef struct ortc_planner_input {
     const ortc_value *value; /* NULL: left out (its default is used) */
 } ortc_planner_input;
 
-/* after: the segment before, NULL for the first; slots: by edge id, what earlier segments have made (with `after`). */
-ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted, const ortc_program *after,
+/* wanted, memory: per output of the graph, whether and where (0 host, else a device's memory).
+ * after: the segment before, NULL for the first; slots: by edge id, what earlier segments have made (with `after`). */
+ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted,
+                               const uint32_t *memory, const ortc_program *after,
                                ortc_value *const *slots, struct ortc_run_env *, ortc_program **out, ortc_error *);
 ortc_program *ortc_program_retain(ortc_program *);
 void ortc_program_release(ortc_program *);

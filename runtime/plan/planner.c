@@ -74,7 +74,7 @@ static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *h
     *out = NULL;
     if (!e || !ortc_edge_is_const(e))
         return ortc_fail(c->p->error, ORTC_INVALID_ARGUMENT, "input %u is not a constant: it cannot be packed", in);
-    ORTC_TRY(ortc_planner_pack(c->p, e, c->p->session->devices[c->node->device].device, how, param, param_bytes, &item));
+    ORTC_TRY(ortc_planner_pack(c->p, e, c->p->session->devices[c->node->device].open, how, param, param_bytes, &item));
     c->packed |= in < 64 ? UINT64_C(1) << in : 0;
     *out = &item->packed;
     return ORTC_OK;
@@ -91,6 +91,8 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     if (!e)
         return ORTC_OK;
     const ortc_fact *f = &p->facts[e->id];
+    if (ortc_fact_is_value(f))
+        return ortc_planner_value_operand(p, e, input, o);
     if (!input && f->type && f->type->kind == ORTC_KIND_TENSOR && !ortc_fact_is_sized(f)) {
         int32_t rank = f->rank < 0 ? 0 : f->rank;
         int64_t *dims = ortc_arena_array(&p->program->arena, (size_t)rank, sizeof *dims);
@@ -114,29 +116,34 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
         return ORTC_OK;
     ortc_home *h;
     ORTC_TRY(ortc_planner_home(p, e, &h));
-    if (p->homes[h->root].lives == LIVES_POINTER) {
+    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[h->root], p->primary[e->id]);
+    if (root->lives == LIVES_POINTER) {
         o->view.flags |= ortc_edge_is_const(e) ? ORTC_VIEW_CONST : 0;
-        o->view.data = (char *)(uintptr_t)p->homes[h->root].data + h->offset;
+        o->view.data = (char *)(uintptr_t)root->data + h->offset;
     }
     return ORTC_OK;
 }
 
-static ortc_status add_block(ortc_planner *p, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out)
+/* Where a node's kernel wants a port's bytes: in its device's memory, or on the host for ports that it reads there (shapes). */
+static uint8_t space_of_port(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
 {
-    size_t aligned;
-    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &aligned))
-        return ortc_no_memory(p->error, bytes);
-    *out = (uint32_t)p->blocks.count;
-    if (!ortc_array_push(&p->blocks, (ortc_block){aligned, step, step, -1, 0}) || !ortc_array_push(&p->block_edges, edge))
-        return ortc_no_memory(p->error, sizeof(ortc_block));
-    return ORTC_OK;
+    uint8_t space = p->session->devices[n->device].space;
+    const ortc_edge *e = input ? n->in[port] : n->out[port];
+    if (!space || ortc_fact_is_given(&p->facts[e->id]))
+        return 0;
+    uint32_t mask = input ? n->kernel->host_in : n->kernel->host_out;
+    const ortc_formal *f = input ? ortc_schema_in(ortc_op_schema(n->op), port) : NULL;
+    bool on_host = (mask >> (port < 31 ? port : 31) & 1) || (f && (f->flags & ORTC_FORMAL_DECIDES));
+    return on_host ? 0 : space;
 }
 
-static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late)
+static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint8_t space)
 {
     const ortc_fact *f = &p->facts[e->id];
-    ortc_home *h = &p->homes[e->id];
-    ortc_slot s = {.edge = e->id, .late = late, .deciding = p->session->deciding[e->id], .dtype = f->type->dtype, .rank = f->rank};
+    ortc_home *h = ortc_planner_at(p, e, space);
+    ortc_slot s = {.edge = e->id, .late = late, .deciding = p->session->deciding[e->id], .space = space, .dtype = f->type->dtype,
+                   .rank = f->rank};
+    p->primary[e->id] = space;
     *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
     if (!late) {
         ORTC_TRY(ortc_planner_bytes(p, e, &h->bytes));
@@ -150,8 +157,8 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late)
  * One that the kernel has packed is left alone: nobody reads it while running. */
 static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
 {
-    ortc_home *root = &p->homes[p->homes[e->id].root];
-    const ortc_edge *owner = p->graph->edges.data[p->homes[e->id].root];
+    const ortc_edge *owner = p->graph->edges.data[ortc_planner_at(p, e, 0)->root];
+    ortc_home *root = ortc_planner_at(p, owner, 0);
     uint32_t bytes = ortc_dtype_bits(p->facts[owner->id].type->dtype) / 8;
     if (root->lives != LIVES_POINTER || !owner->constant || bytes < 2 || (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0)
         return ORTC_OK;
@@ -162,25 +169,59 @@ static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
     return ORTC_OK;
 }
 
-/* The output becomes a view of the input's memory; false: it cannot, the kernel must run. */
+/* The output becomes a view of the input's memory, wherever that is; false: it cannot, the kernel must run. */
 static bool make_view(ortc_planner *p, const plan_context *c)
 {
     const ortc_node *n = c->node;
     const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
-    const ortc_home *h = &p->homes[from->id];
     size_t bytes, from_bytes;
-    if (p->crosses[to->id] || c->view_strides || n->n_out != 1 || !ortc_fact_bytes(&p->facts[to->id], &bytes) ||
+    if (p->crosses[to->id] || c->view_strides || n->n_out != 1)
+        return false;
+    if (ortc_fact_is_given(&p->facts[to->id])) {
+        if (!ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]))
+            return false;
+    } else if ( !ortc_fact_bytes(&p->facts[to->id], &bytes) ||
         !ortc_fact_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
         return false;
-    p->homes[to->id] = (ortc_home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
+    for (uint8_t space = 0; space < p->session->n_spaces; space++) {
+        const ortc_home *h = ortc_planner_at(p, from, space);
+        if (h->lives || h->made || h->root != from->id)
+            *ortc_planner_at(p, to, space) =
+                (ortc_home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
+    }
+    p->primary[to->id] = p->primary[from->id];
     p->program->n_views++;
     return true;
+}
+
+static void drop_pstate(const ortc_node *n, void *pstate)
+{
+    if (pstate)
+        (n->kernel->release_plan ? n->kernel->release_plan(n->state, pstate) : free(pstate));
+}
+
+/* Brings a step's inputs to where its kernel reads them. A packed constant is read by nobody while running. */
+static ortc_status bring_inputs(ortc_planner *p, const ortc_node *n, ortc_step *s, uint64_t packed)
+{
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (!n->in[i] || (i < 64 && (packed >> i & 1)))
+            continue;
+        uint8_t space = space_of_port(p, n, i, true);
+        s->in[i].space = space;
+        ORTC_TRY(ortc_planner_reach(p, n->in[i], space));
+        if (space) {
+            s->in[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
+            continue;
+        }
+        ORTC_TRY(ortc_planner_ready(p, n->in[i]));
+        ORTC_TRY(align_constant(p, n->in[i]));
+    }
+    return ORTC_OK;
 }
 
 static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
 {
     ortc_program *program = p->program;
-    uint32_t index = (uint32_t)p->steps.count;
     ortc_step s = {.kind = ORTC_STEP_KERNEL, .device = (uint8_t)n->device, .node = n, .kernel = n->kernel, .n_in = n->n_in,
                    .n_out = n->n_out};
     s.in = ortc_arena_array(&program->arena, n->n_in, sizeof *s.in);
@@ -191,11 +232,13 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     for (uint32_t i = 0; i < n->n_in; i++) {
         ORTC_TRY(operand(p, n->in[i], true, n, i, &s.in[i]));
         views[i] = s.in[i].view;
+        s.values |= n->in[i] && ortc_fact_is_given(&p->facts[n->in[i]->id]);
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
         ORTC_TRY(operand(p, e && (e->uses || p->needed[e->id]) ? e : NULL, false, n, i, &s.out[i]));
         views[n->n_in + i] = s.out[i].view;
+        s.values |= e && ortc_fact_is_given(&p->facts[e->id]);
     }
     plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = views,
                                .out = views + n->n_in},
@@ -208,43 +251,51 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
             return ortc_step_failed(n, n->kernel, status, p->error);
     }
     if (c.is_view && make_view(p, &c)) {
-        if (s.pstate)
-            (n->kernel->release_plan ? n->kernel->release_plan(n->state, s.pstate) : free(s.pstate));
+        drop_pstate(n, s.pstate);
         return ORTC_OK;
     }
-    if (!ortc_array_push(&p->steps, s)) { /* from here on the step owns pstate */
-        if (s.pstate)
-            (n->kernel->release_plan ? n->kernel->release_plan(n->state, s.pstate) : free(s.pstate));
-        return ortc_no_memory(p->error, sizeof s);
+    ortc_status status = bring_inputs(p, n, &s, c.packed);
+    uint32_t index = (uint32_t)p->steps.count;
+    if (status == ORTC_OK && !ortc_array_push(&p->steps, s)) /* from here on the step owns pstate */
+        status = ortc_no_memory(p->error, sizeof s);
+    if (status != ORTC_OK) {
+        drop_pstate(n, s.pstate);
+        return status;
     }
+    uint8_t device_space = p->session->devices[n->device].space;
+    if (device_space)
+        program->queues |= 1u << n->device;
     ortc_step *step = &p->steps.data[index];
     step->flops = c.flops;
     step->bytes = c.bytes;
     step->workspace = c.workspace;
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!n->in[i])
-            continue;
-        ortc_planner_note_use(p, n->in[i], index);
-        if (i >= 64 || !(c.packed >> i & 1))
-            ORTC_TRY(align_constant(p, n->in[i]));
-    }
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i])
+            ortc_planner_note_use(p, n->in[i], (uint8_t)step->in[i].space, index);
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
-        if (!step->out[i].view.dtype)
+        if (!ortc_view_present(&step->out[i].view))
             continue;
-        ortc_home *h = &p->homes[e->id];
-        if (p->crosses[e->id] || (step->out[i].view.flags & ORTC_VIEW_LATE)) {
-            ORTC_TRY(add_slot(p, e, (step->out[i].view.flags & ORTC_VIEW_LATE) != 0));
+        bool late = (step->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
+        uint8_t space = space_of_port(p, n, i, false);
+        step->out[i].space = space;
+        if (space)
+            step->out[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
+        if (p->crosses[e->id] || late) {
+            ORTC_TRY(add_slot(p, e, late, space));
             continue;
         }
-        *h = (ortc_home){.lives = LIVES_BLOCK, .root = e->id, .last = index, .made = true};
+        ortc_home *h = ortc_planner_at(p, e, space);
+        p->primary[e->id] = space;
+        *h = (ortc_home){.lives = LIVES_BLOCK, .root = e->id, .made = true};
         ORTC_TRY(ortc_planner_bytes(p, e, &h->bytes));
-        ORTC_TRY(add_block(p, h->bytes, index, e->id, &h->index));
+        ORTC_TRY(ortc_planner_add_block(p, space, h->bytes, index, e->id, &h->index));
         for (uint32_t k = 0; k < c.n_reuse; k++)
-            if (c.reuse[k].out == i && n->in[c.reuse[k].in]) {
-                const ortc_home *in = &p->homes[p->homes[n->in[c.reuse[k].in]->id].root];
+            if (c.reuse[k].out == i && n->in[c.reuse[k].in] && step->in[c.reuse[k].in].space == space) {
+                const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, n->in[c.reuse[k].in], space)->root];
+                const ortc_home *in = ortc_planner_at(p, root, space);
                 if (in->lives == LIVES_BLOCK && in->bytes == h->bytes)
-                    p->blocks.data[h->index].reuse = (int32_t)in->index;
+                    p->spaces[space].blocks.data[h->index].reuse = (int32_t)in->index;
             }
     }
     size_t all = c.workspace;
@@ -257,7 +308,7 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     }
     if (all) {
         uint32_t block;
-        ORTC_TRY(add_block(p, all, index, UINT32_MAX, &block));
+        ORTC_TRY(ortc_planner_add_block(p, device_space, all, index, UINT32_MAX, &block));
         program->workspace_bytes += all;
     }
     return ORTC_OK;
@@ -271,20 +322,21 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
     size_t n = g->edges.count;
     p->facts = ortc_arena_array(&p->scratch, n, sizeof *p->facts);
     p->needed = ortc_arena_array(&p->scratch, n, sizeof *p->needed);
-    p->homes = ortc_arena_array(&p->scratch, n, sizeof *p->homes);
+    p->homes = ortc_arena_array(&p->scratch, n * p->session->n_spaces, sizeof *p->homes);
+    p->primary = ortc_arena_array(&p->scratch, n, sizeof *p->primary);
     p->asked = ortc_arena_array(&p->scratch, n, sizeof *p->asked);
     p->crosses = ortc_arena_array(&p->scratch, n, sizeof *p->crosses);
     p->program->outputs = ortc_arena_array(&p->program->arena, g->n_outputs, sizeof *p->program->outputs);
     p->program->n_outputs = g->n_outputs;
-    if (!p->facts || !p->needed || !p->homes || !p->asked || !p->crosses || !p->program->outputs)
+    if (!p->facts || !p->needed || !p->homes || !p->primary || !p->asked || !p->crosses || !p->program->outputs)
         return ortc_no_memory(p->error, n * sizeof *p->homes);
-    for (size_t i = 0; i < n; i++)
-        p->homes[i].root = (uint32_t)i;
+    for (size_t i = 0; i < n * p->session->n_spaces; i++)
+        p->homes[i].root = (uint32_t)(i % n);
     ORTC_TRY(ortc_planner_seed(p, inputs));
     ortc_planner_mark_asked(p);
     ORTC_TRY(ortc_planner_infer(p));
     p->program->end = p->end;
-    p->program->chained = p->made || p->end || p->late;
+    p->program->chained = p->made || p->end || p->late || ortc_planner_has_values(p);
     ortc_planner_mark_needed(p);
     for (const ortc_node *node = p->begin; node != p->end; node = node->next) {
         if (!ortc_planner_runs(p, node))
@@ -294,6 +346,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
         ORTC_TRY(plan_node(p, node));
     }
     ORTC_TRY(p->program->chained ? ortc_planner_fill_slots(p) : ortc_planner_place_outputs(p));
+    ortc_planner_end_reading(p);
     ORTC_TRY(ortc_planner_place_blocks(p));
     /* The steps move into the program's arena; those that own a pstate are its to release from now on. */
     ortc_step *steps = ortc_arena_array(&p->program->arena, p->steps.count, sizeof *steps);
@@ -319,8 +372,8 @@ static void release_steps(ortc_step *steps, size_t count)
 }
 
 ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *inputs, const bool *wanted,
-                               const ortc_program *after, ortc_value *const *slots, ortc_run_env *env, ortc_program **out,
-                               ortc_error *error)
+                               const uint32_t *memory, const ortc_program *after, ortc_value *const *slots, ortc_run_env *env,
+                               ortc_program **out, ortc_error *error)
 {
     static atomic_uint_fast64_t next_id = 1;
     *out = NULL;
@@ -331,13 +384,16 @@ ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *
     program->id = atomic_fetch_add(&next_id, 1);
     program->store = session->packed;
     ortc_planner p = {.session = session, .graph = session->graph, .env = env, .error = error, .program = program,
-                 .wanted = wanted, .begin = after ? after->end : session->graph->first, .made = after ? slots : NULL};
+                 .wanted = wanted, .memory = memory, .begin = after ? after->end : session->graph->first, .made = after ? slots : NULL};
     ortc_status s = build(&p, inputs);
     if (s != ORTC_OK)
         release_steps(p.steps.data, p.steps.count);
     ortc_array_deinit(&p.steps);
-    ortc_array_deinit(&p.blocks);
-    ortc_array_deinit(&p.block_edges);
+    for (uint32_t i = 0; i < session->n_spaces; i++) {
+        ortc_array_deinit(&p.spaces[i].blocks);
+        ortc_array_deinit(&p.spaces[i].block_edges);
+    }
+    ortc_array_deinit(&p.reading);
     ortc_array_deinit(&p.slots);
     ortc_arena_deinit(&p.scratch);
     if (s != ORTC_OK) {

@@ -1,5 +1,6 @@
 /* runtime/plan/planner.h: the planner's inside, shared by its stages: planner_infer.c (shapes, segments, what is needed),
- * planner_home.c (where an edge's bytes are), planner.c (kernels choose, the whole), planner_place.c (outputs, slots, arena).
+ * planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, signals, waits), planner.c (kernels choose,
+ * the whole), planner_place.c (outputs, slots, arenas).
  */
 #ifndef ORTC_PLANNER_H
 #define ORTC_PLANNER_H
@@ -9,7 +10,7 @@
 
 enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK, LIVES_SLOT };
 
-/* Where an edge's bytes are: in the memory of its root edge (itself, or what it is a view of). */
+/* Where an edge's bytes are in one space: in the memory of its root edge (itself, or what it is a view of). */
 typedef struct ortc_home {
     uint32_t lives;   /* LIVES_*; of a root */
     uint32_t index;   /* input, output or block */
@@ -17,9 +18,21 @@ typedef struct ortc_home {
     size_t offset;    /* in the root */
     const void *data; /* LIVES_POINTER */
     size_t bytes;     /* of a root */
-    uint32_t last;    /* of a root: last step that reads it */
     bool made;        /* by a step */
+    uint8_t filler;   /* of a root in host memory that a device's queue fills: the device, */
+    uint32_t signal;  /* and its signal to wait for; 0: none */
 } ortc_home;
+
+typedef struct ortc_space {
+    ORTC_ARRAY(ortc_block) blocks;
+    ORTC_ARRAY(uint32_t) block_edges; /* edge id; UINT32_MAX: workspace of the step in `from` */
+} ortc_space;
+
+/* A block of host memory that a device's queue reads: it stays until the host has waited for that signal. */
+typedef struct ortc_reading {
+    uint8_t device;
+    uint32_t block, signal;
+} ortc_reading;
 
 typedef struct ortc_planner {
     ortc_session *session;
@@ -30,8 +43,11 @@ typedef struct ortc_planner {
     ortc_arena scratch;
     ortc_fact *facts;  /* by edge id */
     bool *needed;      /* by edge id */
-    ortc_home *homes;       /* by edge id */
+    const ortc_planner_input *inputs;
+    ortc_home *homes;  /* by space, then by edge id: ortc_planner_at */
+    uint8_t *primary;  /* by edge id: the space where it is made */
     const bool *wanted;
+    const uint32_t *memory; /* per output */
     const ortc_node *begin, *end; /* the segment; end NULL: to the last node */
     ortc_value *const *made;      /* slots of earlier segments; NULL: this is the first */
     bool *asked;       /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
@@ -39,8 +55,9 @@ typedef struct ortc_planner {
     bool late;         /* a kernel of this segment makes extents that are not known yet */
     ORTC_ARRAY(ortc_slot) slots;
     ORTC_ARRAY(ortc_step) steps;
-    ORTC_ARRAY(ortc_block) blocks;
-    ORTC_ARRAY(uint32_t) block_edges; /* edge id; UINT32_MAX: workspace of the step in `from` */
+    ortc_space spaces[ORTC_MAX_SPACES];
+    uint32_t waited[ORTC_MAX_DEVICES]; /* number of the last signal that the host has waited for */
+    ORTC_ARRAY(ortc_reading) reading;
 } ortc_planner;
 
 /* planner_infer.c */
@@ -51,13 +68,36 @@ void ortc_planner_mark_needed(ortc_planner *); /* edges whose bytes some step mu
 bool ortc_planner_runs(const ortc_planner *, const ortc_node *);
 bool ortc_fact_is_sized(const ortc_fact *);    /* every extent is a number */
 
+/* planner_values.c: strings, and what is not a tensor */
+bool ortc_fact_is_value(const ortc_fact *);    /* a sequence, map or optional */
+bool ortc_fact_is_given(const ortc_fact *);    /* ... or strings: kernels give it as a value, and it lives in a slot */
+bool ortc_fact_same_strings(const ortc_fact *, const ortc_fact *); /* as many strings: one block may serve both, dense */
+bool ortc_fact_is_late(const ortc_fact *);     /* extents (or the type) are known only when the node has run */
+bool ortc_planner_has_values(const ortc_planner *); /* some edge that is asked for is given, or an output that is one */
+ortc_status ortc_planner_value_operand(ortc_planner *, const ortc_edge *, bool input, ortc_operand *);
+ortc_status ortc_planner_copy_value(ortc_planner *, const ortc_edge *); /* to the edge's own slot */
+
 /* planner_home.c */
 bool ortc_fact_bytes(const ortc_fact *, size_t *out); /* of a tensor whose size is known */
 ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, size_t *out); /* the same, with an error that says why not */
-ortc_status ortc_planner_home(ortc_planner *, const ortc_edge *, ortc_home **out); /* of an edge that is read */
-ortc_status ortc_planner_pack(ortc_planner *, const ortc_edge *, const void *device, const ortc_packing *, const void *param,
+ortc_status ortc_planner_home(ortc_planner *, const ortc_edge *, ortc_home **out); /* of an edge that is read; where it is made */
+ortc_status ortc_planner_pack(ortc_planner *, const ortc_edge *, ortc_open_device *, const ortc_packing *, const void *param,
                               size_t param_bytes, ortc_pack_item **out);
-void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint32_t step);
+ortc_status ortc_planner_space_of(const ortc_planner *, uint32_t memory, const char *what, uint8_t *out);
+static inline ortc_home *ortc_planner_at(const ortc_planner *p, const ortc_edge *e, uint8_t space)
+{
+    return &p->homes[space * p->graph->edges.count + e->id];
+}
+
+/* planner_move.c */
+ortc_status ortc_planner_reach(ortc_planner *, const ortc_edge *, uint8_t space); /* its bytes are in `space` from here on */
+ortc_status ortc_planner_ready(ortc_planner *, const ortc_edge *); /* the host may read it from here on */
+void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint8_t space, uint32_t step);
+/* A copy of an edge's bytes to an output, a slot, or (to ORTC_FROM_ARENA) its home in another space. */
+ortc_status ortc_planner_copy(ortc_planner *, const ortc_edge *, uint8_t from, uint16_t to, uint32_t index, uint8_t to_space,
+                              size_t bytes);
+ortc_status ortc_planner_add_block(ortc_planner *, uint8_t space, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out);
+void ortc_planner_end_reading(ortc_planner *); /* after the last step */
 
 /* planner_place.c */
 ortc_status ortc_planner_place_outputs(ortc_planner *);

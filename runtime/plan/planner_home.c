@@ -17,8 +17,6 @@ ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !ortc_fact_is_sized(f))
         return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
                          "cannot plan", e->name);
-    if (f->type->dtype == ORTC_STRING)
-        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' holds strings that the model makes, which this version cannot do", e->name);
     if (!ortc_count_elements(f->rank, f->dims, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
         *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
@@ -46,12 +44,14 @@ static ortc_status literal(ortc_planner *p, const ortc_edge *e, ortc_home *h)
 /* Gives a home to an edge that a step reads and nobody has made: constants, inputs, literals. */
 ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **out)
 {
-    ortc_home *h = &p->homes[e->id];
+    ortc_home *h = ortc_planner_at(p, e, p->primary[e->id]);
     const ortc_fact *f = &p->facts[e->id];
     *out = h;
     if (h->lives || h->made || h->root != e->id)
         return ORTC_OK;
     if (p->made && p->made[e->id]) {
+        ORTC_TRY(ortc_planner_space_of(p, p->made[e->id]->device, e->name, &p->primary[e->id]));
+        *out = h = ortc_planner_at(p, e, p->primary[e->id]);
         *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .bytes = p->made[e->id]->bytes};
         return ORTC_OK;
     }
@@ -63,7 +63,10 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
         return ORTC_OK;
     }
     if (e->input >= 0) {
-        *h = (ortc_home){.lives = LIVES_INPUT, .index = (uint32_t)e->input, .root = e->id};
+        const ortc_value *v = p->inputs[e->input].value;
+        ORTC_TRY(ortc_planner_space_of(p, v->device, e->name, &p->primary[e->id]));
+        *out = h = ortc_planner_at(p, e, p->primary[e->id]);
+        *h = (ortc_home){.lives = LIVES_INPUT, .index = (uint32_t)e->input, .root = e->id, .bytes = v->bytes};
         return ORTC_OK;
     }
     if (ortc_fact_values_known(f))
@@ -71,7 +74,7 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
     return ortc_fail(p->error, ORTC_INTERNAL, "'%s' is read before it is made", e->name);
 }
 
-ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, const void *device, const ortc_packing *how, const void *param,
+ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_device *device, const ortc_packing *how, const void *param,
                         size_t param_bytes, ortc_pack_item **out)
 {
     ortc_pack_store *store = p->session->packed;
@@ -84,10 +87,14 @@ ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, const void *d
     return ORTC_OK;
 }
 
-void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint32_t step)
+ortc_status ortc_planner_space_of(const ortc_planner *p, uint32_t memory, const char *what, uint8_t *out)
 {
-    ortc_home *root = &p->homes[p->homes[e->id].root];
-    root->last = step;
-    if (root->lives == LIVES_BLOCK)
-        p->blocks.data[root->index].to = step;
+    const ortc_session *s = p->session;
+    *out = 0;
+    for (uint32_t i = 0; i < s->n_devices && memory; i++)
+        if (s->devices[i].open->memory.device == memory)
+            *out = s->devices[i].space;
+    return !memory || *out ? ORTC_OK
+                           : ortc_fail(p->error, ORTC_INVALID_ARGUMENT, "'%s': memory %u belongs to none of the session's devices",
+                                       what, memory);
 }

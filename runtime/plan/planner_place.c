@@ -1,19 +1,18 @@
 /* runtime/plan/planner_place.c: the graph's outputs, slots for later segments, and offsets in the arena (planner.h). */
 #include "planner.h"
 
-static ortc_status copy_step(ortc_planner *p, const ortc_edge *from, uint32_t to, uint32_t index, size_t bytes)
+/* From where an edge's bytes are to an output or a slot of the space `to_space`. Between devices it goes through the host. */
+static ortc_status copy_out(ortc_planner *p, const ortc_edge *e, uint16_t to, uint32_t index, uint8_t to_space, size_t bytes)
 {
-    ortc_step s = {.kind = ORTC_STEP_COPY, .n_in = 1, .n_out = 1, .copy_bytes = bytes};
-    s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
-    s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
-    if (!s.in || !s.out || !ortc_array_push(&p->steps, s))
-        return ortc_no_memory(p->error, sizeof s);
-    ortc_planner_note_use(p, from, (uint32_t)p->steps.count - 1);
-    s.out->from = to;
-    s.out->index = index;
-    s.in->index = from->id; /* resolved with the other operands */
-    s.in->from = ORTC_FROM_ARENA;
-    return ORTC_OK;
+    uint8_t from = p->primary[e->id];
+    const ortc_home *there = ortc_planner_at(p, e, to_space);
+    if (there->lives || there->made)
+        from = to_space;
+    else if (from && to_space) {
+        ORTC_TRY(ortc_planner_reach(p, e, 0));
+        from = 0;
+    }
+    return ortc_planner_copy(p, e, from, to, index, to_space, bytes);
 }
 
 /* Outputs of the graph: a block that is one whole output is made in the caller's memory; all else is copied at the end. */
@@ -31,19 +30,23 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
         o->type = f->type;
         o->dtype = f->type->dtype;
         o->rank = f->rank;
+        o->memory = p->memory[i];
         if (!(o->dims = ortc_arena_array(&program->arena, (size_t)f->rank, sizeof *o->dims)))
             return ortc_no_memory(p->error, 0);
         if (f->rank)
             memcpy((int64_t *)(uintptr_t)o->dims, f->dims, (size_t)f->rank * sizeof *o->dims);
+        uint8_t space;
         ortc_home *h;
+        ORTC_TRY(ortc_planner_space_of(p, o->memory, g->outputs[i].name, &space));
         ORTC_TRY(ortc_planner_home(p, e, &h));
-        ortc_home *root = &p->homes[h->root];
+        h = ortc_planner_at(p, e, space);
+        ortc_home *root = ortc_planner_at(p, g->edges.data[h->root], space);
         if (root->lives == LIVES_BLOCK && !h->offset && root->bytes == o->bytes) {
-            p->blocks.data[root->index].bytes = 0; /* takes no place */
+            p->spaces[space].blocks.data[root->index].bytes = 0; /* takes no place */
             root->lives = LIVES_OUTPUT;
             root->index = i;
         } else
-            ORTC_TRY(copy_step(p, e, ORTC_FROM_OUTPUT, i, o->bytes));
+            ORTC_TRY(copy_out(p, e, ORTC_FROM_OUTPUT, i, space, o->bytes));
     }
     return ORTC_OK;
 }
@@ -63,15 +66,19 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
     for (size_t i = 0; i < p->graph->edges.count; i++) {
         const ortc_edge *e = p->graph->edges.data[i];
         bool stays = e->input >= 0 || e->constant; /* later segments find it where it is */
-        if (!p->crosses[i] || p->homes[i].lives == LIVES_SLOT || (p->made && p->made[i]))
+        if (!p->crosses[i] || ortc_planner_at(p, e, p->primary[i])->lives == LIVES_SLOT || (p->made && p->made[i]))
             continue;
         if (stays ? p->end != NULL || !is_output(p, e) : !ortc_fact_values_known(&p->facts[i]))
             continue;
         ortc_home *h;
         size_t bytes;
+        if (ortc_fact_is_given(&p->facts[i])) {
+            ORTC_TRY(ortc_planner_copy_value(p, e));
+            continue;
+        }
         ORTC_TRY(ortc_planner_home(p, e, &h));
         ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
-        ORTC_TRY(copy_step(p, e, ORTC_FROM_SLOT, e->id, bytes));
+        ORTC_TRY(copy_out(p, e, ORTC_FROM_SLOT, e->id, 0, bytes));
         const ortc_fact *f = &p->facts[i];
         ortc_slot s = {.edge = e->id, .deciding = p->session->deciding[i], .dtype = f->type->dtype, .rank = f->rank};
         if (f->rank && !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
@@ -91,7 +98,8 @@ static void resolve(const ortc_planner *p, const ortc_edge *e, ortc_operand *o)
 {
     if (!e)
         return;
-    const ortc_home *h = &p->homes[e->id], *root = &p->homes[h->root];
+    uint8_t space = (uint8_t)o->space;
+    const ortc_home *h = ortc_planner_at(p, e, space), *root = ortc_planner_at(p, p->graph->edges.data[h->root], space);
     o->offset = h->offset;
     o->index = root->index;
     switch (root->lives) {
@@ -104,37 +112,47 @@ static void resolve(const ortc_planner *p, const ortc_edge *e, ortc_operand *o)
     case LIVES_SLOT: o->from = ORTC_FROM_SLOT; break;
     case LIVES_BLOCK:
         o->from = ORTC_FROM_ARENA;
-        o->offset += p->blocks.data[root->index].offset;
+        o->offset += p->spaces[space].blocks.data[root->index].offset;
         break;
     }
 }
 
-ortc_status ortc_planner_place_blocks(ortc_planner *p)
+static ortc_status lay_out(ortc_planner *p, uint32_t space)
 {
-    ortc_program *program = p->program;
-    for (size_t i = 0; i < p->blocks.count; i++) { /* outputs take no place, so nobody takes over theirs */
-        ortc_block *b = &p->blocks.data[i];
-        if (b->reuse >= 0 && !p->blocks.data[b->reuse].bytes)
+    ortc_space *s = &p->spaces[space];
+    for (size_t i = 0; i < s->blocks.count; i++) { /* outputs take no place, so nobody takes over theirs */
+        ortc_block *b = &s->blocks.data[i];
+        if (b->reuse >= 0 && !s->blocks.data[b->reuse].bytes)
             b->reuse = -1;
     }
-    size_t bytes = ortc_layout(p->blocks.data, (uint32_t)p->blocks.count);
+    size_t bytes = ortc_layout(s->blocks.data, (uint32_t)s->blocks.count);
     if (bytes == SIZE_MAX)
         return ortc_no_memory(p->error, bytes);
-    program->arena_bytes = bytes;
-    for (size_t i = 0; i < p->blocks.count; i++)
-        if (p->block_edges.data[i] == UINT32_MAX)
-            p->steps.data[p->blocks.data[i].from].workspace_at = p->blocks.data[i].offset;
+    p->program->arena_bytes[space] = bytes;
+    for (size_t i = 0; i < s->blocks.count; i++)
+        if (s->block_edges.data[i] == UINT32_MAX)
+            p->steps.data[s->blocks.data[i].from].workspace_at = s->blocks.data[i].offset;
+    return ORTC_OK;
+}
+
+ortc_status ortc_planner_place_blocks(ortc_planner *p)
+{
+    const ortc_graph *g = p->graph;
+    for (uint32_t space = 0; space < p->session->n_spaces; space++)
+        ORTC_TRY(lay_out(p, space));
     for (size_t i = 0; i < p->steps.count; i++) {
         ortc_step *s = &p->steps.data[i];
         if (s->kind == ORTC_STEP_COPY) {
-            resolve(p, p->graph->edges.data[s->in->index], s->in);
-            continue;
+            resolve(p, g->edges.data[s->in->index], s->in);
+            if (s->out->from == ORTC_FROM_ARENA)
+                resolve(p, g->edges.data[s->out->index], s->out);
+        } else if (s->kind == ORTC_STEP_KERNEL) {
+            for (uint32_t k = 0; k < s->n_in; k++)
+                resolve(p, s->node->in[k], &s->in[k]);
+            for (uint32_t k = 0; k < s->n_out; k++)
+                if (ortc_view_present(&s->out[k].view))
+                    resolve(p, s->node->out[k], &s->out[k]);
         }
-        for (uint32_t k = 0; k < s->n_in; k++)
-            resolve(p, s->node->in[k], &s->in[k]);
-        for (uint32_t k = 0; k < s->n_out; k++)
-            if (s->out[k].view.dtype)
-                resolve(p, s->node->out[k], &s->out[k]);
     }
     return ORTC_OK;
 }

@@ -22,7 +22,7 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
     for (uint32_t i = 0; i < s->n_out; i++) {
         const ortc_operand *o = &s->out[i];
         if (s->kind == ORTC_STEP_COPY)
-            ortc_text_add(t, "%zu bytes", s->copy_bytes);
+            ortc_text_add(t, "%zu bytes%s", s->copy_bytes, s->out->space ? " to the device," : s->in->space ? " to the host," : "");
         else if (!o->view.dtype)
             continue;
         else
@@ -68,8 +68,11 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
     ortc_status status = ortc_context_program(c, in, n_in, &p, error);
     if (status == ORTC_OK) {
         if (out) {
+            uint64_t arena_bytes = 0;
+            for (uint32_t i = 0; i < s->n_spaces; i++)
+                arena_bytes += p->arena_bytes[i];
             ortc_plan_info info = {.size = sizeof info, .n_steps = p->n_steps, .n_views = p->n_views, .n_folded = p->n_folded,
-                                   .arena_bytes = p->arena_bytes, .workspace_bytes = p->workspace_bytes,
+                                   .arena_bytes = arena_bytes, .workspace_bytes = p->workspace_bytes,
                                    .constant_bytes = p->constant_bytes, .packed_bytes = p->packed_bytes};
             *out = info;
         }

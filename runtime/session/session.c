@@ -12,27 +12,23 @@
 
 static ortc_status open_device(ortc_session *s, const char *name, ortc_error *error)
 {
-    char listed[256], why_text[512];
-    ortc_text list = ORTC_TEXT(listed), text = ORTC_TEXT(why_text);
-    listed[0] = why_text[0] = 0;
-    const ortc_provider *p = ortc_provider_find(name);
-    if (!p) {
-        for (size_t i = 0; (p = ortc_provider_at(i)); i++)
-            ortc_text_add(&list, "%s%s", i ? ", " : "", p->name);
-        return ortc_fail(error, ORTC_NOT_FOUND, "there is no provider '%s'; there are %s", name, listed);
-    }
+    ortc_open_device *open;
+    ORTC_TRY(ortc_device_open(name, &open, error));
     for (uint32_t i = 0; i < s->n_devices; i++)
-        if (s->devices[i].provider == p)
+        if (s->devices[i].open == open || (!open->memory.device && s->devices[i].provider == open->provider)) {
+            ortc_device_release(open);
             return ORTC_OK;
-    if (s->n_devices == ORTC_MAX_DEVICES)
-        return ortc_fail(error, ORTC_LIMIT, "more than %d providers in one session", ORTC_MAX_DEVICES);
+        }
+    if (s->n_devices == ORTC_MAX_DEVICES) {
+        ortc_device_release(open);
+        return ortc_fail(error, ORTC_LIMIT, "more than %d devices in one session", ORTC_MAX_DEVICES);
+    }
     ortc_session_device *d = &s->devices[s->n_devices];
-    ortc_why why;
-    ortc_why_init(&why, &text);
-    ortc_status status = p->open ? p->open(ortc_host_get(), 0, NULL, &d->device, &why) : ORTC_OK;
-    if (status != ORTC_OK)
-        return ortc_fail(error, status, "provider '%s' cannot be opened: %s", name, why_text);
-    d->provider = p;
+    *d = (ortc_session_device){open, open->provider, open->device, 0};
+    if (open->memory.device) {
+        s->device_of[s->n_spaces] = (uint8_t)s->n_devices;
+        d->space = (uint8_t)s->n_spaces++;
+    }
     s->n_devices++;
     return ORTC_OK;
 }
@@ -42,7 +38,7 @@ static ortc_status open_devices(ortc_session *s, const char *list, ortc_error *e
     while (*list) {
         const char *comma = strchr(list, ',');
         size_t n = comma ? (size_t)(comma - list) : strlen(list);
-        char name[64];
+        char name[512];
         if (n >= sizeof name)
             return ortc_fail(error, ORTC_NOT_FOUND, "there is no provider '%.80s'", list);
         memcpy(name, list, n);
@@ -51,6 +47,7 @@ static ortc_status open_devices(ortc_session *s, const char *list, ortc_error *e
             ORTC_TRY(open_device(s, name, error));
         list += n + (comma != NULL);
     }
+    s->n_named = s->n_devices;
     return open_device(s, "ref", error);
 }
 
@@ -162,6 +159,7 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
     ORTC_TRY(ortc_place_expand(s, error));
+    ORTC_TRY(ortc_mark_shapes_only(s, error));
     ORTC_TRY(ortc_place(s, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
     if (!s->pass_edits)
@@ -191,6 +189,7 @@ static ortc_status session_over(ortc_pack_store *packed, ortc_graph *g, bool bor
     s->graph = g;
     s->graph_borrowed = borrowed;
     s->packed = packed;
+    s->n_spaces = 1;
     s->max_contexts = o->max_contexts;
     s->max_bytes = o->max_bytes;
     s->threads = ortc_pool_threads();
@@ -231,6 +230,19 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
     return ORTC_OK;
 }
 
+ortc_status ortc_session_memory(ortc_session *s, const char *device, uint32_t *out, ortc_error *error)
+{
+    if (!s || !device || !out)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_memory: an argument is NULL");
+    *out = 0;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (!strcmp(s->devices[i].open->spelling, device) || !strcmp(s->devices[i].provider->name, device)) {
+            *out = s->devices[i].open->memory.device;
+            return ORTC_OK;
+        }
+    return ortc_fail(error, ORTC_NOT_FOUND, "the session has no device '%s'", device);
+}
+
 ortc_session *ortc_session_retain(ortc_session *s)
 {
     if (s)
@@ -252,8 +264,7 @@ void ortc_session_release(ortc_session *s)
         for (uint32_t i = 0; n->children && i < n->n_attrs; i++)
             ortc_session_release(n->children[i]);
     for (uint32_t i = 0; i < s->n_devices; i++)
-        if (s->devices[i].provider->close)
-            s->devices[i].provider->close(s->devices[i].device);
+        ortc_device_release(s->devices[i].open);
     if (!s->graph_borrowed)
         ortc_graph_destroy(s->graph);
     pthread_mutex_destroy(&s->lock);

@@ -12,6 +12,7 @@
 #include "graph/ir/graph.h"
 #include "graph/onnx/onnx.h"
 #include "ortc/provider.h"
+#include "runtime/device/device.h"
 #include "runtime/plan/plan.h"
 
 struct ortc_model {
@@ -24,11 +25,11 @@ struct ortc_model {
 };
 
 typedef struct ortc_session_device {
+    ortc_open_device *open;
     const ortc_provider *provider;
     ortc_device *device;
+    uint8_t space;            /* its memory: 0 the host's, else one of its own */
 } ortc_session_device;
-
-#define ORTC_MAX_DEVICES 16
 
 struct ortc_session {
     atomic_int references;
@@ -37,11 +38,14 @@ struct ortc_session {
     ortc_graph *graph;
     bool graph_borrowed;      /* a subgraph's session: the parent's graph owns it */
     ortc_session_device devices[ORTC_MAX_DEVICES]; /* the caller's order, ref last */
-    uint32_t n_devices;
+    uint32_t n_devices, n_named; /* the caller named the first n_named */
+    uint32_t n_spaces;        /* kinds of memory: the host's and those of devices */
+    uint8_t device_of[ORTC_MAX_SPACES]; /* of a space: index of its device */
     uint32_t threads;         /* budget of a run */
     uint64_t *pass_edits;     /* of the specialising passes */
     bool *decides;            /* per graph input: its values are part of the key */
     bool *deciding;           /* per edge: its values decide shapes */
+    bool *shapes_only;        /* per edge: nothing but shapes depends on it (while placing) */
     ortc_plan_cache plans;
     pthread_mutex_t lock;     /* of the pool of contexts */
     ortc_context *idle;

@@ -1,0 +1,132 @@
+/* runtime/plan/planner_move.c: bytes that must be in another memory than where they are made (planner.h).
+ *
+ * Signals are numbered through the program; a queue works in order, so the wait for one signal of a device is a wait for all of
+ * its earlier ones, and for every copy queued before them. From one device to another bytes go through the host.
+ */
+#include "planner.h"
+
+static ortc_status push(ortc_planner *p, ortc_step s)
+{
+    return ortc_array_push(&p->steps, s) ? ORTC_OK : ortc_no_memory(p->error, sizeof s);
+}
+
+ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t space, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out)
+{
+    ortc_space *s = &p->spaces[space];
+    size_t aligned;
+    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &aligned))
+        return ortc_no_memory(p->error, bytes);
+    *out = (uint32_t)s->blocks.count;
+    if (!ortc_array_push(&s->blocks, (ortc_block){aligned, step, step, -1, 0}) || !ortc_array_push(&s->block_edges, edge))
+        return ortc_no_memory(p->error, sizeof(ortc_block));
+    return ORTC_OK;
+}
+
+void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint8_t space, uint32_t step)
+{
+    const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, e, space)->root];
+    const ortc_home *h = ortc_planner_at(p, root, space);
+    if (h->lives == LIVES_BLOCK)
+        p->spaces[space].blocks.data[h->index].to = step;
+}
+
+/* The host waits until a device's queue has come to a signal; what that queue was reading is free again. */
+static ortc_status wait_for(ortc_planner *p, uint8_t device, uint32_t signal)
+{
+    size_t kept = 0;
+    if (p->waited[device] >= signal)
+        return ORTC_OK;
+    uint32_t index = (uint32_t)p->steps.count;
+    ORTC_TRY(push(p, (ortc_step){.kind = ORTC_STEP_WAIT, .device = device, .event = signal - 1}));
+    p->waited[device] = signal;
+    for (size_t i = 0; i < p->reading.count; i++) {
+        const ortc_reading *r = &p->reading.data[i];
+        if (r->device == device && r->signal <= signal)
+            p->spaces[0].blocks.data[r->block].to = index;
+        else
+            p->reading.data[kept++] = *r;
+    }
+    p->reading.count = kept;
+    return ORTC_OK;
+}
+
+void ortc_planner_end_reading(ortc_planner *p)
+{
+    for (size_t i = 0; i < p->reading.count; i++)
+        p->spaces[0].blocks.data[p->reading.data[i].block].to = (uint32_t)p->steps.count;
+    p->reading.count = 0;
+}
+
+ortc_status ortc_planner_ready(ortc_planner *p, const ortc_edge *e)
+{
+    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[ortc_planner_at(p, e, 0)->root], 0);
+    return root->signal ? wait_for(p, root->filler, root->signal) : ORTC_OK;
+}
+
+ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from, uint16_t to, uint32_t index, uint8_t to_space,
+                              size_t bytes)
+{
+    const ortc_session *session = p->session;
+    ortc_step s = {.kind = ORTC_STEP_COPY, .n_in = 1, .n_out = 1, .copy_bytes = bytes};
+    if (from)
+        s.device = session->device_of[from];
+    else {
+        ORTC_TRY(ortc_planner_ready(p, e));
+        s.device = to_space ? session->device_of[to_space] : 0;
+    }
+    s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
+    s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
+    if (!s.in || !s.out)
+        return ortc_no_memory(p->error, sizeof s);
+    *s.in = (ortc_operand){.from = ORTC_FROM_ARENA, .space = from, .index = e->id}; /* resolved with the other operands */
+    *s.out = (ortc_operand){.from = to, .space = to_space, .index = index};
+    uint32_t step = (uint32_t)p->steps.count;
+    ORTC_TRY(push(p, s));
+    ortc_planner_note_use(p, e, from, step);
+    if (from || to_space)
+        p->program->queues |= 1u << s.device;
+    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[ortc_planner_at(p, e, from)->root], from);
+    if (!from && to_space && root->lives == LIVES_BLOCK)
+        if (!ortc_array_push(&p->reading, (ortc_reading){s.device, root->index, p->program->n_events + 1}))
+            return ortc_no_memory(p->error, sizeof *root);
+    return ORTC_OK;
+}
+
+/* A constant on a device is a packed form, made once for all sessions. */
+static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8_t space)
+{
+    ortc_pack_item *item;
+    ORTC_TRY(ortc_planner_pack(p, e, p->session->devices[p->session->device_of[space]].open, &ortc_packing_plain, NULL, 0, &item));
+    *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = item->packed.data,
+                                                .bytes = item->packed.bytes};
+    return ORTC_OK;
+}
+
+ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t space)
+{
+    ortc_home *first, *h = ortc_planner_at(p, e, space);
+    size_t bytes;
+    ORTC_TRY(ortc_planner_home(p, e, &first));
+    uint8_t from = p->primary[e->id];
+    if (h == first || h->made || h->lives)
+        return ORTC_OK;
+    if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
+        return constant_on_device(p, e, space);
+    if (from && space) { /* between devices: through the host */
+        ORTC_TRY(ortc_planner_reach(p, e, 0));
+        from = 0;
+    }
+    ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
+    ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .bytes = bytes, .made = true};
+    if (!from)
+        ORTC_TRY(ortc_planner_ready(p, e));
+    ORTC_TRY(ortc_planner_add_block(p, space, bytes, (uint32_t)p->steps.count, e->id, &made.index));
+    ORTC_TRY(ortc_planner_copy(p, e, from, ORTC_FROM_ARENA, e->id, space, bytes));
+    if (!space) {
+        made.filler = p->session->device_of[from];
+        made.signal = ++p->program->n_events;
+        ORTC_TRY(push(p, (ortc_step){.kind = ORTC_STEP_SIGNAL, .device = made.filler, .event = made.signal - 1}));
+    }
+    *h = made;
+    return ORTC_OK;
+}
