@@ -782,7 +782,7 @@ enum {
     ORTC_KERNEL_STRIDED_OUT = 2, /* writes outputs through strides */
     ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize */
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
-    ORTC_KERNEL_STATE = 16,      /* writes tied state in place */
+    ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
     ORTC_KERNEL_EPILOGUE = 64    /* may be proposed an ortc_epilogue */
 };

@@ -3,6 +3,7 @@
  *   ortc_model    a loaded file: graph, weights in the mapped file, packed forms. Immutable; shared by sessions
  *   ortc_session  a model placed on providers, with its plans. Shared by threads
  *   ortc_context  what one run needs: arenas, workspaces. Taken from the session's pool if the caller does not care
+ *   ortc_state    what one conversation or stream keeps between its runs: a cache of keys and values, a recurrent state
  *   ortc_value    a tensor, sequence, map or optional. Reference-counted
  *
  * Errors. Every fallible function takes an `ortc_error *` as its last parameter and returns the code. The error is
@@ -215,6 +216,20 @@ typedef struct ortc_cancel ortc_cancel;
 typedef struct ortc_event ortc_event;
 typedef struct ortc_state ortc_state;
 
+/* Ties an output to an input: what a run with an ortc_state leaves in the output is the input of the next run with it,
+ * without passing through the caller. Both are tensors of one type, not strings. Two kinds:
+ *   fixed    axis -1, or an axis along which input and output have the same extent: one buffer of that shape, zeros at first (or the
+ *            input's default in the file). With an axis a kernel may write it in place (TensorScatter into a cache): nothing is
+ *            copied, shapes stay, one plan serves every step. The form for speed.
+ *   growing  an axis along which the output is longer than the input (Concat of past and new): empty at first. The value
+ *            is a dense tensor of the length so far, so every length has a plan of its own and every run copies it. */
+typedef struct ortc_tie {
+    const char *input, *output;
+    int32_t axis;      /* of positions, "past_length"; -1: the value is replaced as a whole (a recurrent state) */
+    uint32_t reserved; /* 0 */
+    int64_t capacity;  /* most positions along the axis; 0 where the model fixes the extent */
+} ortc_tie;
+
 typedef struct ortc_session_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_SESSION_* */
@@ -227,15 +242,18 @@ typedef struct ortc_session_options {
     size_t n_dims;              /* symbols fixed for this session: "batch" = 8 */
     const char *const *dim_names;
     const int64_t *dim_values;
+    const ortc_tie *ties;       /* for runs with an ortc_state; copied */
+    size_t n_ties;
 } ortc_session_options;
 enum {
     ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
 };
-#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller; ortc_session_release.
  * Errors: NOT_FOUND (a provider; the text lists what there is), UNSUPPORTED (`require` is not met: the text names the
- * first nodes and why; or a node that no provider can run), OUT_OF_MEMORY; *out is NULL then. Any thread. */
+ * first nodes and why; or a node that no provider can run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit
+ * the model), OUT_OF_MEMORY; *out is NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out, ortc_error *);
 ORTC_EXPORT ortc_session *ortc_session_retain(ortc_session *);
 ORTC_EXPORT void ortc_session_release(ortc_session *);
@@ -260,15 +278,16 @@ typedef struct ortc_run_args {
     ortc_out *out;
     size_t n_out;          /* outputs that are not listed are not computed where that saves work */
     ortc_context *context; /* NULL: one from the session's pool */
-    ortc_state *state;     /* NULL: none. In this version it must be NULL: else UNSUPPORTED */
+    ortc_state *state;     /* NULL: none: tied inputs and outputs are then inputs and outputs like all others */
     void *queue;           /* NULL: the context's; else the caller's native stream for the first device */
     ortc_cancel *cancel;   /* NULL: cannot be cancelled */
     int64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
     uint64_t seed;         /* for random operators without a seed of their own; 0: the fixed default */
     ortc_event **done;     /* NULL: return when finished. Else return when all is queued, *done tells the end: ortc_event_wait.
-                              Work of the host (and models with extents known late) is finished on return */
+                               Work of the host (and models with extents known late, and runs with a state) is finished on return */
+    int64_t advance;       /* with a state: positions that this run adds to fixed ties with an axis; growing ones count themselves */
 } ortc_run_args;
-#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Runs the model. Inputs are matched by name; those with a default in the file may be left out. Any thread; runs of one
  * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
@@ -282,6 +301,27 @@ ORTC_EXPORT ortc_status ortc_run(ortc_session *, ortc_run_args *, ortc_error *);
  * Retains the session. Owner: the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. */
 ORTC_EXPORT ortc_status ortc_context_create(ortc_session *, ortc_context **out, ortc_error *);
 ORTC_EXPORT void ortc_context_release(ortc_context *);
+
+/* ---- Tied state: what one conversation keeps between its runs ---- */
+
+/* A state of a session with ties, empty; memory is taken by its first run. Many states may live on one session. Retains the session.
+ * Owner: the caller; ortc_state_release, not while a run uses it. Errors: INVALID_ARGUMENT (the session has no ties), OUT_OF_MEMORY;
+ * *out is NULL then. Any thread.
+ *
+ * A run with a state (ortc_run_args.state) takes tied inputs that it is not given from the state, and leaves tied outputs there.
+ * Extents that the model does not fix (a batch) come from the run's other inputs or from ortc_session_options.dim_names; once
+ * taken they stay. An input that is given all the same is read instead of the state's, which then goes on from this run's result (that
+ * is how a state is loaded); an output that is asked for all the same is a copy (that is how one is saved). One run at a time per
+ * state: a second one gets INVALID_STATE. A run that fails, is cancelled or comes too late leaves the state as it was, up to what in-place
+ * kernels wrote behind its length (into a ring: over its oldest positions). Errors of such runs, besides those of ortc_run:
+ * LIMIT (more than the capacity; over the session's max_bytes), INVALID_ARGUMENT (a state of another session; an extent that nothing settles). */
+ORTC_EXPORT ortc_status ortc_state_create(ortc_session *, ortc_state **out, ortc_error *);
+/* Positions so far: of the longest tie with an axis. Fixed ties: the sum of ortc_run_args.advance. Not while a run uses it. */
+ORTC_EXPORT int64_t ortc_state_length(const ortc_state *);
+/* Rolls back to the first `length` positions; 0 starts over, as newly made. Errors: INVALID_ARGUMENT (longer than it is),
+ * INVALID_STATE (a run uses it; a tie without an axis cannot be rolled back, but to 0). One thread at a time. */
+ORTC_EXPORT ortc_status ortc_state_truncate(ortc_state *, int64_t length, ortc_error *);
+ORTC_EXPORT void ortc_state_release(ortc_state *);
 
 /* A flag that any thread may set; runs that were given it return ORTC_CANCELLED soon, until it is reset. */
 ORTC_EXPORT ortc_status ortc_cancel_create(ortc_cancel **out, ortc_error *);

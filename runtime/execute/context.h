@@ -42,6 +42,7 @@ struct ortc_context {
     ortc_frame *frames[ORTC_MAX_FRAMES];
     uint64_t clock;
     ortc_run_env env;
+    struct ortc_state *state; /* of this run; NULL: none */
     /* scratch of a run, kept to allocate nothing */
     ortc_planner_input *inputs;
     bool *wanted;

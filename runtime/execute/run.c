@@ -3,6 +3,7 @@
  * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but the outputs
  * that the library is asked to place.
  */
+#include "state.h"
 #include "values.h"
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
 {
     const ortc_graph *g = c->session->graph;
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        c->inputs[i].value = NULL;
+        c->inputs[i] = (ortc_planner_input){NULL, 0};
     for (size_t i = 0; i < n_in; i++) {
         if (!in[i].name || !in[i].value)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input %zu has no %s", i, in[i].name ? "value" : "name");
@@ -97,6 +98,7 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
             c->inputs[at].value = c->aligned[at];
         }
     }
+    ORTC_TRY(ortc_state_bind_inputs(c, error));
     for (uint32_t i = 0; i < g->n_inputs; i++)
         if (!c->inputs[i].value && !g->inputs[i].edge->constant)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
@@ -121,6 +123,7 @@ static ortc_status match_outputs(ortc_context *c, const ortc_out *out, size_t n_
         c->memory[at] = out[i].value ? out[i].value->device : out[i].memory;
         c->output_of[i] = at;
     }
+    ortc_state_want(c);
     return ORTC_OK;
 }
 
@@ -218,6 +221,8 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
         ok = ok && key_add_value(c, v);
+        if (c->session->n_ties)
+            ok = ok && key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
         if (v && c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && key_add(c, v->data, v->bytes);
     }
@@ -323,7 +328,7 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
     ortc_value *v = out->value;
     *made = NULL;
     if (!v) {
-        ORTC_TRY(create_in(o->memory, o->dtype, o->rank, o->dims, made, error));
+        ORTC_TRY(create_in(out->memory, o->dtype, o->rank, o->dims, made, error));
         c->out_data[index] = (*made)->data;
         return ORTC_OK;
     }
@@ -460,6 +465,8 @@ static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, o
     for (size_t i = 0; i < a->n_out && s == ORTC_OK; i++)
         s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i], error);
     if (s == ORTC_OK)
+        s = ortc_state_bind_outputs(c, f->program, error);
+    if (s == ORTC_OK)
         s = ortc_frame_run(c, f, error);
     if (s == ORTC_OK && event && c->busy_queues)
         s = ortc_context_mark_end(c, error);
@@ -467,6 +474,8 @@ static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, o
         drain(c, NULL);
     else if (!event)
         s = drain(c, error);
+    if (s == ORTC_OK)
+        s = ortc_state_commit(c, f->program, a, made, error);
     for (size_t i = 0; i < a->n_out; i++) {
         if (s != ORTC_OK)
             ortc_value_release(made[i]);
@@ -505,7 +514,9 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_event *event, 
         drain(c, NULL);
         return s;
     }
-    return take_outputs(c, a, error);
+    ORTC_TRY(ortc_state_take_slots(c, error));
+    ORTC_TRY(take_outputs(c, a, error));
+    return ortc_state_commit(c, NULL, a, NULL, error);
 }
 
 static ortc_status begin(ortc_context *c, const ortc_run_args *a, ortc_event **event, ortc_error *error)
@@ -538,25 +549,30 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
     if (a->n_out > s->graph->n_outputs)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a->n_out,
                          s->graph->n_outputs);
-    if (a->state)
-        return ortc_fail(error, ORTC_UNSUPPORTED, "states are not in this version");
     if (a->done)
         *a->done = NULL;
+    ORTC_TRY(ortc_state_take(s, a, error));
     ortc_context *c = a->context;
     ortc_event *event;
+    ortc_status status = ORTC_OK;
     if (!c)
-        ORTC_TRY(ortc_context_take(s, &c, error));
+        status = ortc_context_take(s, &c, error);
     else if (c->session != s)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
+        status = ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
     else if (atomic_exchange(&c->busy, true))
-        return ortc_fail(error, ORTC_INVALID_STATE, "the context is in use by another run");
+        status = ortc_fail(error, ORTC_INVALID_STATE, "the context is in use by another run");
+    if (status != ORTC_OK) {
+        ortc_state_return(a->state);
+        return status;
+    }
+    c->state = a->state;
     c->env = (ortc_run_env){.threads = s->threads, .cancel = a->cancel, .deadline_ns = a->deadline_ns, .seed = a->seed,
                             .error = error};
     ortc_fp_env fp = ortc_fp_enter();
     ortc_pool_enter(s->threads);
-    ortc_status status = begin(c, a, &event, error);
+    status = begin(c, a, &event, error);
     if (status == ORTC_OK)
-        status = run_in(c, a, event, error);
+        status = run_in(c, a, a->state ? NULL : event, error);
     ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
@@ -569,6 +585,8 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
         status = drain(c, error); /* short of memory: wait here, then */
     }
     ortc_context_clean(c);
+    c->state = NULL;
+    ortc_state_return(a->state);
     if (a->context)
         atomic_store(&c->busy, false);
     else

@@ -102,7 +102,8 @@ typedef struct ortc_program_output {
     const int64_t *dims;
     size_t bytes;
     const ortc_type *type;
-    uint32_t memory; /* where it is placed */
+    uint32_t memory;   /* where it is placed */
+    bool in_place;     /* of tied state: written over the input it is tied to */
 } ortc_program_output;
 
 typedef struct ortc_slot {
@@ -146,6 +147,7 @@ struct ortc_session;
 /* One input of a run, as the key and the planner see it. */
 typedef struct ortc_planner_input {
     const ortc_value *value; /* NULL: left out (its default is used) */
+    uint32_t tied;           /* 1 + the output whose result may be written over the value, which is tied state's; 0: none */
 } ortc_planner_input;
 
 /* wanted, memory: per output of the graph, whether and where (0 host, else a device's memory).

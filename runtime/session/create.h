@@ -8,4 +8,7 @@
  * the session; it is not retained. */
 ortc_status ortc_session_from_graph(ortc_model *, ortc_graph *, const ortc_session_options *, ortc_session **out, ortc_error *);
 
+/* Checks the options' ties against the graph and keeps them (state.c). */
+ortc_status ortc_session_tie_all(ortc_session *, const ortc_session_options *, ortc_error *);
+
 #endif

@@ -136,6 +136,7 @@ static ortc_status make_children(ortc_session *s, const ortc_session_options *o,
 {
     ortc_session_options child = *o;
     child.n_dims = 0; /* fixed symbols have been put into the graph */
+    child.n_ties = 0;
     for (ortc_node *n = s->graph->first; n; n = n->next) {
         bool any = false;
         for (uint32_t i = 0; i < n->n_attrs; i++)
@@ -158,6 +159,7 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
 {
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
+    ORTC_TRY(ortc_session_tie_all(s, o, error));
     ORTC_TRY(ortc_place_expand(s, error));
     ORTC_TRY(ortc_mark_shapes_only(s, error));
     ORTC_TRY(ortc_place(s, error));

@@ -38,7 +38,8 @@ static const char details[] =
     "examples:\n"
     "  ortc run model.onnx --input picture.png --scale 1/255 --resize bilinear --topk 5 --labels names.txt\n"
     "  ortc run model.onnx --input ids=ids.npy --input mask=ones --set batch=1 --out result.npz\n"
-    "  ortc run model.onnx --input rand --repeat 100\n";
+    "  ortc run model.onnx --input rand --repeat 100\n"
+    "  ortc run rnn.onnx --input rand --tie h=h_next --repeat 16\n";
 
 /* ---- Interruption: the first Ctrl-C ends the run in order, the second one the process ----------------------- */
 
@@ -70,10 +71,11 @@ static void release_outputs(ortc_out *out, size_t count)
     }
 }
 
-static ortc_status run_once(ortc_session *session, const run_options *o, const inputs *in, ortc_out *out, size_t n_out,
-                            double *out_seconds, ortc_error *error)
+static ortc_status run_once(ortc_session *session, ortc_state *state, const run_options *o, const inputs *in, ortc_out *out,
+                            size_t n_out, double *out_seconds, ortc_error *error)
 {
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
+    args.state = state;
     args.in = in->in;
     args.n_in = in->n_in;
     args.out = out;
@@ -89,7 +91,7 @@ static ortc_status run_once(ortc_session *session, const run_options *o, const i
 }
 
 /* All runs. The outputs of the last good one stay; an interrupted series still reports what it measured. */
-static int run_all(ortc_session *session, const run_options *o, const inputs *in, ortc_out *out, size_t n_out,
+static int run_all(ortc_session *session, ortc_state *state, const run_options *o, const inputs *in, ortc_out *out, size_t n_out,
                    timing *t)
 {
     t->runs = mem_alloc((size_t)o->repeat * sizeof *t->runs);
@@ -102,7 +104,7 @@ static int run_all(ortc_session *session, const run_options *o, const inputs *in
             term_progress((size_t)i, (size_t)o->repeat, text);
             release_outputs(out, n_out);
         }
-        ortc_status s = run_once(session, o, in, out, n_out, &seconds, &e);
+        ortc_status s = run_once(session, state, o, in, out, n_out, &seconds, &e);
         if (s != ORTC_OK) {
             term_progress_clear();
             if (interrupted && s == ORTC_CANCELLED)
@@ -225,7 +227,14 @@ static int run_model(const char *path, const run_options *o, const labels *names
         for (size_t i = 0; i < n_out; i++)
             out[i].name = ortc_model_output(model, i)->name;
         watch_interrupts();
-        code = run_all(session, o, &in, out, n_out, &t);
+        ortc_state *state = NULL;
+        ortc_error e = ORTC_ERROR_INIT;
+        if (o->session.n_ties && ortc_state_create(session, &state, &e) != ORTC_OK) {
+            say_error("%s", e.text);
+            code = EXIT_MEMORY;
+        } else
+            code = run_all(session, state, o, &in, out, n_out, &t);
+        ortc_state_release(state);
     }
     bool complete = code < 0;
     if (complete) {
@@ -271,6 +280,7 @@ int command_run(int argc, char **argv)
          .help = "names of the classes, one a line (with --topk, 5 if that is not given)"},
         {.kind = ARG_INTEGER, .letter = 'n', .name = "repeat", .value = "N", .to = &o.repeat, .min = 1, .max = 100000000,
          .help = "run N times and print the time of loading, creating, the first run and the median (1)"},
+        ARGS_TIES(o.session),
         {.kind = ARG_INTEGER, .name = "deadline", .value = "MS", .to = &o.deadline_ms, .min = 1, .max = 1000000000,
          .help = "give up a run after so many milliseconds"},
         ARGS_SESSION(o.session),
