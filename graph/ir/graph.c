@@ -59,6 +59,7 @@ ortc_graph *ortc_graph_create(ortc_graph *parent)
     ortc_graph *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
+    g->api = &ortc_graph_graph_api;
     g->parent = parent;
     g->name = "";
     g->dims = parent ? parent->dims : calloc(1, sizeof *g->dims);
@@ -397,8 +398,10 @@ static void fill_port(const ortc_edge *e, ortc_port *out)
     out->dtype = 0;
     out->dims = NULL;
     out->data = NULL;
+    out->edge = 0;
     if (!e)
         return;
+    out->edge = e->id + 1;
     out->type = e->type;
     out->rank = e->rank;
     out->dims = e->dims;
@@ -443,3 +446,14 @@ const ortc_node_api ortc_graph_node_api = {
     .size = sizeof(ortc_node_api), .domain = node_domain, .op = node_op, .version = node_version, .name = node_name,
     .n_in = node_n_in, .n_out = node_n_out, .in = node_in, .out = node_out, .attr = node_attr,
     .epilogue = node_epilogue, .body = node_body};
+
+static uint32_t graph_n_nodes(const ortc_graph *g) { return g->n_nodes; }
+static const ortc_node *graph_next(const ortc_graph *g, const ortc_node *n) { return n ? n->next : g->first; }
+static uint32_t graph_n_in(const ortc_graph *g) { return g->n_inputs; }
+static uint32_t graph_n_out(const ortc_graph *g) { return g->n_outputs; }
+static void graph_in(const ortc_graph *g, uint32_t i, ortc_port *out) { fill_port(i < g->n_inputs ? g->inputs[i].edge : NULL, out); }
+static void graph_out(const ortc_graph *g, uint32_t i, ortc_port *out) { fill_port(i < g->n_outputs ? g->outputs[i].edge : NULL, out); }
+
+const ortc_graph_api ortc_graph_graph_api = {
+    .size = sizeof(ortc_graph_api), .n_nodes = graph_n_nodes, .next = graph_next, .n_in = graph_n_in, .n_out = graph_n_out,
+    .in = graph_in, .out = graph_out};

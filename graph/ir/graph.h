@@ -82,7 +82,7 @@ struct ortc_node {
     ortc_attribute *attrs;
     uint32_t n_captures;     /* the last n_captures inputs are outer values of subgraphs, shared by all of them in order */
     const ortc_epilogue *epilogue;
-    ortc_graph *body;        /* fused or claimed: what it means, inputs and outputs by position */
+    ortc_graph *body;        /* raised, fused or claimed: what it means, inputs and outputs by position (body.h) */
     const char *fused;       /* what was fused, "BatchNormalization Relu"; NULL: nothing */
     ortc_graph *graph;
     ortc_node *prev, *next;
@@ -100,6 +100,7 @@ typedef struct ortc_graph_input {
 } ortc_graph_input;
 
 struct ortc_graph {
+    const ortc_graph_api *api; /* what providers read it through */
     ortc_arena arena;
     const char *name;
     ortc_dims *dims;         /* shared with subgraphs; owned by the root */
@@ -113,12 +114,15 @@ struct ortc_graph {
 };
 
 extern const ortc_node_api ortc_graph_node_api;
+extern const ortc_graph_api ortc_graph_graph_api;
 
 ortc_graph *ortc_graph_create(ortc_graph *parent); /* NULL when memory is short */
 void ortc_graph_destroy(ortc_graph *);
 /* A copy of a root graph with its subgraphs. Constants are shared, symbols keep their ids; names, types and attributes'
  * data are borrowed from the original, which must outlive the copy. */
 ortc_status ortc_graph_clone(const ortc_graph *, ortc_graph **out, ortc_error *);
+/* The same of a subgraph or body, as a child of `parent`, which shares dims with the original or has copies of them. NULL when memory is short. */
+ortc_graph *ortc_graph_clone_child(const ortc_graph *, ortc_graph *parent, ortc_error *);
 
 /* ---- Building and editing. All give NULL or false when memory is short; the graph stays consistent. ---------------- */
 
@@ -143,6 +147,12 @@ ortc_edge *ortc_graph_constant(ortc_graph *, const char *name, ortc_constant *);
 uint32_t ortc_edge_n_uses(const ortc_edge *);
 
 static inline ortc_edge *ortc_node_in_edge(const ortc_node *n, uint32_t i) { return i < n->n_in ? n->in[i] : NULL; }
+
+/* Takes nodes of the graph as one: builds their body, asks `accept` whether it pleases, then puts one node of ortc_op_group in
+ * their place. UNSUPPORTED when they cannot run as one, or what `accept` says: the graph is as before then. */
+extern const ortc_op ortc_op_group;
+ortc_status ortc_graph_group(ortc_graph *, const ortc_node *const *nodes, uint32_t n, const char *name,
+                             ortc_status (*accept)(void *arg, const ortc_graph *body), void *arg, ortc_node **out, ortc_error *);
 
 /* Checks every invariant above; INTERNAL with the first that is broken. For tests and after passes in debug builds. */
 ortc_status ortc_graph_verify(const ortc_graph *, ortc_error *);

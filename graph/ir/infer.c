@@ -86,9 +86,10 @@ static ortc_status api_out(ortc_infer *c, uint32_t port, ortc_dtype dtype, int32
 
 static ortc_status api_out_type(ortc_infer *c, uint32_t port, const ortc_type *type)
 {
-    if (port < c->node->n_out)
-        c->out[port].type = type;
-    return ORTC_OK;
+    if (port >= c->node->n_out || !type)
+        return ORTC_OK;
+    c->out[port].type = ortc_type_copy(c->arena, type); /* a shape function may have put it together itself */
+    return c->out[port].type ? ORTC_OK : ortc_no_memory(c->error, sizeof *type);
 }
 
 static ortc_status api_out_values(ortc_infer *c, uint32_t port, int64_t count, const ortc_dim *values)
@@ -168,6 +169,42 @@ void ortc_infer_init(ortc_infer *c, ortc_dims *dims, ortc_arena *arena, const or
     *c = (ortc_infer){.api = &api, .dims = dims, .arena = arena, .facts = facts, .error = error};
 }
 
+/* A group's results: the facts of its inputs walked through its body. */
+static ortc_status infer_group(ortc_infer *c, const ortc_node *n, ortc_fact *out)
+{
+    const ortc_graph *g = n->body;
+    ortc_fact *facts = ortc_arena_array(c->arena, g->edges.count + 1, sizeof *facts);
+    ortc_infer inner;
+    if (!facts)
+        return ortc_no_memory(c->error, g->edges.count * sizeof *facts);
+    for (size_t i = 0; i < g->edges.count; i++) {
+        const ortc_edge *e = g->edges.data[i];
+        facts[i] = (ortc_fact){.type = e->type, .rank = -1};
+        if (!e->constant)
+            continue;
+        facts[i].rank = e->constant->rank;
+        facts[i].dims = e->constant->dims;
+        facts[i].values = ortc_constant_values(e->constant, c->arena, &facts[i].n_values);
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_edge *e = n->in[i];
+        facts[g->inputs[i].edge->id] = c->facts ? c->facts[e->id] : (ortc_fact){e->type, e->rank, e->dims, e->values, e->n_values};
+    }
+    ortc_infer_init(&inner, c->dims, c->arena, facts, c->error);
+    for (const ortc_node *b = g->first; b; b = b->next) {
+        ortc_fact *made = ortc_arena_array(c->arena, b->n_out + 1u, sizeof *made);
+        if (!made)
+            return ortc_no_memory(c->error, 0);
+        ORTC_TRY(ortc_infer_run(&inner, b, made));
+        for (uint32_t i = 0; i < b->n_out; i++)
+            if (b->out[i])
+                facts[b->out[i]->id] = made[i];
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        out[i] = facts[g->outputs[i].edge->id];
+    return ORTC_OK;
+}
+
 ortc_status ortc_infer_run(ortc_infer *c, const ortc_node *n, ortc_fact *out)
 {
     c->node = n;
@@ -176,6 +213,8 @@ ortc_status ortc_infer_run(ortc_infer *c, const ortc_node *n, ortc_fact *out)
     c->status = ORTC_OK;
     for (uint32_t i = 0; i < n->n_out; i++)
         out[i] = (ortc_fact){.rank = -1};
+    if (n->op == &ortc_op_group)
+        return infer_group(c, n, out);
     if (!n->op || !n->op->infer)
         return ORTC_OK;
     ortc_status s = n->op->infer(c);

@@ -27,6 +27,10 @@ ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_i
 ortc_status ortc_onnx_export(const ortc_graph *, const ortc_model_info *, const char *path, const char *external,
                              uint64_t external_from, ortc_error *);
 
+/* A copy of a model graph in which raised nodes of operators newer than everything else needs are their bodies; *out NULL:
+ * there are none. (lower.c) */
+ortc_status ortc_onnx_lower(const ortc_graph *, const ortc_model_info *, ortc_graph **out, ortc_error *);
+
 /* One TensorProto / SequenceProto / MapProto / OptionalProto. */
 ortc_status ortc_onnx_decode_value(const void *, size_t bytes, const ortc_type *, ortc_value **out, ortc_error *);
 ortc_status ortc_onnx_encode_value(const ortc_value *, const char *name, void **out_data, size_t *out_bytes, ortc_error *);

@@ -86,11 +86,13 @@ typedef struct ortc_port {
     uint32_t size;
     uint32_t flags;         /* ORTC_PORT_* */
     const ortc_type *type;  /* NULL: left out, or not known */
-    int32_t rank;           /* tensor: number of dims; -1: not known */
+    int32_t rank;           /* tensor: number of dims; sequence, optional: what every tensor in it has; -1: not known */
     ortc_dtype dtype;       /* tensor: element type; 0: left out, not known or not a tensor */
     const ortc_dim *dims;   /* rank extents or symbols; NULL when rank <= 0 */
     const void *data;       /* a constant's elements, dense, little-endian, any alignment; NULL otherwise. Strings:
                                an ortc_strings block */
+    uint32_t edge;          /* the value's number: ports of a graph with the same number are connected; 0: left out */
+    uint32_t reserved;
 } ortc_port;
 
 /* Strings of a tensor: one immutable block. String i is bytes[offsets[i]] .. bytes[offsets[i + 1]], not
@@ -247,6 +249,39 @@ static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
     return ORTC_API_OF(ortc_node_api, n)->epilogue(n);
 }
 
+static inline const ortc_graph *ortc_node_body(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->body(n); }
+
+/* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them. */
+typedef struct ortc_graph_api {
+    uint32_t size;
+    uint32_t (*n_nodes)(const ortc_graph *);
+    const ortc_node *(*next)(const ortc_graph *, const ortc_node *); /* in an order of execution; NULL: the first, of the last */
+    uint32_t (*n_in)(const ortc_graph *);
+    uint32_t (*n_out)(const ortc_graph *);
+    void (*in)(const ortc_graph *, uint32_t i, ortc_port *out);
+    void (*out)(const ortc_graph *, uint32_t i, ortc_port *out);
+} ortc_graph_api;
+static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_graph_api, g)->next(g, n);
+}
+static inline uint32_t ortc_graph_n_in(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_in(g); }
+static inline uint32_t ortc_graph_n_out(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_out(g); }
+static inline ortc_port ortc_graph_in(const ortc_graph *g, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_graph_api, g)->in(g, i, &p);
+    return p;
+}
+static inline ortc_port ortc_graph_out(const ortc_graph *g, uint32_t i)
+{
+    ortc_port p;
+    p.size = ORTC_SIZED(ortc_port);
+    ORTC_API_OF(ortc_graph_api, g)->out(g, i, &p);
+    return p;
+}
+
 /* ---- Shape functions -------------------------------------------------------------------------------------- */
 
 /* Written once per operator, run at load (dims may be symbols) and per plan (dims are numbers). Inputs may be
@@ -260,9 +295,10 @@ typedef struct ortc_infer_api {
     /* The values of an integer input where they are known (constants, or shape arithmetic): pointer to *count dims,
      * some may be symbols or ORTC_DIM_UNKNOWN; NULL when nothing is known. */
     const ortc_dim *(*values)(ortc_infer *, uint32_t port, int64_t *count);
-    /* Sets an output's element type and shape. rank -1: unknown. Allowed to be refined by later calls. */
+    /* Sets an output's element type and shape. rank -1: unknown. Allowed to be refined by later calls. With type 0 the shape
+     * alone: for a sequence or optional (out_type) that of every tensor in it, where all have the same. */
     ortc_status (*out)(ortc_infer *, uint32_t port, ortc_dtype, int32_t rank, const ortc_dim *dims);
-    ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor */
+    ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor; copied */
     ortc_status (*out_values)(ortc_infer *, uint32_t port, int64_t count, const ortc_dim *values);
     ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_*; UNKNOWN in: UNKNOWN out */
     ortc_status (*fail)(ortc_infer *, ortc_status, const char *fmt, va_list);
@@ -299,8 +335,11 @@ static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64
 static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t in)
 {
     ortc_port p = ortc_infer_in(c, in);
-    if (p.type && p.type->kind != ORTC_KIND_TENSOR)
-        return ortc_infer_out_type(c, out, p.type);
+    if (p.type && p.type->kind != ORTC_KIND_TENSOR) {
+        ortc_status s = ortc_infer_out_type(c, out, p.type);
+        if (s != ORTC_OK)
+            return s;
+    }
     return ortc_infer_out(c, out, p.dtype, p.rank, p.dims);
 }
 /* What is known of a subgraph's outputs (type NULL: nothing); for control operators. */
@@ -433,7 +472,8 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_st
 enum {
     ORTC_OP_RANDOM = 1,  /* never folded, never shared between equal nodes */
     ORTC_OP_CONTROL = 2, /* runs subgraphs */
-    ORTC_OP_STATE = 4    /* changes something besides its outputs */
+    ORTC_OP_STATE = 4,   /* changes something besides its outputs */
+    ORTC_OP_HEAVY = 8    /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
 };
 
 /* A schema, in its newest form, as three short strings:
@@ -480,7 +520,8 @@ enum {
     ORTC_VIEW_CONST = 1,   /* a constant of the model: the same bytes in every run */
     ORTC_VIEW_HOST = 2,    /* data is a host address */
     ORTC_VIEW_LATE = 4,    /* planning: some extents are known only when the producer has run */
-    ORTC_VIEW_OVERLAPS = 8 /* running: shares memory with an output (in place) */
+    ORTC_VIEW_OVERLAPS = 8,/* running: shares memory with an output (in place) */
+    ORTC_VIEW_VALUE = 16   /* a sequence, map or optional: read by ortc_call_value, set by ortc_call_give; dtype is 0 */
 };
 
 typedef struct ortc_view {
@@ -494,6 +535,9 @@ typedef struct ortc_view {
     const int64_t *dims;    /* always the ONNX shape. Planning: -1 where ORTC_VIEW_LATE */
     const int64_t *strides; /* elements; NULL: dense. Only kernels with ORTC_KERNEL_STRIDED_* see others */
 } ortc_view;
+
+/* Whether an input is given, an output wanted: a tensor, or a value of another kind. */
+static inline int ortc_view_present(const ortc_view *v) { return v->dtype || (v->flags & ORTC_VIEW_VALUE); }
 
 static inline int64_t ortc_view_count(const ortc_view *v)
 {
@@ -522,6 +566,15 @@ typedef struct ortc_call_api {
     ortc_status (*make)(ortc_call *, ortc_dtype, int32_t rank, const int64_t *dims, ortc_value **out);
     ortc_status (*look)(ortc_call *, const ortc_value *, ortc_view *out);
     void (*drop)(ortc_call *, ortc_value *);
+    ortc_status (*keep)(ortc_call *, ortc_value *, ortc_value **out);
+    ortc_status (*strings)(ortc_call *, int32_t rank, const int64_t *dims, ortc_value **out);
+    ortc_status (*append)(ortc_call *, ortc_value *strings, const char *bytes, size_t n);
+    ortc_status (*sequence)(ortc_call *, const ortc_type *element, int64_t n, ortc_value *const *elements, ortc_value **out);
+    ortc_status (*map)(ortc_call *, ortc_value *keys, ortc_value *values, ortc_value **out);
+    ortc_status (*optional)(ortc_call *, const ortc_type *element, ortc_value *element_or_null, ortc_value **out);
+    int64_t (*count)(ortc_call *, const ortc_value *);
+    ortc_value *(*element)(ortc_call *, const ortc_value *, int64_t i);
+    const ortc_type *(*type)(ortc_call *, const ortc_value *);
 } ortc_call_api;
 
 struct ortc_call {
@@ -554,7 +607,9 @@ static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t r
 }
 /* An input as a value, borrowed for the call; NULL: left out. */
 static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port) { return c->api->value(c, port); }
-/* ORTC_KERNEL_LATE_OUT: the value is the output; takes the reference, also on failure. */
+/* The value is the output; takes the reference, also on failure. For outputs with late extents (ORTC_KERNEL_LATE_OUT), for
+ * strings, whose shape must be the planned one unless it is late, and for sequences, maps and optionals. An output of
+ * another kind that was planned with a fixed shape gets its bytes. */
 static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v) { return c->api->give(c, out, v); }
 /* A new tensor, contents undefined; the tensor of a value, writable while nobody else has it; a reference given up. */
 static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
@@ -563,6 +618,51 @@ static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t ran
 }
 static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out) { return c->api->look(c, v, out); }
 static inline void ortc_call_drop(ortc_call *c, ortc_value *v) { c->api->drop(c, v); }
+
+/* Values: sequences, maps, optionals, and tensors as their elements. Immutable once they are given or put into another;
+ * every `out` is a reference for the caller, to give on (ortc_call_give) or to drop. Making one keeps its elements: without a
+ * copy where that is safe.
+ *
+ *   ortc_value *v = ortc_call_value(c, 0);                  a sequence that came in: borrowed
+ *   for (int64_t i = 0; i < ortc_call_count(c, v); i++)
+ *       ortc_call_look(c, ortc_call_element(c, v, i), &view);
+ */
+
+/* A reference that may outlive the call, to a value from ortc_call_value or ortc_call_element: the value itself, or a copy of
+ * what lies in memory that the run or the caller will use again. */
+static inline ortc_status ortc_call_keep(ortc_call *c, ortc_value *v, ortc_value **out) { return c->api->keep(c, v, out); }
+/* A tensor of strings in the making: as many ortc_call_append as it has elements, in row-major order, then it is whole, and can
+ * be looked at, given, and put into other values. Bytes are copied. */
+static inline ortc_status ortc_call_strings(ortc_call *c, int32_t rank, const int64_t *dims, ortc_value **out)
+{
+    return c->api->strings(c, rank, dims, out);
+}
+static inline ortc_status ortc_call_append(ortc_call *c, ortc_value *strings, const char *bytes, size_t n)
+{
+    return c->api->append(c, strings, bytes, n);
+}
+/* A sequence of n elements of one type; a map of keys (integers or strings, rank 1) to as many values (a tensor, an element for
+ * each key, or a sequence); an optional that holds a value or none. Types are copied. */
+static inline ortc_status ortc_call_sequence(ortc_call *c, const ortc_type *element, int64_t n, ortc_value *const *elements,
+                                             ortc_value **out)
+{
+    return c->api->sequence(c, element, n, elements, out);
+}
+static inline ortc_status ortc_call_map(ortc_call *c, ortc_value *keys, ortc_value *values, ortc_value **out)
+{
+    return c->api->map(c, keys, values, out);
+}
+static inline ortc_status ortc_call_optional(ortc_call *c, const ortc_type *element, ortc_value *element_or_null,
+                                             ortc_value **out)
+{
+    return c->api->optional(c, element, element_or_null, out);
+}
+/* Elements of a tensor or sequence, pairs of a map, 0 or 1 of an optional. */
+static inline int64_t ortc_call_count(ortc_call *c, const ortc_value *v) { return c->api->count(c, v); }
+/* Element i of a sequence, 0 of an optional; of a map 0 its keys, 1 its values. Borrowed; NULL: there is none. */
+static inline ortc_value *ortc_call_element(ortc_call *c, const ortc_value *v, int64_t i) { return c->api->element(c, v, i); }
+static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v) { return c->api->type(c, v); }
+
 /* ORTC_OP_CONTROL: runs the subgraph that is the node's attribute, on `in` for its formal inputs; what it captures of the
  * graph around it comes by itself. out: n_out references, for the caller to give on or to release. */
 static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
@@ -787,6 +887,10 @@ typedef struct ortc_host_api {
     ortc_status (*add_provider)(const ortc_host *, const struct ortc_provider *);
     void *(*alloc)(const ortc_host *, size_t bytes); /* 64-byte aligned; NULL when there is none */
     void (*free)(const ortc_host *, void *);
+    /* For providers that run another's kernels in a way of their own: every entry registered for it so far; and the kernel that
+     * it would run a node with, NULL: none. */
+    ortc_status (*kernels)(const ortc_host *, const char *provider, ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
+    const ortc_kernel *(*kernel_for)(const ortc_host *, const char *provider, const ortc_node *);
 } ortc_host_api;
 
 enum { ORTC_SANITIZER_NONE = 0, ORTC_SANITIZER_ADDRESS = 1, ORTC_SANITIZER_THREAD = 2, ORTC_SANITIZER_MEMORY = 3 };
@@ -835,6 +939,17 @@ typedef struct ortc_plugin_info {
 static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_family *f)
 {
     return ORTC_API_OF(ortc_host_api, h)->add_family(h, f);
+}
+static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes) { return ORTC_API_OF(ortc_host_api, h)->alloc(h, bytes); }
+static inline void ortc_host_free(const ortc_host *h, void *p) { ORTC_API_OF(ortc_host_api, h)->free(h, p); }
+static inline ortc_status ortc_host_kernels(const ortc_host *h, const char *provider,
+                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg)
+{
+    return ORTC_API_OF(ortc_host_api, h)->kernels(h, provider, each, arg);
+}
+static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_host_api, h)->kernel_for(h, provider, n);
 }
 static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struct ortc_provider *p)
 {

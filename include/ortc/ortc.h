@@ -191,13 +191,16 @@ typedef struct ortc_save_options {
     uint64_t external_from;    /* with EXTERNAL: initializers of at least so many bytes go there; 0: 1024 */
 } ortc_save_options;
 enum {
-    ORTC_SAVE_EXTERNAL = 1 /* weights in a file of their own beside the model, each at the start of a page */
+    ORTC_SAVE_EXTERNAL = 1, /* weights in a file of their own beside the model, each at the start of a page */
+    ORTC_SAVE_RAISED = 2    /* what the passes raised is written as its operator, even if that takes a newer opset */
 };
 #define ORTC_SAVE_OPTIONS_INIT {(uint32_t)sizeof(ortc_save_options), 0, 0, 0}
 
 /* Writes the model as its passes left it: standard operators, which any runtime can load. Operators of plugins keep
  * their domain. Names of inputs and outputs, their documentation and the metadata stay; model-local functions are inlined,
- * nodes of old versions are in their newest form, the producer is ortc. The opset is not below that of the file, and at least 17.
+ * nodes of old versions are in their newest form, the producer is ortc. The opset is not below that of the file, at least 17, and
+ * the smallest that the nodes allow: what the passes raised to an operator of a newer one (Gelu, Attention) is written as the
+ * nodes that it was, unless RAISED is given.
  * path: replaced if it is there, also when the model was loaded from it; its folder must exist. options NULL: defaults.
  * Weights are streamed; no file has its name before it is whole and durable, and nothing is left after a failure (the
  * external file is named first, and may stay new beside an old model when naming the model's fails).

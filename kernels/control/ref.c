@@ -81,6 +81,29 @@ static ortc_status round_trip(loop *l, int64_t iteration, uint8_t *go_on)
     return s;
 }
 
+static ortc_status give_string_scan(loop *l, uint32_t scan, uint32_t out, int32_t rank, const int64_t *dims)
+{
+    ortc_call *c = l->call;
+    ortc_value *all;
+    ortc_view v;
+    ORTC_TRY(ortc_call_strings(c, rank, dims, &all));
+    ortc_status s = ORTC_OK;
+    for (size_t r = 0; r < l->rounds && s == ORTC_OK; r++) {
+        s = ortc_call_look(c, l->scans[r * l->n_scans + scan], &v);
+        if (s == ORTC_OK && (v.dtype != ORTC_STRING || v.rank != rank - 1 || memcmp(v.dims, dims + 1, (size_t)v.rank * sizeof *dims)))
+            s = ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "scan output %u: round %zu has another shape or type than the first", scan, r);
+        for (int64_t i = 0; s == ORTC_OK && i < ortc_view_count(&v); i++) {
+            int64_t n;
+            const char *text = ortc_string_at(v.data, i, &n);
+            s = ortc_call_append(c, all, text, (size_t)n);
+        }
+    }
+    if (s == ORTC_OK)
+        return ortc_call_give(c, out, all);
+    ortc_call_drop(c, all);
+    return s;
+}
+
 /* The rounds' results under each other, along a new first axis. */
 static ortc_status give_scan(loop *l, uint32_t scan, uint32_t out)
 {
@@ -90,7 +113,7 @@ static ortc_status give_scan(loop *l, uint32_t scan, uint32_t out)
     size_t bytes = 0;
     if (l->rounds) {
         ORTC_TRY(ortc_call_look(c, l->scans[scan], &first));
-        if (first.rank >= ORTC_RANK_LIMIT || ortc_dtype_bits(first.dtype) < 8)
+        if (first.rank >= ORTC_RANK_LIMIT || (ortc_dtype_bits(first.dtype) < 8 && first.dtype != ORTC_STRING))
             return ortc_call_fail(c, ORTC_UNSUPPORTED, "scan output %u: %s of rank %d cannot be put together", scan,
                                   ortc_dtype_name(first.dtype), first.rank);
         memcpy(dims + 1, first.dims, (size_t)first.rank * sizeof *dims);
@@ -100,6 +123,8 @@ static ortc_status give_scan(loop *l, uint32_t scan, uint32_t out)
         for (int32_t d = 1; d <= first.rank && d <= ORTC_RANK_LIMIT; d++)
             dims[d] = c->out[out].dims[d] > 0 ? c->out[out].dims[d] : 0;
     }
+    if (c->out[out].dtype == ORTC_STRING)
+        return give_string_scan(l, scan, out, first.rank + 1, dims);
     ORTC_TRY(ortc_call_resize(c, out, first.rank + 1, dims));
     if (!c->out[out].dtype)
         return ORTC_OK;
@@ -121,15 +146,9 @@ static ortc_status give_carried(loop *l, uint32_t i)
         l->carried[i] = NULL;
         return ortc_call_give(c, i, v);
     }
-    ortc_view from, to; /* no round at all: what came in goes out, as a value of its own */
-    ortc_value *copy;
-    ORTC_TRY(ortc_call_look(c, l->carried[i], &from));
-    ORTC_TRY(ortc_call_make(c, from.dtype, from.rank, from.dims, &copy));
-    ORTC_TRY(ortc_call_look(c, copy, &to));
-    size_t bytes = ((size_t)ortc_view_count(&from) * ortc_dtype_bits(from.dtype) + 7) / 8;
-    if (bytes)
-        memcpy(to.data, from.data, bytes);
-    return ortc_call_give(c, i, copy);
+    ortc_value *v; /* no round at all: what came in goes out */
+    ORTC_TRY(ortc_call_keep(c, l->carried[i], &v));
+    return ortc_call_give(c, i, v);
 }
 
 static ortc_status run_rounds(loop *l)
@@ -188,8 +207,8 @@ static ortc_status run_loop(const void *state, const void *plan, ortc_call *c)
 }
 
 static const ortc_kernel kernel_if = {
-    .size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE, .name = "if.ref", .run = run_if};
+    .size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_VALUES, .name = "if.ref", .run = run_if};
 static const ortc_kernel kernel_loop = {
-    .size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE, .name = "loop.ref", .run = run_loop};
+    .size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_VALUES, .name = "loop.ref", .run = run_loop};
 ORTC_KERNELS(ref, control, ORTC_KERNEL("If", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_if),
              ORTC_KERNEL("Loop", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_loop));

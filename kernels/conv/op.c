@@ -63,6 +63,6 @@ static ortc_status infer_conv(ortc_infer *c)
 
 static const ortc_op ops[] = {
     ORTC_OP("", "Conv", 22, 1, "11 1", "X:T W:T B:T?", "Y:T",
-            "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?", "T=float", infer_conv, NULL, 0),
+            "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?", "T=float", infer_conv, NULL, ORTC_OP_HEAVY),
 };
 ORTC_FAMILY(conv, ops, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv);

@@ -5,7 +5,7 @@
 #define F_OLD "T=f32,f64,f16"
 #define SIGNED "T=f32,f64,f16,bf16,i8,i16,i32,i64"
 #define NUM "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
-#define ALL_BUT_STRING NUM_LIST ",bool,c64,c128"
+#define WHERE NUM_LIST ",bool,string,c64,c128"
 #define NUM_LIST "f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
 #define CASTS NUM_LIST ",bool,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2,f6e2m3,f6e3m2"
 
@@ -124,8 +124,8 @@ const ortc_case ortc_cases_elementwise[] = {
     {"Not", "bool[]", ""},
     {"Not", "bool[0]", ""},
 
-    {"Where", "bool[2,3] T[2,3] T[2,3]", "", "T=" ALL_BUT_STRING},
-    {"Where", "bool[3,1] T[4] T[]", "", "T=" ALL_BUT_STRING},
+    {"Where", "bool[2,3] T[2,3] T[2,3]", "", "T=" WHERE},
+    {"Where", "bool[3,1] T[4] T[]", "", "T=" WHERE},
     {"Where", "bool[] f32[2,3]~ f32[3]", ""},
     {"Where", "bool[0,1] f32[3] f32[]", ""},
     {"Where@9", "bool[2,3] f32[2,3] f32[3]", ""},
@@ -144,6 +144,18 @@ const ortc_case ortc_cases_elementwise[] = {
      "U=f32,f64,bf16,i32,u8,bool"},
     {"Cast", "f64[5]={1.5,-1.5,255.9,-0.9,70000}", "to=U", "U=i32,i64,bool,f16"},
     {"Cast", "T[]", "to=f64", "T=f32,i8"},
+    {"Cast", "string[4]={1,0,-3,100}", "to=T", "T=" CASTS ",string"},
+    {"Cast", "string[7]={1.5,-2.5e3,1E-3,nan,inf,-INF,+Inf}", "to=T", "T=f32,f64,f16,bf16,f8e5m2"},
+    {"Cast", "string[3]={9223372036854775807,-9223372036854775808,2.9}", "to=7"},
+    {"Cast", "string[2]={18446744073709551615,7}", "to=13"},
+    {"Cast", "T[2,9]", "to=8", "T=" CASTS},
+    {"Cast", "T[9]~", "to=8", "T=f32,f64,f16,bf16"},
+    {"Cast", "f32[6]={0.1,16777216,1e20,3.14159274,-0.0,1e-45}", "to=8"},
+    {"Cast", "string[0]", "to=1"},
+    {"Cast@13", "string[2]={1,2}", "to=1"},
+    {"Cast@9", "f32[2]", "to=8"},
+    {"Cast", "string[2]={1,two}", "to=1", .fails = ORTC_INVALID_ARGUMENT},
+    {"Cast", "string[2]={1,}", "to=7", .fails = ORTC_INVALID_ARGUMENT},
     {"Cast", "T[0,3]", "to=f64", "T=f32,u4"},
     {"Cast@24", "f32[3]", "to=f8e8m0"},
     {"Cast@19", "f32[3]", "to=f8e5m2 saturate=0"},

@@ -10,5 +10,6 @@ extern const ortc_kernel ortc_ref_unary;    /* ref_unary.c: Neg ... Not */
 extern const ortc_kernel ortc_ref_variadic; /* ref_variadic.c: Min, Max, Sum, Mean */
 extern const ortc_kernel ortc_ref_where;    /* ref_where.c */
 extern const ortc_kernel ortc_ref_cast;     /* ref_cast.c */
+extern const ortc_kernel ortc_ref_cast_string; /* ref_cast_string.c */
 
 #endif

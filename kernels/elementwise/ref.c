@@ -30,5 +30,7 @@ ORTC_KERNELS(ref, elementwise,
              K("Sinh", 22, &ortc_ref_unary, ORTC_TYPES_FLOAT), K("Cosh", 22, &ortc_ref_unary, ORTC_TYPES_FLOAT),
              K("Asinh", 22, &ortc_ref_unary, ORTC_TYPES_FLOAT), K("Acosh", 22, &ortc_ref_unary, ORTC_TYPES_FLOAT),
              K("Atanh", 22, &ortc_ref_unary, ORTC_TYPES_FLOAT), K("Not", 1, &ortc_ref_unary, BOOL),
-             K("Where", 16, &ortc_ref_where, BOOL, PLAIN | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128)),
-             K("Cast", 28, &ortc_ref_cast, CASTS, CASTS));
+             K("Where", 16, &ortc_ref_where, BOOL, PLAIN | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128)),
+             K("Cast", 28, &ortc_ref_cast, CASTS, CASTS),
+             K("Cast", 28, &ortc_ref_cast_string, ORTC_TYPE(ORTC_STRING), CASTS | ORTC_TYPE(ORTC_STRING)),
+             K("Cast", 28, &ortc_ref_cast_string, CASTS, ORTC_TYPE(ORTC_STRING)));

@@ -1,5 +1,6 @@
 /* kernels/elementwise/ref_where.c: Where on ref: elements are moved as they are, whatever their type. */
 #include "kernels/common/shape.h"
+#include "kernels/common/strings.h"
 #include "kernels/elementwise/elementwise.h"
 
 typedef struct where_job {
@@ -22,6 +23,8 @@ static void where_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status where_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[1].dtype == ORTC_STRING)
+        return ortc_run_on_strings(where_run, state, pstate, c);
     where_job j = {c->in, &c->out[0]};
     const int64_t count = ortc_view_count(j.y);
     if (count == 0)

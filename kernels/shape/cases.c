@@ -1,7 +1,7 @@
 /* kernels/shape/cases.c: cases for operators that move elements or rename dims. */
 #include "kernels/common/cases.h"
 
-#define PLAIN "f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
+#define PLAIN "f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,string,c64,c128"
 #define NEWER "f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2"
 #define EVERY "T=" PLAIN "," NEWER
 #define T_PLAIN "T=" PLAIN
@@ -13,6 +13,9 @@ const ortc_case ortc_cases_shape[] = {
     {"Identity", "f32[]", ""},
     {"Identity", "T[0,3]", "", "T=f32,u4"},
     {"Identity@1", "T[7]~", "", "T=f32,f64"},
+    {"Identity", "seq(T[2];T[3])", "", "T=f32,string,i8"},
+    {"Identity", "opt(seq(f32[2];f32[]))", ""},
+    {"Identity@16", "opt(:f32)", ""},
 
     {"Reshape", "T[2,3,5] i64[2]={5,-1}", "", EVERY},
     {"Reshape", "f32[2,3,4] i64[3]={0,-1,2}", ""},

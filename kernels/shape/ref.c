@@ -6,19 +6,19 @@
 #define NEWER                                                                                                    \
     (F8 | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) | ORTC_TYPE(ORTC_F8E8M0) |             \
      ORTC_TYPE(ORTC_U2) | ORTC_TYPE(ORTC_I2))
-/* No strings: their tensors are blocks, which a kernel cannot make yet. */
-#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define EVERY (PLAIN | NEWER)
 #define FILLED (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | NEWER)
 #define I64 ORTC_TYPE(ORTC_I64)
 
 ORTC_KERNELS(ref, shape, ORTC_KERNEL("Identity", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
+             ORTC_KERNEL("Identity", 25, ORTC_NEWEST, (ORTC_TYPES_ANY), &ortc_ref_same_value),
              ORTC_KERNEL("Reshape", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
              ORTC_KERNEL("Flatten", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
              ORTC_KERNEL("Squeeze", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
              ORTC_KERNEL("Unsqueeze", 25, ORTC_NEWEST, (EVERY), &ortc_ref_rename),
-             ORTC_KERNEL("Shape", 25, ORTC_NEWEST, (EVERY | ORTC_TYPE(ORTC_STRING), I64), &ortc_ref_shape),
-             ORTC_KERNEL("Size", 25, ORTC_NEWEST, (EVERY | ORTC_TYPE(ORTC_STRING), I64), &ortc_ref_size),
+             ORTC_KERNEL("Shape", 25, ORTC_NEWEST, (EVERY, I64), &ortc_ref_shape),
+             ORTC_KERNEL("Size", 25, ORTC_NEWEST, (EVERY, I64), &ortc_ref_size),
              ORTC_KERNEL("Transpose", 25, ORTC_NEWEST, (EVERY), &ortc_ref_transpose),
              ORTC_KERNEL("Concat", 13, ORTC_NEWEST, (PLAIN), &ortc_ref_concat),
              ORTC_KERNEL("Split", 18, ORTC_NEWEST, (PLAIN), &ortc_ref_split),

@@ -1,6 +1,7 @@
 /* kernels/shape/ref_join.c: Concat, Split, Gather and ConstantOfShape on ref: runs of elements moved as they are. */
 #include <stdlib.h>
 
+#include "kernels/common/strings.h"
 #include "kernels/shape/shape_ops.h"
 
 static ortc_status axis_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -71,6 +72,8 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 
 static ortc_status concat_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(concat_run, state, pstate, c);
     int32_t axis;
     if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->out[0].rank, &axis))
         return ORTC_OK;
@@ -86,6 +89,8 @@ static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status split_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(split_run, state, pstate, c);
     int32_t axis;
     if (ortc_view_count(&c->in[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->in[0].rank, &axis))
         return ORTC_OK;
@@ -141,6 +146,8 @@ static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(gather_run, state, pstate, c);
     gather_job j = {&c->in[0], &c->in[1], &c->out[0]};
     int32_t axis;
     int64_t outer;

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "kernels/common/strings.h"
 #include "kernels/shape/shape_ops.h"
 
 typedef struct move_job {
@@ -105,6 +106,8 @@ static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate
 
 static ortc_status transpose_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(transpose_run, state, pstate, c);
     int64_t strides[ORTC_RANK_LIMIT];
     transpose_strides(state, &c->in[0], strides);
     return move_run(c, strides, 0);
@@ -146,6 +149,8 @@ static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(slice_run, state, pstate, c);
     int64_t strides[ORTC_RANK_LIMIT], start;
     if (ortc_view_count(&c->out[0]) == 0)
         return ORTC_OK;
@@ -158,6 +163,8 @@ static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c
 
 static ortc_status expand_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(expand_run, state, pstate, c);
     const ortc_view *x = &c->in[0], *y = &c->out[0];
     int64_t dense[ORTC_RANK_LIMIT], strides[ORTC_RANK_LIMIT];
     ortc_dense_strides(x->rank, x->dims, dense);

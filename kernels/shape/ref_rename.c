@@ -1,6 +1,7 @@
 /* kernels/shape/ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze as views of their input; Shape and Size. */
 #include <stdlib.h>
 
+#include "kernels/common/strings.h"
 #include "kernels/shape/shape_ops.h"
 
 static ortc_status rename_plan(const void *state, ortc_plan *p, void **pstate)
@@ -8,10 +9,23 @@ static ortc_status rename_plan(const void *state, ortc_plan *p, void **pstate)
     ortc_plan_view(p, 0, 0, 0, NULL);
     return ORTC_OK;
 }
-static ortc_status rename_run(const void *state, const void *pstate, ortc_call *c) { return ortc_run_copy(c); }
+static ortc_status rename_run(const void *state, const void *pstate, ortc_call *c)
+{
+    return c->in[0].dtype == ORTC_STRING ? ortc_run_on_strings(rename_run, state, pstate, c) : ortc_run_copy(c);
+}
 
 const ortc_kernel ortc_ref_rename = {
     .size = ORTC_SIZED(ortc_kernel), .name = "rename.ref", .plan = rename_plan, .run = rename_run};
+
+/* Identity of a sequence, map or optional. */
+static ortc_status same_run(const void *state, const void *pstate, ortc_call *c)
+{
+    ortc_value *v = ortc_call_value(c, 0);
+    ORTC_TRY(ortc_call_keep(c, v, &v));
+    return ortc_call_give(c, 0, v);
+}
+const ortc_kernel ortc_ref_same_value = {
+    .size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_VALUES, .name = "same_value.ref", .run = same_run};
 
 static ortc_status shape_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {

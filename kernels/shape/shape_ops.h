@@ -36,6 +36,7 @@ ortc_status ortc_lift_slice(ortc_lift *);
 int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *out_first);
 
 extern const ortc_kernel ortc_ref_rename;  /* ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze */
+extern const ortc_kernel ortc_ref_same_value; /* ref_rename.c: Identity of what is not a tensor */
 extern const ortc_kernel ortc_ref_shape;   /* ref_rename.c */
 extern const ortc_kernel ortc_ref_size;    /* ref_rename.c */
 extern const ortc_kernel ortc_ref_transpose, ortc_ref_slice, ortc_ref_expand;              /* ref_move.c */

@@ -1,7 +1,7 @@
 /* runtime/base/value.c: making, counting and reading values (the "Values" section of ortc.h).
  *
  * A value is one allocation (the struct and its dims) plus its data. Containers retain their elements. Types nest at
- * most MAX_DEPTH deep, so that releasing a value never recurses far.
+ * most MAX_DEPTH deep, so that releasing a value never recurses far. Tensors of strings are made in strings.c.
  */
 #include "value.h"
 
@@ -9,8 +9,7 @@
 
 enum { MAX_DEPTH = 16 };
 
-/* A handle with room for `rank` dims; NULL when memory is short. */
-static ortc_value *create(int32_t rank, const int64_t *dims)
+ortc_value *ortc_value_new(int32_t rank, const int64_t *dims)
 {
     ortc_value *v = calloc(1, sizeof *v + (size_t)rank * sizeof *dims);
     if (!v)
@@ -23,7 +22,7 @@ static ortc_value *create(int32_t rank, const int64_t *dims)
     return v;
 }
 
-static ortc_status check_shape(int32_t rank, const int64_t *dims, int64_t *out_count, ortc_error *error)
+ortc_status ortc_value_check_shape(int32_t rank, const int64_t *dims, int64_t *out_count, ortc_error *error)
 {
     char buffer[256];
     ortc_text text = ORTC_TEXT(buffer);
@@ -55,7 +54,7 @@ static ortc_status check_tensor(ortc_dtype dtype, int32_t rank, const int64_t *d
     if (ortc_dtype_bits(dtype) == 0)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "element type %d: expected 1 (f32) to %d", dtype,
                          ORTC_DTYPE_COUNT - 1);
-    ORTC_TRY(check_shape(rank, dims, out_count, error));
+    ORTC_TRY(ortc_value_check_shape(rank, dims, out_count, error));
     if (!ortc_tensor_bytes(dtype, *out_count, out_bytes) || *out_bytes > PTRDIFF_MAX) {
         ortc_text_tensor(&text, dtype, rank, dims);
         return ortc_fail(error, ORTC_LIMIT, "a tensor %s is larger than the address space", buffer);
@@ -69,11 +68,6 @@ static void free_own(void *arg)
     ortc_free_aligned(v->data, v->bytes);
 }
 
-static void free_strings(void *arg)
-{
-    free(arg);
-}
-
 ortc_status ortc_value_create(ortc_dtype dtype, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *error)
 {
     ortc_value *v;
@@ -82,7 +76,7 @@ ortc_status ortc_value_create(ortc_dtype dtype, int32_t rank, const int64_t *dim
 
     *out = NULL;
     ORTC_TRY(check_tensor(dtype, rank, dims, &count, &bytes, error));
-    v = create(rank, dims);
+    v = ortc_value_new(rank, dims);
     if (!v)
         return ortc_no_memory(error, sizeof *v);
     v->data = ortc_alloc_aligned(bytes);
@@ -110,7 +104,7 @@ ortc_status ortc_value_wrap(void *data, ortc_dtype dtype, int32_t rank, const in
     ORTC_TRY(check_tensor(dtype, rank, dims, &count, &bytes, error));
     if (!data && bytes > 0)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "data is NULL: expected %zu bytes", bytes);
-    v = create(rank, dims);
+    v = ortc_value_new(rank, dims);
     if (!v)
         return ortc_no_memory(error, sizeof *v);
     v->type = ortc_tensor_type(dtype);
@@ -130,70 +124,6 @@ ortc_value *ortc_wrap(void *data, ortc_dtype dtype, int32_t rank, const int64_t 
     return v;
 }
 
-ortc_status ortc_value_take_strings(ortc_strings *strings, int32_t rank, const int64_t *dims, ortc_value **out,
-                                    ortc_error *error)
-{
-    ortc_value *v;
-    int64_t count;
-
-    *out = NULL;
-    ORTC_TRY(check_shape(rank, dims, &count, error));
-    if (count != strings->count)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a tensor of %lld strings got %lld", (long long)count,
-                         (long long)strings->count);
-    v = create(rank, dims);
-    if (!v)
-        return ortc_no_memory(error, sizeof *v);
-    v->type = ortc_tensor_type(ORTC_STRING);
-    v->count = count;
-    v->bytes = offsetof(ortc_strings, offsets) + ((size_t)count + 1) * sizeof(int64_t) + (size_t)strings->offsets[count];
-    v->data = strings;
-    v->release = free_strings;
-    v->release_arg = strings;
-    *out = v;
-    return ORTC_OK;
-}
-
-ortc_status ortc_value_create_strings(int32_t rank, const int64_t *dims, const char *const *strings,
-                                      const size_t *lengths, ortc_value **out, ortc_error *error)
-{
-    size_t bytes, total = 0, length;
-    ortc_strings *block;
-    ortc_status status;
-    int64_t count;
-    char *to;
-
-    *out = NULL;
-    ORTC_TRY(check_shape(rank, dims, &count, error));
-    if (count > 0 && !strings)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "strings is NULL: expected %lld of them", (long long)count);
-    for (int64_t i = 0; i < count; i++) {
-        if (!strings[i] && !(lengths && lengths[i] == 0))
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "string %lld is NULL", (long long)i);
-        if (!ortc_add_size(total, lengths ? lengths[i] : strlen(strings[i]), &total))
-            return ortc_fail(error, ORTC_LIMIT, "the strings are larger than the address space");
-    }
-    if (!ortc_mul_size((size_t)count + 1, sizeof(int64_t), &bytes) || !ortc_add_size(bytes, total, &bytes) ||
-        !ortc_add_size(bytes, offsetof(ortc_strings, offsets), &bytes) || bytes > PTRDIFF_MAX)
-        return ortc_fail(error, ORTC_LIMIT, "the strings are larger than the address space");
-    block = malloc(bytes);
-    if (!block)
-        return ortc_no_memory(error, bytes);
-    block->count = count;
-    block->offsets[0] = 0;
-    to = (char *)(block->offsets + count + 1);
-    for (int64_t i = 0; i < count; i++) {
-        length = lengths ? lengths[i] : strlen(strings[i]);
-        if (length)
-            memcpy(to + block->offsets[i], strings[i], length);
-        block->offsets[i + 1] = block->offsets[i] + (int64_t)length;
-    }
-    status = ortc_value_take_strings(block, rank, dims, out, error);
-    if (status != ORTC_OK)
-        free(block);
-    return status;
-}
-
 /* ---- Containers -------------------------------------------------------------------------------------------------- */
 
 /* A container of `kind` over n elements of type `of`, elements not set yet. */
@@ -207,7 +137,7 @@ static ortc_status create_container(uint16_t kind, ortc_dtype key, const ortc_ty
     for (const ortc_type *t = of; t; t = t->of)
         if (++depth > MAX_DEPTH)
             return ortc_fail(error, ORTC_LIMIT, "types nested more than %d deep", MAX_DEPTH);
-    v = create(0, NULL);
+    v = ortc_value_new(0, NULL);
     if (!v)
         return ortc_no_memory(error, sizeof *v);
     type = ortc_arena_alloc(&v->owned, sizeof *type);
@@ -340,12 +270,69 @@ void ortc_value_release(ortc_value *v)
     free(v);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------- */
+/* ---- Keeping ------------------------------------------------------------------------------------------------------- */
 
-static bool is_tensor(const ortc_value *v)
+static bool owns_its_memory(const ortc_value *v)
 {
-    return v->type->kind == ORTC_KIND_TENSOR;
+    size_t n = !v->elements ? 0 : v->type->kind == ORTC_KIND_MAP ? 2 : (size_t)v->count;
+    for (size_t i = 0; i < n; i++)
+        if (!owns_its_memory(v->elements[i]))
+            return false;
+    return v->elements || v->release;
 }
+
+static ortc_status copy_tensor(const ortc_value *v, ortc_value **out, ortc_error *error)
+{
+    ortc_status status;
+    void *block;
+
+    if (v->type->dtype != ORTC_STRING) {
+        ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, out, error));
+        if (v->bytes)
+            memcpy((*out)->data, v->data, v->bytes);
+        return ORTC_OK;
+    }
+    if (!(block = malloc(v->bytes)))
+        return ortc_no_memory(error, v->bytes);
+    memcpy(block, v->data, v->bytes);
+    if ((status = ortc_value_take_strings(block, v->rank, v->dims, out, error)) != ORTC_OK)
+        free(block);
+    return status;
+}
+
+/* The same container over kept elements. */
+static ortc_status copy_container(const ortc_value *v, ortc_value **out, ortc_error *error)
+{
+    size_t n = v->type->kind == ORTC_KIND_MAP ? 2 : (size_t)v->count;
+    ortc_value *copy = NULL;
+
+    ORTC_TRY(create_container(v->type->kind, v->type->dtype, v->type->of, n, &copy, error));
+    for (size_t i = 0; i < n; i++) {
+        ortc_status status = ortc_value_keep(v->elements[i], &copy->elements[i], error);
+        if (status != ORTC_OK) { /* count is 0 yet, and of a map both are released */
+            for (size_t k = 0; k < i && v->type->kind != ORTC_KIND_MAP; k++)
+                ortc_value_release(copy->elements[k]);
+            ortc_value_release(copy);
+            return status;
+        }
+    }
+    copy->count = v->count;
+    *out = copy;
+    return ORTC_OK;
+}
+
+ortc_status ortc_value_keep(ortc_value *v, ortc_value **out, ortc_error *error)
+{
+    *out = NULL;
+    if (v->pending)
+        return ortc_fail(error, ORTC_INVALID_STATE, "a tensor of strings is used before it is whole");
+    if (!owns_its_memory(v))
+        return ortc_value_is_tensor(v) ? copy_tensor(v, out, error) : copy_container(v, out, error);
+    *out = ortc_value_retain(v);
+    return ORTC_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------- */
 
 const ortc_type *ortc_value_type(const ortc_value *v)
 {
@@ -354,17 +341,17 @@ const ortc_type *ortc_value_type(const ortc_value *v)
 
 ortc_dtype ortc_value_dtype(const ortc_value *v)
 {
-    return is_tensor(v) ? v->type->dtype : 0;
+    return ortc_value_is_tensor(v) ? v->type->dtype : 0;
 }
 
 int32_t ortc_value_rank(const ortc_value *v)
 {
-    return is_tensor(v) ? v->rank : 0;
+    return ortc_value_is_tensor(v) ? v->rank : 0;
 }
 
 const int64_t *ortc_value_dims(const ortc_value *v)
 {
-    return is_tensor(v) ? v->dims : NULL;
+    return ortc_value_is_tensor(v) ? v->dims : NULL;
 }
 
 int64_t ortc_value_count(const ortc_value *v)
@@ -374,17 +361,17 @@ int64_t ortc_value_count(const ortc_value *v)
 
 size_t ortc_value_bytes(const ortc_value *v)
 {
-    return is_tensor(v) ? v->bytes : 0;
+    return ortc_value_is_tensor(v) ? v->bytes : 0;
 }
 
 void *ortc_value_data(ortc_value *v)
 {
-    return is_tensor(v) && v->type->dtype != ORTC_STRING && v->device == 0 ? v->data : NULL;
+    return ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING && v->device == 0 ? v->data : NULL;
 }
 
 const void *ortc_value_host(const ortc_value *v)
 {
-    return is_tensor(v) && v->type->dtype != ORTC_STRING && v->device == 0 ? v->data : NULL;
+    return ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING && v->device == 0 ? v->data : NULL;
 }
 
 const char *ortc_value_string(const ortc_value *v, int64_t i, size_t *out_length)
@@ -394,7 +381,7 @@ const char *ortc_value_string(const ortc_value *v, int64_t i, size_t *out_length
 
     if (out_length)
         *out_length = 0;
-    if (!is_tensor(v) || v->type->dtype != ORTC_STRING || i < 0 || i >= v->count)
+    if (!ortc_value_is_tensor(v) || v->type->dtype != ORTC_STRING || i < 0 || i >= v->count)
         return NULL;
     s = ortc_string_at(v->data, i, &length);
     if (out_length)

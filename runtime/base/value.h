@@ -23,6 +23,8 @@ struct ortc_value {
     void *data;
     void (*release)(void *arg);
     void *release_arg;
+    int64_t pending;         /* strings that are still to be appended (ortc_strings_append) */
+    size_t room;             /* of the block of strings while some are pending */
     /* sequence, optional: count elements; map: keys, values */
     ortc_value **elements;
     ortc_arena owned;        /* types */
@@ -34,8 +36,25 @@ bool ortc_type_equal(const ortc_type *, const ortc_type *);
 const ortc_type *ortc_type_copy(ortc_arena *, const ortc_type *); /* deep; NULL when memory is short */
 void ortc_text_type(ortc_text *, const ortc_type *);              /* "f32", "sequence(map(i64,f32))" */
 
+static inline bool ortc_value_is_tensor(const ortc_value *v) { return v->type->kind == ORTC_KIND_TENSOR; }
+
+/* A handle with room for `rank` dims, everything else 0; NULL when memory is short. */
+ortc_value *ortc_value_new(int32_t rank, const int64_t *dims);
+/* Rank and dims of a tensor that may be made; the number of its elements. */
+ortc_status ortc_value_check_shape(int32_t rank, const int64_t *dims, int64_t *out_count, ortc_error *);
+/* A reference that may outlive a run: the value itself, or a copy where its memory, or that of an element, belongs to somebody
+ * who will use it again (wrapped without a release). */
+ortc_status ortc_value_keep(ortc_value *, ortc_value **out, ortc_error *);
+
+/* ---- Strings (strings.c) ---- */
+
 /* A tensor of strings over a block that it takes (free()d with it). */
 ortc_status ortc_value_take_strings(ortc_strings *, int32_t rank, const int64_t *dims, ortc_value **out,
                                     ortc_error *);
+/* The same over a block that somebody else keeps alive. */
+ortc_status ortc_value_wrap_strings(const ortc_strings *, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *);
+/* A tensor of strings in the making; whole when `pending` is 0. */
+ortc_status ortc_strings_begin(int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *);
+ortc_status ortc_strings_append(ortc_value *, const char *bytes, size_t n, ortc_error *);
 
 #endif

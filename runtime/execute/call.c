@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include "runtime/base/value.h"
+#include "values.h"
 
 static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c; }
 
@@ -65,10 +66,12 @@ static ortc_status set_output(ortc_step_call *c, uint32_t out, ortc_value *v)
     ortc_value_release(*slot);
     *slot = v;
     ortc_view *view = &c->call.out[out];
-    view->dtype = v->type->dtype;
-    view->rank = v->rank;
-    view->dims = v->dims;
-    view->data = v->data;
+    view->data = ortc_value_address(v);
+    if (ortc_value_is_tensor(v)) {
+        view->dtype = v->type->dtype;
+        view->rank = v->rank;
+        view->dims = v->dims;
+    }
     return ORTC_OK;
 }
 
@@ -90,31 +93,34 @@ static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, cons
 static ortc_status call_give(ortc_call *call, uint32_t out, ortc_value *v)
 {
     ortc_step_call *c = outer(call);
-    if (out >= call->n_out || !call->out[out].dtype) {
-        ortc_value_release(v);
-        return ORTC_OK;
+    ortc_status s = ORTC_OK;
+    if (v && out < call->n_out && ortc_view_present(&call->out[out])) {
+        const ortc_view *view = &call->out[out];
+        s = ortc_step_check_given(c, out, v);
+        if (s == ORTC_OK && (view->flags & (ORTC_VIEW_LATE | ORTC_VIEW_VALUE) || view->dtype == ORTC_STRING))
+            return set_output(c, out, v);
+        if (s == ORTC_OK && v->bytes) /* planned with a fixed shape: the bytes go where readers expect them */
+            memcpy(view->data, v->data, v->bytes);
     }
-    ortc_view *view = &call->out[out];
-    if (view->flags & ORTC_VIEW_LATE)
-        return set_output(c, out, v);
-    /* Planned with a fixed shape after all: the bytes go where readers expect them. */
-    size_t bytes;
-    bool same = v->type->kind == ORTC_KIND_TENSOR && v->type->dtype == view->dtype && v->rank == view->rank &&
-                (!v->rank || !memcmp(v->dims, view->dims, (size_t)v->rank * sizeof *v->dims)) &&
-                ortc_tensor_bytes(v->type->dtype, v->count, &bytes);
-    if (same && bytes)
-        memcpy(view->data, v->data, bytes);
     ortc_value_release(v);
-    return same ? ORTC_OK : ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned", out);
+    return s;
 }
 
 ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
 {
     ortc_value *v = NULL;
     const ortc_view *view = &c->call.in[port];
+    const ortc_edge *e = c->node ? ortc_node_in_edge(c->node, port) : NULL;
+    if (view->flags & ORTC_VIEW_VALUE)
+        return view->data;
     if (!view->dtype)
         return NULL;
-    if (ortc_value_wrap(view->data, view->dtype, view->rank, view->dims, NULL, NULL, &v, c->env->error) != ORTC_OK)
+    if (e && c->env->slots && c->env->slots[e->id] && !c->env->slots[e->id]->device)
+        return c->env->slots[e->id];
+    ortc_status s = view->dtype == ORTC_STRING
+                        ? ortc_value_wrap_strings(view->data, view->rank, view->dims, &v, c->env->error)
+                        : ortc_value_wrap(view->data, view->dtype, view->rank, view->dims, NULL, NULL, &v, c->env->error);
+    if (s != ORTC_OK)
         return NULL;
     if (!ortc_array_push(&c->env->borrowed, v)) {
         ortc_value_release(v);
@@ -134,8 +140,9 @@ static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const 
 }
 static ortc_status call_look(ortc_call *call, const ortc_value *v, ortc_view *out)
 {
-    if (v->type->kind != ORTC_KIND_TENSOR)
-        return ortc_fail(outer(call)->env->error, ORTC_TYPE_MISMATCH, "a value is not a tensor");
+    if (!ortc_value_is_tensor(v) || v->pending)
+        return ortc_fail(outer(call)->env->error, ORTC_TYPE_MISMATCH, "a value is %s",
+                         v->pending ? "looked at before all its strings are there" : "not a tensor");
     *out = (ortc_view){.data = v->data, .dtype = v->type->dtype, .flags = ORTC_VIEW_HOST, .rank = v->rank, .dims = v->dims};
     return ORTC_OK;
 }
@@ -163,7 +170,11 @@ static void call_mark(ortc_call *c, const char *phase) { (void)c, (void)phase; }
 
 static const ortc_call_api api = {.size = sizeof api, .resize = call_resize, .parallel = call_parallel, .poll = call_poll,
                                   .fail = call_fail, .value = call_value, .seed = call_seed, .mark = call_mark,
-                                  .give = call_give, .body = call_body, .make = call_make, .look = call_look, .drop = call_drop};
+                                  .give = call_give, .body = call_body, .make = call_make, .look = call_look, .drop = call_drop,
+                                  .keep = ortc_call_api_keep, .strings = ortc_call_api_strings,
+                                  .append = ortc_call_api_append, .sequence = ortc_call_api_sequence,
+                                  .map = ortc_call_api_map, .optional = ortc_call_api_optional,
+                                  .count = ortc_call_api_count, .element = ortc_call_api_element, .type = ortc_call_api_type};
 
 void ortc_step_call_init(ortc_step_call *c, ortc_run_env *env, const ortc_node *node)
 {

@@ -4,6 +4,7 @@
  * that the library is asked to place.
  */
 #include "state.h"
+#include "values.h"
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
 
@@ -31,6 +32,12 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
         ortc_step_call *call = &f->calls[i];
         if (can_stop)
             ORTC_TRY(ortc_run_env_poll(&c->env));
+        if (s->values)
+            ortc_step_bind_values(c, s, call);
+        if (s->kind == ORTC_STEP_COPY && s->values) {
+            ORTC_TRY(ortc_step_copy_value(c, s, call));
+            continue;
+        }
         if (s->kind != ORTC_STEP_KERNEL) {
             ORTC_TRY(s->kind == ORTC_STEP_COPY ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
                      : s->kind == ORTC_STEP_SIGNAL ? ortc_step_signal(c, s, &f->events[s->event], error)
@@ -157,11 +164,9 @@ static ortc_status check_inputs(ortc_context *c, ortc_error *error)
             continue;
         if (e->type && !ortc_type_equal(e->type, v->type))
             s = mismatch(g->inputs[i].name, e, v, ORTC_TYPE_MISMATCH, error);
-        else if (v->type->kind != ORTC_KIND_TENSOR)
-            s = ortc_fail(error, ORTC_UNSUPPORTED, "input '%s' is not a tensor, which this version cannot take", g->inputs[i].name);
-        else if (e->rank >= 0 && e->rank != v->rank)
+        else if (ortc_value_is_tensor(v) && e->rank >= 0 && e->rank != v->rank)
             s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
-        for (int32_t k = 0; k < e->rank && s == ORTC_OK; k++) {
+        for (int32_t k = 0; k < e->rank && s == ORTC_OK && ortc_value_is_tensor(v); k++) {
             if (ortc_dim_is_number(e->dims[k])) {
                 if (e->dims[k] != v->dims[k])
                     s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
@@ -198,6 +203,16 @@ static bool key_add(ortc_context *c, const void *data, size_t bytes)
     return true;
 }
 
+/* Kind, element type, rank, memory and extents; of what is not a tensor the whole type. */
+static bool key_add_value(ortc_context *c, const ortc_value *v)
+{
+    uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0, v ? v->device : 0};
+    bool ok = key_add(c, head, sizeof head);
+    for (const ortc_type *t = v ? v->type->of : NULL; t && ok; t = t->of)
+        ok = key_add(c, (int32_t[]){t->kind << 8 | t->dtype}, sizeof(int32_t));
+    return ok && (!v || key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims));
+}
+
 static ortc_status make_key(ortc_context *c, ortc_error *error)
 {
     const ortc_graph *g = c->session->graph;
@@ -205,14 +220,10 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     c->key_bytes = 0;
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
-        uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0, v ? v->device : 0};
-        ok = ok && key_add(c, head, sizeof head);
+        ok = ok && key_add_value(c, v);
         if (c->session->n_ties)
             ok = ok && key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
-        if (!v)
-            continue;
-        ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
-        if (c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+        if (v && c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && key_add(c, v->data, v->bytes);
     }
     ok = ok && key_add(c, c->wanted, g->n_outputs * sizeof *c->wanted);
@@ -272,8 +283,8 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
         const ortc_value *v = c->inputs[i].value;
         if (!v)
             continue;
-        c->in_data[i] = v->data;
-        if (v->device || is_aligned(v->data, v->type->dtype))
+        c->in_data[i] = ortc_value_address(v);
+        if (v->device || !ortc_value_is_tensor(v) || is_aligned(v->data, v->type->dtype))
             continue;
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);
@@ -350,12 +361,8 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
         if (p->slots[i].deciding && c->slots[p->slots[i].edge])
             ORTC_TRY(to_host(&c->slots[p->slots[i].edge], error));
         const ortc_value *v = c->slots[p->slots[i].edge];
-        uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0, v ? v->device : 0};
-        ok = ok && key_add(c, head, sizeof head);
-        if (!v)
-            continue;
-        ok = ok && key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims);
-        if (p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+        ok = ok && key_add_value(c, v);
+        if (v && p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && key_add(c, v->data, v->bytes);
     }
     if (!ok)
@@ -405,9 +412,11 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
 {
     const ortc_graph *g = c->session->graph;
     for (size_t i = 0; i < a->n_out; i++) { /* all or none: first whether they fit */
-        const ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id];
-        if (!v)
+        ortc_value **slot = &c->slots[g->outputs[c->output_of[i]].edge->id];
+        if (!*slot)
             return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
+        ORTC_TRY(ortc_slot_for_caller(slot, &a->out[i], error));
+        const ortc_value *v = *slot;
         if (a->out[i].value)
             ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type}, &a->out[i], error));
     }

@@ -22,31 +22,31 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
     return NULL;
 }
 
-static ortc_status place_node(ortc_session *s, ortc_node *n, ortc_text *missing, uint32_t *n_missing)
+/* Puts "cuda: no kernel; " behind what earlier providers said. */
+static bool add_reason(ortc_session *s, ortc_node *n, const char *provider, const char *why)
 {
     char buffer[1024];
-    ortc_text why = ORTC_TEXT(buffer);
+    ortc_text t = ORTC_TEXT(buffer);
     buffer[0] = 0;
-    n->kernel = NULL;
-    for (uint32_t d = 0; d < s->n_devices && !n->kernel; d++) {
-        size_t before = why.length;
-        ortc_text_add(&why, "%s: ", s->devices[d].provider->name);
-        n->kernel = ortc_place_find(&s->devices[d], n, &why);
-        n->device = d;
-        if (n->kernel) { /* reasons are those of the providers before */
-            why.length = before;
-            buffer[before] = 0;
-        }
+    ortc_text_add(&t, "%s%s%s: %s", n->reasons, *n->reasons ? "; " : "", provider, *why ? why : "declined");
+    if (t.length >= 2 && !strcmp(buffer + t.length - 2, "; "))
+        buffer[t.length - 2] = 0;
+    return (n->reasons = ortc_arena_string(&s->graph->arena, buffer, strlen(buffer))) != NULL;
+}
+
+static ortc_status place_on(ortc_session *s, uint32_t device, ortc_node *n, ortc_error *error)
+{
+    char buffer[900];
+    ortc_text why = ORTC_TEXT(buffer);
+    const ortc_session_device *d = &s->devices[device];
+    buffer[0] = 0;
+    if (d->space && ortc_is_host_only(s, n))
+        ortc_text_add(&why, "its results decide shapes, which is done on the host");
+    else if ((n->kernel = ortc_place_find(d, n, &why))) {
+        n->device = device;
+        return ORTC_OK;
     }
-    if (why.length >= 2 && !strcmp(buffer + why.length - 2, "; "))
-        buffer[why.length - 2] = 0;
-    n->reasons = *buffer ? ortc_arena_string(&s->graph->arena, buffer, strlen(buffer)) : "";
-    if (!n->reasons)
-        return ORTC_OUT_OF_MEMORY;
-    if (!n->kernel && (*n_missing)++ < 4)
-        ortc_text_add(missing, "%snode '%s' (%s%s%s-%d; %s)", missing->length ? ", " : "", n->name, n->domain,
-                      *n->domain ? "." : "", n->type, n->version, buffer);
-    return ORTC_OK;
+    return add_reason(s, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 
 ortc_status ortc_place(ortc_session *s, ortc_error *error)
@@ -55,12 +55,24 @@ ortc_status ortc_place(ortc_session *s, ortc_error *error)
     ortc_text missing = ORTC_TEXT(buffer);
     uint32_t n_missing = 0;
     buffer[0] = 0;
+    for (ortc_node *n = s->graph->first; n; n = n->next) {
+        n->kernel = NULL;
+        n->reasons = "";
+    }
+    for (uint32_t d = 0; d < s->n_devices; d++) {
+        ORTC_TRY(ortc_place_claims(s, d, error));
+        for (ortc_node *n = s->graph->first; n; n = n->next)
+            if (!n->kernel)
+                ORTC_TRY(place_on(s, d, n, error));
+    }
     for (ortc_node *n = s->graph->first; n; n = n->next)
-        if (place_node(s, n, &missing, &n_missing) != ORTC_OK)
-            return ortc_no_memory(error, 0);
-    return n_missing ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s cannot be run by any provider: %s", n_missing,
-                                 n_missing == 1 ? "" : "s", buffer)
-                     : ORTC_OK;
+        if (!n->kernel && n_missing++ < 4)
+            ortc_text_add(&missing, "%snode '%s' (%s%s%s-%d; %s)", missing.length ? ", " : "", n->name, n->domain,
+                          *n->domain ? "." : "", n->type, n->version, n->reasons);
+    if (n_missing)
+        return ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s cannot be run by any provider: %s", n_missing,
+                         n_missing == 1 ? "" : "s", buffer);
+    return ortc_place_islands(s, error);
 }
 
 static bool in_list(const char *list, const char *name)

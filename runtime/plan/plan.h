@@ -91,6 +91,7 @@ typedef struct ortc_step {
     void *pstate;
     ortc_operand *in, *out; /* COPY: in[0] to out[0], copy_bytes */
     size_t copy_bytes;
+    bool values;         /* reads or makes strings, sequences, maps or optionals; COPY: of such a value to a slot */
     size_t workspace, workspace_per_worker, workspace_at; /* bytes; in all workspace + per_worker * threads; arena offset */
     double flops, bytes;
 } ortc_step;
@@ -107,7 +108,7 @@ typedef struct ortc_program_output {
 
 typedef struct ortc_slot {
     uint32_t edge;
-    bool late;          /* the kernel makes the value, by resize or give */
+    bool late;          /* the kernel makes the value, by resize or give: late extents, strings, what is not a tensor */
     bool deciding;      /* its values are part of the next segment's key */
     uint8_t space;      /* in whose memory */
     ortc_dtype dtype;
@@ -127,7 +128,7 @@ typedef struct ortc_program {
     uint32_t n_events;
     uint32_t queues;     /* bit d: device d has work of this program in its queue when the last step is queued */
     /* segments */
-    bool chained;        /* one of several, or with late results: outputs of the graph are taken from slots */
+    bool chained;        /* one of several, or with values that kernels make: outputs of the graph are taken from slots */
     const ortc_node *end; /* where the next segment begins; NULL: this is the last */
     ortc_slot *slots;    /* what this segment makes for later ones and for outputs */
     uint32_t n_slots;

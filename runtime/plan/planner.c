@@ -91,6 +91,8 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     if (!e)
         return ORTC_OK;
     const ortc_fact *f = &p->facts[e->id];
+    if (ortc_fact_is_value(f))
+        return ortc_planner_value_operand(p, e, input, o);
     if (!input && f->type && f->type->kind == ORTC_KIND_TENSOR && !ortc_fact_is_sized(f)) {
         int32_t rank = f->rank < 0 ? 0 : f->rank;
         int64_t *dims = ortc_arena_array(&p->program->arena, (size_t)rank, sizeof *dims);
@@ -126,7 +128,8 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
 static uint8_t space_of_port(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
 {
     uint8_t space = p->session->devices[n->device].space;
-    if (!space)
+    const ortc_edge *e = input ? n->in[port] : n->out[port];
+    if (!space || ortc_fact_is_given(&p->facts[e->id]))
         return 0;
     uint32_t mask = input ? n->kernel->host_in : n->kernel->host_out;
     const ortc_formal *f = input ? ortc_schema_in(ortc_op_schema(n->op), port) : NULL;
@@ -172,7 +175,12 @@ static bool make_view(ortc_planner *p, const plan_context *c)
     const ortc_node *n = c->node;
     const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
     size_t bytes, from_bytes;
-    if (p->crosses[to->id] || c->view_strides || n->n_out != 1 || !ortc_fact_bytes(&p->facts[to->id], &bytes) ||
+    if (p->crosses[to->id] || c->view_strides || n->n_out != 1)
+        return false;
+    if (ortc_fact_is_given(&p->facts[to->id])) {
+        if (!ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]))
+            return false;
+    } else if ( !ortc_fact_bytes(&p->facts[to->id], &bytes) ||
         !ortc_fact_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
         return false;
     for (uint8_t space = 0; space < p->session->n_spaces; space++) {
@@ -224,11 +232,13 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     for (uint32_t i = 0; i < n->n_in; i++) {
         ORTC_TRY(operand(p, n->in[i], true, n, i, &s.in[i]));
         views[i] = s.in[i].view;
+        s.values |= n->in[i] && ortc_fact_is_given(&p->facts[n->in[i]->id]);
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
         ORTC_TRY(operand(p, e && (e->uses || p->needed[e->id]) ? e : NULL, false, n, i, &s.out[i]));
         views[n->n_in + i] = s.out[i].view;
+        s.values |= e && ortc_fact_is_given(&p->facts[e->id]);
     }
     plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = views,
                                .out = views + n->n_in},
@@ -264,14 +274,15 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
             ortc_planner_note_use(p, n->in[i], (uint8_t)step->in[i].space, index);
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
-        if (!step->out[i].view.dtype)
+        if (!ortc_view_present(&step->out[i].view))
             continue;
+        bool late = (step->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
         uint8_t space = space_of_port(p, n, i, false);
         step->out[i].space = space;
         if (space)
             step->out[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
-        if (p->crosses[e->id] || (step->out[i].view.flags & ORTC_VIEW_LATE)) {
-            ORTC_TRY(add_slot(p, e, (step->out[i].view.flags & ORTC_VIEW_LATE) != 0, space));
+        if (p->crosses[e->id] || late) {
+            ORTC_TRY(add_slot(p, e, late, space));
             continue;
         }
         ortc_home *h = ortc_planner_at(p, e, space);
@@ -328,7 +339,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
     ortc_planner_mark_asked(p);
     ORTC_TRY(ortc_planner_infer(p));
     p->program->end = p->end;
-    p->program->chained = p->made || p->end || p->late;
+    p->program->chained = p->made || p->end || p->late || ortc_planner_has_values(p);
     ortc_planner_mark_needed(p);
     for (const ortc_node *node = p->begin; node != p->end; node = node->next) {
         if (!ortc_planner_runs(p, node))

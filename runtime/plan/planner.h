@@ -74,6 +74,15 @@ void ortc_planner_mark_needed(ortc_planner *); /* edges whose bytes some step mu
 bool ortc_planner_runs(const ortc_planner *, const ortc_node *);
 bool ortc_fact_is_sized(const ortc_fact *);    /* every extent is a number */
 
+/* planner_values.c: strings, and what is not a tensor */
+bool ortc_fact_is_value(const ortc_fact *);    /* a sequence, map or optional */
+bool ortc_fact_is_given(const ortc_fact *);    /* ... or strings: kernels give it as a value, and it lives in a slot */
+bool ortc_fact_same_strings(const ortc_fact *, const ortc_fact *); /* as many strings: one block may serve both, dense */
+bool ortc_fact_is_late(const ortc_fact *);     /* extents (or the type) are known only when the node has run */
+bool ortc_planner_has_values(const ortc_planner *); /* some edge that is asked for is given, or an output that is one */
+ortc_status ortc_planner_value_operand(ortc_planner *, const ortc_edge *, bool input, ortc_operand *);
+ortc_status ortc_planner_copy_value(ortc_planner *, const ortc_edge *); /* to the edge's own slot */
+
 /* planner_home.c */
 bool ortc_fact_bytes(const ortc_fact *, size_t *out); /* of a tensor whose size is known */
 ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, size_t *out); /* the same, with an error that says why not */

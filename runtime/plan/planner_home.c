@@ -17,8 +17,6 @@ ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !ortc_fact_is_sized(f))
         return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
                          "cannot plan", e->name);
-    if (f->type->dtype == ORTC_STRING)
-        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' holds strings that the model makes, which this version cannot do", e->name);
     if (!ortc_count_elements(f->rank, f->dims, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
         *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);

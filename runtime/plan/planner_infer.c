@@ -11,7 +11,7 @@ bool ortc_fact_is_sized(const ortc_fact *f)
 
 static ortc_status fact_of_value(ortc_planner *p, const ortc_value *v, bool decides, ortc_fact *f)
 {
-    *f = (ortc_fact){.type = v->type, .rank = v->type->kind == ORTC_KIND_TENSOR ? v->rank : -1, .dims = v->dims};
+    *f = (ortc_fact){.type = v->type, .rank = ortc_value_is_tensor(v) ? v->rank : -1, .dims = v->dims};
     if (decides && !v->device && v->type->kind == ORTC_KIND_TENSOR && (v->type->dtype == ORTC_I64 || v->type->dtype == ORTC_I32)) {
         ortc_constant c = {.dtype = v->type->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .data = v->data};
         f->values = ortc_constant_values(&c, &p->scratch, &f->n_values);
@@ -87,7 +87,7 @@ ortc_status ortc_planner_infer(ortc_planner *p)
             if (n->out[i]) {
                 if (!out[i].type)
                     out[i].type = n->out[i]->type;
-                late |= p->asked[n->out[i]->id] && !ortc_fact_is_sized(&out[i]);
+                late |= p->asked[n->out[i]->id] && ortc_fact_is_late(&out[i]);
             }
         if (late && !(n->kernel->flags & ORTC_KERNEL_LATE_OUT)) {
             if (n == p->begin)

@@ -105,6 +105,10 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
             continue;
         ortc_home *h;
         size_t bytes;
+        if (ortc_fact_is_given(&p->facts[i])) {
+            ORTC_TRY(ortc_planner_copy_value(p, e));
+            continue;
+        }
         ORTC_TRY(ortc_planner_home(p, e, &h));
         ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
         ORTC_TRY(copy_out(p, e, ORTC_FROM_SLOT, e->id, 0, bytes));
@@ -179,7 +183,7 @@ ortc_status ortc_planner_place_blocks(ortc_planner *p)
             for (uint32_t k = 0; k < s->n_in; k++)
                 resolve(p, s->node->in[k], &s->in[k]);
             for (uint32_t k = 0; k < s->n_out; k++)
-                if (s->out[k].view.dtype)
+                if (ortc_view_present(&s->out[k].view))
                     resolve(p, s->node->out[k], &s->out[k]);
         }
     }

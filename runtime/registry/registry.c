@@ -119,6 +119,16 @@ static ortc_dtype bound_dtype(const ortc_node *n, const ortc_schema *s, int32_t 
     return 0;
 }
 
+static bool has_values(const ortc_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        if (e && e->type && e->type->kind != ORTC_KIND_TENSOR)
+            return true;
+    }
+    return false;
+}
+
 bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_text *why)
 {
     const ortc_kernel_entry *e = &item->entry;
@@ -126,6 +136,11 @@ bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_
         if (why)
             ortc_text_add(why, "%s is for versions %d to %d, not %d; ", item->kernel.name, e->since_min, e->since_max,
                           n->version);
+        return false;
+    }
+    if (!(item->kernel.flags & ORTC_KERNEL_VALUES) && has_values(n)) {
+        if (why)
+            ortc_text_add(why, "%s is for tensors only; ", item->kernel.name);
         return false;
     }
     const ortc_schema *s = n->op ? ortc_op_schema(n->op) : NULL;
@@ -147,6 +162,11 @@ static ortc_status add_provider(const ortc_provider *p, ortc_error *error)
     if (!p->name || !p->devices || p->abi != ORTC_ABI)
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d",
                          p->name ? p->name : "?", p->abi, ORTC_ABI);
+    if (p->slab_alloc && (!p->slab_free || !p->copy || !p->queue_create || !p->queue_destroy || !p->signal || !p->wait))
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has memory of its own: then it needs slab_free, copy, "
+                         "queue_create, queue_destroy, signal and wait, too", p->name);
+    if (p->claim && !p->compile)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' claims nodes but cannot compile them", p->name);
     ortc_status s = ORTC_OK;
     pthread_rwlock_wrlock(&lock);
     for (size_t i = 0; i < n_providers; i++)
@@ -227,9 +247,32 @@ static void host_free(const ortc_host *h, void *p)
     (void)h;
     free(p);
 }
+static ortc_status host_kernels(const ortc_host *h, const char *provider, ortc_status (*each)(void *, const ortc_kernel_entry *),
+                                void *arg)
+{
+    ortc_status s = ORTC_OK;
+    (void)h;
+    for (size_t b = 0; b < BUCKETS && s == ORTC_OK; b++)
+        for (const ortc_kernel_item *i = buckets[b]; i && s == ORTC_OK; i = i->next_in_bucket)
+            for (const ortc_kernel_item *k = strcmp(i->provider, provider) ? NULL : i; k && s == ORTC_OK; k = k->next)
+                s = each(arg, &k->entry);
+    return s;
+}
+static const ortc_kernel *host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n)
+{
+    ortc_why why;
+    (void)h;
+    ortc_why_init(&why, NULL);
+    for (const ortc_kernel_item *i = ortc_kernels_of(provider, n->domain, n->type); i; i = i->next)
+        if (ortc_kernel_matches(i, n, NULL) && (!n->epilogue || (i->kernel.flags & ORTC_KERNEL_EPILOGUE)) &&
+            (!i->kernel.supports || i->kernel.supports(n, NULL, &why) == ORTC_OK))
+            return &i->kernel;
+    return NULL;
+}
 static const ortc_host_api host_api = {.size = sizeof host_api, .abi = ORTC_ABI, .log = host_log,
                                        .add_family = host_add_family, .add_provider = host_add_provider,
-                                       .alloc = host_alloc, .free = host_free};
+                                       .alloc = host_alloc, .free = host_free, .kernels = host_kernels,
+                                       .kernel_for = host_kernel_for};
 struct ortc_host {
     const ortc_host_api *api;
 };

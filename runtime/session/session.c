@@ -47,6 +47,7 @@ static ortc_status open_devices(ortc_session *s, const char *list, ortc_error *e
             ORTC_TRY(open_device(s, name, error));
         list += n + (comma != NULL);
     }
+    s->n_named = s->n_devices;
     return open_device(s, "ref", error);
 }
 
@@ -159,6 +160,8 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
     ORTC_TRY(ortc_session_tie_all(s, o, error));
+    ORTC_TRY(ortc_place_expand(s, error));
+    ORTC_TRY(ortc_mark_shapes_only(s, error));
     ORTC_TRY(ortc_place(s, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
     if (!s->pass_edits)

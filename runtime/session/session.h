@@ -46,13 +46,14 @@ struct ortc_session {
     ortc_graph *graph;
     bool graph_borrowed;      /* a subgraph's session: the parent's graph owns it */
     ortc_session_device devices[ORTC_MAX_DEVICES]; /* the caller's order, ref last */
-    uint32_t n_devices;
+    uint32_t n_devices, n_named; /* the caller named the first n_named */
     uint32_t n_spaces;        /* kinds of memory: the host's and those of devices */
     uint8_t device_of[ORTC_MAX_SPACES]; /* of a space: index of its device */
     uint32_t threads;         /* budget of a run */
     uint64_t *pass_edits;     /* of the specialising passes */
     bool *decides;            /* per graph input: its values are part of the key */
     bool *deciding;           /* per edge: its values decide shapes */
+    bool *shapes_only;        /* per edge: nothing but shapes depends on it (while placing) */
     ortc_plan_cache plans;
     pthread_mutex_t lock;     /* of the pool of contexts */
     ortc_context *idle;

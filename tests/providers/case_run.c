@@ -56,8 +56,8 @@ static void make_inputs(const node_text *n, const run_way *w, inputs *to)
         if (!t->dtype || t->constant)
             continue;
         snprintf(to->names[i], sizeof to->names[i], "x%zu", i);
-        if (t->dtype == ORTC_STRING) {
-            ortc_value_create_strings(t->rank, t->dims, (const char *const *)t->strings, NULL, &v, NULL);
+        if (t->elements || t->dtype == ORTC_STRING) {
+            v = case_value(t);
         } else {
             to->data[i] = guarded(t->bytes, offset_of(w, t->dtype, false), &to->memory[i]);
             if (t->bytes)
@@ -114,7 +114,7 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
     for (size_t i = 0; i < n->n_out; i++) {
         snprintf(names[i], sizeof names[i], "y%zu", i);
         out[i] = (ortc_out){.name = names[i]};
-        if (!w->placed || !shapes->out[i] || ortc_value_dtype(shapes->out[i]) == ORTC_STRING)
+        if (!w->placed || !shapes->out[i] || ortc_value_dtype(shapes->out[i]) == ORTC_STRING || !ortc_value_dtype(shapes->out[i]))
             continue;
         const ortc_value *like = shapes->out[i];
         const ortc_dtype t = ortc_value_dtype(like);

@@ -195,7 +195,47 @@ static bool read_tensor(reader *r, const char *types, size_t which, tensor *t)
         t->constant = true;
         r->at++;
     }
-    return *r->at == 0 || *r->at == ' ' || wrong(r, "expected the end of a word");
+    return strchr(" ;)>", *r->at) || wrong(r, "expected the end of a word");
+}
+
+static bool read_value(reader *r, const char *types, size_t which, tensor *t);
+
+/* "f32" or "seq(:f32)": a type alone. */
+static bool read_type(reader *r, const char *types, size_t which, tensor *t)
+{
+    if (!strncmp(r->at, "seq(", 4) || !strncmp(r->at, "opt(", 4))
+        return read_value(r, types, which, t);
+    const size_t name = strcspn(r->at, ";)>");
+    t->dtype = resolve(types, which, r->at, name);
+    t->dims[t->rank++] = 0; /* one without elements stands for its type */
+    t->data = calloc(1, 1);
+    t->strings = t->dtype == ORTC_STRING ? calloc(1, sizeof(char *)) : NULL;
+    r->at += name;
+    return t->dtype || wrong(r, "expected a type");
+}
+
+/* A tensor, or "seq(f32[2];f32[3])", "opt(:f32)" and the like. */
+static bool read_value(reader *r, const char *types, size_t which, tensor *t)
+{
+    const bool sequence = !strncmp(r->at, "seq(", 4);
+    if (!sequence && strncmp(r->at, "opt(", 4))
+        return read_tensor(r, types, which, t);
+    t->kind = sequence ? ORTC_KIND_SEQUENCE : ORTC_KIND_OPTIONAL;
+    t->chosen = true;
+    t->elements = calloc(9, sizeof *t->elements);
+    r->at += 4;
+    if (*r->at == ':') {
+        r->at++;
+        if (!read_type(r, types, which, &t->elements[0]))
+            return false;
+    } else {
+        do {
+            if (t->n_elements == 8 || !read_value(r, types, which, &t->elements[t->n_elements++]))
+                return wrong(r, "expected elements");
+        } while (*r->at == ';' && r->at++);
+    }
+    t->dtype = t->elements[0].dtype;
+    return *r->at == ')' ? r->at++, true : wrong(r, "expected )");
 }
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------------- */
@@ -208,7 +248,30 @@ static bool read_attribute(reader *r, const char *types, size_t which, attribute
     snprintf(a->name, sizeof a->name, "%.*s", (int)name, r->at);
     r->at += name + 1;
     const size_t word = strcspn(r->at, " ");
-    if (*r->at == '[') {
+    if (*r->at == '<') {
+        a->kind = 13;
+        r->at++;
+        if (!read_type(r, types, which, &a->t))
+            return false;
+        r->at += *r->at == '>';
+    } else if (*r->at == '[' && r->at[1] == '\'') {
+        a->kind = 8;
+        for (r->at++; *r->at == '\'' && a->count < 32; r->at += *r->at == ',') {
+            const size_t length = strcspn(++r->at, "'");
+            snprintf(a->strings[a->count++], sizeof a->strings[0], "%.*s", (int)length, r->at);
+            r->at += length + (r->at[length] == '\'');
+        }
+        r->at += *r->at == ']';
+    } else if (*r->at == '[' && memchr(r->at, '.', strcspn(r->at, "] "))) {
+        a->kind = 6;
+        for (r->at++; *r->at && *r->at != ']' && a->count < 63; r->at += *r->at == ',') {
+            const char *before = r->at;
+            a->floats[a->count++] = (float)number(&r->at);
+            if (r->at == before)
+                return wrong(r, "expected a number");
+        }
+        r->at += *r->at == ']';
+    } else if (*r->at == '[') {
         a->kind = 7;
         for (r->at++; *r->at && *r->at != ']'; r->at += *r->at == ',') {
             char *end;
@@ -262,7 +325,7 @@ bool case_read(const ortc_case *c, size_t which, node_text *n, char *error, size
         tensor *t = &n->in[n->n_in++];
         if (*r.at == '-')
             r.at++;
-        else if (!read_tensor(&r, c->types, which, t))
+        else if (!read_value(&r, c->types, which, t))
             return false;
     }
     for (r.at = c->attrs ? c->attrs : ""; *r.at; r.at += strspn(r.at, " ")) {
@@ -276,6 +339,9 @@ bool case_read(const ortc_case *c, size_t which, node_text *n, char *error, size
 
 static void tensor_deinit(tensor *t)
 {
+    for (size_t i = 0; t->elements && i < 9; i++)
+        tensor_deinit(&t->elements[i]);
+    free(t->elements);
     for (int64_t i = 0; t->strings && i < t->count; i++)
         free(t->strings[i]);
     free(t->strings);
@@ -288,4 +354,28 @@ void node_deinit(node_text *n)
         tensor_deinit(&n->in[i]);
     for (size_t i = 0; i < n->n_attrs; i++)
         tensor_deinit(&n->attrs[i].t);
+}
+
+ortc_value *case_value(const tensor *t)
+{
+    ortc_value *v = NULL, *elements[9] = {NULL}, *prototype;
+    if (!t->elements) {
+        if (t->dtype == ORTC_STRING)
+            ortc_value_create_strings(t->rank, t->dims, (const char *const *)t->strings, NULL, &v, NULL);
+        else
+            v = ortc_wrap(t->data, t->dtype, t->rank, t->dims);
+        return v;
+    }
+    for (size_t i = 0; i < t->n_elements; i++)
+        elements[i] = case_value(&t->elements[i]);
+    prototype = t->n_elements ? NULL : case_value(&t->elements[0]); /* for its type */
+    const ortc_type *type = ortc_value_type(prototype ? prototype : elements[0]);
+    if (t->kind == ORTC_KIND_SEQUENCE)
+        ortc_value_create_sequence(type, t->n_elements, elements, &v, NULL);
+    else
+        ortc_value_create_optional(type, elements[0], &v, NULL);
+    for (size_t i = 0; i < t->n_elements; i++)
+        ortc_value_release(elements[i]);
+    ortc_value_release(prototype);
+    return v;
 }

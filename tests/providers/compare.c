@@ -46,8 +46,26 @@ static bool element_matches(const void *got, const void *expected, ortc_dtype t,
     return false;
 }
 
+/* Of what is not a tensor: element by element; a map's are its keys and its values. */
+static bool containers_match(const ortc_value *got, const ortc_value *expected, double tolerance, char *why, size_t why_bytes)
+{
+    const uint16_t kind = ortc_value_type(expected)->kind;
+    if (ortc_value_type(got)->kind != kind || ortc_value_count(got) != ortc_value_count(expected)) {
+        snprintf(why, why_bytes, "kind %d of %lld elements, expected kind %d of %lld", ortc_value_type(got)->kind,
+                 (long long)ortc_value_count(got), kind, (long long)ortc_value_count(expected));
+        return false;
+    }
+    const size_t n = kind == ORTC_KIND_MAP ? 2 : (size_t)ortc_value_count(expected);
+    for (size_t i = 0; i < n; i++)
+        if (!values_match(ortc_value_element(got, i), ortc_value_element(expected, i), tolerance, why, why_bytes))
+            return false;
+    return true;
+}
+
 bool values_match(const ortc_value *got, const ortc_value *expected, double tolerance, char *why, size_t why_bytes)
 {
+    if (ortc_value_type(expected)->kind != ORTC_KIND_TENSOR)
+        return containers_match(got, expected, tolerance, why, why_bytes);
     const ortc_dtype t = ortc_value_dtype(expected);
     const int32_t rank = ortc_value_rank(expected);
     if (ortc_value_dtype(got) != t || ortc_value_rank(got) != rank) {

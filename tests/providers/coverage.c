@@ -34,8 +34,8 @@ void coverage_note(const node_text *n, const run_result *r)
     for (size_t k = 0; k < n->n_in; k++)
         list[i].types |= UINT64_C(1) << n->in[k].dtype;
     for (size_t k = 0; k < n->n_out; k++)
-        if (r->out[k])
-            list[i].types |= UINT64_C(1) << ortc_value_dtype(r->out[k]);
+        for (const ortc_type *t = r->out[k] ? ortc_value_type(r->out[k]) : NULL; t; t = t->of)
+            list[i].types |= UINT64_C(1) << t->dtype; /* of a sequence those of its elements */
 }
 
 /* A line of text holds no subgraph: control operators are tested by the suite and by tests/python/test_control.py. */

@@ -42,10 +42,7 @@ void dump_case(const char *dir, const char *family, const node_text *n, const ru
         ortc_value *v = NULL;
         if (!t->dtype || t->constant)
             continue;
-        if (t->dtype == ORTC_STRING)
-            ortc_value_create_strings(t->rank, t->dims, (const char *const *)t->strings, NULL, &v, NULL);
-        else
-            v = ortc_wrap(t->data, t->dtype, t->rank, t->dims);
+        v = case_value(t);
         snprintf(path, sizeof path, "%s/test_data_set_0/input_%zu.pb", folder, given++);
         snprintf(name, sizeof name, "x%zu", i);
         write_value(path, v, name);

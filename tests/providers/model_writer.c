@@ -70,11 +70,27 @@ static void tensor_proto(writer *w, const tensor *t, const char *name)
         field_text(w, 8, name);
 }
 
+/* The type of what is not a tensor. */
+static void type_proto(writer *type, const tensor *t)
+{
+    writer inner = {0}, of = {0};
+    if (t->kind == ORTC_KIND_SEQUENCE || t->kind == ORTC_KIND_OPTIONAL) {
+        type_proto(&of, &t->elements[0]);
+        field_message(&inner, 1, &of);
+    } else {
+        field_int(&inner, 1, t->dtype);
+    }
+    field_message(type, t->kind == ORTC_KIND_SEQUENCE ? 4 : t->kind == ORTC_KIND_OPTIONAL ? 9 : 1, &inner);
+}
+
 static void value_info(writer *graph, int field, const char *name, const tensor *t, bool symbolic)
 {
     writer info = {0}, type = {0}, of_tensor = {0}, shape = {0};
     field_text(&info, 1, name);
-    if (t) {
+    if (t && t->elements) {
+        type_proto(&type, t);
+        field_message(&info, 2, &type);
+    } else if (t) {
         field_int(&of_tensor, 1, t->dtype);
         for (int32_t d = 0; d < t->rank; d++) {
             writer dim = {0};
@@ -108,9 +124,20 @@ static void attribute_proto(writer *node, const attribute *a)
         field_message(&w, 5, &t);
         break;
     }
+    case 13: {
+        writer type = {0};
+        type_proto(&type, &a->t);
+        field_message(&w, 14, &type);
+        break;
+    }
     default:
         for (size_t i = 0; i < a->count; i++)
-            field_int(&w, 8, a->ints[i]);
+            if (a->kind == 6)
+                field_float(&w, 7, a->floats[i]);
+            else if (a->kind == 8)
+                field_text(&w, 9, a->strings[i]);
+            else
+                field_int(&w, 8, a->ints[i]);
     }
     field_message(node, 5, &w);
 }
@@ -129,7 +156,7 @@ static void node_proto(writer *graph, const char *op, const char *const *in, siz
 static bool movable(ortc_dtype t) { return t > 0 && t <= ORTC_BF16 && t != ORTC_STRING; }
 static bool chains(const node_text *n, size_t i)
 {
-    return !n->in[i].constant && !n->in[i].chosen && movable(n->in[i].dtype);
+    return !n->in[i].elements && !n->in[i].constant && !n->in[i].chosen && movable(n->in[i].dtype);
 }
 
 void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out_types)

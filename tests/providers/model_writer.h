@@ -22,6 +22,9 @@ typedef struct tensor {
     char **strings;
     bool constant;  /* an initializer */
     bool chosen;    /* its elements were given: they may decide shapes */
+    uint16_t kind;  /* ORTC_KIND_SEQUENCE, ORTC_KIND_OPTIONAL: dtype is the innermost tensor's then; else a tensor */
+    struct tensor *elements; /* n_elements of them, and at least one, for the type */
+    size_t n_elements;
 } tensor;
 
 typedef struct attribute {
@@ -31,6 +34,8 @@ typedef struct attribute {
     int64_t i;
     char s[64];
     int64_t ints[64];
+    float floats[64];
+    char strings[32][32];
     size_t count;
     tensor t;
 } attribute;
