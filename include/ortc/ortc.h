@@ -240,6 +240,7 @@ typedef struct ortc_allocator {
     void *(*alloc)(void *arg, size_t bytes, size_t alignment); /* bytes > 0, alignment a power of two; NULL: none left */
     void (*free)(void *arg, void *data, size_t bytes);
 } ortc_allocator;
+#define ORTC_ALLOCATOR_INIT {(uint32_t)sizeof(ortc_allocator), 0, 0, 0, 0}
 
 /* Threads of the caller's, instead of the library's pool. `run` calls task(task_arg, i) once for every i below n, on whatever
  * threads and in whatever order, one after the other if need be, and returns when all calls have. n is at most `threads`. It is
@@ -250,6 +251,7 @@ typedef struct ortc_executor {
     void *arg;
     void (*run)(void *arg, uint32_t n, void (*task)(void *task_arg, uint32_t i), void *task_arg);
 } ortc_executor;
+#define ORTC_EXECUTOR_INIT {(uint32_t)sizeof(ortc_executor), 0, 0, 0}
 
 typedef struct ortc_session_options {
     uint32_t size;
@@ -447,6 +449,7 @@ typedef struct ortc_profiler {
     /* Called on the thread of the run, when what it tells of has ended; steps of subgraphs come before the step they are part of. */
     void (*record)(void *arg, const ortc_profile_event *);
 } ortc_profiler;
+#define ORTC_PROFILER_INIT {(uint32_t)sizeof(ortc_profiler), 0, 0, 0}
 
 /* Specialising passes of a session, in order, with the number of edits each made; NULL behind the last. */
 ORTC_EXPORT const char *ortc_session_pass(ortc_session *, size_t i, uint64_t *out_edits);

@@ -50,6 +50,7 @@ typedef struct ortc_pack_store {
     pthread_cond_t changed;
     ortc_pack_item *buckets[256];
     uint64_t bytes, max_bytes; /* max 0: none */
+    uint64_t constants;        /* bytes of the model's constants in memory of ours, under the same limit */
 } ortc_pack_store;
 
 struct ortc_run_env;

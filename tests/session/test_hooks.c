@@ -416,3 +416,41 @@ Test(hooks, a_session_s_limit_covers_its_plans)
     cr_expect(strstr(e.text, "a plan of"), "%s", e.text);
     ortc_session_release(s);
 }
+
+static uint64_t reader_bytes(void *arg) { return ((const buffer *)arg)->bytes; }
+static ortc_status read_at(void *arg, uint64_t offset, void *to, size_t bytes, ortc_error *error)
+{
+    (void)error;
+    memcpy(to, ((const buffer *)arg)->data + offset, bytes);
+    return ORTC_OK;
+}
+
+Test(hooks, a_model_s_limit_covers_constants_in_memory)
+{
+    /* A weight of 4 KB as floats of the message: decoded into memory. As raw bytes of the caller's memory it costs nothing. */
+    for (int raw = 0; raw < 2; raw++) {
+        buffer g = {0}, b;
+        static float w[1024];
+        b = make_value_info("x", ORTC_F32, 1, (int64_t[]){1024}), put_message(&g, 11, &b);
+        b = make_value_info("y", ORTC_F32, 1, (int64_t[]){1024}), put_message(&g, 12, &b);
+        b = make_tensor("w", ORTC_F32, 1, (int64_t[]){1024}, raw ? w : NULL, sizeof w);
+        for (int i = 0; i < 1024 && !raw; i++)
+            put_float(&b, 4, 1);
+        put_message(&g, 5, &b);
+        b = make_node("Add", "", "x w", "y"), put_message(&g, 1, &b);
+        buffer bytes = make_model(8, 18, &g);
+        ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
+        ortc_model *m;
+        o.max_bytes = 4000;
+        cr_expect_eq(ortc_model_load_memory(bytes.data, bytes.bytes, &o, &m, &e), raw ? ORTC_OK : ORTC_LIMIT, "%s", e.text);
+        cr_expect(raw || strstr(e.text, "the model's constants take 4096 bytes"), "%s", e.text);
+        ortc_model_release(m);
+        /* Through a reader without a map it is copied, whole. */
+        ortc_reader r = {.size = sizeof r, .arg = &bytes, .bytes = reader_bytes, .read_at = read_at};
+        cr_expect_eq(ortc_model_load_reader(&r, &o, &m, &e), ORTC_LIMIT);
+        o.max_bytes = 16000;
+        cr_expect_eq(ortc_model_load_reader(&r, &o, &m, &e), ORTC_OK, "%s", e.text);
+        ortc_model_release(m);
+        buffer_free(&bytes);
+    }
+}
