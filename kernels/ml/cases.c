@@ -1,0 +1,2 @@
+#include "kernels/common/cases.h"
+const ortc_case ortc_cases_ml[] = {{0}};
