@@ -3,7 +3,7 @@
 
 static ortc_status clone_into(const ortc_graph *from, ortc_graph *to, ortc_error *error);
 
-static ortc_graph *clone_child(const ortc_graph *from, ortc_graph *parent, ortc_error *error)
+ortc_graph *ortc_graph_clone_child(const ortc_graph *from, ortc_graph *parent, ortc_error *error)
 {
     ortc_graph *g = ortc_graph_create(parent);
     return g && clone_into(from, g, error) == ORTC_OK ? g : NULL;
@@ -24,7 +24,7 @@ static bool clone_attrs(const ortc_node *from, ortc_node *to, ortc_error *error)
         if (!list)
             return false;
         for (size_t k = 0; k < a->value.count; k++)
-            if (!(list[k] = clone_child(a->value.u.graphs[k], to->graph, error)))
+            if (!(list[k] = ortc_graph_clone_child(a->value.u.graphs[k], to->graph, error)))
                 return false;
         a->value.u.graphs = list;
     }
@@ -52,7 +52,7 @@ static bool clone_node(const ortc_node *from, ortc_graph *g, ortc_edge **edges, 
     for (uint32_t i = 0; i < from->n_out; i++)
         if (from->out[i] && !ortc_node_set_out(n, i, edges[from->out[i]->id]))
             return false;
-    if (from->body && !(n->body = clone_child(from->body, g, error)))
+    if (from->body && !(n->body = ortc_graph_clone_child(from->body, g, error)))
         return false;
     return clone_attrs(from, n, error);
 }

@@ -244,6 +244,29 @@ static ortc_dim quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
     return b == 1 ? a : intern(t, what, 0, a, b);
 }
 
+/* Symbols stand for extents, so what is made of them without subtraction is not below 0. */
+static bool never_negative(const ortc_dims *t, ortc_dim d, int depth)
+{
+    const ortc_dim_expr *e = expr_of(t, d);
+    if (!e)
+        return ortc_dim_is_number(d) && d >= 0;
+    if (e->what == 0)
+        return true;
+    if (e->what == ORTC_DIM_SUB || depth > 8)
+        return false;
+    const bool a = never_negative(t, e->a, depth + 1), b = never_negative(t, e->b, depth + 1);
+    return e->what == ORTC_DIM_MAX ? a || b : a && b;
+}
+
+/* Is d the lesser of `of` and a number above 0? Then it broadcasts with `of` only where it is the same or 1. Positions are cut
+ * to the length of the input from a table that is long enough. */
+static bool is_clamped(const ortc_dims *t, ortc_dim d, ortc_dim of)
+{
+    const ortc_dim_expr *e = expr_of(t, d);
+    return e && e->what == ORTC_DIM_MIN &&
+           ((e->a == of && ortc_dim_is_number(e->b) && e->b > 0) || (e->b == of && ortc_dim_is_number(e->a) && e->a > 0));
+}
+
 ortc_dim ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, bool *misfit)
 {
     *misfit = false;
@@ -268,6 +291,12 @@ ortc_dim ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, b
     case ORTC_DIM_DIV:
     case ORTC_DIM_CEIL_DIV:
         return b == 0 ? ORTC_DIM_UNKNOWN : b == 1 ? a : quotient(t, what, a, b);
+    case ORTC_DIM_MAX:
+        if (ortc_dim_is_number(a) && a <= 0 && never_negative(t, b, 0))
+            return b;
+        if (ortc_dim_is_number(b) && b <= 0 && never_negative(t, a, 0))
+            return a;
+        break;
     case ORTC_DIM_BROADCAST:
         if (a == 1)
             return b;
@@ -276,6 +305,10 @@ ortc_dim ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, b
         if (ortc_dim_is_number(a)) /* not 1: the other is 1 or the same */
             return a;
         if (ortc_dim_is_number(b))
+            return b;
+        if (is_clamped(t, b, a))
+            return a;
+        if (is_clamped(t, a, b))
             return b;
         break;
     }

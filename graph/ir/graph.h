@@ -59,6 +59,7 @@ struct ortc_edge {
     ortc_constant *constant; /* one reference held by the graph; NULL: none. With input >= 0: its default, overridable */
     ortc_use *uses;
     ortc_graph *graph;
+    uint32_t same;         /* 1 + id of the edge that replaced it and has the same value; 0: none */
 };
 /* A constant for passes and kernels: has bytes that no caller can replace. */
 static inline bool ortc_edge_is_const(const ortc_edge *e) { return e->constant && e->input < 0; }
@@ -82,7 +83,7 @@ struct ortc_node {
     ortc_attribute *attrs;
     uint32_t n_captures;     /* the last n_captures inputs are outer values of subgraphs, shared by all of them in order */
     const ortc_epilogue *epilogue;
-    ortc_graph *body;        /* fused or claimed: what it means, inputs and outputs by position */
+    ortc_graph *body;        /* raised, fused or claimed: what it means, inputs and outputs by position (body.h) */
     const char *fused;       /* what was fused, "BatchNormalization Relu"; NULL: nothing */
     ortc_graph *graph;
     ortc_node *prev, *next;
@@ -121,6 +122,8 @@ void ortc_graph_destroy(ortc_graph *);
 /* A copy of a root graph with its subgraphs. Constants are shared, symbols keep their ids; names, types and attributes'
  * data are borrowed from the original, which must outlive the copy. */
 ortc_status ortc_graph_clone(const ortc_graph *, ortc_graph **out, ortc_error *);
+/* The same of a subgraph or body, as a child of `parent`, which shares dims with the original or has copies of them. NULL when memory is short. */
+ortc_graph *ortc_graph_clone_child(const ortc_graph *, ortc_graph *parent, ortc_error *);
 
 /* ---- Building and editing. All give NULL or false when memory is short; the graph stays consistent. ---------------- */
 

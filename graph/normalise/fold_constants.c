@@ -26,7 +26,7 @@ static bool static_bytes(const ortc_edge *e, size_t *out)
 
 static bool foldable(const ortc_node *n)
 {
-    if (!n->op || (n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) || n->body)
+    if (!n->op || (n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) || n->epilogue)
         return false;
     size_t in = 0, out = 0, bytes;
     for (uint32_t i = 0; i < n->n_in; i++) {

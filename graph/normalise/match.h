@@ -1,19 +1,20 @@
 /* graph/normalise/match.h: what passes that raise exporters' decomposed forms ask of a graph.
  *
  * A match walks from one telling node to its operands and its only reader. Nothing is changed while matching. A raised
- * node takes the place and the output of the last node of the form; the others, then without readers, are left to
- * dead-nodes.
+ * node takes the place and the output of the last node of the form, and gets the form as its body; the others, then without
+ * readers, are left to dead-nodes.
  */
 #ifndef ORTC_MATCH_H
 #define ORTC_MATCH_H
 
 #include <math.h>
 
+#include "graph/ir/body.h"
 #include "normalise.h"
 
 static inline bool ortc_match_is(const ortc_node *n, const char *type)
 {
-    return n && n->op && !*n->domain && !n->body && !n->epilogue && !strcmp(n->type, type);
+    return n && n->op && !*n->domain && !n->epilogue && !strcmp(n->type, type);
 }
 
 /* The node that makes an edge, if it is of this type and has all of its first n_in inputs and the output. */
@@ -65,18 +66,10 @@ static inline bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *o
 /* Exporters write constants in f32, or with some digits less than a double has. */
 static inline bool ortc_match_near(double have, double want) { return fabs(have - want) <= 1e-6 * fabs(want); }
 
-/* A node of `op` in the place of `last`, whose output it takes; the caller sets inputs. NULL: no memory. */
-static inline ortc_node *ortc_match_raise(ortc_normalise *p, const ortc_op *op, ortc_node *last, uint32_t n_in)
-{
-    ortc_edge *y = last->out[0];
-    ortc_node *n = ortc_node_create(p->graph, op, last->name, n_in, 1);
-    if (!n)
-        return NULL;
-    ortc_node_move_before(n, last);
-    ortc_node_remove(last);
-    ortc_node_set_out(n, 0, y); /* the result keeps the name that the file gave it */
-    p->edits++;
-    return n;
-}
+/* A node of `op` that takes the place and the output of `last`, with these inputs (NULL: left out) and, as its body, what made
+ * that output of them so far. The caller sets attributes. *out NULL: nothing has changed, for the output depends on something
+ * else too. (raise.c) */
+ortc_status ortc_match_raise(ortc_normalise *, const ortc_op *op, ortc_node *last, ortc_edge *const *in, uint32_t n_in,
+                             ortc_node **out);
 
 #endif

@@ -140,8 +140,9 @@ ortc_status ortc_pass_raise_gelu(ortc_normalise *p)
         if (!last)
             continue;
         const ortc_attr how = {.size = sizeof how, .kind = ORTC_ATTR_STRING, .count = 4, .u.s = is_tanh ? "tanh" : "none"};
-        ortc_node *raised = ortc_match_raise(p, gelu, last, 1);
-        if (!raised || !ortc_node_set_in(raised, 0, x) || !ortc_node_set_attr(raised, "approximate", &how))
+        ortc_node *raised;
+        ORTC_TRY(ortc_match_raise(p, gelu, last, &x, 1, &raised));
+        if (raised && !ortc_node_set_attr(raised, "approximate", &how))
             return ortc_no_memory(p->error, 0);
     }
     return ORTC_OK;

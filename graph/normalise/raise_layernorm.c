@@ -133,10 +133,10 @@ static ortc_status raise(ortc_normalise *p, const layer_form *f, const ortc_op *
 {
     const ortc_attr axis = {.size = sizeof axis, .kind = ORTC_ATTR_INT, .i = f->axis};
     const ortc_attr epsilon = {.size = sizeof epsilon, .kind = ORTC_ATTR_FLOAT, .f = (float)f->epsilon};
-    ortc_node *n = ortc_match_raise(p, op, f->last, f->bias ? 3 : 2);
-    if (!n || !ortc_node_set_in(n, 0, f->x) || !ortc_node_set_in(n, 1, f->scale) ||
-        (f->bias && !ortc_node_set_in(n, 2, f->bias)) || !ortc_node_set_attr(n, "axis", &axis) ||
-        !ortc_node_set_attr(n, "epsilon", &epsilon))
+    ortc_edge *const in[] = {f->x, f->scale, f->bias};
+    ortc_node *n;
+    ORTC_TRY(ortc_match_raise(p, op, f->last, in, f->bias ? 3 : 2, &n));
+    if (n && (!ortc_node_set_attr(n, "axis", &axis) || !ortc_node_set_attr(n, "epsilon", &epsilon)))
         return ortc_no_memory(p->error, 0);
     return ORTC_OK;
 }

@@ -53,7 +53,7 @@ static bool equal_nodes(const ortc_node *a, const ortc_node *b)
 
 static bool shareable(const ortc_node *n)
 {
-    return n->op && !(n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) && !n->body;
+    return n->op && !(n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) && !n->epilogue;
 }
 
 ortc_status ortc_pass_share_nodes(ortc_normalise *p)

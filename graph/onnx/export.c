@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 enum {
-    LEAST_OPSET = 17,
     EXTERNAL_ALIGNMENT = 4096, /* of elements in the external file: mapped pages can be used in place */
     PIECE_BYTES = 4 << 20      /* of weights that are resident while they are written */
 };
@@ -43,7 +42,7 @@ static int64_t ir_version(const ortc_exporter *x)
 
 static bool begin_domains(ortc_exporter *x)
 {
-    int64_t opset = LEAST_OPSET;
+    int64_t opset = ORTC_EXPORT_LEAST_OPSET;
 
     for (size_t i = 0; i < x->info->n_opsets; i++)
         if (!*x->info->opset_domains[i] && x->info->opset_versions[i] > opset)

@@ -61,6 +61,8 @@ void ortc_export_value_info(ortc_exporter *, const char *name, const char *doc, 
 void ortc_export_tensor(ortc_exporter *, const char *name, ortc_dtype, int32_t rank, const int64_t *dims,
                         const ortc_strings *, ortc_message *);
 
+enum { ORTC_EXPORT_LEAST_OPSET = 17 };
+
 /* The fields' numbers are the standard's, as in onnx.proto. */
 enum {
     ORTC_MODEL_IR_VERSION = 1, ORTC_MODEL_PRODUCER_NAME = 2, ORTC_MODEL_PRODUCER_VERSION = 3, ORTC_MODEL_DOMAIN = 4,

@@ -235,7 +235,7 @@ static ortc_status fill_node(const scope *s, const ortc_node *n, ortc_message *t
 {
     const char *name;
 
-    if (n->body || n->epilogue || !n->op)
+    if (n->epilogue || !n->op) /* a body is not looked at: the operator says the same */
         return ortc_fail(s->x->error, ORTC_INTERNAL, "it is not a node of a model's graph");
     if (!need_domain(s->x, n->domain, n->op->form) || !(name = node_name(s->x, n)))
         return ortc_no_memory(s->x->error, 0);

@@ -15,6 +15,8 @@ ortc_status ortc_source_open_memory(const void *, size_t bytes, ortc_source **ou
 /* Copies the reader; closes it with the source, also when opening fails. */
 ortc_status ortc_source_open_reader(const ortc_reader *, ortc_source **out, ortc_error *);
 void ortc_source_close(ortc_source *);
+/* Bytes that were copied into memory because a reader has no map. */
+uint64_t ortc_source_owned(const ortc_source *);
 
 /* Reads a model: the graph (nodes lifted, captures explicit, local functions inlined, operators bound and checked, shapes
  * inferred node by node, since liftings need ranks) and what describes it. `info` strings live in the graph's arena. `main_inputs` etc. follow from
@@ -26,6 +28,10 @@ ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_i
  * each at the start of a page. Weights are streamed, not copied. Any thread. */
 ortc_status ortc_onnx_export(const ortc_graph *, const ortc_model_info *, const char *path, const char *external,
                              uint64_t external_from, ortc_error *);
+
+/* A copy of a model graph in which raised nodes of operators newer than everything else needs are their bodies; *out NULL:
+ * there are none. (lower.c) */
+ortc_status ortc_onnx_lower(const ortc_graph *, const ortc_model_info *, ortc_graph **out, ortc_error *);
 
 /* One TensorProto / SequenceProto / MapProto / OptionalProto. */
 ortc_status ortc_onnx_decode_value(const void *, size_t bytes, const ortc_type *, ortc_value **out, ortc_error *);

@@ -157,7 +157,7 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
             if (!y || !y->uses || y->uses->next || !y->uses->node)
                 break; /* several readers, or the graph's output: the value itself is needed */
             ortc_node *follower = y->uses->node;
-            if (follower->n_captures || !follower->out[0] || follower->body)
+            if (follower->n_captures || !follower->out[0] || (follower->body && !ortc_node_is_raised(follower)))
                 break; /* whichever device the follower was on: it comes to where n is */
             ortc_node *after = follower == next ? next->next : next;
             ORTC_TRY(fuse(p, n, follower, &fused));

@@ -7,7 +7,7 @@
 #ifndef ORTC_SPECIALISE_H
 #define ORTC_SPECIALISE_H
 
-#include "graph/ir/graph.h"
+#include "graph/ir/body.h"
 
 typedef struct ortc_specialise {
     ortc_graph *graph;
@@ -30,9 +30,5 @@ extern const size_t ortc_specialise_n_passes;
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
 
 ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);
-
-/* The body of `n` after `follower`, which reads n's first output, has been fused into it: what n stood for, then the
- * follower. inputs: n's ports as they will be, by position. Owned by n's graph. NULL when memory is short. */
-ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs, uint32_t n_inputs);
 
 #endif

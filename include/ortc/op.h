@@ -675,6 +675,8 @@ static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_
 {
     return c->api->body(c, name, n_in, in, n_out, out);
 }
+/* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run; NULL: none. */
+static inline void ortc_call_mark(ortc_call *c, const char *phase) { c->api->mark(c, phase); }
 /* The seed of this node in this run: the same bits for the same run seed. */
 static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...)
@@ -787,7 +789,7 @@ enum {
     ORTC_KERNEL_STRIDED_OUT = 2, /* writes outputs through strides */
     ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize */
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
-    ORTC_KERNEL_STATE = 16,      /* writes tied state in place */
+    ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
     ORTC_KERNEL_EPILOGUE = 64    /* may be proposed an ortc_epilogue */
 };

@@ -3,6 +3,7 @@
  *   ortc_model    a loaded file: graph, weights in the mapped file, packed forms. Immutable; shared by sessions
  *   ortc_session  a model placed on providers, with its plans. Shared by threads
  *   ortc_context  what one run needs: arenas, workspaces. Taken from the session's pool if the caller does not care
+ *   ortc_state    what one conversation or stream keeps between its runs: a cache of keys and values, a recurrent state
  *   ortc_value    a tensor, sequence, map or optional. Reference-counted
  *
  * Errors. Every fallible function takes an `ortc_error *` as its last parameter and returns the code. The error is
@@ -117,7 +118,8 @@ typedef struct ortc_reader {
 typedef struct ortc_model_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_MODEL_* */
-    uint64_t max_bytes;         /* limit on the packed forms of constants; 0: none */
+    uint64_t max_bytes;         /* limit on constants in memory (not those that lie in a mapped file or in the caller's memory) and on
+                                   packed forms; 0: none */
     const char *const *passes_off; /* names of normalising passes to leave out (`ortc info --passes` lists them) */
     size_t n_passes_off;
 } ortc_model_options;
@@ -190,13 +192,16 @@ typedef struct ortc_save_options {
     uint64_t external_from;    /* with EXTERNAL: initializers of at least so many bytes go there; 0: 1024 */
 } ortc_save_options;
 enum {
-    ORTC_SAVE_EXTERNAL = 1 /* weights in a file of their own beside the model, each at the start of a page */
+    ORTC_SAVE_EXTERNAL = 1, /* weights in a file of their own beside the model, each at the start of a page */
+    ORTC_SAVE_RAISED = 2    /* what the passes raised is written as its operator, even if that takes a newer opset */
 };
 #define ORTC_SAVE_OPTIONS_INIT {(uint32_t)sizeof(ortc_save_options), 0, 0, 0}
 
 /* Writes the model as its passes left it: standard operators, which any runtime can load. Operators of plugins keep
  * their domain. Names of inputs and outputs, their documentation and the metadata stay; model-local functions are inlined,
- * nodes of old versions are in their newest form, the producer is ortc. The opset is not below that of the file, and at least 17.
+ * nodes of old versions are in their newest form, the producer is ortc. The opset is not below that of the file, at least 17, and
+ * the smallest that the nodes allow: what the passes raised to an operator of a newer one (Gelu, Attention) is written as the
+ * nodes that it was, unless RAISED is given.
  * path: replaced if it is there, also when the model was loaded from it; its folder must exist. options NULL: defaults.
  * Weights are streamed; no file has its name before it is whole and durable, and nothing is left after a failure (the
  * external file is named first, and may stay new beside an old model when naming the model's fails).
@@ -212,27 +217,71 @@ typedef struct ortc_cancel ortc_cancel;
 typedef struct ortc_event ortc_event;
 typedef struct ortc_state ortc_state;
 
+/* Ties an output to an input: what a run with an ortc_state leaves in the output is the input of the next run with it,
+ * without passing through the caller. Both are tensors of one type, not strings. Two kinds:
+ *   fixed    axis -1, or an axis along which input and output have the same extent: one buffer of that shape, zeros at first (or the
+ *            input's default in the file). With an axis a kernel may write it in place (TensorScatter into a cache): nothing is
+ *            copied, shapes stay, one plan serves every step. The form for speed.
+ *   growing  an axis along which the output is longer than the input (Concat of past and new): empty at first. The value
+ *            is a dense tensor of the length so far, so every length has a plan of its own and every run copies it. */
+typedef struct ortc_tie {
+    const char *input, *output;
+    int32_t axis;      /* of positions, "past_length"; -1: the value is replaced as a whole (a recurrent state) */
+    uint32_t reserved; /* 0 */
+    int64_t capacity;  /* most positions along the axis; 0 where the model fixes the extent */
+} ortc_tie;
+
+/* Host memory of the caller's: for arenas, tied state and the results that the library places; not for models and small
+ * objects. Any thread. Values keep a copy of the struct: `arg` must live as long as the last value of the session. */
+typedef struct ortc_allocator {
+    uint32_t size;
+    uint32_t reserved; /* 0 */
+    void *arg;
+    void *(*alloc)(void *arg, size_t bytes, size_t alignment); /* bytes > 0, alignment a power of two; NULL: none left */
+    void (*free)(void *arg, void *data, size_t bytes);
+} ortc_allocator;
+#define ORTC_ALLOCATOR_INIT {(uint32_t)sizeof(ortc_allocator), 0, 0, 0, 0}
+
+/* Threads of the caller's, instead of the library's pool. `run` calls task(task_arg, i) once for every i below n, on whatever
+ * threads and in whatever order, one after the other if need be, and returns when all calls have. n is at most `threads`. It is
+ * called from the threads that call ortc_run, also at once; never from inside a task. Results do not depend on it. */
+typedef struct ortc_executor {
+    uint32_t size;
+    uint32_t threads; /* tasks worth running at once, 1 to 256 */
+    void *arg;
+    void (*run)(void *arg, uint32_t n, void (*task)(void *task_arg, uint32_t i), void *task_arg);
+} ortc_executor;
+#define ORTC_EXECUTOR_INIT {(uint32_t)sizeof(ortc_executor), 0, 0, 0}
+
 typedef struct ortc_session_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_SESSION_* */
     const char *providers;      /* in order, "cuda,cpu"; NULL: "cpu". `ref` is always appended, the last resort */
     const char *require;        /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand */
-    uint32_t threads;           /* budget of one run; 0: all of the process-wide pool */
+    uint32_t threads;           /* budget of one run; 0: all of the process-wide pool, or of the executor */
     uint32_t max_contexts;      /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes;  /* 0: 32 MiB */
-    uint64_t max_bytes;         /* limit on the arenas (intermediates and workspaces) of all contexts; 0: none */
+    uint64_t max_bytes;         /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; 0: none */
     size_t n_dims;              /* symbols fixed for this session: "batch" = 8 */
     const char *const *dim_names;
     const int64_t *dim_values;
+    const ortc_tie *ties;       /* for runs with an ortc_state; copied */
+    size_t n_ties;
+    const ortc_allocator *allocator; /* copied; NULL: the system's memory */
+    const ortc_executor *executor;   /* copied; NULL: the process-wide pool. `arg` outlives the session */
+    const char *const *keep;    /* names of values inside the model that are to be outputs, too, for looking at them: such a value is
+                                   not fused into another. Loading may have folded it already: see ORTC_MODEL_NO_PASSES */
+    size_t n_keep;
 } ortc_session_options;
 enum {
     ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
 };
-#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller; ortc_session_release.
- * Errors: NOT_FOUND (a provider; the text lists what there is), UNSUPPORTED (`require` is not met: the text names the
- * first nodes and why; or a node that no provider can run), OUT_OF_MEMORY; *out is NULL then. Any thread. */
+ * Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is), UNSUPPORTED (`require` is not met: the text names the
+ * first nodes and why; or a node that no provider can run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit
+ * the model), OUT_OF_MEMORY; *out is NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out, ortc_error *);
 ORTC_EXPORT ortc_session *ortc_session_retain(ortc_session *);
 ORTC_EXPORT void ortc_session_release(ortc_session *);
@@ -258,15 +307,17 @@ typedef struct ortc_run_args {
     ortc_out *out;
     size_t n_out;          /* outputs that are not listed are not computed where that saves work */
     ortc_context *context; /* NULL: one from the session's pool */
-    ortc_state *state;     /* NULL: none. In this version it must be NULL: else UNSUPPORTED */
+    ortc_state *state;     /* NULL: none: tied inputs and outputs are then inputs and outputs like all others */
     void *queue;           /* NULL: the context's; else the caller's native stream for the first device */
     ortc_cancel *cancel;   /* NULL: cannot be cancelled */
     int64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
     uint64_t seed;         /* for random operators without a seed of their own; 0: the fixed default */
     ortc_event **done;     /* NULL: return when finished. Else return when all is queued, *done tells the end: ortc_event_wait.
-                              Work of the host (and models with extents known late) is finished on return */
+                               Work of the host (and models with extents known late, and runs with a state) is finished on return */
+    const struct ortc_profiler *profiler; /* NULL: none, and no cost */
+    int64_t advance;       /* with a state: positions that this run adds to fixed ties with an axis; growing ones count themselves */
 } ortc_run_args;
-#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Runs the model. Inputs are matched by name; those with a default in the file, and those of an optional type, may be left
  * out. Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
@@ -282,6 +333,27 @@ ORTC_EXPORT ortc_status ortc_run(ortc_session *, ortc_run_args *, ortc_error *);
  * Retains the session. Owner: the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. */
 ORTC_EXPORT ortc_status ortc_context_create(ortc_session *, ortc_context **out, ortc_error *);
 ORTC_EXPORT void ortc_context_release(ortc_context *);
+
+/* ---- Tied state: what one conversation keeps between its runs ---- */
+
+/* A state of a session with ties, empty; memory is taken by its first run. Many states may live on one session. Retains the session.
+ * Owner: the caller; ortc_state_release, not while a run uses it. Errors: INVALID_ARGUMENT (the session has no ties), OUT_OF_MEMORY;
+ * *out is NULL then. Any thread.
+ *
+ * A run with a state (ortc_run_args.state) takes tied inputs that it is not given from the state, and leaves tied outputs there.
+ * Extents that the model does not fix (a batch) come from the run's other inputs or from ortc_session_options.dim_names; once
+ * taken they stay. An input that is given all the same is read instead of the state's, which then goes on from this run's result (that
+ * is how a state is loaded); an output that is asked for all the same is a copy (that is how one is saved). One run at a time per
+ * state: a second one gets INVALID_STATE. A run that fails, is cancelled or comes too late leaves the state as it was, up to what in-place
+ * kernels wrote behind its length (into a ring: over its oldest positions). Errors of such runs, besides those of ortc_run:
+ * LIMIT (more than the capacity; over the session's max_bytes), INVALID_ARGUMENT (a state of another session; an extent that nothing settles). */
+ORTC_EXPORT ortc_status ortc_state_create(ortc_session *, ortc_state **out, ortc_error *);
+/* Positions so far: of the longest tie with an axis. Fixed ties: the sum of ortc_run_args.advance. Not while a run uses it. */
+ORTC_EXPORT int64_t ortc_state_length(const ortc_state *);
+/* Rolls back to the first `length` positions; 0 starts over, as newly made. Errors: INVALID_ARGUMENT (longer than it is),
+ * INVALID_STATE (a run uses it; a tie without an axis cannot be rolled back, but to 0). One thread at a time. */
+ORTC_EXPORT ortc_status ortc_state_truncate(ortc_state *, int64_t length, ortc_error *);
+ORTC_EXPORT void ortc_state_release(ortc_state *);
 
 /* A flag that any thread may set; runs that were given it return ORTC_CANCELLED soon, until it is reset. */
 ORTC_EXPORT ortc_status ortc_cancel_create(ortc_cancel **out, ortc_error *);
@@ -356,6 +428,31 @@ typedef struct ortc_plan_info {
  * extent is known only when the model runs, what is described is the first segment. */
 ORTC_EXPORT ortc_status ortc_session_plan(ortc_session *, const ortc_in *in, size_t n_in, ortc_plan_info *out,
                                           int (*each)(void *arg, const ortc_step_info *), void *arg, ortc_error *);
+
+/* What a run with a profiler did. Strings live as long as the session. */
+typedef struct ortc_profile_event {
+    uint32_t size;
+    uint32_t kind; /* ORTC_PROFILE_* */
+    uint32_t step; /* index in its plan, as ortc_session_plan numbers them */
+    uint32_t reserved;
+    const char *name; /* STEP: the node, "copy", "signal", "wait"; PHASE: as its kernel calls it; PLAN: "plan" */
+    const char *op, *provider, *kernel; /* "" for what is no kernel */
+    int64_t start_ns, duration_ns; /* CLOCK_MONOTONIC. Devices that work behind our back: of queueing */
+    double flops, bytes; /* as the kernel estimates them; 0: not known */
+} ortc_profile_event;
+enum {
+    ORTC_PROFILE_STEP = 1,
+    ORTC_PROFILE_PHASE = 2, /* a part of a step (ortc_call_mark), told before its step */
+    ORTC_PROFILE_PLAN = 3   /* planning for a key that is new */
+};
+typedef struct ortc_profiler {
+    uint32_t size;
+    uint32_t reserved; /* 0 */
+    void *arg;
+    /* Called on the thread of the run, when what it tells of has ended; steps of subgraphs come before the step they are part of. */
+    void (*record)(void *arg, const ortc_profile_event *);
+} ortc_profiler;
+#define ORTC_PROFILER_INIT {(uint32_t)sizeof(ortc_profiler), 0, 0, 0}
 
 /* Specialising passes of a session, in order, with the number of edits each made; NULL behind the last. */
 ORTC_EXPORT const char *ortc_session_pass(ortc_session *, size_t i, uint64_t *out_edits);

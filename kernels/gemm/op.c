@@ -1,38 +1,15 @@
 /* kernels/gemm/op.c: MatMul and Gemm: schemas, shapes, older forms.
  *
- * M rows of the result, N columns, K what is summed over. MatMul follows numpy: operands of rank 1 are a row (A) or a
- * column (B) whose extra dim is dropped again, dims before the last two are broadcast.
+ * M rows of the result, N columns, K what is summed over. MatMul follows numpy (kernels/common/product.h).
  */
-#include "kernels/common/shape.h"
+#include "kernels/common/product.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_gemm, ortc_kernels_cpu_gemm;
 
 static ortc_status infer_matmul(ortc_infer *c)
 {
-    const ortc_port a = ortc_infer_in(c, 0), b = ortc_infer_in(c, 1);
-    ortc_dim dims[ORTC_RANK_LIMIT], k;
-    int32_t n = 0;
-    if (a.rank < 0 || b.rank < 0)
-        return ortc_infer_out(c, 0, a.dtype ? a.dtype : b.dtype, -1, NULL);
-    if (a.rank == 0 || b.rank == 0)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "operands must have a dim at least, got ranks %d and %d", a.rank, b.rank);
-    ORTC_TRY(ortc_infer_same(c, "elements summed over differ in A and B", a.dims[a.rank - 1],
-                             b.dims[b.rank == 1 ? 0 : b.rank - 2], &k));
-    const int32_t batch_a = a.rank > 2 ? a.rank - 2 : 0, batch_b = b.rank > 2 ? b.rank - 2 : 0;
-    const int32_t batch = batch_a > batch_b ? batch_a : batch_b;
-    for (; n < batch; n++) {
-        const int32_t ia = n - (batch - batch_a), ib = n - (batch - batch_b);
-        const ortc_dim x = ia >= 0 ? a.dims[ia] : 1, y = ib >= 0 ? b.dims[ib] : 1;
-        if (x >= 0 && y >= 0 && x != y && x != 1 && y != 1)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "batch dim %d is %lld in A and %lld in B", n, (long long)x,
-                                   (long long)y);
-        dims[n] = ortc_dim_broadcast(c, x, y);
-    }
-    if (a.rank > 1)
-        dims[n++] = a.dims[a.rank - 2];
-    if (b.rank > 1)
-        dims[n++] = b.dims[b.rank - 1];
-    return ortc_infer_out(c, 0, a.dtype, n, dims);
+    const ortc_dtype t = ortc_infer_in(c, 0).dtype;
+    return ortc_infer_product(c, 0, 1, t ? t : ortc_infer_in(c, 1).dtype);
 }
 
 static ortc_status infer_gemm(ortc_infer *c)

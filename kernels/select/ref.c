@@ -1,6 +1,8 @@
-/* kernels/select/ref.c: NonZero on ref: counts, then writes the indices, dimension by dimension. */
+/* kernels/select/ref.c: NonZero on ref: counts, then writes the indices, dimension by dimension. The
+ * family's table. */
 #include "kernels/common/element.h"
 #include "kernels/common/shape.h"
+#include "kernels/select/select.h"
 
 static bool is_nonzero(const ortc_view *x, int64_t i)
 {
@@ -45,4 +47,9 @@ static ortc_status run_nonzero(const void *state, const void *plan, ortc_call *c
 }
 
 static const ortc_kernel nonzero = {.size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT, .name = "nonzero.ref", .run = run_nonzero};
-ORTC_KERNELS(ref, select, ORTC_KERNEL("NonZero", 9, ORTC_NEWEST, (ORTC_TYPES_ALL), &nonzero));
+
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+ORTC_KERNELS(ref, select, ORTC_KERNEL("NonZero", 9, ORTC_NEWEST, (ORTC_TYPES_ALL), &nonzero),
+             ORTC_KERNEL("Compress", 28, ORTC_NEWEST, (PLAIN, ORTC_TYPE(ORTC_BOOL)), &ortc_ref_compress),
+             ORTC_KERNEL("Unique", 28, ORTC_NEWEST, (PLAIN), &ortc_ref_unique),
+             ORTC_KERNEL("NonMaxSuppression", 11, ORTC_NEWEST, (0), &ortc_ref_nms));

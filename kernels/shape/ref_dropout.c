@@ -1,17 +1,18 @@
 /* kernels/shape/ref_dropout.c: Dropout on ref: a view of its input, unless a model asks for training.
  *
  * Then each element is kept with probability 1 - ratio and scaled by 1 / (1 - ratio). Which ones depends on the run's
- * seed, the node's and the element's position alone, so that threads do not matter.
+ * seed, the node's and the element's position alone (kernels/common/random.h), so that threads do not matter.
  */
 #include <stdlib.h>
 
+#include "kernels/common/random.h"
 #include "kernels/shape/shape_ops.h"
 
 typedef struct dropout_job {
     const ortc_view *x;
     ortc_view *y, *mask; /* NULL: not wanted */
     double ratio;        /* 0 keeps everything */
-    uint64_t seed;
+    uint64_t key;
 } dropout_job;
 
 static ortc_status dropout_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -38,21 +39,12 @@ static ortc_status dropout_plan(const void *state, ortc_plan *p, void **pstate)
     return ORTC_OK;
 }
 
-/* A number in [0, 1) that belongs to (seed, i): the finalizer of splitmix64. */
-static double uniform(uint64_t seed, uint64_t i)
-{
-    uint64_t z = seed + (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
 static void dropout_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const dropout_job *j = arg;
     const ortc_dtype t = j->x->dtype;
     for (int64_t i = begin; i < end; i++) {
-        const bool keep = j->ratio == 0 || uniform(j->seed, (uint64_t)i) >= j->ratio;
+        const bool keep = j->ratio == 0 || ortc_random_uniform(j->key, (uint64_t)i) >= j->ratio;
         if (j->y && j->ratio == 0)
             ortc_move_element(j->y->data, i, j->x->data, i, ortc_dtype_bits(t));
         else if (j->y)
@@ -67,7 +59,7 @@ static ortc_status dropout_run(const void *state, const void *pstate, ortc_call 
     dropout_job j = {&c->in[0], c->out[0].dtype ? &c->out[0] : NULL, c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL};
     if (training(c->in, c->n_in)) {
         j.ratio = c->in[1].dtype && ortc_view_count(&c->in[1]) > 0 ? ortc_load_f64(c->in[1].data, c->in[1].dtype, 0) : 0.5;
-        j.seed = ortc_call_seed(c) + *(const uint64_t *)state * UINT64_C(0xd1342543de82ef95);
+        j.key = ortc_random_key(ortc_call_seed(c) + *(const uint64_t *)state * UINT64_C(0xd1342543de82ef95));
         if (!(j.ratio >= 0 && j.ratio < 1))
             return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "ratio is %g, expected 0 <= ratio < 1", j.ratio);
     }

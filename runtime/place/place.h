@@ -6,6 +6,8 @@
 #include "ortc/provider.h"
 #include "runtime/session/session.h"
 
+/* Before placing: raised nodes that only the last device could run become their bodies where an earlier one takes a part. */
+ortc_status ortc_place_expand(ortc_session *, ortc_error *);
 /* Sets device, kernel and reasons of every node: in order of the session's devices the first whose kernel matches and
  * supports. UNSUPPORTED lists the nodes that nothing can run. */
 ortc_status ortc_place(ortc_session *, ortc_error *);

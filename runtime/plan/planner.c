@@ -128,12 +128,10 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
 static uint8_t space_of_port(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
 {
     uint8_t space = p->session->devices[n->device].space;
-    if (!space)
+    const ortc_edge *e = input ? n->in[port] : n->out[port];
+    if (!space || ortc_fact_is_given(&p->facts[e->id])) /* strings and containers are host objects */
         return 0;
     uint32_t mask = input ? n->kernel->host_in : n->kernel->host_out;
-    const ortc_edge *e = input ? n->in[port] : n->out[port];
-    if (e && ortc_fact_is_given(&p->facts[e->id])) /* strings and containers are host objects */
-        return 0;
     const ortc_formal *f = input ? ortc_schema_in(ortc_op_schema(n->op), port) : NULL;
     bool on_host = (mask >> (port < 31 ? port : 31) & 1) || (f && (f->flags & ORTC_FORMAL_DECIDES));
     return on_host ? 0 : space;
@@ -294,6 +292,9 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
         ORTC_TRY(ortc_planner_add_block(p, space, h->bytes, index, e->id, &h->index));
         for (uint32_t k = 0; k < c.n_reuse; k++)
             if (c.reuse[k].out == i && n->in[c.reuse[k].in] && step->in[c.reuse[k].in].space == space) {
+                if ((n->kernel->flags & ORTC_KERNEL_STATE) &&
+                    !ortc_array_push(&p->in_place, (ortc_in_place){index, e->id, n->in[c.reuse[k].in]->id, space}))
+                    return ortc_no_memory(p->error, sizeof *p->in_place.data);
                 const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, n->in[c.reuse[k].in], space)->root];
                 const ortc_home *in = ortc_planner_at(p, root, space);
                 if (in->lives == LIVES_BLOCK && in->bytes == h->bytes)
@@ -348,6 +349,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
         ORTC_TRY(plan_node(p, node));
     }
     ORTC_TRY(p->program->chained ? ortc_planner_fill_slots(p) : ortc_planner_place_outputs(p));
+    ortc_planner_place_ties(p);
     ortc_planner_end_reading(p);
     ORTC_TRY(ortc_planner_place_blocks(p));
     /* The steps move into the program's arena; those that own a pstate are its to release from now on. */
@@ -397,6 +399,7 @@ ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *
     }
     ortc_array_deinit(&p.reading);
     ortc_array_deinit(&p.slots);
+    ortc_array_deinit(&p.in_place);
     ortc_arena_deinit(&p.scratch);
     if (s != ORTC_OK) {
         program->n_steps = 0;

@@ -23,6 +23,11 @@ typedef struct ortc_home {
     uint32_t signal;  /* and its signal to wait for; 0: none */
 } ortc_home;
 
+/* A kernel's offer to write an output over an input that is tied state. */
+typedef struct ortc_in_place {
+    uint32_t step, out, in; /* edges' ids */
+    uint8_t space;          /* of both */
+} ortc_in_place;
 typedef struct ortc_space {
     ORTC_ARRAY(ortc_block) blocks;
     ORTC_ARRAY(uint32_t) block_edges; /* edge id; UINT32_MAX: workspace of the step in `from` */
@@ -53,6 +58,7 @@ typedef struct ortc_planner {
     bool *asked;       /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
     bool *crosses;     /* by edge id: made here, read by a later segment or an output of a chain */
     bool late;         /* a kernel of this segment makes extents that are not known yet */
+    ORTC_ARRAY(ortc_in_place) in_place;
     ORTC_ARRAY(ortc_slot) slots;
     ORTC_ARRAY(ortc_step) steps;
     ortc_space spaces[ORTC_MAX_SPACES];
@@ -101,6 +107,7 @@ void ortc_planner_end_reading(ortc_planner *); /* after the last step */
 
 /* planner_place.c */
 ortc_status ortc_planner_place_outputs(ortc_planner *);
+void ortc_planner_place_ties(ortc_planner *); /* after the outputs */
 ortc_status ortc_planner_fill_slots(ortc_planner *);
 ortc_status ortc_planner_place_blocks(ortc_planner *);
 

@@ -51,6 +51,39 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
     return ORTC_OK;
 }
 
+/* How often a step reads the memory of a root edge in a space. */
+static uint32_t reads(const ortc_planner *p, const ortc_step *s, uint32_t root, uint8_t space)
+{
+    uint32_t n = 0;
+    if (s->kind == ORTC_STEP_COPY)
+        return s->in->space == space && ortc_planner_at(p, p->graph->edges.data[s->in->index], space)->root == root;
+    for (uint32_t k = 0; s->kind == ORTC_STEP_KERNEL && k < s->n_in; k++)
+        n += s->node->in[k] && s->in[k].space == space && ortc_planner_at(p, s->node->in[k], space)->root == root;
+    return n;
+}
+
+/* Tied outputs that are written over the input they are tied to: the kernel offers it, the output is the whole of what it
+ * makes, and nobody reads the old value beside it, after it, or from another device's queue. */
+void ortc_planner_place_ties(ortc_planner *p)
+{
+    ortc_edge *const *edges = p->graph->edges.data;
+    for (size_t i = 0; i < p->in_place.count; i++) {
+        const ortc_in_place *offer = &p->in_place.data[i];
+        const ortc_home *out = ortc_planner_at(p, edges[offer->out], offer->space), *in = ortc_planner_at(p, edges[offer->in], offer->space);
+        const ortc_home *root = ortc_planner_at(p, edges[in->root], offer->space);
+        size_t in_bytes, out_bytes;
+        if (out->lives != LIVES_OUTPUT || root->lives != LIVES_INPUT || p->inputs[root->index].tied != out->index + 1 || in->offset ||
+            !ortc_fact_bytes(&p->facts[in->root], &in_bytes) || !ortc_fact_bytes(&p->facts[offer->out], &out_bytes) || in_bytes != out_bytes)
+            continue;
+        bool alone = true;
+        for (uint32_t k = 0; k < p->steps.count && alone; k++) {
+            uint32_t n = reads(p, &p->steps.data[k], in->root, offer->space);
+            alone = !n || (k == offer->step ? n == 1 : k < offer->step && p->steps.data[k].device == p->steps.data[offer->step].device);
+        }
+        p->program->outputs[out->index].in_place = alone;
+    }
+}
+
 static bool is_output(const ortc_planner *p, const ortc_edge *e)
 {
     for (uint32_t i = 0; i < p->graph->n_outputs; i++)

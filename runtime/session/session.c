@@ -136,6 +136,7 @@ static ortc_status make_children(ortc_session *s, const ortc_session_options *o,
 {
     ortc_session_options child = *o;
     child.n_dims = 0; /* fixed symbols have been put into the graph */
+    child.n_ties = 0;
     for (ortc_node *n = s->graph->first; n; n = n->next) {
         bool any = false;
         for (uint32_t i = 0; i < n->n_attrs; i++)
@@ -158,6 +159,8 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
 {
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
+    ORTC_TRY(ortc_session_tie_all(s, o, error));
+    ORTC_TRY(ortc_place_expand(s, error));
     ORTC_TRY(ortc_mark_shapes_only(s, error));
     ORTC_TRY(ortc_place(s, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
@@ -191,14 +194,15 @@ static ortc_status session_over(ortc_pack_store *packed, ortc_graph *g, bool bor
     s->n_spaces = 1;
     s->max_contexts = o->max_contexts;
     s->max_bytes = o->max_bytes;
-    s->threads = ortc_pool_threads();
+    ortc_status taken = ortc_session_take_hooks(s, o, error);
+    s->threads = s->executor ? s->executor->threads : ortc_pool_threads();
     if (o->threads && o->threads < s->threads)
         s->threads = o->threads;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->returned, NULL);
     ortc_plan_cache_init(&s->plans, o->plan_cache_bytes ? o->plan_cache_bytes : DEFAULT_PLAN_CACHE_BYTES);
     ortc_fp_env fp = ortc_fp_enter();
-    ortc_status status = stages(s, o, error);
+    ortc_status status = taken == ORTC_OK ? stages(s, o, error) : taken;
     ortc_fp_leave(fp);
     if (status != ORTC_OK) {
         ortc_session_release(s);
@@ -224,6 +228,11 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
     if (options)
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
     ORTC_TRY(ortc_graph_clone(m->graph, &g, error));
+    ortc_status kept = ortc_session_keep(g, &o, error);
+    if (kept != ORTC_OK) {
+        ortc_graph_destroy(g);
+        return kept;
+    }
     ORTC_TRY(ortc_session_from_graph(m, g, &o, out, error));
     (*out)->model = ortc_model_retain(m);
     return ORTC_OK;

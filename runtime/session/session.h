@@ -31,6 +31,14 @@ typedef struct ortc_session_device {
     uint8_t space;            /* its memory: 0 the host's, else one of its own */
 } ortc_session_device;
 
+/* An ortc_tie, checked (state.c). */
+typedef struct ortc_session_tie {
+    uint32_t input, output; /* of the graph */
+    int32_t axis;           /* -1: as a whole */
+    bool grows;             /* else input and output have one shape */
+    int64_t capacity;       /* along the axis; axis -1: 0 */
+} ortc_session_tie;
+
 struct ortc_session {
     atomic_int references;
     ortc_model *model;        /* retained; NULL: a session of the library's own */
@@ -54,6 +62,12 @@ struct ortc_session {
     uint64_t max_bytes;       /* of all arenas; 0: no limit */
     atomic_uint_fast64_t arena_bytes;
     pthread_cond_t returned;
+    ortc_allocator own_allocator; /* the caller's, copied */
+    ortc_executor own_executor;
+    const ortc_allocator *allocator; /* of arenas and results; NULL: ours */
+    const ortc_executor *executor;   /* NULL: the pool */
+    ortc_session_tie *ties;   /* in the graph's arena */
+    uint32_t n_ties;
 };
 
 #endif

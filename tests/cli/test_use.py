@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -58,6 +59,8 @@ def options() -> None:
     refused("a bad --set", *run, "--set", "batch", err="--set expects DIM=N with N of at least 0, as in batch=8, got 'batch'")
     refused("a negative --set", *run, "--set", "N=-1", err="got 'N=-1'")
     refused("a bad --shape", *run, "--shape", "1x2", err="--shape expects NAME=1x3x8x8, got '1x2'")
+    for tie in ("h", "=y", "x=", "x=y:-2", "x=y:1:-1"):
+        refused(f"a bad --tie {tie}", *run, "--tie", tie, err=f"--tie expects INPUT=OUTPUT, INPUT=OUTPUT:AXIS or INPUT=OUTPUT:AXIS:CAPACITY, got '{tie}'")
     refused("a bad dim in --shape", *run, "-i", "rand", "--shape", "image=1xtwo", err="--shape expects NAME=1x3x8x8")
     refused("a bad --scale", *run, "--scale", "1/0", err="--scale expects a number such as 1/255, got '1/0'")
     refused("a bad --mean", *run, "--mean", "1,,2", err="--mean expects")
@@ -139,6 +142,26 @@ def digits() -> None:
     expect("run --json", "run", DIGITS, "-i", SEVEN, "-n", "4", "--json", test=shape)
     expect("run, as text", "run", DIGITS, "-i", SEVEN, out="probabilities  f32[1,10]  min ")
     expect("run --repeat", "run", DIGITS, "-i", SEVEN, "--repeat", "3", out="(2 runs after the first)")
+    put("sum.onnx", model([node("Add", ["h", "x"], ["next"])], [value_info(n, "f32", ("n",)) for n in "xh"], [value_info("next", "f32", ("n",))]))
+    expect("run --tie", "run", "sum.onnx", "-i", "ones", "--set", "n=3", "--tie", "h=next", "--repeat", "5", out="[5 5 5]")
+    expect("run --tie, and a start", "run", "sum.onnx", "-i", "x=ones", "-i", "h=ones", "--set", "n=2", "--tie", "h=next", out="[2 2]")
+    refused("run --tie of no input", "run", "sum.onnx", "-i", "ones", "--set", "n=3", "--tie", "g=next", err="the model has no input 'g'")
+    put("chain.onnx", model([node("Add", ["x", "x"], ["sum"]), node("Identity", ["sum"], ["same"]), node("Mul", ["same", "x"], ["y"])],
+                            [value_info("x", "f32", (2,))], [value_info("y", "f32", (2,))]))  # fmt: skip
+    expect("run --keep", "run", "chain.onnx", "-i", "ones", "--keep", "same", "--keep", "sum", "--keep", "y", out="same  f32[2]",
+           test=lambda r: None if r.out.count("f32[2]") == 3 else "three values")  # fmt: skip
+    refused("run --keep of nothing", "run", "chain.onnx", "-i", "ones", "--keep", "no", code=5, err="the model has no value 'no'")
+
+    def traced(r) -> str | None:
+        events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+        steps = [e for e in events if e["cat"] == "step"]
+        plans = [e for e in events if e["cat"] == "plan"]
+        good = len(plans) == 1 and len(steps) % 3 == 0 and all(e["ph"] == "X" and e["dur"] >= 0 and e["ts"] >= 0 for e in events)
+        conv = [e["args"] for e in steps if e["args"]["op"] == "Conv"]
+        return None if good and len(conv) == 9 and all(a["flops"] > 0 and a["provider"] == "cpu" for a in conv) else f"{events}"
+
+    expect("run --profile", "run", DIGITS, "-i", SEVEN, "-n", "3", "--profile", "trace.json", test=traced)
+    refused("run --profile into nothing", "run", DIGITS, "-i", SEVEN, "--profile", "none/trace.json", code=6, err="--profile: ")
     expect("run -v", "run", DIGITS, "-i", SEVEN, "-v", out="first run")
     expect("run -q is silent", "run", DIGITS, "-i", SEVEN, "-q", test=lambda r: "output" if r.out else None)
     expect("a note about free dims", "run", DIGITS, "-i", "rand", err="free dimensions are 1: N")

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "graph/ir/body.h"
 #include "graph/normalise/normalise.h"
 #include "runtime/registry/registry.h"
 #include "runtime/session/create.h"
@@ -74,14 +75,14 @@ static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b)
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
 
-static void run(float *y)
+static void run(const ortc_graph *from, float *y)
 {
     ortc_graph *copy;
     ortc_session *s;
     float x[COUNT];
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)(i * 37 % 29 - 14) * 0.21F;
-    cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_graph_clone(from, &copy, &e), ORTC_OK, "%s", e.text);
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.providers = "ref";
     cr_assert_eq(ortc_session_from_graph(&store, copy, &o, &s, &e), ORTC_OK, "%s", e.text);
@@ -108,21 +109,39 @@ static uint64_t normalise(const char *pass)
     return n;
 }
 
+/* The graph's one node is raised, and its body is what was there before, to the bit. */
+static void expect_body(const char *what, const float *before)
+{
+    float after[COUNT];
+    ortc_graph *copy;
+    cr_assert(ortc_node_is_raised(g->first), "%s", what);
+    cr_expect_eq(g->first->body->n_inputs, g->first->n_in, "%s", what);
+    cr_expect_eq(ortc_graph_verify(g->first->body, &e), ORTC_OK, "%s: %s", what, e.text);
+    cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_node_expand(copy->first, NULL, &e), ORTC_OK, "%s: %s", what, e.text);
+    cr_assert_eq(ortc_graph_verify(copy, &e), ORTC_OK, "%s: %s", what, e.text);
+    cr_expect_gt(copy->n_nodes, 1u, "%s", what);
+    run(copy, after);
+    cr_expect_arr_eq(after, before, sizeof after, "%s", what);
+    ortc_graph_destroy(copy);
+}
+
 /* The graph so far, with y as its output, becomes one node of `op`, which computes the same. The graph is given up. */
 static const ortc_node *expect_raised(const char *what, const char *pass, const char *op, ortc_edge *y)
 {
     float before[COUNT], after[COUNT];
     ortc_graph_add_output(g, "y", y);
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s: %s", what, e.text);
-    run(before);
+    run(g, before);
     cr_expect_eq(normalise(pass), 1, "%s", what);
     cr_assert_eq(g->n_nodes, 1, "%s: %u nodes", what, g->n_nodes);
     cr_expect_str_eq(g->first->type, op, "%s", what);
     cr_expect_eq(g->first->out[0], y, "%s: the result keeps its edge", what);
     cr_expect_str_eq(g->first->in[0]->name, "x", "%s", what);
-    run(after);
+    run(g, after);
     for (int i = 0; i < COUNT; i++)
         cr_assert_float_eq(after[i], before[i], 1e-5 + 1e-5 * fabs((double)before[i]), "%s: element %d", what, i);
+    expect_body(what, before);
     return g->first;
 }
 

@@ -65,12 +65,15 @@ static input *by_name(inputs *in, const char *text, const char **out_value)
     return found;
 }
 
+/* May be left out: it has a default, or comes from the run before. */
+static bool is_optional(const input *x) { return x->tied || (x->io->flags & ORTC_IO_OPTIONAL); }
+
 /* The only input that must be given, or the only one at all. */
 static input *only_input(inputs *in)
 {
     input *found = NULL;
     for (size_t i = 0; i < in->count; i++) {
-        if (in->items[i].io->flags & ORTC_IO_OPTIONAL && in->count > 1)
+        if (is_optional(&in->items[i]) && in->count > 1)
             continue;
         if (found)
             return NULL;
@@ -122,7 +125,7 @@ static int set_unnamed(inputs *in, const char *text, const session_options *so, 
         int code = -1;
         for (size_t i = 0; i < in->count && code < 0; i++)
             if (!in->items[i].value && !in->items[i].n_files &&
-                (in->count == 1 || !(in->items[i].io->flags & ORTC_IO_OPTIONAL)))
+                (in->count == 1 || !is_optional(&in->items[i])))
                 code = input_set(&in->items[i], text, so, o);
         return code;
     }
@@ -204,7 +207,7 @@ static int complete(inputs *in, const session_options *so, const input_options *
         input *x = &in->items[i];
         if (x->n_files)
             code = input_pictures(x, so, o);
-        else if (!x->value && !(x->io->flags & ORTC_IO_OPTIONAL)) {
+        else if (!x->value && !is_optional(x)) {
             if (optional) {
                 x->source = mem_copy("zeros");
                 code = input_fill(x, so, o, &(fill){FILL_ZEROS});
@@ -229,8 +232,10 @@ int inputs_resolve(ortc_model *model, const session_options *so, const input_opt
         out->count++;
     out->items = mem_alloc(out->count * sizeof *out->items);
     out->in = mem_alloc(out->count * sizeof *out->in);
-    for (size_t i = 0; i < out->count; i++)
+    for (size_t i = 0; i < out->count; i++) {
         out->items[i].io = ortc_model_input(model, i);
+        out->items[i].tied = input_is_tied(so, out->items[i].io->name);
+    }
     /* Named ones first, so that a fill without a name takes what is left, in whatever order they were written. */
     int code = -1;
     for (int unnamed = 0; unnamed < 2; unnamed++)

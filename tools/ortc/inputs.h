@@ -49,6 +49,7 @@ extern const char *const layout_choices[], *const resize_choices[];
 
 typedef struct input {
     const ortc_io *io;
+    bool tied;          /* comes from the run before */
     ortc_value *value;  /* NULL: not given, the model has a default */
     char *source;       /* "7.png", "rand"; for reports */
     size_t n_files;     /* pictures of a batch */

@@ -25,12 +25,13 @@ typedef struct optimize_options {
     input_options input;
     arg_list passes_off;
     const char *out, *external;
-    bool check, no_check, force;
+    bool check, no_check, force, raised;
 } optimize_options;
 
 static const char details[] =
     "The result loads in any ONNX runtime: nothing fused, no operators of ortc's own; operators of plugins keep their\n"
-    "domain. Its opset is the file's, and at least 17. The check runs the original without passes and the written file, on\n"
+    "domain. Its opset is the file's, and at least 17; what newer operators stand for is written out, unless --raised is\n"
+    "given. The check runs the original without passes and the written file, on\n"
     "random inputs, all free dimensions 1 unless --set, --shape or --input says otherwise. Where it cannot be done, or\n"
     "fails, nothing is left behind; --no-check writes all the same.\n"
     "\n"
@@ -263,7 +264,7 @@ static int write_checked(ortc_model *model, const char *path, const optimize_opt
     char *written = mem_printf("%s.%ld.unchecked", o->out, (long)getpid());
     int code = -1;
 
-    so.flags = o->external ? ORTC_SAVE_EXTERNAL : 0;
+    so.flags = (o->external ? ORTC_SAVE_EXTERNAL : 0u) | (o->raised ? ORTC_SAVE_RAISED : 0u);
     so.external_file = o->external;
     ortc_status s = ortc_model_save(model, written, &so, &e);
     if (s != ORTC_OK) {
@@ -326,6 +327,8 @@ int command_optimize(int argc, char **argv)
          .help = "put initializers of 1 KiB and more into this file beside OUT.onnx; it must not be there yet"},
         {.kind = ARG_LIST, .name = "no-pass", .value = "NAME", .to = &o.passes_off,
          .help = "leave a pass out; 'ortc info --passes' lists them; may be repeated"},
+        {.kind = ARG_FLAG, .name = "raised", .to = &o.raised,
+         .help = "write what the passes raised (Gelu, Attention) as such, even if that takes a newer opset than MODEL's"},
         {.kind = ARG_FLAG, .name = "force", .to = &o.force, .help = "OUT.onnx may be MODEL itself"},
         {.kind = ARG_HEADING, .help = "The check"},
         {.kind = ARG_FLAG, .name = "check", .to = &o.check, .help = "load what was written and compare outputs: the default"},

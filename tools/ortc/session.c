@@ -17,8 +17,44 @@ int plugins_load(const arg_list *plugins)
     return -1;
 }
 
+/* "past=present:2:80": the numbers are cut off from the right, as names may hold ':'. */
+static int parse_tie(const char *text, ortc_tie *out)
+{
+    char *names = mem_keep(strlen(text) + 1), *equals, *colon;
+    int64_t numbers[2];
+    int n = 0;
+    strcpy(names, text);
+    while (n < 2 && (colon = strrchr(names, ':')) && args_integer(colon + 1, &numbers[n])) {
+        *colon = 0;
+        n++;
+    }
+    equals = strchr(names, '=');
+    int64_t axis = n ? numbers[n - 1] : -1, capacity = n == 2 ? numbers[0] : 0;
+    if (!equals || equals == names || !equals[1] || axis < -1 || axis > MAX_INPUT_RANK || capacity < 0) {
+        say_error("--tie expects INPUT=OUTPUT, INPUT=OUTPUT:AXIS or INPUT=OUTPUT:AXIS:CAPACITY, got '%s'", text);
+        return EXIT_USAGE;
+    }
+    *equals = 0;
+    *out = (ortc_tie){names, equals + 1, (int32_t)axis, 0, capacity};
+    return -1;
+}
+
+bool input_is_tied(const session_options *o, const char *input_name)
+{
+    for (size_t i = 0; i < o->n_ties; i++)
+        if (strcmp(o->ties[i].input, input_name) == 0)
+            return true;
+    return false;
+}
+
 int session_options_parse(session_options *o)
 {
+    o->ties = mem_keep(o->tie_texts.count * sizeof *o->ties);
+    for (; o->n_ties < o->tie_texts.count; o->n_ties++) {
+        int code = parse_tie(o->tie_texts.items[o->n_ties], &o->ties[o->n_ties]);
+        if (code >= 0)
+            return code;
+    }
     o->dim_names = mem_keep(o->sets.count * sizeof *o->dim_names);
     o->dim_values = mem_keep(o->sets.count * sizeof *o->dim_values);
     for (size_t i = 0; i < o->sets.count; i++) {
@@ -99,6 +135,10 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
     so.n_dims = o->n_dims;
     so.dim_names = o->dim_names;
     so.dim_values = o->dim_values;
+    so.ties = o->ties;
+    so.n_ties = o->n_ties;
+    so.keep = o->keep.items;
+    so.n_keep = o->keep.count;
     ortc_status s = ortc_session_create(model, &so, out, error);
     *out_exit = exit_code(s, STAGE_CREATE);
     if (s == ORTC_UNSUPPORTED && o->require) {

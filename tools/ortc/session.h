@@ -15,9 +15,17 @@ typedef struct session_options {
     size_t n_dims;                  /* --set, parsed by session_options_check */
     const char **dim_names;
     int64_t *dim_values;
+    arg_list tie_texts;             /* --tie, parsed likewise */
+    size_t n_ties;
+    ortc_tie *ties;
+    arg_list keep;                  /* values inside the model */
 } session_options;
 
 /* Rows for a command's table of options. */
+#define ARGS_TIES(o)                                                                                              \
+    {.kind = ARG_LIST, .name = "tie", .value = "IN=OUT[:AXIS[:CAP]]", .to = &(o).tie_texts,                        \
+     .help = "an output that is an input of the next run (of --repeat): as a whole, or growing along AXIS up to CAP; " \
+             "may be repeated"}
 #define ARGS_SESSION(o)                                                                                          \
     {.kind = ARG_HEADING, .help = "Where it runs"},                                                              \
         {.kind = ARG_TEXT, .name = "provider", .value = "A,B", .to = &(o).provider,                               \
@@ -39,7 +47,7 @@ typedef struct session_options {
 /* These print their own errors. -1: go on; else the exit code. */
 
 int plugins_load(const arg_list *plugins);
-/* Splits --set, before a model is loaded. */
+/* Splits --set and --tie, before a model is loaded. */
 int session_options_parse(session_options *);
 int model_open(const char *path, ortc_model **out);
 int session_open(ortc_model *, const session_options *, ortc_session **out);
@@ -49,6 +57,7 @@ ortc_status session_create(ortc_model *, const session_options *, ortc_session *
 
 /* "NAME=1x3x8x8" for this input among --shape, parsed. False: none given. A malformed one is an error: *out_exit. */
 bool shape_given(const session_options *, const char *input_name, int64_t *dims, int32_t *out_rank, int *out_exit);
+bool input_is_tied(const session_options *, const char *input_name);
 /* The value of a symbol among --set, -1 if it is not there. */
 int64_t symbol_given(const session_options *, const char *symbol);
 

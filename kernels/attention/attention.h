@@ -1,0 +1,24 @@
+/* kernels/attention/attention.h: the family's parts: shape functions for op.c, kernels for ref.c, and the dims that both read.
+ *
+ * B batch, Hq and Hk heads of queries and of keys (Hq a multiple of Hk), L queries, S new keys, P past keys, T = P + S all
+ * keys, D and Dv elements of a head in queries and keys, and in values.
+ */
+#ifndef ORTC_KERNELS_ATTENTION_H
+#define ORTC_KERNELS_ATTENTION_H
+
+#include "kernels/common/shape.h"
+
+enum { ORTC_ATTN_Q, ORTC_ATTN_K, ORTC_ATTN_V, ORTC_ATTN_MASK, ORTC_ATTN_PAST_K, ORTC_ATTN_PAST_V, ORTC_ATTN_NONPAD };
+
+/* op_cache.c */
+ortc_status ortc_infer_tensor_scatter(ortc_infer *);
+ortc_status ortc_infer_linear_attention(ortc_infer *);
+ortc_status ortc_infer_causal_conv(ortc_infer *);
+
+extern const ortc_kernel ortc_ref_attention;        /* ref_attention.c */
+extern const ortc_kernel ortc_ref_rotary;           /* ref_rotary.c */
+extern const ortc_kernel ortc_ref_tensor_scatter;   /* ref_scatter.c */
+extern const ortc_kernel ortc_ref_linear_attention; /* ref_linear.c */
+extern const ortc_kernel ortc_ref_causal_conv;      /* ref_linear.c */
+
+#endif

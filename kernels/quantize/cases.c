@@ -1,0 +1,68 @@
+/* kernels/quantize/cases.c: cases for quantization: one scale, one per index, one per block, every narrow type. */
+#include "kernels/common/cases.h"
+
+#define ALL "Q=i8,u8,i16,u16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,u2,i2,f6e2m3,f6e3m2"
+#define SCALE "S=f32,f16,bf16"
+
+const ortc_case ortc_cases_quantize[] = {
+    {"QuantizeLinear", "f32[3,7]=-9.0..9 f32[]={0.25} Q[]={0}", "", ALL},
+    {"QuantizeLinear", "S[3,7] S[]={0.5} u8[]={3}", "", SCALE},
+    {"QuantizeLinear", "f16[3,5] f32[5]=0.1..0.5", "precision=1 output_dtype=3"},
+    {"QuantizeLinear", "f32[2,5,3] f32[5]=0.1..0.5 i8[5]", "axis=-2"},
+    {"QuantizeLinear", "f32[2,5] f32[2]={0.5,2}! u4[2]={1,2}!", "axis=0"},
+    {"QuantizeLinear", "f32[3,8] f32[3,2]={0.5}! i4[3,2]!", "axis=1 block_size=4"},
+    {"QuantizeLinear", "f32[5,4] f32[3,4]=0.1..0.5", "axis=0 block_size=2 output_dtype=22"},
+    {"QuantizeLinear", "i32[3,4]=-900.0..900 i32[]={3} i16[]={5}", ""},
+    {"QuantizeLinear", "f32[4,4] f8e8m0[]={0.25}", "output_dtype=17"},
+    {"QuantizeLinear", "f32[17]~ f32[]={0.5} Q[]={0}", "", "Q=f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
+    {"QuantizeLinear", "f32[3]={1000,-1000,0} f32[1]={1}", "saturate=0 output_dtype=19"},
+    {"QuantizeLinear", "f32[6]={0.5,1.5,2.5,-0.5,-1.5,300} f32[]={1} u8[]={128}", ""},
+    {"QuantizeLinear", "f32[3,4] f32[]={0.5} u8[1]={3}", ""},
+    {"QuantizeLinear", "f32[3,4] f32[]={0.5} u8[0]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"QuantizeLinear", "f32[0,4] f32[4]=1.0..2", ""},
+    {"QuantizeLinear", "f32[] f32[]={0.5}", ""},
+    {"QuantizeLinear@10", "f32[7] f32[]={0.5} u8[]={128}", ""},
+    {"QuantizeLinear@13", "f32[3,4] f32[4]={0.5} i8[4]", ""},
+    {"QuantizeLinear", "f32[3,4] f32[5]={0.5}", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"QuantizeLinear", "f32[3,4] f32[3,2]={0.5}", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"QuantizeLinear", "f32[3,4] f32[3,2]={0.5}", "block_size=3 axis=0", .fails = ORTC_SHAPE_MISMATCH},
+    {"QuantizeLinear", "f32[3,4] f32[]={0.5} i8[]", "output_dtype=2", .fails = ORTC_TYPE_MISMATCH},
+    {"QuantizeLinear", "f32[3,4] f32[4]={0.5}", "axis=2", .fails = ORTC_INVALID_MODEL},
+
+    {"DequantizeLinear", "Q[3,7] f32[]={0.25} Q[]={1}", "", ALL},
+    {"DequantizeLinear", "Q[3,7] S[]={0.25}", "", "Q=i8,u4,f8e5m2 " SCALE},
+    {"DequantizeLinear", "i8[3,7] f32[]={0.25}", "output_dtype=T", "T=f32,f16,bf16"},
+    {"DequantizeLinear", "i32[3,7] f32[7]=0.1..0.5", ""},
+    {"DequantizeLinear", "u8[2,5,3] f32[5]=0.1..0.5 u8[5]", "axis=-2"},
+    {"DequantizeLinear", "Q[8,6]! f32[8,3]=0.1..0.5! Q[8,3]!", "axis=1 block_size=2", "Q=i4,u4,i2,u2"},
+    {"DequantizeLinear", "i4[7,5] f32[3,5]=0.1..0.5", "axis=0 block_size=3"},
+    {"DequantizeLinear", "f4e2m1[2,32] f8e8m0[2,1]={0.5}", "block_size=32 output_dtype=16"},
+    {"DequantizeLinear", "i8[0] f32[]={1}", ""},
+    {"DequantizeLinear@10", "i8[7] f32[]={0.5} i8[]={-3}", ""},
+    {"DequantizeLinear@19", "i8[3,4] f32[3]=0.1..0.5", "axis=0"},
+    {"DequantizeLinear", "i8[3,4] f32[3]=0.1..0.5 i8[2]", "axis=0", .fails = ORTC_SHAPE_MISMATCH},
+    {"DequantizeLinear", "i8[3] f8e8m0[]={0.5}", "", .fails = ORTC_INVALID_MODEL},
+
+    {"DynamicQuantizeLinear", "f32[3,7]", "", .outputs = 3},
+    {"DynamicQuantizeLinear", "f32[33]=1.0..5", "", .outputs = 3},
+    {"DynamicQuantizeLinear", "f32[4]={0,0,0,0}", "", .outputs = 3},
+    {"DynamicQuantizeLinear", "f32[0]", "", .outputs = 3},
+
+    {"MatMulInteger", "A[3,5] B[5,4] A[]={2} B[]={1}", "", "A=i8,u8 B=i8,u8"},
+    {"MatMulInteger", "u8[3,5] i8[5,4] u8[3] i8[4]", ""},
+    {"MatMulInteger", "u8[2,3,5] i8[5,4] u8[2,3,1]", ""},
+    {"MatMulInteger", "u8[1,3,5] i8[4,5,2] - i8[4,1,2]", ""},
+    {"MatMulInteger", "i8[5] i8[5,4]", ""},
+    {"MatMulInteger", "i8[3,5] i8[5]", ""},
+    {"MatMulInteger", "i8[3,0] i8[0,4]", ""},
+    {"MatMulInteger", "i8[3,5] i8[5,4] i8[4]", "", .fails = ORTC_SHAPE_MISMATCH},
+
+    {"QLinearMatMul", "T[3,5] f32[]={0.5} T[]={1} T[5,4] f32[]={0.25} T[]={1} f32[]={0.75} T[]={1}", "",
+     "T=i8,u8,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
+    {"QLinearMatMul", "i8[2,3] S[]={0.5} i8[] u8[3,2] S[]={0.25} u8[] S[]={0.1} i8[]={3}", "", SCALE},
+    {"QLinearMatMul", "u8[2,3,5] f32[3]=0.1..1 u8[3] i8[2,5,4] f32[2,1,4]=0.1..1 i8[2,1,4] f32[]={0.1} u8[]={128}", ""},
+    {"QLinearMatMul@10", "u8[3,5] f32[]={0.5} u8[]={1} u8[5,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}", ""},
+    {"QLinearMatMul", "u8[3,5] f32[]={0.5} u8[]={1} u8[4,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}", "",
+     .fails = ORTC_SHAPE_MISMATCH},
+    {0},
+};
