@@ -413,6 +413,7 @@ typedef struct ortc_lift_api {
     ortc_status (*wrap_out)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
     ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
     ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
+    ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
 } ortc_lift_api;
 
 static inline const ortc_node *ortc_lift_node(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->node(l); }
@@ -436,6 +437,10 @@ static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, fl
 static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v)
 {
     return ORTC_API_OF(ortc_lift_api, l)->set_string(l, name, v);
+}
+static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_strings(l, name, v, count);
 }
 static inline ortc_status ortc_lift_const_in(ortc_lift *l, uint32_t port, ortc_dtype t, int32_t rank,
                                              const int64_t *dims, const void *data)
