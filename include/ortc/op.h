@@ -670,6 +670,8 @@ static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_
 {
     return c->api->body(c, name, n_in, in, n_out, out);
 }
+/* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run; NULL: none. */
+static inline void ortc_call_mark(ortc_call *c, const char *phase) { c->api->mark(c, phase); }
 /* The seed of this node in this run: the same bits for the same run seed. */
 static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...)

@@ -64,7 +64,7 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
     if (!s || (n_in && !in))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_plan: the session or the list of inputs is NULL");
     ORTC_TRY(ortc_context_take(s, &c, error));
-    c->env = (ortc_run_env){.threads = s->threads, .error = error};
+    c->env = (ortc_run_env){.threads = s->threads, .error = error, .allocator = s->allocator, .executor = s->executor};
     ortc_status status = ortc_context_program(c, in, n_in, &p, error);
     if (status == ORTC_OK) {
         if (out) {
