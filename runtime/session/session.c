@@ -169,7 +169,6 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
     ORTC_TRY(ortc_session_tie_all(s, o, error));
-    ORTC_TRY(ortc_place_expand(s, error));
     ORTC_TRY(ortc_mark_shapes_only(s, error));
     ORTC_TRY(ortc_place(s, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
