@@ -90,5 +90,10 @@ const ortc_case ortc_cases_activation[] = {
     FUNCTION("ThresholdedRelu", ""),
     FUNCTION("ThresholdedRelu", "alpha=0.5"),
     {"ThresholdedRelu@10", "T[7]", "alpha=0.5", F_OLD},
+    {"SwiGLU", "T[2,3,17] T[2,3,17]", "", F},
+    {"SwiGLU", "T[33]~ T[33]~", "alpha=1.702", F},
+    {"SwiGLU", "f32[0,3] f32[0,3]", ""},
+    {"SwiGLU", "f32[2,3] f32[3]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"SwiGLU", "f32[2,3] f32[2,1]", "", .fails = ORTC_SHAPE_MISMATCH},
     {0},
 };

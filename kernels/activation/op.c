@@ -27,6 +27,19 @@ static ortc_status infer_prelu(ortc_infer *c)
     return ortc_infer_like(c, 0, 0);
 }
 
+static ortc_status infer_swiglu(ortc_infer *c)
+{
+    const ortc_port a = ortc_infer_in(c, 0), b = ortc_infer_in(c, 1);
+    ortc_dim dims[ORTC_RANK_LIMIT];
+    if (a.rank < 0 || b.rank < 0)
+        return ortc_infer_like(c, 0, a.rank < 0 ? 1 : 0);
+    if (a.rank != b.rank)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "A has rank %d, B %d", a.rank, b.rank);
+    for (int32_t d = 0; d < a.rank; d++) /* nothing is stretched */
+        ORTC_TRY(ortc_infer_same(c, "extents of A and B", a.dims[d], b.dims[d], &dims[d]));
+    return ortc_infer_out(c, 0, a.dtype, a.rank, dims);
+}
+
 /* A scalar constant of the type of input 0 at `port`. */
 static ortc_status scalar_in(ortc_lift *l, uint32_t port, double value)
 {
@@ -98,6 +111,7 @@ static const ortc_op ops[] = {
     UNARY("Softsign", 22, 1, "1", "", "T=float", NULL),
     UNARY("Mish", 22, 18, "18", "", "T=float", NULL),
     UNARY("Swish", 24, 24, "", "alpha:f=1", "T=float", NULL),
+    ORTC_OP("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL, 0),
     UNARY("ThresholdedRelu", 22, 10, "10", "alpha:f=1", "T=float", NULL),
 };
 ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation);
