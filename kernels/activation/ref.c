@@ -46,7 +46,7 @@ static const struct activation {
     {"Elu", elu, "alpha"}, {"Selu", selu, "alpha", "gamma", 1.67326319217681884765625F, 1.05070102214813232421875F},
     {"Celu", celu, "alpha"}, {"Softplus", softplus},
     {"Softsign", softsign}, {"Mish", mish},
-    {"Swish", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
+    {"Swish", swish, "alpha"}, {"SwiGLU", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
 };
 
 typedef struct activation_state {
@@ -59,6 +59,7 @@ typedef struct activation_job {
     const void *x;
     void *y;
     ortc_dtype t;
+    const void *other; /* SwiGLU's second input */
 } activation_job;
 
 static ortc_status activation_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -192,6 +193,8 @@ static ortc_status prelu_run(const void *state, const void *pstate, ortc_call *c
     ortc_walk_merge(&j.walk);
     return count ? ortc_parallel(c, count, ortc_grain(10), prelu_chunk, &j) : ORTC_OK;
 }
+
+/* ---- SwiGLU: Swish of one, times the other --------------------------------------------------------------------------- */
 
 static const ortc_kernel activation_ref = {.size = ORTC_SIZED(ortc_kernel),
                                            .name = "activation.ref",
