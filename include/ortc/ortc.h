@@ -67,7 +67,7 @@ ORTC_EXPORT ortc_status ortc_value_wrap(void *data, ortc_dtype, int32_t rank, co
 ORTC_EXPORT ortc_status ortc_value_create_strings(int32_t rank, const int64_t *dims, const char *const *strings,
                                                   const size_t *lengths, ortc_value **out, ortc_error *);
 
-/* Sequence, map, optional. Elements are retained, not copied. A map holds two values: keys (a tensor of rank 1) and
+/* Sequence, map, optional. Elements are retained, not copied, and are not to be written into from then on. A map holds two values: keys (a tensor of rank 1) and
  * values (a tensor or a sequence of as many elements). Optional: element NULL for none. Any thread. */
 ORTC_EXPORT ortc_status ortc_value_create_sequence(const ortc_type *element, size_t count, ortc_value *const *elements,
                                                    ortc_value **out, ortc_error *);
@@ -147,7 +147,7 @@ ORTC_EXPORT void ortc_model_release(ortc_model *);
  * without a name). */
 typedef struct ortc_io {
     uint32_t size;
-    uint32_t flags;             /* ORTC_IO_OPTIONAL: an input that has a default in the file */
+    uint32_t flags;             /* ORTC_IO_OPTIONAL: an input that may be left out */
     const char *name;
     const ortc_type *type;
     ortc_dtype dtype;           /* tensor: element type; else 0 */
@@ -156,7 +156,7 @@ typedef struct ortc_io {
     const char *const *symbols; /* rank of them */
     const char *doc;            /* "" when there is none */
 } ortc_io;
-enum { ORTC_IO_OPTIONAL = 1 };
+enum { ORTC_IO_OPTIONAL = 1 }; /* it has a default in the file, or is of an optional type */
 
 /* NULL behind the last. Borrowed from the model. Any thread. */
 ORTC_EXPORT const ortc_io *ortc_model_input(const ortc_model *, size_t i);
@@ -288,12 +288,13 @@ ORTC_EXPORT void ortc_session_release(ortc_session *);
 
 typedef struct ortc_in {
     const char *name;
-    ortc_value *value; /* borrowed for the run */
+    ortc_value *value; /* borrowed for the run; for an input of an optional type also what is in it */
 } ortc_in;
 typedef struct ortc_out {
     const char *name;
-    ortc_value *value; /* in: a tensor to write into, of the result's type and shape, or NULL; out: the result, for the
-                          caller to release (the same value when it was given) */
+    ortc_value *value; /* in: a tensor to write into, of the result's type and shape, or NULL, which it must be for strings
+                          and what is not a tensor; out: the result, for the caller to release (the same value when it
+                          was given) */
     uint32_t memory;   /* where a NULL is placed: 0 host, else a device's memory (ortc_session_memory) */
     uint32_t reserved;
 } ortc_out;
@@ -318,7 +319,9 @@ typedef struct ortc_run_args {
 } ortc_run_args;
 #define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Runs the model. Inputs are matched by name; those with a default in the file may be left out. Any thread; runs of one
+/* Runs the model. Inputs are matched by name; those with a default in the file, and those of an optional type, may be left
+ * out. Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
+ * write into then); a result that is a tensor is the caller's alone. Any thread; runs of one
  * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
  * bits on any number of threads.
  * Errors: INVALID_ARGUMENT (an unknown, missing or repeated name), TYPE_MISMATCH, SHAPE_MISMATCH, UNSUPPORTED, LIMIT,

@@ -8,6 +8,7 @@
 #define WHERE NUM_LIST ",bool,string,c64,c128"
 #define NUM_LIST "f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
 #define CASTS NUM_LIST ",bool,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2,f6e2m3,f6e3m2"
+#define CASTS_25 NUM_LIST ",bool,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2"
 
 /* numpy's broadcasting, for operators of two inputs */
 #define BROADCASTS(op, types)                                                                                   \
@@ -131,6 +132,23 @@ const ortc_case ortc_cases_elementwise[] = {
     {"Where@9", "bool[2,3] f32[2,3] f32[3]", ""},
     {"Where", "bool[2,3] f32[4] f32[]", "", .fails = ORTC_SHAPE_MISMATCH},
 
+    {"Mod", "T[3,5] T[5]={3,-3,2,-7,5}", "", "T=i8,i16,i32,i64"},
+    {"Mod", "T[3,5] T[5]={3,-3,2,-7,5}", "fmod=1", "T=f32,f64,f16,bf16,i8,i16,i32,i64"},
+    {"Mod", "T[3,5] T[5]={3,0,2,7,5}", "", "T=u8,u16,u32,u64,f32,f64,f16,bf16"},
+    {"Mod", "T[2,1,5] T[3,1]", "", "T=f32,i32"},
+    {"Mod", "f32[11]~ f32[11]~", ""},
+    {"Mod", "f32[11]~ f32[11]~", "fmod=1"},
+    {"Mod", "i64[2]={-9223372036854775808,5} i64[2]={-1,0}", ""},
+    {"Mod@10", "i32[4] i32[4]={3}", ""},
+    {"IsInf", "T[17]~", "", "T=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
+    {"IsInf", "f32[17]~", "detect_negative=0"},
+    {"IsInf@10", "f32[17]~", "detect_positive=0"},
+    {"IsNaN", "T[17]~", "", "T=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
+    {"IsNaN@9", "f32[0,3]", ""},
+    {"CastLike", "T[2,9] U[1]", "", "T=" CASTS_25 " U=f32,i32,f8e5m2"},
+    {"CastLike", "f32[2,9] T[0]", "", "T=" CASTS_25},
+    {"CastLike", "f32[12]=0.01..100.0 f8e8m0[]", "round_mode='down'"},
+    {"CastLike@15", "i64[3] f32[]", ""},
     {"Cast", "T[2,17]", "to=U", "T=" CASTS " U=" CASTS},
     {"Cast", "T[2,9]~", "to=U", "T=f32,f64,f16,bf16,f8e4m3fn,f8e5m2fnuz U=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,"
                                 "f4e2m1,f6e2m3,f6e3m2,f8e8m0,bool"},

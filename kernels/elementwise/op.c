@@ -49,9 +49,10 @@ static ortc_status infer_arithmetic(ortc_infer *c)
     return ortc_infer_out_values(c, 0, count, out);
 }
 
-static ortc_status infer_cast(ortc_infer *c)
+static ortc_status infer_is(ortc_infer *c) { return ortc_infer_out(c, 0, ORTC_BOOL, ortc_infer_in(c, 0).rank, ortc_infer_in(c, 0).dims); }
+
+static ortc_status cast_to(ortc_infer *c, int64_t to)
 {
-    const int64_t to = ortc_node_int(ortc_infer_node(c), "to", 0);
     const ortc_port x = ortc_infer_in(c, 0);
     int64_t count;
     if (to <= 0 || to >= ORTC_DTYPE_COUNT || to == ORTC_C64 || to == ORTC_C128)
@@ -62,6 +63,12 @@ static ortc_status infer_cast(ortc_infer *c)
         if (to == ORTC_I32 && ortc_dim_is_number(v[i]) && (v[i] > INT32_MAX || v[i] < INT32_MIN))
             return ORTC_OK;
     return v ? ortc_infer_out_values(c, 0, count, v) : ORTC_OK;
+}
+static ortc_status infer_cast(ortc_infer *c) { return cast_to(c, ortc_node_int(ortc_infer_node(c), "to", 0)); }
+static ortc_status infer_cast_like(ortc_infer *c)
+{
+    const ortc_dtype to = ortc_infer_in(c, 1).dtype;
+    return to ? cast_to(c, to) : ORTC_OK;
 }
 
 /* ---- Older forms ------------------------------------------------------------------------------------------------------ */
@@ -114,7 +121,8 @@ static ortc_status lift_cast(ortc_lift *l)
 #define UNARY(name, since, form, older, types, lift) ORTC_OP("", name, since, form, older, "X:T", "Y:T", "", types, infer_same, lift, 0)
 #define VARIADIC(name, form, older, types, lift) \
     ORTC_OP("", name, 13, form, older, "data_0:T+", "result:T", "", types, infer_variadic, lift, 0)
-#define CASTS "float,int,uint,bool,string,f8,u4,i4,f4e2m1,f8e8m0,u2,i2,f6e2m3,f6e3m2"
+#define CASTS_25 "float,int,uint,bool,string,f8,u4,i4,f4e2m1,f8e8m0,u2,i2"
+#define CASTS CASTS_25 ",f6e2m3,f6e3m2"
 
 static const ortc_op ops[] = {
     BINARY("Add", 14, "13 7 6 1", "T=num", infer_arithmetic),
@@ -156,6 +164,12 @@ static const ortc_op ops[] = {
     UNARY("Acosh", 22, 9, "9", "T=float", NULL),
     UNARY("Atanh", 22, 9, "9", "T=float", NULL),
     UNARY("Not", 1, 1, "", "T=bool", NULL),
+    ORTC_OP("", "Mod", 28, 10, "13 10", "A:T B:T", "C:T", "fmod:i=0", "T=num", infer_variadic, NULL, 0),
+    ORTC_OP("", "IsInf", 20, 10, "10", "X:T1", "Y:T2", "detect_negative:i=1 detect_positive:i=1", "T1=float,f8 T2=bool", infer_is, NULL,
+            0),
+    ORTC_OP("", "IsNaN", 20, 9, "13 9", "X:T1", "Y:T2", "", "T1=float,f8 T2=bool", infer_is, NULL, 0),
+    ORTC_OP("", "CastLike", 25, 15, "24 23 21 19 15", "input:T1 target_type:T2", "output:T2", "round_mode:s=up saturate:i=1",
+            "T1=" CASTS_25 " T2=" CASTS_25, infer_cast_like, NULL, 0),
     ORTC_OP("", "Where", 16, 9, "9", "condition:B X:T Y:T", "output:T", "", "B=bool T=num,bool,string,c64,c128", infer_where,
             NULL, 0),
     ORTC_OP("", "Cast", 28, 6, "25 24 23 21 19 13 9 6 1", "input:T1", "output:T2", "round_mode:s=up saturate:i=1 to:i!",

@@ -7,6 +7,8 @@
 #define PLAIN (ORTC_TYPES_NUM | BOOL)
 /* Strings and complex numbers are not converted here. */
 #define CASTS (ORTC_TYPES_ALL & ~(ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128)))
+#define F8 (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | ORTC_TYPE(ORTC_F8E5M2FNUZ))
+#define F6 (ORTC_TYPE(ORTC_F6E2M3) | ORTC_TYPE(ORTC_F6E3M2))
 
 ORTC_KERNELS(ref, elementwise,
              K("Add", 14, &ortc_ref_binary, ORTC_TYPES_NUM), K("Sub", 14, &ortc_ref_binary, ORTC_TYPES_NUM),
@@ -19,6 +21,8 @@ ORTC_KERNELS(ref, elementwise,
              K("LessOrEqual", 16, &ortc_ref_binary, ORTC_TYPES_NUM, BOOL),
              K("Min", 13, &ortc_ref_variadic, ORTC_TYPES_NUM), K("Max", 13, &ortc_ref_variadic, ORTC_TYPES_NUM),
              K("Sum", 13, &ortc_ref_variadic, ORTC_TYPES_FLOAT), K("Mean", 13, &ortc_ref_variadic, ORTC_TYPES_FLOAT),
+             K("Mod", 28, &ortc_ref_mod, ORTC_TYPES_NUM), K("IsNaN", 20, &ortc_ref_is, ORTC_TYPES_FLOAT | F8, BOOL),
+             K("IsInf", 20, &ortc_ref_is, ORTC_TYPES_FLOAT | F8, BOOL), K("CastLike", 25, &ortc_ref_cast, CASTS & ~F6, CASTS & ~F6),
              K("Neg", 13, &ortc_ref_unary, SIGNED), K("Abs", 13, &ortc_ref_unary, ORTC_TYPES_NUM),
              K("Sign", 13, &ortc_ref_unary, ORTC_TYPES_NUM), K("Sqrt", 13, &ortc_ref_unary, ORTC_TYPES_FLOAT),
              K("Exp", 13, &ortc_ref_unary, ORTC_TYPES_FLOAT), K("Log", 13, &ortc_ref_unary, ORTC_TYPES_FLOAT),

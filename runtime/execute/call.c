@@ -117,7 +117,7 @@ ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
         return view->data;
     if (!view->dtype)
         return NULL;
-    if (e && c->env->slots && c->env->slots[e->id] && !c->env->slots[e->id]->device)
+    if (e && c->env->slots && c->env->slots[e->id] && c->env->slots[e->id]->data == view->data)
         return c->env->slots[e->id];
     ortc_status s = view->dtype == ORTC_STRING
                         ? ortc_value_wrap_strings(view->data, view->rank, view->dims, &v, c->env->error)

@@ -117,10 +117,16 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
         }
     }
     ORTC_TRY(ortc_state_bind_inputs(c, error));
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        if (!c->inputs[i].value && !g->inputs[i].edge->constant)
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_edge *e = g->inputs[i].edge;
+        if (ortc_value_wants_optional(e->type, c->inputs[i].value) && !e->constant) {
+            ORTC_TRY(ortc_value_as_optional(e->type, c->inputs[i].value, &c->aligned[i], error));
+            c->inputs[i].value = c->aligned[i];
+        }
+        if (!c->inputs[i].value && !e->constant)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
                              g->inputs[i].name);
+    }
     return ORTC_OK;
 }
 
@@ -314,7 +320,10 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
         if (!v)
             continue;
         c->in_data[i] = ortc_value_address(v);
-        if (v->device || !ortc_value_is_tensor(v) || is_aligned(v->data, v->type->dtype))
+        if (!ortc_value_is_tensor(v) && !ortc_value_is_on_host(v))
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s': elements must be in host memory",
+                             c->session->graph->inputs[i].name);
+        if (!ortc_value_is_tensor(v) || v->device || is_aligned(v->data, v->type->dtype))
             continue;
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);

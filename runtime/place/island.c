@@ -106,7 +106,7 @@ static bool goes_back(const ortc_session *s, const island *l)
     uint32_t crossings = 0;
     for (uint32_t k = 0; k < l->n; k++) {
         const ortc_node *n = l->nodes[k];
-        if ((n->op->flags & ORTC_OP_HEAVY) || n->body || home_for(s, n) == s->n_devices)
+        if ((n->op->flags & ORTC_OP_HEAVY) || n->op == &ortc_op_group || home_for(s, n) == s->n_devices)
             return false;
         for (uint32_t i = 0; i < n->n_in; i++) {
             const ortc_edge *e = n->in[i];

@@ -16,7 +16,7 @@ static ortc_status describe(ortc_model *m, const ortc_graph_input *ends, uint32_
         const ortc_edge *e = ends[i].edge;
         ortc_io *io = &list[i];
         io->size = sizeof *io;
-        io->flags = inputs && e->constant ? ORTC_IO_OPTIONAL : 0;
+        io->flags = inputs && (e->constant || (e->type && e->type->kind == ORTC_KIND_OPTIONAL)) ? ORTC_IO_OPTIONAL : 0;
         io->name = ends[i].name;
         io->doc = ends[i].doc;
         io->type = e->type;

@@ -314,7 +314,7 @@ def test() -> None:
     case("seq/test_seq", seq, identity("f32", None, "sequence"), seq)
     expect("sequences", "test", "suite/seq", last="1 passed, 0 failed, 0 skipped")
     case("seq/test_seq2", field(2, 1) + field(3, tensor_f32(1, 2)) + field(3, tensor_f32(4)), identity("f32", None, "sequence"), seq)
-    expect("different sequences", "test", "suite/seq", code=1, out="output 'y': element 1: 1 of 1 values differ")  # fmt: skip
+    expect("different sequences", "test", "suite/seq", code=1, out="output 'y': element 1: 1 of 1 values differ")
     put("suite/bad/test_pb/test_data_set_0/input_0.pb", b"\xff\xff\xff\xff")
     put("suite/bad/test_pb/model.onnx", identity("f32", ("n",)))
     expect("a damaged .pb", "test", "suite/bad", code=1, out="input_0.pb")

@@ -38,7 +38,7 @@ void coverage_note(const node_text *n, const run_result *r)
             list[i].types |= UINT64_C(1) << t->dtype; /* of a sequence those of its elements */
 }
 
-/* A line of text holds no subgraph: control operators are tested by the suite and by tests/python/test_control.py. */
+/* A line of text holds no subgraph: control operators are tested by the suite and by tests/python/test_models.py. */
 static bool is_control(const ortc_family *f, const char *op)
 {
     for (uint32_t i = 0; i < f->n_ops; i++)

@@ -8,6 +8,7 @@ from turning passes into skips unseen: raise it when more pass.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -23,11 +24,12 @@ HERE = Path(__file__).resolve().parent
 def main() -> int:
     ortc, folder = sys.argv[1], Path(sys.argv[2])
     (onnx,) = harness.packages("onnx")
-    stamp = folder / "version"
-    if not stamp.is_file() or stamp.read_text() != onnx.__version__:
+    stamp, maker = folder / "version", HERE / "make_suite.py"
+    made_by = f"{onnx.__version__} {hashlib.sha256(maker.read_bytes()).hexdigest()}"
+    if not stamp.is_file() or stamp.read_text() != made_by:
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, str(HERE / "make_suite.py"), str(folder)], check=True, stdout=subprocess.DEVNULL)
-        stamp.write_text(onnx.__version__)
+        subprocess.run([sys.executable, str(maker), str(folder)], check=True, stdout=subprocess.DEVNULL)
+        stamp.write_text(made_by)
     known = HERE.parent / "onnx" / "known-failures.txt"
     done = subprocess.run([ortc, "test", str(folder), "--unsupported=skip", "--skip-list", str(known), "--quiet"],
                           capture_output=True, text=True, timeout=900)

@@ -1,0 +1,21 @@
+"""The models that must run before the interfaces are frozen. Each breaks one assumption that runtimes make.
+
+A line for each: a function that returns a Model (model.py). test_models.py runs them all.
+"""
+
+from __future__ import annotations
+
+from detector import detector, detector_opset_11
+from digits import digits
+from growing_loop import growing_loop
+from int4 import int4
+from value_shapes import value_shapes
+
+MODELS = (
+    digits,             # 1  a convolutional network: fusion, layouts
+    detector,           # 4  NonZero, NonMaxSuppression, Gather, TopK, If: late extents, segments
+    detector_opset_11,  #    the same as an older exporter writes it
+    growing_loop,       # 5  Loop with a growing Concat and a scan output: child plans
+    int4,               # 7  QDQ with four-bit weights, per channel and in blocks: elements below a byte
+    value_shapes,       # 8  Reshape by an input's value, Range, Expand, random operators: the plan's key
+)
