@@ -10,6 +10,7 @@ struct sim_queue {
     pthread_cond_t work, idle;
     sim_task *first, *last;
     int running, stop;
+    int native; /* a caller's */
     unsigned random;
     ortc_status failed; /* the first failure that nobody was told of */
 };
@@ -57,8 +58,10 @@ ortc_status sim_queue_create(ortc_device *device, void *native, void **out)
 {
     static unsigned seed = 1;
     *out = native; /* a caller's queue is one of ours */
-    if (native)
+    if (native) {
+        ((sim_queue *)native)->native = 1;
         return ORTC_OK;
+    }
     sim_queue *q = (sim_queue *)calloc(1, sizeof *q);
     if (!q)
         return ORTC_OUT_OF_MEMORY;
@@ -75,10 +78,8 @@ ortc_status sim_queue_create(ortc_device *device, void *native, void **out)
     return ORTC_OK;
 }
 
-void sim_queue_destroy(ortc_device *device, void *queue)
+static void end_queue(sim_queue *q)
 {
-    sim_queue *q = (sim_queue *)queue;
-    (void)device;
     pthread_mutex_lock(&q->lock);
     q->stop = 1;
     pthread_cond_signal(&q->work);
@@ -88,6 +89,16 @@ void sim_queue_destroy(ortc_device *device, void *queue)
     pthread_cond_destroy(&q->work);
     pthread_cond_destroy(&q->idle);
     free(q);
+}
+
+void sim_queue_destroy(ortc_device *device, void *queue)
+{
+    sim_queue *q = (sim_queue *)queue;
+    (void)device;
+    if (q->native)
+        sim_drain(q); /* the caller ends it */
+    else
+        end_queue(q);
 }
 
 void sim_push(sim_queue *q, sim_task *t)
@@ -246,4 +257,23 @@ void sim_event_destroy(ortc_device *device, void *event)
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->changed);
     free(e);
+}
+
+/* ---- A caller's queue: what a program that uses the device by itself would have ----------------------------------------- */
+
+static sim_device callers;
+
+ORTC_ENTRY void *sim_make_native(void);
+ORTC_ENTRY void *sim_make_native(void)
+{
+    void *queue = NULL;
+    sim_queue_create((ortc_device *)&callers, NULL, &queue);
+    return queue;
+}
+
+ORTC_ENTRY void sim_end_native(void *queue);
+ORTC_ENTRY void sim_end_native(void *queue)
+{
+    sim_drain((sim_queue *)queue);
+    end_queue((sim_queue *)queue);
 }

@@ -76,6 +76,8 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
     ortc_status status = p->devices(ortc_host_get(), infos, &n, &why);
     if (status == ORTC_OK && s.ordinal >= n)
         status = (ortc_no(&why, "it has %u device%s, there is no number %u", n, n == 1 ? "" : "s", s.ordinal), ORTC_NOT_FOUND);
+    if (status == ORTC_OK && s.n && !p->open)
+        status = (ortc_no(&why, "it has no options"), ORTC_INVALID_ARGUMENT);
     if (status != ORTC_OK)
         return ortc_fail(error, status, "provider '%s' cannot be opened: %s", s.provider, why_text);
     ortc_open_device *d = calloc(1, sizeof *d);
