@@ -90,5 +90,12 @@ const ortc_case ortc_cases_activation[] = {
     FUNCTION("ThresholdedRelu", ""),
     FUNCTION("ThresholdedRelu", "alpha=0.5"),
     {"ThresholdedRelu@10", "T[7]", "alpha=0.5", F_OLD},
+    {"Shrink", "T[33]", "", "T=f32,f64,f16,i8,i16,i32,i64,u8,u16,u32,u64"},
+    {"Shrink", "T[33]", "lambd=1.5 bias=0.75", "T=f32,f64,f16,i8,i16,i32,i64,u8,u16,u32,u64"},
+    {"Shrink", "i64[3]={9007199254740993,-9007199254740993,1}", "lambd=1.5 bias=2.0"},
+    {"Shrink", "f32[17]~", "bias=1.0"},
+    {"SwiGLU", "T[3,5] T[3,5]", "", F},
+    {"SwiGLU", "f32[17]~ f32[17]", "alpha=1.702"},
+    {"SwiGLU", "f32[3,5] f32[5]", "", .fails = ORTC_SHAPE_MISMATCH},
     {0},
 };
