@@ -194,8 +194,6 @@ static ortc_status prelu_run(const void *state, const void *pstate, ortc_call *c
     return count ? ortc_parallel(c, count, ortc_grain(10), prelu_chunk, &j) : ORTC_OK;
 }
 
-/* ---- SwiGLU: Swish of one, times the other --------------------------------------------------------------------------- */
-
 static const ortc_kernel activation_ref = {.size = ORTC_SIZED(ortc_kernel),
                                            .name = "activation.ref",
                                            .prepare = activation_prepare,
