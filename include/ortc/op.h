@@ -595,6 +595,11 @@ struct ortc_call {
                             the host, where kernels call ortc_call_fail */
 };
 
+enum { /* codes of the fault word */
+    ORTC_FAULT_INDEX = 1, /* an index from data lies outside its axis (and was clamped) */
+    ORTC_FAULT_VALUE = 2  /* another value from data is not allowed; what was computed with it is undefined */
+};
+
 /* Splits 0 .. n into chunks of `grain` and runs `body` on them, on the run's threads, this one included. Chunks
  * depend on n and grain only, never on the number of threads. `scratch` is the worker's own part of the workspace
  * (bytes_per_worker in plan). Between chunks cancel and deadline are polled: chunks of up to a millisecond please.
@@ -791,7 +796,8 @@ enum {
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
     ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
-    ORTC_KERNEL_EPILOGUE = 64    /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_EPILOGUE = 64,   /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */
 };
 
 typedef struct ortc_kernel {

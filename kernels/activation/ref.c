@@ -46,7 +46,7 @@ static const struct activation {
     {"Elu", elu, "alpha"}, {"Selu", selu, "alpha", "gamma", 1.67326319217681884765625F, 1.05070102214813232421875F},
     {"Celu", celu, "alpha"}, {"Softplus", softplus},
     {"Softsign", softsign}, {"Mish", mish},
-    {"Swish", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
+    {"Swish", swish, "alpha"}, {"SwiGLU", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
 };
 
 typedef struct activation_state {
@@ -201,13 +201,19 @@ static const ortc_kernel activation_ref = {.size = ORTC_SIZED(ortc_kernel),
 static const ortc_kernel clip_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "clip.ref", .plan = in_place, .run = clip_run};
 static const ortc_kernel prelu_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "prelu.ref", .plan = in_place, .run = prelu_run};
 
+extern const ortc_kernel ortc_ref_shrink, ortc_ref_swiglu; /* ref_gates.c */
+
 #define FLOATS(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &activation_ref)
 ORTC_KERNELS(ref, activation,
              ORTC_KERNEL("Relu", 14, ORTC_NEWEST, (ORTC_TYPES_FLOAT | ORTC_TYPES_INT), &activation_ref),
              FLOATS("LeakyRelu", 16), FLOATS("Sigmoid", 13), FLOATS("Tanh", 13), FLOATS("Gelu", 20), FLOATS("Erf", 13),
              FLOATS("HardSwish", 22), FLOATS("HardSigmoid", 22), FLOATS("Elu", 22), FLOATS("Selu", 22),
              FLOATS("Celu", 28), FLOATS("Softplus", 22), FLOATS("Softsign", 22), FLOATS("Mish", 22), FLOATS("Swish", 24),
-             FLOATS("ThresholdedRelu", 22), ORTC_KERNEL("Clip", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &clip_ref),
+             FLOATS("ThresholdedRelu", 22),
+             ORTC_KERNEL("Shrink", 9, ORTC_NEWEST,
+                         ((ORTC_TYPES_FLOAT & ~ORTC_TYPE(ORTC_BF16)) | ORTC_TYPES_INT | ORTC_TYPES_UINT), &ortc_ref_shrink),
+             ORTC_KERNEL("SwiGLU", 28, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_swiglu),
+             ORTC_KERNEL("Clip", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &clip_ref),
              ORTC_KERNEL("PRelu", 16, ORTC_NEWEST,
                          (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) |
                           ORTC_TYPE(ORTC_U64)),
