@@ -1,4 +1,4 @@
-/* kernels/ml/cases.c: cases for ai.onnx.ml. What the operators compute is compared with onnxruntime in tests/python/test_ml.py; here
+/* kernels/ml/cases.c: cases for ai.onnx.ml. What the operators compute is compared with onnxruntime in tests/python/test_values.py; here
  * every type of every kernel, and what is refused.
  */
 #include "kernels/common/cases.h"
