@@ -163,9 +163,9 @@ static ortc_status infer_targets(ortc_infer *c)
 {
     const ortc_node *n = ortc_infer_node(c);
     const ortc_port x = ortc_infer_in(c, 0);
-    const bool linear = !strcmp(ortc_node_op(n), "LinearRegressor");
+    const bool linear = !strcmp(ortc_node_op(n), "LinearRegressor"), svm = !strcmp(ortc_node_op(n), "SVMRegressor");
     ORTC_TRY(check_rows(c, &x));
-    const ortc_dim dims[2] = {ml_infer_rows(&x), ortc_node_int(n, linear ? "targets" : "n_targets", linear)};
+    const ortc_dim dims[2] = {ml_infer_rows(&x), ortc_node_int(n, linear ? "targets" : "n_targets", linear || svm)};
     return ortc_infer_out(c, 0, !strcmp(ortc_node_op(n), "TreeEnsemble") ? x.dtype : ORTC_F32, 2, dims);
 }
 
@@ -205,6 +205,10 @@ static const ortc_op ops[] = {
             "T1=f32,f64,i64,i32 T2=string,i64", infer_classifier, NULL, 0),
     ORTC_OP(ML, "LinearRegressor", 1, 1, "", "X:T", "Y:f32", "coefficients:fs? intercepts:fs? targets:i=1 post_transform:s=NONE", NUMBERS,
             infer_targets, NULL, 0),
+    ORTC_OP(ML, "SVMRegressor", 1, 1, "", "X:T", "Y:f32",
+            "kernel_type:s=LINEAR kernel_params:fs? support_vectors:fs? n_supports:i=0 coefficients:fs? rho:fs? one_class:i=0 "
+            "post_transform:s=NONE",
+            NUMBERS, infer_targets, NULL, 0),
     ORTC_OP(ML, "TreeEnsembleClassifier", 5, 1, "3 1", "X:T1", "Y:T2 Z:f32",
             NODES "class_treeids:is? class_nodeids:is? class_ids:is? class_weights:fs? class_weights_as_tensor:t? "
                   "classlabels_strings:ss? classlabels_int64s:is?",

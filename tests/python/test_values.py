@@ -228,6 +228,10 @@ def classical() -> list[Case]:
     for norm in ("MAX", "L1", "L2"):
         add(f"normalizer_{norm}".lower(), ml("Normalizer", ["x"], ["y"], norm=norm), ["y"], expected=[[normalized(f["x"], norm)] for f in feeds])
     add("linear_regressor", ml("LinearRegressor", ["x"], ["y"], coefficients=rng.standard_normal(6).tolist(), intercepts=[1.0, 2.0], targets=2), ["y"])
+    for kind, more in (("LINEAR", {}), ("POLY", {"one_class": 0}), ("RBF", {}), ("SIGMOID", {}), ("RBF", {"one_class": 1})):
+        add(f"svm_{kind}_{len(more)}{more.get('one_class', 0)}".lower(),
+            ml("SVMRegressor", ["x"], ["y"], kernel_type=kind, kernel_params=[0.4, 0.5, 3.0], n_supports=3,
+               support_vectors=rng.standard_normal(9).tolist(), coefficients=[0.5, -1.5, 0.7], rho=[0.25], **more), ["y"])
     add("scaler", ml("Scaler", ["x"], ["y"], offset=[1.0, 2.0, 3.0], scale=[0.5, 1.5, -1.0]), ["y"])
     add("extractor", ml("ArrayFeatureExtractor", ["x", "at"], ["y"]), ["y"], constants=[("at", np.array([2, 0]))])
     words = [{"x": text("b", "a", "?", "b")}, {"x": text("a")}]
