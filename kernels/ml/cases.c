@@ -94,6 +94,14 @@ const ortc_case ortc_cases_ml[] = {
     {ML "LinearRegressor", ROWS, "coefficients=[1.0,-2.0,0.5,1,0,1] intercepts=[0.25,1.0] targets=2", NUMBERS},
     {ML "LinearRegressor", "f32[5,2]", "coefficients=[1.0,-2.0]"},
 
+    {ML "SVMClassifier", ROWS, "kernel_type='RBF' kernel_params=[0.5,0.0,0.0] vectors_per_class=[1,1] "
+                               "support_vectors=[1.0,2.0,3.0,-1.0,0.0,1.0] coefficients=[0.5,-1.5] rho=[0.25] classlabels_ints=[4,5]", NUMBERS,
+     .outputs = 2},
+    {ML "SVMClassifier", "f32[5,2]", "coefficients=[0.5,-1.5,1.0,0.0] rho=[0.25] classlabels_strings=['a','b']", .outputs = 2},
+    {ML "SVMClassifier", "f32[5,2]", "coefficients=[0.5,-1.5,1.0] rho=[0.25] classlabels_strings=['a','b']", .outputs = 2,
+     .fails = ORTC_INVALID_MODEL},
+    {ML "SVMClassifier", "f32[5,3]", "coefficients=[0.5,-1.5,1.0,0.0] rho=[0.25] classlabels_strings=['a','b']", .outputs = 2,
+     .fails = ORTC_SHAPE_MISMATCH},
     {ML "SVMRegressor", ROWS, "kernel_type='RBF' kernel_params=[0.5,0.0,0.0] n_supports=2 support_vectors=[1.0,2.0,3.0,-1.0,0.0,1.0] "
                               "coefficients=[0.5,-1.5] rho=[0.25]", NUMBERS},
     {ML "SVMRegressor", "f32[5,3]", "coefficients=[0.5,-1.5,1.0] rho=[0.25]"},

@@ -232,6 +232,16 @@ def classical() -> list[Case]:
         add(f"svm_{kind}_{len(more)}{more.get('one_class', 0)}".lower(),
             ml("SVMRegressor", ["x"], ["y"], kernel_type=kind, kernel_params=[0.4, 0.5, 3.0], n_supports=3,
                support_vectors=rng.standard_normal(9).tolist(), coefficients=[0.5, -1.5, 0.7], rho=[0.25], **more), ["y"])
+    for classes, per_class in ((2, [2, 1]), (3, [1, 2, 1])):
+        vectors, pairs = sum(per_class), classes * (classes - 1) // 2
+        for name, more in (("sums", {}), ("logistic", {"post_transform": "LOGISTIC"}), ("softmax", {"post_transform": "SOFTMAX"}),
+                           ("chances", {"prob_a": [-1.5] * pairs, "prob_b": [0.2] * pairs})):
+            if name == "softmax" and classes == 2:  # onnxruntime's is not that of the two scores
+                continue
+            add(f"svc_{name}_{classes}",
+                ml("SVMClassifier", ["x"], ["y", "z"], kernel_type="RBF", kernel_params=[0.4, 0.5, 3.0], vectors_per_class=per_class,
+                   support_vectors=rng.standard_normal(3 * vectors).tolist(), coefficients=rng.standard_normal(vectors * (classes - 1)).tolist(),
+                   rho=rng.standard_normal(pairs).tolist(), classlabels_strings=["no", "yes", "so"][:classes], **more), ["y", "z"])
     add("scaler", ml("Scaler", ["x"], ["y"], offset=[1.0, 2.0, 3.0], scale=[0.5, 1.5, -1.0]), ["y"])
     add("extractor", ml("ArrayFeatureExtractor", ["x", "at"], ["y"]), ["y"], constants=[("at", np.array([2, 0]))])
     words = [{"x": text("b", "a", "?", "b")}, {"x": text("a")}]
