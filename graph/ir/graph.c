@@ -180,6 +180,7 @@ bool ortc_edge_replace(ortc_edge *from, ortc_edge *to)
         u->next = to->uses;
         to->uses = u;
     }
+    from->same = to->graph == from->graph ? to->id + 1 : 0;
     return true;
 }
 

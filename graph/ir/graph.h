@@ -59,6 +59,7 @@ struct ortc_edge {
     ortc_constant *constant; /* one reference held by the graph; NULL: none. With input >= 0: its default, overridable */
     ortc_use *uses;
     ortc_graph *graph;
+    uint32_t same;         /* 1 + id of the edge that replaced it and has the same value; 0: none */
 };
 /* A constant for passes and kernels: has bytes that no caller can replace. */
 static inline bool ortc_edge_is_const(const ortc_edge *e) { return e->constant && e->input < 0; }

@@ -7,9 +7,14 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"fold-constants", ortc_pass_fold_constants},
     {"share-nodes", ortc_pass_share_nodes},
     {"conv-batchnorm", ortc_pass_conv_batchnorm},
+    {"constant-targets", ortc_pass_constant_targets},
+    {"dead-nodes", ortc_pass_dead_nodes}, /* before what is raised, which counts readers */
     {"raise-layernorm", ortc_pass_raise_layernorm},
     {"raise-gelu", ortc_pass_raise_gelu},
-    {"dead-nodes", ortc_pass_dead_nodes},
+    {"raise-swish", ortc_pass_raise_swish},
+    {"raise-softmax", ortc_pass_raise_softmax},
+    {"raise-rotary", ortc_pass_raise_rotary},
+    {"raise-attention", ortc_pass_raise_attention},
 };
 const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
 

@@ -31,8 +31,13 @@ ortc_status ortc_pass_fold_constants(ortc_normalise *);
 ortc_status ortc_pass_remove_identity(ortc_normalise *);
 ortc_status ortc_pass_share_nodes(ortc_normalise *);
 ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);
+ortc_status ortc_pass_constant_targets(ortc_normalise *);
 ortc_status ortc_pass_raise_layernorm(ortc_normalise *);
 ortc_status ortc_pass_raise_gelu(ortc_normalise *);
+ortc_status ortc_pass_raise_swish(ortc_normalise *);
+ortc_status ortc_pass_raise_softmax(ortc_normalise *);
+ortc_status ortc_pass_raise_rotary(ortc_normalise *);
+ortc_status ortc_pass_raise_attention(ortc_normalise *);
 
 /* Runs the table over a graph, leaving out the passes named in `off`; edits[i] counts what pass i changed. */
 ortc_status ortc_normalise_run(ortc_normalise *, const char *const *off, size_t n_off, uint64_t *edits);

@@ -15,6 +15,8 @@ ortc_status ortc_source_open_memory(const void *, size_t bytes, ortc_source **ou
 /* Copies the reader; closes it with the source, also when opening fails. */
 ortc_status ortc_source_open_reader(const ortc_reader *, ortc_source **out, ortc_error *);
 void ortc_source_close(ortc_source *);
+/* Bytes that were copied into memory because a reader has no map. */
+uint64_t ortc_source_owned(const ortc_source *);
 
 /* Reads a model: the graph (nodes lifted, captures explicit, local functions inlined, operators bound and checked, shapes
  * inferred node by node, since liftings need ranks) and what describes it. `info` strings live in the graph's arena. `main_inputs` etc. follow from

@@ -137,6 +137,14 @@ ortc_status ortc_source_open_reader(const ortc_reader *reader, ortc_source **out
     return ORTC_OK;
 }
 
+uint64_t ortc_source_owned(const ortc_source *s)
+{
+    uint64_t bytes = s->model.owned ? s->model.view.bytes : 0;
+    for (size_t i = 0; i < s->files.count; i++)
+        bytes += s->files.data[i]->content.owned ? s->files.data[i]->content.view.bytes : 0;
+    return bytes;
+}
+
 void ortc_source_close(ortc_source *s)
 {
     if (!s)

@@ -413,6 +413,7 @@ typedef struct ortc_lift_api {
     ortc_status (*wrap_out)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
     ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
     ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
+    ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
     ortc_status (*move_in)(ortc_lift *, uint32_t from, uint32_t to); /* an input becomes another, its old port is left out */
 } ortc_lift_api;
 
@@ -437,6 +438,10 @@ static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, fl
 static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v)
 {
     return ORTC_API_OF(ortc_lift_api, l)->set_string(l, name, v);
+}
+static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_strings(l, name, v, count);
 }
 static inline ortc_status ortc_lift_const_in(ortc_lift *l, uint32_t port, ortc_dtype t, int32_t rank,
                                              const int64_t *dims, const void *data)
@@ -595,6 +600,11 @@ struct ortc_call {
                             the host, where kernels call ortc_call_fail */
 };
 
+enum { /* codes of the fault word */
+    ORTC_FAULT_INDEX = 1, /* an index from data lies outside its axis (and was clamped) */
+    ORTC_FAULT_VALUE = 2  /* another value from data is not allowed; what was computed with it is undefined */
+};
+
 /* Splits 0 .. n into chunks of `grain` and runs `body` on them, on the run's threads, this one included. Chunks
  * depend on n and grain only, never on the number of threads. `scratch` is the worker's own part of the workspace
  * (bytes_per_worker in plan). Between chunks cancel and deadline are polled: chunks of up to a millisecond please.
@@ -675,6 +685,8 @@ static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_
 {
     return c->api->body(c, name, n_in, in, n_out, out);
 }
+/* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run; NULL: none. */
+static inline void ortc_call_mark(ortc_call *c, const char *phase) { c->api->mark(c, phase); }
 /* The seed of this node in this run: the same bits for the same run seed. */
 static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...)
@@ -789,7 +801,8 @@ enum {
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
     ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
-    ORTC_KERNEL_EPILOGUE = 64    /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_EPILOGUE = 64,   /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */
 };
 
 typedef struct ortc_kernel {

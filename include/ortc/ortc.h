@@ -67,7 +67,7 @@ ORTC_EXPORT ortc_status ortc_value_wrap(void *data, ortc_dtype, int32_t rank, co
 ORTC_EXPORT ortc_status ortc_value_create_strings(int32_t rank, const int64_t *dims, const char *const *strings,
                                                   const size_t *lengths, ortc_value **out, ortc_error *);
 
-/* Sequence, map, optional. Elements are retained, not copied. A map holds two values: keys (a tensor of rank 1) and
+/* Sequence, map, optional. Elements are retained, not copied, and are not to be written into from then on. A map holds two values: keys (a tensor of rank 1) and
  * values (a tensor or a sequence of as many elements). Optional: element NULL for none. Any thread. */
 ORTC_EXPORT ortc_status ortc_value_create_sequence(const ortc_type *element, size_t count, ortc_value *const *elements,
                                                    ortc_value **out, ortc_error *);
@@ -118,7 +118,8 @@ typedef struct ortc_reader {
 typedef struct ortc_model_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_MODEL_* */
-    uint64_t max_bytes;         /* limit on the packed forms of constants; 0: none */
+    uint64_t max_bytes;         /* limit on constants in memory (not those that lie in a mapped file or in the caller's memory) and on
+                                   packed forms; 0: none */
     const char *const *passes_off; /* names of normalising passes to leave out (`ortc info --passes` lists them) */
     size_t n_passes_off;
 } ortc_model_options;
@@ -146,7 +147,7 @@ ORTC_EXPORT void ortc_model_release(ortc_model *);
  * without a name). */
 typedef struct ortc_io {
     uint32_t size;
-    uint32_t flags;             /* ORTC_IO_OPTIONAL: an input that has a default in the file */
+    uint32_t flags;             /* ORTC_IO_OPTIONAL: an input that may be left out */
     const char *name;
     const ortc_type *type;
     ortc_dtype dtype;           /* tensor: element type; else 0 */
@@ -155,7 +156,7 @@ typedef struct ortc_io {
     const char *const *symbols; /* rank of them */
     const char *doc;            /* "" when there is none */
 } ortc_io;
-enum { ORTC_IO_OPTIONAL = 1 };
+enum { ORTC_IO_OPTIONAL = 1 }; /* it has a default in the file, or is of an optional type */
 
 /* NULL behind the last. Borrowed from the model. Any thread. */
 ORTC_EXPORT const ortc_io *ortc_model_input(const ortc_model *, size_t i);
@@ -230,28 +231,55 @@ typedef struct ortc_tie {
     int64_t capacity;  /* most positions along the axis; 0 where the model fixes the extent */
 } ortc_tie;
 
+/* Host memory of the caller's: for arenas, tied state and the results that the library places; not for models and small
+ * objects. Any thread. Values keep a copy of the struct: `arg` must live as long as the last value of the session. */
+typedef struct ortc_allocator {
+    uint32_t size;
+    uint32_t reserved; /* 0 */
+    void *arg;
+    void *(*alloc)(void *arg, size_t bytes, size_t alignment); /* bytes > 0, alignment a power of two; NULL: none left */
+    void (*free)(void *arg, void *data, size_t bytes);
+} ortc_allocator;
+#define ORTC_ALLOCATOR_INIT {(uint32_t)sizeof(ortc_allocator), 0, 0, 0, 0}
+
+/* Threads of the caller's, instead of the library's pool. `run` calls task(task_arg, i) once for every i below n, on whatever
+ * threads and in whatever order, one after the other if need be, and returns when all calls have. n is at most `threads`. It is
+ * called from the threads that call ortc_run, also at once; never from inside a task. Results do not depend on it. */
+typedef struct ortc_executor {
+    uint32_t size;
+    uint32_t threads; /* tasks worth running at once, 1 to 256 */
+    void *arg;
+    void (*run)(void *arg, uint32_t n, void (*task)(void *task_arg, uint32_t i), void *task_arg);
+} ortc_executor;
+#define ORTC_EXECUTOR_INIT {(uint32_t)sizeof(ortc_executor), 0, 0, 0}
+
 typedef struct ortc_session_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_SESSION_* */
     const char *providers;      /* in order, "cuda,cpu"; NULL: "cpu". `ref` is always appended, the last resort */
     const char *require;        /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand */
-    uint32_t threads;           /* budget of one run; 0: all of the process-wide pool */
+    uint32_t threads;           /* budget of one run; 0: all of the process-wide pool, or of the executor */
     uint32_t max_contexts;      /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes;  /* 0: 32 MiB */
-    uint64_t max_bytes;         /* limit on the arenas (intermediates and workspaces) of all contexts; 0: none */
+    uint64_t max_bytes;         /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; 0: none */
     size_t n_dims;              /* symbols fixed for this session: "batch" = 8 */
     const char *const *dim_names;
     const int64_t *dim_values;
     const ortc_tie *ties;       /* for runs with an ortc_state; copied */
     size_t n_ties;
+    const ortc_allocator *allocator; /* copied; NULL: the system's memory */
+    const ortc_executor *executor;   /* copied; NULL: the process-wide pool. `arg` outlives the session */
+    const char *const *keep;    /* names of values inside the model that are to be outputs, too, for looking at them: such a value is
+                                   not fused into another. Loading may have folded it already: see ORTC_MODEL_NO_PASSES */
+    size_t n_keep;
 } ortc_session_options;
 enum {
     ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
 };
-#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ORTC_SESSION_OPTIONS_INIT {(uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller; ortc_session_release.
- * Errors: NOT_FOUND (a provider; the text lists what there is), UNSUPPORTED (`require` is not met: the text names the
+ * Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is), UNSUPPORTED (`require` is not met: the text names the
  * first nodes and why; or a node that no provider can run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit
  * the model), OUT_OF_MEMORY; *out is NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out, ortc_error *);
@@ -260,12 +288,13 @@ ORTC_EXPORT void ortc_session_release(ortc_session *);
 
 typedef struct ortc_in {
     const char *name;
-    ortc_value *value; /* borrowed for the run */
+    ortc_value *value; /* borrowed for the run; for an input of an optional type also what is in it */
 } ortc_in;
 typedef struct ortc_out {
     const char *name;
-    ortc_value *value; /* in: a tensor to write into, of the result's type and shape, or NULL; out: the result, for the
-                          caller to release (the same value when it was given) */
+    ortc_value *value; /* in: a tensor to write into, of the result's type and shape, or NULL, which it must be for strings
+                          and what is not a tensor; out: the result, for the caller to release (the same value when it
+                          was given) */
     uint32_t memory;   /* where a NULL is placed: 0 host, else a device's memory (ortc_session_memory) */
     uint32_t reserved;
 } ortc_out;
@@ -285,11 +314,14 @@ typedef struct ortc_run_args {
     uint64_t seed;         /* for random operators without a seed of their own; 0: the fixed default */
     ortc_event **done;     /* NULL: return when finished. Else return when all is queued, *done tells the end: ortc_event_wait.
                                Work of the host (and models with extents known late, and runs with a state) is finished on return */
+    const struct ortc_profiler *profiler; /* NULL: none, and no cost */
     int64_t advance;       /* with a state: positions that this run adds to fixed ties with an axis; growing ones count themselves */
 } ortc_run_args;
-#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Runs the model. Inputs are matched by name; those with a default in the file may be left out. Any thread; runs of one
+/* Runs the model. Inputs are matched by name; those with a default in the file, and those of an optional type, may be left
+ * out. Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
+ * write into then); a result that is a tensor is the caller's alone. Any thread; runs of one
  * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
  * bits on any number of threads.
  * Errors: INVALID_ARGUMENT (an unknown, missing or repeated name), TYPE_MISMATCH, SHAPE_MISMATCH, UNSUPPORTED, LIMIT,
@@ -396,6 +428,31 @@ typedef struct ortc_plan_info {
  * extent is known only when the model runs, what is described is the first segment. */
 ORTC_EXPORT ortc_status ortc_session_plan(ortc_session *, const ortc_in *in, size_t n_in, ortc_plan_info *out,
                                           int (*each)(void *arg, const ortc_step_info *), void *arg, ortc_error *);
+
+/* What a run with a profiler did. Strings live as long as the session. */
+typedef struct ortc_profile_event {
+    uint32_t size;
+    uint32_t kind; /* ORTC_PROFILE_* */
+    uint32_t step; /* index in its plan, as ortc_session_plan numbers them */
+    uint32_t reserved;
+    const char *name; /* STEP: the node, "copy", "signal", "wait"; PHASE: as its kernel calls it; PLAN: "plan" */
+    const char *op, *provider, *kernel; /* "" for what is no kernel */
+    int64_t start_ns, duration_ns; /* CLOCK_MONOTONIC. Devices that work behind our back: of queueing */
+    double flops, bytes; /* as the kernel estimates them; 0: not known */
+} ortc_profile_event;
+enum {
+    ORTC_PROFILE_STEP = 1,
+    ORTC_PROFILE_PHASE = 2, /* a part of a step (ortc_call_mark), told before its step */
+    ORTC_PROFILE_PLAN = 3   /* planning for a key that is new */
+};
+typedef struct ortc_profiler {
+    uint32_t size;
+    uint32_t reserved; /* 0 */
+    void *arg;
+    /* Called on the thread of the run, when what it tells of has ended; steps of subgraphs come before the step they are part of. */
+    void (*record)(void *arg, const ortc_profile_event *);
+} ortc_profiler;
+#define ORTC_PROFILER_INIT {(uint32_t)sizeof(ortc_profiler), 0, 0, 0}
 
 /* Specialising passes of a session, in order, with the number of edits each made; NULL behind the last. */
 ORTC_EXPORT const char *ortc_session_pass(ortc_session *, size_t i, uint64_t *out_edits);

@@ -1,4 +1,4 @@
-/* kernels/control/op.c: If and Loop: schemas and what can be said of their results before they run. */
+/* kernels/control/op.c: If, Loop and Scan: schemas and what can be said of their results before they run. */
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_control;
@@ -65,10 +65,62 @@ static ortc_status infer_loop(ortc_infer *c)
     return ORTC_OK;
 }
 
+/* The state keeps its shape from turn to turn; a scan output is what the body gives, with the turns along an axis. */
+static ortc_status infer_scan(ortc_infer *c)
+{
+    const ortc_node *n = ortc_infer_node(c);
+    const ortc_attr body = ortc_node_attr(n, "body");
+    const int64_t n_in = ortc_node_n_in(n), n_scans = ortc_node_int(n, "num_scan_inputs", 0);
+    uint32_t n_out = ortc_node_n_out(n) < MAX_OUTPUTS ? ortc_node_n_out(n) : MAX_OUTPUTS;
+    size_t n_in_axes, n_out_axes;
+    const int64_t *in_axes = ortc_node_ints(n, "scan_input_axes", &n_in_axes);
+    const int64_t *out_axes = ortc_node_ints(n, "scan_output_axes", &n_out_axes);
+    ortc_port in[MAX_OUTPUTS] = {{0}}, out[MAX_OUTPUTS];
+    ortc_dim length = ORTC_DIM_UNKNOWN;
+    if (n_scans < 1 || n_scans > n_in)
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "num_scan_inputs is %lld, the node has %lld inputs", (long long)n_scans,
+                               (long long)n_in);
+    const uint32_t n_states = (uint32_t)(n_in - n_scans);
+    for (uint32_t i = 0; i < n_in; i++) {
+        const ortc_port p = ortc_infer_in(c, i);
+        int32_t axis = 0;
+        if (i < MAX_OUTPUTS)
+            in[i] = p;
+        if (i < n_states || p.rank < 0)
+            continue;
+        ORTC_TRY(ortc_infer_axis(c, in_axes && i - n_states < n_in_axes ? in_axes[i - n_states] : 0, p.rank, &axis));
+        if (length == ORTC_DIM_UNKNOWN || !ortc_dim_is_number(length))
+            length = p.dims[axis];
+    }
+    if (body.kind != ORTC_ATTR_GRAPH)
+        return ORTC_OK;
+    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], n_in < MAX_OUTPUTS ? (uint32_t)n_in : MAX_OUTPUTS, in, n_out, out));
+    for (uint32_t i = 0; i < n_out; i++) {
+        ortc_dim dims[ORTC_RANK_LIMIT + 1];
+        if (i < n_states) {
+            const ortc_port p = ortc_infer_in(c, i);
+            ORTC_TRY(ortc_infer_out(c, i, p.dtype, p.rank, p.dims));
+            continue;
+        }
+        const int32_t rank = out[i].rank < 0 || out[i].rank >= ORTC_RANK_LIMIT ? -1 : out[i].rank + 1;
+        int32_t axis = 0;
+        if (rank > 0)
+            ORTC_TRY(ortc_infer_axis(c, out_axes && i - n_states < n_out_axes ? out_axes[i - n_states] : 0, rank, &axis));
+        for (int32_t d = 0, from = 0; d < rank; d++)
+            dims[d] = d == axis ? length : out[i].dims[from++];
+        if (out[i].dtype)
+            ORTC_TRY(ortc_infer_out(c, i, out[i].dtype, rank, dims));
+    }
+    return ORTC_OK;
+}
+
 static const ortc_op ops[] = {
     ORTC_OP("", "If", 25, 1, "24 23 21 19 16 13 11 1", "cond:B", "outputs:V+~", "then_branch:g! else_branch:g!",
             "V=all,seq,opt B=bool", infer_if, NULL, ORTC_OP_CONTROL),
     ORTC_OP("", "Loop", 25, 1, "24 23 21 19 16 13 11 1", "M:I? cond:B? v_initial:V*~", "v_final_and_scan_outputs:V+~", "body:g!",
             "V=all,seq,opt I=i64 B=bool", infer_loop, NULL, ORTC_OP_CONTROL),
+    ORTC_OP("", "Scan", 25, 9, "24 23 21 19 16 11 9 8", "initial_state_and_scan_inputs:V+~", "final_state_and_scan_outputs:V+~",
+            "num_scan_inputs:i! scan_input_axes:is? scan_output_axes:is? scan_input_directions:is? scan_output_directions:is? body:g!",
+            "V=all", infer_scan, NULL, ORTC_OP_CONTROL),
 };
 ORTC_FAMILY(control, ops, &ortc_kernels_ref_control);

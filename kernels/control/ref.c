@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/common/shape.h"
+#include "kernels/control/control.h"
 
 static ortc_status run_if(const void *state, const void *plan, ortc_call *c)
 {
@@ -211,4 +211,5 @@ static const ortc_kernel kernel_if = {
 static const ortc_kernel kernel_loop = {
     .size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_VALUES, .name = "loop.ref", .run = run_loop};
 ORTC_KERNELS(ref, control, ORTC_KERNEL("If", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_if),
-             ORTC_KERNEL("Loop", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_loop));
+             ORTC_KERNEL("Loop", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_loop),
+             ORTC_KERNEL("Scan", 9, ORTC_NEWEST, (ORTC_TYPES_ANY), &ortc_ref_scan));

@@ -54,6 +54,10 @@ bool ortc_tensor_bytes(ortc_dtype, int64_t count, size_t *out);
 void *ortc_alloc_aligned(size_t bytes);
 void ortc_free_aligned(void *, size_t bytes);
 
+/* The same from a caller's allocator; NULL: ours. */
+void *ortc_alloc_with(const ortc_allocator *, size_t bytes);
+void ortc_free_with(const ortc_allocator *, void *, size_t bytes);
+
 /* A bump allocator for objects that live and die together (a graph, a plan). Blocks are zeroed, 16-byte aligned.
  * Not for concurrent use. ortc_arena_alloc gives NULL when memory is short. */
 typedef struct ortc_arena {
@@ -154,6 +158,7 @@ uint32_t ortc_platform_threads(void);
 
 void *ortc_platform_open_module(const char *path, ortc_error *); /* dlopen; NULL with an error */
 void *ortc_platform_symbol(void *module, const char *name);
+bool ortc_platform_own_folder(char *out, size_t bytes); /* of the file that this code is in; false: not known */
 
 /* The default floating-point environment (round to nearest, no flush to zero, exceptions masked) for a scope. */
 typedef struct ortc_fp_env {

@@ -48,6 +48,10 @@ ortc_status ortc_value_keep(ortc_value *, ortc_value **out, ortc_error *);
 
 /* ---- Strings (strings.c) ---- */
 
+/* As ortc_value_create, in memory of a caller's allocator; NULL: the library's. */
+ortc_status ortc_value_create_with(const ortc_allocator *, ortc_dtype, int32_t rank, const int64_t *dims, ortc_value **out,
+                                   ortc_error *);
+
 /* A tensor of strings over a block that it takes (free()d with it). */
 ortc_status ortc_value_take_strings(ortc_strings *, int32_t rank, const int64_t *dims, ortc_value **out,
                                     ortc_error *);

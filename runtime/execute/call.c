@@ -42,7 +42,9 @@ static ortc_status call_parallel(ortc_call *call, int64_t n, int64_t grain, ortc
     ortc_run_env *env = c->env;
     loop l = {body, arg, c->scratch, c->scratch_stride};
     bool can_stop = env->cancel || env->deadline_ns;
-    ortc_status s = ortc_pool_for(env->threads, n, grain < 1 ? 1 : grain, chunk, &l, can_stop ? stop : NULL, env);
+    ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, env->threads, n, grain, chunk, &l,
+                                                      can_stop ? stop : NULL, env)
+                                  : ortc_pool_for(env->threads, n, grain < 1 ? 1 : grain, chunk, &l, can_stop ? stop : NULL, env);
     if (s == ORTC_CANCELLED || s == ORTC_DEADLINE)
         ortc_fail(env->error, s, s == ORTC_CANCELLED ? "the run was cancelled" : "the run's deadline has passed");
     return s;
@@ -86,7 +88,7 @@ static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, cons
         return ORTC_OK; /* as planned */
     if (!(view->flags & ORTC_VIEW_LATE))
         return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned", out);
-    ORTC_TRY(ortc_value_create(view->dtype, rank, dims, &v, c->env->error));
+    ORTC_TRY(ortc_value_create_with(c->env->allocator, view->dtype, rank, dims, &v, c->env->error));
     return set_output(c, out, v);
 }
 
@@ -115,7 +117,7 @@ ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
         return view->data;
     if (!view->dtype)
         return NULL;
-    if (e && c->env->slots && c->env->slots[e->id] && !c->env->slots[e->id]->device)
+    if (e && c->env->slots && c->env->slots[e->id] && c->env->slots[e->id]->data == view->data)
         return c->env->slots[e->id];
     ortc_status s = view->dtype == ORTC_STRING
                         ? ortc_value_wrap_strings(view->data, view->rank, view->dims, &v, c->env->error)
@@ -136,7 +138,7 @@ static ortc_value *call_value(ortc_call *call, int32_t port)
 
 static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
 {
-    return ortc_value_create(t, rank, dims, out, outer(call)->env->error);
+    return ortc_value_create_with(outer(call)->env->allocator, t, rank, dims, out, outer(call)->env->error);
 }
 static ortc_status call_look(ortc_call *call, const ortc_value *v, ortc_view *out)
 {
@@ -166,7 +168,12 @@ static uint64_t call_seed(ortc_call *call)
     return ortc_hash(parts, sizeof parts, 0x6f727463);
 }
 
-static void call_mark(ortc_call *c, const char *phase) { (void)c, (void)phase; }
+static void call_mark(ortc_call *call, const char *phase)
+{
+    ortc_step_call *c = outer(call);
+    if (c->env->profiler && c->node)
+        ortc_profile_phase(c->env->profiler, &c->phase, phase);
+}
 
 static const ortc_call_api api = {.size = sizeof api, .resize = call_resize, .parallel = call_parallel, .poll = call_poll,
                                   .fail = call_fail, .value = call_value, .seed = call_seed, .mark = call_mark,

@@ -4,7 +4,9 @@
 
 #include "graph/ir/graph.h"
 #include "ortc/op.h"
+#include "runtime/base/executor.h"
 #include "runtime/base/threads.h"
+#include "runtime/profile/profile.h"
 
 struct ortc_cancel {
     atomic_bool set;
@@ -17,6 +19,10 @@ typedef struct ortc_run_env {
     int64_t deadline_ns;  /* 0: none */
     uint64_t seed;
     ortc_error *error;
+    const ortc_allocator *allocator; /* NULL: ours */
+    const ortc_executor *executor;   /* NULL: the pool */
+    ortc_executor_loop *loop;        /* the executor's, while one is open */
+    const ortc_profiler *profiler;   /* NULL: none */
     ortc_value **slots;   /* by edge id: what segments hand on; NULL: the program has none */
     ORTC_ARRAY(ortc_value *) borrowed; /* values made of views for kernels that ask for them; released with the run */
 } ortc_run_env;
@@ -32,6 +38,7 @@ typedef struct ortc_step_call {
     char *scratch;         /* workers' parts of the workspace */
     size_t scratch_stride;
     uint32_t step;         /* index in its program, for seeds */
+    ortc_phase phase;      /* with a profiler */
     void *slot;            /* what call.slot points to */
 } ortc_step_call;
 

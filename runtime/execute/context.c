@@ -85,11 +85,14 @@ uint64_t ortc_context_trim(ortc_context *c)
     drop_frames(c);
     for (uint32_t i = 0; i < c->session->n_spaces; i++) {
         freed += c->arena_bytes[i];
-        ortc_device_free(device_of(c->session, i), c->arenas[i], c->arena_bytes[i]);
+        if (i)
+            ortc_device_free(device_of(c->session, i), c->arenas[i], c->arena_bytes[i]);
+        else
+            ortc_free_with(c->session->allocator, c->arenas[i], c->arena_bytes[i]);
         c->arenas[i] = NULL;
         c->arena_bytes[i] = 0;
     }
-    atomic_fetch_sub(&c->session->arena_bytes, freed);
+    ortc_session_unreserve(c->session, freed);
     return freed;
 }
 
@@ -136,6 +139,40 @@ uint64_t ortc_context_trim_idle(ortc_session *s)
         freed += ortc_context_trim(c);
     pthread_mutex_unlock(&s->lock);
     return freed;
+}
+
+/* ---- The session's limit ----------------------------------------------------------------------------------------------------- */
+
+void ortc_session_unreserve(ortc_session *s, size_t bytes) { atomic_fetch_sub(&s->arena_bytes, bytes); }
+
+bool ortc_session_reserve(ortc_session *s, size_t bytes)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        uint64_t all = atomic_fetch_add(&s->arena_bytes, bytes) + bytes;
+        if (!s->max_bytes || all + ortc_plan_cache_shrink(&s->plans, NULL, UINT64_MAX) <= s->max_bytes)
+            return true;
+        ortc_session_unreserve(s, bytes);
+        if (attempt == 0) {
+            ortc_context_trim_idle(s);
+            ortc_plan_cache_shrink(&s->plans, NULL, 0);
+        }
+    }
+    return false;
+}
+
+ortc_status ortc_session_admit_plan(ortc_session *s, const ortc_program *p, ortc_error *error)
+{
+    for (int attempt = 0; s->max_bytes && attempt < 2; attempt++) {
+        uint64_t arenas = atomic_load(&s->arena_bytes), room = arenas < s->max_bytes ? s->max_bytes - arenas : 0;
+        if (ortc_plan_cache_shrink(&s->plans, p, room) <= room)
+            return ORTC_OK;
+        ortc_context_trim_idle(s);
+    }
+    if (!s->max_bytes)
+        return ORTC_OK;
+    ortc_plan_cache_shrink(&s->plans, NULL, 0);
+    return ortc_fail(error, ORTC_LIMIT, "a plan of %zu bytes is more than is left under the session's limit of %llu", p->bytes,
+                     (unsigned long long)s->max_bytes);
 }
 
 /* ---- Frames ---------------------------------------------------------------------------------------------------------------- */
@@ -227,16 +264,18 @@ static void name_largest(const ortc_program *p, ortc_text *t)
     }
 }
 
-/* Memory for one arena: under the session's limit, if need be by emptying the idle contexts. */
+/* Memory for one arena: under the session's limit, if need be without idle contexts and plans. */
 static void *take_arena(ortc_session *s, uint32_t space, size_t bytes)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
-        uint64_t all = atomic_fetch_add(&s->arena_bytes, bytes) + bytes;
-        void *p = !s->max_bytes || all <= s->max_bytes ? ortc_device_alloc(device_of(s, space), bytes) : NULL;
+        if (!ortc_session_reserve(s, bytes))
+            return NULL;
+        void *p = space ? ortc_device_alloc(device_of(s, space), bytes) : ortc_alloc_with(s->allocator, bytes);
         if (p)
             return p;
-        atomic_fetch_sub(&s->arena_bytes, bytes);
+        ortc_session_unreserve(s, bytes);
         ortc_context_trim_idle(s);
+        ortc_plan_cache_shrink(&s->plans, NULL, 0);
     }
     return NULL;
 }

@@ -67,6 +67,12 @@ ortc_frame *ortc_context_find(ortc_context *, const void *key, size_t key_bytes)
 uint64_t ortc_context_trim(ortc_context *); /* bytes freed */
 uint64_t ortc_context_trim_idle(ortc_session *);
 
+/* The session's limit: bytes of arenas and states are counted as taken. false: over it, even without idle contexts and plans. */
+bool ortc_session_reserve(ortc_session *, size_t bytes);
+void ortc_session_unreserve(ortc_session *, size_t bytes);
+/* A plan that has just been put into the cache may stay; LIMIT otherwise. */
+ortc_status ortc_session_admit_plan(ortc_session *, const ortc_program *, ortc_error *);
+
 /* The program for these inputs and all outputs, planned if need be (run.c). A reference for the caller. */
 ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out, ortc_error *);
 

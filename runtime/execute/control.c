@@ -37,6 +37,7 @@ ortc_status ortc_run_body(ortc_step_call *c, const char *name, uint32_t n_in, or
         a.cancel = c->env->cancel;
         a.deadline_ns = c->env->deadline_ns;
         a.seed = ortc_call_seed(&c->call);
+        a.profiler = c->env->profiler;
         s = ortc_run(child, &a, c->env->error);
     }
     for (uint32_t i = 0; i < n_out; i++)

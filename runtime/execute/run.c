@@ -8,6 +8,45 @@
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
 
+static ortc_status run_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
+{
+    const ortc_step *s = &f->program->steps[index];
+    ortc_step_call *call = &f->calls[index];
+    if (s->values)
+        ortc_step_bind_values(c, s, call);
+    if (s->kind == ORTC_STEP_COPY && s->values)
+        return ortc_step_copy_value(c, s, call);
+    if (s->kind != ORTC_STEP_KERNEL)
+        return s->kind == ORTC_STEP_COPY     ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
+               : s->kind == ORTC_STEP_SIGNAL ? ortc_step_signal(c, s, &f->events[s->event], error)
+                                             : ortc_step_wait(c, s, f->events[s->event], error);
+    if (call->call.queue)
+        c->busy_queues |= 1u << s->device;
+    if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
+        for (uint32_t k = 0; k < s->n_out; k++)
+            if (s->out[k].view.flags & ORTC_VIEW_LATE)
+                call->call.out[k] = s->out[k].view;
+    ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
+    return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
+}
+
+/* The same, told to the run's profiler. */
+static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
+{
+    static const char *const kinds[] = {"", "copy", "signal", "wait", ""};
+    const ortc_step *s = &f->program->steps[index];
+    ortc_step_call *call = &f->calls[index];
+    ortc_profile_event e = {.kind = ORTC_PROFILE_STEP, .step = index, .name = s->node ? s->node->name : kinds[s->kind],
+                            .op = s->node ? s->node->type : "", .provider = c->session->devices[s->device].provider->name,
+                            .kernel = s->kernel ? s->kernel->name : "", .start_ns = ortc_now_ns(), .flops = s->flops,
+                            .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes};
+    call->phase = (ortc_phase){.of = &e};
+    ORTC_TRY(run_step(c, f, index, error));
+    ortc_profile_phase(c->env.profiler, &call->phase, NULL);
+    ortc_profile_end(c->env.profiler, &e);
+    return ORTC_OK;
+}
+
 ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
 {
     const ortc_program *p = f->program;
@@ -15,7 +54,8 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
         const ortc_slot *s = &p->slots[i];
         ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open : NULL;
         if (!s->late)
-            ORTC_TRY(ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error));
+            ORTC_TRY(device ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)
+                            : ortc_value_create_with(c->env.allocator, s->dtype, s->rank, s->dims, &c->slots[s->edge], error));
     }
     for (size_t i = 0; i < f->patches.count; i++) {
         const ortc_patch *patch = &f->patches.data[i];
@@ -28,31 +68,9 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
     }
     bool can_stop = c->env.cancel || c->env.deadline_ns;
     for (uint32_t i = 0; i < p->n_steps; i++) {
-        const ortc_step *s = &p->steps[i];
-        ortc_step_call *call = &f->calls[i];
         if (can_stop)
             ORTC_TRY(ortc_run_env_poll(&c->env));
-        if (s->values)
-            ortc_step_bind_values(c, s, call);
-        if (s->kind == ORTC_STEP_COPY && s->values) {
-            ORTC_TRY(ortc_step_copy_value(c, s, call));
-            continue;
-        }
-        if (s->kind != ORTC_STEP_KERNEL) {
-            ORTC_TRY(s->kind == ORTC_STEP_COPY ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
-                     : s->kind == ORTC_STEP_SIGNAL ? ortc_step_signal(c, s, &f->events[s->event], error)
-                                                   : ortc_step_wait(c, s, f->events[s->event], error));
-            continue;
-        }
-        if (call->call.queue)
-            c->busy_queues |= 1u << s->device;
-        if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
-            for (uint32_t k = 0; k < s->n_out; k++)
-                if (s->out[k].view.flags & ORTC_VIEW_LATE)
-                    call->call.out[k] = s->out[k].view;
-        ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
-        if (status != ORTC_OK)
-            return ortc_step_failed(s->node, s->kernel, status, error);
+        ORTC_TRY(c->env.profiler ? run_step_profiled(c, f, i, error) : run_step(c, f, i, error));
     }
     return ORTC_OK;
 }
@@ -99,10 +117,16 @@ static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in,
         }
     }
     ORTC_TRY(ortc_state_bind_inputs(c, error));
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        if (!c->inputs[i].value && !g->inputs[i].edge->constant)
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_edge *e = g->inputs[i].edge;
+        if (ortc_value_wants_optional(e->type, c->inputs[i].value) && !e->constant) {
+            ORTC_TRY(ortc_value_as_optional(e->type, c->inputs[i].value, &c->aligned[i], error));
+            c->inputs[i].value = c->aligned[i];
+        }
+        if (!c->inputs[i].value && !e->constant)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
                              g->inputs[i].name);
+    }
     return ORTC_OK;
 }
 
@@ -231,18 +255,30 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     return ok ? ORTC_OK : ortc_no_memory(error, c->key_bytes);
 }
 
-/* The program of the context's key, from the cache or built now. */
+/* The program of the context's key, planned now. after, slots: as in ortc_program_build. */
+static ortc_status make_program(ortc_context *c, const ortc_program *after, ortc_value *const *slots, ortc_program **out, ortc_error *error)
+{
+    ortc_profile_event e = {.kind = ORTC_PROFILE_PLAN, .name = "plan", .op = "", .provider = "", .kernel = ""};
+    if (c->env.profiler)
+        e.start_ns = ortc_now_ns();
+    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, after, slots, &c->env, out, error));
+    ortc_status s = ortc_plan_cache_put(&c->session->plans, *out, c->key, c->key_bytes) ? ortc_session_admit_plan(c->session, *out, error)
+                                                                                       : ortc_no_memory(error, c->key_bytes);
+    if (s != ORTC_OK) {
+        ortc_program_release(*out);
+        *out = NULL;
+    } else if (c->env.profiler)
+        ortc_profile_end(c->env.profiler, &e);
+    return s;
+}
+
+/* The program of the context's key, from the cache or planned now. */
 static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
 {
-    ortc_plan_cache *cache = &c->session->plans;
-    if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
+    if ((*out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes)))
         return ORTC_OK;
     ORTC_TRY(check_inputs(c, error));
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, NULL, NULL, &c->env, out, error));
-    if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
-        return ORTC_OK;
-    ortc_program_release(*out);
-    return ortc_no_memory(error, c->key_bytes);
+    return make_program(c, NULL, NULL, out, error);
 }
 
 static ortc_status find_frame(ortc_context *c, ortc_frame **out, ortc_error *error)
@@ -284,7 +320,10 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
         if (!v)
             continue;
         c->in_data[i] = ortc_value_address(v);
-        if (v->device || !ortc_value_is_tensor(v) || is_aligned(v->data, v->type->dtype))
+        if (!ortc_value_is_tensor(v) && !ortc_value_is_on_host(v))
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s': elements must be in host memory",
+                             c->session->graph->inputs[i].name);
+        if (!ortc_value_is_tensor(v) || v->device || is_aligned(v->data, v->type->dtype))
             continue;
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);
@@ -312,10 +351,12 @@ static ortc_status check_given(const ortc_program_output *o, const ortc_out *out
     return ORTC_OK;
 }
 
-static ortc_status create_in(uint32_t memory, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *error)
+static ortc_status create_in(const ortc_context *c, uint32_t memory, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *error)
 {
-    ortc_open_device *device = memory ? ortc_device_of_memory(memory) : NULL;
-    if (memory && !device)
+    if (!memory)
+        return ortc_value_create_with(c->env.allocator, t, rank, dims, out, error);
+    ortc_open_device *device = ortc_device_of_memory(memory);
+    if (!device)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "there is no memory %u: no open device has it", memory);
     ortc_status s = ortc_value_create_on(device, t, rank, dims, out, error);
     ortc_device_release(device);
@@ -328,7 +369,7 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
     ortc_value *v = out->value;
     *made = NULL;
     if (!v) {
-        ORTC_TRY(create_in(out->memory, o->dtype, o->rank, o->dims, made, error));
+        ORTC_TRY(create_in(c, out->memory, o->dtype, o->rank, o->dims, made, error));
         c->out_data[index] = (*made)->data;
         return ORTC_OK;
     }
@@ -367,14 +408,8 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
     }
     if (!ok)
         return ortc_no_memory(error, c->key_bytes);
-    ortc_plan_cache *cache = &c->session->plans;
-    if ((*out = ortc_plan_cache_get(cache, c->key, c->key_bytes)))
-        return ORTC_OK;
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, p, c->slots, &c->env, out, error));
-    if (ortc_plan_cache_put(cache, *out, c->key, c->key_bytes))
-        return ORTC_OK;
-    ortc_program_release(*out);
-    return ortc_no_memory(error, c->key_bytes);
+    *out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes);
+    return *out ? ORTC_OK : make_program(c, p, c->slots, out, error);
 }
 
 /* What is under way in queues has ended: all of it, also after a failure. */
@@ -427,7 +462,7 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
             continue;
         }
         if (!to)
-            ORTC_TRY(create_in(a->out[i].memory, v->type->dtype, v->rank, v->dims, &to, error));
+            ORTC_TRY(create_in(c, a->out[i].memory, v->type->dtype, v->rank, v->dims, &to, error));
         ortc_open_device *td = ortc_device_of_memory(to->device), *fd = ortc_device_of_memory(v->device);
         ortc_status s = ortc_device_transfer(td, to->data, fd, v->data, v->bytes, error);
         ortc_device_release(td);
@@ -567,13 +602,15 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
     }
     c->state = a->state;
     c->env = (ortc_run_env){.threads = s->threads, .cancel = a->cancel, .deadline_ns = a->deadline_ns, .seed = a->seed,
-                            .error = error};
+                            .error = error, .allocator = s->allocator, .executor = s->executor, .profiler = a->profiler};
     ortc_fp_env fp = ortc_fp_enter();
-    ortc_pool_enter(s->threads);
+    if (!s->executor)
+        ortc_pool_enter(s->threads);
     status = begin(c, a, &event, error);
     if (status == ORTC_OK)
         status = run_in(c, a, a->state ? NULL : event, error);
-    ortc_pool_leave();
+    if (!s->executor)
+        ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
     if (status == ORTC_OK && event && c->busy_queues) {

@@ -46,15 +46,12 @@ static ortc_status allocate(ortc_session *s, ortc_tied *t, uint32_t which, const
 {
     if (t->memory[which])
         return ORTC_OK;
-    uint64_t all = atomic_fetch_add(&s->arena_bytes, t->bytes) + t->bytes;
-    if (s->max_bytes && all > s->max_bytes) {
-        atomic_fetch_sub(&s->arena_bytes, t->bytes);
+    if (!ortc_session_reserve(s, t->bytes))
         return ortc_fail(error, ORTC_LIMIT, "the state of '%s' needs %zu bytes, more than is left under the session's limit of %llu", name,
                          t->bytes, (unsigned long long)s->max_bytes);
-    }
-    if ((t->memory[which] = ortc_device_alloc(t->device, t->bytes)))
+    if ((t->memory[which] = t->device ? ortc_device_alloc(t->device, t->bytes) : ortc_alloc_with(s->allocator, t->bytes)))
         return ORTC_OK;
-    atomic_fetch_sub(&s->arena_bytes, t->bytes);
+    ortc_session_unreserve(s, t->bytes);
     return ortc_no_memory(error, t->bytes);
 }
 

@@ -9,6 +9,18 @@
 
 static ortc_error *error_of(ortc_call *c) { return ((ortc_step_call *)(void *)c)->env->error; }
 
+/* ---- Inputs ---------------------------------------------------------------------------------------------------------------- */
+
+bool ortc_value_wants_optional(const ortc_type *t, const ortc_value *v)
+{
+    return t && t->kind == ORTC_KIND_OPTIONAL && (!v || ortc_type_equal(t->of, v->type));
+}
+
+ortc_status ortc_value_as_optional(const ortc_type *t, const ortc_value *v, ortc_value **out, ortc_error *error)
+{
+    return ortc_value_create_optional(t->of, (ortc_value *)(uintptr_t)v, out, error);
+}
+
 /* ---- Between slots and views -------------------------------------------------------------------------------------------- */
 
 void *ortc_value_address(const ortc_value *v)
@@ -148,20 +160,30 @@ const ortc_type *ortc_call_api_type(ortc_call *c, const ortc_value *v)
     return ortc_value_type(v);
 }
 
+bool ortc_value_is_on_host(const ortc_value *v)
+{
+    size_t n = !v->elements ? 0 : v->type->kind == ORTC_KIND_MAP ? 2 : (size_t)v->count;
+    for (size_t i = 0; i < n; i++)
+        if (!ortc_value_is_on_host(v->elements[i]))
+            return false;
+    return v->device == 0;
+}
+
 /* ---- Results ------------------------------------------------------------------------------------------------------------------ */
 
 ortc_status ortc_slot_for_caller(ortc_value **slot, const ortc_out *out, ortc_error *error)
 {
     ortc_value *v = *slot, *copy;
     bool plain = ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING;
-    if (out->value && !plain) {
+    if ((out->value || out->memory) && !plain) {
         char buffer[128];
         ortc_text t = ORTC_TEXT(buffer);
         ortc_text_type(&t, v->type);
-        return ortc_fail(error, ORTC_TYPE_MISMATCH, "output '%s' is %s, which cannot be written into a given value: leave it NULL",
-                         out->name, buffer);
+        return ortc_fail(error, ORTC_TYPE_MISMATCH, out->value
+                             ? "output '%s' is %s, which cannot be written into a given value: leave it NULL"
+                             : "output '%s' is %s, which is in host memory (0) only", out->name, buffer);
     }
-    if (!plain || out->value || atomic_load_explicit(&v->references, memory_order_acquire) == 1)
+    if (!plain || out->value || v->device || atomic_load_explicit(&v->references, memory_order_acquire) == 1)
         return ORTC_OK;
     ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &copy, error)); /* an element of a sequence stays as it is */
     if (v->bytes)

@@ -8,6 +8,11 @@
 
 /* What a view of this value holds: a tensor's data, another kind's value itself. */
 void *ortc_value_address(const ortc_value *);
+/* An input of an optional type may be left out, and takes what would be in it as it is: whether that is so, and the optional. */
+bool ortc_value_wants_optional(const ortc_type *, const ortc_value *given_or_null);
+ortc_status ortc_value_as_optional(const ortc_type *, const ortc_value *given_or_null, ortc_value **out, ortc_error *);
+/* A tensor in host memory, or a container of nothing else. */
+bool ortc_value_is_on_host(const ortc_value *);
 /* Puts what is in the slots now into the views of a step that reads or makes values (ortc_step.values). */
 void ortc_step_bind_values(ortc_context *, const ortc_step *, ortc_step_call *);
 /* A copy step of a value: to a slot. */

@@ -63,6 +63,16 @@ bool ortc_plan_cache_put(ortc_plan_cache *c, ortc_program *p, const void *key, s
     return true;
 }
 
+uint64_t ortc_plan_cache_shrink(ortc_plan_cache *c, const ortc_program *but, uint64_t to)
+{
+    pthread_mutex_lock(&c->lock);
+    for (ortc_program *o; c->bytes > to && (o = oldest(c, but));)
+        drop(c, o);
+    uint64_t left = c->bytes;
+    pthread_mutex_unlock(&c->lock);
+    return left;
+}
+
 uint64_t ortc_plan_cache_clear(ortc_plan_cache *c)
 {
     pthread_mutex_lock(&c->lock);

@@ -49,7 +49,7 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
     if (!bytes)
         return ortc_fail(error, ORTC_LIMIT, "packing '%s': a constant is too large to pack", how->id);
     pthread_mutex_lock(&s->lock);
-    bool fits = !s->max_bytes || s->bytes + bytes <= s->max_bytes;
+    bool fits = !s->max_bytes || s->constants + s->bytes + bytes <= s->max_bytes;
     if (fits)
         s->bytes += bytes;
     pthread_mutex_unlock(&s->lock);

@@ -50,6 +50,7 @@ typedef struct ortc_pack_store {
     pthread_cond_t changed;
     ortc_pack_item *buckets[256];
     uint64_t bytes, max_bytes; /* max 0: none */
+    uint64_t constants;        /* bytes of the model's constants in memory of ours, under the same limit */
 } ortc_pack_store;
 
 struct ortc_run_env;
@@ -183,5 +184,7 @@ ortc_program *ortc_plan_cache_get(ortc_plan_cache *, const void *key, size_t key
 /* Puts a program in (it keeps a reference of its own) and evicts what is over the budget, the newest never. */
 bool ortc_plan_cache_put(ortc_plan_cache *, ortc_program *, const void *key, size_t key_bytes);
 uint64_t ortc_plan_cache_clear(ortc_plan_cache *); /* bytes freed */
+/* Evicts down to this many bytes, `but` never (NULL: all); bytes that are left. */
+uint64_t ortc_plan_cache_shrink(ortc_plan_cache *, const ortc_program *but, uint64_t to);
 
 #endif

@@ -129,7 +129,7 @@ static uint8_t space_of_port(const ortc_planner *p, const ortc_node *n, uint32_t
 {
     uint8_t space = p->session->devices[n->device].space;
     const ortc_edge *e = input ? n->in[port] : n->out[port];
-    if (!space || ortc_fact_is_given(&p->facts[e->id]))
+    if (!space || ortc_fact_is_given(&p->facts[e->id])) /* strings and containers are host objects */
         return 0;
     uint32_t mask = input ? n->kernel->host_in : n->kernel->host_out;
     const ortc_formal *f = input ? ortc_schema_in(ortc_op_schema(n->op), port) : NULL;
@@ -180,7 +180,7 @@ static bool make_view(ortc_planner *p, const plan_context *c)
     if (ortc_fact_is_given(&p->facts[to->id])) {
         if (!ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]))
             return false;
-    } else if ( !ortc_fact_bytes(&p->facts[to->id], &bytes) ||
+    } else if (!ortc_fact_bytes(&p->facts[to->id], &bytes) ||
         !ortc_fact_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
         return false;
     for (uint8_t space = 0; space < p->session->n_spaces; space++) {
@@ -276,11 +276,11 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
         const ortc_edge *e = n->out[i];
         if (!ortc_view_present(&step->out[i].view))
             continue;
-        bool late = (step->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
         uint8_t space = space_of_port(p, n, i, false);
         step->out[i].space = space;
         if (space)
             step->out[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
+        bool late = (step->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
         if (p->crosses[e->id] || late) {
             ORTC_TRY(add_slot(p, e, late, space));
             continue;

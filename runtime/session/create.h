@@ -8,6 +8,10 @@
  * the session; it is not retained. */
 ortc_status ortc_session_from_graph(ortc_model *, ortc_graph *, const ortc_session_options *, ortc_session **out, ortc_error *);
 
+/* Makes the values that the options name outputs of the graph, too (hooks.c). */
+ortc_status ortc_session_keep(ortc_graph *, const ortc_session_options *, ortc_error *);
+/* Checks and copies the caller's allocator and executor (hooks.c). */
+ortc_status ortc_session_take_hooks(ortc_session *, const ortc_session_options *, ortc_error *);
 /* Checks the options' ties against the graph and keeps them (state.c). */
 ortc_status ortc_session_tie_all(ortc_session *, const ortc_session_options *, ortc_error *);
 

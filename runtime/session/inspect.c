@@ -64,7 +64,7 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
     if (!s || (n_in && !in))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_plan: the session or the list of inputs is NULL");
     ORTC_TRY(ortc_context_take(s, &c, error));
-    c->env = (ortc_run_env){.threads = s->threads, .error = error};
+    c->env = (ortc_run_env){.threads = s->threads, .error = error, .allocator = s->allocator, .executor = s->executor};
     ortc_status status = ortc_context_program(c, in, n_in, &p, error);
     if (status == ORTC_OK) {
         if (out) {
@@ -98,6 +98,7 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
 {
     if (ortc_registry_init(NULL) != ORTC_OK)
         return;
+    ortc_providers_load_all();
     const ortc_provider *p;
     for (size_t i = 0; (p = ortc_provider_at(i)); i++) {
         ortc_device_info devices[8];
@@ -111,6 +112,7 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
         ortc_provider_info info = {.size = sizeof info, .provider = p->name, .device = "", .notes = buffer,
                                    .n_kernels = ortc_kernels_count(p->name)};
         if (p->devices(ortc_host_get(), devices, &n, &why) != ORTC_OK || n == 0) {
+            ortc_why_end(buffer);
             if (each(arg, &info))
                 return;
             continue;

@@ -16,7 +16,7 @@ static ortc_status describe(ortc_model *m, const ortc_graph_input *ends, uint32_
         const ortc_edge *e = ends[i].edge;
         ortc_io *io = &list[i];
         io->size = sizeof *io;
-        io->flags = inputs && e->constant ? ORTC_IO_OPTIONAL : 0;
+        io->flags = inputs && (e->constant || (e->type && e->type->kind == ORTC_KIND_OPTIONAL)) ? ORTC_IO_OPTIONAL : 0;
         io->name = ends[i].name;
         io->doc = ends[i].doc;
         io->type = e->type;
@@ -76,12 +76,35 @@ static ortc_status normalise(ortc_model *m, const ortc_model_options *o, ortc_er
     return ortc_normalise_run(&n, o->passes_off, o->n_passes_off, edits);
 }
 
+/* Constants in memory of ours: decoded, folded, small. Those in a file's map or the caller's memory are not. */
+static uint64_t owned_bytes(const ortc_graph *g)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < g->edges.count; i++) {
+        const ortc_constant *c = g->edges.data[i]->constant;
+        bytes += c && c->release ? c->bytes : 0;
+    }
+    for (size_t i = 0; i < g->children.count; i++)
+        bytes += owned_bytes(g->children.data[i]);
+    return bytes;
+}
+
+static ortc_status limit_constants(ortc_model *m, ortc_error *error)
+{
+    m->packed.constants = ortc_source_owned(m->source) + owned_bytes(m->graph);
+    if (m->packed.max_bytes && m->packed.constants > m->packed.max_bytes)
+        return ortc_fail(error, ORTC_LIMIT, "the model's constants take %llu bytes of memory, more than the limit of %llu (max_bytes)",
+                         (unsigned long long)m->packed.constants, (unsigned long long)m->packed.max_bytes);
+    return ORTC_OK;
+}
+
 static ortc_status fill_model(ortc_model *m, const ortc_model_options *o, ortc_error *error)
 {
     ORTC_TRY(ortc_onnx_import(m->source, &m->graph, &m->info, error));
     ORTC_TRY(describe(m, m->graph->inputs, m->graph->n_inputs, true, &m->inputs, error));
     ORTC_TRY(describe(m, m->graph->outputs, m->graph->n_outputs, false, &m->outputs, error));
     ORTC_TRY(normalise(m, o, error));
+    ORTC_TRY(limit_constants(m, error));
     return ortc_graph_verify(m->graph, error);
 }
 

@@ -194,14 +194,15 @@ static ortc_status session_over(ortc_pack_store *packed, ortc_graph *g, bool bor
     s->n_spaces = 1;
     s->max_contexts = o->max_contexts;
     s->max_bytes = o->max_bytes;
-    s->threads = ortc_pool_threads();
+    ortc_status taken = ortc_session_take_hooks(s, o, error);
+    s->threads = s->executor ? s->executor->threads : ortc_pool_threads();
     if (o->threads && o->threads < s->threads)
         s->threads = o->threads;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->returned, NULL);
     ortc_plan_cache_init(&s->plans, o->plan_cache_bytes ? o->plan_cache_bytes : DEFAULT_PLAN_CACHE_BYTES);
     ortc_fp_env fp = ortc_fp_enter();
-    ortc_status status = stages(s, o, error);
+    ortc_status status = taken == ORTC_OK ? stages(s, o, error) : taken;
     ortc_fp_leave(fp);
     if (status != ORTC_OK) {
         ortc_session_release(s);
@@ -227,6 +228,11 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
     if (options)
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
     ORTC_TRY(ortc_graph_clone(m->graph, &g, error));
+    ortc_status kept = ortc_session_keep(g, &o, error);
+    if (kept != ORTC_OK) {
+        ortc_graph_destroy(g);
+        return kept;
+    }
     ORTC_TRY(ortc_session_from_graph(m, g, &o, out, error));
     (*out)->model = ortc_model_retain(m);
     return ORTC_OK;

@@ -62,6 +62,10 @@ struct ortc_session {
     uint64_t max_bytes;       /* of all arenas; 0: no limit */
     atomic_uint_fast64_t arena_bytes;
     pthread_cond_t returned;
+    ortc_allocator own_allocator; /* the caller's, copied */
+    ortc_executor own_executor;
+    const ortc_allocator *allocator; /* of arenas and results; NULL: ours */
+    const ortc_executor *executor;   /* NULL: the pool */
     ortc_session_tie *ties;   /* in the graph's arena */
     uint32_t n_ties;
 };

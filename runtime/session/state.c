@@ -195,8 +195,8 @@ void ortc_state_release(ortc_state *st)
         ortc_value_release(t->value);
         for (int k = 0; k < 2; k++)
             if (t->memory[k]) {
-                ortc_device_free(t->device, t->memory[k], t->bytes);
-                atomic_fetch_sub(&s->arena_bytes, t->bytes);
+                t->device ? ortc_device_free(t->device, t->memory[k], t->bytes) : ortc_free_with(s->allocator, t->memory[k], t->bytes);
+                ortc_session_unreserve(s, t->bytes);
             }
     }
     free(st);

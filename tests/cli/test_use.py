@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -145,6 +146,22 @@ def digits() -> None:
     expect("run --tie", "run", "sum.onnx", "-i", "ones", "--set", "n=3", "--tie", "h=next", "--repeat", "5", out="[5 5 5]")
     expect("run --tie, and a start", "run", "sum.onnx", "-i", "x=ones", "-i", "h=ones", "--set", "n=2", "--tie", "h=next", out="[2 2]")
     refused("run --tie of no input", "run", "sum.onnx", "-i", "ones", "--set", "n=3", "--tie", "g=next", err="the model has no input 'g'")
+    put("chain.onnx", model([node("Add", ["x", "x"], ["sum"]), node("Identity", ["sum"], ["same"]), node("Mul", ["same", "x"], ["y"])],
+                            [value_info("x", "f32", (2,))], [value_info("y", "f32", (2,))]))  # fmt: skip
+    expect("run --keep", "run", "chain.onnx", "-i", "ones", "--keep", "same", "--keep", "sum", "--keep", "y", out="same  f32[2]",
+           test=lambda r: None if r.out.count("f32[2]") == 3 else "three values")  # fmt: skip
+    refused("run --keep of nothing", "run", "chain.onnx", "-i", "ones", "--keep", "no", code=5, err="the model has no value 'no'")
+
+    def traced(r) -> str | None:
+        events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+        steps = [e for e in events if e["cat"] == "step"]
+        plans = [e for e in events if e["cat"] == "plan"]
+        good = len(plans) == 1 and len(steps) % 3 == 0 and all(e["ph"] == "X" and e["dur"] >= 0 and e["ts"] >= 0 for e in events)
+        conv = [e["args"] for e in steps if e["args"]["op"] == "Conv"]
+        return None if good and len(conv) == 9 and all(a["flops"] > 0 and a["provider"] == "cpu" for a in conv) else f"{events}"
+
+    expect("run --profile", "run", DIGITS, "-i", SEVEN, "-n", "3", "--profile", "trace.json", test=traced)
+    refused("run --profile into nothing", "run", DIGITS, "-i", SEVEN, "--profile", "none/trace.json", code=6, err="--profile: ")
     expect("run -v", "run", DIGITS, "-i", SEVEN, "-v", out="first run")
     expect("run -q is silent", "run", DIGITS, "-i", SEVEN, "-q", test=lambda r: "output" if r.out else None)
     expect("a note about free dims", "run", DIGITS, "-i", "rand", err="free dimensions are 1: N")
@@ -297,7 +314,7 @@ def test() -> None:
     case("seq/test_seq", seq, identity("f32", None, "sequence"), seq)
     expect("sequences", "test", "suite/seq", last="1 passed, 0 failed, 0 skipped")
     case("seq/test_seq2", field(2, 1) + field(3, tensor_f32(1, 2)) + field(3, tensor_f32(4)), identity("f32", None, "sequence"), seq)
-    expect("different sequences", "test", "suite/seq", code=1, out="output 'y': element 1: 1 of 1 values differ")  # fmt: skip
+    expect("different sequences", "test", "suite/seq", code=1, out="output 'y': element 1: 1 of 1 values differ")
     put("suite/bad/test_pb/test_data_set_0/input_0.pb", b"\xff\xff\xff\xff")
     put("suite/bad/test_pb/model.onnx", identity("f32", ("n",)))
     expect("a damaged .pb", "test", "suite/bad", code=1, out="input_0.pb")

@@ -5,7 +5,9 @@
  * agree with ref within the tolerance of the type in all these ways, on every instruction set that the machine has, each
  * in a process of its own; cases that it does not take are not counted. Every kernel must have been reached.
  *
- *   cases [--family NAME] [--op NAME] [--provider ref|cpu] [--dump DIR] [-v]
+ * With a plugin its provider runs the cases, on the device as spelled; sim must give ref's bits.
+ *
+ *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] [--dump DIR] [-v]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +36,7 @@ typedef struct tally {
 } tally;
 
 static struct {
-    const char *family, *op, *provider, *dump, *level;
+    const char *family, *op, *provider, *device, *dump, *level;
     bool verbose;
 } options = {.provider = NULL};
 
@@ -92,7 +94,7 @@ static bool matches(const run_result *got, const run_result *expected, const run
 
 static void run_ways(const ortc_case *c, size_t which, const node_text *n, const run_result *expected, tally *t)
 {
-    const bool is_ref = !strcmp(options.provider, "ref");
+    const bool is_ref = !strcmp(options.provider, "ref"), is_sim = !strcmp(options.provider, "sim");
     const char *known = known_failure(c);
     run_result first = {0};
     size_t failures = 0;
@@ -100,7 +102,7 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
         run_way way = ways[w];
         run_result r;
         char why[1400];
-        way.providers = options.provider;
+        way.providers = options.device ? options.device : options.provider;
         if ((way.model & MODEL_SYMBOLIC) && c->fixed) {
             t->skipped++;
             continue;
@@ -123,7 +125,7 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
             run_result_deinit(&r);
             return;
         }
-        const run_result *bits = is_ref ? expected : w == 1 ? &first : NULL;
+        const run_result *bits = is_ref || is_sim ? expected : w == 1 ? &first : NULL;
         if (matches(&r, expected, bits, c->tolerance ? c->tolerance : 1, why, sizeof why)) {
             t->passed += !known;
         } else {
@@ -282,6 +284,15 @@ int main(int argc, char **argv)
             options.op = argv[++i];
         else if (!strcmp(argv[i], "--provider"))
             options.provider = argv[++i];
+        else if (!strcmp(argv[i], "--device"))
+            options.device = argv[++i];
+        else if (!strcmp(argv[i], "--plugin")) {
+            ortc_error error = ORTC_ERROR_INIT;
+            if (ortc_plugin_load(argv[++i], &error) != ORTC_OK) {
+                fprintf(stderr, "%s\n", error.text);
+                return 2;
+            }
+        }
         else if (!strcmp(argv[i], "--dump"))
             options.dump = argv[++i];
         else if (!strcmp(argv[i], "--level"))

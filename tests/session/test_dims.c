@@ -37,6 +37,10 @@ Test(dims, broadcasting_follows_numpy)
     cr_expect_eq(do_(ORTC_DIM_BROADCAST, s, 7), 7);
     cr_expect_eq(do_(ORTC_DIM_BROADCAST, 0, 1), 0);
     cr_expect_eq(do_(ORTC_DIM_BROADCAST, s, s), s);
+    const ortc_dim clamped = do_(ORTC_DIM_MIN, s, 64);
+    cr_expect_eq(do_(ORTC_DIM_BROADCAST, s, clamped), s);
+    cr_expect_eq(do_(ORTC_DIM_BROADCAST, clamped, s), s);
+    cr_expect_neq(do_(ORTC_DIM_BROADCAST, do_(ORTC_DIM_MIN, s, 0), s), s, "0 and 1 make 0");
     cr_expect_not(misfit);
     cr_expect_eq(do_(ORTC_DIM_BROADCAST, 3, 2), ORTC_DIM_UNKNOWN);
     cr_expect(misfit);

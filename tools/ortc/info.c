@@ -42,7 +42,8 @@ static void io_table(ortc_model *m, bool outputs)
             io_shape_describe(io, &b);
         table_cell(&t, io->name);
         table_cell(&t, (const char *)b.data);
-        table_format(&t, "%s%s%s", io->flags & ORTC_IO_OPTIONAL ? "has a default" : "",
+        const char *optional = io->type && io->type->kind == ORTC_KIND_OPTIONAL ? "may be left out" : "has a default";
+        table_format(&t, "%s%s%s", io->flags & ORTC_IO_OPTIONAL ? optional : "",
                      io->flags & ORTC_IO_OPTIONAL && some(io->doc) ? "; " : "", some(io->doc) ? io->doc : "");
         free(b.data);
     }

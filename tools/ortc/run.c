@@ -11,11 +11,13 @@
 #include "outputs.h"
 #include "session.h"
 #include "term.h"
+#include "trace.h"
 
 typedef struct run_options {
     session_options session;
     input_options input;
-    const char *out, *labels;
+    const char *out, *labels, *profile;
+    trace *trace; /* NULL: no --profile */
     bool compress;
     int64_t topk, repeat, deadline_ms;
 } run_options;
@@ -76,6 +78,7 @@ static ortc_status run_once(ortc_session *session, ortc_state *state, const run_
 {
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
     args.state = state;
+    args.profiler = o->trace ? &o->trace->profiler : NULL;
     args.in = in->in;
     args.n_in = in->n_in;
     args.out = out;
@@ -221,11 +224,19 @@ static int run_model(const char *path, const run_options *o, const labels *names
         code = session_open(model, &o->session, &session);
     t.create = seconds_now() - start;
     if (code < 0) {
-        while (ortc_model_output(model, n_out))
-            n_out++;
-        out = mem_alloc(n_out * sizeof *out);
-        for (size_t i = 0; i < n_out; i++)
-            out[i].name = ortc_model_output(model, i)->name;
+        size_t n_own = 0;
+        while (ortc_model_output(model, n_own))
+            n_own++;
+        out = mem_alloc((n_own + o->session.keep.count) * sizeof *out);
+        for (; n_out < n_own; n_out++)
+            out[n_out].name = ortc_model_output(model, n_out)->name;
+        for (size_t i = 0; i < o->session.keep.count; i++) {
+            bool there = false; /* an output as it is, or named twice */
+            for (size_t k = 0; k < n_out && !there; k++)
+                there = strcmp(out[k].name, o->session.keep.items[i]) == 0;
+            if (!there)
+                out[n_out++].name = o->session.keep.items[i];
+        }
         watch_interrupts();
         ortc_state *state = NULL;
         ortc_error e = ORTC_ERROR_INIT;
@@ -235,6 +246,10 @@ static int run_model(const char *path, const run_options *o, const labels *names
         } else
             code = run_all(session, state, o, &in, out, n_out, &t);
         ortc_state_release(state);
+    }
+    if (o->trace && t.n_runs) {
+        int written = trace_write(o->trace, o->profile);
+        code = written >= 0 && code < 0 ? written : code;
     }
     bool complete = code < 0;
     if (complete) {
@@ -280,6 +295,10 @@ int command_run(int argc, char **argv)
          .help = "names of the classes, one a line (with --topk, 5 if that is not given)"},
         {.kind = ARG_INTEGER, .letter = 'n', .name = "repeat", .value = "N", .to = &o.repeat, .min = 1, .max = 100000000,
          .help = "run N times and print the time of loading, creating, the first run and the median (1)"},
+        {.kind = ARG_LIST, .name = "keep", .value = "NAME", .to = &o.session.keep,
+         .help = "a value inside the model, to be printed and written like an output; may be repeated"},
+        {.kind = ARG_TEXT, .name = "profile", .value = "FILE", .to = &o.profile,
+         .help = "write what every step of every run took, as a trace for Perfetto or chrome://tracing"},
         ARGS_TIES(o.session),
         {.kind = ARG_INTEGER, .name = "deadline", .value = "MS", .to = &o.deadline_ms, .min = 1, .max = 1000000000,
          .help = "give up a run after so many milliseconds"},
@@ -308,7 +327,14 @@ int command_run(int argc, char **argv)
         return code;
     if (o.labels && !o.topk)
         o.topk = 5;
+    trace profile;
+    if (o.profile) {
+        trace_init(&profile);
+        o.trace = &profile;
+    }
     code = run_model(files.items[0], &o, &names);
+    if (o.trace)
+        trace_free(o.trace);
     labels_free(&names);
     return code;
 }

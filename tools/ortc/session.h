@@ -18,6 +18,7 @@ typedef struct session_options {
     arg_list tie_texts;             /* --tie, parsed likewise */
     size_t n_ties;
     ortc_tie *ties;
+    arg_list keep;                  /* values inside the model */
 } session_options;
 
 /* Rows for a command's table of options. */
