@@ -99,7 +99,7 @@ def test_cases(folder: Path, cases: list[str], configuration: str, label: str) -
     """One check a case."""
     done = ortc("test", folder, "--json", *where(configuration))
     results = {}
-    if done.returncode in (0, 1):
+    if done.returncode in (0, 1) and done.stdout:
         results = {Path(c["name"]).name: c for c in json.loads(done.stdout)["cases"]}
     for case in cases:
         found = results.get(case)
