@@ -79,7 +79,11 @@ ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
     return s;
 }
 
-const ortc_schema *ortc_op_schema(const ortc_op *op) { return &((const ortc_op_entry *)op)->schema.schema; }
+const ortc_schema *ortc_op_schema(const ortc_op *op)
+{
+    static const ortc_schema none; /* of a group, which is in no table */
+    return op == &ortc_op_group ? &none : &((const ortc_op_entry *)op)->schema.schema;
+}
 
 int32_t ortc_op_bind(const ortc_op *op, int64_t opset)
 {
