@@ -98,6 +98,21 @@ def tokens(folder: Path) -> Path:
     return folder / "tokens.npz"
 
 
+def views_case(folder: Path) -> str | None:
+    """Reshape, and Split along the first axis, only name parts of what is there."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Reshape", ["r", "to"], ["s"]),
+             helper.make_node("Split", ["s"], ["a", "b", "c"], axis=0, num_outputs=3),
+             *(helper.make_node("Exp", [n], [f"y{n}"]) for n in "abc")]
+    to = onnx.numpy_helper.from_array(np.array([3, -1, 4], np.int64), "to")
+    outputs = [helper.make_tensor_value_info(f"y{n}", kind, [1, None, 4]) for n in "abc"]
+    graph = helper.make_graph(nodes, "views", [helper.make_tensor_value_info("x", kind, ["n", 12])], outputs, [to])
+    path = folder / "views.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+    ops = [s["op"] for s in info(path, "--steps", "--set", "n=5")["steps"]]
+    return None if ops == ["Relu", "Exp", "Exp", "Exp"] else str(ops)
+
+
 def optimize_case(path: Path, folder: Path) -> str | None:
     """Standard ONNX of the file's opset; onnxruntime gives the same."""
     out = folder / f"optimized-{path.name}"
@@ -141,6 +156,14 @@ def many_shapes_case(path: Path, provider: str) -> str | None:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        check("views", lambda: views_case(folder))
+        for style in ("sdpa", "dynamo"):
+            path = folder / f"{style}.onnx"
+            onnx.save(make_bert.model(17, style=style), path)
+            for where, words in PLACED.items():
+                check(f"{style}, {where}", lambda: run_case(path, make_bert.feeds(), words, folder))
+            check(f"{style}, passes", lambda: passes_case(path))
+            check(f"{style}, optimize", lambda: optimize_case(path, folder))
         for opset in (11, 17):
             path = folder / f"bert{opset}.onnx"
             onnx.save(make_bert.model(opset), path)
