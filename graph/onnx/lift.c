@@ -67,6 +67,11 @@ static ortc_status api_set_string(ortc_lift *l, const char *name, const char *va
     return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_STRING, .count = strlen(value), .u.s = value});
 }
 
+static ortc_status api_set_strings(ortc_lift *l, const char *name, const char *const *values, size_t count)
+{
+    return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_STRINGS, .count = count, .u.strings = values});
+}
+
 /* A constant edge with a copy of the data; NULL after an error. */
 static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const int64_t *dims, const void *data)
 {
@@ -225,6 +230,7 @@ static const ortc_lift_api lift_api = {
     .wrap_out = api_wrap_out,
     .rename = api_rename,
     .fail = api_fail,
+    .set_strings = api_set_strings,
 };
 
 ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)

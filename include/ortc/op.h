@@ -413,6 +413,7 @@ typedef struct ortc_lift_api {
     ortc_status (*wrap_out)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
     ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
     ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
+    ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
 } ortc_lift_api;
 
 static inline const ortc_node *ortc_lift_node(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->node(l); }
@@ -436,6 +437,10 @@ static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, fl
 static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v)
 {
     return ORTC_API_OF(ortc_lift_api, l)->set_string(l, name, v);
+}
+static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->set_strings(l, name, v, count);
 }
 static inline ortc_status ortc_lift_const_in(ortc_lift *l, uint32_t port, ortc_dtype t, int32_t rank,
                                              const int64_t *dims, const void *data)
@@ -588,6 +593,11 @@ struct ortc_call {
     void *queue;         /* the provider's own stream object; NULL on the host */
     uint32_t *fault;     /* devices: a word that a kernel ORs a code into, read at the sync that is made anyway; NULL on
                             the host, where kernels call ortc_call_fail */
+};
+
+enum { /* codes of the fault word */
+    ORTC_FAULT_INDEX = 1, /* an index from data lies outside its axis (and was clamped) */
+    ORTC_FAULT_VALUE = 2  /* another value from data is not allowed; what was computed with it is undefined */
 };
 
 /* Splits 0 .. n into chunks of `grain` and runs `body` on them, on the run's threads, this one included. Chunks
@@ -786,7 +796,8 @@ enum {
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
     ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
-    ORTC_KERNEL_EPILOGUE = 64    /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_EPILOGUE = 64,   /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */
 };
 
 typedef struct ortc_kernel {

@@ -82,7 +82,7 @@ typedef struct ortc_provider {
     ortc_status (*copy)(void *queue, ortc_memory dst, void *to, ortc_memory src, const void *from, size_t bytes);
     /* Queues and events. `native` wraps the caller's stream, NULL makes one. */
     ortc_status (*queue_create)(ortc_device *, void *native, void **queue);
-    void (*queue_destroy)(ortc_device *, void *queue);
+    void (*queue_destroy)(ortc_device *, void *queue, int32_t native); /* native: the caller's stream stays */
     ortc_status (*signal)(void *queue, void **event);  /* a reusable event, made on first use */
     ortc_status (*wait)(void *queue, void *event);     /* NULL queue: the host waits; what failed in the queue before comes out here */
     int32_t (*query)(void *event);                     /* whether the host would not wait; NULL: cannot tell */

@@ -27,16 +27,17 @@ static ortc_status infer_prelu(ortc_infer *c)
     return ortc_infer_like(c, 0, 0);
 }
 
+/* SwiGLU broadcasts nothing. */
 static ortc_status infer_swiglu(ortc_infer *c)
 {
     const ortc_port a = ortc_infer_in(c, 0), b = ortc_infer_in(c, 1);
     ortc_dim dims[ORTC_RANK_LIMIT];
     if (a.rank < 0 || b.rank < 0)
-        return ortc_infer_like(c, 0, a.rank < 0 ? 1 : 0);
+        return ortc_infer_like(c, 0, a.rank < 0);
     if (a.rank != b.rank)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "A has rank %d, B %d", a.rank, b.rank);
-    for (int32_t d = 0; d < a.rank; d++) /* nothing is stretched */
-        ORTC_TRY(ortc_infer_same(c, "extents of A and B", a.dims[d], b.dims[d], &dims[d]));
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "A and B have ranks %d and %d", a.rank, b.rank);
+    for (int32_t d = 0; d < a.rank; d++)
+        ORTC_TRY(ortc_infer_same(c, "A and B differ in shape", a.dims[d], b.dims[d], &dims[d]));
     return ortc_infer_out(c, 0, a.dtype, a.rank, dims);
 }
 
@@ -111,7 +112,8 @@ static const ortc_op ops[] = {
     UNARY("Softsign", 22, 1, "1", "", "T=float", NULL),
     UNARY("Mish", 22, 18, "18", "", "T=float", NULL),
     UNARY("Swish", 24, 24, "", "alpha:f=1", "T=float", NULL),
-    ORTC_OP("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL, 0),
     UNARY("ThresholdedRelu", 22, 10, "10", "alpha:f=1", "T=float", NULL),
+    ORTC_OP("", "Shrink", 9, 9, "", "input:T", "output:T", "bias:f=0 lambd:f=0.5", "T=int,uint,f16,f32,f64", infer_same, NULL, 0),
+    ORTC_OP("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL, 0),
 };
 ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation);

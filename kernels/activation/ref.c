@@ -194,31 +194,6 @@ static ortc_status prelu_run(const void *state, const void *pstate, ortc_call *c
     return count ? ortc_parallel(c, count, ortc_grain(10), prelu_chunk, &j) : ORTC_OK;
 }
 
-/* ---- SwiGLU: Swish of one, times the other --------------------------------------------------------------------------- */
-
-static void swiglu_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const activation_job *j = arg;
-    for (int64_t i = begin; i < end; i++)
-        ortc_store_f64(j->y, j->t, i, swish(ortc_load_f64(j->x, j->t, i), j->state->p) * ortc_load_f64(j->other, j->t, i));
-}
-static ortc_status swiglu_run(const void *state, const void *pstate, ortc_call *c)
-{
-    activation_job j = {state, c->in[0].data, c->out[0].data, c->out[0].dtype, c->in[1].data};
-    return ortc_parallel(c, ortc_view_count(&c->out[0]), ortc_grain(25), swiglu_chunk, &j);
-}
-static ortc_status swiglu_plan(const void *state, ortc_plan *p, void **pstate)
-{
-    ortc_plan_in_place(p, 0, 0);
-    ortc_plan_in_place(p, 0, 1);
-    return ORTC_OK;
-}
-
-static const ortc_kernel swiglu_ref = {.size = ORTC_SIZED(ortc_kernel),
-                                       .name = "swiglu.ref",
-                                       .prepare = activation_prepare,
-                                       .plan = swiglu_plan,
-                                       .run = swiglu_run};
 static const ortc_kernel activation_ref = {.size = ORTC_SIZED(ortc_kernel),
                                            .name = "activation.ref",
                                            .prepare = activation_prepare,
@@ -227,13 +202,19 @@ static const ortc_kernel activation_ref = {.size = ORTC_SIZED(ortc_kernel),
 static const ortc_kernel clip_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "clip.ref", .plan = in_place, .run = clip_run};
 static const ortc_kernel prelu_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "prelu.ref", .plan = in_place, .run = prelu_run};
 
+extern const ortc_kernel ortc_ref_shrink, ortc_ref_swiglu; /* ref_gates.c */
+
 #define FLOATS(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &activation_ref)
 ORTC_KERNELS(ref, activation,
              ORTC_KERNEL("Relu", 14, ORTC_NEWEST, (ORTC_TYPES_FLOAT | ORTC_TYPES_INT), &activation_ref),
              FLOATS("LeakyRelu", 16), FLOATS("Sigmoid", 13), FLOATS("Tanh", 13), FLOATS("Gelu", 20), FLOATS("Erf", 13),
              FLOATS("HardSwish", 22), FLOATS("HardSigmoid", 22), FLOATS("Elu", 22), FLOATS("Selu", 22),
              FLOATS("Celu", 28), FLOATS("Softplus", 22), FLOATS("Softsign", 22), FLOATS("Mish", 22), FLOATS("Swish", 24),
-             FLOATS("ThresholdedRelu", 22), ORTC_KERNEL("SwiGLU", 28, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &swiglu_ref), ORTC_KERNEL("Clip", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &clip_ref),
+             FLOATS("ThresholdedRelu", 22),
+             ORTC_KERNEL("Shrink", 9, ORTC_NEWEST,
+                         ((ORTC_TYPES_FLOAT & ~ORTC_TYPE(ORTC_BF16)) | ORTC_TYPES_INT | ORTC_TYPES_UINT), &ortc_ref_shrink),
+             ORTC_KERNEL("SwiGLU", 28, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_swiglu),
+             ORTC_KERNEL("Clip", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &clip_ref),
              ORTC_KERNEL("PRelu", 16, ORTC_NEWEST,
                          (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) |
                           ORTC_TYPE(ORTC_U64)),

@@ -12,7 +12,7 @@
  *                                 i64[2]={1,-1}!        a constant of the model instead of an input of the run
  *                                 string[2]={a,bc}
  *                                 seq(f32[2];f32[3])    a sequence; opt(f32[2]) an optional; without elements, the type behind a
- *                                                       colon: seq(:f32), opt(:seq(:f32))
+ *                                                       colon: seq(:f32), opt(:seq(:f32)); a map: map(string[2]={a,b};f32[2])
  *                                 -                     left out
  *                                 f32[] is a scalar, f32[0,3] has no elements. A constant with ~ or at random: f32[3]!
  *   attrs   "axis=-1 alpha=0.5 pads=[0,0,1,1] mode='tanh' value=f32[1]={3} keys=['a','b'] scale=[0.5,1] type=<seq(:f32)>";

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "kernels/common/shape.h"
+#include "kernels/common/strings.h"
 
 extern const ortc_kernel ortc_ref_range; /* ref_range.c */
 
@@ -61,6 +62,8 @@ static void one_hot_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status one_hot_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[2].dtype == ORTC_STRING)
+        return ortc_run_on_strings(one_hot_run, state, pstate, c);
     const ortc_view *x = &c->in[0], *d = &c->in[1];
     one_hot_job j = {.x = x, .y = &c->out[0], .values = c->in[2].data, .inner = 1};
     int64_t dims[ORTC_RANK_LIMIT + 1];
@@ -98,4 +101,4 @@ ORTC_KERNELS(ref, generate,
              ORTC_KERNEL("Range", 27, ORTC_NEWEST,
                          (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)), &ortc_ref_range),
              ORTC_KERNEL("EyeLike", 22, ORTC_NEWEST, (PLAIN, PLAIN), &eye_ref),
-             ORTC_KERNEL("OneHot", 28, ORTC_NEWEST, (INDEX, INDEX, PLAIN | COMPLEX), &one_hot_ref));
+             ORTC_KERNEL("OneHot", 28, ORTC_NEWEST, (INDEX, INDEX, PLAIN | COMPLEX | ORTC_TYPE(ORTC_STRING)), &one_hot_ref));

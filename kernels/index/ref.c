@@ -25,6 +25,8 @@ ortc_status ortc_index_supports(const ortc_node *n, const ortc_device *device, o
 {
     const char *how = ortc_node_string(n, "reduction", "none");
     const ortc_dtype t = ortc_node_in(n, 0).dtype;
+    if (t == ORTC_STRING && strcmp(how, "none") != 0)
+        return ortc_no(why, "strings have no %s", how);
     if ((t == ORTC_C64 || t == ORTC_C128) && (!strcmp(how, "min") || !strcmp(how, "max")))
         return ortc_no(why, "complex numbers have no %s", how);
     return ORTC_OK;
@@ -87,7 +89,7 @@ ortc_status ortc_index_copy(ortc_call *c)
     return j.from == j.to ? ORTC_OK : ortc_parallel(c, ortc_view_count(&c->in[0]), ortc_grain(1), copy_chunk, &j);
 }
 
-#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
 #define K(op, since, kernel, ...) ORTC_KERNEL(op, since, ORTC_NEWEST, (__VA_ARGS__), kernel)
 ORTC_KERNELS(ref, index, K("GatherElements", 13, &ortc_ref_gather_elements, PLAIN, INDEX),

@@ -3,6 +3,7 @@
  *
  * Updates are made one after the other, in order, so that equal indices give the same on any number of threads.
  */
+#include "kernels/common/strings.h"
 #include "kernels/index/index.h"
 
 typedef struct elements_job {
@@ -56,6 +57,8 @@ static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(gather_run, state, pstate, c);
     elements_job j;
     ORTC_TRY(elements_init(state, c, &j));
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(8), gather_chunk, &j);
@@ -63,6 +66,8 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
 
 static ortc_status scatter_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(scatter_run, state, pstate, c);
     const ortc_index_state *s = state;
     elements_job j;
     ORTC_TRY(elements_init(s, c, &j));

@@ -2,6 +2,7 @@
  *
  * Updates are made one after the other, in order, so that equal tuples give the same on any number of threads.
  */
+#include "kernels/common/strings.h"
 #include "kernels/index/index.h"
 
 typedef struct tuples_job {
@@ -58,6 +59,8 @@ static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(gather_run, state, pstate, c);
     const ortc_index_state *s = state;
     const int64_t count = ortc_view_count(&c->out[0]);
     tuples_job j;
@@ -69,6 +72,8 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
 
 static ortc_status scatter_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(scatter_run, state, pstate, c);
     const ortc_index_state *s = state;
     tuples_job j;
     if (ortc_view_count(&c->out[0]) == 0)

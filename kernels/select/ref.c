@@ -48,7 +48,7 @@ static ortc_status run_nonzero(const void *state, const void *plan, ortc_call *c
 
 static const ortc_kernel nonzero = {.size = sizeof(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT, .name = "nonzero.ref", .run = run_nonzero};
 
-#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 ORTC_KERNELS(ref, select, ORTC_KERNEL("NonZero", 9, ORTC_NEWEST, (ORTC_TYPES_ALL), &nonzero),
              ORTC_KERNEL("Compress", 28, ORTC_NEWEST, (PLAIN, ORTC_TYPE(ORTC_BOOL)), &ortc_ref_compress),
              ORTC_KERNEL("Unique", 28, ORTC_NEWEST, (PLAIN), &ortc_ref_unique),

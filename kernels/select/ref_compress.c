@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "kernels/common/strings.h"
 #include "kernels/select/select.h"
 
 ortc_status ortc_slices_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -18,6 +19,8 @@ ortc_status ortc_slices_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 static ortc_status compress_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING)
+        return ortc_run_on_strings(compress_run, state, pstate, c);
     const ortc_slices *s = state;
     const ortc_view *x = &c->in[0];
     const uint8_t *take = c->in[1].data;

@@ -3,7 +3,10 @@
  * NaN is equal to NaN and the largest, complex numbers go by their real part first, as in numpy. Workspace: five arrays of
  * as many positions as there are slices.
  */
+#include <stdlib.h>
+
 #include "kernels/common/sort.h"
+#include "kernels/common/strings.h"
 #include "kernels/select/select.h"
 
 typedef struct slices {
@@ -16,6 +19,8 @@ static int compare_floats(double a, double b) { return a != a || b != b ? (a != 
 static int compare_elements(const ortc_view *v, int64_t i, int64_t k)
 {
     const ortc_dtype t = v->dtype;
+    if (t == ORTC_STRING)
+        return ortc_span_compare(ortc_span_at(v, i), ortc_span_at(v, k));
     switch (ortc_class_of(t)) {
     case ORTC_CLASS_FLOAT: return compare_floats(ortc_load_f64(v->data, t, i), ortc_load_f64(v->data, t, k));
     case ORTC_CLASS_INT: {
@@ -53,6 +58,23 @@ static bool first_before(const void *context, int64_t a, int64_t b)
 {
     const int64_t *first = context;
     return first[a] < first[b];
+}
+
+/* The found slices, in the order `ranked`, as strings. */
+static ortc_status give_strings(ortc_call *c, const slices *x, int32_t rank, const int64_t *dims, int64_t found, const int64_t *first,
+                                const int64_t *ranked)
+{
+    const int64_t count = x->outer * found * x->inner;
+    ortc_span *spans = malloc((size_t)count * sizeof *spans + 1);
+    if (!spans)
+        return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld strings", (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t within = i % x->inner, r = i / x->inner % found, o = i / x->inner / found;
+        spans[i] = ortc_span_at(x->x, (o * x->n + first[ranked[r]]) * x->inner + within);
+    }
+    const ortc_status s = ortc_give_spans(c, 0, rank, dims, spans);
+    free(spans);
+    return s;
 }
 
 enum { ORDER, GROUP, FIRST, COUNT, RANKED, ARRAYS };
@@ -96,14 +118,18 @@ static ortc_status unique_run(const void *state, const void *pstate, ortc_call *
     for (int64_t r = 0; r < found; r++)
         a[ORDER][a[RANKED][r]] = r; /* where a group stands in the result */
     const int32_t rank = ortc_slices_dims(s, x.x, axis, found, dims);
-    ORTC_TRY(ortc_call_resize(c, 0, rank, dims));
+    const bool strings = x.x->dtype == ORTC_STRING;
+    if (strings && c->out[0].dtype)
+        ORTC_TRY(give_strings(c, &x, rank, dims, found, a[FIRST], a[RANKED]));
+    if (!strings)
+        ORTC_TRY(ortc_call_resize(c, 0, rank, dims));
     if (c->n_out > 1)
         ORTC_TRY(ortc_call_resize(c, 1, 1, &found));
     if (c->n_out > 2)
         ORTC_TRY(ortc_call_resize(c, 2, 1, &x.n));
     if (c->n_out > 3)
         ORTC_TRY(ortc_call_resize(c, 3, 1, &found));
-    for (int64_t o = 0; o < x.outer && c->out[0].dtype; o++)
+    for (int64_t o = 0; o < x.outer && c->out[0].dtype && !strings; o++)
         for (int64_t r = 0; r < found; r++)
             ortc_move_elements(c->out[0].data, (o * found + r) * x.inner, x.x->data, (o * x.n + a[FIRST][a[RANKED][r]]) * x.inner,
                                x.inner, ortc_dtype_bits(x.x->dtype));

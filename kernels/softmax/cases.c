@@ -1,4 +1,4 @@
-/* kernels/softmax/cases.c: cases for Softmax and LogSoftmax, along an axis and in the forms before 13. */
+/* kernels/softmax/cases.c: cases for Softmax, LogSoftmax and Hardmax, along an axis and in the forms before 13. */
 #include "kernels/common/cases.h"
 
 #define F "T=f32,f64,f16,bf16"
@@ -21,5 +21,13 @@
 const ortc_case ortc_cases_softmax[] = {
     LINES("Softmax"),
     LINES("LogSoftmax"),
+    {"Hardmax", "T[2,3,4]", "", F},
+    {"Hardmax", "T[2,3,4]", "axis=1", F},
+    {"Hardmax", "f32[3,4]={3,1,2,3,2,2,1,0,0,1,3,3}", ""},
+    {"Hardmax", "f32[5,4]~", ""},
+    {"Hardmax", "f32[0,4]", ""},
+    {"Hardmax@11", "f32[2,3,4]", "axis=2"},
+    {"Hardmax@1", "f32[2,5]", ""},
+    {"Hardmax", "f32[2,3]", "axis=2", .fails = ORTC_INVALID_MODEL},
     {0},
 };

@@ -1,4 +1,4 @@
-/* kernels/softmax/op.c: Softmax and LogSoftmax: schemas and older forms.
+/* kernels/softmax/op.c: Softmax, LogSoftmax and Hardmax: schemas and older forms.
  *
  * Since 13 they act along one axis. Before, the input was seen as a matrix, cut before `axis` (1 where it was left out),
  * and they acted along its rows: between two Reshapes it is the same. The default of `axis` is not in the schema, for a
@@ -47,5 +47,6 @@ static ortc_status lift_softmax(ortc_lift *l)
 static const ortc_op ops[] = {
     ORTC_OP("", "Softmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
     ORTC_OP("", "LogSoftmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
+    ORTC_OP("", "Hardmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
 };
 ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax);

@@ -6,6 +6,8 @@
 
 #include "kernels/common/shape.h"
 
+extern const ortc_kernel ortc_ref_hardmax; /* ref_hardmax.c */
+
 typedef struct softmax_state {
     int64_t axis;
     bool log;
@@ -84,4 +86,5 @@ static const ortc_kernel softmax_ref = {.size = ORTC_SIZED(ortc_kernel),
                                         .run = softmax_run};
 
 ORTC_KERNELS(ref, softmax, ORTC_KERNEL("Softmax", 13, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &softmax_ref),
-             ORTC_KERNEL("LogSoftmax", 13, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &softmax_ref));
+             ORTC_KERNEL("LogSoftmax", 13, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &softmax_ref),
+             ORTC_KERNEL("Hardmax", 13, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_hardmax));

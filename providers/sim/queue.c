@@ -10,7 +10,6 @@ struct sim_queue {
     pthread_cond_t work, idle;
     sim_task *first, *last;
     int running, stop;
-    int native; /* a caller's */
     unsigned random;
     ortc_status failed; /* the first failure that nobody was told of */
 };
@@ -58,10 +57,8 @@ ortc_status sim_queue_create(ortc_device *device, void *native, void **out)
 {
     static unsigned seed = 1;
     *out = native; /* a caller's queue is one of ours */
-    if (native) {
-        ((sim_queue *)native)->native = 1;
+    if (native)
         return ORTC_OK;
-    }
     sim_queue *q = (sim_queue *)calloc(1, sizeof *q);
     if (!q)
         return ORTC_OUT_OF_MEMORY;
@@ -91,11 +88,11 @@ static void end_queue(sim_queue *q)
     free(q);
 }
 
-void sim_queue_destroy(ortc_device *device, void *queue)
+void sim_queue_destroy(ortc_device *device, void *queue, int32_t native)
 {
     sim_queue *q = (sim_queue *)queue;
     (void)device;
-    if (q->native)
+    if (native)
         sim_drain(q); /* the caller ends it */
     else
         end_queue(q);

@@ -43,7 +43,7 @@ typedef struct sim_queue sim_queue;
 void sim_push(sim_queue *, sim_task *); /* freed after its run */
 ortc_status sim_drain(sim_queue *);     /* waits for all, gives the first failure since the last time */
 ortc_status sim_queue_create(ortc_device *, void *native, void **out);
-void sim_queue_destroy(ortc_device *, void *queue);
+void sim_queue_destroy(ortc_device *, void *queue, int32_t native);
 ortc_status sim_copy(void *queue, ortc_memory dst, void *to, ortc_memory src, const void *from, size_t bytes);
 ortc_status sim_signal(void *queue, void **event);
 ortc_status sim_wait(void *queue, void *event);

@@ -158,6 +158,7 @@ uint32_t ortc_platform_threads(void);
 
 void *ortc_platform_open_module(const char *path, ortc_error *); /* dlopen; NULL with an error */
 void *ortc_platform_symbol(void *module, const char *name);
+bool ortc_platform_own_folder(char *out, size_t bytes); /* of the file that this code is in; false: not known */
 
 /* The default floating-point environment (round to nearest, no flush to zero, exceptions masked) for a scope. */
 typedef struct ortc_fp_env {

@@ -351,6 +351,28 @@ void *ortc_platform_symbol(void *module, const char *name)
     return dlsym(module, name);
 }
 
+bool ortc_platform_own_folder(char *out, size_t bytes)
+{
+    Dl_info info;
+    char *slash;
+
+    if (!dladdr((const void *)(uintptr_t)&ortc_platform_own_folder, &info) || !info.dli_fname)
+        return false;
+    char *path = realpath(info.dli_fname, NULL); /* a program's own name may be relative, or not a path at all */
+    if (!path || !strchr(info.dli_fname, '/')) {
+        free(path);
+        path = realpath("/proc/self/exe", NULL);
+    }
+    if (!path || !(slash = strrchr(path, '/')) || (size_t)(slash - path) >= bytes) {
+        free(path);
+        return false;
+    }
+    memcpy(out, path, (size_t)(slash - path));
+    out[slash - path] = 0;
+    free(path);
+    return true;
+}
+
 /* ---- Floating point ---------------------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)

@@ -217,6 +217,7 @@ static void *worker_main(void *arg)
     worker *self = arg;
 
     atomic_store(&self->thread, (uintptr_t)pthread_self());
+    pthread_setname_np(pthread_self(), "ortc"); /* by another thread it would go through a file */
     ortc_fp_enter(); /* the creator's environment was inherited */
     for (;;) {
         unsigned epoch = atomic_load(&pool.epoch);
@@ -270,10 +271,7 @@ static void after_fork(void)
 static bool start_worker(worker *w, const pthread_attr_t *attributes)
 {
     pthread_t thread;
-    if (pthread_create(&thread, attributes, worker_main, w) != 0)
-        return false;
-    pthread_setname_np(thread, "ortc");
-    return true;
+    return pthread_create(&thread, attributes, worker_main, w) == 0;
 }
 
 /* Workers are detached and never end: an idle one costs nothing, and the process ends without them. */

@@ -65,9 +65,10 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
     ortc_device_info infos[16];
     uint32_t n = ORTC_LENGTH(infos);
     ORTC_TRY(parse(from, &s, error));
-    const ortc_provider *p = ortc_provider_find(s.provider);
+    ortc_error module = ORTC_ERROR_INIT;
+    const ortc_provider *p = ortc_provider_load(s.provider, &module);
     if (!p)
-        return no_provider(s.provider, error);
+        return module.code ? ortc_fail(error, module.code, "provider '%s': %s", s.provider, module.text) : no_provider(s.provider, error);
     why_text[0] = 0;
     ortc_why_init(&why, &text);
     memset(infos, 0, sizeof infos);
@@ -78,6 +79,7 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
         status = (ortc_no(&why, "it has %u device%s, there is no number %u", n, n == 1 ? "" : "s", s.ordinal), ORTC_NOT_FOUND);
     if (status == ORTC_OK && s.n && !p->open)
         status = (ortc_no(&why, "it has no options"), ORTC_INVALID_ARGUMENT);
+    ortc_why_end(why_text);
     if (status != ORTC_OK)
         return ortc_fail(error, status, "provider '%s' cannot be opened: %s", s.provider, why_text);
     ortc_open_device *d = calloc(1, sizeof *d);
@@ -93,6 +95,7 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
         pthread_mutex_destroy(&d->lock);
         free(d->spelling);
         free(d);
+        ortc_why_end(why_text);
         return ortc_fail(error, status, "provider '%s' cannot be opened: %s", s.provider, why_text);
     }
     uint32_t kind = s.ordinal < ORTC_LENGTH(infos) ? infos[s.ordinal].memory_kind : infos[0].memory_kind;
@@ -140,7 +143,7 @@ void ortc_device_release(ortc_open_device *d)
     *at = d->next;
     pthread_mutex_unlock(&lock);
     if (d->transfer)
-        d->provider->queue_destroy(d->device, d->transfer);
+        d->provider->queue_destroy(d->device, d->transfer, 0);
     if (d->provider->close && d->device)
         d->provider->close(d->device);
     pthread_mutex_destroy(&d->lock);

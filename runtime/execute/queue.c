@@ -31,7 +31,7 @@ static void drop_queue(ortc_context *c, uint32_t device)
     if (c->finish[device] && d->provider->event_destroy)
         d->provider->event_destroy(d->device, c->finish[device]);
     if (c->queues[device])
-        d->provider->queue_destroy(d->device, c->queues[device]);
+        d->provider->queue_destroy(d->device, c->queues[device], device == 0 && c->native);
     c->finish[device] = c->queues[device] = NULL;
 }
 

@@ -28,6 +28,7 @@ static ortc_status compile(void *arg, const ortc_graph *body)
     ortc_status s = d->provider->compile(d->device, body, NULL, &c->kernel, &why);
     if (s == ORTC_OK && (!c->kernel || c->kernel->size < sizeof *c->kernel || !c->kernel->run))
         s = ortc_no(&why, "compile gave no kernel");
+    ortc_why_end(text);
     return s == ORTC_OK ? s : ortc_fail(c->error, s, "%s", text);
 }
 

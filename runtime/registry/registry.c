@@ -305,6 +305,12 @@ static void why_because(ortc_why *w, const char *fmt, va_list args)
 }
 static const ortc_why_api why_api = {.size = sizeof why_api, .because = why_because};
 void ortc_why_init(ortc_why *w, ortc_text *text) { *w = (ortc_why){&why_api, text}; }
+void ortc_why_end(char *text)
+{
+    size_t n = strlen(text);
+    if (n >= 2 && !strcmp(text + n - 2, "; "))
+        text[n - 2] = 0;
+}
 
 static const ortc_device *prep_device(const ortc_prep *p) { return p->device; }
 static ortc_status prep_fail(ortc_prep *p, ortc_status s, const char *fmt, va_list args)

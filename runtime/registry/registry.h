@@ -12,6 +12,10 @@
 ortc_status ortc_registry_init(ortc_error *);
 
 const ortc_provider *ortc_provider_find(const char *name); /* NULL: not registered */
+/* The same; where it is not registered, the module that brings it is looked for (module.c). NULL: there is none, or (with an
+ * error set) it cannot be loaded. */
+const ortc_provider *ortc_provider_load(const char *name, ortc_error *);
+void ortc_providers_load_all(void); /* the modules that ortc ships */
 /* Providers in the order of registration; NULL behind the last. */
 const ortc_provider *ortc_provider_at(size_t i);
 
@@ -34,6 +38,7 @@ struct ortc_why {
     ortc_text *text;
 };
 void ortc_why_init(ortc_why *, ortc_text *);
+void ortc_why_end(char *text); /* takes the last "; " away */
 
 /* An ortc_prep for kernels of a device. */
 struct ortc_prep {

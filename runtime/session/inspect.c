@@ -112,6 +112,7 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
 {
     if (ortc_registry_init(NULL) != ORTC_OK)
         return;
+    ortc_providers_load_all();
     const ortc_provider *p;
     for (size_t i = 0; (p = ortc_provider_at(i)); i++) {
         ortc_device_info devices[8];
@@ -125,6 +126,7 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
         ortc_provider_info info = {.size = sizeof info, .provider = p->name, .device = "", .notes = buffer,
                                    .n_kernels = ortc_kernels_count(p->name)};
         if (p->devices(ortc_host_get(), devices, &n, &why) != ORTC_OK || n == 0) {
+            ortc_why_end(buffer);
             if (each(arg, &info))
                 return;
             continue;

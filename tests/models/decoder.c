@@ -1,6 +1,6 @@
 /* tests/models/decoder.c: 64 tokens through the decoder of make_decoder.py: eight at once, then one at a time, with the caches tied and
  * with the caches carried by hand: equal bits, near to what another runtime computes, two plans, no copy of a cache.
- * usage: decoder MODEL EXPECTED PROVIDERS     EXPECTED: f32[64,50], the logits
+ * usage: decoder MODEL EXPECTED PROVIDERS [PLUGIN]     EXPECTED: f32[64,50], the logits
  */
 #include <math.h>
 #include <stdio.h>
@@ -50,9 +50,11 @@ int main(int argc, char **argv)
     ortc_state *state;
     ortc_tie ties[CACHES];
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
-    FILE *file = argc == 4 ? fopen(argv[2], "rb") : NULL;
+    FILE *file = argc >= 4 ? fopen(argv[2], "rb") : NULL;
     if (!file || fread(expected, sizeof expected, 1, file) != 1 || fclose(file))
-        return fail("usage: decoder MODEL EXPECTED PROVIDERS");
+        return fail("usage: decoder MODEL EXPECTED PROVIDERS [PLUGIN]");
+    if (argc == 5 && ortc_plugin_load(argv[4], &e))
+        return fail("the plugin");
     for (int64_t i = 0; i < TOKENS; i++)
         ids[i] = (i * i * 7 + 3) % VOCABULARY, positions[i] = i;
     for (int i = 0; i < CACHES; i++)
@@ -76,8 +78,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < TOKENS * VOCABULARY; i++)
         worst = fmax(worst, fabs((double)((float *)tied)[i] - (double)((float *)expected)[i]));
     for (int i = 0; i < CACHES; i++)
-        if (state->ties[i].memory[1])
-            return fail("a cache was copied");
+        if (state->ties[i].memory[1] || (argc == 5 && !state->ties[i].device))
+            return fail(argc == 5 ? "a cache was copied, or does not lie on the device" : "a cache was copied");
     if (plans > 2 || memcmp(tied, untied, sizeof tied) || !(worst < 1e-4)) {
         snprintf(e.text, sizeof e.text, "%llu plans, tied and untied %s, off by %g", (unsigned long long)plans,
                  memcmp(tied, untied, sizeof tied) ? "differ" : "are equal", worst);

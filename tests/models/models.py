@@ -9,6 +9,7 @@ from detector import detector, detector_opset_11
 from digits import digits
 from growing_loop import growing_loop
 from int4 import int4
+from sklearn_pipeline import sklearn_pipeline
 from value_shapes import value_shapes
 
 MODELS = (
@@ -16,6 +17,7 @@ MODELS = (
     detector,           # 4  NonZero, NonMaxSuppression, Gather, TopK, If: late extents, segments
     detector_opset_11,  #    the same as an older exporter writes it
     growing_loop,       # 5  Loop with a growing Concat and a scan output: child plans
+    sklearn_pipeline,   # 6  strings, label encoders, trees, ZipMap: values that are not tensors
     int4,               # 7  QDQ with four-bit weights, per channel and in blocks: elements below a byte
     value_shapes,       # 8  Reshape by an input's value, Range, Expand, random operators: the plan's key
 )

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The decoder of make_decoder.py, 64 tokens through the C interface: test_decoder.py DECODER, the program of decoder.c.
+"""The decoder of make_decoder.py, 64 tokens through the C interface: test_decoder.py DECODER SIM, the program of decoder.c and the
+plugin with provider sim, a device with memory of its own.
 
 What the logits should be is computed by onnxruntime where it can run opset 24, else by onnx's reference evaluator.
 """
@@ -56,10 +57,10 @@ def main() -> int:
         for seed in (0, 7):
             path = Path(folder) / f"decoder-{seed}.onnx"
             onnx.save(decoder.make(seed), path)
-            for providers in ("cpu", "ref"):
+            for providers, plugin in (("cpu", []), ("ref", []), ("sim", sys.argv[2:])):
 
-                def case(path=path, providers=providers) -> str | None:
-                    done = subprocess.run([sys.argv[1], path, expected, providers], capture_output=True, text=True)
+                def case(path=path, providers=providers, plugin=plugin) -> str | None:
+                    done = subprocess.run([sys.argv[1], path, expected, providers, *plugin], capture_output=True, text=True)
                     return None if done.returncode == 0 else f"code {done.returncode}: {done.stdout}{done.stderr}"
 
                 harness.check(f"names {seed}, {providers}", case)

@@ -214,13 +214,13 @@ static bool read_type(reader *r, const char *types, size_t which, tensor *t)
     return t->dtype || wrong(r, "expected a type");
 }
 
-/* A tensor, or "seq(f32[2];f32[3])", "opt(:f32)" and the like. */
+/* A tensor, or "seq(f32[2];f32[3])", "opt(:f32)", "map(i64[1]={7};f32[1])". */
 static bool read_value(reader *r, const char *types, size_t which, tensor *t)
 {
-    const bool sequence = !strncmp(r->at, "seq(", 4);
-    if (!sequence && strncmp(r->at, "opt(", 4))
+    t->kind = !strncmp(r->at, "seq(", 4) ? ORTC_KIND_SEQUENCE : !strncmp(r->at, "map(", 4) ? ORTC_KIND_MAP
+              : !strncmp(r->at, "opt(", 4) ? ORTC_KIND_OPTIONAL : 0;
+    if (!t->kind)
         return read_tensor(r, types, which, t);
-    t->kind = sequence ? ORTC_KIND_SEQUENCE : ORTC_KIND_OPTIONAL;
     t->chosen = true;
     t->elements = calloc(9, sizeof *t->elements);
     r->at += 4;
@@ -234,7 +234,7 @@ static bool read_value(reader *r, const char *types, size_t which, tensor *t)
                 return wrong(r, "expected elements");
         } while (*r->at == ';' && r->at++);
     }
-    t->dtype = t->elements[0].dtype;
+    t->dtype = t->elements[t->kind == ORTC_KIND_MAP].dtype;
     return *r->at == ')' ? r->at++, true : wrong(r, "expected )");
 }
 
@@ -372,6 +372,8 @@ ortc_value *case_value(const tensor *t)
     const ortc_type *type = ortc_value_type(prototype ? prototype : elements[0]);
     if (t->kind == ORTC_KIND_SEQUENCE)
         ortc_value_create_sequence(type, t->n_elements, elements, &v, NULL);
+    else if (t->kind == ORTC_KIND_MAP)
+        ortc_value_create_map(elements[0], elements[1], &v, NULL);
     else
         ortc_value_create_optional(type, elements[0], &v, NULL);
     for (size_t i = 0; i < t->n_elements; i++)

@@ -74,13 +74,17 @@ static void tensor_proto(writer *w, const tensor *t, const char *name)
 static void type_proto(writer *type, const tensor *t)
 {
     writer inner = {0}, of = {0};
-    if (t->kind == ORTC_KIND_SEQUENCE || t->kind == ORTC_KIND_OPTIONAL) {
+    if (t->kind == ORTC_KIND_MAP) {
+        type_proto(&of, &t->elements[1]);
+        field_int(&inner, 1, t->elements[0].dtype);
+        field_message(&inner, 2, &of);
+    } else if (t->kind == ORTC_KIND_SEQUENCE || t->kind == ORTC_KIND_OPTIONAL) {
         type_proto(&of, &t->elements[0]);
         field_message(&inner, 1, &of);
     } else {
         field_int(&inner, 1, t->dtype);
     }
-    field_message(type, t->kind == ORTC_KIND_SEQUENCE ? 4 : t->kind == ORTC_KIND_OPTIONAL ? 9 : 1, &inner);
+    field_message(type, t->kind == ORTC_KIND_SEQUENCE ? 4 : t->kind == ORTC_KIND_OPTIONAL ? 9 : t->kind == ORTC_KIND_MAP ? 5 : 1, &inner);
 }
 
 static void value_info(writer *graph, int field, const char *name, const tensor *t, bool symbolic)

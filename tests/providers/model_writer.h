@@ -22,7 +22,7 @@ typedef struct tensor {
     char **strings;
     bool constant;  /* an initializer */
     bool chosen;    /* its elements were given: they may decide shapes */
-    uint16_t kind;  /* ORTC_KIND_SEQUENCE, ORTC_KIND_OPTIONAL: dtype is the innermost tensor's then; else a tensor */
+    uint16_t kind;  /* 0: a tensor; else ORTC_KIND_*, and dtype is the innermost tensor's */
     struct tensor *elements; /* n_elements of them, and at least one, for the type */
     size_t n_elements;
 } tensor;

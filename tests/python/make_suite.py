@@ -52,13 +52,27 @@ def operators(model: onnx.ModelProto) -> set[str]:
     return found
 
 
+def to_map(value: dict, map_type) -> onnx.MapProto:
+    """A dict of scalars; numpy_helper's from_dict knows no strings as keys."""
+    proto = onnx.MapProto(key_type=map_type.key_type)
+    (proto.string_keys if map_type.key_type == onnx.TensorProto.STRING else proto.keys).extend(
+        key.encode() if isinstance(key, str) else int(key) for key in value)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(map_type.value_type.tensor_type.elem_type)
+    proto.values.elem_type = onnx.SequenceProto.TENSOR
+    proto.values.tensor_values.extend(numpy_helper.from_array(np.array(v, dtype)) for v in value.values())
+    return proto
+
+
 def to_proto(value, info: onnx.ValueInfoProto):
     """A test value as the message that info's type asks for."""
     if isinstance(value, onnx.TensorProto):
         return value
     kind = info.type.WhichOneof("value")
     if kind == "map_type":
-        return numpy_helper.from_dict(value, info.name)
+        return to_map(value, info.type.map_type)
+    if kind == "sequence_type" and info.type.sequence_type.elem_type.WhichOneof("value") == "map_type":
+        maps = [to_map(v, info.type.sequence_type.elem_type.map_type) for v in value]
+        return onnx.SequenceProto(name=info.name, elem_type=onnx.SequenceProto.MAP, map_values=maps)
     if kind == "sequence_type":
         return numpy_helper.from_list(value, info.name)
     if kind == "optional_type":

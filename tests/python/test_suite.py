@@ -17,7 +17,7 @@ from pathlib import Path
 
 import harness
 
-FLOOR = 1601
+FLOOR = 1664
 HERE = Path(__file__).resolve().parent
 
 

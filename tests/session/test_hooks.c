@@ -64,6 +64,7 @@ ORTC_FAMILY(hooks_test, ops, &ortc_kernels_ref_hooks_test);
 
 static ortc_error e = ORTC_ERROR_INIT;
 static ortc_model *model, *digits;
+static buffer model_bytes; /* the model reads them */
 static float x[16], y[16];
 
 /* x -> Look -> mid -> Identity -> alias -> Relu -> y */
@@ -77,9 +78,9 @@ static void setup(void)
     b = make_node("Look", "test", "x", "mid"), put_message(&g, 1, &b);
     b = make_node("Identity", "", "mid", "alias"), put_message(&g, 1, &b);
     b = make_node("Look", "test", "alias", "y"), put_message(&g, 1, &b);
-    buffer m = make_model(8, 18, &g);
-    put_opset(&m, 8, "test", 1);
-    cr_assert_eq(ortc_model_load_memory(m.data, m.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
+    model_bytes = make_model(8, 18, &g);
+    put_opset(&model_bytes, 8, "test", 1);
+    cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_model_load(getenv("ORTC_DIGITS"), NULL, &digits, &e), ORTC_OK, "%s", e.text);
     for (int i = 0; i < 16; i++)
         x[i] = (float)i;
@@ -88,6 +89,7 @@ static void teardown(void)
 {
     ortc_model_release(model);
     ortc_model_release(digits);
+    buffer_free(&model_bytes);
 }
 TestSuite(hooks, .init = setup, .fini = teardown);
 

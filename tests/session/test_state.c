@@ -60,7 +60,7 @@ ORTC_FAMILY(state_test, ops, &ortc_kernels_ref_state_test);
 
 /* ---- Models ------------------------------------------------------------------------------------------------------------------ */
 
-static buffer g;
+static buffer g, model_bytes; /* the model reads the latter */
 static ortc_error e;
 static ortc_model *model;
 static ortc_session *session;
@@ -87,14 +87,13 @@ static void weights(void) /* W: f32[4,4] */
 
 static void load(const ortc_tie *ties, size_t n_ties)
 {
-    buffer m = make_model(10, 18, &g);
-    put_opset(&m, 8, "test", 1);
+    model_bytes = make_model(10, 18, &g);
+    put_opset(&model_bytes, 8, "test", 1);
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.ties = ties;
     o.n_ties = n_ties;
-    cr_assert_eq(ortc_model_load_memory(m.data, m.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
     ortc_session_create(model, &o, &session, &e);
-    /* m stays: the model reads it */
 }
 static void setup(void)
 {
@@ -109,6 +108,7 @@ static void teardown(void)
     ortc_cancel_release(tripped);
     ortc_session_release(session);
     ortc_model_release(model);
+    buffer_free(&model_bytes);
 }
 TestSuite(state, .init = setup, .fini = teardown);
 
