@@ -10,7 +10,10 @@
 #include "graph.h"
 
 /* A node whose operator alone says all that its body says. */
-static inline bool ortc_node_is_raised(const ortc_node *n) { return n->body && n->op && !n->epilogue; }
+static inline bool ortc_node_is_raised(const ortc_node *n)
+{
+    return n->body && n->op && n->op != &ortc_op_group && !n->epilogue;
+}
 
 /* What makes `y` of the edges `in` (NULL: a port left out), as a body with these inputs and one output. Constants that are
  * no inputs come along. *out NULL: there is none, because something else is read that is not a constant, or because of a node

@@ -4,8 +4,7 @@
  *   cos = Unsqueeze(Cos(Concat(a, a)), 1), sin likewise, both of [B, L, D], with factors that are constants
  *
  * RotaryEmbedding reads the first halves of cos and sin only, so that the second must be provably the same: that is what
- * Concat(a, a) shows. The halves are taken by Slice, once for all nodes of the model that turn by these angles (share-nodes
- * sees to that). The match starts at the Concat behind Neg. f32 only.
+ * Concat(a, a) shows. The halves are taken by Slice, once for all nodes of the model that turn by these angles. The match starts at the Concat behind Neg. f32 only.
  */
 #include "match.h"
 
@@ -133,6 +132,18 @@ static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, or
     return y;
 }
 
+/* The first half of `full`, made right behind it by the first who asks. */
+static ortc_edge *first_half(ortc_normalise *p, ortc_edge *full, const ortc_dim *dims)
+{
+    int64_t start, end, axis;
+    for (const ortc_use *u = full->uses; u; u = u->next)
+        if (ortc_match_is(u->node, "Slice") && u->node->n_in == 4 && u->node->out[0] && element(u->node, 1, 0, &start) && start == 0 &&
+            element(u->node, 2, 0, &end) && end == dims[2] && element(u->node, 3, 0, &axis) && axis == 2)
+            return u->node->out[0];
+    ortc_edge *const slice[] = {full, ints(p, 0), ints(p, dims[2]), ints(p, 2)};
+    return apply(p, full->producer->next, "Slice", slice, 4, 3, dims);
+}
+
 /* The first half of `full`; `reader` reads Concat(half, half), unsqueezed as before, instead of `full`. */
 static ortc_edge *halve(ortc_normalise *p, ortc_node *reader, const ortc_edge *x, ortc_edge *full)
 {
@@ -140,8 +151,7 @@ static ortc_edge *halve(ortc_normalise *p, ortc_node *reader, const ortc_edge *x
     const ortc_dim wide[4] = {full->dims[0], 1, full->dims[1], full->dims[2]};
     const ortc_attr last = {.size = sizeof last, .kind = ORTC_ATTR_INT, .i = -1};
     const uint32_t port = reader->in[0] == x || ortc_match_is(reader->in[0]->producer, "Concat");
-    ortc_edge *const slice[] = {full, ints(p, 0), ints(p, half_dims[2]), ints(p, 2)};
-    ortc_edge *half = apply(p, reader, "Slice", slice, 4, 3, half_dims);
+    ortc_edge *half = first_half(p, full, half_dims);
     ortc_edge *const twice[] = {half, half};
     ortc_edge *both = half ? apply(p, reader, "Concat", twice, 2, 3, full->dims) : NULL;
     if (!both || !ortc_node_set_attr(both->producer, "axis", &last))

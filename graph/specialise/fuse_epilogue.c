@@ -3,7 +3,7 @@
  *
  *   MatMul + Add(vector of the last axis)            bias
  *   Conv/Gemm/MatMul + Add(tensor of its own shape)  residual
- *   ... + Relu, Clip(constants), LeakyRelu, Sigmoid, Tanh, Gelu, HardSwish
+ *   ... + Relu, Clip(constants), LeakyRelu, Sigmoid, Tanh, Gelu, Swish, HardSwish
  *
  * Order matters: activation(op + bias + residual). Nothing is added after an activation.
  */
@@ -44,6 +44,8 @@ static bool activation(const ortc_node *n, ortc_epilogue *e)
         e->activation = ORTC_ACT_TANH;
     else if (is(n, "HardSwish"))
         e->activation = ORTC_ACT_HARD_SWISH;
+    else if (is(n, "Swish") && ortc_node_float(n, "alpha", 1) == 1)
+        e->activation = ORTC_ACT_SILU;
     else if (is(n, "Gelu"))
         e->activation = strcmp(ortc_node_string(n, "approximate", "none"), "tanh") ? ORTC_ACT_GELU : ORTC_ACT_GELU_TANH;
     else if (is(n, "LeakyRelu")) {

@@ -429,6 +429,18 @@ typedef struct ortc_plan_info {
 ORTC_EXPORT ortc_status ortc_session_plan(ortc_session *, const ortc_in *in, size_t n_in, ortc_plan_info *out,
                                           int (*each)(void *arg, const ortc_step_info *), void *arg, ortc_error *);
 
+/* What a session holds at this moment, and has done so far. */
+typedef struct ortc_session_stats {
+    uint32_t size;
+    uint32_t n_contexts;  /* idle and running */
+    uint64_t plans_made;  /* since the session was created; a key that is found again makes none */
+    uint64_t plan_bytes;  /* of the plans in the cache */
+    uint64_t arena_bytes; /* of the contexts' arenas */
+} ortc_session_stats;
+#define ORTC_SESSION_STATS_INIT {(uint32_t)sizeof(ortc_session_stats), 0, 0, 0, 0}
+/* Fills in what fits into out->size, which the caller has set. Sessions of subgraphs are not counted. Any thread. */
+ORTC_EXPORT void ortc_session_statistics(ortc_session *, ortc_session_stats *out);
+
 /* What a run with a profiler did. Strings live as long as the session. */
 typedef struct ortc_profile_event {
     uint32_t size;

@@ -97,5 +97,10 @@ const ortc_case ortc_cases_activation[] = {
     {"SwiGLU", "T[3,5] T[3,5]", "", F},
     {"SwiGLU", "f32[17]~ f32[17]", "alpha=1.702"},
     {"SwiGLU", "f32[3,5] f32[5]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"SwiGLU", "T[2,3,17] T[2,3,17]", "", F},
+    {"SwiGLU", "T[33]~ T[33]~", "alpha=1.702", F},
+    {"SwiGLU", "f32[0,3] f32[0,3]", ""},
+    {"SwiGLU", "f32[2,3] f32[3]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"SwiGLU", "f32[2,3] f32[2,1]", "", .fails = ORTC_SHAPE_MISMATCH},
     {0},
 };

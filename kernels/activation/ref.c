@@ -46,7 +46,7 @@ static const struct activation {
     {"Elu", elu, "alpha"}, {"Selu", selu, "alpha", "gamma", 1.67326319217681884765625F, 1.05070102214813232421875F},
     {"Celu", celu, "alpha"}, {"Softplus", softplus},
     {"Softsign", softsign}, {"Mish", mish},
-    {"Swish", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
+    {"Swish", swish, "alpha"}, {"SwiGLU", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
 };
 
 typedef struct activation_state {
@@ -59,6 +59,7 @@ typedef struct activation_job {
     const void *x;
     void *y;
     ortc_dtype t;
+    const void *other; /* SwiGLU's second input */
 } activation_job;
 
 static ortc_status activation_prepare(const ortc_node *n, ortc_prep *prep, void **out)

@@ -62,6 +62,7 @@ const ortc_case ortc_cases_attention[] = {
     {"RotaryEmbedding", "f32[2,3,4,8]~ f32[2,4,4] f32[2,4,4]", ""},
     {"RotaryEmbedding", "f32[0,3,4,8] f32[0,4,4] f32[0,4,4]", ""},
     {"RotaryEmbedding", "f32[2,3,0,8] f32[9,4] f32[9,4] i64[2,0]", ""},
+    {"RotaryEmbedding", "f32[2,3,4,8] f32[9,4] f32[7,4] i64[2,4]={3}", "", .fails = ORTC_SHAPE_MISMATCH},
     {"RotaryEmbedding", "f32[2,3,4,8] f32[2,4,8] f32[2,4,8]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"RotaryEmbedding", "f32[2,3,4,8] f32[9,4] f32[9,4]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"RotaryEmbedding", "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]", "rotary_embedding_dim=7", .fails = ORTC_SHAPE_MISMATCH},

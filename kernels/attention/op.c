@@ -180,6 +180,9 @@ static ortc_status infer_rotary(ortc_infer *c)
                                (long long)(turned ? turned : h.size), (long long)h.size);
     ORTC_TRY(check_angles(c, 1, &h, ids.type != NULL, turned));
     ORTC_TRY(check_angles(c, 2, &h, ids.type != NULL, turned));
+    if (ortc_infer_in(c, 1).rank == 2 && ortc_infer_in(c, 2).rank == 2)
+        ORTC_TRY(ortc_infer_same(c, "positions of cos_cache and sin_cache", ortc_infer_in(c, 1).dims[0],
+                                 ortc_infer_in(c, 2).dims[0], &same));
     if (ids.rank >= 0 && ids.rank != 2)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "position_ids has rank %d, expected [batch, length]", ids.rank);
     if (ids.rank == 2) {

@@ -1,7 +1,8 @@
 /* runtime/place/expand.c: raised nodes that only the last resort would run go back to their bodies, where a provider of the
  * caller's has kernels for a part of them: Attention on a provider that has MatMul and Softmax keeps the work there.
  *
- * A body of which no provider but the last takes anything stays one node: ref computes LayerNormalization in one loop.
+ * A body of which no provider but the last takes anything stays one node: ref computes LayerNormalization in one loop. Claims have
+ * been made before; a provider that claims can look into bodies by itself.
  */
 #include "graph/ir/body.h"
 #include "place.h"
@@ -23,15 +24,15 @@ static bool body_is_wanted(const ortc_session *s, const ortc_graph *body)
     return false;
 }
 
-ortc_status ortc_place_expand(ortc_session *s, ortc_error *error)
+ortc_status ortc_place_expand(ortc_session *s, bool *any, ortc_error *error)
 {
-    bool any = false;
+    *any = false;
     for (ortc_node *n = s->graph->first, *next; n; n = next) {
         next = n->next;
-        if (!ortc_node_is_raised(n) || is_wanted(s, n) || !body_is_wanted(s, n->body))
+        if (n->kernel || !ortc_node_is_raised(n) || is_wanted(s, n) || !body_is_wanted(s, n->body))
             continue;
         ORTC_TRY(ortc_node_expand(n, &next, error)); /* what came of it may be raised nodes again */
-        any = true;
+        *any = true;
     }
-    return any ? ortc_graph_infer(s->graph, error) : ORTC_OK; /* symbols may have become numbers since */
+    return *any ? ortc_graph_infer(s->graph, error) : ORTC_OK; /* symbols may have become numbers since */
 }

@@ -49,6 +49,21 @@ static ortc_status place_on(ortc_session *s, uint32_t device, ortc_node *n, ortc
     return add_reason(s, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 
+/* Before the last resort: bodies of raised nodes that are better placed in parts. */
+static ortc_status place_bodies(ortc_session *s, ortc_error *error)
+{
+    bool any;
+    ORTC_TRY(ortc_place_expand(s, &any, error));
+    for (ortc_node *n = any ? s->graph->first : NULL; n; n = n->next) {
+        if (n->reasons)
+            continue;
+        n->reasons = "";
+        for (uint32_t d = 0; d + 1 < s->n_devices && !n->kernel; d++)
+            ORTC_TRY(place_on(s, d, n, error));
+    }
+    return ORTC_OK;
+}
+
 ortc_status ortc_place(ortc_session *s, ortc_error *error)
 {
     char buffer[900];
@@ -60,6 +75,8 @@ ortc_status ortc_place(ortc_session *s, ortc_error *error)
         n->reasons = "";
     }
     for (uint32_t d = 0; d < s->n_devices; d++) {
+        if (d + 1 == s->n_devices && d > 0)
+            ORTC_TRY(place_bodies(s, error));
         ORTC_TRY(ortc_place_claims(s, d, error));
         for (ortc_node *n = s->graph->first; n; n = n->next)
             if (!n->kernel)

@@ -6,8 +6,9 @@
 #include "ortc/provider.h"
 #include "runtime/session/session.h"
 
-/* Before placing: raised nodes that only the last device could run become their bodies where an earlier one takes a part. */
-ortc_status ortc_place_expand(ortc_session *, ortc_error *);
+/* Nodes without a kernel that only the last device could run become their bodies where an earlier one takes a part; the new nodes
+ * are not placed, and have no `reasons` yet. (expand.c) */
+ortc_status ortc_place_expand(ortc_session *, bool *out_any, ortc_error *);
 /* Sets device, kernel and reasons of every node: in order of the session's devices the first whose kernel matches and
  * supports. UNSUPPORTED lists the nodes that nothing can run. */
 ortc_status ortc_place(ortc_session *, ortc_error *);

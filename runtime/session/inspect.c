@@ -85,6 +85,20 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
     return status;
 }
 
+void ortc_session_statistics(ortc_session *s, ortc_session_stats *out)
+{
+    ortc_session_stats all = {.size = out->size};
+    pthread_mutex_lock(&s->lock);
+    all.n_contexts = s->n_contexts;
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->plans.lock);
+    all.plan_bytes = s->plans.bytes;
+    pthread_mutex_unlock(&s->plans.lock);
+    all.plans_made = atomic_load(&s->plans.made);
+    all.arena_bytes = atomic_load(&s->arena_bytes);
+    memcpy(out, &all, all.size < sizeof all ? all.size : sizeof all);
+}
+
 const char *ortc_session_pass(ortc_session *s, size_t i, uint64_t *out_edits)
 {
     if (i >= ortc_specialise_n_passes)

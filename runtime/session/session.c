@@ -94,6 +94,15 @@ static ortc_status fix_symbols(ortc_session *s, const ortc_session_options *o, o
 
 /* ---- Which inputs' values decide shapes ---------------------------------------------------------------------------------------- */
 
+/* Small values that dims alone make: Shape, and the arithmetic behind it. They are in the key by the dims of its inputs. */
+static bool follows_from_dims(const ortc_edge *e)
+{
+    for (int64_t i = 0; i < e->n_values && e->values; i++)
+        if (e->values[i] == ORTC_DIM_UNKNOWN)
+            return false;
+    return e->values != NULL;
+}
+
 static ortc_status mark_deciding(ortc_session *s, ortc_error *error)
 {
     ortc_graph *g = s->graph;
@@ -105,7 +114,7 @@ static ortc_status mark_deciding(ortc_session *s, ortc_error *error)
         const ortc_schema *schema = ortc_op_schema(n->op);
         bool all = false; /* what makes a deciding value is made of deciding values */
         for (uint32_t i = 0; i < n->n_out && !all; i++)
-            all = n->out[i] && marked[n->out[i]->id];
+            all = n->out[i] && marked[n->out[i]->id] && !follows_from_dims(n->out[i]);
         for (uint32_t i = 0; i < n->n_in; i++) {
             const ortc_formal *f = ortc_schema_in(schema, i);
             if (n->in[i] && (all || (f && (f->flags & ORTC_FORMAL_DECIDES))))
@@ -160,7 +169,6 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ORTC_TRY(open_devices(s, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(s, o, error));
     ORTC_TRY(ortc_session_tie_all(s, o, error));
-    ORTC_TRY(ortc_place_expand(s, error));
     ORTC_TRY(ortc_mark_shapes_only(s, error));
     ORTC_TRY(ortc_place(s, error));
     s->pass_edits = ortc_arena_array(&s->graph->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
