@@ -436,8 +436,10 @@ typedef struct ortc_session_stats {
     uint64_t plans_made;  /* since the session was created; a key that is found again makes none */
     uint64_t plan_bytes;  /* of the plans in the cache */
     uint64_t arena_bytes; /* of the contexts' arenas */
+    uint64_t captures, replays; /* graphs captured from a device's steps, and launched, so far */
+    uint64_t bytes_to_devices, bytes_from_devices; /* copied between host and devices by runs, so far */
 } ortc_session_stats;
-#define ORTC_SESSION_STATS_INIT {(uint32_t)sizeof(ortc_session_stats), 0, 0, 0, 0}
+#define ORTC_SESSION_STATS_INIT {(uint32_t)sizeof(ortc_session_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 /* Fills in what fits into out->size, which the caller has set. Sessions of subgraphs are not counted. Any thread. */
 ORTC_EXPORT void ortc_session_statistics(ortc_session *, ortc_session_stats *out);
 

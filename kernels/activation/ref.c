@@ -59,7 +59,6 @@ typedef struct activation_job {
     const void *x;
     void *y;
     ortc_dtype t;
-    const void *other; /* SwiGLU's second input */
 } activation_job;
 
 static ortc_status activation_prepare(const ortc_node *n, ortc_prep *prep, void **out)

@@ -265,7 +265,10 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     uint8_t device_space = p->session->devices[n->device].space;
     if (device_space)
         program->queues |= 1u << n->device;
+    if (device_space && (n->kernel->flags & ORTC_KERNEL_FAULTS))
+        program->faults |= 1u << n->device;
     ortc_step *step = &p->steps.data[index];
+    step->captures = ortc_planner_captures(p, step);
     step->flops = c.flops;
     step->bytes = c.bytes;
     step->workspace = c.workspace;
@@ -360,7 +363,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
         memcpy(steps, p->steps.data, p->steps.count * sizeof *steps);
     p->program->steps = steps;
     p->program->n_steps = (uint32_t)p->steps.count;
-    return ORTC_OK;
+    return ortc_planner_mark_ranges(p);
 }
 
 static void release_steps(ortc_step *steps, size_t count)

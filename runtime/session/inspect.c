@@ -95,6 +95,10 @@ void ortc_session_statistics(ortc_session *s, ortc_session_stats *out)
     all.plan_bytes = s->plans.bytes;
     pthread_mutex_unlock(&s->plans.lock);
     all.plans_made = atomic_load(&s->plans.made);
+    all.captures = atomic_load(&s->captures);
+    all.replays = atomic_load(&s->replays);
+    all.bytes_to_devices = atomic_load(&s->bytes_to_devices);
+    all.bytes_from_devices = atomic_load(&s->bytes_from_devices);
     all.arena_bytes = atomic_load(&s->arena_bytes);
     memcpy(out, &all, all.size < sizeof all ? all.size : sizeof all);
 }
