@@ -3,6 +3,16 @@
 
 #include "runtime/registry/registry.h"
 
+static bool has_layout(const ortc_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        if (e && e->layout)
+            return true;
+    }
+    return false;
+}
+
 const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node *n, ortc_text *why)
 {
     const ortc_kernel_item *i = ortc_kernels_of(d->provider->name, n->domain, n->type);
@@ -12,7 +22,7 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
         const ortc_kernel *k = &i->kernel;
         if (!ortc_kernel_matches(i, n, why))
             continue;
-        if (n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE))
+        if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) || (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
             continue;
         ortc_why w;
         ortc_why_init(&w, why);

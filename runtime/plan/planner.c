@@ -111,6 +111,7 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     o->view.dtype = f->type->dtype;
     o->view.rank = f->rank;
     o->view.flags = ORTC_VIEW_HOST;
+    o->view.layout = e->layout;
     if (f->rank && !(o->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
         return ortc_no_memory(p->error, 0);
     if (!input)
@@ -144,6 +145,9 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
     ortc_home *h = ortc_planner_at(p, e, space);
     ortc_slot s = {.edge = e->id, .late = late, .deciding = p->session->deciding[e->id], .space = space, .dtype = f->type->dtype,
                    .rank = f->rank};
+    if (e->layout == ORTC_LAYOUT_NCHW8C || e->layout == ORTC_LAYOUT_NCHW16C)
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' lies in a blocked layout and is read in a later segment, which this version "
+                         "cannot do", e->name);
     p->primary[e->id] = space;
     *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
     if (!late) {
@@ -176,7 +180,7 @@ static bool may_view(const ortc_planner *p, const plan_context *c, uint32_t i)
     const ortc_edge *from = c->node->in[c->views[i].in], *to = c->node->out[c->views[i].out];
     const uint64_t offset = (uint64_t)c->views[i].offset;
     size_t bytes, from_bytes;
-    if (!to || p->crosses[to->id] || c->views[i].strides)
+    if (!to || p->crosses[to->id] || c->views[i].strides || from->layout || to->layout)
         return false;
     if (ortc_fact_is_given(&p->facts[to->id]))
         return ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
