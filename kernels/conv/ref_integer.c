@@ -70,7 +70,7 @@ static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         }
         const float factor = (float)(number(j->x_scale, 0, 1) * number(j->w_scale, m, 1)) / (float)number(j->y_scale, 0, 1);
         const bool is_signed = j->y->dtype == ORTC_I8;
-        const double v = nearbyint(sum * (double)factor) + number(j->y_zero, 0, 0), low = is_signed ? -128 : 0, high = low + 255;
+        const double v = nearbyint((double)(float)(sum * (double)factor)) + number(j->y_zero, 0, 0), low = is_signed ? -128 : 0, high = low + 255;
         ortc_store_f64(j->y->data, j->y->dtype, at, v >= low ? v <= high ? v : high : low);
     }
 }
