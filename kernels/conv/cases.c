@@ -71,6 +71,7 @@ const ortc_case ortc_cases_conv[] = {
     {"ConvInteger", "A[1,2,5,4] B[3,2,3,2] A[]={2} B[]={1}", "pads=[1,0,1,1]", "A=i8,u8 B=i8,u8"},
     {"ConvInteger", "u8[2,4,7] i8[6,2,3] u8[] i8[6]", "group=2 strides=[2] dilations=[2]"},
     {"ConvInteger", "u8[1,1,4,4] u8[1,1,3,3]", "auto_pad='SAME_UPPER'"},
+    {"ConvInteger", "u8[1,1,4,4] u8[2,1,3,3] u8[0]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"ConvInteger", "u8[1,1,4,4] u8[2,1,3,3] - u8[3]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"QLinearConv", "A[1,2,5,4] f32[]={0.5} A[]={2} B[3,2,3,2] f32[]={0.25} B[]={1} f32[]={0.75} C[]={3}", "pads=[1,0,1,1]",
      "A=i8,u8 B=i8,u8 C=i8,u8"},

@@ -114,6 +114,8 @@ static const ortc_view *optional(const ortc_call *c, uint32_t i) { return c->n_i
 static ortc_status integer_run(const void *state, const void *pstate, ortc_call *c)
 {
     conv_job j = {.x = &c->in[0], .w = &c->in[1], .y = &c->out[0], .x_zero = optional(c, 2), .w_zero = optional(c, 3)};
+    if (j.x_zero && ortc_view_count(j.x_zero) != 1)
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "x_zero_point has %lld elements, expected 1", (long long)ortc_view_count(j.x_zero));
     return conv_go(state, c, &j);
 }
 
