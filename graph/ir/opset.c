@@ -81,8 +81,9 @@ ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
 
 const ortc_schema *ortc_op_schema(const ortc_op *op)
 {
-    static const ortc_schema none; /* of a group, which is in no table */
-    return op == &ortc_op_group ? &none : &((const ortc_op_entry *)op)->schema.schema;
+    static ortc_formal any = {.name = "values", .constraint = -1, .flags = ORTC_FORMAL_VARIADIC | ORTC_FORMAL_HETEROGENEOUS, .mask = UINT64_MAX};
+    static const ortc_schema group = {.n_in = 1, .n_out = 1, .in = &any, .out = &any};
+    return op == &ortc_op_group ? &group : &((const ortc_op_entry *)op)->schema.schema; /* all but that one are in the table */
 }
 
 int32_t ortc_op_bind(const ortc_op *op, int64_t opset)

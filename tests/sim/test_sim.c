@@ -56,9 +56,10 @@ static ortc_model *load(void)
     put_message(&g, 11, &b);
     b = make_value_info("Y", ORTC_F32, 2, dims);
     put_message(&g, 12, &b);
-    buffer m = make_model(10, 18, &g);
+    static buffer m; /* outlives the model */
+    m = make_model(10, 18, &g);
     ortc_model *model = NULL;
-    OK(ortc_model_load_memory(m.data, m.bytes, NULL, &model, &e)); /* m must outlive the model: kept until the end */
+    OK(ortc_model_load_memory(m.data, m.bytes, NULL, &model, &e));
     return model;
 }
 
