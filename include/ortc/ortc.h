@@ -320,7 +320,8 @@ typedef struct ortc_run_args {
 #define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Runs the model. Inputs are matched by name; those with a default in the file, and those of an optional type, may be left
- * out. Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
+ * out. Tensors are read and written where they are, without copies, if their address is a multiple of their element's size (up
+ * to 8 bytes). Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
  * write into then); a result that is a tensor is the caller's alone. Any thread; runs of one
  * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
  * bits on any number of threads.
