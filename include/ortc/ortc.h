@@ -269,8 +269,8 @@ typedef struct ortc_session_options {
     size_t n_ties;
     const ortc_allocator *allocator; /* copied; NULL: the system's memory */
     const ortc_executor *executor;   /* copied; NULL: the process-wide pool. `arg` outlives the session */
-    const char *const *keep;    /* names of values inside the model that are to be outputs, too, for looking at them: such a value is
-                                   not fused into another. Loading may have folded it already: see ORTC_MODEL_NO_PASSES */
+    const char *const *keep;    /* names of values inside the model's outermost graph that are to be outputs, too, for looking at
+                                   them: they are not fused away. Loading may have folded them already: ORTC_MODEL_NO_PASSES */
     size_t n_keep;
 } ortc_session_options;
 enum {
@@ -340,6 +340,10 @@ ORTC_EXPORT void ortc_context_release(ortc_context *);
 /* A state of a session with ties, empty; memory is taken by its first run. Many states may live on one session. Retains the session.
  * Owner: the caller; ortc_state_release, not while a run uses it. Errors: INVALID_ARGUMENT (the session has no ties), OUT_OF_MEMORY;
  * *out is NULL then. Any thread.
+ *
+ *     ortc_tie ties[] = {{"past.key", "present.key", 2}, {"past.value", "present.value", 2}};      session options: ties, n_ties
+ *     ortc_state_create(session, &state, &e);
+ *     for (...) { args.state = state; args.advance = n_new; ... ortc_run(session, &args, &e); at = ortc_state_length(state); }
  *
  * A run with a state (ortc_run_args.state) takes tied inputs that it is not given from the state, and leaves tied outputs there.
  * Extents that the model does not fix (a batch) come from the run's other inputs or from ortc_session_options.dim_names; once
