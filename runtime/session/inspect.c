@@ -21,8 +21,12 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
     static const char *const from[] = {"", "constant", "input", "output", "arena", "slot"};
     for (uint32_t i = 0; i < s->n_out; i++) {
         const ortc_operand *o = &s->out[i];
-        if (s->kind == ORTC_STEP_COPY)
+        if (s->kind == ORTC_STEP_COPY && s->values)
+            ortc_text_add(t, "a value");
+        else if (s->kind == ORTC_STEP_COPY)
             ortc_text_add(t, "%zu bytes%s", s->copy_bytes, s->out->space ? " to the device," : s->in->space ? " to the host," : "");
+        else if (o->view.flags & ORTC_VIEW_VALUE)
+            ortc_text_type(t, s->node->out[i]->type);
         else if (!o->view.dtype)
             continue;
         else
