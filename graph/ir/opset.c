@@ -79,7 +79,12 @@ ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
     return s;
 }
 
-const ortc_schema *ortc_op_schema(const ortc_op *op) { return &((const ortc_op_entry *)op)->schema.schema; }
+const ortc_schema *ortc_op_schema(const ortc_op *op)
+{
+    static ortc_formal any = {.name = "values", .constraint = -1, .flags = ORTC_FORMAL_VARIADIC | ORTC_FORMAL_HETEROGENEOUS, .mask = UINT64_MAX};
+    static const ortc_schema group = {.n_in = 1, .n_out = 1, .in = &any, .out = &any};
+    return op == &ortc_op_group ? &group : &((const ortc_op_entry *)op)->schema.schema; /* all but that one are in the table */
+}
 
 int32_t ortc_op_bind(const ortc_op *op, int64_t opset)
 {

@@ -83,10 +83,27 @@ static bool match_scores(ortc_edge *e, attention_form *f)
     return false;
 }
 
+/* k, of which e [B, H, D, S] is made as three dims: Reshape to [B * H, S, D], Transpose, Reshape. */
+static ortc_edge *transposed_flat(const ortc_edge *e)
+{
+    const ortc_node *back = ortc_match_made(e, "Reshape", 2);
+    const ortc_node *swap = back ? ortc_match_made(back->in[0], "Transpose", 1) : NULL;
+    const ortc_node *flat = swap ? ortc_match_made(swap->in[0], "Reshape", 2) : NULL;
+    size_t count = 0;
+    const int64_t *perm = swap ? ortc_node_ints(swap, "perm", &count) : NULL;
+    if (!flat || count != 3 || perm[0] != 0 || perm[1] != 2 || perm[2] != 1 || e->rank != 4 || flat->in[0]->rank != 4)
+        return NULL;
+    const ortc_dim *k = flat->in[0]->dims, *rows = flat->out[0]->dims;
+    return same(e->dims[0], k[0]) && same(e->dims[1], k[1]) && same(e->dims[2], k[3]) && same(e->dims[3], k[2]) &&
+                   same(rows[1], k[2]) && same(rows[2], k[3])
+               ? flat->in[0]
+               : NULL;
+}
+
 static bool match_keys(ortc_edge *e, attention_form *f)
 {
     e = unscaled(e, &f->scale);
-    if ((f->k = transposed(e, 0, 1, 3, 2))) {
+    if ((f->k = transposed(e, 0, 1, 3, 2)) || (f->k = transposed_flat(e))) {
         f->k = unscaled(f->k, &f->scale);
         return true;
     }

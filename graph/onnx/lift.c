@@ -112,6 +112,15 @@ static ortc_status api_const_in(ortc_lift *l, uint32_t port, ortc_dtype dtype, i
     return ortc_node_set_in(l->node, port, e) ? ORTC_OK : no_memory(l);
 }
 
+static ortc_status api_move_in(ortc_lift *l, uint32_t from, uint32_t to)
+{
+    ortc_edge *e = ortc_node_in_edge(l->node, from);
+
+    if (to >= MAX_PORTS)
+        return note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", to));
+    return ortc_node_set_in(l->node, to, e) && ortc_node_set_in(l->node, from, NULL) ? ORTC_OK : no_memory(l);
+}
+
 static ortc_status api_n_out(ortc_lift *l, uint32_t count)
 {
     for (uint32_t i = count; i < l->node->n_out; i++) {
@@ -231,6 +240,7 @@ static const ortc_lift_api lift_api = {
     .rename = api_rename,
     .fail = api_fail,
     .set_strings = api_set_strings,
+    .move_in = api_move_in,
 };
 
 ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)

@@ -414,6 +414,7 @@ typedef struct ortc_lift_api {
     ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
     ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
     ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
+    ortc_status (*move_in)(ortc_lift *, uint32_t from, uint32_t to); /* an input becomes another, its old port is left out */
 } ortc_lift_api;
 
 static inline const ortc_node *ortc_lift_node(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->node(l); }
@@ -458,6 +459,10 @@ static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const c
 static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
 {
     return ORTC_API_OF(ortc_lift_api, l)->wrap_out(l, port, op, v, count);
+}
+static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->move_in(l, from, to);
 }
 static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op)
 {

@@ -384,6 +384,22 @@ ORTC_EXPORT ortc_status ortc_value_wrap_in(uint32_t memory, void *data, ortc_dty
  * Errors: INVALID_ARGUMENT, NOT_FOUND, OUT_OF_MEMORY, DEVICE_*. Any thread. */
 ORTC_EXPORT ortc_status ortc_value_copy(const ortc_value *from, ortc_value *to, ortc_error *);
 
+/* What the pool of a device's memory holds. Fragmentation: 1 - largest_free / (reserved - in_use). */
+typedef struct ortc_memory_stats {
+    uint32_t size;
+    uint32_t unused;
+    uint64_t in_use, peak;      /* bytes of blocks that are given out, now and at most */
+    uint64_t reserved;          /* bytes taken from the device, in slabs */
+    uint64_t largest_free;      /* bytes */
+    uint64_t requests, hits;    /* so far; hits needed no new slab */
+    uint64_t blocks, slabs;     /* given out; taken */
+} ortc_memory_stats;
+#define ORTC_MEMORY_STATS_INIT {(uint32_t)sizeof(ortc_memory_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+/* Fills in what fits into out->size, which the caller has set. Errors: NOT_FOUND (memory 0, the host's, has no pool). Any thread. */
+ORTC_EXPORT ortc_status ortc_memory_statistics(uint32_t memory, ortc_memory_stats *out, ortc_error *);
+/* Gives what nobody uses back to the device; the bytes that went. Any thread. */
+ORTC_EXPORT uint64_t ortc_memory_trim(uint32_t memory);
+
 /* ---- Asynchronous runs ------------------------------------------------------------------------------------- */
 
 /* What ortc_run_args.done gives. Until a wait has returned, inputs must not be changed, and results neither read nor released
@@ -436,8 +452,10 @@ typedef struct ortc_session_stats {
     uint64_t plans_made;  /* since the session was created; a key that is found again makes none */
     uint64_t plan_bytes;  /* of the plans in the cache */
     uint64_t arena_bytes; /* of the contexts' arenas */
+    uint64_t captures, replays; /* graphs captured from a device's steps, and launched, so far */
+    uint64_t bytes_to_devices, bytes_from_devices; /* copied between host and devices by runs, so far */
 } ortc_session_stats;
-#define ORTC_SESSION_STATS_INIT {(uint32_t)sizeof(ortc_session_stats), 0, 0, 0, 0}
+#define ORTC_SESSION_STATS_INIT {(uint32_t)sizeof(ortc_session_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 /* Fills in what fits into out->size, which the caller has set. Sessions of subgraphs are not counted. Any thread. */
 ORTC_EXPORT void ortc_session_statistics(ortc_session *, ortc_session_stats *out);
 

@@ -102,4 +102,9 @@ static ortc_status conv_run(const void *state, const void *pstate, ortc_call *c)
 static const ortc_kernel conv_ref = {
     .size = ORTC_SIZED(ortc_kernel), .name = "conv.ref", .prepare = conv_prepare, .run = conv_run};
 
-ORTC_KERNELS(ref, conv, ORTC_KERNEL("Conv", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &conv_ref));
+extern const ortc_kernel ortc_ref_conv_integer, ortc_ref_qlinear_conv; /* ref_integer.c */
+
+#define EIGHT (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))
+ORTC_KERNELS(ref, conv, ORTC_KERNEL("Conv", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &conv_ref),
+             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)), &ortc_ref_conv_integer),
+             ORTC_KERNEL("QLinearConv", 10, ORTC_NEWEST, (EIGHT, EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)), &ortc_ref_qlinear_conv));

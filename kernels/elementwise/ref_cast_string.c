@@ -1,6 +1,6 @@
 /* kernels/elementwise/ref_cast_string.c: Cast between strings and numbers on ref.
  *
- * A float is written with the fewest digits that read back as the same value of its type; NaN, INF and -INF as the standard spells
+ * A float is written with the fewest digits that read back as the same value of its type, without an exponent from 1e-5 to 1e16; NaN, INF and -INF as the standard spells
  * them. A string is read as the number that it is as a whole; one that is no number is an error, where the standard leaves
  * the result open. Neither depends on the program's locale.
  */
@@ -24,15 +24,18 @@ static int write_float(double v, ortc_dtype t, char *to, size_t bytes)
         return snprintf(to, bytes, "NaN");
     if (isinf(v))
         return snprintf(to, bytes, v < 0 ? "-INF" : "INF");
-    int n = 0;
-    for (int digits = 1; digits <= 17; digits++) {
+    int digits = 1;
+    for (; digits <= 17; digits++) {
         unsigned char element[16] = {0};
-        n = snprintf(to, bytes, "%.*g", digits, v);
+        snprintf(to, bytes, "%.*e", digits - 1, v);
         ortc_store_f64(element, t, 0, strtod(to, NULL));
         if (ortc_load_f64(element, t, 0) == v)
             break;
     }
-    return n;
+    const int exponent = atoi(strchr(to, 'e') + 1), decimals = digits - 1 - exponent;
+    if (exponent < -5 || exponent > 15)
+        return snprintf(to, bytes, "%.*g", digits, v);
+    return snprintf(to, bytes, "%.*f", decimals > 0 ? decimals : 0, v);
 }
 
 static ortc_status to_strings(ortc_call *c)

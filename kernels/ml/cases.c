@@ -1,4 +1,4 @@
-/* kernels/ml/cases.c: cases for ai.onnx.ml. What the operators compute is compared with onnxruntime in tests/python/test_ml.py; here
+/* kernels/ml/cases.c: cases for ai.onnx.ml. What the operators compute is compared with onnxruntime in tests/python/test_values.py; here
  * every type of every kernel, and what is refused.
  */
 #include "kernels/common/cases.h"
@@ -93,6 +93,20 @@ const ortc_case ortc_cases_ml[] = {
      .fails = ORTC_INVALID_MODEL},
     {ML "LinearRegressor", ROWS, "coefficients=[1.0,-2.0,0.5,1,0,1] intercepts=[0.25,1.0] targets=2", NUMBERS},
     {ML "LinearRegressor", "f32[5,2]", "coefficients=[1.0,-2.0]"},
+
+    {ML "SVMClassifier", ROWS, "kernel_type='RBF' kernel_params=[0.5,0.0,0.0] vectors_per_class=[1,1] "
+                               "support_vectors=[1.0,2.0,3.0,-1.0,0.0,1.0] coefficients=[0.5,-1.5] rho=[0.25] classlabels_ints=[4,5]", NUMBERS,
+     .outputs = 2},
+    {ML "SVMClassifier", "f32[5,2]", "coefficients=[0.5,-1.5,1.0,0.0] rho=[0.25] classlabels_strings=['a','b']", .outputs = 2},
+    {ML "SVMClassifier", "f32[5,2]", "coefficients=[0.5,-1.5,1.0] rho=[0.25] classlabels_strings=['a','b']", .outputs = 2,
+     .fails = ORTC_INVALID_MODEL},
+    {ML "SVMClassifier", "f32[5,3]", "coefficients=[0.5,-1.5,1.0,0.0] rho=[0.25] classlabels_strings=['a','b']", .outputs = 2,
+     .fails = ORTC_SHAPE_MISMATCH},
+    {ML "SVMRegressor", ROWS, "kernel_type='RBF' kernel_params=[0.5,0.0,0.0] n_supports=2 support_vectors=[1.0,2.0,3.0,-1.0,0.0,1.0] "
+                              "coefficients=[0.5,-1.5] rho=[0.25]", NUMBERS},
+    {ML "SVMRegressor", "f32[5,3]", "coefficients=[0.5,-1.5,1.0] rho=[0.25]"},
+    {ML "SVMRegressor", "f32[5,2]", "coefficients=[0.5,-1.5,1.0] rho=[0.25]", .fails = ORTC_SHAPE_MISMATCH},
+    {ML "SVMRegressor", "f32[5,2]", "kernel_type='X' coefficients=[0.5,-1.5] rho=[0.25]", .fails = ORTC_INVALID_MODEL},
 
     {ML "TreeEnsembleClassifier", ROWS,
      NODES CLASSES "class_ids=[0,1,2] class_weights=[1.0,2.0,3.0] classlabels_int64s=[4,5,6] base_values=[0.5,0.25,0.125]", NUMBERS,

@@ -63,7 +63,7 @@ void ml_store_label(const ml_list *, int64_t at, const ortc_view *y, ortc_span *
 extern const ortc_kernel ortc_ref_label_encoder, ortc_ref_category_mapper, ortc_ref_one_hot_encoder, ortc_ref_array_feature_extractor;
 extern const ortc_kernel ortc_ref_zip_map, ortc_ref_dict_vectorizer, ortc_ref_cast_map;
 extern const ortc_kernel ortc_ref_scaler, ortc_ref_normalizer, ortc_ref_imputer, ortc_ref_binarizer, ortc_ref_feature_vectorizer;
-extern const ortc_kernel ortc_ref_linear_classifier, ortc_ref_linear_regressor;
+extern const ortc_kernel ortc_ref_linear_classifier, ortc_ref_linear_regressor, ortc_ref_svm_regressor, ortc_ref_svm_classifier;
 extern const ortc_kernel ortc_ref_tree_classifier, ortc_ref_tree_regressor, ortc_ref_tree_ensemble;
 
 #endif

@@ -159,13 +159,27 @@ static ortc_status infer_classifier(ortc_infer *c)
     return ortc_infer_out(c, 1, ORTC_F32, 2, dims);
 }
 
+/* Scores of the classes; where they have no probabilities, of the pairs of classes (of two classes both signs of the one). */
+static ortc_status infer_svm_classifier(ortc_infer *c)
+{
+    const ortc_node *n = ortc_infer_node(c);
+    const ml_list labels = ml_list_of(n, "classlabels_strings", "classlabels_ints", NULL, NULL);
+    const ml_list vectors = ml_list_of(n, NULL, "vectors_per_class", NULL, NULL), chances = ml_list_of(n, NULL, NULL, "prob_a", NULL);
+    const ortc_port x = ortc_infer_in(c, 0);
+    const bool pairs = vectors.n && !chances.n && labels.n > 2;
+    ORTC_TRY(check_rows(c, &x));
+    const ortc_dim dims[2] = {ml_infer_rows(&x), pairs ? labels.n * (labels.n - 1) / 2 : labels.n};
+    ORTC_TRY(ortc_infer_out(c, 0, labels.dtype == ORTC_STRING ? ORTC_STRING : ORTC_I64, 1, dims));
+    return ortc_infer_out(c, 1, ORTC_F32, 2, dims);
+}
+
 static ortc_status infer_targets(ortc_infer *c)
 {
     const ortc_node *n = ortc_infer_node(c);
     const ortc_port x = ortc_infer_in(c, 0);
-    const bool linear = !strcmp(ortc_node_op(n), "LinearRegressor");
+    const bool linear = !strcmp(ortc_node_op(n), "LinearRegressor"), svm = !strcmp(ortc_node_op(n), "SVMRegressor");
     ORTC_TRY(check_rows(c, &x));
-    const ortc_dim dims[2] = {ml_infer_rows(&x), ortc_node_int(n, linear ? "targets" : "n_targets", linear)};
+    const ortc_dim dims[2] = {ml_infer_rows(&x), ortc_node_int(n, linear ? "targets" : "n_targets", linear || svm)};
     return ortc_infer_out(c, 0, !strcmp(ortc_node_op(n), "TreeEnsemble") ? x.dtype : ORTC_F32, 2, dims);
 }
 
@@ -205,6 +219,14 @@ static const ortc_op ops[] = {
             "T1=f32,f64,i64,i32 T2=string,i64", infer_classifier, NULL, 0),
     ORTC_OP(ML, "LinearRegressor", 1, 1, "", "X:T", "Y:f32", "coefficients:fs? intercepts:fs? targets:i=1 post_transform:s=NONE", NUMBERS,
             infer_targets, NULL, 0),
+    ORTC_OP(ML, "SVMClassifier", 1, 1, "", "X:T1", "Y:T2 Z:f32",
+            "kernel_type:s=LINEAR kernel_params:fs? support_vectors:fs? vectors_per_class:is? coefficients:fs? rho:fs? prob_a:fs? prob_b:fs? "
+            "classlabels_strings:ss? classlabels_ints:is? post_transform:s=NONE",
+            "T1=f32,f64,i64,i32 T2=string,i64", infer_svm_classifier, NULL, 0),
+    ORTC_OP(ML, "SVMRegressor", 1, 1, "", "X:T", "Y:f32",
+            "kernel_type:s=LINEAR kernel_params:fs? support_vectors:fs? n_supports:i=0 coefficients:fs? rho:fs? one_class:i=0 "
+            "post_transform:s=NONE",
+            NUMBERS, infer_targets, NULL, 0),
     ORTC_OP(ML, "TreeEnsembleClassifier", 5, 1, "3 1", "X:T1", "Y:T2 Z:f32",
             NODES "class_treeids:is? class_nodeids:is? class_ids:is? class_weights:fs? class_weights_as_tensor:t? "
                   "classlabels_strings:ss? classlabels_int64s:is?",

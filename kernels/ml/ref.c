@@ -17,6 +17,8 @@ ORTC_KERNELS(ref, ml, K("LabelEncoder", 4, ortc_ref_label_encoder, KEYS, KEYS),
              K("Binarizer", 1, ortc_ref_binarizer, NUMBERS), K("FeatureVectorizer", 1, ortc_ref_feature_vectorizer, NUMBERS),
              K("LinearClassifier", 1, ortc_ref_linear_classifier, NUMBERS, LABELS),
              K("LinearRegressor", 1, ortc_ref_linear_regressor, NUMBERS),
+             K("SVMClassifier", 1, ortc_ref_svm_classifier, NUMBERS, LABELS),
+             K("SVMRegressor", 1, ortc_ref_svm_regressor, NUMBERS),
              K("TreeEnsembleClassifier", 5, ortc_ref_tree_classifier, NUMBERS, LABELS),
              K("TreeEnsembleRegressor", 5, ortc_ref_tree_regressor, NUMBERS),
              K("TreeEnsemble", 5, ortc_ref_tree_ensemble, T(F32) | T(F64) | T(F16)));

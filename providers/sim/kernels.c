@@ -155,12 +155,13 @@ static void release_plan(const void *s, void *p)
 
 typedef struct kernel_task {
     sim_task task;
-    ortc_call call; /* what ref sees; first behind the task: the api's functions find the task before it */
+    ortc_call call; /* what ref sees; the api's functions find the task around it */
     const pstate *ps;
+    void *workspace; /* as the device sees it */
     uint64_t seed;
     char *scratch;
     int fails;
-    ortc_view *views; /* n_in + n_out of them, then the bytes of host inputs: one allocation with the task */
+    ortc_view *views; /* n_in + n_out as they were given, as many for ref, then the bytes of host inputs: one allocation with the task */
 } kernel_task;
 
 static kernel_task *task_of(ortc_call *c) { return (kernel_task *)(void *)((char *)c - offsetof(kernel_task, call)); }
@@ -203,18 +204,26 @@ static ortc_call_api call_api; /* filled once: the functions that are not there 
 static void run_kernel(sim_task *task)
 {
     kernel_task *t = (kernel_task *)(void *)task;
-    for (uint32_t i = 0; i < t->call.n_in + t->call.n_out; i++)
-        if (t->views[i].dtype && !(t->views[i].flags & ORTC_VIEW_HOST) && !(t->views[i].data = sim_real(t->views[i].data))) {
+    uint32_t n = t->call.n_in + t->call.n_out;
+    ortc_view *views = t->views + n; /* a captured task runs many times: what was given stays */
+    task->status = ORTC_OK;
+    memcpy(views, t->views, n * sizeof *views);
+    for (uint32_t i = 0; i < n; i++)
+        if (views[i].dtype && !(views[i].flags & ORTC_VIEW_HOST) && !(views[i].data = sim_real(views[i].data))) {
             task->status = ORTC_DEVICE_ERROR; /* a host address where one of the device was promised */
             snprintf(task->text, sizeof task->text, "operand %u is not in the device's memory", i);
         }
-    if (t->call.workspace)
-        t->call.workspace = sim_real(t->call.workspace);
+    t->call.workspace = t->workspace ? sim_real(t->workspace) : NULL;
     t->scratch = t->ps->per_worker && t->call.workspace ? (char *)t->call.workspace + t->ps->bytes : NULL;
     if (t->fails)
         task->status = ORTC_DEVICE_ERROR;
     if (task->status == ORTC_OK)
         task->status = t->ps->inner->run(t->ps->inner_state, t->ps->inner_pstate, &t->call);
+    uint32_t *fault = (uint32_t *)(t->call.fault ? sim_real(t->call.fault) : NULL);
+    if (task->status == ORTC_INVALID_ARGUMENT && fault) { /* an index out of range: a device says so in its own way */
+        *fault |= ORTC_FAULT_INDEX;
+        task->status = ORTC_OK;
+    }
 }
 
 static size_t bytes_of(const ortc_view *v)
@@ -230,7 +239,7 @@ static ortc_status run(const void *p, const void *pp, ortc_call *call)
     for (uint32_t i = 0; i < call->n_in; i++)
         if (call->in[i].dtype && (call->in[i].flags & ORTC_VIEW_HOST))
             host += bytes_of(&call->in[i]);
-    kernel_task *t = (kernel_task *)calloc(1, sizeof *t + n * sizeof *t->views + host);
+    kernel_task *t = (kernel_task *)calloc(1, sizeof *t + 2 * n * sizeof *t->views + host);
     if (!t)
         return ORTC_OUT_OF_MEMORY;
     t->task.run = run_kernel;
@@ -242,9 +251,10 @@ static ortc_status run(const void *p, const void *pp, ortc_call *call)
     t->views = (ortc_view *)(void *)(t + 1);
     memcpy(t->views, call->in, call->n_in * sizeof *t->views);
     memcpy(t->views + call->n_in, call->out, call->n_out * sizeof *t->views);
-    t->call.in = t->views;
-    t->call.out = t->views + call->n_in;
-    char *to = (char *)(t->views + n);
+    t->call.in = t->views + n;
+    t->call.out = t->views + n + call->n_in;
+    t->workspace = call->workspace;
+    char *to = (char *)(t->views + 2 * n);
     for (uint32_t i = 0; i < call->n_in; i++) {
         ortc_view *v = &t->views[i];
         if (!v->dtype || !(v->flags & ORTC_VIEW_HOST) || !v->data)
@@ -291,7 +301,7 @@ static ortc_status gather(void *arg, const ortc_kernel_entry *e)
     ortc_kernel *k = &g->kernels[g->n];
     memset(k, 0, sizeof *k);
     k->size = ORTC_SIZED(ortc_kernel);
-    k->flags = e->kernel->flags;
+    k->flags = e->kernel->flags | ORTC_KERNEL_FAULTS;
     k->name = e->kernel->name;
     k->host_in = e->kernel->host_in;
     k->supports = supports;

@@ -11,8 +11,14 @@ struct sim_queue {
     sim_task *first, *last;
     int running, stop;
     unsigned random;
+    struct recording *recording; /* being made: what is pushed goes there */
     ortc_status failed; /* the first failure that nobody was told of */
 };
+
+/* What was pushed while capturing: it runs again and again, with the addresses of that time. */
+typedef struct recording {
+    sim_task *first, *last;
+} recording;
 
 typedef struct sim_event {
     pthread_mutex_t lock;
@@ -102,6 +108,12 @@ void sim_push(sim_queue *q, sim_task *t)
 {
     t->next = NULL;
     pthread_mutex_lock(&q->lock);
+    if (q->recording) {
+        *(q->recording->last ? &q->recording->last->next : &q->recording->first) = t;
+        q->recording->last = t;
+        pthread_mutex_unlock(&q->lock);
+        return;
+    }
     *(q->last ? &q->last->next : &q->first) = t;
     q->last = t;
     pthread_cond_signal(&q->work);
@@ -254,6 +266,66 @@ void sim_event_destroy(ortc_device *device, void *event)
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->changed);
     free(e);
+}
+
+/* ---- Capture ------------------------------------------------------------------------------------------------------------ */
+
+ortc_status sim_capture_begin(void *queue)
+{
+    sim_queue *q = (sim_queue *)queue;
+    recording *r = (recording *)calloc(1, sizeof *r);
+    if (!r)
+        return ORTC_OUT_OF_MEMORY;
+    pthread_mutex_lock(&q->lock);
+    q->recording = r;
+    pthread_mutex_unlock(&q->lock);
+    return ORTC_OK;
+}
+
+ortc_status sim_capture_end(void *queue, void **exec)
+{
+    sim_queue *q = (sim_queue *)queue;
+    pthread_mutex_lock(&q->lock);
+    *exec = q->recording;
+    q->recording = NULL;
+    pthread_mutex_unlock(&q->lock);
+    return ORTC_OK;
+}
+
+typedef struct replay_task {
+    sim_task task;
+    const recording *recorded;
+} replay_task;
+
+static void run_replay(sim_task *task)
+{
+    const recording *r = ((replay_task *)(void *)task)->recorded;
+    for (sim_task *t = r->first; t && task->status == ORTC_OK; t = t->next) {
+        t->run(t);
+        task->status = t->status;
+    }
+}
+
+ortc_status sim_replay(void *queue, void *exec)
+{
+    replay_task *t = (replay_task *)calloc(1, sizeof *t);
+    if (!t)
+        return ORTC_OUT_OF_MEMORY;
+    t->task.run = run_replay;
+    t->recorded = (const recording *)exec;
+    sim_push((sim_queue *)queue, &t->task);
+    return ORTC_OK;
+}
+
+void sim_capture_free(ortc_device *device, void *exec)
+{
+    recording *r = (recording *)exec;
+    (void)device;
+    for (sim_task *t = r->first, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+    free(r);
 }
 
 /* ---- A caller's queue: what a program that uses the device by itself would have ----------------------------------------- */

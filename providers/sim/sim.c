@@ -52,7 +52,7 @@ static ortc_status init(const ortc_host *host)
     provider.size = ORTC_SIZED(ortc_provider);
     provider.abi = ORTC_ABI;
     provider.name = "sim";
-    provider.flags = ORTC_PROVIDER_ASYNC;
+    provider.flags = ORTC_PROVIDER_ASYNC | ORTC_PROVIDER_CAPTURE;
     provider.devices = devices;
     provider.open = open_device;
     provider.close = close_device;
@@ -65,6 +65,10 @@ static ortc_status init(const ortc_host *host)
     provider.wait = sim_wait;
     provider.query = sim_query;
     provider.event_destroy = sim_event_destroy;
+    provider.capture_begin = sim_capture_begin;
+    provider.capture_end = sim_capture_end;
+    provider.replay = sim_replay;
+    provider.capture_free = sim_capture_free;
     provider.claim = sim_claim;
     provider.compile = sim_compile;
     ortc_status s = ortc_host_add_provider(host, &provider);

@@ -48,6 +48,10 @@ ortc_status sim_copy(void *queue, ortc_memory dst, void *to, ortc_memory src, co
 ortc_status sim_signal(void *queue, void **event);
 ortc_status sim_wait(void *queue, void *event);
 int32_t sim_query(void *event);
+ortc_status sim_capture_begin(void *queue);
+ortc_status sim_capture_end(void *queue, void **exec);
+ortc_status sim_replay(void *queue, void *exec);
+void sim_capture_free(ortc_device *, void *exec);
 void sim_event_destroy(ortc_device *, void *event);
 
 /* kernels.c: ref's kernels under the name of sim. */

@@ -56,6 +56,30 @@ static ortc_status no_provider(const char *name, ortc_error *error)
     return ortc_fail(error, ORTC_NOT_FOUND, "there is no provider '%s'; there are %s", name, listed);
 }
 
+static void *take_slab(void *arg, size_t bytes)
+{
+    ortc_open_device *d = arg;
+    void *p = NULL;
+    return d->provider->slab_alloc(d->device, d->memory.kind, bytes, &p) == ORTC_OK ? p : NULL;
+}
+static void give_slab(void *arg, void *p, size_t bytes)
+{
+    ortc_open_device *d = arg;
+    d->provider->slab_free(d->device, d->memory.kind, p, bytes);
+}
+
+static void close_device(ortc_open_device *d)
+{
+    if (d->transfer)
+        d->provider->queue_destroy(d->device, d->transfer, 0);
+    ortc_mempool_destroy(d->pool);
+    if (d->provider->close && d->device)
+        d->provider->close(d->device);
+    pthread_mutex_destroy(&d->lock);
+    free(d->spelling);
+    free(d);
+}
+
 static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error *error)
 {
     spelling s;
@@ -99,8 +123,14 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
         return ortc_fail(error, status, "provider '%s' cannot be opened: %s", s.provider, why_text);
     }
     uint32_t kind = s.ordinal < ORTC_LENGTH(infos) ? infos[s.ordinal].memory_kind : infos[0].memory_kind;
-    if (p->slab_alloc && kind != ORTC_MEMORY_HOST)
+    if (p->slab_alloc && kind != ORTC_MEMORY_HOST) {
         d->memory = (ortc_memory){next_number++, kind};
+        d->pool = ortc_mempool_create(&(ortc_mempool_source){d, take_slab, give_slab});
+        if (!d->pool) {
+            close_device(d);
+            return ortc_no_memory(error, sizeof *d);
+        }
+    }
     *out = d;
     return ORTC_OK;
 }
@@ -142,13 +172,7 @@ void ortc_device_release(ortc_open_device *d)
         at = &(*at)->next;
     *at = d->next;
     pthread_mutex_unlock(&lock);
-    if (d->transfer)
-        d->provider->queue_destroy(d->device, d->transfer, 0);
-    if (d->provider->close && d->device)
-        d->provider->close(d->device);
-    pthread_mutex_destroy(&d->lock);
-    free(d->spelling);
-    free(d);
+    close_device(d);
 }
 
 ortc_open_device *ortc_device_of_memory(uint32_t number)
@@ -166,18 +190,15 @@ ortc_open_device *ortc_device_of_memory(uint32_t number)
 
 void *ortc_device_alloc(ortc_open_device *d, size_t bytes)
 {
-    void *p = NULL;
-    if (!d || !d->memory.device)
-        return ortc_alloc_aligned(bytes);
-    return d->provider->slab_alloc(d->device, d->memory.kind, bytes ? bytes : 1, &p) == ORTC_OK ? p : NULL;
+    return d && d->pool ? ortc_mempool_take(d->pool, bytes) : ortc_alloc_aligned(bytes);
 }
 
 void ortc_device_free(ortc_open_device *d, void *p, size_t bytes)
 {
-    if (!d || !d->memory.device)
+    if (d && d->pool)
+        ortc_mempool_give(d->pool, p);
+    else
         ortc_free_aligned(p, bytes);
-    else if (p)
-        d->provider->slab_free(d->device, d->memory.kind, p, bytes ? bytes : 1);
 }
 
 /* One hop, by the device's queue; the other side is host memory. */

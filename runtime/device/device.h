@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "ortc/provider.h"
+#include "mempool.h"
 #include "runtime/base/value.h"
 
 typedef struct ortc_open_device {
@@ -19,6 +20,7 @@ typedef struct ortc_open_device {
     ortc_device *device;   /* the provider's own; NULL: it has no `open` */
     ortc_memory memory;    /* where its kernels' tensors lie; device 0: in host memory */
     char *spelling;
+    ortc_mempool *pool;       /* of its memory; NULL: the host's */
     void *transfer;        /* queue; NULL: not made yet */
     pthread_mutex_t lock;  /* of the transfer queue */
     struct ortc_open_device *next;

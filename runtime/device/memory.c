@@ -75,3 +75,22 @@ ortc_status ortc_value_copy(const ortc_value *from, ortc_value *to, ortc_error *
     ortc_device_release(fd);
     return s;
 }
+
+ortc_status ortc_memory_statistics(uint32_t memory, ortc_memory_stats *out, ortc_error *error)
+{
+    ortc_open_device *d;
+    if (!memory)
+        return ortc_fail(error, ORTC_NOT_FOUND, "memory 0 is the host's, which has no pool");
+    ORTC_TRY(find(memory, &d, error));
+    ortc_mempool_statistics(d->pool, out);
+    ortc_device_release(d);
+    return ORTC_OK;
+}
+
+uint64_t ortc_memory_trim(uint32_t memory)
+{
+    ortc_open_device *d = ortc_device_of_memory(memory);
+    uint64_t freed = d ? ortc_mempool_trim(d->pool) : 0;
+    ortc_device_release(d);
+    return freed;
+}

@@ -5,6 +5,7 @@ static void frame_free(ortc_frame *f)
 {
     if (!f)
         return;
+    ortc_frame_drop_captures(f);
     for (uint32_t i = 0; f->events && i < f->program->n_steps; i++) {
         const ortc_step *s = &f->program->steps[i];
         const ortc_session_device *d = &f->session->devices[s->device];
@@ -189,7 +190,7 @@ ortc_frame *ortc_context_find(ortc_context *c, const void *key, size_t key_bytes
     return NULL;
 }
 
-static bool bind_operand(ortc_context *c, ortc_frame *f, const ortc_operand *o, ortc_view *v)
+static bool bind_operand(ortc_context *c, ortc_frame *f, uint32_t step, const ortc_operand *o, ortc_view *v)
 {
     *v = o->view;
     switch (o->from) {
@@ -197,7 +198,7 @@ static bool bind_operand(ortc_context *c, ortc_frame *f, const ortc_operand *o, 
     case ORTC_FROM_INPUT:
     case ORTC_FROM_OUTPUT:
     case ORTC_FROM_SLOT:
-        return ortc_array_push(&f->patches, (ortc_patch){&v->data, o->index, o->from, o->offset});
+        return ortc_array_push(&f->patches, (ortc_patch){&v->data, o->index, o->from, o->offset, step});
     default: return true;
     }
 }
@@ -207,7 +208,8 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
     ortc_program *p = f->program;
     f->calls = ortc_arena_array(&f->memory, p->n_steps, sizeof *f->calls);
     f->events = ortc_arena_array(&f->memory, p->n_events, sizeof *f->events);
-    if (!f->calls || !f->events)
+    f->captures = ortc_arena_array(&f->memory, p->n_ranges, sizeof *f->captures);
+    if (!f->calls || !f->events || !f->captures)
         return false;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const ortc_step *s = &p->steps[i];
@@ -223,16 +225,17 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
         call->call.out = views + s->n_in;
         char *arena = c->arenas[c->session->devices[s->device].space];
         call->call.queue = s->kind == ORTC_STEP_KERNEL ? c->queues[s->device] : NULL;
+        call->call.fault = c->faults[s->device];
         call->call.workspace = s->workspace ? arena + s->workspace_at : NULL;
         if (s->workspace_per_worker) {
             call->scratch = arena + s->workspace_at + ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
             call->scratch_stride = s->workspace_per_worker;
         }
         for (uint32_t k = 0; k < s->n_in; k++)
-            if (!bind_operand(c, f, &s->in[k], &views[k]))
+            if (!bind_operand(c, f, i, &s->in[k], &views[k]))
                 return false;
         for (uint32_t k = 0; k < s->n_out; k++)
-            if (!bind_operand(c, f, &s->out[k], &views[s->n_in + k]))
+            if (!bind_operand(c, f, i, &s->out[k], &views[s->n_in + k]))
                 return false;
     }
     return true;
@@ -317,6 +320,8 @@ ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **ou
         fits = fits && p->arena_bytes[i] <= c->arena_bytes[i];
         if (i)
             ORTC_TRY(ortc_context_queue(c, c->session->device_of[i], &queue, error));
+        if (i && (p->faults >> c->session->device_of[i] & 1))
+            ORTC_TRY(ortc_context_fault_word(c, c->session->device_of[i], error));
     }
     if (!fits)
         ORTC_TRY(grow_arenas(c, p, error));

@@ -15,13 +15,25 @@ typedef struct ortc_patch {
     uint32_t index; /* of the input, the output, or the slot's edge */
     uint32_t from;  /* ORTC_FROM_* */
     size_t offset;
+    uint32_t step;
 } ortc_patch;
+
+/* What is captured of a range of steps: a few graphs, by the addresses that they hold. */
+typedef struct ortc_capture_exec {
+    void *exec; /* the provider's; NULL: none */
+    uint64_t addresses;
+} ortc_capture_exec;
+typedef struct ortc_capture {
+    uint32_t seen, captures; /* runs of the range so far, graphs made */
+    ortc_capture_exec execs[2];
+} ortc_capture;
 
 typedef struct ortc_frame {
     ortc_program *program;
     ortc_session *session;
     ortc_arena memory;      /* views, calls, patches */
     ortc_step_call *calls;  /* per step */
+    ortc_capture *captures; /* n_ranges of the program */
     void **events;          /* n_events of the program, the providers'; NULL: not made yet */
     ORTC_ARRAY(ortc_patch) patches;
     uint64_t last_used;
@@ -36,6 +48,9 @@ struct ortc_context {
     void *arenas[ORTC_MAX_SPACES];
     size_t arena_bytes[ORTC_MAX_SPACES];
     void *queues[ORTC_MAX_DEVICES]; /* one per device with memory of its own; NULL: not made yet */
+    uint32_t *faults[ORTC_MAX_DEVICES];      /* a word in the device's memory; NULL: no kernel needs it so far */
+    uint32_t fault_seen[ORTC_MAX_DEVICES];   /* what it held at the end of a run */
+    uint32_t watched;                        /* bit d: this run's kernels may set it */
     void *finish[ORTC_MAX_DEVICES]; /* an event per queue, for the end of a run */
     void *native;                   /* the caller's stream that queues[0] wraps; NULL: it is our own */
     uint32_t busy_queues;           /* bit d: work may be under way that reads or writes what this run was given */
@@ -79,8 +94,14 @@ ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, o
 /* Queues the steps of devices and runs those of the host (run.c). in_data and out_data of the context are set. */
 ortc_status ortc_frame_run(ortc_context *, ortc_frame *, ortc_error *);
 
+/* One step, in its range or by itself (run.c). A range of steps, captured and replayed where that is possible (capture.c). */
+ortc_status ortc_frame_step(ortc_context *, ortc_frame *, uint32_t index, ortc_error *);
+ortc_status ortc_frame_range(ortc_context *, ortc_frame *, uint32_t range, ortc_error *);
+void ortc_frame_drop_captures(ortc_frame *);
+
 /* queue.c: the queues of a context's devices. */
 ortc_status ortc_context_queue(ortc_context *, uint32_t device, void **out, ortc_error *); /* NULL for host memory */
+ortc_status ortc_context_fault_word(ortc_context *, uint32_t device, ortc_error *); /* makes it */
 ortc_status ortc_context_use_native(ortc_context *, void *native, ortc_error *);  /* the caller's stream for the first device; NULL: ours */
 ortc_status ortc_step_copy(ortc_context *, const ortc_step *, void *to, const void *from, ortc_error *);
 ortc_status ortc_step_signal(ortc_context *, const ortc_step *, void **event, ortc_error *);

@@ -25,6 +25,32 @@ ortc_status ortc_context_queue(ortc_context *c, uint32_t device, void **out, ort
     return ORTC_OK;
 }
 
+ortc_status ortc_context_fault_word(ortc_context *c, uint32_t device, ortc_error *error)
+{
+    static const uint32_t none;
+    ortc_open_device *d = c->session->devices[device].open;
+    if (c->faults[device])
+        return ORTC_OK;
+    if (!(c->faults[device] = ortc_device_alloc(d, sizeof none)))
+        return ortc_fail(error, ORTC_OUT_OF_MEMORY, "device '%s' has no memory left", d->spelling);
+    return ortc_device_transfer(d, c->faults[device], NULL, &none, sizeof none, error);
+}
+
+/* What a kernel has reported, and a clean word for the next run. */
+static ortc_status take_fault(ortc_context *c, uint32_t device, ortc_error *error)
+{
+    static const uint32_t none;
+    ortc_open_device *d = c->session->devices[device].open;
+    uint32_t code = c->fault_seen[device];
+    if (!code)
+        return ORTC_OK;
+    c->fault_seen[device] = 0;
+    ORTC_TRY(ortc_device_transfer(d, c->faults[device], NULL, &none, sizeof none, error));
+    return ortc_fail(error, ORTC_INVALID_ARGUMENT, "device '%s': %s; the results are not to be used", d->spelling,
+                     code & ORTC_FAULT_INDEX ? "an index that the model reads or computes lies outside its axis"
+                                             : "a value that the model reads or computes is not allowed");
+}
+
 static void drop_queue(ortc_context *c, uint32_t device)
 {
     const ortc_session_device *d = &c->session->devices[device];
@@ -32,6 +58,9 @@ static void drop_queue(ortc_context *c, uint32_t device)
         d->provider->event_destroy(d->device, c->finish[device]);
     if (c->queues[device])
         d->provider->queue_destroy(d->device, c->queues[device], device == 0 && c->native);
+    if (c->faults[device])
+        ortc_device_free(d->open, c->faults[device], sizeof *c->faults[device]);
+    c->faults[device] = NULL;
     c->finish[device] = c->queues[device] = NULL;
 }
 
@@ -79,6 +108,8 @@ ortc_status ortc_step_copy(ortc_context *c, const ortc_step *s, void *to, const 
     void *queue;
     ORTC_TRY(ortc_context_queue(c, s->device, &queue, error));
     c->busy_queues |= 1u << s->device;
+    atomic_fetch_add_explicit(s->out->space ? &c->session->bytes_to_devices : &c->session->bytes_from_devices, s->copy_bytes,
+                              memory_order_relaxed);
     ortc_status status = d->provider->copy(queue, memory_of(c->session, s->out->space), to, memory_of(c->session, s->in->space), from,
                                            s->copy_bytes);
     return status == ORTC_OK ? status : device_failed(c, s->device, "a copy", status, error);
@@ -103,7 +134,15 @@ ortc_status ortc_context_mark_end(ortc_context *c, ortc_error *error)
     for (uint32_t i = 0; i < c->session->n_devices; i++) {
         if (!(c->busy_queues >> i & 1))
             continue;
-        ortc_status s = c->session->devices[i].provider->signal(c->queues[i], &c->finish[i]);
+        const ortc_session_device *d = &c->session->devices[i];
+        ortc_status s = ORTC_OK;
+        if (c->watched >> i & 1) { /* at the wait that comes anyway */
+            atomic_fetch_add_explicit(&c->session->bytes_from_devices, sizeof c->fault_seen[i], memory_order_relaxed);
+            s = d->provider->copy(c->queues[i], (ortc_memory){0, ORTC_MEMORY_HOST}, &c->fault_seen[i], d->open->memory, c->faults[i],
+                                  sizeof c->fault_seen[i]);
+        }
+        if (s == ORTC_OK)
+            s = d->provider->signal(c->queues[i], &c->finish[i]);
         if (s != ORTC_OK)
             return device_failed(c, i, "a signal", s, error);
     }
@@ -126,10 +165,12 @@ ortc_status ortc_context_drain(ortc_context *c, ortc_error *error)
     for (uint32_t i = 0; i < c->session->n_devices; i++) {
         if (!(c->busy_queues >> i & 1))
             continue;
-        ortc_status s = c->session->devices[i].provider->wait(NULL, c->finish[i]);
+        ortc_status s = c->finish[i] ? c->session->devices[i].provider->wait(NULL, c->finish[i]) : ORTC_OK;
         if (s != ORTC_OK && first == ORTC_OK)
             first = device_failed(c, i, "what it was given", s, error);
+        if (s == ORTC_OK && (c->watched >> i & 1) && (s = take_fault(c, i, first == ORTC_OK ? error : NULL)) != ORTC_OK)
+            first = first == ORTC_OK ? s : first;
     }
-    c->busy_queues = 0;
+    c->busy_queues = c->watched = 0;
     return first;
 }

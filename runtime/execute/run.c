@@ -8,7 +8,7 @@
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
 
-static ortc_status run_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
+ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
 {
     const ortc_step *s = &f->program->steps[index];
     ortc_step_call *call = &f->calls[index];
@@ -41,7 +41,7 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
                             .kernel = s->kernel ? s->kernel->name : "", .start_ns = ortc_now_ns(), .flops = s->flops,
                             .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes};
     call->phase = (ortc_phase){.of = &e};
-    ORTC_TRY(run_step(c, f, index, error));
+    ORTC_TRY(ortc_frame_step(c, f, index, error));
     ortc_profile_phase(c->env.profiler, &call->phase, NULL);
     ortc_profile_end(c->env.profiler, &e);
     return ORTC_OK;
@@ -50,6 +50,7 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
 ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
 {
     const ortc_program *p = f->program;
+    c->watched |= p->faults;
     for (uint32_t i = 0; i < p->n_slots; i++) {
         const ortc_slot *s = &p->slots[i];
         ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open : NULL;
@@ -67,10 +68,14 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
         *patch->where = base ? base + patch->offset : NULL;
     }
     bool can_stop = c->env.cancel || c->env.deadline_ns;
-    for (uint32_t i = 0; i < p->n_steps; i++) {
+    for (uint32_t i = 0, range = 0; i < p->n_steps; i++) {
         if (can_stop)
             ORTC_TRY(ortc_run_env_poll(&c->env));
-        ORTC_TRY(c->env.profiler ? run_step_profiled(c, f, i, error) : run_step(c, f, i, error));
+        if (range < p->n_ranges && p->ranges[range].first == i && !c->env.profiler) {
+            ORTC_TRY(ortc_frame_range(c, f, range, error));
+            i += p->ranges[range++].count - 1;
+        } else
+            ORTC_TRY(c->env.profiler ? run_step_profiled(c, f, i, error) : ortc_frame_step(c, f, i, error));
     }
     return ORTC_OK;
 }

@@ -85,6 +85,7 @@ typedef struct ortc_step {
     uint8_t kind;        /* ORTC_STEP_* */
     uint8_t device;      /* of the session: whose kernel it is, whose queue copies, signals or is waited for */
     uint16_t queue;      /* of the context's queues on that device; 0: the only one so far */
+    bool captures;       /* may be part of a captured graph */
     uint32_t event;      /* SIGNAL, WAIT (the host waits): which of the frame's events */
     uint32_t n_in, n_out;
     const ortc_node *node; /* COPY: NULL */
@@ -117,6 +118,12 @@ typedef struct ortc_slot {
     const int64_t *dims;
 } ortc_slot;
 
+/* Steps in a row that one device can run as a captured graph. */
+typedef struct ortc_range {
+    uint32_t first, count;
+    uint8_t device;
+} ortc_range;
+
 typedef struct ortc_program {
     atomic_int references;
     ortc_arena arena;
@@ -127,6 +134,9 @@ typedef struct ortc_program {
     size_t arena_bytes[ORTC_MAX_SPACES]; /* per space of the session */
     size_t workspace_bytes, constant_bytes, packed_bytes;
     uint32_t n_events;
+    ortc_range *ranges;
+    uint32_t n_ranges;
+    uint32_t faults;     /* bit d: kernels of device d may set its fault word */
     uint32_t queues;     /* bit d: device d has work of this program in its queue when the last step is queued */
     /* segments */
     bool chained;        /* one of several, or with values that kernels make: outputs of the graph are taken from slots */

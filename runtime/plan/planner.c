@@ -7,6 +7,7 @@
 /* ---- What a kernel's plan() says ----------------------------------------------------------------------------------------- */
 
 #define MAX_REUSE 8
+#define MAX_VIEWS 32 /* outputs that may be parts of inputs; of more the kernel makes copies */
 
 typedef struct plan_context {
     ortc_plan plan;
@@ -15,11 +16,12 @@ typedef struct plan_context {
     size_t workspace, per_worker;
     double flops, bytes;
     uint64_t packed; /* bit i: input i has a packed form */
-    bool is_view;
-    uint32_t view_out, view_in;
-    int64_t view_offset;
-    const int64_t *view_strides;
-    uint32_t n_reuse;
+    uint32_t n_views, n_reuse;
+    struct {
+        uint32_t out, in;
+        int64_t offset; /* bytes */
+        const int64_t *strides;
+    } views[MAX_VIEWS];
     struct {
         uint32_t out, in;
     } reuse[MAX_REUSE];
@@ -42,13 +44,12 @@ static void plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
 static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides)
 {
     plan_context *c = outer(p);
-    if (out >= p->n_out || in >= p->n_in || byte_offset < 0)
+    if (c->n_views == MAX_VIEWS || out >= p->n_out || in >= p->n_in || byte_offset < 0)
         return;
-    c->is_view = true;
-    c->view_out = out;
-    c->view_in = in;
-    c->view_offset = byte_offset;
-    c->view_strides = strides;
+    c->views[c->n_views].out = out;
+    c->views[c->n_views].in = in;
+    c->views[c->n_views].offset = byte_offset;
+    c->views[c->n_views++].strides = strides;
 }
 static void plan_cost(ortc_plan *p, double flops, double bytes)
 {
@@ -169,27 +170,41 @@ static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
     return ORTC_OK;
 }
 
-/* The output becomes a view of the input's memory, wherever that is; false: it cannot, the kernel must run. */
-static bool make_view(ortc_planner *p, const plan_context *c)
+/* Can the output be a part of the input's memory? */
+static bool may_view(const ortc_planner *p, const plan_context *c, uint32_t i)
+{
+    const ortc_edge *from = c->node->in[c->views[i].in], *to = c->node->out[c->views[i].out];
+    const uint64_t offset = (uint64_t)c->views[i].offset;
+    size_t bytes, from_bytes;
+    if (!to || p->crosses[to->id] || c->views[i].strides)
+        return false;
+    if (ortc_fact_is_given(&p->facts[to->id]))
+        return ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
+    return ortc_fact_bytes(&p->facts[to->id], &bytes) && ortc_fact_bytes(&p->facts[from->id], &from_bytes) &&
+           offset <= from_bytes && bytes <= from_bytes - (size_t)offset;
+}
+
+/* The outputs become views of inputs' memory, wherever that is; false: one of them cannot, the kernel must run. */
+static bool make_views(ortc_planner *p, const plan_context *c)
 {
     const ortc_node *n = c->node;
-    const ortc_edge *from = n->in[c->view_in], *to = n->out[c->view_out];
-    size_t bytes, from_bytes;
-    if (p->crosses[to->id] || c->view_strides || n->n_out != 1)
-        return false;
-    if (ortc_fact_is_given(&p->facts[to->id])) {
-        if (!ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]))
+    for (uint32_t out = 0; out < n->n_out; out++) {
+        uint32_t i = 0;
+        while (i < c->n_views && c->views[i].out != out)
+            i++;
+        if (i == c->n_views ? ortc_view_present(&c->plan.out[out]) : !may_view(p, c, i))
             return false;
-    } else if (!ortc_fact_bytes(&p->facts[to->id], &bytes) ||
-        !ortc_fact_bytes(&p->facts[from->id], &from_bytes) || (uint64_t)c->view_offset > from_bytes || bytes > from_bytes - (size_t)c->view_offset)
-        return false;
-    for (uint8_t space = 0; space < p->session->n_spaces; space++) {
-        const ortc_home *h = ortc_planner_at(p, from, space);
-        if (h->lives || h->made || h->root != from->id)
-            *ortc_planner_at(p, to, space) =
-                (ortc_home){.root = h->root, .offset = h->offset + (size_t)c->view_offset, .made = true};
     }
-    p->primary[to->id] = p->primary[from->id];
+    for (uint32_t i = 0; i < c->n_views; i++) {
+        const ortc_edge *from = n->in[c->views[i].in], *to = n->out[c->views[i].out];
+        for (uint8_t space = 0; space < p->session->n_spaces; space++) {
+            const ortc_home *h = ortc_planner_at(p, from, space);
+            if (h->lives || h->made || h->root != from->id)
+                *ortc_planner_at(p, to, space) =
+                    (ortc_home){.root = h->root, .offset = h->offset + (size_t)c->views[i].offset, .made = true};
+        }
+        p->primary[to->id] = p->primary[from->id];
+    }
     p->program->n_views++;
     return true;
 }
@@ -250,7 +265,7 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
         if (status != ORTC_OK)
             return ortc_step_failed(n, n->kernel, status, p->error);
     }
-    if (c.is_view && make_view(p, &c)) {
+    if (c.n_views && make_views(p, &c)) {
         drop_pstate(n, s.pstate);
         return ORTC_OK;
     }
@@ -265,7 +280,10 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     uint8_t device_space = p->session->devices[n->device].space;
     if (device_space)
         program->queues |= 1u << n->device;
+    if (device_space && (n->kernel->flags & ORTC_KERNEL_FAULTS))
+        program->faults |= 1u << n->device;
     ortc_step *step = &p->steps.data[index];
+    step->captures = ortc_planner_captures(p, step);
     step->flops = c.flops;
     step->bytes = c.bytes;
     step->workspace = c.workspace;
@@ -360,7 +378,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
         memcpy(steps, p->steps.data, p->steps.count * sizeof *steps);
     p->program->steps = steps;
     p->program->n_steps = (uint32_t)p->steps.count;
-    return ORTC_OK;
+    return ortc_planner_mark_ranges(p);
 }
 
 static void release_steps(ortc_step *steps, size_t count)

@@ -57,6 +57,40 @@ void ortc_planner_end_reading(ortc_planner *p)
     p->reading.count = 0;
 }
 
+/* Two kernels or more in a row on a device that captures. */
+ortc_status ortc_planner_mark_ranges(ortc_planner *p)
+{
+    ortc_program *program = p->program;
+    program->ranges = ortc_arena_array(&program->arena, program->n_steps / 2u, sizeof *program->ranges);
+    if (!program->ranges)
+        return ortc_no_memory(p->error, program->n_steps * sizeof *program->ranges);
+    for (uint32_t i = 0, end; i < program->n_steps; i = end) {
+        end = i;
+        while (end < program->n_steps && program->steps[end].device == program->steps[i].device &&
+               program->steps[end].captures)
+            end++;
+        if (end - i > 1)
+            program->ranges[program->n_ranges++] = (ortc_range){i, end - i, program->steps[i].device};
+        end += end == i;
+    }
+    return ORTC_OK;
+}
+
+/* What a replay repeats must be the same in every run of the plan: nothing random, nothing read on the host that the key does not
+ * hold. */
+bool ortc_planner_captures(const ortc_planner *p, const ortc_step *s)
+{
+    const ortc_session_device *d = &p->session->devices[s->device];
+    const ortc_node *n = s->node;
+    if (!d->space || !d->provider->capture_begin || s->values || (n->op->flags & ORTC_OP_RANDOM) ||
+        (n->kernel->flags & (ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_LATE_OUT)))
+        return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && !s->in[i].space && !ortc_edge_is_const(n->in[i]) && !ortc_fact_values_known(&p->facts[n->in[i]->id]))
+            return false;
+    return true;
+}
+
 ortc_status ortc_planner_ready(ortc_planner *p, const ortc_edge *e)
 {
     const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[ortc_planner_at(p, e, 0)->root], 0);

@@ -21,8 +21,12 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
     static const char *const from[] = {"", "constant", "input", "output", "arena", "slot"};
     for (uint32_t i = 0; i < s->n_out; i++) {
         const ortc_operand *o = &s->out[i];
-        if (s->kind == ORTC_STEP_COPY)
+        if (s->kind == ORTC_STEP_COPY && s->values)
+            ortc_text_add(t, "a value");
+        else if (s->kind == ORTC_STEP_COPY)
             ortc_text_add(t, "%zu bytes%s", s->copy_bytes, s->out->space ? " to the device," : s->in->space ? " to the host," : "");
+        else if (o->view.flags & ORTC_VIEW_VALUE)
+            ortc_text_type(t, s->node->out[i]->type);
         else if (!o->view.dtype)
             continue;
         else
@@ -95,6 +99,10 @@ void ortc_session_statistics(ortc_session *s, ortc_session_stats *out)
     all.plan_bytes = s->plans.bytes;
     pthread_mutex_unlock(&s->plans.lock);
     all.plans_made = atomic_load(&s->plans.made);
+    all.captures = atomic_load(&s->captures);
+    all.replays = atomic_load(&s->replays);
+    all.bytes_to_devices = atomic_load(&s->bytes_to_devices);
+    all.bytes_from_devices = atomic_load(&s->bytes_from_devices);
     all.arena_bytes = atomic_load(&s->arena_bytes);
     memcpy(out, &all, all.size < sizeof all ? all.size : sizeof all);
 }

@@ -321,6 +321,9 @@ void ortc_cancel_release(ortc_cancel *c) { free(c); }
 
 uint64_t ortc_session_trim(ortc_session *s)
 {
-    uint64_t freed = ortc_context_trim_idle(s);
-    return freed + ortc_plan_cache_clear(&s->plans);
+    uint64_t freed = ortc_context_trim_idle(s) + ortc_plan_cache_clear(&s->plans);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i].open->pool)
+            ortc_mempool_trim(s->devices[i].open->pool); /* blocks of the above, mostly: not counted twice */
+    return freed;
 }

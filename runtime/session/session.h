@@ -55,6 +55,7 @@ struct ortc_session {
     bool *deciding;           /* per edge: its values decide shapes */
     bool *shapes_only;        /* per edge: nothing but shapes depends on it (while placing) */
     ortc_plan_cache plans;
+    atomic_uint_fast64_t captures, replays, bytes_to_devices, bytes_from_devices; /* for statistics */
     pthread_mutex_t lock;     /* of the pool of contexts */
     ortc_context *idle;
     uint32_t n_contexts;

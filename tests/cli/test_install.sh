@@ -49,6 +49,20 @@ check 'hello, shared' compile $(pkg --cflags --libs) -o "$root/hello"
 check 'hello, shared, runs' says_one env LD_LIBRARY_PATH="$libdir" "$root/hello"
 check 'hello needs libortc.so.0' sh -c "readelf -d '$root/hello' | grep -q 'NEEDED.*libortc\.so\.0'"
 
+# The provider to clone, as C and as C++, from the installed headers alone.
+plugin() { "$@" -shared -fPIC -Wall -Wextra -Werror "-I$prefix/include" -o "$root/pocket.so"; }
+takes() { # takes PATTERN ARGUMENT...
+    pattern=$1
+    shift
+    "$prefix/bin/ortc" info --plugin "$root/pocket.so" --placement "$@" | grep -q "$pattern"
+}
+for language in "$cc -std=c11 -D_ISOC11_SOURCE" "${CXX:-c++} -std=c++17 -x c++"; do
+    # shellcheck disable=SC2086
+    check "provider, $language" plugin $language "$source/examples/provider.c"
+    check 'provider, its Relu' takes 'pocket.relu' --provider pocket "$model"
+    check 'provider, runs' sh -c "'$prefix/bin/ortc' run --plugin '$root/pocket.so' --provider pocket '$model' -i '$source/models/digits/7.png' | grep -q 7"
+done
+
 # Where only libortc.a is found, and Libs.private says what it needs.
 mkdir "$root/static"
 cp "$libdir/libortc.a" "$root/static/" || failed=$((failed + 1))

@@ -53,7 +53,67 @@ static void put_node(buffer *graph, int field, const char *op, const char *domai
     put_message(graph, field, &n);
 }
 
-/* About 2 KB: weights raw and typed, a constant, a function, a sparse initializer, types of every kind. */
+static void put_attribute_ints(buffer *node, const char *name, int64_t v, int n)
+{
+    buffer a = {0};
+    put_string(&a, 1, name);
+    for (int i = 0; i < n; i++)
+        put_int(&a, 8, v);
+    put_int(&a, 20, 7);
+    put_message(node, 5, &a);
+}
+
+/* w = w + w, three times, with a scan output: a graph inside. */
+static void put_loop(buffer *g)
+{
+    buffer body = {0}, part, a = {0};
+    const int64_t three = 3, dims[2] = {-1, 12};
+    part = make_tensor("three", ORTC_I64, 0, NULL, &three, 8), put_message(g, 5, &part);
+    part = make_value_info("i", ORTC_I64, 0, NULL), put_message(&body, 11, &part);
+    part = make_value_info("go", ORTC_BOOL, 0, NULL), put_message(&body, 11, &part);
+    part = make_value_info("u", ORTC_F32, 2, dims), put_message(&body, 11, &part);
+    put_node(&body, 1, "Identity", "", "go", "on");
+    put_node(&body, 1, "Add", "", "u b", "d");
+    put_node(&body, 1, "Identity", "", "d", "e");
+    part = make_value_info("on", ORTC_BOOL, 0, NULL), put_message(&body, 12, &part);
+    part = make_value_info("d", ORTC_F32, 2, dims), put_message(&body, 12, &part);
+    part = make_value_info("e", ORTC_F32, 2, dims), put_message(&body, 12, &part);
+    put_string(&body, 2, "body");
+    buffer n = make_node("Loop", "", "three - a", "last all");
+    put_string(&a, 1, "body"), put_int(&a, 20, 5), put_message(&a, 6, &body);
+    put_message(&n, 5, &a);
+    put_message(g, 1, &n);
+}
+
+/* What decides shapes and reads memory by number: Reshape, Conv, Gather, Slice, TopK. */
+static void put_shapes(buffer *g)
+{
+    static const float kernel[2 * 3 * 3];
+    static const struct {
+        const char *name;
+        int64_t n, v[3];
+    } ints[] = {{"to", 3, {-1, 3, 4}}, {"at", 2, {1, -1}}, {"from", 1, {1}}, {"end", 1, {9}}, {"axis", 1, {1}}, {"k", 1, {2}}};
+    buffer part = make_tensor("kernel", ORTC_F32, 3, (int64_t[]){2, 3, 3}, kernel, sizeof kernel);
+    put_message(g, 5, &part);
+    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
+        part = make_tensor(ints[i].name, ORTC_I64, 1, &ints[i].n, ints[i].v, (size_t)ints[i].n * 8), put_message(g, 5, &part);
+    put_node(g, 1, "Reshape", "", "a to", "v");
+    part = make_node("Conv", "", "v kernel", "conv");
+    put_attribute_ints(&part, "pads", 1, 2);
+    put_attribute_ints(&part, "strides", 2, 1);
+    put_message(g, 1, &part);
+    put_node(g, 1, "Gather", "", "all at", "some");
+    put_node(g, 1, "Slice", "", "a from end axis", "slice");
+    put_node(g, 1, "TopK", "", "slice k", "best where");
+    static const struct {
+        const char *name;
+        int dtype, rank;
+    } outs[] = {{"conv", ORTC_F32, 3}, {"some", ORTC_F32, 3}, {"best", ORTC_F32, 2}, {"where", ORTC_I64, 2}, {"last", ORTC_F32, 2}};
+    for (size_t i = 0; i < sizeof outs / sizeof *outs; i++)
+        part = make_value_info(outs[i].name, outs[i].dtype, outs[i].rank, (int64_t[]){-1, -2, -3}), put_message(g, 12, &part);
+}
+
+/* About 2 KB: weights raw and typed, a constant, a function, a sparse initializer, a loop, what decides shapes. */
 static buffer small_model(void)
 {
     buffer g = {0}, part, sparse = {0}, f = {0}, m, a = {0};
@@ -87,6 +147,8 @@ static buffer small_model(void)
     put_node(&g, 1, "F", "local", "h s", "r");
     put_node(&g, 1, "Add", "", "r c", "a");
     put_node(&g, 1, "Softmax", "", "a", "y");
+    put_loop(&g);
+    put_shapes(&g);
     m = make_model(8, 13, &g);
     put_opset(&m, 8, "local", 1);
     put_string(&f, 1, "F");
@@ -288,6 +350,7 @@ static void *replay(void *arg)
     check(ortc_model_load_memory(model.data, model.bytes, NULL, &m, &error) == ORTC_OK, "the undamaged model loads");
     if (error.code)
         printf("  %s\n", error.text);
+    check(m && fuzz_run(m) == ORTC_OK, "the undamaged model runs");
     ortc_model_release(m);
     hostile();
     damage(&model, fuzz_model, "damage at every byte of a model");

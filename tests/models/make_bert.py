@@ -4,7 +4,8 @@
 Two layers, hidden size 32, four heads, a vocabulary of 100, at most 64 positions, batch and length symbolic. Everything that
 has an operator of its own by now is decomposed: LayerNormalization into ReduceMean, Sub, Pow, Sqrt and Div, Gelu into Erf,
 attention into MatMul, Div, Add and Softmax between Reshape and Transpose, and every Reshape gets its shape from
-Shape, Gather, Unsqueeze and Concat. Weights are random, from a seed.
+Shape, Gather, Unsqueeze and Concat. Weights are random, from a seed. Two more styles write what torch calls scaled_dot_product_attention
+as its exporters do: "sdpa" scales both operands by a root that it computes from Shape, "dynamo" also transposes keys as three dims.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ SIZE = HIDDEN // HEADS
 class Writer:
     """Nodes and initializers of one graph, in the form of an opset."""
 
-    def __init__(self, opset: int, seed: int):
-        self.opset, self.random = opset, np.random.default_rng(seed)
+    def __init__(self, opset: int, seed: int, style: str = "eager"):
+        self.opset, self.style, self.random = opset, style, np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
 
@@ -83,11 +84,29 @@ class Writer:
 
     def attention(self, x: str, mask: str, name: str) -> str:
         q, k, v = (self.linear(x, f"{name}.{part}", HIDDEN, HIDDEN) for part in ("query", "key", "value"))
-        scores = self.op("MatMul", self.heads(q, 0, 2, 1, 3), self.heads(k, 0, 2, 3, 1))
-        scores = self.op("Add", self.op("Div", scores, self.constant(np.sqrt(SIZE))), mask)
+        if self.style == "eager":
+            scores = self.op("MatMul", self.heads(q, 0, 2, 1, 3), self.heads(k, 0, 2, 3, 1))
+            scores = self.op("Div", scores, self.constant(np.sqrt(SIZE)))
+        else:
+            q, k = self.heads(q, 0, 2, 1, 3), self.heads(k, 0, 2, 1, 3)
+            root = self.root_of_scale(q)
+            k = self.op("Transpose", k, perm=[0, 1, 3, 2]) if self.style == "sdpa" else self.transposed_flat(k)
+            scores = self.op("MatMul", self.op("Mul", q, root), self.op("Mul", k, root))
+        scores = self.op("Add", scores, mask)
         weights = self.op("Softmax", scores, axis=-1 if self.opset >= 13 else 3)
         mixed = self.op("MatMul", weights, self.heads(v, 0, 2, 1, 3))
         return self.reshape(self.op("Transpose", mixed, perm=[0, 2, 1, 3]), HIDDEN)
+
+    def root_of_scale(self, q: str) -> str:
+        last = self.op("Slice", self.op("Shape", q), self.constant([-1], np.int64), self.constant([np.iinfo(np.int64).max], np.int64))
+        size = self.op("Cast", last, to=onnx.TensorProto.FLOAT)
+        return self.op("Sqrt", self.op("Div", self.constant([1]), self.op("Sqrt", size)))
+
+    def transposed_flat(self, k: str) -> str:
+        batch, heads, length, size = (self.extent(k, axis) for axis in range(4))
+        flat = self.op("Reshape", k, self.op("Concat", self.constant([-1], np.int64), length, size, axis=0))
+        swapped = self.op("Transpose", flat, perm=[0, 2, 1])
+        return self.op("Reshape", swapped, self.op("Concat", batch, heads, size, length, axis=0))
 
     def layer(self, x: str, mask: str, name: str) -> str:
         mixed = self.linear(self.attention(x, mask, f"{name}.attention"), f"{name}.attention.output", HIDDEN, HIDDEN)
@@ -111,8 +130,8 @@ class Writer:
         return self.op("Mul", self.op("Sub", self.constant(1), kept), self.constant(-10000))
 
 
-def model(opset: int = 17, seed: int = 7) -> onnx.ModelProto:
-    w = Writer(opset, seed)
+def model(opset: int = 17, seed: int = 7, style: str = "eager") -> onnx.ModelProto:
+    w = Writer(opset, seed, style)
     x, mask = w.embeddings(), w.mask()
     for i in range(LAYERS):
         x = w.layer(x, mask, f"layer.{i}")

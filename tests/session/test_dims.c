@@ -27,6 +27,10 @@ Test(dims, equal_expressions_are_equal)
     cr_expect_eq(sub(s, s), 0);
     cr_expect_eq(mul(s, 0), 0);
     cr_expect_eq(do_(ORTC_DIM_MAX, b, s), do_(ORTC_DIM_MAX, s, b));
+    cr_expect_eq(do_(ORTC_DIM_MAX, s, 0), s, "symbols are extents");
+    cr_expect_eq(do_(ORTC_DIM_MAX, -3, add(mul(s, 2), b)), add(mul(s, 2), b));
+    cr_expect_neq(do_(ORTC_DIM_MAX, sub(s, 1), 0), sub(s, 1));
+    cr_expect_neq(do_(ORTC_DIM_MAX, s, 1), s);
     ortc_dims_deinit(&t);
 }
 

@@ -480,6 +480,98 @@ Test(state, a_caller_s_cache_is_never_written_over)
     ortc_state_release(st);
 }
 
+/* ---- Odd models ------------------------------------------------------------------------------------------------------------------ */
+
+Test(state, it_survives_extents_that_only_the_run_knows)
+{
+    /* next = h + x; where next is not 0: NonZero, behind which a segment begins that reads next once more. */
+    static const int64_t four[1] = {4}, found[2] = {1, -1};
+    end(IN, "x", ORTC_F32, 1, four);
+    end(IN, "h", ORTC_F32, 1, four);
+    end(OUT, "next", ORTC_F32, 1, four);
+    end(OUT, "where", ORTC_I64, 2, found);
+    end(OUT, "twice", ORTC_F32, 1, four);
+    node("Add", "", "h x", "next");
+    node("NonZero", "", "next", "where");
+    node("Neg", "", "where", "minus");
+    end(OUT, "minus", ORTC_I64, 2, found);
+    node("Add", "", "next next", "twice");
+    load(&whole, 1);
+    cr_assert_not_null(session, "%s", e.text);
+    ortc_state *st;
+    cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
+    float x[3][4] = {{1, 0, 0, 0}, {0, 2, 0, 3}, {-1, 0, 0, 0}}, twice[4];
+    static const int64_t counts[3] = {1, 3, 2};
+    for (int i = 0; i < 3; i++) {
+        bound xs = {"x", ORTC_F32, 1, {4}, x[i]};
+        cr_assert_eq(run(st, (bound[]){xs, {0}}, (bound[]){{"where", 0, 0, {0}, NULL}, {"next", 0, 0, {0}, NULL}, {"twice", ORTC_F32, 1, {4}, twice}, {0}}, 0),
+                     ORTC_OK, "%s", e.text);
+        cr_expect_eq(ortc_value_count(placed[0]), counts[i], "step %d", i);
+        const float *next = ortc_value_host(placed[1]);
+        cr_expect_eq(next[3], i ? 3 : 0);
+        cr_expect_eq(twice[3], 2 * next[3]);
+        cr_expect_neq(next, st->ties[0].value->data);
+        ortc_value_release(placed[0]), ortc_value_release(placed[1]);
+    }
+    ortc_state_release(st);
+}
+
+Test(state, it_starts_from_the_default_and_may_decide_shapes)
+{
+    /* n starts at 2 and grows by 1; y = n zeros; same: the old n, handed through. */
+    static const int64_t one[1] = {1}, any[1] = {-1};
+    end(IN, "n", ORTC_I64, 1, one);
+    end(OUT, "next", ORTC_I64, 1, one);
+    end(OUT, "y", ORTC_F32, 1, any);
+    end(OUT, "same", ORTC_I64, 1, one);
+    buffer b = make_tensor("n", ORTC_I64, 1, one, (int64_t[]){2}, 8);
+    put_message(&g, 5, &b);
+    b = make_tensor("one", ORTC_I64, 1, one, (int64_t[]){1}, 8);
+    put_message(&g, 5, &b);
+    node("Add", "", "n one", "next");
+    node("ConstantOfShape", "", "n", "y");
+    node("Identity", "", "n", "same");
+    const ortc_tie tie = {"n", "next", -1, 0, 0};
+    load(&tie, 1);
+    cr_assert_not_null(session, "%s", e.text);
+    ortc_state *st;
+    cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
+    for (int i = 0; i < 7; i++) {
+        if (i == 4)
+            cr_assert_eq(ortc_state_truncate(st, 0, &e), ORTC_OK);
+        int64_t same, expected = 2 + i % 4;
+        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"y", 0, 0, {0}, NULL}, {"same", ORTC_I64, 1, {1}, &same}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_expect_eq(ortc_value_count(placed[0]), expected, "step %d", i);
+        cr_expect_eq(same, expected);
+        ortc_value_release(placed[0]);
+    }
+    cr_expect_eq(atomic_load(&session->plans.made), 4, "one for each n");
+    ortc_state_release(st);
+}
+
+Test(state, two_may_change_places)
+{
+    /* A pair of ties crosswise, and outputs that are inputs: next_a = b, next_b = a. */
+    static const int64_t two[1] = {2};
+    static const ortc_tie ties[2] = {{"a", "next_a", -1, 0, 0}, {"b", "next_b", -1, 0, 0}};
+    end(IN, "a", ORTC_F32, 1, two);
+    end(IN, "b", ORTC_F32, 1, two);
+    end(OUT, "next_a", ORTC_F32, 1, two);
+    end(OUT, "next_b", ORTC_F32, 1, two);
+    node("Identity", "", "b", "next_a");
+    node("Identity", "", "a", "next_b");
+    load(ties, 2);
+    ortc_state *st;
+    cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK, "%s", e.text);
+    float a[2] = {1, 2}, b[2] = {3, 4}, got[2];
+    cr_assert_eq(run(st, (bound[]){{"a", ORTC_F32, 1, {2}, a}, {"b", ORTC_F32, 1, {2}, b}, {0}}, (bound[]){{0}}, 0), ORTC_OK, "%s", e.text);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"next_a", ORTC_F32, 1, {2}, got}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_expect_eq(got[1], i % 2 ? 4 : 2, "step %d", i);
+    }
+    ortc_state_release(st);
+}
+
 /* ---- Bad use -------------------------------------------------------------------------------------------------------------------- */
 
 Test(state, ties_that_do_not_fit_are_refused)

@@ -56,9 +56,10 @@ static ortc_model *load(void)
     put_message(&g, 11, &b);
     b = make_value_info("Y", ORTC_F32, 2, dims);
     put_message(&g, 12, &b);
-    buffer m = make_model(10, 18, &g);
+    static buffer m; /* outlives the model */
+    m = make_model(10, 18, &g);
     ortc_model *model = NULL;
-    OK(ortc_model_load_memory(m.data, m.bytes, NULL, &model, &e)); /* m must outlive the model: kept until the end */
+    OK(ortc_model_load_memory(m.data, m.bytes, NULL, &model, &e));
     return model;
 }
 
@@ -350,6 +351,130 @@ static void test_native(ortc_model *m, void *plugin)
     end(native);
 }
 
+/* ---- Captured graphs ------------------------------------------------------------------------------------------------------------- */
+
+static ortc_session_stats statistics(ortc_session *s)
+{
+    ortc_session_stats stats = ORTC_SESSION_STATS_INIT;
+    ortc_session_statistics(s, &stats);
+    return stats;
+}
+
+static void test_capture(ortc_model *m)
+{
+    ortc_session *s = open_session(m, "sim");
+    ortc_value *out;
+    float other[SMALL * WIDTH] = {0};
+    /* Host tensors: what is captured lies between the copies, and new addresses of the caller's do not matter. */
+    for (int i = 0; i < 8; i++) {
+        OK(run(s, i == 5 ? other : x, SMALL, &out, &e));
+        CHECK(i == 5 ? !equal(out) : equal(out), "run %d", i);
+        ortc_value_release(out);
+    }
+    ortc_session_stats stats = statistics(s);
+    CHECK(stats.captures == 1 && stats.replays == 6, "%llu captures, %llu replays", (unsigned long long)stats.captures,
+          (unsigned long long)stats.replays);
+    CHECK(stats.bytes_to_devices == 8 * sizeof x && stats.bytes_from_devices == 8 * (sizeof x + 4), "%llu in, %llu out",
+          (unsigned long long)stats.bytes_to_devices, (unsigned long long)stats.bytes_from_devices);
+
+    /* Tensors on the device: two pairs of addresses, two captures, each replayed. */
+    uint32_t memory = 0;
+    const int64_t dims[] = {SMALL, WIDTH};
+    ortc_value *in[2] = {NULL}, *given[2] = {NULL}, *back = NULL, *host = ortc_wrap(x, ORTC_F32, 2, dims);
+    OK(ortc_session_memory(s, "sim", &memory, &e));
+    OK(ortc_value_create(ORTC_F32, 2, dims, &back, &e));
+    for (int k = 0; k < 2; k++) {
+        OK(ortc_value_create_in(memory, ORTC_F32, 2, dims, &in[k], &e));
+        OK(ortc_value_create_in(memory, ORTC_F32, 2, dims, &given[k], &e));
+        OK(ortc_value_copy(host, in[k], &e));
+    }
+    for (int i = 0; i < 12; i++) {
+        ortc_in input = {"X", in[i % 2]};
+        ortc_out output = {"Y", given[i % 2], 0, 0};
+        ortc_run_args a = ORTC_RUN_ARGS_INIT;
+        a.in = &input;
+        a.n_in = 1;
+        a.out = &output;
+        a.n_out = 1;
+        OK(ortc_run(s, &a, &e));
+        OK(ortc_value_copy(given[i % 2], back, &e));
+        CHECK(equal(back), "run %d", i);
+        memset(ortc_value_data(back), 0, ortc_value_bytes(back));
+        OK(ortc_value_copy(back, given[i % 2], &e));
+    }
+    stats = statistics(s);
+    CHECK(stats.captures == 3 && stats.replays == 6 + 10, "%llu captures, %llu replays", (unsigned long long)stats.captures,
+          (unsigned long long)stats.replays);
+    /* Addresses that never settle: after a few captures it is left alone. */
+    for (int i = 0; i < 40; i++) {
+        ortc_value *fresh = NULL;
+        OK(ortc_value_create_in(memory, ORTC_F32, 2, dims, &fresh, &e));
+        ortc_in input = {"X", in[0]};
+        ortc_out output = {"Y", fresh, 0, 0};
+        ortc_run_args a = ORTC_RUN_ARGS_INIT;
+        a.in = &input;
+        a.n_in = 1;
+        a.out = &output;
+        a.n_out = 1;
+        OK(ortc_run(s, &a, &e));
+        OK(ortc_value_copy(fresh, back, &e));
+        CHECK(equal(back), "run %d", i);
+        if (i % 2)
+            ortc_value_release(given[0]), given[0] = fresh; /* so that addresses do not come again at once */
+        else
+            ortc_value_release(given[1]), given[1] = fresh;
+    }
+    CHECK(statistics(s).captures <= 9, "%llu captures", (unsigned long long)statistics(s).captures);
+    for (int k = 0; k < 2; k++) {
+        ortc_value_release(in[k]);
+        ortc_value_release(given[k]);
+    }
+    ortc_value_release(back);
+    ortc_value_release(host);
+    ortc_session_release(s);
+}
+
+/* ---- Faults: data that a kernel on a device finds wrong --------------------------------------------------------------------------- */
+
+static void test_fault(void)
+{
+    buffer g = {0}, b;
+    const int64_t table[] = {4, 2}, line[] = {3};
+    put_node(&g, "Gather", "T I", "a");
+    put_node(&g, "Relu", "a", "Y");
+    b = make_tensor("T", ORTC_F32, 2, table, weights, 8 * sizeof *weights);
+    put_message(&g, 5, &b);
+    b = make_value_info("I", ORTC_I64, 1, line);
+    put_message(&g, 11, &b);
+    b = make_value_info("Y", ORTC_F32, -1, NULL);
+    put_message(&g, 12, &b);
+    buffer model = make_model(10, 18, &g);
+    ortc_model *m = NULL;
+    OK(ortc_model_load_memory(model.data, model.bytes, NULL, &m, &e));
+    ortc_session *s = open_session(m, "sim");
+    for (int i = 0; i < 7; i++) { /* eagerly, and from a captured graph */
+        int64_t indices[] = {1, i % 3 == 1 ? 4 : 3, -4};
+        ortc_in in = {"I", ortc_wrap(indices, ORTC_I64, 1, line)};
+        ortc_out out = {"Y", NULL, 0, 0};
+        ortc_run_args a = ORTC_RUN_ARGS_INIT;
+        a.in = &in;
+        a.n_in = 1;
+        a.out = &out;
+        a.n_out = 1;
+        ortc_status status = ortc_run(s, &a, &e);
+        if (i % 3 == 1)
+            CHECK(status == ORTC_INVALID_ARGUMENT && strstr(e.text, "sim") && strstr(e.text, "index") && !out.value, "%d %s", status, e.text);
+        else
+            CHECK(status == ORTC_OK, "run %d: %s", i, e.text);
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+    CHECK(statistics(s).replays > 0, "captured");
+    ortc_session_release(s);
+    ortc_model_release(m);
+    buffer_free(&model);
+}
+
 /* ---- Many at once ---------------------------------------------------------------------------------------------------------------- */
 
 static ortc_session *shared;
@@ -408,6 +533,8 @@ int main(int argc, char **argv)
     test_async(m, "cpu", 0);
     test_async_failure(m);
     test_native(m, dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD));
+    test_capture(m);
+    test_fault();
     test_many(m);
     ortc_model_release(m);
     printf("%d passed, %d failed\n", passed, failed);

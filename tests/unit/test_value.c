@@ -238,3 +238,56 @@ Test(value, broken_tensors_are_refused)
     cr_expect_str_eq(e.text, "expected a value of type i32, got f32");
     buffer_free(&b);
 }
+
+Test(value, strings_are_appended_one_by_one)
+{
+    ortc_value *v;
+    ortc_error e = ORTC_ERROR_INIT;
+    char text[64];
+    size_t n;
+    cr_assert(ortc_strings_begin(2, (int64_t[]){20, 50}, &v, &e) == ORTC_OK);
+    cr_expect_eq(v->pending, 1000);
+    for (int i = 0; i < 1000; i++) {
+        memset(text, 'a' + i % 26, sizeof text);
+        cr_assert(ortc_strings_append(v, text, (size_t)(i % 64), &e) == ORTC_OK);
+    }
+    cr_expect(ortc_strings_append(v, "x", 1, &e) == ORTC_INVALID_STATE, "one too many");
+    for (int i = 0; i < 1000; i++) {
+        const char *s = ortc_value_string(v, i, &n);
+        cr_assert(n == (size_t)(i % 64) && (n == 0 || (s[0] == 'a' + i % 26 && s[n - 1] == s[0])), "string %d", i);
+    }
+    ortc_value_release(v);
+    cr_assert(ortc_strings_begin(1, (int64_t[]){2}, &v, &e) == ORTC_OK);
+    cr_assert(ortc_strings_append(v, "a", 1, &e) == ORTC_OK);
+    ortc_value *kept;
+    cr_expect(ortc_value_keep(v, &kept, &e) == ORTC_INVALID_STATE, "it is not whole");
+    ortc_value_release(v);
+    cr_assert(ortc_strings_begin(1, (int64_t[]){0}, &v, &e) == ORTC_OK && !v->pending);
+    ortc_value_release(v);
+}
+
+Test(value, what_is_kept_outlives_the_memory_of_others)
+{
+    static const char *const words[] = {"one", "two"};
+    ortc_value *own, *text, *wrapped, *sequence, *map, *kept[3];
+    float *memory = malloc(2 * sizeof *memory);
+    memory[0] = 1, memory[1] = 2;
+    cr_assert(ortc_value_create(ORTC_F32, 1, (int64_t[]){1}, &own, NULL) == ORTC_OK);
+    cr_assert(ortc_value_create_strings(1, (int64_t[]){2}, words, NULL, &text, NULL) == ORTC_OK);
+    wrapped = ortc_wrap(memory, ORTC_F32, 1, (int64_t[]){2});
+    cr_assert(ortc_value_create_map(text, wrapped, &map, NULL) == ORTC_OK);
+    cr_assert(ortc_value_create_sequence(ortc_tensor_type(ORTC_F32), 2, (ortc_value *[]){own, wrapped}, &sequence, NULL) == ORTC_OK);
+    cr_assert(ortc_value_keep(own, &kept[0], NULL) == ORTC_OK && kept[0] == own);
+    cr_assert(ortc_value_keep(sequence, &kept[1], NULL) == ORTC_OK && kept[1] != sequence);
+    cr_assert(ortc_value_keep(map, &kept[2], NULL) == ORTC_OK && kept[2] != map);
+    cr_expect(ortc_value_element(kept[1], 0) == own, "only what must be is copied");
+    cr_expect(ortc_value_element(kept[2], 0) == text);
+    ortc_value *gone[] = {own, text, wrapped, map, sequence};
+    for (size_t i = 0; i < 5; i++)
+        ortc_value_release(gone[i]);
+    free(memory);
+    cr_expect(((const float *)ortc_value_host(ortc_value_element(kept[1], 1)))[1] == 2);
+    cr_expect(((const float *)ortc_value_host(ortc_value_element(kept[2], 1)))[0] == 1);
+    for (int i = 0; i < 3; i++)
+        ortc_value_release(kept[i]);
+}

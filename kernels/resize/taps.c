@@ -1,0 +1,90 @@
+/* kernels/resize/taps.c: from a coordinate of the result to elements of the input and their weights, along one axis.
+ *
+ * An even number of neighbours around the coordinate; where it falls on an element, that one is the right one of the middle two.
+ * Antialiasing stretches the filter when the result is smaller. Taps outside of the input read its first or last element, or
+ * nothing where exclude_outside says so.
+ */
+#include <math.h>
+
+#include "kernels/resize/resize.h"
+
+static double coordinate(const ortc_resize_state *s, const ortc_resize_axis *a, int64_t i)
+{
+    const double length = (double)a->in, width = a->scale * length, x = (double)i;
+    switch (s->coordinate) {
+    case ORTC_COORDINATE_ALIGN_CORNERS: return width == 1 || a->out == 1 ? 0 : x * (length - 1) / (width - 1);
+    case ORTC_COORDINATE_ASYMMETRIC: return x / a->scale;
+    case ORTC_COORDINATE_CROP:
+        if (a->out <= 1)
+            return 0.5 * (a->start + a->end) * (length - 1);
+        return a->start * (length - 1) + x * (a->end - a->start) * (length - 1) / (double)(a->out - 1);
+    case ORTC_COORDINATE_PYTORCH_HALF_PIXEL: return a->out > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
+    case ORTC_COORDINATE_HALF_PIXEL_SYMMETRIC:
+        return length / 2 * (1 - (double)a->out / width) + (x + 0.5) / a->scale - 0.5;
+    default: return (x + 0.5) / a->scale - 0.5;
+    }
+}
+
+static double cubic_weight(double x, double a)
+{
+    x = fabs(x);
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* Reach of the filter to each side, in elements of the input. */
+static int64_t reach(const ortc_resize_state *s, double scale)
+{
+    const double radius = s->mode == ORTC_RESIZE_CUBIC ? 2 : 1;
+    return s->antialias && scale < 1 ? (int64_t)-floor(-radius / scale) : (int64_t)radius;
+}
+
+int64_t ortc_resize_count_taps(const ortc_resize_state *s, double scale)
+{
+    return s->mode == ORTC_RESIZE_NEAREST ? 1 : 2 * reach(s, scale);
+}
+
+static int64_t nearest(const ortc_resize_state *s, double x)
+{
+    switch (s->nearest) {
+    case ORTC_ROUND_PREFER_FLOOR: return (int64_t)ceil(x - 0.5);
+    case ORTC_ROUND_PREFER_CEIL: return (int64_t)floor(x + 0.5);
+    case ORTC_ROUND_FLOOR: return (int64_t)floor(x);
+    default: return (int64_t)ceil(x);
+    }
+}
+
+static void weigh(const ortc_resize_state *s, const ortc_resize_axis *a, double x, int64_t first, double *weights)
+{
+    const double stretch = s->antialias && a->scale < 1 ? a->scale : 1;
+    double sum = 0;
+    for (int64_t k = 0; k < a->n_taps; k++) {
+        const double off = ((double)(first + k) - x) * stretch;
+        weights[k] = s->mode == ORTC_RESIZE_CUBIC ? cubic_weight(off, s->cubic) : fmax(1 - fabs(off), 0);
+        if (s->exclude_outside && (first + k < 0 || first + k >= a->in))
+            weights[k] = 0;
+        sum += weights[k];
+    }
+    for (int64_t k = 0; k < a->n_taps && (stretch < 1 || s->exclude_outside) && sum != 0; k++)
+        weights[k] /= sum;
+}
+
+void ortc_resize_taps(const ortc_resize_state *s, ortc_resize_axis *a)
+{
+    for (int64_t i = 0; i < a->out; i++) {
+        double x = coordinate(s, a, i);
+        if (s->coordinate == ORTC_COORDINATE_CROP && !(x >= 0 && x <= (double)(a->in - 1))) {
+            a->first[i] = INT64_MIN;
+            continue;
+        }
+        x = x > -4e15 ? x < 4e15 ? x : 4e15 : -4e15; /* also not a number */
+        if (s->mode == ORTC_RESIZE_NEAREST) {
+            a->first[i] = nearest(s, x);
+            a->weights[i] = 1;
+            continue;
+        }
+        a->first[i] = (int64_t)ceil(x) - a->n_taps / 2;
+        weigh(s, a, x, a->first[i], a->weights + i * a->n_taps);
+    }
+}
