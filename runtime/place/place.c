@@ -64,6 +64,8 @@ static ortc_status place_bodies(ortc_session *s, ortc_error *error)
 {
     bool any;
     ORTC_TRY(ortc_place_expand(s, &any, error));
+    if (any) /* there are new edges */
+        ORTC_TRY(ortc_mark_shapes_only(s, error));
     for (ortc_node *n = any ? s->graph->first : NULL; n; n = n->next) {
         if (n->reasons)
             continue;
@@ -118,7 +120,7 @@ ortc_status ortc_place_require(const ortc_session *s, const char *providers, ort
     uint32_t outside = 0;
     buffer[0] = 0;
     for (const ortc_node *n = s->graph->first; n; n = n->next)
-        if (!in_list(providers, s->devices[n->device].provider->name) && outside++ < 4)
+        if (!in_list(providers, s->devices[n->device].provider->name) && !ortc_is_host_only(s, n) && outside++ < 4)
             ortc_text_add(&text, "%s'%s' (%s) is on %s (%s)", outside > 1 ? ", " : "", n->name, n->type,
                           s->devices[n->device].provider->name, n->reasons);
     return outside ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s not on the required '%s': %s", outside,
