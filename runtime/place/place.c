@@ -54,6 +54,8 @@ static ortc_status place_bodies(ortc_session *s, ortc_error *error)
 {
     bool any;
     ORTC_TRY(ortc_place_expand(s, &any, error));
+    if (any) /* there are edges that were not there before */
+        ORTC_TRY(ortc_mark_shapes_only(s, error));
     for (ortc_node *n = any ? s->graph->first : NULL; n; n = n->next) {
         if (n->reasons)
             continue;
