@@ -152,10 +152,12 @@ static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8
     return ORTC_OK;
 }
 
-static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const ortc_home *first, uint8_t space)
+/* A known value, or a part of a constant: it belongs to the program. */
+static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const void *data, uint8_t space)
 {
     ortc_open_device *device = p->session->devices[p->session->device_of[space]].open;
-    ortc_literal l = {device, NULL, first->bytes};
+    ortc_literal l = {device, NULL, 0};
+    ORTC_TRY(ortc_planner_bytes(p, e, &l.bytes));
     if (!ortc_array_reserve(&p->program->literals, p->program->literals.count + 1))
         return ortc_no_memory(p->error, sizeof l);
     if (!(l.data = ortc_device_alloc(device, l.bytes)))
@@ -163,7 +165,7 @@ static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const 
     ortc_device_retain(device);
     ortc_array_push(&p->program->literals, l);
     *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = l.data, .bytes = l.bytes};
-    return ortc_device_transfer(device, l.data, NULL, first->data, l.bytes, p->error);
+    return ortc_device_transfer(device, l.data, NULL, data, l.bytes, p->error);
 }
 
 ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t space)
@@ -176,8 +178,9 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t spac
         return ORTC_OK;
     if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
         return constant_on_device(p, e, space);
-    if (!from && first->lives == LIVES_POINTER && first->root == e->id)
-        return literal_on_device(p, e, first, space);
+    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[first->root], from);
+    if (!from && root->lives == LIVES_POINTER)
+        return literal_on_device(p, e, (const char *)root->data + first->offset, space);
     if (from && space) { /* between devices: through the host */
         ORTC_TRY(ortc_planner_reach(p, e, 0));
         from = 0;
