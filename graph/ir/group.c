@@ -69,7 +69,8 @@ static bool copy_node(grouping *g, const ortc_node *n)
         if (!*there) {
             if (!(*there = copy_edge(g->body, e)))
                 return false;
-            if (!ortc_edge_is_const(e) && (!ortc_graph_add_input(g->body, e->name, *there) || !ortc_array_push(&g->inputs, e)))
+            /* A constant of one element is only looked at; what is larger the kernel will want where its device can read it. */
+            if (!(ortc_edge_is_const(e) && e->constant->count == 1) && (!ortc_graph_add_input(g->body, e->name, *there) || !ortc_array_push(&g->inputs, e)))
                 return false;
         }
         if (!ortc_node_set_in(c, i, *there))

@@ -80,6 +80,10 @@ const ortc_case ortc_cases_shape[] = {
     {"Size", "string[]", ""},
     {"Size@1", "f32[2,4]", ""},
 
+    {"Transpose", "T[3,33,65]", "perm=[0,2,1]", "T=f32,f16,f64,u8,c128"},
+    {"Transpose", "T[2,40,3,9]", "perm=[0,2,3,1]", "T=f32,f16,u8"},
+    {"Transpose", "T[2,16,4,8]", "perm=[0,2,1,3]", "T=f32,f16,u8,c128"},
+    {"Transpose", "f16[70,2,100]", ""},
     {"Transpose", "T[3,5]", "", EVERY},
     {"Transpose", "T[2,3,4]", "perm=[2,0,1]", EVERY},
     {"Transpose", "f32[2,3,4,5]", "perm=[0,2,3,1]"},

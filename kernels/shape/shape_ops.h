@@ -33,7 +33,24 @@ ortc_status ortc_lift_dropout(ortc_lift *);
 ortc_status ortc_infer_slice(ortc_infer *);
 ortc_status ortc_lift_slice(ortc_lift *);
 /* Elements that start, end and step take from a dim of `extent`, and the first of them. step is not 0. */
-int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *out_first);
+static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *out_first)
+{
+    const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? extent : extent - 1;
+    /* anything beyond is clamped anyway; sums below then fit */
+    start = start < -extent ? -extent - 1 : start > extent ? extent : start;
+    end = end < -extent ? -extent - 1 : end > extent ? extent : end;
+    start += start < 0 ? extent : 0;
+    end += end < 0 ? extent : 0;
+    start = start < least ? least : start > most ? most : start;
+    end = end < least ? least : end > most ? most : end;
+    if (step < 0 && start < 0) /* nothing is before the first */
+        start = end = 0;
+    *out_first = start;
+    if (step > 0)
+        return start < end ? (end - start - 1) / step + 1 : 0;
+    step = step == INT64_MIN ? INT64_MAX : -step;
+    return end < start ? (start - end - 1) / step + 1 : 0;
+}
 
 extern const ortc_kernel ortc_ref_rename;  /* ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze */
 extern const ortc_kernel ortc_ref_same_value; /* ref_rename.c: Identity of what is not a tensor */

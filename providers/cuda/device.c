@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/common/cuda.h"
+#include "kernels/elementwise/cuda_chain.h"
 #include "providers/cuda/cuda.h"
 
 const char *ortc_cuda_error(int error) { return cudaGetErrorString((cudaError_t)error); }
@@ -248,7 +249,7 @@ static const ortc_provider provider = {
     .devices = devices, .open = open_device, .close = close_device, .slab_alloc = slab_alloc, .slab_free = slab_free, .copy = copy,
     .queue_create = queue_create, .queue_destroy = queue_destroy, .signal = signal_queue, .wait = wait_event, .query = query_event,
     .event_destroy = destroy_event, .capture_begin = capture_begin, .capture_end = capture_end, .replay = replay,
-    .capture_free = capture_free};
+    .capture_free = capture_free, .claim = ortc_cuda_chain_claim, .compile = ortc_cuda_chain_compile};
 
 static ortc_status init(const ortc_host *host)
 {
