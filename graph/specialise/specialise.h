@@ -15,7 +15,9 @@ typedef struct ortc_specialise {
     /* Finds a kernel of the node's device that supports the proposed node and says so: sets proposal->kernel. The
      * proposal is not in the graph yet. */
     bool (*accept)(void *arg, ortc_node *proposal);
-    void *accept_arg;
+    /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. */
+    uint16_t (*wish)(void *arg, const ortc_node *);
+    void *accept_arg; /* of both */
     uint64_t edits;
 } ortc_specialise;
 
@@ -28,6 +30,7 @@ extern const ortc_specialise_pass ortc_specialise_passes[];
 extern const size_t ortc_specialise_n_passes;
 
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
+ortc_status ortc_pass_propose_layout(ortc_specialise *);
 
 ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);
 

@@ -92,7 +92,8 @@ typedef struct ortc_port {
     const void *data;       /* a constant's elements, dense, little-endian, any alignment; NULL otherwise. Strings:
                                an ortc_strings block */
     uint32_t edge;          /* the value's number: ports of a graph with the same number are connected; 0: left out */
-    uint32_t reserved;
+    uint16_t layout;        /* ORTC_LAYOUT_*: how the value will lie in memory; other than plain for ORTC_KERNEL_LAYOUTS only */
+    uint16_t reserved;
 } ortc_port;
 
 /* Strings of a tensor: one immutable block. String i is bytes[offsets[i]] .. bytes[offsets[i + 1]], not
@@ -802,6 +803,7 @@ enum {
     ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
     ORTC_KERNEL_EPILOGUE = 64,   /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_LAYOUTS = 256,   /* may be proposed layouts of its ports other than the plain one; `supports` decides */
     ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */
 };
 

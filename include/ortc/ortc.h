@@ -257,7 +257,8 @@ typedef struct ortc_session_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_SESSION_* */
     const char *providers;      /* in order, "cuda,cpu"; NULL: "cpu". `ref` is always appended, the last resort */
-    const char *require;        /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand */
+    const char *require;        /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand. Nodes that
+                                   only compute shapes are the host's, and not meant */
     uint32_t threads;           /* budget of one run; 0: all of the process-wide pool, or of the executor */
     uint32_t max_contexts;      /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes;  /* 0: 32 MiB */
@@ -269,8 +270,8 @@ typedef struct ortc_session_options {
     size_t n_ties;
     const ortc_allocator *allocator; /* copied; NULL: the system's memory */
     const ortc_executor *executor;   /* copied; NULL: the process-wide pool. `arg` outlives the session */
-    const char *const *keep;    /* names of values inside the model that are to be outputs, too, for looking at them: such a value is
-                                   not fused into another. Loading may have folded it already: see ORTC_MODEL_NO_PASSES */
+    const char *const *keep;    /* names of values inside the model's outermost graph that are to be outputs, too, for looking at
+                                   them: they are not fused away. Loading may have folded them already: ORTC_MODEL_NO_PASSES */
     size_t n_keep;
 } ortc_session_options;
 enum {
@@ -320,7 +321,8 @@ typedef struct ortc_run_args {
 #define ORTC_RUN_ARGS_INIT {(uint32_t)sizeof(ortc_run_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Runs the model. Inputs are matched by name; those with a default in the file, and those of an optional type, may be left
- * out. Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
+ * out. Tensors are read and written where they are, without copies, if their address is a multiple of their element's size (up
+ * to 8 bytes). Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
  * write into then); a result that is a tensor is the caller's alone. Any thread; runs of one
  * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
  * bits on any number of threads.
@@ -339,6 +341,10 @@ ORTC_EXPORT void ortc_context_release(ortc_context *);
 /* A state of a session with ties, empty; memory is taken by its first run. Many states may live on one session. Retains the session.
  * Owner: the caller; ortc_state_release, not while a run uses it. Errors: INVALID_ARGUMENT (the session has no ties), OUT_OF_MEMORY;
  * *out is NULL then. Any thread.
+ *
+ *     ortc_tie ties[] = {{"past.key", "present.key", 2}, {"past.value", "present.value", 2}};      session options: ties, n_ties
+ *     ortc_state_create(session, &state, &e);
+ *     for (...) { args.state = state; args.advance = n_new; ... ortc_run(session, &args, &e); at = ortc_state_length(state); }
  *
  * A run with a state (ortc_run_args.state) takes tied inputs that it is not given from the state, and leaves tied outputs there.
  * Extents that the model does not fix (a batch) come from the run's other inputs or from ortc_session_options.dim_names; once

@@ -1,9 +1,10 @@
-/* kernels/conv/op.c: Conv, ConvInteger and QLinearConv: schemas and their shape.
+/* kernels/conv/op.c: Conv, ConvTranspose (op_transpose.c), ConvInteger and QLinearConv: schemas and shapes.
  *
  * Every version means the same; they differ in element types. X [N, C, D1 ..], W [M, C / group, K1 ..], B [M],
  * Y [N, M, O1 ..].
  */
 #include "kernels/common/window.h"
+#include "kernels/conv/transpose.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv;
 
@@ -87,6 +88,8 @@ static ortc_status infer_qlinear_conv(ortc_infer *c)
 #define WINDOW "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?"
 static const ortc_op ops[] = {
     ORTC_OP("", "Conv", 22, 1, "11 1", "X:T W:T B:T?", "Y:T", WINDOW, "T=float", infer_conv, NULL, ORTC_OP_HEAVY),
+    ORTC_OP("", "ConvTranspose", 22, 1, "11 1", "X:T W:T B:T?", "Y:T", WINDOW " output_padding:is? output_shape:is?", "T=float",
+            ortc_infer_conv_transpose, NULL, ORTC_OP_HEAVY),
     ORTC_OP("", "ConvInteger", 10, 10, "", "x:T1 w:T2 x_zero_point:T1? w_zero_point:T2?", "y:T3", WINDOW, "T1=i8,u8 T2=i8,u8 T3=i32",
             infer_conv_integer, NULL, ORTC_OP_HEAVY),
     ORTC_OP("", "QLinearConv", 10, 10, "",

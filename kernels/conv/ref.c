@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/common/window.h"
+#include "kernels/conv/transpose.h"
 
 typedef struct conv_state {
     ortc_window window;
@@ -106,5 +107,6 @@ extern const ortc_kernel ortc_ref_conv_integer, ortc_ref_qlinear_conv; /* ref_in
 
 #define EIGHT (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))
 ORTC_KERNELS(ref, conv, ORTC_KERNEL("Conv", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &conv_ref),
+             ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_conv_transpose),
              ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)), &ortc_ref_conv_integer),
              ORTC_KERNEL("QLinearConv", 10, ORTC_NEWEST, (EIGHT, EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)), &ortc_ref_qlinear_conv));

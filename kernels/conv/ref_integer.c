@@ -70,7 +70,7 @@ static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         }
         const float factor = (float)(number(j->x_scale, 0, 1) * number(j->w_scale, m, 1)) / (float)number(j->y_scale, 0, 1);
         const bool is_signed = j->y->dtype == ORTC_I8;
-        const double v = nearbyint(sum * (double)factor) + number(j->y_zero, 0, 0), low = is_signed ? -128 : 0, high = low + 255;
+        const double v = nearbyint((double)(float)(sum * (double)factor)) + number(j->y_zero, 0, 0), low = is_signed ? -128 : 0, high = low + 255;
         ortc_store_f64(j->y->data, j->y->dtype, at, v >= low ? v <= high ? v : high : low);
     }
 }
@@ -114,6 +114,8 @@ static const ortc_view *optional(const ortc_call *c, uint32_t i) { return c->n_i
 static ortc_status integer_run(const void *state, const void *pstate, ortc_call *c)
 {
     conv_job j = {.x = &c->in[0], .w = &c->in[1], .y = &c->out[0], .x_zero = optional(c, 2), .w_zero = optional(c, 3)};
+    if (j.x_zero && ortc_view_count(j.x_zero) != 1)
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "x_zero_point has %lld elements, expected 1", (long long)ortc_view_count(j.x_zero));
     return conv_go(state, c, &j);
 }
 

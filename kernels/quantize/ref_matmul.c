@@ -36,7 +36,7 @@ static void product_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         }
         const ortc_dtype t = j->a_scale->dtype; /* the factor is computed in the scales' type */
         const double scales = ortc_rounded_to(t, number(j->a_scale, a_at, 1) * number(j->b_scale, b_at, 1));
-        const double v = sum * ortc_rounded_to(t, scales / j->y_scale);
+        const double v = (double)(float)(sum * ortc_rounded_to(t, scales / j->y_scale)); /* so that halves are halves */
         const ortc_float_format *f = ortc_float_format_of(j->y->dtype);
         if (f)
             ortc_store_bits(j->y->data, 8, i, ortc_float_encode(f, v + j->y_zero, true));

@@ -28,6 +28,8 @@ const ortc_case ortc_cases_recurrent[] = {
     ALL("LSTM", "16", "32", ""),
     {"LSTM", "T[4,2,3] T[1,16,3] T[1,16,4] T[1,32] i32[2]={4,2} T[1,2,4] T[1,2,4] T[1,12]", "hidden_size=4", F, .outputs = 3},
     {"LSTM", "f32[4,2,3] f32[1,16,3] f32[1,16,4]", "input_forget=1 activations=['sigmoid','relu','softplus']", .outputs = 3},
+    {"LSTM", "f32[4,2,3] f32[1,16,3] f32[1,16,4] - i32[]={4}", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"LSTM", "f32[4,2,3] f32[1,16,3] f32[1,16,4] - - f32[1,1,4]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"LSTM", "f32[4,2,3] f32[1,16,3] f32[1,16,4] - - - - f32[1,8]", "", .fails = ORTC_SHAPE_MISMATCH},
     {0},
 };

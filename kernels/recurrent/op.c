@@ -40,6 +40,8 @@ static ortc_status infer_recurrent(ortc_infer *c)
         ORTC_TRY(ortc_infer_same(c, "directions and B's first dim", b.dims[0], directions, &same));
         ORTC_TRY(ortc_infer_same(c, "numbers of all gates in B", b.dims[1], ortc_dim_mul(c, rows, 2), &same));
     }
+    if (lengths.type && lengths.rank >= 0 && lengths.rank != 1)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "sequence_lens has rank %d, expected 1", lengths.rank);
     if (lengths.rank == 1)
         ORTC_TRY(ortc_infer_same(c, "batch and sequence_lens", lengths.dims[0], batch, &same));
     for (uint32_t i = 5; i < 7; i++) { /* initial_h, initial_c */

@@ -51,6 +51,8 @@ const ortc_case ortc_cases_resize[] = {
     {"Resize", "f32[2,3] - f32[1]={2}", "", .fails = ORTC_SHAPE_MISMATCH},
     {"Resize", "f32[0,3] - - i64[2]={2,2}", "", .fails = ORTC_SHAPE_MISMATCH},
     {"Resize", "f32[2,3] - f32[2]={2,2}", "axes=[0,0]", .fails = ORTC_INVALID_MODEL},
+    {"Resize", "f32[2] f32[2]={0,1e30} f32[1]={1e-30}", "mode='linear' antialias=1 coordinate_transformation_mode='tf_crop_and_resize'",
+     .fails = ORTC_LIMIT},
     {"Resize", "c64[2] - f32[1]={2}", "mode='linear'", .fails = ORTC_UNSUPPORTED},
     {0},
 };

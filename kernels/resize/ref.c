@@ -8,6 +8,8 @@
 #include "kernels/common/strings.h"
 #include "kernels/resize/resize.h"
 
+#define MAX_TAPS (1 << 24)
+
 typedef struct resize_job {
     const ortc_resize_state *state;
     const ortc_view *x;
@@ -147,7 +149,11 @@ static ortc_status resize_run(const void *state, const void *pstate, ortc_call *
             continue;
         a->n_taps = ortc_resize_count_taps(s, a->scale);
         const double bytes = (double)a->out * (double)(a->n_taps + 1) * 8;
-        if (a->n_taps < 1 || bytes > (double)(SIZE_MAX / 4) || !(a->first = malloc((size_t)a->out * 8)) ||
+        if (a->n_taps > MAX_TAPS) {
+            status = ortc_call_fail(c, ORTC_LIMIT, "an element would be made of %lld along axis %d", (long long)a->n_taps, d);
+            goto cleanup;
+        }
+        if (bytes > (double)(SIZE_MAX / 4) || !(a->first = malloc((size_t)a->out * 8)) ||
             !(a->weights = malloc((size_t)a->out * (size_t)a->n_taps * 8))) {
             status = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for the %g bytes of weights of axis %d", bytes, d);
             goto cleanup;

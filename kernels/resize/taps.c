@@ -36,8 +36,10 @@ static double cubic_weight(double x, double a)
 /* Reach of the filter to each side, in elements of the input. */
 static int64_t reach(const ortc_resize_state *s, double scale)
 {
-    const double radius = s->mode == ORTC_RESIZE_CUBIC ? 2 : 1;
-    return s->antialias && scale < 1 ? (int64_t)-floor(-radius / scale) : (int64_t)radius;
+    const double radius = s->mode == ORTC_RESIZE_CUBIC ? 2 : 1, stretched = ceil(radius / scale);
+    if (!s->antialias || !(scale < 1))
+        return (int64_t)radius;
+    return stretched < 1e15 ? (int64_t)stretched : (int64_t)1e15; /* more than there is memory for */
 }
 
 int64_t ortc_resize_count_taps(const ortc_resize_state *s, double scale)

@@ -41,12 +41,24 @@ const ortc_kernel *sim_inner(const sim_device *d, const ortc_node *n, ortc_why *
     return k;
 }
 
+ortc_status sim_wish(ortc_device *device, const ortc_node *n, uint16_t *layout, ortc_dtype *compute)
+{
+    static const char *const wished[] = {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool"};
+    (void)compute;
+    for (size_t i = 0; ((sim_device *)device)->layout && i < sizeof wished / sizeof *wished; i++)
+        if (!strcmp(ortc_node_op(n), wished[i]) && !*ortc_node_domain(n))
+            *layout = ORTC_LAYOUT_NHWC;
+    return ORTC_OK;
+}
+
 static ortc_status supports(const ortc_node *n, const ortc_device *d, ortc_why *why)
 {
     for (uint32_t i = 0; i < ortc_node_n_in(n) + ortc_node_n_out(n); i++) {
         ortc_port port = i < ortc_node_n_in(n) ? ortc_node_in(n, i) : ortc_node_out(n, i - ortc_node_n_in(n));
         if (port.type && (port.type->kind != ORTC_KIND_TENSOR || port.dtype == ORTC_STRING))
             return ortc_no(why, "strings, sequences, maps and optionals are made on the host");
+        if (port.layout && (port.layout != ORTC_LAYOUT_NHWC || ortc_dtype_bits(port.dtype) < 8 || !((const sim_device *)d)->layout))
+            return ortc_no(why, "not in this layout");
     }
     return sim_inner((const sim_device *)d, n, why) ? ORTC_OK : ORTC_UNSUPPORTED;
 }
@@ -201,6 +213,51 @@ static void no_mark(ortc_call *c, const char *phase) { (void)c, (void)phase; }
 
 static ortc_call_api call_api; /* filled once: the functions that are not there stay NULL, ref does not call them on tensors */
 
+/* What ref does not know: a tensor with its channels last becomes a plain one, and back. */
+static void reorder(const ortc_view *v, char *plain, int back)
+{
+    size_t bytes = ortc_dtype_bits(v->dtype) / 8;
+    int64_t channels = v->dims[1], spatial = 1;
+    char *last = (char *)v->data;
+    for (int32_t i = 2; i < v->rank; i++)
+        spatial *= v->dims[i];
+    for (int64_t n = 0; n < v->dims[0]; n++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t s = 0; s < spatial; s++) {
+                char *a = plain + (size_t)((n * channels + c) * spatial + s) * bytes, *b = last + (size_t)((n * spatial + s) * channels + c) * bytes;
+                memcpy(back ? b : a, back ? a : b, bytes);
+            }
+}
+
+static ortc_status run_plain(kernel_task *t, ortc_view *views)
+{
+    uint32_t n = t->call.n_in + t->call.n_out;
+    char *plain[16] = {NULL};
+    ortc_view given[16];
+    ortc_status s = ORTC_OK;
+    for (uint32_t i = 0; i < n && i < 16; i++) {
+        given[i] = views[i];
+        if (!views[i].dtype || !views[i].layout || (t->ps->inner->flags & ORTC_KERNEL_LAYOUTS))
+            continue;
+        plain[i] = (char *)malloc((size_t)ortc_view_count(&views[i]) * ortc_dtype_bits(views[i].dtype) / 8 + 1);
+        if (!plain[i])
+            s = ORTC_OUT_OF_MEMORY;
+        else if (i < t->call.n_in)
+            reorder(&views[i], plain[i], 0);
+        views[i].data = plain[i];
+        views[i].layout = ORTC_LAYOUT_PLAIN;
+    }
+    if (s == ORTC_OK)
+        s = t->ps->inner->run(t->ps->inner_state, t->ps->inner_pstate, &t->call);
+    for (uint32_t i = 0; i < n && i < 16; i++)
+        if (plain[i]) {
+            if (i >= t->call.n_in && s == ORTC_OK)
+                reorder(&given[i], plain[i], 1);
+            free(plain[i]);
+        }
+    return s;
+}
+
 static void run_kernel(sim_task *task)
 {
     kernel_task *t = (kernel_task *)(void *)task;
@@ -218,7 +275,7 @@ static void run_kernel(sim_task *task)
     if (t->fails)
         task->status = ORTC_DEVICE_ERROR;
     if (task->status == ORTC_OK)
-        task->status = t->ps->inner->run(t->ps->inner_state, t->ps->inner_pstate, &t->call);
+        task->status = run_plain(t, views);
     uint32_t *fault = (uint32_t *)(t->call.fault ? sim_real(t->call.fault) : NULL);
     if (task->status == ORTC_INVALID_ARGUMENT && fault) { /* an index out of range: a device says so in its own way */
         *fault |= ORTC_FAULT_INDEX;
@@ -301,7 +358,7 @@ static ortc_status gather(void *arg, const ortc_kernel_entry *e)
     ortc_kernel *k = &g->kernels[g->n];
     memset(k, 0, sizeof *k);
     k->size = ORTC_SIZED(ortc_kernel);
-    k->flags = e->kernel->flags | ORTC_KERNEL_FAULTS;
+    k->flags = e->kernel->flags | ORTC_KERNEL_FAULTS | ORTC_KERNEL_LAYOUTS;
     k->name = e->kernel->name;
     k->host_in = e->kernel->host_in;
     k->supports = supports;

@@ -31,10 +31,12 @@ static ortc_status open_device(const ortc_host *host, uint32_t ordinal, const or
             d->fail = atoi(value);
         else if (!strcmp(key, "claim"))
             d->claim = atoi(value);
+        else if (!strcmp(key, "layout"))
+            d->layout = atoi(value);
         else if (!strcmp(key, "only"))
             snprintf(d->only, sizeof d->only, "+%s+", value);
         else {
-            ortc_no(why, "it has no option '%s'; it has memory, delay, fail, claim, only", key);
+            ortc_no(why, "it has no option '%s'; it has memory, delay, fail, claim, layout, only", key);
             free(d);
             return ORTC_INVALID_ARGUMENT;
         }
@@ -69,6 +71,7 @@ static ortc_status init(const ortc_host *host)
     provider.capture_end = sim_capture_end;
     provider.replay = sim_replay;
     provider.capture_free = sim_capture_free;
+    provider.wish = sim_wish;
     provider.claim = sim_claim;
     provider.compile = sim_compile;
     ortc_status s = ortc_host_add_provider(host, &provider);

@@ -27,6 +27,8 @@ ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
             if (s->out[k].view.flags & ORTC_VIEW_LATE)
                 call->call.out[k] = s->out[k].view;
     ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
+    if (status == ORTC_OK && s->values)
+        status = ortc_step_check_made(c, s);
     return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
 }
 
@@ -455,7 +457,7 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
         ortc_value **slot = &c->slots[g->outputs[c->output_of[i]].edge->id];
         if (!*slot)
             return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
-        ORTC_TRY(ortc_slot_for_caller(slot, &a->out[i], error));
+        ORTC_TRY(ortc_slot_for_caller(c, slot, &a->out[i], error));
         const ortc_value *v = *slot;
         if (a->out[i].value)
             ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type}, &a->out[i], error));

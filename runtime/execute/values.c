@@ -78,6 +78,14 @@ ortc_status ortc_step_check_given(ortc_step_call *c, uint32_t out, const ortc_va
     return ORTC_OK;
 }
 
+ortc_status ortc_step_check_made(ortc_context *c, const ortc_step *s)
+{
+    for (uint32_t i = 0; i < s->n_out; i++)
+        if (s->out[i].from == ORTC_FROM_SLOT && ortc_view_present(&s->out[i].view) && !c->slots[s->out[i].index])
+            return ortc_fail(c->env.error, ORTC_INTERNAL, "the kernel '%s' gave no value for output %u", s->kernel->name, i);
+    return ORTC_OK;
+}
+
 /* ---- The kernels' services ------------------------------------------------------------------------------------------------ */
 
 ortc_status ortc_call_api_keep(ortc_call *c, ortc_value *v, ortc_value **out) { return ortc_value_keep(v, out, error_of(c)); }
@@ -171,7 +179,7 @@ bool ortc_value_is_on_host(const ortc_value *v)
 
 /* ---- Results ------------------------------------------------------------------------------------------------------------------ */
 
-ortc_status ortc_slot_for_caller(ortc_value **slot, const ortc_out *out, ortc_error *error)
+ortc_status ortc_slot_for_caller(const ortc_context *c, ortc_value **slot, const ortc_out *out, ortc_error *error)
 {
     ortc_value *v = *slot, *copy;
     bool plain = ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING;
@@ -185,7 +193,7 @@ ortc_status ortc_slot_for_caller(ortc_value **slot, const ortc_out *out, ortc_er
     }
     if (!plain || out->value || v->device || atomic_load_explicit(&v->references, memory_order_acquire) == 1)
         return ORTC_OK;
-    ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &copy, error)); /* an element of a sequence stays as it is */
+    ORTC_TRY(ortc_value_create_with(c->env.allocator, v->type->dtype, v->rank, v->dims, &copy, error)); /* an element of a sequence stays as it is */
     if (v->bytes)
         memcpy(copy->data, v->data, v->bytes);
     ortc_value_release(v);

@@ -19,9 +19,11 @@ void ortc_step_bind_values(ortc_context *, const ortc_step *, ortc_step_call *);
 ortc_status ortc_step_copy_value(ortc_context *, const ortc_step *, ortc_step_call *);
 /* Whether a value may be this output of the step's node. */
 ortc_status ortc_step_check_given(ortc_step_call *, uint32_t out, const ortc_value *);
+/* Whether a step that has run has given all values that were wanted of it. */
+ortc_status ortc_step_check_made(ortc_context *, const ortc_step *);
 /* Readies a result for the caller, who may write into it: a tensor that others hold too becomes a copy. Fails where the caller
  * gave a value to write into and the result is not a plain tensor. */
-ortc_status ortc_slot_for_caller(ortc_value **slot, const ortc_out *, ortc_error *);
+ortc_status ortc_slot_for_caller(const ortc_context *, ortc_value **slot, const ortc_out *, ortc_error *);
 
 /* Parts of ortc_call_api. */
 ortc_status ortc_call_api_keep(ortc_call *, ortc_value *, ortc_value **out);

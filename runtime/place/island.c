@@ -16,11 +16,10 @@
 
 bool ortc_is_host_only(const ortc_session *s, const ortc_node *n)
 {
-    const bool *shapes = s->shapes_only;
     bool any = false;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i]) {
-            if (!shapes[n->out[i]->id])
+            if (n->out[i]->id >= s->n_marked || !s->shapes_only[n->out[i]->id])
                 return false;
             any = true;
         }
@@ -33,6 +32,7 @@ ortc_status ortc_mark_shapes_only(ortc_session *s, ortc_error *error)
     bool *only = s->shapes_only = ortc_arena_array(&g->arena, g->edges.count, sizeof *only);
     if (!only)
         return ortc_no_memory(error, g->edges.count);
+    s->n_marked = g->edges.count;
     for (const ortc_node *n = g->last; n; n = n->prev)
         for (uint32_t i = 0; i < n->n_out; i++) {
             const ortc_edge *e = n->out[i];

@@ -3,6 +3,16 @@
 
 #include "runtime/registry/registry.h"
 
+static bool has_layout(const ortc_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        if (e && e->layout)
+            return true;
+    }
+    return false;
+}
+
 const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node *n, ortc_text *why)
 {
     const ortc_kernel_item *i = ortc_kernels_of(d->provider->name, n->domain, n->type);
@@ -12,7 +22,7 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
         const ortc_kernel *k = &i->kernel;
         if (!ortc_kernel_matches(i, n, why))
             continue;
-        if (n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE))
+        if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) || (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
             continue;
         ortc_why w;
         ortc_why_init(&w, why);
@@ -54,7 +64,7 @@ static ortc_status place_bodies(ortc_session *s, ortc_error *error)
 {
     bool any;
     ORTC_TRY(ortc_place_expand(s, &any, error));
-    if (any) /* there are edges that were not there before */
+    if (any) /* there are new edges */
         ORTC_TRY(ortc_mark_shapes_only(s, error));
     for (ortc_node *n = any ? s->graph->first : NULL; n; n = n->next) {
         if (n->reasons)
@@ -110,7 +120,7 @@ ortc_status ortc_place_require(const ortc_session *s, const char *providers, ort
     uint32_t outside = 0;
     buffer[0] = 0;
     for (const ortc_node *n = s->graph->first; n; n = n->next)
-        if (!in_list(providers, s->devices[n->device].provider->name) && outside++ < 4)
+        if (!in_list(providers, s->devices[n->device].provider->name) && !ortc_is_host_only(s, n) && outside++ < 4)
             ortc_text_add(&text, "%s'%s' (%s) is on %s (%s)", outside > 1 ? ", " : "", n->name, n->type,
                           s->devices[n->device].provider->name, n->reasons);
     return outside ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s not on the required '%s': %s", outside,

@@ -118,6 +118,13 @@ typedef struct ortc_slot {
     const int64_t *dims;
 } ortc_slot;
 
+/* Values that the planner knew and a device's kernels read: put there when the program is made. */
+typedef struct ortc_literal {
+    ortc_open_device *device; /* retained */
+    void *data;
+    size_t bytes;
+} ortc_literal;
+
 /* Steps in a row that one device can run as a captured graph. */
 typedef struct ortc_range {
     uint32_t first, count;
@@ -144,6 +151,7 @@ typedef struct ortc_program {
     ortc_slot *slots;    /* what this segment makes for later ones and for outputs */
     uint32_t n_slots;
     ORTC_ARRAY(ortc_pack_item *) packs;
+    ORTC_ARRAY(ortc_literal) literals;
     ortc_pack_store *store;
     size_t bytes;        /* what the cache counts */
     /* the cache's */

@@ -111,6 +111,7 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     o->view.dtype = f->type->dtype;
     o->view.rank = f->rank;
     o->view.flags = ORTC_VIEW_HOST;
+    o->view.layout = e->layout;
     if (f->rank && !(o->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
         return ortc_no_memory(p->error, 0);
     if (!input)
@@ -126,7 +127,7 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
 }
 
 /* Where a node's kernel wants a port's bytes: in its device's memory, or on the host for ports that it reads there (shapes). */
-static uint8_t space_of_port(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
+uint8_t ortc_planner_port_space(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
 {
     uint8_t space = p->session->devices[n->device].space;
     const ortc_edge *e = input ? n->in[port] : n->out[port];
@@ -144,6 +145,9 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
     ortc_home *h = ortc_planner_at(p, e, space);
     ortc_slot s = {.edge = e->id, .late = late, .deciding = p->session->deciding[e->id], .space = space, .dtype = f->type->dtype,
                    .rank = f->rank};
+    if (e->layout == ORTC_LAYOUT_NCHW8C || e->layout == ORTC_LAYOUT_NCHW16C)
+        return ortc_fail(p->error, ORTC_UNSUPPORTED, "'%s' lies in a blocked layout and is read in a later segment, which this version "
+                         "cannot do", e->name);
     p->primary[e->id] = space;
     *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
     if (!late) {
@@ -176,7 +180,7 @@ static bool may_view(const ortc_planner *p, const plan_context *c, uint32_t i)
     const ortc_edge *from = c->node->in[c->views[i].in], *to = c->node->out[c->views[i].out];
     const uint64_t offset = (uint64_t)c->views[i].offset;
     size_t bytes, from_bytes;
-    if (!to || p->crosses[to->id] || c->views[i].strides)
+    if (!to || p->crosses[to->id] || c->views[i].strides || from->layout || to->layout)
         return false;
     if (ortc_fact_is_given(&p->facts[to->id]))
         return ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
@@ -221,7 +225,7 @@ static ortc_status bring_inputs(ortc_planner *p, const ortc_node *n, ortc_step *
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!n->in[i] || (i < 64 && (packed >> i & 1)))
             continue;
-        uint8_t space = space_of_port(p, n, i, true);
+        uint8_t space = ortc_planner_port_space(p, n, i, true);
         s->in[i].space = space;
         ORTC_TRY(ortc_planner_reach(p, n->in[i], space));
         if (space) {
@@ -294,7 +298,7 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
         const ortc_edge *e = n->out[i];
         if (!ortc_view_present(&step->out[i].view))
             continue;
-        uint8_t space = space_of_port(p, n, i, false);
+        uint8_t space = ortc_planner_port_space(p, n, i, false);
         step->out[i].space = space;
         if (space)
             step->out[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
@@ -359,6 +363,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
     p->program->end = p->end;
     p->program->chained = p->made || p->end || p->late || ortc_planner_has_values(p);
     ortc_planner_mark_needed(p);
+    ORTC_TRY(ortc_planner_bring_all(p));
     for (const ortc_node *node = p->begin; node != p->end; node = node->next) {
         if (!ortc_planner_runs(p, node))
             continue;
@@ -442,6 +447,11 @@ void ortc_program_release(ortc_program *p)
     for (size_t i = 0; i < p->packs.count; i++)
         ortc_pack_release(p->store, p->packs.data[i]);
     ortc_array_deinit(&p->packs);
+    for (size_t i = 0; i < p->literals.count; i++) {
+        ortc_device_free(p->literals.data[i].device, p->literals.data[i].data, p->literals.data[i].bytes);
+        ortc_device_release(p->literals.data[i].device);
+    }
+    ortc_array_deinit(&p->literals);
     ortc_arena_deinit(&p->arena);
     free(p);
 }

@@ -103,6 +103,8 @@ void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint8_t space, uin
 ortc_status ortc_planner_copy(ortc_planner *, const ortc_edge *, uint8_t from, uint16_t to, uint32_t index, uint8_t to_space,
                               size_t bytes);
 ortc_status ortc_planner_add_block(ortc_planner *, uint8_t space, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out);
+ortc_status ortc_planner_bring_all(ortc_planner *); /* before the first step */
+uint8_t ortc_planner_port_space(const ortc_planner *, const ortc_node *, uint32_t port, bool input); /* where its kernel wants it (planner.c) */
 bool ortc_planner_captures(const ortc_planner *, const ortc_step *); /* a kernel's; its operands are placed */
 ortc_status ortc_planner_mark_ranges(ortc_planner *); /* of steps that can be captured, when all are there */
 void ortc_planner_end_reading(ortc_planner *); /* after the last step */

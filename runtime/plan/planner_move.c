@@ -78,6 +78,22 @@ ortc_status ortc_planner_mark_ranges(ortc_planner *p)
 
 /* What a replay repeats must be the same in every run of the plan: nothing random, nothing read on the host that the key does not
  * hold. */
+/* What comes from outside and is read on devices is copied there first: in one piece, the steps behind can be captured. */
+ortc_status ortc_planner_bring_all(ortc_planner *p)
+{
+    for (const ortc_node *n = p->begin; p->session->n_spaces > 1 && n != p->end; n = n->next) {
+        if (!ortc_planner_runs(p, n))
+            continue;
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            const ortc_edge *e = n->in[i];
+            uint8_t space = e && ((e->input >= 0 && !e->constant) || (p->made && p->made[e->id])) ? ortc_planner_port_space(p, n, i, true) : 0;
+            if (space)
+                ORTC_TRY(ortc_planner_reach(p, e, space));
+        }
+    }
+    return ORTC_OK;
+}
+
 bool ortc_planner_captures(const ortc_planner *p, const ortc_step *s)
 {
     const ortc_session_device *d = &p->session->devices[s->device];
@@ -136,6 +152,22 @@ static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8
     return ORTC_OK;
 }
 
+/* A known value, or a part of a constant: it belongs to the program. */
+static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const void *data, uint8_t space)
+{
+    ortc_open_device *device = p->session->devices[p->session->device_of[space]].open;
+    ortc_literal l = {device, NULL, 0};
+    ORTC_TRY(ortc_planner_bytes(p, e, &l.bytes));
+    if (!ortc_array_reserve(&p->program->literals, p->program->literals.count + 1))
+        return ortc_no_memory(p->error, sizeof l);
+    if (!(l.data = ortc_device_alloc(device, l.bytes)))
+        return ortc_fail(p->error, ORTC_OUT_OF_MEMORY, "device '%s' has no %zu bytes of memory left", device->spelling, l.bytes);
+    ortc_device_retain(device);
+    ortc_array_push(&p->program->literals, l);
+    *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = l.data, .bytes = l.bytes};
+    return ortc_device_transfer(device, l.data, NULL, data, l.bytes, p->error);
+}
+
 ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t space)
 {
     ortc_home *first, *h = ortc_planner_at(p, e, space);
@@ -146,6 +178,9 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t spac
         return ORTC_OK;
     if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
         return constant_on_device(p, e, space);
+    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[first->root], from);
+    if (!from && root->lives == LIVES_POINTER)
+        return literal_on_device(p, e, (const char *)root->data + first->offset, space);
     if (from && space) { /* between devices: through the host */
         ORTC_TRY(ortc_planner_reach(p, e, 0));
         from = 0;

@@ -140,6 +140,15 @@ static bool accept(void *arg, ortc_node *proposal)
     return k != NULL;
 }
 
+static uint16_t wish(void *arg, const ortc_node *n)
+{
+    const ortc_session *s = arg;
+    const ortc_session_device *d = &s->devices[n->device];
+    uint16_t layout = ORTC_LAYOUT_PLAIN;
+    ortc_dtype compute = 0; /* what it would compute in: not asked for yet */
+    return d->provider->wish && d->provider->wish(d->device, n, &layout, &compute) == ORTC_OK ? layout : ORTC_LAYOUT_PLAIN;
+}
+
 /* Subgraphs become sessions of their own, on the same providers, over the child graphs of this one. */
 static ortc_status make_children(ortc_session *s, const ortc_session_options *o, ortc_error *error)
 {
@@ -175,7 +184,7 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     if (!s->pass_edits)
         return ortc_no_memory(error, 0);
     if (!(o->flags & ORTC_SESSION_NO_FUSION)) {
-        ortc_specialise sp = {.graph = s->graph, .error = error, .accept = accept, .accept_arg = s};
+        ortc_specialise sp = {.graph = s->graph, .error = error, .accept = accept, .wish = wish, .accept_arg = s};
         ORTC_TRY(ortc_specialise_run(&sp, s->pass_edits));
     }
     if (o->require) /* after fusion: what a kernel has taken in is no node of its own any more */

@@ -53,7 +53,8 @@ struct ortc_session {
     uint64_t *pass_edits;     /* of the specialising passes */
     bool *decides;            /* per graph input: its values are part of the key */
     bool *deciding;           /* per edge: its values decide shapes */
-    bool *shapes_only;        /* per edge: nothing but shapes depends on it (while placing) */
+    bool *shapes_only;        /* per edge, of the first n_marked: nothing but shapes depends on it */
+    size_t n_marked;
     ortc_plan_cache plans;
     atomic_uint_fast64_t captures, replays, bytes_to_devices, bytes_from_devices; /* for statistics */
     pthread_mutex_t lock;     /* of the pool of contexts */

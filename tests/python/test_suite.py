@@ -17,7 +17,7 @@ from pathlib import Path
 
 import harness
 
-FLOOR = 1751
+FLOOR = 1935
 HERE = Path(__file__).resolve().parent
 
 

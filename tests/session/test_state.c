@@ -64,6 +64,7 @@ static buffer g, model_bytes; /* the model reads the latter */
 static ortc_error e;
 static ortc_model *model;
 static ortc_session *session;
+static const char *providers; /* of the next session */
 
 static void end(int field, const char *name, int dtype, int rank, const int64_t *dims)
 {
@@ -92,6 +93,7 @@ static void load(const ortc_tie *ties, size_t n_ties)
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.ties = ties;
     o.n_ties = n_ties;
+    o.providers = providers;
     cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
     ortc_session_create(model, &o, &session, &e);
 }
@@ -185,12 +187,13 @@ typedef struct bound {
 
 /* Inputs and outputs end with a NULL name. Results that the library places go to `placed`. */
 static ortc_value *placed[4];
+static ortc_event **done; /* of the next runs; NULL: they return when finished */
 static ortc_status run(ortc_state *st, const bound *ins, const bound *outs, int64_t advance)
 {
     ortc_in in[4];
     ortc_out out[4];
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    a.in = in, a.out = out, a.state = st, a.cancel = tripped, a.advance = advance;
+    a.in = in, a.out = out, a.state = st, a.cancel = tripped, a.advance = advance, a.done = done;
     for (; ins[a.n_in].name; a.n_in++)
         in[a.n_in] = (ortc_in){ins[a.n_in].name, ortc_wrap(ins[a.n_in].data, ins[a.n_in].dtype, ins[a.n_in].rank, ins[a.n_in].dims)};
     for (; outs[a.n_out].name; a.n_out++) {
@@ -399,6 +402,53 @@ Test(state, an_extent_that_nothing_settles_is_named)
         ortc_value_release(placed[0]);
     }
     ortc_state_release(st);
+}
+
+/* Three, one, one, two positions, back to four, two more; what every step gave, one after the other. */
+static void grow_and_shorten(float (*out)[12], void **memory)
+{
+    const ortc_tie tie = {"past", "present", 2, 0, 7};
+    growing(&tie, 1);
+    cr_assert_not_null(session, "%s", e.text);
+    ortc_state *st;
+    cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
+    float x[2 * 2 * 3 * 3];
+    static const int steps[] = {3, 1, 1, 2, 2, 1};
+    for (int i = 0; i < 6; i++) {
+        fill(x, ORTC_LENGTH(x), i);
+        if (i == 4)
+            cr_assert_eq(ortc_state_truncate(st, 4, &e), ORTC_OK, "%s", e.text);
+        cr_assert_eq(grow(st, 2, steps[i], x, out[i]), ORTC_OK, "%s", e.text);
+        if (done) {
+            cr_expect(ortc_event_done(*done), "runs with a state are finished on return");
+            cr_expect_eq(ortc_event_wait(*done, &e), ORTC_OK, "%s", e.text);
+            ortc_event_release(*done);
+        }
+    }
+    cr_expect_eq(ortc_state_length(st), 7);
+    *memory = st->ties[0].device;
+    ortc_state_release(st);
+    teardown();
+    session = NULL, model = NULL, tripped = NULL;
+    setup();
+}
+
+Test(state, it_grows_and_shrinks_in_the_memory_of_a_device)
+{
+    float host[6][12], device[6][12];
+    void *memory;
+    ortc_event *event;
+    grow_and_shorten(host, &memory);
+    cr_expect_null(memory);
+    cr_assert_eq(ortc_plugin_load(getenv("ORTC_SIM"), &e), ORTC_OK, "%s", e.text);
+    for (int i = 0; i < 2; i++) {
+        providers = "sim";
+        done = i ? &event : NULL;
+        grow_and_shorten(device, &memory);
+        cr_expect_not_null(memory);
+        cr_expect_arr_eq(host, device, sizeof host);
+    }
+    done = NULL;
 }
 
 /* ---- In place ------------------------------------------------------------------------------------------------------------------- */

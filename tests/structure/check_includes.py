@@ -71,7 +71,7 @@ def main() -> int:
             allowed = MAY[own] + [own]
             if own == "kernels" and target.startswith("kernels/") and target.count("/") == 2:
                 family, other = path.split("/")[1], target.split("/")[1]
-                if other not in (family, "common") and not target.endswith(".h"):
+                if other not in (family, "common") and not target.endswith((".h", ".cuh")):
                     wrong.append(f"{path}: includes {target}, which is another family's source")
                 continue
             if not any(target == a or target.startswith(a + "/") for a in allowed):

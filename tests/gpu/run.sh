@@ -1,0 +1,60 @@
+#!/bin/sh
+# Runs a part of the tests that need a GPU, on a machine that has one: run.sh PART [BUILD]
+#   cases      every family's cases on cuda against ref
+#   models     models wholly on cuda: BERT with symbolic dims, the decoder with tied caches, the eight models
+#   sanitizer  compute-sanitizer: memcheck over the cases, racecheck over the kernels that use shared memory
+#   bench      products and softmax beside PyTorch in the same run; an empty captured plan
+# BUILD (default: build) is a folder built with -Dcuda=enabled; what runs are its plain programs, Python where a part says so
+# (numpy, onnx; PyTorch for bench). Each part prints a last line "N passed, N failed" or a table. Without a GPU it says so and ends well.
+set -u
+part=${1:-}
+build=$(cd "${2:-build}" && pwd) || exit 2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+python=${PYTHON:-python3}
+plugin=$build/libortc_cuda.so
+cases=$build/tests/providers/cases
+export LD_LIBRARY_PATH="$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+[ -f "$plugin" ] || { echo "skipped: $plugin is not there: build with -Dcuda=enabled"; exit 77; }
+"$build/ortc" providers | grep '^cuda' | grep -q 'not available' && { "$build/ortc" providers | grep '^cuda'; echo 'skipped: no GPU that works'; exit 77; }
+
+failed=0
+run() { # run NAME COMMAND...: its last lines, and whether it failed
+    name=$1
+    shift
+    echo "== $name"
+    if "$@" >/tmp/ortc-gpu.$$ 2>&1; then :; else failed=1; grep -m 20 FAILED /tmp/ortc-gpu.$$; fi
+    tail -n "${lines:-2}" /tmp/ortc-gpu.$$
+    rm -f /tmp/ortc-gpu.$$
+}
+
+case $part in
+cases)
+    run 'cases' "$cases" --provider cuda --plugin "$plugin"
+    ;;
+models)
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    "$python" "$root/tests/models/write_decoder.py" "$folder" || exit 1
+    run 'decoder, tied caches' "$build/tests/gpu/decode" "$folder/decoder.onnx" "$folder/logits.f32" cuda
+    run 'BERT' "$python" "$root/tests/gpu/test_bert.py" "$build/ortc" cuda
+    run 'models' "$python" "$root/tests/python/test_models.py" "$build/ortc" cuda cuda,cpu
+    ;;
+sanitizer)
+    # cuobjdump tells which kernels use shared memory; these families have them.
+    run 'memcheck' compute-sanitizer --tool memcheck --error-exitcode 9 "$cases" --provider cuda --plugin "$plugin"
+    for family in gemm softmax layernorm reduce attention shape; do
+        run "racecheck $family" compute-sanitizer --tool racecheck --error-exitcode 9 "$cases" --provider cuda --plugin "$plugin" --family "$family"
+    done
+    ;;
+bench)
+    lines=40
+    run 'products and softmax' "$python" "$root/tests/bench/bench_gemm_cuda.py" "$build"
+    run 'an empty plan' "$build/tests/gpu/bench_replay" cuda
+    ;;
+*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac
+exit $failed
