@@ -8,7 +8,7 @@
 /* The lines that every function of one float has. */
 #define FUNCTION(op, attrs)                                                                                          \
     {op, "T[2,3,17]", attrs, F}, {op, "T[33]~", attrs, F}, {op, "T[]", attrs, F}, {op, "T[3,0,2]", attrs, F},         \
-        {op, "f32[64]=-100.0..100.0", attrs}, {op, "f64[31]=-1e3..1e3", attrs}, {op, "f32[1]", attrs}, {op, "f32[4,8,16]", attrs}
+        {op, "f32[64]=-100.0..100.0", attrs}, {op, "f64[31]=-1e3..1e3", attrs}, {op, "f32[1]", attrs}, {op, "f32[4,8,16]", attrs}, {op, "T[3,1040]", attrs, F}
 
 const ortc_case ortc_cases_activation[] = {
     FUNCTION("Relu", ""),

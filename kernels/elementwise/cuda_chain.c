@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/common/shape.h"
-#include "kernels/elementwise/cuda_chain.h"
+#include "kernels/common/cuda_chain.h"
 #include "kernels/elementwise/cuda_maker.h"
 
 #define MAX_GROUP 32

@@ -8,6 +8,7 @@
 
 #include "kernels/common/element.h"
 #include "kernels/elementwise/cuda_maker.h"
+#include "kernels/elementwise/direct_cuda.h"
 
 #define F32_LIKE (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16))
 #define SIGNED ORTC_TYPES_INT
@@ -458,10 +459,50 @@ void ortc_cuda_program_shape(const ortc_cuda_maker *m, const uint32_t *ports, co
     }
 }
 
+/* A load and one operation, all of one type: most programs, and they are compiled (direct_cuda.h). */
+static int launch_direct(const ortc_cu_program *p, void *queue, int *error)
+{
+    const ortc_cu_instruction *op = &p->code[1];
+    const ortc_cu_input *x = &p->in[0], *a = op->operand < ORTC_CU_INPUTS ? &p->in[op->operand] : NULL;
+    const int64_t width = p->out_dtype == ORTC_F32 ? 4 : 8;
+    const uint32_t last = p->rank - 1;
+    if (p->n_code != 2 || p->code[0].op != ORTC_CU_LOAD || p->code[0].operand != 0 || !p->vector || p->count % width ||
+        p->count / width >= INT64_C(1) << 31 || x->dtype != p->out_dtype)
+        return 0;
+    ortc_cu_direct d = {.y = p->out, .x = x->data, .packs = p->count / width, .dtype = p->out_dtype};
+    for (uint32_t k = 0; k <= last; k++) { /* the first operand is as the result is: steps of items are those of a dense tensor */
+        int64_t dense = ortc_cu_width(ORTC_CU_F32);
+        for (uint32_t j = k + 1; j <= last; j++)
+            dense *= p->dims[j];
+        if (x->step[k] != dense)
+            return 0;
+    }
+    if (op->operand == ORTC_CU_NONE)
+        return ortc_cu_direct_unary(op->op, &d, queue, error);
+    if (op->operand != ORTC_CU_SELF && op->operand & ORTC_CU_CONSTANT) {
+        d.number = (float)p->constants[op->operand & (ORTC_CU_CONSTANT - 1)];
+        return ortc_cu_direct_unary(op->op, &d, queue, error) || ortc_cu_direct_binary(op->op, &d, queue, error);
+    }
+    if (!a || a->dtype != p->out_dtype)
+        return 0;
+    d.a = a->data;
+    if (last == 0 && a->step[0] == ortc_cu_width(ORTC_CU_F32))
+        return ortc_cu_direct_binary(op->op, &d, queue, error);
+    const int64_t row = p->dims[last] * ortc_cu_width(ORTC_CU_F32) / width; /* whole items: rows of a result with several dims */
+    if (last != 1 || a->step[0] != 0 || a->step[1] != ortc_cu_width(ORTC_CU_F32))
+        return 0;
+    d.repeated = 1;
+    d.row = ortc_cu_divisor_of((uint32_t)row);
+    return ortc_cu_direct_binary(op->op, &d, queue, error);
+}
+
 int ortc_cuda_program_launch(int registers, const ortc_cu_program *p, void *queue)
 {
+    int error;
     if (!p->count)
         return 0;
+    if (registers == ORTC_CU_F32 && launch_direct(p, queue, &error))
+        return error;
     switch (registers) {
     case ORTC_CU_F32: return ortc_cu_interpret_f32(p, queue);
     case ORTC_CU_F64: return ortc_cu_interpret_f64(p, queue);

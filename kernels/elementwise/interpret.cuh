@@ -304,7 +304,7 @@ template <typename R, int V> __device__ inline void step(int op, R (&acc)[V], co
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------------------------ */
 
-template <typename R, int V, bool vector> __global__ void __launch_bounds__(THREADS, 4) interpret(const __grid_constant__ ortc_cu_program p)
+template <typename R, int V, bool vector> __global__ void __launch_bounds__(THREADS, 3) interpret(const __grid_constant__ ortc_cu_program p)
 {
     extern __shared__ unsigned char shared[];
     R *temps = (R *)shared; /* of a thread: THREADS apart, so that banks do not meet */

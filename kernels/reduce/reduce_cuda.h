@@ -1,4 +1,4 @@
-/* kernels/reduce/reduce_cuda.h: the launchers of reduce.cu and extreme.cu. */
+/* kernels/reduce/reduce_cuda.h: the launcher of reduce.cu. */
 #ifndef ORTC_KERNELS_REDUCE_CUDA_H
 #define ORTC_KERNELS_REDUCE_CUDA_H
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/common/cuda.h"
-#include "kernels/elementwise/cuda_chain.h"
+#include "kernels/common/cuda_chain.h"
 #include "providers/cuda/cuda.h"
 
 const char *ortc_cuda_error(int error) { return cudaGetErrorString((cudaError_t)error); }

@@ -1,8 +1,8 @@
-/* kernels/elementwise/cuda_chain.h: connected nodes that work element by element, as one program: what a provider's claim and
+/* kernels/common/cuda_chain.h: connected nodes that work element by element, as one program: what a provider's claim and
  * compile are made of (ortc/provider.h).
  */
-#ifndef ORTC_KERNELS_ELEMENTWISE_CUDA_CHAIN_H
-#define ORTC_KERNELS_ELEMENTWISE_CUDA_CHAIN_H
+#ifndef ORTC_KERNELS_CUDA_CHAIN_H
+#define ORTC_KERNELS_CUDA_CHAIN_H
 
 #include "ortc/provider.h"
 
