@@ -126,7 +126,7 @@ static uint64_t behind_reorders(const ortc_node *n, uint16_t *layout)
 
 ortc_status ortc_pass_propose_layout(ortc_specialise *p)
 {
-    for (ortc_node *n = p->graph->first, *next; n; n = next) {
+    for (ortc_node *n = p->wish ? p->graph->first : NULL, *next; n; n = next) {
         uint16_t layout = p->wish(p->accept_arg, n);
         uint64_t mask = 1;
         next = n->next;

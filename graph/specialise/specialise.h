@@ -15,7 +15,7 @@ typedef struct ortc_specialise {
     /* Finds a kernel of the node's device that supports the proposed node and says so: sets proposal->kernel. The
      * proposal is not in the graph yet. */
     bool (*accept)(void *arg, ortc_node *proposal);
-    /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. */
+    /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. NULL: nobody has wishes. */
     uint16_t (*wish)(void *arg, const ortc_node *);
     void *accept_arg; /* of both */
     uint64_t edits;

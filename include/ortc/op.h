@@ -29,9 +29,9 @@
 extern "C" {
 #endif
 
-/* Raised when a struct or a meaning below changes incompatibly. 0: not frozen yet, host and plugin must be of
- * the same build. */
-#define ORTC_ABI 0
+/* Raised when a struct or a meaning here or in provider.h changes incompatibly; structs growing at their end do not raise it. Host
+ * and plugin must have the same. */
+#define ORTC_ABI 1
 
 /* The newest version of the standard operators known when a kernel was compiled. As an upper bound in a kernel
  * entry it says: "and newer revisions up to what I was compiled against". */

@@ -71,12 +71,10 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
     const int aligned = ((uint64_t)(uintptr_t)g.a | (uint64_t)(uintptr_t)g.b) % 16 == 0, n_dense = g.b_col == 1;
     if (g.kernel == ORTC_CU_GEMM_NOTHING)
         return 0;
-    if (!aligned && g.type != ORTC_F32)
-        g.kernel = ORTC_CU_GEMM_MMA_ANY;
-    if (!aligned && g.kernel == ORTC_CU_GEMM_VECTOR)
-        g.kernel = ORTC_CU_GEMM_FFMA_64X64;
     if (g.kernel == ORTC_CU_GEMM_VECTOR)
         return ortc_cu_gemm_vector(&g, queue);
+    if (!aligned && g.type != ORTC_F32)
+        g.kernel = ORTC_CU_GEMM_MMA_ANY; /* adds in the same order: an address changes no bit */
     if (g.type == ORTC_F32)
         return ortc_cu_gemm_f32(&g, queue);
     if (g.type == ORTC_F16)

@@ -4,19 +4,30 @@
  *            shared memory, warps in order
  *   K dense  a warp owns 2 columns, its lanes stride over K; then sums meet by shuffles
  *
- * A is read through L1 again and again. Both need B (and for K dense also A) in aligned pieces: ortc_cu_gemm_run sees to it.
+ * A is read through L1 again and again. Pitches are whole pieces (ortc_cu_gemm_plan sees to it); an address that is not aligned
+ * costs single loads, in the same order.
  */
 #include "kernels/gemm/gemm_tile.cuh"
 
 namespace ortc_gemm {
 
-/* Bypasses L1, which is for A. */
+/* B, read once. */
 template <typename T, int W>
-__device__ __forceinline__ Vector<T, W> stream(const T *p)
+__device__ __forceinline__ Vector<T, W> stream(const T *p, bool aligned)
 {
-    const uint4 x = __ldcs((const uint4 *)(const void *)p);
-    return *(const Vector<T, W> *)(const void *)&x;
+    Vector<T, W> y;
+    if (aligned) {
+        const uint4 x = __ldcs((const uint4 *)(const void *)p);
+        memcpy(&y, &x, sizeof y);
+    } else {
+#pragma unroll
+        for (int i = 0; i < W; i++)
+            y.v[i] = p[i];
+    }
+    return y;
 }
+
+__device__ __forceinline__ bool is_aligned(const void *p) { return (uint64_t)(uintptr_t)p % 16 == 0; }
 
 /* Elements k .. k + N of a row of A; zeros from g.k on. */
 template <typename T, int N>
@@ -36,6 +47,7 @@ __global__ void __launch_bounds__(THREADS) vector_n_dense(const __grid_constant_
     const int piece = threadIdx.x % across, lane = threadIdx.x / across, warp = threadIdx.x / 32;
     const int64_t col = t.col + piece * width;
     const T *a = (const T *)g.a + t.a, *b = (const T *)g.b + t.b + col;
+    const bool aligned = is_aligned(b);
     float sum[ROWS][width];
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -48,7 +60,7 @@ __global__ void __launch_bounds__(THREADS) vector_n_dense(const __grid_constant_
             Vector<T, width> w[deep];
 #pragma unroll
             for (int e = 0; e < deep; e++)
-                w[e] = stream<T, width>(b + (k + e < g.k ? k + e : k) * g.b_row); /* what is too much meets zeros, below */
+                w[e] = stream<T, width>(b + (k + e < g.k ? k + e : k) * g.b_row, aligned); /* what is too much meets zeros, below */
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 float x[deep];
@@ -83,7 +95,7 @@ __global__ void __launch_bounds__(THREADS) vector_n_dense(const __grid_constant_
 }
 
 template <typename T, int ROWS>
-__global__ void __launch_bounds__(256) vector_k_dense(const __grid_constant__ ortc_cu_gemm g, int64_t first, bool vec)
+__global__ void __launch_bounds__(256, 2) vector_k_dense(const __grid_constant__ ortc_cu_gemm g, int64_t first, bool vec)
 {
     constexpr int width = 16 / sizeof(T), own = 2, warps = 8, deep = ROWS < 4 ? 4 : 2;
     const Tile t = tile_of(g, first, 8, own * warps);
@@ -92,6 +104,7 @@ __global__ void __launch_bounds__(256) vector_k_dense(const __grid_constant__ or
     const T *a = (const T *)g.a + t.a, *b = (const T *)g.b + t.b;
     if (col >= g.n) /* the whole warp */
         return;
+    const bool a_aligned = is_aligned(a), b_aligned = is_aligned(b);
     const T *column[own];
     float sum[ROWS][own];
 #pragma unroll
@@ -105,7 +118,13 @@ __global__ void __launch_bounds__(256) vector_k_dense(const __grid_constant__ or
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (r < g.m) {
-                const Vector<T, width> x = *(const Vector<T, width> *)(const void *)(a + r * g.a_row + k);
+                Vector<T, width> x;
+                if (a_aligned)
+                    x = *(const Vector<T, width> *)(const void *)(a + r * g.a_row + k);
+                else
+#pragma unroll
+                    for (int i = 0; i < width; i++)
+                        x.v[i] = a[r * g.a_row + k + i];
 #pragma unroll
                 for (int c = 0; c < own; c++)
 #pragma unroll
@@ -121,7 +140,7 @@ __global__ void __launch_bounds__(256) vector_k_dense(const __grid_constant__ or
         for (int d = 0; d < deep; d++)
 #pragma unroll
             for (int c = 0; c < own; c++)
-                w[d][c] = stream<T, width>(column[c] + k + d * 32 * width);
+                w[d][c] = stream<T, width>(column[c] + k + d * 32 * width, b_aligned);
 #pragma unroll
         for (int d = 0; d < deep; d++)
             step(k + d * 32 * width, w[d]);
@@ -131,7 +150,7 @@ __global__ void __launch_bounds__(256) vector_k_dense(const __grid_constant__ or
         Vector<T, width> w[own];
 #pragma unroll
         for (int c = 0; c < own; c++)
-            w[c] = stream<T, width>(column[c] + k);
+            w[c] = stream<T, width>(column[c] + k, b_aligned);
         step(k, w);
     }
     __syncwarp();

@@ -51,14 +51,11 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     return ortc_parallel(c, count, ortc_grain(4), chunk, &j);
 }
 
-static ortc_status supports(const ortc_node *n, const ortc_device *d, ortc_why *why)
-{
-    const ortc_port x = ortc_node_in(n, 0);
-    (void)d;
-    return ortc_dtype_bits(x.dtype) >= 8 ? ORTC_OK : ortc_no(why, "elements below a byte, and strings, have the plain layout only");
-}
-
 static const ortc_kernel reorder = {
-    .size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_LAYOUTS, .name = "reorder.ref", .supports = supports, .run = run};
+    .size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_LAYOUTS, .name = "reorder.ref", .run = run};
 
-ORTC_KERNELS(ref, layout, ORTC_KERNEL_IN("ortc", "Reorder", 1, 1, (ORTC_TYPES_ALL), &reorder));
+/* Elements below a byte, and strings, have the plain layout only. */
+#define WHOLE_BYTES                                                                                                              \
+    (ORTC_TYPES_ALL & ~(ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) |           \
+                        ORTC_TYPE(ORTC_U2) | ORTC_TYPE(ORTC_I2) | ORTC_TYPE(ORTC_F6E2M3) | ORTC_TYPE(ORTC_F6E3M2)))
+ORTC_KERNELS(ref, layout, ORTC_KERNEL_IN("ortc", "Reorder", 1, 1, (WHOLE_BYTES), &reorder));
