@@ -4,7 +4,8 @@
  * and takes an Add that only a Relu reads as one: it claims the two, and compiles them into a kernel. Everything else stays where it
  * was. For a real device replace the bodies between the dashed lines: memory, queue, kernels.
  *
- *   cc -shared -fPIC -I PREFIX/include provider.c -o pocket.so        ortc run --plugin ./pocket.so --provider pocket,cpu model.onnx
+ *   cc -std=c11 -shared -fPIC -I PREFIX/include provider.c -o pocket.so
+ *   ortc run --plugin ./pocket.so --provider pocket,cpu model.onnx --input rand
  */
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,7 @@ static const ortc_kernel relu = {ORTC_SIZED(ortc_kernel), 0, "pocket.relu", 0, 0
 static const ortc_kernel add = {ORTC_SIZED(ortc_kernel), 0, "pocket.add", 0, 0, supports_add, NULL, NULL, run_add, NULL, NULL, NULL};
 static const ortc_kernel add_relu = {ORTC_SIZED(ortc_kernel), 0, "pocket.add_relu", 0, 0, NULL, NULL, NULL, run_add_relu, NULL, NULL, NULL};
 
+/* 14 is the since_version of the operators' form that these compute (`ortc info --placement` shows it: Add-14). */
 ORTC_KERNELS(pocket, pocket,
              ORTC_KERNEL("Relu", 14, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &relu),
              ORTC_KERNEL("Add", 14, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &add));

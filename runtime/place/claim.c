@@ -63,6 +63,13 @@ static ortc_status take(void *arg, const ortc_claim *claim)
     if (s != ORTC_OK) {
         ortc_log(ORTC_LOG_INFO, "provider '%s': a claim of %u nodes is refused: %s", c->session->devices[c->device].provider->name,
                  claim->n, why.text);
+        char text[512];
+        snprintf(text, sizeof text, "as a group: %.480s", why.text);
+        for (uint32_t i = 0; i < claim->n; i++) {
+            ortc_node *n = (ortc_node *)(uintptr_t)claim->nodes[i];
+            if (!n->kernel && !ortc_add_reason(c->session, n, c->session->devices[c->device].provider->name, text))
+                return ORTC_OUT_OF_MEMORY;
+        }
         return s;
     }
     group->kernel = c->kernel;

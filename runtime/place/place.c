@@ -16,8 +16,14 @@ static bool has_layout(const ortc_node *n)
 const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node *n, ortc_text *why)
 {
     const ortc_kernel_item *i = ortc_kernels_of(d->provider->name, n->domain, n->type);
-    if (!i && why)
-        ortc_text_add(why, "no kernel; ");
+    if (!i && why) {
+        const char *other = *n->domain ? ortc_kernels_elsewhere(d->provider->name, n->domain, n->type) : NULL;
+        if (other)
+            ortc_text_add(why, "no kernel (it has one for %s of %s: ORTC_KERNEL_IN names a domain); ", n->type,
+                          *other ? other : "the standard's domain");
+        else
+            ortc_text_add(why, "no kernel; ");
+    }
     for (; i; i = i->next) {
         const ortc_kernel *k = &i->kernel;
         if (!ortc_kernel_matches(i, n, why))
@@ -33,7 +39,7 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
 }
 
 /* Puts "cuda: no kernel; " behind what earlier providers said. */
-static bool add_reason(ortc_session *s, ortc_node *n, const char *provider, const char *why)
+bool ortc_add_reason(ortc_session *s, ortc_node *n, const char *provider, const char *why)
 {
     char buffer[1024];
     ortc_text t = ORTC_TEXT(buffer);
@@ -56,7 +62,7 @@ static ortc_status place_on(ortc_session *s, uint32_t device, ortc_node *n, ortc
         n->device = device;
         return ORTC_OK;
     }
-    return add_reason(s, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
+    return ortc_add_reason(s, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 
 /* Before the last resort: bodies of raised nodes that are better placed in parts. */

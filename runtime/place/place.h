@@ -12,6 +12,8 @@ ortc_status ortc_place_expand(ortc_session *, bool *out_any, ortc_error *);
 /* Sets device, kernel and reasons of every node: in order of the session's devices the first whose kernel matches and
  * supports. UNSUPPORTED lists the nodes that nothing can run. */
 ortc_status ortc_place(ortc_session *, ortc_error *);
+/* Puts "cuda: why" behind what earlier providers said of a node. false: no memory. */
+bool ortc_add_reason(ortc_session *, ortc_node *, const char *provider, const char *why);
 /* claim.c: groups of free nodes that a device's provider takes as one. */
 ortc_status ortc_place_claims(ortc_session *, uint32_t device, ortc_error *);
 /* island.c: marks edges that only decide shapes; whether all of a node's results are such; what goes back to the host. */

@@ -3,6 +3,8 @@
  * A plugin exports one function, `ortc_plugin`. What it was built with is checked before any of its code but that one
  * function runs. Plugins are never unloaded: their tables are in use for the life of the process.
  */
+#include <pthread.h>
+
 #include "registry.h"
 
 static const char *sanitizer_name(uint32_t s)
@@ -34,7 +36,12 @@ ortc_status ortc_plugin_load(const char *path, ortc_error *error)
     if (info->sanitizer != ORTC_SANITIZER)
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "plugin '%s': built with %s, this library with %s", path,
                          sanitizer_name(info->sanitizer), sanitizer_name(ORTC_SANITIZER));
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
     ortc_status s = info->init(ortc_host_get());
-    return s == ORTC_OK ? ORTC_OK : ortc_fail(error, s, "plugin '%s' (%s %s) failed to register", path,
-                                              info->name ? info->name : "?", info->version ? info->version : "?");
+    if (s != ORTC_OK)
+        ortc_fail(error, s, "plugin '%s' (%s %s) failed to register%s%s", path, info->name ? info->name : "?",
+                  info->version ? info->version : "?", *ortc_registry_refusal() ? ": " : "", ortc_registry_refusal());
+    pthread_mutex_unlock(&one_at_a_time);
+    return s;
 }

@@ -87,6 +87,18 @@ const ortc_kernel_item *ortc_kernels_of(const char *provider, const char *domain
     return i; /* entries are only appended: a reader may miss a new tail, never see a broken one */
 }
 
+const char *ortc_kernels_elsewhere(const char *provider, const char *domain, const char *op)
+{
+    const char *found = NULL;
+    pthread_rwlock_rdlock(&lock);
+    for (size_t b = 0; b < BUCKETS && !found; b++)
+        for (const ortc_kernel_item *i = buckets[b]; i && !found; i = i->next_in_bucket)
+            if (!strcmp(i->provider, provider) && !strcmp(i->entry.op, op) && strcmp(i->entry.domain, domain))
+                found = i->entry.domain;
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
 uint32_t ortc_kernels_count(const char *provider)
 {
     uint32_t n = 0;
@@ -159,9 +171,13 @@ bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_
 
 static ortc_status add_provider(const ortc_provider *p, ortc_error *error)
 {
-    if (!p->name || !p->devices || p->abi != ORTC_ABI)
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d",
-                         p->name ? p->name : "?", p->abi, ORTC_ABI);
+    if (p->size < offsetof(ortc_provider, open))
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "a provider's size is %u: it begins with ORTC_SIZED(ortc_provider)", p->size);
+    if (!p->name || !p->devices)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has no %s", p->name ? p->name : "?",
+                         p->name ? "function devices" : "name");
+    if (p->abi != ORTC_ABI)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d", p->name, p->abi, ORTC_ABI);
     if (p->slab_alloc && (!p->slab_free || !p->copy || !p->queue_create || !p->queue_destroy || !p->signal || !p->wait))
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has memory of its own: then it needs slab_free, copy, "
                          "queue_create, queue_destroy, signal and wait, too", p->name);
@@ -214,23 +230,31 @@ static ortc_status add_family(const ortc_family *f, ortc_error *error)
     return ORTC_OK;
 }
 
+/* Why the last registration failed, for the plugin's loader, which lets in one at a time. */
+static ortc_error refused = ORTC_ERROR_INIT;
+const char *ortc_registry_refusal(void) { return refused.text; }
+
+static ortc_status refuse(ortc_status s, const ortc_error *e)
+{
+    refused = *e;
+    if (s != ORTC_OK)
+        ortc_log(ORTC_LOG_ERROR, "%s", e->text);
+    return s;
+}
+
 static ortc_status host_add_family(const ortc_host *h, const ortc_family *f)
 {
     (void)h;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = add_family(f, &e);
-    if (s != ORTC_OK)
-        ortc_log(ORTC_LOG_ERROR, "%s", e.text);
-    return s;
+    return refuse(s, &e);
 }
 static ortc_status host_add_provider(const ortc_host *h, const ortc_provider *p)
 {
     (void)h;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = add_provider(p, &e);
-    if (s != ORTC_OK)
-        ortc_log(ORTC_LOG_ERROR, "%s", e.text);
-    return s;
+    return refuse(s, &e);
 }
 static void host_log(const ortc_host *h, int32_t level, const char *text)
 {

@@ -27,6 +27,8 @@ typedef struct ortc_kernel_item {
     struct ortc_kernel_item *next, *next_in_bucket;
 } ortc_kernel_item;
 const ortc_kernel_item *ortc_kernels_of(const char *provider, const char *domain, const char *op);
+/* Another domain for which the provider has kernels of this operator's name; NULL: none. For messages. */
+const char *ortc_kernels_elsewhere(const char *provider, const char *domain, const char *op);
 uint32_t ortc_kernels_count(const char *provider);
 
 /* Whether the entry's versions and types admit the node; when not, the reason in `why` (may be NULL). */
@@ -47,6 +49,9 @@ struct ortc_prep {
     ortc_error *error;
 };
 void ortc_prep_init(ortc_prep *, const ortc_device *, ortc_error *);
+
+/* Why the last family or provider that a plugin handed over was refused; "" when it was not. Borrowed until the next. */
+const char *ortc_registry_refusal(void);
 
 /* The host table that plugins and providers are given. */
 const ortc_host *ortc_host_get(void);

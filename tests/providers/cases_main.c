@@ -21,6 +21,7 @@
 #include "dump.h"
 #include "family_cases.h"
 #include "kernels/common/cpu_features.h"
+#include "runtime/registry/registry.h"
 
 static const run_way oracle = {"1 thread", "ref", 1, 0, false, 0, false};
 static const run_way ways[] = {
@@ -273,6 +274,10 @@ int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(argv[i], "--help")) {
+            printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] [--dump DIR] [-v]\n");
+            return 0;
+        }
         if (!strcmp(argv[i], "-v"))
             options.verbose = true;
         else if (!value) {
@@ -301,6 +306,13 @@ int main(int argc, char **argv)
             fprintf(stderr, "unknown option %s\n", argv[i]);
             return 2;
         }
+    }
+    bool known = !options.family;
+    for (const family_cases *f = all_cases; f->family; f++)
+        known |= options.family && !strcmp(f->family, options.family);
+    if (!known || (options.provider && !ortc_provider_find(options.provider))) {
+        fprintf(stderr, "there is no %s '%s'\n", known ? "provider" : "family", known ? options.provider : options.family);
+        return 2;
     }
     char self[4096];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -1,16 +1,24 @@
 /* tools/ortc/session.c: from a path and the common options to a model and a session; see session.h. */
 #include "session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int plugins_load(const arg_list *plugins)
 {
     for (size_t i = 0; i < plugins->count; i++) {
         ortc_error e = ORTC_ERROR_INIT;
-        ortc_status s = ortc_plugin_load(plugins->items[i], &e);
+        const char *path = plugins->items[i];
+        char here[1024];
+        if (!strchr(path, '/') && strlen(path) < sizeof here - 2 && access(path, F_OK) == 0) { /* a file here, not the system's */
+            snprintf(here, sizeof here, "./%s", path);
+            path = here;
+        }
+        ortc_status s = ortc_plugin_load(path, &e);
         if (s != ORTC_OK) {
-            say_error("plugin '%s': %s", plugins->items[i], e.text);
+            say_error("%s", e.text);
             return s == ORTC_OUT_OF_MEMORY ? EXIT_MEMORY : EXIT_PROVIDER;
         }
     }
