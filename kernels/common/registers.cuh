@@ -62,6 +62,9 @@ template <> struct put<__nv_bfloat16> {
     template <typename R> static __device__ inline __nv_bfloat16 from(R v) { return __double2bfloat16((double)v); }
 };
 
+template <typename R> __device__ inline bool is_negative(R a) { return a < 0; }
+template <> __device__ inline bool is_negative(uint64_t) { return false; }
+
 #define ORTC_CU_ELEMENTS(X)                                                                                                    \
     X(ORTC_F32, float) X(ORTC_F16, __half) X(ORTC_BF16, __nv_bfloat16) X(ORTC_F64, double) X(ORTC_I64, int64_t)                 \
     X(ORTC_I32, int32_t) X(ORTC_I16, int16_t) X(ORTC_I8, int8_t) X(ORTC_U64, uint64_t) X(ORTC_U32, uint32_t)                    \

@@ -164,8 +164,6 @@ __device__ inline uint64_t power(uint64_t a, uint64_t b) { return whole_power(a,
 template <typename R> __device__ inline R negate(R a) { return -a; }
 template <> __device__ inline int64_t negate(int64_t a) { return (int64_t)(0 - (uint64_t)a); }
 template <> __device__ inline uint64_t negate(uint64_t a) { return 0 - a; }
-template <typename R> __device__ inline bool is_negative(R a) { return a < 0; }
-template <> __device__ inline bool is_negative(uint64_t) { return false; }
 template <typename R> __device__ inline R magnitude(R a) { return is_negative(a) ? negate(a) : a; }
 template <> __device__ inline uint64_t magnitude(uint64_t a) { return a; }
 template <> __device__ inline float magnitude(float a) { return fabsf(a); }
@@ -306,7 +304,7 @@ template <typename R, int V> __device__ inline void step(int op, R (&acc)[V], co
 
 template <typename R, int V, bool vector> __global__ void __launch_bounds__(THREADS, 3) interpret(const __grid_constant__ ortc_cu_program p)
 {
-    extern __shared__ unsigned char shared[];
+    extern __shared__ __align__(16) unsigned char shared[];
     R *temps = (R *)shared; /* of a thread: THREADS apart, so that banks do not meet */
     const int64_t stride = (int64_t)gridDim.x * THREADS * (vector ? 1 : V);
     const int64_t first = (int64_t)blockIdx.x * THREADS * (vector ? 1 : V) + threadIdx.x;

@@ -17,7 +17,7 @@ template <typename E, int VECTORS, bool centred> __global__ void __launch_bounds
     __shared__ float shared[32];
     const int length = (int)n.length;
     const float share = 1.0f / (float)length;
-    for (int64_t row = blockIdx.x; row < n.rows; row += gridDim.x) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows; row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = (const E *)n.x + row * length;
         float v[VECTORS][W], mean = 0, squares = 0;
 #pragma unroll
@@ -78,7 +78,7 @@ template <typename E, bool centred> __global__ void __launch_bounds__(512) in_pa
 {
     __shared__ float shared[32];
     const float share = 1.0f / (float)n.length;
-    for (int64_t row = blockIdx.x; row < n.rows; row += gridDim.x) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows; row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = (const E *)n.x + row * n.length;
         E *to = (E *)n.y + row * n.length;
         float mean = 0, squares = 0;
@@ -108,15 +108,24 @@ template <typename E, bool centred> __global__ void __launch_bounds__(512) in_pa
 template <typename E, bool centred> int launch(const ortc_cu_norm *n, cudaStream_t stream)
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
-    const unsigned blocks = (unsigned)(n->rows < 132 * 64 ? n->rows : 132 * 64);
+    const unsigned blocks = (unsigned)(n->rows < 132 * 256 ? n->rows : 132 * 256);
     const uint64_t at = (uint64_t)(uintptr_t)n->y | (uint64_t)(uintptr_t)n->x | (uint64_t)(uintptr_t)n->scale | (uint64_t)(uintptr_t)n->bias;
     const bool whole = n->groups == 1 && n->each == 1 && n->scale_count == n->length && (!n->bias || n->bias_count == n->length);
     const int64_t packs = n->length / W;
-    if (!whole || (at | (uint64_t)n->length * sizeof(E)) % 16 || packs > 4 * 512) {
-        const int threads = n->length <= 64 ? 32 : n->length <= 1024 ? 128 : n->length <= 8192 ? 256 : 512;
+    const dim3 warps(32, 8); /* short rows: a warp for each */
+    const unsigned by_warps = (blocks + 7) / 8;
+    const bool apart = !whole || (at | (uint64_t)n->length * sizeof(E)) % 16 || packs > 4 * 512;
+    if (apart && n->length <= 128) {
+        in_passes<E, centred><<<by_warps, warps, 0, stream>>>(*n);
+    } else if (apart) {
+        const int threads = n->length <= 1024 ? 128 : n->length <= 8192 ? 256 : 512;
         in_passes<E, centred><<<blocks, threads, 0, stream>>>(*n);
+    } else if (packs <= 32) {
+        in_registers<E, 1, centred><<<by_warps, warps, 0, stream>>>(*n);
+    } else if (packs <= 64) {
+        in_registers<E, 2, centred><<<by_warps, warps, 0, stream>>>(*n);
     } else if (packs <= 128) {
-        const int threads = packs <= 32 ? 32 : packs <= 64 ? 64 : packs <= 96 ? 96 : 128;
+        const int threads = packs <= 96 ? 96 : 128;
         in_registers<E, 1, centred><<<blocks, threads, 0, stream>>>(*n);
     } else if (packs <= 512) {
         const int threads = packs <= 256 ? 128 : 256;

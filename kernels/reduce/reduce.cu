@@ -35,7 +35,7 @@ template <typename R> __device__ inline R neutral(int what)
 template <typename R> __device__ inline R term(int what, R v)
 {
     if (what == ORTC_CU_L1)
-        return v < R(0) ? R(0) - v : v;
+        return is_negative(v) ? R(0) - v : v;
     return what == ORTC_CU_L2 || what == ORTC_CU_SUM_SQUARE ? v * v : v;
 }
 template <typename R> __device__ inline R join(int what, R a, R b)
@@ -64,8 +64,9 @@ template <typename E, typename R> __device__ inline E narrowed(int what, R v)
     if (floats<R> || (what != ORTC_CU_MAX_OF && what != ORTC_CU_MIN_OF) || sizeof(E) == sizeof(R))
         return put<E>::from(v);
     const int bits = 8 * (int)sizeof(E);
-    const R high = (R)(UINT64_MAX >> (64 - bits + (R(-1) < R(0) ? 1 : 0))), low = R(-1) < R(0) ? -high - 1 : R(0);
-    return put<E>::from(v > high ? high : v < low ? low : v);
+    const bool is_signed = is_negative(R(-1));
+    const R high = (R)(UINT64_MAX >> (64 - bits + is_signed)), low = is_signed ? R(0) - high - 1 : R(0);
+    return put<E>::from(v > high ? high : is_negative(v) && v < low ? low : v);
 }
 
 __device__ inline int64_t place(const ortc_cu_divisor *dims, const int64_t *extents, const int64_t *steps, int n, int64_t index,

@@ -1,6 +1,6 @@
 /* kernels/softmax/softmax.cu: Softmax and LogSoftmax on a GPU, in f32.
  *
- *   rows that lie dense, up to 32 K elements: one block per row (a warp, up to 1024 elements), the row in registers: read once, written once
+ *   rows that lie dense, up to 32 K elements: one block per row (a warp, where they are short), the row in registers: read once, written once
  *   longer ones: three passes, the last two mostly out of the cache
  *   rows across memory (an axis that is not the last): a thread for each, neighbours in neighbouring threads, two passes: maximum and
  *   sum together, then results
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     __shared__ float shared[32];
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows; row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = x + row * length;
         E *to = y + row * length;
         float v[VECTORS][W], largest = -INFINITY, sum = 0;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
 template <typename E, bool is_log> __global__ void __launch_bounds__(1024) in_passes(E *y, const E *x, int64_t rows, int64_t length)
 {
     __shared__ float shared[32];
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows; row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = x + row * length;
         E *to = y + row * length;
         float largest = -INFINITY, sum = 0;
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(256) across(E *y, const E *x, int64_t rows, in
     }
 }
 
-unsigned blocks_of(int64_t rows) { return (unsigned)(rows < 132 * 64 ? rows : 132 * 64); }
+unsigned blocks_of(int64_t rows) { return (unsigned)(rows < 132 * 256 ? rows : 132 * 256); }
 
 template <typename E, bool is_log> int launch(void *out, const void *in, int64_t rows, int64_t length, int64_t stride, cudaStream_t stream)
 {
@@ -122,18 +122,24 @@ template <typename E, bool is_log> int launch(void *out, const void *in, int64_t
     }
     const bool aligned = ((uint64_t)(uintptr_t)out | (uint64_t)(uintptr_t)in | (uint64_t)length * sizeof(E)) % 16 == 0;
     const int64_t packs = length / W;
-    if (!aligned || packs > 4 * 1024) {
-        const int threads = length <= 64 ? 32 : length <= 1024 ? 128 : length <= 8192 ? 256 : 1024;
-        in_passes<E, is_log><<<blocks_of(rows), threads, 0, stream>>>(y, x, rows, length);
-    } else if (packs <= 128) { /* 4 packs for each of up to 1024 threads; few threads where they do */
-        const int threads = (int)(packs <= 32 ? 32 : packs <= 64 ? 64 : 128);
-        in_registers<E, 1, is_log><<<blocks_of(rows), threads, 0, stream>>>(y, x, rows, (int)length);
+    const dim3 warps(32, 8); /* short rows: a warp for each */
+    const unsigned by_warps = blocks_of((rows + 7) / 8), by_blocks = blocks_of(rows);
+    if ((!aligned || packs > 4 * 1024) && length <= 128) {
+        in_passes<E, is_log><<<by_warps, warps, 0, stream>>>(y, x, rows, length);
+    } else if (!aligned || packs > 4 * 1024) {
+        const int threads = length <= 1024 ? 128 : length <= 8192 ? 256 : 1024;
+        in_passes<E, is_log><<<by_blocks, threads, 0, stream>>>(y, x, rows, length);
+    } else if (packs <= 32) {
+        in_registers<E, 1, is_log><<<by_warps, warps, 0, stream>>>(y, x, rows, (int)length);
+    } else if (packs <= 64) {
+        in_registers<E, 2, is_log><<<by_warps, warps, 0, stream>>>(y, x, rows, (int)length);
+    } else if (packs <= 128) { /* up to 4 packs for each of up to 1024 threads */
+        in_registers<E, 1, is_log><<<by_blocks, 128, 0, stream>>>(y, x, rows, (int)length);
     } else if (packs <= 512) {
-        const int threads = packs <= 256 ? 128 : 256;
-        in_registers<E, 2, is_log><<<blocks_of(rows), threads, 0, stream>>>(y, x, rows, (int)length);
+        in_registers<E, 2, is_log><<<by_blocks, packs <= 256 ? 128 : 256, 0, stream>>>(y, x, rows, (int)length);
     } else {
         const int threads = packs <= 1024 ? 256 : packs <= 2048 ? 512 : 1024;
-        in_registers<E, 4, is_log><<<blocks_of(rows), threads, 0, stream>>>(y, x, rows, (int)length);
+        in_registers<E, 4, is_log><<<by_blocks, threads, 0, stream>>>(y, x, rows, (int)length);
     }
     return cudaGetLastError();
 }
