@@ -8,7 +8,10 @@
 static const struct tile {
     int32_t kernel, m, n;
     double rate;
-} mma_tiles[] = {{ORTC_CU_GEMM_MMA_128X128, 128, 128, 1.0}, {ORTC_CU_GEMM_MMA_128X64, 128, 64, 0.8}, {ORTC_CU_GEMM_MMA_64X64, 64, 64, 0.65}},
+} mma_tiles[] = {{ORTC_CU_GEMM_MMA_128X128, 128, 128, 1.0},
+                 {ORTC_CU_GEMM_MMA_128X64, 128, 64, 0.8},
+                 {ORTC_CU_GEMM_MMA_64X64, 64, 64, 0.65},
+                 {ORTC_CU_GEMM_MMA_64X32, 64, 32, 0.5}},
   ffma_tiles[] = {{ORTC_CU_GEMM_FFMA_128X128, 128, 128, 1.0}, {ORTC_CU_GEMM_FFMA_64X64, 64, 64, 0.7}};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -22,6 +22,7 @@ enum { /* kernels: how the result is cut into tiles, M x N */
     ORTC_CU_GEMM_MMA_128X128,
     ORTC_CU_GEMM_MMA_128X64,
     ORTC_CU_GEMM_MMA_64X64,
+    ORTC_CU_GEMM_MMA_64X32,
     ORTC_CU_GEMM_MMA_ANY, /* 64x64, any strides and alignment */
     ORTC_CU_GEMM_FFMA_128X128,
     ORTC_CU_GEMM_FFMA_64X64,
@@ -50,7 +51,7 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *, int processors);
 /* Queues the product; a kernel whose vectors the addresses do not allow gives way to one that takes any. The cudaError_t of the launch. */
 int ortc_cu_gemm_run(const ortc_cu_gemm *, void *queue);
 
-/* The launchers behind it, each for its kernels; what ORTC_CU_GEMM_MMA_ANY alone may take is marked by `any`. */
+/* The launchers behind it, each for its kernels. */
 int ortc_cu_gemm_f16_nn(const ortc_cu_gemm *, void *queue); /* B's columns are dense */
 int ortc_cu_gemm_f16_nt(const ortc_cu_gemm *, void *queue); /* B's rows are */
 int ortc_cu_gemm_bf16_nn(const ortc_cu_gemm *, void *queue);

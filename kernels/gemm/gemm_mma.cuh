@@ -255,6 +255,7 @@ static int launch_mma(const ortc_cu_gemm &g, void *queue)
     case ORTC_CU_GEMM_MMA_128X128: return launch_tiles<T, 128, 128, 64, 64, 64, 3, NT>(g, queue);
     case ORTC_CU_GEMM_MMA_128X64: return launch_tiles<T, 128, 64, 64, 64, 32, 3, NT>(g, queue);
     case ORTC_CU_GEMM_MMA_64X64: return launch_tiles<T, 64, 64, 64, 32, 32, 4, NT>(g, queue);
+    case ORTC_CU_GEMM_MMA_64X32: return launch_tiles<T, 64, 32, 64, 32, 16, 6, NT>(g, queue); /* few rows: many pieces of B underway */
     default: return launch(mma_any<T, NT>, g, tiles_of(g, 64, 64), 128, 0, queue);
     }
 }

@@ -29,10 +29,17 @@ __device__ __forceinline__ Vector<T, W> stream(const T *p, bool aligned)
 
 __device__ __forceinline__ bool is_aligned(const void *p) { return (uint64_t)(uintptr_t)p % 16 == 0; }
 
-/* Elements k .. k + N of a row of A; zeros from g.k on. */
+/* Elements k .. k + N of a row of A; zeros from g.k on. vec: they are all there, in aligned pieces. */
 template <typename T, int N>
-__device__ __forceinline__ void read_a(float (&x)[N], const ortc_cu_gemm &g, const T *row, int64_t k)
+__device__ __forceinline__ void read_a(float (&x)[N], const ortc_cu_gemm &g, const T *row, int64_t k, bool vec)
 {
+    if (vec) {
+        const Vector<T, N> v = *(const Vector<T, N> *)(const void *)(row + k);
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            x[e] = to_float(v.v[e]);
+        return;
+    }
 #pragma unroll
     for (int e = 0; e < N; e++)
         x[e] = k + e < g.k ? to_float(__ldg(row + (k + e) * g.a_col)) : 0.0f;
@@ -47,7 +54,7 @@ __global__ void __launch_bounds__(THREADS) vector_n_dense(const __grid_constant_
     const int piece = threadIdx.x % across, lane = threadIdx.x / across, warp = threadIdx.x / 32;
     const int64_t col = t.col + piece * width;
     const T *a = (const T *)g.a + t.a, *b = (const T *)g.b + t.b + col;
-    const bool aligned = is_aligned(b);
+    const bool aligned = is_aligned(b), a_vec = is_aligned(a) && g.a_col == 1 && g.k % deep == 0 && (g.m == 1 || g.a_row % deep == 0);
     float sum[ROWS][width];
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -65,7 +72,7 @@ __global__ void __launch_bounds__(THREADS) vector_n_dense(const __grid_constant_
             for (int r = 0; r < ROWS; r++) {
                 float x[deep];
                 if (r < g.m)
-                    read_a(x, g, a + r * g.a_row, k);
+                    read_a(x, g, a + r * g.a_row, k, a_vec);
 #pragma unroll
                 for (int e = 0; e < deep; e++)
                     if (r < g.m && k + e < g.k)
@@ -170,7 +177,7 @@ __global__ void __launch_bounds__(256, 2) vector_k_dense(const __grid_constant__
 template <typename T, int ROWS>
 static int launch_rows(const ortc_cu_gemm &g, void *queue)
 {
-    constexpr int threads = ROWS <= 2 ? 512 : 256, width = 16 / sizeof(T);
+    constexpr int threads = ROWS == 1 ? 512 : 256, width = 16 / sizeof(T);
     if (g.b_col == 1)
         return launch(vector_n_dense<T, ROWS, threads>, g, tiles_of(g, 8, 4 * width), threads, 0, queue);
     return launch(vector_k_dense<T, ROWS>, g, tiles_of(g, 8, 16), 256, 0, queue);
