@@ -1,6 +1,7 @@
-/* kernels/attention/cuda_attention.c: Attention on a GPU: a product, a softmax of its rows, a product, over workspace.
+/* kernels/attention/cuda_attention.c: Attention on a GPU, in one of two ways, chosen while planning.
  *
- * Scores are f32; probabilities have the type of Q. Where a head's rows and the next head's follow each other (or there is one row
+ * In one pass (flash.cuh): f16 and bf16, many queries, heads that are not too large, when nobody wants the scores. Else a product, a softmax
+ * of its rows, a product, over workspace: scores are f32; probabilities have the type of Q. Where a head's rows and the next head's follow each other (or there is one row
  * each), the query heads of one key head become the rows of one product, and its keys are read once. The scores of a run are cut into
  * pieces by sample, then by key head, that fit into SCORE_BYTES. With a past, keys and values are put together first: in
  * present_key and present_value where they are wanted, else in the workspace.
@@ -28,6 +29,8 @@ typedef struct head_steps {
 
 typedef struct attention_plan {
     ortc_cu_rows rows;             /* all but addresses */
+    bool one_pass;
+    ortc_cu_flash flash;           /* likewise; the products below are for when it is not one pass */
     ortc_cu_gemm scores, values;   /* likewise, for a whole piece */
     head_steps q, k, v, y;         /* k and v: of what the products read, fresh or put together */
     head_steps fresh_k, fresh_v;
@@ -131,12 +134,17 @@ static void plan_rows(const attention_plan *a, ortc_cu_gemm *g, const head_steps
     g->b_step[0] = keys->batch, g->b_step[1] = keys->head, g->b_step[2] = 0;
 }
 
+static float scale_of(const attention_state *s, const attention_plan *a)
+{
+    return s->has_scale ? s->scale : (float)(1 / sqrt((double)a->size));
+}
+
 static void plan_products(const attention_state *s, attention_plan *a, int processors)
 {
     ortc_cu_gemm *g = &a->scores;
     const ortc_cu_rows *r = &a->rows;
     *g = (ortc_cu_gemm){.n = r->total, .k = a->size, .a_col = 1, .b_row = 1, .b_col = a->k.step, .y_row = a->pitch,
-                        .alpha = s->has_scale ? s->scale : (float)(1 / sqrt((double)a->size)), .beta = 1, .type = r->type, .out_type = ORTC_F32};
+                        .alpha = scale_of(s, a), .beta = 1, .type = r->type, .out_type = ORTC_F32};
     plan_rows(a, g, &a->q, &g->a_row, g->a_step, g->y_step, &a->k);
     ortc_cu_gemm_plan(g, processors);
     g = &a->values;
@@ -158,6 +166,22 @@ static void plan_pieces(attention_plan *a)
         a->heads = head < SCORE_BYTES ? SCORE_BYTES / head : 1;
 }
 
+/* A block has its rows walk over all keys: with few rows, products over workspace use more of the device. */
+#define ONE_PASS_ROWS 32
+
+static void plan_one_pass(const attention_state *s, const ortc_plan *p, attention_plan *a)
+{
+    const ortc_cu_rows *r = &a->rows;
+    const int64_t heads = r->batch * r->heads, tiles = (r->length + 127) / 128;
+    a->one_pass = r->type != ORTC_F32 && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) && r->length >= ONE_PASS_ROWS &&
+                  a->size > 0 && a->size <= 128 && a->value_size > 0 && a->value_size <= 128 && r->total < INT64_C(1) << 30 && heads > 0 &&
+                  2 * tiles <= INT32_MAX / heads;
+    a->flash = (ortc_cu_flash){.q_step = {a->q.batch, a->q.head, a->q.step}, .k_step = {a->k.batch, a->k.head, a->k.step},
+                               .v_step = {a->v.batch, a->v.head, a->v.step}, .y_step = {a->y.batch, a->y.head, a->y.step},
+                               .group = a->group, .size = (int32_t)a->size, .value_size = (int32_t)a->value_size, .scale = scale_of(s, a),
+                               .warps = tiles * heads >= ortc_cuda_device_of(p)->processors ? 8 : 4};
+}
+
 static size_t take(size_t *at, int64_t bytes)
 {
     const size_t begin = *at;
@@ -176,9 +200,12 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     a->pitch = (r->total + 7) / 8 * 8;
     plan_pieces(a);
     plan_products(state, a, ortc_cuda_device_of(p)->processors);
+    plan_one_pass(state, p, a);
     const int64_t scores = a->batches * a->heads * a->group * r->length * a->pitch, keys = r->batch * a->kv_heads * r->total;
-    take(&bytes, scores * 4);
-    a->probabilities = r->type == ORTC_F32 ? 0 : take(&bytes, scores * a->bytes); /* f32: in place */
+    if (!a->one_pass)
+        take(&bytes, scores * 4);
+    if (!a->one_pass && r->type != ORTC_F32) /* f32: in place */
+        a->probabilities = take(&bytes, scores * a->bytes);
     if (a->joined_k && !given(p->out, p->n_out, 1))
         a->k_at = take(&bytes, keys * a->size * a->bytes);
     if (a->joined_v && !given(p->out, p->n_out, 2))
@@ -235,6 +262,14 @@ static int run_piece(const attention_plan *a, const ortc_cu_rows *rows, ortc_cal
     return ortc_cu_gemm_run(&g, c->queue);
 }
 
+static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k, const void *v)
+{
+    ortc_cu_flash f = a->flash;
+    f.rows = *rows;
+    f.q = c->in[ORTC_ATTN_Q].data, f.k = k, f.v = v, f.y = c->out[0].data;
+    return (rows->type == ORTC_F16 ? ortc_cu_flash_f16 : ortc_cu_flash_bf16)(&f, c->queue);
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const attention_plan *a = pstate;
@@ -247,6 +282,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     int error = join(a, c, ORTC_ATTN_K, ORTC_ATTN_PAST_K, 1, &a->fresh_k, a->size, a->joined_k, a->k_at, &k);
     if (!error)
         error = join(a, c, ORTC_ATTN_V, ORTC_ATTN_PAST_V, 2, &a->fresh_v, a->value_size, a->joined_v, a->v_at, &v);
+    if (a->one_pass)
+        return ortc_cuda_done(c, error ? error : run_one_pass(a, &rows, c, k, v));
     for (int64_t b = 0; !error && b < rows.batch; b += a->batches)
         for (int64_t h = 0; !error && h < a->kv_heads; h += a->heads)
             error = run_piece(a, &rows, c, k, v, b, h);

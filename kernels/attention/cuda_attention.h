@@ -31,6 +31,23 @@ int ortc_cu_attention_softmax(const ortc_cu_rows *, float *scores, void *probabi
 int ortc_cu_attention_append(void *out, const void *past, const void *fresh, int64_t batch, int64_t heads, int64_t past_length,
                              int64_t fresh_length, int64_t size, int64_t batch_step, int64_t head_step, int64_t length_step, void *queue);
 
+/* Attention in one pass, for f16 and bf16, heads of at most 128 elements, and fewer than 2^30 keys. Steps: elements from one sample,
+ * head, position to the next; a head's elements are dense. */
+typedef struct ortc_cu_flash {
+    ortc_cu_rows rows;
+    const void *q, *k, *v;
+    void *y;
+    int64_t q_step[3], k_step[3], v_step[3], y_step[3];
+    int64_t group;          /* query heads of a key head */
+    int32_t size, value_size;
+    float scale;
+    int32_t warps;          /* of a block, 16 rows each: 4 or 8 */
+    int32_t aligned;        /* the launcher's own: all is in pieces of 16 bytes */
+} ortc_cu_flash;
+
+int ortc_cu_flash_f16(const ortc_cu_flash *, void *queue);
+int ortc_cu_flash_bf16(const ortc_cu_flash *, void *queue);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,7 +33,7 @@ __device__ __forceinline__ Row row_of(const ortc_cu_rows &p, int64_t b, int64_t 
     if (p.right >= 0 && position + p.right < r.to)
         r.to = position + p.right + 1;
     if (p.left >= 0 && position > p.left)
-        r.from = position - p.left;
+        r.from = position - p.left < p.total ? position - p.left : p.total;
     return r;
 }
 

@@ -59,6 +59,14 @@ __device__ __forceinline__ void multiply<__nv_bfloat16>(float (&d)[4], const uin
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* 2 to the power of x, within 2 units in the last place; 0 for -infinity and for what would be subnormal. */
+__device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 }  // namespace ortc_gemm
 
 #endif

@@ -44,9 +44,10 @@ static int map_twice(slab *s)
 ortc_status sim_slab_alloc(ortc_device *device, uint32_t kind, size_t bytes, void **out)
 {
     sim_device *d = (sim_device *)device;
-    slab *s = (slab *)calloc(1, sizeof *s);
-    (void)kind;
     *out = NULL;
+    if (kind == ORTC_MEMORY_PINNED) /* the host's, and not of what the device has */
+        return (*out = malloc(bytes)) ? ORTC_OK : ORTC_OUT_OF_MEMORY;
+    slab *s = (slab *)calloc(1, sizeof *s);
     if (!s)
         return ORTC_OUT_OF_MEMORY;
     s->bytes = whole_pages(bytes);
@@ -73,7 +74,10 @@ ortc_status sim_slab_alloc(ortc_device *device, uint32_t kind, size_t bytes, voi
 void sim_slab_free(ortc_device *device, uint32_t kind, void *p, size_t bytes)
 {
     sim_device *d = (sim_device *)device;
-    (void)kind;
+    if (kind == ORTC_MEMORY_PINNED) {
+        free(p);
+        return;
+    }
     pthread_mutex_lock(&lock);
     slab **at = &slabs;
     while (*at && (*at)->forbidden != p)

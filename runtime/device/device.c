@@ -8,6 +8,7 @@ static ortc_open_device *devices;
 static uint32_t next_number = 1;
 
 #define MAX_OPTIONS 16
+#define STAGING_BYTES ((size_t)8 << 20) /* of each half */
 
 /* "cuda:1:key=value" cut at its colons. */
 typedef struct spelling {
@@ -72,6 +73,8 @@ static void close_device(ortc_open_device *d)
 {
     if (d->transfer)
         d->provider->queue_destroy(d->device, d->transfer, 0);
+    if (d->staging)
+        d->provider->slab_free(d->device, ORTC_MEMORY_PINNED, d->staging, 2 * STAGING_BYTES);
     ortc_mempool_destroy(d->pool);
     if (d->provider->close && d->device)
         d->provider->close(d->device);
@@ -201,6 +204,35 @@ void ortc_device_free(ortc_open_device *d, void *p, size_t bytes)
         ortc_free_aligned(p, bytes);
 }
 
+/* Up in pieces, through pinned memory: while one half is on its way the other is filled, and of a mapped file no more than a piece
+ * at a time need be resident. Under the device's lock. */
+static ortc_status go_up(ortc_open_device *d, char *to, const char *from, size_t bytes)
+{
+    const ortc_provider *p = d->provider;
+    const ortc_memory pinned = {0, ORTC_MEMORY_PINNED};
+    void *events[2] = {NULL, NULL};
+    ortc_status s = ORTC_OK;
+    for (size_t at = 0, n, half = 0; at < bytes && s == ORTC_OK; at += n, half = !half) {
+        char *piece = d->staging + half * STAGING_BYTES;
+        n = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
+        if (events[half])
+            s = p->wait(NULL, events[half]);
+        if (s != ORTC_OK)
+            break;
+        memcpy(piece, from + at, n);
+        s = p->copy(d->transfer, d->memory, to + at, pinned, piece, n);
+        if (s == ORTC_OK)
+            s = p->signal(d->transfer, &events[half]);
+    }
+    for (int half = 0; half < 2; half++) {
+        ortc_status ended = events[half] ? p->wait(NULL, events[half]) : ORTC_OK;
+        s = s == ORTC_OK ? ended : s;
+        if (events[half] && p->event_destroy)
+            p->event_destroy(d->device, events[half]);
+    }
+    return s;
+}
+
 /* One hop, by the device's queue; the other side is host memory. */
 static ortc_status hop(ortc_open_device *d, ortc_memory to_memory, void *to, ortc_memory from_memory, const void *from,
                        size_t bytes, ortc_error *error)
@@ -209,6 +241,16 @@ static ortc_status hop(ortc_open_device *d, ortc_memory to_memory, void *to, ort
     void *event = NULL;
     pthread_mutex_lock(&d->lock);
     ortc_status s = d->transfer ? ORTC_OK : p->queue_create(d->device, NULL, &d->transfer);
+    bool large = to_memory.device && !from_memory.device && bytes > STAGING_BYTES / 4;
+    if (s == ORTC_OK && large && !d->staging &&
+        p->slab_alloc(d->device, ORTC_MEMORY_PINNED, 2 * STAGING_BYTES, (void **)&d->staging) != ORTC_OK)
+        d->staging = NULL; /* it goes as it is */
+    if (s == ORTC_OK && large && d->staging) {
+        s = go_up(d, to, from, bytes);
+        pthread_mutex_unlock(&d->lock);
+        return s == ORTC_OK ? s : ortc_fail(error, s, "device '%s': copying %zu bytes failed (%s)", d->spelling, bytes,
+                                            ortc_status_name(s));
+    }
     if (s == ORTC_OK)
         s = p->copy(d->transfer, to_memory, to, from_memory, from, bytes);
     if (s == ORTC_OK && (s = p->signal(d->transfer, &event)) == ORTC_OK)

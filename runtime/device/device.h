@@ -22,7 +22,8 @@ typedef struct ortc_open_device {
     char *spelling;
     ortc_mempool *pool;       /* of its memory; NULL: the host's */
     void *transfer;        /* queue; NULL: not made yet */
-    pthread_mutex_t lock;  /* of the transfer queue */
+    char *staging;         /* two halves of pinned memory, through which large things go up; NULL: not made yet, or there is none */
+    pthread_mutex_t lock;  /* of the transfer queue and the staging memory */
     struct ortc_open_device *next;
 } ortc_open_device;
 

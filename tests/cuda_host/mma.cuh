@@ -78,6 +78,8 @@ static inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, 
     __syncwarp();
 }
 
+static inline float power_of_2(float x) { return exp2f(x); }
+
 }  // namespace ortc_gemm
 
 #endif

@@ -207,6 +207,33 @@ static void test_memory(ortc_model *m)
     ortc_value_release(input);
 }
 
+/* What is large goes up in pieces, and comes back whole. */
+static void test_large(ortc_model *m)
+{
+    ortc_session *s = open_session(m, "sim:delay=20");
+    const int64_t dims[] = {5000011}; /* floats: 19 MiB, no multiple of a piece */
+    uint32_t memory = 0;
+    ortc_value *host = NULL, *device = NULL, *back = NULL;
+    OK(ortc_session_memory(s, "sim", &memory, &e));
+    OK(ortc_value_create(ORTC_F32, 1, dims, &host, &e));
+    OK(ortc_value_create(ORTC_F32, 1, dims, &back, &e));
+    OK(ortc_value_create_in(memory, ORTC_F32, 1, dims, &device, &e));
+    for (int64_t i = 0; i < dims[0]; i++)
+        ((float *)ortc_value_data(host))[i] = (float)(i % 100003);
+    OK(ortc_value_copy(host, device, &e));
+    OK(ortc_value_copy(device, back, &e));
+    CHECK(!memcmp(ortc_value_host(host), ortc_value_host(back), ortc_value_bytes(host)), "other bytes");
+    ortc_memory_stats stats = ORTC_MEMORY_STATS_INIT;
+    OK(ortc_memory_statistics(memory, &stats, &e));
+    CHECK(stats.in_use >= ortc_value_bytes(device) && stats.reserved >= stats.in_use, "%llu", (unsigned long long)stats.in_use);
+    ortc_value_release(device);
+    CHECK(ortc_memory_trim(memory) >= ortc_value_bytes(host), "trim gives it back");
+    CHECK(ortc_memory_statistics(0, &stats, &e) == ORTC_NOT_FOUND, "the host has no pool");
+    ortc_value_release(host);
+    ortc_value_release(back);
+    ortc_session_release(s);
+}
+
 static void test_exhaustion(ortc_model *m)
 {
     ortc_session *s = open_session(m, "sim:memory=1048576");
@@ -526,6 +553,7 @@ int main(int argc, char **argv)
     ortc_session_release(ref);
     test_placement(m);
     test_memory(m);
+    test_large(m);
     test_exhaustion(m);
     test_failure(m);
     test_async(m, "sim:delay=3000", 1);
