@@ -222,10 +222,12 @@ static void settle(ortc_cuda_maker *m)
 static void binary(ortc_cuda_maker *m, const ortc_node *n, const struct operation *o)
 {
     const ortc_port a = ortc_node_in(n, 0), b = ortc_node_in(n, 1);
+    double v;
     if (a.edge == b.edge) {
         bring(m, &a);
         emit(m, o->op, ORTC_CU_SELF);
-    } else if (in_accumulator(m, &b) && o->other != ORTC_CU_NONE) {
+    } else if (o->other != ORTC_CU_NONE && (in_accumulator(m, &b) || (known(m, &a, &v) && !known(m, &b, &v)))) {
+        bring(m, &b);
         emit(m, o->other, operand_of(m, &a));
     } else {
         if (!in_accumulator(m, &a))
@@ -459,6 +461,16 @@ void ortc_cuda_program_shape(const ortc_cuda_maker *m, const uint32_t *ports, co
     }
 }
 
+/* Whether an input is as the result is: steps of items are those of a dense tensor. */
+static int is_dense(const ortc_cu_program *p, const ortc_cu_input *in)
+{
+    int64_t step = ortc_cu_width(ORTC_CU_F32);
+    for (uint32_t d = p->rank; d-- > 0; step *= p->dims[d])
+        if (in->step[d] != step)
+            return 0;
+    return 1;
+}
+
 /* A load and one operation, all of one type: most programs, and they are compiled (direct_cuda.h). */
 static int launch_direct(const ortc_cu_program *p, void *queue, int *error)
 {
@@ -467,16 +479,16 @@ static int launch_direct(const ortc_cu_program *p, void *queue, int *error)
     const int64_t width = p->out_dtype == ORTC_F32 ? 4 : 8;
     const uint32_t last = p->rank - 1;
     if (p->n_code != 2 || p->code[0].op != ORTC_CU_LOAD || p->code[0].operand != 0 || !p->vector || p->count % width ||
-        p->count / width >= INT64_C(1) << 31 || x->dtype != p->out_dtype)
+        p->count / width >= INT64_C(1) << 31 || !(F32_LIKE >> p->out_dtype & 1))
+        return 0;
+    if (a && !is_dense(p, x) && (op->op == ORTC_CU_ADD || op->op == ORTC_CU_MUL)) {
+        const ortc_cu_input *other = a;
+        a = x;
+        x = other;
+    }
+    if (!is_dense(p, x) || x->dtype != p->out_dtype)
         return 0;
     ortc_cu_direct d = {.y = p->out, .x = x->data, .packs = p->count / width, .dtype = p->out_dtype};
-    for (uint32_t k = 0; k <= last; k++) { /* the first operand is as the result is: steps of items are those of a dense tensor */
-        int64_t dense = ortc_cu_width(ORTC_CU_F32);
-        for (uint32_t j = k + 1; j <= last; j++)
-            dense *= p->dims[j];
-        if (x->step[k] != dense)
-            return 0;
-    }
     if (op->operand == ORTC_CU_NONE)
         return ortc_cu_direct_unary(op->op, &d, queue, error);
     if (op->operand != ORTC_CU_SELF && op->operand & ORTC_CU_CONSTANT) {
@@ -486,7 +498,7 @@ static int launch_direct(const ortc_cu_program *p, void *queue, int *error)
     if (!a || a->dtype != p->out_dtype)
         return 0;
     d.a = a->data;
-    if (last == 0 && a->step[0] == ortc_cu_width(ORTC_CU_F32))
+    if (is_dense(p, a))
         return ortc_cu_direct_binary(op->op, &d, queue, error);
     const int64_t row = p->dims[last] * ortc_cu_width(ORTC_CU_F32) / width; /* whole items: rows of a result with several dims */
     if (last != 1 || a->step[0] != 0 || a->step[1] != ortc_cu_width(ORTC_CU_F32))

@@ -11,6 +11,7 @@ template <typename E> static int choose(int op, const ortc_cu_direct *d, cudaStr
     switch (op) {
     case ORTC_CU_ADD: *error = choose<E, ORTC_CU_ADD>(d, stream); return 1;
     case ORTC_CU_SUB: *error = choose<E, ORTC_CU_SUB>(d, stream); return 1;
+    case ORTC_CU_RSUB: *error = choose<E, ORTC_CU_RSUB>(d, stream); return 1;
     case ORTC_CU_MUL: *error = choose<E, ORTC_CU_MUL>(d, stream); return 1;
     case ORTC_CU_DIV: *error = choose<E, ORTC_CU_DIV>(d, stream); return 1;
     default: return 0;

@@ -54,8 +54,12 @@ static ortc_status take(void *arg, const ortc_claim *claim)
     ortc_node *group;
     char name[64];
     ortc_status s = claim->n ? ORTC_OK : ortc_fail(&why, ORTC_INVALID_ARGUMENT, "a claim without nodes");
-    for (uint32_t i = 0; i < claim->n && s == ORTC_OK; i++)
+    for (uint32_t i = 0; i < claim->n && s == ORTC_OK; i++) {
         s = check(claim->nodes[i], &why);
+        if (s == ORTC_OK && c->session->devices[c->device].space && ortc_is_host_only(c->session, claim->nodes[i]))
+            s = ortc_fail(&why, ORTC_UNSUPPORTED, "the results of node '%s' (%s) decide shapes, which is done on the host",
+                          claim->nodes[i]->name, claim->nodes[i]->type);
+    }
     snprintf(name, sizeof name, "%s_%u", c->session->devices[c->device].provider->name, c->session->graph->next_node);
     c->error = &why;
     if (s == ORTC_OK)
