@@ -310,7 +310,7 @@ int main(int argc, char **argv)
     bool known = !options.family;
     for (const family_cases *f = all_cases; f->family; f++)
         known |= options.family && !strcmp(f->family, options.family);
-    if (!known || (options.provider && !ortc_provider_find(options.provider))) {
+    if (!known || ortc_registry_init(NULL) != ORTC_OK || (options.provider && !ortc_provider_find(options.provider))) {
         fprintf(stderr, "there is no %s '%s'\n", known ? "provider" : "family", known ? options.provider : options.family);
         return 2;
     }
