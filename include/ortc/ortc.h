@@ -409,7 +409,8 @@ ORTC_EXPORT uint64_t ortc_memory_trim(uint32_t memory);
 /* ---- Asynchronous runs ------------------------------------------------------------------------------------- */
 
 /* What ortc_run_args.done gives. Until a wait has returned, inputs must not be changed, and results neither read nor released
- * memory of (the event holds references of its own). Each run has one event. */
+ * memory of (the event holds references of its own). Each run has one event, which keeps the run's context until a wait has
+ * returned: with max_contexts, a thread that starts more runs than that before it waits for any waits for ever. */
 /* Waits for the end of the run and gives its status; again and again the same. Any thread. */
 ORTC_EXPORT ortc_status ortc_event_wait(ortc_event *, ortc_error *);
 ORTC_EXPORT int ortc_event_done(ortc_event *);     /* 1: a wait would return at once; 0: not yet, or not known */

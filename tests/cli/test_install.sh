@@ -59,6 +59,10 @@ takes() { # takes PATTERN ARGUMENT...
 for language in "$cc -std=c11 -D_ISOC11_SOURCE" "${CXX:-c++} -std=c++17 -x c++"; do
     # shellcheck disable=SC2086
     check "provider, $language" plugin $language "$source/examples/provider.c"
+    # Provider sim, too, is made of what is installed.
+    # shellcheck disable=SC2086
+    check "sim, $language" sh -c "$language -shared -fPIC -D_GNU_SOURCE '-I$prefix/include' -o '$root/sim.so' '$source'/providers/sim/*.c -lpthread"
+    check 'sim, computes' sh -c "'$prefix/bin/ortc' run --plugin '$root/sim.so' --provider sim '$model' -i '$source/models/digits/7.png' | grep -q probabilities"
     check 'provider, its Relu' takes 'pocket.relu' --provider pocket "$model"
     check 'provider, runs' sh -c "'$prefix/bin/ortc' run --plugin '$root/pocket.so' --provider pocket '$model' -i '$source/models/digits/7.png' | grep -q 7"
 done

@@ -10,10 +10,14 @@ from digits import digits
 from growing_loop import growing_loop
 from int4 import int4
 from sklearn_pipeline import sklearn_pipeline
+from transformers import bert, bert_opset_11, decoder
 from value_shapes import value_shapes
 
 MODELS = (
     digits,             # 1  a convolutional network: fusion, layouts
+    bert,               # 2  batch and length are symbols, the exporter's decomposed form: raising
+    bert_opset_11,      #    the same as an older exporter writes it
+    decoder,            # 3  a cache for keys and values, here as inputs and outputs
     detector,           # 4  NonZero, NonMaxSuppression, Gather, TopK, If: late extents, segments
     detector_opset_11,  #    the same as an older exporter writes it
     growing_loop,       # 5  Loop with a growing Concat and a scan output: child plans
