@@ -88,13 +88,13 @@ void ortc_session_unreserve(ortc_session *, size_t bytes);
 /* A plan that has just been put into the cache may stay; LIMIT otherwise. */
 ortc_status ortc_session_admit_plan(ortc_session *, const ortc_program *, ortc_error *);
 
-/* The program for these inputs and all outputs, planned if need be (run.c). A reference for the caller. */
+/* The program for these inputs and all outputs, planned if need be (key.c). A reference for the caller. */
 ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out, ortc_error *);
 
-/* Queues the steps of devices and runs those of the host (run.c). in_data and out_data of the context are set. */
+/* Queues the steps of devices and runs those of the host (walk.c). in_data and out_data of the context are set. */
 ortc_status ortc_frame_run(ortc_context *, ortc_frame *, ortc_error *);
 
-/* One step, in its range or by itself (run.c). A range of steps, captured and replayed where that is possible (capture.c). */
+/* One step, in its range or by itself (walk.c). A range of steps, captured and replayed where that is possible (capture.c). */
 ortc_status ortc_frame_step(ortc_context *, ortc_frame *, uint32_t index, ortc_error *);
 ortc_status ortc_frame_range(ortc_context *, ortc_frame *, uint32_t range, ortc_error *);
 void ortc_frame_drop_captures(ortc_frame *);

@@ -1,315 +1,12 @@
-/* runtime/execute/run.c: one run: names to indices, key to frame, and the walk over the steps.
+/* runtime/execute/run.c: one run: values in and out, segments one after the other, results (key.c finds the program, walk.c runs it).
  *
  * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but the outputs
  * that the library is asked to place.
  */
+#include "run.h"
+
 #include "state.h"
 #include "values.h"
-
-/* ---- The walk -------------------------------------------------------------------------------------------------------------- */
-
-ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
-{
-    const ortc_step *s = &f->program->steps[index];
-    ortc_step_call *call = &f->calls[index];
-    if (s->values)
-        ortc_step_bind_values(c, s, call);
-    if (s->kind == ORTC_STEP_COPY && s->values)
-        return ortc_step_copy_value(c, s, call);
-    if (s->kind != ORTC_STEP_KERNEL)
-        return s->kind == ORTC_STEP_COPY     ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
-               : s->kind == ORTC_STEP_SIGNAL ? ortc_step_signal(c, s, &f->events[s->event], error)
-                                             : ortc_step_wait(c, s, f->events[s->event], error);
-    if (call->call.queue)
-        c->busy_queues |= 1u << s->device;
-    if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
-        for (uint32_t k = 0; k < s->n_out; k++)
-            if (s->out[k].view.flags & ORTC_VIEW_LATE)
-                call->call.out[k] = s->out[k].view;
-    ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
-    if (status == ORTC_OK && s->values)
-        status = ortc_step_check_made(c, s);
-    return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
-}
-
-/* The same, told to the run's profiler. */
-static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
-{
-    static const char *const kinds[] = {"", "copy", "signal", "wait", ""};
-    const ortc_step *s = &f->program->steps[index];
-    ortc_step_call *call = &f->calls[index];
-    ortc_profile_event e = {.kind = ORTC_PROFILE_STEP, .step = index, .name = s->node ? s->node->name : kinds[s->kind],
-                            .op = s->node ? s->node->type : "", .provider = c->session->devices[s->device].provider->name,
-                            .kernel = s->kernel ? s->kernel->name : "", .start_ns = ortc_now_ns(), .flops = s->flops,
-                            .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes};
-    call->phase = (ortc_phase){.of = &e};
-    ORTC_TRY(ortc_frame_step(c, f, index, error));
-    ortc_profile_phase(c->env.profiler, &call->phase, NULL);
-    ortc_profile_end(c->env.profiler, &e);
-    return ORTC_OK;
-}
-
-ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
-{
-    const ortc_program *p = f->program;
-    c->watched |= p->faults;
-    for (uint32_t i = 0; i < p->n_slots; i++) {
-        const ortc_slot *s = &p->slots[i];
-        ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open : NULL;
-        if (!s->late)
-            ORTC_TRY(device ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)
-                            : ortc_value_create_with(c->env.allocator, s->dtype, s->rank, s->dims, &c->slots[s->edge], error));
-    }
-    for (size_t i = 0; i < f->patches.count; i++) {
-        const ortc_patch *patch = &f->patches.data[i];
-        const ortc_value *slot = patch->from == ORTC_FROM_SLOT ? c->slots[patch->index] : NULL;
-        char *base = patch->from == ORTC_FROM_INPUT    ? c->in_data[patch->index]
-                     : patch->from == ORTC_FROM_OUTPUT ? c->out_data[patch->index]
-                     : slot                            ? slot->data
-                                                       : NULL; /* late: the kernel makes it */
-        *patch->where = base ? base + patch->offset : NULL;
-    }
-    bool can_stop = c->env.cancel || c->env.deadline_ns;
-    for (uint32_t i = 0, range = 0; i < p->n_steps; i++) {
-        if (can_stop)
-            ORTC_TRY(ortc_run_env_poll(&c->env));
-        if (range < p->n_ranges && p->ranges[range].first == i && !c->env.profiler) {
-            ORTC_TRY(ortc_frame_range(c, f, range, error));
-            i += p->ranges[range++].count - 1;
-        } else
-            ORTC_TRY(c->env.profiler ? run_step_profiled(c, f, i, error) : ortc_frame_step(c, f, i, error));
-    }
-    return ORTC_OK;
-}
-
-/* ---- Inputs, outputs, key ---------------------------------------------------------------------------------------------------- */
-
-static uint32_t find_name(const ortc_graph_input *list, uint32_t n, const char *name, size_t guess)
-{
-    if (guess < n && !strcmp(list[guess].name, name))
-        return (uint32_t)guess;
-    for (uint32_t i = 0; i < n; i++)
-        if (!strcmp(list[i].name, name))
-            return i;
-    return UINT32_MAX;
-}
-
-static ortc_status unknown_name(const char *side, const char *name, const ortc_graph_input *list, uint32_t n, ortc_error *error)
-{
-    char buffer[512];
-    ortc_text t = ORTC_TEXT(buffer);
-    buffer[0] = 0;
-    for (uint32_t i = 0; i < n; i++)
-        ortc_text_add(&t, "%s'%s'", i ? ", " : "", list[i].name);
-    return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the model has no %s '%s'; it has %s", side, name, *buffer ? buffer : "none");
-}
-
-static ortc_status match_inputs(ortc_context *c, const ortc_in *in, size_t n_in, ortc_error *error)
-{
-    const ortc_graph *g = c->session->graph;
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        c->inputs[i] = (ortc_planner_input){NULL, 0};
-    for (size_t i = 0; i < n_in; i++) {
-        if (!in[i].name || !in[i].value)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input %zu has no %s", i, in[i].name ? "value" : "name");
-        uint32_t at = find_name(g->inputs, g->n_inputs, in[i].name, i);
-        if (at == UINT32_MAX)
-            return unknown_name("input", in[i].name, g->inputs, g->n_inputs, error);
-        if (c->inputs[at].value)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is given twice", in[i].name);
-        c->inputs[at].value = in[i].value;
-        if (in[i].value->device && c->session->decides[at]) { /* its values are wanted on the host: for the key, for shapes */
-            ORTC_TRY(ortc_value_on_host(in[i].value, &c->aligned[at], error));
-            c->inputs[at].value = c->aligned[at];
-        }
-    }
-    ORTC_TRY(ortc_state_bind_inputs(c, error));
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const ortc_edge *e = g->inputs[i].edge;
-        if (ortc_value_wants_optional(e->type, c->inputs[i].value) && !e->constant) {
-            ORTC_TRY(ortc_value_as_optional(e->type, c->inputs[i].value, &c->aligned[i], error));
-            c->inputs[i].value = c->aligned[i];
-        }
-        if (!c->inputs[i].value && !e->constant)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
-                             g->inputs[i].name);
-    }
-    return ORTC_OK;
-}
-
-static ortc_status match_outputs(ortc_context *c, const ortc_out *out, size_t n_out, ortc_error *error)
-{
-    const ortc_graph *g = c->session->graph;
-    memset(c->wanted, 0, g->n_outputs * sizeof *c->wanted);
-    memset(c->memory, 0, g->n_outputs * sizeof *c->memory);
-    for (size_t i = 0; i < n_out; i++) {
-        if (!out[i].name)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output %zu has no name", i);
-        uint32_t at = find_name(g->outputs, g->n_outputs, out[i].name, i);
-        if (at == UINT32_MAX)
-            return unknown_name("output", out[i].name, g->outputs, g->n_outputs, error);
-        if (c->wanted[at])
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output '%s' is asked for twice", out[i].name);
-        c->wanted[at] = true;
-        c->memory[at] = out[i].value ? out[i].value->device : out[i].memory;
-        c->output_of[i] = at;
-    }
-    ortc_state_want(c);
-    return ORTC_OK;
-}
-
-static ortc_status mismatch(const char *name, const ortc_edge *e, const ortc_value *v, ortc_status code, ortc_error *error)
-{
-    char expected[320], got[320];
-    ortc_text te = ORTC_TEXT(expected), tg = ORTC_TEXT(got);
-    ortc_text_type(&te, e->type);
-    if (e->rank >= 0) {
-        ortc_text_add(&te, "[");
-        for (int32_t i = 0; i < e->rank; i++) {
-            ortc_text_add(&te, "%s", i ? "," : "");
-            ortc_dims_text(e->graph->dims, e->dims[i], &te);
-        }
-        ortc_text_add(&te, "]");
-    }
-    ortc_text_type(&tg, v->type);
-    if (v->type->kind == ORTC_KIND_TENSOR)
-        ortc_text_dims(&tg, v->rank, v->dims);
-    return ortc_fail(error, code, "input '%s': expected %s, got %s", name, expected, got);
-}
-
-/* Types and shapes against the model; one number per symbol over all inputs. Only for keys that are new. */
-static ortc_status check_inputs(ortc_context *c, ortc_error *error)
-{
-    const ortc_graph *g = c->session->graph;
-    size_t n_symbols = g->dims->symbols.count;
-    int64_t *symbols = malloc((n_symbols + 1) * sizeof *symbols);
-    if (!symbols)
-        return ortc_no_memory(error, n_symbols * sizeof *symbols);
-    for (size_t i = 0; i < n_symbols; i++)
-        symbols[i] = -1;
-    ortc_status s = ORTC_OK;
-    for (uint32_t i = 0; i < g->n_inputs && s == ORTC_OK; i++) {
-        const ortc_edge *e = g->inputs[i].edge;
-        const ortc_value *v = c->inputs[i].value;
-        if (!v)
-            continue;
-        if (e->type && !ortc_type_equal(e->type, v->type))
-            s = mismatch(g->inputs[i].name, e, v, ORTC_TYPE_MISMATCH, error);
-        else if (ortc_value_is_tensor(v) && e->rank >= 0 && e->rank != v->rank)
-            s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
-        for (int32_t k = 0; k < e->rank && s == ORTC_OK && ortc_value_is_tensor(v); k++) {
-            if (ortc_dim_is_number(e->dims[k])) {
-                if (e->dims[k] != v->dims[k])
-                    s = mismatch(g->inputs[i].name, e, v, ORTC_SHAPE_MISMATCH, error);
-                continue;
-            }
-            const ortc_dim_expr *x = &g->dims->exprs.data[ORTC_DIM_NUMBERS - 1 - e->dims[k]];
-            if (x->what)
-                continue;
-            if (symbols[x->symbol] < 0)
-                symbols[x->symbol] = v->dims[k];
-            else if (symbols[x->symbol] != v->dims[k])
-                s = ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s': '%s' is %lld along axis %d, and %lld in an input before",
-                              g->inputs[i].name, g->dims->symbols.data[x->symbol] ? g->dims->symbols.data[x->symbol] : "?",
-                              (long long)v->dims[k], k, (long long)symbols[x->symbol]);
-        }
-    }
-    free(symbols);
-    return s;
-}
-
-static bool key_add(ortc_context *c, const void *data, size_t bytes)
-{
-    if (c->key_bytes + bytes > c->key_capacity) {
-        size_t capacity = (c->key_bytes + bytes) * 2 + 256;
-        uint8_t *grown = realloc(c->key, capacity);
-        if (!grown)
-            return false;
-        c->key = grown;
-        c->key_capacity = capacity;
-    }
-    if (bytes)
-        memcpy(c->key + c->key_bytes, data, bytes);
-    c->key_bytes += bytes;
-    return true;
-}
-
-/* Kind, element type, rank, memory and extents; of what is not a tensor the whole type. */
-static bool key_add_value(ortc_context *c, const ortc_value *v)
-{
-    uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0, v ? v->device : 0};
-    bool ok = key_add(c, head, sizeof head);
-    for (const ortc_type *t = v ? v->type->of : NULL; t && ok; t = t->of)
-        ok = key_add(c, (int32_t[]){t->kind << 8 | t->dtype}, sizeof(int32_t));
-    return ok && (!v || key_add(c, v->dims, (size_t)v->rank * sizeof *v->dims));
-}
-
-static ortc_status make_key(ortc_context *c, ortc_error *error)
-{
-    const ortc_graph *g = c->session->graph;
-    bool ok = true;
-    c->key_bytes = 0;
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const ortc_value *v = c->inputs[i].value;
-        ok = ok && key_add_value(c, v);
-        if (c->session->n_ties)
-            ok = ok && key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
-        if (v && c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
-            ok = ok && key_add(c, v->data, v->bytes);
-    }
-    ok = ok && key_add(c, c->wanted, g->n_outputs * sizeof *c->wanted);
-    ok = ok && key_add(c, c->memory, g->n_outputs * sizeof *c->memory);
-    return ok ? ORTC_OK : ortc_no_memory(error, c->key_bytes);
-}
-
-/* The program of the context's key, planned now. after, slots: as in ortc_program_build. */
-static ortc_status make_program(ortc_context *c, const ortc_program *after, ortc_value *const *slots, ortc_program **out, ortc_error *error)
-{
-    ortc_profile_event e = {.kind = ORTC_PROFILE_PLAN, .name = "plan", .op = "", .provider = "", .kernel = ""};
-    if (c->env.profiler)
-        e.start_ns = ortc_now_ns();
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, after, slots, &c->env, out, error));
-    ortc_status s = ortc_plan_cache_put(&c->session->plans, *out, c->key, c->key_bytes) ? ortc_session_admit_plan(c->session, *out, error)
-                                                                                       : ortc_no_memory(error, c->key_bytes);
-    if (s != ORTC_OK) {
-        ortc_program_release(*out);
-        *out = NULL;
-    } else if (c->env.profiler)
-        ortc_profile_end(c->env.profiler, &e);
-    return s;
-}
-
-/* The program of the context's key, from the cache or planned now. */
-static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
-{
-    if ((*out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes)))
-        return ORTC_OK;
-    ORTC_TRY(check_inputs(c, error));
-    return make_program(c, NULL, NULL, out, error);
-}
-
-static ortc_status find_frame(ortc_context *c, ortc_frame **out, ortc_error *error)
-{
-    ortc_program *p;
-    ORTC_TRY(make_key(c, error));
-    if ((*out = ortc_context_find(c, c->key, c->key_bytes)))
-        return ORTC_OK;
-    ORTC_TRY(find_program(c, &p, error));
-    ortc_status s = ortc_context_frame(c, p, out, error);
-    ortc_program_release(p);
-    return s;
-}
-
-ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in, ortc_program **out, ortc_error *error)
-{
-    ortc_status s = match_inputs(c, in, n_in, error);
-    for (uint32_t i = 0; i < c->session->graph->n_outputs; i++)
-        c->wanted[i] = true, c->memory[i] = 0;
-    if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK)
-        s = find_program(c, out, error);
-    ortc_context_clean(c);
-    return s;
-}
 
 /* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
 
@@ -404,19 +101,19 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
 {
     bool ok;
     c->key_bytes = 0;
-    ok = key_add(c, "segment", 8) && key_add(c, &p->id, sizeof p->id);
+    ok = ortc_key_add(c, "segment", 8) && ortc_key_add(c, &p->id, sizeof p->id);
     for (uint32_t i = 0; i < p->n_slots; i++) {
         if (p->slots[i].deciding && c->slots[p->slots[i].edge])
             ORTC_TRY(to_host(&c->slots[p->slots[i].edge], error));
         const ortc_value *v = c->slots[p->slots[i].edge];
-        ok = ok && key_add_value(c, v);
+        ok = ok && ortc_key_add_value(c, v);
         if (v && p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
-            ok = ok && key_add(c, v->data, v->bytes);
+            ok = ok && ortc_key_add(c, v->data, v->bytes);
     }
     if (!ok)
         return ortc_no_memory(error, c->key_bytes);
     *out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes);
-    return *out ? ORTC_OK : make_program(c, p, c->slots, out, error);
+    return *out ? ORTC_OK : ortc_run_make_program(c, p, c->slots, out, error);
 }
 
 /* What is under way in queues has ended: all of it, also after a failure. */
@@ -545,9 +242,9 @@ void ortc_context_clean(ortc_context *c)
 static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_event *event, ortc_error *error)
 {
     ortc_frame *f;
-    ORTC_TRY(match_inputs(c, a->in, a->n_in, error));
-    ORTC_TRY(match_outputs(c, a->out, a->n_out, error));
-    ORTC_TRY(find_frame(c, &f, error));
+    ORTC_TRY(ortc_run_match_inputs(c, a->in, a->n_in, error));
+    ORTC_TRY(ortc_run_match_outputs(c, a->out, a->n_out, error));
+    ORTC_TRY(ortc_run_find_frame(c, &f, error));
     ORTC_TRY(bind_inputs(c, error));
     if (!f->program->chained)
         return run_fixed(c, f, a, event, error);
