@@ -158,7 +158,7 @@ static int fits(const ortc_node *first, const ortc_node *second)
     ortc_port a = ortc_node_in(first, 0), b = ortc_node_in(first, 1), sum = ortc_node_out(first, 0), x = ortc_node_in(second, 0);
     return !strcmp(ortc_node_op(first), "Add") && !*ortc_node_domain(first) && !strcmp(ortc_node_op(second), "Relu") &&
            !*ortc_node_domain(second) && sum.edge == x.edge && sum.dtype == ORTC_F32 && same_shape(&a, &b) &&
-           !a.data && !b.data && a.edge != b.edge; /* constants would come inside the group */
+           !a.data && !b.data && a.edge != b.edge; /* a constant of one element would come inside the group */
 }
 
 static ortc_status claim(ortc_device *d, const ortc_graph *graph, ortc_status (*take)(void *arg, const ortc_claim *), void *arg)

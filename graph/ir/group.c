@@ -1,7 +1,8 @@
 /* graph/ir/group.c: several nodes taken as one: a node of the operator `group` whose body they become (graph.h).
  *
- * Constants that only the group reads go into the body, so that whoever compiles it sees their bytes; everything else that comes
- * from outside is an input, in the order in which the nodes ask for it. What is read outside is an output, in order.
+ * Constants of one element go into the body, so that whoever compiles it sees their bytes; everything else that comes from outside is
+ * an input, in the order in which the nodes ask for it: larger constants lie in the device's memory when the group runs. What is read
+ * outside is an output, in order.
  */
 #include "graph.h"
 
