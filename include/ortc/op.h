@@ -798,10 +798,10 @@ ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt
 enum {
     ORTC_KERNEL_STRIDED_IN = 1,  /* reads inputs through strides */
     ORTC_KERNEL_STRIDED_OUT = 2, /* writes outputs through strides */
-    ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize */
+    ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize; in host memory only */
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
     ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
-    ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors */
+    ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors; in host memory only */
     ORTC_KERNEL_EPILOGUE = 64,   /* may be proposed an ortc_epilogue */
     ORTC_KERNEL_LAYOUTS = 256,   /* may be proposed layouts of its ports other than the plain one; `supports` decides */
     ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */

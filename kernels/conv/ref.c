@@ -4,13 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "kernels/common/window.h"
+#include "kernels/conv/ref_conv.h"
 #include "kernels/conv/transpose.h"
-
-typedef struct conv_state {
-    ortc_window window;
-    int64_t group;
-} conv_state;
 
 typedef struct conv_job {
     const ortc_view *x, *w, *b, *y;
@@ -66,7 +61,7 @@ static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     ORTC_SPECIALISE(j->y->dtype, conv_loop, j, begin, end);
 }
 
-static ortc_status conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_ref_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
     conv_state *s = calloc(1, sizeof *s);
@@ -101,7 +96,7 @@ static ortc_status conv_run(const void *state, const void *pstate, ortc_call *c)
 }
 
 static const ortc_kernel conv_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "conv.ref", .prepare = conv_prepare, .run = conv_run};
+    .size = ORTC_SIZED(ortc_kernel), .name = "conv.ref", .prepare = ortc_ref_conv_prepare, .run = conv_run};
 
 extern const ortc_kernel ortc_ref_conv_integer, ortc_ref_qlinear_conv; /* ref_integer.c */
 

@@ -2,16 +2,10 @@
  * is x's zero, so it adds nothing. QLinearConv adds the bias, scales, rounds to even and saturates.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "kernels/common/window.h"
+#include "kernels/conv/ref_conv.h"
 
 extern const ortc_kernel ortc_ref_conv_integer, ortc_ref_qlinear_conv;
-
-typedef struct conv_state {
-    ortc_window window;
-    int64_t group;
-} conv_state;
 
 typedef struct conv_job {
     const conv_state *state;
@@ -75,22 +69,6 @@ static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
-{
-    const char *attribute, *wrong;
-    conv_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
-    s->group = ortc_node_int(n, "group", 1);
-    wrong = ortc_window_read(n, -1, &s->window, &attribute);
-    if (wrong) {
-        free(s);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
-    }
-    *out = s;
-    return ORTC_OK;
-}
-
 static ortc_status conv_go(const conv_state *s, ortc_call *c, conv_job *j)
 {
     conv_state own = *s; /* its kernel is W's */
@@ -130,6 +108,6 @@ static ortc_status qlinear_run(const void *state, const void *pstate, ortc_call 
 }
 
 const ortc_kernel ortc_ref_conv_integer = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "conv_integer.ref", .prepare = conv_prepare, .run = integer_run};
+    .size = ORTC_SIZED(ortc_kernel), .name = "conv_integer.ref", .prepare = ortc_ref_conv_prepare, .run = integer_run};
 const ortc_kernel ortc_ref_qlinear_conv = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "qlinear_conv.ref", .prepare = conv_prepare, .run = qlinear_run};
+    .size = ORTC_SIZED(ortc_kernel), .name = "qlinear_conv.ref", .prepare = ortc_ref_conv_prepare, .run = qlinear_run};

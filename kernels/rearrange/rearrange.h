@@ -2,6 +2,7 @@
 #ifndef ORTC_KERNELS_REARRANGE_H
 #define ORTC_KERNELS_REARRANGE_H
 
+#include "kernels/common/move.h"
 #include "kernels/common/shape.h"
 #include "kernels/common/strings.h"
 
@@ -12,8 +13,5 @@ ortc_status ortc_infer_center(ortc_infer *);
 
 extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                  /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
-
-/* Output 0, seen as a tensor of these dims, takes elements of input 0 by strides (ref.c). */
-ortc_status ortc_rearrange(ortc_call *, int32_t rank, const int64_t *dims, const int64_t *strides);
 
 #endif

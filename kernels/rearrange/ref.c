@@ -3,34 +3,6 @@
 
 #include "kernels/rearrange/rearrange.h"
 
-typedef struct move_job {
-    const ortc_view *x;
-    ortc_view *y;
-    ortc_walk walk;
-} move_job;
-
-static void move_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const move_job *j = arg;
-    const uint32_t bits = ortc_dtype_bits(j->y->dtype);
-    ortc_walk w = j->walk;
-    ortc_walk_seek(&w, begin);
-    for (int64_t i = begin; i < end; i++, ortc_walk_next(&w))
-        ortc_move_element(j->y->data, i, j->x->data, w.at[0], bits);
-}
-
-ortc_status ortc_rearrange(ortc_call *c, int32_t rank, const int64_t *dims, const int64_t *strides)
-{
-    move_job j = {.x = &c->in[0], .y = &c->out[0]};
-    const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
-    ortc_walk_init(&j.walk, rank, dims);
-    ortc_walk_strided(&j.walk, strides, 0);
-    ortc_walk_merge(&j.walk);
-    return ortc_parallel(c, count, ortc_grain(6), move_chunk, &j);
-}
-
 /* ---- Tile: each dim is two, the repeats before the elements ----------------------------------------------------------- */
 
 static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
@@ -53,7 +25,7 @@ static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
             strides[rank++] = dense[d];
         }
     }
-    return ortc_rearrange(c, rank, dims, strides);
+    return ortc_move_strided(c, rank, dims, strides, 0);
 }
 
 /* ---- Trilu ------------------------------------------------------------------------------------------------------------ */

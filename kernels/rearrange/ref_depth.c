@@ -31,7 +31,7 @@ static ortc_status to_space_run(const void *state, const void *pstate, ortc_call
     const int64_t channel = s->crd ? b * b * plane : plane, block = s->crd ? plane : channels * plane;
     const int64_t dims[6] = {x[0], channels, x[2], b, x[3], b};
     const int64_t strides[6] = {x[1] * plane, channel, x[3], b * block, 1, block};
-    return ortc_rearrange(c, 6, dims, strides);
+    return ortc_move_strided(c, 6, dims, strides, 0);
 }
 
 static ortc_status to_depth_run(const void *state, const void *pstate, ortc_call *c)
@@ -42,7 +42,7 @@ static ortc_status to_depth_run(const void *state, const void *pstate, ortc_call
     const int64_t *x = c->in[0].dims, b = s->b, plane = x[2] * x[3], image = x[1] * plane;
     const int64_t dcr_dims[6] = {x[0], b, b, x[1], x[2] / b, x[3] / b}, dcr[6] = {image, x[3], 1, plane, b * x[3], b};
     const int64_t crd_dims[6] = {x[0], x[1], b, b, x[2] / b, x[3] / b}, crd[6] = {image, plane, x[3], 1, b * x[3], b};
-    return ortc_rearrange(c, 6, s->crd ? crd_dims : dcr_dims, s->crd ? crd : dcr);
+    return ortc_move_strided(c, 6, s->crd ? crd_dims : dcr_dims, s->crd ? crd : dcr, 0);
 }
 
 const ortc_kernel ortc_ref_depth_to_space = {

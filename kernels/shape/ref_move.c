@@ -3,38 +3,9 @@
  */
 #include <stdlib.h>
 
+#include "kernels/common/move.h"
 #include "kernels/common/strings.h"
 #include "kernels/shape/shape_ops.h"
-
-typedef struct move_job {
-    const ortc_view *x;
-    ortc_view *y;
-    ortc_walk walk;
-} move_job;
-
-static void move_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const move_job *j = arg;
-    const uint32_t bits = ortc_dtype_bits(j->y->dtype);
-    ortc_walk w = j->walk;
-    ortc_walk_seek(&w, begin);
-    for (int64_t i = begin; i < end; i++, ortc_walk_next(&w))
-        ortc_move_element(j->y->data, i, j->x->data, w.at[0], bits);
-}
-
-/* Output position -> input element by strides over the output's dims. */
-static ortc_status move_run(ortc_call *c, const int64_t *strides, int64_t start)
-{
-    move_job j = {&c->in[0], &c->out[0]};
-    const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
-    ortc_walk_init(&j.walk, j.y->rank, j.y->dims);
-    ortc_walk_strided(&j.walk, strides, start);
-    ortc_walk_merge(&j.walk);
-    ortc_clear_tail(j.y, count);
-    return ortc_parallel(c, count, ortc_grain(6), move_chunk, &j);
-}
 
 /* Elements taken by strides lie together in the order of the output. */
 static bool lies_dense(int32_t rank, const int64_t *dims, const int64_t *strides)
@@ -110,7 +81,7 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
         return ortc_run_on_strings(transpose_run, state, pstate, c);
     int64_t strides[ORTC_RANK_LIMIT];
     transpose_strides(state, &c->in[0], strides);
-    return move_run(c, strides, 0);
+    return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, 0);
 }
 
 /* ---- Slice ------------------------------------------------------------------------------------------------------------ */
@@ -156,7 +127,7 @@ static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c
         return ORTC_OK;
     if (!slice_strides(c->in, c->n_in, strides, &start))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
-    return move_run(c, strides, start);
+    return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, start);
 }
 
 /* ---- Expand ----------------------------------------------------------------------------------------------------------- */
@@ -172,7 +143,7 @@ static ortc_status expand_run(const void *state, const void *pstate, ortc_call *
         const int32_t i = d - (y->rank - x->rank);
         strides[d] = i >= 0 && x->dims[i] != 1 ? dense[i] : 0;
     }
-    return move_run(c, strides, 0);
+    return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, 0);
 }
 
 const ortc_kernel ortc_ref_transpose = {.size = ORTC_SIZED(ortc_kernel),

@@ -245,16 +245,13 @@ static ortc_status hop(ortc_open_device *d, ortc_memory to_memory, void *to, ort
     if (s == ORTC_OK && large && !d->staging &&
         p->slab_alloc(d->device, ORTC_MEMORY_PINNED, 2 * STAGING_BYTES, (void **)&d->staging) != ORTC_OK)
         d->staging = NULL; /* it goes as it is */
-    if (s == ORTC_OK && large && d->staging) {
+    if (s == ORTC_OK && large && d->staging)
         s = go_up(d, to, from, bytes);
-        pthread_mutex_unlock(&d->lock);
-        return s == ORTC_OK ? s : ortc_fail(error, s, "device '%s': copying %zu bytes failed (%s)", d->spelling, bytes,
-                                            ortc_status_name(s));
-    }
-    if (s == ORTC_OK)
+    else if (s == ORTC_OK) {
         s = p->copy(d->transfer, to_memory, to, from_memory, from, bytes);
-    if (s == ORTC_OK && (s = p->signal(d->transfer, &event)) == ORTC_OK)
-        s = p->wait(NULL, event);
+        if (s == ORTC_OK && (s = p->signal(d->transfer, &event)) == ORTC_OK)
+            s = p->wait(NULL, event);
+    }
     if (event && p->event_destroy)
         p->event_destroy(d->device, event);
     pthread_mutex_unlock(&d->lock);

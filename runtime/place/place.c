@@ -30,6 +30,11 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
             continue;
         if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) || (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
             continue;
+        if (d->space && (k->flags & (ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES))) {
+            if (why)
+                ortc_text_add(why, "%s makes extents or values that are host objects; ", k->name);
+            continue;
+        }
         ortc_why w;
         ortc_why_init(&w, why);
         if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK)

@@ -72,17 +72,23 @@ static ortc_session *open_session(ortc_model *m, const char *providers)
     return s;
 }
 
+static ortc_run_args args_of(const ortc_in *in, ortc_out *out)
+{
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    a.in = in;
+    a.n_in = 1;
+    a.out = out;
+    a.n_out = 1;
+    return a;
+}
+
 /* One run, synchronous, results in host memory. */
 static ortc_status run(ortc_session *s, const float *from, int64_t n, ortc_value **out, ortc_error *error)
 {
     const int64_t dims[] = {n, WIDTH};
     ortc_in in = {"X", ortc_wrap((void *)(uintptr_t)from, ORTC_F32, 2, dims)};
     ortc_out o = {"Y", NULL, 0, 0};
-    ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    a.in = &in;
-    a.n_in = 1;
-    a.out = &o;
-    a.n_out = 1;
+    ortc_run_args a = args_of(&in, &o);
     ortc_status status = ortc_run(s, &a, error);
     ortc_value_release(in.value);
     *out = o.value;
@@ -179,11 +185,7 @@ static void test_memory(ortc_model *m)
     check_steps(s, input, "kernel:MatMul kernel:Add kernel:Relu kernel:MatMul kernel:Add copy ");
     ortc_in in = {"X", input};
     ortc_out out = {"Y", NULL, memory, 0};
-    ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    a.in = &in;
-    a.n_in = 1;
-    a.out = &out;
-    a.n_out = 1;
+    ortc_run_args a = args_of(&in, &out);
     OK(ortc_run(s, &a, &e));
     CHECK(out.value && ortc_value_memory(out.value) == memory, "the result is on the device");
     OK(ortc_value_create(ORTC_F32, 2, dims, &back, &e));
@@ -290,13 +292,9 @@ static void test_async(ortc_model *m, const char *providers, int is_late)
     for (int i = 0; i < RUNS; i++) {
         ortc_in in = {"X", NULL};
         ortc_out out = {"Y", NULL, 0, 0};
-        ortc_run_args a = ORTC_RUN_ARGS_INIT;
         OK(ortc_value_create(ORTC_F32, 2, dims, &in.value, &e));
         memcpy(ortc_value_data(in.value), x, sizeof x);
-        a.in = &in;
-        a.n_in = 1;
-        a.out = &out;
-        a.n_out = 1;
+        ortc_run_args a = args_of(&in, &out);
         a.done = &events[i];
         OK(ortc_run(s, &a, &e));
         CHECK(events[i] && out.value, "an event and a result");
@@ -330,11 +328,7 @@ static void test_async_failure(ortc_model *m)
     ortc_event *event = NULL;
     ortc_in in = {"X", ortc_wrap(x, ORTC_F32, 2, dims)};
     ortc_out out = {"Y", NULL, 0, 0};
-    ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    a.in = &in;
-    a.n_in = 1;
-    a.out = &out;
-    a.n_out = 1;
+    ortc_run_args a = args_of(&in, &out);
     a.done = &event;
     OK(ortc_run(s, &a, &e));
     CHECK(ortc_event_wait(event, &e) == ORTC_DEVICE_ERROR && strstr(e.text, "sim"), "%s", e.text);
@@ -357,11 +351,7 @@ static void test_native(ortc_model *m, void *plugin)
     const int64_t dims[] = {SMALL, WIDTH};
     ortc_in in = {"X", ortc_wrap(x, ORTC_F32, 2, dims)};
     ortc_out out = {"Y", NULL, 0, 0};
-    ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    a.in = &in;
-    a.n_in = 1;
-    a.out = &out;
-    a.n_out = 1;
+    ortc_run_args a = args_of(&in, &out);
     a.queue = native;
     for (int i = 0; i < 3; i++) {
         a.queue = i == 1 ? NULL : native; /* the context's own in between */
@@ -418,11 +408,7 @@ static void test_capture(ortc_model *m)
     for (int i = 0; i < 12; i++) {
         ortc_in input = {"X", in[i % 2]};
         ortc_out output = {"Y", given[i % 2], 0, 0};
-        ortc_run_args a = ORTC_RUN_ARGS_INIT;
-        a.in = &input;
-        a.n_in = 1;
-        a.out = &output;
-        a.n_out = 1;
+        ortc_run_args a = args_of(&input, &output);
         OK(ortc_run(s, &a, &e));
         OK(ortc_value_copy(given[i % 2], back, &e));
         CHECK(equal(back), "run %d", i);
@@ -438,11 +424,7 @@ static void test_capture(ortc_model *m)
         OK(ortc_value_create_in(memory, ORTC_F32, 2, dims, &fresh, &e));
         ortc_in input = {"X", in[0]};
         ortc_out output = {"Y", fresh, 0, 0};
-        ortc_run_args a = ORTC_RUN_ARGS_INIT;
-        a.in = &input;
-        a.n_in = 1;
-        a.out = &output;
-        a.n_out = 1;
+        ortc_run_args a = args_of(&input, &output);
         OK(ortc_run(s, &a, &e));
         OK(ortc_value_copy(fresh, back, &e));
         CHECK(equal(back), "run %d", i);
@@ -483,11 +465,7 @@ static void test_fault(void)
         int64_t indices[] = {1, i % 3 == 1 ? 4 : 3, -4};
         ortc_in in = {"I", ortc_wrap(indices, ORTC_I64, 1, line)};
         ortc_out out = {"Y", NULL, 0, 0};
-        ortc_run_args a = ORTC_RUN_ARGS_INIT;
-        a.in = &in;
-        a.n_in = 1;
-        a.out = &out;
-        a.n_out = 1;
+        ortc_run_args a = args_of(&in, &out);
         ortc_status status = ortc_run(s, &a, &e);
         if (i % 3 == 1)
             CHECK(status == ORTC_INVALID_ARGUMENT && strstr(e.text, "sim") && strstr(e.text, "index") && !out.value, "%d %s", status, e.text);
