@@ -256,7 +256,8 @@ typedef struct ortc_executor {
 typedef struct ortc_session_options {
     uint32_t size;
     uint32_t flags;             /* ORTC_SESSION_* */
-    const char *providers;      /* in order, "cuda,cpu"; NULL: "cpu". `ref` is always appended, the last resort */
+    const char *providers;      /* in order, "cuda:1,cpu": provider[:ordinal][:key=value]...; NULL: "cpu". `ref` is always appended,
+                                   the last resort */
     const char *require;        /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand. Nodes that
                                    only compute shapes are the host's, and not meant */
     uint32_t threads;           /* budget of one run; 0: all of the process-wide pool, or of the executor */

@@ -159,26 +159,31 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
         if (a->out[i].value)
             ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type}, &a->out[i], error));
     }
-    for (size_t i = 0; i < a->n_out; i++) {
-        ortc_value *v = c->slots[g->outputs[c->output_of[i]].edge->id], *to = a->out[i].value;
-        if (!to && v->device == a->out[i].memory) {
-            a->out[i].value = ortc_value_retain(v);
+    ortc_value *few[16], **made = a->n_out <= ORTC_LENGTH(few) ? few : malloc(a->n_out * sizeof *made);
+    if (!made)
+        return ortc_no_memory(error, a->n_out * sizeof *made);
+    ortc_status s = ORTC_OK;
+    size_t n = 0;
+    for (; n < a->n_out && s == ORTC_OK; n++) {
+        ortc_value *v = c->slots[g->outputs[c->output_of[n]].edge->id], *given = a->out[n].value;
+        made[n] = NULL;
+        if (!given && v->device == a->out[n].memory) {
+            made[n] = ortc_value_retain(v);
             continue;
         }
-        if (!to)
-            ORTC_TRY(create_in(c, a->out[i].memory, v->type->dtype, v->rank, v->dims, &to, error));
-        ortc_open_device *td = ortc_device_of_memory(to->device), *fd = ortc_device_of_memory(v->device);
-        ortc_status s = ortc_device_transfer(td, to->data, fd, v->data, v->bytes, error);
-        ortc_device_release(td);
-        ortc_device_release(fd);
-        if (s != ORTC_OK) {
-            if (!a->out[i].value)
-                ortc_value_release(to);
-            return s;
-        }
-        a->out[i].value = to;
+        if (!given)
+            s = create_in(c, a->out[n].memory, v->type->dtype, v->rank, v->dims, &made[n], error);
+        if (s == ORTC_OK)
+            s = ortc_value_copy(v, given ? given : made[n], error);
     }
-    return ORTC_OK;
+    for (size_t i = 0; i < n; i++)
+        if (s != ORTC_OK)
+            ortc_value_release(made[i]);
+        else if (made[i])
+            a->out[i].value = made[i];
+    if (made != few)
+        free(made);
+    return s;
 }
 
 static void empty_slots(ortc_context *c)

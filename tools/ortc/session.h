@@ -29,7 +29,7 @@ typedef struct session_options {
 #define ARGS_SESSION(o)                                                                                          \
     {.kind = ARG_HEADING, .help = "Where it runs"},                                                              \
         {.kind = ARG_TEXT, .name = "provider", .value = "A,B", .to = &(o).provider,                               \
-         .help = "execution providers in order of preference (cpu); 'ortc providers' lists them; ref comes last"}, \
+         .help = "execution providers in order of preference (cpu), NAME[:DEVICE][:KEY=VALUE]...; 'ortc providers' lists them; ref comes last"}, \
         {.kind = ARG_TEXT, .name = "require", .value = "A,B", .to = &(o).require,                                 \
          .help = "fail unless every node is on one of these providers"},                                         \
         {.kind = ARG_INTEGER, .letter = 't', .name = "threads", .value = "N", .to = &(o).threads, .max = 4096,    \
