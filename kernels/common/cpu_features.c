@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/vector/isas.h"
+
 #define KNOWN 0x80000000u /* "already computed": tells an empty set from no answer yet */
 
 static _Atomic uint32_t detected;
@@ -42,6 +44,8 @@ static uint32_t detect(void)
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5)) bits |= ORTC_CPU_AVX512_BF16;
     return bits;
 }
+#elif defined(__aarch64__)
+static uint32_t detect(void) { return ORTC_CPU_NEON; }
 #else
 static uint32_t detect(void) { return 0; }
 #endif
@@ -57,11 +61,22 @@ uint32_t ortc_cpu_features_detected(void)
 
 uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
 {
-    *out_known = 1;
-    if (!strcmp(level, "scalar")) return 0;
-    if (!strcmp(level, "avx2")) return ORTC_CPU_AVX2;
-    if (!strcmp(level, "avx512")) return ~KNOWN;
+#define LEVEL(isa, needs, unused) {#isa, needs},
+    static const struct {
+        const char *name;
+        uint32_t bits;
+    } levels[] = {ORTC_EACH_ISA(LEVEL, 0)}; /* best first; the best has what is above it in this family of processors */
+#undef LEVEL
+    const size_t count = sizeof levels / sizeof levels[0];
+    uint32_t bits = 0;
     *out_known = 0;
+    for (size_t i = count; i-- > 0;) {
+        bits |= levels[i].bits;
+        if (strcmp(level, levels[i].name))
+            continue;
+        *out_known = 1;
+        return i == 0 ? ~KNOWN : bits;
+    }
     return 0;
 }
 

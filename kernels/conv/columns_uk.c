@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/common/cpu_features.h"
+#include "kernels/common/uk.h"
 
 #define ORTC_COLUMNS_UK(isa_bit, isa) {"columns_f32_" #isa, isa_bit, ortc_uk_columns_f32_##isa},
 const ortc_columns_uk ortc_columns_uks[] = {
@@ -15,10 +15,7 @@ const size_t ortc_columns_uk_count = sizeof ortc_columns_uks / sizeof ortc_colum
 
 const ortc_columns_uk *ortc_columns_uk_select(void)
 {
-    const uint32_t have = ortc_cpu_features();
-    for (size_t i = 0; i < ortc_columns_uk_count; i++)
-        if ((ortc_columns_uks[i].isa & ~have) == 0) return &ortc_columns_uks[i];
-    return &ortc_columns_uks[ortc_columns_uk_count - 1]; /* the scalar line needs no bit */
+    return ORTC_UK_SELECT(ortc_columns_uks, ortc_columns_uk_count);
 }
 
 void ortc_uk_columns_f32_scalar(size_t rows, float *dst, size_t dst_step, const float *src, size_t src_step,

@@ -16,14 +16,9 @@ typedef void ortc_uk_dwconv_f32(size_t n, size_t taps, const float *src, const i
 
 typedef struct ortc_dwconv_uk {
     const char *name;
-    uint32_t isa;   /* bits of cpu_features.h, all needed */
-    uint32_t lanes; /* for tests: sizes around it are interesting */
+    uint32_t isa; /* bits of cpu_features.h, all needed */
     ortc_uk_dwconv_f32 *run;
 } ortc_dwconv_uk;
-
-#define ORTC_DWCONV_UK(isa_bit, isa, lanes) ortc_uk_dwconv_f32 ortc_uk_dwconv_f32_##isa;
-#include "dwconv_uk.inc"
-#undef ORTC_DWCONV_UK
 
 /* All of them, best first. Thread: any. */
 extern const ortc_dwconv_uk ortc_dwconv_uks[];

@@ -2,7 +2,7 @@
  * sgemm_uk.inc do. */
 #include "sgemm_uk.h"
 
-#include "../common/cpu_features.h"
+#include "kernels/common/uk.h"
 
 #define ORTC_SGEMM_UK(isa_bit, isa, mr, nr, step, kc) \
     {"sgemm_f32_" #mr "x" #nr "_" #isa, isa_bit, mr, nr, step, kc, ortc_uk_sgemm_f32_##mr##x##nr##_##isa, \
@@ -16,8 +16,5 @@ const size_t ortc_sgemm_uk_count = sizeof ortc_sgemm_uks / sizeof ortc_sgemm_uks
 
 const ortc_sgemm_uk *ortc_sgemm_uk_select(void)
 {
-    const uint32_t have = ortc_cpu_features();
-    for (size_t i = 0; i < ortc_sgemm_uk_count; i++)
-        if ((ortc_sgemm_uks[i].isa & ~have) == 0) return &ortc_sgemm_uks[i];
-    return &ortc_sgemm_uks[ortc_sgemm_uk_count - 1]; /* the scalar line needs no bit */
+    return ORTC_UK_SELECT(ortc_sgemm_uks, ortc_sgemm_uk_count);
 }

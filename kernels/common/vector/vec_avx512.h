@@ -1,0 +1,155 @@
+/* kernels/common/vector/vec_avx512.h: AVX-512 F, BW, DQ, VL. Masks are its own registers. */
+#include <immintrin.h>
+
+#define V_LANES 16
+V_TYPES(V_LANES)
+typedef __mmask16 vm32;
+typedef __mmask8 vm64;
+
+/* Lanes h .. in the first places; what follows them is unspecified. */
+#define v_down(v, h) \
+    __builtin_shufflevector(v, v, (h)&15, ((h) + 1) & 15, ((h) + 2) & 15, ((h) + 3) & 15, ((h) + 4) & 15, \
+                            ((h) + 5) & 15, ((h) + 6) & 15, ((h) + 7) & 15, ((h) + 8) & 15, ((h) + 9) & 15, \
+                            ((h) + 10) & 15, ((h) + 11) & 15, ((h) + 12) & 15, ((h) + 13) & 15, \
+                            ((h) + 14) & 15, ((h) + 15) & 15)
+
+#define v_fma v_fma
+VFN vf32 v_fma(vf32 a, vf32 b, vf32 c) { return _mm512_fmadd_ps(a, b, c); }
+VFN vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return _mm512_fmadd_pd(a, b, c); }
+#define v_lt v_lt
+VFN vm32 v_lt(vf32 a, vf32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+VFN vm32 v_le(vf32 a, vf32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+VFN vm32 v_eq(vf32 a, vf32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+VFN vm32 v_ne(vf32 a, vf32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ); }
+VFN vm32 v_lt_i32(vi32 a, vi32 b) { return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b); }
+VFN vm32 v_eq_i32(vi32 a, vi32 b) { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
+VFN vm32 v_lt_u32(vu32 a, vu32 b) { return _mm512_cmplt_epu32_mask((__m512i)a, (__m512i)b); }
+VFN vm64 v_lt_f64(vf64 a, vf64 b) { return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ); }
+VFN vm64 v_eq_f64(vf64 a, vf64 b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
+VFN vm64 v_lt_i64(vi64 a, vi64 b) { return _mm512_cmplt_epi64_mask((__m512i)a, (__m512i)b); }
+VFN vm64 v_eq_i64(vi64 a, vi64 b) { return _mm512_cmpeq_epi64_mask((__m512i)a, (__m512i)b); }
+#define v_sel v_sel
+VFN vf32 v_sel(vm32 m, vf32 a, vf32 b) { return _mm512_mask_mov_ps(b, m, a); }
+VFN vi32 v_sel_i32(vm32 m, vi32 a, vi32 b) { return (vi32)_mm512_mask_mov_epi32((__m512i)b, m, (__m512i)a); }
+VFN vf64 v_sel_f64(vm64 m, vf64 a, vf64 b) { return _mm512_mask_mov_pd(b, m, a); }
+VFN vi64 v_sel_i64(vm64 m, vi64 a, vi64 b) { return (vi64)_mm512_mask_mov_epi64((__m512i)b, m, (__m512i)a); }
+#define v_any v_any
+VFN int v_any(vm32 m) { return m != 0; }
+#define v_first v_first
+VFN vm32 v_first(size_t n) { return n >= V_LANES ? (vm32)0xffff : (vm32)((1u << n) - 1u); }
+#define v_max v_max
+VFN vf32 v_max(vf32 a, vf32 b) { return _mm512_max_ps(a, b); }
+VFN vf32 v_min(vf32 a, vf32 b) { return _mm512_min_ps(a, b); }
+#define v_max_f64 v_max_f64
+VFN vf64 v_max_f64(vf64 a, vf64 b) { return _mm512_max_pd(a, b); }
+VFN vf64 v_min_f64(vf64 a, vf64 b) { return _mm512_min_pd(a, b); }
+#define v_sqrt v_sqrt
+VFN vf32 v_sqrt(vf32 a) { return _mm512_sqrt_ps(a); }
+#define v_rint v_rint
+VFN vf32 v_rint(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+VFN vf32 v_floor(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+VFN vf32 v_ceil(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+VFN vf32 v_trunc(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+#define v_scale2 v_scale2
+VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni) { return (void)ni, _mm512_scalef_ps(p, n); }
+#define v_f64_lo v_f64_lo
+VFN vf64 v_f64_lo(vf32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+VFN vf64 v_f64_hi(vf32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+VFN vf32 v_f32_of_f64(vf64 lo, vf64 hi)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(lo)), _mm512_cvtpd_ps(hi), 1);
+}
+
+#define v_load_f32 v_load_f32
+VFN vf32 v_load_f32(const float *p, size_t n)
+{
+    return n >= V_LANES ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(v_first(n), p);
+}
+VFN void v_store_f32(float *p, vf32 v, size_t n)
+{
+    if (n >= V_LANES)
+        _mm512_storeu_ps(p, v);
+    else
+        _mm512_mask_storeu_ps(p, v_first(n), v);
+}
+VFN vi32 v_load_i32(const int32_t *p, size_t n)
+{
+    return (vi32)(n >= V_LANES ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(v_first(n), p));
+}
+VFN void v_store_i32(int32_t *p, vi32 v, size_t n) { _mm512_mask_storeu_epi32(p, v_first(n), (__m512i)v); }
+#define v_load_i8 v_load_i8
+VFN vi32 v_load_i8(const int8_t *p, size_t n)
+{
+    return (vi32)_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(v_first(n), p));
+}
+VFN vi32 v_load_u8(const uint8_t *p, size_t n)
+{
+    return (vi32)_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(v_first(n), p));
+}
+VFN vi32 v_load_i16(const int16_t *p, size_t n)
+{
+    return (vi32)_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
+VFN vi32 v_load_u16(const uint16_t *p, size_t n)
+{
+    return (vi32)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
+VFN void v_store_i8(int8_t *p, vi32 v, size_t n)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(p, v_first(n), (__m512i)v);
+}
+VFN void v_store_u8(uint8_t *p, vi32 v, size_t n)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(p, v_first(n), (__m512i)v);
+}
+VFN void v_store_i16(int16_t *p, vi32 v, size_t n)
+{
+    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
+}
+VFN void v_store_u16(uint16_t *p, vi32 v, size_t n)
+{
+    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
+}
+#define v_load_f16 v_load_f16
+#define v_h2f v_h2f
+VFN vf32 v_load_f16(const uint16_t *p, size_t n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
+VFN void v_store_f16(uint16_t *p, vf32 v, size_t n)
+{
+    _mm256_mask_storeu_epi16(p, v_first(n),
+                             _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+#define v_load_f64 v_load_f64
+VFN vf32 v_load_f64(const double *p, size_t n)
+{
+    const vm32 m = v_first(n);
+    return v_f32_of_f64(_mm512_maskz_loadu_pd((__mmask8)m, p),
+                        _mm512_maskz_loadu_pd((__mmask8)(m >> 8), p + 8));
+}
+VFN void v_store_f64(double *p, vf32 v, size_t n)
+{
+    const vm32 m = v_first(n);
+    _mm512_mask_storeu_pd(p, (__mmask8)m, v_f64_lo(v));
+    _mm512_mask_storeu_pd(p + 8, (__mmask8)(m >> 8), v_f64_hi(v));
+}
+VFN vi32 v_load_i64(const int64_t *p, size_t n)
+{
+    const vm32 m = v_first(n);
+    const __m256i lo = _mm512_cvtepi64_epi32(_mm512_maskz_loadu_epi64((__mmask8)m, p));
+    const __m256i hi = _mm512_cvtepi64_epi32(_mm512_maskz_loadu_epi64((__mmask8)(m >> 8), p + 8));
+    return (vi32)_mm512_inserti32x8(_mm512_castsi256_si512(lo), hi, 1);
+}
+VFN void v_store_i64(int64_t *p, vi32 v, size_t n)
+{
+    const vm32 m = v_first(n);
+    _mm512_mask_storeu_epi64(p, (__mmask8)m, _mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)v)));
+    _mm512_mask_storeu_epi64(p + 8, (__mmask8)(m >> 8),
+                             _mm512_cvtepi32_epi64(_mm512_extracti32x8_epi32((__m512i)v, 1)));
+}
+#define v_gather_f32 v_gather_f32
+VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
+{
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), v_first(n), (__m512i)index, base, 4);
+}

@@ -1,0 +1,27 @@
+/* kernels/common/vector/vec_neon.h: AArch64's Advanced SIMD, which has FMA. */
+#include <arm_neon.h>
+
+#define V_LANES 4
+V_TYPES(V_LANES)
+V_LANE_MASKS
+
+#define v_down(v, h) __builtin_shufflevector(v, v, (h)&3, ((h) + 1) & 3, ((h) + 2) & 3, ((h) + 3) & 3)
+
+#define v_fma v_fma
+VFN vf32 v_fma(vf32 a, vf32 b, vf32 c) { return vfmaq_f32(c, a, b); }
+VFN vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return vfmaq_f64(c, a, b); }
+/* v_max and v_min are the generic ones: of two operands FMAX returns the NaN, FMAXNM the number. */
+#define v_sqrt v_sqrt
+VFN vf32 v_sqrt(vf32 a) { return vsqrtq_f32(a); }
+#define v_rint v_rint
+VFN vf32 v_rint(vf32 x) { return vrndnq_f32(x); }
+VFN vf32 v_floor(vf32 x) { return vrndmq_f32(x); }
+VFN vf32 v_ceil(vf32 x) { return vrndpq_f32(x); }
+VFN vf32 v_trunc(vf32 x) { return vrndq_f32(x); }
+#define v_i32_of_f32 v_i32_of_f32
+VFN vi32 v_i32_of_f32(vf32 x) { return vcvtq_s32_f32(x); }
+#define v_any v_any
+VFN int v_any(vm32 m) { return vmaxvq_u32((uint32x4_t)m) != 0; }
+#define v_h2f v_h2f
+VFN vf32 v_h2f(v_mem_u16 h) { return vcvt_f32_f16((float16x4_t)h); }
+VFN v_mem_u16 v_f2h(vf32 v) { return (v_mem_u16)vcvt_f16_f32(v); }
