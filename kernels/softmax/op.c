@@ -6,7 +6,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_softmax;
+extern const ortc_kernel_table ortc_kernels_ref_softmax, ortc_kernels_cpu_softmax;
 
 static ortc_status infer_softmax(ortc_infer *c)
 {
@@ -49,4 +49,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "LogSoftmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
     ORTC_OP("", "Hardmax", 13, 13, "11 1", "input:T", "output:T", "axis:i?", "T=float", infer_softmax, lift_softmax, 0),
 };
-ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax);
+ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax, &ortc_kernels_cpu_softmax);
