@@ -7,7 +7,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_layernorm;
+extern const ortc_kernel_table ortc_kernels_ref_layernorm, ortc_kernels_cpu_layernorm;
 
 /* Inputs 1 .. n are stretched to X, never X to them. */
 static ortc_status check_stretched(ortc_infer *c, const ortc_port *x)
@@ -100,4 +100,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "GroupNormalization", 21, 21, "18", "X:T scale:T bias:T", "Y:T",
             "epsilon:f=1e-5 num_groups:i! stash_type:i=1", "T=float", infer_channels, lift_group, 0),
 };
-ORTC_FAMILY(layernorm, ops, &ortc_kernels_ref_layernorm);
+ORTC_FAMILY(layernorm, ops, &ortc_kernels_ref_layernorm, &ortc_kernels_cpu_layernorm);
