@@ -138,11 +138,15 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
     const double count = (double)ortc_view_count(&p->in[0]);
     layer_plan *g = calloc(1, sizeof *g);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    *out = g;
     g->body = ortc_layer_rows_select();
     g->convert = ortc_convert_get();
     g->biased = p->n_in > 2 && p->in[2].dtype;
-    ORTC_TRY(layer_plan_rows(state, p, g));
+    const ortc_status status = layer_plan_rows(state, p, g);
+    if (status) {
+        free(g);
+        return status;
+    }
+    *out = g;
     if (count > 0) {
         const size_t row = (size_t)g->length * sizeof(float);
         const bool scratch = p->in[0].dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying;

@@ -4,7 +4,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_order;
+extern const ortc_kernel_table ortc_kernels_ref_order, ortc_kernels_cpu_order;
 
 static ortc_status infer_topk(ortc_infer *c)
 {
@@ -64,4 +64,4 @@ static const ortc_op ops[] = {
     ARG("ArgMax"),
     ARG("ArgMin"),
 };
-ORTC_FAMILY(order, ops, &ortc_kernels_ref_order);
+ORTC_FAMILY(order, ops, &ortc_kernels_ref_order, &ortc_kernels_cpu_order);

@@ -5,7 +5,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_reduce;
+extern const ortc_kernel_table ortc_kernels_ref_reduce, ortc_kernels_cpu_reduce;
 
 static ortc_status infer_reduce(ortc_infer *c)
 {
@@ -62,4 +62,4 @@ static const ortc_op ops[] = {
     REDUCE("ReduceLogSum", 28, 18, "18 13 11 1", WIDE),
     REDUCE("ReduceLogSumExp", 28, 18, "18 13 11 1", WIDE),
 };
-ORTC_FAMILY(reduce, ops, &ortc_kernels_ref_reduce);
+ORTC_FAMILY(reduce, ops, &ortc_kernels_ref_reduce, &ortc_kernels_cpu_reduce);

@@ -1,0 +1,282 @@
+/* kernels/reduce/cpu.c: reductions of floats on the cpu provider, in f32, over every set of axes.
+ *
+ * Dims of one kind, kept or reduced, that lie together are merged. If the last one is reduced, results are made of rows; if it
+ * is kept, of lines that are folded onto each other, a tile of results beside each other at a time. A *unit* is a piece of a row
+ * or a line; a result's units are cut into `splits` shares where there are few results, whose parts are joined in order. All
+ * of it depends on the shapes alone, so results are the same for any number of threads. Pieces are folded in f32, units and
+ * shares in f64. So squares of what is beyond 2^63, or below 2^-63, do not fit where they do on ref.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/common/shape.h"
+#include "kernels/common/vector/convert.h"
+#include "kernels/reduce/rows.h"
+
+ORTC_VEC_TABLE(ortc_reduce_rows)
+
+enum { SUM, MEAN, MAX, MIN, L1, L2, SUM_SQUARE, LOG_SUM, LOG_SUM_EXP };
+static const char *const names[] = {"ReduceSum",       "ReduceMean",   "ReduceMax",
+                                    "ReduceMin",       "ReduceL1",     "ReduceL2",
+                                    "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+static const int folds[] = {ORTC_FOLD_SUM,    ORTC_FOLD_SUM,    ORTC_FOLD_MAX, ORTC_FOLD_MIN, ORTC_FOLD_ABS,
+                            ORTC_FOLD_SQUARE, ORTC_FOLD_SQUARE, ORTC_FOLD_SUM, ORTC_FOLD_MAX};
+
+enum { PIECE = 8192, TILE = 512, LINES = 64 }; /* LINES: folded in f32 before they join the f64 sums */
+
+typedef struct reduce_state {
+    int what;
+    bool noop;
+} reduce_state;
+
+typedef struct reduce_job {
+    const ortc_reduce_rows *body;
+    const ortc_convert *convert;
+    const char *x;
+    ortc_view *y;
+    int what, fold, type; /* type: ORTC_FLOAT_* */
+    bool by_lines;
+    int64_t results, each, splits;
+    int64_t width;           /* of the last merged dim */
+    int64_t pieces, units;   /* of a row; of a result */
+    int64_t tiles;           /* by lines: for one place of `kept`; by rows a result is a place */
+    ortc_walk kept, reduced; /* all but the last dim */
+    double *parts;           /* [splits][results] */
+    float *top;              /* LOG_SUM_EXP: the largest of each result */
+} reduce_job;
+
+static int64_t splits_of(int64_t results, int64_t each)
+{
+    int64_t n = results * each / 32768;
+    n = n < 4096 / results ? n : 4096 / results;
+    n = n < each ? n : each;
+    return n < 1 ? 1 : n;
+}
+
+static double finish(const reduce_job *j, int64_t i, double r)
+{
+    switch (j->what) {
+    case MEAN: return r / (double)j->each;
+    case L2: return sqrt(r);
+    case LOG_SUM: return log(r);
+    case LOG_SUM_EXP: /* first the largest; an infinite one, or NaN, is the result */
+        return j->fold != ORTC_FOLD_EXP ? r : isfinite(j->top[i]) ? j->top[i] + log(r) : (double)j->top[i];
+    default: return r;
+    }
+}
+
+/* One share of the results first .. first + n. */
+static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, const double *r)
+{
+    for (int64_t i = first; i < first + n; i++) {
+        if (j->splits > 1)
+            j->parts[split * j->results + i] = r[i - first];
+        else if (j->what == LOG_SUM_EXP && j->fold == ORTC_FOLD_MAX)
+            j->top[i] = (float)r[i - first];
+        else
+            ortc_store_f64(j->y->data, j->y->dtype, i, finish(j, i, r[i - first]));
+    }
+}
+
+static double join(const reduce_job *j, double a, double b)
+{
+    if (j->fold == ORTC_FOLD_MAX) return a > b || a != a ? a : b;
+    if (j->fold == ORTC_FOLD_MIN) return a < b || a != a ? a : b;
+    return a + b;
+}
+static double neutral(const reduce_job *j)
+{
+    return j->fold == ORTC_FOLD_MAX ? -INFINITY : j->fold == ORTC_FOLD_MIN ? INFINITY : 0;
+}
+
+/* n elements from `at` on as f32. */
+static const float *read(const reduce_job *j, int64_t at, int64_t n, float *scratch)
+{
+    if (j->type == ORTC_FLOAT_F32) return (const float *)(const void *)j->x + at;
+    j->convert->widen[j->type]((size_t)n, j->x + 2 * at, scratch);
+    return scratch;
+}
+
+static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const reduce_job *j = arg;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t i = task / j->splits, split = task % j->splits;
+        const int64_t from = j->units * split / j->splits, to = j->units * (split + 1) / j->splits;
+        ortc_walk kept = j->kept, reduced = j->reduced;
+        double r = neutral(j);
+        ortc_walk_seek(&kept, i);
+        if (from < to) ortc_walk_seek(&reduced, from / j->pieces);
+        for (int64_t u = from; u < to; u++) {
+            const int64_t piece = u % j->pieces * PIECE,
+                          n = j->width - piece < PIECE ? j->width - piece : PIECE;
+            const float *x = read(j, kept.at[0] + reduced.at[0] + piece, n, scratch);
+            r = join(j, r, (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0));
+            if ((u + 1) % j->pieces == 0) ortc_walk_next(&reduced);
+        }
+        put(j, split, i, 1, &r);
+    }
+}
+
+static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const reduce_job *j = arg;
+    double sum[TILE];
+    float acc[TILE];
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t split = task % j->splits, tile = task / j->splits % j->tiles,
+                      place = task / j->splits / j->tiles;
+        const int64_t from = j->units * split / j->splits, to = j->units * (split + 1) / j->splits,
+                      at = tile * TILE;
+        const int64_t n = j->width - at < TILE ? j->width - at : TILE, first = place * j->width + at;
+        ortc_walk kept = j->kept, reduced = j->reduced;
+        ortc_walk_seek(&kept, place);
+        if (from < to) ortc_walk_seek(&reduced, from);
+        for (int64_t k = 0; k < n; k++) sum[k] = neutral(j);
+        for (int64_t u = from; u < to;) {
+            const int64_t stop = u + LINES < to ? u + LINES : to;
+            for (int64_t k = 0; k < n; k++) acc[k] = (float)neutral(j);
+            for (; u < stop; u++, ortc_walk_next(&reduced))
+                j->body->line[j->fold]((size_t)n, read(j, kept.at[0] + reduced.at[0] + at, n, scratch),
+                                       j->top ? j->top + first : NULL, acc);
+            for (int64_t k = 0; k < n; k++) sum[k] = join(j, sum[k], (double)acc[k]);
+        }
+        put(j, split, first, n, sum);
+    }
+}
+
+static void join_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const reduce_job *j = arg;
+    reduce_job whole = *j;
+    whole.splits = 1;
+    for (int64_t i = begin; i < end; i++) {
+        double r = j->parts[i];
+        for (int64_t split = 1; split < j->splits; split++) r = join(j, r, j->parts[split * j->results + i]);
+        put(&whole, 0, i, 1, &r);
+    }
+}
+
+static ortc_status pass(ortc_call *c, reduce_job *j)
+{
+    const int64_t places = j->by_lines ? j->results / j->width * j->tiles : j->results;
+    const int64_t work = (j->by_lines ? (j->width < TILE ? j->width : TILE) : 1) * j->each / j->splits;
+    ORTC_TRY(ortc_parallel(c, places * j->splits, ortc_rows_grain(work),
+                           j->by_lines ? lines_chunk : rows_chunk, j));
+    return j->splits > 1 ? ortc_parallel(c, j->results, 4096, join_chunk, j) : ORTC_OK;
+}
+
+/* false: an axis is outside of the rank. */
+static bool sort_dims(const reduce_state *s, const ortc_view *x, const ortc_view *axes, reduce_job *j)
+{
+    const int64_t given = axes ? ortc_view_count(axes) : 0;
+    int64_t strides[ORTC_RANK_LIMIT], dims[2][ORTC_RANK_LIMIT], steps[2][ORTC_RANK_LIMIT];
+    bool drop[ORTC_RANK_LIMIT] = {false};
+    int32_t rank[2] = {0, 0}; /* kept, reduced */
+    for (int64_t i = 0; i < given; i++) {
+        int32_t axis;
+        if (!ortc_axis_of(ortc_load_i64(axes->data, ORTC_I64, i), x->rank, &axis)) return false;
+        drop[axis] = true;
+    }
+    ortc_dense_strides(x->rank, x->dims, strides);
+    int last = 0;
+    j->each = j->width = 1;
+    for (int32_t d = 0; d < x->rank; d++) {
+        const int kind = given ? drop[d] : !s->noop;
+        j->each *= kind ? x->dims[d] : 1;
+        if (x->dims[d] == 1) continue;
+        if (rank[0] + rank[1] && kind == last) {
+            dims[kind][rank[kind] - 1] *= x->dims[d];
+            steps[kind][rank[kind] - 1] = strides[d];
+        } else {
+            dims[kind][rank[kind]] = x->dims[d];
+            steps[kind][rank[kind]++] = strides[d];
+        }
+        last = kind;
+    }
+    j->by_lines = last == 0;
+    if (rank[last]) j->width = dims[last][--rank[last]];
+    ortc_walk *const walks[2] = {&j->kept, &j->reduced};
+    for (int k = 0; k < 2; k++) {
+        ortc_walk_init(walks[k], rank[k], dims[k]);
+        ortc_walk_strided(walks[k], steps[k], 0);
+    }
+    return true;
+}
+
+static ortc_status reduce_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    reduce_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    s->noop = ortc_node_int(n, "noop_with_empty_axes", 0) != 0;
+    while (strcmp(names[s->what], ortc_node_op(n)) != 0) s->what++;
+    *out = s;
+    return ORTC_OK;
+}
+
+/* Axes may come with the run: the shapes say enough. */
+static ortc_status reduce_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    const reduce_state *s = state;
+    const int64_t results = ortc_view_count(&p->out[0]), all = ortc_view_count(&p->in[0]);
+    (void)pstate;
+    if (results > 0) {
+        const int64_t splits = splits_of(results, all / results);
+        ortc_plan_workspace(p,
+                            (splits > 1 ? (size_t)(splits * results) * sizeof(double) : 0) +
+                                (s->what == LOG_SUM_EXP ? (size_t)results * sizeof(float) : 0),
+                            p->in[0].dtype == ORTC_F32 ? 0 : PIECE * sizeof(float));
+    }
+    ortc_plan_cost(p, (double)all, (double)(all + results) * ortc_dtype_bits(p->in[0].dtype) / 8);
+    return ORTC_OK;
+}
+
+static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const reduce_state *s = state;
+    const ortc_view *axes = c->n_in > 1 && c->in[1].dtype ? &c->in[1] : NULL;
+    reduce_job j = {.body = ortc_reduce_rows_select(),
+                    .convert = ortc_convert_get(),
+                    .x = c->in[0].data,
+                    .y = &c->out[0],
+                    .what = s->what,
+                    .fold = folds[s->what],
+                    .type = ortc_float_index(c->in[0].dtype)};
+    (void)pstate;
+    j.results = ortc_view_count(j.y);
+    if (j.results == 0) return ORTC_OK;
+    if (!sort_dims(s, &c->in[0], axes, &j))
+        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+    if (j.each == 0) {
+        for (int64_t i = 0; i < j.results; i++) {
+            const double none = s->what == LOG_SUM_EXP ? -INFINITY : finish(&j, i, neutral(&j));
+            ortc_store_f64(j.y->data, j.y->dtype, i, none);
+        }
+        return ORTC_OK;
+    }
+    j.splits = splits_of(j.results, j.each);
+    j.pieces = j.by_lines ? 1 : (j.width + PIECE - 1) / PIECE;
+    j.units = j.by_lines ? j.each : j.each / j.width * j.pieces;
+    j.tiles = (j.width + TILE - 1) / TILE;
+    j.parts = c->workspace;
+    if (s->what != LOG_SUM_EXP) return pass(c, &j);
+    float *top = (float *)(void *)((char *)c->workspace +
+                                   (j.splits > 1 ? (size_t)(j.splits * j.results) * sizeof(double) : 0));
+    j.top = top;
+    ORTC_TRY(pass(c, &j));
+    j.fold = ORTC_FOLD_EXP;
+    return pass(c, &j);
+}
+
+static const ortc_kernel reduce_cpu = {.size = ORTC_SIZED(ortc_kernel),
+                                       .name = "reduce.cpu",
+                                       .host_in = 2,
+                                       .prepare = reduce_prepare,
+                                       .plan = reduce_plan,
+                                       .run = reduce_run};
+
+/* Not ReduceProd: in f32 a part of a product may be infinite where the whole is not. */
+#define K(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &reduce_cpu)
+ORTC_KERNELS(cpu, reduce, K("ReduceSum", 13), K("ReduceMean", 18), K("ReduceMax", 20), K("ReduceMin", 20),
+             K("ReduceL1", 18), K("ReduceL2", 18), K("ReduceSumSquare", 18), K("ReduceLogSum", 28),
+             K("ReduceLogSumExp", 28));

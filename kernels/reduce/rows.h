@@ -1,0 +1,26 @@
+/* Folding f32 on vectors: the bodies' contract (rows_vec.c). */
+#ifndef ORTC_KERNELS_REDUCE_ROWS_H
+#define ORTC_KERNELS_REDUCE_ROWS_H
+
+#include "kernels/common/uk.h"
+
+/* What is folded how; of EXP e^(x - top). */
+enum {
+    ORTC_FOLD_SUM,
+    ORTC_FOLD_ABS,
+    ORTC_FOLD_SQUARE,
+    ORTC_FOLD_MAX,
+    ORTC_FOLD_MIN,
+    ORTC_FOLD_EXP,
+    ORTC_FOLD_COUNT
+};
+
+typedef struct ortc_reduce_rows {
+    /* A row to one number; rows of some thousand elements, so that a sum's error stays small. */
+    float (*row[ORTC_FOLD_COUNT])(size_t n, const float *x, float top);
+    /* acc[i] = fold(acc[i], x[i]); top: as many as acc. */
+    void (*line[ORTC_FOLD_COUNT])(size_t n, const float *x, const float *top, float *acc);
+} ortc_reduce_rows;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_reduce_rows)
+
+#endif

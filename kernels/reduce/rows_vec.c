@@ -1,0 +1,51 @@
+/* Folding rows and lines (rows.h), a body for every instruction set. A NaN makes a largest and a smallest NaN. */
+#include "kernels/reduce/rows.h"
+
+#include "kernels/common/vector/math.h"
+#include "kernels/common/vector/reduce.h"
+
+VFN vf32 same(vf32 x) { return x; }
+VFN vf32 square(vf32 x) { return v_mul(x, x); }
+
+#define FOLD(name, op, neutral, map) \
+    static float row_##name(size_t count, const float *x, float top) \
+    { \
+        (void)top; \
+        V_REDUCE(r, op, neutral, count, i, n, map(v_load_f32(x + i, n))); \
+        return r; \
+    } \
+    static void line_##name(size_t count, const float *x, const float *top, float *acc) \
+    { \
+        (void)top; \
+        V_FOR(i, n, count, v_store_f32(acc + i, op(v_load_f32(acc + i, n), map(v_load_f32(x + i, n))), n);); \
+    }
+FOLD(sum, v_sum, 0, same)
+FOLD(abs, v_sum, 0, v_abs)
+FOLD(square, v_sum, 0, square)
+FOLD(max, v_max_nan, -__builtin_inff(), same)
+FOLD(min, v_min_nan, __builtin_inff(), same)
+
+static float row_exp(size_t count, const float *x, float top)
+{
+    enum { PIECE = 1024 };
+    float e[PIECE], sum = 0;
+    const vf32 t = v_set_f32(top);
+    for (size_t at = 0; at < count; at += PIECE) {
+        const size_t some = count - at < PIECE ? count - at : PIECE;
+        V_FOR(i, n, some, v_store_f32(e + i, v_exp(v_sub(v_load_f32(x + at + i, n), t)), n););
+        V_REDUCE(part, v_sum, 0, some, i, n, v_load_f32(e + i, n));
+        sum += part;
+    }
+    return sum;
+}
+static void line_exp(size_t count, const float *x, const float *top, float *acc)
+{
+    V_FOR(i, n, count, {
+        const vf32 e = v_exp(v_sub(v_load_f32(x + i, n), v_load_f32(top + i, n)));
+        v_store_f32(acc + i, v_add(v_load_f32(acc + i, n), e), n);
+    });
+}
+
+const ortc_reduce_rows V_NAME(ortc_reduce_rows) = {{row_sum, row_abs, row_square, row_max, row_min, row_exp},
+                                                   {line_sum, line_abs, line_square, line_max, line_min,
+                                                    line_exp}};
