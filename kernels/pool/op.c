@@ -6,7 +6,7 @@
  */
 #include "kernels/common/window.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_pool;
+extern const ortc_kernel_table ortc_kernels_ref_pool, ortc_kernels_cpu_pool;
 
 static ortc_status infer_pool(ortc_infer *c)
 {
@@ -47,4 +47,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "GlobalMaxPool", 22, 1, "1", "X:T", "Y:T", "", "T=float", infer_global, NULL, 0),
     ORTC_OP("", "GlobalAveragePool", 22, 1, "1", "X:T", "Y:T", "", "T=float", infer_global, NULL, 0),
 };
-ORTC_FAMILY(pool, ops, &ortc_kernels_ref_pool);
+ORTC_FAMILY(pool, ops, &ortc_kernels_ref_pool, &ortc_kernels_cpu_pool);

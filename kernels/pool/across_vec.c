@@ -1,0 +1,31 @@
+/* The last step of a pool (across.h), a body for every instruction set. A NaN under a window makes its maximum NaN. */
+#include "kernels/pool/across.h"
+
+#include "kernels/common/vector/vec.h"
+
+VFN vf32 at(const float *p, vi32 steps, size_t stride, size_t n)
+{
+    return stride == 1 ? v_load_f32(p, n) : v_gather_f32(p, steps, n);
+}
+
+static void run(size_t n, size_t taps, size_t dilation, size_t stride, const float *line, const float *count,
+                float rows, float *y)
+{
+    const vi32 steps = v_mul(v_iota(), v_set_i32((int32_t)stride));
+    if (count)
+        V_FOR(i, left, n, {
+            vf32 r = v_set_f32(0);
+            for (size_t k = 0; k < taps; k++)
+                r = v_add(r, at(line + i * stride + k * dilation, steps, stride, left));
+            v_store_f32(y + i, v_div(r, v_mul(v_load_f32(count + i, left), v_set_f32(rows))), left);
+        });
+    else
+        V_FOR(i, left, n, {
+            vf32 r = at(line + i * stride, steps, stride, left);
+            for (size_t k = 1; k < taps; k++)
+                r = v_max_nan(r, at(line + i * stride + k * dilation, steps, stride, left));
+            v_store_f32(y + i, r, left);
+        });
+}
+
+const ortc_pool_across V_NAME(ortc_pool_across) = {run};
