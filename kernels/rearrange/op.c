@@ -3,7 +3,7 @@
  */
 #include "kernels/rearrange/rearrange.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_rearrange;
+extern const ortc_kernel_table ortc_kernels_ref_rearrange, ortc_kernels_cpu_rearrange;
 
 static ortc_status infer_tile(ortc_infer *c)
 {
@@ -91,4 +91,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "DepthToSpace", 28, 1, "13 11 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN, infer_depth, NULL, 0),
     ORTC_OP("", "SpaceToDepth", 28, 1, "13 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN, infer_depth, NULL, 0),
 };
-ORTC_FAMILY(rearrange, ops, &ortc_kernels_ref_rearrange);
+ORTC_FAMILY(rearrange, ops, &ortc_kernels_ref_rearrange, &ortc_kernels_cpu_rearrange);

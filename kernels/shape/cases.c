@@ -80,6 +80,10 @@ const ortc_case ortc_cases_shape[] = {
     {"Size", "string[]", ""},
     {"Size@1", "f32[2,4]", ""},
 
+    {"Transpose", "T[37,70]", "", "T=i8,f16,f32,f64,c128"},
+    {"Transpose", "T[2,33,3,150]", "perm=[0,3,2,1]", "T=u8,bf16,i32,i64,c128"},
+    {"Transpose", "T[3,40,5,17]", "perm=[2,0,3,1]", "T=u8,f16,f32,c64"},
+    {"Transpose", "f32[300,200]", ""},
     {"Transpose", "T[3,33,65]", "perm=[0,2,1]", "T=f32,f16,f64,u8,c128"},
     {"Transpose", "T[2,40,3,9]", "perm=[0,2,3,1]", "T=f32,f16,u8"},
     {"Transpose", "T[2,16,4,8]", "perm=[0,2,1,3]", "T=f32,f16,u8,c128"},
@@ -98,6 +102,8 @@ const ortc_case ortc_cases_shape[] = {
     {"Transpose", "f32[3,4]", "perm=[0,2]", .fails = ORTC_INVALID_MODEL},
     {"Transpose", "f32[3,4]", "perm=[0]", .fails = ORTC_INVALID_MODEL},
 
+    {"Concat", "T[200,1] T[200,1] T[200,3]", "axis=1", "T=u8,f32,i64"},
+    {"Concat", "f32[2,300,70] f32[2,1,70]", "axis=1"},
     {"Concat", "T[2,3] T[2,1] T[2,5]", "axis=1", T_PLAIN},
     {"Concat", "T[2,3] T[0,3] T[1,3]", "axis=-2", T_PLAIN},
     {"Concat", "f32[7]", "axis=0"},
@@ -121,6 +127,8 @@ const ortc_case ortc_cases_shape[] = {
     {"Split", "f32[6,2] i64[2]={1,2}!", "", .outputs = 2, .fails = ORTC_SHAPE_MISMATCH},
     {"Split", "f32[6,2] i64[2]={-1,7}!", "", .outputs = 2, .fails = ORTC_INVALID_MODEL},
 
+    {"Gather", "T[40,7,3] i64[2,2]={3,-1,0,2}", "axis=1", "T=u8,f16,f32,i64,c128"},
+    {"Gather", "T[5,9] i32[3]={8,-9,0}", "axis=-1", "T=u8,f16,f32,i64,c128"},
     {"Gather", "T[5,3] U[4]={0,4,-1,2}", "", T_PLAIN " U=i32,i64"},
     {"Gather", "T[5,3] i64[2,2]={0,2,-3,1}", "axis=1", T_PLAIN},
     {"Gather", "f32[5,3] i64[]={2}", ""},
@@ -157,6 +165,8 @@ const ortc_case ortc_cases_shape[] = {
     {"Slice", "f32[5] i64[1]={0}! i64[1]={3}! i64[1]={1}!", "", .fails = ORTC_INVALID_MODEL},
     {"Slice", "f32[5] i64[2]={0,0}! i64[1]={3}!", "", .fails = ORTC_INVALID_MODEL},
 
+    {"Expand", "T[3,1,1] i64[3]={3,70,130}!", "", "T=u8,f16,f32,i64,c128"},
+    {"Expand", "T[5,1,40] i64[3]={5,30,40}!", "", "T=u8,f32"},
     {"Expand", "T[3,1] i64[2]={3,4}", "", T_PLAIN},
     {"Expand", "f32[3,1] i64[3]={2,1,4}!", ""},
     {"Expand", "f32[3,4] i64[1]={1}!", ""},

@@ -5,7 +5,7 @@
  */
 #include "kernels/shape/shape_ops.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_shape;
+extern const ortc_kernel_table ortc_kernels_ref_shape, ortc_kernels_cpu_shape;
 
 #define PLAIN "num,bool,string,c64,c128"
 #define EVERY PLAIN ",f8,u4,i4,f4e2m1,f8e8m0,u2,i2"
@@ -40,4 +40,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "Dropout", 22, 12, "13 12 10 7 6 1", "data:T ratio:T1? training_mode:T2?", "output:T mask:T2?", "seed:i?",
             "T=float,f8 T1=float,f8 T2=bool", ortc_infer_dropout, ortc_lift_dropout, ORTC_OP_RANDOM),
 };
-ORTC_FAMILY(shape, ops, &ortc_kernels_ref_shape);
+ORTC_FAMILY(shape, ops, &ortc_kernels_ref_shape, &ortc_kernels_cpu_shape);

@@ -4,7 +4,7 @@
 #include "kernels/common/strings.h"
 #include "kernels/shape/shape_ops.h"
 
-static ortc_status axis_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_axis_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     int64_t *axis = malloc(sizeof *axis);
     if (!axis)
@@ -15,7 +15,7 @@ static ortc_status axis_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 }
 
 /* A tensor as [outer, dims[axis], inner]. */
-static void around(const ortc_view *v, int32_t axis, int64_t *outer, int64_t *inner)
+void ortc_around(const ortc_view *v, int32_t axis, int64_t *outer, int64_t *inner)
 {
     *outer = *inner = 1;
     for (int32_t d = 0; d < v->rank; d++)
@@ -47,7 +47,7 @@ static void part_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 /* Elements along the axis of Split's part i: listed, or equal with a smaller last one. Outputs that nobody wants have no dims to
  * ask. -1: listed, and not known yet. */
-static int64_t part_of(const ortc_view *in, uint32_t n_in, uint32_t n_out, int32_t axis, uint32_t i)
+int64_t ortc_split_part(const ortc_view *in, uint32_t n_in, uint32_t n_out, int32_t axis, uint32_t i)
 {
     const int64_t all = in[0].dims[axis], each = (all + n_out - 1) / n_out;
     if (n_in > 1 && in[1].dtype)
@@ -60,14 +60,14 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
     const uint32_t n = join ? c->n_in : c->n_out;
     part_job j = {.whole = join ? &c->out[0] : &c->in[0], .join = join};
     int64_t outer, inner;
-    around(j.whole, axis, &outer, &inner);
+    ortc_around(j.whole, axis, &outer, &inner);
     const uint32_t bits = ortc_dtype_bits(j.whole->dtype);
     j.stride = j.whole->dims[axis] * inner;
     if (join)
         ortc_clear_tail(j.whole, ortc_view_count(j.whole));
     for (uint32_t i = 0; i < n; i++) {
         j.part = join ? &c->in[i] : &c->out[i];
-        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : part_of(c->in, c->n_in, c->n_out, axis, i));
+        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : ortc_split_part(c->in, c->n_in, c->n_out, axis, i));
         const int64_t count = outer * j.run;
         if (count > 0 && j.part->dtype) {
             if (!join)
@@ -90,7 +90,7 @@ static ortc_status concat_run(const void *state, const void *pstate, ortc_call *
     return parts_run(c, axis, true);
 }
 
-static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
+ortc_status ortc_concat_plan(const void *state, ortc_plan *p, void **pstate)
 {
     if (p->n_in == 1)
         ortc_plan_view(p, 0, 0, 0, NULL);
@@ -108,7 +108,7 @@ static ortc_status split_run(const void *state, const void *pstate, ortc_call *c
 }
 
 /* Parts along the first dim that is not 1 are pieces of the input's memory. */
-static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
+ortc_status ortc_split_plan(const void *state, ortc_plan *p, void **pstate)
 {
     const ortc_view *x = &p->in[0];
     const int64_t bits = ortc_dtype_bits(x->dtype);
@@ -119,16 +119,16 @@ static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
     for (int32_t d = 0; d < x->rank; d++)
         if (x->dims[d] < 0)
             return ORTC_OK;
-    around(x, axis, &outer, &inner);
+    ortc_around(x, axis, &outer, &inner);
     if (outer != 1 || ortc_view_count(x) == 0)
         return ORTC_OK;
     for (uint32_t i = 0; i < p->n_out; i++) { /* all or none: a step is made for what is left */
-        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : part_of(p->in, p->n_in, p->n_out, axis, i);
+        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : ortc_split_part(p->in, p->n_in, p->n_out, axis, i);
         if (n < 0 || n * inner * bits % 8)
             return ORTC_OK;
     }
     for (uint32_t i = 0; i < p->n_out; i++) {
-        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : part_of(p->in, p->n_in, p->n_out, axis, i);
+        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : ortc_split_part(p->in, p->n_in, p->n_out, axis, i);
         if (p->out[i].dtype)
             ortc_plan_view(p, i, 0, offset, NULL);
         offset += n * inner * bits / 8;
@@ -168,7 +168,7 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
     const int64_t count = ortc_view_count(j.y);
     if (count == 0 || !ortc_axis_of(*(const int64_t *)state, j.x->rank, &axis))
         return ORTC_OK;
-    around(j.x, axis, &outer, &j.inner);
+    ortc_around(j.x, axis, &outer, &j.inner);
     j.extent = j.x->dims[axis];
     j.picks = ortc_view_count(j.at);
     for (int64_t i = 0; i < j.picks; i++) {
@@ -226,9 +226,9 @@ static ortc_status fill_run(const void *state, const void *pstate, ortc_call *c)
 }
 
 #define AXIS_KERNEL(symbol, title, ...)                      \
-    const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, .prepare = axis_prepare, __VA_ARGS__}
-AXIS_KERNEL(ortc_ref_concat, "concat.ref", .plan = concat_plan, .run = concat_run);
-AXIS_KERNEL(ortc_ref_split, "split.ref", .host_in = 2, .plan = split_plan, .run = split_run);
+    const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, .prepare = ortc_axis_prepare, __VA_ARGS__}
+AXIS_KERNEL(ortc_ref_concat, "concat.ref", .plan = ortc_concat_plan, .run = concat_run);
+AXIS_KERNEL(ortc_ref_split, "split.ref", .host_in = 2, .plan = ortc_split_plan, .run = split_run);
 AXIS_KERNEL(ortc_ref_gather, "gather.ref", .run = gather_run);
 const ortc_kernel ortc_ref_fill = {.size = ORTC_SIZED(ortc_kernel),
                                    .name = "constant_of_shape.ref",

@@ -43,7 +43,7 @@ typedef struct transpose_state {
     int32_t perm[ORTC_RANK_LIMIT];
 } transpose_state;
 
-static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_transpose_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     size_t count;
     const int64_t *perm = ortc_node_ints(n, "perm", &count);
@@ -57,20 +57,21 @@ static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void *
     return ORTC_OK;
 }
 
-static void transpose_strides(const transpose_state *s, const ortc_view *x, int64_t *strides)
+void ortc_transpose_strides(const void *state, const ortc_view *x, int64_t *strides)
 {
+    const transpose_state *s = state;
     int64_t dense[ORTC_RANK_LIMIT];
     ortc_dense_strides(x->rank, x->dims, dense);
     for (int32_t d = 0; d < x->rank; d++)
         strides[d] = dense[s->reverse ? x->rank - 1 - d : s->perm[d]];
 }
 
-static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate)
+ortc_status ortc_transpose_plan(const void *state, ortc_plan *p, void **pstate)
 {
     int64_t strides[ORTC_RANK_LIMIT];
     if (!all_known(&p->in[0]))
         return ORTC_OK;
-    transpose_strides(state, &p->in[0], strides);
+    ortc_transpose_strides(state, &p->in[0], strides);
     view_if_dense(p, strides, 0);
     return ORTC_OK;
 }
@@ -80,13 +81,13 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
     if (c->in[0].dtype == ORTC_STRING)
         return ortc_run_on_strings(transpose_run, state, pstate, c);
     int64_t strides[ORTC_RANK_LIMIT];
-    transpose_strides(state, &c->in[0], strides);
+    ortc_transpose_strides(state, &c->in[0], strides);
     return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, 0);
 }
 
 /* ---- Slice ------------------------------------------------------------------------------------------------------------ */
 
-static bool slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start)
+bool ortc_slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start)
 {
     const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL, *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
     const int64_t n = ortc_view_count(&in[1]);
@@ -106,14 +107,14 @@ static bool slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, 
     return true;
 }
 
-static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
+ortc_status ortc_slice_plan(const void *state, ortc_plan *p, void **pstate)
 {
     int64_t strides[ORTC_RANK_LIMIT], start;
     for (uint32_t i = 1; i < p->n_in; i++)
         if (p->in[i].dtype && (!p->in[i].data || !all_known(&p->in[i])))
             return ORTC_OK;
     if (all_known(&p->in[0]) && all_known(&p->out[0]) && ortc_view_count(&p->out[0]) > 0 &&
-        slice_strides(p->in, p->n_in, strides, &start))
+        ortc_slice_strides(p->in, p->n_in, strides, &start))
         view_if_dense(p, strides, start);
     return ORTC_OK;
 }
@@ -125,7 +126,7 @@ static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c
     int64_t strides[ORTC_RANK_LIMIT], start;
     if (ortc_view_count(&c->out[0]) == 0)
         return ORTC_OK;
-    if (!slice_strides(c->in, c->n_in, strides, &start))
+    if (!ortc_slice_strides(c->in, c->n_in, strides, &start))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
     return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, start);
 }
@@ -148,10 +149,10 @@ static ortc_status expand_run(const void *state, const void *pstate, ortc_call *
 
 const ortc_kernel ortc_ref_transpose = {.size = ORTC_SIZED(ortc_kernel),
                                         .name = "transpose.ref",
-                                        .prepare = transpose_prepare,
-                                        .plan = transpose_plan,
+                                        .prepare = ortc_transpose_prepare,
+                                        .plan = ortc_transpose_plan,
                                         .run = transpose_run};
 const ortc_kernel ortc_ref_slice = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "slice.ref", .host_in = 0x1e, .plan = slice_plan, .run = slice_run};
+    .size = ORTC_SIZED(ortc_kernel), .name = "slice.ref", .host_in = 0x1e, .plan = ortc_slice_plan, .run = slice_run};
 const ortc_kernel ortc_ref_expand = {
     .size = ORTC_SIZED(ortc_kernel), .name = "expand.ref", .host_in = 2, .run = expand_run};

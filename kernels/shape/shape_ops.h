@@ -52,6 +52,19 @@ static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t en
     return end < start ? (start - end - 1) / step + 1 : 0;
 }
 
+/* ref_move.c, ref_join.c: what the cpu's kernels (cpu.c) share with ref's, which is how a node is read, not how it is run. */
+ortc_status ortc_transpose_prepare(const ortc_node *, ortc_prep *, void **out);
+ortc_status ortc_transpose_plan(const void *state, ortc_plan *, void **pstate);
+void ortc_transpose_strides(const void *state, const ortc_view *x, int64_t *strides);
+ortc_status ortc_slice_plan(const void *state, ortc_plan *, void **pstate);
+/* Strides by which a slice takes elements, and where it begins. false: an axis is outside of the rank. */
+bool ortc_slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start);
+ortc_status ortc_axis_prepare(const ortc_node *, ortc_prep *, void **out); /* the state is an int64_t, the axis */
+ortc_status ortc_concat_plan(const void *state, ortc_plan *, void **pstate);
+ortc_status ortc_split_plan(const void *state, ortc_plan *, void **pstate);
+int64_t ortc_split_part(const ortc_view *in, uint32_t n_in, uint32_t n_out, int32_t axis, uint32_t i);
+void ortc_around(const ortc_view *v, int32_t axis, int64_t *outer, int64_t *inner); /* as [outer, dims[axis], inner] */
+
 extern const ortc_kernel ortc_ref_rename;  /* ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze */
 extern const ortc_kernel ortc_ref_same_value; /* ref_rename.c: Identity of what is not a tensor */
 extern const ortc_kernel ortc_ref_shape;   /* ref_rename.c */

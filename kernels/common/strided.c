@@ -1,0 +1,201 @@
+/* Moving by strides (strided.h). Dims are merged; then one of these, from the last dim's point of view:
+ *   run        the source lies together too: copies
+ *   same       the source does not move: one element over and over
+ *   transpose  another dim lies together in the source: squares of both, through registers of 16 bytes
+ *   element    neither: one by one
+ * A task is a piece of the last dim, or a tile of the two dims, at one place of the others.
+ */
+#include "kernels/common/strided.h"
+
+#include <string.h>
+
+enum { RUN, SAME, TRANSPOSE, ELEMENT };
+
+typedef struct job {
+    int how;
+    char *to;
+    const char *from;
+    size_t bytes;
+    int64_t n, step, last; /* the last dim: extent, step in the source, in the target */
+    int64_t m, to_step; /* TRANSPOSE: the dim that lies together in the source: extent, step in the target */
+    int64_t piece, pieces; /* of n */
+    int64_t tile, tiles;   /* of m */
+    ortc_walk outer;       /* operand 0: target, 1: source */
+} job;
+
+/* ---- Squares of 16 / bytes rows and columns --------------------------------------------------------------------------- */
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+#define LOW_1(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH_1(a, b) \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOW_2(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH_2(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define LOW_8(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define HIGH_8(a, b) __builtin_shufflevector(a, b, 1, 3)
+
+/* Interleaving the upper half of the rows with the lower, log2 of them times, is a transpose. Steps in bytes. */
+#define SQUARE(size, type) \
+    static void square_##size(const char *from, int64_t from_step, char *to, int64_t to_step) \
+    { \
+        enum { N = 16 / (size) }; \
+        typedef type vec __attribute__((vector_size(16))); \
+        vec r[N], s[N]; \
+        UNROLL for (int i = 0; i < N; i++) memcpy(&r[i], from + i * from_step, 16); \
+        UNROLL for (int h = 1; h < N; h *= 2) \
+        { \
+            UNROLL for (int i = 0; i < N / 2; i++) \
+            { \
+                s[2 * i] = LOW_##size(r[i], r[i + N / 2]); \
+                s[2 * i + 1] = HIGH_##size(r[i], r[i + N / 2]); \
+            } \
+            UNROLL for (int i = 0; i < N; i++) r[i] = s[i]; \
+        } \
+        UNROLL for (int i = 0; i < N; i++) memcpy(to + i * to_step, &r[i], 16); \
+    }
+SQUARE(1, uint8_t)
+SQUARE(2, uint16_t)
+SQUARE(4, uint32_t)
+SQUARE(8, uint64_t)
+
+/* n elements, steps in bytes. */
+#define ELEMENTS(size) \
+    static void elements_##size(char *to, int64_t to_step, const char *from, int64_t step, int64_t n) \
+    { \
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * step, size); \
+    }
+ELEMENTS(1)
+ELEMENTS(2)
+ELEMENTS(4)
+ELEMENTS(8)
+ELEMENTS(16)
+
+static void elements(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, size_t bytes)
+{
+    switch (bytes) {
+    case 1: elements_1(to, to_step, from, step, n); break;
+    case 2: elements_2(to, to_step, from, step, n); break;
+    case 4: elements_4(to, to_step, from, step, n); break;
+    case 8: elements_8(to, to_step, from, step, n); break;
+    default: elements_16(to, to_step, from, step, n);
+    }
+}
+
+/* to[a + b * to_step] = from[a * from_step + b] for a < n, b < m. Steps in elements. */
+static void transpose(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int64_t m,
+                      size_t bytes)
+{
+    static void (*const squares[])(const char *, int64_t, char *, int64_t) = {
+        [1] = square_1, [2] = square_2, [4] = square_4, [8] = square_8};
+    const int64_t size = (int64_t)bytes, side = 16 / size, whole_n = bytes < 16 ? n / side * side : 0,
+                  whole_m = m / side * side;
+    const int64_t line = 64 / size; /* of the target: what is written together */
+    for (int64_t first = 0; first < whole_n; first += line) {
+        const int64_t last = first + line < whole_n ? first + line : whole_n;
+        for (int64_t b = 0; b < whole_m; b += side)
+            for (int64_t a = first; a < last; a += side)
+                squares[bytes](from + (a * from_step + b) * size, from_step * size,
+                               to + (a + b * to_step) * size, to_step * size);
+    }
+    for (int64_t b = 0; b < m; b++) {
+        const int64_t a = b < whole_m ? whole_n : 0;
+        elements(to + (a + b * to_step) * size, size, from + (a * from_step + b) * size, from_step * size,
+                 n - a, bytes);
+    }
+}
+
+static void same(char *to, const char *from, int64_t n, size_t bytes)
+{
+    size_t done = bytes;
+    const size_t all = (size_t)n * bytes;
+    memcpy(to, from, bytes);
+    for (; done < all && done < 256; done *= 2) /* doubled while small, then in pieces that stay in L1 */
+        memcpy(to + done, to, done < all - done ? done : all - done);
+    for (; done < all; done += 256) memcpy(to + done, to, all - done < 256 ? all - done : 256);
+}
+
+static void chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const int64_t size = (int64_t)j->bytes, each = j->pieces * j->tiles;
+    ortc_walk w = j->outer;
+    (void)scratch;
+    ortc_walk_seek(&w, begin / each);
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t a = task % j->pieces * j->piece, b = task / j->pieces % j->tiles * j->tile;
+        const int64_t n = j->n - a < j->piece ? j->n - a : j->piece;
+        char *to = j->to + (w.at[0] + a * j->last) * size;
+        const char *from = j->from + (w.at[1] + a * j->step) * size;
+        switch (j->how) {
+        case RUN: memcpy(to, from, (size_t)(n * size)); break;
+        case SAME: same(to, from, n, j->bytes); break;
+        case TRANSPOSE:
+            transpose(to + b * j->to_step * size, j->to_step, from + b * size, j->step, n,
+                      j->m - b < j->tile ? j->m - b : j->tile, j->bytes);
+            break;
+        default: elements(to, j->last * size, from, j->step * size, n, j->bytes);
+        }
+        if ((task + 1) % each == 0) ortc_walk_next(&w);
+    }
+}
+
+/* Takes dim d out of the walk. */
+static void drop(ortc_walk *w, int32_t d)
+{
+    for (w->rank--; d < w->rank; d++) {
+        w->dims[d] = w->dims[d + 1];
+        w->step[0][d] = w->step[0][d + 1];
+        w->step[1][d] = w->step[1][d + 1];
+    }
+}
+
+ortc_status ortc_strided_move(ortc_call *c, const ortc_strided *m)
+{
+    job j = {.to = m->to,
+             .from = m->from,
+             .bytes = m->bytes,
+             .n = 1,
+             .step = 1,
+             .last = 1,
+             .m = 1,
+             .tile = 1,
+             .tiles = 1};
+    int64_t count = 1;
+    ortc_walk *w = &j.outer;
+    for (int32_t d = 0; d < m->rank; d++)
+        if (m->dims[d] == 0) return ORTC_OK;
+    ortc_walk_init(w, m->rank, m->dims);
+    ortc_walk_strided(w, m->to_step, 0);
+    ortc_walk_strided(w, m->from_step, 0);
+    ortc_walk_merge(w);
+    for (int32_t d = 0; d < w->rank; d++) count *= w->dims[d];
+    if (w->rank > 0) {
+        const int32_t last = w->rank - 1;
+        j.n = w->dims[last];
+        j.step = w->step[1][last];
+        j.last = w->step[0][last];
+        drop(w, last);
+    }
+    j.how = j.last != 1 ? ELEMENT : j.step == 1 ? RUN : j.step == 0 ? SAME : ELEMENT;
+    for (int32_t d = w->rank - 1; d >= 0 && j.how == ELEMENT && j.last == 1; d--)
+        if (w->step[1][d] == 1) {
+            j.how = TRANSPOSE;
+            j.m = w->dims[d];
+            j.to_step = w->step[0][d];
+            drop(w, d);
+        }
+    /* 64 KB of the last dim; of two dims 128 x 128 elements. */
+    j.piece = j.how == TRANSPOSE ? 128 : 65536 / (int64_t)j.bytes;
+    j.piece = j.n < j.piece ? j.n : j.piece;
+    j.pieces = (j.n + j.piece - 1) / j.piece;
+    j.tile = j.m < 128 ? j.m : 128;
+    j.tiles = (j.m + j.tile - 1) / j.tile;
+    const int64_t tasks = count / j.n / j.m * j.pieces * j.tiles, work = j.piece * j.tile * (int64_t)j.bytes;
+    return ortc_parallel(c, tasks, 65536 / work > 0 ? 65536 / work : 1, chunk, &j);
+}

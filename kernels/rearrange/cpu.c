@@ -1,0 +1,101 @@
+/* kernels/rearrange/cpu.c: Pad on the cpu provider, for elements of whole bytes: a row of the output, along its last dim, is a row of
+ * the input or nothing; what lies inside is one copy, what lies outside goes element by element, as ref says. */
+#include "kernels/rearrange/rearrange.h"
+
+typedef struct pad_job {
+    int mode;
+    const ortc_view *x;
+    ortc_view *y;
+    const char *fill;
+    size_t bytes;
+    int64_t before[ORTC_RANK_LIMIT], strides[ORTC_RANK_LIMIT];
+} pad_job;
+
+static void fill(char *to, const char *element, int64_t n, size_t bytes)
+{
+    for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * bytes, element, bytes);
+}
+/* The widths of models inline, so that compilers make vectors of them. */
+static void filling(char *to, const char *element, int64_t n, size_t bytes)
+{
+    switch (bytes) {
+    case 1: fill(to, element, n, 1); break;
+    case 2: fill(to, element, n, 2); break;
+    case 4: fill(to, element, n, 4); break;
+    default: fill(to, element, n, bytes);
+    }
+}
+
+static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const pad_job *j = arg;
+    const int32_t last = j->y->rank - 1;
+    const int64_t width = j->y->dims[last], have = j->x->dims[last], before = j->before[last];
+    int64_t from = before < 0 ? 0 : before < width ? before : width; /* the part of a row that lies inside */
+    int64_t to = have + before > width ? width : have + before > from ? have + before : from;
+    (void)scratch;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t rest = row, at = 0;
+        char *y = (char *)j->y->data + (size_t)(row * width) * j->bytes;
+        for (int32_t d = last - 1; d >= 0 && at >= 0; d--) {
+            const int64_t i = ortc_pad_source(j->mode, rest % j->y->dims[d] - j->before[d], j->x->dims[d]);
+            at = i < 0 ? -1 : at + i * j->strides[d];
+            rest /= j->y->dims[d];
+        }
+        if (at < 0) {
+            filling(y, j->fill, width, j->bytes);
+            continue;
+        }
+        const char *x = (const char *)j->x->data + (size_t)at * j->bytes;
+        if (to > from)
+            memcpy(y + (size_t)from * j->bytes, x + (size_t)(from - before) * j->bytes,
+                   (size_t)(to - from) * j->bytes);
+        for (int side = 0; side < 2; side++) {
+            const int64_t first = side ? to : 0, stop = side ? width : from;
+            if (j->mode == ORTC_PADDING_CONSTANT)
+                filling(y + (size_t)first * j->bytes, j->fill, stop - first, j->bytes);
+            else
+                for (int64_t i = first; i < stop; i++)
+                    memcpy(y + (size_t)i * j->bytes,
+                           x + (size_t)ortc_pad_source(j->mode, i - before, have) * j->bytes, j->bytes);
+        }
+    }
+}
+
+static ortc_status pad_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    const ortc_view *y = &p->out[0];
+    (void)state, (void)pstate;
+    ortc_plan_cost(p, 0, 2.0 * (double)ortc_view_count(y) * ortc_dtype_bits(y->dtype) / 8);
+    return ORTC_OK;
+}
+
+static ortc_status pad_run(const void *state, const void *pstate, ortc_call *c)
+{
+    static const uint64_t zero[2];
+    pad_job j = {.mode = *(const int *)state, .x = &c->in[0], .y = &c->out[0], .fill = (const char *)zero};
+    const int64_t count = ortc_view_count(j.y);
+    (void)pstate;
+    if (count == 0) return ORTC_OK;
+    j.bytes = ortc_dtype_bits(j.y->dtype) / 8;
+    const ortc_view *value = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
+    if (value && ortc_view_count(value) == 1) j.fill = value->data;
+    ORTC_TRY(ortc_pad_before(c, j.before));
+    if (j.y->rank == 0) {
+        memcpy(j.y->data, j.x->data, j.bytes);
+        return ORTC_OK;
+    }
+    ortc_dense_strides(j.x->rank, j.x->dims, j.strides);
+    const int64_t width = j.y->dims[j.y->rank - 1], grain = 65536 / (width * (int64_t)j.bytes + 32);
+    return ortc_parallel(c, count / width, grain > 0 ? grain : 1, rows_chunk, &j);
+}
+
+static const ortc_kernel pad = {.size = ORTC_SIZED(ortc_kernel),
+                                .name = "pad.cpu",
+                                .host_in = 0xa,
+                                .prepare = ortc_pad_prepare,
+                                .plan = pad_plan,
+                                .run = pad_run};
+
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad));

@@ -1,0 +1,232 @@
+/* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat, Split and Gather on the cpu provider, for elements of whole bytes: moves by
+ * strides (kernels/common/strided.h), and rows picked by indices. Where a view does, it is ref's view.
+ */
+#include "kernels/common/strided.h"
+#include "kernels/shape/shape_ops.h"
+
+static void note_bytes(ortc_plan *p)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < p->n_out; i++)
+        if (p->out[i].dtype)
+            bytes += 2.0 * (double)ortc_view_count(&p->out[i]) * ortc_dtype_bits(p->out[i].dtype) / 8;
+    ortc_plan_cost(p, 0, bytes);
+}
+
+/* The output, dense, takes elements of the input by strides. */
+static ortc_status take(ortc_call *c, const int64_t *strides, int64_t start)
+{
+    const ortc_view *y = &c->out[0];
+    ortc_strided m = {.to = y->data, .bytes = ortc_dtype_bits(y->dtype) / 8, .rank = y->rank};
+    m.from = (const char *)c->in[0].data + start * (int64_t)m.bytes;
+    for (int32_t d = 0; d < y->rank; d++) {
+        m.dims[d] = y->dims[d];
+        m.from_step[d] = strides[d];
+    }
+    ortc_dense_strides(y->rank, y->dims, m.to_step);
+    return ortc_strided_move(c, &m);
+}
+
+/* ---- Transpose, Slice, Expand ------------------------------------------------------------------------------------------ */
+
+static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    note_bytes(p);
+    return ortc_transpose_plan(state, p, pstate);
+}
+
+static ortc_status transpose_run(const void *state, const void *pstate, ortc_call *c)
+{
+    int64_t strides[ORTC_RANK_LIMIT];
+    (void)pstate;
+    ortc_transpose_strides(state, &c->in[0], strides);
+    return take(c, strides, 0);
+}
+
+static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    note_bytes(p);
+    return ortc_slice_plan(state, p, pstate);
+}
+
+static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c)
+{
+    int64_t strides[ORTC_RANK_LIMIT], start;
+    (void)state, (void)pstate;
+    if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
+    if (!ortc_slice_strides(c->in, c->n_in, strides, &start))
+        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+    return take(c, strides, start);
+}
+
+static ortc_status expand_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    (void)state, (void)pstate;
+    note_bytes(p);
+    return ORTC_OK;
+}
+
+static ortc_status expand_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_view *x = &c->in[0], *y = &c->out[0];
+    int64_t dense[ORTC_RANK_LIMIT], strides[ORTC_RANK_LIMIT];
+    (void)state, (void)pstate;
+    ortc_dense_strides(x->rank, x->dims, dense);
+    for (int32_t d = 0; d < y->rank; d++) {
+        const int32_t i = d - (y->rank - x->rank);
+        strides[d] = i >= 0 && x->dims[i] != 1 ? dense[i] : 0;
+    }
+    return take(c, strides, 0);
+}
+
+/* ---- Concat, Split: the parts of a whole along an axis, a move for each -------------------------------------------------- */
+
+static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
+{
+    const ortc_view *whole = join ? &c->out[0] : &c->in[0];
+    const int64_t bytes = ortc_dtype_bits(whole->dtype) / 8;
+    int64_t outer, inner, first = 0;
+    ortc_around(whole, axis, &outer, &inner);
+    const int64_t row = whole->dims[axis] * inner;
+    for (uint32_t i = 0; i < (join ? c->n_in : c->n_out); i++) {
+        const ortc_view *part = join ? &c->in[i] : &c->out[i];
+        const int64_t run = inner * (join ? part->rank > axis ? part->dims[axis]
+                                                              : 0 /* empty ones may have lost their rank */
+                                          : ortc_split_part(c->in, c->n_in, c->n_out, axis, i));
+        char *at = (char *)whole->data + first * bytes;
+        const ortc_strided m = {.to = join ? at : part->data,
+                                .from = join ? part->data : at,
+                                .bytes = (size_t)bytes,
+                                .rank = 2,
+                                .dims = {outer, run},
+                                .to_step = {join ? row : run, 1},
+                                .from_step = {join ? run : row, 1}};
+        if (part->dtype) ORTC_TRY(ortc_strided_move(c, &m));
+        first += run;
+    }
+    return ORTC_OK;
+}
+
+static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    note_bytes(p);
+    return ortc_concat_plan(state, p, pstate);
+}
+
+static ortc_status concat_run(const void *state, const void *pstate, ortc_call *c)
+{
+    int32_t axis;
+    (void)pstate;
+    if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->out[0].rank, &axis))
+        return ORTC_OK;
+    return parts_run(c, axis, true);
+}
+
+static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    note_bytes(p);
+    return ortc_split_plan(state, p, pstate);
+}
+
+static ortc_status split_run(const void *state, const void *pstate, ortc_call *c)
+{
+    int32_t axis;
+    (void)pstate;
+    if (ortc_view_count(&c->in[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->in[0].rank, &axis))
+        return ORTC_OK;
+    return parts_run(c, axis, false);
+}
+
+/* ---- Gather: rows of `inner` elements ------------------------------------------------------------------------------------- */
+
+typedef struct gather_job {
+    const char *x;
+    char *y;
+    const ortc_view *at;
+    int64_t extent, picks;
+    size_t run;             /* bytes of a row */
+    _Atomic int64_t *wrong; /* place of an index outside of the axis, the first one found; -1 */
+} gather_job;
+
+static int64_t index_at(const gather_job *j, int64_t i)
+{
+    const int64_t index = j->at->dtype == ORTC_I32 ? ortc_load_i64(j->at->data, ORTC_I32, i)
+                                                   : ortc_load_i64(j->at->data, ORTC_I64, i);
+    return index < 0 ? index + j->extent : index;
+}
+
+#define PICK(bytes) \
+    for (int64_t row = begin; row < end; row++) { \
+        const int64_t i = row % j->picks, index = index_at(j, i); \
+        if (index < 0 || index >= j->extent) \
+            *j->wrong = i; \
+        else \
+            memcpy(j->y + (size_t)row * (bytes), \
+                   j->x + (size_t)(row / j->picks * j->extent + index) * (bytes), bytes); \
+    }
+static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const gather_job *j = arg;
+    (void)scratch;
+    switch (j->run) {
+    case 1: PICK(1) break;
+    case 2: PICK(2) break;
+    case 4: PICK(4) break;
+    case 8: PICK(8) break;
+    default: PICK(j->run)
+    }
+}
+
+static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    (void)state, (void)pstate;
+    note_bytes(p);
+    return ORTC_OK;
+}
+
+static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_view *x = &c->in[0], *at = &c->in[1];
+    _Atomic int64_t wrong = -1;
+    int64_t outer, inner;
+    int32_t axis;
+    (void)pstate;
+    if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, x->rank, &axis))
+        return ORTC_OK;
+    ortc_around(x, axis, &outer, &inner);
+    gather_job j = {x->data,       c->out[0].data,      at,
+                    x->dims[axis], ortc_view_count(at), (size_t)inner * ortc_dtype_bits(x->dtype) / 8,
+                    &wrong};
+    const int64_t grain = 65536 / (int64_t)(j.run + 16);
+    ORTC_TRY(ortc_parallel(c, outer * j.picks, grain > 0 ? grain : 1, gather_chunk, &j));
+    if (wrong >= 0)
+        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                              "index %lld (indices[%lld]) is outside of the %lld elements of axis %d",
+                              (long long)ortc_load_i64(at->data, at->dtype, wrong), (long long)wrong,
+                              (long long)j.extent, axis);
+    return ORTC_OK;
+}
+
+/* ---- The table -------------------------------------------------------------------------------------------------------------- */
+
+#define KERNEL(symbol, title, ...) \
+    static const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, __VA_ARGS__}
+KERNEL(transpose, "transpose.cpu", .prepare = ortc_transpose_prepare, .plan = transpose_plan,
+       .run = transpose_run);
+KERNEL(slice, "slice.cpu", .host_in = 0x1e, .plan = slice_plan, .run = slice_run);
+KERNEL(expand, "expand.cpu", .host_in = 2, .plan = expand_plan, .run = expand_run);
+KERNEL(concat, "concat.cpu", .prepare = ortc_axis_prepare, .plan = concat_plan, .run = concat_run);
+KERNEL(split, "split.cpu", .host_in = 2, .prepare = ortc_axis_prepare, .plan = split_plan, .run = split_run);
+KERNEL(gather, "gather.cpu", .prepare = ortc_axis_prepare, .plan = gather_plan, .run = gather_run);
+
+#define F8 \
+    (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | \
+     ORTC_TYPE(ORTC_F8E5M2FNUZ) | ORTC_TYPE(ORTC_F8E8M0))
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
+ORTC_KERNELS(cpu, shape, ORTC_KERNEL("Transpose", 25, ORTC_NEWEST, (PLAIN | F8), &transpose),
+             ORTC_KERNEL("Slice", 13, ORTC_NEWEST, (PLAIN, INDEX), &slice),
+             ORTC_KERNEL("Expand", 13, ORTC_NEWEST, (PLAIN), &expand),
+             ORTC_KERNEL("Concat", 13, ORTC_NEWEST, (PLAIN), &concat),
+             ORTC_KERNEL("Split", 18, ORTC_NEWEST, (PLAIN), &split),
+             ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (PLAIN, INDEX), &gather));
