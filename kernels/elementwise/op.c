@@ -7,7 +7,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_elementwise;
+extern const ortc_kernel_table ortc_kernels_ref_elementwise, ortc_kernels_cpu_cast, ortc_kernels_cpu_where;
 
 static ortc_status infer_same(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 
@@ -175,4 +175,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "Cast", 28, 6, "25 24 23 21 19 13 9 6 1", "input:T1", "output:T2", "round_mode:s=up saturate:i=1 to:i!",
             "T1=" CASTS " T2=" CASTS, infer_cast, lift_cast, 0),
 };
-ORTC_FAMILY(elementwise, ops, &ortc_kernels_ref_elementwise);
+ORTC_FAMILY(elementwise, ops, &ortc_kernels_ref_elementwise, &ortc_kernels_cpu_cast, &ortc_kernels_cpu_where);
