@@ -5,6 +5,9 @@
 #include "kernels/common/uk.h"
 
 typedef struct ortc_layer_rows {
+    /* Sums of distances from `mean`, and of their squares. */
+    double (*distances)(size_t length, const float *x, float mean);
+    double (*squares)(size_t length, const float *x, float mean);
     /* The mean, and the mean of squared distances from it; not centred: 0, and the mean of squares. */
     void (*measure)(size_t length, const float *x, int centred, double *mean, double *variance);
     /* y = (x - mean) * factor * scale + bias; bias may be NULL. */

@@ -5,24 +5,35 @@
 
 enum { PIECE = 4096 };
 
-static void measure(size_t length, const float *x, int centred, double *out_mean, double *out_variance)
+static double distances(size_t length, const float *x, float mean)
 {
-    double mean = 0, variance = 0;
-    for (size_t at = 0; centred && at < length; at += PIECE) {
+    const vf32 m = v_set_f32(mean);
+    double all = 0;
+    for (size_t at = 0; at < length; at += PIECE) {
         const size_t count = length - at < PIECE ? length - at : PIECE;
-        V_REDUCE(sum, v_sum, 0, count, i, n, v_load_f32(x + at + i, n));
-        mean += (double)sum;
+        V_REDUCE(sum, v_sum, 0, count, i, n, v_sub(v_load_f32(x + at + i, n), m));
+        all += (double)sum;
     }
-    mean /= (double)length;
-    const vf32 m = v_set_f32((float)mean);
+    return all;
+}
+
+static double squares(size_t length, const float *x, float mean)
+{
+    const vf32 m = v_set_f32(mean);
+    double all = 0;
     for (size_t at = 0; at < length; at += PIECE) {
         const size_t count = length - at < PIECE ? length - at : PIECE;
         V_REDUCE(sum, v_sum, 0, count, i, n,
                  v_mul(v_sub(v_load_f32(x + at + i, n), m), v_sub(v_load_f32(x + at + i, n), m)));
-        variance += (double)sum;
+        all += (double)sum;
     }
-    *out_mean = centred ? mean : 0;
-    *out_variance = variance / (double)length;
+    return all;
+}
+
+static void measure(size_t length, const float *x, int centred, double *mean, double *variance)
+{
+    *mean = centred ? distances(length, x, 0) / (double)length : 0;
+    *variance = squares(length, x, (float)*mean) / (double)length;
 }
 
 static void apply(size_t length, const float *x, float mean, float factor, const float *scale,
@@ -51,4 +62,4 @@ static void apply_one(size_t length, const float *x, float mean, float factor, f
     });
 }
 
-const ortc_layer_rows V_NAME(ortc_layer_rows) = {measure, apply, apply_one};
+const ortc_layer_rows V_NAME(ortc_layer_rows) = {distances, squares, measure, apply, apply_one};

@@ -5,7 +5,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_norm;
+extern const ortc_kernel_table ortc_kernels_ref_norm, ortc_kernels_cpu_norm;
 
 static ortc_status infer_batch(ortc_infer *c)
 {
@@ -69,4 +69,4 @@ static const ortc_op ops[] = {
             "Y:T running_mean:T2? running_var:T2?", "epsilon:f=1e-5 momentum:f=0.9 training_mode:i=0",
             "T=float T1=float T2=float", infer_batch, lift_batch, 0),
 };
-ORTC_FAMILY(norm, ops, &ortc_kernels_ref_norm);
+ORTC_FAMILY(norm, ops, &ortc_kernels_ref_norm, &ortc_kernels_cpu_norm);

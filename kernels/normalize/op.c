@@ -3,7 +3,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_normalize;
+extern const ortc_kernel_table ortc_kernels_ref_normalize, ortc_kernels_cpu_normalize;
 
 static ortc_status infer_lp(ortc_infer *c)
 {
@@ -50,4 +50,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "LRN", 13, 1, "1", "X:T", "Y:T", "alpha:f=1e-4 beta:f=0.75 bias:f=1 size:i!", "T=float", infer_lrn, NULL, 0),
     ORTC_OP("", "MeanVarianceNormalization", 13, 9, "9", "X:T", "Y:T", "axes:is?", "T=float", infer_mvn, NULL, 0),
 };
-ORTC_FAMILY(normalize, ops, &ortc_kernels_ref_normalize);
+ORTC_FAMILY(normalize, ops, &ortc_kernels_ref_normalize, &ortc_kernels_cpu_normalize);
