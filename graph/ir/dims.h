@@ -9,7 +9,7 @@
 #define ORTC_DIMS_H
 
 #include "ortc/op.h"
-#include "runtime/base/base.h"
+#include "base/base.h"
 
 typedef struct ortc_dim_expr {
     int32_t what;     /* 0: a symbol; else ORTC_DIM_* */

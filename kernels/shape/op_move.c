@@ -1,5 +1,5 @@
-/* kernels/shape/op_move.c: shapes of operators that move elements: Transpose, Concat, Split, Gather, Slice, Expand,
- * ConstantOfShape, Dropout. Gather, Slice and Concat pass small integer values along.
+/* kernels/shape/op_move.c: shapes of operators that move elements: Transpose, Concat, Split, Slice, Expand,
+ * ConstantOfShape. Slice and Concat pass small integer values along.
  */
 #include "kernels/shape/shape_ops.h"
 
@@ -137,47 +137,7 @@ ortc_status ortc_lift_split(ortc_lift *l)
     return ORTC_OK;
 }
 
-/* ---- Gather ----------------------------------------------------------------------------------------------------------- */
-
-static ortc_status gather_values(ortc_infer *c, int32_t out_rank)
-{
-    int64_t n, count;
-    ortc_dim out[ORTC_VALUES_LIMIT];
-    const ortc_dim *data = ortc_infer_vector(c, 0, &n), *at = ortc_infer_vector(c, 1, &count);
-    if (!data || !at || out_rank > 1 || count > ORTC_VALUES_LIMIT)
-        return ORTC_OK;
-    for (int64_t i = 0; i < count; i++) {
-        int32_t from;
-        if (!ortc_dim_is_number(at[i]))
-            return ORTC_OK;
-        if (!ortc_axis_of(at[i], n, &from))
-            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "index %lld is outside of %lld elements", (long long)at[i], (long long)n);
-        out[i] = data[from];
-    }
-    return ortc_infer_out_values(c, 0, count, out);
-}
-
-ortc_status ortc_infer_gather(ortc_infer *c)
-{
-    const ortc_port x = ortc_infer_in(c, 0), at = ortc_infer_in(c, 1);
-    ortc_dim dims[2 * ORTC_RANK_LIMIT];
-    int32_t axis = 0, rank = 0;
-    if (x.rank < 0 || at.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
-    ORTC_TRY(ortc_infer_axis(c, ortc_node_int(ortc_infer_node(c), "axis", 0), x.rank, &axis));
-    for (int32_t d = 0; d < axis; d++)
-        dims[rank++] = x.dims[d];
-    for (int32_t d = 0; d < at.rank; d++)
-        dims[rank++] = at.dims[d];
-    for (int32_t d = axis + 1; d < x.rank; d++)
-        dims[rank++] = x.dims[d];
-    if (rank > ORTC_RANK_LIMIT)
-        return ortc_infer_fail(c, ORTC_LIMIT, "the result would have %d dims", rank);
-    ORTC_TRY(ortc_infer_out(c, 0, x.dtype, rank, dims));
-    return x.rank == 1 ? gather_values(c, rank) : ORTC_OK;
-}
-
-/* ---- Expand, ConstantOfShape, Dropout --------------------------------------------------------------------------------- */
+/* ---- Expand, ConstantOfShape --------------------------------------------------------------------------------- */
 
 ortc_status ortc_infer_expand(ortc_infer *c)
 {
@@ -231,26 +191,4 @@ ortc_status ortc_infer_constant_of_shape(ortc_infer *c)
     for (int64_t i = 0; i < n; i++)
         out[i] = ortc_dim_is_number(v) ? v : ORTC_DIM_UNKNOWN;
     return ortc_infer_out_values(c, 0, n, out);
-}
-
-ortc_status ortc_infer_dropout(ortc_infer *c)
-{
-    const ortc_port x = ortc_infer_in(c, 0);
-    ORTC_TRY(ortc_infer_like(c, 0, 0));
-    return ortc_node_n_out(ortc_infer_node(c)) > 1 ? ortc_infer_out(c, 1, ORTC_BOOL, x.rank, x.dims) : ORTC_OK;
-}
-
-/* Below 12 the ratio was an attribute and dropping was for training alone, as it still is where nothing says otherwise. */
-ortc_status ortc_lift_dropout(ortc_lift *l)
-{
-    const ortc_node *n = ortc_lift_node(l);
-    if (ortc_lift_version(l) < 10 && ortc_node_n_out(n) > 1) {
-        if (ortc_node_out(n, 1).type)
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the mask was of the input's type in this version");
-        ORTC_TRY(ortc_lift_n_out(l, 1));
-    }
-    ortc_lift_drop_attr(l, "ratio");
-    ortc_lift_drop_attr(l, "is_test");
-    ortc_lift_drop_attr(l, "consumed_inputs");
-    return ORTC_OK;
 }

@@ -1,4 +1,4 @@
-/* kernels/shape/ref_join.c: Concat, Split, Gather and ConstantOfShape on ref: runs of elements moved as they are. */
+/* kernels/shape/ref_join.c: Concat, Split and ConstantOfShape on ref: runs of elements moved as they are. */
 #include <stdlib.h>
 
 #include "kernels/common/strings.h"
@@ -136,53 +136,6 @@ static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
     return ORTC_OK;
 }
 
-/* ---- Gather ----------------------------------------------------------------------------------------------------------- */
-
-typedef struct gather_job {
-    const ortc_view *x, *at;
-    ortc_view *y;
-    int64_t extent, inner, picks;
-} gather_job;
-
-static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const gather_job *j = arg;
-    const uint32_t bits = ortc_dtype_bits(j->y->dtype);
-    while (begin < end) {
-        const int64_t row = begin / j->inner, within = begin % j->inner;
-        const int64_t n = j->inner - within < end - begin ? j->inner - within : end - begin;
-        int64_t index = ortc_load_i64(j->at->data, j->at->dtype, row % j->picks);
-        index += index < 0 ? j->extent : 0;
-        ortc_move_elements(j->y->data, begin, j->x->data, (row / j->picks * j->extent + index) * j->inner + within, n, bits);
-        begin += n;
-    }
-}
-
-static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
-{
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(gather_run, state, pstate, c);
-    gather_job j = {&c->in[0], &c->in[1], &c->out[0]};
-    int32_t axis;
-    int64_t outer;
-    const int64_t count = ortc_view_count(j.y);
-    if (count == 0 || !ortc_axis_of(*(const int64_t *)state, j.x->rank, &axis))
-        return ORTC_OK;
-    around(j.x, axis, &outer, &j.inner);
-    j.extent = j.x->dims[axis];
-    j.picks = ortc_view_count(j.at);
-    for (int64_t i = 0; i < j.picks; i++) {
-        const int64_t index = ortc_load_i64(j.at->data, j.at->dtype, i);
-        if (index < -j.extent || index >= j.extent)
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "index %lld (indices[%lld]) is outside of the %lld elements of axis %d",
-                                  (long long)index, (long long)i, (long long)j.extent, axis);
-        if (i % 65536 == 65535)
-            ORTC_TRY(ortc_poll(c));
-    }
-    ortc_clear_tail(j.y, count);
-    return ortc_parallel(c, count, ortc_grain(2), gather_chunk, &j);
-}
-
 /* ---- ConstantOfShape -------------------------------------------------------------------------------------------------- */
 
 typedef struct fill_job {
@@ -229,7 +182,6 @@ static ortc_status fill_run(const void *state, const void *pstate, ortc_call *c)
     const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, .prepare = axis_prepare, __VA_ARGS__}
 AXIS_KERNEL(ortc_ref_concat, "concat.ref", .plan = concat_plan, .run = concat_run);
 AXIS_KERNEL(ortc_ref_split, "split.ref", .host_in = 2, .plan = split_plan, .run = split_run);
-AXIS_KERNEL(ortc_ref_gather, "gather.ref", .run = gather_run);
 const ortc_kernel ortc_ref_fill = {.size = ORTC_SIZED(ortc_kernel),
                                    .name = "constant_of_shape.ref",
                                    .host_in = 1,

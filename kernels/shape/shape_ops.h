@@ -23,11 +23,8 @@ ortc_status ortc_infer_concat(ortc_infer *);
 ortc_status ortc_lift_concat(ortc_lift *);
 ortc_status ortc_infer_split(ortc_infer *);
 ortc_status ortc_lift_split(ortc_lift *);
-ortc_status ortc_infer_gather(ortc_infer *);
 ortc_status ortc_infer_expand(ortc_infer *);
 ortc_status ortc_infer_constant_of_shape(ortc_infer *);
-ortc_status ortc_infer_dropout(ortc_infer *);
-ortc_status ortc_lift_dropout(ortc_lift *);
 
 /* op_slice.c */
 ortc_status ortc_infer_slice(ortc_infer *);
@@ -57,7 +54,6 @@ extern const ortc_kernel ortc_ref_same_value; /* ref_rename.c: Identity of what 
 extern const ortc_kernel ortc_ref_shape;   /* ref_rename.c */
 extern const ortc_kernel ortc_ref_size;    /* ref_rename.c */
 extern const ortc_kernel ortc_ref_transpose, ortc_ref_slice, ortc_ref_expand;              /* ref_move.c */
-extern const ortc_kernel ortc_ref_concat, ortc_ref_split, ortc_ref_gather, ortc_ref_fill;  /* ref_join.c */
-extern const ortc_kernel ortc_ref_dropout;                                                 /* ref_dropout.c */
+extern const ortc_kernel ortc_ref_concat, ortc_ref_split, ortc_ref_fill; /* ref_join.c */
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "run.h"
 
-#include "state.h"
+#include "tied.h"
 #include "values.h"
 
 /* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */

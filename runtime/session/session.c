@@ -1,7 +1,7 @@
 /* runtime/session/session.c: sessions: the stages place, specialise and bind, on a copy of the model's graph. */
 #include "create.h"
 #include "graph/specialise/specialise.h"
-#include "runtime/base/threads.h"
+#include "base/threads.h"
 #include "runtime/execute/context.h"
 #include "runtime/place/place.h"
 #include "runtime/registry/registry.h"

@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "runtime/execute/state.h"
+#include "runtime/execute/tied.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
 
