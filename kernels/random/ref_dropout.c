@@ -35,7 +35,7 @@ static ortc_status dropout_plan(const void *state, ortc_plan *p, void **pstate)
     const bool asked = p->n_in > 2 && p->in[2].dtype, known = asked && p->in[2].data && p->in[2].rank == 0;
     const bool mask = p->n_out > 1 && p->out[1].dtype;
     if (!mask && (!asked || (known && !training(p->in, p->n_in))))
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 

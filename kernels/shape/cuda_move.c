@@ -60,7 +60,7 @@ static void view_if_dense(ortc_plan *p, const int64_t *steps, int64_t start)
             return;
         expected *= p->out[0].dims[d];
     }
-    ortc_plan_view(p, 0, 0, start * (int64_t)ortc_dtype_bits(p->out[0].dtype) / 8, NULL);
+    ortc_plan_view(p, 0, 0, start * (int64_t)ortc_dtype_bits(p->out[0].dtype) / 8);
 }
 
 /* ---- Identity, Reshape, Flatten, Squeeze, Unsqueeze ------------------------------------------------------------------------------ */
@@ -68,7 +68,7 @@ static void view_if_dense(ortc_plan *p, const int64_t *steps, int64_t start)
 static ortc_status rename_plan(const void *state, ortc_plan *p, void **pstate)
 {
     (void)state, (void)pstate;
-    ortc_plan_view(p, 0, 0, 0, NULL);
+    ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -187,7 +187,7 @@ static ortc_status expand_plan(const void *state, ortc_plan *p, void **pstate)
     (void)state, (void)pstate;
     note_bytes(p);
     if (all_known(&p->in[0]) && all_known(&p->out[0]) && ortc_view_count(&p->in[0]) == ortc_view_count(&p->out[0]))
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -261,7 +261,7 @@ static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
     (void)state, (void)pstate;
     note_bytes(p);
     if (p->n_in == 1)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 

@@ -93,7 +93,7 @@ static ortc_status concat_run(const void *state, const void *pstate, ortc_call *
 static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
 {
     if (p->n_in == 1)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -130,7 +130,7 @@ static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
     for (uint32_t i = 0; i < p->n_out; i++) {
         const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : part_of(p->in, p->n_in, p->n_out, axis, i);
         if (p->out[i].dtype)
-            ortc_plan_view(p, i, 0, offset, NULL);
+            ortc_plan_view(p, i, 0, offset);
         offset += n * inner * bits / 8;
     }
     return ORTC_OK;

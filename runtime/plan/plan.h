@@ -79,7 +79,7 @@ typedef struct ortc_operand {
     size_t offset;      /* into that memory */
 } ortc_operand;
 
-enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT, ORTC_STEP_CONTROL };
+enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
 
 typedef struct ortc_step {
     uint8_t kind;        /* ORTC_STEP_* */

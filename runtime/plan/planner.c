@@ -20,7 +20,6 @@ typedef struct plan_context {
     struct {
         uint32_t out, in;
         int64_t offset; /* bytes */
-        const int64_t *strides;
     } views[MAX_VIEWS];
     struct {
         uint32_t out, in;
@@ -41,7 +40,7 @@ static void plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
         c->reuse[c->n_reuse++].in = in;
     }
 }
-static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides)
+static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
 {
     plan_context *c = outer(p);
     if (c->n_views == MAX_VIEWS || out >= p->n_out || in >= p->n_in || byte_offset < 0)
@@ -49,7 +48,7 @@ static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offs
     c->views[c->n_views].out = out;
     c->views[c->n_views].in = in;
     c->views[c->n_views].offset = byte_offset;
-    c->views[c->n_views++].strides = strides;
+    c->n_views++;
 }
 static void plan_cost(ortc_plan *p, double flops, double bytes)
 {
@@ -180,7 +179,7 @@ static bool may_view(const ortc_planner *p, const plan_context *c, uint32_t i)
     const ortc_edge *from = c->node->in[c->views[i].in], *to = c->node->out[c->views[i].out];
     const uint64_t offset = (uint64_t)c->views[i].offset;
     size_t bytes, from_bytes;
-    if (!to || p->crosses[to->id] || c->views[i].strides || from->layout || to->layout)
+    if (!to || p->crosses[to->id] || from->layout || to->layout)
         return false;
     if (ortc_fact_is_given(&p->facts[to->id]))
         return ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
