@@ -1,0 +1,98 @@
+/* tests/session/test_hostile.c: models and calls that are made to mislead: shapes that are declared and false, offsets that a file or
+ * a run brings, ports that are left out, lists that are NULL. Each ends with a status that says what is wrong, and touches no memory
+ * but its own: what these tests are for shows under AddressSanitizer and UndefinedBehaviorSanitizer.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "ortc/op.h"
+#include "runtime/base/base.h"
+#include "tests/unit/wire_writer.h"
+
+TestSuite(hostile);
+
+static ortc_error e = ORTC_ERROR_INIT;
+
+/* Loads, makes a session of ref, runs once; takes the bytes. The first failure's status, with its text in `e`. */
+static ortc_status run(buffer *b, const ortc_in *in, size_t n_in, ortc_out *out, size_t n_out)
+{
+    ortc_model *model = NULL;
+    ortc_session *session = NULL;
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    o.providers = "ref";
+    e = (ortc_error)ORTC_ERROR_INIT;
+    ortc_status s = ortc_model_load_memory(b->data, b->bytes, NULL, &model, &e);
+    if (s == ORTC_OK)
+        s = ortc_session_create(model, &o, &session, &e);
+    a.in = in, a.n_in = n_in, a.out = out, a.n_out = n_out;
+    if (s == ORTC_OK)
+        s = ortc_run(session, &a, &e);
+    ortc_session_release(session);
+    ortc_model_release(model);
+    buffer_free(b);
+    return s;
+}
+
+static void put_end(buffer *g, int field, const char *name, int dtype, int rank, const int64_t *dims)
+{
+    buffer b = make_value_info(name, dtype, rank, dims);
+    put_message(g, field, &b);
+}
+
+static void put_constant(buffer *g, const char *name, int dtype, int rank, const int64_t *dims, const void *data, size_t bytes)
+{
+    buffer b = make_tensor(name, dtype, rank, dims, data, bytes);
+    put_message(g, 5, &b);
+}
+
+static void put_node(buffer *g, const char *op, const char *domain, const char *in, const char *out)
+{
+    buffer b = make_node(op, domain, in, out);
+    put_message(g, 1, &b);
+}
+
+/* ---- Shapes that are declared -------------------------------------------------------------------------------------- */
+
+/* y = F(x), F a local function that is Shape; the caller declares what y is. */
+static buffer calling_shape(int dtype, int64_t declared)
+{
+    buffer g = {0}, f = {0};
+    put_end(&g, 11, "x", ORTC_F32, 2, (int64_t[]){3, 4});
+    put_node(&g, "F", "local", "x", "h");
+    put_node(&g, "Identity", "", "h", "y");
+    put_end(&g, 13, "h", dtype, 1, &declared);
+    put_end(&g, 12, "y", dtype, -1, NULL);
+    buffer m = make_model(8, 17, &g);
+    put_opset(&m, 8, "local", 1);
+    put_string(&f, 1, "F");
+    put_string(&f, 10, "local");
+    put_names(&f, 4, "p");
+    put_names(&f, 5, "r");
+    put_opset(&f, 9, "", 17);
+    buffer n = make_node("Shape", "", "p", "r");
+    put_message(&f, 7, &n);
+    put_message(&m, 25, &f);
+    return m;
+}
+
+Test(hostile, a_declared_shape_sizes_no_constant)
+{
+    static float x[12];
+    ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 2, (int64_t[]){3, 4})};
+    ortc_out out = {.name = "y"};
+    for (int64_t declared = 1; declared <= 1000; declared += 999) {
+        buffer b = calling_shape(ORTC_I64, declared);
+        out.value = NULL;
+        cr_assert_eq(run(&b, &in, 1, &out, 1), ORTC_OK, "%s", e.text);
+        cr_assert_eq(ortc_value_rank(out.value), 1);
+        cr_assert_eq(ortc_value_dims(out.value)[0], 2, "%lld", (long long)ortc_value_dims(out.value)[0]);
+        const int64_t *y = ortc_value_host(out.value);
+        cr_expect(y[0] == 3 && y[1] == 4);
+        ortc_value_release(out.value);
+    }
+    buffer b = calling_shape(ORTC_F32, 2);
+    out.value = NULL;
+    cr_expect_eq(run(&b, &in, 1, &out, 1), ORTC_TYPE_MISMATCH, "%s", e.text);
+    ortc_value_release(in.value);
+}
