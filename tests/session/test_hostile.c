@@ -96,3 +96,62 @@ Test(hostile, a_declared_shape_sizes_no_constant)
     cr_expect_eq(run(&b, &in, 1, &out, 1), ORTC_TYPE_MISMATCH, "%s", e.text);
     ortc_value_release(in.value);
 }
+
+/* ---- Offsets that come from values --------------------------------------------------------------------------------- */
+
+/* Sums of the listed sizes wrap around to the 8 elements that there are. */
+Test(hostile, the_sizes_of_split_are_added_up_with_care)
+{
+    static const int64_t lists[][3] = {{INT64_MAX - 3, 4, 4}, {INT64_C(1) << 62, INT64_C(1) << 62, 8}, {6, INT64_MAX, 4}, {8, 1, 0}};
+    static float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const int64_t eight = 8, three = 3;
+    for (size_t i = 0; i < ORTC_LENGTH(lists); i++)
+        for (int constant = 0; constant < 2; constant++)
+            for (int wanted = 0; wanted < 3; wanted++) {
+                buffer g = {0};
+                char name[16];
+                put_end(&g, 11, "x", ORTC_F32, 1, &eight);
+                if (constant)
+                    put_constant(&g, "split", ORTC_I64, 1, &three, lists[i], sizeof lists[i]);
+                else
+                    put_end(&g, 11, "split", ORTC_I64, 1, &three);
+                put_node(&g, "Split", "", "x split", "y0 y1 y2");
+                snprintf(name, sizeof name, "y%d", wanted);
+                put_end(&g, 12, name, ORTC_F32, 1, (int64_t[]){-1});
+                ortc_in in[2] = {{"x", ortc_wrap(x, ORTC_F32, 1, &eight)},
+                                 {"split", ortc_wrap((void *)(uintptr_t)lists[i], ORTC_I64, 1, &three)}};
+                ortc_out out = {.name = name};
+                buffer b = make_model(8, 17, &g);
+                cr_expect_eq(run(&b, in, constant ? 1 : 2, &out, 1), ORTC_SHAPE_MISMATCH, "%zu, output %d: %s", i, wanted, e.text);
+                cr_expect_not_null(strstr(e.text, "Split"), "%s", e.text);
+                ortc_value_release(out.value);
+                ortc_value_release(in[0].value);
+                ortc_value_release(in[1].value);
+            }
+}
+
+/* One that fits is a view where its first output is left out, too. */
+Test(hostile, a_split_whose_first_part_nobody_wants)
+{
+    static float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const int64_t eight = 8, two = 2, sizes[2] = {5, 3};
+    for (int constant = 0; constant < 2; constant++) {
+        buffer g = {0};
+        put_end(&g, 11, "x", ORTC_F32, 1, &eight);
+        if (constant)
+            put_constant(&g, "split", ORTC_I64, 1, &two, sizes, sizeof sizes);
+        else
+            put_end(&g, 11, "split", ORTC_I64, 1, &two);
+        put_node(&g, "Split", "", "x split", "- y");
+        put_end(&g, 12, "y", ORTC_F32, 1, (int64_t[]){-1});
+        ortc_in in[2] = {{"x", ortc_wrap(x, ORTC_F32, 1, &eight)}, {"split", ortc_wrap((void *)(uintptr_t)sizes, ORTC_I64, 1, &two)}};
+        ortc_out out = {.name = "y"};
+        buffer b = make_model(8, 17, &g);
+        cr_assert_eq(run(&b, in, constant ? 1 : 2, &out, 1), ORTC_OK, "%s", e.text);
+        cr_assert_eq(ortc_value_count(out.value), 3);
+        cr_expect_arr_eq(ortc_value_host(out.value), x + 5, 3 * sizeof *x);
+        ortc_value_release(out.value);
+        ortc_value_release(in[0].value);
+        ortc_value_release(in[1].value);
+    }
+}
