@@ -155,3 +155,31 @@ Test(hostile, a_split_whose_first_part_nobody_wants)
         ortc_value_release(in[1].value);
     }
 }
+
+/* ---- Ports that are left out --------------------------------------------------------------------------------------- */
+
+Test(hostile, outputs_that_a_node_does_not_have_are_not_written)
+{
+    static float x[4] = {0, 1, 2, -3};
+    const int64_t four = 4;
+    static const struct {
+        const char *op, *out;
+        int dtype;
+    } nodes[] = {{"DynamicQuantizeLinear", "y", ORTC_U8},      {"DynamicQuantizeLinear", "- y", ORTC_F32},
+                 {"DynamicQuantizeLinear", "- - y", ORTC_U8},  {"DynamicQuantizeLinear", "y s", ORTC_U8},
+                 {"Unique", "y", ORTC_F32},                    {"Unique", "- y", ORTC_I64},
+                 {"Unique", "- - y", ORTC_I64},                {"Unique", "- - - y", ORTC_I64},
+                 {"Dropout", "y", ORTC_F32},                   {"Dropout", "- y", ORTC_BOOL}};
+    for (size_t i = 0; i < ORTC_LENGTH(nodes); i++) {
+        buffer g = {0};
+        put_end(&g, 11, "x", ORTC_F32, 1, &four);
+        put_node(&g, nodes[i].op, "", "x", nodes[i].out);
+        put_end(&g, 12, "y", nodes[i].dtype, -1, NULL);
+        ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 1, &four)};
+        ortc_out out = {.name = "y"};
+        buffer b = make_model(8, 17, &g);
+        cr_expect_eq(run(&b, &in, 1, &out, 1), ORTC_OK, "%s to '%s': %s", nodes[i].op, nodes[i].out, e.text);
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+}
