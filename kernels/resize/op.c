@@ -146,6 +146,9 @@ static ortc_status infer_resize(ortc_infer *c)
     if (is_given(&scales) == is_given(&sizes))
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "one of scales and sizes must be given, %s is",
                                is_given(&scales) ? "not both, as it" : "and neither");
+    if ((is_given(&scales) && scales.rank >= 0 && scales.rank != 1) || (is_given(&sizes) && sizes.rank >= 0 && sizes.rank != 1) ||
+        (is_given(&roi) && roi.rank >= 0 && roi.rank != 1))
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "roi, scales and sizes must be vectors");
     if (x.rank < 0)
         return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     const int64_t count = s.n_axes < 0 ? x.rank : s.n_axes;
@@ -156,7 +159,7 @@ static ortc_status infer_resize(ortc_infer *c)
             return ortc_infer_fail(c, ORTC_INVALID_MODEL, "axis %d is given twice", axes[i]);
         seen[axes[i]] = true;
     }
-    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    ortc_copy_dims(dims, x.dims, x.rank);
     ORTC_TRY(is_given(&sizes) ? infer_sizes(c, &s, &x, axes, count, dims) : infer_scales(c, &s, &x, axes, count, dims));
     for (int32_t d = 0; d < x.rank; d++)
         if (x.dims[d] == 0 && dims[d] > 0)

@@ -183,3 +183,37 @@ Test(hostile, outputs_that_a_node_does_not_have_are_not_written)
         ortc_value_release(in.value);
     }
 }
+
+/* ---- Vectors of the wrong rank ------------------------------------------------------------------------------------- */
+
+Test(hostile, the_vectors_of_resize_have_one_dim)
+{
+    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static float x[16];
+    static const struct {
+        int roi_rank, scales_rank;
+        ortc_status status;
+    } cases[] = {{1, 1, ORTC_OK}, {1, 0, ORTC_SHAPE_MISMATCH}, {1, 2, ORTC_SHAPE_MISMATCH}, {0, 1, ORTC_SHAPE_MISMATCH}, {2, 1, ORTC_SHAPE_MISMATCH}};
+    for (size_t i = 0; i < ORTC_LENGTH(cases); i++) {
+        buffer g = {0}, a = {0};
+        const int64_t roi_dims[2] = {cases[i].roi_rank == 2 ? 1 : 8, 1}, scale_dims[2] = {cases[i].scales_rank == 2 ? 1 : 4, 1};
+        put_end(&g, 11, "x", ORTC_F32, 4, (int64_t[]){1, 1, 4, 4});
+        put_constant(&g, "roi", ORTC_F32, cases[i].roi_rank, roi_dims, ones, cases[i].roi_rank == 1 ? 32 : 4);
+        put_constant(&g, "scales", ORTC_F32, cases[i].scales_rank, scale_dims, ones, cases[i].scales_rank == 1 ? 16 : 4);
+        buffer n = make_node("Resize", "", "x roi scales", "y");
+        put_string(&a, 1, "coordinate_transformation_mode");
+        put_string(&a, 4, "tf_crop_and_resize");
+        put_int(&a, 20, 3);
+        put_message(&n, 5, &a);
+        put_message(&g, 1, &n);
+        put_end(&g, 12, "y", ORTC_F32, -1, NULL);
+        ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 4, (int64_t[]){1, 1, 4, 4})};
+        ortc_out out = {.name = "y"};
+        buffer b = make_model(8, 17, &g);
+        cr_expect_eq(run(&b, &in, 1, &out, 1), cases[i].status, "roi of rank %d, scales of rank %d: %s", cases[i].roi_rank,
+                     cases[i].scales_rank, e.text);
+        cr_expect(!cases[i].status || strstr(e.text, "vectors"), "%s", e.text); /* said by the shape function, which reads them first */
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+}
