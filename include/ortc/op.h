@@ -550,12 +550,13 @@ typedef struct ortc_view {
 /* Whether an input is given, an output wanted: a tensor, or a value of another kind. */
 static inline int ortc_view_present(const ortc_view *v) { return v->dtype || (v->flags & ORTC_VIEW_VALUE); }
 
+/* Elements. The product is taken without a sign: extents beside one of 0 may be of any size. */
 static inline int64_t ortc_view_count(const ortc_view *v)
 {
-    int64_t n = 1;
+    uint64_t n = 1;
     for (int32_t i = 0; i < v->rank; i++)
-        n *= v->dims[i];
-    return n;
+        n *= (uint64_t)v->dims[i];
+    return (int64_t)n;
 }
 
 /* ---- Running ---------------------------------------------------------------------------------------------- */

@@ -217,3 +217,75 @@ Test(hostile, the_vectors_of_resize_have_one_dim)
         ortc_value_release(in.value);
     }
 }
+
+/* ---- Arithmetic ----------------------------------------------------------------------------------------------------- */
+
+/* op on a float input, with a vector of integers as its second input where `ints` is not NULL. */
+static ortc_status apply(const char *op, int rank, const int64_t *dims, float *x, const int64_t *ints, int64_t n, ortc_value **y)
+{
+    buffer g = {0};
+    put_end(&g, 11, "x", ORTC_F32, rank, dims);
+    if (ints)
+        put_constant(&g, "ints", ORTC_I64, 1, &n, ints, (size_t)n * sizeof *ints);
+    put_node(&g, op, "", !strcmp(op, "Concat") ? "x x" : !strcmp(op, "Slice") ? "x ints ints" : ints ? "x ints" : "x", "y");
+    if (!strcmp(op, "Concat")) { /* its axis is a must */
+        buffer_free(&g);
+        put_end(&g, 11, "x", ORTC_F32, rank, dims);
+        buffer node = make_node(op, "", "x x", "y"), a = {0};
+        put_string(&a, 1, "axis");
+        put_int(&a, 3, 0);
+        put_int(&a, 20, 2);
+        put_message(&node, 5, &a);
+        put_message(&g, 1, &node);
+    }
+    put_end(&g, 12, "y", ORTC_F32, -1, NULL);
+    ortc_in in = {"x", ortc_wrap(x, ORTC_F32, rank, dims)};
+    ortc_out out = {.name = "y"};
+    buffer b = make_model(8, 17, &g);
+    ortc_status s = run(&b, &in, 1, &out, 1);
+    ortc_value_release(in.value);
+    *y = out.value;
+    return s;
+}
+
+Test(hostile, tensors_of_rank_0)
+{
+    static const char *const ops[] = {"Slice", "Pad", "CenterCropPad", "Expand", "Transpose", "Relu", "Softmax"};
+    for (size_t i = 0; i < ORTC_LENGTH(ops); i++) {
+        float x = -5;
+        ortc_value *y;
+        const bool listed = i < 4;
+        ortc_status s = apply(ops[i], 0, NULL, &x, listed ? (const int64_t[]){0} : NULL, 0, &y);
+        cr_expect(s == ORTC_OK || s == ORTC_INVALID_MODEL || s == ORTC_UNSUPPORTED, "%s: %s: %s", ops[i], ortc_status_name(s), e.text);
+        ortc_value_release(y);
+    }
+}
+
+/* The product of the extents beside 0 is more than any integer. */
+Test(hostile, extents_beside_0_may_be_of_any_size)
+{
+    static const char *const ops[] = {"Relu", "Concat", "Transpose", "Identity", "Softmax", "Cast", "Flatten", "ReduceSum", "Split"};
+    static const int64_t shapes[2][3] = {{INT64_C(1) << 40, INT64_C(1) << 40, 0}, {0, INT64_C(1) << 40, INT64_C(1) << 40}};
+    for (size_t i = 0; i < ORTC_LENGTH(ops); i++)
+        for (int k = 0; k < 2; k++) {
+            float x = 0;
+            ortc_value *y;
+            ortc_status s = apply(ops[i], 3, shapes[k], &x, NULL, 0, &y);
+            cr_expect(s == ORTC_OK || s == ORTC_LIMIT || s == ORTC_INVALID_MODEL || s == ORTC_UNSUPPORTED, "%s: %s: %s", ops[i],
+                      ortc_status_name(s), e.text);
+            ortc_value_release(y);
+        }
+}
+
+Test(hostile, pads_that_no_tensor_can_be_long)
+{
+    static const int64_t pads[][2] = {{INT64_MIN, -ORTC_DIM_NUMBERS}, {INT64_MIN, INT64_MAX}, {INT64_MAX, ORTC_DIM_NUMBERS},
+                                      {INT64_MIN, 0},                 {INT64_MAX, 0},         {-4, 8}};
+    for (size_t i = 0; i < ORTC_LENGTH(pads); i++) {
+        float x[4] = {1, 2, 3, 4};
+        ortc_value *y;
+        ortc_status s = apply("Pad", 1, (int64_t[]){4}, x, pads[i], 2, &y);
+        cr_expect(i + 1 == ORTC_LENGTH(pads) ? s == ORTC_OK : s != ORTC_OK && s != ORTC_INTERNAL, "%zu: %s: %s", i, ortc_status_name(s), e.text);
+        ortc_value_release(y);
+    }
+}
