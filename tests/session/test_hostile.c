@@ -289,3 +289,59 @@ Test(hostile, pads_that_no_tensor_can_be_long)
         ortc_value_release(y);
     }
 }
+
+/* ---- Calls ----------------------------------------------------------------------------------------------------------- */
+
+Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
+{
+    buffer g = {0};
+    put_end(&g, 11, "x", ORTC_F32, 1, (int64_t[]){-1});
+    put_node(&g, "Relu", "", "x", "y");
+    put_end(&g, 12, "y", ORTC_F32, 1, (int64_t[]){-1});
+    buffer b = make_model(8, 17, &g);
+    ortc_model *m = NULL, *none = NULL;
+    ortc_session *s = NULL, *no_session = NULL;
+    const char *null_name = NULL, *name = "s1";
+    const int64_t four = 4;
+    cr_expect_eq(ortc_model_load_reader(NULL, NULL, &none, &e), ORTC_INVALID_ARGUMENT);
+    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    mo.n_passes_off = 1;
+    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    mo.passes_off = &null_name;
+    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    mo = (ortc_model_options)ORTC_MODEL_OPTIONS_INIT;
+    mo.flags = UINT32_C(1) << 31;
+    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    cr_expect_null(none);
+    cr_assert_eq(ortc_model_load_memory(b.data, b.bytes, NULL, &m, &e), ORTC_OK, "%s", e.text);
+    ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
+    so.flags = 2;
+    cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    for (int i = 0; i < 3; i++) {
+        so = (ortc_session_options)ORTC_SESSION_OPTIONS_INIT;
+        so.n_dims = 1;
+        so.dim_names = i == 0 ? NULL : i == 1 ? &null_name : &name;
+        so.dim_values = i == 2 ? NULL : &four;
+        cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%d: %s", i, e.text);
+    }
+    so = (ortc_session_options)ORTC_SESSION_OPTIONS_INIT;
+    so.n_keep = 1;
+    cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    so.n_keep = 0;
+    so.n_ties = 1;
+    cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    ortc_tie tie = {NULL, "y", -1, 0, 0};
+    so.ties = &tie;
+    cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    cr_expect_null(no_session);
+    cr_assert_eq(ortc_session_create(m, NULL, &s, &e), ORTC_OK, "%s", e.text);
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    a.flags = 1;
+    cr_expect_eq(ortc_run(s, &a, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    ortc_save_options save = ORTC_SAVE_OPTIONS_INIT;
+    save.flags = 4;
+    cr_expect_eq(ortc_model_save(m, "never.onnx", &save, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    ortc_session_release(s);
+    ortc_model_release(m);
+    buffer_free(&b);
+}
