@@ -345,3 +345,39 @@ Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
     ortc_model_release(m);
     buffer_free(&b);
 }
+
+/* ---- What a model says and its kernel does not do -------------------------------------------------------------------- */
+
+/* A sequence without an initial value would be collected round by round. */
+Test(hostile, a_loop_collects_no_sequences)
+{
+    for (int64_t rounds = 0; rounds < 2; rounds++) {
+        buffer g = {0}, body = {0}, a = {0};
+        put_constant(&g, "n", ORTC_I64, 0, NULL, &rounds, 8);
+        put_end(&g, 11, "x", ORTC_F32, 1, (int64_t[]){2});
+        put_end(&body, 11, "i", ORTC_I64, 0, NULL);
+        put_end(&body, 11, "go", ORTC_BOOL, 0, NULL);
+        put_node(&body, "Identity", "", "go", "on");
+        put_node(&body, "SequenceConstruct", "", "x", "s");
+        put_end(&body, 12, "on", ORTC_BOOL, 0, NULL);
+        buffer s = {0};
+        put_string(&s, 1, "s");
+        put_message(&body, 12, &s);
+        put_string(&body, 2, "body");
+        buffer n = make_node("Loop", "", "n", "all");
+        put_string(&a, 1, "body");
+        put_int(&a, 20, 5);
+        put_message(&a, 6, &body);
+        put_message(&n, 5, &a);
+        put_message(&g, 1, &n);
+        put_node(&g, "SequenceLength", "", "all", "y");
+        put_end(&g, 12, "y", ORTC_I64, 0, NULL);
+        float x[2] = {0};
+        ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 1, (int64_t[]){2})};
+        ortc_out out = {.name = "y"};
+        buffer b = make_model(8, 17, &g);
+        cr_expect_eq(run(&b, &in, 1, &out, 1), ORTC_INVALID_MODEL, "%s: %s", ortc_status_name(e.code), e.text);
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+}
