@@ -35,16 +35,17 @@ ortc_status ortc_lift_slice(ortc_lift *);
 /* Elements that start, end and step take from a dim of `extent`, and the first of them. step is not 0. */
 static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *out_first)
 {
-    const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? extent : extent - 1;
+    const int64_t most = step > 0 ? extent : extent - 1; /* of a start; the standard's least is 0 for any step */
+    *out_first = 0;
+    if (extent == 0)
+        return 0;
     /* anything beyond is clamped anyway; sums below then fit */
     start = start < -extent ? -extent - 1 : start > extent ? extent : start;
     end = end < -extent ? -extent - 1 : end > extent ? extent : end;
     start += start < 0 ? extent : 0;
     end += end < 0 ? extent : 0;
-    start = start < least ? least : start > most ? most : start;
-    end = end < least ? least : end > most ? most : end;
-    if (step < 0 && start < 0) /* nothing is before the first */
-        start = end = 0;
+    start = start < 0 ? 0 : start > most ? most : start;
+    end = end < most - extent ? most - extent : end > most ? most : end;
     *out_first = start;
     if (step > 0)
         return start < end ? (end - start - 1) / step + 1 : 0;

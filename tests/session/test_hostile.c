@@ -23,11 +23,9 @@ static ortc_status run(buffer *b, const ortc_in *in, size_t n_in, ortc_out *out,
     o.providers = "ref";
     e = (ortc_error)ORTC_ERROR_INIT;
     ortc_status s = ortc_model_load_memory(b->data, b->bytes, NULL, &model, &e);
-    if (s == ORTC_OK)
-        s = ortc_session_create(model, &o, &session, &e);
+    if (s == ORTC_OK) s = ortc_session_create(model, &o, &session, &e);
     a.in = in, a.n_in = n_in, a.out = out, a.n_out = n_out;
-    if (s == ORTC_OK)
-        s = ortc_run(session, &a, &e);
+    if (s == ORTC_OK) s = ortc_run(session, &a, &e);
     ortc_session_release(session);
     ortc_model_release(model);
     buffer_free(b);
@@ -40,7 +38,8 @@ static void put_end(buffer *g, int field, const char *name, int dtype, int rank,
     put_message(g, field, &b);
 }
 
-static void put_constant(buffer *g, const char *name, int dtype, int rank, const int64_t *dims, const void *data, size_t bytes)
+static void put_constant(buffer *g, const char *name, int dtype, int rank, const int64_t *dims,
+                         const void *data, size_t bytes)
 {
     buffer b = make_tensor(name, dtype, rank, dims, data, bytes);
     put_message(g, 5, &b);
@@ -102,7 +101,10 @@ Test(hostile, a_declared_shape_sizes_no_constant)
 /* Sums of the listed sizes wrap around to the 8 elements that there are. */
 Test(hostile, the_sizes_of_split_are_added_up_with_care)
 {
-    static const int64_t lists[][3] = {{INT64_MAX - 3, 4, 4}, {INT64_C(1) << 62, INT64_C(1) << 62, 8}, {6, INT64_MAX, 4}, {8, 1, 0}};
+    static const int64_t lists[][3] = {{INT64_MAX - 3, 4, 4},
+                                       {INT64_C(1) << 62, INT64_C(1) << 62, 8},
+                                       {6, INT64_MAX, 4},
+                                       {8, 1, 0}};
     static float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     const int64_t eight = 8, three = 3;
     for (size_t i = 0; i < ORTC_LENGTH(lists); i++)
@@ -122,7 +124,8 @@ Test(hostile, the_sizes_of_split_are_added_up_with_care)
                                  {"split", ortc_wrap((void *)(uintptr_t)lists[i], ORTC_I64, 1, &three)}};
                 ortc_out out = {.name = name};
                 buffer b = make_model(8, 17, &g);
-                cr_expect_eq(run(&b, in, constant ? 1 : 2, &out, 1), ORTC_SHAPE_MISMATCH, "%zu, output %d: %s", i, wanted, e.text);
+                cr_expect_eq(run(&b, in, constant ? 1 : 2, &out, 1), ORTC_SHAPE_MISMATCH,
+                             "%zu, output %d: %s", i, wanted, e.text);
                 cr_expect_not_null(strstr(e.text, "Split"), "%s", e.text);
                 ortc_value_release(out.value);
                 ortc_value_release(in[0].value);
@@ -144,7 +147,8 @@ Test(hostile, a_split_whose_first_part_nobody_wants)
             put_end(&g, 11, "split", ORTC_I64, 1, &two);
         put_node(&g, "Split", "", "x split", "- y");
         put_end(&g, 12, "y", ORTC_F32, 1, (int64_t[]){-1});
-        ortc_in in[2] = {{"x", ortc_wrap(x, ORTC_F32, 1, &eight)}, {"split", ortc_wrap((void *)(uintptr_t)sizes, ORTC_I64, 1, &two)}};
+        ortc_in in[2] = {{"x", ortc_wrap(x, ORTC_F32, 1, &eight)},
+                         {"split", ortc_wrap((void *)(uintptr_t)sizes, ORTC_I64, 1, &two)}};
         ortc_out out = {.name = "y"};
         buffer b = make_model(8, 17, &g);
         cr_assert_eq(run(&b, in, constant ? 1 : 2, &out, 1), ORTC_OK, "%s", e.text);
@@ -165,11 +169,16 @@ Test(hostile, outputs_that_a_node_does_not_have_are_not_written)
     static const struct {
         const char *op, *out;
         int dtype;
-    } nodes[] = {{"DynamicQuantizeLinear", "y", ORTC_U8},      {"DynamicQuantizeLinear", "- y", ORTC_F32},
-                 {"DynamicQuantizeLinear", "- - y", ORTC_U8},  {"DynamicQuantizeLinear", "y s", ORTC_U8},
-                 {"Unique", "y", ORTC_F32},                    {"Unique", "- y", ORTC_I64},
-                 {"Unique", "- - y", ORTC_I64},                {"Unique", "- - - y", ORTC_I64},
-                 {"Dropout", "y", ORTC_F32},                   {"Dropout", "- y", ORTC_BOOL}};
+    } nodes[] = {{"DynamicQuantizeLinear", "y", ORTC_U8},
+                 {"DynamicQuantizeLinear", "- y", ORTC_F32},
+                 {"DynamicQuantizeLinear", "- - y", ORTC_U8},
+                 {"DynamicQuantizeLinear", "y s", ORTC_U8},
+                 {"Unique", "y", ORTC_F32},
+                 {"Unique", "- y", ORTC_I64},
+                 {"Unique", "- - y", ORTC_I64},
+                 {"Unique", "- - - y", ORTC_I64},
+                 {"Dropout", "y", ORTC_F32},
+                 {"Dropout", "- y", ORTC_BOOL}};
     for (size_t i = 0; i < ORTC_LENGTH(nodes); i++) {
         buffer g = {0};
         put_end(&g, 11, "x", ORTC_F32, 1, &four);
@@ -193,13 +202,19 @@ Test(hostile, the_vectors_of_resize_have_one_dim)
     static const struct {
         int roi_rank, scales_rank;
         ortc_status status;
-    } cases[] = {{1, 1, ORTC_OK}, {1, 0, ORTC_SHAPE_MISMATCH}, {1, 2, ORTC_SHAPE_MISMATCH}, {0, 1, ORTC_SHAPE_MISMATCH}, {2, 1, ORTC_SHAPE_MISMATCH}};
+    } cases[] = {{1, 1, ORTC_OK},
+                 {1, 0, ORTC_SHAPE_MISMATCH},
+                 {1, 2, ORTC_SHAPE_MISMATCH},
+                 {0, 1, ORTC_SHAPE_MISMATCH},
+                 {2, 1, ORTC_SHAPE_MISMATCH}};
     for (size_t i = 0; i < ORTC_LENGTH(cases); i++) {
         buffer g = {0}, a = {0};
-        const int64_t roi_dims[2] = {cases[i].roi_rank == 2 ? 1 : 8, 1}, scale_dims[2] = {cases[i].scales_rank == 2 ? 1 : 4, 1};
+        const int64_t roi_dims[2] = {cases[i].roi_rank == 2 ? 1 : 8, 1},
+                      scale_dims[2] = {cases[i].scales_rank == 2 ? 1 : 4, 1};
         put_end(&g, 11, "x", ORTC_F32, 4, (int64_t[]){1, 1, 4, 4});
         put_constant(&g, "roi", ORTC_F32, cases[i].roi_rank, roi_dims, ones, cases[i].roi_rank == 1 ? 32 : 4);
-        put_constant(&g, "scales", ORTC_F32, cases[i].scales_rank, scale_dims, ones, cases[i].scales_rank == 1 ? 16 : 4);
+        put_constant(&g, "scales", ORTC_F32, cases[i].scales_rank, scale_dims, ones,
+                     cases[i].scales_rank == 1 ? 16 : 4);
         buffer n = make_node("Resize", "", "x roi scales", "y");
         put_string(&a, 1, "coordinate_transformation_mode");
         put_string(&a, 4, "tf_crop_and_resize");
@@ -210,9 +225,10 @@ Test(hostile, the_vectors_of_resize_have_one_dim)
         ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 4, (int64_t[]){1, 1, 4, 4})};
         ortc_out out = {.name = "y"};
         buffer b = make_model(8, 17, &g);
-        cr_expect_eq(run(&b, &in, 1, &out, 1), cases[i].status, "roi of rank %d, scales of rank %d: %s", cases[i].roi_rank,
-                     cases[i].scales_rank, e.text);
-        cr_expect(!cases[i].status || strstr(e.text, "vectors"), "%s", e.text); /* said by the shape function, which reads them first */
+        cr_expect_eq(run(&b, &in, 1, &out, 1), cases[i].status, "roi of rank %d, scales of rank %d: %s",
+                     cases[i].roi_rank, cases[i].scales_rank, e.text);
+        cr_expect(!cases[i].status || strstr(e.text, "vectors"), "%s",
+                  e.text); /* said by the shape function, which reads them first */
         ortc_value_release(out.value);
         ortc_value_release(in.value);
     }
@@ -221,13 +237,18 @@ Test(hostile, the_vectors_of_resize_have_one_dim)
 /* ---- Arithmetic ----------------------------------------------------------------------------------------------------- */
 
 /* op on a float input, with a vector of integers as its second input where `ints` is not NULL. */
-static ortc_status apply(const char *op, int rank, const int64_t *dims, float *x, const int64_t *ints, int64_t n, ortc_value **y)
+static ortc_status apply(const char *op, int rank, const int64_t *dims, float *x, const int64_t *ints,
+                         int64_t n, ortc_value **y)
 {
     buffer g = {0};
     put_end(&g, 11, "x", ORTC_F32, rank, dims);
-    if (ints)
-        put_constant(&g, "ints", ORTC_I64, 1, &n, ints, (size_t)n * sizeof *ints);
-    put_node(&g, op, "", !strcmp(op, "Concat") ? "x x" : !strcmp(op, "Slice") ? "x ints ints" : ints ? "x ints" : "x", "y");
+    if (ints) put_constant(&g, "ints", ORTC_I64, 1, &n, ints, (size_t)n * sizeof *ints);
+    put_node(&g, op, "",
+             !strcmp(op, "Concat")  ? "x x"
+             : !strcmp(op, "Slice") ? "x ints ints"
+             : ints                 ? "x ints"
+                                    : "x",
+             "y");
     if (!strcmp(op, "Concat")) { /* its axis is a must */
         buffer_free(&g);
         put_end(&g, 11, "x", ORTC_F32, rank, dims);
@@ -250,13 +271,15 @@ static ortc_status apply(const char *op, int rank, const int64_t *dims, float *x
 
 Test(hostile, tensors_of_rank_0)
 {
-    static const char *const ops[] = {"Slice", "Pad", "CenterCropPad", "Expand", "Transpose", "Relu", "Softmax"};
+    static const char *const ops[] = {"Slice",     "Pad",  "CenterCropPad", "Expand",
+                                      "Transpose", "Relu", "Softmax"};
     for (size_t i = 0; i < ORTC_LENGTH(ops); i++) {
         float x = -5;
         ortc_value *y;
         const bool listed = i < 4;
         ortc_status s = apply(ops[i], 0, NULL, &x, listed ? (const int64_t[]){0} : NULL, 0, &y);
-        cr_expect(s == ORTC_OK || s == ORTC_INVALID_MODEL || s == ORTC_UNSUPPORTED, "%s: %s: %s", ops[i], ortc_status_name(s), e.text);
+        cr_expect(s == ORTC_OK || s == ORTC_INVALID_MODEL || s == ORTC_UNSUPPORTED, "%s: %s: %s", ops[i],
+                  ortc_status_name(s), e.text);
         ortc_value_release(y);
     }
 }
@@ -264,28 +287,35 @@ Test(hostile, tensors_of_rank_0)
 /* The product of the extents beside 0 is more than any integer. */
 Test(hostile, extents_beside_0_may_be_of_any_size)
 {
-    static const char *const ops[] = {"Relu", "Concat", "Transpose", "Identity", "Softmax", "Cast", "Flatten", "ReduceSum", "Split"};
-    static const int64_t shapes[2][3] = {{INT64_C(1) << 40, INT64_C(1) << 40, 0}, {0, INT64_C(1) << 40, INT64_C(1) << 40}};
+    static const char *const ops[] = {"Relu", "Concat",  "Transpose", "Identity", "Softmax",
+                                      "Cast", "Flatten", "ReduceSum", "Split"};
+    static const int64_t shapes[2][3] = {{INT64_C(1) << 40, INT64_C(1) << 40, 0},
+                                         {0, INT64_C(1) << 40, INT64_C(1) << 40}};
     for (size_t i = 0; i < ORTC_LENGTH(ops); i++)
         for (int k = 0; k < 2; k++) {
             float x = 0;
             ortc_value *y;
             ortc_status s = apply(ops[i], 3, shapes[k], &x, NULL, 0, &y);
-            cr_expect(s == ORTC_OK || s == ORTC_LIMIT || s == ORTC_INVALID_MODEL || s == ORTC_UNSUPPORTED, "%s: %s: %s", ops[i],
-                      ortc_status_name(s), e.text);
+            cr_expect(s == ORTC_OK || s == ORTC_LIMIT || s == ORTC_INVALID_MODEL || s == ORTC_UNSUPPORTED,
+                      "%s: %s: %s", ops[i], ortc_status_name(s), e.text);
             ortc_value_release(y);
         }
 }
 
 Test(hostile, pads_that_no_tensor_can_be_long)
 {
-    static const int64_t pads[][2] = {{INT64_MIN, -ORTC_DIM_NUMBERS}, {INT64_MIN, INT64_MAX}, {INT64_MAX, ORTC_DIM_NUMBERS},
-                                      {INT64_MIN, 0},                 {INT64_MAX, 0},         {-4, 8}};
+    static const int64_t pads[][2] = {{INT64_MIN, -ORTC_DIM_NUMBERS},
+                                      {INT64_MIN, INT64_MAX},
+                                      {INT64_MAX, ORTC_DIM_NUMBERS},
+                                      {INT64_MIN, 0},
+                                      {INT64_MAX, 0},
+                                      {-4, 8}};
     for (size_t i = 0; i < ORTC_LENGTH(pads); i++) {
         float x[4] = {1, 2, 3, 4};
         ortc_value *y;
         ortc_status s = apply("Pad", 1, (int64_t[]){4}, x, pads[i], 2, &y);
-        cr_expect(i + 1 == ORTC_LENGTH(pads) ? s == ORTC_OK : s != ORTC_OK && s != ORTC_INTERNAL, "%zu: %s: %s", i, ortc_status_name(s), e.text);
+        cr_expect(i + 1 == ORTC_LENGTH(pads) ? s == ORTC_OK : s != ORTC_OK && s != ORTC_INTERNAL,
+                  "%zu: %s: %s", i, ortc_status_name(s), e.text);
         ortc_value_release(y);
     }
 }
@@ -306,12 +336,15 @@ Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
     cr_expect_eq(ortc_model_load_reader(NULL, NULL, &none, &e), ORTC_INVALID_ARGUMENT);
     ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
     mo.n_passes_off = 1;
-    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s",
+                 e.text);
     mo.passes_off = &null_name;
-    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s",
+                 e.text);
     mo = (ortc_model_options)ORTC_MODEL_OPTIONS_INIT;
     mo.flags = UINT32_C(1) << 31;
-    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    cr_expect_eq(ortc_model_load_memory(b.data, b.bytes, &mo, &none, &e), ORTC_INVALID_ARGUMENT, "%s",
+                 e.text);
     cr_expect_null(none);
     cr_assert_eq(ortc_model_load_memory(b.data, b.bytes, NULL, &m, &e), ORTC_OK, "%s", e.text);
     ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
@@ -322,7 +355,8 @@ Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
         so.n_dims = 1;
         so.dim_names = i == 0 ? NULL : i == 1 ? &null_name : &name;
         so.dim_values = i == 2 ? NULL : &four;
-        cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%d: %s", i, e.text);
+        cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%d: %s", i,
+                     e.text);
     }
     so = (ortc_session_options)ORTC_SESSION_OPTIONS_INIT;
     so.n_keep = 1;
@@ -376,7 +410,8 @@ Test(hostile, a_loop_collects_no_sequences)
         ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 1, (int64_t[]){2})};
         ortc_out out = {.name = "y"};
         buffer b = make_model(8, 17, &g);
-        cr_expect_eq(run(&b, &in, 1, &out, 1), ORTC_INVALID_MODEL, "%s: %s", ortc_status_name(e.code), e.text);
+        cr_expect_eq(run(&b, &in, 1, &out, 1), ORTC_INVALID_MODEL, "%s: %s", ortc_status_name(e.code),
+                     e.text);
         ortc_value_release(out.value);
         ortc_value_release(in.value);
     }
