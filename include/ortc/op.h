@@ -342,6 +342,7 @@ typedef struct ortc_view {
 /* Whether an input is given, an output wanted: a tensor, or a value of another kind. */
 static inline int ortc_view_present(const ortc_view *v);
 
+/* Elements. Extents beside one of 0 may be of any size. */
 static inline int64_t ortc_view_count(const ortc_view *v);
 
 /* ---- Running ---------------------------------------------------------------------------------------------- */

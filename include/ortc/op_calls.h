@@ -314,10 +314,10 @@ static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char
 static inline int ortc_view_present(const ortc_view *v) { return v->dtype || (v->flags & ORTC_VIEW_VALUE); }
 static inline int64_t ortc_view_count(const ortc_view *v)
 {
-    int64_t n = 1;
+    uint64_t n = 1; /* no sign: the product may pass any bound before a 0 comes */
     for (int32_t i = 0; i < v->rank; i++)
-        n *= v->dims[i];
-    return n;
+        n *= (uint64_t)v->dims[i];
+    return (int64_t)n;
 }
 /* ---- Running ---- */
 

@@ -103,8 +103,8 @@ static ortc_status picked(ortc_infer *c, const ortc_port *x, const ortc_port *at
     if (at->rank - 1 + rest > ORTC_RANK_LIMIT)
         return ortc_infer_fail(c, ORTC_LIMIT, "the result would have %d dims", at->rank - 1 + rest);
     *rank = at->rank - 1 + rest;
-    memcpy(dims, at->dims, (size_t)(at->rank - 1) * sizeof *dims);
-    memcpy(dims + at->rank - 1, x->dims + x->rank - rest, (size_t)rest * sizeof *dims);
+    ortc_copy_dims(dims, at->dims, at->rank - 1);
+    ortc_copy_dims(dims + at->rank - 1, x->dims + x->rank - rest, rest);
     return ORTC_OK;
 }
 

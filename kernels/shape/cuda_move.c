@@ -46,8 +46,8 @@ static ortc_status take(ortc_call *c, const int64_t *steps, int64_t start)
     m.to = y->data;
     m.from = (const char *)x->data + start * (int64_t)m.bytes;
     m.rank = y->rank;
-    memcpy(m.dims, y->dims, (size_t)y->rank * sizeof *m.dims);
-    memcpy(m.from_step, steps, (size_t)y->rank * sizeof *steps);
+    ortc_copy_dims(m.dims, y->dims, y->rank);
+    ortc_copy_dims(m.from_step, steps, y->rank);
     ortc_dense_strides(y->rank, y->dims, m.to_step);
     return ortc_view_count(y) ? moved(c, &m) : ORTC_OK;
 }
@@ -230,11 +230,16 @@ static ortc_status parts_run(ortc_call *c, int64_t given, int join)
     int32_t axis;
     if (!ortc_axis_of(given, whole->rank, &axis) || ortc_view_count(whole) == 0)
         return ORTC_OK;
+    if (!join && !ortc_split_fits(c->in, c->n_in, c->out, c->n_out, axis))
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "split does not add up to the %lld elements of axis %d",
+                              (long long)whole->dims[axis], axis);
     around(whole, axis, &outer, &inner);
     const int64_t bytes = ortc_dtype_bits(whole->dtype) / 8, row = whole->dims[axis] * inner;
     for (uint32_t i = 0; i < (join ? c->n_in : c->n_out); i++) {
         const ortc_view *part = join ? &c->in[i] : &c->out[i];
-        const int64_t run = part->rank > axis ? part->dims[axis] * inner : 0; /* inputs without elements may have lost their rank */
+        const int64_t run = inner * (!join              ? ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i)
+                                     : part->rank > axis ? part->dims[axis]
+                                                         : 0); /* inputs without elements may have lost their rank */
         char *at = (char *)whole->data + first * bytes;
         ortc_cu_move m = {.to = join ? at : part->data, .from = join ? part->data : at, .rank = 2, .bytes = (uint32_t)bytes,
                           .dims = {outer, run}, .to_step = {join ? row : run, 1}, .from_step = {join ? run : row, 1}};

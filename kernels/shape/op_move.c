@@ -59,7 +59,7 @@ ortc_status ortc_infer_concat(ortc_infer *c)
         if (rank < 0) {
             rank = p.rank;
             ORTC_TRY(ortc_infer_axis(c, ortc_node_int(ortc_infer_node(c), "axis", 0), rank, &axis));
-            memcpy(dims, p.dims, (size_t)rank * sizeof *dims);
+            ortc_copy_dims(dims, p.dims, rank);
         }
         if (p.rank != rank)
             return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has rank %d, input 0 has %d", i, p.rank, rank);
@@ -86,9 +86,9 @@ ortc_status ortc_infer_split(ortc_infer *c)
     const ortc_port x = ortc_infer_in(c, 0);
     const ortc_node *n = ortc_infer_node(c);
     const int64_t parts = ortc_node_n_out(n), said = ortc_node_int(n, "num_outputs", parts);
-    ortc_dim dims[ORTC_RANK_LIMIT], sum = 0;
+    ortc_dim dims[ORTC_RANK_LIMIT];
     int32_t axis = 0;
-    int64_t count = 0;
+    int64_t count = 0, left = -1; /* of a known extent: what no part has taken yet; a sum of parts might overflow */
     const bool listed = ortc_infer_in(c, 1).type != NULL;
     const ortc_dim *sizes = listed ? ortc_infer_vector(c, 1, &count) : NULL;
     if (said != parts)
@@ -96,18 +96,24 @@ ortc_status ortc_infer_split(ortc_infer *c)
     if (sizes && count != parts)
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "split has %lld elements for %lld outputs", (long long)count,
                                (long long)parts);
-    if (x.rank >= 0)
+    if (x.rank >= 0) {
         ORTC_TRY(ortc_infer_axis(c, ortc_node_int(n, "axis", 0), x.rank, &axis));
+        left = x.dims[axis];
+    }
     for (int64_t i = 0; i < parts; i++) {
         if (x.rank < 0) {
             ORTC_TRY(ortc_infer_out(c, (uint32_t)i, x.dtype, -1, NULL));
             continue;
         }
-        memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+        ortc_copy_dims(dims, x.dims, x.rank);
         if (listed) {
             dims[axis] = sizes ? sizes[i] : ORTC_DIM_UNKNOWN;
             if (ortc_dim_is_number(dims[axis]) && dims[axis] < 0)
                 return ortc_infer_fail(c, ORTC_INVALID_MODEL, "split[%lld] is %lld", (long long)i, (long long)dims[axis]);
+            if (ortc_dim_is_number(dims[axis]) && left >= 0 && dims[axis] > left)
+                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "split[%lld] is %lld, of the input's %lld elements %lld are left",
+                                       (long long)i, (long long)dims[axis], (long long)x.dims[axis], (long long)left);
+            left = ortc_dim_is_number(dims[axis]) && left >= 0 ? left - dims[axis] : -1;
         } else { /* equal parts, the last may be smaller */
             const ortc_dim part = ortc_dim_ceil_div(c, x.dims[axis], parts), before = ortc_dim_mul(c, part, i);
             dims[axis] = i + 1 < parts ? part : ortc_dim_sub(c, x.dims[axis], before);
@@ -115,12 +121,11 @@ ortc_status ortc_infer_split(ortc_infer *c)
                 return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "%lld elements cannot be split in %lld parts",
                                        (long long)x.dims[axis], (long long)parts);
         }
-        sum = ortc_dim_add(c, sum, dims[axis]);
         ORTC_TRY(ortc_infer_out(c, (uint32_t)i, x.dtype, x.rank, dims));
     }
-    if (sizes && x.rank >= 0 && ortc_dim_is_number(sum) && x.dims[axis] >= 0 && sum != x.dims[axis])
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "split takes %lld elements, the input has %lld", (long long)sum,
-                               (long long)x.dims[axis]);
+    if (sizes && left > 0)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "split takes %lld elements, the input has %lld",
+                               (long long)(x.dims[axis] - left), (long long)x.dims[axis]);
     return ORTC_OK;
 }
 

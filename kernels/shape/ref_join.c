@@ -45,16 +45,6 @@ static void part_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* Elements along the axis of Split's part i: listed, or equal with a smaller last one. Outputs that nobody wants have no dims to
- * ask. -1: listed, and not known yet. */
-static int64_t part_of(const ortc_view *in, uint32_t n_in, uint32_t n_out, int32_t axis, uint32_t i)
-{
-    const int64_t all = in[0].dims[axis], each = (all + n_out - 1) / n_out;
-    if (n_in > 1 && in[1].dtype)
-        return in[1].data ? ortc_load_i64(in[1].data, in[1].dtype, i) : -1;
-    return i + 1 < n_out ? each : all - each * (n_out - 1);
-}
-
 static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 {
     const uint32_t n = join ? c->n_in : c->n_out;
@@ -67,7 +57,7 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
         ortc_clear_tail(j.whole, ortc_view_count(j.whole));
     for (uint32_t i = 0; i < n; i++) {
         j.part = join ? &c->in[i] : &c->out[i];
-        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : part_of(c->in, c->n_in, c->n_out, axis, i));
+        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i));
         const int64_t count = outer * j.run;
         if (count > 0 && j.part->dtype) {
             if (!join)
@@ -104,6 +94,9 @@ static ortc_status split_run(const void *state, const void *pstate, ortc_call *c
     int32_t axis;
     if (ortc_view_count(&c->in[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->in[0].rank, &axis))
         return ORTC_OK;
+    if (!ortc_split_fits(c->in, c->n_in, c->out, c->n_out, axis))
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "split does not add up to the %lld elements of axis %d",
+                              (long long)c->in[0].dims[axis], axis);
     return parts_run(c, axis, false);
 }
 
@@ -119,19 +112,19 @@ static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
     for (int32_t d = 0; d < x->rank; d++)
         if (x->dims[d] < 0)
             return ORTC_OK;
-    around(x, axis, &outer, &inner);
-    if (outer != 1 || ortc_view_count(x) == 0)
+    if (ortc_view_count(x) == 0)
         return ORTC_OK;
+    around(x, axis, &outer, &inner);
+    if (outer != 1 || !ortc_split_fits(p->in, p->n_in, p->out, p->n_out, axis))
+        return ORTC_OK; /* what does not fit, the run says */
     for (uint32_t i = 0; i < p->n_out; i++) { /* all or none: a step is made for what is left */
-        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : part_of(p->in, p->n_in, p->n_out, axis, i);
-        if (n < 0 || n * inner * bits % 8)
+        if (ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits % 8)
             return ORTC_OK;
     }
     for (uint32_t i = 0; i < p->n_out; i++) {
-        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : part_of(p->in, p->n_in, p->n_out, axis, i);
         if (p->out[i].dtype)
             ortc_plan_view(p, i, 0, offset);
-        offset += n * inner * bits / 8;
+        offset += ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits / 8;
     }
     return ORTC_OK;
 }

@@ -290,6 +290,8 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
     if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) || (args->n_out && !args->out))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run: session, args or a list in args is NULL or too small");
     memcpy(a, args, args->size < sizeof *a ? args->size : sizeof *a);
+    if (a->flags)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run_args: unknown flags %#x", (unsigned)a->flags);
     if (a->n_out > s->graph->n_outputs)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a->n_out,
                          s->graph->n_outputs);

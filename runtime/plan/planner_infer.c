@@ -87,6 +87,8 @@ ortc_status ortc_planner_infer(ortc_planner *p)
             if (n->out[i]) {
                 if (!out[i].type)
                     out[i].type = n->out[i]->type;
+                if (ortc_fact_is_sized(&out[i]) && !ortc_fact_values_fit(&out[i]))
+                    out[i].values = NULL; /* a shape function contradicts itself: the node runs */
                 late |= p->asked[n->out[i]->id] && ortc_fact_is_late(&out[i]);
             }
         if (late && !(n->kernel->flags & ORTC_KERNEL_LATE_OUT)) {

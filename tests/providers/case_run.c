@@ -125,8 +125,8 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
     args.in = in.in;
     args.n_in = in.n;
-    args.out = out;
-    args.n_out = n->n_out;
+    args.out = w->alone ? out + w->alone - 1 : out;
+    args.n_out = w->alone ? 1 : n->n_out;
     r->status = ortc_run(session, &args, &error);
     snprintf(r->text, sizeof r->text, "%s", error.text);
     for (size_t i = 0; i < n->n_out; i++) {
@@ -155,7 +155,7 @@ void run_case(const node_text *n, const run_way *w, const run_result *shapes, ru
     memset(r, 0, sizeof *r);
     for (size_t i = 0; shapes && i < n->n_out; i++)
         types[i] = ortc_value_dtype(shapes->out[i]);
-    write_model(&file, n, w->model, types);
+    write_model(&file, n, w->model, types, w->alone);
     if (!w->passes)
         model_options.flags |= ORTC_MODEL_NO_PASSES;
     options.providers = w->providers;

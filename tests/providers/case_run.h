@@ -13,6 +13,7 @@ typedef struct run_way {
     bool passes;    /* with the normalising passes */
     int offset;     /* bytes that inputs lie off an aligned address, outputs an element; -1: both an element */
     bool placed;    /* outputs are written into the caller's memory, between canaries */
+    size_t alone;   /* 1 + the one output that is asked for, the node's last; 0: all are */
 } run_way;
 
 typedef struct run_result {

@@ -60,8 +60,9 @@ enum {
 };
 
 /* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true, and the
- * types of the outputs (n_out of them) must be given. */
-void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types);
+ * types of the outputs (n_out of them) must be given. `alone`: 1 + the only output of the graph, behind which the
+ * node has none, where it need not; 0: all. */
+void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types, size_t alone);
 void writer_deinit(writer *);
 
 #endif
