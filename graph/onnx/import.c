@@ -357,7 +357,6 @@ ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_m
         status = import_model(&in, out_info);
     }
     ortc_map_deinit(&in.functions);
-    ortc_map_deinit(&in.symbols);
     ortc_map_deinit(&in.missing);
     ortc_array_deinit(&in.missing_list);
     ortc_arena_deinit(&in.arena);

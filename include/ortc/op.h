@@ -72,7 +72,8 @@ enum {
     ORTC_DIM_CEIL_DIV = 5, /* towards plus infinity */
     ORTC_DIM_MAX = 6,
     ORTC_DIM_MIN = 7,
-    ORTC_DIM_BROADCAST = 8 /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_BROADCAST = 8, /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_OF_ELEMENTS = 256 /* a flag: elements of a tensor, which wrap around where extents must not (ortc_element_*) */
 };
 
 /* ---- Ports: what is known of a node's input or output ----------------------------------------------------- */
@@ -301,7 +302,8 @@ typedef struct ortc_infer_api {
     ortc_status (*out)(ortc_infer *, uint32_t port, ortc_dtype, int32_t rank, const ortc_dim *dims);
     ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor; copied */
     ortc_status (*out_values)(ortc_infer *, uint32_t port, int64_t count, const ortc_dim *values);
-    ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_*; UNKNOWN in: UNKNOWN out */
+    ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_*; UNKNOWN in: UNKNOWN out. Where
+                                     extents do not broadcast or do not fit into a dim the node's inference fails */
     ortc_status (*fail)(ortc_infer *, ortc_status, const char *fmt, va_list);
     /* Infers a subgraph attribute (control flow): inputs by position; NULL when not available. */
     ortc_status (*body)(ortc_infer *, const ortc_graph *, uint32_t n_in, const ortc_port *in, uint32_t n_out,
@@ -380,6 +382,19 @@ static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b)
 static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b)
 {
     return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_BROADCAST, a, b);
+}
+/* The same of elements, for ortc_infer_out_values: ORTC_DIM_UNKNOWN where they do not fit into a dim, for they wrap around. */
+static inline ortc_dim ortc_element_add(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_OF_ELEMENTS | ORTC_DIM_ADD, a, b);
+}
+static inline ortc_dim ortc_element_sub(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_OF_ELEMENTS | ORTC_DIM_SUB, a, b);
+}
+static inline ortc_dim ortc_element_mul(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_OF_ELEMENTS | ORTC_DIM_MUL, a, b);
 }
 /* Returns its status, so that `return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "...")` reads well. The node's name
  * and operator are put before the text. */
