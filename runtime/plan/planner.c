@@ -255,9 +255,9 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
-        ORTC_TRY(operand(p, e && (e->uses || p->needed[e->id]) ? e : NULL, false, n, i, &s.out[i]));
+        ORTC_TRY(operand(p, ortc_planner_makes(p, n, i) ? e : NULL, false, n, i, &s.out[i]));
         views[n->n_in + i] = s.out[i].view;
-        s.values |= e && ortc_fact_is_given(&p->facts[e->id]);
+        s.values |= ortc_planner_makes(p, n, i) && ortc_fact_is_given(&p->facts[e->id]);
     }
     plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = views,
                                .out = views + n->n_in},
