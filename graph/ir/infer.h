@@ -26,8 +26,7 @@ struct ortc_infer {
     ortc_error *error;
     const ortc_node *node;
     ortc_fact *out;        /* n_out of the node */
-    ortc_status status;    /* of a misfit or lack of memory on the way */
-    bool misfit;
+    ortc_status status;    /* of the first combination of dims that failed: the node's inference fails with it */
 };
 
 void ortc_infer_init(ortc_infer *, ortc_dims *, ortc_arena *, const ortc_fact *facts, ortc_error *);

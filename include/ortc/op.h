@@ -74,7 +74,8 @@ enum {
     ORTC_DIM_CEIL_DIV = 5, /* towards plus infinity */
     ORTC_DIM_MAX = 6,
     ORTC_DIM_MIN = 7,
-    ORTC_DIM_BROADCAST = 8 /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_BROADCAST = 8, /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_OF_ELEMENTS = 256 /* a flag: elements of a tensor, which wrap around where extents must not (ortc_element_*) */
 };
 
 /* ---- Ports: what is known of a node's input or output ----------------------------------------------------- */
@@ -232,7 +233,8 @@ static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t 
 /* What is known of a subgraph's outputs (type NULL: nothing); for control operators. */
 static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in,
                                           uint32_t n_out, ortc_port *out);
-/* Arithmetic on dims (ORTC_DIM_* says how each rounds). UNKNOWN in, UNKNOWN out. */
+/* Arithmetic on dims (ORTC_DIM_* says how each rounds). UNKNOWN in, UNKNOWN out. Where extents do not broadcast, or
+ * do not fit into a dim, the node's inference fails. */
 static inline ortc_dim ortc_dim_add(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_sub(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_mul(ortc_infer *c, ortc_dim a, ortc_dim b);
@@ -241,6 +243,10 @@ static inline ortc_dim ortc_dim_ceil_div(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_max(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b);
+/* The same of elements, for ortc_infer_out_values: ORTC_DIM_UNKNOWN where they do not fit into a dim, for they wrap around. */
+static inline ortc_dim ortc_element_add(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_element_sub(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_element_mul(ortc_infer *c, ortc_dim a, ortc_dim b);
 /* Returns its status, so that `return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "...")` reads well. The node's name
  * and operator are put before the text. */
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...);

@@ -140,7 +140,7 @@ typedef struct ortc_infer_api {
     ortc_status (*out)(ortc_infer *, uint32_t port, ortc_dtype, int32_t rank, const ortc_dim *dims);
     ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor; copied */
     ortc_status (*out_values)(ortc_infer *, uint32_t port, int64_t count, const ortc_dim *values);
-    ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_*; UNKNOWN in: UNKNOWN out */
+    ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_* */
     ortc_status (*fail)(ortc_infer *, ortc_status, const char *fmt, va_list);
     /* Infers a subgraph attribute (control flow): inputs by position; NULL when not available. */
     ortc_status (*body)(ortc_infer *, const ortc_graph *, uint32_t n_in, const ortc_port *in, uint32_t n_out,
@@ -217,6 +217,18 @@ static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b)
 static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b)
 {
     return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_BROADCAST, a, b);
+}
+static inline ortc_dim ortc_element_add(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_OF_ELEMENTS | ORTC_DIM_ADD, a, b);
+}
+static inline ortc_dim ortc_element_sub(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_OF_ELEMENTS | ORTC_DIM_SUB, a, b);
+}
+static inline ortc_dim ortc_element_mul(ortc_infer *c, ortc_dim a, ortc_dim b)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_OF_ELEMENTS | ORTC_DIM_MUL, a, b);
 }
 static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...)
 {

@@ -12,7 +12,7 @@ ortc_status ortc_state_start(const ortc_session *s, const ortc_session_tie *tie,
 {
     const ortc_constant *otherwise = s->graph->inputs[tie->input].edge->constant;
     ortc_status status = ORTC_OK;
-    if (otherwise && otherwise->bytes)
+    if (otherwise && otherwise->bytes) /* of the state's own shape: make() */
         status = ortc_device_transfer(t->device, t->memory[t->now], NULL, otherwise->data, otherwise->bytes, error);
     else if (!tie->grows && !t->device)
         memset(t->memory[t->now], 0, t->bytes);
@@ -86,7 +86,25 @@ static ortc_status unsettled(const ortc_session *s, const ortc_session_tie *tie,
                      "(dim_names), or give the input in the first run", in->name, buffer, axis);
 }
 
-/* The first buffer and its value: of the shape of the value that the caller gave, else as the model and its other inputs say. */
+/* The default is where the state starts, also when it starts over: a given value must be of its shape, up to what grows. */
+static ortc_status fits_default(const ortc_session *s, const ortc_session_tie *tie, const ortc_value *given, ortc_error *error)
+{
+    const ortc_graph_input *in = &s->graph->inputs[tie->input];
+    const ortc_constant *c = in->edge->constant;
+    bool fits = given->rank == c->rank;
+    for (int32_t i = 0; fits && i < c->rank; i++)
+        fits = (tie->grows && i == tie->axis) || given->dims[i] == c->dims[i];
+    if (fits)
+        return ORTC_OK;
+    char got[256], expected[256];
+    ortc_text tg = ORTC_TEXT(got), te = ORTC_TEXT(expected);
+    ortc_text_dims(&tg, given->rank, given->dims);
+    ortc_text_dims(&te, c->rank, c->dims);
+    return ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s' is %s; the state starts from its default, which is %s", in->name, got, expected);
+}
+
+/* The first buffer and its value: of the shape of the value that the caller gave, else of the default, else as the model and its
+ * other inputs say. */
 static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols, ortc_error *error)
 {
     ortc_session *s = c->session;
@@ -94,15 +112,18 @@ static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols,
     ortc_tied *t = &c->state->ties[index];
     const ortc_graph_input *in = &s->graph->inputs[tie->input];
     const ortc_value *given = c->inputs[tie->input].value;
+    const ortc_constant *otherwise = in->edge->constant;
+    const int64_t *known = given ? given->dims : otherwise ? otherwise->dims : NULL;
+    int32_t rank = given ? given->rank : otherwise ? otherwise->rank : in->edge->rank;
     int64_t dims[ORTC_MAX_RANK], count;
-    int32_t rank = in->edge->rank;
-    if (given && given->rank != rank)
-        return ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s': expected rank %d, got %d", in->name, rank, given->rank);
+    if (rank != in->edge->rank)
+        return ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s': expected rank %d, got %d", in->name, in->edge->rank, rank);
+    if (given && otherwise)
+        ORTC_TRY(fits_default(s, tie, given, error));
     for (int32_t i = 0; i < rank; i++) {
-        dims[i] = i == tie->axis             ? tie->capacity
-                  : given                    ? given->dims[i]
-                  : in->edge->constant       ? in->edge->constant->dims[i]
-                                             : ortc_dims_evaluate(s->graph->dims, in->edge->dims[i], symbols);
+        dims[i] = i == tie->axis ? tie->capacity
+                  : known        ? known[i]
+                                 : ortc_dims_evaluate(s->graph->dims, in->edge->dims[i], symbols);
         if (dims[i] < 0)
             return unsettled(s, tie, i, error);
     }

@@ -274,9 +274,10 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
-        ORTC_TRY(operand(p, e && (e->uses || p->needed[e->id]) ? e : NULL, false, n, i, &s.out[i]));
+        const bool makes = ortc_planner_makes(p, n, i);
+        ORTC_TRY(operand(p, makes ? e : NULL, false, n, i, &s.out[i]));
         outs[i] = s.out[i].view;
-        s.values |= e && ortc_fact_is_given(&p->facts[e->id]);
+        s.values |= makes && ortc_fact_is_given(&p->facts[e->id]);
     }
     plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = ins,
                                .out = outs},

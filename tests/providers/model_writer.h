@@ -57,6 +57,7 @@ typedef struct writer {
 enum {
     MODEL_SYMBOLIC = 1, /* every extent of an input is a symbol */
     MODEL_CHAINED = 2,  /* inputs and outputs pass through another node first, so that the node may work in place */
+    MODEL_CUT = 4,      /* one output is asked for, and it is the node's last */
 };
 
 /* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true, and the

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "ortc/op.h"
-#include "runtime/base/base.h"
+#include "base/base.h"
 #include "tests/unit/wire_writer.h"
 
 TestSuite(hostile);

@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 #include "tests/unit/wire_writer.h"
 
 TestSuite(results);
