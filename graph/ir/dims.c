@@ -19,12 +19,17 @@ static const ortc_dim_expr *expr_of(const ortc_dims *t, ortc_dim d)
     return &t->exprs.data[index_of(d)];
 }
 
-static bool grow_table(ortc_dims *t)
+/* The table is never more than half full, also after a copy: every probe ends at a free slot. */
+static ortc_status resize_table(ortc_dims *t, size_t count)
 {
-    size_t capacity = t->table_capacity ? t->table_capacity * 2 : 64;
+    size_t capacity = t->table_capacity ? t->table_capacity : 64;
+    while (capacity / 2 < count)
+        capacity *= 2;
+    if (capacity == t->table_capacity)
+        return ORTC_OK;
     uint32_t *table = calloc(capacity, sizeof *table);
     if (!table)
-        return false;
+        return ORTC_OUT_OF_MEMORY;
     for (size_t i = 0; i < t->exprs.count; i++) {
         size_t at = ortc_hash(&t->exprs.data[i], sizeof(ortc_dim_expr), 0) & (capacity - 1);
         while (table[at])
@@ -34,39 +39,60 @@ static bool grow_table(ortc_dims *t)
     free(t->table);
     t->table = table;
     t->table_capacity = capacity;
-    return true;
+    return ORTC_OK;
 }
 
-static ortc_dim intern(ortc_dims *t, int32_t what, uint32_t symbol, ortc_dim a, ortc_dim b)
+static ortc_status intern(ortc_dims *t, int32_t what, uint32_t symbol, ortc_dim a, ortc_dim b, ortc_dim *out)
 {
     ortc_dim_expr e = {what, symbol, a, b};
-    if (t->exprs.count * 2 >= t->table_capacity && !grow_table(t))
-        return ORTC_DIM_UNKNOWN;
+    *out = ORTC_DIM_UNKNOWN;
+    ORTC_TRY(resize_table(t, t->exprs.count + 1));
     size_t at = ortc_hash(&e, sizeof e, 0) & (t->table_capacity - 1);
     for (; t->table[at]; at = (at + 1) & (t->table_capacity - 1))
-        if (!memcmp(&t->exprs.data[t->table[at] - 1], &e, sizeof e))
-            return id_of(t->table[at] - 1);
-    if (t->exprs.count >= MAX_EXPRS || !ortc_array_push(&t->exprs, e))
-        return ORTC_DIM_UNKNOWN;
+        if (!memcmp(&t->exprs.data[t->table[at] - 1], &e, sizeof e)) {
+            *out = id_of(t->table[at] - 1);
+            return ORTC_OK;
+        }
+    if (t->exprs.count >= MAX_EXPRS)
+        return ORTC_LIMIT;
+    if (!ortc_array_push(&t->exprs, e))
+        return ORTC_OUT_OF_MEMORY;
     t->table[at] = (uint32_t)t->exprs.count;
-    return id_of(t->exprs.count - 1);
+    *out = id_of(t->exprs.count - 1);
+    return ORTC_OK;
 }
 
-ortc_dim ortc_dims_symbol(ortc_dims *t, const char *name)
+static ortc_status new_symbol(ortc_dims *t, const char *name, ortc_dim *out)
 {
-    for (size_t i = 0; i < t->symbols.count; i++)
-        if (t->symbols.data[i] && !strcmp(t->symbols.data[i], name))
-            return intern(t, 0, (uint32_t)i, 0, 0);
+    *out = ORTC_DIM_UNKNOWN;
+    if (t->symbols.count >= MAX_EXPRS)
+        return ORTC_LIMIT;
     if (!ortc_array_push(&t->symbols, name))
-        return ORTC_DIM_UNKNOWN;
-    return intern(t, 0, (uint32_t)t->symbols.count - 1, 0, 0);
+        return ORTC_OUT_OF_MEMORY;
+    return intern(t, 0, (uint32_t)t->symbols.count - 1, 0, 0, out);
 }
 
-ortc_dim ortc_dims_fresh(ortc_dims *t)
+ortc_status ortc_dims_symbol(ortc_dims *t, ortc_arena *names, const char *name, ortc_dim *out)
 {
-    if (t->symbols.count >= MAX_EXPRS || !ortc_array_push(&t->symbols, NULL))
-        return ORTC_DIM_UNKNOWN;
-    return intern(t, 0, (uint32_t)t->symbols.count - 1, 0, 0);
+    *out = ORTC_DIM_UNKNOWN;
+    for (; t->n_named < t->symbols.count; t->n_named++) { /* those that came by a copy */
+        const char *known = t->symbols.data[t->n_named];
+        if (known && !ortc_map_set(&t->names, known, (void *)(uintptr_t)(t->n_named + 1)))
+            return ORTC_OUT_OF_MEMORY;
+    }
+    const uintptr_t found = (uintptr_t)ortc_map_get(&t->names, name);
+    if (found)
+        return intern(t, 0, (uint32_t)found - 1, 0, 0, out);
+    return (name = ortc_arena_string(names, name, strlen(name))) ? new_symbol(t, name, out) : ORTC_OUT_OF_MEMORY;
+}
+
+ortc_status ortc_dims_fresh(ortc_dims *t, ortc_dim *out) { return new_symbol(t, NULL, out); }
+
+ortc_status ortc_dims_failed(ortc_error *error, ortc_status s)
+{
+    return s == ORTC_OK            ? s
+           : s == ORTC_LIMIT       ? ortc_fail(error, s, "more than %u symbolic dims and expressions over them", MAX_EXPRS)
+                                   : ortc_no_memory(error, 0);
 }
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
@@ -77,28 +103,34 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;
 }
 
-static ortc_dim combine_numbers(int32_t what, int64_t a, int64_t b, bool *misfit)
+static ortc_status combine_numbers(int32_t what, int64_t a, int64_t b, ortc_dim *out)
 {
     int64_t r = 0;
     bool overflow = false;
+    *out = ORTC_DIM_UNKNOWN;
     switch (what) {
     case ORTC_DIM_ADD: overflow = __builtin_add_overflow(a, b, &r); break;
     case ORTC_DIM_SUB: overflow = __builtin_sub_overflow(a, b, &r); break;
     case ORTC_DIM_MUL: overflow = __builtin_mul_overflow(a, b, &r); break;
-    case ORTC_DIM_DIV: return b == 0 ? ORTC_DIM_UNKNOWN : floor_div(a, b);
-    case ORTC_DIM_CEIL_DIV: return b == 0 ? ORTC_DIM_UNKNOWN : -floor_div(-a, b);
-    case ORTC_DIM_MAX: return a > b ? a : b;
-    case ORTC_DIM_MIN: return a < b ? a : b;
+    case ORTC_DIM_DIV:
+    case ORTC_DIM_CEIL_DIV:
+        if (b == 0)
+            return ORTC_OK;
+        r = what == ORTC_DIM_DIV ? floor_div(a, b) : -floor_div(-a, b);
+        break;
+    case ORTC_DIM_MAX: r = a > b ? a : b; break;
+    case ORTC_DIM_MIN: r = a < b ? a : b; break;
     case ORTC_DIM_BROADCAST:
-        if (a == b || b == 1)
-            return a;
-        if (a == 1)
-            return b;
-        *misfit = true;
-        return ORTC_DIM_UNKNOWN;
-    default: return ORTC_DIM_UNKNOWN;
+        if (a != b && a != 1 && b != 1)
+            return ORTC_SHAPE_MISMATCH;
+        r = b == 1 ? a : b;
+        break;
+    default: return ORTC_OK;
     }
-    return overflow || !ortc_dim_is_number(r) ? ORTC_DIM_UNKNOWN : r;
+    if (overflow || !ortc_dim_is_number(r))
+        return ORTC_SHAPE_MISMATCH;
+    *out = r;
+    return ORTC_OK;
 }
 
 /* ---- Sums and products ------------------------------------------------------------------------------------------- */
@@ -167,10 +199,11 @@ static int by_id(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0; /* older first: ids descend */
 }
 
-static ortc_dim sum_build(ortc_dims *t, terms *s)
+/* With symbols in it nothing has overflowed yet: they may be 0. The plan, whose dims are numbers, will tell. */
+static ortc_status sum_build(ortc_dims *t, terms *s, ortc_dim *out)
 {
     if (s->overflow || !ortc_dim_is_number(s->constant))
-        return ortc_dims_fresh(t);
+        return ortc_dims_fresh(t, out);
     qsort(s->list, (size_t)s->count, sizeof(term), by_id);
     ortc_dim r = 0;
     bool any = false;
@@ -179,32 +212,36 @@ static ortc_dim sum_build(ortc_dims *t, terms *s)
             continue;
         ortc_dim x = s->list[i].of;
         if (s->list[i].factor != 1)
-            x = intern(t, ORTC_DIM_MUL, 0, x, s->list[i].factor);
-        r = any ? intern(t, ORTC_DIM_ADD, 0, r, x) : x;
+            ORTC_TRY(intern(t, ORTC_DIM_MUL, 0, x, s->list[i].factor, &x));
+        if (any)
+            ORTC_TRY(intern(t, ORTC_DIM_ADD, 0, r, x, &x));
+        r = x;
         any = true;
     }
-    if (!any)
-        return s->constant;
-    return s->constant ? intern(t, ORTC_DIM_ADD, 0, r, s->constant) : r;
+    if (any && s->constant)
+        return intern(t, ORTC_DIM_ADD, 0, r, s->constant, out);
+    *out = any ? r : s->constant;
+    return ORTC_OK;
 }
 
-static ortc_dim product_build(ortc_dims *t, terms *p)
+static ortc_status product_build(ortc_dims *t, terms *p, ortc_dim *out)
 {
     if (p->overflow || !ortc_dim_is_number(p->constant))
-        return ortc_dims_fresh(t);
-    if (p->constant == 0)
-        return 0;
+        return ortc_dims_fresh(t, out);
+    if (p->constant == 0 || p->count == 0) {
+        *out = p->constant;
+        return ORTC_OK;
+    }
     qsort(p->list, (size_t)p->count, sizeof(term), by_id);
-    ortc_dim r = 1;
-    for (int i = 0; i < p->count; i++)
-        r = i ? intern(t, ORTC_DIM_MUL, 0, r, p->list[i].of) : p->list[i].of;
-    if (p->count == 0)
-        return p->constant;
-    return p->constant == 1 ? r : intern(t, ORTC_DIM_MUL, 0, r, p->constant);
+    ortc_dim r = p->list[0].of;
+    for (int i = 1; i < p->count; i++)
+        ORTC_TRY(intern(t, ORTC_DIM_MUL, 0, r, p->list[i].of, &r));
+    *out = r;
+    return p->constant == 1 ? ORTC_OK : intern(t, ORTC_DIM_MUL, 0, r, p->constant, out);
 }
 
 /* numerator / denominator with common factors cancelled. */
-static ortc_dim quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
+static ortc_status quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, ortc_dim *out)
 {
     if (ortc_dim_is_number(b) && b != 0) { /* (4 s + 8) / 4 */
         terms s = {.constant = 0};
@@ -216,14 +253,14 @@ static ortc_dim quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
             s.constant /= b;
             for (int i = 0; i < s.count; i++)
                 s.list[i].factor /= b;
-            return sum_build(t, &s);
+            return sum_build(t, &s, out);
         }
     }
     terms n = {.constant = 1}, d = {.constant = 1};
     product_add(t, &n, a);
     product_add(t, &d, b);
     if (n.overflow || d.overflow || n.constant == 0 || d.constant <= 0)
-        return intern(t, what, 0, a, b);
+        return intern(t, what, 0, a, b, out);
     for (int i = 0; i < d.count; i++)
         for (int j = 0; j < n.count; j++)
             if (d.list[i].of == n.list[j].of) {
@@ -239,9 +276,12 @@ static ortc_dim quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
     }
     n.constant /= x;
     d.constant /= x;
-    a = product_build(t, &n);
-    b = product_build(t, &d);
-    return b == 1 ? a : intern(t, what, 0, a, b);
+    ORTC_TRY(product_build(t, &n, &a));
+    ORTC_TRY(product_build(t, &d, &b));
+    if (b != 1)
+        return intern(t, what, 0, a, b, out);
+    *out = a;
+    return ORTC_OK;
 }
 
 /* Symbols stand for extents, so what is made of them without subtraction is not below 0. */
@@ -267,37 +307,17 @@ static bool is_clamped(const ortc_dims *t, ortc_dim d, ortc_dim of)
            ((e->a == of && ortc_dim_is_number(e->b) && e->b > 0) || (e->b == of && ortc_dim_is_number(e->a) && e->a > 0));
 }
 
-ortc_dim ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, bool *misfit)
+/* The greatest, least or broadcast of two where one is proved to be it; ORTC_DIM_UNKNOWN where neither is. */
+static ortc_dim either(const ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
 {
-    *misfit = false;
-    if (a == ORTC_DIM_UNKNOWN || b == ORTC_DIM_UNKNOWN)
-        return ORTC_DIM_UNKNOWN;
-    if (ortc_dim_is_number(a) && ortc_dim_is_number(b))
-        return combine_numbers(what, a, b, misfit);
-    switch (what) {
-    case ORTC_DIM_ADD:
-    case ORTC_DIM_SUB: {
-        terms s = {.constant = 0};
-        sum_add(t, &s, a, 1);
-        sum_add(t, &s, b, what == ORTC_DIM_ADD ? 1 : -1);
-        return sum_build(t, &s);
-    }
-    case ORTC_DIM_MUL: {
-        terms p = {.constant = 1};
-        product_add(t, &p, a);
-        product_add(t, &p, b);
-        return product_build(t, &p);
-    }
-    case ORTC_DIM_DIV:
-    case ORTC_DIM_CEIL_DIV:
-        return b == 0 ? ORTC_DIM_UNKNOWN : b == 1 ? a : quotient(t, what, a, b);
-    case ORTC_DIM_MAX:
+    if (a == b)
+        return a;
+    if (what == ORTC_DIM_MAX) {
         if (ortc_dim_is_number(a) && a <= 0 && never_negative(t, b, 0))
             return b;
         if (ortc_dim_is_number(b) && b <= 0 && never_negative(t, a, 0))
             return a;
-        break;
-    case ORTC_DIM_BROADCAST:
+    } else if (what == ORTC_DIM_BROADCAST) {
         if (a == 1)
             return b;
         if (b == 1)
@@ -310,11 +330,40 @@ ortc_dim ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, b
             return a;
         if (is_clamped(t, a, b))
             return b;
-        break;
     }
-    if (a == b)
-        return a;
-    return a > b ? intern(t, what, 0, a, b) : intern(t, what, 0, b, a);
+    return ORTC_DIM_UNKNOWN;
+}
+
+ortc_status ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, ortc_dim *out)
+{
+    *out = ORTC_DIM_UNKNOWN;
+    if (a == ORTC_DIM_UNKNOWN || b == ORTC_DIM_UNKNOWN)
+        return ORTC_OK;
+    if (ortc_dim_is_number(a) && ortc_dim_is_number(b))
+        return combine_numbers(what, a, b, out);
+    switch (what) {
+    case ORTC_DIM_ADD:
+    case ORTC_DIM_SUB: {
+        terms s = {.constant = 0};
+        sum_add(t, &s, a, 1);
+        sum_add(t, &s, b, what == ORTC_DIM_ADD ? 1 : -1);
+        return sum_build(t, &s, out);
+    }
+    case ORTC_DIM_MUL: {
+        terms p = {.constant = 1};
+        product_add(t, &p, a);
+        product_add(t, &p, b);
+        return product_build(t, &p, out);
+    }
+    case ORTC_DIM_DIV:
+    case ORTC_DIM_CEIL_DIV:
+        *out = b == 1 ? a : ORTC_DIM_UNKNOWN;
+        return b == 0 || b == 1 ? ORTC_OK : quotient(t, what, a, b, out);
+    }
+    *out = either(t, what, a, b);
+    if (*out != ORTC_DIM_UNKNOWN)
+        return ORTC_OK;
+    return a > b ? intern(t, what, 0, a, b, out) : intern(t, what, 0, b, a, out);
 }
 
 ortc_dim ortc_dims_evaluate(const ortc_dims *t, ortc_dim d, const int64_t *symbol_values)
@@ -335,9 +384,9 @@ ortc_dim ortc_dims_evaluate(const ortc_dims *t, ortc_dim d, const int64_t *symbo
         }
         ortc_dim a = ortc_dim_is_number(e->a) ? e->a : known[index_of(e->a)];
         ortc_dim b = ortc_dim_is_number(e->b) ? e->b : known[index_of(e->b)];
-        bool misfit = false;
-        known[i] = a == ORTC_DIM_UNKNOWN || b == ORTC_DIM_UNKNOWN ? ORTC_DIM_UNKNOWN
-                                                                  : combine_numbers(e->what, a, b, &misfit);
+        known[i] = ORTC_DIM_UNKNOWN;
+        if (a != ORTC_DIM_UNKNOWN && b != ORTC_DIM_UNKNOWN)
+            combine_numbers(e->what, a, b, &known[i]); /* what fails stays unknown */
     }
     ortc_dim r = known[n - 1];
     free(known);
@@ -383,11 +432,10 @@ bool ortc_dims_copy(const ortc_dims *from, ortc_dims *to)
         memcpy(to->symbols.data, from->symbols.data, from->symbols.count * sizeof *from->symbols.data);
     to->exprs.count = from->exprs.count;
     to->symbols.count = from->symbols.count;
-    while (to->table_capacity < from->exprs.count * 2 + 2)
-        if (!grow_table(to)) {
-            ortc_dims_deinit(to);
-            return false;
-        }
+    if (resize_table(to, to->exprs.count) != ORTC_OK) {
+        ortc_dims_deinit(to);
+        return false;
+    }
     return true;
 }
 
@@ -395,6 +443,8 @@ void ortc_dims_deinit(ortc_dims *t)
 {
     ortc_array_deinit(&t->exprs);
     ortc_array_deinit(&t->symbols);
+    ortc_map_deinit(&t->names);
+    t->n_named = 0;
     free(t->table);
     t->table = NULL;
     t->table_capacity = 0;

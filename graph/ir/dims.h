@@ -9,7 +9,7 @@
 #define ORTC_DIMS_H
 
 #include "ortc/op.h"
-#include "runtime/base/base.h"
+#include "base/base.h"
 
 typedef struct ortc_dim_expr {
     int32_t what;     /* 0: a symbol; else ORTC_DIM_* */
@@ -20,16 +20,19 @@ typedef struct ortc_dim_expr {
 typedef struct ortc_dims {
     ORTC_ARRAY(ortc_dim_expr) exprs;   /* the id of exprs[i] is ORTC_DIM_NUMBERS - 1 - i */
     ORTC_ARRAY(const char *) symbols;  /* names; NULL for fresh ones; borrowed from the graph's arena */
+    ortc_map names;                    /* name -> index in symbols + 1, of the first n_named */
+    size_t n_named;
     uint32_t *table;                   /* hash of exprs: index + 1 */
     size_t table_capacity;
 } ortc_dims;
 
-/* The dim of a named symbol, made on first use. ORTC_DIM_UNKNOWN when memory or the limit is reached. */
-ortc_dim ortc_dims_symbol(ortc_dims *, const char *name);
-ortc_dim ortc_dims_fresh(ortc_dims *);
-/* a `what` b. Checked on numbers: ORTC_DIM_UNKNOWN on overflow, division by zero, and where an operand is unknown or
- * (broadcast) does not fit: *misfit is set then. */
-ortc_dim ortc_dims_combine(ortc_dims *, int32_t what, ortc_dim a, ortc_dim b, bool *misfit);
+/* The dim of a named symbol, made on first use: its name is copied then. ORTC_LIMIT at the table's limit, ORTC_OUT_OF_MEMORY; *out ORTC_DIM_UNKNOWN then. */
+ortc_status ortc_dims_symbol(ortc_dims *, ortc_arena *names, const char *name, ortc_dim *out);
+ortc_status ortc_dims_fresh(ortc_dims *, ortc_dim *out);
+/* a `what` b. ORTC_DIM_UNKNOWN for division by zero, and where an operand is unknown. ORTC_SHAPE_MISMATCH where numbers do not
+ * broadcast, or make one that no dim can hold (what tells which); else as above. *out is ORTC_DIM_UNKNOWN then. */
+ortc_status ortc_dims_combine(ortc_dims *, int32_t what, ortc_dim a, ortc_dim b, ortc_dim *out);
+ortc_status ortc_dims_failed(ortc_error *, ortc_status); /* the text for what symbol and fresh return; ORTC_OK stays it */
 /* The number, given numbers of the symbols (-1: not known); ORTC_DIM_UNKNOWN where that does not settle it. */
 ortc_dim ortc_dims_evaluate(const ortc_dims *, ortc_dim, const int64_t *symbol_values);
 void ortc_dims_text(const ortc_dims *, ortc_dim, ortc_text *); /* "batch", "(seq + 1)", "17", "?" */

@@ -12,8 +12,8 @@
 
 #include "dims.h"
 #include "ortc/op.h"
-#include "runtime/base/base.h"
-#include "runtime/base/value.h"
+#include "base/base.h"
+#include "base/value.h"
 
 typedef struct ortc_edge ortc_edge;
 typedef struct ortc_constant ortc_constant;

@@ -104,17 +104,21 @@ static ortc_status api_out_values(ortc_infer *c, uint32_t port, int64_t count, c
 
 static ortc_dim api_dim(ortc_infer *c, int32_t what, ortc_dim a, ortc_dim b)
 {
-    bool misfit = false;
+    static const char *const signs[] = {"", "+", "-", "*", "/", "/", "", "", ""};
+    const bool element = what & ORTC_DIM_OF_ELEMENTS;
+    ortc_dims none = {0}; /* numbers never touch the table */
     ortc_dim r;
+    what &= ~ORTC_DIM_OF_ELEMENTS;
     if (!c->dims && (!ortc_dim_is_number(a) || !ortc_dim_is_number(b)))
         return ORTC_DIM_UNKNOWN;
-    ortc_dims none = {0}; /* numbers never touch the table */
-    r = ortc_dims_combine(c->dims ? c->dims : &none, what, a, b, &misfit);
-    if (misfit && !c->misfit) {
-        c->misfit = true;
-        c->status = ortc_fail(c->error, ORTC_SHAPE_MISMATCH, "node '%s' (%s): extents %lld and %lld do not broadcast",
-                              c->node->name, c->node->type, (long long)a, (long long)b);
-    }
+    ortc_status s = ortc_dims_combine(c->dims ? c->dims : &none, what, a, b, &r);
+    if (s == ORTC_OK || (element && s == ORTC_SHAPE_MISMATCH) || c->status != ORTC_OK)
+        return r;
+    c->status = s != ORTC_SHAPE_MISMATCH ? ortc_dims_failed(c->error, s)
+                : what == ORTC_DIM_BROADCAST
+                    ? ortc_fail(c->error, s, "extents %lld and %lld do not broadcast", (long long)a, (long long)b)
+                    : ortc_fail(c->error, s, "the extent %lld %s %lld is more than 64 bits hold", (long long)a, signs[what], (long long)b);
+    ortc_error_prefix(c->error, "node '%s' (%s): ", c->node->name, c->node->type);
     return r;
 }
 
@@ -209,7 +213,6 @@ ortc_status ortc_infer_run(ortc_infer *c, const ortc_node *n, ortc_fact *out)
 {
     c->node = n;
     c->out = out;
-    c->misfit = false;
     c->status = ORTC_OK;
     for (uint32_t i = 0; i < n->n_out; i++)
         out[i] = (ortc_fact){.rank = -1};
@@ -256,7 +259,7 @@ static ortc_status join(ortc_infer *c, ortc_edge *e, const ortc_fact *f)
             if (!ortc_dim_is_number(d) && said != ORTC_DIM_UNKNOWN && (d == ORTC_DIM_UNKNOWN || ortc_dim_is_number(said)))
                 d = said;
             if (d == ORTC_DIM_UNKNOWN)
-                d = ortc_dims_fresh(c->dims);
+                ORTC_TRY(ortc_dims_failed(c->error, ortc_dims_fresh(c->dims, &d)));
             dims[i] = d;
         }
         if (!ortc_edge_set_shape(e, type, rank, dims))

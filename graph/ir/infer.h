@@ -26,8 +26,7 @@ struct ortc_infer {
     ortc_error *error;
     const ortc_node *node;
     ortc_fact *out;        /* n_out of the node */
-    ortc_status status;    /* of a misfit or lack of memory on the way */
-    bool misfit;
+    ortc_status status;    /* of the first combination of dims that failed: the node's inference fails with it */
 };
 
 void ortc_infer_init(ortc_infer *, ortc_dims *, ortc_arena *, const ortc_fact *facts, ortc_error *);
@@ -37,6 +36,15 @@ ortc_status ortc_infer_run(ortc_infer *, const ortc_node *, ortc_fact *out);
 ortc_status ortc_infer_at_load(ortc_infer *, ortc_node *);
 /* Whether every value is a number. */
 bool ortc_fact_values_known(const ortc_fact *);
+/* Whether the extents are numbers and there are as many values as they say: only then is it a tensor's whole contents. */
+static inline bool ortc_fact_values_fit(const ortc_fact *f)
+{
+    int64_t count;
+    for (int32_t i = 0; i < f->rank; i++)
+        if (!ortc_dim_is_number(f->dims[i]))
+            return false;
+    return f->values && f->rank >= 0 && ortc_count_elements(f->rank, f->dims, &count) && count == f->n_values;
+}
 /* The values of a small integer constant as dims, in the arena; NULL when it is not one. */
 const ortc_dim *ortc_constant_values(const ortc_constant *, ortc_arena *, int64_t *out_count);
 

@@ -44,10 +44,10 @@ static bool foldable(const ortc_node *n)
 /* A constant made of the values that a shape function found; NULL when they are not all numbers. */
 static ortc_status from_values(const ortc_edge *e, ortc_constant **out, ortc_error *error)
 {
-    ortc_fact f = {.values = e->values, .n_values = e->n_values};
+    ortc_fact f = {e->type, e->rank, e->dims, e->values, e->n_values}; /* a file may declare other extents */
     *out = NULL;
     size_t bytes;
-    if (!ortc_fact_values_known(&f) || !static_bytes(e, &bytes) ||
+    if (!ortc_fact_values_known(&f) || !ortc_fact_values_fit(&f) || !static_bytes(e, &bytes) ||
         (e->type->dtype != ORTC_I64 && e->type->dtype != ORTC_I32) || e->rank > 1)
         return ORTC_OK;
     int64_t *data = malloc((size_t)e->n_values * sizeof *data + 1);

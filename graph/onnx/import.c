@@ -100,20 +100,37 @@ ortc_status ortc_import_constant(ortc_importer *in, ortc_tensor_data *t, ortc_co
     return status;
 }
 
-/* An initializer that is the default of input `e`. The input keeps its declared shape: callers may give another. */
+static ortc_status check_default(ortc_scope *s, const ortc_edge *e, const ortc_constant *c)
+{
+    bool fits = !e->type || e->rank < 0 || e->rank == c->rank;
+    if (e->constant)
+        return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is defined twice", e->name);
+    if (e->type && !ortc_type_equal(e->type, ortc_tensor_type(c->dtype)))
+        return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is %s, the input of that name is not", e->name,
+                         ortc_dtype_name(c->dtype));
+    for (int32_t i = 0; fits && e->type && i < e->rank; i++)
+        fits = !ortc_dim_is_number(e->dims[i]) || e->dims[i] == c->dims[i];
+    if (fits)
+        return ORTC_OK;
+    char is[256], said[256];
+    ortc_text ti = ORTC_TEXT(is), ts = ORTC_TEXT(said);
+    ortc_text_dims(&ti, c->rank, c->dims);
+    ortc_text_dims(&ts, e->rank, e->dims);
+    return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is of shape %s, the input of that name of %s", e->name, is,
+                     said);
+}
+
+/* An initializer that is the default of input `e`. The input keeps its declared shape: callers may give another that fits it. */
 static ortc_status set_default(ortc_scope *s, ortc_edge *e, ortc_constant *c)
 {
     const ortc_type *type = e->type;
     const ortc_dim *dims = e->dims;
     int32_t rank = e->rank;
+    ortc_status status = check_default(s, e, c);
 
-    if (e->constant || (type && !ortc_type_equal(type, ortc_tensor_type(c->dtype)))) {
-        bool twice = e->constant != NULL;
-        ortc_dtype dtype = c->dtype;
+    if (status != ORTC_OK) {
         ortc_constant_release(c);
-        return twice ? ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is defined twice", e->name)
-                     : ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is %s, the input of that name is not",
-                                 e->name, ortc_dtype_name(dtype));
+        return status;
     }
     ortc_edge_set_constant(e, c);
     if (type) {
@@ -357,7 +374,6 @@ ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_m
         status = import_model(&in, out_info);
     }
     ortc_map_deinit(&in.functions);
-    ortc_map_deinit(&in.symbols);
     ortc_map_deinit(&in.missing);
     ortc_array_deinit(&in.missing_list);
     ortc_arena_deinit(&in.arena);

@@ -32,7 +32,6 @@ typedef struct ortc_importer {
     ortc_tensor_base base;
     ortc_arena arena;          /* of the import */
     ortc_map functions;        /* key -> ortc_function */
-    ortc_map symbols;          /* name -> dim */
     ortc_map missing;          /* "Foo\ndomain" -> ortc_missing */
     ORTC_ARRAY(struct ortc_missing *) missing_list;
     int32_t n_graphs, n_calls; /* nesting, now */

@@ -202,8 +202,12 @@ static ortc_status bind_outputs(ortc_scope *outer, ortc_scope *inner, const Onnx
             return ortc_no_memory(outer->in->error, 0);
         if (!*outer->prefix)
             e->origin = e->name;
-        if (info)
-            ORTC_TRY(ortc_import_value_info(outer->in, info, false, e));
+        if (!info)
+            continue;
+        /* What the caller declares is joined with what the body computes, as for a plain node: it never replaces it. */
+        ORTC_TRY(ortc_import_value_info(outer->in, info, false, e));
+        if (e->producer->op)
+            ORTC_TRY(ortc_import_infer(outer->in, e->producer));
     }
     return ORTC_OK;
 }

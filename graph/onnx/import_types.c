@@ -65,36 +65,18 @@ ortc_status ortc_import_type(ortc_importer *in, const Onnx__TypeProto *p, const 
     return *out ? ORTC_OK : ORTC_OUT_OF_MEMORY;
 }
 
-/* The dim of a symbol. Names are looked up in a map of the import's: a file may have many. */
-static ortc_dim symbol(ortc_importer *in, const char *name)
-{
-    ortc_dim d = (ortc_dim)(intptr_t)ortc_map_get(&in->symbols, name);
-    const char *copy;
-
-    if (d)
-        return d;
-    copy = ortc_arena_string(&in->root->arena, name, strlen(name));
-    d = copy ? ortc_dims_symbol(in->root->dims, copy) : ORTC_DIM_UNKNOWN;
-    if (d != ORTC_DIM_UNKNOWN && !ortc_map_set(&in->symbols, name, (void *)(intptr_t)d))
-        return ORTC_DIM_UNKNOWN;
-    return d;
-}
-
 static ortc_status import_dim(ortc_importer *in, const Onnx__TensorShapeProto__Dimension *p, bool is_input, ortc_dim *out)
 {
     if (p->dim_param && *p->dim_param) {
-        *out = symbol(in, p->dim_param);
+        return ortc_dims_failed(in->error, ortc_dims_symbol(in->root->dims, &in->root->arena, p->dim_param, out));
     } else if (p->has_dim_value && p->dim_value >= 0) {
         *out = p->dim_value;
         return ORTC_OK;
     } else if (is_input) {
-        *out = ortc_dims_fresh(in->root->dims);
+        return ortc_dims_failed(in->error, ortc_dims_fresh(in->root->dims, out));
     } else {
         *out = ORTC_DIM_UNKNOWN;
-        return ORTC_OK;
     }
-    if (*out == ORTC_DIM_UNKNOWN)
-        return ortc_fail(in->error, ORTC_LIMIT, "too many symbolic dims");
     return ORTC_OK;
 }
 

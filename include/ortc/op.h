@@ -3,8 +3,8 @@
  * An operator (ortc_op) is a name with a schema: inputs, outputs, attributes, allowed types, a shape function, and
  * a lifting that brings nodes of older versions to the newest form. A kernel (ortc_kernel) computes an operator on
  * one provider. Both are const tables beside the code they describe; a family (ortc_family) lists them, and a
- * plugin's entry point hands families to the host. Nothing here needs to be linked with: services are reached
- * through tables of functions that the host passes in, by the inline functions below.
+ * plugin's entry point hands families to the host. Nothing here needs to be linked with: the functions are inline and reach the
+ * host through tables that it passes in (op_calls.h, which this header includes; there is no need to read it).
  *
  *   supports(node, device, why)   may this kernel run this node, for every shape that the node admits?   at load
  *   prepare(node, prep) -> state  read attributes once; const afterwards, shared by threads              at load
@@ -31,7 +31,7 @@ extern "C" {
 
 /* Raised when a struct or a meaning here or in provider.h changes incompatibly; structs growing at their end do not raise it. Host
  * and plugin must have the same. */
-#define ORTC_ABI 1
+#define ORTC_ABI 2
 
 /* The newest version of the standard operators known when a kernel was compiled. As an upper bound in a kernel
  * entry it says: "and newer revisions up to what I was compiled against". */
@@ -50,6 +50,8 @@ typedef struct ortc_plan ortc_plan;
 typedef struct ortc_call ortc_call;
 typedef struct ortc_host ortc_host;
 typedef struct ortc_packed ortc_packed;
+typedef struct ortc_call_api ortc_call_api; /* op_calls.h */
+typedef struct ortc_plan_api ortc_plan_api;
 
 /* ---- Dims ------------------------------------------------------------------------------------------------ */
 
@@ -58,7 +60,7 @@ typedef struct ortc_packed ortc_packed;
  * equal". Combined only through ortc_dim_*. */
 typedef int64_t ortc_dim;
 #define ORTC_DIM_NUMBERS (-(INT64_C(1) << 62)) /* numbers from here on, ids and ORTC_DIM_UNKNOWN below */
-static inline int ortc_dim_is_number(ortc_dim d) { return d >= ORTC_DIM_NUMBERS; }
+static inline int ortc_dim_is_number(ortc_dim d);
 
 /* "The shape function cannot say": at load a fresh symbol takes its place, at plan time the extent is known only
  * when the kernel has run (ORTC_VIEW_LATE). */
@@ -72,7 +74,8 @@ enum {
     ORTC_DIM_CEIL_DIV = 5, /* towards plus infinity */
     ORTC_DIM_MAX = 6,
     ORTC_DIM_MIN = 7,
-    ORTC_DIM_BROADCAST = 8 /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_BROADCAST = 8, /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_OF_ELEMENTS = 256 /* a flag: elements of a tensor, which wrap around where extents must not (ortc_element_*) */
 };
 
 /* ---- Ports: what is known of a node's input or output ----------------------------------------------------- */
@@ -102,11 +105,7 @@ typedef struct ortc_strings {
     int64_t count;      /* number of elements */
     int64_t offsets[1]; /* count + 1 of them */
 } ortc_strings;
-static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length)
-{
-    *out_length = s->offsets[i + 1] - s->offsets[i];
-    return (const char *)(s->offsets + s->count + 1) + s->offsets[i];
-}
+static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length);
 
 /* ---- Epilogues: what specialisation may fuse into a node -------------------------------------------------- */
 
@@ -171,312 +170,116 @@ typedef struct ortc_attr {
     } u;
 } ortc_attr;
 
-typedef struct ortc_node_api {
-    uint32_t size;
-    const char *(*domain)(const ortc_node *); /* "" for the standard's */
-    const char *(*op)(const ortc_node *);
-    int32_t (*version)(const ortc_node *);    /* since_version of the schema that the node is bound to */
-    const char *(*name)(const ortc_node *);   /* for messages; never NULL */
-    uint32_t (*n_in)(const ortc_node *); /* without what a control node's subgraphs capture */
-    uint32_t (*n_out)(const ortc_node *);
-    void (*in)(const ortc_node *, uint32_t port, ortc_port *out);  /* out->type NULL: left out */
-    void (*out)(const ortc_node *, uint32_t port, ortc_port *out); /* out->type NULL: not wanted */
-    void (*attr)(const ortc_node *, const char *name, ortc_attr *out); /* given, else the schema's default, else kind 0 */
-    const ortc_epilogue *(*epilogue)(const ortc_node *); /* NULL: none */
-    const ortc_graph *(*body)(const ortc_node *);        /* NULL: an ordinary node */
-} ortc_node_api;
-
-/* Every handle's first field is the pointer to its table. */
-#define ORTC_API_OF(table, handle) (*(const table *const *)(const void *)(handle))
-
-static inline const char *ortc_node_op(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->op(n); }
-static inline const char *ortc_node_domain(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->domain(n); }
-static inline const char *ortc_node_name(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->name(n); }
-static inline int32_t ortc_node_version(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->version(n); }
-static inline uint32_t ortc_node_n_in(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->n_in(n); }
-static inline uint32_t ortc_node_n_out(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->n_out(n); }
-/* Ports beyond the node's count read as left out. */
-static inline ortc_port ortc_node_in(const ortc_node *n, uint32_t i)
-{
-    ortc_port p;
-    p.size = ORTC_SIZED(ortc_port);
-    ORTC_API_OF(ortc_node_api, n)->in(n, i, &p);
-    return p;
-}
-static inline ortc_port ortc_node_out(const ortc_node *n, uint32_t i)
-{
-    ortc_port p;
-    p.size = ORTC_SIZED(ortc_port);
-    ORTC_API_OF(ortc_node_api, n)->out(n, i, &p);
-    return p;
-}
-static inline ortc_attr ortc_node_attr(const ortc_node *n, const char *name)
-{
-    ortc_attr a;
-    a.size = ORTC_SIZED(ortc_attr);
-    ORTC_API_OF(ortc_node_api, n)->attr(n, name, &a);
-    return a;
-}
-static inline int64_t ortc_node_int(const ortc_node *n, const char *name, int64_t otherwise)
-{
-    ortc_attr a = ortc_node_attr(n, name);
-    return a.kind == ORTC_ATTR_INT ? a.i : otherwise;
-}
-static inline float ortc_node_float(const ortc_node *n, const char *name, float otherwise)
-{
-    ortc_attr a = ortc_node_attr(n, name);
-    return a.kind == ORTC_ATTR_FLOAT ? a.f : otherwise;
-}
-static inline const char *ortc_node_string(const ortc_node *n, const char *name, const char *otherwise)
-{
-    ortc_attr a = ortc_node_attr(n, name);
-    return a.kind == ORTC_ATTR_STRING ? a.u.s : otherwise;
-}
+/* What a node says of itself. Everything returned is borrowed and lives as long as the node. Any thread. */
+static inline const char *ortc_node_op(const ortc_node *n);
+/* "" for the standard's. */
+static inline const char *ortc_node_domain(const ortc_node *n);
+/* For messages; never NULL. */
+static inline const char *ortc_node_name(const ortc_node *n);
+/* The since_version of the schema that the node is bound to, after lifting. */
+static inline int32_t ortc_node_version(const ortc_node *n);
+/* Without what a control node's subgraphs capture. */
+static inline uint32_t ortc_node_n_in(const ortc_node *n);
+static inline uint32_t ortc_node_n_out(const ortc_node *n);
+/* A port. type NULL: an input left out, an output not wanted; so are ports beyond the node's count. */
+static inline ortc_port ortc_node_in(const ortc_node *n, uint32_t i);
+static inline ortc_port ortc_node_out(const ortc_node *n, uint32_t i);
+/* An attribute as given, else the schema's default, else kind 0. Those of a known kind are read by the functions below it,
+ * which give `otherwise` where there is neither. */
+static inline ortc_attr ortc_node_attr(const ortc_node *n, const char *name);
+static inline int64_t ortc_node_int(const ortc_node *n, const char *name, int64_t otherwise);
+static inline float ortc_node_float(const ortc_node *n, const char *name, float otherwise);
+static inline const char *ortc_node_string(const ortc_node *n, const char *name, const char *otherwise);
 /* NULL and *out_count 0 when the attribute is left out. */
-static inline const int64_t *ortc_node_ints(const ortc_node *n, const char *name, size_t *out_count)
-{
-    ortc_attr a = ortc_node_attr(n, name);
-    *out_count = a.kind == ORTC_ATTR_INTS ? a.count : 0;
-    return a.kind == ORTC_ATTR_INTS ? a.u.ints : NULL;
-}
-static inline const float *ortc_node_floats(const ortc_node *n, const char *name, size_t *out_count)
-{
-    ortc_attr a = ortc_node_attr(n, name);
-    *out_count = a.kind == ORTC_ATTR_FLOATS ? a.count : 0;
-    return a.kind == ORTC_ATTR_FLOATS ? a.u.floats : NULL;
-}
-static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
-{
-    return ORTC_API_OF(ortc_node_api, n)->epilogue(n);
-}
+static inline const int64_t *ortc_node_ints(const ortc_node *n, const char *name, size_t *out_count);
+static inline const float *ortc_node_floats(const ortc_node *n, const char *name, size_t *out_count);
+/* NULL: none. */
+static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n);
+/* The nodes that a raised, fused or claimed node stands for; inputs and outputs by position. NULL: an ordinary node. */
+static inline const ortc_graph *ortc_node_body(const ortc_node *n);
 
-static inline const ortc_graph *ortc_node_body(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->body(n); }
-
-/* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them. */
-typedef struct ortc_graph_api {
-    uint32_t size;
-    uint32_t (*n_nodes)(const ortc_graph *);
-    const ortc_node *(*next)(const ortc_graph *, const ortc_node *); /* in an order of execution; NULL: the first, of the last */
-    uint32_t (*n_in)(const ortc_graph *);
-    uint32_t (*n_out)(const ortc_graph *);
-    void (*in)(const ortc_graph *, uint32_t i, ortc_port *out);
-    void (*out)(const ortc_graph *, uint32_t i, ortc_port *out);
-} ortc_graph_api;
-static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_node *n)
-{
-    return ORTC_API_OF(ortc_graph_api, g)->next(g, n);
-}
-static inline uint32_t ortc_graph_n_in(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_in(g); }
-static inline uint32_t ortc_graph_n_out(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_out(g); }
-static inline ortc_port ortc_graph_in(const ortc_graph *g, uint32_t i)
-{
-    ortc_port p;
-    p.size = ORTC_SIZED(ortc_port);
-    ORTC_API_OF(ortc_graph_api, g)->in(g, i, &p);
-    return p;
-}
-static inline ortc_port ortc_graph_out(const ortc_graph *g, uint32_t i)
-{
-    ortc_port p;
-    p.size = ORTC_SIZED(ortc_port);
-    ORTC_API_OF(ortc_graph_api, g)->out(g, i, &p);
-    return p;
-}
+/* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them.
+ *
+ *   for (const ortc_node *n = ortc_graph_next(g, NULL); n; n = ortc_graph_next(g, n))      in an order of execution
+ */
+static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_node *n);
+/* Formal inputs and outputs. Ports that carry the same `edge` are connected. */
+static inline uint32_t ortc_graph_n_in(const ortc_graph *g);
+static inline uint32_t ortc_graph_n_out(const ortc_graph *g);
+static inline ortc_port ortc_graph_in(const ortc_graph *g, uint32_t i);
+static inline ortc_port ortc_graph_out(const ortc_graph *g, uint32_t i);
 
 /* ---- Shape functions -------------------------------------------------------------------------------------- */
 
 /* Written once per operator, run at load (dims may be symbols) and per plan (dims are numbers). Inputs may be
  * incomplete at load: a port with rank -1 means that nothing is known. A function that cannot say leaves the output
  * alone, or uses ORTC_DIM_UNKNOWN for a dim; it fails (ortc_infer_fail) only on what can never be right.
- * Small integer tensors (rank 0 or 1, at most 64 elements) carry their values along as dims. */
-typedef struct ortc_infer_api {
-    uint32_t size;
-    const ortc_node *(*node)(const ortc_infer *);
-    void (*in)(const ortc_infer *, uint32_t port, ortc_port *out);
-    /* The values of an integer input where they are known (constants, or shape arithmetic): pointer to *count dims,
-     * some may be symbols or ORTC_DIM_UNKNOWN; NULL when nothing is known. */
-    const ortc_dim *(*values)(ortc_infer *, uint32_t port, int64_t *count);
-    /* Sets an output's element type and shape. rank -1: unknown. Allowed to be refined by later calls. With type 0 the shape
-     * alone: for a sequence or optional (out_type) that of every tensor in it, where all have the same. */
-    ortc_status (*out)(ortc_infer *, uint32_t port, ortc_dtype, int32_t rank, const ortc_dim *dims);
-    ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor; copied */
-    ortc_status (*out_values)(ortc_infer *, uint32_t port, int64_t count, const ortc_dim *values);
-    ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_*; UNKNOWN in: UNKNOWN out */
-    ortc_status (*fail)(ortc_infer *, ortc_status, const char *fmt, va_list);
-    /* Infers a subgraph attribute (control flow): inputs by position; NULL when not available. */
-    ortc_status (*body)(ortc_infer *, const ortc_graph *, uint32_t n_in, const ortc_port *in, uint32_t n_out,
-                        ortc_port *out);
-} ortc_infer_api;
-
-static inline const ortc_node *ortc_infer_node(const ortc_infer *c) { return ORTC_API_OF(ortc_infer_api, c)->node(c); }
-static inline ortc_port ortc_infer_in(const ortc_infer *c, uint32_t i)
-{
-    ortc_port p;
-    p.size = ORTC_SIZED(ortc_port);
-    ORTC_API_OF(ortc_infer_api, c)->in(c, i, &p);
-    return p;
-}
-static inline const ortc_dim *ortc_infer_values(ortc_infer *c, uint32_t i, int64_t *count)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->values(c, i, count);
-}
-static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank, const ortc_dim *dims)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->out(c, i, t, rank, dims);
-}
-static inline ortc_status ortc_infer_out_type(ortc_infer *c, uint32_t i, const ortc_type *t)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->out_type(c, i, t);
-}
-static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count, const ortc_dim *values)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->out_values(c, i, count, values);
-}
+ * Small integer tensors (rank 0 or 1, at most 64 elements) carry their values along as dims.
+ * Errors: what a setter returns is to be returned on (ORTC_OUT_OF_MEMORY, ORTC_SHAPE_MISMATCH against what is known). */
+static inline const ortc_node *ortc_infer_node(const ortc_infer *c);
+static inline ortc_port ortc_infer_in(const ortc_infer *c, uint32_t i);
+/* The values of an integer input where they are known (constants, or shape arithmetic): *count dims, some of which may be
+ * symbols or ORTC_DIM_UNKNOWN. NULL when nothing is known. Borrowed for the call. */
+static inline const ortc_dim *ortc_infer_values(ortc_infer *c, uint32_t i, int64_t *count);
+/* Sets an output's element type and shape, copied; rank -1: unknown. Later calls may refine it. With type 0 the shape alone: for a
+ * sequence or optional (ortc_infer_out_type) that of every tensor in it, where all have the same. */
+static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank, const ortc_dim *dims);
+/* For what is not a tensor; copied. */
+static inline ortc_status ortc_infer_out_type(ortc_infer *c, uint32_t i, const ortc_type *t);
+/* The elements of a small integer output, copied. */
+static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count, const ortc_dim *values);
 /* Output 0 .. like input `in`: the shape function of most elementwise operators. */
-static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t in)
-{
-    ortc_port p = ortc_infer_in(c, in);
-    if (p.type && p.type->kind != ORTC_KIND_TENSOR) {
-        ortc_status s = ortc_infer_out_type(c, out, p.type);
-        if (s != ORTC_OK)
-            return s;
-    }
-    return ortc_infer_out(c, out, p.dtype, p.rank, p.dims);
-}
+static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t in);
 /* What is known of a subgraph's outputs (type NULL: nothing); for control operators. */
 static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in,
-                                          uint32_t n_out, ortc_port *out)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->body(c, g, n_in, in, n_out, out);
-}
-static inline ortc_dim ortc_dim_add(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_ADD, a, b);
-}
-static inline ortc_dim ortc_dim_sub(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_SUB, a, b);
-}
-static inline ortc_dim ortc_dim_mul(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_MUL, a, b);
-}
-static inline ortc_dim ortc_dim_div(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_DIV, a, b);
-}
-static inline ortc_dim ortc_dim_ceil_div(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_CEIL_DIV, a, b);
-}
-static inline ortc_dim ortc_dim_max(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_MAX, a, b);
-}
-static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_MIN, a, b);
-}
-static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b)
-{
-    return ORTC_API_OF(ortc_infer_api, c)->dim(c, ORTC_DIM_BROADCAST, a, b);
-}
+                                          uint32_t n_out, ortc_port *out);
+/* Arithmetic on dims (ORTC_DIM_* says how each rounds). UNKNOWN in, UNKNOWN out. Where extents do not broadcast, or
+ * do not fit into a dim, the node's inference fails. */
+static inline ortc_dim ortc_dim_add(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_sub(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_mul(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_div(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_ceil_div(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_max(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b);
+/* The same of elements, for ortc_infer_out_values: ORTC_DIM_UNKNOWN where they do not fit into a dim, for they wrap around. */
+static inline ortc_dim ortc_element_add(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_element_sub(ortc_infer *c, ortc_dim a, ortc_dim b);
+static inline ortc_dim ortc_element_mul(ortc_infer *c, ortc_dim a, ortc_dim b);
 /* Returns its status, so that `return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "...")` reads well. The node's name
  * and operator are put before the text. */
-ORTC_PRINTF(3, 4) static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    s = ORTC_API_OF(ortc_infer_api, c)->fail(c, s, fmt, args);
-    va_end(args);
-    return s;
-}
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...);
 
 /* ---- Lifting: an older version's node to the newest form -------------------------------------------------- */
 
 /* Edits one node while its model is loaded. A lifting turns attributes into inputs, renames, or replaces the node by
  * several; it is called with the version that the node is written in, for versions below the operator's `form`. */
-typedef struct ortc_lift_api {
-    uint32_t size;
-    const ortc_node *(*node)(const ortc_lift *);
-    int32_t (*version)(const ortc_lift *); /* the version the node was written in */
-    void (*drop_attr)(ortc_lift *, const char *name);
-    ortc_status (*set_int)(ortc_lift *, const char *name, int64_t value);
-    ortc_status (*set_ints)(ortc_lift *, const char *name, const int64_t *values, size_t count);
-    ortc_status (*set_float)(ortc_lift *, const char *name, float value);
-    ortc_status (*set_string)(ortc_lift *, const char *name, const char *value);
-    /* Makes a constant and connects it to an input port (ports between stay left out). */
-    ortc_status (*const_in)(ortc_lift *, uint32_t port, ortc_dtype, int32_t rank, const int64_t *dims, const void *data);
-    ortc_status (*n_out)(ortc_lift *, uint32_t count);  /* drops outputs that the newest form has not */
-    /* Puts a node before input `in` or after output `out` of this one: op with one data input, `n_const` constant
-     * int64 vectors as its further inputs. Used for forms that became something between two others. */
-    ortc_status (*wrap_in)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
-    ortc_status (*wrap_out)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
-    ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
-    ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
-    ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
-    ortc_status (*move_in)(ortc_lift *, uint32_t from, uint32_t to); /* an input becomes another, its old port is left out */
-} ortc_lift_api;
-
-static inline const ortc_node *ortc_lift_node(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->node(l); }
-static inline int32_t ortc_lift_version(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->version(l); }
-static inline void ortc_lift_drop_attr(ortc_lift *l, const char *name)
-{
-    ORTC_API_OF(ortc_lift_api, l)->drop_attr(l, name);
-}
-static inline ortc_status ortc_lift_set_int(ortc_lift *l, const char *name, int64_t v)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->set_int(l, name, v);
-}
-static inline ortc_status ortc_lift_set_ints(ortc_lift *l, const char *name, const int64_t *v, size_t count)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->set_ints(l, name, v, count);
-}
-static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, float v)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->set_float(l, name, v);
-}
-static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->set_string(l, name, v);
-}
-static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->set_strings(l, name, v, count);
-}
+static inline const ortc_node *ortc_lift_node(const ortc_lift *l);
+/* The version that the node was written in. */
+static inline int32_t ortc_lift_version(const ortc_lift *l);
+/* Attributes: given values are copied. */
+static inline void ortc_lift_drop_attr(ortc_lift *l, const char *name);
+static inline ortc_status ortc_lift_set_int(ortc_lift *l, const char *name, int64_t v);
+static inline ortc_status ortc_lift_set_ints(ortc_lift *l, const char *name, const int64_t *v, size_t count);
+static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, float v);
+static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v);
+static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count);
+/* Makes a constant and connects it to an input port; ports between stay left out. */
 static inline ortc_status ortc_lift_const_in(ortc_lift *l, uint32_t port, ortc_dtype t, int32_t rank,
-                                             const int64_t *dims, const void *data)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->const_in(l, port, t, rank, dims, data);
-}
-static inline ortc_status ortc_lift_n_out(ortc_lift *l, uint32_t count)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->n_out(l, count);
-}
-static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->wrap_in(l, port, op, v, count);
-}
-static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->wrap_out(l, port, op, v, count);
-}
-static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->move_in(l, from, to);
-}
-static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op)
-{
-    return ORTC_API_OF(ortc_lift_api, l)->rename(l, op);
-}
-ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    s = ORTC_API_OF(ortc_lift_api, l)->fail(l, s, fmt, args);
-    va_end(args);
-    return s;
-}
+                                             const int64_t *dims, const void *data);
+/* Drops outputs that the newest form has not. */
+static inline ortc_status ortc_lift_n_out(ortc_lift *l, uint32_t count);
+/* Puts a node before an input or after an output of this one: `op` with one data input and, where `count` is not 0, a vector of
+ * int64 as its second. For forms that became something between two others. */
+static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count);
+static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count);
+/* An input becomes another; its old port is left out. */
+static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to);
+/* The operator's new name, same domain. */
+static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
+/* As ortc_infer_fail. */
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...);
 
 /* ---- Operators -------------------------------------------------------------------------------------------- */
 
@@ -513,11 +316,8 @@ typedef struct ortc_op {
     ortc_status (*lift)(ortc_lift *); /* NULL: versions below `form` are refused */
 } ortc_op;
 
-/* ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) */
-#define ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) \
-    {                                                                                                     \
-        ORTC_SIZED(ortc_op), flags, domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift \
-    }
+/* A line of a family's table of operators, its arguments in this order:
+ * ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) */
 
 /* ---- Views: a tensor as a kernel sees it ------------------------------------------------------------------ */
 
@@ -531,7 +331,6 @@ enum {
     ORTC_VIEW_CONST = 1,   /* a constant of the model: the same bytes in every run */
     ORTC_VIEW_HOST = 2,    /* data is a host address */
     ORTC_VIEW_LATE = 4,    /* planning: some extents are known only when the producer has run */
-    ORTC_VIEW_OVERLAPS = 8,/* running: shares memory with an output (in place) */
     ORTC_VIEW_VALUE = 16   /* a sequence, map or optional: read by ortc_call_value, set by ortc_call_give; dtype is 0 */
 };
 
@@ -544,49 +343,17 @@ typedef struct ortc_view {
     int32_t rank;
     int32_t reserved;
     const int64_t *dims;    /* always the ONNX shape. Planning: -1 where ORTC_VIEW_LATE */
-    const int64_t *strides; /* elements; NULL: dense. Only kernels with ORTC_KERNEL_STRIDED_* see others */
 } ortc_view;
 
 /* Whether an input is given, an output wanted: a tensor, or a value of another kind. */
-static inline int ortc_view_present(const ortc_view *v) { return v->dtype || (v->flags & ORTC_VIEW_VALUE); }
+static inline int ortc_view_present(const ortc_view *v);
 
-static inline int64_t ortc_view_count(const ortc_view *v)
-{
-    int64_t n = 1;
-    for (int32_t i = 0; i < v->rank; i++)
-        n *= v->dims[i];
-    return n;
-}
+/* Elements. Extents beside one of 0 may be of any size. */
+static inline int64_t ortc_view_count(const ortc_view *v);
 
 /* ---- Running ---------------------------------------------------------------------------------------------- */
 
 typedef void (*ortc_parallel_fn)(void *arg, int64_t begin, int64_t end, void *scratch);
-
-typedef struct ortc_call_api {
-    uint32_t size;
-    ortc_status (*resize)(ortc_call *, uint32_t out, int32_t rank, const int64_t *dims);
-    ortc_status (*parallel)(ortc_call *, int64_t n, int64_t grain, ortc_parallel_fn, void *arg);
-    ortc_status (*poll)(ortc_call *);
-    ortc_status (*fail)(ortc_call *, ortc_status, const char *fmt, va_list);
-    ortc_value *(*value)(ortc_call *, int32_t port);
-    uint64_t (*seed)(ortc_call *);
-    void (*mark)(ortc_call *, const char *phase);
-    ortc_status (*give)(ortc_call *, uint32_t out, ortc_value *);
-    ortc_status (*body)(ortc_call *, const char *name, uint32_t n_in, ortc_value *const *in, uint32_t n_out,
-                        ortc_value **out);
-    ortc_status (*make)(ortc_call *, ortc_dtype, int32_t rank, const int64_t *dims, ortc_value **out);
-    ortc_status (*look)(ortc_call *, const ortc_value *, ortc_view *out);
-    void (*drop)(ortc_call *, ortc_value *);
-    ortc_status (*keep)(ortc_call *, ortc_value *, ortc_value **out);
-    ortc_status (*strings)(ortc_call *, int32_t rank, const int64_t *dims, ortc_value **out);
-    ortc_status (*append)(ortc_call *, ortc_value *strings, const char *bytes, size_t n);
-    ortc_status (*sequence)(ortc_call *, const ortc_type *element, int64_t n, ortc_value *const *elements, ortc_value **out);
-    ortc_status (*map)(ortc_call *, ortc_value *keys, ortc_value *values, ortc_value **out);
-    ortc_status (*optional)(ortc_call *, const ortc_type *element, ortc_value *element_or_null, ortc_value **out);
-    int64_t (*count)(ortc_call *, const ortc_value *);
-    ortc_value *(*element)(ortc_call *, const ortc_value *, int64_t i);
-    const ortc_type *(*type)(ortc_call *, const ortc_value *);
-} ortc_call_api;
 
 struct ortc_call {
     const ortc_call_api *api;
@@ -610,30 +377,21 @@ enum { /* codes of the fault word */
  * depend on n and grain only, never on the number of threads. `scratch` is the worker's own part of the workspace
  * (bytes_per_worker in plan). Between chunks cancel and deadline are polled: chunks of up to a millisecond please.
  * Returns when all are done, ORTC_CANCELLED or ORTC_DEADLINE when they were cut short: then just return it. */
-static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
-{
-    return c->api->parallel(c, n, grain, body, arg);
-}
+static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg);
 /* For long serial loops: ORTC_OK, or the reason to stop. */
-static inline ortc_status ortc_poll(ortc_call *c) { return c->api->poll(c); }
+static inline ortc_status ortc_poll(ortc_call *c);
 /* ORTC_KERNEL_LATE_OUT: sets the extents of an output that the shape function could not know, and its data. */
-static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t rank, const int64_t *dims)
-{
-    return c->api->resize(c, out, rank, dims);
-}
+static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t rank, const int64_t *dims);
 /* An input as a value, borrowed for the call; NULL: left out. */
-static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port) { return c->api->value(c, port); }
+static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port);
 /* The value is the output; takes the reference, also on failure. For outputs with late extents (ORTC_KERNEL_LATE_OUT), for
  * strings, whose shape must be the planned one unless it is late, and for sequences, maps and optionals. An output of
  * another kind that was planned with a fixed shape gets its bytes. */
-static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v) { return c->api->give(c, out, v); }
+static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v);
 /* A new tensor, contents undefined; the tensor of a value, writable while nobody else has it; a reference given up. */
-static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
-{
-    return c->api->make(c, t, rank, dims, out);
-}
-static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out) { return c->api->look(c, v, out); }
-static inline void ortc_call_drop(ortc_call *c, ortc_value *v) { c->api->drop(c, v); }
+static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out);
+static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out);
+static inline void ortc_call_drop(ortc_call *c, ortc_value *v);
 
 /* Values: sequences, maps, optionals, and tensors as their elements. Immutable once they are given or put into another;
  * every `out` is a reference for the caller, to give on (ortc_call_give) or to drop. Making one keeps its elements: without a
@@ -646,58 +404,33 @@ static inline void ortc_call_drop(ortc_call *c, ortc_value *v) { c->api->drop(c,
 
 /* A reference that may outlive the call, to a value from ortc_call_value or ortc_call_element: the value itself, or a copy of
  * what lies in memory that the run or the caller will use again. */
-static inline ortc_status ortc_call_keep(ortc_call *c, ortc_value *v, ortc_value **out) { return c->api->keep(c, v, out); }
+static inline ortc_status ortc_call_keep(ortc_call *c, ortc_value *v, ortc_value **out);
 /* A tensor of strings in the making: as many ortc_call_append as it has elements, in row-major order, then it is whole, and can
  * be looked at, given, and put into other values. Bytes are copied. */
-static inline ortc_status ortc_call_strings(ortc_call *c, int32_t rank, const int64_t *dims, ortc_value **out)
-{
-    return c->api->strings(c, rank, dims, out);
-}
-static inline ortc_status ortc_call_append(ortc_call *c, ortc_value *strings, const char *bytes, size_t n)
-{
-    return c->api->append(c, strings, bytes, n);
-}
+static inline ortc_status ortc_call_strings(ortc_call *c, int32_t rank, const int64_t *dims, ortc_value **out);
+static inline ortc_status ortc_call_append(ortc_call *c, ortc_value *strings, const char *bytes, size_t n);
 /* A sequence of n elements of one type; a map of keys (integers or strings, rank 1) to as many values (a tensor, an element for
  * each key, or a sequence); an optional that holds a value or none. Types are copied. */
 static inline ortc_status ortc_call_sequence(ortc_call *c, const ortc_type *element, int64_t n, ortc_value *const *elements,
-                                             ortc_value **out)
-{
-    return c->api->sequence(c, element, n, elements, out);
-}
-static inline ortc_status ortc_call_map(ortc_call *c, ortc_value *keys, ortc_value *values, ortc_value **out)
-{
-    return c->api->map(c, keys, values, out);
-}
+                                             ortc_value **out);
+static inline ortc_status ortc_call_map(ortc_call *c, ortc_value *keys, ortc_value *values, ortc_value **out);
 static inline ortc_status ortc_call_optional(ortc_call *c, const ortc_type *element, ortc_value *element_or_null,
-                                             ortc_value **out)
-{
-    return c->api->optional(c, element, element_or_null, out);
-}
+                                             ortc_value **out);
 /* Elements of a tensor or sequence, pairs of a map, 0 or 1 of an optional. */
-static inline int64_t ortc_call_count(ortc_call *c, const ortc_value *v) { return c->api->count(c, v); }
+static inline int64_t ortc_call_count(ortc_call *c, const ortc_value *v);
 /* Element i of a sequence, 0 of an optional; of a map 0 its keys, 1 its values. Borrowed; NULL: there is none. */
-static inline ortc_value *ortc_call_element(ortc_call *c, const ortc_value *v, int64_t i) { return c->api->element(c, v, i); }
-static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v) { return c->api->type(c, v); }
+static inline ortc_value *ortc_call_element(ortc_call *c, const ortc_value *v, int64_t i);
+static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v);
 
 /* ORTC_OP_CONTROL: runs the subgraph that is the node's attribute, on `in` for its formal inputs; what it captures of the
  * graph around it comes by itself. out: n_out references, for the caller to give on or to release. */
 static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
-                                         uint32_t n_out, ortc_value **out)
-{
-    return c->api->body(c, name, n_in, in, n_out, out);
-}
+                                         uint32_t n_out, ortc_value **out);
 /* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run; NULL: none. */
-static inline void ortc_call_mark(ortc_call *c, const char *phase) { c->api->mark(c, phase); }
+static inline void ortc_call_mark(ortc_call *c, const char *phase);
 /* The seed of this node in this run: the same bits for the same run seed. */
-static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }
-ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    s = c->api->fail(c, s, fmt, args);
-    va_end(args);
-    return s;
-}
+static inline uint64_t ortc_call_seed(ortc_call *c);
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...);
 
 /* ---- Planning --------------------------------------------------------------------------------------------- */
 
@@ -711,18 +444,6 @@ typedef struct ortc_packing {
     ortc_status (*fill)(void *dst, const ortc_view *src, const void *param, ortc_call *);
 } ortc_packing;
 
-typedef struct ortc_plan_api {
-    uint32_t size;
-    void (*workspace)(ortc_plan *, size_t bytes, size_t bytes_per_worker);
-    void (*may_reuse)(ortc_plan *, uint32_t out, uint32_t in);
-    void (*view)(ortc_plan *, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides);
-    ortc_status (*pack)(ortc_plan *, uint32_t in, const ortc_packing *, const void *param, size_t param_bytes,
-                        const ortc_packed **out);
-    void (*cost)(ortc_plan *, double flops, double bytes);
-    ortc_status (*fail)(ortc_plan *, ortc_status, const char *fmt, va_list);
-    const ortc_device *(*device)(const ortc_plan *);
-} ortc_plan_api;
-
 struct ortc_plan {
     const ortc_plan_api *api;
     uint32_t size, n_in, n_out, reserved;
@@ -731,33 +452,17 @@ struct ortc_plan {
 };
 
 /* Bytes of workspace for the call, and for each worker of ortc_parallel. */
-static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_per_worker)
-{
-    p->api->workspace(p, bytes, bytes_per_worker);
-}
+static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_per_worker);
 /* Output may be written over the input, if the planner finds that nobody else needs it. Same bytes. */
-static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in) { p->api->may_reuse(p, out, in); }
-/* The output is a part of the input's memory: no step is made. strides in elements, NULL: dense. */
-static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides)
-{
-    p->api->view(p, out, in, byte_offset, strides);
-}
+static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in);
+/* The output is a part of the input's memory: no step is made. */
+static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset);
 /* A packed form of constant input `in`; *out lives as long as the plan. `param` is copied, compared bytewise. */
 static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
-                                         size_t param_bytes, const ortc_packed **out)
-{
-    return p->api->pack(p, in, how, param, param_bytes, out);
-}
+                                         size_t param_bytes, const ortc_packed **out);
 /* For cost models and `ortc info`: floating-point operations and bytes moved by one run. */
-static inline void ortc_plan_cost(ortc_plan *p, double flops, double bytes) { p->api->cost(p, flops, bytes); }
-ORTC_PRINTF(3, 4) static inline ortc_status ortc_plan_fail(ortc_plan *p, ortc_status s, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    s = p->api->fail(p, s, fmt, args);
-    va_end(args);
-    return s;
-}
+static inline void ortc_plan_cost(ortc_plan *p, double flops, double bytes);
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_plan_fail(ortc_plan *p, ortc_status s, const char *fmt, ...);
 struct ortc_packed {
     const void *data; /* 256-byte aligned, in the device's memory */
     size_t bytes;
@@ -765,39 +470,14 @@ struct ortc_packed {
 
 /* ---- Preparing and supporting ------------------------------------------------------------------------------ */
 
-typedef struct ortc_prep_api {
-    uint32_t size;
-    const ortc_device *(*device)(const ortc_prep *);
-    ortc_status (*fail)(ortc_prep *, ortc_status, const char *fmt, va_list);
-} ortc_prep_api;
-ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_status s, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    s = ORTC_API_OF(ortc_prep_api, p)->fail(p, s, fmt, args);
-    va_end(args);
-    return s;
-}
+ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_status s, const char *fmt, ...);
 
-typedef struct ortc_why_api {
-    uint32_t size;
-    void (*because)(ortc_why *, const char *fmt, va_list);
-} ortc_why_api;
 /* `return ortc_no(why, "dilated pooling is not done here")`: ORTC_UNSUPPORTED, with the reason kept to be shown. */
-ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    ORTC_API_OF(ortc_why_api, w)->because(w, fmt, args);
-    va_end(args);
-    return ORTC_UNSUPPORTED;
-}
+ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...);
 
 /* ---- Kernels ---------------------------------------------------------------------------------------------- */
 
 enum {
-    ORTC_KERNEL_STRIDED_IN = 1,  /* reads inputs through strides */
-    ORTC_KERNEL_STRIDED_OUT = 2, /* writes outputs through strides */
     ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize; in host memory only */
     ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
     ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
@@ -807,6 +487,18 @@ enum {
     ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */
 };
 
+/* A kernel: one way to compute an operator. A const struct that lives as long as the process; only `run` must be there.
+ *
+ *   supports  UNSUPPORTED through ortc_no(why, ...) when it cannot run this node for every shape that the node admits; then the
+ *             next entry is asked. Called at load, on one thread; ports of the node may have symbols for dims. No side effects.
+ *   prepare   reads the attributes into a state of its own, which is const from then on and shared by threads. What it fails
+ *             with fails the session: ORTC_OUT_OF_MEMORY, or ORTC_INVALID_MODEL for attributes that can never be right.
+ *   plan      once per key, with numbers for dims: algorithm, workspace, views, packed constants. pstate is const from then
+ *             on and shared by threads. May not decline what `supports` accepted.
+ *   run       the work, on any thread, several at a time with calls of their own. Writes every byte of every wanted output.
+ *             At most 64 KiB of stack. On failure: ortc_call_fail, and the outputs are undefined.
+ *
+ * Owner: the kernel makes state, pstate and slot; libortc releases each exactly once, after its last run. */
 typedef struct ortc_kernel {
     uint32_t size, flags;
     const char *name;           /* "softmax.last_axis": for info, profiles, tuning */
@@ -820,6 +512,7 @@ typedef struct ortc_kernel {
     void (*release)(void *state);                          /* NULL with state: free() */
 } ortc_kernel;
 
+/* Sets of element types, for the masks of a kernel entry. */
 #define ORTC_TYPE(t) (UINT64_C(1) << (t))
 #define ORTC_TYPES_FLOAT (ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64) | ORTC_TYPE(ORTC_BF16))
 #define ORTC_TYPES_INT (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
@@ -846,31 +539,8 @@ typedef struct ortc_kernel_table {
 } ortc_kernel_table;
 
 /* ORTC_KERNELS(cpu, softmax, ORTC_KERNEL("Softmax", 13, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &softmax_last_axis), ...)
- * defines `ortc_kernels_<provider>_<family>`; masks of several constraints stand in the parentheses in order. */
-#define ORTC_UNPAREN(...) __VA_ARGS__
-#define ORTC_KERNEL(op, since_min, since_max, masks, kernel) \
-    {                                                        \
-        "", op, since_min, since_max, {ORTC_UNPAREN masks}, kernel \
-    }
-#define ORTC_KERNEL_IN(domain, op, since_min, since_max, masks, kernel) \
-    {                                                                   \
-        domain, op, since_min, since_max, {ORTC_UNPAREN masks}, kernel  \
-    }
-#ifdef __cplusplus
-#define ORTC_CONST extern const
-#else
-#define ORTC_CONST const
-#endif
-#define ORTC_KERNELS(provider, family, ...)                                                             \
-    static const ortc_kernel_entry ortc_entries_##provider##_##family[] = {__VA_ARGS__};                \
-    extern const ortc_kernel_table ortc_kernels_##provider##_##family;                                  \
-    ORTC_CONST ortc_kernel_table ortc_kernels_##provider##_##family = {                                 \
-        ORTC_SIZED(ortc_kernel_table),                                                                  \
-        ORTC_SIZED(ortc_kernel_entry),                                                                  \
-        (uint32_t)(sizeof ortc_entries_##provider##_##family / sizeof(ortc_kernel_entry)),              \
-        0,                                                                                              \
-        #provider,                                                                                      \
-        ortc_entries_##provider##_##family}
+ * defines the table `ortc_kernels_<provider>_<family>`; masks of several constraints stand in the parentheses in order.
+ * ORTC_KERNEL_IN(domain, op, since_min, since_max, masks, kernel) is for operators of another domain. */
 
 /* A family: operators that share their story, and the kernels for them, whatever the provider. */
 typedef struct ortc_family {
@@ -883,53 +553,10 @@ typedef struct ortc_family {
 
 /* ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax, &ortc_kernels_cpu_softmax) defines `ortc_family_softmax` from
  * the array `ops` and the tables; declare those of other files before: `extern const ortc_kernel_table ...;`. */
-#define ORTC_FAMILY(family, ops, ...)                                                                        \
-    static const ortc_kernel_table *const ortc_tables_##family[] = {__VA_ARGS__};                            \
-    extern const ortc_family ortc_family_##family;                                                           \
-    ORTC_CONST ortc_family ortc_family_##family = {ORTC_SIZED(ortc_family),                                  \
-                                                   ORTC_SIZED(ortc_op),                                      \
-                                                   #family,                                                  \
-                                                   ops,                                                      \
-                                                   (uint32_t)(sizeof(ops) / sizeof(ortc_op)),                \
-                                                   (uint32_t)(sizeof ortc_tables_##family / sizeof(void *)), \
-                                                   ortc_tables_##family}
 
 /* ---- Plugins ---------------------------------------------------------------------------------------------- */
 
 struct ortc_provider;
-
-typedef struct ortc_host_api {
-    uint32_t size;
-    int32_t abi; /* the host's ORTC_ABI */
-    void (*log)(const ortc_host *, int32_t level, const char *text);
-    /* Tables are not copied: they stay valid for the life of the process (plugins are never unloaded). */
-    ortc_status (*add_family)(const ortc_host *, const ortc_family *);
-    ortc_status (*add_provider)(const ortc_host *, const struct ortc_provider *);
-    void *(*alloc)(const ortc_host *, size_t bytes); /* 64-byte aligned; NULL when there is none */
-    void (*free)(const ortc_host *, void *);
-    /* For providers that run another's kernels in a way of their own: every entry registered for it so far; and the kernel that
-     * it would run a node with, NULL: none. */
-    ortc_status (*kernels)(const ortc_host *, const char *provider, ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
-    const ortc_kernel *(*kernel_for)(const ortc_host *, const char *provider, const ortc_node *);
-} ortc_host_api;
-
-enum { ORTC_SANITIZER_NONE = 0, ORTC_SANITIZER_ADDRESS = 1, ORTC_SANITIZER_THREAD = 2, ORTC_SANITIZER_MEMORY = 3 };
-#if defined(__SANITIZE_ADDRESS__)
-#define ORTC_SANITIZER ORTC_SANITIZER_ADDRESS
-#elif defined(__SANITIZE_THREAD__)
-#define ORTC_SANITIZER ORTC_SANITIZER_THREAD
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ORTC_SANITIZER ORTC_SANITIZER_ADDRESS
-#elif __has_feature(thread_sanitizer)
-#define ORTC_SANITIZER ORTC_SANITIZER_THREAD
-#elif __has_feature(memory_sanitizer)
-#define ORTC_SANITIZER ORTC_SANITIZER_MEMORY
-#endif
-#endif
-#ifndef ORTC_SANITIZER
-#define ORTC_SANITIZER ORTC_SANITIZER_NONE
-#endif
 
 /* What a plugin's one exported symbol, `ortc_plugin`, returns. */
 typedef struct ortc_plugin_info {
@@ -942,39 +569,21 @@ typedef struct ortc_plugin_info {
 } ortc_plugin_info;
 
 /* ORTC_PLUGIN("name", "1.0", init) defines the entry point of a plugin. */
-#ifdef __cplusplus
-#define ORTC_ENTRY extern "C" ORTC_EXPORT
-#else
-#define ORTC_ENTRY ORTC_EXPORT
-#endif
-#define ORTC_PLUGIN(name, version, init)                                                                      \
-    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void);                                                     \
-    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void)                                                      \
-    {                                                                                                         \
-        static const ortc_plugin_info info = {ORTC_SIZED(ortc_plugin_info), ORTC_ABI, ORTC_SANITIZER, 0, name, \
-                                              version, init};                                                 \
-        return &info;                                                                                         \
-    }
 
-static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_family *f)
-{
-    return ORTC_API_OF(ortc_host_api, h)->add_family(h, f);
-}
-static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes) { return ORTC_API_OF(ortc_host_api, h)->alloc(h, bytes); }
-static inline void ortc_host_free(const ortc_host *h, void *p) { ORTC_API_OF(ortc_host_api, h)->free(h, p); }
+/* Called from `init`. Tables are not copied: they stay valid for the life of the process (plugins are never unloaded).
+ * Errors: INVALID_ARGUMENT for a broken schema or table, LIMIT; the host's log says which. */
+static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_family *f);
+static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struct ortc_provider *p);
+/* The host's memory, 64-byte aligned, counted with its own; NULL when there is none. Any thread. */
+static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes);
+static inline void ortc_host_free(const ortc_host *h, void *p);
+/* For providers that run another's kernels in a way of their own: every entry registered for it so far; and the kernel that it
+ * would run a node with, NULL: none. */
 static inline ortc_status ortc_host_kernels(const ortc_host *h, const char *provider,
-                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg)
-{
-    return ORTC_API_OF(ortc_host_api, h)->kernels(h, provider, each, arg);
-}
-static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n)
-{
-    return ORTC_API_OF(ortc_host_api, h)->kernel_for(h, provider, n);
-}
-static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struct ortc_provider *p)
-{
-    return ORTC_API_OF(ortc_host_api, h)->add_provider(h, p);
-}
+                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
+static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n);
+
+#include "op_calls.h"
 
 #ifdef __cplusplus
 }

@@ -325,7 +325,8 @@ typedef struct ortc_run_args {
  * out. Tensors are read and written where they are, without copies, if their address is a multiple of their element's size (up
  * to 8 bytes). Results share elements with each other and with the inputs that they come from (a sequence's tensors, which nobody may
  * write into then); a result that is a tensor is the caller's alone. Any thread; runs of one
- * session are concurrent, each takes its own context. The same session, plan, instruction set and seed give the same
+ * session are concurrent, each takes its own context. A run keeps its session, up to the end of an asynchronous one: any thread may
+ * release the last reference meanwhile. What else `args` names stays until then. The same session, plan, instruction set and seed give the same
  * bits on any number of threads.
  * Errors: INVALID_ARGUMENT (an unknown, missing or repeated name), TYPE_MISMATCH, SHAPE_MISMATCH, UNSUPPORTED, LIMIT,
  * OUT_OF_MEMORY, CANCELLED, DEADLINE, DEVICE_*: outputs that were NULL are NULL then, given ones are undefined, and
@@ -333,7 +334,7 @@ typedef struct ortc_run_args {
 ORTC_EXPORT ortc_status ortc_run(ortc_session *, ortc_run_args *, ortc_error *);
 
 /* A context of one's own, to keep arenas warm for one thread; one run at a time, a second one gets INVALID_STATE.
- * Retains the session. Owner: the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. */
+ * Retains the session. Owner: the caller. Release it when no run uses it. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. */
 ORTC_EXPORT ortc_status ortc_context_create(ortc_session *, ortc_context **out, ortc_error *);
 ORTC_EXPORT void ortc_context_release(ortc_context *);
 

@@ -22,8 +22,7 @@ extern "C" {
 enum { /* kinds of memory a device has */
     ORTC_MEMORY_HOST = 0,   /* ordinary host memory */
     ORTC_MEMORY_PINNED = 1, /* host memory that the device copies from and to quickly */
-    ORTC_MEMORY_DEVICE = 2, /* the device's own; not readable by the host */
-    ORTC_MEMORY_SHARED = 3  /* readable by both */
+    ORTC_MEMORY_DEVICE = 2  /* the device's own; not readable by the host */
 };
 typedef struct ortc_memory {
     uint32_t device; /* libortc's number for the open device; 0 is the host */
@@ -32,8 +31,7 @@ typedef struct ortc_memory {
 
 enum {
     ORTC_PROVIDER_ASYNC = 1,         /* queues run behind the caller's back; copies and kernels return at once */
-    ORTC_PROVIDER_CAPTURE = 2,       /* the four capture functions are there */
-    ORTC_PROVIDER_STATIC_SHAPES = 4  /* takes only nodes whose shapes are all known at load */
+    ORTC_PROVIDER_CAPTURE = 2        /* the four capture functions are there */
 };
 
 typedef struct ortc_device_info {
@@ -45,7 +43,7 @@ typedef struct ortc_device_info {
     char notes[256];          /* driver, architecture, what is missing and how to mend it; "" */
 } ortc_device_info;
 
-/* Options of `open`: key=value pairs as the user gave them, "cpu:isa=avx2". */
+/* Options of `open`: key=value pairs as the user gave them: "name:key=value,key=value". */
 typedef struct ortc_options {
     uint32_t size, count;
     const char *const *keys, *const *values;
@@ -78,7 +76,6 @@ typedef struct ortc_provider {
     /* Memory: slabs only, aligned to at least 256 bytes. NULL: host memory. */
     ortc_status (*slab_alloc)(ortc_device *, uint32_t kind, size_t bytes, void **);
     void (*slab_free)(ortc_device *, uint32_t kind, void *, size_t bytes);
-    int32_t (*can_access)(ortc_device *, ortc_memory); /* its kernels can read that memory without a copy */
     ortc_status (*copy)(void *queue, ortc_memory dst, void *to, ortc_memory src, const void *from, size_t bytes);
     /* Queues and events. `native` wraps the caller's stream, NULL makes one. */
     ortc_status (*queue_create)(ortc_device *, void *native, void **queue);

@@ -105,7 +105,7 @@ static ortc_status not_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    ortc_plan_view(p, 0, 0, 0, NULL);
+    ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 static ortc_status cast_run(const void *state, const void *pstate, ortc_call *c) { return ortc_run_copy(c); }

@@ -72,6 +72,13 @@ static inline ortc_status ortc_infer_out_broadcast(ortc_infer *c, uint32_t out, 
     return ortc_infer_out(c, out, t, rank, dims);
 }
 
+/* dims of a tensor of rank 0 are NULL, which memcpy must not be given. */
+static inline void ortc_copy_dims(int64_t *to, const int64_t *from, int32_t count)
+{
+    for (int32_t d = 0; d < count; d++)
+        to[d] = from[d];
+}
+
 static inline ortc_dim ortc_dims_product(ortc_infer *c, const ortc_dim *dims, int32_t count)
 {
     ortc_dim n = 1;

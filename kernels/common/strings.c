@@ -84,7 +84,8 @@ ortc_status ortc_run_on_strings(ortc_status (*run)(const void *, const void *, o
 {
     const ortc_view *in = c->in;
     ortc_view *out = c->out;
-    numbers n = {calloc(c->n_in + 1u, sizeof *n.in), calloc(c->n_out + 1u, sizeof *n.out), NULL, 0};
+    /* exactly as many as the call has: a sanitizer sees what reads beyond */
+    numbers n = {calloc(c->n_in ? c->n_in : 1, sizeof *n.in), calloc(c->n_out ? c->n_out : 1, sizeof *n.out), NULL, 0};
     ortc_status s = n.in && n.out ? number_inputs(&n, c) : ORTC_OUT_OF_MEMORY;
     if (s == ORTC_OK)
         s = number_outputs(&n, c);

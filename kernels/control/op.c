@@ -47,6 +47,10 @@ static ortc_status infer_loop(ortc_infer *c)
     ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], carried < MAX_OUTPUTS ? carried + 2 : MAX_OUTPUTS, in, n_out + 1, out));
     for (uint32_t i = 0; i < n_out; i++) {
         const ortc_port *known = &out[i + 1];
+        if (i >= carried && known->type && !known->dtype)
+            return ortc_infer_fail(c, ORTC_INVALID_MODEL,
+                                   "output %u collects what the body makes in each round, which is not a tensor: only an initial value "
+                                   "(there are %u) may be a sequence or optional", i, carried);
         if (i >= carried && known->dtype && known->rank >= 0 && known->rank < ORTC_RANK_LIMIT) { /* rounds under each other */
             ortc_dim dims[ORTC_RANK_LIMIT + 1] = {ORTC_DIM_UNKNOWN};
             for (int32_t d = 0; d < known->rank; d++)

@@ -116,7 +116,7 @@ static ortc_status give_scan(loop *l, uint32_t scan, uint32_t out)
         if (first.rank >= ORTC_RANK_LIMIT || (ortc_dtype_bits(first.dtype) < 8 && first.dtype != ORTC_STRING))
             return ortc_call_fail(c, ORTC_UNSUPPORTED, "scan output %u: %s of rank %d cannot be put together", scan,
                                   ortc_dtype_name(first.dtype), first.rank);
-        memcpy(dims + 1, first.dims, (size_t)first.rank * sizeof *dims);
+        ortc_copy_dims(dims + 1, first.dims, first.rank);
         bytes = (size_t)ortc_view_count(&first) * (ortc_dtype_bits(first.dtype) / 8);
     } else if (c->out[out].rank > 0) { /* no round: the extents that the body declares, 0 where it does not */
         first.rank = c->out[out].rank - 1;

@@ -25,7 +25,7 @@ static ortc_status infer_cumulative(ortc_infer *c)
         return ORTC_OK;
     for (int64_t i = 0; i < count; i++) {
         const int64_t k = reverse ? count - 1 - i : i;
-        const ortc_dim next = sum ? ortc_dim_add(c, total, v[k]) : ortc_dim_mul(c, total, v[k]);
+        const ortc_dim next = sum ? ortc_element_add(c, total, v[k]) : ortc_element_mul(c, total, v[k]);
         out[k] = exclusive ? total : next;
         total = next;
     }

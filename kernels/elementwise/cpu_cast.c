@@ -96,7 +96,7 @@ static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
     const ortc_view *x = &p->in[0], *y = &p->out[0];
     (void)state, (void)pstate;
     if (x->dtype == y->dtype)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     else
         ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, 0,

@@ -61,7 +61,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **pstate)
     (void)state, (void)pstate;
     if (p->n_in == 1 && p->in[0].dtype == p->out[0].dtype && ((const single *)state)->program.code[0].op == ORTC_CU_LOAD &&
         ((const single *)state)->program.n_code == 1)
-        ortc_plan_view(p, 0, 0, 0, NULL); /* a cast to what it is */
+        ortc_plan_view(p, 0, 0, 0); /* a cast to what it is */
     double bytes = 0;
     for (uint32_t i = 0; i < p->n_in; i++) {
         if (!p->in[i].dtype)

@@ -24,9 +24,9 @@ static ortc_status infer_variadic(ortc_infer *c)
 static ortc_dim value_of(ortc_infer *c, char op, ortc_dim a, ortc_dim b)
 {
     switch (op) {
-    case 'A': return ortc_dim_add(c, a, b);
-    case 'S': return ortc_dim_sub(c, a, b);
-    case 'M': return ortc_dim_mul(c, a, b);
+    case 'A': return ortc_element_add(c, a, b);
+    case 'S': return ortc_element_sub(c, a, b);
+    case 'M': return ortc_element_mul(c, a, b);
     default: /* towards zero, where dims are divided downwards; symbols stand for extents */
         if (ortc_dim_is_number(a) && ortc_dim_is_number(b))
             return b == 0 ? ORTC_DIM_UNKNOWN : a / b;

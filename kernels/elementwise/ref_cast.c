@@ -64,7 +64,7 @@ static ortc_status cast_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
 {
     if (p->in[0].dtype == p->out[0].dtype)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     else
         ortc_plan_in_place(p, 0, 0);
     return ORTC_OK;

@@ -144,7 +144,7 @@ static ortc_status cast_string_run(const void *state, const void *pstate, ortc_c
 static ortc_status cast_string_plan(const void *state, ortc_plan *p, void **pstate)
 {
     if (p->in[0].dtype == p->out[0].dtype)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 

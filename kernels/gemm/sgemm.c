@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "sgemm_layout.h"
+#include "sgemm_packed.h"
 #include "sgemm_pack.h"
 
 typedef struct run_args {

@@ -3,7 +3,7 @@
  */
 #include "sgemm_pack.h"
 
-#include "sgemm_layout.h"
+#include "sgemm_packed.h"
 
 void ortc_sgemm_pack_block(const ortc_sgemm_uk *uk, uint32_t flags, const float *a, int64_t lda, int64_t row,
                            int64_t rows, int64_t k0, int64_t kc, float *dst)

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "sgemm_layout.h"
+#include "sgemm_packed.h"
 
 #define L2_A_BYTES (512 * 1024)     /* a task's packed rows of A */
 #define LOCAL_B_BYTES (192 * 1024)  /* panels that a task packs at a time */

@@ -37,7 +37,7 @@ static ortc_status infer_range(ortc_infer *c)
     if (!ortc_dim_is_number(count) || count > ORTC_VALUES_LIMIT)
         return ORTC_OK;
     for (int64_t i = 0; i < count; i++)
-        values[i] = ortc_dim_add(c, *v[0], ortc_dim_mul(c, i, *v[2]));
+        values[i] = ortc_element_add(c, *v[0], ortc_element_mul(c, i, *v[2]));
     return ortc_infer_out_values(c, 0, count, values);
 }
 

@@ -5,6 +5,20 @@
 #define NUM "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
 
 const ortc_case ortc_cases_index[] = {
+    {"Gather", "T[40,7,3] i64[2,2]={3,-1,0,2}", "axis=1", "T=u8,f16,f32,i64,c128"},
+    {"Gather", "T[5,9] i32[3]={8,-9,0}", "axis=-1", "T=u8,f16,f32,i64,c128"},
+    {"Gather", "T[5,3] U[4]={0,4,-1,2}", "", PLAIN ",string U=i32,i64"},
+    {"Gather", "T[5,3] i64[2,2]={0,2,-3,1}", "axis=1", PLAIN ",string"},
+    {"Gather", "f32[5,3] i64[]={2}", ""},
+    {"Gather", "f32[5] i64[]={-5}", ""},
+    {"Gather", "f32[5,3] i64[0]", "axis=-1"},
+    {"Gather", "f32[0,3] i64[0]", ""},
+    {"Gather", "f32[2,3,17] i64[2]={1,1}", "axis=1"},
+    {"Gather@11", "f32[5,3] i32[2]={0,1}", "axis=-2"},
+    {"Gather@1", "f32[5,3] i32[2]={0,1}", "axis=0"},
+    {"Gather", "f32[5,3] i64[1]={5}", "", .fails = ORTC_INVALID_ARGUMENT},
+    {"Gather", "f32[0,3] i64[1]={0}", "", .fails = ORTC_INVALID_ARGUMENT},
+    {"Gather", "f32[5,3] i64[1]={0}", "axis=2", .fails = ORTC_INVALID_MODEL},
     {"GatherElements", "T[3,4] I[2,4]={0,1,2,-1,-3,0,0,1}", "", PLAIN " I=i32,i64"},
     {"GatherElements", "f32[2,3,4] i64[2,2,4]={0,1,2,0,1,0,2,2,0,1,1,-1,0,0,0,1}", "axis=1"},
     {"GatherElements", "f32[2,3] i64[1,5]={2,2,0,-1,-3}!", "axis=-1"},

@@ -4,12 +4,13 @@
 
 #include "kernels/common/shape.h"
 
+extern const ortc_kernel ortc_ref_gather;                                     /* ref_gather.c */
 extern const ortc_kernel ortc_ref_gather_elements, ortc_ref_scatter_elements; /* ref_elements.c */
 extern const ortc_kernel ortc_ref_gather_nd, ortc_ref_scatter_nd;             /* ref_tuples.c */
 
 enum { ORTC_UPDATE_SET = 0, ORTC_UPDATE_ADD, ORTC_UPDATE_MUL, ORTC_UPDATE_MIN, ORTC_UPDATE_MAX };
 
-/* Attributes of all four: axis (elements), batch_dims (GatherND), reduction (scatters). */
+/* Attributes of all: axis (Gather, elements), batch_dims (GatherND), reduction (scatters). */
 typedef struct ortc_index_state {
     int64_t axis, batch_dims;
     int update; /* ORTC_UPDATE_* */

@@ -1,11 +1,49 @@
-/* kernels/index/op.c: operators that take or put elements where a tensor of indices says: GatherElements, GatherND,
- * ScatterElements, ScatterND: schemas, shapes, older forms. (Gather itself is in kernels/shape: it moves values of shapes.)
+/* kernels/index/op.c: operators that take or put elements where a tensor of indices says: Gather, GatherElements,
+ * GatherND, ScatterElements, ScatterND: schemas, shapes, older forms. Gather passes small integer values along.
  *
  * Scatter-9 is ScatterElements under its old name. Reductions came at 16 (add, mul) and 18 (min, max).
  */
 #include "kernels/index/index.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_index;
+extern const ortc_kernel_table ortc_kernels_ref_index, ortc_kernels_cpu_index;
+
+static ortc_status gather_values(ortc_infer *c, int32_t out_rank)
+{
+    int64_t n, count;
+    ortc_dim out[ORTC_VALUES_LIMIT];
+    const ortc_dim *data = ortc_infer_vector(c, 0, &n), *at = ortc_infer_vector(c, 1, &count);
+    if (!data || !at || out_rank > 1 || count > ORTC_VALUES_LIMIT)
+        return ORTC_OK;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t from;
+        if (!ortc_dim_is_number(at[i]))
+            return ORTC_OK;
+        if (!ortc_axis_of(at[i], n, &from))
+            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "index %lld is outside of %lld elements", (long long)at[i], (long long)n);
+        out[i] = data[from];
+    }
+    return ortc_infer_out_values(c, 0, count, out);
+}
+
+static ortc_status infer_gather(ortc_infer *c)
+{
+    const ortc_port x = ortc_infer_in(c, 0), at = ortc_infer_in(c, 1);
+    ortc_dim dims[2 * ORTC_RANK_LIMIT];
+    int32_t axis = 0, rank = 0;
+    if (x.rank < 0 || at.rank < 0)
+        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    ORTC_TRY(ortc_infer_axis(c, ortc_node_int(ortc_infer_node(c), "axis", 0), x.rank, &axis));
+    for (int32_t d = 0; d < axis; d++)
+        dims[rank++] = x.dims[d];
+    for (int32_t d = 0; d < at.rank; d++)
+        dims[rank++] = at.dims[d];
+    for (int32_t d = axis + 1; d < x.rank; d++)
+        dims[rank++] = x.dims[d];
+    if (rank > ORTC_RANK_LIMIT)
+        return ortc_infer_fail(c, ORTC_LIMIT, "the result would have %d dims", rank);
+    ORTC_TRY(ortc_infer_out(c, 0, x.dtype, rank, dims));
+    return x.rank == 1 ? gather_values(c, rank) : ORTC_OK;
+}
 
 /* Indices have the data's rank, and beside the axis no more than its extents. */
 static ortc_status check_elements(ortc_infer *c, const ortc_port *x, const ortc_port *at)
@@ -65,8 +103,8 @@ static ortc_status picked(ortc_infer *c, const ortc_port *x, const ortc_port *at
     if (at->rank - 1 + rest > ORTC_RANK_LIMIT)
         return ortc_infer_fail(c, ORTC_LIMIT, "the result would have %d dims", at->rank - 1 + rest);
     *rank = at->rank - 1 + rest;
-    memcpy(dims, at->dims, (size_t)(at->rank - 1) * sizeof *dims);
-    memcpy(dims + at->rank - 1, x->dims + x->rank - rest, (size_t)rest * sizeof *dims);
+    ortc_copy_dims(dims, at->dims, at->rank - 1);
+    ortc_copy_dims(dims + at->rank - 1, x->dims + x->rank - rest, rest);
     return ORTC_OK;
 }
 
@@ -96,6 +134,8 @@ static ortc_status lift_scatter(ortc_lift *l) { return ortc_lift_rename(l, "Scat
 
 #define PLAIN "T=num,bool,string,c64,c128"
 static const ortc_op ops[] = {
+    ORTC_OP("", "Gather", 13, 1, "11 1", "data:T indices:Tind", "output:T", "axis:i=0", PLAIN " Tind=i32,i64",
+            infer_gather, NULL, 0),
     ORTC_OP("", "GatherElements", 13, 11, "11", "data:T indices:Tind", "output:T", "axis:i=0", PLAIN " Tind=i32,i64",
             infer_gather_elements, NULL, 0),
     ORTC_OP("", "GatherND", 13, 11, "12 11", "data:T indices:i64", "output:T", "batch_dims:i=0", PLAIN, infer_gather_nd, NULL, 0),
@@ -106,4 +146,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "Scatter", 11, 11, "9", "data:T indices:Tind updates:T", "output:T", "axis:i=0", PLAIN " Tind=i32,i64",
             infer_scatter_elements, lift_scatter, 0),
 };
-ORTC_FAMILY(index, ops, &ortc_kernels_ref_index);
+ORTC_FAMILY(index, ops, &ortc_kernels_ref_index, &ortc_kernels_cpu_index);

@@ -92,6 +92,6 @@ ortc_status ortc_index_copy(ortc_call *c)
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
 #define K(op, since, kernel, ...) ORTC_KERNEL(op, since, ORTC_NEWEST, (__VA_ARGS__), kernel)
-ORTC_KERNELS(ref, index, K("GatherElements", 13, &ortc_ref_gather_elements, PLAIN, INDEX),
+ORTC_KERNELS(ref, index, K("Gather", 13, &ortc_ref_gather, PLAIN, INDEX), K("GatherElements", 13, &ortc_ref_gather_elements, PLAIN, INDEX),
              K("GatherND", 13, &ortc_ref_gather_nd, PLAIN), K("ScatterElements", 18, &ortc_ref_scatter_elements, PLAIN, INDEX),
              K("ScatterND", 18, &ortc_ref_scatter_nd, PLAIN));

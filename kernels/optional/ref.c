@@ -25,7 +25,7 @@ static ortc_status optional_run(const void *state, const void *pstate, ortc_call
 static ortc_status get_plan(const void *state, ortc_plan *p, void **pstate)
 {
     if (p->in[0].dtype) /* a tensor: itself */
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 

@@ -18,7 +18,7 @@ static ortc_status infer_topk(ortc_infer *c)
         return ortc_infer_out(c, 1, ORTC_I64, -1, NULL);
     }
     ORTC_TRY(ortc_infer_axis(c, ortc_node_int(ortc_infer_node(c), "axis", -1), x.rank, &axis));
-    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    ortc_copy_dims(dims, x.dims, x.rank);
     dims[axis] = k && n == 1 ? *k : ORTC_DIM_UNKNOWN;
     if (k && n != 1)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "K has %lld elements, expected 1", (long long)n);

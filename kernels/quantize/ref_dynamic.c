@@ -35,9 +35,9 @@ static ortc_status dynamic_run(const void *state, const void *pstate, ortc_call 
         j.scale = 1;
     const float zero = nearbyintf((0 - low) / j.scale);
     j.zero = zero >= 0 ? zero <= 255 ? zero : 255 : 0;
-    if (c->out[1].dtype)
+    if (c->n_out > 1 && c->out[1].dtype)
         ortc_store_f64(c->out[1].data, ORTC_F32, 0, (double)j.scale);
-    if (c->out[2].dtype)
+    if (c->n_out > 2 && c->out[2].dtype)
         *(uint8_t *)c->out[2].data = (uint8_t)j.zero;
     return j.y ? ortc_parallel(c, count, ortc_grain(5), dynamic_chunk, &j) : ORTC_OK;
 }

@@ -52,6 +52,28 @@ static ortc_status infer_multinomial(ortc_infer *c)
     return ortc_infer_out(c, 0, t, 2, dims);
 }
 
+static ortc_status infer_dropout(ortc_infer *c)
+{
+    const ortc_port x = ortc_infer_in(c, 0);
+    ORTC_TRY(ortc_infer_like(c, 0, 0));
+    return ortc_node_n_out(ortc_infer_node(c)) > 1 ? ortc_infer_out(c, 1, ORTC_BOOL, x.rank, x.dims) : ORTC_OK;
+}
+
+/* Below 12 the ratio was an attribute and dropping was for training alone, as it still is where nothing says otherwise. */
+static ortc_status lift_dropout(ortc_lift *l)
+{
+    const ortc_node *n = ortc_lift_node(l);
+    if (ortc_lift_version(l) < 10 && ortc_node_n_out(n) > 1) {
+        if (ortc_node_out(n, 1).type)
+            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the mask was of the input's type in this version");
+        ORTC_TRY(ortc_lift_n_out(l, 1));
+    }
+    ortc_lift_drop_attr(l, "ratio");
+    ortc_lift_drop_attr(l, "is_test");
+    ortc_lift_drop_attr(l, "consumed_inputs");
+    return ORTC_OK;
+}
+
 #define RANDOM(name, since, form, older, inputs, attributes, types, infer) \
     ORTC_OP("", name, since, form, older, inputs, "output:T2", attributes, types, infer, NULL, ORTC_OP_RANDOM)
 #define ANY "T1=num,bool,string,c64,c128 T2=float"
@@ -64,5 +86,7 @@ static const ortc_op ops[] = {
     RANDOM("RandomUniformLike", 22, 1, "1", "input:T1", "dtype:i? low:f=0 high:f=1 seed:f?", ANY, infer_like),
     RANDOM("Bernoulli", 22, 15, "15", "input:T1", "dtype:i? seed:f?", "T1=float T2=num,bool", infer_like),
     RANDOM("Multinomial", 22, 7, "7", "input:T1", "dtype:i=6 sample_size:i=1 seed:f?", "T1=float T2=i32,i64", infer_multinomial),
+    ORTC_OP("", "Dropout", 22, 12, "13 12 10 7 6 1", "data:T ratio:T1? training_mode:T2?", "output:T mask:T2?", "seed:i?",
+            "T=float,f8 T1=float,f8 T2=bool", infer_dropout, lift_dropout, ORTC_OP_RANDOM),
 };
 ORTC_FAMILY(random, ops, &ortc_kernels_ref_random);

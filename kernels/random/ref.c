@@ -120,10 +120,14 @@ static const ortc_kernel random_ref = {
 static const ortc_kernel multinomial_ref = {
     .size = ORTC_SIZED(ortc_kernel), .name = "multinomial.ref", .prepare = draw_prepare, .run = draw_run};
 
+extern const ortc_kernel ortc_ref_dropout; /* ref_dropout.c */
+
+#define F8 (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | ORTC_TYPE(ORTC_F8E5M2FNUZ))
 #define BOOL ORTC_TYPE(ORTC_BOOL)
 #define ANY (ORTC_TYPES_NUM | BOOL | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define K(op, kernel, ...) ORTC_KERNEL(op, 22, ORTC_NEWEST, (__VA_ARGS__), kernel)
 ORTC_KERNELS(ref, random, K("RandomNormal", &random_ref, ORTC_TYPES_FLOAT), K("RandomUniform", &random_ref, ORTC_TYPES_FLOAT),
              K("RandomNormalLike", &random_ref, ANY, ORTC_TYPES_FLOAT), K("RandomUniformLike", &random_ref, ANY, ORTC_TYPES_FLOAT),
              K("Bernoulli", &random_ref, ORTC_TYPES_FLOAT, ORTC_TYPES_NUM | BOOL),
-             K("Multinomial", &multinomial_ref, ORTC_TYPES_FLOAT, ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)));
+             K("Multinomial", &multinomial_ref, ORTC_TYPES_FLOAT, ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)),
+             K("Dropout", &ortc_ref_dropout, ORTC_TYPES_FLOAT | F8, ORTC_TYPES_FLOAT | F8, BOOL));

@@ -84,7 +84,7 @@ ortc_status ortc_infer_center(ortc_infer *c)
     n = v ? n : shape.rank == 1 ? shape.dims[0] : -1;
     if (n >= 0 && n != count)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "shape has %lld elements for %lld axes", (long long)n, (long long)count);
-    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    ortc_copy_dims(dims, x.dims, x.rank);
     for (int64_t i = 0; i < count; i++) {
         int32_t axis = 0;
         ORTC_TRY(ortc_infer_axis(c, axes ? axes[i] : i, x.rank, &axis));

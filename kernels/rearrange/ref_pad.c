@@ -49,6 +49,12 @@ static void pad_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 static ortc_status pad_go(ortc_call *c, pad_job *j)
 {
     const int64_t count = ortc_view_count(j->y);
+    int64_t position;
+    for (int32_t d = 0; d < j->y->rank; d++) /* of the first element and of the last, in the input */
+        if (__builtin_sub_overflow((int64_t)0, j->before[d], &position) ||
+            __builtin_sub_overflow(j->y->dims[d] - 1, j->before[d], &position))
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "pads begin %lld before axis %d, which no tensor can be long",
+                                  (long long)j->before[d], d);
     ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
     ortc_clear_tail(j->y, count);
     return ortc_parallel(c, count, ortc_grain(5.0 * (j->y->rank + 1)), pad_chunk, j);

@@ -134,8 +134,8 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
         const int to = given ? drop[d] : !s->noop;
         dims[to][rank[to]] = x->dims[d];
         steps[to][rank[to]++] = strides[d];
-        j.each *= to ? x->dims[d] : 1;
     }
+    j.each = ortc_view_count(&(ortc_view){.rank = rank[1], .dims = dims[1]});
     ortc_walk *const walks[2] = {&j.kept, &j.reduced};
     for (int k = 0; k < 2; k++) {
         ortc_walk_init(walks[k], rank[k], dims[k]);

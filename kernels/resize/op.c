@@ -1,7 +1,8 @@
 /* kernels/resize/op.c: Resize: schema, shape, older forms. Upsample is Resize by its first name.
  *
  * Versions 10 and below have scales where roi is now, look from pixel to pixel without an offset (asymmetric) and round nearest
- * down. An empty scales or sizes counts as left out, as version 11 asked for.
+ * down, but up along an axis that becomes shorter (the standard's own case for version 10: 1 2 3 4 by 0.6 is 1 3). The newest form
+ * has one rounding for all axes: constant scales choose it, those that a run brings are taken to enlarge. An empty scales or sizes counts as left out, as version 11 asked for.
  */
 #include <math.h>
 
@@ -11,7 +12,7 @@ extern const ortc_kernel_table ortc_kernels_ref_resize;
 
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
 static const char *const coordinates[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                          "asymmetric", "tf_crop_and_resize", NULL};
+                                          "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", /* until version 13 */ NULL};
 static const char *const nearests[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const aspects[] = {"stretch", "not_larger", "not_smaller", NULL};
 
@@ -146,6 +147,9 @@ static ortc_status infer_resize(ortc_infer *c)
     if (is_given(&scales) == is_given(&sizes))
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "one of scales and sizes must be given, %s is",
                                is_given(&scales) ? "not both, as it" : "and neither");
+    if ((is_given(&scales) && scales.rank >= 0 && scales.rank != 1) || (is_given(&sizes) && sizes.rank >= 0 && sizes.rank != 1) ||
+        (is_given(&roi) && roi.rank >= 0 && roi.rank != 1))
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "roi, scales and sizes must be vectors");
     if (x.rank < 0)
         return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     const int64_t count = s.n_axes < 0 ? x.rank : s.n_axes;
@@ -156,7 +160,7 @@ static ortc_status infer_resize(ortc_infer *c)
             return ortc_infer_fail(c, ORTC_INVALID_MODEL, "axis %d is given twice", axes[i]);
         seen[axes[i]] = true;
     }
-    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    ortc_copy_dims(dims, x.dims, x.rank);
     ORTC_TRY(is_given(&sizes) ? infer_sizes(c, &s, &x, axes, count, dims) : infer_scales(c, &s, &x, axes, count, dims));
     for (int32_t d = 0; d < x.rank; d++)
         if (x.dims[d] == 0 && dims[d] > 0)
@@ -176,7 +180,16 @@ static ortc_status as_it_was(ortc_lift *l)
     if (!strcmp(ortc_node_string(ortc_lift_node(l), "mode", "nearest"), "bilinear"))
         ORTC_TRY(ortc_lift_set_string(l, "mode", "linear"));
     ORTC_TRY(ortc_lift_set_string(l, "coordinate_transformation_mode", "asymmetric"));
-    return ortc_lift_set_string(l, "nearest_mode", "floor");
+    const ortc_port scales = ortc_node_in(ortc_lift_node(l), 2);
+    bool shorter = false, longer = false;
+    for (int64_t i = 0; scales.data && scales.rank == 1 && i < scales.dims[0]; i++) {
+        const double scale = ortc_load_f64(scales.data, scales.dtype, i);
+        shorter |= scale < 1;
+        longer |= scale > 1;
+    }
+    if (shorter && longer && !strcmp(ortc_node_string(ortc_lift_node(l), "mode", "nearest"), "nearest"))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "nearest of this version rounds up along one axis and down along another");
+    return ortc_lift_set_string(l, "nearest_mode", shorter ? "ceil" : "floor");
 }
 
 static ortc_status lift_resize(ortc_lift *l)

@@ -87,7 +87,7 @@ static ortc_status measure(const ortc_resize_state *s, ortc_call *c, resize_job 
     const int64_t count = s->n_axes < 0 ? j->x->rank : s->n_axes;
     int64_t sizes[ORTC_RANK_LIMIT] = {0}, in[ORTC_RANK_LIMIT] = {0};
     int32_t axes[ORTC_RANK_LIMIT];
-    if (ortc_view_count(by) != count || (roi && ortc_view_count(roi) != 2 * count))
+    if (!by->dtype || ortc_view_count(by) != count || (roi && ortc_view_count(roi) != 2 * count))
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "%s must have an element for each of %lld axes, roi two",
                               by_sizes ? "sizes" : "scales", (long long)count);
     for (int32_t d = 0; d < j->x->rank; d++)

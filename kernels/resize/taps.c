@@ -18,6 +18,7 @@ static double coordinate(const ortc_resize_state *s, const ortc_resize_axis *a, 
         if (a->out <= 1)
             return 0.5 * (a->start + a->end) * (length - 1);
         return a->start * (length - 1) + x * (a->end - a->start) * (length - 1) / (double)(a->out - 1);
+    case ORTC_COORDINATE_TF_HALF_PIXEL: return (x + 0.5) / a->scale;
     case ORTC_COORDINATE_PYTORCH_HALF_PIXEL: return a->out > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
     case ORTC_COORDINATE_HALF_PIXEL_SYMMETRIC:
         return length / 2 * (1 - (double)a->out / width) + (x + 0.5) / a->scale - 0.5;

@@ -25,7 +25,7 @@ static ortc_status infer_compress(ortc_infer *c)
     if (x.rank < 0)
         return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     ORTC_TRY(ortc_infer_axis(c, at.i, x.rank, &axis));
-    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    ortc_copy_dims(dims, x.dims, x.rank);
     dims[axis] = ORTC_DIM_UNKNOWN;
     return ortc_infer_out(c, 0, x.dtype, x.rank, dims);
 }
@@ -43,7 +43,7 @@ static ortc_status infer_unique(ortc_infer *c)
         all = ortc_dims_product(c, x.dims, x.rank);
     if (x.rank >= 0 && !flat) {
         ORTC_TRY(ortc_infer_axis(c, at.i, x.rank, &axis));
-        memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+        ortc_copy_dims(dims, x.dims, x.rank);
         all = dims[axis];
         dims[axis] = found;
     }

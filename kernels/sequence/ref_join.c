@@ -20,12 +20,13 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* A tensor as [outer, dims[axis], inner]. */
+/* A tensor as [outer, dims[axis], inner]. Without a sign: beside an extent of 0 the others may be of any size. */
 static void around(const ortc_view *v, int32_t axis, int64_t *outer, int64_t *inner)
 {
     *outer = *inner = 1;
     for (int32_t d = 0; d < v->rank; d++)
-        *(d < axis ? outer : inner) *= d == axis ? 1 : v->dims[d];
+        if (d != axis)
+            *(d < axis ? outer : inner) = (int64_t)((uint64_t)*(d < axis ? outer : inner) * (uint64_t)v->dims[d]);
 }
 
 /* ---- SplitToSequence ------------------------------------------------------------------------------------------------------ */
@@ -136,11 +137,10 @@ static ortc_status put_together(ortc_call *c, const ortc_view *parts, int64_t n,
                                 const int64_t *dims)
 {
     const ortc_dtype t = parts[0].dtype;
-    int64_t outer = 1, inner = 1, count = 1, at = 0;
-    for (int32_t d = 0; d < rank; d++) {
-        *(d < axis ? &outer : &inner) *= d == axis ? 1 : dims[d];
-        count *= dims[d];
-    }
+    const ortc_view whole = {.rank = rank, .dims = dims};
+    const int64_t count = ortc_view_count(&whole);
+    int64_t outer, inner, at = 0;
+    around(&whole, axis, &outer, &inner);
     ortc_span *spans = NULL;
     if (t != ORTC_STRING)
         ORTC_TRY(ortc_call_resize(c, 0, rank, dims));
@@ -175,7 +175,8 @@ static ortc_status concat_parts(ortc_call *c, const join_state *s, const ortc_vi
             fits = parts[i].dims[d] == first->dims[d] || (d == axis && !s->flag);
         if (!fits)
             return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "element %lld has another shape than the first", (long long)i);
-        along += s->flag ? 1 : parts[i].dims[axis];
+        if (__builtin_add_overflow(along, s->flag ? 1 : parts[i].dims[axis], &along))
+            return ortc_call_fail(c, ORTC_LIMIT, "the elements together are too long along axis %d", axis);
     }
     for (int32_t d = 0, from = 0; d < rank; d++) {
         dims[d] = d == axis ? along : first->dims[from];

@@ -5,7 +5,6 @@
 #define NEWER "f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2"
 #define EVERY "T=" PLAIN "," NEWER
 #define T_PLAIN "T=" PLAIN
-#define SEED "a node's seed depends on its place"
 #define FIXED "which dims are 1 must be known"
 
 const ortc_case ortc_cases_shape[] = {
@@ -19,6 +18,7 @@ const ortc_case ortc_cases_shape[] = {
 
     {"Reshape", "T[2,3,5] i64[2]={5,-1}", "", EVERY},
     {"Reshape", "f32[2,3,4] i64[3]={0,-1,2}", ""},
+    {"Reshape", "f32[1099511627776,1099511627776,0] i64[1]={-1}!", ""},
     {"Reshape", "f32[2,3,4] i64[3]={0,-1,2}!", ""},
     {"Reshape", "f32[2,3,4] i64[1]={-1}!", ""},
     {"Reshape", "f32[2,3,4] i64[1]={24}!", ""},
@@ -127,20 +127,6 @@ const ortc_case ortc_cases_shape[] = {
     {"Split", "f32[6,2] i64[2]={1,2}!", "", .outputs = 2, .fails = ORTC_SHAPE_MISMATCH},
     {"Split", "f32[6,2] i64[2]={-1,7}!", "", .outputs = 2, .fails = ORTC_INVALID_MODEL},
 
-    {"Gather", "T[40,7,3] i64[2,2]={3,-1,0,2}", "axis=1", "T=u8,f16,f32,i64,c128"},
-    {"Gather", "T[5,9] i32[3]={8,-9,0}", "axis=-1", "T=u8,f16,f32,i64,c128"},
-    {"Gather", "T[5,3] U[4]={0,4,-1,2}", "", T_PLAIN " U=i32,i64"},
-    {"Gather", "T[5,3] i64[2,2]={0,2,-3,1}", "axis=1", T_PLAIN},
-    {"Gather", "f32[5,3] i64[]={2}", ""},
-    {"Gather", "f32[5] i64[]={-5}", ""},
-    {"Gather", "f32[5,3] i64[0]", "axis=-1"},
-    {"Gather", "f32[0,3] i64[0]", ""},
-    {"Gather", "f32[2,3,17] i64[2]={1,1}", "axis=1"},
-    {"Gather@11", "f32[5,3] i32[2]={0,1}", "axis=-2"},
-    {"Gather@1", "f32[5,3] i32[2]={0,1}", "axis=0"},
-    {"Gather", "f32[5,3] i64[1]={5}", "", .fails = ORTC_INVALID_ARGUMENT},
-    {"Gather", "f32[0,3] i64[1]={0}", "", .fails = ORTC_INVALID_ARGUMENT},
-    {"Gather", "f32[5,3] i64[1]={0}", "axis=2", .fails = ORTC_INVALID_MODEL},
 
     {"Slice", "T[5,6] i64[2]={1,0} i64[2]={4,5} i64[2]={0,1} i64[2]={1,2}", "", T_PLAIN},
     {"Slice", "T[5,6] i64[1]={1} i64[1]={3}", "", T_PLAIN},
@@ -184,18 +170,5 @@ const ortc_case ortc_cases_shape[] = {
     {"ConstantOfShape", "i64[1]={-1}!", "", .fails = ORTC_SHAPE_MISMATCH},
     {"ConstantOfShape", "i64[1]={2}!", "value=f32[2]={1,2}", .fails = ORTC_INVALID_MODEL},
 
-    {"Dropout", "T[3,7]", "", "T=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
-    {"Dropout", "f32[3,7]~", "", .outputs = 2},
-    {"Dropout", "f32[3,7] f32[]={0.3} bool[]={0}", "seed=1", .outputs = 2},
-    {"Dropout", "f32[33] f32[]={0.3} bool[]={1}", "seed=1", .outputs = 2, .alone = SEED},
-    {"Dropout", "f32[33] f16[]={0}! bool[]={1}!", "", .outputs = 2},
-    {"Dropout", "f32[33] - bool[]={1}!", "", .alone = SEED},
-    {"Dropout", "f32[3] f32[]={1.5}! bool[]={1}!", "", .fails = ORTC_INVALID_ARGUMENT},
-    {"Dropout@13", "f32[3,7] f32[]={0.5}", ""},
-    {"Dropout@12", "f32[3,7]", "seed=3"},
-    {"Dropout@10", "f32[3,7]", "ratio=0.5", .outputs = 2},
-    {"Dropout@7", "f32[3,7]", "ratio=0.1"},
-    {"Dropout@6", "f32[3,7]", "is_test=1"},
-    {"Dropout@1", "f32[3,7]", "is_test=0 consumed_inputs=[0]"},
     {0},
 };

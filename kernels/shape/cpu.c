@@ -1,5 +1,5 @@
-/* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat, Split and Gather on the cpu provider, for elements of whole bytes: moves by
- * strides (kernels/common/strided.h), and rows picked by indices. Where a view does, it is ref's view.
+/* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat and Split on the cpu provider, for elements of whole bytes: moves by
+ * strides (kernels/common/strided.h). Where a view does, it is ref's view.
  */
 #include "kernels/common/strided.h"
 #include "kernels/shape/shape_ops.h"
@@ -92,7 +92,7 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
         const ortc_view *part = join ? &c->in[i] : &c->out[i];
         const int64_t run = inner * (join ? part->rank > axis ? part->dims[axis]
                                                               : 0 /* empty ones may have lost their rank */
-                                          : ortc_split_part(c->in, c->n_in, c->n_out, axis, i));
+                                          : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i));
         char *at = (char *)whole->data + first * bytes;
         const ortc_strided m = {.to = join ? at : part->data,
                                 .from = join ? part->data : at,
@@ -134,77 +134,10 @@ static ortc_status split_run(const void *state, const void *pstate, ortc_call *c
     (void)pstate;
     if (ortc_view_count(&c->in[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->in[0].rank, &axis))
         return ORTC_OK;
+    if (!ortc_split_fits(c->in, c->n_in, c->out, c->n_out, axis))
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "split does not add up to the %lld elements of axis %d",
+                              (long long)c->in[0].dims[axis], axis);
     return parts_run(c, axis, false);
-}
-
-/* ---- Gather: rows of `inner` elements ------------------------------------------------------------------------------------- */
-
-typedef struct gather_job {
-    const char *x;
-    char *y;
-    const ortc_view *at;
-    int64_t extent, picks;
-    size_t run;             /* bytes of a row */
-    _Atomic int64_t *wrong; /* place of an index outside of the axis, the first one found; -1 */
-} gather_job;
-
-static int64_t index_at(const gather_job *j, int64_t i)
-{
-    const int64_t index = j->at->dtype == ORTC_I32 ? ortc_load_i64(j->at->data, ORTC_I32, i)
-                                                   : ortc_load_i64(j->at->data, ORTC_I64, i);
-    return index < 0 ? index + j->extent : index;
-}
-
-#define PICK(bytes) \
-    for (int64_t row = begin; row < end; row++) { \
-        const int64_t i = row % j->picks, index = index_at(j, i); \
-        if (index < 0 || index >= j->extent) \
-            *j->wrong = i; \
-        else \
-            memcpy(j->y + (size_t)row * (bytes), \
-                   j->x + (size_t)(row / j->picks * j->extent + index) * (bytes), bytes); \
-    }
-static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const gather_job *j = arg;
-    (void)scratch;
-    switch (j->run) {
-    case 1: PICK(1) break;
-    case 2: PICK(2) break;
-    case 4: PICK(4) break;
-    case 8: PICK(8) break;
-    default: PICK(j->run)
-    }
-}
-
-static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
-{
-    (void)state, (void)pstate;
-    note_bytes(p);
-    return ORTC_OK;
-}
-
-static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
-{
-    const ortc_view *x = &c->in[0], *at = &c->in[1];
-    _Atomic int64_t wrong = -1;
-    int64_t outer, inner;
-    int32_t axis;
-    (void)pstate;
-    if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, x->rank, &axis))
-        return ORTC_OK;
-    ortc_around(x, axis, &outer, &inner);
-    gather_job j = {x->data,       c->out[0].data,      at,
-                    x->dims[axis], ortc_view_count(at), (size_t)inner * ortc_dtype_bits(x->dtype) / 8,
-                    &wrong};
-    const int64_t grain = 65536 / (int64_t)(j.run + 16);
-    ORTC_TRY(ortc_parallel(c, outer * j.picks, grain > 0 ? grain : 1, gather_chunk, &j));
-    if (wrong >= 0)
-        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
-                              "index %lld (indices[%lld]) is outside of the %lld elements of axis %d",
-                              (long long)ortc_load_i64(at->data, at->dtype, wrong), (long long)wrong,
-                              (long long)j.extent, axis);
-    return ORTC_OK;
 }
 
 /* ---- The table -------------------------------------------------------------------------------------------------------------- */
@@ -217,7 +150,6 @@ KERNEL(slice, "slice.cpu", .host_in = 0x1e, .plan = slice_plan, .run = slice_run
 KERNEL(expand, "expand.cpu", .host_in = 2, .plan = expand_plan, .run = expand_run);
 KERNEL(concat, "concat.cpu", .prepare = ortc_axis_prepare, .plan = concat_plan, .run = concat_run);
 KERNEL(split, "split.cpu", .host_in = 2, .prepare = ortc_axis_prepare, .plan = split_plan, .run = split_run);
-KERNEL(gather, "gather.cpu", .prepare = ortc_axis_prepare, .plan = gather_plan, .run = gather_run);
 
 #define F8 \
     (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | \
@@ -228,5 +160,4 @@ ORTC_KERNELS(cpu, shape, ORTC_KERNEL("Transpose", 25, ORTC_NEWEST, (PLAIN | F8),
              ORTC_KERNEL("Slice", 13, ORTC_NEWEST, (PLAIN, INDEX), &slice),
              ORTC_KERNEL("Expand", 13, ORTC_NEWEST, (PLAIN), &expand),
              ORTC_KERNEL("Concat", 13, ORTC_NEWEST, (PLAIN), &concat),
-             ORTC_KERNEL("Split", 18, ORTC_NEWEST, (PLAIN), &split),
-             ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (PLAIN, INDEX), &gather));
+             ORTC_KERNEL("Split", 18, ORTC_NEWEST, (PLAIN), &split));

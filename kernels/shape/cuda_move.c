@@ -46,8 +46,8 @@ static ortc_status take(ortc_call *c, const int64_t *steps, int64_t start)
     m.to = y->data;
     m.from = (const char *)x->data + start * (int64_t)m.bytes;
     m.rank = y->rank;
-    memcpy(m.dims, y->dims, (size_t)y->rank * sizeof *m.dims);
-    memcpy(m.from_step, steps, (size_t)y->rank * sizeof *steps);
+    ortc_copy_dims(m.dims, y->dims, y->rank);
+    ortc_copy_dims(m.from_step, steps, y->rank);
     ortc_dense_strides(y->rank, y->dims, m.to_step);
     return ortc_view_count(y) ? moved(c, &m) : ORTC_OK;
 }
@@ -60,7 +60,7 @@ static void view_if_dense(ortc_plan *p, const int64_t *steps, int64_t start)
             return;
         expected *= p->out[0].dims[d];
     }
-    ortc_plan_view(p, 0, 0, start * (int64_t)ortc_dtype_bits(p->out[0].dtype) / 8, NULL);
+    ortc_plan_view(p, 0, 0, start * (int64_t)ortc_dtype_bits(p->out[0].dtype) / 8);
 }
 
 /* ---- Identity, Reshape, Flatten, Squeeze, Unsqueeze ------------------------------------------------------------------------------ */
@@ -68,7 +68,7 @@ static void view_if_dense(ortc_plan *p, const int64_t *steps, int64_t start)
 static ortc_status rename_plan(const void *state, ortc_plan *p, void **pstate)
 {
     (void)state, (void)pstate;
-    ortc_plan_view(p, 0, 0, 0, NULL);
+    ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -187,7 +187,7 @@ static ortc_status expand_plan(const void *state, ortc_plan *p, void **pstate)
     (void)state, (void)pstate;
     note_bytes(p);
     if (all_known(&p->in[0]) && all_known(&p->out[0]) && ortc_view_count(&p->in[0]) == ortc_view_count(&p->out[0]))
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -230,11 +230,16 @@ static ortc_status parts_run(ortc_call *c, int64_t given, int join)
     int32_t axis;
     if (!ortc_axis_of(given, whole->rank, &axis) || ortc_view_count(whole) == 0)
         return ORTC_OK;
+    if (!join && !ortc_split_fits(c->in, c->n_in, c->out, c->n_out, axis))
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "split does not add up to the %lld elements of axis %d",
+                              (long long)whole->dims[axis], axis);
     around(whole, axis, &outer, &inner);
     const int64_t bytes = ortc_dtype_bits(whole->dtype) / 8, row = whole->dims[axis] * inner;
     for (uint32_t i = 0; i < (join ? c->n_in : c->n_out); i++) {
         const ortc_view *part = join ? &c->in[i] : &c->out[i];
-        const int64_t run = part->rank > axis ? part->dims[axis] * inner : 0; /* inputs without elements may have lost their rank */
+        const int64_t run = inner * (!join              ? ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i)
+                                     : part->rank > axis ? part->dims[axis]
+                                                         : 0); /* inputs without elements may have lost their rank */
         char *at = (char *)whole->data + first * bytes;
         ortc_cu_move m = {.to = join ? at : part->data, .from = join ? part->data : at, .rank = 2, .bytes = (uint32_t)bytes,
                           .dims = {outer, run}, .to_step = {join ? row : run, 1}, .from_step = {join ? run : row, 1}};
@@ -261,7 +266,7 @@ static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
     (void)state, (void)pstate;
     note_bytes(p);
     if (p->n_in == 1)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 

@@ -30,14 +30,10 @@ static const ortc_op ops[] = {
             ortc_lift_concat, 0),
     ORTC_OP("", "Split", 18, 13, "13 11 2 1", "input:T split:i64?!", "outputs:T+", "axis:i=0 num_outputs:i?", T_PLAIN,
             ortc_infer_split, ortc_lift_split, 0),
-    ORTC_OP("", "Gather", 13, 1, "11 1", "data:T indices:Tind", "output:T", "axis:i=0", T_PLAIN " Tind=i32,i64",
-            ortc_infer_gather, NULL, 0),
     ORTC_OP("", "Slice", 13, 10, "11 10 1", "data:T starts:Tind! ends:Tind! axes:Tind?! steps:Tind?!", "output:T", "",
             T_PLAIN " Tind=i32,i64", ortc_infer_slice, ortc_lift_slice, 0),
     ORTC_OP("", "Expand", 13, 8, "8", "input:T shape:i64!", "output:T", "", T_PLAIN, ortc_infer_expand, NULL, 0),
     ORTC_OP("", "ConstantOfShape", 25, 9, "24 23 21 20 9", "input:T1!", "output:T2", "value:t?",
             "T1=i64 T2=num,bool,f8,u4,i4,f4e2m1,f8e8m0,u2,i2", ortc_infer_constant_of_shape, NULL, 0),
-    ORTC_OP("", "Dropout", 22, 12, "13 12 10 7 6 1", "data:T ratio:T1? training_mode:T2?", "output:T mask:T2?", "seed:i?",
-            "T=float,f8 T1=float,f8 T2=bool", ortc_infer_dropout, ortc_lift_dropout, ORTC_OP_RANDOM),
 };
 ORTC_FAMILY(shape, ops, &ortc_kernels_ref_shape, &ortc_kernels_cpu_shape);

@@ -1,5 +1,5 @@
-/* kernels/shape/op_move.c: shapes of operators that move elements: Transpose, Concat, Split, Gather, Slice, Expand,
- * ConstantOfShape, Dropout. Gather, Slice and Concat pass small integer values along.
+/* kernels/shape/op_move.c: shapes of operators that move elements: Transpose, Concat, Split, Slice, Expand,
+ * ConstantOfShape. Slice and Concat pass small integer values along.
  */
 #include "kernels/shape/shape_ops.h"
 
@@ -59,7 +59,7 @@ ortc_status ortc_infer_concat(ortc_infer *c)
         if (rank < 0) {
             rank = p.rank;
             ORTC_TRY(ortc_infer_axis(c, ortc_node_int(ortc_infer_node(c), "axis", 0), rank, &axis));
-            memcpy(dims, p.dims, (size_t)rank * sizeof *dims);
+            ortc_copy_dims(dims, p.dims, rank);
         }
         if (p.rank != rank)
             return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has rank %d, input 0 has %d", i, p.rank, rank);
@@ -86,9 +86,9 @@ ortc_status ortc_infer_split(ortc_infer *c)
     const ortc_port x = ortc_infer_in(c, 0);
     const ortc_node *n = ortc_infer_node(c);
     const int64_t parts = ortc_node_n_out(n), said = ortc_node_int(n, "num_outputs", parts);
-    ortc_dim dims[ORTC_RANK_LIMIT], sum = 0;
+    ortc_dim dims[ORTC_RANK_LIMIT];
     int32_t axis = 0;
-    int64_t count = 0;
+    int64_t count = 0, left = -1; /* of a known extent: what no part has taken yet; a sum of parts might overflow */
     const bool listed = ortc_infer_in(c, 1).type != NULL;
     const ortc_dim *sizes = listed ? ortc_infer_vector(c, 1, &count) : NULL;
     if (said != parts)
@@ -96,18 +96,24 @@ ortc_status ortc_infer_split(ortc_infer *c)
     if (sizes && count != parts)
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "split has %lld elements for %lld outputs", (long long)count,
                                (long long)parts);
-    if (x.rank >= 0)
+    if (x.rank >= 0) {
         ORTC_TRY(ortc_infer_axis(c, ortc_node_int(n, "axis", 0), x.rank, &axis));
+        left = x.dims[axis];
+    }
     for (int64_t i = 0; i < parts; i++) {
         if (x.rank < 0) {
             ORTC_TRY(ortc_infer_out(c, (uint32_t)i, x.dtype, -1, NULL));
             continue;
         }
-        memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+        ortc_copy_dims(dims, x.dims, x.rank);
         if (listed) {
             dims[axis] = sizes ? sizes[i] : ORTC_DIM_UNKNOWN;
             if (ortc_dim_is_number(dims[axis]) && dims[axis] < 0)
                 return ortc_infer_fail(c, ORTC_INVALID_MODEL, "split[%lld] is %lld", (long long)i, (long long)dims[axis]);
+            if (ortc_dim_is_number(dims[axis]) && left >= 0 && dims[axis] > left)
+                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "split[%lld] is %lld, of the input's %lld elements %lld are left",
+                                       (long long)i, (long long)dims[axis], (long long)x.dims[axis], (long long)left);
+            left = ortc_dim_is_number(dims[axis]) && left >= 0 ? left - dims[axis] : -1;
         } else { /* equal parts, the last may be smaller */
             const ortc_dim part = ortc_dim_ceil_div(c, x.dims[axis], parts), before = ortc_dim_mul(c, part, i);
             dims[axis] = i + 1 < parts ? part : ortc_dim_sub(c, x.dims[axis], before);
@@ -115,12 +121,11 @@ ortc_status ortc_infer_split(ortc_infer *c)
                 return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "%lld elements cannot be split in %lld parts",
                                        (long long)x.dims[axis], (long long)parts);
         }
-        sum = ortc_dim_add(c, sum, dims[axis]);
         ORTC_TRY(ortc_infer_out(c, (uint32_t)i, x.dtype, x.rank, dims));
     }
-    if (sizes && x.rank >= 0 && ortc_dim_is_number(sum) && x.dims[axis] >= 0 && sum != x.dims[axis])
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "split takes %lld elements, the input has %lld", (long long)sum,
-                               (long long)x.dims[axis]);
+    if (sizes && left > 0)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "split takes %lld elements, the input has %lld",
+                               (long long)(x.dims[axis] - left), (long long)x.dims[axis]);
     return ORTC_OK;
 }
 
@@ -137,47 +142,7 @@ ortc_status ortc_lift_split(ortc_lift *l)
     return ORTC_OK;
 }
 
-/* ---- Gather ----------------------------------------------------------------------------------------------------------- */
-
-static ortc_status gather_values(ortc_infer *c, int32_t out_rank)
-{
-    int64_t n, count;
-    ortc_dim out[ORTC_VALUES_LIMIT];
-    const ortc_dim *data = ortc_infer_vector(c, 0, &n), *at = ortc_infer_vector(c, 1, &count);
-    if (!data || !at || out_rank > 1 || count > ORTC_VALUES_LIMIT)
-        return ORTC_OK;
-    for (int64_t i = 0; i < count; i++) {
-        int32_t from;
-        if (!ortc_dim_is_number(at[i]))
-            return ORTC_OK;
-        if (!ortc_axis_of(at[i], n, &from))
-            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "index %lld is outside of %lld elements", (long long)at[i], (long long)n);
-        out[i] = data[from];
-    }
-    return ortc_infer_out_values(c, 0, count, out);
-}
-
-ortc_status ortc_infer_gather(ortc_infer *c)
-{
-    const ortc_port x = ortc_infer_in(c, 0), at = ortc_infer_in(c, 1);
-    ortc_dim dims[2 * ORTC_RANK_LIMIT];
-    int32_t axis = 0, rank = 0;
-    if (x.rank < 0 || at.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
-    ORTC_TRY(ortc_infer_axis(c, ortc_node_int(ortc_infer_node(c), "axis", 0), x.rank, &axis));
-    for (int32_t d = 0; d < axis; d++)
-        dims[rank++] = x.dims[d];
-    for (int32_t d = 0; d < at.rank; d++)
-        dims[rank++] = at.dims[d];
-    for (int32_t d = axis + 1; d < x.rank; d++)
-        dims[rank++] = x.dims[d];
-    if (rank > ORTC_RANK_LIMIT)
-        return ortc_infer_fail(c, ORTC_LIMIT, "the result would have %d dims", rank);
-    ORTC_TRY(ortc_infer_out(c, 0, x.dtype, rank, dims));
-    return x.rank == 1 ? gather_values(c, rank) : ORTC_OK;
-}
-
-/* ---- Expand, ConstantOfShape, Dropout --------------------------------------------------------------------------------- */
+/* ---- Expand, ConstantOfShape --------------------------------------------------------------------------------- */
 
 ortc_status ortc_infer_expand(ortc_infer *c)
 {
@@ -231,26 +196,4 @@ ortc_status ortc_infer_constant_of_shape(ortc_infer *c)
     for (int64_t i = 0; i < n; i++)
         out[i] = ortc_dim_is_number(v) ? v : ORTC_DIM_UNKNOWN;
     return ortc_infer_out_values(c, 0, n, out);
-}
-
-ortc_status ortc_infer_dropout(ortc_infer *c)
-{
-    const ortc_port x = ortc_infer_in(c, 0);
-    ORTC_TRY(ortc_infer_like(c, 0, 0));
-    return ortc_node_n_out(ortc_infer_node(c)) > 1 ? ortc_infer_out(c, 1, ORTC_BOOL, x.rank, x.dims) : ORTC_OK;
-}
-
-/* Below 12 the ratio was an attribute and dropping was for training alone, as it still is where nothing says otherwise. */
-ortc_status ortc_lift_dropout(ortc_lift *l)
-{
-    const ortc_node *n = ortc_lift_node(l);
-    if (ortc_lift_version(l) < 10 && ortc_node_n_out(n) > 1) {
-        if (ortc_node_out(n, 1).type)
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the mask was of the input's type in this version");
-        ORTC_TRY(ortc_lift_n_out(l, 1));
-    }
-    ortc_lift_drop_attr(l, "ratio");
-    ortc_lift_drop_attr(l, "is_test");
-    ortc_lift_drop_attr(l, "consumed_inputs");
-    return ORTC_OK;
 }

@@ -24,7 +24,8 @@ ortc_status ortc_infer_identity(ortc_infer *c)
 static ortc_status reshape_rest(ortc_infer *c, const ortc_port *x, ortc_dim *dims, int32_t rank, int32_t hole)
 {
     bool used[ORTC_RANK_LIMIT] = {false};
-    ortc_dim have = 1, want = 1;
+    ortc_dim wanted[ORTC_RANK_LIMIT], had[ORTC_RANK_LIMIT];
+    int32_t n_wanted = 0, n_had = 0;
     for (int32_t d = 0; d < rank; d++) {
         int32_t match = -1;
         if (d == hole)
@@ -37,11 +38,12 @@ static ortc_status reshape_rest(ortc_infer *c, const ortc_port *x, ortc_dim *dim
         if (match >= 0)
             used[match] = true;
         else
-            want = ortc_dim_mul(c, want, dims[d]);
+            wanted[n_wanted++] = dims[d];
     }
     for (int32_t i = 0; i < x->rank; i++)
         if (!used[i])
-            have = ortc_dim_mul(c, have, x->dims[i]);
+            had[n_had++] = x->dims[i];
+    const ortc_dim want = ortc_dims_product(c, wanted, n_wanted), have = ortc_dims_product(c, had, n_had);
     if (hole >= 0 && want == 0)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "no extent can be found for -1 beside an extent of 0");
     if (have >= 0 && want >= 0 && (hole >= 0 ? have % want : have != want)) {

@@ -62,7 +62,7 @@ ortc_status ortc_infer_slice(ortc_infer *c)
         for (int32_t d = 0; d < x.rank; d++)
             dims[d] = ORTC_DIM_UNKNOWN;
         if (has_axes && axes) {
-            memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+            ortc_copy_dims(dims, x.dims, x.rank);
             for (int64_t i = 0; i < n_axes; i++) {
                 int32_t axis = 0;
                 ORTC_TRY(ortc_infer_axis(c, axes[i], x.rank, &axis));
@@ -71,7 +71,7 @@ ortc_status ortc_infer_slice(ortc_infer *c)
         }
         return ortc_infer_out(c, 0, x.dtype, x.rank, dims);
     }
-    memcpy(dims, x.dims, (size_t)x.rank * sizeof *dims);
+    ortc_copy_dims(dims, x.dims, x.rank);
     for (int64_t i = 0; i < n; i++) {
         int32_t axis = 0;
         const ortc_dim step = !has_steps ? 1 : steps ? steps[i] : ORTC_DIM_UNKNOWN;

@@ -22,9 +22,6 @@ ORTC_KERNELS(ref, shape, ORTC_KERNEL("Identity", 25, ORTC_NEWEST, (EVERY), &ortc
              ORTC_KERNEL("Transpose", 25, ORTC_NEWEST, (EVERY), &ortc_ref_transpose),
              ORTC_KERNEL("Concat", 13, ORTC_NEWEST, (PLAIN), &ortc_ref_concat),
              ORTC_KERNEL("Split", 18, ORTC_NEWEST, (PLAIN), &ortc_ref_split),
-             ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (PLAIN, ORTC_TYPE(ORTC_I32) | I64), &ortc_ref_gather),
              ORTC_KERNEL("Slice", 13, ORTC_NEWEST, (PLAIN, ORTC_TYPE(ORTC_I32) | I64), &ortc_ref_slice),
              ORTC_KERNEL("Expand", 13, ORTC_NEWEST, (PLAIN), &ortc_ref_expand),
-             ORTC_KERNEL("ConstantOfShape", 25, ORTC_NEWEST, (I64, FILLED), &ortc_ref_fill),
-             ORTC_KERNEL("Dropout", 22, ORTC_NEWEST,
-                         (ORTC_TYPES_FLOAT | F8, ORTC_TYPES_FLOAT | F8, ORTC_TYPE(ORTC_BOOL)), &ortc_ref_dropout));
+             ORTC_KERNEL("ConstantOfShape", 25, ORTC_NEWEST, (I64, FILLED), &ortc_ref_fill));

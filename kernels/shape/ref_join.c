@@ -1,4 +1,4 @@
-/* kernels/shape/ref_join.c: Concat, Split, Gather and ConstantOfShape on ref: runs of elements moved as they are. */
+/* kernels/shape/ref_join.c: Concat, Split and ConstantOfShape on ref: runs of elements moved as they are. */
 #include <stdlib.h>
 
 #include "kernels/common/strings.h"
@@ -45,16 +45,6 @@ static void part_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* Elements along the axis of Split's part i: listed, or equal with a smaller last one. Outputs that nobody wants have no dims to
- * ask. -1: listed, and not known yet. */
-int64_t ortc_split_part(const ortc_view *in, uint32_t n_in, uint32_t n_out, int32_t axis, uint32_t i)
-{
-    const int64_t all = in[0].dims[axis], each = (all + n_out - 1) / n_out;
-    if (n_in > 1 && in[1].dtype)
-        return in[1].data ? ortc_load_i64(in[1].data, in[1].dtype, i) : -1;
-    return i + 1 < n_out ? each : all - each * (n_out - 1);
-}
-
 static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 {
     const uint32_t n = join ? c->n_in : c->n_out;
@@ -67,7 +57,7 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
         ortc_clear_tail(j.whole, ortc_view_count(j.whole));
     for (uint32_t i = 0; i < n; i++) {
         j.part = join ? &c->in[i] : &c->out[i];
-        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : ortc_split_part(c->in, c->n_in, c->n_out, axis, i));
+        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i));
         const int64_t count = outer * j.run;
         if (count > 0 && j.part->dtype) {
             if (!join)
@@ -93,7 +83,7 @@ static ortc_status concat_run(const void *state, const void *pstate, ortc_call *
 ortc_status ortc_concat_plan(const void *state, ortc_plan *p, void **pstate)
 {
     if (p->n_in == 1)
-        ortc_plan_view(p, 0, 0, 0, NULL);
+        ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -104,6 +94,9 @@ static ortc_status split_run(const void *state, const void *pstate, ortc_call *c
     int32_t axis;
     if (ortc_view_count(&c->in[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->in[0].rank, &axis))
         return ORTC_OK;
+    if (!ortc_split_fits(c->in, c->n_in, c->out, c->n_out, axis))
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "split does not add up to the %lld elements of axis %d",
+                              (long long)c->in[0].dims[axis], axis);
     return parts_run(c, axis, false);
 }
 
@@ -119,68 +112,21 @@ ortc_status ortc_split_plan(const void *state, ortc_plan *p, void **pstate)
     for (int32_t d = 0; d < x->rank; d++)
         if (x->dims[d] < 0)
             return ORTC_OK;
-    ortc_around(x, axis, &outer, &inner);
-    if (outer != 1 || ortc_view_count(x) == 0)
+    if (ortc_view_count(x) == 0)
         return ORTC_OK;
+    ortc_around(x, axis, &outer, &inner);
+    if (outer != 1 || !ortc_split_fits(p->in, p->n_in, p->out, p->n_out, axis))
+        return ORTC_OK; /* what does not fit, the run says */
     for (uint32_t i = 0; i < p->n_out; i++) { /* all or none: a step is made for what is left */
-        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : ortc_split_part(p->in, p->n_in, p->n_out, axis, i);
-        if (n < 0 || n * inner * bits % 8)
+        if (ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits % 8)
             return ORTC_OK;
     }
     for (uint32_t i = 0; i < p->n_out; i++) {
-        const int64_t n = p->out[i].dtype ? p->out[i].dims[axis] : ortc_split_part(p->in, p->n_in, p->n_out, axis, i);
         if (p->out[i].dtype)
-            ortc_plan_view(p, i, 0, offset, NULL);
-        offset += n * inner * bits / 8;
+            ortc_plan_view(p, i, 0, offset);
+        offset += ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits / 8;
     }
     return ORTC_OK;
-}
-
-/* ---- Gather ----------------------------------------------------------------------------------------------------------- */
-
-typedef struct gather_job {
-    const ortc_view *x, *at;
-    ortc_view *y;
-    int64_t extent, inner, picks;
-} gather_job;
-
-static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const gather_job *j = arg;
-    const uint32_t bits = ortc_dtype_bits(j->y->dtype);
-    while (begin < end) {
-        const int64_t row = begin / j->inner, within = begin % j->inner;
-        const int64_t n = j->inner - within < end - begin ? j->inner - within : end - begin;
-        int64_t index = ortc_load_i64(j->at->data, j->at->dtype, row % j->picks);
-        index += index < 0 ? j->extent : 0;
-        ortc_move_elements(j->y->data, begin, j->x->data, (row / j->picks * j->extent + index) * j->inner + within, n, bits);
-        begin += n;
-    }
-}
-
-static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
-{
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(gather_run, state, pstate, c);
-    gather_job j = {&c->in[0], &c->in[1], &c->out[0]};
-    int32_t axis;
-    int64_t outer;
-    const int64_t count = ortc_view_count(j.y);
-    if (count == 0 || !ortc_axis_of(*(const int64_t *)state, j.x->rank, &axis))
-        return ORTC_OK;
-    ortc_around(j.x, axis, &outer, &j.inner);
-    j.extent = j.x->dims[axis];
-    j.picks = ortc_view_count(j.at);
-    for (int64_t i = 0; i < j.picks; i++) {
-        const int64_t index = ortc_load_i64(j.at->data, j.at->dtype, i);
-        if (index < -j.extent || index >= j.extent)
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "index %lld (indices[%lld]) is outside of the %lld elements of axis %d",
-                                  (long long)index, (long long)i, (long long)j.extent, axis);
-        if (i % 65536 == 65535)
-            ORTC_TRY(ortc_poll(c));
-    }
-    ortc_clear_tail(j.y, count);
-    return ortc_parallel(c, count, ortc_grain(2), gather_chunk, &j);
 }
 
 /* ---- ConstantOfShape -------------------------------------------------------------------------------------------------- */
@@ -229,7 +175,6 @@ static ortc_status fill_run(const void *state, const void *pstate, ortc_call *c)
     const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, .prepare = ortc_axis_prepare, __VA_ARGS__}
 AXIS_KERNEL(ortc_ref_concat, "concat.ref", .plan = ortc_concat_plan, .run = concat_run);
 AXIS_KERNEL(ortc_ref_split, "split.ref", .host_in = 2, .plan = ortc_split_plan, .run = split_run);
-AXIS_KERNEL(ortc_ref_gather, "gather.ref", .run = gather_run);
 const ortc_kernel ortc_ref_fill = {.size = ORTC_SIZED(ortc_kernel),
                                    .name = "constant_of_shape.ref",
                                    .host_in = 1,

@@ -25,7 +25,7 @@ static void view_if_dense(ortc_plan *p, const int64_t *strides, int64_t start)
 {
     const uint32_t bits = ortc_dtype_bits(p->out[0].dtype);
     if (lies_dense(p->out[0].rank, p->out[0].dims, strides) && start * (int64_t)bits % 8 == 0)
-        ortc_plan_view(p, 0, 0, start * (int64_t)bits / 8, NULL);
+        ortc_plan_view(p, 0, 0, start * (int64_t)bits / 8);
 }
 
 static bool all_known(const ortc_view *v)

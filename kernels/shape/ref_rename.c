@@ -6,7 +6,7 @@
 
 static ortc_status rename_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    ortc_plan_view(p, 0, 0, 0, NULL);
+    ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 static ortc_status rename_run(const void *state, const void *pstate, ortc_call *c)

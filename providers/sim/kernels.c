@@ -21,7 +21,7 @@ typedef struct pstate {
 } pstate;
 
 /* Kernels that must know extents, run subgraphs or handle values stay on the host. */
-#define NOT_HERE (uint32_t)(ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES | ORTC_KERNEL_STRIDED_IN | ORTC_KERNEL_STRIDED_OUT)
+#define NOT_HERE (uint32_t)(ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES)
 
 const ortc_kernel *sim_inner(const sim_device *d, const ortc_node *n, ortc_why *why)
 {
@@ -106,9 +106,9 @@ static void note_workspace(ortc_plan *p, size_t bytes, size_t per_worker)
     ortc_plan_workspace(n->outer, n->bytes + per_worker, 0); /* one worker */
 }
 static void pass_reuse(ortc_plan *p, uint32_t out, uint32_t in) { ortc_plan_may_reuse(outer(p), out, in); }
-static void pass_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t offset, const int64_t *strides)
+static void pass_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t offset)
 {
-    ortc_plan_view(outer(p), out, in, offset, strides);
+    ortc_plan_view(outer(p), out, in, offset);
 }
 static ortc_status pass_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param, size_t bytes, const ortc_packed **out)
 {

@@ -12,7 +12,7 @@
 
 #include "ortc/provider.h"
 #include "mempool.h"
-#include "runtime/base/value.h"
+#include "base/value.h"
 
 typedef struct ortc_open_device {
     atomic_int references;

@@ -10,7 +10,7 @@
 #define ORTC_MEMPOOL_H
 
 #include "ortc/ortc.h"
-#include "runtime/base/base.h"
+#include "base/base.h"
 
 #define ORTC_MEMPOOL_SMALL ((size_t)1 << 20)      /* bytes; up to here a block comes from a small slab */
 #define ORTC_MEMPOOL_SLAB ((size_t)2 << 20)       /* bytes of a small slab; large ones are multiples of it */

@@ -1,7 +1,7 @@
 /* runtime/execute/call.c: the services of a running kernel (ortc_call_api). */
 #include "call.h"
 
-#include "runtime/base/value.h"
+#include "base/value.h"
 #include "values.h"
 
 static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c; }

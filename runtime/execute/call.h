@@ -4,8 +4,8 @@
 
 #include "graph/ir/graph.h"
 #include "ortc/op.h"
-#include "runtime/base/executor.h"
-#include "runtime/base/threads.h"
+#include "base/executor.h"
+#include "base/threads.h"
 #include "runtime/profile/profile.h"
 
 struct ortc_cancel {

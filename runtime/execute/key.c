@@ -1,7 +1,7 @@
 /* runtime/execute/key.c: from what a run is given to the program for it: names to indices, checks, the key, the caches (run.h). */
 #include "run.h"
 
-#include "state.h"
+#include "tied.h"
 #include "values.h"
 
 static uint32_t find_name(const ortc_graph_input *list, uint32_t n, const char *name, size_t guess)

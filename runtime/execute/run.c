@@ -5,7 +5,7 @@
  */
 #include "run.h"
 
-#include "state.h"
+#include "tied.h"
 #include "values.h"
 
 /* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
@@ -279,22 +279,8 @@ static bool hand_over(ortc_event *e, const ortc_run_args *a)
     return true;
 }
 
-ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
+static ortc_status run_with(ortc_session *s, ortc_run_args *a, ortc_error *error)
 {
-    ortc_error local = ORTC_ERROR_INIT; /* kernels' texts are put together in it, also when the caller wants none */
-    ortc_run_args copy = ORTC_RUN_ARGS_INIT, *a = &copy;
-    if (!error)
-        error = &local;
-    error->code = ORTC_OK;
-    error->text[0] = 0;
-    if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) || (args->n_out && !args->out))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run: session, args or a list in args is NULL or too small");
-    memcpy(a, args, args->size < sizeof *a ? args->size : sizeof *a);
-    if (a->n_out > s->graph->n_outputs)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a->n_out,
-                         s->graph->n_outputs);
-    if (a->done)
-        *a->done = NULL;
     ORTC_TRY(ortc_state_take(s, a, error));
     ortc_context *c = a->context;
     ortc_event *event;
@@ -341,5 +327,30 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
         *a->done = event;
     else
         ortc_event_release(event);
+    return status;
+}
+
+/* The caller's reference lasts until here; from here on the run has its own, for others may release the last one. */
+ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
+{
+    ortc_error local = ORTC_ERROR_INIT; /* kernels' texts are put together in it, also when the caller wants none */
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    if (!error)
+        error = &local;
+    error->code = ORTC_OK;
+    error->text[0] = 0;
+    if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) || (args->n_out && !args->out))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run: session, args or a list in args is NULL or too small");
+    memcpy(&a, args, args->size < sizeof a ? args->size : sizeof a);
+    if (a.flags)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run_args: unknown flags %#x", (unsigned)a.flags);
+    if (a.n_out > s->graph->n_outputs)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a.n_out,
+                         s->graph->n_outputs);
+    if (a.done)
+        *a.done = NULL;
+    ortc_session_retain(s);
+    ortc_status status = run_with(s, &a, error);
+    ortc_session_release(s);
     return status;
 }

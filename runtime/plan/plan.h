@@ -79,7 +79,7 @@ typedef struct ortc_operand {
     size_t offset;      /* into that memory */
 } ortc_operand;
 
-enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT, ORTC_STEP_CONTROL };
+enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
 
 typedef struct ortc_step {
     uint8_t kind;        /* ORTC_STEP_* */
@@ -177,7 +177,7 @@ ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs,
 ortc_program *ortc_program_retain(ortc_program *);
 void ortc_program_release(ortc_program *);
 
-/* Lays blocks with lifetimes into one range (layout.c): a block lives from step `from` to step `to`, both included. */
+/* Lays blocks with lifetimes into one range (offsets.c): a block lives from step `from` to step `to`, both included. */
 typedef struct ortc_block {
     size_t bytes;       /* a multiple of ORTC_ALIGNMENT */
     uint32_t from, to;

@@ -20,7 +20,6 @@ typedef struct plan_context {
     struct {
         uint32_t out, in;
         int64_t offset; /* bytes */
-        const int64_t *strides;
     } views[MAX_VIEWS];
     struct {
         uint32_t out, in;
@@ -41,15 +40,18 @@ static void plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
         c->reuse[c->n_reuse++].in = in;
     }
 }
-static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset, const int64_t *strides)
+static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
 {
     plan_context *c = outer(p);
-    if (c->n_views == MAX_VIEWS || out >= p->n_out || in >= p->n_in || byte_offset < 0)
+    bool again = false; /* one place for an output: the first that is offered */
+    for (uint32_t i = 0; i < c->n_views; i++)
+        again |= c->views[i].out == out;
+    if (again || c->n_views == MAX_VIEWS || out >= p->n_out || in >= p->n_in)
         return;
     c->views[c->n_views].out = out;
     c->views[c->n_views].in = in;
     c->views[c->n_views].offset = byte_offset;
-    c->views[c->n_views++].strides = strides;
+    c->n_views++;
 }
 static void plan_cost(ortc_plan *p, double flops, double bytes)
 {
@@ -174,31 +176,47 @@ static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
     return ORTC_OK;
 }
 
-/* Can the output be a part of the input's memory? */
-static bool may_view(const ortc_planner *p, const plan_context *c, uint32_t i)
+/* Can the output be a part of the input's memory? An offer that leaves that memory is not declined but an error: whoever made it
+ * would read and write there, too. */
+static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32_t i, bool *out)
 {
     const ortc_edge *from = c->node->in[c->views[i].in], *to = c->node->out[c->views[i].out];
-    const uint64_t offset = (uint64_t)c->views[i].offset;
+    const int64_t offset = c->views[i].offset;
     size_t bytes, from_bytes;
-    if (!to || p->crosses[to->id] || c->views[i].strides || from->layout || to->layout)
-        return false;
-    if (ortc_fact_is_given(&p->facts[to->id]))
-        return ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
-    return ortc_fact_bytes(&p->facts[to->id], &bytes) && ortc_fact_bytes(&p->facts[from->id], &from_bytes) &&
-           offset <= from_bytes && bytes <= from_bytes - (size_t)offset;
+    *out = false;
+    if (!from || !to || p->crosses[to->id] || from->layout || to->layout)
+        return ORTC_OK;
+    if (ortc_fact_is_given(&p->facts[to->id]) || ortc_fact_is_given(&p->facts[from->id])) {
+        *out = !offset && ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
+        return ORTC_OK;
+    }
+    if (!ortc_fact_bytes(&p->facts[to->id], &bytes) || !ortc_fact_bytes(&p->facts[from->id], &from_bytes))
+        return ORTC_OK;
+    if (offset < 0 || (uint64_t)offset > from_bytes || bytes > from_bytes - (size_t)offset)
+        return ortc_fail(p->error, ORTC_SHAPE_MISMATCH,
+                         "node '%s' (%s): output %u would be %zu bytes from byte %lld of input %u, which has %zu", c->node->name,
+                         c->node->type, c->views[i].out, bytes, (long long)offset, c->views[i].in, from_bytes);
+    *out = true;
+    return ORTC_OK;
 }
 
-/* The outputs become views of inputs' memory, wherever that is; false: one of them cannot, the kernel must run. */
-static bool make_views(ortc_planner *p, const plan_context *c)
+/* The outputs become views of inputs' memory, wherever that is; *out false: one of them cannot, the kernel must run. */
+static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
 {
     const ortc_node *n = c->node;
-    for (uint32_t out = 0; out < n->n_out; out++) {
+    bool all = c->n_views > 0;
+    for (uint32_t port = 0; port < n->n_out; port++) {
         uint32_t i = 0;
-        while (i < c->n_views && c->views[i].out != out)
+        bool may = !ortc_view_present(&c->plan.out[port]);
+        while (i < c->n_views && c->views[i].out != port)
             i++;
-        if (i == c->n_views ? ortc_view_present(&c->plan.out[out]) : !may_view(p, c, i))
-            return false;
+        if (i < c->n_views)
+            ORTC_TRY(may_view(p, c, i, &may));
+        all &= may;
     }
+    *out = all;
+    if (!all)
+        return ORTC_OK;
     for (uint32_t i = 0; i < c->n_views; i++) {
         const ortc_edge *from = n->in[c->views[i].in], *to = n->out[c->views[i].out];
         for (uint8_t space = 0; space < p->session->n_spaces; space++) {
@@ -210,7 +228,7 @@ static bool make_views(ortc_planner *p, const plan_context *c)
         p->primary[to->id] = p->primary[from->id];
     }
     p->program->n_views++;
-    return true;
+    return ORTC_OK;
 }
 
 static void drop_pstate(const ortc_node *n, void *pstate)
@@ -245,22 +263,24 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
                    .n_out = n->n_out};
     s.in = ortc_arena_array(&program->arena, n->n_in, sizeof *s.in);
     s.out = ortc_arena_array(&program->arena, n->n_out, sizeof *s.out);
-    ortc_view *views = ortc_arena_array(&p->scratch, n->n_in + n->n_out, sizeof *views);
-    if (!s.in || !s.out || !views)
+    ortc_view *ins = ortc_arena_array(&p->scratch, n->n_in, sizeof *ins); /* apart: a sanitizer sees what leaves them */
+    ortc_view *outs = ortc_arena_array(&p->scratch, n->n_out, sizeof *outs);
+    if (!s.in || !s.out || !ins || !outs)
         return ortc_no_memory(p->error, 0);
     for (uint32_t i = 0; i < n->n_in; i++) {
         ORTC_TRY(operand(p, n->in[i], true, n, i, &s.in[i]));
-        views[i] = s.in[i].view;
+        ins[i] = s.in[i].view;
         s.values |= n->in[i] && ortc_fact_is_given(&p->facts[n->in[i]->id]);
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
-        ORTC_TRY(operand(p, e && (e->uses || p->needed[e->id]) ? e : NULL, false, n, i, &s.out[i]));
-        views[n->n_in + i] = s.out[i].view;
-        s.values |= e && ortc_fact_is_given(&p->facts[e->id]);
+        const bool makes = ortc_planner_makes(p, n, i);
+        ORTC_TRY(operand(p, makes ? e : NULL, false, n, i, &s.out[i]));
+        outs[i] = s.out[i].view;
+        s.values |= makes && ortc_fact_is_given(&p->facts[e->id]);
     }
-    plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = views,
-                               .out = views + n->n_in},
+    plan_context c = {.plan = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = n->n_in, .n_out = n->n_out, .in = ins,
+                               .out = outs},
                       .p = p, .node = n};
     if (n->kernel->plan) {
         if (p->error)
@@ -269,11 +289,13 @@ static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
         if (status != ORTC_OK)
             return ortc_step_failed(n, n->kernel, status, p->error);
     }
-    if (c.n_views && make_views(p, &c)) {
+    bool viewed;
+    ortc_status status = make_views(p, &c, &viewed);
+    if (status != ORTC_OK || viewed) {
         drop_pstate(n, s.pstate);
-        return ORTC_OK;
+        return status;
     }
-    ortc_status status = bring_inputs(p, n, &s, c.packed);
+    status = bring_inputs(p, n, &s, c.packed);
     uint32_t index = (uint32_t)p->steps.count;
     if (status == ORTC_OK && !ortc_array_push(&p->steps, s)) /* from here on the step owns pstate */
         status = ortc_no_memory(p->error, sizeof s);

@@ -69,6 +69,9 @@ typedef struct ortc_planner {
 /* planner_infer.c */
 ortc_status ortc_planner_seed(ortc_planner *, const ortc_planner_input *inputs);
 void ortc_planner_mark_asked(ortc_planner *);  /* what a wanted output may need, by the graph alone */
+/* Whether the node's kernel is to make this output; if not it is absent for everybody: the node leaves it out, or nothing that was
+ * asked for needs it. */
+bool ortc_planner_makes(const ortc_planner *, const ortc_node *, uint32_t port);
 ortc_status ortc_planner_infer(ortc_planner *); /* shapes, up to the segment's end, which it sets */
 void ortc_planner_mark_needed(ortc_planner *); /* edges whose bytes some step must provide */
 bool ortc_planner_runs(const ortc_planner *, const ortc_node *);

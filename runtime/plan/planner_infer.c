@@ -46,6 +46,19 @@ ortc_status ortc_planner_seed(ortc_planner *p, const ortc_planner_input *inputs)
     return ORTC_OK;
 }
 
+bool ortc_planner_makes(const ortc_planner *p, const ortc_node *n, uint32_t port)
+{
+    return n->out[port] && p->asked[n->out[port]->id];
+}
+
+static bool is_asked(const ortc_planner *p, const ortc_node *n)
+{
+    bool asked = n->op && (n->op->flags & ORTC_OP_STATE);
+    for (uint32_t i = 0; i < n->n_out && !asked; i++)
+        asked = ortc_planner_makes(p, n, i);
+    return asked;
+}
+
 /* What a wanted output may need, by the graph alone. */
 void ortc_planner_mark_asked(ortc_planner *p)
 {
@@ -53,21 +66,11 @@ void ortc_planner_mark_asked(ortc_planner *p)
         if (p->wanted[i])
             p->asked[p->graph->outputs[i].edge->id] = true;
     for (const ortc_node *n = p->graph->last; n; n = n->prev) {
-        bool asked = n->op && (n->op->flags & ORTC_OP_STATE);
-        for (uint32_t i = 0; i < n->n_out && !asked; i++)
-            asked = n->out[i] && p->asked[n->out[i]->id];
+        const bool asked = is_asked(p, n);
         for (uint32_t i = 0; i < n->n_in && asked; i++)
             if (n->in[i])
                 p->asked[n->in[i]->id] = true;
     }
-}
-
-static bool is_asked(const ortc_planner *p, const ortc_node *n)
-{
-    bool asked = n->op && (n->op->flags & ORTC_OP_STATE);
-    for (uint32_t i = 0; i < n->n_out && !asked; i++)
-        asked = n->out[i] && p->asked[n->out[i]->id];
-    return asked;
 }
 
 /* Shapes from the segment's first node on, until one that cannot be known; that sets the segment's end. */
@@ -87,7 +90,9 @@ ortc_status ortc_planner_infer(ortc_planner *p)
             if (n->out[i]) {
                 if (!out[i].type)
                     out[i].type = n->out[i]->type;
-                late |= p->asked[n->out[i]->id] && ortc_fact_is_late(&out[i]);
+                if (ortc_fact_is_sized(&out[i]) && !ortc_fact_values_fit(&out[i]))
+                    out[i].values = NULL; /* a shape function contradicts itself: the node runs */
+                late |= ortc_planner_makes(p, n, i) && ortc_fact_is_late(&out[i]);
             }
         if (late && !(n->kernel->flags & ORTC_KERNEL_LATE_OUT)) {
             if (n == p->begin)

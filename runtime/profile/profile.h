@@ -2,7 +2,7 @@
 #ifndef ORTC_PROFILE_H
 #define ORTC_PROFILE_H
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 
 /* A part of a step that is under way. */
 typedef struct ortc_phase {

@@ -65,6 +65,8 @@ static ortc_status normalise(ortc_model *m, const ortc_model_options *o, ortc_er
     m->info.pass_edits = edits;
     for (size_t i = 0; i < o->n_passes_off; i++) {
         bool known = false;
+        if (!o->passes_off || !o->passes_off[i])
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "passes_off: name %zu of %zu is NULL", i, o->n_passes_off);
         for (size_t k = 0; k < ortc_normalise_n_passes; k++)
             known |= !strcmp(o->passes_off[i], names[k]);
         if (!known)
@@ -114,6 +116,10 @@ static ortc_status load(ortc_source *source, const ortc_model_options *options, 
     ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
     if (options)
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+    if (o.flags & ~(uint32_t)(ORTC_MODEL_NO_PASSES | ORTC_MODEL_FOLLOW_LINKS)) {
+        ortc_source_close(source);
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_model_options: unknown flags %#x", (unsigned)o.flags);
+    }
     ortc_model *m = calloc(1, sizeof *m);
     if (!m || !ortc_pack_store_init(&m->packed, o.max_bytes)) {
         free(m);
@@ -171,6 +177,8 @@ ortc_status ortc_model_load_reader(const ortc_reader *reader, const ortc_model_o
             reader->close(reader->arg);
         return s;
     }
+    if (!reader)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the reader is NULL");
     ORTC_TRY(ortc_source_open_reader(reader, &source, error));
     return load(source, o, out, error);
 }

@@ -15,7 +15,7 @@ ortc_status ortc_model_save(const ortc_model *m, const char *path, const ortc_sa
     if (!m || !path || !*path || path[strlen(path) - 1] == '/')
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "saving a model expects the model and the path of a file");
     if (o.flags & ~(uint32_t)(ORTC_SAVE_EXTERNAL | ORTC_SAVE_RAISED))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "unknown flags %#x", (unsigned)o.flags);
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_save_options: unknown flags %#x", (unsigned)o.flags);
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *external = NULL;
     if (o.flags & ORTC_SAVE_EXTERNAL) {
         external = o.external_file ? o.external_file : ortc_arena_printf(&arena, "%s.data", name);

@@ -1,7 +1,7 @@
 /* runtime/session/session.c: sessions: the stages place, specialise and bind, on a copy of the model's graph. */
 #include "create.h"
 #include "graph/specialise/specialise.h"
-#include "runtime/base/threads.h"
+#include "base/threads.h"
 #include "runtime/execute/context.h"
 #include "runtime/place/place.h"
 #include "runtime/registry/registry.h"
@@ -67,6 +67,10 @@ static ortc_status fix_symbols(ortc_session *s, const ortc_session_options *o, o
         values[i] = -1;
     for (size_t i = 0; i < o->n_dims && status == ORTC_OK; i++) {
         bool found = false;
+        if (!o->dim_names || !o->dim_values || !o->dim_names[i]) {
+            status = ortc_fail(error, ORTC_INVALID_ARGUMENT, "dim_names, dim_values or name %zu of %zu is NULL", i, o->n_dims);
+            break;
+        }
         for (size_t k = 0; k < n; k++)
             if (g->dims->symbols.data[k] && !strcmp(g->dims->symbols.data[k], o->dim_names[i])) {
                 values[k] = o->dim_values[i];
@@ -244,6 +248,8 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
     *out = NULL;
     if (options)
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+    if (o.flags & ~(uint32_t)ORTC_SESSION_NO_FUSION)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_options: unknown flags %#x", (unsigned)o.flags);
     ORTC_TRY(ortc_graph_clone(m->graph, &g, error));
     ortc_status kept = ortc_session_keep(g, &o, error);
     if (kept != ORTC_OK) {

@@ -1,7 +1,7 @@
 /* runtime/session/state.c: the interface of tied state: checking ties, making, truncating and releasing states. What happens
- * in a run is in runtime/execute/state.c.
+ * in a run is in runtime/execute/tied.c.
  */
-#include "runtime/execute/state.h"
+#include "runtime/execute/tied.h"
 
 #include "create.h"
 

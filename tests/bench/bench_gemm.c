@@ -16,7 +16,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/gemm/sgemm.h"
 #include "peak.h"
-#include "runtime/base/threads.h"
+#include "base/threads.h"
 #include "tests/ukernels/pool.h"
 
 typedef struct shape {

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
 

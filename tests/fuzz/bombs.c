@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 #include "tests/unit/wire_writer.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

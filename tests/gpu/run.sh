@@ -44,7 +44,7 @@ models)
 sanitizer)
     # cuobjdump tells which kernels use shared memory; these families have them.
     run 'memcheck' compute-sanitizer --tool memcheck --error-exitcode 9 "$cases" --provider cuda --plugin "$plugin"
-    for family in gemm softmax layernorm reduce attention shape order cumulative; do
+    for family in gemm softmax norm reduce attention shape order cumulative; do
         run "racecheck $family" compute-sanitizer --tool racecheck --error-exitcode 9 "$cases" --provider cuda --plugin "$plugin" --family "$family"
     done
     ;;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "runtime/execute/state.h"
+#include "runtime/execute/tied.h"
 
 enum { TOKENS = 64, PREFILL = 8, VOCABULARY = 50, CACHES = 4, CACHE = 4 * 80 * 8 };
 static const int64_t cache_dims[4] = {1, 4, 80, 8};

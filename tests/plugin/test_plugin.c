@@ -57,7 +57,7 @@ static size_t build(unsigned char *out)
 
 int main(int argc, char **argv)
 {
-    static const char *const expected[] = {"ABI 0", "ABI 2", "description is broken", "failed to register", "does not export",
+    static const char *const expected[] = {"built for ABI 1", "built for ABI 3", "description is broken", "failed to register", "does not export",
                                            "unknown sanitizer"};
     ortc_error e = ORTC_ERROR_INIT;
     unsigned char bytes[512];

@@ -110,30 +110,35 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
     size_t bytes[MAX_PORTS] = {0};
     inputs in;
     make_inputs(n, w, &in);
+    size_t at[MAX_PORTS], n_asked = 0; /* in `out`, of those that are asked for */
     r->n_out = n->n_out;
-    for (size_t i = 0; i < n->n_out; i++) {
-        snprintf(names[i], sizeof names[i], "y%zu", i);
-        out[i] = (ortc_out){.name = names[i]};
-        if (!w->placed || !shapes->out[i] || ortc_value_dtype(shapes->out[i]) == ORTC_STRING || !ortc_value_dtype(shapes->out[i]))
+    for (size_t k = 0; k < n->n_out; k++) {
+        if (w->asked && !(w->asked >> k & 1))
             continue;
-        const ortc_value *like = shapes->out[i];
+        const size_t i = n_asked++;
+        at[i] = k;
+        snprintf(names[i], sizeof names[i], "y%zu", k);
+        out[i] = (ortc_out){.name = names[i]};
+        const ortc_value *like = w->placed ? shapes->out[k] : NULL;
+        if (!like || ortc_value_dtype(like) == ORTC_STRING || !ortc_value_dtype(like))
+            continue;
         const ortc_dtype t = ortc_value_dtype(like);
         bytes[i] = ortc_bytes_of(ortc_dtype_bits(t), ortc_value_count(like));
-        data[i] = guarded(bytes[i], offset_of(w, t, true), &r->memory[i]);
+        data[i] = guarded(bytes[i], offset_of(w, t, true), &r->memory[k]);
         out[i].value = ortc_wrap(data[i], t, ortc_value_rank(like), ortc_value_dims(like));
     }
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
     args.in = in.in;
     args.n_in = in.n;
     args.out = out;
-    args.n_out = n->n_out;
+    args.n_out = n_asked;
     r->status = ortc_run(session, &args, &error);
     snprintf(r->text, sizeof r->text, "%s", error.text);
-    for (size_t i = 0; i < n->n_out; i++) {
-        r->out[i] = out[i].value;
-        if (data[i] && !intact(data[i], bytes[i], r->memory[i])) {
+    for (size_t i = 0; i < n_asked; i++) {
+        r->out[at[i]] = out[i].value;
+        if (data[i] && !intact(data[i], bytes[i], r->memory[at[i]])) {
             r->status = ORTC_INTERNAL;
-            snprintf(r->text, sizeof r->text, "bytes around output %zu were written", i);
+            snprintf(r->text, sizeof r->text, "bytes around output %zu were written", at[i]);
         }
     }
     if (!inputs_intact(n, &in)) {
@@ -155,7 +160,10 @@ void run_case(const node_text *n, const run_way *w, const run_result *shapes, ru
     memset(r, 0, sizeof *r);
     for (size_t i = 0; shapes && i < n->n_out; i++)
         types[i] = ortc_value_dtype(shapes->out[i]);
-    write_model(&file, n, w->model, types);
+    size_t last = 0;
+    while ((w->model & MODEL_CUT) && w->asked >> last)
+        last++;
+    write_model(&file, n, w->model, types, last);
     if (!w->passes)
         model_options.flags |= ORTC_MODEL_NO_PASSES;
     options.providers = w->providers;

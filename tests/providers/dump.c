@@ -31,7 +31,7 @@ void dump_case(const char *dir, const char *family, const node_text *n, const ru
     size_t given = 0;
     snprintf(folder, sizeof folder, "%s/%s_%04u_%s", dir, family, number++, n->op);
     mkdir(folder, 0777);
-    write_model(&model, n, 0, NULL);
+    write_model(&model, n, 0, NULL, 0);
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     write_file(path, model.data, model.bytes);
     writer_deinit(&model);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/ir/graph.h"
+
 static void put(writer *w, const void *data, size_t bytes)
 {
     if (w->bytes + bytes > w->capacity) {
@@ -163,8 +165,16 @@ static bool chains(const node_text *n, size_t i)
     return !n->in[i].elements && !n->in[i].constant && !n->in[i].chosen && movable(n->in[i].dtype);
 }
 
-void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out_types)
+/* How many outputs the node has says what it does: Split, Loop. */
+static bool counts_outputs(const node_text *n)
 {
+    const ortc_op *op = ortc_op_find(n->domain, n->op);
+    return !op || (ortc_schema_out(ortc_op_schema(op), 0)->flags & ORTC_FORMAL_VARIADIC);
+}
+
+void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out_types, size_t alone)
+{
+    const size_t first = alone ? alone - 1 : 0, n_out = alone ? alone : n->n_out, n_named = counts_outputs(n) ? n->n_out : n_out;
     writer graph = {0}, node = {0}, opset = {0};
     char name[32], other[32];
     const bool chained = flags & MODEL_CHAINED;
@@ -175,7 +185,7 @@ void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out
             node_proto(&graph, "Where", (const char *[]){"yes", name, name}, 3, other);
         field_text(&node, 1, !n->in[i].dtype ? "" : chained && chains(n, i) ? other : name);
     }
-    for (size_t i = 0; i < n->n_out; i++) {
+    for (size_t i = 0; i < n_named; i++) {
         snprintf(name, sizeof name, chained && movable(out_types[i]) ? "r%zu" : "y%zu", i);
         field_text(&node, 2, name);
     }
@@ -186,7 +196,7 @@ void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out
     if (n->domain[0])
         field_text(&node, 7, n->domain);
     field_message(&graph, 1, &node);
-    for (size_t i = 0; chained && i < n->n_out; i++) {
+    for (size_t i = first; chained && i < n_out; i++) {
         if (!movable(out_types[i]))
             continue;
         snprintf(name, sizeof name, "r%zu", i);
@@ -206,7 +216,7 @@ void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out
     }
     if (chained)
         value_info(&graph, 11, "yes", &(tensor){.dtype = ORTC_BOOL}, false);
-    for (size_t i = 0; i < n->n_out; i++) {
+    for (size_t i = first; i < n_out; i++) {
         snprintf(name, sizeof name, "y%zu", i);
         value_info(&graph, 12, name, NULL, false);
     }

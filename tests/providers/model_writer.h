@@ -57,11 +57,13 @@ typedef struct writer {
 enum {
     MODEL_SYMBOLIC = 1, /* every extent of an input is a symbol */
     MODEL_CHAINED = 2,  /* inputs and outputs pass through another node first, so that the node may work in place */
+    MODEL_CUT = 4,      /* one output is asked for, and it is the node's last */
 };
 
 /* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true, and the
- * types of the outputs (n_out of them) must be given. */
-void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types);
+ * types of the outputs (n_out of them) must be given. `alone`: 1 + the only output of the graph, behind which the
+ * node has none, where it need not; 0: all. */
+void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types, size_t alone);
 void writer_deinit(writer *);
 
 #endif

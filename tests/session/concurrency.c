@@ -1,8 +1,10 @@
 /* tests/session/concurrency.c: one model, two sessions, eight threads, three batch sizes, random cancels: every result that
- * comes is the one that a single thread computed. A plain program: it runs under ThreadSanitizer.
+ * comes is the one that a single thread computed; and a run outlives the last reference to its session that others hold. A plain
+ * program: it runs under ThreadSanitizer.
  * usage: concurrency digits.onnx
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@ static ortc_session *sessions[SESSIONS];
 static float input[8 * 64], expected[SIZES][8 * 10];
 static int failures[THREADS], runs_done[THREADS], cancelled[THREADS];
 
-static ortc_status run(ortc_session *s, int size, ortc_cancel *cancel, float *result, ortc_error *e)
+static ortc_status run(ortc_session *s, int size, ortc_cancel *cancel, const ortc_profiler *profiler, float *result, ortc_error *e)
 {
     int64_t dims[4] = {batches[size], 1, 8, 8};
     ortc_in in = {"image", ortc_wrap(input, ORTC_F32, 4, dims)};
@@ -26,6 +28,7 @@ static ortc_status run(ortc_session *s, int size, ortc_cancel *cancel, float *re
     a.out = &out;
     a.n_out = 1;
     a.cancel = cancel;
+    a.profiler = profiler;
     ortc_status status = ortc_run(s, &a, e);
     if (status == ORTC_OK)
         memcpy(result, ortc_value_host(out.value), ortc_value_bytes(out.value));
@@ -64,7 +67,7 @@ static void *work(void *arg)
         canceller c = {cancel, (unsigned)rand_r(&seed)};
         if (with_cancel && pthread_create(&other, NULL, cancel_soon, &c))
             with_cancel = false;
-        ortc_status s = run(sessions[rand_r(&seed) % SESSIONS], size, with_cancel ? cancel : NULL, result, &e);
+        ortc_status s = run(sessions[rand_r(&seed) % SESSIONS], size, with_cancel ? cancel : NULL, NULL, result, &e);
         if (with_cancel) {
             pthread_join(other, NULL);
             ortc_cancel_reset(cancel);
@@ -79,6 +82,57 @@ static void *work(void *arg)
     }
     ortc_cancel_release(cancel);
     return NULL;
+}
+
+/* ---- A run that is left alone with its session ---- */
+
+typedef struct lonely {
+    ortc_session *session;
+    pthread_barrier_t meet; /* the run has begun; nobody else holds its session any more */
+    bool met;
+    ortc_status status;
+    float result[8 * 10];
+    ortc_error error;
+} lonely;
+
+static void meet_once(void *arg, const ortc_profile_event *event)
+{
+    lonely *l = arg;
+    (void)event;
+    if (l->met)
+        return;
+    l->met = true;
+    pthread_barrier_wait(&l->meet);
+    pthread_barrier_wait(&l->meet);
+}
+
+static void *run_alone(void *arg)
+{
+    lonely *l = arg;
+    ortc_profiler p = ORTC_PROFILER_INIT;
+    p.arg = l;
+    p.record = meet_once;
+    l->status = run(l->session, 1, NULL, &p, l->result, &l->error);
+    return NULL;
+}
+
+static int outlive(ortc_model *m)
+{
+    lonely l = {.error = ORTC_ERROR_INIT};
+    pthread_t other;
+    if (ortc_session_create(m, NULL, &l.session, &l.error) || pthread_barrier_init(&l.meet, NULL, 2) ||
+        pthread_create(&other, NULL, run_alone, &l))
+        return 1;
+    pthread_barrier_wait(&l.meet);
+    ortc_session_release(l.session);
+    pthread_barrier_wait(&l.meet);
+    pthread_join(other, NULL);
+    pthread_barrier_destroy(&l.meet);
+    if (l.status != ORTC_OK || memcmp(l.result, expected[1], (size_t)batches[1] * 10 * sizeof(float))) {
+        printf("the last reference was released during a run: %s\n", l.status ? l.error.text : "other bits");
+        return 1;
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -98,7 +152,7 @@ int main(int argc, char **argv)
         ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
         ortc_session *alone = NULL;
         o.threads = 1;
-        failed += ortc_session_create(m, &o, &alone, &e) != ORTC_OK || run(alone, i, NULL, expected[i], &e) != ORTC_OK;
+        failed += ortc_session_create(m, &o, &alone, &e) != ORTC_OK || run(alone, i, NULL, NULL, expected[i], &e) != ORTC_OK;
         ortc_session_release(alone);
     }
     pthread_t threads[THREADS];
@@ -113,6 +167,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < SESSIONS; i++)
         ortc_session_release(sessions[i]);
+    for (int i = 0; i < 20 && !failed; i++)
+        failed += outlive(m);
     ortc_model_release(m);
     printf("%d runs equal, %d cancelled\n%d passed, %d failed\n", passed, stopped, failed ? 0 : 1, failed ? 1 : 0);
     return failed != 0;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 #include "runtime/execute/context.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"

@@ -17,14 +17,21 @@ static ortc_model store;
 static ortc_error e;
 static ortc_dim batch, length, keys; /* symbols */
 
+static ortc_dim symbol(const char *name)
+{
+    ortc_dim d;
+    cr_assert_eq(ortc_dims_symbol(g->dims, &g->arena, name, &d), ORTC_OK);
+    return d;
+}
+
 static void start(void)
 {
     e = (ortc_error)ORTC_ERROR_INIT;
     cr_assert_eq(ortc_registry_init(&e), ORTC_OK, "%s", e.text);
     cr_assert_not_null(g = ortc_graph_create(NULL));
-    batch = ortc_dims_symbol(g->dims, "batch");
-    length = ortc_dims_symbol(g->dims, "length");
-    keys = ortc_dims_symbol(g->dims, "keys");
+    batch = symbol("batch");
+    length = symbol("length");
+    keys = symbol("keys");
 }
 static void setup(void)
 {
@@ -332,7 +339,7 @@ Test(raise_transformer, what_only_looks_like_attention_is_left)
         const ortc_dim one_batch = i == 3 ? 1 : batch;
         ortc_edge *q = input("q", 4, one_batch, HEADS, length, SIZE), *k = input("k", 4, one_batch, HEADS, keys, SIZE);
         ortc_edge *v = input("v", 4, one_batch, HEADS, keys, SIZE);
-        ortc_edge *mask = input("mask", 4, i == 2 ? ortc_dims_symbol(g->dims, "other") : batch, 1, 1,
+        ortc_edge *mask = input("mask", 4, i == 2 ? symbol("other") : batch, 1, 1,
                                 i == 0 ? 1 : i == 1 ? length : keys);
         expect_left(masks[i], "raise-attention", attention_with(FOUR_D, q, transpose(k, 0, 1, 3, 2), v, mask));
     }

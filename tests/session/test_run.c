@@ -1,7 +1,7 @@
 /* tests/session/test_run.c: ortc_run through the public interface: names, shapes, placed results, deadlines, errors. */
 #include <criterion/criterion.h>
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 #include "runtime/execute/context.h"
 
 static ortc_model *model;

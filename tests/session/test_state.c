@@ -2,8 +2,9 @@
  * unharmed by runs that fail.
  */
 #include <criterion/criterion.h>
+#include <math.h>
 
-#include "runtime/execute/state.h"
+#include "runtime/execute/tied.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
 
@@ -596,6 +597,33 @@ Test(state, it_starts_from_the_default_and_may_decide_shapes)
         ortc_value_release(placed[0]);
     }
     cr_expect_eq(atomic_load(&session->plans.made), 4, "one for each n");
+    ortc_state_release(st);
+}
+
+/* The default's bytes never go into a buffer of another shape: not of a given value's, not of the declared one. */
+Test(state, a_given_value_must_be_of_the_default_s_shape)
+{
+    static const int64_t any[2] = {-1, 4};
+    enum { N = 64 };
+    const float start[N][4] = {[N - 1] = {5, 6, 7, 8}}, one[4] = {9, 9, 9, 9};
+    end(IN, "h", ORTC_F32, 2, any);
+    end(OUT, "next", ORTC_F32, 2, any);
+    buffer b = make_tensor("h", ORTC_F32, 2, (int64_t[]){N, 4}, start, sizeof start);
+    put_message(&g, 5, &b);
+    node("Tanh", "", "h", "next");
+    load(&whole, 1);
+    cr_assert_not_null(session, "%s", e.text);
+    ortc_state *st;
+    float got[N][4];
+    cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
+    cr_expect_eq(run(st, (bound[]){{"h", ORTC_F32, 2, {1, 4}, (void *)(uintptr_t)one}, {0}}, (bound[]){{0}}, 0), ORTC_SHAPE_MISMATCH);
+    cr_expect(strstr(e.text, "input 'h' is [1,4]") && strstr(e.text, "[64,4]"), "%s", e.text);
+    for (int i = 0; i < 2; i++) { /* what is left starts from the default, and so does it when it starts over */
+        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"next", ORTC_F32, 2, {N, 4}, got}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_expect_float_eq(got[N - 1][3], tanhf(8), 1e-6F);
+        cr_assert_eq(run(st, (bound[]){{"h", ORTC_F32, 2, {N, 4}, got}, {0}}, (bound[]){{0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(ortc_state_truncate(st, 0, &e), ORTC_OK);
+    }
     ortc_state_release(st);
 }
 

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "runtime/base/value.h"
+#include "base/value.h"
 #include "tests/unit/wire_writer.h"
 #include "ortc/ortc.h"
 

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "runtime/base/base.h"
+#include "base/base.h"
 
 Test(base, errors_are_cut_off_never_overrun)
 {

@@ -234,6 +234,28 @@ Test(import, initializers_and_inputs, .init = register_ops)
     }
 }
 
+Test(import, a_default_is_of_its_input_s_shape, .init = register_ops)
+{
+    static const struct {
+        int rank;
+        int64_t dims[3];
+        const char *text;
+    } declared[] = {
+        {1, {4}, "initializer 'w' is of shape [1,4], the input of that name of [4]"},
+        {3, {1, 4, 1}, "initializer 'w' is of shape [1,4], the input of that name of [1,4,1]"},
+        {2, {-1, 3}, "initializer 'w' is of shape [1,4], the input of that name of [?,3]"},
+    };
+    for (size_t i = 0; i < sizeof declared / sizeof *declared; i++) {
+        buffer g = start_graph(), m, part = make_value_info("w", ORTC_F32, declared[i].rank, declared[i].dims);
+        put_message(&g, 11, &part);
+        add_weight(&g, "w");
+        add_node(&g, "Add", "x w", "y");
+        add_output(&g, "y");
+        m = finish(&g, 8);
+        refuse(&m, ORTC_INVALID_MODEL, declared[i].text);
+    }
+}
+
 Test(import, constants_of_every_form, .init = register_ops)
 {
     buffer g = {0}, m, n, a = {0}, t, s;

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/threads.h"
+#include "base/threads.h"
 
 static int n_passed, n_failed;
 

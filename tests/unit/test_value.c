@@ -1,7 +1,7 @@
 /* tests/unit/test_value.c: values of every kind, and their messages. */
 #include <criterion/criterion.h>
 
-#include "runtime/base/value.h"
+#include "base/value.h"
 #include "wire_writer.h"
 
 static int n_released;

@@ -1,0 +1,420 @@
+/* base/platform_linux.c: everything that asks the operating system: clock, memory, files, processors, modules,
+ * the floating-point environment. Threads are in threads.c.
+ *
+ * Files are mapped privately and read-only. A file that is cut short by another process while it is mapped faults when
+ * the lost part is read; applications that cannot rule that out load through a reader without a map.
+ */
+#include "base.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
+
+/* ---- Clock, memory --------------------------------------------------------------------------------------------- */
+
+int64_t ortc_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *ortc_alloc_aligned(size_t bytes)
+{
+    /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be huge. */
+    bool huge = bytes >= 2 * HUGE_PAGE;
+    size_t alignment = huge ? HUGE_PAGE : ORTC_ALIGNMENT, rounded;
+    void *block;
+
+    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded) || rounded > PTRDIFF_MAX)
+        return NULL;
+    if (posix_memalign(&block, alignment, rounded) != 0)
+        return NULL;
+    if (huge)
+        madvise(block, rounded & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
+    return block;
+}
+
+void ortc_free_aligned(void *block, size_t bytes)
+{
+    (void)bytes;
+    free(block);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------ */
+
+static ortc_status file_error(ortc_error *error, int number, const char *what, const char *path)
+{
+    ortc_status code = number == ENOENT || number == ENOTDIR ? ORTC_NOT_FOUND
+                       : number == ENOMEM                    ? ORTC_OUT_OF_MEMORY
+                                                             : ORTC_IO;
+    char buffer[128];
+    return ortc_fail(error, code, "cannot %s '%s': %s", what, path, strerror_r(number, buffer, sizeof buffer));
+}
+
+/* Maps an open file and closes it, also on failure. */
+static ortc_status map_descriptor(int fd, const char *path, bool one_name, ortc_mapping *out, ortc_error *error)
+{
+    ortc_status status = ORTC_OK;
+    void *data = NULL;
+    struct stat s;
+
+    if (fstat(fd, &s) != 0) {
+        status = file_error(error, errno, "read", path);
+    } else if (!S_ISREG(s.st_mode)) {
+        status = ortc_fail(error, ORTC_IO, "cannot read '%s': it is %s, expected a file", path,
+                           S_ISDIR(s.st_mode) ? "a directory" : "not an ordinary file");
+    } else if (one_name && s.st_nlink > 1) {
+        status = ortc_fail(error, ORTC_INVALID_MODEL,
+                           "'%s' has %ju names (hard links): refused, as it may be a file from elsewhere; "
+                           "allowed when links are followed", path, (uintmax_t)s.st_nlink);
+    } else if ((uintmax_t)s.st_size > (uintmax_t)PTRDIFF_MAX) {
+        status = ortc_fail(error, ORTC_LIMIT, "'%s' is too large to be mapped", path);
+    } else if (s.st_size > 0) {
+        data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED)
+            status = file_error(error, errno, "map", path);
+    }
+    close(fd);
+    if (status == ORTC_OK)
+        *out = (ortc_mapping){data, (size_t)s.st_size, s.st_dev, s.st_ino};
+    return status;
+}
+
+/* O_NONBLOCK: opening a named pipe must not wait for a writer. */
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+ortc_status ortc_map_file(const char *path, ortc_mapping *out, ortc_error *error)
+{
+    int fd = open(path, OPEN_FLAGS);
+
+    *out = (ortc_mapping){0};
+    if (fd < 0)
+        return file_error(error, errno, "open", path);
+    return map_descriptor(fd, path, false, out, error);
+}
+
+/* For kernels without openat2: one component at a time, never through a link. -1 with errno. */
+static int open_by_components(int directory, const char *relative)
+{
+    char name[256];
+    int at = directory, next;
+
+    for (;;) {
+        size_t length = strcspn(relative, "/");
+        const char *rest = relative + length + strspn(relative + length, "/");
+        bool last = *rest == 0;
+
+        if (length >= sizeof name) {
+            next = -1;
+            errno = ENAMETOOLONG;
+        } else {
+            memcpy(name, relative, length);
+            name[length] = 0;
+            next = openat(at, name, last ? (int)OPEN_FLAGS | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        }
+        if (at != directory) {
+            int number = errno;
+            close(at);
+            errno = number;
+        }
+        if (last || next < 0)
+            return next;
+        at = next;
+        relative = rest;
+    }
+}
+
+static int open_beneath(int directory, const char *relative, bool follow_links)
+{
+    if (follow_links) /* links of a hub's cache lead out of the folder on purpose */
+        return openat(directory, relative, OPEN_FLAGS);
+#if defined(SYS_openat2) && defined(RESOLVE_BENEATH)
+    for (int tries = 0; tries < 8; tries++) {
+        struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+        int fd = (int)syscall(SYS_openat2, directory, relative, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != ENOSYS && errno != EPERM))
+            return fd;
+        if (errno != EAGAIN)
+            break;
+    }
+#endif
+    return open_by_components(directory, relative);
+}
+
+bool ortc_path_stays_beneath(const char *relative)
+{
+    if (*relative == 0 || *relative == '/')
+        return false;
+    for (const char *p = relative; *p; p += strspn(p, "/")) {
+        size_t length = strcspn(p, "/");
+        if (length == 2 && p[0] == '.' && p[1] == '.')
+            return false;
+        p += length;
+    }
+    return true;
+}
+
+ortc_status ortc_map_file_beneath(const char *directory, const char *relative, bool follow_links, ortc_mapping *out,
+                                  ortc_error *error)
+{
+    int dir, fd, number;
+
+    *out = (ortc_mapping){0};
+    if (!ortc_path_stays_beneath(relative))
+        return ortc_fail(error, ORTC_INVALID_MODEL,
+                         "'%s' leads out of the model's folder: expected a relative path without '..'", relative);
+    dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return file_error(error, errno, "open", directory);
+    fd = open_beneath(dir, relative, follow_links);
+    number = errno;
+    close(dir);
+    if (fd < 0 && (number == ELOOP || number == EXDEV))
+        return ortc_fail(error, ORTC_INVALID_MODEL,
+                         "'%s' is reached through a symbolic link: refused, unless links are followed "
+                         "(ORTC_MODEL_FOLLOW_LINKS)", relative);
+    if (fd < 0)
+        return file_error(error, number, "open", relative);
+    return map_descriptor(fd, relative, !follow_links, out, error);
+}
+
+void ortc_unmap_file(ortc_mapping *mapping)
+{
+    if (mapping->data)
+        munmap((void *)(uintptr_t)mapping->data, mapping->bytes);
+    *mapping = (ortc_mapping){0};
+}
+
+void ortc_mapping_drop(const void *data, size_t bytes)
+{
+    /* Whole pages inside the range only: the neighbours' bytes may be in use. */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1), end = ((uintptr_t)data + bytes) & ~(page - 1);
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+/* ---- Processors ------------------------------------------------------------------------------------------------- */
+
+static bool read_text(const char *path, char *buffer, size_t capacity)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buffer, capacity - 1);
+    if (fd >= 0)
+        close(fd);
+    buffer[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+static uint32_t affinity_threads(void)
+{
+    for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        size_t bytes = CPU_ALLOC_SIZE(cpus);
+        int count = 0;
+        if (!set)
+            break;
+        if (sched_getaffinity(0, bytes, set) == 0)
+            count = CPU_COUNT_S(bytes, set);
+        CPU_FREE(set);
+        if (count > 0)
+            return (uint32_t)count;
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+/* Processors' worth of time per period, rounded up; UINT32_MAX: no quota. */
+static uint32_t quota_threads(long long quota, long long period)
+{
+    long long n;
+    if (quota <= 0 || period <= 0)
+        return UINT32_MAX;
+    n = quota / period + (quota % period != 0);
+    return n < 1 ? 1 : n > 65536 ? UINT32_MAX : (uint32_t)n;
+}
+
+/* The quota of one group. */
+static uint32_t group_quota(const char *root, const char *path, bool v2)
+{
+    char file[1200], text[64], period_text[64];
+    long long quota = 0, period = 0;
+
+    snprintf(file, sizeof file, "%s%s/%s", root, path, v2 ? "cpu.max" : "cpu.cfs_quota_us");
+    if (!read_text(file, text, sizeof text))
+        return UINT32_MAX;
+    if (v2) /* "max 100000" does not parse: no quota */
+        return sscanf(text, "%lld %lld", &quota, &period) == 2 ? quota_threads(quota, period) : UINT32_MAX;
+    snprintf(file, sizeof file, "%s%s/cpu.cfs_period_us", root, path);
+    if (!read_text(file, period_text, sizeof period_text) || sscanf(text, "%lld", &quota) != 1 ||
+        sscanf(period_text, "%lld", &period) != 1)
+        return UINT32_MAX;
+    return quota_threads(quota, period);
+}
+
+/* The tightest quota from the process's group up to the root. Inside a container the path may not be visible; its root
+ * is the container's own group then. */
+static uint32_t walk_quota(const char *root, char *path, bool v2)
+{
+    uint32_t least = UINT32_MAX, here;
+    for (;;) {
+        char *slash = strrchr(path, '/');
+        here = group_quota(root, path, v2);
+        if (here < least)
+            least = here;
+        if (!slash)
+            return least;
+        *slash = 0;
+    }
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = list; p; p = strchr(p, ','), p = p ? p + 1 : NULL)
+        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == 0))
+            return true;
+    return false;
+}
+
+static uint32_t cgroup_threads(void)
+{
+    char text[4096], *line, *rest, root[300];
+    uint32_t least = UINT32_MAX, here;
+
+    if (!read_text("/proc/self/cgroup", text, sizeof text))
+        return UINT32_MAX;
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!path || strlen(path) > 800)
+            continue;
+        *controllers++ = 0;
+        *path++ = 0;
+        if (*controllers == 0) {
+            here = walk_quota("/sys/fs/cgroup", path, true);
+        } else if (has_word(controllers, "cpu") && strlen(controllers) < 200) {
+            snprintf(root, sizeof root, "/sys/fs/cgroup/%s", controllers);
+            if (access(root, F_OK) != 0)
+                snprintf(root, sizeof root, "/sys/fs/cgroup/cpu");
+            here = walk_quota(root, path, false);
+        } else {
+            continue;
+        }
+        if (here < least)
+            least = here;
+    }
+    return least;
+}
+
+uint32_t ortc_platform_threads(void)
+{
+    uint32_t allowed = affinity_threads(), quota = cgroup_threads();
+    return quota < allowed ? quota : allowed;
+}
+
+/* ---- Modules ---------------------------------------------------------------------------------------------------- */
+
+void *ortc_platform_open_module(const char *path, ortc_error *error)
+{
+    void *module;
+
+    if (strchr(path, '/') && access(path, F_OK) != 0) {
+        file_error(error, errno, "open", path);
+        return NULL;
+    }
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!module) {
+        const char *why = dlerror();
+        ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "cannot load '%s': %s", path, why ? why : "unknown reason");
+    }
+    return module;
+}
+
+void *ortc_platform_symbol(void *module, const char *name)
+{
+    return dlsym(module, name);
+}
+
+bool ortc_platform_own_folder(char *out, size_t bytes)
+{
+    Dl_info info;
+    char *slash;
+
+    if (!dladdr((const void *)(uintptr_t)&ortc_platform_own_folder, &info) || !info.dli_fname)
+        return false;
+    char *path = realpath(info.dli_fname, NULL); /* a program's own name may be relative, or not a path at all */
+    if (!path || !strchr(info.dli_fname, '/')) {
+        free(path);
+        path = realpath("/proc/self/exe", NULL);
+    }
+    if (!path || !(slash = strrchr(path, '/')) || (size_t)(slash - path) >= bytes) {
+        free(path);
+        return false;
+    }
+    memcpy(out, path, (size_t)(slash - path));
+    out[slash - path] = 0;
+    free(path);
+    return true;
+}
+
+/* ---- Floating point ---------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+enum { DEFAULT_MXCSR = 0x1f80, MXCSR_FLAGS = 0x3f };
+
+ortc_fp_env ortc_fp_enter(void)
+{
+    ortc_fp_env env = {_mm_getcsr()};
+    if ((env.control & ~(uint32_t)MXCSR_FLAGS) != DEFAULT_MXCSR)
+        _mm_setcsr(DEFAULT_MXCSR | (env.control & MXCSR_FLAGS));
+    return env;
+}
+
+void ortc_fp_leave(ortc_fp_env env)
+{
+    /* The sticky flags come back as they were, too: what we computed is not the caller's exception. */
+    if (_mm_getcsr() != env.control)
+        _mm_setcsr(env.control);
+}
+#elif defined(__aarch64__)
+ortc_fp_env ortc_fp_enter(void)
+{
+    uint64_t fpcr;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+    if (fpcr != 0)
+        __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)));
+    return (ortc_fp_env){(uint32_t)fpcr};
+}
+
+void ortc_fp_leave(ortc_fp_env env)
+{
+    if (env.control != 0)
+        __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)env.control));
+}
+#else
+ortc_fp_env ortc_fp_enter(void)
+{
+    return (ortc_fp_env){0};
+}
+
+void ortc_fp_leave(ortc_fp_env env)
+{
+    (void)env;
+}
+#endif

@@ -1,0 +1,79 @@
+/* kernels/index/cpu.c: Gather on the cpu provider, for elements of whole bytes: rows picked by indices. */
+#include "kernels/index/index.h"
+
+typedef struct gather_job {
+    const char *x;
+    char *y;
+    const ortc_view *at;
+    int64_t extent, picks;
+    size_t run;             /* bytes of a row */
+    _Atomic int64_t *wrong; /* place of an index outside of the axis, the first one found; -1 */
+} gather_job;
+
+static int64_t index_at(const gather_job *j, int64_t i)
+{
+    const int64_t index = j->at->dtype == ORTC_I32 ? ortc_load_i64(j->at->data, ORTC_I32, i)
+                                                   : ortc_load_i64(j->at->data, ORTC_I64, i);
+    return index < 0 ? index + j->extent : index;
+}
+
+#define PICK(bytes) \
+    for (int64_t row = begin; row < end; row++) { \
+        const int64_t i = row % j->picks, index = index_at(j, i); \
+        if (index < 0 || index >= j->extent) \
+            *j->wrong = i; \
+        else \
+            memcpy(j->y + (size_t)row * (bytes), \
+                   j->x + (size_t)(row / j->picks * j->extent + index) * (bytes), bytes); \
+    }
+static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const gather_job *j = arg;
+    (void)scratch;
+    switch (j->run) {
+    case 1: PICK(1) break;
+    case 2: PICK(2) break;
+    case 4: PICK(4) break;
+    case 8: PICK(8) break;
+    default: PICK(j->run)
+    }
+}
+
+static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    (void)state, (void)pstate;
+    ortc_plan_cost(p, 0, 2.0 * (double)ortc_view_count(&p->out[0]) * ortc_dtype_bits(p->out[0].dtype) / 8);
+    return ORTC_OK;
+}
+
+static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_view *x = &c->in[0], *at = &c->in[1];
+    _Atomic int64_t wrong = -1;
+    int64_t outer = 1, inner = 1;
+    int32_t axis;
+    (void)pstate;
+    if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(((const ortc_index_state *)state)->axis, x->rank, &axis))
+        return ORTC_OK;
+    for (int32_t d = 0; d < x->rank; d++) {
+        outer *= d < axis ? x->dims[d] : 1;
+        inner *= d > axis ? x->dims[d] : 1;
+    }
+    gather_job j = {x->data,       c->out[0].data,      at,
+                    x->dims[axis], ortc_view_count(at), (size_t)inner * ortc_dtype_bits(x->dtype) / 8,
+                    &wrong};
+    const int64_t grain = 65536 / (int64_t)(j.run + 16);
+    ORTC_TRY(ortc_parallel(c, outer * j.picks, grain > 0 ? grain : 1, gather_chunk, &j));
+    if (wrong >= 0)
+        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                              "index %lld (indices[%lld]) is outside of the %lld elements of axis %d",
+                              (long long)ortc_load_i64(at->data, at->dtype, wrong), (long long)wrong,
+                              (long long)j.extent, axis);
+    return ORTC_OK;
+}
+
+static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel), .name = "gather.cpu", .prepare = ortc_index_prepare, .plan = gather_plan, .run = gather_run};
+
+#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
+ORTC_KERNELS(cpu, index, ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (PLAIN, INDEX), &gather));

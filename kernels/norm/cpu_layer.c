@@ -1,0 +1,191 @@
+/* kernels/norm/cpu_layer.c: normalisations of a sample on the cpu provider, in f32. Rows lie dense in X: [rows, length]; a task
+ * is some rows. LayerNormalization's and RMSNormalization's scale and bias become dense f32 rows once a run, or once a row
+ * where they differ between rows; those of InstanceNormalization and GroupNormalization are one number a channel.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/common/shape.h"
+#include "kernels/common/vector/convert.h"
+#include "kernels/norm/rows.h"
+
+ORTC_VEC_TABLE(ortc_layer_rows)
+
+typedef struct layer_state {
+    double epsilon;
+    int64_t axis,
+        groups; /* axis: of LayerNormalization and RMSNormalization; groups: 0 with it, -1 as many as channels */
+    bool centred;
+} layer_state;
+
+typedef struct layer_plan {
+    const ortc_layer_rows *body;
+    const ortc_convert *convert;
+    int64_t rows, length;
+    int64_t channels,
+        inner; /* by channels: in a row, and elements of one; channels 0: scale and bias are rows */
+    bool biased, varying; /* varying: between rows */
+    ortc_walk walk;       /* over X: the elements of scale and of bias */
+} layer_plan;
+
+typedef struct layer_job {
+    const layer_state *state;
+    const layer_plan *p;
+    const ortc_call *call;
+    int x, y;               /* ORTC_FLOAT_* */
+    const float *vector[2]; /* scale and bias as rows; NULL: none, or varying */
+} layer_job;
+
+/* Elements of scale or bias (k 0, 1) that belong to a row, as f32. */
+static void expand(const layer_job *j, int k, int64_t row, float *to)
+{
+    const ortc_view *v = &j->call->in[1 + k];
+    ortc_walk w = j->p->walk;
+    ortc_walk_seek(&w, row * j->p->length);
+    for (int64_t i = 0; i < j->p->length; i++, ortc_walk_next(&w))
+        to[i] = (float)ortc_load_f64(v->data, v->dtype, w.at[k]);
+}
+
+static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const layer_job *j = arg;
+    const layer_plan *p = j->p;
+    const ortc_view *in = j->call->in, *out = j->call->out;
+    const size_t length = (size_t)p->length, x_bytes = j->x == ORTC_FLOAT_F32 ? 4 : 2,
+                 y_bytes = j->y == ORTC_FLOAT_F32 ? 4 : 2;
+    float *own[2] = {NULL, NULL};
+    for (int k = 0; p->varying && k < 2; k++) own[k] = (float *)scratch + (size_t)(1 + k) * length;
+    for (int64_t row = begin; row < end; row++) {
+        const char *from = (const char *)in[0].data + (size_t)row * length * x_bytes;
+        char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * length * y_bytes : NULL;
+        const float *x = (const float *)(const void *)from;
+        if (j->x != ORTC_FLOAT_F32) p->convert->widen[j->x](length, from, scratch), x = scratch;
+        double mean, variance;
+        p->body->measure(length, x, j->state->centred, &mean, &variance);
+        const double factor = 1 / sqrt(variance + j->state->epsilon);
+        if (j->call->n_out > 1 && out[1].dtype) ortc_store_f64(out[1].data, out[1].dtype, row, mean);
+        if (j->call->n_out > 2 && out[2].dtype) ortc_store_f64(out[2].data, out[2].dtype, row, factor);
+        if (!to) continue;
+        float *y = j->y == ORTC_FLOAT_F32 ? (float *)(void *)to : scratch;
+        if (p->channels) {
+            const int64_t first = row * p->channels % in[0].dims[1];
+            for (int64_t c = 0; c < p->channels; c++)
+                p->body->apply_one((size_t)p->inner, x + c * p->inner, (float)mean, (float)factor,
+                                   (float)ortc_load_f64(in[1].data, in[1].dtype, first + c),
+                                   (float)ortc_load_f64(in[2].data, in[2].dtype, first + c),
+                                   y + c * p->inner);
+        } else {
+            for (int k = 0; p->varying && k < 1 + p->biased; k++) expand(j, k, row, own[k]);
+            p->body->apply(length, x, (float)mean, (float)factor, p->varying ? own[0] : j->vector[0],
+                           !p->biased   ? NULL
+                           : p->varying ? own[1]
+                                        : j->vector[1],
+                           y);
+        }
+        if (j->y != ORTC_FLOAT_F32) p->convert->narrow[j->y](length, y, to);
+    }
+}
+
+static ortc_status layer_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *op = ortc_node_op(n);
+    layer_state *s = malloc(sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    *s = (layer_state){ortc_node_float(n, "epsilon", 1e-5F), ortc_node_int(n, "axis", -1), 0,
+                       strcmp(op, "RMSNormalization") != 0};
+    if (!strcmp(op, "InstanceNormalization"))
+        s->groups = -1;
+    else if (!strcmp(op, "GroupNormalization"))
+        s->groups = ortc_node_int(n, "num_groups", 1);
+    *out = s;
+    return ORTC_OK;
+}
+
+/* Whether scale (or bias) is another for another row: it has an extent in a dim before the axis. */
+static bool varies(const ortc_view *v, const ortc_view *x, int32_t axis)
+{
+    for (int32_t d = 0; d < v->rank; d++)
+        if (d + x->rank - v->rank < axis && v->dims[d] != 1) return true;
+    return false;
+}
+
+static ortc_status layer_plan_rows(const layer_state *s, ortc_plan *p, layer_plan *g)
+{
+    const ortc_view *x = &p->in[0];
+    int32_t axis = 2;
+    if (s->groups == 0 && !ortc_axis_of(s->axis, x->rank, &axis))
+        return ortc_plan_fail(p, ORTC_INVALID_ARGUMENT, "the axis is outside of the input's rank");
+    g->rows = g->length = 1;
+    for (int32_t d = 0; d < x->rank; d++) *(d < axis ? &g->rows : &g->length) *= x->dims[d];
+    if (s->groups) {
+        g->channels = s->groups > 0 ? x->dims[1] / s->groups : 1;
+        g->inner = g->length;
+        g->length *= g->channels;
+        g->rows = x->dims[0] * (s->groups > 0 ? s->groups : x->dims[1]);
+        return ORTC_OK;
+    }
+    ortc_walk_init(&g->walk, x->rank, x->dims);
+    for (uint32_t i = 1; i < 2u + g->biased; i++) {
+        ortc_walk_view(&g->walk, &p->in[i]);
+        g->varying |= varies(&p->in[i], x, axis);
+    }
+    ortc_walk_merge(&g->walk);
+    return ORTC_OK;
+}
+
+static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
+{
+    const double count = (double)ortc_view_count(&p->in[0]);
+    layer_plan *g = calloc(1, sizeof *g);
+    if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    g->body = ortc_layer_rows_select();
+    g->convert = ortc_convert_get();
+    g->biased = p->n_in > 2 && p->in[2].dtype;
+    const ortc_status status = layer_plan_rows(state, p, g);
+    if (status) {
+        free(g);
+        return status;
+    }
+    *out = g;
+    if (count > 0) {
+        const size_t row = (size_t)g->length * sizeof(float);
+        const bool scratch = p->in[0].dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying;
+        ortc_plan_workspace(p, g->channels ? 0 : 2 * row, scratch ? row * (g->varying ? 3 : 1) : 0);
+    }
+    ortc_plan_in_place(p, 0, 0);
+    ortc_plan_cost(p, 8 * count, 2 * count * ortc_dtype_bits(p->in[0].dtype) / 8);
+    return ORTC_OK;
+}
+
+static ortc_status layer_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const layer_plan *p = pstate;
+    layer_job j = {.state = state,
+                   .p = p,
+                   .call = c,
+                   .x = ortc_float_index(c->in[0].dtype),
+                   .y = ortc_float_index(c->out[0].dtype)};
+    if (p->rows == 0) return ORTC_OK;
+    for (int k = 0; !p->channels && !p->varying && p->length && k < 1 + p->biased; k++) {
+        const ortc_view *v = &c->in[1 + k];
+        float *to = (float *)c->workspace + k * p->length;
+        if (ortc_view_count(v) != p->length)
+            expand(&j, k, 0, to);
+        else if (v->dtype != ORTC_F32)
+            p->convert->widen[ortc_float_index(v->dtype)]((size_t)p->length, v->data, to);
+        j.vector[k] = ortc_view_count(v) == p->length && v->dtype == ORTC_F32 ? v->data : to;
+    }
+    return ortc_parallel(c, p->rows, ortc_rows_grain(p->length), layer_chunk, &j);
+}
+
+static const ortc_kernel layer = {.size = ORTC_SIZED(ortc_kernel),
+                                  .name = "layer_normalization.cpu",
+                                  .prepare = layer_prepare,
+                                  .plan = layer_plan_make,
+                                  .run = layer_run};
+
+#define F ORTC_TYPES_BY_F32
+ORTC_KERNELS(cpu, norm_layer, ORTC_KERNEL("LayerNormalization", 17, ORTC_NEWEST, (F, ORTC_TYPES_ANY), &layer),
+             ORTC_KERNEL("RMSNormalization", 23, ORTC_NEWEST, (F, F), &layer),
+             ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (F), &layer),
+             ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (F), &layer));
