@@ -65,15 +65,15 @@ uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
     static const struct {
         const char *name;
         uint32_t bits;
-    } levels[] = {ORTC_EACH_ISA(LEVEL, 0)}; /* best first; the best has what is above it in this family of processors */
+    } levels[] = {
+        ORTC_EACH_ISA(LEVEL, 0)}; /* best first; the best has what is above it in this family of processors */
 #undef LEVEL
     const size_t count = sizeof levels / sizeof levels[0];
     uint32_t bits = 0;
     *out_known = 0;
     for (size_t i = count; i-- > 0;) {
         bits |= levels[i].bits;
-        if (strcmp(level, levels[i].name))
-            continue;
+        if (strcmp(level, levels[i].name)) continue;
         *out_known = 1;
         return i == 0 ? ~KNOWN : bits;
     }

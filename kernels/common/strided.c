@@ -23,7 +23,7 @@ typedef struct job {
     ortc_walk outer;       /* operand 0: target, 1: source */
 } job;
 
-/* ---- Squares of 16 / bytes rows and columns --------------------------------------------------------------------------- */
+/* ---- Squares of 16 / bytes rows and columns ------------------------------------------------------------ */
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -40,7 +40,8 @@ typedef struct job {
 #define LOW_8(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define HIGH_8(a, b) __builtin_shufflevector(a, b, 1, 3)
 
-/* Interleaving the upper half of the rows with the lower, log2 of them times, is a transpose. Steps in bytes. */
+/* Interleaving the upper half of the rows with the lower, log2 of them times, is a transpose. Steps in
+ * bytes. */
 #define SQUARE(size, type) \
     static void square_##size(const char *from, int64_t from_step, char *to, int64_t to_step) \
     { \

@@ -1,5 +1,5 @@
-/* kernels/common/strided.h: moving elements of whole bytes between two tensors by strides, at memory's speed: what Transpose,
- * Slice, Expand, Concat and Split are on the cpu provider. */
+/* kernels/common/strided.h: moving elements of whole bytes between two tensors by strides, at memory's speed:
+ * what Transpose, Slice, Expand, Concat and Split are on the cpu provider. */
 #ifndef ORTC_KERNELS_STRIDED_H
 #define ORTC_KERNELS_STRIDED_H
 
@@ -15,7 +15,8 @@ typedef struct ortc_strided {
         from_step[ORTC_RANK_LIMIT]; /* elements; from_step may be 0 or negative */
 } ortc_strided;
 
-/* to[sum of index * to_step] = from[sum of index * from_step] for every index within dims; the two do not overlap. */
+/* to[sum of index * to_step] = from[sum of index * from_step] for every index within dims; the two do not
+ * overlap. */
 ortc_status ortc_strided_move(ortc_call *, const ortc_strided *);
 
 #endif

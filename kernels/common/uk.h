@@ -1,11 +1,11 @@
 /* kernels/common/uk.h: tables of micro-kernels, and the one choice from them.
  *
- * Every line of every table begins like ortc_uk; lines stand best first, and the first whose instruction sets are all
- * allowed (cpu_features.h: the machine, ORTC_CPU, a test's mask) is taken. The last line needs none.
+ * Every line of every table begins like ortc_uk; lines stand best first, and the first whose instruction sets
+ * are all allowed (cpu_features.h: the machine, ORTC_CPU, a test's mask) is taken. The last line needs none.
  *
- * Bodies over vectors (kernels/common/vector) export one const struct T of functions under V_NAME(T). Whoever calls them
- * writes ORTC_VEC_TABLE(T) once, which makes the table of it, with a line for each instruction set of the build, and
- * `static const T *T##_select(void)`.
+ * Bodies over vectors (kernels/common/vector) export one const struct T of functions under V_NAME(T). Whoever
+ * calls them writes ORTC_VEC_TABLE(T) once, which makes the table of it, with a line for each instruction set
+ * of the build, and `static const T *T##_select(void)`.
  */
 #ifndef ORTC_KERNELS_UK_H
 #define ORTC_KERNELS_UK_H

@@ -1,5 +1,5 @@
-/* The depthwise micro-kernel (dwconv_uk.h), a body for every instruction set. Eight registers of results at a time: a tap is
- * one broadcast and eight loads that feed eight independent sums; then two, then one.
+/* The depthwise micro-kernel (dwconv_uk.h), a body for every instruction set. Eight registers of results at a
+ * time: a tap is one broadcast and eight loads that feed eight independent sums; then two, then one.
  */
 #include "dwconv_uk.h"
 

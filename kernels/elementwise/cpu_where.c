@@ -1,5 +1,5 @@
-/* kernels/elementwise/cpu_where.c: Where on the cpu provider, for elements of 1 to 8 bytes, whatever they are. Dims are merged; along
- * the last one each operand moves by one element or stays. */
+/* kernels/elementwise/cpu_where.c: Where on the cpu provider, for elements of 1 to 8 bytes, whatever they
+ * are. Dims are merged; along the last one each operand moves by one element or stays. */
 #include "kernels/common/shape.h"
 #include "kernels/elementwise/lines.h"
 

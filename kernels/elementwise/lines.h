@@ -5,7 +5,8 @@
 #include "kernels/common/uk.h"
 #include "ortc/types.h"
 
-/* Elements of memory, by ORTC_LINE_*, to and from f32 or i32; NULL where it is neither, or would round twice. */
+/* Elements of memory, by ORTC_LINE_*, to and from f32 or i32; NULL where it is neither, or would round
+ * twice. */
 enum {
     ORTC_LINE_F32,
     ORTC_LINE_F16,

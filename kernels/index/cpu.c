@@ -53,7 +53,8 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
     int64_t outer = 1, inner = 1;
     int32_t axis;
     (void)pstate;
-    if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(((const ortc_index_state *)state)->axis, x->rank, &axis))
+    if (ortc_view_count(&c->out[0]) == 0 ||
+        !ortc_axis_of(((const ortc_index_state *)state)->axis, x->rank, &axis))
         return ORTC_OK;
     for (int32_t d = 0; d < x->rank; d++) {
         outer *= d < axis ? x->dims[d] : 1;
@@ -72,7 +73,11 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
     return ORTC_OK;
 }
 
-static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel), .name = "gather.cpu", .prepare = ortc_index_prepare, .plan = gather_plan, .run = gather_run};
+static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),
+                                   .name = "gather.cpu",
+                                   .prepare = ortc_index_prepare,
+                                   .plan = gather_plan,
+                                   .run = gather_run};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))

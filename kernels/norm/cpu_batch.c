@@ -1,5 +1,6 @@
-/* kernels/norm/cpu_batch.c: BatchNormalization with given statistics on the cpu provider, in f32. X is [samples, channels, inner]; a task is
- * some rows: of one channel's inner elements, or, where there are none, of all channels of a sample. */
+/* kernels/norm/cpu_batch.c: BatchNormalization with given statistics on the cpu provider, in f32. X is
+ * [samples, channels, inner]; a task is some rows: of one channel's inner elements, or, where there are none,
+ * of all channels of a sample. */
 #include <math.h>
 #include <stdlib.h>
 

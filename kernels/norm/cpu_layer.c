@@ -1,6 +1,7 @@
-/* kernels/norm/cpu_layer.c: normalisations of a sample on the cpu provider, in f32. Rows lie dense in X: [rows, length]; a task
- * is some rows. LayerNormalization's and RMSNormalization's scale and bias become dense f32 rows once a run, or once a row
- * where they differ between rows; those of InstanceNormalization and GroupNormalization are one number a channel.
+/* kernels/norm/cpu_layer.c: normalisations of a sample on the cpu provider, in f32. Rows lie dense in X:
+ * [rows, length]; a task is some rows. LayerNormalization's and RMSNormalization's scale and bias become
+ * dense f32 rows once a run, or once a row where they differ between rows; those of InstanceNormalization and
+ * GroupNormalization are one number a channel.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@ ORTC_VEC_TABLE(ortc_layer_rows)
 typedef struct layer_state {
     double epsilon;
     int64_t axis,
-        groups; /* axis: of LayerNormalization and RMSNormalization; groups: 0 with it, -1 as many as channels */
+        /* axis: of LayerNormalization and RMSNormalization; groups: 0 with it, -1 as many as channels */
+        groups;
     bool centred;
 } layer_state;
 

@@ -1,5 +1,6 @@
-/* kernels/norm/cpu_plain.c: LpNormalization, LRN and MeanVarianceNormalization on the cpu provider, in f32, on the bodies of reductions
- * and of layer normalisation. Squares of what is beyond 2^63 do not fit; ref, in f64, has room for them.
+/* kernels/norm/cpu_plain.c: LpNormalization, LRN and MeanVarianceNormalization on the cpu provider, in f32,
+ * on the bodies of reductions and of layer normalisation. Squares of what is beyond 2^63 do not fit; ref, in
+ * f64, has room for them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -90,8 +91,8 @@ static bool along(normalize_job *j, const ortc_call *c, int64_t axis)
     return true;
 }
 
-/* n <= PIECE elements as f32: where they lie, or in the first half of the scratch; and where results go before `put`: there, or
- * in the second half. */
+/* n <= PIECE elements as f32: where they lie, or in the first half of the scratch; and where results go
+ * before `put`: there, or in the second half. */
 static const float *get(const normalize_job *j, int64_t at, int64_t n, float *scratch)
 {
     if (j->type == ORTC_FLOAT_F32) return (const float *)(const void *)j->x + at;
@@ -107,7 +108,7 @@ static void put(const normalize_job *j, int64_t at, int64_t n, const float *y)
     if (j->type != ORTC_FLOAT_F32) j->convert->narrow[j->type]((size_t)n, y, j->y + 2 * at);
 }
 
-/* ---- LpNormalization: a row of zeros stays zeros --------------------------------------------------------------------------- */
+/* ---- LpNormalization: a row of zeros stays zeros ------------------------------------------------------- */
 
 static float inverse_norm(const normalize_state *s, double sum)
 {
@@ -167,7 +168,7 @@ static ortc_status lp_run(const void *state, const void *pstate, ortc_call *c)
                          lp_lines, &j);
 }
 
-/* ---- LRN: by the squares of the channels around ------------------------------------------------------------------------------ */
+/* ---- LRN: by the squares of the channels around -------------------------------------------------------- */
 
 static void lrn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -202,7 +203,7 @@ static ortc_status lrn_run(const void *state, const void *pstate, ortc_call *c)
                          ortc_rows_grain(width * (window + 4)), lrn_chunk, &j);
 }
 
-/* ---- MeanVarianceNormalization: over groups that differ in the axes that are not listed -------------------------------------- */
+/* ---- MeanVarianceNormalization: over groups that differ in the axes that are not listed ---------------- */
 
 /* Every piece of a group: its place and length. */
 #define EACH_PIECE(j, w, group, at, n) \
@@ -221,7 +222,8 @@ static void mvn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         double sum = 0, squares = 0;
         EACH_PIECE(j, w, groups.at[0], at, n)
         sum += j->layer->distances((size_t)n, get(j, at, n, scratch), 0);
-        /* Again from there, for nothing but 1e-9 keeps an error of the mean small where all elements are equal. */
+        /* Again from there, for nothing but 1e-9 keeps an error of the mean small where all elements are
+         * equal. */
         const float near = (float)(sum / (double)j->each);
         sum = 0;
         EACH_PIECE(j, w, groups.at[0], at, n)

@@ -1,4 +1,5 @@
-/* Normalisation of rows (rows.h), a body for every instruction set. Sums are of pieces in f32, joined in order in f64. */
+/* Normalisation of rows (rows.h), a body for every instruction set. Sums are of pieces in f32, joined in
+ * order in f64. */
 #include "kernels/norm/rows.h"
 
 #include "kernels/common/vector/reduce.h"

@@ -1,5 +1,5 @@
-/* ArgMax and ArgMin of rows and lines (arg.h), a body for every instruction set. A row is read twice: for its extreme, and for
- * the place of that. */
+/* ArgMax and ArgMin of rows and lines (arg.h), a body for every instruction set. A row is read twice: for its
+ * extreme, and for the place of that. */
 #include "kernels/order/arg.h"
 
 #include "kernels/common/vector/reduce.h"

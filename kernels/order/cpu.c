@@ -1,5 +1,5 @@
-/* kernels/order/cpu.c: ArgMax and ArgMin of floats on the cpu provider: along the last axis by rows, along another one by lines, a
- * tile of results beside each other at a time. */
+/* kernels/order/cpu.c: ArgMax and ArgMin of floats on the cpu provider: along the last axis by rows, along
+ * another one by lines, a tile of results beside each other at a time. */
 #include <stdlib.h>
 
 #include "kernels/common/shape.h"

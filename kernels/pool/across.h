@@ -1,11 +1,12 @@
-/* The last step of a pool on vectors: along a line that already holds the folded rows of the windows (across_vec.c). */
+/* The last step of a pool on vectors: along a line that already holds the folded rows of the windows
+ * (across_vec.c). */
 #ifndef ORTC_KERNELS_POOL_ACROSS_H
 #define ORTC_KERNELS_POOL_ACROSS_H
 
 #include "kernels/common/uk.h"
 
-/* y[i] = fold over k < taps of line[i * stride + k * dilation]: the largest, or where count is given the sum divided by
- * rows * count[i]. (lanes - 1) * stride fits 31 bits. */
+/* y[i] = fold over k < taps of line[i * stride + k * dilation]: the largest, or where count is given the sum
+ * divided by rows * count[i]. (lanes - 1) * stride fits 31 bits. */
 typedef void ortc_pool_across_fn(size_t n, size_t taps, size_t dilation, size_t stride, const float *line,
                                  const float *count, float rows, float *y);
 typedef struct ortc_pool_across {

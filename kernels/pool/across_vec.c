@@ -1,4 +1,5 @@
-/* The last step of a pool (across.h), a body for every instruction set. A NaN under a window makes its maximum NaN. */
+/* The last step of a pool (across.h), a body for every instruction set. A NaN under a window makes its
+ * maximum NaN. */
 #include "kernels/pool/across.h"
 
 #include "kernels/common/vector/vec.h"

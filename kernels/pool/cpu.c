@@ -1,8 +1,9 @@
 /* kernels/pool/cpu.c: pools of floats on the cpu provider, in f32, over any number of spatial dims.
  *
- * A row of results is made in two steps: the rows of X under its windows are folded into one line, padded left and right with
- * what never wins (or adds nothing); then each result folds its places of the line. Numbers of counted elements are products of
- * one factor per dim. Global pools fold whole channels by the bodies of reductions. Indices are ref's.
+ * A row of results is made in two steps: the rows of X under its windows are folded into one line, padded
+ * left and right with what never wins (or adds nothing); then each result folds its places of the line.
+ * Numbers of counted elements are products of one factor per dim. Global pools fold whole channels by the
+ * bodies of reductions. Indices are ref's.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* kernels/rearrange/cpu.c: Pad on the cpu provider, for elements of whole bytes: a row of the output, along its last dim, is a row of
- * the input or nothing; what lies inside is one copy, what lies outside goes element by element, as ref says. */
+/* kernels/rearrange/cpu.c: Pad on the cpu provider, for elements of whole bytes: a row of the output, along
+ * its last dim, is a row of the input or nothing; what lies inside is one copy, what lies outside goes
+ * element by element, as ref says. */
 #include "kernels/rearrange/rearrange.h"
 
 typedef struct pad_job {

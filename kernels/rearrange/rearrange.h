@@ -15,9 +15,10 @@ ortc_status ortc_infer_center(ortc_infer *);
 enum { ORTC_PADDING_CONSTANT, ORTC_PADDING_REFLECT, ORTC_PADDING_EDGE, ORTC_PADDING_WRAP };
 int64_t ortc_pad_source(int mode, int64_t at, int64_t n);
 ortc_status ortc_pad_before(ortc_call *, int64_t *before);
-ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out); /* the state is an int, ORTC_PADDING_* */
+/* the state is an int, ORTC_PADDING_* */
+ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out);
 
-extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                  /* ref_pad.c */
+extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                    /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
 
 #endif

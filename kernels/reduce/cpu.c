@@ -1,10 +1,11 @@
 /* kernels/reduce/cpu.c: reductions of floats on the cpu provider, in f32, over every set of axes.
  *
- * Dims of one kind, kept or reduced, that lie together are merged. If the last one is reduced, results are made of rows; if it
- * is kept, of lines that are folded onto each other, a tile of results beside each other at a time. A *unit* is a piece of a row
- * or a line; a result's units are cut into `splits` shares where there are few results, whose parts are joined in order. All
- * of it depends on the shapes alone, so results are the same for any number of threads. Pieces are folded in f32, units and
- * shares in f64. So squares of what is beyond 2^63, or below 2^-63, do not fit where they do on ref.
+ * Dims of one kind, kept or reduced, that lie together are merged. If the last one is reduced, results are
+ * made of rows; if it is kept, of lines that are folded onto each other, a tile of results beside each other
+ * at a time. A *unit* is a piece of a row or a line; a result's units are cut into `splits` shares where
+ * there are few results, whose parts are joined in order. All of it depends on the shapes alone, so results
+ * are the same for any number of threads. Pieces are folded in f32, units and shares in f64. So squares of
+ * what is beyond 2^63, or below 2^-63, do not fit where they do on ref.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Folding rows and lines (rows.h), a body for every instruction set. A NaN makes a largest and a smallest NaN. */
+/* Folding rows and lines (rows.h), a body for every instruction set. A NaN makes a largest and a smallest
+ * NaN. */
 #include "kernels/reduce/rows.h"
 
 #include "kernels/common/vector/math.h"

@@ -1,5 +1,5 @@
-/* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat and Split on the cpu provider, for elements of whole bytes: moves by
- * strides (kernels/common/strided.h). Where a view does, it is ref's view.
+/* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat and Split on the cpu provider, for elements of whole
+ * bytes: moves by strides (kernels/common/strided.h). Where a view does, it is ref's view.
  */
 #include "kernels/common/strided.h"
 #include "kernels/shape/shape_ops.h"
@@ -27,7 +27,7 @@ static ortc_status take(ortc_call *c, const int64_t *strides, int64_t start)
     return ortc_strided_move(c, &m);
 }
 
-/* ---- Transpose, Slice, Expand ------------------------------------------------------------------------------------------ */
+/* ---- Transpose, Slice, Expand -------------------------------------------------------------------------- */
 
 static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate)
 {
@@ -79,7 +79,7 @@ static ortc_status expand_run(const void *state, const void *pstate, ortc_call *
     return take(c, strides, 0);
 }
 
-/* ---- Concat, Split: the parts of a whole along an axis, a move for each -------------------------------------------------- */
+/* ---- Concat, Split: the parts of a whole along an axis, a move for each -------------------------------- */
 
 static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 {
@@ -140,7 +140,7 @@ static ortc_status split_run(const void *state, const void *pstate, ortc_call *c
     return parts_run(c, axis, false);
 }
 
-/* ---- The table -------------------------------------------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------------------- */
 
 #define KERNEL(symbol, title, ...) \
     static const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, __VA_ARGS__}

@@ -1,5 +1,6 @@
-/* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: f32 where it lies, f16 and bf16 through a worker's
- * scratch. Rows along the last axis are a task by some; along another axis a task is a tile of columns beside each other.
+/* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: f32 where it lies, f16 and bf16 through
+ * a worker's scratch. Rows along the last axis are a task by some; along another axis a task is a tile of
+ * columns beside each other.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,8 @@
 typedef struct ortc_softmax_rows {
     /* rows dense rows of `length`; y may be x. */
     void (*rows)(size_t rows, size_t length, const float *x, float *y, int log);
-    /* Along `length` lines of `width` elements, `step` elements apart; y may be x. top, sum: width elements of scratch. */
+    /* Along `length` lines of `width` elements, `step` elements apart; y may be x. top, sum: width elements
+     * of scratch. */
     void (*columns)(size_t length, size_t width, size_t step, const float *x, float *y, float *top,
                     float *sum, int log);
 } ortc_softmax_rows;

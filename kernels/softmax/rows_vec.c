@@ -1,5 +1,6 @@
-/* Softmax of rows and of columns, a body for every instruction set. The largest is taken off, exponentials are summed, in
- * pieces that stay in L1; pieces are joined in order. A NaN is in the sum, and so in every result of its row.
+/* Softmax of rows and of columns, a body for every instruction set. The largest is taken off, exponentials
+ * are summed, in pieces that stay in L1; pieces are joined in order. A NaN is in the sum, and so in every
+ * result of its row.
  */
 #include "kernels/softmax/rows.h"
 

@@ -1,4 +1,5 @@
-/* The vector layer as plain functions over arrays, one struct for each instruction set: what the tests call. */
+/* The vector layer as plain functions over arrays, one struct for each instruction set: what the tests
+ * call. */
 #ifndef ORTC_TESTS_VECTORS_FUNCTIONS_H
 #define ORTC_TESTS_VECTORS_FUNCTIONS_H
 

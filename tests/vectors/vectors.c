@@ -1,13 +1,17 @@
 /* Tests of the vector layer (kernels/common/vector) on every instruction set of this machine.
  *
- *   vectors test          special values and a sample of all inputs: errors against f64 within the stated bounds, the same
- *                         bits on every instruction set with FMA, conversions against their definition, and no element
+ *   vectors test          special values and a sample of all inputs: errors against f64 within the stated
+ *                         bounds, the same
+ *                         bits on every instruction set with FMA, conversions against their definition, and
+ *                         no element
  *                         touched beyond a count. Ends with "N passed, N failed, N skipped".
- *   vectors hash          a line for each function: its name and a hash of its results, on the first instruction set with
+ *   vectors hash          a line for each function: its name and a hash of its results, on the first
+ *                         instruction set with
  *                         FMA, so that machines can be compared
  *   vectors sweep NAME    all 2^32 inputs of a unary function on every instruction set: largest errors
  *
- * A program of its own without other parts of ortc than the layer, so that it is compiled for other processors, too (neon.sh).
+ * A program of its own without other parts of ortc than the layer, so that it is compiled for other
+ * processors, too (neon.sh).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -65,7 +69,8 @@ static int same(float a, float b)
     return bits_of(a) == bits_of(b) || (a != a && b != b);
 } /* a NaN is a NaN */
 
-/* |y - t| in units of t's last place as an f32; infinite where only one of them is a NaN, an infinity or of its sign. */
+/* |y - t| in units of t's last place as an f32; infinite where only one of them is a NaN, an infinity or of
+ * its sign. */
 static double error_of(float y, double t)
 {
     if (t != t || y != y) return t != t && y != y ? 0 : INFINITY;
@@ -78,7 +83,7 @@ static double error_of(float y, double t)
     return fabs(y - t) / ldexp(1, e - 23);
 }
 
-/* ---- Inputs ------------------------------------------------------------------------------------------------------------- */
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
 
 static uint64_t state = 1;
 static uint64_t next(void) /* splitmix64 */
@@ -158,7 +163,7 @@ static void make_inputs(void)
             in_b[N - 1 - at] = special[i], in_c[N - 1 - at] = special[k];
 }
 
-/* ---- Tests -------------------------------------------------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------------------------------------- */
 
 static void test_unary(void)
 {
@@ -360,7 +365,8 @@ static void test_integers(const vec_functions *v, const char *isa)
     result("gather", isa, bad);
 }
 
-/* For every count up to some registers: elements of each width behind it stay as they are, and those before are right. */
+/* For every count up to some registers: elements of each width behind it stay as they are, and those before
+ * are right. */
 #define TAIL(call, type, expected) \
     do { \
         type *to = (type *)(void *)bytes; \
@@ -411,7 +417,7 @@ static int test(void)
     return failed != 0;
 }
 
-/* ---- Between machines ------------------------------------------------------------------------------------------------------ */
+/* ---- Between machines ---------------------------------------------------------------------------------- */
 
 static void hash_line(const char *name, const float *y, size_t n)
 {
@@ -440,7 +446,7 @@ static int hash(void)
     return 1;
 }
 
-/* ---- All inputs ---------------------------------------------------------------------------------------------------------- */
+/* ---- All inputs ---------------------------------------------------------------------------------------- */
 
 static int sweep(const char *name)
 {

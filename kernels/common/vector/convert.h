@@ -1,5 +1,5 @@
-/* kernels/common/vector/convert.h: f16 and bf16 computed in f32: whole rows to and from a worker's scratch, which stays in
- * L1, so that bodies need only know f32. Narrowing is the only rounding. */
+/* kernels/common/vector/convert.h: f16 and bf16 computed in f32: whole rows to and from a worker's scratch,
+ * which stays in L1, so that bodies need only know f32. Narrowing is the only rounding. */
 #ifndef ORTC_KERNELS_VECTOR_CONVERT_H
 #define ORTC_KERNELS_VECTOR_CONVERT_H
 
@@ -24,8 +24,8 @@ ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_convert)
 /* The best on this machine. Thread: any. */
 const ortc_convert *ortc_convert_get(void);
 
-/* Items for a chunk of ortc_parallel, when one has so many elements: enough to be worth a handover (some microseconds), and
- * enough chunks for many threads. */
+/* Items for a chunk of ortc_parallel, when one has so many elements: enough to be worth a handover (some
+ * microseconds), and enough chunks for many threads. */
 static inline int64_t ortc_rows_grain(int64_t elements)
 {
     const int64_t n = 16384 / (elements > 0 ? elements : 1);

@@ -1,10 +1,12 @@
-/* kernels/common/vector/math.h: functions of f32 on vectors: one text, the same bits, for every instruction set with FMA.
+/* kernels/common/vector/math.h: functions of f32 on vectors: one text, the same bits, for every instruction
+ * set with FMA.
  *
- * Largest errors over all 2^32 inputs, in units in the last place of the exact result (tests/vectors/sweep measures them;
- * v_pow over 2^32 pairs), with FMA and, in parentheses, rounded twice:
- *   v_exp 0.84 (1.10) · v_log 0.00 · v_tanh 0.00 · v_erf 0.00 · v_sigmoid 0.00 · v_sin, v_cos 0.00 · v_rsqrt 0.00 · v_pow 0.00
- * Denormal results are rounded like others; NaN gives NaN; infinities and the ends of domains are C's (Annex F).
- * Coefficients are own minimax fits, each rounded to f32 before the next was fitted.
+ * Largest errors over all 2^32 inputs, in units in the last place of the exact result (tests/vectors/sweep
+ * measures them; v_pow over 2^32 pairs), with FMA and, in parentheses, rounded twice:
+ *   v_exp 0.84 (1.10) · v_log 0.00 · v_tanh 0.00 · v_erf 0.00 · v_sigmoid 0.00 · v_sin, v_cos 0.00 · v_rsqrt
+ *   0.00 · v_pow 0.00
+ * Denormal results are rounded like others; NaN gives NaN; infinities and the ends of domains are C's (Annex
+ * F). Coefficients are own minimax fits, each rounded to f32 before the next was fitted.
  */
 #ifndef ORTC_KERNELS_VECTOR_MATH_H
 #define ORTC_KERNELS_VECTOR_MATH_H
@@ -80,12 +82,13 @@ VFN vf32 v_sigmoid(vf32 x)
 
 VFN vf32 v_rsqrt(vf32 x) { return v_div(v_set_f32(1), v_sqrt(x)); }
 
-/* ---- sin, cos ------------------------------------------------------------------------------------------------------------ */
+/* ---- sin, cos ------------------------------------------------------------------------------------------ */
 
 /* Where n, rounded from a product with 2/pi in f32, would be off by more than 1/200. */
 #define V_TRIG_FAR (V_FMA ? 0x1p18f : 0x1p13f)
 
-/* x of that and more = (quadrant + 4k) pi/2 + r, by integers: the product of x's 24 bits and a window of 2/pi's. */
+/* x of that and more = (quadrant + 4k) pi/2 + r, by integers: the product of x's 24 bits and a window of
+ * 2/pi's. */
 static __attribute__((unused, noinline)) int32_t v_trig_far(float x, float *r)
 {
     static const uint32_t two_over_pi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
@@ -112,8 +115,8 @@ static __attribute__((unused, noinline)) int32_t v_trig_far(float x, float *r)
     return bits >> 31 ? -(int32_t)(near >> 62) : (int32_t)(near >> 62);
 }
 
-/* x - n pi/2. With FMA the first step is exact, the later ones round relative to what is left; without it, in f64: products
- * of n with 31 bits are exact. */
+/* x - n pi/2. With FMA the first step is exact, the later ones round relative to what is left; without it, in
+ * f64: products of n with 31 bits are exact. */
 VFN vf32 v_trig_near(vf32 x, vf32 n)
 {
 #if V_FMA
@@ -159,7 +162,7 @@ VFN vf32 v_sin(vf32 x)
 }
 VFN vf32 v_cos(vf32 x) { return v_trig(x, 1); }
 
-/* ---- pow ------------------------------------------------------------------------------------------------------------------ */
+/* ---- pow ----------------------------------------------------------------------------------------------- */
 
 /* x^y for x >= 0, as 2^(y log2 x) in f64, exact to about 2^-34: rounding to f32 decides. */
 VFN vf64 v_pow_f64(vf64 x, vf64 y)
@@ -167,7 +170,8 @@ VFN vf64 v_pow_f64(vf64 x, vf64 y)
     const vi64 root = v_set_i64(INT64_C(0x3fe6a09e667f3bcd)), low = v_set_i64(INT64_C(0x000fffffffffffff));
     const vf64 one = v_set_f64(1), lim = v_set_f64(0x1p200), end = v_set_f64(1000);
     const vi64 b = v_sub(v_bits_f64(x), root);
-    /* the exponent as a double: b's upper bits, put below a constant's, by integers that are never negative */
+    /* the exponent as a double: b's upper bits, put below a constant's, by integers that are never
+     * negative */
     const vu64 up = v_shr((vu64)v_add(b, v_set_i64(INT64_C(0x4000000000000000))), 52);
     const vf64 e = v_sub(v_f64_bits(v_or((vi64)up, v_set_i64(INT64_C(0x4330000000000000)))),
                          v_set_f64(0x1p52 + 1024));

@@ -1,17 +1,23 @@
-/* kernels/common/vector/vec.h: vectors for kernel bodies that are written once and compiled for every instruction set.
+/* kernels/common/vector/vec.h: vectors for kernel bodies that are written once and compiled for every
+ * instruction set.
  *
- * A register holds V_LANES elements of 32 bits (vf32, vi32, vu32) or half as many of 64 (vf64, vi64); a mask (vm32, vm64)
- * has a lane for each. Memory may hold other types: v_load_* and v_store_* convert (f16, bf16, f64 to and from vf32; every
- * integer to and from vi32), so that bodies compute in few types. The generic form is the compiler's vector extension
- * (gcc, clang); vec_<isa>.h, chosen by ORTC_ISA_HEADER, gives V_LANES and whatever it does better: it defines the function
- * and a macro of the same name, and the default here is left out.
+ * A register holds V_LANES elements of 32 bits (vf32, vi32, vu32) or half as many of 64 (vf64, vi64); a mask
+ * (vm32, vm64) has a lane for each. Memory may hold other types: v_load_* and v_store_* convert (f16, bf16,
+ * f64 to and from vf32; every integer to and from vi32), so that bodies compute in few types. The generic
+ * form is the compiler's vector extension (gcc, clang); vec_<isa>.h, chosen by ORTC_ISA_HEADER, gives V_LANES
+ * and whatever it does better: it defines the function and a macro of the same name, and the default here is
+ * left out.
  *
  * Rules for bodies, so that lengths known only at run time (SVE, RVV) stay possible:
- *   - no V_LANES, no arrays of vectors, no vectors in structs, no subscripts: V_FOR steps through an array, or a loop does by
- *     v_lanes(); loads and stores take n, the elements that are left: min(n, lanes) are touched, absent ones read as 0;
- *   - an operation means the same bits on every instruction set. v_max and v_min return their SECOND operand when one is NaN;
+ *   - no V_LANES, no arrays of vectors, no vectors in structs, no subscripts: V_FOR steps through an array,
+ *   or a loop does by
+ *     v_lanes(); loads and stores take n, the elements that are left: min(n, lanes) are touched, absent ones
+ *     read as 0;
+ *   - an operation means the same bits on every instruction set. v_max and v_min return their SECOND operand
+ *   when one is NaN;
  *     conversions to integers truncate, saturate, and make 0 of NaN;
- *   - fused multiply-add only where the body spells v_fma. Without FMA hardware (plain x86-64) it is rounded twice: there,
+ *   - fused multiply-add only where the body spells v_fma. Without FMA hardware (plain x86-64) it is rounded
+ *   twice: there,
  *     and only there, results have other bits.
  */
 #ifndef ORTC_KERNELS_VECTOR_VEC_H
@@ -31,7 +37,7 @@
 /* The name of what a body exports: V_NAME(ortc_softmax_rows) is ortc_softmax_rows_avx2, ... */
 #define V_NAME(name) V_JOIN(name, ORTC_ISA)
 
-/* ---- Types, from the instruction set's V_LANES (with V_PART_TYPES: before its functions) ---------------------------- */
+/* ---- Types, from the instruction set's V_LANES (with V_PART_TYPES: before its functions) --------------- */
 
 #define V_TYPES(lanes) \
     typedef float vf32 __attribute__((vector_size(4 * (lanes)))); \
@@ -53,7 +59,7 @@
 
 VFN size_t v_lanes(void) { return V_LANES; } /* elements of 32 bits in a register: only to step by */
 
-/* ---- Arithmetic: on every type of vector ------------------------------------------------------------------------------ */
+/* ---- Arithmetic: on every type of vector --------------------------------------------------------------- */
 
 #define v_add(a, b) ((a) + (b))
 #define v_sub(a, b) ((a) - (b))
@@ -102,7 +108,7 @@ VFN vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return a * b + c; }
 #endif
 #endif
 
-/* ---- Masks and comparisons ------------------------------------------------------------------------------------------- */
+/* ---- Masks and comparisons ----------------------------------------------------------------------------- */
 
 #ifndef v_lt /* comparisons with NaN are false, but for v_ne */
 #define v_lt v_lt
@@ -161,7 +167,7 @@ VFN vi32 v_keep_i32(vi32 v, size_t n, int32_t other)
     return v_sel_i32(v_first(n), v, v_set_i32(other));
 }
 
-/* ---- More arithmetic ------------------------------------------------------------------------------------------------- */
+/* ---- More arithmetic ----------------------------------------------------------------------------------- */
 
 VFN vf32 v_abs(vf32 a) { return (vf32)((vi32)a & INT32_MAX); }
 VFN vf32 v_neg(vf32 a) { return (vf32)((vi32)a ^ INT32_MIN); } /* NaN's sign, too */
@@ -213,8 +219,8 @@ VFN vf32 v_trunc(vf32 x) { return v_copysign(v_floor(v_abs(x)), x); }
 #endif
 #ifndef v_scale2
 #define v_scale2 v_scale2
-/* p * 2^n for n within -252 .. 254, rounded once (twice never: the first factor keeps it normal for 1 <= p < 4). ni is n
- * as integers; instruction sets use the one they like. */
+/* p * 2^n for n within -252 .. 254, rounded once (twice never: the first factor keeps it normal for 1 <= p <
+ * 4). ni is n as integers; instruction sets use the one they like. */
 VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni)
 {
     const vi32 h = ni >> 1;
@@ -223,7 +229,7 @@ VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni)
 }
 #endif
 
-/* ---- Conversions ------------------------------------------------------------------------------------------------------ */
+/* ---- Conversions --------------------------------------------------------------------------------------- */
 
 #ifndef v_f32_of_i32
 #define v_f32_of_i32 v_f32_of_i32
@@ -265,7 +271,7 @@ VFN vf32 v_f32_of_f64(vf64 lo, vf64 hi)
 }
 #endif
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
 /* v_load_T(p, n), v_store_T(p, v, n): addresses of any alignment. */
 #define V_MEMORY(T, type, memory, reg) \
@@ -296,8 +302,8 @@ V_MEMORY(u16, uint16_t, v_mem_u16, vi32)
 VFN vi32 v_load_u32(const uint32_t *p, size_t n) { return v_load_i32((const int32_t *)p, n); }
 VFN void v_store_u32(uint32_t *p, vi32 v, size_t n) { v_store_i32((int32_t *)p, v, n); }
 
-/* 64-bit elements to and from registers of 32 bits: n counts elements, all lanes' worth of them. f64 is rounded when it is
- * read; of i64 the low bits are read. */
+/* 64-bit elements to and from registers of 32 bits: n counts elements, all lanes' worth of them. f64 is
+ * rounded when it is read; of i64 the low bits are read. */
 #ifndef v_load_f64
 #define v_load_f64 v_load_f64
 VFN vf32 v_load_f64(const double *p, size_t n)
@@ -412,10 +418,11 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 }
 #endif
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------------- */
+/* ---- Loops --------------------------------------------------------------------------------------------- */
 
-/* V_FOR(i, n, count, statements): the statements for elements i, i + 1, .. of count, a register at a time; n elements are
- * left. They are compiled twice, for whole registers, where n is a constant and tests of it go away, and for the tail. */
+/* V_FOR(i, n, count, statements): the statements for elements i, i + 1, .. of count, a register at a time; n
+ * elements are left. They are compiled twice, for whole registers, where n is a constant and tests of it go
+ * away, and for the tail. */
 #define V_FOR(i, n, count, ...) \
     do { \
         const size_t v_count_ = (size_t)(count); \

@@ -1,5 +1,5 @@
-/* kernels/common/vector/vec_scalar.h: the instruction set that is always there: what the compiler makes of 16-byte vectors.
- * On x86-64 that is SSE2, which has no FMA: see the rule in vec.h. */
+/* kernels/common/vector/vec_scalar.h: the instruction set that is always there: what the compiler makes of
+ * 16-byte vectors. On x86-64 that is SSE2, which has no FMA: see the rule in vec.h. */
 #define V_LANES 4
 V_TYPES(V_LANES)
 V_LANE_MASKS
