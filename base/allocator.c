@@ -28,8 +28,8 @@ static void free_held(void *arg)
     free(h);
 }
 
-ortc_status ortc_value_create_with(const ortc_allocator *a, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out,
-                                   ortc_error *error)
+ortc_status ortc_value_create_with(const ortc_allocator *a, ortc_dtype t, int32_t rank, const int64_t *dims,
+                                   ortc_value **out, ortc_error *error)
 {
     int64_t count;
     size_t bytes;
@@ -37,15 +37,13 @@ ortc_status ortc_value_create_with(const ortc_allocator *a, ortc_dtype t, int32_
     if (!a || !ortc_count_elements(rank, dims, &count) || !ortc_tensor_bytes(t, count, &bytes))
         return ortc_value_create(t, rank, dims, out, error); /* which says what is wrong */
     held *h = malloc(sizeof *h);
-    if (!h)
-        return ortc_no_memory(error, sizeof *h);
+    if (!h) return ortc_no_memory(error, sizeof *h);
     *h = (held){*a, ortc_alloc_with(a, bytes), bytes};
     if (!h->data) {
         free(h);
         return ortc_no_memory(error, bytes);
     }
     ortc_status s = ortc_value_wrap(h->data, t, rank, dims, free_held, h, out, error);
-    if (s != ORTC_OK)
-        free_held(h);
+    if (s != ORTC_OK) free_held(h);
     return s;
 }

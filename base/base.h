@@ -17,29 +17,34 @@
 
 #define ORTC_ALIGNMENT 256 /* of every tensor, workspace and slab of ours */
 #define ORTC_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define ORTC_TRY(expression)                        \
-    do {                                            \
+#define ORTC_TRY(expression) \
+    do { \
         ortc_status ortc_try_status = (expression); \
-        if (ortc_try_status != ORTC_OK)             \
-            return ortc_try_status;                 \
+        if (ortc_try_status != ORTC_OK) return ortc_try_status; \
     } while (0)
 
-/* ---- Errors: the code is returned, the text written where the caller wants it -------------------------------- */
+/* ---- Errors: the code is returned, the text written where the caller wants it -------------------------- */
 
 ORTC_PRINTF(3, 4) ortc_status ortc_fail(ortc_error *, ortc_status, const char *fmt, ...);
 ortc_status ortc_vfail(ortc_error *, ortc_status, const char *fmt, va_list);
-/* Puts text before an error's text ("node 'conv1' (Conv): "), keeping the code; for callers that know more. */
+/* Puts text before an error's text ("node 'conv1' (Conv): "), keeping the code; for callers that know
+ * more. */
 ORTC_PRINTF(2, 3) void ortc_error_prefix(ortc_error *, const char *fmt, ...);
 ortc_status ortc_no_memory(ortc_error *, size_t bytes);
 
-/* ---- Checked sizes: false on overflow, *out untouched then ------------------------------------------------------ */
+/* ---- Checked sizes: false on overflow, *out untouched then --------------------------------------------- */
 
-static inline bool ortc_add_size(size_t a, size_t b, size_t *out) { return !__builtin_add_overflow(a, b, out); }
-static inline bool ortc_mul_size(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool ortc_add_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline bool ortc_mul_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
 static inline bool ortc_align_size(size_t a, size_t alignment, size_t *out)
 {
-    if (a > SIZE_MAX - (alignment - 1))
-        return false;
+    if (a > SIZE_MAX - (alignment - 1)) return false;
     *out = (a + alignment - 1) & ~(alignment - 1);
     return true;
 }
@@ -48,9 +53,10 @@ bool ortc_count_elements(int32_t rank, const int64_t *dims, int64_t *out);
 /* Bytes of `count` elements, sub-byte types packed; false on overflow or for types without a fixed size. */
 bool ortc_tensor_bytes(ortc_dtype, int64_t count, size_t *out);
 
-/* ---- Memory ------------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
-/* ORTC_ALIGNMENT-aligned host memory, contents undefined; large blocks ask for huge pages. NULL when there is none. */
+/* ORTC_ALIGNMENT-aligned host memory, contents undefined; large blocks ask for huge pages. NULL when there is
+ * none. */
 void *ortc_alloc_aligned(size_t bytes);
 void ortc_free_aligned(void *, size_t bytes);
 
@@ -58,25 +64,26 @@ void ortc_free_aligned(void *, size_t bytes);
 void *ortc_alloc_with(const ortc_allocator *, size_t bytes);
 void ortc_free_with(const ortc_allocator *, void *, size_t bytes);
 
-/* A bump allocator for objects that live and die together (a graph, a plan). Blocks are zeroed, 16-byte aligned.
- * Not for concurrent use. ortc_arena_alloc gives NULL when memory is short. */
+/* A bump allocator for objects that live and die together (a graph, a plan). Blocks are zeroed, 16-byte
+ * aligned. Not for concurrent use. ortc_arena_alloc gives NULL when memory is short. */
 typedef struct ortc_arena {
     struct ortc_arena_block *blocks;
     size_t bytes; /* reserved in all */
 } ortc_arena;
 void *ortc_arena_alloc(ortc_arena *, size_t bytes);
-void *ortc_arena_array(ortc_arena *, size_t count, size_t element_bytes); /* checked; count 0 gives a non-NULL pointer */
+/* checked; count 0 gives a non-NULL pointer */
+void *ortc_arena_array(ortc_arena *, size_t count, size_t element_bytes);
 void *ortc_arena_copy(ortc_arena *, const void *, size_t bytes);
 char *ortc_arena_string(ortc_arena *, const char *, size_t length); /* terminated copy */
 ORTC_PRINTF(2, 3) char *ortc_arena_printf(ortc_arena *, const char *fmt, ...);
 void ortc_arena_deinit(ortc_arena *);
 
 /* A growable array of pointers or PODs: data is realloc'ed; false when memory is short. */
-#define ORTC_ARRAY(type)  \
-    struct {              \
-        type *data;       \
-        size_t count;     \
-        size_t capacity;  \
+#define ORTC_ARRAY(type) \
+    struct { \
+        type *data; \
+        size_t count; \
+        size_t capacity; \
     }
 bool ortc_array_reserve_(void **data, size_t *capacity, size_t count, size_t element_bytes);
 #define ortc_array_reserve(a, n) \
@@ -85,7 +92,7 @@ bool ortc_array_reserve_(void **data, size_t *capacity, size_t count, size_t ele
     (ortc_array_reserve((a), (a)->count + 1) && (((a)->data[(a)->count++] = (__VA_ARGS__)), true))
 #define ortc_array_deinit(a) (free((a)->data), (a)->data = NULL, (a)->count = (a)->capacity = 0)
 
-/* ---- Hashing ------------------------------------------------------------------------------------------------- */
+/* ---- Hashing ------------------------------------------------------------------------------------------- */
 
 uint64_t ortc_hash(const void *, size_t bytes, uint64_t seed);
 static inline uint64_t ortc_hash_string(const char *s) { return ortc_hash(s, strlen(s), 0); }
@@ -95,28 +102,31 @@ typedef struct ortc_map {
     struct ortc_map_cell *cells;
     size_t count, capacity;
 } ortc_map;
-void *ortc_map_get(const ortc_map *, const char *key); /* NULL: not there */
+void *ortc_map_get(const ortc_map *, const char *key);       /* NULL: not there */
 bool ortc_map_set(ortc_map *, const char *key, void *value); /* replaces; false when memory is short */
 void ortc_map_deinit(ortc_map *);
 
-/* ---- Text ------------------------------------------------------------------------------------------------------ */
+/* ---- Text ---------------------------------------------------------------------------------------------- */
 
 /* Appends to a fixed buffer, always terminated; truncates silently. */
 typedef struct ortc_text {
     char *data;
     size_t capacity, length;
 } ortc_text;
-#define ORTC_TEXT(buffer) {buffer, sizeof(buffer), 0}
+#define ORTC_TEXT(buffer) \
+    { \
+        buffer, sizeof(buffer), 0 \
+    }
 ORTC_PRINTF(2, 3) void ortc_text_add(ortc_text *, const char *fmt, ...);
 void ortc_text_dims(ortc_text *, int32_t rank, const int64_t *dims); /* "[2,3]" */
 /* "f32[2,3]" */
 void ortc_text_tensor(ortc_text *, ortc_dtype, int32_t rank, const int64_t *dims);
 
-/* ---- Log -------------------------------------------------------------------------------------------------------- */
+/* ---- Log ----------------------------------------------------------------------------------------------- */
 
 ORTC_PRINTF(2, 3) void ortc_log(int32_t level, const char *fmt, ...);
 
-/* ---- Platform (platform_linux.c) ---------------------------------------------------------------------------------- */
+/* ---- Platform (platform_linux.c) ----------------------------------------------------------------------- */
 
 int64_t ortc_now_ns(void); /* CLOCK_MONOTONIC */
 
@@ -129,12 +139,13 @@ typedef struct ortc_mapping {
 ortc_status ortc_map_file(const char *path, ortc_mapping *out, ortc_error *);
 /* A relative path that does not begin with '/' and has no component "..". */
 bool ortc_path_stays_beneath(const char *relative);
-/* The same for a file below a directory, without leaving it: no absolute path, no "..", no symbolic link unless
- * follow_links, no hard links (more than one name) unless follow_links. */
-ortc_status ortc_map_file_beneath(const char *directory, const char *relative, bool follow_links, ortc_mapping *out,
-                                  ortc_error *);
+/* The same for a file below a directory, without leaving it: no absolute path, no "..", no symbolic link
+ * unless follow_links, no hard links (more than one name) unless follow_links. */
+ortc_status ortc_map_file_beneath(const char *directory, const char *relative, bool follow_links,
+                                  ortc_mapping *out, ortc_error *);
 void ortc_unmap_file(ortc_mapping *);
-/* Tells the system that these bytes of a mapping will not be needed soon: their pages leave our resident size. */
+/* Tells the system that these bytes of a mapping will not be needed soon: their pages leave our resident
+ * size. */
 void ortc_mapping_drop(const void *data, size_t bytes);
 
 /* A file being written, under another name until it is whole (file_linux.c). After any failure: close. */
@@ -150,17 +161,20 @@ typedef struct ortc_file {
 ortc_status ortc_file_create(ortc_file *, const char *path, ortc_error *); /* close it also when this fails */
 ortc_status ortc_file_write(ortc_file *, const void *, size_t bytes);
 ortc_status ortc_file_pad(ortc_file *, uint64_t to); /* zeros up to this offset */
-ortc_status ortc_file_commit(ortc_file *);           /* durable, and under its name, instead of what was there */
-void ortc_file_close(ortc_file *);                   /* without a commit nothing is left */
+/* durable, and under its name, instead of what was there */
+ortc_status ortc_file_commit(ortc_file *);
+void ortc_file_close(ortc_file *); /* without a commit nothing is left */
 
 /* Processors that this process may use: affinity, cgroup cpu.max; at least 1. */
 uint32_t ortc_platform_threads(void);
 
 void *ortc_platform_open_module(const char *path, ortc_error *); /* dlopen; NULL with an error */
 void *ortc_platform_symbol(void *module, const char *name);
-bool ortc_platform_own_folder(char *out, size_t bytes); /* of the file that this code is in; false: not known */
+/* of the file that this code is in; false: not known */
+bool ortc_platform_own_folder(char *out, size_t bytes);
 
-/* The default floating-point environment (round to nearest, no flush to zero, exceptions masked) for a scope. */
+/* The default floating-point environment (round to nearest, no flush to zero, exceptions masked) for a
+ * scope. */
 typedef struct ortc_fp_env {
     uint32_t control; /* mxcsr on x86 */
 } ortc_fp_env;

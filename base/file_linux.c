@@ -1,7 +1,8 @@
 /* base/file_linux.c: writing a file so that its name is never seen with half of its contents.
  *
- * Bytes go to a file without a reader beside the target; commit makes them durable and then renames. Whoever has the
- * old file open or mapped keeps it as it was, so a model may be written over the file that it was loaded from.
+ * Bytes go to a file without a reader beside the target; commit makes them durable and then renames. Whoever
+ * has the old file open or mapped keeps it as it was, so a model may be written over the file that it was
+ * loaded from.
  */
 #include "base.h"
 
@@ -19,8 +20,8 @@ enum {
 static ortc_status write_error(ortc_file *f, const char *what)
 {
     char buffer[128];
-    return ortc_fail(f->error, errno == ENOENT ? ORTC_NOT_FOUND : ORTC_IO, "cannot %s '%s': %s", what, f->path,
-                     strerror_r(errno, buffer, sizeof buffer));
+    return ortc_fail(f->error, errno == ENOENT ? ORTC_NOT_FOUND : ORTC_IO, "cannot %s '%s': %s", what,
+                     f->path, strerror_r(errno, buffer, sizeof buffer));
 }
 
 ortc_status ortc_file_create(ortc_file *f, const char *path, ortc_error *error)
@@ -32,16 +33,14 @@ ortc_status ortc_file_create(ortc_file *f, const char *path, ortc_error *error)
     *f = (ortc_file){.descriptor = -1, .error = error};
     f->path = ortc_arena_string(&f->arena, path, length);
     f->buffer = ortc_arena_alloc(&f->arena, BUFFER_BYTES);
-    if (!f->path || !f->buffer)
-        return ortc_no_memory(error, BUFFER_BYTES);
+    if (!f->path || !f->buffer) return ortc_no_memory(error, BUFFER_BYTES);
     /* A device, a pipe, a folder: not to be replaced by a file. */
     if (stat(path, &old) == 0 && !S_ISREG(old.st_mode))
         return ortc_fail(error, ORTC_IO, "cannot write '%s': it is not a regular file", path);
     for (int i = 0; i < MAX_TRIES && f->descriptor < 0; i++) {
         char *name = ortc_arena_printf(&f->arena, "%s.%ld-%u.tmp", path, (long)getpid(),
                                        atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
-        if (!name)
-            return ortc_no_memory(error, length);
+        if (!name) return ortc_no_memory(error, length);
         f->descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (f->descriptor >= 0)
             f->temporary = name;
@@ -56,10 +55,8 @@ static ortc_status write_all(ortc_file *f, const char *data, size_t bytes)
     while (bytes > 0) {
         /* Linux writes at most 2 GiB at a time. */
         ssize_t n = write(f->descriptor, data, bytes < (size_t)1 << 30 ? bytes : (size_t)1 << 30);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return write_error(f, "write");
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return write_error(f, "write");
         data += n;
         bytes -= (size_t)n;
     }
@@ -76,12 +73,9 @@ static ortc_status flush(ortc_file *f)
 ortc_status ortc_file_write(ortc_file *f, const void *data, size_t bytes)
 {
     f->bytes += bytes;
-    if (bytes > BUFFER_BYTES - f->n_buffer)
-        ORTC_TRY(flush(f));
-    if (bytes > BUFFER_BYTES)
-        return write_all(f, data, bytes);
-    if (bytes)
-        memcpy(f->buffer + f->n_buffer, data, bytes);
+    if (bytes > BUFFER_BYTES - f->n_buffer) ORTC_TRY(flush(f));
+    if (bytes > BUFFER_BYTES) return write_all(f, data, bytes);
+    if (bytes) memcpy(f->buffer + f->n_buffer, data, bytes);
     f->n_buffer += bytes;
     return ORTC_OK;
 }
@@ -90,7 +84,8 @@ ortc_status ortc_file_pad(ortc_file *f, uint64_t to)
 {
     static const char zeros[4096];
     while (f->bytes < to)
-        ORTC_TRY(ortc_file_write(f, zeros, to - f->bytes < sizeof zeros ? (size_t)(to - f->bytes) : sizeof zeros));
+        ORTC_TRY(
+            ortc_file_write(f, zeros, to - f->bytes < sizeof zeros ? (size_t)(to - f->bytes) : sizeof zeros));
     return ORTC_OK;
 }
 
@@ -100,8 +95,7 @@ static void sync_folder(ortc_file *f)
     const char *slash = strrchr(f->path, '/');
     char *folder = slash ? ortc_arena_string(&f->arena, f->path, (size_t)(slash - f->path) + 1) : NULL;
     int d = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (d < 0)
-        return;
+    if (d < 0) return;
     (void)fsync(d);
     close(d);
 }
@@ -113,10 +107,8 @@ ortc_status ortc_file_commit(ortc_file *f)
     ORTC_TRY(flush(f));
     if (stat(f->path, &old) == 0 && S_ISREG(old.st_mode))
         (void)fchmod(f->descriptor, old.st_mode & 0777); /* a wish */
-    if (fsync(f->descriptor) != 0 && errno != EINVAL)
-        return write_error(f, "write");
-    if (rename(f->temporary, f->path) != 0)
-        return write_error(f, "replace");
+    if (fsync(f->descriptor) != 0 && errno != EINVAL) return write_error(f, "write");
+    if (rename(f->temporary, f->path) != 0) return write_error(f, "replace");
     f->temporary = NULL;
     sync_folder(f);
     return ORTC_OK;
@@ -124,10 +116,8 @@ ortc_status ortc_file_commit(ortc_file *f)
 
 void ortc_file_close(ortc_file *f)
 {
-    if (f->descriptor >= 0)
-        close(f->descriptor);
-    if (f->temporary)
-        unlink(f->temporary);
+    if (f->descriptor >= 0) close(f->descriptor);
+    if (f->temporary) unlink(f->temporary);
     ortc_arena_deinit(&f->arena);
     *f = (ortc_file){.descriptor = -1};
 }

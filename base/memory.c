@@ -1,9 +1,9 @@
 /* base/memory.c: checked sizes of tensors, arenas, growable arrays.
  *
- * Arenas grow by blocks that double up to a limit, so that small objects (a value's types) stay small and a large
- * graph takes few blocks. A request that does not fit into the rest of the current block gets a new one.
- * Under AddressSanitizer every object ends where it was asked to end, with a zone behind it that nobody may touch: a block
- * carved into views, dims and calls would else hide an index that is one too large.
+ * Arenas grow by blocks that double up to a limit, so that small objects (a value's types) stay small and a
+ * large graph takes few blocks. A request that does not fit into the rest of the current block gets a new
+ * one. Under AddressSanitizer every object ends where it was asked to end, with a zone behind it that nobody
+ * may touch: a block carved into views, dims and calls would else hide an index that is one too large.
  */
 #include "base.h"
 
@@ -41,15 +41,12 @@ bool ortc_count_elements(int32_t rank, const int64_t *dims, int64_t *out)
     bool overflow = false, zero = false;
 
     for (int32_t i = 0; i < rank; i++) {
-        if (dims[i] < 0)
-            return false;
+        if (dims[i] < 0) return false;
         zero |= dims[i] == 0;
-        if (!overflow && __builtin_mul_overflow(count, dims[i], &count))
-            overflow = true;
+        if (!overflow && __builtin_mul_overflow(count, dims[i], &count)) overflow = true;
     }
     /* [2^40, 2^40, 0] is a legal empty tensor. */
-    if (overflow && !zero)
-        return false;
+    if (overflow && !zero) return false;
     *out = zero ? 0 : count;
     return true;
 }
@@ -59,13 +56,10 @@ bool ortc_tensor_bytes(ortc_dtype dtype, int64_t count, size_t *out)
     uint32_t bits = ortc_dtype_bits(dtype);
     size_t n = (size_t)count, whole;
 
-    if (bits == 0 || count < 0)
-        return false;
-    if (bits >= 8)
-        return ortc_mul_size(n, bits / 8, out);
+    if (bits == 0 || count < 0) return false;
+    if (bits >= 8) return ortc_mul_size(n, bits / 8, out);
     /* Eight elements take `bits` bytes; the rest is rounded up. */
-    if (!ortc_mul_size(n / 8, bits, &whole))
-        return false;
+    if (!ortc_mul_size(n / 8, bits, &whole)) return false;
     return ortc_add_size(whole, (n % 8 * bits + 7) / 8, out);
 }
 
@@ -78,19 +72,16 @@ void *ortc_arena_alloc(ortc_arena *arena, size_t bytes)
     if (!ortc_add_size(bytes ? bytes : 1, ZONE, &bytes) || !ortc_align_size(bytes, ARENA_ALIGNMENT, &bytes))
         return NULL;
     if (!block || bytes > block->capacity - block->used) {
-        if (capacity > LAST_BLOCK)
-            capacity = LAST_BLOCK;
-        if (capacity < bytes)
-            capacity = bytes;
-        if (capacity > SIZE_MAX - sizeof *block)
-            return NULL;
+        if (capacity > LAST_BLOCK) capacity = LAST_BLOCK;
+        if (capacity < bytes) capacity = bytes;
+        if (capacity > SIZE_MAX - sizeof *block) return NULL;
         block = calloc(1, sizeof *block + capacity);
-        if (!block)
-            return NULL;
+        if (!block) return NULL;
         block->capacity = capacity;
         FORBID(block + 1, capacity);
         arena->bytes += sizeof *block + capacity;
-        if (arena->blocks && capacity == bytes && arena->blocks->capacity - arena->blocks->used > LAST_BLOCK / 16) {
+        if (arena->blocks && capacity == bytes &&
+            arena->blocks->capacity - arena->blocks->used > LAST_BLOCK / 16) {
             /* One large object: the block before it still has room for small ones. */
             block->next = arena->blocks->next;
             arena->blocks->next = block;
@@ -115,16 +106,14 @@ void *ortc_arena_array(ortc_arena *arena, size_t count, size_t element_bytes)
 void *ortc_arena_copy(ortc_arena *arena, const void *from, size_t bytes)
 {
     void *to = ortc_arena_alloc(arena, bytes);
-    if (to && bytes)
-        memcpy(to, from, bytes);
+    if (to && bytes) memcpy(to, from, bytes);
     return to;
 }
 
 char *ortc_arena_string(ortc_arena *arena, const char *s, size_t length)
 {
     char *to = length < SIZE_MAX ? ortc_arena_alloc(arena, length + 1) : NULL;
-    if (to && length)
-        memcpy(to, s, length);
+    if (to && length) memcpy(to, s, length);
     return to;
 }
 
@@ -137,10 +126,8 @@ char *ortc_arena_printf(ortc_arena *arena, const char *fmt, ...)
     va_start(args, fmt);
     va_copy(again, args);
     length = vsnprintf(NULL, 0, fmt, args);
-    if (length >= 0)
-        to = ortc_arena_alloc(arena, (size_t)length + 1);
-    if (to)
-        vsnprintf(to, (size_t)length + 1, fmt, again);
+    if (length >= 0) to = ortc_arena_alloc(arena, (size_t)length + 1);
+    if (to) vsnprintf(to, (size_t)length + 1, fmt, again);
     va_end(again);
     va_end(args);
     return to;
@@ -163,16 +150,12 @@ bool ortc_array_reserve_(void **data, size_t *capacity, size_t count, size_t ele
     size_t wanted = *capacity < 8 ? 8 : *capacity, bytes;
     void *grown;
 
-    if (count <= *capacity)
-        return true;
+    if (count <= *capacity) return true;
     while (wanted < count)
-        if (!ortc_mul_size(wanted, 2, &wanted))
-            return false;
-    if (!ortc_mul_size(wanted, element_bytes, &bytes))
-        return false;
+        if (!ortc_mul_size(wanted, 2, &wanted)) return false;
+    if (!ortc_mul_size(wanted, element_bytes, &bytes)) return false;
     grown = realloc(*data, bytes);
-    if (!grown)
-        return false;
+    if (!grown) return false;
     *data = grown;
     *capacity = wanted;
     return true;

@@ -1,8 +1,9 @@
-/* base/platform_linux.c: everything that asks the operating system: clock, memory, files, processors, modules,
- * the floating-point environment. Threads are in threads.c.
+/* base/platform_linux.c: everything that asks the operating system: clock, memory, files, processors,
+ * modules, the floating-point environment. Threads are in threads.c.
  *
- * Files are mapped privately and read-only. A file that is cut short by another process while it is mapped faults when
- * the lost part is read; applications that cannot rule that out load through a reader without a map.
+ * Files are mapped privately and read-only. A file that is cut short by another process while it is mapped
+ * faults when the lost part is read; applications that cannot rule that out load through a reader without a
+ * map.
  */
 #include "base.h"
 
@@ -23,7 +24,7 @@
 #include <linux/openat2.h>
 #endif
 
-/* ---- Clock, memory --------------------------------------------------------------------------------------------- */
+/* ---- Clock, memory ------------------------------------------------------------------------------------- */
 
 int64_t ortc_now_ns(void)
 {
@@ -36,17 +37,15 @@ int64_t ortc_now_ns(void)
 
 void *ortc_alloc_aligned(size_t bytes)
 {
-    /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be huge. */
+    /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be
+     * huge. */
     bool huge = bytes >= 2 * HUGE_PAGE;
     size_t alignment = huge ? HUGE_PAGE : ORTC_ALIGNMENT, rounded;
     void *block;
 
-    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded) || rounded > PTRDIFF_MAX)
-        return NULL;
-    if (posix_memalign(&block, alignment, rounded) != 0)
-        return NULL;
-    if (huge)
-        madvise(block, rounded & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
+    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded) || rounded > PTRDIFF_MAX) return NULL;
+    if (posix_memalign(&block, alignment, rounded) != 0) return NULL;
+    if (huge) madvise(block, rounded & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
     return block;
 }
 
@@ -56,7 +55,7 @@ void ortc_free_aligned(void *block, size_t bytes)
     free(block);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------ */
+/* ---- Files --------------------------------------------------------------------------------------------- */
 
 static ortc_status file_error(ortc_error *error, int number, const char *what, const char *path)
 {
@@ -64,11 +63,13 @@ static ortc_status file_error(ortc_error *error, int number, const char *what, c
                        : number == ENOMEM                    ? ORTC_OUT_OF_MEMORY
                                                              : ORTC_IO;
     char buffer[128];
-    return ortc_fail(error, code, "cannot %s '%s': %s", what, path, strerror_r(number, buffer, sizeof buffer));
+    return ortc_fail(error, code, "cannot %s '%s': %s", what, path,
+                     strerror_r(number, buffer, sizeof buffer));
 }
 
 /* Maps an open file and closes it, also on failure. */
-static ortc_status map_descriptor(int fd, const char *path, bool one_name, ortc_mapping *out, ortc_error *error)
+static ortc_status map_descriptor(int fd, const char *path, bool one_name, ortc_mapping *out,
+                                  ortc_error *error)
 {
     ortc_status status = ORTC_OK;
     void *data = NULL;
@@ -82,17 +83,16 @@ static ortc_status map_descriptor(int fd, const char *path, bool one_name, ortc_
     } else if (one_name && s.st_nlink > 1) {
         status = ortc_fail(error, ORTC_INVALID_MODEL,
                            "'%s' has %ju names (hard links): refused, as it may be a file from elsewhere; "
-                           "allowed when links are followed", path, (uintmax_t)s.st_nlink);
+                           "allowed when links are followed",
+                           path, (uintmax_t)s.st_nlink);
     } else if ((uintmax_t)s.st_size > (uintmax_t)PTRDIFF_MAX) {
         status = ortc_fail(error, ORTC_LIMIT, "'%s' is too large to be mapped", path);
     } else if (s.st_size > 0) {
         data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED)
-            status = file_error(error, errno, "map", path);
+        if (data == MAP_FAILED) status = file_error(error, errno, "map", path);
     }
     close(fd);
-    if (status == ORTC_OK)
-        *out = (ortc_mapping){data, (size_t)s.st_size, s.st_dev, s.st_ino};
+    if (status == ORTC_OK) *out = (ortc_mapping){data, (size_t)s.st_size, s.st_dev, s.st_ino};
     return status;
 }
 
@@ -104,8 +104,7 @@ ortc_status ortc_map_file(const char *path, ortc_mapping *out, ortc_error *error
     int fd = open(path, OPEN_FLAGS);
 
     *out = (ortc_mapping){0};
-    if (fd < 0)
-        return file_error(error, errno, "open", path);
+    if (fd < 0) return file_error(error, errno, "open", path);
     return map_descriptor(fd, path, false, out, error);
 }
 
@@ -126,15 +125,16 @@ static int open_by_components(int directory, const char *relative)
         } else {
             memcpy(name, relative, length);
             name[length] = 0;
-            next = openat(at, name, last ? (int)OPEN_FLAGS | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            next = openat(at, name,
+                          last ? (int)OPEN_FLAGS | O_NOFOLLOW
+                               : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         }
         if (at != directory) {
             int number = errno;
             close(at);
             errno = number;
         }
-        if (last || next < 0)
-            return next;
+        if (last || next < 0) return next;
         at = next;
         relative = rest;
     }
@@ -148,10 +148,8 @@ static int open_beneath(int directory, const char *relative, bool follow_links)
     for (int tries = 0; tries < 8; tries++) {
         struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
         int fd = (int)syscall(SYS_openat2, directory, relative, &how, sizeof how);
-        if (fd >= 0 || (errno != EAGAIN && errno != ENOSYS && errno != EPERM))
-            return fd;
-        if (errno != EAGAIN)
-            break;
+        if (fd >= 0 || (errno != EAGAIN && errno != ENOSYS && errno != EPERM)) return fd;
+        if (errno != EAGAIN) break;
     }
 #endif
     return open_by_components(directory, relative);
@@ -159,45 +157,42 @@ static int open_beneath(int directory, const char *relative, bool follow_links)
 
 bool ortc_path_stays_beneath(const char *relative)
 {
-    if (*relative == 0 || *relative == '/')
-        return false;
+    if (*relative == 0 || *relative == '/') return false;
     for (const char *p = relative; *p; p += strspn(p, "/")) {
         size_t length = strcspn(p, "/");
-        if (length == 2 && p[0] == '.' && p[1] == '.')
-            return false;
+        if (length == 2 && p[0] == '.' && p[1] == '.') return false;
         p += length;
     }
     return true;
 }
 
-ortc_status ortc_map_file_beneath(const char *directory, const char *relative, bool follow_links, ortc_mapping *out,
-                                  ortc_error *error)
+ortc_status ortc_map_file_beneath(const char *directory, const char *relative, bool follow_links,
+                                  ortc_mapping *out, ortc_error *error)
 {
     int dir, fd, number;
 
     *out = (ortc_mapping){0};
     if (!ortc_path_stays_beneath(relative))
         return ortc_fail(error, ORTC_INVALID_MODEL,
-                         "'%s' leads out of the model's folder: expected a relative path without '..'", relative);
+                         "'%s' leads out of the model's folder: expected a relative path without '..'",
+                         relative);
     dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return file_error(error, errno, "open", directory);
+    if (dir < 0) return file_error(error, errno, "open", directory);
     fd = open_beneath(dir, relative, follow_links);
     number = errno;
     close(dir);
     if (fd < 0 && (number == ELOOP || number == EXDEV))
         return ortc_fail(error, ORTC_INVALID_MODEL,
                          "'%s' is reached through a symbolic link: refused, unless links are followed "
-                         "(ORTC_MODEL_FOLLOW_LINKS)", relative);
-    if (fd < 0)
-        return file_error(error, number, "open", relative);
+                         "(ORTC_MODEL_FOLLOW_LINKS)",
+                         relative);
+    if (fd < 0) return file_error(error, number, "open", relative);
     return map_descriptor(fd, relative, !follow_links, out, error);
 }
 
 void ortc_unmap_file(ortc_mapping *mapping)
 {
-    if (mapping->data)
-        munmap((void *)(uintptr_t)mapping->data, mapping->bytes);
+    if (mapping->data) munmap((void *)(uintptr_t)mapping->data, mapping->bytes);
     *mapping = (ortc_mapping){0};
 }
 
@@ -205,19 +200,18 @@ void ortc_mapping_drop(const void *data, size_t bytes)
 {
     /* Whole pages inside the range only: the neighbours' bytes may be in use. */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1), end = ((uintptr_t)data + bytes) & ~(page - 1);
-    if (begin < end)
-        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1),
+              end = ((uintptr_t)data + bytes) & ~(page - 1);
+    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* ---- Processors ------------------------------------------------------------------------------------------------- */
+/* ---- Processors ---------------------------------------------------------------------------------------- */
 
 static bool read_text(const char *path, char *buffer, size_t capacity)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, buffer, capacity - 1);
-    if (fd >= 0)
-        close(fd);
+    if (fd >= 0) close(fd);
     buffer[n > 0 ? n : 0] = 0;
     return n > 0;
 }
@@ -228,13 +222,10 @@ static uint32_t affinity_threads(void)
         cpu_set_t *set = CPU_ALLOC(cpus);
         size_t bytes = CPU_ALLOC_SIZE(cpus);
         int count = 0;
-        if (!set)
-            break;
-        if (sched_getaffinity(0, bytes, set) == 0)
-            count = CPU_COUNT_S(bytes, set);
+        if (!set) break;
+        if (sched_getaffinity(0, bytes, set) == 0) count = CPU_COUNT_S(bytes, set);
         CPU_FREE(set);
-        if (count > 0)
-            return (uint32_t)count;
+        if (count > 0) return (uint32_t)count;
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (uint32_t)online : 1;
@@ -244,8 +235,7 @@ static uint32_t affinity_threads(void)
 static uint32_t quota_threads(long long quota, long long period)
 {
     long long n;
-    if (quota <= 0 || period <= 0)
-        return UINT32_MAX;
+    if (quota <= 0 || period <= 0) return UINT32_MAX;
     n = quota / period + (quota % period != 0);
     return n < 1 ? 1 : n > 65536 ? UINT32_MAX : (uint32_t)n;
 }
@@ -257,8 +247,7 @@ static uint32_t group_quota(const char *root, const char *path, bool v2)
     long long quota = 0, period = 0;
 
     snprintf(file, sizeof file, "%s%s/%s", root, path, v2 ? "cpu.max" : "cpu.cfs_quota_us");
-    if (!read_text(file, text, sizeof text))
-        return UINT32_MAX;
+    if (!read_text(file, text, sizeof text)) return UINT32_MAX;
     if (v2) /* "max 100000" does not parse: no quota */
         return sscanf(text, "%lld %lld", &quota, &period) == 2 ? quota_threads(quota, period) : UINT32_MAX;
     snprintf(file, sizeof file, "%s%s/cpu.cfs_period_us", root, path);
@@ -268,18 +257,16 @@ static uint32_t group_quota(const char *root, const char *path, bool v2)
     return quota_threads(quota, period);
 }
 
-/* The tightest quota from the process's group up to the root. Inside a container the path may not be visible; its root
- * is the container's own group then. */
+/* The tightest quota from the process's group up to the root. Inside a container the path may not be visible;
+ * its root is the container's own group then. */
 static uint32_t walk_quota(const char *root, char *path, bool v2)
 {
     uint32_t least = UINT32_MAX, here;
     for (;;) {
         char *slash = strrchr(path, '/');
         here = group_quota(root, path, v2);
-        if (here < least)
-            least = here;
-        if (!slash)
-            return least;
+        if (here < least) least = here;
+        if (!slash) return least;
         *slash = 0;
     }
 }
@@ -288,8 +275,7 @@ static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *p = list; p; p = strchr(p, ','), p = p ? p + 1 : NULL)
-        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == 0))
-            return true;
+        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == 0)) return true;
     return false;
 }
 
@@ -298,26 +284,22 @@ static uint32_t cgroup_threads(void)
     char text[4096], *line, *rest, root[300];
     uint32_t least = UINT32_MAX, here;
 
-    if (!read_text("/proc/self/cgroup", text, sizeof text))
-        return UINT32_MAX;
+    if (!read_text("/proc/self/cgroup", text, sizeof text)) return UINT32_MAX;
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!path || strlen(path) > 800)
-            continue;
+        if (!path || strlen(path) > 800) continue;
         *controllers++ = 0;
         *path++ = 0;
         if (*controllers == 0) {
             here = walk_quota("/sys/fs/cgroup", path, true);
         } else if (has_word(controllers, "cpu") && strlen(controllers) < 200) {
             snprintf(root, sizeof root, "/sys/fs/cgroup/%s", controllers);
-            if (access(root, F_OK) != 0)
-                snprintf(root, sizeof root, "/sys/fs/cgroup/cpu");
+            if (access(root, F_OK) != 0) snprintf(root, sizeof root, "/sys/fs/cgroup/cpu");
             here = walk_quota(root, path, false);
         } else {
             continue;
         }
-        if (here < least)
-            least = here;
+        if (here < least) least = here;
     }
     return least;
 }
@@ -328,7 +310,7 @@ uint32_t ortc_platform_threads(void)
     return quota < allowed ? quota : allowed;
 }
 
-/* ---- Modules ---------------------------------------------------------------------------------------------------- */
+/* ---- Modules ------------------------------------------------------------------------------------------- */
 
 void *ortc_platform_open_module(const char *path, ortc_error *error)
 {
@@ -341,24 +323,22 @@ void *ortc_platform_open_module(const char *path, ortc_error *error)
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
         const char *why = dlerror();
-        ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "cannot load '%s': %s", path, why ? why : "unknown reason");
+        ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "cannot load '%s': %s", path,
+                  why ? why : "unknown reason");
     }
     return module;
 }
 
-void *ortc_platform_symbol(void *module, const char *name)
-{
-    return dlsym(module, name);
-}
+void *ortc_platform_symbol(void *module, const char *name) { return dlsym(module, name); }
 
 bool ortc_platform_own_folder(char *out, size_t bytes)
 {
     Dl_info info;
     char *slash;
 
-    if (!dladdr((const void *)(uintptr_t)&ortc_platform_own_folder, &info) || !info.dli_fname)
-        return false;
-    char *path = realpath(info.dli_fname, NULL); /* a program's own name may be relative, or not a path at all */
+    if (!dladdr((const void *)(uintptr_t)&ortc_platform_own_folder, &info) || !info.dli_fname) return false;
+    /* a program's own name may be relative, or not a path at all */
+    char *path = realpath(info.dli_fname, NULL);
     if (!path || !strchr(info.dli_fname, '/')) {
         free(path);
         path = realpath("/proc/self/exe", NULL);
@@ -373,7 +353,7 @@ bool ortc_platform_own_folder(char *out, size_t bytes)
     return true;
 }
 
-/* ---- Floating point ---------------------------------------------------------------------------------------------- */
+/* ---- Floating point ------------------------------------------------------------------------------------ */
 
 #if defined(__x86_64__)
 enum { DEFAULT_MXCSR = 0x1f80, MXCSR_FLAGS = 0x3f };
@@ -389,32 +369,23 @@ ortc_fp_env ortc_fp_enter(void)
 void ortc_fp_leave(ortc_fp_env env)
 {
     /* The sticky flags come back as they were, too: what we computed is not the caller's exception. */
-    if (_mm_getcsr() != env.control)
-        _mm_setcsr(env.control);
+    if (_mm_getcsr() != env.control) _mm_setcsr(env.control);
 }
 #elif defined(__aarch64__)
 ortc_fp_env ortc_fp_enter(void)
 {
     uint64_t fpcr;
     __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
-    if (fpcr != 0)
-        __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)));
+    if (fpcr != 0) __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)));
     return (ortc_fp_env){(uint32_t)fpcr};
 }
 
 void ortc_fp_leave(ortc_fp_env env)
 {
-    if (env.control != 0)
-        __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)env.control));
+    if (env.control != 0) __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)env.control));
 }
 #else
-ortc_fp_env ortc_fp_enter(void)
-{
-    return (ortc_fp_env){0};
-}
+ortc_fp_env ortc_fp_enter(void) { return (ortc_fp_env){0}; }
 
-void ortc_fp_leave(ortc_fp_env env)
-{
-    (void)env;
-}
+void ortc_fp_leave(ortc_fp_env env) { (void)env; }
 #endif

@@ -10,8 +10,7 @@ void ortc_text_add(ortc_text *text, const char *fmt, ...)
     size_t room = text->capacity > text->length ? text->capacity - text->length : 0;
     int n;
 
-    if (room == 0)
-        return;
+    if (room == 0) return;
     va_start(args, fmt);
     n = vsnprintf(text->data + text->length, room, fmt, args);
     va_end(args);
@@ -24,8 +23,7 @@ void ortc_text_add(ortc_text *text, const char *fmt, ...)
 void ortc_text_dims(ortc_text *text, int32_t rank, const int64_t *dims)
 {
     ortc_text_add(text, "[");
-    if (rank < 0)
-        ortc_text_add(text, "...");
+    if (rank < 0) ortc_text_add(text, "...");
     for (int32_t i = 0; i < rank; i++)
         if (dims[i] < 0)
             ortc_text_add(text, "%s?", i ? "," : "");
@@ -59,8 +57,7 @@ void ortc_log(int32_t level, const char *fmt, ...)
     char text[1024];
     va_list args;
 
-    if (!sink.log || level > sink.max_level)
-        return;
+    if (!sink.log || level > sink.max_level) return;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);

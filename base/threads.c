@@ -1,23 +1,24 @@
 /* base/threads.c: the pool of threads.h.
  *
- * Callers publish loops in a small array of slots; workers look for a slot with chunks left and join it. A slot's
- * `control` word holds all of its state that threads race for:
- *     bit 31 open · bit 30 the caller sleeps · bits 15-29 workers that joined · bits 0-14 workers that left
- * A worker joins by a compare-and-swap that sees the slot open, so it never reads a loop that is being written; the
- * caller closes the slot when no chunk is left and waits until as many left as had joined. A worker leaves a loop only
- * when no chunk is left, so it joins a loop once, and the count of joins numbers the workers.
+ * Callers publish loops in a small array of slots; workers look for a slot with chunks left and join it. A
+ * slot's `control` word holds all of its state that threads race for:
+ *     31 open · 30 the caller sleeps · 15-29 workers that joined · 0-14 workers that left
+ * A worker joins by a compare-and-swap that sees the slot open, so it never reads a loop that is being
+ * written; the caller closes the slot when no chunk is left and waits until as many left as had joined. A
+ * worker leaves a loop only when no chunk is left, so it joins a loop once, and the count of joins numbers
+ * the workers.
  *
- * Parking: workers wait on the futex word `epoch`, which every publication increments. A worker announces itself in
- * `parked` before it sleeps and the publisher reads `parked` after it incremented, both sequentially consistent: either
- * the publisher wakes it, or the kernel sees that the word has changed.
+ * Parking: workers wait on the futex word `epoch`, which every publication increments. A worker announces
+ * itself in `parked` before it sleeps and the publisher reads `parked` after it incremented, both
+ * sequentially consistent: either the publisher wakes it, or the kernel sees that the word has changed.
  *
- * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share and then helps
- * with others'. So loops that follow each other over the same data find it in the caches of the thread that wrote it, and
- * threads seldom write to one counter. On a virtual machine whose two cores share no cache (a line passes in 200 ns) one
- * counter for all cost a 512-cubed product 10 % of its time.
+ * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share
+ * and then helps with others'. So loops that follow each other over the same data find it in the caches of
+ * the thread that wrote it, and threads seldom write to one counter. On a virtual machine whose two cores
+ * share no cache (a line passes in 200 ns) one counter for all cost a 512-cubed product 10 % of its time.
  *
- * There is no lock and no thread-local state: a thread that loops inside a loop is recognised by its id, and only while
- * some loop is open. Who finds the pool being started, or all slots taken, does its loop alone.
+ * There is no lock and no thread-local state: a thread that loops inside a loop is recognised by its id, and
+ * only while some loop is open. Who finds the pool being started, or all slots taken, does its loop alone.
  */
 #include "threads.h"
 
@@ -34,7 +35,7 @@
 #define SLEEPS (UINT32_C(1) << 30)
 #define JOINED_ONE (UINT32_C(1) << 15)
 #define JOINED(control) (((control) >> 15) & 0x7fff)
-#define LEFT(control) ((control) & 0x7fff)
+#define LEFT(control) ((control)&0x7fff)
 
 enum { N_LOOPS = 16, MAX_THREADS = 1024, MAX_SHARES = 32, STACK_BYTES = 512 << 10 };
 enum { POOL_NONE, POOL_STARTING, POOL_READY };
@@ -66,18 +67,18 @@ typedef struct worker {
 
 static struct {
     atomic_int state;
-    atomic_uint threads;   /* of the pool, the caller included; 0: not asked yet */
-    atomic_int n_open;     /* runs */
-    atomic_int n_loops;    /* slots taken */
-    uint32_t n_workers;    /* started; const once the state is POOL_READY */
+    atomic_uint threads; /* of the pool, the caller included; 0: not asked yet */
+    atomic_int n_open;   /* runs */
+    atomic_int n_loops;  /* slots taken */
+    uint32_t n_workers;  /* started; const once the state is POOL_READY */
     worker *workers;
     _Alignas(64) atomic_uint epoch;
     _Alignas(64) atomic_uint parked;
-    atomic_uint spinning;  /* a hint */
+    atomic_uint spinning; /* a hint */
     loop loops[N_LOOPS];
 } pool;
 
-/* ---- Waiting ------------------------------------------------------------------------------------------------------ */
+/* ---- Waiting ------------------------------------------------------------------------------------------- */
 
 static void pause_a_little(void)
 {
@@ -98,7 +99,7 @@ static void futex_wake(atomic_uint *word, int count)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* ---- Working ------------------------------------------------------------------------------------------------------ */
+/* ---- Working ------------------------------------------------------------------------------------------- */
 
 /* Takes chunks of a share until there are none. false: the loop was stopped. */
 static bool work_share(loop *l, share *s, uint32_t number)
@@ -110,15 +111,14 @@ static bool work_share(loop *l, share *s, uint32_t number)
         int64_t chunk = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed), begin, end;
         int expected = ORTC_OK;
 
-        if (chunk >= s->end)
-            return true;
+        if (chunk >= s->end) return true;
         if (chunk == s->end - 1) { /* the last: whoever looks for work need not look here */
             unsigned open = atomic_load_explicit(&l->open, memory_order_relaxed);
-            while (open > 0 && !atomic_compare_exchange_weak_explicit(&l->open, &open, open - 1, memory_order_relaxed,
-                                                                      memory_order_relaxed))
+            while (open > 0 &&
+                   !atomic_compare_exchange_weak_explicit(&l->open, &open, open - 1, memory_order_relaxed,
+                                                          memory_order_relaxed))
                 ;
-            if (open == 0)
-                return false;
+            if (open == 0) return false;
         }
         if (l->stop) {
             ortc_status status = l->stop(l->stop_arg);
@@ -138,8 +138,7 @@ static bool work_share(loop *l, share *s, uint32_t number)
 static void work(loop *l, uint32_t number)
 {
     for (uint32_t i = 0; i < l->n_shares; i++)
-        if (!work_share(l, &l->shares[(number + i) % l->n_shares], number))
-            return;
+        if (!work_share(l, &l->shares[(number + i) % l->n_shares], number)) return;
 }
 
 static void deal(loop *l)
@@ -162,18 +161,15 @@ static void join(loop *l, worker *self)
     unsigned control = atomic_load_explicit(&l->control, memory_order_relaxed);
 
     do {
-        if (!(control & OPEN) || JOINED(control) == 0x7fff)
-            return;
-    } while (!atomic_compare_exchange_weak_explicit(&l->control, &control, control + JOINED_ONE, memory_order_acquire,
-                                                    memory_order_relaxed));
+        if (!(control & OPEN) || JOINED(control) == 0x7fff) return;
+    } while (!atomic_compare_exchange_weak_explicit(&l->control, &control, control + JOINED_ONE,
+                                                    memory_order_acquire, memory_order_relaxed));
     /* The budget is read after joining: only then is every plain field behind the acquire. */
     self->number = JOINED(control) + 1;
-    if (self->number < l->budget)
-        work(l, self->number);
+    if (self->number < l->budget) work(l, self->number);
     self->number = 0;
     control = atomic_fetch_add_explicit(&l->control, 1, memory_order_acq_rel) + 1;
-    if ((control & SLEEPS) && JOINED(control) == LEFT(control))
-        futex_wake(&l->control, 1);
+    if ((control & SLEEPS) && JOINED(control) == LEFT(control)) futex_wake(&l->control, 1);
 }
 
 static void look_for_work(worker *self)
@@ -181,8 +177,7 @@ static void look_for_work(worker *self)
     for (int i = 0; i < N_LOOPS && atomic_load_explicit(&pool.n_loops, memory_order_relaxed) > 0; i++) {
         loop *l = &pool.loops[i];
         /* Only where chunks are left: a worker that came to nothing would just delay the caller. */
-        if (atomic_load_explicit(&l->open, memory_order_relaxed) > 0)
-            join(l, self);
+        if (atomic_load_explicit(&l->open, memory_order_relaxed) > 0) join(l, self);
     }
 }
 
@@ -193,14 +188,11 @@ static void wait_for_epoch(unsigned seen)
 
     atomic_fetch_add_explicit(&pool.spinning, 1, memory_order_relaxed);
     for (unsigned i = 0; atomic_load_explicit(&pool.n_open, memory_order_relaxed) > 0; i++) {
-        if (atomic_load_explicit(&pool.epoch, memory_order_acquire) != seen)
-            break;
+        if (atomic_load_explicit(&pool.epoch, memory_order_acquire) != seen) break;
         if (i % 64 == 0) {
             int64_t now = ortc_now_ns();
-            if (!begun)
-                begun = now;
-            if (now - begun > SPIN_NS)
-                break;
+            if (!begun) begun = now;
+            if (now - begun > SPIN_NS) break;
         }
         pause_a_little();
     }
@@ -218,7 +210,7 @@ static void *worker_main(void *arg)
 
     atomic_store(&self->thread, (uintptr_t)pthread_self());
     pthread_setname_np(pthread_self(), "ortc"); /* by another thread it would go through a file */
-    ortc_fp_enter(); /* the creator's environment was inherited */
+    ortc_fp_enter();                            /* the creator's environment was inherited */
     for (;;) {
         unsigned epoch = atomic_load(&pool.epoch);
         look_for_work(self);
@@ -227,7 +219,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* ---- Starting ----------------------------------------------------------------------------------------------------- */
+/* ---- Starting ------------------------------------------------------------------------------------------ */
 
 uint32_t ortc_pool_threads(void)
 {
@@ -236,8 +228,7 @@ uint32_t ortc_pool_threads(void)
     char *end;
     long wanted;
 
-    if (n)
-        return n;
+    if (n) return n;
     n = ortc_platform_threads();
     text = getenv("ORTC_THREADS");
     if (text) {
@@ -245,10 +236,10 @@ uint32_t ortc_pool_threads(void)
         if (end != text && *end == 0 && wanted > 0)
             n = wanted > MAX_THREADS ? MAX_THREADS : (uint32_t)wanted;
         else
-            ortc_log(ORTC_LOG_WARNING, "ORTC_THREADS is '%s': expected a number of at least 1; using %u", text, n);
+            ortc_log(ORTC_LOG_WARNING, "ORTC_THREADS is '%s': expected a number of at least 1; using %u",
+                     text, n);
     }
-    if (n > MAX_THREADS)
-        n = MAX_THREADS;
+    if (n > MAX_THREADS) n = MAX_THREADS;
     atomic_store_explicit(&pool.threads, n, memory_order_relaxed);
     return n;
 }
@@ -280,17 +271,16 @@ static void start_workers(uint32_t n)
     pthread_attr_t attributes;
     sigset_t all, before;
 
-    pool.workers = aligned_alloc(64, n * sizeof *pool.workers); /* the one before a fork is left to the parent */
-    if (!pool.workers || pthread_attr_init(&attributes) != 0)
-        return;
+    /* the one before a fork is left to the parent */
+    pool.workers = aligned_alloc(64, n * sizeof *pool.workers);
+    if (!pool.workers || pthread_attr_init(&attributes) != 0) return;
     memset(pool.workers, 0, n * sizeof *pool.workers);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     /* Signals are the application's threads' business. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool.n_workers < n && start_worker(&pool.workers[pool.n_workers], &attributes))
-        pool.n_workers++;
+    while (pool.n_workers < n && start_worker(&pool.workers[pool.n_workers], &attributes)) pool.n_workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (pool.n_workers < n)
@@ -302,18 +292,15 @@ static bool pool_ready(void)
     static atomic_bool registered;
     int expected = POOL_NONE;
 
-    if (atomic_load_explicit(&pool.state, memory_order_acquire) == POOL_READY)
-        return true;
-    if (!atomic_compare_exchange_strong(&pool.state, &expected, POOL_STARTING))
-        return expected == POOL_READY;
-    if (!atomic_exchange(&registered, true))
-        pthread_atfork(NULL, NULL, after_fork);
+    if (atomic_load_explicit(&pool.state, memory_order_acquire) == POOL_READY) return true;
+    if (!atomic_compare_exchange_strong(&pool.state, &expected, POOL_STARTING)) return expected == POOL_READY;
+    if (!atomic_exchange(&registered, true)) pthread_atfork(NULL, NULL, after_fork);
     start_workers(ortc_pool_threads() - 1);
     atomic_store_explicit(&pool.state, POOL_READY, memory_order_release);
     return true;
 }
 
-/* ---- Loops --------------------------------------------------------------------------------------------------------- */
+/* ---- Loops --------------------------------------------------------------------------------------------- */
 
 void ortc_pool_enter(uint32_t budget)
 {
@@ -321,18 +308,14 @@ void ortc_pool_enter(uint32_t budget)
     atomic_fetch_add_explicit(&pool.n_open, 1, memory_order_relaxed);
 }
 
-void ortc_pool_leave(void)
-{
-    atomic_fetch_sub_explicit(&pool.n_open, 1, memory_order_relaxed);
-}
+void ortc_pool_leave(void) { atomic_fetch_sub_explicit(&pool.n_open, 1, memory_order_relaxed); }
 
 static ortc_status run_serially(int64_t n, int64_t grain, uint32_t number,
-                                void (*body)(void *arg, int64_t begin, int64_t end, uint32_t worker), void *arg,
-                                ortc_status (*stop)(void *stop_arg), void *stop_arg)
+                                void (*body)(void *arg, int64_t begin, int64_t end, uint32_t worker),
+                                void *arg, ortc_status (*stop)(void *stop_arg), void *stop_arg)
 {
     for (int64_t begin = 0; begin < n; begin += grain) {
-        if (stop)
-            ORTC_TRY(stop(stop_arg));
+        if (stop) ORTC_TRY(stop(stop_arg));
         if (n - begin <= grain) {
             body(arg, begin, n, number);
             break;
@@ -348,11 +331,9 @@ static bool inside(uint32_t *out_number)
     uintptr_t self = (uintptr_t)pthread_self();
 
     /* Acquire: who counted a loop has seen the pool started, and so do we then. */
-    if (atomic_load_explicit(&pool.n_loops, memory_order_acquire) == 0)
-        return false;
+    if (atomic_load_explicit(&pool.n_loops, memory_order_acquire) == 0) return false;
     for (int i = 0; i < N_LOOPS; i++)
-        if (atomic_load_explicit(&pool.loops[i].owner, memory_order_relaxed) == self)
-            return true;
+        if (atomic_load_explicit(&pool.loops[i].owner, memory_order_relaxed) == self) return true;
     for (uint32_t i = 0; i < pool.n_workers; i++)
         if (atomic_load_explicit(&pool.workers[i].thread, memory_order_relaxed) == self) {
             *out_number = pool.workers[i].number;
@@ -385,12 +366,10 @@ static void close_slot(loop *l)
         pause_a_little();
         if (i % 64 == 63) {
             int64_t now = ortc_now_ns();
-            if (!begun)
-                begun = now;
+            if (!begun) begun = now;
             if (now - begun > SPIN_NS) {
                 control = atomic_fetch_or_explicit(&l->control, SLEEPS, memory_order_acq_rel) | SLEEPS;
-                if (JOINED(control) != LEFT(control))
-                    futex_wait(&l->control, control);
+                if (JOINED(control) != LEFT(control)) futex_wait(&l->control, control);
             }
         }
         control = atomic_load_explicit(&l->control, memory_order_acquire);
@@ -407,15 +386,12 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
     int64_t n_chunks;
     loop *l;
 
-    if (n <= 0)
-        return ORTC_OK;
-    if (grain < 1)
-        grain = 1;
+    if (n <= 0) return ORTC_OK;
+    if (grain < 1) grain = 1;
     n_chunks = n / grain + (n % grain != 0);
-    if (budget <= 1)
-        return run_serially(n, grain, 0, body, arg, stop, stop_arg);
-    if (inside(&number) || n_chunks == 1 || ortc_pool_threads() == 1 || !pool_ready() || pool.n_workers == 0 ||
-        !(l = take_slot()))
+    if (budget <= 1) return run_serially(n, grain, 0, body, arg, stop, stop_arg);
+    if (inside(&number) || n_chunks == 1 || ortc_pool_threads() == 1 || !pool_ready() ||
+        pool.n_workers == 0 || !(l = take_slot()))
         return run_serially(n, grain, number, body, arg, stop, stop_arg);
 
     l->n = n;

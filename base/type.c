@@ -4,7 +4,10 @@
 
 const ortc_type *ortc_tensor_type(ortc_dtype dtype)
 {
-#define T(d) {ORTC_KIND_TENSOR, 0, d, NULL}
+#define T(d) \
+    { \
+        ORTC_KIND_TENSOR, 0, d, NULL \
+    }
     static const ortc_type types[ORTC_DTYPE_COUNT] = {T(0),  T(1),  T(2),  T(3),  T(4),  T(5),  T(6),  T(7),
                                                       T(8),  T(9),  T(10), T(11), T(12), T(13), T(14), T(15),
                                                       T(16), T(17), T(18), T(19), T(20), T(21), T(22), T(23),
@@ -16,10 +19,8 @@ const ortc_type *ortc_tensor_type(ortc_dtype dtype)
 bool ortc_type_equal(const ortc_type *a, const ortc_type *b)
 {
     for (; a && b; a = a->of, b = b->of) {
-        if (a == b)
-            return true;
-        if (a->kind != b->kind || a->dtype != b->dtype)
-            return false;
+        if (a == b) return true;
+        if (a->kind != b->kind || a->dtype != b->dtype) return false;
     }
     return a == b;
 }
@@ -28,11 +29,9 @@ const ortc_type *ortc_type_copy(ortc_arena *arena, const ortc_type *type)
 {
     ortc_type *copy;
 
-    if (type->kind == ORTC_KIND_TENSOR)
-        return ortc_tensor_type(type->dtype);
+    if (type->kind == ORTC_KIND_TENSOR) return ortc_tensor_type(type->dtype);
     copy = ortc_arena_copy(arena, type, sizeof *type);
-    if (copy && type->of && !(copy->of = ortc_type_copy(arena, type->of)))
-        return NULL;
+    if (copy && type->of && !(copy->of = ortc_type_copy(arena, type->of))) return NULL;
     return copy;
 }
 
@@ -46,6 +45,5 @@ void ortc_text_type(ortc_text *text, const ortc_type *type)
         else
             ortc_text_add(text, "%s(", type->kind == ORTC_KIND_SEQUENCE ? "sequence" : "optional");
     ortc_text_add(text, "%s", type && type->kind == ORTC_KIND_TENSOR ? ortc_dtype_name(type->dtype) : "?");
-    while (depth-- > 0)
-        ortc_text_add(text, ")");
+    while (depth-- > 0) ortc_text_add(text, ")");
 }

@@ -1,7 +1,8 @@
 /* base/value.c: making, counting and reading values (the "Values" section of ortc.h).
  *
- * A value is one allocation (the struct and its dims) plus its data. Containers retain their elements. Types nest at
- * most MAX_DEPTH deep, so that releasing a value never recurses far. Tensors of strings are made in strings.c.
+ * A value is one allocation (the struct and its dims) plus its data. Containers retain their elements. Types
+ * nest at most MAX_DEPTH deep, so that releasing a value never recurses far. Tensors of strings are made in
+ * strings.c.
  */
 #include "value.h"
 
@@ -12,13 +13,11 @@ enum { MAX_DEPTH = 16 };
 ortc_value *ortc_value_new(int32_t rank, const int64_t *dims)
 {
     ortc_value *v = calloc(1, sizeof *v + (size_t)rank * sizeof *dims);
-    if (!v)
-        return NULL;
+    if (!v) return NULL;
     atomic_init(&v->references, 1);
     v->rank = rank;
     v->dims = (int64_t *)(v + 1);
-    if (rank)
-        memcpy(v->dims, dims, (size_t)rank * sizeof *dims);
+    if (rank) memcpy(v->dims, dims, (size_t)rank * sizeof *dims);
     return v;
 }
 
@@ -33,8 +32,8 @@ ortc_status ortc_value_check_shape(int32_t rank, const int64_t *dims, int64_t *o
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "dims is NULL: expected %d extents", rank);
     for (int32_t i = 0; i < rank; i++)
         if (dims[i] < 0)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "dims[%d] is %lld: expected an extent of at least 0", i,
-                             (long long)dims[i]);
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                             "dims[%d] is %lld: expected an extent of at least 0", i, (long long)dims[i]);
     if (!ortc_count_elements(rank, dims, out_count)) {
         ortc_text_dims(&text, rank, dims);
         return ortc_fail(error, ORTC_LIMIT, "a tensor of shape %s has too many elements", buffer);
@@ -50,7 +49,8 @@ static ortc_status check_tensor(ortc_dtype dtype, int32_t rank, const int64_t *d
     ortc_text text = ORTC_TEXT(buffer);
 
     if (dtype == ORTC_STRING)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a tensor of strings is made by ortc_value_create_strings");
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "a tensor of strings is made by ortc_value_create_strings");
     if (ortc_dtype_bits(dtype) == 0)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "element type %d: expected 1 (f32) to %d", dtype,
                          ORTC_DTYPE_COUNT - 1);
@@ -68,7 +68,8 @@ static void free_own(void *arg)
     ortc_free_aligned(v->data, v->bytes);
 }
 
-ortc_status ortc_value_create(ortc_dtype dtype, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *error)
+ortc_status ortc_value_create(ortc_dtype dtype, int32_t rank, const int64_t *dims, ortc_value **out,
+                              ortc_error *error)
 {
     ortc_value *v;
     int64_t count;
@@ -77,8 +78,7 @@ ortc_status ortc_value_create(ortc_dtype dtype, int32_t rank, const int64_t *dim
     *out = NULL;
     ORTC_TRY(check_tensor(dtype, rank, dims, &count, &bytes, error));
     v = ortc_value_new(rank, dims);
-    if (!v)
-        return ortc_no_memory(error, sizeof *v);
+    if (!v) return ortc_no_memory(error, sizeof *v);
     v->data = ortc_alloc_aligned(bytes);
     if (!v->data) {
         free(v);
@@ -93,8 +93,8 @@ ortc_status ortc_value_create(ortc_dtype dtype, int32_t rank, const int64_t *dim
     return ORTC_OK;
 }
 
-ortc_status ortc_value_wrap(void *data, ortc_dtype dtype, int32_t rank, const int64_t *dims, void (*release)(void *arg),
-                            void *arg, ortc_value **out, ortc_error *error)
+ortc_status ortc_value_wrap(void *data, ortc_dtype dtype, int32_t rank, const int64_t *dims,
+                            void (*release)(void *arg), void *arg, ortc_value **out, ortc_error *error)
 {
     ortc_value *v;
     int64_t count;
@@ -105,8 +105,7 @@ ortc_status ortc_value_wrap(void *data, ortc_dtype dtype, int32_t rank, const in
     if (!data && bytes > 0)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "data is NULL: expected %zu bytes", bytes);
     v = ortc_value_new(rank, dims);
-    if (!v)
-        return ortc_no_memory(error, sizeof *v);
+    if (!v) return ortc_no_memory(error, sizeof *v);
     v->type = ortc_tensor_type(dtype);
     v->count = count;
     v->bytes = bytes;
@@ -124,11 +123,11 @@ ortc_value *ortc_wrap(void *data, ortc_dtype dtype, int32_t rank, const int64_t 
     return v;
 }
 
-/* ---- Containers -------------------------------------------------------------------------------------------------- */
+/* ---- Containers ---------------------------------------------------------------------------------------- */
 
 /* A container of `kind` over n elements of type `of`, elements not set yet. */
-static ortc_status create_container(uint16_t kind, ortc_dtype key, const ortc_type *of, size_t n, ortc_value **out,
-                                    ortc_error *error)
+static ortc_status create_container(uint16_t kind, ortc_dtype key, const ortc_type *of, size_t n,
+                                    ortc_value **out, ortc_error *error)
 {
     ortc_value *v;
     ortc_type *type;
@@ -138,8 +137,7 @@ static ortc_status create_container(uint16_t kind, ortc_dtype key, const ortc_ty
         if (++depth > MAX_DEPTH)
             return ortc_fail(error, ORTC_LIMIT, "types nested more than %d deep", MAX_DEPTH);
     v = ortc_value_new(0, NULL);
-    if (!v)
-        return ortc_no_memory(error, sizeof *v);
+    if (!v) return ortc_no_memory(error, sizeof *v);
     type = ortc_arena_alloc(&v->owned, sizeof *type);
     v->elements = calloc(n ? n : 1, sizeof *v->elements);
     if (type) {
@@ -173,7 +171,8 @@ ortc_status ortc_value_create_sequence(const ortc_type *element, size_t count, o
 
     *out = NULL;
     if (!element || (count > 0 && !elements))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a sequence needs its elements' type and its elements");
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "a sequence needs its elements' type and its elements");
     if (count > PTRDIFF_MAX / sizeof(void *))
         return ortc_fail(error, ORTC_LIMIT, "a sequence of %zu elements", count);
     for (size_t i = 0; i < count; i++) {
@@ -184,8 +183,7 @@ ortc_status ortc_value_create_sequence(const ortc_type *element, size_t count, o
     }
     ORTC_TRY(create_container(ORTC_KIND_SEQUENCE, 0, element, count, &v, error));
     v->count = (int64_t)count;
-    for (size_t i = 0; i < count; i++)
-        v->elements[i] = ortc_value_retain(elements[i]);
+    for (size_t i = 0; i < count; i++) v->elements[i] = ortc_value_retain(elements[i]);
     *out = v;
     return ORTC_OK;
 }
@@ -202,17 +200,17 @@ ortc_status ortc_value_create_map(ortc_value *keys, ortc_value *values, ortc_val
     ortc_value *v = NULL;
 
     *out = NULL;
-    if (!keys || !values)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a map needs keys and values");
+    if (!keys || !values) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a map needs keys and values");
     if (keys->type->kind != ORTC_KIND_TENSOR || keys->rank != 1 || !is_key(keys->type->dtype))
-        return ortc_fail(error, ORTC_TYPE_MISMATCH,
-                         "keys of a map: expected a tensor of integers or strings of rank 1, got %s of rank %d",
-                         ortc_dtype_name(ortc_value_dtype(keys)), keys->rank);
+        return ortc_fail(
+            error, ORTC_TYPE_MISMATCH,
+            "keys of a map: expected a tensor of integers or strings of rank 1, got %s of rank %d",
+            ortc_dtype_name(ortc_value_dtype(keys)), keys->rank);
     if (values->type->kind != ORTC_KIND_TENSOR && values->type->kind != ORTC_KIND_SEQUENCE)
         return ortc_fail(error, ORTC_TYPE_MISMATCH, "values of a map: expected a tensor or a sequence");
     if (values->count != keys->count)
-        return ortc_fail(error, ORTC_SHAPE_MISMATCH, "a map of %lld keys got %lld values", (long long)keys->count,
-                         (long long)values->count);
+        return ortc_fail(error, ORTC_SHAPE_MISMATCH, "a map of %lld keys got %lld values",
+                         (long long)keys->count, (long long)values->count);
     of = values->type->kind == ORTC_KIND_TENSOR ? values->type : values->type->of;
     ORTC_TRY(create_container(ORTC_KIND_MAP, keys->type->dtype, of, 2, &v, error));
     v->count = keys->count;
@@ -222,14 +220,13 @@ ortc_status ortc_value_create_map(ortc_value *keys, ortc_value *values, ortc_val
     return ORTC_OK;
 }
 
-ortc_status ortc_value_create_optional(const ortc_type *element, ortc_value *element_or_null, ortc_value **out,
-                                       ortc_error *error)
+ortc_status ortc_value_create_optional(const ortc_type *element, ortc_value *element_or_null,
+                                       ortc_value **out, ortc_error *error)
 {
     ortc_value *v = NULL;
 
     *out = NULL;
-    if (!element && element_or_null)
-        element = element_or_null->type;
+    if (!element && element_or_null) element = element_or_null->type;
     if (!element)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "an empty optional needs its element's type");
     if (element_or_null && !ortc_type_equal(element, element_or_null->type))
@@ -243,12 +240,11 @@ ortc_status ortc_value_create_optional(const ortc_type *element, ortc_value *ele
     return ORTC_OK;
 }
 
-/* ---- References ---------------------------------------------------------------------------------------------------- */
+/* ---- References ---------------------------------------------------------------------------------------- */
 
 ortc_value *ortc_value_retain(ortc_value *v)
 {
-    if (v)
-        atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
+    if (v) atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
     return v;
 }
 
@@ -256,28 +252,24 @@ void ortc_value_release(ortc_value *v)
 {
     size_t n;
 
-    if (!v || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
-        return;
-    if (v->release)
-        v->release(v->release_arg);
+    if (!v || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1) return;
+    if (v->release) v->release(v->release_arg);
     if (v->elements) {
         n = !v->type ? 0 : v->type->kind == ORTC_KIND_MAP ? 2 : (size_t)v->count;
-        for (size_t i = 0; i < n; i++)
-            ortc_value_release(v->elements[i]);
+        for (size_t i = 0; i < n; i++) ortc_value_release(v->elements[i]);
         free(v->elements);
     }
     ortc_arena_deinit(&v->owned);
     free(v);
 }
 
-/* ---- Keeping ------------------------------------------------------------------------------------------------------- */
+/* ---- Keeping ------------------------------------------------------------------------------------------- */
 
 static bool owns_its_memory(const ortc_value *v)
 {
     size_t n = !v->elements ? 0 : v->type->kind == ORTC_KIND_MAP ? 2 : (size_t)v->count;
     for (size_t i = 0; i < n; i++)
-        if (!owns_its_memory(v->elements[i]))
-            return false;
+        if (!owns_its_memory(v->elements[i])) return false;
     return v->elements || v->release;
 }
 
@@ -288,15 +280,12 @@ static ortc_status copy_tensor(const ortc_value *v, ortc_value **out, ortc_error
 
     if (v->type->dtype != ORTC_STRING) {
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, out, error));
-        if (v->bytes)
-            memcpy((*out)->data, v->data, v->bytes);
+        if (v->bytes) memcpy((*out)->data, v->data, v->bytes);
         return ORTC_OK;
     }
-    if (!(block = malloc(v->bytes)))
-        return ortc_no_memory(error, v->bytes);
+    if (!(block = malloc(v->bytes))) return ortc_no_memory(error, v->bytes);
     memcpy(block, v->data, v->bytes);
-    if ((status = ortc_value_take_strings(block, v->rank, v->dims, out, error)) != ORTC_OK)
-        free(block);
+    if ((status = ortc_value_take_strings(block, v->rank, v->dims, out, error)) != ORTC_OK) free(block);
     return status;
 }
 
@@ -332,37 +321,19 @@ ortc_status ortc_value_keep(ortc_value *v, ortc_value **out, ortc_error *error)
     return ORTC_OK;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
-const ortc_type *ortc_value_type(const ortc_value *v)
-{
-    return v->type;
-}
+const ortc_type *ortc_value_type(const ortc_value *v) { return v->type; }
 
-ortc_dtype ortc_value_dtype(const ortc_value *v)
-{
-    return ortc_value_is_tensor(v) ? v->type->dtype : 0;
-}
+ortc_dtype ortc_value_dtype(const ortc_value *v) { return ortc_value_is_tensor(v) ? v->type->dtype : 0; }
 
-int32_t ortc_value_rank(const ortc_value *v)
-{
-    return ortc_value_is_tensor(v) ? v->rank : 0;
-}
+int32_t ortc_value_rank(const ortc_value *v) { return ortc_value_is_tensor(v) ? v->rank : 0; }
 
-const int64_t *ortc_value_dims(const ortc_value *v)
-{
-    return ortc_value_is_tensor(v) ? v->dims : NULL;
-}
+const int64_t *ortc_value_dims(const ortc_value *v) { return ortc_value_is_tensor(v) ? v->dims : NULL; }
 
-int64_t ortc_value_count(const ortc_value *v)
-{
-    return v->count;
-}
+int64_t ortc_value_count(const ortc_value *v) { return v->count; }
 
-size_t ortc_value_bytes(const ortc_value *v)
-{
-    return ortc_value_is_tensor(v) ? v->bytes : 0;
-}
+size_t ortc_value_bytes(const ortc_value *v) { return ortc_value_is_tensor(v) ? v->bytes : 0; }
 
 void *ortc_value_data(ortc_value *v)
 {
@@ -379,13 +350,10 @@ const char *ortc_value_string(const ortc_value *v, int64_t i, size_t *out_length
     const char *s;
     int64_t length;
 
-    if (out_length)
-        *out_length = 0;
-    if (!ortc_value_is_tensor(v) || v->type->dtype != ORTC_STRING || i < 0 || i >= v->count)
-        return NULL;
+    if (out_length) *out_length = 0;
+    if (!ortc_value_is_tensor(v) || v->type->dtype != ORTC_STRING || i < 0 || i >= v->count) return NULL;
     s = ortc_string_at(v->data, i, &length);
-    if (out_length)
-        *out_length = (size_t)length;
+    if (out_length) *out_length = (size_t)length;
     return s;
 }
 

@@ -1,4 +1,5 @@
-/* kernels/families.h: the families that are linked in: the table that the build makes of kernels/meson.build's list. */
+/* kernels/families.h: the families that are linked in: the table that the build makes of
+ * kernels/meson.build's list. */
 #ifndef ORTC_FAMILIES_H
 #define ORTC_FAMILIES_H
 

@@ -1,4 +1,5 @@
-/* providers/providers.h: the providers that are linked in, in the order in which `ortc providers` lists them. */
+/* providers/providers.h: the providers that are linked in, in the order in which `ortc providers` lists
+ * them. */
 #ifndef ORTC_PROVIDERS_H
 #define ORTC_PROVIDERS_H
 

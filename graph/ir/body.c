@@ -1,24 +1,23 @@
-/* graph/ir/body.c: bodies of nodes: made of a part of a graph, extended, and put back into a graph (body.h). */
+/* graph/ir/body.c: bodies of nodes: made of a part of a graph, extended, and put back into a graph
+ * (body.h). */
 #include "body.h"
 
 /* A copy of one node, without edges; attributes' data are borrowed, for all lives in one root graph. */
 static ortc_node *copy_node(ortc_graph *g, const ortc_node *n)
 {
     ortc_node *copy = ortc_node_create(g, n->op, n->name, n->n_in, n->n_out);
-    if (!copy || !(copy->attrs = ortc_arena_array(&g->arena, n->n_attrs, sizeof *copy->attrs)))
-        return NULL;
-    if (n->n_attrs)
-        memcpy(copy->attrs, n->attrs, n->n_attrs * sizeof *copy->attrs);
+    if (!copy || !(copy->attrs = ortc_arena_array(&g->arena, n->n_attrs, sizeof *copy->attrs))) return NULL;
+    if (n->n_attrs) memcpy(copy->attrs, n->attrs, n->n_attrs * sizeof *copy->attrs);
     copy->n_attrs = n->n_attrs;
     copy->version = n->version;
     copy->fused = n->fused;
     copy->epilogue = n->epilogue;
-    if (n->body && !(copy->body = ortc_graph_clone_child(n->body, g, NULL)))
-        return NULL;
+    if (n->body && !(copy->body = ortc_graph_clone_child(n->body, g, NULL))) return NULL;
     return copy;
 }
 
-/* An edge of `g` that is what `like` is elsewhere. Its name may stand in g already, on an edge that nothing makes any more. */
+/* An edge of `g` that is what `like` is elsewhere. Its name may stand in g already, on an edge that nothing
+ * makes any more. */
 static ortc_edge *copy_edge(ortc_graph *g, const ortc_edge *like)
 {
     ortc_edge *e = ortc_edge_create(g, like->name);
@@ -37,16 +36,15 @@ static ortc_node *copy_into(ortc_graph *g, const ortc_node *n, ortc_edge **made)
     ortc_node *c = copy_node(g, n);
     for (uint32_t i = 0; c && i < n->n_in; i++) {
         const ortc_edge *e = n->in[i];
-        if (!e)
-            continue;
+        if (!e) continue;
         if (!made[e->id] && ortc_edge_is_const(e))
             made[e->id] = ortc_graph_constant(g, e->name, ortc_constant_retain(e->constant));
-        if (!made[e->id] || !ortc_node_set_in(c, i, made[e->id]))
-            return NULL;
+        if (!made[e->id] || !ortc_node_set_in(c, i, made[e->id])) return NULL;
     }
     for (uint32_t i = 0; c && i < n->n_out; i++) {
         const ortc_edge *e = n->out[i];
-        if (e && ((!made[e->id] && !(made[e->id] = copy_edge(g, e))) || !ortc_node_set_out(c, i, made[e->id])))
+        if (e &&
+            ((!made[e->id] && !(made[e->id] = copy_edge(g, e))) || !ortc_node_set_out(c, i, made[e->id])))
             return NULL;
     }
     return c;
@@ -57,17 +55,17 @@ static ortc_graph *begin_body(ortc_graph *g, ortc_edge *const *inputs, uint32_t 
     ortc_graph *body = ortc_graph_create(g);
     for (uint32_t i = 0; body && i < n_inputs; i++) {
         ortc_edge *e = inputs[i] ? copy_edge(body, inputs[i]) : ortc_edge_create(body, NULL);
-        if (!e || !ortc_graph_add_input(body, e->name, e))
-            return NULL;
+        if (!e || !ortc_graph_add_input(body, e->name, e)) return NULL;
     }
     return body;
 }
 
-/* ---- Collecting ------------------------------------------------------------------------------------------------------- */
+/* ---- Collecting ---------------------------------------------------------------------------------------- */
 
 enum { WANTED = 1, GIVEN = 2 };
 
-/* Marks backwards what y needs, down to what is given. False: something is needed that is neither made nor given. */
+/* Marks backwards what y needs, down to what is given. False: something is needed that is neither made nor
+ * given. */
 static bool mark(const ortc_edge *y, uint8_t *marks, const ortc_node **out_first)
 {
     size_t open = 1; /* wanted edges whose producers lie further up */
@@ -79,17 +77,14 @@ static bool mark(const ortc_edge *y, uint8_t *marks, const ortc_node **out_first
                 taken = true;
                 open--;
             }
-        if (!taken)
-            continue;
+        if (!taken) continue;
         if (!n->op || n->n_captures || (n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)))
             return false;
         *out_first = n;
         for (uint32_t i = 0; i < n->n_in; i++) {
             const ortc_edge *e = n->in[i];
-            if (!e || marks[e->id] || ortc_edge_is_const(e))
-                continue;
-            if (!e->producer)
-                return false;
+            if (!e || marks[e->id] || ortc_edge_is_const(e)) continue;
+            if (!e->producer) return false;
             marks[e->id] = WANTED;
             open++;
         }
@@ -97,24 +92,22 @@ static bool mark(const ortc_edge *y, uint8_t *marks, const ortc_node **out_first
     return open == 0;
 }
 
-static ortc_graph *collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in, ortc_edge *y, const ortc_node *first,
-                           const uint8_t *marks, ortc_edge **made)
+static ortc_graph *collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in, ortc_edge *y,
+                           const ortc_node *first, const uint8_t *marks, ortc_edge **made)
 {
     ortc_graph *body = begin_body(g, in, n_in);
     for (uint32_t i = 0; body && i < n_in; i++)
-        if (in[i])
-            made[in[i]->id] = body->inputs[i].edge;
+        if (in[i]) made[in[i]->id] = body->inputs[i].edge;
     for (const ortc_node *n = first; body && n != y->producer->next; n = n->next) {
         bool taken = false;
-        for (uint32_t i = 0; i < n->n_out && !taken; i++)
-            taken = n->out[i] && marks[n->out[i]->id] == WANTED;
-        if (taken && !copy_into(body, n, made))
-            return NULL;
+        for (uint32_t i = 0; i < n->n_out && !taken; i++) taken = n->out[i] && marks[n->out[i]->id] == WANTED;
+        if (taken && !copy_into(body, n, made)) return NULL;
     }
     return body && ortc_graph_add_output(body, y->name, made[y->id]) ? body : NULL;
 }
 
-ortc_status ortc_body_collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in, ortc_edge *y, ortc_graph **out, ortc_error *error)
+ortc_status ortc_body_collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in, ortc_edge *y,
+                              ortc_graph **out, ortc_error *error)
 {
     const ortc_node *first = NULL;
     ortc_status status = ORTC_OK;
@@ -126,9 +119,9 @@ ortc_status ortc_body_collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in
         status = ortc_no_memory(error, g->edges.count * sizeof *made);
     } else {
         for (uint32_t i = 0; i < n_in; i++)
-            if (in[i])
-                marks[in[i]->id] = GIVEN;
-        if (y->producer && !marks[y->id] && mark(y, marks, &first) && !(*out = collect(g, in, n_in, y, first, marks, made)))
+            if (in[i]) marks[in[i]->id] = GIVEN;
+        if (y->producer && !marks[y->id] && mark(y, marks, &first) &&
+            !(*out = collect(g, in, n_in, y, first, marks, made)))
             status = ortc_no_memory(error, 0);
     }
     free(marks);
@@ -136,7 +129,7 @@ ortc_status ortc_body_collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in
     return status;
 }
 
-/* ---- Extending, and putting back --------------------------------------------------------------------------------------- */
+/* ---- Extending, and putting back ----------------------------------------------------------------------- */
 
 ortc_status ortc_node_expand(ortc_node *n, ortc_node **out_first, ortc_error *error)
 {
@@ -152,41 +145,39 @@ ortc_status ortc_node_expand(ortc_node *n, ortc_node **out_first, ortc_error *er
     for (const ortc_node *o = body->first; good && o; o = o->next) {
         ortc_node *c = copy_into(n->graph, o, made);
         good = c != NULL;
-        if (!good)
-            break;
+        if (!good) break;
         ortc_node_move_before(c, n);
         first = first ? first : c;
     }
     free(made);
-    if (!good)
-        return ortc_no_memory(error, 0);
+    if (!good) return ortc_no_memory(error, 0);
     ortc_node_remove(n);
-    if (out_first)
-        *out_first = first;
+    if (out_first) *out_first = first;
     return ORTC_OK;
 }
 
-ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs, uint32_t n_inputs)
+ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs,
+                             uint32_t n_inputs)
 {
     ortc_graph *body = begin_body(n->graph, inputs, n_inputs);
     ortc_node *own = body ? copy_node(body, n) : NULL, *last = body ? copy_node(body, follower) : NULL;
-    ortc_edge *result = body ? copy_edge(body, n->out[0]) : NULL, *out = body ? copy_edge(body, follower->out[0]) : NULL;
+    ortc_edge *result = body ? copy_edge(body, n->out[0]) : NULL,
+              *out = body ? copy_edge(body, follower->out[0]) : NULL;
 
-    if (!own || !last || !result || !out || !ortc_node_set_out(own, 0, result) || !ortc_node_set_out(last, 0, out))
+    if (!own || !last || !result || !out || !ortc_node_set_out(own, 0, result) ||
+        !ortc_node_set_out(last, 0, out))
         return NULL;
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] && !ortc_node_set_in(own, i, body->inputs[i].edge))
-            return NULL;
+        if (n->in[i] && !ortc_node_set_in(own, i, body->inputs[i].edge)) return NULL;
     for (uint32_t i = 0; i < follower->n_in; i++) {
         const ortc_edge *e = follower->in[i];
         ortc_edge *from = e == n->out[0] ? result : NULL;
         for (uint32_t k = 0; e && k < n_inputs && !from; k++)
-            if (inputs[k] == e)
-                from = body->inputs[k].edge;
-        if (e && (!from || !ortc_node_set_in(last, i, from)))
-            return NULL;
+            if (inputs[k] == e) from = body->inputs[k].edge;
+        if (e && (!from || !ortc_node_set_in(last, i, from))) return NULL;
     }
-    if (own->epilogue && ortc_node_expand(own, NULL, NULL) != ORTC_OK) /* what has been fused before is a part of this body */
+    if (own->epilogue &&
+        ortc_node_expand(own, NULL, NULL) != ORTC_OK) /* what has been fused before is a part of this body */
         return NULL;
     return ortc_graph_add_output(body, follower->out[0]->name, out) ? body : NULL;
 }

@@ -1,4 +1,5 @@
-/* graph/ir/clone.c: copies of graphs. Constants are shared; strings, types and attributes' data are borrowed. */
+/* graph/ir/clone.c: copies of graphs. Constants are shared; strings, types and attributes' data are
+ * borrowed. */
 #include "graph.h"
 
 static ortc_status clone_into(const ortc_graph *from, ortc_graph *to, ortc_error *error);
@@ -12,20 +13,16 @@ ortc_graph *ortc_graph_clone_child(const ortc_graph *from, ortc_graph *parent, o
 static bool clone_attrs(const ortc_node *from, ortc_node *to, ortc_error *error)
 {
     to->attrs = ortc_arena_array(&to->graph->arena, from->n_attrs, sizeof *to->attrs);
-    if (!to->attrs)
-        return false;
+    if (!to->attrs) return false;
     to->n_attrs = from->n_attrs;
     for (uint32_t i = 0; i < from->n_attrs; i++) {
         ortc_attribute *a = &to->attrs[i];
         *a = from->attrs[i];
-        if (a->value.kind != ORTC_ATTR_GRAPH && a->value.kind != ORTC_ATTR_GRAPHS)
-            continue;
+        if (a->value.kind != ORTC_ATTR_GRAPH && a->value.kind != ORTC_ATTR_GRAPHS) continue;
         const ortc_graph **list = ortc_arena_array(&to->graph->arena, a->value.count, sizeof *list);
-        if (!list)
-            return false;
+        if (!list) return false;
         for (size_t k = 0; k < a->value.count; k++)
-            if (!(list[k] = ortc_graph_clone_child(a->value.u.graphs[k], to->graph, error)))
-                return false;
+            if (!(list[k] = ortc_graph_clone_child(a->value.u.graphs[k], to->graph, error))) return false;
         a->value.u.graphs = list;
     }
     return true;
@@ -34,26 +31,21 @@ static bool clone_attrs(const ortc_node *from, ortc_node *to, ortc_error *error)
 static bool clone_node(const ortc_node *from, ortc_graph *g, ortc_edge **edges, ortc_error *error)
 {
     ortc_node *n = ortc_arena_alloc(&g->arena, sizeof *n);
-    if (!n)
-        return false;
+    if (!n) return false;
     *n = *from;
     n->graph = g;
     n->prev = g->last;
     n->next = NULL;
     n->in = ortc_arena_array(&g->arena, from->n_in, sizeof *n->in);
     n->out = ortc_arena_array(&g->arena, from->n_out, sizeof *n->out);
-    if (!n->in || !n->out)
-        return false;
+    if (!n->in || !n->out) return false;
     *(g->last ? &g->last->next : &g->first) = n;
     g->last = n;
     for (uint32_t i = 0; i < from->n_in; i++)
-        if (from->in[i] && !ortc_node_set_in(n, i, edges[from->in[i]->id]))
-            return false;
+        if (from->in[i] && !ortc_node_set_in(n, i, edges[from->in[i]->id])) return false;
     for (uint32_t i = 0; i < from->n_out; i++)
-        if (from->out[i] && !ortc_node_set_out(n, i, edges[from->out[i]->id]))
-            return false;
-    if (from->body && !(n->body = ortc_graph_clone_child(from->body, g, error)))
-        return false;
+        if (from->out[i] && !ortc_node_set_out(n, i, edges[from->out[i]->id])) return false;
+    if (from->body && !(n->body = ortc_graph_clone_child(from->body, g, error))) return false;
     return clone_attrs(from, n, error);
 }
 
@@ -63,8 +55,7 @@ static ortc_status clone_into(const ortc_graph *from, ortc_graph *g, ortc_error 
     for (size_t i = 0; i < from->edges.count; i++) {
         const ortc_edge *e = from->edges.data[i];
         ortc_edge *copy = ortc_arena_alloc(&g->arena, sizeof *copy);
-        if (!copy || !ortc_array_push(&g->edges, copy))
-            return ortc_no_memory(error, sizeof *copy);
+        if (!copy || !ortc_array_push(&g->edges, copy)) return ortc_no_memory(error, sizeof *copy);
         *copy = *e;
         copy->graph = g;
         copy->producer = NULL;
@@ -72,8 +63,7 @@ static ortc_status clone_into(const ortc_graph *from, ortc_graph *g, ortc_error 
         ortc_constant_retain(copy->constant);
     }
     for (const ortc_node *n = from->first; n; n = n->next)
-        if (!clone_node(n, g, g->edges.data, error))
-            return ortc_no_memory(error, sizeof *n);
+        if (!clone_node(n, g, g->edges.data, error)) return ortc_no_memory(error, sizeof *n);
     g->n_nodes = from->n_nodes;
     g->next_node = from->next_node;
     for (uint32_t i = 0; i < from->n_inputs; i++) {

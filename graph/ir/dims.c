@@ -1,7 +1,8 @@
 /* graph/ir/dims.c: the table of symbolic dims (dims.h).
  *
- * Canonical forms: a sum is a left-nested chain ADD(ADD(t1, t2), c) with terms in ascending order of id and the number
- * last; a term is x or MUL(x, number); a product is MUL(MUL(x1, x2), number). SUB never stays: it is a sum with factor -1.
+ * Canonical forms: a sum is a left-nested chain ADD(ADD(t1, t2), c) with terms in ascending order of id and
+ * the number last; a term is x or MUL(x, number); a product is MUL(MUL(x1, x2), number). SUB never stays: it
+ * is a sum with factor -1.
  */
 #include "dims.h"
 
@@ -14,8 +15,7 @@ static ortc_dim id_of(size_t i) { return ORTC_DIM_NUMBERS - 1 - (int64_t)i; }
 static size_t index_of(ortc_dim d) { return (size_t)(ORTC_DIM_NUMBERS - 1 - d); }
 static const ortc_dim_expr *expr_of(const ortc_dims *t, ortc_dim d)
 {
-    if (ortc_dim_is_number(d) || d == ORTC_DIM_UNKNOWN || index_of(d) >= t->exprs.count)
-        return NULL;
+    if (ortc_dim_is_number(d) || d == ORTC_DIM_UNKNOWN || index_of(d) >= t->exprs.count) return NULL;
     return &t->exprs.data[index_of(d)];
 }
 
@@ -23,17 +23,13 @@ static const ortc_dim_expr *expr_of(const ortc_dims *t, ortc_dim d)
 static ortc_status resize_table(ortc_dims *t, size_t count)
 {
     size_t capacity = t->table_capacity ? t->table_capacity : 64;
-    while (capacity / 2 < count)
-        capacity *= 2;
-    if (capacity == t->table_capacity)
-        return ORTC_OK;
+    while (capacity / 2 < count) capacity *= 2;
+    if (capacity == t->table_capacity) return ORTC_OK;
     uint32_t *table = calloc(capacity, sizeof *table);
-    if (!table)
-        return ORTC_OUT_OF_MEMORY;
+    if (!table) return ORTC_OUT_OF_MEMORY;
     for (size_t i = 0; i < t->exprs.count; i++) {
         size_t at = ortc_hash(&t->exprs.data[i], sizeof(ortc_dim_expr), 0) & (capacity - 1);
-        while (table[at])
-            at = (at + 1) & (capacity - 1);
+        while (table[at]) at = (at + 1) & (capacity - 1);
         table[at] = (uint32_t)i + 1;
     }
     free(t->table);
@@ -53,10 +49,8 @@ static ortc_status intern(ortc_dims *t, int32_t what, uint32_t symbol, ortc_dim 
             *out = id_of(t->table[at] - 1);
             return ORTC_OK;
         }
-    if (t->exprs.count >= MAX_EXPRS)
-        return ORTC_LIMIT;
-    if (!ortc_array_push(&t->exprs, e))
-        return ORTC_OUT_OF_MEMORY;
+    if (t->exprs.count >= MAX_EXPRS) return ORTC_LIMIT;
+    if (!ortc_array_push(&t->exprs, e)) return ORTC_OUT_OF_MEMORY;
     t->table[at] = (uint32_t)t->exprs.count;
     *out = id_of(t->exprs.count - 1);
     return ORTC_OK;
@@ -65,10 +59,8 @@ static ortc_status intern(ortc_dims *t, int32_t what, uint32_t symbol, ortc_dim 
 static ortc_status new_symbol(ortc_dims *t, const char *name, ortc_dim *out)
 {
     *out = ORTC_DIM_UNKNOWN;
-    if (t->symbols.count >= MAX_EXPRS)
-        return ORTC_LIMIT;
-    if (!ortc_array_push(&t->symbols, name))
-        return ORTC_OUT_OF_MEMORY;
+    if (t->symbols.count >= MAX_EXPRS) return ORTC_LIMIT;
+    if (!ortc_array_push(&t->symbols, name)) return ORTC_OUT_OF_MEMORY;
     return intern(t, 0, (uint32_t)t->symbols.count - 1, 0, 0, out);
 }
 
@@ -81,21 +73,22 @@ ortc_status ortc_dims_symbol(ortc_dims *t, ortc_arena *names, const char *name, 
             return ORTC_OUT_OF_MEMORY;
     }
     const uintptr_t found = (uintptr_t)ortc_map_get(&t->names, name);
-    if (found)
-        return intern(t, 0, (uint32_t)found - 1, 0, 0, out);
-    return (name = ortc_arena_string(names, name, strlen(name))) ? new_symbol(t, name, out) : ORTC_OUT_OF_MEMORY;
+    if (found) return intern(t, 0, (uint32_t)found - 1, 0, 0, out);
+    return (name = ortc_arena_string(names, name, strlen(name))) ? new_symbol(t, name, out)
+                                                                 : ORTC_OUT_OF_MEMORY;
 }
 
 ortc_status ortc_dims_fresh(ortc_dims *t, ortc_dim *out) { return new_symbol(t, NULL, out); }
 
 ortc_status ortc_dims_failed(ortc_error *error, ortc_status s)
 {
-    return s == ORTC_OK            ? s
-           : s == ORTC_LIMIT       ? ortc_fail(error, s, "more than %u symbolic dims and expressions over them", MAX_EXPRS)
-                                   : ortc_no_memory(error, 0);
+    return s == ORTC_OK ? s
+           : s == ORTC_LIMIT
+               ? ortc_fail(error, s, "more than %u symbolic dims and expressions over them", MAX_EXPRS)
+               : ortc_no_memory(error, 0);
 }
 
-/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
+/* ---- Numbers ------------------------------------------------------------------------------------------- */
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -114,26 +107,23 @@ static ortc_status combine_numbers(int32_t what, int64_t a, int64_t b, ortc_dim 
     case ORTC_DIM_MUL: overflow = __builtin_mul_overflow(a, b, &r); break;
     case ORTC_DIM_DIV:
     case ORTC_DIM_CEIL_DIV:
-        if (b == 0)
-            return ORTC_OK;
+        if (b == 0) return ORTC_OK;
         r = what == ORTC_DIM_DIV ? floor_div(a, b) : -floor_div(-a, b);
         break;
     case ORTC_DIM_MAX: r = a > b ? a : b; break;
     case ORTC_DIM_MIN: r = a < b ? a : b; break;
     case ORTC_DIM_BROADCAST:
-        if (a != b && a != 1 && b != 1)
-            return ORTC_SHAPE_MISMATCH;
+        if (a != b && a != 1 && b != 1) return ORTC_SHAPE_MISMATCH;
         r = b == 1 ? a : b;
         break;
     default: return ORTC_OK;
     }
-    if (overflow || !ortc_dim_is_number(r))
-        return ORTC_SHAPE_MISMATCH;
+    if (overflow || !ortc_dim_is_number(r)) return ORTC_SHAPE_MISMATCH;
     *out = r;
     return ORTC_OK;
 }
 
-/* ---- Sums and products ------------------------------------------------------------------------------------------- */
+/* ---- Sums and products --------------------------------------------------------------------------------- */
 
 typedef struct term {
     ortc_dim of;
@@ -156,7 +146,8 @@ static void sum_add(const ortc_dims *t, terms *s, ortc_dim d, int64_t factor)
     }
     if (ortc_dim_is_number(d)) {
         int64_t v;
-        s->overflow |= __builtin_mul_overflow(d, factor, &v) || __builtin_add_overflow(s->constant, v, &s->constant);
+        s->overflow |= __builtin_mul_overflow(d, factor, &v) ||
+                       __builtin_add_overflow(s->constant, v, &s->constant);
         return;
     }
     if (e && e->what == ORTC_DIM_MUL && ortc_dim_is_number(e->b)) {
@@ -199,43 +190,37 @@ static int by_id(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0; /* older first: ids descend */
 }
 
-/* With symbols in it nothing has overflowed yet: they may be 0. The plan, whose dims are numbers, will tell. */
+/* With symbols in it nothing has overflowed yet: they may be 0. The plan, whose dims are numbers, will
+ * tell. */
 static ortc_status sum_build(ortc_dims *t, terms *s, ortc_dim *out)
 {
-    if (s->overflow || !ortc_dim_is_number(s->constant))
-        return ortc_dims_fresh(t, out);
+    if (s->overflow || !ortc_dim_is_number(s->constant)) return ortc_dims_fresh(t, out);
     qsort(s->list, (size_t)s->count, sizeof(term), by_id);
     ortc_dim r = 0;
     bool any = false;
     for (int i = 0; i < s->count; i++) {
-        if (!s->list[i].factor)
-            continue;
+        if (!s->list[i].factor) continue;
         ortc_dim x = s->list[i].of;
-        if (s->list[i].factor != 1)
-            ORTC_TRY(intern(t, ORTC_DIM_MUL, 0, x, s->list[i].factor, &x));
-        if (any)
-            ORTC_TRY(intern(t, ORTC_DIM_ADD, 0, r, x, &x));
+        if (s->list[i].factor != 1) ORTC_TRY(intern(t, ORTC_DIM_MUL, 0, x, s->list[i].factor, &x));
+        if (any) ORTC_TRY(intern(t, ORTC_DIM_ADD, 0, r, x, &x));
         r = x;
         any = true;
     }
-    if (any && s->constant)
-        return intern(t, ORTC_DIM_ADD, 0, r, s->constant, out);
+    if (any && s->constant) return intern(t, ORTC_DIM_ADD, 0, r, s->constant, out);
     *out = any ? r : s->constant;
     return ORTC_OK;
 }
 
 static ortc_status product_build(ortc_dims *t, terms *p, ortc_dim *out)
 {
-    if (p->overflow || !ortc_dim_is_number(p->constant))
-        return ortc_dims_fresh(t, out);
+    if (p->overflow || !ortc_dim_is_number(p->constant)) return ortc_dims_fresh(t, out);
     if (p->constant == 0 || p->count == 0) {
         *out = p->constant;
         return ORTC_OK;
     }
     qsort(p->list, (size_t)p->count, sizeof(term), by_id);
     ortc_dim r = p->list[0].of;
-    for (int i = 1; i < p->count; i++)
-        ORTC_TRY(intern(t, ORTC_DIM_MUL, 0, r, p->list[i].of, &r));
+    for (int i = 1; i < p->count; i++) ORTC_TRY(intern(t, ORTC_DIM_MUL, 0, r, p->list[i].of, &r));
     *out = r;
     return p->constant == 1 ? ORTC_OK : intern(t, ORTC_DIM_MUL, 0, r, p->constant, out);
 }
@@ -247,20 +232,17 @@ static ortc_status quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, 
         terms s = {.constant = 0};
         sum_add(t, &s, a, 1);
         bool exact = !s.overflow && s.constant % b == 0;
-        for (int i = 0; i < s.count; i++)
-            exact &= s.list[i].factor % b == 0;
+        for (int i = 0; i < s.count; i++) exact &= s.list[i].factor % b == 0;
         if (exact) {
             s.constant /= b;
-            for (int i = 0; i < s.count; i++)
-                s.list[i].factor /= b;
+            for (int i = 0; i < s.count; i++) s.list[i].factor /= b;
             return sum_build(t, &s, out);
         }
     }
     terms n = {.constant = 1}, d = {.constant = 1};
     product_add(t, &n, a);
     product_add(t, &d, b);
-    if (n.overflow || d.overflow || n.constant == 0 || d.constant <= 0)
-        return intern(t, what, 0, a, b, out);
+    if (n.overflow || d.overflow || n.constant == 0 || d.constant <= 0) return intern(t, what, 0, a, b, out);
     for (int i = 0; i < d.count; i++)
         for (int j = 0; j < n.count; j++)
             if (d.list[i].of == n.list[j].of) {
@@ -278,8 +260,7 @@ static ortc_status quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, 
     d.constant /= x;
     ORTC_TRY(product_build(t, &n, &a));
     ORTC_TRY(product_build(t, &d, &b));
-    if (b != 1)
-        return intern(t, what, 0, a, b, out);
+    if (b != 1) return intern(t, what, 0, a, b, out);
     *out = a;
     return ORTC_OK;
 }
@@ -288,48 +269,38 @@ static ortc_status quotient(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, 
 static bool never_negative(const ortc_dims *t, ortc_dim d, int depth)
 {
     const ortc_dim_expr *e = expr_of(t, d);
-    if (!e)
-        return ortc_dim_is_number(d) && d >= 0;
-    if (e->what == 0)
-        return true;
-    if (e->what == ORTC_DIM_SUB || depth > 8)
-        return false;
+    if (!e) return ortc_dim_is_number(d) && d >= 0;
+    if (e->what == 0) return true;
+    if (e->what == ORTC_DIM_SUB || depth > 8) return false;
     const bool a = never_negative(t, e->a, depth + 1), b = never_negative(t, e->b, depth + 1);
     return e->what == ORTC_DIM_MAX ? a || b : a && b;
 }
 
-/* Is d the lesser of `of` and a number above 0? Then it broadcasts with `of` only where it is the same or 1. Positions are cut
- * to the length of the input from a table that is long enough. */
+/* Is d the lesser of `of` and a number above 0? Then it broadcasts with `of` only where it is the same or 1.
+ * Positions are cut to the length of the input from a table that is long enough. */
 static bool is_clamped(const ortc_dims *t, ortc_dim d, ortc_dim of)
 {
     const ortc_dim_expr *e = expr_of(t, d);
     return e && e->what == ORTC_DIM_MIN &&
-           ((e->a == of && ortc_dim_is_number(e->b) && e->b > 0) || (e->b == of && ortc_dim_is_number(e->a) && e->a > 0));
+           ((e->a == of && ortc_dim_is_number(e->b) && e->b > 0) ||
+            (e->b == of && ortc_dim_is_number(e->a) && e->a > 0));
 }
 
 /* The greatest, least or broadcast of two where one is proved to be it; ORTC_DIM_UNKNOWN where neither is. */
 static ortc_dim either(const ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
 {
-    if (a == b)
-        return a;
+    if (a == b) return a;
     if (what == ORTC_DIM_MAX) {
-        if (ortc_dim_is_number(a) && a <= 0 && never_negative(t, b, 0))
-            return b;
-        if (ortc_dim_is_number(b) && b <= 0 && never_negative(t, a, 0))
-            return a;
+        if (ortc_dim_is_number(a) && a <= 0 && never_negative(t, b, 0)) return b;
+        if (ortc_dim_is_number(b) && b <= 0 && never_negative(t, a, 0)) return a;
     } else if (what == ORTC_DIM_BROADCAST) {
-        if (a == 1)
-            return b;
-        if (b == 1)
-            return a;
+        if (a == 1) return b;
+        if (b == 1) return a;
         if (ortc_dim_is_number(a)) /* not 1: the other is 1 or the same */
             return a;
-        if (ortc_dim_is_number(b))
-            return b;
-        if (is_clamped(t, b, a))
-            return a;
-        if (is_clamped(t, a, b))
-            return b;
+        if (ortc_dim_is_number(b)) return b;
+        if (is_clamped(t, b, a)) return a;
+        if (is_clamped(t, a, b)) return b;
     }
     return ORTC_DIM_UNKNOWN;
 }
@@ -337,10 +308,8 @@ static ortc_dim either(const ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
 ortc_status ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b, ortc_dim *out)
 {
     *out = ORTC_DIM_UNKNOWN;
-    if (a == ORTC_DIM_UNKNOWN || b == ORTC_DIM_UNKNOWN)
-        return ORTC_OK;
-    if (ortc_dim_is_number(a) && ortc_dim_is_number(b))
-        return combine_numbers(what, a, b, out);
+    if (a == ORTC_DIM_UNKNOWN || b == ORTC_DIM_UNKNOWN) return ORTC_OK;
+    if (ortc_dim_is_number(a) && ortc_dim_is_number(b)) return combine_numbers(what, a, b, out);
     switch (what) {
     case ORTC_DIM_ADD:
     case ORTC_DIM_SUB: {
@@ -361,21 +330,18 @@ ortc_status ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b
         return b == 0 || b == 1 ? ORTC_OK : quotient(t, what, a, b, out);
     }
     *out = either(t, what, a, b);
-    if (*out != ORTC_DIM_UNKNOWN)
-        return ORTC_OK;
+    if (*out != ORTC_DIM_UNKNOWN) return ORTC_OK;
     return a > b ? intern(t, what, 0, a, b, out) : intern(t, what, 0, b, a, out);
 }
 
 ortc_dim ortc_dims_evaluate(const ortc_dims *t, ortc_dim d, const int64_t *symbol_values)
 {
     const ortc_dim_expr *last = expr_of(t, d);
-    if (!last)
-        return d;
+    if (!last) return d;
     /* Operands are older than what they are in: one pass in order settles everything, without recursion. */
     size_t n = index_of(d) + 1;
     ortc_dim *known = malloc(n * sizeof *known);
-    if (!known)
-        return ORTC_DIM_UNKNOWN;
+    if (!known) return ORTC_DIM_UNKNOWN;
     for (size_t i = 0; i < n; i++) {
         const ortc_dim_expr *e = &t->exprs.data[i];
         if (e->what == 0) {
@@ -395,7 +361,8 @@ ortc_dim ortc_dims_evaluate(const ortc_dims *t, ortc_dim d, const int64_t *symbo
 
 static void write_dim(const ortc_dims *t, ortc_dim d, ortc_text *out, int depth)
 {
-    static const char *const operators[] = {"", " + ", " - ", " * ", " / ", " ceil/ ", " max ", " min ", " bcast "};
+    static const char *const operators[] = {"",        " + ",   " - ",   " * ",    " / ",
+                                            " ceil/ ", " max ", " min ", " bcast "};
     const ortc_dim_expr *e = expr_of(t, d);
     if (ortc_dim_is_number(d))
         ortc_text_add(out, "%lld", (long long)d);

@@ -1,15 +1,17 @@
 /* graph/ir/graph.c: graphs, nodes, edges, constants: creation, editing and copying (graph.h).
  *
- * Uses of an edge are a list without order. Removed nodes and dropped uses stay in the arena until the graph goes.
+ * Uses of an edge are a list without order. Removed nodes and dropped uses stay in the arena until the graph
+ * goes.
  */
 #include "graph.h"
 
 #include <stdio.h>
 
-/* ---- Constants ------------------------------------------------------------------------------------------------- */
+/* ---- Constants ----------------------------------------------------------------------------------------- */
 
-ortc_status ortc_constant_create(ortc_dtype dtype, int32_t rank, const int64_t *dims, const void *data, size_t bytes,
-                                 void (*release)(void *), void *arg, ortc_constant **out, ortc_error *error)
+ortc_status ortc_constant_create(ortc_dtype dtype, int32_t rank, const int64_t *dims, const void *data,
+                                 size_t bytes, void (*release)(void *), void *arg, ortc_constant **out,
+                                 ortc_error *error)
 {
     static atomic_uint_fast64_t next_id = 1;
     int64_t count;
@@ -17,11 +19,9 @@ ortc_status ortc_constant_create(ortc_dtype dtype, int32_t rank, const int64_t *
     if (rank < 0 || rank > ORTC_MAX_RANK || !ortc_count_elements(rank, dims, &count))
         return ortc_fail(error, ORTC_LIMIT, "a constant's shape is not valid (rank %d)", rank);
     ortc_constant *c = calloc(1, sizeof *c + (size_t)rank * sizeof(int64_t));
-    if (!c)
-        return ortc_no_memory(error, sizeof *c);
+    if (!c) return ortc_no_memory(error, sizeof *c);
     int64_t *copy = (int64_t *)(c + 1);
-    if (rank)
-        memcpy(copy, dims, (size_t)rank * sizeof *copy);
+    if (rank) memcpy(copy, dims, (size_t)rank * sizeof *copy);
     atomic_init(&c->references, 1);
     c->dtype = dtype;
     c->rank = rank;
@@ -38,34 +38,29 @@ ortc_status ortc_constant_create(ortc_dtype dtype, int32_t rank, const int64_t *
 
 ortc_constant *ortc_constant_retain(ortc_constant *c)
 {
-    if (c)
-        atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+    if (c) atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
     return c;
 }
 
 void ortc_constant_release(ortc_constant *c)
 {
-    if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1)
-        return;
-    if (c->release)
-        c->release(c->release_arg);
+    if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
+    if (c->release) c->release(c->release_arg);
     free(c);
 }
 
-/* ---- Graphs ----------------------------------------------------------------------------------------------------- */
+/* ---- Graphs -------------------------------------------------------------------------------------------- */
 
 ortc_graph *ortc_graph_create(ortc_graph *parent)
 {
     ortc_graph *g = calloc(1, sizeof *g);
-    if (!g)
-        return NULL;
+    if (!g) return NULL;
     g->api = &ortc_graph_graph_api;
     g->parent = parent;
     g->name = "";
     g->dims = parent ? parent->dims : calloc(1, sizeof *g->dims);
     if (!g->dims || (parent && !ortc_array_push(&parent->children, g))) {
-        if (!parent)
-            free(g->dims);
+        if (!parent) free(g->dims);
         free(g);
         return NULL;
     }
@@ -74,12 +69,9 @@ ortc_graph *ortc_graph_create(ortc_graph *parent)
 
 void ortc_graph_destroy(ortc_graph *g)
 {
-    if (!g)
-        return;
-    for (size_t i = 0; i < g->children.count; i++)
-        ortc_graph_destroy(g->children.data[i]);
-    for (size_t i = 0; i < g->edges.count; i++)
-        ortc_constant_release(g->edges.data[i]->constant);
+    if (!g) return;
+    for (size_t i = 0; i < g->children.count; i++) ortc_graph_destroy(g->children.data[i]);
+    for (size_t i = 0; i < g->edges.count; i++) ortc_constant_release(g->edges.data[i]->constant);
     if (!g->parent) {
         ortc_dims_deinit(g->dims);
         free(g->dims);
@@ -93,15 +85,14 @@ void ortc_graph_destroy(ortc_graph *g)
 ortc_edge *ortc_edge_create(ortc_graph *g, const char *name)
 {
     ortc_edge *e = ortc_arena_alloc(&g->arena, sizeof *e);
-    if (!e)
-        return NULL;
+    if (!e) return NULL;
     e->graph = g;
     e->id = (uint32_t)g->edges.count;
-    e->name = name ? ortc_arena_string(&g->arena, name, strlen(name)) : ortc_arena_printf(&g->arena, "%%%u", e->id);
+    e->name = name ? ortc_arena_string(&g->arena, name, strlen(name))
+                   : ortc_arena_printf(&g->arena, "%%%u", e->id);
     e->rank = -1;
     e->input = -1;
-    if (!e->name || !ortc_array_push(&g->edges, e))
-        return NULL;
+    if (!e->name || !ortc_array_push(&g->edges, e)) return NULL;
     return e;
 }
 
@@ -137,13 +128,12 @@ ortc_edge *ortc_graph_constant(ortc_graph *g, const char *name, ortc_constant *c
     return e;
 }
 
-/* ---- Uses -------------------------------------------------------------------------------------------------------- */
+/* ---- Uses ---------------------------------------------------------------------------------------------- */
 
 static bool use_add(ortc_edge *e, ortc_node *node, uint32_t port)
 {
     ortc_use *u = ortc_arena_alloc(&e->graph->arena, sizeof *u);
-    if (!u)
-        return false;
+    if (!u) return false;
     *u = (ortc_use){node, port, e->uses};
     e->uses = u;
     return true;
@@ -161,15 +151,13 @@ static void use_drop(ortc_edge *e, const ortc_node *node, uint32_t port)
 uint32_t ortc_edge_n_uses(const ortc_edge *e)
 {
     uint32_t n = 0;
-    for (const ortc_use *u = e->uses; u; u = u->next)
-        n++;
+    for (const ortc_use *u = e->uses; u; u = u->next) n++;
     return n;
 }
 
 bool ortc_edge_replace(ortc_edge *from, ortc_edge *to)
 {
-    if (from == to)
-        return true;
+    if (from == to) return true;
     while (from->uses) {
         ortc_use *u = from->uses;
         from->uses = u->next;
@@ -184,7 +172,7 @@ bool ortc_edge_replace(ortc_edge *from, ortc_edge *to)
     return true;
 }
 
-/* ---- Nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- Nodes --------------------------------------------------------------------------------------------- */
 
 static void link_before(ortc_node *n, ortc_node *before)
 {
@@ -206,8 +194,7 @@ static void unlink_node(ortc_node *n)
 ortc_node *ortc_node_create(ortc_graph *g, const ortc_op *op, const char *name, uint32_t n_in, uint32_t n_out)
 {
     ortc_node *n = ortc_arena_alloc(&g->arena, sizeof *n);
-    if (!n)
-        return NULL;
+    if (!n) return NULL;
     n->api = &ortc_graph_node_api;
     n->graph = g;
     n->op = op;
@@ -221,8 +208,7 @@ ortc_node *ortc_node_create(ortc_graph *g, const ortc_op *op, const char *name, 
     n->n_out = n_out;
     n->name = name && *name ? ortc_arena_string(&g->arena, name, strlen(name))
                             : ortc_arena_printf(&g->arena, "%s_%u", n->type, n->id);
-    if (!n->in || !n->out || !n->name)
-        return NULL;
+    if (!n->in || !n->out || !n->name) return NULL;
     link_before(n, NULL);
     g->n_nodes++;
     return n;
@@ -236,13 +222,10 @@ void ortc_node_move_before(ortc_node *n, ortc_node *before)
 
 static bool grow_ports(ortc_graph *g, ortc_edge ***ports, uint32_t *count, uint32_t needed)
 {
-    if (needed <= *count)
-        return true;
+    if (needed <= *count) return true;
     ortc_edge **grown = ortc_arena_array(&g->arena, needed, sizeof *grown);
-    if (!grown)
-        return false;
-    if (*count)
-        memcpy(grown, *ports, *count * sizeof *grown);
+    if (!grown) return false;
+    if (*count) memcpy(grown, *ports, *count * sizeof *grown);
     *ports = grown;
     *count = needed;
     return true;
@@ -250,25 +233,19 @@ static bool grow_ports(ortc_graph *g, ortc_edge ***ports, uint32_t *count, uint3
 
 bool ortc_node_set_in(ortc_node *n, uint32_t port, ortc_edge *e)
 {
-    if (!grow_ports(n->graph, &n->in, &n->n_in, port + 1))
-        return false;
+    if (!grow_ports(n->graph, &n->in, &n->n_in, port + 1)) return false;
     ortc_edge *old = n->in[port];
-    if (old == e)
-        return true;
-    if (e && !use_add(e, n, port))
-        return false;
-    if (old)
-        use_drop(old, n, port);
+    if (old == e) return true;
+    if (e && !use_add(e, n, port)) return false;
+    if (old) use_drop(old, n, port);
     n->in[port] = e;
     return true;
 }
 
 bool ortc_node_set_out(ortc_node *n, uint32_t port, ortc_edge *e)
 {
-    if (!grow_ports(n->graph, &n->out, &n->n_out, port + 1))
-        return false;
-    if (n->out[port] && n->out[port]->producer == n)
-        n->out[port]->producer = NULL;
+    if (!grow_ports(n->graph, &n->out, &n->n_out, port + 1)) return false;
+    if (n->out[port] && n->out[port]->producer == n) n->out[port]->producer = NULL;
     n->out[port] = e;
     if (e) {
         e->producer = n;
@@ -285,8 +262,7 @@ void ortc_node_remove(ortc_node *n)
             n->in[i] = NULL;
         }
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && n->out[i]->producer == n)
-            n->out[i]->producer = NULL;
+        if (n->out[i] && n->out[i]->producer == n) n->out[i]->producer = NULL;
     unlink_node(n);
     n->graph->n_nodes--;
 }
@@ -296,23 +272,19 @@ static bool add_end(ortc_graph *g, ortc_graph_input **list, uint32_t *count, con
     /* Grows by doubling: capacity is the next power of two. */
     if ((*count & (*count - 1)) == 0) {
         ortc_graph_input *grown = ortc_arena_array(&g->arena, *count ? *count * 2u : 1u, sizeof *grown);
-        if (!grown)
-            return false;
-        if (*count)
-            memcpy(grown, *list, *count * sizeof *grown);
+        if (!grown) return false;
+        if (*count) memcpy(grown, *list, *count * sizeof *grown);
         *list = grown;
     }
     const char *copy = ortc_arena_string(&g->arena, name, strlen(name));
-    if (!copy)
-        return false;
+    if (!copy) return false;
     (*list)[(*count)++] = (ortc_graph_input){e, copy, ""};
     return true;
 }
 
 bool ortc_graph_add_input(ortc_graph *g, const char *name, ortc_edge *e)
 {
-    if (!add_end(g, &g->inputs, &g->n_inputs, name, e))
-        return false;
+    if (!add_end(g, &g->inputs, &g->n_inputs, name, e)) return false;
     e->input = (int32_t)g->n_inputs - 1;
     return true;
 }
@@ -322,7 +294,7 @@ bool ortc_graph_add_output(ortc_graph *g, const char *name, ortc_edge *e)
     return use_add(e, NULL, g->n_outputs) && add_end(g, &g->outputs, &g->n_outputs, name, e);
 }
 
-/* ---- Attributes ----------------------------------------------------------------------------------------------------- */
+/* ---- Attributes ---------------------------------------------------------------------------------------- */
 
 static bool copy_attr(ortc_graph *g, ortc_attr *a)
 {
@@ -337,8 +309,7 @@ static bool copy_attr(ortc_graph *g, ortc_attr *a)
     case ORTC_ATTR_GRAPHS: element = sizeof(ortc_graph *); break;
     case ORTC_ATTR_STRINGS: {
         const char **list = ortc_arena_array(&g->arena, a->count, sizeof *list);
-        if (!list)
-            return false;
+        if (!list) return false;
         for (size_t i = 0; i < a->count; i++)
             if (!(list[i] = ortc_arena_string(&g->arena, a->u.strings[i], strlen(a->u.strings[i]))))
                 return false;
@@ -348,10 +319,8 @@ static bool copy_attr(ortc_graph *g, ortc_attr *a)
     default: return true;
     }
     void *copy = ortc_arena_array(&g->arena, a->count, element);
-    if (!copy)
-        return false;
-    if (a->count)
-        memcpy(copy, a->u.ints, a->count * element);
+    if (!copy) return false;
+    if (a->count) memcpy(copy, a->u.ints, a->count * element);
     a->u.ints = copy;
     return true;
 }
@@ -360,8 +329,7 @@ bool ortc_node_set_attr(ortc_node *n, const char *name, const ortc_attr *value)
 {
     ortc_attr copy = *value;
     copy.size = sizeof copy;
-    if (!copy_attr(n->graph, &copy))
-        return false;
+    if (!copy_attr(n->graph, &copy)) return false;
     for (uint32_t i = 0; i < n->n_attrs; i++)
         if (!strcmp(n->attrs[i].name, name)) {
             n->attrs[i].value = copy;
@@ -369,10 +337,8 @@ bool ortc_node_set_attr(ortc_node *n, const char *name, const ortc_attr *value)
         }
     ortc_attribute *grown = ortc_arena_array(&n->graph->arena, n->n_attrs + 1, sizeof *grown);
     const char *key = ortc_arena_string(&n->graph->arena, name, strlen(name));
-    if (!grown || !key)
-        return false;
-    if (n->n_attrs)
-        memcpy(grown, n->attrs, n->n_attrs * sizeof *grown);
+    if (!grown || !key) return false;
+    if (n->n_attrs) memcpy(grown, n->attrs, n->n_attrs * sizeof *grown);
     grown[n->n_attrs] = (ortc_attribute){key, copy};
     n->attrs = grown;
     n->n_attrs++;
@@ -388,7 +354,7 @@ void ortc_node_drop_attr(ortc_node *n, const char *name)
         }
 }
 
-/* ---- The table that kernels and shape functions read nodes through ---------------------------------------------------- */
+/* ---- The table that kernels and shape functions read nodes through ------------------------------------- */
 
 static void fill_port(const ortc_edge *e, ortc_port *out)
 {
@@ -401,8 +367,7 @@ static void fill_port(const ortc_edge *e, ortc_port *out)
     out->data = NULL;
     out->edge = 0;
     out->layout = ORTC_LAYOUT_PLAIN;
-    if (!e)
-        return;
+    if (!e) return;
     out->edge = e->id + 1;
     out->layout = e->layout;
     out->type = e->type;
@@ -413,8 +378,7 @@ static void fill_port(const ortc_edge *e, ortc_port *out)
         out->flags |= ORTC_PORT_CONST;
         out->data = e->constant->data;
     }
-    if (e->input >= 0)
-        out->flags |= ORTC_PORT_GRAPH;
+    if (e->input >= 0) out->flags |= ORTC_PORT_GRAPH;
 }
 
 static const char *node_domain(const ortc_node *n) { return n->domain; }
@@ -423,8 +387,14 @@ static int32_t node_version(const ortc_node *n) { return n->version; }
 static const char *node_name(const ortc_node *n) { return n->name; }
 static uint32_t node_n_in(const ortc_node *n) { return n->n_in - n->n_captures; }
 static uint32_t node_n_out(const ortc_node *n) { return n->n_out; }
-static void node_in(const ortc_node *n, uint32_t i, ortc_port *out) { fill_port(i < n->n_in ? n->in[i] : NULL, out); }
-static void node_out(const ortc_node *n, uint32_t i, ortc_port *out) { fill_port(i < n->n_out ? n->out[i] : NULL, out); }
+static void node_in(const ortc_node *n, uint32_t i, ortc_port *out)
+{
+    fill_port(i < n->n_in ? n->in[i] : NULL, out);
+}
+static void node_out(const ortc_node *n, uint32_t i, ortc_port *out)
+{
+    fill_port(i < n->n_out ? n->out[i] : NULL, out);
+}
 static const ortc_epilogue *node_epilogue(const ortc_node *n) { return n->epilogue; }
 static const ortc_graph *node_body(const ortc_node *n) { return n->body; }
 
@@ -445,18 +415,36 @@ static void node_attr(const ortc_node *n, const char *name, ortc_attr *out)
     *out = (ortc_attr){.size = sizeof *out};
 }
 
-const ortc_node_api ortc_graph_node_api = {
-    .size = sizeof(ortc_node_api), .domain = node_domain, .op = node_op, .version = node_version, .name = node_name,
-    .n_in = node_n_in, .n_out = node_n_out, .in = node_in, .out = node_out, .attr = node_attr,
-    .epilogue = node_epilogue, .body = node_body};
+const ortc_node_api ortc_graph_node_api = {.size = sizeof(ortc_node_api),
+                                           .domain = node_domain,
+                                           .op = node_op,
+                                           .version = node_version,
+                                           .name = node_name,
+                                           .n_in = node_n_in,
+                                           .n_out = node_n_out,
+                                           .in = node_in,
+                                           .out = node_out,
+                                           .attr = node_attr,
+                                           .epilogue = node_epilogue,
+                                           .body = node_body};
 
 static uint32_t graph_n_nodes(const ortc_graph *g) { return g->n_nodes; }
 static const ortc_node *graph_next(const ortc_graph *g, const ortc_node *n) { return n ? n->next : g->first; }
 static uint32_t graph_n_in(const ortc_graph *g) { return g->n_inputs; }
 static uint32_t graph_n_out(const ortc_graph *g) { return g->n_outputs; }
-static void graph_in(const ortc_graph *g, uint32_t i, ortc_port *out) { fill_port(i < g->n_inputs ? g->inputs[i].edge : NULL, out); }
-static void graph_out(const ortc_graph *g, uint32_t i, ortc_port *out) { fill_port(i < g->n_outputs ? g->outputs[i].edge : NULL, out); }
+static void graph_in(const ortc_graph *g, uint32_t i, ortc_port *out)
+{
+    fill_port(i < g->n_inputs ? g->inputs[i].edge : NULL, out);
+}
+static void graph_out(const ortc_graph *g, uint32_t i, ortc_port *out)
+{
+    fill_port(i < g->n_outputs ? g->outputs[i].edge : NULL, out);
+}
 
-const ortc_graph_api ortc_graph_graph_api = {
-    .size = sizeof(ortc_graph_api), .n_nodes = graph_n_nodes, .next = graph_next, .n_in = graph_n_in, .n_out = graph_n_out,
-    .in = graph_in, .out = graph_out};
+const ortc_graph_api ortc_graph_graph_api = {.size = sizeof(ortc_graph_api),
+                                             .n_nodes = graph_n_nodes,
+                                             .next = graph_next,
+                                             .n_in = graph_n_in,
+                                             .n_out = graph_n_out,
+                                             .in = graph_in,
+                                             .out = graph_out};

@@ -1,7 +1,8 @@
-/* graph/ir/opset.c: the table of operators, filled by families as they register, read by importers and passes.
+/* graph/ir/opset.c: the table of operators, filled by families as they register, read by importers and
+ * passes.
  *
- * Entries are never removed or moved, so that pointers to operators stay valid for the life of the process. Operators
- * are copied: a plugin's ortc_op may be of another size than ours.
+ * Entries are never removed or moved, so that pointers to operators stay valid for the life of the process.
+ * Operators are copied: a plugin's ortc_op may be of another size than ours.
  */
 #include "graph.h"
 
@@ -37,24 +38,22 @@ void ortc_op_each(void (*each)(void *arg, const ortc_op *), void *arg)
 {
     pthread_rwlock_rdlock(&lock);
     for (size_t i = 0; i < ORTC_LENGTH(table); i++)
-        if (table[i])
-            each(arg, &table[i]->op);
+        if (table[i]) each(arg, &table[i]->op);
     pthread_rwlock_unlock(&lock);
 }
 
 ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
 {
-    if (!op->domain || !op->name || !*op->name || !op->inputs || !op->outputs || !op->attributes || !op->types ||
-        op->since < 1 || op->form < 1 || op->form > op->since)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s': a field of its ortc_op is missing or wrong",
+    if (!op->domain || !op->name || !*op->name || !op->inputs || !op->outputs || !op->attributes ||
+        !op->types || op->since < 1 || op->form < 1 || op->form > op->since)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "operator '%s': a field of its ortc_op is missing or wrong",
                          op->name ? op->name : "?");
     ortc_op_entry *e = calloc(1, sizeof *e);
-    if (!e)
-        return ortc_no_memory(error, sizeof *e);
+    if (!e) return ortc_no_memory(error, sizeof *e);
     memcpy(&e->op, op, op->size < sizeof *op ? op->size : sizeof *op);
     e->op.domain = plain_domain(op->domain);
-    if (!e->op.older)
-        e->op.older = "";
+    if (!e->op.older) e->op.older = "";
     ortc_status s = ortc_schema_parse(&e->op, &e->schema, error);
     if (s != ORTC_OK) {
         free(e);
@@ -65,8 +64,8 @@ ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
     if (n_ops == MAX_OPS)
         s = ortc_fail(error, ORTC_LIMIT, "more than %d operators", MAX_OPS);
     else if (table[at]) /* the first one stays: pointers to it are in use */
-        s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s' of domain '%s' is registered already", e->op.name,
-                      e->op.domain);
+        s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s' of domain '%s' is registered already",
+                      e->op.name, e->op.domain);
     else {
         table[at] = e;
         n_ops++;
@@ -81,22 +80,23 @@ ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
 
 const ortc_schema *ortc_op_schema(const ortc_op *op)
 {
-    static ortc_formal any = {.name = "values", .constraint = -1, .flags = ORTC_FORMAL_VARIADIC | ORTC_FORMAL_HETEROGENEOUS, .mask = UINT64_MAX};
+    static ortc_formal any = {.name = "values",
+                              .constraint = -1,
+                              .flags = ORTC_FORMAL_VARIADIC | ORTC_FORMAL_HETEROGENEOUS,
+                              .mask = UINT64_MAX};
     static const ortc_schema group = {.n_in = 1, .n_out = 1, .in = &any, .out = &any};
-    return op == &ortc_op_group ? &group : &((const ortc_op_entry *)op)->schema.schema; /* all but that one are in the table */
+    /* all but that one are in the table */
+    return op == &ortc_op_group ? &group : &((const ortc_op_entry *)op)->schema.schema;
 }
 
 int32_t ortc_op_bind(const ortc_op *op, int64_t opset)
 {
-    if (opset >= op->since)
-        return op->since;
+    if (opset >= op->since) return op->since;
     for (const char *s = op->older; *s;) {
         char *end;
         long v = strtol(s, &end, 10);
-        if (end == s)
-            break;
-        if (v <= opset)
-            return (int32_t)v;
+        if (end == s) break;
+        if (v <= opset) return (int32_t)v;
         s = end;
     }
     return 0;

@@ -22,11 +22,9 @@ ORTC_PRINTF(2, 3) static ortc_status broken(const parser *p, const char *fmt, ..
 /* The next word of *s, NULL at the end. */
 static const char *next_word(const char **s, size_t *length)
 {
-    while (**s == ' ')
-        (*s)++;
+    while (**s == ' ') (*s)++;
     const char *word = *s;
-    while (**s && **s != ' ')
-        (*s)++;
+    while (**s && **s != ' ') (*s)++;
     *length = (size_t)(*s - word);
     return *length ? word : NULL;
 }
@@ -35,12 +33,11 @@ static uint32_t count_words(const char *s)
 {
     uint32_t n = 0;
     size_t length;
-    while (next_word(&s, &length))
-        n++;
+    while (next_word(&s, &length)) n++;
     return n;
 }
 
-/* ---- Types ---------------------------------------------------------------------------------------------------------- */
+/* ---- Types --------------------------------------------------------------------------------------------- */
 
 static bool type_mask(const char *s, size_t length, uint64_t *mask)
 {
@@ -52,7 +49,8 @@ static bool type_mask(const char *s, size_t length, uint64_t *mask)
         {"int", ORTC_TYPES_INT},
         {"uint", ORTC_TYPES_UINT},
         {"num", ORTC_TYPES_NUM},
-        {"f8", ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | ORTC_TYPE(ORTC_F8E5M2FNUZ)},
+        {"f8", ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) |
+                   ORTC_TYPE(ORTC_F8E5M2FNUZ)},
         {"all", ORTC_TYPES_ALL},
         {"seq", ORTC_MASK_SEQUENCE},
         {"map", ORTC_MASK_MAP},
@@ -79,8 +77,7 @@ static bool types_mask(const char *s, size_t length, uint64_t *mask)
     for (const char *end = s + length; s < end;) {
         const char *comma = memchr(s, ',', (size_t)(end - s));
         size_t n = (size_t)((comma ? comma : end) - s);
-        if (!type_mask(s, n, mask))
-            return false;
+        if (!type_mask(s, n, mask)) return false;
         s += n + 1;
     }
     return *mask != 0;
@@ -94,12 +91,10 @@ static ortc_status parse_types(parser *p)
     uint32_t n = count_words(s);
     to->masks = ortc_arena_array(&p->to->arena, n, sizeof *to->masks);
     to->type_names = ortc_arena_array(&p->to->arena, n, sizeof *to->type_names);
-    if (!to->masks || !to->type_names)
-        return ortc_no_memory(p->error, 0);
+    if (!to->masks || !to->type_names) return ortc_no_memory(p->error, 0);
     while ((word = next_word(&s, &length))) {
         const char *equals = memchr(word, '=', length);
-        if (!equals)
-            return broken(p, "'%.*s' is not NAME=TYPES", (int)length, word);
+        if (!equals) return broken(p, "'%.*s' is not NAME=TYPES", (int)length, word);
         size_t name = (size_t)(equals - word);
         if (!types_mask(equals + 1, length - name - 1, &to->masks[to->n_types]))
             return broken(p, "'%.*s' names no types", (int)length, word);
@@ -109,7 +104,7 @@ static ortc_status parse_types(parser *p)
     return ORTC_OK;
 }
 
-/* ---- Inputs and outputs ------------------------------------------------------------------------------------------------ */
+/* ---- Inputs and outputs -------------------------------------------------------------------------------- */
 
 static ortc_status parse_formals(parser *p, const char *s, ortc_formal **out, uint32_t *out_count)
 {
@@ -117,13 +112,11 @@ static ortc_status parse_formals(parser *p, const char *s, ortc_formal **out, ui
     uint32_t n = count_words(s);
     const char *word;
     size_t length;
-    if (!(*out = ortc_arena_array(&p->to->arena, n, sizeof **out)))
-        return ortc_no_memory(p->error, 0);
+    if (!(*out = ortc_arena_array(&p->to->arena, n, sizeof **out))) return ortc_no_memory(p->error, 0);
     while ((word = next_word(&s, &length))) {
         ortc_formal *f = &(*out)[(*out_count)++];
         const char *colon = memchr(word, ':', length);
-        if (!colon)
-            return broken(p, "'%.*s' is not NAME:TYPE", (int)length, word);
+        if (!colon) return broken(p, "'%.*s' is not NAME:TYPE", (int)length, word);
         if (!(f->name = ortc_arena_string(&p->to->arena, word, (size_t)(colon - word))))
             return ortc_no_memory(p->error, 0);
         const char *type = colon + 1, *end = word + length;
@@ -135,7 +128,8 @@ static ortc_status parse_formals(parser *p, const char *s, ortc_formal **out, ui
                                          : ORTC_FORMAL_DECIDES;
         f->constraint = -1;
         for (uint32_t i = 0; i < to->n_types; i++)
-            if (strlen(to->type_names[i]) == (size_t)(end - type) && !strncmp(to->type_names[i], type, (size_t)(end - type))) {
+            if (strlen(to->type_names[i]) == (size_t)(end - type) &&
+                !strncmp(to->type_names[i], type, (size_t)(end - type))) {
                 f->constraint = (int32_t)i;
                 f->mask = to->masks[i];
             }
@@ -147,13 +141,12 @@ static ortc_status parse_formals(parser *p, const char *s, ortc_formal **out, ui
     return ORTC_OK;
 }
 
-/* ---- Attributes --------------------------------------------------------------------------------------------------------- */
+/* ---- Attributes ---------------------------------------------------------------------------------------- */
 
 static ortc_status parse_default(parser *p, ortc_attr_decl *d, const char *s, size_t length)
 {
     char text[128];
-    if (length >= sizeof text)
-        return broken(p, "the default of '%s' is too long", d->name);
+    if (length >= sizeof text) return broken(p, "the default of '%s' is too long", d->name);
     memcpy(text, s, length);
     text[length] = 0;
     ortc_attr *a = &d->otherwise;
@@ -163,17 +156,16 @@ static ortc_status parse_default(parser *p, ortc_attr_decl *d, const char *s, si
     case ORTC_ATTR_FLOAT: a->f = strtof(text, NULL); return ORTC_OK;
     case ORTC_ATTR_STRING:
         a->count = length;
-        return (a->u.s = ortc_arena_string(&p->to->arena, text, length)) ? ORTC_OK : ortc_no_memory(p->error, length);
+        return (a->u.s = ortc_arena_string(&p->to->arena, text, length)) ? ORTC_OK
+                                                                         : ortc_no_memory(p->error, length);
     case ORTC_ATTR_INTS:
     case ORTC_ATTR_FLOATS: {
         size_t n = 1;
-        for (char *c = text; *c; c++)
-            n += *c == ',';
+        for (char *c = text; *c; c++) n += *c == ',';
         n = length ? n : 0;
         int64_t *ints = ortc_arena_array(&p->to->arena, n, sizeof *ints);
         float *floats = (float *)ints;
-        if (!ints)
-            return ortc_no_memory(p->error, n);
+        if (!ints) return ortc_no_memory(p->error, n);
         char *at = text;
         for (size_t i = 0; i < n; i++, at += *at == ',') {
             if (d->kind == ORTC_ATTR_INTS)
@@ -194,9 +186,12 @@ static ortc_status parse_attributes(parser *p)
     static const struct {
         char letter;
         int32_t one, list;
-    } kinds[] = {{'i', ORTC_ATTR_INT, ORTC_ATTR_INTS},       {'f', ORTC_ATTR_FLOAT, ORTC_ATTR_FLOATS},
-                 {'s', ORTC_ATTR_STRING, ORTC_ATTR_STRINGS}, {'t', ORTC_ATTR_TENSOR, ORTC_ATTR_TENSORS},
-                 {'g', ORTC_ATTR_GRAPH, ORTC_ATTR_GRAPHS},   {'p', ORTC_ATTR_TYPE_PROTO, ORTC_ATTR_TYPE_PROTOS}};
+    } kinds[] = {{'i', ORTC_ATTR_INT, ORTC_ATTR_INTS},
+                 {'f', ORTC_ATTR_FLOAT, ORTC_ATTR_FLOATS},
+                 {'s', ORTC_ATTR_STRING, ORTC_ATTR_STRINGS},
+                 {'t', ORTC_ATTR_TENSOR, ORTC_ATTR_TENSORS},
+                 {'g', ORTC_ATTR_GRAPH, ORTC_ATTR_GRAPHS},
+                 {'p', ORTC_ATTR_TYPE_PROTO, ORTC_ATTR_TYPE_PROTOS}};
     ortc_schema *to = &p->to->schema;
     const char *s = p->op->attributes, *word;
     size_t length;
@@ -205,17 +200,14 @@ static ortc_status parse_attributes(parser *p)
     while ((word = next_word(&s, &length))) {
         ortc_attr_decl *d = &to->attrs[to->n_attrs++];
         const char *colon = memchr(word, ':', length), *end = word + length;
-        if (!colon || colon + 1 == end)
-            return broken(p, "'%.*s' is not NAME:KIND", (int)length, word);
+        if (!colon || colon + 1 == end) return broken(p, "'%.*s' is not NAME:KIND", (int)length, word);
         if (!(d->name = ortc_arena_string(&p->to->arena, word, (size_t)(colon - word))))
             return ortc_no_memory(p->error, 0);
         d->otherwise.size = sizeof(ortc_attr);
         const char *at = colon + 1;
         for (size_t i = 0; i < ORTC_LENGTH(kinds); i++)
-            if (kinds[i].letter == *at)
-                d->kind = kinds[i].one;
-        if (!d->kind)
-            return broken(p, "'%.*s' is of no known kind", (int)length, word);
+            if (kinds[i].letter == *at) d->kind = kinds[i].one;
+        if (!d->kind) return broken(p, "'%.*s' is of no known kind", (int)length, word);
         at++;
         if (at < end && *at == 's') {
             for (size_t i = 0; i < ORTC_LENGTH(kinds); i++)
@@ -239,27 +231,28 @@ ortc_status ortc_schema_parse(const ortc_op *op, ortc_parsed_schema *out, ortc_e
 {
     parser p = {op, out, error};
     ortc_status s = parse_types(&p);
-    if (s == ORTC_OK)
-        s = parse_formals(&p, op->inputs, &out->schema.in, &out->schema.n_in);
-    if (s == ORTC_OK)
-        s = parse_formals(&p, op->outputs, &out->schema.out, &out->schema.n_out);
-    if (s == ORTC_OK)
-        s = parse_attributes(&p);
-    if (s != ORTC_OK)
-        ortc_arena_deinit(&out->arena);
+    if (s == ORTC_OK) s = parse_formals(&p, op->inputs, &out->schema.in, &out->schema.n_in);
+    if (s == ORTC_OK) s = parse_formals(&p, op->outputs, &out->schema.out, &out->schema.n_out);
+    if (s == ORTC_OK) s = parse_attributes(&p);
+    if (s != ORTC_OK) ortc_arena_deinit(&out->arena);
     return s;
 }
 
 static const ortc_formal *formal_of(const ortc_formal *list, uint32_t n, uint32_t port)
 {
-    if (port < n)
-        return &list[port];
+    if (port < n) return &list[port];
     return n && (list[n - 1].flags & ORTC_FORMAL_VARIADIC) ? &list[n - 1] : NULL;
 }
-const ortc_formal *ortc_schema_in(const ortc_schema *s, uint32_t port) { return formal_of(s->in, s->n_in, port); }
-const ortc_formal *ortc_schema_out(const ortc_schema *s, uint32_t port) { return formal_of(s->out, s->n_out, port); }
+const ortc_formal *ortc_schema_in(const ortc_schema *s, uint32_t port)
+{
+    return formal_of(s->in, s->n_in, port);
+}
+const ortc_formal *ortc_schema_out(const ortc_schema *s, uint32_t port)
+{
+    return formal_of(s->out, s->n_out, port);
+}
 
-/* ---- Checking nodes ---------------------------------------------------------------------------------------------------- */
+/* ---- Checking nodes ------------------------------------------------------------------------------------ */
 
 static uint64_t mask_of(const ortc_type *t)
 {
@@ -274,9 +267,10 @@ static uint64_t mask_of(const ortc_type *t)
 
 static const char *attr_kind_name(int32_t kind)
 {
-    static const char *const names[] = {"nothing", "a float",  "an int", "a string", "a tensor", "a graph", "floats",
-                                        "ints",    "strings",  "tensors", "graphs",  "a sparse tensor", "sparse tensors",
-                                        "a type",  "types"};
+    static const char *const names[] = {"nothing",        "a float", "an int", "a string",
+                                        "a tensor",       "a graph", "floats", "ints",
+                                        "strings",        "tensors", "graphs", "a sparse tensor",
+                                        "sparse tensors", "a type",  "types"};
     return kind >= 0 && (size_t)kind < ORTC_LENGTH(names) ? names[kind] : "an unknown kind";
 }
 
@@ -293,23 +287,25 @@ static ortc_status check_ports(const ortc_node *n, bool inputs, ortc_error *erro
         const ortc_formal *f = inputs ? ortc_schema_in(s, i) : ortc_schema_out(s, i);
         const ortc_edge *e = i < count ? ports[i] : NULL;
         if (!f)
-            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): it has %u %ss, the operator takes at most %u",
-                             n->name, n->type, count, side, n_formals);
+            return ortc_fail(error, ORTC_INVALID_MODEL,
+                             "node '%s' (%s): it has %u %ss, the operator takes at most %u", n->name, n->type,
+                             count, side, n_formals);
         bool needed = !(f->flags & (ORTC_FORMAL_OPTIONAL | ORTC_FORMAL_VARIADIC)) ||
                       ((f->flags & ORTC_FORMAL_AT_LEAST_ONE) && i == n_formals - 1);
         if (!e && needed && inputs)
-            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): input %u ('%s') is missing", n->name, n->type, i,
-                             f->name);
-        if (!e || !e->type)
-            continue;
+            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): input %u ('%s') is missing", n->name,
+                             n->type, i, f->name);
+        if (!e || !e->type) continue;
         if (!(f->mask & mask_of(e->type))) {
             char buffer[128];
             ortc_text t = ORTC_TEXT(buffer);
             ortc_text_type(&t, e->type);
-            return ortc_fail(error, ORTC_TYPE_MISMATCH, "node '%s' (%s): %s %u ('%s') is %s, which the operator does not allow",
-                             n->name, n->type, side, i, f->name, buffer);
+            return ortc_fail(error, ORTC_TYPE_MISMATCH,
+                             "node '%s' (%s): %s %u ('%s') is %s, which the operator does not allow", n->name,
+                             n->type, side, i, f->name, buffer);
         }
-        if (f->constraint < 0 || f->constraint >= (int32_t)ORTC_LENGTH(bound) || (f->flags & ORTC_FORMAL_HETEROGENEOUS))
+        if (f->constraint < 0 || f->constraint >= (int32_t)ORTC_LENGTH(bound) ||
+            (f->flags & ORTC_FORMAL_HETEROGENEOUS))
             continue;
         const ortc_type **b = &bound[f->constraint];
         if (!*b)
@@ -319,8 +315,9 @@ static ortc_status check_ports(const ortc_node *n, bool inputs, ortc_error *erro
             ortc_text t1 = ORTC_TEXT(one), t2 = ORTC_TEXT(two);
             ortc_text_type(&t1, *b);
             ortc_text_type(&t2, e->type);
-            return ortc_fail(error, ORTC_TYPE_MISMATCH, "node '%s' (%s): %s %u ('%s') is %s where the others of type %s are %s",
-                             n->name, n->type, side, i, f->name, two, s->type_names[f->constraint], one);
+            return ortc_fail(error, ORTC_TYPE_MISMATCH,
+                             "node '%s' (%s): %s %u ('%s') is %s where the others of type %s are %s", n->name,
+                             n->type, side, i, f->name, two, s->type_names[f->constraint], one);
         }
     }
     return ORTC_OK;
@@ -329,28 +326,28 @@ static ortc_status check_ports(const ortc_node *n, bool inputs, ortc_error *erro
 ortc_status ortc_node_check(const ortc_node *n, ortc_error *error)
 {
     if (!n->op)
-        return ortc_fail(error, ORTC_UNSUPPORTED, "node '%s': operator '%s' of domain '%s' is not known", n->name, n->type,
-                         n->domain);
+        return ortc_fail(error, ORTC_UNSUPPORTED, "node '%s': operator '%s' of domain '%s' is not known",
+                         n->name, n->type, n->domain);
     const ortc_schema *s = ortc_op_schema(n->op);
     for (uint32_t i = 0; i < n->n_attrs; i++) {
         const ortc_attr_decl *d = NULL;
         for (uint32_t k = 0; k < s->n_attrs && !d; k++)
-            if (!strcmp(s->attrs[k].name, n->attrs[i].name))
-                d = &s->attrs[k];
+            if (!strcmp(s->attrs[k].name, n->attrs[i].name)) d = &s->attrs[k];
         if (!d)
-            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): the operator has no attribute '%s'", n->name,
-                             n->type, n->attrs[i].name);
+            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): the operator has no attribute '%s'",
+                             n->name, n->type, n->attrs[i].name);
         if (d->kind != n->attrs[i].value.kind)
-            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): attribute '%s' holds %s, expected %s", n->name,
-                             n->type, d->name, attr_kind_name(n->attrs[i].value.kind), attr_kind_name(d->kind));
+            return ortc_fail(error, ORTC_INVALID_MODEL,
+                             "node '%s' (%s): attribute '%s' holds %s, expected %s", n->name, n->type,
+                             d->name, attr_kind_name(n->attrs[i].value.kind), attr_kind_name(d->kind));
     }
     for (uint32_t k = 0; k < s->n_attrs; k++) {
         bool given = !s->attrs[k].required;
         for (uint32_t i = 0; i < n->n_attrs && !given; i++)
             given = !strcmp(s->attrs[k].name, n->attrs[i].name);
         if (!given)
-            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): attribute '%s' is required", n->name, n->type,
-                             s->attrs[k].name);
+            return ortc_fail(error, ORTC_INVALID_MODEL, "node '%s' (%s): attribute '%s' is required", n->name,
+                             n->type, s->attrs[k].name);
     }
     ORTC_TRY(check_ports(n, true, error));
     return check_ports(n, false, error);

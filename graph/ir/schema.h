@@ -15,7 +15,8 @@ typedef struct ortc_op_entry {
     ortc_parsed_schema schema;
 } ortc_op_entry;
 
-/* Parses the strings of ortc_op (op.h describes their grammar). INVALID_ARGUMENT names the operator and the place. */
+/* Parses the strings of ortc_op (op.h describes their grammar). INVALID_ARGUMENT names the operator and the
+ * place. */
 ortc_status ortc_schema_parse(const ortc_op *, ortc_parsed_schema *out, ortc_error *);
 
 #endif

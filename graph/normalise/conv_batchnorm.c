@@ -1,11 +1,12 @@
-/* graph/normalise/conv_batchnorm.c: Conv + BatchNormalization with constant weights and statistics becomes one Conv.
+/* graph/normalise/conv_batchnorm.c: Conv + BatchNormalization with constant weights and statistics becomes
+ * one Conv.
  *
  *   y = (conv(x, W) + b - mean) * f + shift,  f = scale / sqrt(var + epsilon)      per output channel
  *     = conv(x, W * f) + (b - mean) * f + shift
  *
- * Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
- * section 3.2. Factors are computed in double and rounded once. f32 and f64 only: a half-precision weight times a
- * large factor could leave its range, so those keep their BatchNormalization.
+ * Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
+ * Inference", section 3.2. Factors are computed in double and rounded once. f32 and f64 only: a
+ * half-precision weight times a large factor could leave its range, so those keep their BatchNormalization.
  */
 #include <math.h>
 
@@ -38,7 +39,8 @@ static const ortc_constant *vector(const ortc_node *n, uint32_t port, ortc_dtype
     return c && c->dtype == t && c->rank == 1 && c->count == count ? c : NULL;
 }
 
-static ortc_edge *new_constant(ortc_normalise *p, ortc_dtype t, int32_t rank, const int64_t *dims, size_t bytes, void *data)
+static ortc_edge *new_constant(ortc_normalise *p, ortc_dtype t, int32_t rank, const int64_t *dims,
+                               size_t bytes, void *data)
 {
     ortc_constant *c;
     if (ortc_constant_create(t, rank, dims, data, bytes, free, data, &c, p->error) != ORTC_OK) {
@@ -51,17 +53,14 @@ static ortc_edge *new_constant(ortc_normalise *p, ortc_dtype t, int32_t rank, co
 static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
 {
     const ortc_edge *we = ortc_node_in_edge(conv, 1), *be = ortc_node_in_edge(conv, 2);
-    if (!we || !ortc_edge_is_const(we) || (be && !ortc_edge_is_const(be)))
-        return ORTC_OK;
+    if (!we || !ortc_edge_is_const(we) || (be && !ortc_edge_is_const(be))) return ORTC_OK;
     const ortc_constant *w = we->constant, *b = be ? be->constant : NULL;
     ortc_dtype t = w->dtype;
-    if ((t != ORTC_F32 && t != ORTC_F64) || w->rank < 3 || w->dims[0] < 1)
-        return ORTC_OK;
+    if ((t != ORTC_F32 && t != ORTC_F64) || w->rank < 3 || w->dims[0] < 1) return ORTC_OK;
     int64_t channels = w->dims[0], each = w->count / channels;
     const ortc_constant *scale = vector(bn, 1, t, channels), *shift = vector(bn, 2, t, channels);
     const ortc_constant *mean = vector(bn, 3, t, channels), *var = vector(bn, 4, t, channels);
-    if (!scale || !shift || !mean || !var || (b && (b->dtype != t || b->count != channels)))
-        return ORTC_OK;
+    if (!scale || !shift || !mean || !var || (b && (b->dtype != t || b->count != channels))) return ORTC_OK;
     double epsilon = (double)ortc_node_float(bn, "epsilon", 1e-5f);
     size_t element = ortc_dtype_bits(t) / 8;
     void *weights = malloc(w->bytes + 1), *bias = malloc((size_t)channels * element);
@@ -73,15 +72,14 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
     for (int64_t c = 0; c < channels; c++) {
         double f = read(scale, c) / sqrt(read(var, c) + epsilon);
         write(bias, t, c, ((b ? read(b, c) : 0) - read(mean, c)) * f + read(shift, c));
-        for (int64_t i = c * each; i < (c + 1) * each; i++)
-            write(weights, t, i, read(w, i) * f);
+        for (int64_t i = c * each; i < (c + 1) * each; i++) write(weights, t, i, read(w, i) * f);
     }
     ortc_edge *new_w = new_constant(p, t, w->rank, w->dims, w->bytes, weights);
     ortc_edge *new_b = new_constant(p, t, 1, &channels, (size_t)channels * element, bias);
     if (!new_w || !new_b || !ortc_node_set_in(conv, 1, new_w) || !ortc_node_set_in(conv, 2, new_b))
         return ortc_no_memory(p->error, w->bytes);
-    conv->fused = ortc_arena_printf(&p->graph->arena, "%s%sBatchNormalization", conv->fused ? conv->fused : "",
-                                    conv->fused ? " " : "");
+    conv->fused = ortc_arena_printf(&p->graph->arena, "%s%sBatchNormalization",
+                                    conv->fused ? conv->fused : "", conv->fused ? " " : "");
     ortc_edge *y = bn->out[0], *old = conv->out[0];
     ortc_node_remove(bn);
     if (!ortc_node_set_out(conv, 0, y)) /* the result keeps the name that the file gave it */
@@ -95,11 +93,13 @@ ortc_status ortc_pass_conv_batchnorm(ortc_normalise *p)
 {
     for (ortc_node *bn = p->graph->first, *next; bn; bn = next) {
         next = bn->next;
-        if (*bn->domain || strcmp(bn->type, "BatchNormalization") || ortc_node_int(bn, "training_mode", 0) || !bn->out[0])
+        if (*bn->domain || strcmp(bn->type, "BatchNormalization") || ortc_node_int(bn, "training_mode", 0) ||
+            !bn->out[0])
             continue;
         ortc_edge *x = ortc_node_in_edge(bn, 0);
         ortc_node *conv = x ? x->producer : NULL;
-        if (!conv || *conv->domain || strcmp(conv->type, "Conv") || ortc_edge_n_uses(x) != 1 || !x->uses->node)
+        if (!conv || *conv->domain || strcmp(conv->type, "Conv") || ortc_edge_n_uses(x) != 1 ||
+            !x->uses->node)
             continue;
         ORTC_TRY(fuse(p, conv, bn));
     }

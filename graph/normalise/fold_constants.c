@@ -1,8 +1,8 @@
 /* graph/normalise/fold_constants.c: nodes whose inputs are all constants become constants.
  *
- * Limits: nothing random, stateful or with subgraphs; the result is at most as large as the inputs together and 1 MiB
- * (a ConstantOfShape of 2^40 elements stays a node). What shape functions already know (Shape of a static tensor, and the
- * arithmetic behind it) is folded from the known values, without computing.
+ * Limits: nothing random, stateful or with subgraphs; the result is at most as large as the inputs together
+ * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node). What shape functions already know (Shape of a
+ * static tensor, and the arithmetic behind it) is folded from the known values, without computing.
  */
 #include "graph/ir/infer.h"
 #include "normalise.h"
@@ -12,13 +12,10 @@
 static bool static_bytes(const ortc_edge *e, size_t *out)
 {
     int64_t count;
-    if (!e->type || e->type->kind != ORTC_KIND_TENSOR || e->rank < 0)
-        return false;
+    if (!e->type || e->type->kind != ORTC_KIND_TENSOR || e->rank < 0) return false;
     for (int32_t i = 0; i < e->rank; i++)
-        if (!ortc_dim_is_number(e->dims[i]))
-            return false;
-    if (!ortc_count_elements(e->rank, e->dims, &count))
-        return false;
+        if (!ortc_dim_is_number(e->dims[i])) return false;
+    if (!ortc_count_elements(e->rank, e->dims, &count)) return false;
     if (e->type->dtype == ORTC_STRING)
         return ortc_mul_size((size_t)count, 32, out); /* a guess: strings have no size before they are made */
     return ortc_tensor_bytes(e->type->dtype, count, out);
@@ -30,14 +27,11 @@ static bool foldable(const ortc_node *n)
         return false;
     size_t in = 0, out = 0, bytes;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!n->in[i])
-            continue;
-        if (!ortc_edge_is_const(n->in[i]) || !ortc_add_size(in, n->in[i]->constant->bytes, &in))
-            return false;
+        if (!n->in[i]) continue;
+        if (!ortc_edge_is_const(n->in[i]) || !ortc_add_size(in, n->in[i]->constant->bytes, &in)) return false;
     }
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && (!static_bytes(n->out[i], &bytes) || !ortc_add_size(out, bytes, &out)))
-            return false;
+        if (n->out[i] && (!static_bytes(n->out[i], &bytes) || !ortc_add_size(out, bytes, &out))) return false;
     return n->n_out && out <= in + MAX_GROWTH;
 }
 
@@ -51,16 +45,15 @@ static ortc_status from_values(const ortc_edge *e, ortc_constant **out, ortc_err
         (e->type->dtype != ORTC_I64 && e->type->dtype != ORTC_I32) || e->rank > 1)
         return ORTC_OK;
     int64_t *data = malloc((size_t)e->n_values * sizeof *data + 1);
-    if (!data)
-        return ortc_no_memory(error, bytes);
+    if (!data) return ortc_no_memory(error, bytes);
     for (int64_t i = 0; i < e->n_values; i++)
         if (e->type->dtype == ORTC_I64)
             data[i] = e->values[i];
         else
             ((int32_t *)data)[i] = (int32_t)e->values[i];
-    ortc_status s = ortc_constant_create(e->type->dtype, e->rank, e->dims, data, bytes, free, data, out, error);
-    if (s != ORTC_OK)
-        free(data);
+    ortc_status s = ortc_constant_create(e->type->dtype, e->rank, e->dims, data, bytes, free, data, out,
+                                         error);
+    if (s != ORTC_OK) free(data);
     return s;
 }
 
@@ -85,17 +78,14 @@ static ortc_status fold_node(ortc_normalise *p, ortc_node *n)
             return ORTC_OK;
         }
     }
-    if (!foldable(n) || !p->evaluate)
-        return ORTC_OK;
+    if (!foldable(n) || !p->evaluate) return ORTC_OK;
     ortc_constant **results = calloc(n->n_out, sizeof *results);
-    if (!results)
-        return ortc_no_memory(p->error, n->n_out * sizeof *results);
+    if (!results) return ortc_no_memory(p->error, n->n_out * sizeof *results);
     ortc_error why = ORTC_ERROR_INIT;
     ortc_status s = p->evaluate(p->evaluate_arg, n, results, &why);
     if (s == ORTC_OK) {
         for (uint32_t i = 0; i < n->n_out; i++)
-            if (n->out[i])
-                become_constant(n, i, results[i]);
+            if (n->out[i]) become_constant(n, i, results[i]);
         ortc_node_remove(n);
         p->edits++;
     } else if (s == ORTC_OUT_OF_MEMORY)

@@ -23,20 +23,17 @@ const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
 static bool is_off(const char *name, const char *const *off, size_t n_off)
 {
     for (size_t i = 0; i < n_off; i++)
-        if (!strcmp(off[i], name))
-            return true;
+        if (!strcmp(off[i], name)) return true;
     return false;
 }
 
 ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t n_off, uint64_t *edits)
 {
-    for (size_t i = 0; i < ortc_normalise_n_passes; i++)
-        edits[i] = 0;
+    for (size_t i = 0; i < ortc_normalise_n_passes; i++) edits[i] = 0;
     for (int round = 0; round < MAX_ROUNDS; round++) {
         uint64_t changed = 0;
         for (size_t i = 0; i < ortc_normalise_n_passes; i++) {
-            if (is_off(ortc_normalise_passes[i].name, off, n_off))
-                continue;
+            if (is_off(ortc_normalise_passes[i].name, off, n_off)) continue;
             n->edits = 0;
             ORTC_TRY(ortc_normalise_passes[i].run(n));
             edits[i] += n->edits;
@@ -45,9 +42,9 @@ ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t
             ORTC_TRY(ortc_graph_verify(n->graph, n->error));
 #endif
         }
-        if (!changed)
-            break;
-        ORTC_TRY(ortc_graph_infer(n->graph, n->error)); /* new nodes need shapes before the next round reads them */
+        if (!changed) break;
+        /* new nodes need shapes before the next round reads them */
+        ORTC_TRY(ortc_graph_infer(n->graph, n->error));
     }
     return ORTC_OK;
 }

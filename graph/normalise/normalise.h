@@ -1,7 +1,7 @@
 /* graph/normalise/normalise.h: device-neutral passes: standard operators in, standard operators out.
  *
- * Run once on a model after inference; the result is shared by its sessions and is what `ortc optimize` writes. One pass a
- * file; the table in normalise.c orders them and repeats them until nothing changes.
+ * Run once on a model after inference; the result is shared by its sessions and is what `ortc optimize`
+ * writes. One pass a file; the table in normalise.c orders them and repeats them until nothing changes.
  */
 #ifndef ORTC_NORMALISE_H
 #define ORTC_NORMALISE_H

@@ -3,9 +3,10 @@
  *   y = 0.5 x (1 + erf(x / sqrt 2))                               approximate = none
  *   y = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))         approximate = tanh
  *
- * Exporters order and associate these in many ways, so neither argument is matched as a shape of nodes: it is read as a
- * polynomial in x, and the coefficients are compared (1e-6, relative). Source: Hendrycks and Gimpel, "Gaussian Error
- * Linear Units". The match starts at Erf or Tanh. Values in between must have no other readers.
+ * Exporters order and associate these in many ways, so neither argument is matched as a shape of nodes: it is
+ * read as a polynomial in x, and the coefficients are compared (1e-6, relative). Source: Hendrycks and
+ * Gimpel, "Gaussian Error Linear Units". The match starts at Erf or Tanh. Values in between must have no
+ * other readers.
  */
 #include "match.h"
 
@@ -47,26 +48,20 @@ static bool read_polynomial(const ortc_edge *e, const ortc_edge *x, int depth, p
     if (!n || depth == 0 || n->n_in != 2 || (!ortc_match_reader(e, 1) && !ortc_match_reader(e, 2)) ||
         !read_polynomial(n->in[0], x, depth - 1, &a) || !read_polynomial(n->in[1], x, depth - 1, &b))
         return false;
-    if (ortc_match_is(n, "Mul"))
-        return multiply(&a, &b, out);
+    if (ortc_match_is(n, "Mul")) return multiply(&a, &b, out);
     if (ortc_match_is(n, "Add")) {
-        for (int i = 0; i < 4; i++)
-            out->c[i] = a.c[i] + b.c[i];
+        for (int i = 0; i < 4; i++) out->c[i] = a.c[i] + b.c[i];
         return true;
     }
-    if (b.c[1] != 0 || b.c[2] != 0 || b.c[3] != 0)
-        return false;
+    if (b.c[1] != 0 || b.c[2] != 0 || b.c[3] != 0) return false;
     if (ortc_match_is(n, "Div") && b.c[0] != 0) {
-        for (int i = 0; i < 4; i++)
-            out->c[i] = a.c[i] / b.c[0];
+        for (int i = 0; i < 4; i++) out->c[i] = a.c[i] / b.c[0];
         return true;
     }
-    if (!ortc_match_is(n, "Pow") || (b.c[0] != 2 && b.c[0] != 3))
-        return false;
+    if (!ortc_match_is(n, "Pow") || (b.c[0] != 2 && b.c[0] != 3)) return false;
     *out = a;
     for (int i = 1; i < (int)b.c[0]; i++)
-        if (!multiply(out, &a, out))
-            return false;
+        if (!multiply(out, &a, out)) return false;
     return true;
 }
 
@@ -83,7 +78,8 @@ static ortc_edge *half_of(const ortc_node *n)
         for (int i = 0; i < 2; i++)
             if (n->in[!i] && ortc_match_scalar(n->in[i], n->in[!i]->rank, &v) && ortc_match_near(v, 0.5))
                 return n->in[!i];
-    if (ortc_match_is(n, "Div") && n->n_in == 2 && n->in[0] && ortc_match_scalar(n->in[1], n->in[0]->rank, &v) && v == 2)
+    if (ortc_match_is(n, "Div") && n->n_in == 2 && n->in[0] &&
+        ortc_match_scalar(n->in[1], n->in[0]->rank, &v) && v == 2)
         return n->in[0];
     return NULL;
 }
@@ -93,8 +89,7 @@ static ortc_node *match_product(const ortc_edge *a, int which, ortc_edge **x)
 {
     ortc_node *first = ortc_match_reader(a, 1), *second = first ? ortc_match_reader(first->out[0], 1) : NULL;
     ortc_edge *other = ortc_match_is(first, "Mul") ? ortc_match_other(first, a) : NULL;
-    if (!first || !first->out[0])
-        return NULL;
+    if (!first || !first->out[0]) return NULL;
     if (half_of(first) == a) { /* (0.5 a) x */
         *x = ortc_match_is(second, "Mul") ? ortc_match_other(second, first->out[0]) : NULL;
         return which == 0 ? second : NULL;
@@ -115,7 +110,8 @@ static ortc_node *match(const ortc_node *n, bool is_tanh, ortc_edge **out_x)
     const ortc_node *add = n->out[0] ? ortc_match_reader(n->out[0], 1) : NULL;
     double one;
     if (!in || ortc_match_reader(in, 1) != n || !ortc_match_is(add, "Add") || !add->out[0] ||
-        !ortc_match_scalar(ortc_match_other(add, n->out[0]), n->out[0]->rank, &one) || !ortc_match_near(one, 1))
+        !ortc_match_scalar(ortc_match_other(add, n->out[0]), n->out[0]->rank, &one) ||
+        !ortc_match_near(one, 1))
         return NULL;
     for (int which = 0; which < 2; which++) {
         ortc_edge *x = NULL;
@@ -137,13 +133,14 @@ ortc_status ortc_pass_raise_gelu(ortc_normalise *p)
         const bool is_tanh = ortc_match_is(n, "Tanh");
         ortc_edge *x = NULL;
         ortc_node *last = is_tanh || ortc_match_is(n, "Erf") ? match(n, is_tanh, &x) : NULL;
-        if (!last)
-            continue;
-        const ortc_attr how = {.size = sizeof how, .kind = ORTC_ATTR_STRING, .count = 4, .u.s = is_tanh ? "tanh" : "none"};
+        if (!last) continue;
+        const ortc_attr how = {.size = sizeof how,
+                               .kind = ORTC_ATTR_STRING,
+                               .count = 4,
+                               .u.s = is_tanh ? "tanh" : "none"};
         ortc_node *raised;
         ORTC_TRY(ortc_match_raise(p, gelu, last, &x, 1, &raised));
-        if (raised && !ortc_node_set_attr(raised, "approximate", &how))
-            return ortc_no_memory(p->error, 0);
+        if (raised && !ortc_node_set_attr(raised, "approximate", &how)) return ortc_no_memory(p->error, 0);
     }
     return ORTC_OK;
 }

@@ -1,5 +1,6 @@
-/* graph/normalise/share_nodes.c: common subexpressions: two nodes of one operator with the same inputs and attributes
- * compute the same, so the readers of the second read the first. Random, stateful and control nodes are left alone. */
+/* graph/normalise/share_nodes.c: common subexpressions: two nodes of one operator with the same inputs and
+ * attributes compute the same, so the readers of the second read the first. Random, stateful and control
+ * nodes are left alone. */
 #include "normalise.h"
 
 static uint64_t hash_node(const ortc_node *n)
@@ -14,8 +15,7 @@ static uint64_t hash_node(const ortc_node *n)
 
 static bool equal_attr(const ortc_attr *a, const ortc_attr *b)
 {
-    if (a->kind != b->kind || a->count != b->count)
-        return false;
+    if (a->kind != b->kind || a->count != b->count) return false;
     switch (a->kind) {
     case ORTC_ATTR_INT: return a->i == b->i;
     case ORTC_ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
@@ -24,8 +24,7 @@ static bool equal_attr(const ortc_attr *a, const ortc_attr *b)
     case ORTC_ATTR_FLOATS: return !memcmp(a->u.floats, b->u.floats, a->count * sizeof(float));
     case ORTC_ATTR_STRINGS:
         for (size_t i = 0; i < a->count; i++)
-            if (strcmp(a->u.strings[i], b->u.strings[i]))
-                return false;
+            if (strcmp(a->u.strings[i], b->u.strings[i])) return false;
         return true;
     default: return false; /* tensors, graphs, types: not worth comparing */
     }
@@ -33,20 +32,20 @@ static bool equal_attr(const ortc_attr *a, const ortc_attr *b)
 
 static bool equal_nodes(const ortc_node *a, const ortc_node *b)
 {
-    if (a->op != b->op || a->version != b->version || a->n_in != b->n_in || a->n_out != b->n_out || a->n_attrs != b->n_attrs)
+    if (a->op != b->op || a->version != b->version || a->n_in != b->n_in || a->n_out != b->n_out ||
+        a->n_attrs != b->n_attrs)
         return false;
     for (uint32_t i = 0; i < a->n_in; i++)
-        if (a->in[i] != b->in[i])
-            return false;
+        if (a->in[i] != b->in[i]) return false;
     for (uint32_t i = 0; i < a->n_out; i++)
         if (!a->out[i] && b->out[i]) /* the first must make all that the second makes */
             return false;
     for (uint32_t i = 0; i < a->n_attrs; i++) {
         bool found = false;
         for (uint32_t k = 0; k < b->n_attrs && !found; k++)
-            found = !strcmp(a->attrs[i].name, b->attrs[k].name) && equal_attr(&a->attrs[i].value, &b->attrs[k].value);
-        if (!found)
-            return false;
+            found = !strcmp(a->attrs[i].name, b->attrs[k].name) &&
+                    equal_attr(&a->attrs[i].value, &b->attrs[k].value);
+        if (!found) return false;
     }
     return true;
 }
@@ -59,25 +58,20 @@ static bool shareable(const ortc_node *n)
 ortc_status ortc_pass_share_nodes(ortc_normalise *p)
 {
     size_t capacity = 64;
-    while (capacity < (size_t)p->graph->n_nodes * 2)
-        capacity *= 2;
+    while (capacity < (size_t)p->graph->n_nodes * 2) capacity *= 2;
     ortc_node **table = calloc(capacity, sizeof *table);
-    if (!table)
-        return ortc_no_memory(p->error, capacity * sizeof *table);
+    if (!table) return ortc_no_memory(p->error, capacity * sizeof *table);
     for (ortc_node *n = p->graph->first, *next; n; n = next) {
         next = n->next;
-        if (!shareable(n))
-            continue;
+        if (!shareable(n)) continue;
         size_t at = hash_node(n) & (capacity - 1);
-        while (table[at] && !equal_nodes(table[at], n))
-            at = (at + 1) & (capacity - 1);
+        while (table[at] && !equal_nodes(table[at], n)) at = (at + 1) & (capacity - 1);
         if (!table[at]) {
             table[at] = n;
             continue;
         }
         for (uint32_t i = 0; i < n->n_out; i++)
-            if (n->out[i])
-                ortc_edge_replace(n->out[i], table[at]->out[i]);
+            if (n->out[i]) ortc_edge_replace(n->out[i], table[at]->out[i]);
         ortc_node_remove(n);
         p->edits++;
     }

@@ -10,8 +10,7 @@ static void add(ortc_message *m, const void *data, size_t bytes)
         m->failed = true;
         return;
     }
-    if (bytes)
-        memcpy(m->bytes.data + m->bytes.count, data, bytes);
+    if (bytes) memcpy(m->bytes.data + m->bytes.count, data, bytes);
     m->bytes.count = total;
 }
 
@@ -19,8 +18,7 @@ static void varint(ortc_message *m, uint64_t v)
 {
     uint8_t bytes[10];
     size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        bytes[n++] = (uint8_t)(v | 0x80);
+    for (; v >= 0x80; v >>= 7) bytes[n++] = (uint8_t)(v | 0x80);
     bytes[n++] = (uint8_t)v;
     add(m, bytes, n);
 }
@@ -42,7 +40,9 @@ void ortc_message_float(ortc_message *m, uint32_t field, float v)
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     varint(m, field << 3 | FIXED32);
-    add(m, (const uint8_t[]){(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16), (uint8_t)(bits >> 24)}, 4);
+    add(m,
+        (const uint8_t[]){(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16), (uint8_t)(bits >> 24)},
+        4);
 }
 
 void ortc_message_head(ortc_message *m, uint32_t field, uint64_t bytes)
@@ -59,8 +59,7 @@ void ortc_message_bytes(ortc_message *m, uint32_t field, const void *data, size_
 
 void ortc_message_text(ortc_message *m, uint32_t field, const char *text)
 {
-    if (text && *text)
-        ortc_message_bytes(m, field, text, strlen(text));
+    if (text && *text) ortc_message_bytes(m, field, text, strlen(text));
 }
 
 void ortc_message_append(ortc_message *m, ortc_message *inner)

@@ -1,7 +1,9 @@
-/* graph/onnx/import.c: a model's message to a graph: the model, its graphs, initializers, inputs, outputs and scopes.
+/* graph/onnx/import.c: a model's message to a graph: the model, its graphs, initializers, inputs, outputs and
+ * scopes.
  *
- * Initializers of IR version 4 and later are constants unless an input has the same name; then they are its default.
- * Before, every initializer had to be listed as an input, so there the initializer wins and the input goes.
+ * Initializers of IR version 4 and later are constants unless an input has the same name; then they are its
+ * default. Before, every initializer had to be listed as an input, so there the initializer wins and the
+ * input goes.
  */
 #include "import.h"
 
@@ -9,7 +11,7 @@
 
 ortc_edge ortc_import_absent = {.name = "", .rank = -1, .input = -1};
 
-/* ---- Scopes ------------------------------------------------------------------------------------------------------- */
+/* ---- Scopes -------------------------------------------------------------------------------------------- */
 
 void ortc_scope_deinit(ortc_scope *s)
 {
@@ -27,8 +29,7 @@ static ortc_edge *capture(ortc_scope *s, const char *name, ortc_edge *outer)
     if (ortc_edge_is_const(outer))
         return ortc_graph_constant(s->graph, outer->name, ortc_constant_retain(outer->constant));
     e = ortc_edge_create(s->graph, outer->name);
-    if (!e || !ortc_edge_set_shape(e, outer->type, outer->rank, outer->dims))
-        return NULL;
+    if (!e || !ortc_edge_set_shape(e, outer->type, outer->rank, outer->dims)) return NULL;
     e->origin = outer->origin;
     if (at == 0) {
         at = s->captures->outer.count + 1;
@@ -37,8 +38,7 @@ static ortc_edge *capture(ortc_scope *s, const char *name, ortc_edge *outer)
             return NULL;
     }
     while (s->inner.count < at)
-        if (!ortc_array_push(&s->inner, NULL))
-            return NULL;
+        if (!ortc_array_push(&s->inner, NULL)) return NULL;
     s->inner.data[at - 1] = e;
     return e;
 }
@@ -47,11 +47,9 @@ ortc_edge *ortc_scope_find(ortc_scope *s, const char *name)
 {
     ortc_edge *e = ortc_map_get(&s->edges, name);
 
-    if (e || !s->outer)
-        return e;
+    if (e || !s->outer) return e;
     e = ortc_scope_find(s->outer, name);
-    if (e && e != &ortc_import_absent && e->graph != s->graph)
-        e = capture(s, name, e);
+    if (e && e != &ortc_import_absent && e->graph != s->graph) e = capture(s, name, e);
     return e && ortc_map_set(&s->edges, name, e) ? e : NULL;
 }
 
@@ -68,10 +66,8 @@ ortc_status ortc_scope_define(ortc_scope *s, const char *name, ortc_edge **out)
     const char *full = *s->prefix ? ortc_arena_printf(&s->in->arena, "%s%s", s->prefix, name) : name;
     ortc_edge *e = full ? ortc_edge_create(s->graph, full) : NULL;
 
-    if (!e)
-        return ortc_no_memory(s->in->error, sizeof *e);
-    if (!*s->prefix)
-        e->origin = e->name;
+    if (!e) return ortc_no_memory(s->in->error, sizeof *e);
+    if (!*s->prefix) e->origin = e->name;
     *out = e;
     ORTC_TRY(ortc_scope_alias(s, name, e));
     return info ? ortc_import_value_info(s->in, info, false, e) : ORTC_OK;
@@ -80,18 +76,17 @@ ortc_status ortc_scope_define(ortc_scope *s, const char *name, ortc_edge **out)
 int64_t ortc_scope_opset(const ortc_scope *s, const char *domain)
 {
     for (size_t i = 0; i < s->n_opsets; i++)
-        if (strcmp(ortc_proto_domain(s->opsets[i]->domain), domain) == 0)
-            return s->opsets[i]->version;
+        if (strcmp(ortc_proto_domain(s->opsets[i]->domain), domain) == 0) return s->opsets[i]->version;
     /* Files of IR version 1 and 2 say nothing: the first operator set. */
     return s->n_opsets == 0 && *domain == 0 ? 1 : 0;
 }
 
-/* ---- Initializers ---------------------------------------------------------------------------------------------------- */
+/* ---- Initializers -------------------------------------------------------------------------------------- */
 
 ortc_status ortc_import_constant(ortc_importer *in, ortc_tensor_data *t, ortc_constant **out)
 {
-    ortc_status status = ortc_constant_create(t->dtype, t->rank, t->dims, t->data, t->bytes, t->owned ? free : NULL,
-                                              t->owned, out, in->error);
+    ortc_status status = ortc_constant_create(t->dtype, t->rank, t->dims, t->data, t->bytes,
+                                              t->owned ? free : NULL, t->owned, out, in->error);
     if (status == ORTC_OK)
         (*out)->mapped = t->mapped;
     else
@@ -106,21 +101,22 @@ static ortc_status check_default(ortc_scope *s, const ortc_edge *e, const ortc_c
     if (e->constant)
         return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is defined twice", e->name);
     if (e->type && !ortc_type_equal(e->type, ortc_tensor_type(c->dtype)))
-        return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is %s, the input of that name is not", e->name,
+        return ortc_fail(s->in->error, ORTC_INVALID_MODEL,
+                         "initializer '%s' is %s, the input of that name is not", e->name,
                          ortc_dtype_name(c->dtype));
     for (int32_t i = 0; fits && e->type && i < e->rank; i++)
         fits = !ortc_dim_is_number(e->dims[i]) || e->dims[i] == c->dims[i];
-    if (fits)
-        return ORTC_OK;
+    if (fits) return ORTC_OK;
     char is[256], said[256];
     ortc_text ti = ORTC_TEXT(is), ts = ORTC_TEXT(said);
     ortc_text_dims(&ti, c->rank, c->dims);
     ortc_text_dims(&ts, e->rank, e->dims);
-    return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "initializer '%s' is of shape %s, the input of that name of %s", e->name, is,
-                     said);
+    return ortc_fail(s->in->error, ORTC_INVALID_MODEL,
+                     "initializer '%s' is of shape %s, the input of that name of %s", e->name, is, said);
 }
 
-/* An initializer that is the default of input `e`. The input keeps its declared shape: callers may give another that fits it. */
+/* An initializer that is the default of input `e`. The input keeps its declared shape: callers may give
+ * another that fits it. */
 static ortc_status set_default(ortc_scope *s, ortc_edge *e, ortc_constant *c)
 {
     const ortc_type *type = e->type;
@@ -155,11 +151,9 @@ static ortc_status add_initializer(ortc_scope *s, const char *name, ortc_tensor_
         ortc_constant_release(c);
         return ortc_fail(in->error, ORTC_INVALID_MODEL, "an initializer has no name");
     }
-    if (e && e->input >= 0)
-        return set_default(s, e, c);
+    if (e && e->input >= 0) return set_default(s, e, c);
     e = ortc_graph_constant(s->graph, name, c);
-    if (!e)
-        return ortc_no_memory(in->error, sizeof *e);
+    if (!e) return ortc_no_memory(in->error, sizeof *e);
     e->origin = e->name;
     return ortc_scope_alias(s, name, e);
 }
@@ -189,7 +183,7 @@ static ortc_status import_initializers(ortc_scope *s, const Onnx__GraphProto *g)
     return ORTC_OK;
 }
 
-/* ---- Graphs ------------------------------------------------------------------------------------------------------------ */
+/* ---- Graphs -------------------------------------------------------------------------------------------- */
 
 static ortc_status import_input(ortc_scope *s, const Onnx__ValueInfoProto *p)
 {
@@ -197,17 +191,16 @@ static ortc_status import_input(ortc_scope *s, const Onnx__ValueInfoProto *p)
     ortc_edge *e;
 
     if (!*name)
-        return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "an input of graph '%s' has no name", s->graph->name);
+        return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "an input of graph '%s' has no name",
+                         s->graph->name);
     ORTC_TRY(ortc_scope_define(s, name, &e));
     ORTC_TRY(ortc_import_value_info(s->in, p, true, e));
     if (!s->graph->parent && !e->type)
         return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "input '%s' has no type", name);
-    if (!ortc_graph_add_input(s->graph, name, e))
-        return ortc_no_memory(s->in->error, sizeof *e);
+    if (!ortc_graph_add_input(s->graph, name, e)) return ortc_no_memory(s->in->error, sizeof *e);
     if (p->doc_string && *p->doc_string) {
         doc = ortc_arena_string(&s->graph->arena, p->doc_string, strlen(p->doc_string));
-        if (!doc)
-            return ortc_no_memory(s->in->error, 0);
+        if (!doc) return ortc_no_memory(s->in->error, 0);
         s->graph->inputs[s->graph->n_inputs - 1].doc = doc;
     }
     return ORTC_OK;
@@ -236,14 +229,12 @@ static ortc_status import_output(ortc_scope *s, const Onnx__ValueInfoProto *p)
     ortc_edge *e = ortc_scope_find(s, name);
 
     if (!e || e == &ortc_import_absent)
-        return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "output '%s' of graph '%s' is not made by any node", name,
-                         s->graph->name);
-    if (!ortc_graph_add_output(s->graph, name, e))
-        return ortc_no_memory(s->in->error, sizeof *e);
+        return ortc_fail(s->in->error, ORTC_INVALID_MODEL,
+                         "output '%s' of graph '%s' is not made by any node", name, s->graph->name);
+    if (!ortc_graph_add_output(s->graph, name, e)) return ortc_no_memory(s->in->error, sizeof *e);
     if (p->doc_string && *p->doc_string) {
         doc = ortc_arena_string(&s->graph->arena, p->doc_string, strlen(p->doc_string));
-        if (!doc)
-            return ortc_no_memory(s->in->error, 0);
+        if (!doc) return ortc_no_memory(s->in->error, 0);
         s->graph->outputs[s->graph->n_outputs - 1].doc = doc;
     }
     return ORTC_OK;
@@ -263,16 +254,14 @@ static ortc_status import_graph(ortc_scope *s, const Onnx__GraphProto *g)
     uint32_t *order;
 
     s->graph->name = ortc_arena_string(&s->graph->arena, name, strlen(name));
-    if (!s->graph->name)
-        return ortc_no_memory(s->in->error, strlen(name));
+    if (!s->graph->name) return ortc_no_memory(s->in->error, strlen(name));
     ORTC_TRY(import_inputs(s, g));
     ORTC_TRY(import_initializers(s, g));
     ORTC_TRY(index_types(s, g->value_info, g->n_value_info));
     ORTC_TRY(index_types(s, g->output, g->n_output));
     ORTC_TRY(ortc_import_order(s->in, g->node, g->n_node, &order));
     ORTC_TRY(ortc_import_nodes(s, g->node, g->n_node, order));
-    for (size_t i = 0; i < g->n_output; i++)
-        ORTC_TRY(import_output(s, g->output[i]));
+    for (size_t i = 0; i < g->n_output; i++) ORTC_TRY(import_output(s, g->output[i]));
     return ORTC_OK;
 }
 
@@ -282,8 +271,7 @@ ortc_status ortc_import_nodes(ortc_scope *s, Onnx__NodeProto *const *nodes, size
         const Onnx__NodeProto *node = nodes[order ? order[i] : i];
         ortc_status status = ortc_import_node(s, node);
         if (status != ORTC_OK) {
-            if (!s->in->named)
-                ortc_import_prefix(s->in->error, node);
+            if (!s->in->named) ortc_import_prefix(s->in->error, node);
             s->in->named = false; /* an outer node says that it is around it */
             return status;
         }
@@ -297,32 +285,37 @@ ortc_status ortc_import_subgraph(ortc_scope *outer, ortc_captures *captures, con
     ortc_importer *in = outer->in;
     ortc_status status;
 
-    *scope = (ortc_scope){.in = in, .outer = outer, .captures = captures, .opsets = outer->opsets,
-                          .n_opsets = outer->n_opsets, .bindings = outer->bindings, .prefix = outer->prefix};
+    *scope = (ortc_scope){.in = in,
+                          .outer = outer,
+                          .captures = captures,
+                          .opsets = outer->opsets,
+                          .n_opsets = outer->n_opsets,
+                          .bindings = outer->bindings,
+                          .prefix = outer->prefix};
     if (in->n_graphs == ORTC_WIRE_MAX_DEPTH)
         return ortc_fail(in->error, ORTC_LIMIT, "graphs nested more than %d deep", ORTC_WIRE_MAX_DEPTH);
     scope->graph = ortc_graph_create(outer->graph);
-    if (!scope->graph)
-        return ortc_no_memory(in->error, sizeof *scope->graph);
+    if (!scope->graph) return ortc_no_memory(in->error, sizeof *scope->graph);
     in->n_graphs++;
     status = import_graph(scope, g);
     in->n_graphs--;
     return status;
 }
 
-/* ---- The model --------------------------------------------------------------------------------------------------------- */
+/* ---- The model ----------------------------------------------------------------------------------------- */
 
 static ortc_status check_header(ortc_importer *in)
 {
     const Onnx__ModelProto *m = in->model;
 
     if (m->ir_version < 1)
-        return ortc_fail(in->error, ORTC_INVALID_MODEL, "not an ONNX model: ir_version is %lld, expected at least 1",
+        return ortc_fail(in->error, ORTC_INVALID_MODEL,
+                         "not an ONNX model: ir_version is %lld, expected at least 1",
                          (long long)m->ir_version);
-    if (!m->graph)
-        return ortc_fail(in->error, ORTC_INVALID_MODEL, "not an ONNX model: it has no graph");
+    if (!m->graph) return ortc_fail(in->error, ORTC_INVALID_MODEL, "not an ONNX model: it has no graph");
     if (m->ir_version > 14)
-        ortc_log(ORTC_LOG_WARNING, "the model's ir_version is %lld, the newest known is 14", (long long)m->ir_version);
+        ortc_log(ORTC_LOG_WARNING, "the model's ir_version is %lld, the newest known is 14",
+                 (long long)m->ir_version);
     if (m->n_opset_import > ORTC_IMPORT_MAX_OPSETS)
         return ortc_fail(in->error, ORTC_LIMIT, "%zu operator sets are imported, at most %d are supported",
                          m->n_opset_import, ORTC_IMPORT_MAX_OPSETS);
@@ -332,8 +325,8 @@ static ortc_status check_header(ortc_importer *in)
             return ortc_fail(in->error, ORTC_INVALID_MODEL, "operator set '%s' is imported in version %lld",
                              ortc_proto_domain(o->domain), (long long)o->version);
         if (*ortc_proto_domain(o->domain) == 0 && o->version > ORTC_NEWEST)
-            ortc_log(ORTC_LOG_WARNING, "the model's opset is %lld, the newest known is %d", (long long)o->version,
-                     ORTC_NEWEST);
+            ortc_log(ORTC_LOG_WARNING, "the model's opset is %lld, the newest known is %d",
+                     (long long)o->version, ORTC_NEWEST);
     }
     return ORTC_OK;
 }
@@ -346,8 +339,7 @@ static ortc_status import_model(ortc_importer *in, ortc_model_info *out_info)
     ORTC_TRY(check_header(in));
     ORTC_TRY(ortc_import_functions(in));
     in->root = ortc_graph_create(NULL);
-    if (!in->root)
-        return ortc_no_memory(in->error, sizeof *in->root);
+    if (!in->root) return ortc_no_memory(in->error, sizeof *in->root);
     scope.graph = in->root;
     scope.opsets = in->model->opset_import;
     scope.n_opsets = in->model->n_opset_import;
@@ -359,7 +351,8 @@ static ortc_status import_model(ortc_importer *in, ortc_model_info *out_info)
     return ortc_import_describe(in, out_info);
 }
 
-ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info, ortc_error *error)
+ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
+                             ortc_error *error)
 {
     ortc_source_bytes bytes = ortc_source_model(source);
     ortc_importer in = {.base = {bytes.data, bytes.bytes, bytes.mapped, source}, .error = error};

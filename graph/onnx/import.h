@@ -1,8 +1,9 @@
 /* graph/onnx/import.h: what the files of the importer share.
  *
- * Names and nested structs are borrowed from the unpacked message, which lives as long as the import. A scope is one
- * namespace: a graph's, or a function body's that is being inlined into a graph. Names are looked up from the inside
- * out; what a subgraph finds outside becomes a capture of its node, constants excepted: they are shared.
+ * Names and nested structs are borrowed from the unpacked message, which lives as long as the import. A scope
+ * is one namespace: a graph's, or a function body's that is being inlined into a graph. Names are looked up
+ * from the inside out; what a subgraph finds outside becomes a capture of its node, constants excepted: they
+ * are shared.
  */
 #ifndef ORTC_ONNX_IMPORT_H
 #define ORTC_ONNX_IMPORT_H
@@ -10,7 +11,7 @@
 #include "proto.h"
 
 enum {
-    ORTC_IMPORT_MAX_CALLS = 100,   /* functions that call functions */
+    ORTC_IMPORT_MAX_CALLS = 100, /* functions that call functions */
     ORTC_IMPORT_MAX_OPSETS = 256,
     ORTC_IMPORT_MAX_ATTRIBUTES = 256
 };
@@ -19,25 +20,25 @@ enum {
 typedef struct ortc_function {
     const Onnx__FunctionProto *proto;
     const char *key;
-    uint32_t *order;    /* of its nodes; NULL: as they stand */
+    uint32_t *order; /* of its nodes; NULL: as they stand */
     bool ordered;
-    int visiting;       /* 1 while its calls are being counted, 2 after */
-    uint32_t depth;     /* of calls below it, itself included */
-    uint64_t n_nodes;   /* when everything in it is inlined; saturates */
+    int visiting;     /* 1 while its calls are being counted, 2 after */
+    uint32_t depth;   /* of calls below it, itself included */
+    uint64_t n_nodes; /* when everything in it is inlined; saturates */
 } ortc_function;
 
 typedef struct ortc_importer {
     ortc_graph *root;
     const Onnx__ModelProto *model;
     ortc_tensor_base base;
-    ortc_arena arena;          /* of the import */
-    ortc_map functions;        /* key -> ortc_function */
-    ortc_map missing;          /* "Foo\ndomain" -> ortc_missing */
+    ortc_arena arena;   /* of the import */
+    ortc_map functions; /* key -> ortc_function */
+    ortc_map missing;   /* "Foo\ndomain" -> ortc_missing */
     ORTC_ARRAY(struct ortc_missing *) missing_list;
     int32_t n_graphs, n_calls; /* nesting, now */
     uint64_t n_inlined;        /* calls, for names */
     uint64_t n_initializers, n_parameters, weight_bytes;
-    bool named;                /* the error's text names its node already */
+    bool named; /* the error's text names its node already */
     ortc_error *error;
 } ortc_importer;
 
@@ -91,15 +92,18 @@ int64_t ortc_scope_opset(const ortc_scope *, const char *domain); /* 0: not impo
 /* import.c */
 ortc_status ortc_import_nodes(ortc_scope *, Onnx__NodeProto *const *, size_t n, const uint32_t *order);
 /* A graph attribute of a node: a new child of the scope's graph. */
-ortc_status ortc_import_subgraph(ortc_scope *outer, ortc_captures *, const Onnx__GraphProto *, ortc_scope *scope);
-ortc_status ortc_import_constant(ortc_importer *, ortc_tensor_data *, ortc_constant **out); /* takes what is owned */
+ortc_status ortc_import_subgraph(ortc_scope *outer, ortc_captures *, const Onnx__GraphProto *,
+                                 ortc_scope *scope);
+/* takes what is owned */
+ortc_status ortc_import_constant(ortc_importer *, ortc_tensor_data *, ortc_constant **out);
 
 /* import_constant.c */
 ortc_status ortc_import_constant_node(ortc_scope *, const Onnx__NodeProto *);
 
 /* import_node.c */
 ortc_status ortc_import_node(ortc_scope *, const Onnx__NodeProto *);
-ortc_status ortc_import_infer(ortc_importer *, ortc_node *); /* what can be said of the outputs at load; checks */
+/* what can be said of the outputs at load; checks */
+ortc_status ortc_import_infer(ortc_importer *, ortc_node *);
 
 /* import_types.c: shapes only of tensors; *out NULL: not known. */
 ortc_status ortc_import_type(ortc_importer *, const Onnx__TypeProto *, const ortc_type **out);
@@ -109,9 +113,10 @@ ortc_status ortc_import_value_info(ortc_importer *, const Onnx__ValueInfoProto *
 ortc_status ortc_import_functions(ortc_importer *); /* the table, with the checks of depth and size */
 ortc_function *ortc_import_function(ortc_importer *, const Onnx__NodeProto *); /* NULL: not a call */
 ortc_status ortc_import_call(ortc_scope *, const Onnx__NodeProto *, ortc_function *);
-/* The attribute that gives the value: itself, what the call gave, or the default; NULL: left out. *out_scope: where
- * names in it belong. */
-const Onnx__AttributeProto *ortc_import_resolve(ortc_scope *, const Onnx__AttributeProto *, ortc_scope **out_scope);
+/* The attribute that gives the value: itself, what the call gave, or the default; NULL: left out. *out_scope:
+ * where names in it belong. */
+const Onnx__AttributeProto *ortc_import_resolve(ortc_scope *, const Onnx__AttributeProto *,
+                                                ortc_scope **out_scope);
 
 /* import_order.c: *out NULL when the nodes stand in an order of execution; else in the import's arena. */
 ortc_status ortc_import_order(ortc_importer *, Onnx__NodeProto *const *, size_t n, uint32_t **out);

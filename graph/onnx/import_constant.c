@@ -1,5 +1,5 @@
-/* graph/onnx/import_constant.c: Constant nodes, which become constants: a tensor, a sparse tensor, or numbers and strings
- * that stand in the attribute itself.
+/* graph/onnx/import_constant.c: Constant nodes, which become constants: a tensor, a sparse tensor, or numbers
+ * and strings that stand in the attribute itself.
  */
 #include "import.h"
 
@@ -13,10 +13,8 @@ static ortc_status from_numbers(ortc_importer *in, ortc_dtype dtype, int32_t ran
 
     t.bytes = bytes;
     t.data = t.owned = malloc(bytes ? bytes : 1);
-    if (!t.owned)
-        return ortc_no_memory(in->error, bytes);
-    if (bytes)
-        memcpy(t.owned, data, bytes);
+    if (!t.owned) return ortc_no_memory(in->error, bytes);
+    if (bytes) memcpy(t.owned, data, bytes);
     return ortc_import_constant(in, &t, out);
 }
 
@@ -37,7 +35,8 @@ static ortc_status from_strings(ortc_importer *in, int32_t rank, size_t n, Proto
     return ortc_import_constant(in, &t, out);
 }
 
-static ortc_status constant_value(ortc_importer *in, const char *name, const Onnx__AttributeProto *a, ortc_constant **out)
+static ortc_status constant_value(ortc_importer *in, const char *name, const Onnx__AttributeProto *a,
+                                  ortc_constant **out)
 {
     ortc_tensor_data t;
 
@@ -49,18 +48,13 @@ static ortc_status constant_value(ortc_importer *in, const char *name, const Onn
         ORTC_TRY(ortc_tensor_read_sparse(a->sparse_tensor, &in->base, &t, in->error));
         return ortc_import_constant(in, &t, out);
     }
-    if (!strcmp(name, "value_float"))
-        return from_numbers(in, ORTC_F32, 0, 1, &a->f, out);
-    if (!strcmp(name, "value_floats"))
-        return from_numbers(in, ORTC_F32, 1, a->n_floats, a->floats, out);
-    if (!strcmp(name, "value_int"))
-        return from_numbers(in, ORTC_I64, 0, 1, &a->i, out);
-    if (!strcmp(name, "value_ints"))
-        return from_numbers(in, ORTC_I64, 1, a->n_ints, a->ints, out);
+    if (!strcmp(name, "value_float")) return from_numbers(in, ORTC_F32, 0, 1, &a->f, out);
+    if (!strcmp(name, "value_floats")) return from_numbers(in, ORTC_F32, 1, a->n_floats, a->floats, out);
+    if (!strcmp(name, "value_int")) return from_numbers(in, ORTC_I64, 0, 1, &a->i, out);
+    if (!strcmp(name, "value_ints")) return from_numbers(in, ORTC_I64, 1, a->n_ints, a->ints, out);
     if (!strcmp(name, "value_string"))
         return from_strings(in, 0, 1, (ProtobufCBinaryData *)(uintptr_t)&a->s, out);
-    if (!strcmp(name, "value_strings"))
-        return from_strings(in, 1, a->n_strings, a->strings, out);
+    if (!strcmp(name, "value_strings")) return from_strings(in, 1, a->n_strings, a->strings, out);
     return ortc_fail(in->error, ORTC_INVALID_MODEL, "attribute '%s' gives no constant", name);
 }
 
@@ -72,8 +66,7 @@ ortc_status ortc_import_constant_node(ortc_scope *s, const Onnx__NodeProto *p)
     for (size_t i = 0; i < p->n_attribute; i++) {
         ortc_scope *where;
         const Onnx__AttributeProto *a = ortc_import_resolve(s, p->attribute[i], &where);
-        if (!a)
-            continue;
+        if (!a) continue;
         if (c) {
             ortc_constant_release(c);
             return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "a constant with more than one value");

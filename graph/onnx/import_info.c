@@ -13,7 +13,7 @@ void ortc_import_prefix(ortc_error *error, const Onnx__NodeProto *node)
                           ortc_proto_text(node->op_type));
 }
 
-/* ---- Missing operators ------------------------------------------------------------------------------------------------- */
+/* ---- Missing operators --------------------------------------------------------------------------------- */
 
 ortc_status ortc_import_miss(ortc_scope *s, const Onnx__NodeProto *node, bool known)
 {
@@ -39,8 +39,7 @@ ortc_status ortc_import_report_missing(ortc_importer *in)
     ortc_text text = ORTC_TEXT(buffer);
     size_t n = in->missing_list.count;
 
-    if (n == 0)
-        return ORTC_OK;
+    if (n == 0) return ORTC_OK;
     for (size_t i = 0; i < n; i++) {
         const ortc_missing *m = in->missing_list.data[i];
         if (text.length > sizeof buffer - 160) {
@@ -48,16 +47,15 @@ ortc_status ortc_import_report_missing(ortc_importer *in)
             break;
         }
         ortc_text_add(&text, "%s%.60s (", i ? ", " : "", m->op);
-        if (*m->domain)
-            ortc_text_add(&text, "domain %.60s, ", m->domain);
-        if (m->known)
-            ortc_text_add(&text, "not in opset %lld, ", (long long)m->opset);
+        if (*m->domain) ortc_text_add(&text, "domain %.60s, ", m->domain);
+        if (m->known) ortc_text_add(&text, "not in opset %lld, ", (long long)m->opset);
         ortc_text_add(&text, "%llu node%s)", (unsigned long long)m->count, m->count == 1 ? "" : "s");
     }
-    return ortc_fail(in->error, ORTC_UNSUPPORTED, "%zu operator%s not supported: %s", n, n == 1 ? " is" : "s are", buffer);
+    return ortc_fail(in->error, ORTC_UNSUPPORTED, "%zu operator%s not supported: %s", n,
+                     n == 1 ? " is" : "s are", buffer);
 }
 
-/* ---- Counting operators --------------------------------------------------------------------------------------------------- */
+/* ---- Counting operators -------------------------------------------------------------------------------- */
 
 typedef struct op_count {
     const char *name;
@@ -95,10 +93,8 @@ static ortc_status count_graph(census *c, const Onnx__GraphProto *g)
         ORTC_TRY(count_node(c, node));
         for (size_t k = 0; k < node->n_attribute; k++) {
             const Onnx__AttributeProto *a = node->attribute[k];
-            if (a->g)
-                ORTC_TRY(count_graph(c, a->g));
-            for (size_t j = 0; j < a->n_graphs; j++)
-                ORTC_TRY(count_graph(c, a->graphs[j]));
+            if (a->g) ORTC_TRY(count_graph(c, a->g));
+            for (size_t j = 0; j < a->n_graphs; j++) ORTC_TRY(count_graph(c, a->graphs[j]));
         }
     }
     return ORTC_OK;
@@ -107,8 +103,7 @@ static ortc_status count_graph(census *c, const Onnx__GraphProto *g)
 static int most_frequent_first(const void *a, const void *b)
 {
     const op_count *x = *(op_count *const *)a, *y = *(op_count *const *)b;
-    if (x->count != y->count)
-        return x->count < y->count ? 1 : -1;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
     return strcmp(x->name, y->name);
 }
 
@@ -121,15 +116,12 @@ static ortc_status describe_ops(ortc_importer *in, census *c, ortc_model_info *o
     ORTC_TRY(count_graph(c, in->model->graph));
     names = ortc_arena_array(arena, c->list.count, sizeof *names);
     counts = ortc_arena_array(arena, c->list.count, sizeof *counts);
-    if (!names || !counts)
-        return ortc_no_memory(in->error, c->list.count * sizeof *names);
-    if (c->list.count)
-        qsort(c->list.data, c->list.count, sizeof *c->list.data, most_frequent_first);
+    if (!names || !counts) return ortc_no_memory(in->error, c->list.count * sizeof *names);
+    if (c->list.count) qsort(c->list.data, c->list.count, sizeof *c->list.data, most_frequent_first);
     for (size_t i = 0; i < c->list.count; i++) {
         counts[i] = c->list.data[i]->count;
         names[i] = ortc_arena_string(arena, c->list.data[i]->name, strlen(c->list.data[i]->name));
-        if (!names[i])
-            return ortc_no_memory(in->error, 0);
+        if (!names[i]) return ortc_no_memory(in->error, 0);
     }
     out->n_nodes = c->n_nodes;
     out->n_ops = c->list.count;
@@ -138,7 +130,7 @@ static ortc_status describe_ops(ortc_importer *in, census *c, ortc_model_info *o
     return ORTC_OK;
 }
 
-/* ---- The rest -------------------------------------------------------------------------------------------------------------- */
+/* ---- The rest ------------------------------------------------------------------------------------------ */
 
 /* A copy in the graph's arena; false when memory is short. */
 static bool keep(ortc_importer *in, const char *s, const char **out)
@@ -157,15 +149,14 @@ static bool describe_lists(ortc_importer *in, ortc_model_info *out)
     const char **keys = ortc_arena_array(arena, m->n_metadata_props, sizeof *keys);
     const char **values = ortc_arena_array(arena, m->n_metadata_props, sizeof *values);
 
-    if (!domains || !versions || !keys || !values)
-        return false;
+    if (!domains || !versions || !keys || !values) return false;
     for (size_t i = 0; i < m->n_opset_import; i++) {
         versions[i] = m->opset_import[i]->version;
-        if (!keep(in, ortc_proto_domain(m->opset_import[i]->domain), &domains[i]))
-            return false;
+        if (!keep(in, ortc_proto_domain(m->opset_import[i]->domain), &domains[i])) return false;
     }
     for (size_t i = 0; i < m->n_metadata_props; i++)
-        if (!keep(in, m->metadata_props[i]->key, &keys[i]) || !keep(in, m->metadata_props[i]->value, &values[i]))
+        if (!keep(in, m->metadata_props[i]->key, &keys[i]) ||
+            !keep(in, m->metadata_props[i]->value, &values[i]))
             return false;
     out->n_opsets = m->n_opset_import;
     out->opset_domains = domains;
@@ -188,9 +179,10 @@ ortc_status ortc_import_describe(ortc_importer *in, ortc_model_info *out)
     out->n_initializers = in->n_initializers;
     out->n_parameters = in->n_parameters;
     out->weight_bytes = in->weight_bytes;
-    if (!keep(in, m->producer_name, &out->producer) || !keep(in, m->producer_version, &out->producer_version) ||
-        !keep(in, m->domain, &out->domain) || !keep(in, m->graph->name, &out->graph_name) ||
-        !keep(in, m->doc_string, &out->doc) || !describe_lists(in, out))
+    if (!keep(in, m->producer_name, &out->producer) ||
+        !keep(in, m->producer_version, &out->producer_version) || !keep(in, m->domain, &out->domain) ||
+        !keep(in, m->graph->name, &out->graph_name) || !keep(in, m->doc_string, &out->doc) ||
+        !describe_lists(in, out))
         return ortc_no_memory(in->error, 0);
     status = describe_ops(in, &c, out);
     ortc_map_deinit(&c.by_name);

@@ -1,7 +1,8 @@
 /* graph/onnx/import_types.c: TypeProto and ValueInfoProto to types, ranks and dims.
  *
- * A dim is a number, a symbol (one scope for the whole model), or neither: an input's becomes a symbol without a name,
- * elsewhere inference will say. A tensor type without a shape has no known rank; an empty shape is a scalar's.
+ * A dim is a number, a symbol (one scope for the whole model), or neither: an input's becomes a symbol
+ * without a name, elsewhere inference will say. A tensor type without a shape has no known rank; an empty
+ * shape is a scalar's.
  */
 #include "import.h"
 
@@ -15,8 +16,7 @@ static const ortc_type *no_memory(ortc_importer *in)
 static const ortc_type *container(ortc_importer *in, uint16_t kind, ortc_dtype key, const ortc_type *of)
 {
     ortc_type *t = ortc_arena_alloc(&in->root->arena, sizeof *t);
-    if (!t)
-        return no_memory(in);
+    if (!t) return no_memory(in);
     *t = (ortc_type){kind, 0, key, of};
     return t;
 }
@@ -30,8 +30,7 @@ ortc_status ortc_import_type(ortc_importer *in, const Onnx__TypeProto *p, const 
     uint16_t kind;
 
     *out = NULL;
-    if (!p)
-        return ORTC_OK;
+    if (!p) return ORTC_OK;
     if (p->tensor_type) {
         int32_t d = p->tensor_type->elem_type;
         if (d < 0 || d >= ORTC_DTYPE_COUNT)
@@ -60,15 +59,19 @@ ortc_status ortc_import_type(ortc_importer *in, const Onnx__TypeProto *p, const 
     ORTC_TRY(ortc_import_type(in, element, &of));
     if (!of)
         return ortc_fail(in->error, ORTC_INVALID_MODEL, "the type of a %s does not say of what",
-                         kind == ORTC_KIND_SEQUENCE ? "sequence" : kind == ORTC_KIND_MAP ? "map" : "optional");
+                         kind == ORTC_KIND_SEQUENCE ? "sequence"
+                         : kind == ORTC_KIND_MAP    ? "map"
+                                                    : "optional");
     *out = container(in, kind, key, of);
     return *out ? ORTC_OK : ORTC_OUT_OF_MEMORY;
 }
 
-static ortc_status import_dim(ortc_importer *in, const Onnx__TensorShapeProto__Dimension *p, bool is_input, ortc_dim *out)
+static ortc_status import_dim(ortc_importer *in, const Onnx__TensorShapeProto__Dimension *p, bool is_input,
+                              ortc_dim *out)
 {
     if (p->dim_param && *p->dim_param) {
-        return ortc_dims_failed(in->error, ortc_dims_symbol(in->root->dims, &in->root->arena, p->dim_param, out));
+        return ortc_dims_failed(in->error,
+                                ortc_dims_symbol(in->root->dims, &in->root->arena, p->dim_param, out));
     } else if (p->has_dim_value && p->dim_value >= 0) {
         *out = p->dim_value;
         return ORTC_OK;
@@ -86,24 +89,23 @@ static ortc_status import_shape(ortc_importer *in, const Onnx__ValueInfoProto *p
     ortc_dim *dims;
 
     if (shape->n_dim > ORTC_MAX_RANK)
-        return ortc_fail(in->error, ORTC_LIMIT, "%zu dims, at most %d are supported", shape->n_dim, ORTC_MAX_RANK);
+        return ortc_fail(in->error, ORTC_LIMIT, "%zu dims, at most %d are supported", shape->n_dim,
+                         ORTC_MAX_RANK);
     dims = ortc_arena_array(&in->arena, shape->n_dim, sizeof *dims);
-    if (!dims)
-        return ortc_no_memory(in->error, shape->n_dim * sizeof *dims);
-    for (size_t i = 0; i < shape->n_dim; i++)
-        ORTC_TRY(import_dim(in, shape->dim[i], is_input, &dims[i]));
+    if (!dims) return ortc_no_memory(in->error, shape->n_dim * sizeof *dims);
+    for (size_t i = 0; i < shape->n_dim; i++) ORTC_TRY(import_dim(in, shape->dim[i], is_input, &dims[i]));
     if (!ortc_edge_set_shape(e, e->type, (int32_t)shape->n_dim, dims))
         return ortc_no_memory(in->error, shape->n_dim * sizeof *dims);
     return ORTC_OK;
 }
 
-ortc_status ortc_import_value_info(ortc_importer *in, const Onnx__ValueInfoProto *p, bool is_input, ortc_edge *e)
+ortc_status ortc_import_value_info(ortc_importer *in, const Onnx__ValueInfoProto *p, bool is_input,
+                                   ortc_edge *e)
 {
     ortc_status status = ortc_import_type(in, p->type, &e->type);
 
     if (status == ORTC_OK && e->type && p->type->tensor_type && p->type->tensor_type->shape)
         status = import_shape(in, p, is_input, e);
-    if (status != ORTC_OK)
-        ortc_error_prefix(in->error, "type of '%s': ", ortc_proto_text(p->name));
+    if (status != ORTC_OK) ortc_error_prefix(in->error, "type of '%s': ", ortc_proto_text(p->name));
     return status;
 }

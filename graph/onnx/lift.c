@@ -1,7 +1,8 @@
 /* graph/onnx/lift.c: the services that an operator's `lift` edits a node through (ortc_lift_api).
  *
- * Called when the node is the last of its graph and nobody has read its outputs yet, so nodes put behind it are just
- * appended. Every status that a service returns is remembered: a lifting that ignores one fails all the same.
+ * Called when the node is the last of its graph and nobody has read its outputs yet, so nodes put behind it
+ * are just appended. Every status that a service returns is remembered: a lifting that ignores one fails all
+ * the same.
  */
 #include "import.h"
 
@@ -17,30 +18,17 @@ struct ortc_lift {
 
 static ortc_status note(ortc_lift *l, ortc_status status)
 {
-    if (l->status == ORTC_OK)
-        l->status = status;
+    if (l->status == ORTC_OK) l->status = status;
     return status;
 }
 
-static ortc_status no_memory(ortc_lift *l)
-{
-    return note(l, ortc_no_memory(l->scope->in->error, 0));
-}
+static ortc_status no_memory(ortc_lift *l) { return note(l, ortc_no_memory(l->scope->in->error, 0)); }
 
-static const ortc_node *api_node(const ortc_lift *l)
-{
-    return l->node;
-}
+static const ortc_node *api_node(const ortc_lift *l) { return l->node; }
 
-static int32_t api_version(const ortc_lift *l)
-{
-    return l->version;
-}
+static int32_t api_version(const ortc_lift *l) { return l->version; }
 
-static void api_drop_attr(ortc_lift *l, const char *name)
-{
-    ortc_node_drop_attr(l->node, name);
-}
+static void api_drop_attr(ortc_lift *l, const char *name) { ortc_node_drop_attr(l->node, name); }
 
 static ortc_status set_attr(ortc_lift *l, const char *name, const ortc_attr *value)
 {
@@ -73,7 +61,8 @@ static ortc_status api_set_strings(ortc_lift *l, const char *name, const char *c
 }
 
 /* A constant edge with a copy of the data; NULL after an error. */
-static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const int64_t *dims, const void *data)
+static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const int64_t *dims,
+                           const void *data)
 {
     ortc_tensor_data t = {.dtype = dtype, .rank = rank, .dims = dims};
     ortc_constant *c;
@@ -89,26 +78,22 @@ static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const i
         no_memory(l);
         return NULL;
     }
-    if (t.bytes)
-        memcpy(t.owned, data, t.bytes);
-    if (note(l, ortc_import_constant(l->scope->in, &t, &c)) != ORTC_OK)
-        return NULL;
+    if (t.bytes) memcpy(t.owned, data, t.bytes);
+    if (note(l, ortc_import_constant(l->scope->in, &t, &c)) != ORTC_OK) return NULL;
     e = ortc_graph_constant(l->node->graph, NULL, c);
-    if (!e)
-        no_memory(l);
+    if (!e) no_memory(l);
     return e;
 }
 
-static ortc_status api_const_in(ortc_lift *l, uint32_t port, ortc_dtype dtype, int32_t rank, const int64_t *dims,
-                                const void *data)
+static ortc_status api_const_in(ortc_lift *l, uint32_t port, ortc_dtype dtype, int32_t rank,
+                                const int64_t *dims, const void *data)
 {
     ortc_edge *e;
 
     if (port >= MAX_PORTS)
         return note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", port));
     e = constant(l, dtype, rank, dims, data);
-    if (!e)
-        return l->status;
+    if (!e) return l->status;
     return ortc_node_set_in(l->node, port, e) ? ORTC_OK : no_memory(l);
 }
 
@@ -125,15 +110,12 @@ static ortc_status api_n_out(ortc_lift *l, uint32_t count)
 {
     for (uint32_t i = count; i < l->node->n_out; i++) {
         ortc_edge *e = l->node->out[i];
-        if (!e)
-            continue;
+        if (!e) continue;
         /* Whoever reads the name from here on is told that nobody makes it. */
-        if (e->origin && !ortc_map_set(&l->scope->edges, e->origin, NULL))
-            return no_memory(l);
+        if (e->origin && !ortc_map_set(&l->scope->edges, e->origin, NULL)) return no_memory(l);
         ortc_node_set_out(l->node, i, NULL);
     }
-    if (count < l->node->n_out)
-        l->node->n_out = count;
+    if (count < l->node->n_out) l->node->n_out = count;
     return ORTC_OK;
 }
 
@@ -147,8 +129,9 @@ static ortc_node *create_wrapper(ortc_lift *l, const char *op_name, const int64_
     const char *name;
 
     if (!op) {
-        note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
-                          "version %d of it needs operator '%s', which is not supported", l->version, op_name));
+        note(l,
+             ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
+                       "version %d of it needs operator '%s', which is not supported", l->version, op_name));
         return NULL;
     }
     name = ortc_arena_printf(&l->scope->in->arena, "%s/%s", l->node->name, op_name);
@@ -159,8 +142,7 @@ static ortc_node *create_wrapper(ortc_lift *l, const char *op_name, const int64_
     }
     if (ints) {
         e = constant(l, ORTC_I64, 1, &dim, ints);
-        if (!e)
-            return NULL;
+        if (!e) return NULL;
         if (!ortc_node_set_in(n, 1, e)) {
             no_memory(l);
             return NULL;
@@ -177,17 +159,18 @@ static ortc_status api_wrap_in(ortc_lift *l, uint32_t port, const char *op, cons
     if (!data)
         return note(l, ortc_fail(l->scope->in->error, ORTC_INVALID_MODEL, "input %u is missing", port));
     n = create_wrapper(l, op, ints, count);
-    if (!n)
-        return l->status;
+    if (!n) return l->status;
     between = ortc_edge_create(l->node->graph, NULL);
     if (!between || !ortc_node_set_in(n, 0, data) || !ortc_node_set_out(n, 0, between) ||
         !ortc_node_set_in(l->node, port, between))
         return no_memory(l);
     ortc_node_move_before(n, l->node);
-    return note(l, ortc_import_infer(l->scope->in, n)); /* the rest of the lifting may ask for the new input's rank */
+    /* the rest of the lifting may ask for the new input's rank */
+    return note(l, ortc_import_infer(l->scope->in, n));
 }
 
-static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *ints, size_t count)
+static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *ints,
+                                size_t count)
 {
     ortc_edge *named = port < l->node->n_out ? l->node->out[port] : NULL, *between;
     ortc_node *n, *next = l->node->next;
@@ -195,8 +178,7 @@ static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, con
     if (!named) /* nobody wants it */
         return ORTC_OK;
     n = create_wrapper(l, op, ints, count);
-    if (!n)
-        return l->status;
+    if (!n) return l->status;
     between = ortc_edge_create(l->node->graph, NULL);
     if (!between || !ortc_node_set_out(l->node, port, between) || !ortc_node_set_in(n, 0, between) ||
         !ortc_node_set_out(n, 0, named))
@@ -212,7 +194,8 @@ static ortc_status api_rename(ortc_lift *l, const char *name)
 
     if (!op)
         return note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
-                                 "version %d of it needs operator '%s', which is not supported", l->version, name));
+                                 "version %d of it needs operator '%s', which is not supported", l->version,
+                                 name));
     l->node->op = op;
     l->node->type = op->name;
     l->node->version = op->since;
@@ -251,10 +234,8 @@ ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
     node->version = version; /* while it is below `form`, attributes that are left out have no defaults */
     if (version < node->op->form) {
         status = node->op->lift(&l);
-        if (status == ORTC_OK)
-            status = l.status;
-        if (status != ORTC_OK)
-            return status;
+        if (status == ORTC_OK) status = l.status;
+        if (status != ORTC_OK) return status;
     }
     node->version = node->op->since;
     return ORTC_OK;

@@ -1,7 +1,9 @@
-/* graph/onnx/lower.c: raised nodes go back to their bodies where their operator is newer than the rest of the model needs.
+/* graph/onnx/lower.c: raised nodes go back to their bodies where their operator is newer than the rest of the
+ * model needs.
  *
- * A model of opset 17 has been chosen to load in runtimes that know opset 17. What normalising raised in it (Gelu-20,
- * RMSNormalization-23, Attention-23) would take it to theirs, so those nodes are written as what they were.
+ * A model of opset 17 has been chosen to load in runtimes that know opset 17. What normalising raised in it
+ * (Gelu-20, RMSNormalization-23, Attention-23) would take it to theirs, so those nodes are written as what
+ * they were.
  */
 #include "export.h"
 #include "graph/ir/body.h"
@@ -12,11 +14,11 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t needed(const ortc_graph *g, int64_t opset)
 {
     for (const ortc_node *n = g->first; n; n = n->next) {
-        if (n->op && !*n->domain && !ortc_node_is_raised(n))
-            opset = most(opset, n->op->form);
+        if (n->op && !*n->domain && !ortc_node_is_raised(n)) opset = most(opset, n->op->form);
         for (uint32_t i = 0; i < n->n_attrs; i++) {
             const ortc_attr *a = &n->attrs[i].value;
-            for (size_t k = 0; (a->kind == ORTC_ATTR_GRAPH || a->kind == ORTC_ATTR_GRAPHS) && k < a->count; k++)
+            for (size_t k = 0; (a->kind == ORTC_ATTR_GRAPH || a->kind == ORTC_ATTR_GRAPHS) && k < a->count;
+                 k++)
                 opset = needed(a->u.graphs[k], opset);
         }
     }
@@ -28,24 +30,23 @@ static bool is_newer(const ortc_node *n, int64_t opset)
     return ortc_node_is_raised(n) && !*n->domain && n->op->form > opset;
 }
 
-ortc_status ortc_onnx_lower(const ortc_graph *g, const ortc_model_info *info, ortc_graph **out, ortc_error *error)
+ortc_status ortc_onnx_lower(const ortc_graph *g, const ortc_model_info *info, ortc_graph **out,
+                            ortc_error *error)
 {
     int64_t opset = ORTC_EXPORT_LEAST_OPSET;
     bool any = false;
 
     *out = NULL;
     for (size_t i = 0; i < info->n_opsets; i++)
-        if (!*info->opset_domains[i])
-            opset = most(opset, info->opset_versions[i]);
+        if (!*info->opset_domains[i]) opset = most(opset, info->opset_versions[i]);
     opset = needed(g, opset);
-    for (const ortc_node *n = g->first; n && !any; n = n->next)
-        any = is_newer(n, opset);
-    if (!any)
-        return ORTC_OK;
+    for (const ortc_node *n = g->first; n && !any; n = n->next) any = is_newer(n, opset);
+    if (!any) return ORTC_OK;
     ORTC_TRY(ortc_graph_clone(g, out, error));
     for (ortc_node *n = (*out)->first, *next; n; n = next) {
         next = n->next;
-        if (is_newer(n, opset) && ortc_node_expand(n, &next, error) != ORTC_OK) { /* then look at what came of it */
+        if (is_newer(n, opset) &&
+            ortc_node_expand(n, &next, error) != ORTC_OK) { /* then look at what came of it */
             ortc_graph_destroy(*out);
             *out = NULL;
             return ORTC_OUT_OF_MEMORY;

@@ -23,15 +23,11 @@ static void *allocate(void *data, size_t bytes)
 {
     arena_allocator *a = data;
     void *block = ortc_arena_alloc(a->arena, bytes);
-    if (!block)
-        a->failed = true;
+    if (!block) a->failed = true;
     return block;
 }
 
-static void forget(void *data, void *block)
-{
-    (void)data, (void)block; /* goes with the arena */
-}
+static void forget(void *data, void *block) { (void)data, (void)block; /* goes with the arena */ }
 
 ortc_status ortc_proto_read(const void *data, size_t bytes, int32_t root, ortc_arena *arena, void **out,
                             ortc_error *error)
@@ -46,9 +42,8 @@ ortc_status ortc_proto_read(const void *data, size_t bytes, int32_t root, ortc_a
     a.base.allocator_data = &a;
     *out = protobuf_c_message_unpack(message, &a.base, compact_bytes, compact);
     free(compact);
-    if (*out)
-        return ORTC_OK;
-    if (a.failed)
-        return ortc_no_memory(error, compact_bytes);
-    return ortc_fail(error, ORTC_INVALID_MODEL, "not a valid %s: a packed field is damaged", message->short_name);
+    if (*out) return ORTC_OK;
+    if (a.failed) return ortc_no_memory(error, compact_bytes);
+    return ortc_fail(error, ORTC_INVALID_MODEL, "not a valid %s: a packed field is damaged",
+                     message->short_name);
 }

@@ -1,9 +1,9 @@
-/* graph/onnx/source.c: where a model's bytes come from: a mapped file, memory, or the application's reader; and the
- * external data beside it, each file opened once.
+/* graph/onnx/source.c: where a model's bytes come from: a mapped file, memory, or the application's reader;
+ * and the external data beside it, each file opened once.
  *
- * A file's model finds its neighbours in the folder of the path that was given, and nowhere else. A reader that can map
- * is used in place; one that cannot is read into memory as a whole. Checksums of external files are not verified: that
- * would read every byte of what loading leaves on the disk.
+ * A file's model finds its neighbours in the folder of the path that was given, and nowhere else. A reader
+ * that can map is used in place; one that cannot is read into memory as a whole. Checksums of external files
+ * are not verified: that would read every byte of what loading leaves on the disk.
  */
 #include "source.h"
 
@@ -34,8 +34,7 @@ static void close_content(content *c)
 {
     ortc_unmap_file(&c->mapping);
     free(c->owned);
-    if (c->reader.size && c->reader.close)
-        c->reader.close(c->reader.arg);
+    if (c->reader.size && c->reader.close) c->reader.close(c->reader.arg);
     *c = (content){0};
 }
 
@@ -53,13 +52,11 @@ static ortc_status read_content(content *c, ortc_error *error)
                          (unsigned long long)bytes);
     c->view.bytes = (size_t)bytes;
     c->view.data = r->map ? r->map(r->arg) : NULL;
-    if (c->view.data || bytes == 0)
-        return ORTC_OK;
+    if (c->view.data || bytes == 0) return ORTC_OK;
     if (!r->read_at)
         return ortc_fail(error, ORTC_IO, "the reader could not map its bytes and has no `read_at`");
     c->owned = malloc((size_t)bytes);
-    if (!c->owned)
-        return ortc_no_memory(error, (size_t)bytes);
+    if (!c->owned) return ortc_no_memory(error, (size_t)bytes);
     c->view.data = c->owned;
     return r->read_at(r->arg, 0, c->owned, (size_t)bytes, error);
 }
@@ -77,7 +74,7 @@ static void use_mapping(content *c)
     c->view = (ortc_source_bytes){c->mapping.data, c->mapping.bytes, c->mapping.data != NULL};
 }
 
-/* ---- Opening ------------------------------------------------------------------------------------------------------- */
+/* ---- Opening ------------------------------------------------------------------------------------------- */
 
 ortc_status ortc_source_open_file(const char *path, bool follow_links, ortc_source **out, ortc_error *error)
 {
@@ -86,8 +83,7 @@ ortc_status ortc_source_open_file(const char *path, bool follow_links, ortc_sour
     ortc_status status;
 
     *out = NULL;
-    if (!s)
-        return ortc_no_memory(error, sizeof *s);
+    if (!s) return ortc_no_memory(error, sizeof *s);
     s->follow_links = follow_links;
     s->folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
     status = s->folder ? ortc_map_file(path, &s->model.mapping, error) : ortc_no_memory(error, strlen(path));
@@ -108,8 +104,7 @@ ortc_status ortc_source_open_memory(const void *data, size_t bytes, ortc_source 
     if (!data && bytes > 0)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "data is NULL: expected %zu bytes", bytes);
     s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_no_memory(error, sizeof *s);
+    if (!s) return ortc_no_memory(error, sizeof *s);
     s->model.view = (ortc_source_bytes){data, bytes, false};
     *out = s;
     return ORTC_OK;
@@ -123,8 +118,7 @@ ortc_status ortc_source_open_reader(const ortc_reader *reader, ortc_source **out
 
     *out = NULL;
     if (!s) {
-        if (copy.close)
-            copy.close(copy.arg);
+        if (copy.close) copy.close(copy.arg);
         return ortc_no_memory(error, sizeof *s);
     }
     s->model.reader = copy;
@@ -147,8 +141,7 @@ uint64_t ortc_source_owned(const ortc_source *s)
 
 void ortc_source_close(ortc_source *s)
 {
-    if (!s)
-        return;
+    if (!s) return;
     for (size_t i = 0; i < s->files.count; i++) {
         close_content(&s->files.data[i]->content);
         free(s->files.data[i]->location);
@@ -161,10 +154,7 @@ void ortc_source_close(ortc_source *s)
     free(s);
 }
 
-ortc_source_bytes ortc_source_model(const ortc_source *s)
-{
-    return s->model.view;
-}
+ortc_source_bytes ortc_source_model(const ortc_source *s) { return s->model.view; }
 
 void ortc_source_drop(const ortc_source *s)
 {
@@ -173,7 +163,7 @@ void ortc_source_drop(const ortc_source *s)
         ortc_mapping_drop(s->files.data[i]->content.mapping.data, s->files.data[i]->content.mapping.bytes);
 }
 
-/* ---- Neighbours ---------------------------------------------------------------------------------------------------- */
+/* ---- Neighbours ---------------------------------------------------------------------------------------- */
 
 static ortc_status open_neighbour(ortc_source *s, const char *location, content *out, ortc_error *error)
 {
@@ -186,17 +176,19 @@ static ortc_status open_neighbour(ortc_source *s, const char *location, content 
     }
     if (!ortc_path_stays_beneath(location))
         return ortc_fail(error, ORTC_INVALID_MODEL,
-                         "'%s' leads out of the model's folder: expected a relative path without '..'", location);
+                         "'%s' leads out of the model's folder: expected a relative path without '..'",
+                         location);
     if (!s->model.reader.size || !s->model.reader.open)
         return ortc_fail(error, ORTC_NOT_FOUND,
-                         "external data in '%s' cannot be reached: the model is not loaded from a file%s", location,
-                         s->model.reader.size ? ", and its reader opens no others" : "");
+                         "external data in '%s' cannot be reached: the model is not loaded from a file%s",
+                         location, s->model.reader.size ? ", and its reader opens no others" : "");
     ORTC_TRY(s->model.reader.open(s->model.reader.arg, location, &opened, error));
     out->reader = copy_reader(&opened);
     return read_content(out, error);
 }
 
-ortc_status ortc_source_beside(ortc_source *s, const char *location, ortc_source_bytes *out, ortc_error *error)
+ortc_status ortc_source_beside(ortc_source *s, const char *location, ortc_source_bytes *out,
+                               ortc_error *error)
 {
     neighbour *n = ortc_map_get(&s->by_location, location);
     ortc_status status;

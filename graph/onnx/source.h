@@ -1,4 +1,5 @@
-/* graph/onnx/source.h: what the importer asks of a source: the model's bytes, and those of the files beside it.
+/* graph/onnx/source.h: what the importer asks of a source: the model's bytes, and those of the files beside
+ * it.
  */
 #ifndef ORTC_ONNX_SOURCE_H
 #define ORTC_ONNX_SOURCE_H

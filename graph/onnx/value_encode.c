@@ -1,5 +1,6 @@
-/* graph/onnx/value_encode.c: single values to messages. The messages are built in an arena over the value's own bytes, and
- * packed at the end. Tensors are written as raw_data, strings apart; the elements of a map's tensor become scalars.
+/* graph/onnx/value_encode.c: single values to messages. The messages are built in an arena over the value's
+ * own bytes, and packed at the end. Tensors are written as raw_data, strings apart; the elements of a map's
+ * tensor become scalars.
  */
 #include "proto.h"
 
@@ -17,8 +18,7 @@ static ortc_status encode_strings(encoder *e, const ortc_value *v, ProtobufCBina
 {
     ProtobufCBinaryData *list = ortc_arena_array(&e->arena, (size_t)v->count, sizeof *list);
 
-    if (!list)
-        return ortc_no_memory(e->error, (size_t)v->count * sizeof *list);
+    if (!list) return ortc_no_memory(e->error, (size_t)v->count * sizeof *list);
     for (int64_t i = 0; i < v->count; i++)
         list[i].data = (uint8_t *)(uintptr_t)ortc_value_string(v, i, &list[i].len);
     *out = list;
@@ -29,8 +29,7 @@ static ortc_status encode_tensor(encoder *e, const ortc_value *v, ProtobufCMessa
 {
     Onnx__TensorProto *p = ortc_arena_alloc(&e->arena, sizeof *p);
 
-    if (!p)
-        return ortc_no_memory(e->error, sizeof *p);
+    if (!p) return ortc_no_memory(e->error, sizeof *p);
     if (v->device != 0)
         return ortc_fail(e->error, ORTC_INVALID_ARGUMENT, "a value in a device's memory cannot be encoded");
     onnx__tensor_proto__init(p);
@@ -53,10 +52,8 @@ static ortc_status encode_tensor(encoder *e, const ortc_value *v, ProtobufCMessa
 static ortc_status encode_list(encoder *e, ortc_value *const *values, size_t n, ProtobufCMessage ***out)
 {
     *out = ortc_arena_array(&e->arena, n, sizeof **out);
-    if (!*out)
-        return ortc_no_memory(e->error, n * sizeof **out);
-    for (size_t i = 0; i < n; i++)
-        ORTC_TRY(encode_message(e, values[i], &(*out)[i]));
+    if (!*out) return ortc_no_memory(e->error, n * sizeof **out);
+    for (size_t i = 0; i < n; i++) ORTC_TRY(encode_message(e, values[i], &(*out)[i]));
     return ORTC_OK;
 }
 
@@ -66,8 +63,7 @@ static ortc_status encode_sequence(encoder *e, const ortc_type *of, ortc_value *
     Onnx__SequenceProto *p = ortc_arena_alloc(&e->arena, sizeof *p);
     ProtobufCMessage **list;
 
-    if (!p)
-        return ortc_no_memory(e->error, sizeof *p);
+    if (!p) return ortc_no_memory(e->error, sizeof *p);
     ORTC_TRY(encode_list(e, values, n, &list));
     onnx__sequence_proto__init(p);
     p->has_elem_type = 1;
@@ -103,22 +99,21 @@ static ortc_status encode_scalar(encoder *e, const ortc_value *v, int64_t i, Onn
     Onnx__TensorProto *p = ortc_arena_alloc(&e->arena, sizeof *p);
     size_t width = ortc_dtype_bits(v->type->dtype) / 8;
 
-    if (!p)
-        return ortc_no_memory(e->error, sizeof *p);
+    if (!p) return ortc_no_memory(e->error, sizeof *p);
     onnx__tensor_proto__init(p);
     p->has_data_type = 1;
     p->data_type = v->type->dtype;
     *out = p;
     if (v->type->dtype == ORTC_STRING) {
         p->string_data = ortc_arena_alloc(&e->arena, sizeof *p->string_data);
-        if (!p->string_data)
-            return ortc_no_memory(e->error, sizeof *p->string_data);
+        if (!p->string_data) return ortc_no_memory(e->error, sizeof *p->string_data);
         p->n_string_data = 1;
         p->string_data->data = (uint8_t *)(uintptr_t)ortc_value_string(v, i, &p->string_data->len);
         return ORTC_OK;
     }
     if (width == 0)
-        return ortc_fail(e->error, ORTC_UNSUPPORTED, "a map with values of type %s", ortc_dtype_name(v->type->dtype));
+        return ortc_fail(e->error, ORTC_UNSUPPORTED, "a map with values of type %s",
+                         ortc_dtype_name(v->type->dtype));
     p->has_raw_data = 1;
     p->raw_data.len = width;
     p->raw_data.data = (uint8_t *)v->data + (size_t)i * width;
@@ -133,17 +128,14 @@ static ortc_status encode_map_values(encoder *e, const ortc_value *values, Onnx_
     if (values->type->kind == ORTC_KIND_SEQUENCE)
         return encode_sequence(e, values->type->of, values->elements, n, out);
     p = ortc_arena_alloc(&e->arena, sizeof *p);
-    if (!p)
-        return ortc_no_memory(e->error, sizeof *p);
+    if (!p) return ortc_no_memory(e->error, sizeof *p);
     onnx__sequence_proto__init(p);
     p->has_elem_type = 1;
     p->elem_type = ELEMENT_TENSOR;
     p->tensor_values = ortc_arena_array(&e->arena, n, sizeof *p->tensor_values);
-    if (!p->tensor_values)
-        return ortc_no_memory(e->error, n * sizeof *p->tensor_values);
+    if (!p->tensor_values) return ortc_no_memory(e->error, n * sizeof *p->tensor_values);
     p->n_tensor_values = n;
-    for (size_t i = 0; i < n; i++)
-        ORTC_TRY(encode_scalar(e, values, (int64_t)i, &p->tensor_values[i]));
+    for (size_t i = 0; i < n; i++) ORTC_TRY(encode_scalar(e, values, (int64_t)i, &p->tensor_values[i]));
     *out = p;
     return ORTC_OK;
 }
@@ -159,8 +151,7 @@ static ortc_status encode_map(encoder *e, const ortc_value *v, ProtobufCMessage 
     Onnx__MapProto *p = ortc_arena_alloc(&e->arena, sizeof *p);
     uint32_t bits = ortc_dtype_bits(keys->type->dtype);
 
-    if (!p)
-        return ortc_no_memory(e->error, sizeof *p);
+    if (!p) return ortc_no_memory(e->error, sizeof *p);
     onnx__map_proto__init(p);
     p->has_key_type = 1;
     p->key_type = keys->type->dtype;
@@ -171,8 +162,7 @@ static ortc_status encode_map(encoder *e, const ortc_value *v, ProtobufCMessage 
     } else {
         p->n_keys = (size_t)keys->count;
         p->keys = ortc_arena_array(&e->arena, p->n_keys, sizeof *p->keys);
-        if (!p->keys)
-            return ortc_no_memory(e->error, p->n_keys * sizeof *p->keys);
+        if (!p->keys) return ortc_no_memory(e->error, p->n_keys * sizeof *p->keys);
         for (size_t i = 0; i < p->n_keys; i++) {
             memcpy(&p->keys[i], (const char *)keys->data + i * bits / 8, bits / 8);
             if (is_signed(keys->type->dtype) && bits < 64 && (p->keys[i] >> (bits - 1)) & 1)
@@ -187,14 +177,12 @@ static ortc_status encode_optional(encoder *e, const ortc_value *v, ProtobufCMes
     Onnx__OptionalProto *p = ortc_arena_alloc(&e->arena, sizeof *p);
     ProtobufCMessage *element;
 
-    if (!p)
-        return ortc_no_memory(e->error, sizeof *p);
+    if (!p) return ortc_no_memory(e->error, sizeof *p);
     onnx__optional_proto__init(p);
     p->has_elem_type = 1;
     p->elem_type = ELEMENT_NONE;
     *out = &p->base;
-    if (v->count == 0)
-        return ORTC_OK;
+    if (v->count == 0) return ORTC_OK;
     ORTC_TRY(encode_message(e, v->elements[0], &element));
     switch (v->type->of->kind) {
     case ORTC_KIND_TENSOR:
@@ -257,8 +245,7 @@ ortc_status ortc_onnx_encode_value(const ortc_value *v, const char *name, void *
     *out_bytes = 0;
     status = encode_message(&e, v, &message);
     if (status == ORTC_OK) {
-        if (name && *name)
-            set_name(message, v->type->kind, name);
+        if (name && *name) set_name(message, v->type->kind, name);
         *out_bytes = protobuf_c_message_get_packed_size(message);
         *out_data = malloc(*out_bytes ? *out_bytes : 1);
         if (*out_data)

@@ -1,22 +1,23 @@
-/* graph/onnx/wire.c: the walk over a serialised message that comes before protobuf-c sees a byte (ortc_wire_compact).
+/* graph/onnx/wire.c: the walk over a serialised message that comes before protobuf-c sees a byte
+ * (ortc_wire_compact).
  *
- * protobuf-c copies every bytes field and recurses as deep as the file says: a gigabyte of weights would be read and
- * copied, and a file of 479 bytes can overflow a small stack. So this walk, which is a loop with a stack of its own,
- * follows the messages by the descriptors that protoc-c generated, checks every tag, length, depth and count, and
- * writes a copy without the weights: raw_data becomes 16 bytes (offset and length in the original). Only headers are
- * touched, so the time goes with the number of nodes, not of bytes.
+ * protobuf-c copies every bytes field and recurses as deep as the file says: a gigabyte of weights would be
+ * read and copied, and a file of 479 bytes can overflow a small stack. So this walk, which is a loop with a
+ * stack of its own, follows the messages by the descriptors that protoc-c generated, checks every tag,
+ * length, depth and count, and writes a copy without the weights: raw_data becomes 16 bytes (offset and
+ * length in the original). Only headers are touched, so the time goes with the number of nodes, not of bytes.
  *
- * In the copy the lengths of messages are varints padded to five bytes, patched when the message ends; protobuf reads
- * those as it reads others. Fields that nobody knows are kept; fields that we know, never read and that may be large
- * are dropped.
+ * In the copy the lengths of messages are varints padded to five bytes, patched when the message ends;
+ * protobuf reads those as it reads others. Fields that nobody knows are kept; fields that we know, never read
+ * and that may be large are dropped.
  */
 #include "proto.h"
 
 enum {
-    MAX_FRAMES = 192,           /* 32 graphs are 96 messages, 8 types 16, and some on the way */
-    MAX_VALUE_DEPTH = 8,        /* sequences, maps, optionals */
-    MAX_MESSAGES = 24000000,    /* protobuf-c takes about 100 bytes for one, the file as little as 2 */
-    MAX_PADDED = 5              /* bytes of a padded length */
+    MAX_FRAMES = 192,        /* 32 graphs are 96 messages, 8 types 16, and some on the way */
+    MAX_VALUE_DEPTH = 8,     /* sequences, maps, optionals */
+    MAX_MESSAGES = 24000000, /* protobuf-c takes about 100 bytes for one, the file as little as 2 */
+    MAX_PADDED = 5           /* bytes of a padded length */
 };
 
 /* The wire format's own numbers. */
@@ -36,16 +37,17 @@ typedef struct walk {
     uint8_t *out;
     size_t out_bytes, out_capacity;
     frame frames[MAX_FRAMES];
-    int depth;          /* of the current frame */
+    int depth; /* of the current frame */
     int graphs, types, values;
     size_t n_messages, n_nodes;
     ortc_error *error;
 } walk;
 
-/* ---- Errors ------------------------------------------------------------------------------------------------------ */
+/* ---- Errors -------------------------------------------------------------------------------------------- */
 
 /* "byte 17, in graph.node.attribute: ..." */
-ORTC_PRINTF(4, 5) static ortc_status refuse(walk *w, const uint8_t *at, ortc_status code, const char *fmt, ...)
+ORTC_PRINTF(4, 5)
+static ortc_status refuse(walk *w, const uint8_t *at, ortc_status code, const char *fmt, ...)
 {
     char path[160];
     ortc_text text = ORTC_TEXT(path);
@@ -53,33 +55,28 @@ ORTC_PRINTF(4, 5) static ortc_status refuse(walk *w, const uint8_t *at, ortc_sta
 
     for (int i = 1; i <= w->depth && i < 12; i++)
         ortc_text_add(&text, "%s%s", i > 1 ? "." : "", w->frames[i].field->name);
-    if (w->depth >= 12)
-        ortc_text_add(&text, "...%s", w->frames[w->depth].field->name);
+    if (w->depth >= 12) ortc_text_add(&text, "...%s", w->frames[w->depth].field->name);
     va_start(args, fmt);
     ortc_vfail(w->error, code, fmt, args);
     va_end(args);
-    ortc_error_prefix(w->error, "%s, byte %zu%s%s: ", w->frames[0].message->short_name, (size_t)(at - w->begin),
-                      w->depth ? ", in " : "", w->depth ? path : "");
+    ortc_error_prefix(w->error, "%s, byte %zu%s%s: ", w->frames[0].message->short_name,
+                      (size_t)(at - w->begin), w->depth ? ", in " : "", w->depth ? path : "");
     return code;
 }
 
-/* ---- The copy ------------------------------------------------------------------------------------------------------ */
+/* ---- The copy ------------------------------------------------------------------------------------------ */
 
 static ortc_status reserve(walk *w, size_t more)
 {
     size_t needed, capacity = w->out_capacity ? w->out_capacity : 4096;
     uint8_t *grown;
 
-    if (!ortc_add_size(w->out_bytes, more, &needed))
-        return ortc_no_memory(w->error, more);
-    if (needed <= w->out_capacity)
-        return ORTC_OK;
+    if (!ortc_add_size(w->out_bytes, more, &needed)) return ortc_no_memory(w->error, more);
+    if (needed <= w->out_capacity) return ORTC_OK;
     while (capacity < needed)
-        if (!ortc_mul_size(capacity, 2, &capacity))
-            return ortc_no_memory(w->error, needed);
+        if (!ortc_mul_size(capacity, 2, &capacity)) return ortc_no_memory(w->error, needed);
     grown = realloc(w->out, capacity);
-    if (!grown)
-        return ortc_no_memory(w->error, capacity);
+    if (!grown) return ortc_no_memory(w->error, capacity);
     w->out = grown;
     w->out_capacity = capacity;
     return ORTC_OK;
@@ -91,8 +88,7 @@ static ortc_status flush(walk *w, const uint8_t *to, const uint8_t *next)
     size_t bytes = (size_t)(to - w->run);
 
     ORTC_TRY(reserve(w, bytes + MAX_PADDED + 17));
-    if (bytes)
-        memcpy(w->out + w->out_bytes, w->run, bytes);
+    if (bytes) memcpy(w->out + w->out_bytes, w->run, bytes);
     w->out_bytes += bytes;
     w->run = next;
     return ORTC_OK;
@@ -100,11 +96,10 @@ static ortc_status flush(walk *w, const uint8_t *to, const uint8_t *next)
 
 static void put_u64(walk *w, uint64_t value)
 {
-    for (int i = 0; i < 8; i++)
-        w->out[w->out_bytes++] = (uint8_t)(value >> (8 * i));
+    for (int i = 0; i < 8; i++) w->out[w->out_bytes++] = (uint8_t)(value >> (8 * i));
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 /* A varint of at most `most` bytes; NULL when it is longer or cut off. */
 static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, int most, uint64_t *out)
@@ -133,23 +128,17 @@ static int wire_type_of(ProtobufCType type)
     }
 }
 
-/* Known, never read, possibly large: training graphs, sharding, annotations of exporters, documentation of nodes. */
+/* Known, never read, possibly large: training graphs, sharding, annotations of exporters, documentation of
+ * nodes. */
 static bool is_dropped(const ProtobufCMessageDescriptor *m, uint32_t number)
 {
-    if (m == &onnx__model_proto__descriptor)
-        return number == 20 || number == 26;
-    if (m == &onnx__graph_proto__descriptor)
-        return number == 14 || number == 16;
-    if (m == &onnx__node_proto__descriptor)
-        return number == 6 || number == 9 || number == 10;
-    if (m == &onnx__tensor_proto__descriptor)
-        return number == 12 || number == 16;
-    if (m == &onnx__attribute_proto__descriptor)
-        return number == 13;
-    if (m == &onnx__value_info_proto__descriptor)
-        return number == 4;
-    if (m == &onnx__function_proto__descriptor)
-        return number == 8 || number == 12 || number == 14;
+    if (m == &onnx__model_proto__descriptor) return number == 20 || number == 26;
+    if (m == &onnx__graph_proto__descriptor) return number == 14 || number == 16;
+    if (m == &onnx__node_proto__descriptor) return number == 6 || number == 9 || number == 10;
+    if (m == &onnx__tensor_proto__descriptor) return number == 12 || number == 16;
+    if (m == &onnx__attribute_proto__descriptor) return number == 13;
+    if (m == &onnx__value_info_proto__descriptor) return number == 4;
+    if (m == &onnx__function_proto__descriptor) return number == 8 || number == 12 || number == 14;
     return false;
 }
 
@@ -166,8 +155,8 @@ static void count_depth(walk *w, const ProtobufCMessageDescriptor *m, int by)
 }
 
 /* Goes into a submessage whose payload is p .. end; its tag is still pending. */
-static ortc_status enter(walk *w, const ProtobufCFieldDescriptor *field, const uint8_t *tag_end, const uint8_t *p,
-                         const uint8_t *end)
+static ortc_status enter(walk *w, const ProtobufCFieldDescriptor *field, const uint8_t *tag_end,
+                         const uint8_t *p, const uint8_t *end)
 {
     frame *top = &w->frames[w->depth];
     const ProtobufCMessageDescriptor *m = field->descriptor;
@@ -206,18 +195,18 @@ static ortc_status leave(walk *w)
 
     ORTC_TRY(flush(w, top->end, top->end));
     length = w->out_bytes - top->length_at - MAX_PADDED;
-    if (length > INT32_MAX)
-        return refuse(w, top->end, ORTC_LIMIT, "%zu bytes without weights", length);
+    if (length > INT32_MAX) return refuse(w, top->end, ORTC_LIMIT, "%zu bytes without weights", length);
     for (int i = 0; i < MAX_PADDED; i++)
-        w->out[top->length_at + (size_t)i] = (uint8_t)((length >> (7 * i)) & 0x7f) | (i < MAX_PADDED - 1 ? 0x80 : 0);
+        w->out[top->length_at + (size_t)i] = (uint8_t)((length >> (7 * i)) & 0x7f) |
+                                             (i < MAX_PADDED - 1 ? 0x80 : 0);
     count_depth(w, top->message, -1);
     w->depth--;
     return ORTC_OK;
 }
 
 /* A field of length `length` at p, its tag begins at `tag` and ends at `tag_end`. *out: where to go on. */
-static ortc_status read_block(walk *w, const ProtobufCFieldDescriptor *field, const uint8_t *tag_end, const uint8_t *p,
-                              uint64_t length, const uint8_t **out)
+static ortc_status read_block(walk *w, const ProtobufCFieldDescriptor *field, const uint8_t *tag_end,
+                              const uint8_t *p, uint64_t length, const uint8_t **out)
 {
     *out = p + length;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
@@ -276,8 +265,7 @@ static ortc_status read_field(walk *w, const uint8_t **inout)
     if (wire != wire_type_of(field->type) && !(wire == LENGTH && field->label == PROTOBUF_C_LABEL_REPEATED))
         return refuse(w, tag, ORTC_INVALID_MODEL, "'%s' has wire type %d, expected %d", field->name, wire,
                       wire_type_of(field->type));
-    if (wire == LENGTH)
-        return read_block(w, field, tag_end, p, value, inout);
+    if (wire == LENGTH) return read_block(w, field, tag_end, p, value, inout);
     *inout = p;
     return ORTC_OK;
 }
@@ -292,13 +280,11 @@ ortc_status ortc_wire_compact(const void *data, size_t bytes, int32_t root, uint
 
     *out = NULL;
     *out_bytes = 0;
-    if (!message)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "no message of kind %d", root);
+    if (!message) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "no message of kind %d", root);
     if (bytes == 0) /* a valid message without fields; data may be NULL */
         p = (const uint8_t *)"";
     w = calloc(1, sizeof *w);
-    if (!w)
-        return ortc_no_memory(error, sizeof *w);
+    if (!w) return ortc_no_memory(error, sizeof *w);
     w->begin = w->run = p;
     w->error = error;
     w->frames[0] = (frame){message, NULL, p + bytes, 0, 0};
@@ -311,8 +297,7 @@ ortc_status ortc_wire_compact(const void *data, size_t bytes, int32_t root, uint
         else
             break;
     }
-    if (status == ORTC_OK)
-        status = flush(w, p, p);
+    if (status == ORTC_OK) status = flush(w, p, p);
     if (status == ORTC_OK && w->out_bytes > INT32_MAX)
         status = refuse(w, p, ORTC_LIMIT, "%zu bytes without weights", w->out_bytes);
     if (status == ORTC_OK) {

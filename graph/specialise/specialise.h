@@ -1,8 +1,9 @@
 /* graph/specialise/specialise.h: proposals inside one provider's region, decided by the kernels.
  *
- * A pass builds the node that it would like (an operator with an epilogue, say) beside the graph and asks; only a yes edits
- * the graph. The new node carries a body: the nodes that it stands for, which is its meaning, its fallback and how it is
- * exported. Runs on a session's own copy of the model's graph, after placement.
+ * A pass builds the node that it would like (an operator with an epilogue, say) beside the graph and asks;
+ * only a yes edits the graph. The new node carries a body: the nodes that it stands for, which is its
+ * meaning, its fallback and how it is exported. Runs on a session's own copy of the model's graph, after
+ * placement.
  */
 #ifndef ORTC_SPECIALISE_H
 #define ORTC_SPECIALISE_H
@@ -12,10 +13,11 @@
 typedef struct ortc_specialise {
     ortc_graph *graph;
     ortc_error *error;
-    /* Finds a kernel of the node's device that supports the proposed node and says so: sets proposal->kernel. The
-     * proposal is not in the graph yet. */
+    /* Finds a kernel of the node's device that supports the proposed node and says so: sets proposal->kernel.
+     * The proposal is not in the graph yet. */
     bool (*accept)(void *arg, ortc_node *proposal);
-    /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. NULL: nobody has wishes. */
+    /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. NULL:
+     * nobody has wishes. */
     uint16_t (*wish)(void *arg, const ortc_node *);
     void *accept_arg; /* of both */
     uint64_t edits;

@@ -1,22 +1,23 @@
-/* ortc/op.h: operators and kernels, for those who add them, inside this repository or in a plugin of their own.
+/* ortc/op.h: operators and kernels, for those who add them, here or in a plugin.
  *
- * An operator (ortc_op) is a name with a schema: inputs, outputs, attributes, allowed types, a shape function, and
- * a lifting that brings nodes of older versions to the newest form. A kernel (ortc_kernel) computes an operator on
- * one provider. Both are const tables beside the code they describe; a family (ortc_family) lists them, and a
- * plugin's entry point hands families to the host. Nothing here needs to be linked with: the functions are inline and reach the
- * host through tables that it passes in (op_calls.h, which this header includes; there is no need to read it).
+ * An operator (ortc_op) is a name with a schema: inputs, outputs, attributes, allowed types, a shape
+ * function, and a lifting that brings nodes of older versions to the newest form. A kernel (ortc_kernel)
+ * computes an operator on one provider. Both are const tables beside the code they describe; a family
+ * (ortc_family) lists them, and a plugin's entry point hands families to the host. Nothing here needs to be
+ * linked with: the functions are inline and reach the host through tables that it passes in (op_calls.h,
+ * which this header includes; there is no need to read it).
  *
- *   supports(node, device, why)   may this kernel run this node, for every shape that the node admits?   at load
- *   prepare(node, prep) -> state  read attributes once; const afterwards, shared by threads              at load
- *   plan(state, plan) -> pstate   per key (types, shapes, deciding values): algorithm, workspace, ...     per key
- *   run(state, pstate, call)      the work                                                               per run
+ *   at load    supports(node, device, why)   may this kernel run this node, for every shape that it admits?
+ *              prepare(node, prep) -> state  read attributes once; const afterwards, shared by threads
+ *   per key    plan(state, plan) -> pstate   types, shapes, deciding values: algorithm, workspace, packs
+ *   per run    run(state, pstate, call)      the work
  *
- * Only `run` must be there. What changes while running lives in the workspace, in the call's slot, in outputs or in
- * tied state; never in state or pstate, which threads share.
+ * Only `run` must be there. What changes while running lives in the workspace, in the call's slot, in outputs
+ * or in tied state; never in state or pstate, which threads share.
  *
- * Shapes: dims of a view are always the ONNX shape, whatever the layout in memory. While a model is loaded dims may
- * be symbols (see ortc_dim); while planning and running they are numbers.
- * Structs that cross the border begin with their size and only grow at the end. C11 and C++17.
+ * Shapes: dims of a view are always the ONNX shape, whatever the layout in memory. While a model is loaded
+ * dims may be symbols (see ortc_dim); while planning and running they are numbers. Structs that cross the
+ * border begin with their size and only grow at the end. C11 and C++17.
  */
 #ifndef ORTC_OP_H
 #define ORTC_OP_H
@@ -29,12 +30,12 @@
 extern "C" {
 #endif
 
-/* Raised when a struct or a meaning here or in provider.h changes incompatibly; structs growing at their end do not raise it. Host
- * and plugin must have the same. */
+/* Raised when a struct or a meaning here or in provider.h changes incompatibly; structs growing at their end
+ * do not raise it. Host and plugin must have the same. */
 #define ORTC_ABI 2
 
-/* The newest version of the standard operators known when a kernel was compiled. As an upper bound in a kernel
- * entry it says: "and newer revisions up to what I was compiled against". */
+/* The newest version of the standard operators known when a kernel was compiled. As an upper bound in a
+ * kernel entry it says: "and newer revisions up to what I was compiled against". */
 #define ORTC_NEWEST 28
 
 #define ORTC_SIZED(type) ((uint32_t)sizeof(type))
@@ -53,17 +54,17 @@ typedef struct ortc_packed ortc_packed;
 typedef struct ortc_call_api ortc_call_api; /* op_calls.h */
 typedef struct ortc_plan_api ortc_plan_api;
 
-/* ---- Dims ------------------------------------------------------------------------------------------------ */
+/* ---- Dims ---------------------------------------------------------------------------------------------- */
 
-/* A number (an extent, or an element of a small integer tensor, which may be negative) or the id of an interned
- * expression over the model's symbols: equal expressions have equal ids, so `a == b` is the test for "provably
- * equal". Combined only through ortc_dim_*. */
+/* A number (an extent, or an element of a small integer tensor, which may be negative) or the id of an
+ * interned expression over the model's symbols: equal expressions have equal ids, so `a == b` is the test for
+ * "provably equal". Combined only through ortc_dim_*. */
 typedef int64_t ortc_dim;
 #define ORTC_DIM_NUMBERS (-(INT64_C(1) << 62)) /* numbers from here on, ids and ORTC_DIM_UNKNOWN below */
 static inline int ortc_dim_is_number(ortc_dim d);
 
-/* "The shape function cannot say": at load a fresh symbol takes its place, at plan time the extent is known only
- * when the kernel has run (ORTC_VIEW_LATE). */
+/* "The shape function cannot say": at load a fresh symbol takes its place, at plan time the extent is known
+ * only when the kernel has run (ORTC_VIEW_LATE). */
 #define ORTC_DIM_UNKNOWN INT64_MIN
 
 enum {
@@ -74,12 +75,13 @@ enum {
     ORTC_DIM_CEIL_DIV = 5, /* towards plus infinity */
     ORTC_DIM_MAX = 6,
     ORTC_DIM_MIN = 7,
-    ORTC_DIM_BROADCAST = 8, /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
-    ORTC_DIM_OF_ELEMENTS = 256 /* a flag: elements of a tensor, which wrap around where extents must not (ortc_element_*) */
+    /* of two extents that numpy's rule joins: a if b == 1, else b; fails if they do not fit */
+    ORTC_DIM_BROADCAST = 8,
+    /* a flag: elements of a tensor, which wrap around where extents must not (ortc_element_*) */
+    ORTC_DIM_OF_ELEMENTS = 256
 };
 
-/* ---- Ports: what is known of a node's input or output ----------------------------------------------------- */
-
+/* ---- Ports: what is known of a node's input or output -------------------------------------------------- */
 enum {
     ORTC_PORT_CONST = 1, /* a constant of the model; `data` may be read */
     ORTC_PORT_GRAPH = 2  /* an input or output of the graph itself */
@@ -87,15 +89,19 @@ enum {
 
 typedef struct ortc_port {
     uint32_t size;
-    uint32_t flags;         /* ORTC_PORT_* */
-    const ortc_type *type;  /* NULL: left out, or not known */
-    int32_t rank;           /* tensor: number of dims; sequence, optional: what every tensor in it has; -1: not known */
-    ortc_dtype dtype;       /* tensor: element type; 0: left out, not known or not a tensor */
-    const ortc_dim *dims;   /* rank extents or symbols; NULL when rank <= 0 */
-    const void *data;       /* a constant's elements, dense, little-endian, any alignment; NULL otherwise. Strings:
-                               an ortc_strings block */
-    uint32_t edge;          /* the value's number: ports of a graph with the same number are connected; 0: left out */
-    uint16_t layout;        /* ORTC_LAYOUT_*: how the value will lie in memory; other than plain for ORTC_KERNEL_LAYOUTS only */
+    uint32_t flags;        /* ORTC_PORT_* */
+    const ortc_type *type; /* NULL: left out, or not known */
+    /* tensor: number of dims; sequence, optional: what every tensor in it has; -1: not known */
+    int32_t rank;
+    ortc_dtype dtype;     /* tensor: element type; 0: left out, not known or not a tensor */
+    const ortc_dim *dims; /* rank extents or symbols; NULL when rank <= 0 */
+    /* a constant's elements, dense, little-endian, any alignment; NULL otherwise. Strings: an ortc_strings
+     * block */
+    const void *data;
+    /* the value's number: ports of a graph with the same number are connected; 0: left out */
+    uint32_t edge;
+    /* ORTC_LAYOUT_*: how the value will lie in memory; other than plain for ORTC_KERNEL_LAYOUTS only */
+    uint16_t layout;
     uint16_t reserved;
 } ortc_port;
 
@@ -107,8 +113,7 @@ typedef struct ortc_strings {
 } ortc_strings;
 static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length);
 
-/* ---- Epilogues: what specialisation may fuse into a node -------------------------------------------------- */
-
+/* ---- Epilogues: what specialisation may fuse into a node ----------------------------------------------- */
 enum {
     ORTC_ACT_NONE = 0,
     ORTC_ACT_RELU = 1,       /* max(x, 0), NaN stays NaN */
@@ -122,18 +127,18 @@ enum {
     ORTC_ACT_HARD_SWISH = 9 /* x * min(max(x / 6 + 0.5, 0), 1) */
 };
 
-/* y = activation(op(...) + bias + residual). A node that carries one has a body with the same meaning. Proposed
- * only to kernels with ORTC_KERNEL_EPILOGUE; `supports` decides. */
+/* y = activation(op(...) + bias + residual). A node that carries one has a body with the same meaning.
+ * Proposed only to kernels with ORTC_KERNEL_EPILOGUE; `supports` decides. */
 typedef struct ortc_epilogue {
     uint32_t size;
     int32_t activation; /* ORTC_ACT_* */
-    int32_t bias;       /* input port of a vector added along the output's channel axis (Conv: 1, MatMul: last); -1 none */
-    int32_t residual;   /* input port of a tensor of the output's shape; -1 none */
-    float alpha, beta;  /* the activation's parameters */
+    /* input port of a vector added along the output's channel axis (Conv: 1, MatMul: last); -1 none */
+    int32_t bias;
+    int32_t residual;  /* input port of a tensor of the output's shape; -1 none */
+    float alpha, beta; /* the activation's parameters */
 } ortc_epilogue;
 
-/* ---- Nodes ----------------------------------------------------------------------------------------------- */
-
+/* ---- Nodes --------------------------------------------------------------------------------------------- */
 enum {
     ORTC_ATTR_FLOAT = 1, /* AttributeProto.AttributeType, same numbers */
     ORTC_ATTR_INT = 2,
@@ -154,19 +159,19 @@ enum {
 /* An attribute's value; pointers borrow from the node. */
 typedef struct ortc_attr {
     uint32_t size;
-    int32_t kind;       /* ORTC_ATTR_*; 0: neither given nor defaulted */
-    int64_t i;          /* INT */
-    float f;            /* FLOAT */
+    int32_t kind; /* ORTC_ATTR_*; 0: neither given nor defaulted */
+    int64_t i;    /* INT */
+    float f;      /* FLOAT */
     uint32_t reserved;
-    size_t count;       /* elements of a list; length of a STRING in bytes */
+    size_t count; /* elements of a list; length of a STRING in bytes */
     union {
-        const char *s;              /* STRING, also terminated */
-        const int64_t *ints;        /* INTS */
-        const float *floats;        /* FLOATS */
-        const char *const *strings; /* STRINGS, terminated */
-        const ortc_port *tensors;   /* TENSOR (count 1), TENSORS */
+        const char *s;                   /* STRING, also terminated */
+        const int64_t *ints;             /* INTS */
+        const float *floats;             /* FLOATS */
+        const char *const *strings;      /* STRINGS, terminated */
+        const ortc_port *tensors;        /* TENSOR (count 1), TENSORS */
         const ortc_graph *const *graphs; /* GRAPH (count 1), GRAPHS */
-        const ortc_type *type;      /* TYPE_PROTO */
+        const ortc_type *type;           /* TYPE_PROTO */
     } u;
 } ortc_attr;
 
@@ -184,8 +189,8 @@ static inline uint32_t ortc_node_n_out(const ortc_node *n);
 /* A port. type NULL: an input left out, an output not wanted; so are ports beyond the node's count. */
 static inline ortc_port ortc_node_in(const ortc_node *n, uint32_t i);
 static inline ortc_port ortc_node_out(const ortc_node *n, uint32_t i);
-/* An attribute as given, else the schema's default, else kind 0. Those of a known kind are read by the functions below it,
- * which give `otherwise` where there is neither. */
+/* An attribute as given, else the schema's default, else kind 0. Those of a known kind are read by the
+ * functions below it, which give `otherwise` where there is neither. */
 static inline ortc_attr ortc_node_attr(const ortc_node *n, const char *name);
 static inline int64_t ortc_node_int(const ortc_node *n, const char *name, int64_t otherwise);
 static inline float ortc_node_float(const ortc_node *n, const char *name, float otherwise);
@@ -195,12 +200,13 @@ static inline const int64_t *ortc_node_ints(const ortc_node *n, const char *name
 static inline const float *ortc_node_floats(const ortc_node *n, const char *name, size_t *out_count);
 /* NULL: none. */
 static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n);
-/* The nodes that a raised, fused or claimed node stands for; inputs and outputs by position. NULL: an ordinary node. */
+/* The nodes that a raised, fused or claimed node stands for; inputs and outputs by position. NULL: an
+ * ordinary node. */
 static inline const ortc_graph *ortc_node_body(const ortc_node *n);
 
 /* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them.
  *
- *   for (const ortc_node *n = ortc_graph_next(g, NULL); n; n = ortc_graph_next(g, n))      in an order of execution
+ * In an order of execution: for (n = ortc_graph_next(g, NULL); n; n = ortc_graph_next(g, n))
  */
 static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_node *n);
 /* Formal inputs and outputs. Ports that carry the same `edge` are connected. */
@@ -209,32 +215,36 @@ static inline uint32_t ortc_graph_n_out(const ortc_graph *g);
 static inline ortc_port ortc_graph_in(const ortc_graph *g, uint32_t i);
 static inline ortc_port ortc_graph_out(const ortc_graph *g, uint32_t i);
 
-/* ---- Shape functions -------------------------------------------------------------------------------------- */
+/* ---- Shape functions ----------------------------------------------------------------------------------- */
 
 /* Written once per operator, run at load (dims may be symbols) and per plan (dims are numbers). Inputs may be
- * incomplete at load: a port with rank -1 means that nothing is known. A function that cannot say leaves the output
- * alone, or uses ORTC_DIM_UNKNOWN for a dim; it fails (ortc_infer_fail) only on what can never be right.
- * Small integer tensors (rank 0 or 1, at most 64 elements) carry their values along as dims.
- * Errors: what a setter returns is to be returned on (ORTC_OUT_OF_MEMORY, ORTC_SHAPE_MISMATCH against what is known). */
+ * incomplete at load: a port with rank -1 means that nothing is known. A function that cannot say leaves
+ * the output alone, or uses ORTC_DIM_UNKNOWN for a dim; it fails (ortc_infer_fail) only on what can never
+ * be right. Small integer tensors (rank 0 or 1, at most 64 elements) carry their values along as dims.
+ * Errors: what a setter returns is to be returned on (ORTC_OUT_OF_MEMORY, ORTC_SHAPE_MISMATCH against what
+ * is known). */
 static inline const ortc_node *ortc_infer_node(const ortc_infer *c);
 static inline ortc_port ortc_infer_in(const ortc_infer *c, uint32_t i);
-/* The values of an integer input where they are known (constants, or shape arithmetic): *count dims, some of which may be
- * symbols or ORTC_DIM_UNKNOWN. NULL when nothing is known. Borrowed for the call. */
+/* The values of an integer input where they are known (constants, or shape arithmetic): *count dims, some of
+ * which may be symbols or ORTC_DIM_UNKNOWN. NULL when nothing is known. Borrowed for the call. */
 static inline const ortc_dim *ortc_infer_values(ortc_infer *c, uint32_t i, int64_t *count);
-/* Sets an output's element type and shape, copied; rank -1: unknown. Later calls may refine it. With type 0 the shape alone: for a
- * sequence or optional (ortc_infer_out_type) that of every tensor in it, where all have the same. */
-static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank, const ortc_dim *dims);
+/* Sets an output's element type and shape, copied; rank -1: unknown. Later calls may refine it. With type 0
+ * the shape alone: for a sequence or optional (ortc_infer_out_type) that of every tensor in it, where all
+ * have the same. */
+static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank,
+                                         const ortc_dim *dims);
 /* For what is not a tensor; copied. */
 static inline ortc_status ortc_infer_out_type(ortc_infer *c, uint32_t i, const ortc_type *t);
 /* The elements of a small integer output, copied. */
-static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count, const ortc_dim *values);
+static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count,
+                                                const ortc_dim *values);
 /* Output 0 .. like input `in`: the shape function of most elementwise operators. */
 static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t in);
 /* What is known of a subgraph's outputs (type NULL: nothing); for control operators. */
-static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in,
-                                          uint32_t n_out, ortc_port *out);
-/* Arithmetic on dims (ORTC_DIM_* says how each rounds). UNKNOWN in, UNKNOWN out. Where extents do not broadcast, or
- * do not fit into a dim, the node's inference fails. */
+static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in,
+                                          const ortc_port *in, uint32_t n_out, ortc_port *out);
+/* Arithmetic on dims (ORTC_DIM_* says how each rounds). UNKNOWN in, UNKNOWN out. Where extents do not
+ * broadcast, or do not fit into a dim, the node's inference fails. */
 static inline ortc_dim ortc_dim_add(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_sub(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_mul(ortc_infer *c, ortc_dim a, ortc_dim b);
@@ -243,18 +253,21 @@ static inline ortc_dim ortc_dim_ceil_div(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_max(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_min(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_dim_broadcast(ortc_infer *c, ortc_dim a, ortc_dim b);
-/* The same of elements, for ortc_infer_out_values: ORTC_DIM_UNKNOWN where they do not fit into a dim, for they wrap around. */
+/* The same of elements, for ortc_infer_out_values: ORTC_DIM_UNKNOWN where they do not fit into a dim, for
+ * they wrap around. */
 static inline ortc_dim ortc_element_add(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_element_sub(ortc_infer *c, ortc_dim a, ortc_dim b);
 static inline ortc_dim ortc_element_mul(ortc_infer *c, ortc_dim a, ortc_dim b);
-/* Returns its status, so that `return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "...")` reads well. The node's name
- * and operator are put before the text. */
-ORTC_PRINTF(3, 4) static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...);
+/* Returns its status, so that `return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "...")` reads well. The node's
+ * name and operator are put before the text. */
+ORTC_PRINTF(3, 4)
+static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const char *fmt, ...);
 
-/* ---- Lifting: an older version's node to the newest form -------------------------------------------------- */
+/* ---- Lifting: an older version's node to the newest form ----------------------------------------------- */
 
-/* Edits one node while its model is loaded. A lifting turns attributes into inputs, renames, or replaces the node by
- * several; it is called with the version that the node is written in, for versions below the operator's `form`. */
+/* Edits one node while its model is loaded. A lifting turns attributes into inputs, renames, or replaces the
+ * node by several; it is called with the version that the node is written in, for versions below the
+ * operator's `form`. */
 static inline const ortc_node *ortc_lift_node(const ortc_lift *l);
 /* The version that the node was written in. */
 static inline int32_t ortc_lift_version(const ortc_lift *l);
@@ -264,16 +277,19 @@ static inline ortc_status ortc_lift_set_int(ortc_lift *l, const char *name, int6
 static inline ortc_status ortc_lift_set_ints(ortc_lift *l, const char *name, const int64_t *v, size_t count);
 static inline ortc_status ortc_lift_set_float(ortc_lift *l, const char *name, float v);
 static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, const char *v);
-static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count);
+static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v,
+                                                size_t count);
 /* Makes a constant and connects it to an input port; ports between stay left out. */
 static inline ortc_status ortc_lift_const_in(ortc_lift *l, uint32_t port, ortc_dtype t, int32_t rank,
                                              const int64_t *dims, const void *data);
 /* Drops outputs that the newest form has not. */
 static inline ortc_status ortc_lift_n_out(ortc_lift *l, uint32_t count);
-/* Puts a node before an input or after an output of this one: `op` with one data input and, where `count` is not 0, a vector of
- * int64 as its second. For forms that became something between two others. */
-static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count);
-static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count);
+/* Puts a node before an input or after an output of this one: `op` with one data input and, where `count` is
+ * not 0, a vector of int64 as its second. For forms that became something between two others. */
+static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v,
+                                            size_t count);
+static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v,
+                                             size_t count);
 /* An input becomes another; its old port is left out. */
 static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to);
 /* The operator's new name, same domain. */
@@ -281,36 +297,39 @@ static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
 /* As ortc_infer_fail. */
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...);
 
-/* ---- Operators -------------------------------------------------------------------------------------------- */
-
+/* ---- Operators ----------------------------------------------------------------------------------------- */
 enum {
     ORTC_OP_RANDOM = 1,  /* never folded, never shared between equal nodes */
     ORTC_OP_CONTROL = 2, /* runs subgraphs */
     ORTC_OP_STATE = 4,   /* changes something besides its outputs */
-    ORTC_OP_HEAVY = 8    /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
+    /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
+    ORTC_OP_HEAVY = 8
 };
 
 /* A schema, in its newest form, as three short strings:
  *
- *   inputs, outputs  "X:T W:T B:T? starts:I!"      name:constraint; the constraint is one of `types` or a type name.
- *                    ?  may be left out      *  any number of these, the last one      +  at least one
+ *   inputs, outputs  "X:T W:T B:T? starts:I!"    name:constraint: one of `types`, or a type's name
+ *                    ?  may be left out    *  any number of these, the last one    +  at least one
  *                    ~  (after * or +) each may have a type of its own
  *                    !  its values decide the shape of an output: read on the host, part of a plan's key
- *   attributes       "axis:i=-1 pads:is? auto_pad:s=NOTSET body:g!"   kind letters: i int, f float, s string,
- *                    t tensor, g graph, p type; with a following s: a list. =default   ? may be left out   ! required
- *   types            "T=f16,f32,f64,bf16 I=i32,i64"    element types by their short names; groups: float (f16 f32 f64
- *                    bf16), int (i8..i64), uint (u8..u64), f8 (the four), num (float int uint), all (num, bool, string,
- *                    c64, c128, f8...: every type); seq, seq(...), map, opt: what is not a tensor
+ *   attributes       "axis:i=-1 pads:is? auto_pad:s=NOTSET body:g!"    kinds: i int, f float, s string,
+ *                    t tensor, g graph, p type; followed by an s: a list. =default, ? may be left out,
+ *                    ! required
+ *   types            "T=f16,f32,f64,bf16 I=i32,i64"    element types by their short names; groups: float
+ *                    (f16 f32 f64 bf16), int (i8..i64), uint (u8..u64), f8 (the four), num (float int uint),
+ *                    all (num, bool, string, c64, c128, f8...: every type); what is not a tensor: seq,
+ *                    seq(...), map, opt
  *
  * The order of the constraints in `types` is the order of the masks in a kernel entry. */
 typedef struct ortc_op {
     uint32_t size;
-    uint32_t flags;          /* ORTC_OP_* */
-    const char *domain;      /* "" for the standard's */
+    uint32_t flags;     /* ORTC_OP_* */
+    const char *domain; /* "" for the standard's */
     const char *name;
-    int32_t since;           /* newest since_version; what nodes are bound to after lifting */
-    int32_t form;            /* oldest version whose nodes are valid in the newest form; below it `lift` is called */
-    const char *older;       /* the other since_versions, newest first: "13 6 1"; "" for none */
+    int32_t since; /* newest since_version; what nodes are bound to after lifting */
+    /* oldest version whose nodes are valid in the newest form; below it `lift` is called */
+    int32_t form;
+    const char *older; /* the other since_versions, newest first: "13 6 1"; "" for none */
     const char *inputs, *outputs, *attributes, *types;
     ortc_status (*infer)(ortc_infer *);
     ortc_status (*lift)(ortc_lift *); /* NULL: versions below `form` are refused */
@@ -319,30 +338,33 @@ typedef struct ortc_op {
 /* A line of a family's table of operators, its arguments in this order:
  * ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) */
 
-/* ---- Views: a tensor as a kernel sees it ------------------------------------------------------------------ */
+/* ---- Views: a tensor as a kernel sees it --------------------------------------------------------------- */
 
-enum { /* how a tensor lies in memory */
+/* how a tensor lies in memory */
+enum {
     ORTC_LAYOUT_PLAIN = 0,  /* row-major in the order of dims */
     ORTC_LAYOUT_NHWC = 1,   /* channels (axis 1) last */
     ORTC_LAYOUT_NCHW8C = 2, /* channels in blocks of 8, innermost, zero padded */
     ORTC_LAYOUT_NCHW16C = 3
 };
 enum {
-    ORTC_VIEW_CONST = 1,   /* a constant of the model: the same bytes in every run */
-    ORTC_VIEW_HOST = 2,    /* data is a host address */
-    ORTC_VIEW_LATE = 4,    /* planning: some extents are known only when the producer has run */
-    ORTC_VIEW_VALUE = 16   /* a sequence, map or optional: read by ortc_call_value, set by ortc_call_give; dtype is 0 */
+    ORTC_VIEW_CONST = 1, /* a constant of the model: the same bytes in every run */
+    ORTC_VIEW_HOST = 2,  /* data is a host address */
+    ORTC_VIEW_LATE = 4,  /* planning: some extents are known only when the producer has run */
+    /* a sequence, map or optional: read by ortc_call_value, set by ortc_call_give; dtype is 0 */
+    ORTC_VIEW_VALUE = 16
 };
 
 typedef struct ortc_view {
-    void *data;             /* planning: the value where it is known on the host (any alignment), else NULL; running: at least
-                               aligned to its elements, but for constants that plan has packed. Strings: ortc_strings */
-    ortc_dtype dtype;       /* 0: an input left out, an output not wanted, or not a tensor */
-    uint16_t layout;        /* ORTC_LAYOUT_* */
-    uint16_t flags;         /* ORTC_VIEW_* */
+    /* planning: the value where it is known on the host (any alignment), else NULL; running: at least
+     * aligned to its elements, but for constants that plan has packed. Strings: ortc_strings */
+    void *data;
+    ortc_dtype dtype; /* 0: an input left out, an output not wanted, or not a tensor */
+    uint16_t layout;  /* ORTC_LAYOUT_* */
+    uint16_t flags;   /* ORTC_VIEW_* */
     int32_t rank;
     int32_t reserved;
-    const int64_t *dims;    /* always the ONNX shape. Planning: -1 where ORTC_VIEW_LATE */
+    const int64_t *dims; /* always the ONNX shape. Planning: -1 where ORTC_VIEW_LATE */
 } ortc_view;
 
 /* Whether an input is given, an output wanted: a tensor, or a value of another kind. */
@@ -351,95 +373,111 @@ static inline int ortc_view_present(const ortc_view *v);
 /* Elements. Extents beside one of 0 may be of any size. */
 static inline int64_t ortc_view_count(const ortc_view *v);
 
-/* ---- Running ---------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 typedef void (*ortc_parallel_fn)(void *arg, int64_t begin, int64_t end, void *scratch);
 
 struct ortc_call {
     const ortc_call_api *api;
     uint32_t size, n_in, n_out, reserved;
-    const ortc_view *in; /* n_in of them, without a control node's captures. in[i].dtype == 0: optional input left out */
-    ortc_view *out;      /* out[i].dtype == 0: output not wanted. Extents are set, data is writable */
-    void *workspace;     /* as asked for in plan, 256-byte aligned, on the kernel's device; contents undefined */
-    void **slot;         /* one cell per (context, plan, step), NULL at first, for what holds addresses (descriptors,
-                            tensor maps); freed by release_slot when an address moves */
-    void *queue;         /* the provider's own stream object; NULL on the host */
-    uint32_t *fault;     /* devices: a word that a kernel ORs a code into, read at the sync that is made anyway; NULL on
-                            the host, where kernels call ortc_call_fail */
+    /* n_in of them, without a control node's captures. in[i].dtype == 0: optional input left out */
+    const ortc_view *in;
+    ortc_view *out; /* out[i].dtype == 0: output not wanted. Extents are set, data is writable */
+    /* as asked for in plan, 256-byte aligned, on the kernel's device; contents undefined */
+    void *workspace;
+    /* one cell per (context, plan, step), NULL at first, for what holds addresses (descriptors, tensor
+     * maps); freed by release_slot when an address moves */
+    void **slot;
+    void *queue; /* the provider's own stream object; NULL on the host */
+    /* devices: a word that a kernel ORs a code into, read at the sync that is made anyway; NULL on the
+     * host, where kernels call ortc_call_fail */
+    uint32_t *fault;
 };
 
-enum { /* codes of the fault word */
+/* codes of the fault word */
+enum {
     ORTC_FAULT_INDEX = 1, /* an index from data lies outside its axis (and was clamped) */
     ORTC_FAULT_VALUE = 2  /* another value from data is not allowed; what was computed with it is undefined */
 };
 
-/* Splits 0 .. n into chunks of `grain` and runs `body` on them, on the run's threads, this one included. Chunks
- * depend on n and grain only, never on the number of threads. `scratch` is the worker's own part of the workspace
- * (bytes_per_worker in plan). Between chunks cancel and deadline are polled: chunks of up to a millisecond please.
- * Returns when all are done, ORTC_CANCELLED or ORTC_DEADLINE when they were cut short: then just return it. */
-static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg);
+/* Splits 0 .. n into chunks of `grain` and runs `body` on them, on the run's threads, this one included.
+ * Chunks depend on n and grain only, never on the number of threads. `scratch` is the worker's own part of
+ * the workspace (bytes_per_worker in plan). Between chunks cancel and deadline are polled: chunks of up to a
+ * millisecond please. Returns when all are done, ORTC_CANCELLED or ORTC_DEADLINE when they were cut short:
+ * then just return it. */
+static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body,
+                                        void *arg);
 /* For long serial loops: ORTC_OK, or the reason to stop. */
 static inline ortc_status ortc_poll(ortc_call *c);
-/* ORTC_KERNEL_LATE_OUT: sets the extents of an output that the shape function could not know, and its data. */
+/* ORTC_KERNEL_LATE_OUT: sets the extents of an output that the shape function could not know, and its
+ * data. */
 static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t rank, const int64_t *dims);
 /* An input as a value, borrowed for the call; NULL: left out. */
 static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port);
-/* The value is the output; takes the reference, also on failure. For outputs with late extents (ORTC_KERNEL_LATE_OUT), for
- * strings, whose shape must be the planned one unless it is late, and for sequences, maps and optionals. An output of
- * another kind that was planned with a fixed shape gets its bytes. */
+/* The value is the output; takes the reference, also on failure. For outputs with late extents
+ * (ORTC_KERNEL_LATE_OUT), for strings, whose shape must be the planned one unless it is late, and for
+ * sequences, maps and optionals. An output of another kind that was planned with a fixed shape gets its
+ * bytes. */
 static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v);
-/* A new tensor, contents undefined; the tensor of a value, writable while nobody else has it; a reference given up. */
-static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out);
+/* A new tensor, contents undefined; the tensor of a value, writable while nobody else has it; a reference
+ * given up. */
+static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims,
+                                         ortc_value **out);
 static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out);
 static inline void ortc_call_drop(ortc_call *c, ortc_value *v);
 
-/* Values: sequences, maps, optionals, and tensors as their elements. Immutable once they are given or put into another;
- * every `out` is a reference for the caller, to give on (ortc_call_give) or to drop. Making one keeps its elements: without a
- * copy where that is safe.
+/* Values: sequences, maps, optionals, and tensors as their elements. Immutable once they are given or put
+ * into another; every `out` is a reference for the caller, to give on (ortc_call_give) or to drop. Making one
+ * keeps its elements: without a copy where that is safe.
  *
  *   ortc_value *v = ortc_call_value(c, 0);                  a sequence that came in: borrowed
  *   for (int64_t i = 0; i < ortc_call_count(c, v); i++)
  *       ortc_call_look(c, ortc_call_element(c, v, i), &view);
  */
 
-/* A reference that may outlive the call, to a value from ortc_call_value or ortc_call_element: the value itself, or a copy of
- * what lies in memory that the run or the caller will use again. */
+/* A reference that may outlive the call, to a value from ortc_call_value or ortc_call_element: the value
+ * itself, or a copy of what lies in memory that the run or the caller will use again. */
 static inline ortc_status ortc_call_keep(ortc_call *c, ortc_value *v, ortc_value **out);
-/* A tensor of strings in the making: as many ortc_call_append as it has elements, in row-major order, then it is whole, and can
- * be looked at, given, and put into other values. Bytes are copied. */
-static inline ortc_status ortc_call_strings(ortc_call *c, int32_t rank, const int64_t *dims, ortc_value **out);
+/* A tensor of strings in the making: as many ortc_call_append as it has elements, in row-major order, then it
+ * is whole, and can be looked at, given, and put into other values. Bytes are copied. */
+static inline ortc_status ortc_call_strings(ortc_call *c, int32_t rank, const int64_t *dims,
+                                            ortc_value **out);
 static inline ortc_status ortc_call_append(ortc_call *c, ortc_value *strings, const char *bytes, size_t n);
-/* A sequence of n elements of one type; a map of keys (integers or strings, rank 1) to as many values (a tensor, an element for
- * each key, or a sequence); an optional that holds a value or none. Types are copied. */
-static inline ortc_status ortc_call_sequence(ortc_call *c, const ortc_type *element, int64_t n, ortc_value *const *elements,
-                                             ortc_value **out);
+/* A sequence of n elements of one type; a map of keys (integers or strings, rank 1) to as many values (a
+ * tensor, an element for each key, or a sequence); an optional that holds a value or none. Types are
+ * copied. */
+static inline ortc_status ortc_call_sequence(ortc_call *c, const ortc_type *element, int64_t n,
+                                             ortc_value *const *elements, ortc_value **out);
 static inline ortc_status ortc_call_map(ortc_call *c, ortc_value *keys, ortc_value *values, ortc_value **out);
-static inline ortc_status ortc_call_optional(ortc_call *c, const ortc_type *element, ortc_value *element_or_null,
-                                             ortc_value **out);
+static inline ortc_status ortc_call_optional(ortc_call *c, const ortc_type *element,
+                                             ortc_value *element_or_null, ortc_value **out);
 /* Elements of a tensor or sequence, pairs of a map, 0 or 1 of an optional. */
 static inline int64_t ortc_call_count(ortc_call *c, const ortc_value *v);
-/* Element i of a sequence, 0 of an optional; of a map 0 its keys, 1 its values. Borrowed; NULL: there is none. */
+/* Element i of a sequence, 0 of an optional; of a map 0 its keys, 1 its values. Borrowed; NULL: there is
+ * none. */
 static inline ortc_value *ortc_call_element(ortc_call *c, const ortc_value *v, int64_t i);
 static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v);
 
-/* ORTC_OP_CONTROL: runs the subgraph that is the node's attribute, on `in` for its formal inputs; what it captures of the
- * graph around it comes by itself. out: n_out references, for the caller to give on or to release. */
+/* ORTC_OP_CONTROL: runs the subgraph that is the node's attribute, on `in` for its formal inputs; what it
+ * captures of the graph around it comes by itself. out: n_out references, for the caller to give on or to
+ * release. */
 static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
                                          uint32_t n_out, ortc_value **out);
-/* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run; NULL: none. */
+/* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run;
+ * NULL: none. */
 static inline void ortc_call_mark(ortc_call *c, const char *phase);
 /* The seed of this node in this run: the same bits for the same run seed. */
 static inline uint64_t ortc_call_seed(ortc_call *c);
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char *fmt, ...);
 
-/* ---- Planning --------------------------------------------------------------------------------------------- */
+/* ---- Planning ------------------------------------------------------------------------------------------ */
 
-/* How a packed form of a constant is made. The model owns the result, keyed by (constant, device, id, param), shared
- * by nodes, plans and sessions. `fill` may use ortc_parallel and ortc_poll of the call it is given; the source is a
- * dense host view of any alignment. */
+/* How a packed form of a constant is made. The model owns the result, keyed by (constant, device, id, param),
+ * shared by nodes, plans and sessions. `fill` may use ortc_parallel and ortc_poll of the call it is given;
+ * the source is a dense host view of any alignment. */
 typedef struct ortc_packing {
     uint32_t size;
-    const char *id; /* "cpu.gemm.b": format and version */
+    const char *id;                                           /* "cpu.gemm.b": format and version */
     size_t (*bytes)(const ortc_view *src, const void *param); /* 0: cannot (overflow) */
     ortc_status (*fill)(void *dst, const ortc_view *src, const void *param, ortc_call *);
 } ortc_packing;
@@ -448,7 +486,8 @@ struct ortc_plan {
     const ortc_plan_api *api;
     uint32_t size, n_in, n_out, reserved;
     const ortc_view *in;
-    const ortc_view *out; /* extents from the operator's shape function; ORTC_VIEW_LATE where it could not say */
+    /* extents from the operator's shape function; ORTC_VIEW_LATE where it could not say */
+    const ortc_view *out;
 };
 
 /* Bytes of workspace for the call, and for each worker of ortc_parallel. */
@@ -457,9 +496,10 @@ static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_
 static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in);
 /* The output is a part of the input's memory: no step is made. */
 static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset);
-/* A packed form of constant input `in`; *out lives as long as the plan. `param` is copied, compared bytewise. */
-static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
-                                         size_t param_bytes, const ortc_packed **out);
+/* A packed form of constant input `in`; *out lives as long as the plan. `param` is copied, compared
+ * bytewise. */
+static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how,
+                                         const void *param, size_t param_bytes, const ortc_packed **out);
 /* For cost models and `ortc info`: floating-point operations and bytes moved by one run. */
 static inline void ortc_plan_cost(ortc_plan *p, double flops, double bytes);
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_plan_fail(ortc_plan *p, ortc_status s, const char *fmt, ...);
@@ -468,41 +508,51 @@ struct ortc_packed {
     size_t bytes;
 };
 
-/* ---- Preparing and supporting ------------------------------------------------------------------------------ */
+/* ---- Preparing and supporting -------------------------------------------------------------------------- */
 
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_status s, const char *fmt, ...);
 
-/* `return ortc_no(why, "dilated pooling is not done here")`: ORTC_UNSUPPORTED, with the reason kept to be shown. */
+/* `return ortc_no(why, "dilated pooling is not done here")`: ORTC_UNSUPPORTED, with the reason kept to be
+ * shown. */
 ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...);
 
-/* ---- Kernels ---------------------------------------------------------------------------------------------- */
-
+/* ---- Kernels ------------------------------------------------------------------------------------------- */
 enum {
-    ORTC_KERNEL_LATE_OUT = 4,    /* calls ortc_call_resize; in host memory only */
-    ORTC_KERNEL_NO_CAPTURE = 8,  /* must not run inside a captured graph */
-    ORTC_KERNEL_STATE = 16,      /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
-    ORTC_KERNEL_VALUES = 32,     /* has ports that are not tensors; in host memory only */
-    ORTC_KERNEL_EPILOGUE = 64,   /* may be proposed an ortc_epilogue */
-    ORTC_KERNEL_LAYOUTS = 256,   /* may be proposed layouts of its ports other than the plain one; `supports` decides */
-    ORTC_KERNEL_FAULTS = 128     /* on a device: may set the call's fault word */
+    ORTC_KERNEL_LATE_OUT = 4,   /* calls ortc_call_resize; in host memory only */
+    ORTC_KERNEL_NO_CAPTURE = 8, /* must not run inside a captured graph */
+    /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
+    ORTC_KERNEL_STATE = 16,
+    ORTC_KERNEL_VALUES = 32,   /* has ports that are not tensors; in host memory only */
+    ORTC_KERNEL_EPILOGUE = 64, /* may be proposed an ortc_epilogue */
+    /* may be proposed layouts of its ports other than the plain one; `supports` decides */
+    ORTC_KERNEL_LAYOUTS = 256,
+    ORTC_KERNEL_FAULTS = 128 /* on a device: may set the call's fault word */
 };
 
-/* A kernel: one way to compute an operator. A const struct that lives as long as the process; only `run` must be there.
+/* A kernel: one way to compute an operator. A const struct that lives as long as the process; only `run` must
+ * be there.
  *
- *   supports  UNSUPPORTED through ortc_no(why, ...) when it cannot run this node for every shape that the node admits; then the
- *             next entry is asked. Called at load, on one thread; ports of the node may have symbols for dims. No side effects.
- *   prepare   reads the attributes into a state of its own, which is const from then on and shared by threads. What it fails
- *             with fails the session: ORTC_OUT_OF_MEMORY, or ORTC_INVALID_MODEL for attributes that can never be right.
- *   plan      once per key, with numbers for dims: algorithm, workspace, views, packed constants. pstate is const from then
+ *   supports  UNSUPPORTED through ortc_no(why, ...) when it cannot run this node for every shape that the
+ *             node admits; then the
+ *             next entry is asked. Called at load, on one thread; ports of the node may have symbols for
+ *             dims. No side effects.
+ *   prepare   reads the attributes into a state of its own, which is const from then on and shared by
+ *             threads. What it fails
+ *             with fails the session: ORTC_OUT_OF_MEMORY, or ORTC_INVALID_MODEL for attributes that can
+ *             never be right.
+ *   plan      once per key, with numbers for dims: algorithm, workspace, views, packed constants. pstate is
+ *             const from then
  *             on and shared by threads. May not decline what `supports` accepted.
- *   run       the work, on any thread, several at a time with calls of their own. Writes every byte of every wanted output.
+ *   run       the work, on any thread, several at a time with calls of their own. Writes every byte of every
+ *             wanted output.
  *             At most 64 KiB of stack. On failure: ortc_call_fail, and the outputs are undefined.
  *
  * Owner: the kernel makes state, pstate and slot; libortc releases each exactly once, after its last run. */
 typedef struct ortc_kernel {
     uint32_t size, flags;
-    const char *name;           /* "softmax.last_axis": for info, profiles, tuning */
-    uint32_t host_in, host_out; /* bit i: port i is in host memory, even on a device; bit 31: and all that follow */
+    const char *name; /* "softmax.last_axis": for info, profiles, tuning */
+    /* bit i: port i is in host memory, even on a device; bit 31: and all that follow */
+    uint32_t host_in, host_out;
     ortc_status (*supports)(const ortc_node *, const ortc_device *, ortc_why *); /* NULL: yes */
     ortc_status (*prepare)(const ortc_node *, ortc_prep *, void **state);        /* NULL: stateless */
     ortc_status (*plan)(const void *state, ortc_plan *, void **pstate);          /* NULL: nothing to say */
@@ -514,16 +564,17 @@ typedef struct ortc_kernel {
 
 /* Sets of element types, for the masks of a kernel entry. */
 #define ORTC_TYPE(t) (UINT64_C(1) << (t))
-#define ORTC_TYPES_FLOAT (ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64) | ORTC_TYPE(ORTC_BF16))
+#define ORTC_TYPES_FLOAT \
+    (ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64) | ORTC_TYPE(ORTC_BF16))
 #define ORTC_TYPES_INT (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
 #define ORTC_TYPES_UINT (ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_U16) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
 #define ORTC_TYPES_NUM (ORTC_TYPES_FLOAT | ORTC_TYPES_INT | ORTC_TYPES_UINT)
 #define ORTC_TYPES_ALL ((UINT64_C(1) << ORTC_DTYPE_COUNT) - 2)
 #define ORTC_TYPES_ANY UINT64_C(0) /* no constraint */
 
-/* "This kernel computes operator `op` of `domain`, bound to a schema version in since_min .. since_max, where the
- * i-th type constraint of the schema is one of types[i]." The first entry of a provider that matches and whose
- * `supports` agrees is taken, so tables list the best first. */
+/* "This kernel computes operator `op` of `domain`, bound to a schema version in since_min .. since_max, where
+ * the i-th type constraint of the schema is one of types[i]." The first entry of a provider that matches and
+ * whose `supports` agrees is taken, so tables list the best first. */
 typedef struct ortc_kernel_entry {
     const char *domain, *op;
     int32_t since_min, since_max;
@@ -534,13 +585,14 @@ typedef struct ortc_kernel_entry {
 typedef struct ortc_kernel_table {
     uint32_t size, entry_size; /* the host walks by the writer's stride */
     uint32_t count, reserved;
-    const char *provider;      /* "ref", "cpu", "cuda", or a plugin's own */
+    const char *provider; /* "ref", "cpu", "cuda", or a plugin's own */
     const ortc_kernel_entry *entries;
 } ortc_kernel_table;
 
-/* ORTC_KERNELS(cpu, softmax, ORTC_KERNEL("Softmax", 13, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &softmax_last_axis), ...)
- * defines the table `ortc_kernels_<provider>_<family>`; masks of several constraints stand in the parentheses in order.
- * ORTC_KERNEL_IN(domain, op, since_min, since_max, masks, kernel) is for operators of another domain. */
+/* ORTC_KERNELS(cpu, softmax, ORTC_KERNEL("Softmax", 13, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)),
+ * &softmax_last_axis), ...) defines the table `ortc_kernels_<provider>_<family>`; masks of several
+ * constraints stand in the parentheses in order. ORTC_KERNEL_IN(domain, op, since_min, since_max, masks,
+ * kernel) is for operators of another domain. */
 
 /* A family: operators that share their story, and the kernels for them, whatever the provider. */
 typedef struct ortc_family {
@@ -551,10 +603,11 @@ typedef struct ortc_family {
     const ortc_kernel_table *const *tables;
 } ortc_family;
 
-/* ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax, &ortc_kernels_cpu_softmax) defines `ortc_family_softmax` from
- * the array `ops` and the tables; declare those of other files before: `extern const ortc_kernel_table ...;`. */
+/* ORTC_FAMILY(softmax, ops, &ortc_kernels_ref_softmax, &ortc_kernels_cpu_softmax) defines
+ * `ortc_family_softmax` from the array `ops` and the tables; declare those of other files before: `extern
+ * const ortc_kernel_table ...;`. */
 
-/* ---- Plugins ---------------------------------------------------------------------------------------------- */
+/* ---- Plugins ------------------------------------------------------------------------------------------- */
 
 struct ortc_provider;
 
@@ -570,18 +623,20 @@ typedef struct ortc_plugin_info {
 
 /* ORTC_PLUGIN("name", "1.0", init) defines the entry point of a plugin. */
 
-/* Called from `init`. Tables are not copied: they stay valid for the life of the process (plugins are never unloaded).
- * Errors: INVALID_ARGUMENT for a broken schema or table, LIMIT; the host's log says which. */
+/* Called from `init`. Tables are not copied: they stay valid for the life of the process (plugins are never
+ * unloaded). Errors: INVALID_ARGUMENT for a broken schema or table, LIMIT; the host's log says which. */
 static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_family *f);
 static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struct ortc_provider *p);
 /* The host's memory, 64-byte aligned, counted with its own; NULL when there is none. Any thread. */
 static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes);
 static inline void ortc_host_free(const ortc_host *h, void *p);
-/* For providers that run another's kernels in a way of their own: every entry registered for it so far; and the kernel that it
- * would run a node with, NULL: none. */
+/* For providers that run another's kernels in a way of their own: every entry registered for it so far; and
+ * the kernel that it would run a node with, NULL: none. */
 static inline ortc_status ortc_host_kernels(const ortc_host *h, const char *provider,
-                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
-static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n);
+                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *),
+                                            void *arg);
+static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider,
+                                                      const ortc_node *n);
 
 #include "op_calls.h"
 

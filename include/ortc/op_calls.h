@@ -1,5 +1,6 @@
-/* ortc/op_calls.h: how the functions that op.h declares reach the host: tables of functions that the host passes in, and inline
- * forwarders to them, so that a plugin links to nothing; and the bodies of its macros. op.h is what to read; it includes this file. The tables only grow at their ends.
+/* ortc/op_calls.h: how the functions that op.h declares reach the host: tables of functions that the host
+ * passes in, and inline forwarders to them, so that a plugin links to nothing; and the bodies of its macros.
+ * op.h is what to read; it includes this file. The tables only grow at their ends.
  */
 #ifndef ORTC_OP_CALLS_H
 #define ORTC_OP_CALLS_H
@@ -9,38 +10,47 @@
 /* Every handle's first field is the pointer to its table. */
 #define ORTC_API_OF(table, handle) (*(const table *const *)(const void *)(handle))
 
-
-/* ---- Dims ---- */
+/* ---- Dims ---------------------------------------------------------------------------------------------- */
 
 static inline int ortc_dim_is_number(ortc_dim d) { return d >= ORTC_DIM_NUMBERS; }
-/* ---- Ports: what is known of a node's input or output ---- */
+/* ---- Ports: what is known of a node's input or output -------------------------------------------------- */
 
 static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length)
 {
     *out_length = s->offsets[i + 1] - s->offsets[i];
     return (const char *)(s->offsets + s->count + 1) + s->offsets[i];
 }
-/* ---- Nodes ---- */
+/* ---- Nodes --------------------------------------------------------------------------------------------- */
 
 typedef struct ortc_node_api {
     uint32_t size;
     const char *(*domain)(const ortc_node *); /* "" for the standard's */
     const char *(*op)(const ortc_node *);
-    int32_t (*version)(const ortc_node *);    /* since_version of the schema that the node is bound to */
-    const char *(*name)(const ortc_node *);   /* for messages; never NULL */
-    uint32_t (*n_in)(const ortc_node *); /* without what a control node's subgraphs capture */
+    int32_t (*version)(const ortc_node *);  /* since_version of the schema that the node is bound to */
+    const char *(*name)(const ortc_node *); /* for messages; never NULL */
+    uint32_t (*n_in)(const ortc_node *);    /* without what a control node's subgraphs capture */
     uint32_t (*n_out)(const ortc_node *);
     void (*in)(const ortc_node *, uint32_t port, ortc_port *out);  /* out->type NULL: left out */
     void (*out)(const ortc_node *, uint32_t port, ortc_port *out); /* out->type NULL: not wanted */
-    void (*attr)(const ortc_node *, const char *name, ortc_attr *out); /* given, else the schema's default, else kind 0 */
+    /* given, else the schema's default, else kind 0 */
+    void (*attr)(const ortc_node *, const char *name, ortc_attr *out);
     const ortc_epilogue *(*epilogue)(const ortc_node *); /* NULL: none */
     const ortc_graph *(*body)(const ortc_node *);        /* NULL: an ordinary node */
 } ortc_node_api;
 
 static inline const char *ortc_node_op(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->op(n); }
-static inline const char *ortc_node_domain(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->domain(n); }
-static inline const char *ortc_node_name(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->name(n); }
-static inline int32_t ortc_node_version(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->version(n); }
+static inline const char *ortc_node_domain(const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_node_api, n)->domain(n);
+}
+static inline const char *ortc_node_name(const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_node_api, n)->name(n);
+}
+static inline int32_t ortc_node_version(const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_node_api, n)->version(n);
+}
 static inline uint32_t ortc_node_n_in(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->n_in(n); }
 static inline uint32_t ortc_node_n_out(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->n_out(n); }
 static inline ortc_port ortc_node_in(const ortc_node *n, uint32_t i)
@@ -95,11 +105,15 @@ static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
 {
     return ORTC_API_OF(ortc_node_api, n)->epilogue(n);
 }
-static inline const ortc_graph *ortc_node_body(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->body(n); }
+static inline const ortc_graph *ortc_node_body(const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_node_api, n)->body(n);
+}
 typedef struct ortc_graph_api {
     uint32_t size;
     uint32_t (*n_nodes)(const ortc_graph *);
-    const ortc_node *(*next)(const ortc_graph *, const ortc_node *); /* in an order of execution; NULL: the first, of the last */
+    /* in an order of execution; NULL: the first, of the last */
+    const ortc_node *(*next)(const ortc_graph *, const ortc_node *);
     uint32_t (*n_in)(const ortc_graph *);
     uint32_t (*n_out)(const ortc_graph *);
     void (*in)(const ortc_graph *, uint32_t i, ortc_port *out);
@@ -110,8 +124,14 @@ static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_n
 {
     return ORTC_API_OF(ortc_graph_api, g)->next(g, n);
 }
-static inline uint32_t ortc_graph_n_in(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_in(g); }
-static inline uint32_t ortc_graph_n_out(const ortc_graph *g) { return ORTC_API_OF(ortc_graph_api, g)->n_out(g); }
+static inline uint32_t ortc_graph_n_in(const ortc_graph *g)
+{
+    return ORTC_API_OF(ortc_graph_api, g)->n_in(g);
+}
+static inline uint32_t ortc_graph_n_out(const ortc_graph *g)
+{
+    return ORTC_API_OF(ortc_graph_api, g)->n_out(g);
+}
 static inline ortc_port ortc_graph_in(const ortc_graph *g, uint32_t i)
 {
     ortc_port p;
@@ -126,19 +146,21 @@ static inline ortc_port ortc_graph_out(const ortc_graph *g, uint32_t i)
     ORTC_API_OF(ortc_graph_api, g)->out(g, i, &p);
     return p;
 }
-/* ---- Shape functions ---- */
+/* ---- Shape functions ----------------------------------------------------------------------------------- */
 
 typedef struct ortc_infer_api {
     uint32_t size;
     const ortc_node *(*node)(const ortc_infer *);
     void (*in)(const ortc_infer *, uint32_t port, ortc_port *out);
-    /* The values of an integer input where they are known (constants, or shape arithmetic): pointer to *count dims,
-     * some may be symbols or ORTC_DIM_UNKNOWN; NULL when nothing is known. */
+    /* The values of an integer input where they are known (constants, or shape arithmetic): pointer to *count
+     * dims, some may be symbols or ORTC_DIM_UNKNOWN; NULL when nothing is known. */
     const ortc_dim *(*values)(ortc_infer *, uint32_t port, int64_t *count);
-    /* Sets an output's element type and shape. rank -1: unknown. Allowed to be refined by later calls. With type 0 the shape
-     * alone: for a sequence or optional (out_type) that of every tensor in it, where all have the same. */
+    /* Sets an output's element type and shape. rank -1: unknown. Allowed to be refined by later calls. With
+     * type 0 the shape alone: for a sequence or optional (out_type) that of every tensor in it, where all
+     * have the same. */
     ortc_status (*out)(ortc_infer *, uint32_t port, ortc_dtype, int32_t rank, const ortc_dim *dims);
-    ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *); /* for what is not a tensor; copied */
+    /* for what is not a tensor; copied */
+    ortc_status (*out_type)(ortc_infer *, uint32_t port, const ortc_type *);
     ortc_status (*out_values)(ortc_infer *, uint32_t port, int64_t count, const ortc_dim *values);
     ortc_dim (*dim)(ortc_infer *, int32_t what, ortc_dim a, ortc_dim b); /* ORTC_DIM_* */
     ortc_status (*fail)(ortc_infer *, ortc_status, const char *fmt, va_list);
@@ -147,7 +169,10 @@ typedef struct ortc_infer_api {
                         ortc_port *out);
 } ortc_infer_api;
 
-static inline const ortc_node *ortc_infer_node(const ortc_infer *c) { return ORTC_API_OF(ortc_infer_api, c)->node(c); }
+static inline const ortc_node *ortc_infer_node(const ortc_infer *c)
+{
+    return ORTC_API_OF(ortc_infer_api, c)->node(c);
+}
 static inline ortc_port ortc_infer_in(const ortc_infer *c, uint32_t i)
 {
     ortc_port p;
@@ -159,7 +184,8 @@ static inline const ortc_dim *ortc_infer_values(ortc_infer *c, uint32_t i, int64
 {
     return ORTC_API_OF(ortc_infer_api, c)->values(c, i, count);
 }
-static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank, const ortc_dim *dims)
+static inline ortc_status ortc_infer_out(ortc_infer *c, uint32_t i, ortc_dtype t, int32_t rank,
+                                         const ortc_dim *dims)
 {
     return ORTC_API_OF(ortc_infer_api, c)->out(c, i, t, rank, dims);
 }
@@ -167,7 +193,8 @@ static inline ortc_status ortc_infer_out_type(ortc_infer *c, uint32_t i, const o
 {
     return ORTC_API_OF(ortc_infer_api, c)->out_type(c, i, t);
 }
-static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count, const ortc_dim *values)
+static inline ortc_status ortc_infer_out_values(ortc_infer *c, uint32_t i, int64_t count,
+                                                const ortc_dim *values)
 {
     return ORTC_API_OF(ortc_infer_api, c)->out_values(c, i, count, values);
 }
@@ -176,13 +203,12 @@ static inline ortc_status ortc_infer_like(ortc_infer *c, uint32_t out, uint32_t 
     ortc_port p = ortc_infer_in(c, in);
     if (p.type && p.type->kind != ORTC_KIND_TENSOR) {
         ortc_status s = ortc_infer_out_type(c, out, p.type);
-        if (s != ORTC_OK)
-            return s;
+        if (s != ORTC_OK) return s;
     }
     return ortc_infer_out(c, out, p.dtype, p.rank, p.dims);
 }
-static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in, const ortc_port *in,
-                                          uint32_t n_out, ortc_port *out)
+static inline ortc_status ortc_infer_body(ortc_infer *c, const ortc_graph *g, uint32_t n_in,
+                                          const ortc_port *in, uint32_t n_out, ortc_port *out)
 {
     return ORTC_API_OF(ortc_infer_api, c)->body(c, g, n_in, in, n_out, out);
 }
@@ -238,7 +264,7 @@ static inline ortc_status ortc_infer_fail(ortc_infer *c, ortc_status s, const ch
     va_end(args);
     return s;
 }
-/* ---- Lifting: an older version's node to the newest form ---- */
+/* ---- Lifting: an older version's node to the newest form ----------------------------------------------- */
 
 typedef struct ortc_lift_api {
     uint32_t size;
@@ -250,20 +276,29 @@ typedef struct ortc_lift_api {
     ortc_status (*set_float)(ortc_lift *, const char *name, float value);
     ortc_status (*set_string)(ortc_lift *, const char *name, const char *value);
     /* Makes a constant and connects it to an input port (ports between stay left out). */
-    ortc_status (*const_in)(ortc_lift *, uint32_t port, ortc_dtype, int32_t rank, const int64_t *dims, const void *data);
-    ortc_status (*n_out)(ortc_lift *, uint32_t count);  /* drops outputs that the newest form has not */
-    /* Puts a node before input `in` or after output `out` of this one: op with one data input, `n_const` constant
-     * int64 vectors as its further inputs. Used for forms that became something between two others. */
+    ortc_status (*const_in)(ortc_lift *, uint32_t port, ortc_dtype, int32_t rank, const int64_t *dims,
+                            const void *data);
+    ortc_status (*n_out)(ortc_lift *, uint32_t count); /* drops outputs that the newest form has not */
+    /* Puts a node before input `in` or after output `out` of this one: op with one data input, `n_const`
+     * constant int64 vectors as its further inputs. Used for forms that became something between two
+     * others. */
     ortc_status (*wrap_in)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
     ortc_status (*wrap_out)(ortc_lift *, uint32_t port, const char *op, const int64_t *ints, size_t count);
     ortc_status (*rename)(ortc_lift *, const char *op); /* the operator's new name, same domain */
     ortc_status (*fail)(ortc_lift *, ortc_status, const char *fmt, va_list);
     ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
-    ortc_status (*move_in)(ortc_lift *, uint32_t from, uint32_t to); /* an input becomes another, its old port is left out */
+    /* an input becomes another, its old port is left out */
+    ortc_status (*move_in)(ortc_lift *, uint32_t from, uint32_t to);
 } ortc_lift_api;
 
-static inline const ortc_node *ortc_lift_node(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->node(l); }
-static inline int32_t ortc_lift_version(const ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->version(l); }
+static inline const ortc_node *ortc_lift_node(const ortc_lift *l)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->node(l);
+}
+static inline int32_t ortc_lift_version(const ortc_lift *l)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->version(l);
+}
 static inline void ortc_lift_drop_attr(ortc_lift *l, const char *name)
 {
     ORTC_API_OF(ortc_lift_api, l)->drop_attr(l, name);
@@ -284,7 +319,8 @@ static inline ortc_status ortc_lift_set_string(ortc_lift *l, const char *name, c
 {
     return ORTC_API_OF(ortc_lift_api, l)->set_string(l, name, v);
 }
-static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v, size_t count)
+static inline ortc_status ortc_lift_set_strings(ortc_lift *l, const char *name, const char *const *v,
+                                                size_t count)
 {
     return ORTC_API_OF(ortc_lift_api, l)->set_strings(l, name, v, count);
 }
@@ -297,11 +333,13 @@ static inline ortc_status ortc_lift_n_out(ortc_lift *l, uint32_t count)
 {
     return ORTC_API_OF(ortc_lift_api, l)->n_out(l, count);
 }
-static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
+static inline ortc_status ortc_lift_wrap_in(ortc_lift *l, uint32_t port, const char *op, const int64_t *v,
+                                            size_t count)
 {
     return ORTC_API_OF(ortc_lift_api, l)->wrap_in(l, port, op, v, count);
 }
-static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v, size_t count)
+static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *v,
+                                             size_t count)
 {
     return ORTC_API_OF(ortc_lift_api, l)->wrap_out(l, port, op, v, count);
 }
@@ -321,17 +359,16 @@ static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char
     va_end(args);
     return s;
 }
-/* ---- Views: a tensor as a kernel sees it ---- */
+/* ---- Views: a tensor as a kernel sees it --------------------------------------------------------------- */
 
 static inline int ortc_view_present(const ortc_view *v) { return v->dtype || (v->flags & ORTC_VIEW_VALUE); }
 static inline int64_t ortc_view_count(const ortc_view *v)
 {
     uint64_t n = 1; /* no sign: the product may pass any bound before a 0 comes */
-    for (int32_t i = 0; i < v->rank; i++)
-        n *= (uint64_t)v->dims[i];
+    for (int32_t i = 0; i < v->rank; i++) n *= (uint64_t)v->dims[i];
     return (int64_t)n;
 }
-/* ---- Running ---- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 struct ortc_call_api {
     uint32_t size;
@@ -351,15 +388,18 @@ struct ortc_call_api {
     ortc_status (*keep)(ortc_call *, ortc_value *, ortc_value **out);
     ortc_status (*strings)(ortc_call *, int32_t rank, const int64_t *dims, ortc_value **out);
     ortc_status (*append)(ortc_call *, ortc_value *strings, const char *bytes, size_t n);
-    ortc_status (*sequence)(ortc_call *, const ortc_type *element, int64_t n, ortc_value *const *elements, ortc_value **out);
+    ortc_status (*sequence)(ortc_call *, const ortc_type *element, int64_t n, ortc_value *const *elements,
+                            ortc_value **out);
     ortc_status (*map)(ortc_call *, ortc_value *keys, ortc_value *values, ortc_value **out);
-    ortc_status (*optional)(ortc_call *, const ortc_type *element, ortc_value *element_or_null, ortc_value **out);
+    ortc_status (*optional)(ortc_call *, const ortc_type *element, ortc_value *element_or_null,
+                            ortc_value **out);
     int64_t (*count)(ortc_call *, const ortc_value *);
     ortc_value *(*element)(ortc_call *, const ortc_value *, int64_t i);
     const ortc_type *(*type)(ortc_call *, const ortc_value *);
 };
 
-static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
+static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body,
+                                        void *arg)
 {
     return c->api->parallel(c, n, grain, body, arg);
 }
@@ -369,14 +409,24 @@ static inline ortc_status ortc_call_resize(ortc_call *c, uint32_t out, int32_t r
     return c->api->resize(c, out, rank, dims);
 }
 static inline ortc_value *ortc_call_value(ortc_call *c, int32_t port) { return c->api->value(c, port); }
-static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v) { return c->api->give(c, out, v); }
-static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
+static inline ortc_status ortc_call_give(ortc_call *c, uint32_t out, ortc_value *v)
+{
+    return c->api->give(c, out, v);
+}
+static inline ortc_status ortc_call_make(ortc_call *c, ortc_dtype t, int32_t rank, const int64_t *dims,
+                                         ortc_value **out)
 {
     return c->api->make(c, t, rank, dims, out);
 }
-static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out) { return c->api->look(c, v, out); }
+static inline ortc_status ortc_call_look(ortc_call *c, const ortc_value *v, ortc_view *out)
+{
+    return c->api->look(c, v, out);
+}
 static inline void ortc_call_drop(ortc_call *c, ortc_value *v) { c->api->drop(c, v); }
-static inline ortc_status ortc_call_keep(ortc_call *c, ortc_value *v, ortc_value **out) { return c->api->keep(c, v, out); }
+static inline ortc_status ortc_call_keep(ortc_call *c, ortc_value *v, ortc_value **out)
+{
+    return c->api->keep(c, v, out);
+}
 static inline ortc_status ortc_call_strings(ortc_call *c, int32_t rank, const int64_t *dims, ortc_value **out)
 {
     return c->api->strings(c, rank, dims, out);
@@ -385,8 +435,8 @@ static inline ortc_status ortc_call_append(ortc_call *c, ortc_value *strings, co
 {
     return c->api->append(c, strings, bytes, n);
 }
-static inline ortc_status ortc_call_sequence(ortc_call *c, const ortc_type *element, int64_t n, ortc_value *const *elements,
-                                             ortc_value **out)
+static inline ortc_status ortc_call_sequence(ortc_call *c, const ortc_type *element, int64_t n,
+                                             ortc_value *const *elements, ortc_value **out)
 {
     return c->api->sequence(c, element, n, elements, out);
 }
@@ -394,14 +444,20 @@ static inline ortc_status ortc_call_map(ortc_call *c, ortc_value *keys, ortc_val
 {
     return c->api->map(c, keys, values, out);
 }
-static inline ortc_status ortc_call_optional(ortc_call *c, const ortc_type *element, ortc_value *element_or_null,
-                                             ortc_value **out)
+static inline ortc_status ortc_call_optional(ortc_call *c, const ortc_type *element,
+                                             ortc_value *element_or_null, ortc_value **out)
 {
     return c->api->optional(c, element, element_or_null, out);
 }
 static inline int64_t ortc_call_count(ortc_call *c, const ortc_value *v) { return c->api->count(c, v); }
-static inline ortc_value *ortc_call_element(ortc_call *c, const ortc_value *v, int64_t i) { return c->api->element(c, v, i); }
-static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v) { return c->api->type(c, v); }
+static inline ortc_value *ortc_call_element(ortc_call *c, const ortc_value *v, int64_t i)
+{
+    return c->api->element(c, v, i);
+}
+static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v)
+{
+    return c->api->type(c, v);
+}
 static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
                                          uint32_t n_out, ortc_value **out)
 {
@@ -417,7 +473,7 @@ static inline ortc_status ortc_call_fail(ortc_call *c, ortc_status s, const char
     va_end(args);
     return s;
 }
-/* ---- Planning ---- */
+/* ---- Planning ------------------------------------------------------------------------------------------ */
 
 struct ortc_plan_api {
     uint32_t size;
@@ -435,13 +491,16 @@ static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_
 {
     p->api->workspace(p, bytes, bytes_per_worker);
 }
-static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in) { p->api->may_reuse(p, out, in); }
+static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
+{
+    p->api->may_reuse(p, out, in);
+}
 static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
 {
     p->api->view(p, out, in, byte_offset);
 }
-static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
-                                         size_t param_bytes, const ortc_packed **out)
+static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how,
+                                         const void *param, size_t param_bytes, const ortc_packed **out)
 {
     return p->api->pack(p, in, how, param, param_bytes, out);
 }
@@ -454,7 +513,7 @@ static inline ortc_status ortc_plan_fail(ortc_plan *p, ortc_status s, const char
     va_end(args);
     return s;
 }
-/* ---- Preparing and supporting ---- */
+/* ---- Preparing and supporting -------------------------------------------------------------------------- */
 
 typedef struct ortc_prep_api {
     uint32_t size;
@@ -483,7 +542,7 @@ static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...)
     va_end(args);
     return ORTC_UNSUPPORTED;
 }
-/* ---- Plugins ---- */
+/* ---- Plugins ------------------------------------------------------------------------------------------- */
 
 typedef struct ortc_host_api {
     uint32_t size;
@@ -494,9 +553,10 @@ typedef struct ortc_host_api {
     ortc_status (*add_provider)(const ortc_host *, const struct ortc_provider *);
     void *(*alloc)(const ortc_host *, size_t bytes); /* 64-byte aligned; NULL when there is none */
     void (*free)(const ortc_host *, void *);
-    /* For providers that run another's kernels in a way of their own: every entry registered for it so far; and the kernel that
-     * it would run a node with, NULL: none. */
-    ortc_status (*kernels)(const ortc_host *, const char *provider, ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
+    /* For providers that run another's kernels in a way of their own: every entry registered for it so far;
+     * and the kernel that it would run a node with, NULL: none. */
+    ortc_status (*kernels)(const ortc_host *, const char *provider,
+                           ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg);
     const ortc_kernel *(*kernel_for)(const ortc_host *, const char *provider, const ortc_node *);
 } ortc_host_api;
 
@@ -504,14 +564,19 @@ static inline ortc_status ortc_host_add_family(const ortc_host *h, const ortc_fa
 {
     return ORTC_API_OF(ortc_host_api, h)->add_family(h, f);
 }
-static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes) { return ORTC_API_OF(ortc_host_api, h)->alloc(h, bytes); }
+static inline void *ortc_host_alloc(const ortc_host *h, size_t bytes)
+{
+    return ORTC_API_OF(ortc_host_api, h)->alloc(h, bytes);
+}
 static inline void ortc_host_free(const ortc_host *h, void *p) { ORTC_API_OF(ortc_host_api, h)->free(h, p); }
 static inline ortc_status ortc_host_kernels(const ortc_host *h, const char *provider,
-                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *), void *arg)
+                                            ortc_status (*each)(void *arg, const ortc_kernel_entry *),
+                                            void *arg)
 {
     return ORTC_API_OF(ortc_host_api, h)->kernels(h, provider, each, arg);
 }
-static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n)
+static inline const ortc_kernel *ortc_host_kernel_for(const ortc_host *h, const char *provider,
+                                                      const ortc_node *n)
 {
     return ORTC_API_OF(ortc_host_api, h)->kernel_for(h, provider, n);
 }
@@ -520,48 +585,54 @@ static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struc
     return ORTC_API_OF(ortc_host_api, h)->add_provider(h, p);
 }
 
-/* ---- What the macros make ---- */
+/* ---- What the macros make ------------------------------------------------------------------------------ */
 
 #define ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) \
-    {                                                                                                     \
-        ORTC_SIZED(ortc_op), flags, domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift \
+    { \
+        ORTC_SIZED(ortc_op), flags, domain, name, since, form, older, inputs, outputs, attributes, types, \
+            infer, lift \
     }
 #define ORTC_UNPAREN(...) __VA_ARGS__
 #define ORTC_KERNEL(op, since_min, since_max, masks, kernel) \
-    {                                                        \
+    { \
         "", op, since_min, since_max, {ORTC_UNPAREN masks}, kernel \
     }
 #define ORTC_KERNEL_IN(domain, op, since_min, since_max, masks, kernel) \
-    {                                                                   \
-        domain, op, since_min, since_max, {ORTC_UNPAREN masks}, kernel  \
+    { \
+        domain, op, since_min, since_max, {ORTC_UNPAREN masks}, kernel \
     }
 #ifdef __cplusplus
 #define ORTC_CONST extern const
 #else
 #define ORTC_CONST const
 #endif
-#define ORTC_KERNELS(provider, family, ...)                                                             \
-    static const ortc_kernel_entry ortc_entries_##provider##_##family[] = {__VA_ARGS__};                \
-    extern const ortc_kernel_table ortc_kernels_##provider##_##family;                                  \
-    ORTC_CONST ortc_kernel_table ortc_kernels_##provider##_##family = {                                 \
-        ORTC_SIZED(ortc_kernel_table),                                                                  \
-        ORTC_SIZED(ortc_kernel_entry),                                                                  \
-        (uint32_t)(sizeof ortc_entries_##provider##_##family / sizeof(ortc_kernel_entry)),              \
-        0,                                                                                              \
-        #provider,                                                                                      \
+#define ORTC_KERNELS(provider, family, ...) \
+    static const ortc_kernel_entry ortc_entries_##provider##_##family[] = {__VA_ARGS__}; \
+    extern const ortc_kernel_table ortc_kernels_##provider##_##family; \
+    ORTC_CONST ortc_kernel_table ortc_kernels_##provider##_##family = { \
+        ORTC_SIZED(ortc_kernel_table), \
+        ORTC_SIZED(ortc_kernel_entry), \
+        (uint32_t)(sizeof ortc_entries_##provider##_##family / sizeof(ortc_kernel_entry)), \
+        0, \
+        #provider, \
         ortc_entries_##provider##_##family}
-#define ORTC_FAMILY(family, ops, ...)                                                                        \
-    static const ortc_kernel_table *const ortc_tables_##family[] = {__VA_ARGS__};                            \
-    extern const ortc_family ortc_family_##family;                                                           \
-    ORTC_CONST ortc_family ortc_family_##family = {ORTC_SIZED(ortc_family),                                  \
-                                                   ORTC_SIZED(ortc_op),                                      \
-                                                   #family,                                                  \
-                                                   ops,                                                      \
-                                                   (uint32_t)(sizeof(ops) / sizeof(ortc_op)),                \
+#define ORTC_FAMILY(family, ops, ...) \
+    static const ortc_kernel_table *const ortc_tables_##family[] = {__VA_ARGS__}; \
+    extern const ortc_family ortc_family_##family; \
+    ORTC_CONST ortc_family ortc_family_##family = {ORTC_SIZED(ortc_family), \
+                                                   ORTC_SIZED(ortc_op), \
+                                                   #family, \
+                                                   ops, \
+                                                   (uint32_t)(sizeof(ops) / sizeof(ortc_op)), \
                                                    (uint32_t)(sizeof ortc_tables_##family / sizeof(void *)), \
                                                    ortc_tables_##family}
 
-enum { ORTC_SANITIZER_NONE = 0, ORTC_SANITIZER_ADDRESS = 1, ORTC_SANITIZER_THREAD = 2, ORTC_SANITIZER_MEMORY = 3 };
+enum {
+    ORTC_SANITIZER_NONE = 0,
+    ORTC_SANITIZER_ADDRESS = 1,
+    ORTC_SANITIZER_THREAD = 2,
+    ORTC_SANITIZER_MEMORY = 3
+};
 #if defined(__SANITIZE_ADDRESS__)
 #define ORTC_SANITIZER ORTC_SANITIZER_ADDRESS
 #elif defined(__SANITIZE_THREAD__)
@@ -583,13 +654,13 @@ enum { ORTC_SANITIZER_NONE = 0, ORTC_SANITIZER_ADDRESS = 1, ORTC_SANITIZER_THREA
 #else
 #define ORTC_ENTRY ORTC_EXPORT
 #endif
-#define ORTC_PLUGIN(name, version, init)                                                                      \
-    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void);                                                     \
-    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void)                                                      \
-    {                                                                                                         \
-        static const ortc_plugin_info info = {ORTC_SIZED(ortc_plugin_info), ORTC_ABI, ORTC_SANITIZER, 0, name, \
-                                              version, init};                                                 \
-        return &info;                                                                                         \
+#define ORTC_PLUGIN(name, version, init) \
+    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void); \
+    ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void) \
+    { \
+        static const ortc_plugin_info info = { \
+            ORTC_SIZED(ortc_plugin_info), ORTC_ABI, ORTC_SANITIZER, 0, name, version, init}; \
+        return &info; \
     }
 
 #endif

@@ -22,7 +22,7 @@ extern "C" {
 #define ORTC_EXPORT
 #endif
 
-/* ---- Status ---------------------------------------------------------------------------------------------- */
+/* ---- Status -------------------------------------------------------------------------------------------- */
 
 /* The result of every fallible function. 0 is success. */
 typedef int32_t ortc_status;
@@ -46,7 +46,7 @@ enum {
     ORTC_INTERNAL = 16             /* a bug in ortc: please report it */
 };
 
-/* ---- Element types --------------------------------------------------------------------------------------- */
+/* ---- Element types ------------------------------------------------------------------------------------- */
 
 /* TensorProto.DataType of ONNX 1.23 (opset 28), same numbers. 0: absent. */
 typedef int32_t ortc_dtype;
@@ -86,8 +86,8 @@ enum {
 /* Bits an element takes in memory: 2, 4, 6, 8 ... 128. 0 for ORTC_STRING, ORTC_ABSENT and unknown numbers. */
 static inline uint32_t ortc_dtype_bits(ortc_dtype t)
 {
-    static const uint8_t bits[ORTC_DTYPE_COUNT] = {0,  32, 8,  8,  16,  16, 32, 64, 0, 8, 16, 64, 32, 64, 64,
-                                                   128, 16, 8, 8,  8,   8,  4,  4,  4, 8, 2,  2,  6,  6};
+    static const uint8_t bits[ORTC_DTYPE_COUNT] = {0,   32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64,
+                                                   128, 16, 8, 8, 8,  8,  4,  4,  4, 8, 2,  2,  6,  6};
     return t > 0 && t < ORTC_DTYPE_COUNT ? bits[t] : 0;
 }
 
@@ -95,13 +95,13 @@ static inline uint32_t ortc_dtype_bits(ortc_dtype t)
 static inline const char *ortc_dtype_name(ortc_dtype t)
 {
     static const char *const names[ORTC_DTYPE_COUNT] = {
-        "absent", "f32", "u8",  "i8",   "u16",  "i16",      "i32",        "i64",    "string",     "bool",
-        "f16",    "f64", "u32", "u64",  "c64",  "c128",     "bf16",       "f8e4m3fn", "f8e4m3fnuz", "f8e5m2",
-        "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2"};
+        "absent",     "f32", "u8",  "i8",     "u16",    "i16",  "i32",  "i64",      "string",     "bool",
+        "f16",        "f64", "u32", "u64",    "c64",    "c128", "bf16", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2",
+        "f8e5m2fnuz", "u4",  "i4",  "f4e2m1", "f8e8m0", "u2",   "i2",   "f6e2m3",   "f6e3m2"};
     return t >= 0 && t < ORTC_DTYPE_COUNT ? names[t] : "?";
 }
 
-/* ---- Kinds of values ------------------------------------------------------------------------------------- */
+/* ---- Kinds of values ----------------------------------------------------------------------------------- */
 
 enum {
     ORTC_KIND_NONE = 0, /* type not known */
@@ -111,8 +111,8 @@ enum {
     ORTC_KIND_OPTIONAL = 4
 };
 
-/* The type of a value without its shape: f32, sequence(map(i64, f32)), optional(...). Immutable; lives as long
- * as what it was read from. */
+/* The type of a value without its shape: f32, sequence(map(i64, f32)), optional(...). Immutable; lives as
+ * long as what it was read from. */
 typedef struct ortc_type {
     uint16_t kind;              /* ORTC_KIND_* */
     uint16_t reserved;          /* 0 */

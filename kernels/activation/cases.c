@@ -1,4 +1,5 @@
-/* kernels/activation/cases.c: cases for the activations: every type, odd sizes, no elements, what is not a number. */
+/* kernels/activation/cases.c: cases for the activations: every type, odd sizes, no elements, what is not a
+ * number. */
 #include "kernels/common/cases.h"
 
 #define F "T=f32,f64,f16,bf16"
@@ -6,9 +7,18 @@
 #define I "T=i8,i16,i32,i64"
 #define NUM "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
 /* The lines that every function of one float has. */
-#define FUNCTION(op, attrs)                                                                                          \
-    {op, "T[2,3,17]", attrs, F}, {op, "T[33]~", attrs, F}, {op, "T[]", attrs, F}, {op, "T[3,0,2]", attrs, F},         \
-        {op, "f32[64]=-100.0..100.0", attrs}, {op, "f64[31]=-1e3..1e3", attrs}, {op, "f32[1]", attrs}, {op, "f32[4,8,16]", attrs}, {op, "T[3,1040]", attrs, F}
+/* clang-format off */
+#define FUNCTION(op, attrs) \
+    {op, "T[2,3,17]", attrs, F}, \
+        {op, "T[33]~", attrs, F}, \
+        {op, "T[]", attrs, F}, \
+        {op, "T[3,0,2]", attrs, F}, \
+        {op, "f32[64]=-100.0..100.0", attrs}, \
+        {op, "f64[31]=-1e3..1e3", attrs}, \
+        {op, "f32[1]", attrs}, \
+        {op, "f32[4,8,16]", attrs}, \
+        {op, "T[3,1040]", attrs, F}
+/* clang-format on */
 
 const ortc_case ortc_cases_activation[] = {
     FUNCTION("Relu", ""),

@@ -1,7 +1,8 @@
-/* kernels/activation/op.c: functions of one element at a time that networks use between layers: Relu and its relatives.
+/* kernels/activation/op.c: functions of one element at a time that networks use between layers: Relu and its
+ * relatives.
  *
- * All have the shape and the type of their input. Versions below 6 had the hint consumed_inputs; Clip's bounds were
- * attributes until 11 and inputs since.
+ * All have the shape and the type of their input. Versions below 6 had the hint consumed_inputs; Clip's
+ * bounds were attributes until 11 and inputs since.
  */
 #include <float.h>
 
@@ -20,8 +21,9 @@ static ortc_status infer_prelu(ortc_infer *c)
         for (int32_t d = 0; d < slope.rank; d++) {
             const ortc_dim have = slope.dims[d], want = x.dims[x.rank - slope.rank + d];
             if (have >= 0 && want >= 0 && have != 1 && have != want)
-                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "slope has %lld elements in dim %d, X has %lld", (long long)have,
-                                       d, (long long)want);
+                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH,
+                                       "slope has %lld elements in dim %d, X has %lld", (long long)have, d,
+                                       (long long)want);
         }
     }
     return ortc_infer_like(c, 0, 0);
@@ -32,8 +34,7 @@ static ortc_status infer_swiglu(ortc_infer *c)
 {
     const ortc_port a = ortc_infer_in(c, 0), b = ortc_infer_in(c, 1);
     ortc_dim dims[ORTC_RANK_LIMIT];
-    if (a.rank < 0 || b.rank < 0)
-        return ortc_infer_like(c, 0, a.rank < 0);
+    if (a.rank < 0 || b.rank < 0) return ortc_infer_like(c, 0, a.rank < 0);
     if (a.rank != b.rank)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "A and B have ranks %d and %d", a.rank, b.rank);
     for (int32_t d = 0; d < a.rank; d++)
@@ -60,8 +61,7 @@ static ortc_status lift_clip(ortc_lift *l)
         const ortc_attr a = ortc_node_attr(ortc_lift_node(l), names[i]);
         const double value = a.kind == ORTC_ATTR_FLOAT ? (double)a.f : i ? (double)FLT_MAX : -(double)FLT_MAX;
         ortc_lift_drop_attr(l, names[i]);
-        if (a.kind == ORTC_ATTR_FLOAT || ortc_lift_version(l) == 6)
-            ORTC_TRY(scalar_in(l, i + 1, value));
+        if (a.kind == ORTC_ATTR_FLOAT || ortc_lift_version(l) == 6) ORTC_TRY(scalar_in(l, i + 1, value));
     }
     return ORTC_OK;
 }
@@ -83,12 +83,10 @@ static ortc_status lift_prelu(ortc_lift *l)
     const ortc_port x = ortc_node_in(ortc_lift_node(l), 0), slope = ortc_node_in(ortc_lift_node(l), 1);
     int64_t axes[ORTC_RANK_LIMIT];
     ortc_lift_drop_attr(l, "consumed_inputs");
-    if (slope.rank == 0 || (slope.rank == 1 && slope.dims[0] == 1) || slope.rank > 1)
-        return ORTC_OK;
+    if (slope.rank == 0 || (slope.rank == 1 && slope.dims[0] == 1) || slope.rank > 1) return ORTC_OK;
     if (x.rank < 0 || slope.rank < 0)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the ranks of X and slope must be known for this version");
-    for (int32_t i = 0; i < x.rank - 2; i++)
-        axes[i] = i + 1;
+    for (int32_t i = 0; i < x.rank - 2; i++) axes[i] = i + 1;
     return x.rank > 2 ? ortc_lift_wrap_in(l, 1, "Unsqueeze", axes, (size_t)(x.rank - 2)) : ORTC_OK;
 }
 
@@ -97,8 +95,10 @@ static ortc_status lift_prelu(ortc_lift *l)
 static const ortc_op ops[] = {
     UNARY("Relu", 14, 6, "13 6 1", "", "T=float,int", ortc_lift_consumed),
     UNARY("LeakyRelu", 16, 6, "6 1", "alpha:f=0.01", "T=float", ortc_lift_consumed),
-    ORTC_OP("", "PRelu", 16, 7, "9 7 6 1", "X:T slope:T", "Y:T", "", "T=float,i32,i64,u32,u64", infer_prelu, lift_prelu, 0),
-    ORTC_OP("", "Clip", 13, 11, "12 11 6 1", "input:T min:T? max:T?", "output:T", "", "T=num", infer_same, lift_clip, 0),
+    ORTC_OP("", "PRelu", 16, 7, "9 7 6 1", "X:T slope:T", "Y:T", "", "T=float,i32,i64,u32,u64", infer_prelu,
+            lift_prelu, 0),
+    ORTC_OP("", "Clip", 13, 11, "12 11 6 1", "input:T min:T? max:T?", "output:T", "", "T=num", infer_same,
+            lift_clip, 0),
     UNARY("Sigmoid", 13, 6, "6 1", "", "T=float", ortc_lift_consumed),
     UNARY("Tanh", 13, 6, "6 1", "", "T=float", ortc_lift_consumed),
     UNARY("Gelu", 20, 20, "", "approximate:s=none", "T=float", NULL),
@@ -113,7 +113,8 @@ static const ortc_op ops[] = {
     UNARY("Mish", 22, 18, "18", "", "T=float", NULL),
     UNARY("Swish", 24, 24, "", "alpha:f=1", "T=float", NULL),
     UNARY("ThresholdedRelu", 22, 10, "10", "alpha:f=1", "T=float", NULL),
-    ORTC_OP("", "Shrink", 9, 9, "", "input:T", "output:T", "bias:f=0 lambd:f=0.5", "T=int,uint,f16,f32,f64", infer_same, NULL, 0),
+    ORTC_OP("", "Shrink", 9, 9, "", "input:T", "output:T", "bias:f=0 lambd:f=0.5", "T=int,uint,f16,f32,f64",
+            infer_same, NULL, 0),
     ORTC_OP("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL, 0),
 };
 ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation);

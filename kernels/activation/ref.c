@@ -1,6 +1,8 @@
-/* kernels/activation/ref.c: the activations, one element at a time in double; Relu, Clip and PRelu also on integers.
+/* kernels/activation/ref.c: the activations, one element at a time in double; Relu, Clip and PRelu also on
+ * integers.
  *
- * NaN stays NaN, but for ThresholdedRelu, which asks whether x is above a bound. A function gets its attributes as two numbers, p[0] and p[1].
+ * NaN stays NaN, but for ThresholdedRelu, which asks whether x is above a bound. A function gets its
+ * attributes as two numbers, p[0] and p[1].
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,17 +38,26 @@ static double thresholded_relu(double x, const double *p) { return x > p[0] ? x 
 static const struct activation {
     const char *op;
     activation_fn fn;
-    const char *first, *second; /* attributes */
+    const char *first, *second;          /* attributes */
     float first_default, second_default; /* where the schema has none */
 } activations[] = {
-    {"Relu", relu},       {"LeakyRelu", leaky_relu, "alpha"},
-    {"Sigmoid", sigmoid}, {"Tanh", tanh_},
-    {"Gelu", gelu},       {"Erf", erf_},
-    {"HardSwish", hard_swish}, {"HardSigmoid", hard_sigmoid, "alpha", "beta"},
-    {"Elu", elu, "alpha"}, {"Selu", selu, "alpha", "gamma", 1.67326319217681884765625F, 1.05070102214813232421875F},
-    {"Celu", celu, "alpha"}, {"Softplus", softplus},
-    {"Softsign", softsign}, {"Mish", mish},
-    {"Swish", swish, "alpha"}, {"SwiGLU", swish, "alpha"}, {"ThresholdedRelu", thresholded_relu, "alpha"},
+    {"Relu", relu},
+    {"LeakyRelu", leaky_relu, "alpha"},
+    {"Sigmoid", sigmoid},
+    {"Tanh", tanh_},
+    {"Gelu", gelu},
+    {"Erf", erf_},
+    {"HardSwish", hard_swish},
+    {"HardSigmoid", hard_sigmoid, "alpha", "beta"},
+    {"Elu", elu, "alpha"},
+    {"Selu", selu, "alpha", "gamma", 1.67326319217681884765625F, 1.05070102214813232421875F},
+    {"Celu", celu, "alpha"},
+    {"Softplus", softplus},
+    {"Softsign", softsign},
+    {"Mish", mish},
+    {"Swish", swish, "alpha"},
+    {"SwiGLU", swish, "alpha"},
+    {"ThresholdedRelu", thresholded_relu, "alpha"},
 };
 
 typedef struct activation_state {
@@ -69,8 +80,7 @@ static ortc_status activation_prepare(const ortc_node *n, ortc_prep *prep, void 
         if (++i == sizeof activations / sizeof *activations)
             return ortc_prep_fail(prep, ORTC_INTERNAL, "no activation '%s'", op);
     activation_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->fn = activations[i].fn;
     if (activations[i].first)
         s->p[0] = ortc_node_float(n, activations[i].first, activations[i].first_default);
@@ -80,7 +90,8 @@ static ortc_status activation_prepare(const ortc_node *n, ortc_prep *prep, void 
         s->fn = gelu_tanh;
     } else if (s->fn == gelu && strcmp(approximate, "none") != 0) {
         free(s);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute approximate is '%s', expected none or tanh", approximate);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "attribute approximate is '%s', expected none or tanh", approximate);
     }
     *out = s;
     return ORTC_OK;
@@ -114,7 +125,7 @@ static ortc_status activation_run(const void *state, const void *pstate, ortc_ca
     return ortc_parallel(c, ortc_view_count(&c->out[0]), ortc_grain(20), activation_chunk, &j);
 }
 
-/* ---- Clip: bounds are inputs ----------------------------------------------------------------------------------------- */
+/* ---- Clip: bounds are inputs --------------------------------------------------------------------------- */
 
 typedef struct clip_job {
     const void *x, *low, *high; /* bounds: one element, NULL for none */
@@ -122,18 +133,18 @@ typedef struct clip_job {
     ortc_dtype t;
 } clip_job;
 
-#define CLIP_LOOP(type, load, store)                                    \
-    for (int64_t i = begin; i < end; i++) {                             \
-        type v = load(j->x, t, i);                                      \
-        if (j->low) {                                                   \
-            const type low = load(j->low, t, 0);                        \
-            v = v < low || low != low ? low : v;                        \
-        }                                                               \
-        if (j->high) { /* the upper bound wins where they cross */      \
-            const type high = load(j->high, t, 0);                      \
-            v = v > high || high != high ? high : v;                    \
-        }                                                               \
-        store(j->y, t, i, v);                                           \
+#define CLIP_LOOP(type, load, store) \
+    for (int64_t i = begin; i < end; i++) { \
+        type v = load(j->x, t, i); \
+        if (j->low) { \
+            const type low = load(j->low, t, 0); \
+            v = v < low || low != low ? low : v; \
+        } \
+        if (j->high) { /* the upper bound wins where they cross */ \
+            const type high = load(j->high, t, 0); \
+            v = v > high || high != high ? high : v; \
+        } \
+        store(j->y, t, i, v); \
     }
 
 static void clip_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -156,7 +167,7 @@ static ortc_status clip_run(const void *state, const void *pstate, ortc_call *c)
     return ortc_parallel(c, ortc_view_count(&c->out[0]), ortc_grain(10), clip_chunk, &j);
 }
 
-/* ---- PRelu: a slope per element, stretched --------------------------------------------------------------------------- */
+/* ---- PRelu: a slope per element, stretched ------------------------------------------------------------- */
 
 typedef struct prelu_job {
     const ortc_view *x, *slope;
@@ -198,20 +209,27 @@ static const ortc_kernel activation_ref = {.size = ORTC_SIZED(ortc_kernel),
                                            .prepare = activation_prepare,
                                            .plan = in_place,
                                            .run = activation_run};
-static const ortc_kernel clip_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "clip.ref", .plan = in_place, .run = clip_run};
-static const ortc_kernel prelu_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "prelu.ref", .plan = in_place, .run = prelu_run};
+static const ortc_kernel clip_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "clip.ref",
+                                     .plan = in_place,
+                                     .run = clip_run};
+static const ortc_kernel prelu_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                      .name = "prelu.ref",
+                                      .plan = in_place,
+                                      .run = prelu_run};
 
 extern const ortc_kernel ortc_ref_shrink, ortc_ref_swiglu; /* ref_gates.c */
 
 #define FLOATS(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &activation_ref)
 ORTC_KERNELS(ref, activation,
              ORTC_KERNEL("Relu", 14, ORTC_NEWEST, (ORTC_TYPES_FLOAT | ORTC_TYPES_INT), &activation_ref),
-             FLOATS("LeakyRelu", 16), FLOATS("Sigmoid", 13), FLOATS("Tanh", 13), FLOATS("Gelu", 20), FLOATS("Erf", 13),
-             FLOATS("HardSwish", 22), FLOATS("HardSigmoid", 22), FLOATS("Elu", 22), FLOATS("Selu", 22),
-             FLOATS("Celu", 28), FLOATS("Softplus", 22), FLOATS("Softsign", 22), FLOATS("Mish", 22), FLOATS("Swish", 24),
-             FLOATS("ThresholdedRelu", 22),
+             FLOATS("LeakyRelu", 16), FLOATS("Sigmoid", 13), FLOATS("Tanh", 13), FLOATS("Gelu", 20),
+             FLOATS("Erf", 13), FLOATS("HardSwish", 22), FLOATS("HardSigmoid", 22), FLOATS("Elu", 22),
+             FLOATS("Selu", 22), FLOATS("Celu", 28), FLOATS("Softplus", 22), FLOATS("Softsign", 22),
+             FLOATS("Mish", 22), FLOATS("Swish", 24), FLOATS("ThresholdedRelu", 22),
              ORTC_KERNEL("Shrink", 9, ORTC_NEWEST,
-                         ((ORTC_TYPES_FLOAT & ~ORTC_TYPE(ORTC_BF16)) | ORTC_TYPES_INT | ORTC_TYPES_UINT), &ortc_ref_shrink),
+                         ((ORTC_TYPES_FLOAT & ~ORTC_TYPE(ORTC_BF16)) | ORTC_TYPES_INT | ORTC_TYPES_UINT),
+                         &ortc_ref_shrink),
              ORTC_KERNEL("SwiGLU", 28, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_swiglu),
              ORTC_KERNEL("Clip", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &clip_ref),
              ORTC_KERNEL("PRelu", 16, ORTC_NEWEST,

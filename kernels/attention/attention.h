@@ -1,14 +1,23 @@
-/* kernels/attention/attention.h: the family's parts: shape functions for op.c, kernels for ref.c, and the dims that both read.
+/* kernels/attention/attention.h: the family's parts: shape functions for op.c, kernels for ref.c, and the
+ * dims that both read.
  *
- * B batch, Hq and Hk heads of queries and of keys (Hq a multiple of Hk), L queries, S new keys, P past keys, T = P + S all
- * keys, D and Dv elements of a head in queries and keys, and in values.
+ * B batch, Hq and Hk heads of queries and of keys (Hq a multiple of Hk), L queries, S new keys, P past keys,
+ * T = P + S all keys, D and Dv elements of a head in queries and keys, and in values.
  */
 #ifndef ORTC_KERNELS_ATTENTION_H
 #define ORTC_KERNELS_ATTENTION_H
 
 #include "kernels/common/shape.h"
 
-enum { ORTC_ATTN_Q, ORTC_ATTN_K, ORTC_ATTN_V, ORTC_ATTN_MASK, ORTC_ATTN_PAST_K, ORTC_ATTN_PAST_V, ORTC_ATTN_NONPAD };
+enum {
+    ORTC_ATTN_Q,
+    ORTC_ATTN_K,
+    ORTC_ATTN_V,
+    ORTC_ATTN_MASK,
+    ORTC_ATTN_PAST_K,
+    ORTC_ATTN_PAST_V,
+    ORTC_ATTN_NONPAD
+};
 
 /* op_cache.c */
 ortc_status ortc_infer_tensor_scatter(ortc_infer *);

@@ -1,10 +1,12 @@
 /* kernels/attention/cuda_attention.c: Attention on a GPU, in one of two ways, chosen while planning.
  *
- * In one pass (flash.cuh): f16 and bf16, many queries, heads that are not too large, when nobody wants the scores. Else a product, a softmax
- * of its rows, a product, over workspace: scores are f32; probabilities have the type of Q. Where a head's rows and the next head's follow each other (or there is one row
- * each), the query heads of one key head become the rows of one product, and its keys are read once. The scores of a run are cut into
- * pieces by sample, then by key head, that fit into SCORE_BYTES. With a past, keys and values are put together first: in
- * present_key and present_value where they are wanted, else in the workspace.
+ * In one pass (flash.cuh): f16 and bf16, many queries, heads that are not too large, when nobody wants the
+ * scores. Else a product, a softmax of its rows, a product, over workspace: scores are f32; probabilities
+ * have the type of Q. Where a head's rows and the next head's follow each other (or there is one row each),
+ * the query heads of one key head become the rows of one product, and its keys are read once. The scores of a
+ * run are cut into pieces by sample, then by key head, that fit into SCORE_BYTES. With a past, keys and
+ * values are put together first: in present_key and present_value where they are wanted, else in the
+ * workspace.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,17 +30,17 @@ typedef struct head_steps {
 } head_steps;
 
 typedef struct attention_plan {
-    ortc_cu_rows rows;             /* all but addresses */
+    ortc_cu_rows rows; /* all but addresses */
     bool one_pass;
-    ortc_cu_flash flash;           /* likewise; the products below are for when it is not one pass */
-    ortc_cu_gemm scores, values;   /* likewise, for a whole piece */
-    head_steps q, k, v, y;         /* k and v: of what the products read, fresh or put together */
+    ortc_cu_flash flash;         /* likewise; the products below are for when it is not one pass */
+    ortc_cu_gemm scores, values; /* likewise, for a whole piece */
+    head_steps q, k, v, y;       /* k and v: of what the products read, fresh or put together */
     head_steps fresh_k, fresh_v;
     int64_t kv_heads, group, fresh, size, value_size;
-    int64_t pitch;                 /* elements of a row of scores, and of probabilities */
-    int64_t batches, heads;        /* samples, and key heads, of a piece */
-    int32_t bytes;                 /* of an element */
-    bool joined_k, joined_v;       /* keys, values are put together */
+    int64_t pitch;                    /* elements of a row of scores, and of probabilities */
+    int64_t batches, heads;           /* samples, and key heads, of a piece */
+    int32_t bytes;                    /* of an element */
+    bool joined_k, joined_v;          /* keys, values are put together */
     size_t probabilities, k_at, v_at; /* bytes into the workspace; scores are at 0 */
 } attention_plan;
 
@@ -47,7 +49,8 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     const ortc_port q = ortc_node_in(n, ORTC_ATTN_Q), v = ortc_node_in(n, ORTC_ATTN_V);
     (void)device;
     if (q.dtype != v.dtype)
-        return ortc_no(why, "Q is %s and V is %s: one type is computed here", ortc_dtype_name(q.dtype), ortc_dtype_name(v.dtype));
+        return ortc_no(why, "Q is %s and V is %s: one type is computed here", ortc_dtype_name(q.dtype),
+                       ortc_dtype_name(v.dtype));
     if (ortc_node_int(n, "softmax_precision", ORTC_F32) == ORTC_F64)
         return ortc_no(why, "softmax_precision asks for f64, f32 is what is computed here");
     return ORTC_OK;
@@ -58,8 +61,7 @@ static int64_t window(int64_t size) { return size < (INT64_C(1) << 61) ? size : 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     attention_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (attention_state){.causal = ortc_node_int(n, "is_causal", 0) != 0,
                            .has_scale = ortc_node_attr(n, "scale").kind == ORTC_ATTR_FLOAT,
                            .scale = ortc_node_float(n, "scale", 1),
@@ -73,12 +75,13 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* ---- Plan ------------------------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 /* Steps of [B, H, L, D], or of [B, L, H * D] where `packed`. */
 static head_steps steps_of(bool packed, int64_t heads, int64_t length, int64_t size)
 {
-    return packed ? (head_steps){length * heads * size, size, heads * size} : (head_steps){heads * length * size, length * size, size};
+    return packed ? (head_steps){length * heads * size, size, heads * size}
+                  : (head_steps){heads * length * size, length * size, size};
 }
 
 static bool given(const ortc_view *v, uint32_t n, uint32_t port) { return port < n && v[port].dtype; }
@@ -88,8 +91,14 @@ static void plan_extents(const attention_state *s, const ortc_plan *p, attention
     const ortc_view *q = &p->in[ORTC_ATTN_Q], *k = &p->in[ORTC_ATTN_K], *v = &p->in[ORTC_ATTN_V];
     const bool packed = q->rank == 3;
     ortc_cu_rows *r = &a->rows;
-    *r = (ortc_cu_rows){.type = q->dtype, .causal = s->causal, .mode = (int32_t)s->mode, .softcap = s->softcap, .left = s->left,
-                        .right = s->right, .batch = q->dims[0], .heads = packed ? s->q_heads : q->dims[1],
+    *r = (ortc_cu_rows){.type = q->dtype,
+                        .causal = s->causal,
+                        .mode = (int32_t)s->mode,
+                        .softcap = s->softcap,
+                        .left = s->left,
+                        .right = s->right,
+                        .batch = q->dims[0],
+                        .heads = packed ? s->q_heads : q->dims[1],
                         .length = q->dims[packed ? 1 : 2]};
     a->bytes = (int32_t)ortc_dtype_bits(q->dtype) / 8;
     a->kv_heads = packed ? s->kv_heads : k->dims[1];
@@ -118,10 +127,10 @@ static void plan_extents(const attention_state *s, const ortc_plan *p, attention
     }
 }
 
-/* A product over the heads of a piece whose M side is rows of queries: `steps` is where they lie outside (A of the first product, Y of
- * the second), scores inside have theirs. */
-static void plan_rows(const attention_plan *a, ortc_cu_gemm *g, const head_steps *steps, int64_t *row, int64_t *outside, int64_t *inside,
-                      const head_steps *keys)
+/* A product over the heads of a piece whose M side is rows of queries: `steps` is where they lie outside (A
+ * of the first product, Y of the second), scores inside have theirs. */
+static void plan_rows(const attention_plan *a, ortc_cu_gemm *g, const head_steps *steps, int64_t *row,
+                      int64_t *outside, int64_t *inside, const head_steps *keys)
 {
     const int64_t length = a->rows.length, head = length * a->pitch;
     const bool merged = length == 1 || steps->head == length * steps->step;
@@ -143,13 +152,29 @@ static void plan_products(const attention_state *s, attention_plan *a, int proce
 {
     ortc_cu_gemm *g = &a->scores;
     const ortc_cu_rows *r = &a->rows;
-    *g = (ortc_cu_gemm){.n = r->total, .k = a->size, .a_col = 1, .b_row = 1, .b_col = a->k.step, .y_row = a->pitch,
-                        .alpha = scale_of(s, a), .beta = 1, .type = r->type, .out_type = ORTC_F32};
+    *g = (ortc_cu_gemm){.n = r->total,
+                        .k = a->size,
+                        .a_col = 1,
+                        .b_row = 1,
+                        .b_col = a->k.step,
+                        .y_row = a->pitch,
+                        .alpha = scale_of(s, a),
+                        .beta = 1,
+                        .type = r->type,
+                        .out_type = ORTC_F32};
     plan_rows(a, g, &a->q, &g->a_row, g->a_step, g->y_step, &a->k);
     ortc_cu_gemm_plan(g, processors);
     g = &a->values;
-    *g = (ortc_cu_gemm){.n = a->value_size, .k = r->total, .a_row = a->pitch, .a_col = 1, .b_row = a->v.step, .b_col = 1, .alpha = 1,
-                        .beta = 1, .type = r->type, .out_type = r->type};
+    *g = (ortc_cu_gemm){.n = a->value_size,
+                        .k = r->total,
+                        .a_row = a->pitch,
+                        .a_col = 1,
+                        .b_row = a->v.step,
+                        .b_col = 1,
+                        .alpha = 1,
+                        .beta = 1,
+                        .type = r->type,
+                        .out_type = r->type};
     plan_rows(a, g, &a->y, &g->y_row, g->y_step, g->a_step, &a->v);
     ortc_cu_gemm_plan(g, processors);
 }
@@ -162,8 +187,7 @@ static void plan_pieces(attention_plan *a)
     a->heads = a->kv_heads;
     if (sample > 0 && sample * a->batches > SCORE_BYTES)
         a->batches = sample < SCORE_BYTES ? SCORE_BYTES / sample : 1;
-    if (head > 0 && sample > SCORE_BYTES)
-        a->heads = head < SCORE_BYTES ? SCORE_BYTES / head : 1;
+    if (head > 0 && sample > SCORE_BYTES) a->heads = head < SCORE_BYTES ? SCORE_BYTES / head : 1;
 }
 
 /* A block has its rows walk over all keys: with few rows, products over workspace use more of the device. */
@@ -173,12 +197,18 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
 {
     const ortc_cu_rows *r = &a->rows;
     const int64_t heads = r->batch * r->heads, tiles = (r->length + 127) / 128;
-    a->one_pass = r->type != ORTC_F32 && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) && r->length >= ONE_PASS_ROWS &&
-                  a->size > 0 && a->size <= 128 && a->value_size > 0 && a->value_size <= 128 && r->total < INT64_C(1) << 30 && heads > 0 &&
+    a->one_pass = r->type != ORTC_F32 && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) &&
+                  r->length >= ONE_PASS_ROWS && a->size > 0 && a->size <= 128 && a->value_size > 0 &&
+                  a->value_size <= 128 && r->total < INT64_C(1) << 30 && heads > 0 &&
                   2 * tiles <= INT32_MAX / heads;
-    a->flash = (ortc_cu_flash){.q_step = {a->q.batch, a->q.head, a->q.step}, .k_step = {a->k.batch, a->k.head, a->k.step},
-                               .v_step = {a->v.batch, a->v.head, a->v.step}, .y_step = {a->y.batch, a->y.head, a->y.step},
-                               .group = a->group, .size = (int32_t)a->size, .value_size = (int32_t)a->value_size, .scale = scale_of(s, a),
+    a->flash = (ortc_cu_flash){.q_step = {a->q.batch, a->q.head, a->q.step},
+                               .k_step = {a->k.batch, a->k.head, a->k.step},
+                               .v_step = {a->v.batch, a->v.head, a->v.step},
+                               .y_step = {a->y.batch, a->y.head, a->y.step},
+                               .group = a->group,
+                               .size = (int32_t)a->size,
+                               .value_size = (int32_t)a->value_size,
+                               .scale = scale_of(s, a),
                                .warps = tiles * heads >= ortc_cuda_device_of(p)->processors ? 8 : 4};
 }
 
@@ -193,43 +223,43 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     attention_plan *a = calloc(1, sizeof *a);
     size_t bytes = 0;
-    if (!a)
-        return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    if (!a) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     plan_extents(state, p, a);
     const ortc_cu_rows *r = &a->rows;
     a->pitch = (r->total + 7) / 8 * 8;
     plan_pieces(a);
     plan_products(state, a, ortc_cuda_device_of(p)->processors);
     plan_one_pass(state, p, a);
-    const int64_t scores = a->batches * a->heads * a->group * r->length * a->pitch, keys = r->batch * a->kv_heads * r->total;
-    if (!a->one_pass)
-        take(&bytes, scores * 4);
+    const int64_t scores = a->batches * a->heads * a->group * r->length * a->pitch,
+                  keys = r->batch * a->kv_heads * r->total;
+    if (!a->one_pass) take(&bytes, scores * 4);
     if (!a->one_pass && r->type != ORTC_F32) /* f32: in place */
         a->probabilities = take(&bytes, scores * a->bytes);
-    if (a->joined_k && !given(p->out, p->n_out, 1))
-        a->k_at = take(&bytes, keys * a->size * a->bytes);
-    if (a->joined_v && !given(p->out, p->n_out, 2))
-        a->v_at = take(&bytes, keys * a->value_size * a->bytes);
+    if (a->joined_k && !given(p->out, p->n_out, 1)) a->k_at = take(&bytes, keys * a->size * a->bytes);
+    if (a->joined_v && !given(p->out, p->n_out, 2)) a->v_at = take(&bytes, keys * a->value_size * a->bytes);
     ortc_plan_workspace(p, bytes, 0);
-    ortc_plan_cost(p, 2.0 * (double)(r->batch * r->heads * r->length) * (double)r->total * (double)(a->size + a->value_size), 0);
+    ortc_plan_cost(p,
+                   2.0 * (double)(r->batch * r->heads * r->length) * (double)r->total *
+                       (double)(a->size + a->value_size),
+                   0);
     *out = a;
     return ORTC_OK;
 }
 
-/* ---- Run -------------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 /* Keys or values as the products read them. */
-static int join(const attention_plan *a, ortc_call *c, uint32_t port, uint32_t past, uint32_t present, const head_steps *fresh, int64_t size,
-                bool joined, size_t at, const void **out)
+static int join(const attention_plan *a, ortc_call *c, uint32_t port, uint32_t past, uint32_t present,
+                const head_steps *fresh, int64_t size, bool joined, size_t at, const void **out)
 {
     const ortc_cu_rows *r = &a->rows;
     *out = c->in[port].data;
-    if (!joined)
-        return 0;
+    if (!joined) return 0;
     void *to = given(c->out, c->n_out, present) ? c->out[present].data : (char *)c->workspace + at;
     *out = to;
-    return ortc_cu_attention_append(to, r->past ? c->in[past].data : NULL, c->in[port].data, r->batch, a->kv_heads, r->past, a->fresh,
-                                    size * a->bytes, fresh->batch * a->bytes, fresh->head * a->bytes, fresh->step * a->bytes, c->queue);
+    return ortc_cu_attention_append(to, r->past ? c->in[past].data : NULL, c->in[port].data, r->batch,
+                                    a->kv_heads, r->past, a->fresh, size * a->bytes, fresh->batch * a->bytes,
+                                    fresh->head * a->bytes, fresh->step * a->bytes, c->queue);
 }
 
 /* A tensor of heads, from sample b and head h on. */
@@ -238,9 +268,11 @@ static void *part(const attention_plan *a, const void *data, const head_steps *s
     return (char *)(uintptr_t)data + (b * s->batch + h * s->head) * a->bytes;
 }
 
-static int run_piece(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k, const void *v, int64_t b, int64_t h)
+static int run_piece(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k,
+                     const void *v, int64_t b, int64_t h)
 {
-    const int64_t batches = rows->batch - b < a->batches ? rows->batch - b : a->batches, heads = a->kv_heads - h < a->heads ? a->kv_heads - h : a->heads;
+    const int64_t batches = rows->batch - b < a->batches ? rows->batch - b : a->batches,
+                  heads = a->kv_heads - h < a->heads ? a->kv_heads - h : a->heads;
     void *probabilities = (char *)c->workspace + a->probabilities;
     ortc_cu_gemm g = a->scores;
     g.dims[0] = batches, g.dims[1] = heads;
@@ -250,9 +282,9 @@ static int run_piece(const attention_plan *a, const ortc_cu_rows *rows, ortc_cal
     g.y = c->workspace;
     int error = ortc_cu_gemm_run(&g, c->queue);
     if (!error)
-        error = ortc_cu_attention_softmax(rows, c->workspace, probabilities, a->pitch, b, batches, h * a->group, heads * a->group, c->queue);
-    if (error || !given(c->out, c->n_out, 0))
-        return error;
+        error = ortc_cu_attention_softmax(rows, c->workspace, probabilities, a->pitch, b, batches,
+                                          h * a->group, heads * a->group, c->queue);
+    if (error || !given(c->out, c->n_out, 0)) return error;
     g = a->values;
     g.dims[0] = batches, g.dims[1] = heads;
     g.a_step[0] = heads * g.a_step[1];
@@ -262,7 +294,8 @@ static int run_piece(const attention_plan *a, const ortc_cu_rows *rows, ortc_cal
     return ortc_cu_gemm_run(&g, c->queue);
 }
 
-static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k, const void *v)
+static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k,
+                        const void *v)
 {
     ortc_cu_flash f = a->flash;
     f.rows = *rows;
@@ -281,18 +314,24 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     rows.scores = given(c->out, c->n_out, 3) ? c->out[3].data : NULL;
     int error = join(a, c, ORTC_ATTN_K, ORTC_ATTN_PAST_K, 1, &a->fresh_k, a->size, a->joined_k, a->k_at, &k);
     if (!error)
-        error = join(a, c, ORTC_ATTN_V, ORTC_ATTN_PAST_V, 2, &a->fresh_v, a->value_size, a->joined_v, a->v_at, &v);
-    if (a->one_pass)
-        return ortc_cuda_done(c, error ? error : run_one_pass(a, &rows, c, k, v));
+        error = join(a, c, ORTC_ATTN_V, ORTC_ATTN_PAST_V, 2, &a->fresh_v, a->value_size, a->joined_v, a->v_at,
+                     &v);
+    if (a->one_pass) return ortc_cuda_done(c, error ? error : run_one_pass(a, &rows, c, k, v));
     for (int64_t b = 0; !error && b < rows.batch; b += a->batches)
         for (int64_t h = 0; !error && h < a->kv_heads; h += a->heads)
             error = run_piece(a, &rows, c, k, v, b, h);
     return ortc_cuda_done(c, error);
 }
 
-static const ortc_kernel kernel = {.size = sizeof kernel, .name = "attention.cuda", .supports = supports, .prepare = prepare, .plan = plan,
+static const ortc_kernel kernel = {.size = sizeof kernel,
+                                   .name = "attention.cuda",
+                                   .supports = supports,
+                                   .prepare = prepare,
+                                   .plan = plan,
                                    .run = run};
 
 #define TYPES (ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16) | ORTC_TYPE(ORTC_F32))
 ORTC_KERNELS(cuda, attention,
-             ORTC_KERNEL("Attention", 23, ORTC_NEWEST, (TYPES, TYPES, ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL), ORTC_TYPE(ORTC_I64)), &kernel));
+             ORTC_KERNEL("Attention", 23, ORTC_NEWEST,
+                         (TYPES, TYPES, ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL), ORTC_TYPE(ORTC_I64)),
+                         &kernel));

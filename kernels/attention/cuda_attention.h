@@ -1,4 +1,5 @@
-/* kernels/attention/cuda_attention.h: the launchers of attention's own device code; products of matrices are gemm's. */
+/* kernels/attention/cuda_attention.h: the launchers of attention's own device code; products of matrices are
+ * gemm's. */
 #ifndef ORTC_KERNELS_CUDA_ATTENTION_H
 #define ORTC_KERNELS_CUDA_ATTENTION_H
 
@@ -8,41 +9,46 @@
 extern "C" {
 #endif
 
-/* What decides which keys a row of scores sees, and how: shared by all rows of a run. Names as in attention.h. */
+/* What decides which keys a row of scores sees, and how: shared by all rows of a run. Names as in
+ * attention.h. */
 typedef struct ortc_cu_rows {
-    int32_t type;          /* of Q: ORTC_F16, ORTC_BF16, ORTC_F32 */
-    int32_t causal, mode;  /* mode: of qk_matmul_output */
-    int32_t mask_type;     /* 0: no mask */
-    const void *mask;      /* [B, Hq, L, mask_count], stretched by steps of 0; keys from mask_count on are masked */
-    const int64_t *nonpad; /* keys of each sample, or NULL */
-    void *scores;          /* qk_matmul_output, or NULL */
-    int64_t mask_step[3], mask_count; /* elements from one sample, head, row to the next */
+    int32_t type;         /* of Q: ORTC_F16, ORTC_BF16, ORTC_F32 */
+    int32_t causal, mode; /* mode: of qk_matmul_output */
+    int32_t mask_type;    /* 0: no mask */
+    /* [B, Hq, L, mask_count], stretched by steps of 0; keys from mask_count on are masked */
+    const void *mask;
+    const int64_t *nonpad;                     /* keys of each sample, or NULL */
+    void *scores;                              /* qk_matmul_output, or NULL */
+    int64_t mask_step[3], mask_count;          /* elements from one sample, head, row to the next */
     int64_t batch, heads, length, past, total; /* B, Hq, L, P, T */
-    int64_t left, right;   /* windows, at most 2^61; -1: none */
-    float softcap;         /* 0: none */
+    int64_t left, right;                       /* windows, at most 2^61; -1: none */
+    float softcap;                             /* 0: none */
 } ortc_cu_rows;
 
-/* Softmax of rows of scores [batches, heads, L, pitch], f32, which it overwrites, into `probabilities` of type `type`, same shape: the
- * samples from first_batch, the heads from first_head on. */
-int ortc_cu_attention_softmax(const ortc_cu_rows *, float *scores, void *probabilities, int64_t pitch, int64_t first_batch, int64_t batches,
-                              int64_t first_head, int64_t heads, void *queue);
+/* Softmax of rows of scores [batches, heads, L, pitch], f32, which it overwrites, into `probabilities` of
+ * type `type`, same shape: the samples from first_batch, the heads from first_head on. */
+int ortc_cu_attention_softmax(const ortc_cu_rows *, float *scores, void *probabilities, int64_t pitch,
+                              int64_t first_batch, int64_t batches, int64_t first_head, int64_t heads,
+                              void *queue);
 
-/* out [B, H, past + fresh, size] = past [B, H, past, size] and fresh, whose parts are `*_step` bytes apart; size and steps in bytes. */
-int ortc_cu_attention_append(void *out, const void *past, const void *fresh, int64_t batch, int64_t heads, int64_t past_length,
-                             int64_t fresh_length, int64_t size, int64_t batch_step, int64_t head_step, int64_t length_step, void *queue);
+/* out [B, H, past + fresh, size] = past [B, H, past, size] and fresh, whose parts are `*_step` bytes apart;
+ * size and steps in bytes. */
+int ortc_cu_attention_append(void *out, const void *past, const void *fresh, int64_t batch, int64_t heads,
+                             int64_t past_length, int64_t fresh_length, int64_t size, int64_t batch_step,
+                             int64_t head_step, int64_t length_step, void *queue);
 
-/* Attention in one pass, for f16 and bf16, heads of at most 128 elements, and fewer than 2^30 keys. Steps: elements from one sample,
- * head, position to the next; a head's elements are dense. */
+/* Attention in one pass, for f16 and bf16, heads of at most 128 elements, and fewer than 2^30 keys. Steps:
+ * elements from one sample, head, position to the next; a head's elements are dense. */
 typedef struct ortc_cu_flash {
     ortc_cu_rows rows;
     const void *q, *k, *v;
     void *y;
     int64_t q_step[3], k_step[3], v_step[3], y_step[3];
-    int64_t group;          /* query heads of a key head */
+    int64_t group; /* query heads of a key head */
     int32_t size, value_size;
     float scale;
-    int32_t warps;          /* of a block, 16 rows each: 4 or 8 */
-    int32_t aligned;        /* the launcher's own: all is in pieces of 16 bytes */
+    int32_t warps;   /* of a block, 16 rows each: 4 or 8 */
+    int32_t aligned; /* the launcher's own: all is in pieces of 16 bytes */
 } ortc_cu_flash;
 
 int ortc_cu_flash_f16(const ortc_cu_flash *, void *queue);

@@ -1,4 +1,5 @@
-/* kernels/attention/cuda_mask.cuh: which keys a row of attention sees, and what the mask adds: for every kernel of it on a GPU. */
+/* kernels/attention/cuda_mask.cuh: which keys a row of attention sees, and what the mask adds: for every
+ * kernel of it on a GPU. */
 #ifndef ORTC_KERNELS_CUDA_MASK_CUH
 #define ORTC_KERNELS_CUDA_MASK_CUH
 
@@ -25,15 +26,12 @@ __device__ __forceinline__ Row row_of(const ortc_cu_rows &p, int64_t b, int64_t 
         valid = says < 0 ? 0 : says > most ? most : says;
         position = i + valid - p.length;
     }
-    Row r = {0, valid < p.total ? valid : p.total, b * p.mask_step[0] + h * p.mask_step[1] + i * p.mask_step[2]};
-    if (p.mask_type && p.mask_count < r.to)
-        r.to = p.mask_count;
-    if (p.causal && position < r.to)
-        r.to = position + 1;
-    if (p.right >= 0 && position + p.right < r.to)
-        r.to = position + p.right + 1;
-    if (p.left >= 0 && position > p.left)
-        r.from = position - p.left < p.total ? position - p.left : p.total;
+    Row r = {0, valid < p.total ? valid : p.total,
+             b * p.mask_step[0] + h * p.mask_step[1] + i * p.mask_step[2]};
+    if (p.mask_type && p.mask_count < r.to) r.to = p.mask_count;
+    if (p.causal && position < r.to) r.to = position + 1;
+    if (p.right >= 0 && position + p.right < r.to) r.to = position + p.right + 1;
+    if (p.left >= 0 && position > p.left) r.from = position - p.left < p.total ? position - p.left : p.total;
     return r;
 }
 
@@ -59,11 +57,10 @@ __device__ __forceinline__ float load_mask(int32_t type, const void *p, int64_t 
 /* What is added to the score of a key: 0, the mask, or -infinity. */
 __device__ __forceinline__ float bias_of(const ortc_cu_rows &p, const Row &r, int64_t key)
 {
-    if (key < r.from || key >= r.to)
-        return -CUDART_INF_F;
+    if (key < r.from || key >= r.to) return -CUDART_INF_F;
     return p.mask_type ? load_mask(p.mask_type, p.mask, r.mask + key) : 0.0f;
 }
 
-}  // namespace ortc_attention
+} // namespace ortc_attention
 
 #endif

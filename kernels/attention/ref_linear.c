@@ -1,10 +1,12 @@
-/* kernels/attention/ref_linear.c: LinearAttention and CausalConvWithState on ref: one position after the other, in double. */
+/* kernels/attention/ref_linear.c: LinearAttention and CausalConvWithState on ref: one position after the
+ * other, in double. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/attention/attention.h"
 
-/* ---- LinearAttention: S [D, Dv] per head of keys --------------------------------------------------------------------- *
+/* ---- LinearAttention: S [D, Dv] per head of keys
+ * --------------------------------------------------------------------- *
  *
  *   S = exp(decay) S                          gated rules
  *   v = beta (v - S' k)                       delta rules
@@ -39,30 +41,27 @@ static void linear_step(const linear_job *j, int64_t b, int64_t h, int64_t t, do
         const bool per_head = in[4].dims[2] == s->kv_heads;
         for (int64_t d = 0; d < D; d++) {
             const double keep = exp(at3(&in[4], b, t, per_head ? h : h * D + d));
-            for (int64_t m = 0; m < V; m++)
-                S[d * V + m] *= keep;
+            for (int64_t m = 0; m < V; m++) S[d * V + m] *= keep;
         }
     }
     for (int64_t m = 0; m < V; m++) {
         value[m] = at3(&in[2], b, t, h * V + m);
         if (s->delta) {
             double known = 0;
-            for (int64_t d = 0; d < D; d++)
-                known += S[d * V + m] * at3(&in[1], b, t, h * D + d);
+            for (int64_t d = 0; d < D; d++) known += S[d * V + m] * at3(&in[1], b, t, h * D + d);
             value[m] = at3(&in[5], b, t, in[5].dims[2] == 1 ? 0 : h) * (value[m] - known);
         }
     }
     for (int64_t d = 0; d < D; d++) {
         const double k = at3(&in[1], b, t, h * D + d);
-        for (int64_t m = 0; m < V; m++)
-            S[d * V + m] += k * value[m];
+        for (int64_t m = 0; m < V; m++) S[d * V + m] += k * value[m];
     }
     for (int64_t q = h * group; y->dtype && q < (h + 1) * group; q++)
         for (int64_t m = 0; m < V; m++) {
             double sum = 0;
-            for (int64_t d = 0; d < D; d++)
-                sum += at3(&in[0], b, t, q * D + d) * S[d * V + m];
-            ortc_store_f64(y->data, y->dtype, (b * j->length + t) * s->q_heads * V + q * V + m, j->scale * sum);
+            for (int64_t d = 0; d < D; d++) sum += at3(&in[0], b, t, q * D + d) * S[d * V + m];
+            ortc_store_f64(y->data, y->dtype, (b * j->length + t) * s->q_heads * V + q * V + m,
+                           j->scale * sum);
         }
 }
 
@@ -74,7 +73,8 @@ static void linear_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     double *S = scratch;
     for (int64_t r = begin; r < end; r++) {
         for (int64_t i = 0; i < each; i++)
-            S[i] = c->n_in > 3 && c->in[3].dtype ? ortc_load_f64(c->in[3].data, c->in[3].dtype, r * each + i) : 0;
+            S[i] = c->n_in > 3 && c->in[3].dtype ? ortc_load_f64(c->in[3].data, c->in[3].dtype, r * each + i)
+                                                 : 0;
         for (int64_t t = 0; t < j->length; t++)
             linear_step(j, r / j->state->kv_heads, r % j->state->kv_heads, t, S, S + each);
         for (int64_t i = 0; c->n_out > 1 && c->out[1].dtype && i < each; i++)
@@ -86,10 +86,10 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 {
     const char *rule = ortc_node_string(n, "update_rule", "gated_delta");
     linear_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (linear_state){ortc_node_int(n, "q_num_heads", 1), ortc_node_int(n, "kv_num_heads", 1), !strncmp(rule, "gated", 5),
-                        strstr(rule, "delta") != NULL, (double)ortc_node_float(n, "scale", 0)};
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    *s = (linear_state){ortc_node_int(n, "q_num_heads", 1), ortc_node_int(n, "kv_num_heads", 1),
+                        !strncmp(rule, "gated", 5), strstr(rule, "delta") != NULL,
+                        (double)ortc_node_float(n, "scale", 0)};
     *out = s;
     return ORTC_OK;
 }
@@ -97,7 +97,8 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 static ortc_status linear_plan(const void *state, ortc_plan *p, void **pstate)
 {
     const linear_state *s = state;
-    const size_t size = (size_t)(p->in[0].dims[2] / s->q_heads), values = (size_t)(p->in[2].dims[2] / s->kv_heads);
+    const size_t size = (size_t)(p->in[0].dims[2] / s->q_heads),
+                 values = (size_t)(p->in[2].dims[2] / s->kv_heads);
     ortc_plan_workspace(p, 0, sizeof(double) * (size + 1) * values);
     return ORTC_OK;
 }
@@ -105,9 +106,9 @@ static ortc_status linear_plan(const void *state, ortc_plan *p, void **pstate)
 static ortc_status linear_run(const void *state, const void *pstate, ortc_call *c)
 {
     const linear_state *s = state;
-    linear_job j = {s, c, c->in[0].dims[1], c->in[0].dims[2] / s->q_heads, c->in[2].dims[2] / s->kv_heads, s->scale};
-    if (j.scale == 0)
-        j.scale = 1 / sqrt((double)j.size);
+    linear_job j = {
+        s, c, c->in[0].dims[1], c->in[0].dims[2] / s->q_heads, c->in[2].dims[2] / s->kv_heads, s->scale};
+    if (j.scale == 0) j.scale = 1 / sqrt((double)j.size);
     const int64_t rows = c->in[0].dims[0] * s->kv_heads;
     return rows ? ortc_parallel(c, rows, 1, linear_chunk, &j) : ORTC_OK;
 }
@@ -118,7 +119,7 @@ const ortc_kernel ortc_ref_linear_attention = {.size = ORTC_SIZED(ortc_kernel),
                                                .plan = linear_plan,
                                                .run = linear_run};
 
-/* ---- CausalConvWithState: y[l] = sum of w[k] * padded[l + k], padded = past, input ------------------------------------- */
+/* ---- CausalConvWithState: y[l] = sum of w[k] * padded[l + k], padded = past, input --------------------- */
 
 typedef struct causal_job {
     const ortc_call *call;
@@ -131,8 +132,7 @@ static double padded(const causal_job *j, int64_t row, int64_t at)
 {
     const ortc_view *x = &j->call->in[0], *past = &j->call->in[3];
     const int64_t before = j->taps - 1;
-    if (at >= before)
-        return ortc_load_f64(x->data, x->dtype, row * j->length + at - before);
+    if (at >= before) return ortc_load_f64(x->data, x->dtype, row * j->length + at - before);
     return j->call->n_in > 3 && past->dtype ? ortc_load_f64(past->data, past->dtype, row * before + at) : 0;
 }
 
@@ -143,10 +143,12 @@ static void causal_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t row = begin; row < end; row++) {
         const int64_t channel = row % j->channels;
         for (int64_t l = 0; out[0].dtype && l < j->length; l++) {
-            double sum = j->call->n_in > 2 && bias->dtype ? ortc_load_f64(bias->data, bias->dtype, channel) : 0;
+            double sum = j->call->n_in > 2 && bias->dtype ? ortc_load_f64(bias->data, bias->dtype, channel)
+                                                          : 0;
             for (int64_t k = 0; k < j->taps; k++)
                 sum += ortc_load_f64(w->data, w->dtype, channel * j->taps + k) * padded(j, row, l + k);
-            ortc_store_f64(out[0].data, out[0].dtype, row * j->length + l, j->silu ? sum / (1 + exp(-sum)) : sum);
+            ortc_store_f64(out[0].data, out[0].dtype, row * j->length + l,
+                           j->silu ? sum / (1 + exp(-sum)) : sum);
         }
         for (int64_t k = 0; j->call->n_out > 1 && out[1].dtype && k < j->taps - 1; k++)
             ortc_store_f64(out[1].data, out[1].dtype, row * (j->taps - 1) + k, padded(j, row, j->length + k));
@@ -156,8 +158,7 @@ static void causal_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 static ortc_status causal_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     bool *silu = malloc(sizeof *silu);
-    if (!silu)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!silu) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *silu = strcmp(ortc_node_string(n, "activation", "none"), "none") != 0;
     *out = silu;
     return ORTC_OK;

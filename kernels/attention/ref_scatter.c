@@ -1,7 +1,8 @@
-/* kernels/attention/ref_scatter.c: TensorScatter on ref: the cache, and the update written into it along `axis`.
+/* kernels/attention/ref_scatter.c: TensorScatter on ref: the cache, and the update written into it along
+ * `axis`.
  *
- * Where the planner finds that nobody else reads the cache, the result is the cache, and only the update is moved. Indices are
- * all looked at before the first element is written.
+ * Where the planner finds that nobody else reads the cache, the result is the cache, and only the update is
+ * moved. Indices are all looked at before the first element is written.
  */
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@ typedef struct scatter_state {
 
 typedef struct scatter_job {
     const ortc_call *call;
-    int64_t per_sample, length, room, inner; /* outer rows of a sample; extents along the axis; elements behind it */
+    /* outer rows of a sample; extents along the axis; elements behind it */
+    int64_t per_sample, length, room, inner;
     uint32_t bits;
 } scatter_job;
 
@@ -34,18 +36,19 @@ static void scatter_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const scatter_job *j = arg;
     for (int64_t r = begin; r < end; r++) {
         const int64_t row = r / j->length, first = index_of(j->call, row / j->per_sample) % j->room;
-        const int64_t at = ((first < 0 ? first + j->room : first) + r % j->length) % j->room; /* linear ones have room */
-        ortc_move_elements(j->call->out[0].data, (row * j->room + at) * j->inner, j->call->in[1].data, r * j->inner, j->inner,
-                           j->bits);
+        /* linear ones have room */
+        const int64_t at = ((first < 0 ? first + j->room : first) + r % j->length) % j->room;
+        ortc_move_elements(j->call->out[0].data, (row * j->room + at) * j->inner, j->call->in[1].data,
+                           r * j->inner, j->inner, j->bits);
     }
 }
 
 static ortc_status scatter_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     scatter_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (scatter_state){ortc_node_int(n, "axis", -2), !strcmp(ortc_node_string(n, "mode", "linear"), "circular")};
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    *s = (scatter_state){ortc_node_int(n, "axis", -2),
+                         !strcmp(ortc_node_string(n, "mode", "linear"), "circular")};
     *out = s;
     return ORTC_OK;
 }
@@ -66,25 +69,25 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
     if (!ortc_axis_of(s->axis, cache->rank, &axis))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "the axis is outside of the cache's rank");
     for (int32_t d = 1; d < cache->rank; d++)
-        if (d != axis)
-            *(d < axis ? &j.per_sample : &j.inner) *= cache->dims[d];
+        if (d != axis) *(d < axis ? &j.per_sample : &j.inner) *= cache->dims[d];
     j.room = cache->dims[axis];
     j.length = c->in[1].dims[axis];
     for (int64_t b = 0; !s->circular && b < cache->dims[0]; b++) {
         const int64_t at = index_of(c, b);
         if (at < 0 || at > j.room - j.length)
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "write_indices holds %lld for sample %lld: %lld elements from there on "
-                                  "do not fit into a cache of %lld", (long long)at, (long long)b, (long long)j.length,
-                                  (long long)j.room);
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "write_indices holds %lld for sample %lld: %lld elements from there on "
+                                  "do not fit into a cache of %lld",
+                                  (long long)at, (long long)b, (long long)j.length, (long long)j.room);
     }
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     if (c->out[0].data != cache->data) {
         ortc_clear_tail(&c->out[0], count);
         ORTC_TRY(ortc_parallel(c, count, ortc_grain(1), copy_chunk, &j));
     }
     const int64_t rows = cache->dims[0] * j.per_sample * j.length, grain = ortc_grain((double)j.inner);
-    return rows ? ortc_parallel(c, rows, j.bits < 8 ? rows : grain, scatter_chunk, &j) /* rows of packed types share bytes */
+    return rows ? ortc_parallel(c, rows, j.bits < 8 ? rows : grain, scatter_chunk,
+                                &j) /* rows of packed types share bytes */
                 : ORTC_OK;
 }
 

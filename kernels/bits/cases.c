@@ -1,9 +1,10 @@
-/* kernels/bits/cases.c: cases for operators on bits: broadcasting, shifts past the ends, reinterpreting every width. */
+/* kernels/bits/cases.c: cases for operators on bits: broadcasting, shifts past the ends, reinterpreting every
+ * width. */
 #include "kernels/common/cases.h"
 
 #define WHOLE "T=i8,i16,i32,i64,u8,u16,u32,u64"
 #define BITWISE(op) \
-    {op, "T[3,5] T[3,5]", "", WHOLE}, {op, "T[2,1,5] T[3,1]", "", WHOLE}, {op, "i32[0,2] i32[]", ""}
+    {op, "T[3,5] T[3,5]", "", WHOLE}, {op, "T[2,1,5] T[3,1]", "", WHOLE}, { op, "i32[0,2] i32[]", "" }
 
 const ortc_case ortc_cases_bits[] = {
     BITWISE("BitwiseAnd"),

@@ -1,19 +1,25 @@
-/* kernels/bits/op.c: operators on the bits of numbers: BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, BitCast. */
+/* kernels/bits/op.c: operators on the bits of numbers: BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot,
+ * BitShift, BitCast. */
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_bits;
 
-static ortc_status infer_two(ortc_infer *c) { return ortc_infer_out_broadcast(c, 0, ortc_infer_in(c, 0).dtype, 0, 2); }
+static ortc_status infer_two(ortc_infer *c)
+{
+    return ortc_infer_out_broadcast(c, 0, ortc_infer_in(c, 0).dtype, 0, 2);
+}
 static ortc_status infer_one(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 
 static ortc_status infer_bit_cast(ortc_infer *c)
 {
     const int64_t to = ortc_node_int(ortc_infer_node(c), "to", 0);
     const ortc_port x = ortc_infer_in(c, 0);
-    const uint32_t have = ortc_dtype_bits(x.dtype), want = to > 0 && to < ORTC_DTYPE_COUNT ? ortc_dtype_bits((ortc_dtype)to) : 0;
+    const uint32_t have = ortc_dtype_bits(x.dtype),
+                   want = to > 0 && to < ORTC_DTYPE_COUNT ? ortc_dtype_bits((ortc_dtype)to) : 0;
     if (!want || (x.dtype && have != want))
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute to is %lld (%s), which is not as wide as %s", (long long)to,
-                               ortc_dtype_name((ortc_dtype)(want ? to : -1)), ortc_dtype_name(x.dtype));
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute to is %lld (%s), which is not as wide as %s",
+                               (long long)to, ortc_dtype_name((ortc_dtype)(want ? to : -1)),
+                               ortc_dtype_name(x.dtype));
     return ortc_infer_out(c, 0, (ortc_dtype)to, x.rank, x.dims);
 }
 
@@ -26,6 +32,7 @@ static const ortc_op ops[] = {
     BINARY("BitwiseXor"),
     ORTC_OP("", "BitwiseNot", 18, 18, "", "X:T", "Y:T", "", WHOLE, infer_one, NULL, 0),
     ORTC_OP("", "BitShift", 28, 11, "11", "X:T Y:T", "Z:T", "direction:s!", WHOLE, infer_two, NULL, 0),
-    ORTC_OP("", "BitCast", 26, 26, "", "input:T1", "output:T2", "to:i!", "T1=" EVERY " T2=" EVERY, infer_bit_cast, NULL, 0),
+    ORTC_OP("", "BitCast", 26, 26, "", "input:T1", "output:T2", "to:i!", "T1=" EVERY " T2=" EVERY,
+            infer_bit_cast, NULL, 0),
 };
 ORTC_FAMILY(bits, ops, &ortc_kernels_ref_bits);

@@ -1,5 +1,5 @@
-/* kernels/bits/ref.c: operators on bits on ref. A shift by a negative number, or by as many bits as there are or more, shifts all
- * bits out; to the right copies of the sign come in.
+/* kernels/bits/ref.c: operators on bits on ref. A shift by a negative number, or by as many bits as there are
+ * or more, shifts all bits out; to the right copies of the sign come in.
  */
 #include <stdlib.h>
 
@@ -19,15 +19,14 @@ static ortc_status bits_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     static const char *const names[] = {"BitwiseAnd", "BitwiseOr", "BitwiseXor"};
     const char *direction = ortc_node_string(n, "direction", "");
     int *what = malloc(sizeof *what);
-    if (!what)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    for (*what = AND; *what <= XOR && strcmp(ortc_node_op(n), names[*what]) != 0;)
-        ++*what;
+    if (!what) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    for (*what = AND; *what <= XOR && strcmp(ortc_node_op(n), names[*what]) != 0;) ++*what;
     if (*what > XOR) {
         *what = !strcmp(direction, "LEFT") ? LEFT : RIGHT;
         if (*what == RIGHT && strcmp(direction, "RIGHT") != 0) {
             free(what);
-            return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute direction is '%s', expected LEFT or RIGHT", direction);
+            return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                                  "attribute direction is '%s', expected LEFT or RIGHT", direction);
         }
     }
     *out = what;
@@ -38,10 +37,8 @@ static ortc_status bits_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static uint64_t shifted(bool left, int64_t a, int64_t by, uint32_t bits, bool is_signed)
 {
     const bool all = is_signed ? by < 0 || by >= (int64_t)bits : (uint64_t)by >= bits;
-    if (left)
-        return all ? 0 : (uint64_t)a << by;
-    if (!is_signed)
-        return all ? 0 : (uint64_t)a >> by;
+    if (left) return all ? 0 : (uint64_t)a << by;
+    if (!is_signed) return all ? 0 : (uint64_t)a >> by;
     return all ? (a < 0 ? UINT64_MAX : 0) : a < 0 ? ~(~(uint64_t)a >> by) : (uint64_t)a >> by;
 }
 
@@ -58,7 +55,9 @@ static void bits_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         case AND: v = (uint64_t)(a & b); break;
         case OR: v = (uint64_t)(a | b); break;
         case XOR: v = (uint64_t)(a ^ b); break;
-        default: v = shifted(j->what == LEFT, a, b, ortc_dtype_bits(t), ortc_class_of(t) == ORTC_CLASS_INT); break;
+        default:
+            v = shifted(j->what == LEFT, a, b, ortc_dtype_bits(t), ortc_class_of(t) == ORTC_CLASS_INT);
+            break;
         }
         ortc_store_u64(j->y->data, t, i, v);
     }
@@ -68,8 +67,7 @@ static ortc_status bits_run(const void *state, const void *pstate, ortc_call *c)
 {
     bits_job j = {*(const int *)state, &c->in[0], &c->in[1], &c->out[0]};
     const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     ortc_walk_init(&j.walk, j.y->rank, j.y->dims);
     ortc_walk_view(&j.walk, j.a);
     ortc_walk_view(&j.walk, j.b);
@@ -110,14 +108,22 @@ static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
 }
 static ortc_status cast_run(const void *state, const void *pstate, ortc_call *c) { return ortc_run_copy(c); }
 
-static const ortc_kernel bits_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "bits.ref", .prepare = bits_prepare, .plan = bits_plan, .run = bits_run};
-static const ortc_kernel not_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "bitwise_not.ref", .plan = not_plan, .run = not_run};
-static const ortc_kernel cast_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "bit_cast.ref", .plan = cast_plan, .run = cast_run};
+static const ortc_kernel bits_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "bits.ref",
+                                     .prepare = bits_prepare,
+                                     .plan = bits_plan,
+                                     .run = bits_run};
+static const ortc_kernel not_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                    .name = "bitwise_not.ref",
+                                    .plan = not_plan,
+                                    .run = not_run};
+static const ortc_kernel cast_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "bit_cast.ref",
+                                     .plan = cast_plan,
+                                     .run = cast_run};
 
 #define WHOLE (ORTC_TYPES_INT | ORTC_TYPES_UINT)
-#define EVERY \
-    (ORTC_TYPES_ALL & ~(ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_F6E2M3) | ORTC_TYPE(ORTC_F6E3M2)))
+#define EVERY (ORTC_TYPES_ALL & ~(ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_F6E2M3) | ORTC_TYPE(ORTC_F6E3M2)))
 ORTC_KERNELS(ref, bits, ORTC_KERNEL("BitwiseAnd", 18, ORTC_NEWEST, (WHOLE), &bits_ref),
              ORTC_KERNEL("BitwiseOr", 18, ORTC_NEWEST, (WHOLE), &bits_ref),
              ORTC_KERNEL("BitwiseXor", 18, ORTC_NEWEST, (WHOLE), &bits_ref),

@@ -1,11 +1,11 @@
 /* Which instruction sets kernels may use on this machine.
  *
- * Owns: detection (CPUID and the operating system's saved state), the levels that a person can ask for with the
- * environment variable ORTC_CPU, and the mask that tests set. A level is the highest allowed one: "scalar", "avx2" or
- * "avx512"; any other text is ignored, because a library does not print. The variable is read once.
- * Invariant: a bit is set only if the processor has the instructions and the system saves their registers.
- * Leaves to others: choosing a kernel. Tables of micro-kernels list best first, and the first whose bits are all
- * set wins.
+ * Owns: detection (CPUID and the operating system's saved state), the levels that a person can ask for with
+ * the environment variable ORTC_CPU, and the mask that tests set. A level is the highest allowed one:
+ * "scalar", "avx2" or "avx512"; any other text is ignored, because a library does not print. The variable is
+ * read once. Invariant: a bit is set only if the processor has the instructions and the system saves their
+ * registers. Leaves to others: choosing a kernel. Tables of micro-kernels list best first, and the first
+ * whose bits are all set wins.
  */
 #ifndef ORTC_KERNELS_COMMON_CPU_FEATURES_H
 #define ORTC_KERNELS_COMMON_CPU_FEATURES_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 enum {
-    ORTC_CPU_SCALAR = 0,              /* always there */
-    ORTC_CPU_AVX2 = 1u << 0,          /* AVX2, FMA and F16C: every core with the first has the others */
-    ORTC_CPU_AVX512 = 1u << 1,        /* F, BW, DQ and VL */
+    ORTC_CPU_SCALAR = 0,       /* always there */
+    ORTC_CPU_AVX2 = 1u << 0,   /* AVX2, FMA and F16C: every core with the first has the others */
+    ORTC_CPU_AVX512 = 1u << 1, /* F, BW, DQ and VL */
     ORTC_CPU_AVX512_VNNI = 1u << 2,
     ORTC_CPU_AVX512_BF16 = 1u << 3,
 };

@@ -7,7 +7,8 @@
 
 #define ORTC_FAULT_INDEX 1u /* op.h's */
 
-/* Blocks for a loop over n that strides by the grid: enough to fill any device, few enough for the launch to be cheap. */
+/* Blocks for a loop over n that strides by the grid: enough to fill any device, few enough for the launch to
+ * be cheap. */
 static inline unsigned ortc_cu_blocks(int64_t n, int threads)
 {
     int64_t blocks = (n + threads - 1) / threads;

@@ -1,8 +1,8 @@
 /* kernels/common/floats.h: the small float formats, to and from double.
  *
- * Every format but E8M0 is described by one ortc_float_format and converted by the same two functions. Decoding is exact;
- * encoding rounds once, to nearest even, from the double. E8M0 (a power of two, no sign, no zero) has its own pair.
- * f32 and f64 are not here: the compiler knows them.
+ * Every format but E8M0 is described by one ortc_float_format and converted by the same two functions.
+ * Decoding is exact; encoding rounds once, to nearest even, from the double. E8M0 (a power of two, no sign,
+ * no zero) has its own pair. f32 and f64 are not here: the compiler knows them.
  */
 #ifndef ORTC_KERNELS_FLOATS_H
 #define ORTC_KERNELS_FLOATS_H
@@ -12,7 +12,8 @@
 
 #include "ortc/types.h"
 
-enum { /* what the codes above `max` mean */
+/* what the codes above `max` mean */
+enum {
     ORTC_FLOAT_IEEE = 0,   /* max + 1 is infinity, NaN beyond */
     ORTC_FLOAT_NAN = 1,    /* NaN; there is no infinity */
     ORTC_FLOAT_FNUZ = 2,   /* there are none; the code of -0 is NaN, and zero has no sign */
@@ -70,12 +71,14 @@ static inline double ortc_float_decode(const ortc_float_format *f, uint32_t code
 {
     const uint32_t m = f->mantissa_bits, sign_bit = UINT32_C(1) << (m + f->exponent_bits);
     const uint32_t magnitude = code & (sign_bit - 1), exponent = magnitude >> m;
-    const uint64_t sign = code & sign_bit ? UINT64_C(1) << 63 : 0, mantissa = magnitude & ((UINT32_C(1) << m) - 1);
+    const uint64_t sign = code & sign_bit ? UINT64_C(1) << 63 : 0,
+                   mantissa = magnitude & ((UINT32_C(1) << m) - 1);
     if (f->specials == ORTC_FLOAT_FNUZ && code == f->nan)
         return ortc_double_of_bits(UINT64_C(0x7ff8000000000000));
     if (magnitude > f->max) {
         bool infinite = f->specials == ORTC_FLOAT_IEEE && magnitude == f->max + UINT32_C(1);
-        return ortc_double_of_bits(sign | (infinite ? UINT64_C(0x7ff0000000000000) : UINT64_C(0x7ff8000000000000)));
+        return ortc_double_of_bits(sign |
+                                   (infinite ? UINT64_C(0x7ff0000000000000) : UINT64_C(0x7ff8000000000000)));
     }
     if (exponent == 0) { /* mantissa * 2^(1 - bias - m): both factors and the product are exact */
         double scale = ortc_double_of_bits((uint64_t)(1023 + 1 - f->bias - (int32_t)m) << 52);
@@ -84,8 +87,8 @@ static inline double ortc_float_decode(const ortc_float_format *f, uint32_t code
     return ortc_double_of_bits(sign | (uint64_t)(exponent + 1023 - f->bias) << 52 | mantissa << (52 - m));
 }
 
-/* What is too large becomes the largest finite number where `saturate`, infinity included; else infinity, or NaN in
- * formats without one. FINITE formats always clamp. */
+/* What is too large becomes the largest finite number where `saturate`, infinity included; else infinity, or
+ * NaN in formats without one. FINITE formats always clamp. */
 static inline uint32_t ortc_float_encode(const ortc_float_format *f, double x, bool saturate)
 {
     const int32_t m = f->mantissa_bits;
@@ -106,8 +109,7 @@ static inline uint32_t ortc_float_encode(const ortc_float_format *f, double x, b
     } else {
         const int32_t exponent = biased - 1023, lowest = 1 - f->bias;
         int32_t shift = 52 - m + (exponent < lowest ? lowest - exponent : 0);
-        if (shift > 54)
-            shift = 54; /* rounds to zero all the same */
+        if (shift > 54) shift = 54; /* rounds to zero all the same */
         const uint64_t significand = UINT64_C(1) << 52 | fraction, half = UINT64_C(1) << (shift - 1);
         const uint64_t rest = significand & ((UINT64_C(1) << shift) - 1);
         uint64_t q = significand >> shift;
@@ -129,29 +131,27 @@ static inline uint32_t ortc_float_encode(const ortc_float_format *f, double x, b
 
 static inline double ortc_e8m0_decode(uint32_t code)
 {
-    if (code == 0xff)
-        return ortc_double_of_bits(UINT64_C(0x7ff8000000000000));
+    if (code == 0xff) return ortc_double_of_bits(UINT64_C(0x7ff8000000000000));
     return ortc_double_of_bits((uint64_t)(code + 1023 - 127) << 52);
 }
 
 enum { ORTC_E8M0_NEAREST = 0, ORTC_E8M0_UP = 1, ORTC_E8M0_DOWN = 2 };
 
-/* The exponent of the float nearest to |x|, as Cast-24 says: infinity and NaN give NaN, zero the smallest power. */
+/* The exponent of the float nearest to |x|, as Cast-24 says: infinity and NaN give NaN, zero the smallest
+ * power. */
 static inline uint32_t ortc_e8m0_encode(double x, int round_mode, bool saturate)
 {
     const float single = (float)x;
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
     const uint32_t exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
-    if (exponent == 0xff)
-        return 0xff;
+    if (exponent == 0xff) return 0xff;
     bool up = false;
     if (round_mode == ORTC_E8M0_UP)
         up = fraction != 0;
     else if (round_mode == ORTC_E8M0_NEAREST) /* halfway goes up, but for zero's neighbour */
         up = fraction > 0x400000 || (fraction == 0x400000 && exponent > 0);
-    if (saturate && exponent == 0xfe)
-        up = false;
+    if (saturate && exponent == 0xfe) up = false;
     return exponent + up;
 }
 

@@ -1,8 +1,9 @@
 /* kernels/common/iterate.h: walking tensors of one shape together, by strides and numpy's broadcasting.
  *
- * A walk goes through the flat positions of a shape in row-major order and keeps, for each operand, the element that
- * belongs to it. Dims that are contiguous for every operand are merged, so that equal shapes walk as one dim. A walk is
- * set up once per call and copied by each chunk, which seeks to its first position.
+ * A walk goes through the flat positions of a shape in row-major order and keeps, for each operand, the
+ * element that belongs to it. Dims that are contiguous for every operand are merged, so that equal shapes
+ * walk as one dim. A walk is set up once per call and copied by each chunk, which seeks to its first
+ * position.
  */
 #ifndef ORTC_KERNELS_ITERATE_H
 #define ORTC_KERNELS_ITERATE_H
@@ -11,7 +12,7 @@
 
 #include "ortc/op.h"
 
-#define ORTC_RANK_LIMIT 64  /* models with more dims are refused when they are loaded */
+#define ORTC_RANK_LIMIT 64 /* models with more dims are refused when they are loaded */
 #define ORTC_WALK_OPERANDS 4
 
 typedef struct ortc_walk {
@@ -44,8 +45,7 @@ static inline void ortc_walk_init(ortc_walk *w, int32_t rank, const int64_t *dim
 /* Adds an operand with a stride for each dim of the walk and its element at position 0. */
 static inline void ortc_walk_strided(ortc_walk *w, const int64_t *strides, int64_t start)
 {
-    for (int32_t d = 0; d < w->rank; d++)
-        w->step[w->operands][d] = strides[d];
+    for (int32_t d = 0; d < w->rank; d++) w->step[w->operands][d] = strides[d];
     w->at[w->operands++] = start;
 }
 
@@ -67,8 +67,7 @@ static inline void ortc_walk_merge(ortc_walk *w)
 {
     int32_t kept = 0;
     for (int32_t d = 0; d < w->rank; d++) {
-        if (w->dims[d] == 1)
-            continue;
+        if (w->dims[d] == 1) continue;
         bool joins = kept > 0;
         for (int32_t k = 0; joins && k < w->operands; k++)
             joins = (uint64_t)w->step[k][kept - 1] == (uint64_t)w->step[k][d] * (uint64_t)w->dims[d];
@@ -78,8 +77,7 @@ static inline void ortc_walk_merge(ortc_walk *w)
         } else {
             w->dims[kept - 1] = (int64_t)((uint64_t)w->dims[kept - 1] * (uint64_t)w->dims[d]);
         }
-        for (int32_t k = 0; k < w->operands; k++)
-            w->step[k][kept - 1] = w->step[k][d];
+        for (int32_t k = 0; k < w->operands; k++) w->step[k][kept - 1] = w->step[k][d];
     }
     w->rank = kept;
 }
@@ -90,8 +88,7 @@ static inline void ortc_walk_seek(ortc_walk *w, int64_t position)
     for (int32_t d = w->rank - 1; d >= 0; d--) {
         w->index[d] = position % w->dims[d];
         position /= w->dims[d];
-        for (int32_t k = 0; k < w->operands; k++)
-            w->at[k] += w->index[d] * w->step[k][d];
+        for (int32_t k = 0; k < w->operands; k++) w->at[k] += w->index[d] * w->step[k][d];
     }
 }
 
@@ -99,12 +96,10 @@ static inline void ortc_walk_next(ortc_walk *w)
 {
     for (int32_t d = w->rank - 1; d >= 0; d--) {
         if (++w->index[d] < w->dims[d]) {
-            for (int32_t k = 0; k < w->operands; k++)
-                w->at[k] += w->step[k][d];
+            for (int32_t k = 0; k < w->operands; k++) w->at[k] += w->step[k][d];
             return;
         }
-        for (int32_t k = 0; k < w->operands; k++)
-            w->at[k] -= (w->dims[d] - 1) * w->step[k][d];
+        for (int32_t k = 0; k < w->operands; k++) w->at[k] -= (w->dims[d] - 1) * w->step[k][d];
         w->index[d] = 0;
     }
 }

@@ -17,12 +17,12 @@ static void move_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         ortc_move_element(j->y->data, i, j->x->data, w.at[0], bits);
 }
 
-ortc_status ortc_move_strided(ortc_call *c, int32_t rank, const int64_t *dims, const int64_t *strides, int64_t start)
+ortc_status ortc_move_strided(ortc_call *c, int32_t rank, const int64_t *dims, const int64_t *strides,
+                              int64_t start)
 {
     move_job j = {.x = &c->in[0], .y = &c->out[0]};
     const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     ortc_walk_init(&j.walk, rank, dims);
     ortc_walk_strided(&j.walk, strides, start);
     ortc_walk_merge(&j.walk);

@@ -1,5 +1,5 @@
-/* kernels/common/rows.cuh: what kernels over rows share on a GPU: elements in f32, neighbours at once, and reductions in a warp and in
- * a block whose order is always the same.
+/* kernels/common/rows.cuh: what kernels over rows share on a GPU: elements in f32, neighbours at once, and
+ * reductions in a warp and in a block whose order is always the same.
  */
 #ifndef ORTC_KERNELS_ROWS_CUH
 #define ORTC_KERNELS_ROWS_CUH
@@ -16,7 +16,10 @@ __device__ inline float ortc_cu_f32(__nv_bfloat16 v) { return __bfloat162float(v
 template <typename E> __device__ inline E ortc_cu_of_f32(float v);
 template <> __device__ inline float ortc_cu_of_f32<float>(float v) { return v; }
 template <> __device__ inline __half ortc_cu_of_f32<__half>(float v) { return __float2half_rn(v); }
-template <> __device__ inline __nv_bfloat16 ortc_cu_of_f32<__nv_bfloat16>(float v) { return __float2bfloat16_rn(v); }
+template <> __device__ inline __nv_bfloat16 ortc_cu_of_f32<__nv_bfloat16>(float v)
+{
+    return __float2bfloat16_rn(v);
+}
 
 /* Neighbours in 16 bytes. */
 template <typename E> struct ortc_cu_pack {
@@ -37,16 +40,21 @@ template <typename E> struct ortc_cu_pack {
     }
 };
 
-struct ortc_cu_sum { static __device__ inline float join(float a, float b) { return a + b; } };
+struct ortc_cu_sum {
+    static __device__ inline float join(float a, float b) { return a + b; }
+};
 /* A NaN stays. */
-struct ortc_cu_max { static __device__ inline float join(float a, float b) { return a > b || a != a ? a : b; } };
-struct ortc_cu_min { static __device__ inline float join(float a, float b) { return a < b || a != a ? a : b; } };
+struct ortc_cu_max {
+    static __device__ inline float join(float a, float b) { return a > b || a != a ? a : b; }
+};
+struct ortc_cu_min {
+    static __device__ inline float join(float a, float b) { return a < b || a != a ? a : b; }
+};
 
 template <typename How> __device__ inline float ortc_cu_warp(float v)
 {
 #pragma unroll
-    for (int m = 16; m > 0; m >>= 1)
-        v = How::join(v, __shfl_xor_sync(0xffffffffu, v, m));
+    for (int m = 16; m > 0; m >>= 1) v = How::join(v, __shfl_xor_sync(0xffffffffu, v, m));
     return v;
 }
 
@@ -55,11 +63,9 @@ template <typename How> __device__ inline float ortc_cu_block(float v, float neu
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     v = ortc_cu_warp<How>(v);
-    if (warps == 1)
-        return v;
+    if (warps == 1) return v;
     __syncthreads(); /* what was read of an earlier turn */
-    if (lane == 0)
-        shared[warp] = v;
+    if (lane == 0) shared[warp] = v;
     __syncthreads();
     return ortc_cu_warp<How>(lane < warps ? shared[lane] : neutral);
 }

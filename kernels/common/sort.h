@@ -1,4 +1,5 @@
-/* kernels/common/sort.h: sorting positions by an order of the caller's: a heap, in place, n log n whatever the data.
+/* kernels/common/sort.h: sorting positions by an order of the caller's: a heap, in place, n log n whatever
+ * the data.
  *
  * The order is total (ties are broken by position), so that the result does not depend on how it is sorted.
  */
@@ -14,10 +15,8 @@ static inline void ortc_sift(int64_t *at, int64_t root, int64_t n, ortc_before b
 {
     const int64_t moved = at[root];
     for (int64_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && before(context, at[child], at[child + 1]))
-            child++;
-        if (!before(context, moved, at[child]))
-            break;
+        if (child + 1 < n && before(context, at[child], at[child + 1])) child++;
+        if (!before(context, moved, at[child])) break;
         at[root] = at[child];
     }
     at[root] = moved;
@@ -25,8 +24,7 @@ static inline void ortc_sift(int64_t *at, int64_t root, int64_t n, ortc_before b
 
 static inline void ortc_sort(int64_t *at, int64_t n, ortc_before before, const void *context)
 {
-    for (int64_t i = n / 2; i-- > 0;)
-        ortc_sift(at, i, n, before, context);
+    for (int64_t i = n / 2; i-- > 0;) ortc_sift(at, i, n, before, context);
     for (int64_t i = n; i-- > 1;) {
         const int64_t last = at[0];
         at[0] = at[i];
@@ -35,13 +33,12 @@ static inline void ortc_sort(int64_t *at, int64_t n, ortc_before before, const v
     }
 }
 
-/* The first k positions of 0 .. n by the order, sorted, in at[0 .. k]: a heap of the k best, its worst on top. */
+/* The first k positions of 0 .. n by the order, sorted, in at[0 .. k]: a heap of the k best, its worst on
+ * top. */
 static inline void ortc_sort_first(int64_t *at, int64_t k, int64_t n, ortc_before before, const void *context)
 {
-    for (int64_t i = 0; i < k; i++)
-        at[i] = i;
-    for (int64_t i = k / 2; i-- > 0;)
-        ortc_sift(at, i, k, before, context);
+    for (int64_t i = 0; i < k; i++) at[i] = i;
+    for (int64_t i = k / 2; i-- > 0;) ortc_sift(at, i, k, before, context);
     for (int64_t i = k; i < n && k > 0; i++)
         if (before(context, i, at[0])) {
             at[0] = i;

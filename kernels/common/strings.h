@@ -1,5 +1,5 @@
-/* kernels/common/strings.h: strings for kernels: an element's text, tensors of strings put together from texts, and kernels
- * that only move elements, run on strings.
+/* kernels/common/strings.h: strings for kernels: an element's text, tensors of strings put together from
+ * texts, and kernels that only move elements, run on strings.
  */
 #ifndef ORTC_KERNELS_STRINGS_H
 #define ORTC_KERNELS_STRINGS_H
@@ -22,7 +22,10 @@ static inline ortc_span ortc_span_at(const ortc_view *v, int64_t i)
     const char *text = ortc_string_at(v->data, i, &n);
     return (ortc_span){text, (size_t)n};
 }
-static inline ortc_span ortc_span_of(const char *terminated) { return (ortc_span){terminated, strlen(terminated)}; }
+static inline ortc_span ortc_span_of(const char *terminated)
+{
+    return (ortc_span){terminated, strlen(terminated)};
+}
 /* Bytewise, the shorter first. */
 static inline int ortc_span_compare(ortc_span a, ortc_span b)
 {
@@ -35,12 +38,15 @@ static inline bool ortc_span_equal(ortc_span a, ortc_span b)
     return a.length == b.length && (a.length == 0 || !memcmp(a.text, b.text, a.length));
 }
 
-/* Gives output `out`: spans[i] for every element, of the shape that was planned, or, where that is late, of `dims`. */
-ortc_status ortc_give_spans(ortc_call *, uint32_t out, int32_t rank, const int64_t *dims, const ortc_span *spans);
+/* Gives output `out`: spans[i] for every element, of the shape that was planned, or, where that is late, of
+ * `dims`. */
+ortc_status ortc_give_spans(ortc_call *, uint32_t out, int32_t rank, const int64_t *dims,
+                            const ortc_span *spans);
 
-/* Runs a kernel that only moves elements on tensors of strings: each string has a number (u64), the kernel moves numbers, and
- * outputs of numbers become strings again. Number 0 is the empty string: what a kernel fills in by itself. */
-ortc_status ortc_run_on_strings(ortc_status (*run)(const void *, const void *, ortc_call *), const void *state,
-                                const void *pstate, ortc_call *);
+/* Runs a kernel that only moves elements on tensors of strings: each string has a number (u64), the kernel
+ * moves numbers, and outputs of numbers become strings again. Number 0 is the empty string: what a kernel
+ * fills in by itself. */
+ortc_status ortc_run_on_strings(ortc_status (*run)(const void *, const void *, ortc_call *),
+                                const void *state, const void *pstate, ortc_call *);
 
 #endif

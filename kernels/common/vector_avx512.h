@@ -1,6 +1,7 @@
-/* The AVX-512 vector of f32 as macros, for the bodies of micro-kernels that are written once for all vector lengths and
- * included per instruction set (*_tile.inc). V_LOADM and V_STOREM touch only the lanes of their mask; V_MAX and V_MIN
- * return their second operand when one is NaN; V_MASK(n) is the first n lanes. One such header a file.
+/* The AVX-512 vector of f32 as macros, for the bodies of micro-kernels that are written once for all vector
+ * lengths and included per instruction set (*_tile.inc). V_LOADM and V_STOREM touch only the lanes of their
+ * mask; V_MAX and V_MIN return their second operand when one is NaN; V_MASK(n) is the first n lanes. One such
+ * header a file.
  */
 #ifndef ORTC_KERNELS_COMMON_VECTOR_H
 #define ORTC_KERNELS_COMMON_VECTOR_H

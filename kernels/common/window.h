@@ -1,8 +1,9 @@
-/* kernels/common/window.h: the sliding window of convolutions and pools: kernel, strides, dilations, pads, auto_pad.
+/* kernels/common/window.h: the sliding window of convolutions and pools: kernel, strides, dilations, pads,
+ * auto_pad.
  *
- * Read once from the attributes, checked and completed for the shapes at hand: by the shape function on dims that may
- * be symbols, by the kernel on numbers. Extents of attributes are limited to 2^31 - 1, so that sums of a few products
- * of two of them fit 64 bits.
+ * Read once from the attributes, checked and completed for the shapes at hand: by the shape function on dims
+ * that may be symbols, by the kernel on numbers. Extents of attributes are limited to 2^31 - 1, so that sums
+ * of a few products of two of them fit 64 bits.
  */
 #ifndef ORTC_KERNELS_WINDOW_H
 #define ORTC_KERNELS_WINDOW_H
@@ -22,8 +23,9 @@ typedef struct ortc_window {
 } ortc_window;
 
 /* Reads a list of `per_dim` numbers per spatial dim. NULL, or what is wrong. */
-static inline const char *ortc_window_list(const ortc_node *n, const char *name, int64_t least, int64_t otherwise,
-                                           int32_t *spatial, int64_t *first, int64_t *second, bool *given)
+static inline const char *ortc_window_list(const ortc_node *n, const char *name, int64_t least,
+                                           int64_t otherwise, int32_t *spatial, int64_t *first,
+                                           int64_t *second, bool *given)
 {
     size_t count;
     const int64_t *v = ortc_node_ints(n, name, &count);
@@ -31,17 +33,15 @@ static inline const char *ortc_window_list(const ortc_node *n, const char *name,
     *given = v != NULL && count > 0;
     for (int32_t i = 0; i < ORTC_SPATIAL_LIMIT; i++) {
         first[i] = otherwise;
-        if (second)
-            second[i] = otherwise;
+        if (second) second[i] = otherwise;
     }
-    if (!*given)
-        return NULL;
-    if (count % per_dim || count / per_dim > ORTC_SPATIAL_LIMIT || (*spatial >= 0 && count / per_dim != (size_t)*spatial))
+    if (!*given) return NULL;
+    if (count % per_dim || count / per_dim > ORTC_SPATIAL_LIMIT ||
+        (*spatial >= 0 && count / per_dim != (size_t)*spatial))
         return "has a wrong number of elements";
     *spatial = (int32_t)(count / per_dim);
     for (size_t i = 0; i < count; i++) {
-        if (v[i] < least || v[i] > INT32_MAX)
-            return "has an element out of range";
+        if (v[i] < least || v[i] > INT32_MAX) return "has an element out of range";
         if (i < (size_t)*spatial)
             first[i] = v[i];
         else
@@ -50,27 +50,29 @@ static inline const char *ortc_window_list(const ortc_node *n, const char *name,
     return NULL;
 }
 
-/* Reads the attributes of a node whose input has `spatial` spatial dims (-1: not known). NULL, or what is wrong, with
- * the attribute in *attribute. */
-static inline const char *ortc_window_read(const ortc_node *n, int32_t spatial, ortc_window *w, const char **attribute)
+/* Reads the attributes of a node whose input has `spatial` spatial dims (-1: not known). NULL, or what is
+ * wrong, with the attribute in *attribute. */
+static inline const char *ortc_window_read(const ortc_node *n, int32_t spatial, ortc_window *w,
+                                           const char **attribute)
 {
     static const char *const names[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
     const char *wrong, *pad = ortc_node_string(n, "auto_pad", "NOTSET");
     bool given;
     w->spatial = spatial;
     w->ceil_mode = ortc_node_int(n, "ceil_mode", 0) != 0;
-    if ((wrong = ortc_window_list(n, *attribute = "kernel_shape", 1, 1, &w->spatial, w->kernel, NULL, &w->has_kernel)) ||
+    if ((wrong = ortc_window_list(n, *attribute = "kernel_shape", 1, 1, &w->spatial, w->kernel, NULL,
+                                  &w->has_kernel)) ||
         (wrong = ortc_window_list(n, *attribute = "strides", 1, 1, &w->spatial, w->stride, NULL, &given)) ||
-        (wrong = ortc_window_list(n, *attribute = "dilations", 1, 1, &w->spatial, w->dilation, NULL, &given)) ||
-        (wrong = ortc_window_list(n, *attribute = "pads", 0, 0, &w->spatial, w->pad_begin, w->pad_end, &given)))
+        (wrong = ortc_window_list(n, *attribute = "dilations", 1, 1, &w->spatial, w->dilation, NULL,
+                                  &given)) ||
+        (wrong = ortc_window_list(n, *attribute = "pads", 0, 0, &w->spatial, w->pad_begin, w->pad_end,
+                                  &given)))
         return wrong;
     *attribute = "auto_pad";
     for (w->auto_pad = 0; strcmp(pad, names[w->auto_pad]) != 0;)
-        if (++w->auto_pad == 4)
-            return "is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID";
+        if (++w->auto_pad == 4) return "is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID";
     if (w->auto_pad != ORTC_PAD_NOTSET) /* pads are then not to be given; where they are, they do not count */
-        for (int32_t i = 0; i < ORTC_SPATIAL_LIMIT; i++)
-            w->pad_begin[i] = w->pad_end[i] = 0;
+        for (int32_t i = 0; i < ORTC_SPATIAL_LIMIT; i++) w->pad_begin[i] = w->pad_end[i] = 0;
     return NULL;
 }
 
@@ -87,9 +89,11 @@ static inline int64_t ortc_window_span(const ortc_window *w, int32_t i)
 }
 
 /* Number of windows along dim i of an input of `in` elements; kernel[i] is set. */
-static inline ortc_status ortc_infer_window_out(ortc_infer *c, const ortc_window *w, int32_t i, ortc_dim in, ortc_dim *out)
+static inline ortc_status ortc_infer_window_out(ortc_infer *c, const ortc_window *w, int32_t i, ortc_dim in,
+                                                ortc_dim *out)
 {
-    const int64_t span = ortc_window_span(w, i), stride = w->stride[i], pads = w->pad_begin[i] + w->pad_end[i];
+    const int64_t span = ortc_window_span(w, i), stride = w->stride[i],
+                  pads = w->pad_begin[i] + w->pad_end[i];
     if (in == ORTC_DIM_UNKNOWN) {
         *out = ORTC_DIM_UNKNOWN;
         return ORTC_OK;
@@ -100,8 +104,11 @@ static inline ortc_status ortc_infer_window_out(ortc_infer *c, const ortc_window
     }
     if (in < 0) { /* a symbol */
         const ortc_dim room = ortc_dim_sub(c, ortc_dim_add(c, in, pads), span);
-        *out = ortc_dim_add(c, w->ceil_mode ? ortc_dim_ceil_div(c, room, stride) : ortc_dim_div(c, room, stride), 1);
-        if (w->ceil_mode && stride > 1) /* windows that would begin behind the input and its first pad do not count */
+        *out = ortc_dim_add(c,
+                            w->ceil_mode ? ortc_dim_ceil_div(c, room, stride) : ortc_dim_div(c, room, stride),
+                            1);
+        if (w->ceil_mode &&
+            stride > 1) /* windows that would begin behind the input and its first pad do not count */
             *out = ortc_dim_min(c, *out, ortc_dim_ceil_div(c, ortc_dim_add(c, in, w->pad_begin[i]), stride));
         return ORTC_OK;
     }
@@ -111,25 +118,23 @@ static inline ortc_status ortc_infer_window_out(ortc_infer *c, const ortc_window
     if (room < 0) { /* an empty input has no windows; a shorter one does not fit the model */
         *out = 0;
         if (in > 0 && -room > stride)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH,
-                                   "spatial dim %d has %lld elements and %lld of padding, the window spans %lld", i,
-                                   (long long)in, (long long)pads, (long long)span);
+            return ortc_infer_fail(
+                c, ORTC_SHAPE_MISMATCH,
+                "spatial dim %d has %lld elements and %lld of padding, the window spans %lld", i,
+                (long long)in, (long long)pads, (long long)span);
         return ORTC_OK;
     }
     *out = room / stride + 1;
-    if (w->ceil_mode && room % stride && *out * stride < in + w->pad_begin[i])
-        ++*out;
+    if (w->ceil_mode && room % stride && *out * stride < in + w->pad_begin[i]) ++*out;
     return ORTC_OK;
 }
 
 /* Elements of padding before dim i, for an input of `in` and an output of `out` elements. */
 static inline int64_t ortc_window_pad(const ortc_window *w, int32_t i, int64_t in, int64_t out)
 {
-    if (w->auto_pad != ORTC_PAD_SAME_UPPER && w->auto_pad != ORTC_PAD_SAME_LOWER)
-        return w->pad_begin[i];
+    if (w->auto_pad != ORTC_PAD_SAME_UPPER && w->auto_pad != ORTC_PAD_SAME_LOWER) return w->pad_begin[i];
     int64_t total = (out - 1) * w->stride[i] + ortc_window_span(w, i) - in;
-    if (total < 0)
-        total = 0;
+    if (total < 0) total = 0;
     return w->auto_pad == ORTC_PAD_SAME_UPPER ? total / 2 : total - total / 2;
 }
 

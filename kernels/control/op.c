@@ -8,13 +8,12 @@ extern const ortc_kernel_table ortc_kernels_ref_control;
 static ortc_status infer_if(ortc_infer *c)
 {
     const ortc_node *n = ortc_infer_node(c);
-    const ortc_attr then_branch = ortc_node_attr(n, "then_branch"), else_branch = ortc_node_attr(n, "else_branch");
+    const ortc_attr then_branch = ortc_node_attr(n, "then_branch"),
+                    else_branch = ortc_node_attr(n, "else_branch");
     uint32_t n_out = ortc_node_n_out(n);
     ortc_port a[MAX_OUTPUTS], b[MAX_OUTPUTS];
-    if (then_branch.kind != ORTC_ATTR_GRAPH || else_branch.kind != ORTC_ATTR_GRAPH)
-        return ORTC_OK;
-    if (n_out > MAX_OUTPUTS)
-        n_out = MAX_OUTPUTS;
+    if (then_branch.kind != ORTC_ATTR_GRAPH || else_branch.kind != ORTC_ATTR_GRAPH) return ORTC_OK;
+    if (n_out > MAX_OUTPUTS) n_out = MAX_OUTPUTS;
     ORTC_TRY(ortc_infer_body(c, then_branch.u.graphs[0], 0, NULL, n_out, a));
     ORTC_TRY(ortc_infer_body(c, else_branch.u.graphs[0], 0, NULL, n_out, b));
     for (uint32_t i = 0; i < n_out; i++) {
@@ -37,30 +36,29 @@ static ortc_status infer_loop(ortc_infer *c)
     uint32_t n_out = ortc_node_n_out(n);
     ortc_port out[MAX_OUTPUTS + 1];
     const uint32_t carried = ortc_node_n_in(n) > 2 ? ortc_node_n_in(n) - 2 : 0;
-    if (body.kind != ORTC_ATTR_GRAPH)
-        return ORTC_OK;
-    if (n_out > MAX_OUTPUTS)
-        n_out = MAX_OUTPUTS;
+    if (body.kind != ORTC_ATTR_GRAPH) return ORTC_OK;
+    if (n_out > MAX_OUTPUTS) n_out = MAX_OUTPUTS;
     ortc_port in[MAX_OUTPUTS + 2] = {{0}}; /* iteration and condition have their types in every file */
-    for (uint32_t i = 0; i < carried && i < MAX_OUTPUTS; i++)
-        in[i + 2] = ortc_infer_in(c, i + 2);
-    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], carried < MAX_OUTPUTS ? carried + 2 : MAX_OUTPUTS, in, n_out + 1, out));
+    for (uint32_t i = 0; i < carried && i < MAX_OUTPUTS; i++) in[i + 2] = ortc_infer_in(c, i + 2);
+    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], carried < MAX_OUTPUTS ? carried + 2 : MAX_OUTPUTS, in,
+                             n_out + 1, out));
     for (uint32_t i = 0; i < n_out; i++) {
         const ortc_port *known = &out[i + 1];
         if (i >= carried && known->type && !known->dtype)
             return ortc_infer_fail(c, ORTC_INVALID_MODEL,
-                                   "output %u collects what the body makes in each round, which is not a tensor: only an initial value "
-                                   "(there are %u) may be a sequence or optional", i, carried);
-        if (i >= carried && known->dtype && known->rank >= 0 && known->rank < ORTC_RANK_LIMIT) { /* rounds under each other */
+                                   "output %u collects what the body makes in each round, which is not a "
+                                   "tensor: only an initial value "
+                                   "(there are %u) may be a sequence or optional",
+                                   i, carried);
+        if (i >= carried && known->dtype && known->rank >= 0 &&
+            known->rank < ORTC_RANK_LIMIT) { /* rounds under each other */
             ortc_dim dims[ORTC_RANK_LIMIT + 1] = {ORTC_DIM_UNKNOWN};
-            for (int32_t d = 0; d < known->rank; d++)
-                dims[d + 1] = known->dims[d];
+            for (int32_t d = 0; d < known->rank; d++) dims[d + 1] = known->dims[d];
             ORTC_TRY(ortc_infer_out(c, i, known->dtype, known->rank + 1, dims));
             continue;
         }
         ortc_port v = {0}; /* what a carried value was before the first round */
-        if (i < carried)
-            v = ortc_infer_in(c, i + 2);
+        if (i < carried) v = ortc_infer_in(c, i + 2);
         if (known->type && !known->dtype)
             ORTC_TRY(ortc_infer_out_type(c, i, known->type));
         else if (known->dtype || v.dtype)
@@ -69,7 +67,8 @@ static ortc_status infer_loop(ortc_infer *c)
     return ORTC_OK;
 }
 
-/* The state keeps its shape from turn to turn; a scan output is what the body gives, with the turns along an axis. */
+/* The state keeps its shape from turn to turn; a scan output is what the body gives, with the turns along an
+ * axis. */
 static ortc_status infer_scan(ortc_infer *c)
 {
     const ortc_node *n = ortc_infer_node(c);
@@ -82,23 +81,21 @@ static ortc_status infer_scan(ortc_infer *c)
     ortc_port in[MAX_OUTPUTS] = {{0}}, out[MAX_OUTPUTS];
     ortc_dim length = ORTC_DIM_UNKNOWN;
     if (n_scans < 1 || n_scans > n_in)
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "num_scan_inputs is %lld, the node has %lld inputs", (long long)n_scans,
-                               (long long)n_in);
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "num_scan_inputs is %lld, the node has %lld inputs",
+                               (long long)n_scans, (long long)n_in);
     const uint32_t n_states = (uint32_t)(n_in - n_scans);
     for (uint32_t i = 0; i < n_in; i++) {
         const ortc_port p = ortc_infer_in(c, i);
         int32_t axis = 0;
-        if (i < MAX_OUTPUTS)
-            in[i] = p;
-        if (i < n_states || p.rank < 0)
-            continue;
-        ORTC_TRY(ortc_infer_axis(c, in_axes && i - n_states < n_in_axes ? in_axes[i - n_states] : 0, p.rank, &axis));
-        if (length == ORTC_DIM_UNKNOWN || !ortc_dim_is_number(length))
-            length = p.dims[axis];
+        if (i < MAX_OUTPUTS) in[i] = p;
+        if (i < n_states || p.rank < 0) continue;
+        ORTC_TRY(ortc_infer_axis(c, in_axes && i - n_states < n_in_axes ? in_axes[i - n_states] : 0, p.rank,
+                                 &axis));
+        if (length == ORTC_DIM_UNKNOWN || !ortc_dim_is_number(length)) length = p.dims[axis];
     }
-    if (body.kind != ORTC_ATTR_GRAPH)
-        return ORTC_OK;
-    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], n_in < MAX_OUTPUTS ? (uint32_t)n_in : MAX_OUTPUTS, in, n_out, out));
+    if (body.kind != ORTC_ATTR_GRAPH) return ORTC_OK;
+    ORTC_TRY(ortc_infer_body(c, body.u.graphs[0], n_in < MAX_OUTPUTS ? (uint32_t)n_in : MAX_OUTPUTS, in,
+                             n_out, out));
     for (uint32_t i = 0; i < n_out; i++) {
         ortc_dim dims[ORTC_RANK_LIMIT + 1];
         if (i < n_states) {
@@ -109,22 +106,24 @@ static ortc_status infer_scan(ortc_infer *c)
         const int32_t rank = out[i].rank < 0 || out[i].rank >= ORTC_RANK_LIMIT ? -1 : out[i].rank + 1;
         int32_t axis = 0;
         if (rank > 0)
-            ORTC_TRY(ortc_infer_axis(c, out_axes && i - n_states < n_out_axes ? out_axes[i - n_states] : 0, rank, &axis));
-        for (int32_t d = 0, from = 0; d < rank; d++)
-            dims[d] = d == axis ? length : out[i].dims[from++];
-        if (out[i].dtype)
-            ORTC_TRY(ortc_infer_out(c, i, out[i].dtype, rank, dims));
+            ORTC_TRY(ortc_infer_axis(c, out_axes && i - n_states < n_out_axes ? out_axes[i - n_states] : 0,
+                                     rank, &axis));
+        for (int32_t d = 0, from = 0; d < rank; d++) dims[d] = d == axis ? length : out[i].dims[from++];
+        if (out[i].dtype) ORTC_TRY(ortc_infer_out(c, i, out[i].dtype, rank, dims));
     }
     return ORTC_OK;
 }
 
 static const ortc_op ops[] = {
-    ORTC_OP("", "If", 25, 1, "24 23 21 19 16 13 11 1", "cond:B", "outputs:V+~", "then_branch:g! else_branch:g!",
-            "V=all,seq,opt B=bool", infer_if, NULL, ORTC_OP_CONTROL),
-    ORTC_OP("", "Loop", 25, 1, "24 23 21 19 16 13 11 1", "M:I? cond:B? v_initial:V*~", "v_final_and_scan_outputs:V+~", "body:g!",
-            "V=all,seq,opt I=i64 B=bool", infer_loop, NULL, ORTC_OP_CONTROL),
-    ORTC_OP("", "Scan", 25, 9, "24 23 21 19 16 11 9 8", "initial_state_and_scan_inputs:V+~", "final_state_and_scan_outputs:V+~",
-            "num_scan_inputs:i! scan_input_axes:is? scan_output_axes:is? scan_input_directions:is? scan_output_directions:is? body:g!",
+    ORTC_OP("", "If", 25, 1, "24 23 21 19 16 13 11 1", "cond:B", "outputs:V+~",
+            "then_branch:g! else_branch:g!", "V=all,seq,opt B=bool", infer_if, NULL, ORTC_OP_CONTROL),
+    ORTC_OP("", "Loop", 25, 1, "24 23 21 19 16 13 11 1", "M:I? cond:B? v_initial:V*~",
+            "v_final_and_scan_outputs:V+~", "body:g!", "V=all,seq,opt I=i64 B=bool", infer_loop, NULL,
+            ORTC_OP_CONTROL),
+    ORTC_OP("", "Scan", 25, 9, "24 23 21 19 16 11 9 8", "initial_state_and_scan_inputs:V+~",
+            "final_state_and_scan_outputs:V+~",
+            "num_scan_inputs:i! scan_input_axes:is? scan_output_axes:is? scan_input_directions:is? "
+            "scan_output_directions:is? body:g!",
             "V=all", infer_scan, NULL, ORTC_OP_CONTROL),
 };
 ORTC_FAMILY(control, ops, &ortc_kernels_ref_control);

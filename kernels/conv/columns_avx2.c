@@ -1,5 +1,6 @@
-/* Gathering image rows with AVX2. Masked loads give zeros where they do not read; masked stores are microcoded on
- * AMD's cores, so what is left of a row after whole vectors is stored in halves and single elements.
+/* Gathering image rows with AVX2. Masked loads give zeros where they do not read; masked stores are
+ * microcoded on AMD's cores, so what is left of a row after whole vectors is stored in halves and single
+ * elements.
  */
 #include "columns_uk.h"
 
@@ -9,9 +10,11 @@
 /* All ones in lanes lo .. hi-1 of the 8 that begin at element `at`. */
 static inline __m256i lanes(size_t at, size_t lo, size_t hi)
 {
-    const int a = lo > at ? (int)(lo - at < 8 ? lo - at : 8) : 0, b = hi > at ? (int)(hi - at < 8 ? hi - at : 8) : 0;
+    const int a = lo > at ? (int)(lo - at < 8 ? lo - at : 8) : 0,
+              b = hi > at ? (int)(hi - at < 8 ? hi - at : 8) : 0;
     const __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(a), i), _mm256_cmpgt_epi32(_mm256_set1_epi32(b), i));
+    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(a), i),
+                               _mm256_cmpgt_epi32(_mm256_set1_epi32(b), i));
 }
 
 static inline void store(float *d, __m256 v, size_t n)
@@ -34,8 +37,8 @@ static inline void store(float *d, __m256 v, size_t n)
     if (n & 1) _mm_store_ss(d, x);
 }
 
-void ortc_uk_columns_f32_avx2(size_t rows, float *dst, size_t dst_step, const float *src, size_t src_step, size_t stride,
-                              size_t left, size_t count, size_t right)
+void ortc_uk_columns_f32_avx2(size_t rows, float *dst, size_t dst_step, const float *src, size_t src_step,
+                              size_t stride, size_t left, size_t count, size_t right)
 {
     const size_t total = left + count + right;
     for (size_t at = 0; at < total; at += 8) {
@@ -45,10 +48,12 @@ void ortc_uk_columns_f32_avx2(size_t rows, float *dst, size_t dst_step, const fl
         const float *s = (const float *)((uintptr_t)src + (at - left) * stride * sizeof *src);
         float *d = dst + at;
         if (stride == 1) {
-            for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step) store(d, _mm256_maskload_ps(s, in), n);
+            for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step)
+                store(d, _mm256_maskload_ps(s, in), n);
         } else if (stride == 2) {
             /* Lanes 0..3 stand for elements 0, 2, 4, 6 of the first vector, 4..7 for those of the second. */
-            const __m128i z = _mm_setzero_si128(), i0 = _mm256_castsi256_si128(in), i1 = _mm256_extracti128_si256(in, 1);
+            const __m128i z = _mm_setzero_si128(), i0 = _mm256_castsi256_si128(in),
+                          i1 = _mm256_extracti128_si256(in, 1);
             const __m256i m0 = _mm256_set_m128i(_mm_unpackhi_epi32(i0, z), _mm_unpacklo_epi32(i0, z));
             const __m256i m1 = _mm256_set_m128i(_mm_unpackhi_epi32(i1, z), _mm_unpacklo_epi32(i1, z));
             for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step) {

@@ -1,5 +1,5 @@
-/* Gathering image rows with AVX-512: padding costs nothing, because a masked load gives zeros where it does not read.
- * Stride 2 loads two vectors and takes every other element; larger strides gather.
+/* Gathering image rows with AVX-512: padding costs nothing, because a masked load gives zeros where it does
+ * not read. Stride 2 loads two vectors and takes every other element; larger strides gather.
  */
 #include "columns_uk.h"
 
@@ -33,7 +33,8 @@ void ortc_uk_columns_f32_avx512(size_t rows, float *dst, size_t dst_step, const 
     }
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i steps = _mm512_mullo_epi32(_mm512_set1_epi32((int)stride),
-                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+                                                               14, 15));
     for (size_t at = 0; at < total; at += 16) {
         const __mmask16 in = lanes(at, left, left + count), out = lanes(at, 0, total);
         /* May point before src: masked lanes are not read. */

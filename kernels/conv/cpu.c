@@ -4,10 +4,10 @@
  *   depthwise   one input channel per group: directly (dwconv.h)
  *   pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
  *   columns     everything else: a product whose B is made panel by panel (im2col.h)
- * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image and
- * group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two panels of 32 by
- * three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored transposed.
- * Bias, residual and activation are the product's (kernels/gemm/epilogue.h).
+ * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image
+ * and group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two
+ * panels of 32 by three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored
+ * transposed. Bias, residual and activation are the product's (kernels/gemm/epilogue.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +34,10 @@ typedef struct conv_plan {
     const ortc_columns_uk *columns;
     const ortc_packed *packed; /* W; NULL: not constant */
     int32_t turned;
-    int64_t packed_step;       /* floats of a group in it */
+    int64_t packed_step; /* floats of a group in it */
 } conv_plan;
 
-/* ---- Packed W --------------------------------------------------------------------------------------------- */
+/* ---- Packed W ------------------------------------------------------------------------------------------ */
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
@@ -86,15 +86,15 @@ static ortc_status pack_b_fill(void *dst, const ortc_view *src, const void *para
     ortc_status s = ORTC_OK;
     for (int64_t g = 0; g < p->group && !s; g++)
         s = ortc_sgemm_fill_b(uk, p->filters, p->k, ORTC_SGEMM_TRANS_B,
-                              (const float *)src->data + g * p->filters * p->k, p->k, (float *)dst + (size_t)g * step,
-                              &threads);
+                              (const float *)src->data + g * p->filters * p->k, p->k,
+                              (float *)dst + (size_t)g * step, &threads);
     return s;
 }
 
 static const ortc_packing packing_a = {ORTC_SIZED(ortc_packing), "cpu.conv.a", pack_a_bytes, pack_a_fill};
 static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.conv.b", pack_b_bytes, pack_b_fill};
 
-/* ---- Supports and prepare --------------------------------------------------------------------------------- */
+/* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
 /* B is port 2, unless the epilogue's own inputs begin there. */
 static int32_t bias_port(const ortc_tail_spec *t)
@@ -106,7 +106,8 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 {
     ortc_tail_spec tail;
     (void)device;
-    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail)) return ortc_no(why, "the activation is not done here");
+    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail))
+        return ortc_no(why, "the activation is not done here");
     if (tail.bias > 2 && ortc_node_in(n, 2).type) return ortc_no(why, "there is a bias already");
     return ORTC_OK;
 }
@@ -127,7 +128,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* ---- Plan ------------------------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 static void read_geometry(const conv_state *s, const ortc_plan *p, ortc_conv_geometry *g)
 {
@@ -159,14 +160,15 @@ static int is_pointwise(const ortc_conv_geometry *g)
     return yes;
 }
 
-/* Whether pixels as rows cost clearly less than pixels as columns: the time of a panel that is not full is that of a
- * full one, or a little over half of it where half is enough. */
+/* Whether pixels as rows cost clearly less than pixels as columns: the time of a panel that is not full is
+ * that of a full one, or a little over half of it where half is enough. */
 static int is_turned(const ortc_conv_geometry *g, const ortc_sgemm_uk *uk)
 {
     const int64_t rest = g->out_count % uk->nr;
     const double tail = rest == 0 ? 0 : rest > uk->step ? uk->nr : 1.12 * uk->step;
     const double columns = ((double)(g->out_count - rest) + tail) * (double)g->filters;
-    const double rows = 1.05 * (double)g->out_count * (double)((g->filters + uk->step - 1) / uk->step * uk->step);
+    const double rows = 1.05 * (double)g->out_count *
+                        (double)((g->filters + uk->step - 1) / uk->step * uk->step);
     return g->filters >= uk->nr && g->out_count <= 8 * uk->nr && columns > 1.06 * rows;
 }
 
@@ -183,8 +185,8 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
         const pack_param param = {g->group, g->filters, k, uk - ortc_sgemm_uks};
         const size_t bytes = c->turned ? ortc_sgemm_packed_b_bytes(uk, g->filters, k)
                                        : ortc_sgemm_packed_a_bytes(uk, g->filters, k);
-        const ortc_status s =
-            ortc_plan_pack(p, 1, c->turned ? &packing_b : &packing_a, &param, sizeof param, &c->packed);
+        const ortc_status s = ortc_plan_pack(p, 1, c->turned ? &packing_b : &packing_a, &param, sizeof param,
+                                             &c->packed);
         if (s) return s;
         c->packed_step = (int64_t)(bytes / sizeof(float));
         flags = c->turned ? ORTC_SGEMM_PACKED_B | ORTC_SGEMM_TRANS_C : ORTC_SGEMM_PACKED_A;
@@ -222,14 +224,15 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         return status;
     }
     const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
-    ortc_plan_cost(p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
-                   4.0 * (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
-                          (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+    ortc_plan_cost(
+        p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
+        4.0 * (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
+               (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
     *out = c;
     return ORTC_OK;
 }
 
-/* ---- Run -------------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct run_arg {
     const conv_plan *c;
@@ -252,8 +255,8 @@ static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
     if (it->residual) it->residual += y;
 }
 
-static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst,
-                    size_t dw)
+static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
+                    float *dst, size_t dw)
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
@@ -265,7 +268,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const conv_state *s = state;
     const conv_plan *c = pstate;
     const ortc_conv_geometry *g = &c->geometry;
-    const float *x = call->in[0].data, *w = call->in[1].data, *bias = ortc_call_floats(call, bias_port(&s->tail));
+    const float *x = call->in[0].data, *w = call->in[1].data,
+                *bias = ortc_call_floats(call, bias_port(&s->tail));
     const float *residual = ortc_call_floats(call, s->tail.residual);
     if (c->way == WAY_NOTHING) return ORTC_OK;
     if (c->way == WAY_DEPTHWISE)
@@ -273,12 +277,26 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const ortc_sgemm_threads threads = {ortc_call_parallel, call};
     const run_arg r = {c, x};
     const float *weights = c->packed ? c->packed->data : w;
-    const ortc_sgemm_args args = {
-        .item = {.a = c->turned ? x : weights, .b = c->turned ? weights : x, .c = call->out[0].data,
-                 .bias_row = c->turned ? NULL : bias, .bias_col = c->turned ? bias : NULL, .residual = residual},
-        .lda = c->turned ? g->in_count : g->channels * g->kernel_count, .ldb = g->in_count, .ldc = g->out_count,
-        .residual_stride = g->out_count, .alpha = 1, .beta = 1, .act = s->tail.act, .lo = s->tail.lo, .hi = s->tail.hi,
-        .post = s->tail.post, .locate = locate, .pack = columns, .arg = &r, .workspace = call->workspace};
+    const ortc_sgemm_args args = {.item = {.a = c->turned ? x : weights,
+                                           .b = c->turned ? weights : x,
+                                           .c = call->out[0].data,
+                                           .bias_row = c->turned ? NULL : bias,
+                                           .bias_col = c->turned ? bias : NULL,
+                                           .residual = residual},
+                                  .lda = c->turned ? g->in_count : g->channels * g->kernel_count,
+                                  .ldb = g->in_count,
+                                  .ldc = g->out_count,
+                                  .residual_stride = g->out_count,
+                                  .alpha = 1,
+                                  .beta = 1,
+                                  .act = s->tail.act,
+                                  .lo = s->tail.lo,
+                                  .hi = s->tail.hi,
+                                  .post = s->tail.post,
+                                  .locate = locate,
+                                  .pack = columns,
+                                  .arg = &r,
+                                  .workspace = call->workspace};
     return ortc_sgemm_run(&c->product, &args, &threads);
 }
 

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define BAND_FLOATS 8192              /* input of a band: stays in L1 */
-#define SCRATCH_LIMIT (1024 * 1024)   /* bytes; larger: not this way */
+#define BAND_FLOATS 8192            /* input of a band: stays in L1 */
+#define SCRATCH_LIMIT (1024 * 1024) /* bytes; larger: not this way */
 #define GRAIN_FLOPS 0.25e6
-#define MULTIPLIER_LIMIT 2            /* more filters per channel: a product reads the image once for all of them */
+#define MULTIPLIER_LIMIT 2 /* more filters per channel: a product reads the image once for all of them */
 
 typedef struct job {
     const ortc_dwconv_plan *p;
@@ -20,7 +20,9 @@ static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
 {
     memset(p, 0, sizeof *p);
-    if (g->channels != 1 || g->spatial > 2 || g->filters > MULTIPLIER_LIMIT || g->kernel_count > ORTC_DWCONV_TAPS) return 0;
+    if (g->channels != 1 || g->spatial > 2 || g->filters > MULTIPLIER_LIMIT ||
+        g->kernel_count > ORTC_DWCONV_TAPS)
+        return 0;
     p->uk = ortc_dwconv_uk_select();
     p->columns = ortc_columns_uk_select();
     for (int i = 0; i < 2; i++) {
@@ -34,7 +36,8 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
     p->channels = g->group * g->filters;
     p->filters = g->filters;
     if (p->planes == 0 || g->out_count == 0) return 1;
-    const int64_t span0 = (p->kernel[0] - 1) * p->dilation[0] + 1, span1 = (p->kernel[1] - 1) * p->dilation[1] + 1;
+    const int64_t span0 = (p->kernel[0] - 1) * p->dilation[0] + 1,
+                  span1 = (p->kernel[1] - 1) * p->dilation[1] + 1;
     const int64_t width = (p->out[1] - 1) * p->stride[1] + span1, most = BAND_FLOATS / width - span0;
     p->band = most <= 0 ? 1 : most / p->stride[0] + 1;
     if (p->band > p->out[0]) p->band = p->out[0];
@@ -44,27 +47,32 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
     p->rows = ceil_div((p->band - 1) * p->stride[0] + span0, p->stride[0]);
     p->pitch = ceil_div(width, p->stride[1]);
     p->phase = p->rows * p->pitch;
-    const double floats = (double)p->phase * (double)(p->stride[0] * p->stride[1]) + (double)p->band * (double)p->pitch;
+    const double floats = (double)p->phase * (double)(p->stride[0] * p->stride[1]) +
+                          (double)p->band * (double)p->pitch;
     if (floats * 4 > SCRATCH_LIMIT) return 0;
-    p->scratch = ((size_t)(p->phase * p->stride[0] * p->stride[1]) + (size_t)(p->band * p->pitch)) * sizeof(float);
+    p->scratch = ((size_t)(p->phase * p->stride[0] * p->stride[1]) + (size_t)(p->band * p->pitch)) *
+                 sizeof(float);
     for (int64_t i = 0; i < p->kernel[0]; i++)
         for (int64_t j = 0; j < p->kernel[1]; j++) {
             const int64_t r = i * p->dilation[0], c = j * p->dilation[1];
-            p->offset[i * p->kernel[1] + j] =
-                (int32_t)((r % p->stride[0] * p->stride[1] + c % p->stride[1]) * p->phase +
-                          r / p->stride[0] * p->pitch + c / p->stride[1]);
+            p->offset[i * p->kernel[1] + j] = (int32_t)((r % p->stride[0] * p->stride[1] + c % p->stride[1]) *
+                                                            p->phase +
+                                                        r / p->stride[0] * p->pitch + c / p->stride[1]);
         }
     const double flops = 2.0 * (double)g->kernel_count * (double)p->band * (double)p->out[1];
     p->grain = flops >= GRAIN_FLOPS ? 1 : (int64_t)(GRAIN_FLOPS / flops) + 1;
     return 1;
 }
 
-/* Phase (r, q) of the input of output rows from `row` on: rows r, r + stride, .. of these columns q, q + stride, .. */
-static void fill_phase(const ortc_dwconv_plan *p, const float *plane, int64_t row, int64_t r, int64_t q, float *dst)
+/* Phase (r, q) of the input of output rows from `row` on: rows r, r + stride, .. of these columns q, q +
+ * stride, .. */
+static void fill_phase(const ortc_dwconv_plan *p, const float *plane, int64_t row, int64_t r, int64_t q,
+                       float *dst)
 {
     const int64_t s = p->stride[1], shift = q - p->pad[1], top = row * p->stride[0] - p->pad[0] + r;
     /* Columns and rows of the phase that lie in the image. */
-    int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, s), hi = p->in[1] > shift ? ceil_div(p->in[1] - shift, s) : 0;
+    int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, s),
+            hi = p->in[1] > shift ? ceil_div(p->in[1] - shift, s) : 0;
     int64_t first = top >= 0 ? 0 : ceil_div(-top, p->stride[0]);
     int64_t end = p->in[0] > top ? ceil_div(p->in[0] - top, p->stride[0]) : 0;
     hi = hi > p->pitch ? p->pitch : hi, end = end > p->rows ? p->rows : end;
@@ -74,8 +82,9 @@ static void fill_phase(const ortc_dwconv_plan *p, const float *plane, int64_t ro
     }
     memset(dst, 0, (size_t)(first * p->pitch) * sizeof *dst);
     p->columns->run((size_t)(end - first), dst + first * p->pitch, (size_t)p->pitch,
-                    plane + (top + first * p->stride[0]) * p->in[1] + lo * s + shift, (size_t)(p->stride[0] * p->in[1]),
-                    (size_t)s, (size_t)lo, (size_t)(hi - lo), (size_t)(p->pitch - hi));
+                    plane + (top + first * p->stride[0]) * p->in[1] + lo * s + shift,
+                    (size_t)(p->stride[0] * p->in[1]), (size_t)s, (size_t)lo, (size_t)(hi - lo),
+                    (size_t)(p->pitch - hi));
     memset(dst + end * p->pitch, 0, (size_t)((p->rows - end) * p->pitch) * sizeof *dst);
 }
 
@@ -115,17 +124,19 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t n = (rows - 1) * p->pitch + p->out[1];
         fill(p, j->x + plane / p->filters * in_count, row, phases);
         p->uk->run((size_t)n, (size_t)taps, phases, p->offset, j->w + m * taps,
-                   j->bias ? ortc_uk_load_f32(j->bias + m) : 0.0f, j->residual ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi,
-                   sums);
+                   j->bias ? ortc_uk_load_f32(j->bias + m) : 0.0f, j->residual ? ORTC_UK_ACT_NONE : t->act,
+                   t->lo, t->hi, sums);
         const int64_t at = (plane * p->out[0] + row) * p->out[1];
-        p->columns->run((size_t)rows, j->y + at, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0, (size_t)p->out[1], 0);
+        p->columns->run((size_t)rows, j->y + at, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0,
+                        (size_t)p->out[1], 0);
         if (j->residual) add_residual(t, j->residual + at, j->y + at, rows * p->out[1]);
         if (t->post) t->post(NULL, j->y + at, (size_t)p->out[1], (size_t)rows, (size_t)p->out[1]);
     }
 }
 
-ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const float *x, const float *w,
-                            const float *bias, const float *residual, float *y, ortc_call *call)
+ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const float *x,
+                            const float *w, const float *bias, const float *residual, float *y,
+                            ortc_call *call)
 {
     job j = {p, tail, x, w, bias, residual, y};
     return ortc_parallel(call, p->planes * p->bands, p->grain, body, &j);

@@ -22,8 +22,8 @@ const ortc_dwconv_uk *ortc_dwconv_uk_select(void)
 
 #define BLOCK 16 /* elements summed together, so that taps are the outer loop and compilers see a vector */
 
-void ortc_uk_dwconv_f32_scalar(size_t n, size_t taps, const float *src, const int32_t *offset, const float *weight,
-                               float bias, int32_t act, float lo, float hi, float *dst)
+void ortc_uk_dwconv_f32_scalar(size_t n, size_t taps, const float *src, const int32_t *offset,
+                               const float *weight, float bias, int32_t act, float lo, float hi, float *dst)
 {
     for (size_t j = 0; j < n; j += BLOCK) {
         const size_t m = n - j < BLOCK ? n - j : BLOCK;

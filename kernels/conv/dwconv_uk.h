@@ -1,8 +1,8 @@
 /* The depthwise convolution's f32 micro-kernels: their contract, and the table that lists them.
  *
- * One channel, whatever its kernel, stride and dilation, is one long correlation once its rows lie in a padded buffer
- * (dwconv.h): dst[j] = act(bias + sum over taps t of weight[t] * src[offset[t] + j]) for j in 0 .. n-1.
- * Reads exactly those elements. No state, no allocation.
+ * One channel, whatever its kernel, stride and dilation, is one long correlation once its rows lie in a
+ * padded buffer (dwconv.h): dst[j] = act(bias + sum over taps t of weight[t] * src[offset[t] + j]) for j in 0
+ * .. n-1. Reads exactly those elements. No state, no allocation.
  */
 #ifndef ORTC_KERNELS_CONV_DWCONV_UK_H
 #define ORTC_KERNELS_CONV_DWCONV_UK_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /* act: ORTC_UK_ACT_* of kernels/gemm/sgemm_uk.h with its lo and hi. weight: any alignment. */
-typedef void ortc_uk_dwconv_f32(size_t n, size_t taps, const float *src, const int32_t *offset, const float *weight,
-                                float bias, int32_t act, float lo, float hi, float *dst);
+typedef void ortc_uk_dwconv_f32(size_t n, size_t taps, const float *src, const int32_t *offset,
+                                const float *weight, float bias, int32_t act, float lo, float hi, float *dst);
 
 typedef struct ortc_dwconv_uk {
     const char *name;

@@ -10,10 +10,11 @@
 
 typedef struct ortc_conv_geometry {
     int32_t spatial;
-    int64_t images, group, channels, filters;     /* the last two per group */
-    int64_t in_count, out_count, kernel_count;    /* products of the spatial extents */
+    int64_t images, group, channels, filters;  /* the last two per group */
+    int64_t in_count, out_count, kernel_count; /* products of the spatial extents */
     int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], kernel[ORTC_SPATIAL_LIMIT];
-    int64_t stride[ORTC_SPATIAL_LIMIT], dilation[ORTC_SPATIAL_LIMIT], pad[ORTC_SPATIAL_LIMIT]; /* pad: before */
+    /* pad: before */
+    int64_t stride[ORTC_SPATIAL_LIMIT], dilation[ORTC_SPATIAL_LIMIT], pad[ORTC_SPATIAL_LIMIT];
 } ortc_conv_geometry;
 
 #endif

@@ -1,8 +1,10 @@
-/* Panels of columns, by runs: neighbouring columns lie in one row of the output, so what they read along the last
- * dim is a strided run of one row of the image, cut at the padding. A panel of 32 columns is one run or a few.
+/* Panels of columns, by runs: neighbouring columns lie in one row of the output, so what they read along the
+ * last dim is a strided run of one row of the image, cut at the padding. A panel of 32 columns is one run or
+ * a few.
  *
- * For one run and one position in the kernel all of that is the same in every channel, so it is worked out once for a
- * block of channels, and the micro-kernel (columns_uk.h) walks the channels. A block's part of the panel stays in L1.
+ * For one run and one position in the kernel all of that is the same in every channel, so it is worked out
+ * once for a block of channels, and the micro-kernel (columns_uk.h) walks the channels. A block's part of the
+ * panel stays in L1.
  */
 #include "im2col.h"
 
@@ -43,8 +45,8 @@ static void find_runs(panel *p, int64_t n0, int64_t nc)
     }
 }
 
-/* Offset in a channel of the row that the outer kernel position `outer` reads for the outer output position `index`;
- * -1 in the padding. */
+/* Offset in a channel of the row that the outer kernel position `outer` reads for the outer output position
+ * `index`; -1 in the padding. */
 static int64_t row_of(const ortc_conv_geometry *g, int64_t index, int64_t outer)
 {
     int64_t offset = 0, step = g->in[g->spatial - 1];
@@ -60,21 +62,24 @@ static int64_t row_of(const ortc_conv_geometry *g, int64_t index, int64_t outer)
     return offset;
 }
 
-/* One run under kernel position (row offset `row`, last position k), for `channels` channels from `channel` on. `dst` is
- * the panel's row of the first of them; the others follow kernel_count rows apart. */
-static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64_t channel, int64_t channels, float *dst)
+/* One run under kernel position (row offset `row`, last position k), for `channels` channels from `channel`
+ * on. `dst` is the panel's row of the first of them; the others follow kernel_count rows apart. */
+static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64_t channel, int64_t channels,
+                     float *dst)
 {
     const ortc_conv_geometry *g = p->g;
     const int32_t last = g->spatial - 1;
     const int64_t stride = g->stride[last], shift = k * g->dilation[last] - g->pad[last], width = g->in[last];
     /* Last positions o of the output with 0 <= o*stride + shift < width, within the run. */
-    const int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, stride), hi = width > shift ? ceil_div(width - shift, stride) : 0;
+    const int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, stride),
+                  hi = width > shift ? ceil_div(width - shift, stride) : 0;
     const int64_t end = r->first + r->count;
     int64_t a = min64(max64(lo, r->first), end), b = max64(min64(hi, end), a);
     if (row < 0) a = b = end;
     const int64_t from = a < b ? channel * g->in_count + row + a * stride + shift : 0;
-    p->uk->run((size_t)channels, dst + r->dst, (size_t)g->kernel_count * p->dw, p->image + from, (size_t)g->in_count,
-               (size_t)stride, (size_t)(a - r->first), (size_t)(b - a), (size_t)(end - b));
+    p->uk->run((size_t)channels, dst + r->dst, (size_t)g->kernel_count * p->dw, p->image + from,
+               (size_t)g->in_count, (size_t)stride, (size_t)(a - r->first), (size_t)(b - a),
+               (size_t)(end - b));
 }
 
 /* Kernel positions q0 .. q1-1 of `channels` channels. dst: row of (channel, position 0). */
@@ -96,12 +101,13 @@ static void fill(const panel *p, int64_t channel, int64_t channels, int64_t q0, 
                        (p->dw - (size_t)p->columns) * sizeof *dst);
 }
 
-void ortc_im2col_f32(const ortc_conv_geometry *g, const ortc_columns_uk *uk, const float *image, int64_t k0, int64_t kc,
-                     int64_t n0, int64_t nc, float *dst, size_t dw)
+void ortc_im2col_f32(const ortc_conv_geometry *g, const ortc_columns_uk *uk, const float *image, int64_t k0,
+                     int64_t kc, int64_t n0, int64_t nc, float *dst, size_t dw)
 {
     panel p = {.g = g, .uk = uk, .image = image, .dw = dw};
     find_runs(&p, n0, nc);
-    const int64_t positions = g->kernel_count, end = k0 + kc, row_bytes = positions * (int64_t)(dw * sizeof *dst);
+    const int64_t positions = g->kernel_count, end = k0 + kc,
+                  row_bytes = positions * (int64_t)(dw * sizeof *dst);
     const int64_t block = max64(1, BLOCK_BYTES / row_bytes);
     for (int64_t k = k0; k < end;) {
         const int64_t channel = k / positions, q = k % positions;

@@ -1,4 +1,5 @@
-/* kernels/conv/ref.c: Conv as its definition says: for each output element, the sum over its window in double.
+/* kernels/conv/ref.c: Conv as its definition says: for each output element, the sum over its window in
+ * double.
  *
  * Any number of spatial dims, groups, dilations, auto_pad.
  */
@@ -16,15 +17,15 @@ typedef struct conv_job {
     int64_t pad[ORTC_SPATIAL_LIMIT];
 } conv_job;
 
-/* The input position under kernel position `k` (an index per dim) of the window at `o`, or -1 in the padding. */
+/* The input position under kernel position `k` (an index per dim) of the window at `o`, or -1 in the
+ * padding. */
 static int64_t input_position(const conv_job *j, const int64_t *o, const int64_t *k)
 {
     const ortc_window *w = &j->state->window;
     int64_t at = 0;
     for (int32_t i = 0; i < j->x->rank - 2; i++) {
         const int64_t p = o[i] * w->stride[i] - j->pad[i] + k[i] * w->dilation[i];
-        if (p < 0 || p >= j->x->dims[i + 2])
-            return -1;
+        if (p < 0 || p >= j->x->dims[i + 2]) return -1;
         at = at * j->x->dims[i + 2] + p;
     }
     return at;
@@ -45,11 +46,11 @@ ORTC_INLINE void conv_loop(ortc_dtype t, const conv_job *j, int64_t begin, int64
         }
         for (int64_t q = 0; q < j->kernel_count; q++) {
             const int64_t p = input_position(j, o, k);
-            for (int64_t c = 0; c < channels; c++) /* the padding is zeros, which an infinite weight makes NaN */
+            for (int64_t c = 0; c < channels;
+                 c++) /* the padding is zeros, which an infinite weight makes NaN */
                 sum += (p < 0 ? 0 : ortc_load_f64(j->x->data, t, x0 + c * j->in_count + p)) *
                        ortc_load_f64(j->w->data, t, (m * channels + c) * j->kernel_count + q);
-            for (int32_t i = spatial - 1; i >= 0 && ++k[i] == j->w->dims[i + 2]; i--)
-                k[i] = 0;
+            for (int32_t i = spatial - 1; i >= 0 && ++k[i] == j->w->dims[i + 2]; i--) k[i] = 0;
         }
         ortc_store_f64(j->y->data, t, at, sum);
     }
@@ -65,8 +66,7 @@ ortc_status ortc_ref_conv_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 {
     const char *attribute, *wrong;
     conv_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
     s->group = ortc_node_int(n, "group", 1);
     wrong = ortc_window_read(n, -1, &s->window, &attribute);
     if (wrong) {
@@ -81,10 +81,11 @@ static ortc_status conv_run(const void *state, const void *pstate, ortc_call *c)
 {
     const conv_state *s = state;
     conv_state own = *s; /* its kernel is W's */
-    conv_job j = {&c->in[0], &c->in[1], c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL, &c->out[0], &own, 1, 1, 1, {0}};
+    conv_job j = {&c->in[0],  &c->in[1], c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL,
+                  &c->out[0], &own,      1,
+                  1,          1,         {0}};
     const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     for (int32_t i = 0; i < j.x->rank - 2; i++) {
         own.window.kernel[i] = j.w->dims[i + 2];
         j.pad[i] = ortc_window_pad(&own.window, i, j.x->dims[i + 2], j.y->dims[i + 2]);
@@ -92,16 +93,21 @@ static ortc_status conv_run(const void *state, const void *pstate, ortc_call *c)
         j.out_count *= j.y->dims[i + 2];
         j.in_count *= j.x->dims[i + 2];
     }
-    return ortc_parallel(c, count, ortc_grain(2.0 * (double)j.kernel_count * (double)(j.w->dims[1] + 4)), conv_chunk, &j);
+    return ortc_parallel(c, count, ortc_grain(2.0 * (double)j.kernel_count * (double)(j.w->dims[1] + 4)),
+                         conv_chunk, &j);
 }
 
-static const ortc_kernel conv_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "conv.ref", .prepare = ortc_ref_conv_prepare, .run = conv_run};
+static const ortc_kernel conv_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "conv.ref",
+                                     .prepare = ortc_ref_conv_prepare,
+                                     .run = conv_run};
 
 extern const ortc_kernel ortc_ref_conv_integer, ortc_ref_qlinear_conv; /* ref_integer.c */
 
 #define EIGHT (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))
 ORTC_KERNELS(ref, conv, ORTC_KERNEL("Conv", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &conv_ref),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_conv_transpose),
-             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)), &ortc_ref_conv_integer),
-             ORTC_KERNEL("QLinearConv", 10, ORTC_NEWEST, (EIGHT, EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)), &ortc_ref_qlinear_conv));
+             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)),
+                         &ortc_ref_conv_integer),
+             ORTC_KERNEL("QLinearConv", 10, ORTC_NEWEST, (EIGHT, EIGHT, EIGHT, ORTC_TYPE(ORTC_I32)),
+                         &ortc_ref_qlinear_conv));

@@ -1,5 +1,5 @@
-/* kernels/conv/ref_transpose.c: ConvTranspose on ref, from its result: an element is the sum over the window's positions that an
- * element of X lies under, and over the channels of its group, in double.
+/* kernels/conv/ref_transpose.c: ConvTranspose on ref, from its result: an element is the sum over the
+ * window's positions that an element of X lies under, and over the channels of its group, in double.
  */
 #include <stdlib.h>
 
@@ -20,8 +20,7 @@ static int64_t position(const transpose_job *j, const int64_t *o, int64_t q)
     int64_t at = 0, step = 1;
     for (int32_t i = j->x->rank - 3; i >= 0; i--) {
         const int64_t p = o[i] + j->pad[i] - q % j->w->dims[i + 2] * w->dilation[i];
-        if (p < 0 || p % w->stride[i] || p / w->stride[i] >= j->x->dims[i + 2])
-            return -1;
+        if (p < 0 || p % w->stride[i] || p / w->stride[i] >= j->x->dims[i + 2]) return -1;
         q /= j->w->dims[i + 2];
         at += p / w->stride[i] * step;
         step *= j->x->dims[i + 2];
@@ -35,7 +34,8 @@ static void transpose_chunk(void *arg, int64_t begin, int64_t end, void *scratch
     const ortc_dtype t = j->y->dtype;
     const int64_t filters = j->y->dims[1], per_group = j->w->dims[1], channels = j->w->dims[0] / j->t->group;
     for (int64_t at = begin; at < end; at++) {
-        const int64_t m = at / j->out_count % filters, image = at / j->out_count / filters, first = m / per_group * channels;
+        const int64_t m = at / j->out_count % filters, image = at / j->out_count / filters,
+                      first = m / per_group * channels;
         int64_t o[ORTC_SPATIAL_LIMIT], rest = at % j->out_count;
         double sum = j->b ? ortc_load_f64(j->b->data, t, m) : 0;
         for (int32_t i = j->x->rank - 3; i >= 0; i--) {
@@ -56,8 +56,7 @@ static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void *
 {
     const char *attribute, *wrong;
     ortc_transpose *t = malloc(sizeof *t);
-    if (!t)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
+    if (!t) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
     const int32_t rank = ortc_node_in(n, 0).rank >= 0 ? ortc_node_in(n, 0).rank : ortc_node_in(n, 1).rank;
     wrong = ortc_transpose_read(n, rank >= 3 ? rank - 2 : -1, t, &attribute);
     if (wrong) {
@@ -71,10 +70,11 @@ static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void *
 static ortc_status transpose_run(const void *state, const void *pstate, ortc_call *c)
 {
     ortc_transpose own = *(const ortc_transpose *)state; /* its kernel is W's */
-    transpose_job j = {&own, &c->in[0], &c->in[1], c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL, &c->out[0], 1, 1, 1, {0}};
+    transpose_job j = {&own,       &c->in[0], &c->in[1], c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL,
+                       &c->out[0], 1,         1,         1,
+                       {0}};
     const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     for (int32_t i = 0; i < j.x->rank - 2; i++) {
         own.window.kernel[i] = j.w->dims[i + 2];
         j.pad[i] = ortc_transpose_pad(&own, i, j.x->dims[i + 2], j.y->dims[i + 2]);
@@ -82,8 +82,12 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
         j.out_count *= j.y->dims[i + 2];
         j.in_count *= j.x->dims[i + 2];
     }
-    return ortc_parallel(c, count, ortc_grain(2.0 * (double)j.kernel_count * (double)(j.w->dims[0] / own.group + 4)), transpose_chunk, &j);
+    return ortc_parallel(c, count,
+                         ortc_grain(2.0 * (double)j.kernel_count * (double)(j.w->dims[0] / own.group + 4)),
+                         transpose_chunk, &j);
 }
 
-const ortc_kernel ortc_ref_conv_transpose = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "conv_transpose.ref", .prepare = transpose_prepare, .run = transpose_run};
+const ortc_kernel ortc_ref_conv_transpose = {.size = ORTC_SIZED(ortc_kernel),
+                                             .name = "conv_transpose.ref",
+                                             .prepare = transpose_prepare,
+                                             .run = transpose_run};

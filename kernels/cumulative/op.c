@@ -1,5 +1,5 @@
-/* kernels/cumulative/op.c: CumSum and CumProd: schemas and shapes. The axis is an input, but decides no shape. Sums of small
- * integers are passed along, for they may be offsets into shapes.
+/* kernels/cumulative/op.c: CumSum and CumProd: schemas and shapes. The axis is an input, but decides no
+ * shape. Sums of small integers are passed along, for they may be offsets into shapes.
  */
 #include "kernels/common/shape.h"
 
@@ -21,8 +21,7 @@ static ortc_status infer_cumulative(ortc_infer *c)
         ORTC_TRY(ortc_infer_axis(c, axes[0], x.rank, &axis));
     ORTC_TRY(ortc_infer_like(c, 0, 0));
     const ortc_dim *v = x.rank == 1 ? ortc_infer_vector(c, 0, &count) : NULL;
-    if (!v || count > ORTC_VALUES_LIMIT || x.dtype != ORTC_I64)
-        return ORTC_OK;
+    if (!v || count > ORTC_VALUES_LIMIT || x.dtype != ORTC_I64) return ORTC_OK;
     for (int64_t i = 0; i < count; i++) {
         const int64_t k = reverse ? count - 1 - i : i;
         const ortc_dim next = sum ? ortc_element_add(c, total, v[k]) : ortc_element_mul(c, total, v[k]);
@@ -32,9 +31,9 @@ static ortc_status infer_cumulative(ortc_infer *c)
     return ortc_infer_out_values(c, 0, count, out);
 }
 
-#define CUMULATIVE(name, since, older)                                                                                \
-    ORTC_OP("", name, since, 11, older, "x:T axis:T2", "y:T", "exclusive:i=0 reverse:i=0", "T=float,i32,i64,u32,u64 T2=i32,i64", \
-            infer_cumulative, NULL, 0)
+#define CUMULATIVE(name, since, older) \
+    ORTC_OP("", name, since, 11, older, "x:T axis:T2", "y:T", "exclusive:i=0 reverse:i=0", \
+            "T=float,i32,i64,u32,u64 T2=i32,i64", infer_cumulative, NULL, 0)
 static const ortc_op ops[] = {
     CUMULATIVE("CumSum", 14, "11"),
     CUMULATIVE("CumProd", 26, ""),

@@ -1,4 +1,5 @@
-/* kernels/cumulative/ref.c: CumSum and CumProd on ref: row by row along the axis, floats in double, integers modulo 2^64. */
+/* kernels/cumulative/ref.c: CumSum and CumProd on ref: row by row along the axis, floats in double, integers
+ * modulo 2^64. */
 #include <stdlib.h>
 
 #include "kernels/common/shape.h"
@@ -14,17 +15,17 @@ typedef struct cumulative_job {
     int64_t length, inner;
 } cumulative_job;
 
-#define ALONG(type, load, store)                                           \
-    {                                                                      \
-        type total = s->product;                                           \
-        for (int64_t i = 0; i < j->length; i++) {                          \
-            const int64_t k = s->reverse ? j->length - 1 - i : i;          \
-            const int64_t at = first + k * j->inner;                       \
-            const type v = load(j->x->data, t, at);                        \
-            const type next = s->product ? total * v : total + v;          \
-            store(j->y->data, t, at, s->exclusive ? total : next);         \
-            total = next;                                                  \
-        }                                                                  \
+#define ALONG(type, load, store) \
+    { \
+        type total = s->product; \
+        for (int64_t i = 0; i < j->length; i++) { \
+            const int64_t k = s->reverse ? j->length - 1 - i : i; \
+            const int64_t at = first + k * j->inner; \
+            const type v = load(j->x->data, t, at); \
+            const type next = s->product ? total * v : total + v; \
+            store(j->y->data, t, at, s->exclusive ? total : next); \
+            total = next; \
+        } \
     }
 
 static void cumulative_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -44,8 +45,7 @@ static void cumulative_chunk(void *arg, int64_t begin, int64_t end, void *scratc
 static ortc_status cumulative_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     cumulative_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (cumulative_state){!strcmp(ortc_node_op(n), "CumProd"), ortc_node_int(n, "exclusive", 0) != 0,
                             ortc_node_int(n, "reverse", 0) != 0};
     *out = s;
@@ -63,13 +63,13 @@ static ortc_status cumulative_run(const void *state, const void *pstate, ortc_ca
     cumulative_job j = {.state = state, .x = &c->in[0], .y = &c->out[0], .inner = 1};
     const int64_t count = ortc_view_count(j.y);
     int32_t axis;
-    if (ortc_view_count(&c->in[1]) != 1 || !ortc_axis_of(ortc_load_i64(c->in[1].data, c->in[1].dtype, 0), j.x->rank, &axis))
-        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "axis is not one of the %d axes of the input", j.x->rank);
-    if (count == 0)
-        return ORTC_OK;
+    if (ortc_view_count(&c->in[1]) != 1 ||
+        !ortc_axis_of(ortc_load_i64(c->in[1].data, c->in[1].dtype, 0), j.x->rank, &axis))
+        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "axis is not one of the %d axes of the input",
+                              j.x->rank);
+    if (count == 0) return ORTC_OK;
     j.length = j.x->dims[axis];
-    for (int32_t d = axis + 1; d < j.x->rank; d++)
-        j.inner *= j.x->dims[d];
+    for (int32_t d = axis + 1; d < j.x->rank; d++) j.inner *= j.x->dims[d];
     return ortc_parallel(c, count / j.length, ortc_grain(8.0 * (double)j.length), cumulative_chunk, &j);
 }
 
@@ -80,7 +80,8 @@ static const ortc_kernel cumulative_ref = {.size = ORTC_SIZED(ortc_kernel),
                                            .plan = cumulative_plan,
                                            .run = cumulative_run};
 
-#define TYPES (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
+#define TYPES \
+    (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
 ORTC_KERNELS(ref, cumulative, ORTC_KERNEL("CumSum", 14, ORTC_NEWEST, (TYPES, INDEX), &cumulative_ref),
              ORTC_KERNEL("CumProd", 26, ORTC_NEWEST, (TYPES, INDEX), &cumulative_ref));

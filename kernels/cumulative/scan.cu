@@ -1,5 +1,6 @@
-/* kernels/cumulative/scan.cu: sums and products along an axis on a GPU, floats in f64, integers modulo 2^64. A block for each row: a tile of
- * 256 elements at a time, the total so far carried on; always in the same order.
+/* kernels/cumulative/scan.cu: sums and products along an axis on a GPU, floats in f64, integers modulo 2^64.
+ * A block for each row: a tile of 256 elements at a time, the total so far carried on; always in the same
+ * order.
  */
 #include "kernels/common/cuda.cuh"
 #include "kernels/common/registers.cuh"
@@ -32,17 +33,16 @@ template <typename R, typename E> __global__ void __launch_bounds__(256) scan(co
                 v = lane >= m ? joined(other, v, r.product) : v;
             }
             const R left = __shfl_up_sync(0xffffffffu, v, 1);
-            if (lane == 31)
-                totals[warp] = v;
+            if (lane == 31) totals[warp] = v;
             __syncthreads();
             R mine = before;
             for (int w = 0; w < 8; w++) {
                 mine = w < warp ? joined(mine, totals[w], r.product) : mine;
                 before = joined(before, totals[w], r.product);
             }
-            const R result = r.exclusive ? (lane ? joined(mine, left, r.product) : mine) : joined(mine, v, r.product);
-            if (i < r.length)
-                ((E *)r.y)[at] = put<E>::from(result);
+            const R result = r.exclusive ? (lane ? joined(mine, left, r.product) : mine)
+                                         : joined(mine, v, r.product);
+            if (i < r.length) ((E *)r.y)[at] = put<E>::from(result);
             __syncthreads();
         }
     }
@@ -57,8 +57,8 @@ template <typename R, typename E> int launch(const rows &r, cudaStream_t stream)
 } // namespace
 
 /* `count` rows of `length` elements, `inner` apart; nothing is empty. y may be x. */
-extern "C" int ortc_cu_scan(int32_t dtype, void *y, const void *x, int64_t count, int64_t length, int64_t inner, int product, int exclusive,
-                            int reverse, void *queue)
+extern "C" int ortc_cu_scan(int32_t dtype, void *y, const void *x, int64_t count, int64_t length,
+                            int64_t inner, int product, int exclusive, int reverse, void *queue)
 {
     const rows r = {y, x, count, length, inner, product, exclusive, reverse};
     cudaStream_t stream = (cudaStream_t)queue;

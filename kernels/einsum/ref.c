@@ -1,5 +1,5 @@
-/* kernels/einsum/ref.c: Einsum on ref: for each element of the result the sum, over all labels that it has not, of the product of
- * the operands' elements; floats in double, integers modulo 2^64.
+/* kernels/einsum/ref.c: Einsum on ref: for each element of the result the sum, over all labels that it has
+ * not, of the product of the operands' elements; floats in double, integers modulo 2^64.
  */
 #include <stdlib.h>
 
@@ -25,8 +25,7 @@ static ortc_status einsum_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 {
     const char *equation = ortc_node_string(n, "equation", "");
     char *copy = malloc(strlen(equation) + 1);
-    if (!copy)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the equation");
+    if (!copy) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the equation");
     *out = strcpy(copy, equation);
     return ORTC_OK;
 }
@@ -38,35 +37,28 @@ static ortc_status einsum_plan(const void *state, ortc_plan *p, void **pstate)
     int32_t loop_of[ORTC_EINSUM_LABELS];
     const char *wrong = NULL;
     einsum_loops *l = calloc(1, sizeof *l + (size_t)p->n_in * ORTC_EINSUM_LABELS * sizeof *l->strides);
-    if (!l)
-        return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for loops");
+    if (!l) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for loops");
     for (uint32_t i = 0; i < p->n_in && !wrong; i++)
         wrong = ortc_einsum_operand(state, i, p->in[i].rank, labels, &r);
-    if (!wrong)
-        wrong = ortc_einsum_output(state, &r);
+    if (!wrong) wrong = ortc_einsum_output(state, &r);
     if (wrong) { /* the shape function has said so before */
         free(l);
         return ortc_plan_fail(p, ORTC_INVALID_MODEL, "the equation %s", wrong);
     }
-    for (int32_t k = 0; k < ORTC_EINSUM_LABELS; k++)
-        loop_of[k] = -1;
-    for (int32_t d = 0; d < r.rank; d++)
-        loop_of[r.labels[d]] = d;
+    for (int32_t k = 0; k < ORTC_EINSUM_LABELS; k++) loop_of[k] = -1;
+    for (int32_t d = 0; d < r.rank; d++) loop_of[r.labels[d]] = d;
     l->n_in = p->n_in;
     l->n_out = l->n_all = r.rank;
     for (int32_t k = 0; k < ORTC_EINSUM_LABELS; k++)
-        if (r.times[k] && loop_of[k] < 0)
-            loop_of[k] = l->n_all++;
-    for (int32_t k = 0; k < l->n_all; k++)
-        l->dims[k] = 1;
+        if (r.times[k] && loop_of[k] < 0) loop_of[k] = l->n_all++;
+    for (int32_t k = 0; k < l->n_all; k++) l->dims[k] = 1;
     for (uint32_t i = 0; i < p->n_in; i++) {
         int64_t dense[ORTC_RANK_LIMIT];
         ortc_dense_strides(p->in[i].rank, p->in[i].dims, dense);
         ortc_einsum_operand(state, i, p->in[i].rank, labels, &r);
         for (int32_t d = 0; d < p->in[i].rank; d++) { /* a label twice in an operand walks its diagonal */
             const int32_t k = loop_of[labels[d]];
-            if (p->in[i].dims[d] == 1)
-                continue;
+            if (p->in[i].dims[d] == 1) continue;
             l->dims[k] = p->in[i].dims[d];
             l->strides[(size_t)i * (size_t)l->n_all + (size_t)k] += dense[d];
         }
@@ -83,8 +75,7 @@ static void step(const einsum_loops *l, int32_t from, int64_t *index, int64_t *a
         const bool wraps = ++index[k] == l->dims[k];
         for (uint32_t i = 0; i < l->n_in; i++)
             at[i] += (wraps ? 1 - l->dims[k] : 1) * l->strides[(size_t)i * (size_t)l->n_all + (size_t)k];
-        if (!wraps)
-            return;
+        if (!wraps) return;
         index[k] = 0;
     }
 }
@@ -127,8 +118,7 @@ static ortc_status einsum_run(const void *state, const void *pstate, ortc_call *
 {
     einsum_job j = {pstate, c->in, &c->out[0], 1};
     const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     for (int32_t k = j.loops->n_out; k < j.loops->n_all; k++) {
         if (j.loops->dims[k] == 0) {
             j.sums = 0;
@@ -137,7 +127,8 @@ static ortc_status einsum_run(const void *state, const void *pstate, ortc_call *
         if (__builtin_mul_overflow(j.sums, j.loops->dims[k], &j.sums))
             return ortc_call_fail(c, ORTC_LIMIT, "the sums have too many terms");
     }
-    return ortc_parallel(c, count, ortc_grain(8.0 * (double)c->n_in * ((double)j.sums + 4)), einsum_chunk, &j);
+    return ortc_parallel(c, count, ortc_grain(8.0 * (double)c->n_in * ((double)j.sums + 4)), einsum_chunk,
+                         &j);
 }
 
 static const ortc_kernel einsum_ref = {.size = ORTC_SIZED(ortc_kernel),

@@ -11,30 +11,43 @@
 #define CASTS_25 NUM_LIST ",bool,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2"
 
 /* numpy's broadcasting, for operators of two inputs */
-#define BROADCASTS(op, types)                                                                                   \
-    {op, "T[3,4] T[3,4]", "", types}, {op, "T[2,3,5] T[5]", "", types}, {op, "T[] T[2,3]", "", types},           \
-        {op, "T[] T[]", "", types}, {op, "T[3,1,5] T[4,1]", "", types}, {op, "T[0,3] T[3]", "", types},          \
-        {op, "T[1,3] T[0,3]", "", types}, {op, "T[33] T[1]={3}!", "", types}, {op, "T[17] T[17]", "", types},    \
+/* clang-format off */
+#define BROADCASTS(op, types) \
+    {op, "T[3,4] T[3,4]", "", types}, {op, "T[2,3,5] T[5]", "", types}, {op, "T[] T[2,3]", "", types}, \
+        {op, "T[] T[]", "", types}, {op, "T[3,1,5] T[4,1]", "", types}, {op, "T[0,3] T[3]", "", types}, \
+        {op, "T[1,3] T[0,3]", "", types}, \
+        {op, "T[33] T[1]={3}!", "", types}, \
+        {op, "T[17] T[17]", "", types}, \
         {op, "T[2,3] T[4]", "", types, .fails = ORTC_SHAPE_MISMATCH}
-#define ARITHMETIC(op)                                                                                         \
-    BROADCASTS(op, NUM), {op, "T[31]~ T[31]~", "", F}, {op "@13", "T[3] T[3]", "", "T=f32,i32"},               \
-        {op "@7", "T[2,3] T[3]", "", "T=f32,u64"}, {op "@6", "T[2,3] T[2,3]", "", "T=f32,i32"},                \
-        {op "@6", "f32[2,3,4,5] f32[5]", "broadcast=1"}, {op "@6", "f32[2,3,4,5] f32[]", "broadcast=1"},       \
-        {op "@6", "f32[2,3,4,5] f32[3,4]", "broadcast=1 axis=1", .fixed = "the ranks must be known"},          \
-        {op "@6", "f32[2,3,4,5] f32[2]", "broadcast=1 axis=-4", .fixed = "the ranks must be known"},           \
-        {op "@1", "f32[2,3,4] f32[2,3,4]", "consumed_inputs=[0,0]"},                                           \
+#define ARITHMETIC(op) \
+    BROADCASTS(op, NUM), {op, "T[31]~ T[31]~", "", F}, {op "@13", "T[3] T[3]", "", "T=f32,i32"}, \
+        {op "@7", "T[2,3] T[3]", "", "T=f32,u64"}, {op "@6", "T[2,3] T[2,3]", "", "T=f32,i32"}, \
+        {op "@6", "f32[2,3,4,5] f32[5]", "broadcast=1"}, {op "@6", "f32[2,3,4,5] f32[]", "broadcast=1"}, \
+        {op "@6", "f32[2,3,4,5] f32[3,4]", "broadcast=1 axis=1", .fixed = "the ranks must be known"}, \
+        {op "@6", "f32[2,3,4,5] f32[2]", "broadcast=1 axis=-4", .fixed = "the ranks must be known"}, \
+        {op "@1", "f32[2,3,4] f32[2,3,4]", "consumed_inputs=[0,0]"}, \
         {op "@6", "f32[2,3,4] f32[3,5]", "broadcast=1 axis=2", .fails = ORTC_INVALID_MODEL}
-#define COMPARISON(op, types)                                                                                        \
-    BROADCASTS(op, types), {op, "T[40]~ T[40]~", "", F}, {op, "T[4]={0,1,nan,inf} T[4]={-0.0,1,nan,inf}", "", F}
-#define FUNCTION(op)                                                                                          \
-    {op, "T[2,3,17]", "", F}, {op, "T[33]~", "", F}, {op, "T[]", "", F}, {op, "T[3,0,2]", "", F},             \
+#define COMPARISON(op, types) \
+    BROADCASTS(op, types), {op, "T[40]~ T[40]~", "", F}, \
+        {op, "T[4]={0,1,nan,inf} T[4]={-0.0,1,nan,inf}", "", F}
+#define FUNCTION(op) \
+    {op, "T[2,3,17]", "", F}, {op, "T[33]~", "", F}, {op, "T[]", "", F}, {op, "T[3,0,2]", "", F}, \
         {op, "f32[64]=-100.0..100.0", ""}, {op, "f64[31]=0.0..1.0", ""}, {op, "f32[8]=1.0..50.0", ""}
-#define FUNCTION_6(op) FUNCTION(op), {op "@6", "T[7]", "", F_OLD}, {op "@1", "T[7]", "consumed_inputs=[0]", F_OLD}
-#define FUNCTION_SINCE(op, version) FUNCTION(op), {op version, "T[7]", "", F_OLD}
-#define VARIADIC(op, types)                                                                                          \
-    {op, "T[3,4] T[3,4]", "", types}, {op, "T[3,4]", "", types}, {op, "T[2,3,4] T[4] T[3,1] T[]", "", types},          \
-        {op, "T[31]~ T[31]~ T[31]", "", F}, {op, "T[0,3] T[3]", "", types}, {op, "f32[300] f32[3,300]", ""},          \
-        {op "@8", "T[3] T[2,3]", "", F_OLD}, {op "@6", "T[3] T[3]", "", F_OLD}, {op "@1", "f32[3] f32[3]", "consumed_inputs=[0,0]"}
+/* clang-format on */
+#define FUNCTION_6(op) \
+    FUNCTION(op), {op "@6", "T[7]", "", F_OLD}, { op "@1", "T[7]", "consumed_inputs=[0]", F_OLD }
+#define FUNCTION_SINCE(op, version) \
+    FUNCTION(op), { op version, "T[7]", "", F_OLD }
+/* clang-format off */
+#define VARIADIC(op, types) \
+    {op, "T[3,4] T[3,4]", "", types}, \
+        {op, "T[3,4]", "", types}, \
+        {op, "T[2,3,4] T[4] T[3,1] T[]", "", types}, \
+        {op, "T[31]~ T[31]~ T[31]", "", F}, {op, "T[0,3] T[3]", "", types}, {op, "f32[300] f32[3,300]", ""}, \
+        {op "@8", "T[3] T[2,3]", "", F_OLD}, \
+        {op "@6", "T[3] T[3]", "", F_OLD}, \
+        {op "@1", "f32[3] f32[3]", "consumed_inputs=[0,0]"}
+/* clang-format on */
 
 const ortc_case ortc_cases_elementwise[] = {
     ARITHMETIC("Add"),
@@ -162,16 +175,17 @@ const ortc_case ortc_cases_elementwise[] = {
     {"CastLike", "f32[12]=0.01..100.0 f8e8m0[]", "round_mode='down'"},
     {"CastLike@15", "i64[3] f32[]", ""},
     {"Cast", "T[2,17]", "to=U", "T=" CASTS " U=" CASTS},
-    {"Cast", "T[2,9]~", "to=U", "T=f32,f64,f16,bf16,f8e4m3fn,f8e5m2fnuz U=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,"
-                                "f4e2m1,f6e2m3,f6e3m2,f8e8m0,bool"},
+    {"Cast", "T[2,9]~", "to=U",
+     "T=f32,f64,f16,bf16,f8e4m3fn,f8e5m2fnuz U=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,"
+     "f4e2m1,f6e2m3,f6e3m2,f8e8m0,bool"},
     {"Cast", "T[20]=-600.0..600.0", "to=U saturate=0", "T=f32,f16 U=f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
     {"Cast", "T[20]=-600.0..600.0", "to=U", "T=f32,f16 U=f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,f4e2m1"},
     {"Cast", "f32[20]=-8.0..8.0", "to=U", "U=f4e2m1,f6e2m3,f6e3m2,i4,u4,i2,u2"},
     {"Cast", "f32[12]=0.01..100.0", "to=f8e8m0 round_mode='up'"},
     {"Cast", "f32[12]=0.01..100.0", "to=f8e8m0 round_mode='down'"},
     {"Cast", "f32[12]=0.01..100.0", "to=f8e8m0 round_mode='nearest' saturate=0"},
-    {"Cast", "i64[5]={16777217,9007199254740993,-9007199254740993,9223372036854775807,-9223372036854775808}", "to=U",
-     "U=f32,f64,bf16,i32,u8,bool"},
+    {"Cast", "i64[5]={16777217,9007199254740993,-9007199254740993,9223372036854775807,-9223372036854775808}",
+     "to=U", "U=f32,f64,bf16,i32,u8,bool"},
     {"Cast", "f64[5]={1.5,-1.5,255.9,-0.9,70000}", "to=U", "U=i32,i64,bool,f16"},
     {"Cast", "T[]", "to=f64", "T=f32,i8"},
     {"Cast", "string[4]={1,0,-3,100}", "to=T", "T=" CASTS ",string"},

@@ -1,4 +1,5 @@
-/* kernels/elementwise/cuda_maker.h: making programs of cuda_program.h from nodes, and launching them. C only. */
+/* kernels/elementwise/cuda_maker.h: making programs of cuda_program.h from nodes, and launching them. C
+ * only. */
 #ifndef ORTC_KERNELS_ELEMENTWISE_CUDA_MAKER_H
 #define ORTC_KERNELS_ELEMENTWISE_CUDA_MAKER_H
 
@@ -29,7 +30,8 @@ void ortc_cuda_maker_init(ortc_cuda_maker *, int registers);
 int ortc_cuda_make(ortc_cuda_maker *, const ortc_node *, uint32_t uses);
 
 /* A program for these shapes and addresses; input i is in[ports[i]]. Ranks are at most ORTC_CU_RANK. */
-void ortc_cuda_program_shape(const ortc_cuda_maker *, const uint32_t *ports, const ortc_view *in, const ortc_view *out, ortc_cu_program *);
+void ortc_cuda_program_shape(const ortc_cuda_maker *, const uint32_t *ports, const ortc_view *in,
+                             const ortc_view *out, ortc_cu_program *);
 /* cudaError_t; no elements: no launch. */
 int ortc_cuda_program_launch(int registers, const ortc_cu_program *, void *queue);
 

@@ -1,7 +1,9 @@
-/* kernels/elementwise/direct.cuh: the few programs that models are full of, compiled: one function of a tensor, or of a tensor and
- * another of its shape, a repeated row or a number. f32, f16 and bf16 at good addresses, all of one type.
+/* kernels/elementwise/direct.cuh: the few programs that models are full of, compiled: one function of a
+ * tensor, or of a tensor and another of its shape, a repeated row or a number. f32, f16 and bf16 at good
+ * addresses, all of one type.
  *
- * Nothing is decided per element: a thread takes its packs of 16 bytes, all loads before the first store, and is done.
+ * Nothing is decided per element: a thread takes its packs of 16 bytes, all loads before the first store, and
+ * is done.
  */
 #ifndef ORTC_KERNELS_ELEMENTWISE_DIRECT_CUH
 #define ORTC_KERNELS_ELEMENTWISE_DIRECT_CUH
@@ -16,7 +18,8 @@ constexpr int PACKS = 2; /* of each input, for a thread */
 
 enum { NOTHING, NUMBER, SAME, ROW };
 
-template <typename E, int OP, int KIND> __global__ void __launch_bounds__(256) direct(const __grid_constant__ ortc_cu_direct d)
+template <typename E, int OP, int KIND>
+__global__ void __launch_bounds__(256) direct(const __grid_constant__ ortc_cu_direct d)
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     const int64_t first = (int64_t)blockIdx.x * (256 * PACKS) + threadIdx.x;
@@ -24,11 +27,9 @@ template <typename E, int OP, int KIND> __global__ void __launch_bounds__(256) d
 #pragma unroll
     for (int u = 0; u < PACKS; u++) {
         const int64_t at = first + u * 256;
-        if (at >= d.packs)
-            continue;
+        if (at >= d.packs) continue;
         x[u] = ortc_cu_pack<E>::load((const E *)d.x + at * W);
-        if (KIND == SAME)
-            a[u] = ortc_cu_pack<E>::load((const E *)d.a + at * W);
+        if (KIND == SAME) a[u] = ortc_cu_pack<E>::load((const E *)d.a + at * W);
         if (KIND == ROW) {
             const uint32_t i = (uint32_t)at, row = (__umulhi(i, d.row.multiplier) + i) >> d.row.shift;
             a[u] = ortc_cu_pack<E>::load((const E *)d.a + (int64_t)(i - row * d.row.divisor) * W);
@@ -39,8 +40,7 @@ template <typename E, int OP, int KIND> __global__ void __launch_bounds__(256) d
         const int64_t at = first + u * 256;
         float v[W], b[W];
         uint32_t mask = 0;
-        if (at >= d.packs)
-            continue;
+        if (at >= d.packs) continue;
 #pragma unroll
         for (int k = 0; k < W; k++) {
             v[k] = ortc_cu_f32(x[u].at[k]);
@@ -48,8 +48,7 @@ template <typename E, int OP, int KIND> __global__ void __launch_bounds__(256) d
         }
         step(OP, v, b, mask, d.second);
 #pragma unroll
-        for (int k = 0; k < W; k++)
-            x[u].at[k] = ortc_cu_of_f32<E>(v[k]);
+        for (int k = 0; k < W; k++) x[u].at[k] = ortc_cu_of_f32<E>(v[k]);
         x[u].store((E *)d.y + at * W);
     }
 }

@@ -3,7 +3,9 @@
 
 template <typename E, int OP> static int choose(const ortc_cu_direct *d, cudaStream_t stream)
 {
-    return !d->a ? go<E, OP, NUMBER>(d, stream) : d->repeated ? go<E, OP, ROW>(d, stream) : go<E, OP, SAME>(d, stream);
+    return !d->a         ? go<E, OP, NUMBER>(d, stream)
+           : d->repeated ? go<E, OP, ROW>(d, stream)
+                         : go<E, OP, SAME>(d, stream);
 }
 
 template <typename E> static int choose(int op, const ortc_cu_direct *d, cudaStream_t stream, int *error)

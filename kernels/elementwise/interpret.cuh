@@ -1,8 +1,10 @@
-/* kernels/elementwise/interpret.cuh: the interpreter of cuda_program.h. Included by one .cu file for each type of register.
+/* kernels/elementwise/interpret.cuh: the interpreter of cuda_program.h. Included by one .cu file for each
+ * type of register.
  *
- * The program is the kernel's parameter, so every thread of a warp takes the same way. Vector items are neighbours whose rows
- * begin at multiples of 16 bytes; other items are single elements, neighbours in neighbouring threads, some of them per thread.
- * Results may lie in the memory of an input (same place, same thread), so inputs are not read through the read-only path.
+ * The program is the kernel's parameter, so every thread of a warp takes the same way. Vector items are
+ * neighbours whose rows begin at multiples of 16 bytes; other items are single elements, neighbours in
+ * neighbouring threads, some of them per thread. Results may lie in the memory of an input (same place, same
+ * thread), so inputs are not read through the read-only path.
  */
 #ifndef ORTC_KERNELS_ELEMENTWISE_INTERPRET_CUH
 #define ORTC_KERNELS_ELEMENTWISE_INTERPRET_CUH
@@ -17,23 +19,37 @@ namespace {
 
 constexpr int THREADS = 256;
 
-template <typename R> struct is_float { static constexpr bool value = false; };
-template <> struct is_float<float> { static constexpr bool value = true; };
-template <> struct is_float<double> { static constexpr bool value = true; };
+template <typename R> struct is_float {
+    static constexpr bool value = false;
+};
+template <> struct is_float<float> {
+    static constexpr bool value = true;
+};
+template <> struct is_float<double> {
+    static constexpr bool value = true;
+};
 template <typename R> constexpr bool floats = is_float<R>::value;
 
 /* N bytes in as few accesses as can be: several elements at a good address. */
-template <int N> struct words { uint4 at[N / 16]; };
-template <> struct words<8> { uint2 at; };
-template <> struct words<4> { uint32_t at; };
-template <> struct words<2> { uint16_t at; };
+template <int N> struct words {
+    uint4 at[N / 16];
+};
+template <> struct words<8> {
+    uint2 at;
+};
+template <> struct words<4> {
+    uint32_t at;
+};
+template <> struct words<2> {
+    uint16_t at;
+};
 
 template <typename E, int V> struct pack {
     E at[V];
     static __device__ inline pack load(const E *from)
     {
         pack p;
-        const words<sizeof(E) * V> w = *(const words<sizeof(E) * V> *)from;
+        const words<sizeof(E) *V> w = *(const words<sizeof(E) * V> *)from;
         memcpy(&p, &w, sizeof p);
         return p;
     }
@@ -52,7 +68,8 @@ __device__ inline int64_t place(const ortc_cu_program &p, const ortc_cu_input &i
     if (p.wide) {
         for (int d = (int)p.rank - 1; d > 0; d--) {
             int64_t rest = (int64_t)((double)item * p.inverses[d]), within = item - rest * p.dims[d];
-            const int off = within < 0 ? -1 : within >= p.dims[d] ? 1 : 0; /* the product is off by one at most */
+            /* the product is off by one at most */
+            const int off = within < 0 ? -1 : within >= p.dims[d] ? 1 : 0;
             rest += off;
             at += (within - off * p.dims[d]) * in.step[d];
             item = rest;
@@ -78,17 +95,14 @@ __device__ inline void read(const ortc_cu_program &p, const ortc_cu_input &in, i
         if (in.step[p.rank - 1] == 0) { /* one element for all */
             R v = get<R, E>::from(data[at]);
 #pragma unroll
-            for (int k = 0; k < V; k++)
-                to[k] = v;
+            for (int k = 0; k < V; k++) to[k] = v;
         } else if (p.count - item * V >= V) {
             const pack<E, V> v = pack<E, V>::load(data + at);
 #pragma unroll
-            for (int k = 0; k < V; k++)
-                to[k] = get<R, E>::from(v.at[k]);
+            for (int k = 0; k < V; k++) to[k] = get<R, E>::from(v.at[k]);
         } else { /* the end of a flat result */
 #pragma unroll
-            for (int k = 0; k < V; k++)
-                to[k] = item * V + k < p.count ? get<R, E>::from(data[at + k]) : (R)0;
+            for (int k = 0; k < V; k++) to[k] = item * V + k < p.count ? get<R, E>::from(data[at + k]) : (R)0;
         }
     } else {
 #pragma unroll
@@ -99,34 +113,32 @@ __device__ inline void read(const ortc_cu_program &p, const ortc_cu_input &in, i
     }
 }
 
-template <typename R, typename E, int V, bool vector> __device__ inline void write(const ortc_cu_program &p, int64_t item, const R (&v)[V])
+template <typename R, typename E, int V, bool vector>
+__device__ inline void write(const ortc_cu_program &p, int64_t item, const R (&v)[V])
 {
     E *out = (E *)p.out;
     if (vector && p.count - item * V >= V) {
         pack<E, V> several;
 #pragma unroll
-        for (int k = 0; k < V; k++)
-            several.at[k] = put<E>::from(v[k]);
+        for (int k = 0; k < V; k++) several.at[k] = put<E>::from(v[k]);
         several.store(out + item * V);
         return;
     }
 #pragma unroll
     for (int k = 0; k < V; k++) {
         int64_t at = vector ? item * V + k : item + (int64_t)k * THREADS;
-        if (at < p.count)
-            out[at] = put<E>::from(v[k]);
+        if (at < p.count) out[at] = put<E>::from(v[k]);
     }
 }
 
-/* ---- Arithmetic ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Arithmetic ---------------------------------------------------------------------------------------- */
 
 template <typename R> __device__ inline R divide(R a, R b) { return a / b; }
 /* Bit by bit: the compiler's own division is a call, around which everything would be spilled. */
 template <> __device__ inline uint64_t divide(uint64_t a, uint64_t b)
 {
     uint64_t rest = 0;
-    if (b == 0)
-        return 0;
+    if (b == 0) return 0;
 #pragma unroll 1
     for (int i = 0; i < 64; i++) {
         const bool carry = rest >> 63;
@@ -149,16 +161,17 @@ template <> __device__ inline int64_t divide(int64_t a, int64_t b)
 /* Modulo 2^64; a negative exponent gives 1 / x towards zero. */
 __device__ inline uint64_t whole_power(uint64_t base, uint64_t exponent, bool negative)
 {
-    if (negative)
-        return base == 1 ? 1 : base == UINT64_MAX ? (exponent & 1 ? UINT64_MAX : 1) : 0;
+    if (negative) return base == 1 ? 1 : base == UINT64_MAX ? (exponent & 1 ? UINT64_MAX : 1) : 0;
     uint64_t result = 1;
-    for (; exponent; exponent >>= 1, base *= base)
-        result *= exponent & 1 ? base : 1;
+    for (; exponent; exponent >>= 1, base *= base) result *= exponent & 1 ? base : 1;
     return result;
 }
 __device__ inline float power(float a, float b) { return powf(a, b); }
 __device__ inline double power(double a, double b) { return pow(a, b); }
-__device__ inline int64_t power(int64_t a, int64_t b) { return (int64_t)whole_power((uint64_t)a, (uint64_t)b, b < 0); }
+__device__ inline int64_t power(int64_t a, int64_t b)
+{
+    return (int64_t)whole_power((uint64_t)a, (uint64_t)b, b < 0);
+}
 __device__ inline uint64_t power(uint64_t a, uint64_t b) { return whole_power(a, b, false); }
 
 template <typename R> __device__ inline R negate(R a) { return -a; }
@@ -169,15 +182,24 @@ template <> __device__ inline uint64_t magnitude(uint64_t a) { return a; }
 template <> __device__ inline float magnitude(float a) { return fabsf(a); }
 template <> __device__ inline double magnitude(double a) { return fabs(a); }
 template <typename R> __device__ inline R sum(R a, R b) { return a + b; }
-template <> __device__ inline int64_t sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+template <> __device__ inline int64_t sum(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
 template <typename R> __device__ inline R difference(R a, R b) { return a - b; }
-template <> __device__ inline int64_t difference(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+template <> __device__ inline int64_t difference(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
 template <typename R> __device__ inline R product(R a, R b) { return a * b; }
-template <> __device__ inline int64_t product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+template <> __device__ inline int64_t product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
 
 /* Of floats: in the register's own type. */
-#define ORTC_CU_BOTH(name, f, d)                                   \
-    __device__ inline float name##_(float x) { return f(x); }      \
+#define ORTC_CU_BOTH(name, f, d) \
+    __device__ inline float name##_(float x) { return f(x); } \
     __device__ inline double name##_(double x) { return d(x); }
 ORTC_CU_BOTH(sqrt, sqrtf, sqrt)
 ORTC_CU_BOTH(exp, expf, exp)
@@ -191,7 +213,10 @@ ORTC_CU_BOTH(erf, erff, erf)
 ORTC_CU_BOTH(tanh, tanhf, tanh)
 
 template <typename R> __device__ inline R clamp01(R x) { return x < 0 ? R(0) : x > 1 ? R(1) : x; }
-template <typename R> __device__ inline R softplus(R x) { return x > 0 ? x + log1p_(exp_(-x)) : log1p_(exp_(x)); }
+template <typename R> __device__ inline R softplus(R x)
+{
+    return x > 0 ? x + log1p_(exp_(-x)) : log1p_(exp_(x));
+}
 /* x tanh(log(1 + e)), e = exp(x) */
 template <typename R> __device__ inline R mish(R x)
 {
@@ -199,13 +224,15 @@ template <typename R> __device__ inline R mish(R x)
     return x > 20 ? x : x * (n / (n + 2));
 }
 
-template <typename R, int V> __device__ inline void floats_only(int op, R (&acc)[V], const R (&a)[V], R second)
+template <typename R, int V>
+__device__ inline void floats_only(int op, R (&acc)[V], const R (&a)[V], R second)
 {
-#define EACH(expression)            \
-    _Pragma("unroll") for (int k = 0; k < V; k++) { \
-        R x = acc[k];               \
-        acc[k] = (expression);      \
-    }                               \
+#define EACH(expression) \
+    _Pragma("unroll") for (int k = 0; k < V; k++) \
+    { \
+        R x = acc[k]; \
+        acc[k] = (expression); \
+    } \
     break
     switch (op) {
     case ORTC_CU_SQRT: EACH(sqrt_(x));
@@ -220,7 +247,8 @@ template <typename R, int V> __device__ inline void floats_only(int op, R (&acc)
     case ORTC_CU_SIGMOID: EACH(1 / (1 + exp_(-x)));
     case ORTC_CU_LEAKY_RELU: EACH(x < 0 ? a[k] * x : x);
     case ORTC_CU_GELU: EACH(R(0.5) * x * (1 + erf_(x * R(0.70710678118654752440))));
-    case ORTC_CU_GELU_TANH: EACH(R(0.5) * x * (1 + tanh_(R(0.79788456080286535588) * (x + R(0.044715) * x * x * x))));
+    case ORTC_CU_GELU_TANH:
+        EACH(R(0.5) * x * (1 + tanh_(R(0.79788456080286535588) * (x + R(0.044715) * x * x * x))));
     case ORTC_CU_HARD_SWISH: EACH(x * clamp01(x / 6 + R(0.5)));
     case ORTC_CU_CLAMP01: EACH(clamp01(x));
     case ORTC_CU_ELU: EACH(x < 0 ? a[k] * expm1_(x * second) : x);
@@ -258,7 +286,8 @@ template <int V> __device__ inline void rare(int op, double (&acc)[V])
 }
 template <typename R, int V> __device__ inline void rare(int, R (&)[V]) {}
 
-template <typename R, int V> __device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask, R second)
+template <typename R, int V>
+__device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask, R second)
 {
     switch (op) {
     case ORTC_CU_LOAD: EACH((void(x), a[k]));
@@ -285,24 +314,22 @@ template <typename R, int V> __device__ inline void step(int op, R (&acc)[V], co
     case ORTC_CU_RELU: EACH(is_negative(x) ? R(0) : x);
     case ORTC_CU_POW: EACH(power(x, a[k]));
     case ORTC_CU_PRELU: EACH(is_negative(x) ? product(x, a[k]) : x);
-    case ORTC_CU_TEST:
-        mask = 0;
+    case ORTC_CU_TEST: mask = 0;
 #pragma unroll
-        for (int k = 0; k < V; k++)
-            mask |= (acc[k] != 0 ? 1u : 0u) << k;
+        for (int k = 0; k < V; k++) mask |= (acc[k] != 0 ? 1u : 0u) << k;
         break;
     case ORTC_CU_BLEND: EACH(mask >> k & 1 ? x : a[k]);
     default:
-        if constexpr (floats<R>)
-            floats_only(op, acc, a, second);
+        if constexpr (floats<R>) floats_only(op, acc, a, second);
         rare(op, acc);
     }
 }
 #undef EACH
 
-/* ---- The kernel ------------------------------------------------------------------------------------------------------------------ */
+/* ---- The kernel ---------------------------------------------------------------------------------------- */
 
-template <typename R, int V, bool vector> __global__ void __launch_bounds__(THREADS, 3) interpret(const __grid_constant__ ortc_cu_program p)
+template <typename R, int V, bool vector>
+__global__ void __launch_bounds__(THREADS, 3) interpret(const __grid_constant__ ortc_cu_program p)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     R *temps = (R *)shared; /* of a thread: THREADS apart, so that banks do not meet */
@@ -312,28 +339,24 @@ template <typename R, int V, bool vector> __global__ void __launch_bounds__(THRE
         R acc[V], a[V];
         uint32_t mask = 0;
 #pragma unroll
-        for (int k = 0; k < V; k++)
-            acc[k] = a[k] = 0;
+        for (int k = 0; k < V; k++) acc[k] = a[k] = 0;
         for (uint32_t pc = 0; pc < p.n_code; pc++) {
             const int op = p.code[pc].op, operand = p.code[pc].operand;
             if (op == ORTC_CU_SAVE) {
 #pragma unroll
-                for (int k = 0; k < V; k++)
-                    temps[(operand * V + k) * THREADS + threadIdx.x] = acc[k];
+                for (int k = 0; k < V; k++) temps[(operand * V + k) * THREADS + threadIdx.x] = acc[k];
                 continue;
             }
             R second = 0;
             if (operand == ORTC_CU_NONE) {
             } else if (operand == ORTC_CU_SELF) {
 #pragma unroll
-                for (int k = 0; k < V; k++)
-                    a[k] = acc[k];
+                for (int k = 0; k < V; k++) a[k] = acc[k];
             } else if (operand & ORTC_CU_CONSTANT) {
                 const int c = operand & (ORTC_CU_CONSTANT - 1);
                 second = (R)p.constants[c + 1 < ORTC_CU_CONSTANTS ? c + 1 : c];
 #pragma unroll
-                for (int k = 0; k < V; k++)
-                    a[k] = (R)p.constants[c];
+                for (int k = 0; k < V; k++) a[k] = (R)p.constants[c];
             } else if (operand & ORTC_CU_TEMP) {
 #pragma unroll
                 for (int k = 0; k < V; k++)
@@ -341,7 +364,7 @@ template <typename R, int V, bool vector> __global__ void __launch_bounds__(THRE
             } else {
                 const ortc_cu_input &in = p.in[operand];
                 switch (in.dtype) {
-#define ORTC_CU_READ(t, E)                                \
+#define ORTC_CU_READ(t, E) \
     case t: read<R, E, V, vector>(p, in, item, a); break;
                     ORTC_CU_ELEMENTS(ORTC_CU_READ)
 #undef ORTC_CU_READ
@@ -350,7 +373,7 @@ template <typename R, int V, bool vector> __global__ void __launch_bounds__(THRE
             step(op, acc, a, mask, second);
         }
         switch (p.out_dtype) {
-#define ORTC_CU_WRITE(t, E)                                \
+#define ORTC_CU_WRITE(t, E) \
     case t: write<R, E, V, vector>(p, item, acc); break;
             ORTC_CU_ELEMENTS(ORTC_CU_WRITE)
 #undef ORTC_CU_WRITE
@@ -367,7 +390,9 @@ template <typename R, int V> int launch(const ortc_cu_program *p, void *queue)
     if (p->vector)
         interpret<R, V, true><<<ortc_cu_blocks(p->items, THREADS), THREADS, slots * V, stream>>>(*p);
     else
-        interpret<R, SINGLE, false><<<ortc_cu_blocks((p->items + SINGLE - 1) / SINGLE, THREADS), THREADS, slots * SINGLE, stream>>>(*p);
+        interpret<R, SINGLE, false>
+            <<<ortc_cu_blocks((p->items + SINGLE - 1) / SINGLE, THREADS), THREADS, slots * SINGLE, stream>>>(
+                *p);
     return cudaGetLastError();
 }
 

@@ -1,7 +1,8 @@
 /* kernels/elementwise/ref_cast.c: Cast between numbers of any type on ref.
  *
- * Integers to integers keep the low bits; floats to integers are cut towards zero; anything to a float is rounded once,
- * to nearest even. Eight-bit floats saturate unless `saturate` is 0; E8M0 rounds as `round_mode` says.
+ * Integers to integers keep the low bits; floats to integers are cut towards zero; anything to a float is
+ * rounded once, to nearest even. Eight-bit floats saturate unless `saturate` is 0; E8M0 rounds as
+ * `round_mode` says.
  */
 #include <stdlib.h>
 
@@ -19,7 +20,10 @@ typedef struct cast_job {
     ortc_view *y;
 } cast_job;
 
-static bool is_small_float(ortc_dtype t) { return ortc_float_format_of(t) && t != ORTC_F16 && t != ORTC_BF16; }
+static bool is_small_float(ortc_dtype t)
+{
+    return ortc_float_format_of(t) && t != ORTC_F16 && t != ORTC_BF16;
+}
 
 static void cast_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -31,9 +35,11 @@ static void cast_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) {
         if (is_small_float(to))
             ortc_store_bits(y, ortc_dtype_bits(to), i,
-                            ortc_float_encode(ortc_float_format_of(to), ortc_load_f64(x, from, i), j->state->saturate));
+                            ortc_float_encode(ortc_float_format_of(to), ortc_load_f64(x, from, i),
+                                              j->state->saturate));
         else if (to == ORTC_F8E8M0)
-            ((uint8_t *)y)[i] = (uint8_t)ortc_e8m0_encode(ortc_load_f64(x, from, i), j->state->round_mode, j->state->saturate);
+            ((uint8_t *)y)[i] = (uint8_t)ortc_e8m0_encode(ortc_load_f64(x, from, i), j->state->round_mode,
+                                                          j->state->saturate);
         else if (class == ORTC_CLASS_FLOAT)
             ortc_store_f64(y, to, i, ortc_load_f64(x, from, i));
         else if (class == ORTC_CLASS_INT)
@@ -48,14 +54,13 @@ static ortc_status cast_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     static const char *const modes[] = {"nearest", "up", "down"};
     const char *mode = ortc_node_string(n, "round_mode", "up");
     cast_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->saturate = ortc_node_int(n, "saturate", 1) != 0;
-    for (s->round_mode = 0; s->round_mode < 3 && strcmp(mode, modes[s->round_mode]) != 0;)
-        s->round_mode++;
+    for (s->round_mode = 0; s->round_mode < 3 && strcmp(mode, modes[s->round_mode]) != 0;) s->round_mode++;
     if (s->round_mode == 3) {
         free(s);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute round_mode is '%s', expected up, down or nearest", mode);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "attribute round_mode is '%s', expected up, down or nearest", mode);
     }
     *out = s;
     return ORTC_OK;
@@ -73,8 +78,7 @@ static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
 static ortc_status cast_run(const void *state, const void *pstate, ortc_call *c)
 {
     cast_job j = {state, &c->in[0], &c->out[0]};
-    if (j.x->dtype == j.y->dtype)
-        return ortc_run_copy(c);
+    if (j.x->dtype == j.y->dtype) return ortc_run_copy(c);
     ortc_clear_tail(j.y, ortc_view_count(j.y));
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(10), cast_chunk, &j);
 }

@@ -1,8 +1,9 @@
 /* kernels/elementwise/ref_cast_string.c: Cast between strings and numbers on ref.
  *
- * A float is written with the fewest digits that read back as the same value of its type, without an exponent from 1e-5 to 1e16; NaN, INF and -INF as the standard spells
- * them. A string is read as the number that it is as a whole; one that is no number is an error, where the standard leaves
- * the result open. Neither depends on the program's locale.
+ * A float is written with the fewest digits that read back as the same value of its type, without an exponent
+ * from 1e-5 to 1e16; NaN, INF and -INF as the standard spells them. A string is read as the number that it is
+ * as a whole; one that is no number is an error, where the standard leaves the result open. Neither depends
+ * on the program's locale.
  */
 #include <errno.h>
 #include <locale.h>
@@ -16,25 +17,21 @@
 
 enum { MAX_NUMBER = 400 }; /* characters: the longest plain double has some 330 */
 
-/* ---- To strings ------------------------------------------------------------------------------------------------------------ */
+/* ---- To strings ---------------------------------------------------------------------------------------- */
 
 static int write_float(double v, ortc_dtype t, char *to, size_t bytes)
 {
-    if (v != v)
-        return snprintf(to, bytes, "NaN");
-    if (isinf(v))
-        return snprintf(to, bytes, v < 0 ? "-INF" : "INF");
+    if (v != v) return snprintf(to, bytes, "NaN");
+    if (isinf(v)) return snprintf(to, bytes, v < 0 ? "-INF" : "INF");
     int digits = 1;
     for (; digits <= 17; digits++) {
         unsigned char element[16] = {0};
         snprintf(to, bytes, "%.*e", digits - 1, v);
         ortc_store_f64(element, t, 0, strtod(to, NULL));
-        if (ortc_load_f64(element, t, 0) == v)
-            break;
+        if (ortc_load_f64(element, t, 0) == v) break;
     }
     const int exponent = atoi(strchr(to, 'e') + 1), decimals = digits - 1 - exponent;
-    if (exponent < -5 || exponent > 15)
-        return snprintf(to, bytes, "%.*g", digits, v);
+    if (exponent < -5 || exponent > 15) return snprintf(to, bytes, "%.*g", digits, v);
     return snprintf(to, bytes, "%.*f", decimals > 0 ? decimals : 0, v);
 }
 
@@ -49,21 +46,25 @@ static ortc_status to_strings(ortc_call *c)
     for (int64_t i = 0; i < count && s == ORTC_OK; i++) {
         int n;
         switch (ortc_class_of(x->dtype)) {
-        case ORTC_CLASS_FLOAT: n = write_float(ortc_load_f64(x->data, x->dtype, i), x->dtype, text, sizeof text); break;
-        case ORTC_CLASS_INT: n = snprintf(text, sizeof text, "%lld", (long long)ortc_load_i64(x->data, x->dtype, i)); break;
-        default: n = snprintf(text, sizeof text, "%llu", (unsigned long long)ortc_load_u64(x->data, x->dtype, i)); break;
+        case ORTC_CLASS_FLOAT:
+            n = write_float(ortc_load_f64(x->data, x->dtype, i), x->dtype, text, sizeof text);
+            break;
+        case ORTC_CLASS_INT:
+            n = snprintf(text, sizeof text, "%lld", (long long)ortc_load_i64(x->data, x->dtype, i));
+            break;
+        default:
+            n = snprintf(text, sizeof text, "%llu", (unsigned long long)ortc_load_u64(x->data, x->dtype, i));
+            break;
         }
         s = ortc_call_append(c, v, text, (size_t)n);
-        if (s == ORTC_OK && i % 4096 == 4095)
-            s = ortc_poll(c);
+        if (s == ORTC_OK && i % 4096 == 4095) s = ortc_poll(c);
     }
-    if (s == ORTC_OK)
-        return ortc_call_give(c, 0, v);
+    if (s == ORTC_OK) return ortc_call_give(c, 0, v);
     ortc_call_drop(c, v);
     return s;
 }
 
-/* ---- From strings ----------------------------------------------------------------------------------------------------------- */
+/* ---- From strings -------------------------------------------------------------------------------------- */
 
 /* The numbers as f32, f64, i64 or u64, for Cast to go on with. */
 static ortc_dtype step_type(ortc_dtype to)
@@ -79,8 +80,7 @@ static ortc_dtype step_type(ortc_dtype to)
 static bool read_number(ortc_span text, ortc_dtype t, void *to, int64_t i)
 {
     char buffer[MAX_NUMBER + 1], *end = buffer;
-    if (text.length == 0 || text.length > MAX_NUMBER)
-        return false;
+    if (text.length == 0 || text.length > MAX_NUMBER) return false;
     memcpy(buffer, text.text, text.length);
     buffer[text.length] = 0;
     if (t == ORTC_I64 || t == ORTC_U64) {
@@ -132,8 +132,7 @@ static ortc_status cast_string_run(const void *state, const void *pstate, ortc_c
     if (c->in[0].dtype == ORTC_STRING && c->out[0].dtype == ORTC_STRING)
         return ortc_run_on_strings(ortc_ref_cast.run, state, pstate, c);
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!plain)
-        return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a locale");
+    if (!plain) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a locale");
     const locale_t before = uselocale(plain);
     const ortc_status s = c->out[0].dtype == ORTC_STRING ? to_strings(c) : from_strings(state, pstate, c);
     uselocale(before);
@@ -143,12 +142,14 @@ static ortc_status cast_string_run(const void *state, const void *pstate, ortc_c
 
 static ortc_status cast_string_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    if (p->in[0].dtype == p->out[0].dtype)
-        ortc_plan_view(p, 0, 0, 0);
+    if (p->in[0].dtype == p->out[0].dtype) ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
-static ortc_status cast_string_prepare(const ortc_node *n, ortc_prep *prep, void **state) { return ortc_ref_cast.prepare(n, prep, state); }
+static ortc_status cast_string_prepare(const ortc_node *n, ortc_prep *prep, void **state)
+{
+    return ortc_ref_cast.prepare(n, prep, state);
+}
 
 const ortc_kernel ortc_ref_cast_string = {.size = ORTC_SIZED(ortc_kernel),
                                           .name = "cast_string.ref",

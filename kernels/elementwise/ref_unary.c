@@ -23,10 +23,28 @@ static uint64_t not_u(uint64_t x) { return x == 0; }
 static double reciprocal(double x) { return 1 / x; }
 
 static const unary unaries[] = {
-    {"Neg", neg_f, neg_i}, {"Abs", fabs, abs_i, abs_u}, {"Sign", sign_f, sign_i, sign_u}, {"Not", NULL, NULL, not_u},
-    {"Sqrt", sqrt}, {"Exp", exp}, {"Log", log}, {"Reciprocal", reciprocal}, {"Floor", floor}, {"Ceil", ceil},
-    {"Round", nearbyint}, {"Sin", sin}, {"Cos", cos}, {"Tan", tan}, {"Asin", asin}, {"Acos", acos}, {"Atan", atan},
-    {"Sinh", sinh}, {"Cosh", cosh}, {"Asinh", asinh}, {"Acosh", acosh}, {"Atanh", atanh},
+    {"Neg", neg_f, neg_i},
+    {"Abs", fabs, abs_i, abs_u},
+    {"Sign", sign_f, sign_i, sign_u},
+    {"Not", NULL, NULL, not_u},
+    {"Sqrt", sqrt},
+    {"Exp", exp},
+    {"Log", log},
+    {"Reciprocal", reciprocal},
+    {"Floor", floor},
+    {"Ceil", ceil},
+    {"Round", nearbyint},
+    {"Sin", sin},
+    {"Cos", cos},
+    {"Tan", tan},
+    {"Asin", asin},
+    {"Acos", acos},
+    {"Atan", atan},
+    {"Sinh", sinh},
+    {"Cosh", cosh},
+    {"Asinh", asinh},
+    {"Acosh", acosh},
+    {"Atanh", atanh},
 };
 
 typedef struct unary_job {
@@ -40,8 +58,7 @@ static ortc_status unary_prepare(const ortc_node *n, ortc_prep *prep, void **out
 {
     const unary **state = malloc(sizeof *state);
     size_t i = 0;
-    if (!state)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the operator's state");
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the operator's state");
     while (strcmp(unaries[i].op, ortc_node_op(n)) != 0)
         if (++i == sizeof unaries / sizeof *unaries) {
             free(state);
@@ -64,16 +81,13 @@ static void unary_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const ortc_dtype t = j->t;
     switch (ortc_class_of(t)) {
     case ORTC_CLASS_FLOAT:
-        for (int64_t i = begin; i < end; i++)
-            ortc_store_f64(j->y, t, i, j->op->f(ortc_load_f64(j->x, t, i)));
+        for (int64_t i = begin; i < end; i++) ortc_store_f64(j->y, t, i, j->op->f(ortc_load_f64(j->x, t, i)));
         break;
     case ORTC_CLASS_INT:
-        for (int64_t i = begin; i < end; i++)
-            ortc_store_u64(j->y, t, i, j->op->i(ortc_load_i64(j->x, t, i)));
+        for (int64_t i = begin; i < end; i++) ortc_store_u64(j->y, t, i, j->op->i(ortc_load_i64(j->x, t, i)));
         break;
     default:
-        for (int64_t i = begin; i < end; i++)
-            ortc_store_u64(j->y, t, i, j->op->u(ortc_load_u64(j->x, t, i)));
+        for (int64_t i = begin; i < end; i++) ortc_store_u64(j->y, t, i, j->op->u(ortc_load_u64(j->x, t, i)));
     }
 }
 

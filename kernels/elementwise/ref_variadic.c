@@ -1,7 +1,7 @@
 /* kernels/elementwise/ref_variadic.c: Min, Max, Sum and Mean of any number of inputs on ref.
  *
- * A block of results at a time is gathered from one input after the other, in the class of the type, and rounded once.
- * A NaN in any input gives NaN.
+ * A block of results at a time is gathered from one input after the other, in the class of the type, and
+ * rounded once. A NaN in any input gives NaN.
  */
 #include <stdlib.h>
 
@@ -23,19 +23,21 @@ typedef union number {
     uint64_t u;
 } number;
 
-#define GATHER(field, load, or_nan)                                            \
-    for (int64_t i = 0; i < count; i++, ortc_walk_next(&w)) {                  \
-        const number v = {.field = load(x->data, x->dtype, w.at[0])};          \
-        number *a = &to[i];                                                    \
-        if (first)                                                             \
-            *a = v;                                                            \
-        else if (what == VARIADIC_MIN ? v.field < a->field or_nan : what == VARIADIC_MAX && (v.field > a->field or_nan)) \
-            *a = v;                                                            \
-        else if (what >= VARIADIC_SUM)                                         \
-            a->field += v.field;                                               \
+#define GATHER(field, load, or_nan) \
+    for (int64_t i = 0; i < count; i++, ortc_walk_next(&w)) { \
+        const number v = {.field = load(x->data, x->dtype, w.at[0])}; \
+        number *a = &to[i]; \
+        if (first) \
+            *a = v; \
+        else if (what == VARIADIC_MIN ? v.field < a->field or_nan \
+                                      : what == VARIADIC_MAX && (v.field > a->field or_nan)) \
+            *a = v; \
+        else if (what >= VARIADIC_SUM) \
+            a->field += v.field; \
     }
 
-static void gather(int what, const ortc_view *x, const ortc_view *y, int64_t begin, int64_t count, bool first, number *to)
+static void gather(int what, const ortc_view *x, const ortc_view *y, int64_t begin, int64_t count, bool first,
+                   number *to)
 {
     ortc_walk w;
     ortc_walk_init(&w, y->rank, y->dims);
@@ -72,10 +74,8 @@ static ortc_status variadic_prepare(const ortc_node *n, ortc_prep *prep, void **
 {
     static const char *const names[] = {"Min", "Max", "Sum", "Mean"};
     int *state = malloc(sizeof *state);
-    if (!state)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the operator's state");
-    for (*state = 0; *state < VARIADIC_MEAN && strcmp(names[*state], ortc_node_op(n)) != 0;)
-        ++*state;
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the operator's state");
+    for (*state = 0; *state < VARIADIC_MEAN && strcmp(names[*state], ortc_node_op(n)) != 0;) ++*state;
     *out = state;
     return ORTC_OK;
 }
@@ -87,5 +87,7 @@ static ortc_status variadic_run(const void *state, const void *pstate, ortc_call
     return count ? ortc_parallel(c, count, ortc_grain(10.0 * (double)c->n_in), variadic_chunk, &j) : ORTC_OK;
 }
 
-const ortc_kernel ortc_ref_variadic = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "variadic.ref", .prepare = variadic_prepare, .run = variadic_run};
+const ortc_kernel ortc_ref_variadic = {.size = ORTC_SIZED(ortc_kernel),
+                                       .name = "variadic.ref",
+                                       .prepare = variadic_prepare,
+                                       .run = variadic_run};

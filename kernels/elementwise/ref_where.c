@@ -23,15 +23,12 @@ static void where_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status where_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[1].dtype == ORTC_STRING)
-        return ortc_run_on_strings(where_run, state, pstate, c);
+    if (c->in[1].dtype == ORTC_STRING) return ortc_run_on_strings(where_run, state, pstate, c);
     where_job j = {c->in, &c->out[0]};
     const int64_t count = ortc_view_count(j.y);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     ortc_walk_init(&j.walk, j.y->rank, j.y->dims);
-    for (int k = 0; k < 3; k++)
-        ortc_walk_view(&j.walk, &c->in[k]);
+    for (int k = 0; k < 3; k++) ortc_walk_view(&j.walk, &c->in[k]);
     ortc_walk_merge(&j.walk);
     return ortc_parallel(c, count, ortc_grain(10), where_chunk, &j);
 }

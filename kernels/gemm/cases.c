@@ -1,4 +1,5 @@
-/* kernels/gemm/cases.c: cases for MatMul and Gemm: sizes around tiles, batches, vectors, transposes, what is added. */
+/* kernels/gemm/cases.c: cases for MatMul and Gemm: sizes around tiles, batches, vectors, transposes, what is
+ * added. */
 #include "kernels/common/cases.h"
 
 #define TYPES "T=f32,f64,f16,bf16,i32,i64,u32,u64"
@@ -44,7 +45,8 @@ const ortc_case ortc_cases_gemm[] = {
     {"MatMul", "T[65,197] T[197,63]", "", "T=f32,f16,bf16", .tolerance = 10},
     {"MatMul", "T[2,3,33,40] T[2,3,40,72]", "", "T=f32,f16,bf16", .tolerance = 4},
     {"MatMul", "T[2,1,9,24] T[3,24,16]", "", "T=f16,bf16", .tolerance = 4},
-    {"MatMul", "T[2,1,2,1,2,1,2,2] T[1,2,1,2,1,2,2,3]", "", "T=f32,f16"}, /* six dims of the batch that do not join */
+    {"MatMul", "T[2,1,2,1,2,1,2,2] T[1,2,1,2,1,2,2,3]", "",
+     "T=f32,f16"}, /* six dims of the batch that do not join */
     {"MatMul", "T[1,300] T[300,48]!", "", "T=f32,f16,bf16", .tolerance = 10},
     {"MatMul", "T[8,136] T[136,40]", "", "T=f32,f16,bf16", .tolerance = 4},
     {"MatMul", "T[3,136] T[136,41]", "", "T=f16,bf16", .tolerance = 4},

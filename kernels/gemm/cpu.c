@@ -1,10 +1,10 @@
 /* MatMul and Gemm on the cpu provider, f32: shapes and broadcasting become products of sgemm.h.
  *
- * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one matrix, the
- * batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by whoever multiplies
- * with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's residual) or a vector or
- * scalar (then a bias, scaled first where beta is not 1).
- * Both fuse a bias, a residual and an activation (epilogue.h). All else, blocking included, is sgemm.h's.
+ * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
+ * matrix, the batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by
+ * whoever multiplies with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's
+ * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse a bias, a
+ * residual and an activation (epilogue.h). All else, blocking included, is sgemm.h's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,13 @@ typedef struct gemm_plan {
     int64_t m, n, k;
     const ortc_packed *packed_b;
     int32_t c_kind;
-    size_t c_offset;   /* bytes: where in the workspace a stretched or scaled C goes */
-    int64_t c_count;   /* its elements; 0: C is used as it is */
-    int32_t rank;      /* of the batch */
+    size_t c_offset; /* bytes: where in the workspace a stretched or scaled C goes */
+    int64_t c_count; /* its elements; 0: C is used as it is */
+    int32_t rank;    /* of the batch */
     int64_t dims[BATCH_RANK], a_step[BATCH_RANK], b_step[BATCH_RANK]; /* elements; 0: broadcast */
 } gemm_plan;
 
-/* ---- Packed B --------------------------------------------------------------------------------------------- */
+/* ---- Packed B ------------------------------------------------------------------------------------------ */
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
@@ -62,7 +62,7 @@ static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.gemm.b", p
 /* Gemm's C is port 2 unless the epilogue's own inputs begin there. */
 static int has_c(const ortc_tail_spec *t) { return t->residual != 2 && t->bias != 2; }
 
-/* ---- Supports and prepare --------------------------------------------------------------------------------- */
+/* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
 static int is_matmul(const ortc_node *n) { return !strcmp(ortc_node_op(n), "MatMul"); }
 
@@ -70,11 +70,13 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 {
     ortc_tail_spec tail;
     (void)device;
-    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail)) return ortc_no(why, "the activation is not done here");
+    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail))
+        return ortc_no(why, "the activation is not done here");
     if (is_matmul(n)) {
         const int32_t b_rank = ortc_node_in(n, 1).rank;
         if (tail.bias >= 0 && b_rank < 2)
-            return ortc_no(why, "a bias after a product with a vector, or with what may be one, is not fused");
+            return ortc_no(why,
+                           "a bias after a product with a vector, or with what may be one, is not fused");
     } else if (tail.residual >= 0) {
         const ortc_port c = ortc_node_in(n, 2);
         if (!has_c(&tail)) return ORTC_OK;
@@ -101,7 +103,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* ---- Plan ------------------------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 /* The batch dims of MatMul: those of Y, with the steps of A and B along them. Returns their product. */
 static int64_t plan_batch(gemm_plan *g, const ortc_view *a, const ortc_view *b, const ortc_view *y)
@@ -131,7 +133,8 @@ static int32_t kind_of_c(const ortc_view *c, int64_t m, int64_t n)
     return rows == m && m != 1 ? C_COLUMN : C_SCALAR;
 }
 
-/* C as the epilogue can take it: where it cannot as it is, a vector in the workspace is made of it in each run. */
+/* C as the epilogue can take it: where it cannot as it is, a vector in the workspace is made of it in each
+ * run. */
 static void plan_c(const gemm_state *s, gemm_plan *g)
 {
     if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && s->beta != 1)) g->c_count = g->n;
@@ -141,7 +144,8 @@ static void plan_c(const gemm_state *s, gemm_plan *g)
 static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_sgemm_uk *uk)
 {
     const pack_param param = {g->n, g->k, uk - ortc_sgemm_uks, s->trans_b ? ORTC_SGEMM_TRANS_B : 0};
-    if (!(p->in[1].flags & ORTC_VIEW_CONST) || g->n == 1 || g->n == 0 || g->k == 0 || g->m == 0) return ORTC_OK;
+    if (!(p->in[1].flags & ORTC_VIEW_CONST) || g->n == 1 || g->n == 0 || g->k == 0 || g->m == 0)
+        return ORTC_OK;
     return ortc_plan_pack(p, 1, &packing_b, &param, sizeof param, &g->packed_b);
 }
 
@@ -150,14 +154,16 @@ static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_pla
     const ortc_view *a = &p->in[0], *b = &p->in[1];
     *batch = 1;
     if (s->is_matmul) {
-        if (a->rank > BATCH_RANK || b->rank > BATCH_RANK || a->rank < 1 || b->rank < 1) return ORTC_UNSUPPORTED;
+        if (a->rank > BATCH_RANK || b->rank > BATCH_RANK || a->rank < 1 || b->rank < 1)
+            return ORTC_UNSUPPORTED;
         g->k = a->dims[a->rank - 1];
         g->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
         g->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
         *batch = plan_batch(g, a, b, &p->out[0]);
         if (*batch == 0) g->m = g->n = g->k = 0, g->rank = 0;
         int shared = 1; /* B is one matrix, and A is not broadcast: rows of the batch follow each other */
-        for (int32_t d = 0; d < g->rank; d++) shared &= g->dims[d] == 1 || (g->b_step[d] == 0 && g->a_step[d] != 0);
+        for (int32_t d = 0; d < g->rank; d++)
+            shared &= g->dims[d] == 1 || (g->b_step[d] == 0 && g->a_step[d] != 0);
         if (shared && *batch) g->m *= *batch, *batch = 1, g->rank = 0;
     } else {
         g->m = a->dims[s->trans_a ? 1 : 0];
@@ -200,8 +206,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     return ORTC_OK;
 }
 
-/* ---- Run -------------------------------------------------------------------------------------------------- */
-
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 /* Matrix `index` of the batch, dims walked from the last. */
 static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
@@ -241,11 +246,22 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const gemm_state *s = state;
     const gemm_plan *g = pstate;
     const ortc_sgemm_threads threads = {ortc_call_parallel, c};
-    ortc_sgemm_args x = {
-        .item = {.a = c->in[0].data, .b = g->packed_b ? g->packed_b->data : c->in[1].data, .c = c->out[0].data},
-        .lda = s->trans_a ? g->m : g->k, .ldb = s->trans_b ? g->k : g->n, .ldc = g->n, .residual_stride = g->n,
-        .alpha = s->alpha, .beta = 1, .act = s->tail.act, .lo = s->tail.lo, .hi = s->tail.hi, .post = s->tail.post,
-        .locate = g->rank ? locate : NULL, .arg = g, .workspace = c->workspace};
+    ortc_sgemm_args x = {.item = {.a = c->in[0].data,
+                                  .b = g->packed_b ? g->packed_b->data : c->in[1].data,
+                                  .c = c->out[0].data},
+                         .lda = s->trans_a ? g->m : g->k,
+                         .ldb = s->trans_b ? g->k : g->n,
+                         .ldc = g->n,
+                         .residual_stride = g->n,
+                         .alpha = s->alpha,
+                         .beta = 1,
+                         .act = s->tail.act,
+                         .lo = s->tail.lo,
+                         .hi = s->tail.hi,
+                         .post = s->tail.post,
+                         .locate = g->rank ? locate : NULL,
+                         .arg = g,
+                         .workspace = c->workspace};
     if (!s->is_matmul) place_c(s, g, c, &x);
     if (s->tail.residual >= 0) x.item.residual = ortc_call_floats(c, s->tail.residual);
     if (s->tail.bias >= 0) x.item.bias_col = ortc_call_floats(c, s->tail.bias);

@@ -1,7 +1,9 @@
-/* kernels/gemm/cuda.c: MatMul and Gemm on a GPU: f16, bf16 and f32, with a bias, a residual and an activation fused.
+/* kernels/gemm/cuda.c: MatMul and Gemm on a GPU: f16, bf16 and f32, with a bias, a residual and an activation
+ * fused.
  *
- * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast by steps of 0, vectors gain a dim of 1. Where B is one matrix, the
- * batch of A joins M. Gemm: alpha A' B' + beta C, transposed and stretched by strides. All else is cuda_gemm.h's.
+ * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast by steps of 0, vectors gain a dim of 1. Where
+ * B is one matrix, the batch of A joins M. Gemm: alpha A' B' + beta C, transposed and stretched by strides.
+ * All else is cuda_gemm.h's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +26,7 @@ typedef struct gemm_plan {
     int64_t dims[RANK_LIMIT], a_step[RANK_LIMIT], b_step[RANK_LIMIT], y_step[RANK_LIMIT]; /* elements */
 } gemm_plan;
 
-/* ---- Supports and prepare --------------------------------------------------------------------------------- */
+/* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
 static int is_matmul(const ortc_node *n) { return !strcmp(ortc_node_op(n), "MatMul"); }
 
@@ -32,8 +34,7 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 {
     const ortc_epilogue *e = ortc_node_epilogue(n);
     (void)device;
-    if (!e)
-        return ORTC_OK;
+    if (!e) return ORTC_OK;
     if (e->activation < ORTC_ACT_NONE || e->activation > ORTC_ACT_HARD_SWISH)
         return ortc_no(why, "activation %d is not known here", e->activation);
     if (e->bias >= 0 && is_matmul(n) && ortc_node_in(n, 1).rank < 2)
@@ -45,8 +46,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const ortc_epilogue *e = ortc_node_epilogue(n);
     gemm_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->is_matmul = is_matmul(n);
     s->alpha = s->beta = 1;
     s->bias = s->residual = -1;
@@ -67,25 +67,27 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* ---- Plan ------------------------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
 
-/* The batch dims of a MatMul whose result is not empty, from the outermost; neighbours that are one dim to all three join. */
+/* The batch dims of a MatMul whose result is not empty, from the outermost; neighbours that are one dim to
+ * all three join. */
 static void plan_batch(gemm_plan *p, const ortc_view *a, const ortc_view *b)
 {
     const ortc_cu_gemm *g = &p->product;
-    const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0, rank = ra > rb ? ra : rb;
-    int64_t a_at = g->m * g->k, b_at = g->k * g->n, y_at = g->m * g->n, step[3], dim[RANK_LIMIT], steps[RANK_LIMIT][3];
+    const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0,
+                  rank = ra > rb ? ra : rb;
+    int64_t a_at = g->m * g->k, b_at = g->k * g->n, y_at = g->m * g->n, step[3], dim[RANK_LIMIT],
+            steps[RANK_LIMIT][3];
     int32_t n = 0; /* dims found, the innermost first */
     for (int32_t d = rank - 1; d >= 0; d--) {
-        const int64_t da = d - (rank - ra) >= 0 ? a->dims[d - (rank - ra)] : 1, db = d - (rank - rb) >= 0 ? b->dims[d - (rank - rb)] : 1;
+        const int64_t da = d - (rank - ra) >= 0 ? a->dims[d - (rank - ra)] : 1,
+                      db = d - (rank - rb) >= 0 ? b->dims[d - (rank - rb)] : 1;
         const int64_t extent = da == 1 ? db : da;
         step[0] = da == 1 ? 0 : a_at, step[1] = db == 1 ? 0 : b_at, step[2] = y_at;
         a_at *= da, b_at *= db, y_at *= extent;
-        if (extent == 1)
-            continue;
+        if (extent == 1) continue;
         int joins = n > 0;
-        for (int i = 0; joins && i < 3; i++)
-            joins = step[i] == steps[n - 1][i] * dim[n - 1];
+        for (int i = 0; joins && i < 3; i++) joins = step[i] == steps[n - 1][i] * dim[n - 1];
         if (joins) {
             dim[n - 1] *= extent;
             continue;
@@ -114,7 +116,8 @@ static void plan_matmul(gemm_plan *p, const ortc_view *a, const ortc_view *b, co
         g->m = g->n = 0;
     else
         plan_batch(p, a, b);
-    if (p->outer == 1 && p->b_step[0] == 0 && p->a_step[0] != 0) { /* B is one matrix, and the rows of A follow each other */
+    if (p->outer == 1 && p->b_step[0] == 0 &&
+        p->a_step[0] != 0) { /* B is one matrix, and the rows of A follow each other */
         g->m *= p->dims[0];
         p->outer = 0;
     }
@@ -127,7 +130,8 @@ static void plan_matmul(gemm_plan *p, const ortc_view *a, const ortc_view *b, co
     }
 }
 
-static void plan_gemm(const gemm_state *s, gemm_plan *p, const ortc_view *a, const ortc_view *b, const ortc_view *c)
+static void plan_gemm(const gemm_state *s, gemm_plan *p, const ortc_view *a, const ortc_view *b,
+                      const ortc_view *c)
 {
     ortc_cu_gemm *g = &p->product;
     g->m = a->dims[s->trans_a];
@@ -148,7 +152,9 @@ static void plan_gemm(const gemm_state *s, gemm_plan *p, const ortc_view *a, con
 /* Gemm's C is port 2 unless the epilogue's own inputs begin there; NULL: nothing is added. */
 static const ortc_view *c_of(const gemm_state *s, const ortc_view *in, uint32_t n_in)
 {
-    return !s->is_matmul && n_in > 2 && in[2].dtype && s->beta != 0 && s->bias != 2 && s->residual != 2 ? &in[2] : NULL;
+    return !s->is_matmul && n_in > 2 && in[2].dtype && s->beta != 0 && s->bias != 2 && s->residual != 2
+               ? &in[2]
+               : NULL;
 }
 
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
@@ -156,11 +162,15 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const gemm_state *s = state;
     const ortc_cuda_device *device = ortc_cuda_device_of(p);
     gemm_plan *plan = calloc(1, sizeof *plan);
-    if (!plan)
-        return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    if (!plan) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     ortc_cu_gemm *g = &plan->product;
-    *g = (ortc_cu_gemm){.alpha = s->alpha, .beta = s->beta, .act = s->act, .act_alpha = s->act_alpha, .act_beta = s->act_beta,
-                        .type = p->in[0].dtype, .out_type = p->in[0].dtype};
+    *g = (ortc_cu_gemm){.alpha = s->alpha,
+                        .beta = s->beta,
+                        .act = s->act,
+                        .act_alpha = s->act_alpha,
+                        .act_beta = s->act_beta,
+                        .type = p->in[0].dtype,
+                        .out_type = p->in[0].dtype};
     if (s->is_matmul)
         plan_matmul(plan, &p->in[0], &p->in[1], &p->out[0]);
     else
@@ -174,23 +184,25 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         g->b_step[d] = plan->b_step[plan->outer + d];
         g->y_step[d] = plan->y_step[plan->outer + d];
     }
-    for (int32_t d = 0; d < plan->outer; d++)
-        plan->launches *= plan->dims[d];
+    for (int32_t d = 0; d < plan->outer; d++) plan->launches *= plan->dims[d];
     ortc_cu_gemm_plan(g, device->processors);
     if (s->residual >= 0) /* each element is read by the thread that stores it */
         ortc_plan_may_reuse(p, 0, (uint32_t)s->residual);
     double bytes = 0;
-    for (uint32_t i = 0; i < p->n_in; i++)
-        bytes += p->in[i].dtype ? (double)ortc_view_count(&p->in[i]) : 0;
+    for (uint32_t i = 0; i < p->n_in; i++) bytes += p->in[i].dtype ? (double)ortc_view_count(&p->in[i]) : 0;
     bytes += (double)ortc_view_count(&p->out[0]);
-    ortc_plan_cost(p, 2.0 * (double)ortc_view_count(&p->out[0]) * (double)g->k, bytes * ortc_dtype_bits(g->type) / 8);
+    ortc_plan_cost(p, 2.0 * (double)ortc_view_count(&p->out[0]) * (double)g->k,
+                   bytes * ortc_dtype_bits(g->type) / 8);
     *out = plan;
     return ORTC_OK;
 }
 
-/* ---- Run -------------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
-static const void *port(const ortc_call *c, int32_t i) { return i >= 0 && (uint32_t)i < c->n_in ? c->in[i].data : NULL; }
+static const void *port(const ortc_call *c, int32_t i)
+{
+    return i >= 0 && (uint32_t)i < c->n_in ? c->in[i].data : NULL;
+}
 
 /* NULL stays NULL: a residual may be left out. */
 static void *moved(const void *p, int64_t elements, ortc_dtype t)
@@ -221,14 +233,19 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
         g.bias = port(c, s->bias);
         g.residual = moved(residual, y, g.type);
         const int error = ortc_cu_gemm_run(&g, c->queue);
-        if (error)
-            return ortc_cuda_done(c, error);
+        if (error) return ortc_cuda_done(c, error);
     }
     return ORTC_OK;
 }
 
-static const ortc_kernel kernel = {.size = sizeof kernel, .flags = ORTC_KERNEL_EPILOGUE, .name = "gemm.cuda", .supports = supports,
-                                   .prepare = prepare, .plan = plan, .run = run};
+static const ortc_kernel kernel = {.size = sizeof kernel,
+                                   .flags = ORTC_KERNEL_EPILOGUE,
+                                   .name = "gemm.cuda",
+                                   .supports = supports,
+                                   .prepare = prepare,
+                                   .plan = plan,
+                                   .run = run};
 
 #define TYPES (ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16) | ORTC_TYPE(ORTC_F32))
-ORTC_KERNELS(cuda, gemm, ORTC_KERNEL("MatMul", 13, ORTC_NEWEST, (TYPES), &kernel), ORTC_KERNEL("Gemm", 13, ORTC_NEWEST, (TYPES), &kernel));
+ORTC_KERNELS(cuda, gemm, ORTC_KERNEL("MatMul", 13, ORTC_NEWEST, (TYPES), &kernel),
+             ORTC_KERNEL("Gemm", 13, ORTC_NEWEST, (TYPES), &kernel));

@@ -1,10 +1,12 @@
-/* kernels/gemm/cuda_gemm.c: the choice of a GEMM kernel on a GPU, by extents while planning, by addresses at a launch. */
+/* kernels/gemm/cuda_gemm.c: the choice of a GEMM kernel on a GPU, by extents while planning, by addresses at
+ * a launch. */
 #include "kernels/gemm/cuda_gemm.h"
 
 #include "ortc/types.h"
 
-/* Kernels by tile, with the share of its best rate that a multiprocessor reaches on a large product: the larger the tile, the less
- * is read for each multiplication. Estimates until measured (tests/bench/bench_gemm_cuda.py). */
+/* Kernels by tile, with the share of its best rate that a multiprocessor reaches on a large product: the
+ * larger the tile, the less is read for each multiplication. Estimates until measured
+ * (tests/bench/bench_gemm_cuda.py). */
 static const struct tile {
     int32_t kernel, m, n;
     double rate;
@@ -19,8 +21,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t batch_of(const ortc_cu_gemm *g)
 {
     int64_t n = 1;
-    for (int32_t d = 0; d < g->rank; d++)
-        n *= g->dims[d];
+    for (int32_t d = 0; d < g->rank; d++) n *= g->dims[d];
     return n;
 }
 
@@ -45,8 +46,7 @@ static int32_t choose(const ortc_cu_gemm *g, const struct tile *tiles, int count
 static int pieces_fit(int64_t width, int64_t pitch, const int64_t *steps, int32_t rank)
 {
     int64_t all = pitch;
-    for (int32_t d = 0; d < rank; d++)
-        all |= steps[d];
+    for (int32_t d = 0; d < rank; d++) all |= steps[d];
     return all % width == 0;
 }
 
@@ -71,16 +71,13 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors)
 int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
 {
     ortc_cu_gemm g = *plan;
-    const int aligned = ((uint64_t)(uintptr_t)g.a | (uint64_t)(uintptr_t)g.b) % 16 == 0, n_dense = g.b_col == 1;
-    if (g.kernel == ORTC_CU_GEMM_NOTHING)
-        return 0;
-    if (g.kernel == ORTC_CU_GEMM_VECTOR)
-        return ortc_cu_gemm_vector(&g, queue);
+    const int aligned = ((uint64_t)(uintptr_t)g.a | (uint64_t)(uintptr_t)g.b) % 16 == 0,
+              n_dense = g.b_col == 1;
+    if (g.kernel == ORTC_CU_GEMM_NOTHING) return 0;
+    if (g.kernel == ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_vector(&g, queue);
     if (!aligned && g.type != ORTC_F32)
         g.kernel = ORTC_CU_GEMM_MMA_ANY; /* adds in the same order: an address changes no bit */
-    if (g.type == ORTC_F32)
-        return ortc_cu_gemm_f32(&g, queue);
-    if (g.type == ORTC_F16)
-        return n_dense ? ortc_cu_gemm_f16_nn(&g, queue) : ortc_cu_gemm_f16_nt(&g, queue);
+    if (g.type == ORTC_F32) return ortc_cu_gemm_f32(&g, queue);
+    if (g.type == ORTC_F16) return n_dense ? ortc_cu_gemm_f16_nn(&g, queue) : ortc_cu_gemm_f16_nt(&g, queue);
     return n_dense ? ortc_cu_gemm_bf16_nn(&g, queue) : ortc_cu_gemm_bf16_nt(&g, queue);
 }

@@ -1,10 +1,13 @@
-/* kernels/gemm/cuda_gemm.h: products of matrices on a GPU, for the families that are made of them (gemm, attention).
+/* kernels/gemm/cuda_gemm.h: products of matrices on a GPU, for the families that are made of them (gemm,
+ * attention).
  *
- *   Y = act(alpha A B + beta C + bias + residual)        A [M, K], B [K, N], Y [M, N], for every matrix of a batch
+ *   Y = act(alpha A B + beta C + bias + residual)        A [M, K], B [K, N], Y [M, N], for every matrix of a
+ *                                                        batch
  *
- * A, B and C lie anywhere: elements are reached by strides, of which one of A's and one of B's is 1. f16, bf16 and f32, sums in f32;
- * Y is of the operands' type, or f32. All sums are taken in an order that depends on the extents and on the kernel, which
- * ortc_cu_gemm_plan chooses, and on nothing else. Seen from C and from .cu files.
+ * A, B and C lie anywhere: elements are reached by strides, of which one of A's and one of B's is 1. f16,
+ * bf16 and f32, sums in f32; Y is of the operands' type, or f32. All sums are taken in an order that depends
+ * on the extents and on the kernel, which ortc_cu_gemm_plan chooses, and on nothing else. Seen from C and
+ * from .cu files.
  */
 #ifndef ORTC_KERNELS_CUDA_GEMM_H
 #define ORTC_KERNELS_CUDA_GEMM_H
@@ -15,9 +18,11 @@
 extern "C" {
 #endif
 
-#define ORTC_CU_GEMM_RANK 5 /* dims of a batch in one launch; what has more is launched once for every index of the rest */
+#define ORTC_CU_GEMM_RANK \
+    5 /* dims of a batch in one launch; what has more is launched once for every index of the rest */
 
-enum { /* kernels: how the result is cut into tiles, M x N */
+/* kernels: how the result is cut into tiles, M x N */
+enum {
     ORTC_CU_GEMM_NOTHING = 0, /* no element to compute */
     ORTC_CU_GEMM_MMA_128X128,
     ORTC_CU_GEMM_MMA_128X64,
@@ -34,21 +39,25 @@ typedef struct ortc_cu_gemm {
     void *y;
     const void *c, *bias, *residual; /* of the operands' type; NULL: none */
     int64_t m, n, k;
-    int64_t a_row, a_col, b_row, b_col, y_row; /* elements from one row or column to the next; Y's columns are dense */
-    int64_t c_row, c_col;                      /* 0 where C is stretched */
+    /* elements from one row or column to the next; Y's columns are dense */
+    int64_t a_row, a_col, b_row, b_col, y_row;
+    int64_t c_row, c_col; /* 0 where C is stretched */
     float alpha, beta;
-    int32_t act;                               /* ORTC_ACT_* */
+    int32_t act; /* ORTC_ACT_* */
     float act_alpha, act_beta;
-    int32_t type, out_type;                    /* ORTC_F16, ORTC_BF16, ORTC_F32; of Y: the same, or ORTC_F32 */
-    int32_t kernel;                            /* ORTC_CU_GEMM_* */
-    int32_t rank;                              /* of the batch, 0 to ORTC_CU_GEMM_RANK */
-    int64_t dims[ORTC_CU_GEMM_RANK], a_step[ORTC_CU_GEMM_RANK], b_step[ORTC_CU_GEMM_RANK]; /* elements; 0: broadcast */
-    int64_t y_step[ORTC_CU_GEMM_RANK];         /* the residual's, too */
+    /* ORTC_F16, ORTC_BF16, ORTC_F32; of Y: the same, or ORTC_F32 */
+    int32_t type, out_type;
+    int32_t kernel; /* ORTC_CU_GEMM_* */
+    int32_t rank;   /* of the batch, 0 to ORTC_CU_GEMM_RANK */
+    /* elements; 0: broadcast */
+    int64_t dims[ORTC_CU_GEMM_RANK], a_step[ORTC_CU_GEMM_RANK], b_step[ORTC_CU_GEMM_RANK];
+    int64_t y_step[ORTC_CU_GEMM_RANK]; /* the residual's, too */
 } ortc_cu_gemm;
 
 /* Chooses the kernel for what everything but the addresses says. processors: of the device. */
 void ortc_cu_gemm_plan(ortc_cu_gemm *, int processors);
-/* Queues the product; a kernel whose vectors the addresses do not allow gives way to one that takes any. The cudaError_t of the launch. */
+/* Queues the product; a kernel whose vectors the addresses do not allow gives way to one that takes any. The
+ * cudaError_t of the launch. */
 int ortc_cu_gemm_run(const ortc_cu_gemm *, void *queue);
 
 /* The launchers behind it, each for its kernels. */

@@ -1,4 +1,5 @@
-/* The activations that run on a tile after its store, and the choice between them and the micro-kernels' own. */
+/* The activations that run on a tile after its store, and the choice between them and the micro-kernels'
+ * own. */
 #include "epilogue.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ static float hard_sigmoid(float x)
     y = y < 0.0f ? 0.0f : y;
     return y > 1.0f ? 1.0f : y;
 }
-POST(post_hard_swish, x * hard_sigmoid(x))
+POST(post_hard_swish, x *hard_sigmoid(x))
 
 int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out)
 {

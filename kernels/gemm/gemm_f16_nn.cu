@@ -1,4 +1,7 @@
 /* kernels/gemm/gemm_f16_nn.cu: the f16 kernels of gemm_mma.cuh for B whose N is dense. */
 #include "kernels/gemm/gemm_mma.cuh"
 
-extern "C" int ortc_cu_gemm_f16_nn(const ortc_cu_gemm *g, void *queue) { return ortc_gemm::launch_mma<__half, false>(*g, queue); }
+extern "C" int ortc_cu_gemm_f16_nn(const ortc_cu_gemm *g, void *queue)
+{
+    return ortc_gemm::launch_mma<__half, false>(*g, queue);
+}

@@ -1,9 +1,9 @@
 /* kernels/gemm/gemm_f32.cu: products of f32 matrices by fused multiply-adds, exact f32 (no tf32).
  *
- * 256 threads compute a tile of Y, each a block of SIDE x SIDE elements (8 x 8 as four blocks of 4 x 4, so that neighbours read
- * neighbouring quads). Pieces of A and B, 8 or 16 deep, lie in shared memory with M and N dense, in two buffers: while one is used,
- * the next piece is on its way in registers. Quads are read as 16 bytes where the address allows, else one by one; what lies beyond
- * M, N and K reads as zeros.
+ * 256 threads compute a tile of Y, each a block of SIDE x SIDE elements (8 x 8 as four blocks of 4 x 4, so
+ * that neighbours read neighbouring quads). Pieces of A and B, 8 or 16 deep, lie in shared memory with M and
+ * N dense, in two buffers: while one is used, the next piece is on its way in registers. Quads are read as 16
+ * bytes where the address allows, else one by one; what lies beyond M, N and K reads as zeros.
  */
 #include "kernels/gemm/gemm_tile.cuh"
 
@@ -11,10 +11,9 @@ namespace ortc_gemm {
 
 static constexpr int threads = 256;
 
-/* An operand of a tile: EXTENT rows of A or columns of B (its "lanes"), `depth` deep. K_DENSE: consecutive k are neighbours.
- * A thread moves four neighbours. */
-template <int EXTENT, bool K_DENSE>
-struct Operand {
+/* An operand of a tile: EXTENT rows of A or columns of B (its "lanes"), `depth` deep. K_DENSE: consecutive k
+ * are neighbours. A thread moves four neighbours. */
+template <int EXTENT, bool K_DENSE> struct Operand {
     static constexpr int depth = 1024 / EXTENT, pitch = EXTENT + 4;
     static_assert(EXTENT * depth == 4 * threads, "each thread has its four");
     float v[4];
@@ -27,7 +26,8 @@ struct Operand {
     static __device__ __forceinline__ int outer() { return threadIdx.x / inners; }
     static __device__ __forceinline__ int inner() { return threadIdx.x % inners * 4; }
 
-    __device__ __forceinline__ void init(const float *from, int64_t lane_step, int64_t k_step, int64_t first, int64_t count)
+    __device__ __forceinline__ void init(const float *from, int64_t lane_step, int64_t k_step, int64_t first,
+                                         int64_t count)
     {
         const int64_t step = K_DENSE ? lane_step : k_step;
         at = from + first * lane_step + outer() * step + inner();
@@ -38,14 +38,15 @@ struct Operand {
     /* k_left: how much of K is there from the piece on */
     __device__ __forceinline__ void load(int k_left)
     {
-        const int deep = k_left - (K_DENSE ? inner() : outer()), there = K_DENSE ? (lanes > 0 ? deep : 0) : deep > 0 ? lanes : 0;
+        const int deep = k_left - (K_DENSE ? inner() : outer()), there = K_DENSE    ? (lanes > 0 ? deep : 0)
+                                                                         : deep > 0 ? lanes
+                                                                                    : 0;
         if (vec && there >= 4) {
             const float4 x = __ldg((const float4 *)(const void *)at);
             v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w;
         } else {
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                v[e] = e < there ? __ldg(at + e) : 0.0f;
+            for (int e = 0; e < 4; e++) v[e] = e < there ? __ldg(at + e) : 0.0f;
         }
         at += next;
     }
@@ -53,21 +54,21 @@ struct Operand {
     {
         if (K_DENSE) {
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                to[(inner() + e) * pitch + outer()] = v[e];
+            for (int e = 0; e < 4; e++) to[(inner() + e) * pitch + outer()] = v[e];
         } else
             *(float4 *)(to + outer() * pitch + inner()) = make_float4(v[0], v[1], v[2], v[3]);
     }
 };
 
-template <int TILE>
-struct SharedF32 { /* floats */
-    static constexpr int depth = 1024 / TILE, operand = depth * (TILE + 4), pitch = TILE + 8, sums = TILE * pitch, pieces = 4 * operand;
+template <int TILE> struct SharedF32 { /* floats */
+    static constexpr int depth = 1024 / TILE, operand = depth * (TILE + 4), pitch = TILE + 8,
+                         sums = TILE * pitch, pieces = 4 * operand;
     static constexpr int all = sums > pieces ? sums : pieces;
 };
 
 template <int TILE, bool A_K_DENSE, bool B_K_DENSE>
-__global__ void __launch_bounds__(threads, 2) ffma_tiles(const __grid_constant__ ortc_cu_gemm g, int64_t first, bool vec)
+__global__ void __launch_bounds__(threads, 2)
+    ffma_tiles(const __grid_constant__ ortc_cu_gemm g, int64_t first, bool vec)
 {
     constexpr int side = TILE / 16, blocks = side / 4; /* of 4, along each side */
     using S = SharedF32<TILE>;
@@ -95,8 +96,7 @@ __global__ void __launch_bounds__(threads, 2) ffma_tiles(const __grid_constant__
 #pragma unroll
     for (int i = 0; i < side; i++)
 #pragma unroll
-        for (int j = 0; j < side; j++)
-            sum[i][j] = 0.0f;
+        for (int j = 0; j < side; j++) sum[i][j] = 0.0f;
     if (pieces) {
         load(0);
         put(0);
@@ -105,8 +105,7 @@ __global__ void __launch_bounds__(threads, 2) ffma_tiles(const __grid_constant__
     for (int piece = 0; piece < pieces; piece++) {
         const bool more = piece + 1 < pieces;
         __syncthreads(); /* this piece is whole, and the buffer of the next is read no more */
-        if (more)
-            load(piece + 1);
+        if (more) load(piece + 1);
         const float *from = shared_f32 + piece % 2 * 2 * S::operand;
 #pragma unroll
         for (int k = 0; k < depth; k++) {
@@ -121,11 +120,9 @@ __global__ void __launch_bounds__(threads, 2) ffma_tiles(const __grid_constant__
 #pragma unroll
             for (int i = 0; i < side; i++)
 #pragma unroll
-                for (int j = 0; j < side; j++)
-                    sum[i][j] = fmaf(x[i], y[j], sum[i][j]);
+                for (int j = 0; j < side; j++) sum[i][j] = fmaf(x[i], y[j], sum[i][j]);
         }
-        if (more)
-            put(piece + 1);
+        if (more) put(piece + 1);
     }
     __syncthreads();
 #pragma unroll
@@ -138,23 +135,25 @@ __global__ void __launch_bounds__(threads, 2) ffma_tiles(const __grid_constant__
     finish_tile<float, TILE, TILE, threads>(g, t, shared_f32, S::pitch, vec);
 }
 
-template <int TILE, bool A_K_DENSE, bool B_K_DENSE>
-static int launch_ffma(const ortc_cu_gemm &g, void *queue)
+template <int TILE, bool A_K_DENSE, bool B_K_DENSE> static int launch_ffma(const ortc_cu_gemm &g, void *queue)
 {
-    return launch(ffma_tiles<TILE, A_K_DENSE, B_K_DENSE>, g, tiles_of(g, TILE, TILE), threads, SharedF32<TILE>::all * sizeof(float), queue);
+    return launch(ffma_tiles<TILE, A_K_DENSE, B_K_DENSE>, g, tiles_of(g, TILE, TILE), threads,
+                  SharedF32<TILE>::all * sizeof(float), queue);
 }
 
-template <int TILE>
-static int launch_size(const ortc_cu_gemm &g, void *queue)
+template <int TILE> static int launch_size(const ortc_cu_gemm &g, void *queue)
 {
     if (g.a_col == 1)
-        return g.b_col == 1 ? launch_ffma<TILE, true, false>(g, queue) : launch_ffma<TILE, true, true>(g, queue);
-    return g.b_col == 1 ? launch_ffma<TILE, false, false>(g, queue) : launch_ffma<TILE, false, true>(g, queue);
+        return g.b_col == 1 ? launch_ffma<TILE, true, false>(g, queue)
+                            : launch_ffma<TILE, true, true>(g, queue);
+    return g.b_col == 1 ? launch_ffma<TILE, false, false>(g, queue)
+                        : launch_ffma<TILE, false, true>(g, queue);
 }
 
-}  // namespace ortc_gemm
+} // namespace ortc_gemm
 
 extern "C" int ortc_cu_gemm_f32(const ortc_cu_gemm *g, void *queue)
 {
-    return g->kernel == ORTC_CU_GEMM_FFMA_128X128 ? ortc_gemm::launch_size<128>(*g, queue) : ortc_gemm::launch_size<64>(*g, queue);
+    return g->kernel == ORTC_CU_GEMM_FFMA_128X128 ? ortc_gemm::launch_size<128>(*g, queue)
+                                                  : ortc_gemm::launch_size<64>(*g, queue);
 }

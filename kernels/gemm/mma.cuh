@@ -1,8 +1,9 @@
-/* kernels/gemm/mma.cuh: the instructions behind tensor cores, sm_80 and later, as functions: nothing else here is assembler.
+/* kernels/gemm/mma.cuh: the instructions behind tensor cores, sm_80 and later, as functions: nothing else
+ * here is assembler.
  *
- * A warp multiplies 16 x 16 by 16 x 8. Thread l holds of A rows l / 4 and l / 4 + 8, of B column l / 4, of the result rows l / 4 (d[0],
- * d[1]) and l / 4 + 8 (d[2], d[3]) at columns l % 4 * 2 and + 1. load_matrices reads four 8 x 8 matrices: lanes 8 i to 8 i + 7 give the
- * addresses of the rows of matrix i.
+ * A warp multiplies 16 x 16 by 16 x 8. Thread l holds of A rows l / 4 and l / 4 + 8, of B column l / 4, of
+ * the result rows l / 4 (d[0], d[1]) and l / 4 + 8 (d[2], d[3]) at columns l % 4 * 2 and + 1. load_matrices
+ * reads four 8 x 8 matrices: lanes 8 i to 8 i + 7 give the addresses of the rows of matrix i.
  */
 #ifndef ORTC_KERNELS_GEMM_MMA_INSTRUCTIONS_CUH
 #define ORTC_KERNELS_GEMM_MMA_INSTRUCTIONS_CUH
@@ -13,16 +14,19 @@
 
 namespace ortc_gemm {
 
-__device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
 
 /* The first `bytes` of 16 are copied, the others are zero. */
 __device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-template <int N>
-__device__ __forceinline__ void copies_wait()
+template <int N> __device__ __forceinline__ void copies_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
@@ -45,16 +49,20 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], uint3
 template <typename T>
 __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 template <>
-__device__ __forceinline__ void multiply<__half>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+__device__ __forceinline__ void multiply<__half>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                 uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+                 "%9}, {%0, %1, %2, %3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 template <>
-__device__ __forceinline__ void multiply<__nv_bfloat16>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+__device__ __forceinline__ void multiply<__nv_bfloat16>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                        uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+                 "{%8, %9}, {%0, %1, %2, %3};\n"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -67,6 +75,6 @@ __device__ __forceinline__ float power_of_2(float x)
     return y;
 }
 
-}  // namespace ortc_gemm
+} // namespace ortc_gemm
 
 #endif

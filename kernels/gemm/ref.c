@@ -21,9 +21,9 @@ typedef struct gemm_job {
     ortc_walk batch; /* operands: elements where the matrices of A and B begin */
 } gemm_job;
 
-#define GEMM_SUM(type, load)                                                                            \
-    type sum = 0;                                                                                       \
-    for (int64_t k = 0; k < j->k; k++)                                                                  \
+#define GEMM_SUM(type, load) \
+    type sum = 0; \
+    for (int64_t k = 0; k < j->k; k++) \
         sum += load(j->a->data, t, a0 + k * j->a_col) * load(j->b->data, t, b0 + k * j->b_row);
 
 ORTC_INLINE void gemm_loop(ortc_dtype t, const gemm_job *j, int64_t begin, int64_t end)
@@ -43,10 +43,8 @@ ORTC_INLINE void gemm_loop(ortc_dtype t, const gemm_job *j, int64_t begin, int64
         const int64_t c0 = row * j->c_row + col * j->c_col;
         if (class == ORTC_CLASS_FLOAT) {
             GEMM_SUM(double, ortc_load_f64)
-            if (!plain)
-                sum *= j->alpha;
-            if (j->c)
-                sum += (plain ? 1 : j->beta) * ortc_load_f64(j->c->data, t, c0);
+            if (!plain) sum *= j->alpha;
+            if (j->c) sum += (plain ? 1 : j->beta) * ortc_load_f64(j->c->data, t, c0);
             ortc_store_f64(j->y->data, t, at, sum);
         } else { /* products and sums modulo 2^64: the sign is in how the result is read */
             GEMM_SUM(uint64_t, (uint64_t)ortc_load_i64)
@@ -55,7 +53,8 @@ ORTC_INLINE void gemm_loop(ortc_dtype t, const gemm_job *j, int64_t begin, int64
                 ortc_store_u64(j->y->data, t, at, sum);
             } else { /* factors are floats: the sum is rounded towards zero */
                 const double exact = class == ORTC_CLASS_INT ? (double)(int64_t)sum : (double)sum;
-                ortc_store_f64(j->y->data, t, at, exact * j->alpha + (j->c ? j->beta * ortc_load_f64(j->c->data, t, c0) : 0));
+                ortc_store_f64(j->y->data, t, at,
+                               exact * j->alpha + (j->c ? j->beta * ortc_load_f64(j->c->data, t, c0) : 0));
             }
         }
     }
@@ -86,8 +85,7 @@ static ortc_status matmul_run(const void *state, const void *pstate, ortc_call *
     j.a_col = 1;
     j.b_row = j.n;
     j.b_col = 1;
-    if (ortc_view_count(j.y) == 0)
-        return ORTC_OK;
+    if (ortc_view_count(j.y) == 0) return ORTC_OK;
     ortc_walk_init(&j.batch, batch_a > batch_b ? batch_a : batch_b, j.y->dims);
     for (int operand = 0; operand < 2; operand++) { /* strides in whole matrices, then in elements */
         const ortc_view *v = operand ? b : a;
@@ -107,10 +105,9 @@ static ortc_status matmul_run(const void *state, const void *pstate, ortc_call *
 static ortc_status gemm_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     gemm_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (gemm_state){ortc_node_float(n, "alpha", 1), ortc_node_float(n, "beta", 1), ortc_node_int(n, "transA", 0) != 0,
-                      ortc_node_int(n, "transB", 0) != 0};
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    *s = (gemm_state){ortc_node_float(n, "alpha", 1), ortc_node_float(n, "beta", 1),
+                      ortc_node_int(n, "transA", 0) != 0, ortc_node_int(n, "transB", 0) != 0};
     *out = s;
     return ORTC_OK;
 }
@@ -120,7 +117,8 @@ static ortc_status gemm_run(const void *state, const void *pstate, ortc_call *c)
     const gemm_state *s = state;
     const ortc_view *a = &c->in[0], *b = &c->in[1], *bias = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
     const int64_t a_cols = a->dims[1], b_cols = b->dims[1];
-    gemm_job j = {.a = a, .b = b, .c = s->beta != 0 ? bias : NULL, .y = &c->out[0], .alpha = s->alpha, .beta = s->beta};
+    gemm_job j = {
+        .a = a, .b = b, .c = s->beta != 0 ? bias : NULL, .y = &c->out[0], .alpha = s->alpha, .beta = s->beta};
     j.m = a->dims[s->transpose_a];
     j.k = a->dims[!s->transpose_a];
     j.n = b->dims[!s->transpose_b];
@@ -140,11 +138,15 @@ static ortc_status gemm_run(const void *state, const void *pstate, ortc_call *c)
     return gemm_go(c, &j);
 }
 
-static const ortc_kernel matmul_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "matmul.ref", .run = matmul_run};
-static const ortc_kernel gemm_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "gemm.ref", .prepare = gemm_prepare, .run = gemm_run};
+static const ortc_kernel matmul_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                       .name = "matmul.ref",
+                                       .run = matmul_run};
+static const ortc_kernel gemm_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "gemm.ref",
+                                     .prepare = gemm_prepare,
+                                     .run = gemm_run};
 
-#define TYPES                                                                                                   \
+#define TYPES \
     (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
 ORTC_KERNELS(ref, gemm, ORTC_KERNEL("MatMul", 13, ORTC_NEWEST, (TYPES), &matmul_ref),
              ORTC_KERNEL("Gemm", 13, ORTC_NEWEST, (TYPES), &gemm_ref));

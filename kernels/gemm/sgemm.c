@@ -1,5 +1,6 @@
-/* Running a planned product: the shared packing loop, then the loop over tasks, and in a task the loops over chunks
- * of K, panels and row blocks that end in the micro-kernel. What is decided here is nothing: see sgemm_plan.c.
+/* Running a planned product: the shared packing loop, then the loop over tasks, and in a task the loops over
+ * chunks of K, panels and row blocks that end in the micro-kernel. What is decided here is nothing: see
+ * sgemm_plan.c.
  */
 #include "sgemm.h"
 
@@ -33,14 +34,15 @@ static ortc_sgemm_item locate(const ortc_sgemm_plan *p, const ortc_sgemm_args *x
 
 static ortc_uk_tail_f32 tail_at(const ortc_sgemm_args *x, const ortc_sgemm_item *it, int64_t row, int64_t col)
 {
-    ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, NULL, (size_t)x->residual_stride, x->act, x->lo, x->hi};
+    ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, NULL, (size_t)x->residual_stride,
+                          x->act,   x->lo,   x->hi};
     if (it->bias_col) t.bias_col = it->bias_col + col;
     if (it->bias_row) t.bias_row = it->bias_row + row;
     if (it->residual) t.residual = it->residual + row * x->residual_stride + col;
     return t;
 }
 
-/* ---- Rows that no tile finishes: dot products (one row of A, rows of B contiguous) ------------------------- */
+/* ---- Rows that no tile finishes: dot products (one row of A, rows of B contiguous) --------------------- */
 
 /* A row of sums in place, term by term, so that each loop is one that compilers turn into vectors. */
 static void finish_row(const ortc_uk_tail_f32 *t, float *c, int64_t n)
@@ -78,7 +80,7 @@ static void dot_task(const run_args *r, const ortc_sgemm_item *it, int64_t n0, i
     }
 }
 
-/* ---- Tiles ------------------------------------------------------------------------------------------------ */
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
 
 /* What a task needs to know about one chunk of K. */
 typedef struct chunk {
@@ -86,7 +88,7 @@ typedef struct chunk {
     int last;
     const float *a; /* packed rows from a_row on, this chunk */
     int64_t a_row;
-    float *c;       /* element (0, 0), and its row stride */
+    float *c; /* element (0, 0), and its row stride */
     int64_t ldc;
 } chunk;
 
@@ -94,31 +96,33 @@ static void one_tile(const run_args *r, const ortc_sgemm_item *it, const chunk *
                      const float *b, int64_t ldb, uint32_t flags)
 {
     const ortc_sgemm_plan *p = r->p;
-    const int64_t row = ortc_sgemm_row(p->m, p->blocks, block), rows = ortc_sgemm_row(p->m, p->blocks, block + 1) - row;
+    const int64_t row = ortc_sgemm_row(p->m, p->blocks, block),
+                  rows = ortc_sgemm_row(p->m, p->blocks, block + 1) - row;
     const int64_t cols = min64(p->n - n0, p->uk->nr), ldc = ch->ldc;
     const int finish_now = ch->last && !(p->flags & ORTC_SGEMM_TRANS_C);
     float *c = ch->c + row * ldc + n0;
     ortc_uk_tail_f32 tail;
     if (finish_now) tail = tail_at(r->x, it, row, n0);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
-    p->uk->tile((size_t)rows, (size_t)cols, (size_t)ch->kc, ch->a + (row - ch->a_row) * ch->kc, b, (size_t)ldb, c,
-                (size_t)ldc, flags, finish_now ? &tail : NULL);
+    p->uk->tile((size_t)rows, (size_t)cols, (size_t)ch->kc, ch->a + (row - ch->a_row) * ch->kc, b,
+                (size_t)ldb, c, (size_t)ldc, flags, finish_now ? &tail : NULL);
     if (finish_now && r->x->post) r->x->post(r->x->arg, c, (size_t)ldc, (size_t)rows, (size_t)cols);
 }
 
-static void pack_panel(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc, int64_t n0,
-                       float *dst)
+static void pack_panel(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc,
+                       int64_t n0, float *dst)
 {
     const ortc_sgemm_plan *p = r->p;
     const int64_t nc = min64(p->n - n0, p->uk->nr), width = ortc_sgemm_panel_width(p->uk, p->n, n0);
     if (p->flags & ORTC_SGEMM_CUSTOM_B)
         r->x->pack(r->x->arg, index, k0, kc, n0, nc, dst, (size_t)width);
     else
-        ortc_sgemm_pack_panel(p->uk, p->flags, it->b, p->swapped ? r->x->lda : r->x->ldb, n0, nc, k0, kc, dst, width);
+        ortc_sgemm_pack_panel(p->uk, p->flags, it->b, p->swapped ? r->x->lda : r->x->ldb, n0, nc, k0, kc, dst,
+                              width);
 }
 
-static void pack_block(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc, int64_t row,
-                       int64_t rows, float *dst)
+static void pack_block(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t k0, int64_t kc,
+                       int64_t row, int64_t rows, float *dst)
 {
     const ortc_sgemm_plan *p = r->p;
     if (p->flags & ORTC_SGEMM_CUSTOM_A)
@@ -128,8 +132,8 @@ static void pack_block(const run_args *r, const ortc_sgemm_item *it, int64_t ind
 }
 
 /* The packed rows of a task for one chunk, wherever they are. */
-static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t b0, int64_t b1, chunk *ch,
-                   float *scratch)
+static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t b0, int64_t b1,
+                   chunk *ch, float *scratch)
 {
     const ortc_sgemm_plan *p = r->p;
     ch->a_row = 0;
@@ -141,13 +145,15 @@ static void find_a(const run_args *r, const ortc_sgemm_item *it, int64_t index, 
         ch->a = scratch;
         ch->a_row = ortc_sgemm_row(p->m, p->blocks, b0);
         for (int64_t b = b0; b < b1; b++) {
-            const int64_t row = ortc_sgemm_row(p->m, p->blocks, b), rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
+            const int64_t row = ortc_sgemm_row(p->m, p->blocks, b),
+                          rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
             pack_block(r, it, index, ch->k0, ch->kc, row, rows, scratch + (row - ch->a_row) * ch->kc);
         }
     }
 }
 
-/* TRANS_C: the task's sums, [m][columns] in scratch, become rows n0.. of C, and then get what a tail gives them. */
+/* TRANS_C: the task's sums, [m][columns] in scratch, become rows n0.. of C, and then get what a tail gives
+ * them. */
 static void turn(const run_args *r, const ortc_sgemm_item *it, int64_t n0, int64_t columns, const float *sums)
 {
     const ortc_sgemm_plan *p = r->p;
@@ -164,17 +170,18 @@ static void turn(const run_args *r, const ortc_sgemm_item *it, int64_t n0, int64
     if (x->post) x->post(x->arg, c, (size_t)p->m, (size_t)columns, (size_t)p->m);
 }
 
-/* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes over all
- * of them; otherwise one panel stays in cache and the blocks pass over it. */
-static void tile_task(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t b0, int64_t b1, int64_t q0,
-                      int64_t q1, float *scratch)
+/* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
+ * over all of them; otherwise one panel stays in cache and the blocks pass over it. */
+static void tile_task(const run_args *r, const ortc_sgemm_item *it, int64_t index, int64_t b0, int64_t b1,
+                      int64_t q0, int64_t q1, float *scratch)
 {
     const ortc_sgemm_plan *p = r->p;
     const int64_t nr = p->uk->nr, width = ortc_sgemm_packed_width(p->uk, p->n);
     float *local_b = scratch;
     if (p->how_a == ORTC_SGEMM_LOCAL) local_b += (p->task_blocks * p->uk->mr * p->kc + 15) / 16 * 16;
     const int64_t columns = min64(p->n, q1 * nr) - q0 * nr;
-    float *turned = p->how_b == ORTC_SGEMM_LOCAL ? local_b + (p->local_panels * nr * p->kc + 15) / 16 * 16 : local_b;
+    float *turned = p->how_b == ORTC_SGEMM_LOCAL ? local_b + (p->local_panels * nr * p->kc + 15) / 16 * 16
+                                                 : local_b;
     for (int64_t i = 0; i < p->chunks; i++) {
         chunk ch = {i * p->kc, 0, i == p->chunks - 1, NULL, 0, it->c, r->x->ldc};
         if (p->flags & ORTC_SGEMM_TRANS_C) ch.c = turned - q0 * nr, ch.ldc = columns;
@@ -211,7 +218,8 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
     const ortc_sgemm_plan *p = r->p;
     const int64_t per = p->tasks_m * p->tasks_n;
     for (int64_t t = begin; t < end; t++) {
-        const int64_t index = p->batch_outside ? r->index : t / per, tm = t % per / p->tasks_n, tn = t % p->tasks_n;
+        const int64_t index = p->batch_outside ? r->index : t / per, tm = t % per / p->tasks_n,
+                      tn = t % p->tasks_n;
         const ortc_sgemm_item it = p->batch_outside ? r->item : locate(p, r->x, index);
         const int64_t b0 = tm * p->task_blocks, b1 = min64(p->blocks, b0 + p->task_blocks);
         const int64_t q0 = tn * p->task_panels, q1 = min64(p->panels, q0 + p->task_panels);
@@ -222,12 +230,19 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* ---- Shared packing --------------------------------------------------------------------------------------- */
+/* ---- Shared packing ------------------------------------------------------------------------------------ */
 
-/* Blocks of A and panels of B, as far as they are shared, are packed in slots: a slot takes its fraction of both, so that
- * a thread with the first slots packs the first rows of A, which the first tasks read, and B is dealt evenly too. */
-static int64_t shared_blocks(const ortc_sgemm_plan *p) { return p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0; }
-static int64_t shared_panels(const ortc_sgemm_plan *p) { return p->how_b == ORTC_SGEMM_SHARED ? p->panels : 0; }
+/* Blocks of A and panels of B, as far as they are shared, are packed in slots: a slot takes its fraction of
+ * both, so that a thread with the first slots packs the first rows of A, which the first tasks read, and B is
+ * dealt evenly too. */
+static int64_t shared_blocks(const ortc_sgemm_plan *p)
+{
+    return p->how_a == ORTC_SGEMM_SHARED ? p->blocks : 0;
+}
+static int64_t shared_panels(const ortc_sgemm_plan *p)
+{
+    return p->how_b == ORTC_SGEMM_SHARED ? p->panels : 0;
+}
 static int64_t shared_slots(const ortc_sgemm_plan *p)
 {
     const int64_t grain = ortc_sgemm_pack_grain(p->uk, p->k), all = shared_blocks(p) + shared_panels(p);
@@ -241,15 +256,17 @@ static void pack_slot(const run_args *r, int64_t slot, int64_t slots, int64_t k0
     const int64_t b1 = ortc_sgemm_row(na, slots, slot + 1), q0 = ortc_sgemm_row(nb, slots, slot);
     const int64_t q1 = ortc_sgemm_row(nb, slots, slot + 1);
     for (int64_t b = ortc_sgemm_row(na, slots, slot); b < b1; b++) {
-        const int64_t row = ortc_sgemm_row(p->m, p->blocks, b), rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
+        const int64_t row = ortc_sgemm_row(p->m, p->blocks, b),
+                      rows = ortc_sgemm_row(p->m, p->blocks, b + 1) - row;
         pack_block(r, &r->item, r->index, k0, kc, row, rows, r->shared_a + k0 * p->m + row * kc);
     }
     if (!(p->flags & ORTC_SGEMM_CUSTOM_B))
-        ortc_sgemm_pack_panels(p->uk, p->flags, r->item.b, p->swapped ? r->x->lda : r->x->ldb, p->n, q0, q1, k0, kc,
-                               r->shared_b);
+        ortc_sgemm_pack_panels(p->uk, p->flags, r->item.b, p->swapped ? r->x->lda : r->x->ldb, p->n, q0, q1,
+                               k0, kc, r->shared_b);
     else
         for (int64_t q = q0; q < q1; q++)
-            pack_panel(r, &r->item, r->index, k0, kc, q * p->uk->nr, r->shared_b + k0 * width + q * p->uk->nr * kc);
+            pack_panel(r, &r->item, r->index, k0, kc, q * p->uk->nr,
+                       r->shared_b + k0 * width + q * p->uk->nr * kc);
 }
 
 static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)

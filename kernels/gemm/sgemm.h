@@ -1,15 +1,16 @@
-/* f32 matrix products on the CPU: C = epilogue(A B), blocked, packed and threaded. The internal interface that the
- * gemm family and convolution share.
+/* f32 matrix products on the CPU: C = epilogue(A B), blocked, packed and threaded. The internal interface
+ * that the gemm family and convolution share.
  *
- * A plan holds every decision: the micro-kernel, the chunks of K, the grid of tasks, what is packed where, and how
- * much memory a run needs. All of it follows from M, N, K, the batch, the flags and the instruction set, never from
- * the number of threads, and K is never split between threads: results are bit-equal for any number of them.
- * Nothing here allocates: a run works in the caller's workspace and in each worker's scratch, both 64-byte aligned.
- * Micro-kernels and the layout of packed blocks: sgemm_uk.h. Leaves to others: operators, shapes, broadcasting.
+ * A plan holds every decision: the micro-kernel, the chunks of K, the grid of tasks, what is packed where,
+ * and how much memory a run needs. All of it follows from M, N, K, the batch, the flags and the instruction
+ * set, never from the number of threads, and K is never split between threads: results are bit-equal for any
+ * number of them. Nothing here allocates: a run works in the caller's workspace and in each worker's scratch,
+ * both 64-byte aligned. Micro-kernels and the layout of packed blocks: sgemm_uk.h. Leaves to others:
+ * operators, shapes, broadcasting.
  *
- * Matrices are row-major with any row stride: A is [m][k] ([k][m] with TRANS_A), B [k][n] ([n][k] with TRANS_B), C
- * [m][n]. Vectors are contiguous: with n == 1, B, C and the residual have row stride 1, and with m == 1 so has a
- * transposed A.
+ * Matrices are row-major with any row stride: A is [m][k] ([k][m] with TRANS_A), B [k][n] ([n][k] with
+ * TRANS_B), C [m][n]. Vectors are contiguous: with n == 1, B, C and the residual have row stride 1, and with
+ * m == 1 so has a transposed A.
  */
 #ifndef ORTC_KERNELS_GEMM_SGEMM_H
 #define ORTC_KERNELS_GEMM_SGEMM_H
@@ -41,16 +42,18 @@ typedef struct ortc_sgemm_plan {
     const ortc_sgemm_uk *uk;
     int64_t m, n, k, batch;
     uint32_t flags;
-    uint8_t how_a, how_b;   /* ORTC_SGEMM_PACKED ... */
-    uint8_t dot;            /* m == 1 and rows of B are contiguous: dot products, nothing is packed */
-    uint8_t swapped;        /* n == 1: run as the transposed product; m, n and flags above are those of that one */
-    uint8_t batch_outside;  /* matrices one after the other, each split over threads; else a task is within one */
+    uint8_t how_a, how_b; /* ORTC_SGEMM_PACKED ... */
+    uint8_t dot;          /* m == 1 and rows of B are contiguous: dot products, nothing is packed */
+    /* n == 1: run as the transposed product; m, n and flags above are those of that one */
+    uint8_t swapped;
+    /* matrices one after the other, each split over threads; else a task is within one */
+    uint8_t batch_outside;
     int64_t kc, chunks;     /* length of a chunk of K (the last may be shorter), and how many: >= 1 */
     int64_t blocks, panels; /* of rows and of columns */
     int64_t task_blocks, task_panels, tasks_m, tasks_n;
-    int64_t local_panels;   /* panels packed at a time by a task when how_b is LOCAL */
+    int64_t local_panels;      /* panels packed at a time by a task when how_b is LOCAL */
     size_t workspace, scratch; /* bytes: of the run, of each worker */
-    double flops, bytes;    /* of one run, for cost models */
+    double flops, bytes;       /* of one run, for cost models */
 } ortc_sgemm_plan;
 
 /* Plans a product of the given extents (each >= 0, 0 is safe). `uk` NULL: the best for this machine.
@@ -58,8 +61,8 @@ typedef struct ortc_sgemm_plan {
 int ortc_sgemm_plan_init(ortc_sgemm_plan *plan, const ortc_sgemm_uk *uk, int64_t m, int64_t n, int64_t k,
                          int64_t batch, uint32_t flags);
 
-/* Loops of the caller, as ortc_parallel (op.h): body over 0..n in chunks of `grain`, `scratch` per worker. A status
- * other than 0 ends the run and is returned by it. */
+/* Loops of the caller, as ortc_parallel (op.h): body over 0..n in chunks of `grain`, `scratch` per worker. A
+ * status other than 0 ends the run and is returned by it. */
 typedef void ortc_sgemm_body(void *arg, int64_t begin, int64_t end, void *scratch);
 typedef struct ortc_sgemm_threads {
     int32_t (*parallel)(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg);
@@ -68,7 +71,7 @@ typedef struct ortc_sgemm_threads {
 
 /* One matrix of the batch. */
 typedef struct ortc_sgemm_item {
-    const float *a, *b;    /* plain or packed, as the plan's flags say; not read where CUSTOM_ */
+    const float *a, *b; /* plain or packed, as the plan's flags say; not read where CUSTOM_ */
     float *c;
     const float *bias_col; /* n elements or NULL */
     const float *bias_row; /* m elements or NULL */
@@ -79,31 +82,34 @@ typedef struct ortc_sgemm_args {
     ortc_sgemm_item item;  /* the matrices; with a batch, what `locate` starts from */
     int64_t lda, ldb, ldc; /* row strides in elements; of packed operands not read */
     int64_t residual_stride;
-    float alpha, beta;     /* see ortc_uk_tail_f32 */
-    int32_t act;           /* ORTC_UK_ACT_* */
+    float alpha, beta; /* see ortc_uk_tail_f32 */
+    int32_t act;       /* ORTC_UK_ACT_* */
     float lo, hi;
     /* Moves the pointers to matrix `index` of the batch; NULL only if the batch is 1. */
     void (*locate)(const void *arg, int64_t index, ortc_sgemm_item *item);
-    /* CUSTOM_B: writes rows k0.. of columns n0.. of B of matrix `index` as [kc][dw], nc <= dw columns, rest zero.
-     * CUSTOM_A: the same of the transpose of A. */
-    void (*pack)(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst, size_t dw);
-    /* Called on each finished tile, while it is in L1: activations that the micro-kernels do not have. May be NULL. */
+    /* CUSTOM_B: writes rows k0.. of columns n0.. of B of matrix `index` as [kc][dw], nc <= dw columns, rest
+     * zero. CUSTOM_A: the same of the transpose of A. */
+    void (*pack)(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst,
+                 size_t dw);
+    /* Called on each finished tile, while it is in L1: activations that the micro-kernels do not have. May be
+     * NULL. */
     void (*post)(const void *arg, float *c, size_t ldc, size_t rows, size_t cols);
-    const void *arg;       /* of the three functions */
+    const void *arg; /* of the three functions */
     void *workspace;
 } ortc_sgemm_args;
 
 /* Thread: any, each with its own workspace. Returns 0 or what `parallel` returned. */
-int32_t ortc_sgemm_run(const ortc_sgemm_plan *plan, const ortc_sgemm_args *args, const ortc_sgemm_threads *threads);
+int32_t ortc_sgemm_run(const ortc_sgemm_plan *plan, const ortc_sgemm_args *args,
+                       const ortc_sgemm_threads *threads);
 
-/* The packed form of a constant operand depends on its own extents, the micro-kernel and TRANS_*, not on the other
- * operand: a plan for any m packs the same B. Bytes: 0 if it does not fit. Fill: `dst` 64-byte aligned, the source of
- * any alignment. Thread: any. */
+/* The packed form of a constant operand depends on its own extents, the micro-kernel and TRANS_*, not on the
+ * other operand: a plan for any m packs the same B. Bytes: 0 if it does not fit. Fill: `dst` 64-byte aligned,
+ * the source of any alignment. Thread: any. */
 size_t ortc_sgemm_packed_a_bytes(const ortc_sgemm_uk *uk, int64_t m, int64_t k);
 size_t ortc_sgemm_packed_b_bytes(const ortc_sgemm_uk *uk, int64_t n, int64_t k);
-int32_t ortc_sgemm_fill_a(const ortc_sgemm_uk *uk, int64_t m, int64_t k, uint32_t flags, const float *a, int64_t lda,
-                          float *dst, const ortc_sgemm_threads *threads);
-int32_t ortc_sgemm_fill_b(const ortc_sgemm_uk *uk, int64_t n, int64_t k, uint32_t flags, const float *b, int64_t ldb,
-                          float *dst, const ortc_sgemm_threads *threads);
+int32_t ortc_sgemm_fill_a(const ortc_sgemm_uk *uk, int64_t m, int64_t k, uint32_t flags, const float *a,
+                          int64_t lda, float *dst, const ortc_sgemm_threads *threads);
+int32_t ortc_sgemm_fill_b(const ortc_sgemm_uk *uk, int64_t n, int64_t k, uint32_t flags, const float *b,
+                          int64_t ldb, float *dst, const ortc_sgemm_threads *threads);
 
 #endif

@@ -1,5 +1,6 @@
-/* Packing whole operands: constants once (fill), and what tasks share (the first loop of a run uses the same two
- * functions). Work is split by blocks and panels; which ISA packs is the micro-kernel's line in the table.
+/* Packing whole operands: constants once (fill), and what tasks share (the first loop of a run uses the same
+ * two functions). Work is split by blocks and panels; which ISA packs is the micro-kernel's line in the
+ * table.
  */
 #include "sgemm_pack.h"
 
@@ -14,8 +15,8 @@ void ortc_sgemm_pack_block(const ortc_sgemm_uk *uk, uint32_t flags, const float 
         uk->pack_transpose((size_t)rows, (size_t)kc, a + row * lda + k0, (size_t)lda, dst, (size_t)rows);
 }
 
-void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n0, int64_t nc,
-                           int64_t k0, int64_t kc, float *dst, int64_t width)
+void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n0,
+                           int64_t nc, int64_t k0, int64_t kc, float *dst, int64_t width)
 {
     if (flags & ORTC_SGEMM_TRANS_B)
         uk->pack_transpose((size_t)nc, (size_t)kc, b + n0 * ldb + k0, (size_t)ldb, dst, (size_t)width);
@@ -23,19 +24,21 @@ void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float 
         uk->pack_rows((size_t)nc, (size_t)kc, b + k0 * ldb + n0, (size_t)ldb, dst, (size_t)width);
 }
 
-/* A panel is a few cache lines of each row of B, and rows are often a power of two apart, where lines evict each other;
- * so a block of rows gives to all panels before the next. */
+/* A panel is a few cache lines of each row of B, and rows are often a power of two apart, where lines evict
+ * each other; so a block of rows gives to all panels before the next. */
 #define PANEL_ROWS 64
 
-void ortc_sgemm_pack_panels(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n, int64_t q0,
-                            int64_t q1, int64_t k0, int64_t kc, float *dst)
+void ortc_sgemm_pack_panels(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n,
+                            int64_t q0, int64_t q1, int64_t k0, int64_t kc, float *dst)
 {
     const int64_t all = ortc_sgemm_packed_width(uk, n), nr = uk->nr;
     for (int64_t k = 0; k < kc; k += PANEL_ROWS) {
         const int64_t rows = kc - k < PANEL_ROWS ? kc - k : PANEL_ROWS;
         for (int64_t q = q0; q < q1; q++) {
-            const int64_t n0 = q * nr, nc = n - n0 < nr ? n - n0 : nr, width = ortc_sgemm_panel_width(uk, n, n0);
-            ortc_sgemm_pack_panel(uk, flags, b, ldb, n0, nc, k0 + k, rows, dst + k0 * all + n0 * kc + k * width, width);
+            const int64_t n0 = q * nr, nc = n - n0 < nr ? n - n0 : nr,
+                          width = ortc_sgemm_panel_width(uk, n, n0);
+            ortc_sgemm_pack_panel(uk, flags, b, ldb, n0, nc, k0 + k, rows,
+                                  dst + k0 * all + n0 * kc + k * width, width);
         }
     }
 }
@@ -54,7 +57,8 @@ static void fill_a_body(void *arg, int64_t begin, int64_t end, void *scratch)
     const int64_t blocks = (f->extent - 1) / f->uk->mr + 1, chunk = ortc_sgemm_chunk(f->uk, f->k);
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = ortc_sgemm_row(f->extent, blocks, i), rows = ortc_sgemm_row(f->extent, blocks, i + 1) - row;
+        const int64_t row = ortc_sgemm_row(f->extent, blocks, i),
+                      rows = ortc_sgemm_row(f->extent, blocks, i + 1) - row;
         for (int64_t k0 = 0; k0 < f->k; k0 += chunk) {
             const int64_t kc = f->k - k0 < chunk ? f->k - k0 : chunk;
             ortc_sgemm_pack_block(f->uk, f->flags, f->src, f->ld, row, rows, k0, kc,
@@ -79,28 +83,30 @@ int64_t ortc_sgemm_pack_grain(const ortc_sgemm_uk *uk, int64_t k)
     return bytes >= target / least ? least : target / bytes;
 }
 
-int32_t ortc_sgemm_fill_a(const ortc_sgemm_uk *uk, int64_t m, int64_t k, uint32_t flags, const float *a, int64_t lda,
-                          float *dst, const ortc_sgemm_threads *threads)
+int32_t ortc_sgemm_fill_a(const ortc_sgemm_uk *uk, int64_t m, int64_t k, uint32_t flags, const float *a,
+                          int64_t lda, float *dst, const ortc_sgemm_threads *threads)
 {
     fill_args f = {uk, m, k, lda, flags, a, dst};
     if (m == 0 || k == 0) return 0;
-    return threads->parallel(threads->context, (m - 1) / uk->mr + 1, ortc_sgemm_pack_grain(uk, k), fill_a_body, &f);
+    return threads->parallel(threads->context, (m - 1) / uk->mr + 1, ortc_sgemm_pack_grain(uk, k),
+                             fill_a_body, &f);
 }
 
-int32_t ortc_sgemm_fill_b(const ortc_sgemm_uk *uk, int64_t n, int64_t k, uint32_t flags, const float *b, int64_t ldb,
-                          float *dst, const ortc_sgemm_threads *threads)
+int32_t ortc_sgemm_fill_b(const ortc_sgemm_uk *uk, int64_t n, int64_t k, uint32_t flags, const float *b,
+                          int64_t ldb, float *dst, const ortc_sgemm_threads *threads)
 {
     fill_args f = {uk, n, k, ldb, flags, b, dst};
     if (n == 0 || k == 0) return 0;
-    return threads->parallel(threads->context, (n - 1) / uk->nr + 1, ortc_sgemm_pack_grain(uk, k), fill_b_body, &f);
+    return threads->parallel(threads->context, (n - 1) / uk->nr + 1, ortc_sgemm_pack_grain(uk, k),
+                             fill_b_body, &f);
 }
 
 /* Never 0 for an empty operand: 0 means "does not fit". */
 static size_t packed_bytes(int64_t extent, int64_t k)
 {
     size_t v;
-    if (__builtin_mul_overflow((size_t)extent, (size_t)k, &v) || __builtin_mul_overflow(v, sizeof(float), &v) ||
-        v > SIZE_MAX / 2)
+    if (__builtin_mul_overflow((size_t)extent, (size_t)k, &v) ||
+        __builtin_mul_overflow(v, sizeof(float), &v) || v > SIZE_MAX / 2)
         return 0;
     return v ? v : sizeof(float);
 }

@@ -9,12 +9,13 @@ void ortc_sgemm_pack_block(const ortc_sgemm_uk *uk, uint32_t flags, const float 
                            int64_t rows, int64_t k0, int64_t kc, float *dst);
 
 /* Columns n0.. of B, chunk k0..k0+kc, as [kc][width], zero behind nc. */
-void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n0, int64_t nc,
-                           int64_t k0, int64_t kc, float *dst, int64_t width);
+void ortc_sgemm_pack_panel(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n0,
+                           int64_t nc, int64_t k0, int64_t kc, float *dst, int64_t width);
 
-/* Panels q0 .. q1-1 of B [k][n], chunk k0..k0+kc, to their places behind `dst`, where the whole packed B begins. */
-void ortc_sgemm_pack_panels(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n, int64_t q0,
-                            int64_t q1, int64_t k0, int64_t kc, float *dst);
+/* Panels q0 .. q1-1 of B [k][n], chunk k0..k0+kc, to their places behind `dst`, where the whole packed B
+ * begins. */
+void ortc_sgemm_pack_panels(const ortc_sgemm_uk *uk, uint32_t flags, const float *b, int64_t ldb, int64_t n,
+                            int64_t q0, int64_t q1, int64_t k0, int64_t kc, float *dst);
 
 /* Blocks or panels that a thread packs at a time. */
 int64_t ortc_sgemm_pack_grain(const ortc_sgemm_uk *uk, int64_t k);

@@ -1,6 +1,7 @@
-/* Where things lie in packed operands: shared by the planner, the packers and the loops over tiles, and by no one
- * else. A packed operand is a sequence of chunks of K; within a chunk, blocks of rows (A) or panels of columns (B)
- * one behind the other. A has no padding; the last panel of B is padded to the micro-kernel's step.
+/* Where things lie in packed operands: shared by the planner, the packers and the loops over tiles, and by no
+ * one else. A packed operand is a sequence of chunks of K; within a chunk, blocks of rows (A) or panels of
+ * columns (B) one behind the other. A has no padding; the last panel of B is padded to the micro-kernel's
+ * step.
  */
 #ifndef ORTC_KERNELS_GEMM_SGEMM_PACKED_H
 #define ORTC_KERNELS_GEMM_SGEMM_PACKED_H

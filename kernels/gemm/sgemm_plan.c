@@ -1,9 +1,11 @@
 /* The decisions behind sgemm.h: chunks of K, the grid of tasks, and where operands are packed.
  *
  * Rules, with N the columns that share a packed A and M the rows that share a packed B:
- * - K stays whole up to the micro-kernel's longest chunk, else equal chunks, multiples of 64: then C is loaded and
+ * - K stays whole up to the micro-kernel's longest chunk, else equal chunks, multiples of 64: then C is
+ * loaded and
  *   stored once per chunk. Chunks depend on K and the instruction set alone, so packed forms do too.
- * - A task's rows of A stay within half of L2; there are enough tasks for threads to share evenly, none so long that
+ * - A task's rows of A stay within half of L2; there are enough tasks for threads to share evenly, none so
+ * long that
  *   a cancelled run lingers, none so short that handing it out costs more than it.
  * - An operand is packed by each task for itself when tasks share it little, else once into the workspace.
  * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
@@ -14,16 +16,16 @@
 
 #include "sgemm_packed.h"
 
-#define L2_A_BYTES (512 * 1024)     /* a task's packed rows of A */
-#define LOCAL_B_BYTES (192 * 1024)  /* panels that a task packs at a time */
-#define DIRECT_KC 256               /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
-#define DIRECT_B_BYTES (32 * 1024)  /* a B that stays in L1 without packing */
-#define TASK_FLOPS 1.0e6            /* 4 to 10 us on one core */
-#define TASK_FLOPS_MAX 64.0e6       /* keeps a task within a millisecond with vectors */
-#define TASK_BYTES (256.0 * 1024)   /* when memory is the limit */
-#define TASKS 48                    /* enough for 8 threads to end together */
+#define L2_A_BYTES (512 * 1024)    /* a task's packed rows of A */
+#define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
+#define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
+#define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
+#define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
+#define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors */
+#define TASK_BYTES (256.0 * 1024)  /* when memory is the limit */
+#define TASKS 48                   /* enough for 8 threads to end together */
 #define SERIAL_FLOPS 0.25e6
-#define BATCH_INSIDE_FLOPS 16.0e6   /* smaller matrices of a batch are not split over threads */
+#define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
@@ -58,7 +60,8 @@ static void split(ortc_sgemm_plan *p, double flops, double bytes)
     p->tasks_m = ceil_div(p->blocks, fit);
     if (want > (double)p->tasks_m * (double)p->panels) {
         const double per = want / (double)(p->panels ? p->panels : 1);
-        p->tasks_m = per >= (double)p->blocks ? p->blocks : clamp((int64_t)(per + 0.999), p->tasks_m, p->blocks);
+        p->tasks_m = per >= (double)p->blocks ? p->blocks
+                                              : clamp((int64_t)(per + 0.999), p->tasks_m, p->blocks);
     }
     p->task_blocks = ceil_div(p->blocks, p->tasks_m ? p->tasks_m : 1);
     p->tasks_m = p->task_blocks ? ceil_div(p->blocks, p->task_blocks) : 0;
@@ -81,11 +84,12 @@ static void choose_packing(ortc_sgemm_plan *p)
         p->how_b = serial || p->tasks_m == 1 ? ORTC_SGEMM_LOCAL : ORTC_SGEMM_SHARED;
 }
 
-/* Convolution: A is packed, B made column by column from the image. Tasks of all rows pack each column once and keep
- * it in L2; with few columns the grid above is better. */
+/* Convolution: A is packed, B made column by column from the image. Tasks of all rows pack each column once
+ * and keep it in L2; with few columns the grid above is better. */
 static void prefer_columns(ortc_sgemm_plan *p, double flops)
 {
-    if (!(p->flags & ORTC_SGEMM_PACKED_A) || p->how_b == ORTC_SGEMM_PACKED || p->how_b == ORTC_SGEMM_DIRECT) return;
+    if (!(p->flags & ORTC_SGEMM_PACKED_A) || p->how_b == ORTC_SGEMM_PACKED || p->how_b == ORTC_SGEMM_DIRECT)
+        return;
     if (p->panels < 8 || p->tasks_m == 1) return;
     const double want = tasks_wanted(p, flops, 0);
     p->tasks_m = 1;
@@ -112,10 +116,11 @@ static int memory(ortc_sgemm_plan *p)
     return 0;
 }
 
-int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m, int64_t n, int64_t k, int64_t batch,
-                         uint32_t flags)
+int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m, int64_t n, int64_t k,
+                         int64_t batch, uint32_t flags)
 {
-    const uint32_t fixed = ORTC_SGEMM_PACKED_A | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_CUSTOM_A;
+    const uint32_t fixed = ORTC_SGEMM_PACKED_A | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B |
+                           ORTC_SGEMM_CUSTOM_A;
     memset(p, 0, sizeof *p);
     size_t whole = 0; /* every matrix exists somewhere, so every product of two extents fits */
     if (m < 0 || n < 0 || k < 0 || batch < 0) return -1;

@@ -1,5 +1,6 @@
-/* f32 GEMM micro-kernels in plain C: the version that always exists, and the one to read first. A 4x8 tile in local
- * arrays, which compilers keep in registers where there are enough; multiply and add are rounded separately.
+/* f32 GEMM micro-kernels in plain C: the version that always exists, and the one to read first. A 4x8 tile in
+ * local arrays, which compilers keep in registers where there are enough; multiply and add are rounded
+ * separately.
  */
 #include "sgemm_uk.h"
 
@@ -9,12 +10,13 @@
 #define NR 8
 
 /* Inlined with constant mr and w for the full tile, and as it is for the edges. */
-static inline __attribute__((always_inline)) void sum(size_t mr, size_t w, size_t k, const float *a, const float *b,
-                                                      size_t ldb, float acc[MR][NR])
+static inline __attribute__((always_inline)) void sum(size_t mr, size_t w, size_t k, const float *a,
+                                                      const float *b, size_t ldb, float acc[MR][NR])
 {
     for (size_t kk = 0; kk < k; kk++)
         for (size_t i = 0; i < mr; i++)
-            for (size_t j = 0; j < w; j++) acc[i][j] += ortc_uk_load_f32(a + kk * mr + i) * ortc_uk_load_f32(b + kk * ldb + j);
+            for (size_t j = 0; j < w; j++)
+                acc[i][j] += ortc_uk_load_f32(a + kk * mr + i) * ortc_uk_load_f32(b + kk * ldb + j);
 }
 
 static float finish(float v, const ortc_uk_tail_f32 *t, size_t i, size_t j)
@@ -32,8 +34,8 @@ static float finish(float v, const ortc_uk_tail_f32 *t, size_t i, size_t j)
     return v;
 }
 
-void ortc_uk_sgemm_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb, float *c,
-                                  size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
+void ortc_uk_sgemm_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
+                                  float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
     assert(mr >= 1 && mr <= MR && nr >= 1 && nr <= NR);
     float acc[MR][NR] = {{0}};
@@ -68,7 +70,8 @@ void ortc_uk_sdot_f32_scalar(size_t nr, size_t k, const float *x, const float *w
     assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
     for (size_t j = 0; j < nr; j++) {
         float s[4] = {0}; /* four chains: the additions need not wait for each other */
-        for (size_t i = 0; i < k; i++) s[i % 4] += ortc_uk_load_f32(x + i) * ortc_uk_load_f32(w + j * ldw + i);
+        for (size_t i = 0; i < k; i++)
+            s[i % 4] += ortc_uk_load_f32(x + i) * ortc_uk_load_f32(w + j * ldw + i);
         y[j] = (s[0] + s[2]) + (s[1] + s[3]);
     }
 }

@@ -1,12 +1,20 @@
-/* The table of f32 GEMM micro-kernels and the choice from it. Nothing here knows an instruction set: the lines of
- * sgemm_uk.inc do. */
+/* The table of f32 GEMM micro-kernels and the choice from it. Nothing here knows an instruction set: the
+ * lines of sgemm_uk.inc do. */
 #include "sgemm_uk.h"
 
 #include "../common/cpu_features.h"
 
 #define ORTC_SGEMM_UK(isa_bit, isa, mr, nr, step, kc) \
-    {"sgemm_f32_" #mr "x" #nr "_" #isa, isa_bit, mr, nr, step, kc, ortc_uk_sgemm_f32_##mr##x##nr##_##isa, \
-     ortc_uk_pack_rows_f32_##isa, ortc_uk_pack_transpose_f32_##isa, ortc_uk_sdot_f32_##isa},
+    {"sgemm_f32_" #mr "x" #nr "_" #isa, \
+     isa_bit, \
+     mr, \
+     nr, \
+     step, \
+     kc, \
+     ortc_uk_sgemm_f32_##mr##x##nr##_##isa, \
+     ortc_uk_pack_rows_f32_##isa, \
+     ortc_uk_pack_transpose_f32_##isa, \
+     ortc_uk_sdot_f32_##isa},
 const ortc_sgemm_uk ortc_sgemm_uks[] = {
 #include "sgemm_uk.inc"
 };

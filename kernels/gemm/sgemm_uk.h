@@ -1,16 +1,17 @@
 /* The f32 GEMM micro-kernels: their contract, and the table that lists them.
  *
- * A micro-kernel computes one tile, at most MR rows by NR columns, of C = epilogue(A B) over one chunk of K. It has
- * no state, allocates nothing, and trusts its arguments (it asserts them).
- * Layout (M, N, K as in the operator; "step" is the ISA's vector, in floats):
+ * A micro-kernel computes one tile, at most MR rows by NR columns, of C = epilogue(A B) over one chunk of K.
+ * It has no state, allocates nothing, and trusts its arguments (it asserts them). Layout (M, N, K as in the
+ * operator; "step" is the ISA's vector, in floats):
  *   A  packed block  [K][mr]     mr consecutive rows of A, mr <= MR exact, nothing padded
- *   B  packed panel  [K][w]      w = NR, or for the last panel its columns rounded up to `step`; padding is zero
+ *   B  packed panel  [K][w]      w = NR, or for the last panel its columns rounded up to `step`; padding is
+ *      zero
  *   C  row-major, any row stride; columns beyond nr are neither read nor written
  * B may also be read where it lies (row stride ldb, B_EXACT): then nothing beyond nr columns is read.
- * The rows of a matrix are dealt evenly to ceil(M/MR) blocks, so there is no scalar tail in M; the tail in N is a
- * mask. The epilogue runs on registers before the only store; when K is cut in chunks, C holds the raw sums between
- * them, and the epilogue comes with the last chunk.
- * Leaves to others: blocking, packing order, threads (sgemm.h).
+ * The rows of a matrix are dealt evenly to ceil(M/MR) blocks, so there is no scalar tail in M; the tail in N
+ * is a mask. The epilogue runs on registers before the only store; when K is cut in chunks, C holds the raw
+ * sums between them, and the epilogue comes with the last chunk. Leaves to others: blocking, packing order,
+ * threads (sgemm.h).
  */
 #ifndef ORTC_KERNELS_GEMM_SGEMM_UK_H
 #define ORTC_KERNELS_GEMM_SGEMM_UK_H
@@ -53,14 +54,15 @@ enum {
 };
 
 /* mr 1..MR; nr 1..NR; k >= 0; a [k][mr]; b [k][ldb]; tail NULL: store the raw sums, more chunks follow. */
-typedef void ortc_uk_sgemm_f32(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb, float *c,
-                               size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail);
+typedef void ortc_uk_sgemm_f32(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
+                               float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail);
 
 /* Packing: w columns of k rows become dst [k][dw], dw >= w, columns w..dw-1 zero.
  * rows: src is [k][ld], a copy; transpose: src is [w][ld], k runs along its rows. */
 typedef void ortc_uk_pack_f32(size_t w, size_t k, const float *src, size_t ld, float *dst, size_t dw);
 
-/* y[j] = sum over i of x[i] * w[j*ldw + i], for nr rows of w, 1..8: matrix times vector where rows are contiguous. */
+/* y[j] = sum over i of x[i] * w[j*ldw + i], for nr rows of w, 1..8: matrix times vector where rows are
+ * contiguous. */
 typedef void ortc_uk_sdot_f32(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y);
 #define ORTC_SDOT_ROWS 8
 

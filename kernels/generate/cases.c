@@ -1,4 +1,5 @@
-/* kernels/generate/cases.c: cases for Range, EyeLike, OneHot: lengths from constants, inputs and types that plans do not read. */
+/* kernels/generate/cases.c: cases for Range, EyeLike, OneHot: lengths from constants, inputs and types that
+ * plans do not read. */
 #include "kernels/common/cases.h"
 
 #define NUM "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"

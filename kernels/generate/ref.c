@@ -9,14 +9,13 @@ extern const ortc_kernel ortc_ref_range; /* ref_range.c */
 static ortc_status int_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     int64_t *state = malloc(sizeof *state);
-    if (!state)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *state = !strcmp(ortc_node_op(n), "EyeLike") ? ortc_node_int(n, "k", 0) : ortc_node_int(n, "axis", -1);
     *out = state;
     return ORTC_OK;
 }
 
-/* ---- EyeLike: ones on a diagonal ------------------------------------------------------------------------------------- */
+/* ---- EyeLike: ones on a diagonal ----------------------------------------------------------------------- */
 
 typedef struct eye_job {
     ortc_view *y;
@@ -37,7 +36,7 @@ static ortc_status eye_run(const void *state, const void *pstate, ortc_call *c)
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(5), eye_chunk, &j);
 }
 
-/* ---- OneHot ---------------------------------------------------------------------------------------------------------- */
+/* ---- OneHot -------------------------------------------------------------------------------------------- */
 
 typedef struct one_hot_job {
     const ortc_view *x;
@@ -51,10 +50,13 @@ static void one_hot_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const one_hot_job *j = arg;
     for (int64_t i = begin; i < end; i++) {
         const int64_t class = i / j->inner % j->depth;
-        int64_t index = ortc_class_of(j->x->dtype) == ORTC_CLASS_FLOAT
-                            ? ortc_int_of_double(ortc_load_f64(j->x->data, j->x->dtype, i / j->inner / j->depth * j->inner + i % j->inner))
-                            : ortc_load_i64(j->x->data, j->x->dtype, i / j->inner / j->depth * j->inner + i % j->inner);
-        if (index < 0 && (ortc_class_of(j->x->dtype) != ORTC_CLASS_UINT)) /* an unsigned one is too large, not negative */
+        int64_t index =
+            ortc_class_of(j->x->dtype) == ORTC_CLASS_FLOAT
+                ? ortc_int_of_double(ortc_load_f64(j->x->data, j->x->dtype,
+                                                   i / j->inner / j->depth * j->inner + i % j->inner))
+                : ortc_load_i64(j->x->data, j->x->dtype, i / j->inner / j->depth * j->inner + i % j->inner);
+        if (index < 0 &&
+            (ortc_class_of(j->x->dtype) != ORTC_CLASS_UINT)) /* an unsigned one is too large, not negative */
             index += j->depth;
         ortc_move_element(j->y->data, i, j->values, index == class, ortc_dtype_bits(j->y->dtype));
     }
@@ -62,29 +64,29 @@ static void one_hot_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status one_hot_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[2].dtype == ORTC_STRING)
-        return ortc_run_on_strings(one_hot_run, state, pstate, c);
+    if (c->in[2].dtype == ORTC_STRING) return ortc_run_on_strings(one_hot_run, state, pstate, c);
     const ortc_view *x = &c->in[0], *d = &c->in[1];
     one_hot_job j = {.x = x, .y = &c->out[0], .values = c->in[2].data, .inner = 1};
     int64_t dims[ORTC_RANK_LIMIT + 1];
     int32_t axis = 0;
     if (ortc_view_count(d) != 1 || ortc_view_count(&c->in[2]) != 2)
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "depth must be one number and values two");
-    j.depth = ortc_class_of(d->dtype) == ORTC_CLASS_FLOAT ? ortc_int_of_double(ortc_load_f64(d->data, d->dtype, 0))
-                                                          : ortc_load_i64(d->data, d->dtype, 0);
-    if (j.depth < 0)
-        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "depth is %lld", (long long)j.depth);
+    j.depth = ortc_class_of(d->dtype) == ORTC_CLASS_FLOAT
+                  ? ortc_int_of_double(ortc_load_f64(d->data, d->dtype, 0))
+                  : ortc_load_i64(d->data, d->dtype, 0);
+    if (j.depth < 0) return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "depth is %lld", (long long)j.depth);
     if (!ortc_axis_of(*(const int64_t *)state, x->rank + 1, &axis))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "the axis is outside of the result's rank");
-    for (int32_t k = 0; k <= x->rank; k++)
-        dims[k] = k == axis ? j.depth : x->dims[k > axis ? k - 1 : k];
-    for (int32_t k = axis; k < x->rank; k++)
-        j.inner *= x->dims[k];
+    for (int32_t k = 0; k <= x->rank; k++) dims[k] = k == axis ? j.depth : x->dims[k > axis ? k - 1 : k];
+    for (int32_t k = axis; k < x->rank; k++) j.inner *= x->dims[k];
     ORTC_TRY(ortc_call_resize(c, 0, x->rank + 1, dims));
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(8), one_hot_chunk, &j);
 }
 
-static const ortc_kernel eye_ref = {.size = ORTC_SIZED(ortc_kernel), .name = "eye_like.ref", .prepare = int_prepare, .run = eye_run};
+static const ortc_kernel eye_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                    .name = "eye_like.ref",
+                                    .prepare = int_prepare,
+                                    .run = eye_run};
 static const ortc_kernel one_hot_ref = {.size = ORTC_SIZED(ortc_kernel),
                                         .flags = ORTC_KERNEL_LATE_OUT,
                                         .name = "one_hot.ref",
@@ -92,13 +94,15 @@ static const ortc_kernel one_hot_ref = {.size = ORTC_SIZED(ortc_kernel),
                                         .prepare = int_prepare,
                                         .run = one_hot_run};
 
-/* ---- The table ------------------------------------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------------------- */
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL))
 #define COMPLEX (ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define INDEX ((ORTC_TYPES_NUM) & ~ORTC_TYPE(ORTC_BF16))
 ORTC_KERNELS(ref, generate,
              ORTC_KERNEL("Range", 27, ORTC_NEWEST,
-                         (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)), &ortc_ref_range),
+                         (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)),
+                         &ortc_ref_range),
              ORTC_KERNEL("EyeLike", 22, ORTC_NEWEST, (PLAIN, PLAIN), &eye_ref),
-             ORTC_KERNEL("OneHot", 28, ORTC_NEWEST, (INDEX, INDEX, PLAIN | COMPLEX | ORTC_TYPE(ORTC_STRING)), &one_hot_ref));
+             ORTC_KERNEL("OneHot", 28, ORTC_NEWEST, (INDEX, INDEX, PLAIN | COMPLEX | ORTC_TYPE(ORTC_STRING)),
+                         &one_hot_ref));

@@ -1,5 +1,5 @@
-/* kernels/generate/ref_range.c: Range on ref: start + i delta, in double or in 64-bit integers; f16 and bf16 are rounded once,
- * at the end, as stash_type asks for.
+/* kernels/generate/ref_range.c: Range on ref: start + i delta, in double or in 64-bit integers; f16 and bf16
+ * are rounded once, at the end, as stash_type asks for.
  */
 #include <math.h>
 
@@ -7,8 +7,8 @@
 
 typedef struct range_job {
     ortc_view *y;
-    double start, delta;      /* floats */
-    int64_t first, step;      /* integers */
+    double start, delta; /* floats */
+    int64_t first, step; /* integers */
 } range_job;
 
 static void range_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -30,8 +30,7 @@ static int64_t count_floats(double start, double limit, double delta)
 }
 static int64_t count_ints(int64_t start, int64_t limit, int64_t delta)
 {
-    if (delta > 0 ? limit <= start : limit >= start)
-        return 0;
+    if (delta > 0 ? limit <= start : limit >= start) return 0;
     const uint64_t length = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
     const uint64_t step = delta > 0 ? (uint64_t)delta : 0 - (uint64_t)delta, n = (length - 1) / step + 1;
     return n > INT64_MAX ? -1 : (int64_t)n;
@@ -63,5 +62,8 @@ static ortc_status range_run(const void *state, const void *pstate, ortc_call *c
 }
 
 extern const ortc_kernel ortc_ref_range;
-const ortc_kernel ortc_ref_range = {
-    .size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_LATE_OUT, .name = "range.ref", .host_in = 7, .run = range_run};
+const ortc_kernel ortc_ref_range = {.size = ORTC_SIZED(ortc_kernel),
+                                    .flags = ORTC_KERNEL_LATE_OUT,
+                                    .name = "range.ref",
+                                    .host_in = 7,
+                                    .run = range_run};

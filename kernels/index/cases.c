@@ -1,4 +1,5 @@
-/* kernels/index/cases.c: cases for taking and putting by indices: every type, negative and equal indices, batches, reductions. */
+/* kernels/index/cases.c: cases for taking and putting by indices: every type, negative and equal indices,
+ * batches, reductions. */
 #include "kernels/common/cases.h"
 
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
@@ -25,7 +26,8 @@ const ortc_case ortc_cases_index[] = {
     {"GatherND", "string[3]={a,bc,d} i64[2,1]={1,-1}", ""},
     {"ScatterElements", "string[3]={a,bc,d} i64[2]={1,-1} string[2]={e,fg}", ""},
     {"ScatterND", "string[3]={a,bc,d} i64[2,1]={1,-1} string[2]={e,fg}", ""},
-    {"ScatterND", "string[3]={a,bc,d} i64[2,1]={1,-1} string[2]={e,fg}", "reduction='add'", .fails = ORTC_UNSUPPORTED},
+    {"ScatterND", "string[3]={a,bc,d} i64[2,1]={1,-1} string[2]={e,fg}", "reduction='add'",
+     .fails = ORTC_UNSUPPORTED},
     {"GatherElements@11", "f32[3] i32[2]={1,1}", ""},
     {"GatherElements", "f32[2,3] i64[1,2]={2,3}", "axis=1", .fails = ORTC_INVALID_ARGUMENT},
     {"GatherElements", "f32[2,3] i64[3,2]={0}", "axis=1", .fails = ORTC_SHAPE_MISMATCH},

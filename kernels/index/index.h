@@ -1,4 +1,5 @@
-/* kernels/index/index.h: the family's kernels on ref, and what they share: indices that are checked, and updates. */
+/* kernels/index/index.h: the family's kernels on ref, and what they share: indices that are checked, and
+ * updates. */
 #ifndef ORTC_KERNELS_INDEX_H
 #define ORTC_KERNELS_INDEX_H
 
@@ -27,8 +28,7 @@ ortc_status ortc_index_copy(ortc_call *);
 /* *at becomes 0 .. extent; false: outside. */
 static inline bool ortc_index_wrap(int64_t *at, int64_t extent)
 {
-    if (*at < -extent || *at >= extent)
-        return false;
+    if (*at < -extent || *at >= extent) return false;
     *at += *at < 0 ? extent : 0;
     return true;
 }

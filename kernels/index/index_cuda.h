@@ -14,13 +14,15 @@ enum { ORTC_CU_INDEX_RANK = 8 };
 typedef struct ortc_cu_pick {
     void *y;
     const void *x, *indices;
-    int32_t wide, rank;     /* wide: indices are 64-bit */
+    int32_t wide, rank;            /* wide: indices are 64-bit */
     int64_t count, extent, stride; /* extent, stride: of x along the axis */
-    int64_t dims[ORTC_CU_INDEX_RANK], step[ORTC_CU_INDEX_RANK]; /* of the indices; x's strides, 0 along the axis */
+    /* of the indices; x's strides, 0 along the axis */
+    int64_t dims[ORTC_CU_INDEX_RANK], step[ORTC_CU_INDEX_RANK];
     uint32_t *fault;
 } ortc_cu_pick;
 
-/* Tuples of `length` indices name slices of x: [batches, rows, slice]; dims are those that the rows are made of. */
+/* Tuples of `length` indices name slices of x: [batches, rows, slice]; dims are those that the rows are made
+ * of. */
 typedef struct ortc_cu_tuples {
     void *y;
     const void *x;

@@ -7,13 +7,14 @@
 
 namespace {
 
-struct sixteen { uint64_t low, high; }; /* 16 bytes at addresses good for 8 */
+struct sixteen {
+    uint64_t low, high;
+}; /* 16 bytes at addresses good for 8 */
 
 __device__ inline int64_t checked(int64_t index, int64_t extent, uint32_t *fault)
 {
     index += index < 0 ? extent : 0;
-    if (index >= 0 && index < extent)
-        return index;
+    if (index >= 0 && index < extent) return index;
     atomicOr(fault, ORTC_FAULT_INDEX);
     return index < 0 ? 0 : extent - 1;
 }
@@ -38,7 +39,8 @@ template <typename E> int launch(const ortc_cu_pick *p, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-template <typename Piece> __global__ void __launch_bounds__(256) tuples(const __grid_constant__ ortc_cu_tuples t, int64_t slice)
+template <typename Piece>
+__global__ void __launch_bounds__(256) tuples(const __grid_constant__ ortc_cu_tuples t, int64_t slice)
 {
     const int64_t pieces = t.tuples * slice;
     for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < pieces; i += (int64_t)gridDim.x * 256) {
@@ -75,11 +77,8 @@ extern "C" int ortc_cu_gather_nd(const ortc_cu_tuples *t, void *queue)
 {
     cudaStream_t stream = (cudaStream_t)queue;
     const uint64_t align = (uint64_t)(uintptr_t)t->y | (uint64_t)(uintptr_t)t->x | (uint64_t)t->slice_bytes;
-    if (align % 16 == 0)
-        return launch<uint4>(t, stream);
-    if (align % 8 == 0)
-        return launch<uint2>(t, stream);
-    if (align % 4 == 0)
-        return launch<uint32_t>(t, stream);
+    if (align % 16 == 0) return launch<uint4>(t, stream);
+    if (align % 8 == 0) return launch<uint2>(t, stream);
+    if (align % 4 == 0) return launch<uint32_t>(t, stream);
     return align % 2 == 0 ? launch<uint16_t>(t, stream) : launch<uint8_t>(t, stream);
 }

@@ -1,7 +1,8 @@
-/* kernels/index/ref_elements.c: GatherElements and ScatterElements on ref: an element's place is its own position, but along the
- * axis the index.
+/* kernels/index/ref_elements.c: GatherElements and ScatterElements on ref: an element's place is its own
+ * position, but along the axis the index.
  *
- * Updates are made one after the other, in order, so that equal indices give the same on any number of threads.
+ * Updates are made one after the other, in order, so that equal indices give the same on any number of
+ * threads.
  */
 #include "kernels/common/strings.h"
 #include "kernels/index/index.h"
@@ -31,10 +32,11 @@ static ortc_status elements_init(const ortc_index_state *s, ortc_call *c, elemen
     for (int64_t i = 0; i < count; i++) {
         int64_t index = ortc_load_i64(j->at->data, j->at->dtype, i);
         if (!ortc_index_wrap(&index, j->extent))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "index %lld (element %lld of indices) is outside of the %lld elements of axis %d",
-                                  (long long)index, (long long)i, (long long)j->extent, axis);
-        if (i % 65536 == 65535)
-            ORTC_TRY(ortc_poll(c));
+            return ortc_call_fail(
+                c, ORTC_INVALID_ARGUMENT,
+                "index %lld (element %lld of indices) is outside of the %lld elements of axis %d",
+                (long long)index, (long long)i, (long long)j->extent, axis);
+        if (i % 65536 == 65535) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
@@ -57,8 +59,7 @@ static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(gather_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(gather_run, state, pstate, c);
     elements_job j;
     ORTC_TRY(elements_init(state, c, &j));
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(8), gather_chunk, &j);
@@ -66,8 +67,7 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
 
 static ortc_status scatter_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(scatter_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(scatter_run, state, pstate, c);
     const ortc_index_state *s = state;
     elements_job j;
     ORTC_TRY(elements_init(s, c, &j));
@@ -75,8 +75,7 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
     const int64_t count = ortc_view_count(j.at);
     for (int64_t i = 0; i < count; i++, ortc_walk_next(&j.walk)) {
         ortc_index_update(s->update, j.y->dtype, j.y->data, place(&j, &j.walk, i), c->in[2].data, i, 1);
-        if (i % 16384 == 16383)
-            ORTC_TRY(ortc_poll(c));
+        if (i % 16384 == 16383) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
@@ -87,8 +86,10 @@ static ortc_status scatter_plan(const void *state, ortc_plan *p, void **pstate)
     return ORTC_OK;
 }
 
-const ortc_kernel ortc_ref_gather_elements = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "gather_elements.ref", .prepare = ortc_index_prepare, .run = gather_run};
+const ortc_kernel ortc_ref_gather_elements = {.size = ORTC_SIZED(ortc_kernel),
+                                              .name = "gather_elements.ref",
+                                              .prepare = ortc_index_prepare,
+                                              .run = gather_run};
 const ortc_kernel ortc_ref_scatter_elements = {.size = ORTC_SIZED(ortc_kernel),
                                                .name = "scatter_elements.ref",
                                                .supports = ortc_index_supports,

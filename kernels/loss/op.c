@@ -1,5 +1,5 @@
-/* kernels/loss/op.c: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: schemas and shapes. N samples, C classes (axis 1), any
- * dims behind them.
+/* kernels/loss/op.c: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: schemas and shapes. N samples, C
+ * classes (axis 1), any dims behind them.
  */
 #include "kernels/common/shape.h"
 
@@ -12,22 +12,28 @@ static ortc_status infer_loss(ortc_infer *c)
     const bool each = !strcmp(how, "none");
     ortc_dim same;
     if (!each && strcmp(how, "mean") != 0 && strcmp(how, "sum") != 0)
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute reduction is '%s', expected none, sum or mean", how);
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL,
+                               "attribute reduction is '%s', expected none, sum or mean", how);
     if (x.rank == 0 || x.rank == 1)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the input has rank %d, expected 2 at least", x.rank);
     if (x.rank >= 0 && target.rank >= 0) {
         if (target.rank != x.rank - 1)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the classes have rank %d, expected %d", target.rank, x.rank - 1);
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the classes have rank %d, expected %d",
+                                   target.rank, x.rank - 1);
         for (int32_t d = 0; d < target.rank; d++)
-            ORTC_TRY(ortc_infer_same(c, "the classes do not fit the input", target.dims[d], x.dims[d ? d + 1 : 0], &same));
+            ORTC_TRY(ortc_infer_same(c, "the classes do not fit the input", target.dims[d],
+                                     x.dims[d ? d + 1 : 0], &same));
     }
     if (weight.type && weight.rank >= 0) {
         if (weight.rank != 1)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the weights have rank %d, expected 1", weight.rank);
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the weights have rank %d, expected 1",
+                                   weight.rank);
         if (x.rank >= 0)
-            ORTC_TRY(ortc_infer_same(c, "there is not a weight for each class", weight.dims[0], x.dims[1], &same));
+            ORTC_TRY(
+                ortc_infer_same(c, "there is not a weight for each class", weight.dims[0], x.dims[1], &same));
     }
-    ORTC_TRY(each ? ortc_infer_out(c, 0, x.dtype, target.rank, target.dims) : ortc_infer_out(c, 0, x.dtype, 0, NULL));
+    ORTC_TRY(each ? ortc_infer_out(c, 0, x.dtype, target.rank, target.dims)
+                  : ortc_infer_out(c, 0, x.dtype, 0, NULL));
     return ortc_node_n_out(ortc_infer_node(c)) > 1 ? ortc_infer_like(c, 1, 0) : ORTC_OK;
 }
 
@@ -35,7 +41,7 @@ static ortc_status infer_loss(ortc_infer *c)
 static const ortc_op ops[] = {
     ORTC_OP("", "NegativeLogLikelihoodLoss", 22, 12, "13 12", "input:T target:Tind weight:T?", "loss:T",
             "ignore_index:i? reduction:s=mean", TYPES, infer_loss, NULL, 0),
-    ORTC_OP("", "SoftmaxCrossEntropyLoss", 13, 12, "12", "scores:T labels:Tind weights:T?", "output:T log_prob:T?",
-            "ignore_index:i? reduction:s=mean", TYPES, infer_loss, NULL, 0),
+    ORTC_OP("", "SoftmaxCrossEntropyLoss", 13, 12, "12", "scores:T labels:Tind weights:T?",
+            "output:T log_prob:T?", "ignore_index:i? reduction:s=mean", TYPES, infer_loss, NULL, 0),
 };
 ORTC_FAMILY(loss, ops, &ortc_kernels_ref_loss);

@@ -1,5 +1,5 @@
-/* kernels/loss/ref.c: both losses on ref. First each sample's own loss and weight, in double, in the workspace; then their sum, in
- * order. A sample of the class ignore_index weighs nothing.
+/* kernels/loss/ref.c: both losses on ref. First each sample's own loss and weight, in double, in the
+ * workspace; then their sum, in order. A sample of the class ignore_index weighs nothing.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ static void loss_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             off = max + log(sum);
         }
         for (int64_t k = 0; j->log_prob && k < j->classes; k++)
-            ortc_store_f64(j->log_prob->data, t, first + k * j->inner, ortc_load_f64(j->x->data, t, first + k * j->inner) - off);
+            ortc_store_f64(j->log_prob->data, t, first + k * j->inner,
+                           ortc_load_f64(j->x->data, t, first + k * j->inner) - off);
         j->losses[i] = j->weights[i] = 0;
-        if (s->has_ignored && class == s->ignored)
-            continue;
+        if (s->has_ignored && class == s->ignored) continue;
         j->weights[i] = j->weight ? ortc_load_f64(j->weight->data, t, class) : 1;
         j->losses[i] = j->weights[i] * (off - ortc_load_f64(j->x->data, t, first + class * j->inner));
     }
@@ -56,10 +56,12 @@ static ortc_status loss_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     const char *how = ortc_node_string(n, "reduction", "mean");
     const ortc_attr ignored = ortc_node_attr(n, "ignore_index");
     loss_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (loss_state){!strcmp(ortc_node_op(n), "SoftmaxCrossEntropyLoss"), ignored.kind == ORTC_ATTR_INT,
-                      !strcmp(how, "none") ? NONE : !strcmp(how, "sum") ? SUM : MEAN, ignored.i};
+                      !strcmp(how, "none")  ? NONE
+                      : !strcmp(how, "sum") ? SUM
+                                            : MEAN,
+                      ignored.i};
     *out = s;
     return ORTC_OK;
 }
@@ -76,41 +78,45 @@ static ortc_status loss_plan(const void *state, ortc_plan *p, void **pstate)
 static ortc_status loss_run(const void *state, const void *pstate, ortc_call *c)
 {
     const loss_state *s = state;
-    loss_job j = {.state = s, .x = &c->in[0], .target = &c->in[1], .weight = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL,
-                  .log_prob = c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL, .classes = c->in[0].dims[1], .inner = 1};
+    loss_job j = {.state = s,
+                  .x = &c->in[0],
+                  .target = &c->in[1],
+                  .weight = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL,
+                  .log_prob = c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL,
+                  .classes = c->in[0].dims[1],
+                  .inner = 1};
     const int64_t samples = ortc_view_count(j.target);
     double loss = 0, weight = 0;
     for (int64_t i = 0; i < samples; i++) {
         const int64_t class = ortc_load_i64(j.target->data, j.target->dtype, i);
         if ((class < 0 || class >= j.classes) && !(s->has_ignored && class == s->ignored))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "class %lld (sample %lld) is not one of %lld", (long long)class,
-                                  (long long)i, (long long)j.classes);
-        if (i % 65536 == 65535)
-            ORTC_TRY(ortc_poll(c));
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "class %lld (sample %lld) is not one of %lld",
+                                  (long long)class, (long long)i, (long long)j.classes);
+        if (i % 65536 == 65535) ORTC_TRY(ortc_poll(c));
     }
-    for (int32_t d = 2; d < j.x->rank && samples > 0; d++)
-        j.inner *= j.x->dims[d];
+    for (int32_t d = 2; d < j.x->rank && samples > 0; d++) j.inner *= j.x->dims[d];
     j.losses = c->workspace;
     j.weights = j.losses + samples;
     ORTC_TRY(ortc_parallel(c, samples, ortc_grain(20.0 + 30.0 * (double)j.classes), loss_chunk, &j));
-    if (!c->out[0].dtype)
-        return ORTC_OK;
+    if (!c->out[0].dtype) return ORTC_OK;
     for (int64_t i = 0; i < samples; i++) {
-        if (s->reduction == NONE)
-            ortc_store_f64(c->out[0].data, c->out[0].dtype, i, j.losses[i]);
+        if (s->reduction == NONE) ortc_store_f64(c->out[0].data, c->out[0].dtype, i, j.losses[i]);
         loss += j.losses[i];
         weight += j.weights[i];
-        if (i % 65536 == 65535)
-            ORTC_TRY(ortc_poll(c));
+        if (i % 65536 == 65535) ORTC_TRY(ortc_poll(c));
     }
     if (s->reduction != NONE)
         ortc_store_f64(c->out[0].data, c->out[0].dtype, 0, s->reduction == MEAN ? loss / weight : loss);
     return ORTC_OK;
 }
 
-static const ortc_kernel loss_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "loss.ref", .prepare = loss_prepare, .plan = loss_plan, .run = loss_run};
+static const ortc_kernel loss_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "loss.ref",
+                                     .prepare = loss_prepare,
+                                     .plan = loss_plan,
+                                     .run = loss_run};
 
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
-ORTC_KERNELS(ref, loss, ORTC_KERNEL("NegativeLogLikelihoodLoss", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT, INDEX), &loss_ref),
+ORTC_KERNELS(ref, loss,
+             ORTC_KERNEL("NegativeLogLikelihoodLoss", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT, INDEX), &loss_ref),
              ORTC_KERNEL("SoftmaxCrossEntropyLoss", 13, ORTC_NEWEST, (ORTC_TYPES_FLOAT, INDEX), &loss_ref));

@@ -4,12 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- Lists ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists --------------------------------------------------------------------------------------------- */
 
 static bool take(const ortc_node *n, const char *name, ml_list *l)
 {
-    if (!name)
-        return false;
+    if (!name) return false;
     l->from = ortc_node_attr(n, name);
     switch (l->from.kind) {
     case ORTC_ATTR_STRINGS: l->dtype = ORTC_STRING; break;
@@ -19,8 +18,7 @@ static bool take(const ortc_node *n, const char *name, ml_list *l)
         const ortc_port *t = l->from.u.tensors;
         l->dtype = t->dtype;
         l->n = t->data ? 1 : 0;
-        for (int32_t d = 0; d < t->rank; d++)
-            l->n *= t->dims[d];
+        for (int32_t d = 0; d < t->rank; d++) l->n *= t->dims[d];
         return l->n > 0;
     }
     default: return false;
@@ -29,18 +27,17 @@ static bool take(const ortc_node *n, const char *name, ml_list *l)
     return l->n > 0;
 }
 
-ml_list ml_list_of(const ortc_node *n, const char *strings, const char *ints, const char *floats, const char *tensor)
+ml_list ml_list_of(const ortc_node *n, const char *strings, const char *ints, const char *floats,
+                   const char *tensor)
 {
     ml_list l;
-    if (take(n, strings, &l) || take(n, ints, &l) || take(n, floats, &l) || take(n, tensor, &l))
-        return l;
+    if (take(n, strings, &l) || take(n, ints, &l) || take(n, floats, &l) || take(n, tensor, &l)) return l;
     return (ml_list){0};
 }
 
 ortc_span ml_list_text(const ml_list *l, int64_t i)
 {
-    if (l->from.kind == ORTC_ATTR_STRINGS)
-        return ortc_span_of(l->from.u.strings[i]);
+    if (l->from.kind == ORTC_ATTR_STRINGS) return ortc_span_of(l->from.u.strings[i]);
     const ortc_view v = {.data = (void *)(uintptr_t)l->from.u.tensors->data};
     return ortc_span_at(&v, i);
 }
@@ -63,12 +60,11 @@ int64_t ml_list_integer(const ml_list *l, int64_t i)
     }
 }
 
-/* ---- Finding ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Finding ------------------------------------------------------------------------------------------- */
 
 static int compare_numbers(double a, double b)
 {
-    if (a != a || b != b)
-        return (a != a) - (b != b); /* NaN is behind everything, and equals itself */
+    if (a != a || b != b) return (a != a) - (b != b); /* NaN is behind everything, and equals itself */
     return (a > b) - (a < b);
 }
 
@@ -76,10 +72,8 @@ static bool is_float(ortc_dtype t) { return ortc_class_of(t) == ORTC_CLASS_FLOAT
 
 static int compare_entries(const ml_list *l, int64_t a, int64_t b)
 {
-    if (l->dtype == ORTC_STRING)
-        return ortc_span_compare(ml_list_text(l, a), ml_list_text(l, b));
-    if (is_float(l->dtype))
-        return compare_numbers(ml_list_number(l, a), ml_list_number(l, b));
+    if (l->dtype == ORTC_STRING) return ortc_span_compare(ml_list_text(l, a), ml_list_text(l, b));
+    if (is_float(l->dtype)) return compare_numbers(ml_list_number(l, a), ml_list_number(l, b));
     const int64_t x = ml_list_integer(l, a), y = ml_list_integer(l, b);
     return (x > y) - (x < y);
 }
@@ -87,14 +81,14 @@ static int compare_entries(const ml_list *l, int64_t a, int64_t b)
 /* Merge sort: stable, so that the first of equal entries stays the first. */
 static void sort(const ml_list *l, int64_t *order, int64_t *scratch, int64_t n)
 {
-    if (n < 2)
-        return;
+    if (n < 2) return;
     const int64_t half = n / 2;
     sort(l, order, scratch, half);
     sort(l, order + half, scratch, n - half);
     int64_t a = 0, b = half;
     for (int64_t i = 0; i < n; i++)
-        scratch[i] = b >= n || (a < half && compare_entries(l, order[a], order[b]) <= 0) ? order[a++] : order[b++];
+        scratch[i] = b >= n || (a < half && compare_entries(l, order[a], order[b]) <= 0) ? order[a++]
+                                                                                         : order[b++];
     memcpy(order, scratch, (size_t)n * sizeof *order);
 }
 
@@ -103,27 +97,25 @@ ortc_status ml_index_init(ml_index *x, const ml_list *l, ortc_prep *prep)
     *x = (ml_index){.list = *l, .order = malloc((size_t)l->n * 2 * sizeof *x->order + 8)};
     if (!x->order)
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for %lld labels", (long long)l->n);
-    for (int64_t i = 0; i < l->n; i++)
-        x->order[i] = i;
+    for (int64_t i = 0; i < l->n; i++) x->order[i] = i;
     sort(l, x->order, x->order + l->n, l->n);
     return ORTC_OK;
 }
 void ml_index_deinit(ml_index *x) { free(x->order); }
 
 /* The first entry that is not below what is looked for. */
-#define FIND(x, COMPARE)                                       \
-    int64_t low = 0, high = (x)->list.n;                       \
-    while (low < high) {                                       \
-        const int64_t middle = low + (high - low) / 2;         \
-        const int64_t entry = (x)->order[middle];              \
-        if ((COMPARE) < 0)                                     \
-            low = middle + 1;                                  \
-        else                                                   \
-            high = middle;                                     \
-    }                                                          \
-    if (low == (x)->list.n)                                    \
-        return -1;                                             \
-    const int64_t entry = (x)->order[low];                     \
+#define FIND(x, COMPARE) \
+    int64_t low = 0, high = (x)->list.n; \
+    while (low < high) { \
+        const int64_t middle = low + (high - low) / 2; \
+        const int64_t entry = (x)->order[middle]; \
+        if ((COMPARE) < 0) \
+            low = middle + 1; \
+        else \
+            high = middle; \
+    } \
+    if (low == (x)->list.n) return -1; \
+    const int64_t entry = (x)->order[low]; \
     return (COMPARE) == 0 ? entry : -1
 
 int64_t ml_index_find_text(const ml_index *x, ortc_span s)
@@ -134,27 +126,29 @@ int64_t ml_index_find_integer(const ml_index *x, int64_t v)
 {
     FIND(x, (ml_list_integer(&x->list, entry) > v) - (ml_list_integer(&x->list, entry) < v));
 }
-static int64_t find_number(const ml_index *x, double v) { FIND(x, compare_numbers(ml_list_number(&x->list, entry), v)); }
+static int64_t find_number(const ml_index *x, double v)
+{
+    FIND(x, compare_numbers(ml_list_number(&x->list, entry), v));
+}
 
 int64_t ml_index_find(const ml_index *x, const ortc_view *v, int64_t i)
 {
-    if (v->dtype == ORTC_STRING)
-        return ml_index_find_text(x, ortc_span_at(v, i));
+    if (v->dtype == ORTC_STRING) return ml_index_find_text(x, ortc_span_at(v, i));
     return is_float(x->list.dtype) ? find_number(x, ortc_load_f64(v->data, v->dtype, i))
                                    : ml_index_find_integer(x, ortc_load_i64(v->data, v->dtype, i));
 }
 
-/* ---- Scores ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Scores -------------------------------------------------------------------------------------------- */
 
 int ml_post_of(const ortc_node *n, ortc_prep *prep)
 {
     static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
     const char *name = ortc_node_string(n, "post_transform", "NONE");
     for (int i = 0; i < 5; i++)
-        if (!strcmp(name, names[i]))
-            return i;
-    ortc_prep_fail(prep, ORTC_INVALID_MODEL,
-                   "attribute post_transform is '%s', expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT", name);
+        if (!strcmp(name, names[i])) return i;
+    ortc_prep_fail(
+        prep, ORTC_INVALID_MODEL,
+        "attribute post_transform is '%s', expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT", name);
     return -1;
 }
 
@@ -168,8 +162,7 @@ static double logistic(double x)
 static double probit(double x)
 {
     const double y = 2 * x - 1, rest = (1 - y) * (1 + y);
-    if (rest == 0)
-        return 0;
+    if (rest == 0) return 0;
     const double logarithm = log(rest), v = 2 / (3.14159265358979323846 * 0.147) + 0.5 * logarithm;
     const double root = sqrt(-v + sqrt(v * v - logarithm / 0.147));
     return 1.41421356 * (y < 0 ? -root : root);
@@ -178,15 +171,13 @@ static double probit(double x)
 static void softmax(double *scores, int64_t n, bool keep_zeros)
 {
     double most = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = scores[i] > most ? scores[i] : most;
+    for (int64_t i = 0; i < n; i++) most = scores[i] > most ? scores[i] : most;
     for (int64_t i = 0; i < n; i++) {
         const bool zero = keep_zeros && fabs(scores[i]) <= 1e-7;
         scores[i] = zero ? scores[i] * exp(-most) : exp(scores[i] - most);
         sum += scores[i];
     }
-    for (int64_t i = 0; i < n; i++)
-        scores[i] = keep_zeros && sum == 0 ? 0.5 : scores[i] / sum;
+    for (int64_t i = 0; i < n; i++) scores[i] = keep_zeros && sum == 0 ? 0.5 : scores[i] / sum;
 }
 
 void ml_post(int transform, double *scores, int64_t n)
@@ -195,12 +186,10 @@ void ml_post(int transform, double *scores, int64_t n)
     case ML_SOFTMAX: softmax(scores, n, false); break;
     case ML_SOFTMAX_ZERO: softmax(scores, n, true); break;
     case ML_LOGISTIC:
-        for (int64_t i = 0; i < n; i++)
-            scores[i] = logistic(scores[i]);
+        for (int64_t i = 0; i < n; i++) scores[i] = logistic(scores[i]);
         break;
     case ML_PROBIT:
-        for (int64_t i = 0; i < n; i++)
-            scores[i] = probit(scores[i]);
+        for (int64_t i = 0; i < n; i++) scores[i] = probit(scores[i]);
         break;
     default: break;
     }
@@ -210,7 +199,8 @@ void ml_post_binary(int transform, double score, bool even, double *scores)
 {
     scores[0] = transform == ML_LOGISTIC ? -score : even ? 1 - score : -score;
     scores[1] = score;
-    if (transform == ML_LOGISTIC || transform == ML_PROBIT) /* a softmax of one score has nothing to compare it with */
+    if (transform == ML_LOGISTIC ||
+        transform == ML_PROBIT) /* a softmax of one score has nothing to compare it with */
         ml_post(transform, scores, 2);
 }
 

@@ -1,6 +1,8 @@
-/* kernels/ml/ml.h: what the operators of ai.onnx.ml share: lists of labels, rows of features, what is done to scores.
+/* kernels/ml/ml.h: what the operators of ai.onnx.ml share: lists of labels, rows of features, what is done to
+ * scores.
  *
- * These operators keep their tables in attributes, in one of several lists by element type; an ml_list is whichever is there.
+ * These operators keep their tables in attributes, in one of several lists by element type; an ml_list is
+ * whichever is there.
  */
 #ifndef ORTC_KERNELS_ML_H
 #define ORTC_KERNELS_ML_H
@@ -8,21 +10,23 @@
 #include "kernels/common/shape.h"
 #include "kernels/common/strings.h"
 
-/* ---- Lists ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists --------------------------------------------------------------------------------------------- */
 
 typedef struct ml_list {
     ortc_dtype dtype; /* 0: none is given */
     int64_t n;
-    ortc_attr from;   /* borrows from the node */
+    ortc_attr from; /* borrows from the node */
 } ml_list;
 
 /* The first of these attributes that holds something; names may be NULL. */
-ml_list ml_list_of(const ortc_node *, const char *strings, const char *ints, const char *floats, const char *tensor);
+ml_list ml_list_of(const ortc_node *, const char *strings, const char *ints, const char *floats,
+                   const char *tensor);
 ortc_span ml_list_text(const ml_list *, int64_t i);
-double ml_list_number(const ml_list *, int64_t i);  /* of floats and integers */
+double ml_list_number(const ml_list *, int64_t i); /* of floats and integers */
 int64_t ml_list_integer(const ml_list *, int64_t i);
 
-/* A list's elements in order, for finding one: strings, integers, or numbers (NaN equals NaN). The first of equal ones counts. */
+/* A list's elements in order, for finding one: strings, integers, or numbers (NaN equals NaN). The first of
+ * equal ones counts. */
 typedef struct ml_index {
     ml_list list;
     int64_t *order; /* of list.n; ml_index_deinit frees it */
@@ -34,7 +38,7 @@ int64_t ml_index_find(const ml_index *, const ortc_view *, int64_t i);
 int64_t ml_index_find_text(const ml_index *, ortc_span);
 int64_t ml_index_find_integer(const ml_index *, int64_t);
 
-/* ---- Rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------------------------------------- */
 
 /* [N,C] as it is; [C] is one row. */
 static inline void ml_rows(const ortc_view *x, int64_t *rows, int64_t *columns)
@@ -48,7 +52,7 @@ static inline ortc_dim ml_infer_rows(const ortc_port *x)
     return x->rank == 2 ? x->dims[0] : x->rank == 1 ? 1 : ORTC_DIM_UNKNOWN;
 }
 
-/* ---- Scores ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Scores -------------------------------------------------------------------------------------------- */
 
 enum { ML_NONE, ML_SOFTMAX, ML_LOGISTIC, ML_SOFTMAX_ZERO, ML_PROBIT }; /* TreeEnsemble's numbers */
 /* The attribute post_transform; -1 with an error in prep: there is no such. */
@@ -60,10 +64,13 @@ void ml_post_binary(int transform, double score, bool even, double *scores);
 /* Writes label `at` of the list as element i of a label output: integers directly, strings into spans. */
 void ml_store_label(const ml_list *, int64_t at, const ortc_view *y, ortc_span *spans, int64_t i);
 
-extern const ortc_kernel ortc_ref_label_encoder, ortc_ref_category_mapper, ortc_ref_one_hot_encoder, ortc_ref_array_feature_extractor;
+extern const ortc_kernel ortc_ref_label_encoder, ortc_ref_category_mapper, ortc_ref_one_hot_encoder,
+    ortc_ref_array_feature_extractor;
 extern const ortc_kernel ortc_ref_zip_map, ortc_ref_dict_vectorizer, ortc_ref_cast_map;
-extern const ortc_kernel ortc_ref_scaler, ortc_ref_normalizer, ortc_ref_imputer, ortc_ref_binarizer, ortc_ref_feature_vectorizer;
-extern const ortc_kernel ortc_ref_linear_classifier, ortc_ref_linear_regressor, ortc_ref_svm_regressor, ortc_ref_svm_classifier;
+extern const ortc_kernel ortc_ref_scaler, ortc_ref_normalizer, ortc_ref_imputer, ortc_ref_binarizer,
+    ortc_ref_feature_vectorizer;
+extern const ortc_kernel ortc_ref_linear_classifier, ortc_ref_linear_regressor, ortc_ref_svm_regressor,
+    ortc_ref_svm_classifier;
 extern const ortc_kernel ortc_ref_tree_classifier, ortc_ref_tree_regressor, ortc_ref_tree_ensemble;
 
 #endif

@@ -1,10 +1,11 @@
-/* kernels/ml/ref_features.c: Scaler, Normalizer, Imputer, Binarizer, FeatureVectorizer on ref: rows of features. */
+/* kernels/ml/ref_features.c: Scaler, Normalizer, Imputer, Binarizer, FeatureVectorizer on ref: rows of
+ * features. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/ml/ml.h"
 
-/* ---- Scaler -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scaler -------------------------------------------------------------------------------------------- */
 
 typedef struct two_lists {
     ml_list a, b;
@@ -14,18 +15,19 @@ typedef struct two_lists {
 static ortc_status lists_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     two_lists *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     if (!strcmp(ortc_node_op(n), "Scaler")) {
         s->a = ml_list_of(n, NULL, NULL, "offset", NULL);
         s->b = ml_list_of(n, NULL, NULL, "scale", NULL);
     } else if (!strcmp(ortc_node_op(n), "Imputer")) {
         const bool floats = ortc_class_of(ortc_node_in(n, 0).dtype) == ORTC_CLASS_FLOAT;
-        s->a = ml_list_of(n, NULL, floats ? NULL : "imputed_value_int64s", floats ? "imputed_value_floats" : NULL, NULL);
+        s->a = ml_list_of(n, NULL, floats ? NULL : "imputed_value_int64s",
+                          floats ? "imputed_value_floats" : NULL, NULL);
         s->threshold = floats ? (double)ortc_node_float(n, "replaced_value_float", 0) : 0;
         if (!s->a.n) {
             free(s);
-            return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "no imputed values of the input's kind (float or integer) are given");
+            return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                                  "no imputed values of the input's kind (float or integer) are given");
         }
     } else {
         s->threshold = ortc_node_float(n, "threshold", 0);
@@ -42,9 +44,11 @@ static double per_feature(const ml_list *l, int64_t column, double otherwise)
 
 static ortc_status check_list(ortc_call *c, const ml_list *l, const char *name, int64_t columns)
 {
-    return l->n <= 1 || l->n == columns ? ORTC_OK
-                                        : ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "attribute %s has %lld elements, there are %lld features",
-                                                         name, (long long)l->n, (long long)columns);
+    return l->n <= 1 || l->n == columns
+               ? ORTC_OK
+               : ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
+                                "attribute %s has %lld elements, there are %lld features", name,
+                                (long long)l->n, (long long)columns);
 }
 
 static ortc_status scaler_run(const void *state, const void *pstate, ortc_call *c)
@@ -58,13 +62,12 @@ static ortc_status scaler_run(const void *state, const void *pstate, ortc_call *
     for (int64_t i = 0; i < rows * columns; i++) {
         const double v = ortc_load_f64(x->data, x->dtype, i) - per_feature(&s->a, i % columns, 0);
         ortc_store_f64(c->out[0].data, ORTC_F32, i, v * per_feature(&s->b, i % columns, 1));
-        if (i % 4096 == 4095)
-            ORTC_TRY(ortc_poll(c));
+        if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
 
-/* ---- Imputer: what is missing gets a value ---------------------------------------------------------------------------------------- */
+/* ---- Imputer: what is missing gets a value ------------------------------------------------------------- */
 
 typedef struct imputer {
     two_lists lists;
@@ -102,29 +105,29 @@ static ortc_status imputer_run(const void *state, const void *pstate, ortc_call 
             ortc_store_f64(c->out[0].data, x->dtype, i, hit ? ml_list_number(&s->lists.a, from) : v);
         } else {
             const int64_t v = ortc_load_i64(x->data, x->dtype, i);
-            ortc_store_i64(c->out[0].data, x->dtype, i, v == s->replaced ? ml_list_integer(&s->lists.a, from) : v);
+            ortc_store_i64(c->out[0].data, x->dtype, i,
+                           v == s->replaced ? ml_list_integer(&s->lists.a, from) : v);
         }
-        if (i % 4096 == 4095)
-            ORTC_TRY(ortc_poll(c));
+        if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
 
-/* ---- Binarizer --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Binarizer ----------------------------------------------------------------------------------------- */
 
 static ortc_status binarizer_run(const void *state, const void *pstate, ortc_call *c)
 {
     const ortc_view *x = &c->in[0];
     const int64_t count = ortc_view_count(x);
     for (int64_t i = 0; i < count; i++) {
-        ortc_store_i64(c->out[0].data, x->dtype, i, ortc_load_f64(x->data, x->dtype, i) > ((const two_lists *)state)->threshold);
-        if (i % 4096 == 4095)
-            ORTC_TRY(ortc_poll(c));
+        ortc_store_i64(c->out[0].data, x->dtype, i,
+                       ortc_load_f64(x->data, x->dtype, i) > ((const two_lists *)state)->threshold);
+        if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
 
-/* ---- Normalizer -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Normalizer ---------------------------------------------------------------------------------------- */
 
 enum { NORM_MAX, NORM_L1, NORM_L2 };
 
@@ -132,12 +135,15 @@ static ortc_status normalizer_prepare(const ortc_node *n, ortc_prep *prep, void 
 {
     const char *name = ortc_node_string(n, "norm", "MAX");
     int *norm = malloc(sizeof *norm);
-    if (!norm)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *norm = !strcmp(name, "MAX") ? NORM_MAX : !strcmp(name, "L1") ? NORM_L1 : !strcmp(name, "L2") ? NORM_L2 : -1;
+    if (!norm) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    *norm = !strcmp(name, "MAX")  ? NORM_MAX
+            : !strcmp(name, "L1") ? NORM_L1
+            : !strcmp(name, "L2") ? NORM_L2
+                                  : -1;
     if (*norm < 0) {
         free(norm);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute norm is '%s', expected MAX, L1 or L2", name);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute norm is '%s', expected MAX, L1 or L2",
+                              name);
     }
     *out = norm;
     return ORTC_OK;
@@ -153,7 +159,8 @@ static ortc_status normalizer_run(const void *state, const void *pstate, ortc_ca
         double size = 0;
         for (int64_t k = 0; k < columns; k++) {
             const double v = ortc_load_f64(x->data, x->dtype, r * columns + k);
-            size = norm == NORM_MAX ? (fabs(v) > size ? fabs(v) : size) : size + (norm == NORM_L1 ? fabs(v) : v * v);
+            size = norm == NORM_MAX ? (fabs(v) > size ? fabs(v) : size)
+                                    : size + (norm == NORM_L1 ? fabs(v) : v * v);
         }
         size = norm == NORM_L2 ? sqrt(size) : size;
         for (int64_t k = 0; k < columns; k++) { /* a row of zeros stays one */
@@ -165,13 +172,12 @@ static ortc_status normalizer_run(const void *state, const void *pstate, ortc_ca
     return ORTC_OK;
 }
 
-/* ---- FeatureVectorizer: features side by side ---------------------------------------------------------------------------------------- */
+/* ---- FeatureVectorizer: features side by side ---------------------------------------------------------- */
 
 static ortc_status vectorizer_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     ml_list *l = malloc(sizeof *l);
-    if (!l)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!l) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *l = ml_list_of(n, NULL, "inputdimensions", NULL, NULL);
     *out = l;
     return ORTC_OK;
@@ -196,13 +202,23 @@ static ortc_status vectorizer_run(const void *state, const void *pstate, ortc_ca
     return ORTC_OK;
 }
 
-const ortc_kernel ortc_ref_scaler = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "scaler.ref", .prepare = lists_prepare, .run = scaler_run};
-const ortc_kernel ortc_ref_imputer = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "imputer.ref", .prepare = imputer_prepare, .run = imputer_run};
-const ortc_kernel ortc_ref_binarizer = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "binarizer.ref", .prepare = lists_prepare, .run = binarizer_run};
-const ortc_kernel ortc_ref_normalizer = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "normalizer.ref", .prepare = normalizer_prepare, .run = normalizer_run};
-const ortc_kernel ortc_ref_feature_vectorizer = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "feature_vectorizer.ref", .prepare = vectorizer_prepare, .run = vectorizer_run};
+const ortc_kernel ortc_ref_scaler = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "scaler.ref",
+                                     .prepare = lists_prepare,
+                                     .run = scaler_run};
+const ortc_kernel ortc_ref_imputer = {.size = ORTC_SIZED(ortc_kernel),
+                                      .name = "imputer.ref",
+                                      .prepare = imputer_prepare,
+                                      .run = imputer_run};
+const ortc_kernel ortc_ref_binarizer = {.size = ORTC_SIZED(ortc_kernel),
+                                        .name = "binarizer.ref",
+                                        .prepare = lists_prepare,
+                                        .run = binarizer_run};
+const ortc_kernel ortc_ref_normalizer = {.size = ORTC_SIZED(ortc_kernel),
+                                         .name = "normalizer.ref",
+                                         .prepare = normalizer_prepare,
+                                         .run = normalizer_run};
+const ortc_kernel ortc_ref_feature_vectorizer = {.size = ORTC_SIZED(ortc_kernel),
+                                                 .name = "feature_vectorizer.ref",
+                                                 .prepare = vectorizer_prepare,
+                                                 .run = vectorizer_run};

@@ -1,15 +1,16 @@
-/* kernels/ml/ref_labels.c: LabelEncoder, CategoryMapper, OneHotEncoder, ArrayFeatureExtractor on ref: elements found in a list. */
+/* kernels/ml/ref_labels.c: LabelEncoder, CategoryMapper, OneHotEncoder, ArrayFeatureExtractor on ref:
+ * elements found in a list. */
 #include <stdlib.h>
 
 #include "kernels/ml/ml.h"
 
-/* ---- LabelEncoder, CategoryMapper: an element of one list becomes its counterpart of another ---------------------------------- */
+/* ---- LabelEncoder, CategoryMapper: an element of one list becomes its counterpart of another ----------- */
 
 typedef struct mapping {
     ml_index keys;
     ml_list values;
-    ml_list otherwise;      /* default_tensor */
-    ortc_span text;         /* defaults */
+    ml_list otherwise; /* default_tensor */
+    ortc_span text;    /* defaults */
     double number;
     int64_t integer;
 } mapping;
@@ -21,14 +22,15 @@ static void mapping_release(void *state)
     free(m);
 }
 
-static ortc_status make_mapping(const ortc_node *n, ortc_prep *prep, const ml_list *keys, const ml_list *values, void **out)
+static ortc_status make_mapping(const ortc_node *n, ortc_prep *prep, const ml_list *keys,
+                                const ml_list *values, void **out)
 {
     if (!keys->n || keys->n != values->n)
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "%lld keys and %lld values: expected as many, at least one",
-                              (long long)keys->n, (long long)values->n);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "%lld keys and %lld values: expected as many, at least one", (long long)keys->n,
+                              (long long)values->n);
     mapping *m = calloc(1, sizeof *m);
-    if (!m)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!m) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     m->values = *values;
     m->text = ortc_span_of(ortc_node_string(n, "default_string", "_Unused"));
     m->integer = ortc_node_int(n, "default_int64", -1);
@@ -49,21 +51,24 @@ static ortc_status encoder_prepare(const ortc_node *n, ortc_prep *prep, void **o
     const ml_list values = ml_list_of(n, "values_strings", "values_int64s", "values_floats", "values_tensor");
     const ortc_port x = ortc_node_in(n, 0);
     if (keys.n && x.dtype && (keys.dtype == ORTC_STRING) != (x.dtype == ORTC_STRING))
-        return ortc_prep_fail(prep, ORTC_TYPE_MISMATCH, "the input is %s, the keys are %s", ortc_dtype_name(x.dtype),
-                              ortc_dtype_name(keys.dtype));
+        return ortc_prep_fail(prep, ORTC_TYPE_MISMATCH, "the input is %s, the keys are %s",
+                              ortc_dtype_name(x.dtype), ortc_dtype_name(keys.dtype));
     return make_mapping(n, prep, &keys, &values, out);
 }
 
 static ortc_status mapper_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    const ml_list strings = ml_list_of(n, "cats_strings", NULL, NULL, NULL), ints = ml_list_of(n, NULL, "cats_int64s", NULL, NULL);
+    const ml_list strings = ml_list_of(n, "cats_strings", NULL, NULL, NULL),
+                  ints = ml_list_of(n, NULL, "cats_int64s", NULL, NULL);
     const bool from_strings = ortc_node_in(n, 0).dtype == ORTC_STRING;
     return make_mapping(n, prep, from_strings ? &strings : &ints, from_strings ? &ints : &strings, out);
 }
 
 static ortc_span text_of(const mapping *m, int64_t at)
 {
-    return at >= 0 ? ml_list_text(&m->values, at) : m->otherwise.dtype == ORTC_STRING ? ml_list_text(&m->otherwise, 0) : m->text;
+    return at >= 0                             ? ml_list_text(&m->values, at)
+           : m->otherwise.dtype == ORTC_STRING ? ml_list_text(&m->otherwise, 0)
+                                               : m->text;
 }
 
 static void store_number(const mapping *m, int64_t at, const ortc_view *y, int64_t i)
@@ -90,16 +95,14 @@ static ortc_status mapping_run(const void *state, const void *pstate, ortc_call 
             spans[i] = text_of(m, at);
         else
             store_number(m, at, y, i);
-        if (i % 4096 == 4095)
-            s = ortc_poll(c);
+        if (i % 4096 == 4095) s = ortc_poll(c);
     }
-    if (spans && s == ORTC_OK)
-        s = ortc_give_spans(c, 0, y->rank, y->dims, spans);
+    if (spans && s == ORTC_OK) s = ortc_give_spans(c, 0, y->rank, y->dims, spans);
     free(spans);
     return s;
 }
 
-/* ---- OneHotEncoder ------------------------------------------------------------------------------------------------------------ */
+/* ---- OneHotEncoder ------------------------------------------------------------------------------------- */
 
 typedef struct one_hot {
     ml_index categories;
@@ -118,10 +121,10 @@ static ortc_status one_hot_prepare(const ortc_node *n, ortc_prep *prep, void **o
     const bool text = ortc_node_in(n, 0).dtype == ORTC_STRING;
     const ml_list l = ml_list_of(n, text ? "cats_strings" : NULL, text ? NULL : "cats_int64s", NULL, NULL);
     if (!l.n)
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s is empty", text ? "cats_strings" : "cats_int64s");
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s is empty",
+                              text ? "cats_strings" : "cats_int64s");
     one_hot *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->zeros = ortc_node_int(n, "zeros", 1) != 0;
     const ortc_status status = ml_index_init(&s->categories, &l, prep);
     if (status != ORTC_OK) {
@@ -144,19 +147,18 @@ static ortc_status one_hot_run(const void *state, const void *pstate, ortc_call 
         if (at >= 0)
             y[i * n + at] = 1;
         else if (!s->zeros)
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "element %lld is in no category, and attribute zeros is 0", (long long)i);
-        if (i % 4096 == 4095)
-            ORTC_TRY(ortc_poll(c));
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "element %lld is in no category, and attribute zeros is 0", (long long)i);
+        if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
 
-/* ---- ArrayFeatureExtractor ---------------------------------------------------------------------------------------------------- */
+/* ---- ArrayFeatureExtractor ----------------------------------------------------------------------------- */
 
 static ortc_status extract_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(extract_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(extract_run, state, pstate, c);
     const ortc_view *x = &c->in[0], *at = &c->in[1];
     const int64_t picks = ortc_view_count(at);
     int64_t rows, columns;
@@ -164,20 +166,32 @@ static ortc_status extract_run(const void *state, const void *pstate, ortc_call 
     for (int64_t k = 0; k < picks; k++) {
         const int64_t column = ortc_load_i64(at->data, at->dtype, k);
         if (column < 0 || column >= columns)
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "index %lld (Y[%lld]) is outside of the %lld features", (long long)column,
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "index %lld (Y[%lld]) is outside of the %lld features", (long long)column,
                                   (long long)k, (long long)columns);
         for (int64_t r = 0; r < rows; r++)
-            ortc_move_element(c->out[0].data, r * picks + k, x->data, r * columns + column, ortc_dtype_bits(x->dtype));
+            ortc_move_element(c->out[0].data, r * picks + k, x->data, r * columns + column,
+                              ortc_dtype_bits(x->dtype));
         ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
 
-const ortc_kernel ortc_ref_label_encoder = {.size = ORTC_SIZED(ortc_kernel), .name = "label_encoder.ref", .prepare = encoder_prepare,
-                                            .run = mapping_run, .release = mapping_release};
-const ortc_kernel ortc_ref_category_mapper = {.size = ORTC_SIZED(ortc_kernel), .name = "category_mapper.ref",
-                                              .prepare = mapper_prepare, .run = mapping_run, .release = mapping_release};
-const ortc_kernel ortc_ref_one_hot_encoder = {.size = ORTC_SIZED(ortc_kernel), .name = "one_hot_encoder.ref",
-                                              .prepare = one_hot_prepare, .run = one_hot_run, .release = one_hot_release};
-const ortc_kernel ortc_ref_array_feature_extractor = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "array_feature_extractor.ref", .run = extract_run};
+const ortc_kernel ortc_ref_label_encoder = {.size = ORTC_SIZED(ortc_kernel),
+                                            .name = "label_encoder.ref",
+                                            .prepare = encoder_prepare,
+                                            .run = mapping_run,
+                                            .release = mapping_release};
+const ortc_kernel ortc_ref_category_mapper = {.size = ORTC_SIZED(ortc_kernel),
+                                              .name = "category_mapper.ref",
+                                              .prepare = mapper_prepare,
+                                              .run = mapping_run,
+                                              .release = mapping_release};
+const ortc_kernel ortc_ref_one_hot_encoder = {.size = ORTC_SIZED(ortc_kernel),
+                                              .name = "one_hot_encoder.ref",
+                                              .prepare = one_hot_prepare,
+                                              .run = one_hot_run,
+                                              .release = one_hot_release};
+const ortc_kernel ortc_ref_array_feature_extractor = {.size = ORTC_SIZED(ortc_kernel),
+                                                      .name = "array_feature_extractor.ref",
+                                                      .run = extract_run};

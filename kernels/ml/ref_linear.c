@@ -1,4 +1,5 @@
-/* kernels/ml/ref_linear.c: LinearClassifier and LinearRegressor on ref: a row of coefficients for every class or target. */
+/* kernels/ml/ref_linear.c: LinearClassifier and LinearRegressor on ref: a row of coefficients for every class
+ * or target. */
 #include <stdlib.h>
 
 #include "kernels/ml/ml.h"
@@ -17,12 +18,12 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
                 .labels = ml_list_of(n, "classlabels_strings", "classlabels_ints", NULL, NULL),
                 .n = regressor ? ortc_node_int(n, "targets", 1) : 0,
                 .post = ml_post_of(n, prep)};
-    if (s.post < 0)
-        return ORTC_INVALID_MODEL;
+    if (s.post < 0) return ORTC_INVALID_MODEL;
     if (!s.coefficients.n || (regressor && s.n < 1) || (!regressor && !s.labels.n))
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "%s", !s.coefficients.n ? "attribute coefficients is empty"
-                                                              : regressor       ? "attribute targets is below 1"
-                                                                                : "no class labels are given");
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "%s",
+                              !s.coefficients.n ? "attribute coefficients is empty"
+                              : regressor       ? "attribute targets is below 1"
+                                                : "no class labels are given");
     if (!(*out = malloc(sizeof s)))
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     memcpy(*out, &s, sizeof s);
@@ -30,41 +31,42 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 }
 
 /* The scores of a row; the sums in double. */
-static void score_row(const linear *s, const ortc_view *x, int64_t row, int64_t columns, int64_t n, double *scores)
+static void score_row(const linear *s, const ortc_view *x, int64_t row, int64_t columns, int64_t n,
+                      double *scores)
 {
     for (int64_t k = 0; k < n; k++) {
         scores[k] = k < s->intercepts.n ? ml_list_number(&s->intercepts, k) : 0;
         for (int64_t i = 0; i < columns; i++)
-            scores[k] += ortc_load_f64(x->data, x->dtype, row * columns + i) * (double)s->coefficients.from.u.floats[k * columns + i];
+            scores[k] += ortc_load_f64(x->data, x->dtype, row * columns + i) *
+                         (double)s->coefficients.from.u.floats[k * columns + i];
     }
 }
 
 static ortc_status check_columns(ortc_call *c, const linear *s, int64_t columns, int64_t n)
 {
     if (n < 1 || n > s->coefficients.n || s->coefficients.n / n != columns || s->coefficients.n % n)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "%lld coefficients do not fit %lld features", (long long)s->coefficients.n,
-                              (long long)columns);
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "%lld coefficients do not fit %lld features",
+                              (long long)s->coefficients.n, (long long)columns);
     return ORTC_OK;
 }
 
 static int64_t best_of(const double *scores, int64_t n)
 {
     int64_t best = 0;
-    for (int64_t k = 1; k < n; k++)
-        best = scores[k] > scores[best] ? k : best;
+    for (int64_t k = 1; k < n; k++) best = scores[k] > scores[best] ? k : best;
     return best;
 }
 
 /* Labels and scores of all rows; `scores` has room for one row. */
-static ortc_status classify(const linear *s, ortc_call *c, int64_t rows, int64_t columns, int64_t n, double *scores, ortc_span *spans)
+static ortc_status classify(const linear *s, ortc_call *c, int64_t rows, int64_t columns, int64_t n,
+                            double *scores, ortc_span *spans)
 {
     const bool binary = n == 1 && s->labels.n == 2;
     const int64_t width = binary ? 2 : n;
     for (int64_t r = 0; r < rows; r++) {
         score_row(s, &c->in[0], r, columns, n, scores);
         const int64_t at = n > 1 ? best_of(scores, n) : binary ? scores[0] > 0 : scores[0] > 0 ? 0 : -1;
-        if (c->out[0].dtype)
-            ml_store_label(&s->labels, at, &c->out[0], spans, r);
+        if (c->out[0].dtype) ml_store_label(&s->labels, at, &c->out[0], spans, r);
         if (binary)
             ml_post_binary(s->post, scores[0], true, scores);
         else
@@ -84,11 +86,13 @@ static ortc_status classifier_run(const void *state, const void *pstate, ortc_ca
     const int64_t n = columns ? s->coefficients.n / columns : 0;
     ORTC_TRY(check_columns(c, s, columns, n));
     if (n > 1 ? s->labels.n != n : s->labels.n > 2)
-        return ortc_call_fail(c, ORTC_INVALID_MODEL, "%lld labels for %lld classes", (long long)s->labels.n, (long long)n);
+        return ortc_call_fail(c, ORTC_INVALID_MODEL, "%lld labels for %lld classes", (long long)s->labels.n,
+                              (long long)n);
     double *scores = malloc(((size_t)n + 2) * sizeof *scores);
     ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
     ortc_status status = scores && spans ? classify(s, c, rows, columns, n, scores, spans)
-                                         : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows", (long long)rows);
+                                         : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows",
+                                                          (long long)rows);
     if (status == ORTC_OK && c->out[0].dtype == ORTC_STRING)
         status = ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans);
     free(scores);
@@ -103,21 +107,23 @@ static ortc_status regressor_run(const void *state, const void *pstate, ortc_cal
     ml_rows(&c->in[0], &rows, &columns);
     ORTC_TRY(check_columns(c, s, columns, s->n));
     double *scores = malloc((size_t)s->n * sizeof *scores);
-    if (!scores)
-        return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld targets", (long long)s->n);
+    if (!scores) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld targets", (long long)s->n);
     ortc_status status = ORTC_OK;
     for (int64_t r = 0; r < rows && status == ORTC_OK; r++) {
         score_row(s, &c->in[0], r, columns, s->n, scores);
         ml_post(s->post, scores, s->n);
-        for (int64_t k = 0; k < s->n; k++)
-            ortc_store_f64(c->out[0].data, ORTC_F32, r * s->n + k, scores[k]);
+        for (int64_t k = 0; k < s->n; k++) ortc_store_f64(c->out[0].data, ORTC_F32, r * s->n + k, scores[k]);
         status = ortc_poll(c);
     }
     free(scores);
     return status;
 }
 
-const ortc_kernel ortc_ref_linear_classifier = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "linear_classifier.ref", .prepare = linear_prepare, .run = classifier_run};
-const ortc_kernel ortc_ref_linear_regressor = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "linear_regressor.ref", .prepare = linear_prepare, .run = regressor_run};
+const ortc_kernel ortc_ref_linear_classifier = {.size = ORTC_SIZED(ortc_kernel),
+                                                .name = "linear_classifier.ref",
+                                                .prepare = linear_prepare,
+                                                .run = classifier_run};
+const ortc_kernel ortc_ref_linear_regressor = {.size = ORTC_SIZED(ortc_kernel),
+                                               .name = "linear_regressor.ref",
+                                               .prepare = linear_prepare,
+                                               .run = regressor_run};

@@ -5,7 +5,7 @@
 
 #include "kernels/ml/ml.h"
 
-/* ---- ZipMap: every row of scores becomes a map from the labels ------------------------------------------------------------------ */
+/* ---- ZipMap: every row of scores becomes a map from the labels ----------------------------------------- */
 
 typedef struct labels_state {
     ml_list labels;
@@ -14,12 +14,12 @@ typedef struct labels_state {
 static ortc_status zip_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     labels_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->labels = ml_list_of(n, "classlabels_strings", "classlabels_int64s", NULL, NULL);
     if (!s->labels.n) {
         free(s);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "neither classlabels_strings nor classlabels_int64s is given");
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "neither classlabels_strings nor classlabels_int64s is given");
     }
     *out = s;
     return ORTC_OK;
@@ -61,39 +61,37 @@ static ortc_status zip_row(ortc_call *c, ortc_value *keys, int64_t row, int64_t 
 static ortc_status zip_run(const void *state, const void *pstate, ortc_call *c)
 {
     const ml_list *labels = &((const labels_state *)state)->labels;
-    const ortc_type number = {ORTC_KIND_TENSOR, 0, ORTC_F32, NULL}, map = {ORTC_KIND_MAP, 0, labels->dtype, &number};
+    const ortc_type number = {ORTC_KIND_TENSOR, 0, ORTC_F32, NULL},
+                    map = {ORTC_KIND_MAP, 0, labels->dtype, &number};
     int64_t rows, columns;
     ml_rows(&c->in[0], &rows, &columns);
     if (columns != labels->n)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the input has %lld columns, there are %lld labels", (long long)columns,
-                              (long long)labels->n);
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the input has %lld columns, there are %lld labels",
+                              (long long)columns, (long long)labels->n);
     ortc_value *keys = NULL, *sequence = NULL, **maps = calloc((size_t)rows + 1, sizeof *maps);
-    ortc_status s = maps ? make_keys(c, labels, &keys) : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld maps", (long long)rows);
+    ortc_status s = maps ? make_keys(c, labels, &keys)
+                         : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld maps", (long long)rows);
     for (int64_t i = 0; i < rows && s == ORTC_OK; i++) {
         s = zip_row(c, keys, i, columns, &maps[i]);
-        if (s == ORTC_OK && i % 1024 == 1023)
-            s = ortc_poll(c);
+        if (s == ORTC_OK && i % 1024 == 1023) s = ortc_poll(c);
     }
-    if (s == ORTC_OK)
-        s = ortc_call_sequence(c, &map, rows, maps, &sequence);
-    for (int64_t i = 0; maps && i < rows && maps[i]; i++)
-        ortc_call_drop(c, maps[i]);
+    if (s == ORTC_OK) s = ortc_call_sequence(c, &map, rows, maps, &sequence);
+    for (int64_t i = 0; maps && i < rows && maps[i]; i++) ortc_call_drop(c, maps[i]);
     free(maps);
-    if (keys)
-        ortc_call_drop(c, keys);
+    if (keys) ortc_call_drop(c, keys);
     return s == ORTC_OK ? ortc_call_give(c, 0, sequence) : s;
 }
 
-/* ---- DictVectorizer: a map's values in the order of a vocabulary, 0 where there is none ------------------------------------------ */
+/* ---- DictVectorizer: a map's values in the order of a vocabulary, 0 where there is none ---------------- */
 
 static ortc_status dict_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const ml_list words = ml_list_of(n, "string_vocabulary", "int64_vocabulary", NULL, NULL);
     ml_index *x = calloc(1, sizeof *x);
-    if (!x)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!x) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     const ortc_status s = words.n ? ml_index_init(x, &words, prep)
-                                  : ortc_prep_fail(prep, ORTC_INVALID_MODEL, "neither string_vocabulary nor int64_vocabulary is given");
+                                  : ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                                                   "neither string_vocabulary nor int64_vocabulary is given");
     if (s != ORTC_OK) {
         free(x);
         return s;
@@ -117,13 +115,12 @@ static ortc_status dict_run(const void *state, const void *pstate, ortc_call *c)
     ORTC_TRY(ortc_call_look(c, ortc_call_element(c, map, 0), &keys));
     ORTC_TRY(ortc_call_look(c, ortc_call_element(c, map, 1), &values));
     if ((keys.dtype == ORTC_STRING) != (words->list.dtype == ORTC_STRING))
-        return ortc_call_fail(c, ORTC_TYPE_MISMATCH, "the map's keys are %s, the vocabulary is %s", ortc_dtype_name(keys.dtype),
-                              ortc_dtype_name(words->list.dtype));
+        return ortc_call_fail(c, ORTC_TYPE_MISMATCH, "the map's keys are %s, the vocabulary is %s",
+                              ortc_dtype_name(keys.dtype), ortc_dtype_name(words->list.dtype));
     ortc_span *spans = y->dtype == ORTC_STRING ? calloc((size_t)n + 1, sizeof *spans) : NULL;
     if (y->dtype == ORTC_STRING && !spans)
         return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld strings", (long long)n);
-    if (!spans)
-        memset(y->data, 0, ortc_bytes_of(ortc_dtype_bits(y->dtype), n));
+    if (!spans) memset(y->data, 0, ortc_bytes_of(ortc_dtype_bits(y->dtype), n));
     for (int64_t i = 0; i < ortc_view_count(&keys); i++) {
         const int64_t at = ml_index_find(words, &keys, i);
         if (at >= 0 && spans)
@@ -136,23 +133,24 @@ static ortc_status dict_run(const void *state, const void *pstate, ortc_call *c)
     return s;
 }
 
-/* ---- CastMap: a map's values by ascending keys, or at the places that the keys are ------------------------------------------------- */
+/* ---- CastMap: a map's values by ascending keys, or at the places that the keys are --------------------- */
 
 static ortc_status cast_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *form = ortc_node_string(n, "map_form", "DENSE");
     if (strcmp(form, "DENSE") != 0 && strcmp(form, "SPARSE") != 0)
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute map_form is '%s', expected DENSE or SPARSE", form);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "attribute map_form is '%s', expected DENSE or SPARSE", form);
     bool *sparse = malloc(sizeof *sparse);
-    if (!sparse)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!sparse) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *sparse = !strcmp(form, "SPARSE");
     *out = sparse;
     return ORTC_OK;
 }
 
 /* Element `from` of the values (-1: nothing) as element i of the output; text is written into `texts`. */
-static ortc_status cast_one(ortc_call *c, const ortc_view *values, int64_t from, ortc_value *texts, const ortc_view *y, int64_t i)
+static ortc_status cast_one(ortc_call *c, const ortc_view *values, int64_t from, ortc_value *texts,
+                            const ortc_view *y, int64_t i)
 {
     char number[64] = "0";
     const bool text = from >= 0 && values->dtype == ORTC_STRING;
@@ -167,13 +165,13 @@ static ortc_status cast_one(ortc_call *c, const ortc_view *values, int64_t from,
                 v = strtod(number, &end);
             }
             if (s.length == 0 || end != number + s.length)
-                return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "'%.*s' is not a number", (int)(s.length < 60 ? s.length : 60), s.text);
+                return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "'%.*s' is not a number",
+                                      (int)(s.length < 60 ? s.length : 60), s.text);
         }
         ortc_store_f64(y->data, y->dtype, i, v);
         return ORTC_OK;
     }
-    if (text || from < 0)
-        return ortc_call_append(c, texts, text ? s.text : "0", text ? s.length : 1);
+    if (text || from < 0) return ortc_call_append(c, texts, text ? s.text : "0", text ? s.length : 1);
     const int n = snprintf(number, sizeof number, "%f", ortc_load_f64(values->data, values->dtype, from));
     return ortc_call_append(c, texts, number, (size_t)n);
 }
@@ -183,8 +181,7 @@ static int64_t next_pair(const int64_t *keys, int64_t n, int64_t from)
 {
     int64_t best = -1;
     for (int64_t i = 0; i < n; i++)
-        if (keys[i] >= from && (best < 0 || keys[i] < keys[best]))
-            best = i;
+        if (keys[i] >= from && (best < 0 || keys[i] < keys[best])) best = i;
     return best;
 }
 
@@ -199,7 +196,8 @@ static ortc_status cast_pairs(const void *state, ortc_call *c)
     int64_t dims[2] = {1, sparse ? y->dims[1] : pairs};
     for (int64_t i = 0; i < pairs; i++)
         if (at[i] < 0 || (sparse && at[i] >= dims[1]))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "key %lld is negative or not below max_map", (long long)at[i]);
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "key %lld is negative or not below max_map",
+                                  (long long)at[i]);
     if (y->dtype == ORTC_STRING)
         ORTC_TRY(ortc_call_strings(c, 2, dims, &texts));
     else
@@ -211,13 +209,10 @@ static ortc_status cast_pairs(const void *state, ortc_call *c)
         const bool there = next >= 0 && (!sparse || at[next] == i);
         s = cast_one(c, &values, there ? next : -1, texts, y, i);
         from = there ? at[next] + 1 : from;
-        if (s == ORTC_OK && i % 1024 == 1023)
-            s = ortc_poll(c);
+        if (s == ORTC_OK && i % 1024 == 1023) s = ortc_poll(c);
     }
-    if (texts && s == ORTC_OK)
-        return ortc_call_give(c, 0, texts);
-    if (texts)
-        ortc_call_drop(c, texts);
+    if (texts && s == ORTC_OK) return ortc_call_give(c, 0, texts);
+    if (texts) ortc_call_drop(c, texts);
     return s;
 }
 
@@ -225,8 +220,7 @@ static ortc_status cast_pairs(const void *state, ortc_call *c)
 static ortc_status cast_run(const void *state, const void *pstate, ortc_call *c)
 {
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!plain)
-        return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a locale");
+    if (!plain) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a locale");
     const locale_t before = uselocale(plain);
     const ortc_status s = cast_pairs(state, c);
     uselocale(before);
@@ -234,10 +228,19 @@ static ortc_status cast_run(const void *state, const void *pstate, ortc_call *c)
     return s;
 }
 
-const ortc_kernel ortc_ref_zip_map = {.size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_VALUES, .name = "zip_map.ref",
-                                      .prepare = zip_prepare, .run = zip_run};
-const ortc_kernel ortc_ref_dict_vectorizer = {.size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_VALUES,
-                                              .name = "dict_vectorizer.ref", .prepare = dict_prepare, .run = dict_run,
+const ortc_kernel ortc_ref_zip_map = {.size = ORTC_SIZED(ortc_kernel),
+                                      .flags = ORTC_KERNEL_VALUES,
+                                      .name = "zip_map.ref",
+                                      .prepare = zip_prepare,
+                                      .run = zip_run};
+const ortc_kernel ortc_ref_dict_vectorizer = {.size = ORTC_SIZED(ortc_kernel),
+                                              .flags = ORTC_KERNEL_VALUES,
+                                              .name = "dict_vectorizer.ref",
+                                              .prepare = dict_prepare,
+                                              .run = dict_run,
                                               .release = dict_release};
-const ortc_kernel ortc_ref_cast_map = {.size = ORTC_SIZED(ortc_kernel), .flags = ORTC_KERNEL_VALUES | ORTC_KERNEL_LATE_OUT,
-                                       .name = "cast_map.ref", .prepare = cast_prepare, .run = cast_run};
+const ortc_kernel ortc_ref_cast_map = {.size = ORTC_SIZED(ortc_kernel),
+                                       .flags = ORTC_KERNEL_VALUES | ORTC_KERNEL_LATE_OUT,
+                                       .name = "cast_map.ref",
+                                       .prepare = cast_prepare,
+                                       .run = cast_run};

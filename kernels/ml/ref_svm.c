@@ -1,6 +1,7 @@
-/* kernels/ml/ref_svm.c: SVMRegressor and SVMClassifier on ref: kernels of a row and the support vectors, weighed and summed; without
- * support vectors the coefficients are those of the features themselves. A classifier with support vectors asks every pair
- * of classes; they vote, and where the model says how (prob_a, prob_b) the sums become probabilities as libsvm makes them.
+/* kernels/ml/ref_svm.c: SVMRegressor and SVMClassifier on ref: kernels of a row and the support vectors,
+ * weighed and summed; without support vectors the coefficients are those of the features themselves. A
+ * classifier with support vectors asks every pair of classes; they vote, and where the model says how
+ * (prob_a, prob_b) the sums become probabilities as libsvm makes them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,25 +30,24 @@ static ortc_status read_svm(const ortc_node *n, ortc_prep *prep, svm *s)
     s->vectors = ml_list_of(n, NULL, NULL, "support_vectors", NULL);
     s->coefficients = ml_list_of(n, NULL, NULL, "coefficients", NULL);
     s->rho = ml_list_of(n, NULL, NULL, "rho", NULL);
-    if ((s->post = ml_post_of(n, prep)) < 0)
-        return ORTC_INVALID_MODEL;
-    while (s->type <= SIGMOID && strcmp(type, types[s->type]) != 0)
-        s->type++;
+    if ((s->post = ml_post_of(n, prep)) < 0) return ORTC_INVALID_MODEL;
+    while (s->type <= SIGMOID && strcmp(type, types[s->type]) != 0) s->type++;
     if (s->type > SIGMOID)
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute kernel_type is '%s', expected LINEAR, POLY, RBF or SIGMOID", type);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "attribute kernel_type is '%s', expected LINEAR, POLY, RBF or SIGMOID", type);
     if (!s->coefficients.n || !s->rho.n || s->n_supports < 0 || (params.n && params.n != 3) ||
         (s->n_supports && (s->coefficients.n % s->n_supports || s->vectors.n % s->n_supports)))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
-                              "%lld support vectors, %lld numbers of them, %lld coefficients, %lld rho, %lld kernel_params do not fit",
-                              (long long)s->n_supports, (long long)s->vectors.n, (long long)s->coefficients.n, (long long)s->rho.n,
-                              (long long)params.n);
+                              "%lld support vectors, %lld numbers of them, %lld coefficients, %lld rho, %lld "
+                              "kernel_params do not fit",
+                              (long long)s->n_supports, (long long)s->vectors.n, (long long)s->coefficients.n,
+                              (long long)s->rho.n, (long long)params.n);
     if (params.n) {
         s->gamma = ml_list_number(&params, 0);
         s->offset = ml_list_number(&params, 1);
         s->degree = ml_list_number(&params, 2);
     }
-    if (!s->n_supports)
-        s->type = LINEAR;
+    if (!s->n_supports) s->type = LINEAR;
     return ORTC_OK;
 }
 
@@ -61,11 +61,12 @@ static ortc_status keep_state(const svm *s, ortc_prep *prep, void **out)
 
 static ortc_status regressor_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    svm s = {.one_class = ortc_node_int(n, "one_class", 0) != 0, .n_supports = ortc_node_int(n, "n_supports", 0)};
+    svm s = {.one_class = ortc_node_int(n, "one_class", 0) != 0,
+             .n_supports = ortc_node_int(n, "n_supports", 0)};
     ORTC_TRY(read_svm(n, prep, &s));
     if (s.n_supports && s.coefficients.n != s.n_supports)
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "%lld coefficients for %lld support vectors", (long long)s.coefficients.n,
-                              (long long)s.n_supports);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "%lld coefficients for %lld support vectors",
+                              (long long)s.coefficients.n, (long long)s.n_supports);
     return keep_state(&s, prep, out);
 }
 
@@ -79,29 +80,34 @@ static ortc_status classifier_prepare(const ortc_node *n, ortc_prep *prep, void 
     for (int64_t i = 0; i < s.per_class.n; i++) {
         const int64_t each = ml_list_integer(&s.per_class, i);
         if (each < 0 || s.n_supports > INT32_MAX - each)
-            return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "vectors_per_class[%lld] is %lld", (long long)i, (long long)each);
+            return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "vectors_per_class[%lld] is %lld", (long long)i,
+                                  (long long)each);
         s.n_supports += each;
     }
     ORTC_TRY(read_svm(n, prep, &s));
     const int64_t classes = s.labels.n, pairs = classes * (classes - 1) / 2;
     if (classes < 2 || classes > INT32_MAX)
-        return ortc_prep_fail(prep, ORTC_UNSUPPORTED, "%lld class labels: at least 2 are needed", (long long)classes);
-    if (s.n_supports ? s.per_class.n != classes || s.coefficients.n / s.n_supports != classes - 1 || s.rho.n < pairs ||
-                           (s.prob_a.n && (s.prob_a.n < pairs || s.prob_b.n < pairs))
-                     : s.coefficients.n % classes != 0)
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "coefficients, vectors_per_class, rho or prob_a and prob_b do not fit %lld classes",
+        return ortc_prep_fail(prep, ORTC_UNSUPPORTED, "%lld class labels: at least 2 are needed",
                               (long long)classes);
-    for (int64_t i = 0; i < s.coefficients.n; i++)
-        s.all_positive &= ml_list_number(&s.coefficients, i) >= 0;
+    if (s.n_supports ? s.per_class.n != classes || s.coefficients.n / s.n_supports != classes - 1 ||
+                           s.rho.n < pairs || (s.prob_a.n && (s.prob_a.n < pairs || s.prob_b.n < pairs))
+                     : s.coefficients.n % classes != 0)
+        return ortc_prep_fail(
+            prep, ORTC_INVALID_MODEL,
+            "coefficients, vectors_per_class, rho or prob_a and prob_b do not fit %lld classes",
+            (long long)classes);
+    for (int64_t i = 0; i < s.coefficients.n; i++) s.all_positive &= ml_list_number(&s.coefficients, i) >= 0;
     return keep_state(&s, prep, out);
 }
 
 /* Of a row of x and `columns` numbers of a list from `first` on. */
-static double kernel(const svm *s, const ortc_view *x, int64_t row, int64_t columns, const ml_list *other, int64_t first)
+static double kernel(const svm *s, const ortc_view *x, int64_t row, int64_t columns, const ml_list *other,
+                     int64_t first)
 {
     double sum = 0;
     for (int64_t i = 0; i < columns; i++) {
-        const double a = ortc_load_f64(x->data, x->dtype, row * columns + i), b = ml_list_number(other, first + i);
+        const double a = ortc_load_f64(x->data, x->dtype, row * columns + i),
+                     b = ml_list_number(other, first + i);
         sum += s->type == RBF ? (a - b) * (a - b) : a * b;
     }
     switch (s->type) {
@@ -119,15 +125,15 @@ static ortc_status regressor_run(const void *state, const void *pstate, ortc_cal
     int64_t rows, columns;
     ml_rows(x, &rows, &columns);
     if (s->n_supports ? s->vectors.n / s->n_supports != columns : s->coefficients.n != columns)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the support vectors or coefficients do not fit %lld features", (long long)columns);
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
+                              "the support vectors or coefficients do not fit %lld features",
+                              (long long)columns);
     for (int64_t r = 0; r < rows; r++) {
         double sum = ml_list_number(&s->rho, 0);
         for (int64_t k = 0; k < s->n_supports; k++)
             sum += ml_list_number(&s->coefficients, k) * kernel(s, x, r, columns, &s->vectors, k * columns);
-        if (!s->n_supports)
-            sum += kernel(s, x, r, columns, &s->coefficients, 0);
-        if (s->one_class)
-            sum = sum > 0 ? 1 : -1;
+        if (!s->n_supports) sum += kernel(s, x, r, columns, &s->coefficients, 0);
+        if (s->one_class) sum = sum > 0 ? 1 : -1;
         ml_post(s->post, &sum, 1);
         ortc_store_f64(c->out[0].data, ORTC_F32, r, sum);
         ORTC_TRY(ortc_poll(c));
@@ -135,9 +141,10 @@ static ortc_status regressor_run(const void *state, const void *pstate, ortc_cal
     return ORTC_OK;
 }
 
-/* ---- SVMClassifier ---------------------------------------------------------------------------------------------------------- */
+/* ---- SVMClassifier ------------------------------------------------------------------------------------- */
 
-/* The classes' probabilities from those of the pairs (Wu, Lin and Weng, the second method), as libsvm finds them. r: n x n. */
+/* The classes' probabilities from those of the pairs (Wu, Lin and Weng, the second method), as libsvm finds
+ * them. r: n x n. */
 static void couple(int64_t n, const double *r, double *q, double *qp, double *p)
 {
     const double enough = 0.005 / (double)n;
@@ -154,14 +161,11 @@ static void couple(int64_t n, const double *r, double *q, double *qp, double *p)
         double pqp = 0, worst = 0;
         for (int64_t t = 0; t < n; t++) {
             qp[t] = 0;
-            for (int64_t j = 0; j < n; j++)
-                qp[t] += q[t * n + j] * p[j];
+            for (int64_t j = 0; j < n; j++) qp[t] += q[t * n + j] * p[j];
             pqp += p[t] * qp[t];
         }
-        for (int64_t t = 0; t < n; t++)
-            worst = fabs(qp[t] - pqp) > worst ? fabs(qp[t] - pqp) : worst;
-        if (worst < enough)
-            return;
+        for (int64_t t = 0; t < n; t++) worst = fabs(qp[t] - pqp) > worst ? fabs(qp[t] - pqp) : worst;
+        if (worst < enough) return;
         for (int64_t t = 0; t < n; t++) {
             const double step = (pqp - qp[t]) / q[t * n + t];
             p[t] += step;
@@ -191,7 +195,8 @@ static void ask_pairs(const svm *s, const ortc_view *x, int64_t row, int64_t col
         for (int64_t j = i + 1; j < n; pair++, at_j += ml_list_integer(&s->per_class, j++)) {
             double sum = ml_list_number(&s->rho, pair);
             for (int64_t k = 0; k < ml_list_integer(&s->per_class, i); k++)
-                sum += ml_list_number(&s->coefficients, (j - 1) * s->n_supports + at_i + k) * w->kernels[at_i + k];
+                sum += ml_list_number(&s->coefficients, (j - 1) * s->n_supports + at_i + k) *
+                       w->kernels[at_i + k];
             for (int64_t k = 0; k < ml_list_integer(&s->per_class, j); k++)
                 sum += ml_list_number(&s->coefficients, i * s->n_supports + at_j + k) * w->kernels[at_j + k];
             w->sums[pair] = sum;
@@ -205,7 +210,8 @@ static void find_chances(const svm *s, const pairwise *w)
     const int64_t n = s->labels.n;
     for (int64_t i = 0, pair = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++, pair++) {
-            const double v = w->sums[pair] * ml_list_number(&s->prob_a, pair) + ml_list_number(&s->prob_b, pair);
+            const double v = w->sums[pair] * ml_list_number(&s->prob_a, pair) +
+                             ml_list_number(&s->prob_b, pair);
             double p = 1 / (1 + exp(v));
             p = p < 1e-7 ? 1e-7 : p > 1 - 1e-7 ? 1 - 1e-7 : p;
             w->chance[i * n + j] = p;
@@ -217,8 +223,7 @@ static void find_chances(const svm *s, const pairwise *w)
 static int64_t largest(const double *v, int64_t n)
 {
     int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        best = v[i] > v[best] ? i : best;
+    for (int64_t i = 1; i < n; i++) best = v[i] > v[best] ? i : best;
     return best;
 }
 
@@ -229,10 +234,10 @@ static int64_t classify(const svm *s, const ortc_view *x, int64_t row, int64_t c
     int64_t best, scores = n;
     if (!s->n_supports) {
         for (int64_t k = 0; k < n; k++)
-            w->sums[k] = ml_list_number(&s->rho, 0) + kernel(s, x, row, columns, &s->coefficients, k * columns);
+            w->sums[k] = ml_list_number(&s->rho, 0) +
+                         kernel(s, x, row, columns, &s->coefficients, k * columns);
         best = largest(w->sums, n);
-        if (n == 2 && s->rho.n == 1 && s->all_positive && w->sums[best] >= 0.5)
-            best = 1;
+        if (n == 2 && s->rho.n == 1 && s->all_positive && w->sums[best] >= 0.5) best = 1;
     } else {
         ask_pairs(s, x, row, columns, w);
         best = largest(w->votes, n);
@@ -249,18 +254,19 @@ static int64_t classify(const svm *s, const ortc_view *x, int64_t row, int64_t c
     return best;
 }
 
-static ortc_status classify_rows(const svm *s, ortc_call *c, int64_t rows, int64_t columns, const pairwise *w, ortc_span *spans)
+static ortc_status classify_rows(const svm *s, ortc_call *c, int64_t rows, int64_t columns, const pairwise *w,
+                                 ortc_span *spans)
 {
     for (int64_t r = 0; r < rows; r++) {
         const int64_t best = classify(s, &c->in[0], r, columns, w);
-        if (c->out[0].dtype)
-            ml_store_label(&s->labels, best, &c->out[0], spans, r);
+        if (c->out[0].dtype) ml_store_label(&s->labels, best, &c->out[0], spans, r);
         const int64_t width = c->n_out > 1 && c->out[1].dtype ? c->out[1].dims[1] : 0;
         for (int64_t k = 0; k < width; k++)
             ortc_store_f64(c->out[1].data, ORTC_F32, r * width + k, w->sums[k]);
         ORTC_TRY(ortc_poll(c));
     }
-    return c->out[0].dtype == ORTC_STRING ? ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans) : ORTC_OK;
+    return c->out[0].dtype == ORTC_STRING ? ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans)
+                                          : ORTC_OK;
 }
 
 static ortc_status classifier_run(const void *state, const void *pstate, ortc_call *c)
@@ -270,22 +276,33 @@ static ortc_status classifier_run(const void *state, const void *pstate, ortc_ca
     int64_t rows, columns;
     ml_rows(&c->in[0], &rows, &columns);
     if (s->n_supports ? s->vectors.n / s->n_supports != columns : s->coefficients.n / s->labels.n != columns)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the support vectors or coefficients do not fit %lld features", (long long)columns);
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
+                              "the support vectors or coefficients do not fit %lld features",
+                              (long long)columns);
     double *memory = calloc((size_t)s->n_supports + 4 * n * n + 4 * n, sizeof *memory);
     ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
     ortc_status status = ORTC_OK;
     if (memory && spans) {
-        const pairwise w = {.sums = memory, .votes = memory + n * n, .chance = memory + n * n + n, .q = memory + 2 * n * n + n,
-                            .qp = memory + 3 * n * n + n, .kernels = memory + 3 * n * n + 2 * n};
+        const pairwise w = {.sums = memory,
+                            .votes = memory + n * n,
+                            .chance = memory + n * n + n,
+                            .q = memory + 2 * n * n + n,
+                            .qp = memory + 3 * n * n + n,
+                            .kernels = memory + 3 * n * n + 2 * n};
         status = classify_rows(s, c, rows, columns, &w, spans);
     } else
-        status = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows of %zu classes", (long long)rows, n);
+        status = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows of %zu classes",
+                                (long long)rows, n);
     free(memory);
     free(spans);
     return status;
 }
 
-const ortc_kernel ortc_ref_svm_regressor = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "svm_regressor.ref", .prepare = regressor_prepare, .run = regressor_run};
-const ortc_kernel ortc_ref_svm_classifier = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "svm_classifier.ref", .prepare = classifier_prepare, .run = classifier_run};
+const ortc_kernel ortc_ref_svm_regressor = {.size = ORTC_SIZED(ortc_kernel),
+                                            .name = "svm_regressor.ref",
+                                            .prepare = regressor_prepare,
+                                            .run = regressor_run};
+const ortc_kernel ortc_ref_svm_classifier = {.size = ORTC_SIZED(ortc_kernel),
+                                             .name = "svm_classifier.ref",
+                                             .prepare = classifier_prepare,
+                                             .run = classifier_run};

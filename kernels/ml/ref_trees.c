@@ -1,8 +1,8 @@
 /* kernels/ml/ref_trees.c: TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble on ref.
  *
- * All three become one forest when they are prepared: an array of nodes, which name their children by index, and an array of leaf
- * weights. Rows walk every tree from its root; a walk that takes more steps than there are nodes is going in circles, and
- * is an error.
+ * All three become one forest when they are prepared: an array of nodes, which name their children by index,
+ * and an array of leaf weights. Rows walk every tree from its root; a walk that takes more steps than there
+ * are nodes is going in circles, and is an error.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,24 +19,24 @@ typedef struct tree_node {
     bool is_child;
     int64_t feature;
     double value;
-    int64_t yes, no;          /* nodes */
-    int64_t weights, n;       /* LEAF: its weights; MEMBER: its members */
+    int64_t yes, no;    /* nodes */
+    int64_t weights, n; /* LEAF: its weights; MEMBER: its members */
 } tree_node;
 
 typedef struct leaf_weight {
-    int64_t id;               /* of the class or target */
+    int64_t id; /* of the class or target */
     double weight;
 } leaf_weight;
 
 typedef struct forest {
     tree_node *nodes;
-    leaf_weight *weights;     /* by leaf */
+    leaf_weight *weights; /* by leaf */
     double *members;
     int64_t *roots;
     int64_t n_nodes, n_weights, n_roots, n_out, most_feature;
     ml_list base, labels;
     int post, aggregate;
-    int64_t only_class;       /* classifier of two labels whose weights are all for one; else -1 */
+    int64_t only_class; /* classifier of two labels whose weights are all for one; else -1 */
     bool all_positive;
 } forest;
 
@@ -50,7 +50,7 @@ static void forest_release(void *state)
     free(f);
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 #define BAD(...) ortc_prep_fail(prep, ORTC_INVALID_MODEL, __VA_ARGS__)
 
@@ -61,13 +61,15 @@ typedef struct node_key {
 static int compare_keys(const void *a, const void *b)
 {
     const node_key *x = a, *y = b;
-    return x->tree != y->tree ? (x->tree > y->tree) - (x->tree < y->tree) : (x->node > y->node) - (x->node < y->node);
+    return x->tree != y->tree ? (x->tree > y->tree) - (x->tree < y->tree)
+                              : (x->node > y->node) - (x->node < y->node);
 }
 
 /* The index of a node of a tree; -1: there is none. */
 static int64_t find_node(const node_key *keys, int64_t n, int64_t tree, int64_t node)
 {
-    const node_key wanted = {tree, node, 0}, *found = bsearch(&wanted, keys, (size_t)n, sizeof *keys, compare_keys);
+    const node_key wanted = {tree, node, 0},
+                   *found = bsearch(&wanted, keys, (size_t)n, sizeof *keys, compare_keys);
     return found ? found->at : -1;
 }
 
@@ -96,42 +98,42 @@ typedef struct node_lists {
 
 static ortc_status read_node(forest *f, const node_lists *l, const node_key *keys, int64_t i, ortc_prep *prep)
 {
-    static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "", "LEAF"};
+    static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                        "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF"};
     tree_node *n = &f->nodes[i];
     const ortc_span mode = ml_list_text(&l->modes, i);
     const int64_t tree = ml_list_integer(&l->trees, i);
-    while (n->mode <= LEAF && !ortc_span_equal(mode, ortc_span_of(modes[n->mode])))
-        n->mode++;
+    while (n->mode <= LEAF && !ortc_span_equal(mode, ortc_span_of(modes[n->mode]))) n->mode++;
     if (n->mode > LEAF || n->mode == MEMBER)
-        return BAD("nodes_modes[%lld] is '%.*s'", (long long)i, (int)(mode.length < 40 ? mode.length : 40), mode.text);
-    if (n->mode == LEAF)
-        return ORTC_OK;
+        return BAD("nodes_modes[%lld] is '%.*s'", (long long)i, (int)(mode.length < 40 ? mode.length : 40),
+                   mode.text);
+    if (n->mode == LEAF) return ORTC_OK;
     n->feature = ml_list_integer(&l->features, i);
     n->value = ml_list_number(&l->values, i);
     n->missing_is_true = i < l->missing.n && ml_list_integer(&l->missing, i) != 0;
     n->yes = find_node(keys, f->n_nodes, tree, ml_list_integer(&l->yes, i));
     n->no = find_node(keys, f->n_nodes, tree, ml_list_integer(&l->no, i));
     if (n->yes < 0 || n->no < 0 || n->feature < 0)
-        return BAD("node %lld of tree %lld: a child that is not there, or a negative feature", (long long)ml_list_integer(&l->ids, i),
-                   (long long)tree);
+        return BAD("node %lld of tree %lld: a child that is not there, or a negative feature",
+                   (long long)ml_list_integer(&l->ids, i), (long long)tree);
     f->nodes[n->yes].is_child = f->nodes[n->no].is_child = true;
     return ORTC_OK;
 }
 
 /* Weights in the order of their leaves: counted, then placed. */
-static ortc_status read_weights(forest *f, const node_key *keys, const ml_list *trees, const ml_list *nodes, const ml_list *ids,
-                                const ml_list *weights, ortc_prep *prep)
+static ortc_status read_weights(forest *f, const node_key *keys, const ml_list *trees, const ml_list *nodes,
+                                const ml_list *ids, const ml_list *weights, ortc_prep *prep)
 {
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < weights->n; i++) {
-            const int64_t at = find_node(keys, f->n_nodes, ml_list_integer(trees, i), ml_list_integer(nodes, i));
+            const int64_t at = find_node(keys, f->n_nodes, ml_list_integer(trees, i),
+                                         ml_list_integer(nodes, i));
             const int64_t id = ml_list_integer(ids, i);
             if (at < 0 || id < 0 || id >= f->n_out)
-                return BAD("weight %lld is for a node that is not there, or for output %lld of %lld", (long long)i, (long long)id,
-                           (long long)f->n_out);
+                return BAD("weight %lld is for a node that is not there, or for output %lld of %lld",
+                           (long long)i, (long long)id, (long long)f->n_out);
             tree_node *n = &f->nodes[at];
-            if (pass)
-                f->weights[n->weights + n->n] = (leaf_weight){id, ml_list_number(weights, i)};
+            if (pass) f->weights[n->weights + n->n] = (leaf_weight){id, ml_list_number(weights, i)};
             n->n++;
         }
         for (int64_t i = 0, first = 0; !pass && i < f->n_nodes; i++) {
@@ -145,18 +147,23 @@ static ortc_status read_weights(forest *f, const node_key *keys, const ml_list *
 
 static ortc_status read_nodes(forest *f, const ortc_node *node, const char *const names[4], ortc_prep *prep)
 {
-    const node_lists l = {
-        ml_list_of(node, NULL, "nodes_treeids", NULL, NULL), ml_list_of(node, NULL, "nodes_nodeids", NULL, NULL),
-        ml_list_of(node, NULL, "nodes_featureids", NULL, NULL), ml_list_of(node, "nodes_modes", NULL, NULL, NULL),
-        ml_list_of(node, NULL, NULL, "nodes_values", "nodes_values_as_tensor"),
-        ml_list_of(node, NULL, "nodes_truenodeids", NULL, NULL), ml_list_of(node, NULL, "nodes_falsenodeids", NULL, NULL),
-        ml_list_of(node, NULL, "nodes_missing_value_tracks_true", NULL, NULL)};
+    const node_lists l = {ml_list_of(node, NULL, "nodes_treeids", NULL, NULL),
+                          ml_list_of(node, NULL, "nodes_nodeids", NULL, NULL),
+                          ml_list_of(node, NULL, "nodes_featureids", NULL, NULL),
+                          ml_list_of(node, "nodes_modes", NULL, NULL, NULL),
+                          ml_list_of(node, NULL, NULL, "nodes_values", "nodes_values_as_tensor"),
+                          ml_list_of(node, NULL, "nodes_truenodeids", NULL, NULL),
+                          ml_list_of(node, NULL, "nodes_falsenodeids", NULL, NULL),
+                          ml_list_of(node, NULL, "nodes_missing_value_tracks_true", NULL, NULL)};
     char tensor[48];
     snprintf(tensor, sizeof tensor, "%s_as_tensor", names[3]);
-    const ml_list trees = ml_list_of(node, NULL, names[0], NULL, NULL), nodes = ml_list_of(node, NULL, names[1], NULL, NULL);
-    const ml_list ids = ml_list_of(node, NULL, names[2], NULL, NULL), weights = ml_list_of(node, NULL, NULL, names[3], tensor);
+    const ml_list trees = ml_list_of(node, NULL, names[0], NULL, NULL),
+                  nodes = ml_list_of(node, NULL, names[1], NULL, NULL);
+    const ml_list ids = ml_list_of(node, NULL, names[2], NULL, NULL),
+                  weights = ml_list_of(node, NULL, NULL, names[3], tensor);
     const int64_t n = l.ids.n;
-    if (!n || l.trees.n != n || l.features.n != n || l.modes.n != n || l.values.n != n || l.yes.n != n || l.no.n != n)
+    if (!n || l.trees.n != n || l.features.n != n || l.modes.n != n || l.values.n != n || l.yes.n != n ||
+        l.no.n != n)
         return BAD("the lists of nodes are empty or not of one length");
     if (trees.n != weights.n || nodes.n != weights.n || ids.n != weights.n)
         return BAD("the lists of weights are not of one length");
@@ -171,15 +178,13 @@ static ortc_status read_nodes(forest *f, const ortc_node *node, const char *cons
     ortc_status s = ORTC_OK;
     for (int64_t i = 1; i < n && s == ORTC_OK; i++)
         if (!compare_keys(&keys[i - 1], &keys[i]))
-            s = BAD("node %lld of tree %lld is there twice", (long long)keys[i].node, (long long)keys[i].tree);
-    for (int64_t i = 0; i < n && s == ORTC_OK; i++)
-        s = read_node(f, &l, keys, i, prep);
-    if (s == ORTC_OK)
-        s = read_weights(f, keys, &trees, &nodes, &ids, &weights, prep);
+            s = BAD("node %lld of tree %lld is there twice", (long long)keys[i].node,
+                    (long long)keys[i].tree);
+    for (int64_t i = 0; i < n && s == ORTC_OK; i++) s = read_node(f, &l, keys, i, prep);
+    if (s == ORTC_OK) s = read_weights(f, keys, &trees, &nodes, &ids, &weights, prep);
     free(keys);
     for (int64_t i = 0; i < n && s == ORTC_OK; i++)
-        if (!f->nodes[i].is_child)
-            f->roots[f->n_roots++] = i;
+        if (!f->nodes[i].is_child) f->roots[f->n_roots++] = i;
     find_features(f);
     return s;
 }
@@ -188,8 +193,7 @@ static int aggregate_of(const char *name)
 {
     static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
     for (int i = 0; i < 4; i++)
-        if (!strcmp(name, names[i]))
-            return i;
+        if (!strcmp(name, names[i])) return i;
     return -1;
 }
 
@@ -200,19 +204,18 @@ static void find_binary(forest *f)
     f->all_positive = true;
     for (int64_t i = 0; i < f->n_weights; i++) {
         f->all_positive &= f->weights[i].weight >= 0;
-        if (f->weights[i].id != f->only_class)
-            f->only_class = -1;
+        if (f->weights[i].id != f->only_class) f->only_class = -1;
     }
 }
 
 static ortc_status classic_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     static const char *const of_classes[4] = {"class_treeids", "class_nodeids", "class_ids", "class_weights"};
-    static const char *const of_targets[4] = {"target_treeids", "target_nodeids", "target_ids", "target_weights"};
+    static const char *const of_targets[4] = {"target_treeids", "target_nodeids", "target_ids",
+                                              "target_weights"};
     const bool classifier = !strcmp(ortc_node_op(n), "TreeEnsembleClassifier");
     forest *f = calloc(1, sizeof *f);
-    if (!f)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!f) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     f->labels = ml_list_of(n, "classlabels_strings", "classlabels_int64s", NULL, NULL);
     f->base = ml_list_of(n, NULL, NULL, "base_values", "base_values_as_tensor");
     f->n_out = classifier ? f->labels.n : ortc_node_int(n, "n_targets", 0);
@@ -223,8 +226,7 @@ static ortc_status classic_prepare(const ortc_node *n, ortc_prep *prep, void **o
         s = BAD("%s", f->aggregate < 0 ? "attribute aggregate_function is none of SUM, AVERAGE, MIN and MAX"
                       : classifier     ? "no class labels are given"
                                        : "attribute n_targets is below 1");
-    if (s == ORTC_OK)
-        s = read_nodes(f, n, classifier ? of_classes : of_targets, prep);
+    if (s == ORTC_OK) s = read_nodes(f, n, classifier ? of_classes : of_targets, prep);
     if (s == ORTC_OK && f->base.n > 1 && f->base.n != f->n_out)
         s = BAD("%lld base values for %lld outputs", (long long)f->base.n, (long long)f->n_out);
     if (s != ORTC_OK) {
@@ -236,24 +238,29 @@ static ortc_status classic_prepare(const ortc_node *n, ortc_prep *prep, void **o
     return ORTC_OK;
 }
 
-/* ---- TreeEnsemble-5: leaves stand in lists of their own, behind the nodes in our array ------------------------------------------------ */
+/* ---- TreeEnsemble-5: leaves stand in lists of their own, behind the nodes in our array ----------------- */
 
 static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *prep)
 {
-    const ml_list splits = ml_list_of(node, NULL, NULL, NULL, "nodes_splits"), modes = ml_list_of(node, NULL, NULL, NULL, "nodes_modes");
+    const ml_list splits = ml_list_of(node, NULL, NULL, NULL, "nodes_splits"),
+                  modes = ml_list_of(node, NULL, NULL, NULL, "nodes_modes");
     const ml_list features = ml_list_of(node, NULL, "nodes_featureids", NULL, NULL);
-    const ml_list yes = ml_list_of(node, NULL, "nodes_truenodeids", NULL, NULL), no = ml_list_of(node, NULL, "nodes_falsenodeids", NULL, NULL);
-    const ml_list yes_leaf = ml_list_of(node, NULL, "nodes_trueleafs", NULL, NULL), no_leaf = ml_list_of(node, NULL, "nodes_falseleafs", NULL, NULL);
+    const ml_list yes = ml_list_of(node, NULL, "nodes_truenodeids", NULL, NULL),
+                  no = ml_list_of(node, NULL, "nodes_falsenodeids", NULL, NULL);
+    const ml_list yes_leaf = ml_list_of(node, NULL, "nodes_trueleafs", NULL, NULL),
+                  no_leaf = ml_list_of(node, NULL, "nodes_falseleafs", NULL, NULL);
     const ml_list missing = ml_list_of(node, NULL, "nodes_missing_value_tracks_true", NULL, NULL);
-    const ml_list ids = ml_list_of(node, NULL, "leaf_targetids", NULL, NULL), weights = ml_list_of(node, NULL, NULL, NULL, "leaf_weights");
-    const ml_list members = ml_list_of(node, NULL, NULL, NULL, "membership_values"), roots = ml_list_of(node, NULL, "tree_roots", NULL, NULL);
+    const ml_list ids = ml_list_of(node, NULL, "leaf_targetids", NULL, NULL),
+                  weights = ml_list_of(node, NULL, NULL, NULL, "leaf_weights");
+    const ml_list members = ml_list_of(node, NULL, NULL, NULL, "membership_values"),
+                  roots = ml_list_of(node, NULL, "tree_roots", NULL, NULL);
     const int64_t n = splits.n, leaves = weights.n;
-    if (!n || modes.n != n || features.n != n || yes.n != n || no.n != n || yes_leaf.n != n || no_leaf.n != n || ids.n != leaves || !roots.n)
+    if (!n || modes.n != n || features.n != n || yes.n != n || no.n != n || yes_leaf.n != n ||
+        no_leaf.n != n || ids.n != leaves || !roots.n)
         return BAD("the lists of nodes or leaves are empty or not of one length");
     if (roots.n > n + leaves || !allocate(f, n + leaves, leaves, members.n))
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for %lld nodes", (long long)n);
-    for (int64_t i = 0; i < members.n; i++)
-        f->members[i] = ml_list_number(&members, i);
+    for (int64_t i = 0; i < members.n; i++) f->members[i] = ml_list_number(&members, i);
     for (int64_t i = 0, member = 0; i < n; i++) {
         tree_node *t = &f->nodes[i];
         t->mode = (int32_t)ml_list_integer(&modes, i);
@@ -263,13 +270,13 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
         const bool leaf_yes = ml_list_integer(&yes_leaf, i) != 0, leaf_no = ml_list_integer(&no_leaf, i) != 0;
         t->yes = ml_list_integer(&yes, i);
         t->no = ml_list_integer(&no, i);
-        if (t->mode < LEQ || t->mode > MEMBER || t->feature < 0 || t->yes < 0 || t->yes >= (leaf_yes ? leaves : n) || t->no < 0 ||
-            t->no >= (leaf_no ? leaves : n))
-            return BAD("node %lld: a mode that is none, a negative feature, or a child that is not there", (long long)i);
+        if (t->mode < LEQ || t->mode > MEMBER || t->feature < 0 || t->yes < 0 ||
+            t->yes >= (leaf_yes ? leaves : n) || t->no < 0 || t->no >= (leaf_no ? leaves : n))
+            return BAD("node %lld: a mode that is none, a negative feature, or a child that is not there",
+                       (long long)i);
         t->yes += leaf_yes ? n : 0;
         t->no += leaf_no ? n : 0;
-        if (t->mode != MEMBER)
-            continue;
+        if (t->mode != MEMBER) continue;
         t->weights = member;
         while (member < members.n && f->members[member] == f->members[member]) /* up to a NaN */
             member++;
@@ -281,12 +288,14 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
         f->weights[i] = (leaf_weight){ml_list_integer(&ids, i), ml_list_number(&weights, i)};
         f->nodes[n + i] = (tree_node){.mode = LEAF, .weights = i, .n = 1};
         if (f->weights[i].id < 0 || f->weights[i].id >= f->n_out)
-            return BAD("leaf %lld is for target %lld of %lld", (long long)i, (long long)f->weights[i].id, (long long)f->n_out);
+            return BAD("leaf %lld is for target %lld of %lld", (long long)i, (long long)f->weights[i].id,
+                       (long long)f->n_out);
     }
     for (int64_t i = 0; i < roots.n; i++) {
         const int64_t root = ml_list_integer(&roots, i);
         if (root < 0 || root >= n)
-            return BAD("tree_roots[%lld] is %lld: there are %lld nodes", (long long)i, (long long)root, (long long)n);
+            return BAD("tree_roots[%lld] is %lld: there are %lld nodes", (long long)i, (long long)root,
+                       (long long)n);
         f->roots[f->n_roots++] = root;
     }
     find_features(f);
@@ -296,19 +305,19 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
 static ortc_status ensemble_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     forest *f = calloc(1, sizeof *f);
-    if (!f)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    const int64_t post = ortc_node_int(n, "post_transform", 0), aggregate = ortc_node_int(n, "aggregate_function", 1);
+    if (!f) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    const int64_t post = ortc_node_int(n, "post_transform", 0),
+                  aggregate = ortc_node_int(n, "aggregate_function", 1);
     f->n_out = ortc_node_int(n, "n_targets", 0);
     f->only_class = -1;
     ortc_status s = f->n_out < 1 || post < 0 || post > 4 || aggregate < 0 || aggregate > 3
-                        ? BAD("n_targets %lld, post_transform %lld, aggregate_function %lld: expected at least 1, 0 to 4, 0 to 3",
+                        ? BAD("n_targets %lld, post_transform %lld, aggregate_function %lld: expected at "
+                              "least 1, 0 to 4, 0 to 3",
                               (long long)f->n_out, (long long)post, (long long)aggregate)
                         : ORTC_OK;
     f->post = (int)post;
     f->aggregate = (int)aggregate;
-    if (s == ORTC_OK)
-        s = read_ensemble(f, n, prep);
+    if (s == ORTC_OK) s = read_ensemble(f, n, prep);
     if (s != ORTC_OK) {
         forest_release(f);
         return s;
@@ -317,12 +326,11 @@ static ortc_status ensemble_prepare(const ortc_node *n, ortc_prep *prep, void **
     return ORTC_OK;
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static bool goes_yes(const forest *f, const tree_node *n, double x)
 {
-    if (x != x)
-        return n->missing_is_true || n->mode == NEQ;
+    if (x != x) return n->missing_is_true || n->mode == NEQ;
     switch (n->mode) {
     case LEQ: return x <= n->value;
     case LT: return x < n->value;
@@ -332,8 +340,7 @@ static bool goes_yes(const forest *f, const tree_node *n, double x)
     case NEQ: return x != n->value;
     default:
         for (int64_t i = 0; i < n->n; i++)
-            if (f->members[n->weights + i] == x)
-                return true;
+            if (f->members[n->weights + i] == x) return true;
         return false;
     }
 }
@@ -370,7 +377,9 @@ static ortc_status score_row(const forest *f, ortc_call *c, int64_t at, int64_t 
         for (int64_t steps = 0; n->mode != LEAF; steps++) {
             if (steps > f->n_nodes)
                 return ortc_call_fail(c, ORTC_INVALID_MODEL, "tree %lld goes in circles", (long long)t);
-            n = &f->nodes[goes_yes(f, n, ortc_load_f64(x->data, x->dtype, at * columns + n->feature)) ? n->yes : n->no];
+            n = &f->nodes[goes_yes(f, n, ortc_load_f64(x->data, x->dtype, at * columns + n->feature))
+                              ? n->yes
+                              : n->no];
         }
         add_leaf(f, n, r);
     }
@@ -388,8 +397,7 @@ static void finish_class(const forest *f, ortc_call *c, int64_t at, const row *r
     int64_t best = 0;
     if (f->only_class >= 0) {
         double s = r->scores[f->only_class];
-        if (f->base.n)
-            s += ml_list_number(&f->base, f->base.n - 1);
+        if (f->base.n) s += ml_list_number(&f->base, f->base.n - 1);
         best = s > (f->all_positive ? 0.5 : 0);
         r->scores[1] = s;
         if (f->only_class == 0)
@@ -399,15 +407,14 @@ static void finish_class(const forest *f, ortc_call *c, int64_t at, const row *r
             ml_post(f->post, r->scores, 2);
         }
     } else {
-        for (int64_t k = 1; k < f->n_out; k++)
-            best = r->scores[k] > r->scores[best] ? k : best;
+        for (int64_t k = 1; k < f->n_out; k++) best = r->scores[k] > r->scores[best] ? k : best;
         ml_post(f->post, r->scores, f->n_out);
     }
-    if (c->out[0].dtype)
-        ml_store_label(&f->labels, best, &c->out[0], spans, at);
+    if (c->out[0].dtype) ml_store_label(&f->labels, best, &c->out[0], spans, at);
 }
 
-static ortc_status run_rows(const forest *f, ortc_call *c, int64_t rows, int64_t columns, const row *r, ortc_span *spans, bool classes)
+static ortc_status run_rows(const forest *f, ortc_call *c, int64_t rows, int64_t columns, const row *r,
+                            ortc_span *spans, bool classes)
 {
     const uint32_t port = classes ? 1 : 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -420,7 +427,9 @@ static ortc_status run_rows(const forest *f, ortc_call *c, int64_t rows, int64_t
         for (int64_t k = 0; port < c->n_out && c->out[port].dtype && k < f->n_out; k++)
             ortc_store_f64(c->out[port].data, c->out[port].dtype, i * f->n_out + k, r->scores[k]);
     }
-    return classes && c->out[0].dtype == ORTC_STRING ? ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans) : ORTC_OK;
+    return classes && c->out[0].dtype == ORTC_STRING
+               ? ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans)
+               : ORTC_OK;
 }
 
 static ortc_status run(const forest *f, ortc_call *c, bool classes)
@@ -428,25 +437,41 @@ static ortc_status run(const forest *f, ortc_call *c, bool classes)
     int64_t rows, columns;
     ml_rows(&c->in[0], &rows, &columns);
     if (f->most_feature >= columns)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the trees ask for feature %lld, the input has %lld", (long long)f->most_feature,
-                              (long long)columns);
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the trees ask for feature %lld, the input has %lld",
+                              (long long)f->most_feature, (long long)columns);
     const row r = {malloc(((size_t)f->n_out + 2) * sizeof(double)), malloc((size_t)f->n_out + 2)};
     ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
     const ortc_status s = r.scores && r.seen && spans
                               ? run_rows(f, c, rows, columns, &r, spans, classes)
-                              : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows", (long long)rows);
+                              : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows",
+                                               (long long)rows);
     free(r.scores);
     free(r.seen);
     free(spans);
     return s;
 }
 
-static ortc_status classifier_run(const void *state, const void *pstate, ortc_call *c) { return run(state, c, true); }
-static ortc_status targets_run(const void *state, const void *pstate, ortc_call *c) { return run(state, c, false); }
+static ortc_status classifier_run(const void *state, const void *pstate, ortc_call *c)
+{
+    return run(state, c, true);
+}
+static ortc_status targets_run(const void *state, const void *pstate, ortc_call *c)
+{
+    return run(state, c, false);
+}
 
-const ortc_kernel ortc_ref_tree_classifier = {.size = ORTC_SIZED(ortc_kernel), .name = "tree_ensemble_classifier.ref",
-                                              .prepare = classic_prepare, .run = classifier_run, .release = forest_release};
-const ortc_kernel ortc_ref_tree_regressor = {.size = ORTC_SIZED(ortc_kernel), .name = "tree_ensemble_regressor.ref",
-                                             .prepare = classic_prepare, .run = targets_run, .release = forest_release};
-const ortc_kernel ortc_ref_tree_ensemble = {.size = ORTC_SIZED(ortc_kernel), .name = "tree_ensemble.ref",
-                                            .prepare = ensemble_prepare, .run = targets_run, .release = forest_release};
+const ortc_kernel ortc_ref_tree_classifier = {.size = ORTC_SIZED(ortc_kernel),
+                                              .name = "tree_ensemble_classifier.ref",
+                                              .prepare = classic_prepare,
+                                              .run = classifier_run,
+                                              .release = forest_release};
+const ortc_kernel ortc_ref_tree_regressor = {.size = ORTC_SIZED(ortc_kernel),
+                                             .name = "tree_ensemble_regressor.ref",
+                                             .prepare = classic_prepare,
+                                             .run = targets_run,
+                                             .release = forest_release};
+const ortc_kernel ortc_ref_tree_ensemble = {.size = ORTC_SIZED(ortc_kernel),
+                                            .name = "tree_ensemble.ref",
+                                            .prepare = ensemble_prepare,
+                                            .run = targets_run,
+                                            .release = forest_release};

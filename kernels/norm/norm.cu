@@ -1,7 +1,9 @@
-/* kernels/norm/norm.cu: normalising rows by their own statistics on a GPU, in f32: y = (x - mean) / sqrt(var + epsilon) * scale + bias.
+/* kernels/norm/norm.cu: normalising rows by their own statistics on a GPU, in f32: y = (x - mean) / sqrt(var
+ * + epsilon) * scale + bias.
  *
- * Rows of up to 8 K (f32) or 16 K elements whose scale is a row too stay in registers, a block for each: read once, written once. The variance is
- * that of the differences from the mean, not of squares. All else takes three passes, the last two mostly out of the cache.
+ * Rows of up to 8 K (f32) or 16 K elements whose scale is a row too stay in registers, a block for each: read
+ * once, written once. The variance is that of the differences from the mean, not of squares. All else takes
+ * three passes, the last two mostly out of the cache.
  */
 #include <math.h>
 
@@ -11,21 +13,22 @@
 
 namespace {
 
-template <typename E, int VECTORS, bool centred> __global__ void __launch_bounds__(512) in_registers(const __grid_constant__ ortc_cu_norm n)
+template <typename E, int VECTORS, bool centred>
+__global__ void __launch_bounds__(512) in_registers(const __grid_constant__ ortc_cu_norm n)
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     __shared__ float shared[32];
     const int length = (int)n.length;
     const float share = 1.0f / (float)length;
-    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows; row += (int64_t)gridDim.x * blockDim.y) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows;
+         row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = (const E *)n.x + row * length;
         float v[VECTORS][W], mean = 0, squares = 0;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
             ortc_cu_pack<E> p;
-            if (at < length)
-                p = ortc_cu_pack<E>::load(from + at);
+            if (at < length) p = ortc_cu_pack<E>::load(from + at);
 #pragma unroll
             for (int i = 0; i < W; i++) {
                 v[k][i] = at < length ? ortc_cu_f32(p.at[i]) : 0.0f;
@@ -43,25 +46,20 @@ template <typename E, int VECTORS, bool centred> __global__ void __launch_bounds
             }
         }
         const float inverse = 1 / sqrtf(ortc_cu_block<ortc_cu_sum>(squares, 0, shared) * share + n.epsilon);
-        if (threadIdx.x == 0 && n.mean)
-            n.mean[row] = mean;
-        if (threadIdx.x == 0 && n.inverse)
-            n.inverse[row] = inverse;
+        if (threadIdx.x == 0 && n.mean) n.mean[row] = mean;
+        if (threadIdx.x == 0 && n.inverse) n.inverse[row] = inverse;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
-            if (at >= length)
-                continue;
+            if (at >= length) continue;
             ortc_cu_pack<E> scale = ortc_cu_pack<E>::load((const E *)n.scale + at), bias;
-            if (n.bias)
-                bias = ortc_cu_pack<E>::load((const E *)n.bias + at);
+            if (n.bias) bias = ortc_cu_pack<E>::load((const E *)n.bias + at);
 #pragma unroll
             for (int i = 0; i < W; i++) {
                 const float y = v[k][i] * inverse * ortc_cu_f32(scale.at[i]);
                 scale.at[i] = ortc_cu_of_f32<E>(n.bias ? y + ortc_cu_f32(bias.at[i]) : y);
             }
-            if (n.y)
-                scale.store((E *)n.y + row * length + at);
+            if (n.y) scale.store((E *)n.y + row * length + at);
         }
     }
 }
@@ -69,22 +67,22 @@ template <typename E, int VECTORS, bool centred> __global__ void __launch_bounds
 /* Which of the scales belongs to an element. */
 __device__ inline int64_t channel(const ortc_cu_norm &n, int64_t row, int64_t i)
 {
-    if (n.groups == 1 && n.each == 1)
-        return i;
+    if (n.groups == 1 && n.each == 1) return i;
     return (row % n.groups * n.length + i) / n.each;
 }
 
-template <typename E, bool centred> __global__ void __launch_bounds__(512) in_passes(const __grid_constant__ ortc_cu_norm n)
+template <typename E, bool centred>
+__global__ void __launch_bounds__(512) in_passes(const __grid_constant__ ortc_cu_norm n)
 {
     __shared__ float shared[32];
     const float share = 1.0f / (float)n.length;
-    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows; row += (int64_t)gridDim.x * blockDim.y) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows;
+         row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = (const E *)n.x + row * n.length;
         E *to = (E *)n.y + row * n.length;
         float mean = 0, squares = 0;
         if (centred) {
-            for (int64_t i = threadIdx.x; i < n.length; i += blockDim.x)
-                mean += ortc_cu_f32(from[i]);
+            for (int64_t i = threadIdx.x; i < n.length; i += blockDim.x) mean += ortc_cu_f32(from[i]);
             mean = ortc_cu_block<ortc_cu_sum>(mean, 0, shared) * share;
         }
         for (int64_t i = threadIdx.x; i < n.length; i += blockDim.x) {
@@ -92,13 +90,12 @@ template <typename E, bool centred> __global__ void __launch_bounds__(512) in_pa
             squares += d * d;
         }
         const float inverse = 1 / sqrtf(ortc_cu_block<ortc_cu_sum>(squares, 0, shared) * share + n.epsilon);
-        if (threadIdx.x == 0 && n.mean)
-            n.mean[row] = mean;
-        if (threadIdx.x == 0 && n.inverse)
-            n.inverse[row] = inverse;
+        if (threadIdx.x == 0 && n.mean) n.mean[row] = mean;
+        if (threadIdx.x == 0 && n.inverse) n.inverse[row] = inverse;
         for (int64_t i = threadIdx.x; i < n.length && n.y; i += blockDim.x) {
             const int64_t c = channel(n, row, i);
-            const int64_t s = c < n.scale_count ? c : c % n.scale_count, b = c < n.bias_count || !n.bias ? c : c % n.bias_count;
+            const int64_t s = c < n.scale_count ? c : c % n.scale_count,
+                          b = c < n.bias_count || !n.bias ? c : c % n.bias_count;
             const float y = (ortc_cu_f32(from[i]) - mean) * inverse * ortc_cu_f32(((const E *)n.scale)[s]);
             to[i] = ortc_cu_of_f32<E>(n.bias ? y + ortc_cu_f32(((const E *)n.bias)[b]) : y);
         }
@@ -109,8 +106,10 @@ template <typename E, bool centred> int launch(const ortc_cu_norm *n, cudaStream
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     const unsigned blocks = (unsigned)(n->rows < 132 * 256 ? n->rows : 132 * 256);
-    const uint64_t at = (uint64_t)(uintptr_t)n->y | (uint64_t)(uintptr_t)n->x | (uint64_t)(uintptr_t)n->scale | (uint64_t)(uintptr_t)n->bias;
-    const bool whole = n->groups == 1 && n->each == 1 && n->scale_count == n->length && (!n->bias || n->bias_count == n->length);
+    const uint64_t at = (uint64_t)(uintptr_t)n->y | (uint64_t)(uintptr_t)n->x |
+                        (uint64_t)(uintptr_t)n->scale | (uint64_t)(uintptr_t)n->bias;
+    const bool whole = n->groups == 1 && n->each == 1 && n->scale_count == n->length &&
+                       (!n->bias || n->bias_count == n->length);
     const int64_t packs = n->length / W;
     const dim3 warps(32, 8); /* short rows: a warp for each */
     const unsigned by_warps = (blocks + 7) / 8;

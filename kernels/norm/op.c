@@ -1,20 +1,24 @@
 /* kernels/norm/op.c: normalisations: schemas, shapes, older forms.
  *
- *   BatchNormalization         X [N, C, ...]; scale, B, input_mean, input_var [C]. With training_mode the statistics are the
- *                              batch's own, and running_mean, running_var are the given ones moved towards them by 1 - momentum
+ *   BatchNormalization         X [N, C, ...]; scale, B, input_mean, input_var [C]. With training_mode the
+ *                              statistics are the
+ *                              batch's own, and running_mean, running_var are the given ones moved towards
+ *                              them by 1 - momentum
  *   LayerNormalization         over the dims from `axis` on; Scale and B stretched to X
  *   RMSNormalization           the same without a mean and B
  *   InstanceNormalization      X [N, C, ...]: over all that follows C; scale, B [C]
- *   GroupNormalization         X [N, C, ...]: over a group of C / num_groups channels; scale, bias [C], in 18 [num_groups]
+ *   GroupNormalization         X [N, C, ...]: over a group of C / num_groups channels; scale, bias [C], in
+ *                              18 [num_groups]
  *   LpNormalization            along an axis
  *   LRN                        across neighbouring channels
  *   MeanVarianceNormalization  over a list of axes
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_norm_batch, ortc_kernels_ref_norm_layer, ortc_kernels_ref_norm_plain;
+extern const ortc_kernel_table ortc_kernels_ref_norm_batch, ortc_kernels_ref_norm_layer,
+    ortc_kernels_ref_norm_plain;
 
-/* ---- By a batch's statistics ---- */
+/* ---- By a batch's statistics --------------------------------------------------------------------------- */
 
 static ortc_status infer_batch(ortc_infer *c)
 {
@@ -23,9 +27,11 @@ static ortc_status infer_batch(ortc_infer *c)
     for (uint32_t i = 1; i < 5; i++) {
         const ortc_port p = ortc_infer_in(c, i);
         if (p.rank >= 0 && p.rank != 1)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has rank %d, expected one value per channel", i, p.rank);
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH,
+                                   "input %u has rank %d, expected one value per channel", i, p.rank);
         if (p.rank == 1)
-            ORTC_TRY(ortc_infer_same(c, "channels of X and values per channel", channels, p.dims[0], &channels));
+            ORTC_TRY(
+                ortc_infer_same(c, "channels of X and values per channel", channels, p.dims[0], &channels));
     }
     ORTC_TRY(ortc_infer_like(c, 0, 0));
     for (uint32_t i = 1; i < ortc_node_n_out(ortc_infer_node(c)); i++)
@@ -33,25 +39,24 @@ static ortc_status infer_batch(ortc_infer *c)
     return ORTC_OK;
 }
 
-/* spatial = 0: statistics for every element of a sample, which are channels of a batch without spatial dims. */
+/* spatial = 0: statistics for every element of a sample, which are channels of a batch without spatial
+ * dims. */
 static ortc_status lift_not_spatial(ortc_lift *l)
 {
     const ortc_port x = ortc_node_in(ortc_lift_node(l), 0);
     const int64_t flat[2] = {0, -1}, all[1] = {-1};
     int64_t back[ORTC_RANK_LIMIT] = {0};
-    if (x.rank < 0)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "spatial = 0 needs the shape of X");
+    if (x.rank < 0) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "spatial = 0 needs the shape of X");
     for (int32_t d = 1; d < x.rank; d++)
         if ((back[d] = x.dims[d]) < 0)
             return ortc_lift_fail(l, ORTC_UNSUPPORTED, "spatial = 0 needs the extents of X but the first");
     ORTC_TRY(ortc_lift_wrap_in(l, 0, "Reshape", flat, 2));
-    for (uint32_t i = 1; i < 5; i++)
-        ORTC_TRY(ortc_lift_wrap_in(l, i, "Reshape", all, 1));
+    for (uint32_t i = 1; i < 5; i++) ORTC_TRY(ortc_lift_wrap_in(l, i, "Reshape", all, 1));
     return ortc_lift_wrap_out(l, 0, "Reshape", back, (size_t)x.rank);
 }
 
-/* Below 14 training was said by is_test (1, 6) or by wanting more outputs than Y (7, 9), and there were two more of
- * them, for a backward pass. */
+/* Below 14 training was said by is_test (1, 6) or by wanting more outputs than Y (7, 9), and there were two
+ * more of them, for a backward pass. */
 static ortc_status lift_batch(ortc_lift *l)
 {
     const ortc_node *n = ortc_lift_node(l);
@@ -63,17 +68,15 @@ static ortc_status lift_batch(ortc_lift *l)
         if (wanted && i > 2)
             return ortc_lift_fail(l, ORTC_UNSUPPORTED, "saved_mean and saved_var are for training");
     }
-    if (ortc_node_n_out(n) > 3)
-        ORTC_TRY(ortc_lift_n_out(l, 3));
+    if (ortc_node_n_out(n) > 3) ORTC_TRY(ortc_lift_n_out(l, 3));
     ortc_lift_drop_attr(l, "is_test");
     ortc_lift_drop_attr(l, "spatial");
     ortc_lift_drop_attr(l, "consumed_inputs");
-    if (training)
-        ORTC_TRY(ortc_lift_set_int(l, "training_mode", 1));
+    if (training) ORTC_TRY(ortc_lift_set_int(l, "training_mode", 1));
     return spatial ? ORTC_OK : lift_not_spatial(l);
 }
 
-/* ---- By a sample's statistics ---- */
+/* ---- By a sample's statistics -------------------------------------------------------------------------- */
 
 /* Inputs 1 .. n are stretched to X, never X to them. */
 static ortc_status check_stretched(ortc_infer *c, const ortc_port *x)
@@ -85,14 +88,16 @@ static ortc_status check_stretched(ortc_infer *c, const ortc_port *x)
         for (int32_t d = 0; d < p.rank; d++) {
             const ortc_dim have = p.dims[d], want = x->dims[x->rank - p.rank + d];
             if (have >= 0 && want >= 0 && have != 1 && have != want)
-                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has %lld elements in dim %d, X has %lld", i,
-                                       (long long)have, d, (long long)want);
+                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH,
+                                       "input %u has %lld elements in dim %d, X has %lld", i, (long long)have,
+                                       d, (long long)want);
         }
     }
     return ORTC_OK;
 }
 
-/* Mean and InvStdDev have the type that stash_type says; Y has Scale's, which but for RMSNormalization is X's. */
+/* Mean and InvStdDev have the type that stash_type says; Y has Scale's, which but for RMSNormalization is
+ * X's. */
 static ortc_status infer_layer(ortc_infer *c)
 {
     const ortc_node *n = ortc_infer_node(c);
@@ -101,14 +106,14 @@ static ortc_status infer_layer(ortc_infer *c)
     ortc_dim dims[ORTC_RANK_LIMIT];
     int32_t axis = 0;
     if (stash != ORTC_F32 && stash != ORTC_BF16)
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "stash_type is %lld, expected 1 (float) or 16 (bfloat16)", (long long)stash);
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL,
+                               "stash_type is %lld, expected 1 (float) or 16 (bfloat16)", (long long)stash);
     if (x.rank >= 0) {
         ORTC_TRY(ortc_infer_axis(c, ortc_node_int(n, "axis", -1), x.rank, &axis));
         ORTC_TRY(check_stretched(c, &x));
     }
     ORTC_TRY(ortc_infer_out(c, 0, ortc_infer_in(c, 1).dtype, x.rank, x.dims));
-    for (int32_t d = 0; d < x.rank; d++)
-        dims[d] = d < axis ? x.dims[d] : 1;
+    for (int32_t d = 0; d < x.rank; d++) dims[d] = d < axis ? x.dims[d] : 1;
     for (uint32_t i = 1; i < ortc_node_n_out(n); i++)
         ORTC_TRY(ortc_infer_out(c, i, (ortc_dtype)stash, x.rank, dims));
     return ORTC_OK;
@@ -124,15 +129,17 @@ static ortc_status infer_channels(ortc_infer *c)
     for (uint32_t i = 1; i < 3; i++) {
         const ortc_port p = ortc_infer_in(c, i);
         if (p.rank >= 0 && p.rank != 1)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has rank %d, expected one value per channel", i, p.rank);
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH,
+                                   "input %u has rank %d, expected one value per channel", i, p.rank);
         if (p.rank == 1)
-            ORTC_TRY(ortc_infer_same(c, "channels of X and values per channel", channels, p.dims[0], &channels));
+            ORTC_TRY(
+                ortc_infer_same(c, "channels of X and values per channel", channels, p.dims[0], &channels));
     }
     if (!strcmp(ortc_node_op(n), "GroupNormalization")) {
         const int64_t groups = ortc_node_int(n, "num_groups", 1);
         if (groups < 1 || (channels >= 0 && channels % groups != 0))
-            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "%lld channels are not %lld equal groups", (long long)channels,
-                                   (long long)groups);
+            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "%lld channels are not %lld equal groups",
+                                   (long long)channels, (long long)groups);
     }
     return ortc_infer_like(c, 0, 0);
 }
@@ -145,8 +152,8 @@ static ortc_status lift_group(ortc_lift *l)
     if (x.rank < 2 || x.dims[1] < 0)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "for this version the channels of X must be known");
     if (groups < 1 || x.dims[1] % groups != 0)
-        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "%lld channels are not %lld equal groups", (long long)x.dims[1],
-                              (long long)groups);
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "%lld channels are not %lld equal groups",
+                              (long long)x.dims[1], (long long)groups);
     const int64_t column[2] = {groups, 1}, wide[2] = {groups, x.dims[1] / groups}, flat[1] = {x.dims[1]};
     for (uint32_t i = 1; i < 3; i++) {
         ORTC_TRY(ortc_lift_wrap_in(l, i, "Reshape", column, 2));
@@ -156,7 +163,7 @@ static ortc_status lift_group(ortc_lift *l)
     return ORTC_OK;
 }
 
-/* ---- Without parameters ---- */
+/* ---- Without parameters -------------------------------------------------------------------------------- */
 
 static ortc_status infer_lp(ortc_infer *c)
 {
@@ -174,8 +181,7 @@ static ortc_status infer_lrn(ortc_infer *c)
 {
     const ortc_port x = ortc_infer_in(c, 0);
     const int64_t size = ortc_node_int(ortc_infer_node(c), "size", 0);
-    if (size < 1)
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute size is %lld", (long long)size);
+    if (size < 1) return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute size is %lld", (long long)size);
     if (x.rank >= 0 && x.rank < 2)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "X has rank %d, expected N, C and more", x.rank);
     return ortc_infer_like(c, 0, 0);
@@ -204,14 +210,18 @@ static const ortc_op ops[] = {
             "T=float T1=float T2=float", infer_batch, lift_batch, 0),
     ORTC_OP("", "LayerNormalization", 17, 17, "", "X:T Scale:T B:T?", "Y:T Mean:U? InvStdDev:U?",
             "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float U=f32,bf16", infer_layer, NULL, 0),
-    ORTC_OP("", "RMSNormalization", 23, 23, "", "X:T scale:V", "Y:V", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1",
-            "T=float V=float", infer_layer, NULL, 0),
-    ORTC_OP("", "InstanceNormalization", 22, 6, "6 1", "input:T scale:T B:T", "output:T", "epsilon:f=1e-5", "T=float",
-            infer_channels, ortc_lift_consumed, 0),
+    ORTC_OP("", "RMSNormalization", 23, 23, "", "X:T scale:V", "Y:V",
+            "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float", infer_layer, NULL, 0),
+    ORTC_OP("", "InstanceNormalization", 22, 6, "6 1", "input:T scale:T B:T", "output:T", "epsilon:f=1e-5",
+            "T=float", infer_channels, ortc_lift_consumed, 0),
     ORTC_OP("", "GroupNormalization", 21, 21, "18", "X:T scale:T bias:T", "Y:T",
             "epsilon:f=1e-5 num_groups:i! stash_type:i=1", "T=float", infer_channels, lift_group, 0),
-    ORTC_OP("", "LpNormalization", 22, 1, "1", "input:T", "output:T", "axis:i=-1 p:i=2", "T=float", infer_lp, NULL, 0),
-    ORTC_OP("", "LRN", 13, 1, "1", "X:T", "Y:T", "alpha:f=1e-4 beta:f=0.75 bias:f=1 size:i!", "T=float", infer_lrn, NULL, 0),
-    ORTC_OP("", "MeanVarianceNormalization", 13, 9, "9", "X:T", "Y:T", "axes:is?", "T=float", infer_mvn, NULL, 0),
+    ORTC_OP("", "LpNormalization", 22, 1, "1", "input:T", "output:T", "axis:i=-1 p:i=2", "T=float", infer_lp,
+            NULL, 0),
+    ORTC_OP("", "LRN", 13, 1, "1", "X:T", "Y:T", "alpha:f=1e-4 beta:f=0.75 bias:f=1 size:i!", "T=float",
+            infer_lrn, NULL, 0),
+    ORTC_OP("", "MeanVarianceNormalization", 13, 9, "9", "X:T", "Y:T", "axes:is?", "T=float", infer_mvn, NULL,
+            0),
 };
-ORTC_FAMILY(norm, ops, &ortc_kernels_ref_norm_batch, &ortc_kernels_ref_norm_layer, &ortc_kernels_ref_norm_plain);
+ORTC_FAMILY(norm, ops, &ortc_kernels_ref_norm_batch, &ortc_kernels_ref_norm_layer,
+            &ortc_kernels_ref_norm_plain);

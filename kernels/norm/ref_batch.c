@@ -1,4 +1,5 @@
-/* kernels/norm/ref_batch.c: BatchNormalization in double: y = (x - mean) / sqrt(var + epsilon) * scale + B per channel. */
+/* kernels/norm/ref_batch.c: BatchNormalization in double: y = (x - mean) / sqrt(var + epsilon) * scale + B
+ * per channel. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -30,7 +31,8 @@ static void measure_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         const double mean = sum / count;
         for (int64_t n = 0; n < j->samples; n++)
             for (int64_t i = 0; i < j->inner; i++) {
-                const double d = ortc_load_f64(x->data, x->dtype, (n * j->channels + c) * j->inner + i) - mean;
+                const double d = ortc_load_f64(x->data, x->dtype, (n * j->channels + c) * j->inner + i) -
+                                 mean;
                 squares += d * d;
             }
         j->mean[c] = mean;
@@ -52,7 +54,8 @@ ORTC_INLINE void batch_loop(ortc_dtype t, const batch_job *j, int64_t begin, int
             factor = ortc_load_f64(in[1].data, in[1].dtype, c) / sqrt(var + j->state->epsilon);
             offset = ortc_load_f64(in[2].data, in[2].dtype, c);
         }
-        ortc_store_f64(j->call->out[0].data, t, i, (ortc_load_f64(in[0].data, t, i) - mean) * factor + offset);
+        ortc_store_f64(j->call->out[0].data, t, i,
+                       (ortc_load_f64(in[0].data, t, i) - mean) * factor + offset);
     }
 }
 static void batch_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -64,8 +67,7 @@ static void batch_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 static ortc_status batch_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     batch_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (batch_state){ortc_node_float(n, "epsilon", 1e-5F), ortc_node_float(n, "momentum", 0.9F),
                        ortc_node_int(n, "training_mode", 0) != 0};
     *out = s;
@@ -80,8 +82,7 @@ static ortc_status batch_plan(const void *state, ortc_plan *p, void **pstate)
     const int64_t channels = channels_of(&p->in[0]);
     if (s->training && channels > INT64_MAX / 64)
         return ortc_plan_fail(p, ORTC_LIMIT, "%lld channels", (long long)channels);
-    if (s->training)
-        ortc_plan_workspace(p, (size_t)channels * 2 * sizeof(double), 0);
+    if (s->training) ortc_plan_workspace(p, (size_t)channels * 2 * sizeof(double), 0);
     ortc_plan_in_place(p, 0, 0);
     return ORTC_OK;
 }
@@ -91,8 +92,7 @@ static ortc_status batch_run(const void *state, const void *pstate, ortc_call *c
     const batch_state *s = state;
     const ortc_view *x = &c->in[0];
     batch_job j = {s, c, x->rank > 0 ? x->dims[0] : 1, channels_of(x), 1, NULL, NULL};
-    for (int32_t d = 2; d < x->rank; d++)
-        j.inner *= x->dims[d];
+    for (int32_t d = 2; d < x->rank; d++) j.inner *= x->dims[d];
     if (s->training) {
         j.mean = c->workspace;
         j.var = j.mean + j.channels;
@@ -115,5 +115,5 @@ static const ortc_kernel batch_ref = {.size = ORTC_SIZED(ortc_kernel),
                                       .run = batch_run};
 
 ORTC_KERNELS(ref, norm_batch,
-             ORTC_KERNEL("BatchNormalization", 15, ORTC_NEWEST, (ORTC_TYPES_FLOAT, ORTC_TYPES_FLOAT, ORTC_TYPES_FLOAT),
-                         &batch_ref));
+             ORTC_KERNEL("BatchNormalization", 15, ORTC_NEWEST,
+                         (ORTC_TYPES_FLOAT, ORTC_TYPES_FLOAT, ORTC_TYPES_FLOAT), &batch_ref));

@@ -26,8 +26,7 @@ static ortc_status normalize_prepare(const ortc_node *n, ortc_prep *prep, void *
     size_t count;
     const int64_t *axes = ortc_node_ints(n, "axes", &count);
     normalize_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->axis = ortc_node_int(n, "axis", -1);
     s->p = ortc_node_int(n, "p", 2);
     s->size = ortc_node_int(n, "size", 1);
@@ -35,8 +34,7 @@ static ortc_status normalize_prepare(const ortc_node *n, ortc_prep *prep, void *
     s->beta = (double)ortc_node_float(n, "beta", 0.75F);
     s->bias = (double)ortc_node_float(n, "bias", 1);
     s->n_axes = axes ? count : 3;
-    for (size_t i = 0; i < s->n_axes && i < ORTC_RANK_LIMIT; i++)
-        s->axes[i] = axes ? axes[i] : standard[i];
+    for (size_t i = 0; i < s->n_axes && i < ORTC_RANK_LIMIT; i++) s->axes[i] = axes ? axes[i] : standard[i];
     *out = s;
     return ORTC_OK;
 }
@@ -45,15 +43,13 @@ static bool along(normalize_job *j, ortc_call *c, const normalize_state *s, int6
 {
     int32_t at;
     *j = (normalize_job){.s = s, .x = &c->in[0], .y = &c->out[0], .inner = 1};
-    if (ortc_view_count(j->x) == 0 || !ortc_axis_of(axis, j->x->rank, &at))
-        return false;
+    if (ortc_view_count(j->x) == 0 || !ortc_axis_of(axis, j->x->rank, &at)) return false;
     j->length = j->x->dims[at];
-    for (int32_t d = at + 1; d < j->x->rank; d++)
-        j->inner *= j->x->dims[d];
+    for (int32_t d = at + 1; d < j->x->rank; d++) j->inner *= j->x->dims[d];
     return true;
 }
 
-/* ---- LpNormalization: a row of zeros stays zeros --------------------------------------------------------------------------- */
+/* ---- LpNormalization: a row of zeros stays zeros ------------------------------------------------------- */
 
 static void lp_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -77,12 +73,12 @@ static ortc_status lp_run(const void *state, const void *pstate, ortc_call *c)
 {
     const normalize_state *s = state;
     normalize_job j;
-    if (!along(&j, c, s, s->axis))
-        return ORTC_OK;
-    return ortc_parallel(c, ortc_view_count(j.x) / j.length, ortc_grain(6.0 * (double)j.length), lp_chunk, &j);
+    if (!along(&j, c, s, s->axis)) return ORTC_OK;
+    return ortc_parallel(c, ortc_view_count(j.x) / j.length, ortc_grain(6.0 * (double)j.length), lp_chunk,
+                         &j);
 }
 
-/* ---- LRN: by the squares of the channels around --------------------------------------------------------------------------------- */
+/* ---- LRN: by the squares of the channels around -------------------------------------------------------- */
 
 static void lrn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -100,7 +96,8 @@ static void lrn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             sum += v * v;
         }
         ortc_store_f64(j->y->data, t, i,
-                       ortc_load_f64(j->x->data, t, i) / pow(s->bias + s->alpha / (double)s->size * sum, s->beta));
+                       ortc_load_f64(j->x->data, t, i) /
+                           pow(s->bias + s->alpha / (double)s->size * sum, s->beta));
     }
 }
 
@@ -108,13 +105,12 @@ static ortc_status lrn_run(const void *state, const void *pstate, ortc_call *c)
 {
     const normalize_state *s = state;
     normalize_job j;
-    if (!along(&j, c, s, 1))
-        return ORTC_OK;
+    if (!along(&j, c, s, 1)) return ORTC_OK;
     const int64_t window = s->size < j.length ? s->size : j.length;
     return ortc_parallel(c, ortc_view_count(j.x), ortc_grain(40.0 + 4.0 * (double)window), lrn_chunk, &j);
 }
 
-/* ---- MeanVarianceNormalization: over groups that differ in the axes that are not listed -------------------------------------- */
+/* ---- MeanVarianceNormalization: over groups that differ in the axes that are not listed ---------------- */
 
 static void mvn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -131,7 +127,8 @@ static void mvn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             const double v = ortc_load_f64(j->x->data, t, groups.at[0] + w.at[0]) - mean;
             variance += v * v;
         }
-        const double deviation = sqrt(variance / (double)j->each) + 1e-9; /* as the standard's function body has it */
+        /* as the standard's function body has it */
+        const double deviation = sqrt(variance / (double)j->each) + 1e-9;
         for (int64_t i = 0; i < j->each; i++, ortc_walk_next(&w))
             ortc_store_f64(j->y->data, t, groups.at[0] + w.at[0],
                            (ortc_load_f64(j->x->data, t, groups.at[0] + w.at[0]) - mean) / deviation);
@@ -147,12 +144,10 @@ static ortc_status mvn_run(const void *state, const void *pstate, ortc_call *c)
     bool listed[ORTC_RANK_LIMIT] = {false};
     int32_t rank[2] = {0, 0}; /* groups, within */
     const int64_t count = ortc_view_count(x);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     for (size_t i = 0; i < s->n_axes && i < ORTC_RANK_LIMIT; i++) {
         int32_t axis;
-        if (ortc_axis_of(s->axes[i], x->rank, &axis))
-            listed[axis] = true;
+        if (ortc_axis_of(s->axes[i], x->rank, &axis)) listed[axis] = true;
     }
     ortc_dense_strides(x->rank, x->dims, strides);
     for (int32_t d = 0; d < x->rank; d++) {
@@ -170,7 +165,10 @@ static ortc_status mvn_run(const void *state, const void *pstate, ortc_call *c)
 }
 
 #define KERNEL(symbol, title, go) \
-    static const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, .prepare = normalize_prepare, .run = go}
+    static const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), \
+                                       .name = title, \
+                                       .prepare = normalize_prepare, \
+                                       .run = go}
 KERNEL(lp_ref, "lp_normalization.ref", lp_run);
 KERNEL(lrn_ref, "lrn.ref", lrn_run);
 KERNEL(mvn_ref, "mean_variance.ref", mvn_run);

@@ -1,8 +1,9 @@
 /* kernels/optional/cases.c: cases for optionals, with and without an element. */
 #include "kernels/common/cases.h"
 
-#define ALL                                                                                                                      \
-    "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,string,c64,c128,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,"  \
+#define ALL \
+    "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,string,c64,c128,f8e4m3fn,f8e4m3fnuz,f8e5m2," \
+    "f8e5m2fnuz,u4,i4,f4e2m1," \
     "f8e8m0,u2,i2,f6e2m3,f6e3m2"
 
 const ortc_case ortc_cases_optional[] = {

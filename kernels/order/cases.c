@@ -1,15 +1,24 @@
-/* kernels/order/cases.c: cases for TopK, ArgMax, ArgMin: ties, NaN, every axis, k from constants and inputs. */
+/* kernels/order/cases.c: cases for TopK, ArgMax, ArgMin: ties, NaN, every axis, k from constants and
+ * inputs. */
 #include "kernels/common/cases.h"
 
 #define NUM "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
 #define F "T=f32,f64,f16,bf16"
-#define ARG(op)                                                                                                  \
-    {op, "T[3,5]", "", NUM}, {op, "T[2,9,4]", "axis=1 keepdims=0", NUM}, {op, "T[2,9,4]", "axis=-2 select_last_index=1", NUM}, \
-        {op, "T[6]={1,3,3,1,3,1}", "keepdims=0", NUM}, {op, "T[6]={1,3,3,1,3,1}", "keepdims=0 select_last_index=1", NUM}, \
-        {op, "T[7,4]~", "axis=0", F}, {op, "f32[4]={1,nan,3,nan}", "select_last_index=1"},                       \
-        {op, "f32[3,0,2]", "axis=0"}, {op "@1", "f32[3,4]", "axis=1"}, {op "@11", "i32[3,4]", "axis=-1 keepdims=0"}, \
-        {op "@12", "i8[3,4]", "axis=-1 select_last_index=1"}, {op, "f32[3]", "axis=1", .fails = ORTC_INVALID_MODEL}, \
+/* clang-format off */
+#define ARG(op) \
+    {op, "T[3,5]", "", NUM}, \
+        {op, "T[2,9,4]", "axis=1 keepdims=0", NUM}, \
+        {op, "T[2,9,4]", "axis=-2 select_last_index=1", NUM}, \
+        {op, "T[6]={1,3,3,1,3,1}", "keepdims=0", NUM}, \
+        {op, "T[6]={1,3,3,1,3,1}", "keepdims=0 select_last_index=1", NUM}, \
+        {op, "T[7,4]~", "axis=0", F}, {op, "f32[4]={1,nan,3,nan}", "select_last_index=1"}, \
+        {op, "f32[3,0,2]", "axis=0"}, \
+        {op "@1", "f32[3,4]", "axis=1"}, \
+        {op "@11", "i32[3,4]", "axis=-1 keepdims=0"}, \
+        {op "@12", "i8[3,4]", "axis=-1 select_last_index=1"}, \
+        {op, "f32[3]", "axis=1", .fails = ORTC_INVALID_MODEL}, \
         {op, "f32[3,0,2]", "axis=1", .fails = ORTC_SHAPE_MISMATCH}
+/* clang-format on */
 
 const ortc_case ortc_cases_order[] = {
     {"TopK", "T[3,7] i64[1]={3}!", "", NUM, .outputs = 2},

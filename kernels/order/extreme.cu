@@ -1,5 +1,6 @@
-/* kernels/order/extreme.cu: where the largest or smallest element of a row is: a NaN before all others, of equal ones the first, or
- * the last where that is asked for. Dense rows: a block each. Rows across memory: a thread each.
+/* kernels/order/extreme.cu: where the largest or smallest element of a row is: a NaN before all others, of
+ * equal ones the first, or the last where that is asked for. Dense rows: a block each. Rows across memory: a
+ * thread each.
  */
 #include "kernels/common/cuda.cuh"
 #include "kernels/common/registers.cuh"
@@ -13,13 +14,10 @@ template <typename R> struct best {
 
 template <typename R> __device__ inline bool wins(const best<R> &a, const best<R> &b, int largest, int last)
 {
-    if (a.at < 0 || b.at < 0)
-        return b.at < 0;
+    if (a.at < 0 || b.at < 0) return b.at < 0;
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    if (a_nan != b_nan)
-        return a_nan;
-    if (!a_nan && a.value != b.value)
-        return (a.value > b.value) == (largest != 0);
+    if (a_nan != b_nan) return a_nan;
+    if (!a_nan && a.value != b.value) return (a.value > b.value) == (largest != 0);
     return last ? a.at > b.at : a.at < b.at;
 }
 
@@ -32,7 +30,8 @@ template <typename R> __device__ inline best<R> shuffled(const best<R> &a, int m
 }
 
 template <typename R, typename E>
-__global__ void __launch_bounds__(256) along(int64_t *y, const E *x, int64_t rows, int64_t length, int largest, int last)
+__global__ void __launch_bounds__(256)
+    along(int64_t *y, const E *x, int64_t rows, int64_t length, int largest, int last)
 {
     __shared__ R values[8];
     __shared__ int64_t places[8];
@@ -65,7 +64,8 @@ __global__ void __launch_bounds__(256) along(int64_t *y, const E *x, int64_t row
 }
 
 template <typename R, typename E>
-__global__ void __launch_bounds__(256) across(int64_t *y, const E *x, int64_t rows, int64_t length, int64_t stride, int largest, int last)
+__global__ void __launch_bounds__(256)
+    across(int64_t *y, const E *x, int64_t rows, int64_t length, int64_t stride, int largest, int last)
 {
     for (int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x; row < rows; row += (int64_t)gridDim.x * 256) {
         const int64_t outer = row / stride, first = outer * length * stride + row - outer * stride;
@@ -79,20 +79,23 @@ __global__ void __launch_bounds__(256) across(int64_t *y, const E *x, int64_t ro
 }
 
 template <typename R, typename E>
-int launch(int64_t *y, const void *x, int64_t rows, int64_t length, int64_t stride, int largest, int last, cudaStream_t stream)
+int launch(int64_t *y, const void *x, int64_t rows, int64_t length, int64_t stride, int largest, int last,
+           cudaStream_t stream)
 {
     if (stride == 1)
-        along<R, E><<<ortc_cu_blocks(rows, 1), length <= 64 ? 32 : 256, 0, stream>>>(y, (const E *)x, rows, length, largest, last);
+        along<R, E><<<ortc_cu_blocks(rows, 1), length <= 64 ? 32 : 256, 0, stream>>>(y, (const E *)x, rows,
+                                                                                     length, largest, last);
     else
-        across<R, E><<<ortc_cu_blocks(rows, 256), 256, 0, stream>>>(y, (const E *)x, rows, length, stride, largest, last);
+        across<R, E><<<ortc_cu_blocks(rows, 256), 256, 0, stream>>>(y, (const E *)x, rows, length, stride,
+                                                                    largest, last);
     return cudaGetLastError();
 }
 
 } // namespace
 
 /* Rows of `length` elements, `stride` apart; nothing is empty. */
-extern "C" int ortc_cu_arg(int32_t dtype, int64_t *y, const void *x, int64_t rows, int64_t length, int64_t stride, int largest, int last,
-                           void *queue)
+extern "C" int ortc_cu_arg(int32_t dtype, int64_t *y, const void *x, int64_t rows, int64_t length,
+                           int64_t stride, int largest, int last, void *queue)
 {
     cudaStream_t s = (cudaStream_t)queue;
     switch (dtype) {

@@ -1,5 +1,6 @@
-/* kernels/order/ref.c: TopK, ArgMax and ArgMin on ref. NaN counts as larger than everything by TopK, and is the choice of
- * ArgMax and ArgMin alike, as in numpy. Of equal elements the one with the lower index comes first.
+/* kernels/order/ref.c: TopK, ArgMax and ArgMin on ref. NaN counts as larger than everything by TopK, and is
+ * the choice of ArgMax and ArgMin alike, as in numpy. Of equal elements the one with the lower index comes
+ * first.
  */
 #include <stdlib.h>
 
@@ -51,8 +52,7 @@ static ortc_status order_prepare(const ortc_node *n, ortc_prep *prep, void **out
 {
     const bool topk = !strcmp(ortc_node_op(n), "TopK");
     order_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (order_state){ortc_node_int(n, "axis", topk ? -1 : 0),
                        topk ? ortc_node_int(n, "largest", 1) != 0 : !strcmp(ortc_node_op(n), "ArgMax"),
                        ortc_node_int(n, "select_last_index", 0) != 0};
@@ -78,16 +78,18 @@ static void topk_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t n = 0; n < j->k; n++) {
             const int64_t to = (outer * j->k + n) * j->inner + within;
             if (j->values)
-                ortc_move_element(j->values->data, to, j->x->data, r.first + at[n] * r.stride, ortc_dtype_bits(j->x->dtype));
-            if (j->indices)
-                ((int64_t *)j->indices->data)[to] = at[n];
+                ortc_move_element(j->values->data, to, j->x->data, r.first + at[n] * r.stride,
+                                  ortc_dtype_bits(j->x->dtype));
+            if (j->indices) ((int64_t *)j->indices->data)[to] = at[n];
         }
     }
 }
 
 static bool is_nan(const row *r, int64_t i)
 {
-    const double v = ortc_class_of(r->x->dtype) == ORTC_CLASS_FLOAT ? ortc_load_f64(r->x->data, r->x->dtype, r->first + i * r->stride) : 0;
+    const double v = ortc_class_of(r->x->dtype) == ORTC_CLASS_FLOAT
+                         ? ortc_load_f64(r->x->data, r->x->dtype, r->first + i * r->stride)
+                         : 0;
     return v != v;
 }
 
@@ -100,8 +102,7 @@ static void arg_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t n = 1; n < j->length; n++) {
             const int order = is_nan(&r, n) || is_nan(&r, best) ? is_nan(&r, n) - is_nan(&r, best)
                                                                 : compare(&r, n, best) * (r.largest ? 1 : -1);
-            if (order > 0 || (order == 0 && j->state->last))
-                best = n;
+            if (order > 0 || (order == 0 && j->state->last)) best = n;
         }
         ((int64_t *)j->indices->data)[i] = best;
     }
@@ -111,11 +112,9 @@ static bool order_shape(const order_state *s, const ortc_view *x, order_job *j)
 {
     int32_t axis;
     *j = (order_job){.state = s, .x = x, .inner = 1};
-    if (!ortc_axis_of(s->axis, x->rank, &axis))
-        return false;
+    if (!ortc_axis_of(s->axis, x->rank, &axis)) return false;
     j->length = x->dims[axis];
-    for (int32_t d = axis + 1; d < x->rank; d++)
-        j->inner *= x->dims[d];
+    for (int32_t d = axis + 1; d < x->rank; d++) j->inner *= x->dims[d];
     return true;
 }
 
@@ -161,9 +160,12 @@ static const ortc_kernel topk_ref = {.size = ORTC_SIZED(ortc_kernel),
                                      .prepare = order_prepare,
                                      .plan = topk_plan,
                                      .run = topk_run};
-static const ortc_kernel arg_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "arg.ref", .prepare = order_prepare, .run = arg_run};
+static const ortc_kernel arg_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                    .name = "arg.ref",
+                                    .prepare = order_prepare,
+                                    .run = arg_run};
 
-ORTC_KERNELS(ref, order, ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (ORTC_TYPES_NUM, ORTC_TYPE(ORTC_I64)), &topk_ref),
+ORTC_KERNELS(ref, order,
+             ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (ORTC_TYPES_NUM, ORTC_TYPE(ORTC_I64)), &topk_ref),
              ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &arg_ref),
              ORTC_KERNEL("ArgMin", 13, ORTC_NEWEST, (ORTC_TYPES_NUM), &arg_ref));

@@ -1,7 +1,8 @@
-/* kernels/pool/ref.c: the largest or the mean element under a window, in double, which holds every type exactly.
+/* kernels/pool/ref.c: the largest or the mean element under a window, in double, which holds every type
+ * exactly.
  *
- * The global forms are a window of the whole input. Padding never wins a maximum; a window that sees a NaN gives NaN.
- * A window of nothing but padding gives the lowest value and the index -1, or 0 / 0.
+ * The global forms are a window of the whole input. Padding never wins a maximum; a window that sees a NaN
+ * gives NaN. A window of nothing but padding gives the lowest value and the index -1, or 0 / 0.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -38,17 +39,16 @@ static void pool_one(const pool_job *j, ortc_dtype t, int64_t x0, const int64_t 
         int64_t at = 0, index = 0;
         bool inside = true, counts = true;
         for (int32_t i = 0; i < j->spatial; i++) {
-            const int64_t extent = j->x->dims[i + 2], p = o[i] * w->stride[i] - j->pad[i] + k[i] * w->dilation[i];
+            const int64_t extent = j->x->dims[i + 2],
+                          p = o[i] * w->stride[i] - j->pad[i] + k[i] * w->dilation[i];
             inside &= p >= 0 && p < extent;
             counts &= p < extent + j->pad_end[i]; /* with ceil_mode a window may reach behind its padding */
             at = at * extent + p;
             index += p * j->column[i];
         }
-        for (int32_t i = j->spatial - 1; i >= 0 && ++k[i] == j->kernel[i]; i--)
-            k[i] = 0;
+        for (int32_t i = j->spatial - 1; i >= 0 && ++k[i] == j->kernel[i]; i--) k[i] = 0;
         r->counted += j->state->include_pad ? counts : inside;
-        if (!inside)
-            continue;
+        if (!inside) continue;
         const double v = ortc_load_f64(j->x->data, t, x0 + at);
         r->sum += v;
         if (r->index < 0 || v > r->best || (v != v && r->best == r->best)) {
@@ -76,9 +76,10 @@ static void pool_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         pool_one(j, t, x0, o, &r);
         if (j->y)
             ortc_store_f64(j->y->data, t, at,
-                           !j->state->max ? r.sum / (double)r.counted : r.index < 0 ? lowest(t) : r.best);
-        if (j->indices)
-            ortc_store_i64(j->indices->data, ORTC_I64, at, r.index < 0 ? -1 : x0 + r.index);
+                           !j->state->max ? r.sum / (double)r.counted
+                           : r.index < 0  ? lowest(t)
+                                          : r.best);
+        if (j->indices) ortc_store_i64(j->indices->data, ORTC_I64, at, r.index < 0 ? -1 : x0 + r.index);
     }
 }
 
@@ -86,8 +87,7 @@ static ortc_status pool_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *op = ortc_node_op(n), *attribute, *wrong;
     pool_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->max = strstr(op, "Max") != NULL;
     s->global = strstr(op, "Global") != NULL;
     s->column_major = ortc_node_int(n, "storage_order", 0) != 0;
@@ -108,8 +108,7 @@ static ortc_status pool_run(const void *state, const void *pstate, ortc_call *c)
     j.y = c->out[0].dtype ? &c->out[0] : NULL;
     j.indices = c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL;
     const ortc_view *shape = j.y ? j.y : j.indices;
-    if (!shape || ortc_view_count(shape) == 0)
-        return ORTC_OK;
+    if (!shape || ortc_view_count(shape) == 0) return ORTC_OK;
     j.spatial = j.x->rank - 2;
     for (int32_t i = 0; i < j.spatial; i++) {
         const int64_t in = j.x->dims[i + 2], out = shape->dims[i + 2];
@@ -125,15 +124,19 @@ static ortc_status pool_run(const void *state, const void *pstate, ortc_call *c)
         j.out_count *= out;
         j.kernel_count *= j.kernel[i];
     }
-    return ortc_parallel(c, ortc_view_count(shape), ortc_grain(8.0 * (double)(j.kernel_count + 4)), pool_chunk, &j);
+    return ortc_parallel(c, ortc_view_count(shape), ortc_grain(8.0 * (double)(j.kernel_count + 4)),
+                         pool_chunk, &j);
 }
 
-static const ortc_kernel pool_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "pool.ref", .prepare = pool_prepare, .run = pool_run};
+static const ortc_kernel pool_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "pool.ref",
+                                     .prepare = pool_prepare,
+                                     .run = pool_run};
 
 ORTC_KERNELS(ref, pool,
              ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST,
-                         (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8), ORTC_TYPE(ORTC_I64)), &pool_ref),
+                         (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8), ORTC_TYPE(ORTC_I64)),
+                         &pool_ref),
              ORTC_KERNEL("AveragePool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
              ORTC_KERNEL("GlobalMaxPool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
              ORTC_KERNEL("GlobalAveragePool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref));

@@ -1,4 +1,5 @@
-/* kernels/quantize/cases.c: cases for quantization: one scale, one per index, one per block, every narrow type. */
+/* kernels/quantize/cases.c: cases for quantization: one scale, one per index, one per block, every narrow
+ * type. */
 #include "kernels/common/cases.h"
 
 #define ALL "Q=i8,u8,i16,u16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,u2,i2,f6e2m3,f6e3m2"
@@ -60,8 +61,10 @@ const ortc_case ortc_cases_quantize[] = {
     {"QLinearMatMul", "T[3,5] f32[]={0.5} T[]={1} T[5,4] f32[]={0.25} T[]={1} f32[]={0.75} T[]={1}", "",
      "T=i8,u8,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
     {"QLinearMatMul", "i8[2,3] S[]={0.5} i8[] u8[3,2] S[]={0.25} u8[] S[]={0.1} i8[]={3}", "", SCALE},
-    {"QLinearMatMul", "u8[2,3,5] f32[3]=0.1..1 u8[3] i8[2,5,4] f32[2,1,4]=0.1..1 i8[2,1,4] f32[]={0.1} u8[]={128}", ""},
-    {"QLinearMatMul@10", "u8[3,5] f32[]={0.5} u8[]={1} u8[5,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}", ""},
+    {"QLinearMatMul",
+     "u8[2,3,5] f32[3]=0.1..1 u8[3] i8[2,5,4] f32[2,1,4]=0.1..1 i8[2,1,4] f32[]={0.1} u8[]={128}", ""},
+    {"QLinearMatMul@10", "u8[3,5] f32[]={0.5} u8[]={1} u8[5,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}",
+     ""},
     {"QLinearMatMul", "u8[3,5] f32[]={0.5} u8[]={1} u8[4,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}", "",
      .fails = ORTC_SHAPE_MISMATCH},
     {0},

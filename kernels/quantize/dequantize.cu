@@ -1,4 +1,5 @@
-/* kernels/quantize/dequantize.cu: integers to floats (dequantize_cuda.h), in f32. Elements of 4 bits lie two in a byte, the first low. */
+/* kernels/quantize/dequantize.cu: integers to floats (dequantize_cuda.h), in f32. Elements of 4 bits lie two
+ * in a byte, the first low. */
 #include "kernels/common/cuda.cuh"
 #include "kernels/common/registers.cuh"
 #include "kernels/quantize/dequantize_cuda.h"
@@ -8,12 +9,20 @@ namespace {
 struct low_i4 {};
 struct low_u4 {};
 
-template <typename Q> struct integer { static __device__ inline int64_t at(const void *p, int64_t i) { return ((const Q *)p)[i]; } };
+template <typename Q> struct integer {
+    static __device__ inline int64_t at(const void *p, int64_t i) { return ((const Q *)p)[i]; }
+};
 template <> struct integer<low_u4> {
-    static __device__ inline int64_t at(const void *p, int64_t i) { return ((const uint8_t *)p)[i >> 1] >> (i & 1) * 4 & 15; }
+    static __device__ inline int64_t at(const void *p, int64_t i)
+    {
+        return ((const uint8_t *)p)[i >> 1] >> (i & 1) * 4 & 15;
+    }
 };
 template <> struct integer<low_i4> {
-    static __device__ inline int64_t at(const void *p, int64_t i) { return (integer<low_u4>::at(p, i) ^ 8) - 8; }
+    static __device__ inline int64_t at(const void *p, int64_t i)
+    {
+        return (integer<low_u4>::at(p, i) ^ 8) - 8;
+    }
 };
 
 __device__ inline float scale_at(const ortc_cu_dequantize &d, int64_t i)
@@ -25,13 +34,13 @@ __device__ inline float scale_at(const ortc_cu_dequantize &d, int64_t i)
 
 __device__ inline int64_t place(const ortc_cu_dequantize &d, int64_t i)
 {
-    if (d.whole)
-        return 0;
+    if (d.whole) return 0;
     const int64_t row = i / d.inner, outer = row / d.extent, along = row - outer * d.extent;
     return d.block ? (outer * d.blocks + along / d.block) * d.inner + (i - row * d.inner) : along;
 }
 
-template <typename Q> __global__ void __launch_bounds__(256) dequantize(const __grid_constant__ ortc_cu_dequantize d)
+template <typename Q>
+__global__ void __launch_bounds__(256) dequantize(const __grid_constant__ ortc_cu_dequantize d)
 {
     for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < d.count; i += (int64_t)gridDim.x * 256) {
         const int64_t at = place(d, i), zero = d.zero ? integer<Q>::at(d.zero, at) : 0;

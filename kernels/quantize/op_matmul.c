@@ -1,7 +1,7 @@
 /* kernels/quantize/op_matmul.c: shapes of MatMulInteger and QLinearMatMul.
  *
- * A's scale and zero point are one number, a vector with an element per row, or of A's rank with a last dim of 1; B's one per
- * column, or of B's rank with a 1 before the last dim.
+ * A's scale and zero point are one number, a vector with an element per row, or of A's rank with a last dim
+ * of 1; B's one per column, or of B's rank with a 1 before the last dim.
  */
 #include "kernels/common/product.h"
 #include "kernels/quantize/quantize.h"
@@ -12,15 +12,14 @@ static ortc_status check_numbers(ortc_infer *c, uint32_t matrix, uint32_t number
     const ortc_port m = ortc_infer_in(c, matrix), p = ortc_infer_in(c, numbers);
     ortc_dim same;
     bool one = true;
-    for (int32_t d = 0; d < p.rank; d++)
-        one &= p.dims[d] == 1;
-    if (!p.type || p.rank < 0 || m.rank < 0 || one)
-        return ORTC_OK;
+    for (int32_t d = 0; d < p.rank; d++) one &= p.dims[d] == 1;
+    if (!p.type || p.rank < 0 || m.rank < 0 || one) return ORTC_OK;
     const ortc_dim want = m.rank >= along ? m.dims[m.rank - along] : 1;
     if (p.rank == 1)
         return ortc_infer_same(c, "scale or zero point do not fit the matrix", p.dims[0], want, &same);
     if (p.rank != m.rank)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has rank %d, expected 0, 1 or %d", numbers, p.rank, m.rank);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input %u has rank %d, expected 0, 1 or %d", numbers,
+                               p.rank, m.rank);
     for (int32_t d = 0; d < p.rank; d++) {
         const ortc_dim expected = d < m.rank - 2 || d == m.rank - along ? m.dims[d] : 1;
         ORTC_TRY(ortc_infer_same(c, "scale or zero point do not fit the matrix", p.dims[d], expected, &same));

@@ -1,4 +1,5 @@
-/* kernels/quantize/quantize.h: what the family's files share: which scale belongs to an element, and rounding. */
+/* kernels/quantize/quantize.h: what the family's files share: which scale belongs to an element, and
+ * rounding. */
 #ifndef ORTC_KERNELS_QUANTIZE_H
 #define ORTC_KERNELS_QUANTIZE_H
 
@@ -6,22 +7,25 @@
 
 #include "kernels/common/shape.h"
 
-/* The element of a scale (and zero point) that belongs to an element of the tensor: one for all, one per index along the
- * axis, or one per block of indices. */
+/* The element of a scale (and zero point) that belongs to an element of the tensor: one for all, one per
+ * index along the axis, or one per block of indices. */
 typedef struct ortc_granularity {
     int64_t inner, extent; /* elements behind the axis, and along it */
-    int64_t block, blocks; /* 0: per axis; otherwise indices along the axis that share a scale, and how many such */
-    bool whole;            /* one for all */
+    /* 0: per axis; otherwise indices along the axis that share a scale, and how many such */
+    int64_t block, blocks;
+    bool whole; /* one for all */
 } ortc_granularity;
 
-static inline ortc_granularity ortc_granularity_of(const ortc_view *x, const ortc_view *scale, int64_t axis, int64_t block)
+static inline ortc_granularity ortc_granularity_of(const ortc_view *x, const ortc_view *scale, int64_t axis,
+                                                   int64_t block)
 {
-    ortc_granularity g = {.inner = 1, .extent = 1, .block = block, .whole = !block && ortc_view_count(scale) == 1};
+    ortc_granularity g = {.inner = 1,
+                          .extent = 1,
+                          .block = block,
+                          .whole = !block && ortc_view_count(scale) == 1};
     int32_t at;
-    if (g.whole || !ortc_axis_of(axis, x->rank, &at))
-        return g;
-    for (int32_t d = at + 1; d < x->rank; d++)
-        g.inner *= x->dims[d];
+    if (g.whole || !ortc_axis_of(axis, x->rank, &at)) return g;
+    for (int32_t d = at + 1; d < x->rank; d++) g.inner *= x->dims[d];
     g.extent = x->dims[at];
     g.blocks = block ? scale->dims[at] : 0;
     return g;
@@ -29,19 +33,16 @@ static inline ortc_granularity ortc_granularity_of(const ortc_view *x, const ort
 
 static inline int64_t ortc_granularity_at(const ortc_granularity *g, int64_t i)
 {
-    if (g->whole)
-        return 0;
+    if (g->whole) return 0;
     const int64_t along = i / g->inner % g->extent;
-    if (!g->block)
-        return along;
+    if (!g->block) return along;
     return (i / g->inner / g->extent * g->blocks + along / g->block) * g->inner + i % g->inner;
 }
 
 /* x as a number of type t has it. */
 static inline double ortc_rounded_to(ortc_dtype t, double x)
 {
-    if (t == ORTC_F32)
-        return (float)x;
+    if (t == ORTC_F32) return (float)x;
     const ortc_float_format *f = ortc_float_format_of(t);
     return f ? ortc_float_decode(f, ortc_float_encode(f, x, false)) : x;
 }
@@ -64,11 +65,11 @@ static inline void ortc_store_saturated(void *y, ortc_dtype t, int64_t i, double
     ortc_store_f64(y, t, i, v >= low ? v <= high ? v : high : low);
 }
 
-ortc_status ortc_infer_matmul_integer(ortc_infer *);  /* op_matmul.c */
+ortc_status ortc_infer_matmul_integer(ortc_infer *); /* op_matmul.c */
 ortc_status ortc_infer_qlinear_matmul(ortc_infer *);
 
-extern const ortc_kernel ortc_ref_quantize, ortc_ref_dequantize; /* ref_linear.c */
-extern const ortc_kernel ortc_ref_dynamic_quantize;              /* ref_dynamic.c */
+extern const ortc_kernel ortc_ref_quantize, ortc_ref_dequantize;           /* ref_linear.c */
+extern const ortc_kernel ortc_ref_dynamic_quantize;                        /* ref_dynamic.c */
 extern const ortc_kernel ortc_ref_matmul_integer, ortc_ref_qlinear_matmul; /* ref_matmul.c */
 
 #endif

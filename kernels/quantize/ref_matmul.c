@@ -1,5 +1,5 @@
-/* kernels/quantize/ref_matmul.c: MatMulInteger and QLinearMatMul on ref: sums of (a - a's zero)(b - b's zero), exact in double,
- * then scaled, rounded and saturated. MatMulInteger's sums wrap in 32 bits.
+/* kernels/quantize/ref_matmul.c: MatMulInteger and QLinearMatMul on ref: sums of (a - a's zero)(b - b's
+ * zero), exact in double, then scaled, rounded and saturated. MatMulInteger's sums wrap in 32 bits.
  */
 #include "kernels/quantize/quantize.h"
 
@@ -8,8 +8,8 @@ typedef struct product_job {
     ortc_view *y;
     double y_scale, y_zero;
     int64_t m, n, k;
-    int64_t a_row, b_row;   /* elements from one row's number to the next; 0: one for all */
-    ortc_walk batch;        /* operands: A, B, A's numbers, B's numbers */
+    int64_t a_row, b_row; /* elements from one row's number to the next; 0: one for all */
+    ortc_walk batch;      /* operands: A, B, A's numbers, B's numbers */
 } product_job;
 
 static double number(const ortc_view *v, int64_t at, double otherwise)
@@ -36,7 +36,8 @@ static void product_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         }
         const ortc_dtype t = j->a_scale->dtype; /* the factor is computed in the scales' type */
         const double scales = ortc_rounded_to(t, number(j->a_scale, a_at, 1) * number(j->b_scale, b_at, 1));
-        const double v = (double)(float)(sum * ortc_rounded_to(t, scales / j->y_scale)); /* so that halves are halves */
+        /* so that halves are halves */
+        const double v = (double)(float)(sum * ortc_rounded_to(t, scales / j->y_scale));
         const ortc_float_format *f = ortc_float_format_of(j->y->dtype);
         if (f)
             ortc_store_bits(j->y->data, 8, i, ortc_float_encode(f, v + j->y_zero, true));
@@ -59,11 +60,11 @@ static void add_batch(ortc_walk *w, const ortc_view *v, int64_t size)
 
 static ortc_status product_go(ortc_call *c, product_job *j)
 {
-    const ortc_view *a = j->a, *b = j->b, *a_numbers = j->a_zero ? j->a_zero : j->a_scale, *b_numbers = j->b_zero ? j->b_zero : j->b_scale;
+    const ortc_view *a = j->a, *b = j->b, *a_numbers = j->a_zero ? j->a_zero : j->a_scale,
+                    *b_numbers = j->b_zero ? j->b_zero : j->b_scale;
     const int64_t count = ortc_view_count(j->y);
     const int32_t batch = j->y->rank - (a->rank > 1) - (b->rank > 1);
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     j->k = a->dims[a->rank - 1];
     j->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     j->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
@@ -80,26 +81,40 @@ static ortc_status product_go(ortc_call *c, product_job *j)
     return ortc_parallel(c, count, ortc_grain(4.0 * (double)(j->k + 16)), product_chunk, j);
 }
 
-static const ortc_view *optional(const ortc_call *c, uint32_t i) { return c->n_in > i && c->in[i].dtype ? &c->in[i] : NULL; }
+static const ortc_view *optional(const ortc_call *c, uint32_t i)
+{
+    return c->n_in > i && c->in[i].dtype ? &c->in[i] : NULL;
+}
 
 static ortc_status integer_run(const void *state, const void *pstate, ortc_call *c)
 {
-    product_job j = {.a = &c->in[0], .b = &c->in[1], .a_zero = optional(c, 2), .b_zero = optional(c, 3), .y = &c->out[0]};
+    product_job j = {
+        .a = &c->in[0], .b = &c->in[1], .a_zero = optional(c, 2), .b_zero = optional(c, 3), .y = &c->out[0]};
     return product_go(c, &j);
 }
 
 static ortc_status qlinear_run(const void *state, const void *pstate, ortc_call *c)
 {
-    product_job j = {.a = &c->in[0], .a_scale = &c->in[1], .a_zero = &c->in[2], .b = &c->in[3], .b_scale = &c->in[4],
-                     .b_zero = &c->in[5], .y = &c->out[0]};
+    product_job j = {.a = &c->in[0],
+                     .a_scale = &c->in[1],
+                     .a_zero = &c->in[2],
+                     .b = &c->in[3],
+                     .b_scale = &c->in[4],
+                     .b_zero = &c->in[5],
+                     .y = &c->out[0]};
     if (ortc_view_count(&c->in[6]) != 1 || ortc_view_count(&c->in[7]) != 1)
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "y_scale and y_zero_point must have one element");
-    if (ortc_view_count(j.a_scale) != ortc_view_count(j.a_zero) || ortc_view_count(j.b_scale) != ortc_view_count(j.b_zero))
+    if (ortc_view_count(j.a_scale) != ortc_view_count(j.a_zero) ||
+        ortc_view_count(j.b_scale) != ortc_view_count(j.b_zero))
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "a scale and its zero point differ in shape");
     j.y_scale = number(&c->in[6], 0, 1);
     j.y_zero = number(&c->in[7], 0, 0);
     return product_go(c, &j);
 }
 
-const ortc_kernel ortc_ref_matmul_integer = {.size = ORTC_SIZED(ortc_kernel), .name = "matmul_integer.ref", .run = integer_run};
-const ortc_kernel ortc_ref_qlinear_matmul = {.size = ORTC_SIZED(ortc_kernel), .name = "qlinear_matmul.ref", .run = qlinear_run};
+const ortc_kernel ortc_ref_matmul_integer = {.size = ORTC_SIZED(ortc_kernel),
+                                             .name = "matmul_integer.ref",
+                                             .run = integer_run};
+const ortc_kernel ortc_ref_qlinear_matmul = {.size = ORTC_SIZED(ortc_kernel),
+                                             .name = "qlinear_matmul.ref",
+                                             .run = qlinear_run};

@@ -1,5 +1,5 @@
-/* kernels/random/cases.c: cases for random operators: seeded by attribute, so that every way of running draws the same; the
- * distributions are tested by tests/python/test_models.py.
+/* kernels/random/cases.c: cases for random operators: seeded by attribute, so that every way of running draws
+ * the same; the distributions are tested by tests/python/test_models.py.
  */
 #include "kernels/common/cases.h"
 
@@ -24,7 +24,8 @@ const ortc_case ortc_cases_random[] = {
     {"RandomUniformLike", "T[3,5]", "seed=0.5", F},
     {"RandomUniformLike", "string[2]={a,b}", "dtype=11 seed=0.5"},
     {"RandomUniformLike", "i32[3]", "seed=0.5", .fails = ORTC_TYPE_MISMATCH},
-    {"Bernoulli", "S[4,33]=0.0..1 ", "seed=3.0 dtype=T", "S=f32 T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool"},
+    {"Bernoulli", "S[4,33]=0.0..1 ", "seed=3.0 dtype=T",
+     "S=f32 T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool"},
     {"Bernoulli", "T[4,33]=0.0..1", "seed=3.0", F},
     {"Bernoulli@15", "f32[2,3,4]={0.5}", "seed=3.0"},
     {"Multinomial", "T[3,5]", "sample_size=7 seed=1.0 dtype=I", F " I=i32,i64"},

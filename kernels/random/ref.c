@@ -1,5 +1,5 @@
-/* kernels/random/ref.c: random operators on ref, on the generator of kernels/common/random.h: element i of a node's result
- * depends on the node's seed and on i alone.
+/* kernels/random/ref.c: random operators on ref, on the generator of kernels/common/random.h: element i of a
+ * node's result depends on the node's seed and on i alone.
  */
 #include <stdlib.h>
 
@@ -24,8 +24,7 @@ typedef struct random_job {
 static ortc_status random_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     random_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->seed = ortc_random_seed_of(n);
     if (!strcmp(ortc_node_op(n), "Bernoulli")) {
         s->what = BERNOULLI;
@@ -66,7 +65,7 @@ static ortc_status random_run(const void *state, const void *pstate, ortc_call *
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(40), random_chunk, &j);
 }
 
-/* ---- Multinomial: the class of the largest logarithm of weight + Gumbel noise --------------------------------------------- */
+/* ---- Multinomial: the class of the largest logarithm of weight + Gumbel noise -------------------------- */
 
 typedef struct draw_job {
     const ortc_view *x;
@@ -108,26 +107,33 @@ static ortc_status draw_run(const void *state, const void *pstate, ortc_call *c)
 static ortc_status draw_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     ortc_random_seed *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = ortc_random_seed_of(n);
     *out = s;
     return ORTC_OK;
 }
 
-static const ortc_kernel random_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "random.ref", .prepare = random_prepare, .run = random_run};
-static const ortc_kernel multinomial_ref = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "multinomial.ref", .prepare = draw_prepare, .run = draw_run};
+static const ortc_kernel random_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                       .name = "random.ref",
+                                       .prepare = random_prepare,
+                                       .run = random_run};
+static const ortc_kernel multinomial_ref = {.size = ORTC_SIZED(ortc_kernel),
+                                            .name = "multinomial.ref",
+                                            .prepare = draw_prepare,
+                                            .run = draw_run};
 
 extern const ortc_kernel ortc_ref_dropout; /* ref_dropout.c */
 
-#define F8 (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | ORTC_TYPE(ORTC_F8E5M2FNUZ))
+#define F8 \
+    (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | \
+     ORTC_TYPE(ORTC_F8E5M2FNUZ))
 #define BOOL ORTC_TYPE(ORTC_BOOL)
 #define ANY (ORTC_TYPES_NUM | BOOL | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define K(op, kernel, ...) ORTC_KERNEL(op, 22, ORTC_NEWEST, (__VA_ARGS__), kernel)
-ORTC_KERNELS(ref, random, K("RandomNormal", &random_ref, ORTC_TYPES_FLOAT), K("RandomUniform", &random_ref, ORTC_TYPES_FLOAT),
-             K("RandomNormalLike", &random_ref, ANY, ORTC_TYPES_FLOAT), K("RandomUniformLike", &random_ref, ANY, ORTC_TYPES_FLOAT),
+ORTC_KERNELS(ref, random, K("RandomNormal", &random_ref, ORTC_TYPES_FLOAT),
+             K("RandomUniform", &random_ref, ORTC_TYPES_FLOAT),
+             K("RandomNormalLike", &random_ref, ANY, ORTC_TYPES_FLOAT),
+             K("RandomUniformLike", &random_ref, ANY, ORTC_TYPES_FLOAT),
              K("Bernoulli", &random_ref, ORTC_TYPES_FLOAT, ORTC_TYPES_NUM | BOOL),
              K("Multinomial", &multinomial_ref, ORTC_TYPES_FLOAT, ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)),
              K("Dropout", &ortc_ref_dropout, ORTC_TYPES_FLOAT | F8, ORTC_TYPES_FLOAT | F8, BOOL));

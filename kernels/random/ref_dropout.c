@@ -1,7 +1,8 @@
 /* kernels/random/ref_dropout.c: Dropout on ref: a view of its input, unless a model asks for training.
  *
- * Then each element is kept with probability 1 - ratio and scaled by 1 / (1 - ratio). Which ones depends on the run's
- * seed, the node's and the element's position alone (kernels/common/random.h), so that threads do not matter.
+ * Then each element is kept with probability 1 - ratio and scaled by 1 / (1 - ratio). Which ones depends on
+ * the run's seed, the node's and the element's position alone (kernels/common/random.h), so that threads do
+ * not matter.
  */
 #include <stdlib.h>
 
@@ -18,8 +19,7 @@ typedef struct dropout_job {
 static ortc_status dropout_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     uint64_t *seed = malloc(sizeof *seed);
-    if (!seed)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!seed) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *seed = (uint64_t)ortc_node_int(n, "seed", 0);
     *out = seed;
     return ORTC_OK;
@@ -34,8 +34,7 @@ static ortc_status dropout_plan(const void *state, ortc_plan *p, void **pstate)
 {
     const bool asked = p->n_in > 2 && p->in[2].dtype, known = asked && p->in[2].data && p->in[2].rank == 0;
     const bool mask = p->n_out > 1 && p->out[1].dtype;
-    if (!mask && (!asked || (known && !training(p->in, p->n_in))))
-        ortc_plan_view(p, 0, 0, 0);
+    if (!mask && (!asked || (known && !training(p->in, p->n_in)))) ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
@@ -49,16 +48,18 @@ static void dropout_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             ortc_move_element(j->y->data, i, j->x->data, i, ortc_dtype_bits(t));
         else if (j->y)
             ortc_store_f64(j->y->data, t, i, keep ? ortc_load_f64(j->x->data, t, i) / (1 - j->ratio) : 0);
-        if (j->mask)
-            ((uint8_t *)j->mask->data)[i] = keep;
+        if (j->mask) ((uint8_t *)j->mask->data)[i] = keep;
     }
 }
 
 static ortc_status dropout_run(const void *state, const void *pstate, ortc_call *c)
 {
-    dropout_job j = {&c->in[0], c->out[0].dtype ? &c->out[0] : NULL, c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL};
+    dropout_job j = {&c->in[0], c->out[0].dtype ? &c->out[0] : NULL,
+                     c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL};
     if (training(c->in, c->n_in)) {
-        j.ratio = c->in[1].dtype && ortc_view_count(&c->in[1]) > 0 ? ortc_load_f64(c->in[1].data, c->in[1].dtype, 0) : 0.5;
+        j.ratio = c->in[1].dtype && ortc_view_count(&c->in[1]) > 0
+                      ? ortc_load_f64(c->in[1].data, c->in[1].dtype, 0)
+                      : 0.5;
         j.key = ortc_random_key(ortc_call_seed(c) + *(const uint64_t *)state * UINT64_C(0xd1342543de82ef95));
         if (!(j.ratio >= 0 && j.ratio < 1))
             return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "ratio is %g, expected 0 <= ratio < 1", j.ratio);

@@ -1,4 +1,5 @@
-/* kernels/rearrange/cases.c: cases for operators that put elements elsewhere: every type, every mode, nothing at all. */
+/* kernels/rearrange/cases.c: cases for operators that put elements elsewhere: every type, every mode, nothing
+ * at all. */
 #include "kernels/common/cases.h"
 
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"

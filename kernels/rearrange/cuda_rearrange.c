@@ -1,4 +1,5 @@
-/* kernels/rearrange/cuda_rearrange.c: Tile, Pad (constant) and Trilu on a GPU: strided copies and fillings of kernels/shape. */
+/* kernels/rearrange/cuda_rearrange.c: Tile, Pad (constant) and Trilu on a GPU: strided copies and fillings of
+ * kernels/shape. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,20 +9,20 @@
 
 #define RANK 8
 
-int ortc_cu_trilu(void *y, const void *x, int64_t count, int64_t rows, int64_t columns, const int64_t *k, int upper, uint32_t bytes, void *queue);
+int ortc_cu_trilu(void *y, const void *x, int64_t count, int64_t rows, int64_t columns, const int64_t *k,
+                  int upper, uint32_t bytes, void *queue);
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     const ortc_port x = ortc_node_in(n, 0);
     (void)device;
-    if (x.rank < 0 || x.rank > RANK)
-        return ortc_no(why, "the rank must be known and at most %d", RANK);
+    if (x.rank < 0 || x.rank > RANK) return ortc_no(why, "the rank must be known and at most %d", RANK);
     if (!strcmp(ortc_node_op(n), "Pad") && strcmp(ortc_node_string(n, "mode", "constant"), "constant") != 0)
         return ortc_no(why, "only constants are padded with");
     return ORTC_OK;
 }
 
-/* ---- Tile: each dim is two, the repeats before the elements ---------------------------------------------------------------------- */
+/* ---- Tile: each dim is two, the repeats before the elements -------------------------------------------- */
 
 static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
 {
@@ -29,8 +30,7 @@ static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
     int64_t from[RANK], to[RANK];
     ortc_cu_move m = {.to = y->data, .from = x->data, .bytes = ortc_dtype_bits(x->dtype) / 8};
     (void)state, (void)pstate;
-    if (ortc_view_count(y) == 0)
-        return ORTC_OK;
+    if (ortc_view_count(y) == 0) return ORTC_OK;
     ortc_dense_strides(x->rank, x->dims, from);
     ortc_dense_strides(y->rank, y->dims, to);
     for (int32_t d = 0; d < x->rank; d++) {
@@ -44,18 +44,21 @@ static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
     return ortc_cuda_done(c, ortc_cu_move_run(&m, c->queue));
 }
 
-/* ---- Pad: everything is filled, then what is the input's is copied ------------------------------------------------------------------ */
+/* ---- Pad: everything is filled, then what is the input's is copied ------------------------------------- */
 
 static ortc_status pad_run(const void *state, const void *pstate, ortc_call *c)
 {
-    const ortc_view *x = &c->in[0], *y = &c->out[0], *pads = &c->in[1], *value = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
+    const ortc_view *x = &c->in[0], *y = &c->out[0], *pads = &c->in[1],
+                    *value = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
     const ortc_view *axes = c->n_in > 3 && c->in[3].dtype ? &c->in[3] : NULL;
     const int64_t count = ortc_view_count(pads) / 2;
     int64_t before[RANK] = {0};
-    ortc_cu_move m = {.to = y->data, .from = x->data, .rank = x->rank, .bytes = ortc_dtype_bits(x->dtype) / 8};
+    ortc_cu_move m = {.to = y->data,
+                      .from = x->data,
+                      .rank = x->rank,
+                      .bytes = ortc_dtype_bits(x->dtype) / 8};
     (void)state, (void)pstate;
-    if (ortc_view_count(y) == 0)
-        return ORTC_OK;
+    if (ortc_view_count(y) == 0) return ORTC_OK;
     for (int64_t i = 0; i < count; i++) {
         int32_t axis;
         if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis))
@@ -78,13 +81,12 @@ static ortc_status pad_run(const void *state, const void *pstate, ortc_call *c)
     return ortc_cuda_done(c, error ? error : ortc_cu_move_run(&m, c->queue));
 }
 
-/* ---- Trilu ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Trilu --------------------------------------------------------------------------------------------- */
 
 static ortc_status trilu_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     int *upper = malloc(sizeof *upper);
-    if (!upper)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!upper) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *upper = ortc_node_int(n, "upper", 1) != 0;
     *out = upper;
     return ORTC_OK;
@@ -99,19 +101,27 @@ static ortc_status trilu_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status trilu_run(const void *state, const void *pstate, ortc_call *c)
 {
-    const ortc_view *x = &c->in[0], *k = c->n_in > 1 && c->in[1].dtype && ortc_view_count(&c->in[1]) == 1 ? &c->in[1] : NULL;
+    const ortc_view *x = &c->in[0],
+                    *k = c->n_in > 1 && c->in[1].dtype && ortc_view_count(&c->in[1]) == 1 ? &c->in[1] : NULL;
     (void)pstate;
-    return ortc_cuda_done(c, ortc_cu_trilu(c->out[0].data, x->data, ortc_view_count(x), x->dims[x->rank - 2], x->dims[x->rank - 1],
-                                           k ? k->data : NULL, *(const int *)state, ortc_dtype_bits(x->dtype) / 8, c->queue));
+    return ortc_cuda_done(c, ortc_cu_trilu(c->out[0].data, x->data, ortc_view_count(x), x->dims[x->rank - 2],
+                                           x->dims[x->rank - 1], k ? k->data : NULL, *(const int *)state,
+                                           ortc_dtype_bits(x->dtype) / 8, c->queue));
 }
 
-static const ortc_kernel tile_kernel = {.size = sizeof(ortc_kernel), .name = "tile.cuda", .host_in = 2, .supports = supports, .run = tile_run};
-static const ortc_kernel pad_kernel = {.size = sizeof(ortc_kernel), .name = "pad.cuda", .host_in = 0xa, .supports = supports, .run = pad_run};
-static const ortc_kernel trilu_kernel = {
-    .size = sizeof(ortc_kernel), .name = "trilu.cuda", .supports = supports, .prepare = trilu_prepare, .plan = trilu_plan, .run = trilu_run};
+static const ortc_kernel tile_kernel = {
+    .size = sizeof(ortc_kernel), .name = "tile.cuda", .host_in = 2, .supports = supports, .run = tile_run};
+static const ortc_kernel pad_kernel = {
+    .size = sizeof(ortc_kernel), .name = "pad.cuda", .host_in = 0xa, .supports = supports, .run = pad_run};
+static const ortc_kernel trilu_kernel = {.size = sizeof(ortc_kernel),
+                                         .name = "trilu.cuda",
+                                         .supports = supports,
+                                         .prepare = trilu_prepare,
+                                         .plan = trilu_plan,
+                                         .run = trilu_run};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
 #define K(op, since, kernel, ...) ORTC_KERNEL(op, since, ORTC_NEWEST, (__VA_ARGS__), kernel)
-ORTC_KERNELS(cuda, rearrange, K("Pad", 25, &pad_kernel, PLAIN, INDEX), K("Tile", 13, &tile_kernel, PLAIN, ORTC_TYPE(ORTC_I64)),
-             K("Trilu", 14, &trilu_kernel, PLAIN));
+ORTC_KERNELS(cuda, rearrange, K("Pad", 25, &pad_kernel, PLAIN, INDEX),
+             K("Tile", 13, &tile_kernel, PLAIN, ORTC_TYPE(ORTC_I64)), K("Trilu", 14, &trilu_kernel, PLAIN));

@@ -1,5 +1,5 @@
-/* kernels/rearrange/op.c: operators that put a tensor's elements elsewhere: Pad and CenterCropPad (op_pad.c), Tile, Trilu,
- * ReverseSequence, DepthToSpace, SpaceToDepth: schemas and shapes.
+/* kernels/rearrange/op.c: operators that put a tensor's elements elsewhere: Pad and CenterCropPad (op_pad.c),
+ * Tile, Trilu, ReverseSequence, DepthToSpace, SpaceToDepth: schemas and shapes.
  */
 #include "kernels/rearrange/rearrange.h"
 
@@ -11,11 +11,11 @@ static ortc_status infer_tile(ortc_infer *c)
     ortc_dim dims[ORTC_RANK_LIMIT];
     int64_t n;
     const ortc_dim *v = ortc_infer_vector(c, 1, &n);
-    if (x.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    if (x.rank < 0) return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     n = v ? n : repeats.rank == 1 ? repeats.dims[0] : -1;
     if (repeats.rank > 1 || (n >= 0 && n != x.rank))
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "repeats has %lld elements, the input has rank %d", (long long)n, x.rank);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "repeats has %lld elements, the input has rank %d",
+                               (long long)n, x.rank);
     for (int32_t d = 0; d < x.rank; d++) {
         if (v && ortc_dim_is_number(v[d]) && v[d] < 0)
             return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "repeats[%d] is %lld", d, (long long)v[d]);
@@ -37,17 +37,20 @@ static ortc_status infer_trilu(ortc_infer *c)
 static ortc_status infer_reverse(ortc_infer *c)
 {
     const ortc_port x = ortc_infer_in(c, 0), lengths = ortc_infer_in(c, 1);
-    const int64_t batch = ortc_node_int(ortc_infer_node(c), "batch_axis", 1), time = ortc_node_int(ortc_infer_node(c), "time_axis", 0);
+    const int64_t batch = ortc_node_int(ortc_infer_node(c), "batch_axis", 1),
+                  time = ortc_node_int(ortc_infer_node(c), "time_axis", 0);
     ortc_dim same;
     if (batch < 0 || batch > 1 || time != 1 - batch)
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "batch_axis and time_axis are %lld and %lld, expected 0 and 1", (long long)batch,
-                               (long long)time);
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL,
+                               "batch_axis and time_axis are %lld and %lld, expected 0 and 1",
+                               (long long)batch, (long long)time);
     if (x.rank >= 0 && x.rank < 2)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the input has rank %d, expected 2 at least", x.rank);
     if (lengths.rank >= 0 && lengths.rank != 1)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "sequence_lens has rank %d, expected 1", lengths.rank);
     if (x.rank >= 0 && lengths.rank == 1)
-        ORTC_TRY(ortc_infer_same(c, "sequence_lens is not as long as the batch", lengths.dims[0], x.dims[batch], &same));
+        ORTC_TRY(ortc_infer_same(c, "sequence_lens is not as long as the batch", lengths.dims[0],
+                                 x.dims[batch], &same));
     return ortc_infer_like(c, 0, 0);
 }
 
@@ -65,11 +68,11 @@ static ortc_status infer_depth(ortc_infer *c)
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute mode is '%s', expected DCR or CRD", mode);
     if (x.rank >= 0 && x.rank != 4)
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the input has rank %d, expected 4", x.rank);
-    if (x.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    if (x.rank < 0) return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     if ((to_space && x.dims[1] >= 0 && x.dims[1] % (b * b)) ||
         (!to_space && ((x.dims[2] >= 0 && x.dims[2] % b) || (x.dims[3] >= 0 && x.dims[3] % b))))
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "blocks of %lld do not divide the input", (long long)b);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "blocks of %lld do not divide the input",
+                               (long long)b);
     ortc_dim dims[4] = {x.dims[0]};
     dims[1] = to_space ? ortc_dim_div(c, x.dims[1], b * b) : ortc_dim_mul(c, x.dims[1], b * b);
     for (int d = 2; d < 4; d++)
@@ -80,15 +83,20 @@ static ortc_status infer_depth(ortc_infer *c)
 #define PLAIN "num,bool,string,c64,c128"
 #define T_PLAIN "T=" PLAIN
 static const ortc_op ops[] = {
-    ORTC_OP("", "Pad", 25, 11, "24 23 21 19 18 13 11 2 1", "data:T pads:i64! constant_value:T? axes:Tind?!", "output:T",
-            "mode:s=constant", T_PLAIN ",f8,f8e8m0,u4,i4,f4e2m1,u2,i2 Tind=i32,i64", ortc_infer_pad, ortc_lift_pad, 0),
-    ORTC_OP("", "CenterCropPad", 18, 18, "", "input_data:T shape:Tind!", "output_data:T", "axes:is?", T_PLAIN " Tind=i32,i64",
-            ortc_infer_center, NULL, 0),
-    ORTC_OP("", "Tile", 13, 6, "6 1", "input:T repeats:T1!", "output:T", "", T_PLAIN " T1=i64", infer_tile, NULL, 0),
-    ORTC_OP("", "Trilu", 14, 14, "", "input:T k:i64?", "output:T", "upper:i=1", T_PLAIN, infer_trilu, NULL, 0),
-    ORTC_OP("", "ReverseSequence", 28, 10, "10", "input:T sequence_lens:i64", "Y:T", "batch_axis:i=1 time_axis:i=0", T_PLAIN,
-            infer_reverse, NULL, 0),
-    ORTC_OP("", "DepthToSpace", 28, 1, "13 11 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN, infer_depth, NULL, 0),
-    ORTC_OP("", "SpaceToDepth", 28, 1, "13 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN, infer_depth, NULL, 0),
+    ORTC_OP("", "Pad", 25, 11, "24 23 21 19 18 13 11 2 1", "data:T pads:i64! constant_value:T? axes:Tind?!",
+            "output:T", "mode:s=constant", T_PLAIN ",f8,f8e8m0,u4,i4,f4e2m1,u2,i2 Tind=i32,i64",
+            ortc_infer_pad, ortc_lift_pad, 0),
+    ORTC_OP("", "CenterCropPad", 18, 18, "", "input_data:T shape:Tind!", "output_data:T", "axes:is?",
+            T_PLAIN " Tind=i32,i64", ortc_infer_center, NULL, 0),
+    ORTC_OP("", "Tile", 13, 6, "6 1", "input:T repeats:T1!", "output:T", "", T_PLAIN " T1=i64", infer_tile,
+            NULL, 0),
+    ORTC_OP("", "Trilu", 14, 14, "", "input:T k:i64?", "output:T", "upper:i=1", T_PLAIN, infer_trilu, NULL,
+            0),
+    ORTC_OP("", "ReverseSequence", 28, 10, "10", "input:T sequence_lens:i64", "Y:T",
+            "batch_axis:i=1 time_axis:i=0", T_PLAIN, infer_reverse, NULL, 0),
+    ORTC_OP("", "DepthToSpace", 28, 1, "13 11 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN,
+            infer_depth, NULL, 0),
+    ORTC_OP("", "SpaceToDepth", 28, 1, "13 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN,
+            infer_depth, NULL, 0),
 };
 ORTC_FAMILY(rearrange, ops, &ortc_kernels_ref_rearrange);

@@ -1,5 +1,5 @@
-/* kernels/rearrange/op_pad.c: Pad and CenterCropPad: shapes, and Pad's older forms (pads as an attribute, which version 1 called
- * paddings).
+/* kernels/rearrange/op_pad.c: Pad and CenterCropPad: shapes, and Pad's older forms (pads as an attribute,
+ * which version 1 called paddings).
  */
 #include "kernels/rearrange/rearrange.h"
 
@@ -15,8 +15,7 @@ static ortc_status listed_axes(ortc_infer *c, int32_t rank, int32_t *list, int64
     *count = state == ORTC_AXES_KNOWN ? n : rank;
     for (int64_t i = 0; i < *count; i++) {
         list[i] = (int32_t)i;
-        if (axes)
-            ortc_axis_of(axes[i], rank, &list[i]);
+        if (axes) ortc_axis_of(axes[i], rank, &list[i]);
     }
     return ORTC_OK;
 }
@@ -32,23 +31,25 @@ ortc_status ortc_infer_pad(ortc_infer *c)
     bool known = false;
     const ortc_dim *v = ortc_infer_vector(c, 1, &n);
     if (!filled && strcmp(mode, "reflect") != 0 && strcmp(mode, "edge") != 0 && strcmp(mode, "wrap") != 0)
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute mode is '%s', expected constant, reflect, edge or wrap", mode);
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL,
+                               "attribute mode is '%s', expected constant, reflect, edge or wrap", mode);
     if (pads.rank > 2 || (pads.rank == 0))
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "pads has rank %d, expected 1", pads.rank);
-    if (x.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    if (x.rank < 0) return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     ORTC_TRY(listed_axes(c, x.rank, list, &count, &known));
     n = v ? n : pads.rank == 1 ? pads.dims[0] : -1;
     if (known && n >= 0 && n != 2 * count)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "pads has %lld elements, expected two for each of %lld axes", (long long)n,
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH,
+                               "pads has %lld elements, expected two for each of %lld axes", (long long)n,
                                (long long)count);
-    for (int32_t d = 0; d < x.rank; d++)
-        dims[d] = v && known ? x.dims[d] : ORTC_DIM_UNKNOWN;
+    for (int32_t d = 0; d < x.rank; d++) dims[d] = v && known ? x.dims[d] : ORTC_DIM_UNKNOWN;
     for (int64_t i = 0; v && known && i < count; i++) {
         dims[list[i]] = ortc_dim_add(c, x.dims[list[i]], ortc_dim_add(c, v[i], v[count + i]));
-        if (ortc_dim_is_number(dims[list[i]]) && (dims[list[i]] < 0 || (!filled && x.dims[list[i]] == 0 && dims[list[i]] > 0)))
-            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "pads leave %lld of the %lld elements of axis %d", (long long)dims[list[i]],
-                                   (long long)x.dims[list[i]], list[i]);
+        if (ortc_dim_is_number(dims[list[i]]) &&
+            (dims[list[i]] < 0 || (!filled && x.dims[list[i]] == 0 && dims[list[i]] > 0)))
+            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT,
+                                   "pads leave %lld of the %lld elements of axis %d",
+                                   (long long)dims[list[i]], (long long)x.dims[list[i]], list[i]);
     }
     return ortc_infer_out(c, 0, x.dtype, x.rank, dims);
 }
@@ -78,19 +79,20 @@ ortc_status ortc_infer_center(ortc_infer *c)
     int64_t n;
     const int64_t *axes = ortc_node_ints(ortc_infer_node(c), "axes", &given);
     const ortc_dim *v = ortc_infer_vector(c, 1, &n);
-    if (x.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    if (x.rank < 0) return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     const int64_t count = axes ? (int64_t)given : x.rank;
     n = v ? n : shape.rank == 1 ? shape.dims[0] : -1;
     if (n >= 0 && n != count)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "shape has %lld elements for %lld axes", (long long)n, (long long)count);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "shape has %lld elements for %lld axes", (long long)n,
+                               (long long)count);
     ortc_copy_dims(dims, x.dims, x.rank);
     for (int64_t i = 0; i < count; i++) {
         int32_t axis = 0;
         ORTC_TRY(ortc_infer_axis(c, axes ? axes[i] : i, x.rank, &axis));
         dims[axis] = v ? v[i] : ORTC_DIM_UNKNOWN;
         if (v && ortc_dim_is_number(v[i]) && v[i] < 0)
-            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "shape[%lld] is %lld", (long long)i, (long long)v[i]);
+            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "shape[%lld] is %lld", (long long)i,
+                                   (long long)v[i]);
     }
     return ortc_infer_out(c, 0, x.dtype, x.rank, dims);
 }

@@ -11,7 +11,7 @@ ortc_status ortc_infer_pad(ortc_infer *);
 ortc_status ortc_lift_pad(ortc_lift *);
 ortc_status ortc_infer_center(ortc_infer *);
 
-extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                  /* ref_pad.c */
+extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                    /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
 
 #endif

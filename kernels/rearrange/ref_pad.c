@@ -1,7 +1,8 @@
-/* kernels/rearrange/ref_pad.c: Pad and CenterCropPad on ref: each element of the result is one of the input's, or the filling.
+/* kernels/rearrange/ref_pad.c: Pad and CenterCropPad on ref: each element of the result is one of the
+ * input's, or the filling.
  *
- * Negative pads cut elements off. Beyond the input reflect mirrors at the first and the last element without repeating them, edge
- * repeats them, wrap starts again; all for any distance.
+ * Negative pads cut elements off. Beyond the input reflect mirrors at the first and the last element without
+ * repeating them, edge repeats them, wrap starts again; all for any distance.
  */
 #include <stdlib.h>
 
@@ -20,8 +21,7 @@ typedef struct pad_job {
 /* Where position `at`, which may be outside of 0 .. n, is taken from; -1: from nowhere. */
 static int64_t source(int mode, int64_t at, int64_t n)
 {
-    if (at >= 0 && at < n)
-        return at;
+    if (at >= 0 && at < n) return at;
     switch (mode) {
     case EDGE: return at < 0 ? 0 : n - 1;
     case WRAP: return (at % n + n) % n;
@@ -55,7 +55,8 @@ static ortc_status pad_go(ortc_call *c, pad_job *j)
     for (int32_t d = 0; d < j->y->rank; d++) /* of the first element and of the last, in the input */
         if (__builtin_sub_overflow((int64_t)0, j->before[d], &position) ||
             __builtin_sub_overflow(j->y->dims[d] - 1, j->before[d], &position))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "pads begin %lld before axis %d, which no tensor can be long",
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "pads begin %lld before axis %d, which no tensor can be long",
                                   (long long)j->before[d], d);
     ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
     ortc_clear_tail(j->y, count);
@@ -66,16 +67,13 @@ static const uint64_t zero[2];
 
 static ortc_status pad_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(pad_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(pad_run, state, pstate, c);
     const ortc_view *pads = &c->in[1], *value = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
     const ortc_view *axes = c->n_in > 3 && c->in[3].dtype ? &c->in[3] : NULL;
     pad_job j = {.mode = *(const int *)state, .x = &c->in[0], .y = &c->out[0], .fill = zero};
     const int64_t count = ortc_view_count(pads) / 2;
-    if (ortc_view_count(j.y) == 0)
-        return ORTC_OK;
-    if (value && ortc_view_count(value) == 1)
-        j.fill = value->data;
+    if (ortc_view_count(j.y) == 0) return ORTC_OK;
+    if (value && ortc_view_count(value) == 1) j.fill = value->data;
     for (int64_t i = 0; i < count; i++) {
         int32_t axis;
         if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, j.x->rank, &axis))
@@ -90,8 +88,7 @@ static ortc_status pad_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
     const char *mode = ortc_node_string(n, "mode", "constant");
     int *state = malloc(sizeof *state);
-    if (!state)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     for (*state = CONSTANT; *state < WRAP && strcmp(mode, modes[*state]) != 0;)
         ++*state; /* the shape function has refused others */
     *out = state;
@@ -101,8 +98,7 @@ static ortc_status pad_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 /* Half of what is missing comes before, half of what is too much goes; the odd one is behind. */
 static ortc_status center_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(center_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(center_run, state, pstate, c);
     pad_job j = {.mode = CONSTANT, .x = &c->in[0], .y = &c->out[0], .fill = zero};
     for (int32_t d = 0; d < j.x->rank; d++) {
         const int64_t more = j.y->dims[d] - j.x->dims[d];
@@ -111,6 +107,12 @@ static ortc_status center_run(const void *state, const void *pstate, ortc_call *
     return pad_go(c, &j);
 }
 
-const ortc_kernel ortc_ref_pad = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "pad.ref", .host_in = 0xa, .prepare = pad_prepare, .run = pad_run};
-const ortc_kernel ortc_ref_center = {.size = ORTC_SIZED(ortc_kernel), .name = "center_crop_pad.ref", .host_in = 2, .run = center_run};
+const ortc_kernel ortc_ref_pad = {.size = ORTC_SIZED(ortc_kernel),
+                                  .name = "pad.ref",
+                                  .host_in = 0xa,
+                                  .prepare = pad_prepare,
+                                  .run = pad_run};
+const ortc_kernel ortc_ref_center = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "center_crop_pad.ref",
+                                     .host_in = 2,
+                                     .run = center_run};

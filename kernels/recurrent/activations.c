@@ -1,5 +1,5 @@
-/* kernels/recurrent/activations.c: activation functions by name. Those with parameters take them from activation_alpha and
- * activation_beta in turn, and have the defaults of the operators of the same name.
+/* kernels/recurrent/activations.c: activation functions by name. Those with parameters take them from
+ * activation_alpha and activation_beta in turn, and have the defaults of the operators of the same name.
  */
 #include <math.h>
 #include <strings.h>
@@ -24,20 +24,26 @@ static const struct named {
     int parameters;
     double alpha, beta;
 } functions[] = {
-    {"Affine", affine, 2, 1, 0},          {"Relu", relu, 0, 0, 0},
-    {"LeakyRelu", leaky_relu, 1, (double)0.01F, 0}, {"ThresholdedRelu", thresholded_relu, 1, 1, 0},
-    {"Tanh", tanh_, 0, 0, 0},             {"ScaledTanh", scaled_tanh, 2, 1, 1},
-    {"Sigmoid", sigmoid, 0, 0, 0},        {"HardSigmoid", hard_sigmoid, 2, (double)0.2F, 0.5},
-    {"Elu", elu, 1, 1, 0},                {"Softsign", softsign, 0, 0, 0},
+    {"Affine", affine, 2, 1, 0},
+    {"Relu", relu, 0, 0, 0},
+    {"LeakyRelu", leaky_relu, 1, (double)0.01F, 0},
+    {"ThresholdedRelu", thresholded_relu, 1, 1, 0},
+    {"Tanh", tanh_, 0, 0, 0},
+    {"ScaledTanh", scaled_tanh, 2, 1, 1},
+    {"Sigmoid", sigmoid, 0, 0, 0},
+    {"HardSigmoid", hard_sigmoid, 2, (double)0.2F, 0.5},
+    {"Elu", elu, 1, 1, 0},
+    {"Softsign", softsign, 0, 0, 0},
     {"Softplus", softplus, 0, 0, 0},
 };
 
-const char *ortc_gate_functions(const ortc_node *n, int32_t directions, int32_t count, const char *const *standard,
-                                ortc_gate_function *out)
+const char *ortc_gate_functions(const ortc_node *n, int32_t directions, int32_t count,
+                                const char *const *standard, ortc_gate_function *out)
 {
     const ortc_attr names = ortc_node_attr(n, "activations");
     size_t n_alpha, n_beta, alpha = 0, beta = 0;
-    const float *alphas = ortc_node_floats(n, "activation_alpha", &n_alpha), *betas = ortc_node_floats(n, "activation_beta", &n_beta);
+    const float *alphas = ortc_node_floats(n, "activation_alpha", &n_alpha),
+                *betas = ortc_node_floats(n, "activation_beta", &n_beta);
     const bool listed = names.kind == ORTC_ATTR_STRINGS && names.count > 0;
     if (listed && names.count < (size_t)(directions * count))
         return "activations has fewer functions than there are gates";
@@ -45,13 +51,10 @@ const char *ortc_gate_functions(const ortc_node *n, int32_t directions, int32_t 
         const char *name = listed ? names.u.strings[i] : standard[i % count];
         size_t k = 0;
         while (strcasecmp(functions[k].name, name) != 0)
-            if (++k == sizeof functions / sizeof *functions)
-                return "activations names an unknown function";
+            if (++k == sizeof functions / sizeof *functions) return "activations names an unknown function";
         out[i] = (ortc_gate_function){functions[k].fn, functions[k].alpha, functions[k].beta};
-        if (functions[k].parameters > 0 && alpha < n_alpha)
-            out[i].alpha = (double)alphas[alpha++];
-        if (functions[k].parameters > 1 && beta < n_beta)
-            out[i].beta = (double)betas[beta++];
+        if (functions[k].parameters > 0 && alpha < n_alpha) out[i].alpha = (double)alphas[alpha++];
+        if (functions[k].parameters > 1 && beta < n_beta) out[i].beta = (double)betas[beta++];
     }
     return NULL;
 }

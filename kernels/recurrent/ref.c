@@ -1,8 +1,10 @@
-/* kernels/recurrent/ref.c: RNN, GRU and LSTM on ref, step by step, all directions and the whole batch at once; states in double.
+/* kernels/recurrent/ref.c: RNN, GRU and LSTM on ref, step by step, all directions and the whole batch at
+ * once; states in double.
  *
- * A step is: what goes into each gate (X W + H R + B); for a GRU whose reset comes before its matrix, reset states; new states. Each
- * is one parallel loop, so that a long sequence can be cancelled between steps. Rows of gates: LSTM input, output, forget, cell; GRU
- * update, reset, hidden. Behind a sequence's own length its states stay and Y is 0.
+ * A step is: what goes into each gate (X W + H R + B); for a GRU whose reset comes before its matrix, reset
+ * states; new states. Each is one parallel loop, so that a long sequence can be cancelled between steps. Rows
+ * of gates: LSTM input, output, forget, cell; GRU update, reset, hidden. Behind a sequence's own length its
+ * states stay and Y is 0.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@ enum { MAX_FUNCTIONS = 3 };
 
 typedef struct recurrent_state {
     int what;
-    int32_t directions, gates, functions; /* the last two: of a direction */
+    int32_t directions, gates, functions;                /* the last two: of a direction */
     bool reverse, batch_first, input_forget, reset_last; /* reset_last: linear_before_reset */
     double clip;                                         /* INFINITY: none */
     ortc_gate_function fn[2 * MAX_FUNCTIONS];
@@ -26,24 +28,23 @@ typedef struct recurrent_job {
     const int32_t *lengths;             /* NULL: all are as long as X */
     ortc_view *y;                       /* NULL: not wanted */
     int64_t steps, batch, input, hidden, step;
-    double *into;            /* [D, B, G H]: what goes into the gates */
-    double *h, *c, *next, *reset; /* [D, B, H]; reset: GRU, what R has made of the hidden gate's state, or the state to reset */
+    double *into; /* [D, B, G H]: what goes into the gates */
+    /* [D, B, H]; reset: GRU, what R has made of the hidden gate's state, or the state to reset */
+    double *h, *c, *next, *reset;
 } recurrent_job;
 
 /* Where in X's steps a row of the batch is now; -1: its sequence is over. */
 static int64_t now(const recurrent_job *j, int64_t d, int64_t b)
 {
     const int64_t length = j->lengths ? j->lengths[b] : j->steps;
-    if (j->step >= length)
-        return -1;
+    if (j->step >= length) return -1;
     return d == 1 || j->s->reverse ? length - 1 - j->step : j->step;
 }
 
 static double dot(const ortc_view *v, int64_t row, int64_t n, const double *with)
 {
     double sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        sum += ortc_load_f64(v->data, v->dtype, row * n + k) * with[k];
+    for (int64_t k = 0; k < n; k++) sum += ortc_load_f64(v->data, v->dtype, row * n + k) * with[k];
     return sum;
 }
 
@@ -59,8 +60,7 @@ static void gates_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const int64_t rows = j->s->gates * j->hidden;
     for (int64_t i = begin; i < end; i++) {
         const int64_t row = i % rows, b = i / rows % j->batch, d = i / rows / j->batch, t = now(j, d, b);
-        if (t < 0)
-            continue;
+        if (t < 0) continue;
         const int64_t x0 = (j->s->batch_first ? b * j->steps + t : t * j->batch + b) * j->input;
         double sum = bias(j, d, row);
         for (int64_t k = 0; k < j->input; k++)
@@ -122,29 +122,31 @@ static void states_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const recurrent_job *j = arg;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t k = i % j->hidden, row = i / j->hidden, b = row % j->batch, d = row / j->batch, t = now(j, d, b);
+        const int64_t k = i % j->hidden, row = i / j->hidden, b = row % j->batch, d = row / j->batch,
+                      t = now(j, d, b);
         j->next[i] = j->h[i];
-        if (t < 0)
-            continue;
-        j->next[i] = j->s->what == RNN ? apply(j, d, 0, j->into[i]) : j->s->what == GRU ? gru(j, d, row, k) : lstm(j, d, row, k);
-        if (!j->y)
-            continue;
+        if (t < 0) continue;
+        j->next[i] = j->s->what == RNN   ? apply(j, d, 0, j->into[i])
+                     : j->s->what == GRU ? gru(j, d, row, k)
+                                         : lstm(j, d, row, k);
+        if (!j->y) continue;
         const int64_t D = j->s->directions;
         const int64_t to = j->s->batch_first ? (b * j->steps + t) * D + d : (t * D + d) * j->batch + b;
         ortc_store_f64(j->y->data, j->y->dtype, to * j->hidden + k, j->next[i]);
     }
 }
 
-/* ---- The node ------------------------------------------------------------------------------------------------------------- */
+/* ---- The node ------------------------------------------------------------------------------------------ */
 
 static ortc_status recurrent_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    static const char *const standard[3][MAX_FUNCTIONS] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+    static const char *const standard[3][MAX_FUNCTIONS] = {{"Tanh"},
+                                                           {"Sigmoid", "Tanh"},
+                                                           {"Sigmoid", "Tanh", "Tanh"}};
     const char *op = ortc_node_op(n), *direction = ortc_node_string(n, "direction", "forward");
     const ortc_attr clip = ortc_node_attr(n, "clip");
     recurrent_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->what = op[0] == 'R' ? RNN : op[0] == 'G' ? GRU : LSTM;
     s->gates = s->what == RNN ? 1 : s->what == GRU ? 3 : 4;
     s->functions = s->what + 1;
@@ -167,7 +169,8 @@ static ortc_status recurrent_plan(const void *state, ortc_plan *p, void **pstate
 {
     const recurrent_state *s = state;
     const int64_t batch = p->in[0].dims[!s->batch_first], hidden = p->in[2].dims[2];
-    const double bytes = (double)s->directions * (double)batch * (double)hidden * (s->gates + 4) * sizeof(double);
+    const double bytes = (double)s->directions * (double)batch * (double)hidden * (s->gates + 4) *
+                         sizeof(double);
     if (bytes > (double)(SIZE_MAX / 4))
         return ortc_plan_fail(p, ORTC_LIMIT, "%g bytes of states are too many", bytes);
     ortc_plan_workspace(p, (size_t)bytes, 0);
@@ -186,21 +189,36 @@ static void load_states(const recurrent_job *j, const ortc_view *from, double *t
         to[i] = from ? ortc_load_f64(from->data, from->dtype, place(j, i)) : 0;
 }
 
-static const ortc_view *optional(const ortc_call *c, uint32_t i) { return c->n_in > i && c->in[i].dtype ? &c->in[i] : NULL; }
-static ortc_view *wanted(ortc_call *c, uint32_t i) { return c->n_out > i && c->out[i].dtype ? &c->out[i] : NULL; }
+static const ortc_view *optional(const ortc_call *c, uint32_t i)
+{
+    return c->n_in > i && c->in[i].dtype ? &c->in[i] : NULL;
+}
+static ortc_view *wanted(ortc_call *c, uint32_t i)
+{
+    return c->n_out > i && c->out[i].dtype ? &c->out[i] : NULL;
+}
 
 static ortc_status recurrent_run(const void *state, const void *pstate, ortc_call *c)
 {
     const recurrent_state *s = state;
-    recurrent_job j = {.s = s, .x = &c->in[0], .w = &c->in[1], .r = &c->in[2], .b = optional(c, 3), .p = optional(c, 7),
-                       .y = wanted(c, 0), .steps = c->in[0].dims[s->batch_first], .batch = c->in[0].dims[!s->batch_first],
-                       .input = c->in[0].dims[2], .hidden = c->in[2].dims[2]};
+    recurrent_job j = {.s = s,
+                       .x = &c->in[0],
+                       .w = &c->in[1],
+                       .r = &c->in[2],
+                       .b = optional(c, 3),
+                       .p = optional(c, 7),
+                       .y = wanted(c, 0),
+                       .steps = c->in[0].dims[s->batch_first],
+                       .batch = c->in[0].dims[!s->batch_first],
+                       .input = c->in[0].dims[2],
+                       .hidden = c->in[2].dims[2]};
     const int64_t count = s->directions * j.batch * j.hidden;
     if (optional(c, 4)) {
         j.lengths = c->in[4].data;
         for (int64_t b = 0; b < j.batch; b++)
             if (j.lengths[b] < 0 || j.lengths[b] > j.steps)
-                return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "sequence_lens[%lld] is %d, there are %lld steps", (long long)b,
+                return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                      "sequence_lens[%lld] is %d, there are %lld steps", (long long)b,
                                       j.lengths[b], (long long)j.steps);
     }
     j.h = c->workspace;
@@ -214,10 +232,12 @@ static ortc_status recurrent_run(const void *state, const void *pstate, ortc_cal
         memset(j.y->data, 0, ortc_bytes_of(ortc_dtype_bits(j.y->dtype), ortc_view_count(j.y)));
     for (j.step = 0; j.step < j.steps && count > 0; j.step++) {
         ORTC_TRY(ortc_poll(c));
-        ORTC_TRY(ortc_parallel(c, count * s->gates, ortc_grain(2.0 * (double)(j.input + j.hidden + 4)), gates_chunk, &j));
+        ORTC_TRY(ortc_parallel(c, count * s->gates, ortc_grain(2.0 * (double)(j.input + j.hidden + 4)),
+                               gates_chunk, &j));
         if (s->what == GRU && !s->reset_last)
             ORTC_TRY(ortc_parallel(c, count, ortc_grain(30), reset_chunk, &j));
-        ORTC_TRY(ortc_parallel(c, count, ortc_grain(100 + (s->what == GRU ? 2.0 * (double)j.hidden : 0)), states_chunk, &j));
+        ORTC_TRY(ortc_parallel(c, count, ortc_grain(100 + (s->what == GRU ? 2.0 * (double)j.hidden : 0)),
+                               states_chunk, &j));
         double *const done = j.h;
         j.h = j.next;
         j.next = done;

@@ -3,17 +3,26 @@
 
 #define F "T=f32,f64,f16,bf16"
 #define WIDE "T=f32,f64,f16,bf16,i32,i64,u32,u64"
-#define COMMON(op, types)                                                                                         \
-    {op, "T[2,3,5] i64[1]={1}!", "", types}, {op, "T[2,3,5] i64[2]={-1,0}", "keepdims=0", types},                   \
-        {op, "T[2,3,5]", "", types}, {op, "T[2,3,5]", "keepdims=0", types},                                          \
-        {op, "T[2,3,5]", "noop_with_empty_axes=1", types}, {op, "f32[2,3] i64[0]", "noop_with_empty_axes=1"},        \
-        {op, "f32[2,3] i64[0]", ""}, {op, "T[]", "", types}, {op, "f32[17,33]=0.5..1.5 i64[1]={0}!", "", .tolerance = 10}, \
-        {op, "f32[2,2,2,2] i64[2]={0,2}!", ""}, {op, "T[3,0,2] i64[1]={0}!", "", "T=f32,i32"},                       \
-        {op, "T[7,4]~ i64[1]={0}!", "", F}, {op, "f32[2,3] i64[1]={2}!", "", .fails = ORTC_INVALID_MODEL},           \
-        {op, "f32[2,3] i64[2]={0,-2}!", "", .fails = ORTC_INVALID_MODEL}, {op "@11", "f32[2,3,4]", "axes=[-2]"},     \
-        {op "@11", "f32[2,3,4]", "keepdims=0"}, {op "@1", "T[2,3,4]", "axes=[0,2] keepdims=0", "T=f32,f64,f16,i32,u64"}
-#define SINCE_18(op) {op "@18", "f32[2,3] i64[1]={1}", ""}, {op "@13", "f32[2,3]", "axes=[1]"}
-#define EMPTY(op, types) {op, "T[2,0,3] i64[1]={1}!", "", types}, {op, "T[0]", "keepdims=0", types}
+/* clang-format off */
+#define COMMON(op, types) \
+    {op, "T[2,3,5] i64[1]={1}!", "", types}, {op, "T[2,3,5] i64[2]={-1,0}", "keepdims=0", types}, \
+        {op, "T[2,3,5]", "", types}, {op, "T[2,3,5]", "keepdims=0", types}, \
+        {op, "T[2,3,5]", "noop_with_empty_axes=1", types}, \
+        {op, "f32[2,3] i64[0]", "noop_with_empty_axes=1"}, \
+        {op, "f32[2,3] i64[0]", ""}, \
+        {op, "T[]", "", types}, \
+        {op, "f32[17,33]=0.5..1.5 i64[1]={0}!", "", .tolerance = 10}, \
+        {op, "f32[2,2,2,2] i64[2]={0,2}!", ""}, {op, "T[3,0,2] i64[1]={0}!", "", "T=f32,i32"}, \
+        {op, "T[7,4]~ i64[1]={0}!", "", F}, {op, "f32[2,3] i64[1]={2}!", "", .fails = ORTC_INVALID_MODEL}, \
+        {op, "f32[2,3] i64[2]={0,-2}!", "", .fails = ORTC_INVALID_MODEL}, \
+        {op "@11", "f32[2,3,4]", "axes=[-2]"}, \
+        {op "@11", "f32[2,3,4]", "keepdims=0"}, \
+        {op "@1", "T[2,3,4]", "axes=[0,2] keepdims=0", "T=f32,f64,f16,i32,u64"}
+/* clang-format on */
+#define SINCE_18(op) \
+    {op "@18", "f32[2,3] i64[1]={1}", ""}, { op "@13", "f32[2,3]", "axes=[1]" }
+#define EMPTY(op, types) \
+    {op, "T[2,0,3] i64[1]={1}!", "", types}, { op, "T[0]", "keepdims=0", types }
 
 const ortc_case ortc_cases_reduce[] = {
     COMMON("ReduceSum", WIDE),

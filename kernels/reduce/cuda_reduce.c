@@ -1,5 +1,5 @@
-/* kernels/reduce/cuda_reduce.c: reductions on a GPU (reduce.cu): the input's dims are sorted into kept and reduced ones, neighbours
- * of a kind that lie together become one.
+/* kernels/reduce/cuda_reduce.c: reductions on a GPU (reduce.cu): the input's dims are sorted into kept and
+ * reduced ones, neighbours of a kind that lie together become one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "kernels/common/shape.h"
 #include "kernels/reduce/reduce_cuda.h"
 
-static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
-                                    "ReduceSumSquare", "ReduceLogSum"};
+static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",   "ReduceProd",
+                                    "ReduceL1",  "ReduceL2",   "ReduceSumSquare", "ReduceLogSum"};
 
 typedef struct reduce {
     int what, noop;
@@ -30,11 +30,9 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     reduce *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->noop = ortc_node_int(n, "noop_with_empty_axes", 0) != 0;
-    while (strcmp(names[s->what], ortc_node_op(n)) != 0)
-        s->what++;
+    while (strcmp(names[s->what], ortc_node_op(n)) != 0) s->what++;
     *out = s;
     return ORTC_OK;
 }
@@ -52,8 +50,7 @@ static int sort_dims(const reduce *s, const ortc_view *x, const ortc_view *axes,
     r->results = r->each = 1;
     for (int64_t i = 0; i < given; i++) {
         int32_t axis;
-        if (!ortc_axis_of(ortc_load_i64(axes->data, ORTC_I64, i), x->rank, &axis))
-            return 0;
+        if (!ortc_axis_of(ortc_load_i64(axes->data, ORTC_I64, i), x->rank, &axis)) return 0;
         drop[axis] = true;
     }
     ortc_dense_strides(x->rank, x->dims, steps);
@@ -62,8 +59,7 @@ static int sort_dims(const reduce *s, const ortc_view *x, const ortc_view *axes,
         int64_t *dims = reduced ? r->reduced : r->kept, *to = reduced ? r->reduced_step : r->kept_step;
         int32_t *n = reduced ? &r->n_reduced : &r->n_kept;
         *(reduced ? &r->each : &r->results) *= x->dims[d];
-        if (x->dims[d] == 1)
-            continue;
+        if (x->dims[d] == 1) continue;
         if (last == reduced) { /* the one before is of the same kind: they lie together */
             dims[*n - 1] *= x->dims[d];
             to[*n - 1] = steps[d];
@@ -87,8 +83,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **pstate)
     else if (!sort_dims(state, &p->in[0], axes, &r))
         return ortc_plan_fail(p, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
     const int64_t splits = results ? ortc_cu_reduce_splits(results, r.each) : 1;
-    if (splits > 1)
-        ortc_plan_workspace(p, (size_t)(splits * results) * 8, 0);
+    if (splits > 1) ortc_plan_workspace(p, (size_t)(splits * results) * 8, 0);
     ortc_plan_cost(p, (double)all, (double)(all + results) * ortc_dtype_bits(p->in[0].dtype) / 8);
     return ORTC_OK;
 }
@@ -98,8 +93,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const ortc_view *axes = c->n_in > 1 && c->in[1].dtype ? &c->in[1] : NULL;
     ortc_cu_reduce r;
     (void)pstate;
-    if (ortc_view_count(&c->out[0]) == 0)
-        return ORTC_OK;
+    if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     if (!sort_dims(state, &c->in[0], axes, &r))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
     r.y = c->out[0].data;
@@ -108,12 +102,19 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     return ortc_cuda_done(c, ortc_cu_reduce_run(&r, c->queue));
 }
 
-static const ortc_kernel kernel = {
-    .size = sizeof kernel, .name = "reduce.cuda", .host_in = 2, .supports = supports, .prepare = prepare, .plan = plan, .run = run};
+static const ortc_kernel kernel = {.size = sizeof kernel,
+                                   .name = "reduce.cuda",
+                                   .host_in = 2,
+                                   .supports = supports,
+                                   .prepare = prepare,
+                                   .plan = plan,
+                                   .run = run};
 
-#define WIDE (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
+#define WIDE \
+    (ORTC_TYPES_FLOAT | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
 #define NARROW (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_BOOL))
 #define K(op, since, types) ORTC_KERNEL(op, since, ORTC_NEWEST, (types), &kernel)
-ORTC_KERNELS(cuda, reduce, K("ReduceSum", 13, WIDE), K("ReduceMean", 18, WIDE), K("ReduceMax", 20, WIDE | NARROW),
-             K("ReduceMin", 20, WIDE | NARROW), K("ReduceProd", 18, WIDE), K("ReduceL1", 18, WIDE), K("ReduceL2", 18, ORTC_TYPES_FLOAT),
-             K("ReduceSumSquare", 18, WIDE), K("ReduceLogSum", 28, ORTC_TYPES_FLOAT));
+ORTC_KERNELS(cuda, reduce, K("ReduceSum", 13, WIDE), K("ReduceMean", 18, WIDE),
+             K("ReduceMax", 20, WIDE | NARROW), K("ReduceMin", 20, WIDE | NARROW), K("ReduceProd", 18, WIDE),
+             K("ReduceL1", 18, WIDE), K("ReduceL2", 18, ORTC_TYPES_FLOAT), K("ReduceSumSquare", 18, WIDE),
+             K("ReduceLogSum", 28, ORTC_TYPES_FLOAT));

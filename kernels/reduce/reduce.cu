@@ -1,6 +1,8 @@
-/* kernels/reduce/reduce.cu: reductions over any dims on a GPU. f32, f16 and bf16 in f32, f64 in f64, integers in 64 bits.
+/* kernels/reduce/reduce.cu: reductions over any dims on a GPU. f32, f16 and bf16 in f32, f64 in f64, integers
+ * in 64 bits.
  *
- *   the last dim is reduced: a block (or a warp, where rows are short) for each result, its threads along the reduced elements
+ *   the last dim is reduced: a block (or a warp, where rows are short) for each result, its threads along
+ *   the reduced elements
  *   the last dim is kept: a block for 32 neighbouring results, 8 threads for each
  *   few results of many elements: in parts first, then the parts; always the same parts, in the same order
  */
@@ -22,20 +24,34 @@ struct job {
 
 template <typename R> constexpr bool floats = R(0.5) != R(0);
 template <typename R> struct limits;
-template <> struct limits<float> { static __device__ float low() { return -INFINITY; } static __device__ float high() { return INFINITY; } };
-template <> struct limits<double> { static __device__ double low() { return -INFINITY; } static __device__ double high() { return INFINITY; } };
-template <> struct limits<int64_t> { static __device__ int64_t low() { return INT64_MIN; } static __device__ int64_t high() { return INT64_MAX; } };
-template <> struct limits<uint64_t> { static __device__ uint64_t low() { return 0; } static __device__ uint64_t high() { return UINT64_MAX; } };
+template <> struct limits<float> {
+    static __device__ float low() { return -INFINITY; }
+    static __device__ float high() { return INFINITY; }
+};
+template <> struct limits<double> {
+    static __device__ double low() { return -INFINITY; }
+    static __device__ double high() { return INFINITY; }
+};
+template <> struct limits<int64_t> {
+    static __device__ int64_t low() { return INT64_MIN; }
+    static __device__ int64_t high() { return INT64_MAX; }
+};
+template <> struct limits<uint64_t> {
+    static __device__ uint64_t low() { return 0; }
+    static __device__ uint64_t high() { return UINT64_MAX; }
+};
 
 template <typename R> __device__ inline R neutral(int what)
 {
-    return what == ORTC_CU_PROD ? R(1) : what == ORTC_CU_MAX_OF ? limits<R>::low() : what == ORTC_CU_MIN_OF ? limits<R>::high() : R(0);
+    return what == ORTC_CU_PROD     ? R(1)
+           : what == ORTC_CU_MAX_OF ? limits<R>::low()
+           : what == ORTC_CU_MIN_OF ? limits<R>::high()
+                                    : R(0);
 }
 /* What an element contributes, before it is joined with others. */
 template <typename R> __device__ inline R term(int what, R v)
 {
-    if (what == ORTC_CU_L1)
-        return is_negative(v) ? R(0) - v : v;
+    if (what == ORTC_CU_L1) return is_negative(v) ? R(0) - v : v;
     return what == ORTC_CU_L2 || what == ORTC_CU_SUM_SQUARE ? v * v : v;
 }
 template <typename R> __device__ inline R join(int what, R a, R b)
@@ -49,14 +65,26 @@ template <typename R> __device__ inline R join(int what, R a, R b)
 }
 __device__ inline float finish(int what, float v, int64_t each)
 {
-    return what == ORTC_CU_MEAN ? v / (float)each : what == ORTC_CU_L2 ? sqrtf(v) : what == ORTC_CU_LOG_SUM ? logf(v) : v;
+    return what == ORTC_CU_MEAN      ? v / (float)each
+           : what == ORTC_CU_L2      ? sqrtf(v)
+           : what == ORTC_CU_LOG_SUM ? logf(v)
+                                     : v;
 }
 __device__ inline double finish(int what, double v, int64_t each)
 {
-    return what == ORTC_CU_MEAN ? v / (double)each : what == ORTC_CU_L2 ? sqrt(v) : what == ORTC_CU_LOG_SUM ? log(v) : v;
+    return what == ORTC_CU_MEAN      ? v / (double)each
+           : what == ORTC_CU_L2      ? sqrt(v)
+           : what == ORTC_CU_LOG_SUM ? log(v)
+                                     : v;
 }
-__device__ inline int64_t finish(int what, int64_t v, int64_t each) { return what == ORTC_CU_MEAN && each > 0 ? v / each : v; }
-__device__ inline uint64_t finish(int what, uint64_t v, int64_t each) { return what == ORTC_CU_MEAN && each > 0 ? v / (uint64_t)each : v; }
+__device__ inline int64_t finish(int what, int64_t v, int64_t each)
+{
+    return what == ORTC_CU_MEAN && each > 0 ? v / each : v;
+}
+__device__ inline uint64_t finish(int what, uint64_t v, int64_t each)
+{
+    return what == ORTC_CU_MEAN && each > 0 ? v / (uint64_t)each : v;
+}
 
 /* A narrower integer's own bounds, where nothing was reduced. */
 template <typename E, typename R> __device__ inline E narrowed(int what, R v)
@@ -69,8 +97,8 @@ template <typename E, typename R> __device__ inline E narrowed(int what, R v)
     return put<E>::from(v > high ? high : is_negative(v) && v < low ? low : v);
 }
 
-__device__ inline int64_t place(const ortc_cu_divisor *dims, const int64_t *extents, const int64_t *steps, int n, int64_t index,
-                                bool wide)
+__device__ inline int64_t place(const ortc_cu_divisor *dims, const int64_t *extents, const int64_t *steps,
+                                int n, int64_t index, bool wide)
 {
     int64_t at = 0;
     uint32_t i = (uint32_t)index;
@@ -98,7 +126,8 @@ template <typename R, typename E> __global__ void __launch_bounds__(256) along(c
     __shared__ R shared[8];
     const int what = j.r.what, width = blockDim.x;
     const int64_t jobs = j.r.results * j.splits;
-    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < jobs; first += (int64_t)gridDim.x * blockDim.y) {
+    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < jobs;
+         first += (int64_t)gridDim.x * blockDim.y) {
         const int64_t mine = first + threadIdx.y;
         R v = neutral<R>(what);
         int64_t result = 0, split = 0;
@@ -106,22 +135,22 @@ template <typename R, typename E> __global__ void __launch_bounds__(256) along(c
             result = j.splits == 1 ? mine : mine / j.splits;
             split = mine - result * j.splits;
             const int64_t begin = split * j.part, end = begin + j.part < j.r.each ? begin + j.part : j.r.each;
-            const E *x = (const E *)j.r.x + place(j.kept, j.r.kept, j.r.kept_step, j.r.n_kept, result, j.wide);
+            const E *x = (const E *)j.r.x +
+                         place(j.kept, j.r.kept, j.r.kept_step, j.r.n_kept, result, j.wide);
             for (int64_t i = begin + threadIdx.x; i < end; i += width)
-                v = join(what, v, term(what, get<R, E>::from(x[place(j.reduced, j.r.reduced, j.r.reduced_step, j.r.n_reduced, i, j.wide)])));
+                v = join(what, v,
+                         term(what, get<R, E>::from(x[place(j.reduced, j.r.reduced, j.r.reduced_step,
+                                                            j.r.n_reduced, i, j.wide)])));
         }
 #pragma unroll
-        for (int m = 16; m > 0; m >>= 1)
-            v = join(what, v, shuffle(v, m));
+        for (int m = 16; m > 0; m >>= 1) v = join(what, v, shuffle(v, m));
         if (width > 32) { /* then there is one group */
             __syncthreads();
-            if (threadIdx.x % 32 == 0)
-                shared[threadIdx.x / 32] = v;
+            if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
             __syncthreads();
             v = threadIdx.x < width / 32 ? shared[threadIdx.x] : neutral<R>(what);
 #pragma unroll
-            for (int m = 4; m > 0; m >>= 1)
-                v = join(what, v, shuffle(v, m));
+            for (int m = 4; m > 0; m >>= 1) v = join(what, v, shuffle(v, m));
         }
         if (threadIdx.x == 0 && mine < jobs) {
             if (j.splits > 1)
@@ -139,21 +168,24 @@ template <typename R, typename E> __global__ void __launch_bounds__(256) beside(
     const int what = j.r.what, x = threadIdx.x, y = threadIdx.y;
     const int64_t columns = (j.r.results + 31) / 32, jobs = columns * j.splits;
     for (int64_t block = blockIdx.x; block < jobs; block += gridDim.x) {
-        const int64_t split = j.splits == 1 ? 0 : block % j.splits, result = (j.splits == 1 ? block : block / j.splits) * 32 + x;
+        const int64_t split = j.splits == 1 ? 0 : block % j.splits,
+                      result = (j.splits == 1 ? block : block / j.splits) * 32 + x;
         const int64_t begin = split * j.part, end = begin + j.part < j.r.each ? begin + j.part : j.r.each;
         R v = neutral<R>(what);
         if (result < j.r.results) {
-            const E *from = (const E *)j.r.x + place(j.kept, j.r.kept, j.r.kept_step, j.r.n_kept, result, j.wide);
+            const E *from = (const E *)j.r.x +
+                            place(j.kept, j.r.kept, j.r.kept_step, j.r.n_kept, result, j.wide);
             for (int64_t i = begin + y; i < end; i += 8)
-                v = join(what, v, term(what, get<R, E>::from(from[place(j.reduced, j.r.reduced, j.r.reduced_step, j.r.n_reduced, i, j.wide)])));
+                v = join(what, v,
+                         term(what, get<R, E>::from(from[place(j.reduced, j.r.reduced, j.r.reduced_step,
+                                                               j.r.n_reduced, i, j.wide)])));
         }
         __syncthreads();
         shared[y][x] = v;
         __syncthreads();
         if (y == 0 && result < j.r.results) {
 #pragma unroll
-            for (int k = 1; k < 8; k++)
-                v = join(what, v, shared[k][x]);
+            for (int k = 1; k < 8; k++) v = join(what, v, shared[k][x]);
             if (j.splits > 1)
                 ((R *)j.r.partial)[result * j.splits + split] = v;
             else
@@ -162,9 +194,11 @@ template <typename R, typename E> __global__ void __launch_bounds__(256) beside(
     }
 }
 
-template <typename R, typename E> __global__ void __launch_bounds__(256) combine(const __grid_constant__ job j)
+template <typename R, typename E>
+__global__ void __launch_bounds__(256) combine(const __grid_constant__ job j)
 {
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < j.r.results; i += (int64_t)gridDim.x * 256) {
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < j.r.results;
+         i += (int64_t)gridDim.x * 256) {
         R v = neutral<R>(j.r.what);
         for (int64_t k = 0; k < j.splits; k++)
             v = join(j.r.what, v, ((const R *)j.r.partial)[i * j.splits + k]);
@@ -184,8 +218,7 @@ template <typename R, typename E> int launch(const job &j, cudaStream_t stream)
     } else {
         along<R, E><<<ortc_cu_blocks(jobs, 1), dim3(256, 1), 0, stream>>>(j);
     }
-    if (j.splits > 1)
-        combine<R, E><<<ortc_cu_blocks(j.r.results, 256), 256, 0, stream>>>(j);
+    if (j.splits > 1) combine<R, E><<<ortc_cu_blocks(j.r.results, 256), 256, 0, stream>>>(j);
     return cudaGetLastError();
 }
 

@@ -1,5 +1,6 @@
-/* kernels/reorder/op.c: Reorder: the same tensor in another layout. Not an operator of the standard: specialisation puts it where a
- * device's wishes begin and end, and no file is written with it. The layouts are those of the node's ports. */
+/* kernels/reorder/op.c: Reorder: the same tensor in another layout. Not an operator of the standard:
+ * specialisation puts it where a device's wishes begin and end, and no file is written with it. The layouts
+ * are those of the node's ports. */
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_reorder;

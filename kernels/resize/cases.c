@@ -1,18 +1,26 @@
-/* kernels/resize/cases.c: cases for Resize: modes, ways to lay coordinates, sizes and scales from constants and inputs. */
+/* kernels/resize/cases.c: cases for Resize: modes, ways to lay coordinates, sizes and scales from constants
+ * and inputs. */
 #include "kernels/common/cases.h"
 
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
 #define REAL "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool"
-#define EVERY_WAY(mode)                                                                                                        \
-    {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", mode},                                                                   \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", mode " coordinate_transformation_mode='half_pixel_symmetric'"},        \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.3}!", mode " coordinate_transformation_mode='pytorch_half_pixel'"},          \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", mode " coordinate_transformation_mode='align_corners'"},              \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", mode " coordinate_transformation_mode='asymmetric'"},                 \
-        {"Resize", "f32[2,1,4,5] f32[8]={0,0,0.1,0.6,1,1,0.9,1.3} - i64[4]={2,1,3,6}",                                          \
-         mode " coordinate_transformation_mode='tf_crop_and_resize' extrapolation_value=9.0"},                                  \
-        {"Resize", "f32[1,1,4,5] - - i64[4]={1,1,9,2}!", mode}, {"Resize", "f32[2,3,4] - - i64[2]={5,9}", mode " axes=[-1,0]"},   \
+/* clang-format off */
+#define EVERY_WAY(mode) \
+    {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", mode}, \
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \
+             mode " coordinate_transformation_mode='half_pixel_symmetric'"}, \
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.3}!", \
+             mode " coordinate_transformation_mode='pytorch_half_pixel'"}, \
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \
+             mode " coordinate_transformation_mode='align_corners'"}, \
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \
+             mode " coordinate_transformation_mode='asymmetric'"}, \
+        {"Resize", "f32[2,1,4,5] f32[8]={0,0,0.1,0.6,1,1,0.9,1.3} - i64[4]={2,1,3,6}", \
+         mode " coordinate_transformation_mode='tf_crop_and_resize' extrapolation_value=9.0"}, \
+        {"Resize", "f32[1,1,4,5] - - i64[4]={1,1,9,2}!", mode}, \
+        {"Resize", "f32[2,3,4] - - i64[2]={5,9}", mode " axes=[-1,0]"}, \
         {"Resize", "f32[7]~ - f32[1]={2}", mode}
+/* clang-format on */
 
 const ortc_case ortc_cases_resize[] = {
     EVERY_WAY("mode='nearest'"),
@@ -26,8 +34,8 @@ const ortc_case ortc_cases_resize[] = {
     EVERY_WAY("mode='cubic' exclude_outside=1"),
     {"Resize", "T[2,3] R[0] f32[2]={2,1.5}", "", PLAIN " R=f16,f32,f64"},
     {"Resize", "T[2,3] - - i64[2]={5,2}", "mode='linear'", REAL},
-    {"Resize", "T[2,3] R[2]={0.5,1} f32[1]={2}!", "mode='linear' axes=[1] coordinate_transformation_mode='tf_crop_and_resize'",
-     "T=f32 R=f16,f32,f64"},
+    {"Resize", "T[2,3] R[2]={0.5,1} f32[1]={2}!",
+     "mode='linear' axes=[1] coordinate_transformation_mode='tf_crop_and_resize'", "T=f32 R=f16,f32,f64"},
     {"Resize", "string[2]={a,b} - f32[1]={2}", ""},
     {"Resize", "f32[4,6] - - i64[2]={7,7}", "keep_aspect_ratio_policy='not_larger'"},
     {"Resize", "f32[4,6] - - i64[2]={7,7}!", "keep_aspect_ratio_policy='not_smaller' mode='linear'"},
@@ -37,7 +45,8 @@ const ortc_case ortc_cases_resize[] = {
     {"Resize", "f32[40] - f32[1]={0.05}!", "mode='linear' antialias=1"},
     {"Resize@10", "f32[1,1,2,3] f32[4]={1,1,2,1.5}", ""},
     {"Resize@10", "f32[1,1,2,3] f32[4]={1,1,2,1.5}!", "mode='linear'"},
-    {"Resize@11", "f32[1,1,2,3] f32[0]! f32[0]! i64[4]={1,1,3,3}", "mode='linear' coordinate_transformation_mode='align_corners'"},
+    {"Resize@11", "f32[1,1,2,3] f32[0]! f32[0]! i64[4]={1,1,3,3}",
+     "mode='linear' coordinate_transformation_mode='align_corners'"},
     {"Resize@18", "f32[2,3] - f32[1]={2}!", "axes=[0]"},
     {"Upsample@9", "f32[1,1,2,2] f32[4]={1,1,2,3}!", "mode='nearest'"},
     {"Upsample@7", "f32[1,1,2,2]", "mode='linear' scales=[1.0,1.0,2.0,3.0]"},
@@ -45,14 +54,15 @@ const ortc_case ortc_cases_resize[] = {
     {"Resize", "f32[2,3] - f32[2]={2,2} i64[2]={4,6}", "", .fails = ORTC_INVALID_MODEL},
     {"Resize", "f32[2,3]", "", .fails = ORTC_INVALID_MODEL},
     {"Resize", "f32[2,3] - f32[2]={2,2}", "mode='lanczos'", .fails = ORTC_INVALID_MODEL},
-    {"Resize", "f32[2,3] - f32[2]={2,2}", "coordinate_transformation_mode='tf_crop_and_resize'", .fails = ORTC_INVALID_MODEL},
+    {"Resize", "f32[2,3] - f32[2]={2,2}", "coordinate_transformation_mode='tf_crop_and_resize'",
+     .fails = ORTC_INVALID_MODEL},
     {"Resize", "f32[2,3] - f32[2]={2,-2}", "", .fails = ORTC_INVALID_ARGUMENT},
     {"Resize", "f32[2,3] - f32[2]={2,0}!", "", .fails = ORTC_INVALID_ARGUMENT},
     {"Resize", "f32[2,3] - f32[1]={2}", "", .fails = ORTC_SHAPE_MISMATCH},
     {"Resize", "f32[0,3] - - i64[2]={2,2}", "", .fails = ORTC_SHAPE_MISMATCH},
     {"Resize", "f32[2,3] - f32[2]={2,2}", "axes=[0,0]", .fails = ORTC_INVALID_MODEL},
-    {"Resize", "f32[2] f32[2]={0,1e30} f32[1]={1e-30}", "mode='linear' antialias=1 coordinate_transformation_mode='tf_crop_and_resize'",
-     .fails = ORTC_LIMIT},
+    {"Resize", "f32[2] f32[2]={0,1e30} f32[1]={1e-30}",
+     "mode='linear' antialias=1 coordinate_transformation_mode='tf_crop_and_resize'", .fails = ORTC_LIMIT},
     {"Resize", "c64[2] - f32[1]={2}", "mode='linear'", .fails = ORTC_UNSUPPORTED},
     {0},
 };

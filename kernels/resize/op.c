@@ -1,8 +1,10 @@
 /* kernels/resize/op.c: Resize: schema, shape, older forms. Upsample is Resize by its first name.
  *
- * Versions 10 and below have scales where roi is now, look from pixel to pixel without an offset (asymmetric) and round nearest
- * down, but up along an axis that becomes shorter (the standard's own case for version 10: 1 2 3 4 by 0.6 is 1 3). The newest form
- * has one rounding for all axes: constant scales choose it, those that a run brings are taken to enlarge. An empty scales or sizes counts as left out, as version 11 asked for.
+ * Versions 10 and below have scales where roi is now, look from pixel to pixel without an offset (asymmetric)
+ * and round nearest down, but up along an axis that becomes shorter (the standard's own case for version 10:
+ * 1 2 3 4 by 0.6 is 1 3). The newest form has one rounding for all axes: constant scales choose it, those
+ * that a run brings are taken to enlarge. An empty scales or sizes counts as left out, as version 11 asked
+ * for.
  */
 #include <math.h>
 
@@ -11,18 +13,19 @@
 extern const ortc_kernel_table ortc_kernels_ref_resize;
 
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
-static const char *const coordinates[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                          "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", /* until version 13 */ NULL};
+static const char *const coordinates[] = {"half_pixel",           "half_pixel_symmetric",
+                                          "pytorch_half_pixel",   "align_corners",
+                                          "asymmetric",           "tf_crop_and_resize",
+                                          "tf_half_pixel_for_nn", /* until version 13 */ NULL};
 static const char *const nearests[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const aspects[] = {"stretch", "not_larger", "not_smaller", NULL};
 
-static bool choice(const ortc_node *n, const char *name, const char *const *values, int *out, const char **wrong)
+static bool choice(const ortc_node *n, const char *name, const char *const *values, int *out,
+                   const char **wrong)
 {
     const char *given = ortc_node_string(n, name, values[0]);
-    for (*out = 0; values[*out] && strcmp(given, values[*out]) != 0;)
-        ++*out;
-    if (!values[*out])
-        *wrong = name;
+    for (*out = 0; values[*out] && strcmp(given, values[*out]) != 0;) ++*out;
+    if (!values[*out]) *wrong = name;
     return values[*out] != NULL;
 }
 
@@ -36,11 +39,9 @@ bool ortc_resize_read(const ortc_node *n, ortc_resize_state *s, const char **wro
                              .extrapolation = (double)ortc_node_float(n, "extrapolation_value", 0),
                              .n_axes = axes ? (int32_t)count : -1};
     *wrong = "axes";
-    if (axes && count > ORTC_RANK_LIMIT)
-        return false;
+    if (axes && count > ORTC_RANK_LIMIT) return false;
     for (size_t i = 0; axes && i < count; i++) {
-        if (axes[i] < -ORTC_RANK_LIMIT || axes[i] >= ORTC_RANK_LIMIT)
-            return false;
+        if (axes[i] < -ORTC_RANK_LIMIT || axes[i] >= ORTC_RANK_LIMIT) return false;
         s->axes[i] = (int32_t)axes[i];
     }
     return choice(n, "mode", modes, &s->mode, wrong) &&
@@ -65,7 +66,7 @@ double ortc_resize_common(int aspect, int64_t count, const int64_t *sizes, const
     return common;
 }
 
-/* ---- Shape ----------------------------------------------------------------------------------------------------------- */
+/* ---- Shape --------------------------------------------------------------------------------------------- */
 
 /* An optional input that is there and not empty. */
 static bool is_given(const ortc_port *p) { return p->type && !(p->rank == 1 && p->dims[0] == 0); }
@@ -77,27 +78,30 @@ static ortc_dim scaled(ortc_infer *c, ortc_dim in, double scale, double start, d
         const int64_t extent = ortc_resize_extent(in, scale, start, end);
         return extent >= 0 ? extent : ORTC_DIM_UNKNOWN;
     }
-    if (start != 0 || end != 1)
-        return ORTC_DIM_UNKNOWN;
-    if (scale == floor(scale) && scale < 1e6)
-        return ortc_dim_mul(c, in, (int64_t)scale);
+    if (start != 0 || end != 1) return ORTC_DIM_UNKNOWN;
+    if (scale == floor(scale) && scale < 1e6) return ortc_dim_mul(c, in, (int64_t)scale);
     return whole == floor(whole) && whole < 1e6 ? ortc_dim_div(c, in, (int64_t)whole) : ORTC_DIM_UNKNOWN;
 }
 
 /* Element i of a constant input of floats. */
-static double element(const ortc_port *p, int64_t i, double otherwise) { return p->data ? ortc_load_f64(p->data, p->dtype, i) : otherwise; }
+static double element(const ortc_port *p, int64_t i, double otherwise)
+{
+    return p->data ? ortc_load_f64(p->data, p->dtype, i) : otherwise;
+}
 
-static ortc_status infer_sizes(ortc_infer *c, const ortc_resize_state *s, const ortc_port *x, const int32_t *axes, int64_t count,
-                               ortc_dim *dims)
+static ortc_status infer_sizes(ortc_infer *c, const ortc_resize_state *s, const ortc_port *x,
+                               const int32_t *axes, int64_t count, ortc_dim *dims)
 {
     int64_t n, sizes[ORTC_RANK_LIMIT], in[ORTC_RANK_LIMIT];
     bool numbers = true;
     const ortc_dim *v = ortc_infer_vector(c, 3, &n);
     if (v && n != count)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "sizes has %lld elements for %lld axes", (long long)n, (long long)count);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "sizes has %lld elements for %lld axes", (long long)n,
+                               (long long)count);
     for (int64_t i = 0; i < count; i++) {
         if (v && ortc_dim_is_number(v[i]) && v[i] < 0)
-            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "sizes[%lld] is %lld", (long long)i, (long long)v[i]);
+            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "sizes[%lld] is %lld", (long long)i,
+                                   (long long)v[i]);
         dims[axes[i]] = v ? v[i] : ORTC_DIM_UNKNOWN;
         sizes[i] = v ? v[i] : -1;
         in[i] = x->dims[axes[i]];
@@ -105,20 +109,22 @@ static ortc_status infer_sizes(ortc_infer *c, const ortc_resize_state *s, const 
     }
     for (int64_t i = 0; s->aspect != ORTC_ASPECT_STRETCH && i < count; i++)
         dims[axes[i]] = !numbers ? ORTC_DIM_UNKNOWN
-                                 : (int64_t)floor(ortc_resize_common(s->aspect, count, sizes, in) * (double)in[i] + 0.5);
+                                 : (int64_t)floor(
+                                       ortc_resize_common(s->aspect, count, sizes, in) * (double)in[i] + 0.5);
     return ORTC_OK;
 }
 
-static ortc_status infer_scales(ortc_infer *c, const ortc_resize_state *s, const ortc_port *x, const int32_t *axes, int64_t count,
-                                ortc_dim *dims)
+static ortc_status infer_scales(ortc_infer *c, const ortc_resize_state *s, const ortc_port *x,
+                                const int32_t *axes, int64_t count, ortc_dim *dims)
 {
     const ortc_port roi = ortc_infer_in(c, 1), scales = ortc_infer_in(c, 2);
     const bool crop = s->coordinate == ORTC_COORDINATE_CROP;
     if (scales.rank == 1 && scales.dims[0] >= 0 && scales.dims[0] != count)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "scales has %lld elements for %lld axes", (long long)scales.dims[0],
-                               (long long)count);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "scales has %lld elements for %lld axes",
+                               (long long)scales.dims[0], (long long)count);
     if (crop && roi.rank == 1 && roi.dims[0] >= 0 && roi.dims[0] != 2 * count)
-        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "roi has %lld elements for %lld axes", (long long)roi.dims[0], (long long)count);
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "roi has %lld elements for %lld axes",
+                               (long long)roi.dims[0], (long long)count);
     for (int64_t i = 0; i < count; i++) {
         const double scale = element(&scales, i, 1);
         if (!(scale > 0))
@@ -126,14 +132,16 @@ static ortc_status infer_scales(ortc_infer *c, const ortc_resize_state *s, const
         if (!scales.data || (crop && !roi.data))
             dims[axes[i]] = ORTC_DIM_UNKNOWN;
         else
-            dims[axes[i]] = scaled(c, x->dims[axes[i]], scale, crop ? element(&roi, i, 0) : 0, crop ? element(&roi, count + i, 1) : 1);
+            dims[axes[i]] = scaled(c, x->dims[axes[i]], scale, crop ? element(&roi, i, 0) : 0,
+                                   crop ? element(&roi, count + i, 1) : 1);
     }
     return ORTC_OK;
 }
 
 static ortc_status infer_resize(ortc_infer *c)
 {
-    const ortc_port x = ortc_infer_in(c, 0), roi = ortc_infer_in(c, 1), scales = ortc_infer_in(c, 2), sizes = ortc_infer_in(c, 3);
+    const ortc_port x = ortc_infer_in(c, 0), roi = ortc_infer_in(c, 1), scales = ortc_infer_in(c, 2),
+                    sizes = ortc_infer_in(c, 3);
     const ortc_node *n = ortc_infer_node(c);
     const char *wrong = NULL;
     ortc_resize_state s;
@@ -141,34 +149,36 @@ static ortc_status infer_resize(ortc_infer *c)
     int32_t axes[ORTC_RANK_LIMIT];
     bool seen[ORTC_RANK_LIMIT] = {false};
     if (!ortc_resize_read(n, &s, &wrong))
-        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute %s is '%s', which it cannot be", wrong, ortc_node_string(n, wrong, "a list"));
+        return ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute %s is '%s', which it cannot be", wrong,
+                               ortc_node_string(n, wrong, "a list"));
     if (s.coordinate == ORTC_COORDINATE_CROP && !is_given(&roi))
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "tf_crop_and_resize needs the input roi");
     if (is_given(&scales) == is_given(&sizes))
         return ortc_infer_fail(c, ORTC_INVALID_MODEL, "one of scales and sizes must be given, %s is",
                                is_given(&scales) ? "not both, as it" : "and neither");
-    if ((is_given(&scales) && scales.rank >= 0 && scales.rank != 1) || (is_given(&sizes) && sizes.rank >= 0 && sizes.rank != 1) ||
+    if ((is_given(&scales) && scales.rank >= 0 && scales.rank != 1) ||
+        (is_given(&sizes) && sizes.rank >= 0 && sizes.rank != 1) ||
         (is_given(&roi) && roi.rank >= 0 && roi.rank != 1))
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "roi, scales and sizes must be vectors");
-    if (x.rank < 0)
-        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    if (x.rank < 0) return ortc_infer_out(c, 0, x.dtype, -1, NULL);
     const int64_t count = s.n_axes < 0 ? x.rank : s.n_axes;
     for (int64_t i = 0; i < count; i++) {
         axes[i] = 0;
         ORTC_TRY(ortc_infer_axis(c, s.n_axes < 0 ? i : s.axes[i], x.rank, &axes[i]));
-        if (seen[axes[i]])
-            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "axis %d is given twice", axes[i]);
+        if (seen[axes[i]]) return ortc_infer_fail(c, ORTC_INVALID_MODEL, "axis %d is given twice", axes[i]);
         seen[axes[i]] = true;
     }
     ortc_copy_dims(dims, x.dims, x.rank);
-    ORTC_TRY(is_given(&sizes) ? infer_sizes(c, &s, &x, axes, count, dims) : infer_scales(c, &s, &x, axes, count, dims));
+    ORTC_TRY(is_given(&sizes) ? infer_sizes(c, &s, &x, axes, count, dims)
+                              : infer_scales(c, &s, &x, axes, count, dims));
     for (int32_t d = 0; d < x.rank; d++)
         if (x.dims[d] == 0 && dims[d] > 0)
-            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "axis %d has no elements to make %lld of", d, (long long)dims[d]);
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "axis %d has no elements to make %lld of", d,
+                                   (long long)dims[d]);
     return ortc_infer_out(c, 0, x.dtype, x.rank, dims);
 }
 
-/* ---- Older forms ----------------------------------------------------------------------------------------------------- */
+/* ---- Older forms --------------------------------------------------------------------------------------- */
 
 static ortc_status scales_in(ortc_lift *l, const float *scales, int64_t count)
 {
@@ -188,7 +198,8 @@ static ortc_status as_it_was(ortc_lift *l)
         longer |= scale > 1;
     }
     if (shorter && longer && !strcmp(ortc_node_string(ortc_lift_node(l), "mode", "nearest"), "nearest"))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "nearest of this version rounds up along one axis and down along another");
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                              "nearest of this version rounds up along one axis and down along another");
     return ortc_lift_set_string(l, "nearest_mode", shorter ? "ceil" : "floor");
 }
 
@@ -219,10 +230,13 @@ static ortc_status lift_upsample(ortc_lift *l)
 #define PLAIN "num,bool,string,c64,c128"
 static const ortc_op ops[] = {
     ORTC_OP("", "Resize", 19, 11, "18 13 11 10", "X:T1 roi:T2? scales:f32?! sizes:i64?!", "Y:T1",
-            "antialias:i=0 axes:is? coordinate_transformation_mode:s=half_pixel cubic_coeff_a:f=-0.75 exclude_outside:i=0 "
-            "extrapolation_value:f=0 keep_aspect_ratio_policy:s=stretch mode:s=nearest nearest_mode:s=round_prefer_floor",
+            "antialias:i=0 axes:is? coordinate_transformation_mode:s=half_pixel cubic_coeff_a:f=-0.75 "
+            "exclude_outside:i=0 "
+            "extrapolation_value:f=0 keep_aspect_ratio_policy:s=stretch mode:s=nearest "
+            "nearest_mode:s=round_prefer_floor",
             "T1=" PLAIN " T2=f16,f32,f64", infer_resize, lift_resize, 0),
     ORTC_OP("", "Upsample", 10, 10, "9 7 1", "X:T scales:f32", "Y:T",
-            "height_scale:f? mode:s=nearest scales:fs? width_scale:f?", "T=" PLAIN, infer_resize, lift_upsample, 0),
+            "height_scale:f? mode:s=nearest scales:fs? width_scale:f?", "T=" PLAIN, infer_resize,
+            lift_upsample, 0),
 };
 ORTC_FAMILY(resize, ops, &ortc_kernels_ref_resize);

@@ -1,6 +1,7 @@
-/* kernels/resize/ref.c: Resize on ref: the taps of each axis once (taps.c), then each element of the result as the sum over all
- * combinations of them, in double. Integers are rounded to the nearest and saturate. Along axes that stay as they are nothing is
- * mixed, and taps of weight 0 are not read, so that NaN stays where it is.
+/* kernels/resize/ref.c: Resize on ref: the taps of each axis once (taps.c), then each element of the result
+ * as the sum over all combinations of them, in double. Integers are rounded to the nearest and saturate.
+ * Along axes that stay as they are nothing is mixed, and taps of weight 0 are not read, so that NaN stays
+ * where it is.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -37,15 +38,13 @@ static void store_rounded(void *y, ortc_dtype t, int64_t i, double v)
 /* The sum over the taps of the mixed axes from number `which` on. */
 static double mix(const resize_job *j, const int64_t *at, int32_t which, int64_t base)
 {
-    if (which == j->n_mixed)
-        return ortc_load_f64(j->x->data, j->x->dtype, base);
+    if (which == j->n_mixed) return ortc_load_f64(j->x->data, j->x->dtype, base);
     const ortc_resize_axis *a = &j->axes[j->mixed[which]];
     const int64_t i = at[j->mixed[which]], stride = j->strides[j->mixed[which]];
     double sum = 0;
     for (int64_t k = 0; k < a->n_taps; k++) {
         const double w = a->weights[i * a->n_taps + k];
-        if (w != 0)
-            sum += w * mix(j, at, which + 1, base + clamped(a->first[i] + k, a->in) * stride);
+        if (w != 0) sum += w * mix(j, at, which + 1, base + clamped(a->first[i] + k, a->in) * stride);
     }
     return sum;
 }
@@ -77,21 +76,27 @@ static void resize_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static bool given(const ortc_call *c, uint32_t i) { return c->n_in > i && c->in[i].dtype && ortc_view_count(&c->in[i]) > 0; }
+static bool given(const ortc_call *c, uint32_t i)
+{
+    return c->n_in > i && c->in[i].dtype && ortc_view_count(&c->in[i]) > 0;
+}
 
 /* Extents, scales and regions of all axes. */
 static ortc_status measure(const ortc_resize_state *s, ortc_call *c, resize_job *j, int64_t *dims)
 {
     const bool by_sizes = given(c, 3);
-    const ortc_view *by = &c->in[by_sizes ? 3 : 2], *roi = s->coordinate == ORTC_COORDINATE_CROP ? &c->in[1] : NULL;
+    const ortc_view *by = &c->in[by_sizes ? 3 : 2],
+                    *roi = s->coordinate == ORTC_COORDINATE_CROP ? &c->in[1] : NULL;
     const int64_t count = s->n_axes < 0 ? j->x->rank : s->n_axes;
     int64_t sizes[ORTC_RANK_LIMIT] = {0}, in[ORTC_RANK_LIMIT] = {0};
     int32_t axes[ORTC_RANK_LIMIT];
     if (!by->dtype || ortc_view_count(by) != count || (roi && ortc_view_count(roi) != 2 * count))
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "%s must have an element for each of %lld axes, roi two",
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
+                              "%s must have an element for each of %lld axes, roi two",
                               by_sizes ? "sizes" : "scales", (long long)count);
     for (int32_t d = 0; d < j->x->rank; d++)
-        j->axes[d] = (ortc_resize_axis){.in = j->x->dims[d], .out = j->x->dims[d], .scale = 1, .end = 1, .same = true};
+        j->axes[d] =
+            (ortc_resize_axis){.in = j->x->dims[d], .out = j->x->dims[d], .scale = 1, .end = 1, .same = true};
     for (int64_t i = 0; i < count; i++) {
         axes[i] = 0;
         if (!ortc_axis_of(s->n_axes < 0 ? i : s->axes[i], j->x->rank, &axes[i]))
@@ -99,7 +104,9 @@ static ortc_status measure(const ortc_resize_state *s, ortc_call *c, resize_job 
         in[i] = j->axes[axes[i]].in;
         sizes[i] = by_sizes ? ortc_load_i64(by->data, ORTC_I64, i) : 0;
     }
-    const double common = by_sizes && s->aspect != ORTC_ASPECT_STRETCH ? ortc_resize_common(s->aspect, count, sizes, in) : 0;
+    const double common = by_sizes && s->aspect != ORTC_ASPECT_STRETCH
+                              ? ortc_resize_common(s->aspect, count, sizes, in)
+                              : 0;
     for (int64_t i = 0; i < count; i++) {
         ortc_resize_axis *a = &j->axes[axes[i]];
         a->start = roi ? ortc_load_f64(roi->data, roi->dtype, i) : 0;
@@ -116,51 +123,48 @@ static ortc_status measure(const ortc_resize_state *s, ortc_call *c, resize_job 
         }
         a->same = a->scale == 1 && a->out == a->in && a->start == 0 && a->end == 1;
         if (a->out < 0 || (a->in == 0 && a->out > 0))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "axis %d of %lld elements cannot be resized by %s %g", axes[i],
-                                  (long long)a->in, by_sizes ? "size" : "scale", by_sizes ? (double)sizes[i] : a->scale);
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "axis %d of %lld elements cannot be resized by %s %g", axes[i],
+                                  (long long)a->in, by_sizes ? "size" : "scale",
+                                  by_sizes ? (double)sizes[i] : a->scale);
     }
-    for (int32_t d = 0; d < j->x->rank; d++)
-        dims[d] = j->axes[d].out;
+    for (int32_t d = 0; d < j->x->rank; d++) dims[d] = j->axes[d].out;
     return ORTC_OK;
 }
 
 static ortc_status resize_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(resize_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(resize_run, state, pstate, c);
     const ortc_resize_state *s = state;
     resize_job *j = calloc(1, sizeof *j); /* too large for a stack of unknown size */
     int64_t dims[ORTC_RANK_LIMIT];
     double cost = 10;
-    if (!j)
-        return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for axes");
+    if (!j) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for axes");
     j->state = s;
     j->x = &c->in[0];
     j->y = &c->out[0];
     ortc_status status = measure(s, c, j, dims);
-    if (status == ORTC_OK)
-        status = ortc_call_resize(c, 0, j->x->rank, dims);
-    if (status != ORTC_OK || ortc_view_count(j->y) == 0)
-        goto cleanup;
+    if (status == ORTC_OK) status = ortc_call_resize(c, 0, j->x->rank, dims);
+    if (status != ORTC_OK || ortc_view_count(j->y) == 0) goto cleanup;
     ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
     for (int32_t d = 0; d < j->x->rank; d++) {
         ortc_resize_axis *a = &j->axes[d];
-        if (a->same)
-            continue;
+        if (a->same) continue;
         a->n_taps = ortc_resize_count_taps(s, a->scale);
         const double bytes = (double)a->out * (double)(a->n_taps + 1) * 8;
         if (a->n_taps > MAX_TAPS) {
-            status = ortc_call_fail(c, ORTC_LIMIT, "an element would be made of %lld along axis %d", (long long)a->n_taps, d);
+            status = ortc_call_fail(c, ORTC_LIMIT, "an element would be made of %lld along axis %d",
+                                    (long long)a->n_taps, d);
             goto cleanup;
         }
         if (bytes > (double)(SIZE_MAX / 4) || !(a->first = malloc((size_t)a->out * 8)) ||
             !(a->weights = malloc((size_t)a->out * (size_t)a->n_taps * 8))) {
-            status = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for the %g bytes of weights of axis %d", bytes, d);
+            status = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for the %g bytes of weights of axis %d",
+                                    bytes, d);
             goto cleanup;
         }
         ortc_resize_taps(s, a);
-        if (a->n_taps > 1)
-            j->mixed[j->n_mixed++] = d;
+        if (a->n_taps > 1) j->mixed[j->n_mixed++] = d;
         cost *= (double)a->n_taps;
     }
     status = ortc_parallel(c, ortc_view_count(j->y), ortc_grain(cost), resize_chunk, j);
@@ -177,8 +181,7 @@ static ortc_status resize_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 {
     const char *wrong;
     ortc_resize_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     if (!ortc_resize_read(n, s, &wrong)) {
         free(s);
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s has no such value", wrong);
@@ -192,8 +195,10 @@ static ortc_status resize_supports(const ortc_node *n, const ortc_device *device
     const char *mode = ortc_node_string(n, "mode", "nearest");
     const ortc_dtype t = ortc_node_in(n, 0).dtype;
     if (strcmp(mode, "nearest") != 0 && ortc_class_of(t) == ORTC_CLASS_NONE)
-        return ortc_no(why, "there is nothing between two elements of type %s; mode must be nearest", ortc_dtype_name(t));
-    if (ortc_class_of(t) == ORTC_CLASS_NONE && !strcmp(ortc_node_string(n, "coordinate_transformation_mode", ""), "tf_crop_and_resize"))
+        return ortc_no(why, "there is nothing between two elements of type %s; mode must be nearest",
+                       ortc_dtype_name(t));
+    if (ortc_class_of(t) == ORTC_CLASS_NONE &&
+        !strcmp(ortc_node_string(n, "coordinate_transformation_mode", ""), "tf_crop_and_resize"))
         return ortc_no(why, "extrapolation_value is no element of type %s", ortc_dtype_name(t));
     return ORTC_OK;
 }
@@ -206,6 +211,10 @@ static const ortc_kernel resize_ref = {.size = ORTC_SIZED(ortc_kernel),
                                        .prepare = resize_prepare,
                                        .run = resize_run};
 
-#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define PLAIN \
+    (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | \
+     ORTC_TYPE(ORTC_C128))
 ORTC_KERNELS(ref, resize,
-             ORTC_KERNEL("Resize", 19, ORTC_NEWEST, (PLAIN, ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64)), &resize_ref));
+             ORTC_KERNEL("Resize", 19, ORTC_NEWEST,
+                         (PLAIN, ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64)),
+                         &resize_ref));

@@ -1,5 +1,5 @@
-/* kernels/resize/resize.h: what a Resize is asked for, how large its result is, and which elements each of its elements is made
- * of, axis by axis.
+/* kernels/resize/resize.h: what a Resize is asked for, how large its result is, and which elements each of
+ * its elements is made of, axis by axis.
  */
 #ifndef ORTC_KERNELS_RESIZE_H
 #define ORTC_KERNELS_RESIZE_H
@@ -23,7 +23,7 @@ typedef struct ortc_resize_state {
     int mode, coordinate, nearest, aspect;
     bool antialias, exclude_outside;
     double cubic, extrapolation;
-    int32_t n_axes; /* -1: all */
+    int32_t n_axes;                /* -1: all */
     int32_t axes[ORTC_RANK_LIMIT]; /* may be negative */
 } ortc_resize_state;
 
@@ -33,8 +33,9 @@ typedef struct ortc_resize_axis {
     double start, end; /* the part of the input that is looked at, 0 and 1: all */
     bool same;         /* nothing happens along it */
     int64_t n_taps;    /* elements that one of the result is made of */
-    int64_t *first;    /* out of them: the first tap's position, which may be outside of the input; INT64_MIN: extrapolated */
-    double *weights;   /* out x n_taps */
+    /* out of them: the first tap's position, which may be outside of the input; INT64_MIN: extrapolated */
+    int64_t *first;
+    double *weights; /* out x n_taps */
 } ortc_resize_axis;
 
 /* op.c: attributes; false with the name of one that has no such value. */

@@ -1,8 +1,9 @@
-/* kernels/resize/taps.c: from a coordinate of the result to elements of the input and their weights, along one axis.
+/* kernels/resize/taps.c: from a coordinate of the result to elements of the input and their weights, along
+ * one axis.
  *
- * An even number of neighbours around the coordinate; where it falls on an element, that one is the right one of the middle two.
- * Antialiasing stretches the filter when the result is smaller. Taps outside of the input read its first or last element, or
- * nothing where exclude_outside says so.
+ * An even number of neighbours around the coordinate; where it falls on an element, that one is the right one
+ * of the middle two. Antialiasing stretches the filter when the result is smaller. Taps outside of the input
+ * read its first or last element, or nothing where exclude_outside says so.
  */
 #include <math.h>
 
@@ -15,8 +16,7 @@ static double coordinate(const ortc_resize_state *s, const ortc_resize_axis *a, 
     case ORTC_COORDINATE_ALIGN_CORNERS: return width == 1 || a->out == 1 ? 0 : x * (length - 1) / (width - 1);
     case ORTC_COORDINATE_ASYMMETRIC: return x / a->scale;
     case ORTC_COORDINATE_CROP:
-        if (a->out <= 1)
-            return 0.5 * (a->start + a->end) * (length - 1);
+        if (a->out <= 1) return 0.5 * (a->start + a->end) * (length - 1);
         return a->start * (length - 1) + x * (a->end - a->start) * (length - 1) / (double)(a->out - 1);
     case ORTC_COORDINATE_TF_HALF_PIXEL: return (x + 0.5) / a->scale;
     case ORTC_COORDINATE_PYTORCH_HALF_PIXEL: return a->out > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
@@ -29,8 +29,7 @@ static double coordinate(const ortc_resize_state *s, const ortc_resize_axis *a, 
 static double cubic_weight(double x, double a)
 {
     x = fabs(x);
-    if (x <= 1)
-        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
@@ -38,8 +37,7 @@ static double cubic_weight(double x, double a)
 static int64_t reach(const ortc_resize_state *s, double scale)
 {
     const double radius = s->mode == ORTC_RESIZE_CUBIC ? 2 : 1, stretched = ceil(radius / scale);
-    if (!s->antialias || !(scale < 1))
-        return (int64_t)radius;
+    if (!s->antialias || !(scale < 1)) return (int64_t)radius;
     return stretched < 1e15 ? (int64_t)stretched : (int64_t)1e15; /* more than there is memory for */
 }
 
@@ -58,15 +56,15 @@ static int64_t nearest(const ortc_resize_state *s, double x)
     }
 }
 
-static void weigh(const ortc_resize_state *s, const ortc_resize_axis *a, double x, int64_t first, double *weights)
+static void weigh(const ortc_resize_state *s, const ortc_resize_axis *a, double x, int64_t first,
+                  double *weights)
 {
     const double stretch = s->antialias && a->scale < 1 ? a->scale : 1;
     double sum = 0;
     for (int64_t k = 0; k < a->n_taps; k++) {
         const double off = ((double)(first + k) - x) * stretch;
         weights[k] = s->mode == ORTC_RESIZE_CUBIC ? cubic_weight(off, s->cubic) : fmax(1 - fabs(off), 0);
-        if (s->exclude_outside && (first + k < 0 || first + k >= a->in))
-            weights[k] = 0;
+        if (s->exclude_outside && (first + k < 0 || first + k >= a->in)) weights[k] = 0;
         sum += weights[k];
     }
     for (int64_t k = 0; k < a->n_taps && (stretch < 1 || s->exclude_outside) && sum != 0; k++)

@@ -1,15 +1,20 @@
-/* kernels/sample/cases.c: cases for GridSample and RoiAlign: modes, paddings, one to three spatial dims, regions outside. */
+/* kernels/sample/cases.c: cases for GridSample and RoiAlign: modes, paddings, one to three spatial dims,
+ * regions outside. */
 #include "kernels/common/cases.h"
 
 #define F "T=f32,f64,f16,bf16"
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
-#define GRID(mode)                                                                                       \
-    {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode}, {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " align_corners=1"},      \
-        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " padding_mode='border'"},                                               \
-        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " padding_mode='reflection'"},                                           \
-        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " padding_mode='reflection' align_corners=1"},                           \
-        {"GridSample", "f32[1,1,3] f32[1,6,1]={-1,-0.4,0,0.3,1,1.7}", mode}, {"GridSample", "f32[1,2,2,3,4] f32[1,2,1,3,3]", mode}, \
+/* clang-format off */
+#define GRID(mode) \
+    {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode}, \
+        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " align_corners=1"}, \
+        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " padding_mode='border'"}, \
+        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " padding_mode='reflection'"}, \
+        {"GridSample", "f32[2,2,4,5] f32[2,3,2,2]", mode " padding_mode='reflection' align_corners=1"}, \
+        {"GridSample", "f32[1,1,3] f32[1,6,1]={-1,-0.4,0,0.3,1,1.7}", mode}, \
+        {"GridSample", "f32[1,2,2,3,4] f32[1,2,1,3,3]", mode}, \
         {"GridSample", "f32[1,1,3] f32[1,4,1]={nan,inf,-inf,0}", mode " padding_mode='border'"}
+/* clang-format on */
 
 const ortc_case ortc_cases_sample[] = {
     GRID("mode='nearest'"),
@@ -27,9 +32,12 @@ const ortc_case ortc_cases_sample[] = {
     {"GridSample", "f32[1,1,3] f32[1,2,1]", "mode='bilinear'", .fails = ORTC_INVALID_MODEL},
     {"GridSample", "c64[1,1,3] f32[1,2,1]", "", .fails = ORTC_UNSUPPORTED},
 
-    {"RoiAlign", "T[2,3,6,5] T[3,4]={0,0,4,4,1,2,3,5.5,-2,-2,9,9} i64[3]={0,1,1}", "output_height=2 output_width=3 sampling_ratio=2", F},
-    {"RoiAlign", "f32[1,2,6,5] f32[2,4]={0,0,8,8,3,2,1,1} i64[2]={0,0}", "output_height=3 output_width=2 spatial_scale=0.5"},
-    {"RoiAlign", "f32[1,2,6,5] f32[1,4]={0,0,8,8} i64[1]={0}", "mode='max' coordinate_transformation_mode='output_half_pixel'"},
+    {"RoiAlign", "T[2,3,6,5] T[3,4]={0,0,4,4,1,2,3,5.5,-2,-2,9,9} i64[3]={0,1,1}",
+     "output_height=2 output_width=3 sampling_ratio=2", F},
+    {"RoiAlign", "f32[1,2,6,5] f32[2,4]={0,0,8,8,3,2,1,1} i64[2]={0,0}",
+     "output_height=3 output_width=2 spatial_scale=0.5"},
+    {"RoiAlign", "f32[1,2,6,5] f32[1,4]={0,0,8,8} i64[1]={0}",
+     "mode='max' coordinate_transformation_mode='output_half_pixel'"},
     {"RoiAlign@10", "f32[1,2,6,5] f32[1,4]={0,0,0.5,8} i64[1]={0}", "output_height=2"},
     {"RoiAlign", "f32[1,2,6,5] f32[0,4] i64[0]", ""},
     {"RoiAlign", "f32[1,2,6,5] f32[1,4]={0,0,8,8} i64[1]={1}", "", .fails = ORTC_INVALID_ARGUMENT},

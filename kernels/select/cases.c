@@ -1,7 +1,9 @@
 /* kernels/select/cases.c: cases for operators whose result is as long as the data says. */
 #include "kernels/common/cases.h"
 
-#define ALL "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0,u2,i2,f6e2m3,f6e3m2"
+#define ALL \
+    "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz," \
+    "u4,i4,f4e2m1,f8e8m0,u2,i2,f6e2m3,f6e3m2"
 
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
 #define BOXES "f32[1,6,4]={0,0,1,1,0,0.1,1,1.1,0,-0.1,1,0.9,0,10,1,11,0,10.1,1,11.1,0,100,1,101}"

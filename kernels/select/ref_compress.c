@@ -1,5 +1,5 @@
-/* kernels/select/ref_compress.c: Compress on ref: slices whose condition is true. A short condition leaves out what it does not
- * reach, a long one must be false beyond.
+/* kernels/select/ref_compress.c: Compress on ref: slices whose condition is true. A short condition leaves
+ * out what it does not reach, a long one must be false beyond.
  */
 #include <stdlib.h>
 
@@ -10,8 +10,7 @@ ortc_status ortc_slices_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const ortc_attr axis = ortc_node_attr(n, "axis");
     ortc_slices *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (ortc_slices){axis.kind != ORTC_ATTR_INT, axis.i, ortc_node_int(n, "sorted", 1)};
     *out = s;
     return ORTC_OK;
@@ -19,8 +18,7 @@ ortc_status ortc_slices_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 static ortc_status compress_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(compress_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(compress_run, state, pstate, c);
     const ortc_slices *s = state;
     const ortc_view *x = &c->in[0];
     const uint8_t *take = c->in[1].data;
@@ -31,7 +29,8 @@ static ortc_status compress_run(const void *state, const void *pstate, ortc_call
     ortc_slices_of(s, x, &outer, &n, &inner, &axis);
     for (int64_t i = 0; i < asked; i++) {
         if (take[i] && i >= n)
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "condition[%lld] is true, but there are %lld slices", (long long)i,
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "condition[%lld] is true, but there are %lld slices", (long long)i,
                                   (long long)n);
         found += take[i] != 0;
     }

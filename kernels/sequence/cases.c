@@ -1,4 +1,5 @@
-/* kernels/sequence/cases.c: cases for sequences of tensors. SequenceMap holds a graph: tests/python/test_values.py has its cases. */
+/* kernels/sequence/cases.c: cases for sequences of tensors. SequenceMap holds a graph:
+ * tests/python/test_values.py has its cases. */
 #include "kernels/common/cases.h"
 
 #define T_PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,string,c64,c128"

@@ -121,7 +121,6 @@ const ortc_case ortc_cases_shape[] = {
     {"Split", "f32[6,2] i64[2]={1,2}!", "", .outputs = 2, .fails = ORTC_SHAPE_MISMATCH},
     {"Split", "f32[6,2] i64[2]={-1,7}!", "", .outputs = 2, .fails = ORTC_INVALID_MODEL},
 
-
     {"Slice", "T[5,6] i64[2]={1,0} i64[2]={4,5} i64[2]={0,1} i64[2]={1,2}", "", T_PLAIN},
     {"Slice", "T[5,6] i64[1]={1} i64[1]={3}", "", T_PLAIN},
     {"Slice", "f32[5,6] i64[2]={1,2}! i64[2]={9223372036854775807,-1}!", ""},
@@ -154,7 +153,8 @@ const ortc_case ortc_cases_shape[] = {
     {"Expand@8", "f32[3,1] i64[2]={3,4}", ""},
     {"Expand", "f32[3] i64[1]={2}!", "", .fails = ORTC_SHAPE_MISMATCH},
 
-    {"ConstantOfShape", "i64[2]={2,5}", "value=T[1]={3}", "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool," NEWER},
+    {"ConstantOfShape", "i64[2]={2,5}", "value=T[1]={3}",
+     "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool," NEWER},
     {"ConstantOfShape", "i64[2]={2,5}", ""},
     {"ConstantOfShape", "i64[0]", "value=i64[1]={7}"},
     {"ConstantOfShape", "i64[2]={3,0}!", ""},

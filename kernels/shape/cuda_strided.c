@@ -16,8 +16,7 @@ static void drop(ortc_cu_move *m, int32_t d)
 static void halve(ortc_cu_move *m)
 {
     const uint64_t at = (uint64_t)(uintptr_t)m->to | (uint64_t)(uintptr_t)m->from;
-    if (m->bytes != 16 || at % 16 == 0)
-        return;
+    if (m->bytes != 16 || at % 16 == 0) return;
     for (int32_t d = 0; d < m->rank; d++) {
         m->to_step[d] *= 2;
         m->from_step[d] *= 2;
@@ -32,9 +31,9 @@ static void halve(ortc_cu_move *m)
 static void widen(ortc_cu_move *m)
 {
     const int32_t last = m->rank - 1;
-    if (m->to_step[last] != 1 || m->from_step[last] != 1)
-        return;
-    uint64_t all = (uint64_t)(uintptr_t)m->to | (uint64_t)(uintptr_t)m->from | (uint64_t)m->dims[last] * m->bytes;
+    if (m->to_step[last] != 1 || m->from_step[last] != 1) return;
+    uint64_t all = (uint64_t)(uintptr_t)m->to | (uint64_t)(uintptr_t)m->from |
+                   (uint64_t)m->dims[last] * m->bytes;
     for (int32_t d = 0; d < last; d++)
         all |= ((uint64_t)m->to_step[d] | (uint64_t)m->from_step[d]) * m->bytes;
     while (m->bytes < 16 && all % (2 * m->bytes) == 0) {
@@ -50,14 +49,13 @@ static void widen(ortc_cu_move *m)
 int ortc_cu_move_simplify(ortc_cu_move *m)
 {
     for (int32_t d = 0; d < m->rank; d++)
-        if (m->dims[d] == 0)
-            return 0;
+        if (m->dims[d] == 0) return 0;
     halve(m);
     for (int32_t d = m->rank - 1; d >= 0; d--)
-        if (m->dims[d] == 1)
-            drop(m, d);
+        if (m->dims[d] == 1) drop(m, d);
     for (int32_t d = m->rank - 1; d > 0; d--)
-        if (m->to_step[d - 1] == m->to_step[d] * m->dims[d] && m->from_step[d - 1] == m->from_step[d] * m->dims[d]) {
+        if (m->to_step[d - 1] == m->to_step[d] * m->dims[d] &&
+            m->from_step[d - 1] == m->from_step[d] * m->dims[d]) {
             m->dims[d] *= m->dims[d - 1];
             drop(m, d - 1);
         }

@@ -1,5 +1,5 @@
-/* kernels/shape/cuda_strided.h: copies between strided tensors on a GPU: what Transpose, Concat, Split, Slice, Expand, Tile and Pad
- * are made of.
+/* kernels/shape/cuda_strided.h: copies between strided tensors on a GPU: what Transpose, Concat, Split,
+ * Slice, Expand, Tile and Pad are made of.
  */
 #ifndef ORTC_KERNELS_SHAPE_CUDA_STRIDED_H
 #define ORTC_KERNELS_SHAPE_CUDA_STRIDED_H
@@ -12,7 +12,8 @@ extern "C" {
 
 enum { ORTC_CU_MOVE_RANK = 17 };
 
-/* to[i * to_step] = from[i * from_step] for every index i below dims. Steps may be 0 in `from` (repeated) and negative. */
+/* to[i * to_step] = from[i * from_step] for every index i below dims. Steps may be 0 in `from` (repeated) and
+ * negative. */
 typedef struct ortc_cu_move {
     void *to;
     const void *from;
@@ -28,7 +29,8 @@ int ortc_cu_move_simplify(ortc_cu_move *);
 int ortc_cu_move_run(const ortc_cu_move *, void *queue); /* simplifies first */
 /* `count` elements of `bytes` each, all the same as the one at `value` on the device; NULL: zeros. */
 int ortc_cu_fill(void *to, int64_t count, uint32_t bytes, const void *value, void *queue);
-int ortc_cu_fill_with(void *to, int64_t count, uint32_t bytes, uint64_t bits, void *queue); /* bytes: up to 8 */
+/* bytes: up to 8 */
+int ortc_cu_fill_with(void *to, int64_t count, uint32_t bytes, uint64_t bits, void *queue);
 
 #ifdef __cplusplus
 }

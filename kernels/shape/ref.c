@@ -1,12 +1,15 @@
 /* kernels/shape/ref.c: the table of the family's kernels on ref. */
 #include "kernels/shape/shape_ops.h"
 
-#define F8                                                                                                       \
-    (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | ORTC_TYPE(ORTC_F8E5M2FNUZ))
-#define NEWER                                                                                                    \
-    (F8 | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) | ORTC_TYPE(ORTC_F8E8M0) |             \
+#define F8 \
+    (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | \
+     ORTC_TYPE(ORTC_F8E5M2FNUZ))
+#define NEWER \
+    (F8 | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) | ORTC_TYPE(ORTC_F8E8M0) | \
      ORTC_TYPE(ORTC_U2) | ORTC_TYPE(ORTC_I2))
-#define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
+#define PLAIN \
+    (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_C64) | \
+     ORTC_TYPE(ORTC_C128))
 #define EVERY (PLAIN | NEWER)
 #define FILLED (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | NEWER)
 #define I64 ORTC_TYPE(ORTC_I64)

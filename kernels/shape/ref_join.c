@@ -7,8 +7,7 @@
 static ortc_status axis_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     int64_t *axis = malloc(sizeof *axis);
-    if (!axis)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!axis) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *axis = ortc_node_int(n, "axis", 0);
     *out = axis;
     return ORTC_OK;
@@ -18,15 +17,15 @@ static ortc_status axis_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static void around(const ortc_view *v, int32_t axis, int64_t *outer, int64_t *inner)
 {
     *outer = *inner = 1;
-    for (int32_t d = 0; d < v->rank; d++)
-        *(d < axis ? outer : inner) *= d == axis ? 1 : v->dims[d];
+    for (int32_t d = 0; d < v->rank; d++) *(d < axis ? outer : inner) *= d == axis ? 1 : v->dims[d];
 }
 
-/* ---- Concat, Split: the parts of a whole along an axis ---------------------------------------------------------------- */
+/* ---- Concat, Split: the parts of a whole along an axis ------------------------------------------------- */
 
 typedef struct part_job {
     const ortc_view *part, *whole;
-    int64_t run, stride, first; /* elements of a part's row, of the whole's, and where the part begins in it */
+    /* elements of a part's row, of the whole's, and where the part begins in it */
+    int64_t run, stride, first;
     bool join;
 } part_job;
 
@@ -53,15 +52,14 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
     around(j.whole, axis, &outer, &inner);
     const uint32_t bits = ortc_dtype_bits(j.whole->dtype);
     j.stride = j.whole->dims[axis] * inner;
-    if (join)
-        ortc_clear_tail(j.whole, ortc_view_count(j.whole));
+    if (join) ortc_clear_tail(j.whole, ortc_view_count(j.whole));
     for (uint32_t i = 0; i < n; i++) {
         j.part = join ? &c->in[i] : &c->out[i];
-        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0 : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i));
+        j.run = inner * (join ? j.part->rank > axis ? j.part->dims[axis] : 0
+                              : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i));
         const int64_t count = outer * j.run;
         if (count > 0 && j.part->dtype) {
-            if (!join)
-                ortc_clear_tail(j.part, count);
+            if (!join) ortc_clear_tail(j.part, count);
             /* parts of packed types may begin within a byte: no threads then */
             ORTC_TRY(ortc_parallel(c, count, join && bits < 8 ? count : ortc_grain(1), part_chunk, &j));
         }
@@ -72,8 +70,7 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 
 static ortc_status concat_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(concat_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(concat_run, state, pstate, c);
     int32_t axis;
     if (ortc_view_count(&c->out[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->out[0].rank, &axis))
         return ORTC_OK;
@@ -82,15 +79,13 @@ static ortc_status concat_run(const void *state, const void *pstate, ortc_call *
 
 static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    if (p->n_in == 1)
-        ortc_plan_view(p, 0, 0, 0);
+    if (p->n_in == 1) ortc_plan_view(p, 0, 0, 0);
     return ORTC_OK;
 }
 
 static ortc_status split_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(split_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(split_run, state, pstate, c);
     int32_t axis;
     if (ortc_view_count(&c->in[0]) == 0 || !ortc_axis_of(*(const int64_t *)state, c->in[0].rank, &axis))
         return ORTC_OK;
@@ -107,29 +102,24 @@ static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
     const int64_t bits = ortc_dtype_bits(x->dtype);
     int64_t outer, inner, offset = 0;
     int32_t axis;
-    if (!ortc_axis_of(*(const int64_t *)state, x->rank, &axis))
-        return ORTC_OK;
+    if (!ortc_axis_of(*(const int64_t *)state, x->rank, &axis)) return ORTC_OK;
     for (int32_t d = 0; d < x->rank; d++)
-        if (x->dims[d] < 0)
-            return ORTC_OK;
-    if (ortc_view_count(x) == 0)
-        return ORTC_OK;
+        if (x->dims[d] < 0) return ORTC_OK;
+    if (ortc_view_count(x) == 0) return ORTC_OK;
     around(x, axis, &outer, &inner);
     if (outer != 1 || !ortc_split_fits(p->in, p->n_in, p->out, p->n_out, axis))
-        return ORTC_OK; /* what does not fit, the run says */
+        return ORTC_OK;                       /* what does not fit, the run says */
     for (uint32_t i = 0; i < p->n_out; i++) { /* all or none: a step is made for what is left */
-        if (ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits % 8)
-            return ORTC_OK;
+        if (ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits % 8) return ORTC_OK;
     }
     for (uint32_t i = 0; i < p->n_out; i++) {
-        if (p->out[i].dtype)
-            ortc_plan_view(p, i, 0, offset);
+        if (p->out[i].dtype) ortc_plan_view(p, i, 0, offset);
         offset += ortc_split_part(p->in, p->n_in, p->out, p->n_out, axis, i) * inner * bits / 8;
     }
     return ORTC_OK;
 }
 
-/* ---- ConstantOfShape -------------------------------------------------------------------------------------------------- */
+/* ---- ConstantOfShape ----------------------------------------------------------------------------------- */
 
 typedef struct fill_job {
     const void *value;
@@ -140,13 +130,11 @@ static ortc_status fill_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const ortc_attr value = ortc_node_attr(n, "value");
     void *state = calloc(1, 16); /* the widest element */
-    if (!state)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     if (value.kind == ORTC_ATTR_TENSOR) {
         const ortc_port *t = &value.u.tensors[0];
         int64_t count = 1;
-        for (int32_t d = 0; d < t->rank; d++)
-            count = count == 1 && t->dims[d] == 1 ? 1 : 0;
+        for (int32_t d = 0; d < t->rank; d++) count = count == 1 && t->dims[d] == 1 ? 1 : 0;
         if (count != 1 || !t->data) {
             free(state);
             return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute value must have one element");
@@ -171,8 +159,11 @@ static ortc_status fill_run(const void *state, const void *pstate, ortc_call *c)
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(2), fill_chunk, &j);
 }
 
-#define AXIS_KERNEL(symbol, title, ...)                      \
-    const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), .name = title, .prepare = axis_prepare, __VA_ARGS__}
+#define AXIS_KERNEL(symbol, title, ...) \
+    const ortc_kernel symbol = {.size = ORTC_SIZED(ortc_kernel), \
+                                .name = title, \
+                                .prepare = axis_prepare, \
+                                __VA_ARGS__}
 AXIS_KERNEL(ortc_ref_concat, "concat.ref", .plan = concat_plan, .run = concat_run);
 AXIS_KERNEL(ortc_ref_split, "split.ref", .host_in = 2, .plan = split_plan, .run = split_run);
 const ortc_kernel ortc_ref_fill = {.size = ORTC_SIZED(ortc_kernel),

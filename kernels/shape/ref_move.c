@@ -1,5 +1,5 @@
-/* kernels/shape/ref_move.c: Transpose, Slice and Expand on ref as one loop: elements of the output in order, taken from
- * the input by strides. Where those elements lie together already, the output is a view.
+/* kernels/shape/ref_move.c: Transpose, Slice and Expand on ref as one loop: elements of the output in order,
+ * taken from the input by strides. Where those elements lie together already, the output is a view.
  */
 #include <stdlib.h>
 
@@ -12,10 +12,8 @@ static bool lies_dense(int32_t rank, const int64_t *dims, const int64_t *strides
 {
     int64_t expected = 1;
     for (int32_t d = rank - 1; d >= 0; d--) {
-        if (dims[d] < 0 || dims[d] == 0)
-            return false;
-        if (dims[d] != 1 && strides[d] != expected)
-            return false;
+        if (dims[d] < 0 || dims[d] == 0) return false;
+        if (dims[d] != 1 && strides[d] != expected) return false;
         expected *= dims[d];
     }
     return true;
@@ -31,12 +29,11 @@ static void view_if_dense(ortc_plan *p, const int64_t *strides, int64_t start)
 static bool all_known(const ortc_view *v)
 {
     for (int32_t d = 0; d < v->rank; d++)
-        if (v->dims[d] < 0)
-            return false;
+        if (v->dims[d] < 0) return false;
     return true;
 }
 
-/* ---- Transpose -------------------------------------------------------------------------------------------------------- */
+/* ---- Transpose ----------------------------------------------------------------------------------------- */
 
 typedef struct transpose_state {
     bool reverse; /* no perm: the dims in reverse order */
@@ -48,11 +45,9 @@ static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void *
     size_t count;
     const int64_t *perm = ortc_node_ints(n, "perm", &count);
     transpose_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->reverse = !perm;
-    for (size_t i = 0; i < count && i < ORTC_RANK_LIMIT; i++)
-        s->perm[i] = (int32_t)perm[i];
+    for (size_t i = 0; i < count && i < ORTC_RANK_LIMIT; i++) s->perm[i] = (int32_t)perm[i];
     *out = s;
     return ORTC_OK;
 }
@@ -61,15 +56,13 @@ static void transpose_strides(const transpose_state *s, const ortc_view *x, int6
 {
     int64_t dense[ORTC_RANK_LIMIT];
     ortc_dense_strides(x->rank, x->dims, dense);
-    for (int32_t d = 0; d < x->rank; d++)
-        strides[d] = dense[s->reverse ? x->rank - 1 - d : s->perm[d]];
+    for (int32_t d = 0; d < x->rank; d++) strides[d] = dense[s->reverse ? x->rank - 1 - d : s->perm[d]];
 }
 
 static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate)
 {
     int64_t strides[ORTC_RANK_LIMIT];
-    if (!all_known(&p->in[0]))
-        return ORTC_OK;
+    if (!all_known(&p->in[0])) return ORTC_OK;
     transpose_strides(state, &p->in[0], strides);
     view_if_dense(p, strides, 0);
     return ORTC_OK;
@@ -77,26 +70,25 @@ static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate
 
 static ortc_status transpose_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(transpose_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(transpose_run, state, pstate, c);
     int64_t strides[ORTC_RANK_LIMIT];
     transpose_strides(state, &c->in[0], strides);
     return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, 0);
 }
 
-/* ---- Slice ------------------------------------------------------------------------------------------------------------ */
+/* ---- Slice --------------------------------------------------------------------------------------------- */
 
 static bool slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start)
 {
-    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL, *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
+    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
+                    *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
     const int64_t n = ortc_view_count(&in[1]);
     *start = 0;
     ortc_dense_strides(x->rank, x->dims, strides);
     for (int64_t i = 0; i < n; i++) {
         int32_t axis;
         int64_t first;
-        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis))
-            return false;
+        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis)) return false;
         const int64_t step = steps ? ortc_load_i64(steps->data, steps->dtype, i) : 1;
         const int64_t count = ortc_slice_count(x->dims[axis], ortc_load_i64(in[1].data, in[1].dtype, i),
                                                ortc_load_i64(in[2].data, in[2].dtype, i), step, &first);
@@ -110,8 +102,7 @@ static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
 {
     int64_t strides[ORTC_RANK_LIMIT], start;
     for (uint32_t i = 1; i < p->n_in; i++)
-        if (p->in[i].dtype && (!p->in[i].data || !all_known(&p->in[i])))
-            return ORTC_OK;
+        if (p->in[i].dtype && (!p->in[i].data || !all_known(&p->in[i]))) return ORTC_OK;
     if (all_known(&p->in[0]) && all_known(&p->out[0]) && ortc_view_count(&p->out[0]) > 0 &&
         slice_strides(p->in, p->n_in, strides, &start))
         view_if_dense(p, strides, start);
@@ -120,22 +111,19 @@ static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(slice_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(slice_run, state, pstate, c);
     int64_t strides[ORTC_RANK_LIMIT], start;
-    if (ortc_view_count(&c->out[0]) == 0)
-        return ORTC_OK;
+    if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     if (!slice_strides(c->in, c->n_in, strides, &start))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
     return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, start);
 }
 
-/* ---- Expand ----------------------------------------------------------------------------------------------------------- */
+/* ---- Expand -------------------------------------------------------------------------------------------- */
 
 static ortc_status expand_run(const void *state, const void *pstate, ortc_call *c)
 {
-    if (c->in[0].dtype == ORTC_STRING)
-        return ortc_run_on_strings(expand_run, state, pstate, c);
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(expand_run, state, pstate, c);
     const ortc_view *x = &c->in[0], *y = &c->out[0];
     int64_t dense[ORTC_RANK_LIMIT], strides[ORTC_RANK_LIMIT];
     ortc_dense_strides(x->rank, x->dims, dense);
@@ -151,7 +139,12 @@ const ortc_kernel ortc_ref_transpose = {.size = ORTC_SIZED(ortc_kernel),
                                         .prepare = transpose_prepare,
                                         .plan = transpose_plan,
                                         .run = transpose_run};
-const ortc_kernel ortc_ref_slice = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "slice.ref", .host_in = 0x1e, .plan = slice_plan, .run = slice_run};
-const ortc_kernel ortc_ref_expand = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "expand.ref", .host_in = 2, .run = expand_run};
+const ortc_kernel ortc_ref_slice = {.size = ORTC_SIZED(ortc_kernel),
+                                    .name = "slice.ref",
+                                    .host_in = 0x1e,
+                                    .plan = slice_plan,
+                                    .run = slice_run};
+const ortc_kernel ortc_ref_expand = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "expand.ref",
+                                     .host_in = 2,
+                                     .run = expand_run};

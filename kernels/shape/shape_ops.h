@@ -1,5 +1,5 @@
-/* kernels/shape/shape_ops.h: the family's parts, for its two tables: shape functions and liftings for op.c, kernels
- * for ref.c.
+/* kernels/shape/shape_ops.h: the family's parts, for its two tables: shape functions and liftings for op.c,
+ * kernels for ref.c.
  */
 #ifndef ORTC_KERNELS_SHAPE_OPS_H
 #define ORTC_KERNELS_SHAPE_OPS_H
@@ -30,12 +30,13 @@ ortc_status ortc_infer_constant_of_shape(ortc_infer *);
 ortc_status ortc_infer_slice(ortc_infer *);
 ortc_status ortc_lift_slice(ortc_lift *);
 /* Elements that start, end and step take from a dim of `extent`, and the first of them. step is not 0. */
-static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step, int64_t *out_first)
+static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t end, int64_t step,
+                                       int64_t *out_first)
 {
-    const int64_t most = step > 0 ? extent : extent - 1; /* of a start; the standard's least is 0 for any step */
+    /* of a start; the standard's least is 0 for any step */
+    const int64_t most = step > 0 ? extent : extent - 1;
     *out_first = 0;
-    if (extent == 0)
-        return 0;
+    if (extent == 0) return 0;
     /* anything beyond is clamped anyway; sums below then fit */
     start = start < -extent ? -extent - 1 : start > extent ? extent : start;
     end = end < -extent ? -extent - 1 : end > extent ? extent : end;
@@ -44,43 +45,42 @@ static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t en
     start = start < 0 ? 0 : start > most ? most : start;
     end = end < most - extent ? most - extent : end > most ? most : end;
     *out_first = start;
-    if (step > 0)
-        return start < end ? (end - start - 1) / step + 1 : 0;
+    if (step > 0) return start < end ? (end - start - 1) / step + 1 : 0;
     step = step == INT64_MIN ? INT64_MAX : -step;
     return end < start ? (start - end - 1) / step + 1 : 0;
 }
 
-/* Elements along the axis of Split's part i: as planned, or for one that nobody wants as listed, or equal with a smaller last one.
- * -1: not known yet. */
-static inline int64_t ortc_split_part(const ortc_view *in, uint32_t n_in, const ortc_view *out, uint32_t n_out, int32_t axis,
-                                      uint32_t i)
+/* Elements along the axis of Split's part i: as planned, or for one that nobody wants as listed, or equal
+ * with a smaller last one. -1: not known yet. */
+static inline int64_t ortc_split_part(const ortc_view *in, uint32_t n_in, const ortc_view *out,
+                                      uint32_t n_out, int32_t axis, uint32_t i)
 {
     const int64_t all = in[0].dims[axis], each = all / n_out + (all % n_out != 0);
-    if (out[i].dtype)
-        return out[i].dims[axis];
+    if (out[i].dtype) return out[i].dims[axis];
     if (n_in > 1 && in[1].dtype)
-        return in[1].data && ortc_view_count(&in[1]) == n_out ? ortc_load_i64(in[1].data, in[1].dtype, i) : -1;
+        return in[1].data && ortc_view_count(&in[1]) == n_out ? ortc_load_i64(in[1].data, in[1].dtype, i)
+                                                              : -1;
     return i + 1 < n_out ? each : all - each * (n_out - 1);
 }
 
 /* Whether the parts make up the axis: their offsets are sums of what a run may have brought. */
-static inline bool ortc_split_fits(const ortc_view *in, uint32_t n_in, const ortc_view *out, uint32_t n_out, int32_t axis)
+static inline bool ortc_split_fits(const ortc_view *in, uint32_t n_in, const ortc_view *out, uint32_t n_out,
+                                   int32_t axis)
 {
     int64_t left = in[0].dims[axis];
     for (uint32_t i = 0; i < n_out; i++) {
         const int64_t n = ortc_split_part(in, n_in, out, n_out, axis, i);
-        if (n < 0 || n > left)
-            return false;
+        if (n < 0 || n > left) return false;
         left -= n;
     }
     return left == 0;
 }
 
-extern const ortc_kernel ortc_ref_rename;  /* ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze */
+extern const ortc_kernel ortc_ref_rename; /* ref_rename.c: Identity, Reshape, Flatten, Squeeze, Unsqueeze */
 extern const ortc_kernel ortc_ref_same_value; /* ref_rename.c: Identity of what is not a tensor */
-extern const ortc_kernel ortc_ref_shape;   /* ref_rename.c */
-extern const ortc_kernel ortc_ref_size;    /* ref_rename.c */
-extern const ortc_kernel ortc_ref_transpose, ortc_ref_slice, ortc_ref_expand;              /* ref_move.c */
-extern const ortc_kernel ortc_ref_concat, ortc_ref_split, ortc_ref_fill; /* ref_join.c */
+extern const ortc_kernel ortc_ref_shape;      /* ref_rename.c */
+extern const ortc_kernel ortc_ref_size;       /* ref_rename.c */
+extern const ortc_kernel ortc_ref_transpose, ortc_ref_slice, ortc_ref_expand; /* ref_move.c */
+extern const ortc_kernel ortc_ref_concat, ortc_ref_split, ortc_ref_fill;      /* ref_join.c */
 
 #endif

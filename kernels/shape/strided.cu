@@ -1,5 +1,5 @@
-/* kernels/shape/strided.cu: strided copies (cuda_strided.h): piece by piece, or, where rows become columns, by tiles that turn in
- * shared memory, so that both sides see neighbours. And filling.
+/* kernels/shape/strided.cu: strided copies (cuda_strided.h): piece by piece, or, where rows become columns,
+ * by tiles that turn in shared memory, so that both sides see neighbours. And filling.
  */
 #include <string.h>
 
@@ -18,7 +18,10 @@ struct move {
     ortc_cu_divisor dims[ORTC_CU_MOVE_RANK];
 };
 
-__device__ inline uint32_t quotient(uint32_t n, const ortc_cu_divisor &d) { return (__umulhi(n, d.multiplier) + n) >> d.shift; }
+__device__ inline uint32_t quotient(uint32_t n, const ortc_cu_divisor &d)
+{
+    return (__umulhi(n, d.multiplier) + n) >> d.shift;
+}
 
 template <typename Piece> __global__ void __launch_bounds__(256) copy(const __grid_constant__ move m)
 {
@@ -38,7 +41,8 @@ template <typename Piece> __global__ void __launch_bounds__(256) copy(const __gr
 /* Dim 0 runs along neighbours of `from`, dim 1 along neighbours of `to`; the others count tiles' bases. */
 constexpr int TILE = 32, ROWS = 8;
 
-template <typename Piece> __global__ void __launch_bounds__(TILE * ROWS) turn(const __grid_constant__ move m, uint32_t n0, uint32_t n1)
+template <typename Piece>
+__global__ void __launch_bounds__(TILE *ROWS) turn(const __grid_constant__ move m, uint32_t n0, uint32_t n1)
 {
     __shared__ Piece tile[TILE][TILE + 1];
     const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
@@ -56,20 +60,25 @@ template <typename Piece> __global__ void __launch_bounds__(TILE * ROWS) turn(co
         }
         for (int r = y; r < TILE; r += ROWS)
             if (first0 + x < n0 && first1 + r < n1)
-                tile[r][x] = ((const Piece *)m.from)[from + (int64_t)(first0 + x) + (int64_t)(first1 + r) * m.from_step[1]];
+                tile[r][x] =
+                    ((const Piece *)
+                         m.from)[from + (int64_t)(first0 + x) + (int64_t)(first1 + r) * m.from_step[1]];
         __syncthreads();
         for (int r = y; r < TILE; r += ROWS)
             if (first1 + x < n1 && first0 + r < n0)
-                ((Piece *)m.to)[to + (int64_t)(first1 + x) + (int64_t)(first0 + r) * m.to_step[0]] = tile[x][r];
+                ((Piece *)m.to)[to + (int64_t)(first1 + x) + (int64_t)(first0 + r) * m.to_step[0]] =
+                    tile[x][r];
         __syncthreads();
     }
 }
 
-struct pair { uint64_t low, high; }; /* 16 bytes at addresses good for 8 */
-template <typename Piece> __global__ void __launch_bounds__(256) fill(Piece *to, int64_t count, const Piece *value, Piece v)
+struct pair {
+    uint64_t low, high;
+}; /* 16 bytes at addresses good for 8 */
+template <typename Piece>
+__global__ void __launch_bounds__(256) fill(Piece *to, int64_t count, const Piece *value, Piece v)
 {
-    if (value)
-        v = *value;
+    if (value) v = *value;
     for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < count; i += (int64_t)gridDim.x * 256)
         to[i] = v;
 }
@@ -78,11 +87,9 @@ template <typename Piece> __global__ void __launch_bounds__(256) fill(Piece *to,
 int turned(const ortc_cu_move *c)
 {
     const int last = c->rank - 1;
-    if (c->to_step[last] != 1 || c->from_step[last] == 1 || c->dims[last] < 8)
-        return -1;
+    if (c->to_step[last] != 1 || c->from_step[last] == 1 || c->dims[last] < 8) return -1;
     for (int d = 0; d < last; d++)
-        if (c->from_step[d] == 1 && c->dims[d] >= 8)
-            return d;
+        if (c->from_step[d] == 1 && c->dims[d] >= 8) return d;
     return -1;
 }
 
@@ -107,8 +114,7 @@ template <typename Piece> int launch(const ortc_cu_move *c, int64_t pieces, cuda
     order[n++] = with;
     order[n++] = last;
     for (int d = last - 1; d >= 0; d--)
-        if (d != with)
-            order[n++] = d;
+        if (d != with) order[n++] = d;
     int64_t blocks = 1;
     for (int k = 0; k < n; k++) {
         const int64_t extent = k < 2 ? (c->dims[order[k]] + TILE - 1) / TILE : c->dims[order[k]];
@@ -118,19 +124,18 @@ template <typename Piece> int launch(const ortc_cu_move *c, int64_t pieces, cuda
         blocks *= extent;
     }
     m.pieces = (uint32_t)blocks;
-    turn<Piece><<<ortc_cu_blocks(blocks, 1), TILE * ROWS, 0, stream>>>(m, (uint32_t)c->dims[with], (uint32_t)c->dims[last]);
+    turn<Piece><<<ortc_cu_blocks(blocks, 1), TILE * ROWS, 0, stream>>>(m, (uint32_t)c->dims[with],
+                                                                       (uint32_t)c->dims[last]);
     return cudaGetLastError();
 }
 
 int run(const ortc_cu_move *c, cudaStream_t stream)
 {
     int64_t pieces = 1;
-    for (int d = 0; d < c->rank; d++)
-        pieces *= c->dims[d];
+    for (int d = 0; d < c->rank; d++) pieces *= c->dims[d];
     if (pieces >= INT64_C(1) << 31) { /* in halves along the longest dim */
         int longest = 0;
-        for (int d = 1; d < c->rank; d++)
-            longest = c->dims[d] > c->dims[longest] ? d : longest;
+        for (int d = 1; d < c->rank; d++) longest = c->dims[d] > c->dims[longest] ? d : longest;
         ortc_cu_move part = *c;
         part.dims[longest] = c->dims[longest] / 2;
         const int error = run(&part, stream);
@@ -148,7 +153,8 @@ int run(const ortc_cu_move *c, cudaStream_t stream)
     }
 }
 
-template <typename Piece> int fill_all(void *to, int64_t count, const void *value, Piece v, cudaStream_t stream)
+template <typename Piece>
+int fill_all(void *to, int64_t count, const void *value, Piece v, cudaStream_t stream)
 {
     fill<Piece><<<ortc_cu_blocks(count, 256), 256, 0, stream>>>((Piece *)to, count, (const Piece *)value, v);
     return cudaGetLastError();
@@ -157,8 +163,7 @@ template <typename Piece> int fill_all(void *to, int64_t count, const void *valu
 template <typename Piece> Piece repeated(uint64_t bits, uint32_t bytes)
 {
     Piece v;
-    for (uint32_t at = 0; at < sizeof v; at += bytes)
-        memcpy((char *)&v + at, &bits, bytes);
+    for (uint32_t at = 0; at < sizeof v; at += bytes) memcpy((char *)&v + at, &bits, bytes);
     return v;
 }
 
@@ -173,8 +178,7 @@ extern "C" int ortc_cu_move_run(const ortc_cu_move *given, void *queue)
 extern "C" int ortc_cu_fill(void *to, int64_t count, uint32_t bytes, const void *value, void *queue)
 {
     cudaStream_t stream = (cudaStream_t)queue;
-    if (count == 0)
-        return 0;
+    if (count == 0) return 0;
     switch (bytes) {
     case 16: return fill_all<pair>(to, count, value, pair(), stream);
     case 8: return fill_all<uint64_t>(to, count, value, 0, stream);
@@ -188,8 +192,7 @@ extern "C" int ortc_cu_fill_with(void *to, int64_t count, uint32_t bytes, uint64
 {
     cudaStream_t stream = (cudaStream_t)queue;
     const int64_t all = count * bytes;
-    if (count == 0)
-        return 0;
+    if (count == 0) return 0;
     if (((uint64_t)(uintptr_t)to | (uint64_t)all) % 16 == 0)
         return fill_all<uint4>(to, all / 16, NULL, repeated<uint4>(bits, bytes), stream);
     switch (bytes) {

@@ -1,5 +1,5 @@
-/* kernels/softmax/ref.c: Softmax and LogSoftmax along an axis: the row's maximum is taken off, exponentials are summed,
- * all in double. A NaN makes its row NaN, and so does a row of nothing but -infinity.
+/* kernels/softmax/ref.c: Softmax and LogSoftmax along an axis: the row's maximum is taken off, exponentials
+ * are summed, all in double. A NaN makes its row NaN, and so does a row of nothing but -infinity.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -48,8 +48,7 @@ static void softmax_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 static ortc_status softmax_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     softmax_state *s = malloc(sizeof *s);
-    if (!s)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (softmax_state){ortc_node_int(n, "axis", -1), !strcmp(ortc_node_op(n), "LogSoftmax")};
     *out = s;
     return ORTC_OK;
@@ -68,12 +67,10 @@ static ortc_status softmax_run(const void *state, const void *pstate, ortc_call 
     const int64_t count = ortc_view_count(x);
     softmax_job j = {x->data, c->out[0].data, x->dtype, s->log, 1, 1};
     int32_t axis;
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     if (ortc_axis_of(s->axis, x->rank, &axis)) { /* a scalar is a row of one */
         j.length = x->dims[axis];
-        for (int32_t d = axis + 1; d < x->rank; d++)
-            j.stride *= x->dims[d];
+        for (int32_t d = axis + 1; d < x->rank; d++) j.stride *= x->dims[d];
     }
     const int64_t grain = 2000 / j.length; /* packed types have no softmax: rows may end anywhere */
     return ortc_parallel(c, count / j.length, grain > 0 ? grain : 1, softmax_chunk, &j);

@@ -1,5 +1,5 @@
-/* kernels/softmax/ref_hardmax.c: Hardmax on ref: one for the first of a row's largest elements, nought for the others. NaN counts as
- * the largest, as in numpy.
+/* kernels/softmax/ref_hardmax.c: Hardmax on ref: one for the first of a row's largest elements, nought for
+ * the others. NaN counts as the largest, as in numpy.
  */
 #include <stdlib.h>
 
@@ -35,8 +35,7 @@ static ortc_status hardmax_prepare(const ortc_node *n, ortc_prep *prep, void **o
 {
     const int64_t axis = ortc_node_int(n, "axis", -1);
     int64_t *state = malloc(sizeof *state);
-    if (!state)
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *state = axis;
     *out = state;
     return ORTC_OK;
@@ -47,16 +46,16 @@ static ortc_status hardmax_run(const void *state, const void *pstate, ortc_call 
     hardmax_job j = {&c->in[0], &c->out[0], 1, 1};
     const int64_t count = ortc_view_count(j.y);
     int32_t axis;
-    if (count == 0)
-        return ORTC_OK;
+    if (count == 0) return ORTC_OK;
     if (ortc_axis_of(*(const int64_t *)state, j.x->rank, &axis)) { /* a scalar is a row of one */
         j.length = j.x->dims[axis];
-        for (int32_t d = axis + 1; d < j.x->rank; d++)
-            j.stride *= j.x->dims[d];
+        for (int32_t d = axis + 1; d < j.x->rank; d++) j.stride *= j.x->dims[d];
     }
     return ortc_parallel(c, count / j.length, ortc_grain(6.0 * (double)j.length), hardmax_chunk, &j);
 }
 
 extern const ortc_kernel ortc_ref_hardmax;
-const ortc_kernel ortc_ref_hardmax = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "hardmax.ref", .prepare = hardmax_prepare, .run = hardmax_run};
+const ortc_kernel ortc_ref_hardmax = {.size = ORTC_SIZED(ortc_kernel),
+                                      .name = "hardmax.ref",
+                                      .prepare = hardmax_prepare,
+                                      .run = hardmax_run};

@@ -1,8 +1,10 @@
 /* kernels/softmax/softmax.cu: Softmax and LogSoftmax on a GPU, in f32.
  *
- *   rows that lie dense, up to 32 K elements: one block per row (a warp, where they are short), the row in registers: read once, written once
+ *   rows that lie dense, up to 32 K elements: one block per row (a warp, where they are short), the row in
+ *   registers: read once, written once
  *   longer ones: three passes, the last two mostly out of the cache
- *   rows across memory (an axis that is not the last): a thread for each, neighbours in neighbouring threads, two passes: maximum and
+ *   rows across memory (an axis that is not the last): a thread for each, neighbours in neighbouring
+ *   threads, two passes: maximum and
  *   sum together, then results
  *
  * A NaN makes its row NaN, and so does a row of nothing but -infinity.
@@ -21,7 +23,8 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     __shared__ float shared[32];
-    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows; row += (int64_t)gridDim.x * blockDim.y) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows;
+         row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = x + row * length;
         E *to = y + row * length;
         float v[VECTORS][W], largest = -INFINITY, sum = 0;
@@ -29,8 +32,7 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
         for (int k = 0; k < VECTORS; k++) {
             const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
             ortc_cu_pack<E> p;
-            if (at < length)
-                p = ortc_cu_pack<E>::load(from + at);
+            if (at < length) p = ortc_cu_pack<E>::load(from + at);
 #pragma unroll
             for (int i = 0; i < W; i++) {
                 v[k][i] = at < length ? ortc_cu_f32(p.at[i]) : -INFINITY;
@@ -46,8 +48,7 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
                 v[k][i] -= largest;
                 const float e = expf(v[k][i]);
                 sum += inside ? e : 0.0f;
-                if (!is_log)
-                    v[k][i] = e;
+                if (!is_log) v[k][i] = e;
             }
         }
         sum = ortc_cu_block<ortc_cu_sum>(sum, 0, shared);
@@ -57,19 +58,19 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
             const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
             ortc_cu_pack<E> p;
 #pragma unroll
-            for (int i = 0; i < W; i++)
-                p.at[i] = ortc_cu_of_f32<E>(is_log ? v[k][i] - by : v[k][i] * by);
-            if (at < length)
-                p.store(to + at);
+            for (int i = 0; i < W; i++) p.at[i] = ortc_cu_of_f32<E>(is_log ? v[k][i] - by : v[k][i] * by);
+            if (at < length) p.store(to + at);
         }
     }
 }
 
 /* Any length at any address. */
-template <typename E, bool is_log> __global__ void __launch_bounds__(1024) in_passes(E *y, const E *x, int64_t rows, int64_t length)
+template <typename E, bool is_log>
+__global__ void __launch_bounds__(1024) in_passes(E *y, const E *x, int64_t rows, int64_t length)
 {
     __shared__ float shared[32];
-    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows; row += (int64_t)gridDim.x * blockDim.y) {
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows;
+         row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = x + row * length;
         E *to = y + row * length;
         float largest = -INFINITY, sum = 0;
@@ -99,8 +100,7 @@ __global__ void __launch_bounds__(256) across(E *y, const E *x, int64_t rows, in
                 sum = sum * expf(largest - next) + expf(v - next);
             largest = next;
         }
-        if (largest == -INFINITY)
-            sum = largest - largest; /* NaN */
+        if (largest == -INFINITY) sum = largest - largest; /* NaN */
         const float by = is_log ? logf(sum) : 1 / sum;
         for (int64_t i = 0; i < length; i++) {
             const float v = ortc_cu_f32(x[first + i * stride]) - largest;
@@ -111,7 +111,8 @@ __global__ void __launch_bounds__(256) across(E *y, const E *x, int64_t rows, in
 
 unsigned blocks_of(int64_t rows) { return (unsigned)(rows < 132 * 256 ? rows : 132 * 256); }
 
-template <typename E, bool is_log> int launch(void *out, const void *in, int64_t rows, int64_t length, int64_t stride, cudaStream_t stream)
+template <typename E, bool is_log>
+int launch(void *out, const void *in, int64_t rows, int64_t length, int64_t stride, cudaStream_t stream)
 {
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     E *y = (E *)out;
@@ -120,7 +121,8 @@ template <typename E, bool is_log> int launch(void *out, const void *in, int64_t
         across<E, is_log><<<ortc_cu_blocks(rows, 256), 256, 0, stream>>>(y, x, rows, length, stride);
         return cudaGetLastError();
     }
-    const bool aligned = ((uint64_t)(uintptr_t)out | (uint64_t)(uintptr_t)in | (uint64_t)length * sizeof(E)) % 16 == 0;
+    const bool aligned =
+        ((uint64_t)(uintptr_t)out | (uint64_t)(uintptr_t)in | (uint64_t)length * sizeof(E)) % 16 == 0;
     const int64_t packs = length / W;
     const dim3 warps(32, 8); /* short rows: a warp for each */
     const unsigned by_warps = blocks_of((rows + 7) / 8), by_blocks = blocks_of(rows);
@@ -136,7 +138,8 @@ template <typename E, bool is_log> int launch(void *out, const void *in, int64_t
     } else if (packs <= 128) { /* up to 4 packs for each of up to 1024 threads */
         in_registers<E, 1, is_log><<<by_blocks, 128, 0, stream>>>(y, x, rows, (int)length);
     } else if (packs <= 512) {
-        in_registers<E, 2, is_log><<<by_blocks, packs <= 256 ? 128 : 256, 0, stream>>>(y, x, rows, (int)length);
+        in_registers<E, 2, is_log>
+            <<<by_blocks, packs <= 256 ? 128 : 256, 0, stream>>>(y, x, rows, (int)length);
     } else {
         const int threads = packs <= 1024 ? 256 : packs <= 2048 ? 512 : 1024;
         in_registers<E, 4, is_log><<<by_blocks, threads, 0, stream>>>(y, x, rows, (int)length);
@@ -144,14 +147,18 @@ template <typename E, bool is_log> int launch(void *out, const void *in, int64_t
     return cudaGetLastError();
 }
 
-template <typename E> int launch_of(int is_log, void *y, const void *x, int64_t rows, int64_t length, int64_t stride, cudaStream_t stream)
+template <typename E>
+int launch_of(int is_log, void *y, const void *x, int64_t rows, int64_t length, int64_t stride,
+              cudaStream_t stream)
 {
-    return is_log ? launch<E, true>(y, x, rows, length, stride, stream) : launch<E, false>(y, x, rows, length, stride, stream);
+    return is_log ? launch<E, true>(y, x, rows, length, stride, stream)
+                  : launch<E, false>(y, x, rows, length, stride, stream);
 }
 
 } // namespace
 
-extern "C" int ortc_cu_softmax(int32_t dtype, int is_log, void *y, const void *x, int64_t rows, int64_t length, int64_t stride, void *queue)
+extern "C" int ortc_cu_softmax(int32_t dtype, int is_log, void *y, const void *x, int64_t rows,
+                               int64_t length, int64_t stride, void *queue)
 {
     cudaStream_t stream = (cudaStream_t)queue;
     switch (dtype) {

@@ -8,8 +8,10 @@
 extern "C" {
 #endif
 
-/* `rows` rows of `length` elements, `stride` apart; f32, f16, bf16. Nothing is empty. y may be x. Gives a cudaError_t. */
-int ortc_cu_softmax(int32_t dtype, int is_log, void *y, const void *x, int64_t rows, int64_t length, int64_t stride, void *queue);
+/* `rows` rows of `length` elements, `stride` apart; f32, f16, bf16. Nothing is empty. y may be x. Gives a
+ * cudaError_t. */
+int ortc_cu_softmax(int32_t dtype, int is_log, void *y, const void *x, int64_t rows, int64_t length,
+                    int64_t stride, void *queue);
 
 #ifdef __cplusplus
 }

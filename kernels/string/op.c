@@ -1,4 +1,5 @@
-/* kernels/string/op.c: operators on text: StringConcat, StringSplit, StringNormalizer, RegexFullMatch, TfIdfVectorizer: schemas. */
+/* kernels/string/op.c: operators on text: StringConcat, StringSplit, StringNormalizer, RegexFullMatch,
+ * TfIdfVectorizer: schemas. */
 #include "kernels/string/string.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_string;
@@ -11,10 +12,8 @@ static ortc_status infer_split(ortc_infer *c)
     const ortc_port x = ortc_infer_in(c, 0);
     ortc_dim dims[ORTC_RANK_LIMIT + 1];
     ORTC_TRY(ortc_infer_out(c, 1, ORTC_I64, x.rank, x.dims));
-    if (x.rank < 0 || x.rank >= ORTC_RANK_LIMIT)
-        return ortc_infer_out(c, 0, ORTC_STRING, -1, NULL);
-    for (int32_t d = 0; d < x.rank; d++)
-        dims[d] = x.dims[d];
+    if (x.rank < 0 || x.rank >= ORTC_RANK_LIMIT) return ortc_infer_out(c, 0, ORTC_STRING, -1, NULL);
+    for (int32_t d = 0; d < x.rank; d++) dims[d] = x.dims[d];
     dims[x.rank] = ORTC_DIM_UNKNOWN;
     return ortc_infer_out(c, 0, ORTC_STRING, x.rank + 1, dims);
 }
@@ -26,9 +25,9 @@ static ortc_status infer_normalizer(ortc_infer *c)
     size_t stops = ortc_node_attr(ortc_infer_node(c), "stopwords").kind == ORTC_ATTR_STRINGS;
     if (x.rank == 0 || x.rank > 2 || (x.rank == 2 && x.dims[0] >= 0 && x.dims[0] != 1))
         return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the input must be [C] or [1,C]");
-    if (x.rank < 0)
-        return ortc_infer_out(c, 0, ORTC_STRING, -1, NULL);
-    const ortc_dim count = x.dims[x.rank - 1], left = stops || count == 0 || count < 0 ? ORTC_DIM_UNKNOWN : count;
+    if (x.rank < 0) return ortc_infer_out(c, 0, ORTC_STRING, -1, NULL);
+    const ortc_dim count = x.dims[x.rank - 1],
+                   left = stops || count == 0 || count < 0 ? ORTC_DIM_UNKNOWN : count;
     return ortc_infer_out(c, 0, ORTC_STRING, x.rank, x.rank == 2 ? (const ortc_dim[]){1, left} : &left);
 }
 
@@ -57,13 +56,16 @@ static ortc_status infer_tfidf(ortc_infer *c)
 
 static const ortc_op ops[] = {
     ORTC_OP("", "StringConcat", 20, 20, "", "X:T Y:T", "Z:T", "", "T=string", infer_concat, NULL, 0),
-    ORTC_OP("", "StringSplit", 20, 20, "", "X:T1", "Y:T2 Z:T3", "delimiter:s? maxsplit:i?", "T1=string T2=string T3=i64", infer_split,
-            NULL, 0),
+    ORTC_OP("", "StringSplit", 20, 20, "", "X:T1", "Y:T2 Z:T3", "delimiter:s? maxsplit:i?",
+            "T1=string T2=string T3=i64", infer_split, NULL, 0),
     ORTC_OP("", "StringNormalizer", 10, 10, "", "X:string", "Y:string",
-            "case_change_action:s=NONE is_case_sensitive:i=0 locale:s? stopwords:ss?", "", infer_normalizer, NULL, 0),
-    ORTC_OP("", "RegexFullMatch", 20, 20, "", "X:T1", "Y:T2", "pattern:s?", "T1=string T2=bool", infer_regex, NULL, 0),
+            "case_change_action:s=NONE is_case_sensitive:i=0 locale:s? stopwords:ss?", "", infer_normalizer,
+            NULL, 0),
+    ORTC_OP("", "RegexFullMatch", 20, 20, "", "X:T1", "Y:T2", "pattern:s?", "T1=string T2=bool", infer_regex,
+            NULL, 0),
     ORTC_OP("", "TfIdfVectorizer", 9, 9, "", "X:T", "Y:T1",
-            "mode:s! min_gram_length:i! max_gram_length:i! max_skip_count:i! ngram_counts:is! ngram_indexes:is! pool_int64s:is? "
+            "mode:s! min_gram_length:i! max_gram_length:i! max_skip_count:i! ngram_counts:is! "
+            "ngram_indexes:is! pool_int64s:is? "
             "pool_strings:ss? weights:fs?",
             "T=string,i32,i64 T1=f32", infer_tfidf, NULL, 0),
 };

@@ -1,9 +1,10 @@
-/* kernels/string/ref_regex.c: RegexFullMatch on ref: the standard's RE2 syntax, brought into the form of POSIX' extended regular
- * expressions, which the C library matches.
+/* kernels/string/ref_regex.c: RegexFullMatch on ref: the standard's RE2 syntax, brought into the form of
+ * POSIX' extended regular expressions, which the C library matches.
  *
- * Whether a text matches as a whole does not depend on greed, so `*?` is `*`; groups are only groups. A character is one of
- * UTF-8; classes are written out over ASCII, and one that is negated takes every other character. What has no counterpart
- * (flags, Unicode classes, characters beyond ASCII in brackets) is refused by name: a wrong answer would be worse.
+ * Whether a text matches as a whole does not depend on greed, so `*?` is `*`; groups are only groups. A
+ * character is one of UTF-8; classes are written out over ASCII, and one that is negated takes every other
+ * character. What has no counterpart (flags, Unicode classes, characters beyond ASCII in brackets) is refused
+ * by name: a wrong answer would be worse.
  */
 #include <locale.h>
 #include <regex.h>
@@ -15,11 +16,11 @@ enum { MAX_DEPTH = 100, MAX_REPEAT = 1000, MAX_COST = 5000 }; /* cost: states, c
 
 typedef struct translation {
     const char *at, *end;
-    char *out;              /* room for what the longest atom needs, for every byte of the pattern */
+    char *out; /* room for what the longest atom needs, for every byte of the pattern */
     size_t n;
     int depth;
     int64_t cost[MAX_DEPTH + 1], last; /* of the open groups; of the last atom, 0: there is none to repeat */
-    const char *why;        /* not NULL: refused */
+    const char *why;                   /* not NULL: refused */
 } translation;
 
 typedef bool set[128];
@@ -36,12 +37,12 @@ static void atom(translation *t, int64_t cost)
 {
     t->last = cost;
     t->cost[t->depth] += cost;
-    if (t->cost[t->depth] > MAX_COST)
-        t->why = "it is too large";
+    if (t->cost[t->depth] > MAX_COST) t->why = "it is too large";
 }
 
 /* Any character beyond ASCII. */
-#define BEYOND "[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf][\x80-\xbf][\x80-\xbf]"
+#define BEYOND \
+    "[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf][\x80-\xbf][\x80-\xbf]"
 
 /* The ASCII characters of a set in brackets: ] first, ^ not first, - last, as POSIX wants them. */
 static void put_brackets(translation *t, const set s, int count)
@@ -51,11 +52,9 @@ static void put_brackets(translation *t, const set s, int count)
         return;
     }
     put_char(t, '[');
-    if (s[']'])
-        put_char(t, ']');
+    if (s[']']) put_char(t, ']');
     for (int c = 1; c < 128; c++)
-        if (s[c] && c != ']' && c != '^' && c != '-')
-            put_char(t, (char)c);
+        if (s[c] && c != ']' && c != '^' && c != '-') put_char(t, (char)c);
     const bool two = s['^'] && s['-'] && count == 2;
     put(t, two ? "-^" : s['^'] ? "^" : "");
     put(t, s['-'] && !two ? "-]" : "]");
@@ -65,25 +64,21 @@ static void put_brackets(translation *t, const set s, int count)
 static void put_set(translation *t, const set s, bool beyond)
 {
     int count = 0;
-    for (int c = 1; c < 128; c++)
-        count += s[c];
+    for (int c = 1; c < 128; c++) count += s[c];
     if (!count && !beyond) {
         t->why = "a class without characters";
         return;
     }
     put_char(t, '(');
-    if (count)
-        put_brackets(t, s, count);
-    if (beyond)
-        put(t, count ? "|" BEYOND : BEYOND);
+    if (count) put_brackets(t, s, count);
+    if (beyond) put(t, count ? "|" BEYOND : BEYOND);
     put_char(t, ')');
     atom(t, beyond ? 10 : 1);
 }
 
 static void add_range(set s, int from, int to)
 {
-    for (int c = from; c <= to; c++)
-        s[c] = true;
+    for (int c = from; c <= to; c++) s[c] = true;
 }
 
 /* \d \w \s into a set; false: none of them. */
@@ -99,8 +94,7 @@ static bool add_perl(set s, char letter)
 
 static bool negate(set s)
 {
-    for (int c = 1; c < 128; c++)
-        s[c] = !s[c];
+    for (int c = 1; c < 128; c++) s[c] = !s[c];
     return true;
 }
 
@@ -117,8 +111,10 @@ static int escaped(translation *t)
     case 'a': return '\a';
     default: break;
     }
-    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (unsigned char)c >= 0x80) {
-        t->why = "an escape that is not known here (known are \\d \\D \\w \\W \\s \\S \\A \\z and those of single characters)";
+    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+        (unsigned char)c >= 0x80) {
+        t->why = "an escape that is not known here (known are \\d \\D \\w \\W \\s \\S \\A \\z and those of "
+                 "single characters)";
         return -1;
     }
     return c;
@@ -129,15 +125,24 @@ static bool add_posix(translation *t, set s)
 {
     static const struct {
         const char *name, *ranges; /* pairs */
-    } classes[] = {{"alnum:]", "09AZaz"}, {"alpha:]", "AZaz"}, {"ascii:]", "\1\177"}, {"blank:]", "\t\t  "}, {"cntrl:]", "\1\37\177\177"},
-                   {"digit:]", "09"},     {"graph:]", "!~"},   {"lower:]", "az"},     {"print:]", " ~"},     {"punct:]", "!/:@[`{~"},
-                   {"space:]", "\t\r  "}, {"upper:]", "AZ"},   {"word:]", "09AZaz__"}, {"xdigit:]", "09AFaf"}};
+    } classes[] = {{"alnum:]", "09AZaz"},
+                   {"alpha:]", "AZaz"},
+                   {"ascii:]", "\1\177"},
+                   {"blank:]", "\t\t  "},
+                   {"cntrl:]", "\1\37\177\177"},
+                   {"digit:]", "09"},
+                   {"graph:]", "!~"},
+                   {"lower:]", "az"},
+                   {"print:]", " ~"},
+                   {"punct:]", "!/:@[`{~"},
+                   {"space:]", "\t\r  "},
+                   {"upper:]", "AZ"},
+                   {"word:]", "09AZaz__"},
+                   {"xdigit:]", "09AFaf"}};
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         const size_t n = strlen(classes[i].name);
-        if ((size_t)(t->end - t->at) < n || strncmp(t->at, classes[i].name, n) != 0)
-            continue;
-        for (const char *r = classes[i].ranges; *r; r += 2)
-            add_range(s, r[0], r[1]);
+        if ((size_t)(t->end - t->at) < n || strncmp(t->at, classes[i].name, n) != 0) continue;
+        for (const char *r = classes[i].ranges; *r; r += 2) add_range(s, r[0], r[1]);
         t->at += n;
         return true;
     }
@@ -158,8 +163,7 @@ static int bracket_item(translation *t, set s)
         add_posix(t, s);
         return -1;
     }
-    if (c != '\\')
-        return c;
+    if (c != '\\') return c;
     if (t->at == t->end) {
         t->why = "it ends in a backslash";
         return -1;
@@ -187,23 +191,18 @@ static void bracket(translation *t)
             t->why = "a [ without its ]";
             return;
         }
-        if (*t->at == ']' && !first)
-            break;
+        if (*t->at == ']' && !first) break;
         const int from = bracket_item(t, s);
-        if (from < 0)
-            continue;
+        if (from < 0) continue;
         int to = from;
         if (t->end - t->at > 1 && *t->at == '-' && t->at[1] != ']') {
             t->at++;
             to = bracket_item(t, s);
-            if (to < from && !t->why)
-                t->why = "a range that is none";
+            if (to < from && !t->why) t->why = "a range that is none";
         }
-        for (int c = from; c <= to && !t->why; c++)
-            s[c] = true;
+        for (int c = from; c <= to && !t->why; c++) s[c] = true;
     }
-    if (t->why)
-        return;
+    if (t->why) return;
     t->at++;
     put_set(t, s, negated && negate(s));
 }
@@ -239,8 +238,7 @@ static void escape(translation *t)
         put_set(t, s, negate(s));
     } else {
         const int c = escaped(t);
-        if (c < 0)
-            return;
+        if (c < 0) return;
         s[c] = true;
         put_set(t, s, false);
     }
@@ -256,8 +254,7 @@ static void open_group(translation *t)
         } else {
             p += *p == 'P';
             if (p < t->end && *p == '<' && p + 1 < t->end && p[1] != '=' && p[1] != '!')
-                while (p < t->end && *p != '>')
-                    p++;
+                while (p < t->end && *p != '>') p++;
             if (p == t->end || *p != '>') {
                 t->why = "flags, or a look around, in (?";
                 return;
@@ -279,14 +276,12 @@ static bool counts(const translation *t, long *from, long *to, const char **end)
 {
     const char *p = t->at;
     char *next;
-    if (p == t->end || *p < '0' || *p > '9')
-        return false;
+    if (p == t->end || *p < '0' || *p > '9') return false;
     *from = *to = strtol(p, &next, 10);
     if (*next == ',') {
         p = ++next;
         *to = -1;
-        if (*p >= '0' && *p <= '9')
-            *to = strtol(p, &next, 10);
+        if (*p >= '0' && *p <= '9') *to = strtol(p, &next, 10);
     }
     *end = next + 1;
     return *next == '}';
@@ -329,8 +324,13 @@ static void one(translation *t)
     case '\\': escape(t); return;
     case '[': bracket(t); return;
     case '(': open_group(t); return;
-    case '*': case '+': case '?': case '{': repeat(t, (char)c); return;
-    case '|': case '^': case '$':
+    case '*':
+    case '+':
+    case '?':
+    case '{': repeat(t, (char)c); return;
+    case '|':
+    case '^':
+    case '$':
         put_char(t, (char)c);
         t->last = 0;
         return;
@@ -349,10 +349,10 @@ static void one(translation *t)
         return;
     default: break;
     }
-    put_char(t, c < 0x80 ? '[' : '('); /* no character means anything alone in brackets but ^ and \ , which do not come here */
+    /* no character means anything alone in brackets but ^ and \ , which do not come here */
+    put_char(t, c < 0x80 ? '[' : '(');
     put_char(t, (char)c);
-    while (c >= 0x80 && t->at < t->end && (unsigned char)*t->at >> 6 == 2)
-        put_char(t, *t->at++);
+    while (c >= 0x80 && t->at < t->end && (unsigned char)*t->at >> 6 == 2) put_char(t, *t->at++);
     put_char(t, c < 0x80 ? ']' : ')');
     atom(t, 1);
 }
@@ -363,17 +363,15 @@ static ortc_status compile(const char *pattern, size_t length, regex_t *out, ort
     if (!(t.out = malloc((length + 1) * 320)))
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a pattern");
     put(&t, "^(");
-    while (t.at < t.end && !t.why)
-        one(&t);
-    if (!t.why && t.depth)
-        t.why = "a ( without its )";
-    if (!t.why && memchr(pattern, 0, length))
-        t.why = "it holds a zero";
+    while (t.at < t.end && !t.why) one(&t);
+    if (!t.why && t.depth) t.why = "a ( without its )";
+    if (!t.why && memchr(pattern, 0, length)) t.why = "it holds a zero";
     put(&t, ")$");
     put_char(&t, 0);
     ortc_status s = ORTC_OK;
     if (t.why)
-        s = ortc_prep_fail(prep, ORTC_UNSUPPORTED, "the pattern '%.200s' cannot be matched here: %s", pattern, t.why);
+        s = ortc_prep_fail(prep, ORTC_UNSUPPORTED, "the pattern '%.200s' cannot be matched here: %s", pattern,
+                           t.why);
     else if (regcomp(out, t.out, REG_EXTENDED | REG_NOSUB))
         s = ortc_prep_fail(prep, ORTC_UNSUPPORTED, "the pattern '%.200s' cannot be compiled", pattern);
     free(t.out);
@@ -386,15 +384,16 @@ static ortc_status regex_prepare(const ortc_node *n, ortc_prep *prep, void **out
     if (pattern.kind != ORTC_ATTR_STRING)
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute pattern is missing");
     regex_t *r = calloc(1, sizeof *r);
-    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* bytes, whatever the program's locale */
-    ortc_status s = r && plain ? ORTC_OK : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a pattern");
+    /* bytes, whatever the program's locale */
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    ortc_status s = r && plain ? ORTC_OK
+                               : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a pattern");
     if (s == ORTC_OK) {
         const locale_t before = uselocale(plain);
         s = compile(pattern.u.s, pattern.count, r, prep);
         uselocale(before);
     }
-    if (plain)
-        freelocale(plain);
+    if (plain) freelocale(plain);
     if (s == ORTC_OK)
         *out = r;
     else
@@ -421,9 +420,9 @@ static ortc_status match_all(const regex_t *r, ortc_call *c, char **text, size_t
             *text = grown;
         }
         if (s.length && memchr(s.text, 0, s.length))
-            return ortc_call_fail(c, ORTC_UNSUPPORTED, "string %lld holds a zero, which cannot be matched here", (long long)i);
-        if (s.length)
-            memcpy(*text, s.text, s.length);
+            return ortc_call_fail(c, ORTC_UNSUPPORTED,
+                                  "string %lld holds a zero, which cannot be matched here", (long long)i);
+        if (s.length) memcpy(*text, s.text, s.length);
         (*text)[s.length] = 0;
         ((uint8_t *)c->out[0].data)[i] = regexec(r, *text, 0, NULL, 0) == 0;
         ORTC_TRY(ortc_poll(c));
@@ -436,8 +435,7 @@ static ortc_status regex_run(const void *state, const void *pstate, ortc_call *c
     char *text = NULL;
     size_t room = 0;
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!plain)
-        return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a locale");
+    if (!plain) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a locale");
     const locale_t before = uselocale(plain);
     const ortc_status s = match_all(state, c, &text, &room);
     uselocale(before);
@@ -446,5 +444,8 @@ static ortc_status regex_run(const void *state, const void *pstate, ortc_call *c
     return s;
 }
 
-const ortc_kernel ortc_ref_regex_full_match = {.size = ORTC_SIZED(ortc_kernel), .name = "regex_full_match.ref",
-                                               .prepare = regex_prepare, .run = regex_run, .release = regex_release};
+const ortc_kernel ortc_ref_regex_full_match = {.size = ORTC_SIZED(ortc_kernel),
+                                               .name = "regex_full_match.ref",
+                                               .prepare = regex_prepare,
+                                               .run = regex_run,
+                                               .release = regex_release};

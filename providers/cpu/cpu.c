@@ -1,4 +1,5 @@
-/* providers/cpu/cpu.c: the host's processor: the kernels that carry the time, vectorised, blocked, fused, threaded. */
+/* providers/cpu/cpu.c: the host's processor: the kernels that carry the time, vectorised, blocked, fused,
+ * threaded. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,9 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
         infos[0] = (ortc_device_info){.size = sizeof *infos, .memory_kind = ORTC_MEMORY_HOST};
         uint32_t f = ortc_cpu_features();
         snprintf(infos[0].name, sizeof infos[0].name, "host processor, %s",
-                 f & ORTC_CPU_AVX512 ? "avx512" : f & ORTC_CPU_AVX2 ? "avx2" : "scalar");
+                 f & ORTC_CPU_AVX512 ? "avx512"
+                 : f & ORTC_CPU_AVX2 ? "avx2"
+                                     : "scalar");
         if (f != ortc_cpu_features_detected())
             strcpy(infos[0].notes, "limited by the environment variable ORTC_CPU");
     }
@@ -20,5 +23,7 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
     return ORTC_OK;
 }
 
-const ortc_provider ortc_provider_cpu = {
-    .size = sizeof(ortc_provider), .abi = ORTC_ABI, .name = "cpu", .devices = devices};
+const ortc_provider ortc_provider_cpu = {.size = sizeof(ortc_provider),
+                                         .abi = ORTC_ABI,
+                                         .name = "cpu",
+                                         .devices = devices};

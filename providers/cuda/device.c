@@ -1,8 +1,8 @@
 /* providers/cuda/device.c: NVIDIA GPUs: what there is, memory, streams, events, captured graphs.
  *
- * Built as a module that libortc loads like a stranger's plugin, with the CUDA runtime linked in statically: a machine without a
- * driver loads it all the same and says what is missing. The current device is a thread's own affair in CUDA, so every entry
- * that may run on any thread sets it.
+ * Built as a module that libortc loads like a stranger's plugin, with the CUDA runtime linked in statically:
+ * a machine without a driver loads it all the same and says what is missing. The current device is a thread's
+ * own affair in CUDA, so every entry that may run on any thread sets it.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -36,22 +36,21 @@ static ortc_status status_of(cudaError_t e)
     }
 }
 
-/* ---- What there is ------------------------------------------------------------------------------------------------------ */
+/* ---- What there is ------------------------------------------------------------------------------------- */
 
 static ortc_status count_devices(int *n, ortc_why *why)
 {
     int driver = 0, runtime = 0;
     cudaError_t e = cudaGetDeviceCount(n);
-    if (e == cudaSuccess && *n > 0)
-        return ORTC_OK;
+    if (e == cudaSuccess && *n > 0) return ORTC_OK;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     cudaGetLastError();
     if (!driver)
         ortc_no(why, "no NVIDIA driver is installed");
     else if (e == cudaErrorInsufficientDriver)
-        ortc_no(why, "the driver supports CUDA %d.%d, this module needs %d.%d: update the driver", driver / 1000, driver % 100 / 10,
-                runtime / 1000, runtime % 100 / 10);
+        ortc_no(why, "the driver supports CUDA %d.%d, this module needs %d.%d: update the driver",
+                driver / 1000, driver % 100 / 10, runtime / 1000, runtime % 100 / 10);
     else if (e == cudaErrorNoDevice || e == cudaSuccess)
         ortc_no(why, "there is no NVIDIA GPU, or none is visible (CUDA_VISIBLE_DEVICES)");
     else
@@ -66,10 +65,8 @@ static int is_native(const struct cudaDeviceProp *p)
     for (const char *at = ORTC_CUDA_ARCHITECTURES; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         int n = atoi(at);
         snprintf(sm, sizeof sm, "%.*s", (int)strcspn(at, " "), at);
-        if (n / 10 != p->major)
-            continue;
-        if (strpbrk(sm, "af") ? n % 10 == p->minor : n % 10 <= p->minor)
-            return 1;
+        if (n / 10 != p->major) continue;
+        if (strpbrk(sm, "af") ? n % 10 == p->minor : n % 10 <= p->minor) return 1;
     }
     return 0;
 }
@@ -79,16 +76,14 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
     int n = 0, driver = 0;
     (void)host;
     ortc_status s = count_devices(&n, why);
-    if (s != ORTC_OK)
-        return s;
+    if (s != ORTC_OK) return s;
     cudaDriverGetVersion(&driver);
     for (int i = 0; i < n && (uint32_t)i < *inout_n; i++) {
         struct cudaDeviceProp p;
         size_t available = 0, total = 0;
         ortc_device_info *d = &infos[i];
         cudaError_t e = cudaGetDeviceProperties(&p, i);
-        if (e != cudaSuccess)
-            return ortc_no(why, "device %d: %s", i, cudaGetErrorString(e)), status_of(e);
+        if (e != cudaSuccess) return ortc_no(why, "device %d: %s", i, cudaGetErrorString(e)), status_of(e);
         if (cudaSetDevice(i) != cudaSuccess || cudaMemGetInfo(&available, &total) != cudaSuccess)
             cudaGetLastError();
         memset(d, 0, sizeof *d);
@@ -96,9 +91,11 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
         d->memory_kind = ORTC_MEMORY_DEVICE;
         d->memory_bytes = p.totalGlobalMem;
         d->memory_free = available;
-        snprintf(d->name, sizeof d->name, "%.80s, sm_%d%d, %d multiprocessors", p.name, p.major, p.minor, p.multiProcessorCount);
-        snprintf(d->notes, sizeof d->notes, "driver for CUDA %d.%d; kernels for %s%s", driver / 1000, driver % 100 / 10,
-                 ORTC_CUDA_ARCHITECTURES, is_native(&p) ? "" : ", none native here: the driver compiles them at the first use");
+        snprintf(d->name, sizeof d->name, "%.80s, sm_%d%d, %d multiprocessors", p.name, p.major, p.minor,
+                 p.multiProcessorCount);
+        snprintf(d->notes, sizeof d->notes, "driver for CUDA %d.%d; kernels for %s%s", driver / 1000,
+                 driver % 100 / 10, ORTC_CUDA_ARCHITECTURES,
+                 is_native(&p) ? "" : ", none native here: the driver compiles them at the first use");
     }
     *inout_n = (uint32_t)n;
     return ORTC_OK;
@@ -113,21 +110,19 @@ static int attribute(enum cudaDeviceAttr a, int ordinal)
     return v;
 }
 
-static ortc_status open_device(const ortc_host *host, uint32_t ordinal, const ortc_options *options, ortc_device **out, ortc_why *why)
+static ortc_status open_device(const ortc_host *host, uint32_t ordinal, const ortc_options *options,
+                               ortc_device **out, ortc_why *why)
 {
     (void)host;
-    if (options->count)
-        return ortc_no(why, "it has no option '%s'", options->keys[0]), ORTC_INVALID_ARGUMENT;
+    if (options->count) return ortc_no(why, "it has no option '%s'", options->keys[0]), ORTC_INVALID_ARGUMENT;
     cudaError_t e = cudaSetDevice((int)ordinal);
-    if (e == cudaSuccess)
-        e = cudaFree(NULL); /* makes the context, where a full GPU refuses */
+    if (e == cudaSuccess) e = cudaFree(NULL); /* makes the context, where a full GPU refuses */
     if (e != cudaSuccess) {
         ortc_no(why, "device %u: %s", ordinal, cudaGetErrorString(e));
         return status_of(e);
     }
     ortc_cuda_device *d = calloc(1, sizeof *d);
-    if (!d)
-        return ORTC_OUT_OF_MEMORY;
+    if (!d) return ORTC_OUT_OF_MEMORY;
     d->ordinal = (int)ordinal;
     d->major = attribute(cudaDevAttrComputeCapabilityMajor, d->ordinal);
     d->minor = attribute(cudaDevAttrComputeCapabilityMinor, d->ordinal);
@@ -140,7 +135,7 @@ static ortc_status open_device(const ortc_host *host, uint32_t ordinal, const or
 
 static void close_device(ortc_device *d) { free(d); } /* the process's context stays: others may use it */
 
-/* ---- Memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
 static ortc_status slab_alloc(ortc_device *d, uint32_t kind, size_t bytes, void **out)
 {
@@ -159,13 +154,12 @@ static void slab_free(ortc_device *d, uint32_t kind, void *p, size_t bytes)
         cudaFree(p); /* waits for the device: nothing that is queued still uses it */
 }
 
-/* ---- Queues: a stream, and the device it belongs to ------------------------------------------------------------------------ */
+/* ---- Queues: a stream, and the device it belongs to ---------------------------------------------------- */
 
 static ortc_status queue_create(ortc_device *d, void *native, void **out)
 {
     *out = native;
-    if (native)
-        return ORTC_OK;
+    if (native) return ORTC_OK;
     cudaSetDevice(of(d)->ordinal);
     return status_of(cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking));
 }
@@ -173,13 +167,14 @@ static ortc_status queue_create(ortc_device *d, void *native, void **out)
 static void queue_destroy(ortc_device *d, void *queue, int32_t native)
 {
     cudaSetDevice(of(d)->ordinal);
-    if (!native)
-        cudaStreamDestroy((cudaStream_t)queue);
+    if (!native) cudaStreamDestroy((cudaStream_t)queue);
 }
 
-static ortc_status copy(void *queue, ortc_memory dst, void *to, ortc_memory src, const void *from, size_t bytes)
+static ortc_status copy(void *queue, ortc_memory dst, void *to, ortc_memory src, const void *from,
+                        size_t bytes)
 {
-    enum cudaMemcpyKind kind = dst.device ? (src.device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice) : cudaMemcpyDeviceToHost;
+    enum cudaMemcpyKind kind = dst.device ? (src.device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                                          : cudaMemcpyDeviceToHost;
     return status_of(cudaMemcpyAsync(to, from, bytes, kind, (cudaStream_t)queue));
 }
 
@@ -187,22 +182,21 @@ static ortc_status signal_queue(void *queue, void **event)
 {
     if (!*event) {
         cudaError_t e = cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming);
-        if (e != cudaSuccess)
-            return status_of(e);
+        if (e != cudaSuccess) return status_of(e);
     }
     return status_of(cudaEventRecord((cudaEvent_t)*event, (cudaStream_t)queue));
 }
 
 static ortc_status wait_event(void *queue, void *event)
 {
-    return status_of(queue ? cudaStreamWaitEvent((cudaStream_t)queue, (cudaEvent_t)event, 0) : cudaEventSynchronize((cudaEvent_t)event));
+    return status_of(queue ? cudaStreamWaitEvent((cudaStream_t)queue, (cudaEvent_t)event, 0)
+                           : cudaEventSynchronize((cudaEvent_t)event));
 }
 
 static int32_t query_event(void *event)
 {
     cudaError_t e = cudaEventQuery((cudaEvent_t)event);
-    if (e == cudaErrorNotReady)
-        cudaGetLastError();
+    if (e == cudaErrorNotReady) cudaGetLastError();
     return e != cudaErrorNotReady;
 }
 
@@ -212,7 +206,7 @@ static void destroy_event(ortc_device *d, void *event)
     cudaEventDestroy((cudaEvent_t)event);
 }
 
-/* ---- Capture ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Capture ------------------------------------------------------------------------------------------- */
 
 static ortc_status capture_begin(void *queue)
 {
@@ -225,16 +219,16 @@ static ortc_status capture_end(void *queue, void **exec)
     cudaGraph_t graph = NULL;
     *exec = NULL;
     cudaError_t e = cudaStreamEndCapture((cudaStream_t)queue, &graph);
-    if (e == cudaSuccess)
-        e = cudaGraphInstantiate((cudaGraphExec_t *)exec, graph, 0);
-    if (graph)
-        cudaGraphDestroy(graph);
-    if (e != cudaSuccess)
-        cudaGetLastError();
+    if (e == cudaSuccess) e = cudaGraphInstantiate((cudaGraphExec_t *)exec, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
+    if (e != cudaSuccess) cudaGetLastError();
     return status_of(e);
 }
 
-static ortc_status replay(void *queue, void *exec) { return status_of(cudaGraphLaunch((cudaGraphExec_t)exec, (cudaStream_t)queue)); }
+static ortc_status replay(void *queue, void *exec)
+{
+    return status_of(cudaGraphLaunch((cudaGraphExec_t)exec, (cudaStream_t)queue));
+}
 
 static void capture_free(ortc_device *d, void *exec)
 {
@@ -242,14 +236,30 @@ static void capture_free(ortc_device *d, void *exec)
     cudaGraphExecDestroy((cudaGraphExec_t)exec);
 }
 
-/* ---- The module ---------------------------------------------------------------------------------------------------------------- */
+/* ---- The module ---------------------------------------------------------------------------------------- */
 
-static const ortc_provider provider = {
-    .size = sizeof provider, .abi = ORTC_ABI, .name = "cuda", .flags = ORTC_PROVIDER_ASYNC | ORTC_PROVIDER_CAPTURE,
-    .devices = devices, .open = open_device, .close = close_device, .slab_alloc = slab_alloc, .slab_free = slab_free, .copy = copy,
-    .queue_create = queue_create, .queue_destroy = queue_destroy, .signal = signal_queue, .wait = wait_event, .query = query_event,
-    .event_destroy = destroy_event, .capture_begin = capture_begin, .capture_end = capture_end, .replay = replay,
-    .capture_free = capture_free, .claim = ortc_cuda_chain_claim, .compile = ortc_cuda_chain_compile};
+static const ortc_provider provider = {.size = sizeof provider,
+                                       .abi = ORTC_ABI,
+                                       .name = "cuda",
+                                       .flags = ORTC_PROVIDER_ASYNC | ORTC_PROVIDER_CAPTURE,
+                                       .devices = devices,
+                                       .open = open_device,
+                                       .close = close_device,
+                                       .slab_alloc = slab_alloc,
+                                       .slab_free = slab_free,
+                                       .copy = copy,
+                                       .queue_create = queue_create,
+                                       .queue_destroy = queue_destroy,
+                                       .signal = signal_queue,
+                                       .wait = wait_event,
+                                       .query = query_event,
+                                       .event_destroy = destroy_event,
+                                       .capture_begin = capture_begin,
+                                       .capture_end = capture_end,
+                                       .replay = replay,
+                                       .capture_free = capture_free,
+                                       .claim = ortc_cuda_chain_claim,
+                                       .compile = ortc_cuda_chain_compile};
 
 static ortc_status init(const ortc_host *host)
 {

@@ -1,4 +1,5 @@
-/* providers/ref/ref.c: the reference provider: plain C, every operator and type, the last resort of every session. */
+/* providers/ref/ref.c: the reference provider: plain C, every operator and type, the last resort of every
+ * session. */
 #include <string.h>
 
 #include "providers/providers.h"
@@ -14,5 +15,7 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
     return ORTC_OK;
 }
 
-const ortc_provider ortc_provider_ref = {
-    .size = sizeof(ortc_provider), .abi = ORTC_ABI, .name = "ref", .devices = devices};
+const ortc_provider ortc_provider_ref = {.size = sizeof(ortc_provider),
+                                         .abi = ORTC_ABI,
+                                         .name = "ref",
+                                         .devices = devices};

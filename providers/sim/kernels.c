@@ -1,11 +1,13 @@
-/* providers/sim/kernels.c: ref's kernels on sim's queues: planned as they are, run later, on addresses that work (sim.h).
+/* providers/sim/kernels.c: ref's kernels on sim's queues: planned as they are, run later, on addresses that
+ * work (sim.h).
  *
- * One kernel per operator that ref has, all with the same functions; which of ref's kernels computes a node is asked when the
- * node is known. What ref reads on the host when it is called (shapes) is copied then, for it runs late.
+ * One kernel per operator that ref has, all with the same functions; which of ref's kernels computes a node
+ * is asked when the node is known. What ref reads on the host when it is called (shapes) is copied then, for
+ * it runs late.
  */
 #include "sim.h"
 
-/* ---- Preparing and planning --------------------------------------------------------------------------------------------- */
+/* ---- Preparing and planning ---------------------------------------------------------------------------- */
 
 typedef struct state {
     const ortc_kernel *inner;
@@ -35,7 +37,8 @@ const ortc_kernel *sim_inner(const sim_device *d, const ortc_node *n, ortc_why *
     }
     const ortc_kernel *k = ortc_host_kernel_for(d->host, "ref", n);
     if (!k || (k->flags & NOT_HERE)) {
-        ortc_no(why, k ? "results with late extents, and values that are not tensors, are made on the host" : "ref cannot either");
+        ortc_no(why, k ? "results with late extents, and values that are not tensors, are made on the host"
+                       : "ref cannot either");
         return NULL;
     }
     return k;
@@ -46,8 +49,7 @@ ortc_status sim_wish(ortc_device *device, const ortc_node *n, uint16_t *layout, 
     static const char *const wished[] = {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool"};
     (void)compute;
     for (size_t i = 0; ((sim_device *)device)->layout && i < sizeof wished / sizeof *wished; i++)
-        if (!strcmp(ortc_node_op(n), wished[i]) && !*ortc_node_domain(n))
-            *layout = ORTC_LAYOUT_NHWC;
+        if (!strcmp(ortc_node_op(n), wished[i]) && !*ortc_node_domain(n)) *layout = ORTC_LAYOUT_NHWC;
     return ORTC_OK;
 }
 
@@ -57,7 +59,8 @@ static ortc_status supports(const ortc_node *n, const ortc_device *d, ortc_why *
         ortc_port port = i < ortc_node_n_in(n) ? ortc_node_in(n, i) : ortc_node_out(n, i - ortc_node_n_in(n));
         if (port.type && (port.type->kind != ORTC_KIND_TENSOR || port.dtype == ORTC_STRING))
             return ortc_no(why, "strings, sequences, maps and optionals are made on the host");
-        if (port.layout && (port.layout != ORTC_LAYOUT_NHWC || ortc_dtype_bits(port.dtype) < 8 || !((const sim_device *)d)->layout))
+        if (port.layout && (port.layout != ORTC_LAYOUT_NHWC || ortc_dtype_bits(port.dtype) < 8 ||
+                            !((const sim_device *)d)->layout))
             return ortc_no(why, "not in this layout");
     }
     return sim_inner((const sim_device *)d, n, why) ? ORTC_OK : ORTC_UNSUPPORTED;
@@ -67,13 +70,11 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     sim_device *d = (sim_device *)ORTC_API_OF(ortc_prep_api, prep)->device(prep);
     state *s = (state *)calloc(1, sizeof *s);
-    if (!s)
-        return ORTC_OUT_OF_MEMORY;
+    if (!s) return ORTC_OUT_OF_MEMORY;
     s->device = d;
     s->inner = ortc_host_kernel_for(d->host, "ref", n);
     ortc_status status = s->inner ? ORTC_OK : ortc_prep_fail(prep, ORTC_INTERNAL, "ref has lost its kernel");
-    if (status == ORTC_OK && s->inner->prepare)
-        status = s->inner->prepare(n, prep, &s->inner_state);
+    if (status == ORTC_OK && s->inner->prepare) status = s->inner->prepare(n, prep, &s->inner_state);
     if (status != ORTC_OK) {
         free(s);
         return status;
@@ -85,8 +86,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static void release(void *p)
 {
     state *s = (state *)p;
-    if (s->inner_state)
-        (s->inner->release ? s->inner->release : free)(s->inner_state);
+    if (s->inner_state) (s->inner->release ? s->inner->release : free)(s->inner_state);
     free(s);
 }
 
@@ -110,18 +110,28 @@ static void pass_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t offset)
 {
     ortc_plan_view(outer(p), out, in, offset);
 }
-static ortc_status pass_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param, size_t bytes, const ortc_packed **out)
+static ortc_status pass_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
+                             size_t bytes, const ortc_packed **out)
 {
     return ortc_plan_pack(outer(p), in, how, param, bytes, out);
 }
 static void pass_cost(ortc_plan *p, double flops, double bytes) { ortc_plan_cost(outer(p), flops, bytes); }
-static ortc_status pass_fail(ortc_plan *p, ortc_status s, const char *fmt, va_list args) { return outer(p)->api->fail(outer(p), s, fmt, args); }
+static ortc_status pass_fail(ortc_plan *p, ortc_status s, const char *fmt, va_list args)
+{
+    return outer(p)->api->fail(outer(p), s, fmt, args);
+}
 static const ortc_device *pass_device(const ortc_plan *p)
 {
     const ortc_plan *o = ((const noted_plan *)(const void *)p)->outer;
     return o->api->device(o);
 }
-static const ortc_plan_api plan_api = {ORTC_SIZED(ortc_plan_api), note_workspace, pass_reuse, pass_view, pass_pack, pass_cost, pass_fail,
+static const ortc_plan_api plan_api = {ORTC_SIZED(ortc_plan_api),
+                                       note_workspace,
+                                       pass_reuse,
+                                       pass_view,
+                                       pass_pack,
+                                       pass_cost,
+                                       pass_fail,
                                        pass_device};
 
 static ortc_status plan(const void *p, ortc_plan *the_plan, void **out)
@@ -130,14 +140,12 @@ static ortc_status plan(const void *p, ortc_plan *the_plan, void **out)
     pstate *ps = (pstate *)calloc(1, sizeof *ps);
     noted_plan n;
     ortc_status status = ORTC_OK;
-    if (!ps)
-        return ORTC_OUT_OF_MEMORY;
+    if (!ps) return ORTC_OUT_OF_MEMORY;
     n.plan = *the_plan;
     n.plan.api = &plan_api;
     n.outer = the_plan;
     n.bytes = n.per_worker = 0;
-    if (s->inner->plan)
-        status = s->inner->plan(s->inner_state, &n.plan, &ps->inner_pstate);
+    if (s->inner->plan) status = s->inner->plan(s->inner_state, &n.plan, &ps->inner_pstate);
     if (status != ORTC_OK) {
         free(ps);
         return status;
@@ -163,7 +171,7 @@ static void release_plan(const void *s, void *p)
     free(ps);
 }
 
-/* ---- Running -------------------------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 typedef struct kernel_task {
     sim_task task;
@@ -173,10 +181,15 @@ typedef struct kernel_task {
     uint64_t seed;
     char *scratch;
     int fails;
-    ortc_view *views; /* n_in + n_out as they were given, as many for ref, then the bytes of host inputs: one allocation with the task */
+    /* n_in + n_out as they were given, as many for ref, then the bytes of host inputs: one allocation with
+     * the task */
+    ortc_view *views;
 } kernel_task;
 
-static kernel_task *task_of(ortc_call *c) { return (kernel_task *)(void *)((char *)c - offsetof(kernel_task, call)); }
+static kernel_task *task_of(ortc_call *c)
+{
+    return (kernel_task *)(void *)((char *)c - offsetof(kernel_task, call));
+}
 
 static ortc_status late_resize(ortc_call *c, uint32_t out, int32_t rank, const int64_t *dims)
 {
@@ -211,7 +224,8 @@ static ortc_value *no_value(ortc_call *c, int32_t port)
 static uint64_t late_seed(ortc_call *c) { return task_of(c)->seed; }
 static void no_mark(ortc_call *c, const char *phase) { (void)c, (void)phase; }
 
-static ortc_call_api call_api; /* filled once: the functions that are not there stay NULL, ref does not call them on tensors */
+/* filled once: the functions that are not there stay NULL, ref does not call them on tensors */
+static ortc_call_api call_api;
 
 /* What ref does not know: a tensor with its channels last becomes a plain one, and back. */
 static void reorder(const ortc_view *v, char *plain, int back)
@@ -219,12 +233,12 @@ static void reorder(const ortc_view *v, char *plain, int back)
     size_t bytes = ortc_dtype_bits(v->dtype) / 8;
     int64_t channels = v->dims[1], spatial = 1;
     char *last = (char *)v->data;
-    for (int32_t i = 2; i < v->rank; i++)
-        spatial *= v->dims[i];
+    for (int32_t i = 2; i < v->rank; i++) spatial *= v->dims[i];
     for (int64_t n = 0; n < v->dims[0]; n++)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t s = 0; s < spatial; s++) {
-                char *a = plain + (size_t)((n * channels + c) * spatial + s) * bytes, *b = last + (size_t)((n * spatial + s) * channels + c) * bytes;
+                char *a = plain + (size_t)((n * channels + c) * spatial + s) * bytes,
+                     *b = last + (size_t)((n * spatial + s) * channels + c) * bytes;
                 memcpy(back ? b : a, back ? a : b, bytes);
             }
 }
@@ -237,9 +251,9 @@ static ortc_status run_plain(kernel_task *t, ortc_view *views)
     ortc_status s = ORTC_OK;
     for (uint32_t i = 0; i < n && i < 16; i++) {
         given[i] = views[i];
-        if (!views[i].dtype || !views[i].layout || (t->ps->inner->flags & ORTC_KERNEL_LAYOUTS))
-            continue;
-        plain[i] = (char *)malloc((size_t)ortc_view_count(&views[i]) * ortc_dtype_bits(views[i].dtype) / 8 + 1);
+        if (!views[i].dtype || !views[i].layout || (t->ps->inner->flags & ORTC_KERNEL_LAYOUTS)) continue;
+        plain[i] = (char *)malloc((size_t)ortc_view_count(&views[i]) * ortc_dtype_bits(views[i].dtype) / 8 +
+                                  1);
         if (!plain[i])
             s = ORTC_OUT_OF_MEMORY;
         else if (i < t->call.n_in)
@@ -247,12 +261,10 @@ static ortc_status run_plain(kernel_task *t, ortc_view *views)
         views[i].data = plain[i];
         views[i].layout = ORTC_LAYOUT_PLAIN;
     }
-    if (s == ORTC_OK)
-        s = t->ps->inner->run(t->ps->inner_state, t->ps->inner_pstate, &t->call);
+    if (s == ORTC_OK) s = t->ps->inner->run(t->ps->inner_state, t->ps->inner_pstate, &t->call);
     for (uint32_t i = 0; i < n && i < 16; i++)
         if (plain[i]) {
-            if (i >= t->call.n_in && s == ORTC_OK)
-                reorder(&given[i], plain[i], 1);
+            if (i >= t->call.n_in && s == ORTC_OK) reorder(&given[i], plain[i], 1);
             free(plain[i]);
         }
     return s;
@@ -266,18 +278,18 @@ static void run_kernel(sim_task *task)
     task->status = ORTC_OK;
     memcpy(views, t->views, n * sizeof *views);
     for (uint32_t i = 0; i < n; i++)
-        if (views[i].dtype && !(views[i].flags & ORTC_VIEW_HOST) && !(views[i].data = sim_real(views[i].data))) {
+        if (views[i].dtype && !(views[i].flags & ORTC_VIEW_HOST) &&
+            !(views[i].data = sim_real(views[i].data))) {
             task->status = ORTC_DEVICE_ERROR; /* a host address where one of the device was promised */
             snprintf(task->text, sizeof task->text, "operand %u is not in the device's memory", i);
         }
     t->call.workspace = t->workspace ? sim_real(t->workspace) : NULL;
     t->scratch = t->ps->per_worker && t->call.workspace ? (char *)t->call.workspace + t->ps->bytes : NULL;
-    if (t->fails)
-        task->status = ORTC_DEVICE_ERROR;
-    if (task->status == ORTC_OK)
-        task->status = run_plain(t, views);
+    if (t->fails) task->status = ORTC_DEVICE_ERROR;
+    if (task->status == ORTC_OK) task->status = run_plain(t, views);
     uint32_t *fault = (uint32_t *)(t->call.fault ? sim_real(t->call.fault) : NULL);
-    if (task->status == ORTC_INVALID_ARGUMENT && fault) { /* an index out of range: a device says so in its own way */
+    if (task->status == ORTC_INVALID_ARGUMENT &&
+        fault) { /* an index out of range: a device says so in its own way */
         *fault |= ORTC_FAULT_INDEX;
         task->status = ORTC_OK;
     }
@@ -285,7 +297,8 @@ static void run_kernel(sim_task *task)
 
 static size_t bytes_of(const ortc_view *v)
 {
-    return (size_t)ortc_view_count(v) * 16; /* no element type is larger; what is copied is bounded by the caller */
+    /* no element type is larger; what is copied is bounded by the caller */
+    return (size_t)ortc_view_count(v) * 16;
 }
 
 static ortc_status run(const void *p, const void *pp, ortc_call *call)
@@ -294,11 +307,9 @@ static ortc_status run(const void *p, const void *pp, ortc_call *call)
     uint32_t n = call->n_in + call->n_out;
     size_t host = 0;
     for (uint32_t i = 0; i < call->n_in; i++)
-        if (call->in[i].dtype && (call->in[i].flags & ORTC_VIEW_HOST))
-            host += bytes_of(&call->in[i]);
+        if (call->in[i].dtype && (call->in[i].flags & ORTC_VIEW_HOST)) host += bytes_of(&call->in[i]);
     kernel_task *t = (kernel_task *)calloc(1, sizeof *t + 2 * n * sizeof *t->views + host);
-    if (!t)
-        return ORTC_OUT_OF_MEMORY;
+    if (!t) return ORTC_OUT_OF_MEMORY;
     t->task.run = run_kernel;
     t->call = *call;
     t->call.api = &call_api;
@@ -314,9 +325,10 @@ static ortc_status run(const void *p, const void *pp, ortc_call *call)
     char *to = (char *)(t->views + 2 * n);
     for (uint32_t i = 0; i < call->n_in; i++) {
         ortc_view *v = &t->views[i];
-        if (!v->dtype || !(v->flags & ORTC_VIEW_HOST) || !v->data)
-            continue;
-        size_t bytes = (size_t)ortc_view_count(v) * (v->dtype == ORTC_I64 ? 8 : v->dtype == ORTC_I32 || v->dtype == ORTC_F32 ? 4 : 1);
+        if (!v->dtype || !(v->flags & ORTC_VIEW_HOST) || !v->data) continue;
+        size_t bytes = (size_t)ortc_view_count(v) * (v->dtype == ORTC_I64                           ? 8
+                                                     : v->dtype == ORTC_I32 || v->dtype == ORTC_F32 ? 4
+                                                                                                    : 1);
         memcpy(to, v->data, bytes);
         v->data = to;
         to += bytes_of(v);
@@ -325,7 +337,7 @@ static ortc_status run(const void *p, const void *pp, ortc_call *call)
     return ORTC_OK;
 }
 
-/* ---- Registering ------------------------------------------------------------------------------------------------------------ */
+/* ---- Registering --------------------------------------------------------------------------------------- */
 
 typedef struct gathering {
     ortc_kernel_entry *entries;
@@ -336,8 +348,7 @@ typedef struct gathering {
 static ortc_status gather(void *arg, const ortc_kernel_entry *e)
 {
     gathering *g = (gathering *)arg;
-    if (e->kernel->flags & NOT_HERE)
-        return ORTC_OK;
+    if (e->kernel->flags & NOT_HERE) return ORTC_OK;
     for (size_t i = 0; i < g->n; i++)
         if (!strcmp(g->entries[i].op, e->op) && !strcmp(g->entries[i].domain, e->domain)) {
             g->kernels[i].flags |= e->kernel->flags; /* supports asks which kernel it is in the end */
@@ -346,13 +357,10 @@ static ortc_status gather(void *arg, const ortc_kernel_entry *e)
     if (g->n == g->room) {
         size_t room = g->room ? g->room * 2 : 256;
         ortc_kernel_entry *entries = (ortc_kernel_entry *)realloc(g->entries, room * sizeof *entries);
-        if (entries)
-            g->entries = entries;
+        if (entries) g->entries = entries;
         ortc_kernel *kernels = (ortc_kernel *)realloc(g->kernels, room * sizeof *kernels);
-        if (kernels)
-            g->kernels = kernels;
-        if (!entries || !kernels)
-            return ORTC_OUT_OF_MEMORY;
+        if (kernels) g->kernels = kernels;
+        if (!entries || !kernels) return ORTC_OUT_OF_MEMORY;
         g->room = room;
     }
     ortc_kernel *k = &g->kernels[g->n];
@@ -391,8 +399,7 @@ ortc_status sim_add_kernels(const ortc_host *host)
     call_api.seed = late_seed;
     call_api.mark = no_mark;
     ortc_status s = ortc_host_kernels(host, "ref", gather, &g);
-    if (s != ORTC_OK)
-        return s;
+    if (s != ORTC_OK) return s;
     for (size_t i = 0; i < g.n; i++) /* after the last move of the array */
         g.entries[i].kernel = &g.kernels[i];
     table.size = ORTC_SIZED(ortc_kernel_table);

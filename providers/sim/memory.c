@@ -22,8 +22,7 @@ static size_t whole_pages(size_t bytes)
 static int map_twice(slab *s)
 {
     int file = memfd_create("sim", MFD_CLOEXEC);
-    if (file < 0)
-        return 0;
+    if (file < 0) return 0;
     void *real = MAP_FAILED, *forbidden = MAP_FAILED;
     if (ftruncate(file, (off_t)s->bytes) == 0) {
         real = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -31,8 +30,7 @@ static int map_twice(slab *s)
     }
     close(file);
     if (real == MAP_FAILED || forbidden == MAP_FAILED) {
-        if (real != MAP_FAILED)
-            munmap(real, s->bytes);
+        if (real != MAP_FAILED) munmap(real, s->bytes);
         return 0;
     }
     s->real = (char *)real;
@@ -48,13 +46,11 @@ ortc_status sim_slab_alloc(ortc_device *device, uint32_t kind, size_t bytes, voi
     if (kind == ORTC_MEMORY_PINNED) /* the host's, and not of what the device has */
         return (*out = malloc(bytes)) ? ORTC_OK : ORTC_OUT_OF_MEMORY;
     slab *s = (slab *)calloc(1, sizeof *s);
-    if (!s)
-        return ORTC_OUT_OF_MEMORY;
+    if (!s) return ORTC_OUT_OF_MEMORY;
     s->bytes = whole_pages(bytes);
     pthread_mutex_lock(&lock);
     int fits = !d->memory || d->used + bytes <= d->memory;
-    if (fits)
-        d->used += bytes;
+    if (fits) d->used += bytes;
     pthread_mutex_unlock(&lock);
     if (!fits || !map_twice(s)) {
         pthread_mutex_lock(&lock);
@@ -80,16 +76,14 @@ void sim_slab_free(ortc_device *device, uint32_t kind, void *p, size_t bytes)
     }
     pthread_mutex_lock(&lock);
     slab **at = &slabs;
-    while (*at && (*at)->forbidden != p)
-        at = &(*at)->next;
+    while (*at && (*at)->forbidden != p) at = &(*at)->next;
     slab *s = *at;
     if (s) {
         *at = s->next;
         d->used -= bytes;
     }
     pthread_mutex_unlock(&lock);
-    if (!s)
-        abort(); /* freed twice, or never ours: the test must see it */
+    if (!s) abort(); /* freed twice, or never ours: the test must see it */
     munmap(s->real, s->bytes);
     munmap(s->forbidden, s->bytes);
     free(s);

@@ -12,7 +12,7 @@ struct sim_queue {
     int running, stop;
     unsigned random;
     struct recording *recording; /* being made: what is pushed goes there */
-    ortc_status failed; /* the first failure that nobody was told of */
+    ortc_status failed;          /* the first failure that nobody was told of */
 };
 
 /* What was pushed while capturing: it runs again and again, with the addresses of that time. */
@@ -32,10 +32,8 @@ static void *work(void *arg)
     sim_queue *q = (sim_queue *)arg;
     pthread_mutex_lock(&q->lock);
     for (;;) {
-        while (!q->first && !q->stop)
-            pthread_cond_wait(&q->work, &q->lock);
-        if (!q->first)
-            break;
+        while (!q->first && !q->stop) pthread_cond_wait(&q->work, &q->lock);
+        if (!q->first) break;
         sim_task *t = q->first;
         q->first = t->next;
         q->last = q->first ? q->last : NULL;
@@ -49,8 +47,7 @@ static void *work(void *arg)
         }
         t->run(t);
         pthread_mutex_lock(&q->lock);
-        if (t->status != ORTC_OK && q->failed == ORTC_OK)
-            q->failed = t->status;
+        if (t->status != ORTC_OK && q->failed == ORTC_OK) q->failed = t->status;
         free(t);
         q->running = 0;
         pthread_cond_broadcast(&q->idle);
@@ -63,11 +60,9 @@ ortc_status sim_queue_create(ortc_device *device, void *native, void **out)
 {
     static unsigned seed = 1;
     *out = native; /* a caller's queue is one of ours */
-    if (native)
-        return ORTC_OK;
+    if (native) return ORTC_OK;
     sim_queue *q = (sim_queue *)calloc(1, sizeof *q);
-    if (!q)
-        return ORTC_OUT_OF_MEMORY;
+    if (!q) return ORTC_OUT_OF_MEMORY;
     q->device = (sim_device *)device;
     q->random = __atomic_add_fetch(&seed, 1, __ATOMIC_RELAXED);
     pthread_mutex_init(&q->lock, NULL);
@@ -130,14 +125,13 @@ static ortc_status take_failure(sim_queue *q)
 ortc_status sim_drain(sim_queue *q)
 {
     pthread_mutex_lock(&q->lock);
-    while (q->first || q->running)
-        pthread_cond_wait(&q->idle, &q->lock);
+    while (q->first || q->running) pthread_cond_wait(&q->idle, &q->lock);
     ortc_status s = take_failure(q);
     pthread_mutex_unlock(&q->lock);
     return s;
 }
 
-/* ---- Copies ---------------------------------------------------------------------------------------------------------- */
+/* ---- Copies -------------------------------------------------------------------------------------------- */
 
 typedef struct copy_task {
     sim_task task;
@@ -161,8 +155,7 @@ static void run_copy(sim_task *t)
 ortc_status sim_copy(void *queue, ortc_memory dst, void *to, ortc_memory src, const void *from, size_t bytes)
 {
     copy_task *c = (copy_task *)calloc(1, sizeof *c);
-    if (!c)
-        return ORTC_OUT_OF_MEMORY;
+    if (!c) return ORTC_OUT_OF_MEMORY;
     c->task.run = run_copy;
     c->to = to;
     c->from = from;
@@ -173,7 +166,7 @@ ortc_status sim_copy(void *queue, ortc_memory dst, void *to, ortc_memory src, co
     return ORTC_OK;
 }
 
-/* ---- Events ---------------------------------------------------------------------------------------------------------- */
+/* ---- Events -------------------------------------------------------------------------------------------- */
 
 typedef struct event_task {
     sim_task task;
@@ -193,8 +186,7 @@ static void run_signal(sim_task *t)
 static void wait_for(sim_event *e, unsigned number)
 {
     pthread_mutex_lock(&e->lock);
-    while ((int)(e->done - number) < 0)
-        pthread_cond_wait(&e->changed, &e->lock);
+    while ((int)(e->done - number) < 0) pthread_cond_wait(&e->changed, &e->lock);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -207,8 +199,7 @@ static void run_wait(sim_task *t)
 static ortc_status push_event(sim_queue *q, sim_event *e, unsigned number, void (*run)(sim_task *))
 {
     event_task *t = (event_task *)calloc(1, sizeof *t);
-    if (!t)
-        return ORTC_OUT_OF_MEMORY;
+    if (!t) return ORTC_OUT_OF_MEMORY;
     t->task.run = run;
     t->event = e;
     t->number = number;
@@ -220,8 +211,7 @@ ortc_status sim_signal(void *queue, void **event)
 {
     sim_event *e = (sim_event *)*event;
     if (!e) {
-        if (!(e = (sim_event *)calloc(1, sizeof *e)))
-            return ORTC_OUT_OF_MEMORY;
+        if (!(e = (sim_event *)calloc(1, sizeof *e))) return ORTC_OUT_OF_MEMORY;
         pthread_mutex_init(&e->lock, NULL);
         pthread_cond_init(&e->changed, NULL);
         *event = e;
@@ -240,8 +230,7 @@ ortc_status sim_wait(void *queue, void *event)
     unsigned number = e->asked;
     sim_queue *signalled = e->queue;
     pthread_mutex_unlock(&e->lock);
-    if (queue)
-        return push_event((sim_queue *)queue, e, number, run_wait);
+    if (queue) return push_event((sim_queue *)queue, e, number, run_wait);
     wait_for(e, number);
     pthread_mutex_lock(&signalled->lock);
     ortc_status s = take_failure(signalled);
@@ -268,14 +257,13 @@ void sim_event_destroy(ortc_device *device, void *event)
     free(e);
 }
 
-/* ---- Capture ------------------------------------------------------------------------------------------------------------ */
+/* ---- Capture ------------------------------------------------------------------------------------------- */
 
 ortc_status sim_capture_begin(void *queue)
 {
     sim_queue *q = (sim_queue *)queue;
     recording *r = (recording *)calloc(1, sizeof *r);
-    if (!r)
-        return ORTC_OUT_OF_MEMORY;
+    if (!r) return ORTC_OUT_OF_MEMORY;
     pthread_mutex_lock(&q->lock);
     q->recording = r;
     pthread_mutex_unlock(&q->lock);
@@ -309,8 +297,7 @@ static void run_replay(sim_task *task)
 ortc_status sim_replay(void *queue, void *exec)
 {
     replay_task *t = (replay_task *)calloc(1, sizeof *t);
-    if (!t)
-        return ORTC_OUT_OF_MEMORY;
+    if (!t) return ORTC_OUT_OF_MEMORY;
     t->task.run = run_replay;
     t->recorded = (const recording *)exec;
     sim_push((sim_queue *)queue, &t->task);
@@ -328,7 +315,7 @@ void sim_capture_free(ortc_device *device, void *exec)
     free(r);
 }
 
-/* ---- A caller's queue: what a program that uses the device by itself would have ----------------------------------------- */
+/* ---- A caller's queue: what a program that uses the device by itself would have ------------------------ */
 
 static sim_device callers;
 

@@ -14,12 +14,12 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
     return ORTC_OK;
 }
 
-static ortc_status open_device(const ortc_host *host, uint32_t ordinal, const ortc_options *options, ortc_device **out, ortc_why *why)
+static ortc_status open_device(const ortc_host *host, uint32_t ordinal, const ortc_options *options,
+                               ortc_device **out, ortc_why *why)
 {
     sim_device *d = (sim_device *)calloc(1, sizeof *d);
     (void)ordinal;
-    if (!d)
-        return ORTC_OUT_OF_MEMORY;
+    if (!d) return ORTC_OUT_OF_MEMORY;
     d->host = host;
     for (uint32_t i = 0; i < options->count; i++) {
         const char *key = options->keys[i], *value = options->values[i];

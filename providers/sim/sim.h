@@ -1,11 +1,14 @@
-/* providers/sim/sim.h: a device for tests that misbehaves as real ones do, made of nothing but the installed headers.
+/* providers/sim/sim.h: a device for tests that misbehaves as real ones do, made of nothing but the installed
+ * headers.
  *
- * Its memory faults when the host touches it, its queues run behind the caller's back and late, its memory ends, its calls fail
- * when told to, it claims groups of nodes. Its arithmetic is that of ref's kernels, which it runs on its own threads. What passes on
- * it has its copies, waits and host inputs right. C11 and C++17.
+ * Its memory faults when the host touches it, its queues run behind the caller's back and late, its memory
+ * ends, its calls fail when told to, it claims groups of nodes. Its arithmetic is that of ref's kernels,
+ * which it runs on its own threads. What passes on it has its copies, waits and host inputs right. C11 and
+ * C++17.
  *
  * Options ("sim:memory=1048576:delay=50"):
- *   memory=BYTES   slabs in all; 0: no limit          delay=MICROSECONDS  most that a task waits before it runs, at random
+ *   memory=BYTES   slabs in all; 0: no limit          delay=MICROSECONDS  most that a task waits before it
+ *                  runs, at random
  *   fail=N         the N-th kernel fails, once        only=Op+Op+...      takes only nodes of these operators
  *   layout=1       wishes channels last for convolutions and pooling
  *   claim=N        claims groups of N nodes (Add, Sub, Mul, Relu, MatMul of f32) and compiles them
@@ -28,7 +31,8 @@ typedef struct sim_device {
     char only[256];
 } sim_device;
 
-/* memory.c: every slab is mapped twice: where its pointers point to nobody may touch it, and where the device works. */
+/* memory.c: every slab is mapped twice: where its pointers point to nobody may touch it, and where the device
+ * works. */
 ortc_status sim_slab_alloc(ortc_device *, uint32_t kind, size_t bytes, void **out);
 void sim_slab_free(ortc_device *, uint32_t kind, void *, size_t bytes);
 void *sim_real(const void *device_pointer); /* NULL: not in a slab */
@@ -62,7 +66,9 @@ const ortc_kernel *sim_inner(const sim_device *, const ortc_node *, ortc_why *);
 ortc_status sim_wish(ortc_device *, const ortc_node *, uint16_t *layout, ortc_dtype *compute);
 
 /* claim.c */
-ortc_status sim_claim(ortc_device *, const ortc_graph *, ortc_status (*take)(void *, const ortc_claim *), void *arg);
-ortc_status sim_compile(ortc_device *, const ortc_graph *, const ortc_cache *, const ortc_kernel **out, ortc_why *);
+ortc_status sim_claim(ortc_device *, const ortc_graph *, ortc_status (*take)(void *, const ortc_claim *),
+                      void *arg);
+ortc_status sim_compile(ortc_device *, const ortc_graph *, const ortc_cache *, const ortc_kernel **out,
+                        ortc_why *);
 
 #endif

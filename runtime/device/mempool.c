@@ -33,7 +33,7 @@ struct ortc_mempool {
     ortc_memory_stats stats;
 };
 
-/* ---- Free blocks in order ------------------------------------------------------------------------------------------------ */
+/* ---- Free blocks in order ------------------------------------------------------------------------------ */
 
 static bool less(const block *a, size_t bytes, const char *address)
 {
@@ -60,7 +60,8 @@ static void add_free(ortc_mempool *p, block *b)
     bool small = b->slab->small;
     size_t at = find(p, small, b->bytes, b->address);
     b->used = false;
-    memmove(&p->free[small].data[at + 1], &p->free[small].data[at], (p->free[small].count++ - at) * sizeof(block *));
+    memmove(&p->free[small].data[at + 1], &p->free[small].data[at],
+            (p->free[small].count++ - at) * sizeof(block *));
     p->free[small].data[at] = b;
 }
 
@@ -68,12 +69,16 @@ static void drop_free(ortc_mempool *p, const block *b)
 {
     bool small = b->slab->small;
     size_t at = find(p, small, b->bytes, b->address);
-    memmove(&p->free[small].data[at], &p->free[small].data[at + 1], (--p->free[small].count - at) * sizeof(block *));
+    memmove(&p->free[small].data[at], &p->free[small].data[at + 1],
+            (--p->free[small].count - at) * sizeof(block *));
 }
 
-/* ---- Blocks -------------------------------------------------------------------------------------------------------------- */
+/* ---- Blocks -------------------------------------------------------------------------------------------- */
 
-static block **bucket(ortc_mempool *p, const void *address) { return &p->used[ortc_hash(&address, sizeof address, 0) % BUCKETS]; }
+static block **bucket(ortc_mempool *p, const void *address)
+{
+    return &p->used[ortc_hash(&address, sizeof address, 0) % BUCKETS];
+}
 
 static block *new_block(ortc_mempool *p)
 {
@@ -96,8 +101,7 @@ static void join_after(ortc_mempool *p, block *b)
     block *gone = b->after;
     b->bytes += gone->bytes;
     b->after = gone->after;
-    if (b->after)
-        b->after->before = b;
+    if (b->after) b->after->before = b;
     old_block(p, gone);
 }
 
@@ -120,9 +124,9 @@ static void release(ortc_mempool *p, block *b)
 static ortc_status grow(ortc_mempool *p, size_t bytes, bool small)
 {
     size_t size;
-    if (bytes > SIZE_MAX - ORTC_MEMPOOL_SLAB)
-        return ORTC_OUT_OF_MEMORY;
-    size = small ? ORTC_MEMPOOL_SLAB : (bytes + ORTC_MEMPOOL_SLAB - 1) / ORTC_MEMPOOL_SLAB * ORTC_MEMPOOL_SLAB;
+    if (bytes > SIZE_MAX - ORTC_MEMPOOL_SLAB) return ORTC_OUT_OF_MEMORY;
+    size = small ? ORTC_MEMPOOL_SLAB
+                 : (bytes + ORTC_MEMPOOL_SLAB - 1) / ORTC_MEMPOOL_SLAB * ORTC_MEMPOOL_SLAB;
     slab *s = calloc(1, sizeof *s);
     block *b = new_block(p);
     char *address = s && b ? p->source.take(p->source.arg, size) : NULL;
@@ -130,8 +134,7 @@ static ortc_status grow(ortc_mempool *p, size_t bytes, bool small)
         address = p->source.take(p->source.arg, size = bytes);
     if (!address) {
         free(s);
-        if (b)
-            old_block(p, b);
+        if (b) old_block(p, b);
         return ORTC_OUT_OF_MEMORY;
     }
     *s = (slab){.address = address, .bytes = size, .small = small, .next = p->slabs};
@@ -171,9 +174,9 @@ static void *take(ortc_mempool *p, size_t bytes)
     size_t at = find(p, small, bytes, NULL);
     block *rest = new_block(p);
     /* Room for the rest, and for this block when it comes back: giving never fails. */
-    if (!rest || !ortc_array_reserve(&p->free[small], p->stats.blocks + p->free[0].count + p->free[1].count + 4)) {
-        if (rest)
-            old_block(p, rest);
+    if (!rest ||
+        !ortc_array_reserve(&p->free[small], p->stats.blocks + p->free[0].count + p->free[1].count + 4)) {
+        if (rest) old_block(p, rest);
         return NULL;
     }
     if (at == p->free[small].count) {
@@ -187,9 +190,12 @@ static void *take(ortc_mempool *p, size_t bytes)
     block *b = p->free[small].data[at];
     drop_free(p, b);
     if (b->bytes > bytes) {
-        *rest = (block){.slab = b->slab, .address = b->address + bytes, .bytes = b->bytes - bytes, .before = b, .after = b->after};
-        if (rest->after)
-            rest->after->before = rest;
+        *rest = (block){.slab = b->slab,
+                        .address = b->address + bytes,
+                        .bytes = b->bytes - bytes,
+                        .before = b,
+                        .after = b->after};
+        if (rest->after) rest->after->before = rest;
         b->after = rest;
         b->bytes = bytes;
         add_free(p, rest);
@@ -202,18 +208,16 @@ static void *take(ortc_mempool *p, size_t bytes)
     *chain = b;
     p->stats.blocks++;
     p->stats.in_use += b->bytes;
-    if (p->stats.in_use > p->stats.peak)
-        p->stats.peak = p->stats.in_use;
+    if (p->stats.in_use > p->stats.peak) p->stats.peak = p->stats.in_use;
     return b->address;
 }
 
-/* ---- The pool ------------------------------------------------------------------------------------------------------------ */
+/* ---- The pool ------------------------------------------------------------------------------------------ */
 
 ortc_mempool *ortc_mempool_create(const ortc_mempool_source *source)
 {
     ortc_mempool *p = calloc(1, sizeof *p);
-    if (!p)
-        return NULL;
+    if (!p) return NULL;
     p->source = *source;
     p->stats.size = sizeof p->stats;
     pthread_mutex_init(&p->lock, NULL);
@@ -222,16 +226,14 @@ ortc_mempool *ortc_mempool_create(const ortc_mempool_source *source)
 
 void ortc_mempool_destroy(ortc_mempool *p)
 {
-    if (!p)
-        return;
+    if (!p) return;
     for (slab *s = p->slabs, *next; s; s = next) {
         next = s->next;
         p->source.give(p->source.arg, s->address, s->bytes);
         free(s);
     }
     for (int small = 0; small < 2; small++) {
-        for (size_t i = 0; i < p->free[small].count; i++)
-            old_block(p, p->free[small].data[i]);
+        for (size_t i = 0; i < p->free[small].count; i++) old_block(p, p->free[small].data[i]);
         ortc_array_deinit(&p->free[small]);
     }
     for (size_t i = 0; i < BUCKETS; i++)
@@ -250,8 +252,7 @@ void ortc_mempool_destroy(ortc_mempool *p)
 void *ortc_mempool_take(ortc_mempool *p, size_t bytes)
 {
     size_t rounded;
-    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded))
-        return NULL;
+    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded)) return NULL;
     pthread_mutex_lock(&p->lock);
     p->stats.requests++;
     void *address = take(p, rounded);
@@ -261,12 +262,10 @@ void *ortc_mempool_take(ortc_mempool *p, size_t bytes)
 
 void ortc_mempool_give(ortc_mempool *p, void *address)
 {
-    if (!address)
-        return;
+    if (!address) return;
     pthread_mutex_lock(&p->lock);
     block **at = bucket(p, address), *b;
-    while ((b = *at) && b->address != address)
-        at = &b->next;
+    while ((b = *at) && b->address != address) at = &b->next;
     if (b) { /* what was never taken is none of ours */
         *at = b->next;
         p->stats.blocks--;
@@ -298,17 +297,15 @@ void ortc_mempool_statistics(ortc_mempool *p, ortc_memory_stats *out)
     out->size = size;
 }
 
-/* ---- Invariants ---------------------------------------------------------------------------------------------------------- */
+/* ---- Invariants ---------------------------------------------------------------------------------------- */
 
 static const block *block_at(const ortc_mempool *p, const char *address)
 {
     for (int small = 0; small < 2; small++)
         for (size_t i = 0; i < p->free[small].count; i++)
-            if (p->free[small].data[i]->address == address)
-                return p->free[small].data[i];
+            if (p->free[small].data[i]->address == address) return p->free[small].data[i];
     const block *b = *bucket((ortc_mempool *)(uintptr_t)p, address);
-    while (b && b->address != address)
-        b = b->next;
+    while (b && b->address != address) b = b->next;
     return b;
 }
 
@@ -321,7 +318,8 @@ static ortc_status verify(const ortc_mempool *p, ortc_error *error)
         slabs++;
         reserved += s->bytes;
         for (; b; before = b, b = b->after) {
-            if (b->address != s->address + at || b->slab != s || b->before != before || !b->bytes || b->bytes % ORTC_ALIGNMENT)
+            if (b->address != s->address + at || b->slab != s || b->before != before || !b->bytes ||
+                b->bytes % ORTC_ALIGNMENT)
                 return ortc_fail(error, ORTC_INTERNAL, "a block does not begin where the one before it ends");
             if (!b->used && before && !before->used)
                 return ortc_fail(error, ORTC_INTERNAL, "two free blocks side by side");
@@ -331,17 +329,20 @@ static ortc_status verify(const ortc_mempool *p, ortc_error *error)
             free_blocks += !b->used;
         }
         if (at != s->bytes || used != s->used)
-            return ortc_fail(error, ORTC_INTERNAL, "a slab of %zu bytes has blocks of %zu, %zu of them used", s->bytes, at, used);
+            return ortc_fail(error, ORTC_INTERNAL, "a slab of %zu bytes has blocks of %zu, %zu of them used",
+                             s->bytes, at, used);
         in_use += used;
     }
     for (int small = 0; small < 2; small++)
         for (size_t i = 0; i < p->free[small].count; i++) {
             const block *b = p->free[small].data[i];
-            if (b->used || b->slab->small != small || (i && !less(p->free[small].data[i - 1], b->bytes, b->address)))
+            if (b->used || b->slab->small != small ||
+                (i && !less(p->free[small].data[i - 1], b->bytes, b->address)))
                 return ortc_fail(error, ORTC_INTERNAL, "the free blocks are not in order");
             free_blocks--;
         }
-    if (free_blocks || reserved != p->stats.reserved || in_use != p->stats.in_use || blocks != p->stats.blocks || slabs != p->stats.slabs)
+    if (free_blocks || reserved != p->stats.reserved || in_use != p->stats.in_use ||
+        blocks != p->stats.blocks || slabs != p->stats.slabs)
         return ortc_fail(error, ORTC_INTERNAL, "the statistics are not those of the blocks");
     return ORTC_OK;
 }

@@ -1,10 +1,12 @@
-/* runtime/device/mempool.h: one allocator for the memory of any device: it takes slabs from a source and cuts them into blocks.
+/* runtime/device/mempool.h: one allocator for the memory of any device: it takes slabs from a source and cuts
+ * them into blocks.
  *
- * Blocks are multiples of ORTC_ALIGNMENT, aligned to it, cut from the smallest free block that is large enough (of those the one at
- * the lowest address) and joined with their free neighbours when they come back. Requests of up to ORTC_MEMPOOL_SMALL bytes and
- * larger ones live in slabs of their own, so that small ones do not nibble at what large ones need. Memory is given back here only
- * when no queue uses it any more: contexts and events wait for their queues first, so no block carries an event.
- * The bookkeeping is in host memory; the slabs are never touched. Any thread.
+ * Blocks are multiples of ORTC_ALIGNMENT, aligned to it, cut from the smallest free block that is large
+ * enough (of those the one at the lowest address) and joined with their free neighbours when they come back.
+ * Requests of up to ORTC_MEMPOOL_SMALL bytes and larger ones live in slabs of their own, so that small ones
+ * do not nibble at what large ones need. Memory is given back here only when no queue uses it any more:
+ * contexts and events wait for their queues first, so no block carries an event. The bookkeeping is in host
+ * memory; the slabs are never touched. Any thread.
  */
 #ifndef ORTC_MEMPOOL_H
 #define ORTC_MEMPOOL_H
@@ -12,8 +14,8 @@
 #include "ortc/ortc.h"
 #include "base/base.h"
 
-#define ORTC_MEMPOOL_SMALL ((size_t)1 << 20)      /* bytes; up to here a block comes from a small slab */
-#define ORTC_MEMPOOL_SLAB ((size_t)2 << 20)       /* bytes of a small slab; large ones are multiples of it */
+#define ORTC_MEMPOOL_SMALL ((size_t)1 << 20) /* bytes; up to here a block comes from a small slab */
+#define ORTC_MEMPOOL_SLAB ((size_t)2 << 20)  /* bytes of a small slab; large ones are multiples of it */
 
 typedef struct ortc_mempool_source {
     void *arg;
@@ -24,7 +26,8 @@ typedef struct ortc_mempool_source {
 typedef struct ortc_mempool ortc_mempool;
 
 ortc_mempool *ortc_mempool_create(const ortc_mempool_source *); /* NULL when memory is short */
-void ortc_mempool_destroy(ortc_mempool *);                   /* every slab goes back, whatever is still in use; NULL allowed */
+/* every slab goes back, whatever is still in use; NULL allowed */
+void ortc_mempool_destroy(ortc_mempool *);
 /* NULL when the source has none left, after the free slabs have gone back to it. bytes 0 counts as 1. */
 void *ortc_mempool_take(ortc_mempool *, size_t bytes);
 void ortc_mempool_give(ortc_mempool *, void *); /* what take gave; NULL allowed */

@@ -15,7 +15,8 @@ ortc_status ortc_run_env_poll(ortc_run_env *env)
     return ORTC_OK;
 }
 
-/* Asked by any worker between chunks: it must not write the error, which the caller's thread does afterwards. */
+/* Asked by any worker between chunks: it must not write the error, which the caller's thread does
+ * afterwards. */
 static ortc_status stop(void *arg)
 {
     ortc_run_env silent = *(const ortc_run_env *)arg;
@@ -42,11 +43,13 @@ static ortc_status call_parallel(ortc_call *call, int64_t n, int64_t grain, ortc
     ortc_run_env *env = c->env;
     loop l = {body, arg, c->scratch, c->scratch_stride};
     bool can_stop = env->cancel || env->deadline_ns;
-    ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, env->threads, n, grain, chunk, &l,
-                                                      can_stop ? stop : NULL, env)
-                                  : ortc_pool_for(env->threads, n, grain < 1 ? 1 : grain, chunk, &l, can_stop ? stop : NULL, env);
+    ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, env->threads, n, grain,
+                                                      chunk, &l, can_stop ? stop : NULL, env)
+                                  : ortc_pool_for(env->threads, n, grain < 1 ? 1 : grain, chunk, &l,
+                                                  can_stop ? stop : NULL, env);
     if (s == ORTC_CANCELLED || s == ORTC_DEADLINE)
-        ortc_fail(env->error, s, s == ORTC_CANCELLED ? "the run was cancelled" : "the run's deadline has passed");
+        ortc_fail(env->error, s,
+                  s == ORTC_CANCELLED ? "the run was cancelled" : "the run's deadline has passed");
     return s;
 }
 
@@ -81,13 +84,14 @@ static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, cons
 {
     ortc_step_call *c = outer(call);
     ortc_value *v;
-    if (out >= call->n_out || !call->out[out].dtype)
-        return ORTC_OK; /* not wanted */
+    if (out >= call->n_out || !call->out[out].dtype) return ORTC_OK; /* not wanted */
     const ortc_view *view = &call->out[out];
-    if (!(view->flags & ORTC_VIEW_LATE) && view->rank == rank && (!rank || !memcmp(view->dims, dims, (size_t)rank * sizeof *dims)))
+    if (!(view->flags & ORTC_VIEW_LATE) && view->rank == rank &&
+        (!rank || !memcmp(view->dims, dims, (size_t)rank * sizeof *dims)))
         return ORTC_OK; /* as planned */
     if (!(view->flags & ORTC_VIEW_LATE))
-        return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned", out);
+        return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned",
+                         out);
     ORTC_TRY(ortc_value_create_with(c->env->allocator, view->dtype, rank, dims, &v, c->env->error));
     return set_output(c, out, v);
 }
@@ -113,17 +117,15 @@ ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
     ortc_value *v = NULL;
     const ortc_view *view = &c->call.in[port];
     const ortc_edge *e = c->node ? ortc_node_in_edge(c->node, port) : NULL;
-    if (view->flags & ORTC_VIEW_VALUE)
-        return view->data;
-    if (!view->dtype)
-        return NULL;
+    if (view->flags & ORTC_VIEW_VALUE) return view->data;
+    if (!view->dtype) return NULL;
     if (e && c->env->slots && c->env->slots[e->id] && c->env->slots[e->id]->data == view->data)
         return c->env->slots[e->id];
     ortc_status s = view->dtype == ORTC_STRING
                         ? ortc_value_wrap_strings(view->data, view->rank, view->dims, &v, c->env->error)
-                        : ortc_value_wrap(view->data, view->dtype, view->rank, view->dims, NULL, NULL, &v, c->env->error);
-    if (s != ORTC_OK)
-        return NULL;
+                        : ortc_value_wrap(view->data, view->dtype, view->rank, view->dims, NULL, NULL, &v,
+                                          c->env->error);
+    if (s != ORTC_OK) return NULL;
     if (!ortc_array_push(&c->env->borrowed, v)) {
         ortc_value_release(v);
         return NULL;
@@ -133,10 +135,12 @@ ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
 
 static ortc_value *call_value(ortc_call *call, int32_t port)
 {
-    return port >= 0 && (uint32_t)port < call->n_in ? ortc_step_call_input(outer(call), (uint32_t)port) : NULL;
+    return port >= 0 && (uint32_t)port < call->n_in ? ortc_step_call_input(outer(call), (uint32_t)port)
+                                                    : NULL;
 }
 
-static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out)
+static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const int64_t *dims,
+                             ortc_value **out)
 {
     return ortc_value_create_with(outer(call)->env->allocator, t, rank, dims, out, outer(call)->env->error);
 }
@@ -145,7 +149,8 @@ static ortc_status call_look(ortc_call *call, const ortc_value *v, ortc_view *ou
     if (!ortc_value_is_tensor(v) || v->pending)
         return ortc_fail(outer(call)->env->error, ORTC_TYPE_MISMATCH, "a value is %s",
                          v->pending ? "looked at before all its strings are there" : "not a tensor");
-    *out = (ortc_view){.data = v->data, .dtype = v->type->dtype, .flags = ORTC_VIEW_HOST, .rank = v->rank, .dims = v->dims};
+    *out = (ortc_view){
+        .data = v->data, .dtype = v->type->dtype, .flags = ORTC_VIEW_HOST, .rank = v->rank, .dims = v->dims};
     return ORTC_OK;
 }
 static void call_drop(ortc_call *call, ortc_value *v)
@@ -154,8 +159,8 @@ static void call_drop(ortc_call *call, ortc_value *v)
     ortc_value_release(v);
 }
 
-static ortc_status call_body(ortc_call *call, const char *name, uint32_t n_in, ortc_value *const *in, uint32_t n_out,
-                             ortc_value **out)
+static ortc_status call_body(ortc_call *call, const char *name, uint32_t n_in, ortc_value *const *in,
+                             uint32_t n_out, ortc_value **out)
 {
     ortc_step_call *c = outer(call);
     return ortc_run_body(c, name, n_in, in, n_out, out);
@@ -171,17 +176,31 @@ static uint64_t call_seed(ortc_call *call)
 static void call_mark(ortc_call *call, const char *phase)
 {
     ortc_step_call *c = outer(call);
-    if (c->env->profiler && c->node)
-        ortc_profile_phase(c->env->profiler, &c->phase, phase);
+    if (c->env->profiler && c->node) ortc_profile_phase(c->env->profiler, &c->phase, phase);
 }
 
-static const ortc_call_api api = {.size = sizeof api, .resize = call_resize, .parallel = call_parallel, .poll = call_poll,
-                                  .fail = call_fail, .value = call_value, .seed = call_seed, .mark = call_mark,
-                                  .give = call_give, .body = call_body, .make = call_make, .look = call_look, .drop = call_drop,
-                                  .keep = ortc_call_api_keep, .strings = ortc_call_api_strings,
-                                  .append = ortc_call_api_append, .sequence = ortc_call_api_sequence,
-                                  .map = ortc_call_api_map, .optional = ortc_call_api_optional,
-                                  .count = ortc_call_api_count, .element = ortc_call_api_element, .type = ortc_call_api_type};
+static const ortc_call_api api = {.size = sizeof api,
+                                  .resize = call_resize,
+                                  .parallel = call_parallel,
+                                  .poll = call_poll,
+                                  .fail = call_fail,
+                                  .value = call_value,
+                                  .seed = call_seed,
+                                  .mark = call_mark,
+                                  .give = call_give,
+                                  .body = call_body,
+                                  .make = call_make,
+                                  .look = call_look,
+                                  .drop = call_drop,
+                                  .keep = ortc_call_api_keep,
+                                  .strings = ortc_call_api_strings,
+                                  .append = ortc_call_api_append,
+                                  .sequence = ortc_call_api_sequence,
+                                  .map = ortc_call_api_map,
+                                  .optional = ortc_call_api_optional,
+                                  .count = ortc_call_api_count,
+                                  .element = ortc_call_api_element,
+                                  .type = ortc_call_api_type};
 
 void ortc_step_call_init(ortc_step_call *c, ortc_run_env *env, const ortc_node *node)
 {
@@ -191,8 +210,7 @@ void ortc_step_call_init(ortc_step_call *c, ortc_run_env *env, const ortc_node *
 
 ortc_status ortc_step_failed(const ortc_node *n, const ortc_kernel *k, ortc_status s, ortc_error *error)
 {
-    if (!error)
-        return s;
+    if (!error) return s;
     if (error->code != s || !error->text[0])
         ortc_fail(error, s, "kernel '%s' failed (%s)", k->name, ortc_status_name(s));
     if (s != ORTC_CANCELLED && s != ORTC_DEADLINE)

@@ -15,16 +15,17 @@ struct ortc_cancel {
 /* One run: who may stop it, how many threads it has, where its error goes. */
 typedef struct ortc_run_env {
     uint32_t threads;
-    ortc_cancel *cancel;  /* NULL: none */
-    int64_t deadline_ns;  /* 0: none */
+    ortc_cancel *cancel; /* NULL: none */
+    int64_t deadline_ns; /* 0: none */
     uint64_t seed;
     ortc_error *error;
     const ortc_allocator *allocator; /* NULL: ours */
     const ortc_executor *executor;   /* NULL: the pool */
     ortc_executor_loop *loop;        /* the executor's, while one is open */
     const ortc_profiler *profiler;   /* NULL: none */
-    ortc_value **slots;   /* by edge id: what segments hand on; NULL: the program has none */
-    ORTC_ARRAY(ortc_value *) borrowed; /* values made of views for kernels that ask for them; released with the run */
+    ortc_value **slots;              /* by edge id: what segments hand on; NULL: the program has none */
+    /* values made of views for kernels that ask for them; released with the run */
+    ORTC_ARRAY(ortc_value *) borrowed;
 } ortc_run_env;
 
 /* ORTC_OK, or the reason to stop. */
@@ -37,20 +38,21 @@ typedef struct ortc_step_call {
     const ortc_node *node; /* NULL: packing */
     char *scratch;         /* workers' parts of the workspace */
     size_t scratch_stride;
-    uint32_t step;         /* index in its program, for seeds */
-    ortc_phase phase;      /* with a profiler */
-    void *slot;            /* what call.slot points to */
+    uint32_t step;    /* index in its program, for seeds */
+    ortc_phase phase; /* with a profiler */
+    void *slot;       /* what call.slot points to */
 } ortc_step_call;
 
 void ortc_step_call_init(ortc_step_call *, ortc_run_env *, const ortc_node *);
 
-/* An input, captures included, as a value that lives as long as the run (env.borrowed). NULL: left out, or no memory. */
+/* An input, captures included, as a value that lives as long as the run (env.borrowed). NULL: left out, or no
+ * memory. */
 ortc_value *ortc_step_call_input(ortc_step_call *, uint32_t port);
 
-/* Runs a subgraph of the step's node (control.c): n_in values for its formal inputs, its captures behind them; n_out new
- * references, all of them on success, none otherwise. */
-ortc_status ortc_run_body(ortc_step_call *, const char *name, uint32_t n_in, ortc_value *const *in, uint32_t n_out,
-                          ortc_value **out);
+/* Runs a subgraph of the step's node (control.c): n_in values for its formal inputs, its captures behind
+ * them; n_out new references, all of them on success, none otherwise. */
+ortc_status ortc_run_body(ortc_step_call *, const char *name, uint32_t n_in, ortc_value *const *in,
+                          uint32_t n_out, ortc_value **out);
 
 /* Puts "node 'x' (Conv): " before a failed step's text, or makes one for a kernel that gave none. */
 ortc_status ortc_step_failed(const ortc_node *, const ortc_kernel *, ortc_status, ortc_error *);

@@ -1,9 +1,10 @@
-/* runtime/execute/capture.c: a device's steps as one captured graph, replayed (context.h; the planner marks the ranges).
+/* runtime/execute/capture.c: a device's steps as one captured graph, replayed (context.h; the planner marks
+ * the ranges).
  *
- * A range is run step by step the first times, so that whatever a library loads lazily is there, then captured, which executes
- * nothing, and replayed from then on. A capture holds addresses: those that change between runs (the caller's tensors, the two
- * buffers of tied state) are compared, and a few captures are kept for each range; where they change every time, the range stays
- * as it is.
+ * A range is run step by step the first times, so that whatever a library loads lazily is there, then
+ * captured, which executes nothing, and replayed from then on. A capture holds addresses: those that change
+ * between runs (the caller's tensors, the two buffers of tied state) are compared, and a few captures are
+ * kept for each range; where they change every time, the range stays as it is.
  */
 #include "context.h"
 
@@ -24,20 +25,21 @@ static uint64_t addresses_of(const ortc_frame *f, uint32_t range)
 
 static ortc_status run_steps(ortc_context *c, ortc_frame *f, const ortc_range *r, ortc_error *error)
 {
-    for (uint32_t i = r->first; i < r->first + r->count; i++)
-        ORTC_TRY(ortc_frame_step(c, f, i, error));
+    for (uint32_t i = r->first; i < r->first + r->count; i++) ORTC_TRY(ortc_frame_step(c, f, i, error));
     return ORTC_OK;
 }
 
 static void give_up(const ortc_session *s, const ortc_range *r, ortc_capture *g, const char *why)
 {
     g->captures = MAX_CAPTURES + 1;
-    ortc_log(ORTC_LOG_INFO, "device '%s': steps %u to %u are not captured any more: %s", s->devices[r->device].open->spelling, r->first,
-             r->first + r->count - 1, why);
+    ortc_log(ORTC_LOG_INFO, "device '%s': steps %u to %u are not captured any more: %s",
+             s->devices[r->device].open->spelling, r->first, r->first + r->count - 1, why);
 }
 
-/* Makes the capture for these addresses in the older of the two places; NULL: it runs step by step for now. */
-static ortc_status capture(ortc_context *c, ortc_frame *f, uint32_t range, uint64_t addresses, ortc_capture_exec **out, ortc_error *error)
+/* Makes the capture for these addresses in the older of the two places; NULL: it runs step by step for
+ * now. */
+static ortc_status capture(ortc_context *c, ortc_frame *f, uint32_t range, uint64_t addresses,
+                           ortc_capture_exec **out, ortc_error *error)
 {
     const ortc_range *r = &f->program->ranges[range];
     const ortc_session_device *d = &c->session->devices[r->device];
@@ -55,16 +57,14 @@ static ortc_status capture(ortc_context *c, ortc_frame *f, uint32_t range, uint6
     }
     ortc_status s = run_steps(c, f, r, error), ended = d->provider->capture_end(c->queues[r->device], &exec);
     if (s != ORTC_OK) { /* a kernel's own no: that of the run */
-        if (exec)
-            d->provider->capture_free(d->device, exec);
+        if (exec) d->provider->capture_free(d->device, exec);
         return s;
     }
     if (ended != ORTC_OK) {
         give_up(c->session, r, g, "a kernel does what cannot be captured");
         return ORTC_OK;
     }
-    if (e->exec)
-        d->provider->capture_free(d->device, e->exec);
+    if (e->exec) d->provider->capture_free(d->device, e->exec);
     *e = (ortc_capture_exec){exec, addresses};
     g->captures++;
     atomic_fetch_add_explicit(&c->session->captures, 1, memory_order_relaxed);
@@ -82,17 +82,16 @@ ortc_status ortc_frame_range(ortc_context *c, ortc_frame *f, uint32_t range, ort
         uint64_t addresses = addresses_of(f, range);
         for (size_t i = 0; i < ORTC_LENGTH(g->execs) && !e; i++)
             e = g->execs[i].exec && g->execs[i].addresses == addresses ? &g->execs[i] : NULL;
-        if (!e)
-            ORTC_TRY(capture(c, f, range, addresses, &e, error));
+        if (!e) ORTC_TRY(capture(c, f, range, addresses, &e, error));
     }
     g->seen++;
-    if (!e)
-        return run_steps(c, f, r, error);
+    if (!e) return run_steps(c, f, r, error);
     c->busy_queues |= 1u << r->device;
     atomic_fetch_add_explicit(&c->session->replays, 1, memory_order_relaxed);
     ortc_status s = d->provider->replay(c->queues[r->device], e->exec);
-    return s == ORTC_OK ? s : ortc_fail(error, s, "device '%s': replaying a captured graph failed (%s)", d->open->spelling,
-                                        ortc_status_name(s));
+    return s == ORTC_OK ? s
+                        : ortc_fail(error, s, "device '%s': replaying a captured graph failed (%s)",
+                                    d->open->spelling, ortc_status_name(s));
 }
 
 void ortc_frame_drop_captures(ortc_frame *f)

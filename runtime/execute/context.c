@@ -3,8 +3,7 @@
 
 static void frame_free(ortc_frame *f)
 {
-    if (!f)
-        return;
+    if (!f) return;
     ortc_frame_drop_captures(f);
     for (uint32_t i = 0; f->events && i < f->program->n_steps; i++) {
         const ortc_step *s = &f->program->steps[i];
@@ -14,8 +13,7 @@ static void frame_free(ortc_frame *f)
     }
     for (uint32_t i = 0; f->calls && i < f->program->n_steps; i++) {
         const ortc_kernel *k = f->program->steps[i].kernel;
-        if (f->calls[i].slot && k && k->release_slot)
-            k->release_slot(f->calls[i].slot);
+        if (f->calls[i].slot && k && k->release_slot) k->release_slot(f->calls[i].slot);
     }
     ortc_program_release(f->program);
     ortc_array_deinit(&f->patches);
@@ -37,7 +35,7 @@ static ortc_open_device *device_of(const ortc_session *s, uint32_t space)
     return space ? s->devices[s->device_of[space]].open : NULL;
 }
 
-/* ---- Contexts ------------------------------------------------------------------------------------------------------------ */
+/* ---- Contexts ------------------------------------------------------------------------------------------ */
 
 ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *error)
 {
@@ -54,7 +52,8 @@ ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *e
         c->output_of = calloc(n_out + 1u, sizeof *c->output_of);
         c->out_data = calloc(n_out + 1u, sizeof *c->out_data);
     }
-    if (!c || !c->inputs || !c->in_data || !c->aligned || !c->wanted || !c->memory || !c->output_of || !c->out_data) {
+    if (!c || !c->inputs || !c->in_data || !c->aligned || !c->wanted || !c->memory || !c->output_of ||
+        !c->out_data) {
         ortc_context_free(c);
         return ortc_no_memory(error, sizeof *c);
     }
@@ -64,8 +63,7 @@ ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *e
 
 void ortc_context_free(ortc_context *c)
 {
-    if (!c)
-        return;
+    if (!c) return;
     ortc_context_trim(c);
     ortc_context_drop_queues(c);
     free(c->inputs);
@@ -136,13 +134,12 @@ uint64_t ortc_context_trim_idle(ortc_session *s)
 {
     uint64_t freed = 0;
     pthread_mutex_lock(&s->lock);
-    for (ortc_context *c = s->idle; c; c = c->next)
-        freed += ortc_context_trim(c);
+    for (ortc_context *c = s->idle; c; c = c->next) freed += ortc_context_trim(c);
     pthread_mutex_unlock(&s->lock);
     return freed;
 }
 
-/* ---- The session's limit ----------------------------------------------------------------------------------------------------- */
+/* ---- The session's limit ------------------------------------------------------------------------------- */
 
 void ortc_session_unreserve(ortc_session *s, size_t bytes) { atomic_fetch_sub(&s->arena_bytes, bytes); }
 
@@ -164,19 +161,19 @@ bool ortc_session_reserve(ortc_session *s, size_t bytes)
 ortc_status ortc_session_admit_plan(ortc_session *s, const ortc_program *p, ortc_error *error)
 {
     for (int attempt = 0; s->max_bytes && attempt < 2; attempt++) {
-        uint64_t arenas = atomic_load(&s->arena_bytes), room = arenas < s->max_bytes ? s->max_bytes - arenas : 0;
-        if (ortc_plan_cache_shrink(&s->plans, p, room) <= room)
-            return ORTC_OK;
+        uint64_t arenas = atomic_load(&s->arena_bytes),
+                 room = arenas < s->max_bytes ? s->max_bytes - arenas : 0;
+        if (ortc_plan_cache_shrink(&s->plans, p, room) <= room) return ORTC_OK;
         ortc_context_trim_idle(s);
     }
-    if (!s->max_bytes)
-        return ORTC_OK;
+    if (!s->max_bytes) return ORTC_OK;
     ortc_plan_cache_shrink(&s->plans, NULL, 0);
-    return ortc_fail(error, ORTC_LIMIT, "a plan of %zu bytes is more than is left under the session's limit of %llu", p->bytes,
+    return ortc_fail(error, ORTC_LIMIT,
+                     "a plan of %zu bytes is more than is left under the session's limit of %llu", p->bytes,
                      (unsigned long long)s->max_bytes);
 }
 
-/* ---- Frames ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Frames -------------------------------------------------------------------------------------------- */
 
 ortc_frame *ortc_context_find(ortc_context *c, const void *key, size_t key_bytes)
 {
@@ -209,15 +206,14 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
     f->calls = ortc_arena_array(&f->memory, p->n_steps, sizeof *f->calls);
     f->events = ortc_arena_array(&f->memory, p->n_events, sizeof *f->events);
     f->captures = ortc_arena_array(&f->memory, p->n_ranges, sizeof *f->captures);
-    if (!f->calls || !f->events || !f->captures)
-        return false;
+    if (!f->calls || !f->events || !f->captures) return false;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const ortc_step *s = &p->steps[i];
         ortc_step_call *call = &f->calls[i];
-        ortc_view *in = ortc_arena_array(&f->memory, s->n_in, sizeof *in); /* apart: a sanitizer sees what leaves them */
+        /* apart: a sanitizer sees what leaves them */
+        ortc_view *in = ortc_arena_array(&f->memory, s->n_in, sizeof *in);
         ortc_view *out = ortc_arena_array(&f->memory, s->n_out, sizeof *out);
-        if (!in || !out)
-            return false;
+        if (!in || !out) return false;
         ortc_step_call_init(call, &c->env, s->node);
         call->step = i;
         call->call.n_in = s->n_in - (s->node ? s->node->n_captures : 0);
@@ -229,15 +225,14 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
         call->call.fault = c->faults[s->device];
         call->call.workspace = s->workspace ? arena + s->workspace_at : NULL;
         if (s->workspace_per_worker) {
-            call->scratch = arena + s->workspace_at + ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
+            call->scratch = arena + s->workspace_at +
+                            ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
             call->scratch_stride = s->workspace_per_worker;
         }
         for (uint32_t k = 0; k < s->n_in; k++)
-            if (!bind_operand(c, f, i, &s->in[k], &in[k]))
-                return false;
+            if (!bind_operand(c, f, i, &s->in[k], &in[k])) return false;
         for (uint32_t k = 0; k < s->n_out; k++)
-            if (!bind_operand(c, f, i, &s->out[k], &out[k]))
-                return false;
+            if (!bind_operand(c, f, i, &s->out[k], &out[k])) return false;
     }
     return true;
 }
@@ -259,8 +254,7 @@ static void name_largest(const ortc_program *p, ortc_text *t)
                 best = s;
             }
         }
-        if (!best)
-            return;
+        if (!best) return;
         ortc_text_add(t, "%s", k ? ", " : "; the largest: ");
         ortc_text_tensor(t, best->out[0].view.dtype, best->out[0].view.rank, best->out[0].view.dims);
         ortc_text_add(t, " of '%s' (%zu KiB)", best->node->name, most >> 10);
@@ -272,11 +266,10 @@ static void name_largest(const ortc_program *p, ortc_text *t)
 static void *take_arena(ortc_session *s, uint32_t space, size_t bytes)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
-        if (!ortc_session_reserve(s, bytes))
-            return NULL;
-        void *p = space ? ortc_device_alloc(device_of(s, space), bytes) : ortc_alloc_with(s->allocator, bytes);
-        if (p)
-            return p;
+        if (!ortc_session_reserve(s, bytes)) return NULL;
+        void *p = space ? ortc_device_alloc(device_of(s, space), bytes)
+                        : ortc_alloc_with(s->allocator, bytes);
+        if (p) return p;
         ortc_session_unreserve(s, bytes);
         ortc_context_trim_idle(s);
         ortc_plan_cache_shrink(&s->plans, NULL, 0);
@@ -296,8 +289,7 @@ static ortc_status grow_arenas(ortc_context *c, const ortc_program *p, ortc_erro
         wanted[i] = p->arena_bytes[i] > c->arena_bytes[i] ? p->arena_bytes[i] : c->arena_bytes[i];
     ortc_context_trim(c);
     for (uint32_t i = 0; i < s->n_spaces; i++) {
-        if (!wanted[i])
-            continue;
+        if (!wanted[i]) continue;
         if ((c->arenas[i] = take_arena(s, i, wanted[i]))) {
             c->arena_bytes[i] = wanted[i];
             continue;
@@ -305,8 +297,8 @@ static ortc_status grow_arenas(ortc_context *c, const ortc_program *p, ortc_erro
         ortc_context_trim(c);
         name_largest(p, &t);
         return ortc_fail(error, s->max_bytes && wanted[i] > s->max_bytes ? ORTC_LIMIT : ORTC_OUT_OF_MEMORY,
-                         "intermediate tensors and workspace need %zu bytes%s%s, more than there is%s%s", wanted[i],
-                         i ? " on device " : "", i ? device_of(s, i)->spelling : "",
+                         "intermediate tensors and workspace need %zu bytes%s%s, more than there is%s%s",
+                         wanted[i], i ? " on device " : "", i ? device_of(s, i)->spelling : "",
                          s->max_bytes ? " under the session's limit" : "", buffer);
     }
     return ORTC_OK;
@@ -319,25 +311,21 @@ ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **ou
     for (uint32_t i = 0; i < c->session->n_spaces; i++) {
         void *queue;
         fits = fits && p->arena_bytes[i] <= c->arena_bytes[i];
-        if (i)
-            ORTC_TRY(ortc_context_queue(c, c->session->device_of[i], &queue, error));
+        if (i) ORTC_TRY(ortc_context_queue(c, c->session->device_of[i], &queue, error));
         if (i && (p->faults >> c->session->device_of[i] & 1))
             ORTC_TRY(ortc_context_fault_word(c, c->session->device_of[i], error));
     }
-    if (!fits)
-        ORTC_TRY(grow_arenas(c, p, error));
+    if (!fits) ORTC_TRY(grow_arenas(c, p, error));
     size_t at = 0;
     for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
         if (c->frames[i] && c->frames[i]->program == p) {
             *out = c->frames[i];
             return ORTC_OK;
         }
-        if (c->frames[at] && (!c->frames[i] || c->frames[i]->last_used < c->frames[at]->last_used))
-            at = i;
+        if (c->frames[at] && (!c->frames[i] || c->frames[i]->last_used < c->frames[at]->last_used)) at = i;
     }
     ortc_frame *f = calloc(1, sizeof *f);
-    if (!f)
-        return ortc_no_memory(error, sizeof *f);
+    if (!f) return ortc_no_memory(error, sizeof *f);
     f->program = ortc_program_retain(p);
     f->session = c->session;
     f->last_used = ++c->clock;

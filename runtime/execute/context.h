@@ -1,8 +1,9 @@
 /* runtime/execute/context.h: contexts and frames: a program with addresses.
  *
- * A context has one arena per space (host, memory of a device), as large as the largest of its programs needs. A frame is a program's steps
- * with views that point into those arenas; inputs and outputs are patched in for every run. When the arena must grow, all
- * frames are dropped and made again when they are next used. One run at a time per context.
+ * A context has one arena per space (host, memory of a device), as large as the largest of its programs
+ * needs. A frame is a program's steps with views that point into those arenas; inputs and outputs are patched
+ * in for every run. When the arena must grow, all frames are dropped and made again when they are next used.
+ * One run at a time per context.
  */
 #ifndef ORTC_CONTEXT_H
 #define ORTC_CONTEXT_H
@@ -43,17 +44,19 @@ typedef struct ortc_frame {
 
 struct ortc_context {
     ortc_session *session;
-    ortc_context *next;     /* among the idle */
-    atomic_bool busy;       /* a caller's context: a run is using it */
+    ortc_context *next; /* among the idle */
+    atomic_bool busy;   /* a caller's context: a run is using it */
     void *arenas[ORTC_MAX_SPACES];
     size_t arena_bytes[ORTC_MAX_SPACES];
     void *queues[ORTC_MAX_DEVICES]; /* one per device with memory of its own; NULL: not made yet */
-    uint32_t *faults[ORTC_MAX_DEVICES];      /* a word in the device's memory; NULL: no kernel needs it so far */
-    uint32_t fault_seen[ORTC_MAX_DEVICES];   /* what it held at the end of a run */
-    uint32_t watched;                        /* bit d: this run's kernels may set it */
-    void *finish[ORTC_MAX_DEVICES]; /* an event per queue, for the end of a run */
-    void *native;                   /* the caller's stream that queues[0] wraps; NULL: it is our own */
-    uint32_t busy_queues;           /* bit d: work may be under way that reads or writes what this run was given */
+    /* a word in the device's memory; NULL: no kernel needs it so far */
+    uint32_t *faults[ORTC_MAX_DEVICES];
+    uint32_t fault_seen[ORTC_MAX_DEVICES]; /* what it held at the end of a run */
+    uint32_t watched;                      /* bit d: this run's kernels may set it */
+    void *finish[ORTC_MAX_DEVICES];        /* an event per queue, for the end of a run */
+    void *native;                          /* the caller's stream that queues[0] wraps; NULL: it is our own */
+    /* bit d: work may be under way that reads or writes what this run was given */
+    uint32_t busy_queues;
     ortc_frame *frames[ORTC_MAX_FRAMES];
     uint64_t clock;
     ortc_run_env env;
@@ -61,11 +64,12 @@ struct ortc_context {
     /* scratch of a run, kept to allocate nothing */
     ortc_planner_input *inputs;
     bool *wanted;
-    uint32_t *memory;       /* per output of the graph: where it goes */
-    uint32_t *output_of;    /* per entry of ortc_run_args.out: index of the graph's output */
+    uint32_t *memory;    /* per output of the graph: where it goes */
+    uint32_t *output_of; /* per entry of ortc_run_args.out: index of the graph's output */
     void **in_data, **out_data;
-    ortc_value **slots;     /* by edge id, for chains of segments; made when first needed, empty between runs */
-    ortc_value **aligned;   /* per input: a copy at an aligned address, made for one run */
+    /* by edge id, for chains of segments; made when first needed, empty between runs */
+    ortc_value **slots;
+    ortc_value **aligned; /* per input: a copy at an aligned address, made for one run */
     uint8_t *key;
     size_t key_bytes, key_capacity;
 };
@@ -82,41 +86,50 @@ ortc_frame *ortc_context_find(ortc_context *, const void *key, size_t key_bytes)
 uint64_t ortc_context_trim(ortc_context *); /* bytes freed */
 uint64_t ortc_context_trim_idle(ortc_session *);
 
-/* The session's limit: bytes of arenas and states are counted as taken. false: over it, even without idle contexts and plans. */
+/* The session's limit: bytes of arenas and states are counted as taken. false: over it, even without idle
+ * contexts and plans. */
 bool ortc_session_reserve(ortc_session *, size_t bytes);
 void ortc_session_unreserve(ortc_session *, size_t bytes);
 /* A plan that has just been put into the cache may stay; LIMIT otherwise. */
 ortc_status ortc_session_admit_plan(ortc_session *, const ortc_program *, ortc_error *);
 
 /* The program for these inputs and all outputs, planned if need be (key.c). A reference for the caller. */
-ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out, ortc_error *);
+ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out,
+                                 ortc_error *);
 
-/* Queues the steps of devices and runs those of the host (walk.c). in_data and out_data of the context are set. */
+/* Queues the steps of devices and runs those of the host (walk.c). in_data and out_data of the context are
+ * set. */
 ortc_status ortc_frame_run(ortc_context *, ortc_frame *, ortc_error *);
 
-/* One step, in its range or by itself (walk.c). A range of steps, captured and replayed where that is possible (capture.c). */
+/* One step, in its range or by itself (walk.c). A range of steps, captured and replayed where that is
+ * possible (capture.c). */
 ortc_status ortc_frame_step(ortc_context *, ortc_frame *, uint32_t index, ortc_error *);
 ortc_status ortc_frame_range(ortc_context *, ortc_frame *, uint32_t range, ortc_error *);
 void ortc_frame_drop_captures(ortc_frame *);
 
 /* queue.c: the queues of a context's devices. */
-ortc_status ortc_context_queue(ortc_context *, uint32_t device, void **out, ortc_error *); /* NULL for host memory */
+/* NULL for host memory */
+ortc_status ortc_context_queue(ortc_context *, uint32_t device, void **out, ortc_error *);
 ortc_status ortc_context_fault_word(ortc_context *, uint32_t device, ortc_error *); /* makes it */
-ortc_status ortc_context_use_native(ortc_context *, void *native, ortc_error *);  /* the caller's stream for the first device; NULL: ours */
+/* the caller's stream for the first device; NULL: ours */
+ortc_status ortc_context_use_native(ortc_context *, void *native, ortc_error *);
 ortc_status ortc_step_copy(ortc_context *, const ortc_step *, void *to, const void *from, ortc_error *);
 ortc_status ortc_step_signal(ortc_context *, const ortc_step *, void **event, ortc_error *);
 ortc_status ortc_step_wait(ortc_context *, const ortc_step *, void *event, ortc_error *);
-/* Signals behind what the busy queues have; waits for that signal. Draining gives the first failure, and drains all the same. */
+/* Signals behind what the busy queues have; waits for that signal. Draining gives the first failure, and
+ * drains all the same. */
 ortc_status ortc_context_mark_end(ortc_context *, ortc_error *);
 ortc_status ortc_context_drain(ortc_context *, ortc_error *);
-bool ortc_context_is_done(ortc_context *); /* whether draining would not wait; false where a provider cannot tell */
+/* whether draining would not wait; false where a provider cannot tell */
+bool ortc_context_is_done(ortc_context *);
 void ortc_context_drop_queues(ortc_context *);
 /* Forgets what a run was given (run.c). */
 void ortc_context_clean(ortc_context *);
 
 /* event.c: what an asynchronous run leaves behind. */
 typedef struct ortc_event_copy {
-    ortc_value *made, *given; /* the bytes of the first go to the second when the run has ended; owned, borrowed */
+    /* the bytes of the first go to the second when the run has ended; owned, borrowed */
+    ortc_value *made, *given;
 } ortc_event_copy;
 ortc_status ortc_event_make(ortc_context *, const ortc_run_args *, ortc_event **out, ortc_error *);
 bool ortc_event_hold(ortc_event *, ortc_value *);

@@ -1,7 +1,8 @@
 /* runtime/execute/event.c: runs that go on behind their caller's back (ortc_run_args.done).
  *
- * An event keeps what the run was given, what it makes, and its context until the devices are done: the first wait drains the
- * context's queues, finishes what is left to the host and gives the context back. Releasing waits, too.
+ * An event keeps what the run was given, what it makes, and its context until the devices are done: the first
+ * wait drains the context's queues, finishes what is left to the host and gives the context back. Releasing
+ * waits, too.
  */
 #include "context.h"
 
@@ -19,8 +20,7 @@ struct ortc_event {
 ortc_status ortc_event_make(ortc_context *c, const ortc_run_args *a, ortc_event **out, ortc_error *error)
 {
     ortc_event *e = *out = calloc(1, sizeof *e);
-    if (!e)
-        return ortc_no_memory(error, sizeof *e);
+    if (!e) return ortc_no_memory(error, sizeof *e);
     pthread_mutex_init(&e->lock, NULL);
     e->session = ortc_session_retain(c->session);
     e->own_context = a->context != NULL;
@@ -36,8 +36,7 @@ ortc_status ortc_event_make(ortc_context *c, const ortc_run_args *a, ortc_event 
 
 bool ortc_event_hold(ortc_event *e, ortc_value *v)
 {
-    if (!ortc_array_push(&e->held, v))
-        return false;
+    if (!ortc_array_push(&e->held, v)) return false;
     ortc_value_retain(v);
     return true;
 }
@@ -55,8 +54,7 @@ static void finish(ortc_event *e)
     e->status = ortc_context_drain(c, &e->error);
     for (size_t i = 0; i < e->copies.count; i++) {
         ortc_event_copy *copy = &e->copies.data[i];
-        if (e->status == ORTC_OK)
-            memcpy(copy->given->data, copy->made->data, copy->made->bytes);
+        if (e->status == ORTC_OK) memcpy(copy->given->data, copy->made->data, copy->made->bytes);
         ortc_value_release(copy->made);
     }
     e->copies.count = 0;
@@ -66,21 +64,17 @@ static void finish(ortc_event *e)
     else
         ortc_context_return(c);
     e->context = NULL;
-    for (size_t i = 0; i < e->held.count; i++)
-        ortc_value_release(e->held.data[i]);
+    for (size_t i = 0; i < e->held.count; i++) ortc_value_release(e->held.data[i]);
     e->held.count = 0;
 }
 
 ortc_status ortc_event_wait(ortc_event *e, ortc_error *error)
 {
-    if (!e)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_event_wait: the event is NULL");
+    if (!e) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_event_wait: the event is NULL");
     pthread_mutex_lock(&e->lock);
-    if (e->context)
-        finish(e);
+    if (e->context) finish(e);
     ortc_status s = e->status;
-    if (s != ORTC_OK)
-        ortc_fail(error, s, "%s", e->error.text);
+    if (s != ORTC_OK) ortc_fail(error, s, "%s", e->error.text);
     pthread_mutex_unlock(&e->lock);
     return s;
 }
@@ -95,8 +89,7 @@ int ortc_event_done(ortc_event *e)
 
 void ortc_event_release(ortc_event *e)
 {
-    if (!e)
-        return;
+    if (!e) return;
     ortc_event_wait(e, NULL);
     for (size_t i = 0; i < e->held.count; i++) /* of a run that never started */
         ortc_value_release(e->held.data[i]);

@@ -1,4 +1,5 @@
-/* runtime/execute/key.c: from what a run is given to the program for it: names to indices, checks, the key, the caches (run.h). */
+/* runtime/execute/key.c: from what a run is given to the program for it: names to indices, checks, the key,
+ * the caches (run.h). */
 #include "run.h"
 
 #include "tied.h"
@@ -6,39 +7,38 @@
 
 static uint32_t find_name(const ortc_graph_input *list, uint32_t n, const char *name, size_t guess)
 {
-    if (guess < n && !strcmp(list[guess].name, name))
-        return (uint32_t)guess;
+    if (guess < n && !strcmp(list[guess].name, name)) return (uint32_t)guess;
     for (uint32_t i = 0; i < n; i++)
-        if (!strcmp(list[i].name, name))
-            return i;
+        if (!strcmp(list[i].name, name)) return i;
     return UINT32_MAX;
 }
 
-static ortc_status unknown_name(const char *side, const char *name, const ortc_graph_input *list, uint32_t n, ortc_error *error)
+static ortc_status unknown_name(const char *side, const char *name, const ortc_graph_input *list, uint32_t n,
+                                ortc_error *error)
 {
     char buffer[512];
     ortc_text t = ORTC_TEXT(buffer);
     buffer[0] = 0;
-    for (uint32_t i = 0; i < n; i++)
-        ortc_text_add(&t, "%s'%s'", i ? ", " : "", list[i].name);
-    return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the model has no %s '%s'; it has %s", side, name, *buffer ? buffer : "none");
+    for (uint32_t i = 0; i < n; i++) ortc_text_add(&t, "%s'%s'", i ? ", " : "", list[i].name);
+    return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the model has no %s '%s'; it has %s", side, name,
+                     *buffer ? buffer : "none");
 }
 
 ortc_status ortc_run_match_inputs(ortc_context *c, const ortc_in *in, size_t n_in, ortc_error *error)
 {
     const ortc_graph *g = c->session->graph;
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        c->inputs[i] = (ortc_planner_input){NULL, 0};
+    for (uint32_t i = 0; i < g->n_inputs; i++) c->inputs[i] = (ortc_planner_input){NULL, 0};
     for (size_t i = 0; i < n_in; i++) {
         if (!in[i].name || !in[i].value)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input %zu has no %s", i, in[i].name ? "value" : "name");
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input %zu has no %s", i,
+                             in[i].name ? "value" : "name");
         uint32_t at = find_name(g->inputs, g->n_inputs, in[i].name, i);
-        if (at == UINT32_MAX)
-            return unknown_name("input", in[i].name, g->inputs, g->n_inputs, error);
+        if (at == UINT32_MAX) return unknown_name("input", in[i].name, g->inputs, g->n_inputs, error);
         if (c->inputs[at].value)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is given twice", in[i].name);
         c->inputs[at].value = in[i].value;
-        if (in[i].value->device && c->session->decides[at]) { /* its values are wanted on the host: for the key, for shapes */
+        if (in[i].value->device &&
+            c->session->decides[at]) { /* its values are wanted on the host: for the key, for shapes */
             ORTC_TRY(ortc_value_on_host(in[i].value, &c->aligned[at], error));
             c->inputs[at].value = c->aligned[at];
         }
@@ -51,7 +51,8 @@ ortc_status ortc_run_match_inputs(ortc_context *c, const ortc_in *in, size_t n_i
             c->inputs[i].value = c->aligned[i];
         }
         if (!c->inputs[i].value && !e->constant)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is not given, and the model has no default for it",
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                             "input '%s' is not given, and the model has no default for it",
                              g->inputs[i].name);
     }
     return ORTC_OK;
@@ -63,11 +64,9 @@ ortc_status ortc_run_match_outputs(ortc_context *c, const ortc_out *out, size_t 
     memset(c->wanted, 0, g->n_outputs * sizeof *c->wanted);
     memset(c->memory, 0, g->n_outputs * sizeof *c->memory);
     for (size_t i = 0; i < n_out; i++) {
-        if (!out[i].name)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output %zu has no name", i);
+        if (!out[i].name) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output %zu has no name", i);
         uint32_t at = find_name(g->outputs, g->n_outputs, out[i].name, i);
-        if (at == UINT32_MAX)
-            return unknown_name("output", out[i].name, g->outputs, g->n_outputs, error);
+        if (at == UINT32_MAX) return unknown_name("output", out[i].name, g->outputs, g->n_outputs, error);
         if (c->wanted[at])
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "output '%s' is asked for twice", out[i].name);
         c->wanted[at] = true;
@@ -78,7 +77,8 @@ ortc_status ortc_run_match_outputs(ortc_context *c, const ortc_out *out, size_t 
     return ORTC_OK;
 }
 
-static ortc_status mismatch(const char *name, const ortc_edge *e, const ortc_value *v, ortc_status code, ortc_error *error)
+static ortc_status mismatch(const char *name, const ortc_edge *e, const ortc_value *v, ortc_status code,
+                            ortc_error *error)
 {
     char expected[320], got[320];
     ortc_text te = ORTC_TEXT(expected), tg = ORTC_TEXT(got);
@@ -92,8 +92,7 @@ static ortc_status mismatch(const char *name, const ortc_edge *e, const ortc_val
         ortc_text_add(&te, "]");
     }
     ortc_text_type(&tg, v->type);
-    if (v->type->kind == ORTC_KIND_TENSOR)
-        ortc_text_dims(&tg, v->rank, v->dims);
+    if (v->type->kind == ORTC_KIND_TENSOR) ortc_text_dims(&tg, v->rank, v->dims);
     return ortc_fail(error, code, "input '%s': expected %s, got %s", name, expected, got);
 }
 
@@ -103,16 +102,13 @@ static ortc_status check_inputs(ortc_context *c, ortc_error *error)
     const ortc_graph *g = c->session->graph;
     size_t n_symbols = g->dims->symbols.count;
     int64_t *symbols = malloc((n_symbols + 1) * sizeof *symbols);
-    if (!symbols)
-        return ortc_no_memory(error, n_symbols * sizeof *symbols);
-    for (size_t i = 0; i < n_symbols; i++)
-        symbols[i] = -1;
+    if (!symbols) return ortc_no_memory(error, n_symbols * sizeof *symbols);
+    for (size_t i = 0; i < n_symbols; i++) symbols[i] = -1;
     ortc_status s = ORTC_OK;
     for (uint32_t i = 0; i < g->n_inputs && s == ORTC_OK; i++) {
         const ortc_edge *e = g->inputs[i].edge;
         const ortc_value *v = c->inputs[i].value;
-        if (!v)
-            continue;
+        if (!v) continue;
         if (e->type && !ortc_type_equal(e->type, v->type))
             s = mismatch(g->inputs[i].name, e, v, ORTC_TYPE_MISMATCH, error);
         else if (ortc_value_is_tensor(v) && e->rank >= 0 && e->rank != v->rank)
@@ -124,13 +120,14 @@ static ortc_status check_inputs(ortc_context *c, ortc_error *error)
                 continue;
             }
             const ortc_dim_expr *x = &g->dims->exprs.data[ORTC_DIM_NUMBERS - 1 - e->dims[k]];
-            if (x->what)
-                continue;
+            if (x->what) continue;
             if (symbols[x->symbol] < 0)
                 symbols[x->symbol] = v->dims[k];
             else if (symbols[x->symbol] != v->dims[k])
-                s = ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s': '%s' is %lld along axis %d, and %lld in an input before",
-                              g->inputs[i].name, g->dims->symbols.data[x->symbol] ? g->dims->symbols.data[x->symbol] : "?",
+                s = ortc_fail(error, ORTC_SHAPE_MISMATCH,
+                              "input '%s': '%s' is %lld along axis %d, and %lld in an input before",
+                              g->inputs[i].name,
+                              g->dims->symbols.data[x->symbol] ? g->dims->symbols.data[x->symbol] : "?",
                               (long long)v->dims[k], k, (long long)symbols[x->symbol]);
         }
     }
@@ -143,13 +140,11 @@ bool ortc_key_add(ortc_context *c, const void *data, size_t bytes)
     if (c->key_bytes + bytes > c->key_capacity) {
         size_t capacity = (c->key_bytes + bytes) * 2 + 256;
         uint8_t *grown = realloc(c->key, capacity);
-        if (!grown)
-            return false;
+        if (!grown) return false;
         c->key = grown;
         c->key_capacity = capacity;
     }
-    if (bytes)
-        memcpy(c->key + c->key_bytes, data, bytes);
+    if (bytes) memcpy(c->key + c->key_bytes, data, bytes);
     c->key_bytes += bytes;
     return true;
 }
@@ -157,7 +152,8 @@ bool ortc_key_add(ortc_context *c, const void *data, size_t bytes)
 /* Kind, element type, rank, memory and extents; of what is not a tensor the whole type. */
 bool ortc_key_add_value(ortc_context *c, const ortc_value *v)
 {
-    uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0, v ? v->device : 0};
+    uint32_t head[3] = {v ? v->type->kind << 8 | (uint32_t)v->type->dtype : 0, v ? (uint32_t)v->rank : 0,
+                        v ? v->device : 0};
     bool ok = ortc_key_add(c, head, sizeof head);
     for (const ortc_type *t = v ? v->type->of : NULL; t && ok; t = t->of)
         ok = ortc_key_add(c, (int32_t[]){t->kind << 8 | t->dtype}, sizeof(int32_t));
@@ -172,8 +168,7 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
         ok = ok && ortc_key_add_value(c, v);
-        if (c->session->n_ties)
-            ok = ok && ortc_key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
+        if (c->session->n_ties) ok = ok && ortc_key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
         if (v && c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && ortc_key_add(c, v->data, v->bytes);
     }
@@ -183,14 +178,17 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
 }
 
 /* The program of the context's key, planned now. after, slots: as in ortc_program_build. */
-ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, ortc_value *const *slots, ortc_program **out, ortc_error *error)
+ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, ortc_value *const *slots,
+                                  ortc_program **out, ortc_error *error)
 {
-    ortc_profile_event e = {.kind = ORTC_PROFILE_PLAN, .name = "plan", .op = "", .provider = "", .kernel = ""};
-    if (c->env.profiler)
-        e.start_ns = ortc_now_ns();
-    ORTC_TRY(ortc_program_build(c->session, c->inputs, c->wanted, c->memory, after, slots, &c->env, out, error));
-    ortc_status s = ortc_plan_cache_put(&c->session->plans, *out, c->key, c->key_bytes) ? ortc_session_admit_plan(c->session, *out, error)
-                                                                                       : ortc_no_memory(error, c->key_bytes);
+    ortc_profile_event e = {
+        .kind = ORTC_PROFILE_PLAN, .name = "plan", .op = "", .provider = "", .kernel = ""};
+    if (c->env.profiler) e.start_ns = ortc_now_ns();
+    ORTC_TRY(
+        ortc_program_build(c->session, c->inputs, c->wanted, c->memory, after, slots, &c->env, out, error));
+    ortc_status s = ortc_plan_cache_put(&c->session->plans, *out, c->key, c->key_bytes)
+                        ? ortc_session_admit_plan(c->session, *out, error)
+                        : ortc_no_memory(error, c->key_bytes);
     if (s != ORTC_OK) {
         ortc_program_release(*out);
         *out = NULL;
@@ -202,8 +200,7 @@ ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, or
 /* The program of the context's key, from the cache or planned now. */
 static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
 {
-    if ((*out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes)))
-        return ORTC_OK;
+    if ((*out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes))) return ORTC_OK;
     ORTC_TRY(check_inputs(c, error));
     return ortc_run_make_program(c, NULL, NULL, out, error);
 }
@@ -212,21 +209,19 @@ ortc_status ortc_run_find_frame(ortc_context *c, ortc_frame **out, ortc_error *e
 {
     ortc_program *p;
     ORTC_TRY(make_key(c, error));
-    if ((*out = ortc_context_find(c, c->key, c->key_bytes)))
-        return ORTC_OK;
+    if ((*out = ortc_context_find(c, c->key, c->key_bytes))) return ORTC_OK;
     ORTC_TRY(find_program(c, &p, error));
     ortc_status s = ortc_context_frame(c, p, out, error);
     ortc_program_release(p);
     return s;
 }
 
-ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in, ortc_program **out, ortc_error *error)
+ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in, ortc_program **out,
+                                 ortc_error *error)
 {
     ortc_status s = ortc_run_match_inputs(c, in, n_in, error);
-    for (uint32_t i = 0; i < c->session->graph->n_outputs; i++)
-        c->wanted[i] = true, c->memory[i] = 0;
-    if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK)
-        s = find_program(c, out, error);
+    for (uint32_t i = 0; i < c->session->graph->n_outputs; i++) c->wanted[i] = true, c->memory[i] = 0;
+    if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK) s = find_program(c, out, error);
     ortc_context_clean(c);
     return s;
 }

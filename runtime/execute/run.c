@@ -1,14 +1,15 @@
-/* runtime/execute/run.c: one run: values in and out, segments one after the other, results (key.c finds the program, walk.c runs it).
+/* runtime/execute/run.c: one run: values in and out, segments one after the other, results (key.c finds the
+ * program, walk.c runs it).
  *
- * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but the outputs
- * that the library is asked to place.
+ * In the steady state (a key that this context has run before) nothing is looked up, locked or allocated but
+ * the outputs that the library is asked to place.
  */
 #include "run.h"
 
 #include "tied.h"
 #include "values.h"
 
-/* ---- Values in and out ----------------------------------------------------------------------------------------------------------- */
+/* ---- Values in and out --------------------------------------------------------------------------------- */
 
 /* Kernels may rely on the alignment of the element type; a caller's buffer need not have it. */
 static bool is_aligned(const void *data, ortc_dtype t)
@@ -21,14 +22,12 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
 {
     for (uint32_t i = 0; i < c->session->graph->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
-        if (!v)
-            continue;
+        if (!v) continue;
         c->in_data[i] = ortc_value_address(v);
         if (!ortc_value_is_tensor(v) && !ortc_value_is_on_host(v))
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s': elements must be in host memory",
                              c->session->graph->inputs[i].name);
-        if (!ortc_value_is_tensor(v) || v->device || is_aligned(v->data, v->type->dtype))
-            continue;
+        if (!ortc_value_is_tensor(v) || v->device || is_aligned(v->data, v->type->dtype)) continue;
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);
         c->in_data[i] = c->aligned[i]->data;
@@ -47,28 +46,28 @@ static ortc_status check_given(const ortc_program_output *o, const ortc_out *out
         ortc_text te = ORTC_TEXT(expected), tg = ORTC_TEXT(got);
         ortc_text_tensor(&te, o->dtype, o->rank, o->dims);
         ortc_text_type(&tg, v->type);
-        if (v->type->kind == ORTC_KIND_TENSOR)
-            ortc_text_dims(&tg, v->rank, v->dims);
+        if (v->type->kind == ORTC_KIND_TENSOR) ortc_text_dims(&tg, v->rank, v->dims);
         return ortc_fail(error, v->type->dtype == o->dtype ? ORTC_SHAPE_MISMATCH : ORTC_TYPE_MISMATCH,
                          "output '%s': the result is %s, the given tensor is %s", out->name, expected, got);
     }
     return ORTC_OK;
 }
 
-static ortc_status create_in(const ortc_context *c, uint32_t memory, ortc_dtype t, int32_t rank, const int64_t *dims, ortc_value **out, ortc_error *error)
+static ortc_status create_in(const ortc_context *c, uint32_t memory, ortc_dtype t, int32_t rank,
+                             const int64_t *dims, ortc_value **out, ortc_error *error)
 {
-    if (!memory)
-        return ortc_value_create_with(c->env.allocator, t, rank, dims, out, error);
+    if (!memory) return ortc_value_create_with(c->env.allocator, t, rank, dims, out, error);
     ortc_open_device *device = ortc_device_of_memory(memory);
     if (!device)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "there is no memory %u: no open device has it", memory);
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "there is no memory %u: no open device has it",
+                         memory);
     ortc_status s = ortc_value_create_on(device, t, rank, dims, out, error);
     ortc_device_release(device);
     return s;
 }
 
-static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, uint32_t index, ortc_out *out, ortc_value **made,
-                               ortc_error *error)
+static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, uint32_t index, ortc_out *out,
+                               ortc_value **made, ortc_error *error)
 {
     ortc_value *v = out->value;
     *made = NULL;
@@ -79,14 +78,14 @@ static ortc_status bind_output(ortc_context *c, const ortc_program_output *o, ui
     }
     ORTC_TRY(check_given(o, out, error));
     c->out_data[index] = v->data;
-    if (v->device || is_aligned(v->data, o->dtype))
-        return ORTC_OK;
-    ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error)); /* copied to the given one in the end */
+    if (v->device || is_aligned(v->data, o->dtype)) return ORTC_OK;
+    /* copied to the given one in the end */
+    ORTC_TRY(ortc_value_create(o->dtype, o->rank, o->dims, made, error));
     c->out_data[index] = (*made)->data;
     return ORTC_OK;
 }
 
-/* ---- Chains of segments ------------------------------------------------------------------------------------------------------------ */
+/* ---- Chains of segments -------------------------------------------------------------------------------- */
 
 static ortc_status to_host(ortc_value **at, ortc_error *error)
 {
@@ -96,7 +95,8 @@ static ortc_status to_host(ortc_value **at, ortc_error *error)
     return ORTC_OK;
 }
 
-/* The segment after `p`: its key is p, the extents that p's kernels made, and the values that decide shapes. */
+/* The segment after `p`: its key is p, the extents that p's kernels made, and the values that decide
+ * shapes. */
 static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_program **out, ortc_error *error)
 {
     bool ok;
@@ -110,8 +110,7 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
         if (v && p->slots[i].deciding && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && ortc_key_add(c, v->data, v->bytes);
     }
-    if (!ok)
-        return ortc_no_memory(error, c->key_bytes);
+    if (!ok) return ortc_no_memory(error, c->key_bytes);
     *out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes);
     return *out ? ORTC_OK : ortc_run_make_program(c, p, c->slots, out, error);
 }
@@ -119,9 +118,9 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
 /* What is under way in queues has ended: all of it, also after a failure. */
 static ortc_status drain(ortc_context *c, ortc_error *error)
 {
-    if (!c->busy_queues)
-        return ORTC_OK;
-    ortc_status s = ortc_context_mark_end(c, error), drained = ortc_context_drain(c, s == ORTC_OK ? error : NULL);
+    if (!c->busy_queues) return ORTC_OK;
+    ortc_status s = ortc_context_mark_end(c, error),
+                drained = ortc_context_drain(c, s == ORTC_OK ? error : NULL);
     return s == ORTC_OK ? drained : s;
 }
 
@@ -137,10 +136,8 @@ static ortc_status run_chain(ortc_context *c, ortc_frame *f, ortc_error *error)
         s = next_segment(c, p, &next, error);
         ortc_program_release(p);
         p = next;
-        if (s != ORTC_OK)
-            return s;
-        if ((s = ortc_context_frame(c, p, &f, error)) != ORTC_OK)
-            break;
+        if (s != ORTC_OK) return s;
+        if ((s = ortc_context_frame(c, p, &f, error)) != ORTC_OK) break;
     }
     ortc_program_release(p);
     return s;
@@ -152,16 +149,15 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
     const ortc_graph *g = c->session->graph;
     for (size_t i = 0; i < a->n_out; i++) { /* all or none: first whether they fit */
         ortc_value **slot = &c->slots[g->outputs[c->output_of[i]].edge->id];
-        if (!*slot)
-            return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
+        if (!*slot) return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
         ORTC_TRY(ortc_slot_for_caller(c, slot, &a->out[i], error));
         const ortc_value *v = *slot;
         if (a->out[i].value)
-            ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type}, &a->out[i], error));
+            ORTC_TRY(check_given(&(ortc_program_output){v->type->dtype, v->rank, v->dims, v->bytes, v->type},
+                                 &a->out[i], error));
     }
     ortc_value *few[16], **made = a->n_out <= ORTC_LENGTH(few) ? few : malloc(a->n_out * sizeof *made);
-    if (!made)
-        return ortc_no_memory(error, a->n_out * sizeof *made);
+    if (!made) return ortc_no_memory(error, a->n_out * sizeof *made);
     ortc_status s = ORTC_OK;
     size_t n = 0;
     for (; n < a->n_out && s == ORTC_OK; n++) {
@@ -171,18 +167,15 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
             made[n] = ortc_value_retain(v);
             continue;
         }
-        if (!given)
-            s = create_in(c, a->out[n].memory, v->type->dtype, v->rank, v->dims, &made[n], error);
-        if (s == ORTC_OK)
-            s = ortc_value_copy(v, given ? given : made[n], error);
+        if (!given) s = create_in(c, a->out[n].memory, v->type->dtype, v->rank, v->dims, &made[n], error);
+        if (s == ORTC_OK) s = ortc_value_copy(v, given ? given : made[n], error);
     }
     for (size_t i = 0; i < n; i++)
         if (s != ORTC_OK)
             ortc_value_release(made[i]);
         else if (made[i])
             a->out[i].value = made[i];
-    if (made != few)
-        free(made);
+    if (made != few) free(made);
     return s;
 }
 
@@ -193,44 +186,42 @@ static void empty_slots(ortc_context *c)
             ortc_value_release(c->slots[i]);
             c->slots[i] = NULL;
         }
-    for (size_t i = 0; i < c->env.borrowed.count; i++)
-        ortc_value_release(c->env.borrowed.data[i]);
+    for (size_t i = 0; i < c->env.borrowed.count; i++) ortc_value_release(c->env.borrowed.data[i]);
     ortc_array_deinit(&c->env.borrowed);
     c->env.slots = NULL;
 }
 
-/* Runs a program of fixed shapes. With an event it returns when all is queued, and c->busy_queues says whether anything is. */
-static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, ortc_event *event, ortc_error *error)
+/* Runs a program of fixed shapes. With an event it returns when all is queued, and c->busy_queues says
+ * whether anything is. */
+static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, ortc_event *event,
+                             ortc_error *error)
 {
-    ortc_value *few[16] = {NULL}, **made = a->n_out <= ORTC_LENGTH(few) ? few : calloc(a->n_out, sizeof *made);
-    if (!made)
-        return ortc_no_memory(error, a->n_out * sizeof *made);
+    ortc_value *few[16] = {NULL},
+               **made = a->n_out <= ORTC_LENGTH(few) ? few : calloc(a->n_out, sizeof *made);
+    if (!made) return ortc_no_memory(error, a->n_out * sizeof *made);
     ortc_status s = ORTC_OK;
     for (size_t i = 0; i < a->n_out && s == ORTC_OK; i++)
-        s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i], error);
-    if (s == ORTC_OK)
-        s = ortc_state_bind_outputs(c, f->program, error);
-    if (s == ORTC_OK)
-        s = ortc_frame_run(c, f, error);
-    if (s == ORTC_OK && event && c->busy_queues)
-        s = ortc_context_mark_end(c, error);
+        s = bind_output(c, &f->program->outputs[c->output_of[i]], c->output_of[i], &a->out[i], &made[i],
+                        error);
+    if (s == ORTC_OK) s = ortc_state_bind_outputs(c, f->program, error);
+    if (s == ORTC_OK) s = ortc_frame_run(c, f, error);
+    if (s == ORTC_OK && event && c->busy_queues) s = ortc_context_mark_end(c, error);
     if (s != ORTC_OK)
         drain(c, NULL);
     else if (!event)
         s = drain(c, error);
-    if (s == ORTC_OK)
-        s = ortc_state_commit(c, f->program, a, made, error);
+    if (s == ORTC_OK) s = ortc_state_commit(c, f->program, a, made, error);
     for (size_t i = 0; i < a->n_out; i++) {
         if (s != ORTC_OK)
             ortc_value_release(made[i]);
-        else if (made[i] && a->out[i].value && !(event && c->busy_queues && ortc_event_copy_later(event, made[i], a->out[i].value))) {
+        else if (made[i] && a->out[i].value &&
+                 !(event && c->busy_queues && ortc_event_copy_later(event, made[i], a->out[i].value))) {
             memcpy(a->out[i].value->data, made[i]->data, made[i]->bytes);
             ortc_value_release(made[i]);
         } else if (made[i] && !a->out[i].value)
             a->out[i].value = made[i];
     }
-    if (made != few)
-        free(made);
+    if (made != few) free(made);
     return s;
 }
 
@@ -251,8 +242,7 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_event *event, 
     ORTC_TRY(ortc_run_match_outputs(c, a->out, a->n_out, error));
     ORTC_TRY(ortc_run_find_frame(c, &f, error));
     ORTC_TRY(bind_inputs(c, error));
-    if (!f->program->chained)
-        return run_fixed(c, f, a, event, error);
+    if (!f->program->chained) return run_fixed(c, f, a, event, error);
     ortc_status s = run_chain(c, f, error);
     if (s != ORTC_OK) {
         drain(c, NULL);
@@ -274,8 +264,7 @@ static ortc_status begin(ortc_context *c, const ortc_run_args *a, ortc_event **e
 static bool hand_over(ortc_event *e, const ortc_run_args *a)
 {
     for (size_t i = 0; i < a->n_out; i++)
-        if (!ortc_event_hold(e, a->out[i].value))
-            return false;
+        if (!ortc_event_hold(e, a->out[i].value)) return false;
     return true;
 }
 
@@ -296,16 +285,19 @@ static ortc_status run_with(ortc_session *s, ortc_run_args *a, ortc_error *error
         return status;
     }
     c->state = a->state;
-    c->env = (ortc_run_env){.threads = s->threads, .cancel = a->cancel, .deadline_ns = a->deadline_ns, .seed = a->seed,
-                            .error = error, .allocator = s->allocator, .executor = s->executor, .profiler = a->profiler};
+    c->env = (ortc_run_env){.threads = s->threads,
+                            .cancel = a->cancel,
+                            .deadline_ns = a->deadline_ns,
+                            .seed = a->seed,
+                            .error = error,
+                            .allocator = s->allocator,
+                            .executor = s->executor,
+                            .profiler = a->profiler};
     ortc_fp_env fp = ortc_fp_enter();
-    if (!s->executor)
-        ortc_pool_enter(s->threads);
+    if (!s->executor) ortc_pool_enter(s->threads);
     status = begin(c, a, &event, error);
-    if (status == ORTC_OK)
-        status = run_in(c, a, a->state ? NULL : event, error);
-    if (!s->executor)
-        ortc_pool_leave();
+    if (status == ORTC_OK) status = run_in(c, a, a->state ? NULL : event, error);
+    if (!s->executor) ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
     if (status == ORTC_OK && event && c->busy_queues) {
@@ -330,25 +322,27 @@ static ortc_status run_with(ortc_session *s, ortc_run_args *a, ortc_error *error
     return status;
 }
 
-/* The caller's reference lasts until here; from here on the run has its own, for others may release the last one. */
+/* The caller's reference lasts until here; from here on the run has its own, for others may release the last
+ * one. */
 ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
 {
-    ortc_error local = ORTC_ERROR_INIT; /* kernels' texts are put together in it, also when the caller wants none */
+    /* kernels' texts are put together in it, also when the caller wants none */
+    ortc_error local = ORTC_ERROR_INIT;
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    if (!error)
-        error = &local;
+    if (!error) error = &local;
     error->code = ORTC_OK;
     error->text[0] = 0;
-    if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) || (args->n_out && !args->out))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run: session, args or a list in args is NULL or too small");
+    if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) ||
+        (args->n_out && !args->out))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "ortc_run: session, args or a list in args is NULL or too small");
     memcpy(&a, args, args->size < sizeof a ? args->size : sizeof a);
     if (a.flags)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run_args: unknown flags %#x", (unsigned)a.flags);
     if (a.n_out > s->graph->n_outputs)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a.n_out,
                          s->graph->n_outputs);
-    if (a.done)
-        *a.done = NULL;
+    if (a.done) *a.done = NULL;
     ortc_session_retain(s);
     ortc_status status = run_with(s, &a, error);
     ortc_session_release(s);

@@ -1,4 +1,5 @@
-/* runtime/execute/run.h: what the parts of a run share: key.c finds the program for what is given, run.c gives it values. */
+/* runtime/execute/run.h: what the parts of a run share: key.c finds the program for what is given, run.c
+ * gives it values. */
 #ifndef ORTC_EXECUTE_RUN_H
 #define ORTC_EXECUTE_RUN_H
 
@@ -12,7 +13,9 @@ ortc_status ortc_run_find_frame(ortc_context *, ortc_frame **out, ortc_error *);
 /* The key being made: bytes; kind, type, memory and extents of a value. false: no memory. */
 bool ortc_key_add(ortc_context *, const void *data, size_t bytes);
 bool ortc_key_add_value(ortc_context *, const ortc_value *);
-/* Plans for the context's key and puts the program into the session's cache. after, slots: of a chain of segments. */
-ortc_status ortc_run_make_program(ortc_context *, const ortc_program *after, ortc_value *const *slots, ortc_program **out, ortc_error *);
+/* Plans for the context's key and puts the program into the session's cache. after, slots: of a chain of
+ * segments. */
+ortc_status ortc_run_make_program(ortc_context *, const ortc_program *after, ortc_value *const *slots,
+                                  ortc_program **out, ortc_error *);
 
 #endif

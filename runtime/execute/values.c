@@ -1,27 +1,30 @@
-/* runtime/execute/values.c: what is not a plain tensor while a program runs: sequences, maps, optionals, and strings.
+/* runtime/execute/values.c: what is not a plain tensor while a program runs: sequences, maps, optionals, and
+ * strings.
  *
- * They never lie in an arena. A kernel makes a value and gives it; it stands in the slot of its edge until the run ends, and
- * steps that read it find it there when they start (ortc_step_bind_values): a view of strings holds the block, a view of
- * another kind (ORTC_VIEW_VALUE) the value itself. Making values of values counts references and copies no tensor, but for
- * those whose memory the run or the caller will use again (ortc_value_keep).
+ * They never lie in an arena. A kernel makes a value and gives it; it stands in the slot of its edge until
+ * the run ends, and steps that read it find it there when they start (ortc_step_bind_values): a view of
+ * strings holds the block, a view of another kind (ORTC_VIEW_VALUE) the value itself. Making values of values
+ * counts references and copies no tensor, but for those whose memory the run or the caller will use again
+ * (ortc_value_keep).
  */
 #include "values.h"
 
 static ortc_error *error_of(ortc_call *c) { return ((ortc_step_call *)(void *)c)->env->error; }
 
-/* ---- Inputs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
 
 bool ortc_value_wants_optional(const ortc_type *t, const ortc_value *v)
 {
     return t && t->kind == ORTC_KIND_OPTIONAL && (!v || ortc_type_equal(t->of, v->type));
 }
 
-ortc_status ortc_value_as_optional(const ortc_type *t, const ortc_value *v, ortc_value **out, ortc_error *error)
+ortc_status ortc_value_as_optional(const ortc_type *t, const ortc_value *v, ortc_value **out,
+                                   ortc_error *error)
 {
     return ortc_value_create_optional(t->of, (ortc_value *)(uintptr_t)v, out, error);
 }
 
-/* ---- Between slots and views -------------------------------------------------------------------------------------------- */
+/* ---- Between slots and views --------------------------------------------------------------------------- */
 
 void *ortc_value_address(const ortc_value *v)
 {
@@ -43,15 +46,14 @@ ortc_status ortc_step_copy_value(ortc_context *c, const ortc_step *s, ortc_step_
 {
     ortc_value **to = &c->slots[s->out[0].index], *v = NULL;
     const ortc_view *from = &call->call.in[0];
-    if (from->flags & ORTC_VIEW_VALUE)
-        return ortc_value_keep(from->data, to, c->env.error);
+    if (from->flags & ORTC_VIEW_VALUE) return ortc_value_keep(from->data, to, c->env.error);
     ORTC_TRY(ortc_value_wrap_strings(from->data, from->rank, from->dims, &v, c->env.error));
     ortc_status status = ortc_value_keep(v, to, c->env.error);
     ortc_value_release(v);
     return status;
 }
 
-/* ---- Giving -------------------------------------------------------------------------------------------------------------- */
+/* ---- Giving -------------------------------------------------------------------------------------------- */
 
 static ortc_status wrong_type(ortc_step_call *c, uint32_t out, const ortc_type *expected, const ortc_value *v)
 {
@@ -65,30 +67,38 @@ static ortc_status wrong_type(ortc_step_call *c, uint32_t out, const ortc_type *
 ortc_status ortc_step_check_given(ortc_step_call *c, uint32_t out, const ortc_value *v)
 {
     const ortc_view *view = &c->call.out[out];
-    const ortc_type *expected = view->flags & ORTC_VIEW_VALUE ? c->node->out[out]->type : ortc_tensor_type(view->dtype);
+    const ortc_type *expected = view->flags & ORTC_VIEW_VALUE ? c->node->out[out]->type
+                                                              : ortc_tensor_type(view->dtype);
     if (v->pending)
-        return ortc_fail(c->env->error, ORTC_INVALID_STATE, "output %u: %lld of %lld strings were not appended", out,
-                         (long long)v->pending, (long long)v->count);
-    if (view->flags & ORTC_VIEW_VALUE ? expected && !ortc_type_equal(expected, v->type) : !ortc_type_equal(expected, v->type))
+        return ortc_fail(c->env->error, ORTC_INVALID_STATE,
+                         "output %u: %lld of %lld strings were not appended", out, (long long)v->pending,
+                         (long long)v->count);
+    if (view->flags & ORTC_VIEW_VALUE ? expected && !ortc_type_equal(expected, v->type)
+                                      : !ortc_type_equal(expected, v->type))
         return wrong_type(c, out, expected, v);
-    if (view->flags & (ORTC_VIEW_VALUE | ORTC_VIEW_LATE))
-        return ORTC_OK;
+    if (view->flags & (ORTC_VIEW_VALUE | ORTC_VIEW_LATE)) return ORTC_OK;
     if (v->rank != view->rank || (v->rank && memcmp(v->dims, view->dims, (size_t)v->rank * sizeof *v->dims)))
-        return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned", out);
+        return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned",
+                         out);
     return ORTC_OK;
 }
 
 ortc_status ortc_step_check_made(ortc_context *c, const ortc_step *s)
 {
     for (uint32_t i = 0; i < s->n_out; i++)
-        if (s->out[i].from == ORTC_FROM_SLOT && ortc_view_present(&s->out[i].view) && !c->slots[s->out[i].index])
-            return ortc_fail(c->env.error, ORTC_INTERNAL, "the kernel '%s' gave no value for output %u", s->kernel->name, i);
+        if (s->out[i].from == ORTC_FROM_SLOT && ortc_view_present(&s->out[i].view) &&
+            !c->slots[s->out[i].index])
+            return ortc_fail(c->env.error, ORTC_INTERNAL, "the kernel '%s' gave no value for output %u",
+                             s->kernel->name, i);
     return ORTC_OK;
 }
 
-/* ---- The kernels' services ------------------------------------------------------------------------------------------------ */
+/* ---- The kernels' services ----------------------------------------------------------------------------- */
 
-ortc_status ortc_call_api_keep(ortc_call *c, ortc_value *v, ortc_value **out) { return ortc_value_keep(v, out, error_of(c)); }
+ortc_status ortc_call_api_keep(ortc_call *c, ortc_value *v, ortc_value **out)
+{
+    return ortc_value_keep(v, out, error_of(c));
+}
 
 ortc_status ortc_call_api_strings(ortc_call *c, int32_t rank, const int64_t *dims, ortc_value **out)
 {
@@ -104,25 +114,23 @@ ortc_status ortc_call_api_append(ortc_call *c, ortc_value *strings, const char *
 static ortc_status keep_all(ortc_call *c, int64_t n, ortc_value *const *from, ortc_value **to)
 {
     for (int64_t i = 0; i < n; i++)
-        ORTC_TRY(from[i] ? ortc_value_keep(from[i], &to[i], error_of(c))
-                         : ortc_fail(error_of(c), ORTC_INVALID_ARGUMENT, "element %lld is NULL", (long long)i));
+        ORTC_TRY(from[i]
+                     ? ortc_value_keep(from[i], &to[i], error_of(c))
+                     : ortc_fail(error_of(c), ORTC_INVALID_ARGUMENT, "element %lld is NULL", (long long)i));
     return ORTC_OK;
 }
 
-ortc_status ortc_call_api_sequence(ortc_call *c, const ortc_type *element, int64_t n, ortc_value *const *elements,
-                                   ortc_value **out)
+ortc_status ortc_call_api_sequence(ortc_call *c, const ortc_type *element, int64_t n,
+                                   ortc_value *const *elements, ortc_value **out)
 {
     *out = NULL;
     if (n < 0)
         return ortc_fail(error_of(c), ORTC_INVALID_ARGUMENT, "a sequence of %lld elements", (long long)n);
     ortc_value **kept = calloc((size_t)n + 1, sizeof *kept);
-    if (!kept)
-        return ortc_no_memory(error_of(c), (size_t)n);
+    if (!kept) return ortc_no_memory(error_of(c), (size_t)n);
     ortc_status s = keep_all(c, n, elements, kept);
-    if (s == ORTC_OK)
-        s = ortc_value_create_sequence(element, (size_t)n, kept, out, error_of(c));
-    for (int64_t i = 0; i < n; i++)
-        ortc_value_release(kept[i]);
+    if (s == ORTC_OK) s = ortc_value_create_sequence(element, (size_t)n, kept, out, error_of(c));
+    for (int64_t i = 0; i < n; i++) ortc_value_release(kept[i]);
     free(kept);
     return s;
 }
@@ -132,19 +140,18 @@ ortc_status ortc_call_api_map(ortc_call *c, ortc_value *keys, ortc_value *values
     ortc_value *kept[2] = {NULL, NULL};
     *out = NULL;
     ortc_status s = keep_all(c, 2, (ortc_value *[]){keys, values}, kept);
-    if (s == ORTC_OK)
-        s = ortc_value_create_map(kept[0], kept[1], out, error_of(c));
+    if (s == ORTC_OK) s = ortc_value_create_map(kept[0], kept[1], out, error_of(c));
     ortc_value_release(kept[0]);
     ortc_value_release(kept[1]);
     return s;
 }
 
-ortc_status ortc_call_api_optional(ortc_call *c, const ortc_type *element, ortc_value *element_or_null, ortc_value **out)
+ortc_status ortc_call_api_optional(ortc_call *c, const ortc_type *element, ortc_value *element_or_null,
+                                   ortc_value **out)
 {
     ortc_value *kept = NULL;
     *out = NULL;
-    if (element_or_null)
-        ORTC_TRY(ortc_value_keep(element_or_null, &kept, error_of(c)));
+    if (element_or_null) ORTC_TRY(ortc_value_keep(element_or_null, &kept, error_of(c)));
     ortc_status s = ortc_value_create_optional(element, kept, out, error_of(c));
     ortc_value_release(kept);
     return s;
@@ -172,14 +179,14 @@ bool ortc_value_is_on_host(const ortc_value *v)
 {
     size_t n = !v->elements ? 0 : v->type->kind == ORTC_KIND_MAP ? 2 : (size_t)v->count;
     for (size_t i = 0; i < n; i++)
-        if (!ortc_value_is_on_host(v->elements[i]))
-            return false;
+        if (!ortc_value_is_on_host(v->elements[i])) return false;
     return v->device == 0;
 }
 
-/* ---- Results ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Results ------------------------------------------------------------------------------------------- */
 
-ortc_status ortc_slot_for_caller(const ortc_context *c, ortc_value **slot, const ortc_out *out, ortc_error *error)
+ortc_status ortc_slot_for_caller(const ortc_context *c, ortc_value **slot, const ortc_out *out,
+                                 ortc_error *error)
 {
     ortc_value *v = *slot, *copy;
     bool plain = ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING;
@@ -187,15 +194,17 @@ ortc_status ortc_slot_for_caller(const ortc_context *c, ortc_value **slot, const
         char buffer[128];
         ortc_text t = ORTC_TEXT(buffer);
         ortc_text_type(&t, v->type);
-        return ortc_fail(error, ORTC_TYPE_MISMATCH, out->value
+        return ortc_fail(error, ORTC_TYPE_MISMATCH,
+                         out->value
                              ? "output '%s' is %s, which cannot be written into a given value: leave it NULL"
-                             : "output '%s' is %s, which is in host memory (0) only", out->name, buffer);
+                             : "output '%s' is %s, which is in host memory (0) only",
+                         out->name, buffer);
     }
     if (!plain || out->value || v->device || atomic_load_explicit(&v->references, memory_order_acquire) == 1)
         return ORTC_OK;
-    ORTC_TRY(ortc_value_create_with(c->env.allocator, v->type->dtype, v->rank, v->dims, &copy, error)); /* an element of a sequence stays as it is */
-    if (v->bytes)
-        memcpy(copy->data, v->data, v->bytes);
+    /* an element of a sequence stays as it is */
+    ORTC_TRY(ortc_value_create_with(c->env.allocator, v->type->dtype, v->rank, v->dims, &copy, error));
+    if (v->bytes) memcpy(copy->data, v->data, v->bytes);
     ortc_value_release(v);
     *slot = copy;
     return ORTC_OK;

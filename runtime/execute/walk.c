@@ -1,27 +1,24 @@
-/* runtime/execute/walk.c: the walk over a frame's steps: in the steady state nothing is looked up, locked or allocated (context.h). */
+/* runtime/execute/walk.c: the walk over a frame's steps: in the steady state nothing is looked up, locked or
+ * allocated (context.h). */
 #include "values.h"
 
 ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
 {
     const ortc_step *s = &f->program->steps[index];
     ortc_step_call *call = &f->calls[index];
-    if (s->values)
-        ortc_step_bind_values(c, s, call);
-    if (s->kind == ORTC_STEP_COPY && s->values)
-        return ortc_step_copy_value(c, s, call);
+    if (s->values) ortc_step_bind_values(c, s, call);
+    if (s->kind == ORTC_STEP_COPY && s->values) return ortc_step_copy_value(c, s, call);
     if (s->kind != ORTC_STEP_KERNEL)
-        return s->kind == ORTC_STEP_COPY     ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
+        return s->kind == ORTC_STEP_COPY
+                   ? ortc_step_copy(c, s, call->call.out[0].data, call->call.in[0].data, error)
                : s->kind == ORTC_STEP_SIGNAL ? ortc_step_signal(c, s, &f->events[s->event], error)
                                              : ortc_step_wait(c, s, f->events[s->event], error);
-    if (call->call.queue)
-        c->busy_queues |= 1u << s->device;
+    if (call->call.queue) c->busy_queues |= 1u << s->device;
     if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
         for (uint32_t k = 0; k < s->n_out; k++)
-            if (s->out[k].view.flags & ORTC_VIEW_LATE)
-                call->call.out[k] = s->out[k].view;
+            if (s->out[k].view.flags & ORTC_VIEW_LATE) call->call.out[k] = s->out[k].view;
     ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
-    if (status == ORTC_OK && s->values)
-        status = ortc_step_check_made(c, s);
+    if (status == ORTC_OK && s->values) status = ortc_step_check_made(c, s);
     return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
 }
 
@@ -31,9 +28,14 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
     static const char *const kinds[] = {"", "copy", "signal", "wait", ""};
     const ortc_step *s = &f->program->steps[index];
     ortc_step_call *call = &f->calls[index];
-    ortc_profile_event e = {.kind = ORTC_PROFILE_STEP, .step = index, .name = s->node ? s->node->name : kinds[s->kind],
-                            .op = s->node ? s->node->type : "", .provider = c->session->devices[s->device].provider->name,
-                            .kernel = s->kernel ? s->kernel->name : "", .start_ns = ortc_now_ns(), .flops = s->flops,
+    ortc_profile_event e = {.kind = ORTC_PROFILE_STEP,
+                            .step = index,
+                            .name = s->node ? s->node->name : kinds[s->kind],
+                            .op = s->node ? s->node->type : "",
+                            .provider = c->session->devices[s->device].provider->name,
+                            .kernel = s->kernel ? s->kernel->name : "",
+                            .start_ns = ortc_now_ns(),
+                            .flops = s->flops,
                             .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes};
     call->phase = (ortc_phase){.of = &e};
     ORTC_TRY(ortc_frame_step(c, f, index, error));
@@ -48,10 +50,13 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
     c->watched |= p->faults;
     for (uint32_t i = 0; i < p->n_slots; i++) {
         const ortc_slot *s = &p->slots[i];
-        ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open : NULL;
+        ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open
+                                            : NULL;
         if (!s->late)
-            ORTC_TRY(device ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)
-                            : ortc_value_create_with(c->env.allocator, s->dtype, s->rank, s->dims, &c->slots[s->edge], error));
+            ORTC_TRY(device
+                         ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)
+                         : ortc_value_create_with(c->env.allocator, s->dtype, s->rank, s->dims,
+                                                  &c->slots[s->edge], error));
     }
     for (size_t i = 0; i < f->patches.count; i++) {
         const ortc_patch *patch = &f->patches.data[i];
@@ -64,8 +69,7 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
     }
     bool can_stop = c->env.cancel || c->env.deadline_ns;
     for (uint32_t i = 0, range = 0; i < p->n_steps; i++) {
-        if (can_stop)
-            ORTC_TRY(ortc_run_env_poll(&c->env));
+        if (can_stop) ORTC_TRY(ortc_run_env_poll(&c->env));
         if (range < p->n_ranges && p->ranges[range].first == i && !c->env.profiler) {
             ORTC_TRY(ortc_frame_range(c, f, range, error));
             i += p->ranges[range++].count - 1;

@@ -1,7 +1,9 @@
-/* runtime/place/claim.c: groups of nodes that a provider takes as one and compiles (ortc_provider.claim and .compile).
+/* runtime/place/claim.c: groups of nodes that a provider takes as one and compiles (ortc_provider.claim and
+ * .compile).
  *
- * A claimed group becomes one node of the operator `Group` whose body the nodes are. A claim is refused, with a reason in the
- * log, when the nodes are taken already, cannot run as one, run subgraphs or hold state, or let run-time values decide shapes.
+ * A claimed group becomes one node of the operator `Group` whose body the nodes are. A claim is refused, with
+ * a reason in the log, when the nodes are taken already, cannot run as one, run subgraphs or hold state, or
+ * let run-time values decide shapes.
  */
 #include <stdio.h>
 
@@ -38,11 +40,13 @@ static ortc_status check(const ortc_node *n, ortc_error *error)
     if (n->kernel)
         return ortc_fail(error, ORTC_INVALID_STATE, "node '%s' (%s) is placed already", n->name, n->type);
     if (n->op->flags & (ORTC_OP_CONTROL | ORTC_OP_STATE))
-        return ortc_fail(error, ORTC_UNSUPPORTED, "node '%s' (%s) runs subgraphs or holds state", n->name, n->type);
+        return ortc_fail(error, ORTC_UNSUPPORTED, "node '%s' (%s) runs subgraphs or holds state", n->name,
+                         n->type);
     for (uint32_t i = 0; i < n->n_in; i++) {
         const ortc_formal *f = ortc_schema_in(schema, i);
         if (f && (f->flags & ORTC_FORMAL_DECIDES) && n->in[i] && !ortc_edge_is_const(n->in[i]))
-            return ortc_fail(error, ORTC_UNSUPPORTED, "node '%s' (%s): values made by the run decide its shape", n->name, n->type);
+            return ortc_fail(error, ORTC_UNSUPPORTED,
+                             "node '%s' (%s): values made by the run decide its shape", n->name, n->type);
     }
     return ORTC_OK;
 }
@@ -56,22 +60,26 @@ static ortc_status take(void *arg, const ortc_claim *claim)
     ortc_status s = claim->n ? ORTC_OK : ortc_fail(&why, ORTC_INVALID_ARGUMENT, "a claim without nodes");
     for (uint32_t i = 0; i < claim->n && s == ORTC_OK; i++) {
         s = check(claim->nodes[i], &why);
-        if (s == ORTC_OK && c->session->devices[c->device].space && ortc_is_host_only(c->session, claim->nodes[i]))
-            s = ortc_fail(&why, ORTC_UNSUPPORTED, "the results of node '%s' (%s) decide shapes, which is done on the host",
+        if (s == ORTC_OK && c->session->devices[c->device].space &&
+            ortc_is_host_only(c->session, claim->nodes[i]))
+            s = ortc_fail(&why, ORTC_UNSUPPORTED,
+                          "the results of node '%s' (%s) decide shapes, which is done on the host",
                           claim->nodes[i]->name, claim->nodes[i]->type);
     }
-    snprintf(name, sizeof name, "%s_%u", c->session->devices[c->device].provider->name, c->session->graph->next_node);
+    snprintf(name, sizeof name, "%s_%u", c->session->devices[c->device].provider->name,
+             c->session->graph->next_node);
     c->error = &why;
     if (s == ORTC_OK)
         s = ortc_graph_group(c->session->graph, claim->nodes, claim->n, name, compile, c, &group, &why);
     if (s != ORTC_OK) {
-        ortc_log(ORTC_LOG_INFO, "provider '%s': a claim of %u nodes is refused: %s", c->session->devices[c->device].provider->name,
-                 claim->n, why.text);
+        ortc_log(ORTC_LOG_INFO, "provider '%s': a claim of %u nodes is refused: %s",
+                 c->session->devices[c->device].provider->name, claim->n, why.text);
         char text[512];
         snprintf(text, sizeof text, "as a group: %.480s", why.text);
         for (uint32_t i = 0; i < claim->n; i++) {
             ortc_node *n = (ortc_node *)(uintptr_t)claim->nodes[i];
-            if (!n->kernel && !ortc_add_reason(c->session, n, c->session->devices[c->device].provider->name, text))
+            if (!n->kernel &&
+                !ortc_add_reason(c->session, n, c->session->devices[c->device].provider->name, text))
                 return ORTC_OUT_OF_MEMORY;
         }
         return s;
@@ -92,10 +100,10 @@ ortc_status ortc_place_claims(ortc_session *s, uint32_t device, ortc_error *erro
 {
     const ortc_session_device *d = &s->devices[device];
     claims c = {s, device, NULL, error};
-    if (!d->provider->claim)
-        return ORTC_OK;
+    if (!d->provider->claim) return ORTC_OK;
     ortc_status status = d->provider->claim(d->device, s->graph, take, &c);
-    return status == ORTC_OK ? status
-                             : ortc_fail(error, status, "provider '%s' failed to look for what it can take (%s)", d->provider->name,
-                                         ortc_status_name(status));
+    return status == ORTC_OK
+               ? status
+               : ortc_fail(error, status, "provider '%s' failed to look for what it can take (%s)",
+                           d->provider->name, ortc_status_name(status));
 }

@@ -1,8 +1,9 @@
-/* runtime/place/expand.c: raised nodes that only the last resort would run go back to their bodies, where a provider of the
- * caller's has kernels for a part of them: Attention on a provider that has MatMul and Softmax keeps the work there.
+/* runtime/place/expand.c: raised nodes that only the last resort would run go back to their bodies, where a
+ * provider of the caller's has kernels for a part of them: Attention on a provider that has MatMul and
+ * Softmax keeps the work there.
  *
- * A body of which no provider but the last takes anything stays one node: ref computes LayerNormalization in one loop. Claims have
- * been made before; a provider that claims can look into bodies by itself.
+ * A body of which no provider but the last takes anything stays one node: ref computes LayerNormalization in
+ * one loop. Claims have been made before; a provider that claims can look into bodies by itself.
  */
 #include "graph/ir/body.h"
 #include "place.h"
@@ -11,16 +12,14 @@
 static bool is_wanted(const ortc_session *s, const ortc_node *n)
 {
     for (uint32_t d = 0; d + 1 < s->n_devices; d++)
-        if (ortc_place_find(&s->devices[d], n, NULL))
-            return true;
+        if (ortc_place_find(&s->devices[d], n, NULL)) return true;
     return false;
 }
 
 static bool body_is_wanted(const ortc_session *s, const ortc_graph *body)
 {
     for (const ortc_node *n = body->first; n; n = n->next)
-        if (is_wanted(s, n) || (ortc_node_is_raised(n) && body_is_wanted(s, n->body)))
-            return true;
+        if (is_wanted(s, n) || (ortc_node_is_raised(n) && body_is_wanted(s, n->body))) return true;
     return false;
 }
 
@@ -29,8 +28,7 @@ ortc_status ortc_place_expand(ortc_session *s, bool *any, ortc_error *error)
     *any = false;
     for (ortc_node *n = s->graph->first, *next; n; n = next) {
         next = n->next;
-        if (n->kernel || !ortc_node_is_raised(n) || is_wanted(s, n) || !body_is_wanted(s, n->body))
-            continue;
+        if (n->kernel || !ortc_node_is_raised(n) || is_wanted(s, n) || !body_is_wanted(s, n->body)) continue;
         ORTC_TRY(ortc_node_expand(n, &next, error)); /* what came of it may be raised nodes again */
         *any = true;
     }

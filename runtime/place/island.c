@@ -1,10 +1,11 @@
 /* runtime/place/island.c: what should not be on a device although it could be (place.h).
  *
- * Host-only: nodes whose results only decide shapes. They are integer arithmetic on a few numbers, and the host waits for them.
- * Islands: connected nodes on a device with memory of its own, with other providers all around, whose bytes in and out cost more
- * than the device saves. They go back to a later provider that the caller named and that works in host memory; never to `ref` as
- * the unnamed last resort. Rates are rough on purpose: a bus carries BUS bytes a second and costs LATENCY each way, the host
- * works through HOST bytes a second; arithmetic that grows faster than its bytes (ORTC_OP_HEAVY) is always worth the way.
+ * Host-only: nodes whose results only decide shapes. They are integer arithmetic on a few numbers, and the
+ * host waits for them. Islands: connected nodes on a device with memory of its own, with other providers all
+ * around, whose bytes in and out cost more than the device saves. They go back to a later provider that the
+ * caller named and that works in host memory; never to `ref` as the unnamed last resort. Rates are rough on
+ * purpose: a bus carries BUS bytes a second and costs LATENCY each way, the host works through HOST bytes a
+ * second; arithmetic that grows faster than its bytes (ORTC_OP_HEAVY) is always worth the way.
  */
 #include "place.h"
 
@@ -19,8 +20,7 @@ bool ortc_is_host_only(const ortc_session *s, const ortc_node *n)
     bool any = false;
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i]) {
-            if (n->out[i]->id >= s->n_marked || !s->shapes_only[n->out[i]->id])
-                return false;
+            if (n->out[i]->id >= s->n_marked || !s->shapes_only[n->out[i]->id]) return false;
             any = true;
         }
     return any;
@@ -30,8 +30,7 @@ ortc_status ortc_mark_shapes_only(ortc_session *s, ortc_error *error)
 {
     ortc_graph *g = s->graph;
     bool *only = s->shapes_only = ortc_arena_array(&g->arena, g->edges.count, sizeof *only);
-    if (!only)
-        return ortc_no_memory(error, g->edges.count);
+    if (!only) return ortc_no_memory(error, g->edges.count);
     s->n_marked = g->edges.count;
     for (const ortc_node *n = g->last; n; n = n->prev)
         for (uint32_t i = 0; i < n->n_out; i++) {
@@ -41,16 +40,14 @@ ortc_status ortc_mark_shapes_only(ortc_session *s, ortc_error *error)
                 const ortc_formal *f = u->node ? ortc_schema_in(ortc_op_schema(u->node->op), u->port) : NULL;
                 all = u->node && ((f && (f->flags & ORTC_FORMAL_DECIDES)) || ortc_is_host_only(s, u->node));
             }
-            if (e)
-                only[e->id] = all;
+            if (e) only[e->id] = all;
         }
     return ORTC_OK;
 }
 
 static double bytes_of(const ortc_edge *e)
 {
-    if (!e || !e->type || e->type->kind != ORTC_KIND_TENSOR)
-        return 0;
+    if (!e || !e->type || e->type->kind != ORTC_KIND_TENSOR) return 0;
     double bytes = ortc_dtype_bits(e->type->dtype) / 8.0;
     for (int32_t i = 0; i < e->rank; i++)
         bytes *= ortc_dim_is_number(e->dims[i]) ? (double)e->dims[i] : SYMBOL;
@@ -61,8 +58,7 @@ static double bytes_of(const ortc_edge *e)
 static uint32_t home_for(const ortc_session *s, const ortc_node *n)
 {
     for (uint32_t d = n->device + 1; d < s->n_named; d++)
-        if (!s->devices[d].space && ortc_place_find(&s->devices[d], n, NULL))
-            return d;
+        if (!s->devices[d].space && ortc_place_find(&s->devices[d], n, NULL)) return d;
     return s->n_devices;
 }
 
@@ -143,8 +139,7 @@ ortc_status ortc_place_islands(ortc_session *s, ortc_error *error)
 {
     ortc_graph *g = s->graph;
     island l = {.n = 0};
-    if (s->n_spaces == 1)
-        return ORTC_OK;
+    if (s->n_spaces == 1) return ORTC_OK;
     l.nodes = malloc((g->n_nodes + 1u) * sizeof *l.nodes);
     l.inside = malloc(g->next_node + 1u);
     bool changed = l.nodes && l.inside;
@@ -153,8 +148,7 @@ ortc_status ortc_place_islands(ortc_session *s, ortc_error *error)
         changed = false;
         memset(l.inside, 0, g->next_node + 1u);
         for (ortc_node *n = g->first; n; n = n->next) {
-            if (l.inside[n->id] || !s->devices[n->device].space)
-                continue;
+            if (l.inside[n->id] || !s->devices[n->device].space) continue;
             grow(s, &l, n);
             if (goes_back(s, &l)) {
                 send_back(s, &l);

@@ -1,4 +1,5 @@
-/* runtime/place/place.c: nodes to providers and kernels (place.h). Every "no" keeps its reason, to be shown. */
+/* runtime/place/place.c: nodes to providers and kernels (place.h). Every "no" keeps its reason, to be
+ * shown. */
 #include "place.h"
 
 #include "runtime/registry/registry.h"
@@ -7,8 +8,7 @@ static bool has_layout(const ortc_node *n)
 {
     for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
         const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        if (e && e->layout)
-            return true;
+        if (e && e->layout) return true;
     }
     return false;
 }
@@ -19,26 +19,24 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
     if (!i && why) {
         const char *other = *n->domain ? ortc_kernels_elsewhere(d->provider->name, n->domain, n->type) : NULL;
         if (other)
-            ortc_text_add(why, "no kernel (it has one for %s of %s: ORTC_KERNEL_IN names a domain); ", n->type,
-                          *other ? other : "the standard's domain");
+            ortc_text_add(why, "no kernel (it has one for %s of %s: ORTC_KERNEL_IN names a domain); ",
+                          n->type, *other ? other : "the standard's domain");
         else
             ortc_text_add(why, "no kernel; ");
     }
     for (; i; i = i->next) {
         const ortc_kernel *k = &i->kernel;
-        if (!ortc_kernel_matches(i, n, why))
-            continue;
-        if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) || (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
+        if (!ortc_kernel_matches(i, n, why)) continue;
+        if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) ||
+            (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
             continue;
         if (d->space && (k->flags & (ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES))) {
-            if (why)
-                ortc_text_add(why, "%s makes extents or values that are host objects; ", k->name);
+            if (why) ortc_text_add(why, "%s makes extents or values that are host objects; ", k->name);
             continue;
         }
         ortc_why w;
         ortc_why_init(&w, why);
-        if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK)
-            return k;
+        if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK) return k;
     }
     return NULL;
 }
@@ -50,8 +48,7 @@ bool ortc_add_reason(ortc_session *s, ortc_node *n, const char *provider, const 
     ortc_text t = ORTC_TEXT(buffer);
     buffer[0] = 0;
     ortc_text_add(&t, "%s%s%s: %s", n->reasons, *n->reasons ? "; " : "", provider, *why ? why : "declined");
-    if (t.length >= 2 && !strcmp(buffer + t.length - 2, "; "))
-        buffer[t.length - 2] = 0;
+    if (t.length >= 2 && !strcmp(buffer + t.length - 2, "; ")) buffer[t.length - 2] = 0;
     return (n->reasons = ortc_arena_string(&s->graph->arena, buffer, strlen(buffer))) != NULL;
 }
 
@@ -78,11 +75,9 @@ static ortc_status place_bodies(ortc_session *s, ortc_error *error)
     if (any) /* there are new edges */
         ORTC_TRY(ortc_mark_shapes_only(s, error));
     for (ortc_node *n = any ? s->graph->first : NULL; n; n = n->next) {
-        if (n->reasons)
-            continue;
+        if (n->reasons) continue;
         n->reasons = "";
-        for (uint32_t d = 0; d + 1 < s->n_devices && !n->kernel; d++)
-            ORTC_TRY(place_on(s, d, n, error));
+        for (uint32_t d = 0; d + 1 < s->n_devices && !n->kernel; d++) ORTC_TRY(place_on(s, d, n, error));
     }
     return ORTC_OK;
 }
@@ -98,17 +93,15 @@ ortc_status ortc_place(ortc_session *s, ortc_error *error)
         n->reasons = "";
     }
     for (uint32_t d = 0; d < s->n_devices; d++) {
-        if (d + 1 == s->n_devices && d > 0)
-            ORTC_TRY(place_bodies(s, error));
+        if (d + 1 == s->n_devices && d > 0) ORTC_TRY(place_bodies(s, error));
         ORTC_TRY(ortc_place_claims(s, d, error));
         for (ortc_node *n = s->graph->first; n; n = n->next)
-            if (!n->kernel)
-                ORTC_TRY(place_on(s, d, n, error));
+            if (!n->kernel) ORTC_TRY(place_on(s, d, n, error));
     }
     for (ortc_node *n = s->graph->first; n; n = n->next)
         if (!n->kernel && n_missing++ < 4)
-            ortc_text_add(&missing, "%snode '%s' (%s%s%s-%d; %s)", missing.length ? ", " : "", n->name, n->domain,
-                          *n->domain ? "." : "", n->type, n->version, n->reasons);
+            ortc_text_add(&missing, "%snode '%s' (%s%s%s-%d; %s)", missing.length ? ", " : "", n->name,
+                          n->domain, *n->domain ? "." : "", n->type, n->version, n->reasons);
     if (n_missing)
         return ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s cannot be run by any provider: %s", n_missing,
                          n_missing == 1 ? "" : "s", buffer);
@@ -119,8 +112,7 @@ static bool in_list(const char *list, const char *name)
 {
     size_t n = strlen(name);
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (!strncmp(at, name, n) && (at[n] == ',' || at[n] == 0))
-            return true;
+        if (!strncmp(at, name, n) && (at[n] == ',' || at[n] == 0)) return true;
     return false;
 }
 
@@ -131,7 +123,8 @@ ortc_status ortc_place_require(const ortc_session *s, const char *providers, ort
     uint32_t outside = 0;
     buffer[0] = 0;
     for (const ortc_node *n = s->graph->first; n; n = n->next)
-        if (!in_list(providers, s->devices[n->device].provider->name) && !ortc_is_host_only(s, n) && outside++ < 4)
+        if (!in_list(providers, s->devices[n->device].provider->name) && !ortc_is_host_only(s, n) &&
+            outside++ < 4)
             ortc_text_add(&text, "%s'%s' (%s) is on %s (%s)", outside > 1 ? ", " : "", n->name, n->type,
                           s->devices[n->device].provider->name, n->reasons);
     return outside ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s not on the required '%s': %s", outside,
@@ -142,12 +135,10 @@ ortc_status ortc_place_require(const ortc_session *s, const char *providers, ort
 ortc_status ortc_bind(ortc_session *s, ortc_error *error)
 {
     for (ortc_node *n = s->graph->first; n; n = n->next) {
-        if (!n->kernel->prepare)
-            continue;
+        if (!n->kernel->prepare) continue;
         ortc_prep p;
         ortc_prep_init(&p, s->devices[n->device].device, error);
-        if (error)
-            error->text[0] = 0;
+        if (error) error->text[0] = 0;
         ortc_status status = n->kernel->prepare(n, &p, &n->state);
         if (status != ORTC_OK) {
             n->state = NULL;
@@ -163,8 +154,7 @@ ortc_status ortc_bind(ortc_session *s, ortc_error *error)
 void ortc_unbind(ortc_session *s)
 {
     for (ortc_node *n = s->graph->first; n; n = n->next) {
-        if (n->state)
-            (n->kernel->release ? n->kernel->release : free)(n->state);
+        if (n->state) (n->kernel->release ? n->kernel->release : free)(n->state);
         n->state = NULL;
     }
 }

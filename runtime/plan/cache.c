@@ -1,4 +1,5 @@
-/* runtime/plan/cache.c: a session's programs by key, least recently used out first, within a budget of bytes. */
+/* runtime/plan/cache.c: a session's programs by key, least recently used out first, within a budget of
+ * bytes. */
 #include "plan.h"
 
 bool ortc_plan_cache_init(ortc_plan_cache *c, uint64_t max_bytes)
@@ -13,8 +14,7 @@ ortc_program *ortc_plan_cache_get(ortc_plan_cache *c, const void *key, size_t ke
     uint64_t hash = ortc_hash(key, key_bytes, 0);
     pthread_mutex_lock(&c->lock);
     ortc_program *p = c->buckets[hash % ORTC_LENGTH(c->buckets)];
-    while (p && (p->hash != hash || p->key_bytes != key_bytes || memcmp(p->key, key, key_bytes)))
-        p = p->next;
+    while (p && (p->hash != hash || p->key_bytes != key_bytes || memcmp(p->key, key, key_bytes))) p = p->next;
     if (p) {
         p->last_used = ++c->clock;
         ortc_program_retain(p);
@@ -26,8 +26,7 @@ ortc_program *ortc_plan_cache_get(ortc_plan_cache *c, const void *key, size_t ke
 static void drop(ortc_plan_cache *c, ortc_program *p)
 {
     ortc_program **at = &c->buckets[p->hash % ORTC_LENGTH(c->buckets)];
-    while (*at != p)
-        at = &(*at)->next;
+    while (*at != p) at = &(*at)->next;
     *at = p->next;
     p->next = NULL;
     c->bytes -= p->bytes;
@@ -39,15 +38,13 @@ static ortc_program *oldest(ortc_plan_cache *c, const ortc_program *but)
     ortc_program *found = NULL;
     for (size_t b = 0; b < ORTC_LENGTH(c->buckets); b++)
         for (ortc_program *p = c->buckets[b]; p; p = p->next)
-            if (p != but && (!found || p->last_used < found->last_used))
-                found = p;
+            if (p != but && (!found || p->last_used < found->last_used)) found = p;
     return found;
 }
 
 bool ortc_plan_cache_put(ortc_plan_cache *c, ortc_program *p, const void *key, size_t key_bytes)
 {
-    if (!(p->key = ortc_arena_copy(&p->arena, key, key_bytes)))
-        return false;
+    if (!(p->key = ortc_arena_copy(&p->arena, key, key_bytes))) return false;
     p->key_bytes = key_bytes;
     p->hash = ortc_hash(key, key_bytes, 0);
     p->bytes = p->arena.bytes + sizeof *p;
@@ -56,8 +53,7 @@ bool ortc_plan_cache_put(ortc_plan_cache *c, ortc_program *p, const void *key, s
     p->next = c->buckets[p->hash % ORTC_LENGTH(c->buckets)];
     c->buckets[p->hash % ORTC_LENGTH(c->buckets)] = ortc_program_retain(p);
     c->bytes += p->bytes;
-    for (ortc_program *o; c->bytes > c->max_bytes && (o = oldest(c, p));)
-        drop(c, o);
+    for (ortc_program *o; c->bytes > c->max_bytes && (o = oldest(c, p));) drop(c, o);
     pthread_mutex_unlock(&c->lock);
     atomic_fetch_add(&c->made, 1);
     return true;
@@ -66,8 +62,7 @@ bool ortc_plan_cache_put(ortc_plan_cache *c, ortc_program *p, const void *key, s
 uint64_t ortc_plan_cache_shrink(ortc_plan_cache *c, const ortc_program *but, uint64_t to)
 {
     pthread_mutex_lock(&c->lock);
-    for (ortc_program *o; c->bytes > to && (o = oldest(c, but));)
-        drop(c, o);
+    for (ortc_program *o; c->bytes > to && (o = oldest(c, but));) drop(c, o);
     uint64_t left = c->bytes;
     pthread_mutex_unlock(&c->lock);
     return left;
@@ -78,8 +73,7 @@ uint64_t ortc_plan_cache_clear(ortc_plan_cache *c)
     pthread_mutex_lock(&c->lock);
     uint64_t freed = c->bytes;
     for (size_t b = 0; b < ORTC_LENGTH(c->buckets); b++)
-        while (c->buckets[b])
-            drop(c, c->buckets[b]);
+        while (c->buckets[b]) drop(c, c->buckets[b]);
     pthread_mutex_unlock(&c->lock);
     return freed;
 }

@@ -1,7 +1,7 @@
 /* runtime/plan/offsets.c: blocks with lifetimes to offsets in one range, in one walk over time.
  *
- * Best fit among the holes; a hole at the end grows the range. Blocks may take over the place of one that ends in the step
- * in which they begin (in place). O(n) holes per block, and holes are few.
+ * Best fit among the holes; a hole at the end grows the range. Blocks may take over the place of one that
+ * ends in the step in which they begin (in place). O(n) holes per block, and holes are few.
  */
 #include "plan.h"
 
@@ -13,24 +13,20 @@ typedef ORTC_ARRAY(hole) holes;
 static bool give(holes *h, size_t offset, size_t bytes)
 {
     size_t at = 0;
-    if (!bytes)
-        return true;
-    while (at < h->count && h->data[at].offset < offset)
-        at++;
+    if (!bytes) return true;
+    while (at < h->count && h->data[at].offset < offset) at++;
     bool before = at > 0 && h->data[at - 1].offset + h->data[at - 1].bytes == offset;
     bool after = at < h->count && offset + bytes == h->data[at].offset;
     if (before) {
         h->data[at - 1].bytes += bytes + (after ? h->data[at].bytes : 0);
-        if (after)
-            memmove(&h->data[at], &h->data[at + 1], (--h->count - at) * sizeof(hole));
+        if (after) memmove(&h->data[at], &h->data[at + 1], (--h->count - at) * sizeof(hole));
         return true;
     }
     if (after) {
         h->data[at] = (hole){offset, bytes + h->data[at].bytes};
         return true;
     }
-    if (!ortc_array_reserve(h, h->count + 1))
-        return false;
+    if (!ortc_array_reserve(h, h->count + 1)) return false;
     memmove(&h->data[at + 1], &h->data[at], (h->count++ - at) * sizeof(hole));
     h->data[at] = (hole){offset, bytes};
     return true;
@@ -51,10 +47,10 @@ static size_t take(holes *h, size_t bytes, size_t *end)
         return offset;
     }
     size_t offset = *end;
-    if (h->count && h->data[h->count - 1].offset + h->data[h->count - 1].bytes == *end) /* grow the last hole */
+    if (h->count &&
+        h->data[h->count - 1].offset + h->data[h->count - 1].bytes == *end) /* grow the last hole */
         offset = h->data[--h->count].offset;
-    if (bytes > SIZE_MAX / 2 - offset)
-        return SIZE_MAX;
+    if (bytes > SIZE_MAX / 2 - offset) return SIZE_MAX;
     *end = offset + bytes;
     return offset;
 }
@@ -67,8 +63,7 @@ typedef struct live {
 static void push(live *l, const ortc_block *b, uint32_t id)
 {
     uint32_t i = l->count++;
-    for (; i && b[l->heap[(i - 1) / 2]].to > b[id].to; i = (i - 1) / 2)
-        l->heap[i] = l->heap[(i - 1) / 2];
+    for (; i && b[l->heap[(i - 1) / 2]].to > b[id].to; i = (i - 1) / 2) l->heap[i] = l->heap[(i - 1) / 2];
     l->heap[i] = id;
 }
 
@@ -77,12 +72,9 @@ static uint32_t pop(live *l, const ortc_block *b)
     uint32_t top = l->heap[0], last = l->heap[--l->count], i = 0;
     for (;;) {
         uint32_t child = 2 * i + 1;
-        if (child >= l->count)
-            break;
-        if (child + 1 < l->count && b[l->heap[child + 1]].to < b[l->heap[child]].to)
-            child++;
-        if (b[l->heap[child]].to >= b[last].to)
-            break;
+        if (child >= l->count) break;
+        if (child + 1 < l->count && b[l->heap[child + 1]].to < b[l->heap[child]].to) child++;
+        if (b[l->heap[child]].to >= b[last].to) break;
         l->heap[i] = l->heap[child];
         i = child;
     }
@@ -100,11 +92,11 @@ size_t ortc_layout(ortc_block *b, uint32_t count)
     for (uint32_t i = 0; i < count && ok; i++) {
         while (l.count && b[l.heap[0]].to < b[i].from) {
             uint32_t ended = pop(&l, b);
-            if (!taken[ended])
-                ok = ok && give(&h, b[ended].offset, b[ended].bytes);
+            if (!taken[ended]) ok = ok && give(&h, b[ended].offset, b[ended].bytes);
         }
         int32_t r = b[i].reuse;
-        if (r >= 0 && b[r].to == b[i].from && b[r].from < b[i].from && b[r].bytes == b[i].bytes && !taken[r]) {
+        if (r >= 0 && b[r].to == b[i].from && b[r].from < b[i].from && b[r].bytes == b[i].bytes &&
+            !taken[r]) {
             b[i].offset = b[r].offset;
             taken[r] = true;
         } else

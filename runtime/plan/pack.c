@@ -1,7 +1,8 @@
-/* runtime/plan/pack.c: packed forms of constants: made once on first request, shared, dropped with their last user.
+/* runtime/plan/pack.c: packed forms of constants: made once on first request, shared, dropped with their last
+ * user.
  *
- * The maker works outside the lock; others that want the same form wait for it. When a form has been made of a constant
- * in a mapped file, the source pages are dropped: they can be read again.
+ * The maker works outside the lock; others that want the same form wait for it. When a form has been made of
+ * a constant in a mapped file, the source pages are dropped: they can be read again.
  */
 #include "plan.h"
 #include "runtime/execute/call.h"
@@ -35,27 +36,27 @@ void ortc_pack_store_deinit(ortc_pack_store *s)
 static void unlink_item(ortc_pack_store *s, ortc_pack_item *i)
 {
     ortc_pack_item **at = &s->buckets[i->hash % ORTC_LENGTH(s->buckets)];
-    while (*at != i)
-        at = &(*at)->next;
+    while (*at != i) at = &(*at)->next;
     *at = i->next;
 }
 
-static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c, const ortc_packing *how,
-                        const void *param, ortc_run_env *env, ortc_error *error)
+static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
+                        const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
 {
-    ortc_view src = {.data = (void *)(uintptr_t)c->data, .dtype = c->dtype, .flags = ORTC_VIEW_CONST | ORTC_VIEW_HOST,
-                     .rank = c->rank, .dims = c->dims};
+    ortc_view src = {.data = (void *)(uintptr_t)c->data,
+                     .dtype = c->dtype,
+                     .flags = ORTC_VIEW_CONST | ORTC_VIEW_HOST,
+                     .rank = c->rank,
+                     .dims = c->dims};
     size_t bytes = how->bytes(&src, param);
-    if (!bytes)
-        return ortc_fail(error, ORTC_LIMIT, "packing '%s': a constant is too large to pack", how->id);
+    if (!bytes) return ortc_fail(error, ORTC_LIMIT, "packing '%s': a constant is too large to pack", how->id);
     pthread_mutex_lock(&s->lock);
     bool fits = !s->max_bytes || s->constants + s->bytes + bytes <= s->max_bytes;
-    if (fits)
-        s->bytes += bytes;
+    if (fits) s->bytes += bytes;
     pthread_mutex_unlock(&s->lock);
     if (!fits)
-        return ortc_fail(error, ORTC_LIMIT, "packing '%s': %zu more bytes are over the model's limit of %llu", how->id, bytes,
-                         (unsigned long long)s->max_bytes);
+        return ortc_fail(error, ORTC_LIMIT, "packing '%s': %zu more bytes are over the model's limit of %llu",
+                         how->id, bytes, (unsigned long long)s->max_bytes);
     void *data = ortc_device_alloc(i->device, bytes);
     if (!data) {
         pthread_mutex_lock(&s->lock);
@@ -71,21 +72,20 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
         ORTC_TRY(ortc_device_transfer(i->device, data, NULL, c->data, c->bytes, error));
     else if (staged) { /* packed on the host, then copied */
         void *staging = ortc_alloc_aligned(bytes);
-        ortc_status status = staging ? how->fill(staging, &src, param, &call.call) : ortc_no_memory(error, bytes);
-        if (status == ORTC_OK)
-            status = ortc_device_transfer(i->device, data, NULL, staging, bytes, error);
+        ortc_status status = staging ? how->fill(staging, &src, param, &call.call)
+                                     : ortc_no_memory(error, bytes);
+        if (status == ORTC_OK) status = ortc_device_transfer(i->device, data, NULL, staging, bytes, error);
         ortc_free_aligned(staging, bytes);
         ORTC_TRY(status);
     } else
         ORTC_TRY(how->fill(data, &src, param, &call.call));
-    if (c->mapped)
-        ortc_mapping_drop(c->data, c->bytes);
+    if (c->mapped) ortc_mapping_drop(c->data, c->bytes);
     return ORTC_OK;
 }
 
-ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_open_device *device, const ortc_packing *how,
-                              const void *param, size_t param_bytes, ortc_run_env *env, ortc_pack_item **out,
-                              ortc_error *error)
+ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_open_device *device,
+                              const ortc_packing *how, const void *param, size_t param_bytes,
+                              ortc_run_env *env, ortc_pack_item **out, ortc_error *error)
 {
     uint64_t hash = ortc_hash(param, param_bytes, ortc_hash_string(how->id) ^ c->id * 0x9e3779b97f4a7c15u);
     *out = NULL;
@@ -95,8 +95,7 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_o
             strcmp(i->id, how->id) || (param_bytes && memcmp(i->param, param, param_bytes)))
             continue;
         i->references++;
-        while (!i->ready && !i->failed)
-            pthread_cond_wait(&s->changed, &s->lock);
+        while (!i->ready && !i->failed) pthread_cond_wait(&s->changed, &s->lock);
         bool ready = i->ready;
         pthread_mutex_unlock(&s->lock);
         if (!ready) {
@@ -117,8 +116,7 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_o
     i->id = how->id;
     i->param_bytes = param_bytes;
     i->hash = hash;
-    if (param_bytes)
-        memcpy(i->param, param, param_bytes);
+    if (param_bytes) memcpy(i->param, param, param_bytes);
     i->next = s->buckets[hash % ORTC_LENGTH(s->buckets)];
     s->buckets[hash % ORTC_LENGTH(s->buckets)] = i;
     pthread_mutex_unlock(&s->lock);
@@ -138,8 +136,7 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_o
 
 void ortc_pack_release(ortc_pack_store *s, ortc_pack_item *i)
 {
-    if (!i)
-        return;
+    if (!i) return;
     pthread_mutex_lock(&s->lock);
     if (--i->references == 0) {
         unlink_item(s, i);

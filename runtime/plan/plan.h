@@ -1,22 +1,25 @@
 /* runtime/plan/plan.h: programs: what a session does for one key, laid out so that a run only walks it.
  *
- * The key is the type, dims and presence of every input, the values of those inputs that decide shapes, and which outputs
- * are wanted. A program is immutable once built; contexts run it through frames (runtime/execute). The planner:
+ * The key is the type, dims and presence of every input, the values of those inputs that decide shapes, and
+ * which outputs are wanted. A program is immutable once built; contexts run it through frames
+ * (runtime/execute). The planner:
  *
- *   infer   every shape, with numbers; small integer values are carried along, and nodes that only make them vanish
+ *   infer   every shape, with numbers; small integer values are carried along, and nodes that only make them
+ *           vanish
  *   need    backwards from the wanted outputs: what must run at all
  *   choose  each kernel's plan: algorithm, workspace, packed constants, views, in-place
  *   place   every tensor: constant, input, output, literal, or a range of the arena by lifetime
  *
- * Extents that only the run knows end a segment: the program stops behind the node that makes them (or before one whose
- * shape needs values that only the run knows), and the rest is planned when they are there, under a key of its own: the
- * program before, the extents, the values that decide shapes. What later segments read lives in slots: values of their own,
- * one per edge, in the context.
+ * Extents that only the run knows end a segment: the program stops behind the node that makes them (or before
+ * one whose shape needs values that only the run knows), and the rest is planned when they are there, under a
+ * key of its own: the program before, the extents, the values that decide shapes. What later segments read
+ * lives in slots: values of their own, one per edge, in the context.
  *
- * Devices with memory of their own: every tensor lives first in the space (host, or one device's memory) where it is made, and is
- * copied on demand into others by steps of its own. Copies and kernels of a device go through its queue in order; a queue signals
- * behind a copy to the host, and the host waits before the first step that reads it. Host memory that a queue may still be reading
- * is not reused before the host has waited for it.
+ * Devices with memory of their own: every tensor lives first in the space (host, or one device's memory)
+ * where it is made, and is copied on demand into others by steps of its own. Copies and kernels of a device
+ * go through its queue in order; a queue signals behind a copy to the host, and the host waits before the
+ * first step that reads it. Host memory that a queue may still be reading is not reused before the host has
+ * waited for it.
  */
 #ifndef ORTC_RUN_PLAN_H
 #define ORTC_RUN_PLAN_H
@@ -30,15 +33,15 @@
 #define ORTC_MAX_DEVICES 16 /* of a session */
 #define ORTC_MAX_SPACES (ORTC_MAX_DEVICES + 1)
 
-/* ---- Packed constants (pack.c): owned by the model ---------------------------------------------------------------------- */
+/* ---- Packed constants (pack.c): owned by the model ----------------------------------------------------- */
 
 typedef struct ortc_pack_item {
-    ortc_packed packed;      /* first: what kernels see */
-    uint32_t references;     /* programs that use it; under the store's lock */
+    ortc_packed packed;  /* first: what kernels see */
+    uint32_t references; /* programs that use it; under the store's lock */
     bool ready, failed;
-    uint64_t constant;       /* id */
+    uint64_t constant;        /* id */
     ortc_open_device *device; /* retained; whose memory it lies in, and whose kernels read it */
-    const char *id;          /* of the packing */
+    const char *id;           /* of the packing */
     size_t param_bytes;
     uint64_t hash;
     struct ortc_pack_item *next;
@@ -57,44 +60,55 @@ struct ortc_run_env;
 bool ortc_pack_store_init(ortc_pack_store *, uint64_t max_bytes);
 void ortc_pack_store_deinit(ortc_pack_store *);
 /* The packed form, made now if it is not there. One reference for the caller. */
-ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, ortc_open_device *, const ortc_packing *,
-                              const void *param, size_t param_bytes, struct ortc_run_env *, ortc_pack_item **out,
-                              ortc_error *);
+ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, ortc_open_device *,
+                              const ortc_packing *, const void *param, size_t param_bytes,
+                              struct ortc_run_env *, ortc_pack_item **out, ortc_error *);
 void ortc_pack_release(ortc_pack_store *, ortc_pack_item *);
-/* The same bytes at an address that is a multiple of their element size (in one-file models they lie anywhere). */
+/* The same bytes at an address that is a multiple of their element size (in one-file models they lie
+ * anywhere). */
 extern const ortc_packing ortc_packing_aligned;
 /* The same bytes in the memory of a device. */
 extern const ortc_packing ortc_packing_plain;
 
-/* ---- Programs ------------------------------------------------------------------------------------------------------------- */
+/* ---- Programs ------------------------------------------------------------------------------------------ */
 
-enum { ORTC_FROM_NOTHING, ORTC_FROM_POINTER, ORTC_FROM_INPUT, ORTC_FROM_OUTPUT, ORTC_FROM_ARENA, ORTC_FROM_SLOT };
+enum {
+    ORTC_FROM_NOTHING,
+    ORTC_FROM_POINTER,
+    ORTC_FROM_INPUT,
+    ORTC_FROM_OUTPUT,
+    ORTC_FROM_ARENA,
+    ORTC_FROM_SLOT
+};
 
 /* One tensor as a step sees it. */
 typedef struct ortc_operand {
-    ortc_view view;     /* data NULL but for constants and literals; dims in the program's arena */
-    uint16_t from;      /* ORTC_FROM_* */
-    uint16_t space;     /* ARENA: which */
-    uint32_t index;     /* of the graph's input, of the wanted output; SLOT: the edge's id */
-    size_t offset;      /* into that memory */
+    ortc_view view; /* data NULL but for constants and literals; dims in the program's arena */
+    uint16_t from;  /* ORTC_FROM_* */
+    uint16_t space; /* ARENA: which */
+    uint32_t index; /* of the graph's input, of the wanted output; SLOT: the edge's id */
+    size_t offset;  /* into that memory */
 } ortc_operand;
 
 enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
 
 typedef struct ortc_step {
-    uint8_t kind;        /* ORTC_STEP_* */
-    uint8_t device;      /* of the session: whose kernel it is, whose queue copies, signals or is waited for */
-    uint16_t queue;      /* of the context's queues on that device; 0: the only one so far */
-    bool captures;       /* may be part of a captured graph */
-    uint32_t event;      /* SIGNAL, WAIT (the host waits): which of the frame's events */
+    uint8_t kind; /* ORTC_STEP_* */
+    /* of the session: whose kernel it is, whose queue copies, signals or is waited for */
+    uint8_t device;
+    uint16_t queue; /* of the context's queues on that device; 0: the only one so far */
+    bool captures;  /* may be part of a captured graph */
+    uint32_t event; /* SIGNAL, WAIT (the host waits): which of the frame's events */
     uint32_t n_in, n_out;
     const ortc_node *node; /* COPY: NULL */
     const ortc_kernel *kernel;
     void *pstate;
     ortc_operand *in, *out; /* COPY: in[0] to out[0], copy_bytes */
     size_t copy_bytes;
-    bool values;         /* reads or makes strings, sequences, maps or optionals; COPY: of such a value to a slot */
-    size_t workspace, workspace_per_worker, workspace_at; /* bytes; in all workspace + per_worker * threads; arena offset */
+    /* reads or makes strings, sequences, maps or optionals; COPY: of such a value to a slot */
+    bool values;
+    /* bytes; in all workspace + per_worker * threads; arena offset */
+    size_t workspace, workspace_per_worker, workspace_at;
     double flops, bytes;
 } ortc_step;
 
@@ -104,15 +118,16 @@ typedef struct ortc_program_output {
     const int64_t *dims;
     size_t bytes;
     const ortc_type *type;
-    uint32_t memory;   /* where it is placed */
-    bool in_place;     /* of tied state: written over the input it is tied to */
+    uint32_t memory; /* where it is placed */
+    bool in_place;   /* of tied state: written over the input it is tied to */
 } ortc_program_output;
 
 typedef struct ortc_slot {
     uint32_t edge;
-    bool late;          /* the kernel makes the value, by resize or give: late extents, strings, what is not a tensor */
-    bool deciding;      /* its values are part of the next segment's key */
-    uint8_t space;      /* in whose memory */
+    /* the kernel makes the value, by resize or give: late extents, strings, what is not a tensor */
+    bool late;
+    bool deciding; /* its values are part of the next segment's key */
+    uint8_t space; /* in whose memory */
     ortc_dtype dtype;
     int32_t rank;
     const int64_t *dims;
@@ -134,26 +149,28 @@ typedef struct ortc_range {
 typedef struct ortc_program {
     atomic_int references;
     ortc_arena arena;
-    uint64_t id;         /* unique in the process */
+    uint64_t id; /* unique in the process */
     ortc_step *steps;
     uint32_t n_steps, n_views, n_folded, n_outputs;
-    ortc_program_output *outputs; /* per output of the graph; dtype 0: not wanted */
+    ortc_program_output *outputs;        /* per output of the graph; dtype 0: not wanted */
     size_t arena_bytes[ORTC_MAX_SPACES]; /* per space of the session */
     size_t workspace_bytes, constant_bytes, packed_bytes;
     uint32_t n_events;
     ortc_range *ranges;
     uint32_t n_ranges;
-    uint32_t faults;     /* bit d: kernels of device d may set its fault word */
-    uint32_t queues;     /* bit d: device d has work of this program in its queue when the last step is queued */
+    uint32_t faults; /* bit d: kernels of device d may set its fault word */
+    /* bit d: device d has work of this program in its queue when the last step is queued */
+    uint32_t queues;
     /* segments */
-    bool chained;        /* one of several, or with values that kernels make: outputs of the graph are taken from slots */
+    /* one of several, or with values that kernels make: outputs of the graph are taken from slots */
+    bool chained;
     const ortc_node *end; /* where the next segment begins; NULL: this is the last */
-    ortc_slot *slots;    /* what this segment makes for later ones and for outputs */
+    ortc_slot *slots;     /* what this segment makes for later ones and for outputs */
     uint32_t n_slots;
     ORTC_ARRAY(ortc_pack_item *) packs;
     ORTC_ARRAY(ortc_literal) literals;
     ortc_pack_store *store;
-    size_t bytes;        /* what the cache counts */
+    size_t bytes; /* what the cache counts */
     /* the cache's */
     uint64_t hash;
     void *key;
@@ -166,28 +183,31 @@ struct ortc_session;
 /* One input of a run, as the key and the planner see it. */
 typedef struct ortc_planner_input {
     const ortc_value *value; /* NULL: left out (its default is used) */
-    uint32_t tied;           /* 1 + the output whose result may be written over the value, which is tied state's; 0: none */
+    /* 1 + the output whose result may be written over the value, which is tied state's; 0: none */
+    uint32_t tied;
 } ortc_planner_input;
 
 /* wanted, memory: per output of the graph, whether and where (0 host, else a device's memory).
- * after: the segment before, NULL for the first; slots: by edge id, what earlier segments have made (with `after`). */
+ * after: the segment before, NULL for the first; slots: by edge id, what earlier segments have made (with
+ * `after`). */
 ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted,
-                               const uint32_t *memory, const ortc_program *after,
-                               ortc_value *const *slots, struct ortc_run_env *, ortc_program **out, ortc_error *);
+                               const uint32_t *memory, const ortc_program *after, ortc_value *const *slots,
+                               struct ortc_run_env *, ortc_program **out, ortc_error *);
 ortc_program *ortc_program_retain(ortc_program *);
 void ortc_program_release(ortc_program *);
 
-/* Lays blocks with lifetimes into one range (offsets.c): a block lives from step `from` to step `to`, both included. */
+/* Lays blocks with lifetimes into one range (offsets.c): a block lives from step `from` to step `to`, both
+ * included. */
 typedef struct ortc_block {
-    size_t bytes;       /* a multiple of ORTC_ALIGNMENT */
+    size_t bytes; /* a multiple of ORTC_ALIGNMENT */
     uint32_t from, to;
-    int32_t reuse;      /* index of a block whose place this one may take in its last step; -1: none */
-    size_t offset;      /* out */
+    int32_t reuse; /* index of a block whose place this one may take in its last step; -1: none */
+    size_t offset; /* out */
 } ortc_block;
 /* Blocks are in ascending order of `from`. Returns the bytes of the range; SIZE_MAX: no memory. */
 size_t ortc_layout(ortc_block *, uint32_t count);
 
-/* ---- The cache (cache.c): least recently used, by bytes ---------------------------------------------------------------------- */
+/* ---- The cache (cache.c): least recently used, by bytes ------------------------------------------------ */
 
 typedef struct ortc_plan_cache {
     pthread_mutex_t lock;
@@ -199,7 +219,8 @@ bool ortc_plan_cache_init(ortc_plan_cache *, uint64_t max_bytes);
 void ortc_plan_cache_deinit(ortc_plan_cache *);
 /* A reference for the caller; NULL: not there. */
 ortc_program *ortc_plan_cache_get(ortc_plan_cache *, const void *key, size_t key_bytes);
-/* Puts a program in (it keeps a reference of its own) and evicts what is over the budget, the newest never. */
+/* Puts a program in (it keeps a reference of its own) and evicts what is over the budget, the newest
+ * never. */
 bool ortc_plan_cache_put(ortc_plan_cache *, ortc_program *, const void *key, size_t key_bytes);
 uint64_t ortc_plan_cache_clear(ortc_plan_cache *); /* bytes freed */
 /* Evicts down to this many bytes, `but` never (NULL: all); bytes that are left. */

@@ -1,6 +1,6 @@
-/* runtime/plan/planner.h: the planner's inside, shared by its stages: planner_infer.c (shapes, segments, what is needed),
- * planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, signals, waits), planner.c (kernels choose,
- * the whole), planner_place.c (outputs, slots, arenas).
+/* runtime/plan/planner.h: the planner's inside, shared by its stages: planner_infer.c (shapes, segments, what
+ * is needed), planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, signals,
+ * waits), planner.c (kernels choose, the whole), planner_place.c (outputs, slots, arenas).
  */
 #ifndef ORTC_PLANNER_H
 #define ORTC_PLANNER_H
@@ -10,7 +10,8 @@
 
 enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK, LIVES_SLOT };
 
-/* Where an edge's bytes are in one space: in the memory of its root edge (itself, or what it is a view of). */
+/* Where an edge's bytes are in one space: in the memory of its root edge (itself, or what it is a view
+ * of). */
 typedef struct ortc_home {
     uint32_t lives;   /* LIVES_*; of a root */
     uint32_t index;   /* input, output or block */
@@ -46,18 +47,18 @@ typedef struct ortc_planner {
     ortc_error *error;
     ortc_program *program;
     ortc_arena scratch;
-    ortc_fact *facts;  /* by edge id */
-    bool *needed;      /* by edge id */
+    ortc_fact *facts; /* by edge id */
+    bool *needed;     /* by edge id */
     const ortc_planner_input *inputs;
-    ortc_home *homes;  /* by space, then by edge id: ortc_planner_at */
-    uint8_t *primary;  /* by edge id: the space where it is made */
+    ortc_home *homes; /* by space, then by edge id: ortc_planner_at */
+    uint8_t *primary; /* by edge id: the space where it is made */
     const bool *wanted;
-    const uint32_t *memory; /* per output */
+    const uint32_t *memory;       /* per output */
     const ortc_node *begin, *end; /* the segment; end NULL: to the last node */
     ortc_value *const *made;      /* slots of earlier segments; NULL: this is the first */
-    bool *asked;       /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
-    bool *crosses;     /* by edge id: made here, read by a later segment or an output of a chain */
-    bool late;         /* a kernel of this segment makes extents that are not known yet */
+    bool *asked;   /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
+    bool *crosses; /* by edge id: made here, read by a later segment or an output of a chain */
+    bool late;     /* a kernel of this segment makes extents that are not known yet */
     ORTC_ARRAY(ortc_in_place) in_place;
     ORTC_ARRAY(ortc_slot) slots;
     ORTC_ARRAY(ortc_step) steps;
@@ -68,30 +69,36 @@ typedef struct ortc_planner {
 
 /* planner_infer.c */
 ortc_status ortc_planner_seed(ortc_planner *, const ortc_planner_input *inputs);
-void ortc_planner_mark_asked(ortc_planner *);  /* what a wanted output may need, by the graph alone */
-/* Whether the node's kernel is to make this output; if not it is absent for everybody: the node leaves it out, or nothing that was
- * asked for needs it. */
+void ortc_planner_mark_asked(ortc_planner *); /* what a wanted output may need, by the graph alone */
+/* Whether the node's kernel is to make this output; if not it is absent for everybody: the node leaves it
+ * out, or nothing that was asked for needs it. */
 bool ortc_planner_makes(const ortc_planner *, const ortc_node *, uint32_t port);
 ortc_status ortc_planner_infer(ortc_planner *); /* shapes, up to the segment's end, which it sets */
-void ortc_planner_mark_needed(ortc_planner *); /* edges whose bytes some step must provide */
+void ortc_planner_mark_needed(ortc_planner *);  /* edges whose bytes some step must provide */
 bool ortc_planner_runs(const ortc_planner *, const ortc_node *);
-bool ortc_fact_is_sized(const ortc_fact *);    /* every extent is a number */
+bool ortc_fact_is_sized(const ortc_fact *); /* every extent is a number */
 
 /* planner_values.c: strings, and what is not a tensor */
-bool ortc_fact_is_value(const ortc_fact *);    /* a sequence, map or optional */
-bool ortc_fact_is_given(const ortc_fact *);    /* ... or strings: kernels give it as a value, and it lives in a slot */
-bool ortc_fact_same_strings(const ortc_fact *, const ortc_fact *); /* as many strings: one block may serve both, dense */
-bool ortc_fact_is_late(const ortc_fact *);     /* extents (or the type) are known only when the node has run */
-bool ortc_planner_has_values(const ortc_planner *); /* some edge that is asked for is given, or an output that is one */
+bool ortc_fact_is_value(const ortc_fact *); /* a sequence, map or optional */
+/* ... or strings: kernels give it as a value, and it lives in a slot */
+bool ortc_fact_is_given(const ortc_fact *);
+/* as many strings: one block may serve both, dense */
+bool ortc_fact_same_strings(const ortc_fact *, const ortc_fact *);
+/* extents (or the type) are known only when the node has run */
+bool ortc_fact_is_late(const ortc_fact *);
+/* some edge that is asked for is given, or an output that is one */
+bool ortc_planner_has_values(const ortc_planner *);
 ortc_status ortc_planner_value_operand(ortc_planner *, const ortc_edge *, bool input, ortc_operand *);
 ortc_status ortc_planner_copy_value(ortc_planner *, const ortc_edge *); /* to the edge's own slot */
 
 /* planner_home.c */
 bool ortc_fact_bytes(const ortc_fact *, size_t *out); /* of a tensor whose size is known */
-ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, size_t *out); /* the same, with an error that says why not */
-ortc_status ortc_planner_home(ortc_planner *, const ortc_edge *, ortc_home **out); /* of an edge that is read; where it is made */
-ortc_status ortc_planner_pack(ortc_planner *, const ortc_edge *, ortc_open_device *, const ortc_packing *, const void *param,
-                              size_t param_bytes, ortc_pack_item **out);
+/* the same, with an error that says why not */
+ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, size_t *out);
+/* of an edge that is read; where it is made */
+ortc_status ortc_planner_home(ortc_planner *, const ortc_edge *, ortc_home **out);
+ortc_status ortc_planner_pack(ortc_planner *, const ortc_edge *, ortc_open_device *, const ortc_packing *,
+                              const void *param, size_t param_bytes, ortc_pack_item **out);
 ortc_status ortc_planner_space_of(const ortc_planner *, uint32_t memory, const char *what, uint8_t *out);
 static inline ortc_home *ortc_planner_at(const ortc_planner *p, const ortc_edge *e, uint8_t space)
 {
@@ -99,18 +106,21 @@ static inline ortc_home *ortc_planner_at(const ortc_planner *p, const ortc_edge 
 }
 
 /* planner_move.c */
-ortc_status ortc_planner_reach(ortc_planner *, const ortc_edge *, uint8_t space); /* its bytes are in `space` from here on */
+/* its bytes are in `space` from here on */
+ortc_status ortc_planner_reach(ortc_planner *, const ortc_edge *, uint8_t space);
 ortc_status ortc_planner_ready(ortc_planner *, const ortc_edge *); /* the host may read it from here on */
 void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint8_t space, uint32_t step);
 /* A copy of an edge's bytes to an output, a slot, or (to ORTC_FROM_ARENA) its home in another space. */
-ortc_status ortc_planner_copy(ortc_planner *, const ortc_edge *, uint8_t from, uint16_t to, uint32_t index, uint8_t to_space,
-                              size_t bytes);
-ortc_status ortc_planner_add_block(ortc_planner *, uint8_t space, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out);
+ortc_status ortc_planner_copy(ortc_planner *, const ortc_edge *, uint8_t from, uint16_t to, uint32_t index,
+                              uint8_t to_space, size_t bytes);
+ortc_status ortc_planner_add_block(ortc_planner *, uint8_t space, size_t bytes, uint32_t step, uint32_t edge,
+                                   uint32_t *out);
 ortc_status ortc_planner_bring_all(ortc_planner *); /* before the first step */
-uint8_t ortc_planner_port_space(const ortc_planner *, const ortc_node *, uint32_t port, bool input); /* where its kernel wants it (planner.c) */
+/* where its kernel wants it (planner.c) */
+uint8_t ortc_planner_port_space(const ortc_planner *, const ortc_node *, uint32_t port, bool input);
 bool ortc_planner_captures(const ortc_planner *, const ortc_step *); /* a kernel's; its operands are placed */
 ortc_status ortc_planner_mark_ranges(ortc_planner *); /* of steps that can be captured, when all are there */
-void ortc_planner_end_reading(ortc_planner *); /* after the last step */
+void ortc_planner_end_reading(ortc_planner *);        /* after the last step */
 
 /* planner_place.c */
 ortc_status ortc_planner_place_outputs(ortc_planner *);

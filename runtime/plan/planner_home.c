@@ -1,22 +1,23 @@
-/* runtime/plan/planner_home.c: where the bytes of an edge are that a step reads: constants, inputs, literals, slots (planner.h). */
+/* runtime/plan/planner_home.c: where the bytes of an edge are that a step reads: constants, inputs, literals,
+ * slots (planner.h). */
 #include "planner.h"
 
 bool ortc_fact_bytes(const ortc_fact *f, size_t *out)
 {
     int64_t count;
-    return f->type && f->type->kind == ORTC_KIND_TENSOR && ortc_fact_is_sized(f) && ortc_count_elements(f->rank, f->dims, &count) &&
-           ortc_tensor_bytes(f->type->dtype, count, out);
+    return f->type && f->type->kind == ORTC_KIND_TENSOR && ortc_fact_is_sized(f) &&
+           ortc_count_elements(f->rank, f->dims, &count) && ortc_tensor_bytes(f->type->dtype, count, out);
 }
 
 /* Elements with those that only pad: channels come in blocks in some layouts. */
 static bool count_laid_out(uint16_t layout, const ortc_fact *f, int64_t *out)
 {
-    int64_t dims[ORTC_MAX_RANK], block = layout == ORTC_LAYOUT_NCHW8C ? 8 : layout == ORTC_LAYOUT_NCHW16C ? 16 : 1;
-    if (block == 1 || f->rank < 2)
-        return ortc_count_elements(f->rank, f->dims, out);
+    int64_t dims[ORTC_MAX_RANK], block = layout == ORTC_LAYOUT_NCHW8C    ? 8
+                                         : layout == ORTC_LAYOUT_NCHW16C ? 16
+                                                                         : 1;
+    if (block == 1 || f->rank < 2) return ortc_count_elements(f->rank, f->dims, out);
     memcpy(dims, f->dims, (size_t)f->rank * sizeof *dims);
-    if (dims[1] > INT64_MAX - block)
-        return false;
+    if (dims[1] > INT64_MAX - block) return false;
     dims[1] = (dims[1] + block - 1) / block * block;
     return ortc_count_elements(f->rank, dims, out);
 }
@@ -28,8 +29,10 @@ ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
     char buffer[160];
     ortc_text t = ORTC_TEXT(buffer);
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !ortc_fact_is_sized(f))
-        return ortc_fail(p->error, ORTC_UNSUPPORTED, "the shape of '%s' is known only when the model runs, which this version "
-                         "cannot plan", e->name);
+        return ortc_fail(p->error, ORTC_UNSUPPORTED,
+                         "the shape of '%s' is known only when the model runs, which this version "
+                         "cannot plan",
+                         e->name);
     if (!count_laid_out(e->layout, f, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
         *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
@@ -43,8 +46,7 @@ static ortc_status literal(ortc_planner *p, const ortc_edge *e, ortc_home *h)
 {
     const ortc_fact *f = &p->facts[e->id];
     int64_t *data = ortc_arena_array(&p->program->arena, (size_t)f->n_values + 1, sizeof *data);
-    if (!data)
-        return ortc_no_memory(p->error, 0);
+    if (!data) return ortc_no_memory(p->error, 0);
     for (int64_t i = 0; i < f->n_values; i++)
         if (f->type->dtype == ORTC_I32)
             ((int32_t *)data)[i] = (int32_t)f->values[i];
@@ -60,8 +62,7 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
     ortc_home *h = ortc_planner_at(p, e, p->primary[e->id]);
     const ortc_fact *f = &p->facts[e->id];
     *out = h;
-    if (h->lives || h->made || h->root != e->id)
-        return ORTC_OK;
+    if (h->lives || h->made || h->root != e->id) return ORTC_OK;
     if (p->made && p->made[e->id]) {
         ORTC_TRY(ortc_planner_space_of(p, p->made[e->id]->device, e->name, &p->primary[e->id]));
         *out = h = ortc_planner_at(p, e, p->primary[e->id]);
@@ -82,13 +83,13 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
         *h = (ortc_home){.lives = LIVES_INPUT, .index = (uint32_t)e->input, .root = e->id, .bytes = v->bytes};
         return ORTC_OK;
     }
-    if (ortc_fact_values_known(f))
-        return literal(p, e, h);
+    if (ortc_fact_values_known(f)) return literal(p, e, h);
     return ortc_fail(p->error, ORTC_INTERNAL, "'%s' is read before it is made", e->name);
 }
 
-ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_device *device, const ortc_packing *how, const void *param,
-                        size_t param_bytes, ortc_pack_item **out)
+ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_device *device,
+                              const ortc_packing *how, const void *param, size_t param_bytes,
+                              ortc_pack_item **out)
 {
     ortc_pack_store *store = p->session->packed;
     ORTC_TRY(ortc_pack_acquire(store, e->constant, device, how, param, param_bytes, p->env, out, p->error));
@@ -105,9 +106,9 @@ ortc_status ortc_planner_space_of(const ortc_planner *p, uint32_t memory, const 
     const ortc_session *s = p->session;
     *out = 0;
     for (uint32_t i = 0; i < s->n_devices && memory; i++)
-        if (s->devices[i].open->memory.device == memory)
-            *out = s->devices[i].space;
-    return !memory || *out ? ORTC_OK
-                           : ortc_fail(p->error, ORTC_INVALID_ARGUMENT, "'%s': memory %u belongs to none of the session's devices",
-                                       what, memory);
+        if (s->devices[i].open->memory.device == memory) *out = s->devices[i].space;
+    return !memory || *out
+               ? ORTC_OK
+               : ortc_fail(p->error, ORTC_INVALID_ARGUMENT,
+                           "'%s': memory %u belongs to none of the session's devices", what, memory);
 }

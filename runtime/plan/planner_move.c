@@ -1,7 +1,8 @@
 /* runtime/plan/planner_move.c: bytes that must be in another memory than where they are made (planner.h).
  *
- * Signals are numbered through the program; a queue works in order, so the wait for one signal of a device is a wait for all of
- * its earlier ones, and for every copy queued before them. From one device to another bytes go through the host.
+ * Signals are numbered through the program; a queue works in order, so the wait for one signal of a device is
+ * a wait for all of its earlier ones, and for every copy queued before them. From one device to another bytes
+ * go through the host.
  */
 #include "planner.h"
 
@@ -10,14 +11,15 @@ static ortc_status push(ortc_planner *p, ortc_step s)
     return ortc_array_push(&p->steps, s) ? ORTC_OK : ortc_no_memory(p->error, sizeof s);
 }
 
-ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t space, size_t bytes, uint32_t step, uint32_t edge, uint32_t *out)
+ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t space, size_t bytes, uint32_t step, uint32_t edge,
+                                   uint32_t *out)
 {
     ortc_space *s = &p->spaces[space];
     size_t aligned;
-    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &aligned))
-        return ortc_no_memory(p->error, bytes);
+    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &aligned)) return ortc_no_memory(p->error, bytes);
     *out = (uint32_t)s->blocks.count;
-    if (!ortc_array_push(&s->blocks, (ortc_block){aligned, step, step, -1, 0}) || !ortc_array_push(&s->block_edges, edge))
+    if (!ortc_array_push(&s->blocks, (ortc_block){aligned, step, step, -1, 0}) ||
+        !ortc_array_push(&s->block_edges, edge))
         return ortc_no_memory(p->error, sizeof(ortc_block));
     return ORTC_OK;
 }
@@ -26,16 +28,14 @@ void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint8_t space, u
 {
     const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, e, space)->root];
     const ortc_home *h = ortc_planner_at(p, root, space);
-    if (h->lives == LIVES_BLOCK)
-        p->spaces[space].blocks.data[h->index].to = step;
+    if (h->lives == LIVES_BLOCK) p->spaces[space].blocks.data[h->index].to = step;
 }
 
 /* The host waits until a device's queue has come to a signal; what that queue was reading is free again. */
 static ortc_status wait_for(ortc_planner *p, uint8_t device, uint32_t signal)
 {
     size_t kept = 0;
-    if (p->waited[device] >= signal)
-        return ORTC_OK;
+    if (p->waited[device] >= signal) return ORTC_OK;
     uint32_t index = (uint32_t)p->steps.count;
     ORTC_TRY(push(p, (ortc_step){.kind = ORTC_STEP_WAIT, .device = device, .event = signal - 1}));
     p->waited[device] = signal;
@@ -62,8 +62,7 @@ ortc_status ortc_planner_mark_ranges(ortc_planner *p)
 {
     ortc_program *program = p->program;
     program->ranges = ortc_arena_array(&program->arena, program->n_steps / 2u, sizeof *program->ranges);
-    if (!program->ranges)
-        return ortc_no_memory(p->error, program->n_steps * sizeof *program->ranges);
+    if (!program->ranges) return ortc_no_memory(p->error, program->n_steps * sizeof *program->ranges);
     for (uint32_t i = 0, end; i < program->n_steps; i = end) {
         end = i;
         while (end < program->n_steps && program->steps[end].device == program->steps[i].device &&
@@ -76,19 +75,20 @@ ortc_status ortc_planner_mark_ranges(ortc_planner *p)
     return ORTC_OK;
 }
 
-/* What a replay repeats must be the same in every run of the plan: nothing random, nothing read on the host that the key does not
- * hold. */
-/* What comes from outside and is read on devices is copied there first: in one piece, the steps behind can be captured. */
+/* What a replay repeats must be the same in every run of the plan: nothing random, nothing read on the host
+ * that the key does not hold. */
+/* What comes from outside and is read on devices is copied there first: in one piece, the steps behind can be
+ * captured. */
 ortc_status ortc_planner_bring_all(ortc_planner *p)
 {
     for (const ortc_node *n = p->begin; p->session->n_spaces > 1 && n != p->end; n = n->next) {
-        if (!ortc_planner_runs(p, n))
-            continue;
+        if (!ortc_planner_runs(p, n)) continue;
         for (uint32_t i = 0; i < n->n_in; i++) {
             const ortc_edge *e = n->in[i];
-            uint8_t space = e && ((e->input >= 0 && !e->constant) || (p->made && p->made[e->id])) ? ortc_planner_port_space(p, n, i, true) : 0;
-            if (space)
-                ORTC_TRY(ortc_planner_reach(p, e, space));
+            uint8_t space = e && ((e->input >= 0 && !e->constant) || (p->made && p->made[e->id]))
+                                ? ortc_planner_port_space(p, n, i, true)
+                                : 0;
+            if (space) ORTC_TRY(ortc_planner_reach(p, e, space));
         }
     }
     return ORTC_OK;
@@ -102,7 +102,8 @@ bool ortc_planner_captures(const ortc_planner *p, const ortc_step *s)
         (n->kernel->flags & (ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_LATE_OUT)))
         return false;
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] && !s->in[i].space && !ortc_edge_is_const(n->in[i]) && !ortc_fact_values_known(&p->facts[n->in[i]->id]))
+        if (n->in[i] && !s->in[i].space && !ortc_edge_is_const(n->in[i]) &&
+            !ortc_fact_values_known(&p->facts[n->in[i]->id]))
             return false;
     return true;
 }
@@ -113,8 +114,8 @@ ortc_status ortc_planner_ready(ortc_planner *p, const ortc_edge *e)
     return root->signal ? wait_for(p, root->filler, root->signal) : ORTC_OK;
 }
 
-ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from, uint16_t to, uint32_t index, uint8_t to_space,
-                              size_t bytes)
+ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from, uint16_t to, uint32_t index,
+                              uint8_t to_space, size_t bytes)
 {
     const ortc_session *session = p->session;
     ortc_step s = {.kind = ORTC_STEP_COPY, .n_in = 1, .n_out = 1, .copy_bytes = bytes};
@@ -126,15 +127,15 @@ ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from,
     }
     s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
     s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
-    if (!s.in || !s.out)
-        return ortc_no_memory(p->error, sizeof s);
-    *s.in = (ortc_operand){.from = ORTC_FROM_ARENA, .space = from, .index = e->id}; /* resolved with the other operands */
+    if (!s.in || !s.out) return ortc_no_memory(p->error, sizeof s);
+    *s.in = (ortc_operand){.from = ORTC_FROM_ARENA,
+                           .space = from,
+                           .index = e->id}; /* resolved with the other operands */
     *s.out = (ortc_operand){.from = to, .space = to_space, .index = index};
     uint32_t step = (uint32_t)p->steps.count;
     ORTC_TRY(push(p, s));
     ortc_planner_note_use(p, e, from, step);
-    if (from || to_space)
-        p->program->queues |= 1u << s.device;
+    if (from || to_space) p->program->queues |= 1u << s.device;
     const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[ortc_planner_at(p, e, from)->root], from);
     if (!from && to_space && root->lives == LIVES_BLOCK)
         if (!ortc_array_push(&p->reading, (ortc_reading){s.device, root->index, p->program->n_events + 1}))
@@ -146,8 +147,11 @@ ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from,
 static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8_t space)
 {
     ortc_pack_item *item;
-    ORTC_TRY(ortc_planner_pack(p, e, p->session->devices[p->session->device_of[space]].open, &ortc_packing_plain, NULL, 0, &item));
-    *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = item->packed.data,
+    ORTC_TRY(ortc_planner_pack(p, e, p->session->devices[p->session->device_of[space]].open,
+                               &ortc_packing_plain, NULL, 0, &item));
+    *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER,
+                                                .root = e->id,
+                                                .data = item->packed.data,
                                                 .bytes = item->packed.bytes};
     return ORTC_OK;
 }
@@ -161,10 +165,12 @@ static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const 
     if (!ortc_array_reserve(&p->program->literals, p->program->literals.count + 1))
         return ortc_no_memory(p->error, sizeof l);
     if (!(l.data = ortc_device_alloc(device, l.bytes)))
-        return ortc_fail(p->error, ORTC_OUT_OF_MEMORY, "device '%s' has no %zu bytes of memory left", device->spelling, l.bytes);
+        return ortc_fail(p->error, ORTC_OUT_OF_MEMORY, "device '%s' has no %zu bytes of memory left",
+                         device->spelling, l.bytes);
     ortc_device_retain(device);
     ortc_array_push(&p->program->literals, l);
-    *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = l.data, .bytes = l.bytes};
+    *ortc_planner_at(p, e, space) =
+        (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = l.data, .bytes = l.bytes};
     return ortc_device_transfer(device, l.data, NULL, data, l.bytes, p->error);
 }
 
@@ -174,8 +180,7 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t spac
     size_t bytes;
     ORTC_TRY(ortc_planner_home(p, e, &first));
     uint8_t from = p->primary[e->id];
-    if (h == first || h->made || h->lives)
-        return ORTC_OK;
+    if (h == first || h->made || h->lives) return ORTC_OK;
     if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
         return constant_on_device(p, e, space);
     const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[first->root], from);
@@ -187,14 +192,14 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t spac
     }
     ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
     ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .bytes = bytes, .made = true};
-    if (!from)
-        ORTC_TRY(ortc_planner_ready(p, e));
+    if (!from) ORTC_TRY(ortc_planner_ready(p, e));
     ORTC_TRY(ortc_planner_add_block(p, space, bytes, (uint32_t)p->steps.count, e->id, &made.index));
     ORTC_TRY(ortc_planner_copy(p, e, from, ORTC_FROM_ARENA, e->id, space, bytes));
     if (!space) {
         made.filler = p->session->device_of[from];
         made.signal = ++p->program->n_events;
-        ORTC_TRY(push(p, (ortc_step){.kind = ORTC_STEP_SIGNAL, .device = made.filler, .event = made.signal - 1}));
+        ORTC_TRY(
+            push(p, (ortc_step){.kind = ORTC_STEP_SIGNAL, .device = made.filler, .event = made.signal - 1}));
     }
     *h = made;
     return ORTC_OK;

@@ -1,8 +1,11 @@
-/* runtime/plan/planner_place.c: the graph's outputs, slots for later segments, and offsets in the arena (planner.h). */
+/* runtime/plan/planner_place.c: the graph's outputs, slots for later segments, and offsets in the arena
+ * (planner.h). */
 #include "planner.h"
 
-/* From where an edge's bytes are to an output or a slot of the space `to_space`. Between devices it goes through the host. */
-static ortc_status copy_out(ortc_planner *p, const ortc_edge *e, uint16_t to, uint32_t index, uint8_t to_space, size_t bytes)
+/* From where an edge's bytes are to an output or a slot of the space `to_space`. Between devices it goes
+ * through the host. */
+static ortc_status copy_out(ortc_planner *p, const ortc_edge *e, uint16_t to, uint32_t index,
+                            uint8_t to_space, size_t bytes)
 {
     uint8_t from = p->primary[e->id];
     const ortc_home *there = ortc_planner_at(p, e, to_space);
@@ -15,14 +18,14 @@ static ortc_status copy_out(ortc_planner *p, const ortc_edge *e, uint16_t to, ui
     return ortc_planner_copy(p, e, from, to, index, to_space, bytes);
 }
 
-/* Outputs of the graph: a block that is one whole output is made in the caller's memory; all else is copied at the end. */
+/* Outputs of the graph: a block that is one whole output is made in the caller's memory; all else is copied
+ * at the end. */
 ortc_status ortc_planner_place_outputs(ortc_planner *p)
 {
     const ortc_graph *g = p->graph;
     ortc_program *program = p->program;
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        if (!p->wanted[i])
-            continue;
+        if (!p->wanted[i]) continue;
         const ortc_edge *e = g->outputs[i].edge;
         const ortc_fact *f = &p->facts[e->id];
         ortc_program_output *o = &program->outputs[i];
@@ -33,8 +36,7 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
         o->memory = p->memory[i];
         if (!(o->dims = ortc_arena_array(&program->arena, (size_t)f->rank, sizeof *o->dims)))
             return ortc_no_memory(p->error, 0);
-        if (f->rank)
-            memcpy((int64_t *)(uintptr_t)o->dims, f->dims, (size_t)f->rank * sizeof *o->dims);
+        if (f->rank) memcpy((int64_t *)(uintptr_t)o->dims, f->dims, (size_t)f->rank * sizeof *o->dims);
         uint8_t space;
         ortc_home *h;
         ORTC_TRY(ortc_planner_space_of(p, o->memory, g->outputs[i].name, &space));
@@ -56,29 +58,37 @@ static uint32_t reads(const ortc_planner *p, const ortc_step *s, uint32_t root, 
 {
     uint32_t n = 0;
     if (s->kind == ORTC_STEP_COPY)
-        return s->in->space == space && ortc_planner_at(p, p->graph->edges.data[s->in->index], space)->root == root;
+        return s->in->space == space &&
+               ortc_planner_at(p, p->graph->edges.data[s->in->index], space)->root == root;
     for (uint32_t k = 0; s->kind == ORTC_STEP_KERNEL && k < s->n_in; k++)
-        n += s->node->in[k] && s->in[k].space == space && ortc_planner_at(p, s->node->in[k], space)->root == root;
+        n += s->node->in[k] && s->in[k].space == space &&
+             ortc_planner_at(p, s->node->in[k], space)->root == root;
     return n;
 }
 
-/* Tied outputs that are written over the input they are tied to: the kernel offers it, the output is the whole of what it
- * makes, and nobody reads the old value beside it, after it, or from another device's queue. */
+/* Tied outputs that are written over the input they are tied to: the kernel offers it, the output is the
+ * whole of what it makes, and nobody reads the old value beside it, after it, or from another device's
+ * queue. */
 void ortc_planner_place_ties(ortc_planner *p)
 {
     ortc_edge *const *edges = p->graph->edges.data;
     for (size_t i = 0; i < p->in_place.count; i++) {
         const ortc_in_place *offer = &p->in_place.data[i];
-        const ortc_home *out = ortc_planner_at(p, edges[offer->out], offer->space), *in = ortc_planner_at(p, edges[offer->in], offer->space);
+        const ortc_home *out = ortc_planner_at(p, edges[offer->out], offer->space),
+                        *in = ortc_planner_at(p, edges[offer->in], offer->space);
         const ortc_home *root = ortc_planner_at(p, edges[in->root], offer->space);
         size_t in_bytes, out_bytes;
-        if (out->lives != LIVES_OUTPUT || root->lives != LIVES_INPUT || p->inputs[root->index].tied != out->index + 1 || in->offset ||
-            !ortc_fact_bytes(&p->facts[in->root], &in_bytes) || !ortc_fact_bytes(&p->facts[offer->out], &out_bytes) || in_bytes != out_bytes)
+        if (out->lives != LIVES_OUTPUT || root->lives != LIVES_INPUT ||
+            p->inputs[root->index].tied != out->index + 1 || in->offset ||
+            !ortc_fact_bytes(&p->facts[in->root], &in_bytes) ||
+            !ortc_fact_bytes(&p->facts[offer->out], &out_bytes) || in_bytes != out_bytes)
             continue;
         bool alone = true;
         for (uint32_t k = 0; k < p->steps.count && alone; k++) {
             uint32_t n = reads(p, &p->steps.data[k], in->root, offer->space);
-            alone = !n || (k == offer->step ? n == 1 : k < offer->step && p->steps.data[k].device == p->steps.data[offer->step].device);
+            alone = !n || (k == offer->step ? n == 1
+                                            : k < offer->step && p->steps.data[k].device ==
+                                                                     p->steps.data[offer->step].device);
         }
         p->program->outputs[out->index].in_place = alone;
     }
@@ -87,22 +97,21 @@ void ortc_planner_place_ties(ortc_planner *p)
 static bool is_output(const ortc_planner *p, const ortc_edge *e)
 {
     for (uint32_t i = 0; i < p->graph->n_outputs; i++)
-        if (p->wanted[i] && p->graph->outputs[i].edge == e)
-            return true;
+        if (p->wanted[i] && p->graph->outputs[i].edge == e) return true;
     return false;
 }
 
-/* A chain's results and what later segments read are slots. What no step makes (known values, and in the last segment
- * outputs that are inputs or constants) is copied into one. */
+/* A chain's results and what later segments read are slots. What no step makes (known values, and in the last
+ * segment outputs that are inputs or constants) is copied into one. */
 ortc_status ortc_planner_fill_slots(ortc_planner *p)
 {
     for (size_t i = 0; i < p->graph->edges.count; i++) {
         const ortc_edge *e = p->graph->edges.data[i];
         bool stays = e->input >= 0 || e->constant; /* later segments find it where it is */
-        if (!p->crosses[i] || ortc_planner_at(p, e, p->primary[i])->lives == LIVES_SLOT || (p->made && p->made[i]))
+        if (!p->crosses[i] || ortc_planner_at(p, e, p->primary[i])->lives == LIVES_SLOT ||
+            (p->made && p->made[i]))
             continue;
-        if (stays ? p->end != NULL || !is_output(p, e) : !ortc_fact_values_known(&p->facts[i]))
-            continue;
+        if (stays ? p->end != NULL || !is_output(p, e) : !ortc_fact_values_known(&p->facts[i])) continue;
         ortc_home *h;
         size_t bytes;
         if (ortc_fact_is_given(&p->facts[i])) {
@@ -113,15 +122,17 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
         ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
         ORTC_TRY(copy_out(p, e, ORTC_FROM_SLOT, e->id, 0, bytes));
         const ortc_fact *f = &p->facts[i];
-        ortc_slot s = {.edge = e->id, .deciding = p->session->deciding[i], .dtype = f->type->dtype, .rank = f->rank};
-        if (f->rank && !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
+        ortc_slot s = {.edge = e->id,
+                       .deciding = p->session->deciding[i],
+                       .dtype = f->type->dtype,
+                       .rank = f->rank};
+        if (f->rank &&
+            !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
             return ortc_no_memory(p->error, 0);
-        if (!ortc_array_push(&p->slots, s))
-            return ortc_no_memory(p->error, sizeof s);
+        if (!ortc_array_push(&p->slots, s)) return ortc_no_memory(p->error, sizeof s);
     }
     ortc_slot *slots = ortc_arena_copy(&p->program->arena, p->slots.data, p->slots.count * sizeof *slots);
-    if (p->slots.count && !slots)
-        return ortc_no_memory(p->error, 0);
+    if (p->slots.count && !slots) return ortc_no_memory(p->error, 0);
     p->program->slots = slots;
     p->program->n_slots = (uint32_t)p->slots.count;
     return ORTC_OK;
@@ -129,10 +140,10 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
 
 static void resolve(const ortc_planner *p, const ortc_edge *e, ortc_operand *o)
 {
-    if (!e)
-        return;
+    if (!e) return;
     uint8_t space = (uint8_t)o->space;
-    const ortc_home *h = ortc_planner_at(p, e, space), *root = ortc_planner_at(p, p->graph->edges.data[h->root], space);
+    const ortc_home *h = ortc_planner_at(p, e, space),
+                    *root = ortc_planner_at(p, p->graph->edges.data[h->root], space);
     o->offset = h->offset;
     o->index = root->index;
     switch (root->lives) {
@@ -155,12 +166,10 @@ static ortc_status lay_out(ortc_planner *p, uint32_t space)
     ortc_space *s = &p->spaces[space];
     for (size_t i = 0; i < s->blocks.count; i++) { /* outputs take no place, so nobody takes over theirs */
         ortc_block *b = &s->blocks.data[i];
-        if (b->reuse >= 0 && !s->blocks.data[b->reuse].bytes)
-            b->reuse = -1;
+        if (b->reuse >= 0 && !s->blocks.data[b->reuse].bytes) b->reuse = -1;
     }
     size_t bytes = ortc_layout(s->blocks.data, (uint32_t)s->blocks.count);
-    if (bytes == SIZE_MAX)
-        return ortc_no_memory(p->error, bytes);
+    if (bytes == SIZE_MAX) return ortc_no_memory(p->error, bytes);
     p->program->arena_bytes[space] = bytes;
     for (size_t i = 0; i < s->blocks.count; i++)
         if (s->block_edges.data[i] == UINT32_MAX)
@@ -171,20 +180,16 @@ static ortc_status lay_out(ortc_planner *p, uint32_t space)
 ortc_status ortc_planner_place_blocks(ortc_planner *p)
 {
     const ortc_graph *g = p->graph;
-    for (uint32_t space = 0; space < p->session->n_spaces; space++)
-        ORTC_TRY(lay_out(p, space));
+    for (uint32_t space = 0; space < p->session->n_spaces; space++) ORTC_TRY(lay_out(p, space));
     for (size_t i = 0; i < p->steps.count; i++) {
         ortc_step *s = &p->steps.data[i];
         if (s->kind == ORTC_STEP_COPY) {
             resolve(p, g->edges.data[s->in->index], s->in);
-            if (s->out->from == ORTC_FROM_ARENA)
-                resolve(p, g->edges.data[s->out->index], s->out);
+            if (s->out->from == ORTC_FROM_ARENA) resolve(p, g->edges.data[s->out->index], s->out);
         } else if (s->kind == ORTC_STEP_KERNEL) {
-            for (uint32_t k = 0; k < s->n_in; k++)
-                resolve(p, s->node->in[k], &s->in[k]);
+            for (uint32_t k = 0; k < s->n_in; k++) resolve(p, s->node->in[k], &s->in[k]);
             for (uint32_t k = 0; k < s->n_out; k++)
-                if (ortc_view_present(&s->out[k].view))
-                    resolve(p, s->node->out[k], &s->out[k]);
+                if (ortc_view_present(&s->out[k].view)) resolve(p, s->node->out[k], &s->out[k]);
         }
     }
     return ORTC_OK;

@@ -1,7 +1,8 @@
-/* runtime/plan/planner_values.c: edges whose kernels make them as values of their own: strings, sequences, maps, optionals.
+/* runtime/plan/planner_values.c: edges whose kernels make them as values of their own: strings, sequences,
+ * maps, optionals.
  *
- * They live in slots, also within a segment, and end none: only extents that are not known yet do. Strings that nobody made
- * (constants, inputs) are read where they are.
+ * They live in slots, also within a segment, and end none: only extents that are not known yet do. Strings
+ * that nobody made (constants, inputs) are read where they are.
  */
 #include "planner.h"
 
@@ -23,19 +24,17 @@ bool ortc_fact_is_late(const ortc_fact *f)
 bool ortc_fact_same_strings(const ortc_fact *a, const ortc_fact *b)
 {
     int64_t n, m;
-    return !ortc_fact_is_value(a) && !ortc_fact_is_value(b) && ortc_fact_is_given(a) && ortc_fact_is_given(b) &&
-           ortc_fact_is_sized(a) && ortc_fact_is_sized(b) && ortc_count_elements(a->rank, a->dims, &n) &&
-           ortc_count_elements(b->rank, b->dims, &m) && n == m;
+    return !ortc_fact_is_value(a) && !ortc_fact_is_value(b) && ortc_fact_is_given(a) &&
+           ortc_fact_is_given(b) && ortc_fact_is_sized(a) && ortc_fact_is_sized(b) &&
+           ortc_count_elements(a->rank, a->dims, &n) && ortc_count_elements(b->rank, b->dims, &m) && n == m;
 }
 
 bool ortc_planner_has_values(const ortc_planner *p)
 {
     for (size_t i = 0; i < p->graph->edges.count; i++)
-        if (p->asked[i] && p->graph->edges.data[i]->producer && ortc_fact_is_given(&p->facts[i]))
-            return true;
+        if (p->asked[i] && p->graph->edges.data[i]->producer && ortc_fact_is_given(&p->facts[i])) return true;
     for (uint32_t i = 0; i < p->graph->n_outputs; i++)
-        if (p->wanted[i] && ortc_fact_is_given(&p->facts[p->graph->outputs[i].edge->id]))
-            return true;
+        if (p->wanted[i] && ortc_fact_is_given(&p->facts[p->graph->outputs[i].edge->id])) return true;
     return false;
 }
 
@@ -54,16 +53,14 @@ ortc_status ortc_planner_copy_value(ortc_planner *p, const ortc_edge *e)
     ortc_home *h;
     s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
     s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
-    if (!s.in || !s.out)
-        return ortc_no_memory(p->error, sizeof s);
+    if (!s.in || !s.out) return ortc_no_memory(p->error, sizeof s);
     ORTC_TRY(ortc_planner_home(p, e, &h));
     s.in->view.flags = ORTC_VIEW_HOST | (ortc_fact_is_value(f) ? ORTC_VIEW_VALUE : 0);
     if (!ortc_fact_is_value(f)) {
         s.in->view.dtype = f->type->dtype;
         s.in->view.rank = f->rank;
         s.in->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims);
-        if (!s.in->view.dims)
-            return ortc_no_memory(p->error, 0);
+        if (!s.in->view.dims) return ortc_no_memory(p->error, 0);
     }
     s.in->index = e->id; /* resolved with the other operands */
     s.in->from = ORTC_FROM_ARENA;

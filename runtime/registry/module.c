@@ -1,7 +1,8 @@
-/* runtime/registry/module.c: providers that come as modules of ortc's own: libortc_NAME.so, beside libortc or where it installs.
+/* runtime/registry/module.c: providers that come as modules of ortc's own: libortc_NAME.so, beside libortc or
+ * where it installs.
  *
- * Looked for when a session names a provider that is not registered, and when providers are listed; never before. They are loaded
- * as plugins are.
+ * Looked for when a session names a provider that is not registered, and when providers are listed; never
+ * before. They are loaded as plugins are.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,8 +15,7 @@ static const char *const ours[] = {"cuda"};
 static bool is_plain(const char *name)
 {
     for (const char *c = name; *c; c++)
-        if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '_')
-            return false;
+        if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '_') return false;
     return *name && strlen(name) < 64;
 }
 
@@ -27,8 +27,7 @@ static bool try_load(const char *name, ortc_error *error)
         ortc_error why = ORTC_ERROR_INIT;
         snprintf(path, sizeof path, "%s/%slibortc_%s.so", own, folders[i], name);
         ortc_status s = ortc_plugin_load(path, &why);
-        if (s == ORTC_OK)
-            return true;
+        if (s == ORTC_OK) return true;
         if (s != ORTC_NOT_FOUND) {
             ortc_fail(error, s, "%s", why.text);
             return false;
@@ -40,11 +39,9 @@ static bool try_load(const char *name, ortc_error *error)
 const ortc_provider *ortc_provider_load(const char *name, ortc_error *error)
 {
     const ortc_provider *p = ortc_provider_find(name);
-    if (p || !is_plain(name))
-        return p;
+    if (p || !is_plain(name)) return p;
     pthread_mutex_lock(&lock);
-    if (!(p = ortc_provider_find(name)) && try_load(name, error))
-        p = ortc_provider_find(name);
+    if (!(p = ortc_provider_find(name)) && try_load(name, error)) p = ortc_provider_find(name);
     pthread_mutex_unlock(&lock);
     return p;
 }

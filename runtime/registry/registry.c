@@ -11,16 +11,20 @@
 #define MAX_PROVIDERS 64
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static ortc_kernel_item *buckets[BUCKETS]; /* heads of (provider, domain, op) lists, chained by next_in_bucket */
+/* heads of (provider, domain, op) lists, chained by next_in_bucket */
+static ortc_kernel_item *buckets[BUCKETS];
 static ortc_provider providers[MAX_PROVIDERS];
 static size_t n_providers;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static ortc_error init_error;
 
-/* ---- Kernels ---------------------------------------------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------------------------------------- */
 
-static const char *plain_domain(const char *domain) { return domain && strcmp(domain, "ai.onnx") ? domain : ""; }
+static const char *plain_domain(const char *domain)
+{
+    return domain && strcmp(domain, "ai.onnx") ? domain : "";
+}
 
 static size_t bucket_of(const char *provider, const char *domain, const char *op)
 {
@@ -39,11 +43,11 @@ static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *ent
 {
     const ortc_kernel *k = entry->kernel;
     if (!entry->op || !k || !k->name || k->size < offsetof(ortc_kernel, release_slot))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a kernel entry of provider '%s' (operator '%s') is broken", provider,
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "a kernel entry of provider '%s' (operator '%s') is broken", provider,
                          entry->op ? entry->op : "?");
     ortc_kernel_item *item = calloc(1, sizeof *item);
-    if (!item)
-        return ortc_no_memory(error, sizeof *item);
+    if (!item) return ortc_no_memory(error, sizeof *item);
     item->entry = *entry;
     item->entry.domain = plain_domain(entry->domain);
     memcpy(&item->kernel, k, k->size < sizeof *k ? k->size : sizeof *k);
@@ -56,8 +60,7 @@ static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *ent
     pthread_rwlock_wrlock(&lock);
     ortc_kernel_item *head = find_head(provider, item->entry.domain, item->entry.op);
     if (head) {
-        while (head->next)
-            head = head->next;
+        while (head->next) head = head->next;
         head->next = item;
     } else {
         ortc_kernel_item **bucket = &buckets[bucket_of(provider, item->entry.domain, item->entry.op)];
@@ -106,8 +109,7 @@ uint32_t ortc_kernels_count(const char *provider)
     for (size_t b = 0; b < BUCKETS; b++)
         for (const ortc_kernel_item *i = buckets[b]; i; i = i->next_in_bucket)
             if (!strcmp(i->provider, provider))
-                for (const ortc_kernel_item *k = i; k; k = k->next)
-                    n++;
+                for (const ortc_kernel_item *k = i; k; k = k->next) n++;
     pthread_rwlock_unlock(&lock);
     return n;
 }
@@ -120,11 +122,9 @@ static ortc_dtype bound_dtype(const ortc_node *n, const ortc_schema *s, int32_t 
         for (uint32_t i = 0; i < count; i++) {
             const ortc_formal *f = side ? ortc_schema_out(s, i) : ortc_schema_in(s, i);
             const ortc_edge *e = side ? n->out[i] : n->in[i];
-            if (!f || f->constraint != constraint || !e || !e->type)
-                continue;
+            if (!f || f->constraint != constraint || !e || !e->type) continue;
             const ortc_type *t = e->type;
-            while (t && t->kind != ORTC_KIND_TENSOR)
-                t = t->of;
+            while (t && t->kind != ORTC_KIND_TENSOR) t = t->of;
             return t ? t->dtype : 0;
         }
     }
@@ -135,8 +135,7 @@ static bool has_values(const ortc_node *n)
 {
     for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
         const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        if (e && e->type && e->type->kind != ORTC_KIND_TENSOR)
-            return true;
+        if (e && e->type && e->type->kind != ORTC_KIND_TENSOR) return true;
     }
     return false;
 }
@@ -146,43 +145,47 @@ bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_
     const ortc_kernel_entry *e = &item->entry;
     if (n->version < e->since_min || n->version > e->since_max) {
         if (why)
-            ortc_text_add(why, "%s is for versions %d to %d, not %d; ", item->kernel.name, e->since_min, e->since_max,
-                          n->version);
+            ortc_text_add(why, "%s is for versions %d to %d, not %d; ", item->kernel.name, e->since_min,
+                          e->since_max, n->version);
         return false;
     }
     if (!(item->kernel.flags & ORTC_KERNEL_VALUES) && has_values(n)) {
-        if (why)
-            ortc_text_add(why, "%s is for tensors only; ", item->kernel.name);
+        if (why) ortc_text_add(why, "%s is for tensors only; ", item->kernel.name);
         return false;
     }
     const ortc_schema *s = n->op ? ortc_op_schema(n->op) : NULL;
     for (uint32_t i = 0; s && i < s->n_types && i < ORTC_LENGTH(e->types); i++) {
         ortc_dtype t = e->types[i] ? bound_dtype(n, s, (int32_t)i) : 0;
         if (t && !(e->types[i] & ORTC_TYPE(t))) {
-            if (why)
-                ortc_text_add(why, "%s is not for %s; ", item->kernel.name, ortc_dtype_name(t));
+            if (why) ortc_text_add(why, "%s is not for %s; ", item->kernel.name, ortc_dtype_name(t));
             return false;
         }
     }
     return true;
 }
 
-/* ---- Providers ---------------------------------------------------------------------------------------------------------- */
+/* ---- Providers ----------------------------------------------------------------------------------------- */
 
 static ortc_status add_provider(const ortc_provider *p, ortc_error *error)
 {
     if (p->size < offsetof(ortc_provider, open))
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "a provider's size is %u: it begins with ORTC_SIZED(ortc_provider)", p->size);
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
+                         "a provider's size is %u: it begins with ORTC_SIZED(ortc_provider)", p->size);
     if (!p->name || !p->devices)
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has no %s", p->name ? p->name : "?",
                          p->name ? "function devices" : "name");
     if (p->abi != ORTC_ABI)
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d", p->name, p->abi, ORTC_ABI);
-    if (p->slab_alloc && (!p->slab_free || !p->copy || !p->queue_create || !p->queue_destroy || !p->signal || !p->wait))
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has memory of its own: then it needs slab_free, copy, "
-                         "queue_create, queue_destroy, signal and wait, too", p->name);
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d",
+                         p->name, p->abi, ORTC_ABI);
+    if (p->slab_alloc &&
+        (!p->slab_free || !p->copy || !p->queue_create || !p->queue_destroy || !p->signal || !p->wait))
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
+                         "provider '%s' has memory of its own: then it needs slab_free, copy, "
+                         "queue_create, queue_destroy, signal and wait, too",
+                         p->name);
     if (p->claim && !p->compile)
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' claims nodes but cannot compile them", p->name);
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
+                         "provider '%s' claims nodes but cannot compile them", p->name);
     ortc_status s = ORTC_OK;
     pthread_rwlock_wrlock(&lock);
     for (size_t i = 0; i < n_providers; i++)
@@ -190,8 +193,7 @@ static ortc_status add_provider(const ortc_provider *p, ortc_error *error)
             s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "provider '%s' is registered already", p->name);
     if (s == ORTC_OK && n_providers == MAX_PROVIDERS)
         s = ortc_fail(error, ORTC_LIMIT, "more than %d providers", MAX_PROVIDERS);
-    if (s == ORTC_OK)
-        memcpy(&providers[n_providers++], p, p->size < sizeof *p ? p->size : sizeof *p);
+    if (s == ORTC_OK) memcpy(&providers[n_providers++], p, p->size < sizeof *p ? p->size : sizeof *p);
     pthread_rwlock_unlock(&lock);
     return s;
 }
@@ -201,8 +203,7 @@ const ortc_provider *ortc_provider_find(const char *name)
     const ortc_provider *found = NULL;
     pthread_rwlock_rdlock(&lock);
     for (size_t i = 0; i < n_providers && !found; i++)
-        if (!strcmp(providers[i].name, name))
-            found = &providers[i];
+        if (!strcmp(providers[i].name, name)) found = &providers[i];
     pthread_rwlock_unlock(&lock);
     return found;
 }
@@ -215,7 +216,7 @@ const ortc_provider *ortc_provider_at(size_t i)
     return p;
 }
 
-/* ---- Families and the host table ------------------------------------------------------------------------------------------ */
+/* ---- Families and the host table ----------------------------------------------------------------------- */
 
 static ortc_status add_family(const ortc_family *f, ortc_error *error)
 {
@@ -225,8 +226,7 @@ static ortc_status add_family(const ortc_family *f, ortc_error *error)
         memcpy(&op, at, f->op_size < sizeof op ? f->op_size : sizeof op);
         ORTC_TRY(ortc_op_add(&op, error));
     }
-    for (uint32_t i = 0; i < f->n_tables; i++)
-        ORTC_TRY(add_table(f->tables[i], error));
+    for (uint32_t i = 0; i < f->n_tables; i++) ORTC_TRY(add_table(f->tables[i], error));
     return ORTC_OK;
 }
 
@@ -237,8 +237,7 @@ const char *ortc_registry_refusal(void) { return refused.text; }
 static ortc_status refuse(ortc_status s, const ortc_error *e)
 {
     refused = *e;
-    if (s != ORTC_OK)
-        ortc_log(ORTC_LOG_ERROR, "%s", e->text);
+    if (s != ORTC_OK) ortc_log(ORTC_LOG_ERROR, "%s", e->text);
     return s;
 }
 
@@ -271,14 +270,15 @@ static void host_free(const ortc_host *h, void *p)
     (void)h;
     free(p);
 }
-static ortc_status host_kernels(const ortc_host *h, const char *provider, ortc_status (*each)(void *, const ortc_kernel_entry *),
-                                void *arg)
+static ortc_status host_kernels(const ortc_host *h, const char *provider,
+                                ortc_status (*each)(void *, const ortc_kernel_entry *), void *arg)
 {
     ortc_status s = ORTC_OK;
     (void)h;
     for (size_t b = 0; b < BUCKETS && s == ORTC_OK; b++)
         for (const ortc_kernel_item *i = buckets[b]; i && s == ORTC_OK; i = i->next_in_bucket)
-            for (const ortc_kernel_item *k = strcmp(i->provider, provider) ? NULL : i; k && s == ORTC_OK; k = k->next)
+            for (const ortc_kernel_item *k = strcmp(i->provider, provider) ? NULL : i; k && s == ORTC_OK;
+                 k = k->next)
                 s = each(arg, &k->entry);
     return s;
 }
@@ -293,9 +293,14 @@ static const ortc_kernel *host_kernel_for(const ortc_host *h, const char *provid
             return &i->kernel;
     return NULL;
 }
-static const ortc_host_api host_api = {.size = sizeof host_api, .abi = ORTC_ABI, .log = host_log,
-                                       .add_family = host_add_family, .add_provider = host_add_provider,
-                                       .alloc = host_alloc, .free = host_free, .kernels = host_kernels,
+static const ortc_host_api host_api = {.size = sizeof host_api,
+                                       .abi = ORTC_ABI,
+                                       .log = host_log,
+                                       .add_family = host_add_family,
+                                       .add_provider = host_add_provider,
+                                       .alloc = host_alloc,
+                                       .free = host_free,
+                                       .kernels = host_kernels,
                                        .kernel_for = host_kernel_for};
 struct ortc_host {
     const ortc_host_api *api;
@@ -308,8 +313,7 @@ static void init_all(void)
     init_error = (ortc_error)ORTC_ERROR_INIT;
     for (size_t i = 0; ortc_builtin_providers[i] && !init_error.code; i++)
         add_provider(ortc_builtin_providers[i], &init_error);
-    for (size_t i = 0; ortc_families[i] && !init_error.code; i++)
-        add_family(ortc_families[i], &init_error);
+    for (size_t i = 0; ortc_families[i] && !init_error.code; i++) add_family(ortc_families[i], &init_error);
 }
 
 ortc_status ortc_registry_init(ortc_error *error)
@@ -318,22 +322,20 @@ ortc_status ortc_registry_init(ortc_error *error)
     return init_error.code ? ortc_fail(error, init_error.code, "%s", init_error.text) : ORTC_OK;
 }
 
-/* ---- Small contexts for kernels ------------------------------------------------------------------------------------------ */
+/* ---- Small contexts for kernels ------------------------------------------------------------------------ */
 
 static void why_because(ortc_why *w, const char *fmt, va_list args)
 {
     char line[256];
     vsnprintf(line, sizeof line, fmt, args);
-    if (w->text)
-        ortc_text_add(w->text, "%s; ", line);
+    if (w->text) ortc_text_add(w->text, "%s; ", line);
 }
 static const ortc_why_api why_api = {.size = sizeof why_api, .because = why_because};
 void ortc_why_init(ortc_why *w, ortc_text *text) { *w = (ortc_why){&why_api, text}; }
 void ortc_why_end(char *text)
 {
     size_t n = strlen(text);
-    if (n >= 2 && !strcmp(text + n - 2, "; "))
-        text[n - 2] = 0;
+    if (n >= 2 && !strcmp(text + n - 2, "; ")) text[n - 2] = 0;
 }
 
 static const ortc_device *prep_device(const ortc_prep *p) { return p->device; }

@@ -1,4 +1,5 @@
-/* runtime/registry/registry.h: the tables of providers and kernels, filled from linked-in families and from plugins.
+/* runtime/registry/registry.h: the tables of providers and kernels, filled from linked-in families and from
+ * plugins.
  *
  * Entries are copied (a plugin's structs may be of another size), never moved and never removed. Any thread.
  */
@@ -12,14 +13,15 @@
 ortc_status ortc_registry_init(ortc_error *);
 
 const ortc_provider *ortc_provider_find(const char *name); /* NULL: not registered */
-/* The same; where it is not registered, the module that brings it is looked for (module.c). NULL: there is none, or (with an
- * error set) it cannot be loaded. */
+/* The same; where it is not registered, the module that brings it is looked for (module.c). NULL: there is
+ * none, or (with an error set) it cannot be loaded. */
 const ortc_provider *ortc_provider_load(const char *name, ortc_error *);
 void ortc_providers_load_all(void); /* the modules that ortc ships */
 /* Providers in the order of registration; NULL behind the last. */
 const ortc_provider *ortc_provider_at(size_t i);
 
-/* One registered kernel entry; `next` is the next of the same provider, domain and operator, in order of preference. */
+/* One registered kernel entry; `next` is the next of the same provider, domain and operator, in order of
+ * preference. */
 typedef struct ortc_kernel_item {
     ortc_kernel_entry entry;
     ortc_kernel kernel;
@@ -50,7 +52,8 @@ struct ortc_prep {
 };
 void ortc_prep_init(ortc_prep *, const ortc_device *, ortc_error *);
 
-/* Why the last family or provider that a plugin handed over was refused; "" when it was not. Borrowed until the next. */
+/* Why the last family or provider that a plugin handed over was refused; "" when it was not. Borrowed until
+ * the next. */
 const char *ortc_registry_refusal(void);
 
 /* The host table that plugins and providers are given. */

@@ -4,9 +4,10 @@
 
 #include "session.h"
 
-/* As ortc_session_create, on a graph that it takes over, also on failure. The model gives packed forms and must outlive
- * the session; it is not retained. */
-ortc_status ortc_session_from_graph(ortc_model *, ortc_graph *, const ortc_session_options *, ortc_session **out, ortc_error *);
+/* As ortc_session_create, on a graph that it takes over, also on failure. The model gives packed forms and
+ * must outlive the session; it is not retained. */
+ortc_status ortc_session_from_graph(ortc_model *, ortc_graph *, const ortc_session_options *,
+                                    ortc_session **out, ortc_error *);
 
 /* Makes the values that the options name outputs of the graph, too (hooks.c). */
 ortc_status ortc_session_keep(ortc_graph *, const ortc_session_options *, ortc_error *);

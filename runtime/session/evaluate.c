@@ -1,5 +1,5 @@
-/* runtime/session/evaluate.c: constant folding's arithmetic: a session of one node on the reference provider. What plans and
- * runs a model also plans and runs this, so nothing is computed differently at load. */
+/* runtime/session/evaluate.c: constant folding's arithmetic: a session of one node on the reference provider.
+ * What plans and runs a model also plans and runs this, so nothing is computed differently at load. */
 #include "evaluate.h"
 
 #include "create.h"
@@ -12,24 +12,19 @@ static ortc_graph *graph_of(const ortc_node *n)
 {
     ortc_graph *g = ortc_graph_create(NULL);
     ortc_node *copy = g ? ortc_node_create(g, n->op, n->name, n->n_in, n->n_out) : NULL;
-    if (!copy)
-        goto failed;
+    if (!copy) goto failed;
     copy->version = n->version;
     copy->attrs = n->attrs;
     copy->n_attrs = n->n_attrs;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!n->in[i])
-            continue;
+        if (!n->in[i]) continue;
         ortc_edge *e = ortc_graph_constant(g, NULL, ortc_constant_retain(n->in[i]->constant));
-        if (!e || !ortc_node_set_in(copy, i, e))
-            goto failed;
+        if (!e || !ortc_node_set_in(copy, i, e)) goto failed;
     }
     for (uint32_t i = 0; i < n->n_out; i++) {
-        if (!n->out[i])
-            continue;
+        if (!n->out[i]) continue;
         ortc_edge *e = ortc_edge_create(g, NULL);
-        if (!e || !ortc_node_set_out(copy, i, e) || !ortc_graph_add_output(g, e->name, e))
-            goto failed;
+        if (!e || !ortc_node_set_out(copy, i, e) || !ortc_graph_add_output(g, e->name, e)) goto failed;
     }
     return g;
 failed:
@@ -42,8 +37,7 @@ ortc_status ortc_evaluate_node(void *model, const ortc_node *n, ortc_constant **
     ortc_graph *g = graph_of(n);
     ortc_session *s = NULL;
     ortc_out outputs[16] = {{0}};
-    if (!g)
-        return ortc_no_memory(error, 0);
+    if (!g) return ortc_no_memory(error, 0);
     if (g->n_outputs > ORTC_LENGTH(outputs)) {
         ortc_graph_destroy(g);
         return ortc_fail(error, ORTC_UNSUPPORTED, "too many outputs to fold");
@@ -58,27 +52,23 @@ ortc_status ortc_evaluate_node(void *model, const ortc_node *n, ortc_constant **
         status = ortc_session_from_graph(model, g, &o, &s, error); /* takes the graph */
     else
         ortc_graph_destroy(g);
-    if (status != ORTC_OK)
-        return status;
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        outputs[i].name = g->outputs[i].name;
+    if (status != ORTC_OK) return status;
+    for (uint32_t i = 0; i < g->n_outputs; i++) outputs[i].name = g->outputs[i].name;
     a.out = outputs;
     a.n_out = g->n_outputs;
     status = ortc_run(s, &a, error);
     for (uint32_t i = 0, k = 0; i < n->n_out && status == ORTC_OK; i++) {
-        if (!n->out[i])
-            continue;
+        if (!n->out[i]) continue;
         ortc_value *v = outputs[k++].value;
-        status = ortc_constant_create(v->type->dtype, v->rank, v->dims, v->data, v->bytes, release_value, v, &out[i], error);
-        if (status == ORTC_OK)
-            outputs[k - 1].value = NULL;
+        status = ortc_constant_create(v->type->dtype, v->rank, v->dims, v->data, v->bytes, release_value, v,
+                                      &out[i], error);
+        if (status == ORTC_OK) outputs[k - 1].value = NULL;
     }
     for (uint32_t i = 0; i < n->n_out && status != ORTC_OK; i++) {
         ortc_constant_release(out[i]);
         out[i] = NULL;
     }
-    for (size_t i = 0; i < a.n_out; i++)
-        ortc_value_release(outputs[i].value);
+    for (size_t i = 0; i < a.n_out; i++) ortc_value_release(outputs[i].value);
     ortc_session_release(s);
     return status;
 }

@@ -1,4 +1,5 @@
-/* runtime/session/evaluate.h: one node over constants, computed on the reference provider; for constant folding. */
+/* runtime/session/evaluate.h: one node over constants, computed on the reference provider; for constant
+ * folding. */
 #ifndef ORTC_EVALUATE_H
 #define ORTC_EVALUATE_H
 

@@ -1,17 +1,21 @@
-/* runtime/session/hooks.c: what a caller lends to a session or wants to see of it: allocator, executor, values to keep. */
+/* runtime/session/hooks.c: what a caller lends to a session or wants to see of it: allocator, executor,
+ * values to keep. */
 #include "create.h"
 
 ortc_status ortc_session_take_hooks(ortc_session *s, const ortc_session_options *o, ortc_error *error)
 {
     if (o->allocator) {
         if (o->allocator->size < sizeof s->own_allocator || !o->allocator->alloc || !o->allocator->free)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the allocator's size is not set, or a function of it is NULL");
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                             "the allocator's size is not set, or a function of it is NULL");
         memcpy(&s->own_allocator, o->allocator, sizeof s->own_allocator);
         s->allocator = &s->own_allocator;
     }
     if (o->executor) {
-        if (o->executor->size < sizeof s->own_executor || !o->executor->run || o->executor->threads < 1 || o->executor->threads > 256)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the executor's size is not set, its function is NULL, or its threads are not "
+        if (o->executor->size < sizeof s->own_executor || !o->executor->run || o->executor->threads < 1 ||
+            o->executor->threads > 256)
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                             "the executor's size is not set, its function is NULL, or its threads are not "
                              "1 to 256");
         memcpy(&s->own_executor, o->executor, sizeof s->own_executor);
         s->executor = &s->own_executor;
@@ -19,19 +23,17 @@ ortc_status ortc_session_take_hooks(ortc_session *s, const ortc_session_options 
     return ORTC_OK;
 }
 
-/* The edge that has the value which the file calls `name`; edges that a pass has replaced point to their equals. */
+/* The edge that has the value which the file calls `name`; edges that a pass has replaced point to their
+ * equals. */
 static ortc_edge *find_value(ortc_graph *g, const char *name, bool *known)
 {
     *known = false;
     for (size_t i = 0; i < g->edges.count; i++) {
         ortc_edge *e = g->edges.data[i];
-        if (!e->origin || strcmp(e->origin, name))
-            continue;
+        if (!e->origin || strcmp(e->origin, name)) continue;
         *known = true;
-        for (size_t hops = 0; e->same && hops < g->edges.count; hops++)
-            e = g->edges.data[e->same - 1];
-        if (e->producer || e->input >= 0 || e->constant)
-            return e;
+        for (size_t hops = 0; e->same && hops < g->edges.count; hops++) e = g->edges.data[e->same - 1];
+        if (e->producer || e->input >= 0 || e->constant) return e;
     }
     return NULL;
 }
@@ -41,21 +43,19 @@ ortc_status ortc_session_keep(ortc_graph *g, const ortc_session_options *o, ortc
     for (size_t i = 0; i < o->n_keep; i++) {
         const char *name = o->keep ? o->keep[i] : NULL;
         bool known = false;
-        if (!name)
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a name of a value to keep is NULL");
-        for (uint32_t k = 0; k < g->n_outputs && !known; k++)
-            known = !strcmp(g->outputs[k].name, name);
-        if (known)
-            continue; /* an output as it is */
+        if (!name) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a name of a value to keep is NULL");
+        for (uint32_t k = 0; k < g->n_outputs && !known; k++) known = !strcmp(g->outputs[k].name, name);
+        if (known) continue; /* an output as it is */
         ortc_edge *e = find_value(g, name, &known);
         if (!e && known)
-            return ortc_fail(error, ORTC_NOT_FOUND, "the value '%s' is no longer computed: a pass has folded it into another when the model was "
-                             "loaded (ORTC_MODEL_NO_PASSES keeps all of them)", name);
-        if (!e)
-            return ortc_fail(error, ORTC_NOT_FOUND, "the model has no value '%s'", name);
+            return ortc_fail(
+                error, ORTC_NOT_FOUND,
+                "the value '%s' is no longer computed: a pass has folded it into another when the model was "
+                "loaded (ORTC_MODEL_NO_PASSES keeps all of them)",
+                name);
+        if (!e) return ortc_fail(error, ORTC_NOT_FOUND, "the model has no value '%s'", name);
         char *copy = ortc_arena_string(&g->arena, name, strlen(name));
-        if (!copy || !ortc_graph_add_output(g, copy, e))
-            return ortc_no_memory(error, 0);
+        if (!copy || !ortc_graph_add_output(g, copy, e)) return ortc_no_memory(error, 0);
     }
     return ORTC_OK;
 }

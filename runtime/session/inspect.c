@@ -7,12 +7,17 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
 {
     uint32_t index = 0;
     for (const ortc_node *n = s->graph->first; n; n = n->next, index++) {
-        ortc_placement p = {.size = sizeof p, .index = index, .node = n->name, .domain = n->domain, .op = n->type,
-                            .version = n->version, .provider = s->devices[n->device].provider->name,
-                            .kernel = n->kernel->name, .fused = n->fused ? n->fused : "",
+        ortc_placement p = {.size = sizeof p,
+                            .index = index,
+                            .node = n->name,
+                            .domain = n->domain,
+                            .op = n->type,
+                            .version = n->version,
+                            .provider = s->devices[n->device].provider->name,
+                            .kernel = n->kernel->name,
+                            .fused = n->fused ? n->fused : "",
                             .reasons = n->reasons ? n->reasons : ""};
-        if (each(arg, &p))
-            return;
+        if (each(arg, &p)) return;
     }
 }
 
@@ -24,7 +29,10 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
         if (s->kind == ORTC_STEP_COPY && s->values)
             ortc_text_add(t, "a value");
         else if (s->kind == ORTC_STEP_COPY)
-            ortc_text_add(t, "%zu bytes%s", s->copy_bytes, s->out->space ? " to the device," : s->in->space ? " to the host," : "");
+            ortc_text_add(t, "%zu bytes%s", s->copy_bytes,
+                          s->out->space  ? " to the device,"
+                          : s->in->space ? " to the host,"
+                                         : "");
         else if (o->view.flags & ORTC_VIEW_VALUE)
             ortc_text_type(t, s->node->out[i]->type);
         else if (!o->view.dtype)
@@ -35,12 +43,12 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
             ortc_text_add(t, " @%zu", o->offset);
         else
             ortc_text_add(t, " %s", from[o->from]);
-        if (i + 1 < s->n_out)
-            ortc_text_add(t, "; ");
+        if (i + 1 < s->n_out) ortc_text_add(t, "; ");
     }
 }
 
-static void describe_steps(const ortc_session *s, const ortc_program *p, int (*each)(void *, const ortc_step_info *), void *arg)
+static void describe_steps(const ortc_session *s, const ortc_program *p,
+                           int (*each)(void *, const ortc_step_info *), void *arg)
 {
     static const char *const kinds[] = {"kernel", "copy", "signal", "wait", "control"};
     for (uint32_t i = 0; i < p->n_steps; i++) {
@@ -49,14 +57,19 @@ static void describe_steps(const ortc_session *s, const ortc_program *p, int (*e
         ortc_text t = ORTC_TEXT(buffer);
         buffer[0] = 0;
         describe_outputs(step, &t);
-        ortc_step_info info = {.size = sizeof info, .index = i, .kind = kinds[step->kind],
-                               .node = step->node ? step->node->name : "", .op = step->node ? step->node->type : "",
+        ortc_step_info info = {.size = sizeof info,
+                               .index = i,
+                               .kind = kinds[step->kind],
+                               .node = step->node ? step->node->name : "",
+                               .op = step->node ? step->node->type : "",
                                .provider = s->devices[step->device].provider->name,
-                               .kernel = step->kernel ? step->kernel->name : "", .outputs = buffer, .flops = step->flops,
+                               .kernel = step->kernel ? step->kernel->name : "",
+                               .outputs = buffer,
+                               .flops = step->flops,
                                .bytes = step->bytes,
-                               .workspace = step->workspace + (uint64_t)step->workspace_per_worker * s->threads};
-        if (each(arg, &info))
-            return;
+                               .workspace = step->workspace +
+                                            (uint64_t)step->workspace_per_worker * s->threads};
+        if (each(arg, &info)) return;
     }
 }
 
@@ -66,22 +79,29 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
     ortc_context *c;
     ortc_program *p;
     if (!s || (n_in && !in))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_plan: the session or the list of inputs is NULL");
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "ortc_session_plan: the session or the list of inputs is NULL");
     ORTC_TRY(ortc_context_take(s, &c, error));
-    c->env = (ortc_run_env){.threads = s->threads, .error = error, .allocator = s->allocator, .executor = s->executor};
+    c->env = (ortc_run_env){.threads = s->threads,
+                            .error = error,
+                            .allocator = s->allocator,
+                            .executor = s->executor};
     ortc_status status = ortc_context_program(c, in, n_in, &p, error);
     if (status == ORTC_OK) {
         if (out) {
             uint64_t arena_bytes = 0;
-            for (uint32_t i = 0; i < s->n_spaces; i++)
-                arena_bytes += p->arena_bytes[i];
-            ortc_plan_info info = {.size = sizeof info, .n_steps = p->n_steps, .n_views = p->n_views, .n_folded = p->n_folded,
-                                   .arena_bytes = arena_bytes, .workspace_bytes = p->workspace_bytes,
-                                   .constant_bytes = p->constant_bytes, .packed_bytes = p->packed_bytes};
+            for (uint32_t i = 0; i < s->n_spaces; i++) arena_bytes += p->arena_bytes[i];
+            ortc_plan_info info = {.size = sizeof info,
+                                   .n_steps = p->n_steps,
+                                   .n_views = p->n_views,
+                                   .n_folded = p->n_folded,
+                                   .arena_bytes = arena_bytes,
+                                   .workspace_bytes = p->workspace_bytes,
+                                   .constant_bytes = p->constant_bytes,
+                                   .packed_bytes = p->packed_bytes};
             *out = info;
         }
-        if (each)
-            describe_steps(s, p, each, arg);
+        if (each) describe_steps(s, p, each, arg);
         ortc_program_release(p);
     }
     c->env.error = NULL;
@@ -109,17 +129,14 @@ void ortc_session_statistics(ortc_session *s, ortc_session_stats *out)
 
 const char *ortc_session_pass(ortc_session *s, size_t i, uint64_t *out_edits)
 {
-    if (i >= ortc_specialise_n_passes)
-        return NULL;
-    if (out_edits)
-        *out_edits = s->pass_edits[i];
+    if (i >= ortc_specialise_n_passes) return NULL;
+    if (out_edits) *out_edits = s->pass_edits[i];
     return ortc_specialise_passes[i].name;
 }
 
 void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *arg)
 {
-    if (ortc_registry_init(NULL) != ORTC_OK)
-        return;
+    if (ortc_registry_init(NULL) != ORTC_OK) return;
     ortc_providers_load_all();
     const ortc_provider *p;
     for (size_t i = 0; (p = ortc_provider_at(i)); i++) {
@@ -131,12 +148,14 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
         memset(devices, 0, sizeof devices);
         buffer[0] = 0;
         ortc_why_init(&why, &text);
-        ortc_provider_info info = {.size = sizeof info, .provider = p->name, .device = "", .notes = buffer,
+        ortc_provider_info info = {.size = sizeof info,
+                                   .provider = p->name,
+                                   .device = "",
+                                   .notes = buffer,
                                    .n_kernels = ortc_kernels_count(p->name)};
         if (p->devices(ortc_host_get(), devices, &n, &why) != ORTC_OK || n == 0) {
             ortc_why_end(buffer);
-            if (each(arg, &info))
-                return;
+            if (each(arg, &info)) return;
             continue;
         }
         for (uint32_t d = 0; d < n && d < ORTC_LENGTH(devices); d++) {
@@ -145,8 +164,7 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
             info.memory_bytes = devices[d].memory_bytes;
             info.memory_free = devices[d].memory_free;
             info.ordinal = d;
-            if (each(arg, &info))
-                return;
+            if (each(arg, &info)) return;
         }
     }
 }

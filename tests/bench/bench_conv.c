@@ -1,5 +1,5 @@
-/* f32 convolution of the cpu provider against a peak loop of the same instruction set and thread count, alternated
- * within the same second. Shapes are layers of ResNet-50, MobileNetV2 and digits.
+/* f32 convolution of the cpu provider against a peak loop of the same instruction set and thread count,
+ * alternated within the same second. Shapes are layers of ResNet-50, MobileNetV2 and digits.
  *
  *   bench_conv [--threads 1,2] [--reps 20] [FILTER]      ORTC_CPU chooses the instruction set
  *
@@ -22,27 +22,21 @@ typedef struct layer {
     int64_t images, group, channels, filters, extent, kernel, stride, pad; /* channels, filters in all */
 } layer;
 
-static const layer layers[] = {{"stem 7x7 s2", 1, 1, 3, 64, 224, 7, 2, 3},
-                               {"3x3 64@56", 1, 1, 64, 64, 56, 3, 1, 1},
-                               {"3x3 128@28", 1, 1, 128, 128, 28, 3, 1, 1},
-                               {"3x3 256@14", 1, 1, 256, 256, 14, 3, 1, 1},
-                               {"3x3 512@7", 1, 1, 512, 512, 7, 3, 1, 1},
-                               {"3x3 s2 128@56", 1, 1, 128, 128, 56, 3, 2, 1},
-                               {"1x1 256-64@56", 1, 1, 256, 64, 56, 1, 1, 0},
-                               {"1x1 64-256@56", 1, 1, 64, 256, 56, 1, 1, 0},
-                               {"1x1 1024-256@14", 1, 1, 1024, 256, 14, 1, 1, 0},
-                               {"1x1 512-2048@7", 1, 1, 512, 2048, 7, 1, 1, 0},
-                               {"1x1 s2 256-512@56", 1, 1, 256, 512, 56, 1, 2, 0},
-                               {"dw 3x3 96@112 s2", 1, 96, 96, 96, 112, 3, 2, 1},
-                               {"dw 3x3 144@56", 1, 144, 144, 144, 56, 3, 1, 1},
-                               {"dw 3x3 384@14", 1, 384, 384, 384, 14, 3, 1, 1},
-                               {"dw 3x3 960@7", 1, 960, 960, 960, 7, 3, 1, 1},
-                               {"digits 3x3 1-16@8", 1, 1, 1, 16, 8, 3, 1, 1},
-                               {"digits 3x3 16-32@8", 1, 1, 16, 32, 8, 3, 1, 1}};
+static const layer layers[] = {
+    {"stem 7x7 s2", 1, 1, 3, 64, 224, 7, 2, 3},         {"3x3 64@56", 1, 1, 64, 64, 56, 3, 1, 1},
+    {"3x3 128@28", 1, 1, 128, 128, 28, 3, 1, 1},        {"3x3 256@14", 1, 1, 256, 256, 14, 3, 1, 1},
+    {"3x3 512@7", 1, 1, 512, 512, 7, 3, 1, 1},          {"3x3 s2 128@56", 1, 1, 128, 128, 56, 3, 2, 1},
+    {"1x1 256-64@56", 1, 1, 256, 64, 56, 1, 1, 0},      {"1x1 64-256@56", 1, 1, 64, 256, 56, 1, 1, 0},
+    {"1x1 1024-256@14", 1, 1, 1024, 256, 14, 1, 1, 0},  {"1x1 512-2048@7", 1, 1, 512, 2048, 7, 1, 1, 0},
+    {"1x1 s2 256-512@56", 1, 1, 256, 512, 56, 1, 2, 0}, {"dw 3x3 96@112 s2", 1, 96, 96, 96, 112, 3, 2, 1},
+    {"dw 3x3 144@56", 1, 144, 144, 144, 56, 3, 1, 1},   {"dw 3x3 384@14", 1, 384, 384, 384, 14, 3, 1, 1},
+    {"dw 3x3 960@7", 1, 960, 960, 960, 7, 3, 1, 1},     {"digits 3x3 1-16@8", 1, 1, 1, 16, 8, 3, 1, 1},
+    {"digits 3x3 16-32@8", 1, 1, 16, 32, 8, 3, 1, 1}};
 
 static int reps = 20;
 
-/* With one thread the thread's own processor time, which others on the machine do not touch; else the wall's. */
+/* With one thread the thread's own processor time, which others on the machine do not touch; else the
+ * wall's. */
 static clockid_t clock_used = CLOCK_MONOTONIC;
 
 static double now(void)
@@ -91,10 +85,11 @@ static mock_tensor tensor(int32_t rank, int64_t d0, int64_t d1, int64_t d2, int 
 
 static void row(const layer *l, int threads)
 {
-    const mock_attr attrs[] = {{.name = "group", .kind = ORTC_ATTR_INT, .i = l->group},
-                               {.name = "strides", .kind = ORTC_ATTR_INTS, .ints = {l->stride, l->stride}, .count = 2},
-                               {.name = "pads", .kind = ORTC_ATTR_INTS, .ints = {l->pad, l->pad, l->pad, l->pad}, .count = 4},
-                               {.name = NULL}};
+    const mock_attr attrs[] = {
+        {.name = "group", .kind = ORTC_ATTR_INT, .i = l->group},
+        {.name = "strides", .kind = ORTC_ATTR_INTS, .ints = {l->stride, l->stride}, .count = 2},
+        {.name = "pads", .kind = ORTC_ATTR_INTS, .ints = {l->pad, l->pad, l->pad, l->pad}, .count = 4},
+        {.name = NULL}};
     const ortc_epilogue relu = {sizeof relu, ORTC_ACT_RELU, -1, -1, 0, 0};
     const int64_t out = (l->extent + 2 * l->pad - l->kernel) / l->stride + 1;
     mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu, .n_in = 3};
@@ -102,7 +97,8 @@ static void row(const layer *l, int threads)
     n.in[1] = tensor(4, l->filters, l->channels / l->group, l->kernel, 1);
     n.in[2] = tensor(1, l->filters, 0, 0, 1);
     n.out = tensor(4, l->images, l->filters, out, 0);
-    const double flops = 2.0 * (double)(l->images * l->filters * out * out * (l->channels / l->group) * l->kernel * l->kernel);
+    const double flops = 2.0 * (double)(l->images * l->filters * out * out * (l->channels / l->group) *
+                                        l->kernel * l->kernel);
     mock_session *m = mock_open(mock_kernel(&ortc_kernels_cpu_conv, "Conv"), &n, threads);
     if (!m) return;
     pool *pl = mock_pool(m);
@@ -120,8 +116,9 @@ static void row(const layer *l, int threads)
     }
     qsort(ratios, (size_t)reps, sizeof(double), by_value);
     qsort(rates, (size_t)reps, sizeof(double), by_value);
-    printf("%-20s %d threads %8.1f GFLOP/s %9.1f us  ratio %.3f (%.3f .. %.3f)\n", l->name, threads, rates[reps / 2],
-           flops / rates[reps / 2] / 1e3, ratios[reps / 2], ratios[reps / 10], ratios[reps - 1 - reps / 10]);
+    printf("%-20s %d threads %8.1f GFLOP/s %9.1f us  ratio %.3f (%.3f .. %.3f)\n", l->name, threads,
+           rates[reps / 2], flops / rates[reps / 2] / 1e3, ratios[reps / 2], ratios[reps / 10],
+           ratios[reps - 1 - reps / 10]);
     fflush(stdout);
     mock_close(m);
     for (int i = 0; i < 3; i++) free(n.in[i].data);

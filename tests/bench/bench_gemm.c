@@ -1,12 +1,12 @@
-/* f32 GEMM against a peak loop of the same instruction set and thread count, the two alternated within the same
- * second, because absolute times on shared machines mean little.
+/* f32 GEMM against a peak loop of the same instruction set and thread count, the two alternated within the
+ * same second, because absolute times on shared machines mean little.
  *
  *   bench_gemm [--isa avx512|avx2|scalar] [--threads 1,2] [--reps 20] [--pool runtime|own] [MxNxK ...]
  *
- * For each shape: plain (A and B packed in every run) and packed (B packed once, as constants are). A row gives the
- * median of the GFLOP/s, the median of the ratios and their spread (10th to 90th percentile), and whether the bits
- * equal those of one thread. Exits with 1 if any bits differ. Threads are the runtime's pool (its size: ORTC_THREADS), or
- * the tests' own, which only spins.
+ * For each shape: plain (A and B packed in every run) and packed (B packed once, as constants are). A row
+ * gives the median of the GFLOP/s, the median of the ratios and their spread (10th to 90th percentile), and
+ * whether the bits equal those of one thread. Exits with 1 if any bits differ. Threads are the runtime's pool
+ * (its size: ORTC_THREADS), or the tests' own, which only spins.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ static const shape defaults[] = {{512, 512, 512},  {1024, 1024, 1024}, {128, 768
 static int reps = 20;
 static int bad_bits;
 
-/* With one thread the thread's own processor time, which others on the machine do not touch; else the wall's. */
+/* With one thread the thread's own processor time, which others on the machine do not touch; else the
+ * wall's. */
 static clockid_t clock_used = CLOCK_MONOTONIC;
 
 static double now(void)
@@ -40,7 +41,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- Threads ---------------------------------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------------------------------------- */
 
 typedef struct team {
     uint32_t threads;
@@ -89,7 +90,7 @@ static void team_close(team *t)
     free(t->scratch);
 }
 
-/* ---- The peak --------------------------------------------------------------------------------------------- */
+/* ---- The peak ------------------------------------------------------------------------------------------ */
 
 typedef struct peak_args {
     uint32_t isa;
@@ -136,11 +137,18 @@ static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
     float *c = pool_memory(c_bytes), *c1 = pool_memory(c_bytes);
     float *pb = pool_memory(ortc_sgemm_packed_b_bytes(uk, s.n, s.k)), *ws = pool_memory(p.workspace);
     uint32_t seed = 1;
-    for (int64_t i = 0; i < s.m * s.k; i++) a[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
-    for (int64_t i = 0; i < s.k * s.n; i++) b[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
+    for (int64_t i = 0; i < s.m * s.k; i++)
+        a[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
+    for (int64_t i = 0; i < s.k * s.n; i++)
+        b[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
     ortc_sgemm_fill_b(uk, s.n, s.k, 0, b, s.n, pb, &th);
-    ortc_sgemm_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c}, .lda = s.k, .ldb = s.n, .ldc = s.n,
-                         .alpha = 1, .beta = 1, .workspace = ws};
+    ortc_sgemm_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c},
+                         .lda = s.k,
+                         .ldb = s.n,
+                         .ldc = s.n,
+                         .alpha = 1,
+                         .beta = 1,
+                         .workspace = ws};
 
     double guess = peak(&tm, uk->isa, 100.0 * threads, 0.01), *ratios = calloc((size_t)reps, sizeof(double));
     double *rates = calloc((size_t)reps, sizeof(double)), *peaks = calloc((size_t)reps, sizeof(double));
@@ -166,9 +174,9 @@ static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
     qsort(peaks, (size_t)reps, sizeof(double), by_value);
     char name[64];
     snprintf(name, sizeof name, "%lldx%lldx%lld", (long long)s.m, (long long)s.n, (long long)s.k);
-    printf("%-28s %d  %-17s %-6s %8.1f of %6.1f GFLOP/s  ratio %.3f (%.3f .. %.3f)  bits %s\n", uk->name, threads, name,
-           packed ? "packed" : "plain", at(rates, reps, 0.5), at(peaks, reps, 0.5), at(ratios, reps, 0.5),
-           at(ratios, reps, 0.1), at(ratios, reps, 0.9), equal ? "equal" : "DIFFER");
+    printf("%-28s %d  %-17s %-6s %8.1f of %6.1f GFLOP/s  ratio %.3f (%.3f .. %.3f)  bits %s\n", uk->name,
+           threads, name, packed ? "packed" : "plain", at(rates, reps, 0.5), at(peaks, reps, 0.5),
+           at(ratios, reps, 0.5), at(ratios, reps, 0.1), at(ratios, reps, 0.9), equal ? "equal" : "DIFFER");
     fflush(stdout);
     free(a), free(b), free(c), free(c1), free(pb), free(ws), free(ratios), free(rates), free(peaks);
     team_close(&one);
@@ -193,7 +201,8 @@ int main(int argc, char **argv)
         } else if (n_shapes < 64 && sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) == 3) {
             shapes[n_shapes++] = (shape){m, n, k};
         } else {
-            fprintf(stderr, "usage: bench_gemm [--isa NAME] [--threads 1,2] [--reps N] [--pool runtime|own] [MxNxK ...]\n");
+            fprintf(stderr, "usage: bench_gemm [--isa NAME] [--threads 1,2] [--reps N] [--pool runtime|own] "
+                            "[MxNxK ...]\n");
             return 2;
         }
     }

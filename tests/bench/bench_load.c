@@ -2,10 +2,10 @@
  *
  * usage: bench_load MODEL.onnx [LOADS]     (default: 9)
  *
- * Prints NAME=NUMBER tokens: load_ms is the median of ortc_model_load, first_ms the first one (both with the file in the
- * page cache), file_resident the part of the file that is resident through our mapping while the model is loaded,
- * resident the growth of the process over the size of the file; the same for protobuf-c alone on the mapped bytes. Each
- * side runs in a child of its own, so that neither counts the other's memory.
+ * Prints NAME=NUMBER tokens: load_ms is the median of ortc_model_load, first_ms the first one (both with the
+ * file in the page cache), file_resident the part of the file that is resident through our mapping while the
+ * model is loaded, resident the growth of the process over the size of the file; the same for protobuf-c
+ * alone on the mapped bytes. Each side runs in a child of its own, so that neither counts the other's memory.
  */
 #include <stdio.h>
 #include <sys/wait.h>
@@ -20,10 +20,8 @@ static int64_t status_kilobytes(const char *field)
     FILE *f = fopen("/proc/self/status", "r");
 
     while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, strlen(field)) == 0)
-            sscanf(line + strlen(field), ": %lld", &kilobytes);
-    if (f)
-        fclose(f);
+        if (strncmp(line, field, strlen(field)) == 0) sscanf(line + strlen(field), ": %lld", &kilobytes);
+    if (f) fclose(f);
     return kilobytes;
 }
 
@@ -42,8 +40,7 @@ static int64_t mapped_kilobytes(const char *path)
         else if (ours && sscanf(line, "Rss: %lld kB", &kilobytes) == 1)
             total += kilobytes;
     }
-    if (f)
-        fclose(f);
+    if (f) fclose(f);
     return total;
 }
 
@@ -69,8 +66,7 @@ static int bench_ortc(const char *path, size_t file_bytes, int n)
             return 1;
         }
         ms[i] = (double)(ortc_now_ns() - begun) / 1e6;
-        if (i + 1 < n)
-            ortc_model_release(m);
+        if (i + 1 < n) ortc_model_release(m);
     }
     grown = status_kilobytes("VmRSS") - before;
     mapped = mapped_kilobytes(path);
@@ -78,8 +74,8 @@ static int bench_ortc(const char *path, size_t file_bytes, int n)
     first = ms[0];
     qsort(ms, (size_t)n, sizeof *ms, by_value);
     share = (double)mapped * 1024 / (double)file_bytes;
-    printf("ortc: load_ms=%.2f first_ms=%.2f file_resident=%.4f resident=%.4f resident_mb=%.1f\n", ms[n / 2], first, share,
-           (double)grown * 1024 / (double)file_bytes, (double)grown / 1024);
+    printf("ortc: load_ms=%.2f first_ms=%.2f file_resident=%.4f resident=%.4f resident_mb=%.1f\n", ms[n / 2],
+           first, share, (double)grown * 1024 / (double)file_bytes, (double)grown / 1024);
     return 0;
 }
 
@@ -110,8 +106,7 @@ static int warm_up(const char *path)
         perror(path);
         return 1;
     }
-    while (fread(buffer, 1, sizeof buffer, f) > 0)
-        continue;
+    while (fread(buffer, 1, sizeof buffer, f) > 0) continue;
     fclose(f);
     return 0;
 }
@@ -126,8 +121,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_load MODEL.onnx [LOADS, 1 to 101]\n");
         return 2;
     }
-    if (warm_up(argv[1]) != 0)
-        return 1;
+    if (warm_up(argv[1]) != 0) return 1;
     for (int side = 0; side < 2; side++) {
         pid_t child = fork();
         if (child == 0) {
@@ -144,8 +138,7 @@ int main(int argc, char **argv)
             fflush(stdout);
             _exit(code);
         }
-        if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
-            failed = 1;
+        if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) failed = 1;
     }
     return failed;
 }

@@ -1,10 +1,12 @@
-/* tests/bench/bench_overhead.c: what the runtime costs besides its kernels: planning a chain of nodes, and walking its steps.
+/* tests/bench/bench_overhead.c: what the runtime costs besides its kernels: planning a chain of nodes, and
+ * walking its steps.
  *
  * usage: bench_overhead [NODES]     (default: 1000)
  *
- * The operator does nothing, on one element, and its kernel chooses nothing. Prints NAME=NUMBER tokens: plan_us for a plan of
- * all nodes (a new shape each time; median of 51), plan_node_ns per node; run_us for a run of a known shape into the caller's
- * memory (median of 1,001), step_ns per step, and profiled_step_ns with a profiler that drops what it hears.
+ * The operator does nothing, on one element, and its kernel chooses nothing. Prints NAME=NUMBER tokens:
+ * plan_us for a plan of all nodes (a new shape each time; median of 51), plan_node_ns per node; run_us for a
+ * run of a known shape into the caller's memory (median of 1,001), step_ns per step, and profiled_step_ns
+ * with a profiler that drops what it hears.
  */
 #include <stdio.h>
 
@@ -19,7 +21,8 @@ static ortc_status run_nothing(const void *state, const void *plan, ortc_call *c
     return ORTC_OK;
 }
 static const ortc_kernel nothing = {.size = sizeof nothing, .name = "nothing", .run = run_nothing};
-static const ortc_op ops[] = {ORTC_OP("bench", "Nothing", 1, 1, "", "x:T", "y:T", "", "T=f32", infer_like, NULL, 0)};
+static const ortc_op ops[] = {
+    ORTC_OP("bench", "Nothing", 1, 1, "", "x:T", "y:T", "", "T=f32", infer_like, NULL, 0)};
 ORTC_KERNELS(ref, bench, ORTC_KERNEL_IN("bench", "Nothing", 1, 1, (ORTC_TYPE(ORTC_F32)), &nothing));
 ORTC_FAMILY(bench, ops, &ortc_kernels_ref_bench);
 
@@ -94,17 +97,15 @@ int main(int argc, char **argv)
         a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1, a.profiler = profiled ? &profiler : NULL;
         for (int i = 0; i < RUNS + 3; i++) {
             int64_t begun = ortc_now_ns();
-            if (ortc_run(s, &a, &e))
-                return failed();
-            if (i >= 3)
-                runs[profiled][i - 3] = (double)(ortc_now_ns() - begun);
+            if (ortc_run(s, &a, &e)) return failed();
+            if (i >= 3) runs[profiled][i - 3] = (double)(ortc_now_ns() - begun);
         }
         ortc_value_release(in.value);
         ortc_value_release(out.value);
     }
     double plan = median(plans, PLANS), run = median(runs[0], RUNS), with = median(runs[1], RUNS);
-    printf("nodes=%d plan_us=%.1f plan_node_ns=%.0f run_us=%.2f step_ns=%.2f profiled_step_ns=%.1f\n", nodes, plan / 1e3, plan / nodes,
-           run / 1e3, run / nodes, with / nodes);
+    printf("nodes=%d plan_us=%.1f plan_node_ns=%.0f run_us=%.2f step_ns=%.2f profiled_step_ns=%.1f\n", nodes,
+           plan / 1e3, plan / nodes, run / 1e3, run / nodes, with / nodes);
     ortc_session_release(s);
     ortc_model_release(m);
     buffer_free(&bytes);

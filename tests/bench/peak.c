@@ -1,5 +1,5 @@
-/* The loops of peak.h. 12 independent sums: more than latency (4 clocks) times ports (2). The instruction set is
- * switched on per function, because a benchmark is one program. */
+/* The loops of peak.h. 12 independent sums: more than latency (4 clocks) times ports (2). The instruction set
+ * is switched on per function, because a benchmark is one program. */
 #include "peak.h"
 
 #include "kernels/common/cpu_features.h"

@@ -1,5 +1,5 @@
-/* Peak loops: fused multiply-adds on registers and nothing else, one per instruction set, for ratios against what the
- * machine gives in the same second. */
+/* Peak loops: fused multiply-adds on registers and nothing else, one per instruction set, for ratios against
+ * what the machine gives in the same second. */
 #ifndef ORTC_BENCH_PEAK_H
 #define ORTC_BENCH_PEAK_H
 

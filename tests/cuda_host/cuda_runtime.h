@@ -1,9 +1,10 @@
-/* tests/cuda_host/cuda_runtime.h: enough of CUDA's runtime to run kernels on the host, for tests of their arithmetic without a GPU.
+/* tests/cuda_host/cuda_runtime.h: enough of CUDA's runtime to run kernels on the host, for tests of their
+ * arithmetic without a GPU.
  *
- * It stands in for the real header while emulate.py's copies of .cu files are compiled as C++. A block's threads are fibers of one
- * host thread, blocks run one after the other; a barrier, or an exchange within a warp, goes round the fibers until all have arrived.
- * What it cannot show: races between barriers (the fibers' order is fixed), memory ordering, alignment faults of the device (those are
- * checked here), speed.
+ * It stands in for the real header while emulate.py's copies of .cu files are compiled as C++. A block's
+ * threads are fibers of one host thread, blocks run one after the other; a barrier, or an exchange within a
+ * warp, goes round the fibers until all have arrived. What it cannot show: races between barriers (the
+ * fibers' order is fixed), memory ordering, alignment faults of the device (those are checked here), speed.
  */
 #ifndef ORTC_TESTS_CUDA_RUNTIME_H
 #define ORTC_TESTS_CUDA_RUNTIME_H
@@ -49,24 +50,15 @@ void __syncwarp(unsigned = ~0u);
 const void *emulated_exchange(const void *mine, size_t bytes);
 #define EMULATED_SLOT 64 /* bytes of a lane */
 
-template <typename T>
-T __shfl_xor_sync(unsigned, T x, int mask)
+template <typename T> T __shfl_xor_sync(unsigned, T x, int mask)
 {
     const char *all = (const char *)emulated_exchange(&x, sizeof x);
     T y;
     memcpy(&y, all + (threadIdx.x % 32 ^ mask) * EMULATED_SLOT, sizeof y);
     return y;
 }
-template <typename T>
-T __ldg(const T *p)
-{
-    return *p;
-}
-template <typename T>
-T __ldcs(const T *p)
-{
-    return *p;
-}
+template <typename T> T __ldg(const T *p) { return *p; }
+template <typename T> T __ldcs(const T *p) { return *p; }
 static inline float __int_as_float(int x)
 {
     float f;
@@ -83,10 +75,6 @@ static inline float __fdividef(float a, float b) { return a / b; }
 
 static inline cudaError_t emulated_last_error() { return cudaSuccess; }
 #define cudaGetLastError emulated_last_error
-template <typename K>
-cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int)
-{
-    return cudaSuccess;
-}
+template <typename K> cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int) { return cudaSuccess; }
 
 #endif

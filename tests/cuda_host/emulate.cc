@@ -38,20 +38,18 @@ void yield()
     threadIdx.x = me;
 }
 
-template <typename Count>
-void meet(unsigned first, unsigned last, Count count)
+template <typename Count> void meet(unsigned first, unsigned last, Count count)
 {
     const unsigned long mine = ++count(fibers[threadIdx.x]);
     for (bool all = false; !all;) {
         all = true;
         for (unsigned i = first; i < last && i < fibers.size(); i++)
             all &= fibers[i].done || count(fibers[i]) >= mine;
-        if (!all)
-            yield();
+        if (!all) yield();
     }
 }
 
-}  // namespace
+} // namespace
 
 void __syncthreads()
 {

@@ -1,4 +1,5 @@
-/* tests/cuda_host/mma.cuh: kernels/gemm/mma.cuh in plain C++: what the instructions do, by the tables of the PTX manual. */
+/* tests/cuda_host/mma.cuh: kernels/gemm/mma.cuh in plain C++: what the instructions do, by the tables of the
+ * PTX manual. */
 #ifndef ORTC_KERNELS_GEMM_MMA_INSTRUCTIONS_CUH
 #define ORTC_KERNELS_GEMM_MMA_INSTRUCTIONS_CUH
 
@@ -23,28 +24,24 @@ static inline char *emulated_address(uint32_t a)
 
 static inline void copy16(uint32_t to, const void *from, int bytes)
 {
-    if (bytes < 0 || bytes > 16 || (uintptr_t)from % 16)
-        abort();
+    if (bytes < 0 || bytes > 16 || (uintptr_t)from % 16) abort();
     memset(emulated_address(to), 0, 16);
     memcpy(emulated_address(to), from, (size_t)bytes);
 }
 static inline void copies_commit() {}
-template <int N>
-static inline void copies_wait()
-{
-}
+template <int N> static inline void copies_wait() {}
 
 static inline void emulated_load(uint32_t (&r)[4], uint32_t address, bool transposed)
 {
     const char *all = (const char *)emulated_exchange(&address, sizeof address);
     const unsigned lane = threadIdx.x % 32;
     uint32_t rows[32];
-    for (int i = 0; i < 32; i++)
-        memcpy(&rows[i], all + i * EMULATED_SLOT, sizeof rows[i]);
+    for (int i = 0; i < 32; i++) memcpy(&rows[i], all + i * EMULATED_SLOT, sizeof rows[i]);
     for (int m = 0; m < 4; m++) {
         uint16_t e[2];
         for (int i = 0; i < 2; i++) {
-            const unsigned row = transposed ? lane % 4 * 2 + i : lane / 4, col = transposed ? lane / 4 : lane % 4 * 2 + i;
+            const unsigned row = transposed ? lane % 4 * 2 + i : lane / 4,
+                           col = transposed ? lane / 4 : lane % 4 * 2 + i;
             memcpy(&e[i], emulated_address(rows[m * 8 + row]) + col * 2, 2);
         }
         r[m] = e[0] | (uint32_t)e[1] << 16;
@@ -52,7 +49,10 @@ static inline void emulated_load(uint32_t (&r)[4], uint32_t address, bool transp
     __syncwarp();
 }
 static inline void load_matrices(uint32_t (&r)[4], uint32_t address) { emulated_load(r, address, false); }
-static inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t address) { emulated_load(r, address, true); }
+static inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t address)
+{
+    emulated_load(r, address, true);
+}
 
 static inline float emulated_float(__half x) { return __half2float(x); }
 static inline float emulated_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -72,7 +72,8 @@ static inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, 
         const unsigned row = lane / 4 + (i >= 2 ? 8 : 0), col = lane % 4 * 2 + i % 2;
         float sum = d[i];
         for (unsigned k = 0; k < 16; k++)
-            sum += element(row % 8 * 4 + k % 8 / 2, (row >= 8) + k / 8 * 2, k % 2) * element(col * 4 + k % 8 / 2, 4 + k / 8, k % 2);
+            sum += element(row % 8 * 4 + k % 8 / 2, (row >= 8) + k / 8 * 2, k % 2) *
+                   element(col * 4 + k % 8 / 2, 4 + k / 8, k % 2);
         d[i] = sum;
     }
     __syncwarp();
@@ -80,6 +81,6 @@ static inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, 
 
 static inline float power_of_2(float x) { return exp2f(x); }
 
-}  // namespace ortc_gemm
+} // namespace ortc_gemm
 
 #endif

@@ -1,5 +1,6 @@
-/* tests/cuda_host/test_gemm.cc: the GEMM kernels for a GPU, emulated on the host, against sums in double: every kernel, every
- * layout, sizes around tiles, odd pitches and addresses, batches, what the epilogue adds; canaries around Y. */
+/* tests/cuda_host/test_gemm.cc: the GEMM kernels for a GPU, emulated on the host, against sums in double:
+ * every kernel, every layout, sizes around tiles, odd pitches and addresses, batches, what the epilogue adds;
+ * canaries around Y. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +48,7 @@ struct Buffer {
     Buffer(int t, int64_t count, int offset) : bytes((size_t)(count + 64) * width(t) + 256), type(t), n(count)
     {
         at = bytes.data() + (256 - (uintptr_t)bytes.data() % 256) + offset * width(t);
-        for (int64_t i = 0; i < count; i++)
-            put(t, at, i, random_number());
+        for (int64_t i = 0; i < count; i++) put(t, at, i, random_number());
     }
 };
 
@@ -62,17 +62,22 @@ struct Case {
 void check(int type, const Case &c, int force, bool f32_out)
 {
     const int out = f32_out ? ORTC_F32 : type;
-    Buffer a(type, c.batch * c.m * c.k, c.offset), b(type, c.batch * c.k * c.n, c.offset), y(out, c.batch * c.m * c.n, c.offset),
-        added(type, c.m * c.n, c.offset), bias(type, c.n, 0), residual(type, c.batch * c.m * c.n, 0);
+    Buffer a(type, c.batch * c.m * c.k, c.offset), b(type, c.batch * c.k * c.n, c.offset),
+        y(out, c.batch * c.m * c.n, c.offset), added(type, c.m * c.n, c.offset), bias(type, c.n, 0),
+        residual(type, c.batch * c.m * c.n, 0);
     ortc_cu_gemm g = {};
     g.a = a.at, g.b = b.at, g.y = y.at;
-    g.c = c.c ? added.at : NULL, g.bias = c.bias ? bias.at : NULL, g.residual = c.residual ? residual.at : NULL;
+    g.c = c.c ? added.at : NULL, g.bias = c.bias ? bias.at : NULL,
+    g.residual = c.residual ? residual.at : NULL;
     g.m = c.m, g.n = c.n, g.k = c.k;
-    g.a_row = c.ta ? 1 : c.k, g.a_col = c.ta ? c.m : 1, g.b_row = c.tb ? 1 : c.n, g.b_col = c.tb ? c.k : 1, g.y_row = c.n;
+    g.a_row = c.ta ? 1 : c.k, g.a_col = c.ta ? c.m : 1, g.b_row = c.tb ? 1 : c.n, g.b_col = c.tb ? c.k : 1,
+    g.y_row = c.n;
     g.c_row = c.n, g.c_col = 1;
-    g.alpha = 0.5f, g.beta = 2, g.act = c.act, g.act_alpha = -0.25f, g.act_beta = 0.5f, g.type = type, g.out_type = out;
+    g.alpha = 0.5f, g.beta = 2, g.act = c.act, g.act_alpha = -0.25f, g.act_beta = 0.5f, g.type = type,
+    g.out_type = out;
     if (c.batch != 1) {
-        g.rank = 1, g.dims[0] = c.batch, g.a_step[0] = c.m * c.k, g.b_step[0] = c.b_shared ? 0 : c.k * c.n, g.y_step[0] = c.m * c.n;
+        g.rank = 1, g.dims[0] = c.batch, g.a_step[0] = c.m * c.k, g.b_step[0] = c.b_shared ? 0 : c.k * c.n,
+        g.y_step[0] = c.m * c.n;
     }
     ortc_cu_gemm_plan(&g, 132);
     if (force && g.kernel > ORTC_CU_GEMM_NOTHING && (g.kernel != ORTC_CU_GEMM_VECTOR || force < 0) &&
@@ -93,38 +98,69 @@ void check(int type, const Case &c, int force, bool f32_out)
                 sum += c.c ? 2 * get(type, added.at, i * c.n + j) : 0;
                 sum += c.bias ? get(type, bias.at, j) : 0;
                 sum += c.residual ? get(type, residual.at, (z * c.m + i) * c.n + j) : 0;
-                if (c.act == ORTC_ACT_CLIP)
-                    sum = sum < -0.25 ? -0.25 : sum > 0.5 ? 0.5 : sum;
-                if (c.act == ORTC_ACT_GELU)
-                    sum = 0.5 * sum * (1 + erf(sum / sqrt(2.0)));
-                const double got = get(out, y.at, (z * c.m + i) * c.n + j), off = fabs(got - sum) / (1 + fabs(sum));
+                if (c.act == ORTC_ACT_CLIP) sum = sum < -0.25 ? -0.25 : sum > 0.5 ? 0.5 : sum;
+                if (c.act == ORTC_ACT_GELU) sum = 0.5 * sum * (1 + erf(sum / sqrt(2.0)));
+                const double got = get(out, y.at, (z * c.m + i) * c.n + j),
+                             off = fabs(got - sum) / (1 + fabs(sum));
                 worst = off > worst || off != off ? off : worst;
-                put(out, y.at, (z * c.m + i) * c.n + j, get(out, before.data() + (y.at - y.bytes.data()), (z * c.m + i) * c.n + j));
+                put(out, y.at, (z * c.m + i) * c.n + j,
+                    get(out, before.data() + (y.at - y.bytes.data()), (z * c.m + i) * c.n + j));
             }
     const bool canaries = !memcmp(before.data(), y.bytes.data(), all);
     const double allowed = out == ORTC_F32 ? 2e-5 : type == ORTC_F16 ? 1e-3 : 8e-3;
     if (error || !canaries || !(worst <= allowed)) {
         failures++;
-        printf("FAILED type %d m %lld n %lld k %lld batch %lld ta %d tb %d kernel %d offset %d: off by %g%s, error %d\n", type, (long long)c.m,
-               (long long)c.n, (long long)c.k, (long long)c.batch, c.ta, c.tb, g.kernel, c.offset, worst, canaries ? "" : ", wrote outside", error);
+        printf("FAILED type %d m %lld n %lld k %lld batch %lld ta %d tb %d kernel %d offset %d: off by %g%s, "
+               "error %d\n",
+               type, (long long)c.m, (long long)c.n, (long long)c.k, (long long)c.batch, c.ta, c.tb, g.kernel,
+               c.offset, worst, canaries ? "" : ", wrote outside", error);
     } else
         passed++;
 }
 
-}  // namespace
+} // namespace
 
 int main()
 {
-    static const Case cases[] = {
-        {1, 1, 1, 1}, {9, 8, 8, 1}, {64, 64, 64, 1}, {65, 72, 40, 1}, {130, 136, 200, 1}, {128, 128, 128, 1}, {100, 250, 77, 1},
-        {17, 33, 65, 1}, {33, 24, 264, 2}, {20, 40, 72, 3, false, true}, {129, 129, 17, 2}, {9, 7, 0, 1}, {0, 7, 5, 1},
-        {70, 64, 96, 1, true, false}, {70, 64, 95, 1, true, true}, {70, 64, 96, 1, false, true}, {67, 130, 72, 2, false, true},
-        {40, 48, 56, 1, false, false, false, 1}, {40, 48, 56, 1, false, true, false, 1, ORTC_ACT_CLIP, true, true, true},
-        {40, 48, 56, 2, false, true, true, 0, ORTC_ACT_CLIP, false, true, true}, {140, 150, 56, 1, false, false, false, 0, ORTC_ACT_GELU, true, true, false},
-        {1, 64, 100, 1}, {1, 264, 2100, 1, false, false, false, 0, ORTC_ACT_GELU, true, true, true}, {2, 40, 33, 1}, {3, 72, 16, 2}, {4, 8, 1030, 1}, {8, 104, 520, 1}, {5, 104, 72, 3},
-        {1, 65, 104, 1, false, true}, {1, 17, 2056, 1, false, true, false, 0, ORTC_ACT_CLIP, true, true, true}, {2, 40, 32, 1, false, true}, {3, 33, 1288, 2, false, true},
-        {8, 50, 520, 1, false, true}, {6, 16, 0, 1, false, true}, {8, 16, 0, 1}, {8, 64, 64, 1, false, false, false, 1}, {8, 64, 64, 1, false, true, false, 1},
-        {300, 1, 64, 1, false, true}, {12, 1, 7, 4, false, true}};
+    static const Case cases[] = {{1, 1, 1, 1},
+                                 {9, 8, 8, 1},
+                                 {64, 64, 64, 1},
+                                 {65, 72, 40, 1},
+                                 {130, 136, 200, 1},
+                                 {128, 128, 128, 1},
+                                 {100, 250, 77, 1},
+                                 {17, 33, 65, 1},
+                                 {33, 24, 264, 2},
+                                 {20, 40, 72, 3, false, true},
+                                 {129, 129, 17, 2},
+                                 {9, 7, 0, 1},
+                                 {0, 7, 5, 1},
+                                 {70, 64, 96, 1, true, false},
+                                 {70, 64, 95, 1, true, true},
+                                 {70, 64, 96, 1, false, true},
+                                 {67, 130, 72, 2, false, true},
+                                 {40, 48, 56, 1, false, false, false, 1},
+                                 {40, 48, 56, 1, false, true, false, 1, ORTC_ACT_CLIP, true, true, true},
+                                 {40, 48, 56, 2, false, true, true, 0, ORTC_ACT_CLIP, false, true, true},
+                                 {140, 150, 56, 1, false, false, false, 0, ORTC_ACT_GELU, true, true, false},
+                                 {1, 64, 100, 1},
+                                 {1, 264, 2100, 1, false, false, false, 0, ORTC_ACT_GELU, true, true, true},
+                                 {2, 40, 33, 1},
+                                 {3, 72, 16, 2},
+                                 {4, 8, 1030, 1},
+                                 {8, 104, 520, 1},
+                                 {5, 104, 72, 3},
+                                 {1, 65, 104, 1, false, true},
+                                 {1, 17, 2056, 1, false, true, false, 0, ORTC_ACT_CLIP, true, true, true},
+                                 {2, 40, 32, 1, false, true},
+                                 {3, 33, 1288, 2, false, true},
+                                 {8, 50, 520, 1, false, true},
+                                 {6, 16, 0, 1, false, true},
+                                 {8, 16, 0, 1},
+                                 {8, 64, 64, 1, false, false, false, 1},
+                                 {8, 64, 64, 1, false, true, false, 1},
+                                 {300, 1, 64, 1, false, true},
+                                 {12, 1, 7, 4, false, true}};
     for (const Case &c : cases)
         for (int type : {ORTC_F16, ORTC_BF16, ORTC_F32}) {
             check(type, c, 0, false);

@@ -1,5 +1,6 @@
-/* tests/emulated/emulated.cpp: a GPU played by the host: launches, barriers (emulated.h), and as much of CUDA's runtime as provider cuda
- * calls. Memory that is handed out is full of a pattern, so that what nobody wrote shows.
+/* tests/emulated/emulated.cpp: a GPU played by the host: launches, barriers (emulated.h), and as much of
+ * CUDA's runtime as provider cuda calls. Memory that is handed out is full of a pattern, so that what nobody
+ * wrote shows.
  */
 #include "emulated.h"
 
@@ -48,12 +49,10 @@ bool release(int first, int last, state at)
 {
     bool some = false;
     for (int t = first; t < last; t++) {
-        if (fibers[t].at != at && fibers[t].at != DONE)
-            return false;
+        if (fibers[t].at != at && fibers[t].at != DONE) return false;
         some |= fibers[t].at == at;
     }
-    for (int t = first; t < last; t++)
-        fibers[t].at = fibers[t].at == at ? READY : DONE;
+    for (int t = first; t < last; t++) fibers[t].at = fibers[t].at == at ? READY : DONE;
     return some;
 }
 
@@ -101,8 +100,10 @@ void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
 {
     std::lock_guard<std::mutex> hold(one_at_a_time);
     count = (int)(block.x * block.y * block.z);
-    if (count < 1 || count > MOST || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 || shared > 232448) {
-        fprintf(stderr, "emulated: a launch of %u x %u x %u blocks of %d threads with %zu bytes\n", grid.x, grid.y, grid.z, count, shared);
+    if (count < 1 || count > MOST || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 ||
+        shared > 232448) {
+        fprintf(stderr, "emulated: a launch of %u x %u x %u blocks of %d threads with %zu bytes\n", grid.x,
+                grid.y, grid.z, count, shared);
         abort();
     }
     std::vector<unsigned char> memory(shared + 16, 0xab);
@@ -112,11 +113,10 @@ void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
     emulated_threads = {block.x, block.y, block.z};
     for (emulated_block.z = 0; emulated_block.z < grid.z; emulated_block.z++)
         for (emulated_block.y = 0; emulated_block.y < grid.y; emulated_block.y++)
-            for (emulated_block.x = 0; emulated_block.x < grid.x; emulated_block.x++)
-                run_block();
+            for (emulated_block.x = 0; emulated_block.x < grid.x; emulated_block.x++) run_block();
 }
 
-/* ---- The runtime: everything happens at once -------------------------------------------------------------------------------------- */
+/* ---- The runtime: everything happens at once ----------------------------------------------------------- */
 
 #define AT_ONCE(name, parameters) \
     cudaError_t name parameters { return cudaSuccess; }
@@ -141,7 +141,10 @@ CANNOT(cudaGraphLaunch, (cudaGraphExec_t, cudaStream_t))
 cudaError_t cudaGetDeviceCount(int *n) { return *n = 1, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *v) { return *v = 13000, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *v) { return *v = 13000, cudaSuccess; }
-cudaError_t cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = (size_t)1 << 32, cudaSuccess; }
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    return *available = *total = (size_t)1 << 32, cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
     memset(p, 0, sizeof *p);
@@ -153,23 +156,31 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 }
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int)
 {
-    *v = a == cudaDevAttrComputeCapabilityMajor ? 9 : a == cudaDevAttrMultiProcessorCount ? 132 : a == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448 : 0;
+    *v = a == cudaDevAttrComputeCapabilityMajor         ? 9
+         : a == cudaDevAttrMultiProcessorCount          ? 132
+         : a == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448
+                                                        : 0;
     return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
     *p = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
-    if (*p)
-        memset(*p, 0xcd, bytes);
+    if (*p) memset(*p, 0xcd, bytes);
     return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaMallocHost(void **p, size_t bytes) { return cudaMalloc(p, bytes); }
 cudaError_t cudaFree(void *p) { return free(p), cudaSuccess; }
 cudaError_t cudaFreeHost(void *p) { return free(p), cudaSuccess; }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) { return *s = (cudaStream_t)malloc(1), cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
+{
+    return *s = (cudaStream_t)malloc(1), cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t s) { return free(s), cudaSuccess; }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) { return *e = (cudaEvent_t)malloc(1), cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+    return *e = (cudaEvent_t)malloc(1), cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return free(e), cudaSuccess; }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
 {

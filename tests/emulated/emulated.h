@@ -1,7 +1,9 @@
-/* tests/emulated/emulated.h: what a .cu file of ours sees where the host plays the GPU (translate.py puts it first).
+/* tests/emulated/emulated.h: what a .cu file of ours sees where the host plays the GPU (translate.py puts it
+ * first).
  *
- * Threads of a block are fibers on one thread of the host: they run until they meet a barrier. Shared memory is one block's, for blocks
- * come one after the other. Types, vectors and half floats are those of CUDA's own headers, which any C++ compiler reads.
+ * Threads of a block are fibers on one thread of the host: they run until they meet a barrier. Shared memory
+ * is one block's, for blocks come one after the other. Types, vectors and half floats are those of CUDA's own
+ * headers, which any C++ compiler reads.
  */
 #ifndef ORTC_TESTS_EMULATED_H
 #define ORTC_TESTS_EMULATED_H
@@ -28,7 +30,8 @@ extern emulated_index emulated_thread, emulated_block, emulated_threads, emulate
 #define blockDim emulated_threads
 #define gridDim emulated_blocks
 
-/* kernel<<<grid, block, shared, stream>>>(...) becomes emulated_launch(grid, block, shared, [=] { kernel(...); }). */
+/* kernel<<<grid, block, shared, stream>>>(...) becomes emulated_launch(grid, block, shared, [=] {
+ * kernel(...); }). */
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 extern unsigned char *emulated_shared; /* the dynamic part */
 
@@ -45,7 +48,10 @@ template <typename T> inline T emulated_exchange(T v, int from)
     __syncwarp();
     return v;
 }
-template <typename T> inline T __shfl_xor_sync(unsigned, T v, int mask) { return emulated_exchange(v, emulated_lane() ^ mask); }
+template <typename T> inline T __shfl_xor_sync(unsigned, T v, int mask)
+{
+    return emulated_exchange(v, emulated_lane() ^ mask);
+}
 template <typename T> inline T __shfl_sync(unsigned, T v, int lane) { return emulated_exchange(v, lane); }
 template <typename T> inline T __shfl_down_sync(unsigned, T v, int by)
 {

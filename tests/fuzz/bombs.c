@@ -1,6 +1,6 @@
-/* tests/fuzz/bombs.c: models that are small and would run for hours or take terabytes: each ends with a status within a second, on a
- * thread with a stack of 128 KiB (not under a sanitizer, which needs more), in a process that may have 256 MiB. The bombs that
- * already go off while a model is loaded are in replay.c.
+/* tests/fuzz/bombs.c: models that are small and would run for hours or take terabytes: each ends with a
+ * status within a second, on a thread with a stack of 128 KiB (not under a sanitizer, which needs more), in a
+ * process that may have 256 MiB. The bombs that already go off while a model is loaded are in replay.c.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -26,7 +26,8 @@ enum { STACK = 128 << 10, MEMORY = 256 << 20, N = 4096 };
 static int n_passed, n_failed;
 
 /* Loads, runs once with a deadline of half a second; ends within a second, with one of two codes. */
-static void explode(const char *what, buffer *b, const ortc_in *in, size_t n_in, const char *out_name, ortc_status code, ortc_status or_code)
+static void explode(const char *what, buffer *b, const ortc_in *in, size_t n_in, const char *out_name,
+                    ortc_status code, ortc_status or_code)
 {
     ortc_error e = ORTC_ERROR_INIT;
     ortc_model *model = NULL;
@@ -37,12 +38,10 @@ static void explode(const char *what, buffer *b, const ortc_in *in, size_t n_in,
     int64_t begun = ortc_now_ns();
     o.providers = "ref";
     ortc_status s = ortc_model_load_memory(b->data, b->bytes, NULL, &model, &e);
-    if (s == ORTC_OK)
-        s = ortc_session_create(model, &o, &session, &e);
+    if (s == ORTC_OK) s = ortc_session_create(model, &o, &session, &e);
     a.in = in, a.n_in = n_in, a.out = &out, a.n_out = 1;
     a.deadline_ns = ortc_now_ns() + 500000000;
-    if (s == ORTC_OK)
-        s = ortc_run(session, &a, &e);
+    if (s == ORTC_OK) s = ortc_run(session, &a, &e);
     double seconds = (double)(ortc_now_ns() - begun) / 1e9;
     bool good = (s == code || s == or_code) && (SANITIZED || seconds < 1) && !out.value;
     if (good)
@@ -175,8 +174,7 @@ int main(void)
     pthread_attr_t attributes;
     pthread_t thread;
     mallopt(M_ARENA_MAX, 1); /* an arena of its own reserves 64 MiB for a thread */
-    if (!SANITIZED)
-        setrlimit(RLIMIT_AS, &memory);
+    if (!SANITIZED) setrlimit(RLIMIT_AS, &memory);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, SANITIZED ? 8 << 20 : STACK);
     if (pthread_create(&thread, &attributes, bombs, NULL) != 0)

@@ -1,6 +1,7 @@
-/* tests/fuzz/replay.c: hostile files that every build replays: damage at every byte of small models and values, deep
- * nests, functions that double, dims that overflow. All of it on a thread with a stack of 128 KiB (not under a sanitizer,
- * which needs more), in a process that may have 256 MiB, and within a second for every file that is hostile by design.
+/* tests/fuzz/replay.c: hostile files that every build replays: damage at every byte of small models and
+ * values, deep nests, functions that double, dims that overflow. All of it on a thread with a stack of 128
+ * KiB (not under a sanitizer, which needs more), in a process that may have 256 MiB, and within a second for
+ * every file that is hostile by design.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void check(bool ok, const char *what)
         n_failed++, printf("FAILED: %s\n", what);
 }
 
-/* ---- Small models ------------------------------------------------------------------------------------------------------- */
+/* ---- Small models -------------------------------------------------------------------------------------- */
 
 static void put_attribute_int(buffer *node, const char *name, int64_t v)
 {
@@ -44,12 +45,12 @@ static void put_attribute_int(buffer *node, const char *name, int64_t v)
     put_message(node, 5, &a);
 }
 
-static void put_node(buffer *graph, int field, const char *op, const char *domain, const char *in, const char *out)
+static void put_node(buffer *graph, int field, const char *op, const char *domain, const char *in,
+                     const char *out)
 {
     buffer n = make_node(op, domain, in, out);
     put_string(&n, 3, op);
-    if (strcmp(op, "Gemm") == 0)
-        put_attribute_int(&n, "transB", 1);
+    if (strcmp(op, "Gemm") == 0) put_attribute_int(&n, "transB", 1);
     put_message(graph, field, &n);
 }
 
@@ -57,8 +58,7 @@ static void put_attribute_ints(buffer *node, const char *name, int64_t v, int n)
 {
     buffer a = {0};
     put_string(&a, 1, name);
-    for (int i = 0; i < n; i++)
-        put_int(&a, 8, v);
+    for (int i = 0; i < n; i++) put_int(&a, 8, v);
     put_int(&a, 20, 7);
     put_message(node, 5, &a);
 }
@@ -92,11 +92,13 @@ static void put_shapes(buffer *g)
     static const struct {
         const char *name;
         int64_t n, v[3];
-    } ints[] = {{"to", 3, {-1, 3, 4}}, {"at", 2, {1, -1}}, {"from", 1, {1}}, {"end", 1, {9}}, {"axis", 1, {1}}, {"k", 1, {2}}};
+    } ints[] = {{"to", 3, {-1, 3, 4}}, {"at", 2, {1, -1}}, {"from", 1, {1}},
+                {"end", 1, {9}},       {"axis", 1, {1}},   {"k", 1, {2}}};
     buffer part = make_tensor("kernel", ORTC_F32, 3, (int64_t[]){2, 3, 3}, kernel, sizeof kernel);
     put_message(g, 5, &part);
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
-        part = make_tensor(ints[i].name, ORTC_I64, 1, &ints[i].n, ints[i].v, (size_t)ints[i].n * 8), put_message(g, 5, &part);
+        part = make_tensor(ints[i].name, ORTC_I64, 1, &ints[i].n, ints[i].v, (size_t)ints[i].n * 8),
+        put_message(g, 5, &part);
     put_node(g, 1, "Reshape", "", "a to", "v");
     part = make_node("Conv", "", "v kernel", "conv");
     put_attribute_ints(&part, "pads", 1, 2);
@@ -108,12 +110,18 @@ static void put_shapes(buffer *g)
     static const struct {
         const char *name;
         int dtype, rank;
-    } outs[] = {{"conv", ORTC_F32, 3}, {"some", ORTC_F32, 3}, {"best", ORTC_F32, 2}, {"where", ORTC_I64, 2}, {"last", ORTC_F32, 2}};
+    } outs[] = {{"conv", ORTC_F32, 3},
+                {"some", ORTC_F32, 3},
+                {"best", ORTC_F32, 2},
+                {"where", ORTC_I64, 2},
+                {"last", ORTC_F32, 2}};
     for (size_t i = 0; i < sizeof outs / sizeof *outs; i++)
-        part = make_value_info(outs[i].name, outs[i].dtype, outs[i].rank, (int64_t[]){-1, -2, -3}), put_message(g, 12, &part);
+        part = make_value_info(outs[i].name, outs[i].dtype, outs[i].rank, (int64_t[]){-1, -2, -3}),
+        put_message(g, 12, &part);
 }
 
-/* About 2 KB: weights raw and typed, a constant, a function, a sparse initializer, a loop, what decides shapes. */
+/* About 2 KB: weights raw and typed, a constant, a function, a sparse initializer, a loop, what decides
+ * shapes. */
 static buffer small_model(void)
 {
     buffer g = {0}, part, sparse = {0}, f = {0}, m, a = {0};
@@ -127,8 +135,7 @@ static buffer small_model(void)
     part = make_tensor("w", ORTC_F32, 2, (int64_t[]){12, 8}, weights, sizeof weights);
     put_message(&g, 5, &part);
     part = make_tensor("b", ORTC_F32, 1, (int64_t[]){12}, NULL, 0);
-    for (int i = 0; i < 12; i++)
-        put_float(&part, 4, (float)i);
+    for (int i = 0; i < 12; i++) put_float(&part, 4, (float)i);
     put_message(&g, 5, &part);
     part = make_tensor("s", ORTC_F32, 1, (int64_t[]){1}, "1234", 4);
     put_message(&sparse, 1, &part);
@@ -139,8 +146,7 @@ static buffer small_model(void)
     part = make_node("Constant", "", "", "c");
     put_string(&a, 1, "value_floats");
     put_int(&a, 20, 6);
-    for (int i = 0; i < 12; i++)
-        put_float(&a, 7, 1.0f);
+    for (int i = 0; i < 12; i++) put_float(&a, 7, 1.0f);
     put_message(&part, 5, &a);
     put_message(&g, 1, &part);
     put_node(&g, 1, "Gemm", "", "x w b", "h");
@@ -174,7 +180,7 @@ static buffer small_value(void)
     return sequence;
 }
 
-/* ---- Damage ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Damage -------------------------------------------------------------------------------------------- */
 
 /* Every byte replaced by lengths that are wrong, and the file cut off after it. */
 static void damage(const buffer *b, void (*target)(const uint8_t *, size_t), const char *what)
@@ -200,7 +206,7 @@ static void damage(const buffer *b, void (*target)(const uint8_t *, size_t), con
     check(true, what);
 }
 
-/* ---- Hostile by design -------------------------------------------------------------------------------------------------------- */
+/* ---- Hostile by design --------------------------------------------------------------------------------- */
 
 /* Loading ends within a second, with this code. */
 static void expect(buffer *b, ortc_status code, const char *what)
@@ -213,8 +219,7 @@ static void expect(buffer *b, ortc_status code, const char *what)
 
     ortc_model_release(model);
     check(status == code, what);
-    if (status != code)
-        printf("  %s: %s\n", ortc_status_name(status), error.text);
+    if (status != code) printf("  %s: %s\n", ortc_status_name(status), error.text);
     check(SANITIZED || seconds < 1, what);
     buffer_free(b);
 }
@@ -287,10 +292,8 @@ static buffer external_model(const char *location)
 static buffer many_empty(int outer, int field, size_t n)
 {
     buffer g = {0}, m = {0};
-    for (size_t i = 0; i < n; i++)
-        put_block(&g, field, "", 0);
-    if (outer)
-        return make_model(8, 13, &g);
+    for (size_t i = 0; i < n; i++) put_block(&g, field, "", 0);
+    if (outer) return make_model(8, 13, &g);
     m = g;
     return m;
 }
@@ -347,9 +350,9 @@ static void *replay(void *arg)
     buffer model = small_model(), value = small_value();
     ortc_model *m;
 
-    check(ortc_model_load_memory(model.data, model.bytes, NULL, &m, &error) == ORTC_OK, "the undamaged model loads");
-    if (error.code)
-        printf("  %s\n", error.text);
+    check(ortc_model_load_memory(model.data, model.bytes, NULL, &m, &error) == ORTC_OK,
+          "the undamaged model loads");
+    if (error.code) printf("  %s\n", error.text);
     check(m && fuzz_run(m) == ORTC_OK, "the undamaged model runs");
     ortc_model_release(m);
     hostile();
@@ -366,8 +369,7 @@ int main(void)
     pthread_attr_t attributes;
     pthread_t thread;
 
-    if (!SANITIZED)
-        setrlimit(RLIMIT_AS, &memory);
+    if (!SANITIZED) setrlimit(RLIMIT_AS, &memory);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, SANITIZED ? 8 << 20 : STACK);
     check(pthread_create(&thread, &attributes, replay, NULL) == 0, "the thread starts");

@@ -3,7 +3,8 @@
 
 #include "graph/onnx/onnx.h"
 
-/* What loads is run, too: on zeros, where the inputs are small enough, with limits. Any status will do, with a text. */
+/* What loads is run, too: on zeros, where the inputs are small enough, with limits. Any status will do, with
+ * a text. */
 ortc_status fuzz_run(ortc_model *model)
 {
     ortc_error error = ORTC_ERROR_INIT;
@@ -16,8 +17,7 @@ ortc_status fuzz_run(ortc_model *model)
     bool small = true;
     so.max_bytes = 16 << 20;
     if (ortc_session_create(model, &so, &session, &error) != ORTC_OK) {
-        if (!error.text[0])
-            abort();
+        if (!error.text[0]) abort();
         return error.code;
     }
     for (size_t i = 0; (io = ortc_model_input(model, i)) && small; i++) {
@@ -28,7 +28,8 @@ ortc_status fuzz_run(ortc_model *model)
             small = dims[k] <= 4096 && (count *= dims[k]) <= 1 << 16;
         }
         ortc_value *v = NULL;
-        if (small && (io->flags & ORTC_IO_OPTIONAL) == 0 && ortc_value_create(io->dtype, io->rank, dims, &v, NULL) == ORTC_OK) {
+        if (small && (io->flags & ORTC_IO_OPTIONAL) == 0 &&
+            ortc_value_create(io->dtype, io->rank, dims, &v, NULL) == ORTC_OK) {
             memset(ortc_value_data(v), 0, ortc_value_bytes(v));
             in[a.n_in++] = (ortc_in){io->name, v};
         }
@@ -38,12 +39,9 @@ ortc_status fuzz_run(ortc_model *model)
     a.in = in, a.out = out;
     a.deadline_ns = ortc_now_ns() + 50000000;
     ortc_status status = small ? ortc_run(session, &a, &error) : ORTC_LIMIT;
-    if (status == ORTC_INTERNAL || (small && status != ORTC_OK && !error.text[0]))
-        abort();
-    for (size_t i = 0; i < a.n_in; i++)
-        ortc_value_release(in[i].value);
-    for (size_t i = 0; i < a.n_out; i++)
-        ortc_value_release(out[i].value);
+    if (status == ORTC_INTERNAL || (small && status != ORTC_OK && !error.text[0])) abort();
+    for (size_t i = 0; i < a.n_in; i++) ortc_value_release(in[i].value);
+    for (size_t i = 0; i < a.n_out; i++) ortc_value_release(out[i].value);
     ortc_session_release(session);
     return status;
 }
@@ -54,10 +52,10 @@ void fuzz_model(const uint8_t *data, size_t bytes)
     ortc_model *model;
     ortc_status status = ortc_model_load_memory(data, bytes, NULL, &model, &error);
 
-    if (status == ORTC_INTERNAL || (status != ORTC_OK && error.text[0] == 0) || (status == ORTC_OK) != (model != NULL))
+    if (status == ORTC_INTERNAL || (status != ORTC_OK && error.text[0] == 0) ||
+        (status == ORTC_OK) != (model != NULL))
         abort();
-    if (model)
-        fuzz_run(model);
+    if (model) fuzz_run(model);
     ortc_model_release(model);
 }
 
@@ -74,8 +72,7 @@ void fuzz_value(const uint8_t *data, size_t bytes)
         ortc_value *v, *again;
         void *encoded;
         size_t encoded_bytes;
-        if (ortc_value_decode(data, bytes, &open_types[i], &v, NULL) != ORTC_OK)
-            continue;
+        if (ortc_value_decode(data, bytes, &open_types[i], &v, NULL) != ORTC_OK) continue;
         if (ortc_value_encode(v, NULL, &encoded, &encoded_bytes, NULL) == ORTC_OK) {
             if (ortc_value_decode(encoded, encoded_bytes, ortc_value_type(v), &again, NULL) != ORTC_OK ||
                 ortc_value_count(v) != ortc_value_count(again))

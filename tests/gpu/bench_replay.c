@@ -1,6 +1,6 @@
-/* tests/gpu/bench_replay.c: what a run costs when nearly nothing is computed: a chain of N Softmax of one element, its input and output on
- * the device, replayed as one captured graph; median and spread of host time per run, waiting for each, and of time per run when many
- * are queued. usage: bench_replay DEVICE [PLUGIN] */
+/* tests/gpu/bench_replay.c: what a run costs when nearly nothing is computed: a chain of N Softmax of one
+ * element, its input and output on the device, replayed as one captured graph; median and spread of host time
+ * per run, waiting for each, and of time per run when many are queued. usage: bench_replay DEVICE [PLUGIN] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,8 @@ static void measure(const char *device, int nodes)
     o.providers = device;
     if (ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) || ortc_session_create(m, &o, &s, &e) ||
         ortc_context_create(s, &c, &e) || ortc_session_memory(s, device, &memory, &e) ||
-        ortc_value_create_in(memory, ORTC_F32, 1, dims, &x, &e) || ortc_value_create_in(memory, ORTC_F32, 1, dims, &y, &e)) {
+        ortc_value_create_in(memory, ORTC_F32, 1, dims, &x, &e) ||
+        ortc_value_create_in(memory, ORTC_F32, 1, dims, &y, &e)) {
         printf("%s\n", e.text);
         exit(1);
     }
@@ -72,8 +73,9 @@ static void measure(const char *device, int nodes)
     ortc_session_stats stats = ORTC_SESSION_STATS_INIT;
     ortc_session_statistics(s, &stats);
     qsort(times + 100, RUNS - 100, sizeof *times, by_value);
-    printf("%5d nodes: %.2f us a run (10 %%: %.2f, 90 %%: %.2f), %llu of %d runs replayed\n", nodes, times[100 + (RUNS - 100) / 2],
-           times[100 + (RUNS - 100) / 10], times[100 + (RUNS - 100) * 9 / 10], (unsigned long long)stats.replays, RUNS);
+    printf("%5d nodes: %.2f us a run (10 %%: %.2f, 90 %%: %.2f), %llu of %d runs replayed\n", nodes,
+           times[100 + (RUNS - 100) / 2], times[100 + (RUNS - 100) / 10], times[100 + (RUNS - 100) * 9 / 10],
+           (unsigned long long)stats.replays, RUNS);
     ortc_value_release(x);
     ortc_value_release(y);
     ortc_context_release(c);
@@ -84,8 +86,7 @@ static void measure(const char *device, int nodes)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || (argc > 2 && ortc_plugin_load(argv[2], &e)))
-        return 2;
+    if (argc < 2 || (argc > 2 && ortc_plugin_load(argv[2], &e))) return 2;
     printf("captured chains on %s, the host waiting for every run\n", argv[1]);
     measure(argv[1], 2);
     measure(argv[1], 100);

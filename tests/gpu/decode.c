@@ -1,7 +1,7 @@
-/* tests/gpu/decode.c: the decoder with tied caches wholly on a device: two conversations of 64 tokens, logits placed in the device's
- * memory. The second conversation replays one captured graph for every token and moves at most 64 bytes between host and device for
- * each; the logits are those expected, in both. A plain program over the public interface.
- * usage: decode MODEL EXPECTED DEVICE [PLUGIN]     EXPECTED: f32[64,50]
+/* tests/gpu/decode.c: the decoder with tied caches wholly on a device: two conversations of 64 tokens, logits
+ * placed in the device's memory. The second conversation replays one captured graph for every token and moves
+ * at most 64 bytes between host and device for each; the logits are those expected, in both. A plain program
+ * over the public interface. usage: decode MODEL EXPECTED DEVICE [PLUGIN]     EXPECTED: f32[64,50]
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 enum { TOKENS = 64, PREFILL = 8, VOCABULARY = 50, CACHES = 4, MOST_BYTES = 64 };
 static const char *const past[CACHES] = {"past.0.key", "past.0.value", "past.1.key", "past.1.value"};
-static const char *const present[CACHES] = {"present.0.key", "present.0.value", "present.1.key", "present.1.value"};
+static const char *const present[CACHES] = {"present.0.key", "present.0.value", "present.1.key",
+                                            "present.1.value"};
 static int64_t ids[TOKENS], positions[TOKENS];
 static float expected[TOKENS][VOCABULARY], logits[TOKENS][VOCABULARY];
 static ortc_error e = ORTC_ERROR_INIT;
@@ -21,8 +22,7 @@ static void check(int good, const char *what, const char *text)
 {
     passed += good;
     failed += !good;
-    if (!good)
-        printf("FAILED %s: %s\n", what, text);
+    if (!good) printf("FAILED %s: %s\n", what, text);
 }
 
 static ortc_session_stats statistics(ortc_session *s)
@@ -42,11 +42,9 @@ static ortc_status step(ortc_session *s, ortc_state *state, int64_t at, int64_t 
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
     a.in = in, a.n_in = 3, a.out = &out, a.n_out = 1, a.state = state, a.advance = n;
     ortc_status status = ortc_run(s, &a, &e);
-    for (int i = 0; i < 3; i++)
-        ortc_value_release(in[i].value);
+    for (int i = 0; i < 3; i++) ortc_value_release(in[i].value);
     ortc_value *host = ortc_wrap(logits[at], ORTC_F32, 3, (int64_t[]){1, n, VOCABULARY});
-    if (status == ORTC_OK)
-        status = ortc_value_copy(on_device, host, &e);
+    if (status == ORTC_OK) status = ortc_value_copy(on_device, host, &e);
     ortc_value_release(host);
     return status;
 }
@@ -74,10 +72,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: decode MODEL EXPECTED DEVICE [PLUGIN]\n");
         return 2;
     }
-    for (int64_t i = 0; i < TOKENS; i++)
-        ids[i] = (i * i * 7 + 3) % VOCABULARY, positions[i] = i;
-    for (int i = 0; i < CACHES; i++)
-        ties[i] = (ortc_tie){past[i], present[i], 2, 0, 0};
+    for (int64_t i = 0; i < TOKENS; i++) ids[i] = (i * i * 7 + 3) % VOCABULARY, positions[i] = i;
+    for (int i = 0; i < CACHES; i++) ties[i] = (ortc_tie){past[i], present[i], 2, 0, 0};
     char provider[64];
     snprintf(provider, sizeof provider, "%.*s", (int)strcspn(argv[3], ":"), argv[3]);
     o.providers = argv[3], o.require = provider, o.ties = ties, o.n_ties = CACHES;
@@ -92,8 +88,7 @@ int main(int argc, char **argv)
         for (int conversation = 0; conversation < 2; conversation++) {
             memset(logits, 0xff, sizeof logits);
             for (int64_t at = 0; at < TOKENS; at = ortc_state_length(state)) {
-                if (at == PREFILL)
-                    before = statistics(session);
+                if (at == PREFILL) before = statistics(session);
                 if (step(session, state, at, at ? 1 : PREFILL, at ? one : many)) {
                     check(0, "a step", e.text);
                     goto end;
@@ -104,13 +99,15 @@ int main(int argc, char **argv)
             check(worst_error() < 1e-4, "logits", text);
             check(ortc_state_truncate(state, 0, &e) == ORTC_OK, "truncating", e.text);
         }
-        uint64_t tokens = TOKENS - PREFILL, bytes = after.bytes_to_devices + after.bytes_from_devices - before.bytes_to_devices -
-                                                    before.bytes_from_devices;
-        printf("%s: %llu replays and %llu captures for %llu tokens, %.1f bytes between host and device for each\n", argv[3],
-               (unsigned long long)(after.replays - before.replays), (unsigned long long)(after.captures - before.captures),
-               (unsigned long long)tokens, (double)bytes / (double)tokens);
-        check(after.replays - before.replays == tokens && after.captures == before.captures, "one captured graph serves every token",
-              "it does not");
+        uint64_t tokens = TOKENS - PREFILL, bytes = after.bytes_to_devices + after.bytes_from_devices -
+                                                    before.bytes_to_devices - before.bytes_from_devices;
+        printf("%s: %llu replays and %llu captures for %llu tokens, %.1f bytes between host and device for "
+               "each\n",
+               argv[3], (unsigned long long)(after.replays - before.replays),
+               (unsigned long long)(after.captures - before.captures), (unsigned long long)tokens,
+               (double)bytes / (double)tokens);
+        check(after.replays - before.replays == tokens && after.captures == before.captures,
+              "one captured graph serves every token", "it does not");
         check(bytes <= MOST_BYTES * tokens, "bytes for each token", "too many");
         check(after.plans_made == 2, "plans", "more than two");
     }

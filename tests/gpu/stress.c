@@ -1,6 +1,6 @@
-/* tests/gpu/stress.c: what only a real device can show: threads at once on one session and on several, a device whose memory is taken,
- * a caller's stream. A plain program; libcuda is opened by name. The model: Y = softmax(X W) W, X: f32[n, 256].
- * usage: stress DEVICE [PLUGIN]
+/* tests/gpu/stress.c: what only a real device can show: threads at once on one session and on several, a
+ * device whose memory is taken, a caller's stream. A plain program; libcuda is opened by name. The model: Y =
+ * softmax(X W) W, X: f32[n, 256]. usage: stress DEVICE [PLUGIN]
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -23,8 +23,7 @@ static void check(int good, const char *what, const char *text)
 {
     passed += good;
     failed += !good;
-    if (!good)
-        printf("FAILED %s: %s\n", what, text);
+    if (!good) printf("FAILED %s: %s\n", what, text);
 }
 
 static ortc_model *make(void)
@@ -62,7 +61,7 @@ static ortc_status run(ortc_session *s, const float *x, int64_t n, float *y, voi
     return status;
 }
 
-/* ---- Threads: different sizes at once, always the same bits -------------------------------------------------------------------- */
+/* ---- Threads: different sizes at once, always the same bits -------------------------------------------- */
 
 static ortc_session *sessions[2];
 enum { SIZES = 7 }; /* 1 to 64 rows; a size may choose its own tile, so each has bits of its own */
@@ -78,9 +77,9 @@ static void *work(void *arg)
         seed = seed * 1664525u + 1013904223u;
         unsigned size = (seed >> 28) % SIZES;
         int64_t n = 1 << size;
-        bad += run(sessions[seed >> 20 & 1], x, n, y, NULL, &error) != ORTC_OK || memcmp(y, expected[size], (size_t)n * WIDTH * sizeof *y);
-        if (i % 50 == 49)
-            ortc_session_trim(sessions[0]);
+        bad += run(sessions[seed >> 20 & 1], x, n, y, NULL, &error) != ORTC_OK ||
+               memcmp(y, expected[size], (size_t)n * WIDTH * sizeof *y);
+        if (i % 50 == 49) ortc_session_trim(sessions[0]);
     }
     check(!bad, "threads at once", error.text);
     free(y);
@@ -90,13 +89,11 @@ static void *work(void *arg)
 static void test_threads(void)
 {
     pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
 
-/* ---- A device whose memory is taken ------------------------------------------------------------------------------------------------ */
+/* ---- A device whose memory is taken -------------------------------------------------------------------- */
 
 static void test_full(void)
 {
@@ -107,34 +104,38 @@ static void test_full(void)
     float *large = calloc((size_t)WIDTH * 200000, sizeof *large);
     check(ortc_session_memory(sessions[0], device, &memory, &e) == ORTC_OK, "its memory", e.text);
     for (int64_t mib = 4096; mib >= 16; mib /= 2) /* down to the last pieces */
-        while (n < MOST && ortc_value_create_in(memory, ORTC_U8, 1, (int64_t[]){mib << 20}, &taken[n], &e) == ORTC_OK)
+        while (n < MOST &&
+               ortc_value_create_in(memory, ORTC_U8, 1, (int64_t[]){mib << 20}, &taken[n], &e) == ORTC_OK)
             n++;
     check(n > 0, "the memory can be taken", e.text);
     ortc_session_trim(sessions[0]);
     ortc_status s = run(sessions[0], large, 200000, NULL, NULL, &e);
-    check(s == ORTC_OUT_OF_MEMORY && strstr(e.text, "f32["), "a run that does not fit names the largest tensors", e.text);
-    while (n)
-        ortc_value_release(taken[--n]);
+    check(s == ORTC_OUT_OF_MEMORY && strstr(e.text, "f32["),
+          "a run that does not fit names the largest tensors", e.text);
+    while (n) ortc_value_release(taken[--n]);
     check(ortc_memory_trim(memory) > 0, "trim gives it back", "nothing");
-    check(run(sessions[0], large, 200000, NULL, NULL, &e) == ORTC_OK, "the session is usable afterwards", e.text);
+    check(run(sessions[0], large, 200000, NULL, NULL, &e) == ORTC_OK, "the session is usable afterwards",
+          e.text);
     ortc_session_trim(sessions[0]);
     free(large);
 }
 
-/* ---- A caller's stream ---------------------------------------------------------------------------------------------------------------- */
+/* ---- A caller's stream --------------------------------------------------------------------------------- */
 
 static void test_stream(void)
 {
-    int (*init)(unsigned), (*retain)(void **, int), (*set)(void *), (*create)(void **, unsigned), (*synchronize)(void *);
-    static const char *const names[] = {"cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuStreamSynchronize"};
+    int (*init)(unsigned), (*retain)(void **, int), (*set)(void *), (*create)(void **, unsigned),
+        (*synchronize)(void *);
+    static const char *const names[] = {"cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
+                                        "cuStreamCreate", "cuStreamSynchronize"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *symbols[5], *context = NULL, *stream = NULL;
-    for (int i = 0; i < 5; i++)
-        symbols[i] = library ? dlsym(library, names[i]) : NULL;
+    for (int i = 0; i < 5; i++) symbols[i] = library ? dlsym(library, names[i]) : NULL;
     if (!symbols[4]) {
         printf("no libcuda: a caller's stream is not tried\n");
         return;
     }
-    memcpy(&init, &symbols[0], sizeof init), memcpy(&retain, &symbols[1], sizeof retain), memcpy(&set, &symbols[2], sizeof set);
+    memcpy(&init, &symbols[0], sizeof init), memcpy(&retain, &symbols[1], sizeof retain),
+        memcpy(&set, &symbols[2], sizeof set);
     memcpy(&create, &symbols[3], sizeof create), memcpy(&synchronize, &symbols[4], sizeof synchronize);
     if (init(0) || retain(&context, 0) || set(context) || create(&stream, 1)) {
         check(0, "making a stream", "libcuda refuses");
@@ -151,13 +152,10 @@ static void test_stream(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || (argc > 2 && ortc_plugin_load(argv[2], &e)))
-        return 2;
+    if (argc < 2 || (argc > 2 && ortc_plugin_load(argv[2], &e))) return 2;
     device = argv[1];
-    for (int i = 0; i < WIDTH * WIDTH; i++)
-        weights[i] = (float)((i * 37) % 101 - 50) / 200;
-    for (int i = 0; i < 64 * WIDTH; i++)
-        x[i] = (float)((i % WIDTH * 53) % 97 - 48) / 30; /* all rows alike */
+    for (int i = 0; i < WIDTH * WIDTH; i++) weights[i] = (float)((i * 37) % 101 - 50) / 200;
+    for (int i = 0; i < 64 * WIDTH; i++) x[i] = (float)((i % WIDTH * 53) % 97 - 48) / 30; /* all rows alike */
     ortc_model *m = make();
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.providers = o.require = device;
@@ -176,8 +174,7 @@ int main(int argc, char **argv)
         test_full();
         test_stream();
     }
-    for (int i = 0; i < 2; i++)
-        ortc_session_release(sessions[i]);
+    for (int i = 0; i < 2; i++) ortc_session_release(sessions[i]);
     ortc_model_release(m);
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -1,8 +1,8 @@
 /* tests/models/many_shapes.c: one session, many shapes: many_shapes MODEL PROVIDERS RUNS.
  *
- * Runs a model of int64 inputs [batch, length], whose elements are 0 and 1, on random shapes, in two sessions. In the first every
- * plan fits into the cache: as many are made as there were different shapes. In the second few fit: resident memory grows by less than
- * 5 % between a quarter of the runs and the last.
+ * Runs a model of int64 inputs [batch, length], whose elements are 0 and 1, on random shapes, in two
+ * sessions. In the first every plan fits into the cache: as many are made as there were different shapes. In
+ * the second few fit: resident memory grows by less than 5 % between a quarter of the runs and the last.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,8 @@ static long resident_pages(void)
 {
     long all = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "r");
-    if (f && fscanf(f, "%ld %ld", &all, &resident) != 2)
-        resident = 0;
-    if (f)
-        fclose(f);
+    if (f && fscanf(f, "%ld %ld", &all, &resident) != 2) resident = 0;
+    if (f) fclose(f);
     return resident;
 }
 
@@ -40,24 +38,24 @@ static ortc_status run(ortc_session *s, ortc_model *m, int64_t batch, int64_t le
     ortc_out out = {.name = ortc_model_output(m, 0)->name};
     ortc_run_args args = {sizeof args, .in = in, .out = &out, .n_out = 1};
     for (size_t i = 0; i < MAX_INPUTS && ortc_model_input(m, i); i++) {
-        for (int64_t k = 0; k < batch * length; k++)
-            data[i][k] = at_random(2);
+        for (int64_t k = 0; k < batch * length; k++) data[i][k] = at_random(2);
         in[args.n_in++] = (ortc_in){ortc_model_input(m, i)->name, ortc_wrap(data[i], ORTC_I64, 2, dims)};
     }
     const ortc_status status = ortc_run(s, &args, e);
-    for (size_t i = 0; i < args.n_in; i++)
-        ortc_value_release(in[i].value);
+    for (size_t i = 0; i < args.n_in; i++) ortc_value_release(in[i].value);
     ortc_value_release(out.value);
     return status;
 }
 
-/* Runs of one session; gives the numbers of shapes and of plans, and resident pages after a quarter and after all. */
+/* Runs of one session; gives the numbers of shapes and of plans, and resident pages after a quarter and after
+ * all. */
 typedef struct outcome {
     uint64_t shapes, plans, plan_bytes;
     long early, late;
 } outcome;
 
-static ortc_status look(ortc_model *model, const char *providers, int runs, uint64_t cache_bytes, outcome *r, ortc_error *e)
+static ortc_status look(ortc_model *model, const char *providers, int runs, uint64_t cache_bytes, outcome *r,
+                        ortc_error *e)
 {
     char seen[MAX_BATCH + 1][MAX_LENGTH + 1] = {{0}};
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
@@ -71,12 +69,10 @@ static ortc_status look(ortc_model *model, const char *providers, int runs, uint
         status = run(session, model, batch, length, e);
         r->shapes += !seen[batch][length];
         seen[batch][length] = 1;
-        if (i + 1 == runs / 4)
-            r->early = resident_pages();
+        if (i + 1 == runs / 4) r->early = resident_pages();
     }
     r->late = resident_pages();
-    if (session)
-        ortc_session_statistics(session, &stats);
+    if (session) ortc_session_statistics(session, &stats);
     r->plans = stats.plans_made;
     r->plan_bytes = stats.plan_bytes;
     ortc_session_release(session);
@@ -85,8 +81,7 @@ static ortc_status look(ortc_model *model, const char *providers, int runs, uint
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
-        return 2;
+    if (argc != 4) return 2;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_model *model = NULL;
     outcome all = {0}, few = {0};
@@ -94,16 +89,16 @@ int main(int argc, char **argv)
     ortc_status status = ortc_model_load(argv[1], NULL, &model, &e);
     if (status == ORTC_OK) /* first: what another session has freed would hide that this one grows */
         status = look(model, argv[2], runs, 256 << 10, &few, &e);
-    if (status == ORTC_OK)
-        status = look(model, argv[2], runs, 0, &all, &e);
+    if (status == ORTC_OK) status = look(model, argv[2], runs, 0, &all, &e);
     ortc_model_release(model);
     if (status != ORTC_OK) {
         printf("%s\n", e.text);
         return 1;
     }
-    printf("%llu shapes, %llu plans made; with few in the cache (%llu KiB) %llu made, %ld pages resident early, %ld at the end\n",
-           (unsigned long long)all.shapes, (unsigned long long)all.plans, (unsigned long long)few.plan_bytes / 1024,
-           (unsigned long long)few.plans, few.early, few.late);
+    printf("%llu shapes, %llu plans made; with few in the cache (%llu KiB) %llu made, %ld pages resident "
+           "early, %ld at the end\n",
+           (unsigned long long)all.shapes, (unsigned long long)all.plans,
+           (unsigned long long)few.plan_bytes / 1024, (unsigned long long)few.plans, few.early, few.late);
     const int grown = getenv("MANY_SHAPES_NO_MEMORY") == NULL && (double)few.late > 1.05 * (double)few.early;
     return all.plans != all.shapes || few.plans <= few.shapes || grown;
 }

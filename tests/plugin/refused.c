@@ -15,7 +15,11 @@ ORTC_ENTRY const ortc_plugin_info *ortc_plugin(void)
                                           FLAW == 1   ? ORTC_ABI - 1
                                           : FLAW == 2 ? ORTC_ABI + 1
                                                       : ORTC_ABI,
-                                          FLAW == 6 ? 77 : ORTC_SANITIZER, 0, "refused", "1.0", init};
+                                          FLAW == 6 ? 77 : ORTC_SANITIZER,
+                                          0,
+                                          "refused",
+                                          "1.0",
+                                          init};
     return &info;
 }
 #else

@@ -1,4 +1,5 @@
-/* tests/plugin/relu6.c: a custom operator in a plugin, from the installed headers alone; the same source is C11 and C++17. */
+/* tests/plugin/relu6.c: a custom operator in a plugin, from the installed headers alone; the same source is
+ * C11 and C++17. */
 #include <ortc/op.h>
 
 static ortc_status infer(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
@@ -13,8 +14,10 @@ static ortc_status run(const void *state, const void *plan, ortc_call *call)
     return ORTC_OK;
 }
 
-static const ortc_kernel relu6 = {ORTC_SIZED(ortc_kernel), 0, "relu6", 0, 0, NULL, NULL, NULL, run, NULL, NULL, NULL};
-static const ortc_op ops[] = {ORTC_OP("test.domain", "Relu6", 1, 1, "", "X:T", "Y:T", "", "T=f32", infer, NULL, 0)};
+static const ortc_kernel relu6 = {
+    ORTC_SIZED(ortc_kernel), 0, "relu6", 0, 0, NULL, NULL, NULL, run, NULL, NULL, NULL};
+static const ortc_op ops[] = {
+    ORTC_OP("test.domain", "Relu6", 1, 1, "", "X:T", "Y:T", "", "T=f32", infer, NULL, 0)};
 ORTC_KERNELS(cpu, relu6, ORTC_KERNEL_IN("test.domain", "Relu6", 1, 1, (ORTC_TYPE(ORTC_F32)), &relu6));
 ORTC_FAMILY(relu6, ops, &ortc_kernels_cpu_relu6);
 

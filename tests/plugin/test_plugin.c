@@ -57,8 +57,8 @@ static size_t build(unsigned char *out)
 
 int main(int argc, char **argv)
 {
-    static const char *const expected[] = {"built for ABI 1", "built for ABI 3", "description is broken", "failed to register", "does not export",
-                                           "unknown sanitizer"};
+    static const char *const expected[] = {"built for ABI 1",    "built for ABI 3", "description is broken",
+                                           "failed to register", "does not export", "unknown sanitizer"};
     ortc_error e = ORTC_ERROR_INIT;
     unsigned char bytes[512];
     size_t n = build(bytes);
@@ -89,9 +89,11 @@ int main(int argc, char **argv)
     ortc_session_release(s);
     ortc_model_release(m);
     /* The same operator again: refused, with its reason in the log, and nothing is lost. */
-    check(ortc_plugin_load(argv[2], &e) != ORTC_OK && strstr(e.text, "failed to register"), "the plugin in C++", e.text);
+    check(ortc_plugin_load(argv[2], &e) != ORTC_OK && strstr(e.text, "failed to register"),
+          "the plugin in C++", e.text);
     for (int i = 0; i < 6; i++)
-        check(ortc_plugin_load(argv[3 + i], &e) != ORTC_OK && strstr(e.text, expected[i]), expected[i], e.text);
+        check(ortc_plugin_load(argv[3 + i], &e) != ORTC_OK && strstr(e.text, expected[i]), expected[i],
+              e.text);
     check(ortc_plugin_load("no-such-file.so", &e) != ORTC_OK, "a file that is not there", e.text);
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

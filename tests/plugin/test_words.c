@@ -10,14 +10,14 @@ static void check(int good, const char *what, const char *text)
 {
     passed += good != 0;
     failed += !good;
-    if (!good)
-        printf("FAILED %s: %s\n", what, text);
+    if (!good) printf("FAILED %s: %s\n", what, text);
 }
 
 /* words -> first -> counts -> Most -> word */
 static buffer build(const char *first)
 {
-    buffer graph = {0}, node = make_node(first, "test.words", "words", "counts"), info = make_value_info("words", ORTC_STRING, 1, (int64_t[]){-1});
+    buffer graph = {0}, node = make_node(first, "test.words", "words", "counts"),
+           info = make_value_info("words", ORTC_STRING, 1, (int64_t[]){-1});
     put_message(&graph, 1, &node);
     node = make_node("Most", "test.words", "counts", "word");
     put_message(&graph, 1, &node);
@@ -59,7 +59,9 @@ int main(int argc, char **argv)
             const ortc_value *counts = out[1].value ? ortc_value_element(out[1].value, 1) : NULL;
             check(counts && *(const int64_t *)ortc_value_host(counts) == 3, "the counts", "are others");
         } else
-            check(s == ORTC_INVALID_ARGUMENT && strstr(e.text, "there are no words") && !out[0].value && !out[1].value, "no words", e.text);
+            check(s == ORTC_INVALID_ARGUMENT && strstr(e.text, "there are no words") && !out[0].value &&
+                      !out[1].value,
+                  "no words", e.text);
         ortc_value_release(out[0].value);
         ortc_value_release(out[1].value);
     }
@@ -68,7 +70,8 @@ int main(int argc, char **argv)
     buffer_free(&bytes);
     bytes = build("Nothing");
     session = NULL;
-    check(ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &model, &e) == ORTC_OK && ortc_session_create(model, NULL, &session, &e) == ORTC_OK,
+    check(ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &model, &e) == ORTC_OK &&
+              ortc_session_create(model, NULL, &session, &e) == ORTC_OK,
           "a careless operator", e.text);
     if (session) {
         ortc_in in = {"words", NULL};
@@ -76,7 +79,9 @@ int main(int argc, char **argv)
         ortc_run_args a = ORTC_RUN_ARGS_INIT;
         a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1;
         ortc_value_create_strings(1, (int64_t[]){7}, words, NULL, &in.value, NULL);
-        check(ortc_run(session, &a, &e) == ORTC_INTERNAL && strstr(e.text, "'nothing' gave no value for output 0"), "its run", e.text);
+        check(ortc_run(session, &a, &e) == ORTC_INTERNAL &&
+                  strstr(e.text, "'nothing' gave no value for output 0"),
+              "its run", e.text);
         ortc_value_release(in.value);
     }
     ortc_session_release(session);

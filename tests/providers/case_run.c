@@ -1,4 +1,5 @@
-/* tests/providers/case_run.c: model from the writer, inputs and outputs in memory that tells of stray writes, one run. */
+/* tests/providers/case_run.c: model from the writer, inputs and outputs in memory that tells of stray writes,
+ * one run. */
 #include "case_run.h"
 
 #include <stdio.h>
@@ -14,8 +15,7 @@
 static unsigned char *guarded(size_t bytes, size_t offset, void **memory)
 {
     unsigned char *m = aligned_alloc(64, (CANARY + offset + bytes + CANARY + 63) / 64 * 64);
-    if (!m)
-        abort();
+    if (!m) abort();
     memset(m, CANARY_BYTE, (CANARY + offset + bytes + CANARY + 63) / 64 * 64);
     *memory = m;
     return m + CANARY + offset;
@@ -24,18 +24,18 @@ static unsigned char *guarded(size_t bytes, size_t offset, void **memory)
 static bool intact(const unsigned char *data, size_t bytes, const unsigned char *memory)
 {
     for (const unsigned char *p = memory; p < data; p++)
-        if (*p != CANARY_BYTE)
-            return false;
+        if (*p != CANARY_BYTE) return false;
     for (size_t i = 0; i < CANARY; i++)
-        if (data[bytes + i] != CANARY_BYTE)
-            return false;
+        if (data[bytes + i] != CANARY_BYTE) return false;
     return true;
 }
 
 /* Outputs must be aligned to their elements, inputs need not be. */
 static size_t offset_of(const run_way *w, ortc_dtype t, bool output)
 {
-    return w->offset == 0 ? 0 : w->offset > 0 && !output ? (size_t)w->offset : ortc_bytes_of(ortc_dtype_bits(t), 1);
+    return w->offset == 0             ? 0
+           : w->offset > 0 && !output ? (size_t)w->offset
+                                      : ortc_bytes_of(ortc_dtype_bits(t), 1);
 }
 
 typedef struct inputs {
@@ -53,15 +53,13 @@ static void make_inputs(const node_text *n, const run_way *w, inputs *to)
     for (size_t i = 0; i < n->n_in; i++) {
         const tensor *t = &n->in[i];
         ortc_value *v = NULL;
-        if (!t->dtype || t->constant)
-            continue;
+        if (!t->dtype || t->constant) continue;
         snprintf(to->names[i], sizeof to->names[i], "x%zu", i);
         if (t->elements || t->dtype == ORTC_STRING) {
             v = case_value(t);
         } else {
             to->data[i] = guarded(t->bytes, offset_of(w, t->dtype, false), &to->memory[i]);
-            if (t->bytes)
-                memcpy(to->data[i], t->data, t->bytes);
+            if (t->bytes) memcpy(to->data[i], t->data, t->bytes);
             v = ortc_wrap(to->data[i], t->dtype, t->rank, t->dims);
         }
         to->in[to->n++] = (ortc_in){to->names[i], v};
@@ -83,10 +81,8 @@ static bool inputs_intact(const node_text *n, const inputs *from)
 
 static void inputs_deinit(inputs *from)
 {
-    for (size_t i = 0; i < from->n; i++)
-        ortc_value_release(from->in[i].value);
-    for (size_t i = 0; i < MAX_PORTS; i++)
-        free(from->memory[i]);
+    for (size_t i = 0; i < from->n; i++) ortc_value_release(from->in[i].value);
+    for (size_t i = 0; i < MAX_PORTS; i++) free(from->memory[i]);
 }
 
 static int note_placement(void *arg, const ortc_placement *p)
@@ -94,14 +90,14 @@ static int note_placement(void *arg, const ortc_placement *p)
     void **both = arg;
     const node_text *n = both[0];
     run_result *r = both[1];
-    if (strcmp(p->op, n->op) != 0 || (!strcmp(n->op, "Where") && strcmp(p->node, "node") != 0))
-        return 0;
+    if (strcmp(p->op, n->op) != 0 || (!strcmp(n->op, "Where") && strcmp(p->node, "node") != 0)) return 0;
     snprintf(r->provider, sizeof r->provider, "%s", p->provider);
     snprintf(r->kernel, sizeof r->kernel, "%s", p->kernel);
     return 0;
 }
 
-static void run_session(const node_text *n, const run_way *w, const run_result *shapes, ortc_session *session, run_result *r)
+static void run_session(const node_text *n, const run_way *w, const run_result *shapes, ortc_session *session,
+                        run_result *r)
 {
     ortc_error error = ORTC_ERROR_INIT;
     ortc_out out[MAX_PORTS];
@@ -113,15 +109,13 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
     size_t at[MAX_PORTS], n_asked = 0; /* in `out`, of those that are asked for */
     r->n_out = n->n_out;
     for (size_t k = 0; k < n->n_out; k++) {
-        if (w->asked && !(w->asked >> k & 1))
-            continue;
+        if (w->asked && !(w->asked >> k & 1)) continue;
         const size_t i = n_asked++;
         at[i] = k;
         snprintf(names[i], sizeof names[i], "y%zu", k);
         out[i] = (ortc_out){.name = names[i]};
         const ortc_value *like = w->placed ? shapes->out[k] : NULL;
-        if (!like || ortc_value_dtype(like) == ORTC_STRING || !ortc_value_dtype(like))
-            continue;
+        if (!like || ortc_value_dtype(like) == ORTC_STRING || !ortc_value_dtype(like)) continue;
         const ortc_dtype t = ortc_value_dtype(like);
         bytes[i] = ortc_bytes_of(ortc_dtype_bits(t), ortc_value_count(like));
         data[i] = guarded(bytes[i], offset_of(w, t, true), &r->memory[k]);
@@ -158,19 +152,15 @@ void run_case(const node_text *n, const run_way *w, const run_result *shapes, ru
     writer file = {0};
     ortc_dtype types[MAX_PORTS] = {0};
     memset(r, 0, sizeof *r);
-    for (size_t i = 0; shapes && i < n->n_out; i++)
-        types[i] = ortc_value_dtype(shapes->out[i]);
+    for (size_t i = 0; shapes && i < n->n_out; i++) types[i] = ortc_value_dtype(shapes->out[i]);
     size_t last = 0;
-    while ((w->model & MODEL_CUT) && w->asked >> last)
-        last++;
+    while ((w->model & MODEL_CUT) && w->asked >> last) last++;
     write_model(&file, n, w->model, types, last);
-    if (!w->passes)
-        model_options.flags |= ORTC_MODEL_NO_PASSES;
+    if (!w->passes) model_options.flags |= ORTC_MODEL_NO_PASSES;
     options.providers = w->providers;
     options.threads = w->threads;
     r->status = ortc_model_load_memory(file.data, file.bytes, &model_options, &model, &error);
-    if (r->status == ORTC_OK)
-        r->status = ortc_session_create(model, &options, &session, &error);
+    if (r->status == ORTC_OK) r->status = ortc_session_create(model, &options, &session, &error);
     snprintf(r->text, sizeof r->text, "%s", error.text);
     if (r->status == ORTC_OK) {
         ortc_session_placement(session, note_placement, (void *[]){(void *)n, r});

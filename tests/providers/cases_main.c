@@ -1,10 +1,11 @@
 /* tests/providers/cases_main.c: every case of every family on every provider configuration.
  *
- * ref on one thread is the oracle. ref itself must give the same bits on four threads, into the caller's memory, from
- * unaligned addresses, with extents that are symbols while the model is loaded, between other nodes, in place, and where a node has
- * several outputs for each one and each two of them alone. cpu must
- * agree with ref within the tolerance of the type in all these ways, on every instruction set that the machine has, each
- * in a process of its own; cases that it does not take are not counted. Every kernel must have been reached.
+ * ref on one thread is the oracle. ref itself must give the same bits on four threads, into the caller's
+ * memory, from unaligned addresses, with extents that are symbols while the model is loaded, between other
+ * nodes, in place, and where a node has several outputs for each one and each two of them alone. cpu must
+ * agree with ref within the tolerance of the type in all these ways, on every instruction set that the
+ * machine has, each in a process of its own; cases that it does not take are not counted. Every kernel must
+ * have been reached.
  *
  * With a plugin its provider runs the cases, on the device as spelled; sim must give ref's bits.
  *
@@ -45,20 +46,19 @@ static struct {
 static void describe(const ortc_case *c, size_t which)
 {
     printf("%s %s %s", c->op, c->in ? c->in : "", c->attrs ? c->attrs : "");
-    if (c->types)
-        printf(" (%s, number %zu)", c->types, which);
+    if (c->types) printf(" (%s, number %zu)", c->types, which);
 }
 
 /* The reason that `except` gives for this configuration: "cpu: why", "cpu/avx2: why". NULL: none. */
 static const char *known_failure(const ortc_case *c)
 {
     const size_t n = strlen(options.provider);
-    if (!c->except || strncmp(c->except, options.provider, n) != 0)
-        return NULL;
-    if (c->except[n] == ':')
-        return c->except + n + 1;
-    return options.level && c->except[n] == '/' && !strncmp(c->except + n + 1, options.level, strlen(options.level)) ? c->except
-                                                                                                                 : NULL;
+    if (!c->except || strncmp(c->except, options.provider, n) != 0) return NULL;
+    if (c->except[n] == ':') return c->except + n + 1;
+    return options.level && c->except[n] == '/' &&
+                   !strncmp(c->except + n + 1, options.level, strlen(options.level))
+               ? c->except
+               : NULL;
 }
 
 /* Whether `needs` names this provider, for this type of the first input. */
@@ -68,17 +68,16 @@ static bool is_needed(const ortc_case *c, const node_text *n)
     for (const char *s = c->needs ? c->needs : ""; *s; s += strcspn(s, " "), s += strspn(s, " ")) {
         snprintf(word, sizeof word, "%.*s", (int)strcspn(s, " "), s);
         const size_t length = strcspn(word, ":");
-        if (strncmp(word, options.provider, length) || options.provider[length])
-            continue;
-        if (!word[length] || !strcmp(word + length + 1, ortc_dtype_name(n->in[0].dtype)))
-            return true;
+        if (strncmp(word, options.provider, length) || options.provider[length]) continue;
+        if (!word[length] || !strcmp(word + length + 1, ortc_dtype_name(n->in[0].dtype))) return true;
     }
     return false;
 }
 
-/* One way of running; false with the reason in `why`. `bits`: a result that must be met bit by bit, or NULL. */
-static bool matches(const run_result *got, uint32_t asked, const run_result *expected, const run_result *bits, double tolerance,
-                    char *why, size_t n)
+/* One way of running; false with the reason in `why`. `bits`: a result that must be met bit by bit, or
+ * NULL. */
+static bool matches(const run_result *got, uint32_t asked, const run_result *expected, const run_result *bits,
+                    double tolerance, char *why, size_t n)
 {
     if (got->status != ORTC_OK) {
         snprintf(why, n, "%s: %s", ortc_status_name(got->status), got->text);
@@ -86,8 +85,7 @@ static bool matches(const run_result *got, uint32_t asked, const run_result *exp
     }
     for (size_t i = 0; i < got->n_out; i++) {
         char text[256];
-        if (asked && !(asked >> i & 1))
-            continue;
+        if (asked && !(asked >> i & 1)) continue;
         if (!values_match(got->out[i], expected->out[i], tolerance, text, sizeof text) ||
             (bits && !values_match(got->out[i], bits->out[i], 0, text, sizeof text))) {
             snprintf(why, n, "output %zu: %s", i, text);
@@ -100,13 +98,14 @@ static bool matches(const run_result *got, uint32_t asked, const run_result *exp
 /* Whether a way is one for this case. */
 static bool applies(const ortc_case *c, const node_text *n, const run_way *w, tally *t)
 {
-    const bool excused = ((w->model & MODEL_SYMBOLIC) && c->fixed) || ((w->model & MODEL_CHAINED) && c->alone);
+    const bool excused = ((w->model & MODEL_SYMBOLIC) && c->fixed) ||
+                         ((w->model & MODEL_CHAINED) && c->alone);
     t->skipped += excused;
     return !excused && (!(w->model & MODEL_CHAINED) || n->version >= 16); /* the other node is Where-16 */
 }
 
-static bool judge(const ortc_case *c, size_t which, const run_way *w, const run_result *r, const run_result *expected,
-                  const run_result *bits, tally *t)
+static bool judge(const ortc_case *c, size_t which, const run_way *w, const run_result *r,
+                  const run_result *expected, const run_result *bits, tally *t)
 {
     const char *known = known_failure(c);
     char why[1400];
@@ -119,27 +118,26 @@ static bool judge(const ortc_case *c, size_t which, const run_way *w, const run_
     if (!known || options.verbose) {
         printf("%s ", known ? "known" : "FAILED");
         describe(c, which);
-        printf(" on %s%s%s, %s", options.provider, options.level ? "/" : "", options.level ? options.level : "", w->name);
+        printf(" on %s%s%s, %s", options.provider, options.level ? "/" : "",
+               options.level ? options.level : "", w->name);
         for (uint32_t i = 0; i < MAX_PORTS; i++)
-            if (w->asked >> i & 1)
-                printf(", output %u", i);
+            if (w->asked >> i & 1) printf(", output %u", i);
         printf(": %s\n", why);
     }
     return false;
 }
 
-/* Every one and every two of several outputs, as the whole node gave them: the others are absent for planner and kernel; once more
- * where the node has no outputs behind the one. */
-static size_t run_subsets(const ortc_case *c, size_t which, const node_text *n, run_way way, const run_result *expected,
-                          const run_result *bits, tally *t)
+/* Every one and every two of several outputs, as the whole node gave them: the others are absent for planner
+ * and kernel; once more where the node has no outputs behind the one. */
+static size_t run_subsets(const ortc_case *c, size_t which, const node_text *n, run_way way,
+                          const run_result *expected, const run_result *bits, tally *t)
 {
     size_t failures = 0;
     for (size_t i = 0; i < n->n_out && n->n_out > 1; i++)
         for (size_t k = i; k < n->n_out; k++) {
             run_result r;
             way.asked = UINT32_C(1) << i | UINT32_C(1) << k;
-            if ((n->n_out == 2 && k > i) || !expected->out[i] || !expected->out[k])
-                continue;
+            if ((n->n_out == 2 && k > i) || !expected->out[i] || !expected->out[k]) continue;
             for (int cut = 0; cut <= (i == k && !way.model); cut++) {
                 run_way this = way;
                 this.model |= cut ? MODEL_CUT : 0;
@@ -151,7 +149,8 @@ static size_t run_subsets(const ortc_case *c, size_t which, const node_text *n, 
     return failures;
 }
 
-static void run_ways(const ortc_case *c, size_t which, const node_text *n, const run_result *expected, tally *t)
+static void run_ways(const ortc_case *c, size_t which, const node_text *n, const run_result *expected,
+                     tally *t)
 {
     const bool is_ref = !strcmp(options.provider, "ref"), is_sim = !strcmp(options.provider, "sim");
     const char *known = known_failure(c);
@@ -161,8 +160,7 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
         run_way way = ways[w];
         run_result r;
         way.providers = options.device ? options.device : options.provider;
-        if (!applies(c, n, &way, t))
-            continue;
+        if (!applies(c, n, &way, t)) continue;
         run_case(n, &way, expected, &r);
         coverage_note(n, &r);
         if (w == 0 && !is_ref && r.status == ORTC_OK && strcmp(r.provider, options.provider) != 0) {
@@ -208,13 +206,13 @@ static void run_line(const char *family, const ortc_case *c, size_t which, tally
         if (expected.status != c->fails) {
             printf("FAILED ");
             describe(c, which);
-            printf(" on ref: %s %s, expected %s\n", ortc_status_name(expected.status), expected.text, ortc_status_name(c->fails));
+            printf(" on ref: %s %s, expected %s\n", ortc_status_name(expected.status), expected.text,
+                   ortc_status_name(c->fails));
             t->failed++;
         } else if (c->fails) {
             t->passed++;
         } else {
-            if (options.dump)
-                dump_case(options.dump, family, &n, &expected);
+            if (options.dump) dump_case(options.dump, family, &n, &expected);
             run_ways(c, which, &n, &expected, t);
         }
     }
@@ -227,17 +225,15 @@ static tally run_all(void)
     tally all = {0};
     for (const family_cases *f = all_cases; f->family; f++) {
         tally t = {0};
-        if (options.family && strcmp(options.family, f->family) != 0)
-            continue;
+        if (options.family && strcmp(options.family, f->family) != 0) continue;
         for (const ortc_case *c = f->cases; c->op; c++) {
             const size_t length = options.op ? strlen(options.op) : 0;
             if (options.op && (strncmp(c->op, options.op, length) || (c->op[length] && c->op[length] != '@')))
                 continue;
-            for (size_t i = 0; i < case_combinations(c); i++)
-                run_line(f->family, c, i, &t);
+            for (size_t i = 0; i < case_combinations(c); i++) run_line(f->family, c, i, &t);
         }
-        printf("%s on %s%s%s: %zu passed, %zu failed, %zu skipped\n", f->family, options.provider, options.level ? "/" : "",
-               options.level ? options.level : "", t.passed, t.failed, t.skipped);
+        printf("%s on %s%s%s: %zu passed, %zu failed, %zu skipped\n", f->family, options.provider,
+               options.level ? "/" : "", options.level ? options.level : "", t.passed, t.failed, t.skipped);
         all.passed += t.passed;
         all.failed += t.failed;
         all.skipped += t.skipped;
@@ -253,22 +249,17 @@ static tally run_level(const char *self, const char *level)
     int fd[2], status;
     tally t = {0};
     fflush(stdout);
-    if (pipe(fd))
-        return (tally){.failed = 1};
+    if (pipe(fd)) return (tally){.failed = 1};
     const pid_t child = fork();
     if (child == 0) {
         dup2(fd[1], 1);
         close(fd[0]);
-        if (strcmp(level, "best") != 0)
-            setenv("ORTC_CPU", level, 1);
+        if (strcmp(level, "best") != 0) setenv("ORTC_CPU", level, 1);
         const char *args[12] = {self, "--provider", "cpu", "--level", level};
         int n = 5;
-        if (options.family)
-            args[n++] = "--family", args[n++] = options.family;
-        if (options.op)
-            args[n++] = "--op", args[n++] = options.op;
-        if (options.verbose)
-            args[n++] = "-v";
+        if (options.family) args[n++] = "--family", args[n++] = options.family;
+        if (options.op) args[n++] = "--op", args[n++] = options.op;
+        if (options.verbose) args[n++] = "-v";
         execv(self, (char *const *)args);
         _exit(127);
     }
@@ -295,7 +286,8 @@ static tally run_everything(const char *self)
     tally all = run_all();
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         const uint32_t have = ortc_cpu_features_detected();
-        if ((!strcmp(levels[i], "avx2") && !(have & ORTC_CPU_AVX2)) || (!strcmp(levels[i], "avx512") && !(have & ORTC_CPU_AVX512))) {
+        if ((!strcmp(levels[i], "avx2") && !(have & ORTC_CPU_AVX2)) ||
+            (!strcmp(levels[i], "avx512") && !(have & ORTC_CPU_AVX512))) {
             printf("this machine has no %s\n", levels[i]);
             all.skipped++;
             continue;
@@ -313,7 +305,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!strcmp(argv[i], "--help")) {
-            printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] [--dump DIR] [-v]\n");
+            printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] "
+                   "[--dump DIR] [-v]\n");
             return 0;
         }
         if (!strcmp(argv[i], "-v"))
@@ -335,8 +328,7 @@ int main(int argc, char **argv)
                 fprintf(stderr, "%s\n", error.text);
                 return 2;
             }
-        }
-        else if (!strcmp(argv[i], "--dump"))
+        } else if (!strcmp(argv[i], "--dump"))
             options.dump = argv[++i];
         else if (!strcmp(argv[i], "--level"))
             options.level = argv[++i];
@@ -348,8 +340,10 @@ int main(int argc, char **argv)
     bool known = !options.family;
     for (const family_cases *f = all_cases; f->family; f++)
         known |= options.family && !strcmp(f->family, options.family);
-    if (!known || ortc_registry_init(NULL) != ORTC_OK || (options.provider && !ortc_provider_find(options.provider))) {
-        fprintf(stderr, "there is no %s '%s'\n", known ? "provider" : "family", known ? options.provider : options.family);
+    if (!known || ortc_registry_init(NULL) != ORTC_OK ||
+        (options.provider && !ortc_provider_find(options.provider))) {
+        fprintf(stderr, "there is no %s '%s'\n", known ? "provider" : "family",
+                known ? options.provider : options.family);
         return 2;
     }
     char self[4096];

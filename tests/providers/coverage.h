@@ -6,7 +6,8 @@
 
 /* Notes that a case ran on a kernel. */
 void coverage_note(const node_text *, const run_result *);
-/* Prints every kernel entry of `provider`, and every element type of one, that no case has reached; their number. */
+/* Prints every kernel entry of `provider`, and every element type of one, that no case has reached; their
+ * number. */
 size_t coverage_missing(const char *provider, const char *family);
 
 #endif

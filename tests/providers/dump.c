@@ -8,18 +8,15 @@
 static void write_file(const char *path, const void *data, size_t bytes)
 {
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, bytes, f) != bytes)
-        fprintf(stderr, "cannot write %s\n", path);
-    if (f)
-        fclose(f);
+    if (!f || fwrite(data, 1, bytes, f) != bytes) fprintf(stderr, "cannot write %s\n", path);
+    if (f) fclose(f);
 }
 
 static void write_value(const char *path, const ortc_value *v, const char *name)
 {
     void *data = NULL;
     size_t bytes = 0;
-    if (ortc_value_encode(v, name, &data, &bytes, NULL) == ORTC_OK)
-        write_file(path, data, bytes);
+    if (ortc_value_encode(v, name, &data, &bytes, NULL) == ORTC_OK) write_file(path, data, bytes);
     free(data);
 }
 
@@ -40,8 +37,7 @@ void dump_case(const char *dir, const char *family, const node_text *n, const ru
     for (size_t i = 0; i < n->n_in; i++) {
         const tensor *t = &n->in[i];
         ortc_value *v = NULL;
-        if (!t->dtype || t->constant)
-            continue;
+        if (!t->dtype || t->constant) continue;
         v = case_value(t);
         snprintf(path, sizeof path, "%s/test_data_set_0/input_%zu.pb", folder, given++);
         snprintf(name, sizeof name, "x%zu", i);

@@ -1,4 +1,5 @@
-/* tests/providers/dump.h: cases as folders in the layout of the standard's suite, for other runtimes to check ref. */
+/* tests/providers/dump.h: cases as folders in the layout of the standard's suite, for other runtimes to check
+ * ref. */
 #ifndef ORTC_TESTS_DUMP_H
 #define ORTC_TESTS_DUMP_H
 

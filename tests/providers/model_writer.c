@@ -1,4 +1,5 @@
-/* tests/providers/model_writer.c: the few messages of onnx.proto that a model of one node takes, written by hand. */
+/* tests/providers/model_writer.c: the few messages of onnx.proto that a model of one node takes, written by
+ * hand. */
 #include "model_writer.h"
 
 #include <stdio.h>
@@ -12,11 +13,9 @@ static void put(writer *w, const void *data, size_t bytes)
     if (w->bytes + bytes > w->capacity) {
         w->capacity = (w->bytes + bytes) * 2 + 64;
         w->data = realloc(w->data, w->capacity);
-        if (!w->data)
-            abort();
+        if (!w->data) abort();
     }
-    if (bytes)
-        memcpy(w->data + w->bytes, data, bytes);
+    if (bytes) memcpy(w->data + w->bytes, data, bytes);
     w->bytes += bytes;
 }
 
@@ -60,16 +59,13 @@ void writer_deinit(writer *w)
 
 static void tensor_proto(writer *w, const tensor *t, const char *name)
 {
-    for (int32_t d = 0; d < t->rank; d++)
-        field_int(w, 1, t->dims[d]);
+    for (int32_t d = 0; d < t->rank; d++) field_int(w, 1, t->dims[d]);
     field_int(w, 2, t->dtype);
     if (t->dtype == ORTC_STRING)
-        for (int64_t i = 0; i < t->count; i++)
-            field_text(w, 6, t->strings[i]);
+        for (int64_t i = 0; i < t->count; i++) field_text(w, 6, t->strings[i]);
     else
         field_bytes(w, 9, t->data, t->bytes);
-    if (name)
-        field_text(w, 8, name);
+    if (name) field_text(w, 8, name);
 }
 
 /* The type of what is not a tensor. */
@@ -86,7 +82,12 @@ static void type_proto(writer *type, const tensor *t)
     } else {
         field_int(&inner, 1, t->dtype);
     }
-    field_message(type, t->kind == ORTC_KIND_SEQUENCE ? 4 : t->kind == ORTC_KIND_OPTIONAL ? 9 : t->kind == ORTC_KIND_MAP ? 5 : 1, &inner);
+    field_message(type,
+                  t->kind == ORTC_KIND_SEQUENCE   ? 4
+                  : t->kind == ORTC_KIND_OPTIONAL ? 9
+                  : t->kind == ORTC_KIND_MAP      ? 5
+                                                  : 1,
+                  &inner);
 }
 
 static void value_info(writer *graph, int field, const char *name, const tensor *t, bool symbolic)
@@ -151,14 +152,14 @@ static void attribute_proto(writer *node, const attribute *a)
 static void node_proto(writer *graph, const char *op, const char *const *in, size_t n_in, const char *out)
 {
     writer w = {0};
-    for (size_t i = 0; i < n_in; i++)
-        field_text(&w, 1, in[i]);
+    for (size_t i = 0; i < n_in; i++) field_text(&w, 1, in[i]);
     field_text(&w, 2, out);
     field_text(&w, 4, op);
     field_message(graph, 1, &w);
 }
 
-/* Where moves elements of these types as they are; inputs whose elements were given may decide shapes and go straight. */
+/* Where moves elements of these types as they are; inputs whose elements were given may decide shapes and go
+ * straight. */
 static bool movable(ortc_dtype t) { return t > 0 && t <= ORTC_BF16 && t != ORTC_STRING; }
 static bool chains(const node_text *n, size_t i)
 {
@@ -174,7 +175,8 @@ static bool counts_outputs(const node_text *n)
 
 void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out_types, size_t alone)
 {
-    const size_t first = alone ? alone - 1 : 0, n_out = alone ? alone : n->n_out, n_named = counts_outputs(n) ? n->n_out : n_out;
+    const size_t first = alone ? alone - 1 : 0, n_out = alone ? alone : n->n_out,
+                 n_named = counts_outputs(n) ? n->n_out : n_out;
     writer graph = {0}, node = {0}, opset = {0};
     char name[32], other[32];
     const bool chained = flags & MODEL_CHAINED;
@@ -191,14 +193,11 @@ void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out
     }
     field_text(&node, 3, "node");
     field_text(&node, 4, n->op);
-    for (size_t i = 0; i < n->n_attrs; i++)
-        attribute_proto(&node, &n->attrs[i]);
-    if (n->domain[0])
-        field_text(&node, 7, n->domain);
+    for (size_t i = 0; i < n->n_attrs; i++) attribute_proto(&node, &n->attrs[i]);
+    if (n->domain[0]) field_text(&node, 7, n->domain);
     field_message(&graph, 1, &node);
     for (size_t i = first; chained && i < n_out; i++) {
-        if (!movable(out_types[i]))
-            continue;
+        if (!movable(out_types[i])) continue;
         snprintf(name, sizeof name, "r%zu", i);
         snprintf(other, sizeof other, "y%zu", i);
         node_proto(&graph, "Where", (const char *[]){"yes", name, name}, 3, other);
@@ -214,8 +213,7 @@ void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out
             value_info(&graph, 11, name, &n->in[i], flags & MODEL_SYMBOLIC);
         }
     }
-    if (chained)
-        value_info(&graph, 11, "yes", &(tensor){.dtype = ORTC_BOOL}, false);
+    if (chained) value_info(&graph, 11, "yes", &(tensor){.dtype = ORTC_BOOL}, false);
     for (size_t i = first; i < n_out; i++) {
         snprintf(name, sizeof name, "y%zu", i);
         value_info(&graph, 12, name, NULL, false);

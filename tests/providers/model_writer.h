@@ -18,11 +18,11 @@ typedef struct tensor {
     int64_t dims[MAX_DIMS];
     int64_t count;
     size_t bytes;
-    void *data;     /* malloc'ed; strings: `strings` instead */
+    void *data; /* malloc'ed; strings: `strings` instead */
     char **strings;
-    bool constant;  /* an initializer */
-    bool chosen;    /* its elements were given: they may decide shapes */
-    uint16_t kind;  /* 0: a tensor; else ORTC_KIND_*, and dtype is the innermost tensor's */
+    bool constant;           /* an initializer */
+    bool chosen;             /* its elements were given: they may decide shapes */
+    uint16_t kind;           /* 0: a tensor; else ORTC_KIND_*, and dtype is the innermost tensor's */
     struct tensor *elements; /* n_elements of them, and at least one, for the type */
     size_t n_elements;
 } tensor;
@@ -56,13 +56,14 @@ typedef struct writer {
 
 enum {
     MODEL_SYMBOLIC = 1, /* every extent of an input is a symbol */
-    MODEL_CHAINED = 2,  /* inputs and outputs pass through another node first, so that the node may work in place */
-    MODEL_CUT = 4,      /* one output is asked for, and it is the node's last */
+    /* inputs and outputs pass through another node first, so that the node may work in place */
+    MODEL_CHAINED = 2,
+    MODEL_CUT = 4, /* one output is asked for, and it is the node's last */
 };
 
-/* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be true, and the
- * types of the outputs (n_out of them) must be given. `alone`: 1 + the only output of the graph, behind which the
- * node has none, where it need not; 0: all. */
+/* Inputs are named x0, x1 ...; outputs y0 ...; with MODEL_CHAINED there is an input `yes`, bool[], to be
+ * true, and the types of the outputs (n_out of them) must be given. `alone`: 1 + the only output of the
+ * graph, behind which the node has none, where it need not; 0: all. */
 void write_model(writer *, const node_text *, int flags, const ortc_dtype *out_types, size_t alone);
 void writer_deinit(writer *);
 

@@ -1,7 +1,7 @@
-/* tests/session/allocations.c: once the arena has its size, from the second run of a key on, a run whose results go into the caller's memory allocates
- * nothing, on one thread and on several; nor does a run with a tied state. The linker puts counters around the allocator
- * (--wrap), so this is not for sanitizers.
- * usage: allocations digits.onnx
+/* tests/session/allocations.c: once the arena has its size, from the second run of a key on, a run whose
+ * results go into the caller's memory allocates nothing, on one thread and on several; nor does a run with a
+ * tied state. The linker puts counters around the allocator (--wrap), so this is not for sanitizers. usage:
+ * allocations digits.onnx
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 #include "tests/unit/wire_writer.h"
 
 static atomic_long count;
-#define WRAP(type, name, parameters, arguments)  \
-    type __real_##name parameters;               \
-    type __wrap_##name parameters;               \
-    type __wrap_##name parameters                \
-    {                                            \
-        atomic_fetch_add(&count, 1);             \
-        return __real_##name arguments;          \
+#define WRAP(type, name, parameters, arguments) \
+    type __real_##name parameters; \
+    type __wrap_##name parameters; \
+    type __wrap_##name parameters \
+    { \
+        atomic_fetch_add(&count, 1); \
+        return __real_##name arguments; \
     }
 WRAP(void *, malloc, (size_t n), (n))
 WRAP(void *, calloc, (size_t n, size_t m), (n, m))
@@ -48,7 +48,8 @@ static buffer recurrent(void)
     return make_model(8, 18, &g);
 }
 
-/* 1: from the third step on nothing is allocated: the first plans and makes one buffer, the second is made before it. */
+/* 1: from the third step on nothing is allocated: the first plans and makes one buffer, the second is made
+ * before it. */
 static int tied_steps(void)
 {
     float x[8] = {0.1f, 0.2f}, y[8];
@@ -61,8 +62,8 @@ static int tied_steps(void)
     buffer bytes = recurrent();
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.ties = &tie, o.n_ties = 1;
-    int good = !ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) && !ortc_session_create(m, &o, &s, &e) &&
-               !ortc_state_create(s, &state, &e);
+    int good = !ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) &&
+               !ortc_session_create(m, &o, &s, &e) && !ortc_state_create(s, &state, &e);
     for (int i = 0; i < 8 && good; i++) {
         ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 2, dims)};
         ortc_out out = {"y", ortc_wrap(y, ORTC_F32, 2, dims), 0, 0};
@@ -113,8 +114,8 @@ int main(int argc, char **argv)
             long before = atomic_load(&count);
             ortc_status status = ortc_run(s, &a, &e);
             long made = atomic_load(&count) - before;
-            /* The first of each size must be seen: the counter works. The second made the arena grow, so the third run makes the
-             * first size's frame anew. */
+            /* The first of each size must be seen: the counter works. The second made the arena grow, so the
+             * third run makes the first size's frame anew. */
             int good = status == ORTC_OK && (i < 2 ? made > 0 : i == 2 || made == 0);
             if (!good)
                 printf("threads %u, run %d: %s, %ld allocations\n", threads, i, status ? e.text : "ok", made);

@@ -1,5 +1,7 @@
-/* tests/session/memory.c: how much memory a process takes, measured by the system, each in a process of its own:
- *   a 600 MB model of MatMuls, weights in the file and beside it: peak resident at most 1.15 x the weights after its first run, which packs
+/* tests/session/memory.c: how much memory a process takes, measured by the system, each in a process of its
+ * own:
+ *   a 600 MB model of MatMuls, weights in the file and beside it: peak resident at most 1.15 x the weights
+ *   after its first run, which packs
  *   them for the provider cpu (in f32 panels)
  *   eight sessions of one model, each with its run behind it: under 1.2 x one
  * A plain program. Models are written into a temporary folder and removed. usage: memory
@@ -15,13 +17,12 @@
 enum { K = 2048, ROWS = 32, MATRIX = K * K * 4 };
 static char folder[256];
 
-/* ---- Models: x [32,K] times n matrices in turn -------------------------------------------------------------------------------- */
+/* ---- Models: x [32,K] times n matrices in turn --------------------------------------------------------- */
 
 static size_t varint_bytes(uint64_t v)
 {
     size_t n = 1;
-    for (; v > 0x7f; v >>= 7)
-        n++;
+    for (; v > 0x7f; v >>= 7) n++;
     return n;
 }
 
@@ -95,14 +96,13 @@ static bool write_model(const char *path, const char *weights_path, int n)
         buffer_free(&b);
     }
     good = f && fclose(f) == 0 && good;
-    if (weights_path)
-        good = w && fclose(w) == 0 && good;
+    if (weights_path) good = w && fclose(w) == 0 && good;
     buffer_free(&g);
     buffer_free(&m);
     return good;
 }
 
-/* ---- Measuring, in a process of its own ------------------------------------------------------------------------------------------ */
+/* ---- Measuring, in a process of its own ---------------------------------------------------------------- */
 
 static double megabytes(const char *field)
 {
@@ -110,18 +110,15 @@ static double megabytes(const char *field)
     double kilobytes = 0;
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, field, strlen(field)))
-            kilobytes = atof(line + strlen(field) + 1);
-    if (f)
-        fclose(f);
+        if (!strncmp(line, field, strlen(field))) kilobytes = atof(line + strlen(field) + 1);
+    if (f) fclose(f);
     return kilobytes / 1024;
 }
 
 static int run(ortc_session *s, ortc_error *e)
 {
     static float x[ROWS * K];
-    for (int i = 0; i < ROWS * K; i++)
-        x[i] = (float)(i % 5 - 2);
+    for (int i = 0; i < ROWS * K; i++) x[i] = (float)(i % 5 - 2);
     ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 2, (int64_t[]){ROWS, K})};
     ortc_out out = {"y", NULL, 0, 0};
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
@@ -151,8 +148,11 @@ static int measure_peak(const char *path, int n)
         ortc_session_plan(s, &in, 1, &plan, NULL, NULL, &e))
         return fail(e.text);
     double peak = megabytes("VmHWM:"), packed = (double)plan.packed_bytes / (1 << 20);
-    printf("%s: weights %.0f MiB, packed %.0f MiB, peak %.0f MiB: %.3f x\n", strrchr(path, '/') + 1, weights, packed, peak, peak / weights);
-    return packed < weights ? fail("the weights were not packed") : peak > 1.15 * weights ? fail("the peak is too high") : 0;
+    printf("%s: weights %.0f MiB, packed %.0f MiB, peak %.0f MiB: %.3f x\n", strrchr(path, '/') + 1, weights,
+           packed, peak, peak / weights);
+    return packed < weights        ? fail("the weights were not packed")
+           : peak > 1.15 * weights ? fail("the peak is too high")
+                                   : 0;
 }
 
 static int measure_sessions(const char *path)
@@ -161,11 +161,9 @@ static int measure_sessions(const char *path)
     ortc_model *m;
     ortc_session *s[8];
     double one = 0, eight;
-    if (ortc_model_load(path, NULL, &m, &e))
-        return fail(e.text);
+    if (ortc_model_load(path, NULL, &m, &e)) return fail(e.text);
     for (int i = 0; i < 8; i++) {
-        if (ortc_session_create(m, NULL, &s[i], &e) || run(s[i], &e))
-            return fail(e.text);
+        if (ortc_session_create(m, NULL, &s[i], &e) || run(s[i], &e)) return fail(e.text);
         one = i ? one : megabytes("VmRSS:");
     }
     eight = megabytes("VmRSS:");
@@ -173,7 +171,7 @@ static int measure_sessions(const char *path)
     return eight > 1.2 * one ? fail("sessions do not share") : 0;
 }
 
-/* ---- All -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- All ----------------------------------------------------------------------------------------------- */
 
 static int spawn(const char *self, const char *what, const char *path, int n)
 {
@@ -211,11 +209,11 @@ int main(int argc, char **argv)
         return 1;
     }
     for (int external = 0; external < 2; external++) {
-        const char *model = in_folder(external ? "external.onnx" : "one-file.onnx"), *weights = external ? in_folder("weights.bin") : NULL;
+        const char *model = in_folder(external ? "external.onnx" : "one-file.onnx"),
+                   *weights = external ? in_folder("weights.bin") : NULL;
         passed += write_model(model, weights, LARGE) && spawn(argv[0], "peak", model, LARGE);
         remove(model);
-        if (weights)
-            remove(weights);
+        if (weights) remove(weights);
     }
     const char *model = in_folder("sessions.onnx");
     passed += write_model(model, NULL, SMALL) && spawn(argv[0], "sessions", model, SMALL);

@@ -1,7 +1,7 @@
-/* tests/session/process.c: what a process does around the library: a -ffast-math library is loaded first, and results have the same
- * bits on 1, 2 and 4 threads, denormal numbers included; it forks while the pool is busy, and the child runs a session of its own. A
- * plain program; ORTC_THREADS is 4.
- * usage: process digits.onnx FASTMATH.so
+/* tests/session/process.c: what a process does around the library: a -ffast-math library is loaded first, and
+ * results have the same bits on 1, 2 and 4 threads, denormal numbers included; it forks while the pool is
+ * busy, and the child runs a session of its own. A plain program; ORTC_THREADS is 4. usage: process
+ * digits.onnx FASTMATH.so
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void check(int good, const char *what)
         n_failed++, printf("FAILED: %s: %s\n", what, e.text);
 }
 
-/* ---- The floating-point environment ---------------------------------------------------------------------------------------- */
+/* ---- The floating-point environment -------------------------------------------------------------------- */
 
 enum { N = 128, COUNT = N * N };
 static float x[COUNT], products[3][COUNT], sums[3][COUNT], expected[COUNT];
@@ -47,8 +47,7 @@ static buffer tiny_numbers(void)
     static const int64_t square[2] = {N, N};
     static float w[COUNT];
     buffer g = {0}, b;
-    for (int i = 0; i < COUNT; i++)
-        w[i] = 1e-20f * (float)(1 + i % 7);
+    for (int i = 0; i < COUNT; i++) w[i] = 1e-20f * (float)(1 + i % 7);
     b = make_value_info("x", ORTC_F32, 2, square), put_message(&g, 11, &b);
     b = make_value_info("product", ORTC_F32, 2, square), put_message(&g, 12, &b);
     b = make_value_info("sum", ORTC_F32, 2, square), put_message(&g, 12, &b);
@@ -69,7 +68,8 @@ static void run_tiny(ortc_model *m, uint32_t threads, int at)
         return;
     }
     ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 2, square)};
-    ortc_out out[2] = {{"product", ortc_wrap(products[at], ORTC_F32, 2, square), 0, 0}, {"sum", ortc_wrap(sums[at], ORTC_F32, 2, square), 0, 0}};
+    ortc_out out[2] = {{"product", ortc_wrap(products[at], ORTC_F32, 2, square), 0, 0},
+                       {"sum", ortc_wrap(sums[at], ORTC_F32, 2, square), 0, 0}};
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
     a.in = &in, a.n_in = 1, a.out = out, a.n_out = 2;
     unsigned before = environment();
@@ -93,12 +93,14 @@ static void fast_math(const char *library)
     printf("the library %s denormals flushed\n", environment() & 0x8040 ? "has" : "has not");
     _mm_setcsr(_mm_getcsr() | 0x8040); /* as older compilers' libraries do */
 #endif
-    check(ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) == ORTC_OK, "the model of tiny numbers");
-    for (int i = 0; m && i < 3; i++)
-        run_tiny(m, 1u << i, i);
+    check(ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) == ORTC_OK,
+          "the model of tiny numbers");
+    for (int i = 0; m && i < 3; i++) run_tiny(m, 1u << i, i);
     check(!memcmp(products[0], expected, sizeof expected), "products are denormal, as the standard says");
     for (int i = 1; i < 3; i++)
-        check(!memcmp(products[0], products[i], sizeof expected) && !memcmp(sums[0], sums[i], sizeof expected), "the same bits on more threads");
+        check(!memcmp(products[0], products[i], sizeof expected) &&
+                  !memcmp(sums[0], sums[i], sizeof expected),
+              "the same bits on more threads");
     unsigned zero = 0;
     for (int i = 0; i < COUNT; i++) {
         unsigned bits;
@@ -110,7 +112,7 @@ static void fast_math(const char *library)
     buffer_free(&bytes);
 }
 
-/* ---- Forking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Forking ------------------------------------------------------------------------------------------- */
 
 static ortc_session *busy, *idle;
 static atomic_bool enough;
@@ -134,8 +136,7 @@ static void *keep_busy(void *arg)
     float result[80];
     (void)arg;
     while (!atomic_load(&enough))
-        if (run_digits(busy, result))
-            return &busy;
+        if (run_digits(busy, result)) return &busy;
     return NULL;
 }
 
@@ -145,8 +146,9 @@ static void forking(const char *path)
     float first[80], again[80];
     pthread_t thread;
     void *failed = NULL;
-    if (ortc_model_load(path, NULL, &m, &e) || ortc_model_load(path, NULL, &other, &e) || ortc_session_create(m, NULL, &busy, &e) ||
-        ortc_session_create(other, NULL, &idle, &e) || run_digits(idle, first) || pthread_create(&thread, NULL, keep_busy, NULL)) {
+    if (ortc_model_load(path, NULL, &m, &e) || ortc_model_load(path, NULL, &other, &e) ||
+        ortc_session_create(m, NULL, &busy, &e) || ortc_session_create(other, NULL, &idle, &e) ||
+        run_digits(idle, first) || pthread_create(&thread, NULL, keep_busy, NULL)) {
         check(0, "getting busy");
         return;
     }
@@ -159,8 +161,7 @@ static void forking(const char *path)
         if (pid == 0) {
             alarm(20); /* rather than hang */
             for (int k = 0; k < 3; k++)
-                if (run_digits(idle, again) || memcmp(first, again, sizeof first))
-                    _exit(1);
+                if (run_digits(idle, again) || memcmp(first, again, sizeof first)) _exit(1);
             _exit(0);
         }
         good += pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;

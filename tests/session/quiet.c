@@ -1,7 +1,7 @@
-/* tests/session/quiet.c: once a session exists, the library opens nothing, connects to nothing and writes nothing: a filter in the
- * kernel ends the process when any of its threads tries, during planning, packing, runs on several threads, and a plan for another
- * shape. A plain program; skipped where filters are not allowed.
- * usage: quiet digits.onnx
+/* tests/session/quiet.c: once a session exists, the library opens nothing, connects to nothing and writes
+ * nothing: a filter in the kernel ends the process when any of its threads tries, during planning, packing,
+ * runs on several threads, and a plan for another shape. A plain program; skipped where filters are not
+ * allowed. usage: quiet digits.onnx
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -21,10 +21,10 @@
 enum { SKIPPED = 77 };
 
 static const int forbidden[] = {
-    SYS_openat, SYS_openat2, SYS_socket, SYS_connect, SYS_sendto, SYS_sendmsg, SYS_write, SYS_pwrite64, SYS_writev, SYS_unlinkat,
-    SYS_renameat2, SYS_mkdirat, SYS_execve, SYS_memfd_create,
+    SYS_openat,   SYS_openat2, SYS_socket,   SYS_connect,   SYS_sendto,  SYS_sendmsg, SYS_write,
+    SYS_pwrite64, SYS_writev,  SYS_unlinkat, SYS_renameat2, SYS_mkdirat, SYS_execve,  SYS_memfd_create,
 #ifdef SYS_open
-    SYS_open, SYS_creat, SYS_unlink, SYS_rename, SYS_mkdir, SYS_fork, SYS_vfork,
+    SYS_open,     SYS_creat,   SYS_unlink,   SYS_rename,    SYS_mkdir,   SYS_fork,    SYS_vfork,
 #endif
 };
 
@@ -40,9 +40,10 @@ static int forbid(void)
     }
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {n, f};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        return errno;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ? errno ? errno : 1 : 0;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return errno;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)
+               ? errno ? errno : 1
+               : 0;
 }
 
 static void trapped(int number, siginfo_t *info, void *context)
@@ -73,22 +74,16 @@ static int child(const char *path, int provoke)
     ortc_model *m;
     ortc_session *cpu, *ref;
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
-    if (ortc_model_load(path, NULL, &m, &e) || ortc_session_create(m, NULL, &cpu, &e))
-        return 1;
+    if (ortc_model_load(path, NULL, &m, &e) || ortc_session_create(m, NULL, &cpu, &e)) return 1;
     o.providers = "ref";
-    if (ortc_session_create(m, &o, &ref, &e))
-        return 1;
+    if (ortc_session_create(m, &o, &ref, &e)) return 1;
     sigaction(SIGSYS, &action, NULL);
-    if (forbid())
-        return SKIPPED;
-    if (provoke)
-        return write(1, "x", 1), 2;
+    if (forbid()) return SKIPPED;
+    if (provoke) return write(1, "x", 1), 2;
     for (int i = 0; i < 12; i++)
-        if (run(i % 4 == 3 ? ref : cpu, 1 + i % 5))
-            return 1;
+        if (run(i % 4 == 3 ? ref : cpu, 1 + i % 5)) return 1;
     ortc_session_trim(cpu);
-    if (run(cpu, 2))
-        return 1;
+    if (run(cpu, 2)) return 1;
     ortc_session_release(cpu);
     ortc_session_release(ref);
     ortc_model_release(m);
@@ -100,16 +95,14 @@ static int status_of(const char *path, int provoke)
     int status = 0;
     fflush(stdout);
     pid_t pid = fork();
-    if (pid == 0)
-        _exit(child(path, provoke));
+    if (pid == 0) _exit(child(path, provoke));
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -status;
 }
 
 int main(int argc, char **argv)
 {
     int passed = 0;
-    if (argc != 2)
-        return 1;
+    if (argc != 2) return 1;
     int provoked = status_of(argv[1], 1), quiet = status_of(argv[1], 0);
     if (provoked == SKIPPED) {
         printf("skipped: this system allows no filters of system calls\n");

@@ -1,5 +1,6 @@
-/* tests/session/states.c: conversations at once: threads with a state each on one session, a state that all of them reach for, cancels in
- * between, and a session over a caller's threads: every state goes its own way. A plain program: it runs under ThreadSanitizer.
+/* tests/session/states.c: conversations at once: threads with a state each on one session, a state that all
+ * of them reach for, cancels in between, and a session over a caller's threads: every state goes its own way.
+ * A plain program: it runs under ThreadSanitizer.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,8 +22,7 @@ static buffer recurrent(void)
     const char *const ends[] = {"x", "h", "next"};
     const char *const nodes[3][3] = {{"MatMul", "h W", "z"}, {"Add", "z x", "a"}, {"Tanh", "a", "next"}};
     buffer g = {0}, b;
-    for (int i = 0; i < WIDTH * WIDTH; i++)
-        w[i] = (float)(i * 7 % 23 - 11) / 64;
+    for (int i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)(i * 7 % 23 - 11) / 64;
     for (int i = 0; i < 3; i++)
         b = make_value_info(ends[i], ORTC_F32, 2, dims), put_message(&g, i < 2 ? 11 : 12, &b);
     b = make_tensor("W", ORTC_F32, 2, square, w, sizeof w), put_message(&g, 5, &b);
@@ -31,13 +31,13 @@ static buffer recurrent(void)
     return make_model(8, 18, &g);
 }
 
-static ortc_status step(ortc_session *s, ortc_state *state, int64_t rows, int seed, ortc_cancel *cancel, float *result)
+static ortc_status step(ortc_session *s, ortc_state *state, int64_t rows, int seed, ortc_cancel *cancel,
+                        float *result)
 {
     float x[4 * WIDTH];
     const int64_t dims[2] = {rows, WIDTH};
     ortc_error e = ORTC_ERROR_INIT;
-    for (int i = 0; i < rows * WIDTH; i++)
-        x[i] = (float)((i * 13 + seed * 7) % 17 - 8) / 16;
+    for (int i = 0; i < rows * WIDTH; i++) x[i] = (float)((i * 13 + seed * 7) % 17 - 8) / 16;
     ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 2, dims)};
     ortc_out out = {"next", ortc_wrap(result, ORTC_F32, 2, dims), 0, 0};
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
@@ -64,7 +64,8 @@ static void *work(void *arg)
     ortc_state *mine, *calm;
     ortc_cancel *cancel;
     ortc_error e = ORTC_ERROR_INIT;
-    if (ortc_state_create(s, &mine, &e) || ortc_state_create(s, &calm, &e) || ortc_cancel_create(&cancel, &e)) {
+    if (ortc_state_create(s, &mine, &e) || ortc_state_create(s, &calm, &e) ||
+        ortc_cancel_create(&cancel, &e)) {
         atomic_fetch_add(&failures, 1);
         return NULL;
     }
@@ -81,7 +82,8 @@ static void *work(void *arg)
             atomic_fetch_add(&cancelled, 1);
             status = step(s, mine, rows, me * 1000 + i, NULL, a);
         }
-        if (status || step(s, calm, rows, me * 1000 + i, NULL, b) || memcmp(a, b, (size_t)rows * WIDTH * sizeof *a))
+        if (status || step(s, calm, rows, me * 1000 + i, NULL, b) ||
+            memcmp(a, b, (size_t)rows * WIDTH * sizeof *a))
             atomic_fetch_add(&failures, 1);
         else
             atomic_fetch_add(&steps_done, 1);
@@ -131,13 +133,13 @@ int main(void)
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     pthread_t threads[THREADS];
     o.ties = &tie, o.n_ties = 1;
-    int failed = ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) || ortc_session_create(m, &o, &session, &e);
+    int failed = ortc_model_load_memory(bytes.data, bytes.bytes, NULL, &m, &e) ||
+                 ortc_session_create(m, &o, &session, &e);
     o.executor = &executor;
     failed = failed || ortc_session_create(m, &o, &lent, &e) || ortc_state_create(session, &shared, &e);
     for (size_t i = 0; i < THREADS && !failed; i++)
         failed = pthread_create(&threads[i], NULL, work, (void *)i) != 0;
-    for (size_t i = 0; i < THREADS && !failed; i++)
-        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < THREADS && !failed; i++) pthread_join(threads[i], NULL);
     if (failed)
         printf("%s\n0 passed, 1 failed\n", e.text);
     else {
@@ -146,8 +148,8 @@ int main(void)
         ortc_session_release(session);
         ortc_session_release(lent);
         ortc_model_release(m);
-        printf("%d steps equal, %d cancelled, %d refused\n%d passed, %d failed\n", atomic_load(&steps_done), atomic_load(&cancelled),
-               atomic_load(&refused), !failed, failed);
+        printf("%d steps equal, %d cancelled, %d refused\n%d passed, %d failed\n", atomic_load(&steps_done),
+               atomic_load(&cancelled), atomic_load(&refused), !failed, failed);
     }
     buffer_free(&bytes);
     return failed;

@@ -92,18 +92,18 @@ Test(dims, evaluation_agrees_with_arithmetic)
         pool[i] = symbol(letters[i]);
         value[i] = symbols[i];
     }
-    for (int i = 3; i < 6; i++)
-        pool[i] = value[i] = i - 2;
+    for (int i = 3; i < 6; i++) pool[i] = value[i] = i - 2;
     for (int i = 6; i < 200; i++) {
-        static const int32_t kinds[] = {ORTC_DIM_ADD, ORTC_DIM_SUB, ORTC_DIM_MUL, ORTC_DIM_DIV, ORTC_DIM_CEIL_DIV, ORTC_DIM_MAX,
-                                        ORTC_DIM_MIN};
+        static const int32_t kinds[] = {ORTC_DIM_ADD,      ORTC_DIM_SUB, ORTC_DIM_MUL, ORTC_DIM_DIV,
+                                        ORTC_DIM_CEIL_DIV, ORTC_DIM_MAX, ORTC_DIM_MIN};
         int x = rand_r(&seed) % i, y = rand_r(&seed) % i;
         int32_t what = kinds[rand_r(&seed) % 7];
         ortc_dims none = {0};
         ortc_dim plain;
         ortc_dims_combine(&none, what, value[x], value[y], &plain);
         bool small = plain != ORTC_DIM_UNKNOWN && plain < 100000 && plain > -100000;
-        /* Cancelling a quotient assumes symbols that are not zero, and exact ones only; zero divisors stay out. */
+        /* Cancelling a quotient assumes symbols that are not zero, and exact ones only; zero divisors stay
+         * out. */
         if (!small || ((what == ORTC_DIM_DIV || what == ORTC_DIM_CEIL_DIV) && value[y] <= 0)) {
             pool[i] = pool[i - 1];
             value[i] = value[i - 1];
@@ -126,7 +126,8 @@ Test(dims, a_copy_of_any_size_can_be_looked_up_and_grown)
         snprintf(name, sizeof name, "x%d", i / 2);
         made[i] = i % 2 ? add(s, made[i - 1]) : symbol(name);
         cr_assert_neq(made[i], ORTC_DIM_UNKNOWN);
-        if (i & (i - 1) && i != N - 1) /* copies around each power of two, where tables grow, and of the whole */
+        if (i & (i - 1) &&
+            i != N - 1) /* copies around each power of two, where tables grow, and of the whole */
             continue;
         ortc_dims copy, was = t;
         cr_assert(ortc_dims_copy(&t, &copy));
@@ -152,8 +153,7 @@ Test(dims, a_full_table_is_a_limit, .timeout = 60)
     ortc_status s = ORTC_OK;
     ortc_error e = ORTC_ERROR_INIT;
     int64_t n = 0;
-    while ((s = ortc_dims_fresh(&t, &d)) == ORTC_OK)
-        n++;
+    while ((s = ortc_dims_fresh(&t, &d)) == ORTC_OK) n++;
     cr_expect_eq(s, ORTC_LIMIT);
     cr_expect_eq(d, ORTC_DIM_UNKNOWN);
     cr_expect_eq(n, 1 << 20);

@@ -1,5 +1,5 @@
-/* tests/session/test_hooks.c: what a caller lends and sees: memory without copies, an allocator, an executor, a profiler, values inside
- * the model, limits that cover what they say.
+/* tests/session/test_hooks.c: what a caller lends and sees: memory without copies, an allocator, an executor,
+ * a profiler, values inside the model, limits that cover what they say.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
 
-/* ---- An operator that looks at its addresses, with a loop inside a loop -------------------------------------------------- */
+/* ---- An operator that looks at its addresses, with a loop inside a loop -------------------------------- */
 
 static const void *seen_in, *seen_out;
 static atomic_int outer_chunks, inner_chunks;
@@ -25,8 +25,7 @@ typedef struct look_job {
 static void inner(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const look_job *j = arg;
-    for (int64_t i = begin; i < end; i++)
-        *(int64_t *)scratch += i; /* the worker's own */
+    for (int64_t i = begin; i < end; i++) *(int64_t *)scratch += i; /* the worker's own */
     atomic_fetch_add(&inner_chunks, 1);
     (void)j;
 }
@@ -35,8 +34,7 @@ static void outer(void *arg, int64_t begin, int64_t end, void *scratch)
     look_job *j = arg;
     *(int64_t *)scratch = 0;
     ortc_parallel(j->call, 4, 1, inner, j);
-    for (int64_t i = begin; i < end; i++)
-        j->y[i] = j->x[i] + (float)*(int64_t *)scratch; /* 0 + 1 + 2 + 3 */
+    for (int64_t i = begin; i < end; i++) j->y[i] = j->x[i] + (float)*(int64_t *)scratch; /* 0 + 1 + 2 + 3 */
     atomic_fetch_add(&outer_chunks, 1);
 }
 static ortc_status plan_look(const void *state, ortc_plan *p, void **pstate)
@@ -58,7 +56,8 @@ static ortc_status run_look(const void *state, const void *plan, ortc_call *call
     return s;
 }
 static const ortc_kernel look = {.size = sizeof look, .name = "look", .plan = plan_look, .run = run_look};
-static const ortc_op ops[] = {ORTC_OP("test", "Look", 1, 1, "", "x:T", "y:T", "", "T=f32", infer_like, NULL, 0)};
+static const ortc_op ops[] = {
+    ORTC_OP("test", "Look", 1, 1, "", "x:T", "y:T", "", "T=f32", infer_like, NULL, 0)};
 ORTC_KERNELS(ref, hooks_test, ORTC_KERNEL_IN("test", "Look", 1, 1, (ORTC_TYPE(ORTC_F32)), &look));
 ORTC_FAMILY(hooks_test, ops, &ortc_kernels_ref_hooks_test);
 
@@ -80,10 +79,10 @@ static void setup(void)
     b = make_node("Look", "test", "alias", "y"), put_message(&g, 1, &b);
     model_bytes = make_model(8, 18, &g);
     put_opset(&model_bytes, 8, "test", 1);
-    cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s",
+                 e.text);
     cr_assert_eq(ortc_model_load(getenv("ORTC_DIGITS"), NULL, &digits, &e), ORTC_OK, "%s", e.text);
-    for (int i = 0; i < 16; i++)
-        x[i] = (float)i;
+    for (int i = 0; i < 16; i++) x[i] = (float)i;
 }
 static void teardown(void)
 {
@@ -101,8 +100,8 @@ static ortc_session *open_session(ortc_model *m, const ortc_session_options *o)
 }
 
 /* One run of f32 input to one output; the result is placed by the library unless `out` has a value. */
-static ortc_status run(ortc_session *s, const char *in_name, void *data, int32_t rank, const int64_t *dims, ortc_out *out,
-                       const ortc_profiler *profiler)
+static ortc_status run(ortc_session *s, const char *in_name, void *data, int32_t rank, const int64_t *dims,
+                       ortc_out *out, const ortc_profiler *profiler)
 {
     ortc_in in = {in_name, ortc_wrap(data, ORTC_F32, rank, dims)};
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
@@ -139,7 +138,7 @@ Test(hooks, a_caller_s_memory_is_read_and_written_where_it_is)
     ortc_session_release(inner_session);
 }
 
-/* ---- Allocator --------------------------------------------------------------------------------------------------------------- */
+/* ---- Allocator ----------------------------------------------------------------------------------------- */
 
 static int allocated, freed;
 static size_t bytes_held;
@@ -157,7 +156,10 @@ static void take_back(void *arg, void *data, size_t bytes)
     bytes_held -= bytes;
     free(data);
 }
-static void *refuse(void *arg, size_t bytes, size_t alignment) { return (void)arg, (void)bytes, (void)alignment, NULL; }
+static void *refuse(void *arg, size_t bytes, size_t alignment)
+{
+    return (void)arg, (void)bytes, (void)alignment, NULL;
+}
 
 Test(hooks, an_allocator_serves_arenas_and_results_and_outlives_the_session)
 {
@@ -175,8 +177,7 @@ Test(hooks, an_allocator_serves_arenas_and_results_and_outlives_the_session)
     cr_expect_eq(freed, 1);
     cr_expect_eq(bytes_held, 40);
     float sum = 0;
-    for (int i = 0; i < 10; i++)
-        sum += ((const float *)ortc_value_host(out.value))[i];
+    for (int i = 0; i < 10; i++) sum += ((const float *)ortc_value_host(out.value))[i];
     cr_expect(sum > 0.99f && sum < 1.01f);
     ortc_value_release(out.value);
     cr_expect_eq(freed, 2);
@@ -192,7 +193,7 @@ Test(hooks, an_allocator_serves_arenas_and_results_and_outlives_the_session)
     cr_expect_null(s);
 }
 
-/* ---- Executor ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Executor ------------------------------------------------------------------------------------------ */
 
 static atomic_int loops, tasks;
 static void one_after_the_other(void *arg, uint32_t n, void (*task)(void *, uint32_t), void *task_arg)
@@ -226,17 +227,16 @@ static void a_thread_each(void *arg, uint32_t n, void (*task)(void *, uint32_t),
         list[i] = (thread_task){task, task_arg, i};
         cr_assert_eq(pthread_create(&threads[i], NULL, thread_main, &list[i]), 0);
     }
-    for (uint32_t i = 0; i < n; i++)
-        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
 }
 
 Test(hooks, an_executor_runs_the_loops_and_changes_no_bit)
 {
-    static void (*const runs[])(void *, uint32_t, void (*)(void *, uint32_t), void *) = {one_after_the_other, a_thread_each};
+    static void (*const runs[])(void *, uint32_t, void (*)(void *, uint32_t), void *) = {one_after_the_other,
+                                                                                         a_thread_each};
     static float pixels[8 * 64], expected[80];
     const int64_t images[4] = {8, 1, 8, 8}, results[2] = {8, 10};
-    for (size_t i = 0; i < ORTC_LENGTH(pixels); i++)
-        pixels[i] = (float)(i * 29 % 256);
+    for (size_t i = 0; i < ORTC_LENGTH(pixels); i++) pixels[i] = (float)(i * 29 % 256);
     ortc_session *s = open_session(digits, NULL);
     ortc_out out = {"probabilities", ortc_wrap(expected, ORTC_F32, 2, results), 0, 0};
     cr_assert_eq(run(s, "image", pixels, 4, images, &out, NULL), ORTC_OK, "%s", e.text);
@@ -261,8 +261,7 @@ Test(hooks, an_executor_runs_the_loops_and_changes_no_bit)
         cr_assert_eq(run(s, "x", x, 1, sixteen, &out, NULL), ORTC_OK, "%s", e.text);
         cr_expect_eq(atomic_load(&loops), 2, "two nodes; the loops inside are not the executor's");
         cr_expect_eq(atomic_load(&inner_chunks), 2 * 6 * 4);
-        for (int k = 0; k < 16; k++)
-            cr_expect_eq(y[k], (float)(k + 12), "%d: %g", k, (double)y[k]);
+        for (int k = 0; k < 16; k++) cr_expect_eq(y[k], (float)(k + 12), "%d: %g", k, (double)y[k]);
         atomic_store(&loops, 0);
         ortc_value_release(out.value);
         ortc_session_release(s);
@@ -273,15 +272,14 @@ Test(hooks, an_executor_runs_the_loops_and_changes_no_bit)
     cr_expect_eq(ortc_session_create(digits, &o, &s, &e), ORTC_INVALID_ARGUMENT);
 }
 
-/* ---- Profiler ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Profiler ------------------------------------------------------------------------------------------ */
 
 static ortc_profile_event events[32];
 static int n_events;
 static void record(void *arg, const ortc_profile_event *event)
 {
     cr_expect_str_eq(arg, "arg");
-    if (n_events < 32)
-        events[n_events++] = *event;
+    if (n_events < 32) events[n_events++] = *event;
 }
 
 Test(hooks, a_profiler_hears_of_plans_steps_and_phases)
@@ -295,23 +293,26 @@ Test(hooks, a_profiler_hears_of_plans_steps_and_phases)
     static const struct {
         uint32_t kind;
         const char *name;
-    } expected[] = {{ORTC_PROFILE_PLAN, "plan"}, {ORTC_PROFILE_PHASE, "first"}, {ORTC_PROFILE_PHASE, "second"}, {ORTC_PROFILE_STEP, "Look_0"},
-                    {ORTC_PROFILE_PHASE, "first"}, {ORTC_PROFILE_PHASE, "second"}, {ORTC_PROFILE_STEP, NULL}};
+    } expected[] = {{ORTC_PROFILE_PLAN, "plan"},    {ORTC_PROFILE_PHASE, "first"},
+                    {ORTC_PROFILE_PHASE, "second"}, {ORTC_PROFILE_STEP, "Look_0"},
+                    {ORTC_PROFILE_PHASE, "first"},  {ORTC_PROFILE_PHASE, "second"},
+                    {ORTC_PROFILE_STEP, NULL}};
     cr_assert_eq(n_events, 7, "%d events", n_events);
     for (int i = 0; i < 7; i++) {
         const ortc_profile_event *ev = &events[i];
         cr_expect_eq(ev->kind, expected[i].kind, "%d", i);
         cr_expect(!expected[i].name || !strcmp(ev->name, expected[i].name), "%d: %s", i, ev->name);
-        cr_expect(ev->start_ns >= before && ev->duration_ns >= 0 && ev->start_ns + ev->duration_ns <= after, "%d", i);
-        if (!i)
-            continue;
+        cr_expect(ev->start_ns >= before && ev->duration_ns >= 0 && ev->start_ns + ev->duration_ns <= after,
+                  "%d", i);
+        if (!i) continue;
         cr_expect_str_eq(ev->op, "Look");
         cr_expect_str_eq(ev->kernel, "look");
         cr_expect_str_eq(ev->provider, "ref");
         cr_expect_eq(ev->step, i > 3);
         cr_expect_eq(ev->flops, ev->kind == ORTC_PROFILE_STEP ? 123 : 0);
     }
-    cr_expect(events[3].start_ns <= events[1].start_ns && events[1].start_ns + events[1].duration_ns <= events[2].start_ns);
+    cr_expect(events[3].start_ns <= events[1].start_ns &&
+              events[1].start_ns + events[1].duration_ns <= events[2].start_ns);
     n_events = 0;
     cr_assert_eq(run(s, "x", x, 1, sixteen, &out, &p), ORTC_OK);
     cr_expect_eq(n_events, 6, "planned once");
@@ -319,7 +320,7 @@ Test(hooks, a_profiler_hears_of_plans_steps_and_phases)
     ortc_session_release(s);
 }
 
-/* ---- Values inside ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Values inside ------------------------------------------------------------------------------------- */
 
 Test(hooks, values_keep_the_names_of_the_file)
 {
@@ -343,21 +344,23 @@ Test(hooks, values_keep_the_names_of_the_file)
 
 Test(hooks, what_would_be_fused_away_can_be_kept)
 {
-    /* In digits a Relu is fused into its Conv, and the BatchNormalization before it is folded into the Conv's weights. */
+    /* In digits a Relu is fused into its Conv, and the BatchNormalization before it is folded into the Conv's
+     * weights. */
     ortc_session *s = open_session(digits, NULL);
     const ortc_node *fused = s->graph->first;
-    while (fused && !(fused->fused && !strcmp(fused->type, "Conv")))
-        fused = fused->next;
+    while (fused && !(fused->fused && !strcmp(fused->type, "Conv"))) fused = fused->next;
     cr_assert_not_null(fused);
     char relu[128], batch_norm[128] = "", conv[128] = "";
     snprintf(relu, sizeof relu, "%s", fused->out[0]->origin);
     const ortc_node *before = digits->graph->first; /* of the model, where Conv and Relu still are two */
-    while (before && !(before->out[0] && before->out[0]->uses && before->out[0]->uses->node && before->out[0]->uses->node->out[0] &&
-                       !strcmp(before->out[0]->uses->node->out[0]->name, relu)))
+    while (before &&
+           !(before->out[0] && before->out[0]->uses && before->out[0]->uses->node &&
+             before->out[0]->uses->node->out[0] && !strcmp(before->out[0]->uses->node->out[0]->name, relu)))
         before = before->next;
     cr_assert_not_null(before);
     snprintf(batch_norm, sizeof batch_norm, "%s", before->out[0]->origin);
-    for (size_t i = 0; i < digits->graph->edges.count; i++) { /* what the Conv made in the file is made no more */
+    for (size_t i = 0; i < digits->graph->edges.count;
+         i++) { /* what the Conv made in the file is made no more */
         const ortc_edge *edge = digits->graph->edges.data[i];
         if (edge->origin && !edge->producer && !edge->constant && edge->input < 0 && !edge->same)
             snprintf(conv, sizeof conv, "%s", edge->origin);
@@ -368,8 +371,7 @@ Test(hooks, what_would_be_fused_away_can_be_kept)
     o.keep = keep, o.n_keep = 2;
     s = open_session(digits, &o);
     static float pixels[64];
-    for (int i = 0; i < 64; i++)
-        pixels[i] = (float)(i * 29 % 256);
+    for (int i = 0; i < 64; i++) pixels[i] = (float)(i * 29 % 256);
     ortc_out outs[2] = {{relu, NULL, 0, 0}, {batch_norm, NULL, 0, 0}};
     ortc_in in = {"image", ortc_wrap(pixels, ORTC_F32, 4, (int64_t[]){1, 1, 8, 8})};
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
@@ -391,7 +393,7 @@ Test(hooks, what_would_be_fused_away_can_be_kept)
     cr_expect(strstr(e.text, "no longer computed") && strstr(e.text, "ORTC_MODEL_NO_PASSES"), "%s", e.text);
 }
 
-/* ---- Limits ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Limits -------------------------------------------------------------------------------------------- */
 
 Test(hooks, a_session_s_limit_covers_its_plans)
 {
@@ -429,22 +431,23 @@ static ortc_status read_at(void *arg, uint64_t offset, void *to, size_t bytes, o
 
 Test(hooks, a_model_s_limit_covers_constants_in_memory)
 {
-    /* A weight of 4 KB as floats of the message: decoded into memory. As raw bytes of the caller's memory it costs nothing. */
+    /* A weight of 4 KB as floats of the message: decoded into memory. As raw bytes of the caller's memory it
+     * costs nothing. */
     for (int raw = 0; raw < 2; raw++) {
         buffer g = {0}, b;
         static float w[1024];
         b = make_value_info("x", ORTC_F32, 1, (int64_t[]){1024}), put_message(&g, 11, &b);
         b = make_value_info("y", ORTC_F32, 1, (int64_t[]){1024}), put_message(&g, 12, &b);
         b = make_tensor("w", ORTC_F32, 1, (int64_t[]){1024}, raw ? w : NULL, sizeof w);
-        for (int i = 0; i < 1024 && !raw; i++)
-            put_float(&b, 4, 1);
+        for (int i = 0; i < 1024 && !raw; i++) put_float(&b, 4, 1);
         put_message(&g, 5, &b);
         b = make_node("Add", "", "x w", "y"), put_message(&g, 1, &b);
         buffer bytes = make_model(8, 18, &g);
         ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
         ortc_model *m;
         o.max_bytes = 4000;
-        cr_expect_eq(ortc_model_load_memory(bytes.data, bytes.bytes, &o, &m, &e), raw ? ORTC_OK : ORTC_LIMIT, "%s", e.text);
+        cr_expect_eq(ortc_model_load_memory(bytes.data, bytes.bytes, &o, &m, &e), raw ? ORTC_OK : ORTC_LIMIT,
+                     "%s", e.text);
         cr_expect(raw || strstr(e.text, "the model's constants take 4096 bytes"), "%s", e.text);
         ortc_model_release(m);
         /* Through a reader without a map it is copied, whole. */

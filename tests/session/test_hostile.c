@@ -1,6 +1,7 @@
-/* tests/session/test_hostile.c: models and calls that are made to mislead: shapes that are declared and false, offsets that a file or
- * a run brings, ports that are left out, lists that are NULL. Each ends with a status that says what is wrong, and touches no memory
- * but its own: what these tests are for shows under AddressSanitizer and UndefinedBehaviorSanitizer.
+/* tests/session/test_hostile.c: models and calls that are made to mislead: shapes that are declared and
+ * false, offsets that a file or a run brings, ports that are left out, lists that are NULL. Each ends with a
+ * status that says what is wrong, and touches no memory but its own: what these tests are for shows under
+ * AddressSanitizer and UndefinedBehaviorSanitizer.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@ TestSuite(hostile);
 
 static ortc_error e = ORTC_ERROR_INIT;
 
-/* Loads, makes a session of ref, runs once; takes the bytes. The first failure's status, with its text in `e`. */
+/* Loads, makes a session of ref, runs once; takes the bytes. The first failure's status, with its text in
+ * `e`. */
 static ortc_status run(buffer *b, const ortc_in *in, size_t n_in, ortc_out *out, size_t n_out)
 {
     ortc_model *model = NULL;
@@ -51,7 +53,7 @@ static void put_node(buffer *g, const char *op, const char *domain, const char *
     put_message(g, 1, &b);
 }
 
-/* ---- Shapes that are declared -------------------------------------------------------------------------------------- */
+/* ---- Shapes that are declared -------------------------------------------------------------------------- */
 
 /* y = F(x), F a local function that is Shape; the caller declares what y is. */
 static buffer calling_shape(int dtype, int64_t declared)
@@ -96,7 +98,7 @@ Test(hostile, a_declared_shape_sizes_no_constant)
     ortc_value_release(in.value);
 }
 
-/* ---- Offsets that come from values --------------------------------------------------------------------------------- */
+/* ---- Offsets that come from values --------------------------------------------------------------------- */
 
 /* Sums of the listed sizes wrap around to the 8 elements that there are. */
 Test(hostile, the_sizes_of_split_are_added_up_with_care)
@@ -160,7 +162,7 @@ Test(hostile, a_split_whose_first_part_nobody_wants)
     }
 }
 
-/* ---- Ports that are left out --------------------------------------------------------------------------------------- */
+/* ---- Ports that are left out --------------------------------------------------------------------------- */
 
 Test(hostile, outputs_that_a_node_does_not_have_are_not_written)
 {
@@ -193,7 +195,7 @@ Test(hostile, outputs_that_a_node_does_not_have_are_not_written)
     }
 }
 
-/* ---- Vectors of the wrong rank ------------------------------------------------------------------------------------- */
+/* ---- Vectors of the wrong rank ------------------------------------------------------------------------- */
 
 Test(hostile, the_vectors_of_resize_have_one_dim)
 {
@@ -234,7 +236,7 @@ Test(hostile, the_vectors_of_resize_have_one_dim)
     }
 }
 
-/* ---- Arithmetic ----------------------------------------------------------------------------------------------------- */
+/* ---- Arithmetic ---------------------------------------------------------------------------------------- */
 
 /* op on a float input, with a vector of integers as its second input where `ints` is not NULL. */
 static ortc_status apply(const char *op, int rank, const int64_t *dims, float *x, const int64_t *ints,
@@ -284,7 +286,8 @@ Test(hostile, tensors_of_rank_0)
     }
 }
 
-/* The product of the extents beside 0 is more than any integer; Flatten would need it as an extent of its result. */
+/* The product of the extents beside 0 is more than any integer; Flatten would need it as an extent of its
+ * result. */
 Test(hostile, extents_beside_0_may_be_of_any_size)
 {
     static const char *const ops[] = {"Relu", "Concat",  "Transpose", "Identity", "Softmax",
@@ -321,7 +324,7 @@ Test(hostile, pads_that_no_tensor_can_be_long)
     }
 }
 
-/* ---- Calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------------------------------------- */
 
 Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
 {
@@ -381,7 +384,7 @@ Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
     buffer_free(&b);
 }
 
-/* ---- What a model says and its kernel does not do -------------------------------------------------------------------- */
+/* ---- What a model says and its kernel does not do ------------------------------------------------------ */
 
 /* A sequence without an initial value would be collected round by round. */
 Test(hostile, a_loop_collects_no_sequences)

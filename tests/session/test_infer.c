@@ -1,5 +1,5 @@
-/* tests/session/test_infer.c: shape functions at work on extents: what no extent can hold is an error that names the node, what
- * elements of a tensor may do is none; a graph may have as many expressions as it likes.
+/* tests/session/test_infer.c: shape functions at work on extents: what no extent can hold is an error that
+ * names the node, what elements of a tensor may do is none; a graph may have as many expressions as it likes.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

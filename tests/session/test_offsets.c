@@ -1,4 +1,5 @@
-/* tests/session/test_offsets.c: blocks that live at the same time never share bytes; blocks that do not, do. */
+/* tests/session/test_offsets.c: blocks that live at the same time never share bytes; blocks that do not,
+ * do. */
 #include <criterion/criterion.h>
 
 #include "runtime/plan/plan.h"
@@ -13,11 +14,11 @@ Test(layout, disjoint_in_time_or_in_space)
         uint32_t from = 0;
         for (int i = 0; i < N; i++) {
             from += (uint32_t)rand_r(&seed) % 2;
-            b[i] = (ortc_block){(size_t)(rand_r(&seed) % 8) * 256, from, from + (uint32_t)rand_r(&seed) % 9, -1, 0};
+            b[i] = (ortc_block){(size_t)(rand_r(&seed) % 8) * 256, from, from + (uint32_t)rand_r(&seed) % 9,
+                                -1, 0};
             sum += b[i].bytes;
             for (int k = 0; k < i; k++)
-                if (b[k].to == from && b[k].bytes == b[i].bytes && rand_r(&seed) % 2)
-                    b[i].reuse = k;
+                if (b[k].to == from && b[k].bytes == b[i].bytes && rand_r(&seed) % 2) b[i].reuse = k;
         }
         size_t bytes = ortc_layout(b, N);
         cr_assert_leq(bytes, sum);
@@ -28,7 +29,10 @@ Test(layout, disjoint_in_time_or_in_space)
                 bool time = b[k].from <= b[i].to && b[i].from <= b[k].to;
                 bool space = b[k].offset < b[i].offset + b[i].bytes && b[i].offset < b[k].offset + b[k].bytes;
                 bool in_place = b[i].reuse == k && b[i].offset == b[k].offset && b[k].to == b[i].from;
-                cr_expect(!(time && space && b[i].bytes && b[k].bytes) || in_place, "round %d: blocks %d [%u,%u] @%zu+%zu and %d [%u,%u] @%zu+%zu reuse %d", round, k, b[k].from, b[k].to, b[k].offset, b[k].bytes, i, b[i].from, b[i].to, b[i].offset, b[i].bytes, b[i].reuse);
+                cr_expect(!(time && space && b[i].bytes && b[k].bytes) || in_place,
+                          "round %d: blocks %d [%u,%u] @%zu+%zu and %d [%u,%u] @%zu+%zu reuse %d", round, k,
+                          b[k].from, b[k].to, b[k].offset, b[k].bytes, i, b[i].from, b[i].to, b[i].offset,
+                          b[i].bytes, b[i].reuse);
             }
         }
     }
@@ -37,10 +41,8 @@ Test(layout, disjoint_in_time_or_in_space)
 Test(layout, a_chain_needs_two_blocks)
 {
     ortc_block b[10];
-    for (uint32_t i = 0; i < 10; i++)
-        b[i] = (ortc_block){1024, i, i + 1, -1, 0};
+    for (uint32_t i = 0; i < 10; i++) b[i] = (ortc_block){1024, i, i + 1, -1, 0};
     cr_expect_eq(ortc_layout(b, 10), 2048);
-    for (uint32_t i = 1; i < 10; i++)
-        b[i].reuse = (int32_t)i - 1;
+    for (uint32_t i = 1; i < 10; i++) b[i].reuse = (int32_t)i - 1;
     cr_expect_eq(ortc_layout(b, 10), 1024);
 }

@@ -1,4 +1,5 @@
-/* tests/session/test_passes.c: passes on graphs that are built by hand: what they change, and that they keep it whole. */
+/* tests/session/test_passes.c: passes on graphs that are built by hand: what they change, and that they keep
+ * it whole. */
 #include <criterion/criterion.h>
 
 #include "graph/normalise/normalise.h"
@@ -31,8 +32,7 @@ static ortc_edge *constant(int32_t rank, const int64_t *dims, float value)
     ortc_constant *c;
     ortc_count_elements(rank, dims, &n);
     float *data = malloc((size_t)n * sizeof *data);
-    for (int64_t i = 0; i < n; i++)
-        data[i] = value;
+    for (int64_t i = 0; i < n; i++) data[i] = value;
     ortc_constant_create(ORTC_F32, rank, dims, data, (size_t)n * sizeof *data, free, data, &c, &e);
     return ortc_graph_constant(g, NULL, c);
 }
@@ -42,8 +42,7 @@ static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b)
     ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, b ? 2 : 1, 1);
     ortc_edge *y = ortc_edge_create(g, NULL);
     ortc_node_set_in(n, 0, a);
-    if (b)
-        ortc_node_set_in(n, 1, b);
+    if (b) ortc_node_set_in(n, 1, b);
     ortc_node_set_out(n, 0, y);
     return y;
 }
@@ -56,8 +55,7 @@ static uint64_t normalise(const char *pass)
     cr_assert_eq(ortc_normalise_run(&p, NULL, 0, edits), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_graph_verify(g, &e), ORTC_OK, "%s", e.text);
     for (size_t i = 0; i < ortc_normalise_n_passes; i++)
-        if (!strcmp(ortc_normalise_passes[i].name, pass))
-            n = edits[i];
+        if (!strcmp(ortc_normalise_passes[i].name, pass)) n = edits[i];
     return n;
 }
 

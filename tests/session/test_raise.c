@@ -1,5 +1,5 @@
-/* tests/session/test_raise.c: what exporters decompose is raised: the node that comes of it, and the same numbers as before;
- * a form of which a part is read by others stays as it is. */
+/* tests/session/test_raise.c: what exporters decompose is raised: the node that comes of it, and the same
+ * numbers as before; a form of which a part is read by others stays as it is. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void setup(void)
 static void teardown(void) { ortc_pack_store_deinit(&store.packed); }
 TestSuite(raise, .init = setup, .fini = teardown);
 
-/* ---- Building --------------------------------------------------------------------------------------------------- */
+/* ---- Building ------------------------------------------------------------------------------------------ */
 
 static ortc_edge *input(void)
 {
@@ -45,8 +45,7 @@ static ortc_edge *floats(int64_t count, double value, double step)
     ortc_constant *c;
     const size_t n = count ? (size_t)count : 1;
     float *data = malloc(n * sizeof *data);
-    for (size_t i = 0; i < n; i++)
-        data[i] = (float)(value + step * (double)i);
+    for (size_t i = 0; i < n; i++) data[i] = (float)(value + step * (double)i);
     ortc_constant_create(ORTC_F32, count ? 1 : 0, &count, data, n * sizeof *data, free, data, &c, &e);
     return ortc_graph_constant(g, NULL, c);
 }
@@ -56,8 +55,7 @@ static ortc_edge *ints(int64_t count, int64_t first)
 {
     ortc_constant *c;
     int64_t *data = malloc((size_t)count * sizeof *data);
-    for (int64_t i = 0; i < count; i++)
-        data[i] = first + i;
+    for (int64_t i = 0; i < count; i++) data[i] = first + i;
     ortc_constant_create(ORTC_I64, 1, &count, data, (size_t)count * sizeof *data, free, data, &c, &e);
     return ortc_graph_constant(g, NULL, c);
 }
@@ -67,21 +65,19 @@ static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b)
     ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, b ? 2 : 1, 1);
     ortc_edge *y = ortc_edge_create(g, NULL);
     ortc_node_set_in(n, 0, a);
-    if (b)
-        ortc_node_set_in(n, 1, b);
+    if (b) ortc_node_set_in(n, 1, b);
     ortc_node_set_out(n, 0, y);
     return y;
 }
 
-/* ---- Running ----------------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static void run(const ortc_graph *from, float *y)
 {
     ortc_graph *copy;
     ortc_session *s;
     float x[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        x[i] = (float)(i * 37 % 29 - 14) * 0.21F;
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(i * 37 % 29 - 14) * 0.21F;
     cr_assert_eq(ortc_graph_clone(from, &copy, &e), ORTC_OK, "%s", e.text);
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.providers = "ref";
@@ -104,8 +100,7 @@ static uint64_t normalise(const char *pass)
     cr_assert_eq(ortc_normalise_run(&p, NULL, 0, edits), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_graph_verify(g, &e), ORTC_OK, "%s", e.text);
     for (size_t i = 0; i < ortc_normalise_n_passes; i++)
-        if (!strcmp(ortc_normalise_passes[i].name, pass))
-            n = edits[i];
+        if (!strcmp(ortc_normalise_passes[i].name, pass)) n = edits[i];
     return n;
 }
 
@@ -126,7 +121,8 @@ static void expect_body(const char *what, const float *before)
     ortc_graph_destroy(copy);
 }
 
-/* The graph so far, with y as its output, becomes one node of `op`, which computes the same. The graph is given up. */
+/* The graph so far, with y as its output, becomes one node of `op`, which computes the same. The graph is
+ * given up. */
 static const ortc_node *expect_raised(const char *what, const char *pass, const char *op, ortc_edge *y)
 {
     float before[COUNT], after[COUNT];
@@ -140,7 +136,8 @@ static const ortc_node *expect_raised(const char *what, const char *pass, const 
     cr_expect_str_eq(g->first->in[0]->name, "x", "%s", what);
     run(g, after);
     for (int i = 0; i < COUNT; i++)
-        cr_assert_float_eq(after[i], before[i], 1e-5 + 1e-5 * fabs((double)before[i]), "%s: element %d", what, i);
+        cr_assert_float_eq(after[i], before[i], 1e-5 + 1e-5 * fabs((double)before[i]), "%s: element %d", what,
+                           i);
     expect_body(what, before);
     return g->first;
 }
@@ -154,34 +151,44 @@ static void expect_left(const char *what, const char *pass, ortc_edge *y)
     start();
 }
 
-/* ---- LayerNormalization and RMSNormalization ---------------------------------------------------------------------- */
+/* ---- LayerNormalization and RMSNormalization ----------------------------------------------------------- */
 
 typedef struct layer_parts {
     ortc_edge *mean, *d, *square, *root, *quotient, *scaled, *y;
 } layer_parts;
 
-enum { BY_MUL = 1, MIRRORED = 2, RECIPROCAL = 4, NO_BIAS = 8, LAST_TWO = 16, FROM_FRONT = 32, RMS = 64, ONE_OVER = 128 };
+enum {
+    BY_MUL = 1,
+    MIRRORED = 2,
+    RECIPROCAL = 4,
+    NO_BIAS = 8,
+    LAST_TWO = 16,
+    FROM_FRONT = 32,
+    RMS = 64,
+    ONE_OVER = 128
+};
 
 static layer_parts layer(ortc_edge *x, int how)
 {
     layer_parts p = {0};
-    ortc_edge *axes = how & LAST_TWO ? ints(2, how & FROM_FRONT ? 1 : -2) : ints(1, how & FROM_FRONT ? 2 : -1);
+    ortc_edge *axes = how & LAST_TWO ? ints(2, how & FROM_FRONT ? 1 : -2)
+                                     : ints(1, how & FROM_FRONT ? 2 : -1);
     ortc_edge *epsilon = scalar(1e-3), *scale = floats(WIDTH, 0.5, 0.25), *bias = floats(WIDTH, -1, 0.5);
-    if (!(how & RMS))
-        p.mean = apply("ReduceMean", x, axes);
+    if (!(how & RMS)) p.mean = apply("ReduceMean", x, axes);
     p.d = how & RMS ? x : apply("Sub", x, p.mean);
     p.square = how & BY_MUL ? apply("Mul", p.d, p.d) : apply("Pow", p.d, scalar(2));
     ortc_edge *variance = apply("ReduceMean", p.square, axes);
-    p.root = apply("Sqrt", how & MIRRORED ? apply("Add", epsilon, variance) : apply("Add", variance, epsilon), NULL);
+    p.root = apply("Sqrt", how & MIRRORED ? apply("Add", epsilon, variance) : apply("Add", variance, epsilon),
+                   NULL);
     if (how & (RECIPROCAL | ONE_OVER)) {
         ortc_edge *r = how & RECIPROCAL ? apply("Reciprocal", p.root, NULL) : apply("Div", scalar(1), p.root);
         p.quotient = how & MIRRORED ? apply("Mul", r, p.d) : apply("Mul", p.d, r);
     } else
         p.quotient = apply("Div", p.d, p.root);
     p.scaled = how & MIRRORED ? apply("Mul", scale, p.quotient) : apply("Mul", p.quotient, scale);
-    p.y = how & (NO_BIAS | RMS)   ? p.scaled
-          : how & MIRRORED        ? apply("Add", bias, p.scaled)
-                                  : apply("Add", p.scaled, bias);
+    p.y = how & (NO_BIAS | RMS) ? p.scaled
+          : how & MIRRORED      ? apply("Add", bias, p.scaled)
+                                : apply("Add", p.scaled, bias);
     return p;
 }
 
@@ -189,10 +196,10 @@ Test(raise, layer_normalization_in_all_its_forms)
 {
     char what[32];
     for (int how = 0; how < 256; how++) {
-        if ((how & RECIPROCAL && how & ONE_OVER) || (how & RMS && how & NO_BIAS))
-            continue;
+        if ((how & RECIPROCAL && how & ONE_OVER) || (how & RMS && how & NO_BIAS)) continue;
         snprintf(what, sizeof what, "form %d", how);
-        const ortc_node *n = expect_raised(what, "raise-layernorm", how & RMS ? "RMSNormalization" : "LayerNormalization",
+        const ortc_node *n = expect_raised(what, "raise-layernorm",
+                                           how & RMS ? "RMSNormalization" : "LayerNormalization",
                                            layer(input(), how).y);
         cr_expect_eq(ortc_node_int(n, "axis", 0), how & LAST_TWO ? -2 : -1, "%s", what);
         cr_expect_float_eq((double)ortc_node_float(n, "epsilon", 0), 1e-3, 1e-9, "%s", what);
@@ -238,19 +245,22 @@ Test(raise, what_only_looks_like_layer_normalization_is_left)
 {
     ortc_edge *x = input(), *axes = ints(1, 1); /* not the last axis */
     ortc_edge *d = apply("Sub", x, apply("ReduceMean", x, axes));
-    ortc_edge *root = apply("Sqrt", apply("Add", apply("ReduceMean", apply("Mul", d, d), axes), scalar(1e-5)), NULL);
+    ortc_edge *root = apply("Sqrt", apply("Add", apply("ReduceMean", apply("Mul", d, d), axes), scalar(1e-5)),
+                            NULL);
     expect_left("middle axis", "raise-layernorm", apply("Mul", apply("Div", d, root), floats(WIDTH, 1, 1)));
     x = input(), axes = ints(1, -1); /* mean over one axis, variance over two */
     d = apply("Sub", x, apply("ReduceMean", x, axes));
-    root = apply("Sqrt", apply("Add", apply("ReduceMean", apply("Mul", d, d), ints(2, -2)), scalar(1e-5)), NULL);
+    root = apply("Sqrt", apply("Add", apply("ReduceMean", apply("Mul", d, d), ints(2, -2)), scalar(1e-5)),
+                 NULL);
     expect_left("other axes", "raise-layernorm", apply("Mul", apply("Div", d, root), floats(WIDTH, 1, 1)));
     x = input(), axes = ints(1, -1); /* a cube */
-    root = apply("Sqrt", apply("Add", apply("ReduceMean", apply("Pow", x, scalar(3)), axes), scalar(1e-5)), NULL);
+    root = apply("Sqrt", apply("Add", apply("ReduceMean", apply("Pow", x, scalar(3)), axes), scalar(1e-5)),
+                 NULL);
     expect_left("cube", "raise-layernorm", apply("Mul", apply("Div", x, root), floats(WIDTH, 1, 1)));
     ortc_graph_destroy(g);
 }
 
-/* ---- Gelu ------------------------------------------------------------------------------------------------------------ */
+/* ---- Gelu ---------------------------------------------------------------------------------------------- */
 
 enum { PRODUCTS = 4, ERF_ARGUMENTS = 2, ARGUMENTS = 6 };
 
@@ -260,10 +270,14 @@ static ortc_edge *argument(ortc_edge *x, int form)
     switch (form) {
     case 0: return apply("Div", x, scalar(sqrt(2)));
     case 1: return apply("Mul", scalar(0.70710678), x);
-    case 2: return apply("Mul", scalar(c), apply("Add", x, apply("Mul", scalar(k), apply("Pow", x, scalar(3)))));
-    case 3: return apply("Mul", apply("Add", apply("Mul", apply("Mul", apply("Mul", x, x), x), scalar(k)), x), scalar(c));
-    case 4: return apply("Mul", apply("Mul", x, scalar(c)),
-                         apply("Add", apply("Mul", apply("Mul", x, scalar(k)), x), scalar(1)));
+    case 2:
+        return apply("Mul", scalar(c), apply("Add", x, apply("Mul", scalar(k), apply("Pow", x, scalar(3)))));
+    case 3:
+        return apply("Mul", apply("Add", apply("Mul", apply("Mul", apply("Mul", x, x), x), scalar(k)), x),
+                     scalar(c));
+    case 4:
+        return apply("Mul", apply("Mul", x, scalar(c)),
+                     apply("Add", apply("Mul", apply("Mul", x, scalar(k)), x), scalar(1)));
     default: return apply("Mul", x, apply("Add", scalar(c), apply("Mul", apply("Mul", x, x), scalar(c * k))));
     }
 }
@@ -303,7 +317,8 @@ Test(raise, what_is_not_gelu_or_is_read_by_others_is_left)
     x = input();
     ortc_edge *in = argument(x, 2);
     ortc_graph_add_output(g, "more", in->producer->in[1]);
-    expect_left("the sum is an output", "raise-gelu", product(x, apply("Add", apply("Tanh", in, NULL), scalar(1)), 0));
+    expect_left("the sum is an output", "raise-gelu",
+                product(x, apply("Add", apply("Tanh", in, NULL), scalar(1)), 0));
     x = input();
     f = apply("Erf", apply("Div", x, scalar(1.415)), NULL);
     expect_left("another constant", "raise-gelu", product(x, apply("Add", f, scalar(1)), 1));
@@ -312,6 +327,7 @@ Test(raise, what_is_not_gelu_or_is_read_by_others_is_left)
     expect_left("tanh of erf's argument", "raise-gelu", product(x, apply("Add", f, scalar(1)), 2));
     x = input();
     f = apply("Erf", argument(x, 0), NULL);
-    expect_left("a factor that is not x", "raise-gelu", product(apply("Relu", x, NULL), apply("Add", f, scalar(1)), 2));
+    expect_left("a factor that is not x", "raise-gelu",
+                product(apply("Relu", x, NULL), apply("Add", f, scalar(1)), 2));
     ortc_graph_destroy(g);
 }

@@ -1,5 +1,6 @@
-/* tests/session/test_raise_transformer.c: what transformers are decomposed into is raised, with symbolic batch and length: the
- * node that comes of it, its body, the same numbers as before; what only looks like it stays as it is.
+/* tests/session/test_raise_transformer.c: what transformers are decomposed into is raised, with symbolic
+ * batch and length: the node that comes of it, its body, the same numbers as before; what only looks like it
+ * stays as it is.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -45,7 +46,7 @@ static void teardown(void)
 }
 TestSuite(raise_transformer, .init = setup, .fini = teardown);
 
-/* ---- Building ----------------------------------------------------------------------------------------------------------- */
+/* ---- Building ------------------------------------------------------------------------------------------ */
 
 static ortc_edge *input(const char *name, int32_t rank, ortc_dim a, ortc_dim b, ortc_dim c, ortc_dim d)
 {
@@ -70,14 +71,14 @@ static ortc_edge *scalar(double v)
     return constant(ORTC_F32, 0, 1, &f, sizeof f);
 }
 #define INTS(...) \
-    constant(ORTC_I64, 1, sizeof((int64_t[]){__VA_ARGS__}) / 8, (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}))
+    constant(ORTC_I64, 1, sizeof((int64_t[]){__VA_ARGS__}) / 8, (int64_t[]){__VA_ARGS__}, \
+             sizeof((int64_t[]){__VA_ARGS__}))
 
 static ortc_edge *apply(const char *op, uint32_t n, ortc_edge *a, ortc_edge *b, ortc_edge *c, ortc_edge *d)
 {
     ortc_edge *const in[4] = {a, b, c, d};
     ortc_node *node = ortc_node_create(g, ortc_op_find("", op), NULL, n, 1);
-    for (uint32_t i = 0; i < n; i++)
-        ortc_node_set_in(node, i, in[i]);
+    for (uint32_t i = 0; i < n; i++) ortc_node_set_in(node, i, in[i]);
     ortc_node_set_out(node, 0, ortc_edge_create(g, NULL));
     return node->out[0];
 }
@@ -103,7 +104,7 @@ static ortc_edge *transpose(ortc_edge *x, int64_t a, int64_t b, int64_t c, int64
     return y;
 }
 
-/* ---- Running -------------------------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static int64_t number(ortc_dim d) { return d == batch ? BATCH : d == length ? LENGTH : d == keys ? KEYS : d; }
 
@@ -121,8 +122,7 @@ static int64_t run(const ortc_graph *from, const char *providers, float *y)
     for (uint32_t i = 0; i < from->n_inputs; i++) {
         const ortc_edge *edge = from->inputs[i].edge;
         int64_t dims[4], count = 1;
-        for (int32_t d = 0; d < edge->rank; d++)
-            count *= dims[d] = number(edge->dims[d]);
+        for (int32_t d = 0; d < edge->rank; d++) count *= dims[d] = number(edge->dims[d]);
         for (int64_t k = 0; k < count; k++)
             x[i][k] = (float)((k * 37 + from->inputs[i].name[0] * 11) % 29 - 14) * 0.07F;
         in[i] = (ortc_in){from->inputs[i].name, ortc_wrap(x[i], ORTC_F32, edge->rank, dims)};
@@ -133,8 +133,7 @@ static int64_t run(const ortc_graph *from, const char *providers, float *y)
     cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
     const int64_t count = (int64_t)ortc_value_count(out.value);
     memcpy(y, ortc_value_data(out.value), (size_t)count * sizeof *y);
-    for (uint32_t i = 0; i < from->n_inputs; i++)
-        ortc_value_release(in[i].value);
+    for (uint32_t i = 0; i < from->n_inputs; i++) ortc_value_release(in[i].value);
     ortc_value_release(out.value);
     ortc_session_release(s);
     return count;
@@ -148,26 +147,26 @@ static uint64_t normalise(const char *pass)
     cr_assert_eq(ortc_normalise_run(&p, NULL, 0, edits), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_graph_verify(g, &e), ORTC_OK, "%s", e.text);
     for (size_t i = 0; i < ortc_normalise_n_passes; i++)
-        if (!strcmp(ortc_normalise_passes[i].name, pass))
-            n = edits[i];
+        if (!strcmp(ortc_normalise_passes[i].name, pass)) n = edits[i];
     return n;
 }
 
 static ortc_node *find(const ortc_graph *in, const char *op)
 {
     for (ortc_node *n = in->first; n; n = n->next)
-        if (!strcmp(n->type, op))
-            return n;
+        if (!strcmp(n->type, op)) return n;
     return NULL;
 }
 
 static void expect_close(const char *what, const float *have, const float *want, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        cr_assert_float_eq(have[i], want[i], 1e-5 + 1e-5 * fabs((double)want[i]), "%s: element %d", what, (int)i);
+        cr_assert_float_eq(have[i], want[i], 1e-5 + 1e-5 * fabs((double)want[i]), "%s: element %d", what,
+                           (int)i);
 }
 
-/* The graph so far, with y as its output, gets one node of `op` by `pass` and computes the same; so it does with the body. */
+/* The graph so far, with y as its output, gets one node of `op` by `pass` and computes the same; so it does
+ * with the body. */
 static const ortc_node *expect_raised(const char *what, const char *pass, const char *op, ortc_edge *y)
 {
     static float before[MAX_COUNT], after[MAX_COUNT];
@@ -205,22 +204,35 @@ static void expect_left(const char *what, const char *pass, ortc_edge *y)
     again();
 }
 
-/* ---- Attention ------------------------------------------------------------------------------------------------------------ */
+/* ---- Attention ----------------------------------------------------------------------------------------- */
 
-enum { /* how it is written, and what only looks like it */
-    DIRECT_KEYS = 1, SCALE_Q = 2, SCALE_BOTH = 4, DIVIDE = 8, MASK = 16, MASK_FIRST = 32, AXIS_3 = 64, FORMS = 128,
-    FOUR_D = 128, SCALE_AFTER_MASK = 512, OTHER_AXIS = 1024, SCALE_VECTOR = 2048, SCORES_READ = 4096,
-    WEIGHTS_READ = 8192, APART = 16384
+/* how it is written, and what only looks like it */
+enum {
+    DIRECT_KEYS = 1,
+    SCALE_Q = 2,
+    SCALE_BOTH = 4,
+    DIVIDE = 8,
+    MASK = 16,
+    MASK_FIRST = 32,
+    AXIS_3 = 64,
+    FORMS = 128,
+    FOUR_D = 128,
+    SCALE_AFTER_MASK = 512,
+    OTHER_AXIS = 1024,
+    SCALE_VECTOR = 2048,
+    SCORES_READ = 4096,
+    WEIGHTS_READ = 8192,
+    APART = 16384
 };
 
 /* [B, n, heads * size] or [B, heads, n, size], as [B, heads, n, size] or, keys, [B, heads, size, n] */
 static ortc_edge *heads_of(const char *name, int how, ortc_dim n, bool is_key)
 {
-    ortc_edge *x = how & FOUR_D ? input(name, 4, batch, HEADS, n, SIZE) : input(name, 3, batch, n, HEADS * SIZE, 0);
+    ortc_edge *x = how & FOUR_D ? input(name, 4, batch, HEADS, n, SIZE)
+                                : input(name, 3, batch, n, HEADS * SIZE, 0);
     if (!(how & FOUR_D)) {
         x = two("Reshape", x, INTS(0, 0, HEADS, SIZE));
-        if (is_key && how & DIRECT_KEYS)
-            return transpose(x, 0, 2, 3, 1);
+        if (is_key && how & DIRECT_KEYS) return transpose(x, 0, 2, 3, 1);
         x = transpose(x, 0, 2, 1, 3);
     }
     return is_key ? transpose(x, 0, 1, 3, 2) : x;
@@ -235,22 +247,20 @@ static ortc_edge *attention_with(int how, ortc_edge *q, ortc_edge *k, ortc_edge 
     } else if (how & SCALE_Q)
         q = how & DIVIDE ? two("Div", q, scalar(1 / scale)) : two("Mul", q, scalar(scale));
     ortc_edge *scores = two("MatMul", q, k);
-    if (how & SCORES_READ)
-        ortc_graph_add_output(g, "more", one("Relu", scores));
+    if (how & SCORES_READ) ortc_graph_add_output(g, "more", one("Relu", scores));
     if (how & SCALE_VECTOR)
         scores = two("Mul", scores, constant(ORTC_F32, 1, KEYS, (float[KEYS]){1, 2, 3, 4, 5, 6}, 4 * KEYS));
     if (!(how & (SCALE_Q | SCALE_BOTH | SCALE_AFTER_MASK)))
         scores = how & DIVIDE ? two("Div", scores, scalar(1 / scale)) : two("Mul", scores, scalar(scale));
-    if (mask)
-        scores = how & MASK_FIRST ? two("Add", mask, scores) : two("Add", scores, mask);
-    if (how & SCALE_AFTER_MASK)
-        scores = two("Mul", scores, scalar(scale));
-    ortc_edge *weights = with_int(one("Softmax", scores), "axis", how & OTHER_AXIS ? 2 : how & AXIS_3 ? 3 : -1);
-    if (how & WEIGHTS_READ)
-        ortc_graph_add_output(g, "more", one("Relu", weights));
+    if (mask) scores = how & MASK_FIRST ? two("Add", mask, scores) : two("Add", scores, mask);
+    if (how & SCALE_AFTER_MASK) scores = two("Mul", scores, scalar(scale));
+    ortc_edge *weights = with_int(one("Softmax", scores), "axis",
+                                  how & OTHER_AXIS ? 2
+                                  : how & AXIS_3   ? 3
+                                                   : -1);
+    if (how & WEIGHTS_READ) ortc_graph_add_output(g, "more", one("Relu", weights));
     ortc_edge *y = two("MatMul", weights, v);
-    if (how & FOUR_D)
-        return y;
+    if (how & FOUR_D) return y;
     y = transpose(y, 0, 2, 1, 3);
     return two("Reshape", y, how & APART ? INTS(0, 0, HEADS, SIZE) : INTS(0, 0, HEADS * SIZE));
 }
@@ -260,15 +270,16 @@ static ortc_edge *attention(int how)
     const ortc_dim n = how & SCALE_VECTOR ? KEYS : keys;
     ortc_edge *q = heads_of("q", how, length, false), *k = heads_of("k", how, n, true);
     ortc_edge *v = heads_of("v", how, n, false);
-    return attention_with(how, q, k, v, how & (MASK | SCALE_AFTER_MASK) ? input("mask", 4, batch, 1, 1, n) : NULL);
+    return attention_with(how, q, k, v,
+                          how & (MASK | SCALE_AFTER_MASK) ? input("mask", 4, batch, 1, 1, n) : NULL);
 }
 
 Test(raise_transformer, attention_in_all_its_forms)
 {
     char what[32];
     for (int form = 0; form < 2 * FORMS; form++) { /* the last bit: FOUR_D */
-        if ((form & SCALE_Q && form & SCALE_BOTH) || (form & DIVIDE && form & SCALE_BOTH) || (form & MASK_FIRST && !(form & MASK)) ||
-            (form & DIRECT_KEYS && form & FOUR_D))
+        if ((form & SCALE_Q && form & SCALE_BOTH) || (form & DIVIDE && form & SCALE_BOTH) ||
+            (form & MASK_FIRST && !(form & MASK)) || (form & DIRECT_KEYS && form & FOUR_D))
             continue;
         snprintf(what, sizeof what, "form %d", form);
         const ortc_node *n = expect_raised(what, "raise-attention", "Attention", attention(form));
@@ -278,8 +289,7 @@ Test(raise_transformer, attention_in_all_its_forms)
         cr_expect_eq(ortc_node_int(n, "kv_num_heads", 0), form & FOUR_D ? 0 : HEADS, "%s", what);
         cr_expect_eq(n->n_in, form & MASK ? 4u : 3u, "%s", what);
         static const char *const names[] = {"q", "k", "v", "mask"};
-        for (uint32_t i = 0; i < n->n_in; i++)
-            cr_expect_str_eq(n->in[i]->name, names[i], "%s", what);
+        for (uint32_t i = 0; i < n->n_in; i++) cr_expect_str_eq(n->in[i]->name, names[i], "%s", what);
         again();
     }
 }
@@ -317,7 +327,8 @@ Test(raise_transformer, attention_with_grouped_heads)
     ortc_edge *q = input("q", 4, batch, HEADS, length, SIZE), *k = input("k", 4, batch, GROUPS, keys, SIZE);
     ortc_edge *v = input("v", 4, batch, GROUPS, keys, SIZE);
     const ortc_node *n = expect_raised("groups", "raise-attention", "Attention",
-                                       attention_with(FOUR_D, q, transpose(repeated(k, HEADS / GROUPS), 0, 1, 3, 2),
+                                       attention_with(FOUR_D, q,
+                                                      transpose(repeated(k, HEADS / GROUPS), 0, 1, 3, 2),
                                                       repeated(v, HEADS / GROUPS), NULL));
     cr_expect_eq(n->in[1], k);
     cr_expect_eq(n->in[2], v);
@@ -329,31 +340,41 @@ Test(raise_transformer, what_only_looks_like_attention_is_left)
     static const struct {
         const char *what;
         int how;
-    } forms[] = {{"softmax over the queries", OTHER_AXIS}, {"scale of each key", SCALE_VECTOR | FOUR_D},
-                 {"scale behind the mask", SCALE_AFTER_MASK}, {"scores are read", SCORES_READ}, {"weights are read", WEIGHTS_READ}};
+    } forms[] = {{"softmax over the queries", OTHER_AXIS},
+                 {"scale of each key", SCALE_VECTOR | FOUR_D},
+                 {"scale behind the mask", SCALE_AFTER_MASK},
+                 {"scores are read", SCORES_READ},
+                 {"weights are read", WEIGHTS_READ}};
     for (size_t i = 0; i < ORTC_LENGTH(forms); i++)
         expect_left(forms[i].what, "raise-attention", attention(forms[i].how));
 
-    static const char *const masks[] = {"one for all keys", "of another length", "of another batch", "stretches the scores"};
+    static const char *const masks[] = {"one for all keys", "of another length", "of another batch",
+                                        "stretches the scores"};
     for (size_t i = 0; i < ORTC_LENGTH(masks); i++) {
         const ortc_dim one_batch = i == 3 ? 1 : batch;
-        ortc_edge *q = input("q", 4, one_batch, HEADS, length, SIZE), *k = input("k", 4, one_batch, HEADS, keys, SIZE);
+        ortc_edge *q = input("q", 4, one_batch, HEADS, length, SIZE),
+                  *k = input("k", 4, one_batch, HEADS, keys, SIZE);
         ortc_edge *v = input("v", 4, one_batch, HEADS, keys, SIZE);
         ortc_edge *mask = input("mask", 4, i == 2 ? symbol("other") : batch, 1, 1,
-                                i == 0 ? 1 : i == 1 ? length : keys);
-        expect_left(masks[i], "raise-attention", attention_with(FOUR_D, q, transpose(k, 0, 1, 3, 2), v, mask));
+                                i == 0   ? 1
+                                : i == 1 ? length
+                                         : keys);
+        expect_left(masks[i], "raise-attention",
+                    attention_with(FOUR_D, q, transpose(k, 0, 1, 3, 2), v, mask));
     }
     ortc_edge *q = input("q", 4, batch, HEADS, length, SIZE), *v = input("v", 4, batch, HEADS, keys, SIZE);
     expect_left("keys of one sample", "raise-attention",
-                attention_with(FOUR_D, q, transpose(input("k", 4, 1, HEADS, keys, SIZE), 0, 1, 3, 2), v, NULL));
+                attention_with(FOUR_D, q, transpose(input("k", 4, 1, HEADS, keys, SIZE), 0, 1, 3, 2), v,
+                               NULL));
     q = input("q", 4, batch, HEADS, length, SIZE), v = input("v", 4, batch, HEADS, keys, SIZE);
     expect_left("keys that nothing transposes", "raise-attention",
                 attention_with(FOUR_D, q, input("k", 4, batch, HEADS, SIZE, keys), v, NULL));
 }
 
-/* ---- Softmax, Swish ------------------------------------------------------------------------------------------------------- */
+/* ---- Softmax, Swish ------------------------------------------------------------------------------------ */
 
-static ortc_edge *softmax(ortc_edge *x, ortc_edge *of, int64_t axis, int64_t sum_axis, bool kept, ortc_edge **exp)
+static ortc_edge *softmax(ortc_edge *x, ortc_edge *of, int64_t axis, int64_t sum_axis, bool kept,
+                          ortc_edge **exp)
 {
     ortc_edge *top = with_int(two("ReduceMax", of, INTS(axis)), "keepdims", 1);
     *exp = one("Exp", two("Sub", x, top));
@@ -365,7 +386,8 @@ Test(raise_transformer, softmax_and_what_is_not)
     ortc_edge *x, *exp;
     for (int64_t axis = -3; axis < 3; axis++) {
         x = input("x", 3, batch, length, 7, 0);
-        const ortc_node *n = expect_raised("softmax", "raise-softmax", "Softmax", softmax(x, x, axis, axis < 0 ? axis + 3 : axis - 3, true, &exp));
+        const ortc_node *n = expect_raised("softmax", "raise-softmax", "Softmax",
+                                           softmax(x, x, axis, axis < 0 ? axis + 3 : axis - 3, true, &exp));
         cr_expect_eq(ortc_node_int(n, "axis", 9), axis < 0 ? axis + 3 : axis);
         cr_expect_eq(g->n_nodes, 1);
         again();
@@ -373,7 +395,8 @@ Test(raise_transformer, softmax_and_what_is_not)
     x = input("x", 3, batch, length, 7, 0);
     expect_left("another axis", "raise-softmax", softmax(x, x, 2, 1, true, &exp));
     x = input("x", 3, batch, length, 7, 0);
-    expect_left("the greatest of something else", "raise-softmax", softmax(x, one("Relu", x), 2, 2, true, &exp));
+    expect_left("the greatest of something else", "raise-softmax",
+                softmax(x, one("Relu", x), 2, 2, true, &exp));
     x = input("x", 3, 1, 1, 7, 0);
     expect_left("the sum loses its dim", "raise-softmax", softmax(x, x, 1, 1, false, &exp));
     x = input("x", 3, batch, length, 7, 0);
@@ -382,7 +405,8 @@ Test(raise_transformer, softmax_and_what_is_not)
     expect_left("exponentials are read", "raise-softmax", y);
     x = input("x", 3, batch, length, 7, 0);
     exp = one("Exp", x);
-    expect_left("nothing is taken off", "raise-softmax", two("Div", exp, with_int(two("ReduceSum", exp, INTS(2)), "keepdims", 1)));
+    expect_left("nothing is taken off", "raise-softmax",
+                two("Div", exp, with_int(two("ReduceSum", exp, INTS(2)), "keepdims", 1)));
 }
 
 Test(raise_transformer, swish_and_what_is_not)
@@ -390,7 +414,8 @@ Test(raise_transformer, swish_and_what_is_not)
     for (int form = 0; form < 4; form++) {
         ortc_edge *x = input("x", 3, batch, length, 7, 0), *in = form & 1 ? two("Mul", x, scalar(1.702F)) : x;
         ortc_edge *s = one("Sigmoid", in);
-        const ortc_node *n = expect_raised("swish", "raise-swish", "Swish", form & 2 ? two("Mul", x, s) : two("Mul", s, x));
+        const ortc_node *n = expect_raised("swish", "raise-swish", "Swish",
+                                           form & 2 ? two("Mul", x, s) : two("Mul", s, x));
         cr_expect_float_eq((double)ortc_node_float(n, "alpha", 0), form & 1 ? 1.702 : 1, 1e-6);
         cr_expect_eq(g->n_nodes, 1);
         again();
@@ -404,24 +429,31 @@ Test(raise_transformer, swish_and_what_is_not)
     expect_left("a gate that is added", "raise-swish", two("Add", x, one("Sigmoid", x)));
 }
 
-/* ---- RotaryEmbedding ------------------------------------------------------------------------------------------------------- */
-
-enum { SWAPPED = 1, FACTOR = 2, ROTARY_FORMS = 4, TWO_ANGLES = 4, NO_NEG = 8, SIN_TWICE = 16, TURNED_READ = 32 };
+/* ---- RotaryEmbedding ----------------------------------------------------------------------------------- */
+enum {
+    SWAPPED = 1,
+    FACTOR = 2,
+    ROTARY_FORMS = 4,
+    TWO_ANGLES = 4,
+    NO_NEG = 8,
+    SIN_TWICE = 16,
+    TURNED_READ = 32
+};
 
 static ortc_edge *rotary(int how)
 {
     ortc_edge *x = input("x", 4, batch, HEADS, length, SIZE), *a = input("a", 3, batch, length, SIZE / 2, 0);
     ortc_edge *b = how & TWO_ANGLES ? input("b", 3, batch, length, SIZE / 2, 0) : a;
-    ortc_edge *all = with_int(two("Concat", a, b), "axis", -1), *cos = one(how & SIN_TWICE ? "Sin" : "Cos", all), *sin = one("Sin", all);
-    if (how & FACTOR)
-        cos = two("Mul", cos, scalar(1.5)), sin = two("Mul", scalar(1.5), sin);
+    ortc_edge *all = with_int(two("Concat", a, b), "axis", -1),
+              *cos = one(how & SIN_TWICE ? "Sin" : "Cos", all), *sin = one("Sin", all);
+    if (how & FACTOR) cos = two("Mul", cos, scalar(1.5)), sin = two("Mul", scalar(1.5), sin);
     cos = two("Unsqueeze", cos, INTS(1));
     sin = two("Unsqueeze", sin, INTS(1));
     ortc_edge *low = apply("Slice", 4, x, INTS(0), INTS(SIZE / 2), INTS(3));
     ortc_edge *high = apply("Slice", 4, x, INTS(SIZE / 2), INTS(INT64_MAX), INTS(3));
-    ortc_edge *turned = with_int(two("Concat", how & NO_NEG ? one("Relu", high) : one("Neg", high), low), "axis", -1);
-    if (how & TURNED_READ)
-        ortc_graph_add_output(g, "more", one("Relu", turned));
+    ortc_edge *turned = with_int(two("Concat", how & NO_NEG ? one("Relu", high) : one("Neg", high), low),
+                                 "axis", -1);
+    if (how & TURNED_READ) ortc_graph_add_output(g, "more", one("Relu", turned));
     ortc_edge *kept = how & SWAPPED ? two("Mul", cos, x) : two("Mul", x, cos);
     turned = how & SWAPPED ? two("Mul", sin, turned) : two("Mul", turned, sin);
     return how & SWAPPED ? two("Add", turned, kept) : two("Add", kept, turned);
@@ -442,16 +474,18 @@ Test(raise_transformer, rotary_embedding_and_what_is_not)
     expect_left("the turned half is read", "raise-rotary", rotary(TURNED_READ));
 }
 
-/* ---- Targets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Targets ------------------------------------------------------------------------------------------- */
 
 Test(raise_transformer, targets_that_are_computed_become_constants_where_they_say_the_same)
 {
     static float before[MAX_COUNT], after[MAX_COUNT];
     ortc_edge *x = input("x", 3, batch, length, HEADS * SIZE, 0), *shape = one("Shape", x);
-    ortc_edge *target = concat(3, two("Gather", shape, INTS(0)), two("Gather", shape, INTS(1)), INTS(HEADS, SIZE), NULL);
+    ortc_edge *target = concat(3, two("Gather", shape, INTS(0)), two("Gather", shape, INTS(1)),
+                               INTS(HEADS, SIZE), NULL);
     ortc_edge *split = two("Reshape", x, target);
-    ortc_edge *flat = two("Reshape", one("Relu", split), concat(2, two("Mul", two("Gather", shape, INTS(0)), two("Gather", shape, INTS(1))),
-                                                              INTS(HEADS * SIZE), NULL, NULL));
+    ortc_edge *flat = two("Reshape", one("Relu", split),
+                          concat(2, two("Mul", two("Gather", shape, INTS(0)), two("Gather", shape, INTS(1))),
+                                 INTS(HEADS * SIZE), NULL, NULL));
     ortc_graph_add_output(g, "y", flat);
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
     const int64_t count = run(g, "ref", before);
@@ -466,17 +500,22 @@ Test(raise_transformer, targets_that_are_computed_become_constants_where_they_sa
     /* length and batch change places: neither is kept, and -1 can stand for one only */
     x = input("x", 3, batch, length, SIZE, 0), shape = one("Shape", x);
     expect_left("two that are open", "constant-targets",
-                two("Reshape", x, concat(3, two("Gather", shape, INTS(1)), two("Gather", shape, INTS(0)), INTS(SIZE), NULL)));
+                two("Reshape", x,
+                    concat(3, two("Gather", shape, INTS(1)), two("Gather", shape, INTS(0)), INTS(SIZE),
+                           NULL)));
     /* beside a dim that is kept, and may be 0, -1 means nothing */
     x = input("x", 3, batch, length, keys, 0), shape = one("Shape", x);
     expect_left("open beside one that is kept", "constant-targets",
-                two("Reshape", x, concat(2, two("Gather", shape, INTS(0)),
-                                        two("Mul", two("Gather", shape, INTS(1)), two("Gather", shape, INTS(2))), NULL, NULL)));
+                two("Reshape", x,
+                    concat(2, two("Gather", shape, INTS(0)),
+                           two("Mul", two("Gather", shape, INTS(1)), two("Gather", shape, INTS(2))), NULL,
+                           NULL)));
 }
 
-/* ---- Bodies ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Bodies -------------------------------------------------------------------------------------------- */
 
-/* cpu has MatMul and no Attention: the work stays there. Of LayerNormalization it has nothing: that stays one node on ref. */
+/* cpu has MatMul and no Attention: the work stays there. Of LayerNormalization it has nothing: that stays one
+ * node on ref. */
 Test(raise_transformer, a_body_takes_the_place_of_a_node_that_no_listed_provider_has)
 {
     static float before[MAX_COUNT], after[MAX_COUNT];
@@ -494,8 +533,7 @@ Test(raise_transformer, a_body_takes_the_place_of_a_node_that_no_listed_provider
         const ortc_node *product = find(copy, "MatMul");
         cr_expect_eq(find(copy, "Attention") == NULL, i == 1);
         cr_expect_eq(product != NULL, i == 1);
-        if (product)
-            cr_expect_eq(product->device, 0);
+        if (product) cr_expect_eq(product->device, 0);
         ortc_session_release(s);
     }
     cr_assert_eq(run(g, "cpu", after), count);
@@ -509,7 +547,9 @@ Test(raise_transformer, what_is_raised_is_fused_and_leaves_its_body_in_that_of_t
         ortc_session *s;
         ortc_graph *copy;
         ortc_edge *product = two("MatMul", input("x", 3, batch, length, 7, 0), input("w", 2, 7, 9, 0, 0));
-        ortc_graph_add_output(g, "y", two("Mul", product, one("Sigmoid", scaled ? two("Mul", product, scalar(1.5)) : product)));
+        ortc_graph_add_output(g, "y",
+                              two("Mul", product,
+                                  one("Sigmoid", scaled ? two("Mul", product, scalar(1.5)) : product)));
         cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
         const int64_t count = run(g, "ref", before);
         cr_expect_eq(normalise("raise-swish"), 1);
@@ -535,7 +575,10 @@ Test(raise_transformer, what_is_raised_is_written_as_its_body_where_the_opset_wo
     ortc_graph *lowered;
     const char *domain = "";
     int64_t opset = 17;
-    ortc_model_info info = {.size = sizeof info, .n_opsets = 1, .opset_domains = &domain, .opset_versions = &opset};
+    ortc_model_info info = {.size = sizeof info,
+                            .n_opsets = 1,
+                            .opset_domains = &domain,
+                            .opset_versions = &opset};
     ortc_graph_add_output(g, "y", attention(MASK));
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
     cr_expect_eq(normalise("raise-attention"), 1);

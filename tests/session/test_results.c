@@ -1,5 +1,5 @@
-/* tests/session/test_results.c: results that are fixed by the standard's words, where ref, the oracle of all other kernels, is asked
- * itself.
+/* tests/session/test_results.c: results that are fixed by the standard's words, where ref, the oracle of all
+ * other kernels, is asked itself.
  */
 #include <criterion/criterion.h>
 

@@ -1,4 +1,5 @@
-/* tests/session/test_run.c: ortc_run through the public interface: names, shapes, placed results, deadlines, errors. */
+/* tests/session/test_run.c: ortc_run through the public interface: names, shapes, placed results, deadlines,
+ * errors. */
 #include <criterion/criterion.h>
 
 #include "base/base.h"
@@ -11,8 +12,7 @@ static float pixels[3 * 64];
 static void setup(void)
 {
     ortc_error e = ORTC_ERROR_INIT;
-    for (size_t i = 0; i < ORTC_LENGTH(pixels); i++)
-        pixels[i] = (float)(i * 29 % 256);
+    for (size_t i = 0; i < ORTC_LENGTH(pixels); i++) pixels[i] = (float)(i * 29 % 256);
     cr_assert_eq(ortc_model_load(getenv("ORTC_DIGITS"), NULL, &model, &e), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_session_create(model, NULL, &session, &e), ORTC_OK, "%s", e.text);
 }
@@ -23,14 +23,13 @@ static void teardown(void)
 }
 TestSuite(run, .init = setup, .fini = teardown);
 
-static ortc_status run(const char *in_name, ortc_dtype t, int32_t rank, const int64_t *dims, const char *out_name,
-                       ortc_value **out, ortc_run_args *more, ortc_error *e)
+static ortc_status run(const char *in_name, ortc_dtype t, int32_t rank, const int64_t *dims,
+                       const char *out_name, ortc_value **out, ortc_run_args *more, ortc_error *e)
 {
     ortc_in in = {in_name, ortc_wrap(pixels, t, rank, dims)};
     ortc_out o = {out_name, *out, 0, 0};
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    if (more)
-        a = *more;
+    if (more) a = *more;
     a.in = &in;
     a.n_in = 1;
     a.out = &o;
@@ -93,16 +92,35 @@ Test(run, bad_use_says_what_was_expected_and_what_came)
         ortc_status status;
         const char *text;
     } cases[] = {
-        {"picture", "probabilities", ORTC_F32, 4, {3, 1, 8, 8}, ORTC_INVALID_ARGUMENT, "no input 'picture'; it has 'image'"},
-        {"image", "result", ORTC_F32, 4, {3, 1, 8, 8}, ORTC_INVALID_ARGUMENT, "no output 'result'; it has 'probabilities'"},
+        {"picture",
+         "probabilities",
+         ORTC_F32,
+         4,
+         {3, 1, 8, 8},
+         ORTC_INVALID_ARGUMENT,
+         "no input 'picture'; it has 'image'"},
+        {"image",
+         "result",
+         ORTC_F32,
+         4,
+         {3, 1, 8, 8},
+         ORTC_INVALID_ARGUMENT,
+         "no output 'result'; it has 'probabilities'"},
         {"image", "probabilities", ORTC_F64, 4, {1, 1, 8, 8}, ORTC_TYPE_MISMATCH, "got f64[1,1,8,8]"},
-        {"image", "probabilities", ORTC_F32, 4, {1, 3, 8, 8}, ORTC_SHAPE_MISMATCH, "expected f32[N,1,8,8], got f32[1,3,8,8]"},
+        {"image",
+         "probabilities",
+         ORTC_F32,
+         4,
+         {1, 3, 8, 8},
+         ORTC_SHAPE_MISMATCH,
+         "expected f32[N,1,8,8], got f32[1,3,8,8]"},
         {"image", "probabilities", ORTC_F32, 3, {1, 8, 8}, ORTC_SHAPE_MISMATCH, "got f32[1,8,8]"},
     };
     for (size_t i = 0; i < ORTC_LENGTH(cases); i++) {
         ortc_error e = ORTC_ERROR_INIT;
         ortc_value *out = NULL;
-        cr_expect_eq(run(cases[i].in, cases[i].dtype, cases[i].rank, cases[i].dims, cases[i].out, &out, NULL, &e),
+        cr_expect_eq(run(cases[i].in, cases[i].dtype, cases[i].rank, cases[i].dims, cases[i].out, &out, NULL,
+                         &e),
                      cases[i].status, "case %zu: %s", i, e.text);
         cr_expect(strstr(e.text, cases[i].text), "case %zu: \"%s\" lacks \"%s\"", i, e.text, cases[i].text);
         cr_expect_null(out);

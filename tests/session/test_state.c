@@ -1,5 +1,5 @@
-/* tests/session/test_state.c: tied state: the same results as carrying outputs to inputs by hand, in place where a kernel can, and
- * unharmed by runs that fail.
+/* tests/session/test_state.c: tied state: the same results as carrying outputs to inputs by hand, in place
+ * where a kernel can, and unharmed by runs that fail.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,9 +8,9 @@
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
 
-/* ---- Operators of the test: one that writes a cache in place, one that fails on demand ------------------------------------- */
+/* ---- Operators of the test: one that writes a cache in place, one that fails on demand ----------------- */
 
-static int trip;          /* Trip cancels its run after so many more calls; 0: never */
+static int trip; /* Trip cancels its run after so many more calls; 0: never */
 static ortc_cancel *tripped;
 static const void *put_wrote[2], *put_read[2];
 static int n_puts;
@@ -25,12 +25,12 @@ static ortc_status run_put(const void *state, const void *plan, ortc_call *call)
     float *out = call->out[0].data;
     int64_t c = cache->dims[1], d = cache->dims[2], n = update->dims[1], from = *(const int64_t *)at->data;
     if (from < 0 || from + n > c)
-        return ortc_call_fail(call, ORTC_INVALID_ARGUMENT, "positions %lld to %lld of %lld", (long long)from, (long long)(from + n),
-                              (long long)c);
-    if (out != cache->data)
-        memcpy(out, cache->data, (size_t)ortc_view_count(cache) * sizeof *out);
+        return ortc_call_fail(call, ORTC_INVALID_ARGUMENT, "positions %lld to %lld of %lld", (long long)from,
+                              (long long)(from + n), (long long)c);
+    if (out != cache->data) memcpy(out, cache->data, (size_t)ortc_view_count(cache) * sizeof *out);
     for (int64_t b = 0; b < cache->dims[0]; b++)
-        memcpy(out + (b * c + from) * d, (const float *)update->data + b * n * d, (size_t)(n * d) * sizeof *out);
+        memcpy(out + (b * c + from) * d, (const float *)update->data + b * n * d,
+               (size_t)(n * d) * sizeof *out);
     put_read[n_puts % 2] = cache->data;
     put_wrote[n_puts++ % 2] = out;
     return ORTC_OK;
@@ -45,21 +45,22 @@ static ortc_status run_trip(const void *state, const void *plan, ortc_call *call
 {
     (void)state, (void)plan;
     memcpy(call->out[0].data, call->in[0].data, (size_t)ortc_view_count(&call->in[0]) * sizeof(float));
-    if (trip && !--trip)
-        ortc_cancel_set(tripped);
+    if (trip && !--trip) ortc_cancel_set(tripped);
     return ortc_poll(call);
 }
-static const ortc_kernel put = {.size = sizeof put, .flags = ORTC_KERNEL_STATE, .name = "put", .plan = plan_put, .run = run_put};
+static const ortc_kernel put = {
+    .size = sizeof put, .flags = ORTC_KERNEL_STATE, .name = "put", .plan = plan_put, .run = run_put};
 static const ortc_kernel trip_kernel = {.size = sizeof put, .name = "trip", .run = run_trip};
 static const ortc_op ops[] = {
-    ORTC_OP("test", "Put", 1, 1, "", "cache:T update:T at:i64", "present:T", "", "T=f32", infer_like, NULL, 0),
+    ORTC_OP("test", "Put", 1, 1, "", "cache:T update:T at:i64", "present:T", "", "T=f32", infer_like, NULL,
+            0),
     ORTC_OP("test", "Trip", 1, 1, "", "x:T", "y:T", "", "T=f32", infer_like, NULL, 0),
 };
 ORTC_KERNELS(ref, state_test, ORTC_KERNEL_IN("test", "Put", 1, 1, (ORTC_TYPE(ORTC_F32)), &put),
              ORTC_KERNEL_IN("test", "Trip", 1, 1, (ORTC_TYPE(ORTC_F32)), &trip_kernel));
 ORTC_FAMILY(state_test, ops, &ortc_kernels_ref_state_test);
 
-/* ---- Models ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Models -------------------------------------------------------------------------------------------- */
 
 static buffer g, model_bytes; /* the model reads the latter */
 static ortc_error e;
@@ -81,8 +82,7 @@ static void node(const char *op, const char *domain, const char *in, const char 
 static void weights(void) /* W: f32[4,4] */
 {
     float w[16];
-    for (int i = 0; i < 16; i++)
-        w[i] = (float)(i * 7 % 11 - 5) / 8;
+    for (int i = 0; i < 16; i++) w[i] = (float)(i * 7 % 11 - 5) / 8;
     buffer b = make_tensor("W", ORTC_F32, 2, (int64_t[]){4, 4}, w, sizeof w);
     put_message(&g, 5, &b);
 }
@@ -95,7 +95,8 @@ static void load(const ortc_tie *ties, size_t n_ties)
     o.ties = ties;
     o.n_ties = n_ties;
     o.providers = providers;
-    cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_model_load_memory(model_bytes.data, model_bytes.bytes, NULL, &model, &e), ORTC_OK, "%s",
+                 e.text);
     ortc_session_create(model, &o, &session, &e);
 }
 static void setup(void)
@@ -136,7 +137,8 @@ static const ortc_tie whole = {"h", "next", -1, 0, 0};
 /* present = past and x along axis 2 of [s1, 2, n, 3]; y = sum over it. */
 static void growing(const ortc_tie *ties, size_t n_ties)
 {
-    static const int64_t past[4] = {-1, 2, -2, 3}, now[4] = {-1, 2, -3, 3}, present[4] = {-1, 2, -4, 3}, sum[3] = {-1, 2, 3};
+    static const int64_t past[4] = {-1, 2, -2, 3}, now[4] = {-1, 2, -3, 3}, present[4] = {-1, 2, -4, 3},
+                         sum[3] = {-1, 2, 3};
     end(IN, "x", ORTC_F32, 4, now);
     end(IN, "past", ORTC_F32, 4, past);
     end(OUT, "present", ORTC_F32, 4, present);
@@ -166,8 +168,7 @@ static void cached(bool symbol, bool old_is_read, const ortc_tie *ties, size_t n
     buffer axes = make_tensor("axes", ORTC_I64, 1, (int64_t[]){1}, (int64_t[]){1}, 8);
     put_message(&g, 5, &axes);
     node("Put", "test", "cache x at", "present");
-    if (old_is_read)
-        node("Add", "", "present cache", "both");
+    if (old_is_read) node("Add", "", "present cache", "both");
     buffer n = make_node("ReduceSum", "", old_is_read ? "both axes" : "present axes", "y"), a = {0};
     put_string(&a, 1, "keepdims"), put_int(&a, 3, 0), put_int(&a, 20, 2);
     put_message(&n, 5, &a);
@@ -176,7 +177,7 @@ static void cached(bool symbol, bool old_is_read, const ortc_tie *ties, size_t n
     load(ties, n_ties);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 typedef struct bound {
     const char *name;
@@ -196,14 +197,15 @@ static ortc_status run(ortc_state *st, const bound *ins, const bound *outs, int6
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
     a.in = in, a.out = out, a.state = st, a.cancel = tripped, a.advance = advance, a.done = done;
     for (; ins[a.n_in].name; a.n_in++)
-        in[a.n_in] = (ortc_in){ins[a.n_in].name, ortc_wrap(ins[a.n_in].data, ins[a.n_in].dtype, ins[a.n_in].rank, ins[a.n_in].dims)};
+        in[a.n_in] = (ortc_in){ins[a.n_in].name, ortc_wrap(ins[a.n_in].data, ins[a.n_in].dtype,
+                                                           ins[a.n_in].rank, ins[a.n_in].dims)};
     for (; outs[a.n_out].name; a.n_out++) {
         const bound *o = &outs[a.n_out];
-        out[a.n_out] = (ortc_out){o->name, o->data ? ortc_wrap(o->data, o->dtype, o->rank, o->dims) : NULL, 0, 0};
+        out[a.n_out] = (ortc_out){o->name, o->data ? ortc_wrap(o->data, o->dtype, o->rank, o->dims) : NULL, 0,
+                                  0};
     }
     ortc_status s = ortc_run(session, &a, &e);
-    for (size_t i = 0; i < a.n_in; i++)
-        ortc_value_release(in[i].value);
+    for (size_t i = 0; i < a.n_in; i++) ortc_value_release(in[i].value);
     for (size_t i = 0; i < a.n_out; i++)
         if (outs[i].data)
             ortc_value_release(out[i].value);
@@ -215,11 +217,13 @@ static ortc_status run(ortc_state *st, const bound *ins, const bound *outs, int6
 
 static void fill(float *x, size_t n, int seed)
 {
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)((int)(i * 13 + (size_t)seed * 7) % 17 - 8) / 16;
+    for (size_t i = 0; i < n; i++) x[i] = (float)((int)(i * 13 + (size_t)seed * 7) % 17 - 8) / 16;
 }
 
-#define F32_2(name, a, b, data) {name, ORTC_F32, 2, {a, b}, data}
+#define F32_2(name, a, b, data) \
+    { \
+        name, ORTC_F32, 2, {a, b}, data \
+    }
 static ortc_status step(ortc_state *st, float *x, float *y)
 {
     return run(st, (bound[]){F32_2("x", 2, 4, x), {0}}, (bound[]){F32_2("y", 2, 4, y), {0}}, 0);
@@ -235,7 +239,8 @@ Test(state, a_recurrent_state_equals_carrying_it_by_hand_with_one_plan)
     for (int i = 0; i < 6; i++) {
         fill(x, 8, i);
         cr_assert_eq(run(NULL, (bound[]){F32_2("x", 2, 4, x), F32_2("h", 2, 4, h[i % 2]), {0}},
-                         (bound[]){F32_2("y", 2, 4, expected), F32_2("next", 2, 4, h[!(i % 2)]), {0}}, 0), ORTC_OK, "%s", e.text);
+                         (bound[]){F32_2("y", 2, 4, expected), F32_2("next", 2, 4, h[!(i % 2)]), {0}}, 0),
+                     ORTC_OK, "%s", e.text);
         cr_assert_eq(step(st, x, y), ORTC_OK, "%s", e.text);
         cr_expect_arr_eq(y, expected, sizeof y, "step %d", i);
     }
@@ -245,7 +250,8 @@ Test(state, a_recurrent_state_equals_carrying_it_by_hand_with_one_plan)
     fill(x, 8, 0);
     cr_assert_eq(step(st, x, y), ORTC_OK);
     memset(h, 0, sizeof h);
-    run(NULL, (bound[]){F32_2("x", 2, 4, x), F32_2("h", 2, 4, h[0]), {0}}, (bound[]){F32_2("y", 2, 4, expected), {0}}, 0);
+    run(NULL, (bound[]){F32_2("x", 2, 4, x), F32_2("h", 2, 4, h[0]), {0}},
+        (bound[]){F32_2("y", 2, 4, expected), {0}}, 0);
     cr_expect_arr_eq(y, expected, sizeof y, "started over");
     ortc_state_release(st);
 }
@@ -254,7 +260,8 @@ Test(state, a_cancelled_run_leaves_it_as_it_was)
 {
     recurrent(&whole, 1);
     ortc_state *cancelled, *other;
-    cr_assert_eq(ortc_state_create(session, &cancelled, &e) | ortc_state_create(session, &other, &e), ORTC_OK);
+    cr_assert_eq(ortc_state_create(session, &cancelled, &e) | ortc_state_create(session, &other, &e),
+                 ORTC_OK);
     float x[8], y[8], expected[8];
     for (int i = 0; i < 4; i++) {
         fill(x, 8, 50 + i);
@@ -280,9 +287,12 @@ Test(state, states_do_not_mix_and_take_their_own_extents)
         float next[8];
         fill(x, 8, i);
         cr_assert_eq(run(NULL, (bound[]){F32_2("x", rows, 4, x), F32_2("h", rows, 4, h[who]), {0}},
-                         (bound[]){F32_2("y", rows, 4, expected), F32_2("next", rows, 4, next), {0}}, 0), ORTC_OK, "%s", e.text);
+                         (bound[]){F32_2("y", rows, 4, expected), F32_2("next", rows, 4, next), {0}}, 0),
+                     ORTC_OK, "%s", e.text);
         memcpy(h[who], next, sizeof next);
-        cr_assert_eq(run(st[who], (bound[]){F32_2("x", rows, 4, x), {0}}, (bound[]){F32_2("y", rows, 4, y), {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(run(st[who], (bound[]){F32_2("x", rows, 4, x), {0}},
+                         (bound[]){F32_2("y", rows, 4, y), {0}}, 0),
+                     ORTC_OK, "%s", e.text);
         cr_expect_arr_eq(y, expected, (size_t)rows * 16, "step %d", i);
     }
     cr_expect_eq(step(st[1], x, y), ORTC_SHAPE_MISMATCH, "a state keeps its batch");
@@ -300,8 +310,10 @@ Test(state, it_is_saved_and_loaded_through_the_tied_names)
     fill(x, 8, 1);
     const bound ins[] = {F32_2("x", 2, 4, x), F32_2("h", 2, 4, saved), {0}};
     cr_assert_eq(step(a, x, y), ORTC_OK);
-    cr_assert_eq(run(a, ins + 2, (bound[]){F32_2("y", 2, 4, y), {0}}, 0), ORTC_INVALID_ARGUMENT); /* x is missing */
-    cr_assert_eq(run(a, (bound[]){ins[0], {0}}, (bound[]){F32_2("next", 2, 4, saved), {0}}, 0), ORTC_OK, "%s", e.text);
+    /* x is missing */
+    cr_assert_eq(run(a, ins + 2, (bound[]){F32_2("y", 2, 4, y), {0}}, 0), ORTC_INVALID_ARGUMENT);
+    cr_assert_eq(run(a, (bound[]){ins[0], {0}}, (bound[]){F32_2("next", 2, 4, saved), {0}}, 0), ORTC_OK, "%s",
+                 e.text);
     memcpy(before, saved, sizeof saved);
     cr_assert_eq(run(b, ins, (bound[]){F32_2("y", 2, 4, y), {0}}, 0), ORTC_OK, "%s", e.text);
     cr_assert_eq(step(a, x, expected), ORTC_OK);
@@ -318,11 +330,12 @@ Test(state, it_is_saved_and_loaded_through_the_tied_names)
     ortc_state_release(b);
 }
 
-/* ---- Growing -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Growing ------------------------------------------------------------------------------------------- */
 
 static ortc_status grow(ortc_state *st, int batch, int n, float *x, float *y)
 {
-    return run(st, (bound[]){{"x", ORTC_F32, 4, {batch, 2, n, 3}, x}, {0}}, (bound[]){{"y", ORTC_F32, 3, {batch, 2, 3}, y}, {0}}, 0);
+    return run(st, (bound[]){{"x", ORTC_F32, 4, {batch, 2, n, 3}, x}, {0}},
+               (bound[]){{"y", ORTC_F32, 3, {batch, 2, 3}, y}, {0}}, 0);
 }
 
 Test(state, a_growing_value_equals_the_untied_one)
@@ -338,15 +351,23 @@ Test(state, a_growing_value_equals_the_untied_one)
     for (int i = 0; i < 4; i++) {
         fill(x, ORTC_LENGTH(x), i);
         cr_assert_eq(grow(st, 2, steps[i], x, y), ORTC_OK, "%s", e.text);
-        cr_assert_eq(run(NULL, (bound[]){{"x", ORTC_F32, 4, {2, 2, steps[i], 3}, x}, {"past", ORTC_F32, 4, {2, 2, length, 3}, past[i % 2]}, {0}},
-                         (bound[]){{"present", ORTC_F32, 4, {2, 2, length + steps[i], 3}, past[!(i % 2)]}, {"y", ORTC_F32, 3, {2, 2, 3}, expected}, {0}}, 0),
+        cr_assert_eq(run(NULL,
+                         (bound[]){{"x", ORTC_F32, 4, {2, 2, steps[i], 3}, x},
+                                   {"past", ORTC_F32, 4, {2, 2, length, 3}, past[i % 2]},
+                                   {0}},
+                         (bound[]){{"present", ORTC_F32, 4, {2, 2, length + steps[i], 3}, past[!(i % 2)]},
+                                   {"y", ORTC_F32, 3, {2, 2, 3}, expected},
+                                   {0}},
+                         0),
                      ORTC_OK, "%s", e.text);
         length += steps[i];
         cr_expect_arr_eq(y, expected, sizeof y, "step %d", i);
         cr_expect_eq(ortc_state_length(st), length);
     }
     cr_expect_eq(grow(st, 2, 1, x, y), ORTC_LIMIT);
-    cr_expect(strstr(e.text, "output 'present' would have 8 positions, the state of 'past' has a capacity of 7"), "%s", e.text);
+    cr_expect(strstr(e.text,
+                     "output 'present' would have 8 positions, the state of 'past' has a capacity of 7"),
+              "%s", e.text);
     cr_expect_eq(ortc_state_length(st), 7);
     cr_expect_eq(ortc_state_truncate(st, 8, &e), ORTC_INVALID_ARGUMENT);
     cr_expect(strstr(e.text, "has 7 positions"), "%s", e.text);
@@ -374,7 +395,9 @@ Test(state, an_extent_that_nothing_settles_is_named)
     ortc_state *st;
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
     float x[2 * 3];
-    cr_expect_eq(run(st, (bound[]){{"past", ORTC_F32, 4, {1, 2, 1, 3}, x}, {0}}, (bound[]){{"y", 0, 0, {0}, NULL}, {0}}, 0), ORTC_INVALID_ARGUMENT);
+    cr_expect_eq(run(st, (bound[]){{"past", ORTC_F32, 4, {1, 2, 1, 3}, x}, {0}},
+                     (bound[]){{"y", 0, 0, {0}, NULL}, {0}}, 0),
+                 ORTC_INVALID_ARGUMENT);
     cr_expect(strstr(e.text, "input 'x' is not given"), "%s", e.text);
     ortc_state_release(st);
     teardown();
@@ -389,16 +412,22 @@ Test(state, an_extent_that_nothing_settles_is_named)
     load(&whole, 1);
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
     float four_x[4] = {1, 2, 3, 4};
-    cr_expect_eq(run(st, (bound[]){{"x", ORTC_F32, 1, {4}, four_x}, {0}}, (bound[]){{0}}, 0), ORTC_INVALID_ARGUMENT);
-    cr_expect(strstr(e.text, "the state of 'h': no other input says what 's1' (axis 0) is: fix it for the session"), "%s", e.text);
+    cr_expect_eq(run(st, (bound[]){{"x", ORTC_F32, 1, {4}, four_x}, {0}}, (bound[]){{0}}, 0),
+                 ORTC_INVALID_ARGUMENT);
+    cr_expect(strstr(e.text,
+                     "the state of 'h': no other input says what 's1' (axis 0) is: fix it for the session"),
+              "%s", e.text);
     ortc_state_release(st);
     ortc_session_release(session);
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
-    o.ties = &whole, o.n_ties = 1, o.n_dims = 1, o.dim_names = (const char *[]){"s1"}, o.dim_values = (int64_t[]){3};
+    o.ties = &whole, o.n_ties = 1, o.n_dims = 1, o.dim_names = (const char *[]){"s1"},
+    o.dim_values = (int64_t[]){3};
     cr_assert_eq(ortc_session_create(model, &o, &session, &e), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
     for (int i = 1; i < 3; i++) {
-        cr_assert_eq(run(st, (bound[]){{"x", ORTC_F32, 1, {4}, four_x}, {0}}, (bound[]){{"next", 0, 0, {0}, NULL}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(run(st, (bound[]){{"x", ORTC_F32, 1, {4}, four_x}, {0}},
+                         (bound[]){{"next", 0, 0, {0}, NULL}, {0}}, 0),
+                     ORTC_OK, "%s", e.text);
         cr_expect_eq(((const float *)ortc_value_host(placed[0]))[11], (float)(4 * i));
         ortc_value_release(placed[0]);
     }
@@ -417,8 +446,7 @@ static void grow_and_shorten(float (*out)[12], void **memory)
     static const int steps[] = {3, 1, 1, 2, 2, 1};
     for (int i = 0; i < 6; i++) {
         fill(x, ORTC_LENGTH(x), i);
-        if (i == 4)
-            cr_assert_eq(ortc_state_truncate(st, 4, &e), ORTC_OK, "%s", e.text);
+        if (i == 4) cr_assert_eq(ortc_state_truncate(st, 4, &e), ORTC_OK, "%s", e.text);
         cr_assert_eq(grow(st, 2, steps[i], x, out[i]), ORTC_OK, "%s", e.text);
         if (done) {
             cr_expect(ortc_event_done(*done), "runs with a state are finished on return");
@@ -452,11 +480,12 @@ Test(state, it_grows_and_shrinks_in_the_memory_of_a_device)
     done = NULL;
 }
 
-/* ---- In place ------------------------------------------------------------------------------------------------------------------- */
+/* ---- In place ------------------------------------------------------------------------------------------ */
 
 static ortc_status put_step(ortc_state *st, int n, int64_t at, float *x, float *z, int64_t advance)
 {
-    return run(st, (bound[]){{"x", ORTC_F32, 3, {2, n, 2}, x}, {"at", ORTC_I64, 1, {1}, &at}, {0}}, (bound[]){F32_2("z", 2, 2, z), {0}}, advance);
+    return run(st, (bound[]){{"x", ORTC_F32, 3, {2, n, 2}, x}, {"at", ORTC_I64, 1, {1}, &at}, {0}},
+               (bound[]){F32_2("z", 2, 2, z), {0}}, advance);
 }
 
 Test(state, a_cache_is_written_in_place_and_its_length_is_committed_last)
@@ -482,14 +511,23 @@ Test(state, a_cache_is_written_in_place_and_its_length_is_committed_last)
         cr_expect_eq(put_wrote[(n_puts - 1) % 2], put_read[(n_puts - 1) % 2], "step %d: in place", i);
         cr_expect(!address || address == put_wrote[(n_puts - 1) % 2], "at a fixed address");
         address = put_wrote[(n_puts - 1) % 2];
-        cr_assert_eq(run(NULL, (bound[]){{"x", ORTC_F32, 3, {2, 1, 2}, x}, {"at", ORTC_I64, 1, {1}, &at}, {"cache", ORTC_F32, 3, {2, 6, 2}, cache[i % 2]}, {0}},
-                         (bound[]){F32_2("z", 2, 2, expected), {"present", ORTC_F32, 3, {2, 6, 2}, cache[!(i % 2)]}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(run(NULL,
+                         (bound[]){{"x", ORTC_F32, 3, {2, 1, 2}, x},
+                                   {"at", ORTC_I64, 1, {1}, &at},
+                                   {"cache", ORTC_F32, 3, {2, 6, 2}, cache[i % 2]},
+                                   {0}},
+                         (bound[]){F32_2("z", 2, 2, expected),
+                                   {"present", ORTC_F32, 3, {2, 6, 2}, cache[!(i % 2)]},
+                                   {0}},
+                         0),
+                     ORTC_OK, "%s", e.text);
         cr_expect_arr_eq(z, expected, sizeof z, "step %d", i);
     }
     cr_expect_eq(atomic_load(&session->plans.made), 2);
     cr_expect_null(st->ties[0].memory[1], "no second buffer");
     cr_expect_eq(put_step(st, 1, 5, x, z, 1), ORTC_LIMIT);
-    cr_expect(strstr(e.text, "the state of 'cache' has 6 positions; 1 more are over its capacity of 6"), "%s", e.text);
+    cr_expect(strstr(e.text, "the state of 'cache' has 6 positions; 1 more are over its capacity of 6"), "%s",
+              e.text);
     cr_assert_eq(ortc_state_truncate(st, 2, &e), ORTC_OK, "%s", e.text);
     cr_expect_eq(ortc_state_length(st), 2);
     cr_expect_eq(put_step(st, 4, 2, x, z, 4), ORTC_OK, "%s", e.text);
@@ -508,7 +546,8 @@ Test(state, who_reads_the_old_value_gets_it)
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(put_step(st, 1, i, x, z, 1), ORTC_OK, "%s", e.text);
         cr_expect_neq(put_wrote[(n_puts - 1) % 2], put_read[(n_puts - 1) % 2]);
-        cr_expect_eq(z[3], (float)(4 * (2 * i + 1)), "step %d: %g", i, (double)z[3]); /* i + 1 in the new one, i in the old one */
+        /* i + 1 in the new one, i in the old one */
+        cr_expect_eq(z[3], (float)(4 * (2 * i + 1)), "step %d: %g", i, (double)z[3]);
     }
     ortc_state_release(st);
 }
@@ -521,17 +560,21 @@ Test(state, a_caller_s_cache_is_never_written_over)
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
     float x[4] = {1, 2, 3, 4}, z[4], cache[24] = {0};
     int64_t at = 2;
-    cr_assert_eq(run(st, (bound[]){{"x", ORTC_F32, 3, {2, 1, 2}, x}, {"at", ORTC_I64, 1, {1}, &at}, {"cache", ORTC_F32, 3, {2, 6, 2}, cache}, {0}},
-                     (bound[]){F32_2("z", 2, 2, z), {0}}, 3), ORTC_OK, "%s", e.text);
-    for (int i = 0; i < 24; i++)
-        cr_expect_eq(cache[i], 0);
+    cr_assert_eq(run(st,
+                     (bound[]){{"x", ORTC_F32, 3, {2, 1, 2}, x},
+                               {"at", ORTC_I64, 1, {1}, &at},
+                               {"cache", ORTC_F32, 3, {2, 6, 2}, cache},
+                               {0}},
+                     (bound[]){F32_2("z", 2, 2, z), {0}}, 3),
+                 ORTC_OK, "%s", e.text);
+    for (int i = 0; i < 24; i++) cr_expect_eq(cache[i], 0);
     cr_expect_eq(z[3], 4);
     cr_expect_eq(put_step(st, 1, 3, x, z, 1), ORTC_OK);
     cr_expect_eq(z[3], 8);
     ortc_state_release(st);
 }
 
-/* ---- Odd models ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Odd models ---------------------------------------------------------------------------------------- */
 
 Test(state, it_survives_extents_that_only_the_run_knows)
 {
@@ -555,7 +598,12 @@ Test(state, it_survives_extents_that_only_the_run_knows)
     static const int64_t counts[3] = {1, 3, 2};
     for (int i = 0; i < 3; i++) {
         bound xs = {"x", ORTC_F32, 1, {4}, x[i]};
-        cr_assert_eq(run(st, (bound[]){xs, {0}}, (bound[]){{"where", 0, 0, {0}, NULL}, {"next", 0, 0, {0}, NULL}, {"twice", ORTC_F32, 1, {4}, twice}, {0}}, 0),
+        cr_assert_eq(run(st, (bound[]){xs, {0}},
+                         (bound[]){{"where", 0, 0, {0}, NULL},
+                                   {"next", 0, 0, {0}, NULL},
+                                   {"twice", ORTC_F32, 1, {4}, twice},
+                                   {0}},
+                         0),
                      ORTC_OK, "%s", e.text);
         cr_expect_eq(ortc_value_count(placed[0]), counts[i], "step %d", i);
         const float *next = ortc_value_host(placed[1]);
@@ -588,10 +636,11 @@ Test(state, it_starts_from_the_default_and_may_decide_shapes)
     ortc_state *st;
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
     for (int i = 0; i < 7; i++) {
-        if (i == 4)
-            cr_assert_eq(ortc_state_truncate(st, 0, &e), ORTC_OK);
+        if (i == 4) cr_assert_eq(ortc_state_truncate(st, 0, &e), ORTC_OK);
         int64_t same, expected = 2 + i % 4;
-        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"y", 0, 0, {0}, NULL}, {"same", ORTC_I64, 1, {1}, &same}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(run(st, (bound[]){{0}},
+                         (bound[]){{"y", 0, 0, {0}, NULL}, {"same", ORTC_I64, 1, {1}, &same}, {0}}, 0),
+                     ORTC_OK, "%s", e.text);
         cr_expect_eq(ortc_value_count(placed[0]), expected, "step %d", i);
         cr_expect_eq(same, expected);
         ortc_value_release(placed[0]);
@@ -600,7 +649,8 @@ Test(state, it_starts_from_the_default_and_may_decide_shapes)
     ortc_state_release(st);
 }
 
-/* The default's bytes never go into a buffer of another shape: not of a given value's, not of the declared one. */
+/* The default's bytes never go into a buffer of another shape: not of a given value's, not of the declared
+ * one. */
 Test(state, a_given_value_must_be_of_the_default_s_shape)
 {
     static const int64_t any[2] = {-1, 4};
@@ -616,12 +666,17 @@ Test(state, a_given_value_must_be_of_the_default_s_shape)
     ortc_state *st;
     float got[N][4];
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK);
-    cr_expect_eq(run(st, (bound[]){{"h", ORTC_F32, 2, {1, 4}, (void *)(uintptr_t)one}, {0}}, (bound[]){{0}}, 0), ORTC_SHAPE_MISMATCH);
+    cr_expect_eq(run(st, (bound[]){{"h", ORTC_F32, 2, {1, 4}, (void *)(uintptr_t)one}, {0}}, (bound[]){{0}},
+                     0),
+                 ORTC_SHAPE_MISMATCH);
     cr_expect(strstr(e.text, "input 'h' is [1,4]") && strstr(e.text, "[64,4]"), "%s", e.text);
-    for (int i = 0; i < 2; i++) { /* what is left starts from the default, and so does it when it starts over */
-        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"next", ORTC_F32, 2, {N, 4}, got}, {0}}, 0), ORTC_OK, "%s", e.text);
+    for (int i = 0; i < 2;
+         i++) { /* what is left starts from the default, and so does it when it starts over */
+        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"next", ORTC_F32, 2, {N, 4}, got}, {0}}, 0), ORTC_OK,
+                     "%s", e.text);
         cr_expect_float_eq(got[N - 1][3], tanhf(8), 1e-6F);
-        cr_assert_eq(run(st, (bound[]){{"h", ORTC_F32, 2, {N, 4}, got}, {0}}, (bound[]){{0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(run(st, (bound[]){{"h", ORTC_F32, 2, {N, 4}, got}, {0}}, (bound[]){{0}}, 0), ORTC_OK,
+                     "%s", e.text);
         cr_assert_eq(ortc_state_truncate(st, 0, &e), ORTC_OK);
     }
     ortc_state_release(st);
@@ -642,15 +697,18 @@ Test(state, two_may_change_places)
     ortc_state *st;
     cr_assert_eq(ortc_state_create(session, &st, &e), ORTC_OK, "%s", e.text);
     float a[2] = {1, 2}, b[2] = {3, 4}, got[2];
-    cr_assert_eq(run(st, (bound[]){{"a", ORTC_F32, 1, {2}, a}, {"b", ORTC_F32, 1, {2}, b}, {0}}, (bound[]){{0}}, 0), ORTC_OK, "%s", e.text);
+    cr_assert_eq(run(st, (bound[]){{"a", ORTC_F32, 1, {2}, a}, {"b", ORTC_F32, 1, {2}, b}, {0}},
+                     (bound[]){{0}}, 0),
+                 ORTC_OK, "%s", e.text);
     for (int i = 0; i < 4; i++) {
-        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"next_a", ORTC_F32, 1, {2}, got}, {0}}, 0), ORTC_OK, "%s", e.text);
+        cr_assert_eq(run(st, (bound[]){{0}}, (bound[]){{"next_a", ORTC_F32, 1, {2}, got}, {0}}, 0), ORTC_OK,
+                     "%s", e.text);
         cr_expect_eq(got[1], i % 2 ? 4 : 2, "step %d", i);
     }
     ortc_state_release(st);
 }
 
-/* ---- Bad use -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Bad use ------------------------------------------------------------------------------------------- */
 
 Test(state, ties_that_do_not_fit_are_refused)
 {
@@ -664,9 +722,13 @@ Test(state, ties_that_do_not_fit_are_refused)
         {{"past", NULL, 2, 0, 4}, ORTC_INVALID_ARGUMENT, "no output '(NULL)'"},
         {{"past", "y", 2, 0, 4}, ORTC_SHAPE_MISMATCH, "tie of 'past' (rank 4) to 'y' (rank 3)"},
         {{"past", "present", 4, 0, 4}, ORTC_INVALID_ARGUMENT, "axis 4: expected -1 (as a whole) to 3"},
-        {{"past", "present", 2, 0, 0}, ORTC_INVALID_ARGUMENT, "axis 2 has no fixed extent: expected a capacity"},
+        {{"past", "present", 2, 0, 0},
+         ORTC_INVALID_ARGUMENT,
+         "axis 2 has no fixed extent: expected a capacity"},
         {{"past", "present", -1, 0, 3}, ORTC_INVALID_ARGUMENT, "a capacity needs an axis"},
-        {{"past", "present", 3, 0, 4}, ORTC_INVALID_ARGUMENT, "the model fixes axis 3 to 3, the capacity is 4"},
+        {{"past", "present", 3, 0, 4},
+         ORTC_INVALID_ARGUMENT,
+         "the model fixes axis 3 to 3, the capacity is 4"},
     };
     growing(NULL, 0);
     for (size_t i = 0; i < ORTC_LENGTH(cases); i++) {

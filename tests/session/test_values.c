@@ -1,5 +1,5 @@
-/* tests/session/test_values.c: sequences, optionals and strings through ortc_run: whose memory results hold, which types are taken,
- * and that a value that is no tensor ends no segment.
+/* tests/session/test_values.c: sequences, optionals and strings through ortc_run: whose memory results hold,
+ * which types are taken, and that a value that is no tensor ends no segment.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -20,7 +20,10 @@ static buffer type_of(const char *text)
         put_message(&type, *text == 's' ? 4 : 9, &inner);
         return type;
     }
-    put_int(&inner, 1, !strncmp(text, "f32", 3) ? ORTC_F32 : !strncmp(text, "i64", 3) ? ORTC_I64 : ORTC_STRING);
+    put_int(&inner, 1,
+            !strncmp(text, "f32", 3)   ? ORTC_F32
+            : !strncmp(text, "i64", 3) ? ORTC_I64
+                                       : ORTC_STRING);
     const size_t name = strcspn(text, "[) ");
     if (text[name] == '[') { /* one dim of that extent */
         buffer shape = {0}, dim = {0};
@@ -81,7 +84,8 @@ static fixture open_model(const char *inputs, const char *nodes, const char *out
     put_infos(&graph, 11, inputs);
     put_infos(&graph, 12, outputs);
     f.bytes = make_model(9, 18, &graph);
-    cr_assert_eq(ortc_model_load_memory(f.bytes.data, f.bytes.bytes, NULL, &f.model, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_model_load_memory(f.bytes.data, f.bytes.bytes, NULL, &f.model, &e), ORTC_OK, "%s",
+                 e.text);
     cr_assert_eq(ortc_session_create(f.model, NULL, &f.session, &e), ORTC_OK, "%s", e.text);
     return f;
 }
@@ -105,8 +109,7 @@ static ortc_value *floats(int64_t n, float first)
 {
     ortc_value *v = NULL;
     cr_assert_eq(ortc_value_create(ORTC_F32, 1, &n, &v, NULL), ORTC_OK);
-    for (int64_t i = 0; i < n; i++)
-        ((float *)ortc_value_data(v))[i] = first + (float)i;
+    for (int64_t i = 0; i < n; i++) ((float *)ortc_value_data(v))[i] = first + (float)i;
     return v;
 }
 static ortc_value *sequence_of(size_t n, ortc_value *const *elements, const ortc_type *type)
@@ -119,17 +122,20 @@ static float at(const ortc_value *v, int64_t i) { return ((const float *)ortc_va
 
 Test(values, a_sequence_shares_what_owns_its_memory_and_copies_the_rest)
 {
-    fixture f = open_model("s:seq(f32) x:f32[2]", "SequenceInsert s x>t; SequenceLength t>n", "t:seq(f32) n:i64");
+    fixture f = open_model("s:seq(f32) x:f32[2]", "SequenceInsert s x>t; SequenceLength t>n",
+                           "t:seq(f32) n:i64");
     float *mine = malloc(3 * sizeof *mine), x[2] = {8, 9};
     mine[0] = 1, mine[1] = 2, mine[2] = 3;
     ortc_error e;
     ortc_value *elements[2] = {floats(4, 10), ortc_wrap(mine, ORTC_F32, 1, (int64_t[]){3})};
-    ortc_in in[2] = {{"s", sequence_of(2, elements, ortc_tensor_type(ORTC_F32))}, {"x", ortc_wrap(x, ORTC_F32, 1, (int64_t[]){2})}};
+    ortc_in in[2] = {{"s", sequence_of(2, elements, ortc_tensor_type(ORTC_F32))},
+                     {"x", ortc_wrap(x, ORTC_F32, 1, (int64_t[]){2})}};
     ortc_out out[2] = {{.name = "t"}, {.name = "n"}};
     cr_assert_eq(run(&f, 2, in, 2, out, &e), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_value_count(out[0].value), 3);
     cr_expect_eq(*(const int64_t *)ortc_value_host(out[1].value), 3);
-    cr_expect_eq(ortc_value_element(out[0].value, 0), elements[0], "an element that owns its memory is not copied");
+    cr_expect_eq(ortc_value_element(out[0].value, 0), elements[0],
+                 "an element that owns its memory is not copied");
     for (int i = 0; i < 2; i++) {
         ortc_value_release(elements[i]);
         ortc_value_release(in[i].value);
@@ -151,7 +157,8 @@ Test(values, a_tensor_out_of_a_sequence_is_the_callers_to_write)
     ortc_error e;
     int64_t index = 0;
     ortc_value *element = floats(2, 5);
-    ortc_in in[2] = {{"s", sequence_of(1, &element, ortc_tensor_type(ORTC_F32))}, {"i", ortc_wrap(&index, ORTC_I64, 0, NULL)}};
+    ortc_in in[2] = {{"s", sequence_of(1, &element, ortc_tensor_type(ORTC_F32))},
+                     {"i", ortc_wrap(&index, ORTC_I64, 0, NULL)}};
     for (int round = 0; round < MANY_RUNS; round++) {
         ortc_out out = {.name = "x"};
         cr_assert_eq(run(&f, 2, in, 1, &out, &e), ORTC_OK, "%s", e.text);
@@ -181,7 +188,8 @@ Test(values, types_are_checked_whatever_ran_before)
 {
     fixture f = open_model("s:seq(f32)", "SequenceLength s>n; Identity s>t", "n:i64 t:seq(f32)");
     ortc_error e;
-    ortc_value *good = sequence_of(0, NULL, ortc_tensor_type(ORTC_F32)), *bad = sequence_of(0, NULL, ortc_tensor_type(ORTC_I64));
+    ortc_value *good = sequence_of(0, NULL, ortc_tensor_type(ORTC_F32)),
+               *bad = sequence_of(0, NULL, ortc_tensor_type(ORTC_I64));
     ortc_value *tensor = floats(1, 0);
     const struct {
         ortc_value *value;
@@ -202,7 +210,10 @@ Test(values, types_are_checked_whatever_ran_before)
     ortc_in in = {"s", good};
     ortc_out out = {.name = "t", .value = tensor};
     cr_expect_eq(run(&f, 1, &in, 1, &out, &e), ORTC_TYPE_MISMATCH);
-    cr_expect(strstr(e.text, "output 't' is sequence(f32), which cannot be written into a given value: leave it NULL"), "%s", e.text);
+    cr_expect(
+        strstr(e.text,
+               "output 't' is sequence(f32), which cannot be written into a given value: leave it NULL"),
+        "%s", e.text);
     ortc_value_release(good);
     ortc_value_release(bad);
     ortc_value_release(tensor);
@@ -211,8 +222,7 @@ Test(values, types_are_checked_whatever_ran_before)
 
 static int count_steps(void *arg, const ortc_step_info *step)
 {
-    if (!strcmp(step->kind, "kernel"))
-        ++*(int *)arg;
+    if (!strcmp(step->kind, "kernel")) ++*(int *)arg;
     return 0;
 }
 
@@ -222,8 +232,10 @@ Test(values, a_value_that_is_no_tensor_ends_no_segment)
         const char *inputs, *nodes, *outputs;
         int steps; /* of the first segment */
     } cases[] = {
-        {"x:f32[2] y:f32[2] i:i64", "SequenceConstruct x y>s; SequenceAt s i>t; Relu t>o; SequenceLength s>n", "o:? n:?", 4},
-        {"x:f32[2] y:f32[3] i:i64", "SequenceConstruct x y>s; SequenceLength s>n; SequenceAt s i>t; Relu t>o", "o:? n:?", 3},
+        {"x:f32[2] y:f32[2] i:i64", "SequenceConstruct x y>s; SequenceAt s i>t; Relu t>o; SequenceLength s>n",
+         "o:? n:?", 4},
+        {"x:f32[2] y:f32[3] i:i64", "SequenceConstruct x y>s; SequenceLength s>n; SequenceAt s i>t; Relu t>o",
+         "o:? n:?", 3},
         {"x:string[2] y:string[2]", "Concat x y>s; Equal s s>t; Not t>o", "o:?", 3},
     };
     for (size_t i = 0; i < ORTC_LENGTH(cases); i++) {
@@ -234,10 +246,13 @@ Test(values, a_value_that_is_no_tensor_ends_no_segment)
         ortc_value *text = NULL;
         ortc_value_create_strings(1, (int64_t[]){2}, (const char *[]){"a", "b"}, NULL, &text, NULL);
         ortc_value *x = floats(2, -1), *y = floats(i == 1 ? 3 : 2, -1);
-        ortc_in in[3] = {{"x", i == 2 ? text : x}, {"y", i == 2 ? text : y}, {"i", ortc_wrap(&index, ORTC_I64, 0, NULL)}};
+        ortc_in in[3] = {{"x", i == 2 ? text : x},
+                         {"y", i == 2 ? text : y},
+                         {"i", ortc_wrap(&index, ORTC_I64, 0, NULL)}};
         ortc_out out[1] = {{.name = "o"}};
         const size_t n = i == 2 ? 2 : 3;
-        cr_expect_eq(ortc_session_plan(f.session, in, n, NULL, count_steps, &steps, &e), ORTC_OK, "case %zu: %s", i, e.text);
+        cr_expect_eq(ortc_session_plan(f.session, in, n, NULL, count_steps, &steps, &e), ORTC_OK,
+                     "case %zu: %s", i, e.text);
         cr_expect_eq(steps, cases[i].steps, "case %zu: %d steps in the first segment", i, steps);
         for (int round = 0; round < MANY_RUNS; round++) {
             out[0].value = NULL;
@@ -262,7 +277,8 @@ Test(values, strings_are_made_and_passed_through)
     ortc_error e;
     for (int round = 0; round < MANY_RUNS; round++) {
         ortc_in in = {"x", NULL};
-        ortc_value_create_strings(1, (int64_t[]){2}, (const char *[]){"zwei\0drei", ""}, (size_t[]){9, 0}, &in.value, NULL);
+        ortc_value_create_strings(1, (int64_t[]){2}, (const char *[]){"zwei\0drei", ""}, (size_t[]){9, 0},
+                                  &in.value, NULL);
         ortc_out out[2] = {{.name = "y"}, {.name = "z"}};
         size_t n;
         cr_assert_eq(run(&f, 1, &in, 2, out, &e), ORTC_OK, "%s", e.text);
@@ -293,8 +309,7 @@ Test(values, an_optional_without_an_element_goes_through)
         cr_assert_eq(run(&f, in.value != NULL, &in, 1, &out, &e), ORTC_OK, "%s", e.text);
         ortc_value_release(in.value);
         cr_expect_eq(ortc_value_count(out.value), with);
-        if (with)
-            cr_expect_eq(at(ortc_value_element(out.value, 0), 1), 4);
+        if (with) cr_expect_eq(at(ortc_value_element(out.value, 0), 1), 4);
         ortc_value_release(out.value);
     }
     ortc_value_release(element);

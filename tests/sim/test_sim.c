@@ -1,6 +1,6 @@
-/* tests/sim/test_sim.c: what a device with memory of its own asks of the library, shown on provider sim. A plain program: it sees
- * ortc.h only, links libortc.a (or the shared library under sanitizers), and runs under ThreadSanitizer.
- * usage: test_sim PLUGIN
+/* tests/sim/test_sim.c: what a device with memory of its own asks of the library, shown on provider sim. A
+ * plain program: it sees ortc.h only, links libortc.a (or the shared library under sanitizers), and runs
+ * under ThreadSanitizer. usage: test_sim PLUGIN
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static ortc_error e = ORTC_ERROR_INIT;
     } while (0)
 #define OK(call) CHECK((call) == ORTC_OK, "%s", e.text)
 
-/* ---- A model: Y = (Relu(X W + B) W) + X, X: f32[n, 8]. Five nodes, a fused pattern in front --------------------------------- */
+/* ---- A model: Y = (Relu(X W + B) W) + X, X: f32[n, 8]. Five nodes, a fused pattern in front ------------ */
 
 enum { WIDTH = 8, SMALL = 3 };
 static float weights[WIDTH * WIDTH], bias[WIDTH], x[SMALL * WIDTH], expected[SMALL * WIDTH];
@@ -95,9 +95,12 @@ static ortc_status run(ortc_session *s, const float *from, int64_t n, ortc_value
     return status;
 }
 
-static int equal(const ortc_value *v) { return v && ortc_value_host(v) && !memcmp(ortc_value_host(v), expected, sizeof expected); }
+static int equal(const ortc_value *v)
+{
+    return v && ortc_value_host(v) && !memcmp(ortc_value_host(v), expected, sizeof expected);
+}
 
-/* ---- Placement ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Placement ----------------------------------------------------------------------------------------- */
 
 typedef struct placed {
     char list[400];
@@ -130,8 +133,7 @@ static void check_placement(ortc_model *m, const char *providers, const char *li
     ortc_session *s = open_session(m, providers);
     ortc_value *out;
     placed p = {""};
-    if (!s)
-        return;
+    if (!s) return;
     ortc_session_placement(s, note, &p);
     CHECK(!strcmp(p.list, list), "%s: %s", providers, p.list);
     OK(run(s, x, SMALL, &out, &e));
@@ -146,7 +148,8 @@ static void test_placement(ortc_model *m)
     /* A provider without fused kernels is asked node by node: nothing was fused before placement. */
     check_placement(m, "sim:only=MatMul+Add+Relu,cpu", "MatMul=sim Add=sim Relu=sim MatMul=sim Add=sim ");
     check_placement(m, "sim:only=MatMul,ref", "MatMul=sim Add=ref Relu=ref MatMul=sim Add=ref ");
-    /* A lone Relu is not worth the way to the device, while cpu can do it; ref is no such choice where nobody named it. */
+    /* A lone Relu is not worth the way to the device, while cpu can do it; ref is no such choice where nobody
+     * named it. */
     check_placement(m, "sim:only=Relu,cpu", "MatMul=cpu MatMul=cpu ");
     check_placement(m, "sim:only=Relu", "MatMul=ref Add=ref Relu=sim MatMul=ref Add=ref ");
     check_placement(m, "sim:claim=5", "Group=sim ");
@@ -159,12 +162,14 @@ static void test_placement(ortc_model *m)
     check_steps(s, v, "copy kernel:Group copy ");
     ortc_session_release(s);
     s = open_session(m, "sim:only=MatMul,ref");
-    check_steps(s, v, "copy kernel:MatMul copy signal wait kernel:Add kernel:Relu copy kernel:MatMul copy signal wait kernel:Add ");
+    check_steps(s, v,
+                "copy kernel:MatMul copy signal wait kernel:Add kernel:Relu copy kernel:MatMul copy signal "
+                "wait kernel:Add ");
     ortc_session_release(s);
     ortc_value_release(v);
 }
 
-/* ---- Memory of the device ----------------------------------------------------------------------------------------------------- */
+/* ---- Memory of the device ------------------------------------------------------------------------------ */
 
 static void test_memory(ortc_model *m)
 {
@@ -201,7 +206,8 @@ static void test_memory(ortc_model *m)
     CHECK(equal(back), "the given result");
     out = (ortc_out){"Y", NULL, memory + 77, 0};
     CHECK(ortc_run(s, &a, &e) == ORTC_INVALID_ARGUMENT, "%s", e.text);
-    CHECK(ortc_value_create_in(memory + 77, ORTC_F32, 2, dims, &out.value, &e) == ORTC_NOT_FOUND, "%s", e.text);
+    CHECK(ortc_value_create_in(memory + 77, ORTC_F32, 2, dims, &out.value, &e) == ORTC_NOT_FOUND, "%s",
+          e.text);
     ortc_value_release(given);
     ortc_value_release(back);
     ortc_value_release(on_host);
@@ -220,14 +226,14 @@ static void test_large(ortc_model *m)
     OK(ortc_value_create(ORTC_F32, 1, dims, &host, &e));
     OK(ortc_value_create(ORTC_F32, 1, dims, &back, &e));
     OK(ortc_value_create_in(memory, ORTC_F32, 1, dims, &device, &e));
-    for (int64_t i = 0; i < dims[0]; i++)
-        ((float *)ortc_value_data(host))[i] = (float)(i % 100003);
+    for (int64_t i = 0; i < dims[0]; i++) ((float *)ortc_value_data(host))[i] = (float)(i % 100003);
     OK(ortc_value_copy(host, device, &e));
     OK(ortc_value_copy(device, back, &e));
     CHECK(!memcmp(ortc_value_host(host), ortc_value_host(back), ortc_value_bytes(host)), "other bytes");
     ortc_memory_stats stats = ORTC_MEMORY_STATS_INIT;
     OK(ortc_memory_statistics(memory, &stats, &e));
-    CHECK(stats.in_use >= ortc_value_bytes(device) && stats.reserved >= stats.in_use, "%llu", (unsigned long long)stats.in_use);
+    CHECK(stats.in_use >= ortc_value_bytes(device) && stats.reserved >= stats.in_use, "%llu",
+          (unsigned long long)stats.in_use);
     ortc_value_release(device);
     CHECK(ortc_memory_trim(memory) >= ortc_value_bytes(host), "trim gives it back");
     CHECK(ortc_memory_statistics(0, &stats, &e) == ORTC_NOT_FOUND, "the host has no pool");
@@ -243,7 +249,8 @@ static void test_exhaustion(ortc_model *m)
     float *large = calloc(100000, WIDTH * sizeof *large);
     ortc_status status = run(s, large, 100000, &out, &e);
     CHECK(status == ORTC_OUT_OF_MEMORY, "%d %s", status, e.text);
-    CHECK(strstr(e.text, "sim") && strstr(e.text, "largest"), "it names the device and the largest tensors: %s", e.text);
+    CHECK(strstr(e.text, "sim") && strstr(e.text, "largest"),
+          "it names the device and the largest tensors: %s", e.text);
     CHECK(out == NULL, "no result");
     OK(run(s, x, SMALL, &out, &e)); /* the session is usable */
     CHECK(equal(out), "the result");
@@ -268,12 +275,13 @@ static void test_failure(ortc_model *m)
     s = NULL;
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.providers = "sim:colour=blue";
-    CHECK(ortc_session_create(m, &o, &s, &e) == ORTC_INVALID_ARGUMENT && strstr(e.text, "colour"), "%s", e.text);
+    CHECK(ortc_session_create(m, &o, &s, &e) == ORTC_INVALID_ARGUMENT && strstr(e.text, "colour"), "%s",
+          e.text);
     o.providers = "sim:3";
     CHECK(ortc_session_create(m, &o, &s, &e) == ORTC_NOT_FOUND && strstr(e.text, "3"), "%s", e.text);
 }
 
-/* ---- Asynchronous runs ----------------------------------------------------------------------------------------------------------- */
+/* ---- Asynchronous runs --------------------------------------------------------------------------------- */
 
 static void *wait_elsewhere(void *event)
 {
@@ -310,8 +318,7 @@ static void test_async(ortc_model *m, const char *providers, int is_late)
     pthread_join(thread, &waited);
     CHECK(waited == events[0], "two may wait");
     for (int i = 0; i < RUNS; i++) {
-        if (i != RUNS - 1)
-            OK(ortc_event_wait(events[i], &e));
+        if (i != RUNS - 1) OK(ortc_event_wait(events[i], &e));
         CHECK(i == RUNS - 1 || (ortc_event_done(events[i]) && equal(results[i])), "run %d", i);
         ortc_event_release(events[i]); /* waits for the last one */
         CHECK(equal(results[i]), "run %d", i);
@@ -368,7 +375,7 @@ static void test_native(ortc_model *m, void *plugin)
     end(native);
 }
 
-/* ---- Captured graphs ------------------------------------------------------------------------------------------------------------- */
+/* ---- Captured graphs ----------------------------------------------------------------------------------- */
 
 static ortc_session_stats statistics(ortc_session *s)
 {
@@ -382,17 +389,19 @@ static void test_capture(ortc_model *m)
     ortc_session *s = open_session(m, "sim");
     ortc_value *out;
     float other[SMALL * WIDTH] = {0};
-    /* Host tensors: what is captured lies between the copies, and new addresses of the caller's do not matter. */
+    /* Host tensors: what is captured lies between the copies, and new addresses of the caller's do not
+     * matter. */
     for (int i = 0; i < 8; i++) {
         OK(run(s, i == 5 ? other : x, SMALL, &out, &e));
         CHECK(i == 5 ? !equal(out) : equal(out), "run %d", i);
         ortc_value_release(out);
     }
     ortc_session_stats stats = statistics(s);
-    CHECK(stats.captures == 1 && stats.replays == 6, "%llu captures, %llu replays", (unsigned long long)stats.captures,
-          (unsigned long long)stats.replays);
-    CHECK(stats.bytes_to_devices == 8 * sizeof x && stats.bytes_from_devices == 8 * (sizeof x + 4), "%llu in, %llu out",
-          (unsigned long long)stats.bytes_to_devices, (unsigned long long)stats.bytes_from_devices);
+    CHECK(stats.captures == 1 && stats.replays == 6, "%llu captures, %llu replays",
+          (unsigned long long)stats.captures, (unsigned long long)stats.replays);
+    CHECK(stats.bytes_to_devices == 8 * sizeof x && stats.bytes_from_devices == 8 * (sizeof x + 4),
+          "%llu in, %llu out", (unsigned long long)stats.bytes_to_devices,
+          (unsigned long long)stats.bytes_from_devices);
 
     /* Tensors on the device: two pairs of addresses, two captures, each replayed. */
     uint32_t memory = 0;
@@ -416,8 +425,8 @@ static void test_capture(ortc_model *m)
         OK(ortc_value_copy(back, given[i % 2], &e));
     }
     stats = statistics(s);
-    CHECK(stats.captures == 3 && stats.replays == 6 + 10, "%llu captures, %llu replays", (unsigned long long)stats.captures,
-          (unsigned long long)stats.replays);
+    CHECK(stats.captures == 3 && stats.replays == 6 + 10, "%llu captures, %llu replays",
+          (unsigned long long)stats.captures, (unsigned long long)stats.replays);
     /* Addresses that never settle: after a few captures it is left alone. */
     for (int i = 0; i < 40; i++) {
         ortc_value *fresh = NULL;
@@ -443,7 +452,7 @@ static void test_capture(ortc_model *m)
     ortc_session_release(s);
 }
 
-/* ---- Faults: data that a kernel on a device finds wrong --------------------------------------------------------------------------- */
+/* ---- Faults: data that a kernel on a device finds wrong ------------------------------------------------ */
 
 static void test_fault(void)
 {
@@ -468,7 +477,9 @@ static void test_fault(void)
         ortc_run_args a = args_of(&in, &out);
         ortc_status status = ortc_run(s, &a, &e);
         if (i % 3 == 1)
-            CHECK(status == ORTC_INVALID_ARGUMENT && strstr(e.text, "sim") && strstr(e.text, "index") && !out.value, "%d %s", status, e.text);
+            CHECK(status == ORTC_INVALID_ARGUMENT && strstr(e.text, "sim") && strstr(e.text, "index") &&
+                      !out.value,
+                  "%d %s", status, e.text);
         else
             CHECK(status == ORTC_OK, "run %d: %s", i, e.text);
         ortc_value_release(out.value);
@@ -480,7 +491,7 @@ static void test_fault(void)
     buffer_free(&model);
 }
 
-/* ---- Many at once ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Many at once -------------------------------------------------------------------------------------- */
 
 static ortc_session *shared;
 static void *run_many(void *arg)
@@ -504,24 +515,18 @@ static void test_many(ortc_model *m)
 {
     pthread_t threads[4];
     shared = open_session(m, "sim:delay=30:only=MatMul+Relu");
-    for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, run_many, NULL);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, run_many, NULL);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     ortc_session_release(shared);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 2)
-        return 2;
+    if (argc != 2) return 2;
     OK(ortc_plugin_load(argv[1], &e));
-    for (int i = 0; i < WIDTH * WIDTH; i++)
-        weights[i] = (float)((i * 7) % 11 - 5) / 4;
-    for (int i = 0; i < WIDTH; i++)
-        bias[i] = (float)(i - 3) / 2;
-    for (int i = 0; i < SMALL * WIDTH; i++)
-        x[i] = (float)((i * 5) % 13 - 6) / 2;
+    for (int i = 0; i < WIDTH * WIDTH; i++) weights[i] = (float)((i * 7) % 11 - 5) / 4;
+    for (int i = 0; i < WIDTH; i++) bias[i] = (float)(i - 3) / 2;
+    for (int i = 0; i < SMALL * WIDTH; i++) x[i] = (float)((i * 5) % 13 - 6) / 2;
     ortc_model *m = load();
     ortc_session *ref = open_session(m, "ref");
     ortc_value *out = NULL;

@@ -41,7 +41,10 @@ uint32_t rng_next(rng *r)
     return (uint32_t)((z ^ (z >> 31)) >> 32);
 }
 
-int64_t rng_range(rng *r, int64_t lo, int64_t hi) { return lo + (int64_t)(rng_next(r) % (uint64_t)(hi - lo + 1)); }
+int64_t rng_range(rng *r, int64_t lo, int64_t hi)
+{
+    return lo + (int64_t)(rng_next(r) % (uint64_t)(hi - lo + 1));
+}
 
 float rng_float(rng *r) { return (float)(int32_t)rng_next(r) / 2147483648.0f; }
 

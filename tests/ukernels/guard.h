@@ -1,5 +1,6 @@
-/* Buffers for tests of micro-kernels: an inaccessible page lies directly before or behind each, so that one element
- * too many faults, and a pattern fills the rest of the pages, so that a smaller overrun on the other side is seen.
+/* Buffers for tests of micro-kernels: an inaccessible page lies directly before or behind each, so that one
+ * element too many faults, and a pattern fills the rest of the pages, so that a smaller overrun on the other
+ * side is seen.
  */
 #ifndef ORTC_TESTS_GUARD_H
 #define ORTC_TESTS_GUARD_H
@@ -14,8 +15,8 @@ typedef struct guard {
     size_t map_bytes;
 } guard;
 
-/* at_end: the last byte is followed by the inaccessible page (the start has the alignment that remains); otherwise
- * the first byte follows one. Contents are the pattern. */
+/* at_end: the last byte is followed by the inaccessible page (the start has the alignment that remains);
+ * otherwise the first byte follows one. Contents are the pattern. */
 guard guard_open(size_t bytes, int at_end);
 /* 1 if the pattern around the buffer is intact. */
 int guard_intact(const guard *);

@@ -8,7 +8,7 @@
 #include "guard.h"
 #include "pool.h"
 
-/* ---- Node ------------------------------------------------------------------------------------------------- */
+/* ---- Node ---------------------------------------------------------------------------------------------- */
 
 static const mock_node *mock(const ortc_node *n) { return (const mock_node *)(const void *)n; }
 
@@ -56,10 +56,11 @@ static const ortc_graph *node_body(const ortc_node *n)
     (void)n;
     return NULL;
 }
-static const ortc_node_api node_api = {sizeof node_api, node_empty, node_op, node_version, node_empty, node_n_in,
-                                       node_n_out, node_in, node_out, node_attr, node_epilogue, node_body};
+static const ortc_node_api node_api = {sizeof node_api, node_empty, node_op,       node_version,
+                                       node_empty,      node_n_in,  node_n_out,    node_in,
+                                       node_out,        node_attr,  node_epilogue, node_body};
 
-/* ---- Prep, why -------------------------------------------------------------------------------------------- */
+/* ---- Prep, why ----------------------------------------------------------------------------------------- */
 
 static ortc_status say(ortc_status s, const char *fmt, va_list args)
 {
@@ -91,7 +92,7 @@ static void why_because(ortc_why *w, const char *fmt, va_list args)
 }
 static const ortc_why_api why_api = {sizeof why_api, why_because};
 
-/* ---- Call ------------------------------------------------------------------------------------------------- */
+/* ---- Call ---------------------------------------------------------------------------------------------- */
 
 typedef struct mock_call {
     ortc_call base;
@@ -120,9 +121,12 @@ static ortc_status call_poll(ortc_call *c)
     (void)c;
     return ORTC_OK;
 }
-static const ortc_call_api call_api = {.size = sizeof call_api, .parallel = call_parallel, .poll = call_poll, .fail = call_fail};
+static const ortc_call_api call_api = {.size = sizeof call_api,
+                                       .parallel = call_parallel,
+                                       .poll = call_poll,
+                                       .fail = call_fail};
 
-/* ---- Plan ------------------------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 typedef struct mock_plan {
     ortc_plan base;
@@ -137,8 +141,8 @@ static void plan_workspace(ortc_plan *p, size_t bytes, size_t each)
     ((mock_plan *)p)->workspace = bytes, ((mock_plan *)p)->scratch = each;
 }
 static void plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in) { (void)p, (void)out, (void)in; }
-static ortc_status plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param, size_t bytes,
-                             const ortc_packed **out)
+static ortc_status plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
+                             size_t bytes, const ortc_packed **out)
 {
     mock_plan *m = (mock_plan *)p;
     (void)bytes;
@@ -156,11 +160,14 @@ static ortc_status plan_fail(ortc_plan *p, ortc_status s, const char *fmt, va_li
     (void)p;
     return say(s, fmt, args);
 }
-static const ortc_plan_api plan_api = {.size = sizeof plan_api, .workspace = plan_workspace,
-                                       .may_reuse = plan_may_reuse, .pack = plan_pack, .cost = plan_cost,
+static const ortc_plan_api plan_api = {.size = sizeof plan_api,
+                                       .workspace = plan_workspace,
+                                       .may_reuse = plan_may_reuse,
+                                       .pack = plan_pack,
+                                       .cost = plan_cost,
                                        .fail = plan_fail};
 
-/* ---- One run ---------------------------------------------------------------------------------------------- */
+/* ---- One run ------------------------------------------------------------------------------------------- */
 
 const ortc_kernel *mock_kernel(const ortc_kernel_table *t, const char *op)
 {
@@ -208,7 +215,11 @@ static ortc_status prepare(mock_session *m)
     m->out = view_of(&m->n->out, 1);
     m->out.data = NULL;
     for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(&m->n->in[i], 1);
-    m->plan.base = (ortc_plan){.api = &plan_api, .size = sizeof(ortc_plan), .n_in = m->n->n_in, .n_out = 1, .in = m->in,
+    m->plan.base = (ortc_plan){.api = &plan_api,
+                               .size = sizeof(ortc_plan),
+                               .n_in = m->n->n_in,
+                               .n_out = 1,
+                               .in = m->in,
                                .out = &m->out};
     m->planned = 1;
     return m->k->plan ? m->k->plan(m->state, &m->plan.base, &m->pstate) : ORTC_OK;
@@ -236,8 +247,13 @@ int mock_execute(mock_session *m)
 {
     m->out = view_of(&m->n->out, 0);
     for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(&m->n->in[i], 0);
-    m->call.base = (ortc_call){.api = &call_api, .size = sizeof(ortc_call), .n_in = m->n->n_in, .n_out = 1, .in = m->in,
-                               .out = &m->out, .workspace = m->workspace.data};
+    m->call.base = (ortc_call){.api = &call_api,
+                               .size = sizeof(ortc_call),
+                               .n_in = m->n->n_in,
+                               .n_out = 1,
+                               .in = m->in,
+                               .out = &m->out,
+                               .workspace = m->workspace.data};
     return m->k->run(m->state, m->pstate, &m->call.base);
 }
 

@@ -1,5 +1,6 @@
-/* Just enough of a runtime to run one kernel of op.h on given tensors: node, plan, packing and call, with guarded
- * workspace and outputs. For tests that are about kernels and must not depend on loading, placing and planning.
+/* Just enough of a runtime to run one kernel of op.h on given tensors: node, plan, packing and call, with
+ * guarded workspace and outputs. For tests that are about kernels and must not depend on loading, placing and
+ * planning.
  */
 #ifndef ORTC_TESTS_MOCK_H
 #define ORTC_TESTS_MOCK_H
@@ -50,8 +51,9 @@ int mock_execute(mock_session *);
 struct pool *mock_pool(mock_session *); /* its threads: a second pool would only spin beside them */
 int mock_close(mock_session *);
 
-/* Runs the node on `threads` threads (0: one, with the loop's chunks in reverse order). Returns the first status that
- * is not ORTC_OK, and prints what the kernel said; -1 when memory around the workspace was touched. */
+/* Runs the node on `threads` threads (0: one, with the loop's chunks in reverse order). Returns the first
+ * status that is not ORTC_OK, and prints what the kernel said; -1 when memory around the workspace was
+ * touched. */
 int mock_run(const ortc_kernel *k, mock_node *n, int threads);
 
 #endif

@@ -1,7 +1,8 @@
-/* The spinning pool of pool.h: one epoch word that the caller raises; a thread that has seen it works through its own
- * share of the chunks, a contiguous one, then takes what is left of the others', and counts itself out. Shares keep what
- * a thread wrote in its own caches from one loop to the next, and counters apart: cores may be half a microsecond from
- * each other (measured on a virtual machine whose two cores had no cache in common). */
+/* The spinning pool of pool.h: one epoch word that the caller raises; a thread that has seen it works through
+ * its own share of the chunks, a contiguous one, then takes what is left of the others', and counts itself
+ * out. Shares keep what a thread wrote in its own caches from one loop to the next, and counters apart: cores
+ * may be half a microsecond from each other (measured on a virtual machine whose two cores had no cache in
+ * common). */
 #include "pool.h"
 
 #include <pthread.h>
@@ -150,7 +151,4 @@ void pool_close(pool *p)
     free(p);
 }
 
-ortc_sgemm_threads pool_threads(pool *p)
-{
-    return (ortc_sgemm_threads){parallel, p};
-}
+ortc_sgemm_threads pool_threads(pool *p) { return (ortc_sgemm_threads){parallel, p}; }

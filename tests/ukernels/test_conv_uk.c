@@ -1,5 +1,5 @@
-/* Every line of dwconv_uk.inc against sums in double, and every line of columns_uk.inc against its definition, around
- * the length of a vector, in guarded buffers; NaN, all strides, unaligned sources.
+/* Every line of dwconv_uk.inc against sums in double, and every line of columns_uk.inc against its
+ * definition, around the length of a vector, in guarded buffers; NaN, all strides, unaligned sources.
  */
 #include <float.h>
 #include <math.h>
@@ -16,7 +16,8 @@ static int depthwise(const ortc_dwconv_uk *uk, rng *r)
     for (size_t n = 1; n <= uk->lanes * 9 + 1; n++) {
         const size_t taps = (size_t)rng_range(r, 0, 9);
         int32_t offset[9], most = 0;
-        for (size_t t = 0; t < taps; t++) offset[t] = (int32_t)rng_range(r, 0, 40), most = offset[t] > most ? offset[t] : most;
+        for (size_t t = 0; t < taps; t++)
+            offset[t] = (int32_t)rng_range(r, 0, 40), most = offset[t] > most ? offset[t] : most;
         guard gs = guard_open(((size_t)most + n) * 4, (int)(n % 2)), gd = guard_open(n * 4, (int)(n % 2));
         guard gw = guard_open(taps * 4, 1);
         float *src = (void *)gs.data, *dst = (void *)gd.data, *w = (void *)gw.data, bias = rng_float(r);
@@ -45,14 +46,20 @@ static int columns(const ortc_columns_uk *uk, rng *r)
 {
     int bad = 0;
     for (int i = 0; i < 3000; i++) {
-        const size_t rows = (size_t)rng_range(r, 0, 4), stride = (size_t)rng_range(r, 1, 4), off = (size_t)rng_range(r, 0, 1);
-        const size_t left = (size_t)(rng_next(r) % 3 ? 0 : rng_range(r, 1, 20)), count = (size_t)rng_range(r, 0, 40);
-        const size_t right = (size_t)(rng_next(r) % 3 ? 0 : rng_range(r, 1, 20)), total = left + count + right;
-        const size_t used = count ? (count - 1) * stride + 1 : 0, src_step = used + (size_t)rng_range(r, 0, 3);
+        const size_t rows = (size_t)rng_range(r, 0, 4), stride = (size_t)rng_range(r, 1, 4),
+                     off = (size_t)rng_range(r, 0, 1);
+        const size_t left = (size_t)(rng_next(r) % 3 ? 0 : rng_range(r, 1, 20)),
+                     count = (size_t)rng_range(r, 0, 40);
+        const size_t right = (size_t)(rng_next(r) % 3 ? 0 : rng_range(r, 1, 20)),
+                     total = left + count + right;
+        const size_t used = count ? (count - 1) * stride + 1 : 0,
+                     src_step = used + (size_t)rng_range(r, 0, 3);
         const size_t dst_step = total + (size_t)rng_range(r, 0, 3), at_end = rng_next(r) % 2;
-        const size_t n_src = rows && count ? (rows - 1) * src_step + used : 0, n_dst = rows ? (rows - 1) * dst_step + total : 0;
+        const size_t n_src = rows && count ? (rows - 1) * src_step + used : 0,
+                     n_dst = rows ? (rows - 1) * dst_step + total : 0;
         guard gs = guard_open(n_src * 4 + off, (int)at_end), gd = guard_open(n_dst * 4, (int)at_end);
-        const unsigned char *src = gs.data + (at_end ? 0 : off); /* the guard stays right beside the elements */
+        /* the guard stays right beside the elements */
+        const unsigned char *src = gs.data + (at_end ? 0 : off);
         float *dst = (void *)gd.data;
         rng_fill(r, (float *)(void *)(gs.data + (at_end ? 0 : off)), n_src);
         memset(dst, 0xff, gd.bytes);

@@ -1,7 +1,7 @@
-/* Conv, MatMul and Gemm of the cpu provider against ref, kernel to kernel, without a runtime between: random shapes,
- * attributes, constants and epilogues, NaN in some inputs, 1 to 3 threads bit-equal.
- * The bound: ref sums in double, so what cpu may differ by is (K + 8) eps times the sum of absolute values, taken from
- * ref itself run on the absolute values of the inputs.
+/* Conv, MatMul and Gemm of the cpu provider against ref, kernel to kernel, without a runtime between: random
+ * shapes, attributes, constants and epilogues, NaN in some inputs, 1 to 3 threads bit-equal. The bound: ref
+ * sums in double, so what cpu may differ by is (K + 8) eps times the sum of absolute values, taken from ref
+ * itself run on the absolute values of the inputs.
  */
 #include <float.h>
 #include <math.h>
@@ -13,15 +13,16 @@
 #include "mock.h"
 #include "tests.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv, ortc_kernels_ref_gemm, ortc_kernels_cpu_gemm;
+extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv, ortc_kernels_ref_gemm,
+    ortc_kernels_cpu_gemm;
 
 typedef struct op_case {
     mock_node node;
     mock_attr attrs[8];
     ortc_epilogue epilogue;
     int has_epilogue;
-    int64_t k;             /* products per element of the output */
-    int32_t channel_axis;  /* of the output: along it goes an epilogue's bias */
+    int64_t k;            /* products per element of the output */
+    int32_t channel_axis; /* of the output: along it goes an epilogue's bias */
     guard memory[MOCK_PORTS + 1];
 } op_case;
 
@@ -40,7 +41,7 @@ static void add_ints(op_case *c, int *n, const char *name, const int64_t *v, siz
     memcpy(a->ints, v, count * sizeof *v);
 }
 
-/* ---- Random nodes ----------------------------------------------------------------------------------------- */
+/* ---- Random nodes -------------------------------------------------------------------------------------- */
 
 static void make_conv(op_case *c, rng *r)
 {
@@ -58,11 +59,16 @@ static void make_conv(op_case *c, rng *r)
         stride[i] = pointwise ? 1 : rng_range(r, 1, 3), dilation[i] = pointwise ? 1 : rng_range(r, 1, 2);
         w[i + 2] = pointwise ? 1 : rng_range(r, 1, 4);
         const int64_t span = (w[i + 2] - 1) * dilation[i] + 1;
-        x[i + 2] = span + (rng_next(r) % 2 ? rng_range(r, 0, 4) : rng_range(r, 0, spatial == 1 ? 200 : spatial == 2 ? 24 : 7));
+        x[i + 2] = span + (rng_next(r) % 2 ? rng_range(r, 0, 4)
+                                           : rng_range(r, 0,
+                                                       spatial == 1   ? 200
+                                                       : spatial == 2 ? 24
+                                                                      : 7));
         c->k *= w[i + 2];
         if (pad_kind < 2 && !pointwise) pad[i] = rng_range(r, 0, 2), pad[spatial + i] = rng_range(r, 0, 2);
-        y[i + 2] = pad_kind == 2 || pad_kind == 3 ? (x[i + 2] + stride[i] - 1) / stride[i]
-                                                  : (x[i + 2] + pad[i] + pad[spatial + i] - span) / stride[i] + 1;
+        y[i + 2] = pad_kind == 2 || pad_kind == 3
+                       ? (x[i + 2] + stride[i] - 1) / stride[i]
+                       : (x[i + 2] + pad[i] + pad[spatial + i] - span) / stride[i] + 1;
     }
     c->node.op = "Conv";
     int n = 0;
@@ -119,16 +125,20 @@ static void make_matmul(op_case *c, rng *r)
 
 static void make_gemm(op_case *c, rng *r)
 {
-    const int64_t m = rng_range(r, 1, 60), n = rng_range(r, 1, 70), k = rng_range(r, 0, 9) ? rng_range(r, 1, 90) : 0;
-    const int64_t ta = rng_next(r) % 2, tb = rng_next(r) % 2, a[] = {ta ? k : m, ta ? m : k}, b[] = {tb ? n : k, tb ? k : n};
+    const int64_t m = rng_range(r, 1, 60), n = rng_range(r, 1, 70),
+                  k = rng_range(r, 0, 9) ? rng_range(r, 1, 90) : 0;
+    const int64_t ta = rng_next(r) % 2, tb = rng_next(r) % 2, a[] = {ta ? k : m, ta ? m : k},
+                  b[] = {tb ? n : k, tb ? k : n};
     const int64_t shapes[][2] = {{m, n}, {1, n}, {m, 1}, {1, 1}, {n, 0}, {1, 0}, {0, 0}};
     const int kind = (int)(rng_next(r) % 8);
     int at = 0;
     c->node.op = "Gemm";
     c->attrs[at++] = (mock_attr){.name = "transA", .kind = ORTC_ATTR_INT, .i = ta};
     c->attrs[at++] = (mock_attr){.name = "transB", .kind = ORTC_ATTR_INT, .i = tb};
-    if (rng_next(r) % 2) c->attrs[at++] = (mock_attr){.name = "alpha", .kind = ORTC_ATTR_FLOAT, .f = rng_float(r)};
-    if (rng_next(r) % 2) c->attrs[at++] = (mock_attr){.name = "beta", .kind = ORTC_ATTR_FLOAT, .f = rng_float(r)};
+    if (rng_next(r) % 2)
+        c->attrs[at++] = (mock_attr){.name = "alpha", .kind = ORTC_ATTR_FLOAT, .f = rng_float(r)};
+    if (rng_next(r) % 2)
+        c->attrs[at++] = (mock_attr){.name = "beta", .kind = ORTC_ATTR_FLOAT, .f = rng_float(r)};
     add_in(c, 2, a, 0);
     add_in(c, 2, b, rng_next(r) % 2 != 0);
     if (kind < 7)
@@ -140,7 +150,8 @@ static void make_gemm(op_case *c, rng *r)
     c->channel_axis = -1;
 }
 
-/* A bias (MatMul), a residual and an activation, each or none. A Gemm with a matrix C has no place for a residual. */
+/* A bias (MatMul), a residual and an activation, each or none. A Gemm with a matrix C has no place for a
+ * residual. */
 static void make_epilogue(op_case *c, rng *r)
 {
     c->epilogue = (ortc_epilogue){sizeof c->epilogue, (int32_t)(rng_next(r) % 10), -1, -1, 0.125f, 0.5f};
@@ -157,7 +168,7 @@ static void make_epilogue(op_case *c, rng *r)
     c->has_epilogue = 1;
 }
 
-/* ---- One case --------------------------------------------------------------------------------------------- */
+/* ---- One case ------------------------------------------------------------------------------------------ */
 
 static double activate(const ortc_epilogue *e, double x)
 {
@@ -248,9 +259,13 @@ static int compare(const op_case *c, const float *got, const double *want, const
     int bad = 0;
     for (int64_t i = 0; i < count; i++) {
         /* a smooth activation's slope is at most 1.13, and its own error a few eps of its result */
-        const double bound = ((double)c->k + 8) * FLT_EPSILON * mag[i] * 1.2 + 8 * FLT_EPSILON * fabs(want[i]) + 1e-7;
-        const int ok = isnan(want[i]) ? isnan(got[i]) : isinf(want[i]) ? got[i] == want[i] : fabs(got[i] - want[i]) <= bound;
-        if (!ok && !bad++) printf("  element %lld is %g, expected %g +- %g\n", (long long)i, (double)got[i], want[i], bound);
+        const double bound = ((double)c->k + 8) * FLT_EPSILON * mag[i] * 1.2 +
+                             8 * FLT_EPSILON * fabs(want[i]) + 1e-7;
+        const int ok = isnan(want[i])   ? isnan(got[i])
+                       : isinf(want[i]) ? got[i] == want[i]
+                                        : fabs(got[i] - want[i]) <= bound;
+        if (!ok && !bad++)
+            printf("  element %lld is %g, expected %g +- %g\n", (long long)i, (double)got[i], want[i], bound);
     }
     return bad;
 }
@@ -297,7 +312,7 @@ static int check_case(op_case *c, rng *r, const ortc_kernel_table *ref, const or
     return bad;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------ */
+/* ---- All of them --------------------------------------------------------------------------------------- */
 
 void test_cpu(tally *t, uint32_t isa_bits)
 {

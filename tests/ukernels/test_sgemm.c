@@ -1,6 +1,6 @@
-/* The GEMM driver against sums in double: random shapes around tiles, chunks and grids, transposed, padded, packed,
- * custom and batched operands; then the same run on 1 to 4 threads, and with its tasks in reverse order, must give
- * the same bits. Workspace and scratch are guarded.
+/* The GEMM driver against sums in double: random shapes around tiles, chunks and grids, transposed, padded,
+ * packed, custom and batched operands; then the same run on 1 to 4 threads, and with its tasks in reverse
+ * order, must give the same bits. Workspace and scratch are guarded.
  */
 #include <float.h>
 #include <math.h>
@@ -56,15 +56,17 @@ static float b_at(const problem *p, int64_t i, int64_t k, int64_t col)
     return p->flags & ORTC_SGEMM_TRANS_B ? b[col * p->ldb + k] : b[k * p->ldb + col];
 }
 
-static void pack_custom(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, float *dst,
-                        size_t dw)
+static void pack_custom(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
+                        float *dst, size_t dw)
 {
     const problem *p = arg;
     for (int64_t k = 0; k < kc; k++)
         for (size_t j = 0; j < dw; j++) {
             float v = 0;
-            if ((int64_t)j < nc && p->flags & ORTC_SGEMM_CUSTOM_A) v = a_at(p, index, n0 + (int64_t)j, k0 + k);
-            if ((int64_t)j < nc && p->flags & ORTC_SGEMM_CUSTOM_B) v = b_at(p, index, k0 + k, n0 + (int64_t)j);
+            if ((int64_t)j < nc && p->flags & ORTC_SGEMM_CUSTOM_A)
+                v = a_at(p, index, n0 + (int64_t)j, k0 + k);
+            if ((int64_t)j < nc && p->flags & ORTC_SGEMM_CUSTOM_B)
+                v = b_at(p, index, k0 + k, n0 + (int64_t)j);
             dst[(size_t)k * dw + j] = v;
         }
 }
@@ -78,9 +80,18 @@ static void post_double(const void *arg, float *c, size_t ldc, size_t rows, size
 
 static ortc_sgemm_args make_args(const problem *p, float *c, void *ws)
 {
-    ortc_sgemm_args x = {.item = {.a = p->packed_a ? p->packed_a : p->a, .b = p->packed_b ? p->packed_b : p->b, .c = c},
-                         .lda = p->lda, .ldb = p->ldb, .ldc = p->ldc, .residual_stride = p->ldr, .alpha = 1, .beta = 1,
-                         .locate = p->batch == 1 ? NULL : locate, .arg = p, .workspace = ws};
+    ortc_sgemm_args x = {.item = {.a = p->packed_a ? p->packed_a : p->a,
+                                  .b = p->packed_b ? p->packed_b : p->b,
+                                  .c = c},
+                         .lda = p->lda,
+                         .ldb = p->ldb,
+                         .ldc = p->ldc,
+                         .residual_stride = p->ldr,
+                         .alpha = 1,
+                         .beta = 1,
+                         .locate = p->batch == 1 ? NULL : locate,
+                         .arg = p,
+                         .workspace = ws};
     if (p->flags & ORTC_SGEMM_CUSTOM_B) x.pack = pack_custom, x.item.b = NULL;
     if (p->flags & ORTC_SGEMM_CUSTOM_A) x.pack = pack_custom, x.item.a = NULL;
     if (p->tail & 1) x.alpha = -0.5f;
@@ -88,8 +99,10 @@ static ortc_sgemm_args make_args(const problem *p, float *c, void *ws)
     if (p->tail & 4) x.item.bias_row = p->bias_row;
     if (p->tail & 8) x.item.residual = p->res;
     if (p->tail & 16) x.beta = 0.25f;
-    if (p->tail & 32) x.act = ORTC_UK_ACT_CLIP, x.lo = 0, x.hi = 6;
-    else if (p->tail & 64) x.act = ORTC_UK_ACT_LEAKY, x.lo = 0.1f;
+    if (p->tail & 32)
+        x.act = ORTC_UK_ACT_CLIP, x.lo = 0, x.hi = 6;
+    else if (p->tail & 64)
+        x.act = ORTC_UK_ACT_LEAKY, x.lo = 0.1f;
     if (p->tail & 128) x.post = post_double;
     return x;
 }
@@ -100,7 +113,8 @@ static size_t place(const problem *p, int64_t ld, int64_t row, int64_t col)
     return (size_t)(p->flags & ORTC_SGEMM_TRANS_C ? col * ld + row : row * ld + col);
 }
 
-static double expected(const problem *p, const ortc_sgemm_args *x, int64_t i, int64_t row, int64_t col, double *bound)
+static double expected(const problem *p, const ortc_sgemm_args *x, int64_t i, int64_t row, int64_t col,
+                       double *bound)
 {
     double v = 0, mag = 0;
     for (int64_t k = 0; k < p->k; k++) {
@@ -123,16 +137,19 @@ static double expected(const problem *p, const ortc_sgemm_args *x, int64_t i, in
 
 static void describe(const problem *p, const ortc_sgemm_plan *plan)
 {
-    printf("  %s %lldx%lldx%lld batch %lld flags %u tail %d how %d,%d dot %d swapped %d chunks %lld tasks %lldx%lld\n",
-           p->uk->name, (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch, (unsigned)p->flags,
-           p->tail, plan->how_a, plan->how_b, plan->dot, plan->swapped, (long long)plan->chunks,
-           (long long)plan->tasks_m, (long long)plan->tasks_n);
+    printf("  %s %lldx%lldx%lld batch %lld flags %u tail %d how %d,%d dot %d swapped %d chunks %lld tasks "
+           "%lldx%lld\n",
+           p->uk->name, (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->batch,
+           (unsigned)p->flags, p->tail, plan->how_a, plan->how_b, plan->dot, plan->swapped,
+           (long long)plan->chunks, (long long)plan->tasks_m, (long long)plan->tasks_n);
 }
 
 static int check(problem *p, rng *r, pool *const pools[4])
 {
-    const int64_t ar = p->flags & ORTC_SGEMM_TRANS_A ? p->k : p->m, ac = p->flags & ORTC_SGEMM_TRANS_A ? p->m : p->k;
-    const int64_t br = p->flags & ORTC_SGEMM_TRANS_B ? p->n : p->k, bc = p->flags & ORTC_SGEMM_TRANS_B ? p->k : p->n;
+    const int64_t ar = p->flags & ORTC_SGEMM_TRANS_A ? p->k : p->m,
+                  ac = p->flags & ORTC_SGEMM_TRANS_A ? p->m : p->k;
+    const int64_t br = p->flags & ORTC_SGEMM_TRANS_B ? p->n : p->k,
+                  bc = p->flags & ORTC_SGEMM_TRANS_B ? p->k : p->n;
     const int pad = p->m != 1 && p->n != 1; /* vectors are contiguous */
     p->lda = ac + (pad ? rng_range(r, 0, 5) : 0), p->ldb = bc + (pad ? rng_range(r, 0, 5) : 0);
     p->ldc = p->n + (pad ? rng_range(r, 0, 5) : 0), p->ldr = p->n + (pad ? rng_range(r, 0, 5) : 0);
@@ -143,7 +160,7 @@ static int check(problem *p, rng *r, pool *const pools[4])
     const size_t batch = p->batch > 0 ? (size_t)p->batch : 1; /* packed operands exist for a batch of 0 too */
     guard gs[6] = {guard_open(p->a_step * batch * 4, 1), guard_open(p->b_step * batch * 4, 1),
                    guard_open(p->r_step * batch * 4, 1), guard_open((size_t)p->n * 4, 1),
-                   guard_open((size_t)p->m * 4, 1), guard_open(p->c_step * batch * 4, 1)};
+                   guard_open((size_t)p->m * 4, 1),      guard_open(p->c_step * batch * 4, 1)};
     for (int i = 0; i < 5; i++) rng_fill(r, (void *)gs[i].data, gs[i].bytes / 4);
     p->a = (void *)gs[0].data, p->b = (void *)gs[1].data, p->res = (void *)gs[2].data;
     p->bias_col = (void *)gs[3].data, p->bias_row = (void *)gs[4].data, p->c = (void *)gs[5].data;
@@ -155,8 +172,10 @@ static int check(problem *p, rng *r, pool *const pools[4])
     if (ortc_sgemm_plan_init(&plan, p->uk, p->m, p->n, p->k, p->batch, p->flags)) bad++;
     if (plan.scratch > SCRATCH) printf("  scratch %zu\n", plan.scratch), bad++;
     const ortc_sgemm_threads one = pool_threads(pools[0]);
-    guard pa = guard_open(p->flags & ORTC_SGEMM_PACKED_A ? ortc_sgemm_packed_a_bytes(p->uk, p->m, p->k) : 0, 1);
-    guard pb = guard_open(p->flags & ORTC_SGEMM_PACKED_B ? ortc_sgemm_packed_b_bytes(p->uk, p->n, p->k) : 0, 1);
+    guard pa = guard_open(p->flags & ORTC_SGEMM_PACKED_A ? ortc_sgemm_packed_a_bytes(p->uk, p->m, p->k) : 0,
+                          1);
+    guard pb = guard_open(p->flags & ORTC_SGEMM_PACKED_B ? ortc_sgemm_packed_b_bytes(p->uk, p->n, p->k) : 0,
+                          1);
     p->packed_a = p->packed_b = NULL;
     if (p->flags & ORTC_SGEMM_PACKED_A) {
         p->packed_a = (void *)pa.data;
@@ -181,8 +200,9 @@ static int check(problem *p, rng *r, pool *const pools[4])
                 uint32_t untouched;
                 memcpy(&untouched, &got, 4);
                 if (col >= p->n ? untouched != UINT32_MAX : !(fabs((double)got - want) <= bound)) {
-                    if (!bad) printf("  [%lld,%lld,%lld] is %g, expected %g +- %g\n", (long long)i, (long long)row,
-                                     (long long)col, (double)got, want, bound);
+                    if (!bad)
+                        printf("  [%lld,%lld,%lld] is %g, expected %g +- %g\n", (long long)i, (long long)row,
+                               (long long)col, (double)got, want, bound);
                     bad++;
                 }
             }
@@ -216,7 +236,8 @@ static int64_t extent(rng *r, int64_t tile, int64_t most)
     return v < 1 ? 1 : v > most ? most : v;
 }
 
-static int random_shapes(const ortc_sgemm_uk *uk, rng *r, pool *const pools[4], uint32_t kind, int batched, int count)
+static int random_shapes(const ortc_sgemm_uk *uk, rng *r, pool *const pools[4], uint32_t kind, int batched,
+                         int count)
 {
     int bad = 0;
     for (int i = 0; i < count; i++) {
@@ -230,22 +251,29 @@ static int random_shapes(const ortc_sgemm_uk *uk, rng *r, pool *const pools[4], 
     return bad;
 }
 
-/* Shapes that reach particular paths: chunks of K, many row blocks, shared packing, rows of tasks, one row, one
- * column, large matrices of a batch. */
+/* Shapes that reach particular paths: chunks of K, many row blocks, shared packing, rows of tasks, one row,
+ * one column, large matrices of a batch. */
 static int chosen_shapes(const ortc_sgemm_uk *uk, rng *r, pool *const pools[4])
 {
-    static const int64_t shapes[][4] = {{60, 70, 1537, 1}, {33, 40, 3000, 1},  {300, 64, 300, 1}, {1500, 24, 40, 1},
-                                        {24, 1500, 40, 1}, {1, 300, 700, 1},   {700, 1, 300, 1},  {2, 130, 2100, 1},
-                                        {8, 900, 300, 1},  {1, 1, 5000, 1},    {1, 1, 1, 1},      {0, 5, 5, 1},
-                                        {5, 5, 0, 1},      {220, 220, 220, 2}, {1, 64, 64, 40},   {17, 1, 33, 9}};
+    static const int64_t shapes[][4] = {{60, 70, 1537, 1}, {33, 40, 3000, 1},  {300, 64, 300, 1},
+                                        {1500, 24, 40, 1}, {24, 1500, 40, 1},  {1, 300, 700, 1},
+                                        {700, 1, 300, 1},  {2, 130, 2100, 1},  {8, 900, 300, 1},
+                                        {1, 1, 5000, 1},   {1, 1, 1, 1},       {0, 5, 5, 1},
+                                        {5, 5, 0, 1},      {220, 220, 220, 2}, {1, 64, 64, 40},
+                                        {17, 1, 33, 9}};
     int bad = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t flags = 0; flags < 32; flags++) {
             const uint32_t both = ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B;
             const uint32_t turned = ORTC_SGEMM_TRANS_C | ORTC_SGEMM_CUSTOM_A;
             if ((flags & both) == both || rng_next(r) % 2) continue;
-            problem p = {.uk = uk, .m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2], .batch = shapes[i][3],
-                         .flags = (flags & 28) == 8 && rng_next(r) % 2 ? flags | turned : flags, .tail = (int)(rng_next(r) & 255)};
+            problem p = {.uk = uk,
+                         .m = shapes[i][0],
+                         .n = shapes[i][1],
+                         .k = shapes[i][2],
+                         .batch = shapes[i][3],
+                         .flags = (flags & 28) == 8 && rng_next(r) % 2 ? flags | turned : flags,
+                         .tail = (int)(rng_next(r) & 255)};
             bad += check(&p, r, pools);
         }
     return bad;
@@ -267,8 +295,7 @@ static int overflows(const ortc_sgemm_uk *uk)
 void test_sgemm(tally *t, uint32_t isa_bits)
 {
     static const char *const parts[] = {"random shapes", "batches",       "packed B", "packed A",
-                                        "custom B",      "chosen shapes", "turned C",
-                                        "overflow"};
+                                        "custom B",      "chosen shapes", "turned C", "overflow"};
     pool *pools[4];
     for (int i = 0; i < 4; i++) pools[i] = pool_open(i + 1, SCRATCH);
     for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
@@ -288,12 +315,16 @@ void test_sgemm(tally *t, uint32_t isa_bits)
             case 1: bad = random_shapes(uk, &r, pools, 0, 1, 30); break;
             case 2: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_B, 1, 30); break;
             case 3: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_PACKED_A, 1, 30); break;
-            case 4: bad = random_shapes(uk, &r, pools, ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_PACKED_A, 1, 30); break;
+            case 4:
+                bad = random_shapes(uk, &r, pools, ORTC_SGEMM_CUSTOM_B | ORTC_SGEMM_PACKED_A, 1, 30);
+                break;
             case 5: bad = chosen_shapes(uk, &r, pools); break;
             case 6:
                 bad = random_shapes(uk, &r, pools, ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B, 1, 20);
-                bad += random_shapes(uk, &r, pools, ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_A, 1, 20);
-                bad += random_shapes(uk, &r, pools, ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_A, 0, 20);
+                bad += random_shapes(uk, &r, pools,
+                                     ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_A, 1, 20);
+                bad += random_shapes(uk, &r, pools,
+                                     ORTC_SGEMM_TRANS_C | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_A, 0, 20);
                 break;
             default: bad = overflows(uk); break;
             }

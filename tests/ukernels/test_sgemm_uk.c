@@ -1,6 +1,7 @@
-/* Every line of sgemm_uk.inc against sums in double: all sizes of a tile, every epilogue, packed and direct B,
- * unaligned and guarded buffers, NaN and infinity; and the packing and dot product that stand on the same line.
- * The bound on the error of a sum of K products is (K + 8) eps times the sum of the absolute values, the textbook one.
+/* Every line of sgemm_uk.inc against sums in double: all sizes of a tile, every epilogue, packed and direct
+ * B, unaligned and guarded buffers, NaN and infinity; and the packing and dot product that stand on the same
+ * line. The bound on the error of a sum of K products is (K + 8) eps times the sum of the absolute values,
+ * the textbook one.
  */
 #include "tests.h"
 
@@ -90,12 +91,13 @@ static int check_tile(const ortc_sgemm_uk *uk, const tile_case *tc, rng *r, cons
                 const double x = (double)a[kk * mr + i] * b[kk * tc->ldb + j];
                 v += x, mag += fabs(x);
             }
-            if (tc->flags & ORTC_UK_ACCUMULATE) v += before[i * tc->ldc + j], mag += fabs(before[i * tc->ldc + j]);
+            if (tc->flags & ORTC_UK_ACCUMULATE)
+                v += before[i * tc->ldc + j], mag += fabs(before[i * tc->ldc + j]);
             if (tc->has_tail) v = tail_value(&t, i, j, v, &mag);
             if (!close_enough(got, v, ((double)k + 8) * FLT_EPSILON * mag)) {
                 if (!bad)
-                    printf("  %s %zux%zu k %zu flags %u tail %d act %d: [%zu,%zu] is %g, expected %g\n", name, mr, nr,
-                           k, (unsigned)tc->flags, tc->has_tail, (int)t.act, i, j, (double)got, v);
+                    printf("  %s %zux%zu k %zu flags %u tail %d act %d: [%zu,%zu] is %g, expected %g\n", name,
+                           mr, nr, k, (unsigned)tc->flags, tc->has_tail, (int)t.act, i, j, (double)got, v);
                 bad++;
             }
         }
@@ -157,7 +159,10 @@ static int sizes(const ortc_sgemm_uk *uk, rng *r)
 
 static int epilogues(const ortc_sgemm_uk *uk, rng *r, int special)
 {
-    const size_t sizes[][2] = {{uk->mr, uk->nr}, {uk->mr - 1, uk->nr - 1}, {1, 1}, {uk->mr / 2, uk->step + 1}};
+    const size_t sizes[][2] = {{uk->mr, uk->nr},
+                               {uk->mr - 1, uk->nr - 1},
+                               {1, 1},
+                               {uk->mr / 2, uk->step + 1}};
     int bad = 0;
     for (int e = 0; e < EPILOGUES; e++)
         for (int s = 0; s < 4; s++) {
@@ -218,7 +223,8 @@ static int dots(const ortc_sgemm_uk *uk, rng *r)
         for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
             for (int at_end = 0; at_end < 2; at_end++) {
                 const size_t k = ks[i], ld = k + (size_t)rng_range(r, 0, 3), len = (nr - 1) * ld + k;
-                guard gx = guard_open(k * 4, at_end), gw = guard_open(len * 4, at_end), gy = guard_open(nr * 4, at_end);
+                guard gx = guard_open(k * 4, at_end), gw = guard_open(len * 4, at_end),
+                      gy = guard_open(nr * 4, at_end);
                 const float *x = (void *)gx.data, *w = (void *)gw.data, *y = (void *)gy.data;
                 rng_fill(r, (void *)gx.data, k);
                 rng_fill(r, (void *)gw.data, len);
@@ -239,7 +245,8 @@ static int dots(const ortc_sgemm_uk *uk, rng *r)
 
 void test_sgemm_uk(tally *t, uint32_t isa_bits)
 {
-    static const char *const parts[] = {"tiles", "epilogues", "nan", "large k", "pack rows", "pack transpose", "dot"};
+    static const char *const parts[] = {"tiles",     "epilogues",      "nan", "large k",
+                                        "pack rows", "pack transpose", "dot"};
     for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
         const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
         for (int part = 0; part < 7; part++) {

@@ -1,10 +1,12 @@
-/* Tests and benchmarks of the micro-kernels and their drivers, in one plain program, because both walk the same tables
- * (sgemm_uk.inc, ...): a new line there is tested and measured without a line here.
+/* Tests and benchmarks of the micro-kernels and their drivers, in one plain program, because both walk the
+ * same tables (sgemm_uk.inc, ...): a new line there is tested and measured without a line here.
  *
  *   ukernels test [--seed N] [FILTER]   ends with "N passed, N failed, N skipped"; exits with 1 if any failed
- *   ukernels bench [FILTER]             each micro-kernel in L1 and L2 against the peak loop of its instruction set
+ *   ukernels bench [FILTER]             each micro-kernel in L1 and L2 against the peak loop of its
+ *                                       instruction set
  *
- * Without --seed the clock gives one; it is printed. ORTC_CPU masks instruction sets, what is masked is skipped.
+ * Without --seed the clock gives one; it is printed. ORTC_CPU masks instruction sets, what is masked is
+ * skipped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +42,8 @@ static int by_value(const void *a, const void *b)
 /* Median of 11 ratios, each against a peak measured right before. */
 static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
 {
-    float *a = pool_memory(mr * k * 4), *b = pool_memory((size_t)uk->nr * k * 4), *c = pool_memory(mr * nr * 4);
+    float *a = pool_memory(mr * k * 4), *b = pool_memory((size_t)uk->nr * k * 4),
+          *c = pool_memory(mr * nr * 4);
     double ratios[11], rates[11];
     const double flops = 2.0 * (double)(mr * nr * k);
     const int n = (int)(1e8 / flops) + 1;
@@ -53,8 +56,8 @@ static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
     }
     qsort(ratios, 11, sizeof(double), by_value);
     qsort(rates, 11, sizeof(double), by_value);
-    printf("%-26s %2zux%-2zu k %-5zu %7.1f GFLOP/s  %.3f of peak (%.3f .. %.3f)\n", uk->name, mr, nr, k, rates[5],
-           ratios[5], ratios[1], ratios[9]);
+    printf("%-26s %2zux%-2zu k %-5zu %7.1f GFLOP/s  %.3f of peak (%.3f .. %.3f)\n", uk->name, mr, nr, k,
+           rates[5], ratios[5], ratios[1], ratios[9]);
     free(a), free(b), free(c);
 }
 

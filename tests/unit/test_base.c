@@ -1,4 +1,5 @@
-/* tests/unit/test_base.c: errors, sizes, arenas, maps, text, files below a folder, the floating-point environment. */
+/* tests/unit/test_base.c: errors, sizes, arenas, maps, text, files below a folder, the floating-point
+ * environment. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -44,7 +45,8 @@ Test(base, sizes_are_checked)
     size_t bytes;
     cr_expect(ortc_count_elements(0, NULL, &count) && count == 1);
     cr_expect(ortc_count_elements(2, (int64_t[]){3, 0}, &count) && count == 0);
-    cr_expect(ortc_count_elements(3, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40, 0}, &count) && count == 0);
+    cr_expect(ortc_count_elements(3, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40, 0}, &count) &&
+              count == 0);
     cr_expect(!ortc_count_elements(2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, &count));
     cr_expect(!ortc_count_elements(2, (int64_t[]){0, -1}, &count));
     cr_expect(ortc_tensor_bytes(ORTC_F32, 5, &bytes) && bytes == 20);
@@ -65,8 +67,7 @@ Test(base, arenas_give_zeroed_aligned_blocks)
         char *p = ortc_arena_alloc(&a, n);
         cr_assert_not_null(p);
         cr_expect((uintptr_t)p % 16 == 0);
-        for (size_t i = 0; i < n; i++)
-            cr_assert(p[i] == 0);
+        for (size_t i = 0; i < n; i++) cr_assert(p[i] == 0);
         memset(p, 0xff, n);
     }
     char *large = ortc_arena_alloc(&a, 3 << 20);
@@ -91,8 +92,7 @@ Test(base, maps_find_what_was_set)
         cr_assert(ortc_map_set(&map, keys[i], keys[i]));
     }
     cr_expect(map.count == N);
-    for (int i = 0; i < N; i++)
-        cr_assert(ortc_map_get(&map, keys[i]) == keys[i]);
+    for (int i = 0; i < N; i++) cr_assert(ortc_map_get(&map, keys[i]) == keys[i]);
     cr_expect_null(ortc_map_get(&map, "k1"));
     cr_expect(ortc_map_set(&map, "k7", keys[0]));
     cr_expect(ortc_map_get(&map, "k7") == keys[0] && map.count == N);
@@ -117,7 +117,10 @@ Test(base, text_ends_at_its_buffer)
 }
 
 static int n_logged;
-static void count_log(void *arg, int32_t level, const char *text) { n_logged += level == *(int *)arg && !strcmp(text, "n 5"); }
+static void count_log(void *arg, int32_t level, const char *text)
+{
+    n_logged += level == *(int *)arg && !strcmp(text, "n 5");
+}
 
 Test(base, the_log_is_silent_until_it_is_set)
 {
@@ -130,7 +133,7 @@ Test(base, the_log_is_silent_until_it_is_set)
     cr_expect(n_logged == 1);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------------ */
+/* ---- Files --------------------------------------------------------------------------------------------- */
 
 static char folder[64];
 

@@ -1,5 +1,6 @@
-/* tests/unit/test_export.c: graphs to files and back: subgraphs, attributes of every kind, constants, versions, and
- * that a failure leaves nothing behind. What whole models compute before and after is tests/python/test_optimize.py's.
+/* tests/unit/test_export.c: graphs to files and back: subgraphs, attributes of every kind, constants,
+ * versions, and that a failure leaves nothing behind. What whole models compute before and after is
+ * tests/python/test_optimize.py's.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -15,8 +16,8 @@
 
 static const ortc_op ops[] = {
     ORTC_OP("exp", "Add", 1, 1, "", "a:T b:T", "y:T", "", "T=f32,i64", NULL, NULL, 0),
-    ORTC_OP("exp", "Branch", 1, 1, "", "c:bool", "y:all*~", "then_branch:g! else_branch:g!", "T=f32", NULL, NULL,
-            ORTC_OP_CONTROL),
+    ORTC_OP("exp", "Branch", 1, 1, "", "c:bool", "y:all*~", "then_branch:g! else_branch:g!", "T=f32", NULL,
+            NULL, ORTC_OP_CONTROL),
     ORTC_OP("exp", "Holder", 3, 2, "2 1", "x:all*~", "y:all*~",
             "i:i? f:f? s:s? t:t? p:p? is:is? fs:fs? ss:ss? ts:ts?", "T=f32", NULL, NULL, 0),
 };
@@ -51,7 +52,7 @@ static int end(void)
     return n;
 }
 
-/* ---- Models ------------------------------------------------------------------------------------------------- */
+/* ---- Models -------------------------------------------------------------------------------------------- */
 
 typedef struct loaded {
     ortc_graph *graph;
@@ -133,7 +134,7 @@ static buffer start(void)
     return g;
 }
 
-/* ---- Subgraphs ---------------------------------------------------------------------------------------------- */
+/* ---- Subgraphs ----------------------------------------------------------------------------------------- */
 
 /* Every value that a file defines, in any of its graphs, has a name of its own. */
 static void expect_unique(const ortc_graph *g, ortc_map *seen, uint32_t n_captures)
@@ -144,8 +145,7 @@ static void expect_unique(const ortc_graph *g, ortc_map *seen, uint32_t n_captur
     }
     for (const ortc_node *n = g->first; n; n = n->next) {
         for (uint32_t i = 0; i < n->n_out; i++) {
-            if (!n->out[i])
-                continue;
+            if (!n->out[i]) continue;
             cr_expect_null(ortc_map_get(seen, n->out[i]->name), "'%s' is there twice", n->out[i]->name);
             ortc_map_set(seen, n->out[i]->name, seen);
         }
@@ -162,7 +162,8 @@ Test(export, subgraphs_read_outer_values_by_name, .init = begin)
     buffer w = make_tensor("w", ORTC_F32, 2, (int64_t[]){1, 4}, "0123456789abcdef", 16);
     put_message(&g, 5, &w);
     put_node(&g, "Add", "x w", "a");
-    /* then: a branch in a branch; names that siblings use too; outputs that are a constant and an outer value */
+    /* then: a branch in a branch; names that siblings use too; outputs that are a constant and an outer
+     * value */
     put_node(&inner, "Add", "a t", "u");
     put_name(&inner, "u");
     put_node(&then_, "Add", "a w", "t");
@@ -196,9 +197,11 @@ Test(export, subgraphs_read_outer_values_by_name, .init = begin)
     ortc_map_deinit(&seen);
     cr_expect(after.info.n_initializers == 1); /* the constant once, wherever it is read */
     const ortc_node *b = after.graph->last;
-    cr_assert(after.graph->n_nodes == 2 && !strcmp(b->type, "Branch") && b->n_captures == 3 && b->n_out == 3); /* a, c, x */
+    /* a, c, x */
+    cr_assert(after.graph->n_nodes == 2 && !strcmp(b->type, "Branch") && b->n_captures == 3 && b->n_out == 3);
     cr_expect(b->in[1] == after.graph->first->out[0]);
-    const ortc_graph *t = ortc_node_attr(b, "then_branch").u.graphs[0], *o = ortc_node_attr(b, "else_branch").u.graphs[0];
+    const ortc_graph *t = ortc_node_attr(b, "then_branch").u.graphs[0],
+                     *o = ortc_node_attr(b, "else_branch").u.graphs[0];
     cr_assert(t->n_outputs == 3 && o->n_outputs == 3);
     cr_expect(t->n_nodes == 4 && o->n_nodes == 3); /* with an Identity for each output that no node made */
     cr_expect_str_eq(t->outputs[1].edge->producer->type, "Identity");
@@ -213,7 +216,7 @@ Test(export, subgraphs_read_outer_values_by_name, .init = begin)
     cr_expect(end() == 1);
 }
 
-/* ---- Attributes --------------------------------------------------------------------------------------------- */
+/* ---- Attributes ---------------------------------------------------------------------------------------- */
 
 static void put_attr(buffer *node, const char *name, int kind, buffer *value)
 {
@@ -260,7 +263,8 @@ Test(export, attributes_of_every_kind, .init = begin)
     cr_assert(a.kind == ORTC_ATTR_TENSOR && a.u.tensors->dtype == ORTC_U4 && a.u.tensors->rank == 1);
     cr_expect(a.u.tensors->dims[0] == 3 && !memcmp(a.u.tensors->data, "\x21\x03", 2));
     a = ortc_node_attr(h, "p");
-    cr_expect(a.kind == ORTC_ATTR_TYPE_PROTO && a.u.type->kind == ORTC_KIND_SEQUENCE && a.u.type->of->dtype == ORTC_F16);
+    cr_expect(a.kind == ORTC_ATTR_TYPE_PROTO && a.u.type->kind == ORTC_KIND_SEQUENCE &&
+              a.u.type->of->dtype == ORTC_F16);
     a = ortc_node_attr(h, "is");
     cr_expect(a.count == 2 && a.u.ints[0] == 1 && a.u.ints[1] == INT64_MIN);
     a = ortc_node_attr(h, "fs");
@@ -278,7 +282,7 @@ Test(export, attributes_of_every_kind, .init = begin)
     end();
 }
 
-/* ---- Constants ---------------------------------------------------------------------------------------------- */
+/* ---- Constants ----------------------------------------------------------------------------------------- */
 
 static void constants(const char *external)
 {
@@ -288,11 +292,13 @@ static void constants(const char *external)
         int dtype, rank;
         int64_t dims[2];
         size_t bytes;
-    } some[] = {{"c0", ORTC_F32, 2, {2, 3}, 24}, {"c1", ORTC_F32, 0, {0}, 4}, {"c2", ORTC_F32, 2, {3, 0}, 0},
-                {"c3", ORTC_F4E2M1, 1, {3}, 2}, {"c4", ORTC_F6E2M3, 1, {5}, 4}, {"c5", ORTC_C128, 1, {1}, 16}};
+    } some[] = {{"c0", ORTC_F32, 2, {2, 3}, 24}, {"c1", ORTC_F32, 0, {0}, 4},
+                {"c2", ORTC_F32, 2, {3, 0}, 0},  {"c3", ORTC_F4E2M1, 1, {3}, 2},
+                {"c4", ORTC_F6E2M3, 1, {5}, 4},  {"c5", ORTC_C128, 1, {1}, 16}};
     buffer g = start(), t;
     for (size_t i = 0; i < ORTC_LENGTH(some); i++) {
-        t = make_tensor(some[i].name, some[i].dtype, some[i].rank, some[i].dims, some[i].bytes ? bytes + i : NULL, some[i].bytes);
+        t = make_tensor(some[i].name, some[i].dtype, some[i].rank, some[i].dims,
+                        some[i].bytes ? bytes + i : NULL, some[i].bytes);
         put_message(&g, 5, &t);
     }
     t = make_tensor("c6", ORTC_STRING, 1, (int64_t[]){2}, NULL, 0);
@@ -315,8 +321,7 @@ static void constants(const char *external)
         cr_expect(x->dtype == y->dtype && x->rank == y->rank && x->count == y->count && x->bytes == y->bytes);
         cr_expect(!x->rank || !memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims));
         cr_expect(!x->bytes || !memcmp(x->data, y->data, x->bytes));
-        if (external && y->bytes && y->dtype != ORTC_STRING)
-            cr_expect((uintptr_t)y->data % 4096 == 0);
+        if (external && y->bytes && y->dtype != ORTC_STRING) cr_expect((uintptr_t)y->data % 4096 == 0);
     }
     unload(&after);
     unload(&before);
@@ -327,7 +332,7 @@ static void constants(const char *external)
 Test(export, constants_in_the_file, .init = begin) { constants(NULL); }
 Test(export, constants_beside_it, .init = begin) { constants("weights"); }
 
-/* ---- Versions ----------------------------------------------------------------------------------------------- */
+/* ---- Versions ------------------------------------------------------------------------------------------ */
 
 static void versions(int64_t opset, int64_t exp, int64_t want_opset, int64_t want_exp, int32_t want_ir)
 {
@@ -358,14 +363,13 @@ Test(export, versions, .init = begin)
     end();
 }
 
-/* ---- Failures ----------------------------------------------------------------------------------------------- */
+/* ---- Failures ------------------------------------------------------------------------------------------ */
 
 Test(export, failures_leave_nothing, .init = begin)
 {
     buffer g = start();
     buffer w = {0}, zeros = {0};
-    for (int i = 0; i < 1 << 15; i++)
-        put_bytes(&zeros, "\0\0\0\0\0\0\0", 8);
+    for (int i = 0; i < 1 << 15; i++) put_bytes(&zeros, "\0\0\0\0\0\0\0", 8);
     w = make_tensor("w", ORTC_F32, 1, (int64_t[]){1 << 16}, zeros.data, zeros.bytes);
     put_message(&g, 5, &w);
     put_node(&g, "Add", "x w", "y");

@@ -1,5 +1,6 @@
-/* tests/unit/test_import.c: models to graphs: order, names, initializers, constants, functions, captures, external data,
- * and what the messages say when something is wrong. Operators of a domain of the test's own stand in for the standard's.
+/* tests/unit/test_import.c: models to graphs: order, names, initializers, constants, functions, captures,
+ * external data, and what the messages say when something is wrong. Operators of a domain of the test's own
+ * stand in for the standard's.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -10,16 +11,16 @@
 #include "runtime/registry/registry.h"
 #include "wire_writer.h"
 
-/* ---- Operators ---------------------------------------------------------------------------------------------------------- */
+/* ---- Operators ----------------------------------------------------------------------------------------- */
 
 static ortc_status like_first(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 
-/* Version 1 had an attribute `by`; since 2 it is an input, and the result is negated: Neg goes behind the old form. */
+/* Version 1 had an attribute `by`; since 2 it is an input, and the result is negated: Neg goes behind the old
+ * form. */
 static ortc_status lift_scale(ortc_lift *l)
 {
     float by = ortc_node_float(ortc_lift_node(l), "by", 1);
-    if (by == 0)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "scaling by nothing");
+    if (by == 0) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "scaling by nothing");
     ortc_lift_drop_attr(l, "by");
     if (ortc_node_in(ortc_lift_node(l), 0).rank == 3)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "rank 3 is seen while lifting");
@@ -31,9 +32,10 @@ static const ortc_op ops[] = {
     ORTC_OP("test", "Add", 1, 1, "", "a:T b:T", "y:T", "", "T=f32,i64", like_first, NULL, 0),
     ORTC_OP("test", "Neg", 1, 1, "", "x:T", "y:T", "", "T=f32,i64", like_first, NULL, 0),
     ORTC_OP("test", "Scale", 2, 2, "1", "x:T by:T", "y:T", "", "T=f32", like_first, lift_scale, 0),
-    ORTC_OP("test", "Power", 1, 1, "", "x:T", "y:T", "exponent:i=2 name:s?", "T=f32,i64", like_first, NULL, 0),
-    ORTC_OP("test", "Branch", 1, 1, "", "c:bool", "y:all*~", "then_branch:g! else_branch:g!", "T=f32", NULL, NULL,
-            ORTC_OP_CONTROL),
+    ORTC_OP("test", "Power", 1, 1, "", "x:T", "y:T", "exponent:i=2 name:s?", "T=f32,i64", like_first, NULL,
+            0),
+    ORTC_OP("test", "Branch", 1, 1, "", "c:bool", "y:all*~", "then_branch:g! else_branch:g!", "T=f32", NULL,
+            NULL, ORTC_OP_CONTROL),
 };
 
 static void register_ops(void)
@@ -43,7 +45,7 @@ static void register_ops(void)
         cr_assert(ortc_op_add(&ops[i], &e) == ORTC_OK, "%s", e.text);
 }
 
-/* ---- Models ------------------------------------------------------------------------------------------------------------- */
+/* ---- Models -------------------------------------------------------------------------------------------- */
 
 static ortc_graph *graph;
 static ortc_model_info info;
@@ -108,12 +110,11 @@ static buffer finish(buffer *g, int64_t ir)
 static const ortc_node *node_at(int i)
 {
     const ortc_node *n = graph->first;
-    while (n && i-- > 0)
-        n = n->next;
+    while (n && i-- > 0) n = n->next;
     return n;
 }
 
-/* ---- Order and names ------------------------------------------------------------------------------------------------------ */
+/* ---- Order and names ----------------------------------------------------------------------------------- */
 
 Test(import, a_sorted_model, .init = register_ops)
 {
@@ -125,14 +126,16 @@ Test(import, a_sorted_model, .init = register_ops)
     m = finish(&g, 8);
     cr_assert(import_bytes(&m) == ORTC_OK, "%s", error.text);
     cr_expect(graph->n_nodes == 2 && graph->n_inputs == 1 && graph->n_outputs == 1);
-    cr_expect(info.ir_version == 8 && info.n_nodes == 2 && info.n_initializers == 1 && info.n_parameters == 4);
+    cr_expect(info.ir_version == 8 && info.n_nodes == 2 && info.n_initializers == 1 &&
+              info.n_parameters == 4);
     cr_expect(info.weight_bytes == 16 && info.n_opsets == 2 && info.n_ops == 2);
     cr_expect_str_eq(info.op_names[0], "test.Add");
     const ortc_node *add = node_at(0);
     cr_expect(ortc_edge_is_const(add->in[1]));
     cr_expect(add->in[1]->constant->data > (void *)m.data && !add->in[1]->constant->mapped);
     cr_expect(memcmp(add->in[1]->constant->data, "0123456789abcdef", 16) == 0);
-    cr_expect(graph->outputs[0].edge->rank == 2 && graph->outputs[0].edge->dims[0] == graph->inputs[0].edge->dims[0]);
+    cr_expect(graph->outputs[0].edge->rank == 2 &&
+              graph->outputs[0].edge->dims[0] == graph->inputs[0].edge->dims[0]);
     cr_expect_str_eq(graph->outputs[0].edge->origin, "y");
     drop(&m);
 }
@@ -208,10 +211,11 @@ Test(import, every_missing_operator_is_listed, .init = register_ops)
     n = make_node("Nonesuch", "", "x", "b");
     put_message(&g, 1, &n);
     m = finish(&g, 8);
-    refuse(&m, ORTC_UNSUPPORTED, "2 operators are not supported: Foo (domain my.domain, 3 nodes), Nonesuch (1 node)");
+    refuse(&m, ORTC_UNSUPPORTED,
+           "2 operators are not supported: Foo (domain my.domain, 3 nodes), Nonesuch (1 node)");
 }
 
-/* ---- Initializers and constants -------------------------------------------------------------------------------------------- */
+/* ---- Initializers and constants ------------------------------------------------------------------------ */
 
 Test(import, initializers_and_inputs, .init = register_ops)
 {
@@ -228,7 +232,8 @@ Test(import, initializers_and_inputs, .init = register_ops)
         } else {
             cr_assert(graph->n_inputs == 2);
             cr_expect(graph->inputs[1].edge->constant && !ortc_edge_is_const(graph->inputs[1].edge));
-            cr_expect(!ortc_dim_is_number(graph->inputs[1].edge->dims[0])); /* a caller may give another extent */
+            /* a caller may give another extent */
+            cr_expect(!ortc_dim_is_number(graph->inputs[1].edge->dims[0]));
         }
         drop(&m);
     }
@@ -246,7 +251,8 @@ Test(import, a_default_is_of_its_input_s_shape, .init = register_ops)
         {2, {-1, 3}, "initializer 'w' is of shape [1,4], the input of that name of [?,3]"},
     };
     for (size_t i = 0; i < sizeof declared / sizeof *declared; i++) {
-        buffer g = start_graph(), m, part = make_value_info("w", ORTC_F32, declared[i].rank, declared[i].dims);
+        buffer g = start_graph(), m,
+               part = make_value_info("w", ORTC_F32, declared[i].rank, declared[i].dims);
         put_message(&g, 11, &part);
         add_weight(&g, "w");
         add_node(&g, "Add", "x w", "y");
@@ -280,7 +286,8 @@ Test(import, constants_of_every_form, .init = register_ops)
     t = make_tensor("", ORTC_F32, 1, (int64_t[]){2}, "\0\0\200?\0\0\0@", 8);
     s = (buffer){0};
     put_message(&s, 1, &t);
-    t = make_tensor("", ORTC_I64, 2, (int64_t[]){2, 2}, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 32);
+    t = make_tensor("", ORTC_I64, 2, (int64_t[]){2, 2},
+                    "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 32);
     put_message(&s, 2, &t);
     put_int(&s, 3, 2);
     put_int(&s, 3, 3);
@@ -301,14 +308,15 @@ Test(import, constants_of_every_form, .init = register_ops)
     cr_expect(c->rank == 1 && c->dims[0] == 2 && ((const int64_t *)c->data)[1] == -8);
     c = graph->outputs[2].edge->constant;
     int64_t length;
-    cr_expect(c->dtype == ORTC_STRING && memcmp(ortc_string_at(c->data, 0, &length), "text", 4) == 0 && length == 4);
+    cr_expect(c->dtype == ORTC_STRING && memcmp(ortc_string_at(c->data, 0, &length), "text", 4) == 0 &&
+              length == 4);
     c = graph->outputs[3].edge->constant;
     const float dense[6] = {0, 1, 0, 0, 0, 2};
     cr_expect(c->rank == 2 && memcmp(c->data, dense, sizeof dense) == 0);
     drop(&m);
 }
 
-/* ---- Lifting ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Lifting ------------------------------------------------------------------------------------------- */
 
 Test(import, old_nodes_are_lifted, .init = register_ops)
 {
@@ -332,7 +340,7 @@ Test(import, old_nodes_are_lifted, .init = register_ops)
     drop(&m);
 }
 
-/* ---- Functions --------------------------------------------------------------------------------------------------------------- */
+/* ---- Functions ----------------------------------------------------------------------------------------- */
 
 static buffer start_function(const char *name)
 {
@@ -378,7 +386,8 @@ Test(import, functions_are_inlined, .init = register_ops)
     cr_assert(import_bytes(&m) == ORTC_OK, "%s", error.text);
     cr_assert(graph->n_nodes == 4);
     cr_expect(ortc_node_int(node_at(0), "exponent", -1) == 5);
-    cr_expect(ortc_node_int(node_at(2), "exponent", -1) == 2); /* not given at the call: the operator's own default */
+    /* not given at the call: the operator's own default */
+    cr_expect(ortc_node_int(node_at(2), "exponent", -1) == 2);
     cr_expect_str_eq(node_at(1)->out[0]->name, "a");
     cr_expect_str_eq(node_at(1)->out[0]->origin, "a");
     cr_expect_null(node_at(0)->out[0]->origin);
@@ -410,19 +419,19 @@ Test(import, functions_that_never_end_are_refused, .init = register_ops)
             put_names(&f, 4, "p");
             put_names(&f, 5, "r");
             for (int c = 0; c < calls; c++)
-                if (i + 1 < depth)
-                    add_call(&f, 7, below, "p", c ? "other" : "r");
+                if (i + 1 < depth) add_call(&f, 7, below, "p", c ? "other" : "r");
             if (i + 1 == depth) {
                 buffer n = make_node("Neg", "test", "p", "r");
                 put_message(&f, 7, &n);
             }
             put_message(&m, 25, &f);
         }
-        refuse(&m, ORTC_LIMIT, calls == 1 ? "functions call each other more than 100 deep" : "inlined the model would have");
+        refuse(&m, ORTC_LIMIT,
+               calls == 1 ? "functions call each other more than 100 deep" : "inlined the model would have");
     }
 }
 
-/* ---- Subgraphs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Subgraphs ----------------------------------------------------------------------------------------- */
 
 Test(import, outer_values_become_inputs, .init = register_ops)
 {
@@ -466,7 +475,7 @@ Test(import, outer_values_become_inputs, .init = register_ops)
     drop(&m);
 }
 
-/* ---- External data ------------------------------------------------------------------------------------------------------------- */
+/* ---- External data ------------------------------------------------------------------------------------- */
 
 static char folder[64];
 
@@ -484,7 +493,8 @@ static void write_file(const char *name, const void *data, size_t bytes)
 static ortc_status import_external(const char *location, const char *offset, const char *length)
 {
     buffer g = start_graph(), m, t = make_tensor("w", ORTC_F32, 2, (int64_t[]){1, 4}, NULL, 0), e = {0};
-    const char *keys[] = {"location", "offset", "length", "checksum"}, *values[] = {location, offset, length, "unread"};
+    const char *keys[] = {"location", "offset", "length", "checksum"},
+               *values[] = {location, offset, length, "unread"};
     char path[160];
     for (int i = 0; i < 4; i++)
         if (values[i]) {
@@ -503,8 +513,7 @@ static ortc_status import_external(const char *location, const char *offset, con
     error = (ortc_error)ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_file(path, false, &source, &error) == ORTC_OK);
     ortc_status s = ortc_onnx_import(source, &graph, &info, &error);
-    if (s == ORTC_OK)
-        cr_expect(memcmp(node_at(0)->in[1]->constant->data, "0123456789abcdef", 16) == 0);
+    if (s == ORTC_OK) cr_expect(memcmp(node_at(0)->in[1]->constant->data, "0123456789abcdef", 16) == 0);
     ortc_graph_destroy(graph);
     ortc_source_close(source);
     graph = NULL;
@@ -524,7 +533,8 @@ Test(import, external_data_stays_in_the_folder, .init = register_ops)
     cr_expect(import_external("w.bin", "4", NULL) == ORTC_OK, "%s", error.text);
     cr_expect(import_external("sub/w.bin", NULL, NULL) == ORTC_OK, "%s", error.text);
     cr_expect(import_external("w.bin", "5", "16") == ORTC_INVALID_MODEL);
-    cr_expect_str_eq(error.text, "initializer 'w': external data: 16 bytes at 5 of 'w.bin', which has 20 bytes");
+    cr_expect_str_eq(error.text,
+                     "initializer 'w': external data: 16 bytes at 5 of 'w.bin', which has 20 bytes");
     cr_expect(import_external("w.bin", "4", "15") == ORTC_INVALID_MODEL);
     cr_expect(import_external("w.bin", "-4", "16") == ORTC_INVALID_MODEL);
     cr_expect(import_external("w.bin", "18446744073709551615", "16") == ORTC_INVALID_MODEL);
@@ -540,7 +550,7 @@ Test(import, external_data_stays_in_the_folder, .init = register_ops)
     cr_expect(import_external("link", "4", "16") == ORTC_INVALID_MODEL);
 }
 
-/* ---- Readers -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Readers ------------------------------------------------------------------------------------------- */
 
 static int n_closed;
 static uint64_t reader_bytes(void *arg) { return ((buffer *)arg)->bytes; }
@@ -556,7 +566,8 @@ Test(import, readers_are_copied_and_closed, .init = register_ops)
     buffer g = start_graph(), m;
     add_output(&g, "x");
     m = finish(&g, 8);
-    ortc_reader r = {.size = sizeof r, .arg = &m, .bytes = reader_bytes, .read_at = reader_read, .close = reader_close};
+    ortc_reader r = {
+        .size = sizeof r, .arg = &m, .bytes = reader_bytes, .read_at = reader_read, .close = reader_close};
     error = (ortc_error)ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_reader(&r, &source, &error) == ORTC_OK);
     cr_expect(ortc_onnx_import(source, &graph, &info, &error) == ORTC_OK, "%s", error.text);

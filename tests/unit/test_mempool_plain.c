@@ -1,6 +1,6 @@
-/* tests/unit/test_mempool_plain.c: the pool of a device's memory over a made-up source: a seeded run of random requests with every
- * invariant checked after each, threads at once, a source that runs dry. A plain program, for ThreadSanitizer.
- * usage: test_mempool_plain [OPERATIONS [SEED]]
+/* tests/unit/test_mempool_plain.c: the pool of a device's memory over a made-up source: a seeded run of
+ * random requests with every invariant checked after each, threads at once, a source that runs dry. A plain
+ * program, for ThreadSanitizer. usage: test_mempool_plain [OPERATIONS [SEED]]
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -77,14 +77,14 @@ static void test_random(long operations)
     double fragmentation = 0;
     bool good = true, apart = true, aligned = true;
     for (long i = 0; i < operations && good; i++) {
-        if (dice(1000) == 0)
-            ortc_mempool_trim(p);
+        if (dice(1000) == 0) ortc_mempool_trim(p);
         if (n < MOST && (n == 0 || dice(2))) {
             held h = {NULL, some_size()};
             h.address = ortc_mempool_take(p, h.bytes);
             aligned = aligned && h.address && (uintptr_t)h.address % 256 == 0;
             for (int k = 0; k < n; k++)
-                apart = apart && (h.address + h.bytes <= blocks[k].address || blocks[k].address + blocks[k].bytes <= h.address);
+                apart = apart && (h.address + h.bytes <= blocks[k].address ||
+                                  blocks[k].address + blocks[k].bytes <= h.address);
             blocks[n++] = h;
         } else {
             int k = (int)dice((uint64_t)n);
@@ -99,22 +99,25 @@ static void test_random(long operations)
     check(good, "invariants", e.text);
     check(apart, "blocks do not overlap", "they do");
     check(aligned, "blocks are aligned", "they are not");
-    printf("%ld operations: fragmentation %.3f in the mean, %.1f %% of requests without a new slab, at most %llu MiB in use, %llu MiB "
+    printf("%ld operations: fragmentation %.3f in the mean, %.1f %% of requests without a new slab, at most "
+           "%llu MiB in use, %llu MiB "
            "reserved at the end\n",
-           operations, fragmentation / (double)operations, 100.0 * (double)stats.hits / (double)stats.requests,
-           (unsigned long long)(stats.peak >> 20), (unsigned long long)(stats.reserved >> 20));
-    while (n)
-        ortc_mempool_give(p, blocks[--n].address);
+           operations, fragmentation / (double)operations,
+           100.0 * (double)stats.hits / (double)stats.requests, (unsigned long long)(stats.peak >> 20),
+           (unsigned long long)(stats.reserved >> 20));
+    while (n) ortc_mempool_give(p, blocks[--n].address);
     ortc_mempool_statistics(p, &stats);
     check(stats.in_use == 0 && stats.blocks == 0, "all given back", "something is in use");
-    check(ortc_mempool_trim(p) == stats.reserved && made.taken == 0, "trim gives everything back", "it does not");
+    check(ortc_mempool_trim(p) == stats.reserved && made.taken == 0, "trim gives everything back",
+          "it does not");
     ortc_mempool_destroy(p);
 }
 
 static void test_rules(void)
 {
     ortc_mempool *p = ortc_mempool_create(&the_source);
-    char *a = ortc_mempool_take(p, 3000), *b = ortc_mempool_take(p, 500), *c = ortc_mempool_take(p, 700), *d = ortc_mempool_take(p, 1);
+    char *a = ortc_mempool_take(p, 3000), *b = ortc_mempool_take(p, 500), *c = ortc_mempool_take(p, 700),
+         *d = ortc_mempool_take(p, 1);
     check(b == a + 3072 && c == b + 512 && d == c + 768, "cut from one slab in order", "other addresses");
     ortc_mempool_give(p, a);
     ortc_mempool_give(p, c);
@@ -129,7 +132,8 @@ static void test_rules(void)
     ortc_mempool_give(p, large);
     check(ortc_mempool_trim(p) == (uint64_t)6 << 20, "a slab without blocks goes", "it does not");
     ortc_mempool_give(p, NULL);
-    check(ortc_mempool_take(p, SIZE_MAX - 5) == NULL && ortc_mempool_take(p, SIZE_MAX / 2) != NULL, "sizes are checked", "they are not");
+    check(ortc_mempool_take(p, SIZE_MAX - 5) == NULL && ortc_mempool_take(p, SIZE_MAX / 2) != NULL,
+          "sizes are checked", "they are not");
     ortc_mempool_destroy(p); /* with blocks in use */
     check(made.taken == 0, "destroying gives every slab back", "it does not");
 
@@ -139,7 +143,8 @@ static void test_rules(void)
     check(x && y, "what is left is enough", "it is not");
     check(!ortc_mempool_take(p, 2 << 20), "the source is dry", "it is not");
     ortc_mempool_give(p, y);
-    check((y = ortc_mempool_take(p, (5 << 20) - (2 << 20) - 256)) != NULL, "free slabs go back before it gives up", "they do not");
+    check((y = ortc_mempool_take(p, (5 << 20) - (2 << 20) - 256)) != NULL,
+          "free slabs go back before it gives up", "they do not");
     check(ortc_mempool_verify(p, NULL) == ORTC_OK, "invariants", "broken");
     ortc_mempool_destroy(p);
     made.limit = UINT64_MAX;
@@ -155,11 +160,9 @@ static void *work(void *arg)
         void **at = &mine[state >> 59];
         ortc_mempool_give(shared, *at);
         *at = ortc_mempool_take(shared, 1 + (size_t)(state >> 40) % 300000);
-        if ((state >> 20) % 512 == 0)
-            ortc_mempool_trim(shared);
+        if ((state >> 20) % 512 == 0) ortc_mempool_trim(shared);
     }
-    for (int i = 0; i < 32; i++)
-        ortc_mempool_give(shared, mine[i]);
+    for (int i = 0; i < 32; i++) ortc_mempool_give(shared, mine[i]);
     return NULL;
 }
 
@@ -168,12 +171,11 @@ static void test_threads(void)
     pthread_t threads[4];
     ortc_memory_stats stats = ORTC_MEMORY_STATS_INIT;
     shared = ortc_mempool_create(&the_source);
-    for (uintptr_t i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    for (uintptr_t i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     ortc_mempool_statistics(shared, &stats);
-    check(stats.in_use == 0 && ortc_mempool_verify(shared, NULL) == ORTC_OK, "threads at once", "something is left or broken");
+    check(stats.in_use == 0 && ortc_mempool_verify(shared, NULL) == ORTC_OK, "threads at once",
+          "something is left or broken");
     ortc_mempool_destroy(shared);
 }
 

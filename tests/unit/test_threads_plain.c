@@ -1,5 +1,5 @@
-/* tests/unit/test_threads_plain.c: the pool of threads. A plain program: Criterion does not start reliably under
- * ThreadSanitizer. Set ORTC_THREADS to have more workers than processors.
+/* tests/unit/test_threads_plain.c: the pool of threads. A plain program: Criterion does not start reliably
+ * under ThreadSanitizer. Set ORTC_THREADS to have more workers than processors.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -30,10 +30,8 @@ static void hit(void *arg, int64_t begin, int64_t end, uint32_t worker)
         atomic_fetch_add(&n_clashes, 1);
         return;
     }
-    if (begin % 37 != 0 || (end != begin + 37 && end != N))
-        atomic_fetch_add(&n_wrong, 1);
-    for (; begin < end; begin++)
-        atomic_fetch_add_explicit(&hits[begin], 1, memory_order_relaxed);
+    if (begin % 37 != 0 || (end != begin + 37 && end != N)) atomic_fetch_add(&n_wrong, 1);
+    for (; begin < end; begin++) atomic_fetch_add_explicit(&hits[begin], 1, memory_order_relaxed);
     atomic_store(&busy[worker], 0);
 }
 
@@ -41,28 +39,33 @@ static void every_element_once(uint32_t budget)
 {
     enum { ROUNDS = 300 };
     bool ok = true;
-    for (int i = 0; i < N; i++)
-        atomic_store(&hits[i], 0);
-    for (int i = 0; i < ROUNDS; i++)
-        ortc_pool_for(budget, N, 37, hit, NULL, NULL, NULL);
-    for (int i = 0; i < N; i++)
-        ok &= atomic_load(&hits[i]) == ROUNDS;
+    for (int i = 0; i < N; i++) atomic_store(&hits[i], 0);
+    for (int i = 0; i < ROUNDS; i++) ortc_pool_for(budget, N, 37, hit, NULL, NULL, NULL);
+    for (int i = 0; i < N; i++) ok &= atomic_load(&hits[i]) == ROUNDS;
     check(ok, "every element is visited once");
     check(atomic_load(&n_wrong) == 0, "chunks depend on n and grain only");
     check(atomic_load(&n_clashes) == 0, "no two chunks at a time have one worker");
 }
 
-static void add(void *arg, int64_t begin, int64_t end, uint32_t worker) { atomic_fetch_add((atomic_int *)arg, (int)(end - begin)); }
+static void add(void *arg, int64_t begin, int64_t end, uint32_t worker)
+{
+    atomic_fetch_add((atomic_int *)arg, (int)(end - begin));
+}
 
 static void inner(void *arg, int64_t begin, int64_t end, uint32_t worker)
 {
-    if (worker != *(uint32_t *)arg)
-        atomic_fetch_add(&n_wrong, 1);
+    if (worker != *(uint32_t *)arg) atomic_fetch_add(&n_wrong, 1);
 }
-static void outer(void *arg, int64_t begin, int64_t end, uint32_t worker) { ortc_pool_for(4, 50, 3, inner, &worker, NULL, NULL); }
+static void outer(void *arg, int64_t begin, int64_t end, uint32_t worker)
+{
+    ortc_pool_for(4, 50, 3, inner, &worker, NULL, NULL);
+}
 
 static atomic_int n_asked;
-static ortc_status stop_after(void *arg) { return atomic_fetch_add(&n_asked, 1) >= *(int *)arg ? ORTC_CANCELLED : ORTC_OK; }
+static ortc_status stop_after(void *arg)
+{
+    return atomic_fetch_add(&n_asked, 1) >= *(int *)arg ? ORTC_CANCELLED : ORTC_OK;
+}
 
 static void *many_loops(void *arg)
 {
@@ -80,7 +83,8 @@ static double processor_seconds(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 int main(void)
@@ -93,19 +97,18 @@ int main(void)
 
     check(ortc_pool_for(4, 0, 1, add, &sum, NULL, NULL) == ORTC_OK && sum == 0, "no elements, no work");
     check(ortc_pool_for(1, 10, 3, add, &sum, NULL, NULL) == ORTC_OK && sum == 10, "a budget of one");
-    for (uint32_t budget = 1; budget <= 8; budget *= 2)
-        every_element_once(budget);
+    for (uint32_t budget = 1; budget <= 8; budget *= 2) every_element_once(budget);
     ortc_pool_enter(4);
     every_element_once(4);
     ortc_pool_for(4, 200, 1, outer, NULL, NULL, NULL);
     check(atomic_load(&n_wrong) == 0, "a loop in a loop keeps the worker's number");
 
-    check(ortc_pool_for(4, 1000, 1, add, &sum, stop_after, &limit) == ORTC_CANCELLED, "a loop can be stopped");
+    check(ortc_pool_for(4, 1000, 1, add, &sum, stop_after, &limit) == ORTC_CANCELLED,
+          "a loop can be stopped");
     check(atomic_load(&sum) <= 10 + 5 + 4, "and stops soon");
     ortc_pool_leave();
 
-    for (size_t i = 0; i < ORTC_LENGTH(threads); i++)
-        pthread_create(&threads[i], NULL, many_loops, NULL);
+    for (size_t i = 0; i < ORTC_LENGTH(threads); i++) pthread_create(&threads[i], NULL, many_loops, NULL);
     for (size_t i = 0; i < ORTC_LENGTH(threads); i++) {
         pthread_join(threads[i], &result);
         ok &= !result;
@@ -122,9 +125,9 @@ int main(void)
 #if !defined(__SANITIZE_THREAD__) /* which cannot start threads after a fork */
     fflush(stdout);
     pid_t child = fork();
-    if (child == 0)
-        _exit(many_loops(NULL) ? 1 : 0);
-    check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "a forked child has a pool of its own");
+    if (child == 0) _exit(many_loops(NULL) ? 1 : 0);
+    check(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+          "a forked child has a pool of its own");
     check(many_loops(NULL) == NULL, "and the parent keeps its own");
 #else
     (void)status;

@@ -20,7 +20,8 @@ Test(value, tensors_own_or_borrow_their_memory)
     cr_expect_null(ortc_value_element(v, 0));
     ortc_value_release(v);
 
-    cr_assert(ortc_value_wrap(data, ORTC_F32, 1, (int64_t[]){6}, count_release, &n_released, &v, &e) == ORTC_OK);
+    cr_assert(ortc_value_wrap(data, ORTC_F32, 1, (int64_t[]){6}, count_release, &n_released, &v, &e) ==
+              ORTC_OK);
     ortc_value_retain(v);
     ortc_value_release(v);
     cr_expect(n_released == 0 && ortc_value_host(v) == data);
@@ -40,7 +41,8 @@ Test(value, wrong_arguments_are_refused)
     cr_expect(ortc_value_create(ORTC_F32, 65, NULL, &v, &e) == ORTC_INVALID_ARGUMENT);
     cr_expect(ortc_value_create(ORTC_STRING, 0, NULL, &v, &e) == ORTC_INVALID_ARGUMENT);
     cr_expect(ortc_value_create(77, 0, NULL, &v, &e) == ORTC_INVALID_ARGUMENT);
-    cr_expect(ortc_value_create(ORTC_F32, 2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, &v, &e) == ORTC_LIMIT);
+    cr_expect(ortc_value_create(ORTC_F32, 2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, &v, &e) ==
+              ORTC_LIMIT);
     cr_expect(ortc_value_create(ORTC_F64, 1, (int64_t[]){INT64_MAX / 4}, &v, &e) == ORTC_LIMIT);
     cr_expect(ortc_value_wrap(NULL, ORTC_F32, 0, NULL, NULL, NULL, &v, &e) == ORTC_INVALID_ARGUMENT);
     cr_expect_null(ortc_wrap(NULL, ORTC_F32, 1, (int64_t[]){4}));
@@ -60,7 +62,8 @@ Test(value, containers_hold_references)
     cr_assert(ortc_value_create_sequence(ortc_value_type(map), 1, &map, &list, &e) == ORTC_OK, "%s", e.text);
     ortc_text_type(&t, ortc_value_type(list));
     cr_expect_str_eq(shown, "sequence(map(i64,f32))");
-    cr_expect(ortc_value_create_sequence(ortc_tensor_type(ORTC_F32), 1, &map, &bad, &e) == ORTC_TYPE_MISMATCH);
+    cr_expect(ortc_value_create_sequence(ortc_tensor_type(ORTC_F32), 1, &map, &bad, &e) ==
+              ORTC_TYPE_MISMATCH);
     cr_expect(ortc_value_create_map(scores, keys, &bad, &e) == ORTC_TYPE_MISMATCH);
     cr_assert(ortc_value_create_optional(NULL, list, &some, &e) == ORTC_OK);
     cr_assert(ortc_value_create_optional(ortc_value_type(list), NULL, &none, &e) == ORTC_OK);
@@ -72,7 +75,8 @@ Test(value, containers_hold_references)
     ortc_value_release(map);
     ortc_value_release(list);
     list = ortc_value_element(some, 0);
-    cr_expect(((const int64_t *)ortc_value_host(ortc_value_element(ortc_value_element(list, 0), 0)))[1] == -9);
+    cr_expect(((const int64_t *)ortc_value_host(ortc_value_element(ortc_value_element(list, 0), 0)))[1] ==
+              -9);
     ortc_value_release(some);
     ortc_value_release(none);
 
@@ -105,14 +109,14 @@ Test(value, every_element_type_survives_its_message)
 {
     for (ortc_dtype d = 1; d < ORTC_DTYPE_COUNT; d++) {
         ortc_value *v, *back;
-        if (d == ORTC_STRING)
-            continue;
+        if (d == ORTC_STRING) continue;
         cr_assert(ortc_value_create(d, 2, (int64_t[]){3, 5}, &v, NULL) == ORTC_OK);
         for (size_t i = 0; i < ortc_value_bytes(v); i++)
             ((uint8_t *)ortc_value_data(v))[i] = (uint8_t)(d == ORTC_BOOL ? i % 2 : 37 * i + 11);
         back = round_trip(v, ortc_tensor_type(d));
         cr_expect(ortc_value_bytes(back) == ortc_value_bytes(v), "%s", ortc_dtype_name(d));
-        cr_expect(memcmp(ortc_value_host(back), ortc_value_host(v), ortc_value_bytes(v)) == 0, "%s", ortc_dtype_name(d));
+        cr_expect(memcmp(ortc_value_host(back), ortc_value_host(v), ortc_value_bytes(v)) == 0, "%s",
+                  ortc_dtype_name(d));
         ortc_value_release(v);
         ortc_value_release(back);
     }
@@ -122,8 +126,8 @@ Test(value, containers_and_strings_survive_their_messages)
 {
     ortc_value *strings, *keys, *values, *map, *list, *some, *back, *k8;
     size_t n;
-    cr_assert(ortc_value_create_strings(1, (int64_t[]){3}, (const char *[]){"a", "", "b\0c"}, (size_t[]){1, 0, 3}, &strings,
-                                        NULL) == ORTC_OK);
+    cr_assert(ortc_value_create_strings(1, (int64_t[]){3}, (const char *[]){"a", "", "b\0c"},
+                                        (size_t[]){1, 0, 3}, &strings, NULL) == ORTC_OK);
     back = round_trip(strings, NULL);
     cr_expect(memcmp(ortc_value_string(back, 2, &n), "b\0c", 3) == 0 && n == 3);
     ortc_value_string(back, 1, &n);
@@ -138,7 +142,8 @@ Test(value, containers_and_strings_survive_their_messages)
     ortc_value_release(back);
     ortc_value_release(map);
     cr_assert(ortc_value_create_map(k8, strings, &map, NULL) == ORTC_OK);
-    cr_assert(ortc_value_create_sequence(ortc_value_type(map), 2, (ortc_value *[]){map, map}, &list, NULL) == ORTC_OK);
+    cr_assert(ortc_value_create_sequence(ortc_value_type(map), 2, (ortc_value *[]){map, map}, &list, NULL) ==
+              ORTC_OK);
     cr_assert(ortc_value_create_optional(NULL, list, &some, NULL) == ORTC_OK);
     back = round_trip(some, ortc_value_type(some));
     keys = ortc_value_element(ortc_value_element(ortc_value_element(back, 0), 1), 0);
@@ -176,8 +181,7 @@ Test(value, typed_fields_are_unpacked)
     ortc_value_release(v);
 
     b = make_tensor("", ORTC_F6E2M3, 1, (int64_t[]){5}, NULL, 0); /* one element an entry */
-    for (int i = 0; i < 5; i++)
-        put_int(&b, 5, (int64_t[]){1, 63, 32, 5, 2}[i]);
+    for (int i = 0; i < 5; i++) put_int(&b, 5, (int64_t[]){1, 63, 32, 5, 2}[i]);
     cr_assert(decode(&b, &v) == ORTC_OK);
     cr_expect(memcmp(ortc_value_host(v), (uint8_t[]){0xc1, 0x0f, 0x16, 0x02}, 4) == 0);
     ortc_value_release(v);
@@ -254,7 +258,8 @@ Test(value, strings_are_appended_one_by_one)
     cr_expect(ortc_strings_append(v, "x", 1, &e) == ORTC_INVALID_STATE, "one too many");
     for (int i = 0; i < 1000; i++) {
         const char *s = ortc_value_string(v, i, &n);
-        cr_assert(n == (size_t)(i % 64) && (n == 0 || (s[0] == 'a' + i % 26 && s[n - 1] == s[0])), "string %d", i);
+        cr_assert(n == (size_t)(i % 64) && (n == 0 || (s[0] == 'a' + i % 26 && s[n - 1] == s[0])),
+                  "string %d", i);
     }
     ortc_value_release(v);
     cr_assert(ortc_strings_begin(1, (int64_t[]){2}, &v, &e) == ORTC_OK);
@@ -276,18 +281,17 @@ Test(value, what_is_kept_outlives_the_memory_of_others)
     cr_assert(ortc_value_create_strings(1, (int64_t[]){2}, words, NULL, &text, NULL) == ORTC_OK);
     wrapped = ortc_wrap(memory, ORTC_F32, 1, (int64_t[]){2});
     cr_assert(ortc_value_create_map(text, wrapped, &map, NULL) == ORTC_OK);
-    cr_assert(ortc_value_create_sequence(ortc_tensor_type(ORTC_F32), 2, (ortc_value *[]){own, wrapped}, &sequence, NULL) == ORTC_OK);
+    cr_assert(ortc_value_create_sequence(ortc_tensor_type(ORTC_F32), 2, (ortc_value *[]){own, wrapped},
+                                         &sequence, NULL) == ORTC_OK);
     cr_assert(ortc_value_keep(own, &kept[0], NULL) == ORTC_OK && kept[0] == own);
     cr_assert(ortc_value_keep(sequence, &kept[1], NULL) == ORTC_OK && kept[1] != sequence);
     cr_assert(ortc_value_keep(map, &kept[2], NULL) == ORTC_OK && kept[2] != map);
     cr_expect(ortc_value_element(kept[1], 0) == own, "only what must be is copied");
     cr_expect(ortc_value_element(kept[2], 0) == text);
     ortc_value *gone[] = {own, text, wrapped, map, sequence};
-    for (size_t i = 0; i < 5; i++)
-        ortc_value_release(gone[i]);
+    for (size_t i = 0; i < 5; i++) ortc_value_release(gone[i]);
     free(memory);
     cr_expect(((const float *)ortc_value_host(ortc_value_element(kept[1], 1)))[1] == 2);
     cr_expect(((const float *)ortc_value_host(ortc_value_element(kept[2], 1)))[0] == 1);
-    for (int i = 0; i < 3; i++)
-        ortc_value_release(kept[i]);
+    for (int i = 0; i < 3; i++) ortc_value_release(kept[i]);
 }

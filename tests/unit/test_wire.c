@@ -105,8 +105,7 @@ Test(wire, broken_messages_are_refused)
     put_varint(&b, 0 << 3 | 2); /* field 0 */
     put_varint(&b, 0);
     cr_expect(walk(&b, &e) == ORTC_INVALID_MODEL);
-    for (int i = 0; i < 11; i++)
-        put_bytes(&b, "\xff", 1); /* a varint without end */
+    for (int i = 0; i < 11; i++) put_bytes(&b, "\xff", 1); /* a varint without end */
     cr_expect(walk(&b, &e) == ORTC_INVALID_MODEL);
     put_block(&b, 2, "a\0b", 3); /* a zero byte in a name */
     cr_expect(walk(&b, &e) == ORTC_INVALID_MODEL);
@@ -173,8 +172,7 @@ Test(wire, every_byte_may_be_damaged)
             copy[i] = k < sizeof damage ? damage[k] : copy[i] ^ (uint8_t)(1u << (k - sizeof damage));
             if (ortc_wire_compact(copy, model.bytes, 0, &out, &bytes, NULL) == ORTC_OK) {
                 Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, bytes, out);
-                if (m)
-                    onnx__model_proto__free_unpacked(m, NULL);
+                if (m) onnx__model_proto__free_unpacked(m, NULL);
             }
             free(out);
             free(copy);

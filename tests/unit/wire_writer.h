@@ -21,18 +21,15 @@ static inline void put_bytes(buffer *b, const void *data, size_t bytes)
     if (b->bytes + bytes > b->capacity) {
         b->capacity = 2 * (b->bytes + bytes) + 64;
         b->data = realloc(b->data, b->capacity);
-        if (!b->data)
-            abort();
+        if (!b->data) abort();
     }
-    if (bytes)
-        memcpy(b->data + b->bytes, data, bytes);
+    if (bytes) memcpy(b->data + b->bytes, data, bytes);
     b->bytes += bytes;
 }
 
 static inline void put_varint(buffer *b, uint64_t v)
 {
-    for (; v > 0x7f; v >>= 7)
-        put_bytes(b, &(uint8_t){(uint8_t)(v | 0x80)}, 1);
+    for (; v > 0x7f; v >>= 7) put_bytes(b, &(uint8_t){(uint8_t)(v | 0x80)}, 1);
     put_bytes(b, &(uint8_t){(uint8_t)v}, 1);
 }
 
@@ -69,7 +66,7 @@ static inline void put_message(buffer *b, int field, buffer *message)
     buffer_free(message);
 }
 
-/* ---- What models are made of; the numbers are onnx.proto's ----------------------------------------------------------- */
+/* ---- What models are made of; the numbers are onnx.proto's --------------------------------------------- */
 
 /* inputs and outputs: names between spaces; "-" is left out. */
 static inline void put_names(buffer *b, int field, const char *names)
@@ -90,8 +87,7 @@ static inline buffer make_node(const char *op, const char *domain, const char *i
     put_names(&b, 1, inputs);
     put_names(&b, 2, outputs);
     put_string(&b, 4, op);
-    if (*domain)
-        put_string(&b, 7, domain);
+    if (*domain) put_string(&b, 7, domain);
     return b;
 }
 
@@ -108,24 +104,21 @@ static inline buffer make_value_info(const char *name, int dtype, int rank, cons
             put_int(&dim, 1, dims[i]);
         put_message(&shape, 1, &dim);
     }
-    if (rank >= 0)
-        put_message(&tensor, 2, &shape);
+    if (rank >= 0) put_message(&tensor, 2, &shape);
     put_message(&type, 1, &tensor);
     put_string(&info, 1, name);
     put_message(&info, 2, &type);
     return info;
 }
 
-static inline buffer make_tensor(const char *name, int dtype, int rank, const int64_t *dims, const void *raw, size_t bytes)
+static inline buffer make_tensor(const char *name, int dtype, int rank, const int64_t *dims, const void *raw,
+                                 size_t bytes)
 {
     buffer b = {0};
-    for (int i = 0; i < rank; i++)
-        put_int(&b, 1, dims[i]);
+    for (int i = 0; i < rank; i++) put_int(&b, 1, dims[i]);
     put_int(&b, 2, dtype);
-    if (*name)
-        put_string(&b, 8, name);
-    if (raw)
-        put_block(&b, 9, raw, bytes);
+    if (*name) put_string(&b, 8, name);
+    if (raw) put_block(&b, 9, raw, bytes);
     return b;
 }
 

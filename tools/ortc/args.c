@@ -16,15 +16,14 @@ const char *const args_color_choices[] = {"auto", "always", "never", NULL};
 
 static bool is_end(const arg_option *o) { return !o->name && !o->help; }
 
-/* ---- Values ------------------------------------------------------------------------------------------------- */
+/* ---- Values -------------------------------------------------------------------------------------------- */
 
 bool args_integer(const char *text, int64_t *out)
 {
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (!text[0] || isspace((unsigned char)text[0]) || *end || errno)
-        return false;
+    if (!text[0] || isspace((unsigned char)text[0]) || *end || errno) return false;
     *out = v;
     return true;
 }
@@ -32,20 +31,16 @@ bool args_integer(const char *text, int64_t *out)
 static bool number_until(const char *text, char stop, double *out, const char **out_end)
 {
     char *end;
-    if (!text[0] || isspace((unsigned char)text[0]))
-        return false;
+    if (!text[0] || isspace((unsigned char)text[0])) return false;
     double v = strtod(text, &end);
-    if (end == text)
-        return false;
+    if (end == text) return false;
     if (*end == '/') {
         const char *below = end + 1;
         double d = strtod(below, &end);
-        if (end == below || d == 0)
-            return false;
+        if (end == below || d == 0) return false;
         v /= d;
     }
-    if ((*end && *end != stop) || !isfinite(v))
-        return false;
+    if ((*end && *end != stop) || !isfinite(v)) return false;
     *out = v;
     *out_end = end;
     return true;
@@ -60,10 +55,8 @@ bool args_number(const char *text, double *out)
 size_t args_numbers(const char *text, double *out, size_t max)
 {
     for (size_t n = 0; n < max; text++) {
-        if (!number_until(text, ',', &out[n++], &text))
-            return 0;
-        if (!*text)
-            return n;
+        if (!number_until(text, ',', &out[n++], &text)) return 0;
+        if (!*text) return n;
     }
     return 0;
 }
@@ -74,18 +67,12 @@ static bool set(const arg_option *o, const char *name, const char *value)
 {
     int64_t number;
     switch (o->kind) {
-    case ARG_HEADING:
-        return true;
-    case ARG_FLAG:
-        *(bool *)o->to = true;
-        return true;
-    case ARG_TEXT:
-        *(const char **)o->to = value;
-        return true;
+    case ARG_HEADING: return true;
+    case ARG_FLAG: *(bool *)o->to = true; return true;
+    case ARG_TEXT: *(const char **)o->to = value; return true;
     case ARG_LIST: {
         arg_list *list = o->to;
-        if (!list->items)
-            list->items = mem_keep((size_t)most_items * sizeof *list->items);
+        if (!list->items) list->items = mem_keep((size_t)most_items * sizeof *list->items);
         list->items[list->count++] = value;
         return true;
     }
@@ -116,21 +103,19 @@ static bool set(const arg_option *o, const char *name, const char *value)
     return false;
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------------ */
+/* ---- Options ------------------------------------------------------------------------------------------- */
 
 static const arg_option *by_name(const arg_command *c, const char *name, size_t length)
 {
     for (const arg_option *o = c->options; !is_end(o); o++)
-        if (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0)
-            return o;
+        if (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0) return o;
     return NULL;
 }
 
 static const arg_option *by_letter(const arg_command *c, char letter)
 {
     for (const arg_option *o = c->options; !is_end(o); o++)
-        if (o->letter && o->letter == letter)
-            return o;
+        if (o->letter && o->letter == letter) return o;
     return NULL;
 }
 
@@ -139,8 +124,7 @@ static void unknown(const arg_command *c, const char *shown, const char *word)
     const char *names[128];
     size_t n = 0;
     for (const arg_option *o = c->options; !is_end(o) && n < COUNT_OF(names); o++)
-        if (o->name)
-            names[n++] = o->name;
+        if (o->name) names[n++] = o->name;
     const char *meant = nearest(word, names, n);
     if (meant)
         say_error("there is no option '%s'; did you mean --%s?", shown, meant);
@@ -149,10 +133,10 @@ static void unknown(const arg_command *c, const char *shown, const char *word)
 }
 
 /* The value of an option that wants one: behind '=', or the next argument unless that is an option itself. */
-static const char *value_of(const arg_option *o, const char *name, const char *attached, int argc, char **argv, int *i)
+static const char *value_of(const arg_option *o, const char *name, const char *attached, int argc,
+                            char **argv, int *i)
 {
-    if (attached)
-        return attached;
+    if (attached) return attached;
     if (*i + 1 >= argc) {
         say_error("%s expects %s, but nothing follows it", name, o->value);
         return NULL;
@@ -210,7 +194,7 @@ static bool short_options(const arg_command *c, int argc, char **argv, int *i)
     return true;
 }
 
-/* ---- Help --------------------------------------------------------------------------------------------------- */
+/* ---- Help ---------------------------------------------------------------------------------------------- */
 
 /* Prints words from column `at` on, wrapped before column 100. The caller stands in column `now`. */
 static void wrap(const char *text, size_t now, size_t at)
@@ -251,13 +235,13 @@ static void help(const arg_command *c)
             continue;
         }
         char *left = mem_printf("  %c%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-                                o->letter ? ',' : ' ', o->name, o->value ? " " : "", o->value ? o->value : "");
+                                o->letter ? ',' : ' ', o->name, o->value ? " " : "",
+                                o->value ? o->value : "");
         put("%s", left);
         wrap(o->help, strlen(left), 34);
         free(left);
     }
-    if (c->details[0])
-        put("\n%s", c->details);
+    if (c->details[0]) put("\n%s", c->details);
 }
 
 int args_parse(const arg_command *c, int argc, char **argv, arg_list *out_positional)
@@ -278,8 +262,7 @@ int args_parse(const arg_command *c, int argc, char **argv, arg_list *out_positi
             good = short_options(c, argc, argv, &i);
         else
             set(&positional, "", word);
-        if (!good)
-            return EXIT_USAGE;
+        if (!good) return EXIT_USAGE;
     }
     term_color_mode(args_color);
     log_begin();

@@ -1,8 +1,8 @@
 /* tools/ortc/args.h: a command's options as a table: parsing, messages and help text come from the same rows.
  *
- * `--name value` and `--name=value`, `-x value` and `-xvalue`, flags bundled (`-qv`), `--` ends options. A scalar
- * given twice keeps the last value, a list collects them. Wrong use is one line that says what was expected and what
- * came, and EXIT_USAGE. Strings point into argv.
+ * `--name value` and `--name=value`, `-x value` and `-xvalue`, flags bundled (`-qv`), `--` ends options. A
+ * scalar given twice keeps the last value, a list collects them. Wrong use is one line that says what was
+ * expected and what came, and EXIT_USAGE. Strings point into argv.
  */
 #ifndef ARGS_H
 #define ARGS_H
@@ -36,22 +36,32 @@ typedef struct arg_option {
 
 typedef struct arg_command {
     const char *name, *usage, *summary;
-    const char *details;       /* below the options in the help text; "" */
-    const char *positional;    /* what stands without dashes: "MODEL" */
+    const char *details;    /* below the options in the help text; "" */
+    const char *positional; /* what stands without dashes: "MODEL" */
     size_t min_positional, max_positional;
     const arg_option *options; /* ends with kind 0 and no help */
 } arg_command;
 
 /* Options of every command, to be listed among its own. */
-#define ARGS_COMMON                                                                                             \
-    {.kind = ARG_HEADING, .help = "Output"},                                                                    \
-        {.kind = ARG_FLAG, .name = "json", .help = "print one JSON object", .to = &cli.json},                    \
-        {.kind = ARG_FLAG, .letter = 'q', .name = "quiet", .help = "no notes, no progress", .to = &cli.quiet},    \
-        {.kind = ARG_FLAG, .letter = 'v', .name = "verbose", .help = "say more", .to = &cli.verbose},             \
-        {.kind = ARG_CHOICE, .name = "color", .value = "WHEN", .help = "auto, always or never (auto)",            \
-         .to = &args_color, .choices = args_color_choices},                                                        \
-        {.kind = ARG_FLAG, .letter = 'h', .name = "help", .help = "this text", .to = &args_help},                  \
-        {0}
+#define ARGS_COMMON \
+    {.kind = ARG_HEADING, .help = "Output"}, \
+        {.kind = ARG_FLAG, .name = "json", .help = "print one JSON object", .to = &cli.json}, \
+        {.kind = ARG_FLAG, \
+         .letter = 'q', \
+         .name = "quiet", \
+         .help = "no notes, no progress", \
+         .to = &cli.quiet}, \
+        {.kind = ARG_FLAG, .letter = 'v', .name = "verbose", .help = "say more", .to = &cli.verbose}, \
+        {.kind = ARG_CHOICE, \
+         .name = "color", \
+         .value = "WHEN", \
+         .help = "auto, always or never (auto)", \
+         .to = &args_color, \
+         .choices = args_color_choices}, \
+        {.kind = ARG_FLAG, .letter = 'h', .name = "help", .help = "this text", .to = &args_help}, \
+    { \
+        0 \
+    }
 extern int args_color;
 extern bool args_help;
 extern const char *const args_color_choices[];

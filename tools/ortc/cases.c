@@ -44,19 +44,18 @@ static ortc_status search(const char *folder, const char *name, int depth, cases
         return ORTC_OK;
     }
     if (depth == MAX_DEPTH)
-        return fail(error, ORTC_LIMIT, "'%s' is more than %d folders deep (a link to itself?)", folder, MAX_DEPTH);
+        return fail(error, ORTC_LIMIT, "'%s' is more than %d folders deep (a link to itself?)", folder,
+                    MAX_DEPTH);
     DIR *d = opendir(folder);
     if (!d)
-        return fail(error, errno == ENOENT ? ORTC_NOT_FOUND : ORTC_IO, "cannot open the folder '%s': %s", folder,
-                    strerror(errno));
+        return fail(error, errno == ENOENT ? ORTC_NOT_FOUND : ORTC_IO, "cannot open the folder '%s': %s",
+                    folder, strerror(errno));
     ortc_status s = ORTC_OK;
     for (struct dirent *e; s == ORTC_OK && (e = readdir(d));) {
-        if (e->d_name[0] == '.')
-            continue;
+        if (e->d_name[0] == '.') continue;
         char *inner = mem_printf("%s/%s", folder, e->d_name);
         char *inner_name = mem_printf("%s%s%s", name, name[0] ? "/" : "", e->d_name);
-        if (is_folder(inner))
-            s = search(inner, inner_name, depth + 1, c, error);
+        if (is_folder(inner)) s = search(inner, inner_name, depth + 1, c, error);
         free(inner);
         free(inner_name);
     }
@@ -68,8 +67,7 @@ ortc_status cases_find(const char *folder, cases *c, ortc_error *error)
 {
     char *trimmed = mem_copy(folder);
     size_t n = strlen(trimmed);
-    while (n > 1 && trimmed[n - 1] == '/')
-        trimmed[--n] = 0;
+    while (n > 1 && trimmed[n - 1] == '/') trimmed[--n] = 0;
     const char *slash = strrchr(trimmed, '/');
     /* A folder that is a case itself is called by its own name. */
     ortc_status s = is_file(trimmed, "model.onnx") ? search(trimmed, slash ? slash + 1 : trimmed, 0, c, error)
@@ -85,8 +83,7 @@ static int by_name(const void *a, const void *b)
 
 void cases_sort(cases *c)
 {
-    if (c->count)
-        qsort(c->items, c->count, sizeof *c->items, by_name);
+    if (c->count) qsort(c->items, c->count, sizeof *c->items, by_name);
 }
 
 static void drop(test_case *t)
@@ -102,7 +99,8 @@ void cases_filter(cases *c, const char *pattern)
     for (size_t i = 0; i < c->count; i++) {
         const char *name = c->items[i].name, *last = strrchr(name, '/');
         last = last ? last + 1 : name;
-        if (glob ? fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, last, 0) == 0 : strstr(name, pattern) != NULL)
+        if (glob ? fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, last, 0) == 0
+                 : strstr(name, pattern) != NULL)
             c->items[kept++] = c->items[i];
         else
             drop(&c->items[i]);
@@ -112,8 +110,7 @@ void cases_filter(cases *c, const char *pattern)
 
 void cases_free(cases *c)
 {
-    for (size_t i = 0; i < c->count; i++)
-        drop(&c->items[i]);
+    for (size_t i = 0; i < c->count; i++) drop(&c->items[i]);
     free(c->items);
     *c = (cases){0};
 }
@@ -124,26 +121,23 @@ ortc_status cases_skip(cases *c, const char *path, char **text_out, size_t *out_
     *text_out = NULL;
     *out_unmatched = 0;
     ortc_status s = file_read(path, 16 << 20, &file, error);
-    if (s != ORTC_OK)
-        return s;
+    if (s != ORTC_OK) return s;
     char *text = mem_printf("%.*s", (int)file.size, (const char *)file.data);
     free(file.data);
     size_t number = 0;
     for (char *line = text; line;) {
         char *next = strchr(line, '\n');
-        if (next)
-            *next++ = 0;
+        if (next) *next++ = 0;
         number++;
         line[strcspn(line, "\r")] = 0;
         line += strspn(line, " \t");
         if (*line && *line != '#') {
             char *reason = line + strcspn(line, " \t");
-            if (*reason)
-                *reason++ = 0;
+            if (*reason) *reason++ = 0;
             reason += strspn(reason, " \t");
             if (!*reason) {
-                s = fail(error, ORTC_INVALID_ARGUMENT, "'%s' line %zu: expected a reason behind '%s'", path, number,
-                         line);
+                s = fail(error, ORTC_INVALID_ARGUMENT, "'%s' line %zu: expected a reason behind '%s'", path,
+                         number, line);
                 free(text);
                 return s;
             }
@@ -163,26 +157,23 @@ ortc_status cases_skip(cases *c, const char *path, char **text_out, size_t *out_
     return ORTC_OK;
 }
 
-/* ---- tolerance.json: one flat object ------------------------------------------------------------------------ */
+/* ---- tolerance.json: one flat object ------------------------------------------------------------------- */
 
 static void blanks(const char **at) { *at += strspn(*at, " \t\r\n"); }
 
 static bool take(const char **at, char c)
 {
     blanks(at);
-    if (**at != c)
-        return false;
+    if (**at != c) return false;
     ++*at;
     return true;
 }
 
 static bool take_text(const char **at, char *out, size_t size)
 {
-    if (!take(at, '"'))
-        return false;
+    if (!take(at, '"')) return false;
     size_t n = strcspn(*at, "\"\\");
-    if ((*at)[n] != '"' || n >= size)
-        return false;
+    if ((*at)[n] != '"' || n >= size) return false;
     memcpy(out, *at, n);
     out[n] = 0;
     *at += n + 1;
@@ -191,29 +182,26 @@ static bool take_text(const char **at, char *out, size_t size)
 
 static bool parse_tolerance(const char *at, tolerance *out)
 {
-    if (!take(&at, '{'))
-        return false;
+    if (!take(&at, '{')) return false;
     for (bool more = !take(&at, '}'); more;) {
         char key[16], text[16];
-        if (!take_text(&at, key, sizeof key) || !take(&at, ':'))
-            return false;
+        if (!take_text(&at, key, sizeof key) || !take(&at, ':')) return false;
         blanks(&at);
         if (strcmp(key, "compare") == 0) {
-            if (!take_text(&at, text, sizeof text) || (strcmp(text, "values") != 0 && strcmp(text, "shape") != 0))
+            if (!take_text(&at, text, sizeof text) ||
+                (strcmp(text, "values") != 0 && strcmp(text, "shape") != 0))
                 return false;
             out->values = text[0] == 'v';
         } else {
             double *to = strcmp(key, "rtol") == 0 ? &out->rtol : strcmp(key, "atol") == 0 ? &out->atol : NULL;
             char *end;
             double v = strtod(at, &end);
-            if (!to || end == at || !isfinite(v) || v < 0)
-                return false;
+            if (!to || end == at || !isfinite(v) || v < 0) return false;
             *to = v;
             at = end;
         }
         more = take(&at, ',');
-        if (!more && !take(&at, '}'))
-            return false;
+        if (!more && !take(&at, '}')) return false;
     }
     blanks(&at);
     return *at == 0;
@@ -222,17 +210,16 @@ static bool parse_tolerance(const char *at, tolerance *out)
 ortc_status tolerance_read(const char *folder, tolerance *out, ortc_error *error)
 {
     *out = (tolerance){.rtol = 1e-3, .atol = 1e-7, .values = true};
-    if (!is_file(folder, "tolerance.json"))
-        return ORTC_OK;
+    if (!is_file(folder, "tolerance.json")) return ORTC_OK;
     char *path = mem_printf("%s/tolerance.json", folder);
     blob file;
     ortc_status s = file_read(path, 1 << 16, &file, error);
     if (s == ORTC_OK) {
         char *text = mem_printf("%.*s", (int)file.size, (const char *)file.data);
         if (!parse_tolerance(text, out))
-            s = fail(
-                error, ORTC_INVALID_ARGUMENT,
-                "tolerance.json: expected {\"rtol\": number, \"atol\": number, \"compare\": \"values\" or \"shape\"}");
+            s = fail(error, ORTC_INVALID_ARGUMENT,
+                     "tolerance.json: expected {\"rtol\": number, \"atol\": number, \"compare\": \"values\" "
+                     "or \"shape\"}");
         free(text);
         free(file.data);
     }
@@ -254,17 +241,13 @@ size_t data_sets(const char *folder, long **out)
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));) {
         char *end;
-        if (strncmp(e->d_name, prefix, sizeof prefix - 1) != 0)
-            continue;
+        if (strncmp(e->d_name, prefix, sizeof prefix - 1) != 0) continue;
         long number = strtol(e->d_name + sizeof prefix - 1, &end, 10);
-        if (*end || end == e->d_name + sizeof prefix - 1 || number < 0)
-            continue;
+        if (*end || end == e->d_name + sizeof prefix - 1 || number < 0) continue;
         *out = mem_grow(*out, n + 1, sizeof **out);
         (*out)[n++] = number;
     }
-    if (d)
-        closedir(d);
-    if (n)
-        qsort(*out, n, sizeof **out, by_number);
+    if (d) closedir(d);
+    if (n) qsort(*out, n, sizeof **out, by_number);
     return n;
 }

@@ -14,7 +14,7 @@
 
 struct cli_state cli = {.command = ""};
 
-/* ---- Text --------------------------------------------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------------------------------------- */
 
 /* Control characters become visible: C0 and DEL as \xNN, and C1 (U+0080..9F, two bytes in UTF-8), which some
  * terminals obey too. */
@@ -23,8 +23,7 @@ static void write_clean(FILE *to, const char *text, size_t bytes, bool one_line)
     for (size_t i = 0; i < bytes; i++) {
         unsigned char c = (unsigned char)text[i];
         bool control = c < 0x20 || c == 0x7f;
-        if (control && !one_line && (c == '\n' || c == '\t'))
-            control = false;
+        if (control && !one_line && (c == '\n' || c == '\t')) control = false;
         if (c == 0xc2 && i + 1 < bytes && (unsigned char)text[i + 1] < 0xa0) {
             fprintf(to, "\\x%02x", (unsigned char)text[++i]);
             continue;
@@ -62,8 +61,7 @@ void say_error(const char *fmt, ...)
 
 void say_note(const char *fmt, ...)
 {
-    if (cli.quiet)
-        return;
+    if (cli.quiet) return;
     va_list args;
     va_start(args, fmt);
     say("note", TERM_BOLD, fmt, args);
@@ -84,10 +82,8 @@ void log_begin(void)
     const char *wanted = getenv("ORTC_LOG");
     int32_t level = cli.verbose ? ORTC_LOG_WARNING : 0;
     for (size_t i = 1; wanted && i < COUNT_OF(levels); i++)
-        if (strcmp(wanted, levels[i]) == 0)
-            level = (int32_t)i;
-    if (level)
-        ortc_log_set(on_log, NULL, level);
+        if (strcmp(wanted, levels[i]) == 0) level = (int32_t)i;
+    if (level) ortc_log_set(on_log, NULL, level);
 }
 
 ortc_status fail(ortc_error *error, ortc_status code, const char *fmt, ...)
@@ -104,8 +100,7 @@ ortc_status fail(ortc_error *error, ortc_status code, const char *fmt, ...)
 
 void fail_prefix(ortc_error *error, const char *fmt, ...)
 {
-    if (!error)
-        return;
+    if (!error) return;
     char old[sizeof error->text];
     memcpy(old, error->text, sizeof old);
     va_list args;
@@ -136,7 +131,7 @@ int finish(int code)
     return code;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
 static void no_memory(void)
 {
@@ -149,8 +144,7 @@ static void no_memory(void)
 void *mem_alloc(size_t bytes)
 {
     void *p = calloc(1, bytes ? bytes : 1);
-    if (!p)
-        no_memory();
+    if (!p) no_memory();
     return p;
 }
 
@@ -169,8 +163,7 @@ void *mem_keep(size_t bytes)
 void *mem_grow(void *old, size_t count, size_t item_bytes)
 {
     void *p = reallocarray(old, count ? count : 1, item_bytes);
-    if (!p)
-        no_memory();
+    if (!p) no_memory();
     return p;
 }
 
@@ -193,11 +186,9 @@ char *mem_printf(const char *fmt, ...)
 
 static void reserve(buffer *b, size_t more)
 {
-    if (more > SIZE_MAX / 4 - b->size)
-        no_memory();
+    if (more > SIZE_MAX / 4 - b->size) no_memory();
     size_t need = b->size + more + 1;
-    if (need <= b->capacity)
-        return;
+    if (need <= b->capacity) return;
     b->capacity = need < 128 ? 128 : need + need / 2;
     b->data = mem_grow(b->data, b->capacity, 1);
 }
@@ -205,8 +196,7 @@ static void reserve(buffer *b, size_t more)
 void buffer_add(buffer *b, const void *data, size_t bytes)
 {
     reserve(b, bytes);
-    if (bytes)
-        memcpy(b->data + b->size, data, bytes);
+    if (bytes) memcpy(b->data + b->size, data, bytes);
     b->size += bytes;
     b->data[b->size] = 0;
 }
@@ -230,15 +220,14 @@ void buffer_printf(buffer *b, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- Names and files ---------------------------------------------------------------------------------------- */
+/* ---- Names and files ----------------------------------------------------------------------------------- */
 
 /* Damerau-Levenshtein distance of short words (a swap of neighbours counts one). */
 static size_t distance(const char *a, const char *b)
 {
     enum { MAX = 32 };
     size_t n = strlen(a), m = strlen(b), d[MAX + 1][MAX + 1];
-    if (n > MAX || m > MAX)
-        return MAX;
+    if (n > MAX || m > MAX) return MAX;
     for (size_t i = 0; i <= n; i++)
         for (size_t j = 0; j <= m; j++) {
             if (!i || !j) {
@@ -246,10 +235,8 @@ static size_t distance(const char *a, const char *b)
                 continue;
             }
             size_t best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            if (d[i - 1][j] + 1 < best)
-                best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best)
-                best = d[i][j - 1] + 1;
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
                 best = d[i - 2][j - 2] + 1;
             d[i][j] = best;
@@ -279,7 +266,8 @@ ortc_status file_read(const char *path, uint64_t limit, blob *out, ortc_error *e
     *out = (blob){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return fail(error, errno == ENOENT ? ORTC_NOT_FOUND : ORTC_IO, "cannot open '%s': %s", path, strerror(errno));
+        return fail(error, errno == ENOENT ? ORTC_NOT_FOUND : ORTC_IO, "cannot open '%s': %s", path,
+                    strerror(errno));
     struct stat st;
     size_t capacity = 1 << 16;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
@@ -298,8 +286,7 @@ ortc_status file_read(const char *path, uint64_t limit, blob *out, ortc_error *e
             data = mem_grow(data, capacity, 1);
         }
         ssize_t n = read(fd, data + size, capacity - size);
-        if (n < 0 && errno == EINTR)
-            continue;
+        if (n < 0 && errno == EINTR) continue;
         if (n <= 0 || (uint64_t)size + (size_t)n > limit) {
             int e = errno;
             close(fd);
@@ -319,8 +306,7 @@ ortc_status file_read(const char *path, uint64_t limit, blob *out, ortc_error *e
 ortc_status file_write(const char *path, const void *data, size_t bytes, ortc_error *error)
 {
     FILE *f = fopen(path, "wb");
-    if (!f)
-        return fail(error, ORTC_IO, "cannot write '%s': %s", path, strerror(errno));
+    if (!f) return fail(error, ORTC_IO, "cannot write '%s': %s", path, strerror(errno));
     bool good = bytes == 0 || fwrite(data, 1, bytes, f) == bytes;
     good = fclose(f) == 0 && good;
     return good ? ORTC_OK : fail(error, ORTC_IO, "cannot write '%s': %s", path, strerror(errno));
@@ -342,22 +328,15 @@ double seconds_now(void)
 int exit_code(ortc_status status, stage at)
 {
     switch (status) {
-    case ORTC_OK:
-        return EXIT_GOOD;
-    case ORTC_OUT_OF_MEMORY:
-        return EXIT_MEMORY;
-    case ORTC_UNSUPPORTED:
-        return EXIT_UNSUPPORTED;
+    case ORTC_OK: return EXIT_GOOD;
+    case ORTC_OUT_OF_MEMORY: return EXIT_MEMORY;
+    case ORTC_UNSUPPORTED: return EXIT_UNSUPPORTED;
     case ORTC_CANCELLED:
-    case ORTC_DEADLINE:
-        return EXIT_DEADLINE;
-    case ORTC_NOT_FOUND:
-        return at == STAGE_LOAD ? EXIT_MODEL : at == STAGE_CREATE ? EXIT_PROVIDER : EXIT_RUN;
-    case ORTC_INCOMPATIBLE_PLUGIN:
-        return EXIT_PROVIDER;
+    case ORTC_DEADLINE: return EXIT_DEADLINE;
+    case ORTC_NOT_FOUND: return at == STAGE_LOAD ? EXIT_MODEL : at == STAGE_CREATE ? EXIT_PROVIDER : EXIT_RUN;
+    case ORTC_INCOMPATIBLE_PLUGIN: return EXIT_PROVIDER;
     case ORTC_INVALID_ARGUMENT:
         return at == STAGE_CREATE ? EXIT_USAGE : at == STAGE_LOAD ? EXIT_MODEL : EXIT_RUN;
-    default:
-        return at == STAGE_LOAD ? EXIT_MODEL : EXIT_RUN;
+    default: return at == STAGE_LOAD ? EXIT_MODEL : EXIT_RUN;
     }
 }

@@ -1,9 +1,10 @@
 /* tools/ortc/cli.h: what every command shares: exit codes, messages, printing, memory, byte buffers.
  *
- * The command line stands on ortc's public interface alone. Results go to stdout, everything else to stderr: an error
- * is one line there, a note is one line that --quiet drops. Names in messages often come out of a file that
- * somebody else wrote, so all text passes a filter that shows control characters instead of sending them to a terminal.
- * Functions that can fail through no fault of the program take an ortc_error, as the library's do.
+ * The command line stands on ortc's public interface alone. Results go to stdout, everything else to stderr:
+ * an error is one line there, a note is one line that --quiet drops. Names in messages often come out of a
+ * file that somebody else wrote, so all text passes a filter that shows control characters instead of sending
+ * them to a terminal. Functions that can fail through no fault of the program take an ortc_error, as the
+ * library's do.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -25,13 +26,13 @@ enum {
     EXIT_PROVIDER = 5,    /* a provider is missing, or --require is not met */
     EXIT_RUN = 6,         /* the run failed, or results could not be written */
     EXIT_MEMORY = 7,
-    EXIT_DEADLINE = 8,    /* the deadline passed, or the run was cancelled */
+    EXIT_DEADLINE = 8, /* the deadline passed, or the run was cancelled */
     EXIT_INTERRUPTED = 130
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- The commands: argv[0] is the command's name ------------------------------------------------------------ */
+/* ---- The commands: argv[0] is the command's name ------------------------------------------------------- */
 
 int command_run(int argc, char **argv);
 int command_info(int argc, char **argv);
@@ -39,7 +40,7 @@ int command_optimize(int argc, char **argv);
 int command_test(int argc, char **argv);
 int command_providers(int argc, char **argv);
 
-/* ---- Messages, to stderr: one line each --------------------------------------------------------------------- */
+/* ---- Messages, to stderr: one line each ---------------------------------------------------------------- */
 
 extern struct cli_state {
     const char *command; /* "run"; "" before it is known */
@@ -49,7 +50,8 @@ extern struct cli_state {
 ORTC_PRINTF(1, 2) void say_error(const char *fmt, ...);
 ORTC_PRINTF(1, 2) void say_note(const char *fmt, ...); /* not with --quiet */
 
-/* The library's own messages: as $ORTC_LOG says (error, warning, info, debug), with --verbose at least warnings. */
+/* The library's own messages: as $ORTC_LOG says (error, warning, info, debug), with --verbose at least
+ * warnings. */
 void log_begin(void);
 
 /* Writes an error in the library's manner and returns its code; `error` may be NULL. */
@@ -57,18 +59,18 @@ ORTC_PRINTF(3, 4) ortc_status fail(ortc_error *error, ortc_status code, const ch
 /* Puts text before the error's own: which file or input it is about. */
 ORTC_PRINTF(2, 3) void fail_prefix(ortc_error *error, const char *fmt, ...);
 
-/* ---- Results, to stdout ------------------------------------------------------------------------------------- */
+/* ---- Results, to stdout -------------------------------------------------------------------------------- */
 
 /* printf that makes control characters visible; newlines and tabs stay. */
 ORTC_PRINTF(1, 2) void put(const char *fmt, ...);
 /* Flushes stdout: `code`, or EXIT_RUN with a message when results could not be written (a full disk). */
 int finish(int code);
 
-/* ---- Memory: ends the process with EXIT_MEMORY when there is none ------------------------------------------- */
+/* ---- Memory: ends the process with EXIT_MEMORY when there is none -------------------------------------- */
 
 void *mem_alloc(size_t bytes); /* zeroed */
 void *mem_grow(void *, size_t count, size_t item_bytes);
-void *mem_keep(size_t bytes);  /* zeroed; lives as long as the process: parsed arguments */
+void *mem_keep(size_t bytes); /* zeroed; lives as long as the process: parsed arguments */
 char *mem_copy(const char *text);
 ORTC_PRINTF(1, 2) char *mem_printf(const char *fmt, ...);
 
@@ -81,12 +83,13 @@ void buffer_add(buffer *, const void *data, size_t bytes);
 ORTC_PRINTF(2, 3) void buffer_printf(buffer *, const char *fmt, ...);
 void buffer_vprintf(buffer *, const char *fmt, va_list);
 
-/* ---- Names and files ---------------------------------------------------------------------------------------- */
+/* ---- Names and files ----------------------------------------------------------------------------------- */
 
 /* The candidate that was most likely meant by `word`, or NULL. */
 const char *nearest(const char *word, const char *const *candidates, size_t count);
 
-/* A whole file (or pipe), at most `limit` bytes. Owner of data: the caller; free(). Errors: NOT_FOUND, IO, LIMIT. */
+/* A whole file (or pipe), at most `limit` bytes. Owner of data: the caller; free(). Errors: NOT_FOUND, IO,
+ * LIMIT. */
 typedef struct blob {
     uint8_t *data;
     size_t size;

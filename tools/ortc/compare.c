@@ -9,12 +9,10 @@
 
 static bool close_numbers(double got, double expected, const tolerance *t)
 {
-    if (isnan(got) || isnan(expected))
-        return isnan(got) && isnan(expected);
+    if (isnan(got) || isnan(expected)) return isnan(got) && isnan(expected);
     if (got == expected) /* infinities too */
         return true;
-    if (isinf(got) || isinf(expected))
-        return false;
+    if (isinf(got) || isinf(expected)) return false;
     return fabs(got - expected) <= t->atol + t->rtol * fabs(expected);
 }
 
@@ -44,33 +42,28 @@ static void position(const ortc_value *v, int64_t i, buffer *out)
         i /= extent;
     }
     buffer_printf(out, "[");
-    for (int32_t d = 0; d < rank; d++)
-        buffer_printf(out, d ? ",%lld" : "%lld", (long long)index[d]);
+    for (int32_t d = 0; d < rank; d++) buffer_printf(out, d ? ",%lld" : "%lld", (long long)index[d]);
     buffer_printf(out, "]");
 }
 
 static bool equal_tensors(const ortc_value *got, const ortc_value *expected, const tolerance *t, buffer *why)
 {
     int64_t count = ortc_value_count(got), wrong = 0, first = 0;
-    if (!t->values || count == 0)
-        return true;
+    if (!t->values || count == 0) return true;
     if (ortc_value_dtype(got) != ORTC_STRING && (!ortc_value_host(got) || !ortc_value_host(expected))) {
         buffer_printf(why, "the result is not in host memory");
         return false;
     }
     for (int64_t i = 0; i < count; i++)
-        if (!close_elements(got, expected, i, t) && wrong++ == 0)
-            first = i;
-    if (!wrong)
-        return true;
+        if (!close_elements(got, expected, i, t) && wrong++ == 0) first = i;
+    if (!wrong) return true;
     buffer_printf(why, "%lld of %lld values differ, first at ", (long long)wrong, (long long)count);
     position(got, first, why);
     buffer_printf(why, ": got ");
     element_text(got, first, why);
     buffer_printf(why, ", expected ");
     element_text(expected, first, why);
-    if (ortc_value_dtype(got) != ORTC_STRING)
-        buffer_printf(why, " (rtol %g, atol %g)", t->rtol, t->atol);
+    if (ortc_value_dtype(got) != ORTC_STRING) buffer_printf(why, " (rtol %g, atol %g)", t->rtol, t->atol);
     return false;
 }
 
@@ -78,8 +71,7 @@ static bool same_form(const ortc_value *a, const ortc_value *b)
 {
     if (!type_equal(ortc_value_type(a), ortc_value_type(b)) || ortc_value_count(a) != ortc_value_count(b))
         return false;
-    if (ortc_value_type(a)->kind != ORTC_KIND_TENSOR)
-        return true;
+    if (ortc_value_type(a)->kind != ORTC_KIND_TENSOR) return true;
     int32_t rank = ortc_value_rank(a);
     return rank == ortc_value_rank(b) &&
            (rank == 0 || memcmp(ortc_value_dims(a), ortc_value_dims(b), (size_t)rank * sizeof(int64_t)) == 0);
@@ -95,8 +87,7 @@ bool values_equal(const ortc_value *got, const ortc_value *expected, const toler
         return false;
     }
     uint16_t kind = ortc_value_type(got)->kind;
-    if (kind == ORTC_KIND_TENSOR)
-        return equal_tensors(got, expected, t, why);
+    if (kind == ORTC_KIND_TENSOR) return equal_tensors(got, expected, t, why);
     size_t n = kind == ORTC_KIND_MAP ? 2 : (size_t)ortc_value_count(got);
     for (size_t i = 0; i < n; i++) {
         buffer inner = {0};

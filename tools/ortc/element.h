@@ -1,8 +1,8 @@
 /* tools/ortc/element.h: single elements of tensors as numbers and text, for every element type.
  *
- * The command line looks at values (statistics, comparison, filling, conversion), it does not compute with them, so it
- * has one slow and obvious accessor. 64-bit integers do not fit a double: what must be exact uses element_text or
- * compares bytes.
+ * The command line looks at values (statistics, comparison, filling, conversion), it does not compute with
+ * them, so it has one slow and obvious accessor. 64-bit integers do not fit a double: what must be exact uses
+ * element_text or compares bytes.
  */
 #ifndef ELEMENT_H
 #define ELEMENT_H
@@ -19,8 +19,8 @@ bool dtype_bytes(ortc_dtype, int64_t count, size_t *out);
 /* Element i, its real part if complex. bool is 0 or 1. Not for strings. */
 double element_get(ortc_dtype, const void *data, int64_t i);
 double element_imaginary(ortc_dtype, const void *data, int64_t i); /* 0 if not complex */
-/* Stores v rounded to nearest even; integers are clamped to their range, float types without infinity saturate. False
- * if the stored element is not exactly v (NaN is exact where the type has one). */
+/* Stores v rounded to nearest even; integers are clamped to their range, float types without infinity
+ * saturate. False if the stored element is not exactly v (NaN is exact where the type has one). */
 bool element_set(ortc_dtype, void *data, int64_t i, double v);
 
 /* Element i in few digits that still tell it from its neighbours: for f32 "0.1". */

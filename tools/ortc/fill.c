@@ -1,5 +1,5 @@
-/* tools/ortc/fill.c: made-up inputs; see fill.h. Random numbers: splitmix64 (Steele, Lea, Flood 2014), normal ones by
- * Box and Muller. */
+/* tools/ortc/fill.c: made-up inputs; see fill.h. Random numbers: splitmix64 (Steele, Lea, Flood 2014), normal
+ * ones by Box and Muller. */
 #include "fill.h"
 
 #include <math.h>
@@ -11,11 +11,9 @@
 
 static bool arguments(const char *text, fill *out)
 {
-    if (!*text)
-        return true;
+    if (!*text) return true;
     size_t n = strlen(text);
-    if (text[0] != '(' || text[n - 1] != ')')
-        return false;
+    if (text[0] != '(' || text[n - 1] != ')') return false;
     char *inner = mem_printf("%.*s", (int)(n - 2), text + 1);
     double v[2];
     bool good = args_numbers(inner, v, 2) == 2;
@@ -38,8 +36,7 @@ int fill_parse(const char *text, fill *out)
         *out = (fill){FILL_UNIFORM, .natural = true};
         return 1;
     }
-    if (strncmp(text, "rand:", 5) != 0)
-        return 0;
+    if (strncmp(text, "rand:", 5) != 0) return 0;
     text += 5;
     if (strncmp(text, "uniform", 7) == 0) {
         *out = (fill){FILL_UNIFORM, .a = 0, .b = 1};
@@ -64,20 +61,16 @@ static double unit(uint64_t *state) { return (double)(next(state) >> 11) * 0x1p-
 
 static double draw(const fill *f, ortc_dtype t, uint64_t *state)
 {
-    if (f->kind == FILL_ZEROS || f->kind == FILL_ONES)
-        return f->kind == FILL_ONES;
+    if (f->kind == FILL_ZEROS || f->kind == FILL_ONES) return f->kind == FILL_ONES;
     if (f->kind == FILL_NORMAL) {
         double radius = sqrt(-2 * log(1 - unit(state)));
         return f->a + f->b * radius * cos(6.283185307179586 * unit(state));
     }
-    if (f->natural && t == ORTC_BOOL)
-        return (double)(next(state) & 1);
-    if (!dtype_is_integer(t))
-        return f->natural ? unit(state) : f->a + (f->b - f->a) * unit(state);
+    if (f->natural && t == ORTC_BOOL) return (double)(next(state) & 1);
+    if (!dtype_is_integer(t)) return f->natural ? unit(state) : f->a + (f->b - f->a) * unit(state);
     /* Integers are often indices: small ones are valid in most tables. Bytes are mostly samples. */
     double low = f->natural ? 0 : ceil(f->a), high = f->natural ? (t == ORTC_U8 ? 255 : 9) : floor(f->b);
-    if (f->natural && ortc_dtype_bits(t) < 8)
-        high = t == ORTC_U2 || t == ORTC_I2 ? 1 : 7;
+    if (f->natural && ortc_dtype_bits(t) < 8) high = t == ORTC_U2 || t == ORTC_I2 ? 1 : 7;
     return low + floor(unit(state) * (high - low + 1));
 }
 
@@ -85,32 +78,27 @@ static ortc_status strings(const fill *f, int32_t rank, const int64_t *dims, int
                            ortc_error *error)
 {
     if (f->kind != FILL_ZEROS)
-        return fail(error, ORTC_TYPE_MISMATCH, "strings can only be filled with zeros (empty ones); pass an .npy");
+        return fail(error, ORTC_TYPE_MISMATCH,
+                    "strings can only be filled with zeros (empty ones); pass an .npy");
     const char **texts = mem_grow(NULL, (size_t)count, sizeof *texts);
-    for (int64_t i = 0; i < count; i++)
-        texts[i] = "";
+    for (int64_t i = 0; i < count; i++) texts[i] = "";
     ortc_status s = ortc_value_create_strings(rank, dims, texts, NULL, out, error);
     free(texts);
     return s;
 }
 
-ortc_status fill_value(const fill *f, ortc_dtype t, int32_t rank, const int64_t *dims, uint64_t seed, ortc_value **out,
-                       ortc_error *error)
+ortc_status fill_value(const fill *f, ortc_dtype t, int32_t rank, const int64_t *dims, uint64_t seed,
+                       ortc_value **out, ortc_error *error)
 {
     int64_t count;
     *out = NULL;
-    if (!count_elements(rank, dims, &count))
-        return fail(error, ORTC_LIMIT, "the shape's size overflows");
-    if (t == ORTC_STRING)
-        return strings(f, rank, dims, count, out, error);
+    if (!count_elements(rank, dims, &count)) return fail(error, ORTC_LIMIT, "the shape's size overflows");
+    if (t == ORTC_STRING) return strings(f, rank, dims, count, out, error);
     ortc_status s = ortc_value_create(t, rank, dims, out, error);
-    if (s != ORTC_OK)
-        return s;
+    if (s != ORTC_OK) return s;
     void *data = ortc_value_data(*out);
-    if (count)
-        memset(data, 0, ortc_value_bytes(*out));
+    if (count) memset(data, 0, ortc_value_bytes(*out));
     uint64_t state = seed;
-    for (int64_t i = 0; i < count && f->kind != FILL_ZEROS; i++)
-        element_set(t, data, i, draw(f, t, &state));
+    for (int64_t i = 0; i < count && f->kind != FILL_ZEROS; i++) element_set(t, data, i, draw(f, t, &state));
     return ORTC_OK;
 }

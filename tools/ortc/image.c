@@ -1,8 +1,9 @@
-/* tools/ortc/image.c: finds and opens the module of picture codecs, and reads pictures through it; see image.h.
+/* tools/ortc/image.c: finds and opens the module of picture codecs, and reads pictures through it; see
+ * image.h.
  *
- * The module is looked for beside the executable (a build folder, an unpacked archive), then in the library folder as
- * seen from the executable (an installation that was moved), then where it was installed. Never by bare name: a
- * search path that somebody else controls must not put code into this process.
+ * The module is looked for beside the executable (a build folder, an unpacked archive), then in the library
+ * folder as seen from the executable (an installation that was moved), then where it was installed. Never by
+ * bare name: a search path that somebody else controls must not put code into this process.
  */
 #include "image.h"
 
@@ -40,30 +41,25 @@ static const image_codec *open_module(ortc_error *error)
     const image_codec *codec = NULL;
     bool found = false;
     for (size_t i = 0; i < COUNT_OF(places) && !found; i++) {
-        if (access(places[i], F_OK) != 0)
-            continue;
+        if (access(places[i], F_OK) != 0) continue;
         found = true;
         void *module = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
         const char *why = module ? NULL : dlerror();
         const image_codec *(*get)(void) = NULL;
-        if (module)
-            *(void **)&get = dlsym(module, IMAGE_CODEC_SYMBOL);
+        if (module) *(void **)&get = dlsym(module, IMAGE_CODEC_SYMBOL);
         codec = get ? get() : NULL;
-        if (codec && codec->version != IMAGE_CODEC_VERSION)
-            codec = NULL;
+        if (codec && codec->version != IMAGE_CODEC_VERSION) codec = NULL;
         if (!codec)
             fail(error, ORTC_UNSUPPORTED, "the picture module cannot be used: %s%s", places[i],
                  why ? "" : " belongs to another version of ortc");
-        if (why && error)
-            fail(error, ORTC_UNSUPPORTED, "the picture module cannot be loaded: %s", why);
+        if (why && error) fail(error, ORTC_UNSUPPORTED, "the picture module cannot be loaded: %s", why);
     }
     if (!found)
         fail(error, ORTC_UNSUPPORTED,
              "pictures need the module %s, which is neither in %s nor in %s: build ortc where "
              "libpng is installed, or pass the input as .npy",
              MODULE, folder, ORTC_LIBDIR);
-    for (size_t i = 0; i < COUNT_OF(places); i++)
-        free(places[i]);
+    for (size_t i = 0; i < COUNT_OF(places); i++) free(places[i]);
     return codec;
 }
 
@@ -73,10 +69,8 @@ ortc_status image_load(const char *path, image *out, ortc_error *error)
     memset(out, 0, sizeof *out);
     blob file;
     ortc_status s = file_read(path, max_file, &file, error);
-    if (s != ORTC_OK)
-        return s;
-    if (!codec)
-        codec = open_module(error);
+    if (s != ORTC_OK) return s;
+    if (!codec) codec = open_module(error);
     if (!codec) {
         free(file.data);
         return ORTC_UNSUPPORTED;

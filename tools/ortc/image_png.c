@@ -1,8 +1,9 @@
-/* tools/ortc/image_png.c: libortc_image.so: PNG pictures through libpng, every colour type to 8-bit grey or RGB.
+/* tools/ortc/image_png.c: libortc_image.so: PNG pictures through libpng, every colour type to 8-bit grey or
+ * RGB.
  *
- * Pictures come from anywhere, so sizes are checked before memory is asked for, chunks are bounded, and text and
- * colour-profile chunks, where libpng's own bugs have mostly been, are skipped. libpng reports errors by longjmp: all
- * that a jump must release lies in one struct outside the function that setjmp returns to.
+ * Pictures come from anywhere, so sizes are checked before memory is asked for, chunks are bounded, and text
+ * and colour-profile chunks, where libpng's own bugs have mostly been, are skipped. libpng reports errors by
+ * longjmp: all that a jump must release lies in one struct outside the function that setjmp returns to.
  */
 #include <png.h>
 #include <setjmp.h>
@@ -26,8 +27,7 @@ typedef struct decoder {
 static void on_error(png_structp png, png_const_charp text)
 {
     decoder *d = png_get_error_ptr(png);
-    if (!d->error[0])
-        snprintf(d->error, IMAGE_ERROR_BYTES, "%s", text);
+    if (!d->error[0]) snprintf(d->error, IMAGE_ERROR_BYTES, "%s", text);
     png_longjmp(png, 1);
 }
 
@@ -36,8 +36,7 @@ static void on_warning(png_structp png, png_const_charp text) { (void)png, (void
 static void on_read(png_structp png, png_bytep to, png_size_t bytes)
 {
     decoder *d = png_get_io_ptr(png);
-    if (bytes > d->left)
-        png_error(png, "the file ends too early");
+    if (bytes > d->left) png_error(png, "the file ends too early");
     memcpy(to, d->data, bytes);
     d->data += bytes;
     d->left -= bytes;
@@ -50,8 +49,8 @@ static void decode_rows(decoder *d)
     png_read_info(png, d->info);
     uint32_t width = png_get_image_width(png, d->info), height = png_get_image_height(png, d->info);
     if ((uint64_t)width * height > d->max_pixels) {
-        snprintf(d->error, IMAGE_ERROR_BYTES, "%u x %u pixels are more than the %llu that are read", width, height,
-                 (unsigned long long)d->max_pixels);
+        snprintf(d->error, IMAGE_ERROR_BYTES, "%u x %u pixels are more than the %llu that are read", width,
+                 height, (unsigned long long)d->max_pixels);
         png_error(png, "too large");
     }
     int color = png_get_color_type(png, d->info);
@@ -65,14 +64,13 @@ static void decode_rows(decoder *d)
     png_read_update_info(png, d->info);
     uint32_t channels = png_get_channels(png, d->info);
     size_t row = png_get_rowbytes(png, d->info);
-    if (png_get_bit_depth(png, d->info) != 8 || (channels != 1 && channels != 3) || row != (size_t)width * channels)
+    if (png_get_bit_depth(png, d->info) != 8 || (channels != 1 && channels != 3) ||
+        row != (size_t)width * channels)
         png_error(png, "its pixels could not be brought to 8-bit grey or RGB");
     d->out->pixels = malloc((size_t)height * row);
     d->rows = malloc(height * sizeof *d->rows);
-    if (!d->out->pixels || !d->rows)
-        png_error(png, "out of memory");
-    for (uint32_t y = 0; y < height; y++)
-        d->rows[y] = d->out->pixels + y * row;
+    if (!d->out->pixels || !d->rows) png_error(png, "out of memory");
+    for (uint32_t y = 0; y < height; y++) d->rows[y] = d->out->pixels + y * row;
     png_read_image(png, d->rows);
     png_read_end(png, NULL);
     d->out->width = width;
@@ -82,8 +80,7 @@ static void decode_rows(decoder *d)
 
 static bool guarded(decoder *d)
 {
-    if (setjmp(png_jmpbuf(d->png)))
-        return false;
+    if (setjmp(png_jmpbuf(d->png))) return false;
     decode_rows(d);
     return true;
 }

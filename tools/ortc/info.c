@@ -14,15 +14,15 @@ typedef struct info_options {
     bool placement, steps, passes;
 } info_options;
 
-static const char details[] =
-    "--steps plans for one set of input shapes: free dimensions are 1 unless --set, --shape or --input says otherwise.\n"
-    "\n"
-    "examples:\n"
-    "  ortc info model.onnx\n"
-    "  ortc info model.onnx --placement --provider cpu\n"
-    "  ortc info model.onnx --steps --set batch=8\n";
+static const char details[] = "--steps plans for one set of input shapes: free dimensions are 1 unless "
+                              "--set, --shape or --input says otherwise.\n"
+                              "\n"
+                              "examples:\n"
+                              "  ortc info model.onnx\n"
+                              "  ortc info model.onnx --placement --provider cpu\n"
+                              "  ortc info model.onnx --steps --set batch=8\n";
 
-/* ---- The file ----------------------------------------------------------------------------------------------- */
+/* ---- The file ------------------------------------------------------------------------------------------ */
 
 static const ortc_io *io_at(ortc_model *m, bool outputs, size_t i)
 {
@@ -38,17 +38,16 @@ static void io_table(ortc_model *m, bool outputs)
     for (; (io = io_at(m, outputs, n)); n++) {
         buffer b = {0};
         type_describe(io->type, &b);
-        if (io->type && io->type->kind == ORTC_KIND_TENSOR)
-            io_shape_describe(io, &b);
+        if (io->type && io->type->kind == ORTC_KIND_TENSOR) io_shape_describe(io, &b);
         table_cell(&t, io->name);
         table_cell(&t, (const char *)b.data);
-        const char *optional = io->type && io->type->kind == ORTC_KIND_OPTIONAL ? "may be left out" : "has a default";
+        const char *optional = io->type && io->type->kind == ORTC_KIND_OPTIONAL ? "may be left out"
+                                                                                : "has a default";
         table_format(&t, "%s%s%s", io->flags & ORTC_IO_OPTIONAL ? optional : "",
                      io->flags & ORTC_IO_OPTIONAL && some(io->doc) ? "; " : "", some(io->doc) ? io->doc : "");
         free(b.data);
     }
-    if (n)
-        put("%s\n", outputs ? "outputs" : "inputs");
+    if (n) put("%s\n", outputs ? "outputs" : "inputs");
     table_print(&t, 2, false);
 }
 
@@ -58,8 +57,7 @@ static char *grouped(uint64_t n)
     char digits[24];
     buffer b = {0};
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
-    for (int i = 0; i < length; i++)
-        buffer_printf(&b, i && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
+    for (int i = 0; i < length; i++) buffer_printf(&b, i && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
     return (char *)b.data;
 }
 
@@ -69,8 +67,8 @@ static void print_file(ortc_model *m, const char *path)
     table t;
     table_init(&t, "ll");
     table_cell(&t, "model");
-    table_format(&t, "%s%s%s%s", path, some(d->graph_name) ? " (" : "", some(d->graph_name) ? d->graph_name : "",
-                 some(d->graph_name) ? ")" : "");
+    table_format(&t, "%s%s%s%s", path, some(d->graph_name) ? " (" : "",
+                 some(d->graph_name) ? d->graph_name : "", some(d->graph_name) ? ")" : "");
     if (some(d->producer)) {
         table_cell(&t, "producer");
         table_format(&t, "%s %s", d->producer, d->producer_version ? d->producer_version : "");
@@ -82,14 +80,16 @@ static void print_file(ortc_model *m, const char *path)
     }
     buffer opsets = {0};
     for (size_t i = 0; i < d->n_opsets; i++)
-        buffer_printf(&opsets, "%s%s %lld", i ? ", " : "", some(d->opset_domains[i]) ? d->opset_domains[i] : "ai.onnx",
+        buffer_printf(&opsets, "%s%s %lld", i ? ", " : "",
+                      some(d->opset_domains[i]) ? d->opset_domains[i] : "ai.onnx",
                       (long long)d->opset_versions[i]);
     table_cell(&t, "format");
     table_format(&t, "IR %d, opset %s", d->ir_version, opsets.data ? (const char *)opsets.data : "none");
     free(opsets.data);
     char *parameters = grouped(d->n_parameters), *weights = info_bytes(d->weight_bytes);
     table_cell(&t, "parameters");
-    table_format(&t, "%s in %llu initializers, %s", parameters, (unsigned long long)d->n_initializers, weights);
+    table_format(&t, "%s in %llu initializers, %s", parameters, (unsigned long long)d->n_initializers,
+                 weights);
     free(parameters);
     free(weights);
     for (size_t i = 0; i < d->n_metadata; i++) {
@@ -138,8 +138,7 @@ static void json_io(json *j, ortc_model *m, bool outputs)
             json_array_end(j);
         }
         json_pair_bool(j, "optional", io->flags & ORTC_IO_OPTIONAL);
-        if (some(io->doc))
-            json_pair_text(j, "doc", io->doc);
+        if (some(io->doc)) json_pair_text(j, "doc", io->doc);
         json_object_end(j);
     }
     json_array_end(j);
@@ -159,7 +158,8 @@ static void json_file(json *j, ortc_model *m, const char *path)
     json_key(j, "opsets");
     json_object(j);
     for (size_t i = 0; i < d->n_opsets; i++)
-        json_pair_integer(j, some(d->opset_domains[i]) ? d->opset_domains[i] : "ai.onnx", d->opset_versions[i]);
+        json_pair_integer(j, some(d->opset_domains[i]) ? d->opset_domains[i] : "ai.onnx",
+                          d->opset_versions[i]);
     json_object_end(j);
     json_pair_unsigned(j, "nodes", d->n_nodes);
     json_pair_unsigned(j, "initializers", d->n_initializers);
@@ -167,19 +167,17 @@ static void json_file(json *j, ortc_model *m, const char *path)
     json_pair_unsigned(j, "weight_bytes", d->weight_bytes);
     json_key(j, "metadata");
     json_object(j);
-    for (size_t i = 0; i < d->n_metadata; i++)
-        json_pair_text(j, d->metadata_keys[i], d->metadata_values[i]);
+    for (size_t i = 0; i < d->n_metadata; i++) json_pair_text(j, d->metadata_keys[i], d->metadata_values[i]);
     json_object_end(j);
     json_io(j, m, false);
     json_io(j, m, true);
     json_key(j, "operators");
     json_object(j);
-    for (size_t i = 0; i < d->n_ops; i++)
-        json_pair_unsigned(j, d->op_names[i], d->op_counts[i]);
+    for (size_t i = 0; i < d->n_ops; i++) json_pair_unsigned(j, d->op_names[i], d->op_counts[i]);
     json_object_end(j);
 }
 
-/* ---- The command -------------------------------------------------------------------------------------------- */
+/* ---- The command --------------------------------------------------------------------------------------- */
 
 static int info_model(const char *path, const info_options *o)
 {
@@ -196,14 +194,10 @@ static int info_model(const char *path, const info_options *o)
         } else if (!session) {
             print_file(model, path); /* with a view asked for, only that one */
         }
-        if (o->passes)
-            info_passes(model, session, to);
-        if (o->placement)
-            info_placement(session, to);
-        if (o->steps)
-            code = info_steps(model, session, &o->session, &o->input, to);
-        if (code < 0 && to)
-            json_finish(to);
+        if (o->passes) info_passes(model, session, to);
+        if (o->placement) info_placement(session, to);
+        if (o->steps) code = info_steps(model, session, &o->session, &o->input, to);
+        if (code < 0 && to) json_finish(to);
     }
     free(j.out.data);
     ortc_session_release(session);
@@ -216,23 +210,39 @@ int command_info(int argc, char **argv)
     info_options o = {0};
     const arg_option options[] = {
         {.kind = ARG_HEADING, .help = "Views"},
-        {.kind = ARG_FLAG, .name = "placement", .to = &o.placement,
+        {.kind = ARG_FLAG,
+         .name = "placement",
+         .to = &o.placement,
          .help = "every node: its provider and kernel, what is fused into it, why others declined"},
-        {.kind = ARG_FLAG, .name = "steps", .to = &o.steps, .help = "the plan for given input shapes: steps, arena, workspace"},
-        {.kind = ARG_FLAG, .name = "passes", .to = &o.passes, .help = "graph passes and how much each one edited"},
-        {.kind = ARG_LIST, .letter = 'i', .name = "input", .value = "[NAME=]VALUE", .to = &o.input.inputs,
+        {.kind = ARG_FLAG,
+         .name = "steps",
+         .to = &o.steps,
+         .help = "the plan for given input shapes: steps, arena, workspace"},
+        {.kind = ARG_FLAG,
+         .name = "passes",
+         .to = &o.passes,
+         .help = "graph passes and how much each one edited"},
+        {.kind = ARG_LIST,
+         .letter = 'i',
+         .name = "input",
+         .value = "[NAME=]VALUE",
+         .to = &o.input.inputs,
          .help = "for --steps, as in 'ortc run': where values decide shapes; other inputs are zeros"},
         ARGS_SHAPES(o.session),
         ARGS_SESSION(o.session),
         ARGS_COMMON,
     };
-    const arg_command command = {"info", "MODEL [--placement] [--steps] [--passes] [options]",
-                                 "Describes an ONNX model, and what ortc makes of it.", details, "one model", 1, 1, options};
+    const arg_command command = {"info",
+                                 "MODEL [--placement] [--steps] [--passes] [options]",
+                                 "Describes an ONNX model, and what ortc makes of it.",
+                                 details,
+                                 "one model",
+                                 1,
+                                 1,
+                                 options};
     arg_list files;
     int code = args_parse(&command, argc, argv, &files);
-    if (code < 0)
-        code = session_options_parse(&o.session);
-    if (code < 0)
-        code = plugins_load(&o.session.plugins);
+    if (code < 0) code = session_options_parse(&o.session);
+    if (code < 0) code = plugins_load(&o.session.plugins);
     return code < 0 ? info_model(files.items[0], &o) : code;
 }

@@ -1,5 +1,5 @@
-/* tools/ortc/info.h: the views of `ortc info` that look into a session. With a json they write members into its open
- * object, without one they print tables. */
+/* tools/ortc/info.h: the views of `ortc info` that look into a session. With a json they write members into
+ * its open object, without one they print tables. */
 #ifndef INFO_H
 #define INFO_H
 

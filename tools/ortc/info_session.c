@@ -10,12 +10,11 @@ char *info_bytes(uint64_t n)
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     double v = (double)n;
     size_t u = 0;
-    for (; v >= 1024 && u + 1 < COUNT_OF(units); u++)
-        v /= 1024;
+    for (; v >= 1024 && u + 1 < COUNT_OF(units); u++) v /= 1024;
     return mem_printf(u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
-/* ---- Passes ------------------------------------------------------------------------------------------------- */
+/* ---- Passes -------------------------------------------------------------------------------------------- */
 
 void info_passes(ortc_model *m, ortc_session *s, json *j)
 {
@@ -32,9 +31,10 @@ void info_passes(ortc_model *m, ortc_session *s, json *j)
         }
         for (size_t i = 0;; i++) {
             uint64_t edits = 0;
-            const char *name = special ? ortc_session_pass(s, i, &edits) : i < d->n_passes ? d->pass_names[i] : NULL;
-            if (!name)
-                break;
+            const char *name = special           ? ortc_session_pass(s, i, &edits)
+                               : i < d->n_passes ? d->pass_names[i]
+                                                 : NULL;
+            if (!name) break;
             edits = special ? edits : d->pass_edits[i];
             if (j) {
                 json_object(j);
@@ -46,8 +46,7 @@ void info_passes(ortc_model *m, ortc_session *s, json *j)
             table_format(&t, "%llu", (unsigned long long)edits);
             table_cell(&t, special ? "specialise" : "normalise");
         }
-        if (j)
-            json_array_end(j);
+        if (j) json_array_end(j);
     }
     if (j)
         table_free(&t);
@@ -55,7 +54,7 @@ void info_passes(ortc_model *m, ortc_session *s, json *j)
         table_print(&t, 0, true);
 }
 
-/* ---- Placement ---------------------------------------------------------------------------------------------- */
+/* ---- Placement ----------------------------------------------------------------------------------------- */
 
 typedef struct listing {
     table t;
@@ -81,8 +80,8 @@ static int each_placement(void *arg, const ortc_placement *p)
     }
     table_format(&l->t, "%u", p->index);
     table_cell(&l->t, p->node ? p->node : "");
-    table_format(&l->t, "%s%s%s-%d", some(p->domain) ? p->domain : "", some(p->domain) ? "." : "", p->op ? p->op : "?",
-                 p->version);
+    table_format(&l->t, "%s%s%s-%d", some(p->domain) ? p->domain : "", some(p->domain) ? "." : "",
+                 p->op ? p->op : "?", p->version);
     table_cell(&l->t, p->provider ? p->provider : "");
     table_cell(&l->t, p->kernel ? p->kernel : "");
     table_cell(&l->t, p->fused ? p->fused : "");
@@ -92,7 +91,8 @@ static int each_placement(void *arg, const ortc_placement *p)
 
 void info_placement(ortc_session *s, json *j)
 {
-    static const char *const heading[] = {"#", "node", "operator", "provider", "kernel", "fused into it", "declined"};
+    static const char *const heading[] = {"#",      "node",          "operator", "provider",
+                                          "kernel", "fused into it", "declined"};
     listing l = {.j = j};
     if (j) {
         json_key(j, "placement");
@@ -102,13 +102,12 @@ void info_placement(ortc_session *s, json *j)
         return;
     }
     table_init(&l.t, "rllllll");
-    for (size_t i = 0; i < COUNT_OF(heading); i++)
-        table_cell(&l.t, heading[i]);
+    for (size_t i = 0; i < COUNT_OF(heading); i++) table_cell(&l.t, heading[i]);
     ortc_session_placement(s, each_placement, &l);
     table_print(&l.t, 0, true);
 }
 
-/* ---- Steps -------------------------------------------------------------------------------------------------- */
+/* ---- Steps --------------------------------------------------------------------------------------------- */
 
 static void number_cell(table *t, double v)
 {
@@ -149,21 +148,20 @@ static int each_step(void *arg, const ortc_step_info *p)
 
 int info_steps(ortc_model *m, ortc_session *s, const session_options *so, const input_options *io, json *j)
 {
-    static const char *const heading[] = {"#", "kind", "node", "kernel", "MFLOP", "KiB", "workspace KiB", "outputs"};
+    static const char *const heading[] = {"#",     "kind", "node",          "kernel",
+                                          "MFLOP", "KiB",  "workspace KiB", "outputs"};
     inputs in;
     listing l = {.j = j};
     ortc_plan_info plan = {.size = sizeof plan};
     ortc_error e = ORTC_ERROR_INIT;
     int code = inputs_resolve(m, so, io, true, &in);
-    if (code >= 0)
-        return code;
+    if (code >= 0) return code;
     if (j) {
         json_key(j, "steps");
         json_array(j);
     } else {
         table_init(&l.t, "rlllrrrl");
-        for (size_t i = 0; i < COUNT_OF(heading); i++)
-            table_cell(&l.t, heading[i]);
+        for (size_t i = 0; i < COUNT_OF(heading); i++) table_cell(&l.t, heading[i]);
     }
     ortc_status status = ortc_session_plan(s, in.in, in.n_in, &plan, each_step, &l, &e);
     inputs_release(&in);
@@ -188,8 +186,8 @@ int info_steps(ortc_model *m, ortc_session *s, const session_options *so, const 
     table_print(&l.t, 0, true);
     char *arena = info_bytes(plan.arena_bytes), *workspace = info_bytes(plan.workspace_bytes),
          *constants = info_bytes(plan.constant_bytes), *packed = info_bytes(plan.packed_bytes);
-    put("%u steps, %u views, %u nodes only for shapes; arena %s, workspace %s, constants %s, packed %s\n", plan.n_steps,
-        plan.n_views, plan.n_folded, arena, workspace, constants, packed);
+    put("%u steps, %u views, %u nodes only for shapes; arena %s, workspace %s, constants %s, packed %s\n",
+        plan.n_steps, plan.n_views, plan.n_folded, arena, workspace, constants, packed);
     free(arena);
     free(workspace);
     free(constants);

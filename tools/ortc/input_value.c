@@ -1,4 +1,5 @@
-/* tools/ortc/input_value.c: one input's value, out of a file or made up, and whether it fits; see input_value.h. */
+/* tools/ortc/input_value.c: one input's value, out of a file or made up, and whether it fits; see
+ * input_value.h. */
 #include "input_value.h"
 
 #include <stdlib.h>
@@ -12,8 +13,7 @@ char *io_describe(const ortc_io *io)
 {
     buffer b = {0};
     type_describe(io->type, &b);
-    if (io->type && io->type->kind == ORTC_KIND_TENSOR)
-        io_shape_describe(io, &b);
+    if (io->type && io->type->kind == ORTC_KIND_TENSOR) io_shape_describe(io, &b);
     return (char *)b.data;
 }
 
@@ -31,21 +31,18 @@ static int known_shape(const input *x, const session_options *so, int64_t *dims,
     int32_t given_rank = 0;
     int code = -1;
     bool has = shape_given(so, io->name, given, &given_rank, &code);
-    if (code >= 0)
-        return code;
+    if (code >= 0) return code;
     *out_rank = io->rank;
     for (int32_t i = 0; i < io->rank && i < MAX_INPUT_RANK; i++)
         dims[i] = io->dims[i] >= 0 ? io->dims[i] : symbol_given(so, io->symbols ? io->symbols[i] : NULL);
-    if (!has)
-        return -1;
+    if (!has) return -1;
     bool fits = io->rank < 0 || io->rank == given_rank;
     for (int32_t i = 0; i < given_rank && fits; i++) {
         fits = io->rank < 0 || dims[i] < 0 || dims[i] == given[i];
         dims[i] = given[i];
     }
     *out_rank = given_rank;
-    if (fits)
-        return -1;
+    if (fits) return -1;
     char *wants = io_describe(io);
     say_error("--shape: input '%s' is %s, which the shape given does not fit", io->name, wants);
     free(wants);
@@ -64,8 +61,7 @@ int input_fill(input *x, const session_options *so, const input_options *o, cons
         return EXIT_USAGE;
     }
     int code = known_shape(x, so, dims, &rank);
-    if (code >= 0)
-        return code;
+    if (code >= 0) return code;
     if (rank < 0 || rank > MAX_INPUT_RANK) {
         say_error("input '%s': the model does not say its rank; give --shape %s=1x3x8x8", io->name, io->name);
         return EXIT_USAGE;
@@ -84,8 +80,7 @@ int input_fill(input *x, const session_options *so, const input_options *o, cons
     ortc_error e = ORTC_ERROR_INIT;
     /* Inputs of one kind must not be equal to each other: the position is part of the seed. */
     size_t position = 0;
-    for (const char *p = io->name; *p; p++)
-        position = position * 31 + (unsigned char)*p;
+    for (const char *p = io->name; *p; p++) position = position * 31 + (unsigned char)*p;
     ortc_status s = fill_value(f, io->dtype, rank, dims, (uint64_t)o->seed ^ position << 20, &x->value, &e);
     return s == ORTC_OK ? -1 : value_error(x, s, &e);
 }
@@ -95,8 +90,7 @@ int input_convert(input *x, const input_options *o)
 {
     const ortc_io *io = x->io;
     const ortc_type *have = ortc_value_type(x->value);
-    if (!io->type || io->type->kind == ORTC_KIND_NONE || type_equal(have, io->type))
-        return -1;
+    if (!io->type || io->type->kind == ORTC_KIND_NONE || type_equal(have, io->type)) return -1;
     buffer got = {0};
     type_describe(have, &got);
     char *wants = io_describe(io);
@@ -119,12 +113,12 @@ int input_convert(input *x, const input_options *o)
                 [ORTC_F32] = "float32", [ORTC_F64] = "float64", [ORTC_F16] = "float16",
                 [ORTC_I64] = "int64",   [ORTC_I32] = "int32",   [ORTC_I16] = "int16",
                 [ORTC_I8] = "int8",     [ORTC_U8] = "uint8",    [ORTC_BOOL] = "bool"};
-            say_error(
-                "input '%s' is %s, '%s' holds %s, and element %lld (%s) does not fit exactly: save it%s%s%s, or pass "
-                "--cast to round",
-                io->name, wants, x->source, (const char *)got.data, (long long)inexact, (const char *)element.data,
-                numpy[io->dtype] ? " with .astype(np." : " in that type", numpy[io->dtype] ? numpy[io->dtype] : "",
-                numpy[io->dtype] ? ")" : "");
+            say_error("input '%s' is %s, '%s' holds %s, and element %lld (%s) does not fit exactly: save "
+                      "it%s%s%s, or pass "
+                      "--cast to round",
+                      io->name, wants, x->source, (const char *)got.data, (long long)inexact,
+                      (const char *)element.data, numpy[io->dtype] ? " with .astype(np." : " in that type",
+                      numpy[io->dtype] ? numpy[io->dtype] : "", numpy[io->dtype] ? ")" : "");
             free(element.data);
             code = EXIT_USAGE;
             ortc_value_release(other);
@@ -145,11 +139,9 @@ static int read_npz(input *x, const char *path, const char *key)
     npz z;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = npz_open(path, &z, &e);
-    if (s != ORTC_OK)
-        return value_error(x, s, &e);
+    if (s != ORTC_OK) return value_error(x, s, &e);
     const zip_member *m = npz_find(&z, key ? key : x->io->name);
-    if (!m && !key && z.zip.count == 1)
-        m = &z.zip.members[0];
+    if (!m && !key && z.zip.count == 1) m = &z.zip.members[0];
     int code = -1;
     if (!m) {
         buffer list = {0};
@@ -173,17 +165,13 @@ int input_pictures(input *x, const session_options *so, const input_options *o)
     int64_t dims[MAX_INPUT_RANK];
     int32_t rank;
     int code = known_shape(x, so, dims, &rank);
-    if (code >= 0)
-        return code;
+    if (code >= 0) return code;
     image *images = mem_alloc(x->n_files * sizeof *images);
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = ORTC_OK;
-    for (size_t i = 0; i < x->n_files && s == ORTC_OK; i++)
-        s = image_load(x->files[i], &images[i], &e);
-    if (s == ORTC_OK)
-        s = image_tensor(images, x->n_files, x->io, dims, &o->image, &x->value, &e);
-    for (size_t i = 0; i < x->n_files; i++)
-        free(images[i].pixels);
+    for (size_t i = 0; i < x->n_files && s == ORTC_OK; i++) s = image_load(x->files[i], &images[i], &e);
+    if (s == ORTC_OK) s = image_tensor(images, x->n_files, x->io, dims, &o->image, &x->value, &e);
+    for (size_t i = 0; i < x->n_files; i++) free(images[i].pixels);
     free(images);
     return s == ORTC_OK ? -1 : value_error(x, s, &e);
 }
@@ -197,14 +185,12 @@ int input_set(input *x, const char *text, const session_options *so, const input
         return EXIT_USAGE;
     }
     if (x->value || (x->n_files && !has_suffix(text, ".png"))) {
-        say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name, x->source,
-                  text);
+        say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name,
+                  x->source, text);
         return EXIT_USAGE;
     }
-    if (!x->source)
-        x->source = mem_copy(text);
-    if (is_fill)
-        return input_fill(x, so, o, &f);
+    if (!x->source) x->source = mem_copy(text);
+    if (is_fill) return input_fill(x, so, o, &f);
     if (has_suffix(text, ".png")) {
         x->files = mem_grow(x->files, x->n_files + 1, sizeof *x->files);
         x->files[x->n_files++] = text;
@@ -219,7 +205,8 @@ int input_set(input *x, const char *text, const session_options *so, const input
     }
     if (!has_suffix(text, ".npy") && !has_suffix(text, ".pb")) {
         if (access(text, F_OK) != 0)
-            say_error("input '%s': there is no file '%s', and it is not rand, zeros or ones", x->io->name, text);
+            say_error("input '%s': there is no file '%s', and it is not rand, zeros or ones", x->io->name,
+                      text);
         else
             say_error("input '%s': '%s' is not a .npy, .npz, .pb or .png file", x->io->name, text);
         return EXIT_USAGE;

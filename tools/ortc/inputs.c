@@ -36,7 +36,7 @@ int input_options_parse(input_options *o)
     return -1;
 }
 
-/* ---- Which input is meant ----------------------------------------------------------------------------------- */
+/* ---- Which input is meant ------------------------------------------------------------------------------ */
 
 static char *list_inputs(const inputs *in)
 {
@@ -73,18 +73,17 @@ static input *only_input(inputs *in)
 {
     input *found = NULL;
     for (size_t i = 0; i < in->count; i++) {
-        if (is_optional(&in->items[i]) && in->count > 1)
-            continue;
-        if (found)
-            return NULL;
+        if (is_optional(&in->items[i]) && in->count > 1) continue;
+        if (found) return NULL;
         found = &in->items[i];
     }
     return found;
 }
 
-/* ---- All of them -------------------------------------------------------------------------------------------- */
+/* ---- All of them --------------------------------------------------------------------------------------- */
 
-/* An .npz without a name: its arrays are inputs. An array that is none is an error: it would be ignored silently. */
+/* An .npz without a name: its arrays are inputs. An array that is none is an error: it would be ignored
+ * silently. */
 static int set_from_npz(inputs *in, const char *path, const session_options *so, const input_options *o)
 {
     npz z;
@@ -133,8 +132,7 @@ static int set_unnamed(inputs *in, const char *text, const session_options *so, 
     if (equals && access(text, F_OK) != 0) {
         char *name = mem_printf("%.*s", (int)(equals - text), text);
         const char **names = mem_alloc(in->count * sizeof *names);
-        for (size_t i = 0; i < in->count; i++)
-            names[i] = in->items[i].io->name;
+        for (size_t i = 0; i < in->count; i++) names[i] = in->items[i].io->name;
         const char *meant = nearest(name, names, in->count);
         char *list = list_inputs(in);
         say_error("the model has no input '%s'; it has %s%s%s%s", name, list, meant ? "; did you mean '" : "",
@@ -144,8 +142,7 @@ static int set_unnamed(inputs *in, const char *text, const session_options *so, 
         free(name);
         return EXIT_USAGE;
     }
-    if (has_suffix(text, ".npz"))
-        return set_from_npz(in, text, so, o);
+    if (has_suffix(text, ".npz")) return set_from_npz(in, text, so, o);
     input *only = only_input(in);
     if (!only) {
         char *list = list_inputs(in);
@@ -156,14 +153,14 @@ static int set_unnamed(inputs *in, const char *text, const session_options *so, 
     return input_set(only, text, so, o);
 }
 
-/* Fixed extents, --set, and symbols that stand in several inputs. What the model does not say, only the run knows. */
+/* Fixed extents, --set, and symbols that stand in several inputs. What the model does not say, only the run
+ * knows. */
 static int check_shapes(const inputs *in, const session_options *so)
 {
     for (size_t i = 0; i < in->count; i++) {
         const ortc_io *io = in->items[i].io;
         const ortc_value *v = in->items[i].value;
-        if (!v || io->rank < 0 || ortc_value_type(v)->kind != ORTC_KIND_TENSOR)
-            continue;
+        if (!v || io->rank < 0 || ortc_value_type(v)->kind != ORTC_KIND_TENSOR) continue;
         bool fits = ortc_value_rank(v) == io->rank;
         for (int32_t d = 0; d < io->rank && fits; d++)
             fits = io->dims[d] < 0 || ortc_value_dims(v)[d] == io->dims[d];
@@ -171,7 +168,8 @@ static int check_shapes(const inputs *in, const session_options *so)
             buffer got = {0};
             value_describe(v, &got);
             char *wants = io_describe(io);
-            say_error("input '%s' is %s, '%s' holds %s", io->name, wants, in->items[i].source, (const char *)got.data);
+            say_error("input '%s' is %s, '%s' holds %s", io->name, wants, in->items[i].source,
+                      (const char *)got.data);
             free(wants);
             free(got.data);
             return EXIT_USAGE;
@@ -180,8 +178,8 @@ static int check_shapes(const inputs *in, const session_options *so)
             const char *symbol = io->dims[d] < 0 && io->symbols ? io->symbols[d] : NULL;
             int64_t fixed = symbol_given(so, symbol), here = ortc_value_dims(v)[d];
             if (fixed >= 0 && fixed != here) {
-                say_error("input '%s' has %s = %lld in '%s', --set says %lld", io->name, symbol, (long long)here,
-                          in->items[i].source, (long long)fixed);
+                say_error("input '%s' has %s = %lld in '%s', --set says %lld", io->name, symbol,
+                          (long long)here, in->items[i].source, (long long)fixed);
                 return EXIT_USAGE;
             }
             for (size_t k = 0; symbol && k < i; k++) {
@@ -213,30 +211,30 @@ static int complete(inputs *in, const session_options *so, const input_options *
                 code = input_fill(x, so, o, &(fill){FILL_ZEROS});
             } else {
                 char *text = io_describe(x->io);
-                say_error("input '%s' (%s) has no value: pass --input %s=FILE or --input %s=rand", x->io->name, text,
-                          x->io->name, x->io->name);
+                say_error("input '%s' (%s) has no value: pass --input %s=FILE or --input %s=rand",
+                          x->io->name, text, x->io->name, x->io->name);
                 free(text);
                 code = EXIT_USAGE;
             }
         }
-        if (code < 0 && x->value)
-            code = input_convert(x, o);
+        if (code < 0 && x->value) code = input_convert(x, o);
     }
     return code >= 0 ? code : check_shapes(in, so);
 }
 
-int inputs_resolve(ortc_model *model, const session_options *so, const input_options *o, bool optional, inputs *out)
+int inputs_resolve(ortc_model *model, const session_options *so, const input_options *o, bool optional,
+                   inputs *out)
 {
     *out = (inputs){0};
-    while (ortc_model_input(model, out->count))
-        out->count++;
+    while (ortc_model_input(model, out->count)) out->count++;
     out->items = mem_alloc(out->count * sizeof *out->items);
     out->in = mem_alloc(out->count * sizeof *out->in);
     for (size_t i = 0; i < out->count; i++) {
         out->items[i].io = ortc_model_input(model, i);
         out->items[i].tied = input_is_tied(so, out->items[i].io->name);
     }
-    /* Named ones first, so that a fill without a name takes what is left, in whatever order they were written. */
+    /* Named ones first, so that a fill without a name takes what is left, in whatever order they were
+     * written. */
     int code = -1;
     for (int unnamed = 0; unnamed < 2; unnamed++)
         for (size_t i = 0; i < o->inputs.count && code < 0; i++) {
@@ -247,8 +245,7 @@ int inputs_resolve(ortc_model *model, const session_options *so, const input_opt
             else if (!x && unnamed)
                 code = set_unnamed(out, o->inputs.items[i], so, o);
         }
-    if (code < 0)
-        code = complete(out, so, o, optional);
+    if (code < 0) code = complete(out, so, o, optional);
     for (size_t i = 0; i < out->count && code < 0; i++)
         if (out->items[i].value)
             out->in[out->n_in++] = (ortc_in){out->items[i].io->name, out->items[i].value};

@@ -16,10 +16,8 @@ static void separate(json *j)
         return;
     }
     bool one_line = j->inline_depth && j->depth >= j->inline_depth;
-    if (!j->first)
-        buffer_add(&j->out, one_line ? ", " : ",", one_line ? 2 : 1);
-    if (!one_line && j->depth)
-        newline(j);
+    if (!j->first) buffer_add(&j->out, one_line ? ", " : ",", one_line ? 2 : 1);
+    if (!one_line && j->depth) newline(j);
     j->first = false;
 }
 
@@ -29,18 +27,15 @@ static void begin(json *j, char bracket, bool one_line)
     buffer_add(&j->out, &bracket, 1);
     j->depth++;
     j->first = true;
-    if (one_line && !j->inline_depth)
-        j->inline_depth = j->depth;
+    if (one_line && !j->inline_depth) j->inline_depth = j->depth;
 }
 
 static void end(json *j, char bracket)
 {
     bool one_line = j->inline_depth && j->depth >= j->inline_depth;
-    if (j->inline_depth == j->depth)
-        j->inline_depth = 0;
+    if (j->inline_depth == j->depth) j->inline_depth = 0;
     j->depth--;
-    if (!one_line && !j->first)
-        newline(j);
+    if (!one_line && !j->first) newline(j);
     buffer_add(&j->out, &bracket, 1);
     j->first = false;
 }
@@ -56,14 +51,11 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    if (n <= 1)
-        return n;
-    if (n > left)
-        return 0;
+    if (n <= 1) return n;
+    if (n > left) return 0;
     uint32_t c = s[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
+        if ((s[i] & 0xc0) != 0x80) return 0;
         c = c << 6 | (s[i] & 0x3f);
     }
     return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
@@ -129,21 +121,18 @@ void json_unsigned(json *j, uint64_t v)
 
 static bool special(json *j, double v)
 {
-    if (isfinite(v))
-        return false;
+    if (isfinite(v)) return false;
     json_text(j, isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
     return true;
 }
 
 void json_number(json *j, double v)
 {
-    if (special(j, v))
-        return;
+    if (special(j, v)) return;
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
+        if (strtod(text, NULL) == v) break;
     }
     separate(j);
     buffer_add(&j->out, text, strlen(text));
@@ -151,13 +140,11 @@ void json_number(json *j, double v)
 
 void json_number32(json *j, double v)
 {
-    if (special(j, v))
-        return;
+    if (special(j, v)) return;
     char text[40];
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtof(text, NULL) == (float)v)
-            break;
+        if (strtof(text, NULL) == (float)v) break;
     }
     separate(j);
     buffer_add(&j->out, text, strlen(text));

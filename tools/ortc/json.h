@@ -1,9 +1,9 @@
-/* tools/ortc/json.h: writes JSON, checked for shape by the caller's own nesting: an object's members are a key then
- * a value, and commas and indentation come by themselves.
+/* tools/ortc/json.h: writes JSON, checked for shape by the caller's own nesting: an object's members are a
+ * key then a value, and commas and indentation come by themselves.
  *
- * Every object that a command prints has "schema": 1; members are only ever added within one schema number. JSON has no
- * NaN or infinity: they are the strings "NaN", "Infinity" and "-Infinity", which Python's float() reads back. Bytes that
- * are not UTF-8 become U+FFFD.
+ * Every object that a command prints has "schema": 1; members are only ever added within one schema number.
+ * JSON has no NaN or infinity: they are the strings "NaN", "Infinity" and "-Infinity", which Python's float()
+ * reads back. Bytes that are not UTF-8 become U+FFFD.
  */
 #ifndef JSON_H
 #define JSON_H

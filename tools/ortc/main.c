@@ -38,10 +38,13 @@ static int overview(void)
     table_cell(&t, "--version");
     table_cell(&t, "the version of ortc");
     table_print(&t, 2, false);
-    put("\nexit codes: 0 good; 1 a test failed; 2 bad use, or inputs that do not fit; 3 the model cannot be read or is not\n"
-        "valid; 4 an operator or type is not supported; 5 a provider is missing, or --require is not met; 6 the run failed;\n"
+    put("\nexit codes: 0 good; 1 a test failed; 2 bad use, or inputs that do not fit; 3 the model cannot be "
+        "read or is not\n"
+        "valid; 4 an operator or type is not supported; 5 a provider is missing, or --require is not met; 6 "
+        "the run failed;\n"
         "7 out of memory; 8 deadline passed; 130 interrupted\n"
-        "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1; ORTC_CPU=avx2|scalar\n"
+        "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1; "
+        "ORTC_CPU=avx2|scalar\n"
         "does without newer instructions\n");
     return finish(EXIT_GOOD);
 }
@@ -49,8 +52,7 @@ static int overview(void)
 static const command *find(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
     return NULL;
 }
 
@@ -58,8 +60,7 @@ static int unknown(const char *name)
 {
     const char *names[COUNT_OF(commands) + 1], *meant;
     size_t n = 0;
-    for (; n < COUNT_OF(commands); n++)
-        names[n] = commands[n].name;
+    for (; n < COUNT_OF(commands); n++) names[n] = commands[n].name;
     names[n++] = "help";
     meant = nearest(name, names, n);
     if (meant)
@@ -71,13 +72,10 @@ static int unknown(const char *name)
 
 static int help(int argc, char **argv)
 {
-    if (argc < 2 || argv[1][0] == '-')
-        return overview();
+    if (argc < 2 || argv[1][0] == '-') return overview();
     const command *c = find(argv[1]);
-    if (!c && strcmp(argv[1], "help") == 0)
-        return overview();
-    if (!c)
-        return unknown(argv[1]);
+    if (!c && strcmp(argv[1], "help") == 0) return overview();
+    if (!c) return unknown(argv[1]);
     char ask[] = "--help";
     char *arguments[] = {argv[1], ask, NULL};
     return c->run(2, arguments);
@@ -86,16 +84,14 @@ static int help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        say_error("expects a command: run, info, optimize, test, providers or help ('ortc help' describes them)");
+        say_error(
+            "expects a command: run, info, optimize, test, providers or help ('ortc help' describes them)");
         return EXIT_USAGE;
     }
     const char *word = argv[1];
-    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0)
-        return version();
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return overview();
-    if (strcmp(word, "help") == 0)
-        return help(argc - 1, argv + 1);
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) return version();
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return overview();
+    if (strcmp(word, "help") == 0) return help(argc - 1, argv + 1);
     if (word[0] == '-') {
         say_error("expects a command before options, got '%s'; 'ortc help' lists the commands", word);
         return EXIT_USAGE;

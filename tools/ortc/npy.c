@@ -1,4 +1,5 @@
-/* tools/ortc/npy.c: reads one array in numpy's format; see npy.h. Format: numpy's NEP 1 and numpy.lib.format. */
+/* tools/ortc/npy.c: reads one array in numpy's format; see npy.h. Format: numpy's NEP 1 and
+ * numpy.lib.format. */
 #include "npy.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ typedef struct header {
     int64_t dims[MAX_RANK];
 } header;
 
-/* ---- The header: a Python dict literal ---------------------------------------------------------------------- */
+/* ---- The header: a Python dict literal ----------------------------------------------------------------- */
 
 typedef struct cursor {
     const char *at, *end;
@@ -25,16 +26,14 @@ typedef struct cursor {
 
 static void blanks(cursor *c)
 {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r'))
-        c->at++;
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r')) c->at++;
 }
 
 static bool take(cursor *c, const char *word)
 {
     blanks(c);
     size_t n = strlen(word);
-    if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0)
-        return false;
+    if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0) return false;
     c->at += n;
     return true;
 }
@@ -43,13 +42,11 @@ static bool take(cursor *c, const char *word)
 static bool take_text(cursor *c, char *out, size_t size)
 {
     blanks(c);
-    if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
-        return false;
+    if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return false;
     char quote = *c->at++;
     size_t n = 0;
     while (c->at < c->end && *c->at != quote) {
-        if (n + 1 < size)
-            out[n++] = *c->at;
+        if (n + 1 < size) out[n++] = *c->at;
         c->at++;
     }
     out[n] = 0;
@@ -58,8 +55,7 @@ static bool take_text(cursor *c, char *out, size_t size)
 
 static bool take_shape(cursor *c, header *h)
 {
-    if (!take(c, "("))
-        return false;
+    if (!take(c, "(")) return false;
     while (!take(c, ")")) {
         blanks(c);
         int64_t v = 0;
@@ -68,12 +64,10 @@ static bool take_shape(cursor *c, header *h)
             if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *c->at - '0', &v))
                 return false;
         take(c, "L"); /* Python 2 wrote long integers so */
-        if (!digits || h->rank == MAX_RANK)
-            return false;
+        if (!digits || h->rank == MAX_RANK) return false;
         h->dims[h->rank++] = v;
         if (!take(c, ",")) {
-            if (!take(c, ")"))
-                return false;
+            if (!take(c, ")")) return false;
             break;
         }
     }
@@ -83,11 +77,9 @@ static bool take_shape(cursor *c, header *h)
 static bool take_header(cursor *c, header *h)
 {
     char key[24];
-    if (!take(c, "{"))
-        return false;
+    if (!take(c, "{")) return false;
     while (!take(c, "}")) {
-        if (!take_text(c, key, sizeof key) || !take(c, ":"))
-            return false;
+        if (!take_text(c, key, sizeof key) || !take(c, ":")) return false;
         if (strcmp(key, "descr") == 0 && !h->has_descr) {
             h->has_descr = true;
             if (!take_text(c, h->descr, sizeof h->descr)) {
@@ -97,25 +89,22 @@ static bool take_header(cursor *c, header *h)
         } else if (strcmp(key, "fortran_order") == 0 && !h->has_order) {
             h->has_order = true;
             h->fortran = take(c, "True");
-            if (!h->fortran && !take(c, "False"))
-                return false;
+            if (!h->fortran && !take(c, "False")) return false;
         } else if (strcmp(key, "shape") == 0 && !h->has_shape) {
             h->has_shape = true;
-            if (!take_shape(c, h))
-                return false;
+            if (!take_shape(c, h)) return false;
         } else {
             return false;
         }
         if (!take(c, ",")) {
-            if (!take(c, "}"))
-                return false;
+            if (!take(c, "}")) return false;
             break;
         }
     }
     return h->has_descr && h->has_order && h->has_shape;
 }
 
-/* ---- Types -------------------------------------------------------------------------------------------------- */
+/* ---- Types --------------------------------------------------------------------------------------------- */
 
 typedef struct layout {
     ortc_dtype dtype;
@@ -139,10 +128,8 @@ static ortc_dtype narrow_type(ortc_dtype expected)
     case ORTC_U4:
     case ORTC_I4:
     case ORTC_U2:
-    case ORTC_I2:
-        return expected;
-    default:
-        return ORTC_ABSENT;
+    case ORTC_I2: return expected;
+    default: return ORTC_ABSENT;
     }
 }
 
@@ -162,8 +149,7 @@ static ortc_status layout_of(const char *descr, ortc_dtype expected, layout *out
         if (strcmp(descr + 1, names[i].name) == 0) {
             out->dtype = names[i].dtype;
             out->item = ortc_dtype_bits(out->dtype) / 8;
-            if (order == '>')
-                out->swap = dtype_is_complex(out->dtype) ? out->item / 2 : out->item;
+            if (order == '>') out->swap = dtype_is_complex(out->dtype) ? out->item / 2 : out->item;
             return ORTC_OK;
         }
     if (strcmp(descr + 1, "V2") == 0) {
@@ -189,11 +175,11 @@ static ortc_status layout_of(const char *descr, ortc_dtype expected, layout *out
         return fail(error, ORTC_UNSUPPORTED,
                     "holds Python objects (a pickle), which are not read: save with a dtype, "
                     "as in np.asarray(x, np.float32)");
-    return fail(error, ORTC_UNSUPPORTED, "holds dtype '%s', which is not read: convert it, as in x.astype(np.float32)",
-                descr);
+    return fail(error, ORTC_UNSUPPORTED,
+                "holds dtype '%s', which is not read: convert it, as in x.astype(np.float32)", descr);
 }
 
-/* ---- Elements ----------------------------------------------------------------------------------------------- */
+/* ---- Elements ------------------------------------------------------------------------------------------ */
 
 /* One element of the file as it stands in a value: byte order put right. */
 static void copy_item(const layout *l, const uint8_t *from, uint8_t *to)
@@ -203,8 +189,7 @@ static void copy_item(const layout *l, const uint8_t *from, uint8_t *to)
         return;
     }
     for (size_t part = 0; part < l->item; part += l->swap)
-        for (size_t i = 0; i < l->swap; i++)
-            to[part + i] = from[part + l->swap - 1 - i];
+        for (size_t i = 0; i < l->swap; i++) to[part + i] = from[part + l->swap - 1 - i];
 }
 
 /* Steps through the elements of a Fortran-ordered file in C order: where the next one lies. */
@@ -233,8 +218,7 @@ static void walk_next(walk *w, const header *h)
 {
     for (int32_t i = h->rank - 1; i >= 0; i--) {
         w->at += w->stride[i];
-        if (++w->index[i] < h->dims[i])
-            return;
+        if (++w->index[i] < h->dims[i]) return;
         w->at -= w->stride[i] * h->dims[i];
         w->index[i] = 0;
     }
@@ -242,12 +226,10 @@ static void walk_next(walk *w, const header *h)
 
 static void put_utf8(buffer *out, uint32_t c)
 {
-    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        c = 0xfffd;
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
     uint8_t s[4];
     size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n; i-- > 1; c >>= 6)
-        s[i] = (uint8_t)(0x80 | (c & 0x3f));
+    for (size_t i = n; i-- > 1; c >>= 6) s[i] = (uint8_t)(0x80 | (c & 0x3f));
     s[0] = (uint8_t)(n == 1 ? c : (0xf00u >> n & 0xff) | c);
     buffer_add(out, s, n);
 }
@@ -274,8 +256,7 @@ static ortc_status decode_strings(const header *h, const layout *l, const uint8_
             } else {
                 buffer_add(&text, item + k, 1);
             }
-            if (c)
-                kept = text.size;
+            if (c) kept = text.size;
         }
         text.size = kept;
         ends[i] = kept;
@@ -295,7 +276,8 @@ static ortc_status decode_strings(const header *h, const layout *l, const uint8_
     return s;
 }
 
-static void decode_numbers(const header *h, const layout *l, const uint8_t *data, int64_t count, ortc_value *value)
+static void decode_numbers(const header *h, const layout *l, const uint8_t *data, int64_t count,
+                           ortc_value *value)
 {
     uint8_t *to = ortc_value_data(value);
     if (!h->fortran && !l->swap && !l->byte_each) {
@@ -309,8 +291,7 @@ static void decode_numbers(const header *h, const layout *l, const uint8_t *data
             uint64_t at = (uint64_t)i * bits;
             uint32_t v = (data[w.at] & ((1u << bits) - 1)) << at % 8;
             to[at / 8] |= (uint8_t)v;
-            if (v > 0xff)
-                to[at / 8 + 1] |= (uint8_t)(v >> 8);
+            if (v > 0xff) to[at / 8 + 1] |= (uint8_t)(v >> 8);
         }
     } else {
         walk w;
@@ -319,13 +300,13 @@ static void decode_numbers(const header *h, const layout *l, const uint8_t *data
             copy_item(l, data + (size_t)w.at * l->item, to + (size_t)i * l->item);
     }
     if (l->dtype == ORTC_BOOL)
-        for (int64_t i = 0; i < count; i++)
-            to[i] = to[i] != 0; /* the library takes 0 or 1 only */
+        for (int64_t i = 0; i < count; i++) to[i] = to[i] != 0; /* the library takes 0 or 1 only */
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------ */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
-static ortc_status read_header(const uint8_t *data, size_t bytes, header *h, size_t *out_start, ortc_error *error)
+static ortc_status read_header(const uint8_t *data, size_t bytes, header *h, size_t *out_start,
+                               ortc_error *error)
 {
     if (bytes < 10 || memcmp(data, magic, MAGIC_BYTES) != 0)
         return fail(error, ORTC_INVALID_ARGUMENT, "is not an npy array: it does not begin with \\x93NUMPY");
@@ -334,13 +315,11 @@ static ortc_status read_header(const uint8_t *data, size_t bytes, header *h, siz
         return fail(error, ORTC_UNSUPPORTED, "is npy version %d.%d; 1 to 3 are read", version, data[7]);
     size_t length = data[8] | (size_t)data[9] << 8, start = 10;
     if (version > 1) {
-        if (bytes < 12)
-            return fail(error, ORTC_INVALID_ARGUMENT, "ends within its npy header");
+        if (bytes < 12) return fail(error, ORTC_INVALID_ARGUMENT, "ends within its npy header");
         length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
         start = 12;
     }
-    if (length > bytes - start)
-        return fail(error, ORTC_INVALID_ARGUMENT, "ends within its npy header");
+    if (length > bytes - start) return fail(error, ORTC_INVALID_ARGUMENT, "ends within its npy header");
     cursor c = {(const char *)data + start, (const char *)data + start + length};
     if (!take_header(&c, h))
         return fail(error, ORTC_INVALID_ARGUMENT, "has an npy header that is not understood: %.*s",
@@ -349,7 +328,8 @@ static ortc_status read_header(const uint8_t *data, size_t bytes, header *h, siz
     return ORTC_OK;
 }
 
-ortc_status npy_decode(const void *data, size_t bytes, ortc_dtype expected, ortc_value **out, ortc_error *error)
+ortc_status npy_decode(const void *data, size_t bytes, ortc_dtype expected, ortc_value **out,
+                       ortc_error *error)
 {
     header h = {0};
     layout l;
@@ -357,22 +337,18 @@ ortc_status npy_decode(const void *data, size_t bytes, ortc_dtype expected, ortc
     int64_t count;
     *out = NULL;
     ortc_status s = read_header(data, bytes, &h, &start, error);
-    if (s == ORTC_OK)
-        s = layout_of(h.descr, expected, &l, error);
-    if (s != ORTC_OK)
-        return s;
+    if (s == ORTC_OK) s = layout_of(h.descr, expected, &l, error);
+    if (s != ORTC_OK) return s;
     if (!count_elements(h.rank, h.dims, &count) || __builtin_mul_overflow((size_t)count, l.item, &need))
         return fail(error, ORTC_INVALID_ARGUMENT, "has a shape whose size overflows");
     if (need != bytes - start)
-        return fail(error, ORTC_INVALID_ARGUMENT, "should have %zu bytes of elements by its header, but has %zu", need,
-                    bytes - start);
+        return fail(error, ORTC_INVALID_ARGUMENT,
+                    "should have %zu bytes of elements by its header, but has %zu", need, bytes - start);
     if (l.item == 0 && count > (int64_t)bytes)
         return fail(error, ORTC_LIMIT, "has %lld empty strings", (long long)count);
     const uint8_t *elements = (const uint8_t *)data + start;
-    if (l.text)
-        return decode_strings(&h, &l, elements, count, out, error);
+    if (l.text) return decode_strings(&h, &l, elements, count, out, error);
     s = ortc_value_create(l.dtype, h.rank, h.dims, out, error);
-    if (s == ORTC_OK && count)
-        decode_numbers(&h, &l, elements, count, *out);
+    if (s == ORTC_OK && count) decode_numbers(&h, &l, elements, count, *out);
     return s;
 }

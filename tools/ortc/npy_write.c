@@ -55,10 +55,8 @@ static size_t longest_string(const ortc_value *v, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         size_t bytes, n = 0;
         const uint8_t *at = (const uint8_t *)ortc_value_string(v, i, &bytes), *end = at + bytes;
-        for (; at < end; n++)
-            next_code(&at, end);
-        if (n > longest)
-            longest = n;
+        for (; at < end; n++) next_code(&at, end);
+        if (n > longest) longest = n;
     }
     return longest;
 }
@@ -77,8 +75,7 @@ static void encode_elements(const ortc_value *v, int64_t count, buffer *out)
         uint64_t at = (uint64_t)i * bits;
         uint32_t code = data[at / 8] | (at % 8 + bits > 8 ? (uint32_t)data[at / 8 + 1] << 8 : 0);
         uint8_t byte = (uint8_t)(code >> at % 8 & ((1u << bits) - 1));
-        if (integer)
-            byte = (uint8_t)(int)element_get(t, data, i);
+        if (integer) byte = (uint8_t)(int)element_get(t, data, i);
         buffer_add(out, &byte, 1);
     }
 }
@@ -100,10 +97,10 @@ ortc_status npy_encode(const ortc_value *v, buffer *out, ortc_error *error)
     buffer text = {0};
     buffer_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int32_t i = 0; i < ortc_value_rank(v); i++)
-        buffer_printf(&text, "%lld,%s", (long long)ortc_value_dims(v)[i], i + 1 < ortc_value_rank(v) ? " " : "");
+        buffer_printf(&text, "%lld,%s", (long long)ortc_value_dims(v)[i],
+                      i + 1 < ortc_value_rank(v) ? " " : "");
     buffer_printf(&text, "), }");
-    while ((10 + text.size + 1) % 64)
-        buffer_printf(&text, " ");
+    while ((10 + text.size + 1) % 64) buffer_printf(&text, " ");
     buffer_printf(&text, "\n");
     uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)text.size, (uint8_t)(text.size >> 8)};
     buffer_add(out, head, sizeof head);

@@ -1,8 +1,9 @@
-/* tools/ortc/optimize.c: `ortc optimize`: a model after its normalising passes, written as standard ONNX and proven equal.
+/* tools/ortc/optimize.c: `ortc optimize`: a model after its normalising passes, written as standard ONNX and
+ * proven equal.
  *
- * The new model is written under another name beside its place, loaded again, and run beside the original, as the file
- * has it, on made-up inputs; only then it gets its name. Both run on ref with one kernel per node: what is compared is
- * the graph, not what a provider makes of it.
+ * The new model is written under another name beside its place, loaded again, and run beside the original, as
+ * the file has it, on made-up inputs; only then it gets its name. Both run on ref with one kernel per node:
+ * what is compared is the graph, not what a provider makes of it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,18 +29,20 @@ typedef struct optimize_options {
     bool check, no_check, force, raised;
 } optimize_options;
 
-static const char details[] =
-    "The result loads in any ONNX runtime: nothing fused, no operators of ortc's own; operators of plugins keep their\n"
-    "domain. Its opset is the file's, and at least 17; what newer operators stand for is written out, unless --raised is\n"
-    "given. The check runs the original without passes and the written file, on\n"
-    "random inputs, all free dimensions 1 unless --set, --shape or --input says otherwise. Where it cannot be done, or\n"
-    "fails, nothing is left behind; --no-check writes all the same.\n"
-    "\n"
-    "examples:\n"
-    "  ortc optimize model.onnx -o small.onnx\n"
-    "  ortc optimize model.onnx -o big.onnx --external big.weights --set batch=2\n";
+static const char details[] = "The result loads in any ONNX runtime: nothing fused, no operators of ortc's "
+                              "own; operators of plugins keep their\n"
+                              "domain. Its opset is the file's, and at least 17; what newer operators stand "
+                              "for is written out, unless --raised is\n"
+                              "given. The check runs the original without passes and the written file, on\n"
+                              "random inputs, all free dimensions 1 unless --set, --shape or --input says "
+                              "otherwise. Where it cannot be done, or\n"
+                              "fails, nothing is left behind; --no-check writes all the same.\n"
+                              "\n"
+                              "examples:\n"
+                              "  ortc optimize model.onnx -o small.onnx\n"
+                              "  ortc optimize model.onnx -o big.onnx --external big.weights --set batch=2\n";
 
-/* ---- The check ---------------------------------------------------------------------------------------------- */
+/* ---- The check ----------------------------------------------------------------------------------------- */
 
 /* What folding and merging may change: the rounding of a few operations in the narrowest type. */
 static tolerance tolerance_of(const ortc_value *v)
@@ -53,14 +56,13 @@ static tolerance tolerance_of(const ortc_value *v)
 
 static void release(ortc_out *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        ortc_value_release(out[i].value);
+    for (size_t i = 0; i < n; i++) ortc_value_release(out[i].value);
     free(out);
 }
 
 /* Runs a model on ref. -1: out has its results. */
-static int run_plain(ortc_model *m, const optimize_options *o, const inputs *in, const char *which, ortc_out *out,
-                     size_t n_out)
+static int run_plain(ortc_model *m, const optimize_options *o, const inputs *in, const char *which,
+                     ortc_out *out, size_t n_out)
 {
     session_options so = o->session;
     so.provider = "ref";
@@ -80,9 +82,9 @@ static int run_plain(ortc_model *m, const optimize_options *o, const inputs *in,
         code = exit_code(s, STAGE_RUN);
     }
     ortc_session_release(session);
-    if (s == ORTC_OK)
-        return -1;
-    say_error("the check cannot run the %s model: %s; --input, --set and --shape give it other inputs, --no-check does without",
+    if (s == ORTC_OK) return -1;
+    say_error("the check cannot run the %s model: %s; --input, --set and --shape give it other inputs, "
+              "--no-check does without",
               which, e.text);
     return code;
 }
@@ -90,20 +92,18 @@ static int run_plain(ortc_model *m, const optimize_options *o, const inputs *in,
 static int compare_runs(ortc_model *before, ortc_model *after, const optimize_options *o, const inputs *in)
 {
     size_t n = 0;
-    while (ortc_model_output(before, n))
-        n++;
+    while (ortc_model_output(before, n)) n++;
     ortc_out *a = mem_alloc(n * sizeof *a), *b = mem_alloc(n * sizeof *b);
-    for (size_t i = 0; i < n; i++)
-        a[i].name = b[i].name = ortc_model_output(before, i)->name;
+    for (size_t i = 0; i < n; i++) a[i].name = b[i].name = ortc_model_output(before, i)->name;
     int code = run_plain(before, o, in, "original", a, n);
-    if (code < 0)
-        code = run_plain(after, o, in, "written", b, n);
+    if (code < 0) code = run_plain(after, o, in, "written", b, n);
     for (size_t i = 0; i < n && code < 0; i++) {
         tolerance t = tolerance_of(a[i].value);
         buffer why = {0};
         if (!values_equal(b[i].value, a[i].value, &t, &why)) {
-            say_error("the written model is not the same: output '%s': %s; nothing is written. Please report this",
-                      a[i].name, (const char *)why.data);
+            say_error(
+                "the written model is not the same: output '%s': %s; nothing is written. Please report this",
+                a[i].name, (const char *)why.data);
             code = EXIT_DIFFERENT;
         }
         free(why.data);
@@ -119,14 +119,14 @@ static int load_plain(const char *path, ortc_model **out)
     mo.flags = ORTC_MODEL_NO_PASSES;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = ortc_model_load(path, &mo, out, &e);
-    if (s == ORTC_OK)
-        return -1;
+    if (s == ORTC_OK) return -1;
     say_error("%s", e.text);
     return exit_code(s, STAGE_LOAD);
 }
 
 /* The written file loads, and gives the same. *out_nodes: how many it has. */
-static int check_written(const char *path, const char *written, const optimize_options *o, uint64_t *out_nodes)
+static int check_written(const char *path, const char *written, const optimize_options *o,
+                         uint64_t *out_nodes)
 {
     ortc_model *before = NULL, *after = NULL;
     inputs in = {0};
@@ -135,19 +135,15 @@ static int check_written(const char *path, const char *written, const optimize_o
     int code = load_plain(written, &after);
     if (code < 0) {
         *out_nodes = ortc_model_describe(after)->n_nodes;
-        if (!o->no_check)
-            code = load_plain(path, &before);
+        if (!o->no_check) code = load_plain(path, &before);
     }
     if (code < 0 && !o->no_check) {
         bool needs = false;
         const ortc_io *x;
-        for (size_t i = 0; (x = ortc_model_input(before, i)); i++)
-            needs |= !(x->flags & ORTC_IO_OPTIONAL);
-        if (!io.inputs.count && needs)
-            io.inputs = (arg_list){1, word};
+        for (size_t i = 0; (x = ortc_model_input(before, i)); i++) needs |= !(x->flags & ORTC_IO_OPTIONAL);
+        if (!io.inputs.count && needs) io.inputs = (arg_list){1, word};
         code = inputs_resolve(before, &o->session, &io, true, &in);
-        if (code < 0)
-            code = compare_runs(before, after, o, &in);
+        if (code < 0) code = compare_runs(before, after, o, &in);
         inputs_release(&in);
     }
     ortc_model_release(before);
@@ -155,7 +151,7 @@ static int check_written(const char *path, const char *written, const optimize_o
     return code;
 }
 
-/* ---- What it says ------------------------------------------------------------------------------------------- */
+/* ---- What it says -------------------------------------------------------------------------------------- */
 
 static uint64_t file_bytes(const char *path)
 {
@@ -183,8 +179,7 @@ static void print_json(ortc_model *m, const char *path, const optimize_options *
     json_pair_unsigned(&j, "external_bytes", r->external_bytes);
     json_key(&j, "passes");
     json_object(&j);
-    for (size_t i = 0; i < d->n_passes; i++)
-        json_pair_unsigned(&j, d->pass_names[i], d->pass_edits[i]);
+    for (size_t i = 0; i < d->n_passes; i++) json_pair_unsigned(&j, d->pass_names[i], d->pass_edits[i]);
     json_object_end(&j);
     json_pair_bool(&j, "checked", !o->no_check);
     json_finish(&j);
@@ -193,7 +188,8 @@ static void print_json(ortc_model *m, const char *path, const optimize_options *
 static void print_text(ortc_model *m, const char *path, const optimize_options *o, const outcome *r)
 {
     const ortc_model_info *d = ortc_model_describe(m);
-    char *before = info_bytes(file_bytes(path)), *after = info_bytes(r->bytes), *external = info_bytes(r->external_bytes);
+    char *before = info_bytes(file_bytes(path)), *after = info_bytes(r->bytes),
+         *external = info_bytes(r->external_bytes);
     table t;
     table_init(&t, "lrl");
     for (size_t i = 0; i < d->n_passes; i++) {
@@ -203,15 +199,16 @@ static void print_text(ortc_model *m, const char *path, const optimize_options *
     }
     put("%s: %llu nodes, %s\n", path, (unsigned long long)d->n_nodes, before);
     table_print(&t, 2, false);
-    put("%s: %llu nodes, %s%s%s%s%s\n", r->path, (unsigned long long)r->nodes, after, r->external ? ", and " : "",
-        r->external ? external : "", r->external ? " in " : "", r->external ? r->external : "");
+    put("%s: %llu nodes, %s%s%s%s%s\n", r->path, (unsigned long long)r->nodes, after,
+        r->external ? ", and " : "", r->external ? external : "", r->external ? " in " : "",
+        r->external ? r->external : "");
     put("%s\n", o->no_check ? "not checked" : "checked: same outputs on random inputs, on ref");
     free(before);
     free(after);
     free(external);
 }
 
-/* ---- The command -------------------------------------------------------------------------------------------- */
+/* ---- The command --------------------------------------------------------------------------------------- */
 
 static bool same_file(const char *a, const char *b)
 {
@@ -230,7 +227,8 @@ static int check_options(const char *path, const optimize_options *o)
         return EXIT_USAGE;
     }
     if (o->external && (!*o->external || strchr(o->external, '/'))) {
-        say_error("--external expects a file name without a folder (it lies beside OUT.onnx), got '%s'", o->external);
+        say_error("--external expects a file name without a folder (it lies beside OUT.onnx), got '%s'",
+                  o->external);
         return EXIT_USAGE;
     }
     struct stat there;
@@ -245,14 +243,16 @@ static int check_options(const char *path, const optimize_options *o)
     return -1;
 }
 
-/* FILE beside OUT. What is there is not replaced, --force or not: it may hold the weights of the model at hand. */
+/* FILE beside OUT. What is there is not replaced, --force or not: it may hold the weights of the model at
+ * hand. */
 static int place_external(const optimize_options *o, outcome *r)
 {
     const char *slash = strrchr(o->out, '/');
     r->external = mem_printf("%.*s%s", slash ? (int)(slash - o->out) + 1 : 0, o->out, o->external);
-    if (access(r->external, F_OK) != 0)
-        return -1;
-    say_error("--external: '%s' is there already and may belong to a model; remove it, or choose another name", r->external);
+    if (access(r->external, F_OK) != 0) return -1;
+    say_error(
+        "--external: '%s' is there already and may belong to a model; remove it, or choose another name",
+        r->external);
     return EXIT_USAGE;
 }
 
@@ -271,8 +271,7 @@ static int write_checked(ortc_model *model, const char *path, const optimize_opt
         say_error("%s", e.text);
         code = s == ORTC_OUT_OF_MEMORY ? EXIT_MEMORY : EXIT_RUN;
     }
-    if (code < 0)
-        code = check_written(path, written, o, &r->nodes);
+    if (code < 0) code = check_written(path, written, o, &r->nodes);
     r->bytes = file_bytes(written);
     r->external_bytes = file_bytes(r->external);
     if (code < 0 && rename(written, o->out) != 0) {
@@ -281,8 +280,7 @@ static int write_checked(ortc_model *model, const char *path, const optimize_opt
     }
     if (code >= 0) {
         unlink(written);
-        if (s == ORTC_OK && r->external)
-            unlink(r->external);
+        if (s == ORTC_OK && r->external) unlink(r->external);
     }
     free(written);
     return code;
@@ -305,8 +303,7 @@ static int optimize_model(const char *path, const optimize_options *o)
             code = exit_code(s, STAGE_LOAD);
         }
     }
-    if (code < 0)
-        code = write_checked(model, path, o, &r);
+    if (code < 0) code = write_checked(model, path, o, &r);
     if (code < 0 && cli.json)
         print_json(model, path, o, &r);
     else if (code < 0)
@@ -321,39 +318,69 @@ int command_optimize(int argc, char **argv)
     optimize_options o = {0};
     const arg_option options[] = {
         {.kind = ARG_HEADING, .help = "What is written"},
-        {.kind = ARG_TEXT, .letter = 'o', .name = "out", .value = "OUT.onnx", .to = &o.out,
+        {.kind = ARG_TEXT,
+         .letter = 'o',
+         .name = "out",
+         .value = "OUT.onnx",
+         .to = &o.out,
          .help = "the new model; replaced if it is there"},
-        {.kind = ARG_TEXT, .name = "external", .value = "FILE", .to = &o.external,
-         .help = "put initializers of 1 KiB and more into this file beside OUT.onnx; it must not be there yet"},
-        {.kind = ARG_LIST, .name = "no-pass", .value = "NAME", .to = &o.passes_off,
+        {.kind = ARG_TEXT,
+         .name = "external",
+         .value = "FILE",
+         .to = &o.external,
+         .help =
+             "put initializers of 1 KiB and more into this file beside OUT.onnx; it must not be there yet"},
+        {.kind = ARG_LIST,
+         .name = "no-pass",
+         .value = "NAME",
+         .to = &o.passes_off,
          .help = "leave a pass out; 'ortc info --passes' lists them; may be repeated"},
-        {.kind = ARG_FLAG, .name = "raised", .to = &o.raised,
-         .help = "write what the passes raised (Gelu, Attention) as such, even if that takes a newer opset than MODEL's"},
+        {.kind = ARG_FLAG,
+         .name = "raised",
+         .to = &o.raised,
+         .help = "write what the passes raised (Gelu, Attention) as such, even if that takes a newer opset "
+                 "than MODEL's"},
         {.kind = ARG_FLAG, .name = "force", .to = &o.force, .help = "OUT.onnx may be MODEL itself"},
         {.kind = ARG_HEADING, .help = "The check"},
-        {.kind = ARG_FLAG, .name = "check", .to = &o.check, .help = "load what was written and compare outputs: the default"},
+        {.kind = ARG_FLAG,
+         .name = "check",
+         .to = &o.check,
+         .help = "load what was written and compare outputs: the default"},
         {.kind = ARG_FLAG, .name = "no-check", .to = &o.no_check, .help = "only load what was written"},
-        {.kind = ARG_LIST, .letter = 'i', .name = "input", .value = "[NAME=]VALUE", .to = &o.input.inputs,
+        {.kind = ARG_LIST,
+         .letter = 'i',
+         .name = "input",
+         .value = "[NAME=]VALUE",
+         .to = &o.input.inputs,
          .help = "as in 'ortc run' (rand); inputs that are not named are zeros then"},
-        {.kind = ARG_INTEGER, .name = "seed", .value = "N", .to = &o.input.seed, .max = INT64_MAX,
+        {.kind = ARG_INTEGER,
+         .name = "seed",
+         .value = "N",
+         .to = &o.input.seed,
+         .max = INT64_MAX,
          .help = "for rand, and for the model's own random operators (0)"},
         ARGS_SHAPES(o.session),
-        {.kind = ARG_LIST, .name = "plugin", .value = "FILE", .to = &o.session.plugins,
+        {.kind = ARG_LIST,
+         .name = "plugin",
+         .value = "FILE",
+         .to = &o.session.plugins,
          .help = "load a plugin: operators, kernels; may be repeated"},
         ARGS_COMMON,
     };
-    const arg_command command = {"optimize", "MODEL -o OUT.onnx [options]",
-                                 "Writes a model as ortc's graph passes leave it, as standard ONNX, and checks it.",
-                                 details, "one model", 1, 1, options};
+    const arg_command command = {
+        "optimize",
+        "MODEL -o OUT.onnx [options]",
+        "Writes a model as ortc's graph passes leave it, as standard ONNX, and checks it.",
+        details,
+        "one model",
+        1,
+        1,
+        options};
     arg_list files;
     int code = args_parse(&command, argc, argv, &files);
-    if (code < 0)
-        code = input_options_parse(&o.input);
-    if (code < 0)
-        code = session_options_parse(&o.session);
-    if (code < 0)
-        code = check_options(files.items[0], &o);
-    if (code < 0)
-        code = plugins_load(&o.session.plugins);
+    if (code < 0) code = input_options_parse(&o.input);
+    if (code < 0) code = session_options_parse(&o.session);
+    if (code < 0) code = check_options(files.items[0], &o);
+    if (code < 0) code = plugins_load(&o.session.plugins);
     return code < 0 ? optimize_model(files.items[0], &o) : code;
 }

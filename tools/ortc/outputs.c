@@ -10,7 +10,7 @@
 
 enum { FIRST_VALUES = 6, JSON_FIRST_VALUES = 16, PRINTED_ROWS = 20 };
 
-/* ---- Labels ------------------------------------------------------------------------------------------------- */
+/* ---- Labels -------------------------------------------------------------------------------------------- */
 
 int labels_read(const char *path, labels *out)
 {
@@ -25,8 +25,7 @@ int labels_read(const char *path, labels *out)
         const uint8_t *line = file.data + at, *end = memchr(line, '\n', file.size - at);
         size_t n = end ? (size_t)(end - line) : file.size - at;
         at += n + 1;
-        while (n && (line[n - 1] == '\r' || line[n - 1] == ' '))
-            n--;
+        while (n && (line[n - 1] == '\r' || line[n - 1] == ' ')) n--;
         out->items = mem_grow(out->items, out->count + 1, sizeof *out->items);
         out->items[out->count++] = mem_printf("%.*s", (int)n, (const char *)line);
     }
@@ -36,13 +35,12 @@ int labels_read(const char *path, labels *out)
 
 void labels_free(labels *l)
 {
-    for (size_t i = 0; i < l->count; i++)
-        free(l->items[i]);
+    for (size_t i = 0; i < l->count; i++) free(l->items[i]);
     free(l->items);
     *l = (labels){0};
 }
 
-/* ---- Statistics --------------------------------------------------------------------------------------------- */
+/* ---- Statistics ---------------------------------------------------------------------------------------- */
 
 typedef struct statistics {
     bool known; /* numbers, on the host, at least one */
@@ -50,7 +48,8 @@ typedef struct statistics {
     int64_t nans, infinities;
 } statistics;
 
-/* Over the finite elements; the mean in double from the first to the last, so that it does not depend on anything. */
+/* Over the finite elements; the mean in double from the first to the last, so that it does not depend on
+ * anything. */
 static statistics statistics_of(const ortc_value *v)
 {
     statistics s = {.min = INFINITY, .max = -INFINITY};
@@ -78,7 +77,7 @@ static statistics statistics_of(const ortc_value *v)
     return s;
 }
 
-/* ---- Best classes ------------------------------------------------------------------------------------------- */
+/* ---- Best classes -------------------------------------------------------------------------------------- */
 
 /* A tensor as rows of classes: the last dimension, or the second where only ones follow it ([N,C,1,1]). */
 typedef struct rows {
@@ -92,8 +91,7 @@ static bool rows_of(const ortc_value *v, rows *out)
     if (ortc_value_type(v)->kind != ORTC_KIND_TENSOR || !dtype_is_float(ortc_value_dtype(v)) || rank < 1 ||
         !ortc_value_host(v))
         return false;
-    while (rank > 2 && dims[rank - 1] == 1)
-        rank--;
+    while (rank > 2 && dims[rank - 1] == 1) rank--;
     out->classes = dims[rank - 1];
     out->count = out->classes ? ortc_value_count(v) / out->classes : 0;
     return out->classes > 1 && out->count > 0;
@@ -110,12 +108,10 @@ static size_t best(const ortc_value *v, const rows *r, int64_t row, size_t k, in
         size_t at = n;
         while (at > 0) {
             double y = element_get(t, data, row * r->classes + out[at - 1]);
-            if (!(x > y || (isnan(y) && !isnan(x))))
-                break;
+            if (!(x > y || (isnan(y) && !isnan(x)))) break;
             at--;
         }
-        if (at >= k)
-            continue;
+        if (at >= k) continue;
         n = n < k ? n + 1 : k;
         memmove(out + at + 1, out + at, (n - at - 1) * sizeof *out);
         out[at] = i;
@@ -129,8 +125,7 @@ static bool is_distribution(const ortc_value *v, const rows *r, int64_t row)
     double sum = 0;
     for (int64_t i = 0; i < r->classes; i++) {
         double x = element_get(ortc_value_dtype(v), ortc_value_host(v), row * r->classes + i);
-        if (!(x >= 0 && x <= 1.0001))
-            return false;
+        if (!(x >= 0 && x <= 1.0001)) return false;
         sum += x;
     }
     return fabs(sum - 1) < 0.01;
@@ -148,8 +143,7 @@ static const char *row_name(const output_options *o, const rows *r, int64_t row)
 static void print_best(const ortc_out *out, const output_options *o)
 {
     rows r;
-    if (!rows_of(out->value, &r))
-        return;
+    if (!rows_of(out->value, &r)) return;
     size_t k = (size_t)(o->topk < r.classes ? o->topk : r.classes);
     int64_t *classes = mem_alloc((k + 1) * sizeof *classes);
     for (int64_t row = 0; row < r.count; row++) {
@@ -167,8 +161,8 @@ static void print_best(const ortc_out *out, const output_options *o)
         table t;
         table_init(&t, o->labels ? "rrl" : "rr");
         for (size_t i = 0; i < n; i++) {
-            double x =
-                element_get(ortc_value_dtype(out->value), ortc_value_host(out->value), row * r.classes + classes[i]);
+            double x = element_get(ortc_value_dtype(out->value), ortc_value_host(out->value),
+                                   row * r.classes + classes[i]);
             table_format(&t, "%lld", (long long)classes[i]);
             table_format(&t, percent ? "%.2f %%" : "%g", percent ? 100 * x : x);
             if (o->labels)
@@ -177,12 +171,12 @@ static void print_best(const ortc_out *out, const output_options *o)
         table_print(&t, r.count > 1 ? 4 : 2, false);
     }
     if (o->labels && (int64_t)o->labels->count != r.classes)
-        say_note("output '%s' has %lld classes, the labels' file has %zu lines", out->name, (long long)r.classes,
-                 o->labels->count);
+        say_note("output '%s' has %lld classes, the labels' file has %zu lines", out->name,
+                 (long long)r.classes, o->labels->count);
     free(classes);
 }
 
-/* ---- Text --------------------------------------------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------------------------------------- */
 
 static void print_values(const ortc_value *v, buffer *b)
 {
@@ -191,8 +185,7 @@ static void print_values(const ortc_value *v, buffer *b)
         buffer_printf(b, i ? " " : "");
         element_text(v, i, b);
     }
-    if (shown < count)
-        buffer_printf(b, " ...");
+    if (shown < count) buffer_printf(b, " ...");
 }
 
 static void print_value(const char *name, const ortc_value *v, int indent)
@@ -210,21 +203,21 @@ static void print_value(const char *name, const ortc_value *v, int indent)
         put("\n");
         int64_t n = kind == ORTC_KIND_MAP ? 2 : ortc_value_count(v);
         for (int64_t i = 0; i < n && i < PRINTED_ROWS; i++) {
-            char *inner = kind == ORTC_KIND_MAP ? mem_copy(i ? "values" : "keys") : mem_printf("%lld", (long long)i);
+            char *inner = kind == ORTC_KIND_MAP ? mem_copy(i ? "values" : "keys")
+                                                : mem_printf("%lld", (long long)i);
             print_value(inner, ortc_value_element(v, (size_t)i), indent + 2);
             free(inner);
         }
-        if (n > PRINTED_ROWS)
-            put("%*s  ... %lld more\n", indent, "", (long long)(n - PRINTED_ROWS));
+        if (n > PRINTED_ROWS) put("%*s  ... %lld more\n", indent, "", (long long)(n - PRINTED_ROWS));
         free(b.data);
         return;
     }
     statistics s = statistics_of(v);
-    if (s.known)
-        put("  min %.6g  max %.6g  mean %.6g", s.min, s.max, s.mean);
+    if (s.known) put("  min %.6g  max %.6g  mean %.6g", s.min, s.max, s.mean);
     if (s.nans || s.infinities) {
         term_color(stdout, TERM_RED);
-        put("  %lld nan, %lld inf of %lld", (long long)s.nans, (long long)s.infinities, (long long)ortc_value_count(v));
+        put("  %lld nan, %lld inf of %lld", (long long)s.nans, (long long)s.infinities,
+            (long long)ortc_value_count(v));
         term_color(stdout, TERM_PLAIN);
     }
     print_values(v, &b);
@@ -235,14 +228,12 @@ static void print_value(const char *name, const ortc_value *v, int indent)
 void outputs_print(const ortc_out *out, size_t count, const output_options *o)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!cli.quiet)
-            print_value(out[i].name, out[i].value, 0);
-        if (o->topk)
-            print_best(&out[i], o);
+        if (!cli.quiet) print_value(out[i].name, out[i].value, 0);
+        if (o->topk) print_best(&out[i], o);
     }
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 static void json_element(json *j, const ortc_value *v, int64_t i)
 {
@@ -278,8 +269,7 @@ static void json_element(json *j, const ortc_value *v, int64_t i)
 static void json_best(json *j, const ortc_value *v, const output_options *o)
 {
     rows r;
-    if (!o->topk || !rows_of(v, &r))
-        return;
+    if (!o->topk || !rows_of(v, &r)) return;
     size_t k = (size_t)(o->topk < r.classes ? o->topk : r.classes);
     int64_t *classes = mem_alloc((k + 1) * sizeof *classes);
     json_key(j, "topk");
@@ -288,8 +278,7 @@ static void json_best(json *j, const ortc_value *v, const output_options *o)
         const char *name = row_name(o, &r, row);
         json_object(j);
         json_pair_integer(j, "row", row);
-        if (name)
-            json_pair_text(j, "source", name);
+        if (name) json_pair_text(j, "source", name);
         json_key(j, "best");
         json_array(j);
         size_t n = best(v, &r, row, k, classes);
@@ -323,7 +312,8 @@ static void json_value(json *j, const char *name, const ortc_value *v, const out
         json_array(j);
         int64_t n = kind == ORTC_KIND_MAP ? 2 : ortc_value_count(v);
         for (int64_t i = 0; i < n; i++) {
-            char *inner = kind == ORTC_KIND_MAP ? mem_copy(i ? "values" : "keys") : mem_printf("%lld", (long long)i);
+            char *inner = kind == ORTC_KIND_MAP ? mem_copy(i ? "values" : "keys")
+                                                : mem_printf("%lld", (long long)i);
             json_value(j, inner, ortc_value_element(v, (size_t)i), o);
             free(inner);
         }
@@ -333,8 +323,7 @@ static void json_value(json *j, const char *name, const ortc_value *v, const out
     }
     json_key(j, "shape");
     json_array_inline(j);
-    for (int32_t i = 0; i < ortc_value_rank(v); i++)
-        json_integer(j, ortc_value_dims(v)[i]);
+    for (int32_t i = 0; i < ortc_value_rank(v); i++) json_integer(j, ortc_value_dims(v)[i]);
     json_array_end(j);
     statistics s = statistics_of(v);
     if (s.known) {
@@ -346,8 +335,7 @@ static void json_value(json *j, const char *name, const ortc_value *v, const out
     json_pair_integer(j, "inf", s.infinities);
     json_key(j, "first");
     json_array_inline(j);
-    for (int64_t i = 0; i < ortc_value_count(v) && i < JSON_FIRST_VALUES; i++)
-        json_element(j, v, i);
+    for (int64_t i = 0; i < ortc_value_count(v) && i < JSON_FIRST_VALUES; i++) json_element(j, v, i);
     json_array_end(j);
     json_best(j, v, o);
     json_object_end(j);
@@ -357,7 +345,6 @@ void outputs_json(json *j, const ortc_out *out, size_t count, const output_optio
 {
     json_key(j, "outputs");
     json_array(j);
-    for (size_t i = 0; i < count; i++)
-        json_value(j, out[i].name, out[i].value, o);
+    for (size_t i = 0; i < count; i++) json_value(j, out[i].name, out[i].value, o);
     json_array_end(j);
 }

@@ -1,4 +1,5 @@
-/* tools/ortc/outputs.h: what `run` says about results: statistics, first values, best classes; as text or JSON. */
+/* tools/ortc/outputs.h: what `run` says about results: statistics, first values, best classes; as text or
+ * JSON. */
 #ifndef OUTPUTS_H
 #define OUTPUTS_H
 

@@ -47,17 +47,25 @@ int command_providers(int argc, char **argv)
 {
     arg_list plugins = {0}, none;
     const arg_option options[] = {
-        {.kind = ARG_LIST, .name = "plugin", .value = "FILE", .to = &plugins, .help = "load a plugin first; may be repeated"},
+        {.kind = ARG_LIST,
+         .name = "plugin",
+         .value = "FILE",
+         .to = &plugins,
+         .help = "load a plugin first; may be repeated"},
         ARGS_COMMON,
     };
-    const arg_command command = {"providers", "[options]",
-                                 "Lists execution providers, their devices and what they can do on this machine.", "", "",
-                                 0, 0, options};
+    const arg_command command = {
+        "providers",
+        "[options]",
+        "Lists execution providers, their devices and what they can do on this machine.",
+        "",
+        "",
+        0,
+        0,
+        options};
     int code = args_parse(&command, argc, argv, &none);
-    if (code < 0)
-        code = plugins_load(&plugins);
-    if (code >= 0)
-        return code;
+    if (code < 0) code = plugins_load(&plugins);
+    if (code >= 0) return code;
     listing l = {0};
     if (cli.json) {
         json_begin(&l.j, "providers");
@@ -70,8 +78,7 @@ int command_providers(int argc, char **argv)
     }
     static const char *const heading[] = {"provider", "device", "kernels", "memory", "free", "notes"};
     table_init(&l.t, "llrrrl");
-    for (size_t i = 0; i < COUNT_OF(heading); i++)
-        table_cell(&l.t, heading[i]);
+    for (size_t i = 0; i < COUNT_OF(heading); i++) table_cell(&l.t, heading[i]);
     ortc_providers(each, &l);
     table_print(&l.t, 0, true);
     return finish(EXIT_GOOD);

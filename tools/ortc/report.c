@@ -7,9 +7,13 @@
 
 #include "term.h"
 
-static const char *const words[] = {"pass", "FAIL", "skip"}, *const json_words[] = {"passed", "failed", "skipped"};
+static const char *const words[] = {"pass", "FAIL", "skip"}, *const json_words[] = {"passed", "failed",
+                                                                                    "skipped"};
 
-void report_begin(report *r, size_t expected) { *r = (report){.lines = mem_alloc(expected * sizeof *r->lines)}; }
+void report_begin(report *r, size_t expected)
+{
+    *r = (report){.lines = mem_alloc(expected * sizeof *r->lines)};
+}
 
 void report_case(report *r, const char *name, verdict v, const char *why, double seconds)
 {
@@ -17,17 +21,14 @@ void report_case(report *r, const char *name, verdict v, const char *why, double
     r->lines[r->count++] = (report_line){mem_copy(name), mem_copy(why), v, seconds};
     *(v == VERDICT_PASSED ? &r->passed : v == VERDICT_FAILED ? &r->failed : &r->skipped) += 1;
     r->seconds += seconds;
-    if (cli.json || (v != VERDICT_FAILED && !cli.verbose))
-        return;
+    if (cli.json || (v != VERDICT_FAILED && !cli.verbose)) return;
     term_progress_clear();
     term_color(stdout, colors[v]);
     put("%s", words[v]);
     term_color(stdout, TERM_PLAIN);
     put(" %s", name);
-    if (why[0])
-        put(": %s", why);
-    if (cli.verbose)
-        put("  %.1f ms", 1e3 * seconds);
+    if (why[0]) put(": %s", why);
+    if (cli.verbose) put("  %.1f ms", 1e3 * seconds);
     put("\n");
     fflush(stdout);
 }
@@ -50,10 +51,11 @@ static void xml_text(buffer *b, const char *text)
 ortc_status report_junit(const report *r, const char *path, ortc_error *error)
 {
     buffer b = {0};
-    buffer_printf(&b,
-                  "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ortc\" tests=\"%zu\" failures=\"%zu\" "
-                  "skipped=\"%zu\" time=\"%.3f\">\n",
-                  r->count, r->failed, r->skipped, r->seconds);
+    buffer_printf(
+        &b,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ortc\" tests=\"%zu\" failures=\"%zu\" "
+        "skipped=\"%zu\" time=\"%.3f\">\n",
+        r->count, r->failed, r->skipped, r->seconds);
     for (size_t i = 0; i < r->count; i++) {
         const report_line *l = &r->lines[i];
         const char *slash = strrchr(l->name, '/');
@@ -92,8 +94,7 @@ static void print_json(const report *r)
         json_object(&j);
         json_pair_text(&j, "name", r->lines[i].name);
         json_pair_text(&j, "result", json_words[r->lines[i].verdict]);
-        if (r->lines[i].why[0])
-            json_pair_text(&j, "why", r->lines[i].why);
+        if (r->lines[i].why[0]) json_pair_text(&j, "why", r->lines[i].why);
         json_pair_number(&j, "seconds", r->lines[i].seconds);
         json_object_end(&j);
     }

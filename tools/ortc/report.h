@@ -1,4 +1,5 @@
-/* tools/ortc/report.h: what `test` prints: a line per case that matters, the count at the end; JSON; JUnit XML. */
+/* tools/ortc/report.h: what `test` prints: a line per case that matters, the count at the end; JSON; JUnit
+ * XML. */
 #ifndef REPORT_H
 #define REPORT_H
 

@@ -31,10 +31,13 @@ static const char details[] =
     "A VALUE is a file or a word:\n"
     "  x.npy, x.npz, x.pb   an array; of an .npz the one named like the input, or x.npz:KEY\n"
     "  x.png                a picture as 0..255; repeated for one input: a batch\n"
-    "  rand                 uniform in 0..1; integers 0..9, u8 0..255; rand:uniform(a,b), rand:normal(mean,deviation)\n"
+    "  rand                 uniform in 0..1; integers 0..9, u8 0..255; rand:uniform(a,b), "
+    "rand:normal(mean,deviation)\n"
     "  zeros, ones\n"
-    "Numbers of another type than the model's are converted when all of them fit exactly; --cast rounds the others.\n"
-    "A picture's transparency is dropped, 16 bits become 8, and colour becomes grey (or grey colour) as the model has\n"
+    "Numbers of another type than the model's are converted when all of them fit exactly; --cast rounds the "
+    "others.\n"
+    "A picture's transparency is dropped, 16 bits become 8, and colour becomes grey (or grey colour) as the "
+    "model has\n"
     "1 or 3 channels. In JSON, NaN and infinities are the strings \"NaN\", \"Infinity\" and \"-Infinity\".\n"
     "\n"
     "examples:\n"
@@ -43,7 +46,7 @@ static const char details[] =
     "  ortc run model.onnx --input rand --repeat 100\n"
     "  ortc run rnn.onnx --input rand --tie h=h_next --repeat 16\n";
 
-/* ---- Interruption: the first Ctrl-C ends the run in order, the second one the process ----------------------- */
+/* ---- Interruption: the first Ctrl-C ends the run in order, the second one the process ------------------ */
 
 static ortc_cancel *cancel;
 static volatile sig_atomic_t interrupted;
@@ -57,13 +60,12 @@ static void on_interrupt(int number)
 
 static void watch_interrupts(void)
 {
-    if (ortc_cancel_create(&cancel, NULL) != ORTC_OK)
-        return;
+    if (ortc_cancel_create(&cancel, NULL) != ORTC_OK) return;
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
 }
 
-/* ---- Runs --------------------------------------------------------------------------------------------------- */
+/* ---- Runs ---------------------------------------------------------------------------------------------- */
 
 static void release_outputs(ortc_out *out, size_t count)
 {
@@ -73,8 +75,8 @@ static void release_outputs(ortc_out *out, size_t count)
     }
 }
 
-static ortc_status run_once(ortc_session *session, ortc_state *state, const run_options *o, const inputs *in, ortc_out *out,
-                            size_t n_out, double *out_seconds, ortc_error *error)
+static ortc_status run_once(ortc_session *session, ortc_state *state, const run_options *o, const inputs *in,
+                            ortc_out *out, size_t n_out, double *out_seconds, ortc_error *error)
 {
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
     args.state = state;
@@ -86,16 +88,15 @@ static ortc_status run_once(ortc_session *session, ortc_state *state, const run_
     args.cancel = cancel;
     args.seed = (uint64_t)o->input.seed;
     double start = seconds_now();
-    if (o->deadline_ms)
-        args.deadline_ns = (int64_t)(start * 1e9) + o->deadline_ms * 1000000;
+    if (o->deadline_ms) args.deadline_ns = (int64_t)(start * 1e9) + o->deadline_ms * 1000000;
     ortc_status s = ortc_run(session, &args, error);
     *out_seconds = seconds_now() - start;
     return s;
 }
 
 /* All runs. The outputs of the last good one stay; an interrupted series still reports what it measured. */
-static int run_all(ortc_session *session, ortc_state *state, const run_options *o, const inputs *in, ortc_out *out, size_t n_out,
-                   timing *t)
+static int run_all(ortc_session *session, ortc_state *state, const run_options *o, const inputs *in,
+                   ortc_out *out, size_t n_out, timing *t)
 {
     t->runs = mem_alloc((size_t)o->repeat * sizeof *t->runs);
     for (int64_t i = 0; i < o->repeat; i++) {
@@ -117,8 +118,7 @@ static int run_all(ortc_session *session, ortc_state *state, const run_options *
             return interrupted ? EXIT_INTERRUPTED : exit_code(s, STAGE_RUN);
         }
         t->runs[t->n_runs++] = seconds;
-        if (i == 0)
-            t->first = seconds;
+        if (i == 0) t->first = seconds;
         if (interrupted) {
             say_error("interrupted after %lld of %lld runs", (long long)i + 1, (long long)o->repeat);
             return EXIT_INTERRUPTED;
@@ -147,12 +147,13 @@ static double median(const timing *t, double *out_min)
     return m;
 }
 
-/* ---- Reports ------------------------------------------------------------------------------------------------ */
+/* ---- Reports ------------------------------------------------------------------------------------------- */
 
 static void print_timing(const timing *t)
 {
     double min, m = median(t, &min);
-    put("time  load %.3f ms  create %.3f ms  first run %.3f ms", 1e3 * t->load, 1e3 * t->create, 1e3 * t->first);
+    put("time  load %.3f ms  create %.3f ms  first run %.3f ms", 1e3 * t->load, 1e3 * t->create,
+        1e3 * t->first);
     if (t->n_runs > 1)
         put("  median %.3f ms  min %.3f ms  (%zu runs after the first)", 1e3 * m, 1e3 * min, t->n_runs - 1);
     put("\n");
@@ -168,8 +169,7 @@ static void print_json(const char *path, const inputs *in, const ortc_out *out, 
     json_key(&j, "inputs");
     json_array(&j);
     for (size_t i = 0; i < in->count; i++) {
-        if (!in->items[i].value)
-            continue;
+        if (!in->items[i].value) continue;
         json_object(&j);
         json_pair_text(&j, "name", in->items[i].io->name);
         json_pair_text(&j, "type", ortc_dtype_name(ortc_value_dtype(in->items[i].value)));
@@ -198,8 +198,7 @@ static void print_json(const char *path, const inputs *in, const ortc_out *out, 
 static void print_inputs(const inputs *in)
 {
     for (size_t i = 0; i < in->count; i++) {
-        if (!in->items[i].value)
-            continue;
+        if (!in->items[i].value) continue;
         ortc_out shown = {.name = in->items[i].io->name, .value = in->items[i].value};
         put("input %s: ", in->items[i].source);
         outputs_print(&shown, 1, &(output_options){0});
@@ -217,25 +216,20 @@ static int run_model(const char *path, const run_options *o, const labels *names
     double start = seconds_now();
     int code = model_open(path, &model);
     t.load = seconds_now() - start;
-    if (code < 0)
-        code = inputs_resolve(model, &o->session, &o->input, false, &in);
+    if (code < 0) code = inputs_resolve(model, &o->session, &o->input, false, &in);
     start = seconds_now();
-    if (code < 0)
-        code = session_open(model, &o->session, &session);
+    if (code < 0) code = session_open(model, &o->session, &session);
     t.create = seconds_now() - start;
     if (code < 0) {
         size_t n_own = 0;
-        while (ortc_model_output(model, n_own))
-            n_own++;
+        while (ortc_model_output(model, n_own)) n_own++;
         out = mem_alloc((n_own + o->session.keep.count) * sizeof *out);
-        for (; n_out < n_own; n_out++)
-            out[n_out].name = ortc_model_output(model, n_out)->name;
+        for (; n_out < n_own; n_out++) out[n_out].name = ortc_model_output(model, n_out)->name;
         for (size_t i = 0; i < o->session.keep.count; i++) {
             bool there = false; /* an output as it is, or named twice */
             for (size_t k = 0; k < n_out && !there; k++)
                 there = strcmp(out[k].name, o->session.keep.items[i]) == 0;
-            if (!there)
-                out[n_out++].name = o->session.keep.items[i];
+            if (!there) out[n_out++].name = o->session.keep.items[i];
         }
         watch_interrupts();
         ortc_state *state = NULL;
@@ -263,13 +257,11 @@ static int run_model(const char *path, const run_options *o, const labels *names
         if (cli.json)
             print_json(path, &in, out, n_out, &t, &oo);
         else {
-            if (cli.verbose)
-                print_inputs(&in);
+            if (cli.verbose) print_inputs(&in);
             outputs_print(out, n_out, &oo);
         }
     }
-    if (t.n_runs && !cli.json && (o->repeat > 1 || cli.verbose))
-        print_timing(&t);
+    if (t.n_runs && !cli.json && (o->repeat > 1 || cli.verbose)) print_timing(&t);
     release_outputs(out, n_out);
     free(out);
     free(t.runs);
@@ -286,55 +278,88 @@ int command_run(int argc, char **argv)
         ARGS_INPUT(o.input),
         ARGS_SHAPES(o.session),
         {.kind = ARG_HEADING, .help = "Results"},
-        {.kind = ARG_TEXT, .letter = 'o', .name = "out", .value = "FILE", .to = &o.out,
+        {.kind = ARG_TEXT,
+         .letter = 'o',
+         .name = "out",
+         .value = "FILE",
+         .to = &o.out,
          .help = "write the outputs: an .npz, or for a single one an .npy or .pb"},
-        {.kind = ARG_FLAG, .name = "compress", .to = &o.compress, .help = "deflate what --out writes into an .npz"},
-        {.kind = ARG_INTEGER, .letter = 'k', .name = "topk", .value = "K", .to = &o.topk, .min = 1, .max = 1000000,
+        {.kind = ARG_FLAG,
+         .name = "compress",
+         .to = &o.compress,
+         .help = "deflate what --out writes into an .npz"},
+        {.kind = ARG_INTEGER,
+         .letter = 'k',
+         .name = "topk",
+         .value = "K",
+         .to = &o.topk,
+         .min = 1,
+         .max = 1000000,
          .help = "the K best classes of every row of float outputs"},
-        {.kind = ARG_TEXT, .name = "labels", .value = "FILE", .to = &o.labels,
+        {.kind = ARG_TEXT,
+         .name = "labels",
+         .value = "FILE",
+         .to = &o.labels,
          .help = "names of the classes, one a line (with --topk, 5 if that is not given)"},
-        {.kind = ARG_INTEGER, .letter = 'n', .name = "repeat", .value = "N", .to = &o.repeat, .min = 1, .max = 100000000,
+        {.kind = ARG_INTEGER,
+         .letter = 'n',
+         .name = "repeat",
+         .value = "N",
+         .to = &o.repeat,
+         .min = 1,
+         .max = 100000000,
          .help = "run N times and print the time of loading, creating, the first run and the median (1)"},
-        {.kind = ARG_LIST, .name = "keep", .value = "NAME", .to = &o.session.keep,
+        {.kind = ARG_LIST,
+         .name = "keep",
+         .value = "NAME",
+         .to = &o.session.keep,
          .help = "a value inside the model, to be printed and written like an output; may be repeated"},
-        {.kind = ARG_TEXT, .name = "profile", .value = "FILE", .to = &o.profile,
+        {.kind = ARG_TEXT,
+         .name = "profile",
+         .value = "FILE",
+         .to = &o.profile,
          .help = "write what every step of every run took, as a trace for Perfetto or chrome://tracing"},
         ARGS_TIES(o.session),
-        {.kind = ARG_INTEGER, .name = "deadline", .value = "MS", .to = &o.deadline_ms, .min = 1, .max = 1000000000,
+        {.kind = ARG_INTEGER,
+         .name = "deadline",
+         .value = "MS",
+         .to = &o.deadline_ms,
+         .min = 1,
+         .max = 1000000000,
          .help = "give up a run after so many milliseconds"},
         ARGS_SESSION(o.session),
         ARGS_COMMON,
     };
-    const arg_command command = {"run", "MODEL [--input [NAME=]VALUE]... [options]",
-                                 "Runs an ONNX model on inputs from files, or made-up ones, and prints its outputs.",
-                                 details, "one model", 1, 1, options};
+    const arg_command command = {
+        "run",
+        "MODEL [--input [NAME=]VALUE]... [options]",
+        "Runs an ONNX model on inputs from files, or made-up ones, and prints its outputs.",
+        details,
+        "one model",
+        1,
+        1,
+        options};
     arg_list files;
     labels names = {0};
     int code = args_parse(&command, argc, argv, &files);
-    if (code < 0)
-        code = input_options_parse(&o.input);
-    if (code < 0)
-        code = session_options_parse(&o.session);
-    if (code < 0 && o.out && !has_suffix(o.out, ".npz") && !has_suffix(o.out, ".npy") && !has_suffix(o.out, ".pb")) {
+    if (code < 0) code = input_options_parse(&o.input);
+    if (code < 0) code = session_options_parse(&o.session);
+    if (code < 0 && o.out && !has_suffix(o.out, ".npz") && !has_suffix(o.out, ".npy") &&
+        !has_suffix(o.out, ".pb")) {
         say_error("--out expects a file that ends in .npz, .npy or .pb, got '%s'", o.out);
         code = EXIT_USAGE;
     }
-    if (code < 0 && o.labels)
-        code = labels_read(o.labels, &names);
-    if (code < 0)
-        code = plugins_load(&o.session.plugins);
-    if (code >= 0)
-        return code;
-    if (o.labels && !o.topk)
-        o.topk = 5;
+    if (code < 0 && o.labels) code = labels_read(o.labels, &names);
+    if (code < 0) code = plugins_load(&o.session.plugins);
+    if (code >= 0) return code;
+    if (o.labels && !o.topk) o.topk = 5;
     trace profile;
     if (o.profile) {
         trace_init(&profile);
         o.trace = &profile;
     }
     code = run_model(files.items[0], &o, &names);
-    if (o.trace)
-        trace_free(o.trace);
+    if (o.trace) trace_free(o.trace);
     labels_free(&names);
     return code;
 }

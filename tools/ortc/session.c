@@ -12,7 +12,8 @@ int plugins_load(const arg_list *plugins)
         ortc_error e = ORTC_ERROR_INIT;
         const char *path = plugins->items[i];
         char here[1024];
-        if (!strchr(path, '/') && strlen(path) < sizeof here - 2 && access(path, F_OK) == 0) { /* a file here, not the system's */
+        if (!strchr(path, '/') && strlen(path) < sizeof here - 2 &&
+            access(path, F_OK) == 0) { /* a file here, not the system's */
             snprintf(here, sizeof here, "./%s", path);
             path = here;
         }
@@ -39,7 +40,8 @@ static int parse_tie(const char *text, ortc_tie *out)
     equals = strchr(names, '=');
     int64_t axis = n ? numbers[n - 1] : -1, capacity = n == 2 ? numbers[0] : 0;
     if (!equals || equals == names || !equals[1] || axis < -1 || axis > MAX_INPUT_RANK || capacity < 0) {
-        say_error("--tie expects INPUT=OUTPUT, INPUT=OUTPUT:AXIS or INPUT=OUTPUT:AXIS:CAPACITY, got '%s'", text);
+        say_error("--tie expects INPUT=OUTPUT, INPUT=OUTPUT:AXIS or INPUT=OUTPUT:AXIS:CAPACITY, got '%s'",
+                  text);
         return EXIT_USAGE;
     }
     *equals = 0;
@@ -50,8 +52,7 @@ static int parse_tie(const char *text, ortc_tie *out)
 bool input_is_tied(const session_options *o, const char *input_name)
 {
     for (size_t i = 0; i < o->n_ties; i++)
-        if (strcmp(o->ties[i].input, input_name) == 0)
-            return true;
+        if (strcmp(o->ties[i].input, input_name) == 0) return true;
     return false;
 }
 
@@ -60,8 +61,7 @@ int session_options_parse(session_options *o)
     o->ties = mem_keep(o->tie_texts.count * sizeof *o->ties);
     for (; o->n_ties < o->tie_texts.count; o->n_ties++) {
         int code = parse_tie(o->tie_texts.items[o->n_ties], &o->ties[o->n_ties]);
-        if (code >= 0)
-            return code;
+        if (code >= 0) return code;
     }
     o->dim_names = mem_keep(o->sets.count * sizeof *o->dim_names);
     o->dim_values = mem_keep(o->sets.count * sizeof *o->dim_values);
@@ -89,8 +89,7 @@ int model_open(const char *path, ortc_model **out)
 {
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = ortc_model_load(path, NULL, out, &e);
-    if (s == ORTC_OK)
-        return -1;
+    if (s == ORTC_OK) return -1;
     if (strstr(e.text, path))
         say_error("%s", e.text);
     else
@@ -112,17 +111,14 @@ static int check_symbols(ortc_model *model, const session_options *o)
     }
     for (size_t i = 0; i < o->n_dims; i++) {
         bool found = n == COUNT_OF(names);
-        for (size_t k = 0; k < n && !found; k++)
-            found = strcmp(names[k], o->dim_names[i]) == 0;
-        if (found)
-            continue;
+        for (size_t k = 0; k < n && !found; k++) found = strcmp(names[k], o->dim_names[i]) == 0;
+        if (found) continue;
         buffer list = {0};
         for (size_t k = 0; k < n; k++) {
             bool seen = false;
             for (size_t earlier = 0; earlier < k && !seen; earlier++)
                 seen = strcmp(names[k], names[earlier]) == 0;
-            if (!seen)
-                buffer_printf(&list, "%s%s", list.size ? ", " : "", names[k]);
+            if (!seen) buffer_printf(&list, "%s%s", list.size ? ", " : "", names[k]);
         }
         say_error("--set: the model has no symbolic dimension '%s'; it has %s", o->dim_names[i],
                   n ? (const char *)list.data : "none");
@@ -153,8 +149,7 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
         /* Is it the demand that is not met, or can no provider run the model at all? */
         ortc_session *any = NULL;
         so.require = NULL;
-        if (ortc_session_create(model, &so, &any, NULL) == ORTC_OK)
-            *out_exit = EXIT_PROVIDER;
+        if (ortc_session_create(model, &so, &any, NULL) == ORTC_OK) *out_exit = EXIT_PROVIDER;
         ortc_session_release(any);
     }
     return s;
@@ -163,22 +158,20 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
 int session_open(ortc_model *model, const session_options *o, ortc_session **out)
 {
     int code = check_symbols(model, o);
-    if (code >= 0)
-        return code;
+    if (code >= 0) return code;
     ortc_error e = ORTC_ERROR_INIT;
-    if (session_create(model, o, out, &e, &code) == ORTC_OK)
-        return -1;
+    if (session_create(model, o, out, &e, &code) == ORTC_OK) return -1;
     say_error("%s", e.text);
     return code;
 }
 
-bool shape_given(const session_options *o, const char *input_name, int64_t *dims, int32_t *out_rank, int *out_exit)
+bool shape_given(const session_options *o, const char *input_name, int64_t *dims, int32_t *out_rank,
+                 int *out_exit)
 {
     size_t length = strlen(input_name);
     for (size_t i = o->shapes.count; i-- > 0;) { /* the last one counts */
         const char *text = o->shapes.items[i], *at = text + length + 1;
-        if (strncmp(text, input_name, length) != 0 || text[length] != '=')
-            continue;
+        if (strncmp(text, input_name, length) != 0 || text[length] != '=') continue;
         int32_t rank = 0;
         for (bool more = *at != 0; more;) { /* nothing behind '=': a scalar */
             char *end;
@@ -201,7 +194,6 @@ bool shape_given(const session_options *o, const char *input_name, int64_t *dims
 int64_t symbol_given(const session_options *o, const char *symbol)
 {
     for (size_t i = o->n_dims; symbol && i-- > 0;)
-        if (strcmp(o->dim_names[i], symbol) == 0)
-            return o->dim_values[i];
+        if (strcmp(o->dim_names[i], symbol) == 0) return o->dim_values[i];
     return -1;
 }

@@ -1,4 +1,5 @@
-/* tools/ortc/session.h: the options that every command with a model takes, and opening a model and session by them. */
+/* tools/ortc/session.h: the options that every command with a model takes, and opening a model and session by
+ * them. */
 #ifndef SESSION_H
 #define SESSION_H
 
@@ -12,37 +13,62 @@ typedef struct session_options {
     int64_t threads;                /* 0: all */
     arg_list plugins, sets, shapes;
     bool no_fusion;
-    size_t n_dims;                  /* --set, parsed by session_options_check */
+    size_t n_dims; /* --set, parsed by session_options_check */
     const char **dim_names;
     int64_t *dim_values;
-    arg_list tie_texts;             /* --tie, parsed likewise */
+    arg_list tie_texts; /* --tie, parsed likewise */
     size_t n_ties;
     ortc_tie *ties;
-    arg_list keep;                  /* values inside the model */
+    arg_list keep; /* values inside the model */
 } session_options;
 
 /* Rows for a command's table of options. */
-#define ARGS_TIES(o)                                                                                              \
-    {.kind = ARG_LIST, .name = "tie", .value = "IN=OUT[:AXIS[:CAP]]", .to = &(o).tie_texts,                        \
-     .help = "an output that is an input of the next run (of --repeat): as a whole, or growing along AXIS up to CAP; " \
-             "may be repeated"}
-#define ARGS_SESSION(o)                                                                                          \
-    {.kind = ARG_HEADING, .help = "Where it runs"},                                                              \
-        {.kind = ARG_TEXT, .name = "provider", .value = "A,B", .to = &(o).provider,                               \
-         .help = "execution providers in order of preference (cpu), NAME[:DEVICE][:KEY=VALUE]...; 'ortc providers' lists them; ref comes last"}, \
-        {.kind = ARG_TEXT, .name = "require", .value = "A,B", .to = &(o).require,                                 \
-         .help = "fail unless every node is on one of these providers"},                                         \
-        {.kind = ARG_INTEGER, .letter = 't', .name = "threads", .value = "N", .to = &(o).threads, .max = 4096,    \
-         .help = "threads of a run; 0: as many as this process may use (0)"},                                    \
-        {.kind = ARG_LIST, .name = "plugin", .value = "FILE", .to = &(o).plugins,                                 \
-         .help = "load a plugin: operators, kernels, providers; may be repeated"},                               \
-        {.kind = ARG_FLAG, .name = "no-fusion", .to = &(o).no_fusion,                                             \
-         .help = "one kernel per node, nothing fused"}
-#define ARGS_SHAPES(o)                                                                                           \
-    {.kind = ARG_LIST, .name = "set", .value = "DIM=N", .to = &(o).sets,                                          \
-     .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated"},                  \
-        {.kind = ARG_LIST, .name = "shape", .value = "NAME=1x3x8x8", .to = &(o).shapes,                           \
-         .help = "an input's shape where nothing else says it (made-up inputs); may be repeated"}
+#define ARGS_TIES(o) \
+    { \
+        .kind = ARG_LIST, .name = "tie", .value = "IN=OUT[:AXIS[:CAP]]", .to = &(o).tie_texts, \
+        .help = "an output that is an input of the next run (of --repeat): as a whole, or growing along " \
+                "AXIS up to CAP; " \
+                "may be repeated" \
+    }
+#define ARGS_SESSION(o) \
+    {.kind = ARG_HEADING, .help = "Where it runs"}, \
+        {.kind = ARG_TEXT, \
+         .name = "provider", \
+         .value = "A,B", \
+         .to = &(o).provider, \
+         .help = "execution providers in order of preference (cpu), NAME[:DEVICE][:KEY=VALUE]...; 'ortc " \
+                 "providers' lists them; ref comes last"}, \
+        {.kind = ARG_TEXT, \
+         .name = "require", \
+         .value = "A,B", \
+         .to = &(o).require, \
+         .help = "fail unless every node is on one of these providers"}, \
+        {.kind = ARG_INTEGER, \
+         .letter = 't', \
+         .name = "threads", \
+         .value = "N", \
+         .to = &(o).threads, \
+         .max = 4096, \
+         .help = "threads of a run; 0: as many as this process may use (0)"}, \
+        {.kind = ARG_LIST, \
+         .name = "plugin", \
+         .value = "FILE", \
+         .to = &(o).plugins, \
+         .help = "load a plugin: operators, kernels, providers; may be repeated"}, \
+    { \
+        .kind = ARG_FLAG, .name = "no-fusion", .to = &(o).no_fusion, \
+        .help = "one kernel per node, nothing fused" \
+    }
+#define ARGS_SHAPES(o) \
+    {.kind = ARG_LIST, \
+     .name = "set", \
+     .value = "DIM=N", \
+     .to = &(o).sets, \
+     .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated"}, \
+    { \
+        .kind = ARG_LIST, .name = "shape", .value = "NAME=1x3x8x8", .to = &(o).shapes, \
+        .help = "an input's shape where nothing else says it (made-up inputs); may be repeated" \
+    }
 
 /* These print their own errors. -1: go on; else the exit code. */
 
@@ -53,10 +79,13 @@ int model_open(const char *path, ortc_model **out);
 int session_open(ortc_model *, const session_options *, ortc_session **out);
 
 /* The same two, with the error given back instead of printed: for `test`, which goes on to the next case. */
-ortc_status session_create(ortc_model *, const session_options *, ortc_session **out, ortc_error *, int *out_exit);
+ortc_status session_create(ortc_model *, const session_options *, ortc_session **out, ortc_error *,
+                           int *out_exit);
 
-/* "NAME=1x3x8x8" for this input among --shape, parsed. False: none given. A malformed one is an error: *out_exit. */
-bool shape_given(const session_options *, const char *input_name, int64_t *dims, int32_t *out_rank, int *out_exit);
+/* "NAME=1x3x8x8" for this input among --shape, parsed. False: none given. A malformed one is an error:
+ * *out_exit. */
+bool shape_given(const session_options *, const char *input_name, int64_t *dims, int32_t *out_rank,
+                 int *out_exit);
 bool input_is_tied(const session_options *, const char *input_name);
 /* The value of a symbol among --set, -1 if it is not there. */
 int64_t symbol_given(const session_options *, const char *symbol);

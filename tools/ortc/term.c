@@ -1,5 +1,5 @@
-/* tools/ortc/term.c: colour, progress and tables; see term.h. Escapes are plain ANSI: no terminfo, as everything that
- * is a terminal today knows bold, three colours, carriage return and erase-to-end-of-line. */
+/* tools/ortc/term.c: colour, progress and tables; see term.h. Escapes are plain ANSI: no terminfo, as
+ * everything that is a terminal today knows bold, three colours, carriage return and erase-to-end-of-line. */
 #include "term.h"
 
 #include <stdlib.h>
@@ -15,8 +15,7 @@ void term_color_mode(int mode) { color_mode = mode; }
 
 static bool colored(FILE *f)
 {
-    if (color_mode != TERM_AUTO)
-        return color_mode == TERM_ALWAYS;
+    if (color_mode != TERM_AUTO) return color_mode == TERM_ALWAYS;
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     return !(no && no[0]) && term && strcmp(term, "dumb") != 0 && isatty(fileno(f));
 }
@@ -24,15 +23,13 @@ static bool colored(FILE *f)
 void term_color(FILE *f, int color)
 {
     static const char *const codes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m", "\033[33m"};
-    if (colored(f))
-        fputs(codes[color], f);
+    if (colored(f)) fputs(codes[color], f);
 }
 
 void term_progress(size_t done, size_t total, const char *text)
 {
     double now = seconds_now();
-    if (cli.quiet || now - progress_drawn < 0.2 || !isatty(STDERR_FILENO))
-        return;
+    if (cli.quiet || now - progress_drawn < 0.2 || !isatty(STDERR_FILENO)) return;
     struct winsize size = {0};
     int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
     char head[64];
@@ -45,16 +42,14 @@ void term_progress(size_t done, size_t total, const char *text)
 
 void term_progress_clear(void)
 {
-    if (progress_shown)
-        fputs("\r\033[K", stderr);
+    if (progress_shown) fputs("\r\033[K", stderr);
     progress_shown = false;
 }
 
 size_t text_width(const char *utf8)
 {
     size_t n = 0;
-    for (; *utf8; utf8++)
-        n += ((unsigned char)*utf8 & 0xc0) != 0x80;
+    for (; *utf8; utf8++) n += ((unsigned char)*utf8 & 0xc0) != 0x80;
     return n;
 }
 
@@ -82,15 +77,12 @@ void table_print(table *t, int indent, bool heading)
     size_t *width = mem_alloc(t->columns * sizeof *width), rows = t->count / t->columns;
     for (size_t i = 0; i < rows * t->columns; i++) {
         size_t w = text_width(t->cells[i]);
-        if (w > width[i % t->columns])
-            width[i % t->columns] = w;
+        if (w > width[i % t->columns]) width[i % t->columns] = w;
     }
     for (size_t r = 0; r < rows; r++) {
-        if (heading && r == 0)
-            term_color(stdout, TERM_BOLD);
+        if (heading && r == 0) term_color(stdout, TERM_BOLD);
         size_t last = t->columns; /* no blanks at the end of a line: cells behind `last` are empty */
-        while (last > 1 && !t->cells[r * t->columns + last - 1][0])
-            last--;
+        while (last > 1 && !t->cells[r * t->columns + last - 1][0]) last--;
         put("%*s", indent, "");
         for (size_t c = 0; c < last; c++) {
             const char *text = t->cells[r * t->columns + c];
@@ -101,11 +93,9 @@ void table_print(table *t, int indent, bool heading)
                 put("%s%*s", text, pad, "");
             else
                 put("%s", text);
-            if (c + 1 < last)
-                put("  ");
+            if (c + 1 < last) put("  ");
         }
-        if (heading && r == 0)
-            term_color(stdout, TERM_PLAIN);
+        if (heading && r == 0) term_color(stdout, TERM_PLAIN);
         put("\n");
     }
     free(width);
@@ -114,8 +104,7 @@ void table_print(table *t, int indent, bool heading)
 
 void table_free(table *t)
 {
-    for (size_t i = 0; i < t->count; i++)
-        free(t->cells[i]);
+    for (size_t i = 0; i < t->count; i++) free(t->cells[i]);
     free(t->cells);
     *t = (table){0};
 }

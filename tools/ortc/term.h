@@ -15,13 +15,13 @@ enum { TERM_AUTO, TERM_ALWAYS, TERM_NEVER };
 void term_color_mode(int mode);
 void term_color(FILE *, int color);
 
-/* A line on stderr that is redrawn in place, at most five times a second, on terminals only and not with --quiet.
- * done of total; text is shortened to the terminal's width. Cleared before any other message. */
+/* A line on stderr that is redrawn in place, at most five times a second, on terminals only and not with
+ * --quiet. done of total; text is shortened to the terminal's width. Cleared before any other message. */
 void term_progress(size_t done, size_t total, const char *text);
 void term_progress_clear(void);
 
-/* Columns as wide as their widest cell. Cells are copied. Numbers, that is columns whose letter in `align` is 'r',
- * go to the right; the last column is not padded. */
+/* Columns as wide as their widest cell. Cells are copied. Numbers, that is columns whose letter in `align` is
+ * 'r', go to the right; the last column is not padded. */
 typedef struct table {
     const char *align; /* one letter a column: "lrl" */
     size_t columns, count;

@@ -23,10 +23,14 @@ typedef struct test_options {
 } test_options;
 
 static const char details[] =
-    "A case is a folder with model.onnx and test_data_set_*/input_*.pb and output_*.pb. Results must have the expected\n"
-    "types and shapes, and values within rtol 1e-3 and atol 1e-7, or what tolerance.json beside the model says:\n"
-    "{\"rtol\": 1e-3, \"atol\": 1e-7, \"compare\": \"values\"}, or \"compare\": \"shape\" where values are random.\n"
-    "A skip list has a line for each case: its name (or a glob), then the reason. Listed cases are run all the same: one\n"
+    "A case is a folder with model.onnx and test_data_set_*/input_*.pb and output_*.pb. Results must have "
+    "the expected\n"
+    "types and shapes, and values within rtol 1e-3 and atol 1e-7, or what tolerance.json beside the model "
+    "says:\n"
+    "{\"rtol\": 1e-3, \"atol\": 1e-7, \"compare\": \"values\"}, or \"compare\": \"shape\" where values are "
+    "random.\n"
+    "A skip list has a line for each case: its name (or a glob), then the reason. Listed cases are run all "
+    "the same: one\n"
     "that passes is a failure, so that the list cannot outlive its reasons.\n"
     "The last line is always: N passed, N failed, N skipped. The exit code is 1 if any failed.\n"
     "\n"
@@ -46,7 +50,7 @@ static void on_interrupt(int number)
     ortc_cancel_set(cancel);
 }
 
-/* ---- One data set ------------------------------------------------------------------------------------------- */
+/* ---- One data set -------------------------------------------------------------------------------------- */
 
 typedef struct values {
     size_t count;
@@ -55,8 +59,7 @@ typedef struct values {
 
 static void values_free(values *v)
 {
-    for (size_t i = 0; i < v->count; i++)
-        ortc_value_release(v->items[i].value);
+    for (size_t i = 0; i < v->count; i++) ortc_value_release(v->items[i].value);
     free(v->items);
     *v = (values){0};
 }
@@ -77,14 +80,14 @@ static size_t count_files(const char *folder, const char *kind, size_t most)
     return n;
 }
 
-/* Files belong to inputs by position. Models of IR 3 list initializers among the inputs: when there are as many files as
- * inputs without a default, the others are passed over. */
-static ortc_status read_values(ortc_model *m, const char *folder, bool outputs, values *out, ortc_error *error)
+/* Files belong to inputs by position. Models of IR 3 list initializers among the inputs: when there are as
+ * many files as inputs without a default, the others are passed over. */
+static ortc_status read_values(ortc_model *m, const char *folder, bool outputs, values *out,
+                               ortc_error *error)
 {
     const char *kind = outputs ? "output" : "input";
     size_t all = 0, required = 0;
-    for (const ortc_io *io; (io = io_at(m, outputs, all)); all++)
-        required += !(io->flags & ORTC_IO_OPTIONAL);
+    for (const ortc_io *io; (io = io_at(m, outputs, all)); all++) required += !(io->flags & ORTC_IO_OPTIONAL);
     *out = (values){.items = mem_alloc(all * sizeof *out->items)};
     bool pass_over = count_files(folder, kind, all) == required;
     ortc_status s = ORTC_OK;
@@ -92,11 +95,9 @@ static ortc_status read_values(ortc_model *m, const char *folder, bool outputs, 
         const ortc_io *io = io_at(m, outputs, i);
         ortc_in *v = &out->items[out->count++];
         *v = (ortc_in){.name = io->name};
-        if (pass_over && io->flags & ORTC_IO_OPTIONAL)
-            continue;
+        if (pass_over && io->flags & ORTC_IO_OPTIONAL) continue;
         char *path = mem_printf("%s/%s_%zu.pb", folder, kind, file++);
-        if (access(path, F_OK) == 0)
-            s = value_read(path, io->type, &v->value, error);
+        if (access(path, F_OK) == 0) s = value_read(path, io->type, &v->value, error);
         free(path);
     }
     return s;
@@ -113,7 +114,8 @@ static void failed(outcome *o, ortc_status s, const ortc_error *e)
     buffer_printf(&o->why, "%s: %s", ortc_status_name(s), e->text);
 }
 
-static void compare_outputs(const values *expected, const ortc_out *got, size_t n, const tolerance *t, outcome *o)
+static void compare_outputs(const values *expected, const ortc_out *got, size_t n, const tolerance *t,
+                            outcome *o)
 {
     for (size_t i = 0; i < n && o->result == PASSED; i++) {
         buffer why = {0};
@@ -125,21 +127,19 @@ static void compare_outputs(const values *expected, const ortc_out *got, size_t 
     }
 }
 
-static void run_data_set(ortc_model *m, ortc_session *session, const char *folder, const test_options *options,
-                         const tolerance *t, outcome *o)
+static void run_data_set(ortc_model *m, ortc_session *session, const char *folder,
+                         const test_options *options, const tolerance *t, outcome *o)
 {
     values in = {0}, expected = {0};
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = read_values(m, folder, false, &in, &e);
-    if (s == ORTC_OK)
-        s = read_values(m, folder, true, &expected, &e);
+    if (s == ORTC_OK) s = read_values(m, folder, true, &expected, &e);
     if (s == ORTC_OK) {
         ortc_in *given = mem_alloc(in.count * sizeof *given);
         ortc_out *got = mem_alloc(expected.count * sizeof *got);
         ortc_run_args args = ORTC_RUN_ARGS_INIT;
         for (size_t i = 0; i < in.count; i++)
-            if (in.items[i].value)
-                given[args.n_in++] = in.items[i];
+            if (in.items[i].value) given[args.n_in++] = in.items[i];
         /* Outputs without a file are not asked for; expected is packed to match. */
         size_t n = 0;
         for (size_t i = 0; i < expected.count; i++)
@@ -156,20 +156,17 @@ static void run_data_set(ortc_model *m, ortc_session *session, const char *folde
         if (options->deadline_ms)
             args.deadline_ns = (int64_t)(seconds_now() * 1e9) + options->deadline_ms * 1000000;
         s = n ? ortc_run(session, &args, &e) : fail(&e, ORTC_NOT_FOUND, "%s has no output_*.pb", folder);
-        if (s == ORTC_OK)
-            compare_outputs(&expected, got, n, t, o);
-        for (size_t i = 0; i < n; i++)
-            ortc_value_release(got[i].value);
+        if (s == ORTC_OK) compare_outputs(&expected, got, n, t, o);
+        for (size_t i = 0; i < n; i++) ortc_value_release(got[i].value);
         free(given);
         free(got);
     }
-    if (s != ORTC_OK)
-        failed(o, s, &e);
+    if (s != ORTC_OK) failed(o, s, &e);
     values_free(&in);
     values_free(&expected);
 }
 
-/* ---- One case ----------------------------------------------------------------------------------------------- */
+/* ---- One case ------------------------------------------------------------------------------------------ */
 
 static outcome run_case(const test_case *c, const test_options *options)
 {
@@ -183,20 +180,15 @@ static outcome run_case(const test_case *c, const test_options *options)
     size_t n_sets = data_sets(c->folder, &sets);
     char *path = mem_printf("%s/model.onnx", c->folder);
     ortc_status s = tolerance_read(c->folder, &t, &e);
-    if (s == ORTC_OK && n_sets == 0)
-        s = fail(&e, ORTC_NOT_FOUND, "the case has no test_data_set_* folder");
-    if (s == ORTC_OK)
-        s = ortc_model_load(path, NULL, &model, &e);
-    if (s == ORTC_OK)
-        s = session_create(model, &options->session, &session, &e, &ignored);
-    if (s != ORTC_OK)
-        failed(&o, s, &e);
+    if (s == ORTC_OK && n_sets == 0) s = fail(&e, ORTC_NOT_FOUND, "the case has no test_data_set_* folder");
+    if (s == ORTC_OK) s = ortc_model_load(path, NULL, &model, &e);
+    if (s == ORTC_OK) s = session_create(model, &options->session, &session, &e, &ignored);
+    if (s != ORTC_OK) failed(&o, s, &e);
     for (size_t i = 0; i < n_sets && s == ORTC_OK && o.result == PASSED; i++) {
         char *folder = mem_printf("%s/test_data_set_%ld", c->folder, sets[i]);
         run_data_set(model, session, folder, options, &t, &o);
         free(folder);
-        if (o.result != PASSED && n_sets > 1)
-            buffer_printf(&o.why, " (data set %ld)", sets[i]);
+        if (o.result != PASSED && n_sets > 1) buffer_printf(&o.why, " (data set %ld)", sets[i]);
     }
     ortc_session_release(session);
     ortc_model_release(model);
@@ -205,7 +197,7 @@ static outcome run_case(const test_case *c, const test_options *options)
     return o;
 }
 
-/* ---- All of them -------------------------------------------------------------------------------------------- */
+/* ---- All of them --------------------------------------------------------------------------------------- */
 
 static void judge(const test_case *c, outcome *o, double seconds, const test_options *options, report *r)
 {
@@ -228,21 +220,20 @@ static int run_cases(const cases *c, const test_options *options)
 {
     report r;
     if (ortc_cancel_create(&cancel, NULL) == ORTC_OK)
-        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND},
+                  NULL);
     report_begin(&r, c->count);
     for (size_t i = 0; i < c->count && !interrupted; i++) {
         term_progress(i, c->count, c->items[i].name);
         double start = seconds_now();
         outcome o = run_case(&c->items[i], options);
-        if (!interrupted)
-            judge(&c->items[i], &o, seconds_now() - start, options, &r);
+        if (!interrupted) judge(&c->items[i], &o, seconds_now() - start, options, &r);
         free(o.why.data);
     }
     term_progress_clear();
     ortc_error e = ORTC_ERROR_INIT;
     int code = interrupted ? EXIT_INTERRUPTED : r.failed ? EXIT_DIFFERENT : EXIT_GOOD;
-    if (interrupted)
-        say_error("interrupted after %zu of %zu cases", r.count, c->count);
+    if (interrupted) say_error("interrupted after %zu of %zu cases", r.count, c->count);
     if (options->junit && report_junit(&r, options->junit, &e) != ORTC_OK) {
         say_error("--junit: %s", e.text);
         code = code == EXIT_GOOD ? EXIT_RUN : code;
@@ -261,7 +252,8 @@ static int select_cases(const arg_list *folders, const test_options *o, cases *c
         }
     cases_sort(c);
     if (c->count == 0) {
-        say_error("expected folders that hold test cases (model.onnx beside test_data_set_*), there are none below '%s'",
+        say_error("expected folders that hold test cases (model.onnx beside test_data_set_*), there are none "
+                  "below '%s'",
                   folders->items[0]);
         return EXIT_USAGE;
     }
@@ -271,9 +263,9 @@ static int select_cases(const arg_list *folders, const test_options *o, cases *c
         return EXIT_USAGE;
     }
     if (o->skip_list && unmatched)
-        say_note("%zu line%s of the skip list match%s no case", unmatched, unmatched == 1 ? "" : "s", unmatched == 1 ? "es" : "");
-    if (o->filter)
-        cases_filter(c, o->filter);
+        say_note("%zu line%s of the skip list match%s no case", unmatched, unmatched == 1 ? "" : "s",
+                 unmatched == 1 ? "es" : "");
+    if (o->filter) cases_filter(c, o->filter);
     if (c->count == 0) {
         say_error("-k: no case matches '%s'", o->filter);
         return EXIT_USAGE;
@@ -286,33 +278,59 @@ int command_test(int argc, char **argv)
     test_options o = {0};
     const arg_option options[] = {
         {.kind = ARG_HEADING, .help = "Cases"},
-        {.kind = ARG_TEXT, .letter = 'k', .name = "filter", .value = "PATTERN", .to = &o.filter,
+        {.kind = ARG_TEXT,
+         .letter = 'k',
+         .name = "filter",
+         .value = "PATTERN",
+         .to = &o.filter,
          .help = "only cases whose name holds PATTERN, or matches it if it is a glob"},
-        {.kind = ARG_TEXT, .name = "skip-list", .value = "FILE", .to = &o.skip_list,
+        {.kind = ARG_TEXT,
+         .name = "skip-list",
+         .value = "FILE",
+         .to = &o.skip_list,
          .help = "cases that are known to fail: a name and the reason on each line"},
-        {.kind = ARG_CHOICE, .name = "unsupported", .value = "HOW", .to = &o.unsupported, .choices = unsupported_choices,
+        {.kind = ARG_CHOICE,
+         .name = "unsupported",
+         .value = "HOW",
+         .to = &o.unsupported,
+         .choices = unsupported_choices,
          .help = "models that need what ortc has not: fail or skip (fail)"},
-        {.kind = ARG_INTEGER, .name = "deadline", .value = "MS", .to = &o.deadline_ms, .min = 1, .max = 1000000000,
+        {.kind = ARG_INTEGER,
+         .name = "deadline",
+         .value = "MS",
+         .to = &o.deadline_ms,
+         .min = 1,
+         .max = 1000000000,
          .help = "a run that takes longer fails"},
-        {.kind = ARG_FLAG, .name = "list", .to = &o.list, .help = "print the names of the cases, run nothing"},
-        {.kind = ARG_TEXT, .name = "junit", .value = "FILE", .to = &o.junit, .help = "write the results as JUnit XML too"},
+        {.kind = ARG_FLAG,
+         .name = "list",
+         .to = &o.list,
+         .help = "print the names of the cases, run nothing"},
+        {.kind = ARG_TEXT,
+         .name = "junit",
+         .value = "FILE",
+         .to = &o.junit,
+         .help = "write the results as JUnit XML too"},
         ARGS_SESSION(o.session),
         ARGS_COMMON,
     };
-    const arg_command command = {"test", "DIR... [-k PATTERN] [options]",
-                                 "Runs test cases in the layout of ONNX's backend tests, and names those that fail.", details,
-                                 "folders of test cases", 1, SIZE_MAX, options};
+    const arg_command command = {
+        "test",
+        "DIR... [-k PATTERN] [options]",
+        "Runs test cases in the layout of ONNX's backend tests, and names those that fail.",
+        details,
+        "folders of test cases",
+        1,
+        SIZE_MAX,
+        options};
     arg_list folders;
     cases c = {0};
     char *skip_text = NULL;
     int code = args_parse(&command, argc, argv, &folders);
-    if (code < 0)
-        code = plugins_load(&o.session.plugins);
-    if (code < 0)
-        code = select_cases(&folders, &o, &c, &skip_text);
+    if (code < 0) code = plugins_load(&o.session.plugins);
+    if (code < 0) code = select_cases(&folders, &o, &c, &skip_text);
     if (code < 0 && o.list) {
-        for (size_t i = 0; i < c.count; i++)
-            put("%s\n", c.items[i].name);
+        for (size_t i = 0; i < c.count; i++) put("%s\n", c.items[i].name);
         code = EXIT_GOOD;
     } else if (code < 0) {
         code = run_cases(&c, &o);

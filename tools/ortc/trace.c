@@ -1,5 +1,5 @@
-/* tools/ortc/trace.c: events of runs, collected and written in the trace event format: one "X" event per plan, step and phase,
- * with the node's operator, provider, kernel and the kernel's estimates as arguments.
+/* tools/ortc/trace.c: events of runs, collected and written in the trace event format: one "X" event per
+ * plan, step and phase, with the node's operator, provider, kernel and the kernel's estimates as arguments.
  */
 #include "trace.h"
 
@@ -14,8 +14,8 @@ static void record(void *arg, const ortc_profile_event *e)
         t->capacity = t->capacity ? 2 * t->capacity : 256;
         t->events = mem_grow(t->events, t->capacity, sizeof *t->events);
     }
-    t->events[t->count++] = (trace_event){e->name, e->op, e->provider, e->kernel, e->kind, e->step, e->start_ns, e->duration_ns, e->flops,
-                                          e->bytes};
+    t->events[t->count++] = (trace_event){e->name, e->op,       e->provider,    e->kernel, e->kind,
+                                          e->step, e->start_ns, e->duration_ns, e->flops,  e->bytes};
 }
 
 void trace_init(trace *t)
@@ -44,17 +44,14 @@ static void put_event(json *j, const trace_event *e, int64_t start)
     json_pair_integer(j, "tid", 1);
     json_key(j, "args");
     json_object(j);
-    if (e->kind != ORTC_PROFILE_PLAN)
-        json_pair_integer(j, "step", e->step);
+    if (e->kind != ORTC_PROFILE_PLAN) json_pair_integer(j, "step", e->step);
     if (*e->op) {
         json_pair_text(j, "op", e->op);
         json_pair_text(j, "provider", e->provider);
         json_pair_text(j, "kernel", e->kernel);
     }
-    if (e->flops > 0)
-        json_pair_number(j, "flops", e->flops);
-    if (e->bytes > 0)
-        json_pair_number(j, "bytes", e->bytes);
+    if (e->flops > 0) json_pair_number(j, "flops", e->flops);
+    if (e->bytes > 0) json_pair_number(j, "bytes", e->bytes);
     json_object_end(j);
     json_object_end(j);
 }
@@ -69,15 +66,13 @@ int trace_write(const trace *t, const char *path)
     json_pair_text(&j, "displayTimeUnit", "ns");
     json_key(&j, "traceEvents");
     json_array(&j);
-    for (size_t i = 0; i < t->count; i++)
-        put_event(&j, &t->events[i], start);
+    for (size_t i = 0; i < t->count; i++) put_event(&j, &t->events[i], start);
     json_array_end(&j);
     json_object_end(&j);
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = file_write(path, j.out.data, j.out.size, &e);
     free(j.out.data);
-    if (s == ORTC_OK)
-        return -1;
+    if (s == ORTC_OK) return -1;
     say_error("--profile: %s", e.text);
     return EXIT_RUN;
 }

@@ -1,4 +1,5 @@
-/* tools/ortc/trace.h: what a session's runs did, as a trace that browsers show (chrome://tracing, Perfetto). */
+/* tools/ortc/trace.h: what a session's runs did, as a trace that browsers show (chrome://tracing,
+ * Perfetto). */
 #ifndef TRACE_H
 #define TRACE_H
 
@@ -18,7 +19,8 @@ typedef struct trace {
 } trace;
 
 void trace_init(trace *);
-/* One JSON object {"traceEvents": [...]}; times from the first event on. -1: good; else it has said what is wrong. */
+/* One JSON object {"traceEvents": [...]}; times from the first event on. -1: good; else it has said what is
+ * wrong. */
 int trace_write(const trace *, const char *path);
 void trace_free(trace *);
 

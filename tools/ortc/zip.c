@@ -19,7 +19,7 @@ static uint16_t u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static uint32_t u32(const uint8_t *p) { return u16(p) | (uint32_t)u16(p + 2) << 16; }
 static uint64_t u64(const uint8_t *p) { return u32(p) | (uint64_t)u32(p + 4) << 32; }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------ */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 static ortc_status damaged(ortc_error *error, const char *what)
 {
@@ -46,8 +46,7 @@ static bool find_directory(const uint8_t *data, size_t end, uint64_t *out_offset
     *out_offset = u32(data + end + 16);
     if (end >= 20 && u32(data + end - 20) == LOCATOR64) {
         uint64_t at = u64(data + end - 20 + 8);
-        if (end < 56 + 20 || at > end - 20 - 56 || u32(data + at) != END64)
-            return false;
+        if (end < 56 + 20 || at > end - 20 - 56 || u32(data + at) != END64) return false;
         *out_count = u64(data + at + 32);
         *out_size = u64(data + at + 40);
         *out_offset = u64(data + at + 48);
@@ -55,20 +54,19 @@ static bool find_directory(const uint8_t *data, size_t end, uint64_t *out_offset
     return *out_offset <= end && *out_size <= end - *out_offset;
 }
 
-/* Sizes that do not fit 32 bits stand in the extra field 1, in this order, each only if its own field is full. */
+/* Sizes that do not fit 32 bits stand in the extra field 1, in this order, each only if its own field is
+ * full. */
 static bool extend(zip_member *m, const uint8_t *extra, size_t bytes)
 {
     uint64_t *fields[] = {&m->size, &m->packed, &m->offset};
     while (bytes >= 4) {
         size_t n = u16(extra + 2);
-        if (n > bytes - 4)
-            return true; /* other programs' fields are none of ours */
+        if (n > bytes - 4) return true; /* other programs' fields are none of ours */
         if (u16(extra) == 1) {
             const uint8_t *at = extra + 4;
             for (size_t i = 0; i < COUNT_OF(fields); i++)
                 if (*fields[i] == UINT32_MAX) {
-                    if (n < 8)
-                        return false;
+                    if (n < 8) return false;
                     *fields[i] = u64(at);
                     at += 8;
                     n -= 8;
@@ -84,19 +82,17 @@ static bool extend(zip_member *m, const uint8_t *extra, size_t bytes)
 /* One entry of the directory; gives its length, 0 when it is damaged. */
 static size_t read_entry(const uint8_t *at, size_t left, zip_member *m)
 {
-    if (left < 46 || u32(at) != CENTRAL)
-        return 0;
-    size_t name = u16(at + 28), extra = u16(at + 30), comment = u16(at + 32), total = 46 + name + extra + comment;
-    if (total > left || memchr(at + 46, 0, name))
-        return 0;
+    if (left < 46 || u32(at) != CENTRAL) return 0;
+    size_t name = u16(at + 28), extra = u16(at + 30), comment = u16(at + 32),
+           total = 46 + name + extra + comment;
+    if (total > left || memchr(at + 46, 0, name)) return 0;
     *m = (zip_member){.flags = u16(at + 8),
                       .method = u16(at + 10),
                       .crc = u32(at + 16),
                       .packed = u32(at + 20),
                       .size = u32(at + 24),
                       .offset = u32(at + 42)};
-    if (!extend(m, at + 46 + name, extra))
-        return 0;
+    if (!extend(m, at + 46 + name, extra)) return 0;
     m->name = mem_alloc(name + 1);
     memcpy(m->name, at + 46, name);
     return total;
@@ -108,7 +104,8 @@ ortc_status zip_open(const void *data, size_t bytes, zip_archive *out, ortc_erro
     size_t end;
     uint64_t offset, size, count;
     if (!find_end(data, bytes, &end))
-        return fail(error, ORTC_INVALID_ARGUMENT, "is not a zip archive (or is cut short): it has no end record");
+        return fail(error, ORTC_INVALID_ARGUMENT,
+                    "is not a zip archive (or is cut short): it has no end record");
     if (!find_directory(data, end, &offset, &size, &count) || count > size / 46 || count > MAX_MEMBERS)
         return damaged(error, "the directory lies outside it");
     out->members = mem_alloc((size_t)count * sizeof *out->members);
@@ -128,8 +125,7 @@ ortc_status zip_open(const void *data, size_t bytes, zip_archive *out, ortc_erro
 
 void zip_close(zip_archive *z)
 {
-    for (size_t i = 0; i < z->count; i++)
-        free(z->members[i].name);
+    for (size_t i = 0; i < z->count; i++) free(z->members[i].name);
     free(z->members);
     *z = (zip_archive){0};
 }
@@ -138,12 +134,12 @@ void zip_close(zip_archive *z)
 static bool inflate_all(const uint8_t *from, uint64_t packed, uint8_t *to, uint64_t size)
 {
     z_stream z = {0};
-    if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
-        return false;
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return false;
     int r = Z_OK;
     while (r == Z_OK) {
         uint8_t none[1];
-        uInt in = (uInt)(packed > 1u << 30 ? 1u << 30 : packed), room = (uInt)(size > 1u << 30 ? 1u << 30 : size);
+        uInt in = (uInt)(packed > 1u << 30 ? 1u << 30 : packed),
+             room = (uInt)(size > 1u << 30 ? 1u << 30 : size);
         z.next_in = (Bytef *)(uintptr_t)from;
         z.avail_in = in;
         z.next_out = room ? to : none; /* an empty member still has an end to be read */
@@ -167,21 +163,19 @@ static bool inflate_all(const uint8_t *from, uint64_t packed, uint8_t *to, uint6
 ortc_status zip_read(const zip_archive *z, const zip_member *m, uint64_t limit, blob *out, ortc_error *error)
 {
     *out = (blob){0};
-    if (m->flags & 1)
-        return fail(error, ORTC_UNSUPPORTED, "member '%s' is encrypted", m->name);
+    if (m->flags & 1) return fail(error, ORTC_UNSUPPORTED, "member '%s' is encrypted", m->name);
     if (m->method != 0 && m->method != 8)
-        return fail(error, ORTC_UNSUPPORTED, "member '%s' is packed by method %u; stored and deflated are read",
-                    m->name, m->method);
+        return fail(error, ORTC_UNSUPPORTED,
+                    "member '%s' is packed by method %u; stored and deflated are read", m->name, m->method);
     if (m->offset > z->bytes || z->bytes - m->offset < 30 || u32(z->data + m->offset) != LOCAL)
         return damaged(error, "a member lies outside it");
     uint64_t start = m->offset + 30 + u16(z->data + m->offset + 26) + u16(z->data + m->offset + 28);
-    if (start > z->bytes || m->packed > z->bytes - start)
-        return damaged(error, "a member lies outside it");
+    if (start > z->bytes || m->packed > z->bytes - start) return damaged(error, "a member lies outside it");
     if (m->method == 0 ? m->size != m->packed : m->size / MAX_GROWTH > m->packed)
         return damaged(error, "a member's sizes contradict each other");
     if (m->size > limit)
-        return fail(error, ORTC_LIMIT, "member '%s' unpacks to %llu bytes, more than the %llu that are read", m->name,
-                    (unsigned long long)m->size, (unsigned long long)limit);
+        return fail(error, ORTC_LIMIT, "member '%s' unpacks to %llu bytes, more than the %llu that are read",
+                    m->name, (unsigned long long)m->size, (unsigned long long)limit);
     blob b = {mem_grow(NULL, (size_t)m->size, 1), (size_t)m->size};
     bool good = true;
     if (m->method == 0 && m->size)
@@ -196,7 +190,7 @@ ortc_status zip_read(const zip_archive *z, const zip_member *m, uint64_t limit, 
     return ORTC_OK;
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------ */
+/* ---- Writing ------------------------------------------------------------------------------------------- */
 
 static void put16(buffer *b, uint32_t v) { buffer_add(b, (uint8_t[]){(uint8_t)v, (uint8_t)(v >> 8)}, 2); }
 static void put32(buffer *b, uint32_t v)
@@ -232,8 +226,10 @@ static bool deflate_all(const uint8_t *from, size_t bytes, buffer *out)
     return r == Z_STREAM_END;
 }
 
-/* The part that the local header and the directory share. Times are the format's first day: same results, same file. */
-static void put_common(buffer *b, bool deflated, uint32_t crc, uint64_t packed, uint64_t size, size_t name, bool big)
+/* The part that the local header and the directory share. Times are the format's first day: same results,
+ * same file. */
+static void put_common(buffer *b, bool deflated, uint32_t crc, uint64_t packed, uint64_t size, size_t name,
+                       bool big)
 {
     put16(b, big ? 45 : 20);
     put16(b, 0x800); /* names are UTF-8 */

@@ -1,8 +1,9 @@
 /* tools/ortc/zip.h: zip archives, as much of them as .npz needs: stored and deflated members, zip64.
  *
- * Reading works on the whole archive in memory and follows the central directory alone. Every offset and size is
- * checked against the archive; a member that says it grows more than deflate can (1032 times), or beyond the limit, is
- * refused before memory is asked for. Not read: encryption, other methods, archives in several files.
+ * Reading works on the whole archive in memory and follows the central directory alone. Every offset and size
+ * is checked against the archive; a member that says it grows more than deflate can (1032 times), or beyond
+ * the limit, is refused before memory is asked for. Not read: encryption, other methods, archives in several
+ * files.
  */
 #ifndef ZIP_H
 #define ZIP_H
