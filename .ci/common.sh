@@ -17,7 +17,7 @@ die() {
 # have PACKAGE: is what we need from it there, from Debian or from elsewhere?
 have() {
     case $1 in
-    gcc | g++ | clang | meson | pkg-config | python3) command -v "$1" >/dev/null ;;
+    gcc | g++ | clang | clang-format | meson | pkg-config | python3) command -v "$1" >/dev/null ;;
     ninja-build) command -v ninja >/dev/null ;;
     protobuf-c-compiler) command -v protoc-c >/dev/null ;;
     libc6-dev) [ -e /usr/include/stdio.h ] ;;

@@ -37,7 +37,7 @@ def arguments(text: str) -> list[str]:
 def translate(text: str) -> str:
     text = re.sub(r"extern __shared__ __align__\((\d+)\) (\w+) (\w+)\[\];", r"\2 *\3 = (\2 *)(void *)emulated_shared;", text)
     out, at = "", 0
-    for launch in re.finditer(r"([\w:]+(?:<[^<>;]*>)?)<<<(.*?)>>>\(", text, re.S):
+    for launch in re.finditer(r"([\w:]+(?:<[^<>;]*>)?)\s*<<<(.*?)>>>\(", text, re.S):
         grid, block = arguments(launch.group(2))[:2]
         end = until_closed(text, launch.end())
         out += f"{text[at:launch.start()]}emulate({grid}, {block}, [&] {{ {launch.group(1)}({text[launch.end():end - 1]}); }})"

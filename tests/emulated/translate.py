@@ -37,7 +37,7 @@ def translate(text: str) -> str:
     text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
     text = re.sub(r"extern\s+__shared__\s+(?:__align__\(\d+\)\s+)?([\w ]+?)\s*(\w+)\[\];", r"\1 *\2 = (\1 *)emulated_shared;", text)
     text = re.sub(r"(?<!\w)__shared__(?!\w)", "static", text)
-    launch = re.compile(r"(\w+(?:<[^;{}<>]*>)?)<<<(.*?)>>>(?=\()", re.S)
+    launch = re.compile(r"(\w+(?:<[^;{}<>]*>)?)\s*<<<(.*?)>>>(?=\()", re.S)
     out = ""
     while found := launch.search(text):
         end = closing(text, found.end())
