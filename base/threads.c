@@ -2,7 +2,7 @@
  *
  * Callers publish loops in a small array of slots; workers look for a slot with chunks left and join it. A
  * slot's `control` word holds all of its state that threads race for:
- *     bit 31 open · bit 30 the caller sleeps · bits 15-29 workers that joined · bits 0-14 workers that left
+ *     31 open · 30 the caller sleeps · 15-29 workers that joined · 0-14 workers that left
  * A worker joins by a compare-and-swap that sees the slot open, so it never reads a loop that is being
  * written; the caller closes the slot when no chunk is left and waits until as many left as had joined. A
  * worker leaves a loop only when no chunk is left, so it joins a loop once, and the count of joins numbers

@@ -10,7 +10,7 @@
 
 #include "graph/onnx/onnx.h"
 
-/* ---- Messages (export_message.c): fields are appended; a lack of memory is noted and asked for at the end  */
+/* ---- Messages (export_message.c): appended; a lack of memory is noted and asked for at the end --------- */
 
 typedef struct ortc_message {
     ORTC_ARRAY(uint8_t) bytes;

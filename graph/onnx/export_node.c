@@ -7,7 +7,6 @@
 #include "export.h"
 
 /* AttributeProto */
-
 enum {
     ATTR_NAME = 1,
     ATTR_F = 2,

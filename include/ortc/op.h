@@ -1,5 +1,4 @@
-/* ortc/op.h: operators and kernels, for those who add them, inside this repository or in a plugin of their
- * own.
+/* ortc/op.h: operators and kernels, for those who add them, here or in a plugin.
  *
  * An operator (ortc_op) is a name with a schema: inputs, outputs, attributes, allowed types, a shape
  * function, and a lifting that brings nodes of older versions to the newest form. A kernel (ortc_kernel)
@@ -8,14 +7,10 @@
  * linked with: the functions are inline and reach the host through tables that it passes in (op_calls.h,
  * which this header includes; there is no need to read it).
  *
- *   supports(node, device, why)   may this kernel run this node, for every shape that the node admits?   at
- *                                 load
- *   prepare(node, prep) -> state  read attributes once; const afterwards, shared by threads              at
- *                                 load
- *   plan(state, plan) -> pstate   per key (types, shapes, deciding values): algorithm, workspace, ...
- *                                 per key
- *   run(state, pstate, call)      the work                                                               per
- *                                 run
+ *   at load    supports(node, device, why)   may this kernel run this node, for every shape that it admits?
+ *              prepare(node, prep) -> state  read attributes once; const afterwards, shared by threads
+ *   per key    plan(state, plan) -> pstate   types, shapes, deciding values: algorithm, workspace, packs
+ *   per run    run(state, pstate, call)      the work
  *
  * Only `run` must be there. What changes while running lives in the workspace, in the call's slot, in outputs
  * or in tied state; never in state or pstate, which threads share.
@@ -87,7 +82,6 @@ enum {
 };
 
 /* ---- Ports: what is known of a node's input or output -------------------------------------------------- */
-
 enum {
     ORTC_PORT_CONST = 1, /* a constant of the model; `data` may be read */
     ORTC_PORT_GRAPH = 2  /* an input or output of the graph itself */
@@ -120,7 +114,6 @@ typedef struct ortc_strings {
 static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length);
 
 /* ---- Epilogues: what specialisation may fuse into a node ----------------------------------------------- */
-
 enum {
     ORTC_ACT_NONE = 0,
     ORTC_ACT_RELU = 1,       /* max(x, 0), NaN stays NaN */
@@ -146,7 +139,6 @@ typedef struct ortc_epilogue {
 } ortc_epilogue;
 
 /* ---- Nodes --------------------------------------------------------------------------------------------- */
-
 enum {
     ORTC_ATTR_FLOAT = 1, /* AttributeProto.AttributeType, same numbers */
     ORTC_ATTR_INT = 2,
@@ -214,8 +206,7 @@ static inline const ortc_graph *ortc_node_body(const ortc_node *n);
 
 /* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them.
  *
- *   for (const ortc_node *n = ortc_graph_next(g, NULL); n; n = ortc_graph_next(g, n))      in an order of
- *                                                                                          execution
+ * In an order of execution: for (n = ortc_graph_next(g, NULL); n; n = ortc_graph_next(g, n))
  */
 static inline const ortc_node *ortc_graph_next(const ortc_graph *g, const ortc_node *n);
 /* Formal inputs and outputs. Ports that carry the same `edge` are connected. */
@@ -307,7 +298,6 @@ static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...);
 
 /* ---- Operators ----------------------------------------------------------------------------------------- */
-
 enum {
     ORTC_OP_RANDOM = 1,  /* never folded, never shared between equal nodes */
     ORTC_OP_CONTROL = 2, /* runs subgraphs */
@@ -318,19 +308,17 @@ enum {
 
 /* A schema, in its newest form, as three short strings:
  *
- *   inputs, outputs  "X:T W:T B:T? starts:I!"      name:constraint; the constraint is one of `types` or a
- *                    type name.
- *                    ?  may be left out      *  any number of these, the last one      +  at least one
+ *   inputs, outputs  "X:T W:T B:T? starts:I!"    name:constraint: one of `types`, or a type's name
+ *                    ?  may be left out    *  any number of these, the last one    +  at least one
  *                    ~  (after * or +) each may have a type of its own
  *                    !  its values decide the shape of an output: read on the host, part of a plan's key
- *   attributes       "axis:i=-1 pads:is? auto_pad:s=NOTSET body:g!"   kind letters: i int, f float, s string,
- *                    t tensor, g graph, p type; with a following s: a list. =default   ? may be left out   !
- *                                                                                      required
+ *   attributes       "axis:i=-1 pads:is? auto_pad:s=NOTSET body:g!"    kinds: i int, f float, s string,
+ *                    t tensor, g graph, p type; followed by an s: a list. =default, ? may be left out,
+ *                    ! required
  *   types            "T=f16,f32,f64,bf16 I=i32,i64"    element types by their short names; groups: float
- *                    (f16 f32 f64
- *                    bf16), int (i8..i64), uint (u8..u64), f8 (the four), num (float int uint), all (num,
- *                    bool, string,
- *                    c64, c128, f8...: every type); seq, seq(...), map, opt: what is not a tensor
+ *                    (f16 f32 f64 bf16), int (i8..i64), uint (u8..u64), f8 (the four), num (float int uint),
+ *                    all (num, bool, string, c64, c128, f8...: every type); what is not a tensor: seq,
+ *                    seq(...), map, opt
  *
  * The order of the constraints in `types` is the order of the masks in a kernel entry. */
 typedef struct ortc_op {
@@ -353,7 +341,6 @@ typedef struct ortc_op {
 /* ---- Views: a tensor as a kernel sees it --------------------------------------------------------------- */
 
 /* how a tensor lies in memory */
-
 enum {
     ORTC_LAYOUT_PLAIN = 0,  /* row-major in the order of dims */
     ORTC_LAYOUT_NHWC = 1,   /* channels (axis 1) last */
@@ -408,7 +395,6 @@ struct ortc_call {
 };
 
 /* codes of the fault word */
-
 enum {
     ORTC_FAULT_INDEX = 1, /* an index from data lies outside its axis (and was clamped) */
     ORTC_FAULT_VALUE = 2  /* another value from data is not allowed; what was computed with it is undefined */
@@ -531,7 +517,6 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_st
 ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...);
 
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
-
 enum {
     ORTC_KERNEL_LATE_OUT = 4,   /* calls ortc_call_resize; in host memory only */
     ORTC_KERNEL_NO_CAPTURE = 8, /* must not run inside a captured graph */

@@ -415,13 +415,10 @@ ORTC_EXPORT void ortc_context_release(ortc_context *);
  * session. Retains the session. Owner: the caller; ortc_state_release, not while a run uses it. Errors:
  * INVALID_ARGUMENT (the session has no ties), OUT_OF_MEMORY; *out is NULL then. Any thread.
  *
- *     ortc_tie ties[] = {{"past.key", "present.key", 2}, {"past.value", "present.value", 2}};      session
- *                                                                                                  options:
- *                                                                                                  ties,
- *                                                                                                  n_ties
+ *     ortc_tie ties[] = {{"past.key", "present.key", 2}, {"past.value", "present.value", 2}};
+ *     options.ties = ties; options.n_ties = 2; ... ortc_session_create(model, &options, &session, &e);
  *     ortc_state_create(session, &state, &e);
- *     for (...) { args.state = state; args.advance = n_new; ... ortc_run(session, &args, &e); at =
- *     ortc_state_length(state); }
+ *     for (...) { args.state = state; args.advance = n_new; ... ortc_run(session, &args, &e); }
  *
  * A run with a state (ortc_run_args.state) takes tied inputs that it is not given from the state, and leaves
  * tied outputs there. Extents that the model does not fix (a batch) come from the run's other inputs or from

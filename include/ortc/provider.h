@@ -21,7 +21,6 @@ extern "C" {
 #endif
 
 /* kinds of memory a device has */
-
 enum {
     ORTC_MEMORY_HOST = 0,   /* ordinary host memory */
     ORTC_MEMORY_PINNED = 1, /* host memory that the device copies from and to quickly */

@@ -5,12 +5,12 @@
  * operator. A family without it does not link into that test.
  *
  *   op      "Conv"; "Softmax@11" in the form of opset 11, where the newest is not meant; "my.domain:Op@1"
- *   in      one word per input:   f32[2,3,4]            at random, -2 .. 2; integers -8 .. 8, unsigned 0 ..
- *           15
+ *   in      one word per input:   f32[2,3,4]            at random, -2 .. 2; integers -8 .. 8,
+ *                                                       unsigned 0 .. 15
  *                                 f32[2,3]~             with NaN, infinities and -0 among them
  *                                 f32[3]=0.5..9         at random from a range
- *                                 i64[2]={1,-1}         these elements; a single one fills the tensor; nan,
- *                                                       inf, -inf
+ *                                 i64[2]={1,-1}         these elements (nan, inf, -inf too); one fills the
+ *                                                       tensor
  *                                 i64[2]={1,-1}!        a constant of the model instead of an input of the
  *                                                       run
  *                                 string[2]={a,bc}

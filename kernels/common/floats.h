@@ -13,7 +13,6 @@
 #include "ortc/types.h"
 
 /* what the codes above `max` mean */
-
 enum {
     ORTC_FLOAT_IEEE = 0,   /* max + 1 is infinity, NaN beyond */
     ORTC_FLOAT_NAN = 1,    /* NaN; there is no infinity */

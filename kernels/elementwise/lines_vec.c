@@ -4,6 +4,7 @@
 
 #include "kernels/common/vector/vec.h"
 
+/* clang-format off */
 #define LINE(name, from, to, ...) \
     static void name(size_t count, const from *in, to *out) { __VA_ARGS__ }
 #define FROM(T, type) \
@@ -23,12 +24,10 @@
          V_FOR(i, n, count, v_store_##T(y + i, v_load_i32(in + i, n), n););)
 
 FROM(f32, float)
-FROM(f16, uint16_t)
-FROM(bf16, uint16_t)
-FROM(f64, double)
-TO(f32, float) TO(f16, uint16_t) TO(bf16, uint16_t) TO(f64, double) FROM_INT(i8, int8_t) FROM_INT(u8, uint8_t)
-    FROM_INT(i16, int16_t) FROM_INT(u16, uint16_t) FROM_INT(i32, int32_t) TO_INT(i8, int8_t)
-        TO_INT(i16, int16_t) TO_INT(i32, int32_t) TO_INT(i64, int64_t)
+FROM(f16, uint16_t) FROM(bf16, uint16_t) FROM(f64, double) TO(f32, float) TO(f16, uint16_t) TO(bf16, uint16_t)
+    TO(f64, double) FROM_INT(i8, int8_t) FROM_INT(u8, uint8_t) FROM_INT(i16, int16_t) FROM_INT(u16, uint16_t)
+        FROM_INT(i32, int32_t) TO_INT(i8, int8_t) TO_INT(i16, int16_t) TO_INT(i32, int32_t) TO_INT(i64,
+                                                                                                   int64_t)
 
             LINE(i32_of_i64, void, int32_t, const int64_t *x = in;
                  V_FOR(i, n, count, v_store_i32(out + i, v_load_i64(x + i, n), n););)
@@ -38,8 +37,8 @@ TO(f32, float) TO(f16, uint16_t) TO(bf16, uint16_t) TO(f64, double) FROM_INT(i8,
                                                      for (size_t i = 0; i < count; i++) out[i] = in[i] != 0;)
                     LINE(i32_of_bool, void, int32_t, const uint8_t *x = in;
                          for (size_t i = 0; i < count; i++) out[i] = x[i] != 0;)
-                        LINE(f32_of_bool, void, float, const uint8_t *x = in;
-                             for (size_t i = 0; i < count; i++) out[i] = x[i] != 0;)
+                        LINE(f32_of_bool, void, float, const uint8_t *x = in; for (size_t i = 0; i < count;
+                                                                                   i++) out[i] = x[i] != 0;)
                             LINE(bool_of_f32, float, void, uint8_t *y = out;
                                  V_FOR(i, n, count,
                                        v_store_bool(y + i, v_ne(v_load_f32(in + i, n), v_set_f32(0)), n););)

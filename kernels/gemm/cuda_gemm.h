@@ -22,7 +22,6 @@ extern "C" {
     5 /* dims of a batch in one launch; what has more is launched once for every index of the rest */
 
 /* kernels: how the result is cut into tiles, M x N */
-
 enum {
     ORTC_CU_GEMM_NOTHING = 0, /* no element to compute */
     ORTC_CU_GEMM_MMA_128X128,

@@ -6,25 +6,25 @@
 /* clang-format off */
 #define ALL(op, rows, twice, more) \
     {op, "T[5,2,3] T[1," rows ",3] T[1," rows ",4]", "hidden_size=4" more, F, .outputs = 2}, \
-        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4] f32[1," twice "]", \\
+        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4] f32[1," twice "]", \
              "hidden_size=4 direction='reverse'" more, .outputs = 2}, \
         {op, "f32[5,2,3] f32[2," rows ",3] f32[2," rows ",4] f32[2," twice "] i32[2]={3,5} f32[2,2,4]", \
          "hidden_size=4 direction='bidirectional'" more, .outputs = 2}, \
-        {op, "f32[2,5,3] f32[1," rows ",3] f32[1," rows ",4] - i32[2]={0,4} f32[2,1,4]", "layout=1" more, \\
+        {op, "f32[2,5,3] f32[1," rows ",3] f32[1," rows ",4] - i32[2]={0,4} f32[2,1,4]", "layout=1" more, \
              .outputs = 2}, \
         {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "hidden_size=4 clip=0.5" more, .outputs = 2}, \
-        {op, "f32[0,2,3] f32[1," rows ",3] f32[1," rows ",4] - - f32[1,2,4]", "hidden_size=4" more, \\
+        {op, "f32[0,2,3] f32[1," rows ",3] f32[1," rows ",4] - - f32[1,2,4]", "hidden_size=4" more, \
              .outputs = 2}, \
         {op "@7", "f32[3,2,3] f32[1," rows ",3] f32[1," rows ",4]", "hidden_size=4" more, .outputs = 2}, \
-        {op "@1", "f32[3,2,3] f32[1," rows ",3] f32[1," rows ",4]", "hidden_size=4 output_sequence=1", \\
+        {op "@1", "f32[3,2,3] f32[1," rows ",3] f32[1," rows ",4]", "hidden_size=4 output_sequence=1", \
              .outputs = 2}, \
-        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "hidden_size=5", \\
+        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "hidden_size=5", \
              .fails = ORTC_SHAPE_MISMATCH}, \
-        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4] - i32[2]={6,1}", "", \\
+        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4] - i32[2]={6,1}", "", \
              .fails = ORTC_INVALID_ARGUMENT}, \
-        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "direction='sideways'", \\
+        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "direction='sideways'", \
              .fails = ORTC_INVALID_MODEL}, \
-        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "activations=['Sine']", \\
+        {op, "f32[5,2,3] f32[1," rows ",3] f32[1," rows ",4]", "activations=['Sine']", \
              .fails = ORTC_INVALID_MODEL}
 /* clang-format on */
 

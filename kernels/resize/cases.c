@@ -7,13 +7,13 @@
 /* clang-format off */
 #define EVERY_WAY(mode) \
     {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", mode}, \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \\
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \
              mode " coordinate_transformation_mode='half_pixel_symmetric'"}, \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.3}!", \\
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.3}!", \
              mode " coordinate_transformation_mode='pytorch_half_pixel'"}, \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \\
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \
              mode " coordinate_transformation_mode='align_corners'"}, \
-        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \\
+        {"Resize", "f32[1,1,4,5] - f32[4]={1,1,1.6,0.7}!", \
              mode " coordinate_transformation_mode='asymmetric'"}, \
         {"Resize", "f32[2,1,4,5] f32[8]={0,0,0.1,0.6,1,1,0.9,1.3} - i64[4]={2,1,3,6}", \
          mode " coordinate_transformation_mode='tf_crop_and_resize' extrapolation_value=9.0"}, \

@@ -36,7 +36,7 @@
         {op, "f32[2,2]={inf,1,1,1}", ""}, \
         {op, "f32[65]=60000.0..65000.0", ""}, \
         {op "@11", "T[2,3]", "", F_OLD}, {op "@11", "T[2,3]", "axis=-1", F_OLD}, \
-        {op "@11", "T[2,3,4]", "axis=1", F_OLD, \\
+        {op "@11", "T[2,3,4]", "axis=1", F_OLD, \
              .fixed = "extents behind the axis are written into the model"}, \
         {op "@11", "f32[2,3,4]", "axis=0", .fixed = "extents behind the axis are written into the model"}, \
         {op "@11", "f32[2,3,4]", "axis=2"}, \

@@ -207,7 +207,6 @@ static void expect_left(const char *what, const char *pass, ortc_edge *y)
 /* ---- Attention ----------------------------------------------------------------------------------------- */
 
 /* how it is written, and what only looks like it */
-
 enum {
     DIRECT_KEYS = 1,
     SCALE_Q = 2,
@@ -431,7 +430,6 @@ Test(raise_transformer, swish_and_what_is_not)
 }
 
 /* ---- RotaryEmbedding ----------------------------------------------------------------------------------- */
-
 enum {
     SWAPPED = 1,
     FACTOR = 2,

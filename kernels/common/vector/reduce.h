@@ -19,32 +19,26 @@
 #define V64_EACH(M, ...) M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__)
 #define V64_HALVES(op) V64_PAIR(0, 2, op) V64_PAIR(1, 3, op) V64_PAIR(0, 1, op)
 #elif V_LANES == 8
+/* clang-format off */
 #define V64_EACH(M, ...) \
-    M(0, __VA_ARGS__) \
-    M(1, __VA_ARGS__) \
-    M(2, __VA_ARGS__) \
-    M(3, __VA_ARGS__) M(4, __VA_ARGS__) M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__)
+    M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__) M(4, __VA_ARGS__) \
+    M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__)
 #define V64_HALVES(op) \
-    V64_PAIR(0, 4, op) \
-    V64_PAIR(1, 5, op) \
-    V64_PAIR(2, 6, op) V64_PAIR(3, 7, op) V64_PAIR(0, 2, op) V64_PAIR(1, 3, op) V64_PAIR(0, 1, op)
+    V64_PAIR(0, 4, op) V64_PAIR(1, 5, op) V64_PAIR(2, 6, op) V64_PAIR(3, 7, op) V64_PAIR(0, 2, op) \
+    V64_PAIR(1, 3, op) V64_PAIR(0, 1, op)
+/* clang-format on */
 #else
+/* clang-format off */
 #define V64_EACH(M, ...) \
-    M(0, __VA_ARGS__) \
-    M(1, __VA_ARGS__) \
-    M(2, __VA_ARGS__) \
-    M(3, __VA_ARGS__) \
-    M(4, __VA_ARGS__) M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__) M(8, __VA_ARGS__) \
-        M(9, __VA_ARGS__) M(10, __VA_ARGS__) M(11, __VA_ARGS__) M(12, __VA_ARGS__) M(13, __VA_ARGS__) \
-            M(14, __VA_ARGS__) M(15, __VA_ARGS__)
+    M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__) M(4, __VA_ARGS__) \
+    M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__) M(8, __VA_ARGS__) M(9, __VA_ARGS__) \
+    M(10, __VA_ARGS__) M(11, __VA_ARGS__) M(12, __VA_ARGS__) M(13, __VA_ARGS__) M(14, __VA_ARGS__) \
+    M(15, __VA_ARGS__)
 #define V64_HALVES(op) \
-    V64_PAIR(0, 8, op) \
-    V64_PAIR(1, 9, op) \
-    V64_PAIR(2, 10, op) \
-    V64_PAIR(3, 11, op) \
-    V64_PAIR(4, 12, op) V64_PAIR(5, 13, op) V64_PAIR(6, 14, op) V64_PAIR(7, 15, op) V64_PAIR(0, 4, op) \
-        V64_PAIR(1, 5, op) V64_PAIR(2, 6, op) V64_PAIR(3, 7, op) V64_PAIR(0, 2, op) V64_PAIR(1, 3, op) \
-            V64_PAIR(0, 1, op)
+    V64_PAIR(0, 8, op) V64_PAIR(1, 9, op) V64_PAIR(2, 10, op) V64_PAIR(3, 11, op) V64_PAIR(4, 12, op) \
+    V64_PAIR(5, 13, op) V64_PAIR(6, 14, op) V64_PAIR(7, 15, op) V64_PAIR(0, 4, op) V64_PAIR(1, 5, op) \
+    V64_PAIR(2, 6, op) V64_PAIR(3, 7, op) V64_PAIR(0, 2, op) V64_PAIR(1, 3, op) V64_PAIR(0, 1, op)
+/* clang-format on */
 #endif
 #define V64_PAIR(a, b, op) v64_##a = op(v64_##a, v64_##b);
 #define V64_INIT(k, neutral) vf32 v64_##k = v_set_f32(neutral);
