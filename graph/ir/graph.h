@@ -5,7 +5,8 @@
  * none: a graph input or a constant) and a list of uses. Weights are not copied: a constant points into the
  * mapped file, into a shared blob or into the arena. A subgraph (body of a control node, or the meaning of a
  * fused node) is a graph of its own whose outer values have become explicit inputs: `captures` says which
- * trailing inputs of the node feed them. Passes edit through edit.h; verify.h checks the invariants.
+ * trailing inputs of the node feed them. Passes edit through the functions below;
+ * ortc_graph_verify checks the invariants.
  */
 #ifndef ORTC_GRAPH_H
 #define ORTC_GRAPH_H
@@ -184,7 +185,9 @@ const ortc_op *ortc_op_find(const char *domain, const char *name);
 void ortc_op_each(void (*each)(void *arg, const ortc_op *), void *arg);
 /* Registers; tables are borrowed for ever. LIMIT when the table is full, INVALID_ARGUMENT for a broken
  * schema. */
-ortc_status ortc_op_add(const ortc_op *, ortc_error *);
+ortc_status ortc_op_add(const ortc_op *, const char *family, ortc_error *);
+/* The family that brought it, which is the folder of its story; for listings. */
+const char *ortc_op_family(const ortc_op *);
 /* The since_version that a node of `opset` binds to: the newest of op's versions <= opset; 0: none. */
 int32_t ortc_op_bind(const ortc_op *, int64_t opset);
 

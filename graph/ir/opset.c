@@ -42,7 +42,13 @@ void ortc_op_each(void (*each)(void *arg, const ortc_op *), void *arg)
     pthread_rwlock_unlock(&lock);
 }
 
-ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
+const char *ortc_op_family(const ortc_op *op)
+{
+    return op == &ortc_op_group ? ""
+                                : ((const ortc_op_entry *)op)->family; /* all but that one are in the table */
+}
+
+ortc_status ortc_op_add(const ortc_op *op, const char *family, ortc_error *error)
 {
     if (!op->domain || !op->name || !*op->name || !op->inputs || !op->outputs || !op->attributes ||
         !op->types || op->since < 1 || op->form < 1 || op->form > op->since)
@@ -53,6 +59,7 @@ ortc_status ortc_op_add(const ortc_op *op, ortc_error *error)
     if (!e) return ortc_no_memory(error, sizeof *e);
     memcpy(&e->op, op, op->size < sizeof *op ? op->size : sizeof *op);
     e->op.domain = plain_domain(op->domain);
+    e->family = family;
     if (!e->op.older) e->op.older = "";
     ortc_status s = ortc_schema_parse(&e->op, &e->schema, error);
     if (s != ORTC_OK) {

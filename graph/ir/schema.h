@@ -13,6 +13,7 @@ typedef struct ortc_parsed_schema {
 typedef struct ortc_op_entry {
     ortc_op op;
     ortc_parsed_schema schema;
+    const char *family;
 } ortc_op_entry;
 
 /* Parses the strings of ortc_op (op.h describes their grammar). INVALID_ARGUMENT names the operator and the

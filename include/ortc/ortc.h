@@ -593,6 +593,31 @@ typedef struct ortc_profiler {
 /* Specialising passes of a session, in order, with the number of edits each made; NULL behind the last. */
 ORTC_EXPORT const char *ortc_session_pass(ortc_session *, size_t i, uint64_t *out_edits);
 
+/* ---- Operators: what this library knows, for listings and coverage tables ------------------------------ */
+
+/* One entry of a provider's kernels for an operator. */
+typedef struct ortc_kernel_info {
+    uint32_t size;
+    int32_t since_min, since_max; /* schema versions, after lifting to the newest form */
+    uint32_t reserved;
+    const char *provider, *kernel; /* "cpu", "softmax.rows" */
+    const uint64_t *types;         /* per type constraint of the schema: bit t: element type t */
+} ortc_kernel_info;
+typedef struct ortc_operator_info {
+    uint32_t size;
+    int32_t since, form;               /* newest version; nodes of versions below `form` are lifted to it */
+    int32_t lifts;                     /* whether there is such a lifting; without one they are refused */
+    const char *domain, *name, *older; /* "" for the standard's; older versions, newest first: "13 6 1" */
+    const char *family;                /* kernels/<family> holds its story; a plugin's own name for it */
+    uint32_t n_types, n_kernels;
+    const char *const *type_names;   /* of the constraints, "T" */
+    const uint64_t *types;           /* per constraint: what the standard allows, tensors' element types */
+    const ortc_kernel_info *kernels; /* of every provider; of one provider in order of preference */
+} ortc_operator_info;
+/* Calls `each` for every operator, by domain and name, until it does not return 0. What it is given lives for
+ * the call. Any thread. */
+ORTC_EXPORT void ortc_operators(int (*each)(void *arg, const ortc_operator_info *), void *arg);
+
 /* ---- Providers, plugins, log --------------------------------------------------------------------------- */
 
 typedef struct ortc_provider_info {

@@ -224,7 +224,7 @@ static ortc_status add_family(const ortc_family *f, ortc_error *error)
         ortc_op op = {0};
         const char *at = (const char *)f->ops + (size_t)i * f->op_size;
         memcpy(&op, at, f->op_size < sizeof op ? f->op_size : sizeof op);
-        ORTC_TRY(ortc_op_add(&op, error));
+        ORTC_TRY(ortc_op_add(&op, f->name ? f->name : "", error));
     }
     for (uint32_t i = 0; i < f->n_tables; i++) ORTC_TRY(add_table(f->tables[i], error));
     return ORTC_OK;

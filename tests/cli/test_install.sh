@@ -58,6 +58,7 @@ takes() { # takes PATTERN ARGUMENT...
 }
 for language in "$cc -std=c11 -D_ISOC11_SOURCE" "${CXX:-c++} -std=c++17 -x c++"; do
     # shellcheck disable=SC2086
+    check "operator, $language" plugin $language "$source/examples/operator.c"
     check "provider, $language" plugin $language "$source/examples/provider.c"
     # Provider sim, too, is made of what is installed.
     # shellcheck disable=SC2086

@@ -29,9 +29,9 @@ def general() -> None:
         expect(f"help {command}", "help", command, out=f"usage: ortc {command}")
         expect(f"{command} -h", command, "-h", out="--json")
         check(f"{command}: lines fit 120 columns", lambda: max(ortc("help", command).out.splitlines(), key=len)[120:])
-    refused("no command", err="expects a command: run, info, optimize, test, providers or help")
+    refused("no command", err="expects a command: run, info, optimize, test, providers, ops or help")
     refused("a wrong command", "rnu", err="there is no command 'rnu'; did you mean 'ortc run'?")
-    refused("a strange command", "frobnicate", err="expected run, info, optimize, test, providers or help")
+    refused("a strange command", "frobnicate", err="expected run, info, optimize, test, providers, ops or help")
     refused("help for none", "help", "tset", err="did you mean 'ortc test'?")
     refused("an option first", "--json", "run", err="expects a command before options, got '--json'")
 

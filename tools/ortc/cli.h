@@ -39,6 +39,7 @@ int command_info(int argc, char **argv);
 int command_optimize(int argc, char **argv);
 int command_test(int argc, char **argv);
 int command_providers(int argc, char **argv);
+int command_ops(int argc, char **argv);
 
 /* ---- Messages, to stderr: one line each ---------------------------------------------------------------- */
 

@@ -16,6 +16,8 @@ static const command commands[] = {
     {"optimize", "write a model as the graph passes leave it, as standard ONNX; check it", command_optimize},
     {"test", "run folders of test cases in the layout of ONNX's own suite", command_test},
     {"providers", "where models can run on this machine", command_providers},
+    {"ops", "operators: versions, types, who runs them, where their code is; what a model misses",
+     command_ops},
 };
 
 static int version(void)
@@ -66,7 +68,8 @@ static int unknown(const char *name)
     if (meant)
         say_error("there is no command '%s'; did you mean 'ortc %s'?", name, meant);
     else
-        say_error("there is no command '%s'; expected run, info, optimize, test, providers or help", name);
+        say_error("there is no command '%s'; expected run, info, optimize, test, providers, ops or help",
+                  name);
     return EXIT_USAGE;
 }
 
@@ -84,8 +87,8 @@ static int help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        say_error(
-            "expects a command: run, info, optimize, test, providers or help ('ortc help' describes them)");
+        say_error("expects a command: run, info, optimize, test, providers, ops or help ('ortc help' "
+                  "describes them)");
         return EXIT_USAGE;
     }
     const char *word = argv[1];

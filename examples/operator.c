@@ -1,5 +1,11 @@
-/* tests/plugin/relu6.c: a custom operator in a plugin, from the installed headers alone; the same source is
- * C11 and C++17. */
+/* examples/operator.c: an operator of your own as a plugin, from the installed headers alone. C11 and C++17.
+ *
+ *   cc -shared -fPIC operator.c $(pkg-config --cflags ortc) -o relu6.so
+ *   ortc run --plugin ./relu6.so model.onnx ...
+ *
+ * A program calls ortc_plugin_load before it loads the model. Models call it as Relu6 of the domain
+ * test.domain. docs/add-an-op.md says what else there is: attributes, threads, tests.
+ */
 #include <ortc/op.h>
 
 static ortc_status infer(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
