@@ -5,6 +5,7 @@
  * default. Before, every initializer had to be listed as an input, so there the initializer wins and the
  * input goes.
  */
+#include "foreign.h"
 #include "import.h"
 
 #include "source.h"
@@ -366,6 +367,10 @@ ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_m
         in.model = model;
         status = import_model(&in, out_info);
     }
+    const char *foreign = status == ORTC_INVALID_MODEL && (!in.model || !in.model->graph)
+                              ? ortc_foreign_format(bytes.data, bytes.bytes)
+                              : NULL;
+    if (foreign) ortc_fail(error, status, "not an ONNX model but %s", foreign);
     ortc_map_deinit(&in.functions);
     ortc_map_deinit(&in.missing);
     ortc_array_deinit(&in.missing_list);

@@ -69,7 +69,8 @@ ortc_status ortc_import_type(ortc_importer *in, const Onnx__TypeProto *p, const 
 static ortc_status import_dim(ortc_importer *in, const Onnx__TensorShapeProto__Dimension *p, bool is_input,
                               ortc_dim *out)
 {
-    if (p->dim_param && *p->dim_param) {
+    /* "?" is what Paddle's exporter calls every extent that it does not know: no two of them are the same */
+    if (p->dim_param && *p->dim_param && strcmp(p->dim_param, "?")) {
         return ortc_dims_failed(in->error,
                                 ortc_dims_symbol(in->root->dims, &in->root->arena, p->dim_param, out));
     } else if (p->has_dim_value && p->dim_value >= 0) {

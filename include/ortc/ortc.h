@@ -36,6 +36,7 @@ extern "C" {
 #define ORTC_VERSION_MAJOR 0
 #define ORTC_VERSION_MINOR 1
 #define ORTC_VERSION_PATCH 0
+#define ORTC_OPSET 28 /* the newest opset of the standard that this version knows */
 
 /* "0.1.0": of the library that is linked, not of this header. Any thread. */
 ORTC_EXPORT const char *ortc_version(void);

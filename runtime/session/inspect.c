@@ -169,6 +169,8 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
     }
 }
 
+_Static_assert(ORTC_OPSET == ORTC_NEWEST, "the two public headers say which opset is the newest");
+
 /* ---- Operators ----------------------------------------------------------------------------------------- */
 
 typedef ORTC_ARRAY(const ortc_op *) op_list;

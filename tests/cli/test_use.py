@@ -24,7 +24,7 @@ def general() -> None:
     expect("help", "help", out="usage: ortc COMMAND")
     expect("--help", "--help", out="exit codes:")
     expect("help help", "help", "help", out="usage: ortc COMMAND")
-    for command in ("run", "info", "optimize", "test", "providers"):
+    for command in ("run", "info", "optimize", "test", "providers", "ops"):
         expect(f"{command} --help", command, "--help", out=f"usage: ortc {command}")
         expect(f"help {command}", "help", command, out=f"usage: ortc {command}")
         expect(f"{command} -h", command, "-h", out="--json")
@@ -57,6 +57,13 @@ def options() -> None:
     refused("no such choice", *run, "--resize", "cubic", err="--resize expects none or bilinear, got 'cubic'")
     refused("no such colour", *run, "--color", "blue", err="--color expects auto, always or never, got 'blue'")
     refused("a bad --set", *run, "--set", "batch", err="--set expects DIM=N with N of at least 0, as in batch=8, got 'batch'")
+    refused("a --shape of no input", *run, "--input", "rand", "--shape", "imag=1x1x8x8",
+            err="--shape: the model has no input 'imag'; did you mean 'image'?")  # fmt: skip
+    expect("an opset of the future", "info", put("future.onnx", model([node("Relu", ["x"], ["y"])], [value_info("x", "f32", (1,))],
+           [value_info("y", "f32", (1,))], opset=99)), err="the model's opset is 99, the newest that this ortc knows is")  # fmt: skip
+    nameless = model([node("Relu", ["x"], ["y"])], [value_info("x", "f32", ("?", "?"))], [value_info("y", "f32", ("?", "?"))])
+    expect("extents called ? are not the same", "run", put("nameless.onnx", nameless), "--input", "rand", "--shape", "x=2x3",
+           out="f32[2,3]")  # fmt: skip
     refused("a negative --set", *run, "--set", "N=-1", err="got 'N=-1'")
     refused("a bad --shape", *run, "--shape", "1x2", err="--shape expects NAME=1x3x8x8, got '1x2'")
     for tie in ("h", "=y", "x=", "x=y:-2", "x=y:1:-1"):
@@ -71,6 +78,36 @@ def options() -> None:
     expect("letters together", *run, "-i", SEVEN, "-qk1", test=lambda r: None if r.out.count("\n") == 1 else "-q")
     expect("= and a value", *run, f"--input={SEVEN}", "--topk=1", out="7  ")
     expect("-- ends options", "run", "-i", SEVEN, "--", DIGITS)
+
+
+def environment() -> None:
+    refused_with = lambda name, err, **env: expect(name, "providers", code=2, err=err, **env)  # noqa: E731
+    refused_with("a wrong ORTC_CPU", "ORTC_CPU expects one of: scalar avx2 avx512 neon", ORTC_CPU="sse9")
+    refused_with("a wrong ORTC_LOG", "ORTC_LOG expects one of: error warning info debug", ORTC_LOG="loud")
+    refused_with("a wrong ORTC_THREADS", "ORTC_THREADS expects a number of at least 1, got 'abc'", ORTC_THREADS="abc")
+    for level in ("scalar", "avx2", "avx512", "neon"):
+        expect(f"ORTC_CPU={level}", "providers", out="cpu", ORTC_CPU=level)
+
+
+def foreign() -> None:
+    """Files that are no ONNX models are named for what they are, with the way out."""
+    for what, data in {
+        "a Git LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n",
+        "a web page": b"\n<!DOCTYPE html><html></html>",
+        "compressed by gzip": b"\x1f\x8b\x08\x00" + bytes(20),
+        "a GGUF model": b"GGUF\x03\x00\x00\x00" + bytes(20),
+        "a TensorFlow Lite model": b"\x1c\x00\x00\x00TFL3" + bytes(20),
+        "an HDF5 file": b"\x89HDF\r\n\x1a\n" + bytes(20),
+        "a PyTorch file": b"PK\x03\x04" + bytes(26) + b"archive/data.pkl",
+        "a NumPy archive": b"PK\x03\x04" + bytes(26) + b"x.npy",
+        "a zip archive": b"PK\x03\x04" + bytes(40),
+        "a Python pickle": b"\x80\x02}q\x00.",
+        "a safetensors file": (8).to_bytes(8, "little") + b'{"a": 1}' + bytes(8),
+        "a model in onnxruntime's own format": b"\x20\x00\x00\x00ORTM" + bytes(20),
+        "a model of OpenVINO": b'<?xml version="1.0"?>\n<net name="x">',
+        "JSON text": b'{"a": 1}',
+    }.items():
+        refused(what, "info", put("foreign.onnx", data), err=f"not an ONNX model but {what}", code=3)
 
 
 def exit_codes() -> None:
@@ -332,6 +369,8 @@ def test() -> None:
 
 if __name__ == "__main__":
     general()
+    environment()
+    foreign()
     options()
     exit_codes()
     digits()

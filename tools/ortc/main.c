@@ -1,7 +1,9 @@
 /* tools/ortc/main.c: `ortc COMMAND ...`: finds the command, and says which there are. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "cli.h"
 #include "term.h"
 
@@ -84,6 +86,31 @@ static int help(int argc, char **argv)
     return c->run(2, arguments);
 }
 
+/* A wrong value in the environment would be ignored, and nobody would know. */
+static bool environment_is_right(void)
+{
+    static const struct {
+        const char *name, *values; /* between blanks */
+    } choices[] = {{"ORTC_LOG", " error warning info debug "}, {"ORTC_CPU", " scalar avx2 avx512 neon "}};
+    for (size_t i = 0; i < COUNT_OF(choices); i++) {
+        const char *text = getenv(choices[i].name);
+        if (!text || !*text) continue;
+        char *word = mem_printf(" %s ", text);
+        const bool known = !strchr(text, ' ') && strstr(choices[i].values, word);
+        free(word);
+        if (known) continue;
+        say_error("%s expects one of:%s; got '%s'", choices[i].name, choices[i].values, text);
+        return false;
+    }
+    const char *threads = getenv("ORTC_THREADS");
+    int64_t n;
+    if (threads && *threads && (!args_integer(threads, &n) || n < 1)) {
+        say_error("ORTC_THREADS expects a number of at least 1, got '%s'", threads);
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -100,5 +127,6 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const command *c = find(word);
+    if (c && !environment_is_right()) return EXIT_USAGE;
     return c ? c->run(argc - 1, argv + 1) : unknown(word);
 }

@@ -217,16 +217,15 @@ int command_ops(int argc, char **argv)
          .help = "load a plugin first; may be repeated"},
         ARGS_COMMON,
     };
-    const arg_command command = {
-        "ops",
-        "[OPERATOR] [options]",
-        "Lists the operators that ortc knows: versions, the folder of their code, and the element types for "
-        "which each provider has kernels.",
-        "",
-        "OPERATOR",
-        0,
-        1,
-        options};
+    const arg_command command = {"ops",
+                                 "[OPERATOR] [options]",
+                                 "Lists operators: versions, the folder of their code, and for which element "
+                                 "types each provider has kernels.",
+                                 "",
+                                 "OPERATOR",
+                                 0,
+                                 1,
+                                 options};
     int code = args_parse(&command, argc, argv, &names);
     if (code < 0) code = plugins_load(&plugins);
     if (code >= 0) return code;

@@ -85,16 +85,56 @@ int session_options_parse(session_options *o)
     return -1;
 }
 
+/* Nodes of a newer opset are read as those of the newest known: right unless the standard changed them. */
+static void note_opset(const ortc_model *model)
+{
+    const ortc_model_info *info = ortc_model_describe(model);
+    for (size_t i = 0; i < info->n_opsets; i++)
+        if (!info->opset_domains[i][0] && info->opset_versions[i] > ORTC_OPSET)
+            say_note("the model's opset is %lld, the newest that this ortc knows is %d: operators are read "
+                     "as there",
+                     (long long)info->opset_versions[i], ORTC_OPSET);
+}
+
 int model_open(const char *path, ortc_model **out)
 {
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = ortc_model_load(path, NULL, out, &e);
-    if (s == ORTC_OK) return -1;
+    if (s == ORTC_OK) {
+        note_opset(*out);
+        return -1;
+    }
     if (strstr(e.text, path))
         say_error("%s", e.text);
     else
         say_error("%s: %s", path, e.text);
     return exit_code(s, STAGE_LOAD);
+}
+
+/* --shape of a name that is no input does nothing, either. */
+static int check_shape_names(ortc_model *model, const session_options *o)
+{
+    const char *names[64];
+    const ortc_io *io;
+    size_t n = 0;
+    while (n < COUNT_OF(names) && (io = ortc_model_input(model, n))) names[n++] = io->name;
+    for (size_t i = 0; i < o->shapes.count; i++) {
+        const char *text = o->shapes.items[i];
+        bool found = n == COUNT_OF(names);
+        for (size_t k = 0; k < n && !found; k++) {
+            const size_t length = strlen(names[k]);
+            found = !strncmp(text, names[k], length) && text[length] == '=';
+        }
+        if (found) continue;
+        char *given = mem_printf("%.*s", (int)(strchr(text, '=') - text), text);
+        const char *meant = nearest(given, names, n);
+        say_error(meant ? "--shape: the model has no input '%s'; did you mean '%s'?"
+                        : "--shape: the model has no input '%s'",
+                  given, meant);
+        free(given);
+        return EXIT_USAGE;
+    }
+    return -1;
 }
 
 /* --set of a name that is no symbol of the model does nothing, which is never what was meant. */
@@ -158,6 +198,7 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
 int session_open(ortc_model *model, const session_options *o, ortc_session **out)
 {
     int code = check_symbols(model, o);
+    if (code < 0) code = check_shape_names(model, o);
     if (code >= 0) return code;
     ortc_error e = ORTC_ERROR_INIT;
     if (session_create(model, o, out, &e, &code) == ORTC_OK) return -1;
