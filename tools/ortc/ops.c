@@ -174,7 +174,8 @@ static void split_providers(listing *l, const char *list)
 
 static void heading(listing *l)
 {
-    static const char align[] = "lllllllllllllllllll"; /* MAX_PROVIDERS and the three before them */
+    /* MAX_PROVIDERS and the three before them */
+    static const char align[] = "lllllllllllllllllll";
     if (cli.json) {
         json_begin(&l->j, "ops");
         json_key(&l->j, "operators");
