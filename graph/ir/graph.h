@@ -94,13 +94,6 @@ struct ortc_node {
     const char *fused; /* what was fused, "BatchNormalization Relu"; NULL: nothing */
     ortc_graph *graph;
     ortc_node *prev, *next;
-    /* placement (session graphs) */
-    uint32_t device; /* index into the session's devices */
-    const ortc_kernel *kernel;
-    void *state; /* of kernel->prepare */
-    /* control nodes: per attribute, the session of its subgraph; NULL: none */
-    struct ortc_session **children;
-    const char *reasons; /* why earlier providers declined */
 };
 
 typedef struct ortc_graph_input {

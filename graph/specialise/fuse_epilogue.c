@@ -113,14 +113,14 @@ static ortc_status fuse(ortc_specialise *p, ortc_node *n, ortc_node *follower, b
         if (follower->in[i] && follower->in[i] != n->out[0]) proposal.in[n_in++] = follower->in[i];
     proposal.n_in = n_in;
     proposal.epilogue = kept;
-    if (!p->accept(p->accept_arg, &proposal)) return ORTC_OK;
+    if (!p->accept(p->arg, &proposal, NULL, n)) return ORTC_OK;
     ortc_graph *body = ortc_body_append(n, follower, proposal.in, n_in);
     if (!body) return ortc_no_memory(p->error, 0);
     for (uint32_t i = n->n_in; i < n_in; i++)
         if (!ortc_node_set_in(n, i, proposal.in[i])) return ortc_no_memory(p->error, 0);
+    if (!p->accept(p->arg, &proposal, n, n)) return ortc_no_memory(p->error, 0);
     n->epilogue = kept;
     n->body = body;
-    n->kernel = proposal.kernel;
     n->fused = ortc_arena_printf(&g->arena, "%s%s%s", n->fused ? n->fused : "", n->fused ? " " : "",
                                  follower->type);
     ortc_node_move_before(n, follower); /* a residual may be made between the two */
@@ -138,7 +138,6 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
     for (ortc_node *n = p->graph->first, *next; n; n = next) {
         next = n->next;
         if (!is(n, "Conv") && !is(n, "Gemm") && !is(n, "MatMul")) continue;
-        if (!n->kernel || !(n->kernel->flags & ORTC_KERNEL_EPILOGUE)) continue;
         for (bool fused = true; fused;) {
             ortc_edge *y = n->out[0];
             fused = false;

@@ -13,13 +13,15 @@
 typedef struct ortc_specialise {
     ortc_graph *graph;
     ortc_error *error;
-    /* Finds a kernel of the node's device that supports the proposed node and says so: sets proposal->kernel.
-     * The proposal is not in the graph yet. */
-    bool (*accept)(void *arg, ortc_node *proposal);
+    /* Whether kernels of the device that runs `where` take the proposed node, which need not be in the graph.
+     * On a yes they are from then on those of `node`; NULL: it is only a question. */
+    bool (*accept)(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where);
+    /* Whether two nodes run on one device. */
+    bool (*together)(void *arg, const ortc_node *, const ortc_node *);
     /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. NULL:
      * nobody has wishes. */
     uint16_t (*wish)(void *arg, const ortc_node *);
-    void *accept_arg; /* of both */
+    void *arg; /* of all three */
     uint64_t edits;
 } ortc_specialise;
 

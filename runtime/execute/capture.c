@@ -29,11 +29,11 @@ static ortc_status run_steps(ortc_context *c, ortc_frame *f, const ortc_range *r
     return ORTC_OK;
 }
 
-static void give_up(const ortc_session *s, const ortc_range *r, ortc_capture *g, const char *why)
+static void give_up(const ortc_unit *u, const ortc_range *r, ortc_capture *g, const char *why)
 {
     g->captures = MAX_CAPTURES + 1;
     ortc_log(ORTC_LOG_INFO, "device '%s': steps %u to %u are not captured any more: %s",
-             s->devices[r->device].open->spelling, r->first, r->first + r->count - 1, why);
+             ortc_unit_target(u, r->device)->open->spelling, r->first, r->first + r->count - 1, why);
 }
 
 /* Makes the capture for these addresses in the older of the two places; NULL: it runs step by step for
@@ -42,17 +42,17 @@ static ortc_status capture(ortc_context *c, ortc_frame *f, uint32_t range, uint6
                            ortc_capture_exec **out, ortc_error *error)
 {
     const ortc_range *r = &f->program->ranges[range];
-    const ortc_session_device *d = &c->session->devices[r->device];
+    const ortc_target *d = ortc_unit_target(c->unit, r->device);
     ortc_capture *g = &f->captures[range];
     ortc_capture_exec *e = &g->execs[g->captures % ORTC_LENGTH(g->execs)];
     void *exec = NULL;
     *out = NULL;
     if (g->captures == MAX_CAPTURES) {
-        give_up(c->session, r, g, "what it reads and writes lies somewhere else in every run");
+        give_up(c->unit, r, g, "what it reads and writes lies somewhere else in every run");
         return ORTC_OK;
     }
     if (d->provider->capture_begin(c->queues[r->device]) != ORTC_OK) {
-        give_up(c->session, r, g, "the device refuses to capture");
+        give_up(c->unit, r, g, "the device refuses to capture");
         return ORTC_OK;
     }
     ortc_status s = run_steps(c, f, r, error), ended = d->provider->capture_end(c->queues[r->device], &exec);
@@ -61,13 +61,13 @@ static ortc_status capture(ortc_context *c, ortc_frame *f, uint32_t range, uint6
         return s;
     }
     if (ended != ORTC_OK) {
-        give_up(c->session, r, g, "a kernel does what cannot be captured");
+        give_up(c->unit, r, g, "a kernel does what cannot be captured");
         return ORTC_OK;
     }
     if (e->exec) d->provider->capture_free(d->device, e->exec);
     *e = (ortc_capture_exec){exec, addresses};
     g->captures++;
-    atomic_fetch_add_explicit(&c->session->captures, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->unit->captures, 1, memory_order_relaxed);
     *out = e;
     return ORTC_OK;
 }
@@ -75,7 +75,7 @@ static ortc_status capture(ortc_context *c, ortc_frame *f, uint32_t range, uint6
 ortc_status ortc_frame_range(ortc_context *c, ortc_frame *f, uint32_t range, ortc_error *error)
 {
     const ortc_range *r = &f->program->ranges[range];
-    const ortc_session_device *d = &c->session->devices[r->device];
+    const ortc_target *d = ortc_unit_target(c->unit, r->device);
     ortc_capture *g = &f->captures[range];
     ortc_capture_exec *e = NULL;
     if (g->captures <= MAX_CAPTURES && g->seen >= SEEN_BEFORE) {
@@ -87,7 +87,7 @@ ortc_status ortc_frame_range(ortc_context *c, ortc_frame *f, uint32_t range, ort
     g->seen++;
     if (!e) return run_steps(c, f, r, error);
     c->busy_queues |= 1u << r->device;
-    atomic_fetch_add_explicit(&c->session->replays, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->unit->replays, 1, memory_order_relaxed);
     ortc_status s = d->provider->replay(c->queues[r->device], e->exec);
     return s == ORTC_OK ? s
                         : ortc_fail(error, s, "device '%s': replaying a captured graph failed (%s)",
@@ -97,7 +97,7 @@ ortc_status ortc_frame_range(ortc_context *c, ortc_frame *f, uint32_t range, ort
 void ortc_frame_drop_captures(ortc_frame *f)
 {
     for (uint32_t i = 0; f->captures && i < f->program->n_ranges; i++) {
-        const ortc_session_device *d = &f->session->devices[f->program->ranges[i].device];
+        const ortc_target *d = ortc_unit_target(f->unit, f->program->ranges[i].device);
         for (size_t k = 0; k < ORTC_LENGTH(f->captures[i].execs); k++)
             if (f->captures[i].execs[k].exec)
                 d->provider->capture_free(d->device, f->captures[i].execs[k].exec);

@@ -7,7 +7,7 @@ static void frame_free(ortc_frame *f)
     ortc_frame_drop_captures(f);
     for (uint32_t i = 0; f->events && i < f->program->n_steps; i++) {
         const ortc_step *s = &f->program->steps[i];
-        const ortc_session_device *d = &f->session->devices[s->device];
+        const ortc_target *d = ortc_unit_target(f->unit, s->device);
         if (s->kind == ORTC_STEP_SIGNAL && f->events[s->event] && d->provider->event_destroy)
             d->provider->event_destroy(d->device, f->events[s->event]);
     }
@@ -29,21 +29,15 @@ static void drop_frames(ortc_context *c)
     }
 }
 
-/* The device whose memory a space is; NULL: the host. */
-static ortc_open_device *device_of(const ortc_session *s, uint32_t space)
-{
-    return space ? s->devices[s->device_of[space]].open : NULL;
-}
-
 /* ---- Contexts ------------------------------------------------------------------------------------------ */
 
-ortc_status ortc_context_make(ortc_session *s, ortc_context **out, ortc_error *error)
+ortc_status ortc_context_make(ortc_unit *u, ortc_context **out, ortc_error *error)
 {
-    uint32_t n_in = s->graph->n_inputs, n_out = s->graph->n_outputs;
+    uint32_t n_in = u->placed.graph->n_inputs, n_out = u->placed.graph->n_outputs;
     *out = NULL;
     ortc_context *c = calloc(1, sizeof *c);
     if (c) {
-        c->session = s;
+        c->unit = u;
         c->inputs = calloc(n_in + 1u, sizeof *c->inputs);
         c->in_data = calloc(n_in + 1u, sizeof *c->in_data);
         c->aligned = calloc(n_in + 1u, sizeof *c->aligned);
@@ -82,37 +76,38 @@ uint64_t ortc_context_trim(ortc_context *c)
 {
     uint64_t freed = 0;
     drop_frames(c);
-    for (uint32_t i = 0; i < c->session->n_spaces; i++) {
+    for (uint32_t i = 0; i < c->unit->placed.targets->n_spaces; i++) {
         freed += c->arena_bytes[i];
         if (i)
-            ortc_device_free(device_of(c->session, i), c->arenas[i], c->arena_bytes[i]);
+            ortc_device_free(ortc_targets_device_of(c->unit->placed.targets, i), c->arenas[i],
+                             c->arena_bytes[i]);
         else
-            ortc_free_with(c->session->allocator, c->arenas[i], c->arena_bytes[i]);
+            ortc_free_with(c->unit->allocator, c->arenas[i], c->arena_bytes[i]);
         c->arenas[i] = NULL;
         c->arena_bytes[i] = 0;
     }
-    ortc_session_unreserve(c->session, freed);
+    ortc_unit_unreserve(c->unit, freed);
     return freed;
 }
 
-ortc_status ortc_context_take(ortc_session *s, ortc_context **out, ortc_error *error)
+ortc_status ortc_context_take(ortc_unit *u, ortc_context **out, ortc_error *error)
 {
-    pthread_mutex_lock(&s->lock);
-    while (!s->idle && s->max_contexts && s->n_contexts >= s->max_contexts)
-        pthread_cond_wait(&s->returned, &s->lock);
-    ortc_context *c = s->idle;
+    pthread_mutex_lock(&u->lock);
+    while (!u->idle && u->max_contexts && u->n_contexts >= u->max_contexts)
+        pthread_cond_wait(&u->returned, &u->lock);
+    ortc_context *c = u->idle;
     if (c)
-        s->idle = c->next;
+        u->idle = c->next;
     else
-        s->n_contexts++;
-    pthread_mutex_unlock(&s->lock);
+        u->n_contexts++;
+    pthread_mutex_unlock(&u->lock);
     if (!c) {
-        ortc_status status = ortc_context_make(s, &c, error);
+        ortc_status status = ortc_context_make(u, &c, error);
         if (status != ORTC_OK) {
-            pthread_mutex_lock(&s->lock);
-            s->n_contexts--;
-            pthread_cond_signal(&s->returned);
-            pthread_mutex_unlock(&s->lock);
+            pthread_mutex_lock(&u->lock);
+            u->n_contexts--;
+            pthread_cond_signal(&u->returned);
+            pthread_mutex_unlock(&u->lock);
             return status;
         }
     }
@@ -122,55 +117,21 @@ ortc_status ortc_context_take(ortc_session *s, ortc_context **out, ortc_error *e
 
 void ortc_context_return(ortc_context *c)
 {
-    ortc_session *s = c->session;
-    pthread_mutex_lock(&s->lock);
-    c->next = s->idle;
-    s->idle = c;
-    pthread_cond_signal(&s->returned);
-    pthread_mutex_unlock(&s->lock);
+    ortc_unit *u = c->unit;
+    pthread_mutex_lock(&u->lock);
+    c->next = u->idle;
+    u->idle = c;
+    pthread_cond_signal(&u->returned);
+    pthread_mutex_unlock(&u->lock);
 }
 
-uint64_t ortc_context_trim_idle(ortc_session *s)
+uint64_t ortc_context_trim_idle(ortc_unit *u)
 {
     uint64_t freed = 0;
-    pthread_mutex_lock(&s->lock);
-    for (ortc_context *c = s->idle; c; c = c->next) freed += ortc_context_trim(c);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&u->lock);
+    for (ortc_context *c = u->idle; c; c = c->next) freed += ortc_context_trim(c);
+    pthread_mutex_unlock(&u->lock);
     return freed;
-}
-
-/* ---- The session's limit ------------------------------------------------------------------------------- */
-
-void ortc_session_unreserve(ortc_session *s, size_t bytes) { atomic_fetch_sub(&s->arena_bytes, bytes); }
-
-bool ortc_session_reserve(ortc_session *s, size_t bytes)
-{
-    for (int attempt = 0; attempt < 2; attempt++) {
-        uint64_t all = atomic_fetch_add(&s->arena_bytes, bytes) + bytes;
-        if (!s->max_bytes || all + ortc_plan_cache_shrink(&s->plans, NULL, UINT64_MAX) <= s->max_bytes)
-            return true;
-        ortc_session_unreserve(s, bytes);
-        if (attempt == 0) {
-            ortc_context_trim_idle(s);
-            ortc_plan_cache_shrink(&s->plans, NULL, 0);
-        }
-    }
-    return false;
-}
-
-ortc_status ortc_session_admit_plan(ortc_session *s, const ortc_program *p, ortc_error *error)
-{
-    for (int attempt = 0; s->max_bytes && attempt < 2; attempt++) {
-        uint64_t arenas = atomic_load(&s->arena_bytes),
-                 room = arenas < s->max_bytes ? s->max_bytes - arenas : 0;
-        if (ortc_plan_cache_shrink(&s->plans, p, room) <= room) return ORTC_OK;
-        ortc_context_trim_idle(s);
-    }
-    if (!s->max_bytes) return ORTC_OK;
-    ortc_plan_cache_shrink(&s->plans, NULL, 0);
-    return ortc_fail(error, ORTC_LIMIT,
-                     "a plan of %zu bytes is more than is left under the session's limit of %llu", p->bytes,
-                     (unsigned long long)s->max_bytes);
 }
 
 /* ---- Frames -------------------------------------------------------------------------------------------- */
@@ -220,7 +181,7 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
         call->call.n_out = s->n_out;
         call->call.in = in;
         call->call.out = out;
-        char *arena = c->arenas[c->session->devices[s->device].space];
+        char *arena = c->arenas[ortc_unit_target(c->unit, s->device)->space];
         call->call.queue = s->kind == ORTC_STEP_KERNEL ? c->queues[s->device] : NULL;
         call->call.fault = c->faults[s->device];
         call->call.workspace = s->workspace ? arena + s->workspace_at : NULL;
@@ -263,16 +224,16 @@ static void name_largest(const ortc_program *p, ortc_text *t)
 }
 
 /* Memory for one arena: under the session's limit, if need be without idle contexts and plans. */
-static void *take_arena(ortc_session *s, uint32_t space, size_t bytes)
+static void *take_arena(ortc_unit *u, uint32_t space, size_t bytes)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
-        if (!ortc_session_reserve(s, bytes)) return NULL;
-        void *p = space ? ortc_device_alloc(device_of(s, space), bytes)
-                        : ortc_alloc_with(s->allocator, bytes);
+        if (!ortc_unit_reserve(u, bytes)) return NULL;
+        void *p = space ? ortc_device_alloc(ortc_targets_device_of(u->placed.targets, space), bytes)
+                        : ortc_alloc_with(u->allocator, bytes);
         if (p) return p;
-        ortc_session_unreserve(s, bytes);
-        ortc_context_trim_idle(s);
-        ortc_plan_cache_shrink(&s->plans, NULL, 0);
+        ortc_unit_unreserve(u, bytes);
+        ortc_context_trim_idle(u);
+        ortc_plan_cache_shrink(&u->plans, NULL, 0);
     }
     return NULL;
 }
@@ -280,26 +241,27 @@ static void *take_arena(ortc_session *s, uint32_t space, size_t bytes)
 /* Makes the context's arenas large enough. */
 static ortc_status grow_arenas(ortc_context *c, const ortc_program *p, ortc_error *error)
 {
-    ortc_session *s = c->session;
+    ortc_unit *u = c->unit;
     size_t wanted[ORTC_MAX_SPACES];
     char buffer[512];
     ortc_text t = ORTC_TEXT(buffer);
     buffer[0] = 0;
-    for (uint32_t i = 0; i < s->n_spaces; i++)
+    for (uint32_t i = 0; i < u->placed.targets->n_spaces; i++)
         wanted[i] = p->arena_bytes[i] > c->arena_bytes[i] ? p->arena_bytes[i] : c->arena_bytes[i];
     ortc_context_trim(c);
-    for (uint32_t i = 0; i < s->n_spaces; i++) {
+    for (uint32_t i = 0; i < u->placed.targets->n_spaces; i++) {
         if (!wanted[i]) continue;
-        if ((c->arenas[i] = take_arena(s, i, wanted[i]))) {
+        if ((c->arenas[i] = take_arena(u, i, wanted[i]))) {
             c->arena_bytes[i] = wanted[i];
             continue;
         }
         ortc_context_trim(c);
         name_largest(p, &t);
-        return ortc_fail(error, s->max_bytes && wanted[i] > s->max_bytes ? ORTC_LIMIT : ORTC_OUT_OF_MEMORY,
+        return ortc_fail(error, u->max_bytes && wanted[i] > u->max_bytes ? ORTC_LIMIT : ORTC_OUT_OF_MEMORY,
                          "intermediate tensors and workspace need %zu bytes%s%s, more than there is%s%s",
-                         wanted[i], i ? " on device " : "", i ? device_of(s, i)->spelling : "",
-                         s->max_bytes ? " under the session's limit" : "", buffer);
+                         wanted[i], i ? " on device " : "",
+                         i ? ortc_targets_device_of(u->placed.targets, i)->spelling : "",
+                         u->max_bytes ? " under the session's limit" : "", buffer);
     }
     return ORTC_OK;
 }
@@ -308,12 +270,12 @@ ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **ou
 {
     *out = NULL;
     bool fits = true;
-    for (uint32_t i = 0; i < c->session->n_spaces; i++) {
+    for (uint32_t i = 0; i < c->unit->placed.targets->n_spaces; i++) {
         void *queue;
         fits = fits && p->arena_bytes[i] <= c->arena_bytes[i];
-        if (i) ORTC_TRY(ortc_context_queue(c, c->session->device_of[i], &queue, error));
-        if (i && (p->faults >> c->session->device_of[i] & 1))
-            ORTC_TRY(ortc_context_fault_word(c, c->session->device_of[i], error));
+        if (i) ORTC_TRY(ortc_context_queue(c, c->unit->placed.targets->of_space[i], &queue, error));
+        if (i && (p->faults >> c->unit->placed.targets->of_space[i] & 1))
+            ORTC_TRY(ortc_context_fault_word(c, c->unit->placed.targets->of_space[i], error));
     }
     if (!fits) ORTC_TRY(grow_arenas(c, p, error));
     size_t at = 0;
@@ -327,7 +289,7 @@ ortc_status ortc_context_frame(ortc_context *c, ortc_program *p, ortc_frame **ou
     ortc_frame *f = calloc(1, sizeof *f);
     if (!f) return ortc_no_memory(error, sizeof *f);
     f->program = ortc_program_retain(p);
-    f->session = c->session;
+    f->unit = c->unit;
     f->last_used = ++c->clock;
     if (!bind_steps(c, f)) {
         frame_free(f);

@@ -8,8 +8,8 @@
 #ifndef ORTC_CONTEXT_H
 #define ORTC_CONTEXT_H
 
-#include "call.h"
-#include "runtime/session/session.h"
+#include "runtime/call/call.h"
+#include "unit.h"
 
 typedef struct ortc_patch {
     void **where;   /* a view's data */
@@ -31,7 +31,7 @@ typedef struct ortc_capture {
 
 typedef struct ortc_frame {
     ortc_program *program;
-    ortc_session *session;
+    ortc_unit *unit;
     ortc_arena memory;      /* views, calls, patches */
     ortc_step_call *calls;  /* per step */
     ortc_capture *captures; /* n_ranges of the program */
@@ -43,7 +43,7 @@ typedef struct ortc_frame {
 #define ORTC_MAX_FRAMES 8 /* per context; the least recently used goes */
 
 struct ortc_context {
-    ortc_session *session;
+    ortc_unit *unit;
     ortc_context *next; /* among the idle */
     atomic_bool busy;   /* a caller's context: a run is using it */
     void *arenas[ORTC_MAX_SPACES];
@@ -74,24 +74,17 @@ struct ortc_context {
     size_t key_bytes, key_capacity;
 };
 
-ortc_status ortc_context_make(ortc_session *, ortc_context **out, ortc_error *);
+ortc_status ortc_context_make(ortc_unit *, ortc_context **out, ortc_error *);
 void ortc_context_free(ortc_context *);
-/* From the session's pool; waits when max_contexts are busy. Give it back with ortc_context_return. */
-ortc_status ortc_context_take(ortc_session *, ortc_context **out, ortc_error *);
+/* From the unit's pool; waits when max_contexts are busy. Give it back with ortc_context_return. */
+ortc_status ortc_context_take(ortc_unit *, ortc_context **out, ortc_error *);
 void ortc_context_return(ortc_context *);
 /* The frame of a program in this context, made if need be. */
 ortc_status ortc_context_frame(ortc_context *, ortc_program *, ortc_frame **out, ortc_error *);
 /* The frame whose program has this key; NULL: none here. */
 ortc_frame *ortc_context_find(ortc_context *, const void *key, size_t key_bytes);
 uint64_t ortc_context_trim(ortc_context *); /* bytes freed */
-uint64_t ortc_context_trim_idle(ortc_session *);
-
-/* The session's limit: bytes of arenas and states are counted as taken. false: over it, even without idle
- * contexts and plans. */
-bool ortc_session_reserve(ortc_session *, size_t bytes);
-void ortc_session_unreserve(ortc_session *, size_t bytes);
-/* A plan that has just been put into the cache may stay; LIMIT otherwise. */
-ortc_status ortc_session_admit_plan(ortc_session *, const ortc_program *, ortc_error *);
+uint64_t ortc_context_trim_idle(ortc_unit *);
 
 /* The program for these inputs and all outputs, planned if need be (key.c). A reference for the caller. */
 ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out,
@@ -125,6 +118,10 @@ bool ortc_context_is_done(ortc_context *);
 void ortc_context_drop_queues(ortc_context *);
 /* Forgets what a run was given (run.c). */
 void ortc_context_clean(ortc_context *);
+
+/* control.c: runs a subgraph of the step's node: ortc_run_env.body. */
+ortc_status ortc_run_body(ortc_step_call *, const char *name, uint32_t n_in, ortc_value *const *in,
+                          uint32_t n_out, ortc_value **out);
 
 /* event.c: what an asynchronous run leaves behind. */
 typedef struct ortc_event_copy {

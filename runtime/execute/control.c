@@ -1,16 +1,18 @@
-/* runtime/execute/control.c: subgraphs at run time: each is a session of its own, made with its parent's,
- * over the child graph; what it captures of the graph around it are the last inputs of the control node. */
+/* runtime/execute/control.c: subgraphs at run time: each is a unit of its own, made with the one around it,
+ * over the child graph; what it captures of the graph around it are the last inputs of the control node.
+ */
 #include "context.h"
 
 ortc_status ortc_run_body(ortc_step_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
                           uint32_t n_out, ortc_value **out)
 {
     const ortc_node *n = c->node;
-    ortc_session *child = NULL;
-    for (uint32_t i = 0; i < n->n_attrs; i++)
-        if (n->children && !strcmp(n->attrs[i].name, name)) child = n->children[i];
+    ortc_unit *child = NULL;
+    for (const ortc_unit_child *k = c->env->unit->children ? c->env->unit->children[n->id] : NULL; k;
+         k = k->next)
+        if (!strcmp(k->attribute, name)) child = k->unit;
     if (!child) return ortc_fail(c->env->error, ORTC_INTERNAL, "there is no subgraph '%s'", name);
-    const ortc_graph *g = child->graph;
+    const ortc_graph *g = child->placed.graph;
     if (n_in + n->n_captures != g->n_inputs || n_out != g->n_outputs)
         return ortc_fail(c->env->error, ORTC_INVALID_MODEL,
                          "subgraph '%s' has %u inputs and %u outputs, expected %u and %u", name,
@@ -37,7 +39,7 @@ ortc_status ortc_run_body(ortc_step_call *c, const char *name, uint32_t n_in, or
         a.deadline_ns = c->env->deadline_ns;
         a.seed = ortc_call_seed(&c->call);
         a.profiler = c->env->profiler;
-        s = ortc_run(child, &a, c->env->error);
+        s = ortc_unit_run(child, &a, c->env->error);
     }
     for (uint32_t i = 0; i < n_out; i++) out[i] = s == ORTC_OK ? outs[i].value : NULL;
     while (c->env->borrowed.count > borrowed) /* captures: a loop runs its body many times */

@@ -8,7 +8,7 @@
 
 struct ortc_event {
     pthread_mutex_t lock;
-    ortc_session *session; /* retained */
+    ortc_unit *unit;       /* retained */
     ortc_context *context; /* NULL: finished */
     bool own_context;      /* the caller's: not given back to the pool */
     ortc_status status;
@@ -22,7 +22,7 @@ ortc_status ortc_event_make(ortc_context *c, const ortc_run_args *a, ortc_event 
     ortc_event *e = *out = calloc(1, sizeof *e);
     if (!e) return ortc_no_memory(error, sizeof *e);
     pthread_mutex_init(&e->lock, NULL);
-    e->session = ortc_session_retain(c->session);
+    e->unit = ortc_unit_retain(c->unit);
     e->own_context = a->context != NULL;
     e->error = (ortc_error)ORTC_ERROR_INIT;
     for (size_t i = 0; i < a->n_in; i++)
@@ -95,7 +95,7 @@ void ortc_event_release(ortc_event *e)
         ortc_value_release(e->held.data[i]);
     ortc_array_deinit(&e->held);
     ortc_array_deinit(&e->copies);
-    ortc_session_release(e->session);
+    ortc_unit_release(e->unit);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }

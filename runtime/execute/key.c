@@ -26,7 +26,7 @@ static ortc_status unknown_name(const char *side, const char *name, const ortc_g
 
 ortc_status ortc_run_match_inputs(ortc_context *c, const ortc_in *in, size_t n_in, ortc_error *error)
 {
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     for (uint32_t i = 0; i < g->n_inputs; i++) c->inputs[i] = (ortc_planner_input){NULL, 0};
     for (size_t i = 0; i < n_in; i++) {
         if (!in[i].name || !in[i].value)
@@ -38,7 +38,7 @@ ortc_status ortc_run_match_inputs(ortc_context *c, const ortc_in *in, size_t n_i
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s' is given twice", in[i].name);
         c->inputs[at].value = in[i].value;
         if (in[i].value->device &&
-            c->session->decides[at]) { /* its values are wanted on the host: for the key, for shapes */
+            c->unit->placed.decides[at]) { /* its values are wanted on the host: for the key, for shapes */
             ORTC_TRY(ortc_value_on_host(in[i].value, &c->aligned[at], error));
             c->inputs[at].value = c->aligned[at];
         }
@@ -60,7 +60,7 @@ ortc_status ortc_run_match_inputs(ortc_context *c, const ortc_in *in, size_t n_i
 
 ortc_status ortc_run_match_outputs(ortc_context *c, const ortc_out *out, size_t n_out, ortc_error *error)
 {
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     memset(c->wanted, 0, g->n_outputs * sizeof *c->wanted);
     memset(c->memory, 0, g->n_outputs * sizeof *c->memory);
     for (size_t i = 0; i < n_out; i++) {
@@ -99,7 +99,7 @@ static ortc_status mismatch(const char *name, const ortc_edge *e, const ortc_val
 /* Types and shapes against the model; one number per symbol over all inputs. Only for keys that are new. */
 static ortc_status check_inputs(ortc_context *c, ortc_error *error)
 {
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     size_t n_symbols = g->dims->symbols.count;
     int64_t *symbols = malloc((n_symbols + 1) * sizeof *symbols);
     if (!symbols) return ortc_no_memory(error, n_symbols * sizeof *symbols);
@@ -162,14 +162,14 @@ bool ortc_key_add_value(ortc_context *c, const ortc_value *v)
 
 static ortc_status make_key(ortc_context *c, ortc_error *error)
 {
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     bool ok = true;
     c->key_bytes = 0;
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
         ok = ok && ortc_key_add_value(c, v);
-        if (c->session->n_ties) ok = ok && ortc_key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
-        if (v && c->session->decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
+        if (c->unit->n_ties) ok = ok && ortc_key_add(c, &c->inputs[i].tied, sizeof c->inputs[i].tied);
+        if (v && c->unit->placed.decides[i] && v->type->dtype != ORTC_STRING && v->count <= ORTC_MAX_VALUES)
             ok = ok && ortc_key_add(c, v->data, v->bytes);
     }
     ok = ok && ortc_key_add(c, c->wanted, g->n_outputs * sizeof *c->wanted);
@@ -177,17 +177,17 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
     return ok ? ORTC_OK : ortc_no_memory(error, c->key_bytes);
 }
 
-/* The program of the context's key, planned now. after, slots: as in ortc_program_build. */
+/* The program of the context's key, planned now. after, slots: as in ortc_plan_request. */
 ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, ortc_value *const *slots,
                                   ortc_program **out, ortc_error *error)
 {
     ortc_profile_event e = {
         .kind = ORTC_PROFILE_PLAN, .name = "plan", .op = "", .provider = "", .kernel = ""};
     if (c->env.profiler) e.start_ns = ortc_now_ns();
-    ORTC_TRY(
-        ortc_program_build(c->session, c->inputs, c->wanted, c->memory, after, slots, &c->env, out, error));
-    ortc_status s = ortc_plan_cache_put(&c->session->plans, *out, c->key, c->key_bytes)
-                        ? ortc_session_admit_plan(c->session, *out, error)
+    const ortc_plan_request request = {c->inputs, c->wanted, c->memory, after, after ? slots : NULL};
+    ORTC_TRY(ortc_program_build(&c->unit->placed, c->unit->packed, &request, &c->env, out, error));
+    ortc_status s = ortc_plan_cache_put(&c->unit->plans, *out, c->key, c->key_bytes)
+                        ? ortc_unit_admit_plan(c->unit, *out, error)
                         : ortc_no_memory(error, c->key_bytes);
     if (s != ORTC_OK) {
         ortc_program_release(*out);
@@ -200,7 +200,7 @@ ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, or
 /* The program of the context's key, from the cache or planned now. */
 static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
 {
-    if ((*out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes))) return ORTC_OK;
+    if ((*out = ortc_plan_cache_get(&c->unit->plans, c->key, c->key_bytes))) return ORTC_OK;
     ORTC_TRY(check_inputs(c, error));
     return ortc_run_make_program(c, NULL, NULL, out, error);
 }
@@ -220,7 +220,7 @@ ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in
                                  ortc_error *error)
 {
     ortc_status s = ortc_run_match_inputs(c, in, n_in, error);
-    for (uint32_t i = 0; i < c->session->graph->n_outputs; i++) c->wanted[i] = true, c->memory[i] = 0;
+    for (uint32_t i = 0; i < c->unit->placed.graph->n_outputs; i++) c->wanted[i] = true, c->memory[i] = 0;
     if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK) s = find_program(c, out, error);
     ortc_context_clean(c);
     return s;

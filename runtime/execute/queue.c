@@ -9,13 +9,13 @@
 static ortc_status device_failed(const ortc_context *c, uint32_t device, const char *what, ortc_status s,
                                  ortc_error *error)
 {
-    return ortc_fail(error, s, "device '%s': %s failed (%s)", c->session->devices[device].open->spelling,
-                     what, ortc_status_name(s));
+    return ortc_fail(error, s, "device '%s': %s failed (%s)",
+                     ortc_unit_target(c->unit, device)->open->spelling, what, ortc_status_name(s));
 }
 
 ortc_status ortc_context_queue(ortc_context *c, uint32_t device, void **out, ortc_error *error)
 {
-    const ortc_session_device *d = &c->session->devices[device];
+    const ortc_target *d = ortc_unit_target(c->unit, device);
     *out = NULL;
     if (!d->space) return ORTC_OK;
     if (!c->queues[device]) {
@@ -29,7 +29,7 @@ ortc_status ortc_context_queue(ortc_context *c, uint32_t device, void **out, ort
 ortc_status ortc_context_fault_word(ortc_context *c, uint32_t device, ortc_error *error)
 {
     static const uint32_t none;
-    ortc_open_device *d = c->session->devices[device].open;
+    ortc_open_device *d = ortc_unit_target(c->unit, device)->open;
     if (c->faults[device]) return ORTC_OK;
     if (!(c->faults[device] = ortc_device_alloc(d, sizeof none)))
         return ortc_fail(error, ORTC_OUT_OF_MEMORY, "device '%s' has no memory left", d->spelling);
@@ -40,7 +40,7 @@ ortc_status ortc_context_fault_word(ortc_context *c, uint32_t device, ortc_error
 static ortc_status take_fault(ortc_context *c, uint32_t device, ortc_error *error)
 {
     static const uint32_t none;
-    ortc_open_device *d = c->session->devices[device].open;
+    ortc_open_device *d = ortc_unit_target(c->unit, device)->open;
     uint32_t code = c->fault_seen[device];
     if (!code) return ORTC_OK;
     c->fault_seen[device] = 0;
@@ -54,7 +54,7 @@ static ortc_status take_fault(ortc_context *c, uint32_t device, ortc_error *erro
 
 static void drop_queue(ortc_context *c, uint32_t device)
 {
-    const ortc_session_device *d = &c->session->devices[device];
+    const ortc_target *d = ortc_unit_target(c->unit, device);
     if (c->finish[device] && d->provider->event_destroy)
         d->provider->event_destroy(d->device, c->finish[device]);
     if (c->queues[device]) d->provider->queue_destroy(d->device, c->queues[device], device == 0 && c->native);
@@ -65,13 +65,13 @@ static void drop_queue(ortc_context *c, uint32_t device)
 
 void ortc_context_drop_queues(ortc_context *c)
 {
-    for (uint32_t i = 0; i < c->session->n_devices; i++) drop_queue(c, i);
+    for (uint32_t i = 0; i < c->unit->placed.targets->count; i++) drop_queue(c, i);
     c->native = NULL;
 }
 
 ortc_status ortc_context_use_native(ortc_context *c, void *native, ortc_error *error)
 {
-    const ortc_session_device *d = &c->session->devices[0];
+    const ortc_target *d = ortc_unit_target(c->unit, 0);
     if (native == c->native) return ORTC_OK;
     if (!d->space)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
@@ -89,14 +89,15 @@ ortc_status ortc_context_use_native(ortc_context *c, void *native, ortc_error *e
     return ORTC_OK;
 }
 
-static ortc_memory memory_of(const ortc_session *s, uint32_t space)
+static ortc_memory memory_of(const ortc_unit *u, uint32_t space)
 {
-    return space ? s->devices[s->device_of[space]].open->memory : (ortc_memory){0, ORTC_MEMORY_HOST};
+    return space ? ortc_unit_target(u, u->placed.targets->of_space[space])->open->memory
+                 : (ortc_memory){0, ORTC_MEMORY_HOST};
 }
 
 ortc_status ortc_step_copy(ortc_context *c, const ortc_step *s, void *to, const void *from, ortc_error *error)
 {
-    const ortc_session_device *d = &c->session->devices[s->device];
+    const ortc_target *d = ortc_unit_target(c->unit, s->device);
     if (!s->copy_bytes) return ORTC_OK;
     if (!s->in->space && !s->out->space) {
         memcpy(to, from, s->copy_bytes);
@@ -105,10 +106,10 @@ ortc_status ortc_step_copy(ortc_context *c, const ortc_step *s, void *to, const 
     void *queue;
     ORTC_TRY(ortc_context_queue(c, s->device, &queue, error));
     c->busy_queues |= 1u << s->device;
-    atomic_fetch_add_explicit(s->out->space ? &c->session->bytes_to_devices : &c->session->bytes_from_devices,
+    atomic_fetch_add_explicit(s->out->space ? &c->unit->bytes_to_devices : &c->unit->bytes_from_devices,
                               s->copy_bytes, memory_order_relaxed);
-    ortc_status status = d->provider->copy(queue, memory_of(c->session, s->out->space), to,
-                                           memory_of(c->session, s->in->space), from, s->copy_bytes);
+    ortc_status status = d->provider->copy(queue, memory_of(c->unit, s->out->space), to,
+                                           memory_of(c->unit, s->in->space), from, s->copy_bytes);
     return status == ORTC_OK ? status : device_failed(c, s->device, "a copy", status, error);
 }
 
@@ -116,24 +117,24 @@ ortc_status ortc_step_signal(ortc_context *c, const ortc_step *s, void **event, 
 {
     void *queue;
     ORTC_TRY(ortc_context_queue(c, s->device, &queue, error));
-    ortc_status status = c->session->devices[s->device].provider->signal(queue, event);
+    ortc_status status = ortc_unit_target(c->unit, s->device)->provider->signal(queue, event);
     return status == ORTC_OK ? status : device_failed(c, s->device, "a signal", status, error);
 }
 
 ortc_status ortc_step_wait(ortc_context *c, const ortc_step *s, void *event, ortc_error *error)
 {
-    ortc_status status = c->session->devices[s->device].provider->wait(NULL, event);
+    ortc_status status = ortc_unit_target(c->unit, s->device)->provider->wait(NULL, event);
     return status == ORTC_OK ? status : device_failed(c, s->device, "what it was given", status, error);
 }
 
 ortc_status ortc_context_mark_end(ortc_context *c, ortc_error *error)
 {
-    for (uint32_t i = 0; i < c->session->n_devices; i++) {
+    for (uint32_t i = 0; i < c->unit->placed.targets->count; i++) {
         if (!(c->busy_queues >> i & 1)) continue;
-        const ortc_session_device *d = &c->session->devices[i];
+        const ortc_target *d = ortc_unit_target(c->unit, i);
         ortc_status s = ORTC_OK;
         if (c->watched >> i & 1) { /* at the wait that comes anyway */
-            atomic_fetch_add_explicit(&c->session->bytes_from_devices, sizeof c->fault_seen[i],
+            atomic_fetch_add_explicit(&c->unit->bytes_from_devices, sizeof c->fault_seen[i],
                                       memory_order_relaxed);
             s = d->provider->copy(c->queues[i], (ortc_memory){0, ORTC_MEMORY_HOST}, &c->fault_seen[i],
                                   d->open->memory, c->faults[i], sizeof c->fault_seen[i]);
@@ -146,8 +147,8 @@ ortc_status ortc_context_mark_end(ortc_context *c, ortc_error *error)
 
 bool ortc_context_is_done(ortc_context *c)
 {
-    for (uint32_t i = 0; i < c->session->n_devices; i++) {
-        const ortc_provider *p = c->session->devices[i].provider;
+    for (uint32_t i = 0; i < c->unit->placed.targets->count; i++) {
+        const ortc_provider *p = ortc_unit_target(c->unit, i)->provider;
         if ((c->busy_queues >> i & 1) && (!p->query || !p->query(c->finish[i]))) return false;
     }
     return true;
@@ -156,9 +157,10 @@ bool ortc_context_is_done(ortc_context *c)
 ortc_status ortc_context_drain(ortc_context *c, ortc_error *error)
 {
     ortc_status first = ORTC_OK;
-    for (uint32_t i = 0; i < c->session->n_devices; i++) {
+    for (uint32_t i = 0; i < c->unit->placed.targets->count; i++) {
         if (!(c->busy_queues >> i & 1)) continue;
-        ortc_status s = c->finish[i] ? c->session->devices[i].provider->wait(NULL, c->finish[i]) : ORTC_OK;
+        ortc_status s = c->finish[i] ? ortc_unit_target(c->unit, i)->provider->wait(NULL, c->finish[i])
+                                     : ORTC_OK;
         if (s != ORTC_OK && first == ORTC_OK) first = device_failed(c, i, "what it was given", s, error);
         if (s == ORTC_OK && (c->watched >> i & 1) &&
             (s = take_fault(c, i, first == ORTC_OK ? error : NULL)) != ORTC_OK)

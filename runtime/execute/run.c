@@ -20,13 +20,13 @@ static bool is_aligned(const void *data, ortc_dtype t)
 
 static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
 {
-    for (uint32_t i = 0; i < c->session->graph->n_inputs; i++) {
+    for (uint32_t i = 0; i < c->unit->placed.graph->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
         if (!v) continue;
         c->in_data[i] = ortc_value_address(v);
         if (!ortc_value_is_tensor(v) && !ortc_value_is_on_host(v))
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s': elements must be in host memory",
-                             c->session->graph->inputs[i].name);
+                             c->unit->placed.graph->inputs[i].name);
         if (!ortc_value_is_tensor(v) || v->device || is_aligned(v->data, v->type->dtype)) continue;
         ORTC_TRY(ortc_value_create(v->type->dtype, v->rank, v->dims, &c->aligned[i], error));
         memcpy(c->aligned[i]->data, v->data, v->bytes);
@@ -111,7 +111,7 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
             ok = ok && ortc_key_add(c, v->data, v->bytes);
     }
     if (!ok) return ortc_no_memory(error, c->key_bytes);
-    *out = ortc_plan_cache_get(&c->session->plans, c->key, c->key_bytes);
+    *out = ortc_plan_cache_get(&c->unit->plans, c->key, c->key_bytes);
     return *out ? ORTC_OK : ortc_run_make_program(c, p, c->slots, out, error);
 }
 
@@ -126,8 +126,8 @@ static ortc_status drain(ortc_context *c, ortc_error *error)
 
 static ortc_status run_chain(ortc_context *c, ortc_frame *f, ortc_error *error)
 {
-    if (!c->slots && !(c->slots = calloc(c->session->graph->edges.count + 1, sizeof *c->slots)))
-        return ortc_no_memory(error, c->session->graph->edges.count);
+    if (!c->slots && !(c->slots = calloc(c->unit->placed.graph->edges.count + 1, sizeof *c->slots)))
+        return ortc_no_memory(error, c->unit->placed.graph->edges.count);
     c->env.slots = c->slots;
     ortc_program *p = ortc_program_retain(f->program);
     ortc_status s;
@@ -146,7 +146,7 @@ static ortc_status run_chain(ortc_context *c, ortc_frame *f, ortc_error *error)
 /* Hands a chain's results to the caller. */
 static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *error)
 {
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     for (size_t i = 0; i < a->n_out; i++) { /* all or none: first whether they fit */
         ortc_value **slot = &c->slots[g->outputs[c->output_of[i]].edge->id];
         if (!*slot) return ortc_fail(error, ORTC_INTERNAL, "output '%s' was not made", a->out[i].name);
@@ -182,7 +182,7 @@ static ortc_status take_outputs(ortc_context *c, ortc_run_args *a, ortc_error *e
 static void empty_slots(ortc_context *c)
 {
     if (c->env.slots)
-        for (size_t i = 0; i < c->session->graph->edges.count; i++) {
+        for (size_t i = 0; i < c->unit->placed.graph->edges.count; i++) {
             ortc_value_release(c->slots[i]);
             c->slots[i] = NULL;
         }
@@ -228,7 +228,7 @@ static ortc_status run_fixed(ortc_context *c, ortc_frame *f, ortc_run_args *a, o
 void ortc_context_clean(ortc_context *c)
 {
     empty_slots(c);
-    for (uint32_t i = 0; i < c->session->graph->n_inputs; i++)
+    for (uint32_t i = 0; i < c->unit->placed.graph->n_inputs; i++)
         if (c->aligned[i]) {
             ortc_value_release(c->aligned[i]);
             c->aligned[i] = NULL;
@@ -268,15 +268,15 @@ static bool hand_over(ortc_event *e, const ortc_run_args *a)
     return true;
 }
 
-static ortc_status run_with(ortc_session *s, ortc_run_args *a, ortc_error *error)
+static ortc_status run_with(ortc_unit *u, ortc_run_args *a, ortc_error *error)
 {
-    ORTC_TRY(ortc_state_take(s, a, error));
+    ORTC_TRY(ortc_state_take(u, a, error));
     ortc_context *c = a->context;
     ortc_event *event;
     ortc_status status = ORTC_OK;
     if (!c)
-        status = ortc_context_take(s, &c, error);
-    else if (c->session != s)
+        status = ortc_context_take(u, &c, error);
+    else if (c->unit != u)
         status = ortc_fail(error, ORTC_INVALID_ARGUMENT, "the context belongs to another session");
     else if (atomic_exchange(&c->busy, true))
         status = ortc_fail(error, ORTC_INVALID_STATE, "the context is in use by another run");
@@ -285,19 +285,21 @@ static ortc_status run_with(ortc_session *s, ortc_run_args *a, ortc_error *error
         return status;
     }
     c->state = a->state;
-    c->env = (ortc_run_env){.threads = s->threads,
+    c->env = (ortc_run_env){.threads = u->threads,
                             .cancel = a->cancel,
                             .deadline_ns = a->deadline_ns,
                             .seed = a->seed,
                             .error = error,
-                            .allocator = s->allocator,
-                            .executor = s->executor,
-                            .profiler = a->profiler};
+                            .allocator = u->allocator,
+                            .executor = u->executor,
+                            .profiler = a->profiler,
+                            .body = ortc_run_body,
+                            .unit = u};
     ortc_fp_env fp = ortc_fp_enter();
-    if (!s->executor) ortc_pool_enter(s->threads);
+    if (!u->executor) ortc_pool_enter(u->threads);
     status = begin(c, a, &event, error);
     if (status == ORTC_OK) status = run_in(c, a, a->state ? NULL : event, error);
-    if (!s->executor) ortc_pool_leave();
+    if (!u->executor) ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
     if (status == ORTC_OK && event && c->busy_queues) {
@@ -324,27 +326,10 @@ static ortc_status run_with(ortc_session *s, ortc_run_args *a, ortc_error *error
 
 /* The caller's reference lasts until here; from here on the run has its own, for others may release the last
  * one. */
-ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
+ortc_status ortc_unit_run(ortc_unit *u, ortc_run_args *args, ortc_error *error)
 {
-    /* kernels' texts are put together in it, also when the caller wants none */
-    ortc_error local = ORTC_ERROR_INIT;
-    ortc_run_args a = ORTC_RUN_ARGS_INIT;
-    if (!error) error = &local;
-    error->code = ORTC_OK;
-    error->text[0] = 0;
-    if (!s || !args || args->size < offsetof(ortc_run_args, done) || (args->n_in && !args->in) ||
-        (args->n_out && !args->out))
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
-                         "ortc_run: session, args or a list in args is NULL or too small");
-    memcpy(&a, args, args->size < sizeof a ? args->size : sizeof a);
-    if (a.flags)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_run_args: unknown flags %#x", (unsigned)a.flags);
-    if (a.n_out > s->graph->n_outputs)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a.n_out,
-                         s->graph->n_outputs);
-    if (a.done) *a.done = NULL;
-    ortc_session_retain(s);
-    ortc_status status = run_with(s, &a, error);
-    ortc_session_release(s);
+    ortc_unit_retain(u);
+    ortc_status status = run_with(u, args, error);
+    ortc_unit_release(u);
     return status;
 }

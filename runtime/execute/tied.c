@@ -8,10 +8,9 @@ void ortc_tied_set_extent(ortc_tied *t, int32_t axis, int64_t extent)
     ortc_tensor_bytes(t->value->type->dtype, t->value->count, &t->value->bytes);
 }
 
-ortc_status ortc_state_start(const ortc_session *s, const ortc_session_tie *tie, ortc_tied *t,
-                             ortc_error *error)
+ortc_status ortc_state_start(const ortc_unit *u, const ortc_unit_tie *tie, ortc_tied *t, ortc_error *error)
 {
-    const ortc_constant *otherwise = s->graph->inputs[tie->input].edge->constant;
+    const ortc_constant *otherwise = u->placed.graph->inputs[tie->input].edge->constant;
     ortc_status status = ORTC_OK;
     if (otherwise && otherwise->bytes) /* of the state's own shape: make() */
         status = ortc_device_transfer(t->device, t->memory[t->now], NULL, otherwise->data, otherwise->bytes,
@@ -32,40 +31,40 @@ ortc_status ortc_state_start(const ortc_session *s, const ortc_session_tie *tie,
 }
 
 /* The device whose kernel reads the input, for which it need not be copied then. */
-static ortc_open_device *reader_of(const ortc_session *s, const ortc_session_tie *tie)
+static ortc_open_device *reader_of(const ortc_unit *u, const ortc_unit_tie *tie)
 {
-    for (const ortc_use *u = s->graph->inputs[tie->input].edge->uses; u && !s->decides[tie->input];
-         u = u->next) {
-        const ortc_session_device *d = u->node ? &s->devices[u->node->device] : NULL;
-        if (d)
-            return d->space && !(u->node->kernel->host_in >> (u->port < 31 ? u->port : 31) & 1) ? d->open
-                                                                                                : NULL;
+    const ortc_placed *p = &u->placed;
+    for (const ortc_use *use = p->graph->inputs[tie->input].edge->uses; use && !p->decides[tie->input];
+         use = use->next) {
+        if (!use->node) continue;
+        const ortc_target *d = ortc_target_of(p, use->node);
+        bool on_host = ortc_kernel_of(p, use->node)->host_in >> (use->port < 31 ? use->port : 31) & 1;
+        return d->space && !on_host ? d->open : NULL;
     }
     return NULL;
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
-static ortc_status allocate(ortc_session *s, ortc_tied *t, uint32_t which, const char *name,
-                            ortc_error *error)
+static ortc_status allocate(ortc_unit *u, ortc_tied *t, uint32_t which, const char *name, ortc_error *error)
 {
     if (t->memory[which]) return ORTC_OK;
-    if (!ortc_session_reserve(s, t->bytes))
+    if (!ortc_unit_reserve(u, t->bytes))
         return ortc_fail(
             error, ORTC_LIMIT,
             "the state of '%s' needs %zu bytes, more than is left under the session's limit of %llu", name,
-            t->bytes, (unsigned long long)s->max_bytes);
+            t->bytes, (unsigned long long)u->max_bytes);
     if ((t->memory[which] = t->device ? ortc_device_alloc(t->device, t->bytes)
-                                      : ortc_alloc_with(s->allocator, t->bytes)))
+                                      : ortc_alloc_with(u->allocator, t->bytes)))
         return ORTC_OK;
-    ortc_session_unreserve(s, t->bytes);
+    ortc_unit_unreserve(u, t->bytes);
     return ortc_no_memory(error, t->bytes);
 }
 
 /* The number of every symbol that the inputs given so far settle; -1: not settled. */
 static int64_t *settle_symbols(const ortc_context *c)
 {
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     size_t n = g->dims->symbols.count;
     int64_t *symbols = malloc((n + 1) * sizeof *symbols);
     for (size_t i = 0; symbols && i < n; i++) symbols[i] = -1;
@@ -81,13 +80,12 @@ static int64_t *settle_symbols(const ortc_context *c)
     return symbols;
 }
 
-static ortc_status unsettled(const ortc_session *s, const ortc_session_tie *tie, int32_t axis,
-                             ortc_error *error)
+static ortc_status unsettled(const ortc_unit *u, const ortc_unit_tie *tie, int32_t axis, ortc_error *error)
 {
     char buffer[128];
     ortc_text t = ORTC_TEXT(buffer);
-    const ortc_graph_input *in = &s->graph->inputs[tie->input];
-    ortc_dims_text(s->graph->dims, in->edge->dims[axis], &t);
+    const ortc_graph_input *in = &u->placed.graph->inputs[tie->input];
+    ortc_dims_text(u->placed.graph->dims, in->edge->dims[axis], &t);
     return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                      "the state of '%s': no other input says what '%s' (axis %d) is: fix it for the session "
                      "(dim_names), or give the input in the first run",
@@ -96,10 +94,10 @@ static ortc_status unsettled(const ortc_session *s, const ortc_session_tie *tie,
 
 /* The default is where the state starts, also when it starts over: a given value must be of its shape, up to
  * what grows. */
-static ortc_status fits_default(const ortc_session *s, const ortc_session_tie *tie, const ortc_value *given,
+static ortc_status fits_default(const ortc_unit *u, const ortc_unit_tie *tie, const ortc_value *given,
                                 ortc_error *error)
 {
-    const ortc_graph_input *in = &s->graph->inputs[tie->input];
+    const ortc_graph_input *in = &u->placed.graph->inputs[tie->input];
     const ortc_constant *c = in->edge->constant;
     bool fits = given->rank == c->rank;
     for (int32_t i = 0; fits && i < c->rank; i++)
@@ -118,10 +116,10 @@ static ortc_status fits_default(const ortc_session *s, const ortc_session_tie *t
  * as the model and its other inputs say. */
 static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols, ortc_error *error)
 {
-    ortc_session *s = c->session;
-    const ortc_session_tie *tie = &s->ties[index];
+    ortc_unit *u = c->unit;
+    const ortc_unit_tie *tie = &u->ties[index];
     ortc_tied *t = &c->state->ties[index];
-    const ortc_graph_input *in = &s->graph->inputs[tie->input];
+    const ortc_graph_input *in = &u->placed.graph->inputs[tie->input];
     const ortc_value *given = c->inputs[tie->input].value;
     const ortc_constant *otherwise = in->edge->constant;
     const int64_t *known = given ? given->dims : otherwise ? otherwise->dims : NULL;
@@ -130,23 +128,23 @@ static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols,
     if (rank != in->edge->rank)
         return ortc_fail(error, ORTC_SHAPE_MISMATCH, "input '%s': expected rank %d, got %d", in->name,
                          in->edge->rank, rank);
-    if (given && otherwise) ORTC_TRY(fits_default(s, tie, given, error));
+    if (given && otherwise) ORTC_TRY(fits_default(u, tie, given, error));
     for (int32_t i = 0; i < rank; i++) {
         dims[i] = i == tie->axis ? tie->capacity
                   : known        ? known[i]
-                                 : ortc_dims_evaluate(s->graph->dims, in->edge->dims[i], symbols);
-        if (dims[i] < 0) return unsettled(s, tie, i, error);
+                                 : ortc_dims_evaluate(u->placed.graph->dims, in->edge->dims[i], symbols);
+        if (dims[i] < 0) return unsettled(u, tie, i, error);
     }
     if (!ortc_count_elements(rank, dims, &count) ||
         !ortc_tensor_bytes(in->edge->type->dtype, count, &t->bytes) || t->bytes > SIZE_MAX / 4)
         return ortc_fail(error, ORTC_LIMIT, "the state of '%s' is too large for its capacity of %lld",
                          in->name, (long long)tie->capacity);
-    t->device = reader_of(s, tie);
-    ORTC_TRY(allocate(s, t, t->now, in->name, error));
+    t->device = reader_of(u, tie);
+    ORTC_TRY(allocate(u, t, t->now, in->name, error));
     ORTC_TRY(
         ortc_value_wrap(t->memory[t->now], in->edge->type->dtype, rank, dims, NULL, NULL, &t->value, error));
     t->value->device = t->device ? t->device->memory.device : 0;
-    ortc_status status = ortc_state_start(s, tie, t, error);
+    ortc_status status = ortc_state_start(u, tie, t, error);
     if (status != ORTC_OK) {
         ortc_value_release(t->value);
         t->value = NULL;
@@ -156,26 +154,25 @@ static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols,
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
-ortc_status ortc_state_take(ortc_session *s, const ortc_run_args *a, ortc_error *error)
+ortc_status ortc_state_take(ortc_unit *u, const ortc_run_args *a, ortc_error *error)
 {
     ortc_state *st = a->state;
     int64_t advance = a->advance;
     if (!st) return ORTC_OK;
-    if (st->session != s)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the state belongs to another session");
+    if (st->unit != u) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "the state belongs to another session");
     if (advance < 0)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "advance is %lld: expected at least 0",
                          (long long)advance);
     if (atomic_exchange(&st->busy, true))
         return ortc_fail(error, ORTC_INVALID_STATE, "the state is in use by another run");
-    for (uint32_t i = 0; i < s->n_ties; i++) {
-        const ortc_session_tie *tie = &s->ties[i];
+    for (uint32_t i = 0; i < u->n_ties; i++) {
+        const ortc_unit_tie *tie = &u->ties[i];
         if (tie->axis < 0 || tie->grows || advance <= tie->capacity - st->ties[i].length) continue;
         ortc_state_return(st);
         return ortc_fail(error, ORTC_LIMIT,
                          "the state of '%s' has %lld positions; %lld more are over its capacity of %lld",
-                         s->graph->inputs[tie->input].name, (long long)st->ties[i].length, (long long)advance,
-                         (long long)tie->capacity);
+                         u->placed.graph->inputs[tie->input].name, (long long)st->ties[i].length,
+                         (long long)advance, (long long)tie->capacity);
     }
     return ORTC_OK;
 }
@@ -187,12 +184,12 @@ void ortc_state_return(ortc_state *st)
 
 ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
 {
-    ortc_session *s = c->session;
+    ortc_unit *u = c->unit;
     ortc_status status = ORTC_OK;
     bool missing = false;
     int64_t *symbols = NULL;
-    for (uint32_t i = 0; c->state && i < s->n_ties; i++) {
-        const ortc_session_tie *tie = &s->ties[i];
+    for (uint32_t i = 0; c->state && i < u->n_ties; i++) {
+        const ortc_unit_tie *tie = &u->ties[i];
         ortc_planner_input *in = &c->inputs[tie->input];
         missing |= !c->state->ties[i].value;
         if (!in->value && (in->value = c->state->ties[i].value) && tie->axis >= 0 && !tie->grows)
@@ -200,8 +197,8 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
     }
     if (!missing) return ORTC_OK;
     if (!(symbols = settle_symbols(c))) return ortc_no_memory(error, 0);
-    for (uint32_t i = 0; i < s->n_ties && status == ORTC_OK; i++) {
-        const ortc_session_tie *tie = &s->ties[i];
+    for (uint32_t i = 0; i < u->n_ties && status == ORTC_OK; i++) {
+        const ortc_unit_tie *tie = &u->ties[i];
         ortc_planner_input *in = &c->inputs[tie->input];
         if (c->state->ties[i].value) continue;
         status = make(c, i, symbols, error);
@@ -216,9 +213,9 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
 
 void ortc_state_want(ortc_context *c)
 {
-    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) {
-        c->wanted[c->session->ties[i].output] = true;
-        c->memory[c->session->ties[i].output] = c->state->ties[i].value->device;
+    for (uint32_t i = 0; c->state && i < c->unit->n_ties; i++) {
+        c->wanted[c->unit->ties[i].output] = true;
+        c->memory[c->unit->ties[i].output] = c->state->ties[i].value->device;
     }
 }
 
@@ -226,9 +223,9 @@ void ortc_state_want(ortc_context *c)
 static ortc_status admit(ortc_context *c, uint32_t index, ortc_dtype dtype, int32_t rank, const int64_t *dims,
                          bool in_place, ortc_error *error)
 {
-    const ortc_session_tie *tie = &c->session->ties[index];
+    const ortc_unit_tie *tie = &c->unit->ties[index];
     ortc_tied *t = &c->state->ties[index];
-    const ortc_graph *g = c->session->graph;
+    const ortc_graph *g = c->unit->placed.graph;
     const char *output = g->outputs[tie->output].name, *input = g->inputs[tie->input].name;
     bool fits = dtype == t->value->type->dtype && rank == t->value->rank;
     for (int32_t i = 0; fits && i < rank; i++)
@@ -246,14 +243,14 @@ static ortc_status admit(ortc_context *c, uint32_t index, ortc_dtype dtype, int3
         return ortc_fail(error, ORTC_LIMIT,
                          "output '%s' would have %lld positions, the state of '%s' has a capacity of %lld",
                          output, (long long)dims[tie->axis], input, (long long)tie->capacity);
-    return in_place ? ORTC_OK : allocate(c->session, t, !t->now, input, error);
+    return in_place ? ORTC_OK : allocate(c->unit, t, !t->now, input, error);
 }
 
 ortc_status ortc_state_bind_outputs(ortc_context *c, const ortc_program *p, ortc_error *error)
 {
-    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) {
+    for (uint32_t i = 0; c->state && i < c->unit->n_ties; i++) {
         const ortc_tied *t = &c->state->ties[i];
-        uint32_t output = c->session->ties[i].output;
+        uint32_t output = c->unit->ties[i].output;
         const ortc_program_output *o = &p->outputs[output];
         ORTC_TRY(admit(c, i, o->dtype, o->rank, o->dims, o->in_place, error));
         c->out_data[output] = t->memory[o->in_place ? t->now : !t->now];
@@ -263,18 +260,18 @@ ortc_status ortc_state_bind_outputs(ortc_context *c, const ortc_program *p, ortc
 
 static const ortc_value *slot_of(const ortc_context *c, uint32_t output)
 {
-    return c->slots[c->session->graph->outputs[output].edge->id];
+    return c->slots[c->unit->placed.graph->outputs[output].edge->id];
 }
 
 ortc_status ortc_state_take_slots(ortc_context *c, ortc_error *error)
 {
-    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) {
+    for (uint32_t i = 0; c->state && i < c->unit->n_ties; i++) {
         const ortc_tied *t = &c->state->ties[i];
-        uint32_t output = c->session->ties[i].output;
+        uint32_t output = c->unit->ties[i].output;
         const ortc_value *v = slot_of(c, output);
         if (!v || v->type->kind != ORTC_KIND_TENSOR)
             return ortc_fail(error, ORTC_TYPE_MISMATCH, "output '%s' is no tensor: it cannot be tied",
-                             c->session->graph->outputs[output].name);
+                             c->unit->placed.graph->outputs[output].name);
         ORTC_TRY(admit(c, i, v->type->dtype, v->rank, v->dims, false, error));
         ortc_open_device *from = v->device ? ortc_device_of_memory(v->device) : NULL;
         ortc_status status = ortc_device_transfer(t->device, t->memory[!t->now], from, v->data, v->bytes,
@@ -290,7 +287,7 @@ static ortc_status copy_out(const ortc_context *c, uint32_t index, const void *f
                             const ortc_run_args *a, ortc_value *const *made, ortc_error *error)
 {
     for (size_t k = 0; k < a->n_out; k++) {
-        if (c->output_of[k] != c->session->ties[index].output) continue;
+        if (c->output_of[k] != c->unit->ties[index].output) continue;
         const ortc_value *to = made[k] ? made[k] : a->out[k].value;
         ortc_open_device *device = to->device ? ortc_device_of_memory(to->device) : NULL;
         ortc_status status = ortc_device_transfer(device, to->data, c->state->ties[index].device, from, bytes,
@@ -304,13 +301,13 @@ static ortc_status copy_out(const ortc_context *c, uint32_t index, const void *f
 ortc_status ortc_state_commit(ortc_context *c, const ortc_program *p, ortc_run_args *a,
                               ortc_value *const *made, ortc_error *error)
 {
-    for (uint32_t i = 0; p && c->state && i < c->session->n_ties; i++) {
-        const ortc_program_output *o = &p->outputs[c->session->ties[i].output];
+    for (uint32_t i = 0; p && c->state && i < c->unit->n_ties; i++) {
+        const ortc_program_output *o = &p->outputs[c->unit->ties[i].output];
         const ortc_tied *t = &c->state->ties[i];
         ORTC_TRY(copy_out(c, i, t->memory[o->in_place ? t->now : !t->now], o->bytes, a, made, error));
     }
-    for (uint32_t i = 0; c->state && i < c->session->n_ties; i++) { /* nothing fails from here on */
-        const ortc_session_tie *tie = &c->session->ties[i];
+    for (uint32_t i = 0; c->state && i < c->unit->n_ties; i++) { /* nothing fails from here on */
+        const ortc_unit_tie *tie = &c->unit->ties[i];
         ortc_tied *t = &c->state->ties[i];
         if (!p || !p->outputs[tie->output].in_place) t->now = !t->now;
         t->value->data = t->memory[t->now];

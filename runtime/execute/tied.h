@@ -21,13 +21,13 @@ typedef struct ortc_tied {
 } ortc_tied;
 
 struct ortc_state {
-    ortc_session *session; /* retained */
-    atomic_bool busy;      /* a run is using it */
-    ortc_tied ties[];      /* as in the session */
+    ortc_unit *unit;  /* retained */
+    atomic_bool busy; /* a run is using it */
+    ortc_tied ties[]; /* as in the session */
 };
 
 /* For one run: checks args.state and args.advance and takes the state; gives it back. NULL: nothing to do. */
-ortc_status ortc_state_take(ortc_session *, const ortc_run_args *, ortc_error *);
+ortc_status ortc_state_take(ortc_unit *, const ortc_run_args *, ortc_error *);
 void ortc_state_return(ortc_state *);
 
 /* Steps of a run with the context's state; they do nothing when it has none. */
@@ -44,7 +44,7 @@ ortc_status ortc_state_commit(ortc_context *, const ortc_program *, ortc_run_arg
                               ortc_error *);
 
 /* For one tie: zeros, or the input's default; length 0, or the default's. */
-ortc_status ortc_state_start(const ortc_session *, const ortc_session_tie *, ortc_tied *, ortc_error *);
+ortc_status ortc_state_start(const ortc_unit *, const ortc_unit_tie *, ortc_tied *, ortc_error *);
 /* A growing value's extent along its axis. */
 void ortc_tied_set_extent(ortc_tied *, int32_t axis, int64_t extent);
 

@@ -17,7 +17,7 @@ ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
     if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
         for (uint32_t k = 0; k < s->n_out; k++)
             if (s->out[k].view.flags & ORTC_VIEW_LATE) call->call.out[k] = s->out[k].view;
-    ortc_status status = s->kernel->run(s->node->state, s->pstate, &call->call);
+    ortc_status status = s->kernel->run(s->state, s->pstate, &call->call);
     if (status == ORTC_OK && s->values) status = ortc_step_check_made(c, s);
     return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
 }
@@ -32,7 +32,7 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
                             .step = index,
                             .name = s->node ? s->node->name : kinds[s->kind],
                             .op = s->node ? s->node->type : "",
-                            .provider = c->session->devices[s->device].provider->name,
+                            .provider = ortc_unit_target(c->unit, s->device)->provider->name,
                             .kernel = s->kernel ? s->kernel->name : "",
                             .start_ns = ortc_now_ns(),
                             .flops = s->flops,
@@ -50,8 +50,8 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
     c->watched |= p->faults;
     for (uint32_t i = 0; i < p->n_slots; i++) {
         const ortc_slot *s = &p->slots[i];
-        ortc_open_device *device = s->space ? c->session->devices[c->session->device_of[s->space]].open
-                                            : NULL;
+        ortc_open_device *device =
+            s->space ? ortc_unit_target(c->unit, c->unit->placed.targets->of_space[s->space])->open : NULL;
         if (!s->late)
             ORTC_TRY(device
                          ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)

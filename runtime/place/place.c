@@ -4,6 +4,8 @@
 
 #include "runtime/registry/registry.h"
 
+#define MAX_CANDIDATES 1 /* of a node */
+
 static bool has_layout(const ortc_node *n)
 {
     for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
@@ -13,8 +15,11 @@ static bool has_layout(const ortc_node *n)
     return false;
 }
 
-const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node *n, ortc_text *why)
+/* What a device has for a node, at most `max` kernels in order of preference; how many. */
+static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel **list, uint32_t max,
+                     ortc_text *why)
 {
+    uint32_t count = 0;
     const ortc_kernel_item *i = ortc_kernels_of(d->provider->name, n->domain, n->type);
     if (!i && why) {
         const char *other = *n->domain ? ortc_kernels_elsewhere(d->provider->name, n->domain, n->type) : NULL;
@@ -24,7 +29,7 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
         else
             ortc_text_add(why, "no kernel; ");
     }
-    for (; i; i = i->next) {
+    for (; i && count < max; i = i->next) {
         const ortc_kernel *k = &i->kernel;
         if (!ortc_kernel_matches(i, n, why)) continue;
         if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) ||
@@ -36,76 +41,121 @@ const ortc_kernel *ortc_place_find(const ortc_session_device *d, const ortc_node
         }
         ortc_why w;
         ortc_why_init(&w, why);
-        if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK) return k;
+        if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK) list[count++] = k;
     }
-    return NULL;
+    return count;
+}
+
+bool ortc_place_can(const ortc_target *d, const ortc_node *n)
+{
+    const ortc_kernel *k;
+    return find(d, n, &k, 1, NULL) > 0;
+}
+
+bool ortc_place_at(ortc_placed *p, const ortc_node *n, uint32_t device, const ortc_kernel *const *list,
+                   uint32_t count)
+{
+    ortc_site *s = ortc_site_of(p, n);
+    ortc_candidate *candidates = ortc_arena_array(&p->graph->arena, count, sizeof *candidates);
+    if (!candidates) return false;
+    for (uint32_t i = 0; i < count; i++) candidates[i].kernel = list[i];
+    s->device = device;
+    s->candidates = candidates;
+    s->n_candidates = count;
+    return true;
+}
+
+bool ortc_place_on(ortc_placed *p, const ortc_node *n, uint32_t device, ortc_text *why)
+{
+    const ortc_kernel *list[MAX_CANDIDATES];
+    uint32_t count = find(&p->targets->list[device], n, list, MAX_CANDIDATES, why);
+    return !count || ortc_place_at(p, n, device, list, count);
+}
+
+bool ortc_place_accepts(ortc_placed *p, const ortc_node *proposal, const ortc_node *node,
+                        const ortc_node *where)
+{
+    const ortc_kernel *list[MAX_CANDIDATES];
+    uint32_t device = ortc_site_of(p, where)->device;
+    uint32_t count = find(&p->targets->list[device], proposal, list, MAX_CANDIDATES, NULL);
+    if (!count || !node) return count > 0;
+    if (!ortc_placed_cover(p) || !ortc_place_at(p, node, device, list, count)) return false;
+    ortc_site *s = ortc_site_of(p, node);
+    if (!s->reasons) s->reasons = "";
+    return true;
 }
 
 /* Puts "cuda: no kernel; " behind what earlier providers said. */
-bool ortc_add_reason(ortc_session *s, ortc_node *n, const char *provider, const char *why)
+bool ortc_add_reason(ortc_placed *p, const ortc_node *n, const char *provider, const char *why)
 {
+    ortc_site *s = ortc_site_of(p, n);
     char buffer[1024];
     ortc_text t = ORTC_TEXT(buffer);
     buffer[0] = 0;
-    ortc_text_add(&t, "%s%s%s: %s", n->reasons, *n->reasons ? "; " : "", provider, *why ? why : "declined");
+    ortc_text_add(&t, "%s%s%s: %s", s->reasons, *s->reasons ? "; " : "", provider, *why ? why : "declined");
     if (t.length >= 2 && !strcmp(buffer + t.length - 2, "; ")) buffer[t.length - 2] = 0;
-    return (n->reasons = ortc_arena_string(&s->graph->arena, buffer, strlen(buffer))) != NULL;
+    return (s->reasons = ortc_arena_string(&p->graph->arena, buffer, strlen(buffer))) != NULL;
 }
 
-static ortc_status place_on(ortc_session *s, uint32_t device, ortc_node *n, ortc_error *error)
+/* One device is asked about one node, which nobody has taken so far. */
+static ortc_status ask(ortc_placed *p, uint32_t device, const ortc_node *n, ortc_error *error)
 {
     char buffer[900];
     ortc_text why = ORTC_TEXT(buffer);
-    const ortc_session_device *d = &s->devices[device];
+    const ortc_target *d = &p->targets->list[device];
     buffer[0] = 0;
-    if (d->space && ortc_is_host_only(s, n))
+    if (d->space && ortc_is_host_only(p, n))
         ortc_text_add(&why, "its results decide shapes, which is done on the host");
-    else if ((n->kernel = ortc_place_find(d, n, &why))) {
-        n->device = device;
+    else if (!ortc_place_on(p, n, device, &why))
+        return ortc_no_memory(error, 0);
+    else if (ortc_kernel_of(p, n))
         return ORTC_OK;
-    }
-    return ortc_add_reason(s, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
+    return ortc_add_reason(p, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 
 /* Before the last resort: bodies of raised nodes that are better placed in parts. */
-static ortc_status place_bodies(ortc_session *s, ortc_error *error)
+static ortc_status place_bodies(ortc_placed *p, ortc_error *error)
 {
     bool any;
-    ORTC_TRY(ortc_place_expand(s, &any, error));
+    ORTC_TRY(ortc_place_expand(p, &any, error));
     if (any) /* there are new edges */
-        ORTC_TRY(ortc_mark_shapes_only(s, error));
-    for (ortc_node *n = any ? s->graph->first : NULL; n; n = n->next) {
-        if (n->reasons) continue;
-        n->reasons = "";
-        for (uint32_t d = 0; d + 1 < s->n_devices && !n->kernel; d++) ORTC_TRY(place_on(s, d, n, error));
+        ORTC_TRY(ortc_mark_shapes_only(p, error));
+    for (const ortc_node *n = any ? p->graph->first : NULL; n; n = n->next) {
+        if (ortc_site_of(p, n)->reasons) continue;
+        ortc_site_of(p, n)->reasons = "";
+        for (uint32_t d = 0; d + 1 < p->targets->count && !ortc_kernel_of(p, n); d++)
+            ORTC_TRY(ask(p, d, n, error));
     }
     return ORTC_OK;
 }
 
-ortc_status ortc_place(ortc_session *s, ortc_error *error)
+static ortc_status complain(const ortc_placed *p, ortc_error *error)
 {
     char buffer[900];
     ortc_text missing = ORTC_TEXT(buffer);
     uint32_t n_missing = 0;
     buffer[0] = 0;
-    for (ortc_node *n = s->graph->first; n; n = n->next) {
-        n->kernel = NULL;
-        n->reasons = "";
-    }
-    for (uint32_t d = 0; d < s->n_devices; d++) {
-        if (d + 1 == s->n_devices && d > 0) ORTC_TRY(place_bodies(s, error));
-        ORTC_TRY(ortc_place_claims(s, d, error));
-        for (ortc_node *n = s->graph->first; n; n = n->next)
-            if (!n->kernel) ORTC_TRY(place_on(s, d, n, error));
-    }
-    for (ortc_node *n = s->graph->first; n; n = n->next)
-        if (!n->kernel && n_missing++ < 4)
+    for (const ortc_node *n = p->graph->first; n; n = n->next)
+        if (!ortc_kernel_of(p, n) && n_missing++ < 4)
             ortc_text_add(&missing, "%snode '%s' (%s%s%s-%d; %s)", missing.length ? ", " : "", n->name,
-                          n->domain, *n->domain ? "." : "", n->type, n->version, n->reasons);
-    if (n_missing)
-        return ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s cannot be run by any provider: %s", n_missing,
-                         n_missing == 1 ? "" : "s", buffer);
-    return ortc_place_islands(s, error);
+                          n->domain, *n->domain ? "." : "", n->type, n->version, ortc_site_of(p, n)->reasons);
+    return n_missing ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s cannot be run by any provider: %s",
+                                 n_missing, n_missing == 1 ? "" : "s", buffer)
+                     : ORTC_OK;
+}
+
+ortc_status ortc_place(ortc_placed *p, ortc_error *error)
+{
+    ORTC_TRY(ortc_mark_shapes_only(p, error));
+    for (const ortc_node *n = p->graph->first; n; n = n->next) ortc_site_of(p, n)->reasons = "";
+    for (uint32_t d = 0; d < p->targets->count; d++) {
+        if (d + 1 == p->targets->count && d > 0) ORTC_TRY(place_bodies(p, error));
+        ORTC_TRY(ortc_place_claims(p, d, error));
+        for (const ortc_node *n = p->graph->first; n; n = n->next)
+            if (!ortc_kernel_of(p, n)) ORTC_TRY(ask(p, d, n, error));
+    }
+    ORTC_TRY(complain(p, error));
+    return ortc_place_islands(p, error);
 }
 
 static bool in_list(const char *list, const char *name)
@@ -116,45 +166,72 @@ static bool in_list(const char *list, const char *name)
     return false;
 }
 
-ortc_status ortc_place_require(const ortc_session *s, const char *providers, ortc_error *error)
+ortc_status ortc_place_require(const ortc_placed *p, const char *providers, ortc_error *error)
 {
     char buffer[900];
     ortc_text text = ORTC_TEXT(buffer);
     uint32_t outside = 0;
     buffer[0] = 0;
-    for (const ortc_node *n = s->graph->first; n; n = n->next)
-        if (!in_list(providers, s->devices[n->device].provider->name) && !ortc_is_host_only(s, n) &&
+    for (const ortc_node *n = p->graph->first; n; n = n->next)
+        if (!in_list(providers, ortc_target_of(p, n)->provider->name) && !ortc_is_host_only(p, n) &&
             outside++ < 4)
             ortc_text_add(&text, "%s'%s' (%s) is on %s (%s)", outside > 1 ? ", " : "", n->name, n->type,
-                          s->devices[n->device].provider->name, n->reasons);
+                          ortc_target_of(p, n)->provider->name, ortc_site_of(p, n)->reasons);
     return outside ? ortc_fail(error, ORTC_UNSUPPORTED, "%u node%s not on the required '%s': %s", outside,
                                outside == 1 ? " is" : "s are", providers, buffer)
                    : ORTC_OK;
 }
 
-ortc_status ortc_bind(ortc_session *s, ortc_error *error)
+/* ---- The table, and its kernels' states ---------------------------------------------------------------- */
+
+ortc_status ortc_placed_init(ortc_placed *p, ortc_graph *g, const ortc_targets *targets, ortc_error *error)
 {
-    for (ortc_node *n = s->graph->first; n; n = n->next) {
-        if (!n->kernel->prepare) continue;
-        ortc_prep p;
-        ortc_prep_init(&p, s->devices[n->device].device, error);
-        if (error) error->text[0] = 0;
-        ortc_status status = n->kernel->prepare(n, &p, &n->state);
-        if (status != ORTC_OK) {
-            n->state = NULL;
-            if (error && !error->text[0])
-                ortc_fail(error, status, "kernel '%s' could not be prepared", n->kernel->name);
-            ortc_error_prefix(error, "node '%s' (%s): ", n->name, n->type);
-            return status;
-        }
+    *p = (ortc_placed){.graph = g, .targets = targets};
+    return ortc_placed_cover(p) ? ORTC_OK : ortc_no_memory(error, g->next_node * sizeof(ortc_site));
+}
+
+bool ortc_placed_cover(ortc_placed *p)
+{
+    size_t count = p->graph->next_node, old = p->sites.count;
+    if (old >= count) return true;
+    if (!ortc_array_reserve(&p->sites, count)) return false;
+    memset(p->sites.data + old, 0, (count - old) * sizeof *p->sites.data);
+    p->sites.count = count;
+    return true;
+}
+
+static ortc_status prepare(const ortc_node *n, const ortc_target *d, ortc_candidate *c, ortc_error *error)
+{
+    ortc_prep p;
+    ortc_prep_init(&p, d->device, error);
+    if (error) error->text[0] = 0;
+    ortc_status status = c->kernel->prepare(n, &p, &c->state);
+    if (status == ORTC_OK) return status;
+    c->state = NULL;
+    if (error && !error->text[0])
+        ortc_fail(error, status, "kernel '%s' could not be prepared", c->kernel->name);
+    ortc_error_prefix(error, "node '%s' (%s): ", n->name, n->type);
+    return status;
+}
+
+ortc_status ortc_bind(ortc_placed *p, ortc_error *error)
+{
+    ORTC_TRY(ortc_mark_deciding(p, error));
+    for (const ortc_node *n = p->graph->first; n; n = n->next) {
+        const ortc_site *s = ortc_site_of(p, n);
+        for (uint32_t i = 0; i < s->n_candidates; i++)
+            if (s->candidates[i].kernel->prepare)
+                ORTC_TRY(prepare(n, ortc_target_of(p, n), &s->candidates[i], error));
     }
     return ORTC_OK;
 }
 
-void ortc_unbind(ortc_session *s)
+void ortc_placed_deinit(ortc_placed *p)
 {
-    for (ortc_node *n = s->graph->first; n; n = n->next) {
-        if (n->state) (n->kernel->release ? n->kernel->release : free)(n->state);
-        n->state = NULL;
-    }
+    for (size_t k = 0; k < p->sites.count; k++)
+        for (uint32_t i = 0; i < p->sites.data[k].n_candidates; i++) {
+            ortc_candidate *c = &p->sites.data[k].candidates[i];
+            if (c->state) (c->kernel->release ? c->kernel->release : free)(c->state);
+        }
+    ortc_array_deinit(&p->sites);
 }

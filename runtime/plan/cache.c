@@ -1,4 +1,4 @@
-/* runtime/plan/cache.c: a session's programs by key, least recently used out first, within a budget of
+/* runtime/plan/cache.c: a unit's programs by key, least recently used out first, within a budget of
  * bytes. */
 #include "plan.h"
 

@@ -5,7 +5,7 @@
  * a constant in a mapped file, the source pages are dropped: they can be read again.
  */
 #include "plan.h"
-#include "runtime/execute/call.h"
+#include "runtime/call/call.h"
 
 bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
 {

@@ -1,4 +1,4 @@
-/* runtime/plan/plan.h: programs: what a session does for one key, laid out so that a run only walks it.
+/* runtime/plan/plan.h: programs: what a placed graph does for one key, laid out so that a run only walks it.
  *
  * The key is the type, dims and presence of every input, the values of those inputs that decide shapes, and
  * which outputs are wanted. A program is immutable once built; contexts run it through frames
@@ -27,11 +27,7 @@
 #include <pthread.h>
 
 #include "graph/ir/infer.h"
-#include "ortc/provider.h"
-#include "runtime/device/device.h"
-
-#define ORTC_MAX_DEVICES 16 /* of a session */
-#define ORTC_MAX_SPACES (ORTC_MAX_DEVICES + 1)
+#include "runtime/place/placed.h"
 
 /* ---- Packed constants (pack.c): owned by the model ----------------------------------------------------- */
 
@@ -94,7 +90,7 @@ enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
 
 typedef struct ortc_step {
     uint8_t kind; /* ORTC_STEP_* */
-    /* of the session: whose kernel it is, whose queue copies, signals or is waited for */
+    /* of the targets: whose kernel it is, whose queue copies, signals or is waited for */
     uint8_t device;
     uint16_t queue; /* of the context's queues on that device; 0: the only one so far */
     bool captures;  /* may be part of a captured graph */
@@ -102,6 +98,7 @@ typedef struct ortc_step {
     uint32_t n_in, n_out;
     const ortc_node *node; /* COPY: NULL */
     const ortc_kernel *kernel;
+    void *state; /* of the kernel's prepare: borrowed from the node's site */
     void *pstate;
     ortc_operand *in, *out; /* COPY: in[0] to out[0], copy_bytes */
     size_t copy_bytes;
@@ -153,7 +150,7 @@ typedef struct ortc_program {
     ortc_step *steps;
     uint32_t n_steps, n_views, n_folded, n_outputs;
     ortc_program_output *outputs;        /* per output of the graph; dtype 0: not wanted */
-    size_t arena_bytes[ORTC_MAX_SPACES]; /* per space of the session */
+    size_t arena_bytes[ORTC_MAX_SPACES]; /* per space of the targets */
     size_t workspace_bytes, constant_bytes, packed_bytes;
     uint32_t n_events;
     ortc_range *ranges;
@@ -179,7 +176,6 @@ typedef struct ortc_program {
     struct ortc_program *next;
 } ortc_program;
 
-struct ortc_session;
 /* One input of a run, as the key and the planner see it. */
 typedef struct ortc_planner_input {
     const ortc_value *value; /* NULL: left out (its default is used) */
@@ -187,11 +183,18 @@ typedef struct ortc_planner_input {
     uint32_t tied;
 } ortc_planner_input;
 
-/* wanted, memory: per output of the graph, whether and where (0 host, else a device's memory).
- * after: the segment before, NULL for the first; slots: by edge id, what earlier segments have made (with
- * `after`). */
-ortc_status ortc_program_build(ortc_session *, const ortc_planner_input *inputs, const bool *wanted,
-                               const uint32_t *memory, const ortc_program *after, ortc_value *const *slots,
+/* What a program is made for; all borrowed. */
+typedef struct ortc_plan_request {
+    const ortc_planner_input *inputs; /* per input of the graph */
+    const bool *wanted;               /* per output of the graph */
+    const uint32_t *memory;           /* per output: where it goes (0 host, else a device's memory) */
+    const ortc_program *after;        /* the segment before; NULL: this is the first */
+    ortc_value *const *slots; /* by edge id, what earlier segments have made; NULL: this is the first */
+} ortc_plan_request;
+
+/* Plans a bound graph. Packed forms are taken from the store, which must outlive the program, as the placed
+ * graph must. */
+ortc_status ortc_program_build(const ortc_placed *, ortc_pack_store *, const ortc_plan_request *,
                                struct ortc_run_env *, ortc_program **out, ortc_error *);
 ortc_program *ortc_program_retain(ortc_program *);
 void ortc_program_release(ortc_program *);

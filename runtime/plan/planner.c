@@ -1,396 +1,19 @@
-/* runtime/plan/planner.c: from a session and a key to a program (plan.h says in which stages).
+/* runtime/plan/planner.c: from a placed graph and a key to a program (plan.h says in which stages).
  *
  * Scratch lives in an arena of its own and goes when planning ends; what the program keeps is in the
  * program's arena.
  */
 #include "planner.h"
 
-/* ---- What a kernel's plan() says ----------------------------------------------------------------------- */
-
-#define MAX_REUSE 8
-#define MAX_VIEWS 32 /* outputs that may be parts of inputs; of more the kernel makes copies */
-
-typedef struct plan_context {
-    ortc_plan plan;
-    ortc_planner *p;
-    const ortc_node *node;
-    size_t workspace, per_worker;
-    double flops, bytes;
-    uint64_t packed; /* bit i: input i has a packed form */
-    uint32_t n_views, n_reuse;
-    struct {
-        uint32_t out, in;
-        int64_t offset; /* bytes */
-    } views[MAX_VIEWS];
-    struct {
-        uint32_t out, in;
-    } reuse[MAX_REUSE];
-} plan_context;
-
-static plan_context *outer(ortc_plan *p) { return (plan_context *)(void *)p; }
-static void plan_workspace(ortc_plan *p, size_t bytes, size_t per_worker)
-{
-    outer(p)->workspace = bytes;
-    outer(p)->per_worker = per_worker;
-}
-static void plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
-{
-    plan_context *c = outer(p);
-    if (c->n_reuse < MAX_REUSE && out < p->n_out && in < p->n_in) {
-        c->reuse[c->n_reuse].out = out;
-        c->reuse[c->n_reuse++].in = in;
-    }
-}
-static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
-{
-    plan_context *c = outer(p);
-    bool again = false; /* one place for an output: the first that is offered */
-    for (uint32_t i = 0; i < c->n_views; i++) again |= c->views[i].out == out;
-    if (again || c->n_views == MAX_VIEWS || out >= p->n_out || in >= p->n_in) return;
-    c->views[c->n_views].out = out;
-    c->views[c->n_views].in = in;
-    c->views[c->n_views].offset = byte_offset;
-    c->n_views++;
-}
-static void plan_cost(ortc_plan *p, double flops, double bytes)
-{
-    outer(p)->flops = flops;
-    outer(p)->bytes = bytes;
-}
-static ortc_status plan_fail(ortc_plan *p, ortc_status s, const char *fmt, va_list args)
-{
-    return ortc_vfail(outer(p)->p->error, s, fmt, args);
-}
-static const ortc_device *plan_device(const ortc_plan *p)
-{
-    const plan_context *c = (const plan_context *)(const void *)p;
-    return c->p->session->devices[c->node->device].device;
-}
-
-static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *how, const void *param,
-                             size_t param_bytes, const ortc_packed **out)
-{
-    plan_context *c = outer(plan);
-    ortc_edge *e = ortc_node_in_edge(c->node, in);
-    ortc_pack_item *item = NULL;
-    *out = NULL;
-    if (!e || !ortc_edge_is_const(e))
-        return ortc_fail(c->p->error, ORTC_INVALID_ARGUMENT,
-                         "input %u is not a constant: it cannot be packed", in);
-    ORTC_TRY(ortc_planner_pack(c->p, e, c->p->session->devices[c->node->device].open, how, param, param_bytes,
-                               &item));
-    c->packed |= in < 64 ? UINT64_C(1) << in : 0;
-    *out = &item->packed;
-    return ORTC_OK;
-}
-static const ortc_plan_api plan_api = {.size = sizeof plan_api,
-                                       .workspace = plan_workspace,
-                                       .may_reuse = plan_may_reuse,
-                                       .view = plan_view,
-                                       .pack = plan_pack,
-                                       .cost = plan_cost,
-                                       .fail = plan_fail,
-                                       .device = plan_device};
-
-/* ---- Choose -------------------------------------------------------------------------------------------- */
-
-static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, const ortc_node *n, uint32_t port,
-                           ortc_operand *o)
-{
-    *o = (ortc_operand){.view = {.rank = 0}};
-    if (!e) return ORTC_OK;
-    const ortc_fact *f = &p->facts[e->id];
-    if (ortc_fact_is_value(f)) return ortc_planner_value_operand(p, e, input, o);
-    if (!input && f->type && f->type->kind == ORTC_KIND_TENSOR && !ortc_fact_is_sized(f)) {
-        int32_t rank = f->rank < 0 ? 0 : f->rank;
-        int64_t *dims = ortc_arena_array(&p->program->arena, (size_t)rank, sizeof *dims);
-        if (!dims) return ortc_no_memory(p->error, 0);
-        for (int32_t i = 0; i < rank; i++) dims[i] = ortc_dim_is_number(f->dims[i]) ? f->dims[i] : -1;
-        o->view = (ortc_view){.dtype = f->type->dtype,
-                              .rank = rank,
-                              .flags = ORTC_VIEW_HOST | ORTC_VIEW_LATE,
-                              .dims = dims};
-        return ORTC_OK;
-    }
-    if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !ortc_fact_is_sized(f))
-        return ortc_fail(p->error, ORTC_UNSUPPORTED,
-                         "node '%s' (%s): %s %u ('%s') has a shape or type known only when the model runs, "
-                         "which this version "
-                         "cannot plan",
-                         n->name, n->type, input ? "input" : "output", port, e->name);
-    o->view.dtype = f->type->dtype;
-    o->view.rank = f->rank;
-    o->view.flags = ORTC_VIEW_HOST;
-    o->view.layout = e->layout;
-    if (f->rank &&
-        !(o->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
-        return ortc_no_memory(p->error, 0);
-    if (!input) return ORTC_OK;
-    ortc_home *h;
-    ORTC_TRY(ortc_planner_home(p, e, &h));
-    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[h->root], p->primary[e->id]);
-    if (root->lives == LIVES_POINTER) {
-        o->view.flags |= ortc_edge_is_const(e) ? ORTC_VIEW_CONST : 0;
-        o->view.data = (char *)(uintptr_t)root->data + h->offset;
-    }
-    return ORTC_OK;
-}
-
-/* Where a node's kernel wants a port's bytes: in its device's memory, or on the host for ports that it reads
- * there (shapes). */
-uint8_t ortc_planner_port_space(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
-{
-    uint8_t space = p->session->devices[n->device].space;
-    const ortc_edge *e = input ? n->in[port] : n->out[port];
-    if (!space || ortc_fact_is_given(&p->facts[e->id])) /* strings and containers are host objects */
-        return 0;
-    uint32_t mask = input ? n->kernel->host_in : n->kernel->host_out;
-    const ortc_formal *f = input ? ortc_schema_in(ortc_op_schema(n->op), port) : NULL;
-    bool on_host = (mask >> (port < 31 ? port : 31) & 1) || (f && (f->flags & ORTC_FORMAL_DECIDES));
-    return on_host ? 0 : space;
-}
-
-static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint8_t space)
-{
-    const ortc_fact *f = &p->facts[e->id];
-    ortc_home *h = ortc_planner_at(p, e, space);
-    ortc_slot s = {.edge = e->id,
-                   .late = late,
-                   .deciding = p->session->deciding[e->id],
-                   .space = space,
-                   .dtype = f->type->dtype,
-                   .rank = f->rank};
-    if (e->layout == ORTC_LAYOUT_NCHW8C || e->layout == ORTC_LAYOUT_NCHW16C)
-        return ortc_fail(p->error, ORTC_UNSUPPORTED,
-                         "'%s' lies in a blocked layout and is read in a later segment, which this version "
-                         "cannot do",
-                         e->name);
-    p->primary[e->id] = space;
-    *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
-    if (!late) {
-        ORTC_TRY(ortc_planner_bytes(p, e, &h->bytes));
-        if (f->rank &&
-            !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
-            return ortc_no_memory(p->error, 0);
-    }
-    return ortc_array_push(&p->slots, s) ? ORTC_OK : ortc_no_memory(p->error, sizeof s);
-}
-
-/* A constant that a kernel will read as it is needs the alignment of its elements; in one-file models it lies
- * anywhere. One that the kernel has packed is left alone: nobody reads it while running. */
-static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
-{
-    const ortc_edge *owner = p->graph->edges.data[ortc_planner_at(p, e, 0)->root];
-    ortc_home *root = ortc_planner_at(p, owner, 0);
-    uint32_t bytes = ortc_dtype_bits(p->facts[owner->id].type->dtype) / 8;
-    if (root->lives != LIVES_POINTER || !owner->constant || bytes < 2 ||
-        (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0)
-        return ORTC_OK;
-    ortc_pack_item *item;
-    ORTC_TRY(ortc_planner_pack(p, owner, NULL, &ortc_packing_aligned, NULL, 0, &item));
-    p->program->constant_bytes -= owner->constant->bytes;
-    root->data = item->packed.data;
-    return ORTC_OK;
-}
-
-/* Can the output be a part of the input's memory? An offer that leaves that memory is not declined but an
- * error: whoever made it would read and write there, too. */
-static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32_t i, bool *out)
-{
-    const ortc_edge *from = c->node->in[c->views[i].in], *to = c->node->out[c->views[i].out];
-    const int64_t offset = c->views[i].offset;
-    size_t bytes, from_bytes;
-    *out = false;
-    if (!from || !to || p->crosses[to->id] || from->layout || to->layout) return ORTC_OK;
-    if (ortc_fact_is_given(&p->facts[to->id]) || ortc_fact_is_given(&p->facts[from->id])) {
-        *out = !offset && ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
-        return ORTC_OK;
-    }
-    if (!ortc_fact_bytes(&p->facts[to->id], &bytes) || !ortc_fact_bytes(&p->facts[from->id], &from_bytes))
-        return ORTC_OK;
-    if (offset < 0 || (uint64_t)offset > from_bytes || bytes > from_bytes - (size_t)offset)
-        return ortc_fail(
-            p->error, ORTC_SHAPE_MISMATCH,
-            "node '%s' (%s): output %u would be %zu bytes from byte %lld of input %u, which has %zu",
-            c->node->name, c->node->type, c->views[i].out, bytes, (long long)offset, c->views[i].in,
-            from_bytes);
-    *out = true;
-    return ORTC_OK;
-}
-
-/* The outputs become views of inputs' memory, wherever that is; *out false: one of them cannot, the kernel
- * must run. */
-static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
-{
-    const ortc_node *n = c->node;
-    bool all = c->n_views > 0;
-    for (uint32_t port = 0; port < n->n_out; port++) {
-        uint32_t i = 0;
-        bool may = !ortc_view_present(&c->plan.out[port]);
-        while (i < c->n_views && c->views[i].out != port) i++;
-        if (i < c->n_views) ORTC_TRY(may_view(p, c, i, &may));
-        all &= may;
-    }
-    *out = all;
-    if (!all) return ORTC_OK;
-    for (uint32_t i = 0; i < c->n_views; i++) {
-        const ortc_edge *from = n->in[c->views[i].in], *to = n->out[c->views[i].out];
-        for (uint8_t space = 0; space < p->session->n_spaces; space++) {
-            const ortc_home *h = ortc_planner_at(p, from, space);
-            if (h->lives || h->made || h->root != from->id)
-                *ortc_planner_at(p, to, space) = (ortc_home){.root = h->root,
-                                                             .offset = h->offset + (size_t)c->views[i].offset,
-                                                             .made = true};
-        }
-        p->primary[to->id] = p->primary[from->id];
-    }
-    p->program->n_views++;
-    return ORTC_OK;
-}
-
-static void drop_pstate(const ortc_node *n, void *pstate)
-{
-    if (pstate) (n->kernel->release_plan ? n->kernel->release_plan(n->state, pstate) : free(pstate));
-}
-
-/* Brings a step's inputs to where its kernel reads them. A packed constant is read by nobody while
- * running. */
-static ortc_status bring_inputs(ortc_planner *p, const ortc_node *n, ortc_step *s, uint64_t packed)
-{
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!n->in[i] || (i < 64 && (packed >> i & 1))) continue;
-        uint8_t space = ortc_planner_port_space(p, n, i, true);
-        s->in[i].space = space;
-        ORTC_TRY(ortc_planner_reach(p, n->in[i], space));
-        if (space) {
-            s->in[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
-            continue;
-        }
-        ORTC_TRY(ortc_planner_ready(p, n->in[i]));
-        ORTC_TRY(align_constant(p, n->in[i]));
-    }
-    return ORTC_OK;
-}
-
-static ortc_status plan_node(ortc_planner *p, const ortc_node *n)
-{
-    ortc_program *program = p->program;
-    ortc_step s = {.kind = ORTC_STEP_KERNEL,
-                   .device = (uint8_t)n->device,
-                   .node = n,
-                   .kernel = n->kernel,
-                   .n_in = n->n_in,
-                   .n_out = n->n_out};
-    s.in = ortc_arena_array(&program->arena, n->n_in, sizeof *s.in);
-    s.out = ortc_arena_array(&program->arena, n->n_out, sizeof *s.out);
-    /* apart: a sanitizer sees what leaves them */
-    ortc_view *ins = ortc_arena_array(&p->scratch, n->n_in, sizeof *ins);
-    ortc_view *outs = ortc_arena_array(&p->scratch, n->n_out, sizeof *outs);
-    if (!s.in || !s.out || !ins || !outs) return ortc_no_memory(p->error, 0);
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        ORTC_TRY(operand(p, n->in[i], true, n, i, &s.in[i]));
-        ins[i] = s.in[i].view;
-        s.values |= n->in[i] && ortc_fact_is_given(&p->facts[n->in[i]->id]);
-    }
-    for (uint32_t i = 0; i < n->n_out; i++) {
-        const ortc_edge *e = n->out[i];
-        const bool makes = ortc_planner_makes(p, n, i);
-        ORTC_TRY(operand(p, makes ? e : NULL, false, n, i, &s.out[i]));
-        outs[i] = s.out[i].view;
-        s.values |= makes && ortc_fact_is_given(&p->facts[e->id]);
-    }
-    plan_context c = {.plan = {.api = &plan_api,
-                               .size = sizeof(ortc_plan),
-                               .n_in = n->n_in,
-                               .n_out = n->n_out,
-                               .in = ins,
-                               .out = outs},
-                      .p = p,
-                      .node = n};
-    if (n->kernel->plan) {
-        if (p->error) p->error->text[0] = 0;
-        ortc_status status = n->kernel->plan(n->state, &c.plan, &s.pstate);
-        if (status != ORTC_OK) return ortc_step_failed(n, n->kernel, status, p->error);
-    }
-    bool viewed;
-    ortc_status status = make_views(p, &c, &viewed);
-    if (status != ORTC_OK || viewed) {
-        drop_pstate(n, s.pstate);
-        return status;
-    }
-    status = bring_inputs(p, n, &s, c.packed);
-    uint32_t index = (uint32_t)p->steps.count;
-    if (status == ORTC_OK && !ortc_array_push(&p->steps, s)) /* from here on the step owns pstate */
-        status = ortc_no_memory(p->error, sizeof s);
-    if (status != ORTC_OK) {
-        drop_pstate(n, s.pstate);
-        return status;
-    }
-    uint8_t device_space = p->session->devices[n->device].space;
-    if (device_space) program->queues |= 1u << n->device;
-    if (device_space && (n->kernel->flags & ORTC_KERNEL_FAULTS)) program->faults |= 1u << n->device;
-    ortc_step *step = &p->steps.data[index];
-    step->captures = ortc_planner_captures(p, step);
-    step->flops = c.flops;
-    step->bytes = c.bytes;
-    step->workspace = c.workspace;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i]) ortc_planner_note_use(p, n->in[i], (uint8_t)step->in[i].space, index);
-    for (uint32_t i = 0; i < n->n_out; i++) {
-        const ortc_edge *e = n->out[i];
-        if (!ortc_view_present(&step->out[i].view)) continue;
-        uint8_t space = ortc_planner_port_space(p, n, i, false);
-        step->out[i].space = space;
-        if (space) step->out[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
-        bool late = (step->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
-        if (p->crosses[e->id] || late) {
-            ORTC_TRY(add_slot(p, e, late, space));
-            continue;
-        }
-        ortc_home *h = ortc_planner_at(p, e, space);
-        p->primary[e->id] = space;
-        *h = (ortc_home){.lives = LIVES_BLOCK, .root = e->id, .made = true};
-        ORTC_TRY(ortc_planner_bytes(p, e, &h->bytes));
-        ORTC_TRY(ortc_planner_add_block(p, space, h->bytes, index, e->id, &h->index));
-        for (uint32_t k = 0; k < c.n_reuse; k++)
-            if (c.reuse[k].out == i && n->in[c.reuse[k].in] && step->in[c.reuse[k].in].space == space) {
-                if ((n->kernel->flags & ORTC_KERNEL_STATE) &&
-                    !ortc_array_push(&p->in_place,
-                                     (ortc_in_place){index, e->id, n->in[c.reuse[k].in]->id, space}))
-                    return ortc_no_memory(p->error, sizeof *p->in_place.data);
-                const ortc_edge *root =
-                    p->graph->edges.data[ortc_planner_at(p, n->in[c.reuse[k].in], space)->root];
-                const ortc_home *in = ortc_planner_at(p, root, space);
-                if (in->lives == LIVES_BLOCK && in->bytes == h->bytes)
-                    p->spaces[space].blocks.data[h->index].reuse = (int32_t)in->index;
-            }
-    }
-    size_t all = c.workspace;
-    if (c.per_worker) {
-        size_t each, workers;
-        if (!ortc_align_size(c.per_worker, ORTC_ALIGNMENT, &each) ||
-            !ortc_mul_size(each, p->env->threads, &workers) || !ortc_align_size(all, ORTC_ALIGNMENT, &all) ||
-            !ortc_add_size(all, workers, &all))
-            return ortc_no_memory(p->error, c.per_worker);
-        step->workspace_per_worker = each;
-    }
-    if (all) {
-        uint32_t block;
-        ORTC_TRY(ortc_planner_add_block(p, device_space, all, index, UINT32_MAX, &block));
-        program->workspace_bytes += all;
-    }
-    return ORTC_OK;
-}
-
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
-static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
+static ortc_status build(ortc_planner *p)
 {
     const ortc_graph *g = p->graph;
     size_t n = g->edges.count;
     p->facts = ortc_arena_array(&p->scratch, n, sizeof *p->facts);
     p->needed = ortc_arena_array(&p->scratch, n, sizeof *p->needed);
-    p->homes = ortc_arena_array(&p->scratch, n * p->session->n_spaces, sizeof *p->homes);
+    p->homes = ortc_arena_array(&p->scratch, n * p->targets->n_spaces, sizeof *p->homes);
     p->primary = ortc_arena_array(&p->scratch, n, sizeof *p->primary);
     p->asked = ortc_arena_array(&p->scratch, n, sizeof *p->asked);
     p->crosses = ortc_arena_array(&p->scratch, n, sizeof *p->crosses);
@@ -399,8 +22,8 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
     if (!p->facts || !p->needed || !p->homes || !p->primary || !p->asked || !p->crosses ||
         !p->program->outputs)
         return ortc_no_memory(p->error, n * sizeof *p->homes);
-    for (size_t i = 0; i < n * p->session->n_spaces; i++) p->homes[i].root = (uint32_t)(i % n);
-    ORTC_TRY(ortc_planner_seed(p, inputs));
+    for (size_t i = 0; i < n * p->targets->n_spaces; i++) p->homes[i].root = (uint32_t)(i % n);
+    ORTC_TRY(ortc_planner_seed(p));
     ortc_planner_mark_asked(p);
     ORTC_TRY(ortc_planner_infer(p));
     p->program->end = p->end;
@@ -410,7 +33,7 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
     for (const ortc_node *node = p->begin; node != p->end; node = node->next) {
         if (!ortc_planner_runs(p, node)) continue;
         if (p->env->cancel || p->env->deadline_ns) ORTC_TRY(ortc_run_env_poll(p->env));
-        ORTC_TRY(plan_node(p, node));
+        ORTC_TRY(ortc_planner_node(p, node));
     }
     ORTC_TRY(p->program->chained ? ortc_planner_fill_slots(p) : ortc_planner_place_outputs(p));
     ortc_planner_place_ties(p);
@@ -427,19 +50,12 @@ static ortc_status build(ortc_planner *p, const ortc_planner_input *inputs)
 
 static void release_steps(ortc_step *steps, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (steps[i].pstate) {
-            const ortc_kernel *k = steps[i].kernel;
-            if (k->release_plan)
-                k->release_plan(steps[i].node->state, steps[i].pstate);
-            else
-                free(steps[i].pstate);
-        }
+    for (size_t i = 0; i < count; i++) ortc_step_drop_pstate(&steps[i]);
 }
 
-ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *inputs, const bool *wanted,
-                               const uint32_t *memory, const ortc_program *after, ortc_value *const *slots,
-                               ortc_run_env *env, ortc_program **out, ortc_error *error)
+ortc_status ortc_program_build(const ortc_placed *placed, ortc_pack_store *store,
+                               const ortc_plan_request *request, ortc_run_env *env, ortc_program **out,
+                               ortc_error *error)
 {
     static atomic_uint_fast64_t next_id = 1;
     *out = NULL;
@@ -447,20 +63,22 @@ ortc_status ortc_program_build(ortc_session *session, const ortc_planner_input *
     if (!program) return ortc_no_memory(error, sizeof *program);
     atomic_init(&program->references, 1);
     program->id = atomic_fetch_add(&next_id, 1);
-    program->store = session->packed;
-    ortc_planner p = {.session = session,
-                      .graph = session->graph,
+    program->store = store;
+    ortc_planner p = {.placed = placed,
+                      .graph = placed->graph,
+                      .targets = placed->targets,
                       .env = env,
                       .error = error,
                       .program = program,
-                      .wanted = wanted,
-                      .memory = memory,
-                      .begin = after ? after->end : session->graph->first,
-                      .made = after ? slots : NULL};
-    ortc_status s = build(&p, inputs);
+                      .inputs = request->inputs,
+                      .wanted = request->wanted,
+                      .memory = request->memory,
+                      .begin = request->after ? request->after->end : placed->graph->first,
+                      .made = request->slots};
+    ortc_status s = build(&p);
     if (s != ORTC_OK) release_steps(p.steps.data, p.steps.count);
     ortc_array_deinit(&p.steps);
-    for (uint32_t i = 0; i < session->n_spaces; i++) {
+    for (uint32_t i = 0; i < placed->targets->n_spaces; i++) {
         ortc_array_deinit(&p.spaces[i].blocks);
         ortc_array_deinit(&p.spaces[i].block_edges);
     }

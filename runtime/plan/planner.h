@@ -1,12 +1,13 @@
 /* runtime/plan/planner.h: the planner's inside, shared by its stages: planner_infer.c (shapes, segments, what
  * is needed), planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, signals,
- * waits), planner.c (kernels choose, the whole), planner_place.c (outputs, slots, arenas).
+ * waits), planner_node.c (what kernels say, steps), planner_place.c (outputs, slots, arenas), planner.c (the
+ * whole).
  */
 #ifndef ORTC_PLANNER_H
 #define ORTC_PLANNER_H
 
-#include "runtime/execute/call.h"
-#include "runtime/session/session.h"
+#include "runtime/call/call.h"
+#include "plan.h"
 
 enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK, LIVES_SLOT };
 
@@ -41,8 +42,9 @@ typedef struct ortc_reading {
 } ortc_reading;
 
 typedef struct ortc_planner {
-    ortc_session *session;
-    const ortc_graph *graph;
+    const ortc_placed *placed;
+    const ortc_graph *graph;     /* placed->graph */
+    const ortc_targets *targets; /* placed->targets */
     ortc_run_env *env;
     ortc_error *error;
     ortc_program *program;
@@ -68,7 +70,7 @@ typedef struct ortc_planner {
 } ortc_planner;
 
 /* planner_infer.c */
-ortc_status ortc_planner_seed(ortc_planner *, const ortc_planner_input *inputs);
+ortc_status ortc_planner_seed(ortc_planner *);
 void ortc_planner_mark_asked(ortc_planner *); /* what a wanted output may need, by the graph alone */
 /* Whether the node's kernel is to make this output; if not it is absent for everybody: the node leaves it
  * out, or nothing that was asked for needs it. */
@@ -115,12 +117,16 @@ ortc_status ortc_planner_copy(ortc_planner *, const ortc_edge *, uint8_t from, u
                               uint8_t to_space, size_t bytes);
 ortc_status ortc_planner_add_block(ortc_planner *, uint8_t space, size_t bytes, uint32_t step, uint32_t edge,
                                    uint32_t *out);
-ortc_status ortc_planner_bring_all(ortc_planner *); /* before the first step */
-/* where its kernel wants it (planner.c) */
-uint8_t ortc_planner_port_space(const ortc_planner *, const ortc_node *, uint32_t port, bool input);
+ortc_status ortc_planner_bring_all(ortc_planner *);                  /* before the first step */
 bool ortc_planner_captures(const ortc_planner *, const ortc_step *); /* a kernel's; its operands are placed */
 ortc_status ortc_planner_mark_ranges(ortc_planner *); /* of steps that can be captured, when all are there */
 void ortc_planner_end_reading(ortc_planner *);        /* after the last step */
+
+/* planner_node.c */
+ortc_status ortc_planner_node(ortc_planner *, const ortc_node *); /* one that runs */
+/* where its kernel wants a port */
+uint8_t ortc_planner_port_space(const ortc_planner *, const ortc_node *, uint32_t port, bool input);
+void ortc_step_drop_pstate(const ortc_step *);
 
 /* planner_place.c */
 ortc_status ortc_planner_place_outputs(ortc_planner *);

@@ -91,7 +91,7 @@ ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_dev
                               const ortc_packing *how, const void *param, size_t param_bytes,
                               ortc_pack_item **out)
 {
-    ortc_pack_store *store = p->session->packed;
+    ortc_pack_store *store = p->program->store;
     ORTC_TRY(ortc_pack_acquire(store, e->constant, device, how, param, param_bytes, p->env, out, p->error));
     if (!ortc_array_push(&p->program->packs, *out)) {
         ortc_pack_release(store, *out);
@@ -103,10 +103,9 @@ ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_dev
 
 ortc_status ortc_planner_space_of(const ortc_planner *p, uint32_t memory, const char *what, uint8_t *out)
 {
-    const ortc_session *s = p->session;
     *out = 0;
-    for (uint32_t i = 0; i < s->n_devices && memory; i++)
-        if (s->devices[i].open->memory.device == memory) *out = s->devices[i].space;
+    for (uint32_t i = 0; i < p->targets->count && memory; i++)
+        if (p->targets->list[i].open->memory.device == memory) *out = p->targets->list[i].space;
     return !memory || *out
                ? ORTC_OK
                : ortc_fail(p->error, ORTC_INVALID_ARGUMENT,

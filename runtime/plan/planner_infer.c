@@ -21,10 +21,9 @@ static ortc_status fact_of_value(ortc_planner *p, const ortc_value *v, bool deci
     return ORTC_OK;
 }
 
-ortc_status ortc_planner_seed(ortc_planner *p, const ortc_planner_input *inputs)
+ortc_status ortc_planner_seed(ortc_planner *p)
 {
     const ortc_graph *g = p->graph;
-    p->inputs = inputs;
     for (size_t i = 0; i < g->edges.count; i++) {
         const ortc_edge *e = g->edges.data[i];
         ortc_fact *f = &p->facts[i];
@@ -35,12 +34,12 @@ ortc_status ortc_planner_seed(ortc_planner *p, const ortc_planner_input *inputs)
         f->values = ortc_constant_values(e->constant, &p->scratch, &f->n_values);
     }
     for (size_t i = 0; p->made && i < g->edges.count; i++)
-        if (p->made[i]) ORTC_TRY(fact_of_value(p, p->made[i], p->session->deciding[i], &p->facts[i]));
+        if (p->made[i]) ORTC_TRY(fact_of_value(p, p->made[i], p->placed->deciding[i], &p->facts[i]));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const ortc_value *v = inputs[i].value;
+        const ortc_value *v = p->inputs[i].value;
         ortc_fact *f = &p->facts[g->inputs[i].edge->id];
         if (!v) continue; /* its default, seeded above */
-        ORTC_TRY(fact_of_value(p, v, p->session->decides[i], f));
+        ORTC_TRY(fact_of_value(p, v, p->placed->decides[i], f));
     }
     return ORTC_OK;
 }
@@ -87,7 +86,7 @@ ortc_status ortc_planner_infer(ortc_planner *p)
                     out[i].values = NULL; /* a shape function contradicts itself: the node runs */
                 late |= ortc_planner_makes(p, n, i) && ortc_fact_is_late(&out[i]);
             }
-        if (late && !(n->kernel->flags & ORTC_KERNEL_LATE_OUT)) {
+        if (late && !(ortc_kernel_of(p->placed, n)->flags & ORTC_KERNEL_LATE_OUT)) {
             if (n == p->begin)
                 return ortc_fail(
                     p->error, ORTC_UNSUPPORTED,

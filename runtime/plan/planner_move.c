@@ -75,13 +75,11 @@ ortc_status ortc_planner_mark_ranges(ortc_planner *p)
     return ORTC_OK;
 }
 
-/* What a replay repeats must be the same in every run of the plan: nothing random, nothing read on the host
- * that the key does not hold. */
 /* What comes from outside and is read on devices is copied there first: in one piece, the steps behind can be
  * captured. */
 ortc_status ortc_planner_bring_all(ortc_planner *p)
 {
-    for (const ortc_node *n = p->begin; p->session->n_spaces > 1 && n != p->end; n = n->next) {
+    for (const ortc_node *n = p->begin; p->targets->n_spaces > 1 && n != p->end; n = n->next) {
         if (!ortc_planner_runs(p, n)) continue;
         for (uint32_t i = 0; i < n->n_in; i++) {
             const ortc_edge *e = n->in[i];
@@ -94,12 +92,14 @@ ortc_status ortc_planner_bring_all(ortc_planner *p)
     return ORTC_OK;
 }
 
+/* What a replay repeats must be the same in every run of the plan: nothing random, nothing read on the host
+ * that the key does not hold. */
 bool ortc_planner_captures(const ortc_planner *p, const ortc_step *s)
 {
-    const ortc_session_device *d = &p->session->devices[s->device];
+    const ortc_target *d = &p->targets->list[s->device];
     const ortc_node *n = s->node;
     if (!d->space || !d->provider->capture_begin || s->values || (n->op->flags & ORTC_OP_RANDOM) ||
-        (n->kernel->flags & (ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_LATE_OUT)))
+        (s->kernel->flags & (ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_LATE_OUT)))
         return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i] && !s->in[i].space && !ortc_edge_is_const(n->in[i]) &&
@@ -117,13 +117,13 @@ ortc_status ortc_planner_ready(ortc_planner *p, const ortc_edge *e)
 ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from, uint16_t to, uint32_t index,
                               uint8_t to_space, size_t bytes)
 {
-    const ortc_session *session = p->session;
+    const ortc_targets *targets = p->targets;
     ortc_step s = {.kind = ORTC_STEP_COPY, .n_in = 1, .n_out = 1, .copy_bytes = bytes};
     if (from)
-        s.device = session->device_of[from];
+        s.device = targets->of_space[from];
     else {
         ORTC_TRY(ortc_planner_ready(p, e));
-        s.device = to_space ? session->device_of[to_space] : 0;
+        s.device = to_space ? targets->of_space[to_space] : 0;
     }
     s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
     s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
@@ -147,8 +147,8 @@ ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from,
 static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8_t space)
 {
     ortc_pack_item *item;
-    ORTC_TRY(ortc_planner_pack(p, e, p->session->devices[p->session->device_of[space]].open,
-                               &ortc_packing_plain, NULL, 0, &item));
+    ORTC_TRY(ortc_planner_pack(p, e, ortc_targets_device_of(p->targets, space), &ortc_packing_plain, NULL, 0,
+                               &item));
     *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER,
                                                 .root = e->id,
                                                 .data = item->packed.data,
@@ -159,7 +159,7 @@ static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8
 /* A known value, or a part of a constant: it belongs to the program. */
 static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const void *data, uint8_t space)
 {
-    ortc_open_device *device = p->session->devices[p->session->device_of[space]].open;
+    ortc_open_device *device = ortc_targets_device_of(p->targets, space);
     ortc_literal l = {device, NULL, 0};
     ORTC_TRY(ortc_planner_bytes(p, e, &l.bytes));
     if (!ortc_array_reserve(&p->program->literals, p->program->literals.count + 1))
@@ -196,7 +196,7 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t spac
     ORTC_TRY(ortc_planner_add_block(p, space, bytes, (uint32_t)p->steps.count, e->id, &made.index));
     ORTC_TRY(ortc_planner_copy(p, e, from, ORTC_FROM_ARENA, e->id, space, bytes));
     if (!space) {
-        made.filler = p->session->device_of[from];
+        made.filler = p->targets->of_space[from];
         made.signal = ++p->program->n_events;
         ORTC_TRY(
             push(p, (ortc_step){.kind = ORTC_STEP_SIGNAL, .device = made.filler, .event = made.signal - 1}));

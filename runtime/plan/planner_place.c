@@ -123,7 +123,7 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
         ORTC_TRY(copy_out(p, e, ORTC_FROM_SLOT, e->id, 0, bytes));
         const ortc_fact *f = &p->facts[i];
         ortc_slot s = {.edge = e->id,
-                       .deciding = p->session->deciding[i],
+                       .deciding = p->placed->deciding[i],
                        .dtype = f->type->dtype,
                        .rank = f->rank};
         if (f->rank &&
@@ -180,7 +180,7 @@ static ortc_status lay_out(ortc_planner *p, uint32_t space)
 ortc_status ortc_planner_place_blocks(ortc_planner *p)
 {
     const ortc_graph *g = p->graph;
-    for (uint32_t space = 0; space < p->session->n_spaces; space++) ORTC_TRY(lay_out(p, space));
+    for (uint32_t space = 0; space < p->targets->n_spaces; space++) ORTC_TRY(lay_out(p, space));
     for (size_t i = 0; i < p->steps.count; i++) {
         ortc_step *s = &p->steps.data[i];
         if (s->kind == ORTC_STEP_COPY) {

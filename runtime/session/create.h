@@ -14,6 +14,6 @@ ortc_status ortc_session_keep(ortc_graph *, const ortc_session_options *, ortc_e
 /* Checks and copies the caller's allocator and executor (hooks.c). */
 ortc_status ortc_session_take_hooks(ortc_session *, const ortc_session_options *, ortc_error *);
 /* Checks the options' ties against the graph and keeps them (state.c). */
-ortc_status ortc_session_tie_all(ortc_session *, const ortc_session_options *, ortc_error *);
+ortc_status ortc_unit_tie_all(ortc_unit *, const ortc_session_options *, ortc_error *);
 
 #endif

@@ -9,7 +9,7 @@ ortc_status ortc_session_take_hooks(ortc_session *s, const ortc_session_options 
             return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                              "the allocator's size is not set, or a function of it is NULL");
         memcpy(&s->own_allocator, o->allocator, sizeof s->own_allocator);
-        s->allocator = &s->own_allocator;
+        s->unit.allocator = &s->own_allocator;
     }
     if (o->executor) {
         if (o->executor->size < sizeof s->own_executor || !o->executor->run || o->executor->threads < 1 ||
@@ -18,7 +18,7 @@ ortc_status ortc_session_take_hooks(ortc_session *s, const ortc_session_options 
                              "the executor's size is not set, its function is NULL, or its threads are not "
                              "1 to 256");
         memcpy(&s->own_executor, o->executor, sizeof s->own_executor);
-        s->executor = &s->own_executor;
+        s->unit.executor = &s->own_executor;
     }
     return ORTC_OK;
 }

@@ -2,21 +2,24 @@
 #include "graph/specialise/specialise.h"
 #include "runtime/execute/context.h"
 #include "runtime/registry/registry.h"
+#include "session.h"
 
 void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_placement *), void *arg)
 {
+    const ortc_placed *placed = &s->unit.placed;
     uint32_t index = 0;
-    for (const ortc_node *n = s->graph->first; n; n = n->next, index++) {
+    for (const ortc_node *n = placed->graph->first; n; n = n->next, index++) {
+        const ortc_site *site = ortc_site_of(placed, n);
         ortc_placement p = {.size = sizeof p,
                             .index = index,
                             .node = n->name,
                             .domain = n->domain,
                             .op = n->type,
                             .version = n->version,
-                            .provider = s->devices[n->device].provider->name,
-                            .kernel = n->kernel->name,
+                            .provider = ortc_target_of(placed, n)->provider->name,
+                            .kernel = site->candidates[0].kernel->name,
                             .fused = n->fused ? n->fused : "",
-                            .reasons = n->reasons ? n->reasons : ""};
+                            .reasons = site->reasons ? site->reasons : ""};
         if (each(arg, &p)) return;
     }
 }
@@ -47,7 +50,7 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
     }
 }
 
-static void describe_steps(const ortc_session *s, const ortc_program *p,
+static void describe_steps(const ortc_unit *u, const ortc_program *p,
                            int (*each)(void *, const ortc_step_info *), void *arg)
 {
     static const char *const kinds[] = {"kernel", "copy", "signal", "wait", "control"};
@@ -62,13 +65,13 @@ static void describe_steps(const ortc_session *s, const ortc_program *p,
                                .kind = kinds[step->kind],
                                .node = step->node ? step->node->name : "",
                                .op = step->node ? step->node->type : "",
-                               .provider = s->devices[step->device].provider->name,
+                               .provider = ortc_unit_target(u, step->device)->provider->name,
                                .kernel = step->kernel ? step->kernel->name : "",
                                .outputs = buffer,
                                .flops = step->flops,
                                .bytes = step->bytes,
                                .workspace = step->workspace +
-                                            (uint64_t)step->workspace_per_worker * s->threads};
+                                            (uint64_t)step->workspace_per_worker * u->threads};
         if (each(arg, &info)) return;
     }
 }
@@ -81,16 +84,16 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
     if (!s || (n_in && !in))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "ortc_session_plan: the session or the list of inputs is NULL");
-    ORTC_TRY(ortc_context_take(s, &c, error));
-    c->env = (ortc_run_env){.threads = s->threads,
+    ORTC_TRY(ortc_context_take(&s->unit, &c, error));
+    c->env = (ortc_run_env){.threads = s->unit.threads,
                             .error = error,
-                            .allocator = s->allocator,
-                            .executor = s->executor};
+                            .allocator = s->unit.allocator,
+                            .executor = s->unit.executor};
     ortc_status status = ortc_context_program(c, in, n_in, &p, error);
     if (status == ORTC_OK) {
         if (out) {
             uint64_t arena_bytes = 0;
-            for (uint32_t i = 0; i < s->n_spaces; i++) arena_bytes += p->arena_bytes[i];
+            for (uint32_t i = 0; i < s->targets.n_spaces; i++) arena_bytes += p->arena_bytes[i];
             ortc_plan_info info = {.size = sizeof info,
                                    .n_steps = p->n_steps,
                                    .n_views = p->n_views,
@@ -101,7 +104,7 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
                                    .packed_bytes = p->packed_bytes};
             *out = info;
         }
-        if (each) describe_steps(s, p, each, arg);
+        if (each) describe_steps(&s->unit, p, each, arg);
         ortc_program_release(p);
     }
     c->env.error = NULL;
@@ -111,19 +114,20 @@ ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, o
 
 void ortc_session_statistics(ortc_session *s, ortc_session_stats *out)
 {
+    ortc_unit *u = &s->unit;
     ortc_session_stats all = {.size = out->size};
-    pthread_mutex_lock(&s->lock);
-    all.n_contexts = s->n_contexts;
-    pthread_mutex_unlock(&s->lock);
-    pthread_mutex_lock(&s->plans.lock);
-    all.plan_bytes = s->plans.bytes;
-    pthread_mutex_unlock(&s->plans.lock);
-    all.plans_made = atomic_load(&s->plans.made);
-    all.captures = atomic_load(&s->captures);
-    all.replays = atomic_load(&s->replays);
-    all.bytes_to_devices = atomic_load(&s->bytes_to_devices);
-    all.bytes_from_devices = atomic_load(&s->bytes_from_devices);
-    all.arena_bytes = atomic_load(&s->arena_bytes);
+    pthread_mutex_lock(&u->lock);
+    all.n_contexts = u->n_contexts;
+    pthread_mutex_unlock(&u->lock);
+    pthread_mutex_lock(&u->plans.lock);
+    all.plan_bytes = u->plans.bytes;
+    pthread_mutex_unlock(&u->plans.lock);
+    all.plans_made = atomic_load(&u->plans.made);
+    all.captures = atomic_load(&u->captures);
+    all.replays = atomic_load(&u->replays);
+    all.bytes_to_devices = atomic_load(&u->bytes_to_devices);
+    all.bytes_from_devices = atomic_load(&u->bytes_from_devices);
+    all.arena_bytes = atomic_load(&u->arena_bytes);
     memcpy(out, &all, all.size < sizeof all ? all.size : sizeof all);
 }
 

@@ -45,7 +45,7 @@ static ortc_status check_types(const ortc_edge *in, const ortc_edge *out, const 
 
 /* Fixed or growing, and its capacity. */
 static ortc_status check_axis(const ortc_edge *in, const ortc_edge *out, const ortc_tie *tie,
-                              ortc_session_tie *st, ortc_error *error)
+                              ortc_unit_tie *st, ortc_error *error)
 {
     for (int32_t i = 0; i < in->rank && out->rank >= 0; i++)
         if (ortc_dim_is_number(in->dims[i]) && ortc_dim_is_number(out->dims[i]) &&
@@ -83,20 +83,20 @@ static ortc_status check_axis(const ortc_edge *in, const ortc_edge *out, const o
     return ORTC_OK;
 }
 
-ortc_status ortc_session_tie_all(ortc_session *s, const ortc_session_options *o, ortc_error *error)
+ortc_status ortc_unit_tie_all(ortc_unit *u, const ortc_session_options *o, ortc_error *error)
 {
-    const ortc_graph *g = s->graph;
+    const ortc_graph *g = u->placed.graph;
     if (!o->n_ties) return ORTC_OK;
     if (!o->ties)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu ties are given, and their list is NULL",
                          o->n_ties);
-    if (!(s->ties = ortc_arena_array(&s->graph->arena, o->n_ties, sizeof *s->ties)))
-        return ortc_no_memory(error, o->n_ties * sizeof *s->ties);
+    if (!(u->ties = ortc_arena_array(&u->placed.graph->arena, o->n_ties, sizeof *u->ties)))
+        return ortc_no_memory(error, o->n_ties * sizeof *u->ties);
     for (size_t i = 0; i < o->n_ties; i++) {
         const ortc_tie *tie = &o->ties[i];
-        ortc_session_tie *st = &s->ties[i];
-        *st = (ortc_session_tie){find(g->inputs, g->n_inputs, tie->input),
-                                 find(g->outputs, g->n_outputs, tie->output), tie->axis, false, 0};
+        ortc_unit_tie *st = &u->ties[i];
+        *st = (ortc_unit_tie){find(g->inputs, g->n_inputs, tie->input),
+                              find(g->outputs, g->n_outputs, tie->output), tie->axis, false, 0};
         if (st->input == UINT32_MAX)
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "tie %zu: the model has no input '%s'", i,
                              tie->input ? tie->input : "(NULL)");
@@ -104,14 +104,14 @@ ortc_status ortc_session_tie_all(ortc_session *s, const ortc_session_options *o,
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "tie %zu: the model has no output '%s'", i,
                              tie->output ? tie->output : "(NULL)");
         for (size_t k = 0; k < i; k++)
-            if (s->ties[k].input == st->input || s->ties[k].output == st->output)
+            if (u->ties[k].input == st->input || u->ties[k].output == st->output)
                 return ortc_fail(error, ORTC_INVALID_ARGUMENT, "tie %zu: '%s' is tied already", i,
-                                 s->ties[k].input == st->input ? tie->input : tie->output);
+                                 u->ties[k].input == st->input ? tie->input : tie->output);
         const ortc_edge *in = g->inputs[st->input].edge, *out = g->outputs[st->output].edge;
         ORTC_TRY(check_types(in, out, tie, error));
         ORTC_TRY(check_axis(in, out, tie, st, error));
     }
-    s->n_ties = (uint32_t)o->n_ties;
+    u->n_ties = (uint32_t)o->n_ties;
     return ORTC_OK;
 }
 
@@ -121,12 +121,13 @@ ortc_status ortc_state_create(ortc_session *s, ortc_state **out, ortc_error *err
 {
     if (!s || !out) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_state_create: an argument is NULL");
     *out = NULL;
-    if (!s->n_ties)
+    ortc_unit *u = &s->unit;
+    if (!u->n_ties)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "the session has no ties: give them in ortc_session_options.ties");
-    ortc_state *st = calloc(1, sizeof *st + s->n_ties * sizeof *st->ties);
-    if (!st) return ortc_no_memory(error, sizeof *st + s->n_ties * sizeof *st->ties);
-    st->session = ortc_session_retain(s);
+    ortc_state *st = calloc(1, sizeof *st + u->n_ties * sizeof *st->ties);
+    if (!st) return ortc_no_memory(error, sizeof *st + u->n_ties * sizeof *st->ties);
+    st->unit = ortc_unit_retain(u);
     *out = st;
     return ORTC_OK;
 }
@@ -134,7 +135,7 @@ ortc_status ortc_state_create(ortc_session *s, ortc_state **out, ortc_error *err
 int64_t ortc_state_length(const ortc_state *st)
 {
     int64_t length = 0;
-    for (uint32_t i = 0; st && i < st->session->n_ties; i++)
+    for (uint32_t i = 0; st && i < st->unit->n_ties; i++)
         length = st->ties[i].length > length ? st->ties[i].length : length;
     return length;
 }
@@ -164,25 +165,25 @@ static ortc_status shorten(ortc_tied *t, int32_t axis, int64_t n, ortc_error *er
 
 static ortc_status truncate_all(ortc_state *st, int64_t length, ortc_error *error)
 {
-    const ortc_session *s = st->session;
+    const ortc_unit *u = st->unit;
     int64_t now = ortc_state_length(st);
     if (length < 0 || length > now)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "the state has %lld positions: it cannot be truncated to %lld", (long long)now,
                          (long long)length);
-    for (uint32_t i = 0; i < s->n_ties && length && length < now; i++)
-        if (s->ties[i].axis < 0)
+    for (uint32_t i = 0; i < u->n_ties && length && length < now; i++)
+        if (u->ties[i].axis < 0)
             return ortc_fail(
                 error, ORTC_INVALID_STATE,
                 "the state of '%s' has no axis: it cannot be rolled back to %lld, only started over (0)",
-                s->graph->inputs[s->ties[i].input].name, (long long)length);
-    for (uint32_t i = 0; i < s->n_ties; i++) {
+                u->placed.graph->inputs[u->ties[i].input].name, (long long)length);
+    for (uint32_t i = 0; i < u->n_ties; i++) {
         ortc_tied *t = &st->ties[i];
         if (!t->value) continue;
         if (!length)
-            ORTC_TRY(ortc_state_start(s, &s->ties[i], t, error));
-        else if (length < t->length && s->ties[i].grows)
-            ORTC_TRY(shorten(t, s->ties[i].axis, length, error));
+            ORTC_TRY(ortc_state_start(u, &u->ties[i], t, error));
+        else if (length < t->length && u->ties[i].grows)
+            ORTC_TRY(shorten(t, u->ties[i].axis, length, error));
         else if (length < t->length)
             t->length = length;
     }
@@ -202,17 +203,17 @@ ortc_status ortc_state_truncate(ortc_state *st, int64_t length, ortc_error *erro
 void ortc_state_release(ortc_state *st)
 {
     if (!st) return;
-    ortc_session *s = st->session;
-    for (uint32_t i = 0; i < s->n_ties; i++) {
+    ortc_unit *u = st->unit;
+    for (uint32_t i = 0; i < u->n_ties; i++) {
         ortc_tied *t = &st->ties[i];
         ortc_value_release(t->value);
         for (int k = 0; k < 2; k++)
             if (t->memory[k]) {
                 t->device ? ortc_device_free(t->device, t->memory[k], t->bytes)
-                          : ortc_free_with(s->allocator, t->memory[k], t->bytes);
-                ortc_session_unreserve(s, t->bytes);
+                          : ortc_free_with(u->allocator, t->memory[k], t->bytes);
+                ortc_unit_unreserve(u, t->bytes);
             }
     }
     free(st);
-    ortc_session_release(s);
+    ortc_unit_release(u);
 }

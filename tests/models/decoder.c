@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/session/session.h"
 #include "runtime/execute/tied.h"
 
 enum { TOKENS = 64, PREFILL = 8, VOCABULARY = 50, CACHES = 4, CACHE = 4 * 80 * 8 };
@@ -68,7 +69,7 @@ int main(int argc, char **argv)
         if (ortc_state_length(state) != TOKENS || (!again && ortc_state_truncate(state, 0, &e)))
             return fail("the length");
     }
-    uint64_t plans = atomic_load(&session->plans.made);
+    uint64_t plans = atomic_load(&session->unit.plans.made);
     int from = 0;
     for (int64_t at = 0; at < TOKENS; at += at ? 1 : PREFILL, from = !from)
         if (run(session, NULL, at, at ? 1 : PREFILL, untied, from)) return fail("an untied step");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "runtime/session/session.h"
 #include "runtime/execute/context.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
@@ -247,7 +248,7 @@ Test(hooks, an_executor_runs_the_loops_and_changes_no_bit)
         ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
         o.executor = &executor;
         s = open_session(digits, &o);
-        cr_expect_eq(s->threads, 4);
+        cr_expect_eq(s->unit.threads, 4);
         out = (ortc_out){"probabilities", NULL, 0, 0};
         cr_assert_eq(run(s, "image", pixels, 4, images, &out, NULL), ORTC_OK, "%s", e.text);
         cr_expect_arr_eq(ortc_value_host(out.value), expected, sizeof expected);
@@ -334,7 +335,7 @@ Test(hooks, values_keep_the_names_of_the_file)
         cr_expect_eq(((const float *)ortc_value_host(out.value))[2], 8);
         ortc_value_release(out.value);
     }
-    cr_expect_eq(s->graph->n_outputs, 3);
+    cr_expect_eq(s->unit.placed.graph->n_outputs, 3);
     ortc_session_release(s);
     const char *none[] = {"nothing"};
     o.keep = none, o.n_keep = 1;
@@ -347,7 +348,7 @@ Test(hooks, what_would_be_fused_away_can_be_kept)
     /* In digits a Relu is fused into its Conv, and the BatchNormalization before it is folded into the Conv's
      * weights. */
     ortc_session *s = open_session(digits, NULL);
-    const ortc_node *fused = s->graph->first;
+    const ortc_node *fused = s->unit.placed.graph->first;
     while (fused && !(fused->fused && !strcmp(fused->type, "Conv"))) fused = fused->next;
     cr_assert_not_null(fused);
     char relu[128], batch_norm[128] = "", conv[128] = "";
@@ -402,7 +403,7 @@ Test(hooks, a_session_s_limit_covers_its_plans)
     ortc_out out = {"y", NULL, 0, 0};
     cr_assert_eq(run(s, "x", x, 1, sixteen, &out, NULL), ORTC_OK);
     ortc_value_release(out.value);
-    uint64_t plan = s->plans.bytes, arenas = atomic_load(&s->arena_bytes);
+    uint64_t plan = s->unit.plans.bytes, arenas = atomic_load(&s->unit.arena_bytes);
     ortc_session_release(s);
     o.max_bytes = plan + arenas + plan / 2; /* room for one plan */
     s = open_session(model, &o);
@@ -410,7 +411,7 @@ Test(hooks, a_session_s_limit_covers_its_plans)
         out.value = NULL;
         cr_assert_eq(run(s, "x", x, 1, &n, &out, NULL), ORTC_OK, "%s", e.text);
         ortc_value_release(out.value);
-        cr_expect_leq(s->plans.bytes + atomic_load(&s->arena_bytes), o.max_bytes);
+        cr_expect_leq(s->unit.plans.bytes + atomic_load(&s->unit.arena_bytes), o.max_bytes);
     }
     ortc_session_release(s);
     o.max_bytes = plan / 2;

@@ -82,16 +82,16 @@ Test(passes, an_identity_between_input_and_output_leaves_no_node)
 }
 
 static int asked;
-static bool yes(void *arg, ortc_node *proposal)
+static bool yes(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where)
 {
-    asked++;
-    proposal->kernel = arg;
+    (void)arg, (void)proposal, (void)where;
+    asked += !node;
     return true;
 }
-static bool no(void *arg, ortc_node *proposal)
+static bool no(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where)
 {
-    (void)arg, (void)proposal;
-    asked++;
+    (void)arg, (void)proposal, (void)where;
+    asked += !node;
     return false;
 }
 
@@ -100,7 +100,6 @@ Test(passes, epilogues_are_fused_as_far_as_the_kernel_agrees)
 {
     const ortc_dim dims[2] = {2, 3};
     const int64_t wd[2] = {3, 4}, bd[1] = {4};
-    static const ortc_kernel kernel = {.size = sizeof kernel, .flags = ORTC_KERNEL_EPILOGUE, .name = "test"};
     ortc_edge *x = input("x", 2, dims), *w = constant(2, wd, 1), *b = constant(1, bd, 2);
     const ortc_dim rd[2] = {2, 4};
     ortc_edge *r = input("r", 2, rd);
@@ -108,7 +107,6 @@ Test(passes, epilogues_are_fused_as_far_as_the_kernel_agrees)
     ortc_edge *y = apply("Relu", apply("Add", r, apply("Add", product, b)), NULL);
     ortc_graph_add_output(g, "y", y);
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    g->first->kernel = &kernel;
     ortc_specialise s = {.graph = g, .error = &e, .accept = no};
     uint64_t edits[4];
     cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK, "%s", e.text);
@@ -116,7 +114,6 @@ Test(passes, epilogues_are_fused_as_far_as_the_kernel_agrees)
     cr_expect_eq(asked, 1);
     cr_expect_eq(g->n_nodes, 4);
     s.accept = yes;
-    s.accept_arg = (void *)(uintptr_t)&kernel;
     cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_graph_verify(g, &e), ORTC_OK, "%s", e.text);
     cr_expect_eq(edits[0], 3);
@@ -139,13 +136,11 @@ Test(passes, a_value_that_is_read_twice_is_not_swallowed)
 {
     const ortc_dim dims[2] = {2, 3};
     const int64_t wd[2] = {3, 4};
-    static const ortc_kernel kernel = {.size = sizeof kernel, .flags = ORTC_KERNEL_EPILOGUE, .name = "test"};
     ortc_edge *product = apply("MatMul", input("x", 2, dims), constant(2, wd, 1));
     ortc_graph_add_output(g, "y", apply("Relu", product, NULL));
     ortc_graph_add_output(g, "p", product);
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    g->first->kernel = &kernel;
-    ortc_specialise s = {.graph = g, .error = &e, .accept = yes, .accept_arg = (void *)(uintptr_t)&kernel};
+    ortc_specialise s = {.graph = g, .error = &e, .accept = yes};
     uint64_t edits[4];
     cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK);
     cr_expect_eq(edits[0], 0);

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "base/base.h"
+#include "runtime/session/session.h"
 #include "runtime/execute/context.h"
 
 static ortc_model *model;
@@ -201,7 +202,7 @@ Test(run, one_plan_per_key)
         cr_assert_eq(run("image", ORTC_F32, 4, dims, "probabilities", &out, NULL, &e), ORTC_OK, "%s", e.text);
         ortc_value_release(out);
     }
-    cr_expect_eq(atomic_load(&session->plans.made), 3);
+    cr_expect_eq(atomic_load(&session->unit.plans.made), 3);
     cr_expect_gt(ortc_session_trim(session), 0);
     ortc_value *out = NULL;
     cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_OK, "%s", e.text);

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "runtime/session/session.h"
 #include "runtime/execute/tied.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
@@ -244,7 +245,7 @@ Test(state, a_recurrent_state_equals_carrying_it_by_hand_with_one_plan)
         cr_assert_eq(step(st, x, y), ORTC_OK, "%s", e.text);
         cr_expect_arr_eq(y, expected, sizeof y, "step %d", i);
     }
-    cr_expect_eq(atomic_load(&session->plans.made), 1, "the one that serves runs without a state too");
+    cr_expect_eq(atomic_load(&session->unit.plans.made), 1, "the one that serves runs without a state too");
     cr_expect_eq(ortc_state_length(st), 0);
     cr_expect_eq(ortc_state_truncate(st, 0, &e), ORTC_OK, "%s", e.text);
     fill(x, 8, 0);
@@ -523,7 +524,7 @@ Test(state, a_cache_is_written_in_place_and_its_length_is_committed_last)
                      ORTC_OK, "%s", e.text);
         cr_expect_arr_eq(z, expected, sizeof z, "step %d", i);
     }
-    cr_expect_eq(atomic_load(&session->plans.made), 2);
+    cr_expect_eq(atomic_load(&session->unit.plans.made), 2);
     cr_expect_null(st->ties[0].memory[1], "no second buffer");
     cr_expect_eq(put_step(st, 1, 5, x, z, 1), ORTC_LIMIT);
     cr_expect(strstr(e.text, "the state of 'cache' has 6 positions; 1 more are over its capacity of 6"), "%s",
@@ -645,7 +646,7 @@ Test(state, it_starts_from_the_default_and_may_decide_shapes)
         cr_expect_eq(same, expected);
         ortc_value_release(placed[0]);
     }
-    cr_expect_eq(atomic_load(&session->plans.made), 4, "one for each n");
+    cr_expect_eq(atomic_load(&session->unit.plans.made), 4, "one for each n");
     ortc_state_release(st);
 }
 

@@ -1,4 +1,4 @@
-/* runtime/execute/call.h: what a kernel is handed when it runs, and what its services stand on. */
+/* runtime/call/call.h: what a kernel is handed when it runs, and what its services stand on. */
 #ifndef ORTC_CALL_H
 #define ORTC_CALL_H
 
@@ -12,6 +12,8 @@ struct ortc_cancel {
     atomic_bool set;
 };
 
+struct ortc_step_call;
+
 /* One run: who may stop it, how many threads it has, where its error goes. */
 typedef struct ortc_run_env {
     uint32_t threads;
@@ -23,7 +25,13 @@ typedef struct ortc_run_env {
     const ortc_executor *executor;   /* NULL: the pool */
     ortc_executor_loop *loop;        /* the executor's, while one is open */
     const ortc_profiler *profiler;   /* NULL: none */
-    ortc_value **slots;              /* by edge id: what segments hand on; NULL: the program has none */
+    /* Runs a subgraph of a node (ortc_call_body): n_in values for its formal inputs, its captures behind
+     * them; n_out new references, all of them on success, none otherwise. NULL: there are no subgraphs to
+     * run. */
+    ortc_status (*body)(struct ortc_step_call *, const char *name, uint32_t n_in, ortc_value *const *in,
+                        uint32_t n_out, ortc_value **out);
+    struct ortc_unit *unit; /* whose run it is, for `body`; NULL with it */
+    ortc_value **slots;     /* by edge id: what segments hand on; NULL: the program has none */
     /* values made of views for kernels that ask for them; released with the run */
     ORTC_ARRAY(ortc_value *) borrowed;
 } ortc_run_env;
@@ -48,11 +56,6 @@ void ortc_step_call_init(ortc_step_call *, ortc_run_env *, const ortc_node *);
 /* An input, captures included, as a value that lives as long as the run (env.borrowed). NULL: left out, or no
  * memory. */
 ortc_value *ortc_step_call_input(ortc_step_call *, uint32_t port);
-
-/* Runs a subgraph of the step's node (control.c): n_in values for its formal inputs, its captures behind
- * them; n_out new references, all of them on success, none otherwise. */
-ortc_status ortc_run_body(ortc_step_call *, const char *name, uint32_t n_in, ortc_value *const *in,
-                          uint32_t n_out, ortc_value **out);
 
 /* Puts "node 'x' (Conv): " before a failed step's text, or makes one for a kernel that gave none. */
 ortc_status ortc_step_failed(const ortc_node *, const ortc_kernel *, ortc_status, ortc_error *);

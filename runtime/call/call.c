@@ -1,4 +1,4 @@
-/* runtime/execute/call.c: the services of a running kernel (ortc_call_api). */
+/* runtime/call/call.c: the services of a running kernel (ortc_call_api). */
 #include "call.h"
 
 #include "base/value.h"
@@ -163,7 +163,8 @@ static ortc_status call_body(ortc_call *call, const char *name, uint32_t n_in, o
                              uint32_t n_out, ortc_value **out)
 {
     ortc_step_call *c = outer(call);
-    return ortc_run_body(c, name, n_in, in, n_out, out);
+    return c->env->body ? c->env->body(c, name, n_in, in, n_out, out)
+                        : ortc_fail(c->env->error, ORTC_INTERNAL, "there is no subgraph '%s'", name);
 }
 
 static uint64_t call_seed(ortc_call *call)

@@ -1,0 +1,57 @@
+/* runtime/place/placed.h: a placed graph: where each node runs, and with which kernels.
+ *
+ * A table beside the graph, by node id: the graph itself knows no device and no kernel. A node's candidates
+ * are kernels of one device, in order of preference, which read and write the same ports on the host; the
+ * last of them takes whatever its `supports` accepted. Filled by place and bind, const afterwards, shared by
+ * threads.
+ */
+#ifndef ORTC_PLACED_H
+#define ORTC_PLACED_H
+
+#include "graph/ir/graph.h"
+#include "runtime/device/targets.h"
+
+typedef struct ortc_candidate {
+    const ortc_kernel *kernel;
+    void *state; /* of kernel->prepare */
+} ortc_candidate;
+
+typedef struct ortc_site {
+    uint32_t device;       /* index into the targets */
+    uint32_t n_candidates; /* 0: not placed yet */
+    ortc_candidate *candidates;
+    const char *reasons; /* why earlier providers declined; NULL: nobody was asked */
+} ortc_site;
+
+typedef struct ortc_placed {
+    ortc_graph *graph; /* borrowed; its arena holds what the table points to */
+    const ortc_targets *targets;
+    ORTC_ARRAY(ortc_site) sites; /* by node id */
+    bool *decides;               /* per graph input: its values are part of the key */
+    bool *deciding;              /* per edge: its values decide shapes */
+    bool *shapes_only;           /* per edge, of the first n_marked: nothing but shapes depends on it */
+    size_t n_marked;
+} ortc_placed;
+
+/* The node's site; it must be in the table. */
+static inline ortc_site *ortc_site_of(const ortc_placed *p, const ortc_node *n)
+{
+    return &p->sites.data[n->id];
+}
+static inline const ortc_target *ortc_target_of(const ortc_placed *p, const ortc_node *n)
+{
+    return &p->targets->list[ortc_site_of(p, n)->device];
+}
+/* What a node's kernel is like in everything in which its candidates agree: flags, ports on the host. */
+static inline const ortc_kernel *ortc_kernel_of(const ortc_placed *p, const ortc_node *n)
+{
+    const ortc_site *s = ortc_site_of(p, n);
+    return s->n_candidates ? s->candidates[0].kernel : NULL;
+}
+
+/* Makes the table as large as the graph, whose nodes may have become more. false: no memory. */
+bool ortc_placed_cover(ortc_placed *);
+/* Releases the kernels' states and the table; the graph stays. */
+void ortc_placed_deinit(ortc_placed *);
+
+#endif

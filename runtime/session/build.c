@@ -1,0 +1,96 @@
+/* runtime/session/build.c: graphs to units: the stages place, specialise and bind, for a graph and for the
+ * subgraphs in it (build.h). */
+#include "build.h"
+
+#include "graph/specialise/specialise.h"
+#include "runtime/place/place.h"
+
+/* ---- Specialising: the kernels are asked --------------------------------------------------------------- */
+
+static bool accept(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where)
+{
+    return ortc_place_accepts(arg, proposal, node, where);
+}
+
+static bool together(void *arg, const ortc_node *a, const ortc_node *b)
+{
+    return ortc_site_of(arg, a)->device == ortc_site_of(arg, b)->device;
+}
+
+static uint16_t wish(void *arg, const ortc_node *n)
+{
+    const ortc_target *d = ortc_target_of(arg, n);
+    uint16_t layout = ORTC_LAYOUT_PLAIN;
+    ortc_dtype compute = 0; /* what it would compute in: not asked for yet */
+    return d->provider->wish && d->provider->wish(d->device, n, &layout, &compute) == ORTC_OK
+               ? layout
+               : ORTC_LAYOUT_PLAIN;
+}
+
+static ortc_status specialise(ortc_placed *p, uint64_t *edits, ortc_error *error)
+{
+    ortc_specialise s = {
+        .graph = p->graph, .error = error, .accept = accept, .together = together, .wish = wish, .arg = p};
+    return ortc_specialise_run(&s, edits);
+}
+
+/* ---- Subgraphs ----------------------------------------------------------------------------------------- */
+
+static void destroy_child(ortc_unit *u)
+{
+    ortc_unit_deinit(u); /* the graph is its parent's */
+    free(u);
+}
+
+static ortc_status make_child(ortc_unit *u, const ortc_node *n, const ortc_attribute *a, const char *require,
+                              uint32_t flags, ortc_error *error)
+{
+    ortc_unit *child = calloc(1, sizeof *child);
+    ortc_unit_child *entry = ortc_arena_alloc(&u->placed.graph->arena, sizeof *entry);
+    if (!child || !entry) {
+        free(child);
+        return ortc_no_memory(error, sizeof *child);
+    }
+    child->destroy = destroy_child;
+    child->packed = u->packed;
+    child->threads = u->threads;
+    child->allocator = u->allocator;
+    child->executor = u->executor;
+    child->max_contexts = u->max_contexts;
+    child->max_bytes = u->max_bytes;
+    ortc_unit_init(child, u->plans.max_bytes);
+    *entry = (ortc_unit_child){a->name, child, u->children[n->id]};
+    u->children[n->id] = entry; /* released with the unit around it, also when it cannot be built */
+    return ortc_unit_build(child, (ortc_graph *)(uintptr_t)a->value.u.graphs[0], u->placed.targets, require,
+                           flags, NULL, error);
+}
+
+static ortc_status make_children(ortc_unit *u, const char *require, uint32_t flags, ortc_error *error)
+{
+    ortc_graph *g = u->placed.graph;
+    for (const ortc_node *n = g->first; n; n = n->next)
+        for (uint32_t i = 0; i < n->n_attrs; i++) {
+            if (n->attrs[i].value.kind != ORTC_ATTR_GRAPH) continue;
+            if (!u->children &&
+                !(u->children = ortc_arena_array(&g->arena, g->next_node, sizeof(ortc_unit_child *))))
+                return ortc_no_memory(error, g->next_node * sizeof(ortc_unit_child *));
+            ORTC_TRY(make_child(u, n, &n->attrs[i], require, flags, error));
+        }
+    return ORTC_OK;
+}
+
+/* ---- The stages ---------------------------------------------------------------------------------------- */
+
+ortc_status ortc_unit_build(ortc_unit *u, ortc_graph *g, const ortc_targets *targets, const char *require,
+                            uint32_t flags, uint64_t *edits, ortc_error *error)
+{
+    ORTC_TRY(ortc_placed_init(&u->placed, g, targets, error));
+    ORTC_TRY(ortc_place(&u->placed, error));
+    if (!edits && !(edits = ortc_arena_array(&g->arena, ortc_specialise_n_passes, sizeof *edits)))
+        return ortc_no_memory(error, 0);
+    if (!(flags & ORTC_SESSION_NO_FUSION)) ORTC_TRY(specialise(&u->placed, edits, error));
+    if (require) /* after fusion: what a kernel has taken in is no node of its own any more */
+        ORTC_TRY(ortc_place_require(&u->placed, require, error));
+    ORTC_TRY(ortc_bind(&u->placed, error));
+    return make_children(u, require, flags, error);
+}
