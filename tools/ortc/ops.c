@@ -21,7 +21,7 @@ typedef struct listing {
     size_t n_columns, shown;
 } listing;
 
-/* ---- What a provider takes of an operator --------------------------------------------------------------- */
+/* ---- What a provider takes of an operator -------------------------------------------------------------- */
 
 /* Per constraint, what some kernel of the provider takes of what the standard allows. false: it has none. */
 static bool covered(const ortc_operator_info *op, const char *provider, uint64_t *types)
@@ -98,7 +98,7 @@ static char *versions_text(const ortc_operator_info *op)
     return text;
 }
 
-/* ---- Printing ------------------------------------------------------------------------------------------- */
+/* ---- Printing ------------------------------------------------------------------------------------------ */
 
 static void as_json(listing *l, const ortc_operator_info *op, const char *versions)
 {
