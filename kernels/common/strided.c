@@ -16,11 +16,11 @@ typedef struct job {
     char *to;
     const char *from;
     size_t bytes;
-    int64_t n, step, last; /* the last dim: extent, step in the source, in the target */
-    int64_t m, to_step; /* TRANSPOSE: the dim that lies together in the source: extent, step in the target */
-    int64_t piece, pieces; /* of n */
-    int64_t tile, tiles;   /* of m */
-    ortc_walk outer;       /* operand 0: target, 1: source */
+    int64_t n, step, last;   /* the last dim: extent, step in the source, in the target */
+    int64_t m, m_step, m_to; /* a second one; for TRANSPOSE that which lies together in the source */
+    int64_t piece, pieces;   /* of n */
+    int64_t tile, tiles;     /* of m */
+    ortc_walk outer;         /* operand 0: target, 1: source */
 } job;
 
 /* ---- Squares of 16 / bytes rows and columns ------------------------------------------------------------ */
@@ -121,6 +121,17 @@ static void same(char *to, const char *from, int64_t n, size_t bytes)
     for (; done < all; done += 256) memcpy(to + done, to, all - done < 256 ? all - done : 256);
 }
 
+/* One line of the last dim. */
+static inline __attribute__((always_inline)) void line(const job *j, char *to, const char *from, int64_t n)
+{
+    const int64_t size = (int64_t)j->bytes;
+    switch (j->how) {
+    case RUN: memcpy(to, from, (size_t)(n * size)); break;
+    case SAME: same(to, from, n, j->bytes); break;
+    default: elements(to, j->last * size, from, j->step * size, n, j->bytes);
+    }
+}
+
 static void chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
@@ -130,18 +141,14 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     ortc_walk_seek(&w, begin / each);
     for (int64_t task = begin; task < end; task++) {
         const int64_t a = task % j->pieces * j->piece, b = task / j->pieces % j->tiles * j->tile;
-        const int64_t n = j->n - a < j->piece ? j->n - a : j->piece;
-        char *to = j->to + (w.at[0] + a * j->last) * size;
-        const char *from = j->from + (w.at[1] + a * j->step) * size;
-        switch (j->how) {
-        case RUN: memcpy(to, from, (size_t)(n * size)); break;
-        case SAME: same(to, from, n, j->bytes); break;
-        case TRANSPOSE:
-            transpose(to + b * j->to_step * size, j->to_step, from + b * size, j->step, n,
-                      j->m - b < j->tile ? j->m - b : j->tile, j->bytes);
-            break;
-        default: elements(to, j->last * size, from, j->step * size, n, j->bytes);
-        }
+        const int64_t n = j->n - a < j->piece ? j->n - a : j->piece,
+                      m = j->m - b < j->tile ? j->m - b : j->tile;
+        char *to = j->to + (w.at[0] + a * j->last + b * j->m_to) * size;
+        const char *from = j->from + (w.at[1] + a * j->step + b * j->m_step) * size;
+        if (j->how == TRANSPOSE)
+            transpose(to, j->m_to, from, j->step, n, m, j->bytes);
+        else
+            for (int64_t k = 0; k < m; k++) line(j, to + k * j->m_to * size, from + k * j->m_step * size, n);
         if ((task + 1) % each == 0) ortc_walk_next(&w);
     }
 }
@@ -184,18 +191,24 @@ ortc_status ortc_strided_move(ortc_call *c, const ortc_strided *m)
         drop(w, last);
     }
     j.how = j.last != 1 ? ELEMENT : j.step == 1 ? RUN : j.step == 0 ? SAME : ELEMENT;
+    int32_t second = w->rank - 1;
     for (int32_t d = w->rank - 1; d >= 0 && j.how == ELEMENT && j.last == 1; d--)
         if (w->step[1][d] == 1) {
             j.how = TRANSPOSE;
-            j.m = w->dims[d];
-            j.to_step = w->step[0][d];
-            drop(w, d);
+            second = d;
         }
-    /* 64 KB of the last dim; of two dims 128 x 128 elements. */
+    if (second >= 0) {
+        j.m = w->dims[second];
+        j.m_to = w->step[0][second];
+        j.m_step = w->step[1][second];
+        drop(w, second);
+    }
+    /* Some 64 KB a task: of the last dim alone, or lines of it; of a transpose 128 x 128 elements. */
     j.piece = j.how == TRANSPOSE ? 128 : 65536 / (int64_t)j.bytes;
     j.piece = j.n < j.piece ? j.n : j.piece;
     j.pieces = (j.n + j.piece - 1) / j.piece;
-    j.tile = j.m < 128 ? j.m : 128;
+    j.tile = j.how == TRANSPOSE ? 128 : 65536 / (j.piece * (int64_t)j.bytes);
+    j.tile = j.m < j.tile ? j.m : j.tile;
     j.tiles = (j.m + j.tile - 1) / j.tile;
     const int64_t tasks = count / j.n / j.m * j.pieces * j.tiles, work = j.piece * j.tile * (int64_t)j.bytes;
     return ortc_parallel(c, tasks, 65536 / work > 0 ? 65536 / work : 1, chunk, &j);

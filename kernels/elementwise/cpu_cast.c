@@ -55,18 +55,21 @@ static void cast_block(const cast_job *j, size_t n, const void *x, void *y)
     const int a = line_of(j->from), b = line_of(j->to);
     float f[BLOCK];
     int32_t k[BLOCK];
+    const float *values = a == ORTC_LINE_F32 ? x : f;
     if (a == ORTC_LINE_I64 && b == ORTC_LINE_BOOL) {
         body->bool_of_i64(n, x, y);
-    } else if (is_float(b) || (is_float(a) && b == ORTC_LINE_BOOL)) {
-        body->to_f32[a](n, x, f);
-        body->of_f32[b](n, f, y);
-    } else if (is_float(a)) {
-        body->to_f32[a](n, x, f);
-        if (body->cut(n, f, k))
+    } else if (b == ORTC_LINE_F32) {
+        body->to_f32[a](n, x, y);
+    } else if (is_float(a) || is_float(b)) {
+        if (a != ORTC_LINE_F32) body->to_f32[a](n, x, f);
+        if (is_float(b) || b == ORTC_LINE_BOOL)
+            body->of_f32[b](n, values, y);
+        else if (body->cut(n, values, k))
             body->of_i32[b](n, k, y);
         else
             for (size_t i = 0; i < n; i++)
-                ortc_store_i64(y, j->to, (int64_t)i, ortc_int_of_double((double)f[i]));
+                ortc_store_i64(y, j->to, (int64_t)i,
+                               ortc_int_of_double((double)ortc_load_f64(values, ORTC_F32, (int64_t)i)));
     } else {
         body->to_i32[a](n, x, k);
         body->of_i32[b](n, k, y);

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-#include "kernels/common/vector_avx2.h"
+#include "kernels/common/vector/tile.h"
 
 #define TILE_MR 6
 #define TILE_NV 2
@@ -121,7 +121,7 @@ static inline __attribute__((always_inline)) void dot_rows(const int nr, size_t 
             acc[j] = _mm256_fmadd_ps(xv, _mm256_loadu_ps(w + j * ldw + kk), acc[j]);
     }
     if (kk < k) {
-        const __m256i m = V_MASK(k - kk);
+        const __m256i m = (__m256i)V_MASK(k - kk);
         const __m256 xv = _mm256_maskload_ps(x + kk, m);
         UNROLL for (int j = 0; j < nr; j++)
             acc[j] = _mm256_fmadd_ps(xv, _mm256_maskload_ps(w + j * ldw + kk, m), acc[j]);

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "kernels/common/vector_avx512.h"
+#include "kernels/common/vector/tile.h"
 
 #define TILE_MR 14
 #define TILE_NV 2

@@ -147,7 +147,7 @@ static void lp_lines(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t first = task / j->tiles * j->length * j->inner + at;
         memset(f, 0, sizeof f);
         for (int64_t k = 0; k < j->length; k++)
-            j->fold->line[how]((size_t)n, get(j, first + k * j->inner, n, scratch), NULL, f);
+            j->fold->line[how]((size_t)n, 1, 0, get(j, first + k * j->inner, n, scratch), NULL, f);
         for (int64_t i = 0; i < n; i++) f[i] = inverse_norm(j->s, (double)f[i]);
         for (int64_t k = 0; k < j->length; k++) {
             float *y = place(j, first + k * j->inner, scratch);
@@ -183,7 +183,7 @@ static void lrn_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t to = after < j->length - 1 - channel ? after : j->length - 1 - channel;
         memset(squares, 0, sizeof squares);
         for (int64_t k = from; k <= to; k++)
-            j->fold->line[ORTC_FOLD_SQUARE]((size_t)n, get(j, first + k * j->inner, n, scratch), NULL,
+            j->fold->line[ORTC_FOLD_SQUARE]((size_t)n, 1, 0, get(j, first + k * j->inner, n, scratch), NULL,
                                             squares);
         float *y = place(j, first, scratch);
         j->lrn->line((size_t)n, get(j, first, n, scratch), squares,

@@ -6,7 +6,7 @@
 
 VFN vf32 at(const float *p, vi32 steps, size_t stride, size_t n)
 {
-    return stride == 1 ? v_load_f32(p, n) : v_gather_f32(p, steps, n);
+    return stride == 1 ? v_load_f32(p, n) : stride == 2 ? v_load_even_f32(p, n) : v_gather_f32(p, steps, n);
 }
 
 static void run(size_t n, size_t taps, size_t dilation, size_t stride, const float *line, const float *count,

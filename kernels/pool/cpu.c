@@ -62,19 +62,26 @@ static int64_t counted(const pool_state *s, const pool_plan *p, int32_t i, int64
     return n > 0 ? n : 0;
 }
 
-/* Folds the rows under the windows of one row of results into acc; *rows: the counted ones. */
-static void fold_rows(const pool_job *j, int64_t channel, const int64_t *o, float *acc, float *scratch,
-                      double *rows)
+/* How many places of a row of results' windows are counted, in all dims but the last. */
+static double counted_rows(const pool_job *j, const int64_t *o)
+{
+    double rows = 1;
+    for (int32_t i = 0; i < j->p->spatial - 1; i++) rows *= (double)counted(j->s, j->p, i, o[i]);
+    return rows;
+}
+
+/* Folds the rows under the windows of one row of results into acc. */
+static void fold_rows(const pool_job *j, int64_t channel, const int64_t *o, float *acc, float *scratch)
 {
     const pool_plan *p = j->p;
     const ortc_window *w = &j->s->window;
     const int32_t last = p->spatial - 1;
     const int64_t width = p->in[last];
-    int64_t k[ORTC_SPATIAL_LIMIT] = {0}, windows = 1;
-    *rows = 1;
+    int64_t k[ORTC_SPATIAL_LIMIT], windows = 1;
+    bool any = false;
     for (int32_t i = 0; i < last; i++) {
+        k[i] = 0;
         windows *= w->kernel[i];
-        *rows *= (double)counted(j->s, p, i, o[i]);
     }
     for (int64_t q = 0; q < windows; q++) {
         int64_t row = 0;
@@ -85,10 +92,15 @@ static void fold_rows(const pool_job *j, int64_t channel, const int64_t *o, floa
             row = row * p->in[i] + at;
         }
         for (int32_t i = last - 1; i >= 0 && ++k[i] == w->kernel[i]; i--) k[i] = 0;
-        if (inside)
-            p->fold->line[j->s->max ? ORTC_FOLD_MAX : ORTC_FOLD_SUM](
-                (size_t)width, read(j, channel * p->in_count + row * width, width, scratch), NULL, acc);
+        if (!inside) continue;
+        const float *x = read(j, channel * p->in_count + row * width, width, scratch);
+        if (any)
+            p->fold->line[j->s->max ? ORTC_FOLD_MAX : ORTC_FOLD_SUM]((size_t)width, 1, 0, x, NULL, acc);
+        else
+            memcpy(acc, x, (size_t)width * sizeof *acc);
+        any = true;
     }
+    for (int64_t i = 0; !any && i < width; i++) acc[i] = j->s->max ? -INFINITY : 0;
 }
 
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *memory)
@@ -100,21 +112,22 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *memory)
     const int64_t out = p->out[last], pad = p->pad[last];
     float *line = memory, *y = line + p->line, *scratch = y + out;
     const float nothing = j->s->max ? -INFINITY : 0;
+    for (int64_t i = 0; i < p->line; i++) /* what is not under the rows stays so */
+        line[i] = nothing;
     for (int64_t row = begin; row < end; row++) {
         int64_t o[ORTC_SPATIAL_LIMIT], rest = row % p->rows;
-        double rows;
         for (int32_t i = last - 1; i >= 0; i--) {
             o[i] = rest % p->out[i];
             rest /= p->out[i];
         }
-        for (int64_t i = 0; i < p->line; i++) line[i] = nothing;
-        fold_rows(j, row / p->rows, o, line + pad, scratch, &rows);
+        fold_rows(j, row / p->rows, o, line + pad, scratch);
+        const float rows = j->s->max ? 1 : (float)counted_rows(j, o);
         float *to = j->type == ORTC_FLOAT_F32 ? (float *)(void *)j->y + row * out : y;
         const int64_t some = w->stride[last] > 1 << 24 ? 1 : out; /* else the body's steps might not fit */
         for (int64_t i = 0; i < out; i += some)
             p->across->run((size_t)some, (size_t)w->kernel[last], (size_t)w->dilation[last],
                            some == 1 ? 1 : (size_t)w->stride[last], line + i * w->stride[last],
-                           j->s->max ? NULL : p->count + i, (float)rows, to + i);
+                           j->s->max ? NULL : p->count + i, rows, to + i);
         if (j->type != ORTC_FLOAT_F32) p->convert->narrow[j->type]((size_t)out, y, j->y + 2 * row * out);
     }
 }

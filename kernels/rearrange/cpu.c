@@ -35,14 +35,19 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     int64_t from = before < 0 ? 0 : before < width ? before : width; /* the part of a row that lies inside */
     int64_t to = have + before > width ? width : have + before > from ? have + before : from;
     (void)scratch;
+    int64_t index[ORTC_RANK_LIMIT], rest = begin;
+    for (int32_t d = last - 1; d >= 0; d--) {
+        index[d] = rest % j->y->dims[d];
+        rest /= j->y->dims[d];
+    }
     for (int64_t row = begin; row < end; row++) {
-        int64_t rest = row, at = 0;
+        int64_t at = 0;
         char *y = (char *)j->y->data + (size_t)(row * width) * j->bytes;
         for (int32_t d = last - 1; d >= 0 && at >= 0; d--) {
-            const int64_t i = ortc_pad_source(j->mode, rest % j->y->dims[d] - j->before[d], j->x->dims[d]);
+            const int64_t i = ortc_pad_source(j->mode, index[d] - j->before[d], j->x->dims[d]);
             at = i < 0 ? -1 : at + i * j->strides[d];
-            rest /= j->y->dims[d];
         }
+        for (int32_t d = last - 1; d >= 0 && ++index[d] == j->y->dims[d]; d--) index[d] = 0;
         if (at < 0) {
             filling(y, j->fill, width, j->bytes);
             continue;

@@ -46,6 +46,7 @@ typedef struct reduce_job {
     float *top;              /* LOG_SUM_EXP: the largest of each result */
 } reduce_job;
 
+/* Shares of a result, at most; where there are results enough for all threads, one. */
 static int64_t splits_of(int64_t results, int64_t each)
 {
     int64_t n = results * each / 32768;
@@ -98,16 +99,28 @@ static const float *read(const reduce_job *j, int64_t at, int64_t n, float *scra
     return scratch;
 }
 
+/* Lines of n elements, `step` apart; narrow types' TILE apart in the scratch. */
+static const float *read_lines(const reduce_job *j, int64_t at, int64_t n, int64_t lines, int64_t step,
+                               float *scratch)
+{
+    if (j->type == ORTC_FLOAT_F32) return read(j, at, n, scratch);
+    for (int64_t k = 0; k < lines; k++) read(j, at + k * step, n, scratch + k * TILE);
+    return scratch;
+}
+
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const reduce_job *j = arg;
+    ortc_walk kept = j->kept, reduced = j->reduced; /* a full turn brings the second back to its start */
+    ortc_walk_seek(&kept, begin / j->splits);
     for (int64_t task = begin; task < end; task++) {
         const int64_t i = task / j->splits, split = task % j->splits;
         const int64_t from = j->units * split / j->splits, to = j->units * (split + 1) / j->splits;
-        ortc_walk kept = j->kept, reduced = j->reduced;
         double r = neutral(j);
-        ortc_walk_seek(&kept, i);
-        if (from < to) ortc_walk_seek(&reduced, from / j->pieces);
+        if (j->splits > 1) {
+            reduced = j->reduced;
+            if (from < to) ortc_walk_seek(&reduced, from / j->pieces);
+        }
         for (int64_t u = from; u < to; u++) {
             const int64_t piece = u % j->pieces * PIECE,
                           n = j->width - piece < PIECE ? j->width - piece : PIECE;
@@ -116,6 +129,7 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             if ((u + 1) % j->pieces == 0) ortc_walk_next(&reduced);
         }
         put(j, split, i, 1, &r);
+        if (split + 1 == j->splits) ortc_walk_next(&kept);
     }
 }
 
@@ -137,9 +151,18 @@ static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t u = from; u < to;) {
             const int64_t stop = u + LINES < to ? u + LINES : to;
             for (int64_t k = 0; k < n; k++) acc[k] = (float)neutral(j);
-            for (; u < stop; u++, ortc_walk_next(&reduced))
-                j->body->line[j->fold]((size_t)n, read(j, kept.at[0] + reduced.at[0] + at, n, scratch),
+            while (u < stop) { /* along the last reduced dim they lie evenly: some together */
+                const int32_t d = reduced.rank - 1;
+                const int64_t step = d < 0 ? 0 : reduced.step[0][d];
+                int64_t lines = d < 0 ? 1 : reduced.dims[d] - reduced.index[d];
+                lines = lines < stop - u ? lines : stop - u;
+                lines = lines < PIECE / TILE ? lines : PIECE / TILE;
+                const float *x = read_lines(j, kept.at[0] + reduced.at[0] + at, n, lines, step, scratch);
+                j->body->line[j->fold]((size_t)n, (size_t)lines,
+                                       (size_t)(j->type == ORTC_FLOAT_F32 ? step : TILE), x,
                                        j->top ? j->top + first : NULL, acc);
+                for (int64_t k = 0; k < lines; k++, u++) ortc_walk_next(&reduced);
+            }
             for (int64_t k = 0; k < n; k++) sum[k] = join(j, sum[k], (double)acc[k]);
         }
         put(j, split, first, n, sum);
@@ -158,9 +181,14 @@ static void join_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+static int64_t places_of(const reduce_job *j)
+{
+    return j->by_lines ? j->results / j->width * j->tiles : j->results;
+}
+
 static ortc_status pass(ortc_call *c, reduce_job *j)
 {
-    const int64_t places = j->by_lines ? j->results / j->width * j->tiles : j->results;
+    const int64_t places = places_of(j);
     const int64_t work = (j->by_lines ? (j->width < TILE ? j->width : TILE) : 1) * j->each / j->splits;
     ORTC_TRY(ortc_parallel(c, places * j->splits, ortc_rows_grain(work),
                            j->by_lines ? lines_chunk : rows_chunk, j));
@@ -255,10 +283,10 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
         }
         return ORTC_OK;
     }
-    j.splits = splits_of(j.results, j.each);
     j.pieces = j.by_lines ? 1 : (j.width + PIECE - 1) / PIECE;
     j.units = j.by_lines ? j.each : j.each / j.width * j.pieces;
     j.tiles = (j.width + TILE - 1) / TILE;
+    j.splits = places_of(&j) >= 64 ? 1 : splits_of(j.results, j.each);
     j.parts = c->workspace;
     if (s->what != LOG_SUM_EXP) return pass(c, &j);
     float *top = (float *)(void *)((char *)c->workspace +

@@ -18,8 +18,9 @@ enum {
 typedef struct ortc_reduce_rows {
     /* A row to one number; rows of some thousand elements, so that a sum's error stays small. */
     float (*row[ORTC_FOLD_COUNT])(size_t n, const float *x, float top);
-    /* acc[i] = fold(acc[i], x[i]); top: as many as acc. */
-    void (*line[ORTC_FOLD_COUNT])(size_t n, const float *x, const float *top, float *acc);
+    /* acc[i] = fold(acc[i], x[i], x[step + i], ..), `lines` of them in order; top: as many as acc. */
+    void (*line[ORTC_FOLD_COUNT])(size_t n, size_t lines, size_t step, const float *x, const float *top,
+                                  float *acc);
 } ortc_reduce_rows;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_reduce_rows)
 

@@ -15,10 +15,20 @@ VFN vf32 square(vf32 x) { return v_mul(x, x); }
         V_REDUCE(r, op, neutral, count, i, n, map(v_load_f32(x + i, n))); \
         return r; \
     } \
-    static void line_##name(size_t count, const float *x, const float *top, float *acc) \
+    static void line_##name(size_t count, size_t lines, size_t step, const float *x, const float *top, \
+                            float *acc) \
     { \
         (void)top; \
-        V_FOR(i, n, count, v_store_f32(acc + i, op(v_load_f32(acc + i, n), map(v_load_f32(x + i, n))), n);); \
+        for (; lines >= 4; lines -= 4, x += 4 * step) \
+            V_FOR(i, n, count, { \
+                const vf32 a = op(v_load_f32(acc + i, n), map(v_load_f32(x + i, n))); \
+                const vf32 b = op(op(a, map(v_load_f32(x + step + i, n))), \
+                                  map(v_load_f32(x + 2 * step + i, n))); \
+                v_store_f32(acc + i, op(b, map(v_load_f32(x + 3 * step + i, n))), n); \
+            }); \
+        for (; lines > 0; lines--, x += step) \
+            V_FOR(i, n, count, \
+                  v_store_f32(acc + i, op(v_load_f32(acc + i, n), map(v_load_f32(x + i, n))), n);); \
     }
 FOLD(sum, v_sum, 0, same)
 FOLD(abs, v_sum, 0, v_abs)
@@ -39,12 +49,13 @@ static float row_exp(size_t count, const float *x, float top)
     }
     return sum;
 }
-static void line_exp(size_t count, const float *x, const float *top, float *acc)
+static void line_exp(size_t count, size_t lines, size_t step, const float *x, const float *top, float *acc)
 {
-    V_FOR(i, n, count, {
-        const vf32 e = v_exp(v_sub(v_load_f32(x + i, n), v_load_f32(top + i, n)));
-        v_store_f32(acc + i, v_add(v_load_f32(acc + i, n), e), n);
-    });
+    for (; lines > 0; lines--, x += step)
+        V_FOR(i, n, count, {
+            const vf32 e = v_exp(v_sub(v_load_f32(x + i, n), v_load_f32(top + i, n)));
+            v_store_f32(acc + i, v_add(v_load_f32(acc + i, n), e), n);
+        });
 }
 
 const ortc_reduce_rows V_NAME(ortc_reduce_rows) = {{row_sum, row_abs, row_square, row_max, row_min, row_exp},

@@ -1,6 +1,7 @@
-/* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: f32 where it lies, f16 and bf16 through
- * a worker's scratch. Rows along the last axis are a task by some; along another axis a task is a tile of
- * columns beside each other.
+/* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: rows along the last axis, some a task,
+ * f32 where it lies, f16 and bf16 through a worker's scratch; along another axis a task is a tile of columns
+ * beside each other, dense in the scratch, because lines that lie a power of two apart would push each other
+ * out of the caches.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,21 +57,17 @@ static void columns_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const softmax_job *j = arg;
     const softmax_plan *p = j->p;
     const size_t length = (size_t)p->length, inner = (size_t)p->inner;
+    const size_t bytes = j->type == ORTC_FLOAT_F32 ? 4 : 2;
     float top[MOST_COLUMNS], sum[MOST_COLUMNS], *tile = scratch;
     for (int64_t task = begin; task < end; task++) {
         const int64_t first = task % p->tiles * p->width, left = p->inner - first;
         const size_t width = (size_t)(left < p->width ? left : p->width);
         const size_t at = (size_t)(task / p->tiles * p->length * p->inner + first);
-        if (j->type == ORTC_FLOAT_F32) {
-            p->body->columns(length, width, inner, (const float *)(const void *)j->x + at,
-                             (float *)(void *)j->y + at, top, sum, j->log);
-            continue;
-        }
         for (size_t k = 0; k < length; k++)
-            p->convert->widen[j->type](width, j->x + (at + k * inner) * 2, tile + k * width);
+            p->convert->widen[j->type](width, j->x + (at + k * inner) * bytes, tile + k * width);
         p->body->columns(length, width, width, tile, tile, top, sum, j->log);
         for (size_t k = 0; k < length; k++)
-            p->convert->narrow[j->type](width, tile + k * width, j->y + (at + k * inner) * 2);
+            p->convert->narrow[j->type](width, tile + k * width, j->y + (at + k * inner) * bytes);
     }
 }
 
@@ -103,7 +100,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     g->width = g->width > MOST_COLUMNS ? MOST_COLUMNS : g->width < 16 ? 16 : g->width;
     g->width = g->width < g->inner ? g->width : g->inner;
     g->tiles = (g->inner + g->width - 1) / g->width;
-    if (x->dtype != ORTC_F32) ortc_plan_workspace(p, 0, (size_t)(g->length * g->width) * sizeof(float));
+    if (x->dtype != ORTC_F32 || g->inner > 1)
+        ortc_plan_workspace(p, 0, (size_t)(g->length * g->width) * sizeof(float));
     ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, 20.0 * (double)count, 2.0 * (double)ortc_bytes_of(ortc_dtype_bits(x->dtype), count));
     return ORTC_OK;

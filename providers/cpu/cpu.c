@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/common/cpu_features.h"
+#include "kernels/common/uk.h"
 #include "providers/providers.h"
 
 static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint32_t *inout_n, ortc_why *why)
@@ -11,11 +11,11 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
     (void)host, (void)why;
     if (*inout_n > 0) {
         infos[0] = (ortc_device_info){.size = sizeof *infos, .memory_kind = ORTC_MEMORY_HOST};
+#define LINE(isa, needs, unused) {#isa, needs},
+        static const ortc_uk sets[] = {ORTC_EACH_ISA(LINE, 0)};
+        const ortc_uk *best = ORTC_UK_SELECT(sets, sizeof sets / sizeof *sets);
         uint32_t f = ortc_cpu_features();
-        snprintf(infos[0].name, sizeof infos[0].name, "host processor, %s",
-                 f & ORTC_CPU_AVX512 ? "avx512"
-                 : f & ORTC_CPU_AVX2 ? "avx2"
-                                     : "scalar");
+        snprintf(infos[0].name, sizeof infos[0].name, "host processor, %s", best->name);
         if (f != ortc_cpu_features_detected())
             strcpy(infos[0].notes, "limited by the environment variable ORTC_CPU");
     }

@@ -23,6 +23,7 @@
 #include "dump.h"
 #include "family_cases.h"
 #include "kernels/common/cpu_features.h"
+#include "kernels/common/vector/isas.h"
 #include "runtime/registry/registry.h"
 
 static const run_way oracle = {"1 thread", "ref", 1, 0, false, 0, false, 0};
@@ -281,18 +282,20 @@ static tally run_level(const char *self, const char *level)
 
 static tally run_everything(const char *self)
 {
-    static const char *const levels[] = {"scalar", "avx2", "avx512", "best"};
+#define LEVEL(isa, needs, unused) {#isa, needs},
+    static const struct {
+        const char *name;
+        uint32_t needs;
+    } levels[] = {{"best", 0}, ORTC_EACH_ISA(LEVEL, 0)};
     options.provider = "ref";
     tally all = run_all();
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-        const uint32_t have = ortc_cpu_features_detected();
-        if ((!strcmp(levels[i], "avx2") && !(have & ORTC_CPU_AVX2)) ||
-            (!strcmp(levels[i], "avx512") && !(have & ORTC_CPU_AVX512))) {
-            printf("this machine has no %s\n", levels[i]);
+    for (size_t i = sizeof levels / sizeof *levels; i-- > 0;) { /* the plainest first */
+        if (levels[i].needs & ~ortc_cpu_features_detected()) {
+            printf("this machine has no %s\n", levels[i].name);
             all.skipped++;
             continue;
         }
-        const tally t = run_level(self, levels[i]);
+        const tally t = run_level(self, levels[i].name);
         all.passed += t.passed;
         all.failed += t.failed;
         all.skipped += t.skipped;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/common/cpu_features.h"
+#include "kernels/common/vector/isas.h"
 #include "mock.h"
 #include "tests.h"
 
@@ -323,19 +324,22 @@ void test_cpu(tally *t, uint32_t isa_bits)
     } ops[] = {{"Conv", make_conv, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv},
                {"MatMul", make_matmul, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm},
                {"Gemm", make_gemm, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm}};
-    for (int level = 0; level < 3; level++) {
-        static const char *const levels[] = {"scalar", "avx2", "avx512"};
-        static const uint32_t needs[] = {0, ORTC_CPU_AVX2, ORTC_CPU_AVX512};
+#define LEVEL(isa, needs, unused) {#isa, needs},
+    static const struct {
+        const char *name;
+        uint32_t needs;
+    } levels[] = {ORTC_EACH_ISA(LEVEL, 0)};
+    for (size_t level = sizeof levels / sizeof *levels; level-- > 0;) {
         int known;
         for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
             char name[64];
-            snprintf(name, sizeof name, "%s on cpu, %s, against ref", ops[o].name, levels[level]);
+            snprintf(name, sizeof name, "%s on cpu, %s, against ref", ops[o].name, levels[level].name);
             if (!tally_wants(t, name)) continue;
-            if (needs[level] & ~isa_bits) {
+            if (levels[level].needs & ~isa_bits) {
                 tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
                 continue;
             }
-            ortc_cpu_features_set_mask(ortc_cpu_level_mask(levels[level], &known));
+            ortc_cpu_features_set_mask(ortc_cpu_level_mask(levels[level].name, &known));
             rng r = {t->seed + o};
             int bad = 0;
             for (int i = 0; i < 150; i++) {

@@ -52,6 +52,18 @@ static void gather(size_t count, const float *base, const int32_t *index, float 
     V_FOR(i, n, count, v_store_f32(y + i, v_gather_f32(base, v_load_i32(index + i, n), n), n););
 }
 
+static void masked(size_t count, const uint8_t *m, const float *x, float *y)
+{
+    V_FOR(i, n, count, {
+        const vm32 on = v_and(v_load_bool(m + i, n), v_first(n));
+        v_store_masked_f32(y + i, v_load_masked_f32(x + i, on), on);
+    });
+}
+static void even(size_t count, const float *x, float *y)
+{
+    V_FOR(i, n, count, v_store_f32(y + i, v_load_even_f32(x + 2 * i, n), n););
+}
+
 #define MOVE(name, from, to, load, convert, store) \
     static void name(size_t count, const from *x, to *y) \
     { \
@@ -78,7 +90,7 @@ MOVE(store_i64, int32_t, int64_t, v_load_i32, , v_store_i64)
 
 extern const vec_functions V_NAME(vec_functions);
 const vec_functions V_NAME(vec_functions) = {V_LANES,
-                                             V_FMA,
+                                             V_HAS_FMA,
                                              {
 #define VEC_UNARY(name, exact, bound, bound_without_fma) unary_##name,
 #include "unary.inc"
@@ -94,6 +106,8 @@ const vec_functions V_NAME(vec_functions) = {V_LANES,
                                              sum,
                                              highest,
                                              gather,
+                                             masked,
+                                             even,
                                              load_f16,
                                              store_f16,
                                              load_bf16,

@@ -28,6 +28,8 @@ typedef struct vec_functions {
     float (*sum)(size_t n, const float *x);
     float (*highest)(size_t n, const float *x);
     void (*gather)(size_t n, const float *base, const int32_t *index, float *y);
+    void (*masked)(size_t n, const uint8_t *m, const float *x, float *y); /* y[i] = x[i] where m[i] */
+    void (*even)(size_t n, const float *x, float *y);
     void (*load_f16)(size_t n, const uint16_t *x, float *y);
     void (*store_f16)(size_t n, const float *x, uint16_t *y);
     void (*load_bf16)(size_t n, const uint16_t *x, float *y);

@@ -14,7 +14,7 @@ mkdir -p "$work/kernels/common/vector"
 # The list's lines for this architecture, as meson.build makes them into isas.h.
 echo '#define ORTC_EACH_ISA(X, ...) X(neon, ORTC_CPU_NEON, __VA_ARGS__) X(scalar, ORTC_CPU_SCALAR, __VA_ARGS__)' \
     >"$work/kernels/common/vector/isas.h"
-flags="-O2 -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -Wall -Wno-psabi -I$root -I$root/include -I$work"
+flags="-O2 -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fwrapv -Wall -Wno-psabi -I$root -I$root/include -I$work"
 for isa in neon scalar; do
     $cc $flags -DORTC_ISA=$isa -DORTC_ISA_HEADER="\"kernels/common/vector/vec_$isa.h\"" \
         -c "$root/tests/vectors/functions.c" -o "$work/$isa.o"

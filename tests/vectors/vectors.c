@@ -245,6 +245,10 @@ static void test_binary(const vec_functions *v, const char *isa)
     v->choose(N, m, in_b, in_c, out_a);
     for (size_t i = 0; i < N; i++) bad += !same(out_a[i], m[i] ? in_b[i] : in_c[i]);
     result("choose", isa, bad), bad = 0;
+    memcpy(out_a, in_c, sizeof out_a);
+    v->masked(N - 3, m, in_b, out_a);
+    for (size_t i = 0; i < N; i++) bad += !same(out_a[i], i < N - 3 && m[i] ? in_b[i] : in_c[i]);
+    result("masked loads and stores", isa, bad), bad = 0;
     v->fma(N, in_a, in_b, in_c, out_a);
     for (size_t i = 0; v->has_fma && i < N; i++) bad += !same(out_a[i], fmaf(in_a[i], in_b[i], in_c[i]));
     result("fma", isa, bad);
@@ -382,6 +386,8 @@ static void test_tails(const vec_functions *v, const char *isa)
     static const float floats[64] = {5, 4, 3, 2, 1, 6, 7, 8, 9, 1, 2, 3};
     size_t bad = 0;
     for (size_t n = 0; n <= 40; n++) {
+        for (size_t i = 0; i < 128; i++) out_b[N - 1 - i] = (float)i;
+        TAIL(v->even(n, out_b + N - (n ? 2 * n - 1 : 0), to), float, 2 * (n - 1 - i));
         TAIL(v->store_i8(n, ints, (int8_t *)to), int8_t, ints[i]);
         TAIL(v->store_u16(n, ints, (uint16_t *)to), uint16_t, ints[i]);
         TAIL(v->f32_of_i32(n, ints, to), float, ints[i]);

@@ -15,7 +15,7 @@
  *     read as 0;
  *   - an operation means the same bits on every instruction set. v_max and v_min return their SECOND operand
  *   when one is NaN;
- *     conversions to integers truncate, saturate, and make 0 of NaN;
+ *     conversions to integers truncate, saturate, and make 0 of NaN; integers wrap (-fwrapv);
  *   - fused multiply-add only where the body spells v_fma. Without FMA hardware (plain x86-64) it is rounded
  *   twice: there,
  *     and only there, results have other bits.
@@ -85,13 +85,13 @@ VFN vi64 v_bits_f64(vf64 x) { return (vi64)x; }
 VFN vf64 v_f64_bits(vi64 x) { return (vf64)x; }
 
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define V_FMA 1
+#define V_HAS_FMA 1
 #else
-#define V_FMA 0
+#define V_HAS_FMA 0
 #endif
 #ifndef v_fma
 #define v_fma v_fma
-#if V_FMA
+#if V_HAS_FMA
 VFN vf32 v_fma(vf32 a, vf32 b, vf32 c)
 {
     for (int i = 0; i < V_LANES; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
@@ -401,6 +401,32 @@ VFN void v_store_bf16(uint16_t *p, vf32 v, size_t n)
     const vi32 x = (vi32)v, up = (vi32)(((vu32)x + 0x7fff + (((vu32)x >> 16) & 1)) >> 16);
     const vi32 quiet = (vi32)(((vu32)x >> 16) | 0x40);
     v_store_u16(p, v_sel_i32(v_is_nan(v), quiet, up), n);
+}
+
+/* Only the lanes of a mask are touched; others read as 0. */
+#ifndef v_load_masked_f32
+#define v_load_masked_f32 v_load_masked_f32
+VFN vf32 v_load_masked_f32(const float *p, vm32 m)
+{
+    vf32 v = {0};
+    for (int i = 0; i < V_LANES; i++)
+        if (m[i]) memcpy((char *)&v + 4 * i, p + i, 4);
+    return v;
+}
+VFN void v_store_masked_f32(float *p, vf32 v, vm32 m)
+{
+    for (int i = 0; i < V_LANES; i++)
+        if (m[i]) memcpy(p + i, (const char *)&v + 4 * i, 4);
+}
+#endif
+
+/* p[0], p[2], ..: n of them. */
+VFN vf32 v_load_even_f32(const float *p, size_t n)
+{
+    const vf32 a = v_load_f32(p, n >= V_LANES ? V_LANES : 2 * n - 1);
+    const vf32 b = n > V_LANES / 2 ? v_load_f32(p + V_LANES, n >= V_LANES ? V_LANES - 1 : 2 * n - 1 - V_LANES)
+                                   : a;
+    return v_even(a, b);
 }
 
 /* base[index[i]] for the first n lanes, 0 in the rest. */

@@ -9,6 +9,8 @@ V_LANE_MASKS
 #define v_down(v, h) \
     __builtin_shufflevector(v, v, (h)&7, ((h) + 1) & 7, ((h) + 2) & 7, ((h) + 3) & 7, ((h) + 4) & 7, \
                             ((h) + 5) & 7, ((h) + 6) & 7, ((h) + 7) & 7)
+/* Every other lane of a, then of b. */
+#define v_even(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 
 #define v_fma v_fma
 VFN vf32 v_fma(vf32 a, vf32 b, vf32 c) { return _mm256_fmadd_ps(a, b, c); }
@@ -63,6 +65,9 @@ VFN void v_store_f32(float *p, vf32 v, size_t n)
     else
         _mm256_maskstore_ps(p, (__m256i)v_first(n), v);
 }
+#define v_load_masked_f32 v_load_masked_f32
+VFN vf32 v_load_masked_f32(const float *p, vm32 m) { return _mm256_maskload_ps(p, (__m256i)m); }
+VFN void v_store_masked_f32(float *p, vf32 v, vm32 m) { _mm256_maskstore_ps(p, (__m256i)m, v); }
 VFN vi32 v_load_i32(const int32_t *p, size_t n)
 {
     return (vi32)(n >= V_LANES ? _mm256_loadu_si256((const __m256i *)p)

@@ -12,6 +12,8 @@ typedef __mmask8 vm64;
                             ((h) + 5) & 15, ((h) + 6) & 15, ((h) + 7) & 15, ((h) + 8) & 15, ((h) + 9) & 15, \
                             ((h) + 10) & 15, ((h) + 11) & 15, ((h) + 12) & 15, ((h) + 13) & 15, \
                             ((h) + 14) & 15, ((h) + 15) & 15)
+/* Every other lane of a, then of b. */
+#define v_even(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 
 #define v_fma v_fma
 VFN vf32 v_fma(vf32 a, vf32 b, vf32 c) { return _mm512_fmadd_ps(a, b, c); }
@@ -72,6 +74,9 @@ VFN void v_store_f32(float *p, vf32 v, size_t n)
     else
         _mm512_mask_storeu_ps(p, v_first(n), v);
 }
+#define v_load_masked_f32 v_load_masked_f32
+VFN vf32 v_load_masked_f32(const float *p, vm32 m) { return _mm512_maskz_loadu_ps(m, p); }
+VFN void v_store_masked_f32(float *p, vf32 v, vm32 m) { _mm512_mask_storeu_ps(p, m, v); }
 VFN vi32 v_load_i32(const int32_t *p, size_t n)
 {
     return (vi32)(n >= V_LANES ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(v_first(n), p));

@@ -6,6 +6,8 @@ V_TYPES(V_LANES)
 V_LANE_MASKS
 
 #define v_down(v, h) __builtin_shufflevector(v, v, (h)&3, ((h) + 1) & 3, ((h) + 2) & 3, ((h) + 3) & 3)
+/* Every other lane of a, then of b. */
+#define v_even(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 
 #define v_fma v_fma
 VFN vf32 v_fma(vf32 a, vf32 b, vf32 c) { return vfmaq_f32(c, a, b); }

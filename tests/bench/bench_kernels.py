@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Kernels of the cpu provider against onnxruntime's own, one thread, by both profilers: medians, alternated.
+
+usage: bench_kernels.py ORTC [FILTER]
+For each operator at 4,096 and at 1,048,576 elements: microseconds of the node in ortc and in onnxruntime, their ratio, and of
+ortc the bytes read and written per second.
+"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper
+
+SIZES = {"4K": (64, 64), "1M": (1024, 1024)}
+
+
+def one(name, op, shape, inputs=1, attrs=None, consts=(), out=None, types=("f32", "f16")):
+    return name, op, shape, inputs, attrs or {}, consts, out, types
+
+
+def cases():
+    for size, (r, c) in SIZES.items():
+        img = (1, 16, 16, 16) if size == "4K" else (1, 64, 128, 128)
+        t3 = (4, 32, 32) if size == "4K" else (16, 256, 256)
+        i64 = lambda *v: np.array(v, np.int64)
+        yield size, one("Softmax", "Softmax", (r, c))
+        yield size, one("Softmax axis 0", "Softmax", (r, c), attrs={"axis": 0})
+        yield size, one("LogSoftmax", "LogSoftmax", (r, c))
+        yield size, one("LayerNormalization", "LayerNormalization", (r, c), consts=("row", "row"))
+        yield size, one("InstanceNormalization", "InstanceNormalization", img, consts=("ch", "ch"))
+        yield size, one("BatchNormalization", "BatchNormalization", img, consts=("ch", "ch", "ch", "pos"))
+        yield size, one("LpNormalization", "LpNormalization", (r, c), types=("f32",))
+        yield size, one("ReduceSum inner", "ReduceSum", (r, c), consts=(i64(1),), types=("f32",))
+        yield size, one("ReduceSum outer", "ReduceSum", (r, c), consts=(i64(0),), types=("f32",))
+        yield size, one("ReduceMean middle", "ReduceMean", t3, consts=(i64(1),), types=("f32",))
+        yield size, one("ReduceMax all", "ReduceMax", (r, c), types=("f32",))
+        yield size, one("ArgMax", "ArgMax", (r, c), attrs={"axis": -1}, out=TensorProto.INT64, types=("f32",))
+        yield size, one("MaxPool 3x3/2", "MaxPool", img, attrs={"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}, types=("f32",))
+        yield size, one("AveragePool 2x2/2", "AveragePool", img, attrs={"kernel_shape": [2, 2], "strides": [2, 2]}, types=("f32",))
+        yield size, one("GlobalAveragePool", "GlobalAveragePool", img, types=("f32",))
+        yield size, one("Transpose 2D", "Transpose", (r, c))
+        yield size, one("Transpose 0213", "Transpose", (1, 16, 4, 64) if size == "4K" else (8, 128, 16, 64), attrs={"perm": [0, 2, 1, 3]})
+        yield size, one("Concat axis 1", "Concat", (r, c), inputs=2, attrs={"axis": 1})
+        yield size, one("Slice step 2", "Slice", (r, c), consts=(i64(0), i64(c), i64(1), i64(2)))
+        yield size, one("Expand", "Expand", (1, c), consts=(i64(r, c),))
+        yield size, one("Pad", "Pad", img, consts=(i64(0, 0, 1, 1, 0, 0, 1, 1),), types=("f32",))
+        yield size, one("Gather rows", "Gather", (r, c), consts=(np.arange(r, dtype=np.int64)[::-1].copy(),))
+        yield size, one("Where", "Where", (r, c), inputs=3)
+        yield size, one("Cast f32 f16", "Cast", (r, c), attrs={"to": TensorProto.FLOAT16}, out=TensorProto.FLOAT16, types=("f32",))
+        yield size, one("Cast f32 i64", "Cast", (r, c), attrs={"to": TensorProto.INT64}, out=TensorProto.INT64, types=("f32",))
+        yield size, one("Cast i64 f32", "Cast", (r, c), attrs={"to": TensorProto.FLOAT}, out=TensorProto.FLOAT, types=("i64",))
+
+
+ELEM = {"f32": (TensorProto.FLOAT, np.float32), "f16": (TensorProto.FLOAT16, np.float16), "i64": (TensorProto.INT64, np.int64)}
+
+
+def build(case, dtype):
+    _, op, shape, n_in, attrs, consts, out, _ = case
+    elem, np_type = ELEM[dtype]
+    rng = np.random.default_rng(1)
+    names, inputs, init, feeds = [], [], [], {}
+    for i in range(n_in):
+        boolean = op == "Where" and i == 0
+        inputs.append(helper.make_tensor_value_info(f"x{i}", TensorProto.BOOL if boolean else elem, shape))
+        feeds[f"x{i}"] = rng.random(shape) > 0.5 if boolean else (rng.standard_normal(shape) * (9 if dtype == "i64" else 1)).astype(np_type)
+        names.append(f"x{i}")
+    for i, c in enumerate(consts):
+        if isinstance(c, str):
+            n = shape[-1] if c == "row" else shape[1]
+            c = (np.abs(rng.standard_normal(n)) + 0.5).astype(np_type)
+        init.append(onnx.numpy_helper.from_array(c, f"c{i}"))
+        names.append(f"c{i}")
+    # A node behind, so that results lie in memory that both use again in every run.
+    node = helper.make_node(op, names, ["y"], name="node", **attrs)
+    end = helper.make_node("ReduceMax", ["y"], ["z"], name="end", keepdims=0)
+    graph = helper.make_graph([node, end], "g", inputs, [helper.make_tensor_value_info("z", out or elem, [])], init)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    model.ir_version = 10
+    return model, feeds
+
+
+def ort_us(session_file, feeds, runs):
+    o = ort.SessionOptions()
+    o.intra_op_num_threads = 1
+    o.enable_profiling = True
+    o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    o.profile_file_prefix = session_file + ".ort"
+    s = ort.InferenceSession(session_file, o, providers=["CPUExecutionProvider"])
+    for _ in range(runs):
+        s.run(None, feeds)
+    trace = s.end_profiling()
+    with open(trace, encoding="utf-8") as f:
+        events = json.load(f)
+    os.remove(trace)
+    t = [e["dur"] for e in events if e.get("cat") == "Node" and e["name"].endswith("_kernel_time") and not e["name"].startswith("end")]
+    per_run = len(t) // runs  # f16 may be a Cast, the node, and a Cast
+    return statistics.median(sum(t[i * per_run:(i + 1) * per_run]) for i in range(runs)) if t else float("nan")
+
+
+def ortc_us(ortc, file, feeds, runs, folder):
+    args = [ortc, "run", file, "-q", "-t", "1", "-n", str(runs), "--profile", folder + "/p.json"]
+    for k, v in feeds.items():
+        np.save(f"{folder}/{k}.npy", v)
+        args += ["-i", f"{k}={folder}/{k}.npy"]
+    subprocess.run(args, check=True, stdout=subprocess.DEVNULL)
+    with open(folder + "/p.json", encoding="utf-8") as f:
+        events = json.load(f)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    return statistics.median(e["dur"] for e in events if e["name"] == "node")
+
+
+def main():
+    ortc, wanted = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    print(f"{'operator':22} {'type':4} {'size':4} {'ortc us':>9} {'ort us':>9} {'ort/ortc':>8} {'GB/s':>6}")
+    with tempfile.TemporaryDirectory() as folder:
+        for size, case in cases():
+            if wanted not in case[0]:
+                continue
+            for dtype in case[7]:
+                model, feeds = build(case, dtype)
+                file = folder + "/m.onnx"
+                onnx.save(model, file)
+                runs = 400 if size == "4K" else 40
+                ours, theirs = [], []
+                for _ in range(3):
+                    ours.append(ortc_us(ortc, file, feeds, runs, folder))
+                    try:
+                        theirs.append(ort_us(file, feeds, runs))
+                    except Exception:  # a type that it does not do
+                        theirs.append(float("nan"))
+                a, b = statistics.median(ours), statistics.median(theirs)
+                moved = sum(v.nbytes for v in feeds.values())
+                print(f"{case[0]:22} {dtype:4} {size:4} {a:9.1f} {b:9.1f} {b / a:8.2f} {moved * 2 / a / 1e3:6.1f}", flush=True)
+
+
+main()
