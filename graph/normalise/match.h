@@ -38,33 +38,87 @@ static inline ortc_node *ortc_match_reader(const ortc_edge *e, uint32_t times)
     return n;
 }
 
-/* The operand of a node of two that is not `e`; e itself if it is both. */
-static inline ortc_edge *ortc_match_other(const ortc_node *n, const ortc_edge *e)
+/* ---- Types ---------------------------------------------------------------------------------------------- */
+
+/* A form of type t may step into f32 and back, as converters and autocast write it: Casts between the two are
+ * looked through. Forms are tried in these types, the last of which has no Casts to look through; there f64 is
+ * taken for f32. */
+static const ortc_dtype ortc_match_types[] = {ORTC_F16, ORTC_BF16, ORTC_F32};
+
+static inline bool ortc_match_typed(const ortc_edge *e, ortc_dtype t)
 {
-    return n->n_in == 2 ? n->in[n->in[0] == e] : NULL;
+    return e && e->type && ortc_type_equal(e->type, ortc_tensor_type(t));
+}
+
+/* Is n a Cast from t to f32 or back? */
+static inline bool ortc_match_cast(const ortc_node *n, ortc_dtype t)
+{
+    return t != ORTC_F32 && ortc_match_is(n, "Cast") && n->n_in == 1 && n->n_out == 1 &&
+           (ortc_match_typed(n->in[0], t) || ortc_match_typed(n->in[0], ORTC_F32)) &&
+           (ortc_match_typed(n->out[0], t) || ortc_match_typed(n->out[0], ORTC_F32));
+}
+
+/* What e is, without Casts. */
+static inline ortc_edge *ortc_match_source(ortc_edge *e, ortc_dtype t)
+{
+    while (e && ortc_match_cast(e->producer, t)) e = e->producer->in[0];
+    return e;
+}
+
+static inline bool ortc_match_equal(ortc_edge *a, ortc_edge *b, ortc_dtype t)
+{
+    return a && ortc_match_source(a, t) == ortc_match_source(b, t);
+}
+
+/* What the form is applied to, in its type: e, or what e is a Cast of. */
+static inline ortc_edge *ortc_match_root(ortc_edge *e, ortc_dtype t)
+{
+    if (ortc_match_typed(e, t) || (t == ORTC_F32 && ortc_match_typed(e, ORTC_F64))) return e;
+    return e && ortc_match_cast(e->producer, t) && ortc_match_typed(e->producer->in[0], t)
+               ? e->producer->in[0]
+               : NULL;
+}
+
+/* The one node that reads what e is, through Casts, `times` times; NULL: others do too. (raise.c) */
+ortc_node *ortc_match_sink(const ortc_edge *e, uint32_t times, ortc_dtype t);
+/* How often e is read, through Casts; an output of the graph is a reader. */
+uint32_t ortc_match_uses(const ortc_edge *e, ortc_dtype t);
+/* The node that ends a form of type t: `last`, or the Cast to t behind it. NULL: it ends in another type. */
+ortc_node *ortc_match_end(ortc_node *last, ortc_dtype t);
+
+/* ---- Operands ------------------------------------------------------------------------------------------- */
+
+/* The node that makes e, before any Casts, if it is of this type, has its first n_in inputs, and the form's
+ * next node alone reads it. */
+static inline ortc_node *ortc_match_inner(ortc_edge *e, const char *type, uint32_t n_in, ortc_dtype t)
+{
+    e = ortc_match_source(e, t);
+    return e && ortc_match_uses(e, t) == 1 ? ortc_match_made(e, type, n_in) : NULL;
+}
+
+/* The operand of a node of two that is not `e`; e itself if it is both. */
+static inline ortc_edge *ortc_match_other(const ortc_node *n, ortc_edge *e, ortc_dtype t)
+{
+    return n->n_in == 2 ? n->in[ortc_match_equal(n->in[0], e, t)] : NULL;
 }
 
 /* The value of a constant of one element that leaves the shape of a tensor of `rank` dims (-1: not known) as
  * it is. */
-static inline bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *out)
+bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *out);
+
+/* Exporters write constants in the model's type, or with some digits less than a double has; two may have
+ * been multiplied. */
+static inline bool ortc_match_near(double have, double want, ortc_dtype t)
 {
-    const ortc_constant *c = e && ortc_edge_is_const(e) ? e->constant : NULL;
-    float f;
-    int64_t i;
-    if (!c || c->count != 1 || (c->rank > 0 && c->rank > rank)) return false;
-    switch (c->dtype) {
-    case ORTC_F32: memcpy(&f, c->data, sizeof f), *out = (double)f; return true;
-    case ORTC_F64: memcpy(out, c->data, sizeof *out); return true;
-    case ORTC_I64: memcpy(&i, c->data, sizeof i), *out = (double)i; return true;
-    default: return false;
-    }
+    return fabs(have - want) <= (t == ORTC_F16 ? 0x1p-10 : t == ORTC_BF16 ? 0x1p-7 : 1e-6) * fabs(want);
 }
 
-/* Exporters write constants in f32, or with some digits less than a double has. */
-static inline bool ortc_match_near(double have, double want)
-{
-    return fabs(have - want) <= 1e-6 * fabs(want);
-}
+/* A constant in type t: e itself, or what holds the same numbers; NULL: there is none, or no memory. */
+ortc_edge *ortc_match_narrow(ortc_normalise *, ortc_edge *e, ortc_dtype t);
+/* Would there be one? */
+bool ortc_match_narrows(const ortc_edge *e, ortc_dtype t);
+/* A scalar of f32, f16 or bf16, rounded; NULL: no memory. */
+ortc_edge *ortc_match_constant(ortc_normalise *, ortc_dtype t, double value);
 
 /* A node of `op` that takes the place and the output of `last`, with these inputs (NULL: left out) and, as
  * its body, what made that output of them so far. The caller sets attributes. *out NULL: nothing has changed,

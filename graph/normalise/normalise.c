@@ -13,6 +13,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"raise-gelu", ortc_pass_raise_gelu},
     {"raise-swish", ortc_pass_raise_swish},
     {"raise-softmax", ortc_pass_raise_softmax},
+    {"raise-casts", ortc_pass_raise_casts},
     {"raise-rotary", ortc_pass_raise_rotary},
     {"raise-attention", ortc_pass_raise_attention},
 };

@@ -38,6 +38,7 @@ ortc_status ortc_pass_raise_swish(ortc_normalise *);
 ortc_status ortc_pass_raise_softmax(ortc_normalise *);
 ortc_status ortc_pass_raise_rotary(ortc_normalise *);
 ortc_status ortc_pass_raise_attention(ortc_normalise *);
+ortc_status ortc_pass_raise_casts(ortc_normalise *);
 
 /* Runs the table over a graph, leaving out the passes named in `off`; edits[i] counts what pass i changed. */
 ortc_status ortc_normalise_run(ortc_normalise *, const char *const *off, size_t n_off, uint64_t *edits);

@@ -1,6 +1,153 @@
-/* graph/normalise/raise.c: what passes that raise have in common: a node with a body in the place of a form
- * (match.h). */
+/* graph/normalise/raise.c: what passes that raise have in common: readers behind Casts, constants of any float
+ * type, a node with a body in the place of a form (match.h). */
 #include "match.h"
+
+/* ---- Readers -------------------------------------------------------------------------------------------- */
+
+static uint32_t count(const ortc_edge *e, ortc_dtype t, ortc_node **one)
+{
+    uint32_t n = 0;
+    for (const ortc_use *u = e->uses; u; u = u->next) {
+        if (u->node && ortc_match_cast(u->node, t)) {
+            n += count(u->node->out[0], t, one);
+            continue;
+        }
+        *one = n == 0 || *one == u->node ? u->node : NULL;
+        n++;
+    }
+    return n;
+}
+
+uint32_t ortc_match_uses(const ortc_edge *e, ortc_dtype t)
+{
+    ortc_node *one = NULL;
+    return e ? count(e, t, &one) : 0;
+}
+
+ortc_node *ortc_match_sink(const ortc_edge *e, uint32_t times, ortc_dtype t)
+{
+    ortc_node *first = NULL;
+    if (!e || count(e, t, &first) != times || !first) return NULL;
+    uint32_t reads = 0;
+    for (uint32_t i = 0; i < first->n_in; i++)
+        reads += first->in[i] == e || ortc_match_equal(first->in[i], (ortc_edge *)(uintptr_t)e, t);
+    return reads == times ? first : NULL;
+}
+
+ortc_node *ortc_match_end(ortc_node *last, ortc_dtype t)
+{
+    ortc_edge *y = last ? last->out[0] : NULL;
+    if (!y || ortc_match_root(y, t) == y) return y ? last : NULL;
+    ortc_node *cast = ortc_match_reader(y, 1);
+    return ortc_match_cast(cast, t) && ortc_match_typed(cast->out[0], t) ? cast : NULL;
+}
+
+/* ---- Constants ------------------------------------------------------------------------------------------ */
+
+/* sign, exponent and mantissa of a float of 16 bits */
+static double decode(uint16_t code, int mantissa_bits, int bias)
+{
+    const int exponent = (code & 0x7fff) >> mantissa_bits, top = (1 << (15 - mantissa_bits)) - 1;
+    const double mantissa = code & ((1 << mantissa_bits) - 1), whole = 1 << mantissa_bits;
+    const double magnitude = exponent == top ? (mantissa != 0 ? (double)NAN : (double)INFINITY)
+                             : exponent == 0 ? ldexp(mantissa / whole, 1 - bias)
+                                             : ldexp(1 + mantissa / whole, exponent - bias);
+    return code & 0x8000 ? -magnitude : magnitude;
+}
+
+bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *out)
+{
+    const ortc_constant *c = e && ortc_edge_is_const(e) ? e->constant : NULL;
+    float f;
+    int64_t i;
+    uint16_t h;
+    if (!c || c->count != 1 || (c->rank > 0 && c->rank > rank)) return false;
+    switch (c->dtype) {
+    case ORTC_F16: memcpy(&h, c->data, sizeof h), *out = decode(h, 10, 15); return true;
+    case ORTC_BF16: memcpy(&h, c->data, sizeof h), *out = decode(h, 7, 127); return true;
+    case ORTC_F32: memcpy(&f, c->data, sizeof f), *out = (double)f; return true;
+    case ORTC_F64: memcpy(out, c->data, sizeof *out); return true;
+    case ORTC_I64: memcpy(&i, c->data, sizeof i), *out = (double)i; return true;
+    default: return false;
+    }
+}
+
+/* The float of 16 bits that is nearest; what is too large for it becomes the largest. */
+static uint16_t encode(double v, ortc_dtype t)
+{
+    const double magnitude = fabs(v);
+    const int bits = t == ORTC_F16 ? 10 : 7, bias = t == ORTC_F16 ? 15 : 127;
+    const uint32_t infinite = ((2U << (15 - bits)) / 2 - 1) << bits, whole = UINT32_C(1) << bits;
+    int exponent;
+    uint32_t code = infinite;
+    if (isfinite(v)) {
+        frexp(magnitude, &exponent); /* magnitude < 2^exponent */
+        exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
+        if (exponent <= bias) /* a mantissa that rounds up carries into the exponent */
+            code = ((uint32_t)(exponent + bias - 1) << bits) +
+                   (uint32_t)nearbyint(ldexp(magnitude, bits - exponent));
+        if (code >= infinite) code = infinite - 1;
+    } else if (isnan(v))
+        code |= whole / 2;
+    return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
+}
+
+static bool holds(float f, ortc_dtype t)
+{
+    const double have = t == ORTC_F16 ? decode(encode((double)f, t), 10, 15)
+                                      : decode(encode((double)f, t), 7, 127);
+    return memcmp(&have, &(double){(double)f}, sizeof have) == 0;
+}
+
+ortc_edge *ortc_match_constant(ortc_normalise *p, ortc_dtype t, double v)
+{
+    ortc_constant *c;
+    const float f = (float)v;
+    const uint16_t h = t == ORTC_F32 ? 0 : encode(v, t);
+    const size_t bytes = t == ORTC_F32 ? sizeof f : sizeof h;
+    void *data = malloc(bytes);
+    if (!data) return NULL;
+    memcpy(data, t == ORTC_F32 ? (const void *)&f : &h, bytes);
+    if (ortc_constant_create(t, 0, NULL, data, bytes, free, data, &c, NULL) != ORTC_OK) {
+        free(data);
+        return NULL;
+    }
+    return ortc_graph_constant(p->graph, NULL, c);
+}
+
+bool ortc_match_narrows(const ortc_edge *e, ortc_dtype t)
+{
+    const ortc_constant *c = e && ortc_edge_is_const(e) ? e->constant : NULL;
+    if (!c || c->dtype == t) return c != NULL;
+    for (int64_t i = 0; i < c->count; i++) {
+        float f;
+        if (c->dtype != ORTC_F32 || (t != ORTC_F16 && t != ORTC_BF16)) return false;
+        memcpy(&f, (const char *)c->data + i * 4, sizeof f);
+        if (!holds(f, t)) return false;
+    }
+    return c->dtype == ORTC_F32;
+}
+
+ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
+{
+    const ortc_constant *c = e && ortc_match_narrows(e, t) ? e->constant : NULL;
+    if (!c || c->dtype == t) return c ? e : NULL;
+    ortc_constant *narrow;
+    uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
+    for (int64_t i = 0; data && i < c->count; i++) {
+        float f;
+        memcpy(&f, (const char *)c->data + i * 4, sizeof f);
+        data[i] = encode((double)f, t);
+    }
+    if (!data || ortc_constant_create(t, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
+                                      &narrow, NULL) != ORTC_OK) {
+        free(data);
+        return NULL;
+    }
+    return ortc_graph_constant(p->graph, NULL, narrow);
+}
+
+/* ---- Raising -------------------------------------------------------------------------------------------- */
 
 ortc_status ortc_match_raise(ortc_normalise *p, const ortc_op *op, ortc_node *last, ortc_edge *const *in,
                              uint32_t n_in, ortc_node **out)

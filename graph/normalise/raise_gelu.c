@@ -4,7 +4,8 @@
  *   y = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))         approximate = tanh
  *
  * Exporters order and associate these in many ways, so neither argument is matched as a shape of nodes: it is
- * read as a polynomial in x, and the coefficients are compared (1e-6, relative). Source: Hendrycks and
+ * read as a polynomial in x, and the coefficients are compared (1e-6, relative; to f16's or bf16's rounding where
+ * that is the type). Source: Hendrycks and
  * Gimpel, "Gaussian Error Linear Units". The match starts at Erf or Tanh. Values in between must have no
  * other readers.
  */
@@ -31,12 +32,12 @@ static bool multiply(const polynomial *a, const polynomial *b, polynomial *out)
 }
 
 /* An edge as a polynomial in x, of degree 3 at most; values in between are read once. */
-static bool read_polynomial(const ortc_edge *e, const ortc_edge *x, int depth, polynomial *out)
+static bool read_polynomial(ortc_edge *e, ortc_edge *x, ortc_dtype t, int depth, polynomial *out)
 {
     polynomial a, b;
     double v;
     *out = (polynomial){{0}};
-    if (e == x) {
+    if (ortc_match_equal(e, x, t)) {
         out->c[1] = 1;
         return true;
     }
@@ -44,9 +45,10 @@ static bool read_polynomial(const ortc_edge *e, const ortc_edge *x, int depth, p
         out->c[0] = v;
         return true;
     }
+    e = ortc_match_source(e, t);
     const ortc_node *n = e ? e->producer : NULL;
-    if (!n || depth == 0 || n->n_in != 2 || (!ortc_match_reader(e, 1) && !ortc_match_reader(e, 2)) ||
-        !read_polynomial(n->in[0], x, depth - 1, &a) || !read_polynomial(n->in[1], x, depth - 1, &b))
+    if (!n || depth == 0 || n->n_in != 2 || (!ortc_match_sink(e, 1, t) && !ortc_match_sink(e, 2, t)) ||
+        !read_polynomial(n->in[0], x, t, depth - 1, &a) || !read_polynomial(n->in[1], x, t, depth - 1, &b))
         return false;
     if (ortc_match_is(n, "Mul")) return multiply(&a, &b, out);
     if (ortc_match_is(n, "Add")) {
@@ -65,9 +67,10 @@ static bool read_polynomial(const ortc_edge *e, const ortc_edge *x, int depth, p
     return true;
 }
 
-static bool equals(const polynomial *p, double first, double third)
+static bool equals(const polynomial *p, double first, double third, ortc_dtype t)
 {
-    return p->c[0] == 0 && p->c[2] == 0 && ortc_match_near(p->c[1], first) && ortc_match_near(p->c[3], third);
+    return p->c[0] == 0 && p->c[2] == 0 && ortc_match_near(p->c[1], first, t) &&
+           ortc_match_near(p->c[3], third, t);
 }
 
 /* The edge that n halves: u * 0.5 or u / 2. */
@@ -76,8 +79,7 @@ static ortc_edge *half_of(const ortc_node *n)
     double v;
     if (ortc_match_is(n, "Mul") && n->n_in == 2)
         for (int i = 0; i < 2; i++)
-            if (n->in[!i] && ortc_match_scalar(n->in[i], n->in[!i]->rank, &v) && ortc_match_near(v, 0.5))
-                return n->in[!i];
+            if (n->in[!i] && ortc_match_scalar(n->in[i], n->in[!i]->rank, &v) && v == 0.5) return n->in[!i];
     if (ortc_match_is(n, "Div") && n->n_in == 2 && n->in[0] &&
         ortc_match_scalar(n->in[1], n->in[0]->rank, &v) && v == 2)
         return n->in[0];
@@ -85,40 +87,42 @@ static ortc_edge *half_of(const ortc_node *n)
 }
 
 /* The last node of 0.5 * x * a, and x, which is one of at most two edges: `which` says which to try. */
-static ortc_node *match_product(const ortc_edge *a, int which, ortc_edge **x)
+static ortc_node *match_product(ortc_edge *a, int which, ortc_dtype t, ortc_edge **x)
 {
-    ortc_node *first = ortc_match_reader(a, 1), *second = first ? ortc_match_reader(first->out[0], 1) : NULL;
-    ortc_edge *other = ortc_match_is(first, "Mul") ? ortc_match_other(first, a) : NULL;
+    ortc_node *first = ortc_match_sink(a, 1, t);
+    ortc_node *second = first ? ortc_match_sink(first->out[0], 1, t) : NULL;
+    ortc_edge *other = ortc_match_is(first, "Mul") ? ortc_match_other(first, a, t) : NULL;
     if (!first || !first->out[0]) return NULL;
-    if (half_of(first) == a) { /* (0.5 a) x */
-        *x = ortc_match_is(second, "Mul") ? ortc_match_other(second, first->out[0]) : NULL;
+    if (ortc_match_equal(half_of(first), a, t)) { /* (0.5 a) x */
+        *x = ortc_match_is(second, "Mul") ? ortc_match_other(second, first->out[0], t) : NULL;
         return which == 0 ? second : NULL;
     }
     if (which == 0) { /* (0.5 x) a */
-        *x = ortc_match_reader(other, 1) ? half_of(other->producer) : NULL;
+        other = ortc_match_source(other, t);
+        *x = other && ortc_match_uses(other, t) == 1 ? half_of(other->producer) : NULL;
         return first;
     }
     *x = other; /* 0.5 (x a) */
-    return second && half_of(second) == first->out[0] ? second : NULL;
+    return second && ortc_match_equal(half_of(second), first->out[0], t) ? second : NULL;
 }
 
 /* n is Erf or Tanh. The last node of the form, NULL: none. */
-static ortc_node *match(const ortc_node *n, bool is_tanh, ortc_edge **out_x)
+static ortc_node *match(const ortc_node *n, bool is_tanh, ortc_dtype t, ortc_edge **out_x)
 {
     const double first = is_tanh ? 0.79788456080286535588 : 0.70710678118654752440;
-    const ortc_edge *in = n->n_in ? n->in[0] : NULL;
-    const ortc_node *add = n->out[0] ? ortc_match_reader(n->out[0], 1) : NULL;
+    ortc_edge *in = n->n_in ? n->in[0] : NULL;
+    const ortc_node *add = n->out[0] ? ortc_match_sink(n->out[0], 1, t) : NULL;
     double one;
-    if (!in || ortc_match_reader(in, 1) != n || !ortc_match_is(add, "Add") || !add->out[0] ||
-        !ortc_match_scalar(ortc_match_other(add, n->out[0]), n->out[0]->rank, &one) ||
-        !ortc_match_near(one, 1))
+    if (!in || ortc_match_uses(in, t) != 1 || !ortc_match_is(add, "Add") || !add->out[0] ||
+        !ortc_match_scalar(ortc_match_other(add, n->out[0], t), n->out[0]->rank, &one) || one != 1)
         return NULL;
     for (int which = 0; which < 2; which++) {
         ortc_edge *x = NULL;
         polynomial p;
-        ortc_node *last = match_product(add->out[0], which, &x);
-        if (last && last->out[0] && x && !ortc_edge_is_const(x) && read_polynomial(in, x, MAX_DEPTH, &p) &&
-            equals(&p, first, is_tanh ? first * 0.044715 : 0)) {
+        ortc_node *last = ortc_match_end(match_product(add->out[0], which, t, &x), t);
+        x = ortc_match_root(x, t);
+        if (last && x && !ortc_edge_is_const(x) && read_polynomial(in, x, t, MAX_DEPTH, &p) &&
+            equals(&p, first, is_tanh ? first * 0.044715 : 0, t)) {
             *out_x = x;
             return last;
         }
@@ -132,7 +136,9 @@ ortc_status ortc_pass_raise_gelu(ortc_normalise *p)
     for (ortc_node *n = p->graph->first; n && gelu; n = n->next) { /* Erf and Tanh stay until dead-nodes */
         const bool is_tanh = ortc_match_is(n, "Tanh");
         ortc_edge *x = NULL;
-        ortc_node *last = is_tanh || ortc_match_is(n, "Erf") ? match(n, is_tanh, &x) : NULL;
+        ortc_node *last = NULL;
+        for (size_t i = 0; i < ORTC_LENGTH(ortc_match_types) && !last; i++)
+            if (is_tanh || ortc_match_is(n, "Erf")) last = match(n, is_tanh, ortc_match_types[i], &x);
         if (!last) continue;
         const ortc_attr how = {.size = sizeof how,
                                .kind = ORTC_ATTR_STRING,

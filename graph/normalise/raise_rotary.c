@@ -6,7 +6,8 @@
  *
  * RotaryEmbedding reads the first halves of cos and sin only, so that the second must be provably the same:
  * that is what Concat(a, a) shows. The halves are taken by Slice, once for all nodes of the model that turn
- * by these angles. The match starts at the Concat behind Neg. f32 only.
+ * by these angles. The match starts at the Concat behind Neg. Angles may be computed in f32 and Cast to the type of
+ * x.
  */
 #include "match.h"
 
@@ -67,11 +68,12 @@ static ortc_edge *angles_of(const ortc_edge *e, const char *function, const ortc
         !same(c->dims[0], x->dims[0]) || !same(c->dims[1], x->dims[2]) || !same(c->dims[2], x->dims[3]) ||
         !c->type || !ortc_type_equal(c->type, x->type))
         return NULL;
-    const ortc_edge *at = c;
+    const ortc_dtype t = x->type->dtype;
+    const ortc_edge *at = ortc_match_source(c, t);
     for (const ortc_node *mul; (mul = ortc_match_made(at, "Mul", 2));) {
         const int of = ortc_edge_is_const(mul->in[0]);
         if (!ortc_match_scalar(mul->in[!of], mul->in[of]->rank, &v)) return NULL;
-        at = mul->in[of];
+        at = ortc_match_source(mul->in[of], t);
     }
     const ortc_node *f = ortc_match_made(at, function, 1),
                     *concat = f ? ortc_match_made(f->in[0], "Concat", 2) : NULL;
@@ -88,18 +90,20 @@ static bool match(const ortc_node *n, rotary_form *f, ortc_edge **cos, ortc_edge
     const ortc_node *neg = n->n_in == 2 ? ortc_match_made(n->in[0], "Neg", 1) : NULL;
     ortc_edge *x = neg ? half_of(neg->in[0], 1) : NULL;
     if (!x || half_of(n->in[1], 0) != x || (axis != 3 && axis != -1) || !n->out[0] ||
-        !ortc_match_reader(n->in[0], 1) || !x->type || !ortc_type_equal(x->type, ortc_tensor_type(ORTC_F32)))
+        !ortc_match_reader(n->in[0], 1) ||
+        (!ortc_match_typed(x, ORTC_F32) && !ortc_match_typed(x, ORTC_F16) && !ortc_match_typed(x, ORTC_BF16)))
         return false;
+    const ortc_dtype t = x->type->dtype;
     f->x = x;
     f->turned = ortc_match_reader(n->out[0], 1);
     if (!ortc_match_is(f->turned, "Mul") || !f->turned->out[0]) return false;
-    *sin = angles_of(ortc_match_other(f->turned, n->out[0]), "Sin", x);
+    *sin = angles_of(ortc_match_other(f->turned, n->out[0], t), "Sin", x);
     f->last = ortc_match_reader(f->turned->out[0], 1);
     if (!*sin || !ortc_match_is(f->last, "Add") || !f->last->out[0]) return false;
-    const ortc_edge *kept = ortc_match_other(f->last, f->turned->out[0]);
+    ortc_edge *kept = ortc_match_other(f->last, f->turned->out[0], t);
     f->kept = ortc_match_made(kept, "Mul", 2);
     if (!f->kept || !ortc_match_reader(kept, 1) || (f->kept->in[0] != x && f->kept->in[1] != x)) return false;
-    *cos = angles_of(ortc_match_other(f->kept, x), "Cos", x);
+    *cos = angles_of(ortc_match_other(f->kept, x, t), "Cos", x);
     return *cos != NULL;
 }
 

@@ -22,24 +22,23 @@ static ortc_edge *reduced(const ortc_edge *e, const char *type, int32_t *axis)
 }
 
 /* n is Exp. The last node of the form, NULL: none. */
-static ortc_node *match(const ortc_node *n, ortc_edge **out_x, int32_t *axis)
+static ortc_node *match(const ortc_node *n, ortc_dtype t, ortc_edge **out_x, int32_t *axis)
 {
-    const ortc_edge *e = n->out[0];
+    ortc_edge *e = n->out[0];
     int32_t other = -1;
-    const ortc_node *sub = n->n_in ? ortc_match_made(n->in[0], "Sub", 2) : NULL;
-    if (!e || !sub || ortc_match_reader(n->in[0], 1) != n || ortc_edge_n_uses(e) != 2) return NULL;
-    ortc_edge *x = reduced(sub->in[1], "ReduceMax", axis);
-    if (!x || x != sub->in[0] || ortc_match_reader(sub->in[1], 1) != sub) return NULL;
-    for (const ortc_use *u = e->uses; u; u = u->next) {
-        ortc_node *div = u->node;
-        if (ortc_match_is(div, "Div") && div->in[0] == e && div->in[1] && div->out[0] &&
-            reduced(div->in[1], "ReduceSum", &other) == e && other == *axis &&
-            ortc_match_reader(div->in[1], 1) == div) {
-            *out_x = x;
-            return div;
-        }
-    }
-    return NULL;
+    const ortc_node *sub = n->n_in ? ortc_match_inner(n->in[0], "Sub", 2, t) : NULL;
+    const ortc_node *max = e && sub ? ortc_match_inner(sub->in[1], "ReduceMax", 2, t) : NULL;
+    ortc_edge *x = max ? reduced(max->out[0], "ReduceMax", axis) : NULL;
+    if (!x || !ortc_match_equal(x, sub->in[0], t) || ortc_match_uses(e, t) != 2) return NULL;
+    x = ortc_match_root(sub->in[0], t);
+    ortc_node *div = NULL;
+    for (ortc_node *at = n->next; at && x && !div; at = at->next) /* Exp's other reader is the sum */
+        if (ortc_match_is(at, "Div") && at->n_in == 2 && ortc_match_equal(at->in[0], e, t)) div = at;
+    const ortc_node *sum = div ? ortc_match_inner(div->in[1], "ReduceSum", 2, t) : NULL;
+    if (!sum || !ortc_match_equal(reduced(sum->out[0], "ReduceSum", &other), e, t) || other != *axis)
+        return NULL;
+    *out_x = x;
+    return ortc_match_end(div, t);
 }
 
 ortc_status ortc_pass_raise_softmax(ortc_normalise *p)
@@ -48,7 +47,9 @@ ortc_status ortc_pass_raise_softmax(ortc_normalise *p)
     for (ortc_node *n = p->graph->first; n && softmax; n = n->next) { /* Exp stays until dead-nodes */
         ortc_edge *x = NULL;
         int32_t axis = 0;
-        ortc_node *last = ortc_match_is(n, "Exp") ? match(n, &x, &axis) : NULL;
+        ortc_node *last = NULL;
+        for (size_t i = 0; i < ORTC_LENGTH(ortc_match_types) && !last; i++)
+            if (ortc_match_is(n, "Exp")) last = match(n, ortc_match_types[i], &x, &axis);
         if (!last) continue;
         const ortc_attr along = {.size = sizeof along, .kind = ORTC_ATTR_INT, .i = axis};
         ortc_node *raised;

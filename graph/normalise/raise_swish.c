@@ -6,19 +6,20 @@
 #include "match.h"
 
 /* n is Sigmoid. The last node of the form, NULL: none. */
-static ortc_node *match(const ortc_node *n, ortc_edge **out_x, double *alpha)
+static ortc_node *match(const ortc_node *n, ortc_dtype t, ortc_edge **out_x, double *alpha)
 {
-    ortc_node *mul = n->out[0] ? ortc_match_reader(n->out[0], 1) : NULL;
-    ortc_edge *x = ortc_match_is(mul, "Mul") ? ortc_match_other(mul, n->out[0]) : NULL,
+    ortc_node *mul = n->out[0] ? ortc_match_sink(n->out[0], 1, t) : NULL;
+    ortc_edge *x = ortc_match_is(mul, "Mul") ? ortc_match_other(mul, n->out[0], t) : NULL,
               *in = n->n_in ? n->in[0] : NULL;
-    if (!x || !in || !mul->out[0] || ortc_edge_is_const(x)) return NULL;
+    x = ortc_match_root(x, t);
+    mul = ortc_match_end(mul, t);
+    if (!x || !in || !mul || ortc_edge_is_const(x)) return NULL;
     *out_x = x;
     *alpha = 1;
-    if (in == x) return mul;
-    const ortc_node *scaled = ortc_match_made(in, "Mul", 2);
-    if (!scaled || ortc_match_reader(in, 1) != n) return NULL;
-    for (int i = 0; i < 2; i++)
-        if (scaled->in[i] == x && ortc_match_scalar(scaled->in[!i], x->rank, alpha) &&
+    if (ortc_match_equal(in, x, t)) return mul;
+    const ortc_node *scaled = ortc_match_inner(in, "Mul", 2, t);
+    for (int i = 0; scaled && i < 2; i++)
+        if (ortc_match_equal(scaled->in[i], x, t) && ortc_match_scalar(scaled->in[!i], x->rank, alpha) &&
             (double)(float)*alpha == *alpha)
             return mul;
     return NULL;
@@ -30,7 +31,9 @@ ortc_status ortc_pass_raise_swish(ortc_normalise *p)
     for (ortc_node *n = p->graph->first; n && swish; n = n->next) { /* Sigmoid stays until dead-nodes */
         ortc_edge *x = NULL;
         double alpha = 1;
-        ortc_node *last = ortc_match_is(n, "Sigmoid") ? match(n, &x, &alpha) : NULL;
+        ortc_node *last = NULL;
+        for (size_t i = 0; i < ORTC_LENGTH(ortc_match_types) && !last; i++)
+            if (ortc_match_is(n, "Sigmoid")) last = match(n, ortc_match_types[i], &x, &alpha);
         if (!last) continue;
         const ortc_attr how = {.size = sizeof how, .kind = ORTC_ATTR_FLOAT, .f = (float)alpha};
         ortc_node *raised;

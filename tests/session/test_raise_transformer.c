@@ -315,6 +315,13 @@ Test(raise_transformer, attention_whose_heads_are_not_put_together_keeps_4_dims)
     }
 }
 
+Test(raise_transformer, attention_whose_scale_stands_behind_the_mask_scales_the_mask)
+{
+    const ortc_node *n = expect_raised("behind", "raise-attention", "Attention", attention(SCALE_AFTER_MASK));
+    cr_expect_float_eq((double)ortc_node_float(n, "scale", 0), 0.25, 1e-7);
+    cr_expect_str_eq(n->in[3]->producer->type, "Mul");
+}
+
 /* k and v [B, groups, S, D], every head HEADS / GROUPS times, as LLaMA's repeat_kv. */
 static ortc_edge *repeated(ortc_edge *x, int64_t times)
 {
@@ -343,7 +350,6 @@ Test(raise_transformer, what_only_looks_like_attention_is_left)
         int how;
     } forms[] = {{"softmax over the queries", OTHER_AXIS},
                  {"scale of each key", SCALE_VECTOR | FOUR_D},
-                 {"scale behind the mask", SCALE_AFTER_MASK},
                  {"scores are read", SCORES_READ},
                  {"weights are read", WEIGHTS_READ}};
     for (size_t i = 0; i < ORTC_LENGTH(forms); i++)
