@@ -3,7 +3,7 @@
  * Uses of an edge are a list without order. Removed nodes and dropped uses stay in the arena until the graph
  * goes.
  */
-#include "graph.h"
+#include "pointwise.h"
 
 #include <stdio.h>
 
@@ -397,6 +397,10 @@ static void node_out(const ortc_node *n, uint32_t i, ortc_port *out)
 }
 static const ortc_epilogue *node_epilogue(const ortc_node *n) { return n->epilogue; }
 static const ortc_graph *node_body(const ortc_node *n) { return n->body; }
+static const ortc_pointwise *node_program(const ortc_node *n)
+{
+    return n->program ? n->program : ortc_pointwise_of(n);
+}
 
 static void node_attr(const ortc_node *n, const char *name, ortc_attr *out)
 {
@@ -426,7 +430,8 @@ const ortc_node_api ortc_graph_node_api = {.size = sizeof(ortc_node_api),
                                            .out = node_out,
                                            .attr = node_attr,
                                            .epilogue = node_epilogue,
-                                           .body = node_body};
+                                           .body = node_body,
+                                           .program = node_program};
 
 static uint32_t graph_n_nodes(const ortc_graph *g) { return g->n_nodes; }
 static const ortc_node *graph_next(const ortc_graph *g, const ortc_node *n) { return n ? n->next : g->first; }

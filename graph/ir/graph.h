@@ -91,6 +91,8 @@ struct ortc_node {
     const ortc_epilogue *epilogue;
     /* raised, fused or claimed: what it means, inputs and outputs by position (body.h) */
     ortc_graph *body;
+    const struct ortc_pointwise
+        *program;      /* of a group of pointwise nodes (pointwise.h); NULL: made when asked for */
     const char *fused; /* what was fused, "BatchNormalization Relu"; NULL: nothing */
     ortc_graph *graph;
     ortc_node *prev, *next;

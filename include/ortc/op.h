@@ -53,6 +53,8 @@ typedef struct ortc_host ortc_host;
 typedef struct ortc_packed ortc_packed;
 typedef struct ortc_call_api ortc_call_api; /* op_calls.h */
 typedef struct ortc_plan_api ortc_plan_api;
+struct ortc_pw_builder; /* program.h */
+struct ortc_pointwise;
 
 /* ---- Dims ---------------------------------------------------------------------------------------------- */
 
@@ -203,6 +205,9 @@ static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n);
 /* The nodes that a raised, fused or claimed node stands for; inputs and outputs by position. NULL: an
  * ordinary node. */
 static inline const ortc_graph *ortc_node_body(const ortc_node *n);
+/* What the node does to each element (program.h), its inputs numbered as its ports: of an operator that
+ * expands, and of a group of them (ortc.Group). NULL: it is no pointwise operator, or not for these types. */
+static inline const struct ortc_pointwise *ortc_node_program(const ortc_node *n);
 
 /* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them.
  *
@@ -333,10 +338,15 @@ typedef struct ortc_op {
     const char *inputs, *outputs, *attributes, *types;
     ortc_status (*infer)(ortc_infer *);
     ortc_status (*lift)(ortc_lift *); /* NULL: versions below `form` are refused */
+    /* Pointwise operators: adds what the node does to one element, with the values of its inputs, and returns
+     * the result's value, of the register type of the output; NONE: not for these types. Those of the node's
+     * ports are known. NULL: no pointwise operator. */
+    int32_t (*expand)(const ortc_node *, struct ortc_pw_builder *);
 } ortc_op;
 
 /* A line of a family's table of operators, its arguments in this order:
- * ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) */
+ * ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags)
+ * ORTC_POINTWISE(the same, without flags, expand) is one with a program (program.h). */
 
 /* ---- Views: a tensor as a kernel sees it --------------------------------------------------------------- */
 

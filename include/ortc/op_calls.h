@@ -36,6 +36,7 @@ typedef struct ortc_node_api {
     void (*attr)(const ortc_node *, const char *name, ortc_attr *out);
     const ortc_epilogue *(*epilogue)(const ortc_node *); /* NULL: none */
     const ortc_graph *(*body)(const ortc_node *);        /* NULL: an ordinary node */
+    const struct ortc_pointwise *(*program)(const ortc_node *);
 } ortc_node_api;
 
 static inline const char *ortc_node_op(const ortc_node *n) { return ORTC_API_OF(ortc_node_api, n)->op(n); }
@@ -108,6 +109,10 @@ static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
 static inline const ortc_graph *ortc_node_body(const ortc_node *n)
 {
     return ORTC_API_OF(ortc_node_api, n)->body(n);
+}
+static inline const struct ortc_pointwise *ortc_node_program(const ortc_node *n)
+{
+    return ORTC_API_OF(ortc_node_api, n)->program(n);
 }
 typedef struct ortc_graph_api {
     uint32_t size;
@@ -590,7 +595,13 @@ static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struc
 #define ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags) \
     { \
         ORTC_SIZED(ortc_op), flags, domain, name, since, form, older, inputs, outputs, attributes, types, \
-            infer, lift \
+            infer, lift, NULL \
+    }
+#define ORTC_POINTWISE(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, \
+                       expand) \
+    { \
+        ORTC_SIZED(ortc_op), 0, domain, name, since, form, older, inputs, outputs, attributes, types, infer, \
+            lift, expand \
     }
 #define ORTC_UNPAREN(...) __VA_ARGS__
 #define ORTC_KERNEL(op, since_min, since_max, masks, kernel) \

@@ -7,8 +7,9 @@
 #include <float.h>
 
 #include "kernels/common/shape.h"
+#include "ortc/program.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_activation;
+extern const ortc_kernel_table ortc_kernels_ref_activation, ortc_kernels_cpu_activation;
 
 static ortc_status infer_same(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 
@@ -90,31 +91,104 @@ static ortc_status lift_prelu(ortc_lift *l)
     return x.rank > 2 ? ortc_lift_wrap_in(l, 1, "Unsqueeze", axes, (size_t)(x.rank - 2)) : ORTC_OK;
 }
 
-#define UNARY(name, since, form, older, attributes, types, lift) \
-    ORTC_OP("", name, since, form, older, "X:T", "Y:T", attributes, types, infer_same, lift, 0)
+/* ---- What they do to an element (ortc/program.h) ------------------------------------------------------- */
+
+#define X ortc_pw_in(b, 0)
+#define K(number) ortc_pw_const(b, X, number)
+#define ATTRIBUTE(name, otherwise) ((double)ortc_node_float(n, name, otherwise))
+#define ADD(x, y) ortc_pw_2(b, ORTC_PW_ADD, x, y)
+#define MUL(x, y) ortc_pw_2(b, ORTC_PW_MUL, x, y)
+#define MIN(x, y) ortc_pw_2(b, ORTC_PW_MIN, x, y)
+#define MAX(x, y) ortc_pw_2(b, ORTC_PW_MAX, x, y)
+#define LT(x, y) ortc_pw_2(b, ORTC_PW_LT, x, y)
+#define OF(name, x) ortc_pw_1(b, ORTC_PW_##name, x)
+/* EXPAND(name, statements that return the value of one element x of input 0) */
+#define EXPAND(name, ...) \
+    static int32_t expand_##name(const ortc_node *n, ortc_pw_builder *b) \
+    { \
+        const int32_t x = X; \
+        __VA_ARGS__ \
+    }
+
+static int32_t clamp01(ortc_pw_builder *b, int32_t x) { return MIN(MAX(x, K(0)), K(1)); }
+static int32_t softplus(ortc_pw_builder *b, int32_t x) /* max(x, 0) + log(1 + e^-|x|) */
+{
+    return ADD(MAX(x, K(0)), OF(LOG1P, OF(EXP, OF(NEG, OF(ABS, x)))));
+}
+static int32_t swish(ortc_pw_builder *b, int32_t x, double alpha)
+{
+    return MUL(x, OF(SIGMOID, alpha == 1 ? x : MUL(x, K(alpha))));
+}
+static int32_t elu(ortc_pw_builder *b, int32_t x, double alpha,
+                   double scale) /* alpha (e^(x / scale) - 1) below 0 */
+{
+    const int32_t below = OF(EXPM1, scale == 1 ? x : ortc_pw_2(b, ORTC_PW_DIV, x, K(scale)));
+    return ortc_pw_select(b, LT(x, K(0)), alpha == 1 ? below : MUL(below, K(alpha)), x);
+}
+
+EXPAND(relu, return MAX(x, K(0));)
+EXPAND(leaky_relu, return ortc_pw_select(b, LT(x, K(0)), MUL(x, K(ATTRIBUTE("alpha", 0.01F))), x);)
+EXPAND(prelu, return ortc_pw_select(b, LT(x, K(0)), MUL(x, ortc_pw_in(b, 1)), x);)
+EXPAND(clip, const int32_t low = ortc_pw_in(b, 1), high = ortc_pw_in(b, 2);
+       const int32_t above = low < 0 ? x : MAX(x, low); /* the upper bound wins where they cross */
+       return high < 0 ? above : MIN(above, high);)
+EXPAND(sigmoid, return OF(SIGMOID, x);)
+EXPAND(tanh, return OF(TANH, x);)
+EXPAND(erf, return OF(ERF, x);)
+EXPAND(gelu, const char *by = ortc_node_string(n, "approximate", "none"); const int32_t half = MUL(x, K(0.5));
+       if (!strcmp(by, "none")) return MUL(half, ADD(OF(ERF, MUL(x, K(0.70710678118654752440))), K(1)));
+       if (strcmp(by, "tanh") != 0) return ORTC_PW_NONE;
+       const int32_t cubic = ADD(MUL(MUL(x, x), K(0.79788456080286535588 * 0.044715)),
+                                 K(0.79788456080286535588));
+       return MUL(half, ADD(OF(TANH, MUL(cubic, x)), K(1)));)
+EXPAND(hard_swish, return MUL(x, clamp01(b, ADD(MUL(x, K(1.0 / 6)), K(0.5))));)
+EXPAND(hard_sigmoid, return clamp01(b, ADD(MUL(x, K(ATTRIBUTE("alpha", 0.2F))), K(ATTRIBUTE("beta", 0.5F))));)
+EXPAND(elu, return elu(b, x, ATTRIBUTE("alpha", 1), 1);)
+EXPAND(selu, return MUL(elu(b, x, ATTRIBUTE("alpha", 1.67326319217681884765625F), 1),
+                        K(ATTRIBUTE("gamma", 1.05070102214813232421875F)));)
+EXPAND(celu, return elu(b, x, ATTRIBUTE("alpha", 1), ATTRIBUTE("alpha", 1));)
+EXPAND(softplus, return softplus(b, x);)
+EXPAND(softsign, return ortc_pw_2(b, ORTC_PW_DIV, x, ADD(OF(ABS, x), K(1)));)
+EXPAND(mish, return MUL(x, OF(TANH, softplus(b, x)));)
+EXPAND(swish, return swish(b, x, ATTRIBUTE("alpha", 1));)
+EXPAND(swiglu, return MUL(swish(b, x, ATTRIBUTE("alpha", 1)), ortc_pw_in(b, 1));)
+EXPAND(thresholded_relu, return ortc_pw_select(b, LT(K(ATTRIBUTE("alpha", 1)), x), x, K(0));)
+EXPAND(shrink, const double bias = ATTRIBUTE("bias", 0), bound = ATTRIBUTE("lambd", 0.5F);
+       const ortc_dtype t = ortc_pw_type(b, x);
+       if (!t || ortc_pw_class(t) != 'F') return ORTC_PW_NONE; /* integers compare with a fraction */
+       return ortc_pw_select(b, LT(x, K(-bound)), ADD(x, K(bias)),
+                             ortc_pw_select(b, ortc_pw_2(b, ORTC_PW_LE, x, K(bound)), K(0),
+                                            ADD(x, K(-bias))));)
+
+#undef X
+
+#define UNARY(name, since, form, older, attributes, types, lift, expand) \
+    ORTC_POINTWISE("", name, since, form, older, "X:T", "Y:T", attributes, types, infer_same, lift, expand)
 static const ortc_op ops[] = {
-    UNARY("Relu", 14, 6, "13 6 1", "", "T=float,int", ortc_lift_consumed),
-    UNARY("LeakyRelu", 16, 6, "6 1", "alpha:f=0.01", "T=float", ortc_lift_consumed),
-    ORTC_OP("", "PRelu", 16, 7, "9 7 6 1", "X:T slope:T", "Y:T", "", "T=float,i32,i64,u32,u64", infer_prelu,
-            lift_prelu, 0),
-    ORTC_OP("", "Clip", 13, 11, "12 11 6 1", "input:T min:T? max:T?", "output:T", "", "T=num", infer_same,
-            lift_clip, 0),
-    UNARY("Sigmoid", 13, 6, "6 1", "", "T=float", ortc_lift_consumed),
-    UNARY("Tanh", 13, 6, "6 1", "", "T=float", ortc_lift_consumed),
-    UNARY("Gelu", 20, 20, "", "approximate:s=none", "T=float", NULL),
-    UNARY("Erf", 13, 9, "9", "", "T=float", NULL),
-    UNARY("HardSwish", 22, 14, "14", "", "T=float", NULL),
-    UNARY("HardSigmoid", 22, 6, "6 1", "alpha:f=0.2 beta:f=0.5", "T=float", ortc_lift_consumed),
-    UNARY("Elu", 22, 6, "6 1", "alpha:f=1", "T=float", ortc_lift_consumed),
-    UNARY("Selu", 22, 6, "6 1", "alpha:f? gamma:f?", "T=float", lift_selu),
-    UNARY("Celu", 28, 12, "12", "alpha:f=1", "T=float", NULL),
-    UNARY("Softplus", 22, 1, "1", "", "T=float", NULL),
-    UNARY("Softsign", 22, 1, "1", "", "T=float", NULL),
-    UNARY("Mish", 22, 18, "18", "", "T=float", NULL),
-    UNARY("Swish", 24, 24, "", "alpha:f=1", "T=float", NULL),
-    UNARY("ThresholdedRelu", 22, 10, "10", "alpha:f=1", "T=float", NULL),
-    ORTC_OP("", "Shrink", 9, 9, "", "input:T", "output:T", "bias:f=0 lambd:f=0.5", "T=int,uint,f16,f32,f64",
-            infer_same, NULL, 0),
-    ORTC_OP("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL, 0),
+    UNARY("Relu", 14, 6, "13 6 1", "", "T=float,int", ortc_lift_consumed, expand_relu),
+    UNARY("LeakyRelu", 16, 6, "6 1", "alpha:f=0.01", "T=float", ortc_lift_consumed, expand_leaky_relu),
+    ORTC_POINTWISE("", "PRelu", 16, 7, "9 7 6 1", "X:T slope:T", "Y:T", "", "T=float,i32,i64,u32,u64",
+                   infer_prelu, lift_prelu, expand_prelu),
+    ORTC_POINTWISE("", "Clip", 13, 11, "12 11 6 1", "input:T min:T? max:T?", "output:T", "", "T=num",
+                   infer_same, lift_clip, expand_clip),
+    UNARY("Sigmoid", 13, 6, "6 1", "", "T=float", ortc_lift_consumed, expand_sigmoid),
+    UNARY("Tanh", 13, 6, "6 1", "", "T=float", ortc_lift_consumed, expand_tanh),
+    UNARY("Gelu", 20, 20, "", "approximate:s=none", "T=float", NULL, expand_gelu),
+    UNARY("Erf", 13, 9, "9", "", "T=float", NULL, expand_erf),
+    UNARY("HardSwish", 22, 14, "14", "", "T=float", NULL, expand_hard_swish),
+    UNARY("HardSigmoid", 22, 6, "6 1", "alpha:f=0.2 beta:f=0.5", "T=float", ortc_lift_consumed,
+          expand_hard_sigmoid),
+    UNARY("Elu", 22, 6, "6 1", "alpha:f=1", "T=float", ortc_lift_consumed, expand_elu),
+    UNARY("Selu", 22, 6, "6 1", "alpha:f? gamma:f?", "T=float", lift_selu, expand_selu),
+    UNARY("Celu", 28, 12, "12", "alpha:f=1", "T=float", NULL, expand_celu),
+    UNARY("Softplus", 22, 1, "1", "", "T=float", NULL, expand_softplus),
+    UNARY("Softsign", 22, 1, "1", "", "T=float", NULL, expand_softsign),
+    UNARY("Mish", 22, 18, "18", "", "T=float", NULL, expand_mish),
+    UNARY("Swish", 24, 24, "", "alpha:f=1", "T=float", NULL, expand_swish),
+    UNARY("ThresholdedRelu", 22, 10, "10", "alpha:f=1", "T=float", NULL, expand_thresholded_relu),
+    ORTC_POINTWISE("", "Shrink", 9, 9, "", "input:T", "output:T", "bias:f=0 lambd:f=0.5",
+                   "T=int,uint,f16,f32,f64", infer_same, NULL, expand_shrink),
+    ORTC_POINTWISE("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL,
+                   expand_swiglu),
 };
-ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation);
+ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation, &ortc_kernels_cpu_activation);

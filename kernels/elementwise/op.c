@@ -5,9 +5,13 @@
  * dims could be laid along the first's from `axis` on. Small integer values are passed along by + - * / and
  * casts, for they compute shapes.
  */
-#include "kernels/common/shape.h"
+#include <math.h>
 
-extern const ortc_kernel_table ortc_kernels_ref_elementwise, ortc_kernels_cpu_cast, ortc_kernels_cpu_where;
+#include "kernels/common/shape.h"
+#include "ortc/program.h"
+
+extern const ortc_kernel_table ortc_kernels_ref_elementwise, ortc_kernels_cpu_cast, ortc_kernels_cpu_where,
+    ortc_kernels_cpu_program;
 
 static ortc_status infer_same(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 
@@ -125,69 +129,152 @@ static ortc_status lift_cast(ortc_lift *l)
                                     : ortc_lift_fail(l, ORTC_INVALID_MODEL, "attribute to names no type");
 }
 
+/* ---- What they do to an element (ortc/program.h) ------------------------------------------------------- */
+
+#define PRIMITIVE_1(name) \
+    static int32_t expand_##name(const ortc_node *n, ortc_pw_builder *b) \
+    { \
+        return ortc_pw_1(b, ORTC_PW_##name, ortc_pw_in(b, 0)); \
+    }
+#define PRIMITIVE_2(name) \
+    static int32_t expand_##name(const ortc_node *n, ortc_pw_builder *b) \
+    { \
+        return ortc_pw_2(b, ORTC_PW_##name, ortc_pw_in(b, 0), ortc_pw_in(b, 1)); \
+    }
+#define PRIMITIVE_ALL(name) /* of any number of inputs */ \
+    static int32_t expand_##name(const ortc_node *n, ortc_pw_builder *b) \
+    { \
+        int32_t v = ortc_pw_in(b, 0); \
+        for (uint32_t i = 1; i < ortc_node_n_in(n); i++) \
+            v = ortc_pw_2(b, ORTC_PW_##name, v, ortc_pw_in(b, i)); \
+        return v; \
+    }
+/* clang-format off */
+PRIMITIVE_2(SUB) PRIMITIVE_2(MUL) PRIMITIVE_2(DIV) PRIMITIVE_2(AND) PRIMITIVE_2(OR) PRIMITIVE_2(XOR)
+PRIMITIVE_2(EQ) PRIMITIVE_2(LT) PRIMITIVE_2(LE)
+PRIMITIVE_ALL(ADD) PRIMITIVE_ALL(MIN) PRIMITIVE_ALL(MAX)
+PRIMITIVE_1(NEG) PRIMITIVE_1(ABS) PRIMITIVE_1(SIGN) PRIMITIVE_1(SQRT) PRIMITIVE_1(EXP) PRIMITIVE_1(LOG)
+PRIMITIVE_1(RECIPROCAL) PRIMITIVE_1(FLOOR) PRIMITIVE_1(CEIL) PRIMITIVE_1(ROUND) PRIMITIVE_1(SIN)
+PRIMITIVE_1(COS) PRIMITIVE_1(TAN) PRIMITIVE_1(ASIN) PRIMITIVE_1(ACOS) PRIMITIVE_1(ATAN) PRIMITIVE_1(SINH)
+PRIMITIVE_1(COSH) PRIMITIVE_1(ASINH) PRIMITIVE_1(ACOSH) PRIMITIVE_1(ATANH) PRIMITIVE_1(NOT)
+PRIMITIVE_1(IS_NAN)
+/* clang-format on */
+
+    static int32_t expand_greater(const ortc_node *n, ortc_pw_builder *b)
+{
+    return ortc_pw_2(b, ORTC_PW_LT, ortc_pw_in(b, 1), ortc_pw_in(b, 0));
+}
+static int32_t expand_greater_or_equal(const ortc_node *n, ortc_pw_builder *b)
+{
+    return ortc_pw_2(b, ORTC_PW_LE, ortc_pw_in(b, 1), ortc_pw_in(b, 0));
+}
+static int32_t expand_mean(const ortc_node *n, ortc_pw_builder *b)
+{
+    const int32_t sum = expand_ADD(n, b);
+    return ortc_pw_2(b, ORTC_PW_DIV, sum, ortc_pw_const(b, sum, ortc_node_n_in(n)));
+}
+/* The exponent may have a type of its own: taken into that of the base where that keeps it, or rounds what is
+ * far beyond a float's digits. */
+static int32_t expand_pow(const ortc_node *n, ortc_pw_builder *b)
+{
+    const int32_t x = ortc_pw_in(b, 0), y = ortc_pw_in(b, 1);
+    const ortc_dtype tx = ortc_pw_type(b, x), ty = ortc_pw_type(b, y);
+    if (tx != ty && (!tx || !ty || ortc_pw_class(tx) != 'F' || ty == ORTC_F64)) return ORTC_PW_NONE;
+    return ortc_pw_2(b, ORTC_PW_POW, x, ortc_pw_to(b, ORTC_PW_CAST, tx, y));
+}
+static int32_t expand_mod(const ortc_node *n, ortc_pw_builder *b)
+{
+    return ortc_pw_2(b, ortc_node_int(n, "fmod", 0) ? ORTC_PW_REM : ORTC_PW_MOD, ortc_pw_in(b, 0),
+                     ortc_pw_in(b, 1));
+}
+static int32_t expand_is_inf(const ortc_node *n, ortc_pw_builder *b)
+{
+    const int positive = ortc_node_int(n, "detect_positive", 1) != 0,
+              negative = ortc_node_int(n, "detect_negative", 1) != 0;
+    const int32_t x = ortc_pw_in(b, 0), inf = ortc_pw_const(b, x, (double)INFINITY);
+    if (!positive && !negative) return ortc_pw_int(b, ORTC_BOOL, 0);
+    if (positive && negative) return ortc_pw_2(b, ORTC_PW_EQ, ortc_pw_1(b, ORTC_PW_ABS, x), inf);
+    return ortc_pw_2(b, ORTC_PW_EQ, positive ? x : ortc_pw_1(b, ORTC_PW_NEG, x), inf);
+}
+static int32_t expand_where(const ortc_node *n, ortc_pw_builder *b)
+{
+    return ortc_pw_select(b, ortc_pw_in(b, 0), ortc_pw_in(b, 1), ortc_pw_in(b, 2));
+}
+static int32_t expand_cast(const ortc_node *n, ortc_pw_builder *b)
+{
+    return ortc_pw_to(b, ORTC_PW_CAST, ortc_node_out(n, 0).dtype, ortc_pw_in(b, 0));
+}
+
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
-#define BINARY(name, since, older, types, infer) \
-    ORTC_OP("", name, since, 7, older, "A:T B:T", "C:T", "", types, infer, lift_broadcast, 0)
-#define COMPARE(name, since, form, older, types, lift) \
-    ORTC_OP("", name, since, form, older, "A:T B:T", "C:T1", "", types " T1=bool", infer_bool, lift, 0)
-#define UNARY(name, since, form, older, types, lift) \
-    ORTC_OP("", name, since, form, older, "X:T", "Y:T", "", types, infer_same, lift, 0)
-#define VARIADIC(name, form, older, types, lift) \
-    ORTC_OP("", name, 13, form, older, "data_0:T+", "result:T", "", types, infer_variadic, lift, 0)
+#define BINARY(name, since, older, types, infer, expand) \
+    ORTC_POINTWISE("", name, since, 7, older, "A:T B:T", "C:T", "", types, infer, lift_broadcast, expand)
+#define COMPARE(name, since, form, older, types, lift, expand) \
+    ORTC_POINTWISE("", name, since, form, older, "A:T B:T", "C:T1", "", types " T1=bool", infer_bool, lift, \
+                   expand)
+#define UNARY(name, since, form, older, types, lift, expand) \
+    ORTC_POINTWISE("", name, since, form, older, "X:T", "Y:T", "", types, infer_same, lift, expand)
+#define VARIADIC(name, form, older, types, lift, expand) \
+    ORTC_POINTWISE("", name, 13, form, older, "data_0:T+", "result:T", "", types, infer_variadic, lift, \
+                   expand)
 #define CASTS_25 "float,int,uint,bool,string,f8,u4,i4,f4e2m1,f8e8m0,u2,i2"
 #define CASTS CASTS_25 ",f6e2m3,f6e3m2"
 
 static const ortc_op ops[] = {
-    BINARY("Add", 14, "13 7 6 1", "T=num", infer_arithmetic),
-    BINARY("Sub", 14, "13 7 6 1", "T=num", infer_arithmetic),
-    BINARY("Mul", 14, "13 7 6 1", "T=num", infer_arithmetic),
-    BINARY("Div", 14, "13 7 6 1", "T=num", infer_arithmetic),
-    ORTC_OP("", "Pow", 15, 7, "13 12 7 1", "X:T Y:T1", "Z:T", "", "T=float,i32,i64 T1=num", infer_pow,
-            lift_broadcast, 0),
-    BINARY("And", 7, "1", "T=bool", infer_bool),
-    BINARY("Or", 7, "1", "T=bool", infer_bool),
-    BINARY("Xor", 7, "1", "T=bool", infer_bool),
-    COMPARE("Equal", 19, 7, "13 11 7 1", "T=num,bool,string", lift_broadcast),
-    COMPARE("Greater", 13, 7, "9 7 1", "T=num", lift_broadcast),
-    COMPARE("Less", 13, 7, "9 7 1", "T=num", lift_broadcast),
-    COMPARE("GreaterOrEqual", 16, 12, "12", "T=num", NULL),
-    COMPARE("LessOrEqual", 16, 12, "12", "T=num", NULL),
-    VARIADIC("Min", 6, "12 8 6 1", "T=num", ortc_lift_consumed),
-    VARIADIC("Max", 6, "12 8 6 1", "T=num", ortc_lift_consumed),
-    VARIADIC("Sum", 6, "8 6 1", "T=float", ortc_lift_consumed),
-    VARIADIC("Mean", 6, "8 6 1", "T=float", ortc_lift_consumed),
-    UNARY("Neg", 13, 6, "6 1", "T=float,int", ortc_lift_consumed),
-    UNARY("Abs", 13, 6, "6 1", "T=num", ortc_lift_consumed),
-    UNARY("Sign", 13, 9, "9", "T=num", NULL),
-    UNARY("Sqrt", 13, 6, "6 1", "T=float", ortc_lift_consumed),
-    UNARY("Exp", 13, 6, "6 1", "T=float", ortc_lift_consumed),
-    UNARY("Log", 13, 6, "6 1", "T=float", ortc_lift_consumed),
-    UNARY("Reciprocal", 13, 6, "6 1", "T=float", ortc_lift_consumed),
-    UNARY("Floor", 13, 6, "6 1", "T=float", ortc_lift_consumed),
-    UNARY("Ceil", 13, 6, "6 1", "T=float", ortc_lift_consumed),
-    UNARY("Round", 22, 11, "11", "T=float", NULL),
-    UNARY("Sin", 22, 7, "7", "T=float", NULL),
-    UNARY("Cos", 22, 7, "7", "T=float", NULL),
-    UNARY("Tan", 22, 7, "7", "T=float", NULL),
-    UNARY("Asin", 22, 7, "7", "T=float", NULL),
-    UNARY("Acos", 22, 7, "7", "T=float", NULL),
-    UNARY("Atan", 22, 7, "7", "T=float", NULL),
-    UNARY("Sinh", 22, 9, "9", "T=float", NULL),
-    UNARY("Cosh", 22, 9, "9", "T=float", NULL),
-    UNARY("Asinh", 22, 9, "9", "T=float", NULL),
-    UNARY("Acosh", 22, 9, "9", "T=float", NULL),
-    UNARY("Atanh", 22, 9, "9", "T=float", NULL),
-    UNARY("Not", 1, 1, "", "T=bool", NULL),
-    ORTC_OP("", "Mod", 28, 10, "13 10", "A:T B:T", "C:T", "fmod:i=0", "T=num", infer_variadic, NULL, 0),
-    ORTC_OP("", "IsInf", 20, 10, "10", "X:T1", "Y:T2", "detect_negative:i=1 detect_positive:i=1",
-            "T1=float,f8 T2=bool", infer_is, NULL, 0),
-    ORTC_OP("", "IsNaN", 20, 9, "13 9", "X:T1", "Y:T2", "", "T1=float,f8 T2=bool", infer_is, NULL, 0),
-    ORTC_OP("", "CastLike", 25, 15, "24 23 21 19 15", "input:T1 target_type:T2", "output:T2",
-            "round_mode:s=up saturate:i=1", "T1=" CASTS_25 " T2=" CASTS_25, infer_cast_like, NULL, 0),
-    ORTC_OP("", "Where", 16, 9, "9", "condition:B X:T Y:T", "output:T", "",
-            "B=bool T=num,bool,string,c64,c128", infer_where, NULL, 0),
-    ORTC_OP("", "Cast", 28, 6, "25 24 23 21 19 13 9 6 1", "input:T1", "output:T2",
-            "round_mode:s=up saturate:i=1 to:i!", "T1=" CASTS " T2=" CASTS, infer_cast, lift_cast, 0),
+    BINARY("Add", 14, "13 7 6 1", "T=num", infer_arithmetic, expand_ADD),
+    BINARY("Sub", 14, "13 7 6 1", "T=num", infer_arithmetic, expand_SUB),
+    BINARY("Mul", 14, "13 7 6 1", "T=num", infer_arithmetic, expand_MUL),
+    BINARY("Div", 14, "13 7 6 1", "T=num", infer_arithmetic, expand_DIV),
+    ORTC_POINTWISE("", "Pow", 15, 7, "13 12 7 1", "X:T Y:T1", "Z:T", "", "T=float,i32,i64 T1=num", infer_pow,
+                   lift_broadcast, expand_pow),
+    BINARY("And", 7, "1", "T=bool", infer_bool, expand_AND),
+    BINARY("Or", 7, "1", "T=bool", infer_bool, expand_OR),
+    BINARY("Xor", 7, "1", "T=bool", infer_bool, expand_XOR),
+    COMPARE("Equal", 19, 7, "13 11 7 1", "T=num,bool,string", lift_broadcast, expand_EQ),
+    COMPARE("Greater", 13, 7, "9 7 1", "T=num", lift_broadcast, expand_greater),
+    COMPARE("Less", 13, 7, "9 7 1", "T=num", lift_broadcast, expand_LT),
+    COMPARE("GreaterOrEqual", 16, 12, "12", "T=num", NULL, expand_greater_or_equal),
+    COMPARE("LessOrEqual", 16, 12, "12", "T=num", NULL, expand_LE),
+    VARIADIC("Min", 6, "12 8 6 1", "T=num", ortc_lift_consumed, expand_MIN),
+    VARIADIC("Max", 6, "12 8 6 1", "T=num", ortc_lift_consumed, expand_MAX),
+    VARIADIC("Sum", 6, "8 6 1", "T=float", ortc_lift_consumed, expand_ADD),
+    VARIADIC("Mean", 6, "8 6 1", "T=float", ortc_lift_consumed, expand_mean),
+    UNARY("Neg", 13, 6, "6 1", "T=float,int", ortc_lift_consumed, expand_NEG),
+    UNARY("Abs", 13, 6, "6 1", "T=num", ortc_lift_consumed, expand_ABS),
+    UNARY("Sign", 13, 9, "9", "T=num", NULL, expand_SIGN),
+    UNARY("Sqrt", 13, 6, "6 1", "T=float", ortc_lift_consumed, expand_SQRT),
+    UNARY("Exp", 13, 6, "6 1", "T=float", ortc_lift_consumed, expand_EXP),
+    UNARY("Log", 13, 6, "6 1", "T=float", ortc_lift_consumed, expand_LOG),
+    UNARY("Reciprocal", 13, 6, "6 1", "T=float", ortc_lift_consumed, expand_RECIPROCAL),
+    UNARY("Floor", 13, 6, "6 1", "T=float", ortc_lift_consumed, expand_FLOOR),
+    UNARY("Ceil", 13, 6, "6 1", "T=float", ortc_lift_consumed, expand_CEIL),
+    UNARY("Round", 22, 11, "11", "T=float", NULL, expand_ROUND),
+    UNARY("Sin", 22, 7, "7", "T=float", NULL, expand_SIN),
+    UNARY("Cos", 22, 7, "7", "T=float", NULL, expand_COS),
+    UNARY("Tan", 22, 7, "7", "T=float", NULL, expand_TAN),
+    UNARY("Asin", 22, 7, "7", "T=float", NULL, expand_ASIN),
+    UNARY("Acos", 22, 7, "7", "T=float", NULL, expand_ACOS),
+    UNARY("Atan", 22, 7, "7", "T=float", NULL, expand_ATAN),
+    UNARY("Sinh", 22, 9, "9", "T=float", NULL, expand_SINH),
+    UNARY("Cosh", 22, 9, "9", "T=float", NULL, expand_COSH),
+    UNARY("Asinh", 22, 9, "9", "T=float", NULL, expand_ASINH),
+    UNARY("Acosh", 22, 9, "9", "T=float", NULL, expand_ACOSH),
+    UNARY("Atanh", 22, 9, "9", "T=float", NULL, expand_ATANH),
+    UNARY("Not", 1, 1, "", "T=bool", NULL, expand_NOT),
+    ORTC_POINTWISE("", "Mod", 28, 10, "13 10", "A:T B:T", "C:T", "fmod:i=0", "T=num", infer_variadic, NULL,
+                   expand_mod),
+    ORTC_POINTWISE("", "IsInf", 20, 10, "10", "X:T1", "Y:T2", "detect_negative:i=1 detect_positive:i=1",
+                   "T1=float,f8 T2=bool", infer_is, NULL, expand_is_inf),
+    ORTC_POINTWISE("", "IsNaN", 20, 9, "13 9", "X:T1", "Y:T2", "", "T1=float,f8 T2=bool", infer_is, NULL,
+                   expand_IS_NAN),
+    ORTC_POINTWISE("", "CastLike", 25, 15, "24 23 21 19 15", "input:T1 target_type:T2", "output:T2",
+                   "round_mode:s=up saturate:i=1", "T1=" CASTS_25 " T2=" CASTS_25, infer_cast_like, NULL,
+                   expand_cast),
+    ORTC_POINTWISE("", "Where", 16, 9, "9", "condition:B X:T Y:T", "output:T", "",
+                   "B=bool T=num,bool,string,c64,c128", infer_where, NULL, expand_where),
+    ORTC_POINTWISE("", "Cast", 28, 6, "25 24 23 21 19 13 9 6 1", "input:T1", "output:T2",
+                   "round_mode:s=up saturate:i=1 to:i!", "T1=" CASTS " T2=" CASTS, infer_cast, lift_cast,
+                   expand_cast),
 };
-ORTC_FAMILY(elementwise, ops, &ortc_kernels_ref_elementwise, &ortc_kernels_cpu_cast, &ortc_kernels_cpu_where);
+ORTC_FAMILY(elementwise, ops, &ortc_kernels_ref_elementwise, &ortc_kernels_cpu_cast, &ortc_kernels_cpu_where,
+            &ortc_kernels_cpu_program);

@@ -1,9 +1,10 @@
-/* runtime/place/expand.c: raised nodes that only the last resort would run go back to their bodies, where a
- * provider of the caller's has kernels for a part of them: Attention on a provider that has MatMul and
- * Softmax keeps the work there.
+/* runtime/place/expand.c: raised nodes that only the last resort would run go back to their bodies, where the
+ * caller's providers have kernels for what is heavy in them: Attention on a provider that has MatMul keeps
+ * the work there.
  *
- * A body of which no provider but the last takes anything stays one node: ref computes LayerNormalization in
- * one loop. Claims have been made before; a provider that claims can look into bodies by itself.
+ * A body in which nothing is heavy goes to pieces only where they take all of its arithmetic: a provider that
+ * has Mul alone leaves LayerNormalization to ref, which computes it in one loop. Claims have been made
+ * before; a provider that claims can look into bodies by itself.
  */
 #include "graph/ir/body.h"
 #include "place.h"
@@ -18,9 +19,16 @@ static bool is_wanted(const ortc_placed *p, const ortc_node *n)
 
 static bool body_is_wanted(const ortc_placed *p, const ortc_graph *body)
 {
-    for (const ortc_node *n = body->first; n; n = n->next)
-        if (is_wanted(p, n) || (ortc_node_is_raised(n) && body_is_wanted(p, n->body))) return true;
-    return false;
+    bool any = false, parts = true, heavy = false, heavy_wanted = false;
+    for (const ortc_node *n = body->first; n; n = n->next) {
+        const bool wanted = is_wanted(p, n) || (ortc_node_is_raised(n) && body_is_wanted(p, n->body));
+        any |= wanted;
+        parts &= wanted || !n->op || !n->op->expand;
+        if (!n->op || !(n->op->flags & ORTC_OP_HEAVY)) continue;
+        heavy = true;
+        heavy_wanted |= wanted;
+    }
+    return heavy ? heavy_wanted : any && parts;
 }
 
 ortc_status ortc_place_expand(ortc_placed *p, bool *any, ortc_error *error)

@@ -9,6 +9,7 @@ from detector import detector, detector_opset_11
 from digits import digits
 from growing_loop import growing_loop
 from int4 import int4
+from pointwise import pointwise
 from sklearn_pipeline import sklearn_pipeline
 from transformers import bert, bert_opset_11, decoder
 from value_shapes import value_shapes
@@ -24,4 +25,5 @@ MODELS = (
     sklearn_pipeline,   # 6  strings, label encoders, trees, ZipMap: values that are not tensors
     int4,               # 7  QDQ with four-bit weights, per channel and in blocks: elements below a byte
     value_shapes,       # 8  Reshape by an input's value, Range, Expand, random operators: the plan's key
+    pointwise,          # 9  chains and diamonds of elementwise operators: groups as programs
 )

@@ -80,6 +80,21 @@ VFN vf32 v_sigmoid(vf32 x)
     return v_div(v_sel(v_lt(x, v_set_f32(0)), e, one), v_add(one, e));
 }
 
+/* e^x - 1 */
+VFN vf32 v_expm1(vf32 x)
+{
+    const vf32 p = V_P5(x, 1, .49999993f, .16666515f, .041668457f, .008369419f, .0013813142f);
+    return v_sel(v_lt(v_abs(x), v_set_f32(0.34f)), v_mul(x, p), v_sub(v_exp(x), v_set_f32(1)));
+}
+
+/* log(1 + x): of u = 1 + x, rounded; times x / (u - 1), what the rounding lost. */
+VFN vf32 v_log1p(vf32 x)
+{
+    const vf32 one = v_set_f32(1), u = v_add(one, x), l = v_log(u);
+    const vf32 y = v_mul(l, v_div(x, v_sub(u, one)));
+    return v_sel(v_eq(u, one), x, v_sel(v_lt(u, v_set_f32(__builtin_inff())), y, l));
+}
+
 VFN vf32 v_rsqrt(vf32 x) { return v_div(v_set_f32(1), v_sqrt(x)); }
 
 /* ---- sin, cos ------------------------------------------------------------------------------------------ */

@@ -1,0 +1,350 @@
+/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups of them.
+ *
+ * Dims are merged over the result and every input that the program reads; then an input lies beside the result,
+ * is one element along each row, or something in between. Long rows are cut into pieces, a task each; an input
+ * that stays along them is a block filled once a piece. Where rows are short, pieces go on over their ends, and what
+ * does not lie beside the result is first laid out so in the worker's scratch, converted to registers. The end
+ * of a piece, less than a block, goes through copies in scratch. How a result is cut depends on shapes alone,
+ * and no element on another.
+ */
+#include <stdlib.h>
+
+#include "kernels/common/shape.h"
+#include "kernels/elementwise/program.h"
+
+ORTC_VEC_TABLE(ortc_pw_body)
+
+enum {
+    PIECE = 8192,    /* elements of a task, at most */
+    LAID_OUT = 1024, /* the same where inputs are laid out in scratch */
+    SHORT = 256,     /* rows of fewer elements are not cut apart */
+    TASK = 32768,    /* elements of a chunk, where they are cheap */
+    MOST_IN = ORTC_PW_INPUTS
+};
+enum { ABSENT, BESIDE, STAYS, LAID };
+
+typedef struct program_plan {
+    const ortc_pw_body *body;
+    size_t block;                /* elements */
+    int64_t rows, width, pieces; /* rows of `width` elements, cut into pieces */
+    int64_t piece;
+    uint8_t how[MOST_IN];
+    int32_t rank; /* merged dims, the last one included */
+    int64_t dims[ORTC_RANK_LIMIT];
+    int64_t step[MOST_IN][ORTC_RANK_LIMIT];                     /* elements */
+    size_t constants, temps, spill, blocks, tails, laid, bytes; /* places in scratch */
+} program_plan;
+
+typedef struct program_job {
+    const ortc_pw_code *code;
+    const program_plan *plan;
+    const ortc_view *in;
+    const ortc_view *out;
+} program_job;
+
+static size_t bytes_of(ortc_dtype t) { return ortc_dtype_bits(t) / 8; }
+
+/* ---- Preparing ----------------------------------------------------------------------------------------- */
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const ortc_pointwise *p = ortc_node_program(n);
+    const char *reason = "it has no program for these types";
+    ortc_pw_code code;
+    (void)device;
+    return p && ortc_pw_lower(p, &code, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const ortc_pointwise *p = ortc_node_program(n);
+    const char *why = "its program is gone";
+    ortc_pw_code *code = malloc(sizeof *code);
+    if (!code) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a program");
+    if (!p || !ortc_pw_lower(p, code, &why)) {
+        free(code);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
+    *out = code;
+    return ORTC_OK;
+}
+
+/* ---- Planning ------------------------------------------------------------------------------------------ */
+
+/* Merges dims that lie together in every input, as ortc_walk_merge does. */
+static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view *y, program_plan *g)
+{
+    int32_t kept = 0;
+    for (uint32_t k = 0; k < code->n_in; k++) {
+        int64_t n = 1;
+        for (int32_t d = y->rank - 1; code->in[k] && d >= 0; d--) {
+            const int32_t own = d - (y->rank - in[k].rank);
+            g->step[k][d] = own >= 0 && in[k].dims[own] != 1 ? n : 0;
+            n *= own >= 0 ? in[k].dims[own] : 1;
+        }
+    }
+    for (int32_t d = 0; d < y->rank; d++) {
+        bool joins = kept > 0;
+        if (y->dims[d] == 1) continue;
+        for (uint32_t k = 0; joins && k < code->n_in; k++)
+            joins = !code->in[k] || g->step[k][kept - 1] == g->step[k][d] * y->dims[d];
+        g->dims[joins ? kept - 1 : kept] = joins ? g->dims[kept - 1] * y->dims[d] : y->dims[d];
+        kept += !joins;
+        for (uint32_t k = 0; k < code->n_in; k++) g->step[k][kept - 1] = g->step[k][d];
+    }
+    if (kept == 0) g->dims[kept++] = 1;
+    g->rank = kept;
+}
+
+static size_t take(program_plan *g, size_t bytes)
+{
+    const size_t at = g->bytes;
+    g->bytes += (bytes + 63) & ~(size_t)63;
+    return at;
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
+{
+    const ortc_pw_code *code = state;
+    const ortc_view *y = &p->out[0];
+    const int64_t count = ortc_view_count(y);
+    program_plan *g = calloc(1, sizeof *g);
+    double bytes = (double)count * (double)bytes_of(y->dtype);
+    if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    *out = g;
+    for (uint32_t k = 0; k < p->n_in && k < code->n_in; k++)
+        if (code->in[k]) {
+            ortc_plan_in_place(p, 0, k);
+            bytes += (double)ortc_view_count(&p->in[k]) * (double)bytes_of(code->in[k]);
+        }
+    ortc_plan_cost(p, (double)count * (code->n + 20.0 * code->heavy), bytes);
+    if (count == 0) return ORTC_OK;
+    g->body = ortc_pw_body_select();
+    g->block = g->body->bytes / code->element;
+    merge(code, p->in, y, g);
+    g->width = g->dims[g->rank - 1];
+    const bool flat = g->rank == 1 || g->width < SHORT; /* pieces go over the ends of rows */
+    bool laid = false;
+    for (uint32_t k = 0; k < code->n_in; k++) {
+        int64_t n = 1;
+        bool beside = true;
+        if (!code->in[k]) continue;
+        for (int32_t d = g->rank - 1; d >= 0; d--) {
+            beside &= g->step[k][d] == n;
+            n *= g->dims[d];
+        }
+        beside |= count == 1;
+        g->how[k] = beside || (!flat && g->step[k][g->rank - 1] == 1) ? BESIDE
+                    : !flat || ortc_view_count(&p->in[k]) == 1        ? STAYS
+                                                                      : LAID;
+        laid |= g->how[k] == LAID;
+    }
+    if (flat) g->width = count;
+    g->rows = count / g->width;
+    g->piece = laid ? LAID_OUT : PIECE;
+    g->pieces = (g->width + g->piece - 1) / g->piece;
+    g->constants = take(g, code->n_constants * g->body->bytes);
+    g->temps = take(g, code->n_temps * g->body->bytes);
+    g->spill = take(g, g->body->bytes);
+    g->blocks = take(g, code->n_in * g->body->bytes);
+    g->tails = take(g, (code->n_in + 1) * g->body->bytes);
+    g->laid = take(g, laid ? code->n_in * LAID_OUT * (size_t)code->element : 0);
+    ortc_plan_workspace(p, 0, g->bytes);
+    return ORTC_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+/* n registers for the elements of x from `at` on, `step` apart: 0 or 1. */
+static void to_registers(ortc_dtype t, uint32_t element, const void *x, int64_t at, int64_t step, int64_t n,
+                         void *to)
+{
+    const bool floats = ortc_class_of(t) == ORTC_CLASS_FLOAT;
+    for (int64_t i = 0; i < n; i++, at += step) {
+        if (element == 8)
+            ((int64_t *)to)[i] = ortc_load_i64(x, t, at);
+        else if (floats)
+            ((float *)to)[i] = (float)ortc_load_f64(x, t, at);
+        else
+            ((int32_t *)to)[i] = (int32_t)ortc_load_i64(x, t, at);
+        if (step == 0) { /* all are alike */
+            for (int64_t k = 1; k < n; k++) memcpy((char *)to + (size_t)k * element, to, element);
+            return;
+        }
+    }
+}
+
+/* Where the elements of input k for the result's elements from `position` on are. */
+static int64_t place_of(const program_plan *g, uint32_t k, int64_t position, int64_t *left)
+{
+    int64_t at = 0;
+    for (int32_t d = g->rank - 1; d >= 0; d--) {
+        const int64_t i = position % g->dims[d];
+        if (d == g->rank - 1) *left = g->dims[d] - i;
+        position /= g->dims[d];
+        at += i * g->step[k][d];
+    }
+    return at;
+}
+
+static void lay_out(const program_job *j, uint32_t k, int64_t position, int64_t n, char *to)
+{
+    const program_plan *g = j->plan;
+    while (n > 0) {
+        int64_t left = 0;
+        const int64_t at = place_of(g, k, position, &left), some = left < n ? left : n;
+        to_registers(j->code->in[k], j->code->element, j->in[k].data, at, g->step[k][g->rank - 1], some, to);
+        to += (size_t)some * j->code->element;
+        position += some;
+        n -= some;
+    }
+}
+
+/* An operand's address and step: inputs by `base`, blocks by their places in scratch. */
+static void operand(const program_job *j, uint8_t code, char *scratch, char **p, size_t *step)
+{
+    const program_plan *g = j->plan;
+    const size_t block = g->body->bytes;
+    *step = 0;
+    if (code == ORTC_PWO_NONE || code == ORTC_PWO_SPILL) {
+        *p = scratch + g->spill;
+    } else if (code == ORTC_PWO_OUT) {
+        *step = bytes_of(j->code->out);
+    } else if (code >= ORTC_PWO_CONSTANT) {
+        *p = scratch + g->constants + (size_t)(code - ORTC_PWO_CONSTANT) * block;
+    } else if (code >= ORTC_PWO_TEMP) {
+        *p = scratch + g->temps + (size_t)(code - ORTC_PWO_TEMP) * block;
+    } else {
+        *step = g->how[code] == STAYS  ? 0
+                : g->how[code] == LAID ? j->code->element
+                                       : bytes_of(j->code->in[code]);
+    }
+}
+
+static bool is_row(uint8_t code) { return code < ORTC_PWO_TEMP || code == ORTC_PWO_OUT; }
+
+static void connect(const program_job *j, ortc_pw_op *ops, char *scratch)
+{
+    const ortc_pw_code *code = j->code;
+    for (uint32_t i = 0; i < code->n; i++) {
+        const ortc_pw_line *line = &code->lines[i];
+        const bool converted = line->p < ORTC_PWO_TEMP && j->plan->how[line->p] != BESIDE;
+        memset(&ops[i], 0, sizeof ops[i]);
+        ops[i].fn = j->plan->body->fn[converted && line->op < ORTC_PWL_store ? ORTC_PWL_load : line->op];
+        operand(j, line->p, scratch, &ops[i].p, &ops[i].p_step);
+        operand(j, line->q, scratch, &ops[i].q, &ops[i].q_step);
+        ortc_pw_each(line->each, &ops[i]);
+    }
+    memset(&ops[code->n], 0, sizeof *ops);
+    for (uint32_t k = 0; k < code->n_constants; k++) {
+        char *to = scratch + j->plan->constants + k * j->plan->body->bytes;
+        to_registers(code->element == 8 ? ORTC_I64 : ORTC_I32, code->element, &code->constants[k], 0, 0,
+                     (int64_t)j->plan->block, to);
+    }
+}
+
+/* Rows begin at these addresses: base[k] of input k, out. */
+static void aim(const ortc_pw_code *code, ortc_pw_op *ops, char *const *base, char *out)
+{
+    for (uint32_t i = 0; i < code->n; i++) {
+        const ortc_pw_line *line = &code->lines[i];
+        if (is_row(line->p)) ops[i].p = line->p == ORTC_PWO_OUT ? out : base[line->p];
+        if (is_row(line->q)) ops[i].q = line->q == ORTC_PWO_OUT ? out : base[line->q];
+    }
+}
+
+/* The last elements of a piece, less than a block of them. */
+static void run_tail(const program_job *j, ortc_pw_op *ops, char **base, char *out, size_t n, char *scratch)
+{
+    const program_plan *g = j->plan;
+    char *tail = scratch + g->tails;
+    for (uint32_t k = 0; k < j->code->n_in; k++) {
+        const size_t bytes = n * (g->how[k] == LAID ? j->code->element : bytes_of(j->code->in[k]));
+        if (!j->code->in[k] || g->how[k] == STAYS) continue;
+        memcpy(tail + k * g->body->bytes, base[k], bytes);
+        memset(tail + k * g->body->bytes + bytes, 0, g->body->bytes - bytes);
+        base[k] = tail + k * g->body->bytes;
+    }
+    tail += j->code->n_in * g->body->bytes;
+    aim(j->code, ops, base, tail);
+    g->body->run(ops, g->block, g->block);
+    memcpy(out, tail, n * bytes_of(j->code->out));
+}
+
+static void chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
+{
+    const program_job *j = arg;
+    const program_plan *g = j->plan;
+    const ortc_pw_code *code = j->code;
+    ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
+    char *base[MOST_IN] = {NULL}, *scratch = scratch_;
+    connect(j, ops, scratch);
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t at = task % g->pieces * g->piece, row = task / g->pieces;
+        const int64_t n = g->width - at < g->piece ? g->width - at : g->piece, position = row * g->width + at;
+        const size_t whole = (size_t)n / g->block * g->block;
+        char *out = (char *)j->out->data + (size_t)position * bytes_of(code->out);
+        for (uint32_t k = 0; k < code->n_in; k++) {
+            int64_t left = 0;
+            if (!code->in[k]) continue;
+            if (g->how[k] == LAID) {
+                base[k] = scratch + g->laid + k * LAID_OUT * (size_t)code->element;
+                lay_out(j, k, position, n, base[k]);
+                continue;
+            }
+            const int64_t from = place_of(g, k, position, &left);
+            base[k] = (char *)j->in[k].data + (size_t)from * bytes_of(code->in[k]);
+            if (g->how[k] != STAYS) continue;
+            base[k] = scratch + g->blocks + k * g->body->bytes;
+            if (task == begin || (at == 0 && g->rows > 1))
+                to_registers(code->in[k], code->element, j->in[k].data, from, 0, (int64_t)g->block, base[k]);
+        }
+        aim(code, ops, base, out);
+        g->body->run(ops, whole, g->block);
+        if (whole == (size_t)n) continue;
+        for (uint32_t k = 0; k < code->n_in; k++)
+            if (code->in[k] && g->how[k] != STAYS)
+                base[k] += whole * (g->how[k] == LAID ? code->element : bytes_of(code->in[k]));
+        run_tail(j, ops, base, out + whole * bytes_of(code->out), (size_t)n - whole, scratch);
+    }
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+{
+    const program_plan *g = pstate;
+    const ortc_pw_code *code = state;
+    program_job j = {code, g, c->in, &c->out[0]};
+    if (!g->body) return ORTC_OK; /* no elements */
+    const int64_t piece = g->width < g->piece ? g->width : g->piece;
+    const int64_t elements = TASK / (1 + code->heavy);
+    return ortc_parallel(c, g->rows * g->pieces, elements / (piece + 16) + 1, chunk, &j);
+}
+
+const ortc_kernel ortc_cpu_program = {.size = ORTC_SIZED(ortc_kernel),
+                                      .name = "program.cpu",
+                                      .supports = supports,
+                                      .prepare = prepare,
+                                      .plan = plan,
+                                      .run = run};
+
+/* Where and Cast by themselves have kernels of their own, for more types. */
+#define NUM \
+    (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16) | ORTC_TYPES_INT | \
+     ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_U16))
+#define FLOAT (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16))
+#define K(op, since, ...) ORTC_KERNEL(op, since, ORTC_NEWEST, (__VA_ARGS__), &ortc_cpu_program)
+/* clang-format off */
+ORTC_KERNELS(cpu, program,
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_program),
+             K("Add", 14, NUM), K("Sub", 14, NUM), K("Mul", 14, NUM), K("Div", 14, NUM), K("Pow", 15, NUM),
+             K("And", 7, ORTC_TYPE(ORTC_BOOL)), K("Or", 7, ORTC_TYPE(ORTC_BOOL)), K("Xor", 7, ORTC_TYPE(ORTC_BOOL)),
+             K("Equal", 19, NUM | ORTC_TYPE(ORTC_BOOL)), K("Greater", 13, NUM), K("Less", 13, NUM),
+             K("GreaterOrEqual", 16, NUM), K("LessOrEqual", 16, NUM), K("Min", 13, NUM), K("Max", 13, NUM),
+             K("Sum", 13, FLOAT), K("Mean", 13, FLOAT), K("Mod", 28, NUM), K("IsNaN", 20, FLOAT),
+             K("IsInf", 20, FLOAT), K("Neg", 13, FLOAT | ORTC_TYPES_INT), K("Abs", 13, NUM), K("Sign", 13, NUM), K("Sqrt", 13, FLOAT),
+             K("Exp", 13, FLOAT), K("Log", 13, FLOAT), K("Reciprocal", 13, FLOAT), K("Floor", 13, FLOAT),
+             K("Ceil", 13, FLOAT), K("Round", 22, FLOAT), K("Sin", 22, FLOAT), K("Cos", 22, FLOAT),
+             K("Tan", 22, FLOAT), K("Asin", 22, FLOAT), K("Acos", 22, FLOAT), K("Atan", 22, FLOAT),
+             K("Sinh", 22, FLOAT), K("Cosh", 22, FLOAT), K("Asinh", 22, FLOAT), K("Acosh", 22, FLOAT),
+             K("Atanh", 22, FLOAT), K("Not", 1, ORTC_TYPE(ORTC_BOOL)));
+/* clang-format on */

@@ -1,0 +1,417 @@
+/* kernels/elementwise/program_lower.c: from pointwise programs to lines with one accumulator (program.h).
+ *
+ * Values are made in the program's order. The accumulator holds the latest; one that is needed again when the
+ * accumulator is about to be taken goes into a temporary block. Integers narrower than the register are kept
+ * extended: what may leave their range is wrapped.
+ */
+#include <math.h>
+
+#include "kernels/common/element.h"
+#include "kernels/elementwise/program.h"
+
+/* ---- One by one ---------------------------------------------------------------------------------------- */
+
+static double mod_floats(double a, double b)
+{
+    const double r = fmod(a, b);
+    if (r != r) return r;
+    return r == 0 ? copysign(0, b) : (r < 0) != (b < 0) ? r + b : r;
+}
+static int64_t div_ints(int64_t a, int64_t b)
+{
+    return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b; /* the lowest number has no opposite */
+}
+static int64_t rem_ints(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+static int64_t mod_ints(int64_t a, int64_t b)
+{
+    const int64_t r = rem_ints(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+static int64_t pow_ints(int64_t base, int64_t exponent)
+{
+    uint64_t result = 1, square = (uint64_t)base;
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+    for (uint64_t e = (uint64_t)exponent; e; e >>= 1, square *= square) result *= e & 1 ? square : 1;
+    return (int64_t)result;
+}
+static int64_t shl_ints(int64_t a, int64_t b) { return (int64_t)((uint64_t)a << (b & 63)); }
+static int64_t shr_ints(int64_t a, int64_t b) { return a >> (b & 63); }
+
+enum { EACH_F1, EACH_F2, EACH_I2 };
+static const struct each {
+    uint8_t primitive, kind;
+    ortc_pw_f1 f1;
+    ortc_pw_f2 f2;
+    ortc_pw_i2 i2;
+} eaches[] = {
+    {ORTC_PW_TAN, EACH_F1, .f1 = tan},      {ORTC_PW_ASIN, EACH_F1, .f1 = asin},
+    {ORTC_PW_ACOS, EACH_F1, .f1 = acos},    {ORTC_PW_ATAN, EACH_F1, .f1 = atan},
+    {ORTC_PW_SINH, EACH_F1, .f1 = sinh},    {ORTC_PW_COSH, EACH_F1, .f1 = cosh},
+    {ORTC_PW_ASINH, EACH_F1, .f1 = asinh},  {ORTC_PW_ACOSH, EACH_F1, .f1 = acosh},
+    {ORTC_PW_ATANH, EACH_F1, .f1 = atanh},  {ORTC_PW_MOD, EACH_F2, .f2 = mod_floats},
+    {ORTC_PW_REM, EACH_F2, .f2 = fmod},     {ORTC_PW_DIV, EACH_I2, .i2 = div_ints},
+    {ORTC_PW_MOD, EACH_I2, .i2 = mod_ints}, {ORTC_PW_REM, EACH_I2, .i2 = rem_ints},
+    {ORTC_PW_POW, EACH_I2, .i2 = pow_ints}, {ORTC_PW_SHL, EACH_I2, .i2 = shl_ints},
+    {ORTC_PW_SHR, EACH_I2, .i2 = shr_ints},
+};
+enum { N_EACHES = sizeof eaches / sizeof *eaches };
+
+void ortc_pw_each(uint8_t each, ortc_pw_op *o)
+{
+    if (each >= N_EACHES) return;
+    switch (eaches[each].kind) {
+    case EACH_F1: o->each.f1 = eaches[each].f1; break;
+    case EACH_F2: o->each.f2 = eaches[each].f2; break;
+    default: o->each.i2 = eaches[each].i2;
+    }
+}
+
+/* ---- Which line ---------------------------------------------------------------------------------------- */
+
+enum { NO = 255 };
+#define LINE(name) ORTC_PWL_##name
+/* For a primitive on f32, on the narrower integers and bool, on i64; and with the operands exchanged. */
+static const struct lines {
+    uint8_t f, i, l, rf, ri, rl;
+} lines_of[ORTC_PW_PRIMITIVE_COUNT] = {
+#define F1(P, f) [ORTC_PW_##P] = {LINE(f), NO, NO, NO, NO, NO}
+#define ALL(P, n, r) \
+    [ORTC_PW_##P] = {LINE(n##_f), LINE(n##_i), LINE(n##_l), LINE(r##_f), LINE(r##_i), LINE(r##_l)}
+#define BITS(P, n) [ORTC_PW_##P] = {NO, LINE(n), LINE(n), NO, LINE(n), LINE(n)}
+    ALL(ADD, add, add),
+    ALL(SUB, sub, rsub),
+    ALL(MUL, mul, mul),
+    ALL(MIN, min, min),
+    ALL(MAX, max, max),
+    ALL(EQ, eq, eq),
+    ALL(LT, lt, gt),
+    ALL(LE, le, ge),
+    ALL(NEG, neg, neg),
+    ALL(ABS, abs, abs),
+    ALL(SIGN, sign, sign),
+    BITS(AND, and_i),
+    BITS(OR, or_i),
+    BITS(XOR, xor_i),
+    [ORTC_PW_DIV] = {LINE(div_f), LINE(each2_i), LINE(each2_l), LINE(rdiv_f), NO, NO},
+    [ORTC_PW_MOD] = {LINE(each2_f), LINE(each2_i), LINE(each2_l), NO, NO, NO},
+    [ORTC_PW_REM] = {LINE(each2_f), LINE(each2_i), LINE(each2_l), NO, NO, NO},
+    [ORTC_PW_POW] = {LINE(pow_f), LINE(each2_i), LINE(each2_l), NO, NO, NO},
+    [ORTC_PW_SHL] = {NO, LINE(each2_i), LINE(each2_l), NO, NO, NO},
+    [ORTC_PW_SHR] = {NO, LINE(each2_i), LINE(each2_l), NO, NO, NO},
+    [ORTC_PW_FMA] = {LINE(fma_f), NO, NO, NO, NO, NO},
+    [ORTC_PW_SELECT] = {LINE(select_i), LINE(select_i), LINE(select_l), NO, NO, NO},
+    F1(SQRT, sqrt_f),
+    F1(RECIPROCAL, reciprocal_f),
+    F1(FLOOR, floor_f),
+    F1(CEIL, ceil_f),
+    F1(ROUND, round_f),
+    F1(EXP, exp_f),
+    F1(EXPM1, expm1_f),
+    F1(LOG, log_f),
+    F1(LOG1P, log1p_f),
+    F1(SIN, sin_f),
+    F1(COS, cos_f),
+    F1(TAN, each_f),
+    F1(ASIN, each_f),
+    F1(ACOS, each_f),
+    F1(ATAN, each_f),
+    F1(SINH, each_f),
+    F1(COSH, each_f),
+    F1(TANH, tanh_f),
+    F1(ASINH, each_f),
+    F1(ACOSH, each_f),
+    F1(ATANH, each_f),
+    F1(ERF, erf_f),
+    F1(SIGMOID, sigmoid_f),
+    F1(IS_NAN, is_nan_f),
+};
+
+static uint8_t load_line(ortc_dtype t, int wide)
+{
+    switch (t) {
+    case ORTC_F16: return LINE(load_f16);
+    case ORTC_BF16: return LINE(load_bf16);
+    case ORTC_I8: return LINE(load_i8);
+    case ORTC_U8: return LINE(load_u8);
+    case ORTC_I16: return LINE(load_i16);
+    case ORTC_U16: return LINE(load_u16);
+    case ORTC_BOOL: return wide ? LINE(load_bool_64) : LINE(load_bool);
+    default: return LINE(load);
+    }
+}
+
+static uint8_t store_line(ortc_dtype t, int wide)
+{
+    switch (t) {
+    case ORTC_F16: return LINE(store_f16);
+    case ORTC_BF16: return LINE(store_bf16);
+    case ORTC_I8:
+    case ORTC_U8:
+    case ORTC_BOOL: return wide ? LINE(store_8_64) : LINE(store_8);
+    case ORTC_I16:
+    case ORTC_U16: return LINE(store_16);
+    default: return LINE(store);
+    }
+}
+
+/* ---- Lowering ------------------------------------------------------------------------------------------ */
+
+typedef struct lowering {
+    const ortc_pointwise *p;
+    ortc_pw_code *code;
+    const char *why; /* NULL: good so far */
+    int32_t acc;     /* the value in the accumulator; -1: none */
+    uint16_t uses[ORTC_PW_STEPS];
+    uint8_t home[ORTC_PW_STEPS]; /* an operand, or ORTC_PWO_NONE */
+    uint32_t taken;              /* temporaries, a bit each */
+} lowering;
+
+static int is_wide(const lowering *l) { return l->code->element == 8; }
+static int is_load(const lowering *l, int32_t v) { return l->p->steps[v].op == ORTC_PW_LOAD; }
+static ortc_dtype type_of(const lowering *l, int32_t v) { return ortc_pw_register(l->p->steps[v].type); }
+
+static void no(lowering *l, const char *why) { l->why = l->why ? l->why : why; }
+
+static void emit(lowering *l, uint8_t op, uint8_t p, uint8_t q, uint8_t each)
+{
+    if (op == NO) no(l, "a primitive on this type is not done here");
+    if (l->code->n == ORTC_PW_LINES_MAX) no(l, "the program is too long");
+    if (l->why) return;
+    l->code->lines[l->code->n++] = (ortc_pw_line){op, p, q, each};
+    l->code->heavy += op >= LINE(exp_f) && op <= LINE(each2_f);
+}
+
+static uint8_t constant(lowering *l, int64_t bits)
+{
+    uint32_t i = 0;
+    while (i < l->code->n_constants && l->code->constants[i] != bits) i++;
+    if (i == ORTC_PW_CONSTANTS) return no(l, "there are too many constants"), 0;
+    l->code->constants[i] = bits;
+    l->code->n_constants += i == l->code->n_constants;
+    return (uint8_t)(ORTC_PWO_CONSTANT + i);
+}
+static uint8_t number(lowering *l, float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return constant(l, bits);
+}
+
+/* The accumulator's value also goes into a temporary. */
+static void save(lowering *l)
+{
+    uint32_t t = 0;
+    while (t < ORTC_PW_TEMPS && (l->taken >> t & 1)) t++;
+    if (t == ORTC_PW_TEMPS) {
+        no(l, "too many values are needed at once");
+        return;
+    }
+    l->taken |= 1u << t;
+    l->code->n_temps = l->code->n_temps > t + 1 ? l->code->n_temps : t + 1;
+    l->home[l->acc] = (uint8_t)(ORTC_PWO_TEMP + t);
+    emit(l, LINE(save), l->home[l->acc], ORTC_PWO_NONE, NO);
+}
+
+/* The accumulator is about to be taken; `reads` of its uses are by who takes it. */
+static void preserve(lowering *l, uint32_t reads)
+{
+    if (l->acc >= 0 && l->uses[l->acc] > reads && l->home[l->acc] == ORTC_PWO_NONE && !is_load(l, l->acc))
+        save(l);
+}
+
+static void bring(lowering *l, int32_t v)
+{
+    if (l->acc == v) return;
+    preserve(l, 0);
+    const ortc_pw_step *s = &l->p->steps[v];
+    if (l->home[v] != ORTC_PWO_NONE)
+        emit(l, LINE(load), l->home[v], ORTC_PWO_NONE, NO);
+    else if (is_load(l, v))
+        emit(l, load_line(s->type, is_wide(l)), (uint8_t)s->a, ORTC_PWO_SPILL, NO);
+    else
+        no(l, "a value is lost");
+    l->acc = v;
+}
+
+/* Where a line can read the value. */
+static uint8_t place(lowering *l, int32_t v)
+{
+    if (l->home[v] == ORTC_PWO_NONE) {
+        bring(l, v);
+        if (!l->why) save(l);
+    }
+    return l->home[v];
+}
+
+static uint32_t reads_of(const ortc_pw_step *s, int32_t v)
+{
+    const uint16_t of[3] = {s->a, s->b, s->c};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ortc_pw_operands(s->op); i++) n += of[i] == v;
+    return n;
+}
+
+static void wrap(lowering *l, ortc_dtype t)
+{
+    const uint8_t line = t == ORTC_I8    ? LINE(wrap_i8)
+                         : t == ORTC_U8  ? LINE(wrap_u8)
+                         : t == ORTC_I16 ? LINE(wrap_i16)
+                         : t == ORTC_U16 ? LINE(wrap_u16)
+                                         : NO;
+    if (line != NO) emit(l, line, ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
+}
+
+static void cast(lowering *l, const ortc_pw_step *s)
+{
+    const ortc_dtype from = type_of(l, s->a), to = s->type, held = ortc_pw_register(to);
+    const uint8_t none = ORTC_PWO_NONE, spill = ORTC_PWO_SPILL;
+    bring(l, s->a);
+    preserve(l, 1);
+    if (held == ORTC_F32) {
+        if (from == ORTC_I32 && to == ORTC_BF16) no(l, "a cast would round twice");
+        if (from != ORTC_F32) emit(l, LINE(f_of_i32), none, none, NO);
+        if (to == ORTC_F16) emit(l, LINE(to_f16), spill, none, NO);
+        if (to == ORTC_BF16) emit(l, LINE(to_bf16), spill, none, NO);
+    } else if (to == ORTC_BOOL) {
+        if (from != ORTC_BOOL)
+            emit(l,
+                 from == ORTC_F32 ? LINE(bool_of_f)
+                 : is_wide(l)     ? LINE(bool_of_i64)
+                                  : LINE(bool_of_i32),
+                 none, none, NO);
+    } else {
+        if (from == ORTC_F32) emit(l, LINE(i32_of_f), spill, none, NO);
+        if (from != ORTC_BOOL) wrap(l, to);
+    }
+}
+
+/* To integers of 8 and 16 bits. */
+static void saturate(lowering *l, const ortc_pw_step *s)
+{
+    const ortc_dtype from = type_of(l, s->a), to = s->type;
+    const int bits = to == ORTC_I8 || to == ORTC_U8 ? 8 : 16;
+    const int low = to == ORTC_I8 || to == ORTC_I16 ? -(1 << (bits - 1)) : 0, high = low + (1 << bits) - 1;
+    if ((to != ORTC_I8 && to != ORTC_U8 && to != ORTC_I16 && to != ORTC_U16) || is_wide(l)) {
+        no(l, "a saturating cast to this type is not done here");
+        return;
+    }
+    bring(l, s->a);
+    preserve(l, 1);
+    if (from == ORTC_F32) {
+        emit(l, LINE(round_f), ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
+        emit(l, LINE(max_f), number(l, (float)low), ORTC_PWO_NONE, NO);
+        emit(l, LINE(min_f), number(l, (float)high), ORTC_PWO_NONE, NO);
+        emit(l, LINE(i32_of_f), ORTC_PWO_SPILL, ORTC_PWO_NONE, NO);
+    } else {
+        emit(l, LINE(max_i), constant(l, low), ORTC_PWO_NONE, NO);
+        emit(l, LINE(min_i), constant(l, high), ORTC_PWO_NONE, NO);
+    }
+}
+
+static void binary(lowering *l, const ortc_pw_step *s, uint8_t line, uint8_t reversed, uint8_t each)
+{
+    if (l->acc == s->b && s->a != s->b && reversed != NO && l->home[s->a] != ORTC_PWO_NONE) {
+        preserve(l, 1);
+        emit(l, reversed, l->home[s->a], ORTC_PWO_SPILL, each);
+        return;
+    }
+    const uint8_t b = place(l, s->b);
+    bring(l, s->a);
+    preserve(l, reads_of(s, s->a));
+    emit(l, line, b, ORTC_PWO_SPILL, each);
+}
+
+static void step(lowering *l, int32_t at)
+{
+    const ortc_pw_step *s = &l->p->steps[at];
+    const ortc_dtype t = type_of(l, s->a), result = type_of(l, at);
+    const int f = t == ORTC_F32 && s->op != ORTC_PW_SELECT;
+    const struct lines *of = &lines_of[s->op];
+    const uint8_t line = f ? of->f : is_wide(l) ? of->l : of->i;
+    const uint8_t reversed = f ? of->rf : is_wide(l) ? of->rl : of->ri;
+    uint8_t each = 0;
+    while (each < N_EACHES && (eaches[each].primitive != s->op || (eaches[each].kind == EACH_I2) == f))
+        each++;
+    if (each == N_EACHES) each = NO;
+    switch (s->op) {
+    case ORTC_PW_CAST: cast(l, s); break;
+    case ORTC_PW_SATURATE: saturate(l, s); break;
+    case ORTC_PW_STORE:
+        bring(l, s->a);
+        emit(l, store_line(s->type, is_wide(l)), ORTC_PWO_OUT, ORTC_PWO_SPILL, NO);
+        break;
+    case ORTC_PW_NOT:
+        bring(l, s->a);
+        preserve(l, 1);
+        emit(l, LINE(xor_i), constant(l, t == ORTC_BOOL ? 1 : -1), ORTC_PWO_NONE, NO);
+        break;
+    case ORTC_PW_FMA:
+    case ORTC_PW_SELECT: {
+        const uint8_t b = place(l, s->b), c = place(l, s->c);
+        bring(l, s->a);
+        preserve(l, reads_of(s, s->a));
+        emit(l, line, b, c, NO);
+        break;
+    }
+    default:
+        if (ortc_pw_operands(s->op) == 2) {
+            binary(l, s, line, reversed, each);
+        } else {
+            bring(l, s->a);
+            preserve(l, 1);
+            emit(l, line, ORTC_PWO_SPILL, ORTC_PWO_SPILL, each);
+        }
+    }
+    if (ortc_pw_class(result) == 'I' && s->op != ORTC_PW_CAST && s->op != ORTC_PW_SATURATE &&
+        s->op != ORTC_PW_SELECT && s->op != ORTC_PW_STORE)
+        wrap(l, result);
+    const uint16_t operands[3] = {s->a, s->b, s->c};
+    for (uint32_t i = 0; i < ortc_pw_operands(s->op); i++) {
+        const uint16_t v = operands[i];
+        if (--l->uses[v] == 0 && l->home[v] >= ORTC_PWO_TEMP && l->home[v] < ORTC_PWO_CONSTANT)
+            l->taken &= ~(1u << (l->home[v] - ORTC_PWO_TEMP));
+    }
+    l->acc = at;
+}
+
+static int fits(ortc_dtype t, int wide)
+{
+    const uint64_t narrow = ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8) |
+                            ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_U16) | ORTC_TYPE(ORTC_I32) |
+                            ORTC_TYPE(ORTC_BOOL);
+    return ((wide ? ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_BOOL) : narrow) >> t & 1) != 0;
+}
+
+int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
+{
+    lowering l = {.p = p, .code = code, .acc = -1};
+    memset(code, 0, sizeof *code);
+    code->element = 4;
+    code->n_in = p->n_in;
+    if (p->n_in > ORTC_PW_INPUTS) no(&l, "there are too many inputs");
+    memset(l.home, ORTC_PWO_NONE, sizeof l.home);
+    for (uint32_t i = p->n; i-- > 0;) { /* what is needed, backwards */
+        const ortc_pw_step *s = &p->steps[i];
+        if (s->op != ORTC_PW_STORE && !l.uses[i]) continue;
+        if (type_of(&l, (int32_t)i) == ORTC_I64) code->element = 8;
+        const uint16_t operands[3] = {s->a, s->b, s->c};
+        for (uint32_t k = 0; k < ortc_pw_operands(s->op); k++) l.uses[operands[k]]++;
+    }
+    for (uint32_t i = 0; i < p->n && !l.why; i++) {
+        const ortc_pw_step *s = &p->steps[i];
+        if (s->op != ORTC_PW_STORE && !l.uses[i]) continue;
+        if (!fits(type_of(&l, (int32_t)i), is_wide(&l))) {
+            no(&l, "its types are not of one kind of register");
+        } else if (s->op == ORTC_PW_LOAD) {
+            code->in[s->a] = s->type;
+            if (load_line(s->type, is_wide(&l)) == LINE(load)) l.home[i] = (uint8_t)s->a;
+        } else if (s->op == ORTC_PW_CONST) {
+            l.home[i] = s->type == ORTC_F32 ? number(&l, (float)s->k.f) : constant(&l, s->k.i);
+        } else {
+            step(&l, (int32_t)i);
+        }
+    }
+    code->out = p->steps[p->n - 1].type;
+    *why = l.why;
+    return !l.why;
+}
