@@ -5,9 +5,9 @@
 #include "graph.h"
 #include "ortc/program.h"
 
-/* The program of a node whose operator expands, its inputs numbered as its ports; constants of one element are
- * in it. NULL: it has none, its types are not known, or memory is short. Lives as long as the node's graph. Not
- * for several threads at a time: it is for placing and preparing. */
+/* The program of a node whose operator expands, its inputs numbered as its ports; constants of one
+ * element are in it. NULL: it has none, its types are not known, or memory is short. Lives as long as the
+ * node's graph. Not for several threads at a time: it is for placing and preparing. */
 const ortc_pointwise *ortc_pointwise_of(const ortc_node *);
 
 /* The same of a body with one output, all nodes of which have programs: inputs numbered as the body's. */

@@ -1,9 +1,9 @@
-/* graph/specialise/group_pointwise.c: pointwise nodes beside each other become one node of ortc.Group, which carries
- * their program (ortc/program.h) and passes over memory once.
+/* graph/specialise/group_pointwise.c: pointwise nodes beside each other become one node of ortc.Group, which
+ * carries their program (ortc/program.h) and passes over memory once.
  *
- * A group has one result; every other value in it has the result's shape and is read nowhere else. Inputs are
- * broadcast. It lies on one device, whose kernel for ortc.Group decides; where that says no, it is asked for half of
- * the nodes. What computes shapes is left alone: those values are wanted while planning.
+ * A group has one result; every other value in it has the result's shape and is read nowhere else. Inputs
+ * are broadcast. It lies on one device, whose kernel for ortc.Group decides; where that says no, it is asked
+ * for half of the nodes. What computes shapes is left alone: those values are wanted while planning.
  */
 #include <stdio.h>
 

@@ -1,14 +1,14 @@
 /* ortc/program.h: pointwise programs: what an operator does to one element, written once for every provider.
  *
- * A program is typed SSA over a closed set of primitives: step i makes value i from values made before it; the
- * last step is the one STORE. An operator says its own in its declaration (ortc_op.expand), through the
+ * A program is typed SSA over a closed set of primitives: step i makes value i from values made before it;
+ * the last step is the one STORE. An operator says its own in its declaration (ortc_op.expand), through the
  * builder below; libortc makes programs of single nodes and of groups of them, and kernels read them
  * (ortc_node_program). Inputs are broadcast to the result's shape as in numpy; an input's number is the
  * node's port.
  *
- * Registers: a value has one of the types f32, f64, i8 .. i64, u8 .. u64 and bool. Elements of f16 and bf16 are
- * f32 in registers: only STORE and CAST round. A program is flat and position-independent: equal bytes mean
- * equal programs, so that it can be a part of a key. C11 and C++17; nothing to link with.
+ * Registers: a value has one of the types f32, f64, i8 .. i64, u8 .. u64 and bool. Elements of f16 and bf16
+ * are f32 in registers: only STORE and CAST round. A program is flat and position-independent: equal bytes
+ * mean equal programs, so that it can be a part of a key. C11 and C++17; nothing to link with.
  */
 #ifndef ORTC_PROGRAM_H
 #define ORTC_PROGRAM_H
@@ -21,8 +21,8 @@
 extern "C" {
 #endif
 
-/* X(name, operands, types of the operands, result). Types: F floats, I integers, B bool; result: S that of the
- * last operand, B bool, G given by the step (`type`).
+/* X(name, operands, types of the operands, result). Types: F floats, I integers, B bool; result: S that of
+ * the last operand, B bool, G given by the step (`type`).
  *
  * Floats are IEEE's: rounded to nearest even, no exception is visible, NaN in gives NaN out unless said
  * otherwise. Integers wrap around. A function that is not exact may differ among providers, within the bounds
@@ -31,7 +31,8 @@ extern "C" {
  *   LOAD       input a, of element type `type`
  *   CONST      k: .f for floats, .i for the rest (u64: the same bits)
  *   DIV        integers: towards zero; by 0: 0
- *   MOD REM    the remainder of a division rounded down (the sign of b), towards zero (of a); integers by 0: 0
+ *   MOD REM    the remainder of a division rounded down (the sign of b), towards zero (of a);
+ *              integers by 0: 0
  *   MIN MAX    NaN if either is; of two zeros any
  *   POW        a to the b; integers modulo their width, 1 / x towards zero where b is negative
  *   FMA        a * b + c, rounded once or twice
@@ -42,22 +43,25 @@ extern "C" {
  *   SHL SHR    by b, 0 .. width - 1; right: arithmetic on signed types
  *   SELECT     a ? b : c
  *   CAST       to `type`: integers keep their low bits; floats are cut towards zero to an i64 that saturates
- *              (a u64 where they are above its half), NaN is 0, and the low bits of it are kept; anything to bool is
- *              "not 0"; anything to a float is rounded once. To f16, bf16: rounded to it, the register is f32
- *   SATURATE   as CAST, but what does not fit becomes the nearest that does; floats round halves to even, NaN: 0
+ *              (to u64: a u64), NaN is 0, and its low bits are kept; anything to bool is "not 0"; anything to
+ *              a float is rounded once. To f16, bf16: rounded to it, the register is f32
+ *   SATURATE   as CAST, but what does not fit becomes the nearest that does; floats round
+ *              halves to even, NaN: 0
  *   IS_NAN     never true of what is no float
- *   STORE      value a, rounded to `type`, is the result; what CAST says of its conversion within a register class
+ *   STORE      value a, rounded to `type`, is the result; its register is that of `type`
  */
 /* clang-format off */
 #define ORTC_PW_PRIMITIVES(X) \
     X(LOAD, 0, 0, 'G') X(CONST, 0, 0, 'G') \
     X(ADD, 2, "FI", 'S') X(SUB, 2, "FI", 'S') X(MUL, 2, "FI", 'S') X(DIV, 2, "FI", 'S') X(MOD, 2, "FI", 'S') \
-    X(REM, 2, "FI", 'S') X(POW, 2, "FI", 'S') X(MIN, 2, "FIB", 'S') X(MAX, 2, "FIB", 'S') X(FMA, 3, "F", 'S') \
+    X(REM, 2, "FI", 'S') X(POW, 2, "FI", 'S') X(MIN, 2, "FIB", 'S') X(MAX, 2, "FIB", 'S') \
+    X(FMA, 3, "F", 'S') \
     X(NEG, 1, "FI", 'S') X(ABS, 1, "FI", 'S') X(SIGN, 1, "FI", 'S') X(SQRT, 1, "F", 'S') \
     X(RECIPROCAL, 1, "F", 'S') X(FLOOR, 1, "F", 'S') X(CEIL, 1, "F", 'S') X(ROUND, 1, "F", 'S') \
     X(EXP, 1, "F", 'S') X(EXPM1, 1, "F", 'S') X(LOG, 1, "F", 'S') X(LOG1P, 1, "F", 'S') X(SIN, 1, "F", 'S') \
     X(COS, 1, "F", 'S') X(TAN, 1, "F", 'S') X(ASIN, 1, "F", 'S') X(ACOS, 1, "F", 'S') X(ATAN, 1, "F", 'S') \
-    X(SINH, 1, "F", 'S') X(COSH, 1, "F", 'S') X(TANH, 1, "F", 'S') X(ASINH, 1, "F", 'S') X(ACOSH, 1, "F", 'S') \
+    X(SINH, 1, "F", 'S') X(COSH, 1, "F", 'S') X(TANH, 1, "F", 'S') X(ASINH, 1, "F", 'S') \
+    X(ACOSH, 1, "F", 'S') \
     X(ATANH, 1, "F", 'S') X(ERF, 1, "F", 'S') X(SIGMOID, 1, "F", 'S') \
     X(EQ, 2, "FIB", 'B') X(LT, 2, "FIB", 'B') X(LE, 2, "FIB", 'B') X(IS_NAN, 1, "F", 'B') \
     X(AND, 2, "IB", 'S') X(OR, 2, "IB", 'S') X(XOR, 2, "IB", 'S') X(NOT, 1, "IB", 'S') X(SHL, 2, "I", 'S') \
@@ -173,8 +177,8 @@ static inline int ortc_pointwise_valid(const ortc_pointwise *p, size_t bytes)
 
 /* ---- Building ------------------------------------------------------------------------------------------ */
 
-/* What `expand` writes into. A step that is wrong, or one too many, sets `failed`, and every value is NONE from
- * then on: an expansion need not check. Equal steps are made once. */
+/* What `expand` writes into. A step that is wrong, or one too many, sets `failed`, and every value is
+ * NONE from then on: an expansion need not check. Equal steps are made once. */
 typedef struct ortc_pw_builder {
     uint32_t size;
     int32_t failed;

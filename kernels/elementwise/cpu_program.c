@@ -1,11 +1,12 @@
-/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups of them.
+/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups of
+ * them.
  *
- * Dims are merged over the result and every input that the program reads; then an input lies beside the result,
- * is one element along each row, or something in between. Long rows are cut into pieces, a task each; an input
- * that stays along them is a block filled once a piece. Where rows are short, pieces go on over their ends, and what
- * does not lie beside the result is first laid out so in the worker's scratch, converted to registers. The end
- * of a piece, less than a block, goes through copies in scratch. How a result is cut depends on shapes alone,
- * and no element on another.
+ * Dims are merged over the result and every input that the program reads; then an input lies beside the
+ * result, is one element along each row, or something in between. Long rows are cut into pieces, a task
+ * each; an input that stays along them is a block filled once a piece. Where rows are short, pieces go on
+ * over their ends, and what does not lie beside the result is first laid out so in the worker's scratch,
+ * converted to registers. The end of a piece, less than a block, goes through copies in scratch. How a
+ * result is cut depends on shapes alone, and no element on another.
  */
 #include <stdlib.h>
 
@@ -155,23 +156,39 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
+/* An element as a register holds it. */
+static int64_t register_of(ortc_dtype t, uint32_t element, const void *x, int64_t at)
+{
+    int32_t bits;
+    if (element == 8 || ortc_class_of(t) != ORTC_CLASS_FLOAT) return ortc_load_i64(x, t, at);
+    const float f = (float)ortc_load_f64(x, t, at);
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static void fill(uint32_t element, int64_t bits, int64_t n, void *to)
+{
+    int64_t *wide = to;
+    int32_t *narrow = to;
+    if (element == 8)
+        for (int64_t i = 0; i < n; i++) wide[i] = bits;
+    else
+        for (int64_t i = 0; i < n; i++) narrow[i] = (int32_t)bits;
+}
+
 /* n registers for the elements of x from `at` on, `step` apart: 0 or 1. */
 static void to_registers(ortc_dtype t, uint32_t element, const void *x, int64_t at, int64_t step, int64_t n,
                          void *to)
 {
-    const bool floats = ortc_class_of(t) == ORTC_CLASS_FLOAT;
-    for (int64_t i = 0; i < n; i++, at += step) {
-        if (element == 8)
-            ((int64_t *)to)[i] = ortc_load_i64(x, t, at);
-        else if (floats)
-            ((float *)to)[i] = (float)ortc_load_f64(x, t, at);
-        else
-            ((int32_t *)to)[i] = (int32_t)ortc_load_i64(x, t, at);
-        if (step == 0) { /* all are alike */
-            for (int64_t k = 1; k < n; k++) memcpy((char *)to + (size_t)k * element, to, element);
-            return;
+    if (step == 0)
+        fill(element, register_of(t, element, x, at), n, to);
+    else if (ortc_dtype_bits(t) == 8 * element) /* a register is what lies there */
+        memcpy(to, (const char *)x + at * element, (size_t)n * element);
+    else
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t bits = register_of(t, element, x, at + i);
+            memcpy((char *)to + i * element, &bits, element);
         }
-    }
 }
 
 /* Where the elements of input k for the result's elements from `position` on are. */
@@ -236,11 +253,9 @@ static void connect(const program_job *j, ortc_pw_op *ops, char *scratch)
         ortc_pw_each(line->each, &ops[i]);
     }
     memset(&ops[code->n], 0, sizeof *ops);
-    for (uint32_t k = 0; k < code->n_constants; k++) {
-        char *to = scratch + j->plan->constants + k * j->plan->body->bytes;
-        to_registers(code->element == 8 ? ORTC_I64 : ORTC_I32, code->element, &code->constants[k], 0, 0,
-                     (int64_t)j->plan->block, to);
-    }
+    for (uint32_t k = 0; k < code->n_constants; k++)
+        fill(code->element, code->constants[k], (int64_t)j->plan->block,
+             scratch + j->plan->constants + k * j->plan->body->bytes);
 }
 
 /* Rows begin at these addresses: base[k] of input k, out. */
@@ -337,11 +352,13 @@ const ortc_kernel ortc_cpu_program = {.size = ORTC_SIZED(ortc_kernel),
 ORTC_KERNELS(cpu, program,
              ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_program),
              K("Add", 14, NUM), K("Sub", 14, NUM), K("Mul", 14, NUM), K("Div", 14, NUM), K("Pow", 15, NUM),
-             K("And", 7, ORTC_TYPE(ORTC_BOOL)), K("Or", 7, ORTC_TYPE(ORTC_BOOL)), K("Xor", 7, ORTC_TYPE(ORTC_BOOL)),
+             K("And", 7, ORTC_TYPE(ORTC_BOOL)), K("Or", 7, ORTC_TYPE(ORTC_BOOL)),
+             K("Xor", 7, ORTC_TYPE(ORTC_BOOL)),
              K("Equal", 19, NUM | ORTC_TYPE(ORTC_BOOL)), K("Greater", 13, NUM), K("Less", 13, NUM),
              K("GreaterOrEqual", 16, NUM), K("LessOrEqual", 16, NUM), K("Min", 13, NUM), K("Max", 13, NUM),
              K("Sum", 13, FLOAT), K("Mean", 13, FLOAT), K("Mod", 28, NUM), K("IsNaN", 20, FLOAT),
-             K("IsInf", 20, FLOAT), K("Neg", 13, FLOAT | ORTC_TYPES_INT), K("Abs", 13, NUM), K("Sign", 13, NUM), K("Sqrt", 13, FLOAT),
+             K("IsInf", 20, FLOAT), K("Neg", 13, FLOAT | ORTC_TYPES_INT), K("Abs", 13, NUM),
+             K("Sign", 13, NUM), K("Sqrt", 13, FLOAT),
              K("Exp", 13, FLOAT), K("Log", 13, FLOAT), K("Reciprocal", 13, FLOAT), K("Floor", 13, FLOAT),
              K("Ceil", 13, FLOAT), K("Round", 22, FLOAT), K("Sin", 22, FLOAT), K("Cos", 22, FLOAT),
              K("Tan", 22, FLOAT), K("Asin", 22, FLOAT), K("Acos", 22, FLOAT), K("Atan", 22, FLOAT),

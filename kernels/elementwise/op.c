@@ -158,12 +158,12 @@ PRIMITIVE_1(RECIPROCAL) PRIMITIVE_1(FLOOR) PRIMITIVE_1(CEIL) PRIMITIVE_1(ROUND) 
 PRIMITIVE_1(COS) PRIMITIVE_1(TAN) PRIMITIVE_1(ASIN) PRIMITIVE_1(ACOS) PRIMITIVE_1(ATAN) PRIMITIVE_1(SINH)
 PRIMITIVE_1(COSH) PRIMITIVE_1(ASINH) PRIMITIVE_1(ACOSH) PRIMITIVE_1(ATANH) PRIMITIVE_1(NOT)
 PRIMITIVE_1(IS_NAN)
-/* clang-format on */
 
-    static int32_t expand_greater(const ortc_node *n, ortc_pw_builder *b)
+static int32_t expand_greater(const ortc_node *n, ortc_pw_builder *b)
 {
     return ortc_pw_2(b, ORTC_PW_LT, ortc_pw_in(b, 1), ortc_pw_in(b, 0));
 }
+/* clang-format on */
 static int32_t expand_greater_or_equal(const ortc_node *n, ortc_pw_builder *b)
 {
     return ortc_pw_2(b, ORTC_PW_LE, ortc_pw_in(b, 1), ortc_pw_in(b, 0));

@@ -1,9 +1,9 @@
 /* kernels/elementwise/program.h: pointwise programs (ortc/program.h) on the cpu: the machine that runs them.
  *
  * SSA becomes lines for a machine with one accumulator (program_lower.c): a block of eight vector registers,
- * handed from line to line (program_vec.c). A line works on the accumulator and up to two operands in memory: rows
- * of inputs, or blocks that stay in L1: constants, saved values, what is broadcast along a row. Whoever has rows
- * makes steps of the lines by putting addresses in (program_run.c).
+ * handed from line to line (program_vec.c). A line works on the accumulator and up to two operands in
+ * memory: rows of inputs, or blocks that stay in L1: constants, saved values, what is broadcast along a row.
+ * Whoever has rows makes steps of the lines by putting addresses in (program_run.c).
  *
  * Registers have 32 bits (f32, i32 with the narrower integers, bool as 0 and 1), or all have 64 (i64, bool).
  */
@@ -16,7 +16,8 @@
 /* Lines. a: the accumulator; p, q: operands as registers; LOAD and STORE name memory's type. */
 /* clang-format off */
 #define ORTC_PW_LINES(X) \
-    X(load) X(load_f16) X(load_bf16) X(load_i8) X(load_u8) X(load_i16) X(load_u16) X(load_bool) X(load_bool_64) \
+    X(load) X(load_f16) X(load_bf16) X(load_i8) X(load_u8) X(load_i16) X(load_u16) X(load_bool) \
+    X(load_bool_64) \
     X(store) X(store_f16) X(store_bf16) X(store_8) X(store_16) X(store_8_64) X(save) /* save: and goes on */ \
     X(add_f) X(sub_f) X(rsub_f) X(mul_f) X(div_f) X(rdiv_f) X(min_f) X(max_f) X(fma_f) \
     X(eq_f) X(lt_f) X(gt_f) X(le_f) X(ge_f) \

@@ -1,10 +1,11 @@
 /* Lines of pointwise programs (program.h), a body for every instruction set.
  *
- * Threaded code: eight vectors travel in argument registers (the calling conventions of x86-64 and AArch64 have
- * that many) from line to line, by calls in tail position; what a line's operands are it reads from memory. Compilers
- * make jumps of such calls where they optimise; where they do not (debug builds, sanitizers) the same text is
- * compiled as functions over a block in memory, called in a loop. Functions that cost like an exp go over the
- * block in memory in a loop: unrolled eight times they would be large and spill.
+ * Threaded code: eight vectors travel in argument registers (the calling conventions of x86-64 and AArch64
+ * have that many) from line to line, by calls in tail position; what a line's operands are it reads from
+ * memory. Compilers make jumps of such calls where they optimise; where they do not (debug builds,
+ * sanitizers) the same text is compiled as functions over a block in memory, called in a loop. Functions
+ * that cost like an exp go over the block in memory in a loop: unrolled eight times they would be large and
+ * spill.
  */
 #include "kernels/elementwise/program.h"
 
@@ -30,31 +31,26 @@
 
 typedef ortc_pw_op op;
 
+/* clang-format off */
 #define ARGUMENTS a0, a1, a2, a3, a4, a5, a6, a7
 #if THREADED
 #define STATE vf32 a0, vf32 a1, vf32 a2, vf32 a3, vf32 a4, vf32 a5, vf32 a6, vf32 a7
 typedef void function(const op *, size_t, STATE);
-#define BEGIN(name) \
-    static void name(const op *o, size_t i, STATE) \
-    {
-#define END \
-    TAIL((function *)o[1].fn)(o + 1, i, ARGUMENTS); \
-    }
+#define BEGIN(name) static void name(const op *o, size_t i, STATE) {
+#define END TAIL ((function *)o[1].fn)(o + 1, i, ARGUMENTS); }
 #define STOP }
 #else
 typedef void function(const op *, size_t, float *);
 #define BEGIN(name) \
-    static void name(const op *o, size_t i, float *acc) \
-    { \
-        vf32 a0, a1, a2, a3, a4, a5, a6, a7; \
-        FROM(acc);
-#define END \
-    TO(acc); \
-    }
-#define STOP \
-    (void)acc; \
-    }
+    static void name(const op *o, size_t i, float *acc) { vf32 a0, a1, a2, a3, a4, a5, a6, a7; FROM(acc);
+#define END TO(acc); }
+#define STOP }
 #endif
+/* clang-format on */
+
+/* LINE(name, statements): one that goes on; LAST: one that ends the program. */
+#define LINE(name, ...) BEGIN(name) __VA_ARGS__ END
+#define LAST(name, ...) BEGIN(name) __VA_ARGS__ STOP
 
 /* Register k at a block's address. */
 #define AT(p, k) ((float *)(void *)(p) + (k)*v_lanes())
@@ -66,7 +62,6 @@ typedef void function(const op *, size_t, float *);
 #define TO(p) W(p, 0), W(p, 1), W(p, 2), W(p, 3), W(p, 4), W(p, 5), W(p, 6), W(p, 7)
 #define P (o->p + i * o->p_step)
 #define Q (o->q + i * o->q_step)
-#define IGNORE (void)i, (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7
 
 #define EACH_1(f) \
     a0 = f(a0), a1 = f(a1), a2 = f(a2), a3 = f(a3), a4 = f(a4), a5 = f(a5), a6 = f(a6), a7 = f(a7);
@@ -77,53 +72,31 @@ typedef void function(const op *, size_t, float *);
     a0 = f(a0, R(p, 0), R(q, 0)), a1 = f(a1, R(p, 1), R(q, 1)), a2 = f(a2, R(p, 2), R(q, 2)), \
     a3 = f(a3, R(p, 3), R(q, 3)), a4 = f(a4, R(p, 4), R(q, 4)), a5 = f(a5, R(p, 5), R(q, 5)), \
     a6 = f(a6, R(p, 6), R(q, 6)), a7 = f(a7, R(p, 7), R(q, 7));
-#define LINE_1(name, f) BEGIN(name) EACH_1(f) END
-#define LINE_2(name, f) \
-    BEGIN(name) \
-    const char *p = P; \
-    EACH_2(f, p) END
-#define LINE_3(name, f) \
-    BEGIN(name) \
-    const char *p = P, *q = Q; \
-    EACH_3(f, p, q) END
+#define LINE_1(name, f) LINE(name, EACH_1(f))
+#define LINE_2(name, f) LINE(name, const char *p = P; EACH_2(f, p))
+#define LINE_3(name, f) LINE(name, const char *p = P; const char *q = Q; EACH_3(f, p, q))
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
-BEGIN(load)
-char *p = P;
-FROM(p);
-END BEGIN(save)
-char *p = P;
-TO(p);
-END BEGIN(store)
-char *p = P;
-TO(p);
-STOP
-
 #define LOAD(T, type, convert) \
-    BEGIN(load_##T) \
-    const type *p = (const void *)P; \
-    const size_t n = v_lanes(); \
-    a0 = convert(v_load_##T(p, n)), a1 = convert(v_load_##T(p + n, n)), \
-    a2 = convert(v_load_##T(p + 2 * n, n)), a3 = convert(v_load_##T(p + 3 * n, n)), \
-    a4 = convert(v_load_##T(p + 4 * n, n)), a5 = convert(v_load_##T(p + 5 * n, n)), \
-    a6 = convert(v_load_##T(p + 6 * n, n)), a7 = convert(v_load_##T(p + 7 * n, n)); \
-    END
+    LINE(load_##T, const type *p = (const void *)P; const size_t n = v_lanes(); \
+         a0 = convert(v_load_##T(p, n)), a1 = convert(v_load_##T(p + n, n)), \
+         a2 = convert(v_load_##T(p + 2 * n, n)), a3 = convert(v_load_##T(p + 3 * n, n)), \
+         a4 = convert(v_load_##T(p + 4 * n, n)), a5 = convert(v_load_##T(p + 5 * n, n)), \
+         a6 = convert(v_load_##T(p + 6 * n, n)), a7 = convert(v_load_##T(p + 7 * n, n));)
 #define STORE(name, T, type, convert) \
-    BEGIN(name) \
-    type *p = (void *)P; \
-    const size_t n = v_lanes(); \
-    v_store_##T(p, convert(a0), n), v_store_##T(p + n, convert(a1), n), \
-        v_store_##T(p + 2 * n, convert(a2), n), v_store_##T(p + 3 * n, convert(a3), n), \
-        v_store_##T(p + 4 * n, convert(a4), n), v_store_##T(p + 5 * n, convert(a5), n), \
-        v_store_##T(p + 6 * n, convert(a6), n), v_store_##T(p + 7 * n, convert(a7), n); \
-    STOP
+    LAST(name, type *p = (void *)P; const size_t n = v_lanes(); \
+         v_store_##T(p, convert(a0), n), v_store_##T(p + n, convert(a1), n), \
+         v_store_##T(p + 2 * n, convert(a2), n), v_store_##T(p + 3 * n, convert(a3), n), \
+         v_store_##T(p + 4 * n, convert(a4), n), v_store_##T(p + 5 * n, convert(a5), n), \
+         v_store_##T(p + 6 * n, convert(a6), n), v_store_##T(p + 7 * n, convert(a7), n);)
 #define SAME(v) (v)
-    VFN vf32
-    flag(vm32 m)
-{
-    return v_f32_bits(v_sel_i32(m, v_set_i32(1), v_set_i32(0)));
-}
+VFN vf32 flag(vm32 m) { return v_f32_bits(v_sel_i32(m, v_set_i32(1), v_set_i32(0))); }
+
+/* clang-format off */
+LINE(load, char *p = P; FROM(p);)
+LINE(save, char *p = P; TO(p);)
+LAST(store, char *p = P; TO(p);)
 LOAD(f16, uint16_t, SAME)
 LOAD(bf16, uint16_t, SAME)
 LOAD(i8, int8_t, v_f32_bits)
@@ -135,26 +108,21 @@ STORE(store_f16, f16, uint16_t, SAME)
 STORE(store_bf16, bf16, uint16_t, SAME)
 STORE(store_8, i8, int8_t, v_bits_f32)
 STORE(store_16, i16, int16_t, v_bits_f32)
+LINE(load_bool_64,
+    const uint8_t *p = (const void *)P;
+    int64_t *s = (void *)o->q;
+    for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = p[k] != 0;
+    FROM(s);)
+LAST(store_8_64,
+    uint8_t *p = (void *)P;
+    const int64_t *s = (const void *)o->q;
+    TO(o->q);
+    for (size_t k = 0; k < 4 * v_lanes(); k++) p[k] = (uint8_t)s[k];)
+/* clang-format on */
 
-BEGIN(load_bool_64)
-const uint8_t *p = (const void *)P;
-int64_t *s = (void *)o->q;
-for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = p[k] != 0;
-FROM(o->q);
-END BEGIN(store_8_64)
-uint8_t *p = (void *)P;
-const int64_t *s = (const void *)o->q;
-TO(o->q);
-for (size_t k = 0; k < 4 * v_lanes(); k++) p[k] = (uint8_t)s[k];
-STOP
+/* ---- Floats -------------------------------------------------------------------------------------------- */
 
-    /* ---- Floats -------------------------------------------------------------------------------------------- */
-
-    VFN vf32
-    rsub(vf32 a, vf32 b)
-{
-    return v_sub(b, a);
-}
+VFN vf32 rsub(vf32 a, vf32 b) { return v_sub(b, a); }
 VFN vf32 rdiv(vf32 a, vf32 b) { return v_div(b, a); }
 VFN vf32 fma_(vf32 a, vf32 b, vf32 c) { return v_fma(a, b, c); }
 VFN vf32 eq(vf32 a, vf32 b) { return flag(v_eq(a, b)); }
@@ -170,60 +138,6 @@ VFN vf32 reciprocal(vf32 a) { return v_div(v_set_f32(1), a); }
 VFN vf32 is_nan(vf32 a) { return flag(v_is_nan(a)); }
 VFN vf32 bool_of(vf32 a) { return flag(v_ne(a, v_set_f32(0))); }
 VFN vf32 of_i32(vf32 a) { return v_f32_of_i32(v_bits_f32(a)); }
-LINE_2(add_f, v_add)
-LINE_2(sub_f, v_sub)
-LINE_2(rsub_f, rsub)
-LINE_2(mul_f, v_mul)
-LINE_2(div_f, v_div)
-LINE_2(rdiv_f, rdiv)
-LINE_2(min_f, v_min_nan)
-LINE_2(max_f, v_max_nan)
-LINE_3(fma_f, fma_)
-LINE_2(eq_f, eq)
-LINE_2(lt_f, lt)
-LINE_2(gt_f, gt)
-LINE_2(le_f, le)
-LINE_2(ge_f, ge)
-LINE_1(neg_f, v_neg)
-LINE_1(abs_f, v_abs)
-LINE_1(sign_f, sign)
-LINE_1(sqrt_f, v_sqrt)
-LINE_1(reciprocal_f, reciprocal)
-LINE_1(floor_f, v_floor)
-LINE_1(ceil_f, v_ceil)
-LINE_1(round_f, v_rint)
-LINE_1(is_nan_f, is_nan)
-LINE_1(bool_of_f, bool_of)
-LINE_1(f_of_i32, of_i32)
-
-/* Over the block in memory: BLOCK_LINE(name, statement that makes v of v, with k the element). */
-#define BLOCK_LINE(name, block, ...) \
-    BEGIN(name) \
-    const size_t n = v_lanes(); \
-    float *s = (void *)(block); \
-    TO(s); \
-    for (size_t k = 0; k < 8 * n; k += n) { \
-        vf32 v = v_load_f32(s + k, n); \
-        __VA_ARGS__ \
-        v_store_f32(s + k, v, n); \
-    } \
-    FROM(s); \
-    END
-#define FUNCTION(name) BLOCK_LINE(name##_f, o->p, v = v_##name(v);)
-FUNCTION(exp)
-FUNCTION(expm1)
-FUNCTION(log)
-FUNCTION(log1p)
-FUNCTION(tanh)
-FUNCTION(erf)
-FUNCTION(sigmoid)
-FUNCTION(sin)
-FUNCTION(cos)
-BLOCK_LINE(pow_f, o->q, v = v_pow(v, v_load_f32((const float *)(const void *)P + k, n));)
-BLOCK_LINE(to_f16, o->p, v_store_f16((uint16_t *)(void *)(s + k), v, n);
-           v = v_load_f16((const uint16_t *)(const void *)(s + k), n);)
-BLOCK_LINE(to_bf16, o->p, v_store_bf16((uint16_t *)(void *)(s + k), v, n);
-           v = v_load_bf16((const uint16_t *)(const void *)(s + k), n);)
 
 /* What does not fit keeps the low bits of an i64 that saturates. */
 static int32_t cut(float x)
@@ -233,26 +147,57 @@ static int32_t cut(float x)
     if (x < -0x1p63f) return 0;
     return (int32_t)(uint32_t)(uint64_t)(int64_t)x;
 }
-BLOCK_LINE(
-    i32_of_f, o->p, if (!v_any(v_not(v_lt(v_abs(v), v_set_f32(0x1p31f))))) v = v_f32_bits(v_i32_of_f32(v));
-    else {
-        int32_t *t = (void *)(s + k);
-        for (size_t e = 0; e < n; e++) t[e] = cut(s[k + e]);
-        v = v_f32_bits(v_load_i32(t, n));
-    })
 
-BEGIN(each_f)
-float *s = (void *)o->p;
-TO(s);
-for (size_t k = 0; k < 8 * v_lanes(); k++) s[k] = (float)o->each.f1((double)s[k]);
-FROM(s);
-END BEGIN(each2_f)
-float *s = (void *)o->q;
-const float *b = (const void *)P;
-TO(s);
-for (size_t k = 0; k < 8 * v_lanes(); k++) s[k] = (float)o->each.f2((double)s[k], (double)b[k]);
-FROM(s);
-END
+/* Over the block in memory: BLOCK_LINE(name, block, statements that change v; k is its first element). */
+#define BLOCK_LINE(name, block, ...) \
+    LINE( \
+        name, const size_t n = v_lanes(); float *s = (void *)(block); TO(s); \
+        for (size_t k = 0; k < 8 * n; k += n) { \
+            vf32 v = v_load_f32(s + k, n); \
+            __VA_ARGS__ \
+            v_store_f32(s + k, v, n); \
+        } FROM(s);)
+#define FUNCTION(name) BLOCK_LINE(name##_f, o->p, v = v_##name(v);)
+
+/* clang-format off */
+LINE_2(add_f, v_add) LINE_2(sub_f, v_sub) LINE_2(rsub_f, rsub) LINE_2(mul_f, v_mul) LINE_2(div_f, v_div)
+LINE_2(rdiv_f, rdiv) LINE_2(min_f, v_min_nan) LINE_2(max_f, v_max_nan) LINE_3(fma_f, fma_)
+LINE_2(eq_f, eq) LINE_2(lt_f, lt) LINE_2(gt_f, gt) LINE_2(le_f, le) LINE_2(ge_f, ge)
+LINE_1(neg_f, v_neg) LINE_1(abs_f, v_abs) LINE_1(sign_f, sign) LINE_1(sqrt_f, v_sqrt)
+LINE_1(reciprocal_f, reciprocal) LINE_1(floor_f, v_floor) LINE_1(ceil_f, v_ceil) LINE_1(round_f, v_rint)
+LINE_1(is_nan_f, is_nan) LINE_1(bool_of_f, bool_of) LINE_1(f_of_i32, of_i32)
+
+FUNCTION(exp) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(tanh) FUNCTION(erf) FUNCTION(sigmoid)
+FUNCTION(sin) FUNCTION(cos)
+BLOCK_LINE(pow_f, o->q, v = v_pow(v, v_load_f32((const float *)(const void *)P + k, n));)
+BLOCK_LINE(to_f16, o->p,
+    v_store_f16((uint16_t *)(void *)(s + k), v, n);
+    v = v_load_f16((const uint16_t *)(const void *)(s + k), n);)
+BLOCK_LINE(to_bf16, o->p,
+    v_store_bf16((uint16_t *)(void *)(s + k), v, n);
+    v = v_load_bf16((const uint16_t *)(const void *)(s + k), n);)
+BLOCK_LINE(i32_of_f, o->p,
+    if (!v_any(v_not(v_lt(v_abs(v), v_set_f32(0x1p31f))))) {
+        v = v_f32_bits(v_i32_of_f32(v));
+    } else {
+        for (size_t e = 0; e < n; e++) {
+            const int32_t whole = cut(s[k + e]);
+            memcpy(s + k + e, &whole, sizeof whole);
+        }
+        v = v_load_f32(s + k, n);
+    })
+LINE(each_f,
+    float *s = (void *)o->p;
+    TO(s);
+    for (size_t k = 0; k < 8 * v_lanes(); k++) s[k] = (float)o->each.f1((double)s[k]);
+    FROM(s);)
+LINE(each2_f,
+    float *s = (void *)o->q;
+    const float *b = (const void *)P;
+    TO(s);
+    for (size_t k = 0; k < 8 * v_lanes(); k++) s[k] = (float)o->each.f2((double)s[k], (double)b[k]);
+    FROM(s);)
+/* clang-format on */
 
 /* ---- Integers, and choice ------------------------------------------------------------------------------ */
 
@@ -270,12 +215,14 @@ END
         return (vf32)(__VA_ARGS__); \
     } \
     LINE_1(name##_##suffix, name##_##suffix##_)
+
+/* clang-format off */
 /* Wrapping, so on unsigned registers. */
 #define INTEGERS(s, reg, ureg, set, sel, less, same) \
     INTEGER_2(add, s, ureg, a + b) \
     INTEGER_2(sub, s, ureg, a - b) \
     INTEGER_2(rsub, s, ureg, b - a) \
-    INTEGER_2(mul, s, ureg, a *b) \
+    INTEGER_2(mul, s, ureg, a * b) \
     INTEGER_2(min, s, reg, sel(less(b, a), b, a)) \
     INTEGER_2(max, s, reg, sel(less(a, b), b, a)) \
     INTEGER_2(eq, s, reg, sel(same(a, b), set(1), set(0))) \
@@ -291,32 +238,32 @@ END
         return (vf32)sel(same((reg)m, set(0)), (reg)y, (reg)x); \
     } \
     LINE_3(select_##s, select_##s##_)
-    INTEGERS(i, vi32, vu32, v_set_i32, v_sel_i32, v_lt_i32, v_eq_i32)
-        INTEGERS(l, vi64, vu64, v_set_i64, v_sel_i64, v_lt_i64, v_eq_i64)
-            INTEGER_2(and, i, vi32, a &b) /* bits are bits: of 64-bit registers, too */
-    INTEGER_2(or, i, vi32, a | b) INTEGER_2(xor, i, vi32, a ^ b)
-        INTEGER_1(wrap, i8, vi32, (vi32)((vu32)a << 24) >> 24) INTEGER_1(wrap, u8, vi32, a & 0xff)
-            INTEGER_1(wrap, i16, vi32, (vi32)((vu32)a << 16) >> 16) INTEGER_1(wrap, u16, vi32, a & 0xffff)
-                INTEGER_1(bool_of, i32, vi32,
-                          v_sel_i32(v_eq_i32(a, v_set_i32(0)), v_set_i32(0), v_set_i32(1)))
-                    INTEGER_1(bool_of, i64, vi64,
-                              v_sel_i64(v_eq_i64(a, v_set_i64(0)), v_set_i64(0), v_set_i64(1)))
+INTEGERS(i, vi32, vu32, v_set_i32, v_sel_i32, v_lt_i32, v_eq_i32)
+INTEGERS(l, vi64, vu64, v_set_i64, v_sel_i64, v_lt_i64, v_eq_i64)
+INTEGER_2(and, i, vi32, a & b) /* bits are bits: of 64-bit registers, too */
+INTEGER_2(or, i, vi32, a | b)
+INTEGER_2(xor, i, vi32, a ^ b)
+INTEGER_1(wrap, i8, vi32, (vi32)((vu32)a << 24) >> 24)
+INTEGER_1(wrap, u8, vi32, a & 0xff)
+INTEGER_1(wrap, i16, vi32, (vi32)((vu32)a << 16) >> 16)
+INTEGER_1(wrap, u16, vi32, a & 0xffff)
+INTEGER_1(bool_of, i32, vi32, v_sel_i32(v_eq_i32(a, v_set_i32(0)), v_set_i32(0), v_set_i32(1)))
+INTEGER_1(bool_of, i64, vi64, v_sel_i64(v_eq_i64(a, v_set_i64(0)), v_set_i64(0), v_set_i64(1)))
+LINE(each2_i,
+    int32_t *s = (void *)o->q;
+    const int32_t *b = (const void *)P;
+    TO(s);
+    for (size_t k = 0; k < 8 * v_lanes(); k++) s[k] = (int32_t)(uint64_t)o->each.i2(s[k], b[k]);
+    FROM(s);)
+LINE(each2_l,
+    int64_t *s = (void *)o->q;
+    const int64_t *b = (const void *)P;
+    TO(s);
+    for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = o->each.i2(s[k], b[k]);
+    FROM(s);)
+    /* clang-format on */
 
-                        BEGIN(each2_i) int32_t *s = (void *)o->q;
-const int32_t *b = (const void *)P;
-TO(s);
-for (size_t k = 0; k < 8 * v_lanes(); k++) s[k] = (int32_t)(uint64_t)o->each.i2(s[k], b[k]);
-FROM(s);
-END BEGIN(each2_l)
-int64_t *s = (void *)o->q;
-const int64_t *b = (const void *)P;
-TO(s);
-for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = o->each.i2(s[k], b[k]);
-FROM(s);
-END
-
-    static void
-    run(const op *ops, size_t count, size_t block)
+    static void run(const op *ops, size_t count, size_t block)
 {
 #if THREADED
     const vf32 z = v_set_f32(0);

@@ -1,5 +1,5 @@
-/* tests/session/test_pointwise.c: pointwise programs (ortc/program.h): what is one, how operators expand, and which
- * nodes become a group. That groups compute what their nodes do is tests/models/pointwise.py's. */
+/* tests/session/test_pointwise.c: pointwise programs (ortc/program.h): what is one, how operators expand,
+ * and which nodes become a group. That groups compute what their nodes do is tests/models/pointwise.py's. */
 #include <criterion/criterion.h>
 
 #include "graph/ir/pointwise.h"
