@@ -88,6 +88,7 @@ static bool yes(void *arg, const ortc_node *proposal, const ortc_node *node, con
     asked += !node;
     return true;
 }
+static bool together(void *arg, const ortc_node *a, const ortc_node *b) { return true; }
 static bool no(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where)
 {
     (void)arg, (void)proposal, (void)where;
@@ -107,7 +108,7 @@ Test(passes, epilogues_are_fused_as_far_as_the_kernel_agrees)
     ortc_edge *y = apply("Relu", apply("Add", r, apply("Add", product, b)), NULL);
     ortc_graph_add_output(g, "y", y);
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    ortc_specialise s = {.graph = g, .error = &e, .accept = no};
+    ortc_specialise s = {.graph = g, .error = &e, .accept = no, .together = together};
     uint64_t edits[4];
     cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK, "%s", e.text);
     cr_expect_eq(edits[0], 0);
@@ -140,7 +141,7 @@ Test(passes, a_value_that_is_read_twice_is_not_swallowed)
     ortc_graph_add_output(g, "y", apply("Relu", product, NULL));
     ortc_graph_add_output(g, "p", product);
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    ortc_specialise s = {.graph = g, .error = &e, .accept = yes};
+    ortc_specialise s = {.graph = g, .error = &e, .accept = yes, .together = together};
     uint64_t edits[4];
     cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK);
     cr_expect_eq(edits[0], 0);
