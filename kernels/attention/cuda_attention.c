@@ -33,6 +33,7 @@ typedef struct attention_plan {
     ortc_cu_rows rows; /* all but addresses */
     bool one_pass;
     ortc_cu_flash flash;         /* likewise; the products below are for when it is not one pass */
+    bool wgmma;                  /* by Hopper's instructions, where the addresses allow */
     ortc_cu_gemm scores, values; /* likewise, for a whole piece */
     head_steps q, k, v, y;       /* k and v: of what the products read, fresh or put together */
     head_steps fresh_k, fresh_v;
@@ -148,8 +149,9 @@ static float scale_of(const attention_state *s, const attention_plan *a)
     return s->has_scale ? s->scale : (float)(1 / sqrt((double)a->size));
 }
 
-static void plan_products(const attention_state *s, attention_plan *a, int processors)
+static void plan_products(const attention_state *s, attention_plan *a, const ortc_cuda_device *device)
 {
+    const int capability = device->major * 10 + device->minor;
     ortc_cu_gemm *g = &a->scores;
     const ortc_cu_rows *r = &a->rows;
     *g = (ortc_cu_gemm){.n = r->total,
@@ -163,7 +165,7 @@ static void plan_products(const attention_state *s, attention_plan *a, int proce
                         .type = r->type,
                         .out_type = ORTC_F32};
     plan_rows(a, g, &a->q, &g->a_row, g->a_step, g->y_step, &a->k);
-    ortc_cu_gemm_plan(g, processors);
+    ortc_cu_gemm_plan(g, device->processors, capability);
     g = &a->values;
     *g = (ortc_cu_gemm){.n = a->value_size,
                         .k = r->total,
@@ -176,7 +178,7 @@ static void plan_products(const attention_state *s, attention_plan *a, int proce
                         .type = r->type,
                         .out_type = r->type};
     plan_rows(a, g, &a->y, &g->y_row, g->y_step, g->a_step, &a->v);
-    ortc_cu_gemm_plan(g, processors);
+    ortc_cu_gemm_plan(g, device->processors, capability);
 }
 
 /* Pieces whose scores fit, as large as they may be. */
@@ -196,6 +198,7 @@ static void plan_pieces(attention_plan *a)
 static void plan_one_pass(const attention_state *s, const ortc_plan *p, attention_plan *a)
 {
     const ortc_cu_rows *r = &a->rows;
+    const ortc_cuda_device *device = ortc_cuda_device_of(p);
     const int64_t heads = r->batch * r->heads, tiles = (r->length + 127) / 128;
     a->one_pass = r->type != ORTC_F32 && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) &&
                   r->length >= ONE_PASS_ROWS && a->size > 0 && a->size <= 128 && a->value_size > 0 &&
@@ -209,7 +212,11 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
                                .size = (int32_t)a->size,
                                .value_size = (int32_t)a->value_size,
                                .scale = scale_of(s, a),
-                               .warps = tiles * heads >= ortc_cuda_device_of(p)->processors ? 8 : 4};
+                               .warps = tiles * heads >= device->processors ? 8 : 4};
+    int64_t steps = 0;
+    for (int i = 0; i < 3; i++) steps |= a->flash.q_step[i] | a->flash.k_step[i] | a->flash.v_step[i];
+    a->wgmma = ortc_cu_has_wgmma(device->major * 10 + device->minor) && steps % 8 == 0 &&
+               r->length < INT64_C(1) << 30 && r->total > 0;
 }
 
 static size_t take(size_t *at, int64_t bytes)
@@ -228,7 +235,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const ortc_cu_rows *r = &a->rows;
     a->pitch = (r->total + 7) / 8 * 8;
     plan_pieces(a);
-    plan_products(state, a, ortc_cuda_device_of(p)->processors);
+    plan_products(state, a, ortc_cuda_device_of(p));
     plan_one_pass(state, p, a);
     const int64_t scores = a->batches * a->heads * a->group * r->length * a->pitch,
                   keys = r->batch * a->kv_heads * r->total;
@@ -300,6 +307,10 @@ static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_
     ortc_cu_flash f = a->flash;
     f.rows = *rows;
     f.q = c->in[ORTC_ATTN_Q].data, f.k = k, f.v = v, f.y = c->out[0].data;
+#ifdef ORTC_CUDA_ARCHITECTURES /* not where a host emulates the device */
+    if (a->wgmma && ((uintptr_t)f.q | (uintptr_t)f.k | (uintptr_t)f.v) % 16 == 0)
+        return (rows->type == ORTC_F16 ? ortc_cu_flash_wgmma_f16 : ortc_cu_flash_wgmma_bf16)(&f, c->queue);
+#endif
     return (rows->type == ORTC_F16 ? ortc_cu_flash_f16 : ortc_cu_flash_bf16)(&f, c->queue);
 }
 

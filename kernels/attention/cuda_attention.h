@@ -49,10 +49,14 @@ typedef struct ortc_cu_flash {
     float scale;
     int32_t warps;   /* of a block, 16 rows each: 4 or 8 */
     int32_t aligned; /* the launcher's own: all is in pieces of 16 bytes */
+    int32_t y_pairs; /* likewise: two elements of Y at once */
 } ortc_cu_flash;
 
 int ortc_cu_flash_f16(const ortc_cu_flash *, void *queue);
 int ortc_cu_flash_bf16(const ortc_cu_flash *, void *queue);
+/* The same on Hopper (sm_90a), where all but Y begins at, and steps by, multiples of 16 bytes. */
+int ortc_cu_flash_wgmma_f16(const ortc_cu_flash *, void *queue);
+int ortc_cu_flash_wgmma_bf16(const ortc_cu_flash *, void *queue);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@
 #define RANK_LIMIT 64 /* of any tensor */
 
 typedef struct gemm_state {
-    int32_t is_matmul, trans_a, trans_b, act, bias, residual; /* the last two: ports, -1 none */
+    int32_t is_matmul, trans_a, trans_b, b_constant, act, bias, residual; /* the last two: ports, -1 none */
     float alpha, beta, act_alpha, act_beta;
 } gemm_state;
 
@@ -48,6 +48,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     gemm_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->is_matmul = is_matmul(n);
+    s->b_constant = (ortc_node_in(n, 1).flags & ORTC_PORT_CONST) != 0;
     s->alpha = s->beta = 1;
     s->bias = s->residual = -1;
     if (!s->is_matmul) {
@@ -170,7 +171,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
                         .act_alpha = s->act_alpha,
                         .act_beta = s->act_beta,
                         .type = p->in[0].dtype,
-                        .out_type = p->in[0].dtype};
+                        .out_type = p->in[0].dtype,
+                        .b_constant = s->b_constant};
     if (s->is_matmul)
         plan_matmul(plan, &p->in[0], &p->in[1], &p->out[0]);
     else
@@ -185,7 +187,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         g->y_step[d] = plan->y_step[plan->outer + d];
     }
     for (int32_t d = 0; d < plan->outer; d++) plan->launches *= plan->dims[d];
-    ortc_cu_gemm_plan(g, device->processors);
+    ortc_cu_gemm_plan(g, device->processors, device->major * 10 + device->minor);
     if (s->residual >= 0) /* each element is read by the thread that stores it */
         ortc_plan_may_reuse(p, 0, (uint32_t)s->residual);
     double bytes = 0;

@@ -2,6 +2,8 @@
  * a launch. */
 #include "kernels/gemm/cuda_gemm.h"
 
+#include <string.h>
+
 #include "ortc/types.h"
 
 /* Kernels by tile, with the share of its best rate that a multiprocessor reaches on a large product: the
@@ -15,6 +17,34 @@ static const struct tile {
                  {ORTC_CU_GEMM_MMA_64X64, 64, 64, 0.65},
                  {ORTC_CU_GEMM_MMA_64X32, 64, 32, 0.5}},
   ffma_tiles[] = {{ORTC_CU_GEMM_FFMA_128X128, 128, 128, 1.0}, {ORTC_CU_GEMM_FFMA_64X64, 64, 64, 0.7}};
+
+/* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers were fitted to the
+ * times of all tiles on 26 shapes on an H200 (tests/gpu/tiles.cu prints what the choice costs over the best
+ * tile: 2 % on average, 10 % at most, on those). */
+static const struct wgmma_tile {
+    int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16: for so few rows */
+    int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
+    int32_t turns, pair;          /* storing is hidden behind the next tile; two blocks share copies */
+    double slower;                /* than the tensor cores could */
+} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 1, 0.98},
+                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 0, 1.0},
+                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 0, 0.98},
+                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 0, 1.4},
+                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 0, 1.08},
+                   {ORTC_CU_GEMM_WGMMA_128X64, 128, 64, 128, 1, 8, 0, 0, 0.95},
+                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 2, 4, 0, 0, 1.02},
+                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 0, 1.7},
+                   {ORTC_CU_GEMM_WGMMA_64X64_DEEP, 64, 64, 64, 1, 12, 0, 0, 1.7},
+                   {ORTC_CU_GEMM_WGMMA_16X128, 64, 128, 16, 2, 5, 0, 0, 1.0},
+                   {ORTC_CU_GEMM_WGMMA_16X64, 64, 64, 16, 2, 9, 0, 0, 1.0}};
+static const struct wgmma_costs {
+    double flops, copied;      /* a multiprocessor's, each clock: operations, bytes out of L2 */
+    double memory, latency;    /* the device's bytes each clock; clocks of a round of copies */
+    double start, store, each; /* clocks of a launch; of storing a tile, and an element of it */
+    double part, part_each;    /* what parts of K add to that */
+    /* share of the blocks' places that clusters fill; what memory loses to idle multiprocessors */
+    double clusters, idle;
+} wgmma_costs = {4096, 68, 2420, 1950, 4500, 1540, 0.176, 600, 0.6, 0.795, 0.4};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -42,6 +72,59 @@ static int32_t choose(const ortc_cu_gemm *g, const struct tile *tiles, int count
     return best;
 }
 
+/* Clocks that a product takes with a tile and K in so many parts: of the waves of blocks, or of memory. */
+static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, int parts)
+{
+    const struct wgmma_costs *c = &wgmma_costs;
+    const double places = (double)t->blocks * g->processors * (parts > 1 && t->blocks > 1 ? c->clusters : 1);
+    const double batch = (double)batch_of(g), columns = (double)ceil_div(g->n, t->n);
+    const double blocks = (double)ceil_div(g->m, t->a_rows < t->m ? t->a_rows : t->m) * columns * batch *
+                          parts;
+    const int64_t pieces = ceil_div(ceil_div(g->k, 64), parts), waves = (int64_t)((blocks - 1) / places) + 1;
+    const double together = blocks > g->processors ? t->blocks : 1; /* on a multiprocessor */
+    const double multiply = 2.0 * t->m * t->n * 64 / c->flops * t->slower * together,
+                 copy = (t->a_rows + t->n) * 128.0 / c->copied * together;
+    const double rounds = (double)ceil_div(pieces, t->stages) * c->latency,
+                 store = c->store + c->each * t->m * t->n;
+    const double piece = multiply > copy ? multiply : copy,
+                 body = (double)pieces * piece > rounds ? (double)pieces * piece : rounds;
+    double clocks = c->start + (double)waves * body +
+                    (t->turns ? store : (double)waves * store * (waves > 1 ? together : 1));
+    if (parts > 1) clocks += c->part + c->part_each * t->m * t->n;
+    const double bytes = 2 * batch *
+                         ((double)g->m * g->k * (g->m <= 64 ? 1 + columns * 0.02 : 1) + (double)g->n * g->k +
+                          (double)g->m * g->n);
+    const double idle = 1 - blocks / (1.4 * g->processors);
+    const double memory = c->start + bytes / c->memory * (1 + c->idle * (idle > 0 ? idle : 0)) +
+                          (parts > 1 ? c->part : 0);
+    return clocks > memory ? clocks : memory;
+}
+
+static void choose_wgmma(ortc_cu_gemm *g)
+{
+    const int a_transposed = g->a_col != 1 && g->m > 1;
+    double least = 0;
+    g->kernel = 0;
+    for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
+        const struct wgmma_tile *t = &wgmma_tiles[i];
+        if ((t->a_rows < 64 && g->m > t->a_rows) || (t->pair && ceil_div(g->m, t->m) % 2) ||
+            (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
+             t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
+            continue;
+        for (int parts = 1;
+             parts <= (t->turns || t->pair ? 1 : 8) && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts);
+             parts++) {
+            if (parts == 5 || parts == 7) continue;
+            const double clocks = wgmma_clocks(g, t, parts);
+            if (!g->kernel || clocks < least) {
+                g->kernel = t->kernel;
+                g->parts = parts;
+                least = clocks;
+            }
+        }
+    }
+}
+
 /* Whether matrices with these steps can be read in aligned pieces of `width` elements, if the address can. */
 static int pieces_fit(int64_t width, int64_t pitch, const int64_t *steps, int32_t rank)
 {
@@ -50,14 +133,42 @@ static int pieces_fit(int64_t width, int64_t pitch, const int64_t *steps, int32_
     return all % width == 0;
 }
 
-void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors)
+int ortc_cu_has_wgmma(int capability)
+{
+#ifdef ORTC_CUDA_ARCHITECTURES
+    return capability == 90 && strstr(ORTC_CUDA_ARCHITECTURES, "90a") != NULL;
+#else /* emulated on a host */
+    (void)capability;
+    return 0;
+#endif
+}
+
+/* Whether the copy engine takes the matrices: rows of whole 16 bytes (addresses are checked at the launch),
+ * extents of 32 bits. */
+static int wgmma_fits(const ortc_cu_gemm *g)
+{
+    const int64_t most = INT64_C(1) << 30;
+    const int a_k_dense = g->a_col == 1 || g->m == 1, b_k_dense = g->b_col != 1;
+    const int64_t a_pitch = a_k_dense ? (g->m > 1 ? g->a_row : 0) : g->k > 1 ? g->a_col : 0;
+    const int64_t b_pitch = b_k_dense ? (g->n > 1 ? g->b_col : 0) : g->k > 1 ? g->b_row : 0;
+    return g->rank <= 3 && g->k > 0 && g->m < most && g->n < most && g->k < most &&
+           ceil_div(g->m, 16) * ceil_div(g->n, 64) < most / 8 / batch_of(g) &&
+           (g->m == 1 ? g->a_col == 1 : a_k_dense || g->a_row == 1) && (!b_k_dense || g->b_row == 1) &&
+           pieces_fit(8, a_pitch, g->a_step, g->rank) && pieces_fit(8, b_pitch, g->b_step, g->rank);
+}
+
+void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
 {
     const int f32 = g->type == ORTC_F32, width = f32 ? 4 : 8, n_dense = g->b_col == 1;
     const int a_fits = g->a_col == 1 && pieces_fit(width, g->m > 1 ? g->a_row : 0, g->a_step, g->rank);
     const int64_t b_pitch = n_dense ? (g->k > 1 ? g->b_row : 0) : g->n > 1 ? g->b_col : 0;
     const int b_fits = (n_dense || g->b_row == 1) && pieces_fit(width, b_pitch, g->b_step, g->rank);
+    g->processors = processors > 0 ? processors : 1;
+    g->parts = 1;
     if (g->m == 0 || g->n == 0 || batch_of(g) == 0)
         g->kernel = ORTC_CU_GEMM_NOTHING;
+    else if (!f32 && ortc_cu_has_wgmma(capability) && wgmma_fits(g))
+        choose_wgmma(g);
     else if (g->m <= 8 && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
         g->kernel = ORTC_CU_GEMM_VECTOR;
     else if (f32)
@@ -75,8 +186,10 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
               n_dense = g.b_col == 1;
     if (g.kernel == ORTC_CU_GEMM_NOTHING) return 0;
     if (g.kernel == ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_vector(&g, queue);
-    if (!aligned && g.type != ORTC_F32)
-        g.kernel = ORTC_CU_GEMM_MMA_ANY; /* adds in the same order: an address changes no bit */
+    if (!aligned && g.type != ORTC_F32) g.kernel = ORTC_CU_GEMM_MMA_ANY;
+#ifdef ORTC_CUDA_ARCHITECTURES
+    if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, queue);
+#endif
     if (g.type == ORTC_F32) return ortc_cu_gemm_f32(&g, queue);
     if (g.type == ORTC_F16) return n_dense ? ortc_cu_gemm_f16_nn(&g, queue) : ortc_cu_gemm_f16_nt(&g, queue);
     return n_dense ? ortc_cu_gemm_bf16_nn(&g, queue) : ortc_cu_gemm_bf16_nt(&g, queue);

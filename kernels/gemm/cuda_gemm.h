@@ -31,7 +31,20 @@ enum {
     ORTC_CU_GEMM_MMA_ANY, /* 64x64, any strides and alignment */
     ORTC_CU_GEMM_FFMA_128X128,
     ORTC_CU_GEMM_FFMA_64X64,
-    ORTC_CU_GEMM_VECTOR /* M <= 8: B is streamed once */
+    ORTC_CU_GEMM_VECTOR, /* M <= 8: B is streamed once */
+    /* Hopper's instructions (gemm_wgmma.cuh), sm_90a */
+    ORTC_CU_GEMM_WGMMA_128X256,
+    ORTC_CU_GEMM_WGMMA_128X192,
+    ORTC_CU_GEMM_WGMMA_128X128,
+    ORTC_CU_GEMM_WGMMA_128X128_TURNS,
+    ORTC_CU_GEMM_WGMMA_128X64,
+    ORTC_CU_GEMM_WGMMA_64X128,
+    ORTC_CU_GEMM_WGMMA_64X64,
+    ORTC_CU_GEMM_WGMMA_16X128,
+    ORTC_CU_GEMM_WGMMA_16X64,
+    ORTC_CU_GEMM_WGMMA_64X64_DEEP,   /* more pieces underway */
+    ORTC_CU_GEMM_WGMMA_128X256_PAIR, /* two blocks, one above the other */
+    ORTC_CU_GEMM_WGMMA_END
 };
 
 typedef struct ortc_cu_gemm {
@@ -48,17 +61,25 @@ typedef struct ortc_cu_gemm {
     /* ORTC_F16, ORTC_BF16, ORTC_F32; of Y: the same, or ORTC_F32 */
     int32_t type, out_type;
     int32_t kernel; /* ORTC_CU_GEMM_* */
-    int32_t rank;   /* of the batch, 0 to ORTC_CU_GEMM_RANK */
+    /* WGMMA: blocks that share a tile, each a part of K; at most 8 */
+    int32_t parts;
+    int32_t processors; /* of the device */
+    int32_t b_constant; /* B was there before anything was queued */
+    int32_t rank;       /* of the batch, 0 to ORTC_CU_GEMM_RANK */
     /* elements; 0: broadcast */
     int64_t dims[ORTC_CU_GEMM_RANK], a_step[ORTC_CU_GEMM_RANK], b_step[ORTC_CU_GEMM_RANK];
     int64_t y_step[ORTC_CU_GEMM_RANK]; /* the residual's, too */
 } ortc_cu_gemm;
 
-/* Chooses the kernel for what everything but the addresses says. processors: of the device. */
-void ortc_cu_gemm_plan(ortc_cu_gemm *, int processors);
-/* Queues the product; a kernel whose vectors the addresses do not allow gives way to one that takes any. The
- * cudaError_t of the launch. */
+/* Chooses the kernel for what everything but the addresses says. processors: of the device; capability: 10
+ * times its major number and its minor one. */
+void ortc_cu_gemm_plan(ortc_cu_gemm *, int processors, int capability);
+/* Queues the product; a kernel whose vectors the addresses do not allow gives way to one that takes any
+ * (which may add in another order). The cudaError_t of the launch. */
 int ortc_cu_gemm_run(const ortc_cu_gemm *, void *queue);
+
+/* Whether the module has kernels of Hopper's own instructions, and the device is one. */
+int ortc_cu_has_wgmma(int capability);
 
 /* The launchers behind it, each for its kernels. */
 int ortc_cu_gemm_f16_nn(const ortc_cu_gemm *, void *queue); /* B's columns are dense */
@@ -67,6 +88,7 @@ int ortc_cu_gemm_bf16_nn(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_bf16_nt(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_f32(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_vector(const ortc_cu_gemm *, void *queue);
+int ortc_cu_gemm_wgmma(const ortc_cu_gemm *, void *queue);
 
 #ifdef __cplusplus
 }

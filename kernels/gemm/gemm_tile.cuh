@@ -76,9 +76,38 @@ static inline int64_t tiles_of(const ortc_cu_gemm &g, int tile_m, int tile_n)
 
 /* ---- Epilogue ------------------------------------------------------------------------------------------ */
 
+/* Within some units of f32's last place, more than results of 16 bits show: no slow paths, no branches. */
+__device__ __forceinline__ float fast_sigmoid(float x)
+{
+    return __fdividef(1.0f, 1.0f + exp2f(-1.44269504f * x));
+}
+__device__ __forceinline__ float fast_tanh(float x)
+{
+    const float square = x * x, small = x * (1.0f - square * (0.33333333f - square * 0.13333333f));
+    return fabsf(x) < 0.1f ? small : 1.0f - 2.0f * fast_sigmoid(-2.0f * x);
+}
+/* The normal distribution's function. erfc as Chebyshev's expansion, relative error 1.2e-7 (Numerical
+ * Recipes, 6.2). */
+__device__ __forceinline__ float fast_normal(float x)
+{
+    const float z = fabsf(x) * 0.70710678f, t = __fdividef(1.0f, 1.0f + 0.5f * z);
+    float p = 0.17087277f;
+    p = fmaf(p, t, -0.82215223f);
+    p = fmaf(p, t, 1.48851587f);
+    p = fmaf(p, t, -1.13520398f);
+    p = fmaf(p, t, 0.27886807f);
+    p = fmaf(p, t, -0.18628806f);
+    p = fmaf(p, t, 0.09678418f);
+    p = fmaf(p, t, 0.37409196f);
+    p = fmaf(p, t, 1.00002368f);
+    p = fmaf(p, t, -1.26551223f);
+    const float half = 0.5f * t * exp2f(1.44269504f * fmaf(-z, z, p));
+    return x < 0.0f ? half : 1.0f - half;
+}
+
 /* Comparisons with NaN are false: it passes through all of them. W values at once, so that the choice is made
- * once. */
-template <int W> __device__ __forceinline__ void activate(const ortc_cu_gemm &g, float (&x)[W])
+ * once. FAST: for results of 16 bits. */
+template <bool FAST, int W> __device__ __forceinline__ void activate(const ortc_cu_gemm &g, float (&x)[W])
 {
 #define ORTC_EACH(...) \
     _Pragma("unroll") for (int i = 0; i < W; i++) \
@@ -94,11 +123,13 @@ template <int W> __device__ __forceinline__ void activate(const ortc_cu_gemm &g,
         for (int i = 0; i < W; i++) x[i] = x[i] < g.act_alpha ? g.act_alpha : x[i];
         ORTC_EACH(v > g.act_beta ? g.act_beta : v);
     case ORTC_ACT_LEAKY_RELU: ORTC_EACH(v < 0.0f ? g.act_alpha * v : v);
-    case ORTC_ACT_SIGMOID: ORTC_EACH(1.0f / (1.0f + expf(-v)));
-    case ORTC_ACT_TANH: ORTC_EACH(tanhf(v));
-    case ORTC_ACT_GELU: ORTC_EACH(0.5f * v * (1.0f + erff(v * 0.70710678f)));
-    case ORTC_ACT_GELU_TANH: ORTC_EACH(0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v))));
-    case ORTC_ACT_SILU: ORTC_EACH(v / (1.0f + expf(-v)));
+    case ORTC_ACT_SIGMOID: ORTC_EACH(FAST ? fast_sigmoid(v) : 1.0f / (1.0f + expf(-v)));
+    case ORTC_ACT_TANH: ORTC_EACH(FAST ? fast_tanh(v) : tanhf(v));
+    case ORTC_ACT_GELU: ORTC_EACH(FAST ? v * fast_normal(v) : 0.5f * v * (1.0f + erff(v * 0.70710678f)));
+    case ORTC_ACT_GELU_TANH:
+        ORTC_EACH(FAST ? v * fast_sigmoid(1.59576912f * (v + 0.044715f * v * v * v))
+                       : 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v))));
+    case ORTC_ACT_SILU: ORTC_EACH(FAST ? v * fast_sigmoid(v) : v / (1.0f + expf(-v)));
     case ORTC_ACT_HARD_SWISH:
 #pragma unroll
         for (int i = 0; i < W; i++) {
@@ -160,7 +191,7 @@ __device__ __forceinline__ void finish(const ortc_cu_gemm &g, const Tile &t, flo
     if (g.c) add<T, W>(x, g.beta, (const T *)g.c + row * g.c_row + col * g.c_col, g.c_col, n, vec);
     if (g.bias) add<T, W>(x, 1.0f, (const T *)g.bias + col, 1, n, vec);
     if (g.residual) add<T, W>(x, 1.0f, (const T *)g.residual + at, 1, n, vec);
-    if (g.act) activate(g, x);
+    if (g.act) activate<sizeof(T) == 2>(g, x);
     if (g.out_type == ORTC_F32)
         store<float, W>((float *)g.y + at, x, n, vec);
     else

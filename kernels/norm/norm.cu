@@ -16,6 +16,7 @@ namespace {
 template <typename E, int VECTORS, bool centred>
 __global__ void __launch_bounds__(512) in_registers(const __grid_constant__ ortc_cu_norm n)
 {
+    ortc_cu_previous();
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     __shared__ float shared[32];
     const int length = (int)n.length;
@@ -74,6 +75,7 @@ __device__ inline int64_t channel(const ortc_cu_norm &n, int64_t row, int64_t i)
 template <typename E, bool centred>
 __global__ void __launch_bounds__(512) in_passes(const __grid_constant__ ortc_cu_norm n)
 {
+    ortc_cu_previous();
     __shared__ float shared[32];
     const float share = 1.0f / (float)n.length;
     for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows;
@@ -115,25 +117,24 @@ template <typename E, bool centred> int launch(const ortc_cu_norm *n, cudaStream
     const unsigned by_warps = (blocks + 7) / 8;
     const bool apart = !whole || (at | (uint64_t)n->length * sizeof(E)) % 16 || packs > 4 * 512;
     if (apart && n->length <= 128) {
-        in_passes<E, centred><<<by_warps, warps, 0, stream>>>(*n);
+        return ortc_cu_launch(in_passes<E, centred>, by_warps, warps, stream, *n);
     } else if (apart) {
         const int threads = n->length <= 1024 ? 128 : n->length <= 8192 ? 256 : 512;
-        in_passes<E, centred><<<blocks, threads, 0, stream>>>(*n);
+        return ortc_cu_launch(in_passes<E, centred>, blocks, threads, stream, *n);
     } else if (packs <= 32) {
-        in_registers<E, 1, centred><<<by_warps, warps, 0, stream>>>(*n);
+        return ortc_cu_launch(in_registers<E, 1, centred>, by_warps, warps, stream, *n);
     } else if (packs <= 64) {
-        in_registers<E, 2, centred><<<by_warps, warps, 0, stream>>>(*n);
+        return ortc_cu_launch(in_registers<E, 2, centred>, by_warps, warps, stream, *n);
     } else if (packs <= 128) {
         const int threads = packs <= 96 ? 96 : 128;
-        in_registers<E, 1, centred><<<blocks, threads, 0, stream>>>(*n);
+        return ortc_cu_launch(in_registers<E, 1, centred>, blocks, threads, stream, *n);
     } else if (packs <= 512) {
         const int threads = packs <= 256 ? 128 : 256;
-        in_registers<E, 2, centred><<<blocks, threads, 0, stream>>>(*n);
+        return ortc_cu_launch(in_registers<E, 2, centred>, blocks, threads, stream, *n);
     } else {
         const int threads = packs <= 1024 ? 256 : 512;
-        in_registers<E, 4, centred><<<blocks, threads, 0, stream>>>(*n);
+        return ortc_cu_launch(in_registers<E, 4, centred>, blocks, threads, stream, *n);
     }
-    return cudaGetLastError();
 }
 
 template <typename E> int launch_of(const ortc_cu_norm *n, cudaStream_t stream)

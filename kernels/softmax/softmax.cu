@@ -21,6 +21,7 @@ namespace {
 template <typename E, int VECTORS, bool is_log>
 __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t rows, int length)
 {
+    ortc_cu_previous();
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     __shared__ float shared[32];
     for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows;
@@ -68,6 +69,7 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
 template <typename E, bool is_log>
 __global__ void __launch_bounds__(1024) in_passes(E *y, const E *x, int64_t rows, int64_t length)
 {
+    ortc_cu_previous();
     __shared__ float shared[32];
     for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < rows;
          row += (int64_t)gridDim.x * blockDim.y) {
@@ -91,6 +93,7 @@ __global__ void __launch_bounds__(1024) in_passes(E *y, const E *x, int64_t rows
 template <typename E, bool is_log>
 __global__ void __launch_bounds__(256) across(E *y, const E *x, int64_t rows, int64_t length, int64_t stride)
 {
+    ortc_cu_previous();
     for (int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x; row < rows; row += (int64_t)gridDim.x * 256) {
         const int64_t outer = row / stride, first = outer * length * stride + (row - outer * stride);
         float largest = -INFINITY, sum = 0;
@@ -118,8 +121,8 @@ int launch(void *out, const void *in, int64_t rows, int64_t length, int64_t stri
     E *y = (E *)out;
     const E *x = (const E *)in;
     if (stride > 1) {
-        across<E, is_log><<<ortc_cu_blocks(rows, 256), 256, 0, stream>>>(y, x, rows, length, stride);
-        return cudaGetLastError();
+        return ortc_cu_launch(across<E, is_log>, ortc_cu_blocks(rows, 256), 256, stream, y, x, rows, length,
+                              stride);
     }
     const bool aligned =
         ((uint64_t)(uintptr_t)out | (uint64_t)(uintptr_t)in | (uint64_t)length * sizeof(E)) % 16 == 0;
@@ -127,24 +130,24 @@ int launch(void *out, const void *in, int64_t rows, int64_t length, int64_t stri
     const dim3 warps(32, 8); /* short rows: a warp for each */
     const unsigned by_warps = blocks_of((rows + 7) / 8), by_blocks = blocks_of(rows);
     if ((!aligned || packs > 4 * 1024) && length <= 128) {
-        in_passes<E, is_log><<<by_warps, warps, 0, stream>>>(y, x, rows, length);
+        return ortc_cu_launch(in_passes<E, is_log>, by_warps, warps, stream, y, x, rows, length);
     } else if (!aligned || packs > 4 * 1024) {
         const int threads = length <= 1024 ? 128 : length <= 8192 ? 256 : 1024;
-        in_passes<E, is_log><<<by_blocks, threads, 0, stream>>>(y, x, rows, length);
+        return ortc_cu_launch(in_passes<E, is_log>, by_blocks, threads, stream, y, x, rows, length);
     } else if (packs <= 32) {
-        in_registers<E, 1, is_log><<<by_warps, warps, 0, stream>>>(y, x, rows, (int)length);
+        return ortc_cu_launch(in_registers<E, 1, is_log>, by_warps, warps, stream, y, x, rows, (int)length);
     } else if (packs <= 64) {
-        in_registers<E, 2, is_log><<<by_warps, warps, 0, stream>>>(y, x, rows, (int)length);
+        return ortc_cu_launch(in_registers<E, 2, is_log>, by_warps, warps, stream, y, x, rows, (int)length);
     } else if (packs <= 128) { /* up to 4 packs for each of up to 1024 threads */
-        in_registers<E, 1, is_log><<<by_blocks, 128, 0, stream>>>(y, x, rows, (int)length);
+        return ortc_cu_launch(in_registers<E, 1, is_log>, by_blocks, 128, stream, y, x, rows, (int)length);
     } else if (packs <= 512) {
-        in_registers<E, 2, is_log>
-            <<<by_blocks, packs <= 256 ? 128 : 256, 0, stream>>>(y, x, rows, (int)length);
+        return ortc_cu_launch(in_registers<E, 2, is_log>, by_blocks, packs <= 256 ? 128 : 256, stream, y, x,
+                              rows, (int)length);
     } else {
         const int threads = packs <= 1024 ? 256 : packs <= 2048 ? 512 : 1024;
-        in_registers<E, 4, is_log><<<by_blocks, threads, 0, stream>>>(y, x, rows, (int)length);
+        return ortc_cu_launch(in_registers<E, 4, is_log>, by_blocks, threads, stream, y, x, rows,
+                              (int)length);
     }
-    return cudaGetLastError();
 }
 
 template <typename E>

@@ -79,7 +79,7 @@ void check(int type, const Case &c, int force, bool f32_out)
         g.rank = 1, g.dims[0] = c.batch, g.a_step[0] = c.m * c.k, g.b_step[0] = c.b_shared ? 0 : c.k * c.n,
         g.y_step[0] = c.m * c.n;
     }
-    ortc_cu_gemm_plan(&g, 132);
+    ortc_cu_gemm_plan(&g, 132, 80);
     if (force && g.kernel > ORTC_CU_GEMM_NOTHING && (g.kernel != ORTC_CU_GEMM_VECTOR || force < 0) &&
         (g.kernel != ORTC_CU_GEMM_MMA_ANY || force == ORTC_CU_GEMM_MMA_ANY))
         g.kernel = force;

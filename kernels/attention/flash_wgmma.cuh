@@ -1,0 +1,328 @@
+/* kernels/attention/flash_wgmma.cuh: attention of f16 and bf16 in one pass over the keys by Hopper's tensor
+ * cores and copy engine (sm_90a).
+ *
+ * As flash.cuh, with other hands: a block takes 128 rows of queries of one head, a warpgroup 64 of them, and
+ * one thread of a third warpgroup loads: the queries once, then keys and values piece by piece, each through
+ * two buffers of its own. Scores of the next piece and values of this one are multiplied at the same time;
+ * while the values are, the exponentials of the next piece are taken. Queries, keys and values lie in shared
+ * memory in slabs of 64 elements of a head (wgmma.cuh), values in halves of 64 keys.
+ */
+#ifndef ORTC_KERNELS_ATTENTION_FLASH_WGMMA_CUH
+#define ORTC_KERNELS_ATTENTION_FLASH_WGMMA_CUH
+
+#include "kernels/attention/flash.cuh"
+#include "kernels/gemm/wgmma_map.cuh"
+
+namespace ortc_attention {
+
+using namespace ortc_hopper;
+
+template <int D_, int KEYS_> struct FlashShape {
+    static constexpr int D = D_, KEYS = KEYS_, rows = 128, slabs = D / 64;
+    static constexpr int q_slab = rows * 128, k_slab = KEYS * 128, q_bytes = slabs * q_slab,
+                         piece_bytes = slabs * k_slab;
+    static constexpr int shared = 1024 + q_bytes + 4 * piece_bytes; /* 1024: to align the slabs */
+};
+
+struct FlashMaps {
+    CUtensorMap q, k, v;
+};
+
+template <typename T, class S>
+__global__ void __launch_bounds__(384, 1)
+    flash_wgmma(const __grid_constant__ ortc_cu_flash f, const __grid_constant__ FlashMaps maps)
+{
+#ifdef ORTC_HOPPER
+    constexpr int keys = S::KEYS, D = S::D;
+    constexpr float log2_e = 1.44269504f;
+    extern __shared__ char shared_flash_wgmma[];
+    __shared__ __align__(8) uint64_t barriers[9];
+    const uint32_t q_tile = ((uint32_t)__cvta_generic_to_shared(shared_flash_wgmma) + 1023) / 1024 * 1024;
+    const uint32_t k_tiles = q_tile + S::q_bytes, v_tiles = k_tiles + 2 * S::piece_bytes;
+    const uint32_t q_full = (uint32_t)__cvta_generic_to_shared(barriers), k_full = q_full + 8,
+                   k_empty = k_full + 16, v_full = k_empty + 16, v_empty = v_full + 16;
+    const ortc_cu_rows &p = f.rows;
+    const int tiles = ((int)p.length + S::rows - 1) / S::rows, head = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - ((int)blockIdx.x - head * tiles)) * S::rows;
+    const int last = (first + S::rows < (int)p.length ? first + S::rows : (int)p.length) - 1;
+    const int b = head / (int)p.heads, h = head - b * (int)p.heads;
+    const int group = threadIdx.x / 128, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+
+    if (threadIdx.x == 0) {
+        barrier_init(q_full, 1);
+        for (int i = 0; i < 2; i++) {
+            barrier_init(k_full + i * 8, 1);
+            barrier_init(v_full + i * 8, 1);
+            barrier_init(k_empty + i * 8, 8);
+            barrier_init(v_empty + i * 8, 8);
+        }
+        barriers_made();
+        map_prefetch(&maps.q);
+        map_prefetch(&maps.k);
+        map_prefetch(&maps.v);
+    }
+    __syncthreads();
+    next_may_start();
+    previous_wait();
+    const int begin = (int)(row_of(p, b, h, first).from / keys),
+              end = (int)((row_of(p, b, h, last).to + keys - 1) / keys);
+
+    if (group == 2) {
+        registers_less<24>();
+        if (threadIdx.x == 256 && begin < end) {
+            const int at_q[3] = {h, b, 0}, at_k[3] = {h / (int)f.group, b, 0};
+            barrier_expect(q_full, S::q_bytes);
+            for (int i = 0; i < S::slabs; i++)
+                tile_load(q_tile + i * S::q_slab, &maps.q, q_full, i * 64, first, at_q, 0);
+            for (int piece = begin, stage = 0, parity = 1; piece < end; piece++) {
+                const uint32_t k = k_tiles + stage * S::piece_bytes, v = v_tiles + stage * S::piece_bytes;
+                barrier_wait(k_empty + stage * 8, parity);
+                barrier_expect(k_full + stage * 8, S::piece_bytes);
+                for (int i = 0; i < S::slabs; i++)
+                    tile_load(k + i * S::k_slab, &maps.k, k_full + stage * 8, i * 64, piece * keys, at_k, 0);
+                barrier_wait(v_empty + stage * 8, parity);
+                barrier_expect(v_full + stage * 8, S::piece_bytes);
+                for (int half = 0; half < keys / 64; half++)
+                    for (int i = 0; i < S::slabs; i++)
+                        tile_load(v + (half * S::slabs + i) * SLAB, &maps.v, v_full + stage * 8, i * 64,
+                                  piece * keys + half * 64, at_k, 0);
+                parity ^= stage;
+                stage ^= 1;
+            }
+        }
+        return;
+    }
+    registers_more<240>();
+
+    /* This thread's two rows, and what the warp's rows see: all of them keys all_from .. all_to. */
+    int from[2], to[2];
+    int64_t mask[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int64_t at = first + group * 64 + warp * 16 + lane / 4 + i * 8;
+        const Row r = row_of(p, b, h, at < p.length ? at : p.length - 1);
+        from[i] = (int)r.from;
+        to[i] = (int)(r.to < 0 ? 0 : r.to);
+        mask[i] = r.mask;
+    }
+    const int64_t warp_first = first + group * 64 + warp * 16, warp_last = warp_first + 15;
+    const int all_from = (int)row_of(p, b, h, warp_last < p.length ? warp_last : p.length - 1).from;
+    const int all_to = (int)row_of(p, b, h, warp_first < p.length ? warp_first : p.length - 1).to;
+    const float by = f.scale * log2_e, into_cap = p.softcap > 0.0f ? __fdividef(f.scale, p.softcap) : 0.0f;
+
+    float s[keys / 2], o[D / 2], most[2] = {-CUDART_INF_F, -CUDART_INF_F}, sum[2] = {0.0f, 0.0f}, less[2];
+    uint32_t weights[keys / 16][4];
+    bool seen[2] = {false, false};
+
+    auto multiply_scores = [&](int stage) {
+        const uint64_t q = operand(q_tile + group * SLAB, false),
+                       k = operand(k_tiles + stage * S::piece_bytes, false);
+        settle(s);
+        products_begin();
+#pragma unroll
+        for (int d = 0; d < D / 16; d++)
+            ortc_hopper::multiply<T, 0, 0>(s, q + (d / 4 * S::q_slab >> 4) + d % 4 * 2,
+                                           k + (d / 4 * S::k_slab >> 4) + d % 4 * 2, d);
+        products_commit();
+        settle(s);
+    };
+    auto multiply_values = [&](int stage, int more) {
+        const uint64_t v = operand(v_tiles + stage * S::piece_bytes, true);
+        settle(o);
+        products_begin();
+#pragma unroll
+        for (int k = 0; k < keys / 16; k++)
+            ortc_hopper::multiply<T, 1>(o, weights[k],
+                                        v + (k / 4 * S::slabs * SLAB >> 4) + k % 4 * next_16(true), more | k);
+        products_commit();
+        settle(o);
+    };
+    /* Scores become exponentials; less: by what former sums shrink. */
+    auto softmax = [&](int piece) {
+        float scale = by, raw[2];
+        if (!(by > 0.0f) || p.softcap > 0.0f || p.mask_type || piece * keys < all_from ||
+            (piece + 1) * keys > all_to) {
+            scale = 1.0f;
+            if (p.softcap > 0.0f) {
+#pragma unroll
+                for (int n = 0; n < keys / 2; n++) s[n] = log2_e * p.softcap * fast_tanh(s[n] * into_cap);
+            } else {
+#pragma unroll
+                for (int n = 0; n < keys / 2; n++) s[n] *= by;
+            }
+            const int key = piece * keys + lane % 4 * 2;
+            /* Every element is loaded, from some place of the row where it is not seen, so that loads need
+             * not wait for each other. */
+            auto add_mask = [&](auto load) {
+#pragma unroll
+                for (int n = 0; n < keys / 2; n++) {
+                    const int at = key + n / 4 * 8 + n % 2, i = n / 2 % 2;
+                    const bool inside = at >= from[i] && at < to[i];
+                    const float bias = load(mask[i] + (at < to[i] ? at : 0));
+                    s[n] = inside ? s[n] + log2_e * bias : -CUDART_INF_F;
+                    seen[i] |= inside && bias != -CUDART_INF_F;
+                }
+            };
+            if (p.mask_type == ORTC_BOOL)
+                add_mask([&](int64_t at) { return ((const uint8_t *)p.mask)[at] ? 0.0f : -CUDART_INF_F; });
+            else if (p.mask_type == p.type)
+                add_mask([&](int64_t at) { return to_float(((const T *)p.mask)[at]); });
+            else if (p.mask_type == ORTC_F32)
+                add_mask([&](int64_t at) { return ((const float *)p.mask)[at]; });
+            else if (p.mask_type)
+                add_mask([&](int64_t at) { return load_mask(p.mask_type, p.mask, at); });
+            else {
+#pragma unroll
+                for (int n = 0; n < keys / 2; n++) {
+                    const int at = key + n / 4 * 8 + n % 2, i = n / 2 % 2;
+                    const bool inside = at >= from[i] && at < to[i];
+                    s[n] = inside ? s[n] : -CUDART_INF_F;
+                    seen[i] |= inside;
+                }
+            }
+        } else
+            seen[0] = seen[1] = true;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            raw[i] = -CUDART_INF_F;
+#pragma unroll
+            for (int n = 0; n < keys / 8; n++) /* NaN comes through below, as a probability */
+                raw[i] = fmaxf(raw[i], fmaxf(s[n * 4 + i * 2], s[n * 4 + i * 2 + 1]));
+            raw[i] = fmaxf(raw[i], __shfl_xor_sync(~0u, raw[i], 1));
+            raw[i] = fmaxf(raw[i], __shfl_xor_sync(~0u, raw[i], 2));
+            const float now = fmaxf(most[i], raw[i] * scale), base = now == -CUDART_INF_F ? 0.0f : now;
+            less[i] = power_of_2(most[i] - base);
+            most[i] = now;
+            sum[i] *= less[i];
+#pragma unroll
+            for (int n = 0; n < keys / 8; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float &x = s[n * 4 + i * 2 + e];
+                    x = power_of_2(fmaf(x, scale, -base));
+                    sum[i] += x;
+                }
+        }
+    };
+    auto pack_weights = [&]() {
+#pragma unroll
+        for (int k = 0; k < keys / 16; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) weights[k][i] = pack(T(), s[k * 8 + i * 2], s[k * 8 + i * 2 + 1]);
+    };
+    auto release = [&](uint32_t barrier) {
+        if (lane == 0) barrier_arrive(barrier);
+    };
+
+#pragma unroll
+    for (int n = 0; n < D / 2; n++) o[n] = 0.0f;
+    if (begin < end) {
+        barrier_wait(q_full, 0);
+        barrier_wait(k_full, 0);
+        multiply_scores(0);
+        products_wait<0>();
+        settle(s);
+        release(k_empty);
+        softmax(begin);
+        pack_weights();
+        int stage = 0, parity = 0; /* of the values that come next */
+#pragma unroll 1
+        for (int piece = begin + 1; piece < end; piece++) {
+            const int next = stage ^ 1, next_parity = parity ^ stage;
+            barrier_wait(k_full + next * 8, next_parity);
+            multiply_scores(next);
+            barrier_wait(v_full + stage * 8, parity);
+            multiply_values(stage, 1);
+            products_wait<1>();
+            settle(s);
+            release(k_empty + next * 8);
+            softmax(piece);
+            products_wait<0>();
+            settle(o);
+            release(v_empty + stage * 8);
+#pragma unroll
+            for (int n = 0; n < D / 2; n++) o[n] *= less[n / 2 % 2];
+            pack_weights();
+            stage = next;
+            parity = next_parity;
+        }
+        barrier_wait(v_full + stage * 8, parity);
+        multiply_values(stage, 1);
+        products_wait<0>();
+        settle(o);
+    }
+
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        sum[i] += __shfl_xor_sync(~0u, sum[i], 1);
+        sum[i] += __shfl_xor_sync(~0u, sum[i], 2);
+        float any = seen[i] ? 1.0f : 0.0f;
+        any += __shfl_xor_sync(~0u, any, 1);
+        any += __shfl_xor_sync(~0u, any, 2);
+        const int64_t row = warp_first + lane / 4 + i * 8;
+        const float share = sum[i] == 0.0f ? 0.0f : __fdividef(1.0f, sum[i]);
+        T *y = (T *)f.y + b * f.y_step[0] + h * f.y_step[1] + row * f.y_step[2] + lane % 4 * 2;
+        const int left = f.value_size - lane % 4 * 2;
+        if (row < p.length)
+#pragma unroll
+            for (int n = 0; n < D / 8; n++) {
+                const float x0 = any != 0.0f ? o[n * 4 + i * 2] * share : 0.0f,
+                            x1 = any != 0.0f ? o[n * 4 + i * 2 + 1] * share : 0.0f;
+                if (f.y_pairs && n * 8 + 1 < left)
+                    *(uint32_t *)(void *)(y + n * 8) = pack(T(), x0, x1);
+                else {
+                    if (n * 8 < left) y[n * 8] = from_float<T>(x0);
+                    if (n * 8 + 1 < left) y[n * 8 + 1] = from_float<T>(x1);
+                }
+            }
+    }
+#endif
+}
+
+/* Rows of a tensor of heads: `length` of them, `size` elements each. */
+static bool head_map(CUtensorMap *map, const ortc_cu_flash &f, const void *data, const int64_t *step,
+                     int64_t length, int64_t heads, int64_t size, int box)
+{
+    ortc_cu_gemm g = {};
+    g.type = f.rows.type, g.k = size, g.rank = 2, g.dims[0] = heads, g.dims[1] = f.rows.batch;
+    const int64_t steps[2] = {step[1], step[0]};
+    return ortc_gemm::map_of(map, g, data, length, step[2], 1, steps, false, box);
+}
+
+template <typename T, class S> static int launch_flash_wgmma(const ortc_cu_flash &f, void *queue)
+{
+    const int64_t blocks = (f.rows.length + S::rows - 1) / S::rows * f.rows.batch * f.rows.heads,
+                  kv_heads = f.rows.heads / f.group;
+    const auto kernel = flash_wgmma<T, S>;
+    FlashMaps maps;
+    if (!head_map(&maps.q, f, f.q, f.q_step, f.rows.length, f.rows.heads, f.size, S::rows) ||
+        !head_map(&maps.k, f, f.k, f.k_step, f.rows.total, kv_heads, f.size, S::KEYS) ||
+        !head_map(&maps.v, f, f.v, f.v_step, f.rows.total, kv_heads, f.value_size, 64))
+        return cudaErrorInvalidValue;
+    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared);
+    if (e != cudaSuccess) return e;
+    cudaLaunchAttribute with = {};
+    cudaLaunchConfig_t launch = {};
+    launch.gridDim = dim3((unsigned)blocks);
+    launch.blockDim = dim3(384);
+    launch.dynamicSmemBytes = S::shared;
+    launch.stream = (cudaStream_t)queue;
+    launch.attrs = &with;
+    launch.numAttrs = 1;
+    with.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    with.val.programmaticStreamSerializationAllowed = 1;
+    e = cudaLaunchKernelEx(&launch, kernel, f, maps);
+    return e != cudaSuccess ? e : cudaGetLastError();
+}
+
+template <typename T> static int launch_flash_wgmma(const ortc_cu_flash *f, void *queue)
+{
+    ortc_cu_flash g = *f;
+    g.y_pairs = (uint64_t)(uintptr_t)g.y % 4 == 0 && (g.y_step[0] | g.y_step[1] | g.y_step[2]) % 2 == 0;
+    return g.size <= 64 && g.value_size <= 64 ? launch_flash_wgmma<T, FlashShape<64, 128>>(g, queue)
+                                              : launch_flash_wgmma<T, FlashShape<128, 128>>(g, queue);
+}
+
+} // namespace ortc_attention
+
+#endif
