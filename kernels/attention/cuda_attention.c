@@ -32,8 +32,10 @@ typedef struct head_steps {
 typedef struct attention_plan {
     ortc_cu_rows rows; /* all but addresses */
     bool one_pass;
-    ortc_cu_flash flash;         /* likewise; the products below are for when it is not one pass */
-    bool wgmma;                  /* by Hopper's instructions, where the addresses allow */
+    ortc_cu_flash flash; /* likewise; the products below are for when it is not one pass */
+    bool wgmma;          /* by Hopper's instructions, where the addresses allow */
+    /* not 0: few queries, where the addresses allow, in so many parts of the keys */
+    int parts;
     ortc_cu_gemm scores, values; /* likewise, for a whole piece */
     head_steps q, k, v, y;       /* k and v: of what the products read, fresh or put together */
     head_steps fresh_k, fresh_v;
@@ -215,6 +217,14 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
                                .warps = tiles * heads >= device->processors ? 8 : 4};
     int64_t steps = 0;
     for (int i = 0; i < 3; i++) steps |= a->flash.q_step[i] | a->flash.k_step[i] | a->flash.v_step[i];
+    const int64_t key_heads = r->batch * a->kv_heads, width = 16 / a->bytes;
+    if (ortc_cu_has_wgmma(device->major * 10 + device->minor) && !given(p->out, p->n_out, 3) &&
+        given(p->out, p->n_out, 0) && r->length > 0 && a->group * r->length <= ORTC_CU_DECODE_ROWS &&
+        a->size <= 128 && a->value_size <= 128 && (steps | a->size | a->value_size) % width == 0 &&
+        r->total > 0 && key_heads > 0 && key_heads < INT32_MAX / 8)
+        for (a->parts = 1;
+             a->parts < 8 && a->parts * key_heads < 2 * device->processors && r->total >= 128 * a->parts;)
+            a->parts *= 2;
     a->wgmma = ortc_cu_has_wgmma(device->major * 10 + device->minor) && steps % 8 == 0 &&
                r->length < INT64_C(1) << 30 && r->total > 0;
 }
@@ -314,6 +324,24 @@ static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_
     return (rows->type == ORTC_F16 ? ortc_cu_flash_f16 : ortc_cu_flash_bf16)(&f, c->queue);
 }
 
+/* False: not here. */
+static bool run_few(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k,
+                    const void *v, int *error)
+{
+#ifdef ORTC_CUDA_ARCHITECTURES
+    const void *q = c->in[ORTC_ATTN_Q].data;
+    ortc_cu_flash f = a->flash;
+    if (!a->parts || ((uintptr_t)q | (uintptr_t)k | (uintptr_t)v) % 16) return false;
+    f.rows = *rows;
+    f.q = q, f.k = k, f.v = v, f.y = c->out[0].data;
+    *error = ortc_cu_decode(&f, a->parts, c->queue);
+    return true;
+#else
+    (void)a, (void)rows, (void)c, (void)k, (void)v, (void)error;
+    return false;
+#endif
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const attention_plan *a = pstate;
@@ -327,6 +355,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     if (!error)
         error = join(a, c, ORTC_ATTN_V, ORTC_ATTN_PAST_V, 2, &a->fresh_v, a->value_size, a->joined_v, a->v_at,
                      &v);
+    if (!error && run_few(a, &rows, c, k, v, &error)) return ortc_cuda_done(c, error);
     if (a->one_pass) return ortc_cuda_done(c, error ? error : run_one_pass(a, &rows, c, k, v));
     for (int64_t b = 0; !error && b < rows.batch; b += a->batches)
         for (int64_t h = 0; !error && h < a->kv_heads; h += a->heads)

@@ -58,6 +58,12 @@ int ortc_cu_flash_bf16(const ortc_cu_flash *, void *queue);
 int ortc_cu_flash_wgmma_f16(const ortc_cu_flash *, void *queue);
 int ortc_cu_flash_wgmma_bf16(const ortc_cu_flash *, void *queue);
 
+/* Few queries: at most ORTC_CU_DECODE_ROWS of a key head, in `parts` parts of the keys, at most 8. All three
+ * types; sm_90; where all but Y begins at, and steps by, multiples of 16 bytes, and sizes are whole pieces of
+ * them. */
+#define ORTC_CU_DECODE_ROWS 8
+int ortc_cu_decode(const ortc_cu_flash *, int parts, void *queue);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ortc/types.h"
+#include "ortc/op.h"
 
 /* Kernels by tile, with the share of its best rate that a multiprocessor reaches on a large product: the
  * larger the tile, the less is read for each multiplication. Estimates until measured
@@ -38,13 +38,14 @@ static const struct wgmma_tile {
                    {ORTC_CU_GEMM_WGMMA_16X128, 64, 128, 16, 2, 5, 0, 0, 1.0},
                    {ORTC_CU_GEMM_WGMMA_16X64, 64, 64, 16, 2, 9, 0, 0, 1.0}};
 static const struct wgmma_costs {
-    double flops, copied;      /* a multiprocessor's, each clock: operations, bytes out of L2 */
-    double memory, latency;    /* the device's bytes each clock; clocks of a round of copies */
-    double start, store, each; /* clocks of a launch; of storing a tile, and an element of it */
-    double part, part_each;    /* what parts of K add to that */
+    double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
+    double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
+    /* clocks of a launch; of storing a tile, and an element of it, with an activation */
+    double start, store, each, act;
+    double part, part_each; /* what parts of K add to that */
     /* share of the blocks' places that clusters fill; what memory loses to idle multiprocessors */
     double clusters, idle;
-} wgmma_costs = {4096, 68, 2420, 1950, 4500, 1540, 0.176, 600, 0.6, 0.795, 0.4};
+} wgmma_costs = {4096, 68, 2420, 1950, 4500, 1540, 0.176, 0.2, 600, 0.6, 0.795, 0.4};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -80,12 +81,13 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, in
     const double batch = (double)batch_of(g), columns = (double)ceil_div(g->n, t->n);
     const double blocks = (double)ceil_div(g->m, t->a_rows < t->m ? t->a_rows : t->m) * columns * batch *
                           parts;
+    const double finish = g->act > ORTC_ACT_LEAKY_RELU ? c->act : 0; /* what takes exponentials */
     const int64_t pieces = ceil_div(ceil_div(g->k, 64), parts), waves = (int64_t)((blocks - 1) / places) + 1;
     const double together = blocks > g->processors ? t->blocks : 1; /* on a multiprocessor */
     const double multiply = 2.0 * t->m * t->n * 64 / c->flops * t->slower * together,
                  copy = (t->a_rows + t->n) * 128.0 / c->copied * together;
     const double rounds = (double)ceil_div(pieces, t->stages) * c->latency,
-                 store = c->store + c->each * t->m * t->n;
+                 store = c->store + (c->each + finish) * t->m * t->n;
     const double piece = multiply > copy ? multiply : copy,
                  body = (double)pieces * piece > rounds ? (double)pieces * piece : rounds;
     double clocks = c->start + (double)waves * body +
@@ -114,7 +116,10 @@ static void choose_wgmma(ortc_cu_gemm *g)
         for (int parts = 1;
              parts <= (t->turns || t->pair ? 1 : 8) && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts);
              parts++) {
-            if (parts == 5 || parts == 7) continue;
+            if (parts == 5 || parts == 7 ||
+                (t->kernel == ORTC_CU_GEMM_WGMMA_64X64_DEEP &&
+                 ceil_div(ceil_div(g->k, 64), parts) > t->stages))
+                continue;
             const double clocks = wgmma_clocks(g, t, parts);
             if (!g->kernel || clocks < least) {
                 g->kernel = t->kernel;

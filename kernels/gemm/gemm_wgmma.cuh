@@ -174,6 +174,47 @@ __device__ __forceinline__ void store_warp(const ortc_cu_gemm &g, const Tile &t,
         });
         return;
     }
+    if (vec && !g.c && g.out_type != ORTC_F32 &&
+        g.n % 8 == 0) { /* pieces are whole: both rows at once, what is added on its way early */
+        const int left = (int)g.n - col - within;
+        const bool here[2] = {row + lane / 4 < (int)g.m, row + 8 + lane / 4 < (int)g.m};
+        const int64_t at = t.y + (int64_t)(row + lane / 4) * g.y_row + col + within;
+        const T *bias = (const T *)g.bias + col + within;
+#pragma unroll 1
+        for (int chunk = 0; chunk < chunks && col + chunk * 32 < (int)g.n; chunk++) {
+            const bool inside = left > chunk * 32;
+            Vector<T, 8> b = {}, r[2] = {};
+            if (g.bias && inside) b = *(const Vector<T, 8> *)(const void *)(bias + chunk * 32);
+#pragma unroll
+            for (int p = 0; p < 2; p++)
+                if (g.residual && inside && here[p])
+                    r[p] = *(const Vector<T, 8> *)(const void *)((const T *)g.residual + at +
+                                                                 p * 8 * g.y_row + chunk * 32);
+            __syncwarp();
+            put_chunk_of<0>(chunk, sums, pitch, d);
+            __syncwarp();
+            float x[16];
+#pragma unroll
+            for (int p = 0; p < 2; p++)
+#pragma unroll
+                for (int i = 0; i < 8; i += 4) {
+                    const float4 v = *(const float4 *)(from + p * 8 * pitch + i);
+                    x[p * 8 + i] = v.x, x[p * 8 + i + 1] = v.y, x[p * 8 + i + 2] = v.z,
+                              x[p * 8 + i + 3] = v.w;
+                }
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                x[i] = x[i] * g.alpha + to_float(b.v[i % 8]) + to_float(r[i / 8].v[i % 8]);
+            activate<true>(g, x);
+#pragma unroll
+            for (int p = 0; p < 2; p++) {
+                const float y[8] = {x[p * 8],     x[p * 8 + 1], x[p * 8 + 2], x[p * 8 + 3],
+                                    x[p * 8 + 4], x[p * 8 + 5], x[p * 8 + 6], x[p * 8 + 7]};
+                if (inside && here[p]) store<T, 8>((T *)g.y + at + p * 8 * g.y_row + chunk * 32, y, 8, true);
+            }
+        }
+        return;
+    }
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks && col + chunk * 32 < (int)g.n; chunk++) {
         __syncwarp();

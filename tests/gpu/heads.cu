@@ -106,6 +106,7 @@ static void *room(int64_t bytes)
 
 static int run(const ortc_cu_flash &f, int wgmma, cudaStream_t stream)
 {
+    if (wgmma == 2) return ortc_cu_decode(&f, f.warps, stream);
     if (f.rows.type == ORTC_F16)
         return wgmma ? ortc_cu_flash_wgmma_f16(&f, stream) : ortc_cu_flash_f16(&f, stream);
     return wgmma ? ortc_cu_flash_wgmma_bf16(&f, stream) : ortc_cu_flash_bf16(&f, stream);
@@ -119,11 +120,11 @@ static void steps(int64_t *s, bool packed, int64_t heads, int64_t length, int64_
 static int test(uint64_t seed)
 {
     int failed = 0, done = 0;
-    double *out, worst[2] = {}, is;
+    double *out, worst[3] = {}, is;
     state = seed;
     CHECK(cudaMalloc(&out, 8));
     CHECK(cudaFuncSetAttribute(compare, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 600; round++) {
         ortc_cu_flash f = {};
         ortc_cu_rows &p = f.rows;
         static const int sizes[] = {64, 128, 32, 40, 80, 96, 8, 72, 120};
@@ -131,7 +132,10 @@ static int test(uint64_t seed)
         f.size = sizes[draw(9)], f.value_size = draw(4) ? f.size : sizes[draw(9)];
         f.group = 1 + draw(3);
         const int64_t kv_heads = 1 + draw(3);
-        p.batch = 1 + draw(3), p.heads = kv_heads * f.group, p.length = 1 + draw(draw(2) ? 140 : 400),
+        p.batch = 1 + draw(3), p.heads = kv_heads * f.group,
+        p.length = 1 + draw(draw(3) == 0 ? 4
+                            : draw(2)    ? 140
+                                         : 400),
         p.total = 1 + draw(draw(2) ? 140 : 700);
         p.past = draw(2) ? 0 : draw((uint32_t)p.total);
         p.causal = draw(3) == 0, p.left = draw(4) ? -1 : draw(200), p.right = draw(4) ? -1 : draw(200),
@@ -173,7 +177,9 @@ static int test(uint64_t seed)
             p.nonpad = (const int64_t *)lengths;
         }
         f.q = q, f.k = k, f.v = v, f.y = y;
-        for (int wgmma = 0; wgmma < 2; wgmma++) {
+        const bool few = p.length * f.group <= ORTC_CU_DECODE_ROWS;
+        for (int wgmma = 0; wgmma < (few ? 3 : 2); wgmma++) {
+            if (wgmma == 2) f.warps = 1 << draw(4);
             std::vector<char> h[2];
             int error = 0;
             for (int twice = 0; twice < 2; twice++) {
@@ -196,20 +202,22 @@ static int test(uint64_t seed)
                     printf("FAILED %s: B %lld H %lld/%lld L %lld P %lld T %lld D %d/%d causal %d left %lld "
                            "right %lld cap %g mask %d (%lld: %lld %lld %lld) nonpad %d "
                            "packed %d type %d scale %g: %s, error %.2e, outside %d, same %d\n",
-                           wgmma ? "wgmma" : "mma", (long long)p.batch, (long long)p.heads,
-                           (long long)kv_heads, (long long)p.length, (long long)p.past, (long long)p.total,
-                           f.size, f.value_size, p.causal, (long long)p.left, (long long)p.right, p.softcap,
-                           p.mask_type, (long long)p.mask_count, (long long)p.mask_step[0],
-                           (long long)p.mask_step[1], (long long)p.mask_step[2], p.nonpad != NULL, packed,
-                           p.type, f.scale, cudaGetErrorString((cudaError_t)error), is, outside,
-                           h[0] == h[1]);
+                           wgmma == 2 ? "decode"
+                           : wgmma    ? "wgmma"
+                                      : "mma",
+                           (long long)p.batch, (long long)p.heads, (long long)kv_heads, (long long)p.length,
+                           (long long)p.past, (long long)p.total, f.size, f.value_size, p.causal,
+                           (long long)p.left, (long long)p.right, p.softcap, p.mask_type,
+                           (long long)p.mask_count, (long long)p.mask_step[0], (long long)p.mask_step[1],
+                           (long long)p.mask_step[2], p.nonpad != NULL, packed, p.type, f.scale,
+                           cudaGetErrorString((cudaError_t)error), is, outside, h[0] == h[1]);
                 if (error) return 1;
             }
         }
         for (void *x : {q, k, v, y, m, lengths}) cudaFree(x);
     }
-    printf("largest error over its bound: mma %.2f, wgmma %.2f\n%d passed, %d failed\n", worst[0], worst[1],
-           done - failed, failed);
+    printf("largest error over its bound: mma %.2f, wgmma %.2f, few queries %.2f\n%d passed, %d failed\n",
+           worst[0], worst[1], worst[2], done - failed, failed);
     return failed != 0;
 }
 
