@@ -76,7 +76,11 @@ ortc_status ortc_program_build(const ortc_placed *placed, ortc_pack_store *store
                       .begin = request->after ? request->after->end : placed->graph->first,
                       .made = request->slots};
     ortc_status s = build(&p);
-    if (s != ORTC_OK) release_steps(p.steps.data, p.steps.count);
+    bool owned = s == ORTC_OK; /* steps are the program's */
+#ifndef NDEBUG
+    if (owned) s = ortc_program_check(program, placed, request, error);
+#endif
+    if (!owned) release_steps(p.steps.data, p.steps.count);
     ortc_array_deinit(&p.steps);
     for (uint32_t i = 0; i < placed->targets->n_spaces; i++) {
         ortc_array_deinit(&p.spaces[i].blocks);
@@ -87,7 +91,7 @@ ortc_status ortc_program_build(const ortc_placed *placed, ortc_pack_store *store
     ortc_array_deinit(&p.in_place);
     ortc_arena_deinit(&p.scratch);
     if (s != ORTC_OK) {
-        program->n_steps = 0;
+        if (!owned) program->n_steps = 0;
         ortc_program_release(program);
         return s;
     }

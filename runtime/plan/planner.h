@@ -94,6 +94,8 @@ ortc_status ortc_planner_value_operand(ortc_planner *, const ortc_edge *, bool i
 ortc_status ortc_planner_copy_value(ortc_planner *, const ortc_edge *); /* to the edge's own slot */
 
 /* planner_home.c */
+/* with what only pads in a blocked layout; false: too large, or not of a fixed size */
+bool ortc_bytes_laid_out(ortc_dtype, uint16_t layout, int32_t rank, const int64_t *dims, size_t *out);
 bool ortc_fact_bytes(const ortc_fact *, size_t *out); /* of a tensor whose size is known */
 /* the same, with an error that says why not */
 ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, size_t *out);

@@ -9,23 +9,25 @@ bool ortc_fact_bytes(const ortc_fact *f, size_t *out)
            ortc_count_elements(f->rank, f->dims, &count) && ortc_tensor_bytes(f->type->dtype, count, out);
 }
 
-/* Elements with those that only pad: channels come in blocks in some layouts. */
-static bool count_laid_out(uint16_t layout, const ortc_fact *f, int64_t *out)
+/* Channels come in blocks in some layouts. */
+bool ortc_bytes_laid_out(ortc_dtype t, uint16_t layout, int32_t rank, const int64_t *dims, size_t *out)
 {
-    int64_t dims[ORTC_MAX_RANK], block = layout == ORTC_LAYOUT_NCHW8C    ? 8
-                                         : layout == ORTC_LAYOUT_NCHW16C ? 16
-                                                                         : 1;
-    if (block == 1 || f->rank < 2) return ortc_count_elements(f->rank, f->dims, out);
-    memcpy(dims, f->dims, (size_t)f->rank * sizeof *dims);
-    if (dims[1] > INT64_MAX - block) return false;
-    dims[1] = (dims[1] + block - 1) / block * block;
-    return ortc_count_elements(f->rank, dims, out);
+    int64_t padded[ORTC_MAX_RANK], count,
+        block = layout == ORTC_LAYOUT_NCHW8C    ? 8
+                : layout == ORTC_LAYOUT_NCHW16C ? 16
+                                                : 1;
+    if (block > 1 && rank > 1) {
+        memcpy(padded, dims, (size_t)rank * sizeof *dims);
+        if (dims[1] > INT64_MAX - block) return false;
+        padded[1] = (dims[1] + block - 1) / block * block;
+        dims = padded;
+    }
+    return ortc_count_elements(rank, dims, &count) && ortc_tensor_bytes(t, count, out);
 }
 
 ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
 {
     const ortc_fact *f = &p->facts[e->id];
-    int64_t count;
     char buffer[160];
     ortc_text t = ORTC_TEXT(buffer);
     if (!f->type || f->type->kind != ORTC_KIND_TENSOR || !ortc_fact_is_sized(f))
@@ -33,8 +35,7 @@ ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
                          "the shape of '%s' is known only when the model runs, which this version "
                          "cannot plan",
                          e->name);
-    if (!count_laid_out(e->layout, f, &count) || !ortc_tensor_bytes(f->type->dtype, count, out) ||
-        *out > SIZE_MAX / 4) {
+    if (!ortc_bytes_laid_out(f->type->dtype, e->layout, f->rank, f->dims, out) || *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
         return ortc_fail(p->error, ORTC_LIMIT, "'%s' would be %s, which is too large", e->name, buffer);
     }

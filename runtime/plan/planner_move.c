@@ -131,7 +131,7 @@ ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from,
     *s.in = (ortc_operand){.from = ORTC_FROM_ARENA,
                            .space = from,
                            .index = e->id}; /* resolved with the other operands */
-    *s.out = (ortc_operand){.from = to, .space = to_space, .index = index};
+    *s.out = (ortc_operand){.from = to, .space = to_space, .index = index, .root = e->id};
     uint32_t step = (uint32_t)p->steps.count;
     ORTC_TRY(push(p, s));
     ortc_planner_note_use(p, e, from, step);

@@ -326,6 +326,18 @@ static ortc_status add_step(ortc_planner *p, ortc_step *s, const plan_context *c
     return ORTC_OK;
 }
 
+/* Whether a step reads the memory of an input through another one, too: the same value, or a part of it, of
+ * which the kernel that offers to write in place knows nothing. */
+static bool is_read_twice(const ortc_planner *p, const ortc_step *s, uint32_t port)
+{
+    uint8_t space = (uint8_t)s->in[port].space;
+    uint32_t root = ortc_planner_at(p, s->node->in[port], space)->root, times = 0;
+    for (uint32_t i = 0; i < s->n_in; i++)
+        times += s->node->in[i] && s->in[i].space == space &&
+                 ortc_planner_at(p, s->node->in[i], space)->root == root;
+    return times > 1;
+}
+
 /* A block that may take over the place of an input's: in place. */
 static ortc_status offer_reuse(ortc_planner *p, const plan_context *c, uint32_t index, uint32_t port,
                                const ortc_home *h)
@@ -340,7 +352,7 @@ static ortc_status offer_reuse(ortc_planner *p, const plan_context *c, uint32_t 
             return ortc_no_memory(p->error, sizeof *p->in_place.data);
         const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, from, space)->root];
         const ortc_home *in = ortc_planner_at(p, root, space);
-        if (in->lives == LIVES_BLOCK && in->bytes == h->bytes)
+        if (in->lives == LIVES_BLOCK && in->bytes == h->bytes && !is_read_twice(p, s, c->reuse[k].in))
             p->spaces[space].blocks.data[h->index].reuse = (int32_t)in->index;
     }
     return ORTC_OK;

@@ -146,6 +146,7 @@ static void resolve(const ortc_planner *p, const ortc_edge *e, ortc_operand *o)
                     *root = ortc_planner_at(p, p->graph->edges.data[h->root], space);
     o->offset = h->offset;
     o->index = root->index;
+    o->root = h->root;
     switch (root->lives) {
     case LIVES_POINTER:
         o->from = ORTC_FROM_POINTER;
@@ -177,6 +178,26 @@ static ortc_status lay_out(ortc_planner *p, uint32_t space)
     return ORTC_OK;
 }
 
+/* Results whose blocks have taken over the place of an input's say so. */
+static void note_reuse(const ortc_planner *p, uint32_t index)
+{
+    ortc_step *s = &p->steps.data[index];
+    for (uint32_t k = 0; k < s->n_out; k++) {
+        ortc_operand *o = &s->out[k];
+        if (o->from != ORTC_FROM_ARENA || !ortc_view_present(&o->view)) continue;
+        const ortc_block *blocks = p->spaces[o->space].blocks.data,
+                         *b = &blocks[ortc_planner_at(p, s->node->out[k], (uint8_t)o->space)->index];
+        if (b->reuse < 0 || blocks[b->reuse].offset != b->offset || blocks[b->reuse].to != index) continue;
+        for (uint32_t i = 0; i < s->n_in && !o->over; i++) {
+            const ortc_home *in = s->node->in[i] && s->in[i].space == o->space
+                                      ? ortc_planner_at(p, p->graph->edges.data[s->in[i].root],
+                                                        (uint8_t)o->space)
+                                      : NULL;
+            if (in && in->lives == LIVES_BLOCK && (int32_t)in->index == b->reuse) o->over = i + 1;
+        }
+    }
+}
+
 ortc_status ortc_planner_place_blocks(ortc_planner *p)
 {
     const ortc_graph *g = p->graph;
@@ -190,6 +211,7 @@ ortc_status ortc_planner_place_blocks(ortc_planner *p)
             for (uint32_t k = 0; k < s->n_in; k++) resolve(p, s->node->in[k], &s->in[k]);
             for (uint32_t k = 0; k < s->n_out; k++)
                 if (ortc_view_present(&s->out[k].view)) resolve(p, s->node->out[k], &s->out[k]);
+            note_reuse(p, (uint32_t)i);
         }
     }
     return ORTC_OK;

@@ -65,7 +65,7 @@ ortc_status ortc_planner_copy_value(ortc_planner *p, const ortc_edge *e)
     s.in->index = e->id; /* resolved with the other operands */
     s.in->from = ORTC_FROM_ARENA;
     s.out->from = ORTC_FROM_SLOT;
-    s.out->index = e->id;
+    s.out->index = s.out->root = e->id;
     if (!ortc_array_push(&p->steps, s) || !ortc_array_push(&p->slots, slot))
         return ortc_no_memory(p->error, sizeof s);
     ortc_planner_note_use(p, e, 0, (uint32_t)p->steps.count - 1);

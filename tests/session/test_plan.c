@@ -1,0 +1,453 @@
+/* tests/session/test_plan.c: what the planner makes of small graphs, and that a plan in which any one
+ * invariant is damaged is refused by the check (runtime/plan/check.c). */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "runtime/call/call.h"
+#include "runtime/plan/plan.h"
+#include "runtime/registry/registry.h"
+#include "runtime/session/create.h"
+
+static ortc_graph *g;
+static ortc_model store; /* a session keeps packed forms with its model */
+static ortc_session *s;
+static ortc_program *p;
+static ortc_plan_request request;
+static ortc_planner_input inputs[4];
+static bool wanted[4];
+static uint32_t memory[4];
+static ortc_error e;
+
+static void setup(void)
+{
+    e = (ortc_error)ORTC_ERROR_INIT;
+    memset(inputs, 0, sizeof inputs);
+    memset(memory, 0, sizeof memory);
+    for (size_t i = 0; i < 4; i++) wanted[i] = true;
+    cr_assert_eq(ortc_registry_init(&e), ORTC_OK, "%s", e.text);
+    cr_assert(ortc_pack_store_init(&store.packed, 0));
+    cr_assert_not_null(g = ortc_graph_create(NULL));
+}
+
+static void teardown(void)
+{
+    ortc_program_release(p);
+    ortc_session_release(s);
+    for (size_t i = 0; i < 4; i++) ortc_value_release((ortc_value *)(uintptr_t)inputs[i].value);
+    ortc_pack_store_deinit(&store.packed);
+}
+TestSuite(plan, .init = setup, .fini = teardown);
+
+/* ---- Building ------------------------------------------------------------------------------------------ */
+
+static ortc_edge *input(const char *name, ortc_dtype t, int32_t rank, const ortc_dim *dims)
+{
+    ortc_edge *x = ortc_edge_create(g, name);
+    cr_assert(ortc_edge_set_shape(x, ortc_tensor_type(t), rank, dims));
+    cr_assert(ortc_graph_add_input(g, name, x));
+    return x;
+}
+
+/* Two dims: "rows" (a symbol) times 16, f32. */
+static ortc_edge *rows(const char *name)
+{
+    ortc_dim n;
+    cr_assert_eq(ortc_dims_symbol(g->dims, &g->arena, "rows", &n), ORTC_OK);
+    return input(name, ORTC_F32, 2, (ortc_dim[]){n, 16});
+}
+
+static ortc_edge *ints(int64_t count, const int64_t *values)
+{
+    ortc_constant *c;
+    int64_t *data = malloc((size_t)count * sizeof *data);
+    memcpy(data, values, (size_t)count * sizeof *data);
+    ortc_constant_create(ORTC_I64, 1, &count, data, (size_t)count * sizeof *data, free, data, &c, &e);
+    return ortc_graph_constant(g, NULL, c);
+}
+
+static ortc_edge *floats(int64_t count)
+{
+    ortc_constant *c;
+    float *data = calloc((size_t)count, sizeof *data);
+    ortc_constant_create(ORTC_F32, 1, &count, data, (size_t)count * sizeof *data, free, data, &c, &e);
+    return ortc_graph_constant(g, NULL, c);
+}
+
+static ortc_node *node(const char *op, uint32_t n_in, ortc_edge *const *in, uint32_t n_out)
+{
+    ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, n_in, n_out);
+    cr_assert_not_null(n, "%s", op);
+    for (uint32_t i = 0; i < n_in; i++)
+        if (in[i]) ortc_node_set_in(n, i, in[i]);
+    for (uint32_t i = 0; i < n_out; i++) ortc_node_set_out(n, i, ortc_edge_create(g, NULL));
+    return n;
+}
+
+static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b)
+{
+    return node(op, b ? 2 : 1, (ortc_edge *[]){a, b}, 1)->out[0];
+}
+
+static void output(const char *name, ortc_edge *y) { cr_assert(ortc_graph_add_output(g, name, y)); }
+
+static void open_session(const char *providers)
+{
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    o.providers = providers;
+    o.threads = 1;
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_session_from_graph(&store, g, &o, &s, &e), ORTC_OK, "%s", e.text);
+}
+
+static void give(uint32_t i, ortc_dtype t, int32_t rank, const int64_t *dims)
+{
+    ortc_value *v;
+    ortc_value_release((ortc_value *)(uintptr_t)inputs[i].value);
+    cr_assert_eq(ortc_value_create(t, rank, dims, &v, &e), ORTC_OK);
+    memset(v->data, 0, v->bytes);
+    inputs[i].value = v;
+}
+
+/* Plans for what is given and wanted now; every plan of these tests is sound. */
+static void plan(void)
+{
+    ortc_run_env env = {.threads = 1, .error = &e};
+    ortc_program_release(p);
+    request = (ortc_plan_request){inputs, wanted, memory, NULL, NULL};
+    cr_assert_eq(ortc_program_build(&s->unit.placed, &store.packed, &request, &env, &p, &e), ORTC_OK, "%s",
+                 e.text);
+    cr_assert_eq(ortc_program_check(p, &s->unit.placed, &request, &e), ORTC_OK, "%s", e.text);
+}
+
+static void plan_rows(int64_t n)
+{
+    give(0, ORTC_F32, 2, (int64_t[]){n, 16});
+    plan();
+}
+
+/* The index of the first step of this kind, or of this operator. */
+static uint32_t step_of(int kind, const char *op)
+{
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].kind == kind && (!op || !strcmp(p->steps[i].node->type, op))) return i;
+    cr_assert_fail("there is no step %d %s", kind, op ? op : "");
+    return 0;
+}
+
+/* ---- What is planned ----------------------------------------------------------------------------------- */
+
+Test(plan, a_chain_takes_two_blocks_and_the_last_writes_the_result)
+{
+    ortc_edge *x = rows("x");
+    for (int i = 0; i < 4; i++) x = apply("Transpose", x, NULL); /* never in place */
+    output("y", x);
+    open_session("ref");
+    plan_rows(32);
+    cr_assert_eq(p->n_steps, 4);
+    cr_expect_eq(p->steps[0].in[0].from, ORTC_FROM_INPUT);
+    for (uint32_t i = 0; i < 3; i++) cr_expect_eq(p->steps[i].out[0].from, ORTC_FROM_ARENA);
+    cr_expect_eq(p->steps[0].out[0].offset, p->steps[2].out[0].offset, "the first is free again");
+    cr_expect_neq(p->steps[0].out[0].offset, p->steps[1].out[0].offset);
+    cr_expect_eq(p->steps[3].out[0].from, ORTC_FROM_OUTPUT);
+    cr_expect_eq(p->arena_bytes[0], 2 * 32 * 16 * sizeof(float));
+    cr_expect_eq(p->outputs[0].dims[0], 32);
+    plan_rows(64);
+    cr_expect_eq(p->arena_bytes[0], 2 * 64 * 16 * sizeof(float));
+}
+
+Test(plan, in_place_takes_one_block_and_says_so)
+{
+    ortc_edge *x = rows("x");
+    output("y", apply("Abs", apply("Neg", apply("Abs", apply("Neg", x, NULL), NULL), NULL), NULL));
+    open_session("ref");
+    plan_rows(32);
+    cr_assert_eq(p->n_steps, 4);
+    for (uint32_t i = 0; i < 3; i++) cr_expect_eq(p->steps[i].out[0].over, i > 0, "step %u", i);
+    cr_expect_eq(p->arena_bytes[0], 32 * 16 * sizeof(float));
+}
+
+/* Every row of a minus its first, where a is needed no more: in its place, the first row would be gone before
+ * the others are made. */
+Test(plan, not_in_place_where_another_input_is_a_part_of_it)
+{
+    ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL);
+    ortc_edge *first =
+        node("Slice", 3, (ortc_edge *[]){a, ints(1, (int64_t[]){0}), ints(1, (int64_t[]){1})}, 1)->out[0];
+    output("y", apply("Transpose", apply("Sub", a, first), NULL));
+    open_session("ref");
+    plan_rows(32);
+    cr_assert_eq(p->n_steps, 3);
+    cr_expect_eq(p->steps[1].in[1].root, a->id);
+    cr_expect_eq(p->steps[1].out[0].over, 0);
+    cr_expect_neq(p->steps[1].out[0].offset, p->steps[1].in[0].offset);
+}
+
+Test(plan, views_are_no_steps)
+{
+    ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL);
+    ortc_edge *flat = apply("Reshape", a, ints(1, (int64_t[]){-1}));
+    ortc_edge *part =
+        node("Slice", 3, (ortc_edge *[]){a, ints(1, (int64_t[]){2}), ints(1, (int64_t[]){4})}, 1)->out[0];
+    output("y", apply("Neg", flat, NULL));
+    output("z", apply("Neg", part, NULL));
+    open_session("ref");
+    plan_rows(8);
+    cr_assert_eq(p->n_steps, 3);
+    cr_expect_eq(p->n_views, 2);
+    const ortc_operand *made = &p->steps[0].out[0];
+    for (uint32_t i = 1; i < 3; i++) {
+        const ortc_operand *o = &p->steps[i].in[0];
+        const bool is_part = o->view.rank == 2;
+        cr_expect_eq(o->from, ORTC_FROM_ARENA);
+        cr_expect_eq(o->root, a->id);
+        cr_expect_eq(o->offset, made->offset + (is_part ? 2 * 16 * sizeof(float) : 0));
+        cr_expect_eq(o->view.dims[0], is_part ? 2 : 8 * 16);
+    }
+}
+
+Test(plan, what_only_computes_shapes_is_not_run)
+{
+    ortc_edge *x = rows("x");
+    ortc_edge *n = apply("Gather", apply("Shape", x, NULL), ints(1, (int64_t[]){0}));
+    ortc_edge *target = node("Concat", 2, (ortc_edge *[]){n, ints(2, (int64_t[]){4, 4})}, 1)->out[0];
+    ortc_attr axis = {.size = sizeof axis, .kind = ORTC_ATTR_INT};
+    ortc_node_set_attr(target->producer, "axis", &axis);
+    output("y", apply("Neg", apply("Reshape", x, target), NULL));
+    open_session("ref");
+    plan_rows(5);
+    cr_expect_eq(p->n_steps, 1);
+    cr_expect_eq(p->n_folded, 3);
+    cr_expect_eq(p->outputs[0].rank, 3);
+    cr_expect_eq(p->outputs[0].dims[0], 5);
+}
+
+Test(plan, only_what_is_wanted_runs)
+{
+    ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL);
+    output("a", a);
+    output("b", apply("Abs", a, NULL));
+    open_session("ref");
+    wanted[1] = false;
+    plan_rows(2);
+    cr_expect_eq(p->n_steps, 1);
+    wanted[0] = false, wanted[1] = true;
+    plan_rows(2);
+    cr_expect_eq(p->n_steps, 2);
+}
+
+Test(plan, late_extents_end_a_segment)
+{
+    ortc_edge *x = rows("x");
+    output("y", apply("Neg", apply("NonZero", x, NULL), NULL));
+    open_session("ref");
+    plan_rows(2);
+    cr_expect_eq(p->n_steps, 1);
+    cr_expect(p->chained);
+    cr_assert_not_null(p->end);
+    cr_expect_str_eq(p->end->type, "Neg");
+    cr_assert_eq(p->n_slots, 1);
+    cr_expect(p->slots[0].late);
+    cr_expect_eq(p->steps[0].out[0].from, ORTC_FROM_SLOT);
+}
+
+static void load_sim(void) { cr_assert_eq(ortc_plugin_load(getenv("ORTC_SIM"), &e), ORTC_OK, "%s", e.text); }
+
+/* Neg on the device, Abs on the host, Neg on the device again. */
+static void there_and_back(void)
+{
+    ortc_edge *x = rows("x");
+    load_sim();
+    output("y", apply("Neg", apply("Abs", apply("Neg", x, NULL), NULL), NULL));
+    open_session("sim:only=Neg");
+    plan_rows(32);
+}
+
+Test(plan, devices_get_copies_signals_and_waits)
+{
+    static const int kinds[] = {ORTC_STEP_COPY,   ORTC_STEP_KERNEL, ORTC_STEP_COPY,
+                                ORTC_STEP_SIGNAL, ORTC_STEP_WAIT,   ORTC_STEP_KERNEL,
+                                ORTC_STEP_COPY,   ORTC_STEP_KERNEL, ORTC_STEP_COPY};
+    there_and_back();
+    cr_assert_eq(p->n_steps, ORTC_LENGTH(kinds));
+    for (uint32_t i = 0; i < p->n_steps; i++) cr_expect_eq(p->steps[i].kind, kinds[i], "step %u", i);
+    cr_expect_eq(p->n_events, 1);
+    cr_expect_eq(p->steps[8].out[0].from, ORTC_FROM_OUTPUT);
+}
+
+/* ---- What the check refuses ---------------------------------------------------------------------------- */
+
+static void expect_refused(const char *what)
+{
+    e.text[0] = 0;
+    cr_expect_eq(ortc_program_check(p, &s->unit.placed, &request, &e), ORTC_INTERNAL, "%s", what);
+    cr_expect(strstr(e.text, what), "expected '%s': %s", what, e.text);
+}
+
+static void expect_sound(void)
+{
+    cr_expect_eq(ortc_program_check(p, &s->unit.placed, &request, &e), ORTC_OK, "%s", e.text);
+}
+
+static void swap_steps(uint32_t a, uint32_t b)
+{
+    ortc_step t = p->steps[a];
+    p->steps[a] = p->steps[b];
+    p->steps[b] = t;
+}
+
+/* Damage, refusal, repair. */
+#define DAMAGED(lvalue, value, text) \
+    do { \
+        __typeof__(lvalue) before = (lvalue); \
+        (lvalue) = (value); \
+        expect_refused(text); \
+        (lvalue) = before; \
+        expect_sound(); \
+    } while (0)
+
+Test(plan, the_check_refuses_wrong_order_and_lifetimes)
+{
+    ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL), *b = apply("Transpose", a, NULL);
+    output("y", apply("Add", apply("Transpose", b, NULL), a)); /* a lives to the end */
+    open_session("ref");
+    plan_rows(32);
+    cr_assert_eq(p->n_steps, 4);
+    swap_steps(0, 1);
+    expect_refused("not there");
+    swap_steps(0, 1);
+    expect_sound();
+    ortc_step *second = &p->steps[1];
+    DAMAGED(second->out[0].offset, p->steps[0].out[0].offset, "over its input 0");
+    /* the third result over the first, which the last step still reads */
+    const size_t at = p->steps[2].out[0].offset;
+    p->steps[2].out[0].offset = p->steps[3].in[0].offset = p->steps[0].out[0].offset;
+    expect_refused("not there: not made yet, or written over");
+    p->steps[2].out[0].offset = p->steps[3].in[0].offset = at;
+    expect_sound();
+    DAMAGED(second->in[0].offset, second->in[0].offset + 64, "lies in");
+    DAMAGED(second->in[0].root, x->id, "not there");
+    DAMAGED(p->arena_bytes[0], p->arena_bytes[0] - 256, "of a range that has");
+    DAMAGED(p->steps[3].out[0].offset, 64, "of a range that has");
+    DAMAGED(p->steps[3].out[0].from, ORTC_FROM_INPUT, "has no place");
+    DAMAGED(p->steps[3].out[0].from, ORTC_FROM_SLOT, "a slot that the program does not have");
+    DAMAGED(p->n_steps, 3, "output 'y' is not made");
+    DAMAGED(p->steps[0].in[0].index, 7, "input 7, which is not given");
+    DAMAGED(p->steps[0].in[0].offset, 64, "of a value that has");
+    DAMAGED(p->steps[0].device, 9, "there is no device 9");
+    DAMAGED(p->steps[0].out[0].space, 1, "there is no space 1");
+}
+
+Test(plan, the_check_refuses_views_outside_of_a_constant)
+{
+    ortc_edge *x = rows("x"), *c = floats(64);
+    ortc_edge *part =
+        node("Slice", 3, (ortc_edge *[]){c, ints(1, (int64_t[]){48}), ints(1, (int64_t[]){64})}, 1)->out[0];
+    output("y", apply("Add", x, part));
+    open_session("ref");
+    plan_rows(2);
+    cr_assert_eq(p->n_steps, 1);
+    cr_assert_eq(p->steps[0].in[1].from, ORTC_FROM_POINTER);
+    void **data = &p->steps[0].in[1].view.data;
+    DAMAGED(*data, (char *)*data + 4, "outside the constant");
+    DAMAGED(*data, NULL, "has no address");
+}
+
+/* TensorScatter writes into its first input where that is nobody else's. */
+Test(plan, the_check_refuses_what_is_in_place_and_does_not_say_so)
+{
+    const int64_t cache[3] = {1, 8, 16}, update[3] = {1, 2, 16};
+    ortc_edge *x = input("x", ORTC_F32, 3, cache), *u = input("u", ORTC_F32, 3, update);
+    ortc_edge *a = apply("Neg", x, NULL);
+    ortc_edge *b = node("TensorScatter", 2, (ortc_edge *[]){a, u}, 1)->out[0];
+    ortc_attr axis = {.size = sizeof axis, .kind = ORTC_ATTR_INT};
+    axis.i = 1;
+    ortc_node_set_attr(b->producer, "axis", &axis);
+    output("y", apply("Neg", b, NULL));
+    open_session("ref");
+    give(0, ORTC_F32, 3, cache);
+    give(1, ORTC_F32, 3, update);
+    plan();
+    ortc_step *t = &p->steps[step_of(ORTC_STEP_KERNEL, "TensorScatter")];
+    cr_assert_eq(t->out[0].over, 1);
+    cr_expect_eq(t->out[0].offset, t->in[0].offset);
+    DAMAGED(t->out[0].over, 0, "over its input 0");
+    DAMAGED(t->out[0].over, 5, "an input that is not there");
+}
+
+Test(plan, the_check_refuses_workspace_over_operands)
+{
+    ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL);
+    output("y", apply("Neg", apply("Transpose", a, NULL), NULL));
+    open_session("ref");
+    plan_rows(32);
+    ortc_step *step = &p->steps[1];
+    step->workspace_at = p->steps[1].in[0].offset;
+    DAMAGED(step->workspace, 256, "over its input 0");
+    step->workspace_at = p->steps[1].out[0].offset;
+    DAMAGED(step->workspace, 256, "its workspace lies over output 0");
+    step->workspace_at = p->arena_bytes[0];
+    DAMAGED(step->workspace, 256, "of a range that has");
+}
+
+Test(plan, the_check_refuses_copies_that_nobody_waits_for)
+{
+    there_and_back();
+    const uint32_t wait = step_of(ORTC_STEP_WAIT, NULL), signal = step_of(ORTC_STEP_SIGNAL, NULL),
+                   host = step_of(ORTC_STEP_KERNEL, "Abs");
+    swap_steps(wait, host);
+    expect_refused("nothing waits for the copy");
+    swap_steps(wait, host);
+    expect_sound();
+    swap_steps(wait, signal);
+    expect_refused("nobody has signalled");
+    swap_steps(wait, signal);
+    expect_sound();
+    swap_steps(signal, signal - 1); /* the signal in front of the copy */
+    expect_refused("nothing waits for the copy");
+    swap_steps(signal, signal - 1);
+    expect_sound();
+    DAMAGED(p->steps[wait].kind, ORTC_STEP_SIGNAL, "signalled before");
+    DAMAGED(p->steps[wait].event, 3, "there is no event 3");
+    DAMAGED(p->steps[wait].device, 1, "another device's");
+    DAMAGED(p->steps[host].in[0].space, 1, "in the memory of device 0");
+}
+
+/* Host memory that a queue is still reading must not be written. */
+Test(plan, the_check_refuses_writing_what_a_queue_reads)
+{
+    ortc_edge *x = rows("x");
+    load_sim();
+    ortc_edge *a = apply("Abs", x, NULL), *there = apply("Neg", a, NULL);
+    ortc_edge *b = apply("Abs", apply("Abs", x, NULL), NULL);
+    output("y", there);
+    output("z", b);
+    open_session("sim:only=Neg");
+    plan_rows(512);
+    const uint32_t copy = step_of(ORTC_STEP_COPY, NULL);
+    cr_assert_eq(p->steps[copy].out[0].from, ORTC_FROM_ARENA);
+    cr_assert_eq(p->steps[copy].in[0].root, a->id);
+    for (uint32_t i = copy + 1; i < p->n_steps; i++) {
+        ortc_step *step = &p->steps[i];
+        if (step->kind != ORTC_STEP_KERNEL || step->out[0].space || step->out[0].from != ORTC_FROM_ARENA)
+            continue;
+        cr_expect_neq(step->out[0].offset, p->steps[copy].in[0].offset);
+        DAMAGED(step->out[0].offset, p->steps[copy].in[0].offset, "may still be reading");
+        return;
+    }
+    cr_assert_fail("no host kernel behind the copy");
+}
+
+Test(plan, the_check_refuses_ranges_out_of_order)
+{
+    ortc_edge *x = rows("x");
+    load_sim();
+    output("y", apply("Neg", apply("Neg", apply("Neg", x, NULL), NULL), NULL));
+    open_session("sim");
+    plan_rows(512);
+    cr_assert_eq(p->n_ranges, 1);
+    cr_expect_eq(p->ranges[0].count, 3);
+    DAMAGED(p->ranges[0].count, 4, "cannot be captured");
+    DAMAGED(p->ranges[0].count, 400, "out of order");
+    DAMAGED(p->ranges[0].first, 0, "cannot be captured");
+    DAMAGED(p->steps[2].captures, false, "cannot be captured");
+}
