@@ -1,8 +1,8 @@
-/* runtime/plan/check.c: is a finished program sound? A walk over its steps that keeps book of which bytes hold
- * what, and of what queues may still be reading and writing (plan.h lists what is checked).
+/* runtime/plan/check.c: is a finished program sound? A walk over its steps that keeps book of which bytes
+ * hold what, and of what queues may still be reading and writing (plan.h lists what is checked).
  *
- * It knows nothing of how the planner decides: it reads the program, as a run will. Quadratic in what is live;
- * for debug and sanitizer builds, and for tests.
+ * It knows nothing of how the planner decides: it reads the program, as a run will. Quadratic in what is
+ * live; for debug and sanitizer builds, and for tests.
  */
 #include <stdio.h>
 

@@ -191,18 +191,18 @@ typedef struct ortc_plan_request {
     const bool *wanted;               /* per output of the graph */
     const uint32_t *memory;           /* per output: where it goes (0 host, else a device's memory) */
     const ortc_program *after;        /* the segment before; NULL: this is the first */
-    ortc_value *const *slots; /* by edge id, what earlier segments have made; NULL: this is the first */
+    ortc_value *const *slots;         /* by edge id, what is made so far; NULL: none */
 } ortc_plan_request;
 
 /* Plans a bound graph. Packed forms are taken from the store, which must outlive the program, as the placed
  * graph must. */
 ortc_status ortc_program_build(const ortc_placed *, ortc_pack_store *, const ortc_plan_request *,
                                struct ortc_run_env *, ortc_program **out, ortc_error *);
-/* Whether a program is sound, whatever made it: every read is of bytes that were made before and not written
- * over since, lies inside what it is a view of, and comes after the wait for the copy that brought it; nothing
- * is written where a queue may still be reading, nor over a step's own inputs but where it says so; signals,
- * waits and captured ranges are in order; wanted outputs are made. INTERNAL with the first violation. Every
- * plan is checked in debug and sanitizer builds (check.c). */
+/* Whether a program is sound, whatever made it: every read is of bytes that were made before and not
+ * written over since, lies inside what it is a view of, and comes after the wait for the copy that brought
+ * it; nothing is written where a queue may still be reading, nor over a step's own inputs but where it says
+ * so; signals, waits and captured ranges are in order; wanted outputs are made. INTERNAL with the first
+ * violation. Every plan is checked in debug and sanitizer builds (check.c). */
 ortc_status ortc_program_check(const ortc_program *, const ortc_placed *, const ortc_plan_request *,
                                ortc_error *);
 ortc_program *ortc_program_retain(ortc_program *);

@@ -1,5 +1,5 @@
-/* tests/session/test_plan.c: what the planner makes of small graphs, and that a plan in which any one invariant
- * is damaged is refused by the check (runtime/plan/check.c). */
+/* tests/session/test_plan.c: what the planner makes of small graphs, and that a plan in which any one
+ * invariant is damaged is refused by the check (runtime/plan/check.c). */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
