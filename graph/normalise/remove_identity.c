@@ -1,6 +1,5 @@
-/* graph/normalise/remove_identity.c: nodes that pass an input on: Identity, Dropout at inference, Cast and
- * Reshape to what is there already, Transpose that moves nothing, Where that chooses for sure. Their readers
- * read the input. */
+/* graph/normalise/remove_identity.c: nodes that pass their input on: Identity, Dropout at inference, Cast and
+ * Reshape to what is there already, Transpose that moves nothing. Their readers read the input. */
 #include "normalise.h"
 
 static bool same_shape(const ortc_edge *a, const ortc_edge *b)
@@ -37,41 +36,12 @@ static bool passes_on(const ortc_node *n)
     return false;
 }
 
-/* x of Where(Equal(x, below zero), ..., x), if no element of x can be below zero: so exporters ask of each
- * target of an Expand whether it is -1. */
-static ortc_edge *chosen(const ortc_node *n)
-{
-    if (*n->domain || strcmp(n->type, "Where") || n->n_in != 3 || !n->in[0] || !n->in[1] || !n->in[2])
-        return NULL;
-    const ortc_node *equal = n->in[0]->producer;
-    ortc_edge *x = n->in[2];
-    if (!equal || *equal->domain || strcmp(equal->type, "Equal") || equal->in[0] != x || !x->values ||
-        !same_shape(x, n->out[0]) || !ortc_edge_is_const(equal->in[1]))
-        return NULL;
-    const ortc_constant *c = equal->in[1]->constant;
-    for (int64_t i = 0; i < c->count; i++) {
-        int64_t v;
-        if (c->dtype != ORTC_I64) return NULL;
-        memcpy(&v, (const char *)c->data + i * 8, sizeof v);
-        if (v >= 0) return NULL;
-    }
-    for (int64_t i = 0; i < x->n_values; i++) {
-        ortc_dim most;
-        if (x->values[i] == ORTC_DIM_UNKNOWN ||
-            ortc_dims_combine(n->graph->dims, ORTC_DIM_MAX, x->values[i], 0, &most) != ORTC_OK ||
-            most != x->values[i])
-            return NULL;
-    }
-    return x;
-}
-
 ortc_status ortc_pass_remove_identity(ortc_normalise *p)
 {
     for (ortc_node *n = p->graph->first, *next; n; n = next) {
         next = n->next;
-        ortc_edge *x = passes_on(n) ? n->in[0] : chosen(n);
-        if (!x) continue;
-        ortc_edge_replace(n->out[0], x);
+        if (!passes_on(n)) continue;
+        ortc_edge_replace(n->out[0], n->in[0]);
         ortc_node_remove(n);
         p->edits++;
     }
