@@ -3,7 +3,8 @@
  *   y = Where(Equal(x, c), a, x)        c, a constants
  *
  * So exporters ask of each target of an Expand whether it is -1. Extents are not below zero, so that each
- * element is decided: y = x + d, d a constant, which shape functions carry symbols through; y = x where d is 0.
+ * element is decided: y = x + d, d a constant, which shape functions carry symbols through; y = x where d is
+ * 0.
  */
 #include "match.h"
 

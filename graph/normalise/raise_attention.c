@@ -6,16 +6,17 @@
  * order (step): factors, masks that are added or chosen by Where, a softcap, a lower bound, and views of
  * [B * heads, ...] as [B, heads, ...]. Several masks become one, before the node. Factors also stand on q and
  * k; k' is a Transpose of k; grouped keys and values are repeated by Unsqueeze, Expand and Reshape; behind
- * Softmax Where may put 0 for NaN, as Attention does by itself. Where q, k and v are split into heads (Reshape,
- * Transpose) from [B, length, heads * size], and the result is put together again, that becomes a part of the
- * node: the attributes q_num_heads and kv_num_heads. Scores and weights must have no other readers, shapes
- * must be provably what they have to be, and masks must be stretched to the scores, not the scores to them.
+ * Softmax Where may put 0 for NaN, as Attention does by itself. Where q, k and v are split into heads
+ * (Reshape, Transpose) from [B, length, heads * size], and the result is put together again, that becomes a
+ * part of the node: the attributes q_num_heads and kv_num_heads. Scores and weights must have no other
+ * readers, shapes must be provably what they have to be, and masks must be stretched to the scores, not the
+ * scores to them.
  *
  * f32, and f16 and bf16 with or without Casts to f32 around what lies between the products (match.h): scores
  * are then no longer rounded to that type. Other than by rounding, only rows change of which every key is
  * masked: by -infinity Softmax makes NaN of them, and Attention 0; where a large number takes the place of
- * scores, they count equally, and here by their scores. Vaswani et al., "Attention Is All You Need"; Ainslie et
- * al., "GQA".
+ * scores, they count equally, and here by their scores. Vaswani et al., "Attention Is All You Need"; Ainslie
+ * et al., "GQA".
  */
 #include "match.h"
 
@@ -52,7 +53,7 @@ static ortc_edge *transposed(const ortc_edge *e, int64_t a, int64_t b, int64_t c
     return count == 4 && perm[0] == a && perm[1] == b && perm[2] == c && perm[3] == d ? n->in[0] : NULL;
 }
 
-/* ---- Between Softmax and the first product -------------------------------------------------------------- */
+/* ---- Between Softmax and the first product ------------------------------------------------------------- */
 
 /* What n multiplies by a constant, which *factor becomes. */
 static ortc_edge *scaled(const ortc_node *n, double *factor)
@@ -149,7 +150,7 @@ static ortc_node *weighted(ortc_node *softmax, ortc_dtype t)
                : NULL;
 }
 
-/* ---- Queries, keys, values ------------------------------------------------------------------------------ */
+/* ---- Queries, keys, values ----------------------------------------------------------------------------- */
 
 /* e in the form's type, without factors, which *scale is multiplied by. Only its one reader sees each of
  * them. */
@@ -228,7 +229,7 @@ static bool match_flat(attention_form *f)
            ortc_match_typed(f->q, f->t) && ortc_match_typed(f->k, f->t) && ortc_match_typed(f->v, f->t);
 }
 
-/* ---- Masks ---------------------------------------------------------------------------------------------- */
+/* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* Of every mask every dim is 1 or that of the scores; the last one of all together is never stretched, for
  * Attention would pad it. dims: of all together. */
@@ -313,7 +314,7 @@ static bool plain_mask(attention_form *f)
     return f->n_masks == 0 || f->mask;
 }
 
-/* ---- The form ------------------------------------------------------------------------------------------- */
+/* ---- The form ------------------------------------------------------------------------------------------ */
 
 static bool match(ortc_node *softmax, attention_form *f)
 {
@@ -429,8 +430,8 @@ static bool make_keys(ortc_normalise *p, attention_form *f)
 }
 
 /* The form anew, as the standard says it, with one mask, in the place of what was there: what lay between
- * cannot be the body, for it reads several masks, or views whose extents are computed elsewhere. The pass comes
- * to the new Softmax behind this one. */
+ * cannot be the body, for it reads several masks, or views whose extents are computed elsewhere. The pass
+ * comes to the new Softmax behind this one. */
 static bool rewrite(ortc_normalise *p, attention_form *f, const ortc_dim *mask_dims)
 {
     ortc_node *at = f->last;
@@ -459,8 +460,8 @@ static bool rewrite(ortc_normalise *p, attention_form *f, const ortc_dim *mask_d
     return ortc_node_set_out(product, 0, y);
 }
 
-/* What the node may read, best first: heads as the attributes say, heads as a dim, heads repeated as they are.
- * A later one is for shapes that are computed of something else. */
+/* What the node may read, best first: heads as the attributes say, heads as a dim, heads repeated as they
+ * are. A later one is for shapes that are computed of something else. */
 static ortc_status place(ortc_normalise *p, const ortc_op *op, attention_form *f, ortc_node **out)
 {
     const uint32_t n_in = f->mask ? 4 : 3;
