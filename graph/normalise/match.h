@@ -38,11 +38,11 @@ static inline ortc_node *ortc_match_reader(const ortc_edge *e, uint32_t times)
     return n;
 }
 
-/* ---- Types ---------------------------------------------------------------------------------------------- */
+/* ---- Types --------------------------------------------------------------------------------------------- */
 
 /* A form of type t may step into f32 and back, as converters and autocast write it: Casts between the two are
- * looked through. Forms are tried in these types, the last of which has no Casts to look through; there f64 is
- * taken for f32. */
+ * looked through. Forms are tried in these types, the last of which has no Casts to look through; there f64
+ * is taken for f32. */
 static const ortc_dtype ortc_match_types[] = {ORTC_F16, ORTC_BF16, ORTC_F32};
 
 static inline bool ortc_match_typed(const ortc_edge *e, ortc_dtype t)
@@ -86,7 +86,7 @@ uint32_t ortc_match_uses(const ortc_edge *e, ortc_dtype t);
 /* The node that ends a form of type t: `last`, or the Cast to t behind it. NULL: it ends in another type. */
 ortc_node *ortc_match_end(ortc_node *last, ortc_dtype t);
 
-/* ---- Operands ------------------------------------------------------------------------------------------- */
+/* ---- Operands ------------------------------------------------------------------------------------------ */
 
 /* The node that makes e, before any Casts, if it is of this type, has its first n_in inputs, and the form's
  * next node alone reads it. */

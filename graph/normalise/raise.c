@@ -1,8 +1,8 @@
-/* graph/normalise/raise.c: what passes that raise have in common: readers behind Casts, constants of any float
- * type, a node with a body in the place of a form (match.h). */
+/* graph/normalise/raise.c: what passes that raise have in common: readers behind Casts, constants of any
+ * float type, a node with a body in the place of a form (match.h). */
 #include "match.h"
 
-/* ---- Readers -------------------------------------------------------------------------------------------- */
+/* ---- Readers ------------------------------------------------------------------------------------------- */
 
 static uint32_t count(const ortc_edge *e, ortc_dtype t, ortc_node **one)
 {
@@ -42,7 +42,7 @@ ortc_node *ortc_match_end(ortc_node *last, ortc_dtype t)
     return ortc_match_cast(cast, t) && ortc_match_typed(cast->out[0], t) ? cast : NULL;
 }
 
-/* ---- Constants ------------------------------------------------------------------------------------------ */
+/* ---- Constants ----------------------------------------------------------------------------------------- */
 
 /* sign, exponent and mantissa of a float of 16 bits */
 static double decode(uint16_t code, int mantissa_bits, int bias)
@@ -147,7 +147,7 @@ ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
     return ortc_graph_constant(p->graph, NULL, narrow);
 }
 
-/* ---- Raising -------------------------------------------------------------------------------------------- */
+/* ---- Raising ------------------------------------------------------------------------------------------- */
 
 ortc_status ortc_match_raise(ortc_normalise *p, const ortc_op *op, ortc_node *last, ortc_edge *const *in,
                              uint32_t n_in, ortc_node **out)

@@ -6,16 +6,17 @@
  * order (step): factors, masks that are added or chosen by Where, a softcap, a lower bound, and views of
  * [B * heads, ...] as [B, heads, ...]. Several masks become one, before the node. Factors also stand on q and
  * k; k' is a Transpose of k; grouped keys and values are repeated by Unsqueeze, Expand and Reshape; behind
- * Softmax Where may put 0 for NaN, as Attention does by itself. Where q, k and v are split into heads (Reshape,
- * Transpose) from [B, length, heads * size], and the result is put together again, that becomes a part of the
- * node: the attributes q_num_heads and kv_num_heads. Scores and weights must have no other readers, shapes
- * must be provably what they have to be, and masks must be stretched to the scores, not the scores to them.
+ * Softmax Where may put 0 for NaN, as Attention does by itself. Where q, k and v are split into heads
+ * (Reshape, Transpose) from [B, length, heads * size], and the result is put together again, that becomes a
+ * part of the node: the attributes q_num_heads and kv_num_heads. Scores and weights must have no other
+ * readers, shapes must be provably what they have to be, and masks must be stretched to the scores, not the
+ * scores to them.
  *
  * f32, and f16 and bf16 with or without Casts to f32 around what lies between the products (match.h): scores
  * are then no longer rounded to that type. Other than by rounding, only rows change of which every key is
  * masked: by -infinity Softmax makes NaN of them, and Attention 0; where a large number takes the place of
- * scores, they count equally, and here by their scores. Vaswani et al., "Attention Is All You Need"; Ainslie et
- * al., "GQA".
+ * scores, they count equally, and here by their scores. Vaswani et al., "Attention Is All You Need"; Ainslie
+ * et al., "GQA".
  */
 #include "match.h"
 
@@ -52,7 +53,7 @@ static ortc_edge *transposed(const ortc_edge *e, int64_t a, int64_t b, int64_t c
     return count == 4 && perm[0] == a && perm[1] == b && perm[2] == c && perm[3] == d ? n->in[0] : NULL;
 }
 
-/* ---- Between Softmax and the first product -------------------------------------------------------------- */
+/* ---- Between Softmax and the first product ------------------------------------------------------------- */
 
 /* What n multiplies by a constant, which *factor becomes. */
 static ortc_edge *scaled(const ortc_node *n, double *factor)
@@ -149,7 +150,7 @@ static ortc_node *weighted(ortc_node *softmax, ortc_dtype t)
                : NULL;
 }
 
-/* ---- Queries, keys, values ------------------------------------------------------------------------------ */
+/* ---- Queries, keys, values ----------------------------------------------------------------------------- */
 
 /* e in the form's type, without factors, which *scale is multiplied by. Only its one reader sees each of
  * them. */
@@ -228,7 +229,7 @@ static bool match_flat(attention_form *f)
            ortc_match_typed(f->q, f->t) && ortc_match_typed(f->k, f->t) && ortc_match_typed(f->v, f->t);
 }
 
-/* ---- Masks ---------------------------------------------------------------------------------------------- */
+/* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* Of every mask every dim is 1 or that of the scores; the last one of all together is never stretched, for
  * Attention would pad it. dims: of all together. */
@@ -260,9 +261,9 @@ static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, or
     ortc_edge *y = ortc_edge_create(p->graph, NULL);
     if (!n || !y || !ortc_node_set_out(n, 0, y) || !ortc_edge_set_shape(y, ortc_tensor_type(t), 4, dims))
         return NULL;
+    ortc_node_move_before(n, before);
     for (uint32_t i = 0; i < n_in; i++)
         if (!in[i] || !ortc_node_set_in(n, i, in[i])) return NULL;
-    ortc_node_move_before(n, before);
     return y;
 }
 
@@ -288,41 +289,17 @@ static ortc_edge *one_mask(ortc_normalise *p, const attention_form *f, ortc_dtyp
             ortc_edge *stays = sum ? sum : ortc_match_constant(p, t, 0),
                       *low = ortc_match_constant(p, t, s->low * s->by);
             ortc_edge *const in[] = {s->at, s->keeps ? stays : low, s->keeps ? low : stays};
-            sum = apply(p, f->softmax, "Where", in, 3, t, dims);
+            sum = apply(p, f->last, "Where", in, 3, t, dims);
         } else {
-            ortc_edge *at = cast(p, f->softmax, s->at, t);
+            ortc_edge *at = cast(p, f->last, s->at, t);
             ortc_edge *const times[] = {at, s->by == 1 ? NULL : ortc_match_constant(p, t, s->by)};
-            if (s->by != 1) at = apply(p, f->softmax, "Mul", times, 2, t, dims);
+            if (s->by != 1) at = apply(p, f->last, "Mul", times, 2, t, dims);
             ortc_edge *const both[] = {sum, at};
-            sum = sum ? apply(p, f->softmax, "Add", both, 2, t, dims) : at;
+            sum = sum ? apply(p, f->last, "Add", both, 2, t, dims) : at;
         }
         if (!sum) return NULL;
     }
     return sum;
-}
-
-/* Softmax reads the scores with one mask added, for the body that the node will have. */
-static bool rewrite(ortc_normalise *p, attention_form *f, const ortc_dim *mask_dims)
-{
-    ortc_edge *e = f->scores->out[0];
-    const ortc_dim *dims = e->dims;
-    const ortc_dtype t = f->softmax->in[0]->type->dtype;
-    if (!(e = cast(p, f->softmax, e, t))) return false;
-    for (int i = 0; i < 2; i++) {
-        const double by = i ? f->softcap : f->before;
-        ortc_edge *const times[] = {e, ortc_match_constant(p, t, by)};
-        if (i && by != 0) {
-            ortc_edge *tanh = apply(p, f->softmax, "Tanh", &e, 1, t, dims);
-            ortc_edge *const capped[] = {tanh, times[1]};
-            e = apply(p, f->softmax, "Mul", capped, 2, t, dims);
-        } else if (!i && by != 1)
-            e = apply(p, f->softmax, "Mul", times, 2, t, dims);
-        if (!e) return false;
-    }
-    f->mask = one_mask(p, f, t, mask_dims);
-    ortc_edge *const both[] = {e, f->mask};
-    e = f->mask ? apply(p, f->softmax, "Add", both, 2, t, dims) : NULL;
-    return e && ortc_node_set_in(f->softmax, 0, e);
 }
 
 /* f->mask, if one of the masks will do as it is: added, or bool as Attention has it. */
@@ -337,7 +314,7 @@ static bool plain_mask(attention_form *f)
     return f->n_masks == 0 || f->mask;
 }
 
-/* ---- The form ------------------------------------------------------------------------------------------- */
+/* ---- The form ------------------------------------------------------------------------------------------ */
 
 static bool match(ortc_node *softmax, attention_form *f)
 {
@@ -452,8 +429,39 @@ static bool make_keys(ortc_normalise *p, attention_form *f)
     return ortc_edge_replace(at->out[0], t);
 }
 
-/* What the node may read, best first: heads as the attributes say, heads as a dim, heads repeated as they are.
- * A later one is for shapes that are computed of something else. */
+/* The form anew, as the standard says it, with one mask, in the place of what was there: what lay between
+ * cannot be the body, for it reads several masks, or views whose extents are computed elsewhere. The pass
+ * comes to the new Softmax behind this one. */
+static bool rewrite(ortc_normalise *p, attention_form *f, const ortc_dim *mask_dims)
+{
+    ortc_node *at = f->last;
+    ortc_edge *y = at->out[0], *k = transpose(p, at, f->k, 0, 1, 3, 2), *v = f->v;
+    const ortc_dtype t = f->softmax->in[0]->type->dtype;
+    const ortc_attr last = {.size = sizeof last, .kind = ORTC_ATTR_INT, .i = -1};
+    const ortc_dim dims[4] = {f->q->dims[0], f->q->dims[1], f->q->dims[2], f->k->dims[2]};
+    const bool capped = f->softcap != 0;
+    ortc_edge *scale = ortc_match_constant(p, f->t, capped ? f->scale / f->softcap : f->scale);
+    ortc_edge *q = apply(p, at, "Mul", (ortc_edge *[]){f->q, scale}, 2, f->t, f->q->dims);
+    ortc_edge *e = cast(p, at, apply(p, at, "MatMul", (ortc_edge *[]){q, k}, 2, f->t, dims), t);
+    if (capped) {
+        e = apply(p, at, "Tanh", &e, 1, t, dims);
+        e = apply(p, at, "Mul", (ortc_edge *[]){e, ortc_match_constant(p, t, f->softcap)}, 2, t, dims);
+    }
+    if (f->n_masks) {
+        f->mask = one_mask(p, f, t, mask_dims);
+        e = apply(p, at, "Add", (ortc_edge *[]){e, f->mask}, 2, t, dims);
+    }
+    e = apply(p, at, "Softmax", &e, 1, t, dims);
+    if (!e || !ortc_node_set_attr(e->producer, "axis", &last)) return false;
+    e = apply(p, at, "MatMul", (ortc_edge *[]){cast(p, at, e, f->t), v}, 2, f->t, y->dims);
+    if (!e) return false;
+    ortc_node *product = e->producer;
+    ortc_node_remove(at);
+    return ortc_node_set_out(product, 0, y);
+}
+
+/* What the node may read, best first: heads as the attributes say, heads as a dim, heads repeated as they
+ * are. A later one is for shapes that are computed of something else. */
 static ortc_status place(ortc_normalise *p, const ortc_op *op, attention_form *f, ortc_node **out)
 {
     const uint32_t n_in = f->mask ? 4 : 3;
@@ -496,9 +504,10 @@ static ortc_status raise(ortc_normalise *p, const ortc_op *op, attention_form *f
     ortc_node *n;
     ortc_dim dims[4];
     if (f->q->rank == 4 && !masks_fit(f, dims)) return ORTC_OK;
-    if (!plain_mask(f)) {
-        if (f->scores->out[0]->rank != 4) return ORTC_OK; /* views in between would have to be made anew */
-        if (!rewrite(p, f, dims)) return ortc_no_memory(p->error, 0);
+    const bool views = f->q->rank == 4 && f->scores->out[0]->rank == 3;
+    if (!plain_mask(f) || views) {
+        const bool made = (f->k || make_keys(p, f)) && rewrite(p, f, dims);
+        return made ? ORTC_OK : ortc_no_memory(p->error, 0);
     }
     ORTC_TRY(place(p, op, f, &n));
     return n && (!ortc_node_set_attr(n, "scale", &scale) ||

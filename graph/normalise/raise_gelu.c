@@ -4,10 +4,9 @@
  *   y = 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))         approximate = tanh
  *
  * Exporters order and associate these in many ways, so neither argument is matched as a shape of nodes: it is
- * read as a polynomial in x, and the coefficients are compared (1e-6, relative; to f16's or bf16's rounding where
- * that is the type). Source: Hendrycks and
- * Gimpel, "Gaussian Error Linear Units". The match starts at Erf or Tanh. Values in between must have no
- * other readers.
+ * read as a polynomial in x, and the coefficients are compared (1e-6, relative; to f16's or bf16's rounding
+ * where that is the type). Source: Hendrycks and Gimpel, "Gaussian Error Linear Units". The match starts at
+ * Erf or Tanh. Values in between must have no other readers.
  */
 #include "match.h"
 

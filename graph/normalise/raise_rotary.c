@@ -2,12 +2,14 @@
  * rotate_half.
  *
  *   y = x * cos + Concat(-x[D/2..], x[..D/2]) * sin        x [B, heads, L, D]
- *   cos = Unsqueeze(Cos(Concat(a, a)), 1), sin likewise, both of [B, L, D], with factors that are constants
+ *   cos = Unsqueeze(Cos(Concat(a, a)), 1), sin likewise, both of [B, L, D] or [1, L, D], with factors that
+ * are
+ *   constants
  *
  * RotaryEmbedding reads the first halves of cos and sin only, so that the second must be provably the same:
  * that is what Concat(a, a) shows. The halves are taken by Slice, once for all nodes of the model that turn
- * by these angles. The match starts at the Concat behind Neg. Angles may be computed in f32 and Cast to the type of
- * x.
+ * by these angles, and expanded to B. The match starts at the Concat behind Neg. Angles may be computed in
+ * f32 and Cast to the type of x.
  */
 #include "match.h"
 
@@ -65,8 +67,8 @@ static ortc_edge *angles_of(const ortc_edge *e, const char *function, const ortc
     ortc_edge *c = n ? n->in[0] : NULL;
     double v;
     if (!c || c->rank != 3 || !element(n, 1, 0, &axis) || (axis != 1 && axis != -3) ||
-        !same(c->dims[0], x->dims[0]) || !same(c->dims[1], x->dims[2]) || !same(c->dims[2], x->dims[3]) ||
-        !c->type || !ortc_type_equal(c->type, x->type))
+        (c->dims[0] != 1 && !same(c->dims[0], x->dims[0])) || !same(c->dims[1], x->dims[2]) ||
+        !same(c->dims[2], x->dims[3]) || !c->type || !ortc_type_equal(c->type, x->type))
         return NULL;
     const ortc_dtype t = x->type->dtype;
     const ortc_edge *at = ortc_match_source(c, t);
@@ -149,16 +151,49 @@ static ortc_edge *first_half(ortc_normalise *p, ortc_edge *full, const ortc_dim 
     return apply(p, full->producer->next, "Slice", slice, 4, 3, dims);
 }
 
-/* The first half of `full`; `reader` reads Concat(half, half), unsqueezed as before, instead of `full`. */
-static ortc_edge *halve(ortc_normalise *p, ortc_node *reader, const ortc_edge *x, ortc_edge *full)
+static bool precedes(const ortc_node *a, const ortc_node *b)
 {
+    while (a && a != b) a = a->next;
+    return a != NULL;
+}
+
+/* `half` for every sample of x, made by the first who asks. */
+static ortc_edge *expanded(ortc_normalise *p, ortc_node *before, ortc_edge *x, ortc_edge *half)
+{
+    const ortc_dim dims[3] = {x->dims[0], half->dims[1], half->dims[2]}, one = 1, three = 3;
+    const ortc_attr zero = {.size = sizeof zero, .kind = ORTC_ATTR_INT},
+                    end = {.size = sizeof end, .kind = ORTC_ATTR_INT, .i = 1};
+    if (same(half->dims[0], x->dims[0])) return half;
+    for (const ortc_use *u = half->uses; u; u = u->next)
+        if (ortc_match_is(u->node, "Expand") && u->node->out[0] && u->node->out[0]->rank == 3 &&
+            same(u->node->out[0]->dims[0], dims[0]) && same(u->node->out[0]->dims[1], dims[1]) &&
+            same(u->node->out[0]->dims[2], dims[2]) && precedes(u->node, before))
+            return u->node->out[0];
+    ortc_edge *batch = apply(p, before, "Shape", &x, 1, 1, &one);
+    if (!batch || !ortc_edge_set_shape(batch, ortc_tensor_type(ORTC_I64), 1, &one) ||
+        !ortc_node_set_attr(batch->producer, "start", &zero) ||
+        !ortc_node_set_attr(batch->producer, "end", &end))
+        return NULL;
+    ortc_edge *const parts[] = {batch, ints(p, 1), ints(p, 1)};
+    ortc_edge *target = apply(p, before, "Concat", parts, 3, 1, &three);
+    ortc_edge *const in[] = {half, target};
+    return target && ortc_node_set_attr(target->producer, "axis", &zero)
+               ? apply(p, before, "Expand", in, 2, 3, dims)
+               : NULL;
+}
+
+/* The first half of `full`; `reader` reads Concat(half, half), unsqueezed as before, instead of `full`. */
+static ortc_edge *halve(ortc_normalise *p, ortc_node *reader, ortc_edge *x, ortc_edge *full)
+{
+    const ortc_dim all[3] = {x->dims[0], full->dims[1], full->dims[2]};
     const ortc_dim half_dims[3] = {full->dims[0], full->dims[1], full->dims[2] / 2};
-    const ortc_dim wide[4] = {full->dims[0], 1, full->dims[1], full->dims[2]};
+    const ortc_dim wide[4] = {x->dims[0], 1, full->dims[1], full->dims[2]};
     const ortc_attr last = {.size = sizeof last, .kind = ORTC_ATTR_INT, .i = -1};
     const uint32_t port = reader->in[0] == x || ortc_match_is(reader->in[0]->producer, "Concat");
     ortc_edge *half = first_half(p, full, half_dims);
+    half = half ? expanded(p, reader, x, half) : NULL;
     ortc_edge *const twice[] = {half, half};
-    ortc_edge *both = half ? apply(p, reader, "Concat", twice, 2, 3, full->dims) : NULL;
+    ortc_edge *both = half ? apply(p, reader, "Concat", twice, 2, 3, all) : NULL;
     if (!both || !ortc_node_set_attr(both->producer, "axis", &last)) return NULL;
     ortc_edge *const unsqueeze[] = {both, ints(p, 1)};
     ortc_edge *spread = apply(p, reader, "Unsqueeze", unsqueeze, 2, 4, wide);
@@ -169,7 +204,7 @@ ortc_status ortc_pass_raise_rotary(ortc_normalise *p)
 {
     const ortc_op *rotary = ortc_op_find("", "RotaryEmbedding");
     if (!rotary || !ortc_op_find("", "Slice") || !ortc_op_find("", "Concat") ||
-        !ortc_op_find("", "Unsqueeze"))
+        !ortc_op_find("", "Unsqueeze") || !ortc_op_find("", "Shape") || !ortc_op_find("", "Expand"))
         return ORTC_OK;
     for (ortc_node *n = p->graph->first; n; n = n->next) { /* Concat stays until dead-nodes */
         rotary_form f = {0};

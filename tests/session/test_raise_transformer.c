@@ -49,13 +49,17 @@ TestSuite(raise_transformer, .init = setup, .fini = teardown);
 
 /* ---- Building ------------------------------------------------------------------------------------------ */
 
+/* What forms are computed in; a graph's own inputs and results are f32 all the same. */
+static ortc_dtype form_type = ORTC_F32;
+static ortc_edge *cast(ortc_edge *x, ortc_dtype t);
+
 static ortc_edge *input(const char *name, int32_t rank, ortc_dim a, ortc_dim b, ortc_dim c, ortc_dim d)
 {
     const ortc_dim dims[4] = {a, b, c, d};
     ortc_edge *x = ortc_edge_create(g, name);
     ortc_edge_set_shape(x, ortc_tensor_type(ORTC_F32), rank, dims);
     ortc_graph_add_input(g, name, x);
-    return x;
+    return form_type == ORTC_F32 ? x : cast(x, form_type);
 }
 
 static ortc_edge *constant(ortc_dtype t, int32_t rank, int64_t count, const void *data, size_t bytes)
@@ -66,10 +70,30 @@ static ortc_edge *constant(ortc_dtype t, int32_t rank, int64_t count, const void
     cr_assert_eq(ortc_constant_create(t, rank, &count, copy, bytes, free, copy, &c, &e), ORTC_OK);
     return ortc_graph_constant(g, NULL, c);
 }
+/* to the nearest; of normal numbers and infinity */
+static uint16_t narrow(float f, ortc_dtype t)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if (t == ORTC_BF16) return (uint16_t)((bits + (isinf(f) ? 0 : 0x8000)) >> 16);
+    const uint32_t sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    return (uint16_t)(sign | (isinf(f) ? 0x7c00 : rest ? (rest + 0x1000 - (UINT32_C(112) << 23)) >> 13 : 0));
+}
 static ortc_edge *scalar(double v)
 {
     const float f = (float)v;
-    return constant(ORTC_F32, 0, 1, &f, sizeof f);
+    const uint16_t h = narrow(f, form_type);
+    return form_type == ORTC_F32 ? constant(ORTC_F32, 0, 1, &f, sizeof f)
+                                 : constant(form_type, 0, 1, &h, sizeof h);
+}
+static ortc_edge *vector(int64_t count, double first, double step)
+{
+    float f[16];
+    uint16_t h[16];
+    for (int64_t i = 0; i < count; i++)
+        f[i] = (float)(first + step * (double)i), h[i] = narrow(f[i], form_type);
+    return form_type == ORTC_F32 ? constant(ORTC_F32, 1, count, f, 4 * (size_t)count)
+                                 : constant(form_type, 1, count, h, 2 * (size_t)count);
 }
 #define INTS(...) \
     constant(ORTC_I64, 1, sizeof((int64_t[]){__VA_ARGS__}) / 8, (int64_t[]){__VA_ARGS__}, \
@@ -92,6 +116,7 @@ static ortc_edge *with_int(ortc_edge *y, const char *name, int64_t v)
     ortc_node_set_attr(y->producer, name, &a);
     return y;
 }
+static ortc_edge *cast(ortc_edge *x, ortc_dtype t) { return with_int(one("Cast", x), "to", t); }
 static ortc_edge *concat(uint32_t n, ortc_edge *a, ortc_edge *b, ortc_edge *c, ortc_edge *d)
 {
     return with_int(apply("Concat", n, a, b, c, d), "axis", 0);
@@ -162,8 +187,12 @@ static ortc_node *find(const ortc_graph *in, const char *op)
 static void expect_close(const char *what, const float *have, const float *want, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        cr_assert_float_eq(have[i], want[i], 1e-5 + 1e-5 * fabs((double)want[i]), "%s: element %d", what,
-                           (int)i);
+        cr_assert_float_eq(have[i], want[i],
+                           (form_type == ORTC_F16    ? 0x1p-8
+                            : form_type == ORTC_BF16 ? 0x1p-5
+                                                     : 1e-5) *
+                               (1 + fabs((double)want[i])),
+                           "%s: element %d", what, (int)i);
 }
 
 /* The graph so far, with y as its output, gets one node of `op` by `pass` and computes the same; so it does
@@ -172,7 +201,7 @@ static const ortc_node *expect_raised(const char *what, const char *pass, const 
 {
     static float before[MAX_COUNT], after[MAX_COUNT];
     ortc_graph *copy;
-    ortc_graph_add_output(g, "y", y);
+    ortc_graph_add_output(g, "y", form_type == ORTC_F32 ? y : cast(y, ORTC_F32));
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s: %s", what, e.text);
     const int64_t count = run(g, "ref", before);
     cr_expect_eq(normalise(pass), 1, "%s", what);
@@ -184,7 +213,8 @@ static const ortc_node *expect_raised(const char *what, const char *pass, const 
     cr_expect_eq(ortc_graph_verify(n->body, &e), ORTC_OK, "%s: %s", what, e.text);
     cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_node_expand(find(copy, op), NULL, &e), ORTC_OK, "%s", e.text);
-    cr_expect_null(find(copy, op), "%s", what);
+    if (strcmp(pass, "raise-casts")) /* whose bodies hold the same operator, in f32 */
+        cr_expect_null(find(copy, op), "%s", what);
     cr_assert_eq(run(copy, "ref", after), count, "%s", what);
     expect_close(what, after, before, count);
     ortc_graph_destroy(copy);
@@ -199,7 +229,7 @@ static void again(void)
 
 static void expect_left(const char *what, const char *pass, ortc_edge *y)
 {
-    ortc_graph_add_output(g, "y", y);
+    ortc_graph_add_output(g, "y", form_type == ORTC_F32 ? y : cast(y, ORTC_F32));
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s: %s", what, e.text);
     cr_expect_eq(normalise(pass), 0, "%s", what);
     again();
@@ -479,6 +509,160 @@ Test(raise_transformer, rotary_embedding_and_what_is_not)
     expect_left("nothing is negated", "raise-rotary", rotary(NO_NEG));
     expect_left("sines for cosines", "raise-rotary", rotary(SIN_TWICE));
     expect_left("the turned half is read", "raise-rotary", rotary(TURNED_READ));
+}
+
+/* ---- f16 and bf16 -------------------------------------------------------------------------------------- */
+
+/* How a form steps into f32: not at all, around all of it, or around its first half. */
+enum { NARROW, WIDE, HALF_WIDE, STEPS };
+static ortc_edge *widen(ortc_edge *x, int how) { return how == NARROW ? x : cast(x, ORTC_F32); }
+
+static ortc_edge *value(double v, int how)
+{
+    const ortc_dtype t = form_type;
+    form_type = how == NARROW ? t : ORTC_F32;
+    ortc_edge *c = scalar(v);
+    form_type = t;
+    return c;
+}
+
+static ortc_edge *norm(ortc_edge *x, int how, bool centred, ortc_edge **inner)
+{
+    ortc_edge *w = widen(x, how), *d = centred ? two("Sub", w, two("ReduceMean", w, INTS(-1))) : w;
+    ortc_edge *mean = two("ReduceMean", two("Pow", d, value(2, how)), INTS(-1));
+    ortc_edge *y = two("Div", d, *inner = one("Sqrt", two("Add", mean, value(1e-3, how))));
+    const ortc_dtype t = form_type;
+    if (how == HALF_WIDE) y = cast(y, t); /* the weight is of the type */
+    if (how == WIDE) form_type = ORTC_F32;
+    y = two("Mul", y, vector(7, 0.5, 0.25));
+    if (centred) y = two("Add", y, vector(7, -1, 0.5));
+    form_type = t;
+    return how == WIDE ? cast(y, t) : y;
+}
+
+static ortc_edge *gelu(ortc_edge *x, int how)
+{
+    ortc_edge *w = widen(x, how), *f = one("Erf", two("Div", w, value(sqrt(2), how)));
+    ortc_edge *y = two("Mul", two("Mul", w, two("Add", f, value(1, how))), value(0.5, how));
+    return how == NARROW ? y : cast(y, form_type);
+}
+
+/* Softmax in f32 between Casts where wide, with 0 for NaN. */
+static ortc_edge *weights_of(ortc_edge *scores, int how, double nan)
+{
+    ortc_edge *w = with_int(one("Softmax", widen(scores, how)), "axis", -1);
+    w = apply("Where", 3, one("IsNaN", w), value(nan, how), w, NULL);
+    return how == NARROW ? w : cast(w, form_type);
+}
+
+static ortc_edge *masked_attention(int how, double nan, double low, ortc_edge *seen, bool fills)
+{
+    ortc_edge *q = heads_of("q", FOUR_D, length, false), *k = heads_of("k", FOUR_D, keys, true);
+    ortc_edge *scores = two("MatMul", two("Mul", q, scalar(0.5)), two("Mul", k, scalar(0.5)));
+    if (seen && fills) scores = apply("Where", 3, seen, scalar(low), scores, NULL);
+    if (seen && !fills) scores = apply("Where", 3, seen, scores, scalar(low), NULL);
+    return two("MatMul", weights_of(scores, how, nan), heads_of("v", FOUR_D, keys, false));
+}
+
+static ortc_edge *row(ortc_dim n) /* bool [1, 1, 1, n]: which keys a mask names */
+{
+    const ortc_dtype t = form_type;
+    form_type = ORTC_F32;
+    ortc_edge *y = two("Greater", input("seen", 4, 1, 1, 1, n), scalar(0));
+    form_type = t;
+    return y;
+}
+
+Test(raise_transformer, forms_of_f16_and_bf16)
+{
+    static const ortc_dtype types[] = {ORTC_F16, ORTC_BF16};
+    char what[64];
+    ortc_edge *inner;
+    for (size_t t = 0; t < 2; t++)
+        for (int how = 0; how < STEPS; how++) {
+            form_type = types[t];
+            snprintf(what, sizeof what, "type %d, form %d", (int)form_type, how);
+            const ortc_node *n = expect_raised(what, "raise-layernorm", "LayerNormalization",
+                                               norm(input("x", 3, batch, length, 7, 0), how, true, &inner));
+            for (int i = 0; i < 3; i++)
+                cr_expect(ortc_type_equal(n->in[i]->type, ortc_tensor_type(form_type)), "%s, input %d", what,
+                          i);
+            again();
+            expect_raised(what, "raise-layernorm", "RMSNormalization",
+                          norm(input("x", 3, batch, length, 7, 0), how, false, &inner));
+            again();
+            n = expect_raised(what, "raise-gelu", "Gelu", gelu(input("x", 3, batch, length, 7, 0), how));
+            cr_expect(ortc_type_equal(n->in[0]->type, ortc_tensor_type(form_type)), "%s", what);
+            again();
+            for (int masks = 0; masks < 3; masks++) {
+                n = expect_raised(what, "raise-attention", "Attention",
+                                  masked_attention(how, 0, masks == 1 ? (double)-INFINITY : -3e4,
+                                                   masks ? row(keys) : NULL, masks == 2));
+                cr_expect(ortc_type_equal(n->in[0]->type, ortc_tensor_type(form_type)), "%s", what);
+                cr_expect_eq(n->n_in, masks ? 4u : 3u, "%s", what);
+                if (masks)
+                    cr_expect(ortc_type_equal(n->in[3]->type, ortc_tensor_type(masks == 1 ? ORTC_BOOL
+                                                                               : how      ? ORTC_F32
+                                                                                          : form_type)),
+                              "%s: mask %d", what, masks);
+                again();
+            }
+            expect_raised(what, "raise-rotary", "RotaryEmbedding", rotary(how ? FACTOR : 0));
+            again();
+        }
+    form_type = ORTC_F32;
+}
+
+Test(raise_transformer, an_operator_between_casts_is_of_their_type_where_its_constants_are)
+{
+    form_type = ORTC_F16;
+    ortc_edge *x = cast(input("x", 3, batch, length, 7, 0), ORTC_F32);
+    expect_raised("softmax", "raise-casts", "Softmax",
+                  cast(with_int(one("Softmax", x), "axis", -1), ORTC_F16));
+    for (int exact = 0; exact < 2; exact++) {
+        again();
+        x = cast(input("x", 3, batch, length, 7, 0), ORTC_F32);
+        form_type = ORTC_F32;
+        ortc_edge *y = two("LayerNormalization", x, vector(7, exact ? 0.5 : 0.1, 0.25));
+        form_type = ORTC_F16;
+        if (exact)
+            expect_raised("weights of f16", "raise-casts", "LayerNormalization", cast(y, ORTC_F16));
+        else
+            expect_left("weights of f32", "raise-casts", cast(y, ORTC_F16));
+    }
+    form_type = ORTC_F32;
+}
+
+Test(raise_transformer, what_casts_away_more_than_its_type_or_is_read_on_the_way_is_left)
+{
+    ortc_edge *x, *inner, *y;
+    y = cast(cast(attention(FOUR_D)->producer->in[0], ORTC_BF16),
+             ORTC_F32); /* weights lose bits on the way */
+    expect_left("f32 by way of bf16", "raise-attention",
+                two("MatMul", y, heads_of("w", FOUR_D, keys, false)));
+    form_type = ORTC_F16;
+    x = input("x", 3, batch, length, 7, 0);
+    y = norm(x, WIDE, true, &inner);
+    ortc_graph_add_output(g, "more", one("Relu", inner));
+    expect_left("the root is read", "raise-layernorm", y);
+    x = input("x", 3, batch, length, 7, 0);
+    y = norm(cast(x, ORTC_BF16), WIDE, true, &inner); /* bf16 inside of f16 */
+    ortc_node *back = y->producer;
+    const ortc_attr to = {.size = sizeof to, .kind = ORTC_ATTR_INT, .i = ORTC_F16};
+    ortc_node_set_attr(back, "to", &to);
+    ortc_graph_add_output(g, "y", cast(y, ORTC_F32));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(normalise("raise-layernorm"), 1); /* in f32, between the Casts */
+    cr_expect(ortc_type_equal(find(g, "LayerNormalization")->in[0]->type, ortc_tensor_type(ORTC_F32)));
+    cr_expect_not_null(find(g, "Cast"));
+    again();
+    expect_left("1 for NaN", "raise-attention", masked_attention(NARROW, 1, -3e4, NULL, false));
+    expect_left("a low that is not low", "raise-attention",
+                masked_attention(NARROW, 0, -5, row(keys), false));
+    expect_left("one for all keys", "raise-attention", masked_attention(NARROW, 0, -3e4, row(1), false));
+    expect_left("of another length", "raise-attention",
+                masked_attention(NARROW, 0, -3e4, row(symbol("other")), true));
+    form_type = ORTC_F32;
 }
 
 /* ---- Targets ------------------------------------------------------------------------------------------- */

@@ -1,0 +1,84 @@
+/* graph/normalise/decided_where.c: Where of an integer vector whose choices are known before it is run.
+ *
+ *   y = Where(Equal(x, c), a, x)        c, a constants
+ *
+ * So exporters ask of each target of an Expand whether it is -1. Extents are not below zero, so that each
+ * element is decided: y = x + d, d a constant, which shape functions carry symbols through; y = x where d is
+ * 0.
+ */
+#include "match.h"
+
+/* Element i of a constant of one element or of n. */
+static bool element(const ortc_edge *e, int64_t i, int64_t n, int64_t *out)
+{
+    const ortc_constant *c = e && ortc_edge_is_const(e) ? e->constant : NULL;
+    if (!c || c->dtype != ORTC_I64 || c->rank > 1 || (c->count != n && c->count != 1)) return false;
+    memcpy(out, (const char *)c->data + (c->count == 1 ? 0 : i) * 8, sizeof *out);
+    return true;
+}
+
+static bool never_negative(ortc_graph *g, ortc_dim d)
+{
+    ortc_dim most;
+    return d != ORTC_DIM_UNKNOWN && ortc_dims_combine(g->dims, ORTC_DIM_MAX, d, 0, &most) == ORTC_OK &&
+           most == d;
+}
+
+/* What is added to x; false: not decided. d has room for 64, as many as are ever known. */
+static bool match(const ortc_node *n, int64_t *d)
+{
+    const ortc_edge *x = n->in[2];
+    const ortc_node *equal = ortc_match_made(n->in[0], "Equal", 2);
+    if (!equal || !x || equal->in[0] != x || !x->values || x->n_values > 64 || x->rank != 1 || !x->type ||
+        !ortc_type_equal(x->type, ortc_tensor_type(ORTC_I64)))
+        return false;
+    for (int64_t i = 0; i < x->n_values; i++) {
+        const ortc_dim v = x->values[i];
+        int64_t c, a;
+        if (!element(equal->in[1], i, x->n_values, &c) || !element(n->in[1], i, x->n_values, &a) ||
+            v == ORTC_DIM_UNKNOWN || (!ortc_dim_is_number(v) && (c >= 0 || !never_negative(n->graph, v))))
+            return false;
+        d[i] = v == c ? a - v : 0;
+    }
+    return true;
+}
+
+static ortc_status replace(ortc_normalise *p, ortc_node *n, const int64_t *d)
+{
+    ortc_edge *x = n->in[2], *y = x;
+    const int64_t count = x->n_values;
+    bool moved = false;
+    for (int64_t i = 0; i < count; i++) moved |= d[i] != 0;
+    if (moved) {
+        ortc_constant *c;
+        const size_t bytes = (size_t)count * sizeof *d;
+        int64_t *data = malloc(bytes);
+        if (data) memcpy(data, d, bytes);
+        if (!data ||
+            ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, NULL) != ORTC_OK) {
+            free(data);
+            return ortc_no_memory(p->error, bytes);
+        }
+        ortc_edge *by = ortc_graph_constant(p->graph, NULL, c);
+        ortc_node *add = ortc_node_create(p->graph, ortc_op_find("", "Add"), NULL, 2, 1);
+        y = ortc_edge_create(p->graph, NULL);
+        if (!by || !add || !y || !ortc_node_set_in(add, 0, x) || !ortc_node_set_in(add, 1, by) ||
+            !ortc_node_set_out(add, 0, y) || !ortc_edge_set_shape(y, x->type, 1, &count))
+            return ortc_no_memory(p->error, bytes);
+        ortc_node_move_before(add, n);
+    }
+    if (!ortc_edge_replace(n->out[0], y)) return ortc_no_memory(p->error, 0);
+    ortc_node_remove(n);
+    p->edits++;
+    return ORTC_OK;
+}
+
+ortc_status ortc_pass_decided_where(ortc_normalise *p)
+{
+    for (ortc_node *n = p->graph->first, *next; n; n = next) {
+        int64_t d[64];
+        next = n->next;
+        if (ortc_match_is(n, "Where") && n->n_in == 3 && n->out[0] && match(n, d)) ORTC_TRY(replace(p, n, d));
+    }
+    return ORTC_OK;
+}
