@@ -94,6 +94,11 @@ extern const ortc_kernel ortc_cpu_program; /* cpu_program.c: any node that has a
 
 /* 0: not done on this machine's registers, *why says what. */
 int ortc_pw_lower(const ortc_pointwise *, ortc_pw_code *, const char **why);
+/* program_tile.c: in place over rows of `cols` floats, `ld` apart; input 0 is what is there. For programs
+ * that _can. Any thread; some 25 KiB of stack. */
+int ortc_pw_tile_can(const ortc_pw_code *);
+void ortc_pw_tile(const ortc_pw_code *, float *tile, size_t ld, size_t rows, size_t cols);
+
 /* The functions behind a line's `each`. */
 void ortc_pw_each(uint8_t each, ortc_pw_op *);
 

@@ -1,39 +1,89 @@
-/* The activations that run on a tile after its store, and the choice between them and the micro-kernels'
- * own. */
+/* The activations that run on a tile after its store, and the choice between them and the micro-kernels' own.
+ * They are pointwise programs (kernels/elementwise/program.h), lowered once in a process. */
 #include "epilogue.h"
 
 #include <math.h>
+#include <pthread.h>
 
-#define POST(name, ...) \
-    static void name(const void *arg, float *c, size_t ldc, size_t rows, size_t cols) \
+#include "kernels/elementwise/program.h"
+
+static int32_t of_sigmoid(ortc_pw_builder *b, int32_t x) { return ortc_pw_1(b, ORTC_PW_SIGMOID, x); }
+static int32_t of_tanh(ortc_pw_builder *b, int32_t x) { return ortc_pw_1(b, ORTC_PW_TANH, x); }
+static int32_t of_silu(ortc_pw_builder *b, int32_t x)
+{
+    return ortc_pw_2(b, ORTC_PW_MUL, x, of_sigmoid(b, x));
+}
+/* x / 2 (1 + f), where f of x is an erf or a tanh */
+static int32_t half_of(ortc_pw_builder *b, int32_t x, int32_t f)
+{
+    return ortc_pw_2(b, ORTC_PW_MUL, ortc_pw_2(b, ORTC_PW_MUL, x, ortc_pw_const(b, x, 0.5)),
+                     ortc_pw_2(b, ORTC_PW_ADD, f, ortc_pw_const(b, x, 1)));
+}
+static int32_t of_gelu(ortc_pw_builder *b, int32_t x)
+{
+    const int32_t root = ortc_pw_2(b, ORTC_PW_MUL, x, ortc_pw_const(b, x, 0.70710678118654752440));
+    return half_of(b, x, ortc_pw_1(b, ORTC_PW_ERF, root));
+}
+static int32_t of_gelu_tanh(ortc_pw_builder *b, int32_t x)
+{
+    const double k = 0.79788456080286535588; /* sqrt(2 / pi) */
+    const int32_t square = ortc_pw_2(b, ORTC_PW_MUL, x, x);
+    const int32_t by = ortc_pw_2(b, ORTC_PW_ADD,
+                                 ortc_pw_2(b, ORTC_PW_MUL, square, ortc_pw_const(b, x, k * 0.044715)),
+                                 ortc_pw_const(b, x, k));
+    return half_of(b, x, ortc_pw_1(b, ORTC_PW_TANH, ortc_pw_2(b, ORTC_PW_MUL, x, by)));
+}
+static int32_t of_hard_swish(ortc_pw_builder *b, int32_t x)
+{
+    const int32_t line = ortc_pw_2(b, ORTC_PW_ADD, ortc_pw_2(b, ORTC_PW_MUL, x, ortc_pw_const(b, x, 1.0 / 6)),
+                                   ortc_pw_const(b, x, 0.5));
+    const int32_t above = ortc_pw_2(b, ORTC_PW_MAX, line, ortc_pw_const(b, x, 0));
+    return ortc_pw_2(b, ORTC_PW_MUL, x, ortc_pw_2(b, ORTC_PW_MIN, above, ortc_pw_const(b, x, 1)));
+}
+
+#define POSTS(X) X(sigmoid) X(tanh) X(gelu) X(gelu_tanh) X(silu) X(hard_swish)
+enum {
+#define NUMBER(name) POST_##name,
+    POSTS(NUMBER) N_POSTS
+};
+static ortc_pw_code codes[N_POSTS];
+#define POST(name) \
+    static void post_##name(const void *arg, float *c, size_t ldc, size_t rows, size_t cols) \
     { \
         (void)arg; \
-        for (size_t i = 0; i < rows; i++) \
-            for (size_t j = 0; j < cols; j++) { \
-                const float x = c[i * ldc + j]; \
-                c[i * ldc + j] = __VA_ARGS__; \
-            } \
+        ortc_pw_tile(&codes[POST_##name], c, ldc, rows, cols); \
     }
+POSTS(POST)
 
-POST(post_sigmoid, 1.0f / (1.0f + expf(-x)))
-POST(post_tanh, tanhf(x))
-POST(post_gelu, 0.5f * x * (1.0f + erff(x * 0.70710678f)))
-POST(post_gelu_tanh, 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x))))
-POST(post_silu, x / (1.0f + expf(-x)))
-
-/* Comparisons with NaN are false: x * NaN stays. */
-static float hard_sigmoid(float x)
+static int lowered;
+static void lower_all(void)
 {
-    float y = x * (1.0f / 6.0f) + 0.5f;
-    y = y < 0.0f ? 0.0f : y;
-    return y > 1.0f ? 1.0f : y;
+#define OF(name) of_##name,
+    static int32_t (*const all[])(ortc_pw_builder *, int32_t) = {POSTS(OF)};
+    union {
+        ortc_pointwise p;
+        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u;
+    const char *why;
+    lowered = 1;
+    for (int i = 0; i < N_POSTS; i++) {
+        ortc_pw_builder b = {.size = sizeof b, .n_in = 1};
+        ortc_pw_to(&b, ORTC_PW_STORE, ORTC_F32, all[i](&b, ortc_pw_load(&b, 0, ORTC_F32)));
+        u.p.bytes = (uint32_t)ortc_pointwise_bytes(b.n);
+        u.p.n_in = 1;
+        u.p.n = (uint16_t)b.n;
+        memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
+        lowered &= !b.failed && ortc_pw_lower(&u.p, &codes[i], &why) && ortc_pw_tile_can(&codes[i]);
+    }
 }
-POST(post_hard_swish, x *hard_sigmoid(x))
 
 int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     *out = (ortc_tail_spec){ORTC_UK_ACT_NONE, 0, 0, NULL, -1, -1};
     if (!e) return 1;
+    pthread_once(&once, lower_all);
+    if (!lowered) return 0;
     out->bias = e->bias;
     out->residual = e->residual;
     switch (e->activation) {

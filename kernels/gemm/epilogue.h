@@ -2,7 +2,7 @@
  * shared by the families that compute through sgemm.h.
  *
  * Relu, Clip and LeakyRelu run on registers in the micro-kernels. The others run on each tile right after it
- * was stored, while it is in L1, in plain C with libm's functions.
+ * was stored, while it is in L1, as pointwise programs (kernels/elementwise/program.h).
  */
 #ifndef ORTC_KERNELS_GEMM_EPILOGUE_H
 #define ORTC_KERNELS_GEMM_EPILOGUE_H

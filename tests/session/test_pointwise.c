@@ -1,9 +1,11 @@
 /* tests/session/test_pointwise.c: pointwise programs (ortc/program.h): what is one, how operators expand,
  * and which nodes become a group. That groups compute what their nodes do is tests/models/pointwise.py's. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "graph/ir/pointwise.h"
 #include "graph/specialise/specialise.h"
+#include "kernels/gemm/epilogue.h"
 #include "runtime/registry/registry.h"
 
 static ortc_graph *g;
@@ -185,4 +187,40 @@ Test(pointwise, arithmetic_on_shapes_is_left_alone)
                  ORTC_SHAPE_MISMATCH); /* nonsense, but its values are known by now */
     cr_expect_eq(specialise(true), 0);
     cr_expect_eq(asked, 0);
+}
+
+/* What products do to a tile in place: every activation that is a program, tiles of many sizes, nothing
+ * beside them touched. */
+Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
+{
+    static const size_t sizes[][3] = {{1, 1, 1}, {14, 32, 32},    {14, 32, 40},
+                                      {3, 1, 7}, {5, 1023, 1030}, {2, 3000, 3001}};
+    static float tile[7000];
+    for (int32_t act = ORTC_ACT_SIGMOID; act <= ORTC_ACT_HARD_SWISH; act++) {
+        const ortc_epilogue epilogue = {sizeof epilogue, act, -1, -1, 0, 0};
+        ortc_tail_spec spec;
+        cr_assert(ortc_tail_spec_init(&epilogue, &spec) && spec.post);
+        for (size_t s = 0; s < ORTC_LENGTH(sizes); s++) {
+            const size_t rows = sizes[s][0], cols = sizes[s][1], ld = sizes[s][2];
+            size_t bad = 0;
+            for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
+                tile[i] = (float)((double)(i * 7919 % 2003) / 100 - 10);
+            spec.post(NULL, tile, ld, rows, cols);
+            for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
+                const double x = (double)(float)((double)(i * 7919 % 2003) / 100 - 10);
+                const double y = act == ORTC_ACT_SIGMOID ? 1 / (1 + exp(-x))
+                                 : act == ORTC_ACT_TANH  ? tanh(x)
+                                 : act == ORTC_ACT_GELU  ? 0.5 * x * erfc(-x * 0.70710678118654752440)
+                                 : act == ORTC_ACT_GELU_TANH
+                                     ? 0.5 * x *
+                                           (1 + tanh(0.79788456080286535588 * (x + 0.044715 * pow(x, 3))))
+                                 : act == ORTC_ACT_SILU ? x / (1 + exp(-x))
+                                                        : x * fmin(fmax(x / 6 + 0.5, 0), 1);
+                const double want = i / ld < rows && i % ld < cols ? y : x;
+                bad += !(fabs((double)tile[i] - want) <=
+                         (i / ld < rows && i % ld < cols ? 2e-6 * (1 + fabs(x)) : 0));
+            }
+            cr_expect_eq(bad, 0, "activation %d, tile %zu: %zu elements", (int)act, s, bad);
+        }
+    }
 }

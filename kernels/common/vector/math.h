@@ -38,7 +38,8 @@ VFN vf32 v_log(vf32 x)
 {
     const vi32 root = v_set_i32(0x3f3504f3); /* sqrt(1/2) */
     const vm32 tiny = v_lt(x, v_set_f32(0x1p-126f));
-    const vi32 b = v_sub(v_bits_f32(v_sel(tiny, v_mul(x, v_set_f32(0x1p23f)), x)), root);
+    const vf32 scaled = v_sel(tiny, v_mul(x, v_set_f32(0x1p23f)), x);
+    const vi32 b = (vi32)v_sub((vu32)v_bits_f32(scaled), (vu32)root); /* of negative x it wraps */
     const vf32 shift = v_sel(tiny, v_set_f32(-23), v_set_f32(0));
     const vf32 e = v_add(v_f32_of_i32(v_shr(b, 23)), shift);
     const vf32 f = v_sub(v_f32_bits(v_add(v_and(b, v_set_i32(0x7fffff)), root)), v_set_f32(1)),
