@@ -16,7 +16,7 @@
 #include "geometry.h"
 #include "im2col.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/sgemm.h"
+#include "kernels/gemm/product.h"
 
 typedef struct conv_state {
     ortc_window window;
@@ -30,7 +30,7 @@ typedef struct conv_plan {
     int32_t way;
     ortc_conv_geometry geometry;
     ortc_dwconv_plan depthwise;
-    ortc_sgemm_plan product;
+    ortc_product_plan product;
     const ortc_columns_uk *columns;
     const ortc_packed *packed; /* W; NULL: not constant */
     int32_t turned;
@@ -41,7 +41,7 @@ typedef struct conv_plan {
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
-    int64_t group, filters, k, uk; /* uk: place in ortc_sgemm_uks */
+    int64_t group, filters, k, uk; /* uk: place in ortc_product_lines */
 } pack_param;
 
 static size_t pack_bytes(const pack_param *p, size_t one)
@@ -54,40 +54,40 @@ static size_t pack_a_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
     (void)src;
-    return pack_bytes(p, ortc_sgemm_packed_a_bytes(&ortc_sgemm_uks[p->uk], p->filters, p->k));
+    return pack_bytes(p, ortc_product_packed_a_bytes(&ortc_product_lines[p->uk], p->filters, p->k));
 }
 
 static size_t pack_b_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
     (void)src;
-    return pack_bytes(p, ortc_sgemm_packed_b_bytes(&ortc_sgemm_uks[p->uk], p->filters, p->k));
+    return pack_bytes(p, ortc_product_packed_b_bytes(&ortc_product_lines[p->uk], p->filters, p->k));
 }
 
 static ortc_status pack_a_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
-    const ortc_sgemm_uk *uk = &ortc_sgemm_uks[p->uk];
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    const size_t step = ortc_sgemm_packed_a_bytes(uk, p->filters, p->k) / sizeof(float);
+    const ortc_product_line *uk = &ortc_product_lines[p->uk];
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const size_t step = ortc_product_packed_a_bytes(uk, p->filters, p->k) / sizeof(float);
     ortc_status s = ORTC_OK;
     for (int64_t g = 0; g < p->group && !s; g++)
-        s = ortc_sgemm_fill_a(uk, p->filters, p->k, 0, (const float *)src->data + g * p->filters * p->k, p->k,
-                              (float *)dst + (size_t)g * step, &threads);
+        s = ortc_product_fill_a(uk, p->filters, p->k, 0, (const float *)src->data + g * p->filters * p->k,
+                                p->k, (float *)dst + (size_t)g * step, &threads);
     return s;
 }
 
 static ortc_status pack_b_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
-    const ortc_sgemm_uk *uk = &ortc_sgemm_uks[p->uk];
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    const size_t step = ortc_sgemm_packed_b_bytes(uk, p->filters, p->k) / sizeof(float);
+    const ortc_product_line *uk = &ortc_product_lines[p->uk];
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const size_t step = ortc_product_packed_b_bytes(uk, p->filters, p->k) / sizeof(float);
     ortc_status s = ORTC_OK;
     for (int64_t g = 0; g < p->group && !s; g++)
-        s = ortc_sgemm_fill_b(uk, p->filters, p->k, ORTC_SGEMM_TRANS_B,
-                              (const float *)src->data + g * p->filters * p->k, p->k,
-                              (float *)dst + (size_t)g * step, &threads);
+        s = ortc_product_fill_b(uk, p->filters, p->k, ORTC_PRODUCT_TRANS_B,
+                                (const float *)src->data + g * p->filters * p->k, p->k,
+                                (float *)dst + (size_t)g * step, &threads);
     return s;
 }
 
@@ -162,7 +162,7 @@ static int is_pointwise(const ortc_conv_geometry *g)
 
 /* Whether pixels as rows cost clearly less than pixels as columns: the time of a panel that is not full is
  * that of a full one, or a little over half of it where half is enough. */
-static int is_turned(const ortc_conv_geometry *g, const ortc_sgemm_uk *uk)
+static int is_turned(const ortc_conv_geometry *g, const ortc_product_line *uk)
 {
     const int64_t rest = g->out_count % uk->nr;
     const double tail = rest == 0 ? 0 : rest > uk->step ? uk->nr : 1.12 * uk->step;
@@ -175,28 +175,28 @@ static int is_turned(const ortc_conv_geometry *g, const ortc_sgemm_uk *uk)
 static ortc_status plan_product(ortc_plan *p, conv_plan *c)
 {
     const ortc_conv_geometry *g = &c->geometry;
-    const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
+    const ortc_product_line *uk = ortc_product_select();
     const int64_t k = g->channels * g->kernel_count;
     const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0;
     uint32_t flags = 0;
     c->columns = ortc_columns_uk_select();
     c->turned = constant && is_turned(g, uk);
     if (constant) {
-        const pack_param param = {g->group, g->filters, k, uk - ortc_sgemm_uks};
-        const size_t bytes = c->turned ? ortc_sgemm_packed_b_bytes(uk, g->filters, k)
-                                       : ortc_sgemm_packed_a_bytes(uk, g->filters, k);
+        const pack_param param = {g->group, g->filters, k, uk - ortc_product_lines};
+        const size_t bytes = c->turned ? ortc_product_packed_b_bytes(uk, g->filters, k)
+                                       : ortc_product_packed_a_bytes(uk, g->filters, k);
         const ortc_status s = ortc_plan_pack(p, 1, c->turned ? &packing_b : &packing_a, &param, sizeof param,
                                              &c->packed);
         if (s) return s;
         c->packed_step = (int64_t)(bytes / sizeof(float));
-        flags = c->turned ? ORTC_SGEMM_PACKED_B | ORTC_SGEMM_TRANS_C : ORTC_SGEMM_PACKED_A;
+        flags = c->turned ? ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_TRANS_C : ORTC_PRODUCT_PACKED_A;
     }
     if (c->way == WAY_COLUMNS)
-        flags |= c->turned ? ORTC_SGEMM_CUSTOM_A : ORTC_SGEMM_CUSTOM_B;
+        flags |= c->turned ? ORTC_PRODUCT_CUSTOM_A : ORTC_PRODUCT_CUSTOM_B;
     else if (c->turned)
-        flags |= ORTC_SGEMM_TRANS_A; /* an image is [channels][pixels] */
-    if (ortc_sgemm_plan_init(&c->product, uk, c->turned ? g->out_count : g->filters,
-                             c->turned ? g->filters : g->out_count, k, g->images * g->group, flags))
+        flags |= ORTC_PRODUCT_TRANS_A; /* an image is [channels][pixels] */
+    if (ortc_product_plan_init(&c->product, uk, c->turned ? g->out_count : g->filters,
+                               c->turned ? g->filters : g->out_count, k, g->images * g->group, flags))
         return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
     ortc_plan_workspace(p, c->product.workspace, c->product.scratch);
     return ORTC_OK;
@@ -240,7 +240,7 @@ typedef struct run_arg {
 } run_arg;
 
 /* Matrix `index` of the batch: group index % group of image index / group. */
-static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
+static void locate(const void *arg, int64_t index, ortc_product_item *it)
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
@@ -274,30 +274,30 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     if (c->way == WAY_NOTHING) return ORTC_OK;
     if (c->way == WAY_DEPTHWISE)
         return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias, residual, call->out[0].data, call);
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
+    const ortc_product_threads threads = {ortc_call_parallel, call};
     const run_arg r = {c, x};
     const float *weights = c->packed ? c->packed->data : w;
-    const ortc_sgemm_args args = {.item = {.a = c->turned ? x : weights,
-                                           .b = c->turned ? weights : x,
-                                           .c = call->out[0].data,
-                                           .bias_row = c->turned ? NULL : bias,
-                                           .bias_col = c->turned ? bias : NULL,
-                                           .residual = residual},
-                                  .lda = c->turned ? g->in_count : g->channels * g->kernel_count,
-                                  .ldb = g->in_count,
-                                  .ldc = g->out_count,
-                                  .residual_stride = g->out_count,
-                                  .alpha = 1,
-                                  .beta = 1,
-                                  .act = s->tail.act,
-                                  .lo = s->tail.lo,
-                                  .hi = s->tail.hi,
-                                  .post = s->tail.post,
-                                  .locate = locate,
-                                  .pack = columns,
-                                  .arg = &r,
-                                  .workspace = call->workspace};
-    return ortc_sgemm_run(&c->product, &args, &threads);
+    const ortc_product_args args = {.item = {.a = c->turned ? x : weights,
+                                             .b = c->turned ? weights : x,
+                                             .c = call->out[0].data,
+                                             .bias_row = c->turned ? NULL : bias,
+                                             .bias_col = c->turned ? bias : NULL,
+                                             .residual = residual},
+                                    .lda = c->turned ? g->in_count : g->channels * g->kernel_count,
+                                    .ldb = g->in_count,
+                                    .ldc = g->out_count,
+                                    .residual_stride = g->out_count,
+                                    .alpha = 1,
+                                    .beta = 1,
+                                    .act = s->tail.act,
+                                    .lo = s->tail.lo,
+                                    .hi = s->tail.hi,
+                                    .post = s->tail.post,
+                                    .locate = locate,
+                                    .pack = columns,
+                                    .arg = &r,
+                                    .workspace = call->workspace};
+    return ortc_product_run(&c->product, &args, &threads);
 }
 
 static const ortc_kernel conv_f32 = {.size = ORTC_SIZED(ortc_kernel),

@@ -1,16 +1,16 @@
-/* MatMul and Gemm on the cpu provider, f32: shapes and broadcasting become products of sgemm.h.
+/* MatMul and Gemm on the cpu provider, f32: shapes and broadcasting become products of product.h.
  *
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
  * matrix, the batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by
  * whoever multiplies with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's
  * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse a bias, a
- * residual and an activation (epilogue.h). All else, blocking included, is sgemm.h's.
+ * residual and an activation (epilogue.h). All else, blocking included, is product.h's.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/sgemm.h"
+#include "kernels/gemm/product.h"
 #include "ortc/op.h"
 
 typedef struct gemm_state {
@@ -24,7 +24,7 @@ enum { C_NONE, C_MATRIX, C_ROW, C_COLUMN, C_SCALAR }; /* how Gemm's C is stretch
 #define BATCH_RANK 64
 
 typedef struct gemm_plan {
-    ortc_sgemm_plan product;
+    ortc_product_plan product;
     int64_t m, n, k;
     const ortc_packed *packed_b;
     int32_t c_kind;
@@ -38,23 +38,23 @@ typedef struct gemm_plan {
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
-    int64_t n, k, uk; /* uk: place in ortc_sgemm_uks */
-    int64_t flags;    /* ORTC_SGEMM_TRANS_B or 0 */
+    int64_t n, k, uk; /* uk: place in ortc_product_lines */
+    int64_t flags;    /* ORTC_PRODUCT_TRANS_B or 0 */
 } pack_param;
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
     (void)src;
-    return ortc_sgemm_packed_b_bytes(&ortc_sgemm_uks[p->uk], p->n, p->k);
+    return ortc_product_packed_b_bytes(&ortc_product_lines[p->uk], p->n, p->k);
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    return ortc_sgemm_fill_b(&ortc_sgemm_uks[p->uk], p->n, p->k, (uint32_t)p->flags, src->data,
-                             p->flags & ORTC_SGEMM_TRANS_B ? p->k : p->n, dst, &threads);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    return ortc_product_fill_b(&ortc_product_lines[p->uk], p->n, p->k, (uint32_t)p->flags, src->data,
+                               p->flags & ORTC_PRODUCT_TRANS_B ? p->k : p->n, dst, &threads);
 }
 
 static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.gemm.b", pack_bytes, pack_fill};
@@ -141,9 +141,9 @@ static void plan_c(const gemm_state *s, gemm_plan *g)
     if (g->c_kind == C_COLUMN && s->beta != 1) g->c_count = g->m;
 }
 
-static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_sgemm_uk *uk)
+static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_product_line *uk)
 {
-    const pack_param param = {g->n, g->k, uk - ortc_sgemm_uks, s->trans_b ? ORTC_SGEMM_TRANS_B : 0};
+    const pack_param param = {g->n, g->k, uk - ortc_product_lines, s->trans_b ? ORTC_PRODUCT_TRANS_B : 0};
     if (!(p->in[1].flags & ORTC_VIEW_CONST) || g->n == 1 || g->n == 0 || g->k == 0 || g->m == 0)
         return ORTC_OK;
     return ortc_plan_pack(p, 1, &packing_b, &param, sizeof param, &g->packed_b);
@@ -178,7 +178,7 @@ static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_pla
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const gemm_state *s = state;
-    const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
+    const ortc_product_line *uk = ortc_product_select();
     int64_t batch;
     gemm_plan *g = calloc(1, sizeof *g);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
@@ -192,10 +192,10 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         return status;
     }
     plan_c(s, g);
-    uint32_t flags = s->trans_a ? ORTC_SGEMM_TRANS_A : 0;
-    flags |= s->trans_b ? ORTC_SGEMM_TRANS_B : 0;
-    flags |= g->packed_b ? ORTC_SGEMM_PACKED_B : 0;
-    if (ortc_sgemm_plan_init(&g->product, uk, g->m, g->n, g->k, batch, flags)) {
+    uint32_t flags = s->trans_a ? ORTC_PRODUCT_TRANS_A : 0;
+    flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
+    flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
+    if (ortc_product_plan_init(&g->product, uk, g->m, g->n, g->k, batch, flags)) {
         free(g);
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     }
@@ -209,7 +209,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
 /* Matrix `index` of the batch, dims walked from the last. */
-static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
+static void locate(const void *arg, int64_t index, ortc_product_item *it)
 {
     const gemm_plan *g = arg;
     int64_t rest = index;
@@ -224,7 +224,7 @@ static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
 }
 
 /* Gemm's C: a pointer of the item, or a vector made in the workspace. */
-static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c, ortc_sgemm_args *x)
+static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c, ortc_product_args *x)
 {
     const float *src = ortc_call_floats(c, 2);
     if (g->c_kind == C_NONE) return;
@@ -245,27 +245,27 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const gemm_state *s = state;
     const gemm_plan *g = pstate;
-    const ortc_sgemm_threads threads = {ortc_call_parallel, c};
-    ortc_sgemm_args x = {.item = {.a = c->in[0].data,
-                                  .b = g->packed_b ? g->packed_b->data : c->in[1].data,
-                                  .c = c->out[0].data},
-                         .lda = s->trans_a ? g->m : g->k,
-                         .ldb = s->trans_b ? g->k : g->n,
-                         .ldc = g->n,
-                         .residual_stride = g->n,
-                         .alpha = s->alpha,
-                         .beta = 1,
-                         .act = s->tail.act,
-                         .lo = s->tail.lo,
-                         .hi = s->tail.hi,
-                         .post = s->tail.post,
-                         .locate = g->rank ? locate : NULL,
-                         .arg = g,
-                         .workspace = c->workspace};
+    const ortc_product_threads threads = {ortc_call_parallel, c};
+    ortc_product_args x = {.item = {.a = c->in[0].data,
+                                    .b = g->packed_b ? g->packed_b->data : c->in[1].data,
+                                    .c = c->out[0].data},
+                           .lda = s->trans_a ? g->m : g->k,
+                           .ldb = s->trans_b ? g->k : g->n,
+                           .ldc = g->n,
+                           .residual_stride = g->n,
+                           .alpha = s->alpha,
+                           .beta = 1,
+                           .act = s->tail.act,
+                           .lo = s->tail.lo,
+                           .hi = s->tail.hi,
+                           .post = s->tail.post,
+                           .locate = g->rank ? locate : NULL,
+                           .arg = g,
+                           .workspace = c->workspace};
     if (!s->is_matmul) place_c(s, g, c, &x);
     if (s->tail.residual >= 0) x.item.residual = ortc_call_floats(c, s->tail.residual);
     if (s->tail.bias >= 0) x.item.bias_col = ortc_call_floats(c, s->tail.bias);
-    return ortc_sgemm_run(&g->product, &x, &threads);
+    return ortc_product_run(&g->product, &x, &threads);
 }
 
 static const ortc_kernel gemm_f32 = {.size = ORTC_SIZED(ortc_kernel),

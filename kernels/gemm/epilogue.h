@@ -1,5 +1,5 @@
 /* From a node's epilogue (ortc_epilogue in op.h) to what the GEMM and convolution kernels do with a result:
- * shared by the families that compute through sgemm.h.
+ * shared by the families that compute through product.h.
  *
  * Relu, Clip and LeakyRelu run on registers in the micro-kernels. The others run on each tile right after it
  * was stored, while it is in L1, in plain C with libm's functions.
@@ -7,7 +7,7 @@
 #ifndef ORTC_KERNELS_GEMM_EPILOGUE_H
 #define ORTC_KERNELS_GEMM_EPILOGUE_H
 
-#include "kernels/gemm/sgemm_uk.h"
+#include "kernels/gemm/product_uk.h"
 #include "ortc/op.h"
 
 /* What a kernel keeps of an epilogue. */
@@ -29,7 +29,7 @@ static inline const float *ortc_call_floats(const ortc_call *c, int32_t port)
                                                                       : NULL;
 }
 
-/* ortc_parallel as ortc_sgemm_threads wants it; the context is the call. */
+/* ortc_parallel as ortc_product_threads wants it; the context is the call. */
 static inline ortc_status ortc_call_parallel(void *call, int64_t n, int64_t grain, ortc_parallel_fn body,
                                              void *arg)
 {

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
-#include "kernels/gemm/sgemm.h"
+#include "kernels/gemm/product.h"
 #include "peak.h"
 #include "base/threads.h"
 #include "tests/ukernels/pool.h"
@@ -48,7 +48,7 @@ typedef struct team {
     pool *own; /* NULL: the runtime's pool */
     char *scratch;
     size_t each;
-    ortc_sgemm_body *body;
+    ortc_product_body *body;
     void *arg;
 } team;
 
@@ -60,11 +60,11 @@ static void team_body(void *arg, int64_t begin, int64_t end, uint32_t worker)
     t->body(t->arg, begin, end, t->scratch + worker * t->each);
 }
 
-static int32_t team_parallel(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg)
+static int32_t team_parallel(void *context, int64_t n, int64_t grain, ortc_product_body *body, void *arg)
 {
     team *t = context;
     if (t->own) {
-        const ortc_sgemm_threads own = pool_threads(t->own);
+        const ortc_product_threads own = pool_threads(t->own);
         return own.parallel(own.context, n, grain, body, arg);
     }
     t->body = body, t->arg = arg;
@@ -126,47 +126,47 @@ static int by_value(const void *a, const void *b)
 }
 static double at(double *sorted, int n, double q) { return sorted[(int)(q * (n - 1) + 0.5)]; }
 
-static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
+static void row(const ortc_product_line *uk, int threads, shape s, int packed)
 {
-    ortc_sgemm_plan p;
-    if (ortc_sgemm_plan_init(&p, uk, s.m, s.n, s.k, 1, packed ? ORTC_SGEMM_PACKED_B : 0)) return;
+    ortc_product_plan p;
+    if (ortc_product_plan_init(&p, uk, s.m, s.n, s.k, 1, packed ? ORTC_PRODUCT_PACKED_B : 0)) return;
     team tm = team_open(threads, p.scratch), one = team_open(1, p.scratch);
-    const ortc_sgemm_threads th = {team_parallel, &tm}, th1 = {team_parallel, &one};
+    const ortc_product_threads th = {team_parallel, &tm}, th1 = {team_parallel, &one};
     const size_t c_bytes = (size_t)(s.m * s.n) * 4;
     float *a = pool_memory((size_t)(s.m * s.k) * 4), *b = pool_memory((size_t)(s.k * s.n) * 4);
     float *c = pool_memory(c_bytes), *c1 = pool_memory(c_bytes);
-    float *pb = pool_memory(ortc_sgemm_packed_b_bytes(uk, s.n, s.k)), *ws = pool_memory(p.workspace);
+    float *pb = pool_memory(ortc_product_packed_b_bytes(uk, s.n, s.k)), *ws = pool_memory(p.workspace);
     uint32_t seed = 1;
     for (int64_t i = 0; i < s.m * s.k; i++)
         a[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
     for (int64_t i = 0; i < s.k * s.n; i++)
         b[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
-    ortc_sgemm_fill_b(uk, s.n, s.k, 0, b, s.n, pb, &th);
-    ortc_sgemm_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c},
-                         .lda = s.k,
-                         .ldb = s.n,
-                         .ldc = s.n,
-                         .alpha = 1,
-                         .beta = 1,
-                         .workspace = ws};
+    ortc_product_fill_b(uk, s.n, s.k, 0, b, s.n, pb, &th);
+    ortc_product_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c},
+                           .lda = s.k,
+                           .ldb = s.n,
+                           .ldc = s.n,
+                           .alpha = 1,
+                           .beta = 1,
+                           .workspace = ws};
 
     double guess = peak(&tm, uk->isa, 100.0 * threads, 0.01), *ratios = calloc((size_t)reps, sizeof(double));
     double *rates = calloc((size_t)reps, sizeof(double)), *peaks = calloc((size_t)reps, sizeof(double));
     const double flops = p.flops;
-    ortc_sgemm_run(&p, &x, &th); /* warm */
+    ortc_product_run(&p, &x, &th); /* warm */
     const double seconds = 0.02;
     const int per = flops / (guess * 1e9) < seconds ? (int)(seconds / (flops / (guess * 1e9))) + 1 : 1;
     for (int r = 0; r < reps; r++) {
         const double before = peak(&tm, uk->isa, guess, seconds / 2);
         const double t = now();
-        for (int i = 0; i < per; i++) ortc_sgemm_run(&p, &x, &th);
+        for (int i = 0; i < per; i++) ortc_product_run(&p, &x, &th);
         rates[r] = flops * per / (now() - t) / 1e9;
         const double after = peak(&tm, uk->isa, guess, seconds / 2);
         peaks[r] = (before + after) / 2; /* around the product, so that a drift of the clock cancels */
         ratios[r] = rates[r] / peaks[r];
     }
     x.item.c = c1;
-    ortc_sgemm_run(&p, &x, &th1);
+    ortc_product_run(&p, &x, &th1);
     const int equal = !memcmp(c, c1, c_bytes);
     bad_bits |= !equal;
     qsort(ratios, (size_t)reps, sizeof(double), by_value);
@@ -211,8 +211,8 @@ int main(int argc, char **argv)
         memcpy(shapes, defaults, sizeof defaults);
     }
     if (reps < 1) reps = 1;
-    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
-        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
+    for (size_t u = 0; u < ortc_product_line_count; u++) {
+        const ortc_product_line *uk = &ortc_product_lines[u];
         if (isa ? !strstr(uk->name, isa) : uk->isa == ORTC_CPU_SCALAR) continue;
         if (uk->isa & ~ortc_cpu_features()) {
             printf("%s: skipped, this machine has not its instructions\n", uk->name);

@@ -104,7 +104,7 @@ static ortc_status call_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_pa
 {
     mock_call *m = (mock_call *)c;
     if (m->threads) {
-        const ortc_sgemm_threads th = pool_threads(m->threads);
+        const ortc_product_threads th = pool_threads(m->threads);
         return th.parallel(th.context, n, grain, body, arg);
     }
     for (int64_t i = (n - 1) / grain * grain; n > 0 && i >= 0; i -= grain)

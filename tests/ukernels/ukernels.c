@@ -1,5 +1,5 @@
 /* Tests and benchmarks of the micro-kernels and their drivers, in one plain program, because both walk the
- * same tables (sgemm_uk.inc, ...): a new line there is tested and measured without a line here.
+ * same tables (product_lines.inc, ...): a new line there is tested and measured without a line here.
  *
  *   ukernels test [--seed N] [FILTER]   ends with "N passed, N failed, N skipped"; exits with 1 if any failed
  *   ukernels bench [FILTER]             each micro-kernel in L1 and L2 against the peak loop of its
@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
-#include "kernels/gemm/sgemm_uk.h"
+#include "kernels/gemm/product_uk.h"
 #include "pool.h"
 #include "tests.h"
 #include "tests/bench/peak.h"
@@ -40,7 +40,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Median of 11 ratios, each against a peak measured right before. */
-static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
+static void bench_tile(const ortc_product_line *uk, size_t mr, size_t nr, size_t k)
 {
     float *a = pool_memory(mr * k * 4), *b = pool_memory((size_t)uk->nr * k * 4),
           *c = pool_memory(mr * nr * 4);
@@ -64,8 +64,8 @@ static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
 static int bench(const char *filter)
 {
     static const size_t ks[] = {64, 256, 1024};
-    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
-        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
+    for (size_t u = 0; u < ortc_product_line_count; u++) {
+        const ortc_product_line *uk = &ortc_product_lines[u];
         if (filter && !strstr(uk->name, filter)) continue;
         if (uk->isa & ~ortc_cpu_features()) continue;
         for (int i = 0; i < 3; i++) bench_tile(uk, uk->mr, uk->nr, ks[i]);
@@ -91,8 +91,8 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("seed %llu\n", (unsigned long long)t.seed);
-    test_sgemm_uk(&t, ortc_cpu_features());
-    test_sgemm(&t, ortc_cpu_features());
+    test_product_uk(&t, ortc_cpu_features());
+    test_product(&t, ortc_cpu_features());
     test_conv_uk(&t, ortc_cpu_features());
     test_cpu(&t, ortc_cpu_features());
     printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped);

@@ -1,4 +1,4 @@
-/* Every line of sgemm_uk.inc against sums in double: all sizes of a tile, every epilogue, packed and direct
+/* Every line of product_lines.inc against sums in double: all sizes of a tile, every epilogue, packed and direct
  * B, unaligned and guarded buffers, NaN and infinity; and the packing and dot product that stand on the same
  * line. The bound on the error of a sum of K products is (K + 8) eps times the sum of the absolute values,
  * the textbook one.
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "guard.h"
-#include "kernels/gemm/sgemm_uk.h"
+#include "kernels/gemm/product_uk.h"
 
 static float get(const void *base, size_t i)
 {
@@ -53,7 +53,7 @@ static double tail_value(const ortc_uk_tail_f32 *t, size_t i, size_t j, double v
     return v;
 }
 
-static int check_tile(const ortc_sgemm_uk *uk, const tile_case *tc, rng *r, const char *name)
+static int check_tile(const ortc_product_line *uk, const tile_case *tc, rng *r, const char *name)
 {
     const size_t mr = tc->mr, nr = tc->nr, k = tc->k;
     const int e = tc->at_end;
@@ -130,7 +130,7 @@ static void set_epilogue(tile_case *tc, int bits)
     tc->flags = bits % 2 ? ORTC_UK_ACCUMULATE : 0;
 }
 
-static void place_b(tile_case *tc, const ortc_sgemm_uk *uk, rng *r, int exact)
+static void place_b(tile_case *tc, const ortc_product_line *uk, rng *r, int exact)
 {
     tc->ldb = (tc->nr + uk->step - 1) / uk->step * uk->step;
     if (exact) tc->flags |= ORTC_UK_B_EXACT, tc->ldb = tc->nr + (size_t)rng_range(r, 0, 5);
@@ -140,7 +140,7 @@ static void place_b(tile_case *tc, const ortc_sgemm_uk *uk, rng *r, int exact)
 }
 
 /* Every size of tile at many lengths of k, with a few epilogues each. */
-static int sizes(const ortc_sgemm_uk *uk, rng *r)
+static int sizes(const ortc_product_line *uk, rng *r)
 {
     static const size_t ks[] = {0, 1, 2, 3, 5, 8, 17, 64, 129};
     int bad = 0;
@@ -157,7 +157,7 @@ static int sizes(const ortc_sgemm_uk *uk, rng *r)
     return bad;
 }
 
-static int epilogues(const ortc_sgemm_uk *uk, rng *r, int special)
+static int epilogues(const ortc_product_line *uk, rng *r, int special)
 {
     const size_t sizes[][2] = {{uk->mr, uk->nr},
                                {uk->mr - 1, uk->nr - 1},
@@ -174,7 +174,7 @@ static int epilogues(const ortc_sgemm_uk *uk, rng *r, int special)
     return bad;
 }
 
-static int large(const ortc_sgemm_uk *uk, rng *r)
+static int large(const ortc_product_line *uk, rng *r)
 {
     int bad = 0;
     for (size_t mr = 1; mr <= uk->mr; mr++) {
@@ -187,7 +187,7 @@ static int large(const ortc_sgemm_uk *uk, rng *r)
 }
 
 /* Packing is exact; sources may lie at any byte. */
-static int packing(const ortc_sgemm_uk *uk, rng *r, int transpose)
+static int packing(const ortc_product_line *uk, rng *r, int transpose)
 {
     static const size_t ks[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 40};
     int bad = 0;
@@ -215,11 +215,11 @@ static int packing(const ortc_sgemm_uk *uk, rng *r, int transpose)
     return bad;
 }
 
-static int dots(const ortc_sgemm_uk *uk, rng *r)
+static int dots(const ortc_product_line *uk, rng *r)
 {
     static const size_t ks[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 33, 1000};
     int bad = 0;
-    for (size_t nr = 1; nr <= ORTC_SDOT_ROWS; nr++)
+    for (size_t nr = 1; nr <= ORTC_DOT_ROWS; nr++)
         for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
             for (int at_end = 0; at_end < 2; at_end++) {
                 const size_t k = ks[i], ld = k + (size_t)rng_range(r, 0, 3), len = (nr - 1) * ld + k;
@@ -243,12 +243,12 @@ static int dots(const ortc_sgemm_uk *uk, rng *r)
     return bad;
 }
 
-void test_sgemm_uk(tally *t, uint32_t isa_bits)
+void test_product_uk(tally *t, uint32_t isa_bits)
 {
     static const char *const parts[] = {"tiles",     "epilogues",      "nan", "large k",
                                         "pack rows", "pack transpose", "dot"};
-    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
-        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
+    for (size_t u = 0; u < ortc_product_line_count; u++) {
+        const ortc_product_line *uk = &ortc_product_lines[u];
         for (int part = 0; part < 7; part++) {
             char name[96];
             snprintf(name, sizeof name, "%s: %s", uk->name, parts[part]);

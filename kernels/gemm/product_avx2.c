@@ -1,10 +1,10 @@
 /* f32 GEMM micro-kernels for AVX2 with FMA: the 6x16 tile (12 sums, two vectors of B, one broadcast of A in
- * 16 registers), packing, and the dot product for matrix times vector. The body is sgemm_tile.inc. Why 6x16
+ * 16 registers), packing, and the dot product for matrix times vector. The body is product_tile.inc. Why 6x16
  * and not 4x24: from L1 0.990 and 0.998 of the peak (Zen 5, K = 256), but 4x24 reads B 1.5 times as fast from
  * L2, and 24 divides few of the usual widths. Masked stores are microcoded on AMD's cores, so only the last,
  * partial vector of a row uses one.
  */
-#include "sgemm_uk.h"
+#include "product_uk.h"
 
 #include <assert.h>
 
@@ -12,7 +12,7 @@
 
 #define TILE_MR 6
 #define TILE_NV 2
-#include "sgemm_tile.inc"
+#include "product_tile.inc"
 
 #define ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 ROWS(TILE_CASE, 1)
@@ -21,8 +21,8 @@ ROWS(TILE_CASE, 2)
 #define ENTRY(r, v) tile_##r##_##v,
 static void (*const tiles[TILE_NV][TILE_MR])(TILE_PARAMS) = {{ROWS(ENTRY, 1)}, {ROWS(ENTRY, 2)}};
 
-void ortc_uk_sgemm_f32_6x16_avx2(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
-                                 float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
+void ortc_uk_product_f32_6x16_avx2(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
+                                   float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
     assert(mr >= 1 && mr <= TILE_MR && nr >= 1 && nr <= TILE_NV * LANES);
     tiles[(nr - 1) / LANES][mr - 1](nr, k, a, b, ldb, c, ldc, flags, tail);
@@ -129,10 +129,10 @@ static inline __attribute__((always_inline)) void dot_rows(const int nr, size_t 
     UNROLL for (int j = 0; j < nr; j++) y[j] = reduce(acc[j]);
 }
 
-void ortc_uk_sdot_f32_avx2(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
+void ortc_uk_dot_f32_avx2(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
 {
-    assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
-    if (nr == ORTC_SDOT_ROWS)
+    assert(nr >= 1 && nr <= ORTC_DOT_ROWS);
+    if (nr == ORTC_DOT_ROWS)
         dot_rows(8, k, x, w, ldw, y);
     else
         for (size_t j = 0; j < nr; j++) dot_rows(1, k, x, w + j * ldw, ldw, y + j);

@@ -1,9 +1,9 @@
 /* f32 GEMM micro-kernels for AVX-512 (F, BW, DQ, VL): the 14x32 tile, 28 sums in registers, two loads of B
  * and 14 broadcasts of A for 28 FMAs; packing; and the dot product for matrix times vector. Why 14x32: 28 + 2
  * + 1 of 32 registers, and the fewest loads for an FMA. Zen 5, K = 256 from L1: 0.94 to 0.98 of the peak. The
- * body is sgemm_tile.inc.
+ * body is product_tile.inc.
  */
-#include "sgemm_uk.h"
+#include "product_uk.h"
 
 #include <assert.h>
 
@@ -11,7 +11,7 @@
 
 #define TILE_MR 14
 #define TILE_NV 2
-#include "sgemm_tile.inc"
+#include "product_tile.inc"
 
 /* clang-format off */
 #define ROWS(X, v) \
@@ -24,9 +24,9 @@ ROWS(TILE_CASE, 2)
 #define ENTRY(r, v) tile_##r##_##v,
 static void (*const tiles[TILE_NV][TILE_MR])(TILE_PARAMS) = {{ROWS(ENTRY, 1)}, {ROWS(ENTRY, 2)}};
 
-void ortc_uk_sgemm_f32_14x32_avx512(size_t mr, size_t nr, size_t k, const float *a, const float *b,
-                                    size_t ldb, float *c, size_t ldc, uint32_t flags,
-                                    const ortc_uk_tail_f32 *tail)
+void ortc_uk_product_f32_14x32_avx512(size_t mr, size_t nr, size_t k, const float *a, const float *b,
+                                      size_t ldb, float *c, size_t ldc, uint32_t flags,
+                                      const ortc_uk_tail_f32 *tail)
 {
     assert(mr >= 1 && mr <= TILE_MR && nr >= 1 && nr <= TILE_NV * LANES);
     tiles[(nr - 1) / LANES][mr - 1](nr, k, a, b, ldb, c, ldc, flags, tail);
@@ -131,10 +131,10 @@ static inline __attribute__((always_inline)) void dot_rows(const int nr, size_t 
     UNROLL for (int j = 0; j < nr; j++) y[j] = _mm512_reduce_add_ps(acc[j]);
 }
 
-void ortc_uk_sdot_f32_avx512(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
+void ortc_uk_dot_f32_avx512(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
 {
-    assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
-    if (nr == ORTC_SDOT_ROWS)
+    assert(nr >= 1 && nr <= ORTC_DOT_ROWS);
+    if (nr == ORTC_DOT_ROWS)
         dot_rows(8, k, x, w, ldw, y);
     else
         for (size_t j = 0; j < nr; j++) dot_rows(1, k, x, w + j * ldw, ldw, y + j);

@@ -2,7 +2,7 @@
  * local arrays, which compilers keep in registers where there are enough; multiply and add are rounded
  * separately.
  */
-#include "sgemm_uk.h"
+#include "product_uk.h"
 
 #include <assert.h>
 
@@ -34,8 +34,9 @@ static float finish(float v, const ortc_uk_tail_f32 *t, size_t i, size_t j)
     return v;
 }
 
-void ortc_uk_sgemm_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
-                                  float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
+void ortc_uk_product_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const float *a, const float *b,
+                                    size_t ldb, float *c, size_t ldc, uint32_t flags,
+                                    const ortc_uk_tail_f32 *tail)
 {
     assert(mr >= 1 && mr <= MR && nr >= 1 && nr <= NR);
     float acc[MR][NR] = {{0}};
@@ -65,9 +66,9 @@ void ortc_uk_pack_transpose_f32_scalar(size_t w, size_t k, const float *src, siz
         for (size_t i = 0; i < k; i++) dst[i * dw + j] = j < w ? ortc_uk_load_f32(src + j * ld + i) : 0.0f;
 }
 
-void ortc_uk_sdot_f32_scalar(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
+void ortc_uk_dot_f32_scalar(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
 {
-    assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
+    assert(nr >= 1 && nr <= ORTC_DOT_ROWS);
     for (size_t j = 0; j < nr; j++) {
         float s[4] = {0}; /* four chains: the additions need not wait for each other */
         for (size_t i = 0; i < k; i++)

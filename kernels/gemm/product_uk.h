@@ -11,10 +11,10 @@
  * The rows of a matrix are dealt evenly to ceil(M/MR) blocks, so there is no scalar tail in M; the tail in N
  * is a mask. The epilogue runs on registers before the only store; when K is cut in chunks, C holds the raw
  * sums between them, and the epilogue comes with the last chunk. Leaves to others: blocking, packing order,
- * threads (sgemm.h).
+ * threads (product.h).
  */
-#ifndef ORTC_KERNELS_GEMM_SGEMM_UK_H
-#define ORTC_KERNELS_GEMM_SGEMM_UK_H
+#ifndef ORTC_KERNELS_GEMM_PRODUCT_UK_H
+#define ORTC_KERNELS_GEMM_PRODUCT_UK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static inline float ortc_uk_load_f32(const float *p)
     return v;
 }
 
-/* Activations cheap enough for registers. Others go over the tile while it is in L1 (sgemm.h, `post`). */
+/* Activations cheap enough for registers. Others go over the tile while it is in L1 (product.h, `post`). */
 enum {
     ORTC_UK_ACT_NONE = 0,
     ORTC_UK_ACT_CLIP = 1,  /* min(max(x, lo), hi): Relu is lo 0, hi +inf; a NaN stays NaN */
@@ -54,8 +54,8 @@ enum {
 };
 
 /* mr 1..MR; nr 1..NR; k >= 0; a [k][mr]; b [k][ldb]; tail NULL: store the raw sums, more chunks follow. */
-typedef void ortc_uk_sgemm_f32(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
-                               float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail);
+typedef void ortc_uk_product_f32(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
+                                 float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail);
 
 /* Packing: w columns of k rows become dst [k][dw], dw >= w, columns w..dw-1 zero.
  * rows: src is [k][ld], a copy; transpose: src is [w][ld], k runs along its rows. */
@@ -63,33 +63,33 @@ typedef void ortc_uk_pack_f32(size_t w, size_t k, const float *src, size_t ld, f
 
 /* y[j] = sum over i of x[i] * w[j*ldw + i], for nr rows of w, 1..8: matrix times vector where rows are
  * contiguous. */
-typedef void ortc_uk_sdot_f32(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y);
-#define ORTC_SDOT_ROWS 8
+typedef void ortc_uk_dot_f32(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y);
+#define ORTC_DOT_ROWS 8
 
-/* One line of sgemm_uk.inc. */
-typedef struct ortc_sgemm_uk {
+/* One line of product_lines.inc. */
+typedef struct ortc_product_line {
     const char *name;
     uint32_t isa;    /* bits of cpu_features.h, all needed */
     uint32_t mr, nr; /* the full tile */
     uint32_t step;   /* granularity of a last panel's width */
     uint32_t kc;     /* the longest chunk of K, and the length of chunks beyond it */
-    ortc_uk_sgemm_f32 *tile;
+    ortc_uk_product_f32 *tile;
     ortc_uk_pack_f32 *pack_rows, *pack_transpose;
-    ortc_uk_sdot_f32 *dot;
-} ortc_sgemm_uk;
+    ortc_uk_dot_f32 *dot;
+} ortc_product_line;
 
-#define ORTC_SGEMM_UK(isa_bit, isa, mr, nr, step, kc) \
-    ortc_uk_sgemm_f32 ortc_uk_sgemm_f32_##mr##x##nr##_##isa; \
+#define ORTC_PRODUCT_LINE(isa_bit, isa, mr, nr, step, kc) \
+    ortc_uk_product_f32 ortc_uk_product_f32_##mr##x##nr##_##isa; \
     ortc_uk_pack_f32 ortc_uk_pack_rows_f32_##isa, ortc_uk_pack_transpose_f32_##isa; \
-    ortc_uk_sdot_f32 ortc_uk_sdot_f32_##isa;
-#include "sgemm_uk.inc"
-#undef ORTC_SGEMM_UK
+    ortc_uk_dot_f32 ortc_uk_dot_f32_##isa;
+#include "product_lines.inc"
+#undef ORTC_PRODUCT_LINE
 
 /* All of them, best first. Thread: any. */
-extern const ortc_sgemm_uk ortc_sgemm_uks[];
-extern const size_t ortc_sgemm_uk_count;
+extern const ortc_product_line ortc_product_lines[];
+extern const size_t ortc_product_line_count;
 
 /* The best that ortc_cpu_features() allows; never NULL. Thread: any. */
-const ortc_sgemm_uk *ortc_sgemm_uk_select(void);
+const ortc_product_line *ortc_product_select(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The decisions behind sgemm.h: chunks of K, the grid of tasks, and where operands are packed.
+/* The decisions behind product.h: chunks of K, the grid of tasks, and where operands are packed.
  *
  * Rules, with N the columns that share a packed A and M the rows that share a packed B:
  * - K stays whole up to the micro-kernel's longest chunk, else equal chunks, multiples of 64: then C is
@@ -10,11 +10,11 @@
  * - An operand is packed by each task for itself when tasks share it little, else once into the workspace.
  * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
  */
-#include "sgemm.h"
+#include "product.h"
 
 #include <string.h>
 
-#include "sgemm_packed.h"
+#include "product_packed.h"
 
 #define L2_A_BYTES (512 * 1024)    /* a task's packed rows of A */
 #define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
@@ -41,7 +41,7 @@ static int add_bytes(size_t *sum, int64_t a, int64_t b, int64_t c)
     return __builtin_add_overflow(*sum, v, sum) || *sum > SIZE_MAX / 2 ? -1 : 0;
 }
 
-static double tasks_wanted(const ortc_sgemm_plan *p, double flops, double bytes)
+static double tasks_wanted(const ortc_product_plan *p, double flops, double bytes)
 {
     const double longest = p->uk->isa ? TASK_FLOPS_MAX : TASK_FLOPS_MAX / 8;
     double want = flops / TASK_FLOPS > bytes / TASK_BYTES ? flops / TASK_FLOPS : bytes / TASK_BYTES;
@@ -51,7 +51,7 @@ static double tasks_wanted(const ortc_sgemm_plan *p, double flops, double bytes)
 }
 
 /* The grid: how many row blocks and panels make a task. */
-static void split(ortc_sgemm_plan *p, double flops, double bytes)
+static void split(ortc_product_plan *p, double flops, double bytes)
 {
     const int64_t block_bytes = (int64_t)p->uk->mr * p->kc * (int64_t)sizeof(float);
     const int64_t fit = clamp(L2_A_BYTES / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
@@ -71,24 +71,25 @@ static void split(ortc_sgemm_plan *p, double flops, double bytes)
     p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
 }
 
-static void choose_packing(ortc_sgemm_plan *p)
+static void choose_packing(ortc_product_plan *p)
 {
     const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
-    if (p->flags & ORTC_SGEMM_PACKED_A)
-        p->how_a = ORTC_SGEMM_PACKED;
-    else if (p->m == 1 && !(p->flags & (ORTC_SGEMM_CUSTOM_A | ORTC_SGEMM_TRANS_A)))
-        p->how_a = ORTC_SGEMM_DIRECT; /* a row of A is a packed block of one row */
+    if (p->flags & ORTC_PRODUCT_PACKED_A)
+        p->how_a = ORTC_PRODUCT_PACKED;
+    else if (p->m == 1 && !(p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)))
+        p->how_a = ORTC_PRODUCT_DIRECT; /* a row of A is a packed block of one row */
     else
-        p->how_a = serial || p->tasks_n == 1 ? ORTC_SGEMM_LOCAL : ORTC_SGEMM_SHARED;
-    if (p->how_b != ORTC_SGEMM_PACKED && p->how_b != ORTC_SGEMM_DIRECT)
-        p->how_b = serial || p->tasks_m == 1 ? ORTC_SGEMM_LOCAL : ORTC_SGEMM_SHARED;
+        p->how_a = serial || p->tasks_n == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
+    if (p->how_b != ORTC_PRODUCT_PACKED && p->how_b != ORTC_PRODUCT_DIRECT)
+        p->how_b = serial || p->tasks_m == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
 }
 
 /* Convolution: A is packed, B made column by column from the image. Tasks of all rows pack each column once
  * and keep it in L2; with few columns the grid above is better. */
-static void prefer_columns(ortc_sgemm_plan *p, double flops)
+static void prefer_columns(ortc_product_plan *p, double flops)
 {
-    if (!(p->flags & ORTC_SGEMM_PACKED_A) || p->how_b == ORTC_SGEMM_PACKED || p->how_b == ORTC_SGEMM_DIRECT)
+    if (!(p->flags & ORTC_PRODUCT_PACKED_A) || p->how_b == ORTC_PRODUCT_PACKED ||
+        p->how_b == ORTC_PRODUCT_DIRECT)
         return;
     if (p->panels < 8 || p->tasks_m == 1) return;
     const double want = tasks_wanted(p, flops, 0);
@@ -99,37 +100,37 @@ static void prefer_columns(ortc_sgemm_plan *p, double flops)
     p->tasks_n = ceil_div(p->panels, p->task_panels);
 }
 
-static int memory(ortc_sgemm_plan *p)
+static int memory(ortc_product_plan *p)
 {
-    const int64_t nr = p->uk->nr, width = ortc_sgemm_packed_width(p->uk, p->n);
+    const int64_t nr = p->uk->nr, width = ortc_product_packed_width(p->uk, p->n);
     p->local_panels = 1;
-    if (p->how_b == ORTC_SGEMM_LOCAL) {
+    if (p->how_b == ORTC_PRODUCT_LOCAL) {
         const int64_t panel = p->kc * nr * (int64_t)sizeof(float);
         p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
     }
     if (p->dot || p->m == 0 || p->n == 0 || p->batch == 0) return 0;
-    if (p->how_a == ORTC_SGEMM_SHARED && add_bytes(&p->workspace, p->m, p->k, 1)) return -1;
-    if (p->how_b == ORTC_SGEMM_SHARED && add_bytes(&p->workspace, width, p->k, 1)) return -1;
-    if (p->how_a == ORTC_SGEMM_LOCAL && add_bytes(&p->scratch, p->task_blocks, p->uk->mr, p->kc)) return -1;
-    if (p->how_b == ORTC_SGEMM_LOCAL && add_bytes(&p->scratch, p->local_panels, nr, p->kc)) return -1;
-    if ((p->flags & ORTC_SGEMM_TRANS_C) && add_bytes(&p->scratch, p->m, p->task_panels, nr)) return -1;
+    if (p->how_a == ORTC_PRODUCT_SHARED && add_bytes(&p->workspace, p->m, p->k, 1)) return -1;
+    if (p->how_b == ORTC_PRODUCT_SHARED && add_bytes(&p->workspace, width, p->k, 1)) return -1;
+    if (p->how_a == ORTC_PRODUCT_LOCAL && add_bytes(&p->scratch, p->task_blocks, p->uk->mr, p->kc)) return -1;
+    if (p->how_b == ORTC_PRODUCT_LOCAL && add_bytes(&p->scratch, p->local_panels, nr, p->kc)) return -1;
+    if ((p->flags & ORTC_PRODUCT_TRANS_C) && add_bytes(&p->scratch, p->m, p->task_panels, nr)) return -1;
     return 0;
 }
 
-int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m, int64_t n, int64_t k,
-                         int64_t batch, uint32_t flags)
+int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *uk, int64_t m, int64_t n, int64_t k,
+                           int64_t batch, uint32_t flags)
 {
-    const uint32_t fixed = ORTC_SGEMM_PACKED_A | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B |
-                           ORTC_SGEMM_CUSTOM_A;
+    const uint32_t fixed = ORTC_PRODUCT_PACKED_A | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B |
+                           ORTC_PRODUCT_CUSTOM_A;
     memset(p, 0, sizeof *p);
     size_t whole = 0; /* every matrix exists somewhere, so every product of two extents fits */
     if (m < 0 || n < 0 || k < 0 || batch < 0) return -1;
     if (add_bytes(&whole, m, n, batch) || add_bytes(&whole, m, k, 1) || add_bytes(&whole, k, n, 1)) return -1;
-    p->uk = uk ? uk : ortc_sgemm_uk_select();
+    p->uk = uk ? uk : ortc_product_select();
     p->batch = batch;
     if (n == 1 && m > 1 && !(flags & fixed)) { /* y = A x is the row y' = x' A' */
         p->swapped = 1;
-        flags = flags & ORTC_SGEMM_TRANS_A ? 0 : ORTC_SGEMM_TRANS_B;
+        flags = flags & ORTC_PRODUCT_TRANS_A ? 0 : ORTC_PRODUCT_TRANS_B;
         n = m, m = 1;
     }
     p->m = m, p->n = n, p->k = k, p->flags = flags;
@@ -137,27 +138,27 @@ int ortc_sgemm_plan_init(ortc_sgemm_plan *p, const ortc_sgemm_uk *uk, int64_t m,
     const double flops = 2.0 * mf * nf * kf, bytes = 4.0 * (mf * kf + nf * kf + mf * nf);
     p->flops = flops * (double)batch;
     p->bytes = bytes * (double)batch;
-    p->dot = m == 1 && (flags & ORTC_SGEMM_TRANS_B) && !(flags & fixed);
+    p->dot = m == 1 && (flags & ORTC_PRODUCT_TRANS_B) && !(flags & fixed);
     p->batch_outside = batch > 1 && flops >= BATCH_INSIDE_FLOPS;
 
-    const int plain_b = !(flags & (ORTC_SGEMM_TRANS_B | ORTC_SGEMM_PACKED_B | ORTC_SGEMM_CUSTOM_B));
+    const int plain_b = !(flags & (ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B));
     p->blocks = ceil_div(m, p->uk->mr);
     p->panels = ceil_div(n, p->uk->nr);
-    p->kc = ortc_sgemm_chunk(p->uk, k);
-    if (flags & ORTC_SGEMM_PACKED_B) {
-        p->how_b = ORTC_SGEMM_PACKED;
+    p->kc = ortc_product_chunk(p->uk, k);
+    if (flags & ORTC_PRODUCT_PACKED_B) {
+        p->how_b = ORTC_PRODUCT_PACKED;
     } else if (p->dot || (plain_b && (p->blocks <= 2 || 4.0 * nf * kf <= DIRECT_B_BYTES))) {
-        p->how_b = ORTC_SGEMM_DIRECT;
-        if (!(flags & ORTC_SGEMM_PACKED_A) && p->kc > DIRECT_KC) p->kc = DIRECT_KC;
+        p->how_b = ORTC_PRODUCT_DIRECT;
+        if (!(flags & ORTC_PRODUCT_PACKED_A) && p->kc > DIRECT_KC) p->kc = DIRECT_KC;
     } else {
-        p->how_b = ORTC_SGEMM_LOCAL; /* or SHARED, decided below */
+        p->how_b = ORTC_PRODUCT_LOCAL; /* or SHARED, decided below */
     }
     p->chunks = k > p->kc ? ceil_div(k, p->kc) : 1;
     split(p, flops, bytes);
     if (batch > 1 && !p->batch_outside) { /* a task is a whole matrix */
         p->task_blocks = p->blocks, p->tasks_m = p->blocks > 0;
         p->task_panels = p->panels, p->tasks_n = p->panels > 0;
-    } else if (flags & ORTC_SGEMM_TRANS_C) { /* a task's C is turned in its scratch, all rows of it */
+    } else if (flags & ORTC_PRODUCT_TRANS_C) { /* a task's C is turned in its scratch, all rows of it */
         const int64_t tasks = p->tasks_m * p->tasks_n;
         p->task_blocks = p->blocks, p->tasks_m = p->blocks > 0;
         p->task_panels = ceil_div(p->panels, clamp(tasks, 1, p->panels > 0 ? p->panels : 1));
