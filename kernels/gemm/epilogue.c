@@ -1,38 +1,32 @@
-/* The activations that run on a tile after its store, and the choice between them and the micro-kernels'
- * own. */
+/* The choice between the micro-kernels' own activations and those that run over a finished tile. */
 #include "epilogue.h"
 
 #include <math.h>
 
-#define POST(name, ...) \
-    static void name(const void *arg, float *c, size_t ldc, size_t rows, size_t cols) \
-    { \
-        (void)arg; \
-        for (size_t i = 0; i < rows; i++) \
-            for (size_t j = 0; j < cols; j++) { \
-                const float x = c[i * ldc + j]; \
-                c[i * ldc + j] = __VA_ARGS__; \
-            } \
-    }
+#include "activation.h"
 
-POST(post_sigmoid, 1.0f / (1.0f + expf(-x)))
-POST(post_tanh, tanhf(x))
-POST(post_gelu, 0.5f * x * (1.0f + erff(x * 0.70710678f)))
-POST(post_gelu_tanh, 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x))))
-POST(post_silu, x / (1.0f + expf(-x)))
+ORTC_VEC_TABLE(ortc_activations)
 
-/* Comparisons with NaN are false: x * NaN stays. */
-static float hard_sigmoid(float x)
+/* arg: one of the functions of ortc_activations. */
+static void over_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0, int64_t col0)
 {
-    float y = x * (1.0f / 6.0f) + 0.5f;
-    y = y < 0.0f ? 0.0f : y;
-    return y > 1.0f ? 1.0f : y;
+    ortc_activation *over = *(ortc_activation *const *)arg;
+    if (ld == cols)
+        over(rows * cols, tile);
+    else
+        for (size_t i = 0; i < rows; i++) over(cols, tile + i * ld);
 }
-POST(post_hard_swish, x *hard_sigmoid(x))
+
+static int over(ortc_tail_spec *out, int which)
+{
+    out->tile = over_tile;
+    out->tile_arg = (void *)(uintptr_t)&ortc_activations_select()->over[which];
+    return 1;
+}
 
 int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out)
 {
-    *out = (ortc_tail_spec){ORTC_UK_ACT_NONE, 0, 0, NULL, -1, -1};
+    *out = (ortc_tail_spec){.act = ORTC_UK_ACT_NONE, .bias = -1, .residual = -1};
     if (!e) return 1;
     out->bias = e->bias;
     out->residual = e->residual;
@@ -41,12 +35,12 @@ int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out)
     case ORTC_ACT_RELU: out->act = ORTC_UK_ACT_CLIP, out->lo = 0, out->hi = INFINITY; return 1;
     case ORTC_ACT_CLIP: out->act = ORTC_UK_ACT_CLIP, out->lo = e->alpha, out->hi = e->beta; return 1;
     case ORTC_ACT_LEAKY_RELU: out->act = ORTC_UK_ACT_LEAKY, out->lo = e->alpha; return 1;
-    case ORTC_ACT_SIGMOID: out->post = post_sigmoid; return 1;
-    case ORTC_ACT_TANH: out->post = post_tanh; return 1;
-    case ORTC_ACT_GELU: out->post = post_gelu; return 1;
-    case ORTC_ACT_GELU_TANH: out->post = post_gelu_tanh; return 1;
-    case ORTC_ACT_SILU: out->post = post_silu; return 1;
-    case ORTC_ACT_HARD_SWISH: out->post = post_hard_swish; return 1;
+    case ORTC_ACT_SIGMOID: return over(out, ORTC_OVER_SIGMOID);
+    case ORTC_ACT_TANH: return over(out, ORTC_OVER_TANH);
+    case ORTC_ACT_GELU: return over(out, ORTC_OVER_GELU);
+    case ORTC_ACT_GELU_TANH: return over(out, ORTC_OVER_GELU_TANH);
+    case ORTC_ACT_SILU: return over(out, ORTC_OVER_SILU);
+    case ORTC_ACT_HARD_SWISH: return over(out, ORTC_OVER_HARD_SWISH);
     default: return 0;
     }
 }

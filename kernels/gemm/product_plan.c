@@ -12,6 +12,7 @@
  */
 #include "product.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "product_packed.h"
@@ -27,23 +28,30 @@
 #define SERIAL_FLOPS 0.25e6
 #define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
 
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+#define ceil_div ortc_product_ceil_div
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* a * b * c bytes of floats, added to *sum; -1 if it does not fit. */
+/* a * b * c bytes, added to *sum, which stays a multiple of a cache line; -1 if it does not fit. */
 static int add_bytes(size_t *sum, int64_t a, int64_t b, int64_t c)
 {
     size_t v;
     if (__builtin_mul_overflow((size_t)a, (size_t)b, &v) || __builtin_mul_overflow(v, (size_t)c, &v) ||
-        __builtin_mul_overflow(v, sizeof(float), &v) || __builtin_add_overflow(v, (size_t)63, &v))
+        __builtin_add_overflow(v, (size_t)63, &v))
         return -1;
     v &= ~(size_t)63;
     return __builtin_add_overflow(*sum, v, sum) || *sum > SIZE_MAX / 2 ? -1 : 0;
 }
 
+/* The same of an operand's extent and k, packed. */
+static int add_packed(size_t *sum, const ortc_product_form *f, int64_t extent, int64_t k)
+{
+    const size_t bytes = ortc_product_packed_bytes(f, extent, k);
+    return bytes ? add_bytes(sum, (int64_t)bytes, 1, 1) : -1;
+}
+
 static double tasks_wanted(const ortc_product_plan *p, double flops, double bytes)
 {
-    const double longest = p->uk->isa ? TASK_FLOPS_MAX : TASK_FLOPS_MAX / 8;
+    const double longest = p->line->isa ? TASK_FLOPS_MAX : TASK_FLOPS_MAX / 8;
     double want = flops / TASK_FLOPS > bytes / TASK_BYTES ? flops / TASK_FLOPS : bytes / TASK_BYTES;
     if (flops < SERIAL_FLOPS && bytes < TASK_BYTES) return 1;
     if (want > TASKS) want = TASKS;
@@ -53,7 +61,7 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
 /* The grid: how many row blocks and panels make a task. */
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
-    const int64_t block_bytes = (int64_t)p->uk->mr * p->kc * (int64_t)sizeof(float);
+    const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
     const int64_t fit = clamp(L2_A_BYTES / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
     const double want = tasks_wanted(p, flops, bytes);
     /* Rows first by L2, and further only where columns do not give enough tasks. */
@@ -76,7 +84,8 @@ static void choose_packing(ortc_product_plan *p)
     const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
     if (p->flags & ORTC_PRODUCT_PACKED_A)
         p->how_a = ORTC_PRODUCT_PACKED;
-    else if (p->m == 1 && !(p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)))
+    else if (p->m == 1 && !(p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) &&
+             p->types.a == ORTC_F32 && ortc_form_is_plain(&p->line->a))
         p->how_a = ORTC_PRODUCT_DIRECT; /* a row of A is a packed block of one row */
     else
         p->how_a = serial || p->tasks_n == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
@@ -100,54 +109,101 @@ static void prefer_columns(ortc_product_plan *p, double flops)
     p->tasks_n = ceil_div(p->panels, p->task_panels);
 }
 
-static int memory(ortc_product_plan *p)
+/* Scratch of a task: its rows of A, its panels of B, its sums where they are not in C, a finished tile (or
+ * rows of a turned one, ORTC_TURNED of them), and the residual under it. */
+static int scratch_of_tiles(ortc_product_plan *p)
 {
-    const int64_t nr = p->uk->nr, width = ortc_product_packed_width(p->uk, p->n);
-    p->local_panels = 1;
-    if (p->how_b == ORTC_PRODUCT_LOCAL) {
-        const int64_t panel = p->kc * nr * (int64_t)sizeof(float);
-        p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
+    const int64_t mr = p->line->a.width, nr = p->line->b.width;
+    const int64_t tile = p->flags & ORTC_PRODUCT_TRANS_C && ORTC_TURNED * p->m > mr * nr ? ORTC_TURNED * p->m
+                                                                                         : mr * nr;
+    if (p->how_a == ORTC_PRODUCT_LOCAL &&
+        add_bytes(&p->scratch,
+                  ortc_form_data(&p->line->a, p->line->a.width, p->kc) + ortc_form_sums(&p->line->a),
+                  p->task_blocks, 1))
+        return -1;
+    p->at_b = p->scratch;
+    if (p->how_b == ORTC_PRODUCT_LOCAL &&
+        add_bytes(&p->scratch,
+                  ortc_form_data(&p->line->b, p->line->b.width, p->kc) + ortc_form_sums(&p->line->b),
+                  p->local_panels, 1))
+        return -1;
+    p->at_sums = p->scratch;
+    if (p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c)) {
+        const int64_t rows = p->task_blocks * mr < p->m ? p->task_blocks * mr : p->m;
+        if (add_bytes(&p->scratch, rows, p->task_panels * nr, 4)) return -1;
     }
-    if (p->dot || p->m == 0 || p->n == 0 || p->batch == 0) return 0;
-    if (p->how_a == ORTC_PRODUCT_SHARED && add_bytes(&p->workspace, p->m, p->k, 1)) return -1;
-    if (p->how_b == ORTC_PRODUCT_SHARED && add_bytes(&p->workspace, width, p->k, 1)) return -1;
-    if (p->how_a == ORTC_PRODUCT_LOCAL && add_bytes(&p->scratch, p->task_blocks, p->uk->mr, p->kc)) return -1;
-    if (p->how_b == ORTC_PRODUCT_LOCAL && add_bytes(&p->scratch, p->local_panels, nr, p->kc)) return -1;
-    if ((p->flags & ORTC_PRODUCT_TRANS_C) && add_bytes(&p->scratch, p->m, p->task_panels, nr)) return -1;
-    return 0;
+    p->at_tile = p->scratch;
+    if (add_bytes(&p->scratch, tile, 4, 1)) return -1;
+    p->at_residual = p->scratch;
+    return p->types.c == ORTC_F32 ? 0 : add_bytes(&p->scratch, tile, 4, 1);
 }
 
-int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *uk, int64_t m, int64_t n, int64_t k,
-                           int64_t batch, uint32_t flags)
+static int memory(ortc_product_plan *p)
+{
+    p->local_panels = 1;
+    if (p->how_b == ORTC_PRODUCT_LOCAL) {
+        const int64_t panel = ortc_form_data(&p->line->b, p->line->b.width, p->kc);
+        p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
+    }
+    if (p->m == 0 || p->n == 0 || p->batch == 0) return 0;
+    if (p->dot) return p->types.a == ORTC_F32 ? 0 : add_bytes(&p->scratch, p->k, sizeof(float), 1);
+    if (p->how_a == ORTC_PRODUCT_SHARED && add_packed(&p->workspace, &p->line->a, p->m, p->k)) return -1;
+    if (p->how_b == ORTC_PRODUCT_SHARED && add_packed(&p->workspace, &p->line->b, p->n, p->k)) return -1;
+    return scratch_of_tiles(p);
+}
+
+static int is_float(ortc_dtype t) { return t == ORTC_F32 || t == ORTC_F16 || t == ORTC_BF16; }
+
+/* Whether floats of a type can be packed without loss. */
+static int holds(const ortc_product_form *f, ortc_dtype t)
+{
+    return is_float(t) && is_float(f->type) && (f->type == t || f->type == ORTC_F32 || f->planes > 1);
+}
+
+int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
+                           const ortc_product_types *types, int64_t m, int64_t n, int64_t k, int64_t batch,
+                           uint32_t flags)
 {
     const uint32_t fixed = ORTC_PRODUCT_PACKED_A | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B |
                            ORTC_PRODUCT_CUSTOM_A;
+    assert(types->c != ORTC_I32 || line->sum == ORTC_I32);
+    assert(!(flags & ORTC_PRODUCT_TRANS_C) || line->sum == ORTC_F32);
     memset(p, 0, sizeof *p);
     size_t whole = 0; /* every matrix exists somewhere, so every product of two extents fits */
     if (m < 0 || n < 0 || k < 0 || batch < 0) return -1;
-    if (add_bytes(&whole, m, n, batch) || add_bytes(&whole, m, k, 1) || add_bytes(&whole, k, n, 1)) return -1;
-    p->uk = uk ? uk : ortc_product_select();
+    if (add_bytes(&whole, m, n, batch) || add_bytes(&whole, m, k, 1) || add_bytes(&whole, k, n, 1) ||
+        whole > SIZE_MAX / 8) /* of elements */
+        return -1;
+    p->line = line, p->types = *types;
     p->batch = batch;
-    if (n == 1 && m > 1 && !(flags & fixed)) { /* y = A x is the row y' = x' A' */
-        p->swapped = 1;
+    if (n == 1 && m > 1 && !(flags & fixed) && holds(&line->b, types->a) && holds(&line->a, types->b)) {
+        p->swapped = 1; /* y = A x is the row y' = x' A' */
         flags = flags & ORTC_PRODUCT_TRANS_A ? 0 : ORTC_PRODUCT_TRANS_B;
+        p->types.a = types->b, p->types.b = types->a;
         n = m, m = 1;
     }
     p->m = m, p->n = n, p->k = k, p->flags = flags;
     const double mf = (double)m, nf = (double)n, kf = (double)k;
-    const double flops = 2.0 * mf * nf * kf, bytes = 4.0 * (mf * kf + nf * kf + mf * nf);
+    const double flops = 2.0 * mf * nf * kf;
+    const double bytes = (double)ortc_product_size(p->types.a) * mf * kf +
+                         (double)ortc_product_size(p->types.b) * nf * kf +
+                         (double)ortc_product_size(p->types.c) * mf * nf;
     p->flops = flops * (double)batch;
     p->bytes = bytes * (double)batch;
-    p->dot = m == 1 && (flags & ORTC_PRODUCT_TRANS_B) && !(flags & fixed);
+    p->dot = m == 1 && (flags & ORTC_PRODUCT_TRANS_B) && !(flags & fixed) && is_float(p->types.a) &&
+             is_float(p->types.b) && line->sum == ORTC_F32;
     p->batch_outside = batch > 1 && flops >= BATCH_INSIDE_FLOPS;
+    p->sums_in_c = p->types.c == line->sum && !(flags & ORTC_PRODUCT_TRANS_C);
 
-    const int plain_b = !(flags & (ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B));
-    p->blocks = ceil_div(m, p->uk->mr);
-    p->panels = ceil_div(n, p->uk->nr);
-    p->kc = ortc_product_chunk(p->uk, k);
+    const double b_bytes = (double)ortc_product_size(p->types.b) * nf * kf;
+    const int plain_b = !(flags & (ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B)) &&
+                        (line->can & ORTC_LINE_DIRECT) && p->types.b == line->b.type;
+    p->blocks = ceil_div(m, line->a.width);
+    p->panels = ceil_div(n, line->b.width);
+    p->kc = ortc_form_chunk(&line->b, k);
     if (flags & ORTC_PRODUCT_PACKED_B) {
         p->how_b = ORTC_PRODUCT_PACKED;
-    } else if (p->dot || (plain_b && (p->blocks <= 2 || 4.0 * nf * kf <= DIRECT_B_BYTES))) {
+    } else if (p->dot || (plain_b && (p->blocks <= 2 || b_bytes <= DIRECT_B_BYTES))) {
         p->how_b = ORTC_PRODUCT_DIRECT;
         if (!(flags & ORTC_PRODUCT_PACKED_A) && p->kc > DIRECT_KC) p->kc = DIRECT_KC;
     } else {
