@@ -1,4 +1,5 @@
-/* Conv on the cpu provider, f32, any number of spatial dims, groups, strides, dilations and pads.
+/* Conv on the cpu provider, f32, f16 and bf16, summed in f32, any number of spatial dims, groups, strides,
+ * dilations and pads.
  *
  * Three ways, chosen per shape:
  *   depthwise   one input channel per group: directly (dwconv.h)
@@ -7,7 +8,9 @@
  * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image
  * and group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two
  * panels of 32 by three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored
- * transposed. Bias, residual and activation are the product's (kernels/gemm/epilogue.h).
+ * transposed. Bias, residual and activation are the product's (kernels/gemm/epilogue.h). Where columns are
+ * made of an image of 16 bits, it is widened into the workspace first: each element is read once for that,
+ * and many times for the columns.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +18,9 @@
 #include "dwconv.h"
 #include "geometry.h"
 #include "im2col.h"
+#include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/sgemm.h"
+#include "kernels/gemm/product.h"
 
 typedef struct conv_state {
     ortc_window window;
@@ -30,69 +34,48 @@ typedef struct conv_plan {
     int32_t way;
     ortc_conv_geometry geometry;
     ortc_dwconv_plan depthwise;
-    ortc_sgemm_plan product;
+    ortc_product_plan product;
     const ortc_columns_uk *columns;
     const ortc_packed *packed; /* W; NULL: not constant */
+    ortc_dtype type;
     int32_t turned;
-    int64_t packed_step; /* floats of a group in it */
+    int64_t packed_step;             /* bytes of a group in it */
+    int64_t wide_count;              /* elements of a widened image */
+    size_t wide_offset, bias_offset; /* bytes in the workspace: of it, and of a widened bias behind it */
 } conv_plan;
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
-    int64_t group, filters, k, uk; /* uk: place in ortc_sgemm_uks */
+    int64_t group, filters, k;
+    ortc_product_form form;
+    ortc_dtype type;
 } pack_param;
 
-static size_t pack_bytes(const pack_param *p, size_t one)
+static size_t pack_bytes(const ortc_view *src, const void *param)
 {
+    const pack_param *p = param;
     size_t all;
+    (void)src;
+    const size_t one = ortc_product_packed_bytes(&p->form, p->filters, p->k);
     return __builtin_mul_overflow(one, (size_t)p->group, &all) ? 0 : all;
 }
 
-static size_t pack_a_bytes(const ortc_view *src, const void *param)
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
-    (void)src;
-    return pack_bytes(p, ortc_sgemm_packed_a_bytes(&ortc_sgemm_uks[p->uk], p->filters, p->k));
-}
-
-static size_t pack_b_bytes(const ortc_view *src, const void *param)
-{
-    const pack_param *p = param;
-    (void)src;
-    return pack_bytes(p, ortc_sgemm_packed_b_bytes(&ortc_sgemm_uks[p->uk], p->filters, p->k));
-}
-
-static ortc_status pack_a_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
-{
-    const pack_param *p = param;
-    const ortc_sgemm_uk *uk = &ortc_sgemm_uks[p->uk];
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    const size_t step = ortc_sgemm_packed_a_bytes(uk, p->filters, p->k) / sizeof(float);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const size_t step = ortc_product_packed_bytes(&p->form, p->filters, p->k);
     ortc_status s = ORTC_OK;
     for (int64_t g = 0; g < p->group && !s; g++)
-        s = ortc_sgemm_fill_a(uk, p->filters, p->k, 0, (const float *)src->data + g * p->filters * p->k, p->k,
-                              (float *)dst + (size_t)g * step, &threads);
+        s = ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->filters, p->k, 1,
+                              ortc_product_at(src->data, g * p->filters * p->k, p->type), p->k,
+                              (char *)dst + (size_t)g * step, &threads);
     return s;
 }
 
-static ortc_status pack_b_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
-{
-    const pack_param *p = param;
-    const ortc_sgemm_uk *uk = &ortc_sgemm_uks[p->uk];
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    const size_t step = ortc_sgemm_packed_b_bytes(uk, p->filters, p->k) / sizeof(float);
-    ortc_status s = ORTC_OK;
-    for (int64_t g = 0; g < p->group && !s; g++)
-        s = ortc_sgemm_fill_b(uk, p->filters, p->k, ORTC_SGEMM_TRANS_B,
-                              (const float *)src->data + g * p->filters * p->k, p->k,
-                              (float *)dst + (size_t)g * step, &threads);
-    return s;
-}
-
-static const ortc_packing packing_a = {ORTC_SIZED(ortc_packing), "cpu.conv.a", pack_a_bytes, pack_a_fill};
-static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.conv.b", pack_b_bytes, pack_b_fill};
+static const ortc_packing packing_w = {ORTC_SIZED(ortc_packing), "cpu.conv", pack_bytes, pack_fill};
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
@@ -162,43 +145,48 @@ static int is_pointwise(const ortc_conv_geometry *g)
 
 /* Whether pixels as rows cost clearly less than pixels as columns: the time of a panel that is not full is
  * that of a full one, or a little over half of it where half is enough. */
-static int is_turned(const ortc_conv_geometry *g, const ortc_sgemm_uk *uk)
+static int is_turned(const ortc_conv_geometry *g, const ortc_product_line *line)
 {
-    const int64_t rest = g->out_count % uk->nr;
-    const double tail = rest == 0 ? 0 : rest > uk->step ? uk->nr : 1.12 * uk->step;
+    const int64_t nr = line->b.width, step = line->b.step, rest = g->out_count % nr;
+    const double tail = rest == 0 ? 0 : rest > step ? (double)nr : 1.12 * (double)step;
     const double columns = ((double)(g->out_count - rest) + tail) * (double)g->filters;
-    const double rows = 1.05 * (double)g->out_count *
-                        (double)((g->filters + uk->step - 1) / uk->step * uk->step);
-    return g->filters >= uk->nr && g->out_count <= 8 * uk->nr && columns > 1.06 * rows;
+    const double rows = 1.05 * (double)g->out_count * (double)((g->filters + step - 1) / step * step);
+    return g->filters >= nr && g->out_count <= 8 * nr && columns > 1.06 * rows;
 }
 
 static ortc_status plan_product(ortc_plan *p, conv_plan *c)
 {
     const ortc_conv_geometry *g = &c->geometry;
-    const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
     const int64_t k = g->channels * g->kernel_count;
-    const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0;
+    const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0, columns = c->way == WAY_COLUMNS;
+    const ortc_product_line *line = ortc_product_line_for(c->type);
     uint32_t flags = 0;
     c->columns = ortc_columns_uk_select();
-    c->turned = constant && is_turned(g, uk);
+    c->turned = constant && is_turned(g, line);
+    if (columns && !c->turned) line = ortc_product_line_for(ORTC_F32); /* of which columns are */
     if (constant) {
-        const pack_param param = {g->group, g->filters, k, uk - ortc_sgemm_uks};
-        const size_t bytes = c->turned ? ortc_sgemm_packed_b_bytes(uk, g->filters, k)
-                                       : ortc_sgemm_packed_a_bytes(uk, g->filters, k);
-        const ortc_status s = ortc_plan_pack(p, 1, c->turned ? &packing_b : &packing_a, &param, sizeof param,
-                                             &c->packed);
+        const pack_param param = {g->group, g->filters, k, c->turned ? line->b : line->a, c->type};
+        const ortc_status s = ortc_plan_pack(p, 1, &packing_w, &param, sizeof param, &c->packed);
         if (s) return s;
-        c->packed_step = (int64_t)(bytes / sizeof(float));
-        flags = c->turned ? ORTC_SGEMM_PACKED_B | ORTC_SGEMM_TRANS_C : ORTC_SGEMM_PACKED_A;
+        c->packed_step = (int64_t)ortc_product_packed_bytes(&param.form, g->filters, k);
+        flags = c->turned ? ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_TRANS_C : ORTC_PRODUCT_PACKED_A;
     }
-    if (c->way == WAY_COLUMNS)
-        flags |= c->turned ? ORTC_SGEMM_CUSTOM_A : ORTC_SGEMM_CUSTOM_B;
+    if (columns)
+        flags |= c->turned ? ORTC_PRODUCT_CUSTOM_A : ORTC_PRODUCT_CUSTOM_B;
     else if (c->turned)
-        flags |= ORTC_SGEMM_TRANS_A; /* an image is [channels][pixels] */
-    if (ortc_sgemm_plan_init(&c->product, uk, c->turned ? g->out_count : g->filters,
-                             c->turned ? g->filters : g->out_count, k, g->images * g->group, flags))
+        flags |= ORTC_PRODUCT_TRANS_A; /* an image is [channels][pixels] */
+    const ortc_dtype image = columns ? ORTC_F32 : c->type;
+    const ortc_product_types types = {c->turned ? image : c->type, c->turned ? c->type : image, c->type};
+    if (ortc_product_plan_init(&c->product, line, &types, c->turned ? g->out_count : g->filters,
+                               c->turned ? g->filters : g->out_count, k, g->images * g->group, flags))
         return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
-    ortc_plan_workspace(p, c->product.workspace, c->product.scratch);
+    c->wide_offset = c->product.workspace;
+    if (columns && c->type != ORTC_F32) c->wide_count = g->images * g->group * g->channels * g->in_count;
+    c->bias_offset = c->wide_offset + (size_t)c->wide_count * sizeof(float);
+    ortc_plan_workspace(p,
+                        c->bias_offset +
+                            (c->type == ORTC_F32 ? 0 : (size_t)(g->group * g->filters) * sizeof(float)),
+                        c->product.scratch);
     return ORTC_OK;
 }
 
@@ -209,10 +197,11 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_status status = ORTC_OK;
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     read_geometry(s, p, &c->geometry);
+    c->type = p->in[0].dtype;
     const ortc_conv_geometry *g = &c->geometry;
     if (g->images == 0 || g->filters == 0 || g->out_count == 0) {
         c->way = WAY_NOTHING;
-    } else if (ortc_dwconv_plan_init(g, &c->depthwise)) {
+    } else if (ortc_dwconv_plan_init(g, c->type, &c->depthwise)) {
         c->way = WAY_DEPTHWISE;
         ortc_plan_workspace(p, 0, c->depthwise.scratch);
     } else {
@@ -226,8 +215,9 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
     ortc_plan_cost(
         p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
-        4.0 * (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
-               (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+        (double)ortc_product_size(c->type) *
+            (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
+             (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
     *out = c;
     return ORTC_OK;
 }
@@ -236,31 +226,61 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 
 typedef struct run_arg {
     const conv_plan *c;
-    const float *x;
+    const float *x; /* the image that columns are made of */
 } run_arg;
 
 /* Matrix `index` of the batch: group index % group of image index / group. */
-static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
+static void locate(const void *arg, int64_t index, ortc_product_item *it)
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
     const int64_t group = index % g->group, y = index * g->filters * g->out_count;
-    const int64_t w = group * (r->c->packed ? r->c->packed_step : g->filters * g->channels * g->kernel_count);
-    const int64_t x = index * g->channels * g->in_count;
-    it->a += r->c->turned ? x : w;
-    it->b += r->c->turned ? w : x;
-    it->c += y;
+    const int64_t w = r->c->packed ? group * r->c->packed_step
+                                   : group * g->filters * g->channels * g->kernel_count *
+                                         ortc_product_size(r->c->type);
+    const int64_t x = index * g->channels * g->in_count * ortc_product_size(r->c->type);
+    it->a = (const char *)it->a + (r->c->turned ? x : w);
+    it->b = (const char *)it->b + (r->c->turned ? w : x);
+    it->c = ortc_product_at(it->c, y, r->c->type);
     if (it->bias_row) it->bias_row += group * g->filters;
     if (it->bias_col) it->bias_col += group * g->filters;
-    if (it->residual) it->residual += y;
+    if (it->residual) it->residual = ortc_product_at(it->residual, y, r->c->type);
 }
 
-static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
-                    float *dst, size_t dw)
+static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, void *dst,
+                    size_t dw)
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
     ortc_im2col_f32(g, r->c->columns, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
+}
+
+/* ---- Widening an image --------------------------------------------------------------------------------- */
+
+#define WIDEN_GRAIN 65536 /* elements */
+
+typedef struct widen_arg {
+    const ortc_product_line *line;
+    ortc_dtype type;
+    const void *src;
+    float *dst;
+} widen_arg;
+
+static void widen(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const widen_arg *w = arg;
+    (void)scratch;
+    ortc_product_floats(w->line, w->type, ortc_product_at(w->src, begin, w->type), end - begin,
+                        w->dst + begin);
+}
+
+/* The image as columns read it: *out. */
+static ortc_status wide_image(const conv_plan *c, const void *x, ortc_call *call, const float **out)
+{
+    float *wide = (float *)(void *)((char *)call->workspace + c->wide_offset);
+    widen_arg w = {c->product.line, c->type, x, wide};
+    *out = c->wide_count ? wide : x;
+    return c->wide_count ? ortc_parallel(call, c->wide_count, WIDEN_GRAIN, widen, &w) : ORTC_OK;
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)
@@ -268,44 +288,48 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const conv_state *s = state;
     const conv_plan *c = pstate;
     const ortc_conv_geometry *g = &c->geometry;
-    const float *x = call->in[0].data, *w = call->in[1].data,
-                *bias = ortc_call_floats(call, bias_port(&s->tail));
-    const float *residual = ortc_call_floats(call, s->tail.residual);
+    const void *x = call->in[0].data, *w = call->in[1].data,
+               *bias_in = ortc_call_data(call, bias_port(&s->tail));
+    const void *residual = ortc_call_data(call, s->tail.residual);
     if (c->way == WAY_NOTHING) return ORTC_OK;
     if (c->way == WAY_DEPTHWISE)
-        return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias, residual, call->out[0].data, call);
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    const run_arg r = {c, x};
-    const float *weights = c->packed ? c->packed->data : w;
-    const ortc_sgemm_args args = {.item = {.a = c->turned ? x : weights,
-                                           .b = c->turned ? weights : x,
-                                           .c = call->out[0].data,
-                                           .bias_row = c->turned ? NULL : bias,
-                                           .bias_col = c->turned ? bias : NULL,
-                                           .residual = residual},
-                                  .lda = c->turned ? g->in_count : g->channels * g->kernel_count,
-                                  .ldb = g->in_count,
-                                  .ldc = g->out_count,
-                                  .residual_stride = g->out_count,
-                                  .alpha = 1,
-                                  .beta = 1,
-                                  .act = s->tail.act,
-                                  .lo = s->tail.lo,
-                                  .hi = s->tail.hi,
-                                  .post = s->tail.post,
-                                  .locate = locate,
-                                  .pack = columns,
-                                  .arg = &r,
-                                  .workspace = call->workspace};
-    return ortc_sgemm_run(&c->product, &args, &threads);
+        return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias_in, residual, call->out[0].data, call);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    run_arg r = {c, NULL};
+    ORTC_TRY(wide_image(c, x, call, &r.x));
+    float *space = (float *)(void *)((char *)call->workspace + c->bias_offset);
+    const float *bias = ortc_product_floats(c->product.line, c->type, bias_in, g->group * g->filters, space);
+    const void *weights = c->packed ? c->packed->data : w;
+    const ortc_product_args args = {.item = {.a = c->turned ? x : weights,
+                                             .b = c->turned ? weights : x,
+                                             .c = call->out[0].data,
+                                             .bias_row = c->turned ? NULL : bias,
+                                             .bias_col = c->turned ? bias : NULL,
+                                             .residual = residual},
+                                    .lda = c->turned ? g->in_count : g->channels * g->kernel_count,
+                                    .ldb = g->in_count,
+                                    .ldc = g->out_count,
+                                    .residual_stride = g->out_count,
+                                    .alpha = 1,
+                                    .beta = 1,
+                                    .act = s->tail.act,
+                                    .lo = s->tail.lo,
+                                    .hi = s->tail.hi,
+                                    .tile = s->tail.tile,
+                                    .tile_arg = s->tail.tile_arg,
+                                    .locate = locate,
+                                    .pack = columns,
+                                    .arg = &r,
+                                    .workspace = call->workspace};
+    return ortc_product_run(&c->product, &args, &threads);
 }
 
-static const ortc_kernel conv_f32 = {.size = ORTC_SIZED(ortc_kernel),
-                                     .flags = ORTC_KERNEL_EPILOGUE,
-                                     .name = "conv.f32",
-                                     .supports = supports,
-                                     .prepare = prepare,
-                                     .plan = plan,
-                                     .run = run};
+static const ortc_kernel conv_packed = {.size = ORTC_SIZED(ortc_kernel),
+                                        .flags = ORTC_KERNEL_EPILOGUE,
+                                        .name = "conv.packed",
+                                        .supports = supports,
+                                        .prepare = prepare,
+                                        .plan = plan,
+                                        .run = run};
 
-ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &conv_f32));
+ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &conv_packed));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/common/vector/convert.h"
+
 #define BAND_FLOATS 8192            /* input of a band: stays in L1 */
 #define SCRATCH_LIMIT (1024 * 1024) /* bytes; larger: not this way */
 #define GRAIN_FLOPS 0.25e6
@@ -11,13 +13,13 @@
 typedef struct job {
     const ortc_dwconv_plan *p;
     const ortc_tail_spec *tail;
-    const float *x, *w, *bias, *residual;
-    float *y;
+    const void *x, *w, *bias, *residual;
+    void *y;
 } job;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
+int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dtype type, ortc_dwconv_plan *p)
 {
     memset(p, 0, sizeof *p);
     if (g->channels != 1 || g->spatial > 2 || g->filters > MULTIPLIER_LIMIT ||
@@ -25,6 +27,8 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
         return 0;
     p->uk = ortc_dwconv_uk_select();
     p->columns = ortc_columns_uk_select();
+    p->vec = ortc_product_moves_select()->vec;
+    p->type = type;
     for (int i = 0; i < 2; i++) {
         const int32_t d = g->spatial - 2 + i; /* one dim: a single row */
         p->in[i] = d < 0 ? 1 : g->in[d], p->out[i] = d < 0 ? 1 : g->out[d];
@@ -47,11 +51,15 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dwconv_plan *p)
     p->rows = ceil_div((p->band - 1) * p->stride[0] + span0, p->stride[0]);
     p->pitch = ceil_div(width, p->stride[1]);
     p->phase = p->rows * p->pitch;
-    const double floats = (double)p->phase * (double)(p->stride[0] * p->stride[1]) +
-                          (double)p->band * (double)p->pitch;
+    /* input rows that a band reads, and more that its phases have */
+    const double rows = (double)p->rows * (double)p->stride[0];
+    const double floats =
+        (double)p->phase * (double)(p->stride[0] * p->stride[1]) + (double)p->band * (double)p->pitch +
+        (type == ORTC_F32 ? 0 : rows * (double)p->in[1] + (double)p->band * (double)p->out[1]);
     if (floats * 4 > SCRATCH_LIMIT) return 0;
-    p->scratch = ((size_t)(p->phase * p->stride[0] * p->stride[1]) + (size_t)(p->band * p->pitch)) *
-                 sizeof(float);
+    p->wide = p->phase * p->stride[0] * p->stride[1] + p->band * p->pitch;
+    p->result = p->wide + (type == ORTC_F32 ? 0 : p->rows * p->stride[0] * p->in[1]);
+    p->scratch = (size_t)(p->result + (type == ORTC_F32 ? 0 : p->band * p->out[1])) * sizeof(float);
     for (int64_t i = 0; i < p->kernel[0]; i++)
         for (int64_t j = 0; j < p->kernel[1]; j++) {
             const int64_t r = i * p->dilation[0], c = j * p->dilation[1];
@@ -111,32 +119,62 @@ static void add_residual(const ortc_tail_spec *t, const float *residual, float *
     }
 }
 
+/* n elements as f32: where they lie, or widened into `space`. */
+static const float *floats(const ortc_dwconv_plan *p, const void *src, int64_t at, int64_t n, float *space)
+{
+    const void *from = ortc_product_at(src, at, p->type);
+    if (p->type == ORTC_F32) return from;
+    p->vec->load[ortc_float_index(p->type)](1, (size_t)n, from, 0, space, 0);
+    return space;
+}
+
+/* The plane that `fill` may read: as it lies, or the rows that it will read in f32, its first row so placed
+ * that the plane would begin where the result points. */
+static const float *input(const ortc_dwconv_plan *p, const void *x, int64_t plane, int64_t row, float *space)
+{
+    const int64_t at = plane * p->in[0] * p->in[1], top = row * p->stride[0] - p->pad[0];
+    if (p->type == ORTC_F32) return (const float *)x + at;
+    const int64_t first = top > 0 ? (top < p->in[0] ? top : p->in[0]) : 0;
+    int64_t end = top + p->rows * p->stride[0];
+    end = end > p->in[0] ? p->in[0] : end;
+    if (end > first) floats(p, x, at + first * p->in[1], (end - first) * p->in[1], space);
+    return space - first * p->in[1];
+}
+
 static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_dwconv_plan *p = j->p;
     const ortc_tail_spec *t = j->tail;
     float *phases = scratch, *sums = phases + p->phase * p->stride[0] * p->stride[1];
-    const int64_t taps = p->kernel[0] * p->kernel[1], in_count = p->in[0] * p->in[1];
+    float *wide = phases + p->wide, *result = phases + p->result;
+    const int64_t taps = p->kernel[0] * p->kernel[1];
     for (int64_t i = begin; i < end; i++) {
         const int64_t plane = i / p->bands, row = i % p->bands * p->band, m = plane % p->channels;
         const int64_t rows = p->out[0] - row < p->band ? p->out[0] - row : p->band;
-        const int64_t n = (rows - 1) * p->pitch + p->out[1];
-        fill(p, j->x + plane / p->filters * in_count, row, phases);
-        p->uk->run((size_t)n, (size_t)taps, phases, p->offset, j->w + m * taps,
-                   j->bias ? ortc_uk_load_f32(j->bias + m) : 0.0f, j->residual ? ORTC_UK_ACT_NONE : t->act,
-                   t->lo, t->hi, sums);
-        const int64_t at = (plane * p->out[0] + row) * p->out[1];
-        p->columns->run((size_t)rows, j->y + at, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0,
-                        (size_t)p->out[1], 0);
-        if (j->residual) add_residual(t, j->residual + at, j->y + at, rows * p->out[1]);
-        if (t->post) t->post(NULL, j->y + at, (size_t)p->out[1], (size_t)rows, (size_t)p->out[1]);
+        const int64_t n = (rows - 1) * p->pitch + p->out[1], at = (plane * p->out[0] + row) * p->out[1];
+        float bias = 0, taps_wide[ORTC_DWCONV_TAPS];
+        float *y = p->type == ORTC_F32 ? (float *)j->y + at : result;
+        if (j->bias) bias = ortc_uk_load_f32(floats(p, j->bias, m, 1, &bias));
+        fill(p, input(p, j->x, plane / p->filters, row, wide), row, phases);
+        p->uk->run((size_t)n, (size_t)taps, phases, p->offset, floats(p, j->w, m * taps, taps, taps_wide),
+                   bias, j->residual ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi, sums);
+        p->columns->run((size_t)rows, y, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0, (size_t)p->out[1],
+                        0);
+        /* what was read is no longer needed: a widened residual takes its place */
+        if (j->residual)
+            add_residual(t, floats(p, j->residual, at, rows * p->out[1], sums), y, rows * p->out[1]);
+        if (t->tile) /* a part of a row of [planes][positions] */
+            t->tile(t->tile_arg, y, 1, (size_t)(rows * p->out[1]), (size_t)(rows * p->out[1]), plane,
+                    row * p->out[1]);
+        if (y == result)
+            p->vec->store[ortc_float_index(p->type)](1, (size_t)(rows * p->out[1]), y, 0,
+                                                     ortc_product_at(j->y, at, p->type), 0);
     }
 }
 
-ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const float *x,
-                            const float *w, const float *bias, const float *residual, float *y,
-                            ortc_call *call)
+ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const void *x,
+                            const void *w, const void *bias, const void *residual, void *y, ortc_call *call)
 {
     job j = {p, tail, x, w, bias, residual, y};
     return ortc_parallel(call, p->planes * p->bands, p->grain, body, &j);

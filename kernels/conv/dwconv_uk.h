@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* act: ORTC_UK_ACT_* of kernels/gemm/sgemm_uk.h with its lo and hi. weight: any alignment. */
+/* act: ORTC_UK_ACT_* of kernels/gemm/product_uk.h with its lo and hi. weight: any alignment. */
 typedef void ortc_uk_dwconv_f32(size_t n, size_t taps, const float *src, const int32_t *offset,
                                 const float *weight, float bias, int32_t act, float lo, float hi, float *dst);
 

@@ -4,7 +4,7 @@
 #include "dwconv_uk.h"
 
 #include "kernels/common/vector/vec.h"
-#include "kernels/gemm/sgemm_uk.h"
+#include "kernels/gemm/product_uk.h"
 
 VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
 {

@@ -1,5 +1,5 @@
-/* The columns of a convolution as packed panels of B for sgemm.h, made where they are needed and never all at
- * once.
+/* The columns of a convolution as packed panels of B for product.h, made where they are needed and never all
+ * at once.
  *
  * B has a row for each (channel, position in the kernel) and a column for each position of the output; its
  * elements are elements of the image, or 0 in the padding.

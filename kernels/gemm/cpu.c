@@ -1,16 +1,18 @@
-/* MatMul and Gemm on the cpu provider, f32: shapes and broadcasting become products of sgemm.h.
+/* MatMul and Gemm on the cpu provider, f32, f16 and bf16, summed in f32: shapes and broadcasting become
+ * products of product.h.
  *
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
  * matrix, the batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by
  * whoever multiplies with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's
  * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse a bias, a
- * residual and an activation (epilogue.h). All else, blocking included, is sgemm.h's.
+ * residual and an activation (epilogue.h). All else, blocking included, is product.h's.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/sgemm.h"
+#include "kernels/gemm/product.h"
 #include "ortc/op.h"
 
 typedef struct gemm_state {
@@ -24,13 +26,16 @@ enum { C_NONE, C_MATRIX, C_ROW, C_COLUMN, C_SCALAR }; /* how Gemm's C is stretch
 #define BATCH_RANK 64
 
 typedef struct gemm_plan {
-    ortc_sgemm_plan product;
+    ortc_product_plan product;
+    ortc_dtype type;
     int64_t m, n, k;
     const ortc_packed *packed_b;
     int32_t c_kind;
-    size_t c_offset; /* bytes: where in the workspace a stretched or scaled C goes */
-    int64_t c_count; /* its elements; 0: C is used as it is */
-    int32_t rank;    /* of the batch */
+    size_t
+        c_offset; /* bytes: where in the workspace a stretched, scaled or widened C goes; behind it a bias */
+    int64_t c_count;    /* its elements; 0: C is used as it is */
+    int64_t bias_count; /* of a widened bias */
+    int32_t rank;       /* of the batch */
     int64_t dims[BATCH_RANK], a_step[BATCH_RANK], b_step[BATCH_RANK]; /* elements; 0: broadcast */
 } gemm_plan;
 
@@ -38,26 +43,29 @@ typedef struct gemm_plan {
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
-    int64_t n, k, uk; /* uk: place in ortc_sgemm_uks */
-    int64_t flags;    /* ORTC_SGEMM_TRANS_B or 0 */
+    int64_t n, k;
+    int32_t along; /* k runs along the rows of B: transB */
+    ortc_dtype type;
+    ortc_product_form form;
+    uint32_t reserved;
 } pack_param;
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
     (void)src;
-    return ortc_sgemm_packed_b_bytes(&ortc_sgemm_uks[p->uk], p->n, p->k);
+    return ortc_product_packed_bytes(&p->form, p->n, p->k);
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
-    const ortc_sgemm_threads threads = {ortc_call_parallel, call};
-    return ortc_sgemm_fill_b(&ortc_sgemm_uks[p->uk], p->n, p->k, (uint32_t)p->flags, src->data,
-                             p->flags & ORTC_SGEMM_TRANS_B ? p->k : p->n, dst, &threads);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    return ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->n, p->k, p->along, src->data,
+                             p->along ? p->k : p->n, dst, &threads);
 }
 
-static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.gemm.b", pack_bytes, pack_fill};
+static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill};
 
 /* Gemm's C is port 2 unless the epilogue's own inputs begin there. */
 static int has_c(const ortc_tail_spec *t) { return t->residual != 2 && t->bias != 2; }
@@ -137,13 +145,15 @@ static int32_t kind_of_c(const ortc_view *c, int64_t m, int64_t n)
  * run. */
 static void plan_c(const gemm_state *s, gemm_plan *g)
 {
-    if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && s->beta != 1)) g->c_count = g->n;
-    if (g->c_kind == C_COLUMN && s->beta != 1) g->c_count = g->m;
+    const int as_is = s->beta == 1 && g->type == ORTC_F32;
+    if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && !as_is)) g->c_count = g->n;
+    if (g->c_kind == C_COLUMN && !as_is) g->c_count = g->m;
+    if (s->tail.bias >= 0 && g->type != ORTC_F32) g->bias_count = g->n;
 }
 
-static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_sgemm_uk *uk)
+static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_product_line *line)
 {
-    const pack_param param = {g->n, g->k, uk - ortc_sgemm_uks, s->trans_b ? ORTC_SGEMM_TRANS_B : 0};
+    const pack_param param = {.n = g->n, .k = g->k, .along = s->trans_b, .type = g->type, .form = line->b};
     if (!(p->in[1].flags & ORTC_VIEW_CONST) || g->n == 1 || g->n == 0 || g->k == 0 || g->m == 0)
         return ORTC_OK;
     return ortc_plan_pack(p, 1, &packing_b, &param, sizeof param, &g->packed_b);
@@ -178,29 +188,32 @@ static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_pla
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const gemm_state *s = state;
-    const ortc_sgemm_uk *uk = ortc_sgemm_uk_select();
     int64_t batch;
     gemm_plan *g = calloc(1, sizeof *g);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    const ortc_product_types types = {p->in[0].dtype, p->in[0].dtype, p->in[0].dtype};
+    const ortc_product_line *line = ortc_product_line_for(types.b);
+    g->type = types.a;
     ortc_status status = plan_shapes(s, p, g, &batch);
     if (status) {
         free(g);
         return ortc_plan_fail(p, status, "a rank is not possible here");
     }
-    if (batch == 1 && (status = plan_b(s, p, g, uk))) { /* the text is set */
+    if (batch == 1 && (status = plan_b(s, p, g, line))) { /* the text is set */
         free(g);
         return status;
     }
     plan_c(s, g);
-    uint32_t flags = s->trans_a ? ORTC_SGEMM_TRANS_A : 0;
-    flags |= s->trans_b ? ORTC_SGEMM_TRANS_B : 0;
-    flags |= g->packed_b ? ORTC_SGEMM_PACKED_B : 0;
-    if (ortc_sgemm_plan_init(&g->product, uk, g->m, g->n, g->k, batch, flags)) {
+    uint32_t flags = s->trans_a ? ORTC_PRODUCT_TRANS_A : 0;
+    flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
+    flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
+    if (ortc_product_plan_init(&g->product, line, &types, g->m, g->n, g->k, batch, flags)) {
         free(g);
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     }
     g->c_offset = g->product.workspace;
-    ortc_plan_workspace(p, g->c_offset + (size_t)g->c_count * sizeof(float), g->product.scratch);
+    ortc_plan_workspace(p, g->c_offset + (size_t)(g->c_count + g->bias_count) * sizeof(float),
+                        g->product.scratch);
     ortc_plan_cost(p, g->product.flops, g->product.bytes);
     *out = g;
     return ORTC_OK;
@@ -209,72 +222,85 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
 /* Matrix `index` of the batch, dims walked from the last. */
-static void locate(const void *arg, int64_t index, ortc_sgemm_item *it)
+static void locate(const void *arg, int64_t index, ortc_product_item *it)
 {
     const gemm_plan *g = arg;
-    int64_t rest = index;
+    int64_t rest = index, a = 0, b = 0;
     for (int32_t d = g->rank - 1; d >= 0; d--) {
         const int64_t i = rest % g->dims[d];
         rest /= g->dims[d];
-        it->a += i * g->a_step[d];
-        it->b += i * g->b_step[d];
+        a += i * g->a_step[d];
+        b += i * g->b_step[d];
     }
-    it->c += index * g->m * g->n;
-    if (it->residual) it->residual += index * g->m * g->n;
+    it->a = ortc_product_at(it->a, a, g->type);
+    it->b = ortc_product_at(it->b, b, g->type);
+    it->c = ortc_product_at(it->c, index * g->m * g->n, g->type);
+    if (it->residual) it->residual = ortc_product_at(it->residual, index * g->m * g->n, g->type);
 }
 
 /* Gemm's C: a pointer of the item, or a vector made in the workspace. */
-static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c, ortc_sgemm_args *x)
+static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c, ortc_product_args *x)
 {
-    const float *src = ortc_call_floats(c, 2);
+    const void *src = ortc_call_data(c, 2);
     if (g->c_kind == C_NONE) return;
+    if (g->c_kind == C_MATRIX) {
+        x->item.residual = src, x->beta = s->beta;
+        return;
+    }
+    const float *v = src;
     if (g->c_count) {
-        float *v = (float *)(void *)((char *)c->workspace + g->c_offset);
-        for (int64_t i = 0; i < g->c_count; i++)
-            v[i] = s->beta * ortc_uk_load_f32(g->c_kind == C_SCALAR ? src : src + i);
-        src = v;
+        float *made = (float *)(void *)((char *)c->workspace + g->c_offset);
+        const int64_t have = g->c_kind == C_SCALAR ? 1 : g->c_count;
+        v = ortc_product_floats(g->product.line, g->type, src, have, made);
+        for (int64_t i = g->c_count; i-- > 0;)
+            made[i] = s->beta * ortc_uk_load_f32(g->c_kind == C_SCALAR ? v : v + i);
+        v = made;
     }
-    switch (g->c_kind) {
-    case C_MATRIX: x->item.residual = src, x->beta = s->beta; break;
-    case C_COLUMN: x->item.bias_row = src; break;
-    default: x->item.bias_col = src;
-    }
+    if (g->c_kind == C_COLUMN)
+        x->item.bias_row = v;
+    else
+        x->item.bias_col = v;
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const gemm_state *s = state;
     const gemm_plan *g = pstate;
-    const ortc_sgemm_threads threads = {ortc_call_parallel, c};
-    ortc_sgemm_args x = {.item = {.a = c->in[0].data,
-                                  .b = g->packed_b ? g->packed_b->data : c->in[1].data,
-                                  .c = c->out[0].data},
-                         .lda = s->trans_a ? g->m : g->k,
-                         .ldb = s->trans_b ? g->k : g->n,
-                         .ldc = g->n,
-                         .residual_stride = g->n,
-                         .alpha = s->alpha,
-                         .beta = 1,
-                         .act = s->tail.act,
-                         .lo = s->tail.lo,
-                         .hi = s->tail.hi,
-                         .post = s->tail.post,
-                         .locate = g->rank ? locate : NULL,
-                         .arg = g,
-                         .workspace = c->workspace};
+    const ortc_product_threads threads = {ortc_call_parallel, c};
+    ortc_product_args x = {.item = {.a = c->in[0].data,
+                                    .b = g->packed_b ? g->packed_b->data : c->in[1].data,
+                                    .c = c->out[0].data},
+                           .lda = s->trans_a ? g->m : g->k,
+                           .ldb = s->trans_b ? g->k : g->n,
+                           .ldc = g->n,
+                           .residual_stride = g->n,
+                           .alpha = s->alpha,
+                           .beta = 1,
+                           .act = s->tail.act,
+                           .lo = s->tail.lo,
+                           .hi = s->tail.hi,
+                           .tile = s->tail.tile,
+                           .tile_arg = s->tail.tile_arg,
+                           .locate = g->rank ? locate : NULL,
+                           .arg = g,
+                           .workspace = c->workspace};
     if (!s->is_matmul) place_c(s, g, c, &x);
-    if (s->tail.residual >= 0) x.item.residual = ortc_call_floats(c, s->tail.residual);
-    if (s->tail.bias >= 0) x.item.bias_col = ortc_call_floats(c, s->tail.bias);
-    return ortc_sgemm_run(&g->product, &x, &threads);
+    if (s->tail.residual >= 0) x.item.residual = ortc_call_data(c, s->tail.residual);
+    if (s->tail.bias >= 0) {
+        float *space = (float *)(void *)((char *)c->workspace + g->c_offset) + g->c_count;
+        const void *bias = ortc_call_data(c, s->tail.bias);
+        x.item.bias_col = ortc_product_floats(g->product.line, g->type, bias, g->n, space);
+    }
+    return ortc_product_run(&g->product, &x, &threads);
 }
 
-static const ortc_kernel gemm_f32 = {.size = ORTC_SIZED(ortc_kernel),
-                                     .flags = ORTC_KERNEL_EPILOGUE,
-                                     .name = "gemm.f32",
-                                     .supports = supports,
-                                     .prepare = prepare,
-                                     .plan = plan,
-                                     .run = run};
+static const ortc_kernel gemm_packed = {.size = ORTC_SIZED(ortc_kernel),
+                                        .flags = ORTC_KERNEL_EPILOGUE,
+                                        .name = "gemm.packed",
+                                        .supports = supports,
+                                        .prepare = prepare,
+                                        .plan = plan,
+                                        .run = run};
 
-ORTC_KERNELS(cpu, gemm, ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_f32),
-             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_f32));
+ORTC_KERNELS(cpu, gemm, ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed),
+             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed));

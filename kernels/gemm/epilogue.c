@@ -47,13 +47,19 @@ enum {
     POSTS(NUMBER) N_POSTS
 };
 static ortc_pw_code codes[N_POSTS];
-#define POST(name) \
-    static void post_##name(const void *arg, float *c, size_t ldc, size_t rows, size_t cols) \
-    { \
-        (void)arg; \
-        ortc_pw_tile(&codes[POST_##name], c, ldc, rows, cols); \
-    }
-POSTS(POST)
+/* arg: one of `codes`. */
+static void over_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0, int64_t col0)
+{
+    (void)row0, (void)col0;
+    ortc_pw_tile(arg, tile, ld, rows, cols);
+}
+
+static int over(ortc_tail_spec *out, int which)
+{
+    out->tile = over_tile;
+    out->tile_arg = &codes[which];
+    return 1;
+}
 
 static int lowered;
 static void lower_all(void)
@@ -80,7 +86,7 @@ static void lower_all(void)
 int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    *out = (ortc_tail_spec){ORTC_UK_ACT_NONE, 0, 0, NULL, -1, -1};
+    *out = (ortc_tail_spec){.act = ORTC_UK_ACT_NONE, .bias = -1, .residual = -1};
     if (!e) return 1;
     pthread_once(&once, lower_all);
     if (!lowered) return 0;
@@ -91,12 +97,12 @@ int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out)
     case ORTC_ACT_RELU: out->act = ORTC_UK_ACT_CLIP, out->lo = 0, out->hi = INFINITY; return 1;
     case ORTC_ACT_CLIP: out->act = ORTC_UK_ACT_CLIP, out->lo = e->alpha, out->hi = e->beta; return 1;
     case ORTC_ACT_LEAKY_RELU: out->act = ORTC_UK_ACT_LEAKY, out->lo = e->alpha; return 1;
-    case ORTC_ACT_SIGMOID: out->post = post_sigmoid; return 1;
-    case ORTC_ACT_TANH: out->post = post_tanh; return 1;
-    case ORTC_ACT_GELU: out->post = post_gelu; return 1;
-    case ORTC_ACT_GELU_TANH: out->post = post_gelu_tanh; return 1;
-    case ORTC_ACT_SILU: out->post = post_silu; return 1;
-    case ORTC_ACT_HARD_SWISH: out->post = post_hard_swish; return 1;
+    case ORTC_ACT_SIGMOID: return over(out, POST_sigmoid);
+    case ORTC_ACT_TANH: return over(out, POST_tanh);
+    case ORTC_ACT_GELU: return over(out, POST_gelu);
+    case ORTC_ACT_GELU_TANH: return over(out, POST_gelu_tanh);
+    case ORTC_ACT_SILU: return over(out, POST_silu);
+    case ORTC_ACT_HARD_SWISH: return over(out, POST_hard_swish);
     default: return 0;
     }
 }

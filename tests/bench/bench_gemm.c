@@ -1,5 +1,5 @@
-/* f32 GEMM against a peak loop of the same instruction set and thread count, the two alternated within the
- * same second, because absolute times on shared machines mean little.
+/* Products of f32, f16 and bf16 against a peak loop of f32 of the same instruction set and thread count, the
+ * two alternated within the same second, because absolute times on shared machines mean little.
  *
  *   bench_gemm [--isa avx512|avx2|scalar] [--threads 1,2] [--reps 20] [--pool runtime|own] [MxNxK ...]
  *
@@ -14,7 +14,8 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
-#include "kernels/gemm/sgemm.h"
+#include "kernels/common/vector/convert.h"
+#include "kernels/gemm/product.h"
 #include "peak.h"
 #include "base/threads.h"
 #include "tests/ukernels/pool.h"
@@ -48,7 +49,7 @@ typedef struct team {
     pool *own; /* NULL: the runtime's pool */
     char *scratch;
     size_t each;
-    ortc_sgemm_body *body;
+    ortc_product_body *body;
     void *arg;
 } team;
 
@@ -60,11 +61,11 @@ static void team_body(void *arg, int64_t begin, int64_t end, uint32_t worker)
     t->body(t->arg, begin, end, t->scratch + worker * t->each);
 }
 
-static int32_t team_parallel(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg)
+static int32_t team_parallel(void *context, int64_t n, int64_t grain, ortc_product_body *body, void *arg)
 {
     team *t = context;
     if (t->own) {
-        const ortc_sgemm_threads own = pool_threads(t->own);
+        const ortc_product_threads own = pool_threads(t->own);
         return own.parallel(own.context, n, grain, body, arg);
     }
     t->body = body, t->arg = arg;
@@ -126,47 +127,59 @@ static int by_value(const void *a, const void *b)
 }
 static double at(double *sorted, int n, double q) { return sorted[(int)(q * (n - 1) + 0.5)]; }
 
-static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
+/* -1 .. 1 */
+static void *random_matrix(const ortc_product_line *line, ortc_dtype type, int64_t n)
 {
-    ortc_sgemm_plan p;
-    if (ortc_sgemm_plan_init(&p, uk, s.m, s.n, s.k, 1, packed ? ORTC_SGEMM_PACKED_B : 0)) return;
-    team tm = team_open(threads, p.scratch), one = team_open(1, p.scratch);
-    const ortc_sgemm_threads th = {team_parallel, &tm}, th1 = {team_parallel, &one};
-    const size_t c_bytes = (size_t)(s.m * s.n) * 4;
-    float *a = pool_memory((size_t)(s.m * s.k) * 4), *b = pool_memory((size_t)(s.k * s.n) * 4);
-    float *c = pool_memory(c_bytes), *c1 = pool_memory(c_bytes);
-    float *pb = pool_memory(ortc_sgemm_packed_b_bytes(uk, s.n, s.k)), *ws = pool_memory(p.workspace);
-    uint32_t seed = 1;
-    for (int64_t i = 0; i < s.m * s.k; i++)
-        a[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
-    for (int64_t i = 0; i < s.k * s.n; i++)
-        b[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
-    ortc_sgemm_fill_b(uk, s.n, s.k, 0, b, s.n, pb, &th);
-    ortc_sgemm_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c},
-                         .lda = s.k,
-                         .ldb = s.n,
-                         .ldc = s.n,
-                         .alpha = 1,
-                         .beta = 1,
-                         .workspace = ws};
+    static uint32_t seed = 1;
+    float *wide = pool_memory((size_t)n * 4);
+    void *p = pool_memory((size_t)n * (size_t)ortc_product_size(type));
+    for (int64_t i = 0; i < n; i++)
+        wide[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
+    line->moves->vec->store[ortc_float_index(type)](1, (size_t)n, wide, 0, p, 0);
+    free(wide);
+    return p;
+}
 
-    double guess = peak(&tm, uk->isa, 100.0 * threads, 0.01), *ratios = calloc((size_t)reps, sizeof(double));
+static void row(const ortc_product_line *line, int threads, shape s, int packed)
+{
+    ortc_product_plan p;
+    const ortc_dtype type = line->b.type;
+    const ortc_product_types types = {type, type, type};
+    if (ortc_product_plan_init(&p, line, &types, s.m, s.n, s.k, 1, packed ? ORTC_PRODUCT_PACKED_B : 0))
+        return;
+    team tm = team_open(threads, p.scratch), one = team_open(1, p.scratch);
+    const ortc_product_threads th = {team_parallel, &tm}, th1 = {team_parallel, &one};
+    const size_t size = (size_t)ortc_product_size(type), c_bytes = (size_t)(s.m * s.n) * size;
+    void *a = random_matrix(line, type, s.m * s.k), *b = random_matrix(line, type, s.k * s.n);
+    void *c = pool_memory(c_bytes), *c1 = pool_memory(c_bytes), *ws = pool_memory(p.workspace);
+    void *pb = pool_memory(ortc_product_packed_bytes(&line->b, s.n, s.k));
+    ortc_product_fill(line->moves, &line->b, type, s.n, s.k, 0, b, s.n, pb, &th);
+    ortc_product_args x = {.item = {.a = a, .b = packed ? pb : b, .c = c},
+                           .lda = s.k,
+                           .ldb = s.n,
+                           .ldc = s.n,
+                           .alpha = 1,
+                           .beta = 1,
+                           .workspace = ws};
+
+    double guess = peak(&tm, line->isa, 100.0 * threads, 0.01),
+           *ratios = calloc((size_t)reps, sizeof(double));
     double *rates = calloc((size_t)reps, sizeof(double)), *peaks = calloc((size_t)reps, sizeof(double));
     const double flops = p.flops;
-    ortc_sgemm_run(&p, &x, &th); /* warm */
+    ortc_product_run(&p, &x, &th); /* warm */
     const double seconds = 0.02;
     const int per = flops / (guess * 1e9) < seconds ? (int)(seconds / (flops / (guess * 1e9))) + 1 : 1;
     for (int r = 0; r < reps; r++) {
-        const double before = peak(&tm, uk->isa, guess, seconds / 2);
+        const double before = peak(&tm, line->isa, guess, seconds / 2);
         const double t = now();
-        for (int i = 0; i < per; i++) ortc_sgemm_run(&p, &x, &th);
+        for (int i = 0; i < per; i++) ortc_product_run(&p, &x, &th);
         rates[r] = flops * per / (now() - t) / 1e9;
-        const double after = peak(&tm, uk->isa, guess, seconds / 2);
+        const double after = peak(&tm, line->isa, guess, seconds / 2);
         peaks[r] = (before + after) / 2; /* around the product, so that a drift of the clock cancels */
         ratios[r] = rates[r] / peaks[r];
     }
     x.item.c = c1;
-    ortc_sgemm_run(&p, &x, &th1);
+    ortc_product_run(&p, &x, &th1);
     const int equal = !memcmp(c, c1, c_bytes);
     bad_bits |= !equal;
     qsort(ratios, (size_t)reps, sizeof(double), by_value);
@@ -174,7 +187,7 @@ static void row(const ortc_sgemm_uk *uk, int threads, shape s, int packed)
     qsort(peaks, (size_t)reps, sizeof(double), by_value);
     char name[64];
     snprintf(name, sizeof name, "%lldx%lldx%lld", (long long)s.m, (long long)s.n, (long long)s.k);
-    printf("%-28s %d  %-17s %-6s %8.1f of %6.1f GFLOP/s  ratio %.3f (%.3f .. %.3f)  bits %s\n", uk->name,
+    printf("%-28s %d  %-17s %-6s %8.1f of %6.1f GFLOP/s  ratio %.3f (%.3f .. %.3f)  bits %s\n", line->name,
            threads, name, packed ? "packed" : "plain", at(rates, reps, 0.5), at(peaks, reps, 0.5),
            at(ratios, reps, 0.5), at(ratios, reps, 0.1), at(ratios, reps, 0.9), equal ? "equal" : "DIFFER");
     fflush(stdout);
@@ -211,11 +224,11 @@ int main(int argc, char **argv)
         memcpy(shapes, defaults, sizeof defaults);
     }
     if (reps < 1) reps = 1;
-    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
-        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
-        if (isa ? !strstr(uk->name, isa) : uk->isa == ORTC_CPU_SCALAR) continue;
-        if (uk->isa & ~ortc_cpu_features()) {
-            printf("%s: skipped, this machine has not its instructions\n", uk->name);
+    for (size_t u = 0; u < ortc_product_line_count; u++) {
+        const ortc_product_line *line = &ortc_product_lines[u];
+        if (isa ? !strstr(line->name, isa) : line->isa == ORTC_CPU_SCALAR) continue;
+        if (line->isa & ~ortc_cpu_features()) {
+            printf("%s: skipped, this machine has not its instructions\n", line->name);
             continue;
         }
         for (const char *t = threads; *t; t += strcspn(t, ",") + (t[strcspn(t, ",")] == ',')) {
@@ -223,7 +236,7 @@ int main(int argc, char **argv)
             if (count < 1 || count > 64) continue;
             clock_used = count == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
             for (int i = 0; i < n_shapes; i++)
-                for (int packed = 0; packed < 2; packed++) row(uk, count, shapes[i], packed);
+                for (int packed = 0; packed < 2; packed++) row(line, count, shapes[i], packed);
         }
     }
     return bad_bits;

@@ -199,13 +199,13 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
     for (int32_t act = ORTC_ACT_SIGMOID; act <= ORTC_ACT_HARD_SWISH; act++) {
         const ortc_epilogue epilogue = {sizeof epilogue, act, -1, -1, 0, 0};
         ortc_tail_spec spec;
-        cr_assert(ortc_tail_spec_init(&epilogue, &spec) && spec.post);
+        cr_assert(ortc_tail_spec_init(&epilogue, &spec) && spec.tile);
         for (size_t s = 0; s < ORTC_LENGTH(sizes); s++) {
             const size_t rows = sizes[s][0], cols = sizes[s][1], ld = sizes[s][2];
             size_t bad = 0;
             for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
                 tile[i] = (float)((double)(i * 7919 % 2003) / 100 - 10);
-            spec.post(NULL, tile, ld, rows, cols);
+            spec.tile(spec.tile_arg, tile, rows, cols, ld, 0, 0);
             for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
                 const double x = (double)(float)((double)(i * 7919 % 2003) / 100 - 10);
                 const double y = act == ORTC_ACT_SIGMOID ? 1 / (1 + exp(-x))

@@ -10,6 +10,7 @@
 
 /* ---- Node ---------------------------------------------------------------------------------------------- */
 
+static ortc_dtype dtype_of(const mock_node *n) { return n->dtype ? n->dtype : ORTC_F32; }
 static const mock_node *mock(const ortc_node *n) { return (const mock_node *)(const void *)n; }
 
 static const char *node_empty(const ortc_node *n) { return n ? "" : NULL; }
@@ -26,7 +27,7 @@ static void describe(const mock_node *n, const mock_tensor *t, ortc_port *out)
     if (!t || t->rank < 0) return;
     out->type = &n->type;
     out->rank = t->rank;
-    out->dtype = ORTC_F32;
+    out->dtype = dtype_of(n);
     out->dims = t->dims;
     out->flags = t->is_const ? ORTC_PORT_CONST : 0;
     out->data = t->is_const ? t->data : NULL;
@@ -104,7 +105,7 @@ static ortc_status call_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_pa
 {
     mock_call *m = (mock_call *)c;
     if (m->threads) {
-        const ortc_sgemm_threads th = pool_threads(m->threads);
+        const ortc_product_threads th = pool_threads(m->threads);
         return th.parallel(th.context, n, grain, body, arg);
     }
     for (int64_t i = (n - 1) / grain * grain; n > 0 && i >= 0; i -= grain)
@@ -183,9 +184,11 @@ int64_t mock_count(const mock_tensor *t)
     return t->rank < 0 ? 0 : n;
 }
 
-static ortc_view view_of(const mock_tensor *t, int planning)
+static ortc_view view_of(const mock_node *n, const mock_tensor *t, int planning)
 {
-    ortc_view v = {.dtype = t->rank < 0 ? 0 : ORTC_F32, .rank = t->rank < 0 ? 0 : t->rank, .dims = t->dims};
+    ortc_view v = {.dtype = t->rank < 0 ? 0 : dtype_of(n),
+                   .rank = t->rank < 0 ? 0 : t->rank,
+                   .dims = t->dims};
     v.data = planning && !t->is_const ? NULL : t->data;
     v.flags = (uint16_t)(ORTC_VIEW_HOST | (t->is_const ? ORTC_VIEW_CONST : 0));
     return v;
@@ -212,9 +215,9 @@ static ortc_status prepare(mock_session *m)
     ortc_status s = m->k->supports ? m->k->supports(node, NULL, (ortc_why *)(void *)&why) : ORTC_OK;
     if (!s && m->k->prepare) s = m->k->prepare(node, (ortc_prep *)(void *)&prep, &m->state);
     if (s) return s;
-    m->out = view_of(&m->n->out, 1);
+    m->out = view_of(m->n, &m->n->out, 1);
     m->out.data = NULL;
-    for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(&m->n->in[i], 1);
+    for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(m->n, &m->n->in[i], 1);
     m->plan.base = (ortc_plan){.api = &plan_api,
                                .size = sizeof(ortc_plan),
                                .n_in = m->n->n_in,
@@ -230,7 +233,7 @@ mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads)
     mock_session *m = calloc(1, sizeof *m);
     m->k = k, m->n = n, m->threads = threads;
     n->api = &node_api;
-    n->type = (ortc_type){.kind = ORTC_KIND_TENSOR, .dtype = ORTC_F32};
+    n->type = (ortc_type){.kind = ORTC_KIND_TENSOR, .dtype = dtype_of(n)};
     const ortc_status s = prepare(m);
     m->workspace = guard_open((m->plan.workspace + 255) / 256 * 256, 1);
     m->scratch = guard_open((m->plan.scratch + 255) / 256 * 256, 1);
@@ -245,8 +248,8 @@ mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads)
 
 int mock_execute(mock_session *m)
 {
-    m->out = view_of(&m->n->out, 0);
-    for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(&m->n->in[i], 0);
+    m->out = view_of(m->n, &m->n->out, 0);
+    for (uint32_t i = 0; i < m->n->n_in; i++) m->in[i] = view_of(m->n, &m->n->in[i], 0);
     m->call.base = (ortc_call){.api = &call_api,
                                .size = sizeof(ortc_call),
                                .n_in = m->n->n_in,

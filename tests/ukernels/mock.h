@@ -20,7 +20,7 @@ typedef struct mock_attr {
     size_t count;
 } mock_attr;
 
-/* An f32 tensor; data NULL with rank -1: left out. */
+/* A tensor of the node's type; data NULL with rank -1: left out. */
 typedef struct mock_tensor {
     int32_t rank;
     int64_t dims[MOCK_RANK];
@@ -34,6 +34,7 @@ typedef struct mock_node {
     const mock_attr *attrs;
     const ortc_epilogue *epilogue; /* NULL: none */
     uint32_t n_in;
+    ortc_dtype dtype; /* of all tensors; 0: f32 */
     mock_tensor in[MOCK_PORTS];
     mock_tensor out;
     ortc_type type;

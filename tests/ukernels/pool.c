@@ -28,7 +28,7 @@ struct pool {
     _Atomic int busy;
     _Atomic int stop;
     int64_t n, grain;
-    ortc_sgemm_body *body;
+    ortc_product_body *body;
     void (*each)(void *, int);
     void *arg;
 };
@@ -101,7 +101,7 @@ static void go(pool *p)
     while (atomic_load(&p->busy)) pause_cpu(&spins);
 }
 
-static int32_t parallel(void *context, int64_t n, int64_t grain, ortc_sgemm_body *body, void *arg)
+static int32_t parallel(void *context, int64_t n, int64_t grain, ortc_product_body *body, void *arg)
 {
     pool *p = context;
     if (n <= 0) return 0;
@@ -151,4 +151,4 @@ void pool_close(pool *p)
     free(p);
 }
 
-ortc_sgemm_threads pool_threads(pool *p) { return (ortc_sgemm_threads){parallel, p}; }
+ortc_product_threads pool_threads(pool *p) { return (ortc_product_threads){parallel, p}; }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/gemm/sgemm.h"
+#include "kernels/gemm/product.h"
 
 typedef struct pool pool;
 
@@ -17,7 +17,7 @@ typedef struct pool pool;
  * large). */
 pool *pool_open(int threads, size_t scratch);
 void pool_close(pool *);
-ortc_sgemm_threads pool_threads(pool *);
+ortc_product_threads pool_threads(pool *);
 /* Runs fn(arg, thread) on every thread at once. */
 void pool_each(pool *, void (*fn)(void *arg, int thread), void *arg);
 

@@ -7,7 +7,7 @@
 
 #include "kernels/conv/columns_uk.h"
 #include "kernels/conv/dwconv_uk.h"
-#include "kernels/gemm/sgemm_uk.h"
+#include "kernels/gemm/product_uk.h"
 #include "tests.h"
 
 static int depthwise(const ortc_dwconv_uk *uk, rng *r)

@@ -1,7 +1,8 @@
 /* Conv, MatMul and Gemm of the cpu provider against ref, kernel to kernel, without a runtime between: random
- * shapes, attributes, constants and epilogues, NaN in some inputs, 1 to 3 threads bit-equal. The bound: ref
- * sums in double, so what cpu may differ by is (K + 8) eps times the sum of absolute values, taken from ref
- * itself run on the absolute values of the inputs.
+ * shapes, attributes, constants and epilogues, NaN in some inputs, f32, f16 and bf16, 1 to 3 threads
+ * bit-equal. The bound: ref sums in double, so what cpu may differ by is (K + 8) eps times the sum of
+ * absolute values, taken from ref itself run on the absolute values of the inputs; types of 16 bits are
+ * computed by ref from the same values in f32, and may differ by one rounding of the result more.
  */
 #include <float.h>
 #include <math.h>
@@ -11,6 +12,8 @@
 
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/vector/isas.h"
+#include "kernels/common/element.h"
+#include "lines.h"
 #include "mock.h"
 #include "tests.h"
 
@@ -233,7 +236,7 @@ static int run_ref(const op_case *c, const ortc_kernel *ref, int absolute, float
 
 static void describe(const op_case *c)
 {
-    printf("  %s", c->node.op);
+    printf("  %s of type %d", c->node.op, (int)c->node.dtype);
     for (uint32_t i = 0; i <= c->node.n_in; i++) {
         const mock_tensor *t = i < c->node.n_in ? &c->node.in[i] : &c->node.out;
         printf(i < c->node.n_in ? " [" : " -> [");
@@ -255,57 +258,79 @@ static void describe(const op_case *c)
     printf("\n");
 }
 
-static int compare(const op_case *c, const float *got, const double *want, const double *mag, int64_t count)
+static int compare(const op_case *c, const void *results, const double *want, const double *mag,
+                   int64_t count)
 {
     int bad = 0;
     for (int64_t i = 0; i < count; i++) {
+        const double got = ortc_load_f64(results, c->node.dtype, i);
         /* a smooth activation's slope is at most 1.13, and its own error a few eps of its result */
-        const double bound = ((double)c->k + 8) * FLT_EPSILON * mag[i] * 1.2 +
-                             8 * FLT_EPSILON * fabs(want[i]) + 1e-7;
-        const int ok = isnan(want[i])   ? isnan(got[i])
-                       : isinf(want[i]) ? got[i] == want[i]
-                                        : fabs(got[i] - want[i]) <= bound;
+        double bound = ((double)c->k + 8) * FLT_EPSILON * mag[i] * 1.2 + 8 * FLT_EPSILON * fabs(want[i]) +
+                       1e-7;
+        bound += test_rounding(c->node.dtype, fabs(want[i]) + bound);
+        const int ok = isnan(want[i])   ? isnan(got)
+                       : isinf(want[i]) ? got == want[i]
+                                        : fabs(got - want[i]) <= bound;
         if (!ok && !bad++)
-            printf("  element %lld is %g, expected %g +- %g\n", (long long)i, (double)got[i], want[i], bound);
+            printf("  element %lld is %g, expected %g +- %g\n", (long long)i, got, want[i], bound);
     }
     return bad;
 }
 
+/* An input at random in the case's type; t->data are the same values in f32. */
+static void fill_input(op_case *c, uint32_t i, rng *r, float **wide)
+{
+    mock_tensor *t = &c->node.in[i];
+    const int64_t count = mock_count(t);
+    c->memory[i] = guard_open((size_t)count * (size_t)ortc_product_size(c->node.dtype), 1);
+    *wide = malloc((size_t)count * sizeof(float) + 1);
+    rng_fill(r, *wide, (size_t)count);
+    if (i == 0 && count && rng_next(r) % 8 == 0) (*wide)[0] = NAN;
+    for (int64_t j = 0; j < count; j++) {
+        ortc_store_f64(c->memory[i].data, c->node.dtype, j, (*wide)[j]);
+        (*wide)[j] = (float)ortc_load_f64(c->memory[i].data, c->node.dtype, j);
+    }
+    t->data = *wide;
+}
+
 static int check_case(op_case *c, rng *r, const ortc_kernel_table *ref, const ortc_kernel_table *cpu)
 {
+    static const ortc_dtype types[] = {ORTC_F32, ORTC_F16, ORTC_BF16};
     const int64_t count = mock_count(&c->node.out);
     const size_t bytes = (size_t)count * sizeof(float);
+    float *wide[MOCK_PORTS];
     int bad = 0;
     if (rng_next(r) % 2) make_epilogue(c, r);
     c->node.attrs = c->attrs;
-    for (uint32_t i = 0; i < c->node.n_in; i++) {
-        c->memory[i] = guard_open((size_t)mock_count(&c->node.in[i]) * sizeof(float), 1);
-        c->node.in[i].data = (void *)c->memory[i].data;
-        rng_fill(r, c->node.in[i].data, c->memory[i].bytes / 4);
-    }
-    if (rng_next(r) % 8 == 0 && c->memory[0].bytes && c->node.in[0].data) c->node.in[0].data[0] = NAN;
+    c->node.dtype = types[rng_next(r) % 3];
+    for (uint32_t i = 0; i < c->node.n_in; i++) fill_input(c, i, r, &wide[i]);
     float *raw = malloc(bytes + 1), *raw_mag = malloc(bytes + 1), *again = malloc(bytes + 1);
     double *want = malloc(2 * bytes + 1), *mag = malloc(2 * bytes + 1);
+    const ortc_dtype type = c->node.dtype;
+    c->node.dtype = ORTC_F32;
     bad += run_ref(c, mock_kernel(ref, c->node.op), 0, raw) != 0;
     bad += run_ref(c, mock_kernel(ref, c->node.op), 1, raw_mag) != 0;
     for (int64_t i = 0; i < count; i++) want[i] = raw[i], mag[i] = raw_mag[i];
     apply_epilogue(c, want, mag, count);
 
-    guard out = guard_open(bytes, 1);
+    c->node.dtype = type;
+    for (uint32_t i = 0; i < c->node.n_in; i++) c->node.in[i].data = (void *)c->memory[i].data;
+    guard out = guard_open((size_t)count * (size_t)ortc_product_size(type), 1);
     c->node.out.data = (void *)out.data;
     c->node.epilogue = c->has_epilogue ? &c->epilogue : NULL;
     const ortc_kernel *k = mock_kernel(cpu, c->node.op);
     for (int threads = 0; threads <= 3 && !bad; threads++) {
         bad += mock_run(k, &c->node, threads) != 0;
-        if (threads == 0) bad += compare(c, c->node.out.data, want, mag, count);
-        if (threads == 0) memcpy(again, c->node.out.data, bytes);
-        if (memcmp(again, c->node.out.data, bytes)) printf("  %d threads give other bits\n", threads), bad++;
+        if (threads == 0) bad += compare(c, out.data, want, mag, count);
+        if (threads == 0) memcpy(again, out.data, out.bytes);
+        if (memcmp(again, out.data, out.bytes)) printf("  %d threads give other bits\n", threads), bad++;
         bad += !guard_intact(&out);
-        memset(c->node.out.data, 0xff, bytes);
+        memset(out.data, 0xff, out.bytes);
     }
     for (uint32_t i = 0; i < c->node.n_in; i++) {
         bad += !guard_intact(&c->memory[i]);
         guard_close(&c->memory[i]);
+        free(wide[i]);
     }
     guard_close(&out);
     free(raw), free(raw_mag), free(again), free(want), free(mag);

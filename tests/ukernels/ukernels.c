@@ -1,5 +1,5 @@
 /* Tests and benchmarks of the micro-kernels and their drivers, in one plain program, because both walk the
- * same tables (sgemm_uk.inc, ...): a new line there is tested and measured without a line here.
+ * same tables (product_lines.inc, ...): a new line there is tested and measured without a line here.
  *
  *   ukernels test [--seed N] [FILTER]   ends with "N passed, N failed, N skipped"; exits with 1 if any failed
  *   ukernels bench [FILTER]             each micro-kernel in L1 and L2 against the peak loop of its
@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
-#include "kernels/gemm/sgemm_uk.h"
+#include "kernels/gemm/product.h"
 #include "pool.h"
 #include "tests.h"
 #include "tests/bench/peak.h"
@@ -40,23 +40,28 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Median of 11 ratios, each against a peak measured right before. */
-static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
+static void bench_tile(const ortc_product_line *line, size_t mr, size_t nr, size_t k)
 {
-    float *a = pool_memory(mr * k * 4), *b = pool_memory((size_t)uk->nr * k * 4),
-          *c = pool_memory(mr * nr * 4);
+    const size_t groups = (k + line->b.group - 1) / line->b.group;
+    void *a = pool_memory(ortc_product_packed_bytes(&line->a, line->a.width, (int64_t)k) + 4096);
+    void *b = pool_memory(ortc_product_packed_bytes(&line->b, line->b.width, (int64_t)k) + 4096);
+    void *c = pool_memory(mr * nr * 4);
     double ratios[11], rates[11];
     const double flops = 2.0 * (double)(mr * nr * k);
     const int n = (int)(1e8 / flops) + 1;
+    if (line->begin) line->begin();
     for (int r = 0; r < 11; r++) {
-        const double top = peak(uk->isa), t = now();
+        const double top = peak(line->isa), t = now();
         for (int i = 0; i < n; i++)
-            uk->tile(mr, nr, k, a, b, (nr + uk->step - 1) / uk->step * uk->step, c, nr, 0, NULL);
+            line->tile(mr, nr, groups, a, b, (nr + line->b.step - 1) / line->b.step * line->b.step, c, nr, 0,
+                       NULL);
         rates[r] = flops * n / (now() - t) / 1e9;
         ratios[r] = rates[r] / top;
     }
+    if (line->end) line->end();
     qsort(ratios, 11, sizeof(double), by_value);
     qsort(rates, 11, sizeof(double), by_value);
-    printf("%-26s %2zux%-2zu k %-5zu %7.1f GFLOP/s  %.3f of peak (%.3f .. %.3f)\n", uk->name, mr, nr, k,
+    printf("%-34s %2zux%-2zu k %-5zu %7.1f GFLOP/s  %.3f of peak (%.3f .. %.3f)\n", line->name, mr, nr, k,
            rates[5], ratios[5], ratios[1], ratios[9]);
     free(a), free(b), free(c);
 }
@@ -64,13 +69,13 @@ static void bench_tile(const ortc_sgemm_uk *uk, size_t mr, size_t nr, size_t k)
 static int bench(const char *filter)
 {
     static const size_t ks[] = {64, 256, 1024};
-    for (size_t u = 0; u < ortc_sgemm_uk_count; u++) {
-        const ortc_sgemm_uk *uk = &ortc_sgemm_uks[u];
-        if (filter && !strstr(uk->name, filter)) continue;
-        if (uk->isa & ~ortc_cpu_features()) continue;
-        for (int i = 0; i < 3; i++) bench_tile(uk, uk->mr, uk->nr, ks[i]);
-        for (size_t mr = 1; mr < uk->mr; mr++) bench_tile(uk, mr, uk->nr, 256);
-        bench_tile(uk, uk->mr, uk->step, 256);
+    for (size_t u = 0; u < ortc_product_line_count; u++) {
+        const ortc_product_line *line = &ortc_product_lines[u];
+        if (filter && !strstr(line->name, filter)) continue;
+        if (line->isa & ~ortc_cpu_features()) continue;
+        for (int i = 0; i < 3; i++) bench_tile(line, line->a.width, line->b.width, ks[i]);
+        for (size_t mr = 1; mr < line->a.width; mr++) bench_tile(line, mr, line->b.width, 256);
+        bench_tile(line, line->a.width, line->b.step, 256);
     }
     return 0;
 }
@@ -91,8 +96,8 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("seed %llu\n", (unsigned long long)t.seed);
-    test_sgemm_uk(&t, ortc_cpu_features());
-    test_sgemm(&t, ortc_cpu_features());
+    test_product_uk(&t, ortc_cpu_features());
+    test_product(&t, ortc_cpu_features());
     test_conv_uk(&t, ortc_cpu_features());
     test_cpu(&t, ortc_cpu_features());
     printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped);

@@ -1,37 +1,45 @@
-/* f32 GEMM micro-kernels for AVX-512 (F, BW, DQ, VL): the 14x32 tile, 28 sums in registers, two loads of B
- * and 14 broadcasts of A for 28 FMAs; packing; and the dot product for matrix times vector. Why 14x32: 28 + 2
- * + 1 of 32 registers, and the fewest loads for an FMA. Zen 5, K = 256 from L1: 0.94 to 0.98 of the peak. The
- * body is sgemm_tile.inc.
+/* Micro-kernels of f32 sums for AVX-512 (F, BW, DQ, VL), B of f32, f16 or bf16: the 14x32 tile, 28 sums in
+ * registers, two loads of B and 14 broadcasts of A for 28 FMAs; and packing. Why 14x32: 28 + 2 + 1 of 32
+ * registers, and the fewest loads for an FMA. Zen 5, K = 256 from L1: 0.94 to 0.98 of the peak. The body is
+ * product_tile.inc.
  */
-#include "sgemm_uk.h"
+#include "product_uk.h"
 
 #include <assert.h>
 
 #include "kernels/common/vector/tile.h"
 
-#define TILE_MR 14
-#define TILE_NV 2
-#include "sgemm_tile.inc"
-
-/* clang-format off */
-#define ROWS(X, v) \
-    X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v) X(7, v) X(8, v) X(9, v) X(10, v) X(11, v) X(12, v) \
-    X(13, v) X(14, v)
-/* clang-format on */
-ROWS(TILE_CASE, 1)
-ROWS(TILE_CASE, 2)
-
-#define ENTRY(r, v) tile_##r##_##v,
-static void (*const tiles[TILE_NV][TILE_MR])(TILE_PARAMS) = {{ROWS(ENTRY, 1)}, {ROWS(ENTRY, 2)}};
-
-void ortc_uk_sgemm_f32_14x32_avx512(size_t mr, size_t nr, size_t k, const float *a, const float *b,
-                                    size_t ldb, float *c, size_t ldc, uint32_t flags,
-                                    const ortc_uk_tail_f32 *tail)
+static inline __attribute__((always_inline)) __m512 tile_b(const int type, const void *p)
 {
-    assert(mr >= 1 && mr <= TILE_MR && nr >= 1 && nr <= TILE_NV * LANES);
-    tiles[(nr - 1) / LANES][mr - 1](nr, k, a, b, ldb, c, ldc, flags, tail);
+    if (type == ORTC_F16) return _mm512_cvtph_ps(_mm256_loadu_si256(p));
+    if (type == ORTC_BF16)
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+    return _mm512_loadu_ps(p);
+}
+static inline __attribute__((always_inline)) __m512 tile_b_first(const int type, const void *p, size_t n)
+{
+    const __mmask16 m = V_MASK(n);
+    if (type == ORTC_F16) return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p));
+    if (type == ORTC_BF16)
+        return _mm512_castsi512_ps(
+            _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, p)), 16));
+    return _mm512_maskz_loadu_ps(m, p);
 }
 
+#define TILE_MR 14
+#define TILE_NV 2
+#include "product_tile.inc"
+
+/* clang-format off */
+#define ROWS(X, T, v) \
+    X(T, 1, v) X(T, 2, v) X(T, 3, v) X(T, 4, v) X(T, 5, v) X(T, 6, v) X(T, 7, v) X(T, 8, v) X(T, 9, v) \
+    X(T, 10, v) X(T, 11, v) X(T, 12, v) X(T, 13, v) X(T, 14, v)
+/* clang-format on */
+TILE_LINE(f32, ortc_uk_product_f32_14x32_avx512)
+TILE_LINE(f16, ortc_uk_product_f16_14x32_avx512)
+TILE_LINE(bf16, ortc_uk_product_bf16_14x32_avx512)
+
+ortc_uk_pack_f32 ortc_uk_pack_rows_f32_avx512, ortc_uk_pack_transpose_f32_avx512;
 void ortc_uk_pack_rows_f32_avx512(size_t w, size_t k, const float *src, size_t ld, float *dst, size_t dw)
 {
     assert(dw >= w);
@@ -108,34 +116,4 @@ void ortc_uk_pack_transpose_f32_avx512(size_t w, size_t k, const float *src, siz
         const size_t have = w > j ? (w - j < LANES ? w - j : LANES) : 0;
         transpose_strip(have, dw - j, k, have ? src + j * ld : src, ld, dst + j, dw);
     }
-}
-
-/* Eight rows share each load of x; 8 sums hide the FMA's latency, and eight streams feed the prefetcher. */
-static inline __attribute__((always_inline)) void dot_rows(const int nr, size_t k, const float *x,
-                                                           const float *w, size_t ldw, float *y)
-{
-    __m512 acc[8];
-    UNROLL for (int j = 0; j < nr; j++) acc[j] = _mm512_setzero_ps();
-    size_t kk = 0;
-    for (; kk + LANES <= k; kk += LANES) {
-        const __m512 xv = _mm512_loadu_ps(x + kk);
-        UNROLL for (int j = 0; j < nr; j++)
-            acc[j] = _mm512_fmadd_ps(xv, _mm512_loadu_ps(w + j * ldw + kk), acc[j]);
-    }
-    if (kk < k) {
-        const __mmask16 m = V_MASK(k - kk);
-        const __m512 xv = _mm512_maskz_loadu_ps(m, x + kk);
-        UNROLL for (int j = 0; j < nr; j++)
-            acc[j] = _mm512_fmadd_ps(xv, _mm512_maskz_loadu_ps(m, w + j * ldw + kk), acc[j]);
-    }
-    UNROLL for (int j = 0; j < nr; j++) y[j] = _mm512_reduce_add_ps(acc[j]);
-}
-
-void ortc_uk_sdot_f32_avx512(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
-{
-    assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
-    if (nr == ORTC_SDOT_ROWS)
-        dot_rows(8, k, x, w, ldw, y);
-    else
-        for (size_t j = 0; j < nr; j++) dot_rows(1, k, x, w + j * ldw, ldw, y + j);
 }

@@ -1,8 +1,8 @@
-/* f32 GEMM micro-kernels in plain C: the version that always exists, and the one to read first. A 4x8 tile in
+/* A micro-kernel of f32 in plain C: the version that always exists, and the one to read first. A 4x8 tile in
  * local arrays, which compilers keep in registers where there are enough; multiply and add are rounded
  * separately.
  */
-#include "sgemm_uk.h"
+#include "product_uk.h"
 
 #include <assert.h>
 
@@ -34,9 +34,11 @@ static float finish(float v, const ortc_uk_tail_f32 *t, size_t i, size_t j)
     return v;
 }
 
-void ortc_uk_sgemm_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
-                                  float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
+ortc_uk_product ortc_uk_product_f32_4x8_scalar;
+void ortc_uk_product_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const void *a, const void *b, size_t ldb,
+                                    void *sums, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
+    float *c = sums;
     assert(mr >= 1 && mr <= MR && nr >= 1 && nr <= NR);
     float acc[MR][NR] = {{0}};
     if (mr == MR && nr == NR)
@@ -51,6 +53,7 @@ void ortc_uk_sgemm_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const float *a
         }
 }
 
+ortc_uk_pack_f32 ortc_uk_pack_rows_f32_scalar, ortc_uk_pack_transpose_f32_scalar;
 void ortc_uk_pack_rows_f32_scalar(size_t w, size_t k, const float *src, size_t ld, float *dst, size_t dw)
 {
     assert(dw >= w);
@@ -63,15 +66,4 @@ void ortc_uk_pack_transpose_f32_scalar(size_t w, size_t k, const float *src, siz
     assert(dw >= w);
     for (size_t j = 0; j < dw; j++)
         for (size_t i = 0; i < k; i++) dst[i * dw + j] = j < w ? ortc_uk_load_f32(src + j * ld + i) : 0.0f;
-}
-
-void ortc_uk_sdot_f32_scalar(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
-{
-    assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
-    for (size_t j = 0; j < nr; j++) {
-        float s[4] = {0}; /* four chains: the additions need not wait for each other */
-        for (size_t i = 0; i < k; i++)
-            s[i % 4] += ortc_uk_load_f32(x + i) * ortc_uk_load_f32(w + j * ldw + i);
-        y[j] = (s[0] + s[2]) + (s[1] + s[3]);
-    }
 }

@@ -1,33 +1,42 @@
-/* f32 GEMM micro-kernels for AVX2 with FMA: the 6x16 tile (12 sums, two vectors of B, one broadcast of A in
- * 16 registers), packing, and the dot product for matrix times vector. The body is sgemm_tile.inc. Why 6x16
- * and not 4x24: from L1 0.990 and 0.998 of the peak (Zen 5, K = 256), but 4x24 reads B 1.5 times as fast from
- * L2, and 24 divides few of the usual widths. Masked stores are microcoded on AMD's cores, so only the last,
+/* Micro-kernels of f32 sums for AVX2 with FMA and F16C, B of f32, f16 or bf16: the 6x16 tile (12 sums, two
+ * vectors of B, one broadcast of A in 16 registers); and packing. The body is product_tile.inc. Why 6x16 and
+ * not 4x24: from L1 0.990 and 0.998 of the peak (Zen 5, K = 256), but 4x24 reads B 1.5 times as fast from L2,
+ * and 24 divides few of the usual widths. Masked stores are microcoded on AMD's cores, so only the last,
  * partial vector of a row uses one.
  */
-#include "sgemm_uk.h"
+#include "product_uk.h"
 
 #include <assert.h>
 
 #include "kernels/common/vector/tile.h"
 
-#define TILE_MR 6
-#define TILE_NV 2
-#include "sgemm_tile.inc"
-
-#define ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
-ROWS(TILE_CASE, 1)
-ROWS(TILE_CASE, 2)
-
-#define ENTRY(r, v) tile_##r##_##v,
-static void (*const tiles[TILE_NV][TILE_MR])(TILE_PARAMS) = {{ROWS(ENTRY, 1)}, {ROWS(ENTRY, 2)}};
-
-void ortc_uk_sgemm_f32_6x16_avx2(size_t mr, size_t nr, size_t k, const float *a, const float *b, size_t ldb,
-                                 float *c, size_t ldc, uint32_t flags, const ortc_uk_tail_f32 *tail)
+static inline __attribute__((always_inline)) __m256 widen(const int type, __m128i h)
 {
-    assert(mr >= 1 && mr <= TILE_MR && nr >= 1 && nr <= TILE_NV * LANES);
-    tiles[(nr - 1) / LANES][mr - 1](nr, k, a, b, ldb, c, ldc, flags, tail);
+    if (type == ORTC_F16) return _mm256_cvtph_ps(h);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+static inline __attribute__((always_inline)) __m256 tile_b(const int type, const void *p)
+{
+    return type == ORTC_F32 ? _mm256_loadu_ps(p) : widen(type, _mm_loadu_si128(p));
+}
+static inline __attribute__((always_inline)) __m256 tile_b_first(const int type, const void *p, size_t n)
+{
+    uint16_t part[8] = {0};
+    if (type == ORTC_F32) return _mm256_maskload_ps(p, (__m256i)V_MASK(n));
+    memcpy(part, p, n * sizeof *part);
+    return widen(type, _mm_loadu_si128((const __m128i *)part));
 }
 
+#define TILE_MR 6
+#define TILE_NV 2
+#include "product_tile.inc"
+
+#define ROWS(X, T, v) X(T, 1, v) X(T, 2, v) X(T, 3, v) X(T, 4, v) X(T, 5, v) X(T, 6, v)
+TILE_LINE(f32, ortc_uk_product_f32_6x16_avx2)
+TILE_LINE(f16, ortc_uk_product_f16_6x16_avx2)
+TILE_LINE(bf16, ortc_uk_product_bf16_6x16_avx2)
+
+ortc_uk_pack_f32 ortc_uk_pack_rows_f32_avx2, ortc_uk_pack_transpose_f32_avx2;
 void ortc_uk_pack_rows_f32_avx2(size_t w, size_t k, const float *src, size_t ld, float *dst, size_t dw)
 {
     assert(dw >= w);
@@ -99,41 +108,4 @@ void ortc_uk_pack_transpose_f32_avx2(size_t w, size_t k, const float *src, size_
                 for (size_t i = 0; i < want; i++)
                     dst[kk * dw + j + i] = i < have ? ortc_uk_load_f32(s + i * ld + kk) : 0.0f;
     }
-}
-
-static inline __attribute__((always_inline)) float reduce(__m256 v)
-{
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
-}
-
-/* Eight rows share each load of x; 8 sums hide the FMA's latency, and eight streams feed the prefetcher. */
-static inline __attribute__((always_inline)) void dot_rows(const int nr, size_t k, const float *x,
-                                                           const float *w, size_t ldw, float *y)
-{
-    __m256 acc[8];
-    UNROLL for (int j = 0; j < nr; j++) acc[j] = _mm256_setzero_ps();
-    size_t kk = 0;
-    for (; kk + LANES <= k; kk += LANES) {
-        const __m256 xv = _mm256_loadu_ps(x + kk);
-        UNROLL for (int j = 0; j < nr; j++)
-            acc[j] = _mm256_fmadd_ps(xv, _mm256_loadu_ps(w + j * ldw + kk), acc[j]);
-    }
-    if (kk < k) {
-        const __m256i m = (__m256i)V_MASK(k - kk);
-        const __m256 xv = _mm256_maskload_ps(x + kk, m);
-        UNROLL for (int j = 0; j < nr; j++)
-            acc[j] = _mm256_fmadd_ps(xv, _mm256_maskload_ps(w + j * ldw + kk, m), acc[j]);
-    }
-    UNROLL for (int j = 0; j < nr; j++) y[j] = reduce(acc[j]);
-}
-
-void ortc_uk_sdot_f32_avx2(size_t nr, size_t k, const float *x, const float *w, size_t ldw, float *y)
-{
-    assert(nr >= 1 && nr <= ORTC_SDOT_ROWS);
-    if (nr == ORTC_SDOT_ROWS)
-        dot_rows(8, k, x, w, ldw, y);
-    else
-        for (size_t j = 0; j < nr; j++) dot_rows(1, k, x, w + j * ldw, ldw, y + j);
 }

@@ -1,0 +1,462 @@
+/* Running a planned product: the shared packing loop, then the loop over tasks, and in a task the loops over
+ * chunks of K, panels and row blocks that end in the micro-kernel. What is decided here is nothing: see
+ * product_plan.c.
+ */
+#include "product.h"
+
+#include "kernels/common/vector/convert.h"
+#include "product_pack.h"
+#include "product_packed.h"
+
+typedef struct run_args {
+    const ortc_product_plan *p;
+    const ortc_product_args *x;
+    ortc_product_item item; /* of the matrix at hand when the batch is walked outside */
+    int64_t index;
+    char *shared_a, *shared_b;
+    int straight; /* finished tiles are the micro-kernel's, in C */
+} run_args;
+
+/* One matrix of a task, and the task's scratch. */
+typedef struct job {
+    const run_args *r;
+    ortc_product_item it;
+    int64_t index;
+    char *scratch;
+} job;
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The matrix `index`, with operands exchanged where the plan is of the transposed product. */
+static ortc_product_item locate(const ortc_product_plan *p, const ortc_product_args *x, int64_t index)
+{
+    ortc_product_item it = x->item;
+    if (x->locate) x->locate(x->arg, index, &it);
+    if (p->swapped) {
+        const ortc_product_item was = it;
+        it.a = was.b, it.b = was.a;
+        it.bias_col = was.bias_row, it.bias_row = was.bias_col;
+    }
+    return it;
+}
+
+static int64_t ldb_of(const run_args *r) { return r->p->swapped ? r->x->lda : r->x->ldb; }
+
+/* ---- Results ------------------------------------------------------------------------------------------- */
+
+/* The terms of a tail for the tile at (row, col), which has its residual in f32 where `residual` says. */
+static ortc_uk_tail_f32 tail_at(const job *j, int64_t row, int64_t col, const float *residual, size_t stride)
+{
+    const ortc_product_args *x = j->r->x;
+    ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, residual, stride, x->act, x->lo, x->hi};
+    if (j->it.bias_col) t.bias_col = j->it.bias_col + col;
+    if (j->it.bias_row) t.bias_row = j->it.bias_row + row;
+    return t;
+}
+
+/* The residual under rows x cols at (row, col) of C as it is stored: where it lies, or in f32 in scratch. */
+static const float *residual_at(const job *j, int64_t row, int64_t col, size_t rows, size_t cols, float *wide,
+                                size_t *stride)
+{
+    const ortc_product_plan *p = j->r->p;
+    const int64_t ld = p->flags & ORTC_PRODUCT_TRANS_C ? p->m : j->r->x->residual_stride;
+    *stride = (size_t)ld;
+    if (!j->it.residual) return NULL;
+    const void *src = ortc_product_at(j->it.residual, row * ld + col, p->types.c);
+    if (p->types.c == ORTC_F32) return src;
+    *stride = cols;
+    p->line->moves->vec->load[ortc_float_index(p->types.c)](rows, cols, src, (size_t)ld, wide, cols);
+    return wide;
+}
+
+/* A tail over rows in memory, term by term, so that each loop is one that compilers turn into vectors. */
+static void apply_tail(const ortc_uk_tail_f32 *t, float *sums, size_t ld, size_t rows, size_t cols)
+{
+    const float lo = t->lo, hi = t->hi;
+    for (size_t r = 0; r < rows; r++) {
+        float *c = sums + r * ld;
+        const float *residual = t->residual ? t->residual + r * t->residual_stride : NULL;
+        const float bias = t->bias_row ? ortc_uk_load_f32(t->bias_row + r) : 0.0f;
+        if (t->alpha != 1.0f)
+            for (size_t i = 0; i < cols; i++) c[i] *= t->alpha;
+        if (t->bias_col)
+            for (size_t i = 0; i < cols; i++) c[i] += ortc_uk_load_f32(t->bias_col + i);
+        if (t->bias_row)
+            for (size_t i = 0; i < cols; i++) c[i] += bias;
+        if (residual)
+            for (size_t i = 0; i < cols; i++) c[i] += t->beta * ortc_uk_load_f32(residual + i);
+        if (t->act == ORTC_UK_ACT_CLIP)
+            for (size_t i = 0; i < cols; i++) {
+                const float v = c[i] < lo ? lo : c[i]; /* NaN stays */
+                c[i] = v > hi ? hi : v;
+            }
+        else if (t->act == ORTC_UK_ACT_LEAKY)
+            for (size_t i = 0; i < cols; i++) c[i] = c[i] < 0 ? c[i] * lo : c[i];
+    }
+}
+
+/* The callback, with C's rows of the batch's matrices counted on. A swapped product's C is a column. */
+static void call_tile(const job *j, float *tile, size_t ld, size_t rows, size_t cols, int64_t row,
+                      int64_t col)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_args *x = j->r->x;
+    const int64_t all = p->swapped || p->flags & ORTC_PRODUCT_TRANS_C ? p->n : p->m;
+    if (!x->tile) return;
+    if (p->swapped)
+        x->tile(x->tile_arg, tile, cols, 1, 1, j->index * all + col, 0);
+    else
+        x->tile(x->tile_arg, tile, rows, cols, ld, j->index * all + row, col);
+}
+
+/* To C, rounded once. */
+static void store(const job *j, const float *tile, size_t ld, size_t rows, size_t cols, int64_t row,
+                  int64_t col, int64_t ldc)
+{
+    const ortc_product_plan *p = j->r->p;
+    p->line->moves->vec->store[ortc_float_index(p->types.c)](
+        rows, cols, tile, ld, ortc_product_at(j->it.c, row * ldc + col, p->types.c), (size_t)ldc);
+}
+
+/* ---- Dot products: one row of A, rows of B contiguous; no tile finishes them ----------------------------
+ * */
+
+static void dot_task(const job *j, int64_t n0, int64_t n1)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_vec *vec = p->line->moves->vec;
+    const int64_t ldb = ldb_of(j->r);
+    const float *x = j->it.a;
+    if (p->types.a != ORTC_F32) {
+        float *wide = (float *)(void *)j->scratch;
+        vec->load[ortc_float_index(p->types.a)](1, (size_t)p->k, j->it.a, 0, wide, 0);
+        x = wide;
+    }
+    for (int64_t i = n0; i < n1; i += ORTC_DOT_ROWS) {
+        const size_t nr = (size_t)min64(n1 - i, ORTC_DOT_ROWS);
+        float y[ORTC_DOT_ROWS], wide[ORTC_DOT_ROWS]; /* c may be the residual */
+        size_t stride;
+        vec->dot[ortc_float_index(p->types.b)](nr, (size_t)p->k, x,
+                                               ortc_product_at(j->it.b, i * ldb, p->types.b), (size_t)ldb, y);
+        const ortc_uk_tail_f32 t = tail_at(j, 0, i, residual_at(j, 0, i, 1, nr, wide, &stride), 0);
+        apply_tail(&t, y, nr, 1, nr);
+        call_tile(j, y, nr, 1, nr, 0, i);
+        store(j, y, nr, 1, nr, 0, i, p->n);
+    }
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* What a task needs to know about one chunk of K. */
+typedef struct chunk {
+    int64_t k0, kc, groups;
+    int64_t a_unit, b_unit; /* bytes of a row of A, of a column of B */
+    int last;
+    const char *a; /* packed rows, this chunk, blocks from a_block (at a_row) on */
+    int64_t a_row, a_block;
+    char *sums; /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
+    int64_t sums_ld;
+} chunk;
+
+/* Zero points: what they add to the sums of a chunk, taken off. ra, cb: sums over k of rows and columns. */
+static void correct(const ortc_product_args *x, int32_t *sums, size_t ld, size_t rows, size_t cols,
+                    int64_t kc, const int32_t *ra, const int32_t *cb)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = 0; c < cols; c++)
+            sums[i * ld + c] = (int32_t)((uint32_t)sums[i * ld + c] - (uint32_t)x->zero_b * (uint32_t)ra[i] -
+                                         (uint32_t)x->zero_a * (uint32_t)cb[c] +
+                                         (uint32_t)kc * (uint32_t)x->zero_a * (uint32_t)x->zero_b);
+}
+
+/* A finished tile of sums in memory: what the micro-kernel's tail could not do, the callback, and to C. */
+static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols, int64_t row, int64_t col,
+                   const ortc_uk_tail_f32 *tail)
+{
+    const ortc_product_plan *p = j->r->p;
+    float *tile = sums;
+    if (p->line->sum == ORTC_I32)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t c = 0; c < cols; c++) {
+                int32_t v;
+                memcpy(&v, tile + i * ld + c, sizeof v);
+                tile[i * ld + c] = (float)v;
+            }
+    if (!(p->line->can & ORTC_LINE_TAIL)) apply_tail(tail, tile, ld, rows, cols);
+    call_tile(j, tile, ld, rows, cols, row, col);
+    store(j, tile, ld, rows, cols, row, col, j->r->x->ldc);
+}
+
+static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, const void *b, int64_t ldb,
+                     uint32_t flags)
+{
+    const run_args *r = j->r;
+    const ortc_product_plan *p = r->p;
+    const ortc_product_line *line = p->line;
+    const int64_t row = ortc_product_row(p->m, p->blocks, block),
+                  rows = ortc_product_row(p->m, p->blocks, block + 1) - row;
+    const int64_t cols = min64(p->n - n0, line->b.width), ldc = r->x->ldc;
+    const int finish_now = ch->last && !(p->flags & ORTC_PRODUCT_TRANS_C);
+    const char *a = ch->a + (row - ch->a_row) * ch->a_unit + (block - ch->a_block) * ortc_form_sums(&line->a);
+    char *tile = j->scratch + p->at_tile;
+    void *sums;
+    size_t ld;
+    if (ch->sums) {
+        sums = ch->sums + (row * ch->sums_ld + n0) * 4, ld = (size_t)ch->sums_ld;
+    } else if (!finish_now || r->straight) {
+        sums = ortc_product_at(j->it.c, row * ldc + n0, p->types.c), ld = (size_t)ldc;
+    } else { /* contiguous, in L1 */
+        sums = tile, ld = (size_t)cols;
+        for (int64_t i = 0; i < rows && ch->k0 > 0; i++)
+            memcpy(tile + i * cols * 4, ortc_product_at(j->it.c, (row + i) * ldc + n0, p->types.c),
+                   (size_t)cols * 4);
+    }
+    ortc_uk_tail_f32 tail;
+    if (finish_now) {
+        size_t stride = 0;
+        float *wide = (float *)(void *)(j->scratch + p->at_residual);
+        const float *residual = residual_at(j, row, n0, (size_t)rows, (size_t)cols, wide, &stride);
+        tail = tail_at(j, row, n0, residual, stride);
+    }
+    if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
+    line->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
+               finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
+    if (line->sum == ORTC_I32 && ch->kc > 0 && (r->x->zero_a || r->x->zero_b))
+        correct(r->x, sums, ld, (size_t)rows, (size_t)cols, ch->kc,
+                (const int32_t *)(const void *)(a + rows * ch->a_unit),
+                (const int32_t *)(const void *)((const char *)b + ldb * ch->b_unit));
+    if (finish_now && !r->straight) finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
+}
+
+static ortc_product_source source_a(const job *j)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_args *x = j->r->x;
+    return (ortc_product_source){p->line->moves,
+                                 j->it.a,
+                                 p->types.a,
+                                 x->lda,
+                                 !(p->flags & ORTC_PRODUCT_TRANS_A),
+                                 p->flags & ORTC_PRODUCT_CUSTOM_A ? x->pack : NULL,
+                                 x->arg,
+                                 j->index};
+}
+static ortc_product_source source_b(const job *j)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_args *x = j->r->x;
+    return (ortc_product_source){p->line->moves,
+                                 j->it.b,
+                                 p->types.b,
+                                 ldb_of(j->r),
+                                 !!(p->flags & ORTC_PRODUCT_TRANS_B),
+                                 p->flags & ORTC_PRODUCT_CUSTOM_B ? x->pack : NULL,
+                                 x->arg,
+                                 j->index};
+}
+
+/* The packed rows of a task for one chunk, wherever they are. */
+static void find_a(const job *j, int64_t b0, int64_t b1, chunk *ch)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_form *f = &p->line->a;
+    const int64_t at_chunk = ortc_form_at(f, p->m, p->blocks, ch->k0, p->kc);
+    ch->a_row = ch->a_block = 0;
+    switch (p->how_a) {
+    case ORTC_PRODUCT_PACKED: ch->a = (const char *)j->it.a + at_chunk; break;
+    case ORTC_PRODUCT_SHARED: ch->a = j->r->shared_a + at_chunk; break;
+    case ORTC_PRODUCT_DIRECT: ch->a = ortc_product_at(j->it.a, ch->k0, p->types.a); break;
+    default: {
+        const ortc_product_source src = source_a(j);
+        ch->a = j->scratch;
+        ch->a_block = b0, ch->a_row = ortc_product_row(p->m, p->blocks, b0);
+        ortc_product_pack_panels(f, &src, p->m, p->blocks, b0, b1, ch->k0, ch->kc,
+                                 j->scratch - ortc_form_panel_at(f, ch->a_row, b0, ch->kc));
+    }
+    }
+}
+
+/* TRANS_C: the task's sums, [m][columns] in scratch, become rows n0.. of C, some at a time, and get what a
+ * tail gives them. */
+static void turn(const job *j, int64_t n0, int64_t columns, const float *sums)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_args *x = j->r->x;
+    const int in_c = p->types.c == ORTC_F32 && !x->tile;
+    for (int64_t q = 0; q < columns; q += ORTC_TURNED) {
+        const size_t rows = (size_t)min64(columns - q, ORTC_TURNED), m = (size_t)p->m;
+        float *c = in_c ? ortc_product_at(j->it.c, (n0 + q) * p->m, ORTC_F32)
+                        : (float *)(void *)(j->scratch + p->at_tile);
+        float *wide = (float *)(void *)(j->scratch + p->at_residual);
+        size_t stride;
+        /* [m][rows] to [rows][m] */
+        p->line->moves->transpose(m, rows, sums + q, (size_t)columns, c, m);
+        const float *residual = residual_at(j, n0 + q, 0, rows, m, wide, &stride);
+        ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, residual, stride, x->act, x->lo, x->hi};
+        if (j->it.bias_col) t.bias_row = j->it.bias_col + n0 + q;
+        if (j->it.bias_row) t.bias_col = j->it.bias_row;
+        apply_tail(&t, c, m, rows, m);
+        if (in_c) continue;
+        call_tile(j, c, m, rows, m, n0 + q, 0);
+        store(j, c, m, rows, m, n0 + q, 0, p->m);
+    }
+}
+
+/* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
+ * over all of them; otherwise one panel stays in cache and the blocks pass over it. */
+static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t q1)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_form *f = &p->line->b;
+    const int64_t nr = f->width, columns = min64(p->n, q1 * nr) - q0 * nr;
+    const int keeps = p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c);
+    char *local_b = j->scratch + p->at_b, *sums = j->scratch + p->at_sums;
+    for (int64_t i = 0; i < p->chunks; i++) {
+        chunk ch = {.k0 = i * p->kc, .last = i == p->chunks - 1, .sums_ld = columns};
+        ch.kc = min64(p->k - ch.k0, p->kc);
+        ch.groups = ortc_product_ceil_div(ch.kc, f->group);
+        ch.a_unit = ortc_form_data(&p->line->a, 1, ch.kc), ch.b_unit = ortc_form_data(f, 1, ch.kc);
+        if (keeps) ch.sums = sums - (ortc_product_row(p->m, p->blocks, b0) * columns + q0 * nr) * 4;
+        find_a(j, b0, b1, &ch);
+        for (int64_t g = q0; g < q1; g += p->local_panels) {
+            const int64_t g1 = min64(q1, g + p->local_panels);
+            const char *packed = p->how_b == ORTC_PRODUCT_PACKED ? j->it.b : j->r->shared_b;
+            if (p->how_b == ORTC_PRODUCT_LOCAL) {
+                const ortc_product_source src = source_b(j);
+                packed = local_b - ortc_form_panel_at(f, g * nr, g, ch.kc);
+                ortc_product_pack_panels(f, &src, p->n, p->panels, g, g1, ch.k0, ch.kc,
+                                         (void *)(uintptr_t)packed);
+            } else if (p->how_b != ORTC_PRODUCT_DIRECT) {
+                packed += ortc_form_at(f, p->n, p->panels, ch.k0, p->kc);
+            }
+            for (int64_t b = b0; b < b1; b++) {
+                for (int64_t q = g; q < g1; q++) {
+                    const int64_t n0 = q * nr;
+                    if (p->how_b == ORTC_PRODUCT_DIRECT) {
+                        const int64_t ldb = ldb_of(j->r);
+                        one_tile(j, &ch, b, n0, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
+                                 ORTC_UK_B_EXACT);
+                    } else {
+                        one_tile(j, &ch, b, n0, packed + n0 * ch.b_unit + q * ortc_form_sums(f),
+                                 p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0), 0);
+                    }
+                }
+            }
+        }
+    }
+    if (p->flags & ORTC_PRODUCT_TRANS_C) turn(j, q0 * nr, columns, (const float *)(const void *)sums);
+}
+
+static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const run_args *r = arg;
+    const ortc_product_plan *p = r->p;
+    const int64_t per = p->tasks_m * p->tasks_n;
+    if (p->line->begin && !p->dot) p->line->begin();
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t tm = t % per / p->tasks_n, tn = t % p->tasks_n;
+        const int64_t b0 = tm * p->task_blocks, b1 = min64(p->blocks, b0 + p->task_blocks);
+        const int64_t q0 = tn * p->task_panels, q1 = min64(p->panels, q0 + p->task_panels);
+        job j = {r, r->item, r->index, scratch};
+        if (!p->batch_outside) j.index = t / per, j.it = locate(p, r->x, j.index);
+        if (p->dot)
+            dot_task(&j, q0 * p->line->b.width, min64(p->n, q1 * p->line->b.width));
+        else
+            tile_task(&j, b0, b1, q0, q1);
+    }
+    if (p->line->end && !p->dot) p->line->end();
+}
+
+/* ---- Shared packing ------------------------------------------------------------------------------------ */
+
+/* Blocks of A and panels of B, as far as they are shared, are packed in slots: a slot takes its fraction of
+ * both, so that a thread with the first slots packs the first rows of A, which the first tasks read, and B is
+ * dealt evenly too. */
+static int64_t shared_blocks(const ortc_product_plan *p)
+{
+    return p->how_a == ORTC_PRODUCT_SHARED ? p->blocks : 0;
+}
+static int64_t shared_panels(const ortc_product_plan *p)
+{
+    return p->how_b == ORTC_PRODUCT_SHARED ? p->panels : 0;
+}
+static int64_t shared_slots(const ortc_product_plan *p)
+{
+    const int64_t grain = ortc_product_pack_grain(&p->line->b, p->k),
+                  all = shared_blocks(p) + shared_panels(p);
+    return all / grain + (all % grain != 0);
+}
+
+static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const run_args *r = arg;
+    const ortc_product_plan *p = r->p;
+    const ortc_product_form *fa = &p->line->a, *fb = &p->line->b;
+    const int64_t na = shared_blocks(p), nb = shared_panels(p), slots = shared_slots(p);
+    const job j = {r, r->item, r->index, scratch};
+    const ortc_product_source a = source_a(&j), b = source_b(&j);
+    for (int64_t s = begin; s < end; s++)
+        for (int64_t k0 = 0; k0 < p->k; k0 += p->kc) {
+            const int64_t kc = min64(p->k - k0, p->kc);
+            if (na)
+                ortc_product_pack_panels(fa, &a, p->m, p->blocks, ortc_product_row(na, slots, s),
+                                         ortc_product_row(na, slots, s + 1), k0, kc,
+                                         r->shared_a + ortc_form_at(fa, p->m, p->blocks, k0, p->kc));
+            if (nb)
+                ortc_product_pack_panels(fb, &b, p->n, p->panels, ortc_product_row(nb, slots, s),
+                                         ortc_product_row(nb, slots, s + 1), k0, kc,
+                                         r->shared_b + ortc_form_at(fb, p->n, p->panels, k0, p->kc));
+        }
+}
+
+static int32_t run_items(run_args *r, int64_t tasks, const ortc_product_threads *th)
+{
+    const ortc_product_plan *p = r->p;
+    const int64_t slots = p->dot ? 0 : shared_slots(p);
+    if (slots > 0) {
+        const int32_t s = th->parallel(th->context, slots, 1, shared_body, r);
+        if (s) return s;
+    }
+    /* Small matrices of a batch go out several at a time. */
+    int64_t grain = 1;
+    if (!p->batch_outside && p->batch > 1) {
+        const double each = p->flops / (double)p->batch + p->bytes / (double)p->batch;
+        grain = each > 0 && each < 5e5 ? (int64_t)(5e5 / each) + 1 : each > 0 ? 1 : 1024;
+    }
+    return th->parallel(th->context, tasks, grain, task_body, r);
+}
+
+int32_t ortc_product_run(const ortc_product_plan *p, const ortc_product_args *x,
+                         const ortc_product_threads *th)
+{
+    if (p->m == 0 || p->n == 0 || p->batch == 0) return 0;
+    run_args r = {.p = p, .x = x};
+    char *ws = x->workspace;
+    r.straight = p->sums_in_c && (p->types.c == ORTC_I32 || ((p->line->can & ORTC_LINE_TAIL) && !x->tile));
+    if (p->how_a == ORTC_PRODUCT_SHARED)
+        r.shared_a = ws, ws += (ortc_product_packed_bytes(&p->line->a, p->m, p->k) + 63) / 64 * 64;
+    if (p->how_b == ORTC_PRODUCT_SHARED) r.shared_b = ws;
+    const int64_t per = p->tasks_m * p->tasks_n;
+    if (p->batch > 1 && !p->batch_outside) return run_items(&r, p->batch * per, th);
+    for (int64_t i = 0; i < p->batch; i++) {
+        r.index = i;
+        r.item = locate(p, x, i);
+        const int32_t s = run_items(&r, per, th);
+        if (s) return s;
+    }
+    return 0;
+}
+
+const ortc_product_line *ortc_product_line_for(ortc_dtype t)
+{
+    const ortc_product_line *line = ortc_product_select(ORTC_F32, t);
+    return line ? line : ortc_product_select(ORTC_F32, ORTC_F32);
+}
+
+const float *ortc_product_floats(const ortc_product_line *line, ortc_dtype t, const void *src, int64_t n,
+                                 float *space)
+{
+    if (!src || t == ORTC_F32) return src;
+    line->moves->vec->load[ortc_float_index(t)](1, (size_t)n, src, 0, space, 0);
+    return space;
+}

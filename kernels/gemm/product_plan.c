@@ -1,0 +1,227 @@
+/* The decisions behind product.h: chunks of K, the grid of tasks, and where operands are packed.
+ *
+ * Rules, with N the columns that share a packed A and M the rows that share a packed B:
+ * - K stays whole up to the micro-kernel's longest chunk, else equal chunks, multiples of 64: then C is
+ * loaded and
+ *   stored once per chunk. Chunks depend on K and the instruction set alone, so packed forms do too.
+ * - A task's rows of A stay within half of L2; there are enough tasks for threads to share evenly, none so
+ * long that
+ *   a cancelled run lingers, none so short that handing it out costs more than it.
+ * - An operand is packed by each task for itself when tasks share it little, else once into the workspace.
+ * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
+ */
+#include "product.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "product_packed.h"
+
+#define L2_A_BYTES (512 * 1024)    /* a task's packed rows of A */
+#define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
+#define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
+#define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
+#define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
+#define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors */
+#define TASK_BYTES (256.0 * 1024)  /* when memory is the limit */
+#define TASKS 48                   /* enough for 8 threads to end together */
+#define SERIAL_FLOPS 0.25e6
+#define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
+
+#define ceil_div ortc_product_ceil_div
+static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+/* a * b * c bytes, added to *sum, which stays a multiple of a cache line; -1 if it does not fit. */
+static int add_bytes(size_t *sum, int64_t a, int64_t b, int64_t c)
+{
+    size_t v;
+    if (__builtin_mul_overflow((size_t)a, (size_t)b, &v) || __builtin_mul_overflow(v, (size_t)c, &v) ||
+        __builtin_add_overflow(v, (size_t)63, &v))
+        return -1;
+    v &= ~(size_t)63;
+    return __builtin_add_overflow(*sum, v, sum) || *sum > SIZE_MAX / 2 ? -1 : 0;
+}
+
+/* The same of an operand's extent and k, packed. */
+static int add_packed(size_t *sum, const ortc_product_form *f, int64_t extent, int64_t k)
+{
+    const size_t bytes = ortc_product_packed_bytes(f, extent, k);
+    return bytes ? add_bytes(sum, (int64_t)bytes, 1, 1) : -1;
+}
+
+static double tasks_wanted(const ortc_product_plan *p, double flops, double bytes)
+{
+    const double longest = p->line->isa ? TASK_FLOPS_MAX : TASK_FLOPS_MAX / 8;
+    double want = flops / TASK_FLOPS > bytes / TASK_BYTES ? flops / TASK_FLOPS : bytes / TASK_BYTES;
+    if (flops < SERIAL_FLOPS && bytes < TASK_BYTES) return 1;
+    if (want > TASKS) want = TASKS;
+    return want < flops / longest ? flops / longest : want;
+}
+
+/* The grid: how many row blocks and panels make a task. */
+static void split(ortc_product_plan *p, double flops, double bytes)
+{
+    const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
+    const int64_t fit = clamp(L2_A_BYTES / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
+    const double want = tasks_wanted(p, flops, bytes);
+    /* Rows first by L2, and further only where columns do not give enough tasks. */
+    p->tasks_m = ceil_div(p->blocks, fit);
+    if (want > (double)p->tasks_m * (double)p->panels) {
+        const double per = want / (double)(p->panels ? p->panels : 1);
+        p->tasks_m = per >= (double)p->blocks ? p->blocks
+                                              : clamp((int64_t)(per + 0.999), p->tasks_m, p->blocks);
+    }
+    p->task_blocks = ceil_div(p->blocks, p->tasks_m ? p->tasks_m : 1);
+    p->tasks_m = p->task_blocks ? ceil_div(p->blocks, p->task_blocks) : 0;
+    const double columns = want / (double)(p->tasks_m ? p->tasks_m : 1);
+    p->tasks_n = columns >= (double)p->panels ? p->panels : clamp((int64_t)(columns + 0.999), 1, p->panels);
+    p->task_panels = ceil_div(p->panels, p->tasks_n ? p->tasks_n : 1);
+    p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
+}
+
+static void choose_packing(ortc_product_plan *p)
+{
+    const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
+    if (p->flags & ORTC_PRODUCT_PACKED_A)
+        p->how_a = ORTC_PRODUCT_PACKED;
+    else if (p->m == 1 && !(p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) &&
+             p->types.a == ORTC_F32 && ortc_form_is_plain(&p->line->a))
+        p->how_a = ORTC_PRODUCT_DIRECT; /* a row of A is a packed block of one row */
+    else
+        p->how_a = serial || p->tasks_n == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
+    if (p->how_b != ORTC_PRODUCT_PACKED && p->how_b != ORTC_PRODUCT_DIRECT)
+        p->how_b = serial || p->tasks_m == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
+}
+
+/* Convolution: A is packed, B made column by column from the image. Tasks of all rows pack each column once
+ * and keep it in L2; with few columns the grid above is better. */
+static void prefer_columns(ortc_product_plan *p, double flops)
+{
+    if (!(p->flags & ORTC_PRODUCT_PACKED_A) || p->how_b == ORTC_PRODUCT_PACKED ||
+        p->how_b == ORTC_PRODUCT_DIRECT)
+        return;
+    if (p->panels < 8 || p->tasks_m == 1) return;
+    const double want = tasks_wanted(p, flops, 0);
+    p->tasks_m = 1;
+    p->task_blocks = p->blocks;
+    p->tasks_n = want >= (double)p->panels ? p->panels : clamp((int64_t)want, 1, p->panels);
+    p->task_panels = ceil_div(p->panels, p->tasks_n);
+    p->tasks_n = ceil_div(p->panels, p->task_panels);
+}
+
+/* Scratch of a task: its rows of A, its panels of B, its sums where they are not in C, a finished tile (or
+ * rows of a turned one, ORTC_TURNED of them), and the residual under it. */
+static int scratch_of_tiles(ortc_product_plan *p)
+{
+    const int64_t mr = p->line->a.width, nr = p->line->b.width;
+    const int64_t tile = p->flags & ORTC_PRODUCT_TRANS_C && ORTC_TURNED * p->m > mr * nr ? ORTC_TURNED * p->m
+                                                                                         : mr * nr;
+    if (p->how_a == ORTC_PRODUCT_LOCAL &&
+        add_bytes(&p->scratch,
+                  ortc_form_data(&p->line->a, p->line->a.width, p->kc) + ortc_form_sums(&p->line->a),
+                  p->task_blocks, 1))
+        return -1;
+    p->at_b = p->scratch;
+    if (p->how_b == ORTC_PRODUCT_LOCAL &&
+        add_bytes(&p->scratch,
+                  ortc_form_data(&p->line->b, p->line->b.width, p->kc) + ortc_form_sums(&p->line->b),
+                  p->local_panels, 1))
+        return -1;
+    p->at_sums = p->scratch;
+    if (p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c)) {
+        const int64_t rows = p->task_blocks * mr < p->m ? p->task_blocks * mr : p->m;
+        if (add_bytes(&p->scratch, rows, p->task_panels * nr, 4)) return -1;
+    }
+    p->at_tile = p->scratch;
+    if (add_bytes(&p->scratch, tile, 4, 1)) return -1;
+    p->at_residual = p->scratch;
+    return p->types.c == ORTC_F32 ? 0 : add_bytes(&p->scratch, tile, 4, 1);
+}
+
+static int memory(ortc_product_plan *p)
+{
+    p->local_panels = 1;
+    if (p->how_b == ORTC_PRODUCT_LOCAL) {
+        const int64_t panel = ortc_form_data(&p->line->b, p->line->b.width, p->kc);
+        p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
+    }
+    if (p->m == 0 || p->n == 0 || p->batch == 0) return 0;
+    if (p->dot) return p->types.a == ORTC_F32 ? 0 : add_bytes(&p->scratch, p->k, sizeof(float), 1);
+    if (p->how_a == ORTC_PRODUCT_SHARED && add_packed(&p->workspace, &p->line->a, p->m, p->k)) return -1;
+    if (p->how_b == ORTC_PRODUCT_SHARED && add_packed(&p->workspace, &p->line->b, p->n, p->k)) return -1;
+    return scratch_of_tiles(p);
+}
+
+static int is_float(ortc_dtype t) { return t == ORTC_F32 || t == ORTC_F16 || t == ORTC_BF16; }
+
+/* Whether floats of a type can be packed without loss. */
+static int holds(const ortc_product_form *f, ortc_dtype t)
+{
+    return is_float(t) && is_float(f->type) && (f->type == t || f->type == ORTC_F32 || f->planes > 1);
+}
+
+int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
+                           const ortc_product_types *types, int64_t m, int64_t n, int64_t k, int64_t batch,
+                           uint32_t flags)
+{
+    const uint32_t fixed = ORTC_PRODUCT_PACKED_A | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B |
+                           ORTC_PRODUCT_CUSTOM_A;
+    assert(types->c != ORTC_I32 || line->sum == ORTC_I32);
+    assert(!(flags & ORTC_PRODUCT_TRANS_C) || line->sum == ORTC_F32);
+    memset(p, 0, sizeof *p);
+    size_t whole = 0; /* every matrix exists somewhere, so every product of two extents fits */
+    if (m < 0 || n < 0 || k < 0 || batch < 0) return -1;
+    if (add_bytes(&whole, m, n, batch) || add_bytes(&whole, m, k, 1) || add_bytes(&whole, k, n, 1) ||
+        whole > SIZE_MAX / 8) /* of elements */
+        return -1;
+    p->line = line, p->types = *types;
+    p->batch = batch;
+    if (n == 1 && m > 1 && !(flags & fixed) && holds(&line->b, types->a) && holds(&line->a, types->b)) {
+        p->swapped = 1; /* y = A x is the row y' = x' A' */
+        flags = flags & ORTC_PRODUCT_TRANS_A ? 0 : ORTC_PRODUCT_TRANS_B;
+        p->types.a = types->b, p->types.b = types->a;
+        n = m, m = 1;
+    }
+    p->m = m, p->n = n, p->k = k, p->flags = flags;
+    const double mf = (double)m, nf = (double)n, kf = (double)k;
+    const double flops = 2.0 * mf * nf * kf;
+    const double bytes = (double)ortc_product_size(p->types.a) * mf * kf +
+                         (double)ortc_product_size(p->types.b) * nf * kf +
+                         (double)ortc_product_size(p->types.c) * mf * nf;
+    p->flops = flops * (double)batch;
+    p->bytes = bytes * (double)batch;
+    p->dot = m == 1 && (flags & ORTC_PRODUCT_TRANS_B) && !(flags & fixed) && is_float(p->types.a) &&
+             is_float(p->types.b) && line->sum == ORTC_F32;
+    p->batch_outside = batch > 1 && flops >= BATCH_INSIDE_FLOPS;
+    p->sums_in_c = p->types.c == line->sum && !(flags & ORTC_PRODUCT_TRANS_C);
+
+    const double b_bytes = (double)ortc_product_size(p->types.b) * nf * kf;
+    const int plain_b = !(flags & (ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B)) &&
+                        (line->can & ORTC_LINE_DIRECT) && p->types.b == line->b.type;
+    p->blocks = ceil_div(m, line->a.width);
+    p->panels = ceil_div(n, line->b.width);
+    p->kc = ortc_form_chunk(&line->b, k);
+    if (flags & ORTC_PRODUCT_PACKED_B) {
+        p->how_b = ORTC_PRODUCT_PACKED;
+    } else if (p->dot || (plain_b && (p->blocks <= 2 || b_bytes <= DIRECT_B_BYTES))) {
+        p->how_b = ORTC_PRODUCT_DIRECT;
+        if (!(flags & ORTC_PRODUCT_PACKED_A) && p->kc > DIRECT_KC) p->kc = DIRECT_KC;
+    } else {
+        p->how_b = ORTC_PRODUCT_LOCAL; /* or SHARED, decided below */
+    }
+    p->chunks = k > p->kc ? ceil_div(k, p->kc) : 1;
+    split(p, flops, bytes);
+    if (batch > 1 && !p->batch_outside) { /* a task is a whole matrix */
+        p->task_blocks = p->blocks, p->tasks_m = p->blocks > 0;
+        p->task_panels = p->panels, p->tasks_n = p->panels > 0;
+    } else if (flags & ORTC_PRODUCT_TRANS_C) { /* a task's C is turned in its scratch, all rows of it */
+        const int64_t tasks = p->tasks_m * p->tasks_n;
+        p->task_blocks = p->blocks, p->tasks_m = p->blocks > 0;
+        p->task_panels = ceil_div(p->panels, clamp(tasks, 1, p->panels > 0 ? p->panels : 1));
+        p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
+    } else {
+        prefer_columns(p, flops);
+    }
+    choose_packing(p);
+    return memory(p);
+}

@@ -1,0 +1,70 @@
+/* The tables of product_uk.h and the choices from them. Nothing here knows an instruction set: the lines of
+ * product_lines.inc do. */
+#include "product_uk.h"
+
+/* ---- Moves --------------------------------------------------------------------------------------------- */
+
+#define DECLARE(isa) ortc_uk_pack_f32 ortc_uk_pack_rows_f32_##isa, ortc_uk_pack_transpose_f32_##isa;
+#define MOVES(bits, isa, packs) \
+    { \
+        "moves_" #isa, bits, ortc_uk_pack_rows_f32_##packs, ortc_uk_pack_transpose_f32_##packs, \
+            &ortc_product_vec_##isa \
+    }
+#if defined(__x86_64__)
+DECLARE(avx512)
+DECLARE(avx2)
+#endif
+DECLARE(scalar)
+enum {
+#if defined(__x86_64__)
+    moves_avx512,
+    moves_avx2,
+#elif defined(__aarch64__)
+    moves_neon,
+#endif
+    moves_scalar
+};
+const ortc_product_moves ortc_product_all_moves[] = {
+#if defined(__x86_64__)
+    MOVES(ORTC_CPU_AVX512, avx512, avx512), MOVES(ORTC_CPU_AVX2, avx2, avx2),
+#elif defined(__aarch64__)
+    MOVES(ORTC_CPU_NEON, neon, scalar),
+#endif
+    MOVES(ORTC_CPU_SCALAR, scalar, scalar)};
+const size_t ortc_product_moves_count = sizeof ortc_product_all_moves / sizeof ortc_product_all_moves[0];
+
+const ortc_product_moves *ortc_product_moves_select(void)
+{
+    return ORTC_UK_SELECT(ortc_product_all_moves, ortc_product_moves_count);
+}
+
+/* ---- Lines --------------------------------------------------------------------------------------------- */
+
+#define LINE(bits, isa, A, B, S, mr, nr, ...) ortc_uk_product ORTC_LINE_NAME(B, mr, nr, isa);
+#include "product_lines.inc"
+#undef LINE
+
+#define LINE(bits, isa, A, B, S, mr, nr, step, kg, ...) \
+    _Static_assert((mr) * (nr)*4 <= 4096, "raw sums of a tile must stay in L1"); \
+    _Static_assert((mr) <= ORTC_FORM_WIDTH && (nr) <= ORTC_FORM_WIDTH && ORTC_FORM_GROUP % (kg) == 0, \
+                   "what packers can do");
+#include "product_lines.inc"
+#undef LINE
+
+#define LINE(bits, isa, ...) ORTC_LINE_OF(bits, isa, __VA_ARGS__, &ortc_product_all_moves[moves_##isa]),
+const ortc_product_line ortc_product_lines[] = {
+#include "product_lines.inc"
+};
+#undef LINE
+
+const size_t ortc_product_line_count = sizeof ortc_product_lines / sizeof ortc_product_lines[0];
+
+const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b)
+{
+    const uint32_t have = ortc_cpu_features();
+    for (size_t i = 0; i < ortc_product_line_count; i++) {
+        const ortc_product_line *l = &ortc_product_lines[i];
+        if ((l->isa & ~have) == 0 && l->a.type == a && l->b.type == b && l->b.planes == 1) return l;
+    }
+    return NULL;
+}

@@ -1,0 +1,165 @@
+/* The micro-kernels of matrix products: what a line of their table says, and the table.
+ *
+ * A micro-kernel computes one tile, at most MR rows by NR columns, of A B over one chunk of K, from operands
+ * packed as the line's two forms say. It has no state, allocates nothing, and trusts its arguments (it
+ * asserts them). Drivers, packers and planners know no line: all that they need is a number in it.
+ *
+ * A packed operand is [panel][group][plane][width][k of the group], a panel being MR rows of A or NR columns
+ * of B, a group `group` consecutive k, a plane one of the pieces that an element is cut into; behind a panel,
+ * where the form has sums, the s32 sums over k of its rows or columns. K is padded with zeros to whole
+ * groups. With groups of 1 and one plane: A [K][mr], B [K][w].
+ * Widths: the rows of A are dealt evenly to ceil(M/MR) panels (blocks), exact and never padded, so there is
+ * no scalar tail in M; B's last panel has its columns rounded up to `step`, padding is zero. Results in
+ * columns beyond nr are neither read nor written. B may also be read where it lies (row stride ldb, B_EXACT)
+ * if the line CAN_DIRECT: then nothing beyond nr columns is read.
+ * Lines that CAN_TAIL run the cheap part of an epilogue on registers before the only store; when K is cut in
+ * chunks, raw sums are kept between them, and the epilogue comes with the last chunk. Leaves to others:
+ * blocking, packing order, threads, conversions and everything else that happens to a result (product.h).
+ */
+#ifndef ORTC_KERNELS_GEMM_PRODUCT_UK_H
+#define ORTC_KERNELS_GEMM_PRODUCT_UK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/common/uk.h"
+#include "ortc/types.h"
+
+/* One float at any byte address: constants lie in model files at any alignment. Compiles to a plain load. */
+static inline float ortc_uk_load_f32(const float *p)
+{
+    float v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* Activations cheap enough for registers. Others go over the tile while it is in L1 (product.h). */
+enum {
+    ORTC_UK_ACT_NONE = 0,
+    ORTC_UK_ACT_CLIP = 1,  /* min(max(x, lo), hi): Relu is lo 0, hi +inf; a NaN stays NaN */
+    ORTC_UK_ACT_LEAKY = 2, /* x < 0 ? x * lo : x; PRelu with one slope */
+};
+
+/* What happens to a finished sum s of row i, column j, in this order:
+ *   s*alpha + bias_col[j] + bias_row[i] + beta*residual[i*residual_stride + j], then the activation.
+ * Pointers are to the tile's own first element; NULL: that term is left out. */
+typedef struct ortc_uk_tail_f32 {
+    float alpha, beta;
+    const float *bias_col;
+    const float *bias_row;
+    const float *residual;
+    size_t residual_stride; /* elements */
+    int32_t act;
+    float lo, hi;
+} ortc_uk_tail_f32;
+
+enum {
+    ORTC_UK_ACCUMULATE = 1u, /* `sums` holds those of earlier chunks */
+    ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
+};
+
+/* mr 1..MR; nr 1..NR; groups of k >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with
+ * B_EXACT [k][ldb]; sums [mr][ld] of the line's type of sum. tail: only of lines that CAN_TAIL, and NULL:
+ * store the raw sums. */
+typedef void ortc_uk_product(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
+                             void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail);
+
+/* ---- Moves: what an instruction set gives to all of its lines ------------------------------------------ */
+
+/* Packing f32: w columns of k rows become dst [k][dw], dw >= w, columns w..dw-1 zero.
+ * rows: src is [k][ld], a copy; transpose: src is [w][ld], k runs along its rows. */
+typedef void ortc_uk_pack_f32(size_t w, size_t k, const float *src, size_t ld, float *dst, size_t dw);
+
+/* Bodies over vectors (product_vec.c); arrays go by ORTC_FLOAT_*, memory of any alignment. */
+#define ORTC_DOT_ROWS 8
+typedef struct ortc_product_vec {
+    /* [rows][cols], rows a stride apart, to f32 and back, rounded once. */
+    void (*load[3])(size_t rows, size_t cols, const void *src, size_t ld, float *dst, size_t dst_ld);
+    void (*store[3])(size_t rows, size_t cols, const float *src, size_t ld, void *dst, size_t dst_ld);
+    /* y[j] = sum over i of x[i] * w[j*ldw + i], for nr rows of w, 1..ORTC_DOT_ROWS: matrix times vector where
+     * rows are contiguous. */
+    void (*dot[3])(size_t nr, size_t k, const float *x, const void *w, size_t ldw, float *y);
+} ortc_product_vec;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_vec)
+
+typedef struct ortc_product_moves {
+    const char *name;
+    uint32_t isa;
+    ortc_uk_pack_f32 *rows, *transpose;
+    const ortc_product_vec *vec;
+} ortc_product_moves;
+
+/* All of them, best first; the best that ortc_cpu_features() allows. They differ in speed, and dot in how it
+ * rounds. Thread: any. */
+extern const ortc_product_moves ortc_product_all_moves[];
+extern const size_t ortc_product_moves_count;
+const ortc_product_moves *ortc_product_moves_select(void);
+
+/* ---- Lines --------------------------------------------------------------------------------------------- */
+
+#define ORTC_FORM_WIDTH 64 /* the widest panel, */
+#define ORTC_FORM_GROUP 64 /* and the longest group */
+
+enum { ORTC_ORDER_KFAST = 0, /* [width][group] */ ORTC_ORDER_PAIRS = 1 /* [group / 2][width][2] */ };
+
+/* How an operand lies when packed. Two operands of the same form, extents and source are the same bytes, on
+ * whatever machine: keys of packed constants hold a form, never a line. No padding: compared bytewise. */
+typedef struct ortc_product_form {
+    uint8_t type;   /* ORTC_F32, ...: of an element, or of a piece of one */
+    uint8_t width;  /* of a full panel: MR, NR */
+    uint8_t step;   /* what a last panel's width is rounded up to; 0: dealt evenly */
+    uint8_t group;  /* consecutive k that lie together; divides 64 */
+    uint8_t planes; /* more than 1: an f32 as a sum of so many pieces */
+    uint8_t order;  /* within a group: ORTC_ORDER_* */
+    uint8_t sums;   /* 1: s32 sums over k behind each panel */
+    uint8_t reserved;
+    uint32_t chunk; /* the longest chunk of K, and the length of chunks beyond it */
+} ortc_product_form;
+
+enum {
+    ORTC_LINE_TAIL = 1u,   /* takes a tail */
+    ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
+};
+
+typedef struct ortc_product_line {
+    const char *name;
+    uint32_t isa; /* bits of cpu_features.h, all needed */
+    ortc_product_form a, b;
+    uint8_t sum;     /* ORTC_F32 or ORTC_I32 */
+    uint8_t can;     /* ORTC_LINE_* */
+    uint16_t clocks; /* of a full tile and 16 k, for cost models */
+    /* Of a task on its thread: tile configuration, release. NULL: nothing. */
+    void (*begin)(void), (*end)(void);
+    ortc_uk_product *tile;
+    const ortc_product_moves *moves;
+} ortc_product_line;
+
+/* A line from the arguments of product_lines.inc. */
+#define ORTC_LINE_NAME(b, mr, nr, isa) ortc_uk_product_##b##_##mr##x##nr##_##isa
+#define ORTC_LINE_f32 ORTC_F32
+#define ORTC_LINE_f16 ORTC_F16
+#define ORTC_LINE_bf16 ORTC_BF16
+#define ORTC_LINE_u8 ORTC_U8
+#define ORTC_LINE_s8 ORTC_I8
+#define ORTC_LINE_s32 ORTC_I32
+#define ORTC_LINE_OF(bits, isa, A, B, S, mr, nr, step, kg, planes, order_b, sums, chunk, clocks, can, begin, \
+                     end, its_moves) \
+    { \
+        "product_" #A "_" #B "_" #mr "x" #nr "_" #isa, bits, \
+            {ORTC_LINE_##A, mr, 0, kg, planes, ORTC_ORDER_KFAST, sums, 0, chunk}, \
+            {ORTC_LINE_##B, nr, step, kg, planes, ORTC_ORDER_##order_b, sums, 0, chunk}, ORTC_LINE_##S, can, \
+            clocks, begin, end, ORTC_LINE_NAME(B, mr, nr, isa), its_moves \
+    }
+
+/* All of them, best first. Thread: any. */
+extern const ortc_product_line ortc_product_lines[];
+extern const size_t ortc_product_line_count;
+
+/* The best that ortc_cpu_features() allows for packed elements of these types, in one plane; NULL: none.
+ * There always is one for (f32, f32), which packers and drivers make serve for f16 and bf16. Thread: any. */
+const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b);
+
+#endif

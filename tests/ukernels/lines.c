@@ -1,0 +1,117 @@
+/* Test-only lines; see lines.h. */
+#include "lines.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/common/element.h"
+
+/* u8 times s8, exactly. */
+#define U8_GROUP 4
+ortc_uk_product ortc_uk_product_s8_5x12_test, ortc_uk_product_bf16_6x16_test;
+void ortc_uk_product_s8_5x12_test(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
+                                  size_t ldb, void *sums, size_t ld, uint32_t flags,
+                                  const ortc_uk_tail_f32 *tail)
+{
+    const uint8_t *x = a;
+    const int8_t *y = b;
+    int32_t *s = sums;
+    if (tail || flags & ORTC_UK_B_EXACT) abort(); /* it can neither */
+    for (size_t i = 0; i < mr; i++)
+        for (size_t j = 0; j < nr; j++) {
+            int32_t v = flags & ORTC_UK_ACCUMULATE ? s[i * ld + j] : 0;
+            for (size_t g = 0; g < groups; g++)
+                for (size_t k = 0; k < U8_GROUP; k++)
+                    v += x[(g * mr + i) * U8_GROUP + k] * y[(g * ldb + j) * U8_GROUP + k];
+            s[i * ld + j] = v;
+        }
+}
+
+/* f32 as three bf16 pieces: the six products that matter. */
+#define PIECES 3
+#define X3_GROUP 8
+static _Thread_local int inside; /* a task */
+static void begin_task(void)
+{
+    if (inside++) abort();
+}
+static void end_task(void)
+{
+    if (--inside) abort();
+}
+
+static float piece(const uint16_t *p, size_t at)
+{
+    const uint32_t bits = (uint32_t)p[at] << 16;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+void ortc_uk_product_bf16_6x16_test(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
+                                    size_t ldb, void *sums, size_t ld, uint32_t flags,
+                                    const ortc_uk_tail_f32 *tail)
+{
+    float *s = sums;
+    if (!inside || tail || flags & ORTC_UK_B_EXACT) abort();
+    for (size_t i = 0; i < mr; i++)
+        for (size_t j = 0; j < nr; j++) {
+            float v = flags & ORTC_UK_ACCUMULATE ? s[i * ld + j] : 0;
+            for (size_t g = 0; g < groups; g++)
+                for (size_t k = 0; k < X3_GROUP; k++)
+                    for (size_t p = PIECES; p-- > 0;) /* small products first */
+                        for (size_t q = 0; q + p < PIECES; q++)
+                            v += piece(a, ((g * PIECES + p) * mr + i) * X3_GROUP + k) *
+                                 piece(b, (g * PIECES + q) * ldb * X3_GROUP + (k / 2 * ldb + j) * 2 + k % 2);
+            s[i * ld + j] = v;
+        }
+}
+
+static const ortc_product_line test_only[] = {ORTC_LINE_OF(0, test, u8, s8, s32, 5, 12, 4, U8_GROUP, 1, KFAST,
+                                                           1, 192, 240, 0, NULL, NULL, NULL),
+                                              ORTC_LINE_OF(0, test, bf16, bf16, f32, 6, 16, 8, X3_GROUP,
+                                                           PIECES, PAIRS, 0, 320, 1536, 0, begin_task,
+                                                           end_task, NULL)};
+
+const ortc_product_line *test_line(size_t index)
+{
+    static ortc_product_line made[sizeof test_only / sizeof *test_only];
+    if (index < ortc_product_line_count) return &ortc_product_lines[index];
+    index -= ortc_product_line_count;
+    if (index >= sizeof test_only / sizeof *test_only) return NULL;
+    made[index] = test_only[index];
+    made[index].moves = ortc_product_moves_select();
+    return &made[index];
+}
+
+ortc_product_types test_types(const ortc_product_line *line, rng *r)
+{
+    static const ortc_dtype floats[] = {ORTC_F32, ORTC_BF16, ORTC_F16};
+    const ortc_dtype a = floats[rng_next(r) % 3], b = floats[rng_next(r) % 3], c = floats[rng_next(r) % 3];
+    if (line->sum == ORTC_I32) /* sums are beyond f16 */
+        return (ortc_product_types){line->a.type, line->b.type, c == ORTC_F16 ? ORTC_I32 : c};
+    /* what is packed holds all of its source */
+    return (ortc_product_types){a, line->b.planes == 1 && line->b.type != ORTC_F32 ? line->b.type : b, c};
+}
+
+void test_fill(rng *r, ortc_dtype type, void *p, size_t n)
+{
+    if (type == ORTC_F32)
+        rng_fill(r, p, n);
+    else
+        for (size_t i = 0; i < n; i++) {
+            if (ortc_class_of(type) == ORTC_CLASS_FLOAT)
+                ortc_store_f64(p, type, (int64_t)i, rng_float(r));
+            else
+                ((uint8_t *)p)[i] = (uint8_t)rng_next(r);
+        }
+}
+
+double test_rounding(ortc_dtype type, double v)
+{
+    int e;
+    if (type != ORTC_F16 && type != ORTC_BF16) return 0;
+    frexp(v, &e);
+    const int bits = type == ORTC_F16 ? 11 : 8, least = type == ORTC_F16 ? -13 : -125;
+    return ldexp(0.5, (e < least ? least : e) - bits);
+}

@@ -1,0 +1,448 @@
+/* Every line of the table of products, and the lines of tests (lines.h), against sums in double: all sizes
+ * of a tile, every epilogue of those that take one, packed and direct B, guarded buffers, NaN and infinity;
+ * packing against the definition of a form, from every type and order; and what lines have from their
+ * instruction set. The bound on the error of a sum of K products is (K + 8) eps times the sum of the
+ * absolute values, the textbook one; s32 sums are exact.
+ */
+#include "tests.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard.h"
+#include "kernels/common/element.h"
+#include "kernels/common/vector/convert.h"
+#include "kernels/gemm/product_pack.h"
+#include "kernels/gemm/product_packed.h"
+#include "lines.h"
+
+static float get(const void *base, size_t i)
+{
+    float v;
+    memcpy(&v, (const char *)base + i * sizeof v, sizeof v);
+    return v;
+}
+static double typed(ortc_dtype t, const void *p, size_t i)
+{
+    return t == ORTC_I32 || t == ORTC_U8 || t == ORTC_I8 ? (double)ortc_load_i64(p, t, (int64_t)i)
+                                                         : ortc_load_f64(p, t, (int64_t)i);
+}
+
+/* 1 if `got` is what `want` allows: same kind for NaN and infinity, else within `bound`. */
+static int close_enough(double got, double want, double bound)
+{
+    if (isnan(want)) return isnan(got);
+    if (isinf(want)) return isinf(got) && (got > 0) == (want > 0);
+    return fabs(got - want) <= bound;
+}
+
+typedef struct tile_case {
+    size_t mr, nr, k, ldb, lds, ldr;
+    uint32_t flags;
+    int has_tail, special, at_end;
+    ortc_uk_tail_f32 tail; /* pointers: only whether NULL */
+} tile_case;
+
+static double tail_value(const ortc_uk_tail_f32 *t, size_t i, size_t j, double v, double *mag)
+{
+    v *= t->alpha, *mag *= fabs(t->alpha);
+    if (t->bias_col) v += get(t->bias_col, j), *mag += fabs(get(t->bias_col, j));
+    if (t->bias_row) v += get(t->bias_row, i), *mag += fabs(get(t->bias_row, i));
+    if (t->residual) {
+        const double r = get(t->residual, i * t->residual_stride + j);
+        v += t->beta * r, *mag += fabs(t->beta * r);
+    }
+    if (t->act == ORTC_UK_ACT_CLIP) {
+        v = v < t->lo ? t->lo : v > t->hi ? t->hi : v;
+    } else if (t->act == ORTC_UK_ACT_LEAKY) {
+        v = v < 0 ? v * t->lo : v;
+    }
+    return v;
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* Packs all of an operand that is one panel; the caller closes the guard. */
+static guard pack_one(const ortc_product_form *f, const ortc_product_source *src, size_t have, size_t width,
+                      size_t k, int at_end)
+{
+    const ortc_product_panel at = {0, (int64_t)have, (int64_t)width, 0, (int64_t)k};
+    guard g = guard_open((size_t)(ortc_form_data(f, (int64_t)width, (int64_t)k) + ortc_form_sums(f)), at_end);
+    if (k) ortc_product_pack(f, src, &at, 0, (int64_t)k, g.data);
+    return g;
+}
+
+static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r, const char *name)
+{
+    const size_t mr = tc->mr, nr = tc->nr, k = tc->k;
+    const int e = tc->at_end, exact = tc->flags & ORTC_UK_B_EXACT;
+    const ortc_dtype ta = line->a.planes > 1 ? ORTC_F32 : line->a.type,
+                     tb = line->b.planes > 1 ? ORTC_F32 : line->b.type;
+    const size_t b_len = k ? (k - 1) * tc->ldb + nr : 0, eb = (size_t)ortc_product_size(tb);
+    const size_t s_len = (mr - 1) * tc->lds + nr, r_len = (mr - 1) * tc->ldr + nr;
+    guard ga = guard_open(mr * k * (size_t)ortc_product_size(ta), e), gb = guard_open(b_len * eb, e);
+    guard gs = guard_open(s_len * 4, e), gr = guard_open(r_len * 4, e), gbc = guard_open(nr * 4, e),
+          gbr = guard_open(mr * 4, e);
+    test_fill(r, ta, ga.data, mr * k);
+    test_fill(r, tb, gb.data, b_len);
+    guard *floats[] = {&gr, &gbc, &gbr};
+    for (size_t i = 0; i < 3; i++) rng_fill(r, (void *)floats[i]->data, floats[i]->bytes / 4);
+    for (size_t i = 0; i < s_len; i++) {
+        const float f = rng_float(r);
+        const int32_t v = (int32_t)rng_range(r, -1000, 1000);
+        memcpy(gs.data + i * 4, line->sum == ORTC_I32 ? (const void *)&v : (const void *)&f, 4);
+    }
+    if (tc->special && mr * k > 0) {
+        const double bad[] = {NAN, INFINITY, -INFINITY};
+        ortc_store_f64(ga.data, ta, (int64_t)(rng_next(r) % (mr * k)), bad[rng_next(r) % 3]);
+        if (b_len) ortc_store_f64(gb.data, tb, (int64_t)(rng_next(r) % b_len), bad[rng_next(r) % 3]);
+    }
+    const ortc_product_source a = {.moves = line->moves, .data = ga.data, .type = ta, .ld = (int64_t)mr};
+    const ortc_product_source b = {.moves = line->moves, .data = gb.data, .type = tb, .ld = (int64_t)tc->ldb};
+    const size_t width = (size_t)ortc_form_padded(&line->b, (int64_t)nr);
+    guard pa = pack_one(&line->a, &a, mr, mr, k, e), pb = pack_one(&line->b, &b, nr, width, k, e);
+    char *before = malloc(s_len * 4);
+    memcpy(before, gs.data, s_len * 4);
+    ortc_uk_tail_f32 t = tc->tail;
+    t.residual_stride = tc->ldr;
+    if (t.residual) t.residual = (void *)gr.data;
+    if (t.bias_col) t.bias_col = (void *)gbc.data;
+    if (t.bias_row) t.bias_row = (void *)gbr.data;
+    if (line->begin) line->begin();
+    line->tile(mr, nr, (k + line->b.group - 1) / line->b.group, pa.data, exact ? gb.data : pb.data,
+               exact ? tc->ldb : width, gs.data, tc->lds, tc->flags, tc->has_tail ? &t : NULL);
+    if (line->end) line->end();
+
+    int bad = 0;
+    const double terms = line->a.planes > 1 ? 6.0 : 1.0;
+    for (size_t i = 0; i < mr; i++) {
+        for (size_t j = 0; j < tc->lds && i * tc->lds + j < s_len; j++) {
+            const size_t at = i * tc->lds + j;
+            const double got = typed(line->sum, gs.data, at);
+            if (j >= nr) {
+                bad += memcmp(gs.data + at * 4, before + at * 4, 4) != 0;
+                continue;
+            }
+            double v = 0, mag = 0;
+            for (size_t kk = 0; kk < k; kk++) {
+                const double x = typed(ta, ga.data, kk * mr + i) * typed(tb, gb.data, kk * tc->ldb + j);
+                v += x, mag += fabs(x);
+            }
+            if (tc->flags & ORTC_UK_ACCUMULATE)
+                v += typed(line->sum, before, at), mag += fabs(typed(line->sum, before, at));
+            if (tc->has_tail) v = tail_value(&t, i, j, v, &mag);
+            const double bound = line->sum == ORTC_I32 ? 0 : (terms * (double)k + 8) * FLT_EPSILON * mag;
+            if (!close_enough(got, v, bound)) {
+                if (!bad)
+                    printf("  %s %zux%zu k %zu flags %u tail %d act %d: [%zu,%zu] is %g, expected %g\n", name,
+                           mr, nr, k, (unsigned)tc->flags, tc->has_tail, (int)t.act, i, j, got, v);
+                bad++;
+            }
+        }
+    }
+    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb};
+    for (size_t i = 0; i < 8; i++) {
+        if (!guard_intact(all[i])) bad++;
+        guard_close(all[i]);
+    }
+    free(before);
+    return bad;
+}
+
+/* Combination `bits` of what an epilogue can have: 2 x 2 x 2 x 3 x 3 x 2 x 2 of them. */
+#define EPILOGUES (2 * 2 * 2 * 3 * 3 * 2 * 2)
+static void set_epilogue(tile_case *tc, int bits)
+{
+    static const float there = 0;
+    memset(&tc->tail, 0, sizeof tc->tail);
+    tc->tail.alpha = bits % 2 ? 0.75f : 1.0f, bits /= 2;
+    if (bits % 2) tc->tail.bias_col = &there;
+    bits /= 2;
+    if (bits % 2) tc->tail.bias_row = &there;
+    bits /= 2;
+    if (bits % 3) tc->tail.residual = &there;
+    tc->tail.beta = bits % 3 == 2 ? -1.5f : 1.0f, bits /= 3;
+    tc->tail.act = bits % 3;
+    tc->tail.lo = tc->tail.act == ORTC_UK_ACT_LEAKY ? 0.125f : -0.25f, tc->tail.hi = 0.5f, bits /= 3;
+    if (bits % 2) tc->tail.lo = 0, tc->tail.hi = INFINITY; /* Relu; a slope of 0 */
+    bits /= 2;
+    tc->flags = bits % 2 ? ORTC_UK_ACCUMULATE : 0;
+}
+
+/* The rest of a case, as far as the line can. */
+static void place(tile_case *tc, const ortc_product_line *line, rng *r, int exact)
+{
+    tc->ldb = tc->nr + (size_t)rng_range(r, 0, 5);
+    if (exact && line->can & ORTC_LINE_DIRECT) tc->flags |= ORTC_UK_B_EXACT;
+    if (!(line->can & ORTC_LINE_TAIL)) tc->has_tail = 0;
+    if (line->sum != ORTC_F32 || line->a.planes > 1) tc->special = 0;
+    tc->lds = tc->nr + (size_t)rng_range(r, 0, 3);
+    tc->ldr = tc->nr + (size_t)rng_range(r, 0, 3);
+    tc->at_end = (int)(rng_next(r) % 2);
+}
+
+/* Every size of tile at many lengths of k, with a few epilogues each. */
+static int sizes(const ortc_product_line *line, rng *r)
+{
+    static const size_t ks[] = {0, 1, 2, 3, 5, 8, 17, 64, 129};
+    int bad = 0;
+    for (size_t mr = 1; mr <= line->a.width; mr++)
+        for (size_t nr = 1; nr <= line->b.width; nr++)
+            for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
+                for (int exact = 0; exact < 2; exact++) {
+                    tile_case tc = {.mr = mr, .nr = nr, .k = ks[i]};
+                    set_epilogue(&tc, (int)rng_range(r, 0, EPILOGUES - 1));
+                    tc.has_tail = rng_next(r) % 4 != 0;
+                    place(&tc, line, r, exact);
+                    bad += check_tile(line, &tc, r, line->name);
+                }
+    return bad;
+}
+
+static int epilogues(const ortc_product_line *line, rng *r, int special)
+{
+    const size_t mr = line->a.width, nr = line->b.width;
+    const size_t sizes[][2] = {{mr, nr}, {mr - 1, nr - 1}, {1, 1}, {mr / 2, line->b.step + 1}};
+    int bad = 0;
+    for (int e = 0; e < EPILOGUES; e++)
+        for (int s = 0; s < 4; s++) {
+            tile_case tc = {.mr = sizes[s][0], .nr = sizes[s][1], .k = 11, .has_tail = 1, .special = special};
+            set_epilogue(&tc, e);
+            place(&tc, line, r, e % 2);
+            bad += check_tile(line, &tc, r, line->name);
+        }
+    return bad;
+}
+
+static int large(const ortc_product_line *line, rng *r)
+{
+    int bad = 0;
+    for (size_t mr = 1; mr <= line->a.width; mr++) {
+        tile_case tc = {.mr = mr, .nr = line->b.width, .k = 4099, .has_tail = 1};
+        set_epilogue(&tc, (int)mr);
+        place(&tc, line, r, 0);
+        bad += check_tile(line, &tc, r, line->name);
+    }
+    return bad;
+}
+
+/* ---- Forms --------------------------------------------------------------------------------------------- */
+
+/* Element (j, k) of a packed panel against its source, v; pieces add up to it. */
+static int check_element(const ortc_product_form *f, const unsigned char *panel, size_t width, size_t j,
+                         size_t k, double v)
+{
+    const size_t group = k / f->group, kk = k % f->group;
+    const size_t in_plane = f->order == ORTC_ORDER_PAIRS ? kk / 2 * width * 2 + j * 2 + kk % 2
+                                                         : j * f->group + kk;
+    double sum = 0;
+    unsigned char first[8] = {0};
+    for (size_t p = 0; p < f->planes; p++) {
+        const size_t at = (group * f->planes + p) * width * f->group + in_plane;
+        sum += typed(f->type, panel, at);
+        if (p) continue;
+        if (ortc_class_of(f->type) == ORTC_CLASS_FLOAT)
+            ortc_store_f64(first, f->type, 0, v);
+        else
+            first[0] = (unsigned char)(int)v;
+        if (typed(f->type, first, 0) != typed(f->type, panel, at)) return 1;
+    }
+    return f->planes > 1 && sum != v;
+}
+
+static int check_form(const ortc_product_form *f, const ortc_product_moves *moves, ortc_dtype type,
+                      size_t have, size_t k, int along, rng *r)
+{
+    const size_t width = (size_t)ortc_form_padded(f, (int64_t)have), size = (size_t)ortc_product_size(type);
+    const size_t rows = along ? have : k, cols = along ? k : have, ld = cols + (size_t)rng_range(r, 0, 3);
+    const size_t off = rng_next(r) % 2, len = rows && cols ? (rows - 1) * ld + cols : 0;
+    const int at_end = (int)(rng_next(r) % 2);
+    guard gs = guard_open(len * size + off, at_end);
+    unsigned char *src = gs.data + (at_end ? off : 0); /* at any byte, the guard beside it */
+    unsigned char *values = malloc(len * size + 1);
+    test_fill(r, type, values, len);
+    memcpy(src, values, len * size);
+    const ortc_product_source s = {
+        .moves = moves, .data = src, .type = type, .ld = (int64_t)ld, .along = along};
+    guard gd = pack_one(f, &s, have, width, k, at_end);
+    int bad = 0;
+    for (size_t j = 0; j < width; j++) {
+        int64_t sum = 0;
+        for (size_t kk = 0; kk < (k + f->group - 1) / f->group * f->group; kk++) {
+            const double v = j < have && kk < k ? typed(type, values, along ? j * ld + kk : kk * ld + j) : 0;
+            bad += check_element(f, gd.data, width, j, kk, v);
+            sum += (int64_t)v;
+        }
+        if (f->sums && k) {
+            int32_t got;
+            memcpy(&got, gd.data + ortc_form_data(f, (int64_t)width, (int64_t)k) + 4 * j, 4);
+            bad += got != sum;
+        }
+    }
+    guard_close(&gs);
+    bad += !guard_intact(&gd);
+    guard_close(&gd);
+    free(values);
+    return bad;
+}
+
+/* Both forms of a line, from all types that it may be given. */
+static int forms(const ortc_product_line *line, rng *r, int along)
+{
+    static const size_t ks[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 63, 64, 65, 130};
+    int bad = 0;
+    for (int side = 0; side < 2; side++) {
+        const ortc_product_form *f = side ? &line->b : &line->a;
+        for (size_t w = 1; w <= f->width; w++)
+            for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++) {
+                const ortc_product_types t = test_types(line, r);
+                bad += check_form(f, line->moves, side ? t.b : t.a, w, ks[i], along, r);
+            }
+    }
+    return bad;
+}
+
+/* ---- Moves --------------------------------------------------------------------------------------------- */
+
+/* Packing is exact; sources may lie at any byte. */
+static int packing(const ortc_product_moves *moves, rng *r, int transpose)
+{
+    static const size_t ks[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 40};
+    int bad = 0;
+    for (size_t w = 1; w <= 33; w++)
+        for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
+            for (int variant = 0; variant < 4; variant++) {
+                const size_t k = ks[i], step = (size_t)4 << rng_next(r) % 3, off = variant == 3 ? 1 : 0;
+                const size_t dw = variant % 2 ? w : (w + step - 1) / step * step;
+                const size_t rows = transpose ? w : k, cols = transpose ? k : w;
+                const size_t ld = cols + (size_t)rng_range(r, 0, 3);
+                const size_t len = rows && cols ? (rows - 1) * ld + cols : 0;
+                guard gs = guard_open(len * 4 + off, variant < 2), gd = guard_open(k * dw * 4, variant < 2);
+                const void *src = gs.data + off;
+                rng_fill(r, (float *)(void *)(gs.data + off), len);
+                float *dst = (void *)gd.data;
+                (transpose ? moves->transpose : moves->rows)(w, k, (const float *)src, ld, dst, dw);
+                for (size_t kk = 0; kk < k; kk++)
+                    for (size_t j = 0; j < dw; j++) {
+                        const float want = j < w ? get(src, transpose ? j * ld + kk : kk * ld + j) : 0;
+                        bad += memcmp(&want, &dst[kk * dw + j], 4) != 0;
+                    }
+                bad += !guard_intact(&gs) + !guard_intact(&gd);
+                guard_close(&gs), guard_close(&gd);
+            }
+    return bad;
+}
+
+static const ortc_dtype floats[] = {ORTC_F32, ORTC_F16, ORTC_BF16};
+
+static int dots(const ortc_product_moves *moves, rng *r)
+{
+    static const size_t ks[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 33, 1000};
+    int bad = 0;
+    for (size_t nr = 1; nr <= ORTC_DOT_ROWS; nr++)
+        for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
+            for (int variant = 0; variant < 6; variant++) {
+                const ortc_dtype t = floats[variant / 2];
+                const int at_end = variant % 2;
+                const size_t k = ks[i], ld = k + (size_t)rng_range(r, 0, 3), len = (nr - 1) * ld + k;
+                guard gx = guard_open(k * 4, at_end),
+                      gw = guard_open(len * (size_t)ortc_product_size(t), at_end),
+                      gy = guard_open(nr * 4, at_end);
+                const float *x = (void *)gx.data, *y = (void *)gy.data;
+                rng_fill(r, (void *)gx.data, k);
+                test_fill(r, t, gw.data, len);
+                moves->vec->dot[ortc_float_index(t)](nr, k, x, gw.data, ld, (void *)gy.data);
+                for (size_t j = 0; j < nr; j++) {
+                    double v = 0, mag = 0;
+                    for (size_t kk = 0; kk < k; kk++) {
+                        const double p = (double)x[kk] * typed(t, gw.data, j * ld + kk);
+                        v += p, mag += fabs(p);
+                    }
+                    bad += !close_enough(y[j], v, ((double)k + 8) * FLT_EPSILON * mag);
+                }
+                bad += !guard_intact(&gx) + !guard_intact(&gw) + !guard_intact(&gy);
+                guard_close(&gx), guard_close(&gw), guard_close(&gy);
+            }
+    return bad;
+}
+
+/* Rows to f32 and back: exactly, and rounded as any store does. */
+static int conversions(const ortc_product_moves *moves, rng *r)
+{
+    int bad = 0;
+    for (int i = 0; i < 600; i++) {
+        const ortc_dtype t = floats[i % 3];
+        const size_t rows = (size_t)rng_range(r, 0, 4), cols = (size_t)rng_range(r, 1, 40),
+                     size = (size_t)ortc_product_size(t);
+        const size_t ld = cols + (size_t)rng_range(r, 0, 3), wide_ld = cols + (size_t)rng_range(r, 0, 3);
+        const size_t len = rows ? (rows - 1) * ld + cols : 0,
+                     wide_len = rows ? (rows - 1) * wide_ld + cols : 0;
+        guard gm = guard_open(len * size, i % 2), gw = guard_open(wide_len * 4, i % 2);
+        test_fill(r, t, gm.data, len);
+        moves->vec->load[ortc_float_index(t)](rows, cols, gm.data, ld, (float *)(void *)gw.data, wide_ld);
+        for (size_t a = 0; a < rows; a++)
+            for (size_t b = 0; b < cols; b++)
+                bad += get(gw.data, a * wide_ld + b) != typed(t, gm.data, a * ld + b);
+        rng_fill(r, (float *)(void *)gw.data, wide_len);
+        moves->vec->store[ortc_float_index(t)](rows, cols, (float *)(void *)gw.data, wide_ld, gm.data, ld);
+        for (size_t a = 0; a < rows; a++)
+            for (size_t b = 0; b < cols; b++) {
+                unsigned char want[8] = {0};
+                ortc_store_f64(want, t, 0, get(gw.data, a * wide_ld + b));
+                bad += memcmp(want, gm.data + (a * ld + b) * size, size) != 0;
+            }
+        bad += !guard_intact(&gm) + !guard_intact(&gw);
+        guard_close(&gm), guard_close(&gw);
+    }
+    return bad;
+}
+
+/* ---- All ----------------------------------------------------------------------------------------------- */
+
+static const char masked[] = "this machine, or ORTC_CPU, has not its instructions";
+
+void test_product_uk(tally *t, uint32_t isa_bits)
+{
+    static const char *const parts[] = {"tiles",   "epilogues", "nan",
+                                        "large k", "forms",     "forms, k along rows"};
+    static const char *const moved[] = {"pack rows", "pack transpose", "dot", "conversions"};
+    char name[96];
+    const ortc_product_line *line;
+    for (size_t u = 0; (line = test_line(u)); u++)
+        for (int part = 0; part < 6; part++) {
+            snprintf(name, sizeof name, "%s: %s", line->name, parts[part]);
+            if (!tally_wants(t, name)) continue;
+            if (line->isa & ~isa_bits) {
+                tally_skip(t, name, masked);
+                continue;
+            }
+            rng r = {t->seed + (uint64_t)part};
+            int bad = 0;
+            switch (part) {
+            case 0: bad = sizes(line, &r); break;
+            case 1: bad = epilogues(line, &r, 0); break;
+            case 2: bad = epilogues(line, &r, 1); break;
+            case 3: bad = large(line, &r); break;
+            default: bad = forms(line, &r, part == 5); break;
+            }
+            tally_result(t, name, bad);
+        }
+    for (size_t u = 0; u < ortc_product_moves_count; u++)
+        for (int part = 0; part < 4; part++) {
+            const ortc_product_moves *moves = &ortc_product_all_moves[u];
+            snprintf(name, sizeof name, "%s: %s", moves->name, moved[part]);
+            if (!tally_wants(t, name)) continue;
+            if (moves->isa & ~isa_bits) {
+                tally_skip(t, name, masked);
+                continue;
+            }
+            rng r = {t->seed + (uint64_t)part};
+            tally_result(t, name,
+                         part < 2    ? packing(moves, &r, part)
+                         : part == 2 ? dots(moves, &r)
+                                     : conversions(moves, &r));
+        }
+}
