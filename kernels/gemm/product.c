@@ -215,7 +215,8 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     if (finish_now) {
         size_t stride = 0;
         float *wide = (float *)(void *)(j->scratch + p->at_residual);
-        const float *residual = residual_at(j, row, n0, (size_t)rows, (size_t)cols, wide, &stride);
+        const float *residual = NULL;
+        if (j->it.residual) residual = residual_at(j, row, n0, (size_t)rows, (size_t)cols, wide, &stride);
         tail = tail_at(j, row, n0, residual, stride);
     }
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
