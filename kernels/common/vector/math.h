@@ -5,6 +5,7 @@
  * measures them; v_pow over 2^32 pairs), with FMA and, in parentheses, rounded twice:
  *   v_exp 0.84 (1.10) · v_log 0.00 · v_tanh 0.00 · v_erf 0.00 · v_sigmoid 0.00 · v_sin, v_cos 0.00 ·
  *   v_rsqrt 0.00 · v_pow 0.00
+ * v_expm1 and v_log1p have been sampled only: v_expm1 1.5 over 4 million negative inputs.
  * Denormal results are rounded like others; NaN gives NaN; infinities and the ends of domains are C's (Annex
  * F). Coefficients are own minimax fits, each rounded to f32 before the next was fitted.
  */
