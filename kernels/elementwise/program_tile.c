@@ -1,4 +1,4 @@
-/* kernels/elementwise/program_tile.c: a program of one f32 input over a tile of f32 in place: what products do
+/* kernels/elementwise/program_tile.c: a program of one f32 input over a tile in place: what products do
  * to their results while those are in L1. Rows are put together to runs of many blocks, for a line costs its
  * jump however few elements it has. */
 #include <assert.h>
