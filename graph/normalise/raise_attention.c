@@ -3,7 +3,7 @@
  *   y = MatMul(Softmax(MatMul(q, k') * scale + mask), v)            q, k, v [B, heads, length, size]
  *
  * The match starts at Softmax, and walks up to the first MatMul through what may stand in between, in any
- * order (step): factors, masks that are added or chosen by Where, a softcap, a lower bound, and views of
+ * order (walk): factors, masks that are added or chosen by Where, a softcap, a lower bound, and views of
  * [B * heads, ...] as [B, heads, ...]. Several masks become one, before the node. Factors also stand on q and
  * k; k' is a Transpose of k; grouped keys and values are repeated by Unsqueeze, Expand and Reshape; behind
  * Softmax Where may put 0 for NaN, as Attention does by itself. Where q, k and v are split into heads

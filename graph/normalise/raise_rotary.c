@@ -2,9 +2,7 @@
  * rotate_half.
  *
  *   y = x * cos + Concat(-x[D/2..], x[..D/2]) * sin        x [B, heads, L, D]
- *   cos = Unsqueeze(Cos(Concat(a, a)), 1), sin likewise, both of [B, L, D] or [1, L, D], with factors that
- * are
- *   constants
+ *   cos = Unsqueeze(Cos(Concat(a, a)), 1), sin likewise: [B, L, D] or [1, L, D], with constant factors
  *
  * RotaryEmbedding reads the first halves of cos and sin only, so that the second must be provably the same:
  * that is what Concat(a, a) shows. The halves are taken by Slice, once for all nodes of the model that turn

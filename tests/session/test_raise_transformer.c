@@ -703,6 +703,32 @@ Test(raise_transformer, targets_that_are_computed_become_constants_where_they_sa
                            NULL)));
 }
 
+/* x expanded to [batch, middle, 7], by a target that is asked where it equals `below`. */
+static ortc_edge *asked(int64_t middle, int64_t below)
+{
+    ortc_edge *x = input("x", 3, batch, 1, 7, 0), *b = two("Gather", one("Shape", x), INTS(0));
+    ortc_edge *target = concat(3, b, INTS(middle), INTS(7), NULL);
+    ortc_edge *equal = two("Equal", target, INTS(below, below, below));
+    return two("Expand", x, apply("Where", 3, equal, INTS(1, 1, 1), target, NULL));
+}
+
+Test(raise_transformer, a_where_is_decided_where_no_extent_can_equal_what_is_asked)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    for (int64_t middle = -1; middle < 4; middle += 4) { /* one element is replaced, none is */
+        ortc_edge *y = asked(middle, -1);
+        ortc_graph_add_output(g, "y", one("Relu", y));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("decided-where"), 1);
+        cr_expect_null(find(g, "Where"));
+        cr_assert_eq(run(g, "ref", after), count);
+        cr_expect_arr_eq(after, before, (size_t)count * sizeof *after);
+        again();
+    }
+    expect_left("batch may be 2", "decided-where", asked(3, 2));
+}
+
 /* ---- Bodies -------------------------------------------------------------------------------------------- */
 
 /* cpu has MatMul and no Attention: the work stays there. Of LayerNormalization it has nothing: that stays one
