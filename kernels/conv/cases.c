@@ -21,6 +21,9 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "f32[1,2,6,33] f32[3,2,1,5]!", "pads=[0,2,0,2]", .needs = NEED},
     {"Conv", "f32[1,2,3,3] f32[3,2,3,3]!", "", .needs = NEED},
     {"Conv", "f32[1,2,3,3] f32[3,2,5,5]!", "pads=[4,4,4,4]", .needs = NEED},
+    /* few pixels and many filters: pixels are rows of the product */
+    {"Conv", "f32[1,16,7,7] f32[64,16,3,3]! f32[64]!", "pads=[1,1,1,1]", .needs = NEED},
+    {"Conv", "f32[2,32,7,7] f32[128,16,1,1]! f32[128]!", "group=2", .needs = NEED},
     /* one by one, which is a product of matrices */
     {"Conv", "T[2,5,4,3] T[6,5,1,1] T[6]", "", FLOATS, .needs = NEED},
     {"Conv", "f32[1,64,7,7] f32[33,64,1,1]! f32[33]!", "", .needs = NEED},
