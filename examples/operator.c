@@ -21,7 +21,7 @@ static ortc_status run(const void *state, const void *plan, ortc_call *call)
 }
 
 static const ortc_kernel relu6 = {
-    ORTC_SIZED(ortc_kernel), 0, "relu6", 0, 0, NULL, NULL, NULL, run, NULL, NULL, NULL};
+    ORTC_SIZED(ortc_kernel), 0, "relu6", 0, 0, NULL, NULL, NULL, run, NULL, NULL, NULL, NULL};
 static const ortc_op ops[] = {
     ORTC_OP("test.domain", "Relu6", 1, 1, "", "X:T", "Y:T", "", "T=f32", infer, NULL, 0)};
 ORTC_KERNELS(cpu, relu6, ORTC_KERNEL_IN("test.domain", "Relu6", 1, 1, (ORTC_TYPE(ORTC_F32)), &relu6));

@@ -526,6 +526,25 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_st
  * shown. */
 ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt, ...);
 
+/* ---- Choosing between kernels -------------------------------------------------------------------------- */
+
+/* What a kernel is asked about one key: the ports as `plan` sees them, before anything is packed. */
+typedef struct ortc_question {
+    uint32_t size, n_in, n_out, reserved;
+    const ortc_view *in, *out;
+    const ortc_device *device;
+} ortc_question;
+
+/* What it offers. */
+typedef struct ortc_offer {
+    uint32_t size, reserved;
+    const char *name; /* of the way that it would go, static: "conv.columns"; NULL: the kernel's name */
+    /* What a run would take, in clocks of one core (of a device: its own), over all of its work: flops and
+     * bytes over their rates. Compared between the candidates of a node, nowhere else. Threads do not count:
+     * results are the same bits on any number of them. */
+    double clocks;
+} ortc_offer;
+
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
 enum {
     ORTC_KERNEL_LATE_OUT = 4,   /* calls ortc_call_resize; in host memory only */
@@ -570,6 +589,12 @@ typedef struct ortc_kernel {
     void (*release_slot)(void *slot);
     void (*release_plan)(const void *state, void *pstate); /* NULL with pstate: free() */
     void (*release)(void *state);                          /* NULL with state: free() */
+    /* Where several kernels of a provider support a node, the cheapest offer for the shapes at hand is taken,
+     * the first of equals; only its `plan` is called, and may not decline. Pure: says the same for the same
+     * question, packs and keeps nothing. ortc_no(why, ...): not for these shapes. NULL: takes whatever
+     * `supports` accepted, where all before it in the table have said no. Candidates behind such a kernel are
+     * not asked for, nor are those that differ in host_in, host_out or flags; the last must not say no. */
+    ortc_status (*choose)(const void *state, const ortc_question *, ortc_offer *, ortc_why *why);
 } ortc_kernel;
 
 /* Sets of element types, for the masks of a kernel entry. */
@@ -583,8 +608,9 @@ typedef struct ortc_kernel {
 #define ORTC_TYPES_ANY UINT64_C(0) /* no constraint */
 
 /* "This kernel computes operator `op` of `domain`, bound to a schema version in since_min .. since_max, where
- * the i-th type constraint of the schema is one of types[i]." The first entry of a provider that matches and
- * whose `supports` agrees is taken, so tables list the best first. */
+ * the i-th type constraint of the schema is one of types[i]." Entries of a provider that match and whose
+ * `supports` agrees are a node's candidates, in order (ortc_kernel.choose); without `choose` it is the first
+ * of them, so tables list the best first. */
 typedef struct ortc_kernel_entry {
     const char *domain, *op;
     int32_t since_min, since_max;

@@ -333,13 +333,18 @@ typedef struct ortc_session_options {
      * they are not fused away. Loading may have folded them already: ORTC_MODEL_NO_PASSES */
     const char *const *keep;
     size_t n_keep;
+    /* "NODE=KERNEL" or "OPERATOR=KERNEL": which of several kernels is to run, instead of the one whose cost
+     * is least; where that kernel cannot run the shapes at hand, planning fails for a node that is named so,
+     * and the choice is free for an operator. Copied */
+    const char *const *choose;
+    size_t n_choose;
 } ortc_session_options;
 enum {
     ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
 };
 #define ORTC_SESSION_OPTIONS_INIT \
     { \
-        (uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        (uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller;
@@ -531,6 +536,9 @@ typedef struct ortc_step_info {
     const char *outputs; /* "f32[1,16,8,8] @0; ..." with arena offsets */
     double flops, bytes; /* as the kernel estimates them; 0: not known */
     uint64_t workspace;
+    double clocks; /* what the chosen kernel offered; 0: it had no rival */
+    /* all offers for these shapes, "conv.pointwise 1.2e+06; conv.columns 1.5e+06"; "": there was no choice */
+    const char *offers;
 } ortc_step_info;
 typedef struct ortc_plan_info {
     uint32_t size;

@@ -22,6 +22,9 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[1,2,6,33] T[3,2,1,5]!", "pads=[0,2,0,2]", BY_F32, .needs = NEED},
     {"Conv", "T[1,2,3,3] T[3,2,3,3]!", "", BY_F32, .needs = NEED},
     {"Conv", "T[1,2,3,3] T[3,2,5,5]!", "pads=[4,4,4,4]", BY_F32, .needs = NEED},
+    /* few pixels and many filters: pixels are rows of the product */
+    {"Conv", "T[1,16,7,7] T[64,16,3,3]! T[64]!", "pads=[1,1,1,1]", BY_F32, .needs = NEED},
+    {"Conv", "T[2,32,7,7] T[128,16,1,1]! T[128]!", "group=2", BY_F32, .needs = NEED},
     /* one by one, which is a product of matrices */
     {"Conv", "T[2,5,4,3] T[6,5,1,1] T[6]", "", FLOATS, .needs = NEED},
     {"Conv", "T[1,64,7,7] T[33,64,1,1]! T[33]!", "", BY_F32, .needs = NEED},

@@ -1,10 +1,11 @@
 /* Conv on the cpu provider, f32, f16 and bf16, summed in f32, any number of spatial dims, groups, strides,
  * dilations and pads.
  *
- * Three ways, chosen per shape:
- *   depthwise   one input channel per group: directly (dwconv.h)
- *   pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
- *   columns     everything else: a product whose B is made panel by panel (im2col.h)
+ * Kernels of their own, of which the cheapest for the shapes at hand is chosen (ortc_kernel.choose):
+ *   conv.depthwise   one input channel per group: directly (dwconv.h)
+ *   conv.pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
+ *   conv.turned      a product with pixels as rows, where W is constant
+ *   conv.columns     any: a product whose B is made panel by panel (im2col.h)
  * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image
  * and group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two
  * panels of 32 by three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored
@@ -111,11 +112,12 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* ---- Plan ---------------------------------------------------------------------------------------------- */
+/* ---- Geometry ------------------------------------------------------------------------------------------ */
 
-static void read_geometry(const conv_state *s, const ortc_plan *p, ortc_conv_geometry *g)
+static void read_geometry(const conv_state *s, const ortc_view *ins, const ortc_view *y,
+                          ortc_conv_geometry *g)
 {
-    const ortc_view *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
+    const ortc_view *x = &ins[0], *w = &ins[1];
     ortc_window window = s->window;
     g->spatial = x->rank - 2;
     g->images = x->dims[0];
@@ -143,16 +145,94 @@ static int is_pointwise(const ortc_conv_geometry *g)
     return yes;
 }
 
-/* Whether pixels as rows cost clearly less than pixels as columns: the time of a panel that is not full is
- * that of a full one, or a little over half of it where half is enough. */
-static int is_turned(const ortc_conv_geometry *g, const ortc_product_line *line)
+/* ---- Costs, in clocks of one core ---------------------------------------------------------------------- */
+
+static double mac_rate(const ortc_product_line *line) { return 2.0 * line->b.step; } /* two vectors a clock */
+
+static double matrices(const ortc_conv_geometry *g)
 {
-    const int64_t nr = line->b.width, step = line->b.step, rest = g->out_count % nr;
-    const double tail = rest == 0 ? 0 : rest > step ? (double)nr : 1.12 * (double)step;
-    const double columns = ((double)(g->out_count - rest) + tail) * (double)g->filters;
-    const double rows = 1.05 * (double)g->out_count * (double)((g->filters + step - 1) / step * step);
-    return g->filters >= nr && g->out_count <= 8 * nr && columns > 1.06 * rows;
+    return (double)g->images * (double)g->group * (double)g->channels * (double)g->kernel_count;
 }
+
+/* Elements that a product must gather, which pointwise reads as they lie. */
+static double gathering(const ortc_conv_geometry *g, const ortc_product_line *line)
+{
+    return is_pointwise(g) ? 0 : matrices(g) * (double)g->out_count / line->b.step;
+}
+
+/* Pixels as columns: the time of a panel that is not full is that of a full one, or a little over half of it
+ * where half is enough. */
+static double columns_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
+{
+    const int64_t rest = g->out_count % line->b.width;
+    const double tail = rest == 0 ? 0 : rest > line->b.step ? line->b.width : 1.12 * line->b.step;
+    const double wide = (double)(g->out_count - rest) + tail;
+    return matrices(g) * wide * (double)g->filters / mac_rate(line) + gathering(g, line);
+}
+
+/* Pixels as rows: 1.05 for the stores, which are transposed, and 1.06, for it is to be clearly better. */
+static double rows_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
+{
+    const double wide = (double)((g->filters + line->b.step - 1) / line->b.step * line->b.step);
+    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) + gathering(g, line);
+}
+
+/* Directly: the same work, nothing gathered, no panel that is not full. */
+static double direct_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
+{
+    return matrices(g) * (double)g->filters * (double)g->out_count / mac_rate(line);
+}
+
+/* ---- Choose -------------------------------------------------------------------------------------------- */
+
+static int is_empty(const ortc_conv_geometry *g)
+{
+    return g->images == 0 || g->filters == 0 || g->out_count == 0;
+}
+
+static ortc_status choose_depthwise(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    ortc_conv_geometry g;
+    ortc_dwconv_plan direct;
+    read_geometry(state, q->in, q->out, &g);
+    if (is_empty(&g) || !ortc_dwconv_plan_init(&g, q->in[0].dtype, &direct))
+        return ortc_no(why, "not one channel a group, or too large a window");
+    o->clocks = direct_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    return ORTC_OK;
+}
+
+static ortc_status choose_pointwise(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    ortc_conv_geometry g;
+    read_geometry(state, q->in, q->out, &g);
+    if (is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
+    o->clocks = columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    return ORTC_OK;
+}
+
+static ortc_status choose_turned(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_product_line *line = ortc_product_line_for(q->in[0].dtype);
+    ortc_conv_geometry g;
+    read_geometry(state, q->in, q->out, &g);
+    if (is_empty(&g) || !(q->in[1].flags & ORTC_VIEW_CONST) || g.channels * g.kernel_count == 0)
+        return ortc_no(why, "W is not constant, or empty");
+    if (g.filters < line->b.width || g.out_count > 8 * (int64_t)line->b.width)
+        return ortc_no(why, "few filters, or many pixels");
+    o->clocks = rows_cost(&g, line);
+    return ORTC_OK;
+}
+
+static ortc_status choose_columns(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    ortc_conv_geometry g;
+    (void)why;
+    read_geometry(state, q->in, q->out, &g);
+    o->clocks = is_empty(&g) ? 0 : columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    return ORTC_OK;
+}
+
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 static ortc_status plan_product(ortc_plan *p, conv_plan *c)
 {
@@ -162,7 +242,6 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     const ortc_product_line *line = ortc_product_line_for(c->type);
     uint32_t flags = 0;
     c->columns = ortc_columns_uk_select();
-    c->turned = constant && is_turned(g, line);
     if (columns && !c->turned) line = ortc_product_line_for(ORTC_F32); /* of which columns are */
     if (constant) {
         const pack_param param = {g->group, g->filters, k, c->turned ? line->b : line->a, c->type};
@@ -190,22 +269,21 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     return ORTC_OK;
 }
 
-static ortc_status plan(const void *state, ortc_plan *p, void **out)
+static ortc_status plan_way(const conv_state *s, ortc_plan *p, int32_t way, int32_t turned, void **out)
 {
-    const conv_state *s = state;
     conv_plan *c = calloc(1, sizeof *c);
     ortc_status status = ORTC_OK;
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    read_geometry(s, p, &c->geometry);
+    read_geometry(s, p->in, p->out, &c->geometry);
     c->type = p->in[0].dtype;
     const ortc_conv_geometry *g = &c->geometry;
-    if (g->images == 0 || g->filters == 0 || g->out_count == 0) {
-        c->way = WAY_NOTHING;
-    } else if (ortc_dwconv_plan_init(g, c->type, &c->depthwise)) {
-        c->way = WAY_DEPTHWISE;
+    c->way = is_empty(g) ? WAY_NOTHING : way;
+    c->turned = turned;
+    if (c->way == WAY_DEPTHWISE) {
+        ortc_dwconv_plan_init(g, c->type, &c->depthwise);
         ortc_plan_workspace(p, 0, c->depthwise.scratch);
-    } else {
-        c->way = is_pointwise(g) ? WAY_POINTWISE : WAY_COLUMNS;
+    } else if (c->way != WAY_NOTHING) {
+        if (is_pointwise(g)) c->way = WAY_POINTWISE;
         status = plan_product(p, c);
     }
     if (status) {
@@ -220,6 +298,23 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
              (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
     *out = c;
     return ORTC_OK;
+}
+
+static ortc_status plan_depthwise(const void *state, ortc_plan *p, void **out)
+{
+    return plan_way(state, p, WAY_DEPTHWISE, 0, out);
+}
+static ortc_status plan_pointwise(const void *state, ortc_plan *p, void **out)
+{
+    return plan_way(state, p, WAY_POINTWISE, 0, out);
+}
+static ortc_status plan_turned(const void *state, ortc_plan *p, void **out)
+{
+    return plan_way(state, p, WAY_COLUMNS, 1, out);
+}
+static ortc_status plan_columns(const void *state, ortc_plan *p, void **out)
+{
+    return plan_way(state, p, WAY_COLUMNS, 0, out);
 }
 
 /* ---- Run ----------------------------------------------------------------------------------------------- */
@@ -324,12 +419,21 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     return ortc_product_run(&c->product, &args, &threads);
 }
 
-static const ortc_kernel conv_packed = {.size = ORTC_SIZED(ortc_kernel),
-                                        .flags = ORTC_KERNEL_EPILOGUE,
-                                        .name = "conv.packed",
-                                        .supports = supports,
-                                        .prepare = prepare,
-                                        .plan = plan,
-                                        .run = run};
+#define CONV(way) \
+    static const ortc_kernel way##_kernel = {.size = ORTC_SIZED(ortc_kernel), \
+                                             .flags = ORTC_KERNEL_EPILOGUE, \
+                                             .name = "conv." #way, \
+                                             .supports = supports, \
+                                             .prepare = prepare, \
+                                             .plan = plan_##way, \
+                                             .run = run, \
+                                             .choose = choose_##way};
+CONV(depthwise)
+CONV(pointwise)
+CONV(turned)
+CONV(columns)
 
-ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &conv_packed));
+ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel));

@@ -274,7 +274,7 @@ ortc_status sim_compile(ortc_device *device, const ortc_graph *body, const ortc_
                         const ortc_kernel **out, ortc_why *why)
 {
     static const ortc_kernel kernel = {
-        ORTC_SIZED(ortc_kernel), 0, "sim.group", 0, 0, NULL, prepare, NULL, run, NULL, NULL, release};
+        ORTC_SIZED(ortc_kernel), 0, "sim.group", 0, 0, NULL, prepare, NULL, run, NULL, NULL, release, NULL};
     program *p = (program *)calloc(1, sizeof *p);
     (void)device, (void)cache;
     if (!p) return ORTC_OUT_OF_MEMORY;

@@ -33,7 +33,7 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
                             .name = s->node ? s->node->name : kinds[s->kind],
                             .op = s->node ? s->node->type : "",
                             .provider = ortc_unit_target(c->unit, s->device)->provider->name,
-                            .kernel = s->kernel ? s->kernel->name : "",
+                            .kernel = s->kernel ? s->name : "",
                             .start_ns = ortc_now_ns(),
                             .flops = s->flops,
                             .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes};

@@ -4,7 +4,7 @@
 
 #include "runtime/registry/registry.h"
 
-#define MAX_CANDIDATES 1 /* of a node */
+#define MAX_CANDIDATES 8 /* of a node */
 
 static bool has_layout(const ortc_node *n)
 {
@@ -15,7 +15,14 @@ static bool has_layout(const ortc_node *n)
     return false;
 }
 
-/* What a device has for a node, at most `max` kernels in order of preference; how many. */
+/* Candidates of a node agree in what is asked before one is chosen. */
+static bool agrees(const ortc_kernel *a, const ortc_kernel *b)
+{
+    return a->flags == b->flags && a->host_in == b->host_in && a->host_out == b->host_out;
+}
+
+/* What a device has for a node, at most `max` kernels in order of preference; how many. A
+ * kernel that takes all shapes ends the list. */
 static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel **list, uint32_t max,
                      ortc_text *why)
 {
@@ -29,8 +36,9 @@ static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel
         else
             ortc_text_add(why, "no kernel; ");
     }
-    for (; i && count < max; i = i->next) {
+    for (; i && count < max && !(count && !list[count - 1]->choose); i = i->next) {
         const ortc_kernel *k = &i->kernel;
+        if (count && !agrees(list[0], k)) continue;
         if (!ortc_kernel_matches(i, n, why)) continue;
         if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) ||
             (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
@@ -186,7 +194,8 @@ ortc_status ortc_place_require(const ortc_placed *p, const char *providers, ortc
 
 ortc_status ortc_placed_init(ortc_placed *p, ortc_graph *g, const ortc_targets *targets, ortc_error *error)
 {
-    *p = (ortc_placed){.graph = g, .targets = targets};
+    p->graph = g;
+    p->targets = targets;
     return ortc_placed_cover(p) ? ORTC_OK : ortc_no_memory(error, g->next_node * sizeof(ortc_site));
 }
 

@@ -7,8 +7,8 @@
 
 /* ---- The stages, in this order ------------------------------------------------------------------------- */
 
-/* The table of a graph, in which nothing is placed. Both are borrowed; the caller deinits, also after a
- * failure. */
+/* The table (zeroed, `forced` set) of a graph, in which nothing is placed. Graph and targets are borrowed;
+ * the caller deinits, also after a failure. */
 ortc_status ortc_placed_init(ortc_placed *, ortc_graph *, const ortc_targets *, ortc_error *);
 /* A site for every node: in order of the targets the first whose kernels match and support it. UNSUPPORTED
  * lists the nodes that nothing can run. */

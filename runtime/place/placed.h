@@ -23,6 +23,12 @@ typedef struct ortc_site {
     const char *reasons; /* why earlier providers declined; NULL: nobody was asked */
 } ortc_site;
 
+/* A choice that the caller has made (ortc_session_options.choose). */
+typedef struct ortc_forced {
+    const char *of;     /* a node's name, or an operator's */
+    const char *kernel; /* an offer's name */
+} ortc_forced;
+
 typedef struct ortc_placed {
     ortc_graph *graph; /* borrowed; its arena holds what the table points to */
     const ortc_targets *targets;
@@ -31,6 +37,8 @@ typedef struct ortc_placed {
     bool *deciding;              /* per edge: its values decide shapes */
     bool *shapes_only;           /* per edge, of the first n_marked: nothing but shapes depends on it */
     size_t n_marked;
+    const ortc_forced *forced; /* borrowed; n_forced of them */
+    size_t n_forced;
 } ortc_placed;
 
 /* The node's site; it must be in the table. */

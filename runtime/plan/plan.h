@@ -90,6 +90,12 @@ typedef struct ortc_operand {
 
 enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
 
+/* What a candidate of a step's node has offered. */
+typedef struct ortc_step_offer {
+    const char *name;
+    double clocks;
+} ortc_step_offer;
+
 typedef struct ortc_step {
     uint8_t kind; /* ORTC_STEP_* */
     /* of the targets: whose kernel it is, whose queue copies, signals or is waited for */
@@ -100,7 +106,11 @@ typedef struct ortc_step {
     uint32_t n_in, n_out;
     const ortc_node *node; /* COPY: NULL */
     const ortc_kernel *kernel;
-    void *state; /* of the kernel's prepare: borrowed from the node's site */
+    void *state;             /* of the kernel's prepare: borrowed from the node's site */
+    const char *name;        /* of the kernel's way, for display */
+    double clocks;           /* as it has offered; 0: it had no rival */
+    ortc_step_offer *offers; /* n_offers: all of them; NULL: there was no choice */
+    uint32_t n_offers;
     void *pstate;
     ortc_operand *in, *out; /* COPY: in[0] to out[0], copy_bytes */
     size_t copy_bytes;

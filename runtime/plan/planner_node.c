@@ -2,6 +2,7 @@
  * comes of it (planner.h).
  */
 #include "planner.h"
+#include "runtime/registry/registry.h"
 
 /* ---- What a kernel's plan() says ----------------------------------------------------------------------- */
 
@@ -297,6 +298,82 @@ static ortc_status begin_step(ortc_planner *p, const ortc_node *n, ortc_step *s,
     return ORTC_OK;
 }
 
+/* What the caller has chosen for the node; NULL: nothing. by_name: the node itself is meant. */
+static const char *forced(const ortc_placed *placed, const ortc_node *n, bool *by_name)
+{
+    const char *kernel = NULL;
+    *by_name = false;
+    for (size_t i = 0; i < placed->n_forced && !*by_name; i++) {
+        *by_name = !strcmp(placed->forced[i].of, n->name);
+        if (*by_name || !strcmp(placed->forced[i].of, n->type)) kernel = placed->forced[i].kernel;
+    }
+    return kernel;
+}
+
+static void take(ortc_step *s, const ortc_candidate *c, const ortc_step_offer *offer)
+{
+    s->kernel = c->kernel;
+    s->state = c->state;
+    s->name = offer->name;
+    s->clocks = offer->clocks;
+}
+
+/* One candidate's offer; *out false: not for these shapes. */
+static ortc_status hear(ortc_planner *p, const ortc_candidate *c, const ortc_question *q,
+                        ortc_step_offer *offer, bool *out)
+{
+    ortc_offer o = {.size = sizeof o};
+    char buffer[256];
+    ortc_text text = ORTC_TEXT(buffer);
+    ortc_why why;
+    buffer[0] = 0;
+    ortc_why_init(&why, &text);
+    ortc_status status = c->kernel->choose ? c->kernel->choose(c->state, q, &o, &why) : ORTC_OK;
+    *offer = (ortc_step_offer){o.name ? o.name : c->kernel->name, o.clocks};
+    *out = status == ORTC_OK;
+    return status == ORTC_OK || status == ORTC_UNSUPPORTED
+               ? ORTC_OK
+               : ortc_fail(p->error, status, "kernel '%s' failed to choose: %s", c->kernel->name, buffer);
+}
+
+/* Which of the candidates runs: what the caller has chosen, else the cheapest offer, the first of equals. One
+ * without `choose` is the last, for where all others say no. */
+static ortc_status choose(ortc_planner *p, const ortc_site *site, ortc_step *s, const ortc_plan *plan)
+{
+    const ortc_candidate *all = site->candidates;
+    take(s, all, &(ortc_step_offer){all->kernel->name, 0});
+    if (site->n_candidates == 1) return ORTC_OK;
+    const ortc_question q = {.size = sizeof q,
+                             .n_in = plan->n_in,
+                             .n_out = plan->n_out,
+                             .in = plan->in,
+                             .out = plan->out,
+                             .device = p->targets->list[site->device].device};
+    bool by_name, settled = false;
+    const char *wish = forced(p->placed, s->node, &by_name);
+    if (!(s->offers = ortc_arena_array(&p->program->arena, site->n_candidates, sizeof *s->offers)))
+        return ortc_no_memory(p->error, 0);
+    for (uint32_t i = 0; i < site->n_candidates; i++) {
+        ortc_step_offer *offer = &s->offers[s->n_offers];
+        bool yes;
+        ORTC_TRY(hear(p, &all[i], &q, offer, &yes));
+        if (!yes || (!all[i].kernel->choose && s->n_offers)) continue;
+        const bool wished = wish && !strcmp(wish, offer->name);
+        if (!s->n_offers++ || (wished && !settled) || (!settled && offer->clocks < s->clocks))
+            take(s, &all[i], offer);
+        settled |= wished;
+    }
+    if (!s->n_offers)
+        return ortc_fail(p->error, ORTC_INTERNAL, "node '%s' (%s): none of its kernels takes these shapes",
+                         s->node->name, s->node->type);
+    return settled || !by_name
+               ? ORTC_OK
+               : ortc_fail(p->error, ORTC_INVALID_ARGUMENT,
+                           "node '%s' (%s): the kernel '%s', which was chosen for it, is none of "
+                           "its candidates for these shapes",
+                           s->node->name, s->node->type, wish);
+}
+
 /* The kernel's own plan. */
 static ortc_status ask(ortc_planner *p, ortc_step *s, plan_context *c)
 {
@@ -406,13 +483,12 @@ ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
     ortc_step s = {.kind = ORTC_STEP_KERNEL,
                    .device = (uint8_t)site->device,
                    .node = n,
-                   .kernel = site->candidates[0].kernel,
-                   .state = site->candidates[0].state,
                    .n_in = n->n_in,
                    .n_out = n->n_out};
     bool viewed = false;
     uint32_t index;
     ORTC_TRY(begin_step(p, n, &s, &c.plan));
+    ORTC_TRY(choose(p, site, &s, &c.plan));
     ORTC_TRY(ask(p, &s, &c));
     ortc_status status = make_views(p, &c, &viewed);
     if (status == ORTC_OK && !viewed) status = add_step(p, &s, &c, &index);

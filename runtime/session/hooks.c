@@ -1,5 +1,6 @@
 /* runtime/session/hooks.c: what a caller lends to a session or wants to see of it: allocator, executor,
- * values to keep. */
+ * values to keep,
+ * kernels to choose. */
 #include "create.h"
 
 ortc_status ortc_session_take_hooks(ortc_session *s, const ortc_session_options *o, ortc_error *error)
@@ -57,5 +58,24 @@ ortc_status ortc_session_keep(ortc_graph *g, const ortc_session_options *o, ortc
         char *copy = ortc_arena_string(&g->arena, name, strlen(name));
         if (!copy || !ortc_graph_add_output(g, copy, e)) return ortc_no_memory(error, 0);
     }
+    return ORTC_OK;
+}
+
+ortc_status ortc_session_take_choices(ortc_session *s, const ortc_session_options *o, ortc_error *error)
+{
+    ortc_placed *p = &s->unit.placed;
+    if (o->n_choose && !(s->forced = ortc_arena_array(&p->graph->arena, o->n_choose, sizeof *s->forced)))
+        return ortc_no_memory(error, o->n_choose * sizeof *s->forced);
+    for (size_t i = 0; i < o->n_choose; i++) {
+        const char *text = o->choose ? o->choose[i] : NULL, *equals = text ? strrchr(text, '=') : NULL;
+        if (!equals || equals == text || !equals[1])
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                             "choice '%s': expected NODE=KERNEL or OPERATOR=KERNEL", text ? text : "(NULL)");
+        s->forced[i].of = ortc_arena_string(&p->graph->arena, text, (size_t)(equals - text));
+        s->forced[i].kernel = ortc_arena_string(&p->graph->arena, equals + 1, strlen(equals + 1));
+        if (!s->forced[i].of || !s->forced[i].kernel) return ortc_no_memory(error, strlen(text));
+    }
+    p->forced = s->forced;
+    p->n_forced = o->n_choose;
     return ORTC_OK;
 }

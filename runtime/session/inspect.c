@@ -8,8 +8,13 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
 {
     const ortc_placed *placed = &s->unit.placed;
     uint32_t index = 0;
+    char names[512];
     for (const ortc_node *n = placed->graph->first; n; n = n->next, index++) {
         const ortc_site *site = ortc_site_of(placed, n);
+        ortc_text kernels = ORTC_TEXT(names);
+        names[0] = 0;
+        for (uint32_t i = 0; i < site->n_candidates; i++)
+            ortc_text_add(&kernels, "%s%s", i ? "|" : "", site->candidates[i].kernel->name);
         ortc_placement p = {.size = sizeof p,
                             .index = index,
                             .node = n->name,
@@ -17,7 +22,7 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
                             .op = n->type,
                             .version = n->version,
                             .provider = ortc_target_of(placed, n)->provider->name,
-                            .kernel = site->candidates[0].kernel->name,
+                            .kernel = names,
                             .fused = n->fused ? n->fused : "",
                             .reasons = site->reasons ? site->reasons : ""};
         if (each(arg, &p)) return;
@@ -50,26 +55,35 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
     }
 }
 
+static void describe_offers(const ortc_step *s, ortc_text *t)
+{
+    for (uint32_t i = 0; i < s->n_offers; i++)
+        ortc_text_add(t, "%s%s %.3g", i ? "; " : "", s->offers[i].name, s->offers[i].clocks);
+}
+
 static void describe_steps(const ortc_unit *u, const ortc_program *p,
                            int (*each)(void *, const ortc_step_info *), void *arg)
 {
     static const char *const kinds[] = {"kernel", "copy", "signal", "wait", "control"};
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const ortc_step *step = &p->steps[i];
-        char buffer[1024];
-        ortc_text t = ORTC_TEXT(buffer);
-        buffer[0] = 0;
+        char buffer[1024], offers[512];
+        ortc_text t = ORTC_TEXT(buffer), o = ORTC_TEXT(offers);
+        buffer[0] = offers[0] = 0;
         describe_outputs(step, &t);
+        describe_offers(step, &o);
         ortc_step_info info = {.size = sizeof info,
                                .index = i,
                                .kind = kinds[step->kind],
                                .node = step->node ? step->node->name : "",
                                .op = step->node ? step->node->type : "",
                                .provider = ortc_unit_target(u, step->device)->provider->name,
-                               .kernel = step->kernel ? step->kernel->name : "",
+                               .kernel = step->kernel ? step->name : "",
                                .outputs = buffer,
                                .flops = step->flops,
                                .bytes = step->bytes,
+                               .clocks = step->n_offers > 1 ? step->clocks : 0,
+                               .offers = offers,
                                .workspace = step->workspace +
                                             (uint64_t)step->workspace_per_worker * u->threads};
         if (each(arg, &info)) return;

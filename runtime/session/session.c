@@ -67,6 +67,7 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ortc_graph *g = s->unit.placed.graph;
     ORTC_TRY(ortc_targets_open(&s->targets, o->providers ? o->providers : "cpu", error));
     ORTC_TRY(fix_symbols(g, o, error));
+    ORTC_TRY(ortc_session_take_choices(s, o, error));
     ORTC_TRY(ortc_unit_tie_all(&s->unit, o, error));
     s->pass_edits = ortc_arena_array(&g->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
     if (!s->pass_edits) return ortc_no_memory(error, 0);

@@ -26,6 +26,7 @@ struct ortc_session {
     ortc_unit unit;    /* over the whole graph, which it owns; its references are the session's */
     ortc_model *model; /* retained; NULL: a session of the library's own */
     ortc_targets targets;
+    ortc_forced *forced;          /* the caller's choices; in the graph's arena */
     uint64_t *pass_edits;         /* of the specialising passes; in the graph's arena */
     ortc_allocator own_allocator; /* the caller's, copied */
     ortc_executor own_executor;

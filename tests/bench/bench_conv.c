@@ -99,7 +99,7 @@ static void row(const layer *l, int threads)
     n.out = tensor(4, l->images, l->filters, out, 0);
     const double flops = 2.0 * (double)(l->images * l->filters * out * out * (l->channels / l->group) *
                                         l->kernel * l->kernel);
-    mock_session *m = mock_open(mock_kernel(&ortc_kernels_cpu_conv, "Conv"), &n, threads);
+    mock_session *m = mock_open(mock_choose(&ortc_kernels_cpu_conv, &n), &n, threads);
     if (!m) return;
     pool *pl = mock_pool(m);
     double *ratios = calloc((size_t)reps, sizeof(double)), *rates = calloc((size_t)reps, sizeof(double));

@@ -96,6 +96,16 @@ static int note_placement(void *arg, const ortc_placement *p)
     return 0;
 }
 
+/* Of several candidates, the one that ran. */
+static void note_step(void *arg, const ortc_profile_event *e)
+{
+    void **both = arg;
+    const node_text *n = both[0];
+    run_result *r = both[1];
+    if (e->kind == ORTC_PROFILE_STEP && strchr(r->kernel, '|') && !strcmp(e->op, n->op))
+        snprintf(r->kernel, sizeof r->kernel, "%s", e->kernel);
+}
+
 static void run_session(const node_text *n, const run_way *w, const run_result *shapes, ortc_session *session,
                         run_result *r)
 {
@@ -126,6 +136,8 @@ static void run_session(const node_text *n, const run_way *w, const run_result *
     args.n_in = in.n;
     args.out = out;
     args.n_out = n_asked;
+    const ortc_profiler profiler = {sizeof profiler, 0, (void *[]){(void *)(uintptr_t)n, r}, note_step};
+    args.profiler = strchr(r->kernel, '|') ? &profiler : NULL;
     r->status = ortc_run(session, &args, &error);
     snprintf(r->text, sizeof r->text, "%s", error.text);
     for (size_t i = 0; i < n_asked; i++) {

@@ -451,3 +451,95 @@ Test(plan, the_check_refuses_ranges_out_of_order)
     DAMAGED(p->ranges[0].first, 0, "cannot be captured");
     DAMAGED(p->steps[2].captures, false, "cannot be captured");
 }
+
+/* ---- Choice -------------------------------------------------------------------------------------------- */
+
+static ortc_edge *image(int64_t channels, int64_t extent)
+{
+    return input("x", ORTC_F32, 4, (ortc_dim[]){1, channels, extent, extent});
+}
+
+/* Conv of `filters` with a square window, padded so that the image keeps its size. */
+static void conv(ortc_edge *x, int64_t filters, int64_t window, int64_t group)
+{
+    const int64_t channels = x->dims[1] / group, dims[4] = {filters, channels, window, window};
+    const int64_t pads[4] = {window / 2, window / 2, window / 2, window / 2};
+    const size_t bytes = (size_t)(filters * channels * window * window) * sizeof(float);
+    ortc_constant *c;
+    float *data = calloc(1, bytes);
+    ortc_constant_create(ORTC_F32, 4, dims, data, bytes, free, data, &c, &e);
+    ortc_edge *w = ortc_graph_constant(g, NULL, c);
+    ortc_node *n = node("Conv", 2, (ortc_edge *[]){x, w}, 1);
+    n->name = "the_conv";
+    ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = group};
+    ortc_node_set_attr(n, "group", &a);
+    a = (ortc_attr){.size = sizeof a, .kind = ORTC_ATTR_INTS, .count = 4, .u = {.ints = pads}};
+    ortc_node_set_attr(n, "pads", &a);
+    output("y", n->out[0]);
+}
+
+/* The decisions for a table of shapes. Those of products depend on the width of a tile; 128 pixels in rest 1
+ * are the same for all. */
+Test(plan, conv_is_chosen_by_shape)
+{
+    static const struct {
+        int64_t channels, extent, filters, window, group;
+        const char *kernel;
+    } table[] = {{32, 16, 32, 3, 32, "conv.depthwise"}, {16, 32, 32, 3, 1, "conv.columns"},
+                 {64, 32, 64, 1, 1, "conv.pointwise"},  {128, 7, 128, 3, 1, "conv.turned"},
+                 {128, 7, 128, 1, 1, "conv.turned"},    {128, 7, 4, 3, 1, "conv.columns"}};
+    for (size_t i = 0; i < ORTC_LENGTH(table); i++) {
+        if (i) cr_assert_not_null(g = ortc_graph_create(NULL));
+        conv(image(table[i].channels, table[i].extent), table[i].filters, table[i].window, table[i].group);
+        open_session("cpu");
+        give(0, ORTC_F32, 4, (int64_t[]){1, table[i].channels, table[i].extent, table[i].extent});
+        plan();
+        cr_assert_eq(p->n_steps, 1);
+        cr_expect_str_eq(p->steps[0].name, table[i].kernel, "line %zu", i);
+        cr_expect_eq(p->packs.count, strcmp(table[i].kernel, "conv.depthwise") != 0,
+                     "line %zu: only the winner packs", i);
+        for (uint32_t k = 0; k < p->steps[0].n_offers; k++)
+            cr_expect_leq(p->steps[0].clocks, p->steps[0].offers[k].clocks, "line %zu", i);
+        ortc_program_release(p), p = NULL;
+        ortc_session_release(s), s = NULL;
+    }
+}
+
+static ortc_status plan_chosen(const char *choice)
+{
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    ortc_graph *copy;
+    ortc_run_env env = {.threads = 1, .error = &e};
+    o.choose = &choice;
+    o.n_choose = 1;
+    ortc_program_release(p), p = NULL;
+    ortc_session_release(s), s = NULL;
+    cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK);
+    ORTC_TRY(ortc_session_from_graph(&store, copy, &o, &s, &e));
+    request = (ortc_plan_request){inputs, wanted, memory, NULL, NULL};
+    return ortc_program_build(&s->unit.placed, &store.packed, &request, &env, &p, &e);
+}
+
+Test(plan, a_choice_can_be_forced)
+{
+    conv(image(16, 32), 32, 3, 1);
+    give(0, ORTC_F32, 4, (int64_t[]){1, 16, 32, 32});
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK);
+    cr_assert_eq(plan_chosen("Relu=relu.fast"), ORTC_OK, "%s", e.text);
+    cr_expect_str_eq(p->steps[0].name, "conv.columns");
+    cr_expect_eq(plan_chosen("the_conv=conv.turned"), ORTC_INVALID_ARGUMENT, "too many pixels");
+    cr_expect(strstr(e.text, "'conv.turned'"), "%s", e.text);
+    cr_assert_eq(plan_chosen("Conv=conv.turned"), ORTC_OK, "%s", e.text);
+    cr_expect_str_eq(p->steps[0].name, "conv.columns", "free where it cannot");
+    cr_expect_eq(plan_chosen("nothing"), ORTC_INVALID_ARGUMENT);
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK);
+    ortc_graph_destroy(g);
+    cr_assert_not_null(g = ortc_graph_create(NULL));
+    conv(image(128, 7), 128, 3, 1);
+    give(0, ORTC_F32, 4, (int64_t[]){1, 128, 7, 7});
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK);
+    cr_assert_eq(plan_chosen("the_conv=conv.columns"), ORTC_OK, "%s", e.text);
+    cr_expect_str_eq(p->steps[0].name, "conv.columns");
+    cr_expect_gt(p->steps[0].n_offers, 1);
+    ortc_graph_destroy(g);
+}

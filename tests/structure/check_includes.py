@@ -25,7 +25,7 @@ MAY = {
     "runtime/profile": ["include/ortc", "base", "graph"],
     "runtime/call": ["include/ortc", "base", "graph/ir", "runtime/profile"],
     "runtime/place": ["include/ortc", "base", "graph/ir", "runtime/registry", "runtime/device"],
-    "runtime/plan": ["include/ortc", "base", "graph/ir", "runtime/device", "runtime/call", "runtime/place"],
+    "runtime/plan": ["include/ortc", "base", "graph/ir", "runtime/registry", "runtime/device", "runtime/call", "runtime/place"],
     "runtime/execute": ["include/ortc", "base", "graph/ir", "runtime/device", "runtime/profile", "runtime/call",
                         "runtime/place", "runtime/plan"],
     "runtime/session": ["include/ortc", "base", "graph", "runtime"],

@@ -228,6 +228,36 @@ static ortc_status prepare(mock_session *m)
     return m->k->plan ? m->k->plan(m->state, &m->plan.base, &m->pstate) : ORTC_OK;
 }
 
+const ortc_kernel *mock_choose(const ortc_kernel_table *t, mock_node *n)
+{
+    const ortc_kernel *best = NULL;
+    double least = 0;
+    ortc_view in[MOCK_PORTS], out = view_of(n, &n->out, 1);
+    mock_prep prep = {&prep_api};
+    struct {
+        const ortc_why_api *api;
+    } why = {&why_api};
+    n->api = &node_api;
+    n->type = (ortc_type){.kind = ORTC_KIND_TENSOR, .dtype = dtype_of(n)};
+    for (uint32_t i = 0; i < n->n_in; i++) in[i] = view_of(n, &n->in[i], 1);
+    const ortc_question q = {.size = sizeof q, .n_in = n->n_in, .n_out = 1, .in = in, .out = &out};
+    for (uint32_t i = 0; i < t->count; i++) {
+        const ortc_kernel *k = t->entries[i].kernel;
+        ortc_offer offer = {.size = sizeof offer};
+        void *state = NULL;
+        if (strcmp(t->entries[i].op, n->op)) continue;
+        if (!k->choose) return best ? best : k;
+        if (k->prepare && k->prepare((const ortc_node *)(const void *)n, (ortc_prep *)(void *)&prep, &state))
+            continue;
+        if (!k->choose(state, &q, &offer, (ortc_why *)(void *)&why) && (!best || offer.clocks < least)) {
+            best = k;
+            least = offer.clocks;
+        }
+        if (state) k->release ? k->release(state) : free(state);
+    }
+    return best;
+}
+
 mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads)
 {
     mock_session *m = calloc(1, sizeof *m);

@@ -41,6 +41,8 @@ typedef struct mock_node {
 } mock_node;
 
 /* The kernel for `op` in a provider's table of a family. */
+/* The cheapest of the table's kernels of the node's operator for its shapes; NULL: none. */
+const ortc_kernel *mock_choose(const ortc_kernel_table *t, mock_node *n);
 const ortc_kernel *mock_kernel(const ortc_kernel_table *t, const char *op);
 
 int64_t mock_count(const mock_tensor *t);

@@ -318,7 +318,7 @@ static int check_case(op_case *c, rng *r, const ortc_kernel_table *ref, const or
     guard out = guard_open((size_t)count * (size_t)ortc_product_size(type), 1);
     c->node.out.data = (void *)out.data;
     c->node.epilogue = c->has_epilogue ? &c->epilogue : NULL;
-    const ortc_kernel *k = mock_kernel(cpu, c->node.op);
+    const ortc_kernel *k = mock_choose(cpu, &c->node);
     for (int threads = 0; threads <= 3 && !bad; threads++) {
         bad += mock_run(k, &c->node, threads) != 0;
         if (threads == 0) bad += compare(c, out.data, want, mag, count);

@@ -132,6 +132,8 @@ static int each_step(void *arg, const ortc_step_info *p)
         json_pair_number(l->j, "flops", p->flops);
         json_pair_number(l->j, "bytes", p->bytes);
         json_pair_unsigned(l->j, "workspace_bytes", p->workspace);
+        json_pair_number(l->j, "clocks", p->clocks);
+        json_pair_text(l->j, "offers", p->offers);
         json_object_end(l->j);
         return 0;
     }
@@ -143,13 +145,14 @@ static int each_step(void *arg, const ortc_step_info *p)
     number_cell(&l->t, p->bytes / 1024);
     number_cell(&l->t, (double)p->workspace / 1024);
     table_cell(&l->t, p->outputs ? p->outputs : "");
+    table_cell(&l->t, p->clocks > 0 ? p->offers : "");
     return 0;
 }
 
 int info_steps(ortc_model *m, ortc_session *s, const session_options *so, const input_options *io, json *j)
 {
-    static const char *const heading[] = {"#",     "kind", "node",          "kernel",
-                                          "MFLOP", "KiB",  "workspace KiB", "outputs"};
+    static const char *const heading[] = {"#",   "kind",          "node",    "kernel",        "MFLOP",
+                                          "KiB", "workspace KiB", "outputs", "offers, clocks"};
     inputs in;
     listing l = {.j = j};
     ortc_plan_info plan = {.size = sizeof plan};
@@ -160,7 +163,7 @@ int info_steps(ortc_model *m, ortc_session *s, const session_options *so, const 
         json_key(j, "steps");
         json_array(j);
     } else {
-        table_init(&l.t, "rlllrrrl");
+        table_init(&l.t, "rlllrrrll");
         for (size_t i = 0; i < COUNT_OF(heading); i++) table_cell(&l.t, heading[i]);
     }
     ortc_status status = ortc_session_plan(s, in.in, in.n_in, &plan, each_step, &l, &e);

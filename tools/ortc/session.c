@@ -183,6 +183,8 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
     so.n_ties = o->n_ties;
     so.keep = o->keep.items;
     so.n_keep = o->keep.count;
+    so.choose = o->choose.items;
+    so.n_choose = o->choose.count;
     ortc_status s = ortc_session_create(model, &so, out, error);
     *out_exit = exit_code(s, STAGE_CREATE);
     if (s == ORTC_UNSUPPORTED && o->require) {

@@ -19,7 +19,8 @@ typedef struct session_options {
     arg_list tie_texts; /* --tie, parsed likewise */
     size_t n_ties;
     ortc_tie *ties;
-    arg_list keep; /* values inside the model */
+    arg_list keep;   /* values inside the model */
+    arg_list choose; /* NODE_OR_OP=KERNEL */
 } session_options;
 
 /* Rows for a command's table of options. */
@@ -55,6 +56,12 @@ typedef struct session_options {
          .value = "FILE", \
          .to = &(o).plugins, \
          .help = "load a plugin: operators, kernels, providers; may be repeated"}, \
+        {.kind = ARG_LIST, \
+         .name = "choose", \
+         .value = "NODE=KERNEL", \
+         .to = &(o).choose, \
+         .help = "the kernel for a node, or for all of an operator, where there are several ('ortc info " \
+                 "--steps' lists their costs); may be repeated"}, \
     { \
         .kind = ARG_FLAG, .name = "no-fusion", .to = &(o).no_fusion, \
         .help = "one kernel per node, nothing fused" \
