@@ -142,11 +142,33 @@ static ortc_status run_add_relu(const void *state, const void *pstate, ortc_call
 
 /* size, flags, name, host_in, host_out, supports, prepare, plan, run, release_slot, release_plan, release */
 static const ortc_kernel relu = {
-    ORTC_SIZED(ortc_kernel), 0, "pocket.relu", 0, 0, NULL, NULL, NULL, run_relu, NULL, NULL, NULL};
-static const ortc_kernel add = {
-    ORTC_SIZED(ortc_kernel), 0, "pocket.add", 0, 0, supports_add, NULL, NULL, run_add, NULL, NULL, NULL};
-static const ortc_kernel add_relu = {
-    ORTC_SIZED(ortc_kernel), 0, "pocket.add_relu", 0, 0, NULL, NULL, NULL, run_add_relu, NULL, NULL, NULL};
+    ORTC_SIZED(ortc_kernel), 0, "pocket.relu", 0, 0, NULL, NULL, NULL, run_relu, NULL, NULL, NULL, NULL};
+static const ortc_kernel add = {ORTC_SIZED(ortc_kernel),
+                                0,
+                                "pocket.add",
+                                0,
+                                0,
+                                supports_add,
+                                NULL,
+                                NULL,
+                                run_add,
+                                NULL,
+                                NULL,
+                                NULL,
+                                NULL};
+static const ortc_kernel add_relu = {ORTC_SIZED(ortc_kernel),
+                                     0,
+                                     "pocket.add_relu",
+                                     0,
+                                     0,
+                                     NULL,
+                                     NULL,
+                                     NULL,
+                                     run_add_relu,
+                                     NULL,
+                                     NULL,
+                                     NULL,
+                                     NULL};
 
 /* 14 is the since_version of the operators' form that these compute (`ortc info --placement` shows it:
  * Add-14). */

@@ -249,6 +249,9 @@ def info() -> None:
     expect("info --steps", "info", DIGITS, "--steps", err="free dimensions are 1", out="arena")
     small, large = (ortc("info", DIGITS, "--steps", "--set", f"N={n}", "--json").json()["plan"]["arena_bytes"] for n in (1, 64))
     check("info --steps --set", lambda: None if large > small > 0 else f"{small} {large}")
+    expect("info --steps, what is chosen", "info", DIGITS, "--steps", "--choose", "conv3=conv.columns", "--json", err="free dimensions are 1",
+           test=lambda r: None if {s["node"]: s["kernel"] for s in r.json()["steps"]}["conv3"] == "conv.columns" else "kernel")  # fmt: skip
+    expect("info --steps, chosen and not there", "info", DIGITS, "--steps", "--choose", "conv3=conv.fast", code=6, err="conv.fast")
     expect("info --no-fusion", "info", DIGITS, "--placement", "--no-fusion", "--json",
            test=lambda r: "fused" if any("Relu" in p["fused"] for p in r.json()["placement"]) else None)  # fmt: skip
     expect("providers", "providers", test=lambda r: None if "cpu" in r.out and "ref" in r.out else "list")
