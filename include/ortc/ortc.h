@@ -519,7 +519,7 @@ typedef struct ortc_placement {
     const char *node, *domain, *op;
     int32_t version;
     int32_t reserved;
-    const char *provider, *kernel; /* "cpu", "gemm.f32" */
+    const char *provider, *kernel; /* "cpu", "gemm.packed" */
     const char *fused;             /* what is fused into it, "BatchNormalization Relu"; "" */
     const char *reasons;           /* why earlier providers declined, "cpu: no kernel for f64; ..."; "" */
 } ortc_placement;
