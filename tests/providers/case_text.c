@@ -153,7 +153,8 @@ static bool read_tensor(reader *r, const char *types, size_t which, tensor *t)
         char *end;
         t->dims[t->rank] = strtoll(r->at, &end, 10);
         if (end == r->at || t->rank == MAX_DIMS - 1) return wrong(r, "expected an extent");
-        t->count *= t->dims[t->rank++];
+        /* no sign: beside an extent of 0 others may be of any size */
+        t->count = (int64_t)((uint64_t)t->count * (uint64_t)t->dims[t->rank++]);
         r->at = end + (*end == ',');
     }
     if (*r->at++ != ']') return wrong(r, "expected ]");
