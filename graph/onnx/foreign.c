@@ -63,6 +63,7 @@ static bool begins(const uint8_t *data, size_t bytes, const char *word)
 const char *ortc_foreign_format(const void *file, size_t bytes)
 {
     const uint8_t *data = file;
+    if (!data) return NULL;
     for (const signature *s = signatures; s->bytes; s++)
         if (bytes >= s->at + s->length && !memcmp(data + s->at, s->bytes, s->length)) return s->what;
     if (bytes > 4 && !memcmp(data, "PK\x03\x04", 4))
