@@ -169,6 +169,7 @@ int info_steps(ortc_model *m, ortc_session *s, const session_options *so, const 
     ortc_status status = ortc_session_plan(s, in.in, in.n_in, &plan, each_step, &l, &e);
     inputs_release(&in);
     if (status != ORTC_OK) {
+        if (!j) table_free(&l.t);
         say_error("%s", e.text);
         return exit_code(status, STAGE_RUN);
     }
