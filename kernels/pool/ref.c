@@ -1,5 +1,5 @@
-/* kernels/pool/ref.c: the largest element, the mean or the p-norm under a window, in double, which holds every
- * type exactly.
+/* kernels/pool/ref.c: the largest element, the mean or the p-norm under a window, in double, which holds all
+ * types exactly.
  *
  * The global forms are a window of the whole input. Padding never wins a maximum; a window that sees a NaN
  * gives NaN. A window of nothing but padding gives the lowest value and the index -1, or 0 / 0.

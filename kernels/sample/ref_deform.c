@@ -1,4 +1,4 @@
-/* kernels/sample/ref_deform.c: DeformConv on ref: a convolution whose window reads every element at a place of
+/* kernels/sample/ref_deform.c: DeformConv on ref: a convolution whose window reads each element at a place of
  * its own, between pixels, and weighs it by a mask.
  *
  * X [N, C, D1 .. Dk], W [M, C / group, K1 .. Kk], offset [N, G * K1 .. Kk * k, O1 .. Ok] (for each element of
