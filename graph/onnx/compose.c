@@ -181,13 +181,22 @@ static const ortc_attr_decl *declared(const ortc_op *op, const char *name)
     return NULL;
 }
 
-/* name=1  name=0.5  name='text'  name=[1,2]  name=@x: the number of x's element type. */
+/* name=1  name=0.5  name='text'  name=[1,2]  name=@x: the number of x's element type; &name: the composed
+ * node's, if it has one. */
 static ortc_status attribute(reader *r, ortc_node *n)
 {
     char name[MAX_NAME], text[MAX_NAME];
     int64_t ints[MAX_ELEMENTS];
     float floats[MAX_ELEMENTS];
     size_t count = 0;
+    if (take(r, '&')) {
+        ortc_attr own;
+        if (!word(r, false, name) || !declared(n->op, name)) return wrong(r, "no attribute of both");
+        r->l->node->api->attr(r->l->node, name, &own);
+        return !own.kind || ortc_node_set_attr(n, declared(n->op, name)->name, &own)
+                   ? ORTC_OK
+                   : ortc_lift_no_memory(r->l);
+    }
     if (!word(r, false, name) || !take(r, '=')) return wrong(r, "no attribute");
     const ortc_attr_decl *d = declared(n->op, name);
     if (!d) return wrong(r, "an attribute that the operator has not");
@@ -333,7 +342,7 @@ ortc_status ortc_lift_compose(ortc_lift *l, const char *fmt, va_list args)
 void ortc_lift_look_at(ortc_lift *l, const char *name, ortc_port *out)
 {
     ortc_edge *e = NULL;
-    if (!find(l, name, &e)) wrong(&(reader){l, name}, "an unknown value");
+    if (strcmp(name, "_") && !find(l, name, &e)) wrong(&(reader){l, name}, "an unknown value");
     ortc_edge_port(e, out);
 }
 

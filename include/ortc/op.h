@@ -309,7 +309,8 @@ static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
  * the result of a line before. An argument is a name, "_" (left out), or a constant: "2" and "[1,-1]" of
  * int64, with the type's name or a value of that type behind a colon "0.5:x", "[1,2]:f32". An input that was
  * left out stays left out. Attributes are numbers, lists, 'texts' (below 64 characters) or "@x", the type of
- * x. $name(..) calls the subgraph that is attribute `name`. Every output that is wanted must be made, once. */
+ * x; &name is this node's own attribute, if it has one. $name(..) calls the subgraph that is attribute `name`.
+ * Every output that is wanted must be made once. */
 ORTC_PRINTF(2, 3) static inline ortc_status ortc_lift_write(ortc_lift *l, const char *fmt, ...);
 /* What is known of a name; type NULL: an input that was left out. */
 static inline ortc_port ortc_lift_look(ortc_lift *l, const char *name);
