@@ -191,8 +191,9 @@ def attention():
         size = 16
         total = past + new
         room = past if room is None else room
-        q_, k_, v_ = r(2, new, heads * size), r(2, new, groups * size), r(2, new, groups * size)
-        cache = [np.zeros((2, groups, room, size), f32) for _ in range(2)]
+        batch = len(lengths)
+        q_, k_, v_ = r(batch, new, heads * size), r(batch, new, groups * size), r(batch, new, groups * size)
+        cache = [np.zeros((batch, groups, room, size), f32) for _ in range(2)]
         for c in cache:
             for line, length in enumerate(lengths):
                 c[line, :, :length] = r(groups, length, size)
@@ -213,7 +214,7 @@ def attention():
     yield gqa("gqa_window", **group(9, 1, [9, 6], local_window_size=4))
     yield gqa("gqa_window_prompt", **group(0, 7, [0, 0], local_window_size=3))
     yield gqa("gqa_capped", **group(5, 1, [5, 4], softcap=2.0, scale=0.7))
-    yield gqa("gqa_chunk", **group(5, 3, [5, 5]))
+    yield gqa("gqa_chunk", **group(5, 3, [5]))
     yield gqa("gqa_smooth", **group(5, 1, [5, 4], smooth_softmax=1))
     yield gqa("gqa_sink", **group(5, 1, [5, 4], inputs={"sinks": r(4)}))
     yield gqa("gqa_added", **group(5, 1, [5, 5], inputs={"added": r(2, 4, 1, 6)}))
