@@ -23,12 +23,6 @@ static inline bool ortc_node_is_raised(const ortc_node *n)
 ortc_status ortc_body_collect(ortc_graph *, ortc_edge *const *in, uint32_t n_in, ortc_edge *y,
                               ortc_graph **out, ortc_error *);
 
-/* The body of `n` after `follower`, which reads n's first output, has been fused into it: what n stood for,
- * then the follower. inputs: n's ports as they will be, by position. Owned by n's graph. NULL when memory is
- * short. */
-ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs,
-                             uint32_t n_inputs);
-
 /* Puts the nodes of the body in the place of the node, which is removed; *first gets the first of them (NULL:
  * not wanted). Shapes of the new edges are those that the body had; infer again where symbols have become
  * numbers since. */
