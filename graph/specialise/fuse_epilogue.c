@@ -154,7 +154,7 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
             n->op == &ortc_op_group)
             continue;
         follow(y, &r);
-        ORTC_TRY(fuse(p, n, &r));
+        if (ortc_read_inside(y, r.nodes, r.n)) ORTC_TRY(fuse(p, n, &r));
     }
     return ORTC_OK;
 }

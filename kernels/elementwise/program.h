@@ -3,7 +3,7 @@
  * SSA becomes lines for a machine with one accumulator (program_lower.c): a block of eight vector registers,
  * handed from line to line (program_vec.c). A line works on the accumulator and up to two operands in
  * memory: rows of inputs, or blocks that stay in L1: constants, saved values, what is broadcast along a row.
- * Whoever has rows makes steps of the lines by putting addresses in (program_run.c).
+ * Whoever has rows makes steps of the lines by putting addresses in (cpu_program.c, program_tile.c).
  *
  * Registers have 32 bits (f32, i32 with the narrower integers, bool as 0 and 1), or all have 64 (i64, bool).
  */

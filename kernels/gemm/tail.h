@@ -10,7 +10,7 @@
 #ifndef ORTC_KERNELS_GEMM_TAIL_H
 #define ORTC_KERNELS_GEMM_TAIL_H
 
-#include "kernels/gemm/product_uk.h"
+#include "kernels/gemm/uk_act.h"
 #include "ortc/program.h"
 
 /* Places that the operator itself leaves free. */

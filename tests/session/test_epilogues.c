@@ -6,6 +6,8 @@
 
 #include "graph/ir/pointwise.h"
 #include "graph/specialise/specialise.h"
+#include "kernels/activation/expand.h"
+#include "kernels/gemm/tail.h"
 #include "runtime/registry/registry.h"
 #include "runtime/session/create.h"
 #include "runtime/session/session.h"
@@ -449,4 +451,137 @@ Test(epilogues, the_later_of_two_products_takes_what_joins_them)
     cr_expect_str_eq(g->first->fused, "Sigmoid");
     cr_expect_str_eq(g->last->fused, "Mul");
     cr_expect_eq(g->last->in[2], g->first->out[0]);
+}
+
+/* ---- Splitting ----------------------------------------------------------------------------------------- */
+
+static ortc_edge *row(void) { return constant(1, CHANNELS, 0, 0, 0); }
+
+/* What is split off the epilogue that `y` becomes, and what is left. */
+static ortc_tail split(ortc_edge *y, uint32_t may)
+{
+    ortc_tail t;
+    const char *why = NULL;
+    ortc_graph_add_output(g, "y", y);
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    longest = ORTC_PW_STEPS;
+    specialise();
+    const ortc_node *n = g->last;
+    cr_assert_not_null(n->epilogue);
+    cr_assert(ortc_tail_read(n, 1, may, &t, &why), "%s", why);
+    if (t.bias >= 0) cr_expect_eq(n->in[t.bias]->rank, 1);
+    if (t.residual >= 0) cr_expect_eq(n->in[t.residual]->rank, 2);
+    if (t.has_rest) cr_expect(ortc_pointwise_valid(&t.u.rest, t.u.rest.bytes));
+    ortc_graph_destroy(g);
+    start();
+    return t;
+}
+#define EXPECT_SPLIT(y, may, scales, has_bias, has_residual, activation, low, high, rest) \
+    do { \
+        const ortc_tail t = split(y, may); \
+        cr_expect_eq(t.scale, scales); \
+        cr_expect_eq(t.bias >= 0, has_bias); \
+        cr_expect_eq(t.residual >= 0, has_residual); \
+        cr_expect_eq(t.act, ORTC_UK_ACT_##activation); \
+        if (t.act) cr_expect_eq(t.lo, low); \
+        if (t.act == ORTC_UK_ACT_CLIP) cr_expect_eq(t.hi, high); \
+        cr_expect_eq(t.has_rest, rest); \
+    } while (0)
+
+static ortc_edge *everything(void)
+{
+    ortc_edge *y = two("Add", two("Mul", product(rows("x")), scalar()), row());
+    return one("Relu", two("Add", rows("r"), y));
+}
+static ortc_edge *other_order(void) { return two("Add", two("Add", product(rows("x")), rows("r")), row()); }
+static ortc_edge *sum_first(void) { return two("Mul", two("Add", product(rows("x")), row()), scalar()); }
+static ortc_edge *read_again(void)
+{
+    ortc_edge *y = two("Add", product(rows("x")), row());
+    return two("Mul", y, one("Relu", y));
+}
+static ortc_edge *clip(bool low, bool high)
+{
+    return apply("Clip", 3, product(rows("x")), low ? scalar() : NULL, high ? scalar() : NULL);
+}
+static ortc_edge *then(ortc_edge *y, const char *op) { return one(op, y); }
+
+Test(epilogues, registers_take_what_they_can)
+{
+    const uint32_t all = ORTC_TAIL_ALL;
+    EXPECT_SPLIT(everything(), all, 0.5F, 1, 1, CLIP, 0, INFINITY, 0);
+    EXPECT_SPLIT(everything(), all & ~(uint32_t)ORTC_TAIL_ACT, 0.5F, 1, 1, NONE, 0, 0, 1);
+    EXPECT_SPLIT(everything(), all & ~(uint32_t)ORTC_TAIL_RESIDUAL, 0.5F, 1, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(everything(), all & ~(uint32_t)ORTC_TAIL_SCALE, 1, 0, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(everything(), 0, 1, 0, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(other_order(), all, 1, 0, 1, NONE, 0, 0, 1);
+    EXPECT_SPLIT(sum_first(), all, 1, 1, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(read_again(), all, 1, 1, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(clip(true, true), all, 1, 0, 0, CLIP, 0.5F, 0.5F, 0);
+    EXPECT_SPLIT(clip(true, false), all, 1, 0, 0, CLIP, 0.5F, INFINITY, 0);
+    EXPECT_SPLIT(clip(false, true), all, 1, 0, 0, CLIP, -INFINITY, 0.5F, 0);
+    EXPECT_SPLIT(then(product(rows("x")), "LeakyRelu"), all, 1, 0, 0, LEAKY, 0.01F, 0, 0);
+    EXPECT_SPLIT(two("PRelu", product(rows("x")), scalar()), all, 1, 0, 0, LEAKY, 0.5F, 0, 0);
+    EXPECT_SPLIT(two("PRelu", product(rows("x")), row()), all, 1, 0, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(then(then(product(rows("x")), "Relu"), "Tanh"), all, 1, 0, 0, CLIP, 0, INFINITY, 1);
+    EXPECT_SPLIT(then(product(rows("x")), "Elu"), all, 1, 0, 0, NONE, 0, 0, 1);
+    for (int k = 0; k < 2; k++) { /* the sums are f32, the ports are not */
+        type = k ? ORTC_F16 : ORTC_BF16;
+        EXPECT_SPLIT(everything(), all, 0.5F, 1, 1, CLIP, 0, INFINITY, 0);
+    }
+}
+
+Test(epilogues, a_result_of_another_type_is_not_split)
+{
+    ortc_tail t;
+    const char *why = NULL;
+    ortc_edge *y = product(rows("x"));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    ortc_graph_add_output(g, "y", with_int(one("Cast", y), "to", ORTC_F16));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    longest = ORTC_PW_STEPS;
+    specialise();
+    cr_assert_not_null(g->last->epilogue);
+    cr_expect_not(ortc_tail_read(g->last, 1, ORTC_TAIL_ALL, &t, &why));
+    cr_expect_not_null(why);
+}
+
+/* Activations that a kernel has in its own way are known by what they do, however a model spells them. */
+static ortc_edge *gelu(bool by_tanh)
+{
+    const ortc_attr a = {.size = sizeof a,
+                         .kind = ORTC_ATTR_STRING,
+                         .count = 4,
+                         .u.s = by_tanh ? "tanh" : "none"};
+    ortc_edge *y = one("Gelu", product(rows("x")));
+    ortc_node_set_attr(y->producer, "approximate", &a);
+    return y;
+}
+static ortc_edge *spelled(bool turned)
+{
+    ortc_edge *y = two("Add", product(rows("x")), row()), *s = one("Sigmoid", y);
+    return turned ? two("Mul", s, y) : two("Mul", y, s);
+}
+
+Test(epilogues, activations_are_known_by_what_they_do)
+{
+    static int32_t (*const known[])(ortc_pw_builder *,
+                                    int32_t) = {ortc_expand_sigmoid,   ortc_expand_tanh,
+                                                ortc_expand_silu,      ortc_expand_gelu,
+                                                ortc_expand_gelu_tanh, ortc_expand_hard_swish};
+    for (size_t i = 0; i < 10; i++) {
+        const char *const names[] = {"Sigmoid", "Tanh", "Swish"};
+        const size_t is = i < 6 ? i : i < 8 ? 2 : ORTC_LENGTH(known);
+        const ortc_tail t = split(i < 3    ? one(names[i], product(rows("x")))
+                                  : i < 5  ? gelu(i == 4)
+                                  : i == 5 ? one("HardSwish", product(rows("x")))
+                                  : i < 8  ? spelled(i == 7)
+                                           : one(i == 8 ? "Mish" : "HardSigmoid", product(rows("x"))),
+                                  ORTC_TAIL_ALL);
+        cr_assert(t.has_rest);
+        cr_expect_eq(t.bias >= 0, i == 6 || i == 7);
+        const ortc_pointwise *p = &t.u.rest;
+        for (size_t k = 0; k < ORTC_LENGTH(known); k++)
+            cr_expect_eq(ortc_tail_is(p, p->steps[p->n - 1].a, t.at, known[k]), k == is, "%zu as %zu", i, k);
+    }
 }
