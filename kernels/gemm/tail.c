@@ -2,6 +2,7 @@
 #include "tail.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 typedef struct reader {
     const ortc_node *node;
@@ -58,12 +59,25 @@ static int32_t input(const reader *r, const ortc_pw_step *s, int lies)
                                                                                                : -1;
 }
 
+/* Times a number, or divided by one whose reciprocal is exact: the root of a head's size often is. */
+static uint32_t scaled(const reader *r, uint32_t v)
+{
+    const ortc_pw_step *k;
+    uint32_t next = follows(r, v, ORTC_PW_MUL, &k);
+    int exponent;
+    if (next && is_number(k)) return r->t->scale = (float)k->k.f, next;
+    next = follows(r, v, ORTC_PW_DIV, &k);
+    if (!next || r->p->steps[next].a != v || !is_number(k) || fabs(frexp(k->k.f, &exponent)) != 0.5 ||
+        abs(exponent) > 100)
+        return 0;
+    return r->t->scale = (float)(1 / k->k.f), next;
+}
+
 static uint32_t sums(const reader *r, uint32_t v, uint32_t may)
 {
     const ortc_pw_step *other;
     uint32_t next;
-    if ((may & ORTC_TAIL_SCALE) && (next = follows(r, v, ORTC_PW_MUL, &other)) && is_number(other))
-        r->t->scale = (float)other->k.f, v = next;
+    if ((may & ORTC_TAIL_SCALE) && (next = scaled(r, v))) v = next;
     if ((may & ORTC_TAIL_BIAS) && (next = follows(r, v, ORTC_PW_ADD, &other)) &&
         (r->t->bias = input(r, other, ORTC_PW_CHANNEL)) >= 0)
         v = next;

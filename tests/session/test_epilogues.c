@@ -515,6 +515,9 @@ Test(epilogues, registers_take_what_they_can)
     EXPECT_SPLIT(everything(), all & ~(uint32_t)ORTC_TAIL_SCALE, 1, 0, 0, NONE, 0, 0, 1);
     EXPECT_SPLIT(everything(), 0, 1, 0, 0, NONE, 0, 0, 1);
     EXPECT_SPLIT(other_order(), all, 1, 0, 1, NONE, 0, 0, 1);
+    EXPECT_SPLIT(two("Div", product(rows("x")), scalar()), all, 2, 0, 0, NONE, 0, 0, 0);
+    EXPECT_SPLIT(two("Div", scalar(), product(rows("x"))), all, 1, 0, 0, NONE, 0, 0, 1);
+    EXPECT_SPLIT(two("Div", product(rows("x")), two("Mul", scalar(), row())), all, 1, 0, 0, NONE, 0, 0, 1);
     EXPECT_SPLIT(sum_first(), all, 1, 1, 0, NONE, 0, 0, 1);
     EXPECT_SPLIT(read_again(), all, 1, 1, 0, NONE, 0, 0, 1);
     EXPECT_SPLIT(clip(true, true), all, 1, 0, 0, CLIP, 0.5F, 0.5F, 0);
