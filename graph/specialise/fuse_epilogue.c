@@ -150,7 +150,7 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
         const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
         reach r;
         before = n->prev; /* nodes behind n are what goes */
-        if (!y || y->rank < 0 || y->layout || n->epilogue || n->n_captures || !n->op || n->op->expand ||
+        if (!y || y->rank < 0 || n->epilogue || n->n_captures || !n->op || n->op->expand ||
             n->op == &ortc_op_group)
             continue;
         follow(y, &r);

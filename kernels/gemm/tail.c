@@ -148,12 +148,12 @@ int ortc_tail_read(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail *t,
     t->scale = 1;
     t->bias = t->residual = -1;
     if (!r.p) return 1;
+    if (r.p->n > ORTC_PW_STEPS) return *why = "its program is too long", 0;
     r.result = ortc_node_out(n, 0);
     r.type = ortc_node_in(n, 0).dtype;
     count_uses(&r);
     const ortc_pw_step *store = &r.p->steps[r.p->n - 1];
-    if (r.p->n > ORTC_PW_STEPS || store->type != r.type)
-        return *why = "its result is of another type than the operator's", 0;
+    if (store->type != r.type) return *why = "its result is of another type than the operator's", 0;
     if (!inputs_lie(&r, axis, &v, why)) return 0;
     if (v < r.p->n) {
         v = sums(&r, v, may);
