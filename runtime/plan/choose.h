@@ -4,8 +4,9 @@
  * before. Every candidate that knows layouts is asked what it would like, and whether it would go along with
  * what others like; then the sum of clocks over all nodes, and of reorderings between them, is made small:
  * from several beginnings (everything plain, everything in one layout as far as that goes) single nodes, and
- * all that make and read one value, are changed for the better until none can be. The first of equals wins, so the same question has the same
- * answer. Graph inputs, constants and what a later segment or the caller reads are plain.
+ * all that make and read one value, are changed for the better until none can be. The first of equals wins,
+ * so the same question has the same answer. Graph inputs, constants and what a later segment or the caller
+ * reads are plain.
  */
 #ifndef ORTC_CHOOSE_H
 #define ORTC_CHOOSE_H

@@ -214,8 +214,8 @@ static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32
     return ORTC_OK;
 }
 
-/* The outputs become views of inputs' memory, plain ones wherever that is; *out false: one of them cannot, the
- * kernel must run. */
+/* The outputs become views of inputs' memory, plain ones wherever that is; *out false: one of them cannot,
+ * the kernel must run. */
 static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
 {
     const ortc_node *n = c->node;
