@@ -13,6 +13,7 @@
 #include "kernels/common/cpu_features.h"
 #include "peak.h"
 #include "tests/ukernels/mock.h"
+#include "tests/ukernels/programs.h"
 #include "tests/ukernels/pool.h"
 
 extern const ortc_kernel_table ortc_kernels_cpu_conv;
@@ -90,9 +91,12 @@ static void row(const layer *l, int threads)
         {.name = "strides", .kind = ORTC_ATTR_INTS, .ints = {l->stride, l->stride}, .count = 2},
         {.name = "pads", .kind = ORTC_ATTR_INTS, .ints = {l->pad, l->pad, l->pad, l->pad}, .count = 4},
         {.name = NULL}};
-    const ortc_epilogue relu = {sizeof relu, ORTC_ACT_RELU, -1, -1, 0, 0};
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    program_space relu;
+    program_finish(&b, ortc_pw_2(&b, ORTC_PW_MAX, x, ortc_pw_const(&b, x, 0)), ORTC_F32, &relu);
     const int64_t out = (l->extent + 2 * l->pad - l->kernel) / l->stride + 1;
-    mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu, .n_in = 3};
+    mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu.p, .n_in = 3};
     n.in[0] = tensor(4, l->images, l->channels, l->extent, 0);
     n.in[1] = tensor(4, l->filters, l->channels / l->group, l->kernel, 1);
     n.in[2] = tensor(1, l->filters, 0, 0, 1);
