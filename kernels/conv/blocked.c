@@ -1,0 +1,415 @@
+/* The loops of blocked.h: planning, laying out, tiles, finishing. */
+#include "blocked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/gemm/product_uk.h"
+
+#define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
+#define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
+#define SCRATCH_LIMIT (16.0 * 1024 * 1024)
+#define SEGMENT 224 /* pixels */
+#define ROWS 4      /* fewer rows in a task only where they do not fit */
+#define TASK_MACS 1e6
+#define TASKS 64 /* enough for many threads */
+#define GRAIN_MACS 0.25e6
+#define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
+
+ORTC_VEC_TABLE(ortc_blocked_uk)
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+/* The first of n that are dealt evenly to `parts`, of part i. */
+static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
+
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
+
+/* Nothing outside of the image is read, nothing skipped along a row. */
+static int reads_in_place(const ortc_blocked_plan *p)
+{
+    int yes = !p->stem && p->type == ORTC_FLOAT_F32 && p->stride[2] == 1;
+    for (int i = 0; i < 3; i++)
+        yes &= p->pad[i] == 0 &&
+               (p->out[i] - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] < p->in[i];
+    return yes;
+}
+
+/* Extents as three, the missing ones 1; a window of one pixel sees one long row. */
+static int read_extents(const ortc_conv_geometry *g, ortc_blocked_plan *p)
+{
+    int point = 1;
+    if (g->spatial > 3) return 0;
+    for (int i = 0; i < 3; i++) {
+        const int32_t d = g->spatial - 3 + i;
+        p->in[i] = d < 0 ? 1 : g->in[d], p->out[i] = d < 0 ? 1 : g->out[d];
+        p->kernel[i] = d < 0 ? 1 : g->kernel[d], p->stride[i] = d < 0 ? 1 : g->stride[d];
+        p->dilation[i] = d < 0 ? 1 : g->dilation[d], p->pad[i] = d < 0 ? 0 : g->pad[d];
+        if (p->kernel[i] > 4096 || p->stride[i] > 4096 || p->dilation[i] > 4096) return 0;
+        point &= p->kernel[i] == 1 && p->stride[i] == 1 && p->pad[i] == 0 && p->in[i] == p->out[i];
+    }
+    if (point && !p->stem) {
+        p->in[2] = p->out[2] = g->out_count;
+        p->in[0] = p->in[1] = p->out[0] = p->out[1] = 1;
+    }
+    return 1;
+}
+
+/* Extents of what is laid out for `rows` rows of output. */
+static void lay_out(ortc_blocked_plan *p, int64_t rows)
+{
+    p->rows = rows;
+    p->rows_in = (rows - 1) * p->row_step + (p->kernel[1] - 1) * p->dilation[1] + 1;
+    p->pitch = (p->segment + (p->kernel[2] - 1) * p->dilation[2] / p->stride[2]) * p->step;
+    p->row = p->pitch * p->phases;
+    p->plane = p->kernel[0] * p->rows_in * p->row;
+    p->all = p->chunk * p->plane;
+}
+
+/* How much is done at a time: chunks, rows, tasks. */
+static void split(ortc_blocked_plan *p)
+{
+    const int64_t wide = p->uk->most[1] ? 2 : 1, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
+    const int64_t rows = p->out[1];
+    int64_t segment = SEGMENT;
+    if (p->taps == 1 && rows == 1 &&
+        !p->stem) { /* a long row: its part of all blocks is read again and again */
+        const int64_t most = (int64_t)p->uk->most[wide - 1];
+        segment = min64(max64(STAGE_BYTES / (p->ins * ORTC_BLOCK * 4) / most, 4), 16) * most;
+    }
+    p->segments = ceil_div(p->out[2], segment);
+    p->segment = ceil_div(p->out[2], p->segments);
+    p->segments = ceil_div(p->out[2], p->segment);
+    p->chunk = 1;
+    lay_out(p, min64(rows, ROWS));
+    p->chunk = min64(max64(1, WEIGHT_BYTES / group_bytes), max64(1, STAGE_BYTES / 4 / p->plane));
+    if (p->taps == 1) p->chunk = max64(1, WEIGHT_BYTES / group_bytes); /* the segment was chosen for it */
+    p->chunks = ceil_div(p->ins, p->chunk);
+    p->chunk = ceil_div(p->ins, p->chunks);
+    p->chunks = ceil_div(p->ins, p->chunk);
+
+    lay_out(p, rows);
+    while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
+    const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
+                        (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count;
+    const int64_t want = macs / TASK_MACS < 1       ? 1
+                         : macs / TASK_MACS > TASKS ? TASKS
+                                                    : (int64_t)(macs / TASK_MACS);
+    const int64_t outer = p->images * p->group * p->out[0] * p->segments;
+    const int64_t pairs = ceil_div(p->outs, wide);
+    /* Where weights are more than the image they are read once, by tasks of few blocks. */
+    const int heavy = p->taps * p->outs * ORTC_BLOCK > p->in_count;
+    p->block_tasks = heavy ? min64(pairs, ceil_div(want, outer * ceil_div(rows, p->rows))) : 1;
+    while (p->rows > ROWS && outer * ceil_div(rows, p->rows) * p->block_tasks < want)
+        lay_out(p, max64(ROWS, ceil_div(p->rows, 2)));
+    p->row_tasks = ceil_div(rows, p->rows);
+    lay_out(p, ceil_div(rows, p->row_tasks));
+    p->row_tasks = ceil_div(rows, p->rows);
+    p->block_tasks = max64(p->block_tasks, min64(pairs, ceil_div(want, outer * p->row_tasks)));
+    p->blocks = ceil_div(pairs, p->block_tasks) * wide;
+    /* Each of them lays out the same: a vector of that is worth LAID_OUT multiplications. */
+    const double under = (double)(p->rows * p->segment * p->taps * p->step);
+    const double least = p->in_place ? 1 : LAID_OUT * (double)p->plane / (double)p->step / under;
+    while ((double)p->blocks < least && p->blocks < p->outs) p->blocks += wide;
+    p->block_tasks = ceil_div(p->outs, p->blocks);
+    const double task = macs / (double)(outer * p->row_tasks * p->block_tasks);
+    p->grain = task >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / (task + 1)) + 1;
+}
+
+static void find_taps(ortc_blocked_plan *p)
+{
+    for (int64_t t = 0; t < p->taps; t++) {
+        const int64_t c = t % p->kernel[2] * p->dilation[2],
+                      r = t / p->kernel[2] % p->kernel[1] * p->dilation[1],
+                      d = t / p->kernel[2] / p->kernel[1];
+        p->offset[t] = p->in_place ? ((d * p->dilation[0] * p->in[1] + r) * p->in[2] + c) * ORTC_BLOCK
+                                   : (d * p->rows_in + r) * p->row + c % p->stride[2] * p->pitch +
+                                         c / p->stride[2] * p->step;
+    }
+}
+
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *p)
+{
+    const int64_t c = g->channels, f = g->filters;
+    memset(p, 0, sizeof *p);
+    if (g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
+    if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS : g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK))
+        return 0;
+    p->uk = ortc_blocked_uk_select();
+    p->columns = ortc_columns_uk_select();
+    p->convert = ortc_convert_get();
+    p->type = ortc_float_index(type);
+    p->stem = stem;
+    p->images = g->images, p->group = g->group;
+    p->ins = stem ? c : ceil_div(c, ORTC_BLOCK), p->depth = stem ? 1 : (c - 1) % ORTC_BLOCK + 1;
+    p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
+    p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
+    if (!read_extents(g, p)) return 0;
+    p->in_place = reads_in_place(p);
+    p->step = stem ? 1 : ORTC_BLOCK;
+    /* Where a window has one row, rows between windows are left out; phases likewise. */
+    p->row_skip = p->kernel[1] == 1 ? p->stride[1] : 1, p->row_step = p->stride[1] / p->row_skip;
+    p->phases = p->kernel[2] == 1 ? 1 : p->stride[2];
+    split(p);
+    p->flat = !p->in_place && p->segments == 1 && p->kernel[1] == 1 && p->kernel[2] == 1;
+    /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
+    const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
+                 sums = (double)p->segment * ORTC_BLOCK *
+                        (p->chunks > 1 ? (double)p->rows * (double)p->blocks
+                         : p->flat     ? 2.0 * (double)p->rows
+                                       : 2);
+    const double line = p->stem ? (double)p->pitch * (double)p->stride[2] : 0;
+    if ((staged + sums + line) * 4 > SCRATCH_LIMIT) return 0;
+    p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
+    p->scratch = (size_t)(staged + sums + line) * sizeof(float);
+    p->offset = malloc((size_t)p->taps * sizeof *p->offset);
+    if (!p->offset) return 0;
+    find_taps(p);
+    return 1;
+}
+
+void ortc_blocked_plan_deinit(ortc_blocked_plan *p) { free(p->offset); }
+
+/* ---- Weights ------------------------------------------------------------------------------------------- */
+
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem)
+{
+    const int64_t in = stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK;
+    const double all = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK * (double)in *
+                       (double)g->kernel_count * (double)ortc_product_size(stem ? ORTC_F32 : type);
+    return all < 1e15 ? (size_t)all : 0;
+}
+
+typedef struct fill_arg {
+    const ortc_conv_geometry *g;
+    const ortc_convert *convert;
+    int type, stem;
+    const char *w;
+    char *dst;
+} fill_arg;
+
+/* Output block by output block: element (o, c, t) of W goes to [block][c / 16][t][c % 16][o % 16]. */
+static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_arg *a = arg;
+    const ortc_conv_geometry *g = a->g;
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
+                  depth = a->stem ? 1 : ORTC_BLOCK;
+    const int64_t block = ceil_div(g->channels, depth) * taps * depth * ORTC_BLOCK;
+    const int64_t size = a->type == ORTC_FLOAT_F32 ? 4 : 2, to_size = a->stem ? 4 : size;
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        char *dst = a->dst + b * block * to_size;
+        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
+        memset(dst, 0, (size_t)(block * to_size));
+        for (int64_t o = 0; o < n; o++) {
+            const char *src = a->w + (b / outs * g->filters + first + o) * g->channels * taps * size;
+            for (int64_t c = 0; c < g->channels; c++)
+                for (int64_t t = 0; t < taps; t++, src += size) {
+                    char *to = dst +
+                               ((c / depth * taps + t) * depth * ORTC_BLOCK + c % depth * ORTC_BLOCK + o) *
+                                   to_size;
+                    if (a->stem)
+                        a->convert->widen[a->type](1, src, (float *)(void *)to);
+                    else
+                        memcpy(to, src, (size_t)size);
+                }
+        }
+    }
+}
+
+int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
+                                 void *dst, const ortc_product_threads *threads)
+{
+    fill_arg a = {g, ortc_convert_get(), ortc_float_index(type), stem, w, dst};
+    return threads->parallel(threads->context, g->group * ceil_div(g->filters, ORTC_BLOCK), 1, fill_blocks,
+                             &a);
+}
+
+/* ---- Laying out ---------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const ortc_blocked_plan *p;
+    const ortc_blocked_args *a;
+    int straight; /* tiles are finished in registers, and stored where they belong */
+    int clip;
+} job;
+
+/* What a task is about. */
+typedef struct task {
+    const job *j;
+    int64_t image, group;
+    int64_t plane, row, rows, column, pixels; /* of output */
+    int64_t block, blocks;
+    float *stage, *sums, *line;
+} task;
+
+static int64_t type_bytes(const ortc_blocked_plan *p) { return p->type == ORTC_FLOAT_F32 ? 4 : 2; }
+
+/* Phase q of one row of input, `src`, or NULL for one of padding: pixels first, first + stride, .. */
+static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t s = p->stride[2], first = t->column * s - p->pad[2] + q, n = p->pitch / p->step;
+    int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
+            hi = p->in[2] > first ? min64(n, ceil_div(p->in[2] - first, s)) : 0;
+    if (!src || hi <= lo) lo = hi = 0;
+    const char *from = src + (first + lo * s) * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    memset(dst, 0, (size_t)(lo * p->step) * sizeof *dst);
+    if (hi == lo) {
+    } else if (!p->stem) {
+        p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + lo * ORTC_BLOCK);
+    } else {
+        const float *line = (const float *)(const void *)from;
+        if (p->type != ORTC_FLOAT_F32) {
+            p->convert->widen[p->type]((size_t)((hi - lo - 1) * s + 1), from, t->line);
+            line = t->line;
+        }
+        p->columns->run(1, dst + lo, 0, line, 0, (size_t)s, 0, (size_t)(hi - lo), 0);
+    }
+    memset(dst + hi * p->step, 0, (size_t)((n - hi) * p->step) * sizeof *dst);
+}
+
+/* Blocks g0 .. g1-1 of input under the task. */
+static void fill_stage(const task *t, int64_t g0, int64_t g1)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t row_bytes = p->in[2] * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
+    for (int64_t g = g0; g < g1; g++)
+        for (int64_t d = 0; d < p->kernel[0]; d++) {
+            const int64_t plane = t->plane * p->stride[0] - p->pad[0] + d * p->dilation[0];
+            const char *x = (const char *)t->j->a->x +
+                            (((t->image * p->group + t->group) * p->ins + g) * p->in[0] + plane) * p->in[1] *
+                                row_bytes;
+            float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
+            for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
+                const int64_t row = t->row * p->stride[1] - p->pad[1] + i * p->row_skip;
+                const int inside = plane >= 0 && plane < p->in[0] && row >= 0 && row < p->in[1];
+                for (int64_t q = 0; q < p->phases; q++)
+                    fill_phase(t, inside ? x + row * row_bytes : NULL, q, dst + q * p->pitch);
+            }
+        }
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* What registers have not done to n finished pixels of output block `block` at `y` (elements into the
+ * output): the only place that knows epilogues beyond a clip. */
+static void finish(const job *j, float *sums, int64_t n, int64_t block, int64_t at)
+{
+    const ortc_blocked_plan *p = j->p;
+    const ortc_tail_spec *s = j->a->tail;
+    const int64_t bytes = at * type_bytes(p);
+    const size_t count = (size_t)(n * ORTC_BLOCK),
+                 lanes = (size_t)(block % p->outs + 1 < p->outs ? ORTC_BLOCK : p->lanes);
+    const char *residual = j->a->residual;
+    char *y = (char *)j->a->y + bytes;
+    if (!j->straight) {
+        if (residual || s->act != ORTC_UK_ACT_NONE)
+            p->uk->finish[p->type](count, residual ? residual + bytes : NULL, s->act, s->lo, s->hi, sums);
+        if (s->tile) s->tile(s->tile_arg, sums, 1, count, count, block, at);
+    }
+    if (!j->straight || lanes < ORTC_BLOCK) p->uk->narrow[p->type]((size_t)n, sums, lanes, y);
+}
+
+/* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
+static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
+                    int64_t blocks, int64_t row)
+{
+    const job *j = t->j;
+    const ortc_blocked_plan *p = j->p;
+    const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
+                          ((t->plane * p->out[1] + t->row + row) * p->out[2] + t->column) * ORTC_BLOCK;
+    const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
+    const int last = g1 == p->ins, most = (int)p->uk->most[blocks - 1];
+    const int64_t y_block = j->straight ? p->out_count * ORTC_BLOCK
+                                        : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
+    float *y = j->straight
+                   ? (float *)j->a->y + first
+                   : t->sums +
+                         (p->chunks > 1 ? ((block - t->block) * t->rows + row) * t->pixels * ORTC_BLOCK : 0);
+    ortc_blocked_tile tile = {.offset = p->offset,
+                              .plane = plane,
+                              .groups = (size_t)(g1 - g0),
+                              .taps = (size_t)p->taps,
+                              .depth = (size_t)(last ? p->depth : ORTC_BLOCK),
+                              .w = (const char *)j->a->w +
+                                   (block * p->ins + g0) * group_weights * (p->stem ? 4 : type_bytes(p)),
+                              .w_block = (size_t)(p->ins * group_weights),
+                              .y_block = (size_t)y_block,
+                              .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
+                              .clip = last && j->straight && j->clip,
+                              .lo = j->a->tail->lo,
+                              .hi = j->a->tail->hi};
+    ortc_blocked_tile_fn *run = p->stem ? p->uk->stem : p->uk->dense[p->type];
+    const int64_t tiles = ceil_div(t->pixels, most);
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t at = share(t->pixels, tiles, i);
+        tile.x = x + at * p->step;
+        tile.y = y + at * ORTC_BLOCK;
+        if (last && j->straight && j->a->residual)
+            tile.residual = (const float *)j->a->residual + first + at * ORTC_BLOCK;
+        run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
+    }
+    for (int64_t b = 0; last && b < blocks; b++)
+        finish(j, y + b * y_block, t->pixels, block + b, first + b * p->out_count * ORTC_BLOCK);
+}
+
+static void run_task(task *t)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t wide = p->uk->most[1] ? 2 : 1;
+    for (int64_t g0 = 0; g0 < p->ins; g0 += p->chunk) {
+        const int64_t g1 = min64(p->ins, g0 + p->chunk);
+        const float *x = t->stage;
+        int64_t plane = p->plane, row = p->row_step * p->row;
+        if (p->in_place) {
+            plane = p->in_count * ORTC_BLOCK, row = p->stride[1] * p->in[2] * ORTC_BLOCK;
+            x = (const float *)t->j->a->x + ((t->image * p->group + t->group) * p->ins + g0) * plane +
+                ((t->plane * p->stride[0] * p->in[1] + t->row * p->stride[1]) * p->in[2] + t->column) *
+                    ORTC_BLOCK;
+        } else {
+            if (p->flat && g0 > 0) t->rows = t->pixels / p->segment, t->pixels = p->segment;
+            fill_stage(t, g0, g1);
+            if (p->flat) t->pixels *= t->rows, t->rows = 1;
+        }
+        for (int64_t b = 0; b < t->blocks; b += wide)
+            for (int64_t r = 0; r < t->rows; r++)
+                one_row(t, x + r * row, plane, g0, g1, t->block + b, min64(wide, t->blocks - b), r);
+    }
+}
+
+/* Tasks are numbered [image][group][plane][row task][segment][block task]. */
+static void body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const ortc_blocked_plan *p = j->p;
+    float *space = scratch;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t rest = i;
+        const int64_t b = rest % p->block_tasks * p->blocks;
+        rest /= p->block_tasks;
+        task t = {.j = j, .stage = space, .sums = space + p->sums, .line = space + p->line};
+        t.column = rest % p->segments * p->segment, rest /= p->segments;
+        t.pixels = min64(p->segment, p->out[2] - t.column);
+        t.row = rest % p->row_tasks * p->rows, rest /= p->row_tasks;
+        t.rows = min64(p->rows, p->out[1] - t.row);
+        t.plane = rest % p->out[0], rest /= p->out[0];
+        t.group = rest % p->group, t.image = rest / p->group;
+        t.block = t.group * p->outs + b, t.blocks = min64(p->blocks, p->outs - b);
+        run_task(&t);
+    }
+}
+
+int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,
+                         const ortc_product_threads *threads)
+{
+    const ortc_tail_spec *s = a->tail;
+    job j = {p, a, p->type == ORTC_FLOAT_F32 && !s->tile && s->act != ORTC_UK_ACT_LEAKY,
+             s->act == ORTC_UK_ACT_CLIP};
+    return threads->parallel(threads->context,
+                             p->images * p->group * p->out[0] * p->row_tasks * p->segments * p->block_tasks,
+                             p->grain, body, &j);
+}

@@ -1,0 +1,189 @@
+/* Convolution over blocks of channels (blocked_uk.h), a body for every instruction set. Like all register
+ * tiles it knows its lanes: a block is 16 / LANES vectors.
+ *
+ * Tiles are as large as the registers let them be, since each step reads one broadcast for every pixel and a
+ * vector of weights for every sum that a pixel has: AVX-512 14 pixels x 2 blocks (28 sums, 2 + 1 others of
+ * 32; a step is 28 FMAs for 16 loads) or 28 x 1, AVX2 6 x 1 (12 sums of 2 vectors, of 16), NEON 6 x 1 (24 of
+ * 32), plain vectors of 16 bytes 2 x 1 (8 of 16). Every number of pixels gets its own copy, which is what the
+ * compiler makes of one inline function with constant arguments.
+ */
+#include <assert.h>
+
+#include "blocked_uk.h"
+#include "kernels/common/vector/tile.h"
+#include "kernels/gemm/product_uk.h"
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/* clang-format off */
+#define UP_TO_2(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__)
+#define UP_TO_6(X, ...) UP_TO_2(X, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#define UP_TO_14(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) \
+    X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+#define UP_TO_28(X, ...) UP_TO_14(X, __VA_ARGS__) X(15, __VA_ARGS__) X(16, __VA_ARGS__) X(17, __VA_ARGS__) \
+    X(18, __VA_ARGS__) X(19, __VA_ARGS__) X(20, __VA_ARGS__) X(21, __VA_ARGS__) X(22, __VA_ARGS__) \
+    X(23, __VA_ARGS__) X(24, __VA_ARGS__) X(25, __VA_ARGS__) X(26, __VA_ARGS__) X(27, __VA_ARGS__) X(28, __VA_ARGS__)
+/* clang-format on */
+#if defined(__AVX512F__)
+#define MOST_1 28
+#define MOST_2 14
+#define EACH_1 UP_TO_28
+#define EACH_2 UP_TO_14
+#elif defined(__AVX2__) || defined(__ARM_NEON)
+#define MOST_1 6
+#define EACH_1 UP_TO_6
+#else
+#define MOST_1 2
+#define EACH_1 UP_TO_2
+#endif
+#define VECTORS (ORTC_BLOCK / LANES) /* of a block */
+
+enum { F32, F16, BF16 }; /* as ORTC_FLOAT_* of convert.h */
+
+VFN vf32 weights(const int type, const char *p)
+{
+    if (type == F16) return v_load_f16((const uint16_t *)(const void *)p, LANES);
+    if (type == BF16) return v_load_bf16((const uint16_t *)(const void *)p, LANES);
+    return v_load_f32((const float *)(const void *)p, LANES);
+}
+
+/* v second: max and min return their second operand when one is NaN. */
+VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
+{
+    if (act == ORTC_UK_ACT_CLIP) return v_min(hi, v_max(lo, v));
+    if (act == ORTC_UK_ACT_LEAKY) return v_sel(v_lt(v, v_set_f32(0)), v_mul(v, lo), v);
+    return v;
+}
+
+/* Applies `op` to every sum; b, p, j (block, pixel, vector) and v (an lvalue) are in scope. */
+#define EACH_SUM(...) \
+    UNROLL for (int b = 0; b < nb; b++) \
+    { \
+        UNROLL for (int p = 0; p < np; p++) \
+        { \
+            UNROLL for (int j = 0; j < VECTORS; j++) \
+            { \
+                vf32 v = sum[b][p][j]; \
+                __VA_ARGS__; \
+                sum[b][p][j] = v; \
+            } \
+        } \
+    }
+#define AT(base, stride) ((base) + (size_t)b * (stride) + p * ORTC_BLOCK + j * LANES)
+
+VFN void tile(const int type, const int stem, const int np, const int nb, const ortc_blocked_tile *t)
+{
+    const size_t size = type == F32 ? 4 : 2, step = stem ? 1 : ORTC_BLOCK;
+    vf32 sum[2][MOST_1][VECTORS];
+    if (t->bias)
+        EACH_SUM(v = v_load_f32(t->bias + b * ORTC_BLOCK + j * LANES, LANES))
+    else
+        EACH_SUM(v = v_load_f32(AT(t->y, t->y_block), LANES))
+    const char *w = t->w;
+    const float *x = t->x;
+    for (size_t g = 0; g < t->groups; g++, x += t->plane) {
+        const size_t depth = stem ? 1 : g + 1 < t->groups ? ORTC_BLOCK : t->depth;
+        for (size_t tap = 0; tap < t->taps; tap++) {
+            const float *s = x + t->offset[tap];
+            for (size_t i = 0; i < depth; i++, w += ORTC_BLOCK * size) {
+                vf32 wv[2][VECTORS];
+                UNROLL for (int b = 0; b < nb; b++)
+                {
+                    UNROLL for (int j = 0; j < VECTORS; j++)
+                        wv[b][j] = weights(type, w + ((size_t)b * t->w_block + j * LANES) * size);
+                }
+                UNROLL for (int p = 0; p < np; p++)
+                {
+                    const vf32 xv = v_set_f32(ortc_uk_load_f32(s + p * step + i));
+                    UNROLL for (int b = 0; b < nb; b++)
+                    {
+                        UNROLL for (int j = 0; j < VECTORS; j++)
+                            sum[b][p][j] = v_fma(wv[b][j], xv, sum[b][p][j]);
+                    }
+                }
+            }
+            if (!stem) w += (ORTC_BLOCK - depth) * ORTC_BLOCK * size;
+        }
+    }
+    if (t->residual) EACH_SUM(v = v_add(v, v_load_f32(AT(t->residual, t->y_block), LANES)))
+    if (t->clip) {
+        const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
+        EACH_SUM(v = v_min(hi, v_max(lo, v))) /* v second: a NaN stays */
+    }
+    EACH_SUM(v_store_f32(AT(t->y, t->y_block), v, LANES))
+}
+
+#define TILE(np, T, stem, nb) \
+    static void tile_##T##_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(T, stem, np, nb, t); }
+#define ENTRY(np, T, stem, nb) tile_##T##_##stem##_##nb##_##np,
+#ifdef MOST_2
+#define TILES(name, T, stem) \
+    EACH_1(TILE, T, stem, 1) \
+    EACH_2(TILE, T, stem, 2) \
+    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
+    { \
+        static void (*const one[])(const ortc_blocked_tile *) = {EACH_1(ENTRY, T, stem, 1)}; \
+        static void (*const two[])(const ortc_blocked_tile *) = {EACH_2(ENTRY, T, stem, 2)}; \
+        assert(pixels >= 1 && pixels <= (blocks == 1 ? MOST_1 : MOST_2)); \
+        (blocks == 1 ? one : two)[pixels - 1](t); \
+    }
+#else
+#define MOST_2 0
+#define TILES(name, T, stem) \
+    EACH_1(TILE, T, stem, 1) \
+    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
+    { \
+        static void (*const one[])(const ortc_blocked_tile *) = {EACH_1(ENTRY, T, stem, 1)}; \
+        assert(blocks == 1 && pixels >= 1 && pixels <= MOST_1); \
+        one[pixels - 1](t); \
+    }
+#endif
+TILES(dense_f32, F32, 0)
+TILES(dense_f16, F16, 0)
+TILES(dense_bf16, BF16, 0)
+TILES(stem_f32, F32, 1)
+
+/* ---- Before and after ---------------------------------------------------------------------------------- */
+
+#define MOVES(T, type) \
+    static void widen_##T(size_t n, const void *from, size_t step, float *y) \
+    { \
+        const type *x = from; \
+        for (size_t i = 0; i < n; i++, x += step, y += ORTC_BLOCK) \
+            UNROLL for (int j = 0; j < VECTORS; j++) \
+                v_store_f32(y + j * LANES, v_load_##T(x + j * LANES, LANES), LANES); \
+    } \
+    static void finish_##T(size_t n, const void *residual, int32_t act, float lo, float hi, float *y) \
+    { \
+        const type *r = residual; \
+        const vf32 l = v_set_f32(lo), h = v_set_f32(hi); \
+        V_FOR(i, left, n, { \
+            vf32 v = v_load_f32(y + i, left); \
+            if (r) v = v_add(v, v_load_##T(r + i, left)); \
+            v_store_f32(y + i, activate(v, act, l, h), left); \
+        }); \
+    } \
+    static void narrow_##T(size_t n, const float *x, size_t lanes, void *to) \
+    { \
+        type *y = to; \
+        for (size_t i = 0; i < n; i++, x += ORTC_BLOCK, y += ORTC_BLOCK) \
+            UNROLL for (int j = 0; j < VECTORS; j++) \
+            { \
+                const size_t keep = lanes > (size_t)j * LANES ? lanes - (size_t)j * LANES : 0; \
+                v_store_##T(y + j * LANES, v_keep(v_load_f32(x + j * LANES, LANES), keep, 0), LANES); \
+            } \
+    }
+MOVES(f32, float)
+MOVES(f16, uint16_t)
+MOVES(bf16, uint16_t)
+
+const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {{MOST_1, MOST_2},
+                                                 {dense_f32, dense_f16, dense_bf16},
+                                                 stem_f32,
+                                                 {widen_f32, widen_f16, widen_bf16},
+                                                 {finish_f32, finish_f16, finish_bf16},
+                                                 {narrow_f32, narrow_f16, narrow_bf16}};
