@@ -24,46 +24,52 @@ static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 /* The first of n that are dealt evenly to `parts`, of part i. */
 static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
 
+const ortc_blocked_uk *ortc_blocked_uk_get(void) { return ortc_blocked_uk_select(); }
+
+int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
+{
+    if (g->spatial > 3) return 0;
+    for (int i = 0; i < 3; i++) {
+        const int32_t d = g->spatial - 3 + i;
+        e->in[i] = d < 0 ? 1 : g->in[d], e->out[i] = d < 0 ? 1 : g->out[d];
+        e->kernel[i] = d < 0 ? 1 : g->kernel[d], e->stride[i] = d < 0 ? 1 : g->stride[d];
+        e->dilation[i] = d < 0 ? 1 : g->dilation[d], e->pad[i] = d < 0 ? 0 : g->pad[d];
+        if (e->kernel[i] > 4096 || e->stride[i] > 4096 || e->dilation[i] > 4096) return 0;
+    }
+    return 1;
+}
+
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 /* Nothing outside of the image is read, nothing skipped along a row. */
 static int reads_in_place(const ortc_blocked_plan *p)
 {
-    int yes = !p->stem && p->type == ORTC_FLOAT_F32 && p->stride[2] == 1;
+    int yes = !p->stem && p->type == ORTC_FLOAT_F32 && p->e.stride[2] == 1;
     for (int i = 0; i < 3; i++)
-        yes &= p->pad[i] == 0 &&
-               (p->out[i] - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] < p->in[i];
+        yes &= p->e.pad[i] == 0 &&
+               (p->e.out[i] - 1) * p->e.stride[i] + (p->e.kernel[i] - 1) * p->e.dilation[i] < p->e.in[i];
     return yes;
 }
 
-/* Extents as three, the missing ones 1; a window of one pixel sees one long row. */
-static int read_extents(const ortc_conv_geometry *g, ortc_blocked_plan *p)
+/* A window of one pixel sees one long row. */
+static void make_long(const ortc_conv_geometry *g, ortc_window_extents *e)
 {
     int point = 1;
-    if (g->spatial > 3) return 0;
-    for (int i = 0; i < 3; i++) {
-        const int32_t d = g->spatial - 3 + i;
-        p->in[i] = d < 0 ? 1 : g->in[d], p->out[i] = d < 0 ? 1 : g->out[d];
-        p->kernel[i] = d < 0 ? 1 : g->kernel[d], p->stride[i] = d < 0 ? 1 : g->stride[d];
-        p->dilation[i] = d < 0 ? 1 : g->dilation[d], p->pad[i] = d < 0 ? 0 : g->pad[d];
-        if (p->kernel[i] > 4096 || p->stride[i] > 4096 || p->dilation[i] > 4096) return 0;
-        point &= p->kernel[i] == 1 && p->stride[i] == 1 && p->pad[i] == 0 && p->in[i] == p->out[i];
-    }
-    if (point && !p->stem) {
-        p->in[2] = p->out[2] = g->out_count;
-        p->in[0] = p->in[1] = p->out[0] = p->out[1] = 1;
-    }
-    return 1;
+    for (int i = 0; i < 3; i++)
+        point &= e->kernel[i] == 1 && e->stride[i] == 1 && e->pad[i] == 0 && e->in[i] == e->out[i];
+    if (!point) return;
+    e->in[2] = e->out[2] = g->out_count;
+    e->in[0] = e->in[1] = e->out[0] = e->out[1] = 1;
 }
 
 /* Extents of what is laid out for `rows` rows of output. */
 static void lay_out(ortc_blocked_plan *p, int64_t rows)
 {
     p->rows = rows;
-    p->rows_in = (rows - 1) * p->row_step + (p->kernel[1] - 1) * p->dilation[1] + 1;
-    p->pitch = (p->segment + (p->kernel[2] - 1) * p->dilation[2] / p->stride[2]) * p->step;
+    p->rows_in = (rows - 1) * p->row_step + (p->e.kernel[1] - 1) * p->e.dilation[1] + 1;
+    p->pitch = (p->segment + (p->e.kernel[2] - 1) * p->e.dilation[2] / p->e.stride[2]) * p->step;
     p->row = p->pitch * p->phases;
-    p->plane = p->kernel[0] * p->rows_in * p->row;
+    p->plane = p->e.kernel[0] * p->rows_in * p->row;
     p->all = p->chunk * p->plane;
 }
 
@@ -71,16 +77,16 @@ static void lay_out(ortc_blocked_plan *p, int64_t rows)
 static void split(ortc_blocked_plan *p)
 {
     const int64_t wide = p->uk->most[1] ? 2 : 1, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
-    const int64_t rows = p->out[1];
+    const int64_t rows = p->e.out[1];
     int64_t segment = SEGMENT;
     if (p->taps == 1 && rows == 1 &&
         !p->stem) { /* a long row: its part of all blocks is read again and again */
         const int64_t most = (int64_t)p->uk->most[wide - 1];
         segment = min64(max64(STAGE_BYTES / (p->ins * ORTC_BLOCK * 4) / most, 4), 16) * most;
     }
-    p->segments = ceil_div(p->out[2], segment);
-    p->segment = ceil_div(p->out[2], p->segments);
-    p->segments = ceil_div(p->out[2], p->segment);
+    p->segments = ceil_div(p->e.out[2], segment);
+    p->segment = ceil_div(p->e.out[2], p->segments);
+    p->segments = ceil_div(p->e.out[2], p->segment);
     p->chunk = 1;
     lay_out(p, min64(rows, ROWS));
     p->chunk = min64(max64(1, WEIGHT_BYTES / group_bytes), max64(1, STAGE_BYTES / 4 / p->plane));
@@ -96,7 +102,7 @@ static void split(ortc_blocked_plan *p)
     const int64_t want = macs / TASK_MACS < 1       ? 1
                          : macs / TASK_MACS > TASKS ? TASKS
                                                     : (int64_t)(macs / TASK_MACS);
-    const int64_t outer = p->images * p->group * p->out[0] * p->segments;
+    const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
     const int64_t pairs = ceil_div(p->outs, wide);
     /* Where weights are more than the image they are read once, by tasks of few blocks. */
     const int heavy = p->taps * p->outs * ORTC_BLOCK > p->in_count;
@@ -120,12 +126,12 @@ static void split(ortc_blocked_plan *p)
 static void find_taps(ortc_blocked_plan *p)
 {
     for (int64_t t = 0; t < p->taps; t++) {
-        const int64_t c = t % p->kernel[2] * p->dilation[2],
-                      r = t / p->kernel[2] % p->kernel[1] * p->dilation[1],
-                      d = t / p->kernel[2] / p->kernel[1];
-        p->offset[t] = p->in_place ? ((d * p->dilation[0] * p->in[1] + r) * p->in[2] + c) * ORTC_BLOCK
-                                   : (d * p->rows_in + r) * p->row + c % p->stride[2] * p->pitch +
-                                         c / p->stride[2] * p->step;
+        const int64_t c = t % p->e.kernel[2] * p->e.dilation[2],
+                      r = t / p->e.kernel[2] % p->e.kernel[1] * p->e.dilation[1],
+                      d = t / p->e.kernel[2] / p->e.kernel[1];
+        p->offset[t] = p->in_place ? ((d * p->e.dilation[0] * p->e.in[1] + r) * p->e.in[2] + c) * ORTC_BLOCK
+                                   : (d * p->rows_in + r) * p->row + c % p->e.stride[2] * p->pitch +
+                                         c / p->e.stride[2] * p->step;
     }
 }
 
@@ -136,7 +142,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     if (g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
     if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS : g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK))
         return 0;
-    p->uk = ortc_blocked_uk_select();
+    p->uk = ortc_blocked_uk_get();
     p->columns = ortc_columns_uk_select();
     p->convert = ortc_convert_get();
     p->type = ortc_float_index(type);
@@ -145,21 +151,22 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     p->ins = stem ? c : ceil_div(c, ORTC_BLOCK), p->depth = stem ? 1 : (c - 1) % ORTC_BLOCK + 1;
     p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
-    if (!read_extents(g, p)) return 0;
+    if (!ortc_conv_extents(g, &p->e)) return 0;
+    if (!stem) make_long(g, &p->e);
     p->in_place = reads_in_place(p);
     p->step = stem ? 1 : ORTC_BLOCK;
     /* Where a window has one row, rows between windows are left out; phases likewise. */
-    p->row_skip = p->kernel[1] == 1 ? p->stride[1] : 1, p->row_step = p->stride[1] / p->row_skip;
-    p->phases = p->kernel[2] == 1 ? 1 : p->stride[2];
+    p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
+    p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
     split(p);
-    p->flat = !p->in_place && p->segments == 1 && p->kernel[1] == 1 && p->kernel[2] == 1;
+    p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
     /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
     const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
                  sums = (double)p->segment * ORTC_BLOCK *
                         (p->chunks > 1 ? (double)p->rows * (double)p->blocks
                          : p->flat     ? 2.0 * (double)p->rows
                                        : 2);
-    const double line = p->stem ? (double)p->pitch * (double)p->stride[2] : 0;
+    const double line = p->stem ? (double)p->pitch * (double)p->e.stride[2] : 0;
     if ((staged + sums + line) * 4 > SCRATCH_LIMIT) return 0;
     p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
     p->scratch = (size_t)(staged + sums + line) * sizeof(float);
@@ -170,6 +177,30 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
 }
 
 void ortc_blocked_plan_deinit(ortc_blocked_plan *p) { free(p->offset); }
+
+/* ---- Ends ---------------------------------------------------------------------------------------------- */
+
+ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a)
+{
+    const int straight = type == ORTC_FLOAT_F32 && !a->tail->tile && a->tail->act != ORTC_UK_ACT_LEAKY;
+    return (ortc_blocked_end){uk, a, type, straight};
+}
+
+void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t block, size_t lanes,
+                         int64_t at)
+{
+    const ortc_tail_spec *s = e->a->tail;
+    const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2);
+    const size_t count = (size_t)(n * ORTC_BLOCK);
+    const char *residual = e->a->residual;
+    if (!e->straight) {
+        if (residual || s->act != ORTC_UK_ACT_NONE)
+            e->uk->finish[e->type](count, residual ? residual + bytes : NULL, s->act, s->lo, s->hi, sums);
+        if (s->tile) s->tile(s->tile_arg, sums, 1, count, count, block, at);
+    }
+    if (!e->straight || lanes < ORTC_BLOCK)
+        e->uk->narrow[e->type]((size_t)n, sums, lanes, (char *)e->a->y + bytes);
+}
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
@@ -232,8 +263,7 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
 typedef struct job {
     const ortc_blocked_plan *p;
     const ortc_blocked_args *a;
-    int straight; /* tiles are finished in registers, and stored where they belong */
-    int clip;
+    ortc_blocked_end end;
 } job;
 
 /* What a task is about. */
@@ -251,9 +281,9 @@ static int64_t type_bytes(const ortc_blocked_plan *p) { return p->type == ORTC_F
 static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int64_t s = p->stride[2], first = t->column * s - p->pad[2] + q, n = p->pitch / p->step;
+    const int64_t s = p->e.stride[2], first = t->column * s - p->e.pad[2] + q, n = p->pitch / p->step;
     int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
-            hi = p->in[2] > first ? min64(n, ceil_div(p->in[2] - first, s)) : 0;
+            hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
     if (!src || hi <= lo) lo = hi = 0;
     const char *from = src + (first + lo * s) * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
     memset(dst, 0, (size_t)(lo * p->step) * sizeof *dst);
@@ -275,18 +305,18 @@ static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
 static void fill_stage(const task *t, int64_t g0, int64_t g1)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int64_t row_bytes = p->in[2] * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    const int64_t row_bytes = p->e.in[2] * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
     for (int64_t g = g0; g < g1; g++)
-        for (int64_t d = 0; d < p->kernel[0]; d++) {
-            const int64_t plane = t->plane * p->stride[0] - p->pad[0] + d * p->dilation[0];
+        for (int64_t d = 0; d < p->e.kernel[0]; d++) {
+            const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
             const char *x = (const char *)t->j->a->x +
-                            (((t->image * p->group + t->group) * p->ins + g) * p->in[0] + plane) * p->in[1] *
-                                row_bytes;
+                            (((t->image * p->group + t->group) * p->ins + g) * p->e.in[0] + plane) *
+                                p->e.in[1] * row_bytes;
             float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
             for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
-                const int64_t row = t->row * p->stride[1] - p->pad[1] + i * p->row_skip;
-                const int inside = plane >= 0 && plane < p->in[0] && row >= 0 && row < p->in[1];
+                const int64_t row = t->row * p->e.stride[1] - p->e.pad[1] + i * p->row_skip;
+                const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
                 for (int64_t q = 0; q < p->phases; q++)
                     fill_phase(t, inside ? x + row * row_bytes : NULL, q, dst + q * p->pitch);
             }
@@ -295,25 +325,6 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
-/* What registers have not done to n finished pixels of output block `block` at `y` (elements into the
- * output): the only place that knows epilogues beyond a clip. */
-static void finish(const job *j, float *sums, int64_t n, int64_t block, int64_t at)
-{
-    const ortc_blocked_plan *p = j->p;
-    const ortc_tail_spec *s = j->a->tail;
-    const int64_t bytes = at * type_bytes(p);
-    const size_t count = (size_t)(n * ORTC_BLOCK),
-                 lanes = (size_t)(block % p->outs + 1 < p->outs ? ORTC_BLOCK : p->lanes);
-    const char *residual = j->a->residual;
-    char *y = (char *)j->a->y + bytes;
-    if (!j->straight) {
-        if (residual || s->act != ORTC_UK_ACT_NONE)
-            p->uk->finish[p->type](count, residual ? residual + bytes : NULL, s->act, s->lo, s->hi, sums);
-        if (s->tile) s->tile(s->tile_arg, sums, 1, count, count, block, at);
-    }
-    if (!j->straight || lanes < ORTC_BLOCK) p->uk->narrow[p->type]((size_t)n, sums, lanes, y);
-}
-
 /* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
 static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
                     int64_t blocks, int64_t row)
@@ -321,12 +332,12 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     const job *j = t->j;
     const ortc_blocked_plan *p = j->p;
     const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
-                          ((t->plane * p->out[1] + t->row + row) * p->out[2] + t->column) * ORTC_BLOCK;
+                          ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
     const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
     const int last = g1 == p->ins, most = (int)p->uk->most[blocks - 1];
-    const int64_t y_block = j->straight ? p->out_count * ORTC_BLOCK
-                                        : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
-    float *y = j->straight
+    const int64_t y_block = j->end.straight ? p->out_count * ORTC_BLOCK
+                                            : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
+    float *y = j->end.straight
                    ? (float *)j->a->y + first
                    : t->sums +
                          (p->chunks > 1 ? ((block - t->block) * t->rows + row) * t->pixels * ORTC_BLOCK : 0);
@@ -340,7 +351,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .w_block = (size_t)(p->ins * group_weights),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
-                              .clip = last && j->straight && j->clip,
+                              .clip = last && j->end.straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                               .lo = j->a->tail->lo,
                               .hi = j->a->tail->hi};
     ortc_blocked_tile_fn *run = p->stem ? p->uk->stem : p->uk->dense[p->type];
@@ -349,12 +360,14 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
         const int64_t at = share(t->pixels, tiles, i);
         tile.x = x + at * p->step;
         tile.y = y + at * ORTC_BLOCK;
-        if (last && j->straight && j->a->residual)
+        if (last && j->end.straight && j->a->residual)
             tile.residual = (const float *)j->a->residual + first + at * ORTC_BLOCK;
         run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
     }
     for (int64_t b = 0; last && b < blocks; b++)
-        finish(j, y + b * y_block, t->pixels, block + b, first + b * p->out_count * ORTC_BLOCK);
+        ortc_blocked_finish(&j->end, y + b * y_block, t->pixels, t->image * p->group * p->outs + block + b,
+                            (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
+                            first + b * p->out_count * ORTC_BLOCK);
 }
 
 static void run_task(task *t)
@@ -366,9 +379,10 @@ static void run_task(task *t)
         const float *x = t->stage;
         int64_t plane = p->plane, row = p->row_step * p->row;
         if (p->in_place) {
-            plane = p->in_count * ORTC_BLOCK, row = p->stride[1] * p->in[2] * ORTC_BLOCK;
+            plane = p->in_count * ORTC_BLOCK, row = p->e.stride[1] * p->e.in[2] * ORTC_BLOCK;
             x = (const float *)t->j->a->x + ((t->image * p->group + t->group) * p->ins + g0) * plane +
-                ((t->plane * p->stride[0] * p->in[1] + t->row * p->stride[1]) * p->in[2] + t->column) *
+                ((t->plane * p->e.stride[0] * p->e.in[1] + t->row * p->e.stride[1]) * p->e.in[2] +
+                 t->column) *
                     ORTC_BLOCK;
         } else {
             if (p->flat && g0 > 0) t->rows = t->pixels / p->segment, t->pixels = p->segment;
@@ -393,10 +407,10 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         rest /= p->block_tasks;
         task t = {.j = j, .stage = space, .sums = space + p->sums, .line = space + p->line};
         t.column = rest % p->segments * p->segment, rest /= p->segments;
-        t.pixels = min64(p->segment, p->out[2] - t.column);
+        t.pixels = min64(p->segment, p->e.out[2] - t.column);
         t.row = rest % p->row_tasks * p->rows, rest /= p->row_tasks;
-        t.rows = min64(p->rows, p->out[1] - t.row);
-        t.plane = rest % p->out[0], rest /= p->out[0];
+        t.rows = min64(p->rows, p->e.out[1] - t.row);
+        t.plane = rest % p->e.out[0], rest /= p->e.out[0];
         t.group = rest % p->group, t.image = rest / p->group;
         t.block = t.group * p->outs + b, t.blocks = min64(p->blocks, p->outs - b);
         run_task(&t);
@@ -406,10 +420,8 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,
                          const ortc_product_threads *threads)
 {
-    const ortc_tail_spec *s = a->tail;
-    job j = {p, a, p->type == ORTC_FLOAT_F32 && !s->tile && s->act != ORTC_UK_ACT_LEAKY,
-             s->act == ORTC_UK_ACT_CLIP};
+    job j = {p, a, ortc_blocked_end_of(p->uk, p->type, a)};
     return threads->parallel(threads->context,
-                             p->images * p->group * p->out[0] * p->row_tasks * p->segments * p->block_tasks,
+                             p->images * p->group * p->e.out[0] * p->row_tasks * p->segments * p->block_tasks,
                              p->grain, body, &j);
 }

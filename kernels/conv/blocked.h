@@ -32,7 +32,7 @@ typedef struct ortc_blocked_plan {
     int64_t images, group;
     int64_t ins, depth;  /* of a group: blocks of input (of a stem: channels), channels of the last one */
     int64_t outs, lanes; /* blocks of output, channels of the last one */
-    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3]; /* planes, rows, columns */
+    ortc_window_extents e;
     int64_t in_count, out_count, taps;
     int64_t chunk, chunks;       /* blocks of input that are added up at a time; how often */
     int64_t segment;             /* pixels of a row: all, or so many (the last of a row may have less) */
@@ -71,5 +71,25 @@ typedef struct ortc_blocked_args {
 } ortc_blocked_args;
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
                          const ortc_product_threads *threads);
+
+/* ---- What the ways over blocks share -------------------------------------------------------------------- */
+
+const ortc_blocked_uk *ortc_blocked_uk_get(void);
+
+/* Extents as three, the missing ones 1; 0: more than three, or some out of bounds. */
+int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *out);
+
+/* How results end. */
+typedef struct ortc_blocked_end {
+    const ortc_blocked_uk *uk;
+    const ortc_blocked_args *a;
+    int32_t type;
+    int straight; /* registers do all of it and store where results belong; else sums come here in f32 */
+} ortc_blocked_end;
+ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a);
+/* What registers have not done to n finished pixels of output block `block` (of all images), of which `lanes`
+ * channels exist; they begin `at` elements into the output. The one place that knows epilogues. */
+void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t block, size_t lanes,
+                         int64_t at);
 
 #endif

@@ -12,6 +12,7 @@
 #define ORTC_KERNELS_CONV_BLOCKED_UK_H
 
 #include "kernels/common/uk.h"
+#include "kernels/common/window_runs.h"
 
 #define ORTC_BLOCK 16 /* channels */
 
@@ -36,10 +37,26 @@ typedef struct ortc_blocked_tile {
 /* Pixels 1 .. most[blocks - 1]; 1 or 2 blocks, as far as `most` is not 0. */
 typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
 
+/* A run of a depthwise convolution: y = bias + the sum over taps, then as of a tile. Taps point to elements of
+ * x's type. */
+typedef struct ortc_blocked_taps {
+    size_t taps;
+    const ortc_window_tap *tap;
+    const float *w;    /* [tap][16] */
+    const float *bias; /* [16] */
+    float *y;
+    const float *residual; /* lies as y does, NULL: none */
+    size_t y_step;         /* elements from a pixel to the next */
+    int clip;
+    float lo, hi;
+} ortc_blocked_taps;
+typedef void ortc_blocked_taps_fn(size_t n, const ortc_blocked_taps *t);
+
 typedef struct ortc_blocked_uk {
     size_t most[2];
-    ortc_blocked_tile_fn *dense[3]; /* by the type of weights, ORTC_FLOAT_* (convert.h) */
-    ortc_blocked_tile_fn *stem;     /* f32 weights */
+    ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *stem;         /* f32 weights */
+    ortc_blocked_taps_fn *depthwise[3]; /* by the type of x */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,

@@ -44,7 +44,7 @@
 
 enum { F32, F16, BF16 }; /* as ORTC_FLOAT_* of convert.h */
 
-VFN vf32 weights(const int type, const char *p)
+VFN vf32 load(const int type, const char *p)
 {
     if (type == F16) return v_load_f16((const uint16_t *)(const void *)p, LANES);
     if (type == BF16) return v_load_bf16((const uint16_t *)(const void *)p, LANES);
@@ -94,7 +94,7 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
                 UNROLL for (int b = 0; b < nb; b++)
                 {
                     UNROLL for (int j = 0; j < VECTORS; j++)
-                        wv[b][j] = weights(type, w + ((size_t)b * t->w_block + j * LANES) * size);
+                        wv[b][j] = load(type, w + ((size_t)b * t->w_block + j * LANES) * size);
                 }
                 UNROLL for (int p = 0; p < np; p++)
                 {
@@ -147,6 +147,55 @@ TILES(dense_f16, F16, 0)
 TILES(dense_bf16, BF16, 0)
 TILES(stem_f32, F32, 1)
 
+/* ---- Depthwise ----------------------------------------------------------------------------------------- */
+
+/* A strip of np pixels, 8 registers of sums: each tap is a vector of weights and a load for every sum. */
+#define STRIP (8 / VECTORS)
+VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t at)
+{
+    vf32 sum[STRIP > 4 ? STRIP : 4][VECTORS];
+    UNROLL for (int p = 0; p < np; p++)
+    {
+        UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(t->bias + j * LANES, LANES);
+    }
+    for (size_t k = 0; k < t->taps; k++) {
+        const ptrdiff_t step = t->tap[k].step;
+        const char *x = t->tap[k].x + (ptrdiff_t)at * step;
+        const size_t size = type == F32 ? 4 : 2;
+        vf32 w[VECTORS];
+        UNROLL for (int j = 0; j < VECTORS; j++) w[j] = v_load_f32(t->w + k * ORTC_BLOCK + j * LANES, LANES);
+        UNROLL for (int p = 0; p < np; p++)
+        {
+            UNROLL for (int j = 0; j < VECTORS; j++)
+                sum[p][j] = v_fma(w[j], load(type, x + p * step + (size_t)(j * LANES) * size), sum[p][j]);
+        }
+    }
+    const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
+    UNROLL for (int p = 0; p < np; p++)
+    {
+        UNROLL for (int j = 0; j < VECTORS; j++)
+        {
+            const size_t to = (at + (size_t)p) * t->y_step + (size_t)(j * LANES);
+            vf32 v = sum[p][j];
+            if (t->residual) v = v_add(v, v_load_f32(t->residual + to, LANES));
+            if (t->clip) v = v_min(hi, v_max(lo, v));
+            v_store_f32(t->y + to, v, LANES);
+        }
+    }
+}
+#define DEPTHWISE(name, T) \
+    static void name(size_t n, const ortc_blocked_taps *t) \
+    { \
+        size_t at = 0; \
+        for (; n - at >= STRIP; at += STRIP) strip(T, STRIP, t, at); \
+        if (STRIP > 4 && n - at >= 4) strip(T, 4, t, at), at += 4; \
+        if (STRIP > 2 && n - at >= 2) strip(T, 2, t, at), at += 2; \
+        for (; at < n; at++) strip(T, 1, t, at); \
+    }
+DEPTHWISE(depthwise_f32, F32)
+DEPTHWISE(depthwise_f16, F16)
+DEPTHWISE(depthwise_bf16, BF16)
+
 /* ---- Before and after ---------------------------------------------------------------------------------- */
 
 #define MOVES(T, type) \
@@ -184,6 +233,7 @@ MOVES(bf16, uint16_t)
 const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {{MOST_1, MOST_2},
                                                  {dense_f32, dense_f16, dense_bf16},
                                                  stem_f32,
+                                                 {depthwise_f32, depthwise_f16, depthwise_bf16},
                                                  {widen_f32, widen_f16, widen_bf16},
                                                  {finish_f32, finish_f16, finish_bf16},
                                                  {narrow_f32, narrow_f16, narrow_bf16}};

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
-#include "kernels/conv/blocked.h"
+#include "kernels/conv/blocked_depthwise.h"
 #include "peak.h"
 #include "tests/ukernels/mock.h"
 #include "tests/ukernels/pool.h"
@@ -123,8 +123,9 @@ static mock_tensor tensor(int32_t rank, int64_t d0, int64_t d1, int64_t d2, int 
 /* What is measured: today's choice of kernels on plain values, or values in blocks of 16 channels. */
 typedef struct way {
     const char *name;
-    mock_session *session;  /* plain */
-    ortc_blocked_plan plan; /* blocks */
+    mock_session *session; /* plain */
+    ortc_blocked_plan plan;
+    ortc_blocked_depthwise_plan depthwise; /* blocks */
     ortc_blocked_args args;
     ortc_product_threads threads;
 } way;
@@ -133,6 +134,8 @@ static void once(way *w)
 {
     if (w->session)
         mock_execute(w->session);
+    else if (w->depthwise.blocks)
+        ortc_blocked_depthwise_run(&w->depthwise, &w->args, &w->threads);
     else
         ortc_blocked_run(&w->plan, &w->args, &w->threads);
 }
@@ -185,15 +188,20 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int threa
     const ortc_tail_spec relu = {.act = ORTC_UK_ACT_CLIP, .hi = INFINITY, .bias = -1, .residual = -1};
     const int64_t ins = stem ? l->channels : (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
     way w = {.name = "blocks"};
-    if (!ortc_blocked_plan_init(&g, ORTC_F32, stem, &w.plan)) return;
-    pool *pl = pool_open(threads, w.plan.scratch);
+    const int depthwise = ortc_blocked_depthwise_plan_init(&g, ORTC_F32, &w.depthwise);
+    if (!depthwise && !ortc_blocked_plan_init(&g, ORTC_F32, stem, &w.plan)) return;
+    pool *pl = pool_open(threads, depthwise ? w.depthwise.scratch : w.plan.scratch);
     w.threads = pool_threads(pl);
-    void *packed = pool_memory(ortc_blocked_weight_bytes(&g, ORTC_F32, stem));
+    void *packed = pool_memory(depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
+                                         : ortc_blocked_weight_bytes(&g, ORTC_F32, stem));
     float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
     float *y = pool_memory((size_t)(l->images * outs * g.out_count) * sizeof(float));
     float *bias = pool_memory((size_t)outs * sizeof(float));
     for (int64_t i = 0; i < l->images * ins * g.in_count; i++) x[i] = (float)(i % 17 - 8) / 16.0f;
-    ortc_blocked_weight_fill(&g, ORTC_F32, stem, n->in[1].data, packed, &w.threads);
+    if (depthwise)
+        ortc_blocked_depthwise_weight_fill(&g, ORTC_F32, n->in[1].data, packed);
+    else
+        ortc_blocked_weight_fill(&g, ORTC_F32, stem, n->in[1].data, packed, &w.threads);
     w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu};
     measure(l, &w, pl, threads, flops);
     ortc_blocked_plan_deinit(&w.plan);

@@ -12,14 +12,14 @@
 
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
-#include "kernels/conv/blocked.h"
+#include "kernels/conv/blocked_depthwise.h"
 #include "pool.h"
 #include "tests.h"
 
 typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype type;
-    int stem, residual, lanes_in;
+    int stem, depthwise, residual;
     ortc_tail_spec tail;
     guard x, w, y, r, bias, packed;
 } conv;
@@ -63,6 +63,8 @@ static void make(conv *c, rng *r)
                                                     : rng_range(r, 1, 70);
     if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 20, 40); /* several chunks */
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
+    c->depthwise = !c->stem && rng_next(r) % 3 == 0;
+    if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -96,7 +98,9 @@ static void fill(conv *c, rng *r)
     c->x = guard_open((size_t)(n_x * size), end), c->w = guard_open((size_t)(n_w * size), end);
     c->y = guard_open((size_t)(n_y * size), end), c->r = guard_open((size_t)(n_y * size), end);
     c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
-    c->packed = guard_open(ortc_blocked_weight_bytes(g, c->type, c->stem), end);
+    c->packed = guard_open(c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
+                                        : ortc_blocked_weight_bytes(g, c->type, c->stem),
+                           end);
     memset(c->x.data, 0, c->x.bytes), memset(c->r.data, 0, c->r.bytes),
         memset(c->bias.data, 0, c->bias.bytes);
     for (int64_t n = 0; n < g->images; n++) {
@@ -180,9 +184,10 @@ static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_b
 static void describe(const conv *c)
 {
     const ortc_conv_geometry *g = &c->g;
-    printf("  type %d stem %d images %lld groups %lld of %lld to %lld, residual %d act %d tile %d;",
-           (int)c->type, c->stem, (long long)g->images, (long long)g->group, (long long)g->channels,
-           (long long)g->filters, c->residual, (int)c->tail.act, c->tail.tile != NULL);
+    printf(
+        "  type %d stem %d depthwise %d images %lld groups %lld of %lld to %lld, residual %d act %d tile %d;",
+        (int)c->type, c->stem, c->depthwise, (long long)g->images, (long long)g->group,
+        (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.tile != NULL);
     for (int32_t i = 0; i < g->spatial; i++)
         printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
                (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
@@ -190,31 +195,56 @@ static void describe(const conv *c)
     printf("\n");
 }
 
+/* Plans and packs; 0: cannot. */
+typedef struct way {
+    ortc_blocked_plan dense;
+    ortc_blocked_depthwise_plan depthwise;
+    size_t scratch;
+} way;
+
+static int open_way(conv *c, way *w)
+{
+    if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, &w->depthwise)
+                       : ortc_blocked_plan_init(&c->g, c->type, c->stem, &w->dense)))
+        return 0;
+    w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
+    return 1;
+}
+
+static void run_way(const conv *c, const way *w, const ortc_product_threads *threads)
+{
+    const ortc_blocked_args a = {
+        c->x.data, c->packed.data, c->residual ? c->r.data : NULL, (float *)(void *)c->bias.data,
+        c->y.data, &c->tail};
+    memset(c->y.data, 0xff, c->y.bytes);
+    if (c->depthwise)
+        ortc_blocked_depthwise_run(&w->depthwise, &a, threads);
+    else
+        ortc_blocked_run(&w->dense, &a, threads);
+}
+
 static int run_one(rng *r)
 {
     conv c;
-    ortc_blocked_plan p;
+    way w;
     int bad = 0;
     make(&c, r);
-    if (!ortc_blocked_plan_init(&c.g, c.type, c.stem, &p)) return 1;
+    if (!open_way(&c, &w)) return 1;
     fill(&c, r);
-    guard scratch = guard_open((p.scratch + 63) / 64 * 64, 1);
+    guard scratch = guard_open(w.scratch, 1);
     const ortc_product_threads one = {backwards, scratch.data};
-    ortc_blocked_weight_fill(&c.g, c.type, c.stem, c.w.data, c.packed.data, &one);
-    const ortc_blocked_args a = {
-        c.x.data, c.packed.data, c.residual ? c.r.data : NULL, (float *)(void *)c.bias.data,
-        c.y.data, &c.tail};
-    memset(c.y.data, 0xff, c.y.bytes);
+    if (c.depthwise)
+        ortc_blocked_depthwise_weight_fill(&c.g, c.type, c.w.data, (float *)(void *)c.packed.data);
+    else
+        ortc_blocked_weight_fill(&c.g, c.type, c.stem, c.w.data, c.packed.data, &one);
     memset(scratch.data, 0xff, scratch.bytes);
-    ortc_blocked_run(&p, &a, &one);
+    run_way(&c, &w, &one);
     bad += check(&c);
-    if (bad) describe(&c);
     unsigned char *first = malloc(c.y.bytes + 1);
     memcpy(first, c.y.data, c.y.bytes);
-    pool *pl = pool_open(3, p.scratch);
+    pool *pl = pool_open(3, w.scratch);
     const ortc_product_threads three = pool_threads(pl);
-    memset(c.y.data, 0xff, c.y.bytes);
-    ortc_blocked_run(&p, &a, &three);
+    run_way(&c, &w, &three);
     bad += memcmp(first, c.y.data, c.y.bytes) != 0;
     pool_close(pl);
     free(first);
@@ -223,7 +253,8 @@ static int run_one(rng *r)
         bad += !guard_intact(all[i]);
         guard_close(all[i]);
     }
-    ortc_blocked_plan_deinit(&p);
+    if (bad) describe(&c);
+    if (!c.depthwise) ortc_blocked_plan_deinit(&w.dense);
     return bad;
 }
 
