@@ -3,9 +3,9 @@
  *
  * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It goes
  * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
- * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them and
- * apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border: a
- * copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
+ * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them
+ * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border:
+ * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents and type alone, never from threads: results are the same bits on any number
@@ -72,7 +72,7 @@ typedef struct ortc_blocked_args {
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
                          const ortc_product_threads *threads);
 
-/* ---- What the ways over blocks share -------------------------------------------------------------------- */
+/* ---- What the ways over blocks share ------------------------------------------------------------------- */
 
 const ortc_blocked_uk *ortc_blocked_uk_get(void);
 

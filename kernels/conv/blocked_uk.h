@@ -3,9 +3,9 @@
  * A tile is some neighbouring pixels of one row of the output, for one or two blocks of its channels, with
  * all sums in registers. What it reads was laid out before (blocked.h), so that the body knows no padding, no
  * stride and no border: pixel p under tap t of group g is at x + g * plane + offset[t] + p * step, where a
- * group is a block of 16 input channels (step 16), or one channel of a plain image (stem: step 1). Weights are
- * [output block][group][tap][16 input channels][16 output channels], of a stem [output block][channel][tap]
- * [16], and are read once, in order. Sums are f32, added over groups, taps and channels in that order: the
+ * group is a block of 16 input channels (step 16), or one channel of a plain image (stem: step 1). Weights
+ * are [output block][group][tap][16 input channels][16 output channels], of a stem [output block][channel]
+ * [tap][16], and are read once, in order. Sums are f32, added over groups, taps and channels in that order: the
  * same bits however pixels are dealt to tiles. No state, no allocation.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
@@ -37,8 +37,8 @@ typedef struct ortc_blocked_tile {
 /* Pixels 1 .. most[blocks - 1]; 1 or 2 blocks, as far as `most` is not 0. */
 typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
 
-/* A run of a depthwise convolution: y = bias + the sum over taps, then as of a tile. Taps point to elements of
- * x's type. */
+/* A run of a depthwise convolution: y = bias + the sum over taps, then as of a tile. Taps point to elements
+ * of x's type. */
 typedef struct ortc_blocked_taps {
     size_t taps;
     const ortc_window_tap *tap;

@@ -21,24 +21,33 @@
 
 /* clang-format off */
 #define UP_TO_2(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__)
-#define UP_TO_6(X, ...) UP_TO_2(X, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
-#define UP_TO_14(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) \
-    X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
-#define UP_TO_28(X, ...) UP_TO_14(X, __VA_ARGS__) X(15, __VA_ARGS__) X(16, __VA_ARGS__) X(17, __VA_ARGS__) \
-    X(18, __VA_ARGS__) X(19, __VA_ARGS__) X(20, __VA_ARGS__) X(21, __VA_ARGS__) X(22, __VA_ARGS__) \
-    X(23, __VA_ARGS__) X(24, __VA_ARGS__) X(25, __VA_ARGS__) X(26, __VA_ARGS__) X(27, __VA_ARGS__) X(28, __VA_ARGS__)
+#define UP_TO_4(X, ...) UP_TO_2(X, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
+#define UP_TO_6(X, ...) UP_TO_4(X, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#define UP_TO_8(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
+#define UP_TO_14(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
+    X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+#define UP_TO_28(X, ...) UP_TO_14(X, __VA_ARGS__) X(15, __VA_ARGS__) X(16, __VA_ARGS__) \
+    X(17, __VA_ARGS__) X(18, __VA_ARGS__) X(19, __VA_ARGS__) X(20, __VA_ARGS__) X(21, __VA_ARGS__) \
+    X(22, __VA_ARGS__) X(23, __VA_ARGS__) X(24, __VA_ARGS__) X(25, __VA_ARGS__) X(26, __VA_ARGS__) \
+    X(27, __VA_ARGS__) X(28, __VA_ARGS__)
 /* clang-format on */
 #if defined(__AVX512F__)
 #define MOST_1 28
 #define MOST_2 14
 #define EACH_1 UP_TO_28
 #define EACH_2 UP_TO_14
+#define STRIP 8
+#define EACH_STRIP UP_TO_8
 #elif defined(__AVX2__) || defined(__ARM_NEON)
 #define MOST_1 6
 #define EACH_1 UP_TO_6
+#define STRIP 4
+#define EACH_STRIP UP_TO_4
 #else
 #define MOST_1 2
 #define EACH_1 UP_TO_2
+#define STRIP 2
+#define EACH_STRIP UP_TO_2
 #endif
 #define VECTORS (ORTC_BLOCK / LANES) /* of a block */
 
@@ -149,11 +158,10 @@ TILES(stem_f32, F32, 1)
 
 /* ---- Depthwise ----------------------------------------------------------------------------------------- */
 
-/* A strip of np pixels, 8 registers of sums: each tap is a vector of weights and a load for every sum. */
-#define STRIP (8 / VECTORS)
+/* A strip of np pixels: each tap is a block of weights and a load for every sum. */
 VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t at)
 {
-    vf32 sum[STRIP > 4 ? STRIP : 4][VECTORS];
+    vf32 sum[STRIP][VECTORS];
     UNROLL for (int p = 0; p < np; p++)
     {
         UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(t->bias + j * LANES, LANES);
@@ -183,14 +191,18 @@ VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t 
         }
     }
 }
+#define STRIP_OF(np, T) \
+    static void strip_##T##_##np(const ortc_blocked_taps *t, size_t at) { strip(T, np, t, at); }
+#define STRIP_ENTRY(np, T) strip_##T##_##np,
 #define DEPTHWISE(name, T) \
+    EACH_STRIP(STRIP_OF, T) \
     static void name(size_t n, const ortc_blocked_taps *t) \
     { \
-        size_t at = 0; \
-        for (; n - at >= STRIP; at += STRIP) strip(T, STRIP, t, at); \
-        if (STRIP > 4 && n - at >= 4) strip(T, 4, t, at), at += 4; \
-        if (STRIP > 2 && n - at >= 2) strip(T, 2, t, at), at += 2; \
-        for (; at < n; at++) strip(T, 1, t, at); \
+        static void (*const strips[])(const ortc_blocked_taps *, size_t) = {EACH_STRIP(STRIP_ENTRY, T)}; \
+        for (size_t at = 0, strip = 0; at < n; at += strip) { \
+            strip = n - at < STRIP ? n - at : STRIP; \
+            strips[strip - 1](t, at); \
+        } \
     }
 DEPTHWISE(depthwise_f32, F32)
 DEPTHWISE(depthwise_f16, F16)
