@@ -5,8 +5,8 @@
  * stride and no border: pixel p under tap t of group g is at x + g * plane + offset[t] + p * step, where a
  * group is a block of 16 input channels (step 16), or one channel of a plain image (stem: step 1). Weights
  * are [output block][group][tap][16 input channels][16 output channels], of a stem [output block][channel]
- * [tap][16], and are read once, in order. Sums are f32, added over groups, taps and channels in that order: the
- * same bits however pixels are dealt to tiles. No state, no allocation.
+ * [tap][16], and are read once, in order. Sums are f32, added over groups, taps and channels in that order:
+ * the same bits however pixels are dealt to tiles. No state, no allocation.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
 #define ORTC_KERNELS_CONV_BLOCKED_UK_H
