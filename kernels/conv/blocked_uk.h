@@ -11,10 +11,9 @@
 #ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
 #define ORTC_KERNELS_CONV_BLOCKED_UK_H
 
+#include "kernels/common/blocks.h"
 #include "kernels/common/uk.h"
 #include "kernels/common/window_runs.h"
-
-#define ORTC_BLOCK 16 /* channels */
 
 /* One tile. Addresses of any alignment. */
 typedef struct ortc_blocked_tile {

@@ -1,15 +1,14 @@
-/* Pools over values in blocks of 16 channels, [image][block][..positions][16], up to three spatial dims: what a
- * window sees is folded a vector of channels at a time, where it lies (kernels/common/window_runs.h). Channels
- * that only pad the last block become 0.
+/* Pools over values in blocks of 16 channels, up to three spatial dims: what a window sees is folded a vector
+ * of channels at a time, where it lies (kernels/common/window_runs.h). Channels that only pad the last block
+ * become 0.
  */
 #ifndef ORTC_KERNELS_POOL_BLOCKS_H
 #define ORTC_KERNELS_POOL_BLOCKS_H
 
+#include "kernels/common/blocks.h"
 #include "kernels/common/uk.h"
 #include "kernels/common/window_runs.h"
 #include "ortc/op.h"
-
-#define ORTC_BLOCK 16 /* channels */
 
 enum { ORTC_POOL_MAX, ORTC_POOL_MEAN };
 
