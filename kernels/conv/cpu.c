@@ -16,18 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "dwconv.h"
 #include "geometry.h"
 #include "im2col.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
-
-typedef struct conv_state {
-    ortc_window window;
-    int64_t group;
-    ortc_tail_spec tail;
-} conv_state;
 
 enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
 
@@ -81,12 +76,12 @@ static const ortc_packing packing_w = {ORTC_SIZED(ortc_packing), "cpu.conv", pac
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
 /* B is port 2, unless the epilogue's own inputs begin there. */
-static int32_t bias_port(const ortc_tail_spec *t)
+int32_t ortc_conv_bias_port(const ortc_tail_spec *t)
 {
     return t->bias >= 0 ? t->bias : t->residual == 2 ? -1 : 2;
 }
 
-static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     ortc_tail_spec tail;
     (void)device;
@@ -96,10 +91,10 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     return ORTC_OK;
 }
 
-static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
-    conv_state *s = calloc(1, sizeof *s);
+    ortc_conv_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
     s->group = ortc_node_int(n, "group", 1);
     wrong = ortc_window_read(n, -1, &s->window, &attribute);
@@ -114,8 +109,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 /* ---- Geometry ------------------------------------------------------------------------------------------ */
 
-static void read_geometry(const conv_state *s, const ortc_view *ins, const ortc_view *y,
-                          ortc_conv_geometry *g)
+void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y, ortc_conv_geometry *g)
 {
     const ortc_view *x = &ins[0], *w = &ins[1];
     ortc_window window = s->window;
@@ -183,9 +177,14 @@ static double direct_cost(const ortc_conv_geometry *g, const ortc_product_line *
     return matrices(g) * (double)g->filters * (double)g->out_count / mac_rate(line);
 }
 
+double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type)
+{
+    return direct_cost(g, ortc_product_line_for(type));
+}
+
 /* ---- Choose -------------------------------------------------------------------------------------------- */
 
-static int is_empty(const ortc_conv_geometry *g)
+int ortc_conv_is_empty(const ortc_conv_geometry *g)
 {
     return g->images == 0 || g->filters == 0 || g->out_count == 0;
 }
@@ -194,8 +193,8 @@ static ortc_status choose_depthwise(const void *state, const ortc_question *q, o
 {
     ortc_conv_geometry g;
     ortc_dwconv_plan direct;
-    read_geometry(state, q->in, q->out, &g);
-    if (is_empty(&g) || !ortc_dwconv_plan_init(&g, q->in[0].dtype, &direct))
+    ortc_conv_read(state, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !ortc_dwconv_plan_init(&g, q->in[0].dtype, &direct))
         return ortc_no(why, "not one channel a group, or too large a window");
     o->clocks = direct_cost(&g, ortc_product_line_for(q->in[0].dtype));
     return ORTC_OK;
@@ -204,8 +203,8 @@ static ortc_status choose_depthwise(const void *state, const ortc_question *q, o
 static ortc_status choose_pointwise(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     ortc_conv_geometry g;
-    read_geometry(state, q->in, q->out, &g);
-    if (is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
+    ortc_conv_read(state, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
     o->clocks = columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
     return ORTC_OK;
 }
@@ -214,8 +213,8 @@ static ortc_status choose_turned(const void *state, const ortc_question *q, ortc
 {
     const ortc_product_line *line = ortc_product_line_for(q->in[0].dtype);
     ortc_conv_geometry g;
-    read_geometry(state, q->in, q->out, &g);
-    if (is_empty(&g) || !(q->in[1].flags & ORTC_VIEW_CONST) || g.channels * g.kernel_count == 0)
+    ortc_conv_read(state, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !(q->in[1].flags & ORTC_VIEW_CONST) || g.channels * g.kernel_count == 0)
         return ortc_no(why, "W is not constant, or empty");
     if (g.filters < line->b.width || g.out_count > 8 * (int64_t)line->b.width)
         return ortc_no(why, "few filters, or many pixels");
@@ -227,8 +226,8 @@ static ortc_status choose_columns(const void *state, const ortc_question *q, ort
 {
     ortc_conv_geometry g;
     (void)why;
-    read_geometry(state, q->in, q->out, &g);
-    o->clocks = is_empty(&g) ? 0 : columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    ortc_conv_read(state, q->in, q->out, &g);
+    o->clocks = ortc_conv_is_empty(&g) ? 0 : columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
     return ORTC_OK;
 }
 
@@ -269,15 +268,25 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     return ORTC_OK;
 }
 
-static ortc_status plan_way(const conv_state *s, ortc_plan *p, int32_t way, int32_t turned, void **out)
+void ortc_conv_plan_cost(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type)
+{
+    const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
+    ortc_plan_cost(
+        p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
+        (double)ortc_product_size(type) *
+            (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
+             (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+}
+
+static ortc_status plan_way(const ortc_conv_state *s, ortc_plan *p, int32_t way, int32_t turned, void **out)
 {
     conv_plan *c = calloc(1, sizeof *c);
     ortc_status status = ORTC_OK;
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    read_geometry(s, p->in, p->out, &c->geometry);
+    ortc_conv_read(s, p->in, p->out, &c->geometry);
     c->type = p->in[0].dtype;
     const ortc_conv_geometry *g = &c->geometry;
-    c->way = is_empty(g) ? WAY_NOTHING : way;
+    c->way = ortc_conv_is_empty(g) ? WAY_NOTHING : way;
     c->turned = turned;
     if (c->way == WAY_DEPTHWISE) {
         ortc_dwconv_plan_init(g, c->type, &c->depthwise);
@@ -290,12 +299,7 @@ static ortc_status plan_way(const conv_state *s, ortc_plan *p, int32_t way, int3
         free(c);
         return status;
     }
-    const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
-    ortc_plan_cost(
-        p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
-        (double)ortc_product_size(c->type) *
-            (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
-             (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+    ortc_conv_plan_cost(p, g, c->type);
     *out = c;
     return ORTC_OK;
 }
@@ -380,11 +384,11 @@ static ortc_status wide_image(const conv_plan *c, const void *x, ortc_call *call
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)
 {
-    const conv_state *s = state;
+    const ortc_conv_state *s = state;
     const conv_plan *c = pstate;
     const ortc_conv_geometry *g = &c->geometry;
     const void *x = call->in[0].data, *w = call->in[1].data,
-               *bias_in = ortc_call_data(call, bias_port(&s->tail));
+               *bias_in = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
     const void *residual = ortc_call_data(call, s->tail.residual);
     if (c->way == WAY_NOTHING) return ORTC_OK;
     if (c->way == WAY_DEPTHWISE)
@@ -423,8 +427,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     static const ortc_kernel way##_kernel = {.size = ORTC_SIZED(ortc_kernel), \
                                              .flags = ORTC_KERNEL_EPILOGUE, \
                                              .name = "conv." #way, \
-                                             .supports = supports, \
-                                             .prepare = prepare, \
+                                             .supports = ortc_conv_supports, \
+                                             .prepare = ortc_conv_prepare, \
                                              .plan = plan_##way, \
                                              .run = run, \
                                              .choose = choose_##way};
