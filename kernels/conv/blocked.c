@@ -76,12 +76,12 @@ static void lay_out(ortc_blocked_plan *p, int64_t rows)
 /* How much is done at a time: chunks, rows, tasks. */
 static void split(ortc_blocked_plan *p)
 {
-    const int64_t wide = p->uk->most[1] ? 2 : 1, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
+    const int64_t wide = (int64_t)p->uk->most_blocks, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
     const int64_t rows = p->e.out[1];
     int64_t segment = SEGMENT;
     if (p->taps == 1 && rows == 1 &&
         !p->stem) { /* a long row: its part of all blocks is read again and again */
-        const int64_t most = (int64_t)p->uk->most[wide - 1];
+        const int64_t most = (int64_t)p->uk->most_pixels;
         segment = min64(max64(STAGE_BYTES / (p->ins * ORTC_BLOCK * 4) / most, 4), 16) * most;
     }
     p->segments = ceil_div(p->e.out[2], segment);
@@ -334,7 +334,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
                           ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
     const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
-    const int last = g1 == p->ins, most = (int)p->uk->most[blocks - 1];
+    const int last = g1 == p->ins, most = (int)p->uk->most_pixels;
     const int64_t y_block = j->end.straight ? p->out_count * ORTC_BLOCK
                                             : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
     float *y = j->end.straight
@@ -373,7 +373,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
 static void run_task(task *t)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int64_t wide = p->uk->most[1] ? 2 : 1;
+    const int64_t wide = (int64_t)p->uk->most_blocks;
     for (int64_t g0 = 0; g0 < p->ins; g0 += p->chunk) {
         const int64_t g1 = min64(p->ins, g0 + p->chunk);
         const float *x = t->stage;

@@ -33,7 +33,7 @@ typedef struct ortc_blocked_tile {
     float lo, hi;
 } ortc_blocked_tile;
 
-/* Pixels 1 .. most[blocks - 1]; 1 or 2 blocks, as far as `most` is not 0. */
+/* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
 typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
 
 /* A run of a depthwise convolution: y = bias + the sum over taps, then as of a tile. Taps point to elements
@@ -52,7 +52,7 @@ typedef struct ortc_blocked_taps {
 typedef void ortc_blocked_taps_fn(size_t n, const ortc_blocked_taps *t);
 
 typedef struct ortc_blocked_uk {
-    size_t most[2];
+    size_t most_pixels, most_blocks;
     ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
     ortc_blocked_tile_fn *stem;         /* f32 weights */
     ortc_blocked_taps_fn *depthwise[3]; /* by the type of x */

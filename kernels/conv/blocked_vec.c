@@ -3,9 +3,9 @@
  *
  * Tiles are as large as the registers let them be, since each step reads one broadcast for every pixel and a
  * vector of weights for every sum that a pixel has: AVX-512 14 pixels x 2 blocks (28 sums, 2 + 1 others of
- * 32; a step is 28 FMAs for 16 loads) or 28 x 1, AVX2 6 x 1 (12 sums of 2 vectors, of 16), NEON 6 x 1 (24 of
- * 32), plain vectors of 16 bytes 2 x 1 (8 of 16). Every number of pixels gets its own copy, which is what the
- * compiler makes of one inline function with constant arguments.
+ * 32; a step is 28 FMAs for 16 loads; 28 x 1 gains nothing), AVX2 6 x 1 (12 sums and 2 + 1 others, of 16),
+ * NEON 6 x 1 (24 of 32), plain vectors of 16 bytes 2 x 1 (8 of 16). Every number of pixels gets its own copy,
+ * which is what the compiler makes of one inline function with constant arguments.
  */
 #include <assert.h>
 
@@ -26,26 +26,24 @@
 #define UP_TO_8(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
 #define UP_TO_14(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
     X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
-#define UP_TO_28(X, ...) UP_TO_14(X, __VA_ARGS__) X(15, __VA_ARGS__) X(16, __VA_ARGS__) \
-    X(17, __VA_ARGS__) X(18, __VA_ARGS__) X(19, __VA_ARGS__) X(20, __VA_ARGS__) X(21, __VA_ARGS__) \
-    X(22, __VA_ARGS__) X(23, __VA_ARGS__) X(24, __VA_ARGS__) X(25, __VA_ARGS__) X(26, __VA_ARGS__) \
-    X(27, __VA_ARGS__) X(28, __VA_ARGS__)
 /* clang-format on */
+/* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels. */
 #if defined(__AVX512F__)
-#define MOST_1 28
-#define MOST_2 14
-#define EACH_1 UP_TO_28
-#define EACH_2 UP_TO_14
+#define PIXELS 14
+#define EACH UP_TO_14
+#define BLOCKS 2
 #define STRIP 8
 #define EACH_STRIP UP_TO_8
 #elif defined(__AVX2__) || defined(__ARM_NEON)
-#define MOST_1 6
-#define EACH_1 UP_TO_6
+#define PIXELS 6
+#define EACH UP_TO_6
+#define BLOCKS 1
 #define STRIP 4
 #define EACH_STRIP UP_TO_4
 #else
-#define MOST_1 2
-#define EACH_1 UP_TO_2
+#define PIXELS 2
+#define EACH UP_TO_2
+#define BLOCKS 1
 #define STRIP 2
 #define EACH_STRIP UP_TO_2
 #endif
@@ -87,7 +85,7 @@ VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
 VFN void tile(const int type, const int stem, const int np, const int nb, const ortc_blocked_tile *t)
 {
     const size_t size = type == F32 ? 4 : 2, step = stem ? 1 : ORTC_BLOCK;
-    vf32 sum[2][MOST_1][VECTORS];
+    vf32 sum[BLOCKS][PIXELS][VECTORS];
     if (t->bias)
         EACH_SUM(v = v_load_f32(t->bias + b * ORTC_BLOCK + j * LANES, LANES))
     else
@@ -99,7 +97,7 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
         for (size_t tap = 0; tap < t->taps; tap++) {
             const float *s = x + t->offset[tap];
             for (size_t i = 0; i < depth; i++, w += ORTC_BLOCK * size) {
-                vf32 wv[2][VECTORS];
+                vf32 wv[BLOCKS][VECTORS];
                 UNROLL for (int b = 0; b < nb; b++)
                 {
                     UNROLL for (int j = 0; j < VECTORS; j++)
@@ -129,28 +127,24 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
 #define TILE(np, T, stem, nb) \
     static void tile_##T##_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(T, stem, np, nb, t); }
 #define ENTRY(np, T, stem, nb) tile_##T##_##stem##_##nb##_##np,
-#ifdef MOST_2
-#define TILES(name, T, stem) \
-    EACH_1(TILE, T, stem, 1) \
-    EACH_2(TILE, T, stem, 2) \
-    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
-    { \
-        static void (*const one[])(const ortc_blocked_tile *) = {EACH_1(ENTRY, T, stem, 1)}; \
-        static void (*const two[])(const ortc_blocked_tile *) = {EACH_2(ENTRY, T, stem, 2)}; \
-        assert(pixels >= 1 && pixels <= (blocks == 1 ? MOST_1 : MOST_2)); \
-        (blocks == 1 ? one : two)[pixels - 1](t); \
-    }
+#if BLOCKS == 2
+#define EACH_OF_2(X, ...) EACH(X, __VA_ARGS__)
+#define SECOND(T, stem) \
+    , { EACH(ENTRY, T, stem, 2) }
 #else
-#define MOST_2 0
+#define EACH_OF_2(X, ...)
+#define SECOND(T, stem)
+#endif
 #define TILES(name, T, stem) \
-    EACH_1(TILE, T, stem, 1) \
+    EACH(TILE, T, stem, 1) \
+    EACH_OF_2(TILE, T, stem, 2) \
     static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
     { \
-        static void (*const one[])(const ortc_blocked_tile *) = {EACH_1(ENTRY, T, stem, 1)}; \
-        assert(blocks == 1 && pixels >= 1 && pixels <= MOST_1); \
-        one[pixels - 1](t); \
+        static void (*const tiles[BLOCKS][PIXELS])(const ortc_blocked_tile *) = { \
+            {EACH(ENTRY, T, stem, 1)} SECOND(T, stem)}; \
+        assert(pixels >= 1 && pixels <= PIXELS && blocks >= 1 && blocks <= BLOCKS); \
+        tiles[blocks - 1][pixels - 1](t); \
     }
-#endif
 TILES(dense_f32, F32, 0)
 TILES(dense_f16, F16, 0)
 TILES(dense_bf16, BF16, 0)
@@ -242,7 +236,8 @@ MOVES(f32, float)
 MOVES(f16, uint16_t)
 MOVES(bf16, uint16_t)
 
-const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {{MOST_1, MOST_2},
+const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
+                                                 BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
                                                  stem_f32,
                                                  {depthwise_f32, depthwise_f16, depthwise_bf16},

@@ -1,6 +1,6 @@
-/* kernels/resize/cpu.c: Resize on the cpu provider: nearest for all elements of whole bytes, linear and cubic
- * for floats, computed in f32; without antialiasing and crops, which are ref's. Also of values in blocks of 16
- * channels, whose pixels are vectors.
+/* kernels/resize/cpu.c: Resize on the cpu provider: nearest for all elements of whole bytes, linear and
+ * cubic for floats, computed in f32; without antialiasing and crops, which are ref's. Also of values in
+ * blocks of 16 channels, whose pixels are vectors.
  *
  * A row of the result, along the last axis, is made of some rows of X, those that the taps of the other axes
  * meet: they are added up, and the sum is resampled along the row. Taps are computed by each run, into its
