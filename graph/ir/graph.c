@@ -366,10 +366,8 @@ static void fill_port(const ortc_edge *e, ortc_port *out)
     out->dims = NULL;
     out->data = NULL;
     out->edge = 0;
-    out->layout = ORTC_LAYOUT_PLAIN;
     if (!e) return;
     out->edge = e->id + 1;
-    out->layout = e->layout;
     out->type = e->type;
     out->rank = e->rank;
     out->dims = e->dims;

@@ -58,8 +58,7 @@ struct ortc_edge {
     int64_t n_values;
     ortc_node *producer; /* NULL: graph input, constant */
     uint32_t producer_port;
-    uint16_t layout; /* ORTC_LAYOUT_*: how the bytes lie; dims are those of the plain one */
-    int32_t input;   /* index among the graph's inputs; -1: not one */
+    int32_t input; /* index among the graph's inputs; -1: not one */
     /* one reference held by the graph; NULL: none. With input >= 0: its default, overridable */
     ortc_constant *constant;
     ortc_use *uses;

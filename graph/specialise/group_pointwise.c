@@ -27,8 +27,8 @@ static bool is_about_shapes(const ortc_edge *e)
 static bool fits(const ortc_node *n)
 {
     const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
-    return y && y->rank >= 0 && !n->n_captures && !n->epilogue && !y->layout &&
-           (!n->body || ortc_node_is_raised(n)) && !is_about_shapes(y) && ortc_pointwise_of(n) != NULL;
+    return y && y->rank >= 0 && !n->n_captures && !n->epilogue && (!n->body || ortc_node_is_raised(n)) &&
+           !is_about_shapes(y) && ortc_pointwise_of(n) != NULL;
 }
 
 static bool same_shape(const ortc_edge *a, const ortc_edge *b)

@@ -4,7 +4,6 @@
 const ortc_specialise_pass ortc_specialise_passes[] = {
     {"fuse-epilogue", ortc_pass_fuse_epilogue},
     {"group-pointwise", ortc_pass_group_pointwise},
-    {"propose-layout", ortc_pass_propose_layout},
 };
 const size_t ortc_specialise_n_passes = ORTC_LENGTH(ortc_specialise_passes);
 

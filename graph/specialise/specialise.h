@@ -18,10 +18,7 @@ typedef struct ortc_specialise {
     bool (*accept)(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where);
     /* Whether two nodes run on one device. */
     bool (*together)(void *arg, const ortc_node *, const ortc_node *);
-    /* The layout that the node's device would like for its result; ORTC_LAYOUT_PLAIN: it does not care. NULL:
-     * nobody has wishes. */
-    uint16_t (*wish)(void *arg, const ortc_node *);
-    void *arg; /* of all three */
+    void *arg; /* of both */
     uint64_t edits;
 } ortc_specialise;
 
@@ -35,7 +32,6 @@ extern const size_t ortc_specialise_n_passes;
 
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
-ortc_status ortc_pass_propose_layout(ortc_specialise *);
 
 ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);
 

@@ -102,9 +102,7 @@ typedef struct ortc_port {
     const void *data;
     /* the value's number: ports of a graph with the same number are connected; 0: left out */
     uint32_t edge;
-    /* ORTC_LAYOUT_*: how the value will lie in memory; other than plain for ORTC_KERNEL_LAYOUTS only */
-    uint16_t layout;
-    uint16_t reserved;
+    uint32_t reserved;
 } ortc_port;
 
 /* Strings of a tensor: one immutable block. String i is bytes[offsets[i]] .. bytes[offsets[i + 1]], not
@@ -350,13 +348,28 @@ typedef struct ortc_op {
 
 /* ---- Views: a tensor as a kernel sees it --------------------------------------------------------------- */
 
-/* how a tensor lies in memory */
-enum {
-    ORTC_LAYOUT_PLAIN = 0,  /* row-major in the order of dims */
-    ORTC_LAYOUT_NHWC = 1,   /* channels (axis 1) last */
-    ORTC_LAYOUT_NCHW8C = 2, /* channels in blocks of 8, innermost, zero padded */
-    ORTC_LAYOUT_NCHW16C = 3
-};
+/* How a tensor lies in memory, of which its dims say nothing: the order in which axes are walked, the last
+ * one fastest, and one axis that may be cut into blocks, which then are innermost of all. A number: 0 is the
+ * plain layout, row-major in the order of dims, and equal layouts are equal numbers.
+ *
+ *   bits 4i .. 4i + 3  (i < 8) the axis at place i, xor i    32 .. 35  the blocked axis
+ *   bits 40 .. 55      elements of a block; 0: no blocks
+ *
+ * Texts have a letter for each axis in the order of memory, the blocked one large, and then the block:
+ * "aBcd16b" is also known as NCHW16c, "acdb" as NHWC. What fills up the last block of an axis is zero:
+ * whoever writes a blocked value writes zeros there. Elements are of whole bytes. */
+typedef uint64_t ortc_layout;
+#define ORTC_PLAIN ((ortc_layout)0)
+#define ORTC_ANY_LAYOUT (~(ortc_layout)0) /* in a question: whichever it likes */
+static inline ortc_layout ortc_layout_blocked(int32_t axis, int32_t block);
+/* Of tensors of that rank, up to 8: the axis moved behind all others. */
+static inline ortc_layout ortc_layout_last(int32_t rank, int32_t axis);
+static inline int32_t ortc_layout_axis_at(ortc_layout l, int32_t place);
+static inline int32_t ortc_layout_axis(ortc_layout l);  /* the blocked one */
+static inline int64_t ortc_layout_block(ortc_layout l); /* 0: no blocks */
+/* Where the element of that index is, in elements from the first. */
+static inline int64_t ortc_layout_at(ortc_layout l, int32_t rank, const int64_t *dims, const int64_t *index);
+
 enum {
     ORTC_VIEW_CONST = 1, /* a constant of the model: the same bytes in every run */
     ORTC_VIEW_HOST = 2,  /* data is a host address */
@@ -370,11 +383,11 @@ typedef struct ortc_view {
      * aligned to its elements, but for constants that plan has packed. Strings: ortc_strings */
     void *data;
     ortc_dtype dtype; /* 0: an input left out, an output not wanted, or not a tensor */
-    uint16_t layout;  /* ORTC_LAYOUT_* */
-    uint16_t flags;   /* ORTC_VIEW_* */
+    uint32_t flags;   /* ORTC_VIEW_* */
     int32_t rank;
     int32_t reserved;
     const int64_t *dims; /* always the ONNX shape. Planning: -1 where ORTC_VIEW_LATE */
+    ortc_layout layout;  /* plain, but for kernels whose offer has said otherwise */
 } ortc_view;
 
 /* Whether an input is given, an output wanted: a tensor, or a value of another kind. */
@@ -382,6 +395,8 @@ static inline int ortc_view_present(const ortc_view *v);
 
 /* Elements. Extents beside one of 0 may be of any size. */
 static inline int64_t ortc_view_count(const ortc_view *v);
+/* Elements in memory: with what fills up a last block. */
+static inline int64_t ortc_view_stored(const ortc_view *v);
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
@@ -533,16 +548,28 @@ typedef struct ortc_question {
     uint32_t size, n_in, n_out, reserved;
     const ortc_view *in, *out;
     const ortc_device *device;
+    /* plain. ORTC_KERNEL_LAYOUTS are asked again: with ORTC_ANY_LAYOUT (what would they like best?), and with
+     * every layout that some kernel around would like (would they go along?) */
+    ortc_layout layout;
 } ortc_question;
 
 /* What it offers. */
 typedef struct ortc_offer {
-    uint32_t size, reserved;
+    uint32_t size, n_in, n_out;
+    /* bit i: output 0 may be written over input i, if the planner finds that nobody else needs it */
+    uint32_t reuse;
     const char *name; /* of the way that it would go, static: "conv.columns"; NULL: the kernel's name */
     /* What a run would take, in clocks of one core (of a device: its own), over all of its work: flops and
-     * bytes over their rates. Compared between the candidates of a node, nowhere else. Threads do not count:
-     * results are the same bits on any number of them. */
+     * bytes over their rates. Compared between the candidates of a node, with those of other layouts, and
+     * with the cost of reordering. Threads do not count: results are the same bits on any number of them. */
     double clocks;
+    /* How each port is to lie in memory: n_in and n_out of them, plain when the kernel is asked. Ports that
+     * are not whole tensors of the device (shapes on the host, late extents) stay plain. */
+    ortc_layout *in, *out;
+    /* Of the packed forms of constants that `plan` would ask for: equal numbers for equal forms; 0: none. A
+     * constant has one form that it was given when the session was made, for the extents that it expects, and
+     * one of the last candidate; offers with others are not taken. */
+    uint64_t form;
 } ortc_offer;
 
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
@@ -553,9 +580,8 @@ enum {
     ORTC_KERNEL_STATE = 16,
     ORTC_KERNEL_VALUES = 32,   /* has ports that are not tensors; in host memory only */
     ORTC_KERNEL_EPILOGUE = 64, /* may be proposed an ortc_epilogue */
-    /* may be proposed layouts of its ports other than the plain one; `supports` decides */
-    ORTC_KERNEL_LAYOUTS = 256,
-    ORTC_KERNEL_FAULTS = 128 /* on a device: may set the call's fault word */
+    ORTC_KERNEL_LAYOUTS = 256, /* `choose` knows layouts other than the plain one */
+    ORTC_KERNEL_FAULTS = 128   /* on a device: may set the call's fault word */
 };
 
 /* A kernel: one way to compute an operator. A const struct that lives as long as the process; only `run` must
@@ -593,7 +619,8 @@ typedef struct ortc_kernel {
      * the first of equals; only its `plan` is called, and may not decline. Pure: says the same for the same
      * question, packs and keeps nothing. ortc_no(why, ...): not for these shapes. NULL: takes whatever
      * `supports` accepted, where all before it in the table have said no. Candidates behind such a kernel are
-     * not asked for, nor are those that differ in host_in, host_out or flags; the last must not say no. */
+     * not asked for, nor are those that differ in host_in, host_out or flags (LAYOUTS aside); the last must
+     * not say no to the plain layout. */
     ortc_status (*choose)(const void *state, const ortc_question *, ortc_offer *, ortc_why *why);
 } ortc_kernel;
 

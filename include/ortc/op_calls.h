@@ -373,6 +373,39 @@ static inline int64_t ortc_view_count(const ortc_view *v)
     for (int32_t i = 0; i < v->rank; i++) n *= (uint64_t)v->dims[i];
     return (int64_t)n;
 }
+static inline ortc_layout ortc_layout_blocked(int32_t axis, int32_t block)
+{
+    return (ortc_layout)axis << 32 | (ortc_layout)block << 40;
+}
+static inline ortc_layout ortc_layout_last(int32_t rank, int32_t axis)
+{
+    ortc_layout l = 0;
+    for (int32_t i = axis; i < rank; i++) l |= (ortc_layout)((i + 1 < rank ? i + 1 : axis) ^ i) << 4 * i;
+    return l;
+}
+static inline int32_t ortc_layout_axis_at(ortc_layout l, int32_t place)
+{
+    return place < 8 ? (int32_t)(l >> 4 * place & 15) ^ place : place;
+}
+static inline int32_t ortc_layout_axis(ortc_layout l) { return (int32_t)(l >> 32 & 15); }
+static inline int64_t ortc_layout_block(ortc_layout l) { return (int64_t)(l >> 40); }
+static inline int64_t ortc_layout_at(ortc_layout l, int32_t rank, const int64_t *dims, const int64_t *index)
+{
+    const int64_t block = ortc_layout_block(l);
+    const int32_t blocked = block ? ortc_layout_axis(l) : -1;
+    int64_t at = 0;
+    for (int32_t i = 0; i < rank; i++) {
+        const int32_t a = ortc_layout_axis_at(l, i);
+        at = a == blocked ? at * ((dims[a] + block - 1) / block) + index[a] / block : at * dims[a] + index[a];
+    }
+    return block ? at * block + index[blocked] % block : at;
+}
+static inline int64_t ortc_view_stored(const ortc_view *v)
+{
+    const int64_t block = ortc_layout_block(v->layout), n = ortc_view_count(v);
+    const int64_t extent = block && n ? v->dims[ortc_layout_axis(v->layout)] : 1;
+    return block && n ? n / extent * ((extent + block - 1) / block * block) : n;
+}
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
 struct ortc_call_api {

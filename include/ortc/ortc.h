@@ -333,9 +333,11 @@ typedef struct ortc_session_options {
      * they are not fused away. Loading may have folded them already: ORTC_MODEL_NO_PASSES */
     const char *const *keep;
     size_t n_keep;
-    /* "NODE=KERNEL" or "OPERATOR=KERNEL": which of several kernels is to run, instead of the one whose cost
-     * is least; where that kernel cannot run the shapes at hand, planning fails for a node that is named so,
-     * and the choice is free for an operator. Copied */
+    /* "NODE=KERNEL", "OPERATOR=KERNEL" or "*=KERNEL": which of several kernels is to run, instead of the one
+     * whose cost is least; where that kernel cannot run the shapes at hand, planning fails for a node that is
+     * named so, and the choice is free otherwise. "KERNEL@LAYOUT", "@LAYOUT": the way in which it makes its
+     * first output in that layout ("aBcd16b": a letter for each axis in the order of memory, the blocked one
+     * large). Copied */
     const char *const *choose;
     size_t n_choose;
 } ortc_session_options;

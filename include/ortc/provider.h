@@ -103,8 +103,6 @@ typedef struct ortc_provider {
                          ortc_status (*take)(void *arg, const ortc_claim *), void *arg);
     ortc_status (*compile)(ortc_device *, const ortc_graph *body, const ortc_cache *, const ortc_kernel **out,
                            ortc_why *);
-    /* The layout and the type of computation that this device would like for a node's output. */
-    ortc_status (*wish)(ortc_device *, const ortc_node *, uint16_t *layout, ortc_dtype *compute);
 } ortc_provider;
 
 #ifdef __cplusplus

@@ -44,24 +44,12 @@ const ortc_kernel *sim_inner(const sim_device *d, const ortc_node *n, ortc_why *
     return k;
 }
 
-ortc_status sim_wish(ortc_device *device, const ortc_node *n, uint16_t *layout, ortc_dtype *compute)
-{
-    static const char *const wished[] = {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool"};
-    (void)compute;
-    for (size_t i = 0; ((sim_device *)device)->layout && i < sizeof wished / sizeof *wished; i++)
-        if (!strcmp(ortc_node_op(n), wished[i]) && !*ortc_node_domain(n)) *layout = ORTC_LAYOUT_NHWC;
-    return ORTC_OK;
-}
-
 static ortc_status supports(const ortc_node *n, const ortc_device *d, ortc_why *why)
 {
     for (uint32_t i = 0; i < ortc_node_n_in(n) + ortc_node_n_out(n); i++) {
         ortc_port port = i < ortc_node_n_in(n) ? ortc_node_in(n, i) : ortc_node_out(n, i - ortc_node_n_in(n));
         if (port.type && (port.type->kind != ORTC_KIND_TENSOR || port.dtype == ORTC_STRING))
             return ortc_no(why, "strings, sequences, maps and optionals are made on the host");
-        if (port.layout && (port.layout != ORTC_LAYOUT_NHWC || ortc_dtype_bits(port.dtype) < 8 ||
-                            !((const sim_device *)d)->layout))
-            return ortc_no(why, "not in this layout");
     }
     return sim_inner((const sim_device *)d, n, why) ? ORTC_OK : ORTC_UNSUPPORTED;
 }
@@ -88,6 +76,47 @@ static void release(void *p)
     state *s = (state *)p;
     if (s->inner_state) (s->inner->release ? s->inner->release : free)(s->inner_state);
     free(s);
+}
+
+/* ---- Layouts ------------------------------------------------------------------------------------------- */
+
+/* The one that the device likes, for tensors of this rank; plain: none. */
+static ortc_layout liked(const sim_device *d, int32_t rank)
+{
+    return rank < 3         ? ORTC_PLAIN
+           : d->layout == 1 ? ortc_layout_last(rank, 1)
+           : d->layout == 2 ? ortc_layout_blocked(1, 4)
+                            : ORTC_PLAIN;
+}
+
+static ortc_layout wanted(const state *s, const ortc_question *q, const ortc_view *v)
+{
+    const ortc_view *y = &q->out[0];
+    const int fits = v->dtype && v->rank == y->rank && !(v->flags & (ORTC_VIEW_CONST | ORTC_VIEW_LATE)) &&
+                     ortc_dtype_bits(v->dtype) >= 8;
+    return fits ? liked(s->device, v->rank) : ORTC_PLAIN;
+}
+
+/* A filter is a constant of the input's rank: such nodes are twice as fast in the layout that is liked. Its
+ * own Reorder takes any. */
+static ortc_status choose(const void *p, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const state *s = (const state *)p;
+    const ortc_view *y = &q->out[0];
+    const int filter = q->n_in > 1 && q->in[1].rank == q->in[0].rank && (q->in[1].flags & ORTC_VIEW_CONST);
+    o->clocks = q->n_out && y->dtype && !(y->flags & ORTC_VIEW_LATE) ? 100 * (double)ortc_view_count(y) : 0;
+    if (q->n_in == 1 && q->in[0].layout != y->layout) {
+        o->clocks /= 100;
+        return ORTC_OK;
+    }
+    if (q->layout == ORTC_PLAIN) return ORTC_OK;
+    const ortc_layout l = q->n_out ? wanted(s, q, y) : ORTC_PLAIN;
+    if (!l || (q->layout == ORTC_ANY_LAYOUT ? !filter : q->layout != l))
+        return ortc_no(why, "not in this layout");
+    if (filter) o->clocks /= 2;
+    for (uint32_t i = 0; i < q->n_in; i++) o->in[i] = wanted(s, q, &q->in[i]);
+    for (uint32_t i = 0; i < q->n_out; i++) o->out[i] = wanted(s, q, &q->out[i]);
+    return ORTC_OK;
 }
 
 /* A plan that notes the workspace and passes everything else on. */
@@ -227,20 +256,24 @@ static void no_mark(ortc_call *c, const char *phase) { (void)c, (void)phase; }
 /* filled once: the functions that are not there stay NULL, ref does not call them on tensors */
 static ortc_call_api call_api;
 
-/* What ref does not know: a tensor with its channels last becomes a plain one, and back. */
+/* What ref does not know: a tensor in another layout becomes a plain one, and back; what fills up blocks is
+ * zero. */
 static void reorder(const ortc_view *v, char *plain, int back)
 {
-    size_t bytes = ortc_dtype_bits(v->dtype) / 8;
-    int64_t channels = v->dims[1], spatial = 1;
-    char *last = (char *)v->data;
-    for (int32_t i = 2; i < v->rank; i++) spatial *= v->dims[i];
-    for (int64_t n = 0; n < v->dims[0]; n++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t s = 0; s < spatial; s++) {
-                char *a = plain + (size_t)((n * channels + c) * spatial + s) * bytes,
-                     *b = last + (size_t)((n * spatial + s) * channels + c) * bytes;
-                memcpy(back ? b : a, back ? a : b, bytes);
-            }
+    const size_t bytes = ortc_dtype_bits(v->dtype) / 8;
+    const int64_t count = ortc_view_count(v);
+    int64_t index[64];
+    if (back && ortc_view_stored(v) != count) memset(v->data, 0, (size_t)ortc_view_stored(v) * bytes);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i;
+        for (int32_t d = v->rank - 1; d >= 0; d--) {
+            index[d] = rest % v->dims[d];
+            rest /= v->dims[d];
+        }
+        char *a = plain + (size_t)i * bytes,
+             *b = (char *)v->data + (size_t)ortc_layout_at(v->layout, v->rank, v->dims, index) * bytes;
+        memcpy(back ? b : a, back ? a : b, bytes);
+    }
 }
 
 static ortc_status run_plain(kernel_task *t, ortc_view *views)
@@ -259,7 +292,7 @@ static ortc_status run_plain(kernel_task *t, ortc_view *views)
         else if (i < t->call.n_in)
             reorder(&views[i], plain[i], 0);
         views[i].data = plain[i];
-        views[i].layout = ORTC_LAYOUT_PLAIN;
+        views[i].layout = ORTC_PLAIN;
     }
     if (s == ORTC_OK) s = t->ps->inner->run(t->ps->inner_state, t->ps->inner_pstate, &t->call);
     for (uint32_t i = 0; i < n && i < 16; i++)
@@ -375,6 +408,7 @@ static ortc_status gather(void *arg, const ortc_kernel_entry *e)
     k->run = run;
     k->release_plan = release_plan;
     k->release = release;
+    k->choose = choose;
     ortc_kernel_entry *to = &g->entries[g->n++];
     memset(to, 0, sizeof *to);
     to->domain = e->domain;

@@ -71,7 +71,6 @@ static ortc_status init(const ortc_host *host)
     provider.capture_end = sim_capture_end;
     provider.replay = sim_replay;
     provider.capture_free = sim_capture_free;
-    provider.wish = sim_wish;
     provider.claim = sim_claim;
     provider.compile = sim_compile;
     ortc_status s = ortc_host_add_provider(host, &provider);

@@ -10,7 +10,8 @@
  *   memory=BYTES   slabs in all; 0: no limit          delay=MICROSECONDS  most that a task waits before it
  *                  runs, at random
  *   fail=N         the N-th kernel fails, once        only=Op+Op+...      takes only nodes of these operators
- *   layout=1       wishes channels last for convolutions and pooling
+ *   layout=1       likes channels last in what has a filter, and goes along elsewhere; 2: channels in blocks
+ * of 4
  *   claim=N        claims groups of N nodes (Add, Sub, Mul, Relu, MatMul of f32) and compiles them
  */
 #ifndef ORTC_SIM_H
@@ -62,8 +63,6 @@ void sim_event_destroy(ortc_device *, void *event);
 /* kernels.c: ref's kernels under the name of sim. */
 ortc_status sim_add_kernels(const ortc_host *);
 const ortc_kernel *sim_inner(const sim_device *, const ortc_node *, ortc_why *);
-
-ortc_status sim_wish(ortc_device *, const ortc_node *, uint16_t *layout, ortc_dtype *compute);
 
 /* claim.c */
 ortc_status sim_claim(ortc_device *, const ortc_graph *, ortc_status (*take)(void *, const ortc_claim *),

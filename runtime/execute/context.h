@@ -100,6 +100,10 @@ ortc_status ortc_frame_step(ortc_context *, ortc_frame *, uint32_t index, ortc_e
 ortc_status ortc_frame_range(ortc_context *, ortc_frame *, uint32_t range, ortc_error *);
 void ortc_frame_drop_captures(ortc_frame *);
 
+/* padding.c, debug builds: before and after a step, what fills up the last blocks of its results. */
+void ortc_step_poison_padding(const ortc_step *, const ortc_call *);
+ortc_status ortc_step_check_padding(const ortc_step *, const ortc_call *, ortc_error *);
+
 /* queue.c: the queues of a context's devices. */
 /* NULL for host memory */
 ortc_status ortc_context_queue(ortc_context *, uint32_t device, void **out, ortc_error *);

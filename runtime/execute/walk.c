@@ -17,7 +17,13 @@ ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
     if (s->kernel->flags & ORTC_KERNEL_LATE_OUT) /* the run before has left its own extents in the views */
         for (uint32_t k = 0; k < s->n_out; k++)
             if (s->out[k].view.flags & ORTC_VIEW_LATE) call->call.out[k] = s->out[k].view;
+#ifndef NDEBUG
+    ortc_step_poison_padding(s, &call->call);
+#endif
     ortc_status status = s->kernel->run(s->state, s->pstate, &call->call);
+#ifndef NDEBUG
+    if (status == ORTC_OK) status = ortc_step_check_padding(s, &call->call, error);
+#endif
     if (status == ORTC_OK && s->values) status = ortc_step_check_made(c, s);
     return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
 }

@@ -6,19 +6,11 @@
 
 #define MAX_CANDIDATES 8 /* of a node */
 
-static bool has_layout(const ortc_node *n)
-{
-    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
-        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        if (e && e->layout) return true;
-    }
-    return false;
-}
-
 /* Candidates of a node agree in what is asked before one is chosen. */
 static bool agrees(const ortc_kernel *a, const ortc_kernel *b)
 {
-    return a->flags == b->flags && a->host_in == b->host_in && a->host_out == b->host_out;
+    return !((a->flags ^ b->flags) & ~(uint32_t)ORTC_KERNEL_LAYOUTS) && a->host_in == b->host_in &&
+           a->host_out == b->host_out;
 }
 
 /* What a device has for a node, at most `max` kernels in order of preference; how many. A
@@ -40,9 +32,7 @@ static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel
         const ortc_kernel *k = &i->kernel;
         if (count && !agrees(list[0], k)) continue;
         if (!ortc_kernel_matches(i, n, why)) continue;
-        if ((n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) ||
-            (has_layout(n) && !(k->flags & ORTC_KERNEL_LAYOUTS)))
-            continue;
+        if (n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) continue;
         if (d->space && (k->flags & (ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES))) {
             if (why) ortc_text_add(why, "%s makes extents or values that are host objects; ", k->name);
             continue;
@@ -223,6 +213,56 @@ static ortc_status prepare(const ortc_node *n, const ortc_target *d, ortc_candid
     return status;
 }
 
+/* ---- Movers: kernels for other layouts ------------------------------------------------------------------
+ * */
+
+/* A node that says which type is moved. */
+static ortc_node *mover_node(ortc_placed *p, ortc_dtype t)
+{
+    ortc_graph *g = p->movers_graph ? p->movers_graph : (p->movers_graph = ortc_graph_create(NULL));
+    const ortc_op *op = ortc_op_find("ortc", "Reorder");
+    ortc_node *n = g && op ? ortc_node_create(g, op, "Reorder", 1, 1) : NULL;
+    ortc_edge *in = n ? ortc_edge_create(g, NULL) : NULL, *out = n ? ortc_edge_create(g, NULL) : NULL;
+    if (!in || !out || !ortc_edge_set_shape(in, ortc_tensor_type(t), -1, NULL) ||
+        !ortc_edge_set_shape(out, ortc_tensor_type(t), -1, NULL) || !ortc_node_set_in(n, 0, in) ||
+        !ortc_node_set_out(n, 0, out))
+        return NULL;
+    n->version = 1;
+    return n;
+}
+
+/* The first device of the space that has a kernel for the type. */
+static ortc_status add_mover(ortc_placed *p, uint32_t space, ortc_dtype t, ortc_error *error)
+{
+    ortc_mover m = {.space = space, .dtype = t, .node = mover_node(p, t)};
+    if (!m.node) return ortc_no_memory(error, sizeof m);
+    for (uint32_t d = 0; d < p->targets->count && !m.candidate.kernel; d++) {
+        m.device = d;
+        if (p->targets->list[d].space == space)
+            find(&p->targets->list[d], m.node, &m.candidate.kernel, 1, NULL);
+    }
+    if (!m.candidate.kernel) return ORTC_OK;
+    if (m.candidate.kernel->prepare)
+        ORTC_TRY(prepare(m.node, &p->targets->list[m.device], &m.candidate, error));
+    return ortc_array_push(&p->movers, m) ? ORTC_OK : ortc_no_memory(error, sizeof m);
+}
+
+/* For what nodes whose kernels know layouts read and write. */
+static ortc_status add_movers(ortc_placed *p, const ortc_node *n, ortc_error *error)
+{
+    const ortc_site *s = ortc_site_of(p, n);
+    const uint32_t space = ortc_target_of(p, n)->space;
+    uint32_t flags = 0;
+    for (uint32_t i = 0; i < s->n_candidates; i++) flags |= s->candidates[i].kernel->flags;
+    for (uint32_t i = 0; (flags & ORTC_KERNEL_LAYOUTS) && i < n->n_in + n->n_out; i++) {
+        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        const ortc_dtype t = e && e->type && e->type->kind == ORTC_KIND_TENSOR ? e->type->dtype : 0;
+        if (t && ortc_dtype_bits(t) >= 8 && !ortc_mover_of(p, space, t))
+            ORTC_TRY(add_mover(p, space, t, error));
+    }
+    return ORTC_OK;
+}
+
 ortc_status ortc_bind(ortc_placed *p, ortc_error *error)
 {
     ORTC_TRY(ortc_mark_deciding(p, error));
@@ -231,16 +271,23 @@ ortc_status ortc_bind(ortc_placed *p, ortc_error *error)
         for (uint32_t i = 0; i < s->n_candidates; i++)
             if (s->candidates[i].kernel->prepare)
                 ORTC_TRY(prepare(n, ortc_target_of(p, n), &s->candidates[i], error));
+        ORTC_TRY(add_movers(p, n, error));
     }
     return ORTC_OK;
+}
+
+static void release_state(const ortc_candidate *c)
+{
+    if (c->state) (c->kernel->release ? c->kernel->release : free)(c->state);
 }
 
 void ortc_placed_deinit(ortc_placed *p)
 {
     for (size_t k = 0; k < p->sites.count; k++)
-        for (uint32_t i = 0; i < p->sites.data[k].n_candidates; i++) {
-            ortc_candidate *c = &p->sites.data[k].candidates[i];
-            if (c->state) (c->kernel->release ? c->kernel->release : free)(c->state);
-        }
+        for (uint32_t i = 0; i < p->sites.data[k].n_candidates; i++)
+            release_state(&p->sites.data[k].candidates[i]);
     ortc_array_deinit(&p->sites);
+    for (size_t i = 0; i < p->movers.count; i++) release_state(&p->movers.data[i].candidate);
+    ortc_array_deinit(&p->movers);
+    ortc_graph_destroy(p->movers_graph);
 }

@@ -21,12 +21,25 @@ typedef struct ortc_site {
     uint32_t n_candidates; /* 0: not placed yet */
     ortc_candidate *candidates;
     const char *reasons; /* why earlier providers declined; NULL: nobody was asked */
+    /* ortc_offer.form of the kernel that would be chosen for the expected extents (plan/settle.c); 0: any */
+    uint64_t form;
 } ortc_site;
+
+/* What brings values of one type into other layouts, in one space: a kernel of the first device there that
+ * has one for "ortc.Reorder". */
+typedef struct ortc_mover {
+    uint32_t device, space;
+    ortc_dtype dtype;
+    ortc_node *node; /* of a graph of its own: what the kernel was prepared with, and its name in profiles */
+    ortc_candidate candidate;
+} ortc_mover;
 
 /* A choice that the caller has made (ortc_session_options.choose). */
 typedef struct ortc_forced {
     const char *of;     /* a node's name, or an operator's */
-    const char *kernel; /* an offer's name */
+    const char *kernel; /* an offer's name; "": any */
+    bool laid_out;      /* only offers with this layout of the first output will do */
+    ortc_layout layout;
 } ortc_forced;
 
 typedef struct ortc_placed {
@@ -39,6 +52,8 @@ typedef struct ortc_placed {
     size_t n_marked;
     const ortc_forced *forced; /* borrowed; n_forced of them */
     size_t n_forced;
+    ORTC_ARRAY(ortc_mover) movers;
+    ortc_graph *movers_graph;
 } ortc_placed;
 
 /* The node's site; it must be in the table. */
@@ -55,6 +70,18 @@ static inline const ortc_kernel *ortc_kernel_of(const ortc_placed *p, const ortc
 {
     const ortc_site *s = ortc_site_of(p, n);
     return s->n_candidates ? s->candidates[0].kernel : NULL;
+}
+
+/* "aBcd16b" (op.h): added to a text; read, false: that is none. */
+void ortc_text_layout(ortc_text *, ortc_layout, int32_t rank);
+bool ortc_layout_parse(const char *text, ortc_layout *out);
+
+/* NULL: values of this type stay plain there. */
+static inline const ortc_mover *ortc_mover_of(const ortc_placed *p, uint32_t space, ortc_dtype t)
+{
+    for (size_t i = 0; i < p->movers.count; i++)
+        if (p->movers.data[i].space == space && p->movers.data[i].dtype == t) return &p->movers.data[i];
+    return NULL;
 }
 
 /* Makes the table as large as the graph, whose nodes may have become more. false: no memory. */

@@ -82,7 +82,7 @@ static uint32_t pop(live *l, const ortc_block *b)
     return top;
 }
 
-size_t ortc_layout(ortc_block *b, uint32_t count)
+size_t ortc_lay_out(ortc_block *b, uint32_t count)
 {
     holes h = {0};
     size_t end = 0;

@@ -7,7 +7,8 @@
  *   infer   every shape, with numbers; small integer values are carried along, and nodes that only make them
  *           vanish
  *   need    backwards from the wanted outputs: what must run at all
- *   choose  each kernel's plan: algorithm, workspace, packed constants, views, in-place
+ *   choose  which kernel runs each node, and how values lie between them (choose.h)
+ *   plan    each kernel's: algorithm, workspace, packed constants, views, in-place
  *   place   every tensor: constant, input, output, literal, or a range of the arena by lifetime
  *
  * Extents that only the run knows end a segment: the program stops behind the node that makes them (or before
@@ -15,11 +16,11 @@
  * key of its own: the program before, the extents, the values that decide shapes. What later segments read
  * lives in slots: values of their own, one per edge, in the context.
  *
- * Devices with memory of their own: every tensor lives first in the space (host, or one device's memory)
- * where it is made, and is copied on demand into others by steps of its own. Copies and kernels of a device
- * go through its queue in order; a queue signals behind a copy to the host, and the host waits before the
- * first step that reads it. Host memory that a queue may still be reading is not reused before the host has
- * waited for it.
+ * Devices with memory of their own, and layouts: every tensor lives first in the space (host, or one device's
+ * memory) and the layout in which it is made, and is copied and reordered on demand by steps of its own.
+ * Copies and kernels of a device go through its queue in order; a queue signals behind a copy to the host,
+ * and the host waits before the first step that reads it. Host memory that a queue may still be reading is
+ * not reused before the host has waited for it.
  */
 #ifndef ORTC_RUN_PLAN_H
 #define ORTC_RUN_PLAN_H
@@ -82,10 +83,12 @@ typedef struct ortc_operand {
     ortc_view view; /* data NULL but for constants and literals; dims in the program's arena */
     uint16_t from;  /* ORTC_FROM_* */
     uint16_t space; /* ARENA: which */
+    uint32_t edge;  /* the graph's: whose value it is */
     uint32_t index; /* of the graph's input, of the wanted output; SLOT: the edge's id */
     size_t offset;  /* into that memory */
     uint32_t root;  /* the edge whose value lies there: its own, or what it is a view of */
     uint32_t over;  /* of an output: 1 + the input of its step whose place it takes; 0: none */
+    uint8_t form;   /* while planning: of the planner's, in which memory and layout */
 } ortc_operand;
 
 enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
@@ -94,6 +97,7 @@ enum { ORTC_STEP_KERNEL, ORTC_STEP_COPY, ORTC_STEP_SIGNAL, ORTC_STEP_WAIT };
 typedef struct ortc_step_offer {
     const char *name;
     double clocks;
+    ortc_layout layout; /* of the first output */
 } ortc_step_offer;
 
 typedef struct ortc_step {
@@ -106,10 +110,10 @@ typedef struct ortc_step {
     uint32_t n_in, n_out;
     const ortc_node *node; /* COPY: NULL */
     const ortc_kernel *kernel;
-    void *state;             /* of the kernel's prepare: borrowed from the node's site */
-    const char *name;        /* of the kernel's way, for display */
-    double clocks;           /* as it has offered; 0: it had no rival */
-    ortc_step_offer *offers; /* n_offers: all of them; NULL: there was no choice */
+    void *state;                   /* of the kernel's prepare: borrowed from the node's site */
+    const char *name;              /* of the kernel's way, for display */
+    double clocks;                 /* as it has offered; 0: it had no rival */
+    const ortc_step_offer *offers; /* n_offers: all of them; NULL: there was no choice */
     uint32_t n_offers;
     void *pstate;
     ortc_operand *in, *out; /* COPY: in[0] to out[0], copy_bytes */
@@ -227,7 +231,7 @@ typedef struct ortc_block {
     size_t offset; /* out */
 } ortc_block;
 /* Blocks are in ascending order of `from`. Returns the bytes of the range; SIZE_MAX: no memory. */
-size_t ortc_layout(ortc_block *, uint32_t count);
+size_t ortc_lay_out(ortc_block *, uint32_t count);
 
 /* ---- The cache (cache.c): least recently used, by bytes ------------------------------------------------ */
 

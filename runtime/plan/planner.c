@@ -5,6 +5,59 @@
  */
 #include "planner.h"
 
+/* ---- Choosing ------------------------------------------------------------------------------------------ */
+
+static bool runs(const void *p, const ortc_node *n) { return ortc_planner_runs(p, n); }
+static bool makes(const void *p, const ortc_node *n, uint32_t port) { return ortc_planner_makes(p, n, port); }
+static bool is_read(const void *arg, const ortc_edge *e)
+{
+    const ortc_planner *p = arg;
+    bool output = p->crosses[e->id];
+    for (const ortc_use *u = e->uses; u; u = u->next) output |= !u->node && p->wanted[u->port];
+    return output;
+}
+
+static ortc_status add_form(ortc_planner *p, uint8_t space, ortc_layout l)
+{
+    if (!l || p->forms[ortc_planner_form(p, space, l)].layout == l) return ORTC_OK;
+    if (p->n_forms == ORTC_MAX_FORMS)
+        return ortc_fail(p->error, ORTC_LIMIT, "more than %u memories and layouts", ORTC_MAX_FORMS);
+    p->forms[p->n_forms++] = (ortc_form){space, l};
+    return ORTC_OK;
+}
+
+/* Which kernel runs each node of the segment, and in which forms values will be. */
+static ortc_status choose(ortc_planner *p)
+{
+    ortc_choosing c = {.placed = p->placed,
+                       .facts = p->facts,
+                       .begin = p->begin,
+                       .end = p->end,
+                       .runs = runs,
+                       .makes = makes,
+                       .is_read = is_read,
+                       .arg = p,
+                       .arena = &p->scratch,
+                       .error = p->error};
+    ORTC_TRY(ortc_choose(&c));
+    p->picks = c.picks;
+    for (p->n_forms = 0; p->n_forms < p->targets->n_spaces; p->n_forms++)
+        p->forms[p->n_forms] = (ortc_form){(uint8_t)p->n_forms, ORTC_PLAIN};
+    for (const ortc_node *n = p->begin; n != p->end; n = n->next) {
+        const ortc_pick *pick = &p->picks[n->id];
+        if (!pick->in) continue;
+        for (uint32_t i = 0; i < n->n_in; i++)
+            ORTC_TRY(add_form(p, ortc_target_of(p->placed, n)->space, pick->in[i]));
+        for (uint32_t i = 0; i < n->n_out; i++)
+            ORTC_TRY(add_form(p, ortc_target_of(p->placed, n)->space, pick->out[i]));
+    }
+    const size_t n = p->graph->edges.count;
+    p->homes = ortc_arena_array(&p->scratch, n * p->n_forms, sizeof *p->homes);
+    if (!p->homes) return ortc_no_memory(p->error, n * p->n_forms * sizeof *p->homes);
+    for (size_t i = 0; i < n * p->n_forms; i++) p->homes[i].root = (uint32_t)(i % n);
+    return ORTC_OK;
+}
+
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
 static ortc_status build(ortc_planner *p)
@@ -13,22 +66,20 @@ static ortc_status build(ortc_planner *p)
     size_t n = g->edges.count;
     p->facts = ortc_arena_array(&p->scratch, n, sizeof *p->facts);
     p->needed = ortc_arena_array(&p->scratch, n, sizeof *p->needed);
-    p->homes = ortc_arena_array(&p->scratch, n * p->targets->n_spaces, sizeof *p->homes);
     p->primary = ortc_arena_array(&p->scratch, n, sizeof *p->primary);
     p->asked = ortc_arena_array(&p->scratch, n, sizeof *p->asked);
     p->crosses = ortc_arena_array(&p->scratch, n, sizeof *p->crosses);
     p->program->outputs = ortc_arena_array(&p->program->arena, g->n_outputs, sizeof *p->program->outputs);
     p->program->n_outputs = g->n_outputs;
-    if (!p->facts || !p->needed || !p->homes || !p->primary || !p->asked || !p->crosses ||
-        !p->program->outputs)
-        return ortc_no_memory(p->error, n * sizeof *p->homes);
-    for (size_t i = 0; i < n * p->targets->n_spaces; i++) p->homes[i].root = (uint32_t)(i % n);
+    if (!p->facts || !p->needed || !p->primary || !p->asked || !p->crosses || !p->program->outputs)
+        return ortc_no_memory(p->error, n * sizeof *p->facts);
     ORTC_TRY(ortc_planner_seed(p));
     ortc_planner_mark_asked(p);
     ORTC_TRY(ortc_planner_infer(p));
     p->program->end = p->end;
     p->program->chained = p->made || p->end || p->late || ortc_planner_has_values(p);
     ortc_planner_mark_needed(p);
+    ORTC_TRY(choose(p));
     ORTC_TRY(ortc_planner_bring_all(p));
     for (const ortc_node *node = p->begin; node != p->end; node = node->next) {
         if (!ortc_planner_runs(p, node)) continue;

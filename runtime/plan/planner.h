@@ -1,18 +1,26 @@
 /* runtime/plan/planner.h: the planner's inside, shared by its stages: planner_infer.c (shapes, segments, what
- * is needed), planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, signals,
- * waits), planner_node.c (what kernels say, steps), planner_place.c (outputs, slots, arenas), planner.c (the
- * whole).
+ * is needed), planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, reorderings,
+ * signals, waits), planner_node.c (what kernels say, steps), planner_place.c (outputs, slots, arenas),
+ * planner.c (the whole).
  */
 #ifndef ORTC_PLANNER_H
 #define ORTC_PLANNER_H
 
 #include "runtime/call/call.h"
-#include "plan.h"
+#include "choose.h"
 
 enum { LIVES_NOWHERE, LIVES_POINTER, LIVES_INPUT, LIVES_OUTPUT, LIVES_BLOCK, LIVES_SLOT };
 
-/* Where an edge's bytes are in one space: in the memory of its root edge (itself, or what it is a view
- * of). */
+/* A memory and a layout in which values may be. The first forms are the spaces, plain: the number of a space
+ * is that of its plain form. */
+typedef struct ortc_form {
+    uint8_t space;
+    ortc_layout layout;
+} ortc_form;
+#define ORTC_MAX_FORMS 128
+
+/* Where an edge's bytes are in one form: in the memory of its root edge (itself, or what it is a view of; a
+ * view is plain). */
 typedef struct ortc_home {
     uint32_t lives;   /* LIVES_*; of a root */
     uint32_t index;   /* input, output or block */
@@ -28,7 +36,7 @@ typedef struct ortc_home {
 /* A kernel's offer to write an output over an input that is tied state. */
 typedef struct ortc_in_place {
     uint32_t step, out, in; /* edges' ids */
-    uint8_t space;          /* of both */
+    uint8_t form;           /* of both */
 } ortc_in_place;
 typedef struct ortc_space {
     ORTC_ARRAY(ortc_block) blocks;
@@ -52,8 +60,11 @@ typedef struct ortc_planner {
     ortc_fact *facts; /* by edge id */
     bool *needed;     /* by edge id */
     const ortc_planner_input *inputs;
-    ortc_home *homes; /* by space, then by edge id: ortc_planner_at */
-    uint8_t *primary; /* by edge id: the space where it is made */
+    ortc_pick *picks; /* by node id: with what it runs */
+    ortc_form forms[ORTC_MAX_FORMS];
+    uint32_t n_forms;
+    ortc_home *homes; /* by form, then by edge id: ortc_planner_at */
+    uint8_t *primary; /* by edge id: the form in which it is made */
     const bool *wanted;
     const uint32_t *memory;       /* per output */
     const ortc_node *begin, *end; /* the segment; end NULL: to the last node */
@@ -94,27 +105,33 @@ ortc_status ortc_planner_value_operand(ortc_planner *, const ortc_edge *, bool i
 ortc_status ortc_planner_copy_value(ortc_planner *, const ortc_edge *); /* to the edge's own slot */
 
 /* planner_home.c */
-/* with what only pads in a blocked layout; false: too large, or not of a fixed size */
-bool ortc_bytes_laid_out(ortc_dtype, uint16_t layout, int32_t rank, const int64_t *dims, size_t *out);
 bool ortc_fact_bytes(const ortc_fact *, size_t *out); /* of a tensor whose size is known */
-/* the same, with an error that says why not */
-ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, size_t *out);
+/* the same in a form, with an error that says why not */
+ortc_status ortc_planner_bytes(ortc_planner *, const ortc_edge *, uint8_t form, size_t *out);
 /* of an edge that is read; where it is made */
 ortc_status ortc_planner_home(ortc_planner *, const ortc_edge *, ortc_home **out);
 ortc_status ortc_planner_pack(ortc_planner *, const ortc_edge *, ortc_open_device *, const ortc_packing *,
                               const void *param, size_t param_bytes, ortc_pack_item **out);
 ortc_status ortc_planner_space_of(const ortc_planner *, uint32_t memory, const char *what, uint8_t *out);
-static inline ortc_home *ortc_planner_at(const ortc_planner *p, const ortc_edge *e, uint8_t space)
+static inline ortc_home *ortc_planner_at(const ortc_planner *p, const ortc_edge *e, uint8_t form)
 {
-    return &p->homes[space * p->graph->edges.count + e->id];
+    return &p->homes[form * p->graph->edges.count + e->id];
 }
+/* The blocks of a form's memory. */
+static inline ortc_space *ortc_planner_space(ortc_planner *p, uint8_t form)
+{
+    return &p->spaces[p->forms[form].space];
+}
+/* The form of a space and a layout, which some kernel was chosen with. */
+uint8_t ortc_planner_form(const ortc_planner *, uint8_t space, ortc_layout);
 
 /* planner_move.c */
-/* its bytes are in `space` from here on */
-ortc_status ortc_planner_reach(ortc_planner *, const ortc_edge *, uint8_t space);
+/* its bytes are in `form` from here on */
+ortc_status ortc_planner_reach(ortc_planner *, const ortc_edge *, uint8_t form);
 ortc_status ortc_planner_ready(ortc_planner *, const ortc_edge *); /* the host may read it from here on */
-void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint8_t space, uint32_t step);
-/* A copy of an edge's bytes to an output, a slot, or (to ORTC_FROM_ARENA) its home in another space. */
+void ortc_planner_note_use(ortc_planner *, const ortc_edge *, uint8_t form, uint32_t step);
+/* A copy of an edge's bytes to an output, a slot, or (to ORTC_FROM_ARENA) its home in another space; forms
+ * are plain. */
 ortc_status ortc_planner_copy(ortc_planner *, const ortc_edge *, uint8_t from, uint16_t to, uint32_t index,
                               uint8_t to_space, size_t bytes);
 ortc_status ortc_planner_add_block(ortc_planner *, uint8_t space, size_t bytes, uint32_t step, uint32_t edge,
@@ -126,8 +143,10 @@ void ortc_planner_end_reading(ortc_planner *);        /* after the last step */
 
 /* planner_node.c */
 ortc_status ortc_planner_node(ortc_planner *, const ortc_node *); /* one that runs */
-/* where its kernel wants a port */
-uint8_t ortc_planner_port_space(const ortc_planner *, const ortc_node *, uint32_t port, bool input);
+/* From one layout to another in one space: a step whose result is at home in `to`. */
+ortc_status ortc_planner_reorder(ortc_planner *, const ortc_edge *, uint8_t from, uint8_t to);
+/* where and how its kernel wants a port */
+uint8_t ortc_planner_port_form(const ortc_planner *, const ortc_node *, uint32_t port, bool input);
 void ortc_step_drop_pstate(const ortc_step *);
 
 /* planner_place.c */

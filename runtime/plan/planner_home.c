@@ -9,23 +9,15 @@ bool ortc_fact_bytes(const ortc_fact *f, size_t *out)
            ortc_count_elements(f->rank, f->dims, &count) && ortc_tensor_bytes(f->type->dtype, count, out);
 }
 
-/* Channels come in blocks in some layouts. */
-bool ortc_bytes_laid_out(ortc_dtype t, uint16_t layout, int32_t rank, const int64_t *dims, size_t *out)
+uint8_t ortc_planner_form(const ortc_planner *p, uint8_t space, ortc_layout layout)
 {
-    int64_t padded[ORTC_MAX_RANK], count,
-        block = layout == ORTC_LAYOUT_NCHW8C    ? 8
-                : layout == ORTC_LAYOUT_NCHW16C ? 16
-                                                : 1;
-    if (block > 1 && rank > 1) {
-        memcpy(padded, dims, (size_t)rank * sizeof *dims);
-        if (dims[1] > INT64_MAX - block) return false;
-        padded[1] = (dims[1] + block - 1) / block * block;
-        dims = padded;
-    }
-    return ortc_count_elements(rank, dims, &count) && ortc_tensor_bytes(t, count, out);
+    uint8_t form = space;
+    for (uint32_t i = p->targets->n_spaces; layout && i < p->n_forms; i++)
+        if (p->forms[i].space == space && p->forms[i].layout == layout) form = (uint8_t)i;
+    return form;
 }
 
-ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
+ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, uint8_t form, size_t *out)
 {
     const ortc_fact *f = &p->facts[e->id];
     char buffer[160];
@@ -35,7 +27,8 @@ ortc_status ortc_planner_bytes(ortc_planner *p, const ortc_edge *e, size_t *out)
                          "the shape of '%s' is known only when the model runs, which this version "
                          "cannot plan",
                          e->name);
-    if (!ortc_bytes_laid_out(f->type->dtype, e->layout, f->rank, f->dims, out) || *out > SIZE_MAX / 4) {
+    if (!ortc_bytes_laid_out(f->type->dtype, p->forms[form].layout, f->rank, f->dims, out) ||
+        *out > SIZE_MAX / 4) {
         ortc_text_tensor(&t, f->type->dtype, f->rank, f->dims);
         return ortc_fail(p->error, ORTC_LIMIT, "'%s' would be %s, which is too large", e->name, buffer);
     }
@@ -54,7 +47,7 @@ static ortc_status literal(ortc_planner *p, const ortc_edge *e, ortc_home *h)
         else
             data[i] = f->values[i];
     *h = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = data};
-    return ortc_planner_bytes(p, e, &h->bytes);
+    return ortc_planner_bytes(p, e, 0, &h->bytes);
 }
 
 /* Gives a home to an edge that a step reads and nobody has made: constants, inputs, literals. */

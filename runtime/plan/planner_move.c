@@ -11,10 +11,10 @@ static ortc_status push(ortc_planner *p, ortc_step s)
     return ortc_array_push(&p->steps, s) ? ORTC_OK : ortc_no_memory(p->error, sizeof s);
 }
 
-ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t space, size_t bytes, uint32_t step, uint32_t edge,
+ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t form, size_t bytes, uint32_t step, uint32_t edge,
                                    uint32_t *out)
 {
-    ortc_space *s = &p->spaces[space];
+    ortc_space *s = ortc_planner_space(p, form);
     size_t aligned;
     if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &aligned)) return ortc_no_memory(p->error, bytes);
     *out = (uint32_t)s->blocks.count;
@@ -24,11 +24,11 @@ ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t space, size_t bytes,
     return ORTC_OK;
 }
 
-void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint8_t space, uint32_t step)
+void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint8_t form, uint32_t step)
 {
-    const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, e, space)->root];
-    const ortc_home *h = ortc_planner_at(p, root, space);
-    if (h->lives == LIVES_BLOCK) p->spaces[space].blocks.data[h->index].to = step;
+    const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, e, form)->root];
+    const ortc_home *h = ortc_planner_at(p, root, form);
+    if (h->lives == LIVES_BLOCK) ortc_planner_space(p, form)->blocks.data[h->index].to = step;
 }
 
 /* The host waits until a device's queue has come to a signal; what that queue was reading is free again. */
@@ -83,10 +83,10 @@ ortc_status ortc_planner_bring_all(ortc_planner *p)
         if (!ortc_planner_runs(p, n)) continue;
         for (uint32_t i = 0; i < n->n_in; i++) {
             const ortc_edge *e = n->in[i];
-            uint8_t space = e && ((e->input >= 0 && !e->constant) || (p->made && p->made[e->id]))
-                                ? ortc_planner_port_space(p, n, i, true)
-                                : 0;
-            if (space) ORTC_TRY(ortc_planner_reach(p, e, space));
+            uint8_t form = e && ((e->input >= 0 && !e->constant) || (p->made && p->made[e->id]))
+                               ? ortc_planner_port_form(p, n, i, true)
+                               : 0;
+            if (p->forms[form].space) ORTC_TRY(ortc_planner_reach(p, e, form));
         }
     }
     return ORTC_OK;
@@ -128,10 +128,13 @@ ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from,
     s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
     s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
     if (!s.in || !s.out) return ortc_no_memory(p->error, sizeof s);
-    *s.in = (ortc_operand){.from = ORTC_FROM_ARENA,
-                           .space = from,
-                           .index = e->id}; /* resolved with the other operands */
-    *s.out = (ortc_operand){.from = to, .space = to_space, .index = index, .root = e->id};
+    *s.in = (ortc_operand){.from = ORTC_FROM_ARENA, .space = from, .form = from, .edge = e->id};
+    *s.out = (ortc_operand){.from = to,
+                            .space = to_space,
+                            .form = to_space,
+                            .edge = e->id,
+                            .index = index,
+                            .root = e->id}; /* ARENA: both are resolved with the other operands */
     uint32_t step = (uint32_t)p->steps.count;
     ORTC_TRY(push(p, s));
     ortc_planner_note_use(p, e, from, step);
@@ -161,7 +164,7 @@ static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const 
 {
     ortc_open_device *device = ortc_targets_device_of(p->targets, space);
     ortc_literal l = {device, NULL, 0};
-    ORTC_TRY(ortc_planner_bytes(p, e, &l.bytes));
+    ORTC_TRY(ortc_planner_bytes(p, e, space, &l.bytes));
     if (!ortc_array_reserve(&p->program->literals, p->program->literals.count + 1))
         return ortc_no_memory(p->error, sizeof l);
     if (!(l.data = ortc_device_alloc(device, l.bytes)))
@@ -174,23 +177,30 @@ static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const 
     return ortc_device_transfer(device, l.data, NULL, data, l.bytes, p->error);
 }
 
-ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t space)
+/* In another layout of the same space, from where it is there, through the plain one where it is elsewhere.
+ * */
+static ortc_status reach_layout(ortc_planner *p, const ortc_edge *e, uint8_t form)
 {
-    ortc_home *first, *h = ortc_planner_at(p, e, space);
+    const uint8_t space = p->forms[form].space, at = p->primary[e->id];
+    const uint8_t from = p->forms[at].space == space ? at : space;
+    ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .made = true};
+    if (from != at) ORTC_TRY(ortc_planner_reach(p, e, from));
+    if (!space) ORTC_TRY(ortc_planner_ready(p, e));
+    ORTC_TRY(ortc_planner_bytes(p, e, form, &made.bytes));
+    ORTC_TRY(ortc_planner_add_block(p, form, made.bytes, (uint32_t)p->steps.count, e->id, &made.index));
+    *ortc_planner_at(p, e, form) = made;
+    return ortc_planner_reorder(p, e, from, form);
+}
+
+/* From another memory, plain as it is there. */
+static ortc_status reach_space(ortc_planner *p, const ortc_edge *e, uint8_t from, uint8_t space)
+{
     size_t bytes;
-    ORTC_TRY(ortc_planner_home(p, e, &first));
-    uint8_t from = p->primary[e->id];
-    if (h == first || h->made || h->lives) return ORTC_OK;
-    if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
-        return constant_on_device(p, e, space);
-    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[first->root], from);
-    if (!from && root->lives == LIVES_POINTER)
-        return literal_on_device(p, e, (const char *)root->data + first->offset, space);
     if (from && space) { /* between devices: through the host */
         ORTC_TRY(ortc_planner_reach(p, e, 0));
         from = 0;
     }
-    ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
+    ORTC_TRY(ortc_planner_bytes(p, e, space, &bytes));
     ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .bytes = bytes, .made = true};
     if (!from) ORTC_TRY(ortc_planner_ready(p, e));
     ORTC_TRY(ortc_planner_add_block(p, space, bytes, (uint32_t)p->steps.count, e->id, &made.index));
@@ -201,6 +211,27 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t spac
         ORTC_TRY(
             push(p, (ortc_step){.kind = ORTC_STEP_SIGNAL, .device = made.filler, .event = made.signal - 1}));
     }
-    *h = made;
+    *ortc_planner_at(p, e, space) = made;
     return ORTC_OK;
+}
+
+ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t form)
+{
+    ortc_home *first, *h = ortc_planner_at(p, e, form);
+    ORTC_TRY(ortc_planner_home(p, e, &first));
+    uint8_t from = p->primary[e->id];
+    if (h == first || h->made || h->lives) return ORTC_OK;
+    if (p->forms[form].layout || p->forms[form].space == p->forms[from].space)
+        return reach_layout(p, e, form);
+    if (p->forms[from].layout) { /* it leaves its memory plain */
+        from = p->forms[from].space;
+        ORTC_TRY(ortc_planner_reach(p, e, from));
+        first = ortc_planner_at(p, e, from);
+    }
+    if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
+        return constant_on_device(p, e, form);
+    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[first->root], from);
+    if (!from && root->lives == LIVES_POINTER)
+        return literal_on_device(p, e, (const char *)root->data + first->offset, form);
+    return reach_space(p, e, from, form);
 }

@@ -99,6 +99,9 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     *o = (ortc_operand){.view = {.rank = 0}};
     if (!e) return ORTC_OK;
     const ortc_fact *f = &p->facts[e->id];
+    o->edge = e->id;
+    o->form = ortc_planner_port_form(p, n, port, input);
+    o->space = p->forms[o->form].space;
     if (ortc_fact_is_value(f)) return ortc_planner_value_operand(p, e, input, o);
     if (!input && f->type && f->type->kind == ORTC_KIND_TENSOR && !ortc_fact_is_sized(f)) {
         int32_t rank = f->rank < 0 ? 0 : f->rank;
@@ -120,7 +123,7 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     o->view.dtype = f->type->dtype;
     o->view.rank = f->rank;
     o->view.flags = ORTC_VIEW_HOST;
-    o->view.layout = e->layout;
+    o->view.layout = p->forms[o->form].layout;
     if (f->rank &&
         !(o->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
         return ortc_no_memory(p->error, 0);
@@ -135,19 +138,12 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     return ORTC_OK;
 }
 
-/* Where a node's kernel wants a port's bytes: in its device's memory, or on the host for ports that it reads
- * there (shapes). */
-uint8_t ortc_planner_port_space(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
+uint8_t ortc_planner_port_form(const ortc_planner *p, const ortc_node *n, uint32_t port, bool input)
 {
-    uint8_t space = ortc_target_of(p->placed, n)->space;
-    const ortc_kernel *kernel = ortc_kernel_of(p->placed, n);
-    const ortc_edge *e = input ? n->in[port] : n->out[port];
-    if (!space || ortc_fact_is_given(&p->facts[e->id])) /* strings and containers are host objects */
-        return 0;
-    uint32_t mask = input ? kernel->host_in : kernel->host_out;
-    const ortc_formal *f = input ? ortc_schema_in(ortc_op_schema(n->op), port) : NULL;
-    bool on_host = (mask >> (port < 31 ? port : 31) & 1) || (f && (f->flags & ORTC_FORMAL_DECIDES));
-    return on_host ? 0 : space;
+    const ortc_pick *pick = &p->picks[n->id];
+    const ortc_layout *layouts = input ? pick->in : pick->out;
+    return ortc_planner_form(p, ortc_port_space(p->placed, p->facts, n, port, input),
+                             layouts ? layouts[port] : ORTC_PLAIN);
 }
 
 static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint8_t space)
@@ -160,15 +156,10 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
                    .space = space,
                    .dtype = f->type->dtype,
                    .rank = f->rank};
-    if (e->layout == ORTC_LAYOUT_NCHW8C || e->layout == ORTC_LAYOUT_NCHW16C)
-        return ortc_fail(p->error, ORTC_UNSUPPORTED,
-                         "'%s' lies in a blocked layout and is read in a later segment, which this version "
-                         "cannot do",
-                         e->name);
     p->primary[e->id] = space;
     *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
     if (!late) {
-        ORTC_TRY(ortc_planner_bytes(p, e, &h->bytes));
+        ORTC_TRY(ortc_planner_bytes(p, e, space, &h->bytes));
         if (f->rank &&
             !(s.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims)))
             return ortc_no_memory(p->error, 0);
@@ -201,7 +192,9 @@ static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32
     const int64_t offset = c->views[i].offset;
     size_t bytes, from_bytes;
     *out = false;
-    if (!from || !to || p->crosses[to->id] || from->layout || to->layout) return ORTC_OK;
+    if (!from || !to || p->crosses[to->id] || c->plan.in[c->views[i].in].layout ||
+        c->plan.out[c->views[i].out].layout)
+        return ORTC_OK;
     if (ortc_fact_is_given(&p->facts[to->id]) || ortc_fact_is_given(&p->facts[from->id])) {
         *out = !offset && ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
         return ORTC_OK;
@@ -235,14 +228,16 @@ static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
     if (!all) return ORTC_OK;
     for (uint32_t i = 0; i < c->n_views; i++) {
         const ortc_edge *from = n->in[c->views[i].in], *to = n->out[c->views[i].out];
-        for (uint8_t space = 0; space < p->targets->n_spaces; space++) {
+        const uint8_t at = p->primary[from->id];
+        if (p->forms[at].layout) ORTC_TRY(ortc_planner_reach(p, from, p->forms[at].space));
+        for (uint8_t space = 0; space < p->targets->n_spaces; space++) { /* a view is plain */
             const ortc_home *h = ortc_planner_at(p, from, space);
             if (h->lives || h->made || h->root != from->id)
                 *ortc_planner_at(p, to, space) = (ortc_home){.root = h->root,
                                                              .offset = h->offset + (size_t)c->views[i].offset,
                                                              .made = true};
         }
-        p->primary[to->id] = p->primary[from->id];
+        p->primary[to->id] = p->forms[at].space;
     }
     p->program->n_views++;
     return ORTC_OK;
@@ -259,10 +254,8 @@ static ortc_status bring_inputs(ortc_planner *p, const ortc_node *n, ortc_step *
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!n->in[i] || (i < 64 && (packed >> i & 1))) continue;
-        uint8_t space = ortc_planner_port_space(p, n, i, true);
-        s->in[i].space = space;
-        ORTC_TRY(ortc_planner_reach(p, n->in[i], space));
-        if (space) {
+        ORTC_TRY(ortc_planner_reach(p, n->in[i], s->in[i].form));
+        if (s->in[i].space) {
             s->in[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
             continue;
         }
@@ -298,80 +291,19 @@ static ortc_status begin_step(ortc_planner *p, const ortc_node *n, ortc_step *s,
     return ORTC_OK;
 }
 
-/* What the caller has chosen for the node; NULL: nothing. by_name: the node itself is meant. */
-static const char *forced(const ortc_placed *placed, const ortc_node *n, bool *by_name)
+/* What was chosen (choose.h). */
+static ortc_status take(ortc_planner *p, ortc_step *s)
 {
-    const char *kernel = NULL;
-    *by_name = false;
-    for (size_t i = 0; i < placed->n_forced && !*by_name; i++) {
-        *by_name = !strcmp(placed->forced[i].of, n->name);
-        if (*by_name || !strcmp(placed->forced[i].of, n->type)) kernel = placed->forced[i].kernel;
-    }
-    return kernel;
-}
-
-static void take(ortc_step *s, const ortc_candidate *c, const ortc_step_offer *offer)
-{
-    s->kernel = c->kernel;
-    s->state = c->state;
-    s->name = offer->name;
-    s->clocks = offer->clocks;
-}
-
-/* One candidate's offer; *out false: not for these shapes. */
-static ortc_status hear(ortc_planner *p, const ortc_candidate *c, const ortc_question *q,
-                        ortc_step_offer *offer, bool *out)
-{
-    ortc_offer o = {.size = sizeof o};
-    char buffer[256];
-    ortc_text text = ORTC_TEXT(buffer);
-    ortc_why why;
-    buffer[0] = 0;
-    ortc_why_init(&why, &text);
-    ortc_status status = c->kernel->choose ? c->kernel->choose(c->state, q, &o, &why) : ORTC_OK;
-    *offer = (ortc_step_offer){o.name ? o.name : c->kernel->name, o.clocks};
-    *out = status == ORTC_OK;
-    return status == ORTC_OK || status == ORTC_UNSUPPORTED
-               ? ORTC_OK
-               : ortc_fail(p->error, status, "kernel '%s' failed to choose: %s", c->kernel->name, buffer);
-}
-
-/* Which of the candidates runs: what the caller has chosen, else the cheapest offer, the first of equals. One
- * without `choose` is the last, for where all others say no. */
-static ortc_status choose(ortc_planner *p, const ortc_site *site, ortc_step *s, const ortc_plan *plan)
-{
-    const ortc_candidate *all = site->candidates;
-    take(s, all, &(ortc_step_offer){all->kernel->name, 0});
-    if (site->n_candidates == 1) return ORTC_OK;
-    const ortc_question q = {.size = sizeof q,
-                             .n_in = plan->n_in,
-                             .n_out = plan->n_out,
-                             .in = plan->in,
-                             .out = plan->out,
-                             .device = p->targets->list[site->device].device};
-    bool by_name, settled = false;
-    const char *wish = forced(p->placed, s->node, &by_name);
-    if (!(s->offers = ortc_arena_array(&p->program->arena, site->n_candidates, sizeof *s->offers)))
+    const ortc_pick *pick = &p->picks[s->node->id];
+    s->kernel = pick->candidate->kernel;
+    s->state = pick->candidate->state;
+    s->name = pick->offer.name;
+    s->clocks = pick->offer.clocks;
+    s->n_offers = pick->n_offers;
+    if (pick->n_offers &&
+        !(s->offers = ortc_arena_copy(&p->program->arena, pick->offers, pick->n_offers * sizeof *s->offers)))
         return ortc_no_memory(p->error, 0);
-    for (uint32_t i = 0; i < site->n_candidates; i++) {
-        ortc_step_offer *offer = &s->offers[s->n_offers];
-        bool yes;
-        ORTC_TRY(hear(p, &all[i], &q, offer, &yes));
-        if (!yes || (!all[i].kernel->choose && s->n_offers)) continue;
-        const bool wished = wish && !strcmp(wish, offer->name);
-        if (!s->n_offers++ || (wished && !settled) || (!settled && offer->clocks < s->clocks))
-            take(s, &all[i], offer);
-        settled |= wished;
-    }
-    if (!s->n_offers)
-        return ortc_fail(p->error, ORTC_INTERNAL, "node '%s' (%s): none of its kernels takes these shapes",
-                         s->node->name, s->node->type);
-    return settled || !by_name
-               ? ORTC_OK
-               : ortc_fail(p->error, ORTC_INVALID_ARGUMENT,
-                           "node '%s' (%s): the kernel '%s', which was chosen for it, is none of "
-                           "its candidates for these shapes",
-                           s->node->name, s->node->type, wish);
+    return ORTC_OK;
 }
 
 /* The kernel's own plan. */
@@ -395,7 +327,7 @@ static ortc_status add_step(ortc_planner *p, ortc_step *s, const plan_context *c
     *out = (uint32_t)p->steps.count;
     if (!ortc_array_push(&p->steps, *s)) return ortc_no_memory(p->error, sizeof *s);
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i]) ortc_planner_note_use(p, n->in[i], (uint8_t)s->in[i].space, *out);
+        if (n->in[i]) ortc_planner_note_use(p, n->in[i], s->in[i].form, *out);
     if (c->target->space) {
         p->program->queues |= 1u << s->device;
         p->program->faults |= s->kernel->flags & ORTC_KERNEL_FAULTS ? 1u << s->device : 0;
@@ -407,11 +339,11 @@ static ortc_status add_step(ortc_planner *p, ortc_step *s, const plan_context *c
  * which the kernel that offers to write in place knows nothing. */
 static bool is_read_twice(const ortc_planner *p, const ortc_step *s, uint32_t port)
 {
-    uint8_t space = (uint8_t)s->in[port].space;
-    uint32_t root = ortc_planner_at(p, s->node->in[port], space)->root, times = 0;
+    const uint8_t form = s->in[port].form;
+    uint32_t root = ortc_planner_at(p, s->node->in[port], form)->root, times = 0;
     for (uint32_t i = 0; i < s->n_in; i++)
-        times += s->node->in[i] && s->in[i].space == space &&
-                 ortc_planner_at(p, s->node->in[i], space)->root == root;
+        times += s->node->in[i] && s->in[i].form == form &&
+                 ortc_planner_at(p, s->node->in[i], form)->root == root;
     return times > 1;
 }
 
@@ -420,17 +352,17 @@ static ortc_status offer_reuse(ortc_planner *p, const plan_context *c, uint32_t 
                                const ortc_home *h)
 {
     const ortc_step *s = &p->steps.data[index];
-    uint8_t space = (uint8_t)s->out[port].space;
+    const uint8_t form = s->out[port].form;
     for (uint32_t k = 0; k < c->n_reuse; k++) {
         const ortc_edge *from = s->node->in[c->reuse[k].in];
-        if (c->reuse[k].out != port || !from || s->in[c->reuse[k].in].space != space) continue;
+        if (c->reuse[k].out != port || !from || s->in[c->reuse[k].in].form != form) continue;
         if ((s->kernel->flags & ORTC_KERNEL_STATE) &&
-            !ortc_array_push(&p->in_place, (ortc_in_place){index, s->node->out[port]->id, from->id, space}))
+            !ortc_array_push(&p->in_place, (ortc_in_place){index, s->node->out[port]->id, from->id, form}))
             return ortc_no_memory(p->error, sizeof *p->in_place.data);
-        const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, from, space)->root];
-        const ortc_home *in = ortc_planner_at(p, root, space);
+        const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, from, form)->root];
+        const ortc_home *in = ortc_planner_at(p, root, form);
         if (in->lives == LIVES_BLOCK && in->bytes == h->bytes && !is_read_twice(p, s, c->reuse[k].in))
-            p->spaces[space].blocks.data[h->index].reuse = (int32_t)in->index;
+            ortc_planner_space(p, form)->blocks.data[h->index].reuse = (int32_t)in->index;
     }
     return ORTC_OK;
 }
@@ -442,20 +374,32 @@ static ortc_status place_results(ortc_planner *p, const plan_context *c, uint32_
     for (uint32_t i = 0; i < s->n_out; i++) {
         const ortc_edge *e = s->node->out[i];
         if (!ortc_view_present(&s->out[i].view)) continue;
-        uint8_t space = ortc_planner_port_space(p, s->node, i, false);
-        s->out[i].space = space;
-        if (space) s->out[i].view.flags &= (uint16_t)~ORTC_VIEW_HOST;
-        bool late = (s->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
-        if (p->crosses[e->id] || late) {
+        const uint8_t form = s->out[i].form, space = p->forms[form].space;
+        if (space) s->out[i].view.flags &= ~(uint32_t)ORTC_VIEW_HOST;
+        const bool late = (s->out[i].view.flags & ORTC_VIEW_LATE) || ortc_fact_is_given(&p->facts[e->id]);
+        if (late || (p->crosses[e->id] && form == space)) {
             ORTC_TRY(add_slot(p, e, late, space));
             continue;
         }
-        ortc_home *h = ortc_planner_at(p, e, space);
-        p->primary[e->id] = space;
+        ortc_home *h = ortc_planner_at(p, e, form);
+        p->primary[e->id] = form;
         *h = (ortc_home){.lives = LIVES_BLOCK, .root = e->id, .made = true};
-        ORTC_TRY(ortc_planner_bytes(p, e, &h->bytes));
-        ORTC_TRY(ortc_planner_add_block(p, space, h->bytes, index, e->id, &h->index));
+        ORTC_TRY(ortc_planner_bytes(p, e, form, &h->bytes));
+        ORTC_TRY(ortc_planner_add_block(p, form, h->bytes, index, e->id, &h->index));
         ORTC_TRY(offer_reuse(p, c, index, i, h));
+    }
+    return ORTC_OK;
+}
+
+/* What later segments read, or take as results, is plain. */
+static ortc_status fill_plain_slots(ortc_planner *p, const ortc_node *n, const ortc_step *s)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const ortc_edge *e = n->out[i];
+        const uint8_t form = s->out[i].form, space = p->forms[form].space;
+        if (!ortc_view_present(&s->out[i].view) || !p->crosses[e->id] || form == space) continue;
+        ORTC_TRY(add_slot(p, e, false, space));
+        ORTC_TRY(ortc_planner_reorder(p, e, form, space));
     }
     return ORTC_OK;
 }
@@ -488,7 +432,9 @@ ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
     bool viewed = false;
     uint32_t index;
     ORTC_TRY(begin_step(p, n, &s, &c.plan));
-    ORTC_TRY(choose(p, site, &s, &c.plan));
+    ORTC_TRY(take(p, &s));
+    for (uint32_t i = 0; i < 32; i++)
+        if (p->picks[n->id].reuse >> i & 1) plan_may_reuse(&c.plan, 0, i);
     ORTC_TRY(ask(p, &s, &c));
     ortc_status status = make_views(p, &c, &viewed);
     if (status == ORTC_OK && !viewed) status = add_step(p, &s, &c, &index);
@@ -497,5 +443,54 @@ ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
         return status;
     }
     ORTC_TRY(place_results(p, &c, index));
+    ORTC_TRY(place_workspace(p, &c, index));
+    return fill_plain_slots(p, n, &s);
+}
+
+/* ---- Reordering ---------------------------------------------------------------------------------------- */
+
+ortc_status ortc_planner_reorder(ortc_planner *p, const ortc_edge *e, uint8_t from, uint8_t to)
+{
+    const ortc_fact *f = &p->facts[e->id];
+    const ortc_mover *m = ortc_mover_of(p->placed, p->forms[to].space, f->type->dtype);
+    if (!m) return ortc_fail(p->error, ORTC_INTERNAL, "'%s': nothing brings it into another layout", e->name);
+    const ortc_target *d = &p->targets->list[m->device];
+    const uint32_t index = (uint32_t)p->steps.count;
+    ortc_step s = {.kind = ORTC_STEP_KERNEL,
+                   .device = (uint8_t)m->device,
+                   .node = m->node,
+                   .kernel = m->candidate.kernel,
+                   .state = m->candidate.state,
+                   .name = m->candidate.kernel->name,
+                   .n_in = 1,
+                   .n_out = 1};
+    ortc_view v = {.dtype = f->type->dtype, .rank = f->rank, .flags = d->space ? 0 : ORTC_VIEW_HOST}, in, out;
+    s.in = ortc_arena_array(&p->program->arena, 1, sizeof *s.in);
+    s.out = ortc_arena_array(&p->program->arena, 1, sizeof *s.out);
+    v.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims);
+    if (!s.in || !s.out || !v.dims) return ortc_no_memory(p->error, sizeof s);
+    *s.in = (ortc_operand){.view = v, .space = d->space, .form = from, .edge = e->id};
+    *s.out = (ortc_operand){.view = v, .space = d->space, .form = to, .edge = e->id};
+    in = s.in->view;
+    out = s.out->view;
+    in.layout = s.in->view.layout = p->forms[from].layout;
+    out.layout = s.out->view.layout = p->forms[to].layout;
+    plan_context c = {
+        .p = p,
+        .node = m->node,
+        .target = d,
+        .plan = {.api = &plan_api, .size = sizeof c.plan, .n_in = 1, .n_out = 1, .in = &in, .out = &out}};
+    ORTC_TRY(ask(p, &s, &c));
+    s.bytes = c.bytes ? c.bytes
+                      : 2 * (double)ortc_view_stored(in.layout ? &in : &out) * ortc_dtype_bits(v.dtype) / 8;
+    s.workspace = c.workspace;
+    s.captures = d->space && d->provider->capture_begin && !(s.kernel->flags & ORTC_KERNEL_NO_CAPTURE);
+    if (!ortc_array_push(&p->steps, s)) {
+        ortc_step_drop_pstate(&s);
+        return ortc_no_memory(p->error, sizeof s);
+    }
+    ortc_planner_note_use(p, e, from, index);
+    ortc_planner_note_use(p, e, to, index);
+    p->program->queues |= d->space ? 1u << s.device : 0;
     return place_workspace(p, &c, index);
 }

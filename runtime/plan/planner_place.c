@@ -9,6 +9,7 @@ static ortc_status copy_out(ortc_planner *p, const ortc_edge *e, uint16_t to, ui
 {
     uint8_t from = p->primary[e->id];
     const ortc_home *there = ortc_planner_at(p, e, to_space);
+    if (p->forms[from].layout) ORTC_TRY(ortc_planner_reach(p, e, from = p->forms[from].space));
     if (there->lives || there->made)
         from = to_space;
     else if (from && to_space) {
@@ -29,7 +30,7 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
         const ortc_edge *e = g->outputs[i].edge;
         const ortc_fact *f = &p->facts[e->id];
         ortc_program_output *o = &program->outputs[i];
-        ORTC_TRY(ortc_planner_bytes(p, e, &o->bytes));
+        ORTC_TRY(ortc_planner_bytes(p, e, 0, &o->bytes));
         o->type = f->type;
         o->dtype = f->type->dtype;
         o->rank = f->rank;
@@ -41,6 +42,8 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
         ortc_home *h;
         ORTC_TRY(ortc_planner_space_of(p, o->memory, g->outputs[i].name, &space));
         ORTC_TRY(ortc_planner_home(p, e, &h));
+        if (p->forms[p->primary[e->id]].layout) /* a value that leaves is plain */
+            ORTC_TRY(ortc_planner_reach(p, e, p->forms[p->primary[e->id]].space));
         h = ortc_planner_at(p, e, space);
         ortc_home *root = ortc_planner_at(p, g->edges.data[h->root], space);
         if (root->lives == LIVES_BLOCK && !h->offset && root->bytes == o->bytes) {
@@ -53,16 +56,20 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
     return ORTC_OK;
 }
 
-/* How often a step reads the memory of a root edge in a space. */
-static uint32_t reads(const ortc_planner *p, const ortc_step *s, uint32_t root, uint8_t space)
+/* Whether a step has this operand. */
+static bool is_there(const ortc_step *s, const ortc_operand *o)
+{
+    return s->kind == ORTC_STEP_COPY || ortc_view_present(&o->view);
+}
+
+/* How often a step reads the memory of a root edge in a form. */
+static uint32_t reads(const ortc_planner *p, const ortc_step *s, uint32_t root, uint8_t form)
 {
     uint32_t n = 0;
-    if (s->kind == ORTC_STEP_COPY)
-        return s->in->space == space &&
-               ortc_planner_at(p, p->graph->edges.data[s->in->index], space)->root == root;
-    for (uint32_t k = 0; s->kind == ORTC_STEP_KERNEL && k < s->n_in; k++)
-        n += s->node->in[k] && s->in[k].space == space &&
-             ortc_planner_at(p, s->node->in[k], space)->root == root;
+    if (s->kind != ORTC_STEP_KERNEL && s->kind != ORTC_STEP_COPY) return 0;
+    for (uint32_t k = 0; k < s->n_in; k++)
+        n += is_there(s, &s->in[k]) && s->in[k].form == form &&
+             ortc_planner_at(p, p->graph->edges.data[s->in[k].edge], form)->root == root;
     return n;
 }
 
@@ -74,9 +81,9 @@ void ortc_planner_place_ties(ortc_planner *p)
     ortc_edge *const *edges = p->graph->edges.data;
     for (size_t i = 0; i < p->in_place.count; i++) {
         const ortc_in_place *offer = &p->in_place.data[i];
-        const ortc_home *out = ortc_planner_at(p, edges[offer->out], offer->space),
-                        *in = ortc_planner_at(p, edges[offer->in], offer->space);
-        const ortc_home *root = ortc_planner_at(p, edges[in->root], offer->space);
+        const ortc_home *out = ortc_planner_at(p, edges[offer->out], offer->form),
+                        *in = ortc_planner_at(p, edges[offer->in], offer->form);
+        const ortc_home *root = ortc_planner_at(p, edges[in->root], offer->form);
         size_t in_bytes, out_bytes;
         if (out->lives != LIVES_OUTPUT || root->lives != LIVES_INPUT ||
             p->inputs[root->index].tied != out->index + 1 || in->offset ||
@@ -85,7 +92,7 @@ void ortc_planner_place_ties(ortc_planner *p)
             continue;
         bool alone = true;
         for (uint32_t k = 0; k < p->steps.count && alone; k++) {
-            uint32_t n = reads(p, &p->steps.data[k], in->root, offer->space);
+            uint32_t n = reads(p, &p->steps.data[k], in->root, offer->form);
             alone = !n || (k == offer->step ? n == 1
                                             : k < offer->step && p->steps.data[k].device ==
                                                                      p->steps.data[offer->step].device);
@@ -119,7 +126,7 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
             continue;
         }
         ORTC_TRY(ortc_planner_home(p, e, &h));
-        ORTC_TRY(ortc_planner_bytes(p, e, &bytes));
+        ORTC_TRY(ortc_planner_bytes(p, e, 0, &bytes));
         ORTC_TRY(copy_out(p, e, ORTC_FROM_SLOT, e->id, 0, bytes));
         const ortc_fact *f = &p->facts[i];
         ortc_slot s = {.edge = e->id,
@@ -138,12 +145,10 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
     return ORTC_OK;
 }
 
-static void resolve(const ortc_planner *p, const ortc_edge *e, ortc_operand *o)
+static void resolve(const ortc_planner *p, ortc_operand *o)
 {
-    if (!e) return;
-    uint8_t space = (uint8_t)o->space;
-    const ortc_home *h = ortc_planner_at(p, e, space),
-                    *root = ortc_planner_at(p, p->graph->edges.data[h->root], space);
+    const ortc_home *h = ortc_planner_at(p, p->graph->edges.data[o->edge], o->form),
+                    *root = ortc_planner_at(p, p->graph->edges.data[h->root], o->form);
     o->offset = h->offset;
     o->index = root->index;
     o->root = h->root;
@@ -157,7 +162,7 @@ static void resolve(const ortc_planner *p, const ortc_edge *e, ortc_operand *o)
     case LIVES_SLOT: o->from = ORTC_FROM_SLOT; break;
     case LIVES_BLOCK:
         o->from = ORTC_FROM_ARENA;
-        o->offset += p->spaces[space].blocks.data[root->index].offset;
+        o->offset += p->spaces[p->forms[o->form].space].blocks.data[root->index].offset;
         break;
     }
 }
@@ -169,7 +174,7 @@ static ortc_status lay_out(ortc_planner *p, uint32_t space)
         ortc_block *b = &s->blocks.data[i];
         if (b->reuse >= 0 && !s->blocks.data[b->reuse].bytes) b->reuse = -1;
     }
-    size_t bytes = ortc_layout(s->blocks.data, (uint32_t)s->blocks.count);
+    size_t bytes = ortc_lay_out(s->blocks.data, (uint32_t)s->blocks.count);
     if (bytes == SIZE_MAX) return ortc_no_memory(p->error, bytes);
     p->program->arena_bytes[space] = bytes;
     for (size_t i = 0; i < s->blocks.count; i++)
@@ -186,12 +191,11 @@ static void note_reuse(const ortc_planner *p, uint32_t index)
         ortc_operand *o = &s->out[k];
         if (o->from != ORTC_FROM_ARENA || !ortc_view_present(&o->view)) continue;
         const ortc_block *blocks = p->spaces[o->space].blocks.data,
-                         *b = &blocks[ortc_planner_at(p, s->node->out[k], (uint8_t)o->space)->index];
+                         *b = &blocks[ortc_planner_at(p, p->graph->edges.data[o->edge], o->form)->index];
         if (b->reuse < 0 || blocks[b->reuse].offset != b->offset || blocks[b->reuse].to != index) continue;
         for (uint32_t i = 0; i < s->n_in && !o->over; i++) {
-            const ortc_home *in = s->node->in[i] && s->in[i].space == o->space
-                                      ? ortc_planner_at(p, p->graph->edges.data[s->in[i].root],
-                                                        (uint8_t)o->space)
+            const ortc_home *in = is_there(s, &s->in[i]) && s->in[i].form == o->form
+                                      ? ortc_planner_at(p, p->graph->edges.data[s->in[i].root], o->form)
                                       : NULL;
             if (in && in->lives == LIVES_BLOCK && (int32_t)in->index == b->reuse) o->over = i + 1;
         }
@@ -200,19 +204,16 @@ static void note_reuse(const ortc_planner *p, uint32_t index)
 
 ortc_status ortc_planner_place_blocks(ortc_planner *p)
 {
-    const ortc_graph *g = p->graph;
     for (uint32_t space = 0; space < p->targets->n_spaces; space++) ORTC_TRY(lay_out(p, space));
     for (size_t i = 0; i < p->steps.count; i++) {
         ortc_step *s = &p->steps.data[i];
-        if (s->kind == ORTC_STEP_COPY) {
-            resolve(p, g->edges.data[s->in->index], s->in);
-            if (s->out->from == ORTC_FROM_ARENA) resolve(p, g->edges.data[s->out->index], s->out);
-        } else if (s->kind == ORTC_STEP_KERNEL) {
-            for (uint32_t k = 0; k < s->n_in; k++) resolve(p, s->node->in[k], &s->in[k]);
-            for (uint32_t k = 0; k < s->n_out; k++)
-                if (ortc_view_present(&s->out[k].view)) resolve(p, s->node->out[k], &s->out[k]);
-            note_reuse(p, (uint32_t)i);
-        }
+        if (s->kind != ORTC_STEP_KERNEL && s->kind != ORTC_STEP_COPY) continue;
+        for (uint32_t k = 0; k < s->n_in; k++)
+            if (is_there(s, &s->in[k])) resolve(p, &s->in[k]);
+        for (uint32_t k = 0; k < s->n_out; k++)
+            if (s->kind == ORTC_STEP_COPY ? s->out[k].from == ORTC_FROM_ARENA : is_there(s, &s->out[k]))
+                resolve(p, &s->out[k]);
+        if (s->kind == ORTC_STEP_KERNEL) note_reuse(p, (uint32_t)i);
     }
     return ORTC_OK;
 }

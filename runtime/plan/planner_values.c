@@ -62,8 +62,8 @@ ortc_status ortc_planner_copy_value(ortc_planner *p, const ortc_edge *e)
         s.in->view.dims = ortc_arena_copy(&p->program->arena, f->dims, (size_t)f->rank * sizeof *f->dims);
         if (!s.in->view.dims) return ortc_no_memory(p->error, 0);
     }
-    s.in->index = e->id; /* resolved with the other operands */
-    s.in->from = ORTC_FROM_ARENA;
+    s.in->edge = s.out->edge = e->id;
+    s.in->from = ORTC_FROM_ARENA; /* resolved with the other operands */
     s.out->from = ORTC_FROM_SLOT;
     s.out->index = s.out->root = e->id;
     if (!ortc_array_push(&p->steps, s) || !ortc_array_push(&p->slots, slot))

@@ -4,6 +4,7 @@
 
 #include "graph/specialise/specialise.h"
 #include "runtime/place/place.h"
+#include "runtime/plan/choose.h"
 
 /* ---- Specialising: the kernels are asked --------------------------------------------------------------- */
 
@@ -17,20 +18,9 @@ static bool together(void *arg, const ortc_node *a, const ortc_node *b)
     return ortc_site_of(arg, a)->device == ortc_site_of(arg, b)->device;
 }
 
-static uint16_t wish(void *arg, const ortc_node *n)
-{
-    const ortc_target *d = ortc_target_of(arg, n);
-    uint16_t layout = ORTC_LAYOUT_PLAIN;
-    ortc_dtype compute = 0; /* what it would compute in: not asked for yet */
-    return d->provider->wish && d->provider->wish(d->device, n, &layout, &compute) == ORTC_OK
-               ? layout
-               : ORTC_LAYOUT_PLAIN;
-}
-
 static ortc_status specialise(ortc_placed *p, uint64_t *edits, ortc_error *error)
 {
-    ortc_specialise s = {
-        .graph = p->graph, .error = error, .accept = accept, .together = together, .wish = wish, .arg = p};
+    ortc_specialise s = {.graph = p->graph, .error = error, .accept = accept, .together = together, .arg = p};
     return ortc_specialise_run(&s, edits);
 }
 
@@ -94,5 +84,6 @@ ortc_status ortc_unit_build(ortc_unit *u, ortc_graph *g, const ortc_targets *tar
     if (require) /* after fusion: what a kernel has taken in is no node of its own any more */
         ORTC_TRY(ortc_place_require(&u->placed, require, error));
     ORTC_TRY(ortc_bind(&u->placed, error));
+    ORTC_TRY(ortc_settle(&u->placed, error));
     return make_children(u, require, flags, error);
 }

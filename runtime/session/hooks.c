@@ -61,20 +61,36 @@ ortc_status ortc_session_keep(ortc_graph *g, const ortc_session_options *o, ortc
     return ORTC_OK;
 }
 
+/* "NODE=KERNEL@LAYOUT": of KERNEL and @LAYOUT one may be left out. */
+static ortc_status read_choice(ortc_arena *arena, const char *text, ortc_forced *out, ortc_error *error)
+{
+    const char *equals = text ? strrchr(text, '=') : NULL, *at = equals ? strchr(equals, '@') : NULL;
+    if (!equals || equals == text || !equals[1])
+        return ortc_fail(
+            error, ORTC_INVALID_ARGUMENT,
+            "choice '%s': expected NODE=KERNEL, OPERATOR=KERNEL or *=KERNEL, where KERNEL may be "
+            "followed by @LAYOUT",
+            text ? text : "(NULL)");
+    const char *end = at ? at : equals + strlen(equals);
+    out->laid_out = at != NULL;
+    if (at && strcmp(at + 1, "plain") && !ortc_layout_parse(at + 1, &out->layout))
+        return ortc_fail(
+            error, ORTC_INVALID_ARGUMENT,
+            "choice '%s': '%s' is no layout; a letter for each axis in the order of memory, and a "
+            "blocked one large: acdb, aBcd16b, plain",
+            text, at + 1);
+    out->of = ortc_arena_string(arena, text, (size_t)(equals - text));
+    out->kernel = ortc_arena_string(arena, equals + 1, (size_t)(end - equals - 1));
+    return out->of && out->kernel ? ORTC_OK : ortc_no_memory(error, strlen(text));
+}
+
 ortc_status ortc_session_take_choices(ortc_session *s, const ortc_session_options *o, ortc_error *error)
 {
     ortc_placed *p = &s->unit.placed;
     if (o->n_choose && !(s->forced = ortc_arena_array(&p->graph->arena, o->n_choose, sizeof *s->forced)))
         return ortc_no_memory(error, o->n_choose * sizeof *s->forced);
-    for (size_t i = 0; i < o->n_choose; i++) {
-        const char *text = o->choose ? o->choose[i] : NULL, *equals = text ? strrchr(text, '=') : NULL;
-        if (!equals || equals == text || !equals[1])
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
-                             "choice '%s': expected NODE=KERNEL or OPERATOR=KERNEL", text ? text : "(NULL)");
-        s->forced[i].of = ortc_arena_string(&p->graph->arena, text, (size_t)(equals - text));
-        s->forced[i].kernel = ortc_arena_string(&p->graph->arena, equals + 1, strlen(equals + 1));
-        if (!s->forced[i].of || !s->forced[i].kernel) return ortc_no_memory(error, strlen(text));
-    }
+    for (size_t i = 0; i < o->n_choose; i++)
+        ORTC_TRY(read_choice(&p->graph->arena, o->choose ? o->choose[i] : NULL, &s->forced[i], error));
     p->forced = s->forced;
     p->n_forced = o->n_choose;
     return ORTC_OK;

@@ -47,6 +47,10 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
             continue;
         else
             ortc_text_tensor(t, o->view.dtype, o->view.rank, o->view.dims);
+        if (o->view.layout) {
+            ortc_text_add(t, " ");
+            ortc_text_layout(t, o->view.layout, o->view.rank);
+        }
         if (o->from == ORTC_FROM_ARENA)
             ortc_text_add(t, " @%zu", o->offset);
         else
@@ -57,8 +61,15 @@ static void describe_outputs(const ortc_step *s, ortc_text *t)
 
 static void describe_offers(const ortc_step *s, ortc_text *t)
 {
-    for (uint32_t i = 0; i < s->n_offers; i++)
-        ortc_text_add(t, "%s%s %.3g", i ? "; " : "", s->offers[i].name, s->offers[i].clocks);
+    for (uint32_t i = 0; i < s->n_offers; i++) {
+        const ortc_step_offer *o = &s->offers[i];
+        ortc_text_add(t, "%s%s", i ? "; " : "", o->name);
+        if (o->layout) {
+            ortc_text_add(t, "@");
+            ortc_text_layout(t, o->layout, s->n_out ? s->out[0].view.rank : 0);
+        }
+        ortc_text_add(t, " %.3g", o->clocks);
+    }
 }
 
 static void describe_steps(const ortc_unit *u, const ortc_program *p,

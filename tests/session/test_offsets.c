@@ -20,7 +20,7 @@ Test(layout, disjoint_in_time_or_in_space)
             for (int k = 0; k < i; k++)
                 if (b[k].to == from && b[k].bytes == b[i].bytes && rand_r(&seed) % 2) b[i].reuse = k;
         }
-        size_t bytes = ortc_layout(b, N);
+        size_t bytes = ortc_lay_out(b, N);
         cr_assert_leq(bytes, sum);
         for (int i = 0; i < N; i++) {
             cr_expect_leq(b[i].offset + b[i].bytes, bytes);
@@ -42,7 +42,7 @@ Test(layout, a_chain_needs_two_blocks)
 {
     ortc_block b[10];
     for (uint32_t i = 0; i < 10; i++) b[i] = (ortc_block){1024, i, i + 1, -1, 0};
-    cr_expect_eq(ortc_layout(b, 10), 2048);
+    cr_expect_eq(ortc_lay_out(b, 10), 2048);
     for (uint32_t i = 1; i < 10; i++) b[i].reuse = (int32_t)i - 1;
-    cr_expect_eq(ortc_layout(b, 10), 1024);
+    cr_expect_eq(ortc_lay_out(b, 10), 1024);
 }

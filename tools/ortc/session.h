@@ -58,10 +58,11 @@ typedef struct session_options {
          .help = "load a plugin: operators, kernels, providers; may be repeated"}, \
         {.kind = ARG_LIST, \
          .name = "choose", \
-         .value = "NODE=KERNEL", \
+         .value = "NODE=KERNEL[@LAYOUT]", \
          .to = &(o).choose, \
-         .help = "the kernel for a node, or for all of an operator, where there are several ('ortc info " \
-                 "--steps' lists their costs); may be repeated"}, \
+         .help = \
+             "the kernel, or its layout, for a node, for all of an operator, or for all (*), where there " \
+             "are several ('ortc info --steps' lists their costs); may be repeated"}, \
     { \
         .kind = ARG_FLAG, .name = "no-fusion", .to = &(o).no_fusion, \
         .help = "one kernel per node, nothing fused" \

@@ -1,0 +1,78 @@
+/* runtime/plan/settle.c: in which form each node's constants are packed, settled when a session is made, for the
+ * extents that are expected (choose.h).
+ *
+ * Expected are the numbers that the model and the caller give (ortc_session_options.dims); for symbols 1 where one
+ * is the first extent of an input, 224 behind the second extent of an input of rank 4 or more (pictures), else 64.
+ */
+#include "choose.h"
+
+#define EXPECTED_IMAGE 224
+#define EXPECTED 64
+
+static int64_t symbol_of(const ortc_dims *t, ortc_dim d)
+{
+    const size_t i = (size_t)(ORTC_DIM_NUMBERS - 1 - d);
+    if (ortc_dim_is_number(d) || d == ORTC_DIM_UNKNOWN || i >= t->exprs.count || t->exprs.data[i].what)
+        return -1;
+    return t->exprs.data[i].symbol;
+}
+
+static int64_t *expected(const ortc_graph *g, ortc_arena *arena)
+{
+    int64_t *values = ortc_arena_array(arena, g->dims->symbols.count, sizeof *values);
+    for (size_t i = 0; values && i < g->dims->symbols.count; i++) values[i] = EXPECTED;
+    for (uint32_t i = 0; values && i < g->n_inputs; i++) {
+        const ortc_edge *e = g->inputs[i].edge;
+        for (int32_t k = 0; k < e->rank; k++) {
+            const int64_t s = symbol_of(g->dims, e->dims[k]);
+            if (s >= 0 && (k == 0 || (e->rank > 3 && k > 1))) values[s] = k ? EXPECTED_IMAGE : 1;
+        }
+    }
+    return values;
+}
+
+/* What is known of the graph's values, with numbers in place of symbols; a shape that does not come out is not
+ * known. */
+static ortc_fact *facts_of(const ortc_graph *g, const int64_t *symbols, ortc_arena *arena)
+{
+    ortc_fact *facts = ortc_arena_array(arena, g->edges.count, sizeof *facts);
+    for (size_t i = 0; facts && i < g->edges.count; i++) {
+        const ortc_edge *e = g->edges.data[i];
+        int64_t *dims = e->rank > 0 ? ortc_arena_array(arena, (size_t)e->rank, sizeof *dims) : NULL;
+        facts[i] = (ortc_fact){.type = e->type, .rank = e->rank, .dims = dims};
+        if (e->rank > 0 && !dims) return NULL;
+        for (int32_t k = 0; k < e->rank; k++) {
+            dims[k] = ortc_dims_evaluate(g->dims, e->dims[k], symbols);
+            if (!ortc_dim_is_number(dims[k]) || dims[k] < 0) facts[i].rank = -1;
+        }
+    }
+    return facts;
+}
+
+static bool has_choice(const ortc_placed *p)
+{
+    bool any = false;
+    for (const ortc_node *n = p->graph->first; n && !any; n = n->next)
+        any = ortc_site_of(p, n)->n_candidates > 1;
+    return any;
+}
+
+ortc_status ortc_settle(ortc_placed *p, ortc_error *error)
+{
+    ortc_arena arena = {0};
+    if (!has_choice(p)) return ORTC_OK;
+    const int64_t *symbols = expected(p->graph, &arena);
+    const ortc_fact *facts = symbols ? facts_of(p->graph, symbols, &arena) : NULL;
+    ortc_choosing c = {.placed = p,
+                       .facts = facts,
+                       .begin = p->graph->first,
+                       .any_form = true,
+                       .arena = &arena,
+                       .error = error};
+    const ortc_status s = facts ? ortc_choose(&c) : ortc_no_memory(error, 0);
+    for (const ortc_node *n = s == ORTC_OK ? p->graph->first : NULL; n; n = n->next)
+        ortc_site_of(p, n)->form = c.picks[n->id].form;
+    ortc_arena_deinit(&arena);
+    /* for extents that are only expected nothing need be right: a plan will say what is wrong */
+    return s == ORTC_OUT_OF_MEMORY ? s : ORTC_OK;
+}
