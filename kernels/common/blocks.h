@@ -4,9 +4,18 @@
 #ifndef ORTC_KERNELS_BLOCKS_H
 #define ORTC_KERNELS_BLOCKS_H
 
-#include <stdint.h>
+#include "ortc/op.h"
 
 #define ORTC_BLOCK 16 /* channels */
+
+static inline ortc_layout ortc_blocks(void) { return ortc_layout_blocked(1, ORTC_BLOCK); }
+
+/* For `choose` of kernels that go along: 1 where the question is of blocks, 0 where it is of the plain
+ * layout, -1 else: say no. */
+static inline int ortc_blocks_asked(const ortc_question *q)
+{
+    return q->layout == ortc_blocks() ? 1 : q->layout == ORTC_PLAIN ? 0 : -1;
+}
 
 static inline int64_t ortc_blocks_of(int64_t channels)
 {

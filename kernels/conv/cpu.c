@@ -437,7 +437,12 @@ CONV(pointwise)
 CONV(turned)
 CONV(columns)
 
-ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
+/* The first of equals is taken: blocks before plain values. */
+ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel));

@@ -162,6 +162,41 @@ static ortc_status resize_supports(const ortc_node *n, const ortc_device *device
     return ORTC_OK;
 }
 
+/* Whether images and channels stay as they are, as far as it can be told before a run. */
+static bool keeps_channels(const ortc_resize_state *s, const ortc_question *q)
+{
+    const ortc_view *x = &q->in[0], *scales = q->n_in > 2 ? &q->in[2] : NULL;
+    if (x->dims[0] != q->out[0].dims[0] || x->dims[1] != q->out[0].dims[1]) return false;
+    if (!scales || !scales->dtype || !scales->data || ortc_view_count(scales) == 0)
+        return s->aspect == ORTC_ASPECT_STRETCH; /* equal sizes */
+    for (int64_t i = 0; i < ortc_view_count(scales); i++) {
+        int32_t axis = 0;
+        if (!ortc_axis_of(s->n_axes < 0 ? i : s->axes[i], x->rank, &axis)) return false;
+        if (axis < 2 && ortc_load_f64(scales->data, scales->dtype, i) != 1) return false;
+    }
+    return true;
+}
+
+/* Clocks: an element is picked, or gathered tap by tap; a pixel of blocks is a vector of both. */
+static ortc_status resize_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_resize_state *s = state;
+    const ortc_view *x = &q->in[0], *y = &q->out[0];
+    const int blocked = ortc_blocks_asked(q);
+    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
+    if (blocked && (x->rank < 3 || !(ORTC_TYPES_BY_F32 >> x->dtype & 1) || ortc_view_count(y) == 0 ||
+                    !keeps_channels(s, q)))
+        return ortc_no(why, "images and channels must stay as they are");
+    const int64_t taps = ortc_resize_count_taps(s, 1);
+    const double out = (double)ortc_view_count(y), in = (double)ortc_view_count(x);
+    o->clocks = 0.125 * (in + out) + (s->mode == ORTC_RESIZE_NEAREST ? blocked ? 0.125 : 1
+                                      : blocked                      ? 0.5
+                                                                     : 2) *
+                                         (double)taps * out;
+    if (blocked) o->in[0] = o->out[0] = ortc_blocks();
+    return ORTC_OK;
+}
+
 static ortc_status resize_plan_make(const void *state, ortc_plan *p, void **out)
 {
     const ortc_resize_state *s = state;
@@ -226,20 +261,28 @@ static ortc_status resize_run(const void *state, const void *pstate, ortc_call *
     }
     ortc_copy_dims(j.in, x->dims, x->rank);
     ortc_copy_dims(j.out, y->dims, y->rank);
+    if (x->layout) { /* a pixel is a block */
+        j.blocked = 1;
+        j.in[1] = j.out[1] = ortc_blocks_of(x->dims[1]);
+        j.pixel *= ORTC_BLOCK;
+    }
     find_taps(state, &j, c->workspace);
     int64_t rows = 1;
     for (int32_t d = 0; d < j.rank - 1; d++) rows *= j.out[d];
-    const int64_t row = (j.in[j.rank - 1] + j.out[j.rank - 1]) * (j.copies ? 1 : 4 * j.taps);
+    const int64_t row = (j.in[j.rank - 1] + j.out[j.rank - 1]) * (j.copies ? 1 : 4 * j.taps) *
+                        (j.blocked ? ORTC_BLOCK / 4 : 1);
     return ortc_parallel(c, rows, ortc_rows_grain(row), rows_chunk, &j);
 }
 
 static const ortc_kernel resize = {.size = ORTC_SIZED(ortc_kernel),
+                                   .flags = ORTC_KERNEL_LAYOUTS,
                                    .name = "resize.cpu",
                                    .host_in = 0xe,
                                    .supports = resize_supports,
                                    .prepare = ortc_resize_prepare,
                                    .plan = resize_plan_make,
-                                   .run = resize_run};
+                                   .run = resize_run,
+                                   .choose = resize_choose};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 ORTC_KERNELS(cpu, resize,
