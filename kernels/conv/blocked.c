@@ -214,48 +214,62 @@ size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, i
 
 typedef struct fill_arg {
     const ortc_conv_geometry *g;
-    const ortc_convert *convert;
     int type, stem;
     const char *w;
     char *dst;
 } fill_arg;
 
-/* Output block by output block: element (o, c, t) of W goes to [block][c / 16][t][c % 16][o % 16]. */
+/* n output channels, `step` elements apart in W, of `some` input channels: element (o, c, t) goes to
+ * [t][c][o], `deep` being the channels of a tap. */
+#define TURN(name, type) \
+    static void name(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const void *w, \
+                     void *dst) \
+    { \
+        for (int64_t o = 0; o < n; o++) \
+            for (int64_t c = 0; c < some; c++) \
+                for (int64_t t = 0; t < taps; t++) { \
+                    const char *from = (const char *)w + (size_t)(o * step + c * taps + t) * sizeof(type); \
+                    memcpy((type *)dst + (t * deep + c) * ORTC_BLOCK + o, from, sizeof(type)); \
+                } \
+    }
+TURN(turn_4, uint32_t)
+TURN(turn_2, uint16_t)
+
+/* Output blocks of all groups, a block of input after the other: both stay in L1. */
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const ortc_conv_geometry *g = a->g;
     const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
-                  depth = a->stem ? 1 : ORTC_BLOCK;
-    const int64_t block = ceil_div(g->channels, depth) * taps * depth * ORTC_BLOCK;
-    const int64_t size = a->type == ORTC_FLOAT_F32 ? 4 : 2, to_size = a->stem ? 4 : size;
+                  deep = a->stem ? 1 : ORTC_BLOCK;
+    const int64_t step = g->channels * taps, ins = ceil_div(g->channels, deep),
+                  part = taps * deep * ORTC_BLOCK;
+    const int64_t size = a->type == ORTC_FLOAT_F32 ? 4 : 2;
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
-        char *dst = a->dst + b * block * to_size;
         const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
-        memset(dst, 0, (size_t)(block * to_size));
-        for (int64_t o = 0; o < n; o++) {
-            const char *src = a->w + (b / outs * g->filters + first + o) * g->channels * taps * size;
-            for (int64_t c = 0; c < g->channels; c++)
-                for (int64_t t = 0; t < taps; t++, src += size) {
-                    char *to = dst +
-                               ((c / depth * taps + t) * depth * ORTC_BLOCK + c % depth * ORTC_BLOCK + o) *
-                                   to_size;
-                    if (a->stem)
-                        a->convert->widen[a->type](1, src, (float *)(void *)to);
-                    else
-                        memcpy(to, src, (size_t)size);
-                }
-        }
+        const char *w = a->w + (b / outs * g->filters + first) * step * size;
+        char *dst = a->dst + b * ins * part * size;
+        memset(dst, 0, (size_t)(ins * part * size));
+        for (int64_t i = 0; i < ins; i++)
+            (size == 4 ? turn_4 : turn_2)(n, step, min64(deep, g->channels - i * deep), taps, deep,
+                                          w + i * deep * taps * size, dst + i * part * size);
     }
 }
 
 int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
                                  void *dst, const ortc_product_threads *threads)
 {
-    fill_arg a = {g, ortc_convert_get(), ortc_float_index(type), stem, w, dst};
-    return threads->parallel(threads->context, g->group * ceil_div(g->filters, ORTC_BLOCK), 1, fill_blocks,
-                             &a);
+    const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
+    fill_arg a = {g, ortc_float_index(type), stem, w, dst};
+    if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
+    /* turned where they end, in the second half, and widened from there */
+    const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1) / sizeof(float);
+    a.dst += n * 2;
+    const int32_t status = threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
+    for (size_t i = 0; i < n && !status; i++)
+        ortc_convert_get()->widen[a.type](1, a.dst + i * 2, (float *)dst + i);
+    return status;
 }
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */

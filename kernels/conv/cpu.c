@@ -139,19 +139,32 @@ static int is_pointwise(const ortc_conv_geometry *g)
     return yes;
 }
 
-/* ---- Costs, in clocks of one core ---------------------------------------------------------------------- */
+/* ---- Costs, in clocks of one core: two vectors of multiplications each ---------------------------------- */
 
-static double mac_rate(const ortc_product_line *line) { return 2.0 * line->b.step; } /* two vectors a clock */
+/* As measured on Zen 4 (tests/bench/bench_conv.c): tiles reach so much of that rate; an element that is gathered
+ * costs so many clocks, more of them where it is not beside the one before; one that is read or written once
+ * where it lies less. */
+#define TILES 0.95
+#define GATHERED 0.2
+#define GATHERED_APART 0.4
+#define MOVED 0.15
+
+static double mac_rate(const ortc_product_line *line) { return 2.0 * line->b.step; }
 
 static double matrices(const ortc_conv_geometry *g)
 {
     return (double)g->images * (double)g->group * (double)g->channels * (double)g->kernel_count;
 }
-
-/* Elements that a product must gather, which pointwise reads as they lie. */
-static double gathering(const ortc_conv_geometry *g, const ortc_product_line *line)
+static double outputs(const ortc_conv_geometry *g)
 {
-    return is_pointwise(g) ? 0 : matrices(g) * (double)g->out_count / line->b.step;
+    return (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
+}
+
+/* Elements in and out of a product: pointwise reads them as they lie. */
+static double moving(const ortc_conv_geometry *g)
+{
+    const double each = is_pointwise(g) ? MOVED : g->stride[g->spatial - 1] == 1 ? GATHERED : GATHERED_APART;
+    return each * matrices(g) * (double)g->out_count + MOVED * outputs(g);
 }
 
 /* Pixels as columns: the time of a panel that is not full is that of a full one, or a little over half of it
@@ -161,25 +174,27 @@ static double columns_cost(const ortc_conv_geometry *g, const ortc_product_line 
     const int64_t rest = g->out_count % line->b.width;
     const double tail = rest == 0 ? 0 : rest > line->b.step ? line->b.width : 1.12 * line->b.step;
     const double wide = (double)(g->out_count - rest) + tail;
-    return matrices(g) * wide * (double)g->filters / mac_rate(line) + gathering(g, line);
+    return matrices(g) * wide * (double)g->filters / mac_rate(line) / TILES + moving(g);
 }
 
 /* Pixels as rows: 1.05 for the stores, which are transposed, and 1.06, for it is to be clearly better. */
 static double rows_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
 {
     const double wide = (double)((g->filters + line->b.step - 1) / line->b.step * line->b.step);
-    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) + gathering(g, line);
-}
-
-/* Directly: the same work, nothing gathered, no panel that is not full. */
-static double direct_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
-{
-    return matrices(g) * (double)g->filters * (double)g->out_count / mac_rate(line);
+    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) / TILES + moving(g);
 }
 
 double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type)
 {
-    return direct_cost(g, ortc_product_line_for(type));
+    return matrices(g) * (double)g->filters * (double)g->out_count / mac_rate(ortc_product_line_for(type));
+}
+
+/* Directly: a tap is a load for every multiplication; images are laid out by phases; planes have a beginning
+ * and an end. */
+static double depthwise_cost(const ortc_conv_geometry *g, ortc_dtype type)
+{
+    const double planes = (double)g->images * (double)g->group;
+    return 2.5 * ortc_conv_least_clocks(g, type) + planes * (80 + GATHERED * (double)g->in_count);
 }
 
 /* ---- Choose -------------------------------------------------------------------------------------------- */
@@ -196,7 +211,7 @@ static ortc_status choose_depthwise(const void *state, const ortc_question *q, o
     ortc_conv_read(state, q->in, q->out, &g);
     if (ortc_conv_is_empty(&g) || !ortc_dwconv_plan_init(&g, q->in[0].dtype, &direct))
         return ortc_no(why, "not one channel a group, or too large a window");
-    o->clocks = direct_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    o->clocks = depthwise_cost(&g, q->in[0].dtype);
     return ORTC_OK;
 }
 

@@ -76,24 +76,28 @@ static void close_way(blocks_plan *b)
     if (b->way != DEPTHWISE) ortc_blocked_plan_deinit(&b->dense);
 }
 
-/* Clocks, by what was measured on Zen 4 and 5: tiles 0.95 of the rate of their multiplications, if they have
- * the 8 sums that hide its latency, with channels rounded up to blocks; a vector that is laid out 2; a tap of a
- * depthwise window 2, for it is a load. */
+/* Clocks, in the measure of cpu.c: tiles 0.95 of the rate of their multiplications, if they have the 8 sums that
+ * hide its latency, with channels rounded up to blocks; a vector that is laid out 2, one of results 0.8. A tap of
+ * a depthwise window is two loads' time, a run of it 40. */
 static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     const ortc_blocked_plan *d = &b->dense;
     const double least = ortc_conv_least_clocks(g, b->type);
-    if (b->way == DEPTHWISE) return 4 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group;
-    const int64_t wide = d->outs > 1 ? (int64_t)d->uk->most_blocks : 1,
-                  row = d->flat ? d->rows * d->segment : d->segment;
-    const int64_t pixels = row < (int64_t)d->uk->most_pixels ? row : (int64_t)d->uk->most_pixels;
-    const double sums = (double)(pixels * wide * (d->uk->most_blocks > 1 ? 1 : 2)),
-                 full = sums < 8 ? sums / 8 : 1;
+    if (b->way == DEPTHWISE) {
+        const ortc_window_extents *e = &b->depthwise.extents;
+        const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
+        return 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
+               40 * blocks * (double)(e->out[0] * (e->out[1] + 6));
+    }
+    const int64_t row = d->flat ? d->rows * d->segment : d->segment, most = (int64_t)d->uk->most_pixels;
+    const int64_t wide = d->outs > 1 ? (int64_t)d->uk->most_blocks : 1;
+    const double sums = (double)((row < most ? row : most) * wide * (d->uk->most_blocks > 1 ? 1 : 2));
+    const double vectors = (double)(d->images * d->group * d->outs * d->out_count);
     const double padded = (double)(d->outs * ORTC_BLOCK) / (double)g->filters;
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
-    return least * padded / full / 0.95 + 2 * laid_out;
+    return least * padded / (sums < 8 ? sums / 8 : 1) / 0.95 + 2 * laid_out + 0.8 * vectors;
 }
 
 static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,
