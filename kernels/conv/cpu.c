@@ -139,12 +139,13 @@ static int is_pointwise(const ortc_conv_geometry *g)
     return yes;
 }
 
-/* ---- Costs, in clocks of one core: two vectors of multiplications each ---------------------------------- */
+/* ---- Costs, in clocks of one core: two vectors of multiplications each ------------------------------ */
 
-/* As measured on Zen 4 (tests/bench/bench_conv.c): tiles reach so much of that rate; an element that is gathered
- * costs so many clocks, more of them where it is not beside the one before; one that is read or written once
- * where it lies less. */
+/* As measured on Zen 4 (tests/bench/bench_conv.c): tiles reach so much of that rate; an element that is
+ * gathered costs so many clocks, more of them where it is not beside the one before; one that is read or
+ * written once where it lies less. */
 #define TILES 0.95
+#define MATRIX 200 /* a product of its own: packing it, its tasks */
 #define GATHERED 0.2
 #define GATHERED_APART 0.4
 #define MOVED 0.15
@@ -164,7 +165,8 @@ static double outputs(const ortc_conv_geometry *g)
 static double moving(const ortc_conv_geometry *g)
 {
     const double each = is_pointwise(g) ? MOVED : g->stride[g->spatial - 1] == 1 ? GATHERED : GATHERED_APART;
-    return each * matrices(g) * (double)g->out_count + MOVED * outputs(g);
+    return each * matrices(g) * (double)g->out_count + MOVED * outputs(g) +
+           MATRIX * (double)g->images * (double)g->group;
 }
 
 /* Pixels as columns: the time of a panel that is not full is that of a full one, or a little over half of it

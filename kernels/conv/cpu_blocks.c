@@ -1,5 +1,5 @@
-/* Conv on the cpu provider, of values in blocks of 16 channels (kernels/common/blocks.h), in f32, f16 and bf16:
- * further candidates beside those of plain values (cpu.c):
+/* Conv on the cpu provider, of values in blocks of 16 channels (kernels/common/blocks.h), in f32, f16 and
+ * bf16: further candidates beside those of plain values (cpu.c):
  *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
  *   conv.blocked_1x1        the same for windows of one element
  *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
@@ -76,9 +76,9 @@ static void close_way(blocks_plan *b)
     if (b->way != DEPTHWISE) ortc_blocked_plan_deinit(&b->dense);
 }
 
-/* Clocks, in the measure of cpu.c: tiles 0.95 of the rate of their multiplications, if they have the 8 sums that
- * hide its latency, with channels rounded up to blocks; a vector that is laid out 2, one of results 0.8. A tap of
- * a depthwise window is two loads' time, a run of it 40. */
+/* Clocks, in the measure of cpu.c: tiles 0.95 of the rate of their multiplications, if they have the 8 sums
+ * that hide its latency, with channels rounded up to blocks; a vector that is laid out 2, one of results 0.8.
+ * A tap of a depthwise window is two loads' time, a run of it 40. */
 static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     const ortc_blocked_plan *d = &b->dense;
