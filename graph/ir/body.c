@@ -1,5 +1,4 @@
-/* graph/ir/body.c: bodies of nodes: made of a part of a graph, extended, and put back into a graph
- * (body.h). */
+/* graph/ir/body.c: bodies of nodes: made of a part of a graph, and put back into a graph (body.h). */
 #include "body.h"
 
 /* A copy of one node, without edges; attributes' data are borrowed, for all lives in one root graph. */
@@ -129,7 +128,7 @@ ortc_status ortc_body_collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in
     return status;
 }
 
-/* ---- Extending, and putting back ----------------------------------------------------------------------- */
+/* ---- Putting back -------------------------------------------------------------------------------------- */
 
 ortc_status ortc_graph_inline(const ortc_graph *body, ortc_edge *const *in, uint32_t n_in,
                               ortc_edge *const *out, uint32_t n_out, ortc_node *before, ortc_node **out_first,
@@ -165,30 +164,4 @@ ortc_status ortc_node_expand(ortc_node *n, ortc_node **out_first, ortc_error *er
     ORTC_TRY(ortc_graph_inline(n->body, n->in, n->n_in, n->out, n->n_out, n, out_first, error));
     ortc_node_remove(n);
     return ORTC_OK;
-}
-
-ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs,
-                             uint32_t n_inputs)
-{
-    ortc_graph *body = begin_body(n->graph, inputs, n_inputs);
-    ortc_node *own = body ? copy_node(body, n) : NULL, *last = body ? copy_node(body, follower) : NULL;
-    ortc_edge *result = body ? copy_edge(body, n->out[0]) : NULL,
-              *out = body ? copy_edge(body, follower->out[0]) : NULL;
-
-    if (!own || !last || !result || !out || !ortc_node_set_out(own, 0, result) ||
-        !ortc_node_set_out(last, 0, out))
-        return NULL;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] && !ortc_node_set_in(own, i, body->inputs[i].edge)) return NULL;
-    for (uint32_t i = 0; i < follower->n_in; i++) {
-        const ortc_edge *e = follower->in[i];
-        ortc_edge *from = e == n->out[0] ? result : NULL;
-        for (uint32_t k = 0; e && k < n_inputs && !from; k++)
-            if (inputs[k] == e) from = body->inputs[k].edge;
-        if (e && (!from || !ortc_node_set_in(last, i, from))) return NULL;
-    }
-    if (own->epilogue &&
-        ortc_node_expand(own, NULL, NULL) != ORTC_OK) /* what has been fused before is a part of this body */
-        return NULL;
-    return ortc_graph_add_output(body, follower->out[0]->name, out) ? body : NULL;
 }

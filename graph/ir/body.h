@@ -23,12 +23,6 @@ static inline bool ortc_node_is_raised(const ortc_node *n)
 ortc_status ortc_body_collect(ortc_graph *, ortc_edge *const *in, uint32_t n_in, ortc_edge *y,
                               ortc_graph **out, ortc_error *);
 
-/* The body of `n` after `follower`, which reads n's first output, has been fused into it: what n stood for,
- * then the follower. inputs: n's ports as they will be, by position. Owned by n's graph. NULL when memory is
- * short. */
-ortc_graph *ortc_body_append(ortc_node *n, const ortc_node *follower, ortc_edge *const *inputs,
-                             uint32_t n_inputs);
-
 /* Copies the nodes of a child graph to where `before` stands, its inputs and outputs being these edges by
  * position (NULL: left out); an output that is an input, or a constant, directly is refused as UNSUPPORTED. */
 ortc_status ortc_graph_inline(const ortc_graph *, ortc_edge *const *in, uint32_t n_in, ortc_edge *const *out,

@@ -393,7 +393,7 @@ static void node_out(const ortc_node *n, uint32_t i, ortc_port *out)
 {
     ortc_edge_port(i < n->n_out ? n->out[i] : NULL, out);
 }
-static const ortc_epilogue *node_epilogue(const ortc_node *n) { return n->epilogue; }
+static const ortc_pointwise *node_epilogue(const ortc_node *n) { return n->epilogue; }
 static const ortc_graph *node_body(const ortc_node *n) { return n->body; }
 static const ortc_pointwise *node_program(const ortc_node *n)
 {

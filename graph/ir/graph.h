@@ -87,7 +87,7 @@ struct ortc_node {
     ortc_attribute *attrs;
     /* the last n_captures inputs are outer values of subgraphs, shared by all of them in order */
     uint32_t n_captures;
-    const ortc_epilogue *epilogue;
+    const struct ortc_pointwise *epilogue; /* on its own result (op.h); NULL: none */
     /* raised, fused or claimed: what it means, inputs and outputs by position (body.h) */
     ortc_graph *body;
     const struct ortc_pointwise

@@ -2,6 +2,8 @@
  * (infer.h). */
 #include "infer.h"
 
+#include "ortc/program.h"
+
 #include <stdio.h>
 
 static const ortc_node *api_node(const ortc_infer *c) { return c->node; }
@@ -210,6 +212,7 @@ ortc_status ortc_infer_run(ortc_infer *c, const ortc_node *n, ortc_fact *out)
     if (n->op == &ortc_op_group) return infer_group(c, n, out);
     if (!n->op || !n->op->infer) return ORTC_OK;
     ortc_status s = n->op->infer(c);
+    if (n->epilogue) out[0].type = ortc_tensor_type(n->epilogue->steps[n->epilogue->n - 1].type);
     return s != ORTC_OK ? s : c->status;
 }
 

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-#define MOST_PORTS 64
-#define UNMADE (-2)
+enum { MOST_PORTS = 64, MOST_EDGES = 256 };
 
 static double half(const void *data)
 {
@@ -61,31 +60,69 @@ static int32_t number(ortc_pw_builder *b, const ortc_constant *c)
     return ortc_pw_add(b, s);
 }
 
-static int32_t value_of(ortc_pw_builder *b, const ortc_edge *e, uint32_t input)
+/* ---- Nodes in a row ------------------------------------------------------------------------------------ */
+
+/* Values of edges while a program is made. */
+typedef struct making {
+    ortc_pw_builder b;
+    struct {
+        const ortc_edge *edge;
+        int32_t value;
+    } made[MOST_EDGES];
+    uint32_t n_made;
+} making;
+
+static int32_t keep(making *m, const ortc_edge *e, int32_t value)
 {
-    if (!e) return ORTC_PW_NONE;
-    if (!e->type || e->type->kind != ORTC_KIND_TENSOR) return b->failed = 1, ORTC_PW_NONE;
-    if (ortc_edge_is_const(e) && e->constant->count == 1) {
-        const int32_t v = number(b, e->constant);
-        if (v >= 0) return v;
-    }
-    return input < ORTC_PW_INPUTS ? ortc_pw_load(b, input, e->type->dtype) : (b->failed = 1, ORTC_PW_NONE);
+    if (m->n_made == MOST_EDGES) return m->b.failed = 1, ORTC_PW_NONE;
+    m->made[m->n_made].edge = e;
+    return m->made[m->n_made++].value = value;
 }
 
-static int32_t expand(ortc_pw_builder *b, const ortc_node *n, const int32_t *ports)
+/* The value of an edge; of one that no node before made, as input `input` of the program. */
+static int32_t value_of(making *m, const ortc_edge *e, uint32_t input)
+{
+    int32_t v = ORTC_PW_NONE;
+    if (!e) return ORTC_PW_NONE;
+    for (uint32_t i = 0; i < m->n_made; i++)
+        if (m->made[i].edge == e) return m->made[i].value;
+    if (!e->type || e->type->kind != ORTC_KIND_TENSOR) return m->b.failed = 1, ORTC_PW_NONE;
+    if (ortc_edge_is_const(e) && e->constant->count == 1) v = number(&m->b, e->constant);
+    if (v < 0 && input < ORTC_PW_INPUTS) v = ortc_pw_load(&m->b, input, e->type->dtype);
+    return v < 0 ? (m->b.failed = 1, ORTC_PW_NONE) : keep(m, e, v);
+}
+
+static uint32_t input_of(const ortc_edge *e, ortc_edge *const *inputs, uint32_t n_inputs)
+{
+    uint32_t i = 0;
+    while (i < n_inputs && inputs[i] != e) i++;
+    return i < n_inputs ? i : ORTC_PW_INPUTS;
+}
+
+/* Adds a node that reads `inputs`, or what nodes before it made. */
+static bool add(making *m, const ortc_node *n, ortc_edge *const *inputs, uint32_t n_inputs)
 {
     const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
-    b->ports = ports;
-    b->n_ports = n->n_in;
-    if (!n->op || !n->op->expand || n->epilogue || !y || !y->type || y->type->kind != ORTC_KIND_TENSOR ||
-        n->version < n->op->form || b->failed)
-        return ORTC_PW_NONE;
-    const int32_t v = n->op->expand(n, b);
-    return b->failed || v < 0 || ortc_pw_type(b, v) != ortc_pw_register(y->type->dtype) ? ORTC_PW_NONE : v;
+    int32_t ports[MOST_PORTS];
+    if (!n->op || !n->op->expand || n->epilogue || n->n_in > MOST_PORTS || n->version < n->op->form || !y ||
+        !y->type || y->type->kind != ORTC_KIND_TENSOR)
+        return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        ports[i] = value_of(m, n->in[i], input_of(n->in[i], inputs, n_inputs));
+    m->b.ports = ports;
+    m->b.n_ports = n->n_in;
+    const int32_t v = m->b.failed ? ORTC_PW_NONE : n->op->expand(n, &m->b);
+    m->b.ports = NULL;
+    m->b.n_ports = 0;
+    return !m->b.failed && v >= 0 && ortc_pw_type(&m->b, v) == ortc_pw_register(y->type->dtype) &&
+           keep(m, y, v) >= 0;
 }
 
-static const ortc_pointwise *finish(ortc_pw_builder *b, int32_t value, const ortc_edge *y, ortc_arena *arena)
+/* The program that stores what `y` is. */
+static const ortc_pointwise *finish(making *m, const ortc_edge *y, ortc_arena *arena)
 {
+    ortc_pw_builder *b = &m->b;
+    const int32_t value = value_of(m, y, ORTC_PW_INPUTS);
     if (value < 0 || ortc_pw_to(b, ORTC_PW_STORE, y->type->dtype, value) < 0) return NULL;
     const size_t bytes = ortc_pointwise_bytes(b->n);
     ortc_pointwise *p = ortc_arena_alloc(arena, bytes);
@@ -97,36 +134,35 @@ static const ortc_pointwise *finish(ortc_pw_builder *b, int32_t value, const ort
     return p;
 }
 
+#define MAKING(n_inputs) \
+    { \
+        .b = {.size = sizeof(ortc_pw_builder), .n_in = (n_inputs) } \
+    }
+
 const ortc_pointwise *ortc_pointwise_of(const ortc_node *n)
 {
-    ortc_pw_builder b = {.size = sizeof b, .n_in = n->n_in};
-    int32_t ports[MOST_PORTS];
-    if (!n->op || !n->op->expand || n->n_in > MOST_PORTS) return NULL;
-    for (uint32_t i = 0; i < n->n_in; i++) ports[i] = value_of(&b, n->in[i], i);
-    const int32_t v = expand(&b, n, ports);
-    return v < 0 ? NULL : finish(&b, v, n->out[0], &n->graph->arena);
+    making m = MAKING(n->n_in);
+    return add(&m, n, n->in, n->n_in) ? finish(&m, n->out[0], &n->graph->arena) : NULL;
 }
 
 const ortc_pointwise *ortc_pointwise_of_body(ortc_graph *body)
 {
-    ortc_pw_builder b = {.size = sizeof b, .n_in = body->n_inputs};
-    const ortc_pointwise *p = NULL;
-    int32_t ports[MOST_PORTS], *values = malloc((body->edges.count + 1) * sizeof *values);
-    bool good = values && body->n_outputs == 1;
-    for (size_t i = 0; good && i < body->edges.count; i++) values[i] = UNMADE;
-    for (const ortc_node *n = body->first; good && n; n = n->next) {
-        good = n->n_in <= MOST_PORTS;
-        for (uint32_t i = 0; good && i < n->n_in; i++) {
-            const ortc_edge *e = n->in[i];
-            if (e && values[e->id] == UNMADE)
-                values[e->id] = value_of(&b, e, e->input >= 0 ? (uint32_t)e->input : ORTC_PW_INPUTS);
-            ports[i] = e ? values[e->id] : ORTC_PW_NONE;
-        }
-        const int32_t v = good ? expand(&b, n, ports) : ORTC_PW_NONE;
-        good = v >= 0;
-        if (good) values[n->out[0]->id] = v;
-    }
-    if (good) p = finish(&b, values[body->outputs[0].edge->id], body->outputs[0].edge, &body->arena);
-    free(values);
-    return p;
+    making m = MAKING(body->n_inputs);
+    ortc_edge *inputs[ORTC_PW_INPUTS];
+    if (body->n_inputs > ORTC_PW_INPUTS || body->n_outputs != 1) return NULL;
+    for (uint32_t i = 0; i < body->n_inputs; i++) inputs[i] = body->inputs[i].edge;
+    for (const ortc_node *n = body->first; n; n = n->next)
+        if (!add(&m, n, inputs, body->n_inputs)) return NULL;
+    return finish(&m, body->outputs[0].edge, &body->arena);
+}
+
+const ortc_pointwise *ortc_pointwise_behind(const ortc_edge *result, ortc_node *const *nodes,
+                                            uint32_t n_nodes, ortc_edge *const *ports, uint32_t n_ports)
+{
+    making m = MAKING(n_ports);
+    if (!result->type || result->type->kind != ORTC_KIND_TENSOR || n_nodes == 0) return NULL;
+    if (keep(&m, result, ortc_pw_load(&m.b, 0, ortc_pw_register(result->type->dtype))) < 0) return NULL;
+    for (uint32_t i = 0; i < n_nodes; i++)
+        if (!add(&m, nodes[i], ports, n_ports)) return NULL;
+    return finish(&m, nodes[n_nodes - 1]->out[0], &result->graph->arena);
 }

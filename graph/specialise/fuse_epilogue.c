@@ -1,156 +1,160 @@
-/* graph/specialise/fuse_epilogue.c: what follows Conv, Gemm or MatMul and works element by element goes into
- * it: a bias, a residual, an activation, as far as its kernel agrees (ortc_epilogue in op.h).
+/* graph/specialise/fuse_epilogue.c: pointwise nodes behind a node of any other operator become its epilogue,
+ * a program over its result (ortc_node_epilogue), as far as its kernel agrees.
  *
- *   MatMul + Add(vector of the last axis)            bias
- *   Conv/Gemm/MatMul + Add(tensor of its own shape)  residual
- *   ... + Relu, Clip(constants), LeakyRelu, Sigmoid, Tanh, Gelu, Swish, HardSwish
+ *   Conv -> Add(residual) -> Relu            MatMul -> x * Sigmoid(x) -> Add(residual)
  *
- * Order matters: activation(op + bias + residual). Nothing is added after an activation.
+ * What goes in is a set of nodes through which everything that reads the result passes, and which has one
+ * result of the same shape: a chain, or branches that meet again. The largest is proposed first, then
+ * smaller ones. The other values that the nodes read become ports behind the operator's own, but for
+ * constants of one element, which are in the program and in the body. On whichever device the nodes were:
+ * they come to where the operator is.
  */
+#include "graph/ir/pointwise.h"
+#include "pointwise_nodes.h"
 #include "specialise.h"
 
-static bool is(const ortc_node *n, const char *type) { return !*n->domain && !strcmp(n->type, type); }
+enum { PORTS = ORTC_PW_INPUTS };
 
-static bool same_shape(const ortc_edge *a, const ortc_edge *b)
+/* Pointwise nodes that can be reached from a result, all of its shape. */
+typedef struct reach {
+    ortc_node *nodes[ORTC_POINTWISE_MOST];
+    uint32_t n;
+} reach;
+
+static bool reached(const void *arg, const ortc_node *n)
 {
-    if (!a->type || !b->type || !ortc_type_equal(a->type, b->type) || a->rank < 0 || a->rank != b->rank)
-        return false;
-    for (int32_t i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i]) return false;
+    const reach *r = arg;
+    return ortc_is_one_of(n, r->nodes, r->n);
+}
+
+static void follow(const ortc_edge *result, reach *r)
+{
+    r->n = 0;
+    for (uint32_t k = 0; k <= r->n && k < ORTC_POINTWISE_MOST; k++)
+        for (const ortc_use *u = k ? r->nodes[k - 1]->out[0]->uses : result->uses; u; u = u->next)
+            if (u->node && r->n < ORTC_POINTWISE_MOST && !reached(r, u->node) &&
+                ortc_pointwise_fits(u->node) && ortc_same_shape(u->node->out[0], result))
+                r->nodes[r->n++] = u->node;
+}
+
+/* A set of nodes in order, and the ports that they need. */
+typedef struct followers {
+    ortc_node *nodes[ORTC_POINTWISE_MOST];
+    uint32_t n, n_ports;
+    ortc_edge *ports[PORTS]; /* the operator's own are NULL */
+} followers;
+
+static void put_in_order(const ortc_node *n, followers *f)
+{
+    ortc_node *ordered[ORTC_POINTWISE_MOST];
+    uint32_t found = 0;
+    for (ortc_node *at = n->next; at && found < f->n; at = at->next)
+        if (ortc_is_one_of(at, f->nodes, f->n)) ordered[found++] = at;
+    memcpy(f->nodes, ordered, found * sizeof *ordered);
+    f->n = found;
+}
+
+static bool is_in_program(const ortc_edge *e) { return ortc_edge_is_const(e) && e->constant->count == 1; }
+
+static bool find_ports(const ortc_node *n, followers *f)
+{
+    const uint32_t own = ortc_op_schema(n->op)->n_in;
+    f->n_ports = n->n_in > own ? n->n_in : own;
+    if (f->n_ports == 0) f->n_ports = 1; /* 0 is the result */
+    if (f->n_ports > PORTS) return false;
+    memset(f->ports, 0, sizeof f->ports);
+    for (uint32_t k = 0; k < f->n; k++)
+        for (uint32_t i = 0; i < f->nodes[k]->n_in; i++) {
+            ortc_edge *e = f->nodes[k]->in[i];
+            bool known = !e || e == n->out[0] || is_in_program(e) ||
+                         (e->producer && ortc_is_one_of(e->producer, f->nodes, f->n));
+            for (uint32_t p = 0; p < f->n_ports && !known; p++) known = f->ports[p] == e;
+            if (known) continue;
+            if (f->n_ports == PORTS) return false;
+            f->ports[f->n_ports++] = e;
+        }
     return true;
 }
 
-/* A constant scalar float input; false when it is something else. Left out: the given value. */
-static bool scalar(const ortc_node *n, uint32_t port, float otherwise, float *out)
+static const char *names_of(ortc_node *n, const followers *f)
 {
-    const ortc_edge *e = ortc_node_in_edge(n, port);
-    *out = otherwise;
-    if (!e) return true;
-    if (!ortc_edge_is_const(e) || e->constant->dtype != ORTC_F32 || e->constant->count != 1) return false;
-    memcpy(out, e->constant->data, sizeof *out);
-    return true;
+    char list[256];
+    ortc_text text = ORTC_TEXT(list);
+    list[0] = 0;
+    for (uint32_t k = 0; k < f->n; k++) ortc_text_add(&text, "%s%s", k ? " " : "", f->nodes[k]->type);
+    return ortc_arena_printf(&n->graph->arena, "%s%s%s", n->fused ? n->fused : "", n->fused ? " " : "", list);
 }
 
-static bool activation(const ortc_node *n, ortc_epilogue *e)
+/* The graph after a yes. */
+static ortc_status take(ortc_specialise *p, ortc_node *n, const followers *f, const ortc_node *proposal)
 {
-    if (is(n, "Relu"))
-        e->activation = ORTC_ACT_RELU;
-    else if (is(n, "Sigmoid"))
-        e->activation = ORTC_ACT_SIGMOID;
-    else if (is(n, "Tanh"))
-        e->activation = ORTC_ACT_TANH;
-    else if (is(n, "HardSwish"))
-        e->activation = ORTC_ACT_HARD_SWISH;
-    else if (is(n, "Swish") && ortc_node_float(n, "alpha", 1) == 1)
-        e->activation = ORTC_ACT_SILU;
-    else if (is(n, "Gelu"))
-        e->activation = strcmp(ortc_node_string(n, "approximate", "none"), "tanh") ? ORTC_ACT_GELU
-                                                                                   : ORTC_ACT_GELU_TANH;
-    else if (is(n, "LeakyRelu")) {
-        e->activation = ORTC_ACT_LEAKY_RELU;
-        e->alpha = ortc_node_float(n, "alpha", 0.01f);
-    } else if (is(n, "Clip")) {
-        if (!scalar(n, 1, -3.40282347e38f, &e->alpha) || !scalar(n, 2, 3.40282347e38f, &e->beta))
-            return false;
-        e->activation = ORTC_ACT_CLIP;
-    } else
-        return false;
-    return true;
-}
-
-/* The other summand of an Add that reads `of` once; NULL: not such a node. */
-static ortc_edge *summand(const ortc_node *n, const ortc_edge *of)
-{
-    if (!is(n, "Add") || n->n_in != 2 || n->in[0] == n->in[1]) return NULL;
-    return n->in[0] == of ? n->in[1] : n->in[0];
-}
-
-static bool is_bias(const ortc_node *n, const ortc_edge *e)
-{
-    const ortc_edge *y = n->out[0];
-    return is(n, "MatMul") && ortc_edge_is_const(e) && e->rank == 1 && y->rank >= 1 &&
-           e->dims[0] == y->dims[y->rank - 1] && e->type && y->type && ortc_type_equal(e->type, y->type);
-}
-
-/* The first port behind the operator's own, where an epilogue's inputs go. */
-static uint32_t extra_port(const ortc_node *n)
-{
-    uint32_t own = ortc_op_schema(n->op)->n_in;
-    return n->n_in > own ? n->n_in : own;
-}
-
-/* The follower's part of the epilogue; false: it does not fit. */
-static bool propose(const ortc_node *n, const ortc_node *follower, ortc_epilogue *e)
-{
-    ortc_edge *y = n->out[0];
-    if (e->activation != ORTC_ACT_NONE) return false;
-    ortc_edge *other = summand(follower, y);
-    if (!other) return activation(follower, e);
-    if (e->bias < 0 && e->residual < 0 && is_bias(n, other))
-        e->bias = (int32_t)extra_port(n);
-    else if (e->residual < 0 && same_shape(other, y) && !ortc_edge_is_const(other))
-        e->residual = (int32_t)extra_port(n);
-    else
-        return false;
-    return true;
-}
-
-static ortc_status fuse(ortc_specialise *p, ortc_node *n, ortc_node *follower, bool *fused)
-{
-    ortc_graph *g = p->graph;
-    ortc_epilogue e = n->epilogue ? *n->epilogue : (ortc_epilogue){sizeof e, ORTC_ACT_NONE, -1, -1, 0, 0};
-    *fused = false;
-    /* All of the follower's other inputs become inputs of the node, for the body needs them. Clip's bounds
-     * are parameters for the kernel, which ignores those ports. */
-    if (!propose(n, follower, &e)) return ORTC_OK;
-    ortc_node proposal = *n;
-    uint32_t n_in = extra_port(n);
-    proposal.in = ortc_arena_array(&g->arena, n_in + follower->n_in, sizeof *proposal.in);
-    ortc_epilogue *kept = ortc_arena_copy(&g->arena, &e, sizeof e);
-    if (!proposal.in || !kept) return ortc_no_memory(p->error, 0);
-    if (n->n_in) memcpy(proposal.in, n->in, n->n_in * sizeof *proposal.in);
-    for (uint32_t i = 0; i < follower->n_in; i++)
-        if (follower->in[i] && follower->in[i] != n->out[0]) proposal.in[n_in++] = follower->in[i];
-    proposal.n_in = n_in;
-    proposal.epilogue = kept;
-    if (!p->accept(p->arg, &proposal, NULL, n)) return ORTC_OK;
-    ortc_graph *body = ortc_body_append(n, follower, proposal.in, n_in);
-    if (!body) return ortc_no_memory(p->error, 0);
-    for (uint32_t i = n->n_in; i < n_in; i++)
-        if (!ortc_node_set_in(n, i, proposal.in[i])) return ortc_no_memory(p->error, 0);
-    if (!p->accept(p->arg, &proposal, n, n)) return ortc_no_memory(p->error, 0);
-    n->epilogue = kept;
-    n->body = body;
-    n->fused = ortc_arena_printf(&g->arena, "%s%s%s", n->fused ? n->fused : "", n->fused ? " " : "",
-                                 follower->type);
-    ortc_node_move_before(n, follower); /* a residual may be made between the two */
-    ortc_edge *y = follower->out[0], *old = n->out[0];
-    ortc_node_remove(follower);
+    ortc_edge *y = proposal->out[0], *old = n->out[0];
+    const char *fused = names_of(n, f);
+    if (!fused) return ortc_no_memory(p->error, 0);
+    for (uint32_t i = n->n_in; i < proposal->n_in; i++)
+        if (!ortc_node_set_in(n, i, proposal->in[i])) return ortc_no_memory(p->error, 0);
+    if (!p->accept(p->arg, proposal, n, n)) return ortc_no_memory(p->error, 0);
+    n->epilogue = proposal->epilogue;
+    n->body = proposal->body;
+    n->fused = fused;
+    ortc_node_move_before(n, f->nodes[f->n - 1]); /* a residual may be made in between */
+    for (uint32_t k = f->n; k-- > 0;) ortc_node_remove(f->nodes[k]);
     if (!ortc_node_set_out(n, 0, y)) return ortc_no_memory(p->error, 0);
     old->producer = NULL;
     p->edits++;
+    return ORTC_OK;
+}
+
+static ortc_status propose(ortc_specialise *p, ortc_node *n, followers *f, bool *fused)
+{
+    ortc_graph *g = p->graph;
+    *fused = false;
+    put_in_order(n, f);
+    if (!find_ports(n, f)) return ORTC_OK;
+    ortc_node proposal = *n;
+    proposal.n_in = f->n_ports;
+    proposal.in = ortc_arena_array(&g->arena, f->n_ports, sizeof *proposal.in);
+    proposal.out = ortc_arena_copy(&g->arena, &f->nodes[f->n - 1]->out[0], sizeof *proposal.out);
+    if (!proposal.in || !proposal.out) return ortc_no_memory(p->error, 0);
+    for (uint32_t i = 0; i < f->n_ports; i++) proposal.in[i] = i < n->n_in ? n->in[i] : f->ports[i];
+    proposal.epilogue = ortc_pointwise_behind(n->out[0], f->nodes, f->n, f->ports, f->n_ports);
+    if (!proposal.epilogue || !p->accept(p->arg, &proposal, NULL, n)) return ORTC_OK;
+    ORTC_TRY(ortc_body_collect(g, proposal.in, proposal.n_in, proposal.out[0], &proposal.body, p->error));
+    if (!proposal.body) return ORTC_OK;
     *fused = true;
+    return take(p, n, f, &proposal);
+}
+
+/* A set that ends in one of the reached nodes and swallows all who read the result is a candidate. */
+static ortc_status fuse(ortc_specialise *p, ortc_node *n, const reach *r)
+{
+    uint32_t sizes[ORTC_POINTWISE_MOST];
+    bool fused = false;
+    followers f;
+    for (uint32_t k = 0; k < r->n; k++) {
+        sizes[k] = ortc_pointwise_grow(r->nodes[k], reached, r, f.nodes);
+        if (!ortc_read_inside(n->out[0], f.nodes, sizes[k])) sizes[k] = 0;
+    }
+    for (uint32_t size = ORTC_POINTWISE_MOST; size > 0 && !fused; size--)
+        for (uint32_t k = 0; k < r->n && !fused; k++) {
+            if (sizes[k] != size) continue;
+            f.n = ortc_pointwise_grow(r->nodes[k], reached, r, f.nodes);
+            ORTC_TRY(propose(p, n, &f, &fused));
+        }
     return ORTC_OK;
 }
 
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
 {
-    for (ortc_node *n = p->graph->first, *next; n; n = next) {
-        next = n->next;
-        if (!is(n, "Conv") && !is(n, "Gemm") && !is(n, "MatMul")) continue;
-        for (bool fused = true; fused;) {
-            ortc_edge *y = n->out[0];
-            fused = false;
-            if (!y || !y->uses || y->uses->next || !y->uses->node)
-                break; /* several readers, or the graph's output: the value itself is needed */
-            ortc_node *follower = y->uses->node;
-            if (follower->n_captures || !follower->out[0] ||
-                (follower->body && !ortc_node_is_raised(follower)))
-                break; /* whichever device the follower was on: it comes to where n is */
-            ortc_node *after = follower == next ? next->next : next;
-            ORTC_TRY(fuse(p, n, follower, &fused));
-            if (fused) next = after;
-        }
+    for (ortc_node *n = p->graph->last, *before; n; n = before) {
+        const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
+        reach r;
+        before = n->prev; /* nodes behind n are what goes */
+        if (!y || y->rank < 0 || n->epilogue || n->n_captures || !n->op || n->op->expand ||
+            n->op == &ortc_op_group)
+            continue;
+        follow(y, &r);
+        if (ortc_read_inside(y, r.nodes, r.n)) ORTC_TRY(fuse(p, n, &r));
     }
     return ORTC_OK;
 }

@@ -8,68 +8,18 @@
 #include <stdio.h>
 
 #include "graph/ir/pointwise.h"
+#include "pointwise_nodes.h"
 #include "specialise.h"
 
-enum { MOST = 32 };
+typedef struct growth {
+    const ortc_specialise *pass;
+    const ortc_node *sink;
+} growth;
 
-/* The elements are known at load, or a shape is read from them: cheap, and better seen as nodes. */
-static bool is_about_shapes(const ortc_edge *e)
+static bool may(const void *arg, const ortc_node *n)
 {
-    if (e->values) return true;
-    for (const ortc_use *u = e->uses; u; u = u->next) {
-        const ortc_formal *f = u->node && u->node->op ? ortc_schema_in(ortc_op_schema(u->node->op), u->port)
-                                                      : NULL;
-        if (f && (f->flags & ORTC_FORMAL_DECIDES)) return true;
-    }
-    return false;
-}
-
-static bool fits(const ortc_node *n)
-{
-    const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
-    return y && y->rank >= 0 && !n->n_captures && !n->epilogue && (!n->body || ortc_node_is_raised(n)) &&
-           !is_about_shapes(y) && ortc_pointwise_of(n) != NULL;
-}
-
-static bool same_shape(const ortc_edge *a, const ortc_edge *b)
-{
-    if (a->rank != b->rank) return false;
-    for (int32_t i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i]) return false;
-    return true;
-}
-
-static bool contains(ortc_node *const *nodes, uint32_t n, const ortc_node *what)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (nodes[i] == what) return true;
-    return false;
-}
-
-static bool read_inside(const ortc_edge *e, ortc_node *const *nodes, uint32_t n)
-{
-    for (const ortc_use *u = e->uses; u; u = u->next)
-        if (!u->node || !contains(nodes, n, u->node)) return false;
-    return true;
-}
-
-/* From the result backwards until nothing more can come; in that order. */
-static uint32_t grow(const ortc_specialise *s, ortc_node *sink, ortc_node **nodes)
-{
-    uint32_t n = 0;
-    nodes[n++] = sink;
-    for (uint32_t before = 0; before != n;) {
-        before = n;
-        for (uint32_t k = 0; k < n; k++)
-            for (uint32_t i = 0; i < nodes[k]->n_in && n < MOST; i++) {
-                const ortc_edge *e = nodes[k]->in[i];
-                ortc_node *from = e ? e->producer : NULL;
-                if (from && s->together(s->arg, from, sink) && !contains(nodes, n, from) &&
-                    same_shape(e, sink->out[0]) && read_inside(e, nodes, n) && fits(from))
-                    nodes[n++] = from;
-            }
-    }
-    return n;
+    const growth *w = arg;
+    return w->pass->together(w->pass->arg, n, w->sink) && ortc_pointwise_fits(n);
 }
 
 typedef struct proposal {
@@ -126,10 +76,11 @@ static ortc_status group(ortc_specialise *s, ortc_node *const *nodes, uint32_t n
 ortc_status ortc_pass_group_pointwise(ortc_specialise *s)
 {
     for (ortc_node *n = s->graph->last, *before; n; n = before) {
-        ortc_node *nodes[MOST], *made = NULL;
+        ortc_node *nodes[ORTC_POINTWISE_MOST], *made = NULL;
+        const growth how = {s, n};
         before = n->prev;
-        if (!fits(n)) continue;
-        for (uint32_t count = grow(s, n, nodes); count > 1 && !made; count /= 2)
+        if (!ortc_pointwise_fits(n)) continue;
+        for (uint32_t count = ortc_pointwise_grow(n, may, &how, nodes); count > 1 && !made; count /= 2)
             ORTC_TRY(group(s, nodes, count, &made));
         if (made) before = made->prev;
     }

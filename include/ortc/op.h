@@ -113,31 +113,6 @@ typedef struct ortc_strings {
 } ortc_strings;
 static inline const char *ortc_string_at(const ortc_strings *s, int64_t i, int64_t *out_length);
 
-/* ---- Epilogues: what specialisation may fuse into a node ----------------------------------------------- */
-enum {
-    ORTC_ACT_NONE = 0,
-    ORTC_ACT_RELU = 1,       /* max(x, 0), NaN stays NaN */
-    ORTC_ACT_CLIP = 2,       /* min(max(x, alpha), beta) */
-    ORTC_ACT_LEAKY_RELU = 3, /* x < 0 ? alpha x : x */
-    ORTC_ACT_SIGMOID = 4,
-    ORTC_ACT_TANH = 5,
-    ORTC_ACT_GELU = 6,      /* by erf */
-    ORTC_ACT_GELU_TANH = 7, /* the tanh approximation */
-    ORTC_ACT_SILU = 8,
-    ORTC_ACT_HARD_SWISH = 9 /* x * min(max(x / 6 + 0.5, 0), 1) */
-};
-
-/* y = activation(op(...) + bias + residual). A node that carries one has a body with the same meaning.
- * Proposed only to kernels with ORTC_KERNEL_EPILOGUE; `supports` decides. */
-typedef struct ortc_epilogue {
-    uint32_t size;
-    int32_t activation; /* ORTC_ACT_* */
-    /* input port of a vector added along the output's channel axis (Conv: 1, MatMul: last); -1 none */
-    int32_t bias;
-    int32_t residual;  /* input port of a tensor of the output's shape; -1 none */
-    float alpha, beta; /* the activation's parameters */
-} ortc_epilogue;
-
 /* ---- Nodes --------------------------------------------------------------------------------------------- */
 enum {
     ORTC_ATTR_FLOAT = 1, /* AttributeProto.AttributeType, same numbers */
@@ -198,8 +173,22 @@ static inline const char *ortc_node_string(const ortc_node *n, const char *name,
 /* NULL and *out_count 0 when the attribute is left out. */
 static inline const int64_t *ortc_node_ints(const ortc_node *n, const char *name, size_t *out_count);
 static inline const float *ortc_node_floats(const ortc_node *n, const char *name, size_t *out_count);
-/* NULL: none. */
-static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n);
+/* What happens to each element of the operator's own result before it is stored: a pointwise program
+ * (program.h); NULL: nothing. Proposed only to kernels with ORTC_KERNEL_EPILOGUE: `supports` decides, and
+ * after a no is asked about less of what follows the node. A node that carries one has a body of the same
+ * meaning.
+ *
+ *   input 0      the element as the operator sums it up, its own bias and attributes applied: f32 where the
+ *                result would be f16 or bf16 (nothing is rounded in between), else of the result's type
+ *   input i > 0  the node's port i, which lies behind all ports of the operator's schema; broadcast to the
+ *                result's shape as in numpy. Its dims say what it is (ortc_pw_lies in program.h): an
+ *                element, a vector along the channels, a tensor of the result's shape. A constant of one
+ *                element is in the program, and has no port
+ *   STORE        of the type of the node's output, which need not be the operator's own: a Cast or a
+ *                quantisation may be the end of it
+ *
+ * The output has the shape of the operator's own result. */
+static inline const struct ortc_pointwise *ortc_node_epilogue(const ortc_node *n);
 /* The nodes that a raised, fused or claimed node stands for; inputs and outputs by position. NULL: an
  * ordinary node. */
 static inline const ortc_graph *ortc_node_body(const ortc_node *n);
@@ -604,7 +593,7 @@ enum {
     /* where it may reuse an input it writes only what is new, the rest stays: tied state in place */
     ORTC_KERNEL_STATE = 16,
     ORTC_KERNEL_VALUES = 32,   /* has ports that are not tensors; in host memory only */
-    ORTC_KERNEL_EPILOGUE = 64, /* may be proposed an ortc_epilogue */
+    ORTC_KERNEL_EPILOGUE = 64, /* may be proposed nodes with an epilogue (ortc_node_epilogue) */
     ORTC_KERNEL_LAYOUTS = 256, /* `choose` knows layouts other than the plain one */
     ORTC_KERNEL_FAULTS = 128   /* on a device: may set the call's fault word */
 };

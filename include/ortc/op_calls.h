@@ -34,8 +34,8 @@ typedef struct ortc_node_api {
     void (*out)(const ortc_node *, uint32_t port, ortc_port *out); /* out->type NULL: not wanted */
     /* given, else the schema's default, else kind 0 */
     void (*attr)(const ortc_node *, const char *name, ortc_attr *out);
-    const ortc_epilogue *(*epilogue)(const ortc_node *); /* NULL: none */
-    const ortc_graph *(*body)(const ortc_node *);        /* NULL: an ordinary node */
+    const struct ortc_pointwise *(*epilogue)(const ortc_node *); /* NULL: none */
+    const ortc_graph *(*body)(const ortc_node *);                /* NULL: an ordinary node */
     const struct ortc_pointwise *(*program)(const ortc_node *);
 } ortc_node_api;
 
@@ -102,7 +102,7 @@ static inline const float *ortc_node_floats(const ortc_node *n, const char *name
     *out_count = a.kind == ORTC_ATTR_FLOATS ? a.count : 0;
     return a.kind == ORTC_ATTR_FLOATS ? a.u.floats : NULL;
 }
-static inline const ortc_epilogue *ortc_node_epilogue(const ortc_node *n)
+static inline const struct ortc_pointwise *ortc_node_epilogue(const ortc_node *n)
 {
     return ORTC_API_OF(ortc_node_api, n)->epilogue(n);
 }

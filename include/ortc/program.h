@@ -2,9 +2,9 @@
  *
  * A program is typed SSA over a closed set of primitives: step i makes value i from values made before it;
  * the last step is the one STORE. An operator says its own in its declaration (ortc_op.expand), through the
- * builder below; libortc makes programs of single nodes and of groups of them, and kernels read them
- * (ortc_node_program). Inputs are broadcast to the result's shape as in numpy; an input's number is the
- * node's port.
+ * builder below; libortc makes programs of single nodes and of groups of them (ortc_node_program), and of
+ * what follows another operator's result (ortc_node_epilogue), and kernels read them. Inputs are broadcast to
+ * the result's shape as in numpy; an input's number is the node's port.
  *
  * Registers: a value has one of the types f32, f64, i8 .. i64, u8 .. u64 and bool. Elements of f16 and bf16
  * are f32 in registers: only STORE and CAST round. A program is flat and position-independent: equal bytes
@@ -173,6 +173,30 @@ static inline int ortc_pointwise_valid(const ortc_pointwise *p, size_t bytes)
         if (!ortc_pw_check(p->steps, i, p->n_in) || (p->steps[i].op == ORTC_PW_STORE) != (i + 1 == p->n))
             return 0;
     return 1;
+}
+
+/* ---- Epilogues ----------------------------------------------------------------------------------------- */
+
+/* How an input lies under a result. */
+enum {
+    ORTC_PW_ONE,     /* one element for all */
+    ORTC_PW_CHANNEL, /* one for each index along `axis`, in order */
+    ORTC_PW_FULL,    /* of the result's shape */
+    ORTC_PW_OTHER    /* broadcast otherwise, or not provable at load */
+};
+static inline int ortc_pw_lies(const ortc_port *in, const ortc_port *result, int32_t axis)
+{
+    int one = 1, channel = 1, full = 1;
+    if (in->rank < 0 || in->rank > result->rank) return ORTC_PW_OTHER;
+    for (int32_t d = 0; d < result->rank; d++) {
+        const int32_t own = d - (result->rank - in->rank);
+        const ortc_dim n = own < 0 ? 1 : in->dims[own], m = result->dims[d];
+        const int same = n == m && n != ORTC_DIM_UNKNOWN;
+        one &= n == 1;
+        channel &= d == axis ? same : n == 1;
+        full &= same;
+    }
+    return one ? ORTC_PW_ONE : channel ? ORTC_PW_CHANNEL : full ? ORTC_PW_FULL : ORTC_PW_OTHER;
 }
 
 /* ---- Building ------------------------------------------------------------------------------------------ */

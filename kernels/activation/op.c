@@ -7,7 +7,7 @@
 #include <float.h>
 
 #include "kernels/common/shape.h"
-#include "ortc/program.h"
+#include "kernels/activation/expand.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_activation, ortc_kernels_cpu_activation;
 
@@ -117,7 +117,7 @@ static int32_t softplus(ortc_pw_builder *b, int32_t x) /* max(x, 0) + log(1 + e^
 }
 static int32_t swish(ortc_pw_builder *b, int32_t x, double alpha)
 {
-    return MUL(x, OF(SIGMOID, alpha == 1 ? x : MUL(x, K(alpha))));
+    return alpha == 1 ? ortc_expand_silu(b, x) : MUL(x, OF(SIGMOID, MUL(x, K(alpha))));
 }
 static int32_t elu(ortc_pw_builder *b, int32_t x, double alpha,
                    double scale) /* alpha (e^(x / scale) - 1) below 0 */
@@ -132,16 +132,13 @@ EXPAND(prelu, return ortc_pw_select(b, LT(x, K(0)), MUL(x, ortc_pw_in(b, 1)), x)
 EXPAND(clip, const int32_t low = ortc_pw_in(b, 1), high = ortc_pw_in(b, 2);
        const int32_t above = low < 0 ? x : MAX(x, low); /* the upper bound wins where they cross */
        return high < 0 ? above : MIN(above, high);)
-EXPAND(sigmoid, return OF(SIGMOID, x);)
-EXPAND(tanh, return OF(TANH, x);)
+EXPAND(sigmoid, return ortc_expand_sigmoid(b, x);)
+EXPAND(tanh, return ortc_expand_tanh(b, x);)
 EXPAND(erf, return OF(ERF, x);)
-EXPAND(gelu, const char *by = ortc_node_string(n, "approximate", "none"); const int32_t half = MUL(x, K(0.5));
-       if (!strcmp(by, "none")) return MUL(half, ADD(OF(ERF, MUL(x, K(0.70710678118654752440))), K(1)));
-       if (strcmp(by, "tanh") != 0) return ORTC_PW_NONE;
-       const int32_t cubic = ADD(MUL(MUL(x, x), K(0.79788456080286535588 * 0.044715)),
-                                 K(0.79788456080286535588));
-       return MUL(half, ADD(OF(TANH, MUL(cubic, x)), K(1)));)
-EXPAND(hard_swish, return MUL(x, clamp01(b, ADD(MUL(x, K(1.0 / 6)), K(0.5))));)
+EXPAND(gelu, const char *by = ortc_node_string(n, "approximate", "none");
+       if (!strcmp(by, "none")) return ortc_expand_gelu(b, x);
+       return strcmp(by, "tanh") ? ORTC_PW_NONE : ortc_expand_gelu_tanh(b, x);)
+EXPAND(hard_swish, return ortc_expand_hard_swish(b, x);)
 EXPAND(hard_sigmoid, return clamp01(b, ADD(MUL(x, K(ATTRIBUTE("alpha", 0.2F))), K(ATTRIBUTE("beta", 0.5F))));)
 EXPAND(elu, return elu(b, x, ATTRIBUTE("alpha", 1), 1);)
 EXPAND(selu, return MUL(elu(b, x, ATTRIBUTE("alpha", 1.67326319217681884765625F), 1),

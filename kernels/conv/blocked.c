@@ -182,21 +182,23 @@ void ortc_blocked_plan_deinit(ortc_blocked_plan *p) { free(p->offset); }
 
 ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a)
 {
-    const int straight = type == ORTC_FLOAT_F32 && !a->tail->tile && a->tail->act != ORTC_UK_ACT_LEAKY;
+    const int straight = type == ORTC_FLOAT_F32 && !a->tail->has_rest && a->tail->act != ORTC_UK_ACT_LEAKY;
     return (ortc_blocked_end){uk, a, type, straight};
 }
 
-void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t block, size_t lanes,
+void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at)
 {
     const ortc_tail_spec *s = e->a->tail;
     const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2);
-    const size_t count = (size_t)(n * ORTC_BLOCK);
     const char *residual = e->a->residual;
     if (!e->straight) {
+        const ortc_tail_place place = {
+            .channel = channel, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
         if (residual || s->act != ORTC_UK_ACT_NONE)
-            e->uk->finish[e->type](count, residual ? residual + bytes : NULL, s->act, s->lo, s->hi, sums);
-        if (s->tile) s->tile(s->tile_arg, sums, 1, count, count, block, at);
+            e->uk->finish[e->type]((size_t)(n * ORTC_BLOCK), residual ? residual + bytes : NULL, s->act,
+                                   s->lo, s->hi, sums);
+        ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, (size_t)n, lanes);
     }
     if (!e->straight || lanes < ORTC_BLOCK)
         e->uk->narrow[e->type]((size_t)n, sums, lanes, (char *)e->a->y + bytes);
@@ -379,7 +381,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
         run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
     }
     for (int64_t b = 0; last && b < blocks; b++)
-        ortc_blocked_finish(&j->end, y + b * y_block, t->pixels, t->image * p->group * p->outs + block + b,
+        ortc_blocked_finish(&j->end, y + b * y_block, t->pixels, (block + b) * ORTC_BLOCK,
                             (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
                             first + b * p->out_count * ORTC_BLOCK);
 }

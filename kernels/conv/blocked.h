@@ -67,7 +67,8 @@ typedef struct ortc_blocked_args {
     const void *x, *w, *residual;
     const float *bias;
     void *y;
-    const ortc_tail_spec *tail;
+    const ortc_tail_spec *tail; /* whose alpha is 1 */
+    const ortc_view *in;        /* the call's, for the tail: those of the output's shape in blocks, too */
 } ortc_blocked_args;
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
                          const ortc_product_threads *threads);
@@ -87,9 +88,9 @@ typedef struct ortc_blocked_end {
     int straight; /* registers do all of it and store where results belong; else sums come here in f32 */
 } ortc_blocked_end;
 ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a);
-/* What registers have not done to n finished pixels of output block `block` (of all images), of which `lanes`
- * channels exist; they begin `at` elements into the output. The one place that knows epilogues. */
-void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t block, size_t lanes,
+/* What registers have not done to n finished pixels of a block of output, from `channel` on, of which `lanes`
+ * exist; they begin `at` elements into the output. The one place that knows epilogues. */
+void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at);
 
 #endif

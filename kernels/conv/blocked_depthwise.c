@@ -114,7 +114,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         }
         ortc_window_runs(&p->extents, (const char *)j->a->x + block * p->in_count * pixel, pixel,
                          (const char *)zeros, plane, row, row + rows, tap, one_run, &t);
-        ortc_blocked_finish(&j->end, t.y, rows * out[2], block,
+        ortc_blocked_finish(&j->end, t.y, rows * out[2], b * ORTC_BLOCK,
                             b + 1 < p->blocks ? ORTC_BLOCK : (p->channels - 1) % ORTC_BLOCK + 1, at);
     }
 }

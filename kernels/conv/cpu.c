@@ -9,7 +9,7 @@
  * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image
  * and group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two
  * panels of 32 by three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored
- * transposed. Bias, residual and activation are the product's (kernels/gemm/epilogue.h). Where columns are
+ * transposed. What follows is the product's epilogue (kernels/gemm/epilogue.h). Where columns are
  * made of an image of 16 bits, it is widened into the workspace first: each element is read once for that,
  * and many times for the columns.
  */
@@ -75,20 +75,20 @@ static const ortc_packing packing_w = {ORTC_SIZED(ortc_packing), "cpu.conv", pac
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
-/* B is port 2, unless the epilogue's own inputs begin there. */
-int32_t ortc_conv_bias_port(const ortc_tail_spec *t)
+/* B has the place of a bias. */
+static int read_epilogue(const ortc_node *n, ortc_tail_spec *tail, const char **why)
 {
-    return t->bias >= 0 ? t->bias : t->residual == 2 ? -1 : 2;
+    const uint32_t may = ortc_node_in(n, 2).type ? ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT : ORTC_TAIL_ALL;
+    return ortc_tail_spec_init(n, 1, may, tail, why);
 }
+int32_t ortc_conv_bias_port(const ortc_tail_spec *t) { return t->bias >= 0 ? t->bias : 2; }
 
 ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
+    const char *reason;
     ortc_tail_spec tail;
     (void)device;
-    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail))
-        return ortc_no(why, "the activation is not done here");
-    if (tail.bias > 2 && ortc_node_in(n, 2).type) return ortc_no(why, "there is a bias already");
-    return ORTC_OK;
+    return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
 ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -102,7 +102,10 @@ ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
         free(s);
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
     }
-    ortc_tail_spec_init(ortc_node_epilogue(n), &s->tail);
+    if (!read_epilogue(n, &s->tail, &wrong)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
+    }
     *out = s;
     return ORTC_OK;
 }
@@ -409,7 +412,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const void *residual = ortc_call_data(call, s->tail.residual);
     if (c->way == WAY_NOTHING) return ORTC_OK;
     if (c->way == WAY_DEPTHWISE)
-        return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias_in, residual, call->out[0].data, call);
+        return ortc_dwconv_run(&c->depthwise, &s->tail, x, w, bias_in, residual, call);
+    ortc_tail_run tail = {&s->tail, call->in, g->out_count, g->group * g->filters};
     const ortc_product_threads threads = {ortc_call_parallel, call};
     run_arg r = {c, NULL};
     ORTC_TRY(wide_image(c, x, call, &r.x));
@@ -426,13 +430,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                     .ldb = g->in_count,
                                     .ldc = g->out_count,
                                     .residual_stride = g->out_count,
-                                    .alpha = 1,
+                                    .alpha = s->tail.alpha,
                                     .beta = 1,
                                     .act = s->tail.act,
                                     .lo = s->tail.lo,
                                     .hi = s->tail.hi,
-                                    .tile = s->tail.tile,
-                                    .tile_arg = s->tail.tile_arg,
+                                    .tile = s->tail.has_rest ? ortc_tail_tile : NULL,
+                                    .tile_arg = &tail,
                                     .locate = locate,
                                     .pack = columns,
                                     .arg = &r,

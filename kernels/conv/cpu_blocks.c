@@ -108,6 +108,7 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     const ortc_layout l = ortc_blocks();
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
+    if (s->tail.alpha != 1) return ortc_no(why, "results are not scaled here");
     ortc_conv_read(s, q->in, q->out, &g);
     if (way != DEPTHWISE && way != STEM && (g.kernel_count == 1) != (way == POINT))
         return ortc_no(why, way == POINT ? "the window is not a point" : "the window is a point");
@@ -117,6 +118,8 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
                        : way == DEPTHWISE ? "not one channel and filter a group"
                                           : "groups are not whole blocks, or too large",
                        ORTC_STEM_CHANNELS);
+    for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
+        if (s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
     o->clocks = clocks_of(&g, &b);
     o->form = FORM(way);
     if (way != STEM) o->in[0] = l;
@@ -173,7 +176,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                     .residual = ortc_call_data(call, s->tail.residual),
                                     .bias = bias,
                                     .y = call->out[0].data,
-                                    .tail = &s->tail};
+                                    .tail = &s->tail,
+                                    .in = call->in};
     return b->way == DEPTHWISE ? ortc_blocked_depthwise_run(&b->depthwise, &args, &threads)
                                : ortc_blocked_run(&b->dense, &args, &threads);
 }

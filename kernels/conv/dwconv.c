@@ -14,6 +14,7 @@ typedef struct job {
     const ortc_dwconv_plan *p;
     const ortc_tail_spec *tail;
     const void *x, *w, *bias, *residual;
+    const ortc_view *in;
     void *y;
 } job;
 
@@ -104,21 +105,6 @@ static void fill(const ortc_dwconv_plan *p, const float *plane, int64_t row, flo
             fill_phase(p, plane, row, r, q, dst + (r * p->stride[1] + q) * p->phase);
 }
 
-/* With a residual the activation comes after it, so it is done here instead of in the micro-kernel. */
-static void add_residual(const ortc_tail_spec *t, const float *residual, float *y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float v = y[i] + ortc_uk_load_f32(residual + i);
-        if (t->act == ORTC_UK_ACT_CLIP) {
-            v = v < t->lo ? t->lo : v; /* NaN stays */
-            v = v > t->hi ? t->hi : v;
-        } else if (t->act == ORTC_UK_ACT_LEAKY) {
-            v = v < 0 ? v * t->lo : v;
-        }
-        y[i] = v;
-    }
-}
-
 /* n elements as f32: where they lie, or widened into `space`. */
 static const float *floats(const ortc_dwconv_plan *p, const void *src, int64_t at, int64_t n, float *space)
 {
@@ -149,6 +135,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     float *phases = scratch, *sums = phases + p->phase * p->stride[0] * p->stride[1];
     float *wide = phases + p->wide, *result = phases + p->result;
     const int64_t taps = p->kernel[0] * p->kernel[1];
+    const int late = j->residual || t->alpha != 1; /* then the tail is not the micro-kernel's */
     for (int64_t i = begin; i < end; i++) {
         const int64_t plane = i / p->bands, row = i % p->bands * p->band, m = plane % p->channels;
         const int64_t rows = p->out[0] - row < p->band ? p->out[0] - row : p->band;
@@ -158,24 +145,25 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         if (j->bias) bias = ortc_uk_load_f32(floats(p, j->bias, m, 1, &bias));
         fill(p, input(p, j->x, plane / p->filters, row, wide), row, phases);
         p->uk->run((size_t)n, (size_t)taps, phases, p->offset, floats(p, j->w, m * taps, taps, taps_wide),
-                   bias, j->residual ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi, sums);
+                   late ? 0 : bias, late ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi, sums);
         p->columns->run((size_t)rows, y, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0, (size_t)p->out[1],
                         0);
-        /* what was read is no longer needed: a widened residual takes its place */
-        if (j->residual)
-            add_residual(t, floats(p, j->residual, at, rows * p->out[1], sums), y, rows * p->out[1]);
-        if (t->tile) /* a part of a row of [planes][positions] */
-            t->tile(t->tile_arg, y, 1, (size_t)(rows * p->out[1]), (size_t)(rows * p->out[1]), plane,
-                    row * p->out[1]);
+        const size_t count = (size_t)(rows * p->out[1]);
+        if (late) { /* what was read is no longer needed: a widened residual takes its place */
+            const float *residual = j->residual ? floats(p, j->residual, at, (int64_t)count, sums) : NULL;
+            const ortc_uk_tail_f32 tail = {t->alpha, 1, NULL, &bias, residual, 0, t->act, t->lo, t->hi};
+            ortc_product_tail(&tail, y, count, 1, count);
+        }
+        const ortc_tail_place place = {.channel = m, .element = at, .col = 1};
+        ortc_tail_over(t, j->in, &place, y, count, 1, count);
         if (y == result)
-            p->vec->store[ortc_float_index(p->type)](1, (size_t)(rows * p->out[1]), y, 0,
-                                                     ortc_product_at(j->y, at, p->type), 0);
+            p->vec->store[ortc_float_index(p->type)](1, count, y, 0, ortc_product_at(j->y, at, p->type), 0);
     }
 }
 
 ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const void *x,
-                            const void *w, const void *bias, const void *residual, void *y, ortc_call *call)
+                            const void *w, const void *bias, const void *residual, ortc_call *call)
 {
-    job j = {p, tail, x, w, bias, residual, y};
+    job j = {p, tail, x, w, bias, residual, call->in, call->out[0].data};
     return ortc_parallel(call, p->planes * p->bands, p->grain, body, &j);
 }

@@ -37,8 +37,8 @@ typedef struct ortc_dwconv_plan {
 /* 0 if this way is not for the convolution at hand. */
 int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dtype type, ortc_dwconv_plan *out);
 
-/* All of the plan's type. bias, residual: NULL if there is none. */
+/* To the call's output, all of the plan's type. bias, residual: NULL if there is none. */
 ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const void *x,
-                            const void *w, const void *bias, const void *residual, void *y, ortc_call *call);
+                            const void *w, const void *bias, const void *residual, ortc_call *call);
 
 #endif

@@ -3,7 +3,7 @@
  * SSA becomes lines for a machine with one accumulator (program_lower.c): a block of eight vector registers,
  * handed from line to line (program_vec.c). A line works on the accumulator and up to two operands in
  * memory: rows of inputs, or blocks that stay in L1: constants, saved values, what is broadcast along a row.
- * Whoever has rows makes steps of the lines by putting addresses in (program_run.c).
+ * Whoever has rows makes steps of the lines by putting addresses in (cpu_program.c, program_tile.c).
  *
  * Registers have 32 bits (f32, i32 with the narrower integers, bool as 0 and 1), or all have 64 (i64, bool).
  */
@@ -94,10 +94,25 @@ extern const ortc_kernel ortc_cpu_program; /* cpu_program.c: any node that has a
 
 /* 0: not done on this machine's registers, *why says what. */
 int ortc_pw_lower(const ortc_pointwise *, ortc_pw_code *, const char **why);
-/* program_tile.c: in place over rows of `cols` floats, `ld` apart; input 0 is what is there. For programs
- * that _can. Any thread; some 25 KiB of stack. */
+
+/* ---- Over a tile in memory (program_tile.c) ------------------------------------------------------------ */
+
+/* Where a program's input lies under a tile: the address of the element of its (0, 0), and elements from one
+ * row and from one column to the next. A vector along the columns: 0, 1; along the rows: 1, 0; one element:
+ * 0, 0; a matrix: its stride, 1. Of any of the types that a program reads. */
+typedef struct ortc_pw_place {
+    const void *data;
+    size_t row, col;
+} ortc_pw_place;
+
+enum { ORTC_PW_TILE_IN = 6 }; /* inputs besides the tile, at most */
+
+/* Programs whose input 0 is f32, and so is the result: in place over rows of `cols` floats, `ld` apart, input
+ * 0 being what is there, input k being at in[k] (of n_in of them; NULL: the program reads no other). What an
+ * element becomes does not depend on its place in a tile. Any thread; some 40 KiB of stack. */
 int ortc_pw_tile_can(const ortc_pw_code *);
-void ortc_pw_tile(const ortc_pw_code *, float *tile, size_t ld, size_t rows, size_t cols);
+void ortc_pw_tile(const ortc_pw_code *, const ortc_pw_place *in, float *tile, size_t ld, size_t rows,
+                  size_t cols);
 
 /* The functions behind a line's `each`. */
 void ortc_pw_each(uint8_t each, ortc_pw_op *);

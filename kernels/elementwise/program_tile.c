@@ -1,6 +1,8 @@
-/* kernels/elementwise/program_tile.c: a program of one f32 input over a tile in place: what products do
- * to their results while those are in L1. Rows are put together to runs of many blocks, for a line costs its
- * jump however few elements it has. */
+/* kernels/elementwise/program_tile.c: a program over a tile of f32 in place, other inputs beside it: what
+ * products do to their results while those are in L1 (program.h). Rows are put together to runs of many
+ * blocks, for a line costs its jump however few elements it has; what the other inputs have for a run is laid
+ * out in the same order first.
+ */
 #include <assert.h>
 #include <string.h>
 
@@ -8,17 +10,39 @@
 
 ORTC_VEC_TABLE(ortc_pw_body)
 
-enum { TOGETHER = 1024, BLOCKS = 24 }; /* elements; constants, temporaries, and a block to spill to */
+/* Constants, temporaries and a block to spill to; elements of all runs; of one, at most. */
+enum { BLOCKS = 24, ELEMENTS = 4096, TOGETHER = 1024, BLOCK = ORTC_PW_BLOCK_BYTES / 4 };
+
+static uint32_t others(const ortc_pw_code *code)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 1; k < code->n_in; k++) n += code->in[k] != 0;
+    return n;
+}
 
 int ortc_pw_tile_can(const ortc_pw_code *code)
 {
-    for (uint32_t k = 1; k < code->n_in; k++)
-        if (code->in[k]) return 0;
-    return code->in[0] == ORTC_F32 && code->out == ORTC_F32 && code->element == 4 &&
-           code->n_constants + code->n_temps < BLOCKS;
+    return (!code->in[0] || code->in[0] == ORTC_F32) && code->out == ORTC_F32 && code->element == 4 &&
+           others(code) <= ORTC_PW_TILE_IN && code->n_constants + code->n_temps < BLOCKS;
 }
 
-static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *blocks, float *run,
+typedef struct runs {
+    float *at[ORTC_PW_INPUTS]; /* of input k; 0: of the tile */
+    size_t most;               /* elements */
+} runs;
+
+static void deal(const ortc_pw_code *code, float *space, runs *r)
+{
+    const size_t n = ELEMENTS / (1 + others(code)) / BLOCK * BLOCK;
+    r->most = n < TOGETHER ? n : TOGETHER;
+    r->at[0] = space;
+    for (uint32_t k = 1; k < code->n_in; k++)
+        if (code->in[k]) r->at[k] = space += r->most;
+}
+
+static size_t bytes_of(ortc_dtype t) { return ortc_dtype_bits(t) / 8; }
+
+static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *blocks, const runs *r,
                     ortc_pw_op *ops)
 {
     const uint32_t spill = code->n_constants + code->n_temps;
@@ -29,12 +53,13 @@ static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *bl
         size_t step[2];
         for (int k = 0; k < 2; k++) {
             const uint8_t o = operands[k];
-            const int row = o < ORTC_PWO_TEMP || o == ORTC_PWO_OUT;
             const uint32_t block = o >= ORTC_PWO_SPILL      ? spill
                                    : o >= ORTC_PWO_CONSTANT ? (uint32_t)o - ORTC_PWO_CONSTANT
                                                             : code->n_constants + o - ORTC_PWO_TEMP;
-            at[k] = row ? (char *)run : blocks + block * body->bytes;
-            step[k] = row ? sizeof(float) : 0;
+            at[k] = o < ORTC_PWO_TEMP   ? (char *)r->at[o]
+                    : o == ORTC_PWO_OUT ? (char *)r->at[0]
+                                        : blocks + block * body->bytes;
+            step[k] = o < ORTC_PWO_TEMP ? bytes_of(code->in[o]) : o == ORTC_PWO_OUT ? sizeof(float) : 0;
         }
         ops[i] = (ortc_pw_op){body->fn[line->op], at[0], at[1], step[0], step[1], {NULL}};
         ortc_pw_each(line->each, &ops[i]);
@@ -46,25 +71,59 @@ static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *bl
     }
 }
 
-void ortc_pw_tile(const ortc_pw_code *code, float *tile, size_t ld, size_t rows, size_t cols)
+/* rows x cols elements of `size` bytes, those of a row and rows beside each other, from where they lie. */
+static void lay_out(size_t size, const char *from, size_t row, size_t col, size_t rows, size_t cols, char *to)
+{
+    if (col == 1 && (row == cols || rows == 1)) {
+        memcpy(to, from, rows * cols * size);
+        return;
+    }
+    for (size_t r = 0; r < rows; r++, from += row * size, to += cols * size) {
+        if (row == 0 && r > 0)
+            memcpy(to, to - cols * size, cols * size);
+        else if (col == 1)
+            memcpy(to, from, cols * size);
+        else if (size == 4)
+            for (size_t c = 0; c < cols; c++) memcpy(to + 4 * c, from + 4 * col * c, 4);
+        else if (size == 2)
+            for (size_t c = 0; c < cols; c++) memcpy(to + 2 * c, from + 2 * col * c, 2);
+        else
+            for (size_t c = 0; c < cols; c++) to[c] = from[col * c];
+    }
+}
+
+void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, float *tile, size_t ld, size_t rows,
+                  size_t cols)
 {
     const ortc_pw_body *body = ortc_pw_body_select();
     const size_t block = body->bytes / sizeof(float);
     _Alignas(64) char blocks[BLOCKS * ORTC_PW_BLOCK_BYTES];
-    _Alignas(64) float run[TOGETHER];
+    _Alignas(64) float space[ELEMENTS];
     ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
+    runs r;
     assert(ortc_pw_tile_can(code));
-    connect(code, body, blocks, run, ops);
-    for (size_t j = 0; j < cols; j += TOGETHER) {
-        const size_t n = cols - j < TOGETHER ? cols - j : TOGETHER, most = TOGETHER / n;
+    deal(code, space, &r);
+    connect(code, body, blocks, &r, ops);
+    for (size_t j = 0; j < cols; j += r.most) {
+        const size_t n = cols - j < r.most ? cols - j : r.most, most = r.most / n;
         for (size_t i = 0; i < rows; i += most) {
-            const size_t some = rows - i < most ? rows - i : most,
-                         whole = (some * n + block - 1) / block * block;
+            const size_t some = rows - i < most ? rows - i : most, count = some * n,
+                         whole = (count + block - 1) / block * block;
             float *from = tile + i * ld + j;
-            for (size_t r = 0; r < some; r++) memcpy(run + r * n, from + r * ld, n * sizeof *run);
-            memset(run + some * n, 0, (whole - some * n) * sizeof *run);
+            lay_out(sizeof *tile, (const char *)from, ld, 1, some, n, (char *)r.at[0]);
+            for (uint32_t k = 1; k < code->n_in; k++) {
+                const size_t size = bytes_of(code->in[k]);
+                if (!code->in[k]) continue;
+                lay_out(size, (const char *)in[k].data + (i * in[k].row + j * in[k].col) * size, in[k].row,
+                        in[k].col, some, n, (char *)r.at[k]);
+                memset((char *)r.at[k] + count * size, 0, (whole - count) * size);
+            }
+            memset(r.at[0] + count, 0, (whole - count) * sizeof *tile);
             body->run(ops, whole, block);
-            for (size_t r = 0; r < some; r++) memcpy(from + r * ld, run + r * n, n * sizeof *run);
+            if (ld == n || some == 1)
+                memcpy(from, r.at[0], count * sizeof *tile);
+            else
+                for (size_t k = 0; k < some; k++) memcpy(from + k * ld, r.at[0] + k * n, n * sizeof *tile);
         }
     }
 }

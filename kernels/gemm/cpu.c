@@ -4,8 +4,8 @@
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
  * matrix, the batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by
  * whoever multiplies with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's
- * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse a bias, a
- * residual and an activation (epilogue.h). All else, blocking included, is product.h's.
+ * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse
+ * what follows (epilogue.h). All else, blocking included, is product.h's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,35 +67,37 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 
 static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill};
 
-/* Gemm's C is port 2 unless the epilogue's own inputs begin there. */
-static int has_c(const ortc_tail_spec *t) { return t->residual != 2 && t->bias != 2; }
-
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
 static int is_matmul(const ortc_node *n) { return !strcmp(ortc_node_op(n), "MatMul"); }
 
+/* What is free on registers: Gemm's C has the place of a residual, or of a bias. */
+static uint32_t free_places(const ortc_node *n)
+{
+    const ortc_port c = ortc_node_in(n, 2);
+    if (is_matmul(n) || !c.type) return ORTC_TAIL_ALL;
+    const int row = c.rank == 0 || c.rank == 1 || (c.rank == 2 && c.dims[0] == 1);
+    return row ? ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT : ORTC_TAIL_ACT;
+}
+
+/* The columns are channels, which a product with a vector (or with what may be one) has none of. */
+static int read_epilogue(const ortc_node *n, ortc_tail_spec *tail, const char **why)
+{
+    const int32_t last = ortc_node_out(n, 0).rank - 1, axis = ortc_node_in(n, 1).rank < 2 ? -1 : last;
+    return ortc_tail_spec_init(n, axis, free_places(n), tail, why);
+}
+
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
+    const char *reason;
     ortc_tail_spec tail;
     (void)device;
-    if (!ortc_tail_spec_init(ortc_node_epilogue(n), &tail))
-        return ortc_no(why, "the activation is not done here");
-    if (is_matmul(n)) {
-        const int32_t b_rank = ortc_node_in(n, 1).rank;
-        if (tail.bias >= 0 && b_rank < 2)
-            return ortc_no(why,
-                           "a bias after a product with a vector, or with what may be one, is not fused");
-    } else if (tail.residual >= 0) {
-        const ortc_port c = ortc_node_in(n, 2);
-        if (!has_c(&tail)) return ORTC_OK;
-        const int row = c.type && (c.rank == 0 || c.rank == 1 || (c.rank == 2 && c.dims[0] == 1));
-        if (c.type && !row) return ortc_no(why, "C may be a matrix, which leaves no place for a residual");
-    }
-    return ORTC_OK;
+    return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
+    const char *why;
     gemm_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
     s->is_matmul = is_matmul(n);
@@ -106,7 +108,10 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
         s->alpha = ortc_node_float(n, "alpha", 1);
         s->beta = ortc_node_float(n, "beta", 1);
     }
-    ortc_tail_spec_init(ortc_node_epilogue(n), &s->tail);
+    if (!read_epilogue(n, &s->tail, &why)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
     *out = s;
     return ORTC_OK;
 }
@@ -179,7 +184,7 @@ static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_pla
         g->m = a->dims[s->trans_a ? 1 : 0];
         g->k = a->dims[s->trans_a ? 0 : 1];
         g->n = b->dims[s->trans_b ? 0 : 1];
-        const int reads_c = p->n_in > 2 && has_c(&s->tail) && s->beta != 0;
+        const int reads_c = p->n_in > 2 && s->beta != 0;
         g->c_kind = kind_of_c(reads_c ? &p->in[2] : NULL, g->m, g->n);
     }
     return ORTC_OK;
@@ -267,6 +272,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const gemm_state *s = state;
     const gemm_plan *g = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
+    ortc_tail_run tail = {&s->tail, c->in, g->n, 0};
     ortc_product_args x = {.item = {.a = c->in[0].data,
                                     .b = g->packed_b ? g->packed_b->data : c->in[1].data,
                                     .c = c->out[0].data},
@@ -274,13 +280,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                            .ldb = s->trans_b ? g->k : g->n,
                            .ldc = g->n,
                            .residual_stride = g->n,
-                           .alpha = s->alpha,
+                           .alpha = s->alpha * s->tail.alpha,
                            .beta = 1,
                            .act = s->tail.act,
                            .lo = s->tail.lo,
                            .hi = s->tail.hi,
-                           .tile = s->tail.tile,
-                           .tile_arg = s->tail.tile_arg,
+                           .tile = s->tail.has_rest ? ortc_tail_tile : NULL,
+                           .tile_arg = &tail,
                            .locate = g->rank ? locate : NULL,
                            .arg = g,
                            .workspace = c->workspace};

@@ -5,11 +5,14 @@
  * B is one matrix, the batch of A joins M. Gemm: alpha A' B' + beta C, transposed and stretched by strides.
  * All else is cuda_gemm.h's.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/activation/expand.h"
 #include "kernels/common/cuda.h"
 #include "kernels/gemm/cuda_gemm.h"
+#include "kernels/gemm/tail.h"
 
 #define RANK_LIMIT 64 /* of any tensor */
 
@@ -30,40 +33,68 @@ typedef struct gemm_plan {
 
 static int is_matmul(const ortc_node *n) { return !strcmp(ortc_node_op(n), "MatMul"); }
 
+/* What the kernels call the activation that is left of an epilogue; ORTC_CU_ACT_END: nothing of theirs. */
+static int32_t activation(const ortc_tail *t)
+{
+    static const struct {
+        int32_t act, (*expand)(ortc_pw_builder *, int32_t);
+    } known[] = {{ORTC_CU_ACT_SIGMOID, ortc_expand_sigmoid},
+                 {ORTC_CU_ACT_TANH, ortc_expand_tanh},
+                 {ORTC_CU_ACT_GELU, ortc_expand_gelu},
+                 {ORTC_CU_ACT_GELU_TANH, ortc_expand_gelu_tanh},
+                 {ORTC_CU_ACT_SILU, ortc_expand_silu},
+                 {ORTC_CU_ACT_HARD_SWISH, ortc_expand_hard_swish}};
+    const ortc_pointwise *p = &t->u.rest;
+    if (t->has_rest && t->act) return ORTC_CU_ACT_END;
+    for (size_t i = 0; t->has_rest && i < sizeof known / sizeof *known; i++)
+        if (ortc_tail_is(p, p->steps[p->n - 1].a, t->at, known[i].expand)) return known[i].act;
+    if (t->has_rest) return ORTC_CU_ACT_END;
+    if (t->act == ORTC_UK_ACT_LEAKY) return ORTC_CU_ACT_LEAKY_RELU;
+    if (t->act == ORTC_UK_ACT_NONE) return ORTC_CU_ACT_NONE;
+    return t->lo == 0 && t->hi == INFINITY ? ORTC_CU_ACT_RELU : ORTC_CU_ACT_CLIP;
+}
+
+/* The epilogue as bias, residual and activation, which is what the kernels do. C is added before. The columns
+ * are channels, which a product with a vector (or with what may be one) has none of. */
+static int read_epilogue(const ortc_node *n, ortc_tail *t, const char **why)
+{
+    const int alone = is_matmul(n) || !ortc_node_in(n, 2).type;
+    const uint32_t may = alone ? ORTC_TAIL_ALL : ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE;
+    const int32_t last = ortc_node_out(n, 0).rank - 1, axis = ortc_node_in(n, 1).rank < 2 ? -1 : last;
+    if (!ortc_tail_read(n, axis, may, t, why)) return 0;
+    return activation(t) != ORTC_CU_ACT_END || (*why = "it is not a bias, a residual and an activation", 0);
+}
+
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    const ortc_epilogue *e = ortc_node_epilogue(n);
+    const char *reason;
+    ortc_tail tail;
     (void)device;
-    if (!e) return ORTC_OK;
-    if (e->activation < ORTC_ACT_NONE || e->activation > ORTC_ACT_HARD_SWISH)
-        return ortc_no(why, "activation %d is not known here", e->activation);
-    if (e->bias >= 0 && is_matmul(n) && ortc_node_in(n, 1).rank < 2)
-        return ortc_no(why, "a bias after a product with a vector, or with what may be one, is not fused");
-    return ORTC_OK;
+    return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    const ortc_epilogue *e = ortc_node_epilogue(n);
+    const char *why;
+    ortc_tail tail;
+    if (!read_epilogue(n, &tail, &why)) return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
     gemm_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->is_matmul = is_matmul(n);
     s->b_constant = (ortc_node_in(n, 1).flags & ORTC_PORT_CONST) != 0;
     s->alpha = s->beta = 1;
-    s->bias = s->residual = -1;
     if (!s->is_matmul) {
         s->trans_a = ortc_node_int(n, "transA", 0) != 0;
         s->trans_b = ortc_node_int(n, "transB", 0) != 0;
         s->alpha = ortc_node_float(n, "alpha", 1);
         s->beta = ortc_node_float(n, "beta", 1);
     }
-    if (e) {
-        s->act = e->activation;
-        s->act_alpha = e->alpha;
-        s->act_beta = e->beta;
-        s->bias = e->bias;
-        s->residual = e->residual;
-    }
+    s->alpha *= tail.scale;
+    s->act = activation(&tail);
+    s->act_alpha = tail.lo;
+    s->act_beta = tail.hi;
+    s->bias = tail.bias;
+    s->residual = tail.residual;
     *out = s;
     return ORTC_OK;
 }
@@ -150,12 +181,10 @@ static void plan_gemm(const gemm_state *s, gemm_plan *p, const ortc_view *a, con
     }
 }
 
-/* Gemm's C is port 2 unless the epilogue's own inputs begin there; NULL: nothing is added. */
+/* Gemm's C; NULL: nothing is added. */
 static const ortc_view *c_of(const gemm_state *s, const ortc_view *in, uint32_t n_in)
 {
-    return !s->is_matmul && n_in > 2 && in[2].dtype && s->beta != 0 && s->bias != 2 && s->residual != 2
-               ? &in[2]
-               : NULL;
+    return !s->is_matmul && n_in > 2 && in[2].dtype && s->beta != 0 ? &in[2] : NULL;
 }
 
 static ortc_status plan(const void *state, ortc_plan *p, void **out)

@@ -81,7 +81,7 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, in
     const double batch = (double)batch_of(g), columns = (double)ceil_div(g->n, t->n);
     const double blocks = (double)ceil_div(g->m, t->a_rows < t->m ? t->a_rows : t->m) * columns * batch *
                           parts;
-    const double finish = g->act > ORTC_ACT_LEAKY_RELU ? c->act : 0; /* what takes exponentials */
+    const double finish = g->act > ORTC_CU_ACT_LEAKY_RELU ? c->act : 0; /* what takes exponentials */
     const int64_t pieces = ceil_div(ceil_div(g->k, 64), parts), waves = (int64_t)((blocks - 1) / places) + 1;
     const double together = blocks > g->processors ? t->blocks : 1; /* on a multiprocessor */
     const double multiply = 2.0 * t->m * t->n * 64 / c->flops * t->slower * together,

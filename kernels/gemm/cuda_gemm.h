@@ -47,6 +47,21 @@ enum {
     ORTC_CU_GEMM_WGMMA_END
 };
 
+/* act: what the kernels know to do with a sum; alpha, beta: act_alpha, act_beta */
+enum {
+    ORTC_CU_ACT_NONE = 0,
+    ORTC_CU_ACT_RELU,       /* max(x, 0), NaN stays NaN */
+    ORTC_CU_ACT_CLIP,       /* min(max(x, alpha), beta) */
+    ORTC_CU_ACT_LEAKY_RELU, /* x < 0 ? alpha x : x; from here on: what takes exponentials, or more */
+    ORTC_CU_ACT_SIGMOID,
+    ORTC_CU_ACT_TANH,
+    ORTC_CU_ACT_GELU,      /* by erf */
+    ORTC_CU_ACT_GELU_TANH, /* the tanh approximation */
+    ORTC_CU_ACT_SILU,
+    ORTC_CU_ACT_HARD_SWISH, /* x * min(max(x / 6 + 0.5, 0), 1) */
+    ORTC_CU_ACT_END
+};
+
 typedef struct ortc_cu_gemm {
     const void *a, *b;
     void *y;
@@ -56,7 +71,7 @@ typedef struct ortc_cu_gemm {
     int64_t a_row, a_col, b_row, b_col, y_row;
     int64_t c_row, c_col; /* 0 where C is stretched */
     float alpha, beta;
-    int32_t act; /* ORTC_ACT_* */
+    int32_t act; /* ORTC_CU_ACT_* */
     float act_alpha, act_beta;
     /* ORTC_F16, ORTC_BF16, ORTC_F32; of Y: the same, or ORTC_F32 */
     int32_t type, out_type;

@@ -1,26 +1,54 @@
-/* From a node's epilogue (ortc_epilogue in op.h) to what the GEMM and convolution kernels do with a result:
- * shared by the families that compute through product.h.
+/* Epilogues of nodes (ortc_node_epilogue) on the cpu: shared by the families that compute through product.h,
+ * or finish tiles of their own.
  *
- * Relu, Clip and LeakyRelu run on registers in the micro-kernels. The others are pointwise programs
- * (kernels/elementwise/program.h) that run over each finished tile of f32 sums, while it is in L1.
+ * A scale, a bias, a residual, Clip and LeakyRelu happen on registers, in the micro-kernels (tail.h). The
+ * rest is a program, lowered for the machine of kernels/elementwise/program.h, that runs over each finished
+ * tile of f32 while it is in L1. There is no list of activations.
  */
 #ifndef ORTC_KERNELS_GEMM_EPILOGUE_H
 #define ORTC_KERNELS_GEMM_EPILOGUE_H
 
+#include "kernels/elementwise/program.h"
 #include "kernels/gemm/product.h"
+#include "kernels/gemm/tail.h"
 #include "ortc/op.h"
 
 /* What a kernel keeps of an epilogue. */
 typedef struct ortc_tail_spec {
-    int32_t act;        /* ORTC_UK_ACT_* */
-    float lo, hi;       /* its parameters */
-    ortc_tile_fn *tile; /* NULL: none */
-    void *tile_arg;
+    float alpha;            /* on registers: as in ortc_tail */
+    int32_t act;            /* ORTC_UK_ACT_* */
+    float lo, hi;           /* its parameters */
     int32_t bias, residual; /* input ports, -1: none */
+    int32_t has_rest;       /* else nothing is done to tiles */
+    uint8_t lies[ORTC_PW_INPUTS];
+    ortc_pw_code rest;
 } ortc_tail_spec;
 
-/* Fills `out` from a node's epilogue (NULL: none). 0 if the activation is not known here. */
-int ortc_tail_spec_init(const ortc_epilogue *e, ortc_tail_spec *out);
+/* Fills `out` from a node's epilogue, if it has one. axis: of the channels in the node's output; may: what
+ * is done on registers (ORTC_TAIL_*). 0 if it is not done here, and *why says what is not. */
+int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail_spec *out,
+                        const char **why);
+
+/* Where a tile lies in the node's output: the channel of its (0, 0) and how many on it is from one row, and
+ * from one column, to the next (one of them 1, the other 0); the same of the element in the output as it is
+ * stored. Rows of pixels and columns of channels, of [N, C, pixels]: {channel, 0, 1, element, 1, pixels}. */
+typedef struct ortc_tail_place {
+    int64_t channel, element;
+    size_t channel_row, channel_col, row, col;
+} ortc_tail_place;
+
+/* The rest of an epilogue over a finished tile of f32 in place, rows `ld` apart; `in`: the call's. Nothing
+ * if there is no rest. */
+void ortc_tail_over(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, float *tile,
+                    size_t ld, size_t rows, size_t cols);
+
+/* The same for a product (ortc_product_args.tile and tile_arg), whose C is a matrix `width` wide. */
+typedef struct ortc_tail_run {
+    const ortc_tail_spec *spec;
+    const ortc_view *in;
+    int64_t width, channels; /* channels: row r is of channel r % channels; 0: columns are channels */
+} ortc_tail_run;
+ortc_tile_fn ortc_tail_tile; /* arg: an ortc_tail_run */
 
 /* The data of input `port` of a call; NULL for -1, for a port that is not there and for one left out. */
 static inline const void *ortc_call_data(const ortc_call *c, int32_t port)

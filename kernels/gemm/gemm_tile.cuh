@@ -117,20 +117,20 @@ template <bool FAST, int W> __device__ __forceinline__ void activate(const ortc_
     } \
     break
     switch (g.act) {
-    case ORTC_ACT_RELU: ORTC_EACH(v < 0.0f ? 0.0f : v);
-    case ORTC_ACT_CLIP:
+    case ORTC_CU_ACT_RELU: ORTC_EACH(v < 0.0f ? 0.0f : v);
+    case ORTC_CU_ACT_CLIP:
 #pragma unroll
         for (int i = 0; i < W; i++) x[i] = x[i] < g.act_alpha ? g.act_alpha : x[i];
         ORTC_EACH(v > g.act_beta ? g.act_beta : v);
-    case ORTC_ACT_LEAKY_RELU: ORTC_EACH(v < 0.0f ? g.act_alpha * v : v);
-    case ORTC_ACT_SIGMOID: ORTC_EACH(FAST ? fast_sigmoid(v) : 1.0f / (1.0f + expf(-v)));
-    case ORTC_ACT_TANH: ORTC_EACH(FAST ? fast_tanh(v) : tanhf(v));
-    case ORTC_ACT_GELU: ORTC_EACH(FAST ? v * fast_normal(v) : 0.5f * v * (1.0f + erff(v * 0.70710678f)));
-    case ORTC_ACT_GELU_TANH:
+    case ORTC_CU_ACT_LEAKY_RELU: ORTC_EACH(v < 0.0f ? g.act_alpha * v : v);
+    case ORTC_CU_ACT_SIGMOID: ORTC_EACH(FAST ? fast_sigmoid(v) : 1.0f / (1.0f + expf(-v)));
+    case ORTC_CU_ACT_TANH: ORTC_EACH(FAST ? fast_tanh(v) : tanhf(v));
+    case ORTC_CU_ACT_GELU: ORTC_EACH(FAST ? v * fast_normal(v) : 0.5f * v * (1.0f + erff(v * 0.70710678f)));
+    case ORTC_CU_ACT_GELU_TANH:
         ORTC_EACH(FAST ? v * fast_sigmoid(1.59576912f * (v + 0.044715f * v * v * v))
                        : 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v))));
-    case ORTC_ACT_SILU: ORTC_EACH(FAST ? v * fast_sigmoid(v) : v / (1.0f + expf(-v)));
-    case ORTC_ACT_HARD_SWISH:
+    case ORTC_CU_ACT_SILU: ORTC_EACH(FAST ? v * fast_sigmoid(v) : v / (1.0f + expf(-v)));
+    case ORTC_CU_ACT_HARD_SWISH:
 #pragma unroll
         for (int i = 0; i < W; i++) {
             float y = x[i] * (1.0f / 6.0f) + 0.5f;

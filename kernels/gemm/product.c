@@ -69,8 +69,8 @@ static const float *residual_at(const job *j, int64_t row, int64_t col, size_t r
     return wide;
 }
 
-/* A tail over rows in memory, term by term, so that each loop is one that compilers turn into vectors. */
-static void apply_tail(const ortc_uk_tail_f32 *t, float *sums, size_t ld, size_t rows, size_t cols)
+/* Term by term: each loop is one that compilers turn into vectors. */
+void ortc_product_tail(const ortc_uk_tail_f32 *t, float *sums, size_t ld, size_t rows, size_t cols)
 {
     const float lo = t->lo, hi = t->hi;
     for (size_t r = 0; r < rows; r++) {
@@ -139,7 +139,7 @@ static void dot_task(const job *j, int64_t n0, int64_t n1)
         vec->dot[ortc_float_index(p->types.b)](nr, (size_t)p->k, x,
                                                ortc_product_at(j->it.b, i * ldb, p->types.b), (size_t)ldb, y);
         const ortc_uk_tail_f32 t = tail_at(j, 0, i, residual_at(j, 0, i, 1, nr, wide, &stride), 0);
-        apply_tail(&t, y, nr, 1, nr);
+        ortc_product_tail(&t, y, nr, 1, nr);
         call_tile(j, y, nr, 1, nr, 0, i);
         store(j, y, nr, 1, nr, 0, i, p->n);
     }
@@ -182,7 +182,7 @@ static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols
                 memcpy(&v, tile + i * ld + c, sizeof v);
                 tile[i * ld + c] = (float)v;
             }
-    if (!(p->line->can & ORTC_LINE_TAIL)) apply_tail(tail, tile, ld, rows, cols);
+    if (!(p->line->can & ORTC_LINE_TAIL)) ortc_product_tail(tail, tile, ld, rows, cols);
     call_tile(j, tile, ld, rows, cols, row, col);
     store(j, tile, ld, rows, cols, row, col, j->r->x->ldc);
 }
@@ -296,7 +296,7 @@ static void turn(const job *j, int64_t n0, int64_t columns, const float *sums)
         ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, residual, stride, x->act, x->lo, x->hi};
         if (j->it.bias_col) t.bias_row = j->it.bias_col + n0 + q;
         if (j->it.bias_row) t.bias_col = j->it.bias_row;
-        apply_tail(&t, c, m, rows, m);
+        ortc_product_tail(&t, c, m, rows, m);
         if (in_c) continue;
         call_tile(j, c, m, rows, m, n0 + q, 0);
         store(j, c, m, rows, m, n0 + q, 0, p->m);

@@ -126,6 +126,9 @@ typedef struct ortc_product_args {
 int32_t ortc_product_run(const ortc_product_plan *plan, const ortc_product_args *args,
                          const ortc_product_threads *threads);
 
+/* A tail over rows of sums in memory, `ld` apart: what a micro-kernel does on registers. */
+void ortc_product_tail(const ortc_uk_tail_f32 *, float *sums, size_t ld, size_t rows, size_t cols);
+
 /* Bytes of an element of the types that occur here; an address so many elements on. */
 static inline int64_t ortc_product_size(ortc_dtype t)
 {

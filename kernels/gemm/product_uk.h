@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "kernels/common/uk.h"
+#include "kernels/gemm/uk_act.h"
 #include "ortc/types.h"
 
 /* One float at any byte address: constants lie in model files at any alignment. Compiles to a plain load. */
@@ -35,13 +36,6 @@ static inline float ortc_uk_load_f32(const float *p)
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
-
-/* Activations cheap enough for registers. Others go over the tile while it is in L1 (product.h). */
-enum {
-    ORTC_UK_ACT_NONE = 0,
-    ORTC_UK_ACT_CLIP = 1,  /* min(max(x, lo), hi): Relu is lo 0, hi +inf; a NaN stays NaN */
-    ORTC_UK_ACT_LEAKY = 2, /* x < 0 ? x * lo : x; PRelu with one slope */
-};
 
 /* What happens to a finished sum s of row i, column j, in this order:
  *   s*alpha + bias_col[j] + bias_row[i] + beta*residual[i*residual_stride + j], then the activation.

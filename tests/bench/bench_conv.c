@@ -16,6 +16,7 @@
 #include "kernels/conv/blocked_depthwise.h"
 #include "peak.h"
 #include "tests/ukernels/mock.h"
+#include "tests/ukernels/programs.h"
 #include "tests/ukernels/pool.h"
 
 extern const ortc_kernel_table ortc_kernels_cpu_conv;
@@ -185,7 +186,8 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int threa
 {
     const ortc_conv_geometry g = geometry(l, out);
     const int stem = l->channels <= ORTC_STEM_CHANNELS;
-    const ortc_tail_spec relu = {.act = ORTC_UK_ACT_CLIP, .hi = INFINITY, .bias = -1, .residual = -1};
+    const ortc_tail_spec relu = {
+        .alpha = 1, .act = ORTC_UK_ACT_CLIP, .hi = INFINITY, .bias = -1, .residual = -1};
     const int64_t ins = stem ? l->channels : (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
     way w = {.name = "blocks"};
     const int depthwise = ortc_blocked_depthwise_plan_init(&g, ORTC_F32, &w.depthwise);
@@ -202,7 +204,7 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int threa
         ortc_blocked_depthwise_weight_fill(&g, ORTC_F32, n->in[1].data, packed);
     else
         ortc_blocked_weight_fill(&g, ORTC_F32, stem, n->in[1].data, packed, &w.threads);
-    w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu};
+    w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu, NULL};
     measure(l, &w, pl, threads, flops);
     ortc_blocked_plan_deinit(&w.plan);
     pool_close(pl);
@@ -216,9 +218,12 @@ static void row(const layer *l, int threads)
         {.name = "strides", .kind = ORTC_ATTR_INTS, .ints = {l->stride, l->stride}, .count = 2},
         {.name = "pads", .kind = ORTC_ATTR_INTS, .ints = {l->pad, l->pad, l->pad, l->pad}, .count = 4},
         {.name = NULL}};
-    const ortc_epilogue relu = {sizeof relu, ORTC_ACT_RELU, -1, -1, 0, 0};
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    program_space relu;
+    program_finish(&b, ortc_pw_2(&b, ORTC_PW_MAX, x, ortc_pw_const(&b, x, 0)), ORTC_F32, &relu);
     const int64_t out = (l->extent + 2 * l->pad - l->kernel) / l->stride + 1;
-    mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu, .n_in = 3};
+    mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu.p, .n_in = 3};
     n.in[0] = tensor(4, l->images, l->channels, l->extent, 0);
     n.in[1] = tensor(4, l->filters, l->channels / l->group, l->kernel, 1);
     n.in[2] = tensor(1, l->filters, 0, 0, 1);

@@ -98,8 +98,8 @@ void check(int type, const Case &c, int force, bool f32_out)
                 sum += c.c ? 2 * get(type, added.at, i * c.n + j) : 0;
                 sum += c.bias ? get(type, bias.at, j) : 0;
                 sum += c.residual ? get(type, residual.at, (z * c.m + i) * c.n + j) : 0;
-                if (c.act == ORTC_ACT_CLIP) sum = sum < -0.25 ? -0.25 : sum > 0.5 ? 0.5 : sum;
-                if (c.act == ORTC_ACT_GELU) sum = 0.5 * sum * (1 + erf(sum / sqrt(2.0)));
+                if (c.act == ORTC_CU_ACT_CLIP) sum = sum < -0.25 ? -0.25 : sum > 0.5 ? 0.5 : sum;
+                if (c.act == ORTC_CU_ACT_GELU) sum = 0.5 * sum * (1 + erf(sum / sqrt(2.0)));
                 const double got = get(out, y.at, (z * c.m + i) * c.n + j),
                              off = fabs(got - sum) / (1 + fabs(sum));
                 worst = off > worst || off != off ? off : worst;
@@ -140,18 +140,20 @@ int main()
                                  {70, 64, 96, 1, false, true},
                                  {67, 130, 72, 2, false, true},
                                  {40, 48, 56, 1, false, false, false, 1},
-                                 {40, 48, 56, 1, false, true, false, 1, ORTC_ACT_CLIP, true, true, true},
-                                 {40, 48, 56, 2, false, true, true, 0, ORTC_ACT_CLIP, false, true, true},
-                                 {140, 150, 56, 1, false, false, false, 0, ORTC_ACT_GELU, true, true, false},
+                                 {40, 48, 56, 1, false, true, false, 1, ORTC_CU_ACT_CLIP, true, true, true},
+                                 {40, 48, 56, 2, false, true, true, 0, ORTC_CU_ACT_CLIP, false, true, true},
+                                 {140, 150, 56, 1, false, false, false, 0, ORTC_CU_ACT_GELU, true, true,
+                                  false},
                                  {1, 64, 100, 1},
-                                 {1, 264, 2100, 1, false, false, false, 0, ORTC_ACT_GELU, true, true, true},
+                                 {1, 264, 2100, 1, false, false, false, 0, ORTC_CU_ACT_GELU, true, true,
+                                  true},
                                  {2, 40, 33, 1},
                                  {3, 72, 16, 2},
                                  {4, 8, 1030, 1},
                                  {8, 104, 520, 1},
                                  {5, 104, 72, 3},
                                  {1, 65, 104, 1, false, true},
-                                 {1, 17, 2056, 1, false, true, false, 0, ORTC_ACT_CLIP, true, true, true},
+                                 {1, 17, 2056, 1, false, true, false, 0, ORTC_CU_ACT_CLIP, true, true, true},
                                  {2, 40, 32, 1, false, true},
                                  {3, 33, 1288, 2, false, true},
                                  {8, 50, 520, 1, false, true},

@@ -78,15 +78,15 @@ __global__ static void fill(void *p, int type, int64_t n, uint64_t seed, float s
 __device__ static double act(const ortc_cu_gemm &g, double v)
 {
     switch (g.act) {
-    case ORTC_ACT_RELU: return v < 0 ? 0 : v;
-    case ORTC_ACT_CLIP: return fmin(fmax(v, (double)g.act_alpha), (double)g.act_beta);
-    case ORTC_ACT_LEAKY_RELU: return v < 0 ? g.act_alpha * v : v;
-    case ORTC_ACT_SIGMOID: return 1 / (1 + exp(-v));
-    case ORTC_ACT_TANH: return tanh(v);
-    case ORTC_ACT_GELU: return 0.5 * v * (1 + erf(v * sqrt(0.5)));
-    case ORTC_ACT_GELU_TANH: return 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
-    case ORTC_ACT_SILU: return v / (1 + exp(-v));
-    case ORTC_ACT_HARD_SWISH: return v * fmin(fmax(v / 6 + 0.5, 0.0), 1.0);
+    case ORTC_CU_ACT_RELU: return v < 0 ? 0 : v;
+    case ORTC_CU_ACT_CLIP: return fmin(fmax(v, (double)g.act_alpha), (double)g.act_beta);
+    case ORTC_CU_ACT_LEAKY_RELU: return v < 0 ? g.act_alpha * v : v;
+    case ORTC_CU_ACT_SIGMOID: return 1 / (1 + exp(-v));
+    case ORTC_CU_ACT_TANH: return tanh(v);
+    case ORTC_CU_ACT_GELU: return 0.5 * v * (1 + erf(v * sqrt(0.5)));
+    case ORTC_CU_ACT_GELU_TANH: return 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+    case ORTC_CU_ACT_SILU: return v / (1 + exp(-v));
+    case ORTC_CU_ACT_HARD_SWISH: return v * fmin(fmax(v / 6 + 0.5, 0.0), 1.0);
     default: return v;
     }
 }
@@ -189,8 +189,8 @@ static Case random_case(int kernel)
         batch *= g.dims[d];
     }
     g.alpha = draw(2) ? 1 : 0.5f, g.beta = draw(2) ? 1 : 0.25f;
-    g.act = draw(ORTC_ACT_HARD_SWISH + 1);
-    g.act_alpha = g.act == ORTC_ACT_LEAKY_RELU ? 0.1f : -0.5f, g.act_beta = 0.7f;
+    g.act = draw(ORTC_CU_ACT_END);
+    g.act_alpha = g.act == ORTC_CU_ACT_LEAKY_RELU ? 0.1f : -0.5f, g.act_beta = 0.7f;
     c.c = draw(3) ? 0 : g.m * g.n;
     g.c_row = draw(2) ? g.n : 0, g.c_col = draw(2);
     g.b_constant = draw(2);

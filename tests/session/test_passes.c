@@ -26,17 +26,6 @@ static ortc_edge *input(const char *name, int32_t rank, const ortc_dim *dims)
     return x;
 }
 
-static ortc_edge *constant(int32_t rank, const int64_t *dims, float value)
-{
-    int64_t n;
-    ortc_constant *c;
-    ortc_count_elements(rank, dims, &n);
-    float *data = malloc((size_t)n * sizeof *data);
-    for (int64_t i = 0; i < n; i++) data[i] = value;
-    ortc_constant_create(ORTC_F32, rank, dims, data, (size_t)n * sizeof *data, free, data, &c, &e);
-    return ortc_graph_constant(g, NULL, c);
-}
-
 static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b)
 {
     ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, b ? 2 : 1, 1);
@@ -79,72 +68,6 @@ Test(passes, an_identity_between_input_and_output_leaves_no_node)
     cr_expect_eq(normalise("remove-identity"), 1);
     cr_expect_eq(g->n_nodes, 0);
     cr_expect_eq(g->outputs[0].edge, x);
-}
-
-static int asked;
-static bool yes(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where)
-{
-    (void)arg, (void)where;
-    asked += !node && proposal->epilogue; /* and not about groups of what is pointwise */
-    return true;
-}
-static bool together(void *arg, const ortc_node *a, const ortc_node *b) { return true; }
-static bool no(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where)
-{
-    (void)arg, (void)where;
-    asked += !node && proposal->epilogue; /* and not about groups of what is pointwise */
-    return false;
-}
-
-/* MatMul + bias + residual + Relu: all into one node when the kernel agrees, nothing when it does not. */
-Test(passes, epilogues_are_fused_as_far_as_the_kernel_agrees)
-{
-    const ortc_dim dims[2] = {2, 3};
-    const int64_t wd[2] = {3, 4}, bd[1] = {4};
-    ortc_edge *x = input("x", 2, dims), *w = constant(2, wd, 1), *b = constant(1, bd, 2);
-    const ortc_dim rd[2] = {2, 4};
-    ortc_edge *r = input("r", 2, rd);
-    ortc_edge *product = apply("MatMul", x, w);
-    ortc_edge *y = apply("Relu", apply("Add", r, apply("Add", product, b)), NULL);
-    ortc_graph_add_output(g, "y", y);
-    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    ortc_specialise s = {.graph = g, .error = &e, .accept = no, .together = together};
-    uint64_t edits[4];
-    cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK, "%s", e.text);
-    cr_expect_eq(edits[0], 0);
-    cr_expect_eq(asked, 1);
-    cr_expect_eq(g->n_nodes, 4);
-    s.accept = yes;
-    cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK, "%s", e.text);
-    cr_assert_eq(ortc_graph_verify(g, &e), ORTC_OK, "%s", e.text);
-    cr_expect_eq(edits[0], 3);
-    cr_assert_eq(g->n_nodes, 1);
-    const ortc_node *n = g->first;
-    cr_assert_not_null(n->epilogue);
-    cr_expect_eq(n->in[n->epilogue->bias], b);
-    cr_expect_eq(n->in[n->epilogue->residual], r);
-    cr_expect_eq(n->epilogue->activation, ORTC_ACT_RELU);
-    cr_expect_eq(n->out[0], y);
-    cr_expect_str_eq(n->fused, "Add Add Relu");
-    /* The body is what it stands for. */
-    cr_assert_not_null(n->body);
-    cr_expect_eq(n->body->n_nodes, 4);
-    cr_expect_eq(n->body->n_inputs, n->n_in);
-    cr_expect_eq(ortc_graph_verify(n->body, &e), ORTC_OK, "%s", e.text);
-}
-
-Test(passes, a_value_that_is_read_twice_is_not_swallowed)
-{
-    const ortc_dim dims[2] = {2, 3};
-    const int64_t wd[2] = {3, 4};
-    ortc_edge *product = apply("MatMul", input("x", 2, dims), constant(2, wd, 1));
-    ortc_graph_add_output(g, "y", apply("Relu", product, NULL));
-    ortc_graph_add_output(g, "p", product);
-    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    ortc_specialise s = {.graph = g, .error = &e, .accept = yes, .together = together};
-    uint64_t edits[4];
-    cr_assert_eq(ortc_specialise_run(&s, edits), ORTC_OK);
-    cr_expect_eq(edits[0], 0);
 }
 
 Test(passes, a_clone_is_the_same_graph)

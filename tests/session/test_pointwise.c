@@ -189,38 +189,112 @@ Test(pointwise, arithmetic_on_shapes_is_left_alone)
     cr_expect_eq(asked, 0);
 }
 
-/* What products do to a tile in place: every activation that is a program, tiles of many sizes, nothing
- * beside them touched. */
+/* What products do to a tile in place, with other inputs of every type beside it: tiles of many sizes,
+ * nothing beside them touched, and an element does not depend on the tile that it is in. */
 Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
 {
-    static const size_t sizes[][3] = {{1, 1, 1}, {14, 32, 32},    {14, 32, 40},
+    static const size_t sizes[][3] = {{1, 1, 1}, {14, 32, 32},    {14, 32, 40},   {448, 1, 1},
                                       {3, 1, 7}, {5, 1023, 1030}, {2, 3000, 3001}};
-    static float tile[7000];
-    for (int32_t act = ORTC_ACT_SIGMOID; act <= ORTC_ACT_HARD_SWISH; act++) {
-        const ortc_epilogue epilogue = {sizeof epilogue, act, -1, -1, 0, 0};
-        ortc_tail_spec spec;
-        cr_assert(ortc_tail_spec_init(&epilogue, &spec) && spec.tile);
-        for (size_t s = 0; s < ORTC_LENGTH(sizes); s++) {
-            const size_t rows = sizes[s][0], cols = sizes[s][1], ld = sizes[s][2];
-            size_t bad = 0;
-            for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
-                tile[i] = (float)((double)(i * 7919 % 2003) / 100 - 10);
-            spec.tile(spec.tile_arg, tile, rows, cols, ld, 0, 0);
-            for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
-                const double x = (double)(float)((double)(i * 7919 % 2003) / 100 - 10);
-                const double y = act == ORTC_ACT_SIGMOID ? 1 / (1 + exp(-x))
-                                 : act == ORTC_ACT_TANH  ? tanh(x)
-                                 : act == ORTC_ACT_GELU  ? 0.5 * x * erfc(-x * 0.70710678118654752440)
-                                 : act == ORTC_ACT_GELU_TANH
-                                     ? 0.5 * x *
-                                           (1 + tanh(0.79788456080286535588 * (x + 0.044715 * pow(x, 3))))
-                                 : act == ORTC_ACT_SILU ? x / (1 + exp(-x))
-                                                        : x * fmin(fmax(x / 6 + 0.5, 0), 1);
-                const double want = i / ld < rows && i % ld < cols ? y : x;
-                bad += !(fabs((double)tile[i] - want) <=
-                         (i / ld < rows && i % ld < cols ? 2e-6 * (1 + fabs(x)) : 0));
-            }
-            cr_expect_eq(bad, 0, "activation %d, tile %zu: %zu elements", (int)act, s, bad);
-        }
+    static float tile[7000], before[7000], pieces[7000], full[7000];
+    static uint16_t along[7000];
+    static uint8_t flags[7000];
+    /* x sigmoid(x) along[col] + full[row][col], where flag[row]; else x * 0.5 */
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 6};
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    const int32_t y = ortc_pw_2(&b, ORTC_PW_MUL,
+                                ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_1(&b, ORTC_PW_SIGMOID, x)),
+                                ortc_pw_load(&b, 3, ORTC_BF16));
+    const int32_t z = ortc_pw_2(&b, ORTC_PW_ADD, y, ortc_pw_load(&b, 4, ORTC_F32));
+    ortc_pw_to(&b, ORTC_PW_STORE, ORTC_F32,
+               ortc_pw_select(&b, ortc_pw_load(&b, 5, ORTC_BOOL), z,
+                              ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_load(&b, 1, ORTC_F32))));
+    union {
+        ortc_pointwise p;
+        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 6, .n = (uint16_t)b.n}};
+    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
+    ortc_pw_code code;
+    const char *why;
+    cr_assert_not(b.failed);
+    cr_assert(ortc_pw_lower(&u.p, &code, &why), "%s", why);
+    cr_assert(ortc_pw_tile_can(&code));
+    const float half = 0.5F;
+    for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
+        before[i] = (float)((double)(i * 7919 % 2003) / 100 - 10);
+        full[i] = (float)(i % 101) * 0.25F;
+        along[i] = (uint16_t)(0x3f80 + i % 64); /* 1 + k / 128 */
+        flags[i] = i % 3 != 0;
     }
+    for (size_t s = 0; s < ORTC_LENGTH(sizes); s++) {
+        const size_t rows = sizes[s][0], cols = sizes[s][1], ld = sizes[s][2];
+        const ortc_pw_place in[6] = {
+            [1] = {&half, 0, 0}, [3] = {along, 0, 1}, [4] = {full, cols, 1}, [5] = {flags, 1, 0}};
+        size_t bad = 0, other = 0;
+        memcpy(tile, before, sizeof tile);
+        ortc_pw_tile(&code, in, tile, ld, rows, cols);
+        for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
+            const double v = (double)before[i];
+            const size_t r = i / ld, c = i % ld;
+            const bool inside = r < rows && c < cols;
+            const double result = !inside    ? v
+                                  : flags[r] ? v / (1 + exp(-v)) * (1 + (double)(c % 64) / 128) +
+                                                   (double)full[r * cols + c]
+                                             : v * 0.5;
+            bad += !(fabs((double)tile[i] - result) <=
+                     (inside ? 3e-6 * (1 + fabs(v)) + 2e-6 * fabs(result) : 0));
+        }
+        cr_expect_eq(bad, 0, "tile %zu: %zu elements", s, bad);
+        /* the same in pieces */
+        memcpy(pieces, before, sizeof pieces);
+        for (size_t r = 0; r < rows; r += 3)
+            for (size_t c = 0; c < cols; c += 37) {
+                const ortc_pw_place at[6] = {[1] = in[1],
+                                             [3] = {along + c, 0, 1},
+                                             [4] = {full + r * cols + c, cols, 1},
+                                             [5] = {flags + r, 1, 0}};
+                ortc_pw_tile(&code, at, pieces + r * ld + c, ld, rows - r < 3 ? rows - r : 3,
+                             cols - c < 37 ? cols - c : 37);
+            }
+        for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
+            other += memcmp(&tile[i], &pieces[i], sizeof *tile) != 0;
+        cr_expect_eq(other, 0, "tile %zu: %zu elements differ in pieces", s, other);
+    }
+}
+
+/* Rows of pixels and columns of channels, of a tensor [N, C, pixels]: the call of kernels with tiles of their
+ * own. */
+Test(pointwise, a_tile_of_pixels_by_channels)
+{
+    enum { PIXELS = 10, ALL = 40, CHANNELS = 16, LD = 18 };
+    float tile[PIXELS * LD], scale[64], residual[64 * ALL];
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 5};
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    ortc_pw_to(&b, ORTC_PW_STORE, ORTC_F32,
+               ortc_pw_2(&b, ORTC_PW_ADD, ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_load(&b, 3, ORTC_F32)),
+                         ortc_pw_load(&b, 4, ORTC_F32)));
+    union {
+        ortc_pointwise p;
+        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 5, .n = (uint16_t)b.n}};
+    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
+    ortc_tail_spec spec = {.has_rest = 1, .lies = {[3] = ORTC_PW_CHANNEL, [4] = ORTC_PW_FULL}};
+    const char *why;
+    cr_assert(ortc_pw_lower(&u.p, &spec.rest, &why), "%s", why);
+    for (size_t i = 0; i < ORTC_LENGTH(tile); i++) tile[i] = (float)i;
+    for (size_t i = 0; i < ORTC_LENGTH(scale); i++) scale[i] = (float)(i % 7);
+    for (size_t i = 0; i < ORTC_LENGTH(residual); i++) residual[i] = (float)(i * 3);
+    const ortc_view in[5] = {
+        [3] = {.dtype = ORTC_F32, .data = scale}, [4] = {.dtype = ORTC_F32, .data = residual}};
+    const size_t c0 = 32, p0 = 25;
+    const ortc_tail_place at = {
+        .channel = (int64_t)c0, .channel_col = 1, .element = (int64_t)(c0 * ALL + p0), .row = 1, .col = ALL};
+    ortc_tail_over(&spec, in, &at, tile, LD, PIXELS, CHANNELS);
+    size_t bad = 0;
+    for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
+        const size_t p = i / LD, c = i % LD;
+        const float want = c < CHANNELS ? (float)i * scale[c0 + c] + residual[(c0 + c) * ALL + p0 + p]
+                                        : (float)i;
+        bad += tile[i] != want;
+    }
+    cr_expect_eq(bad, 0);
 }

@@ -51,7 +51,7 @@ static void node_attr(const ortc_node *n, const char *name, ortc_attr *out)
         if (a->kind == ORTC_ATTR_INTS) out->u.ints = a->ints;
     }
 }
-static const ortc_epilogue *node_epilogue(const ortc_node *n) { return mock(n)->epilogue; }
+static const struct ortc_pointwise *node_epilogue(const ortc_node *n) { return mock(n)->epilogue; }
 static const ortc_graph *node_body(const ortc_node *n)
 {
     (void)n;

@@ -7,7 +7,7 @@
 
 #include "ortc/op.h"
 
-#define MOCK_PORTS 8
+#define MOCK_PORTS 10
 #define MOCK_RANK 6
 
 typedef struct mock_attr {
@@ -32,7 +32,7 @@ typedef struct mock_node {
     const ortc_node_api *api; /* set by mock_run */
     const char *op;
     const mock_attr *attrs;
-    const ortc_epilogue *epilogue; /* NULL: none */
+    const struct ortc_pointwise *epilogue; /* NULL: none */
     uint32_t n_in;
     ortc_dtype dtype; /* of all tensors; 0: f32 */
     mock_tensor in[MOCK_PORTS];

@@ -14,6 +14,7 @@
 #include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
 #include "pool.h"
+#include "programs.h"
 #include "tests.h"
 
 typedef struct conv {
@@ -21,7 +22,7 @@ typedef struct conv {
     ortc_dtype type;
     int stem, depthwise, residual;
     ortc_tail_spec tail;
-    guard x, w, y, r, bias, packed;
+    guard x, w, y, r, bias, channel, packed;
 } conv;
 
 static int64_t blocks_of(int64_t channels) { return (channels + ORTC_BLOCK - 1) / ORTC_BLOCK; }
@@ -39,13 +40,18 @@ static double rounded(rng *r, ortc_dtype t)
     return ortc_load_f64(one, t, 0);
 }
 
-/* The epilogue's callback: any function of one element that is not 0 at 0. */
-static void half_and_one(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0,
-                         int64_t col0)
+/* A rest of an epilogue: x / 2 + channel[1] + full[2], not 0 at 0. */
+static void add_rest(conv *c)
 {
-    (void)arg, (void)row0, (void)col0;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++) tile[i * ld + j] = tile[i * ld + j] / 2 + 1;
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
+    program_space space;
+    const char *why;
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    const int32_t half = ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_const(&b, x, 0.5));
+    const int32_t sum = ortc_pw_2(&b, ORTC_PW_ADD, half, ortc_pw_load(&b, 1, ORTC_F32));
+    program_finish(&b, ortc_pw_2(&b, ORTC_PW_ADD, sum, ortc_pw_load(&b, 2, c->type)), ORTC_F32, &space);
+    c->tail.has_rest = ortc_pw_lower(&space.p, &c->tail.rest, &why) && ortc_pw_tile_can(&c->tail.rest);
+    c->tail.lies[1] = ORTC_PW_CHANNEL, c->tail.lies[2] = ORTC_PW_FULL;
 }
 
 static void make(conv *c, rng *r)
@@ -82,8 +88,8 @@ static void make(conv *c, rng *r)
     }
     c->residual = rng_next(r) % 3 == 0;
     c->tail = (ortc_tail_spec){
-        .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
-    if (rng_next(r) % 4 == 0) c->tail.tile = half_and_one;
+        .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
+    if (rng_next(r) % 4 == 0) add_rest(c);
 }
 
 static void fill(conv *c, rng *r)
@@ -97,6 +103,7 @@ static void fill(conv *c, rng *r)
     const int end = (int)(rng_next(r) % 2);
     c->x = guard_open((size_t)(n_x * size), end), c->w = guard_open((size_t)(n_w * size), end);
     c->y = guard_open((size_t)(n_y * size), end), c->r = guard_open((size_t)(n_y * size), end);
+    c->channel = guard_open((size_t)outs * 4, end);
     c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
     c->packed = guard_open(c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
                                         : ortc_blocked_weight_bytes(g, c->type, c->stem),
@@ -115,6 +122,7 @@ static void fill(conv *c, rng *r)
     }
     for (int64_t i = 0; i < n_w; i++) ortc_store_f64(c->w.data, c->type, i, rounded(r, c->type));
     for (int64_t o = 0; o < outs; o++) ((float *)(void *)c->bias.data)[o] = rng_float(r);
+    rng_fill(r, (float *)(void *)c->channel.data, (size_t)outs);
     /* not a number somewhere: only what it reaches may be one */
     if (rng_next(r) % 8 == 0)
         ortc_store_f64(c->x.data, c->type, c->stem ? 0 : at(0, 0, g->in_count / 2, ins, g->in_count), NAN);
@@ -152,7 +160,11 @@ static double expected(const conv *c, int64_t n, int64_t o, int64_t s, double *m
     }
     if (c->tail.act == ORTC_UK_ACT_CLIP) v = v < 0.125 ? 0.125 : v > 0.5 ? 0.5 : v;
     if (c->tail.act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * 0.125 : v;
-    return c->tail.tile ? v / 2 + 1 : v;
+    if (!c->tail.has_rest) return v;
+    const double channel = (double)((float *)(void *)c->channel.data)[o];
+    const double full = ortc_load_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count));
+    *mag += fabs(channel) + fabs(full);
+    return v / 2 + channel + full;
 }
 
 static int check(const conv *c)
@@ -187,7 +199,7 @@ static void describe(const conv *c)
     printf(
         "  type %d stem %d depthwise %d images %lld groups %lld of %lld to %lld, residual %d act %d tile %d;",
         (int)c->type, c->stem, c->depthwise, (long long)g->images, (long long)g->group,
-        (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.tile != NULL);
+        (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.has_rest);
     for (int32_t i = 0; i < g->spatial; i++)
         printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
                (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
@@ -213,9 +225,14 @@ static int open_way(conv *c, way *w)
 
 static void run_way(const conv *c, const way *w, const ortc_product_threads *threads)
 {
-    const ortc_blocked_args a = {
-        c->x.data, c->packed.data, c->residual ? c->r.data : NULL, (float *)(void *)c->bias.data,
-        c->y.data, &c->tail};
+    const ortc_view in[3] = {{.data = c->x.data}, {.data = c->channel.data}, {.data = c->r.data}};
+    const ortc_blocked_args a = {.x = c->x.data,
+                                 .w = c->packed.data,
+                                 .residual = c->residual ? c->r.data : NULL,
+                                 .bias = (float *)(void *)c->bias.data,
+                                 .y = c->y.data,
+                                 .tail = &c->tail,
+                                 .in = in};
     memset(c->y.data, 0xff, c->y.bytes);
     if (c->depthwise)
         ortc_blocked_depthwise_run(&w->depthwise, &a, threads);
@@ -248,8 +265,8 @@ static int run_one(rng *r)
     bad += memcmp(first, c.y.data, c.y.bytes) != 0;
     pool_close(pl);
     free(first);
-    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.packed, &scratch};
-    for (int i = 0; i < 7; i++) {
+    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch};
+    for (int i = 0; i < 8; i++) {
         bad += !guard_intact(all[i]);
         guard_close(all[i]);
     }

@@ -1,8 +1,9 @@
 /* Conv, MatMul and Gemm of the cpu provider against ref, kernel to kernel, without a runtime between: random
- * shapes, attributes, constants and epilogues, NaN in some inputs, f32, f16 and bf16, 1 to 3 threads
- * bit-equal. The bound: ref sums in double, so what cpu may differ by is (K + 8) eps times the sum of
- * absolute values, taken from ref itself run on the absolute values of the inputs; types of 16 bits are
- * computed by ref from the same values in f32, and may differ by one rounding of the result more.
+ * shapes, attributes and constants with every combination of epilogues, NaN in some inputs, f32, f16 and
+ * bf16, 1 to 3 threads bit-equal. The bound: ref sums in double, so what cpu may differ by is (K + 8) eps
+ * times the sum of absolute values, taken from ref itself run on the absolute values of the inputs; the
+ * epilogue is interpreted in double, the bound with it; types of 16 bits are computed by ref from the same
+ * values in f32, and may differ by one rounding of the result more.
  */
 #include <float.h>
 #include <math.h>
@@ -15,18 +16,23 @@
 #include "kernels/common/element.h"
 #include "lines.h"
 #include "mock.h"
+#include "programs.h"
 #include "tests.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv, ortc_kernels_ref_gemm,
     ortc_kernels_cpu_gemm;
 
+enum { EPILOGUES = 64 * PROGRAM_ACTS }; /* each combination once for an operator */
+
 typedef struct op_case {
     mock_node node;
     mock_attr attrs[8];
-    ortc_epilogue epilogue;
+    program_space epilogue;
     int has_epilogue;
+    char said[96];        /* what the epilogue is */
+    uint32_t own;         /* ports of the operator */
     int64_t k;            /* products per element of the output */
-    int32_t channel_axis; /* of the output: along it goes an epilogue's bias */
+    int32_t channel_axis; /* of the output: along it go an epilogue's vectors; -1: none do */
     guard memory[MOCK_PORTS + 1];
 } op_case;
 
@@ -90,6 +96,7 @@ static void make_conv(op_case *c, rng *r)
     c->node.out = (mock_tensor){.rank = spatial + 2};
     memcpy(c->node.out.dims, y, sizeof y);
     c->channel_axis = 1;
+    c->own = 3;
 }
 
 static void make_matmul(op_case *c, rng *r)
@@ -124,7 +131,8 @@ static void make_matmul(op_case *c, rng *r)
     c->node.out = (mock_tensor){.rank = rank};
     memcpy(c->node.out.dims, y, (size_t)rank * sizeof *y);
     c->k = k;
-    c->channel_axis = rb > 1 ? rank - 1 : -1; /* no bias is fused to a product with a vector */
+    c->channel_axis = rb > 1 ? rank - 1 : -1; /* no vector after a product with a vector */
+    c->own = 2;
 }
 
 static void make_gemm(op_case *c, rng *r)
@@ -151,60 +159,71 @@ static void make_gemm(op_case *c, rng *r)
         add_in(c, -1, NULL, 0);
     c->node.out = (mock_tensor){.rank = 2, .dims = {m, n}};
     c->k = k;
-    c->channel_axis = -1;
+    c->channel_axis = 1;
+    c->own = 3;
 }
 
-/* A bias (MatMul), a residual and an activation, each or none. A Gemm with a matrix C has no place for a
- * residual. */
-static void make_epilogue(op_case *c, rng *r)
+/* A port of the epilogue, and its value: a vector along the channels, or a tensor of the result's shape. */
+static int32_t add_vector(op_case *c, ortc_pw_builder *b)
 {
-    c->epilogue = (ortc_epilogue){sizeof c->epilogue, (int32_t)(rng_next(r) % 10), -1, -1, 0.125f, 0.5f};
-    const int is_matmul = !strcmp(c->node.op, "MatMul"), is_gemm = !strcmp(c->node.op, "Gemm");
-    if (is_matmul && c->node.n_in == 2) add_in(c, -1, NULL, 0);
-    if (is_matmul && c->channel_axis >= 0 && rng_next(r) % 2) {
-        c->epilogue.bias = (int32_t)c->node.n_in;
-        add_in(c, 1, &c->node.out.dims[c->channel_axis], 1);
+    int64_t dims[MOCK_RANK];
+    const int32_t rank = c->node.out.rank - c->channel_axis;
+    for (int32_t d = 0; d < rank; d++) dims[d] = d ? 1 : c->node.out.dims[c->channel_axis];
+    add_in(c, rank, dims, 1);
+    return ortc_pw_load(b, c->node.n_in - 1, c->node.dtype);
+}
+static int32_t add_tensor(op_case *c, ortc_pw_builder *b)
+{
+    add_in(c, c->node.out.rank, c->node.out.dims, 0);
+    return ortc_pw_load(b, c->node.n_in - 1, c->node.dtype);
+}
+
+/* Combination `i` of activations and of what stands before and behind them. */
+static void make_epilogue(op_case *c, int i)
+{
+    const int act = i % PROGRAM_ACTS, scaled = i & 1, vectors = c->channel_axis >= 0;
+    const int bias = i >> 1 & vectors, before = i >> 2 & 1, after = i >> 3 & 1, scales = i >> 4 & vectors,
+              one = i >> 5 & 1;
+    const int64_t dims[1] = {1};
+    ortc_pw_builder b = {.size = sizeof b, .n_in = MOCK_PORTS};
+    while (c->node.n_in < c->own) add_in(c, -1, NULL, 0);
+    int32_t v = ortc_pw_load(&b, 0, ORTC_F32);
+    if (scaled) v = ortc_pw_2(&b, ORTC_PW_MUL, v, ortc_pw_const(&b, v, 0.75));
+    if (bias) v = ortc_pw_2(&b, ORTC_PW_ADD, v, add_vector(c, &b));
+    if (before) v = ortc_pw_2(&b, ORTC_PW_ADD, add_tensor(c, &b), v);
+    const int32_t slope = act != 5 ? v : vectors ? add_vector(c, &b) : add_tensor(c, &b);
+    v = program_act(&b, act, v, slope);
+    if (scales) v = ortc_pw_2(&b, ORTC_PW_MUL, v, add_vector(c, &b));
+    if (after) v = ortc_pw_2(&b, ORTC_PW_ADD, v, add_tensor(c, &b));
+    if (one) {
+        add_in(c, c->node.out.rank > 0, dims, 0);
+        v = ortc_pw_2(&b, ORTC_PW_SUB, ortc_pw_load(&b, c->node.n_in - 1, c->node.dtype), v);
     }
-    if ((!is_gemm || c->node.in[2].rank < 2) && rng_next(r) % 2) {
-        c->epilogue.residual = (int32_t)c->node.n_in;
-        add_in(c, c->node.out.rank, c->node.out.dims, 0);
-    }
-    c->has_epilogue = 1;
+    b.n_in = c->node.n_in;
+    c->has_epilogue = program_finish(&b, v, c->node.dtype, &c->epilogue);
+    snprintf(c->said, sizeof c->said, "scale %d bias %d residual %d, %s, scales %d residual %d one %d%s",
+             scaled, bias, before, program_acts[act], scales, after, one, c->has_epilogue ? "" : ": NONE");
 }
 
 /* ---- One case ------------------------------------------------------------------------------------------ */
 
-static double activate(const ortc_epilogue *e, double x)
+/* The epilogue on ref's results: `e` has the bounds of y, and gets the new ones. */
+static void apply_epilogue(const op_case *c, double *y, double *e, int64_t count)
 {
-    switch (e->activation) {
-    case ORTC_ACT_RELU: return x < 0 ? 0 : x;
-    case ORTC_ACT_CLIP: return x < e->alpha ? e->alpha : x > e->beta ? e->beta : x;
-    case ORTC_ACT_LEAKY_RELU: return x < 0 ? x * e->alpha : x;
-    case ORTC_ACT_SIGMOID: return 1 / (1 + exp(-x));
-    case ORTC_ACT_TANH: return tanh(x);
-    case ORTC_ACT_GELU: return 0.5 * x * (1 + erf(x * 0.70710678118654752));
-    case ORTC_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
-    case ORTC_ACT_SILU: return x / (1 + exp(-x));
-    case ORTC_ACT_HARD_SWISH: return x * (x / 6 + 0.5 < 0 ? 0 : x / 6 + 0.5 > 1 ? 1 : x / 6 + 0.5);
-    default: return x;
-    }
-}
-
-/* The epilogue on ref's results `y`; `mag`, the sums of absolute values, grow along. */
-static void apply_epilogue(const op_case *c, double *y, double *mag, int64_t count)
-{
-    const ortc_epilogue *e = &c->epilogue;
+    int64_t inner = 1;
     if (!c->has_epilogue) return;
+    for (int32_t d = c->channel_axis + 1; c->channel_axis >= 0 && d < c->node.out.rank; d++)
+        inner *= c->node.out.dims[d];
     for (int64_t i = 0; i < count; i++) {
-        if (e->bias >= 0) {
-            const float b = c->node.in[e->bias].data[i % c->node.out.dims[c->channel_axis]];
-            y[i] += b, mag[i] += fabs(b);
+        double in[MOCK_PORTS] = {0};
+        for (uint32_t k = c->own; k < c->node.n_in; k++) {
+            const mock_tensor *t = &c->node.in[k];
+            const int64_t n = mock_count(t);
+            const int whole = n == count && t->rank == c->node.out.rank;
+            in[k] = t->data[n == 1 ? 0 : whole ? i : i / inner % n];
         }
-        if (e->residual >= 0) {
-            const float v = c->node.in[e->residual].data[i];
-            y[i] += v, mag[i] += fabs(v);
-        }
-        y[i] = activate(e, y[i]);
+        const bounded out = program_element(&c->epilogue.p, (bounded){y[i], e[i]}, in);
+        y[i] = out.v, e[i] = out.e;
     }
 }
 
@@ -213,9 +232,7 @@ static int run_ref(const op_case *c, const ortc_kernel *ref, int absolute, float
 {
     mock_node n = c->node;
     n.epilogue = NULL;
-    n.n_in = n.n_in > 3 ? 3 : n.n_in;
-    if (c->has_epilogue && (c->epilogue.bias == 2 || c->epilogue.residual == 2)) n.n_in = 2;
-    if (!strcmp(n.op, "MatMul")) n.n_in = 2;
+    n.n_in = n.n_in > c->own ? c->own : n.n_in;
     mock_attr attrs[8];
     memcpy(attrs, c->attrs, sizeof attrs);
     n.attrs = attrs;
@@ -252,21 +269,16 @@ static void describe(const op_case *c)
         else
             printf("%g", a->kind == ORTC_ATTR_INT ? (double)a->i : (double)a->f);
     }
-    if (c->has_epilogue)
-        printf(" epilogue act %d bias %d residual %d", (int)c->epilogue.activation, (int)c->epilogue.bias,
-               (int)c->epilogue.residual);
+    printf(" epilogue: %s", c->said);
     printf("\n");
 }
 
-static int compare(const op_case *c, const void *results, const double *want, const double *mag,
-                   int64_t count)
+static int compare(const op_case *c, const void *results, const double *want, const double *e, int64_t count)
 {
     int bad = 0;
     for (int64_t i = 0; i < count; i++) {
         const double got = ortc_load_f64(results, c->node.dtype, i);
-        /* a smooth activation's slope is at most 1.13, and its own error a few eps of its result */
-        double bound = ((double)c->k + 8) * FLT_EPSILON * mag[i] * 1.2 + 8 * FLT_EPSILON * fabs(want[i]) +
-                       1e-7;
+        double bound = e[i] + 1e-7;
         bound += test_rounding(c->node.dtype, fabs(want[i]) + bound);
         const int ok = isnan(want[i])   ? isnan(got)
                        : isinf(want[i]) ? got == want[i]
@@ -293,47 +305,49 @@ static void fill_input(op_case *c, uint32_t i, rng *r, float **wide)
     t->data = *wide;
 }
 
-static int check_case(op_case *c, rng *r, const ortc_kernel_table *ref, const ortc_kernel_table *cpu)
+static int check_case(op_case *c, rng *r, int i, const ortc_kernel_table *ref, const ortc_kernel_table *cpu)
 {
     static const ortc_dtype types[] = {ORTC_F32, ORTC_F16, ORTC_BF16};
     const int64_t count = mock_count(&c->node.out);
     const size_t bytes = (size_t)count * sizeof(float);
     float *wide[MOCK_PORTS];
     int bad = 0;
-    if (rng_next(r) % 2) make_epilogue(c, r);
     c->node.attrs = c->attrs;
     c->node.dtype = types[rng_next(r) % 3];
-    for (uint32_t i = 0; i < c->node.n_in; i++) fill_input(c, i, r, &wide[i]);
+    make_epilogue(c, i);
+    bad += !c->has_epilogue;
+    for (uint32_t k = 0; k < c->node.n_in; k++) fill_input(c, k, r, &wide[k]);
     float *raw = malloc(bytes + 1), *raw_mag = malloc(bytes + 1), *again = malloc(bytes + 1);
-    double *want = malloc(2 * bytes + 1), *mag = malloc(2 * bytes + 1);
+    double *want = malloc(2 * bytes + 1), *e = malloc(2 * bytes + 1);
     const ortc_dtype type = c->node.dtype;
     c->node.dtype = ORTC_F32;
     bad += run_ref(c, mock_kernel(ref, c->node.op), 0, raw) != 0;
     bad += run_ref(c, mock_kernel(ref, c->node.op), 1, raw_mag) != 0;
-    for (int64_t i = 0; i < count; i++) want[i] = raw[i], mag[i] = raw_mag[i];
-    apply_epilogue(c, want, mag, count);
+    for (int64_t k = 0; k < count; k++)
+        want[k] = raw[k], e[k] = ((double)c->k + 8) * FLT_EPSILON * (double)raw_mag[k];
+    apply_epilogue(c, want, e, count);
 
     c->node.dtype = type;
-    for (uint32_t i = 0; i < c->node.n_in; i++) c->node.in[i].data = (void *)c->memory[i].data;
+    for (uint32_t k = 0; k < c->node.n_in; k++) c->node.in[k].data = (void *)c->memory[k].data;
     guard out = guard_open((size_t)count * (size_t)ortc_product_size(type), 1);
     c->node.out.data = (void *)out.data;
-    c->node.epilogue = c->has_epilogue ? &c->epilogue : NULL;
+    c->node.epilogue = c->has_epilogue ? &c->epilogue.p : NULL;
     const ortc_kernel *k = mock_choose(cpu, &c->node);
     for (int threads = 0; threads <= 3 && !bad; threads++) {
         bad += mock_run(k, &c->node, threads) != 0;
-        if (threads == 0) bad += compare(c, out.data, want, mag, count);
+        if (threads == 0) bad += compare(c, out.data, want, e, count);
         if (threads == 0) memcpy(again, out.data, out.bytes);
         if (memcmp(again, out.data, out.bytes)) printf("  %d threads give other bits\n", threads), bad++;
         bad += !guard_intact(&out);
         memset(out.data, 0xff, out.bytes);
     }
-    for (uint32_t i = 0; i < c->node.n_in; i++) {
-        bad += !guard_intact(&c->memory[i]);
-        guard_close(&c->memory[i]);
-        free(wide[i]);
+    for (uint32_t p = 0; p < c->node.n_in; p++) {
+        bad += !guard_intact(&c->memory[p]);
+        guard_close(&c->memory[p]);
+        free(wide[p]);
     }
     guard_close(&out);
-    free(raw), free(raw_mag), free(again), free(want), free(mag);
+    free(raw), free(raw_mag), free(again), free(want), free(e);
     if (bad) describe(c);
     return bad;
 }
@@ -367,11 +381,11 @@ void test_cpu(tally *t, uint32_t isa_bits)
             ortc_cpu_features_set_mask(ortc_cpu_level_mask(levels[level].name, &known));
             rng r = {t->seed + o};
             int bad = 0;
-            for (int i = 0; i < 150; i++) {
+            for (int i = 0; i < EPILOGUES; i++) {
                 op_case c;
                 memset(&c, 0, sizeof c);
                 ops[o].make(&c, &r);
-                bad += check_case(&c, &r, ops[o].ref, ops[o].cpu);
+                bad += check_case(&c, &r, i, ops[o].ref, ops[o].cpu);
             }
             tally_result(t, name, bad);
             ortc_cpu_features_set_mask(UINT32_MAX);
