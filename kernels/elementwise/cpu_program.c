@@ -6,10 +6,13 @@
  * each; an input that stays along them is a block filled once a piece. Where rows are short, pieces go on
  * over their ends, and what does not lie beside the result is first laid out so in the worker's scratch,
  * converted to registers. The end of a piece, less than a block, goes through copies in scratch. How a
- * result is cut depends on shapes alone, and no element on another.
+ * result is cut depends on shapes alone, and no element on another. In other layouts the dims are those of
+ * memory, of the result and of what has its shape; anything else is plain, where it lies in memory as if it
+ * were in that layout: scalars, vectors per channel, what has extent 1 behind its channels.
  */
 #include <stdlib.h>
 
+#include "kernels/common/layout.h"
 #include "kernels/common/shape.h"
 #include "kernels/elementwise/program.h"
 
@@ -72,6 +75,78 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 /* ---- Planning ------------------------------------------------------------------------------------------ */
 
+static bool same_shape(const ortc_view *a, const ortc_view *b)
+{
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+/* An input's extents, as many as the result has. */
+static void extents(const ortc_view *x, const ortc_view *y, int64_t *out)
+{
+    for (int32_t d = 0; d < y->rank; d++)
+        out[d] = d < y->rank - x->rank ? 1 : x->dims[d - (y->rank - x->rank)];
+}
+
+/* Whether an input goes along with a layout of the result, and how it is to lie: *wanted. */
+static bool along(const ortc_view *x, const ortc_view *y, ortc_layout l, ortc_layout *wanted)
+{
+    int64_t all[ORTC_RANK_LIMIT], dims[ORTC_RANK_LIMIT];
+    const int32_t axis = ortc_layout_axis(l);
+    extents(x, y, all);
+    const bool whole = same_shape(x, y) ||
+                       (x->rank == y->rank && ortc_layout_block(l) && x->dims[axis] == y->dims[axis]);
+    *wanted = whole && !(x->flags & ORTC_VIEW_CONST) ? l : ORTC_PLAIN;
+    return *wanted || ortc_layout_broadcast(l, y->rank, all, dims);
+}
+
+/* The shapes that memory has, where the result is in another layout. */
+typedef struct shapes {
+    ortc_view y, in[MOST_IN];
+    int64_t dims[MOST_IN + 1][ORTC_RANK_LIMIT];
+} shapes;
+
+static void in_memory(const ortc_pw_code *code, const ortc_view *in, const ortc_view *y, shapes *s)
+{
+    int64_t all[ORTC_RANK_LIMIT];
+    s->y = *y;
+    s->y.layout = ORTC_PLAIN;
+    ortc_layout_dims(y->layout, y->rank, y->dims, &s->y.rank, s->dims[MOST_IN]);
+    s->y.dims = s->dims[MOST_IN];
+    for (uint32_t k = 0; k < code->n_in; k++) {
+        s->in[k] = in[k];
+        if (!code->in[k]) continue;
+        extents(&in[k], y, all);
+        s->in[k].rank = s->y.rank;
+        s->in[k].dims = s->dims[k];
+        if (in[k].layout)
+            ortc_layout_dims(y->layout, y->rank, all, &s->in[k].rank, s->dims[k]);
+        else
+            ortc_layout_broadcast(y->layout, y->rank, all, s->dims[k]);
+    }
+}
+
+static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_pw_code *code = state;
+    const ortc_view *y = &q->out[0];
+    double bytes = (double)ortc_view_count(y) * (double)bytes_of(y->dtype);
+    const bool other = q->layout != ORTC_PLAIN;
+    if (q->layout == ORTC_ANY_LAYOUT) return ortc_no(why, "it goes along with others");
+    /* of floats, for what fills up blocks is computed, too */
+    if (other && (y->rank > 8 || ortc_layout_axis(q->layout) >= y->rank ||
+                  ortc_class_of(y->dtype) != ORTC_CLASS_FLOAT))
+        return ortc_no(why, "not in this layout");
+    for (uint32_t k = 0; k < q->n_in && k < code->n_in; k++) {
+        if (!code->in[k]) continue;
+        bytes += (double)ortc_view_count(&q->in[k]) * (double)bytes_of(code->in[k]);
+        if (other && !along(&q->in[k], y, q->layout, &o->in[k]))
+            return ortc_no(why, "input %u lies otherwise", k);
+    }
+    o->out[0] = q->layout;
+    o->clocks = 0.08 * bytes + (double)ortc_view_count(y) * (0.06 * code->n + 0.5 * code->heavy);
+    return ORTC_OK;
+}
+
 /* Merges dims that lie together in every input, as ortc_walk_merge does. */
 static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view *y, program_plan *g)
 {
@@ -107,7 +182,13 @@ static size_t take(program_plan *g, size_t bytes)
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const ortc_pw_code *code = state;
-    const ortc_view *y = &p->out[0];
+    const ortc_view *y = &p->out[0], *in = p->in;
+    shapes memory;
+    if (y->layout) {
+        in_memory(code, in, y, &memory);
+        in = memory.in;
+        y = &memory.y;
+    }
     const int64_t count = ortc_view_count(y);
     program_plan *g = calloc(1, sizeof *g);
     double bytes = (double)count * (double)bytes_of(y->dtype);
@@ -122,7 +203,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (count == 0) return ORTC_OK;
     g->body = ortc_pw_body_select();
     g->block = g->body->bytes / code->element;
-    merge(code, p->in, y, g);
+    merge(code, in, y, g);
     g->width = g->dims[g->rank - 1];
     const bool flat = g->rank == 1 || g->width < SHORT; /* pieces go over the ends of rows */
     bool laid = false;
@@ -136,7 +217,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         }
         beside |= count == 1;
         g->how[k] = beside || (!flat && g->step[k][g->rank - 1] == 1) ? BESIDE
-                    : !flat || ortc_view_count(&p->in[k]) == 1        ? STAYS
+                    : !flat || ortc_view_count(&in[k]) == 1           ? STAYS
                                                                       : LAID;
         laid |= g->how[k] == LAID;
     }
@@ -332,15 +413,19 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     if (!g->body) return ORTC_OK; /* no elements */
     const int64_t piece = g->width < g->piece ? g->width : g->piece;
     const int64_t elements = TASK / (1 + code->heavy);
-    return ortc_parallel(c, g->rows * g->pieces, elements / (piece + 16) + 1, chunk, &j);
+    const ortc_status s = ortc_parallel(c, g->rows * g->pieces, elements / (piece + 16) + 1, chunk, &j);
+    if (j.out->layout) ortc_layout_zero_rest(j.out);
+    return s;
 }
 
 const ortc_kernel ortc_cpu_program = {.size = ORTC_SIZED(ortc_kernel),
+                                      .flags = ORTC_KERNEL_LAYOUTS,
                                       .name = "program.cpu",
                                       .supports = supports,
                                       .prepare = prepare,
                                       .plan = plan,
-                                      .run = run};
+                                      .run = run,
+                                      .choose = choose};
 
 /* Where and Cast by themselves have kernels of their own, for more types. */
 #define NUM \
