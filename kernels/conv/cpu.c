@@ -16,18 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "dwconv.h"
 #include "geometry.h"
 #include "im2col.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
-
-typedef struct conv_state {
-    ortc_window window;
-    int64_t group;
-    ortc_tail_spec tail;
-} conv_state;
 
 enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
 
@@ -86,9 +81,9 @@ static int read_epilogue(const ortc_node *n, ortc_tail_spec *tail, const char **
     const uint32_t may = ortc_node_in(n, 2).type ? ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT : ORTC_TAIL_ALL;
     return ortc_tail_spec_init(n, 1, may, tail, why);
 }
-static int32_t bias_port(const ortc_tail_spec *t) { return t->bias >= 0 ? t->bias : 2; }
+int32_t ortc_conv_bias_port(const ortc_tail_spec *t) { return t->bias >= 0 ? t->bias : 2; }
 
-static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     const char *reason;
     ortc_tail_spec tail;
@@ -96,10 +91,10 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
-static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
-    conv_state *s = calloc(1, sizeof *s);
+    ortc_conv_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
     s->group = ortc_node_int(n, "group", 1);
     wrong = ortc_window_read(n, -1, &s->window, &attribute);
@@ -117,8 +112,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 /* ---- Geometry ------------------------------------------------------------------------------------------ */
 
-static void read_geometry(const conv_state *s, const ortc_view *ins, const ortc_view *y,
-                          ortc_conv_geometry *g)
+void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y, ortc_conv_geometry *g)
 {
     const ortc_view *x = &ins[0], *w = &ins[1];
     ortc_window window = s->window;
@@ -148,19 +142,34 @@ static int is_pointwise(const ortc_conv_geometry *g)
     return yes;
 }
 
-/* ---- Costs, in clocks of one core ---------------------------------------------------------------------- */
+/* ---- Costs, in clocks of one core: two vectors of multiplications each ------------------------------ */
 
-static double mac_rate(const ortc_product_line *line) { return 2.0 * line->b.step; } /* two vectors a clock */
+/* As measured on Zen 4 (tests/bench/bench_conv.c): tiles reach so much of that rate; an element that is
+ * gathered costs so many clocks, more of them where it is not beside the one before; one that is read or
+ * written once where it lies less. */
+#define TILES 0.95
+#define MATRIX 200 /* a product of its own: packing it, its tasks */
+#define GATHERED 0.2
+#define GATHERED_APART 0.4
+#define MOVED 0.15
+
+static double mac_rate(const ortc_product_line *line) { return 2.0 * line->b.step; }
 
 static double matrices(const ortc_conv_geometry *g)
 {
     return (double)g->images * (double)g->group * (double)g->channels * (double)g->kernel_count;
 }
-
-/* Elements that a product must gather, which pointwise reads as they lie. */
-static double gathering(const ortc_conv_geometry *g, const ortc_product_line *line)
+static double outputs(const ortc_conv_geometry *g)
 {
-    return is_pointwise(g) ? 0 : matrices(g) * (double)g->out_count / line->b.step;
+    return (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
+}
+
+/* Elements in and out of a product: pointwise reads them as they lie. */
+static double moving(const ortc_conv_geometry *g)
+{
+    const double each = is_pointwise(g) ? MOVED : g->stride[g->spatial - 1] == 1 ? GATHERED : GATHERED_APART;
+    return each * matrices(g) * (double)g->out_count + MOVED * outputs(g) +
+           MATRIX * (double)g->images * (double)g->group;
 }
 
 /* Pixels as columns: the time of a panel that is not full is that of a full one, or a little over half of it
@@ -170,25 +179,32 @@ static double columns_cost(const ortc_conv_geometry *g, const ortc_product_line 
     const int64_t rest = g->out_count % line->b.width;
     const double tail = rest == 0 ? 0 : rest > line->b.step ? line->b.width : 1.12 * line->b.step;
     const double wide = (double)(g->out_count - rest) + tail;
-    return matrices(g) * wide * (double)g->filters / mac_rate(line) + gathering(g, line);
+    return matrices(g) * wide * (double)g->filters / mac_rate(line) / TILES + moving(g);
 }
 
 /* Pixels as rows: 1.05 for the stores, which are transposed, and 1.06, for it is to be clearly better. */
 static double rows_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
 {
     const double wide = (double)((g->filters + line->b.step - 1) / line->b.step * line->b.step);
-    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) + gathering(g, line);
+    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) / TILES + moving(g);
 }
 
-/* Directly: the same work, nothing gathered, no panel that is not full. */
-static double direct_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
+double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type)
 {
-    return matrices(g) * (double)g->filters * (double)g->out_count / mac_rate(line);
+    return matrices(g) * (double)g->filters * (double)g->out_count / mac_rate(ortc_product_line_for(type));
+}
+
+/* Directly: a tap is a load for every multiplication; images are laid out by phases; planes have a beginning
+ * and an end. */
+static double depthwise_cost(const ortc_conv_geometry *g, ortc_dtype type)
+{
+    const double planes = (double)g->images * (double)g->group;
+    return 2.5 * ortc_conv_least_clocks(g, type) + planes * (80 + GATHERED * (double)g->in_count);
 }
 
 /* ---- Choose -------------------------------------------------------------------------------------------- */
 
-static int is_empty(const ortc_conv_geometry *g)
+int ortc_conv_is_empty(const ortc_conv_geometry *g)
 {
     return g->images == 0 || g->filters == 0 || g->out_count == 0;
 }
@@ -197,18 +213,18 @@ static ortc_status choose_depthwise(const void *state, const ortc_question *q, o
 {
     ortc_conv_geometry g;
     ortc_dwconv_plan direct;
-    read_geometry(state, q->in, q->out, &g);
-    if (is_empty(&g) || !ortc_dwconv_plan_init(&g, q->in[0].dtype, &direct))
+    ortc_conv_read(state, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !ortc_dwconv_plan_init(&g, q->in[0].dtype, &direct))
         return ortc_no(why, "not one channel a group, or too large a window");
-    o->clocks = direct_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    o->clocks = depthwise_cost(&g, q->in[0].dtype);
     return ORTC_OK;
 }
 
 static ortc_status choose_pointwise(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     ortc_conv_geometry g;
-    read_geometry(state, q->in, q->out, &g);
-    if (is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
+    ortc_conv_read(state, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
     o->clocks = columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
     return ORTC_OK;
 }
@@ -217,8 +233,8 @@ static ortc_status choose_turned(const void *state, const ortc_question *q, ortc
 {
     const ortc_product_line *line = ortc_product_line_for(q->in[0].dtype);
     ortc_conv_geometry g;
-    read_geometry(state, q->in, q->out, &g);
-    if (is_empty(&g) || !(q->in[1].flags & ORTC_VIEW_CONST) || g.channels * g.kernel_count == 0)
+    ortc_conv_read(state, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !(q->in[1].flags & ORTC_VIEW_CONST) || g.channels * g.kernel_count == 0)
         return ortc_no(why, "W is not constant, or empty");
     if (g.filters < line->b.width || g.out_count > 8 * (int64_t)line->b.width)
         return ortc_no(why, "few filters, or many pixels");
@@ -230,8 +246,8 @@ static ortc_status choose_columns(const void *state, const ortc_question *q, ort
 {
     ortc_conv_geometry g;
     (void)why;
-    read_geometry(state, q->in, q->out, &g);
-    o->clocks = is_empty(&g) ? 0 : columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    ortc_conv_read(state, q->in, q->out, &g);
+    o->clocks = ortc_conv_is_empty(&g) ? 0 : columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
     return ORTC_OK;
 }
 
@@ -272,15 +288,25 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     return ORTC_OK;
 }
 
-static ortc_status plan_way(const conv_state *s, ortc_plan *p, int32_t way, int32_t turned, void **out)
+void ortc_conv_plan_cost(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type)
+{
+    const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
+    ortc_plan_cost(
+        p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
+        (double)ortc_product_size(type) *
+            (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
+             (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+}
+
+static ortc_status plan_way(const ortc_conv_state *s, ortc_plan *p, int32_t way, int32_t turned, void **out)
 {
     conv_plan *c = calloc(1, sizeof *c);
     ortc_status status = ORTC_OK;
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    read_geometry(s, p->in, p->out, &c->geometry);
+    ortc_conv_read(s, p->in, p->out, &c->geometry);
     c->type = p->in[0].dtype;
     const ortc_conv_geometry *g = &c->geometry;
-    c->way = is_empty(g) ? WAY_NOTHING : way;
+    c->way = ortc_conv_is_empty(g) ? WAY_NOTHING : way;
     c->turned = turned;
     if (c->way == WAY_DEPTHWISE) {
         ortc_dwconv_plan_init(g, c->type, &c->depthwise);
@@ -293,12 +319,7 @@ static ortc_status plan_way(const conv_state *s, ortc_plan *p, int32_t way, int3
         free(c);
         return status;
     }
-    const double outputs = (double)g->images * (double)g->group * (double)g->filters * (double)g->out_count;
-    ortc_plan_cost(
-        p, 2.0 * outputs * (double)g->channels * (double)g->kernel_count,
-        (double)ortc_product_size(c->type) *
-            (outputs + (double)g->images * (double)g->group * (double)g->channels * (double)g->in_count +
-             (double)g->group * (double)g->filters * (double)g->channels * (double)g->kernel_count));
+    ortc_conv_plan_cost(p, g, c->type);
     *out = c;
     return ORTC_OK;
 }
@@ -383,11 +404,11 @@ static ortc_status wide_image(const conv_plan *c, const void *x, ortc_call *call
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)
 {
-    const conv_state *s = state;
+    const ortc_conv_state *s = state;
     const conv_plan *c = pstate;
     const ortc_conv_geometry *g = &c->geometry;
     const void *x = call->in[0].data, *w = call->in[1].data,
-               *bias_in = ortc_call_data(call, bias_port(&s->tail));
+               *bias_in = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
     const void *residual = ortc_call_data(call, s->tail.residual);
     if (c->way == WAY_NOTHING) return ORTC_OK;
     if (c->way == WAY_DEPTHWISE)
@@ -427,8 +448,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     static const ortc_kernel way##_kernel = {.size = ORTC_SIZED(ortc_kernel), \
                                              .flags = ORTC_KERNEL_EPILOGUE, \
                                              .name = "conv." #way, \
-                                             .supports = supports, \
-                                             .prepare = prepare, \
+                                             .supports = ortc_conv_supports, \
+                                             .prepare = ortc_conv_prepare, \
                                              .plan = plan_##way, \
                                              .run = run, \
                                              .choose = choose_##way};
@@ -437,7 +458,12 @@ CONV(pointwise)
 CONV(turned)
 CONV(columns)
 
-ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
+/* The first of equals is taken: blocks before plain values. */
+ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel));

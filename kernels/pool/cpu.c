@@ -11,6 +11,7 @@
 #include "kernels/common/vector/convert.h"
 #include "kernels/common/window.h"
 #include "kernels/pool/across.h"
+#include "kernels/pool/blocks.h"
 #include "kernels/reduce/rows.h"
 
 ORTC_VEC_TABLE(ortc_pool_across)
@@ -34,6 +35,8 @@ typedef struct pool_plan {
     int64_t limit[ORTC_SPATIAL_LIMIT]; /* places below it count where padding does */
     int64_t line;                      /* elements of the line; 0: global */
     const float *count;                /* of the last dim; behind this struct */
+    bool blocked;                      /* then only this: */
+    ortc_pool_blocks blocks;
 } pool_plan;
 
 typedef struct pool_job {
@@ -208,6 +211,50 @@ static void pool_shape(const pool_state *s, const ortc_view *x, const ortc_view 
     p->line = reach > have ? reach : have;
 }
 
+/* The same of values in blocks of channels. */
+static void pool_blocks(const pool_state *s, const ortc_view *x, const ortc_view *y, pool_plan *p)
+{
+    const ortc_window *w = &s->window;
+    ortc_pool_blocks *b = &p->blocks;
+    ortc_window_extents *e = &b->extents;
+    pool_shape(s, x, y, p);
+    p->blocked = true;
+    *b = (ortc_pool_blocks){.fold = s->max ? ORTC_POOL_MAX : ORTC_POOL_MEAN,
+                            .type = ortc_float_index(x->dtype),
+                            .global = s->global,
+                            .before = s->include_pad,
+                            .images = x->dims[0],
+                            .channels = x->dims[1]};
+    for (int i = 0; i < 3; i++) {
+        const int32_t d = p->spatial - 3 + i;
+        const bool used = d >= 0 && !s->global;
+        e->in[i] = d < 0 ? 1 : p->in[d], e->out[i] = used ? p->out[d] : 1;
+        e->kernel[i] = used ? w->kernel[d] : 1, e->stride[i] = used ? w->stride[d] : 1;
+        e->dilation[i] = used ? w->dilation[d] : 1, e->pad[i] = used ? p->pad[d] : 0;
+        b->limit[i] = used && s->include_pad ? p->limit[d] : e->in[i];
+    }
+    ortc_pool_blocks_init(b);
+}
+
+/* Clocks: what is read and written, and of a window's places a fold each, of vectors in both layouts; in the
+ * plain one rows are folded first, and then read again at every place along them. */
+static ortc_status pool_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const pool_state *s = state;
+    const ortc_view *x = &q->in[0], *y = &q->out[0];
+    const int blocked = ortc_blocks_asked(q);
+    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
+    if (blocked && (x->rank < 3 || x->rank > 5))
+        return ortc_no(why, "one to three spatial dims are done in blocks");
+    const double in = (double)ortc_view_count(x), out = (double)ortc_view_count(y);
+    if (blocked && (in == 0 || out == 0)) return ortc_no(why, "there are no elements");
+    double taps = 1;
+    for (int32_t i = 0; i < x->rank - 2; i++) taps *= s->global ? 0 : (double)s->window.kernel[i];
+    o->clocks = 0.125 * (in + out) + (blocked ? 0.125 : 0.25) * taps * out;
+    if (blocked) o->in[0] = o->out[0] = ortc_blocks();
+    return ORTC_OK;
+}
+
 static ortc_status pool_plan_make(const void *state, ortc_plan *p, void **out)
 {
     const pool_state *s = state;
@@ -220,6 +267,11 @@ static ortc_status pool_plan_make(const void *state, ortc_plan *p, void **out)
                      .fold = ortc_reduce_rows_select(),
                      .convert = ortc_convert_get()};
     if (results == 0) return ORTC_OK;
+    if (x->layout) {
+        pool_blocks(s, x, y, g);
+        ortc_plan_workspace(p, 0, g->blocks.scratch);
+        return ORTC_OK;
+    }
     pool_shape(s, x, y, g);
     if (s->global) {
         ortc_plan_workspace(p, 0, PIECE * sizeof(float));
@@ -233,10 +285,16 @@ static ortc_status pool_plan_make(const void *state, ortc_plan *p, void **out)
     return ORTC_OK;
 }
 
+static int32_t parallel(void *call, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
+{
+    return ortc_parallel((ortc_call *)call, n, grain, body, arg);
+}
+
 static ortc_status pool_run(const void *state, const void *pstate, ortc_call *c)
 {
     const pool_plan *p = pstate;
     pool_job j = {state, p, c->in[0].data, c->out[0].data, ortc_float_index(c->in[0].dtype)};
+    if (p->blocked) return ortc_pool_blocks_run(&p->blocks, j.x, j.y, parallel, c);
     if (p->channels == 0) return ORTC_OK;
     if (!p->line) return ortc_parallel(c, p->channels, ortc_rows_grain(p->in_count), global_chunk, &j);
     int64_t taps = 1;
@@ -245,11 +303,13 @@ static ortc_status pool_run(const void *state, const void *pstate, ortc_call *c)
 }
 
 static const ortc_kernel pool_cpu = {.size = ORTC_SIZED(ortc_kernel),
+                                     .flags = ORTC_KERNEL_LAYOUTS,
                                      .name = "pool.cpu",
                                      .supports = pool_supports,
                                      .prepare = pool_prepare,
                                      .plan = pool_plan_make,
-                                     .run = pool_run};
+                                     .run = pool_run,
+                                     .choose = pool_choose};
 
 #define F ORTC_TYPES_BY_F32
 ORTC_KERNELS(cpu, pool, ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST, (F, ORTC_TYPES_ANY), &pool_cpu),

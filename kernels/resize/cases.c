@@ -3,6 +3,8 @@
 #include "kernels/common/cases.h"
 
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
+#define BY_F32 "T=f32,f16,bf16"
+#define NEED "cpu:f32 cpu:f16 cpu:bf16"
 #define REAL "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool"
 /* clang-format off */
 #define EVERY_WAY(mode) \
@@ -34,6 +36,17 @@ const ortc_case ortc_cases_resize[] = {
     EVERY_WAY("mode='cubic' exclude_outside=1"),
     {"Resize", "T[2,3] R[0] f32[2]={2,1.5}", "", PLAIN " R=f16,f32,f64"},
     {"Resize", "T[2,3] - - i64[2]={5,2}", "mode='linear'", REAL},
+    {"Resize", "T[2,3] R[0]! f32[2]={2,1.5}!", "", PLAIN " R=f16,f32,f64",
+     .needs = "cpu:f32 cpu:u8 cpu:c128"},
+    {"Resize", "T[2,3]~ - - i64[2]={5,2}!", "mode='linear'", BY_F32, .needs = NEED},
+    {"Resize", "T[2,20,5,7] - f32[4]={1,1,2,3}!",
+     "nearest_mode='floor' coordinate_transformation_mode='asymmetric'", BY_F32, .needs = NEED},
+    {"Resize", "T[1,17,9,40]~ - f32[4]={1,1,2,2}!", "mode='linear'", BY_F32, .needs = NEED},
+    {"Resize", "T[1,33,3,70] - - i64[4]={1,33,7,33}!",
+     "mode='linear' coordinate_transformation_mode='align_corners'", BY_F32, .needs = NEED},
+    {"Resize", "T[1,16,6,20] - f32[4]={1,1,2,1.5}!", "mode='cubic'", BY_F32, .needs = NEED},
+    {"Resize", "T[1,2,3,4,5] - f32[5]={1,1,2,2,2}!", "mode='linear'", BY_F32, .needs = NEED},
+    {"Resize", "T[2,2,4,3,4] - f32[5]={2,2,2,2,2}!", "mode='cubic'", "T=f32"},
     {"Resize", "T[2,3] R[2]={0.5,1} f32[1]={2}!",
      "mode='linear' axes=[1] coordinate_transformation_mode='tf_crop_and_resize'", "T=f32 R=f16,f32,f64"},
     {"Resize", "string[2]={a,b} - f32[1]={2}", ""},

@@ -10,7 +10,7 @@
 
 #include "kernels/resize/resize.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_resize;
+extern const ortc_kernel_table ortc_kernels_ref_resize, ortc_kernels_cpu_resize;
 
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
 static const char *const coordinates[] = {"half_pixel",           "half_pixel_symmetric",
@@ -239,4 +239,4 @@ static const ortc_op ops[] = {
             "height_scale:f? mode:s=nearest scales:fs? width_scale:f?", "T=" PLAIN, infer_resize,
             lift_upsample, 0),
 };
-ORTC_FAMILY(resize, ops, &ortc_kernels_ref_resize);
+ORTC_FAMILY(resize, ops, &ortc_kernels_ref_resize, &ortc_kernels_cpu_resize);

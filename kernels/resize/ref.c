@@ -76,62 +76,6 @@ static void resize_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static bool given(const ortc_call *c, uint32_t i)
-{
-    return c->n_in > i && c->in[i].dtype && ortc_view_count(&c->in[i]) > 0;
-}
-
-/* Extents, scales and regions of all axes. */
-static ortc_status measure(const ortc_resize_state *s, ortc_call *c, resize_job *j, int64_t *dims)
-{
-    const bool by_sizes = given(c, 3);
-    const ortc_view *by = &c->in[by_sizes ? 3 : 2],
-                    *roi = s->coordinate == ORTC_COORDINATE_CROP ? &c->in[1] : NULL;
-    const int64_t count = s->n_axes < 0 ? j->x->rank : s->n_axes;
-    int64_t sizes[ORTC_RANK_LIMIT] = {0}, in[ORTC_RANK_LIMIT] = {0};
-    int32_t axes[ORTC_RANK_LIMIT];
-    if (!by->dtype || ortc_view_count(by) != count || (roi && ortc_view_count(roi) != 2 * count))
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
-                              "%s must have an element for each of %lld axes, roi two",
-                              by_sizes ? "sizes" : "scales", (long long)count);
-    for (int32_t d = 0; d < j->x->rank; d++)
-        j->axes[d] =
-            (ortc_resize_axis){.in = j->x->dims[d], .out = j->x->dims[d], .scale = 1, .end = 1, .same = true};
-    for (int64_t i = 0; i < count; i++) {
-        axes[i] = 0;
-        if (!ortc_axis_of(s->n_axes < 0 ? i : s->axes[i], j->x->rank, &axes[i]))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
-        in[i] = j->axes[axes[i]].in;
-        sizes[i] = by_sizes ? ortc_load_i64(by->data, ORTC_I64, i) : 0;
-    }
-    const double common = by_sizes && s->aspect != ORTC_ASPECT_STRETCH
-                              ? ortc_resize_common(s->aspect, count, sizes, in)
-                              : 0;
-    for (int64_t i = 0; i < count; i++) {
-        ortc_resize_axis *a = &j->axes[axes[i]];
-        a->start = roi ? ortc_load_f64(roi->data, roi->dtype, i) : 0;
-        a->end = roi ? ortc_load_f64(roi->data, roi->dtype, count + i) : 1;
-        if (!by_sizes) {
-            a->scale = ortc_load_f64(by->data, ORTC_F32, i);
-            a->out = a->scale > 0 ? ortc_resize_extent(a->in, a->scale, a->start, a->end) : -1;
-        } else if (common > 0) {
-            a->scale = common;
-            a->out = (int64_t)floor(common * (double)a->in + 0.5);
-        } else {
-            a->out = sizes[i];
-            a->scale = a->in ? (double)a->out / (double)a->in : 1;
-        }
-        a->same = a->scale == 1 && a->out == a->in && a->start == 0 && a->end == 1;
-        if (a->out < 0 || (a->in == 0 && a->out > 0))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
-                                  "axis %d of %lld elements cannot be resized by %s %g", axes[i],
-                                  (long long)a->in, by_sizes ? "size" : "scale",
-                                  by_sizes ? (double)sizes[i] : a->scale);
-    }
-    for (int32_t d = 0; d < j->x->rank; d++) dims[d] = j->axes[d].out;
-    return ORTC_OK;
-}
-
 static ortc_status resize_run(const void *state, const void *pstate, ortc_call *c)
 {
     if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(resize_run, state, pstate, c);
@@ -143,7 +87,8 @@ static ortc_status resize_run(const void *state, const void *pstate, ortc_call *
     j->state = s;
     j->x = &c->in[0];
     j->y = &c->out[0];
-    ortc_status status = measure(s, c, j, dims);
+    ortc_status status = ortc_resize_measure(s, c, j->axes);
+    for (int32_t d = 0; d < j->x->rank; d++) dims[d] = j->axes[d].out;
     if (status == ORTC_OK) status = ortc_call_resize(c, 0, j->x->rank, dims);
     if (status != ORTC_OK || ortc_view_count(j->y) == 0) goto cleanup;
     ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
@@ -177,19 +122,6 @@ cleanup:
     return status;
 }
 
-static ortc_status resize_prepare(const ortc_node *n, ortc_prep *prep, void **out)
-{
-    const char *wrong;
-    ortc_resize_state *s = malloc(sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    if (!ortc_resize_read(n, s, &wrong)) {
-        free(s);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s has no such value", wrong);
-    }
-    *out = s;
-    return ORTC_OK;
-}
-
 static ortc_status resize_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     const char *mode = ortc_node_string(n, "mode", "nearest");
@@ -208,7 +140,7 @@ static const ortc_kernel resize_ref = {.size = ORTC_SIZED(ortc_kernel),
                                        .name = "resize.ref",
                                        .host_in = 0xe,
                                        .supports = resize_supports,
-                                       .prepare = resize_prepare,
+                                       .prepare = ortc_resize_prepare,
                                        .run = resize_run};
 
 #define PLAIN \

@@ -49,4 +49,8 @@ double ortc_resize_common(int aspect, int64_t count, const int64_t *sizes, const
 int64_t ortc_resize_count_taps(const ortc_resize_state *, double scale);
 void ortc_resize_taps(const ortc_resize_state *, ortc_resize_axis *);
 
+/* taps.c, of kernels: their state is an ortc_resize_state; extents, scales and regions of all axes of X. */
+ortc_status ortc_resize_prepare(const ortc_node *, ortc_prep *, void **state);
+ortc_status ortc_resize_measure(const ortc_resize_state *, ortc_call *, ortc_resize_axis *axes);
+
 #endif

@@ -3,9 +3,11 @@
  *
  * An even number of neighbours around the coordinate; where it falls on an element, that one is the right one
  * of the middle two. Antialiasing stretches the filter when the result is smaller. Taps outside of the input
- * read its first or last element, or nothing where exclude_outside says so.
+ * read its first or last element, or nothing where exclude_outside says so. Also what kernels of Resize
+ * share: its attributes, and what its inputs say.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "kernels/resize/resize.h"
 
@@ -88,4 +90,73 @@ void ortc_resize_taps(const ortc_resize_state *s, ortc_resize_axis *a)
         a->first[i] = (int64_t)ceil(x) - a->n_taps / 2;
         weigh(s, a, x, a->first[i], a->weights + i * a->n_taps);
     }
+}
+
+/* ---- Attributes and inputs ----------------------------------------------------------------------------- */
+
+ortc_status ortc_resize_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *wrong;
+    ortc_resize_state *s = malloc(sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!ortc_resize_read(n, s, &wrong)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s has no such value", wrong);
+    }
+    *out = s;
+    return ORTC_OK;
+}
+
+static bool given(const ortc_call *c, uint32_t i)
+{
+    return c->n_in > i && c->in[i].dtype && ortc_view_count(&c->in[i]) > 0;
+}
+
+ortc_status ortc_resize_measure(const ortc_resize_state *s, ortc_call *c, ortc_resize_axis *all)
+{
+    const ortc_view *x = &c->in[0];
+    const bool by_sizes = given(c, 3);
+    const ortc_view *by = &c->in[by_sizes ? 3 : 2],
+                    *roi = s->coordinate == ORTC_COORDINATE_CROP ? &c->in[1] : NULL;
+    const int64_t count = s->n_axes < 0 ? x->rank : s->n_axes;
+    int64_t sizes[ORTC_RANK_LIMIT] = {0}, in[ORTC_RANK_LIMIT] = {0};
+    int32_t axes[ORTC_RANK_LIMIT];
+    if (!by->dtype || ortc_view_count(by) != count || (roi && ortc_view_count(roi) != 2 * count))
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
+                              "%s must have an element for each of %lld axes, roi two",
+                              by_sizes ? "sizes" : "scales", (long long)count);
+    for (int32_t d = 0; d < x->rank; d++)
+        all[d] = (ortc_resize_axis){.in = x->dims[d], .out = x->dims[d], .scale = 1, .end = 1, .same = true};
+    for (int64_t i = 0; i < count; i++) {
+        axes[i] = 0;
+        if (!ortc_axis_of(s->n_axes < 0 ? i : s->axes[i], x->rank, &axes[i]))
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+        in[i] = all[axes[i]].in;
+        sizes[i] = by_sizes ? ortc_load_i64(by->data, ORTC_I64, i) : 0;
+    }
+    const double common = by_sizes && s->aspect != ORTC_ASPECT_STRETCH
+                              ? ortc_resize_common(s->aspect, count, sizes, in)
+                              : 0;
+    for (int64_t i = 0; i < count; i++) {
+        ortc_resize_axis *a = &all[axes[i]];
+        a->start = roi ? ortc_load_f64(roi->data, roi->dtype, i) : 0;
+        a->end = roi ? ortc_load_f64(roi->data, roi->dtype, count + i) : 1;
+        if (!by_sizes) {
+            a->scale = ortc_load_f64(by->data, ORTC_F32, i);
+            a->out = a->scale > 0 ? ortc_resize_extent(a->in, a->scale, a->start, a->end) : -1;
+        } else if (common > 0) {
+            a->scale = common;
+            a->out = (int64_t)floor(common * (double)a->in + 0.5);
+        } else {
+            a->out = sizes[i];
+            a->scale = a->in ? (double)a->out / (double)a->in : 1;
+        }
+        a->same = a->scale == 1 && a->out == a->in && a->start == 0 && a->end == 1;
+        if (a->out < 0 || (a->in == 0 && a->out > 0))
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "axis %d of %lld elements cannot be resized by %s %g", axes[i],
+                                  (long long)a->in, by_sizes ? "size" : "scale",
+                                  by_sizes ? (double)sizes[i] : a->scale);
+    }
+    return ORTC_OK;
 }

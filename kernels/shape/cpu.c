@@ -1,6 +1,7 @@
 /* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat and Split on the cpu provider, for elements of whole
  * bytes: moves by strides (kernels/common/strided.h). Where a view does, it is ref's view.
  */
+#include "kernels/common/blocks.h"
 #include "kernels/common/strided.h"
 #include "kernels/shape/shape_ops.h"
 
@@ -81,18 +82,59 @@ static ortc_status expand_run(const void *state, const void *pstate, ortc_call *
 
 /* ---- Concat, Split: the parts of a whole along an axis, a move for each -------------------------------- */
 
+/* n elements along the axis, or of a value in blocks of channels, whose axis that is, what they take. */
+static int64_t stored(const ortc_view *v, int64_t n)
+{
+    return v->layout ? ortc_blocks_of(n) * ORTC_BLOCK : n;
+}
+
+/* Channels may be in blocks where no part but the last begins within one. */
+static ortc_status parts_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why,
+                                bool join)
+{
+    const ortc_view *whole = join ? &q->out[0] : &q->in[0];
+    const uint32_t n = join ? q->n_in : q->n_out;
+    const int blocked = ortc_blocks_asked(q);
+    int32_t axis;
+    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
+    o->clocks = 0.25 * (double)ortc_view_count(whole) * ortc_dtype_bits(whole->dtype) / 8;
+    if (!blocked) return ORTC_OK;
+    if (!ortc_axis_of(*(const int64_t *)state, whole->rank, &axis) || axis != 1 ||
+        ortc_view_count(whole) == 0)
+        return ortc_no(why, "only channels are joined and split in blocks");
+    for (uint32_t i = 0; i < n; i++) {
+        const ortc_view *part = join ? &q->in[i] : &q->out[i];
+        if (part->dtype == 0 || part->rank != whole->rank || (part->dims[1] % ORTC_BLOCK && i + 1 < n))
+            return ortc_no(why, "part %d is not of whole blocks", (int)i);
+        *(join ? &o->in[i] : &o->out[i]) = ortc_blocks();
+    }
+    *(join ? &o->out[0] : &o->in[0]) = ortc_blocks();
+    if (!join && whole->dims[0] == 1) o->clocks = 0; /* views */
+    return ORTC_OK;
+}
+
+static ortc_status concat_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    return parts_choose(state, q, o, why, true);
+}
+static ortc_status split_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    return parts_choose(state, q, o, why, false);
+}
+
 static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 {
     const ortc_view *whole = join ? &c->out[0] : &c->in[0];
     const int64_t bytes = ortc_dtype_bits(whole->dtype) / 8;
     int64_t outer, inner, first = 0;
     ortc_around(whole, axis, &outer, &inner);
-    const int64_t row = whole->dims[axis] * inner;
+    const int64_t row = stored(whole, whole->dims[axis]) * inner;
     for (uint32_t i = 0; i < (join ? c->n_in : c->n_out); i++) {
         const ortc_view *part = join ? &c->in[i] : &c->out[i];
-        const int64_t run = inner * (join ? part->rank > axis ? part->dims[axis]
-                                                              : 0 /* empty ones may have lost their rank */
-                                          : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i));
+        const int64_t n = join ? part->rank > axis ? part->dims[axis]
+                                                   : 0 /* empty ones may have lost their rank */
+                               : ortc_split_part(c->in, c->n_in, c->out, c->n_out, axis, i);
+        const int64_t run = inner * stored(whole, n);
         char *at = (char *)whole->data + first * bytes;
         const ortc_strided m = {.to = join ? at : part->data,
                                 .from = join ? part->data : at,
@@ -122,10 +164,24 @@ static ortc_status concat_run(const void *state, const void *pstate, ortc_call *
     return parts_run(c, axis, true);
 }
 
+/* Blocks of one image are pieces of the input's memory. */
+static void split_blocks(ortc_plan *p)
+{
+    const ortc_view *x = &p->in[0];
+    int64_t outer, inner, offset = 0;
+    ortc_around(x, 1, &outer, &inner);
+    for (uint32_t i = 0; i < p->n_out && outer == 1; i++) {
+        ortc_plan_view(p, i, 0, offset);
+        offset += stored(x, p->out[i].dims[1]) * inner * ortc_dtype_bits(x->dtype) / 8;
+    }
+}
+
 static ortc_status split_plan(const void *state, ortc_plan *p, void **pstate)
 {
     note_bytes(p);
-    return ortc_split_plan(state, p, pstate);
+    if (!p->in[0].layout) return ortc_split_plan(state, p, pstate);
+    split_blocks(p);
+    return ORTC_OK;
 }
 
 static ortc_status split_run(const void *state, const void *pstate, ortc_call *c)
@@ -148,8 +204,10 @@ KERNEL(transpose, "transpose.cpu", .prepare = ortc_transpose_prepare, .plan = tr
        .run = transpose_run);
 KERNEL(slice, "slice.cpu", .host_in = 0x1e, .plan = slice_plan, .run = slice_run);
 KERNEL(expand, "expand.cpu", .host_in = 2, .plan = expand_plan, .run = expand_run);
-KERNEL(concat, "concat.cpu", .prepare = ortc_axis_prepare, .plan = concat_plan, .run = concat_run);
-KERNEL(split, "split.cpu", .host_in = 2, .prepare = ortc_axis_prepare, .plan = split_plan, .run = split_run);
+KERNEL(concat, "concat.cpu", .flags = ORTC_KERNEL_LAYOUTS, .prepare = ortc_axis_prepare, .plan = concat_plan,
+       .run = concat_run, .choose = concat_choose);
+KERNEL(split, "split.cpu", .flags = ORTC_KERNEL_LAYOUTS, .host_in = 2, .prepare = ortc_axis_prepare,
+       .plan = split_plan, .run = split_run, .choose = split_choose);
 
 #define F8 \
     (ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | \

@@ -1,16 +1,19 @@
 /* f32 convolution of the cpu provider against a peak loop of the same instruction set and thread count,
- * alternated within the same second. Shapes are layers of ResNet-50, MobileNetV2 and digits.
+ * alternated within the same second: plain values and today's choice among their kernels, then blocks of 16
+ * channels. Shapes are layers of ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
  *
  *   bench_conv [--threads 1,2] [--reps 20] [FILTER]      ORTC_CPU chooses the instruction set
  *
  * A row: GFLOP/s by the definition's count of operations, the median ratio to the peak and its spread.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
+#include "kernels/conv/blocked_depthwise.h"
 #include "peak.h"
 #include "tests/ukernels/mock.h"
 #include "tests/ukernels/programs.h"
@@ -23,16 +26,50 @@ typedef struct layer {
     int64_t images, group, channels, filters, extent, kernel, stride, pad; /* channels, filters in all */
 } layer;
 
+/* clang-format off */
 static const layer layers[] = {
-    {"stem 7x7 s2", 1, 1, 3, 64, 224, 7, 2, 3},         {"3x3 64@56", 1, 1, 64, 64, 56, 3, 1, 1},
-    {"3x3 128@28", 1, 1, 128, 128, 28, 3, 1, 1},        {"3x3 256@14", 1, 1, 256, 256, 14, 3, 1, 1},
-    {"3x3 512@7", 1, 1, 512, 512, 7, 3, 1, 1},          {"3x3 s2 128@56", 1, 1, 128, 128, 56, 3, 2, 1},
-    {"1x1 256-64@56", 1, 1, 256, 64, 56, 1, 1, 0},      {"1x1 64-256@56", 1, 1, 64, 256, 56, 1, 1, 0},
-    {"1x1 1024-256@14", 1, 1, 1024, 256, 14, 1, 1, 0},  {"1x1 512-2048@7", 1, 1, 512, 2048, 7, 1, 1, 0},
-    {"1x1 s2 256-512@56", 1, 1, 256, 512, 56, 1, 2, 0}, {"dw 3x3 96@112 s2", 1, 96, 96, 96, 112, 3, 2, 1},
-    {"dw 3x3 144@56", 1, 144, 144, 144, 56, 3, 1, 1},   {"dw 3x3 384@14", 1, 384, 384, 384, 14, 3, 1, 1},
-    {"dw 3x3 960@7", 1, 960, 960, 960, 7, 3, 1, 1},     {"digits 3x3 1-16@8", 1, 1, 1, 16, 8, 3, 1, 1},
+    /* ResNet-50 */
+    {"stem 7x7 s2", 1, 1, 3, 64, 224, 7, 2, 3},
+    {"3x3 64@56", 1, 1, 64, 64, 56, 3, 1, 1},
+    {"3x3 128@28", 1, 1, 128, 128, 28, 3, 1, 1},
+    {"3x3 256@14", 1, 1, 256, 256, 14, 3, 1, 1},
+    {"3x3 512@7", 1, 1, 512, 512, 7, 3, 1, 1},
+    {"3x3 s2 128@56", 1, 1, 128, 128, 56, 3, 2, 1},
+    {"3x3 s2 256@28", 1, 1, 256, 256, 28, 3, 2, 1},
+    {"3x3 s2 512@14", 1, 1, 512, 512, 14, 3, 2, 1},
+    {"1x1 64-64@56", 1, 1, 64, 64, 56, 1, 1, 0},
+    {"1x1 256-64@56", 1, 1, 256, 64, 56, 1, 1, 0},
+    {"1x1 64-256@56", 1, 1, 64, 256, 56, 1, 1, 0},
+    {"1x1 128-512@28", 1, 1, 128, 512, 28, 1, 1, 0},
+    {"1x1 512-128@28", 1, 1, 512, 128, 28, 1, 1, 0},
+    {"1x1 256-1024@14", 1, 1, 256, 1024, 14, 1, 1, 0},
+    {"1x1 1024-256@14", 1, 1, 1024, 256, 14, 1, 1, 0},
+    {"1x1 512-2048@7", 1, 1, 512, 2048, 7, 1, 1, 0},
+    {"1x1 2048-512@7", 1, 1, 2048, 512, 7, 1, 1, 0},
+    {"1x1 s2 256-512@56", 1, 1, 256, 512, 56, 1, 2, 0},
+    {"1x1 s2 1024-2048@14", 1, 1, 1024, 2048, 14, 1, 2, 0},
+    /* a network like YOLOv8n at 640 */
+    {"yolo stem 3x3 s2", 1, 1, 3, 16, 640, 3, 2, 1},
+    {"yolo 3x3 s2 16-32@320", 1, 1, 16, 32, 320, 3, 2, 1},
+    {"yolo 1x1 32@160", 1, 1, 32, 32, 160, 1, 1, 0},
+    {"yolo 3x3 16@160", 1, 1, 16, 16, 160, 3, 1, 1},
+    {"yolo 1x1 48-32@160", 1, 1, 48, 32, 160, 1, 1, 0},
+    {"yolo 3x3 s2 32-64@160", 1, 1, 32, 64, 160, 3, 2, 1},
+    {"yolo 3x3 32@80", 1, 1, 32, 32, 80, 3, 1, 1},
+    {"yolo 3x3 64@40", 1, 1, 64, 64, 40, 3, 1, 1},
+    {"yolo 3x3 128@20", 1, 1, 128, 128, 20, 3, 1, 1},
+    {"yolo 1x1 384-256@20", 1, 1, 384, 256, 20, 1, 1, 0},
+    {"yolo 3x3 64-80@80", 1, 1, 64, 80, 80, 3, 1, 1},
+    {"yolo 1x1 80@80", 1, 1, 80, 80, 80, 1, 1, 0},
+    /* MobileNetV2 and digits */
+    {"1x1 24-144@56", 1, 1, 24, 144, 56, 1, 1, 0},
+    {"dw 3x3 96@112 s2", 1, 96, 96, 96, 112, 3, 2, 1},
+    {"dw 3x3 144@56", 1, 144, 144, 144, 56, 3, 1, 1},
+    {"dw 3x3 384@14", 1, 384, 384, 384, 14, 3, 1, 1},
+    {"dw 3x3 960@7", 1, 960, 960, 960, 7, 3, 1, 1},
+    {"digits 3x3 1-16@8", 1, 1, 1, 16, 8, 3, 1, 1},
     {"digits 3x3 16-32@8", 1, 1, 16, 32, 8, 3, 1, 1}};
+/* clang-format on */
 
 static int reps = 20;
 
@@ -84,6 +121,96 @@ static mock_tensor tensor(int32_t rank, int64_t d0, int64_t d1, int64_t d2, int 
     return t;
 }
 
+/* What is measured: today's choice of kernels on plain values, or values in blocks of 16 channels. */
+typedef struct way {
+    const char *name;
+    mock_session *session; /* plain */
+    ortc_blocked_plan plan;
+    ortc_blocked_depthwise_plan depthwise; /* blocks */
+    ortc_blocked_args args;
+    ortc_product_threads threads;
+} way;
+
+static void once(way *w)
+{
+    if (w->session)
+        mock_execute(w->session);
+    else if (w->depthwise.blocks)
+        ortc_blocked_depthwise_run(&w->depthwise, &w->args, &w->threads);
+    else
+        ortc_blocked_run(&w->plan, &w->args, &w->threads);
+}
+
+/* The median ratio of `reps` to the peak, each measured right before; prints the row. */
+static void measure(const layer *l, way *w, pool *pl, int threads, double flops)
+{
+    double *ratios = calloc((size_t)reps, sizeof(double)), *rates = calloc((size_t)reps, sizeof(double));
+    once(w); /* warm */
+    double t = now();
+    once(w);
+    const int per = (int)(0.01 / (now() - t + 1e-9)) + 1;
+    for (int r = 0; r < reps; r++) {
+        const double top = peak(pl, threads, peak(pl, threads, 1e7) * 1e9 * 0.005);
+        t = now();
+        for (int i = 0; i < per; i++) once(w);
+        rates[r] = flops * per / (now() - t) / 1e9;
+        ratios[r] = rates[r] / top;
+    }
+    qsort(ratios, (size_t)reps, sizeof(double), by_value);
+    qsort(rates, (size_t)reps, sizeof(double), by_value);
+    printf("%-22s %-7s %d threads %8.1f GFLOP/s %9.1f us  ratio %.3f (%.3f .. %.3f)\n", l->name, w->name,
+           threads, rates[reps / 2], flops / rates[reps / 2] / 1e3, ratios[reps / 2], ratios[reps / 10],
+           ratios[reps - 1 - reps / 10]);
+    fflush(stdout);
+    free(ratios), free(rates);
+}
+
+static ortc_conv_geometry geometry(const layer *l, int64_t out)
+{
+    ortc_conv_geometry g = {.spatial = 2,
+                            .images = l->images,
+                            .group = l->group,
+                            .channels = l->channels / l->group,
+                            .filters = l->filters / l->group,
+                            .in_count = l->extent * l->extent,
+                            .out_count = out * out,
+                            .kernel_count = l->kernel * l->kernel};
+    for (int i = 0; i < 2; i++) {
+        g.in[i] = l->extent, g.out[i] = out, g.kernel[i] = l->kernel;
+        g.stride[i] = l->stride, g.dilation[i] = 1, g.pad[i] = l->pad;
+    }
+    return g;
+}
+
+static void in_blocks(const layer *l, const mock_node *n, int64_t out, int threads, double flops)
+{
+    const ortc_conv_geometry g = geometry(l, out);
+    const int stem = l->channels <= ORTC_STEM_CHANNELS;
+    const ortc_tail_spec relu = {
+        .alpha = 1, .act = ORTC_UK_ACT_CLIP, .hi = INFINITY, .bias = -1, .residual = -1};
+    const int64_t ins = stem ? l->channels : (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
+    way w = {.name = "blocks"};
+    const int depthwise = ortc_blocked_depthwise_plan_init(&g, ORTC_F32, &w.depthwise);
+    if (!depthwise && !ortc_blocked_plan_init(&g, ORTC_F32, stem, &w.plan)) return;
+    pool *pl = pool_open(threads, depthwise ? w.depthwise.scratch : w.plan.scratch);
+    w.threads = pool_threads(pl);
+    void *packed = pool_memory(depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
+                                         : ortc_blocked_weight_bytes(&g, ORTC_F32, stem));
+    float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
+    float *y = pool_memory((size_t)(l->images * outs * g.out_count) * sizeof(float));
+    float *bias = pool_memory((size_t)outs * sizeof(float));
+    for (int64_t i = 0; i < l->images * ins * g.in_count; i++) x[i] = (float)(i % 17 - 8) / 16.0f;
+    if (depthwise)
+        ortc_blocked_depthwise_weight_fill(&g, ORTC_F32, n->in[1].data, packed);
+    else
+        ortc_blocked_weight_fill(&g, ORTC_F32, stem, n->in[1].data, packed, &w.threads);
+    w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu, NULL};
+    measure(l, &w, pl, threads, flops);
+    ortc_blocked_plan_deinit(&w.plan);
+    pool_close(pl);
+    free(packed), free(x), free(y), free(bias);
+}
+
 static void row(const layer *l, int threads)
 {
     const mock_attr attrs[] = {
@@ -103,30 +230,14 @@ static void row(const layer *l, int threads)
     n.out = tensor(4, l->images, l->filters, out, 0);
     const double flops = 2.0 * (double)(l->images * l->filters * out * out * (l->channels / l->group) *
                                         l->kernel * l->kernel);
-    mock_session *m = mock_open(mock_choose(&ortc_kernels_cpu_conv, &n), &n, threads);
-    if (!m) return;
-    pool *pl = mock_pool(m);
-    double *ratios = calloc((size_t)reps, sizeof(double)), *rates = calloc((size_t)reps, sizeof(double));
-    mock_execute(m); /* warm */
-    double t = now();
-    mock_execute(m);
-    const int per = (int)(0.01 / (now() - t + 1e-9)) + 1;
-    for (int r = 0; r < reps; r++) {
-        const double top = peak(pl, threads, peak(pl, threads, 1e7) * 1e9 * 0.005);
-        t = now();
-        for (int i = 0; i < per; i++) mock_execute(m);
-        rates[r] = flops * per / (now() - t) / 1e9;
-        ratios[r] = rates[r] / top;
+    way plain = {.name = "plain", .session = mock_open(mock_choose(&ortc_kernels_cpu_conv, &n), &n, threads)};
+    if (plain.session) {
+        measure(l, &plain, mock_pool(plain.session), threads, flops);
+        mock_close(plain.session);
     }
-    qsort(ratios, (size_t)reps, sizeof(double), by_value);
-    qsort(rates, (size_t)reps, sizeof(double), by_value);
-    printf("%-20s %d threads %8.1f GFLOP/s %9.1f us  ratio %.3f (%.3f .. %.3f)\n", l->name, threads,
-           rates[reps / 2], flops / rates[reps / 2] / 1e3, ratios[reps / 2], ratios[reps / 10],
-           ratios[reps - 1 - reps / 10]);
-    fflush(stdout);
-    mock_close(m);
+    in_blocks(l, &n, out, threads, flops);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
-    free(n.out.data), free(ratios), free(rates);
+    free(n.out.data);
 }
 
 int main(int argc, char **argv)

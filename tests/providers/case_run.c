@@ -171,6 +171,8 @@ void run_case(const node_text *n, const run_way *w, const run_result *shapes, ru
     if (!w->passes) model_options.flags |= ORTC_MODEL_NO_PASSES;
     options.providers = w->providers;
     options.threads = w->threads;
+    options.choose = &w->choose;
+    options.n_choose = w->choose != NULL;
     r->status = ortc_model_load_memory(file.data, file.bytes, &model_options, &model, &error);
     if (r->status == ORTC_OK) r->status = ortc_session_create(model, &options, &session, &error);
     snprintf(r->text, sizeof r->text, "%s", error.text);

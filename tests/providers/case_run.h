@@ -13,8 +13,9 @@ typedef struct run_way {
     bool passes; /* with the normalising passes */
     /* bytes that inputs lie off an aligned address, outputs an element; -1: both an element */
     int offset;
-    bool placed;    /* outputs are written into the caller's memory, between canaries */
-    uint32_t asked; /* bit i: output i is asked for; 0: all are */
+    bool placed;        /* outputs are written into the caller's memory, between canaries */
+    uint32_t asked;     /* bit i: output i is asked for; 0: all are */
+    const char *choose; /* as in ortc_session_options; NULL: nothing */
 } run_way;
 
 typedef struct run_result {

@@ -1,0 +1,443 @@
+/* The loops of blocked.h: planning, laying out, tiles, finishing. */
+#include "blocked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/gemm/product_uk.h"
+
+#define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
+#define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
+#define SCRATCH_LIMIT (16.0 * 1024 * 1024)
+#define SEGMENT 224 /* pixels */
+#define ROWS 4      /* fewer rows in a task only where they do not fit */
+#define TASK_MACS 1e6
+#define TASKS 64 /* enough for many threads */
+#define GRAIN_MACS 0.25e6
+#define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
+
+ORTC_VEC_TABLE(ortc_blocked_uk)
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+/* The first of n that are dealt evenly to `parts`, of part i. */
+static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
+
+const ortc_blocked_uk *ortc_blocked_uk_get(void) { return ortc_blocked_uk_select(); }
+
+int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
+{
+    if (g->spatial > 3) return 0;
+    for (int i = 0; i < 3; i++) {
+        const int32_t d = g->spatial - 3 + i;
+        e->in[i] = d < 0 ? 1 : g->in[d], e->out[i] = d < 0 ? 1 : g->out[d];
+        e->kernel[i] = d < 0 ? 1 : g->kernel[d], e->stride[i] = d < 0 ? 1 : g->stride[d];
+        e->dilation[i] = d < 0 ? 1 : g->dilation[d], e->pad[i] = d < 0 ? 0 : g->pad[d];
+        if (e->kernel[i] > 4096 || e->stride[i] > 4096 || e->dilation[i] > 4096) return 0;
+    }
+    return 1;
+}
+
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
+
+/* Nothing outside of the image is read, nothing skipped along a row. */
+static int reads_in_place(const ortc_blocked_plan *p)
+{
+    int yes = !p->stem && p->type == ORTC_FLOAT_F32 && p->e.stride[2] == 1;
+    for (int i = 0; i < 3; i++)
+        yes &= p->e.pad[i] == 0 &&
+               (p->e.out[i] - 1) * p->e.stride[i] + (p->e.kernel[i] - 1) * p->e.dilation[i] < p->e.in[i];
+    return yes;
+}
+
+/* A window of one pixel sees one long row. */
+static void make_long(const ortc_conv_geometry *g, ortc_window_extents *e)
+{
+    int point = 1;
+    for (int i = 0; i < 3; i++)
+        point &= e->kernel[i] == 1 && e->stride[i] == 1 && e->pad[i] == 0 && e->in[i] == e->out[i];
+    if (!point) return;
+    e->in[2] = e->out[2] = g->out_count;
+    e->in[0] = e->in[1] = e->out[0] = e->out[1] = 1;
+}
+
+/* Extents of what is laid out for `rows` rows of output. */
+static void lay_out(ortc_blocked_plan *p, int64_t rows)
+{
+    p->rows = rows;
+    p->rows_in = (rows - 1) * p->row_step + (p->e.kernel[1] - 1) * p->e.dilation[1] + 1;
+    p->pitch = (p->segment + (p->e.kernel[2] - 1) * p->e.dilation[2] / p->e.stride[2]) * p->step;
+    p->row = p->pitch * p->phases;
+    p->plane = p->e.kernel[0] * p->rows_in * p->row;
+    p->all = p->chunk * p->plane;
+}
+
+/* How much is done at a time: chunks, rows, tasks. */
+static void split(ortc_blocked_plan *p)
+{
+    const int64_t wide = (int64_t)p->uk->most_blocks, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
+    const int64_t rows = p->e.out[1];
+    int64_t segment = SEGMENT;
+    if (p->taps == 1 && rows == 1 &&
+        !p->stem) { /* a long row: its part of all blocks is read again and again */
+        const int64_t most = (int64_t)p->uk->most_pixels;
+        segment = min64(max64(STAGE_BYTES / (p->ins * ORTC_BLOCK * 4) / most, 4), 16) * most;
+    }
+    p->segments = ceil_div(p->e.out[2], segment);
+    p->segment = ceil_div(p->e.out[2], p->segments);
+    p->segments = ceil_div(p->e.out[2], p->segment);
+    p->chunk = 1;
+    lay_out(p, min64(rows, ROWS));
+    p->chunk = min64(max64(1, WEIGHT_BYTES / group_bytes), max64(1, STAGE_BYTES / 4 / p->plane));
+    if (p->taps == 1) p->chunk = max64(1, WEIGHT_BYTES / group_bytes); /* the segment was chosen for it */
+    p->chunks = ceil_div(p->ins, p->chunk);
+    p->chunk = ceil_div(p->ins, p->chunks);
+    p->chunks = ceil_div(p->ins, p->chunk);
+
+    lay_out(p, rows);
+    while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
+    const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
+                        (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count;
+    const int64_t want = macs / TASK_MACS < 1       ? 1
+                         : macs / TASK_MACS > TASKS ? TASKS
+                                                    : (int64_t)(macs / TASK_MACS);
+    const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
+    const int64_t pairs = ceil_div(p->outs, wide);
+    /* Where weights are more than the image they are read once, by tasks of few blocks. */
+    const int heavy = p->taps * p->outs * ORTC_BLOCK > p->in_count;
+    p->block_tasks = heavy ? min64(pairs, ceil_div(want, outer * ceil_div(rows, p->rows))) : 1;
+    while (p->rows > ROWS && outer * ceil_div(rows, p->rows) * p->block_tasks < want)
+        lay_out(p, max64(ROWS, ceil_div(p->rows, 2)));
+    p->row_tasks = ceil_div(rows, p->rows);
+    lay_out(p, ceil_div(rows, p->row_tasks));
+    p->row_tasks = ceil_div(rows, p->rows);
+    p->block_tasks = max64(p->block_tasks, min64(pairs, ceil_div(want, outer * p->row_tasks)));
+    p->blocks = ceil_div(pairs, p->block_tasks) * wide;
+    /* Each of them lays out the same: a vector of that is worth LAID_OUT multiplications. */
+    const double under = (double)(p->rows * p->segment * p->taps * p->step);
+    const double least = p->in_place ? 1 : LAID_OUT * (double)p->plane / (double)p->step / under;
+    while ((double)p->blocks < least && p->blocks < p->outs) p->blocks += wide;
+    p->block_tasks = ceil_div(p->outs, p->blocks);
+    const double task = macs / (double)(outer * p->row_tasks * p->block_tasks);
+    p->grain = task >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / (task + 1)) + 1;
+}
+
+static void find_taps(ortc_blocked_plan *p)
+{
+    for (int64_t t = 0; t < p->taps; t++) {
+        const int64_t c = t % p->e.kernel[2] * p->e.dilation[2],
+                      r = t / p->e.kernel[2] % p->e.kernel[1] * p->e.dilation[1],
+                      d = t / p->e.kernel[2] / p->e.kernel[1];
+        p->offset[t] = p->in_place ? ((d * p->e.dilation[0] * p->e.in[1] + r) * p->e.in[2] + c) * ORTC_BLOCK
+                                   : (d * p->rows_in + r) * p->row + c % p->e.stride[2] * p->pitch +
+                                         c / p->e.stride[2] * p->step;
+    }
+}
+
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *p)
+{
+    const int64_t c = g->channels, f = g->filters;
+    memset(p, 0, sizeof *p);
+    if (g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
+    if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS : g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK))
+        return 0;
+    p->uk = ortc_blocked_uk_get();
+    p->columns = ortc_columns_uk_select();
+    p->convert = ortc_convert_get();
+    p->type = ortc_float_index(type);
+    p->stem = stem;
+    p->images = g->images, p->group = g->group;
+    p->ins = stem ? c : ceil_div(c, ORTC_BLOCK), p->depth = stem ? 1 : (c - 1) % ORTC_BLOCK + 1;
+    p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
+    p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
+    if (!ortc_conv_extents(g, &p->e)) return 0;
+    if (!stem) make_long(g, &p->e);
+    p->in_place = reads_in_place(p);
+    p->step = stem ? 1 : ORTC_BLOCK;
+    /* Where a window has one row, rows between windows are left out; phases likewise. */
+    p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
+    p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
+    split(p);
+    p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
+    /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
+    const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
+                 sums = (double)p->segment * ORTC_BLOCK *
+                        (p->chunks > 1 ? (double)p->rows * (double)p->blocks
+                         : p->flat     ? 2.0 * (double)p->rows
+                                       : 2);
+    const double line = p->stem ? (double)p->pitch * (double)p->e.stride[2] : 0;
+    if ((staged + sums + line) * 4 > SCRATCH_LIMIT) return 0;
+    p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
+    p->scratch = (size_t)(staged + sums + line) * sizeof(float);
+    p->offset = malloc((size_t)p->taps * sizeof *p->offset);
+    if (!p->offset) return 0;
+    find_taps(p);
+    return 1;
+}
+
+void ortc_blocked_plan_deinit(ortc_blocked_plan *p) { free(p->offset); }
+
+/* ---- Ends ---------------------------------------------------------------------------------------------- */
+
+ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a)
+{
+    const int straight = type == ORTC_FLOAT_F32 && !a->tail->has_rest && a->tail->act != ORTC_UK_ACT_LEAKY;
+    return (ortc_blocked_end){uk, a, type, straight};
+}
+
+void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
+                         int64_t at)
+{
+    const ortc_tail_spec *s = e->a->tail;
+    const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2);
+    const char *residual = e->a->residual;
+    if (!e->straight) {
+        const ortc_tail_place place = {
+            .channel = channel, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
+        if (residual || s->act != ORTC_UK_ACT_NONE)
+            e->uk->finish[e->type]((size_t)(n * ORTC_BLOCK), residual ? residual + bytes : NULL, s->act,
+                                   s->lo, s->hi, sums);
+        ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, (size_t)n, lanes);
+    }
+    if (!e->straight || lanes < ORTC_BLOCK)
+        e->uk->narrow[e->type]((size_t)n, sums, lanes, (char *)e->a->y + bytes);
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------- */
+
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem)
+{
+    const int64_t in = stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK;
+    const double all = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK * (double)in *
+                       (double)g->kernel_count * (double)ortc_product_size(stem ? ORTC_F32 : type);
+    return all < 1e15 ? (size_t)all : 0;
+}
+
+typedef struct fill_arg {
+    const ortc_conv_geometry *g;
+    int type, stem;
+    const char *w;
+    char *dst;
+} fill_arg;
+
+/* n output channels, `step` elements apart in W, of `some` input channels: element (o, c, t) goes to
+ * [t][c][o], `deep` being the channels of a tap. */
+#define TURN(name, type) \
+    static void name(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const void *w, \
+                     void *dst) \
+    { \
+        for (int64_t o = 0; o < n; o++) \
+            for (int64_t c = 0; c < some; c++) \
+                for (int64_t t = 0; t < taps; t++) { \
+                    const char *from = (const char *)w + (size_t)(o * step + c * taps + t) * sizeof(type); \
+                    memcpy((type *)dst + (t * deep + c) * ORTC_BLOCK + o, from, sizeof(type)); \
+                } \
+    }
+TURN(turn_4, uint32_t)
+TURN(turn_2, uint16_t)
+
+/* Output blocks of all groups, a block of input after the other: both stay in L1. */
+static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_arg *a = arg;
+    const ortc_conv_geometry *g = a->g;
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
+                  deep = a->stem ? 1 : ORTC_BLOCK;
+    const int64_t step = g->channels * taps, ins = ceil_div(g->channels, deep),
+                  part = taps * deep * ORTC_BLOCK;
+    const int64_t size = a->type == ORTC_FLOAT_F32 ? 4 : 2;
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
+        const char *w = a->w + (b / outs * g->filters + first) * step * size;
+        char *dst = a->dst + b * ins * part * size;
+        memset(dst, 0, (size_t)(ins * part * size));
+        for (int64_t i = 0; i < ins; i++)
+            (size == 4 ? turn_4 : turn_2)(n, step, min64(deep, g->channels - i * deep), taps, deep,
+                                          w + i * deep * taps * size, dst + i * part * size);
+    }
+}
+
+int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
+                                 void *dst, const ortc_product_threads *threads)
+{
+    const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
+    fill_arg a = {g, ortc_float_index(type), stem, w, dst};
+    if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
+    /* turned where they end, in the second half, and widened from there */
+    const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1) / sizeof(float);
+    a.dst += n * 2;
+    const int32_t status = threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
+    for (size_t i = 0; i < n && !status; i++)
+        ortc_convert_get()->widen[a.type](1, a.dst + i * 2, (float *)dst + i);
+    return status;
+}
+
+/* ---- Laying out ---------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const ortc_blocked_plan *p;
+    const ortc_blocked_args *a;
+    ortc_blocked_end end;
+} job;
+
+/* What a task is about. */
+typedef struct task {
+    const job *j;
+    int64_t image, group;
+    int64_t plane, row, rows, column, pixels; /* of output */
+    int64_t block, blocks;
+    float *stage, *sums, *line;
+} task;
+
+static int64_t type_bytes(const ortc_blocked_plan *p) { return p->type == ORTC_FLOAT_F32 ? 4 : 2; }
+
+/* Phase q of one row of input, `src`, or NULL for one of padding: pixels first, first + stride, .. */
+static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t s = p->e.stride[2], first = t->column * s - p->e.pad[2] + q, n = p->pitch / p->step;
+    int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
+            hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
+    if (!src || hi <= lo) lo = hi = 0;
+    const char *from = src + (first + lo * s) * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    memset(dst, 0, (size_t)(lo * p->step) * sizeof *dst);
+    if (hi == lo) {
+    } else if (!p->stem) {
+        p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + lo * ORTC_BLOCK);
+    } else {
+        const float *line = (const float *)(const void *)from;
+        if (p->type != ORTC_FLOAT_F32) {
+            p->convert->widen[p->type]((size_t)((hi - lo - 1) * s + 1), from, t->line);
+            line = t->line;
+        }
+        p->columns->run(1, dst + lo, 0, line, 0, (size_t)s, 0, (size_t)(hi - lo), 0);
+    }
+    memset(dst + hi * p->step, 0, (size_t)((n - hi) * p->step) * sizeof *dst);
+}
+
+/* Blocks g0 .. g1-1 of input under the task. */
+static void fill_stage(const task *t, int64_t g0, int64_t g1)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t row_bytes = p->e.in[2] * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
+    for (int64_t g = g0; g < g1; g++)
+        for (int64_t d = 0; d < p->e.kernel[0]; d++) {
+            const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
+            const char *x = (const char *)t->j->a->x +
+                            (((t->image * p->group + t->group) * p->ins + g) * p->e.in[0] + plane) *
+                                p->e.in[1] * row_bytes;
+            float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
+            for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
+                const int64_t row = t->row * p->e.stride[1] - p->e.pad[1] + i * p->row_skip;
+                const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
+                for (int64_t q = 0; q < p->phases; q++)
+                    fill_phase(t, inside ? x + row * row_bytes : NULL, q, dst + q * p->pitch);
+            }
+        }
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
+static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
+                    int64_t blocks, int64_t row)
+{
+    const job *j = t->j;
+    const ortc_blocked_plan *p = j->p;
+    const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
+                          ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
+    const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
+    const int last = g1 == p->ins, most = (int)p->uk->most_pixels;
+    const int64_t y_block = j->end.straight ? p->out_count * ORTC_BLOCK
+                                            : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
+    float *y = j->end.straight
+                   ? (float *)j->a->y + first
+                   : t->sums +
+                         (p->chunks > 1 ? ((block - t->block) * t->rows + row) * t->pixels * ORTC_BLOCK : 0);
+    ortc_blocked_tile tile = {.offset = p->offset,
+                              .plane = plane,
+                              .groups = (size_t)(g1 - g0),
+                              .taps = (size_t)p->taps,
+                              .depth = (size_t)(last ? p->depth : ORTC_BLOCK),
+                              .w = (const char *)j->a->w +
+                                   (block * p->ins + g0) * group_weights * (p->stem ? 4 : type_bytes(p)),
+                              .w_block = (size_t)(p->ins * group_weights),
+                              .y_block = (size_t)y_block,
+                              .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
+                              .clip = last && j->end.straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
+                              .lo = j->a->tail->lo,
+                              .hi = j->a->tail->hi};
+    ortc_blocked_tile_fn *run = p->stem ? p->uk->stem : p->uk->dense[p->type];
+    const int64_t tiles = ceil_div(t->pixels, most);
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t at = share(t->pixels, tiles, i);
+        tile.x = x + at * p->step;
+        tile.y = y + at * ORTC_BLOCK;
+        if (last && j->end.straight && j->a->residual)
+            tile.residual = (const float *)j->a->residual + first + at * ORTC_BLOCK;
+        run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
+    }
+    for (int64_t b = 0; last && b < blocks; b++)
+        ortc_blocked_finish(&j->end, y + b * y_block, t->pixels, (block + b) * ORTC_BLOCK,
+                            (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
+                            first + b * p->out_count * ORTC_BLOCK);
+}
+
+static void run_task(task *t)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t wide = (int64_t)p->uk->most_blocks;
+    for (int64_t g0 = 0; g0 < p->ins; g0 += p->chunk) {
+        const int64_t g1 = min64(p->ins, g0 + p->chunk);
+        const float *x = t->stage;
+        int64_t plane = p->plane, row = p->row_step * p->row;
+        if (p->in_place) {
+            plane = p->in_count * ORTC_BLOCK, row = p->e.stride[1] * p->e.in[2] * ORTC_BLOCK;
+            x = (const float *)t->j->a->x + ((t->image * p->group + t->group) * p->ins + g0) * plane +
+                ((t->plane * p->e.stride[0] * p->e.in[1] + t->row * p->e.stride[1]) * p->e.in[2] +
+                 t->column) *
+                    ORTC_BLOCK;
+        } else {
+            if (p->flat && g0 > 0) t->rows = t->pixels / p->segment, t->pixels = p->segment;
+            fill_stage(t, g0, g1);
+            if (p->flat) t->pixels *= t->rows, t->rows = 1;
+        }
+        for (int64_t b = 0; b < t->blocks; b += wide)
+            for (int64_t r = 0; r < t->rows; r++)
+                one_row(t, x + r * row, plane, g0, g1, t->block + b, min64(wide, t->blocks - b), r);
+    }
+}
+
+/* Tasks are numbered [image][group][plane][row task][segment][block task]. */
+static void body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const ortc_blocked_plan *p = j->p;
+    float *space = scratch;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t rest = i;
+        const int64_t b = rest % p->block_tasks * p->blocks;
+        rest /= p->block_tasks;
+        task t = {.j = j, .stage = space, .sums = space + p->sums, .line = space + p->line};
+        t.column = rest % p->segments * p->segment, rest /= p->segments;
+        t.pixels = min64(p->segment, p->e.out[2] - t.column);
+        t.row = rest % p->row_tasks * p->rows, rest /= p->row_tasks;
+        t.rows = min64(p->rows, p->e.out[1] - t.row);
+        t.plane = rest % p->e.out[0], rest /= p->e.out[0];
+        t.group = rest % p->group, t.image = rest / p->group;
+        t.block = t.group * p->outs + b, t.blocks = min64(p->blocks, p->outs - b);
+        run_task(&t);
+    }
+}
+
+int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,
+                         const ortc_product_threads *threads)
+{
+    job j = {p, a, ortc_blocked_end_of(p->uk, p->type, a)};
+    return threads->parallel(threads->context,
+                             p->images * p->group * p->e.out[0] * p->row_tasks * p->segments * p->block_tasks,
+                             p->grain, body, &j);
+}

@@ -1,0 +1,96 @@
+/* Convolution of values in blocks of 16 channels, [image][block][..positions][16], up to three spatial dims:
+ * the loops around the micro-kernels of blocked_uk.h. Also the stem, whose image is plain, with few channels.
+ *
+ * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It goes
+ * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
+ * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them
+ * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border:
+ * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
+ * where it lies; windows of one pixel make one long row of an image.
+ *
+ * Decisions follow from extents and type alone, never from threads: results are the same bits on any number
+ * of them. Channels that only pad the last block are written as 0. Leaves to others: operators, choosing.
+ */
+#ifndef ORTC_KERNELS_CONV_BLOCKED_H
+#define ORTC_KERNELS_CONV_BLOCKED_H
+
+#include "blocked_uk.h"
+#include "columns_uk.h"
+#include "geometry.h"
+#include "kernels/common/vector/convert.h"
+#include "kernels/gemm/epilogue.h"
+
+enum { ORTC_STEM_CHANNELS = 4 }; /* of a plain image, at most */
+
+typedef struct ortc_blocked_plan {
+    const ortc_blocked_uk *uk;
+    const ortc_columns_uk *columns;
+    const ortc_convert *convert;
+    int32_t type; /* ORTC_FLOAT_* */
+    int stem, in_place;
+    int flat; /* rows are laid out as one: windows of one pixel, whole rows */
+    int64_t images, group;
+    int64_t ins, depth;  /* of a group: blocks of input (of a stem: channels), channels of the last one */
+    int64_t outs, lanes; /* blocks of output, channels of the last one */
+    ortc_window_extents e;
+    int64_t in_count, out_count, taps;
+    int64_t chunk, chunks;       /* blocks of input that are added up at a time; how often */
+    int64_t segment;             /* pixels of a row: all, or so many (the last of a row may have less) */
+    int64_t segments;            /* of a row */
+    int64_t rows, row_tasks;     /* of a task; tasks for the rows of a plane of output */
+    int64_t blocks, block_tasks; /* of output, of a task; tasks for all of a group */
+    /* As staged, floats: */
+    int64_t step;                   /* from a pixel to the next: 16, of a stem 1 */
+    int64_t pitch, row, plane, all; /* a phase of a row, all of them, a block of input, a chunk */
+    int64_t rows_in;                /* rows of a block's plane */
+    int64_t row_skip, row_step;     /* rows of input for one of these; of these for one of output */
+    int64_t phases;                 /* of a row */
+    int64_t grain;
+    int64_t sums, line; /* places in scratch, in floats: results to be finished there, a row to be widened */
+    size_t scratch;     /* bytes for each worker */
+    int64_t *offset;    /* of each tap; owned */
+} ortc_blocked_plan;
+
+/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. */
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *out);
+void ortc_blocked_plan_deinit(ortc_blocked_plan *);
+
+/* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the
+ * filling, w of any alignment. A stem's is f32. */
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem);
+int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
+                                 void *dst, const ortc_product_threads *threads);
+
+/* x, y and residual (NULL: none) are of the plan's type; bias is [group * outs * 16] in f32, padded with 0.
+ * residual may not be y. Thread: any. Returns 0 or what `parallel` returned. */
+typedef struct ortc_blocked_args {
+    const void *x, *w, *residual;
+    const float *bias;
+    void *y;
+    const ortc_tail_spec *tail; /* whose alpha is 1 */
+    const ortc_view *in;        /* the call's, for the tail: those of the output's shape in blocks, too */
+} ortc_blocked_args;
+int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
+                         const ortc_product_threads *threads);
+
+/* ---- What the ways over blocks share ------------------------------------------------------------------- */
+
+const ortc_blocked_uk *ortc_blocked_uk_get(void);
+
+/* Extents as three, the missing ones 1; 0: more than three, or some out of bounds. */
+int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *out);
+
+/* How results end. */
+typedef struct ortc_blocked_end {
+    const ortc_blocked_uk *uk;
+    const ortc_blocked_args *a;
+    int32_t type;
+    int straight; /* registers do all of it and store where results belong; else sums come here in f32 */
+} ortc_blocked_end;
+ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a);
+/* What registers have not done to n finished pixels of a block of output, from `channel` on, of which `lanes`
+ * exist; they begin `at` elements into the output. The one place that knows epilogues. */
+void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
+                         int64_t at);
+
+#endif

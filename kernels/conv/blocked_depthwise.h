@@ -1,0 +1,31 @@
+/* Depthwise convolution of values in blocks of 16 channels: each channel has one filter of its own, so that a
+ * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
+ * where it lies (kernels/common/window_runs.h). Weights are f32, [block][tap][16]. Rules of blocked.h.
+ */
+#ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
+#define ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
+
+#include "blocked.h"
+#include "kernels/common/window_runs.h"
+
+typedef struct ortc_blocked_depthwise_plan {
+    const ortc_blocked_uk *uk;
+    ortc_window_extents extents;
+    int32_t type; /* ORTC_FLOAT_* */
+    int64_t images, channels, blocks;
+    int64_t in_count, out_count, taps;
+    int64_t rows, row_tasks, grain;
+    size_t scratch; /* bytes for each worker */
+} ortc_blocked_depthwise_plan;
+
+/* 0: this way is not for the convolution at hand. */
+int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type,
+                                     ortc_blocked_depthwise_plan *out);
+size_t ortc_blocked_depthwise_weight_bytes(const ortc_conv_geometry *g);
+void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, const void *w,
+                                        float *dst);
+/* bias: [blocks * 16]. */
+int32_t ortc_blocked_depthwise_run(const ortc_blocked_depthwise_plan *p, const ortc_blocked_args *args,
+                                   const ortc_product_threads *threads);
+
+#endif

@@ -1,0 +1,69 @@
+/* The micro-kernels of convolutions whose values lie in blocks of 16 channels: their contract.
+ *
+ * A tile is some neighbouring pixels of one row of the output, for one or two blocks of its channels, with
+ * all sums in registers. What it reads was laid out before (blocked.h), so that the body knows no padding, no
+ * stride and no border: pixel p under tap t of group g is at x + g * plane + offset[t] + p * step, where a
+ * group is a block of 16 input channels (step 16), or one channel of a plain image (stem: step 1). Weights
+ * are [output block][group][tap][16 input channels][16 output channels], of a stem [output block][channel]
+ * [tap][16], and are read once, in order. Sums are f32, added over groups, taps and channels in that order:
+ * the same bits however pixels are dealt to tiles. No state, no allocation.
+ */
+#ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
+#define ORTC_KERNELS_CONV_BLOCKED_UK_H
+
+#include "kernels/common/blocks.h"
+#include "kernels/common/uk.h"
+#include "kernels/common/window_runs.h"
+
+/* One tile. Addresses of any alignment. */
+typedef struct ortc_blocked_tile {
+    const float *x;
+    const int64_t *offset; /* floats, of each tap */
+    int64_t plane;         /* floats from a group to the next */
+    size_t groups, taps;
+    size_t depth;      /* channels of the last group, 1..16; of the others all count */
+    const void *w;     /* of the first output block */
+    size_t w_block;    /* elements from an output block's weights to the next's */
+    float *y;          /* [block][pixel][16] */
+    size_t y_block;    /* elements from a block to the next, of the residual, too */
+    const float *bias; /* [block][16]: what sums begin with; NULL: with those that stand in y */
+    /* What happens to finished sums, in this order; to those that are to be added to, nothing. */
+    const float *residual; /* lies as y does, NULL: none; added */
+    int clip;              /* then min(max(s, lo), hi); a NaN stays */
+    float lo, hi;
+} ortc_blocked_tile;
+
+/* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
+typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
+
+/* A run of a depthwise convolution: y = bias + the sum over taps, then as of a tile. Taps point to elements
+ * of x's type. */
+typedef struct ortc_blocked_taps {
+    size_t taps;
+    const ortc_window_tap *tap;
+    const float *w;    /* [tap][16] */
+    const float *bias; /* [16] */
+    float *y;
+    const float *residual; /* lies as y does, NULL: none */
+    size_t y_step;         /* elements from a pixel to the next */
+    int clip;
+    float lo, hi;
+} ortc_blocked_taps;
+typedef void ortc_blocked_taps_fn(size_t n, const ortc_blocked_taps *t);
+
+typedef struct ortc_blocked_uk {
+    size_t most_pixels, most_blocks;
+    ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *stem;         /* f32 weights */
+    ortc_blocked_taps_fn *depthwise[3]; /* by the type of x */
+    /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
+    void (*widen[3])(size_t n, const void *x, size_t step, float *y);
+    /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,
+     * act being ORTC_UK_ACT_* of kernels/gemm/product_uk.h. */
+    void (*finish[3])(size_t n, const void *residual, int32_t act, float lo, float hi, float *y);
+    /* n pixels of 16 channels to memory by type, rounded once; the channels from `lanes` on become 0. */
+    void (*narrow[3])(size_t n, const float *x, size_t lanes, void *y);
+} ortc_blocked_uk;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_blocked_uk)
+
+#endif

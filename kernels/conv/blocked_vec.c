@@ -1,0 +1,246 @@
+/* Convolution over blocks of channels (blocked_uk.h), a body for every instruction set. Like all register
+ * tiles it knows its lanes: a block is 16 / LANES vectors.
+ *
+ * Tiles are as large as the registers let them be, since each step reads one broadcast for every pixel and a
+ * vector of weights for every sum that a pixel has: AVX-512 14 pixels x 2 blocks (28 sums, 2 + 1 others of
+ * 32; a step is 28 FMAs for 16 loads; 28 x 1 gains nothing), AVX2 6 x 1 (12 sums and 2 + 1 others, of 16),
+ * NEON 6 x 1 (24 of 32), plain vectors of 16 bytes 2 x 1 (8 of 16). Every number of pixels gets its own copy,
+ * which is what the compiler makes of one inline function with constant arguments.
+ */
+#include <assert.h>
+
+#include "blocked_uk.h"
+#include "kernels/common/vector/tile.h"
+#include "kernels/gemm/product_uk.h"
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/* clang-format off */
+#define UP_TO_2(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__)
+#define UP_TO_4(X, ...) UP_TO_2(X, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
+#define UP_TO_6(X, ...) UP_TO_4(X, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#define UP_TO_8(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
+#define UP_TO_14(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
+    X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+/* clang-format on */
+/* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels. */
+#if defined(__AVX512F__)
+#define PIXELS 14
+#define EACH UP_TO_14
+#define BLOCKS 2
+#define STRIP 8
+#define EACH_STRIP UP_TO_8
+#elif defined(__AVX2__) || defined(__ARM_NEON)
+#define PIXELS 6
+#define EACH UP_TO_6
+#define BLOCKS 1
+#define STRIP 4
+#define EACH_STRIP UP_TO_4
+#else
+#define PIXELS 2
+#define EACH UP_TO_2
+#define BLOCKS 1
+#define STRIP 2
+#define EACH_STRIP UP_TO_2
+#endif
+#define VECTORS (ORTC_BLOCK / LANES) /* of a block */
+
+enum { F32, F16, BF16 }; /* as ORTC_FLOAT_* of convert.h */
+
+VFN vf32 load(const int type, const char *p)
+{
+    if (type == F16) return v_load_f16((const uint16_t *)(const void *)p, LANES);
+    if (type == BF16) return v_load_bf16((const uint16_t *)(const void *)p, LANES);
+    return v_load_f32((const float *)(const void *)p, LANES);
+}
+
+/* v second: max and min return their second operand when one is NaN. */
+VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
+{
+    if (act == ORTC_UK_ACT_CLIP) return v_min(hi, v_max(lo, v));
+    if (act == ORTC_UK_ACT_LEAKY) return v_sel(v_lt(v, v_set_f32(0)), v_mul(v, lo), v);
+    return v;
+}
+
+/* Applies `op` to every sum; b, p, j (block, pixel, vector) and v (an lvalue) are in scope. */
+#define EACH_SUM(...) \
+    UNROLL for (int b = 0; b < nb; b++) \
+    { \
+        UNROLL for (int p = 0; p < np; p++) \
+        { \
+            UNROLL for (int j = 0; j < VECTORS; j++) \
+            { \
+                vf32 v = sum[b][p][j]; \
+                __VA_ARGS__; \
+                sum[b][p][j] = v; \
+            } \
+        } \
+    }
+#define AT(base, stride) ((base) + (size_t)b * (stride) + p * ORTC_BLOCK + j * LANES)
+
+VFN void tile(const int type, const int stem, const int np, const int nb, const ortc_blocked_tile *t)
+{
+    const size_t size = type == F32 ? 4 : 2, step = stem ? 1 : ORTC_BLOCK;
+    vf32 sum[BLOCKS][PIXELS][VECTORS];
+    if (t->bias)
+        EACH_SUM(v = v_load_f32(t->bias + b * ORTC_BLOCK + j * LANES, LANES))
+    else
+        EACH_SUM(v = v_load_f32(AT(t->y, t->y_block), LANES))
+    const char *w = t->w;
+    const float *x = t->x;
+    for (size_t g = 0; g < t->groups; g++, x += t->plane) {
+        const size_t depth = stem ? 1 : g + 1 < t->groups ? ORTC_BLOCK : t->depth;
+        for (size_t tap = 0; tap < t->taps; tap++) {
+            const float *s = x + t->offset[tap];
+            for (size_t i = 0; i < depth; i++, w += ORTC_BLOCK * size) {
+                vf32 wv[BLOCKS][VECTORS];
+                UNROLL for (int b = 0; b < nb; b++)
+                {
+                    UNROLL for (int j = 0; j < VECTORS; j++)
+                        wv[b][j] = load(type, w + ((size_t)b * t->w_block + j * LANES) * size);
+                }
+                UNROLL for (int p = 0; p < np; p++)
+                {
+                    const vf32 xv = v_set_f32(ortc_uk_load_f32(s + p * step + i));
+                    UNROLL for (int b = 0; b < nb; b++)
+                    {
+                        UNROLL for (int j = 0; j < VECTORS; j++)
+                            sum[b][p][j] = v_fma(wv[b][j], xv, sum[b][p][j]);
+                    }
+                }
+            }
+            if (!stem) w += (ORTC_BLOCK - depth) * ORTC_BLOCK * size;
+        }
+    }
+    if (t->residual) EACH_SUM(v = v_add(v, v_load_f32(AT(t->residual, t->y_block), LANES)))
+    if (t->clip) {
+        const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
+        EACH_SUM(v = v_min(hi, v_max(lo, v))) /* v second: a NaN stays */
+    }
+    EACH_SUM(v_store_f32(AT(t->y, t->y_block), v, LANES))
+}
+
+#define TILE(np, T, stem, nb) \
+    static void tile_##T##_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(T, stem, np, nb, t); }
+#define ENTRY(np, T, stem, nb) tile_##T##_##stem##_##nb##_##np,
+#if BLOCKS == 2
+#define EACH_OF_2(X, ...) EACH(X, __VA_ARGS__)
+#define SECOND(T, stem) \
+    , { EACH(ENTRY, T, stem, 2) }
+#else
+#define EACH_OF_2(X, ...)
+#define SECOND(T, stem)
+#endif
+#define TILES(name, T, stem) \
+    EACH(TILE, T, stem, 1) \
+    EACH_OF_2(TILE, T, stem, 2) \
+    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
+    { \
+        static void (*const tiles[BLOCKS][PIXELS])(const ortc_blocked_tile *) = { \
+            {EACH(ENTRY, T, stem, 1)} SECOND(T, stem)}; \
+        assert(pixels >= 1 && pixels <= PIXELS && blocks >= 1 && blocks <= BLOCKS); \
+        tiles[blocks - 1][pixels - 1](t); \
+    }
+TILES(dense_f32, F32, 0)
+TILES(dense_f16, F16, 0)
+TILES(dense_bf16, BF16, 0)
+TILES(stem_f32, F32, 1)
+
+/* ---- Depthwise ----------------------------------------------------------------------------------------- */
+
+/* A strip of np pixels: each tap is a block of weights and a load for every sum. */
+VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t at)
+{
+    vf32 sum[STRIP][VECTORS];
+    UNROLL for (int p = 0; p < np; p++)
+    {
+        UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(t->bias + j * LANES, LANES);
+    }
+    for (size_t k = 0; k < t->taps; k++) {
+        const ptrdiff_t step = t->tap[k].step;
+        const char *x = t->tap[k].x + (ptrdiff_t)at * step;
+        const size_t size = type == F32 ? 4 : 2;
+        vf32 w[VECTORS];
+        UNROLL for (int j = 0; j < VECTORS; j++) w[j] = v_load_f32(t->w + k * ORTC_BLOCK + j * LANES, LANES);
+        UNROLL for (int p = 0; p < np; p++)
+        {
+            UNROLL for (int j = 0; j < VECTORS; j++)
+                sum[p][j] = v_fma(w[j], load(type, x + p * step + (size_t)(j * LANES) * size), sum[p][j]);
+        }
+    }
+    const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
+    UNROLL for (int p = 0; p < np; p++)
+    {
+        UNROLL for (int j = 0; j < VECTORS; j++)
+        {
+            const size_t to = (at + (size_t)p) * t->y_step + (size_t)(j * LANES);
+            vf32 v = sum[p][j];
+            if (t->residual) v = v_add(v, v_load_f32(t->residual + to, LANES));
+            if (t->clip) v = v_min(hi, v_max(lo, v));
+            v_store_f32(t->y + to, v, LANES);
+        }
+    }
+}
+#define STRIP_OF(np, T) \
+    static void strip_##T##_##np(const ortc_blocked_taps *t, size_t at) { strip(T, np, t, at); }
+#define STRIP_ENTRY(np, T) strip_##T##_##np,
+#define DEPTHWISE(name, T) \
+    EACH_STRIP(STRIP_OF, T) \
+    static void name(size_t n, const ortc_blocked_taps *t) \
+    { \
+        static void (*const strips[])(const ortc_blocked_taps *, size_t) = {EACH_STRIP(STRIP_ENTRY, T)}; \
+        for (size_t at = 0, strip = 0; at < n; at += strip) { \
+            strip = n - at < STRIP ? n - at : STRIP; \
+            strips[strip - 1](t, at); \
+        } \
+    }
+DEPTHWISE(depthwise_f32, F32)
+DEPTHWISE(depthwise_f16, F16)
+DEPTHWISE(depthwise_bf16, BF16)
+
+/* ---- Before and after ---------------------------------------------------------------------------------- */
+
+#define MOVES(T, type) \
+    static void widen_##T(size_t n, const void *from, size_t step, float *y) \
+    { \
+        const type *x = from; \
+        for (size_t i = 0; i < n; i++, x += step, y += ORTC_BLOCK) \
+            UNROLL for (int j = 0; j < VECTORS; j++) \
+                v_store_f32(y + j * LANES, v_load_##T(x + j * LANES, LANES), LANES); \
+    } \
+    static void finish_##T(size_t n, const void *residual, int32_t act, float lo, float hi, float *y) \
+    { \
+        const type *r = residual; \
+        const vf32 l = v_set_f32(lo), h = v_set_f32(hi); \
+        V_FOR(i, left, n, { \
+            vf32 v = v_load_f32(y + i, left); \
+            if (r) v = v_add(v, v_load_##T(r + i, left)); \
+            v_store_f32(y + i, activate(v, act, l, h), left); \
+        }); \
+    } \
+    static void narrow_##T(size_t n, const float *x, size_t lanes, void *to) \
+    { \
+        type *y = to; \
+        for (size_t i = 0; i < n; i++, x += ORTC_BLOCK, y += ORTC_BLOCK) \
+            UNROLL for (int j = 0; j < VECTORS; j++) \
+            { \
+                const size_t keep = lanes > (size_t)j * LANES ? lanes - (size_t)j * LANES : 0; \
+                v_store_##T(y + j * LANES, v_keep(v_load_f32(x + j * LANES, LANES), keep, 0), LANES); \
+            } \
+    }
+MOVES(f32, float)
+MOVES(f16, uint16_t)
+MOVES(bf16, uint16_t)
+
+const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
+                                                 BLOCKS,
+                                                 {dense_f32, dense_f16, dense_bf16},
+                                                 stem_f32,
+                                                 {depthwise_f32, depthwise_f16, depthwise_bf16},
+                                                 {widen_f32, widen_f16, widen_bf16},
+                                                 {finish_f32, finish_f16, finish_bf16},
+                                                 {narrow_f32, narrow_f16, narrow_bf16}};

@@ -1,0 +1,33 @@
+/* What the cpu's kernels of Conv share: those of plain values (cpu.c), and of blocks (cpu_blocks.c). */
+#ifndef ORTC_KERNELS_CONV_CPU_H
+#define ORTC_KERNELS_CONV_CPU_H
+
+#include "geometry.h"
+#include "kernels/gemm/epilogue.h"
+
+typedef struct ortc_conv_state {
+    ortc_window window;
+    int64_t group;
+    ortc_tail_spec tail;
+} ortc_conv_state;
+
+ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);
+ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
+
+/* The numbers of X and W, `ins`, and Y. */
+void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y,
+                    ortc_conv_geometry *g);
+int ortc_conv_is_empty(const ortc_conv_geometry *g);
+/* B's, -1: none. */
+int32_t ortc_conv_bias_port(const ortc_tail_spec *t);
+/* The work and the bytes of a run, for ortc_plan_cost. */
+void ortc_conv_plan_cost(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type);
+
+/* Clocks of one core for the multiplications alone, at two vectors of f32 a clock. */
+double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
+
+/* cpu_blocks.c */
+extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
+    ortc_conv_stem;
+
+#endif

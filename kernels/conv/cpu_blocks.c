@@ -1,0 +1,206 @@
+/* Conv on the cpu provider, of values in blocks of 16 channels (kernels/common/blocks.h), in f32, f16 and
+ * bf16: further candidates beside those of plain values (cpu.c):
+ *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
+ *   conv.blocked_1x1        the same for windows of one element
+ *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
+ *   conv.stem               a plain image of up to 4 channels becomes blocks
+ * They take no plain values (a stem: give none), so they are offered where somebody asks for blocks, or for
+ * whatever is liked best. Packed forms of W are numbered by FORM_*.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocked_depthwise.h"
+#include "cpu.h"
+
+enum { WINDOW, POINT, DEPTHWISE, STEM };
+#define FORM(way) ((uint64_t)0xb10c << 32 | (uint64_t)((way) == POINT ? WINDOW : (way)))
+
+/* ---- Packed W ------------------------------------------------------------------------------------------ */
+
+/* Compared bytewise: no padding between these. */
+typedef struct pack_param {
+    int64_t group, channels, filters, kernel_count, way, type;
+} pack_param;
+
+static ortc_conv_geometry geometry_of(const pack_param *p)
+{
+    return (ortc_conv_geometry){.group = p->group,
+                                .channels = p->channels,
+                                .filters = p->filters,
+                                .kernel_count = p->kernel_count};
+}
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    (void)src;
+    return p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
+                               : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, p->way == STEM);
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    if (p->way != DEPTHWISE)
+        return ortc_blocked_weight_fill(&g, (ortc_dtype)p->type, p->way == STEM, src->data, dst, &threads);
+    ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
+    return ORTC_OK;
+}
+
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill};
+
+/* ---- Choose and plan ----------------------------------------------------------------------------------- */
+
+typedef struct blocks_plan {
+    int way;
+    ortc_dtype type;
+    int64_t channels; /* of Y, in all */
+    ortc_blocked_plan dense;
+    ortc_blocked_depthwise_plan depthwise;
+    const ortc_packed *packed;
+} blocks_plan;
+
+static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, blocks_plan *out)
+{
+    *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
+    return way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, &out->depthwise)
+                            : ortc_blocked_plan_init(g, type, way == STEM, &out->dense);
+}
+
+static void close_way(blocks_plan *b)
+{
+    if (b->way != DEPTHWISE) ortc_blocked_plan_deinit(&b->dense);
+}
+
+/* Clocks, in the measure of cpu.c: tiles 0.95 of the rate of their multiplications, if they have the 8 sums
+ * that hide its latency, with channels rounded up to blocks; a vector that is laid out 2, one of results 0.8.
+ * A tap of a depthwise window is two loads' time, a run of it 40. */
+static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
+{
+    const ortc_blocked_plan *d = &b->dense;
+    const double least = ortc_conv_least_clocks(g, b->type);
+    if (b->way == DEPTHWISE) {
+        const ortc_window_extents *e = &b->depthwise.extents;
+        const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
+        return 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
+               40 * blocks * (double)(e->out[0] * (e->out[1] + 6));
+    }
+    const int64_t row = d->flat ? d->rows * d->segment : d->segment, most = (int64_t)d->uk->most_pixels;
+    const int64_t wide = d->outs > 1 ? (int64_t)d->uk->most_blocks : 1;
+    const double sums = (double)((row < most ? row : most) * wide * (d->uk->most_blocks > 1 ? 1 : 2));
+    const double vectors = (double)(d->images * d->group * d->outs * d->out_count);
+    const double padded = (double)(d->outs * ORTC_BLOCK) / (double)g->filters;
+    const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
+                                  d->block_tasks);
+    const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
+    return least * padded / (sums < 8 ? sums / 8 : 1) / 0.95 + 2 * laid_out + 0.8 * vectors;
+}
+
+static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,
+                          ortc_why *why)
+{
+    ortc_conv_geometry g;
+    blocks_plan b;
+    const ortc_layout l = ortc_blocks();
+    if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
+    if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
+    if (s->tail.alpha != 1) return ortc_no(why, "results are not scaled here");
+    ortc_conv_read(s, q->in, q->out, &g);
+    if (way != DEPTHWISE && way != STEM && (g.kernel_count == 1) != (way == POINT))
+        return ortc_no(why, way == POINT ? "the window is not a point" : "the window is a point");
+    if (ortc_conv_is_empty(&g) || !open_way(&g, q->in[0].dtype, way, &b))
+        return ortc_no(why,
+                       way == STEM        ? "more than %d channels, or groups"
+                       : way == DEPTHWISE ? "not one channel and filter a group"
+                                          : "groups are not whole blocks, or too large",
+                       ORTC_STEM_CHANNELS);
+    for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
+        if (s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
+    o->clocks = clocks_of(&g, &b);
+    o->form = FORM(way);
+    if (way != STEM) o->in[0] = l;
+    if (s->tail.residual >= 0) o->in[s->tail.residual] = l;
+    o->out[0] = l;
+    close_way(&b);
+    return ORTC_OK;
+}
+
+static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
+{
+    const ortc_conv_state *s = state;
+    ortc_conv_geometry g;
+    blocks_plan *b = malloc(sizeof *b);
+    ortc_conv_read(s, p->in, p->out, &g);
+    if (!b || !open_way(&g, p->in[0].dtype, way, b)) {
+        free(b);
+        return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    const pack_param param = {
+        g.group, g.channels, g.filters, g.kernel_count, way == POINT ? WINDOW : way, (int64_t)b->type};
+    const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &b->packed);
+    if (status) {
+        close_way(b);
+        free(b);
+        return status;
+    }
+    ortc_plan_workspace(p, (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float),
+                        way == DEPTHWISE ? b->depthwise.scratch : b->dense.scratch);
+    ortc_conv_plan_cost(p, &g, b->type);
+    *out = b;
+    return ORTC_OK;
+}
+
+static void release_plan(const void *state, void *pstate)
+{
+    (void)state;
+    if (!pstate) return;
+    close_way(pstate);
+    free(pstate);
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    const ortc_conv_state *s = state;
+    const blocks_plan *b = pstate;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const void *given = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
+    float *bias = call->workspace;
+    memset(bias, 0, (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof *bias);
+    if (given) ortc_convert_get()->widen[ortc_float_index(b->type)]((size_t)b->channels, given, bias);
+    const ortc_blocked_args args = {.x = call->in[0].data,
+                                    .w = b->packed->data,
+                                    .residual = ortc_call_data(call, s->tail.residual),
+                                    .bias = bias,
+                                    .y = call->out[0].data,
+                                    .tail = &s->tail,
+                                    .in = call->in};
+    return b->way == DEPTHWISE ? ortc_blocked_depthwise_run(&b->depthwise, &args, &threads)
+                               : ortc_blocked_run(&b->dense, &args, &threads);
+}
+
+#define CONV(way, kernel, called) \
+    static ortc_status choose_##way(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why) \
+    { \
+        return choose(way, state, q, o, why); \
+    } \
+    static ortc_status plan_##way(const void *state, ortc_plan *p, void **out) \
+    { \
+        return plan(way, state, p, out); \
+    } \
+    const ortc_kernel kernel = {.size = ORTC_SIZED(ortc_kernel), \
+                                .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS, \
+                                .name = called, \
+                                .supports = ortc_conv_supports, \
+                                .prepare = ortc_conv_prepare, \
+                                .plan = plan_##way, \
+                                .run = run, \
+                                .release_plan = release_plan, \
+                                .choose = choose_##way};
+CONV(WINDOW, ortc_conv_blocked, "conv.blocked")
+CONV(POINT, ortc_conv_blocked_1x1, "conv.blocked_1x1")
+CONV(DEPTHWISE, ortc_conv_blocked_depthwise, "conv.blocked_depthwise")
+CONV(STEM, ortc_conv_stem, "conv.stem")

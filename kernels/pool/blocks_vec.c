@@ -1,0 +1,103 @@
+/* Pools over blocks (blocks.h), a body for every instruction set: four pixels at a time, so that their folds
+ * do not wait for each other. A NaN under a window makes its maximum NaN. */
+#include "kernels/pool/blocks.h"
+
+#include "kernels/common/vector/convert.h"
+#include "kernels/common/vector/vec.h"
+
+VFN vf32 load(const int type, const char *p, size_t n)
+{
+    if (type == ORTC_FLOAT_F16) return v_load_f16((const uint16_t *)(const void *)p, n);
+    if (type == ORTC_FLOAT_BF16) return v_load_bf16((const uint16_t *)(const void *)p, n);
+    return v_load_f32((const float *)(const void *)p, n);
+}
+VFN void store(const int type, char *p, vf32 v, size_t n)
+{
+    if (type == ORTC_FLOAT_F16)
+        v_store_f16((uint16_t *)(void *)p, v, n);
+    else if (type == ORTC_FLOAT_BF16)
+        v_store_bf16((uint16_t *)(void *)p, v, n);
+    else
+        v_store_f32((float *)(void *)p, v, n);
+}
+VFN vf32 fold(const int how, vf32 a, vf32 b) { return how == ORTC_POOL_MAX ? v_max_nan(a, b) : v_add(a, b); }
+
+#define EACH_1(M) M(0)
+#define EACH_4(M) M(0) M(1) M(2) M(3)
+#define FIRST(p) vf32 r##p = load(type, x + (p)*step, left);
+#define FOLD(p) r##p = fold(how, r##p, load(type, x + (p)*step, left));
+#define MEAN(p) r##p = v_div(r##p, count);
+#define STORE(p) store(type, y + (ptrdiff_t)(at + (p)) * y_step, v_keep(r##p, keep, 0), left);
+#define MOVE(tap) step = (tap).step, x = (tap).x + (ptrdiff_t)at * step + (ptrdiff_t)(c * size)
+/* From pixel `at` on, for as long as there are so many. */
+#define PIXELS(some, EACH) \
+    for (; n - at >= (some); at += (some)) { \
+        ptrdiff_t step; \
+        const char *x; \
+        MOVE(w->tap[0]); \
+        EACH(FIRST) \
+        for (size_t t = 1; t < w->taps; t++) { \
+            MOVE(w->tap[t]); \
+            EACH(FOLD) \
+        } \
+        if (how == ORTC_POOL_MEAN) { \
+            EACH(MEAN) \
+        } \
+        EACH(STORE) \
+    }
+
+VFN void window(const int how, const int type, size_t n, const ortc_pool_window *w)
+{
+    const size_t size = type == ORTC_FLOAT_F32 ? 4 : 2;
+    const ptrdiff_t y_step = (ptrdiff_t)(w->y_step * size);
+    const vf32 count = v_set_f32(w->count);
+    for (size_t c = 0; c < ORTC_BLOCK; c += v_lanes()) {
+        const size_t left = ORTC_BLOCK - c, keep = w->lanes > c ? w->lanes - c : 0;
+        char *y = (char *)w->y + c * size;
+        size_t at = 0;
+        PIXELS(4, EACH_4)
+        PIXELS(1, EACH_1)
+    }
+}
+
+VFN void all(const int how, const int type, size_t n, const void *from, float *acc)
+{
+    const ptrdiff_t step = type == ORTC_FLOAT_F32 ? 4 * ORTC_BLOCK : 2 * ORTC_BLOCK;
+    for (size_t c = 0; c < ORTC_BLOCK; c += v_lanes()) {
+        const size_t left = ORTC_BLOCK - c;
+        const char *x = (const char *)from + step / ORTC_BLOCK * (ptrdiff_t)c;
+        vf32 r0 = v_load_f32(acc + c, left), r1 = v_set_f32(how == ORTC_POOL_MAX ? -__builtin_inff() : 0);
+        vf32 r2 = r1, r3 = r1;
+        size_t i = 0;
+        for (; n - i >= 4; i += 4, x += 4 * step) {
+            EACH_4(FOLD)
+        }
+        for (; i < n; i++, x += step) {
+            EACH_1(FOLD)
+        }
+        v_store_f32(acc + c, fold(how, fold(how, r0, r1), fold(how, r2, r3)), left);
+    }
+}
+
+#define BODIES(how, type) \
+    static void window_##how##_##type(size_t n, const ortc_pool_window *w) \
+    { \
+        window(ORTC_POOL_##how, ORTC_FLOAT_##type, n, w); \
+    } \
+    static void all_##how##_##type(size_t n, const void *x, float *acc) \
+    { \
+        all(ORTC_POOL_##how, ORTC_FLOAT_##type, n, x, acc); \
+    }
+#define OF(what, how) \
+    { \
+        what##_##how##_F32, what##_##how##_F16, what##_##how##_BF16 \
+    }
+BODIES(MAX, F32)
+BODIES(MAX, F16)
+BODIES(MAX, BF16)
+BODIES(MEAN, F32)
+BODIES(MEAN, F16)
+BODIES(MEAN, BF16)
+
+const ortc_pool_blocks_uk V_NAME(ortc_pool_blocks_uk) = {{OF(window, MAX), OF(window, MEAN)},
+                                                         {OF(all, MAX), OF(all, MEAN)}};

@@ -1,0 +1,300 @@
+/* Convolution over blocks of channels against its definition in double: random extents, groups, strides,
+ * dilations, pads, tails and epilogues, f32, f16 and bf16, plain stems; every instruction set, memory between
+ * guard pages, NaN in what only pads the output's last block before, one thread forwards and backwards and
+ * three with the same bits. The bound: (K + 8) eps times the sum of absolute values, and one rounding of the
+ * result in types of 16 bits.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/cpu_features.h"
+#include "kernels/common/element.h"
+#include "kernels/conv/blocked_depthwise.h"
+#include "pool.h"
+#include "programs.h"
+#include "tests.h"
+
+typedef struct conv {
+    ortc_conv_geometry g;
+    ortc_dtype type;
+    int stem, depthwise, residual;
+    ortc_tail_spec tail;
+    guard x, w, y, r, bias, channel, packed;
+} conv;
+
+static int64_t blocks_of(int64_t channels) { return (channels + ORTC_BLOCK - 1) / ORTC_BLOCK; }
+
+/* Where channel c at position s of image n lies: in blocks, per group where there are several. */
+static int64_t at(int64_t n, int64_t c, int64_t s, int64_t channels, int64_t count)
+{
+    return ((n * blocks_of(channels) + c / ORTC_BLOCK) * count + s) * ORTC_BLOCK + c % ORTC_BLOCK;
+}
+
+static double rounded(rng *r, ortc_dtype t)
+{
+    unsigned char one[8] = {0};
+    ortc_store_f64(one, t, 0, (double)rng_float(r));
+    return ortc_load_f64(one, t, 0);
+}
+
+/* A rest of an epilogue: x / 2 + channel[1] + full[2], not 0 at 0. */
+static void add_rest(conv *c)
+{
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
+    program_space space;
+    const char *why;
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    const int32_t half = ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_const(&b, x, 0.5));
+    const int32_t sum = ortc_pw_2(&b, ORTC_PW_ADD, half, ortc_pw_load(&b, 1, ORTC_F32));
+    program_finish(&b, ortc_pw_2(&b, ORTC_PW_ADD, sum, ortc_pw_load(&b, 2, c->type)), ORTC_F32, &space);
+    c->tail.has_rest = ortc_pw_lower(&space.p, &c->tail.rest, &why) && ortc_pw_tile_can(&c->tail.rest);
+    c->tail.lies[1] = ORTC_PW_CHANNEL, c->tail.lies[2] = ORTC_PW_FULL;
+}
+
+static void make(conv *c, rng *r)
+{
+    ortc_conv_geometry *g = &c->g;
+    static const ortc_dtype types[] = {ORTC_F32, ORTC_F32, ORTC_F16, ORTC_BF16};
+    memset(c, 0, sizeof *c);
+    c->type = types[rng_next(r) % 4];
+    c->stem = rng_next(r) % 4 == 0;
+    g->spatial = (int32_t)rng_range(r, 1, 3);
+    g->images = rng_range(r, 1, 2);
+    g->group = !c->stem && rng_next(r) % 4 == 0 ? rng_range(r, 2, 3) : 1;
+    g->channels = c->stem                           ? rng_range(r, 1, ORTC_STEM_CHANNELS)
+                  : g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 3)
+                                                    : rng_range(r, 1, 70);
+    if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 20, 40); /* several chunks */
+    g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
+    c->depthwise = !c->stem && rng_next(r) % 3 == 0;
+    if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
+    const int point = rng_next(r) % 3 == 0;
+    g->in_count = g->out_count = g->kernel_count = 1;
+    for (int32_t i = 0; i < g->spatial; i++) {
+        const int last = i == g->spatial - 1, free = rng_next(r) % 2 == 0;
+        g->kernel[i] = point ? 1 : rng_range(r, 1, last ? 5 : 3);
+        g->stride[i] = free ? 1 : rng_range(r, 1, 3);
+        g->dilation[i] = free ? 1 : rng_range(r, 1, 3);
+        g->pad[i] = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
+        const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
+                      end = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
+        g->in[i] = rng_range(r, 1, !last ? 9 : g->spatial == 1 && rng_next(r) % 4 == 0 ? 700 : 40);
+        if (g->in[i] + g->pad[i] + end < span) g->in[i] = span;
+        g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
+        g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
+    }
+    c->residual = rng_next(r) % 3 == 0;
+    c->tail = (ortc_tail_spec){
+        .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
+    if (rng_next(r) % 4 == 0) add_rest(c);
+}
+
+static void fill(conv *c, rng *r)
+{
+    const ortc_conv_geometry *g = &c->g;
+    const int64_t ins = g->group * g->channels, outs = g->group * g->filters,
+                  size = ortc_product_size(c->type);
+    const int64_t n_x = g->images * (c->stem ? ins : blocks_of(ins) * ORTC_BLOCK) * g->in_count;
+    const int64_t n_y = g->images * blocks_of(outs) * ORTC_BLOCK * g->out_count;
+    const int64_t n_w = outs * g->channels * g->kernel_count;
+    const int end = (int)(rng_next(r) % 2);
+    c->x = guard_open((size_t)(n_x * size), end), c->w = guard_open((size_t)(n_w * size), end);
+    c->y = guard_open((size_t)(n_y * size), end), c->r = guard_open((size_t)(n_y * size), end);
+    c->channel = guard_open((size_t)outs * 4, end);
+    c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
+    c->packed = guard_open(c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
+                                        : ortc_blocked_weight_bytes(g, c->type, c->stem),
+                           end);
+    memset(c->x.data, 0, c->x.bytes), memset(c->r.data, 0, c->r.bytes),
+        memset(c->bias.data, 0, c->bias.bytes);
+    for (int64_t n = 0; n < g->images; n++) {
+        for (int64_t i = 0; i < ins; i++)
+            for (int64_t s = 0; s < g->in_count; s++)
+                ortc_store_f64(c->x.data, c->type,
+                               c->stem ? (n * ins + i) * g->in_count + s : at(n, i, s, ins, g->in_count),
+                               rounded(r, c->type));
+        for (int64_t o = 0; o < outs; o++)
+            for (int64_t s = 0; s < g->out_count; s++)
+                ortc_store_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count), rounded(r, c->type));
+    }
+    for (int64_t i = 0; i < n_w; i++) ortc_store_f64(c->w.data, c->type, i, rounded(r, c->type));
+    for (int64_t o = 0; o < outs; o++) ((float *)(void *)c->bias.data)[o] = rng_float(r);
+    rng_fill(r, (float *)(void *)c->channel.data, (size_t)outs);
+    /* not a number somewhere: only what it reaches may be one */
+    if (rng_next(r) % 8 == 0)
+        ortc_store_f64(c->x.data, c->type, c->stem ? 0 : at(0, 0, g->in_count / 2, ins, g->in_count), NAN);
+}
+
+/* Element (n, o, s) by definition; *mag: the sum of absolute values. */
+static double expected(const conv *c, int64_t n, int64_t o, int64_t s, double *mag)
+{
+    const ortc_conv_geometry *g = &c->g;
+    const int64_t ins = g->group * g->channels, outs = g->group * g->filters,
+                  first = o / g->filters * g->channels;
+    double v = (double)((float *)(void *)c->bias.data)[o];
+    *mag = fabs(v);
+    for (int64_t t = 0; t < g->kernel_count; t++) {
+        int64_t rest_s = s, rest_t = t, where = 0, step = 1;
+        int inside = 1;
+        for (int32_t d = g->spatial - 1; d >= 0; d--) {
+            const int64_t i = rest_s % g->out[d] * g->stride[d] - g->pad[d] +
+                              rest_t % g->kernel[d] * g->dilation[d];
+            rest_s /= g->out[d], rest_t /= g->kernel[d];
+            inside &= i >= 0 && i < g->in[d];
+            where += i * step, step *= g->in[d];
+        }
+        for (int64_t i = 0; inside && i < g->channels; i++) {
+            const int64_t x = c->stem ? (n * ins + first + i) * g->in_count + where
+                                      : at(n, first + i, where, ins, g->in_count);
+            const double p = ortc_load_f64(c->x.data, c->type, x) *
+                             ortc_load_f64(c->w.data, c->type, (o * g->channels + i) * g->kernel_count + t);
+            v += p, *mag += fabs(p);
+        }
+    }
+    if (c->residual) {
+        const double p = ortc_load_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count));
+        v += p, *mag += fabs(p);
+    }
+    if (c->tail.act == ORTC_UK_ACT_CLIP) v = v < 0.125 ? 0.125 : v > 0.5 ? 0.5 : v;
+    if (c->tail.act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * 0.125 : v;
+    if (!c->tail.has_rest) return v;
+    const double channel = (double)((float *)(void *)c->channel.data)[o];
+    const double full = ortc_load_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count));
+    *mag += fabs(channel) + fabs(full);
+    return v / 2 + channel + full;
+}
+
+static int check(const conv *c)
+{
+    const ortc_conv_geometry *g = &c->g;
+    const int64_t outs = g->group * g->filters;
+    const double unit = c->type == ORTC_F32 ? 0x1p-24 : c->type == ORTC_F16 ? 0x1p-11 : 0x1p-8;
+    int bad = 0;
+    for (int64_t n = 0; n < g->images; n++)
+        for (int64_t o = 0; o < blocks_of(outs) * ORTC_BLOCK; o++)
+            for (int64_t s = 0; s < g->out_count; s++) {
+                double mag = 0;
+                const double got = ortc_load_f64(c->y.data, c->type, at(n, o, s, outs, g->out_count));
+                const double v = o < outs ? expected(c, n, o, s, &mag) : 0;
+                const double bound = FLT_EPSILON * (double)(g->channels * g->kernel_count + 8) * mag +
+                                     unit * fabs(v) + 0x1p-25;
+                bad += o >= outs ? got != 0 : isnan(v) ? !isnan(got) : !(fabs(got - v) <= bound);
+            }
+    return bad;
+}
+
+static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_body *body, void *arg)
+{
+    for (int64_t i = (n - 1) / grain; i >= 0 && n > 0; i--)
+        body(arg, i * grain, (i + 1) * grain < n ? (i + 1) * grain : n, scratch);
+    return 0;
+}
+
+static void describe(const conv *c)
+{
+    const ortc_conv_geometry *g = &c->g;
+    printf(
+        "  type %d stem %d depthwise %d images %lld groups %lld of %lld to %lld, residual %d act %d tile %d;",
+        (int)c->type, c->stem, c->depthwise, (long long)g->images, (long long)g->group,
+        (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.has_rest);
+    for (int32_t i = 0; i < g->spatial; i++)
+        printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
+               (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
+               (long long)g->dilation[i], (long long)g->pad[i]);
+    printf("\n");
+}
+
+/* Plans and packs; 0: cannot. */
+typedef struct way {
+    ortc_blocked_plan dense;
+    ortc_blocked_depthwise_plan depthwise;
+    size_t scratch;
+} way;
+
+static int open_way(conv *c, way *w)
+{
+    if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, &w->depthwise)
+                       : ortc_blocked_plan_init(&c->g, c->type, c->stem, &w->dense)))
+        return 0;
+    w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
+    return 1;
+}
+
+static void run_way(const conv *c, const way *w, const ortc_product_threads *threads)
+{
+    const ortc_view in[3] = {{.data = c->x.data}, {.data = c->channel.data}, {.data = c->r.data}};
+    const ortc_blocked_args a = {.x = c->x.data,
+                                 .w = c->packed.data,
+                                 .residual = c->residual ? c->r.data : NULL,
+                                 .bias = (float *)(void *)c->bias.data,
+                                 .y = c->y.data,
+                                 .tail = &c->tail,
+                                 .in = in};
+    memset(c->y.data, 0xff, c->y.bytes);
+    if (c->depthwise)
+        ortc_blocked_depthwise_run(&w->depthwise, &a, threads);
+    else
+        ortc_blocked_run(&w->dense, &a, threads);
+}
+
+static int run_one(rng *r)
+{
+    conv c;
+    way w;
+    int bad = 0;
+    make(&c, r);
+    if (!open_way(&c, &w)) return 1;
+    fill(&c, r);
+    guard scratch = guard_open(w.scratch, 1);
+    const ortc_product_threads one = {backwards, scratch.data};
+    if (c.depthwise)
+        ortc_blocked_depthwise_weight_fill(&c.g, c.type, c.w.data, (float *)(void *)c.packed.data);
+    else
+        ortc_blocked_weight_fill(&c.g, c.type, c.stem, c.w.data, c.packed.data, &one);
+    memset(scratch.data, 0xff, scratch.bytes);
+    run_way(&c, &w, &one);
+    bad += check(&c);
+    unsigned char *first = malloc(c.y.bytes + 1);
+    memcpy(first, c.y.data, c.y.bytes);
+    pool *pl = pool_open(3, w.scratch);
+    const ortc_product_threads three = pool_threads(pl);
+    run_way(&c, &w, &three);
+    bad += memcmp(first, c.y.data, c.y.bytes) != 0;
+    pool_close(pl);
+    free(first);
+    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch};
+    for (int i = 0; i < 8; i++) {
+        bad += !guard_intact(all[i]);
+        guard_close(all[i]);
+    }
+    if (bad) describe(&c);
+    if (!c.depthwise) ortc_blocked_plan_deinit(&w.dense);
+    return bad;
+}
+
+void test_blocked(tally *t, uint32_t isa_bits)
+{
+#define LINE(isa, needs, unused) {#isa, needs},
+    static const struct {
+        const char *name;
+        uint32_t needs;
+    } isas[] = {ORTC_EACH_ISA(LINE, 0)};
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+        char name[64];
+        int known, bad = 0;
+        rng r = {t->seed};
+        snprintf(name, sizeof name, "convolution in blocks, %s", isas[i].name);
+        if (!tally_wants(t, name)) continue;
+        if (isas[i].needs & ~isa_bits) {
+            tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
+            continue;
+        }
+        ortc_cpu_features_set_mask(ortc_cpu_level_mask(isas[i].name, &known));
+        for (int n = 0; n < 250; n++) bad += run_one(&r);
+        ortc_cpu_features_set_mask(UINT32_MAX);
+        tally_result(t, name, bad);
+    }
+}
