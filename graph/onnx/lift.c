@@ -241,7 +241,13 @@ ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
     ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
 
     node->version = version; /* while it is below `form`, attributes that are left out have no defaults */
-    if (version < node->op->form) ORTC_TRY(run(&l));
+    if (version < node->op->form) {
+        const ortc_status status = run(&l);
+        const bool written = l.names.count > 0; /* others take the place of this older form */
+        ortc_array_deinit(&l.names);
+        ORTC_TRY(status);
+        if (written) return ortc_lift_finish(&l);
+    }
     node->version = node->op->since;
     return ORTC_OK;
 }

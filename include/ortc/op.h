@@ -299,7 +299,8 @@ static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const 
 static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to);
 /* The operator's new name, same domain. */
 static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
-/* ORTC_OP_COMPOSED: nodes of the standard's operators in the place of this one, a line for each:
+/* ORTC_OP_COMPOSED, or a form that the newest has not: nodes of the standard's operators in the place of this
+ * one, a line for each:
  *
  *   ortc_lift_write(l, "sum      = Add(input, skip)\n"
  *                      "mean     = ReduceMean(sum, [-1])\n"
