@@ -36,6 +36,10 @@ static const ortc_op ops[] = {
     MS("Range", "start:T limit:T delta:T?", "Y:T", "", "T=f32,f64,i16,i32,i64", ortc_contrib_range),
     MS("Trilu", "X:T k:i64?", "Y:T", "upper:i=1", "T=num,bool", ortc_contrib_trilu),
     MS("Pad", "data:T pads:i64 value:T?", "output:T", "mode:s=constant", "T=f16,f32,f64", ortc_contrib_pad),
+    MS("GridSample", "X:T Grid:T", "Y:T", "align_corners:i=0 mode:s=bilinear padding_mode:s=zeros", "T=f16,f32,f64",
+       ortc_contrib_grid_sample),
+    MS("Unique", "x:T", "y:T idx:i64 counts:i64", "", "T=num,string,bool", ortc_contrib_unique),
+    MS("GatherND", "data:T indices:I", "output:T", "", "T=num,string,bool,c64,c128 I=i32,i64", ortc_contrib_gather_nd),
     /* op_norm.c */
     ORTC_COMPOSED("", "SimplifiedLayerNormalization", 1, "", "X:T scale:V", "Y:V inv_std_var:U?",
                   "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float U=f32,f64",
@@ -52,6 +56,13 @@ static const ortc_op ops[] = {
        "input_ids:T1 segment_ids:T1? word_embedding:T position_embedding:T segment_embedding:T? gamma:T beta:T "
        "mask:T1? position_ids:T1?", "output:T mask_index:T1? embedding_sum:T?",
        "epsilon:f=1e-12 mask_index_type:i?", "T1=i32 T=f16,f32", ortc_contrib_embed_layer_norm),
+    MS("QEmbedLayerNormalization",
+       "input_ids:T1 segment_ids:T1? word_embedding_quant:T2 position_embedding_quant:T2 segment_embedding:T2? "
+       "gamma_quant:T2 beta_quant:T2 mask:T1? word_embedding_scale:T position_embedding_scale:T "
+       "segment_embedding_scale:T? gamma_scale:T beta_scale:T word_embedding_zero_point:T2 "
+       "position_embedding_zero_point:T2 segment_embedding_zero_point:T2? gamma_zero_point:T2 beta_zero_point:T2",
+       "layernorm_out:T mask_index_out:T1?", "epsilon:f=1e-12", "T1=i32 T2=i8,u8 T=f32",
+       ortc_contrib_qembed_layer_norm),
     MS("GroupNorm", "X:T gamma:M beta:M", "Y:T", "activation:i! channels_last:i=1 epsilon:f=1e-5 groups:i!",
        "T=f16,f32 M=f16,f32", ortc_contrib_group_norm),
     MS("SkipGroupNorm", "X:T gamma:M beta:M skip:T bias:T?", "Y:T S:T?",
@@ -114,7 +125,13 @@ static const ortc_op ops[] = {
     MS("QGemm",
        "A:TA a_scale:f32 a_zero_point:TA B:TB b_scale:f32 b_zero_point:TB C:i32? y_scale:f32? y_zero_point:TYZ?",
        "Y:TY", "alpha:f=1 transA:i=0 transB:i=0", "TA=i8,u8 TB=i8,u8 TYZ=i8,u8 TY=f32,i8,u8", ortc_contrib_qgemm),
+    MS("QLinearConv",
+       "x:T1 x_scale:f32 x_zero_point:T1 w:T2 w_scale:f32 w_zero_point:T2 y_scale:f32 y_zero_point:T3 B:i32?", "y:T3",
+       WINDOW " channels_last:i=0", "T1=i8,u8 T2=i8,u8 T3=i8,u8", ortc_contrib_qlinear_conv),
+    MS("MatMulInteger16", "A:T1 B:T2", "Y:i32", "", "T1=i16,u16 T2=i16,u16", ortc_contrib_matmul_integer16),
     /* op_weights.c */
+    MS("MatMulBnb4", "A:T B:u8 absmax:T", "Y:T",
+       "K:i! N:i! block_size:i! quant_type:i! training_mode:i=0 transB:i=1", "T=" F3, ortc_contrib_matmul_bnb4),
     MS("MatMulNBits", "A:T1 B:u8 scales:T1 zero_points:T3? g_idx:i32? bias:T1?", "Y:T1",
        "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0",
        "T1=" F3 " T3=u8," F3, ortc_contrib_matmul_nbits),

@@ -59,6 +59,10 @@ def fused():
     yield Case("range", "Range", {"start": s(1.0), "limit": s(3.0)})
     yield Case("trilu", "Trilu", {"X": r(3, 3), "k": s(1, i64)}, upper=0)
     yield Case("pad", "Pad", {"data": r(2, 3), "pads": np.array([0, 1, 1, 0], i64), "value": s(2.0)}, constants=["pads"])
+    yield Case("inverse", "Inverse", {"X": r(2, 4, 4) + 3 * np.eye(4, dtype=f32)}, atol=1e-5)
+    yield Case("grid_sample", "GridSample", {"X": r(1, 2, 4, 5), "Grid": r(1, 3, 3, 2, scale=0.5)}, mode="bicubic", atol=1e-4)
+    yield Case("unique", "Unique", {"x": np.array([3, 1, 3, 2, 1], f32)}, outputs=3)
+    yield Case("gather_nd", "GatherND", {"data": r(2, 3), "indices": np.array([[1, 0], [0, 2]], i32)})
     c = r(1, 4, 4, 8)
     half, gate = np.split(x := c.astype(f64) + b, 2, -1)
     erf = np.vectorize(math.erf)
@@ -199,10 +203,21 @@ def quantized():
     yield Case("quantize_16", "QuantizeLinear", {"x": r(2, 3), "s": s(0.0001), "z": s(32000, np.uint16)}, atol=1)
 
 
+    table = {"ids": np.array([[3, 1], [0, 8]], i32), "kinds": np.array([[0, 1], [1, 1]], i32), "words": q(9, 8), "places": q(4, 8), "rows": q(2, 8),
+             "gamma": q(8), "beta": q(8), "mask": np.array([[1, 1], [1, 0]], i32)}
+    table |= {f"s{i}": s(0.01 * (i + 1)) for i in range(5)} | {f"z{i}": s(100 + i, u8) for i in range(5)}
+    yield Case("qembed", "QEmbedLayerNormalization", table, outputs=2, constants=[n for n in table if n not in ("ids", "kinds", "mask")])
+    conv = {"x": q(1, 5, 6, 2), "xs": s(0.02), "xz": s(120, u8), "w": q(3, 2, 3, 3), "ws": s(0.01), "wz": s(100, u8), "ys": s(0.1), "yz": s(110, u8),
+            "B": rng.integers(-99, 99, 3).astype(i32)}
+    yield Case("qconv_last", "QLinearConv", conv, channels_last=1, pads=[1, 1, 1, 1], atol=1, constants=["w", "ws", "wz"])
+    yield Case("qconv", "QLinearConv", {**conv, "x": q(1, 2, 5, 6)}, atol=1, constants=["w", "ws", "wz"])
+    yield Case("integer16", "MatMulInteger16", {"A": rng.integers(-999, 999, (2, 3)).astype(np.int16), "B": rng.integers(-999, 999, (3, 4)).astype(np.int16)})
+
+
 def weights():
     def blocks(k, n, bits, block, t=f32, zeros=None, constant=True, bias=False):
         count = -(-k // block)
-        inputs = {"A": r(2, 3, k, t=t), "B": q(n, count, block * bits // 8), "steps": (r(n * count) ** 2 * 0.1).astype(t)}
+        inputs = {"A": r(2, 3, k, t=t), "B": q(n, count, block * bits // 8), "steps": (r(n * count) ** 2 * 0.1 * 2.0 ** (4 - bits)).astype(t)}
         inputs["zeros"] = q(n * (-(-count * bits // 8))) if zeros == u8 else r(n * count, scale=4).astype(t) + t(2 ** (bits - 1)) if zeros else None
         inputs["g_idx"], inputs["bias"] = None, r(n, t=t) if bias else None
         return dict(op="MatMulNBits", inputs=inputs, K=k, N=n, bits=bits, block_size=block, rtol=2e-3, atol=2e-4,
@@ -214,6 +229,9 @@ def weights():
         yield Case(f"nbits_{bits}_late", **blocks(40, 5, bits, 16, zeros=u8, constant=False))
     yield Case("nbits_4_real", **blocks(48, 5, 4, 16, zeros=f32))
     yield Case("nbits_2", **blocks(64, 6, 2, 16, zeros=u8))
+    for kind in (0, 1):
+        yield Case(f"bnb4_{kind}", "MatMulBnb4", {"A": r(3, 40), "B": q(100), "absmax": r(13) ** 2}, K=40, N=5, block_size=16, quant_type=kind,
+                   constants=["B", "absmax"])
     ids = np.array([[3, 0], [4, 4]], i64)
     for zeros in (None, q(5, 2)):
         yield Case(f"gather_bytes_{zeros is not None}", "GatherBlockQuantized", {"data": q(5, 32), "ids": ids, "steps": r(5, 4) ** 2, "zeros": zeros},
