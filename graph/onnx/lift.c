@@ -100,8 +100,10 @@ static ortc_status api_move_in(ortc_lift *l, uint32_t from, uint32_t to)
     if (to >= MAX_PORTS)
         return ortc_lift_note(l,
                               ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", to));
-    return ortc_node_set_in(l->node, to, e) && ortc_node_set_in(l->node, from, NULL) ? ORTC_OK
-                                                                                     : ortc_lift_no_memory(l);
+    if (!ortc_node_set_in(l->node, to, e) || !ortc_node_set_in(l->node, from, NULL))
+        return ortc_lift_no_memory(l);
+    while (l->node->n_in && !l->node->in[l->node->n_in - 1]) l->node->n_in--; /* as if it were not written */
+    return ORTC_OK;
 }
 
 static ortc_status api_n_out(ortc_lift *l, uint32_t count)

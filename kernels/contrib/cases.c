@@ -150,5 +150,11 @@ const ortc_case ortc_cases_contrib[] = {
     {M "GridSample@1", "T[1,1,3,3] T[1,2,2,2]", "mode='bicubic'", "T=f32,f64,f16"},
     {M "Unique@1", "T[6]={3,1,3,2,1,3}", "", "T=f32,i64,u8", .outputs = 3},
     {M "GatherND@1", "T[2,3] I[2,1]={1,0}", "", "T=f32,u8,bool I=i32,i64"},
+    {M "SimplifiedLayerNormalization@1", "f32[2,3,8] f32[3,8]", "axis=-99", .outputs = 2,
+     .fails = ORTC_INVALID_MODEL},
+    {M "GatherBlockQuantized@1", "u8[4,16] i64[1]={1} f32[4,2]", "block_size=16 bits=0",
+     .fails = ORTC_INVALID_MODEL},
+    {M "GroupQueryAttention@1", "f32[2,3,60] - - - - i32[2]={2,1} i32[]={3}",
+     "num_heads=9223372036854775807 kv_num_heads=4611686018427387904", .fails = ORTC_INVALID_MODEL},
     {0},
 };

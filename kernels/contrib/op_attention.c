@@ -236,7 +236,7 @@ ortc_status ortc_contrib_rotary(ortc_lift *l)
     if (ortc_lift_int(l, "is_packed_batching", 0) || (x.rank != 3 && x.rank != 4) || ids.rank < 0)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the ranks of input and position_ids must be known");
     if (x.rank == 3 && heads == 0) {
-        if (x.dims[2] < 0 || cos.rank != 2 || cos.dims[1] < 1)
+        if (x.dims[2] < 0 || cos.rank != 2 || cos.dims[1] < 1 || cos.dims[1] > INT32_MAX)
             return ortc_lift_fail(l, ORTC_UNSUPPORTED,
                                   "num_heads must be given, or the size of a head be known");
         heads = x.dims[2] / (2 * cos.dims[1]);
@@ -354,8 +354,11 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     const char *q = "query", *k = "key";
     char scale[40];
     ORTC_TRY(refuse(l, later, 4));
-    if (heads < 1 || groups < 1 || ortc_wanted(l, 3) || query.rank != 3 ||
-        ortc_lift_int(l, "sliding_window_cache", 0))
+    if (heads < 1 || groups < 1 || heads > INT32_MAX || groups > INT32_MAX ||
+        (cos.rank == 2 && cos.dims[1] > INT32_MAX))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads, and %lld of keys", LL(heads),
+                              LL(groups));
+    if (ortc_wanted(l, 3) || query.rank != 3 || ortc_lift_int(l, "sliding_window_cache", 0))
         return ortc_lift_fail(
             l, ORTC_UNSUPPORTED,
             "query must be known to have three dims; output_qk and sliding_window_cache are not "

@@ -9,10 +9,14 @@ static ortc_status write_inverse(ortc_lift *l, const char *of, int64_t axis)
     const ortc_port p = ortc_lift_look(l, of);
     char axes[ORTC_RANK_LIMIT * 4] = "-1";
     size_t n = 0;
+    int32_t first = 0;
     if (p.rank < 0 && axis != -1)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of %s must be known", of);
-    for (int64_t d = axis < 0 ? axis + p.rank : axis; p.rank >= 0 && d < p.rank; d++)
-        n += (size_t)snprintf(axes + n, sizeof axes - n, n ? ",%lld" : "%lld", (long long)d);
+    if (p.rank >= 0 && !ortc_axis_of(axis, p.rank, &first))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axis,
+                              p.rank);
+    for (int32_t d = first; d < p.rank; d++)
+        n += (size_t)snprintf(axes + n, sizeof axes - n, n ? ",%d" : "%d", d);
     return ortc_lift_write(l,
                            "whole = Cast(%s) to=%d\n"
                            "squares = Mul(whole, whole)\n"

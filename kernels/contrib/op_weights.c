@@ -103,6 +103,8 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
     const ortc_port data = ortc_lift_look(l, "data"), scales = ortc_lift_look(l, "scales");
     const int64_t bits = ortc_lift_int(l, "bits", 4), block = ortc_lift_int(l, "block_size", 128);
     int32_t axis = 0;
+    if (bits != 2 && bits != 4 && bits != 8)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "attribute bits is %lld", (long long)bits);
     if (data.rank < 0 || scales.rank != data.rank)
         return ortc_lift_fail(l, data.rank < 0 || scales.rank < 0 ? ORTC_UNSUPPORTED : ORTC_SHAPE_MISMATCH,
                               "data and scales must be known to have the same rank");
@@ -119,6 +121,8 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
             if (__builtin_mul_overflow(rows, data.dims[d], &rows))
                 return ortc_lift_fail(l, ORTC_LIMIT, "data has too many elements");
         blocks = scales.dims[axis];
+        if (data.dims[axis] > INT32_MAX || blocks > INT32_MAX)
+            return ortc_lift_fail(l, ORTC_LIMIT, "data has too many elements");
         const int64_t columns = data.dims[axis] * (8 / bits);
         ORTC_TRY(unpack(l, "flat", "data", bits, rows, columns, NULL));
         if (ortc_given(l, "zero_points"))
