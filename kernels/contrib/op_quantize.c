@@ -26,13 +26,14 @@ static ortc_status into(ortc_lift *l, const char *to, const char *x, const char 
                            scalar(l, zero, z));
 }
 
-/* of x's type where there is no zero point that says one */
+/* of x's type: where there is no zero point, that of 0 says so */
 static ortc_status back(ortc_lift *l, const char *to, const char *from, const char *scale, const char *zero,
                         const char *x)
 {
-    char s[96], z[96];
-    return ortc_lift_write(l, "%s = QuantizeLinear(%s, %s, %s) output_dtype=@%s", to, from,
-                           scalar(l, scale, s), scalar(l, zero, z), ortc_lift_look(l, zero).type ? zero : x);
+    char s[96], z[96], none[96];
+    snprintf(none, sizeof none, "0:%s", x);
+    return ortc_lift_write(l, "%s = QuantizeLinear(%s, %s, %s)", to, from, scalar(l, scale, s),
+                           ortc_lift_look(l, zero).type ? scalar(l, zero, z) : none);
 }
 
 ortc_status ortc_contrib_quantize(ortc_lift *l)

@@ -3,7 +3,7 @@
 
 A BERT, a LLaMA and a network of convolutions, made by the tests, go through onnxruntime's own optimiser, its optimiser for
 transformers, its quantisers (dynamic; static, as QDQ and as QOperator; int4 blocks), and what these write once more through the
-first. Every file must load in ortc and give what onnxruntime gives for the same file, on ref and on cpu. Names of the operators that a
+first. Every file must load in ortc and give what onnxruntime gives for the same file, on ref and on cpu, and be saved as standard ONNX. Names of the operators that a
 file holds beside the standard's are part of the case, so that a tool that stops writing them shows.
 """
 
@@ -133,11 +133,25 @@ def write(folder: Path, name: str, model, feeds, tool, holds: set[str], toleranc
     return None
 
 
+def saved(path: Path) -> str | None:
+    """What ortc saves of it is the standard's alone, and valid."""
+    to = path.parent.with_suffix(".standard.onnx")
+    done = subprocess.run([ORTC, "optimize", str(path), "-o", str(to), "--no-check"], capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        return done.stderr
+    model = onnx.load(to)
+    onnx.checker.check_model(model, full_check=True)
+    to.unlink()
+    return f"it has {foreign}" if (foreign := {n.op_type for n in model.graph.node if n.domain}) else None
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as base:
         folder = Path(base)
         for name, *rest in cases():
             check(f"the tool writes {name}", lambda name=name, rest=rest: write(folder, name, *rest))
+        for path in sorted(folder.glob("*/model.onnx")):
+            check(f"{path.parent.name} is saved as standard ONNX", lambda path=path: saved(path))
         for providers in ("ref", "cpu"):
             done = subprocess.run([ORTC, "test", str(folder), "--provider", providers, "-v"], capture_output=True, text=True, timeout=300)
             lines = {line.split()[1].rstrip(":"): line for line in done.stdout.splitlines() if line.startswith(("pass", "FAIL", "skip"))}
