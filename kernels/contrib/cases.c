@@ -1,5 +1,5 @@
-/* kernels/contrib/cases.c: cases for com.microsoft's operators: every type, every form of their inputs, what is
- * refused. What onnxruntime makes of them is compared in tests/python/test_contrib.py. */
+/* kernels/contrib/cases.c: cases for com.microsoft's operators: every type, every form of their inputs, what
+ * is refused. What onnxruntime makes of them is compared in tests/python/test_contrib.py. */
 #include "kernels/common/cases.h"
 
 #define M "com.microsoft:"

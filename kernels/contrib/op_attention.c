@@ -1,9 +1,8 @@
 /* kernels/contrib/op_attention.c: attention as com.microsoft spells it, by the standard's Attention.
  *
- * B batch, S new tokens, L keys that come with them, P past keys, T = P + L all keys, N heads (G of keys, where
- * they are shared), H elements of a head. What masks is added to the scores: mask_filter_value, -10000 where
- * nothing is said, so that a row of nothing but masked keys follows its scores.
- */
+ * B batch, S new tokens, L keys that come with them, P past keys, T = P + L all keys, N heads (G of keys,
+ * where they are shared), H elements of a head. What masks is added to the scores: mask_filter_value, -10000
+ * where nothing is said, so that a row of nothing but masked keys follows its scores. / */
 #include "kernels/contrib/contrib.h"
 
 #define LL(x) ((long long)(x))
@@ -27,8 +26,8 @@ static ortc_status refuse(ortc_lift *l, const char *const *names, size_t count)
 
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
-/* `mask`, or nothing, from what masks keys (lengths, flags of keys, of pairs) and what is added. `total` is a vector of
- * one element, T. *out: the name to read. */
+/* `mask`, or nothing, from what masks keys (lengths, flags of keys, of pairs) and what is added. `total` is
+ * a vector of one element, T. *out: the name to read. */
 static ortc_status write_mask(ortc_lift *l, const char *keys, const char *added, const char *query,
                               const char **out)
 {

@@ -1,9 +1,8 @@
-/* kernels/contrib/op_quantize.c: operators of quantised models, as the standard's between DequantizeLinear and
- * QuantizeLinear, and products of integers by MatMulInteger.
+/* kernels/contrib/op_quantize.c: operators of quantised models, as the standard's between DequantizeLinear
+ * and QuantizeLinear, and products of integers by MatMulInteger.
  *
- * Scales and zero points of one element may be vectors here; the standard takes them for one per channel then,
- * so they become scalars.
- */
+ * Scales and zero points of one element may be vectors here; the standard takes them for one per channel
+ * then, so they become scalars. / */
 #include "kernels/contrib/contrib.h"
 
 /* ---- Into numbers and back ----------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 
 static ortc_dtype unsigned_of(int64_t bits) { return bits == 8 ? ORTC_U8 : bits == 4 ? ORTC_U4 : ORTC_U2; }
 
-/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has, where
- * it is not NULL. */
+/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has,
+ * where it is not NULL. */
 static ortc_status unpack(ortc_lift *l, const char *to, const char *name, int64_t bits, int64_t rows,
                           int64_t columns, const char *like)
 {
@@ -146,8 +146,8 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
                            axis, (long long)block, (long long)ortc_lift_int(l, "gather_axis", 0));
 }
 
-/* B: N * K codes of 4 bits, the first of a byte in its high bits, in blocks of one scale; a code stands for one of
- * 16 numbers. A times the transpose of [N, K], or [N, K] itself. */
+/* B: N * K codes of 4 bits, the first of a byte in its high bits, in blocks of one scale; a code stands for
+ * one of 16 numbers. A times the transpose of [N, K], or [N, K] itself. */
 ortc_status ortc_contrib_matmul_bnb4(ortc_lift *l)
 {
     static const float tables[2][16] = {/* FP4: a sign and three bits */

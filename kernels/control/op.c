@@ -114,8 +114,8 @@ static ortc_status infer_scan(ortc_infer *c)
     return ORTC_OK;
 }
 
-/* Scan-8 went over every sample of a batch by itself, with its length in an input before the others. Of a batch
- * of one that is Scan-9 without axis 0. */
+/* Scan-8 went over every sample of a batch by itself, with its length in an input before the others. Of a
+ * batch of one that is Scan-9 without axis 0. */
 static ortc_status lift_scan(ortc_lift *l)
 {
     const ortc_node *n = ortc_lift_node(l);
