@@ -11,6 +11,8 @@
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define SEGMENT 224 /* pixels */
 #define ROWS 4      /* fewer rows in a task only where they do not fit */
+#define MOST_ROWS 1024
+#define REACH 4096 /* of a window, in pixels: what is laid out fits 64 bits by far */
 #define TASK_MACS 1e6
 #define TASKS 64 /* enough for many threads */
 #define GRAIN_MACS 0.25e6
@@ -34,7 +36,8 @@ int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
         e->in[i] = d < 0 ? 1 : g->in[d], e->out[i] = d < 0 ? 1 : g->out[d];
         e->kernel[i] = d < 0 ? 1 : g->kernel[d], e->stride[i] = d < 0 ? 1 : g->stride[d];
         e->dilation[i] = d < 0 ? 1 : g->dilation[d], e->pad[i] = d < 0 ? 0 : g->pad[d];
-        if (e->kernel[i] > 4096 || e->stride[i] > 4096 || e->dilation[i] > 4096) return 0;
+        if (e->stride[i] > 16 || e->dilation[i] > REACH || (e->kernel[i] - 1) * e->dilation[i] > REACH)
+            return 0;
     }
     return 1;
 }
@@ -79,8 +82,8 @@ static void split(ortc_blocked_plan *p)
     const int64_t wide = (int64_t)p->uk->most_blocks, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
     const int64_t rows = p->e.out[1];
     int64_t segment = SEGMENT;
-    if (p->taps == 1 && rows == 1 &&
-        !p->stem) { /* a long row: its part of all blocks is read again and again */
+    /* A long row: its part of all blocks of input is read for every block of output. */
+    if (p->taps == 1 && rows == 1 && !p->stem) {
         const int64_t most = (int64_t)p->uk->most_pixels;
         segment = min64(max64(STAGE_BYTES / (p->ins * ORTC_BLOCK * 4) / most, 4), 16) * most;
     }
@@ -95,7 +98,7 @@ static void split(ortc_blocked_plan *p)
     p->chunk = ceil_div(p->ins, p->chunks);
     p->chunks = ceil_div(p->ins, p->chunk);
 
-    lay_out(p, rows);
+    lay_out(p, min64(rows, MOST_ROWS));
     while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
     const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
                         (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count;

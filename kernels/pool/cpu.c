@@ -246,10 +246,11 @@ static ortc_status pool_choose(const void *state, const ortc_question *q, ortc_o
     if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
     if (blocked && (x->rank < 3 || x->rank > 5))
         return ortc_no(why, "one to three spatial dims are done in blocks");
-    const double in = (double)ortc_view_count(x), out = (double)ortc_view_count(y);
-    if (blocked && (in == 0 || out == 0)) return ortc_no(why, "there are no elements");
     double taps = 1;
     for (int32_t i = 0; i < x->rank - 2; i++) taps *= s->global ? 0 : (double)s->window.kernel[i];
+    if (blocked && taps > 4096) return ortc_no(why, "a window of more than 4096 places");
+    const double in = (double)ortc_view_count(x), out = (double)ortc_view_count(y);
+    if (blocked && (in == 0 || out == 0)) return ortc_no(why, "there are no elements");
     o->clocks = 0.125 * (in + out) + (blocked ? 0.125 : 0.25) * taps * out;
     if (blocked) o->in[0] = o->out[0] = ortc_blocks();
     return ORTC_OK;

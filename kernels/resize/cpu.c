@@ -202,6 +202,8 @@ static ortc_status resize_plan_make(const void *state, ortc_plan *p, void **out)
     const ortc_resize_state *s = state;
     const ortc_view *x = &p->in[0], *y = &p->out[0];
     const int64_t taps = ortc_resize_count_taps(s, 1);
+    if (x->rank && (x->dims[x->rank - 1] > INT32_MAX || y->dims[y->rank - 1] > INT32_MAX))
+        return ortc_plan_fail(p, ORTC_LIMIT, "the last axis has more than %d elements", INT32_MAX);
     resize_plan *r = malloc(sizeof *r);
     if (!r) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     *r = (resize_plan){ortc_resize_lines_select(), ortc_convert_get()};

@@ -1,8 +1,8 @@
-/* f32 convolution of the cpu provider against a peak loop of the same instruction set and thread count,
- * alternated within the same second: plain values and today's choice among their kernels, then blocks of 16
- * channels. Shapes are layers of ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
+/* Convolution of the cpu provider in f32 (or f16) against a peak loop of the same instruction set and thread
+ * count, alternated within the same second: plain values and today's choice among their kernels, then blocks
+ * of 16 channels. Shapes are layers of ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
  *
- *   bench_conv [--threads 1,2] [--reps 20] [FILTER]      ORTC_CPU chooses the instruction set
+ *   bench_conv [--threads 1,2] [--reps 20] [--f16] [FILTER]      ORTC_CPU chooses the instruction set
  *
  * A row: GFLOP/s by the definition's count of operations, the median ratio to the peak and its spread.
  */
@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
+#include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
 #include "peak.h"
 #include "tests/ukernels/mock.h"
@@ -72,6 +73,7 @@ static const layer layers[] = {
 /* clang-format on */
 
 static int reps = 20;
+static ortc_dtype type = ORTC_F32;
 
 /* With one thread the thread's own processor time, which others on the machine do not touch; else the
  * wall's. */
@@ -112,12 +114,17 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void fill(void *data, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ortc_store_f64(data, type, i, (double)(i % 17 - 8) / 16);
+}
+
 static mock_tensor tensor(int32_t rank, int64_t d0, int64_t d1, int64_t d2, int is_const)
 {
     mock_tensor t = {.rank = rank, .dims = {d0, d1, d2, d2}, .is_const = is_const};
     const int64_t n = mock_count(&t);
     t.data = pool_memory((size_t)n * sizeof(float));
-    for (int64_t i = 0; i < n; i++) t.data[i] = (float)(i % 17 - 8) / 16.0f;
+    fill(t.data, n);
     return t;
 }
 
@@ -190,20 +197,20 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int threa
         .alpha = 1, .act = ORTC_UK_ACT_CLIP, .hi = INFINITY, .bias = -1, .residual = -1};
     const int64_t ins = stem ? l->channels : (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
     way w = {.name = "blocks"};
-    const int depthwise = ortc_blocked_depthwise_plan_init(&g, ORTC_F32, &w.depthwise);
-    if (!depthwise && !ortc_blocked_plan_init(&g, ORTC_F32, stem, &w.plan)) return;
+    const int depthwise = ortc_blocked_depthwise_plan_init(&g, type, &w.depthwise);
+    if (!depthwise && !ortc_blocked_plan_init(&g, type, stem, &w.plan)) return;
     pool *pl = pool_open(threads, depthwise ? w.depthwise.scratch : w.plan.scratch);
     w.threads = pool_threads(pl);
     void *packed = pool_memory(depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
-                                         : ortc_blocked_weight_bytes(&g, ORTC_F32, stem));
+                                         : ortc_blocked_weight_bytes(&g, type, stem));
     float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
     float *y = pool_memory((size_t)(l->images * outs * g.out_count) * sizeof(float));
     float *bias = pool_memory((size_t)outs * sizeof(float));
-    for (int64_t i = 0; i < l->images * ins * g.in_count; i++) x[i] = (float)(i % 17 - 8) / 16.0f;
+    fill(x, l->images * ins * g.in_count);
     if (depthwise)
-        ortc_blocked_depthwise_weight_fill(&g, ORTC_F32, n->in[1].data, packed);
+        ortc_blocked_depthwise_weight_fill(&g, type, n->in[1].data, packed);
     else
-        ortc_blocked_weight_fill(&g, ORTC_F32, stem, n->in[1].data, packed, &w.threads);
+        ortc_blocked_weight_fill(&g, type, stem, n->in[1].data, packed, &w.threads);
     w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu, NULL};
     measure(l, &w, pl, threads, flops);
     ortc_blocked_plan_deinit(&w.plan);
@@ -219,11 +226,11 @@ static void row(const layer *l, int threads)
         {.name = "pads", .kind = ORTC_ATTR_INTS, .ints = {l->pad, l->pad, l->pad, l->pad}, .count = 4},
         {.name = NULL}};
     ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
-    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
+    const int32_t x = ortc_pw_load(&b, 0, type);
     program_space relu;
-    program_finish(&b, ortc_pw_2(&b, ORTC_PW_MAX, x, ortc_pw_const(&b, x, 0)), ORTC_F32, &relu);
+    program_finish(&b, ortc_pw_2(&b, ORTC_PW_MAX, x, ortc_pw_const(&b, x, 0)), type, &relu);
     const int64_t out = (l->extent + 2 * l->pad - l->kernel) / l->stride + 1;
-    mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu.p, .n_in = 3};
+    mock_node n = {.op = "Conv", .attrs = attrs, .epilogue = &relu.p, .n_in = 3, .dtype = type};
     n.in[0] = tensor(4, l->images, l->channels, l->extent, 0);
     n.in[1] = tensor(4, l->filters, l->channels / l->group, l->kernel, 1);
     n.in[2] = tensor(1, l->filters, 0, 0, 1);
@@ -248,6 +255,8 @@ int main(int argc, char **argv)
             threads = argv[++i];
         else if (!strcmp(argv[i], "--reps") && i + 1 < argc)
             reps = atoi(argv[++i]) > 0 ? atoi(argv[i]) : 1;
+        else if (!strcmp(argv[i], "--f16"))
+            type = ORTC_F16;
         else
             filter = argv[i];
     }
