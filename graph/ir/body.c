@@ -130,27 +130,38 @@ ortc_status ortc_body_collect(ortc_graph *g, ortc_edge *const *in, uint32_t n_in
 
 /* ---- Putting back -------------------------------------------------------------------------------------- */
 
-ortc_status ortc_node_expand(ortc_node *n, ortc_node **out_first, ortc_error *error)
+ortc_status ortc_graph_inline(const ortc_graph *body, ortc_edge *const *in, uint32_t n_in,
+                              ortc_edge *const *out, uint32_t n_out, ortc_node *before, ortc_node **out_first,
+                              ortc_error *error)
 {
-    const ortc_graph *body = n->body;
     ortc_edge **made = calloc(body->edges.count + 1, sizeof *made);
-    ortc_node *first = NULL;
-    bool good = made != NULL;
+    ortc_status status = made ? ORTC_OK : ortc_no_memory(error, 0);
 
-    for (uint32_t i = 0; good && i < body->n_inputs && i < n->n_in; i++)
-        made[body->inputs[i].edge->id] = n->in[i];
-    for (uint32_t i = 0; good && i < body->n_outputs && i < n->n_out; i++)
-        made[body->outputs[i].edge->id] = n->out[i];
-    for (const ortc_node *o = body->first; good && o; o = o->next) {
-        ortc_node *c = copy_into(n->graph, o, made);
-        good = c != NULL;
-        if (!good) break;
-        ortc_node_move_before(c, n);
-        first = first ? first : c;
+    if (out_first) *out_first = NULL;
+    for (uint32_t i = 0; made && i < body->n_inputs && i < n_in; i++) made[body->inputs[i].edge->id] = in[i];
+    for (uint32_t i = 0; made && i < body->n_outputs && i < n_out; i++) {
+        const ortc_edge *e = body->outputs[i].edge;
+        if (out[i] && (!e->producer || made[e->id]))
+            status = ortc_fail(error, ORTC_UNSUPPORTED,
+                               "output %u of a subgraph is an input, a constant or another output", i);
+        made[e->id] = e->producer ? out[i] : made[e->id];
+    }
+    for (const ortc_node *o = body->first; status == ORTC_OK && o; o = o->next) {
+        ortc_node *c = copy_into(before->graph, o, made);
+        if (!c) {
+            status = ortc_no_memory(error, 0);
+            break;
+        }
+        ortc_node_move_before(c, before);
+        if (out_first && !*out_first) *out_first = c;
     }
     free(made);
-    if (!good) return ortc_no_memory(error, 0);
+    return status;
+}
+
+ortc_status ortc_node_expand(ortc_node *n, ortc_node **out_first, ortc_error *error)
+{
+    ORTC_TRY(ortc_graph_inline(n->body, n->in, n->n_in, n->out, n->n_out, n, out_first, error));
     ortc_node_remove(n);
-    if (out_first) *out_first = first;
     return ORTC_OK;
 }

@@ -23,6 +23,11 @@ static inline bool ortc_node_is_raised(const ortc_node *n)
 ortc_status ortc_body_collect(ortc_graph *, ortc_edge *const *in, uint32_t n_in, ortc_edge *y,
                               ortc_graph **out, ortc_error *);
 
+/* Copies the nodes of a child graph to where `before` stands, its inputs and outputs being these edges by
+ * position (NULL: left out); an output that is an input, or a constant, directly is refused as UNSUPPORTED. */
+ortc_status ortc_graph_inline(const ortc_graph *, ortc_edge *const *in, uint32_t n_in, ortc_edge *const *out,
+                              uint32_t n_out, ortc_node *before, ortc_node **out_first, ortc_error *);
+
 /* Puts the nodes of the body in the place of the node, which is removed; *first gets the first of them (NULL:
  * not wanted). Shapes of the new edges are those that the body had; infer again where symbols have become
  * numbers since. */

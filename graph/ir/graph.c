@@ -356,7 +356,7 @@ void ortc_node_drop_attr(ortc_node *n, const char *name)
 
 /* ---- The table that kernels and shape functions read nodes through ------------------------------------- */
 
-static void fill_port(const ortc_edge *e, ortc_port *out)
+void ortc_edge_port(const ortc_edge *e, ortc_port *out)
 {
     /* Written with the reader's size in mind: fields are only ever added at the end. */
     out->flags = 0;
@@ -387,11 +387,11 @@ static uint32_t node_n_in(const ortc_node *n) { return n->n_in - n->n_captures; 
 static uint32_t node_n_out(const ortc_node *n) { return n->n_out; }
 static void node_in(const ortc_node *n, uint32_t i, ortc_port *out)
 {
-    fill_port(i < n->n_in ? n->in[i] : NULL, out);
+    ortc_edge_port(i < n->n_in ? n->in[i] : NULL, out);
 }
 static void node_out(const ortc_node *n, uint32_t i, ortc_port *out)
 {
-    fill_port(i < n->n_out ? n->out[i] : NULL, out);
+    ortc_edge_port(i < n->n_out ? n->out[i] : NULL, out);
 }
 static const ortc_pointwise *node_epilogue(const ortc_node *n) { return n->epilogue; }
 static const ortc_graph *node_body(const ortc_node *n) { return n->body; }
@@ -437,11 +437,11 @@ static uint32_t graph_n_in(const ortc_graph *g) { return g->n_inputs; }
 static uint32_t graph_n_out(const ortc_graph *g) { return g->n_outputs; }
 static void graph_in(const ortc_graph *g, uint32_t i, ortc_port *out)
 {
-    fill_port(i < g->n_inputs ? g->inputs[i].edge : NULL, out);
+    ortc_edge_port(i < g->n_inputs ? g->inputs[i].edge : NULL, out);
 }
 static void graph_out(const ortc_graph *g, uint32_t i, ortc_port *out)
 {
-    fill_port(i < g->n_outputs ? g->outputs[i].edge : NULL, out);
+    ortc_edge_port(i < g->n_outputs ? g->outputs[i].edge : NULL, out);
 }
 
 const ortc_graph_api ortc_graph_graph_api = {.size = sizeof(ortc_graph_api),

@@ -146,6 +146,8 @@ bool ortc_graph_add_input(ortc_graph *, const char *name, ortc_edge *);
 bool ortc_graph_add_output(ortc_graph *, const char *name, ortc_edge *);
 /* Everyone who reads `from` (graph outputs included) reads `to` instead; `to` keeps its own name. */
 bool ortc_edge_replace(ortc_edge *from, ortc_edge *to);
+/* What is known of an edge, as kernels and liftings see it; NULL: a port left out. */
+void ortc_edge_port(const ortc_edge *, ortc_port *out);
 /* copies dims */
 bool ortc_edge_set_shape(ortc_edge *, const ortc_type *, int32_t rank, const ortc_dim *dims);
 /* Makes the edge a constant; takes the reference. type and dims follow from it. */

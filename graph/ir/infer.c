@@ -226,9 +226,9 @@ bool ortc_fact_values_known(const ortc_fact *f)
 
 /* ---- The walk at load ---------------------------------------------------------------------------------- */
 
-/* Joins what the shape function says with what the file says (value_info, output types). Numbers win over
- * symbols, named symbols over fresh ones; where two numbers differ the computed one wins, for it is what will
- * be. */
+/* Joins what the shape function says with what the file says (value_info, output types). What is
+ * computed wins, for it is what will be. Where nothing is, a name that the file gives is taken, but no
+ * number: what was folded with a false one would be a wrong result. */
 static ortc_status join(ortc_infer *c, ortc_edge *e, const ortc_fact *f)
 {
     const ortc_type *type = f->type ? f->type : e->type;
@@ -248,9 +248,7 @@ static ortc_status join(ortc_infer *c, ortc_edge *e, const ortc_fact *f)
         for (int32_t i = 0; i < rank; i++) {
             ortc_dim d = f->rank >= 0 ? f->dims[i] : ORTC_DIM_UNKNOWN;
             ortc_dim said = declared ? e->dims[i] : ORTC_DIM_UNKNOWN;
-            if (!ortc_dim_is_number(d) && said != ORTC_DIM_UNKNOWN &&
-                (d == ORTC_DIM_UNKNOWN || ortc_dim_is_number(said)))
-                d = said;
+            if (d == ORTC_DIM_UNKNOWN && !ortc_dim_is_number(said)) d = said;
             if (d == ORTC_DIM_UNKNOWN) ORTC_TRY(ortc_dims_failed(c->error, ortc_dims_fresh(c->dims, &d)));
             dims[i] = d;
         }

@@ -1,5 +1,6 @@
 /* graph/normalise/raise.c: what passes that raise have in common: readers behind Casts, constants of any
  * float type, a node with a body in the place of a form (match.h). */
+#include "graph/ir/half.h"
 #include "match.h"
 
 /* ---- Readers ------------------------------------------------------------------------------------------- */
@@ -44,17 +45,6 @@ ortc_node *ortc_match_end(ortc_node *last, ortc_dtype t)
 
 /* ---- Constants ----------------------------------------------------------------------------------------- */
 
-/* sign, exponent and mantissa of a float of 16 bits */
-static double decode(uint16_t code, int mantissa_bits, int bias)
-{
-    const int exponent = (code & 0x7fff) >> mantissa_bits, top = (1 << (15 - mantissa_bits)) - 1;
-    const double mantissa = code & ((1 << mantissa_bits) - 1), whole = 1 << mantissa_bits;
-    const double magnitude = exponent == top ? (mantissa != 0 ? (double)NAN : (double)INFINITY)
-                             : exponent == 0 ? ldexp(mantissa / whole, 1 - bias)
-                                             : ldexp(1 + mantissa / whole, exponent - bias);
-    return code & 0x8000 ? -magnitude : magnitude;
-}
-
 bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *out)
 {
     const ortc_constant *c = e && ortc_edge_is_const(e) ? e->constant : NULL;
@@ -63,8 +53,8 @@ bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *out)
     uint16_t h;
     if (!c || c->count != 1 || (c->rank > 0 && c->rank > rank)) return false;
     switch (c->dtype) {
-    case ORTC_F16: memcpy(&h, c->data, sizeof h), *out = decode(h, 10, 15); return true;
-    case ORTC_BF16: memcpy(&h, c->data, sizeof h), *out = decode(h, 7, 127); return true;
+    case ORTC_F16:
+    case ORTC_BF16: memcpy(&h, c->data, sizeof h), *out = ortc_half_decode(h, c->dtype); return true;
     case ORTC_F32: memcpy(&f, c->data, sizeof f), *out = (double)f; return true;
     case ORTC_F64: memcpy(out, c->data, sizeof *out); return true;
     case ORTC_I64: memcpy(&i, c->data, sizeof i), *out = (double)i; return true;
@@ -72,30 +62,9 @@ bool ortc_match_scalar(const ortc_edge *e, int32_t rank, double *out)
     }
 }
 
-/* The float of 16 bits that is nearest; what is too large for it becomes the largest. */
-static uint16_t encode(double v, ortc_dtype t)
-{
-    const double magnitude = fabs(v);
-    const int bits = t == ORTC_F16 ? 10 : 7, bias = t == ORTC_F16 ? 15 : 127;
-    const uint32_t infinite = ((2U << (15 - bits)) / 2 - 1) << bits, whole = UINT32_C(1) << bits;
-    int exponent;
-    uint32_t code = infinite;
-    if (isfinite(v)) {
-        frexp(magnitude, &exponent); /* magnitude < 2^exponent */
-        exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-        if (exponent <= bias) /* a mantissa that rounds up carries into the exponent */
-            code = ((uint32_t)(exponent + bias - 1) << bits) +
-                   (uint32_t)nearbyint(ldexp(magnitude, bits - exponent));
-        if (code >= infinite) code = infinite - 1;
-    } else if (isnan(v))
-        code |= whole / 2;
-    return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
-}
-
 static bool holds(float f, ortc_dtype t)
 {
-    const double have = t == ORTC_F16 ? decode(encode((double)f, t), 10, 15)
-                                      : decode(encode((double)f, t), 7, 127);
+    const double have = ortc_half_decode(ortc_half_encode((double)f, t), t);
     return memcmp(&have, &(double){(double)f}, sizeof have) == 0;
 }
 
@@ -103,7 +72,7 @@ ortc_edge *ortc_match_constant(ortc_normalise *p, ortc_dtype t, double v)
 {
     ortc_constant *c;
     const float f = (float)v;
-    const uint16_t h = t == ORTC_F32 ? 0 : encode(v, t);
+    const uint16_t h = t == ORTC_F32 ? 0 : ortc_half_encode(v, t);
     const size_t bytes = t == ORTC_F32 ? sizeof f : sizeof h;
     void *data = malloc(bytes);
     if (!data) return NULL;
@@ -137,7 +106,7 @@ ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
     for (int64_t i = 0; data && i < c->count; i++) {
         float f;
         memcpy(&f, (const char *)c->data + i * 4, sizeof f);
-        data[i] = encode((double)f, t);
+        data[i] = ortc_half_encode((double)f, t);
     }
     if (!data || ortc_constant_create(t, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
                                       &narrow, NULL) != ORTC_OK) {

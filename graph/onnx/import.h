@@ -128,6 +128,8 @@ ortc_status ortc_import_report_missing(ortc_importer *);
 
 /* lift.c: brings the last node of the scope's graph from `version` to its operator's newest form. */
 ortc_status ortc_import_lift(ortc_scope *, ortc_node *, int32_t version);
+/* The same of a composed operator's: others take its place. */
+ortc_status ortc_import_compose(ortc_scope *, ortc_node *, int32_t version);
 
 /* "node 'x'" or, without a name, "node with output 'y'". */
 void ortc_import_prefix(ortc_error *, const Onnx__NodeProto *);

@@ -4,25 +4,20 @@
  * are just appended. Every status that a service returns is remembered: a lifting that ignores one fails all
  * the same.
  */
-#include "import.h"
+#include "lift.h"
 
 enum { MAX_PORTS = 64 };
 
-struct ortc_lift {
-    const ortc_lift_api *api;
-    ortc_scope *scope;
-    ortc_node *node;
-    int32_t version;
-    ortc_status status; /* the first that was not OK */
-};
-
-static ortc_status note(ortc_lift *l, ortc_status status)
+ortc_status ortc_lift_note(ortc_lift *l, ortc_status status)
 {
     if (l->status == ORTC_OK) l->status = status;
     return status;
 }
 
-static ortc_status no_memory(ortc_lift *l) { return note(l, ortc_no_memory(l->scope->in->error, 0)); }
+ortc_status ortc_lift_no_memory(ortc_lift *l)
+{
+    return ortc_lift_note(l, ortc_no_memory(l->scope->in->error, 0));
+}
 
 static const ortc_node *api_node(const ortc_lift *l) { return l->node; }
 
@@ -32,7 +27,7 @@ static void api_drop_attr(ortc_lift *l, const char *name) { ortc_node_drop_attr(
 
 static ortc_status set_attr(ortc_lift *l, const char *name, const ortc_attr *value)
 {
-    return ortc_node_set_attr(l->node, name, value) ? ORTC_OK : no_memory(l);
+    return ortc_node_set_attr(l->node, name, value) ? ORTC_OK : ortc_lift_no_memory(l);
 }
 
 static ortc_status api_set_int(ortc_lift *l, const char *name, int64_t value)
@@ -60,9 +55,8 @@ static ortc_status api_set_strings(ortc_lift *l, const char *name, const char *c
     return set_attr(l, name, &(ortc_attr){.kind = ORTC_ATTR_STRINGS, .count = count, .u.strings = values});
 }
 
-/* A constant edge with a copy of the data; NULL after an error. */
-static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const int64_t *dims,
-                           const void *data)
+ortc_edge *ortc_lift_constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const int64_t *dims,
+                              const void *data)
 {
     ortc_tensor_data t = {.dtype = dtype, .rank = rank, .dims = dims};
     ortc_constant *c;
@@ -70,18 +64,19 @@ static ortc_edge *constant(ortc_lift *l, ortc_dtype dtype, int32_t rank, const i
 
     if (rank < 0 || rank > ORTC_MAX_RANK || !ortc_count_elements(rank, dims, &t.count) ||
         !ortc_tensor_bytes(dtype, t.count, &t.bytes)) {
-        note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting makes a constant that cannot be"));
+        ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL,
+                                    "the lifting makes a constant that cannot be"));
         return NULL;
     }
     t.data = t.owned = malloc(t.bytes ? t.bytes : 1);
     if (!t.owned) {
-        no_memory(l);
+        ortc_lift_no_memory(l);
         return NULL;
     }
     if (t.bytes) memcpy(t.owned, data, t.bytes);
-    if (note(l, ortc_import_constant(l->scope->in, &t, &c)) != ORTC_OK) return NULL;
+    if (ortc_lift_note(l, ortc_import_constant(l->scope->in, &t, &c)) != ORTC_OK) return NULL;
     e = ortc_graph_constant(l->node->graph, NULL, c);
-    if (!e) no_memory(l);
+    if (!e) ortc_lift_no_memory(l);
     return e;
 }
 
@@ -91,10 +86,11 @@ static ortc_status api_const_in(ortc_lift *l, uint32_t port, ortc_dtype dtype, i
     ortc_edge *e;
 
     if (port >= MAX_PORTS)
-        return note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", port));
-    e = constant(l, dtype, rank, dims, data);
+        return ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u",
+                                           port));
+    e = ortc_lift_constant(l, dtype, rank, dims, data);
     if (!e) return l->status;
-    return ortc_node_set_in(l->node, port, e) ? ORTC_OK : no_memory(l);
+    return ortc_node_set_in(l->node, port, e) ? ORTC_OK : ortc_lift_no_memory(l);
 }
 
 static ortc_status api_move_in(ortc_lift *l, uint32_t from, uint32_t to)
@@ -102,8 +98,10 @@ static ortc_status api_move_in(ortc_lift *l, uint32_t from, uint32_t to)
     ortc_edge *e = ortc_node_in_edge(l->node, from);
 
     if (to >= MAX_PORTS)
-        return note(l, ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", to));
-    return ortc_node_set_in(l->node, to, e) && ortc_node_set_in(l->node, from, NULL) ? ORTC_OK : no_memory(l);
+        return ortc_lift_note(l,
+                              ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", to));
+    return ortc_node_set_in(l->node, to, e) && ortc_node_set_in(l->node, from, NULL) ? ORTC_OK
+                                                                                     : ortc_lift_no_memory(l);
 }
 
 static ortc_status api_n_out(ortc_lift *l, uint32_t count)
@@ -112,7 +110,7 @@ static ortc_status api_n_out(ortc_lift *l, uint32_t count)
         ortc_edge *e = l->node->out[i];
         if (!e) continue;
         /* Whoever reads the name from here on is told that nobody makes it. */
-        if (e->origin && !ortc_map_set(&l->scope->edges, e->origin, NULL)) return no_memory(l);
+        if (e->origin && !ortc_map_set(&l->scope->edges, e->origin, NULL)) return ortc_lift_no_memory(l);
         ortc_node_set_out(l->node, i, NULL);
     }
     if (count < l->node->n_out) l->node->n_out = count;
@@ -129,22 +127,22 @@ static ortc_node *create_wrapper(ortc_lift *l, const char *op_name, const int64_
     const char *name;
 
     if (!op) {
-        note(l,
-             ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
-                       "version %d of it needs operator '%s', which is not supported", l->version, op_name));
+        ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
+                                    "version %d of it needs operator '%s', which is not supported",
+                                    l->version, op_name));
         return NULL;
     }
     name = ortc_arena_printf(&l->scope->in->arena, "%s/%s", l->node->name, op_name);
     n = name ? ortc_node_create(l->node->graph, op, name, ints ? 2 : 1, 1) : NULL;
     if (!n) {
-        no_memory(l);
+        ortc_lift_no_memory(l);
         return NULL;
     }
     if (ints) {
-        e = constant(l, ORTC_I64, 1, &dim, ints);
+        e = ortc_lift_constant(l, ORTC_I64, 1, &dim, ints);
         if (!e) return NULL;
         if (!ortc_node_set_in(n, 1, e)) {
-            no_memory(l);
+            ortc_lift_no_memory(l);
             return NULL;
         }
     }
@@ -157,16 +155,17 @@ static ortc_status api_wrap_in(ortc_lift *l, uint32_t port, const char *op, cons
     ortc_node *n;
 
     if (!data)
-        return note(l, ortc_fail(l->scope->in->error, ORTC_INVALID_MODEL, "input %u is missing", port));
+        return ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_INVALID_MODEL, "input %u is missing",
+                                           port));
     n = create_wrapper(l, op, ints, count);
     if (!n) return l->status;
     between = ortc_edge_create(l->node->graph, NULL);
     if (!between || !ortc_node_set_in(n, 0, data) || !ortc_node_set_out(n, 0, between) ||
         !ortc_node_set_in(l->node, port, between))
-        return no_memory(l);
+        return ortc_lift_no_memory(l);
     ortc_node_move_before(n, l->node);
     /* the rest of the lifting may ask for the new input's rank */
-    return note(l, ortc_import_infer(l->scope->in, n));
+    return ortc_lift_note(l, ortc_import_infer(l->scope->in, n));
 }
 
 static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, const int64_t *ints,
@@ -182,7 +181,7 @@ static ortc_status api_wrap_out(ortc_lift *l, uint32_t port, const char *op, con
     between = ortc_edge_create(l->node->graph, NULL);
     if (!between || !ortc_node_set_out(l->node, port, between) || !ortc_node_set_in(n, 0, between) ||
         !ortc_node_set_out(n, 0, named))
-        return no_memory(l);
+        return ortc_lift_no_memory(l);
     if (next) /* right behind the node: before what an earlier wrap put there, which reads our output */
         ortc_node_move_before(n, next);
     return ORTC_OK;
@@ -193,9 +192,9 @@ static ortc_status api_rename(ortc_lift *l, const char *name)
     const ortc_op *op = ortc_op_find(l->node->domain, name);
 
     if (!op)
-        return note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
-                                 "version %d of it needs operator '%s', which is not supported", l->version,
-                                 name));
+        return ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
+                                           "version %d of it needs operator '%s', which is not supported",
+                                           l->version, name));
     l->node->op = op;
     l->node->type = op->name;
     l->node->version = op->since;
@@ -204,7 +203,7 @@ static ortc_status api_rename(ortc_lift *l, const char *name)
 
 static ortc_status api_fail(ortc_lift *l, ortc_status status, const char *fmt, va_list args)
 {
-    return note(l, ortc_vfail(l->scope->in->error, status, fmt, args));
+    return ortc_lift_note(l, ortc_vfail(l->scope->in->error, status, fmt, args));
 }
 
 static const ortc_lift_api lift_api = {
@@ -224,19 +223,37 @@ static const ortc_lift_api lift_api = {
     .fail = api_fail,
     .set_strings = api_set_strings,
     .move_in = api_move_in,
+    .write = ortc_lift_compose,
+    .look = ortc_lift_look_at,
+    .name = ortc_lift_name_constant,
+    .recast = ortc_lift_recast_constant,
 };
+
+/* Runs the operator's lifting; what went wrong in a service counts, too. */
+static ortc_status run(ortc_lift *l)
+{
+    const ortc_status status = l->node->op->lift(l);
+    return status == ORTC_OK ? l->status : status;
+}
 
 ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
 {
     ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
-    ortc_status status;
 
     node->version = version; /* while it is below `form`, attributes that are left out have no defaults */
-    if (version < node->op->form) {
-        status = node->op->lift(&l);
-        if (status == ORTC_OK) status = l.status;
-        if (status != ORTC_OK) return status;
-    }
+    if (version < node->op->form) ORTC_TRY(run(&l));
     node->version = node->op->since;
     return ORTC_OK;
+}
+
+ortc_status ortc_import_compose(ortc_scope *s, ortc_node *node, int32_t version)
+{
+    ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
+    ortc_status status;
+
+    node->version = node->op->since;
+    ORTC_TRY(ortc_node_check(node, s->in->error));
+    status = run(&l);
+    ortc_array_deinit(&l.names);
+    return status == ORTC_OK ? ortc_lift_finish(&l) : status;
 }

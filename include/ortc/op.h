@@ -286,6 +286,26 @@ static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const 
 static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to);
 /* The operator's new name, same domain. */
 static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
+/* ORTC_OP_COMPOSED: nodes of the standard's operators in the place of this one, a line for each:
+ *
+ *   ortc_lift_write(l, "sum      = Add(input, skip)\n"
+ *                      "mean     = ReduceMean(sum, [-1])\n"
+ *                      "y, _, sd = LayerNormalization(sum, gamma, beta) axis=-1 epsilon=%g", epsilon)
+ *
+ * A name is an input or output of this operator, as its schema has it (of variadic ones "inputs[2]"), or
+ * the result of a line before. An argument is a name, "_" (left out), or a constant: "2" and "[1,-1]" of
+ * int64, with the type's name or a value of that type behind a colon "0.5:x", "[1,2]:f32". An input that was
+ * left out stays left out. Attributes are numbers, lists, 'texts' (below 64 characters) or "@x", the type of
+ * x; &name is this node's own attribute, if it has one. $name(..) calls the subgraph that is attribute `name`.
+ * Every output that is wanted must be made once. */
+ORTC_PRINTF(2, 3) static inline ortc_status ortc_lift_write(ortc_lift *l, const char *fmt, ...);
+/* What is known of a name; type NULL: an input that was left out. */
+static inline ortc_port ortc_lift_look(ortc_lift *l, const char *name);
+/* Names a constant, whose elements are copied; names the bytes of the constant `of` as another type. */
+static inline ortc_status ortc_lift_name(ortc_lift *l, const char *name, ortc_dtype t, int32_t rank,
+                                         const int64_t *dims, const void *data);
+static inline ortc_status ortc_lift_recast(ortc_lift *l, const char *name, const char *of, ortc_dtype t,
+                                           int32_t rank, const int64_t *dims);
 /* As ortc_infer_fail. */
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...);
 
@@ -295,7 +315,10 @@ enum {
     ORTC_OP_CONTROL = 2, /* runs subgraphs */
     ORTC_OP_STATE = 4,   /* changes something besides its outputs */
     /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
-    ORTC_OP_HEAVY = 8
+    ORTC_OP_HEAVY = 8,
+    /* nothing but others together: `lift` writes them (ortc_lift_write) in the place of every node, of every
+     * version; there is no shape function, and no kernel is asked for */
+    ORTC_OP_COMPOSED = 16
 };
 
 /* A schema, in its newest form, as three short strings:
@@ -333,7 +356,9 @@ typedef struct ortc_op {
 
 /* A line of a family's table of operators, its arguments in this order:
  * ORTC_OP(domain, name, since, form, older, inputs, outputs, attributes, types, infer, lift, flags)
- * ORTC_POINTWISE(the same, without flags, expand) is one with a program (program.h). */
+ * ORTC_POINTWISE(the same, without flags, expand) is one with a program (program.h).
+ * ORTC_COMPOSED(domain, name, since, older, inputs, outputs, attributes, types, lift) is one that others make
+ * up. */
 
 /* ---- Views: a tensor as a kernel sees it --------------------------------------------------------------- */
 

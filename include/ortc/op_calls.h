@@ -294,6 +294,13 @@ typedef struct ortc_lift_api {
     ortc_status (*set_strings)(ortc_lift *, const char *name, const char *const *values, size_t count);
     /* an input becomes another, its old port is left out */
     ortc_status (*move_in)(ortc_lift *, uint32_t from, uint32_t to);
+    /* ORTC_OP_COMPOSED */
+    ortc_status (*write)(ortc_lift *, const char *fmt, va_list);
+    void (*look)(ortc_lift *, const char *name, ortc_port *out);
+    ortc_status (*name)(ortc_lift *, const char *name, ortc_dtype, int32_t rank, const int64_t *dims,
+                        const void *data);
+    ortc_status (*recast)(ortc_lift *, const char *name, const char *of, ortc_dtype, int32_t rank,
+                          const int64_t *dims);
 } ortc_lift_api;
 
 static inline const ortc_node *ortc_lift_node(const ortc_lift *l)
@@ -355,6 +362,30 @@ static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_
 static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op)
 {
     return ORTC_API_OF(ortc_lift_api, l)->rename(l, op);
+}
+static inline ortc_status ortc_lift_write(ortc_lift *l, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const ortc_status s = ORTC_API_OF(ortc_lift_api, l)->write(l, fmt, args);
+    va_end(args);
+    return s;
+}
+static inline ortc_port ortc_lift_look(ortc_lift *l, const char *name)
+{
+    ortc_port p = {ORTC_SIZED(ortc_port), 0, NULL, -1, 0, NULL, NULL, 0, 0};
+    ORTC_API_OF(ortc_lift_api, l)->look(l, name, &p);
+    return p;
+}
+static inline ortc_status ortc_lift_name(ortc_lift *l, const char *name, ortc_dtype t, int32_t rank,
+                                         const int64_t *dims, const void *data)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->name(l, name, t, rank, dims, data);
+}
+static inline ortc_status ortc_lift_recast(ortc_lift *l, const char *name, const char *of, ortc_dtype t,
+                                           int32_t rank, const int64_t *dims)
+{
+    return ORTC_API_OF(ortc_lift_api, l)->recast(l, name, of, t, rank, dims);
 }
 static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...)
 {
@@ -636,6 +667,8 @@ static inline ortc_status ortc_host_add_provider(const ortc_host *h, const struc
         ORTC_SIZED(ortc_op), 0, domain, name, since, form, older, inputs, outputs, attributes, types, infer, \
             lift, expand \
     }
+#define ORTC_COMPOSED(domain, name, since, older, inputs, outputs, attributes, types, lift) \
+    ORTC_OP(domain, name, since, 1, older, inputs, outputs, attributes, types, NULL, lift, ORTC_OP_COMPOSED)
 #define ORTC_UNPAREN(...) __VA_ARGS__
 #define ORTC_KERNEL(op, since_min, since_max, masks, kernel) \
     { \

@@ -624,6 +624,8 @@ typedef struct ortc_operator_info {
     const char *const *type_names;   /* of the constraints, "T" */
     const uint64_t *types;           /* per constraint: what the standard allows, tensors' element types */
     const ortc_kernel_info *kernels; /* of every provider; of one provider in order of preference */
+    int32_t composed;                /* others take its place when a model is loaded; it has no kernels */
+    uint32_t reserved;
 } ortc_operator_info;
 /* Calls `each` for every operator, by domain and name, until it does not return 0. What it is given lives for
  * the call. Any thread. */

@@ -19,6 +19,7 @@ enum {
     ORTC_ATTN_NONPAD
 };
 
+ortc_status ortc_lift_flex_attention(ortc_lift *); /* op_flex.c */
 /* op_cache.c */
 ortc_status ortc_infer_tensor_scatter(ortc_infer *);
 ortc_status ortc_infer_linear_attention(ortc_infer *);

@@ -136,5 +136,12 @@ const ortc_case ortc_cases_attention[] = {
     {"CausalConvWithState", "f32[2,3,0] f32[3,1,4] f32[3] f32[2,3,3]", "", .outputs = 2},
     {"CausalConvWithState", "f32[2,3,7] f32[3,2,4]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"CausalConvWithState", "f32[2,3,7] f32[3,1,4] - f32[2,3,4]", "", .fails = ORTC_SHAPE_MISMATCH},
+
+    {"ai.onnx.preview:FlexAttention@1", "T[2,3,4,8] T[2,3,5,8] T[2,3,5,6]", "", "T=f32,f64,f16,bf16"},
+    {"ai.onnx.preview:FlexAttention@1", "f16[1,6,4,8] f16[1,2,5,8] f16[1,2,5,6]",
+     "scale=0.3 softmax_precision=10"},
+    {"ai.onnx.preview:FlexAttention@1", "f32[1,3,4,8] f32[1,2,5,8] f32[1,2,5,8]", "",
+     .fails = ORTC_SHAPE_MISMATCH},
+    {"ai.onnx.preview:FlexAttention@1", "f32[3,4,8] f32[3,5,8] f32[3,5,8]", "", .fails = ORTC_SHAPE_MISMATCH},
     {0},
 };

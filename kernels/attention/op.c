@@ -235,5 +235,8 @@ static const ortc_op ops[] = {
     ORTC_OP("", "CausalConvWithState", 27, 27, "", "input:T weight:T bias:T? past_state:T?",
             "output:T present_state:T", "activation:s=none", "T=f16,f32,bf16", ortc_infer_causal_conv, NULL,
             0),
+    ORTC_COMPOSED("ai.onnx.preview", "FlexAttention", 1, "", "Q:T1 K:T1 V:T1", "Y:T1",
+                  "prob_mod:g? scale:f? score_mod:g? softmax_precision:i?", "T1=float",
+                  ortc_lift_flex_attention),
 };
 ORTC_FAMILY(attention, ops, &ortc_kernels_ref_attention);

@@ -1,5 +1,5 @@
-/* kernels/pool/ref.c: the largest or the mean element under a window, in double, which holds every type
- * exactly.
+/* kernels/pool/ref.c: the largest element, the mean or the p-norm under a window, in double, which holds all
+ * types exactly.
  *
  * The global forms are a window of the whole input. Padding never wins a maximum; a window that sees a NaN
  * gives NaN. A window of nothing but padding gives the lowest value and the index -1, or 0 / 0.
@@ -9,9 +9,12 @@
 
 #include "kernels/common/window.h"
 
+extern const ortc_kernel ortc_ref_max_unpool; /* ref_unpool.c */
+
 typedef struct pool_state {
     ortc_window window;
     bool max, global, column_major, include_pad;
+    int64_t p; /* of the norm; 0: none */
 } pool_state;
 
 typedef struct pool_job {
@@ -50,7 +53,7 @@ static void pool_one(const pool_job *j, ortc_dtype t, int64_t x0, const int64_t 
         r->counted += j->state->include_pad ? counts : inside;
         if (!inside) continue;
         const double v = ortc_load_f64(j->x->data, t, x0 + at);
-        r->sum += v;
+        r->sum += j->state->p ? pow(fabs(v), (double)j->state->p) : v;
         if (r->index < 0 || v > r->best || (v != v && r->best == r->best)) {
             r->best = v;
             r->index = j->state->column_major ? index : at;
@@ -76,9 +79,10 @@ static void pool_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         pool_one(j, t, x0, o, &r);
         if (j->y)
             ortc_store_f64(j->y->data, t, at,
-                           !j->state->max ? r.sum / (double)r.counted
-                           : r.index < 0  ? lowest(t)
-                                          : r.best);
+                           j->state->p      ? pow(r.sum, 1 / (double)j->state->p)
+                           : !j->state->max ? r.sum / (double)r.counted
+                           : r.index < 0    ? lowest(t)
+                                            : r.best);
         if (j->indices) ortc_store_i64(j->indices->data, ORTC_I64, at, r.index < 0 ? -1 : x0 + r.index);
     }
 }
@@ -89,6 +93,11 @@ static ortc_status pool_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     pool_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->max = strstr(op, "Max") != NULL;
+    s->p = strstr(op, "Lp") ? ortc_node_int(n, "p", 2) : 0;
+    if (strstr(op, "Lp") && s->p < 1) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute p must be 1 at least");
+    }
     s->global = strstr(op, "Global") != NULL;
     s->column_major = ortc_node_int(n, "storage_order", 0) != 0;
     s->include_pad = ortc_node_int(n, "count_include_pad", 0) != 0;
@@ -139,4 +148,8 @@ ORTC_KERNELS(ref, pool,
                          &pool_ref),
              ORTC_KERNEL("AveragePool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
              ORTC_KERNEL("GlobalMaxPool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
-             ORTC_KERNEL("GlobalAveragePool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref));
+             ORTC_KERNEL("GlobalAveragePool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
+             ORTC_KERNEL("LpPool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
+             ORTC_KERNEL("GlobalLpPool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &pool_ref),
+             ORTC_KERNEL("MaxUnpool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT, ORTC_TYPE(ORTC_I64)),
+                         &ortc_ref_max_unpool));

@@ -74,5 +74,17 @@ const ortc_case ortc_cases_rearrange[] = {
     {"SpaceToDepth", "string[1,1,2,2]={a,b,c,d}", "blocksize=2"},
     {"SpaceToDepth@13", "f32[1,2,4,2]", "blocksize=2"},
     {"SpaceToDepth", "f32[1,2,5,3]", "blocksize=2", .fails = ORTC_SHAPE_MISMATCH},
+
+    {"Col2Im", "T[1,5,5] i64[2]={5,5} i64[2]={1,5}", "", PLAIN},
+    {"Col2Im", "f32[2,12,9] i64[2]={5,5} i64[2]={2,2}", "strides=[2,2] pads=[0,1,1,0]"},
+    {"Col2Im", "f32[1,4,5] i64[2]={6,6}! i64[2]={2,2}!", "strides=[2,2] dilations=[1,5]",
+     .fails = ORTC_SHAPE_MISMATCH},
+    {"Col2Im", "f32[1,4,5] i64[2]={6,6}! i64[2]={2,2}!", "dilations=[1,5]"},
+    {"Col2Im", "f32[1,3,4] i64[1]={6} i64[1]={3}", ""},
+    {"Col2Im", "f32[1,16,12] i64[3]={3,4,5} i64[3]={2,2,4}", ""},
+    {"Col2Im", "f32[0,4,16] i64[2]={5,5} i64[2]={2,2}", ""},
+    {"Col2Im", "f32[1,5,16] i64[2]={5,5} i64[2]={2,2}", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"Col2Im", "f32[1,4,16] i64[2]={5,5}! i64[3]={2,2,1}!", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"Col2Im", "f32[1,4,16] i64[2]={5,5}! i64[2]={2,0}!", "", .fails = ORTC_INVALID_MODEL},
     {0},
 };

@@ -1,6 +1,7 @@
 /* kernels/rearrange/op.c: operators that put a tensor's elements elsewhere: Pad and CenterCropPad (op_pad.c),
- * Tile, Trilu, ReverseSequence, DepthToSpace, SpaceToDepth: schemas and shapes.
+ * Tile, Trilu, ReverseSequence, DepthToSpace, SpaceToDepth, Col2Im: schemas and shapes.
  */
+#include "kernels/common/window.h"
 #include "kernels/rearrange/rearrange.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_rearrange, ortc_kernels_cpu_rearrange;
@@ -80,6 +81,43 @@ static ortc_status infer_depth(ortc_infer *c)
     return ortc_infer_out(c, 0, x.dtype, 4, dims);
 }
 
+/* input [N, C * block, L] to [N, C, image ..]. */
+static ortc_status infer_col2im(ortc_infer *c)
+{
+    const ortc_port x = ortc_infer_in(c, 0);
+    ortc_dim dims[ORTC_RANK_LIMIT], block = 1;
+    int64_t n, n_block;
+    const ortc_dim *image = ortc_infer_vector(c, 1, &n), *kernel = ortc_infer_vector(c, 2, &n_block);
+    ortc_window w;
+    if (x.rank >= 0 && x.rank != 3)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the input has rank %d, expected 3", x.rank);
+    if (!image || !kernel) {
+        const ortc_port lists[2] = {ortc_infer_in(c, 1), ortc_infer_in(c, 2)};
+        for (int i = 0; i < 2; i++)
+            if (lists[i].rank >= 0 && lists[i].rank != 1)
+                return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "image_shape and block_shape are vectors");
+        return ortc_infer_out(c, 0, x.dtype, -1, NULL);
+    }
+    if (n != n_block || n < 1 || n > ORTC_SPATIAL_LIMIT)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "image_shape has %lld elements, block_shape %lld",
+                               (long long)n, (long long)n_block);
+    ORTC_TRY(ortc_infer_window(c, (int32_t)n, &w));
+    for (int64_t d = 0; d < n; d++) {
+        if ((ortc_dim_is_number(image[d]) && (image[d] < 0 || image[d] > INT32_MAX)) ||
+            (ortc_dim_is_number(kernel[d]) && (kernel[d] < 1 || kernel[d] > INT32_MAX)))
+            return ortc_infer_fail(c, ORTC_INVALID_MODEL, "a block of %lld in an image of %lld elements",
+                                   (long long)kernel[d], (long long)image[d]);
+        block = ortc_dim_mul(c, block, kernel[d]);
+        dims[d + 2] = image[d];
+    }
+    dims[0] = x.rank < 0 ? ORTC_DIM_UNKNOWN : x.dims[0];
+    dims[1] = x.rank < 0 ? ORTC_DIM_UNKNOWN : ortc_dim_div(c, x.dims[1], block);
+    if (x.rank == 3 && x.dims[1] >= 0 && ortc_dim_is_number(block) && x.dims[1] % block)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "blocks of %lld elements do not divide %lld",
+                               (long long)block, (long long)x.dims[1]);
+    return ortc_infer_out(c, 0, x.dtype, (int32_t)n + 2, dims);
+}
+
 #define PLAIN "num,bool,string,c64,c128"
 #define T_PLAIN "T=" PLAIN
 static const ortc_op ops[] = {
@@ -98,5 +136,7 @@ static const ortc_op ops[] = {
             infer_depth, NULL, 0),
     ORTC_OP("", "SpaceToDepth", 28, 1, "13 1", "input:T", "output:T", "blocksize:i! mode:s=DCR", T_PLAIN,
             infer_depth, NULL, 0),
+    ORTC_OP("", "Col2Im", 18, 18, "", "input:T image_shape:i64! block_shape:i64!", "output:T",
+            "dilations:is? pads:is? strides:is?", T_PLAIN, infer_col2im, NULL, 0),
 };
 ORTC_FAMILY(rearrange, ops, &ortc_kernels_ref_rearrange, &ortc_kernels_cpu_rearrange);

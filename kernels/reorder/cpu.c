@@ -1,5 +1,6 @@
-/* kernels/reorder/cpu.c: Reorder on the cpu provider: a move by strides (kernels/common/strided.h), in which the
- * blocked axis is two dims, blocks and what is in them; and one more for a last block that is not full. */
+/* kernels/reorder/cpu.c: Reorder on the cpu provider: a move by strides (kernels/common/strided.h), in which
+ * the blocked axis is two dims, blocks and what is in them; and one more for a last block that is not full.
+ * */
 #include <string.h>
 
 #include "kernels/common/strided.h"

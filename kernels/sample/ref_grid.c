@@ -10,7 +10,10 @@
 #include "kernels/common/shape.h"
 #include "kernels/common/strings.h"
 
-extern const ortc_kernel ortc_ref_roi_align; /* ref_roi.c */
+extern const ortc_kernel ortc_ref_roi_align;    /* ref_roi.c */
+extern const ortc_kernel ortc_ref_max_roi_pool; /* ref_roi_pool.c */
+extern const ortc_kernel ortc_ref_affine_grid;  /* ref_affine.c */
+extern const ortc_kernel ortc_ref_deform_conv;  /* ref_deform.c */
 
 enum { NEAREST, LINEAR, CUBIC };
 enum { ZEROS, BORDER, REFLECTION };
@@ -163,4 +166,8 @@ static const ortc_kernel grid_ref = {.size = ORTC_SIZED(ortc_kernel),
      ORTC_TYPE(ORTC_C128))
 ORTC_KERNELS(ref, sample, ORTC_KERNEL("GridSample", 22, ORTC_NEWEST, (PLAIN, ORTC_TYPES_FLOAT), &grid_ref),
              ORTC_KERNEL("RoiAlign", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT, ORTC_TYPE(ORTC_I64)),
-                         &ortc_ref_roi_align));
+                         &ortc_ref_roi_align),
+             ORTC_KERNEL("MaxRoiPool", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_max_roi_pool),
+             ORTC_KERNEL("AffineGrid", 20, ORTC_NEWEST, (ORTC_TYPES_FLOAT, ORTC_TYPE(ORTC_I64)),
+                         &ortc_ref_affine_grid),
+             ORTC_KERNEL("DeformConv", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT), &ortc_ref_deform_conv));

@@ -1,6 +1,6 @@
 /* runtime/execute/padding.c: what fills up the last blocks of a value in blocks is zero, whoever writes it
- * (ortc/op.h). In debug and sanitizer builds every host kernel finds NaN there, and is an error where it leaves
- * anything but zeros. */
+ * (ortc/op.h). In debug and sanitizer builds every host kernel finds NaN there, and is an error where it
+ * leaves anything but zeros. */
 #include "values.h"
 
 #ifndef NDEBUG

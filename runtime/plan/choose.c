@@ -8,6 +8,7 @@
 #define MAX_LAYOUTS 4 /* that are asked for, beside the plain one */
 #define MAX_NEEDS 16  /* places in which one value is read */
 #define MAX_SWEEPS 8
+#define MAX_AROUND 32 /* nodes around a value that are changed together */
 
 /* One way to run a node. */
 typedef struct way {
@@ -26,7 +27,8 @@ typedef struct chooser {
     ways *of; /* by node id */
     ortc_layout layouts[MAX_LAYOUTS];
     uint32_t n_layouts;
-    uint32_t n_open; /* nodes with more than one way */
+    uint32_t n_open;       /* nodes with more than one way */
+    uint32_t *seen, stamp; /* by edge id: counted since the stamp was raised */
 } chooser;
 
 uint8_t ortc_port_space(const ortc_placed *p, const ortc_fact *facts, const ortc_node *n, uint32_t port,
@@ -266,22 +268,18 @@ static ortc_status keep_forced(const chooser *h, const ortc_node *n)
 
 /* ---- Costs --------------------------------------------------------------------------------------------- */
 
-/* Clocks of bringing a value from one layout into another. */
-static double move_cost(const chooser *h, const ortc_edge *e, uint32_t space, ortc_layout from,
+double ortc_move_clocks(const ortc_placed *p, const ortc_fact *f, uint32_t space, ortc_layout from,
                         ortc_layout to)
 {
-    const ortc_fact *f = &h->c->facts[e->id];
-    const ortc_mover *m = f->type ? ortc_mover_of(h->c->placed, space, f->type->dtype) : NULL;
-    ortc_view in, out;
+    const ortc_mover *m = f->type ? ortc_mover_of(p, space, f->type->dtype) : NULL;
     char buffer[8];
     ortc_text text = ORTC_TEXT(buffer);
     ortc_why why;
     size_t bytes;
     if (from == to) return 0;
-    if (!m || !view_of(h, e, true, &in)) return HUGE_VAL;
-    out = in;
-    in.layout = from;
-    out.layout = to;
+    if (!m || f->rank < 0) return HUGE_VAL;
+    const ortc_view in = {.dtype = f->type->dtype, .rank = f->rank, .dims = f->dims, .layout = from},
+                    out = {.dtype = f->type->dtype, .rank = f->rank, .dims = f->dims, .layout = to};
     ortc_layout none[2] = {ORTC_PLAIN, ORTC_PLAIN};
     ortc_offer o = {.size = sizeof o, .n_in = 1, .n_out = 1, .in = &none[0], .out = &none[1]};
     const ortc_question q = {.size = sizeof q,
@@ -289,7 +287,7 @@ static double move_cost(const chooser *h, const ortc_edge *e, uint32_t space, or
                              .n_out = 1,
                              .in = &in,
                              .out = &out,
-                             .device = h->c->placed->targets->list[m->device].device,
+                             .device = p->targets->list[m->device].device,
                              .layout = to};
     const ortc_kernel *k = m->candidate.kernel;
     buffer[0] = 0;
@@ -297,6 +295,12 @@ static double move_cost(const chooser *h, const ortc_edge *e, uint32_t space, or
     if (k->choose) return k->choose(m->candidate.state, &q, &o, &why) == ORTC_OK ? o.clocks : HUGE_VAL;
     if (!ortc_bytes_laid_out(in.dtype, to ? to : from, in.rank, in.dims, &bytes)) return HUGE_VAL;
     return (double)bytes / 4; /* one that does not say: an element a clock */
+}
+
+static double move_cost(const chooser *h, const ortc_edge *e, uint32_t space, ortc_layout from,
+                        ortc_layout to)
+{
+    return ortc_move_clocks(h->c->placed, &h->c->facts[e->id], space, from, to);
 }
 
 typedef struct need {
@@ -344,17 +348,24 @@ static double edge_cost(const chooser *h, const ortc_edge *e)
     return clocks;
 }
 
-/* Clocks of a node and of the values around it. */
-static double cost_around(const chooser *h, const ortc_node *n)
+static double cost_once(chooser *h, const ortc_edge *e)
 {
-    double clocks = pick_of(h, n)->offer.clocks;
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        bool again = false;
-        for (uint32_t k = 0; k < i; k++) again |= n->in[k] == n->in[i];
-        if (n->in[i] && !again) clocks += edge_cost(h, n->in[i]);
+    if (!e || h->seen[e->id] == h->stamp) return 0;
+    h->seen[e->id] = h->stamp;
+    return edge_cost(h, e);
+}
+
+/* Clocks of some nodes and of the values around them. */
+static double cost_around(chooser *h, const ortc_node *const *nodes, uint32_t count)
+{
+    double clocks = 0;
+    h->stamp++;
+    for (uint32_t k = 0; k < count; k++) {
+        const ortc_node *n = nodes[k];
+        clocks += pick_of(h, n)->offer.clocks;
+        for (uint32_t i = 0; i < n->n_in; i++) clocks += cost_once(h, n->in[i]);
+        for (uint32_t i = 0; i < n->n_out; i++) clocks += cost_once(h, n->out[i]);
     }
-    for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i]) clocks += edge_cost(h, n->out[i]);
     return clocks;
 }
 
@@ -370,31 +381,29 @@ static double cost_of_all(const chooser *h)
 
 /* ---- Minimising ---------------------------------------------------------------------------------------- */
 
-/* Every node in this layout where one of its kernels goes along, else as it is cheapest by itself. */
-static void begin_with(chooser *h, ortc_layout layout)
+/* A way in this layout, the cheapest; where there is none, the cheapest of all. */
+static uint32_t along(const ways *w, ortc_layout layout)
 {
-    for (const ortc_node *n = h->c->begin; n != h->c->end; n = n->next) {
-        ways *w = &h->of[n->id];
-        w->at = 0;
-        for (uint32_t i = 1; i < w->count; i++) {
-            const way *a = &w->list[i], *b = &w->list[w->at];
-            const bool a_along = layout && a->pick.offer.layout == layout,
-                       b_along = layout && b->pick.offer.layout == layout;
-            if (a_along != b_along ? a_along : a->pick.offer.clocks < b->pick.offer.clocks) w->at = i;
-        }
+    uint32_t at = 0;
+    for (uint32_t i = 1; i < w->count; i++) {
+        const ortc_step_offer *a = &w->list[i].pick.offer, *b = &w->list[at].pick.offer;
+        const bool a_fits = a->layout == layout, b_fits = b->layout == layout;
+        if (a_fits != b_fits ? a_fits : a->clocks < b->clocks) at = i;
     }
+    return at;
 }
 
-static bool improve(chooser *h, const ortc_node *n)
+/* One node for the better. */
+static bool improve_node(chooser *h, const ortc_node *n)
 {
     ways *w = &h->of[n->id];
     if (w->count < 2) return false;
     const uint32_t before = w->at;
     uint32_t best = before;
-    double least = cost_around(h, n);
+    double least = cost_around(h, &n, 1);
     for (uint32_t i = 0; i < w->count; i++) {
         w->at = i;
-        const double clocks = i == before ? least : cost_around(h, n);
+        const double clocks = i == before ? least : cost_around(h, &n, 1);
         if (clocks < least) {
             least = clocks;
             best = i;
@@ -404,17 +413,51 @@ static bool improve(chooser *h, const ortc_node *n)
     return best != before;
 }
 
+/* The nodes that make and read a value, into one layout together. */
+static bool improve_value(chooser *h, const ortc_edge *e)
+{
+    const ortc_node *nodes[MAX_AROUND];
+    uint32_t count = 0, best[MAX_AROUND];
+    bool better = false;
+    if (e->producer && h->of[e->producer->id].count > 1) nodes[count++] = e->producer;
+    for (const ortc_use *u = e->uses; u; u = u->next) {
+        bool again = !u->node || h->of[u->node->id].count < 2;
+        for (uint32_t i = 0; i < count && !again; i++) again = nodes[i] == u->node;
+        if (again) continue;
+        if (count == MAX_AROUND) return false;
+        nodes[count++] = u->node;
+    }
+    if (count < 2) return false;
+    for (uint32_t i = 0; i < count; i++) best[i] = h->of[nodes[i]->id].at;
+    double least = cost_around(h, nodes, count);
+    for (uint32_t l = 0; l <= h->n_layouts; l++) {
+        for (uint32_t i = 0; i < count; i++)
+            h->of[nodes[i]->id].at = along(&h->of[nodes[i]->id], l ? h->layouts[l - 1] : ORTC_PLAIN);
+        const double clocks = cost_around(h, nodes, count);
+        if (clocks >= least) continue;
+        least = clocks;
+        better = true;
+        for (uint32_t i = 0; i < count; i++) best[i] = h->of[nodes[i]->id].at;
+    }
+    for (uint32_t i = 0; i < count; i++) h->of[nodes[i]->id].at = best[i];
+    return better;
+}
+
 static void settle_down(chooser *h)
 {
     bool any = true;
-    const ortc_node *last = h->c->end ? h->c->end->prev : h->c->placed->graph->last;
+    const ortc_graph *g = h->c->placed->graph;
     for (int sweep = 0; any && sweep < MAX_SWEEPS; sweep++) {
         any = false;
-        if (sweep % 2 == 0)
-            for (const ortc_node *n = h->c->begin; n != h->c->end; n = n->next) any |= improve(h, n);
-        else
-            for (const ortc_node *n = last; n && n != h->c->begin->prev; n = n->prev) any |= improve(h, n);
+        for (const ortc_node *n = h->c->begin; n != h->c->end; n = n->next) any |= improve_node(h, n);
+        for (size_t i = 0; i < g->edges.count; i++) any |= improve_value(h, g->edges.data[i]);
     }
+}
+
+static void begin_with(chooser *h, ortc_layout layout)
+{
+    for (const ortc_node *n = h->c->begin; n != h->c->end; n = n->next)
+        h->of[n->id].at = along(&h->of[n->id], layout);
 }
 
 static ortc_status minimise(chooser *h)
@@ -484,10 +527,13 @@ static ortc_status note_offers(const chooser *h, const ways *w, ortc_pick *pick)
 ortc_status ortc_choose(ortc_choosing *c)
 {
     const size_t count = c->placed->graph->next_node;
-    chooser h = {.c = c, .of = ortc_arena_array(c->arena, count, sizeof *h.of)};
+    const size_t edges = c->placed->graph->edges.count;
+    chooser h = {.c = c,
+                 .of = ortc_arena_array(c->arena, count, sizeof *h.of),
+                 .seen = ortc_arena_array(c->arena, edges, sizeof *h.seen)};
     ortc_question **questions = ortc_arena_array(c->arena, count, sizeof *questions);
     c->picks = ortc_arena_array(c->arena, count, sizeof *c->picks);
-    if (!h.of || !questions || !c->picks) return ortc_no_memory(c->error, count * sizeof *h.of);
+    if (!h.of || !h.seen || !questions || !c->picks) return ortc_no_memory(c->error, count * sizeof *h.of);
     for (size_t i = 0; i < c->placed->n_forced; i++) add_layout(&h, c->placed->forced[i].layout);
     for (const ortc_node *n = c->begin; n != c->end; n = n->next)
         if (!c->runs || c->runs(c->arg, n)) ORTC_TRY(begin_node(&h, n, questions));

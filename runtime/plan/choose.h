@@ -3,9 +3,10 @@
  * Pure: it follows from the placed graph and the shapes at hand, never from what was planned, packed or run
  * before. Every candidate that knows layouts is asked what it would like, and whether it would go along with
  * what others like; then the sum of clocks over all nodes, and of reorderings between them, is made small:
- * from several beginnings (everything plain, everything in one layout as far as that goes) single nodes are
- * changed for the better until none can be. The first of equals wins, so the same question has the same
- * answer. Graph inputs, constants and what a later segment or the caller reads are plain.
+ * from several beginnings (everything plain, everything in one layout as far as that goes) single nodes, and
+ * all that make and read one value, are changed for the better until none can be. The first of equals wins,
+ * so the same question has the same answer. Graph inputs, constants and what a later segment or the caller
+ * reads are plain.
  */
 #ifndef ORTC_CHOOSE_H
 #define ORTC_CHOOSE_H
@@ -43,11 +44,14 @@ typedef struct ortc_choosing {
  * caller has chosen for a node by name is not offered. */
 ortc_status ortc_choose(ortc_choosing *);
 
-/* Bind: for extents that are expected (numbers as they are; symbols as `expected` says) chooses, and notes of each
- * node in which form its kernel wants its constants: with other extents only candidates that read the same form,
- * or the last one, run. So a constant has two packed forms at most, whatever shapes come. */
+/* Bind: for extents that are expected (numbers as they are; symbols as `expected` says) chooses, and notes of
+ * each node in which form its kernel wants its constants: with other extents only candidates that read the
+ * same form, or the last one, run. So a constant has two packed forms at most, whatever shapes come. */
 ortc_status ortc_settle(ortc_placed *, ortc_error *);
 
+/* What it takes to bring a value from one layout into another where it is; HUGE_VAL: nobody can. */
+double ortc_move_clocks(const ortc_placed *, const ortc_fact *, uint32_t space, ortc_layout from,
+                        ortc_layout to);
 /* In which space a node's kernel wants a port: its device's, or the host's for what it reads there. */
 uint8_t ortc_port_space(const ortc_placed *, const ortc_fact *facts, const ortc_node *, uint32_t port,
                         bool input);

@@ -19,8 +19,8 @@ typedef struct ortc_form {
 } ortc_form;
 #define ORTC_MAX_FORMS 128
 
-/* Where an edge's bytes are in one form: in the memory of its root edge (itself, or what it is a view of; a
- * view is plain). */
+/* Where an edge's bytes are in one form: in the memory of its root edge (itself, or what it is a view of in
+ * that form). */
 typedef struct ortc_home {
     uint32_t lives;   /* LIVES_*; of a root */
     uint32_t index;   /* input, output or block */

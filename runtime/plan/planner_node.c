@@ -192,14 +192,17 @@ static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32
     const int64_t offset = c->views[i].offset;
     size_t bytes, from_bytes;
     *out = false;
-    if (!from || !to || p->crosses[to->id] || c->plan.in[c->views[i].in].layout ||
-        c->plan.out[c->views[i].out].layout)
-        return ORTC_OK;
+    if (!from || !to || p->crosses[to->id]) return ORTC_OK;
+    const ortc_layout layout = c->plan.in[c->views[i].in].layout;
+    if (layout != c->plan.out[c->views[i].out].layout) return ORTC_OK;
     if (ortc_fact_is_given(&p->facts[to->id]) || ortc_fact_is_given(&p->facts[from->id])) {
         *out = !offset && ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
         return ORTC_OK;
     }
-    if (!ortc_fact_bytes(&p->facts[to->id], &bytes) || !ortc_fact_bytes(&p->facts[from->id], &from_bytes))
+    const ortc_fact *of = &p->facts[from->id], *made = &p->facts[to->id];
+    if (!ortc_fact_bytes(made, &bytes) || !ortc_fact_bytes(of, &from_bytes) ||
+        (layout && (!ortc_bytes_laid_out(made->type->dtype, layout, made->rank, made->dims, &bytes) ||
+                    !ortc_bytes_laid_out(of->type->dtype, layout, of->rank, of->dims, &from_bytes))))
         return ORTC_OK;
     if (offset < 0 || (uint64_t)offset > from_bytes || bytes > from_bytes - (size_t)offset)
         return ortc_fail(
@@ -211,8 +214,8 @@ static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32
     return ORTC_OK;
 }
 
-/* The outputs become views of inputs' memory, wherever that is; *out false: one of them cannot, the kernel
- * must run. */
+/* The outputs become views of inputs' memory, plain ones wherever that is; *out false: one of them cannot,
+ * the kernel must run. */
 static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
 {
     const ortc_node *n = c->node;
@@ -228,16 +231,19 @@ static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
     if (!all) return ORTC_OK;
     for (uint32_t i = 0; i < c->n_views; i++) {
         const ortc_edge *from = n->in[c->views[i].in], *to = n->out[c->views[i].out];
-        const uint8_t at = p->primary[from->id];
-        if (p->forms[at].layout) ORTC_TRY(ortc_planner_reach(p, from, p->forms[at].space));
-        for (uint8_t space = 0; space < p->targets->n_spaces; space++) { /* a view is plain */
-            const ortc_home *h = ortc_planner_at(p, from, space);
+        const ortc_layout layout = c->plan.in[c->views[i].in].layout;
+        const uint8_t space = p->forms[p->primary[from->id]].space,
+                      form = layout ? ortc_planner_form(p, c->target->space, layout) : space;
+        if (layout || p->forms[p->primary[from->id]].layout) ORTC_TRY(ortc_planner_reach(p, from, form));
+        for (uint32_t f = layout ? form : 0; f < (layout ? form + 1u : p->targets->n_spaces); f++) {
+            const ortc_home *h = ortc_planner_at(p, from, (uint8_t)f);
             if (h->lives || h->made || h->root != from->id)
-                *ortc_planner_at(p, to, space) = (ortc_home){.root = h->root,
-                                                             .offset = h->offset + (size_t)c->views[i].offset,
-                                                             .made = true};
+                *ortc_planner_at(p, to,
+                                 (uint8_t)f) = (ortc_home){.root = h->root,
+                                                           .offset = h->offset + (size_t)c->views[i].offset,
+                                                           .made = true};
         }
-        p->primary[to->id] = p->forms[at].space;
+        p->primary[to->id] = form;
     }
     p->program->n_views++;
     return ORTC_OK;
@@ -462,6 +468,8 @@ ortc_status ortc_planner_reorder(ortc_planner *p, const ortc_edge *e, uint8_t fr
                    .kernel = m->candidate.kernel,
                    .state = m->candidate.state,
                    .name = m->candidate.kernel->name,
+                   .clocks = ortc_move_clocks(p->placed, f, d->space, p->forms[from].layout,
+                                              p->forms[to].layout),
                    .n_in = 1,
                    .n_out = 1};
     ortc_view v = {.dtype = f->type->dtype, .rank = f->rank, .flags = d->space ? 0 : ORTC_VIEW_HOST}, in, out;

@@ -1,8 +1,9 @@
-/* runtime/plan/settle.c: in which form each node's constants are packed, settled when a session is made, for the
- * extents that are expected (choose.h).
+/* runtime/plan/settle.c: in which form each node's constants are packed, settled when a session is made, for
+ * the extents that are expected (choose.h).
  *
- * Expected are the numbers that the model and the caller give (ortc_session_options.dims); for symbols 1 where one
- * is the first extent of an input, 224 behind the second extent of an input of rank 4 or more (pictures), else 64.
+ * Expected are the numbers that the model and the caller give (ortc_session_options.dims); for symbols 1
+ * where one is the first extent of an input, 224 behind the second extent of an input of rank 4 or more
+ * (pictures), else 64.
  */
 #include "choose.h"
 
@@ -31,8 +32,8 @@ static int64_t *expected(const ortc_graph *g, ortc_arena *arena)
     return values;
 }
 
-/* What is known of the graph's values, with numbers in place of symbols; a shape that does not come out is not
- * known. */
+/* What is known of the graph's values, with numbers in place of symbols; a shape that does not come out is
+ * not known. */
 static ortc_fact *facts_of(const ortc_graph *g, const int64_t *symbols, ortc_arena *arena)
 {
     ortc_fact *facts = ortc_arena_array(arena, g->edges.count, sizeof *facts);

@@ -226,7 +226,8 @@ static ortc_status add_family(const ortc_family *f, ortc_error *error)
         memcpy(&op, at, f->op_size < sizeof op ? f->op_size : sizeof op);
         ORTC_TRY(ortc_op_add(&op, f->name ? f->name : "", error));
     }
-    for (uint32_t i = 0; i < f->n_tables; i++) ORTC_TRY(add_table(f->tables[i], error));
+    for (uint32_t i = 0; i < f->n_tables; i++) /* NULL: a family of nothing but compositions */
+        if (f->tables[i]) ORTC_TRY(add_table(f->tables[i], error));
     return ORTC_OK;
 }
 

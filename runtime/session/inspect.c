@@ -247,7 +247,8 @@ void ortc_operators(int (*each)(void *arg, const ortc_operator_info *), void *ar
                                          .n_kernels = (uint32_t)kernels.count,
                                          .type_names = (const char *const *)schema->type_names,
                                          .types = schema->masks,
-                                         .kernels = kernels.data};
+                                         .kernels = kernels.data,
+                                         .composed = (op->flags & ORTC_OP_COMPOSED) != 0};
         stop = each(arg, &info) != 0;
         ortc_array_deinit(&kernels);
     }

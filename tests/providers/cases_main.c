@@ -154,6 +154,9 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
                      tally *t)
 {
     const bool is_ref = !strcmp(options.provider, "ref"), is_sim = !strcmp(options.provider, "sim");
+    /* passes may make one operator of a composition's parts: then it is another kernel's bits */
+    const ortc_op *op = ortc_op_find(n->domain, n->op);
+    const bool composed = op && op->flags & ORTC_OP_COMPOSED, exact = (is_ref || is_sim) && !composed;
     const char *known = known_failure(c);
     run_result first = {0};
     size_t failures = 0;
@@ -164,7 +167,8 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
         if (!applies(c, n, &way, t)) continue;
         run_case(n, &way, expected, &r);
         coverage_note(n, &r);
-        if (w == 0 && !is_ref && r.status == ORTC_OK && strcmp(r.provider, options.provider) != 0) {
+        if (w == 0 && !is_ref && !composed && r.status == ORTC_OK &&
+            strcmp(r.provider, options.provider) != 0) {
             if (is_needed(c, n)) {
                 printf("FAILED ");
                 describe(c, which);
@@ -174,14 +178,14 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
             run_result_deinit(&r);
             return;
         }
-        const run_result *bits = is_ref || is_sim ? expected : w == 1 ? &first : NULL;
+        const run_result *bits = exact ? expected : w == 1 ? &first : NULL;
         failures += !judge(c, which, &way, &r, expected, bits, t);
         if (w == 0)
             first = r;
         else
             run_result_deinit(&r);
         /* other outputs make another plan, in which a kernel may go another way: only ref's bits must stay */
-        failures += run_subsets(c, which, n, way, expected, is_ref || is_sim ? expected : NULL, t);
+        failures += run_subsets(c, which, n, way, expected, exact ? expected : NULL, t);
     }
     if (known && !failures) {
         printf("FAILED ");

@@ -82,6 +82,7 @@ size_t coverage_missing(const char *provider, const char *family)
     for (const ortc_family *const *f = ortc_families; *f; f++)
         for (uint32_t k = 0; k < (*f)->n_tables && (!family || !strcmp(family, (*f)->name)); k++) {
             const ortc_kernel_table *t = (*f)->tables[k];
+            if (!t) continue;
             for (uint32_t i = 0; i < t->count && !strcmp(t->provider, provider); i++)
                 missing += is_control(*f, t->entries[i].op) || is_group(&t->entries[i])
                                ? 0

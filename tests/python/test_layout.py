@@ -35,7 +35,7 @@ def twice(option: str, tag: str) -> str | None:
     kernels = steps(f"sim:layout={option}")
     at = [i for i, k in enumerate(kernels) if k == "reorder.ref"]
     inside = kernels[at[0] + 1 : at[1]] if len(at) == 2 else []
-    wanted = ["binary.ref"] + ["conv.ref", "activation.ref"] * 2 + ["pool.ref", "conv.ref", "activation.ref", "pool.ref"]
+    wanted = ["conv.ref", "activation.ref"] * 2 + ["pool.ref", "conv.ref", "activation.ref", "pool.ref"]
     if inside != wanted:
         return f"{kernels}"
     laid_out = [line for line in listing(f"sim:layout={option}") if f" {tag} " in line]

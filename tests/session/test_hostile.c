@@ -98,6 +98,30 @@ Test(hostile, a_declared_shape_sizes_no_constant)
     ortc_value_release(in.value);
 }
 
+/* How many elements are not 0 is known when they have been looked at, whatever the file declares. */
+Test(hostile, a_declared_extent_is_no_result)
+{
+    static float x[4] = {1, 0, 2, 0};
+    const int64_t four = 4;
+    for (int64_t declared = 1; declared <= 4; declared++) {
+        buffer g = {0};
+        put_end(&g, 11, "x", ORTC_F32, 1, &four);
+        put_node(&g, "NonZero", "", "x", "h");
+        put_node(&g, "Shape", "", "h", "y");
+        put_end(&g, 13, "h", ORTC_I64, 2, (int64_t[]){1, declared});
+        put_end(&g, 12, "y", ORTC_I64, 1, (int64_t[]){2});
+        buffer b = make_model(8, 17, &g);
+        ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 1, &four)};
+        ortc_out out = {.name = "y"};
+        cr_assert_eq(run(&b, &in, 1, &out, 1), ORTC_OK, "%s", e.text);
+        const int64_t *y = ortc_value_host(out.value);
+        cr_expect(y[0] == 1 && y[1] == 2, "declared %lld: %lld, %lld", (long long)declared, (long long)y[0],
+                  (long long)y[1]);
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+}
+
 /* ---- Offsets that come from values --------------------------------------------------------------------- */
 
 /* Sums of the listed sizes wrap around to the 8 elements that there are. */

@@ -72,7 +72,8 @@ static char *coverage_text(const ortc_operator_info *op, const char *provider)
         lacks = add_types(add(lacks, head), all & ~got);
         free(head);
     }
-    char *text = !any                              ? mem_copy("")
+    char *text = op->composed                      ? mem_copy("composed")
+                 : !any                            ? mem_copy("")
                  : !*has                           ? mem_copy("all")
                  : strlen(lacks) + 8 < strlen(has) ? mem_printf("all but %s", lacks)
                                                    : mem_copy(has);
@@ -185,7 +186,9 @@ static void heading(listing *l)
             "in "
             "parentheses are refused. A provider's\ncolumn says for which element types it has kernels: all "
             "that the standard allows, or which, by type constraint.\nKernels may decline single nodes: "
-            "`ortc info MODEL --placement` says why.\n\n| operator | versions | folder |");
+            "`ortc info MODEL --placement` says why. A composed operator is written with others\nwhen a "
+            "model "
+            "is loaded, and has their kernels.\n\n| operator | versions | folder |");
         for (size_t i = 0; i < l->n_columns; i++) put(" %s |", l->columns[i]);
         put("\n|---|---|---|");
         for (size_t i = 0; i < l->n_columns; i++) put("---|");

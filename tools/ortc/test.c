@@ -25,8 +25,8 @@ typedef struct test_options {
 static const char details[] =
     "A case is a folder with model.onnx and test_data_set_*/input_*.pb and output_*.pb. Results must have "
     "the expected\n"
-    "types and shapes, and values within rtol 1e-3 and atol 1e-7, or what tolerance.json beside the model "
-    "says:\n"
+    "types and shapes, and values within rtol 1e-3 (bf16: 2^-6) and atol 1e-7, or what tolerance.json beside "
+    "the model says:\n"
     "{\"rtol\": 1e-3, \"atol\": 1e-7, \"compare\": \"values\"}, or \"compare\": \"shape\" where values are "
     "random.\n"
     "A skip list has a line for each case: its name (or a glob), then the reason. Listed cases are run all "

@@ -1,0 +1,41 @@
+/* graph/ir/half.h: single numbers of the floats of 16 bits, f16 and bf16, for constants that passes and
+ * liftings read and make. */
+#ifndef ORTC_HALF_H
+#define ORTC_HALF_H
+
+#include <math.h>
+
+#include "ortc/types.h"
+
+static inline double ortc_half_decode(uint16_t code, ortc_dtype t)
+{
+    const int mantissa_bits = t == ORTC_F16 ? 10 : 7, bias = t == ORTC_F16 ? 15 : 127;
+    const int exponent = (code & 0x7fff) >> mantissa_bits, top = (1 << (15 - mantissa_bits)) - 1;
+    const double mantissa = code & ((1 << mantissa_bits) - 1), whole = 1 << mantissa_bits;
+    const double magnitude = exponent == top ? (mantissa != 0 ? (double)NAN : (double)INFINITY)
+                             : exponent == 0 ? ldexp(mantissa / whole, 1 - bias)
+                                             : ldexp(1 + mantissa / whole, exponent - bias);
+    return code & 0x8000 ? -magnitude : magnitude;
+}
+
+/* The nearest; what is finite and too large becomes the largest. */
+static inline uint16_t ortc_half_encode(double v, ortc_dtype t)
+{
+    const double magnitude = fabs(v);
+    const int bits = t == ORTC_F16 ? 10 : 7, bias = t == ORTC_F16 ? 15 : 127;
+    const uint32_t infinite = ((2U << (15 - bits)) / 2 - 1) << bits, whole = UINT32_C(1) << bits;
+    int exponent;
+    uint32_t code = infinite;
+    if (isfinite(v)) {
+        frexp(magnitude, &exponent); /* magnitude < 2^exponent */
+        exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
+        if (exponent <= bias) /* a mantissa that rounds up carries into the exponent */
+            code = ((uint32_t)(exponent + bias - 1) << bits) +
+                   (uint32_t)nearbyint(ldexp(magnitude, bits - exponent));
+        if (code >= infinite) code = infinite - 1;
+    } else if (isnan(v))
+        code |= whole / 2;
+    return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* kernels/contrib/op_quantize.c: operators of quantised models, as the standard's between DequantizeLinear and
+ * QuantizeLinear, and products of integers by MatMulInteger.
+ *
+ * Scales and zero points of one element may be vectors here; the standard takes them for one per channel then,
+ * so they become scalars.
+ */
+#include "kernels/contrib/contrib.h"
+
+/* ---- Into numbers and back ----------------------------------------------------------------------------- */
+
+/* The name to read a parameter of one element by. */
+static const char *scalar(ortc_lift *l, const char *name, char buffer[96])
+{
+    const ortc_port p = ortc_lift_look(l, name);
+    if (!p.type || p.rank == 0) return name;
+    snprintf(buffer, 96, "one_%s", *name ? name : "_");
+    for (char *c = buffer; *c; c++) *c = *c == '[' || *c == ']' ? '_' : *c;
+    ortc_lift_write(l, "%s = Reshape(%s, [])", buffer, name); /* what fails is remembered */
+    return buffer;
+}
+
+static ortc_status into(ortc_lift *l, const char *to, const char *x, const char *scale, const char *zero)
+{
+    char s[96], z[96];
+    return ortc_lift_write(l, "%s = DequantizeLinear(%s, %s, %s)", to, x, scalar(l, scale, s),
+                           scalar(l, zero, z));
+}
+
+/* of x's type where there is no zero point that says one */
+static ortc_status back(ortc_lift *l, const char *to, const char *from, const char *scale, const char *zero,
+                        const char *x)
+{
+    char s[96], z[96];
+    return ortc_lift_write(l, "%s = QuantizeLinear(%s, %s, %s) output_dtype=@%s", to, from,
+                           scalar(l, scale, s), scalar(l, zero, z), ortc_lift_look(l, zero).type ? zero : x);
+}
+
+ortc_status ortc_contrib_quantize(ortc_lift *l)
+{
+    return ortc_lift_look(l, "y_scale").rank == 1 && ortc_node_attr(ortc_lift_node(l), "axis").kind
+               ? ortc_lift_write(l, "y = QuantizeLinear(x, y_scale, y_zero_point) &axis")
+               : ortc_lift_write(l, "y = QuantizeLinear(x, y_scale, y_zero_point)");
+}
+
+ortc_status ortc_contrib_dequantize(ortc_lift *l)
+{
+    return ortc_lift_look(l, "x_scale").rank == 1 && ortc_node_attr(ortc_lift_node(l), "axis").kind
+               ? ortc_lift_write(l, "y = DequantizeLinear(x, x_scale, x_zero_point) &axis")
+               : ortc_lift_write(l, "y = DequantizeLinear(x, x_scale, x_zero_point)");
+}
+
+/* ---- QLinear*: an operator between the two ------------------------------------------------------------- */
+
+static ortc_status binary(ortc_lift *l, const char *op)
+{
+    ORTC_TRY(into(l, "a", "A", "A_scale", "A_zero_point"));
+    ORTC_TRY(into(l, "b", "B", "B_scale", "B_zero_point"));
+    ORTC_TRY(ortc_lift_write(l, "c = %s(a, b)", op));
+    return back(l, "C", "c", "C_scale", "C_zero_point", "A");
+}
+ortc_status ortc_contrib_qlinear_add(ortc_lift *l) { return binary(l, "Add"); }
+ortc_status ortc_contrib_qlinear_mul(ortc_lift *l) { return binary(l, "Mul"); }
+
+ortc_status ortc_contrib_qlinear_sigmoid(ortc_lift *l)
+{
+    ORTC_TRY(into(l, "x", "X", "X_scale", "X_zero_point"));
+    ORTC_TRY(ortc_lift_write(l, "y = Sigmoid(x)"));
+    return back(l, "Y", "y", "Y_scale", "Y_zero_point", "X");
+}
+
+ortc_status ortc_contrib_qlinear_leaky_relu(ortc_lift *l)
+{
+    ORTC_TRY(into(l, "x", "X", "X_scale", "X_zero_point"));
+    ORTC_TRY(ortc_lift_write(l, "y = LeakyRelu(x) &alpha"));
+    return back(l, "Y", "y", "Y_scale", "Y_zero_point", "X");
+}
+
+/* opset: of the Softmax that is meant; below 13 all dims from `axis` on are one. */
+ortc_status ortc_contrib_qlinear_softmax(ortc_lift *l)
+{
+    ORTC_TRY(into(l, "x", "X", "X_scale", "x_zero_point"));
+    if (ortc_lift_int(l, "opset", 13) < 13)
+        ORTC_TRY(ortc_lift_write(l, "shape = Shape(x)\n"
+                                    "flat = Flatten(x) &axis\n"
+                                    "lines = Softmax(flat) axis=-1\n"
+                                    "y = Reshape(lines, shape)"));
+    else
+        ORTC_TRY(ortc_lift_write(l, "y = Softmax(x) &axis"));
+    return back(l, "Y", "y", "y_scale", "y_zero_point", "X");
+}
+
+ortc_status ortc_contrib_qlinear_where(ortc_lift *l)
+{
+    ORTC_TRY(into(l, "x", "X", "x_scale", "x_zero_point"));
+    ORTC_TRY(into(l, "y", "Y", "y_scale", "y_zero_point"));
+    ORTC_TRY(ortc_lift_write(l, "z = Where(condition, x, y)"));
+    return back(l, "Z", "z", "z_scale", "z_zero_point", "X");
+}
+
+/* Y_scale, Y_zero_point, then a tensor, its scale and its zero point, again and again. */
+ortc_status ortc_contrib_qlinear_concat(ortc_lift *l)
+{
+    const uint32_t n = ortc_node_n_in(ortc_lift_node(l)) - 2;
+    char list[1024] = "", name[3][40], to[40];
+    size_t at = 0;
+    if (n == 0 || n % 3 || n > 3 * 60)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "%u inputs are no tensors with scale and zero point", n);
+    for (uint32_t i = 0; i < n; i += 3) {
+        for (uint32_t k = 0; k < 3; k++) snprintf(name[k], sizeof name[k], "inputs[%u]", i + k);
+        snprintf(to, sizeof to, "part%u", i / 3);
+        if (ortc_lift_look(l, name[0]).dtype == ORTC_F32)
+            ORTC_TRY(ortc_lift_write(l, "%s = Identity(%s)", to, name[0]));
+        else
+            ORTC_TRY(into(l, to, name[0], name[1], name[2]));
+        at += (size_t)snprintf(list + at, sizeof list - at, i ? ", %s" : "%s", to);
+    }
+    ORTC_TRY(ortc_lift_write(l, "joined = Concat(%s) &axis", list));
+    return back(l, "Y", "joined", "Y_scale", "Y_zero_point", "inputs[0]");
+}
+
+/* x to the result `y` by a pool, through channels first where they come last. */
+static ortc_status pool(ortc_lift *l, const char *op)
+{
+    const int32_t rank = ortc_lift_look(l, "X").rank;
+    const bool last = ortc_lift_int(l, "channels_last", 0) != 0;
+    char forth[ORTC_RANK_LIMIT * 4] = "0", back_again[ORTC_RANK_LIMIT * 4] = "0";
+    size_t n = 1, m = 1;
+    if (last && rank < 3) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of X must be known");
+    for (int32_t d = 1; last && d < rank; d++) {
+        n += (size_t)snprintf(forth + n, sizeof forth - n, ",%d", d == 1 ? rank - 1 : d - 1);
+        m += (size_t)snprintf(back_again + m, sizeof back_again - m, ",%d", d == rank - 1 ? 1 : d + 1);
+    }
+    if (last) ORTC_TRY(ortc_lift_write(l, "planes = Transpose(x) perm=[%s]", forth));
+    ORTC_TRY(ortc_lift_write(l, "%s = %s(%s)%s", last ? "pooled" : "y", op, last ? "planes" : "x",
+                             *op == 'G'
+                                 ? ""
+                                 : " &auto_pad &ceil_mode &count_include_pad &kernel_shape &pads &strides"));
+    return last ? ortc_lift_write(l, "y = Transpose(pooled) perm=[%s]", back_again) : ORTC_OK;
+}
+
+static ortc_status average(ortc_lift *l, const char *op)
+{
+    ORTC_TRY(into(l, "x", "X", "x_scale", "x_zero_point"));
+    ORTC_TRY(pool(l, op));
+    return back(l, "Y", "y", "y_scale", "y_zero_point", "X");
+}
+ortc_status ortc_contrib_qlinear_average_pool(ortc_lift *l) { return average(l, "AveragePool"); }
+ortc_status ortc_contrib_qlinear_global_average_pool(ortc_lift *l) { return average(l, "GlobalAveragePool"); }
+
+/* ---- Products of integers ------------------------------------------------------------------------------ */
+
+/* Y from the integers `product` and their scales `a` and `b`, with `bias` */
+static ortc_status scale_product(ortc_lift *l, const char *a, const char *b, const char *type)
+{
+    const bool bias = ortc_given(l, "bias");
+    ORTC_TRY(ortc_lift_write(l,
+                             "real = Cast(product) to=@%s\n"
+                             "scale = Mul(%s, %s)\n"
+                             "%s = Mul(real, scale)",
+                             type, a, b, bias ? "scaled" : "Y"));
+    return bias ? ortc_lift_write(l, "Y = Add(scaled, bias)") : ORTC_OK;
+}
+
+ortc_status ortc_contrib_dynamic_quantize_matmul(ortc_lift *l)
+{
+    ORTC_TRY(ortc_lift_write(l, "a, a_scale, a_zero = DynamicQuantizeLinear(A)\n"
+                                "product = MatMulInteger(a, B, a_zero, b_zero_point)"));
+    return scale_product(l, "a_scale", "b_scale", "A");
+}
+
+ortc_status ortc_contrib_matmul_integer_to_float(ortc_lift *l)
+{
+    ORTC_TRY(ortc_lift_write(l, "product = MatMulInteger(A, B, a_zero_point, b_zero_point)"));
+    return scale_product(l, "a_scale", "b_scale", "a_scale");
+}
+
+/* alpha * a_scale * b_scale * (A * B + C), quantised where y_scale says how. */
+ortc_status ortc_contrib_qgemm(ortc_lift *l)
+{
+    const bool turn_a = ortc_lift_int(l, "transA", 0) != 0, turn_b = ortc_lift_int(l, "transB", 0) != 0,
+               quantised = ortc_given(l, "y_scale");
+    char z[96];
+    if (turn_a) ORTC_TRY(ortc_lift_write(l, "a = Transpose(A) perm=[1,0]"));
+    if (turn_b) ORTC_TRY(ortc_lift_write(l, "b = Transpose(B) perm=[1,0]"));
+    ORTC_TRY(ortc_lift_write(l, "product = MatMulInteger(%s, %s, %s, b_zero_point)", turn_a ? "a" : "A",
+                             turn_b ? "b" : "B", scalar(l, "a_zero_point", z)));
+    if (ortc_given(l, "C")) ORTC_TRY(ortc_lift_write(l, "sum = Add(product, C)"));
+    ORTC_TRY(ortc_lift_write(l,
+                             "real = Cast(%s) to=1\n"
+                             "scales = Mul(a_scale, b_scale)\n"
+                             "scale = Mul(scales, %.9g:f32)\n"
+                             "%s = Mul(real, scale)",
+                             ortc_given(l, "C") ? "sum" : "product",
+                             (double)ortc_node_float(ortc_lift_node(l), "alpha", 1), quantised ? "y" : "Y"));
+    return quantised ? back(l, "Y", "y", "y_scale", "y_zero_point", "A") : ORTC_OK;
+}

@@ -1,0 +1,143 @@
+/* kernels/contrib/op_weights.c: weights in blocks of 2, 4 or 8 bits: MatMulNBits and GatherBlockQuantized, by
+ * DequantizeLinear over blocks.
+ *
+ * Packed bytes hold elements as tensors of such types do, the first in the low bits: a constant is renamed to
+ * that type where it lies, anything else is taken apart by shifts.
+ */
+#include "kernels/contrib/contrib.h"
+
+static ortc_dtype unsigned_of(int64_t bits) { return bits == 8 ? ORTC_U8 : bits == 4 ? ORTC_U4 : ORTC_U2; }
+
+/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has, where
+ * it is not NULL. */
+static ortc_status unpack(ortc_lift *l, const char *to, const char *name, int64_t bits, int64_t rows,
+                          int64_t columns, const char *like)
+{
+    const int64_t each = 8 / bits, width = (columns + each - 1) / each * each, dims[2] = {rows, columns};
+    const ortc_dtype t = like ? ortc_lift_look(l, like).dtype : unsigned_of(bits);
+    if (t == unsigned_of(bits) && width == columns && ortc_lift_look(l, name).flags & ORTC_PORT_CONST)
+        return ortc_lift_recast(l, to, name, t, 2, dims);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_bytes = Reshape(%s, [%lld,%lld,1])\n"
+                             "%s_shifted = BitShift(%s_bytes, %s:u8) direction='RIGHT'\n"
+                             "%s_low = BitwiseAnd(%s_shifted, %d:u8)\n"
+                             "%s_wide = Reshape(%s_low, [%lld,%lld])\n"
+                             "%s_all = Slice(%s_wide, [0], [%lld], [1])",
+                             to, name, (long long)rows, (long long)(width / each), to, to,
+                             bits == 8   ? "[0]"
+                             : bits == 4 ? "[0,4]"
+                                         : "[0,2,4,6]",
+                             to, to, (1 << bits) - 1, to, to, (long long)rows, (long long)width, to, to,
+                             (long long)columns));
+    return ortc_lift_write(l, "%s = Cast(%s_all) to=%d", to, to, like ? (int)t : ORTC_U8);
+}
+
+/* `zeros` [rows, columns] for what was not given: the middle of the range. */
+static ortc_status middle(ortc_lift *l, const char *like, int64_t bits, int64_t rows, int64_t columns)
+{
+    const ortc_dtype t = ortc_lift_look(l, like).dtype;
+    const int64_t dims[2] = {rows, columns};
+    const uint32_t width = ortc_dtype_bits(t);
+    int64_t count;
+    if (__builtin_mul_overflow(rows, columns, &count) || count > INT32_MAX)
+        return ortc_lift_fail(l, ORTC_LIMIT, "there are too many blocks");
+    uint8_t *data = malloc(ortc_bytes_of(width, count) + 1);
+    if (!data) return ortc_lift_fail(l, ORTC_OUT_OF_MEMORY, "no memory for zero points");
+    const int each = width < 8 ? 8 / (int)width : 1;
+    uint8_t byte = 0;
+    for (int i = 0; i < each; i++) byte |= (uint8_t)(1 << (bits - 1) << (i * (int)width));
+    memset(data, byte, ortc_bytes_of(width, count) + 1);
+    const ortc_status status = ortc_lift_name(l, "zeros", t, 2, dims, data);
+    free(data);
+    return status;
+}
+
+/* A [.., K], B [N, K / block, bytes of a block]: A times the transpose of [N, K]. */
+ortc_status ortc_contrib_matmul_nbits(ortc_lift *l)
+{
+    const int64_t k = ortc_lift_int(l, "K", 0), n = ortc_lift_int(l, "N", 0),
+                  bits = ortc_lift_int(l, "bits", 4), block = ortc_lift_int(l, "block_size", 0);
+    const ortc_dtype zero_type = ortc_lift_look(l, "zero_points").dtype;
+    if ((bits != 2 && bits != 4 && bits != 8) || block < 16 || block > INT32_MAX || block & (block - 1) ||
+        k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || ortc_lift_int(l, "weight_prepacked", 0))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "%lld x %lld elements of %lld bits in blocks of %lld",
+                              (long long)n, (long long)k, (long long)bits, (long long)block);
+    if (ortc_given(l, "g_idx")) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "g_idx is not supported");
+    const int64_t blocks = (k + block - 1) / block, width = blocks * block;
+    const bool real = zero_type && zero_type != ORTC_U8, bias = ortc_given(l, "bias");
+    ORTC_TRY(unpack(l, "packed", "B", bits, n, width, NULL));
+    ORTC_TRY(ortc_lift_write(l, "steps = Reshape(scales, [%lld,%lld])", (long long)n, (long long)blocks));
+    if (zero_type == ORTC_U8)
+        ORTC_TRY(unpack(l, "zeros", "zero_points", bits, n, blocks, "packed"));
+    else if (!real)
+        ORTC_TRY(middle(l, "packed", bits, n, blocks));
+    ORTC_TRY(ortc_lift_write(l, "all = DequantizeLinear(packed, steps, %s) axis=1 block_size=%lld",
+                             real ? "_" : "zeros", (long long)block));
+    if (real) /* zero points that are no whole numbers */
+        ORTC_TRY(ortc_lift_write(l,
+                                 "offsets = Reshape(zero_points, [%lld,%lld])\n"
+                                 "typed = Cast(offsets) to=@scales\n"
+                                 "lift = Mul(typed, steps)\n"
+                                 "tall = Unsqueeze(lift, [2])\n"
+                                 "apart = Reshape(all, [%lld,%lld,%lld])\n"
+                                 "moved = Sub(apart, tall)\n"
+                                 "whole = Reshape(moved, [%lld,%lld])",
+                                 (long long)n, (long long)blocks, (long long)n, (long long)blocks,
+                                 (long long)block, (long long)n, (long long)width));
+    if (width > k)
+        ORTC_TRY(ortc_lift_write(l, "weights = Slice(%s, [0], [%lld], [1])", real ? "whole" : "all",
+                                 (long long)k));
+    ORTC_TRY(ortc_lift_write(l,
+                             "turned = Transpose(%s) perm=[1,0]\n"
+                             "%s = MatMul(A, turned)",
+                             width > k ? "weights"
+                             : real    ? "whole"
+                                       : "all",
+                             bias ? "product" : "Y"));
+    return bias ? ortc_lift_write(l, "Y = Add(product, bias)") : ORTC_OK;
+}
+
+/* Rows of an embedding whose elements are quantised in blocks. */
+ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
+{
+    const ortc_port data = ortc_lift_look(l, "data"), scales = ortc_lift_look(l, "scales");
+    const int64_t bits = ortc_lift_int(l, "bits", 4), block = ortc_lift_int(l, "block_size", 128);
+    int32_t axis = 0;
+    if (data.rank < 0 || scales.rank != data.rank)
+        return ortc_lift_fail(l, data.rank < 0 || scales.rank < 0 ? ORTC_UNSUPPORTED : ORTC_SHAPE_MISMATCH,
+                              "data and scales must be known to have the same rank");
+    if (!ortc_axis_of(ortc_lift_int(l, "quantize_axis", 1), data.rank, &axis))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "quantize_axis is outside of data's rank");
+    if (data.dtype == ORTC_U8) { /* elements of `bits` bits in bytes; their rows are flat here */
+        int64_t rows = 1, blocks;
+        if (axis != data.rank - 1)
+            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "packed data must be quantised along its last axis");
+        for (int32_t d = 0; d < data.rank; d++)
+            if (data.dims[d] < 0 || scales.dims[d] < 0)
+                return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shapes of data and scales must be known");
+        for (int32_t d = 0; d < data.rank - 1; d++)
+            if (__builtin_mul_overflow(rows, data.dims[d], &rows))
+                return ortc_lift_fail(l, ORTC_LIMIT, "data has too many elements");
+        blocks = scales.dims[axis];
+        const int64_t columns = data.dims[axis] * (8 / bits);
+        ORTC_TRY(unpack(l, "flat", "data", bits, rows, columns, NULL));
+        if (ortc_given(l, "zero_points"))
+            ORTC_TRY(unpack(l, "zeros", "zero_points", bits, rows, blocks, "flat"));
+        else
+            ORTC_TRY(middle(l, "flat", bits, rows, blocks));
+        ORTC_TRY(ortc_lift_write(l,
+                                 "steps = Reshape(scales, [%lld,%lld])\n"
+                                 "lines = DequantizeLinear(flat, steps, zeros) axis=1 block_size=%lld\n"
+                                 "lead = Shape(data) start=0 end=-1\n"
+                                 "shape = Concat(lead, [%lld]) axis=0\n"
+                                 "real = Reshape(lines, shape)\n"
+                                 "output = Gather(real, indices) axis=%lld",
+                                 (long long)rows, (long long)blocks, (long long)block, (long long)columns,
+                                 (long long)ortc_lift_int(l, "gather_axis", 0)));
+        return ORTC_OK;
+    }
+    return ortc_lift_write(l,
+                           "real = DequantizeLinear(data, scales, zero_points) axis=%d block_size=%lld\n"
+                           "output = Gather(real, indices) axis=%lld",
+                           axis, (long long)block, (long long)ortc_lift_int(l, "gather_axis", 0));
+}

@@ -1,0 +1,121 @@
+/* kernels/rearrange/ref_col2im.c: Col2Im on ref: every element of the image is the sum of the block elements
+ * that lie on it.
+ *
+ * input [N, C * block, L]: L blocks in row-major order of their places, as a convolution with this window
+ * would read them. Booleans are or'ed; a sum of strings means nothing.
+ */
+#include <stdlib.h>
+
+#include "kernels/common/window.h"
+#include "kernels/rearrange/rearrange.h"
+
+typedef struct col_job {
+    const ortc_window *w;
+    const ortc_view *x;
+    ortc_view *y;
+    int32_t spatial;
+    int64_t block[ORTC_SPATIAL_LIMIT], places[ORTC_SPATIAL_LIMIT], image_count, block_count, place_count;
+} col_job;
+
+typedef struct sum {
+    double re, im;
+    uint64_t whole;
+} sum;
+
+/* Elements of complex numbers have two parts; integers wrap, floats are summed in double. */
+static void add(sum *s, const ortc_view *x, int64_t at)
+{
+    if (x->dtype == ORTC_C64 || x->dtype == ORTC_C128) {
+        const ortc_dtype part = x->dtype == ORTC_C64 ? ORTC_F32 : ORTC_F64;
+        s->re += ortc_load_f64(x->data, part, 2 * at);
+        s->im += ortc_load_f64(x->data, part, 2 * at + 1);
+    } else if (ortc_class_of(x->dtype) == ORTC_CLASS_FLOAT) {
+        s->re += ortc_load_f64(x->data, x->dtype, at);
+    } else {
+        s->whole += ortc_load_u64(x->data, x->dtype, at);
+    }
+}
+
+static void put(const sum *s, ortc_view *y, int64_t at)
+{
+    if (y->dtype == ORTC_C64 || y->dtype == ORTC_C128) {
+        const ortc_dtype part = y->dtype == ORTC_C64 ? ORTC_F32 : ORTC_F64;
+        ortc_store_f64(y->data, part, 2 * at, s->re);
+        ortc_store_f64(y->data, part, 2 * at + 1, s->im);
+    } else if (ortc_class_of(y->dtype) == ORTC_CLASS_FLOAT) {
+        ortc_store_f64(y->data, y->dtype, at, s->re);
+    } else {
+        ortc_store_u64(y->data, y->dtype, at, s->whole);
+    }
+}
+
+static void col_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const col_job *j = arg;
+    const int64_t *image = j->y->dims + 2;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t plane = i / j->image_count;
+        int64_t pixel[ORTC_SPATIAL_LIMIT], k[ORTC_SPATIAL_LIMIT] = {0}, rest = i % j->image_count;
+        sum s = {0, 0, 0};
+        for (int32_t d = j->spatial - 1; d >= 0; d--) {
+            pixel[d] = rest % image[d];
+            rest /= image[d];
+        }
+        for (int64_t b = 0; b < j->block_count; b++) {
+            int64_t place = 0;
+            bool lies = true;
+            for (int32_t d = 0; d < j->spatial && lies;
+                 d++) { /* the block whose element k[d] is this pixel */
+                const int64_t from = pixel[d] + j->w->pad_begin[d] - k[d] * j->w->dilation[d];
+                lies = from >= 0 && from % j->w->stride[d] == 0 && from / j->w->stride[d] < j->places[d];
+                place = place * j->places[d] + from / j->w->stride[d];
+            }
+            if (lies) add(&s, j->x, (plane * j->block_count + b) * j->place_count + place);
+            for (int32_t d = j->spatial - 1; d >= 0 && ++k[d] == j->block[d]; d--) k[d] = 0;
+        }
+        put(&s, j->y, i);
+    }
+}
+
+static ortc_status col_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *attribute, *wrong;
+    ortc_window *w = malloc(sizeof *w);
+    if (!w) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    wrong = ortc_window_read(n, -1, w, &attribute);
+    if (wrong) {
+        free(w);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
+    }
+    *out = w;
+    return ORTC_OK;
+}
+
+static ortc_status col_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_view *x = &c->in[0];
+    col_job j = {.w = state, .x = x, .y = &c->out[0], .spatial = c->out[0].rank - 2};
+    j.image_count = j.block_count = j.place_count = 1;
+    if (ortc_view_count(j.y) == 0) return ORTC_OK;
+    for (int32_t d = 0; d < j.spatial; d++) {
+        const ortc_window *w = state;
+        j.block[d] = ortc_load_i64(c->in[2].data, ORTC_I64, d);
+        const int64_t image = j.y->dims[d + 2], span = (j.block[d] - 1) * w->dilation[d] + 1,
+                      room = image + w->pad_begin[d] + w->pad_end[d] - span;
+        j.places[d] = room < 0 ? 0 : room / w->stride[d] + 1;
+        j.image_count *= image;
+        j.block_count *= j.block[d]; /* divides dim 1 of the input */
+        j.place_count *= j.places[d];
+    }
+    if (j.place_count != x->dims[2])
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
+                              "the input has %lld blocks, the image has room for %lld", (long long)x->dims[2],
+                              (long long)j.place_count);
+    return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(10 * (double)(j.block_count + 1)), col_chunk,
+                         &j);
+}
+
+const ortc_kernel ortc_ref_col2im = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "col2im.ref",
+                                     .prepare = col_prepare,
+                                     .run = col_run};
