@@ -3,8 +3,8 @@
  * usage: bench_model MODEL PROVIDERS THREADS [DIM=N...]
  *
  * Loads the model, makes inputs (f32 and f16 uniform in -1..1 by a seed, integers 1), runs once, and prints
- * "load_ms first_ms". Then reads lines: for each number N runs the model N times and prints the microseconds of
- * each run; ends with its input.
+ * "load_ms first_ms". Then reads lines: for each number N runs the model N times and prints the microseconds
+ * of each run; ends with its input.
  */
 #include <stdio.h>
 #include <stdlib.h>

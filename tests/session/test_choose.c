@@ -15,7 +15,7 @@
 
 /* ---- test.Step: the sum of its inputs and 1, by a kernel that takes any layout ------------------------- */
 
-/* Clocks an element, in tenths: plain, in blocks, channels last; 0: not done. "likes" is asked for by itself.
+/* Half the clocks an element: plain, in blocks, channels last; 0: not done. "likes" is asked for by itself.
  * */
 typedef struct step_state {
     int64_t clocks[3], likes;
@@ -44,7 +44,7 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     for (int64_t i = 1; i < 3; i++)
         if (q->layout == layout_of(i)) way = i;
     if ((q->layout && !way) || !s->clocks[way]) return ortc_no(why, "not in this layout");
-    o->clocks = 0.1 * (double)(s->clocks[way] * ortc_view_count(&q->out[0]));
+    o->clocks = 2.0 * (double)(s->clocks[way] * ortc_view_count(&q->out[0]));
     for (uint32_t i = 0; i < q->n_in; i++) o->in[i] = layout_of(way);
     o->out[0] = layout_of(way);
     return ORTC_OK;
