@@ -582,6 +582,7 @@ typedef struct ortc_profile_event {
     const char *op, *provider, *kernel; /* "" for what is no kernel */
     int64_t start_ns, duration_ns;      /* CLOCK_MONOTONIC. Devices that work behind our back: of queueing */
     double flops, bytes;                /* as the kernel estimates them; 0: not known */
+    double clocks;                      /* what the kernel was chosen by; 0: there was no choice */
 } ortc_profile_event;
 enum {
     ORTC_PROFILE_STEP = 1,

@@ -42,7 +42,8 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
                             .kernel = s->kernel ? s->name : "",
                             .start_ns = ortc_now_ns(),
                             .flops = s->flops,
-                            .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes};
+                            .bytes = s->kind == ORTC_STEP_COPY ? (double)s->copy_bytes : s->bytes,
+                            .clocks = s->clocks};
     call->phase = (ortc_phase){.of = &e};
     ORTC_TRY(ortc_frame_step(c, f, index, error));
     ortc_profile_phase(c->env.profiler, &call->phase, NULL);

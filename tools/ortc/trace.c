@@ -52,6 +52,7 @@ static void put_event(json *j, const trace_event *e, int64_t start)
     }
     if (e->flops > 0) json_pair_number(j, "flops", e->flops);
     if (e->bytes > 0) json_pair_number(j, "bytes", e->bytes);
+    if (e->clocks > 0) json_pair_number(j, "clocks", e->clocks);
     json_object_end(j);
     json_object_end(j);
 }
