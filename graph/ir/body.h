@@ -24,7 +24,7 @@ ortc_status ortc_body_collect(ortc_graph *, ortc_edge *const *in, uint32_t n_in,
                               ortc_graph **out, ortc_error *);
 
 /* Copies the nodes of a child graph to where `before` stands, its inputs and outputs being these edges by
- * position (NULL: left out); an output that is an input, or a constant, directly is refused as UNSUPPORTED. */
+ * position (NULL: left out). UNSUPPORTED: an output is an input or a constant directly. */
 ortc_status ortc_graph_inline(const ortc_graph *, ortc_edge *const *in, uint32_t n_in, ortc_edge *const *out,
                               uint32_t n_out, ortc_node *before, ortc_node **out_first, ortc_error *);
 

@@ -97,4 +97,7 @@ enum {
     ORTC_TENSOR_LOCATION = 14
 };
 
+/* lower.c: the least opset in which the node is valid as it stands. */
+int32_t ortc_export_since(const ortc_node *);
+
 #endif

@@ -249,7 +249,7 @@ static ortc_status fill_node(const scope *s, const ortc_node *n, ortc_message *t
 
     if (n->epilogue || !n->op) /* a body is not looked at: the operator says the same */
         return ortc_fail(s->x->error, ORTC_INTERNAL, "it is not a node of a model's graph");
-    if (!need_domain(s->x, n->domain, n->op->form) || !(name = node_name(s->x, n)))
+    if (!need_domain(s->x, n->domain, ortc_export_since(n)) || !(name = node_name(s->x, n)))
         return ortc_no_memory(s->x->error, 0);
     ORTC_TRY(export_ports(s, n, to));
     ortc_message_text(to, ORTC_NODE_NAME, name);

@@ -100,8 +100,10 @@ static ortc_status api_move_in(ortc_lift *l, uint32_t from, uint32_t to)
     if (to >= MAX_PORTS)
         return ortc_lift_note(l,
                               ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the lifting uses input %u", to));
-    return ortc_node_set_in(l->node, to, e) && ortc_node_set_in(l->node, from, NULL) ? ORTC_OK
-                                                                                     : ortc_lift_no_memory(l);
+    if (!ortc_node_set_in(l->node, to, e) || !ortc_node_set_in(l->node, from, NULL))
+        return ortc_lift_no_memory(l);
+    while (l->node->n_in && !l->node->in[l->node->n_in - 1]) l->node->n_in--; /* as if it were not written */
+    return ORTC_OK;
 }
 
 static ortc_status api_n_out(ortc_lift *l, uint32_t count)
@@ -241,7 +243,13 @@ ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
     ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
 
     node->version = version; /* while it is below `form`, attributes that are left out have no defaults */
-    if (version < node->op->form) ORTC_TRY(run(&l));
+    if (version < node->op->form) {
+        const ortc_status status = run(&l);
+        const bool written = l.names.count > 0; /* others take the place of this older form */
+        ortc_array_deinit(&l.names);
+        ORTC_TRY(status);
+        if (written) return ortc_lift_finish(&l);
+    }
     node->version = node->op->since;
     return ORTC_OK;
 }

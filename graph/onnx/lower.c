@@ -8,13 +8,41 @@
 #include "export.h"
 #include "graph/ir/body.h"
 
+int32_t ortc_export_since(const ortc_node *n)
+{
+    /* what came to an operator after the opset that is written at least, and compositions use; an attribute
+     * of type NULL: elements of 4 or 2 bits */
+    static const struct {
+        const char *type, *attribute;
+        int32_t since;
+    } later[] = {{"Split", "num_outputs", 18},
+                 {"DequantizeLinear", "block_size", 21},
+                 {"QuantizeLinear", "block_size", 21},
+                 {"QuantizeLinear", "output_dtype", 21},
+                 {"DequantizeLinear", NULL, 21},
+                 {"QuantizeLinear", NULL, 21},
+                 {"DequantizeLinear", "output_dtype", 23}};
+    int32_t since = n->op->form;
+    for (size_t k = 0; !*n->domain && k < ORTC_LENGTH(later); k++) {
+        bool uses = false;
+        if (strcmp(n->type, later[k].type) != 0) continue;
+        for (uint32_t i = 0; later[k].attribute && i < n->n_attrs; i++)
+            uses |= !strcmp(n->attrs[i].name, later[k].attribute);
+        for (uint32_t i = 0; !later[k].attribute && i < n->n_in; i++)
+            uses |= n->in[i] && n->in[i]->type && n->in[i]->type->kind == ORTC_KIND_TENSOR &&
+                    ortc_dtype_bits(n->in[i]->type->dtype) < 8;
+        if (uses && later[k].since > since) since = later[k].since;
+    }
+    return since;
+}
+
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The least opset that the nodes need, raised ones left out. */
 static int64_t needed(const ortc_graph *g, int64_t opset)
 {
     for (const ortc_node *n = g->first; n; n = n->next) {
-        if (n->op && !*n->domain && !ortc_node_is_raised(n)) opset = most(opset, n->op->form);
+        if (n->op && !*n->domain && !ortc_node_is_raised(n)) opset = most(opset, ortc_export_since(n));
         for (uint32_t i = 0; i < n->n_attrs; i++) {
             const ortc_attr *a = &n->attrs[i].value;
             for (size_t k = 0; (a->kind == ORTC_ATTR_GRAPH || a->kind == ORTC_ATTR_GRAPHS) && k < a->count;

@@ -286,17 +286,18 @@ static inline ortc_status ortc_lift_wrap_out(ortc_lift *l, uint32_t port, const 
 static inline ortc_status ortc_lift_move_in(ortc_lift *l, uint32_t from, uint32_t to);
 /* The operator's new name, same domain. */
 static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
-/* ORTC_OP_COMPOSED: nodes of the standard's operators in the place of this one, a line for each:
+/* ORTC_OP_COMPOSED, or a form that the newest has not: nodes of the standard's operators in the place of
+ * this one, a line for each:
  *
  *   ortc_lift_write(l, "sum      = Add(input, skip)\n"
  *                      "mean     = ReduceMean(sum, [-1])\n"
  *                      "y, _, sd = LayerNormalization(sum, gamma, beta) axis=-1 epsilon=%g", epsilon)
  *
- * A name is an input or output of this operator, as its schema has it (of variadic ones "inputs[2]"), or
- * the result of a line before. An argument is a name, "_" (left out), or a constant: "2" and "[1,-1]" of
- * int64, with the type's name or a value of that type behind a colon "0.5:x", "[1,2]:f32". An input that was
- * left out stays left out. Attributes are numbers, lists, 'texts' (below 64 characters) or "@x", the type of
- * x; &name is this node's own attribute, if it has one. $name(..) calls the subgraph that is attribute `name`.
+ * A name is an input or output of this operator, as its schema has it (of variadic ones "inputs[2]"), or the
+ * result of a line before. An argument is a name, "_" (left out), or a constant: "2" and "[1,-1]" of int64,
+ * with the type's name or a value of that type behind a colon "0.5:x", "[1,2]:f32". An input that was left
+ * out stays left out. Attributes are numbers, lists, 'texts' (below 64 characters) or "@x", the type of x;
+ * &name is this node's own attribute, if it has one. $name(..) calls the subgraph that is attribute `name`.
  * Every output that is wanted must be made once. */
 ORTC_PRINTF(2, 3) static inline ortc_status ortc_lift_write(ortc_lift *l, const char *fmt, ...);
 /* What is known of a name; type NULL: an input that was left out. */

@@ -99,6 +99,7 @@ const ortc_case ortc_cases_attention[] = {
     {"TensorScatter", "T[2,3,6,4] T[2,3,2,4] i64[2]={4,1}", "",
      "T=f32,f64,f16,bf16,bool,c64,c128,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,u4,i4,f4e2m1,f8e8m0," INTS},
     {"TensorScatter", "T[2,3,5,3] T[2,3,2,3] i64[2]={4,-1}", "mode='circular'", "T=f32,i4,c128"},
+    {"TensorScatter", "string[1,3]={a,bc,d} string[1,2]={x,yz} i64[1]={1}", "axis=1"},
     {"TensorScatter", "f32[2,6,4] f32[2,2,4]", ""},
     {"TensorScatter", "f32[2,3,4,6] f32[2,3,4,6] i64[2]={0,0}", "axis=3"},
     {"TensorScatter", "f32[2,3,4,6] f32[2,3,4,6] i64[2]={1,5}", "axis=-1 mode='circular'"},

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "kernels/attention/attention.h"
+#include "kernels/common/strings.h"
 
 typedef struct scatter_state {
     int64_t axis;
@@ -61,6 +62,7 @@ static ortc_status scatter_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status scatter_run(const void *state, const void *pstate, ortc_call *c)
 {
+    if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(scatter_run, state, pstate, c);
     const scatter_state *s = state;
     const ortc_view *cache = &c->in[0];
     const int64_t count = ortc_view_count(cache);

@@ -1,5 +1,5 @@
-/* kernels/contrib/cases.c: cases for com.microsoft's operators: every type, every form of their inputs, what is
- * refused. What onnxruntime makes of them is compared in tests/python/test_contrib.py. */
+/* kernels/contrib/cases.c: cases for com.microsoft's operators: every type, every form of their inputs, what
+ * is refused. What onnxruntime makes of them is compared in tests/python/test_contrib.py. */
 #include "kernels/common/cases.h"
 
 #define M "com.microsoft:"
@@ -137,5 +137,24 @@ const ortc_case ortc_cases_contrib[] = {
      .fixed = "rows of packed bytes are told apart when the model is loaded"},
     {M "GatherBlockQuantized@1", "u8[4,16] i64[1]={1} f32[4,2] u8[4,1]", "block_size=16",
      .fixed = "rows of packed bytes are told apart when the model is loaded"},
+    {M "MatMulBnb4@1", "T[2,3,20] u8[50] T[7]=0.5..2", "K=20 N=5 block_size=16 quant_type=1", F3},
+    {M "MatMulBnb4@1", "f32[3,5] u8[50]! f32[7]!", "K=20 N=5 block_size=16 quant_type=0 transB=0"},
+    {M "MatMulBnb4@1", "f32[3,20] u8[50]! f32[7]!", "K=20 N=5 block_size=16 quant_type=2",
+     .fails = ORTC_INVALID_MODEL},
+    {M "QLinearConv@1",
+     "T[1,5,6,2] f32[]={0.5} T[]={3} U[3,2,3,3] f32[]={0.25} U[]={2} f32[]={2.0} T[]={1} i32[3]",
+     "channels_last=1", Q8 " U=u8,i8"},
+    {M "QLinearConv@1",
+     "u8[1,2,5,6] f32[]={0.5} u8[]={3} i8[3,2,3,3] f32[3]={0.25} i8[3]={0} f32[]={2.0} i8[]={1}", ""},
+    {M "MatMulInteger16@1", "T[2,3] U[3,4]", "", "T=i16,u16 U=i16,u16"},
+    {M "GridSample@1", "T[1,1,3,3] T[1,2,2,2]", "mode='bicubic'", "T=f32,f64,f16"},
+    {M "Unique@1", "T[6]={3,1,3,2,1,3}", "", "T=f32,i64,u8", .outputs = 3},
+    {M "GatherND@1", "T[2,3] I[2,1]={1,0}", "", "T=f32,u8,bool I=i32,i64"},
+    {M "SimplifiedLayerNormalization@1", "f32[2,3,8] f32[3,8]", "axis=-99", .outputs = 2,
+     .fails = ORTC_INVALID_MODEL},
+    {M "GatherBlockQuantized@1", "u8[4,16] i64[1]={1} f32[4,2]", "block_size=16 bits=0",
+     .fails = ORTC_INVALID_MODEL},
+    {M "GroupQueryAttention@1", "f32[2,3,60] - - - - i32[2]={2,1} i32[]={3}",
+     "num_heads=9223372036854775807 kv_num_heads=4611686018427387904", .fails = ORTC_INVALID_MODEL},
     {0},
 };

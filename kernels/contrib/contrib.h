@@ -34,6 +34,9 @@ ortc_status ortc_contrib_expand_dims(ortc_lift *);
 ortc_status ortc_contrib_range(ortc_lift *);
 ortc_status ortc_contrib_trilu(ortc_lift *);
 ortc_status ortc_contrib_pad(ortc_lift *);
+ortc_status ortc_contrib_grid_sample(ortc_lift *);
+ortc_status ortc_contrib_unique(ortc_lift *);
+ortc_status ortc_contrib_gather_nd(ortc_lift *);
 /* op_norm.c */
 ortc_status ortc_contrib_simplified_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_skip_layer_norm(ortc_lift *);
@@ -41,6 +44,7 @@ ortc_status ortc_contrib_skip_simplified_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_embed_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_group_norm(ortc_lift *);
 ortc_status ortc_contrib_skip_group_norm(ortc_lift *);
+ortc_status ortc_contrib_qembed_layer_norm(ortc_lift *);
 /* op_attention.c */
 ortc_status ortc_contrib_rotary(ortc_lift *);
 ortc_status ortc_contrib_attention(ortc_lift *);
@@ -62,7 +66,10 @@ ortc_status ortc_contrib_qlinear_global_average_pool(ortc_lift *);
 ortc_status ortc_contrib_dynamic_quantize_matmul(ortc_lift *);
 ortc_status ortc_contrib_matmul_integer_to_float(ortc_lift *);
 ortc_status ortc_contrib_qgemm(ortc_lift *);
+ortc_status ortc_contrib_qlinear_conv(ortc_lift *);
+ortc_status ortc_contrib_matmul_integer16(ortc_lift *);
 /* op_weights.c */
+ortc_status ortc_contrib_matmul_bnb4(ortc_lift *);
 ortc_status ortc_contrib_matmul_nbits(ortc_lift *);
 ortc_status ortc_contrib_gather_block_quantized(ortc_lift *);
 

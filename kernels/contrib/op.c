@@ -12,17 +12,19 @@
 #define WINDOW "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?"
 #define POOL "auto_pad:s=NOTSET ceil_mode:i=0 kernel_shape:is! pads:is? strides:is?"
 
-/* clang-format off */
 static const ortc_op ops[] = {
     /* op_fused.c */
     MS("FusedMatMul", "A:T B:T", "Y:T", "alpha:f=1 transA:i=0 transB:i=0 transBatchA:i=0 transBatchB:i=0",
        "T=float", ortc_contrib_fused_matmul),
-    MS("TransposeMatMul", "A:T B:T", "Y:T", "alpha:f=1 transA:i=0 transB:i=0", "T=float", ortc_contrib_fused_matmul),
+    MS("TransposeMatMul", "A:T B:T", "Y:T", "alpha:f=1 transA:i=0 transB:i=0", "T=float",
+       ortc_contrib_fused_matmul),
     MS("FusedGemm", "A:T B:T C:T?", "Y:T",
-       "activation:s? activation_alpha:f? activation_beta:f? activation_gamma:f? alpha:f=1 beta:f=1 transA:i=0 "
-       "transB:i=0", "T=float,i32,i64,u32,u64", ortc_contrib_fused_gemm),
-    MS("FusedConv", "X:T W:T B:T? Z:T?", "Y:T", "activation:s? activation_params:fs? " WINDOW, "T=f16,f32,f64",
-       ortc_contrib_fused_conv),
+       "activation:s? activation_alpha:f? activation_beta:f? activation_gamma:f? alpha:f=1 beta:f=1 "
+       "transA:i=0 "
+       "transB:i=0",
+       "T=float,i32,i64,u32,u64", ortc_contrib_fused_gemm),
+    MS("FusedConv", "X:T W:T B:T? Z:T?", "Y:T", "activation:s? activation_params:fs? " WINDOW,
+       "T=f16,f32,f64", ortc_contrib_fused_conv),
     MS("NhwcConv", "X:T W:T B:T?", "Y:T", WINDOW, "T=f16,f32,f64", ortc_contrib_nhwc_conv),
     MS("NhwcMaxPool", "x:T", "y:T", POOL " dilations:is?", Q8, ortc_contrib_nhwc_max_pool),
     MS("Gelu", "X:T", "Y:T", "", "T=float", ortc_contrib_gelu),
@@ -36,12 +38,18 @@ static const ortc_op ops[] = {
     MS("Range", "start:T limit:T delta:T?", "Y:T", "", "T=f32,f64,i16,i32,i64", ortc_contrib_range),
     MS("Trilu", "X:T k:i64?", "Y:T", "upper:i=1", "T=num,bool", ortc_contrib_trilu),
     MS("Pad", "data:T pads:i64 value:T?", "output:T", "mode:s=constant", "T=f16,f32,f64", ortc_contrib_pad),
+    MS("GridSample", "X:T Grid:T", "Y:T", "align_corners:i=0 mode:s=bilinear padding_mode:s=zeros",
+       "T=f16,f32,f64", ortc_contrib_grid_sample),
+    MS("Unique", "x:T", "y:T idx:i64 counts:i64", "", "T=num,string,bool", ortc_contrib_unique),
+    MS("GatherND", "data:T indices:I", "output:T", "", "T=num,string,bool,c64,c128 I=i32,i64",
+       ortc_contrib_gather_nd),
     /* op_norm.c */
     ORTC_COMPOSED("", "SimplifiedLayerNormalization", 1, "", "X:T scale:V", "Y:V inv_std_var:U?",
                   "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float U=f32,f64",
                   ortc_contrib_simplified_layer_norm),
     MS("SimplifiedLayerNormalization", "X:T scale:V", "Y:V inv_std_var:U?",
-       "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float U=f32,f64", ortc_contrib_simplified_layer_norm),
+       "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float U=f32,f64",
+       ortc_contrib_simplified_layer_norm),
     MS("SkipLayerNormalization", "input:T skip:T gamma:T beta:T? bias:T?",
        "output:T mean:U? inv_std_var:U? input_skip_bias_sum:T?", "epsilon:f=1e-12", "T=" F3 " U=f32",
        ortc_contrib_skip_layer_norm),
@@ -49,78 +57,110 @@ static const ortc_op ops[] = {
        "output:T mean:U? inv_std_var:U? input_skip_bias_sum:T?", "epsilon:f=1e-12", "T=" F3 " U=f32",
        ortc_contrib_skip_simplified_layer_norm),
     MS("EmbedLayerNormalization",
-       "input_ids:T1 segment_ids:T1? word_embedding:T position_embedding:T segment_embedding:T? gamma:T beta:T "
-       "mask:T1? position_ids:T1?", "output:T mask_index:T1? embedding_sum:T?",
-       "epsilon:f=1e-12 mask_index_type:i?", "T1=i32 T=f16,f32", ortc_contrib_embed_layer_norm),
+       "input_ids:T1 segment_ids:T1? word_embedding:T position_embedding:T segment_embedding:T? gamma:T "
+       "beta:T "
+       "mask:T1? position_ids:T1?",
+       "output:T mask_index:T1? embedding_sum:T?", "epsilon:f=1e-12 mask_index_type:i?", "T1=i32 T=f16,f32",
+       ortc_contrib_embed_layer_norm),
+    MS("QEmbedLayerNormalization",
+       "input_ids:T1 segment_ids:T1? word_embedding_quant:T2 position_embedding_quant:T2 "
+       "segment_embedding:T2? "
+       "gamma_quant:T2 beta_quant:T2 mask:T1? word_embedding_scale:T position_embedding_scale:T "
+       "segment_embedding_scale:T? gamma_scale:T beta_scale:T word_embedding_zero_point:T2 "
+       "position_embedding_zero_point:T2 segment_embedding_zero_point:T2? gamma_zero_point:T2 "
+       "beta_zero_point:T2",
+       "layernorm_out:T mask_index_out:T1?", "epsilon:f=1e-12", "T1=i32 T2=i8,u8 T=f32",
+       ortc_contrib_qembed_layer_norm),
     MS("GroupNorm", "X:T gamma:M beta:M", "Y:T", "activation:i! channels_last:i=1 epsilon:f=1e-5 groups:i!",
        "T=f16,f32 M=f16,f32", ortc_contrib_group_norm),
     MS("SkipGroupNorm", "X:T gamma:M beta:M skip:T bias:T?", "Y:T S:T?",
-       "activation:i! channels_last:i=1 epsilon:f=1e-5 groups:i!", "T=f16,f32 M=f16,f32", ortc_contrib_skip_group_norm),
+       "activation:i! channels_last:i=1 epsilon:f=1e-5 groups:i!", "T=f16,f32 M=f16,f32",
+       ortc_contrib_skip_group_norm),
     /* op_attention.c */
     MS("RotaryEmbedding", "input:T position_ids:M cos_cache:T sin_cache:T", "output:T",
-       "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1", "T=" F3 " M=i64",
-       ortc_contrib_rotary),
+       "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1",
+       "T=" F3 " M=i64", ortc_contrib_rotary),
     MS("Attention",
        "input:T weights:T bias:T? mask_index:M? past:T? attention_bias:T? past_sequence_length:M?",
        "output:T present:T?",
-       "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 qkv_hidden_sizes:is? "
-       "rotary_embedding_dim:i=0 scale:f? unidirectional:i=0", "T=" F3 " M=i32", ortc_contrib_attention),
+       "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 "
+       "qkv_hidden_sizes:is? "
+       "rotary_embedding_dim:i=0 scale:f? unidirectional:i=0",
+       "T=" F3 " M=i32", ortc_contrib_attention),
     MS("QAttention",
        "input:T1 weight:T2 bias:T3 input_scale:T3 weight_scale:T3 mask_index:T4? input_zero_point:T1? "
-       "weight_zero_point:T2? past:T3?", "output:T3 present:T3?",
+       "weight_zero_point:T2? past:T3?",
+       "output:T3 present:T3?",
        "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 scale:f? "
-       "unidirectional:i=0", "T1=i8,u8 T2=i8,u8 T3=f32,f16 T4=i32", ortc_contrib_qattention),
+       "unidirectional:i=0",
+       "T1=i8,u8 T2=i8,u8 T3=f32,f16 T4=i32", ortc_contrib_qattention),
     MS("MultiHeadAttention",
        "query:T key:T? value:T? bias:T? key_padding_mask:M? attention_bias:T? past_key:T? past_value:T? "
-       "past_sequence_length:M? cache_indirection:M?", "output:T present_key:T? present_value:T? qk:T?",
+       "past_sequence_length:M? cache_indirection:M?",
+       "output:T present_key:T? present_value:T? qk:T?",
        "mask_filter_value:f=-10000 num_heads:i! scale:f? unidirectional:i=0", "T=" F3 " M=i32",
        ortc_contrib_multi_head_attention),
     MS("GroupQueryAttention",
        "query:T key:T? value:T? past_key:T? past_value:T? seqlens_k:M total_sequence_length:M cos_cache:T? "
-       "sin_cache:T? position_ids:i64? attention_bias:T? head_sink:T? k_scale:f32? v_scale:f32? q_norm_weight:T? "
-       "k_norm_weight:T?", "output:T present_key:T? present_value:T? output_qk:T?",
-       "causal:i=1 do_rotary:i=0 k_quant_type:s=NONE kv_cache_bit_width:i? kv_num_heads:i! local_window_size:i=-1 "
-       "num_heads:i! qk_norm_epsilon:f=1e-6 qk_output:i=0 rotary_interleaved:i=0 scale:f? sliding_window_cache:i=0 "
-       "smooth_softmax:i=-1 softcap:f=0 v_quant_type:s=NONE", "T=" F3 " M=i32", ortc_contrib_group_query_attention),
+       "sin_cache:T? position_ids:i64? attention_bias:T? head_sink:T? k_scale:f32? v_scale:f32? "
+       "q_norm_weight:T? "
+       "k_norm_weight:T?",
+       "output:T present_key:T? present_value:T? output_qk:T?",
+       "causal:i=1 do_rotary:i=0 k_quant_type:s=NONE kv_cache_bit_width:i? kv_num_heads:i! "
+       "local_window_size:i=-1 "
+       "num_heads:i! qk_norm_epsilon:f=1e-6 qk_output:i=0 rotary_interleaved:i=0 scale:f? "
+       "sliding_window_cache:i=0 "
+       "smooth_softmax:i=-1 softcap:f=0 v_quant_type:s=NONE",
+       "T=" F3 " M=i32", ortc_contrib_group_query_attention),
     /* op_quantize.c */
     MS("QuantizeLinear", "x:T1 y_scale:T1 y_zero_point:T2?", "y:T2", "axis:i?",
        "T1=f16,f32 T2=i8,u8,i16,u16,i4,u4", ortc_contrib_quantize),
     MS("DequantizeLinear", "x:T1 x_scale:T2 x_zero_point:T1?", "y:T2", "axis:i?",
        "T1=i8,u8,i16,u16,i32,i4,u4 T2=f16,f32", ortc_contrib_dequantize),
-    MS("QLinearAdd", "A:T A_scale:f32 A_zero_point:T? B:T B_scale:f32 B_zero_point:T? C_scale:f32 C_zero_point:T?",
-       "C:T", "", Q8, ortc_contrib_qlinear_add),
-    MS("QLinearMul", "A:T A_scale:f32 A_zero_point:T? B:T B_scale:f32 B_zero_point:T? C_scale:f32 C_zero_point:T?",
-       "C:T", "", Q8, ortc_contrib_qlinear_mul),
+    MS("QLinearAdd",
+       "A:T A_scale:f32 A_zero_point:T? B:T B_scale:f32 B_zero_point:T? C_scale:f32 C_zero_point:T?", "C:T",
+       "", Q8, ortc_contrib_qlinear_add),
+    MS("QLinearMul",
+       "A:T A_scale:f32 A_zero_point:T? B:T B_scale:f32 B_zero_point:T? C_scale:f32 C_zero_point:T?", "C:T",
+       "", Q8, ortc_contrib_qlinear_mul),
     MS("QLinearConcat", "Y_scale:f32 Y_zero_point:T inputs:V+~", "Y:T", "axis:i!", Q8 " V=i8,u8,f32",
        ortc_contrib_qlinear_concat),
     MS("QLinearWhere",
-       "condition:bool X:T x_scale:f32 x_zero_point:T Y:T y_scale:f32 y_zero_point:T z_scale:f32 z_zero_point:T",
+       "condition:bool X:T x_scale:f32 x_zero_point:T Y:T y_scale:f32 y_zero_point:T z_scale:f32 "
+       "z_zero_point:T",
        "Z:T", "", Q8, ortc_contrib_qlinear_where),
     MS("QLinearSigmoid", "X:T X_scale:f32 X_zero_point:T? Y_scale:f32 Y_zero_point:T?", "Y:T", "", Q8,
        ortc_contrib_qlinear_sigmoid),
-    MS("QLinearLeakyRelu", "X:T X_scale:f32 X_zero_point:T? Y_scale:f32 Y_zero_point:T?", "Y:T", "alpha:f=0.01", Q8,
-       ortc_contrib_qlinear_leaky_relu),
-    MS("QLinearSoftmax", "X:T X_scale:f32 x_zero_point:T? y_scale:f32 y_zero_point:T", "Y:T", "axis:i=-1 opset:i!",
-       Q8, ortc_contrib_qlinear_softmax),
+    MS("QLinearLeakyRelu", "X:T X_scale:f32 X_zero_point:T? Y_scale:f32 Y_zero_point:T?", "Y:T",
+       "alpha:f=0.01", Q8, ortc_contrib_qlinear_leaky_relu),
+    MS("QLinearSoftmax", "X:T X_scale:f32 x_zero_point:T? y_scale:f32 y_zero_point:T", "Y:T",
+       "axis:i=-1 opset:i!", Q8, ortc_contrib_qlinear_softmax),
     MS("QLinearAveragePool", "X:T x_scale:f32 x_zero_point:T? y_scale:f32 y_zero_point:T?", "Y:T",
        POOL " channels_last:i=0 count_include_pad:i=0", Q8, ortc_contrib_qlinear_average_pool),
     MS("QLinearGlobalAveragePool", "X:T x_scale:f32 x_zero_point:T y_scale:f32 y_zero_point:T", "Y:T",
        "channels_last:i=0", Q8, ortc_contrib_qlinear_global_average_pool),
-    MS("DynamicQuantizeMatMul", "A:T1 B:T2 b_scale:T1 b_zero_point:T2? bias:T1?", "Y:T1", "", "T1=f32 T2=i8,u8",
-       ortc_contrib_dynamic_quantize_matmul),
-    MS("MatMulIntegerToFloat",
-       "A:T1 B:T2 a_scale:T3 b_scale:T3 a_zero_point:T1? b_zero_point:T2? bias:T3?", "Y:T3", "",
-       "T1=i8,u8 T2=i8,u8 T3=f32,f16", ortc_contrib_matmul_integer_to_float),
+    MS("DynamicQuantizeMatMul", "A:T1 B:T2 b_scale:T1 b_zero_point:T2? bias:T1?", "Y:T1", "",
+       "T1=f32 T2=i8,u8", ortc_contrib_dynamic_quantize_matmul),
+    MS("MatMulIntegerToFloat", "A:T1 B:T2 a_scale:T3 b_scale:T3 a_zero_point:T1? b_zero_point:T2? bias:T3?",
+       "Y:T3", "", "T1=i8,u8 T2=i8,u8 T3=f32,f16", ortc_contrib_matmul_integer_to_float),
     MS("QGemm",
-       "A:TA a_scale:f32 a_zero_point:TA B:TB b_scale:f32 b_zero_point:TB C:i32? y_scale:f32? y_zero_point:TYZ?",
-       "Y:TY", "alpha:f=1 transA:i=0 transB:i=0", "TA=i8,u8 TB=i8,u8 TYZ=i8,u8 TY=f32,i8,u8", ortc_contrib_qgemm),
+       "A:TA a_scale:f32 a_zero_point:TA B:TB b_scale:f32 b_zero_point:TB C:i32? y_scale:f32? "
+       "y_zero_point:TYZ?",
+       "Y:TY", "alpha:f=1 transA:i=0 transB:i=0", "TA=i8,u8 TB=i8,u8 TYZ=i8,u8 TY=f32,i8,u8",
+       ortc_contrib_qgemm),
+    MS("QLinearConv",
+       "x:T1 x_scale:f32 x_zero_point:T1 w:T2 w_scale:f32 w_zero_point:T2 y_scale:f32 y_zero_point:T3 B:i32?",
+       "y:T3", WINDOW " channels_last:i=0", "T1=i8,u8 T2=i8,u8 T3=i8,u8", ortc_contrib_qlinear_conv),
+    MS("MatMulInteger16", "A:T1 B:T2", "Y:i32", "", "T1=i16,u16 T2=i16,u16", ortc_contrib_matmul_integer16),
     /* op_weights.c */
+    MS("MatMulBnb4", "A:T B:u8 absmax:T", "Y:T",
+       "K:i! N:i! block_size:i! quant_type:i! training_mode:i=0 transB:i=1", "T=" F3,
+       ortc_contrib_matmul_bnb4),
     MS("MatMulNBits", "A:T1 B:u8 scales:T1 zero_points:T3? g_idx:i32? bias:T1?", "Y:T1",
-       "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0",
-       "T1=" F3 " T3=u8," F3, ortc_contrib_matmul_nbits),
+       "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", "T1=" F3 " T3=u8," F3,
+       ortc_contrib_matmul_nbits),
     MS("GatherBlockQuantized", "data:T1 indices:I scales:T2 zero_points:T1?", "output:T2",
        "bits:i=4 block_size:i=128 gather_axis:i=0 quantize_axis:i=1", "T1=i4,u4,u8 T2=" F3 " I=i32,i64",
        ortc_contrib_gather_block_quantized),
 };
-/* clang-format on */
 ORTC_FAMILY(contrib, ops, NULL); /* no kernels */

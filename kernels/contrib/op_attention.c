@@ -1,9 +1,8 @@
 /* kernels/contrib/op_attention.c: attention as com.microsoft spells it, by the standard's Attention.
  *
- * B batch, S new tokens, L keys that come with them, P past keys, T = P + L all keys, N heads (G of keys, where
- * they are shared), H elements of a head. What masks is added to the scores: mask_filter_value, -10000 where
- * nothing is said, so that a row of nothing but masked keys follows its scores.
- */
+ * B batch, S new tokens, L keys that come with them, P past keys, T = P + L all keys, N heads (G of keys,
+ * where they are shared), H elements of a head. What masks is added to the scores: mask_filter_value, -10000
+ * where nothing is said, so that a row of nothing but masked keys follows its scores. / */
 #include "kernels/contrib/contrib.h"
 
 #define LL(x) ((long long)(x))
@@ -27,8 +26,8 @@ static ortc_status refuse(ortc_lift *l, const char *const *names, size_t count)
 
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
-/* `mask`, or nothing, from what masks keys (lengths, flags of keys, of pairs) and what is added. `total` is a vector of
- * one element, T. *out: the name to read. */
+/* `mask`, or nothing, from what masks keys (lengths, flags of keys, of pairs) and what is added. `total` is
+ * a vector of one element, T. *out: the name to read. */
 static ortc_status write_mask(ortc_lift *l, const char *keys, const char *added, const char *query,
                               const char **out)
 {
@@ -236,7 +235,7 @@ ortc_status ortc_contrib_rotary(ortc_lift *l)
     if (ortc_lift_int(l, "is_packed_batching", 0) || (x.rank != 3 && x.rank != 4) || ids.rank < 0)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the ranks of input and position_ids must be known");
     if (x.rank == 3 && heads == 0) {
-        if (x.dims[2] < 0 || cos.rank != 2 || cos.dims[1] < 1)
+        if (x.dims[2] < 0 || cos.rank != 2 || cos.dims[1] < 1 || cos.dims[1] > INT32_MAX)
             return ortc_lift_fail(l, ORTC_UNSUPPORTED,
                                   "num_heads must be given, or the size of a head be known");
         heads = x.dims[2] / (2 * cos.dims[1]);
@@ -354,8 +353,11 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     const char *q = "query", *k = "key";
     char scale[40];
     ORTC_TRY(refuse(l, later, 4));
-    if (heads < 1 || groups < 1 || ortc_wanted(l, 3) || query.rank != 3 ||
-        ortc_lift_int(l, "sliding_window_cache", 0))
+    if (heads < 1 || groups < 1 || heads > INT32_MAX || groups > INT32_MAX ||
+        (cos.rank == 2 && cos.dims[1] > INT32_MAX))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads, and %lld of keys", LL(heads),
+                              LL(groups));
+    if (ortc_wanted(l, 3) || query.rank != 3 || ortc_lift_int(l, "sliding_window_cache", 0))
         return ortc_lift_fail(
             l, ORTC_UNSUPPORTED,
             "query must be known to have three dims; output_qk and sliding_window_cache are not "

@@ -206,3 +206,24 @@ ortc_status ortc_contrib_pad(ortc_lift *l)
     return ortc_lift_write(l, "flat = Reshape(pads, [-1])\n"
                               "output = Pad(data, flat, value) &mode");
 }
+
+ortc_status ortc_contrib_grid_sample(ortc_lift *l)
+{
+    const char *mode = ortc_node_string(ortc_lift_node(l), "mode", "bilinear");
+    return ortc_lift_write(l, "Y = GridSample(X, Grid) &align_corners &padding_mode mode='%s'",
+                           !strcmp(mode, "bilinear")  ? "linear"
+                           : !strcmp(mode, "bicubic") ? "cubic"
+                                                      : "nearest");
+}
+
+ortc_status ortc_contrib_unique(ortc_lift *l)
+{
+    return ortc_lift_write(l, "y, _, %s, %s = Unique(x) sorted=0", ortc_wanted(l, 1) ? "idx" : "_",
+                           ortc_wanted(l, 2) ? "counts" : "_");
+}
+
+ortc_status ortc_contrib_gather_nd(ortc_lift *l)
+{
+    return ortc_lift_write(l, "places = Cast(indices) to=7\n"
+                              "output = GatherND(data, places)");
+}

@@ -9,10 +9,14 @@ static ortc_status write_inverse(ortc_lift *l, const char *of, int64_t axis)
     const ortc_port p = ortc_lift_look(l, of);
     char axes[ORTC_RANK_LIMIT * 4] = "-1";
     size_t n = 0;
+    int32_t first = 0;
     if (p.rank < 0 && axis != -1)
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of %s must be known", of);
-    for (int64_t d = axis < 0 ? axis + p.rank : axis; p.rank >= 0 && d < p.rank; d++)
-        n += (size_t)snprintf(axes + n, sizeof axes - n, n ? ",%lld" : "%lld", (long long)d);
+    if (p.rank >= 0 && !ortc_axis_of(axis, p.rank, &first))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "axis %lld is outside of rank %d", (long long)axis,
+                              p.rank);
+    for (int32_t d = first; d < p.rank; d++)
+        n += (size_t)snprintf(axes + n, sizeof axes - n, n ? ",%d" : "%d", d);
     return ortc_lift_write(l,
                            "whole = Cast(%s) to=%d\n"
                            "squares = Mul(whole, whole)\n"
@@ -57,7 +61,45 @@ ortc_status ortc_contrib_skip_simplified_layer_norm(ortc_lift *l)
     return ortc_wanted(l, 2) ? write_inverse(l, "sum", -1) : ORTC_OK;
 }
 
-/* The sum of three embeddings, normalised; and how many words of each line count. */
+/* How many words of each line count. */
+static ortc_status count_words(ortc_lift *l, const char *to)
+{
+    if (ortc_given(l, "mask"))
+        return ortc_lift_write(l,
+                               "counts = Equal(mask, 1:mask)\n"
+                               "ones = Cast(counts) to=6\n"
+                               "%s = ReduceSum(ones, [1]) keepdims=0",
+                               to);
+    return ortc_lift_write(l,
+                           "lines = Shape(input_ids) start=0 end=1\n"
+                           "%s = Expand(0:i32, lines)",
+                           to);
+}
+
+/* The same of quantised tables: rows are read first, then become numbers. */
+ortc_status ortc_contrib_qembed_layer_norm(ortc_lift *l)
+{
+    const bool segments = ortc_given(l, "segment_embedding") && ortc_given(l, "segment_ids");
+    ORTC_TRY(ortc_lift_write(
+        l, "word_rows = Gather(word_embedding_quant, input_ids)\n"
+           "words = DequantizeLinear(word_rows, word_embedding_scale, word_embedding_zero_point)\n"
+           "length = Shape(input_ids) start=1\n"
+           "position_rows = Slice(position_embedding_quant, [0], length, [0])\n"
+           "positions = DequantizeLinear(position_rows, position_embedding_scale, "
+           "position_embedding_zero_point)\n"
+           "gamma = DequantizeLinear(gamma_quant, gamma_scale, gamma_zero_point)\n"
+           "beta = DequantizeLinear(beta_quant, beta_scale, beta_zero_point)"));
+    ORTC_TRY(ortc_lift_write(l, "%s = Add(words, positions)", segments ? "placed" : "sum"));
+    if (segments)
+        ORTC_TRY(ortc_lift_write(l, "segment_rows = Gather(segment_embedding, segment_ids)\n"
+                                    "segments = DequantizeLinear(segment_rows, segment_embedding_scale, "
+                                    "segment_embedding_zero_point)\n"
+                                    "sum = Add(placed, segments)"));
+    ORTC_TRY(ortc_lift_write(l, "layernorm_out = LayerNormalization(sum, gamma, beta) axis=-1 &epsilon"));
+    return ortc_wanted(l, 1) ? count_words(l, "mask_index_out") : ORTC_OK;
+}
+
+/* The sum of three embeddings, normalised. */
 ortc_status ortc_contrib_embed_layer_norm(ortc_lift *l)
 {
     ORTC_TRY(ortc_lift_write(l, "words = Gather(word_embedding, input_ids)"));
@@ -73,13 +115,7 @@ ortc_status ortc_contrib_embed_layer_norm(ortc_lift *l)
                                     "sum = Add(placed, segments)"));
     ORTC_TRY(ortc_lift_write(l, "output = LayerNormalization(sum, gamma, beta) axis=-1 &epsilon"));
     if (ortc_wanted(l, 2)) ORTC_TRY(ortc_lift_write(l, "embedding_sum = Identity(sum)"));
-    if (!ortc_wanted(l, 1)) return ORTC_OK;
-    if (ortc_given(l, "mask"))
-        return ortc_lift_write(l, "counts = Equal(mask, 1:mask)\n"
-                                  "ones = Cast(counts) to=6\n"
-                                  "mask_index = ReduceSum(ones, [1]) keepdims=0");
-    return ortc_lift_write(l, "lines = Shape(input_ids) start=0 end=1\n"
-                              "mask_index = Expand(0:i32, lines)");
+    return ortc_wanted(l, 1) ? count_words(l, "mask_index") : ORTC_OK;
 }
 
 /* X [N, H, W, C], or channels first; of whatever came to stand in `name`. */

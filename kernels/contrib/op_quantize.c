@@ -1,9 +1,8 @@
-/* kernels/contrib/op_quantize.c: operators of quantised models, as the standard's between DequantizeLinear and
- * QuantizeLinear, and products of integers by MatMulInteger.
+/* kernels/contrib/op_quantize.c: operators of quantised models, as the standard's between DequantizeLinear
+ * and QuantizeLinear, and products of integers by MatMulInteger.
  *
- * Scales and zero points of one element may be vectors here; the standard takes them for one per channel then,
- * so they become scalars.
- */
+ * Scales and zero points of one element may be vectors here; the standard takes them for one per channel
+ * then, so they become scalars. / */
 #include "kernels/contrib/contrib.h"
 
 /* ---- Into numbers and back ----------------------------------------------------------------------------- */
@@ -26,13 +25,14 @@ static ortc_status into(ortc_lift *l, const char *to, const char *x, const char 
                            scalar(l, zero, z));
 }
 
-/* of x's type where there is no zero point that says one */
+/* of x's type: where there is no zero point, that of 0 says so */
 static ortc_status back(ortc_lift *l, const char *to, const char *from, const char *scale, const char *zero,
                         const char *x)
 {
-    char s[96], z[96];
-    return ortc_lift_write(l, "%s = QuantizeLinear(%s, %s, %s) output_dtype=@%s", to, from,
-                           scalar(l, scale, s), scalar(l, zero, z), ortc_lift_look(l, zero).type ? zero : x);
+    char s[96], z[96], none[96];
+    snprintf(none, sizeof none, "0:%s", x);
+    return ortc_lift_write(l, "%s = QuantizeLinear(%s, %s, %s)", to, from, scalar(l, scale, s),
+                           ortc_lift_look(l, zero).type ? scalar(l, zero, z) : none);
 }
 
 ortc_status ortc_contrib_quantize(ortc_lift *l)
@@ -118,18 +118,24 @@ ortc_status ortc_contrib_qlinear_concat(ortc_lift *l)
     return back(l, "Y", "joined", "Y_scale", "Y_zero_point", "inputs[0]");
 }
 
+/* " perm": channels last to channels first, and back */
+static void permutations(int32_t rank, char *forth, char *back_again, size_t bytes)
+{
+    size_t n = (size_t)snprintf(forth, bytes, "0"), m = (size_t)snprintf(back_again, bytes, "0");
+    for (int32_t d = 1; d < rank; d++) {
+        n += (size_t)snprintf(forth + n, bytes - n, ",%d", d == 1 ? rank - 1 : d - 1);
+        m += (size_t)snprintf(back_again + m, bytes - m, ",%d", d == rank - 1 ? 1 : d + 1);
+    }
+}
+
 /* x to the result `y` by a pool, through channels first where they come last. */
 static ortc_status pool(ortc_lift *l, const char *op)
 {
     const int32_t rank = ortc_lift_look(l, "X").rank;
     const bool last = ortc_lift_int(l, "channels_last", 0) != 0;
-    char forth[ORTC_RANK_LIMIT * 4] = "0", back_again[ORTC_RANK_LIMIT * 4] = "0";
-    size_t n = 1, m = 1;
+    char forth[ORTC_RANK_LIMIT * 4], back_again[ORTC_RANK_LIMIT * 4];
     if (last && rank < 3) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of X must be known");
-    for (int32_t d = 1; last && d < rank; d++) {
-        n += (size_t)snprintf(forth + n, sizeof forth - n, ",%d", d == 1 ? rank - 1 : d - 1);
-        m += (size_t)snprintf(back_again + m, sizeof back_again - m, ",%d", d == rank - 1 ? 1 : d + 1);
-    }
+    permutations(rank, forth, back_again, sizeof forth);
     if (last) ORTC_TRY(ortc_lift_write(l, "planes = Transpose(x) perm=[%s]", forth));
     ORTC_TRY(ortc_lift_write(l, "%s = %s(%s)%s", last ? "pooled" : "y", op, last ? "planes" : "x",
                              *op == 'G'
@@ -146,6 +152,25 @@ static ortc_status average(ortc_lift *l, const char *op)
 }
 ortc_status ortc_contrib_qlinear_average_pool(ortc_lift *l) { return average(l, "AveragePool"); }
 ortc_status ortc_contrib_qlinear_global_average_pool(ortc_lift *l) { return average(l, "GlobalAveragePool"); }
+
+#define CONV \
+    "w, w_scale, w_zero_point, y_scale, y_zero_point, B) &auto_pad &dilations &group &kernel_shape &pads " \
+    "&strides"
+
+ortc_status ortc_contrib_qlinear_conv(ortc_lift *l)
+{
+    const int32_t rank = ortc_lift_look(l, "x").rank;
+    char forth[ORTC_RANK_LIMIT * 4], back_again[ORTC_RANK_LIMIT * 4];
+    if (!ortc_lift_int(l, "channels_last", 0))
+        return ortc_lift_write(l, "y = QLinearConv(x, x_scale, x_zero_point, " CONV);
+    if (rank < 3) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of x must be known");
+    permutations(rank, forth, back_again, sizeof forth);
+    return ortc_lift_write(l,
+                           "planes = Transpose(x) perm=[%s]\n"
+                           "conv = QLinearConv(planes, x_scale, x_zero_point, " CONV "\n"
+                           "y = Transpose(conv) perm=[%s]",
+                           forth, back_again);
+}
 
 /* ---- Products of integers ------------------------------------------------------------------------------ */
 
@@ -193,4 +218,12 @@ ortc_status ortc_contrib_qgemm(ortc_lift *l)
                              ortc_given(l, "C") ? "sum" : "product",
                              (double)ortc_node_float(ortc_lift_node(l), "alpha", 1), quantised ? "y" : "Y"));
     return quantised ? back(l, "Y", "y", "y_scale", "y_zero_point", "A") : ORTC_OK;
+}
+
+/* Sums wrap around in 32 bits. */
+ortc_status ortc_contrib_matmul_integer16(ortc_lift *l)
+{
+    return ortc_lift_write(l, "a = Cast(A) to=6\n"
+                              "b = Cast(B) to=6\n"
+                              "Y = MatMul(a, b)");
 }

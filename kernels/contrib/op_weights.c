@@ -8,8 +8,8 @@
 
 static ortc_dtype unsigned_of(int64_t bits) { return bits == 8 ? ORTC_U8 : bits == 4 ? ORTC_U4 : ORTC_U2; }
 
-/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has, where
- * it is not NULL. */
+/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has,
+ * where it is not NULL. */
 static ortc_status unpack(ortc_lift *l, const char *to, const char *name, int64_t bits, int64_t rows,
                           int64_t columns, const char *like)
 {
@@ -103,6 +103,8 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
     const ortc_port data = ortc_lift_look(l, "data"), scales = ortc_lift_look(l, "scales");
     const int64_t bits = ortc_lift_int(l, "bits", 4), block = ortc_lift_int(l, "block_size", 128);
     int32_t axis = 0;
+    if (bits != 2 && bits != 4 && bits != 8)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "attribute bits is %lld", (long long)bits);
     if (data.rank < 0 || scales.rank != data.rank)
         return ortc_lift_fail(l, data.rank < 0 || scales.rank < 0 ? ORTC_UNSUPPORTED : ORTC_SHAPE_MISMATCH,
                               "data and scales must be known to have the same rank");
@@ -119,6 +121,8 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
             if (__builtin_mul_overflow(rows, data.dims[d], &rows))
                 return ortc_lift_fail(l, ORTC_LIMIT, "data has too many elements");
         blocks = scales.dims[axis];
+        if (data.dims[axis] > INT32_MAX || blocks > INT32_MAX)
+            return ortc_lift_fail(l, ORTC_LIMIT, "data has too many elements");
         const int64_t columns = data.dims[axis] * (8 / bits);
         ORTC_TRY(unpack(l, "flat", "data", bits, rows, columns, NULL));
         if (ortc_given(l, "zero_points"))
@@ -140,4 +144,49 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
                            "real = DequantizeLinear(data, scales, zero_points) axis=%d block_size=%lld\n"
                            "output = Gather(real, indices) axis=%lld",
                            axis, (long long)block, (long long)ortc_lift_int(l, "gather_axis", 0));
+}
+
+/* B: N * K codes of 4 bits, the first of a byte in its high bits, in blocks of one scale; a code stands for
+ * one of 16 numbers. A times the transpose of [N, K], or [N, K] itself. */
+ortc_status ortc_contrib_matmul_bnb4(ortc_lift *l)
+{
+    static const float tables[2][16] = {/* FP4: a sign and three bits */
+                                        {0, 0.00520833333F, 0.66666667F, 1, 0.33333333F, 0.5F, 0.16666667F,
+                                         0.25F, 0, -0.00520833333F, -0.66666667F, -1, -0.33333333F, -0.5F,
+                                         -0.16666667F, -0.25F},
+                                        /* NF4: quantiles of the normal distribution */
+                                        {-1, -0.6961928F, -0.52507305F, -0.3949175F, -0.28444138F,
+                                         -0.18477343F, -0.091050036F, 0, 0.0795803F, 0.1609302F, 0.2461123F,
+                                         0.33791524F, 0.44070983F, 0.562617F, 0.72295684F, 1}};
+    const int64_t k = ortc_lift_int(l, "K", 0), n = ortc_lift_int(l, "N", 0),
+                  kind = ortc_lift_int(l, "quant_type", 0), block = ortc_lift_int(l, "block_size", 0),
+                  sixteen = 16;
+    if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || kind < 0 || kind > 1 || block < 16 ||
+        block > INT32_MAX)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "%lld x %lld elements in blocks of %lld", (long long)n,
+                              (long long)k, (long long)block);
+    const long long count = n * k, blocks = (count + block - 1) / block;
+    ORTC_TRY(ortc_lift_name(l, "table", ORTC_F32, 1, &sixteen, tables[kind]));
+    ORTC_TRY(ortc_lift_write(l,
+                             "bytes = Reshape(B, [-1,1])\n"
+                             "shifted = BitShift(bytes, [4,0]:u8) direction='RIGHT'\n"
+                             "low = BitwiseAnd(shifted, 15:u8)\n"
+                             "flat = Reshape(low, [-1])\n"
+                             "codes = Slice(flat, [0], [%lld])\n"
+                             "places = Cast(codes) to=6\n"
+                             "unscaled = Gather(table, places)\n"
+                             "padded = Pad(unscaled, [0,%lld])\n"
+                             "lines = Reshape(padded, [%lld,%lld])\n"
+                             "wide = Cast(absmax) to=1\n"
+                             "column = Reshape(wide, [%lld,1])\n"
+                             "scaled = Mul(lines, column)\n"
+                             "all = Reshape(scaled, [-1])\n"
+                             "real = Slice(all, [0], [%lld])\n"
+                             "shaped = Reshape(real, [%lld,%lld])\n"
+                             "weights = Cast(shaped) to=@A",
+                             count, blocks * block - count, blocks, (long long)block, blocks, count,
+                             (long long)n, (long long)k));
+    return ortc_lift_write(l, ortc_lift_int(l, "transB", 1) ? "turned = Transpose(weights) perm=[1,0]\n"
+                                                              "Y = MatMul(A, turned)"
+                                                            : "Y = MatMul(A, weights)");
 }

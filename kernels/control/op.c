@@ -114,6 +114,30 @@ static ortc_status infer_scan(ortc_infer *c)
     return ORTC_OK;
 }
 
+/* Scan-8 went over every sample of a batch by itself, with its length in an input before the others. Of a
+ * batch of one that is Scan-9 without axis 0. */
+static ortc_status lift_scan(ortc_lift *l)
+{
+    const ortc_node *n = ortc_lift_node(l);
+    const int64_t first = 0;
+    size_t count;
+    const int64_t *directions = ortc_node_ints(n, "directions", &count);
+    const uint32_t n_in = ortc_node_n_in(n), n_out = ortc_node_n_out(n);
+    if (ortc_node_in(n, 0).edge)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "version 8 with sequence_lens is not supported");
+    if (directions) ORTC_TRY(ortc_lift_set_ints(l, "scan_input_directions", directions, count));
+    ortc_lift_drop_attr(l, "directions");
+    for (uint32_t i = 1; i < n_in; i++) {
+        const ortc_port p = ortc_node_in(n, i);
+        if (p.rank < 1 || p.dims[0] != 1)
+            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "version 8 is supported for a batch of one only");
+        ORTC_TRY(ortc_lift_move_in(l, i, i - 1));
+    }
+    for (uint32_t i = 0; i + 1 < n_in; i++) ORTC_TRY(ortc_lift_wrap_in(l, i, "Squeeze", &first, 1));
+    for (uint32_t i = 0; i < n_out; i++) ORTC_TRY(ortc_lift_wrap_out(l, i, "Unsqueeze", &first, 1));
+    return ORTC_OK;
+}
+
 static const ortc_op ops[] = {
     ORTC_OP("", "If", 25, 1, "24 23 21 19 16 13 11 1", "cond:B", "outputs:V+~",
             "then_branch:g! else_branch:g!", "V=all,seq,opt B=bool", infer_if, NULL, ORTC_OP_CONTROL),
@@ -124,6 +148,6 @@ static const ortc_op ops[] = {
             "final_state_and_scan_outputs:V+~",
             "num_scan_inputs:i! scan_input_axes:is? scan_output_axes:is? scan_input_directions:is? "
             "scan_output_directions:is? body:g!",
-            "V=all", infer_scan, NULL, ORTC_OP_CONTROL),
+            "V=all", infer_scan, lift_scan, ORTC_OP_CONTROL),
 };
 ORTC_FAMILY(control, ops, &ortc_kernels_ref_control);

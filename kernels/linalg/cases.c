@@ -16,5 +16,10 @@ const ortc_case ortc_cases_linalg[] = {
     {"Det@11", "T[3,3]", "", "T=f32,f64,f16"},
     {"Det", "f32[3,4]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"Det", "f32[4]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"com.microsoft:Inverse@1", "T[2,3,3]", "", "T=f32,f64,f16", .tolerance = 20},
+    {"com.microsoft:Inverse@1", "f32[3,3]={0,2,1,1,0,0,3,0,1}", ""},
+    {"com.microsoft:Inverse@1", "f32[2,0,0]", ""},
+    {"com.microsoft:Inverse@1", "f32[0,2,2]", ""},
+    {"com.microsoft:Inverse@1", "f32[2,3]", "", .fails = ORTC_SHAPE_MISMATCH},
     {0},
 };

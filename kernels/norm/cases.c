@@ -56,6 +56,7 @@ const ortc_case ortc_cases_norm[] = {
     {"LayerNormalization", "f32[0,4] f32[4] f32[4]", "", .outputs = 3},
     {"LayerNormalization", "f32[4,0] f32[0] f32[0]", "", .outputs = 3},
     {"LayerNormalization", "T[4,9]~ T[9] T[9]", "", F},
+    {"LayerNormalization@11", "f32[2,3,4] f32[4] f32[4]", "epsilon=1e-3", .outputs = 3},
     {"LayerNormalization", "f32[2,3] f32[4]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"LayerNormalization", "f32[3] f32[2,3]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"LayerNormalization", "f32[2,3] f32[3]", "axis=2", .fails = ORTC_INVALID_MODEL},

@@ -205,12 +205,20 @@ static ortc_status infer_mvn(ortc_infer *c)
     return ortc_infer_like(c, 0, 0);
 }
 
+/* The standard has it from 17 on. In files of older operator sets it stands all the same: onnxruntime's
+ * optimiser writes it, and means the same by it. */
+static ortc_status lift_layer(ortc_lift *l)
+{
+    (void)l;
+    return ORTC_OK;
+}
+
 static const ortc_op ops[] = {
     ORTC_OP("", "BatchNormalization", 15, 14, "14 9 7 6 1", "X:T scale:T1 B:T1 input_mean:T2 input_var:T2",
             "Y:T running_mean:T2? running_var:T2?", "epsilon:f=1e-5 momentum:f=0.9 training_mode:i=0",
             "T=float T1=float T2=float", infer_batch, lift_batch, 0),
-    ORTC_OP("", "LayerNormalization", 17, 17, "", "X:T Scale:T B:T?", "Y:T Mean:U? InvStdDev:U?",
-            "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float U=f32,bf16", infer_layer, NULL, 0),
+    ORTC_OP("", "LayerNormalization", 17, 17, "1", "X:T Scale:T B:T?", "Y:T Mean:U? InvStdDev:U?",
+            "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float U=f32,bf16", infer_layer, lift_layer, 0),
     ORTC_OP("", "RMSNormalization", 23, 23, "", "X:T scale:V", "Y:V",
             "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float", infer_layer, NULL, 0),
     ORTC_OP("", "InstanceNormalization", 22, 6, "6 1", "input:T scale:T B:T", "output:T", "epsilon:f=1e-5",

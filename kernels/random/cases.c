@@ -43,6 +43,8 @@ const ortc_case ortc_cases_random[] = {
     {"Dropout@12", "f32[3,7]", "seed=3"},
     {"Dropout@10", "f32[3,7]", "ratio=0.5", .outputs = 2},
     {"Dropout@7", "f32[3,7]", "ratio=0.1"},
+    {"Dropout@7", "T[3,7]", "ratio=0.1", "T=f32,f16,f64", .outputs = 2},
+    {"Dropout@6", "f32[3,7]", "is_test=1", .outputs = 2},
     {"Dropout@6", "f32[3,7]", "is_test=1"},
     {"Dropout@1", "f32[3,7]", "is_test=0 consumed_inputs=[0]"},
     {0},

@@ -65,12 +65,11 @@ static ortc_status infer_dropout(ortc_infer *c)
  * otherwise. */
 static ortc_status lift_dropout(ortc_lift *l)
 {
-    const ortc_node *n = ortc_lift_node(l);
-    if (ortc_lift_version(l) < 10 && ortc_node_n_out(n) > 1) {
-        if (ortc_node_out(n, 1).type)
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the mask was of the input's type in this version");
-        ORTC_TRY(ortc_lift_n_out(l, 1));
-    }
+    if (ortc_lift_version(l) < 10 && ortc_node_n_out(ortc_lift_node(l)) > 1) /* the mask was no bool then */
+        return ortc_lift_write(l, "output = Identity(data)\n"
+                                  "shape = Shape(data)\n"
+                                  "one = Cast(1) to=@data\n"
+                                  "mask = Expand(one, shape)");
     ortc_lift_drop_attr(l, "ratio");
     ortc_lift_drop_attr(l, "is_test");
     ortc_lift_drop_attr(l, "consumed_inputs");

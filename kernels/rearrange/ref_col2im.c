@@ -105,7 +105,8 @@ static ortc_status col_run(const void *state, const void *pstate, ortc_call *c)
         j.places[d] = room < 0 ? 0 : room / w->stride[d] + 1;
         j.image_count *= image;
         j.block_count *= j.block[d]; /* divides dim 1 of the input */
-        j.place_count *= j.places[d];
+        if (__builtin_mul_overflow(j.place_count, j.places[d], &j.place_count))
+            return ortc_call_fail(c, ORTC_LIMIT, "the image has room for too many blocks");
     }
     if (j.place_count != x->dims[2])
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,

@@ -112,9 +112,10 @@ static ortc_status deform_run(const void *state, const void *pstate, ortc_call *
     j.in_count = j.out_count = j.kernel_count = 1;
     for (int32_t d = 0; d < j.spatial; d++) {
         j.pad[d] = s->window.pad_begin[d];
-        j.in_count *= j.x->dims[d + 2];
-        j.out_count *= j.y->dims[d + 2];
-        j.kernel_count *= j.w->dims[d + 2];
+        j.out_count *= j.y->dims[d + 2]; /* of a tensor that has elements; the others may have none */
+        if (__builtin_mul_overflow(j.in_count, j.x->dims[d + 2], &j.in_count) ||
+            __builtin_mul_overflow(j.kernel_count, j.w->dims[d + 2], &j.kernel_count))
+            return ortc_call_fail(c, ORTC_LIMIT, "X or W has too many elements");
     }
     const double terms = (double)j.kernel_count * (double)j.w->dims[1];
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(50 * (terms + 1)), deform_chunk, &j);

@@ -1,5 +1,5 @@
-/* kernels/training/cases.c: cases for optimisers: one tensor and two, of both types, the first step and a later
- * one. */
+/* kernels/training/cases.c: cases for optimisers: one tensor and two, of both types, the first step and a
+ * later one. */
 #include "kernels/common/cases.h"
 
 #define D "ai.onnx.preview.training:"
@@ -13,8 +13,9 @@ const ortc_case ortc_cases_training[] = {
      .outputs = 4},
     {D "Adam@1", RT "T[3] T[3] T[3] T[3]=0.5..2", "norm_coefficient=0.001 norm_coefficient_post=0.1",
      "T=f32,f64" R, .outputs = 3},
-    {D "Adam@1", "f32[]={0.1} i64[]={0} f32[3] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3]=0.5..2 f32[2]=0.5..2",
-     "", .outputs = 6},
+    {D "Adam@1",
+     "f32[]={0.1} i64[]={0} f32[3] f32[2] f32[3] f32[2] f32[3] f32[2] f32[3]=0.5..2 f32[2]=0.5..2", "",
+     .outputs = 6},
     {D "Momentum@1", RT "T[3] T[3] T[3]", "alpha=0.9 beta=0.5 norm_coefficient=0.01 mode='standard'",
      "T=f32,f64" R, .outputs = 2},
     {D "Momentum@1", "f32[]={0.1} i64[]={0} f32[3] f32[2] f32[3] f32[2] f32[3] f32[2]",

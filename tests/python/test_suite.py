@@ -17,7 +17,7 @@ from pathlib import Path
 
 import harness
 
-FLOOR = 2005
+FLOOR = 2006
 HERE = Path(__file__).resolve().parent
 
 

@@ -14,8 +14,9 @@ static void record(void *arg, const ortc_profile_event *e)
         t->capacity = t->capacity ? 2 * t->capacity : 256;
         t->events = mem_grow(t->events, t->capacity, sizeof *t->events);
     }
-    t->events[t->count++] = (trace_event){e->name, e->op,       e->provider,    e->kernel, e->kind,
-                                          e->step, e->start_ns, e->duration_ns, e->flops,  e->bytes};
+    t->events[t->count++] = (trace_event){e->name,  e->op,    e->provider, e->kernel,
+                                          e->kind,  e->step,  e->start_ns, e->duration_ns,
+                                          e->flops, e->bytes, e->clocks};
 }
 
 void trace_init(trace *t)

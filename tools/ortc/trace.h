@@ -9,7 +9,7 @@ typedef struct trace_event {
     const char *name, *op, *provider, *kernel; /* they live as long as the session */
     uint32_t kind, step;
     int64_t start_ns, duration_ns;
-    double flops, bytes;
+    double flops, bytes, clocks;
 } trace_event;
 
 typedef struct trace {

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Layouts in whole convolutional networks on the cpu: test_convnets.py ORTC
+
+ResNet-50 and a YOLO-like detector (convnets.py): between their convolutions nothing is reordered, through pooling, residual sums,
+concatenations, splits, upsampling and activations; and small ones give what ref gives, with whatever layout is chosen for all.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from harness import check, finish, packages  # noqa: E402
+
+np, onnx = packages("numpy", "onnx")
+import convnets  # noqa: E402
+
+ORTC = sys.argv[1]
+
+
+def steps(file: str) -> list[tuple[str, str, str]]:
+    """Node, kernel and the rest of the line, of each step."""
+    done = subprocess.run([ORTC, "info", file, "--provider", "cpu", "--steps"], capture_output=True, text=True, timeout=120, check=True)
+    lines = [line.split(None, 4) for line in done.stdout.splitlines()]
+    return [(f[2], f[3], f[4]) for f in lines if f[1:2] == ["kernel"] and f[0].isdigit()]
+
+
+def layouts(model, most: int) -> str | None:
+    """Blocked from the first convolution on, and Reorders only behind the last one."""
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, f"{folder}/m.onnx")
+        plan = steps(f"{folder}/m.onnx")
+    convolutions = [i for i, s in enumerate(plan) if s[1].startswith("conv.")]
+    reorders = [i for i, s in enumerate(plan) if s[1].startswith("reorder.")]
+    if len(reorders) > most:
+        return f"{len(reorders)} Reorders: {[plan[i] for i in reorders]}"
+    plain = [plan[i][0] for i in convolutions if " aBcd16b " not in plan[i][2]]
+    return f"plain: {plain}" if plain else None
+
+
+def same(model, size: int) -> str | None:
+    """On ref, and on the cpu as it likes, plain, and in blocks wherever that goes."""
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, f"{folder}/m.onnx")
+        np.save(f"{folder}/x.npy", np.random.default_rng(5).standard_normal((1, 3, size, size)).astype(np.float32))
+        for options in (["ref"], ["cpu"], ["cpu", "--choose", "*=@plain"], ["cpu", "--choose", "*=@aBcd16b"]):
+            subprocess.run([ORTC, "run", f"{folder}/m.onnx", "-q", "-i", f"{folder}/x.npy", "-o", f"{folder}/y.npy", "--provider", *options],
+                           timeout=120, check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+            results.append(np.load(f"{folder}/y.npy"))
+    off = [float(np.abs(r - results[0]).max()) for r in results]
+    return None if max(off) <= 1e-4 * float(np.abs(results[0]).max()) else f"{off}"
+
+
+check("ResNet-50: one Reorder, behind its convolutions", lambda: layouts(convnets.resnet50(batch=1), 1))
+check("a detector: one Reorder for each head", lambda: layouts(convnets.yolo(), 3))
+check("a small ResNet gives what ref gives", lambda: same(convnets.resnet50(32, 16, (1, 2, 1, 1), 10, batch=1), 32))
+check("a small detector gives what ref gives", lambda: same(convnets.yolo(64, 16), 64))
+check("channels that fill no block", lambda: same(convnets.yolo(64, 8, classes=7), 64))
+sys.exit(finish())
