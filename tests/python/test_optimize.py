@@ -297,6 +297,15 @@ def big() -> onnx.ModelProto:
     return made
 
 
+def inferred(path: Path) -> bool:
+    """Whether the standard's own inference gets through a model."""
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except onnx.shape_inference.InferenceError:
+        return False
+    return True
+
+
 def suite(folder: Path) -> None:
     """Cases of the standard's suite that ortc runs: optimized, and then run on their data."""
     done = subprocess.run([ORTC, "test", str(folder / "node"), "--unsupported=skip", "--json"], capture_output=True, text=True,
@@ -312,7 +321,8 @@ def suite(folder: Path) -> None:
             def valid() -> str | None:
                 (target / "model.onnx").unlink()
                 optimize(source / "model.onnx", "-o", target / "model.onnx", "--no-check")
-                onnx.checker.check_model(str(target / "model.onnx"), full_check=True)
+                # the checker's inference fails on some of its own cases, MeanVarianceNormalization without axes
+                onnx.checker.check_model(str(target / "model.onnx"), full_check=inferred(source / "model.onnx"))
                 return None
 
             check(f"suite: {source.name}", valid)
