@@ -226,7 +226,7 @@ static void row(const layer *l, int threads)
         {.name = "pads", .kind = ORTC_ATTR_INTS, .ints = {l->pad, l->pad, l->pad, l->pad}, .count = 4},
         {.name = NULL}};
     ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
-    const int32_t x = ortc_pw_load(&b, 0, type);
+    const int32_t x = ortc_pw_load(&b, 0, ORTC_F32); /* the sums */
     program_space relu;
     program_finish(&b, ortc_pw_2(&b, ORTC_PW_MAX, x, ortc_pw_const(&b, x, 0)), type, &relu);
     const int64_t out = (l->extent + 2 * l->pad - l->kernel) / l->stride + 1;
