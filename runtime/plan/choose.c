@@ -7,6 +7,7 @@
 
 #define MAX_LAYOUTS 4 /* that are asked for, beside the plain one */
 #define MAX_NEEDS 16  /* places in which one value is read */
+#define MAX_USES 64   /* readers of one value that are looked at, so that one that all read costs no square */
 #define MAX_SWEEPS 8
 #define MAX_AROUND 32 /* nodes around a value that are changed together */
 
@@ -333,7 +334,9 @@ static double edge_cost(const chooser *h, const ortc_edge *e)
     need needs[MAX_NEEDS];
     uint32_t count = 0;
     double clocks = 0;
-    for (const ortc_use *u = e->uses; u; u = u->next) {
+    if (e->constant) return 0; /* plain */
+    uint32_t seen = 0;
+    for (const ortc_use *u = e->uses; u && seen < MAX_USES; u = u->next, seen++) {
         if (!u->node || !runs(h, u->node)) continue;
         const ortc_pick *read = pick_of(h, u->node);
         const uint32_t there = ortc_port_space(p, h->c->facts, u->node, u->port, true);
