@@ -304,7 +304,7 @@ static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
     int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
             hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
     if (!src || hi <= lo) lo = hi = 0;
-    const char *from = src + (first + lo * s) * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    const char *from = hi > lo ? src + (first + lo * s) * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p) : src;
     memset(dst, 0, (size_t)(lo * p->step) * sizeof *dst);
     if (hi == lo) {
     } else if (!p->stem) {
