@@ -20,32 +20,35 @@ static const struct tile {
 
 /* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers were fitted to the
  * times of all tiles on 26 shapes on an H200 (tests/gpu/tiles.cu prints what the choice costs over the best
- * tile: 2 % on average, 10 % at most, on those). */
+ * tile: 2 % on average, 11 % at most, on those). */
 static const struct wgmma_tile {
     int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16: for so few rows */
     int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
     int32_t turns, pair;          /* storing is hidden behind the next tile; two blocks share copies */
     double slower;                /* than the tensor cores could */
-} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 1, 0.98},
-                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 0, 1.0},
-                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 0, 0.98},
-                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 0, 1.4},
-                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 0, 1.08},
-                   {ORTC_CU_GEMM_WGMMA_128X64, 128, 64, 128, 1, 8, 0, 0, 0.95},
-                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 2, 4, 0, 0, 1.02},
-                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 0, 1.7},
-                   {ORTC_CU_GEMM_WGMMA_64X64_DEEP, 64, 64, 64, 1, 12, 0, 0, 1.7},
-                   {ORTC_CU_GEMM_WGMMA_16X128, 64, 128, 16, 2, 5, 0, 0, 1.0},
-                   {ORTC_CU_GEMM_WGMMA_16X64, 64, 64, 16, 2, 9, 0, 0, 1.0}};
+} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 1, 1.23},
+                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 0, 1.14},
+                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 1, 1.13},
+                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 0, 1.21},
+                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 0, 1.34},
+                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 0, 1.34},
+                   {ORTC_CU_GEMM_WGMMA_128X64, 128, 64, 128, 1, 8, 0, 0, 1.11},
+                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 2, 4, 0, 0, 2.3},
+                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 0, 0.78},
+                   {ORTC_CU_GEMM_WGMMA_64X64_DEEP, 64, 64, 64, 1, 12, 0, 0, 3.07},
+                   {ORTC_CU_GEMM_WGMMA_16X128, 64, 128, 16, 2, 5, 0, 0, 1.55},
+                   {ORTC_CU_GEMM_WGMMA_16X64, 64, 64, 16, 2, 9, 0, 0, 2.25}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
     /* clocks of a launch; of storing a tile, and an element of it, with an activation */
     double start, store, each, act;
     double part, part_each; /* what parts of K add to that */
-    /* share of the blocks' places that clusters fill; what memory loses to idle multiprocessors */
-    double clusters, idle;
-} wgmma_costs = {4096, 68, 2420, 1950, 4500, 1540, 0.176, 0.2, 600, 0.6, 0.795, 0.4};
+    double idle;            /* what memory loses to idle multiprocessors */
+} wgmma_costs = {4096, 49.3, 2310, 2610, 2340, 1310, 0.164, 0.2, 2020, 0.299, 0.729};
+
+/* The share of the multiprocessors that clusters of so many blocks have at once, measured. */
+static const double at_once[] = {1, 1, 0.97, 0.9, 0.88, 0.8, 0.73, 0.73, 0.73};
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -77,12 +80,14 @@ static int32_t choose(const ortc_cu_gemm *g, const struct tile *tiles, int count
 static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, int parts)
 {
     const struct wgmma_costs *c = &wgmma_costs;
-    const double places = (double)t->blocks * g->processors * (parts > 1 && t->blocks > 1 ? c->clusters : 1);
+    const int64_t clusters = (int64_t)(t->blocks * g->processors * at_once[parts] / parts),
+                  places = (clusters > 0 ? clusters : 1) * parts;
     const double batch = (double)batch_of(g), columns = (double)ceil_div(g->n, t->n);
     const double blocks = (double)ceil_div(g->m, t->a_rows < t->m ? t->a_rows : t->m) * columns * batch *
                           parts;
     const double finish = g->act > ORTC_CU_ACT_LEAKY_RELU ? c->act : 0; /* what takes exponentials */
-    const int64_t pieces = ceil_div(ceil_div(g->k, 64), parts), waves = (int64_t)((blocks - 1) / places) + 1;
+    const int64_t pieces = ceil_div(ceil_div(g->k, 64), parts),
+                  waves = (int64_t)((blocks - 1) / (double)places) + 1;
     const double together = blocks > g->processors ? t->blocks : 1; /* on a multiprocessor */
     const double multiply = 2.0 * t->m * t->n * 64 / c->flops * t->slower * together,
                  copy = (t->a_rows + t->n) * 128.0 / c->copied * together;
@@ -116,10 +121,7 @@ static void choose_wgmma(ortc_cu_gemm *g)
         for (int parts = 1;
              parts <= (t->turns || t->pair ? 1 : 8) && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts);
              parts++) {
-            if (parts == 5 || parts == 7 ||
-                (t->kernel == ORTC_CU_GEMM_WGMMA_64X64_DEEP &&
-                 ceil_div(ceil_div(g->k, 64), parts) > t->stages))
-                continue;
+            if (parts == 5 || parts == 7) continue;
             const double clocks = wgmma_clocks(g, t, parts);
             if (!g->kernel || clocks < least) {
                 g->kernel = t->kernel;
@@ -128,6 +130,31 @@ static void choose_wgmma(ortc_cu_gemm *g)
             }
         }
     }
+}
+
+/* f32 by split operands on tensor cores (gemm_split.cu), in parts of K, where that is done sooner than by
+ * fused multiply-adds: times measured as above, in nanoseconds. A multiprocessor takes 1600 for 32 of K of a
+ * tile of 128 x 128, and 3000 to add parts; by fused multiply-adds, each K takes 49 for a tile of 64 x 64, 76
+ * for two. */
+static int choose_split(ortc_cu_gemm *g)
+{
+    const int64_t tiles = ceil_div(g->m, 128) * ceil_div(g->n, 128) * batch_of(g),
+                  small = ceil_div(ceil_div(g->m, 64) * ceil_div(g->n, 64) * batch_of(g), g->processors);
+    double least = (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
+    int found = 0;
+    for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= 128 * parts); parts++) {
+        const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
+        if (places == 0 || parts == 5 || parts == 7) continue;
+        const double time = 5000 +
+                            (double)ceil_div(tiles, places) *
+                                ((double)ceil_div(ceil_div(g->k, 32), parts) * 1600 + (parts > 1 ? 3000 : 0));
+        if (time >= least) continue;
+        least = time;
+        g->kernel = ORTC_CU_GEMM_SPLIT_128X128;
+        g->parts = parts;
+        found = 1;
+    }
+    return found;
 }
 
 /* Whether matrices with these steps can be read in aligned pieces of `width` elements, if the address can. */
@@ -152,6 +179,7 @@ int ortc_cu_has_wgmma(int capability)
  * extents of 32 bits. */
 static int wgmma_fits(const ortc_cu_gemm *g)
 {
+    const int width = g->type == ORTC_F32 ? 4 : 8;
     const int64_t most = INT64_C(1) << 30;
     const int a_k_dense = g->a_col == 1 || g->m == 1, b_k_dense = g->b_col != 1;
     const int64_t a_pitch = a_k_dense ? (g->m > 1 ? g->a_row : 0) : g->k > 1 ? g->a_col : 0;
@@ -159,7 +187,7 @@ static int wgmma_fits(const ortc_cu_gemm *g)
     return g->rank <= 3 && g->k > 0 && g->m < most && g->n < most && g->k < most &&
            ceil_div(g->m, 16) * ceil_div(g->n, 64) < most / 8 / batch_of(g) &&
            (g->m == 1 ? g->a_col == 1 : a_k_dense || g->a_row == 1) && (!b_k_dense || g->b_row == 1) &&
-           pieces_fit(8, a_pitch, g->a_step, g->rank) && pieces_fit(8, b_pitch, g->b_step, g->rank);
+           pieces_fit(width, a_pitch, g->a_step, g->rank) && pieces_fit(width, b_pitch, g->b_step, g->rank);
 }
 
 void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
@@ -176,9 +204,10 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
         choose_wgmma(g);
     else if (g->m <= 8 && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
         g->kernel = ORTC_CU_GEMM_VECTOR;
-    else if (f32)
-        g->kernel = choose(g, ffma_tiles, sizeof ffma_tiles / sizeof *ffma_tiles, processors);
-    else if (a_fits && b_fits)
+    else if (f32) {
+        if (!ortc_cu_has_wgmma(capability) || !wgmma_fits(g) || !choose_split(g))
+            g->kernel = choose(g, ffma_tiles, sizeof ffma_tiles / sizeof *ffma_tiles, processors);
+    } else if (a_fits && b_fits)
         g->kernel = choose(g, mma_tiles, sizeof mma_tiles / sizeof *mma_tiles, processors);
     else
         g->kernel = ORTC_CU_GEMM_MMA_ANY;
@@ -192,6 +221,7 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
     if (g.kernel == ORTC_CU_GEMM_NOTHING) return 0;
     if (g.kernel == ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_vector(&g, queue);
     if (!aligned && g.type != ORTC_F32) g.kernel = ORTC_CU_GEMM_MMA_ANY;
+    if (!aligned && g.kernel == ORTC_CU_GEMM_SPLIT_128X128) g.kernel = ORTC_CU_GEMM_FFMA_128X128;
 #ifdef ORTC_CUDA_ARCHITECTURES
     if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, queue);
 #endif

@@ -44,6 +44,8 @@ enum {
     ORTC_CU_GEMM_WGMMA_16X64,
     ORTC_CU_GEMM_WGMMA_64X64_DEEP,   /* more pieces underway */
     ORTC_CU_GEMM_WGMMA_128X256_PAIR, /* two blocks, one above the other */
+    ORTC_CU_GEMM_WGMMA_128X192_PAIR,
+    ORTC_CU_GEMM_SPLIT_128X128, /* f32 (gemm_split.cu) */
     ORTC_CU_GEMM_WGMMA_END
 };
 

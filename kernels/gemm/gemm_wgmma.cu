@@ -14,6 +14,7 @@ int ortc_cu_gemm_wgmma_f16_nn(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_wgmma_f16_nt(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_wgmma_bf16_nn(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_wgmma_bf16_nt(const ortc_cu_gemm *, void *queue);
+int ortc_cu_gemm_split(const ortc_cu_gemm *, void *queue);
 }
 
 namespace ortc_gemm {
@@ -39,16 +40,19 @@ bool map_of(CUtensorMap *map, const ortc_cu_gemm &g, const void *data, int64_t r
     const PFN_cuTensorMapEncodeTiled_v12000 encode = encoder();
     const int64_t outer = mn_major ? g.k : rows, pitch = mn_major ? k_step : row_step;
     cuuint64_t dims[5] = {(cuuint64_t)(mn_major ? rows : g.k), (cuuint64_t)outer, 1, 1, 1}, steps[4];
-    const cuuint32_t boxes[5] = {64, (cuuint32_t)box, 1, 1, 1}, each[5] = {1, 1, 1, 1, 1};
+    const int bytes = g.type == ORTC_F32 ? 4 : 2;
+    const cuuint32_t boxes[5] = {128u / bytes, (cuuint32_t)box, 1, 1, 1}, each[5] = {1, 1, 1, 1, 1};
     if (!encode) return false;
-    steps[0] = outer > 1 ? (cuuint64_t)pitch * 2 : 16;
+    steps[0] = outer > 1 ? (cuuint64_t)pitch * bytes : 16;
     for (int d = 0; d < 3; d++) {
         const bool moves = d < g.rank && step[d] && g.dims[d] > 1;
         dims[2 + d] = moves ? (cuuint64_t)g.dims[d] : 1;
-        steps[1 + d] = moves ? (cuuint64_t)step[d] * 2 : 16;
+        steps[1 + d] = moves ? (cuuint64_t)step[d] * bytes : 16;
     }
     return encode(map,
-                  g.type == ORTC_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                  g.type == ORTC_F32   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                  : g.type == ORTC_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                       : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
                   g.rank ? 5 : 2, (void *)(uintptr_t)data, dims, steps, boxes, each,
                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
@@ -58,6 +62,7 @@ bool map_of(CUtensorMap *map, const ortc_cu_gemm &g, const void *data, int64_t r
 
 extern "C" int ortc_cu_gemm_wgmma(const ortc_cu_gemm *g, void *queue)
 {
+    if (g->type == ORTC_F32) return ortc_cu_gemm_split(g, queue);
     if (g->type == ORTC_F16)
         return g->b_col == 1 ? ortc_cu_gemm_wgmma_f16_nn(g, queue) : ortc_cu_gemm_wgmma_f16_nt(g, queue);
     return g->b_col == 1 ? ortc_cu_gemm_wgmma_bf16_nn(g, queue) : ortc_cu_gemm_wgmma_bf16_nt(g, queue);

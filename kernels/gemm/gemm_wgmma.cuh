@@ -13,6 +13,10 @@
  * Where they are many, two blocks can work one above the other: each copies half of B's pieces, which they
  * share, to both.
  *
+ * Sums leave as 16 x 64 elements a warp: through swizzled shared memory, whence the copy engine stores them
+ * while the next are made. What this cannot (odd pitches, C, f32 out of 16-bit operands) goes element by
+ * element.
+ *
  * A and B may each have K dense (K-major) or M, N dense (MN-major). What lies beyond M, N and K reads as
  * zeros. Few rows: A's buffer has A_ROWS rows, what the products read beyond it is whatever lies there and
  * ends in rows that are not stored.
@@ -21,6 +25,7 @@
 #define ORTC_KERNELS_GEMM_WGMMA_TILES_CUH
 
 #include "kernels/gemm/gemm_tile.cuh"
+#include "kernels/gemm/mma.cuh"
 #include "kernels/gemm/wgmma_map.cuh"
 
 namespace ortc_gemm {
@@ -38,18 +43,20 @@ struct Shape {
     /* registers go from the loading warpgroup to the others */
     static constexpr bool regroup = WGS > 1 && BLOCKS == 1;
     static constexpr int threads = WGS * 128 + (regroup ? 128 : 32);
-    /* of the epilogue */
-    static constexpr int chunk = 32, chunk_pitch = chunk + 8, warp_sums = 16 * chunk_pitch * 4;
     static constexpr int split_pitch = N + 4; /* floats */
     static constexpr int ring = STAGES * stage, split = (tile_m + 8) * split_pitch * 4;
-    /* after what aligns the ring */
-    static constexpr int begin = (ring > split || !split_k ? ring : split) + 1024;
-    static constexpr int shared = begin + WGS * 4 * warp_sums;
+    /* from what aligns the ring on */
+    static constexpr int begin = ((ring > split || !split_k ? ring : split) + 1023) / 1024 * 1024;
+    /* of the epilogue: a warp's buffers, two where they fit: 16 x 64 elements of 16 bits or 16 x 32 floats */
+    static constexpr int buffer = 2048, buffers_of_all = WGS * 4 * buffer, chunk_pitch = 32;
+    static constexpr int buffers = (1024 + begin + 2 * buffers_of_all + 1280) * BLOCKS <= 233472 ? 2 : 1;
+    static constexpr int shared = 1024 + begin + buffers * buffers_of_all;
     static constexpr int arrivals = (TURNS ? 4 : 4 * WGS) * PAIR; /* warps that give a buffer back */
+    static_assert((shared + 1280) * BLOCKS <= 233472, "what a multiprocessor has");
 };
 
 struct Maps {
-    CUtensorMap a, b;
+    CUtensorMap a, b, y;
 };
 
 /* A tile: where it begins, its indices in the batch. */
@@ -119,17 +126,143 @@ template <int BEGIN, int END, typename F> __device__ __forceinline__ void each_n
     }
 }
 
-/* 32 columns of a warp's 16 rows, whose sums are d, into shared memory. */
+/* Two sums as elements of T, side by side. */
+template <typename T> __device__ __forceinline__ uint32_t pair_of(float x, float y)
+{
+    const T pair[2] = {from_float<T>(x), from_float<T>(y)};
+    uint32_t both;
+    memcpy(&both, pair, 4);
+    return both;
+}
+template <typename T> __device__ __forceinline__ float2 floats_of(uint32_t both)
+{
+    T pair[2];
+    memcpy(pair, &both, 4);
+    return make_float2(to_float(pair[0]), to_float(pair[1]));
+}
+
+/* How a warp stores its 16 rows, 64 columns at a time, by the copy engine (the header of this file). */
+template <class S, typename T> struct Copied {
+    const ortc_cu_gemm &g;
+    const CUtensorMap *map;
+    uint32_t buffers;
+    uint32_t room = 0; /* of one buffer a chunk, for the last tile: where the ring was */
+    int used = 0;      /* buffers, so far */
+
+    static constexpr int chunks = S::N / 64;
+    __device__ __forceinline__ uint32_t buffer(int chunk) const
+    {
+        return room ? room + chunk * S::buffer : buffers + (used + chunk) % S::buffers * S::buffer;
+    }
+    /* The 16 bytes where this lane's row of a matrix begins: `eight` of 8 columns. */
+    static __device__ __forceinline__ uint32_t at(uint32_t buffer, int row, int eight)
+    {
+        return buffer + row * 128 + (eight ^ (row & 7)) * 16;
+    }
+    /* The residual's chunk into the buffer it will leave from. */
+    __device__ __forceinline__ void begin(const Tile &t, int row, int col, int chunk) const
+    {
+        const int lane = threadIdx.x % 32;
+        if (!g.residual || chunk >= chunks) return;
+        const T *from = (const T *)g.residual + t.y + (int64_t)row * g.y_row + col + chunk * 64;
+#pragma unroll
+        for (int i = lane; i < 128; i += 32) {
+            const bool there = row + i / 8 < (int)g.m && col + chunk * 64 + i % 8 * 8 < (int)g.n;
+            copy16(at(buffer(chunk), i / 8, i % 8),
+                   there ? (const void *)(from + (int64_t)(i / 8) * g.y_row + i % 8 * 8) : g.residual,
+                   there ? 16 : 0);
+        }
+        copies_commit();
+    }
+    /* Before the first chunk, as early as what is added may be read. */
+    __device__ __forceinline__ void begin(const Tile &t, int row, int col) const
+    {
+        if (!g.residual) return;
+        if (threadIdx.x % 32 == 0) tile_stores_read<0>();
+        __syncwarp();
+#pragma unroll
+        for (int c = 0; c < S::buffers; c++) begin(t, row, col, c);
+    }
+    template <int R>
+    __device__ __forceinline__ void store(const Tile &t, const Spot &s, int row, int col, const float (&d)[R])
+    {
+        const int lane = threadIdx.x % 32;
+#pragma unroll 1
+        for (int c = 0; c < chunks;
+             c++) { /* in a loop: so much code in a row is fetched slower than it runs */
+            const uint32_t to = buffer(c);
+            float sums[32];
+            each_number<0, chunks>([&](auto number) {
+                if (c == decltype(number)::value)
+#pragma unroll
+                    for (int e = 0; e < 32; e++) sums[e] = d[decltype(number)::value * 32 + e];
+            });
+            uint32_t bias[8] = {};
+            if (g.bias)
+#pragma unroll
+                for (int j = 0; j < 8; j++) {
+                    const int at = col + c * 64 + j * 8 + lane % 4 * 2;
+                    if (at < (int)g.n) bias[j] = __ldg((const uint32_t *)((const T *)g.bias + at));
+                }
+            if (g.residual) {
+                if (S::buffers > 1 && c + 1 < chunks)
+                    copies_wait<1>();
+                else
+                    copies_wait<0>();
+            } else if (!room && lane == 0)
+                tile_stores_read<S::buffers - 1>();
+            __syncwarp();
+#pragma unroll
+            for (int k = 0; k < 4; k++) { /* 16 columns */
+                const uint32_t there = at(to, lane % 16, k * 2 + lane / 16);
+                uint32_t r[4] = {};
+                float x[8];
+                if (g.residual) load_matrices(r, there);
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const float2 b = floats_of<T>(bias[k * 2 + e / 2]), more = floats_of<T>(r[e]);
+                    const int from = k * 8 + e * 2;
+                    x[e * 2] = sums[from] * g.alpha + b.x + more.x;
+                    x[e * 2 + 1] = sums[from + 1] * g.alpha + b.y + more.y;
+                }
+                if (g.act) activate<true>(g, x);
+#pragma unroll
+                for (int e = 0; e < 4; e++) r[e] = pair_of<T>(x[e * 2], x[e * 2 + 1]);
+                store_matrices(there, r);
+            }
+            tile_written();
+            __syncwarp();
+            if (lane == 0) {
+                if (g.rank == 0)
+                    tile_store(map, to, col + c * 64, row);
+                else
+                    tile_store(map, to, col + c * 64, row, s.at);
+                tile_stores_commit();
+            }
+            if (g.residual && c + S::buffers < chunks) {
+                if (lane == 0) tile_stores_read<0>();
+                __syncwarp();
+                begin(t, row, col, c + S::buffers);
+            }
+        }
+        used += chunks;
+    }
+};
+
+/* 32 columns of a warp's 16 rows, whose sums are d, into shared memory: pairs, swapped so that no bank is met
+ * twice. */
 template <int CHUNK, int R>
 __device__ __forceinline__ void put_chunk(float *sums, int pitch, const float (&d)[R])
 {
     const int lane = threadIdx.x % 32;
+    __syncwarp();
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        float *to = sums + lane / 4 * pitch + j * 8 + lane % 4 * 2;
+        float *to = sums + lane / 4 * pitch + (j * 8 + lane % 4 * 2 ^ (lane / 4 & 3) * 8);
         *(float2 *)to = make_float2(d[CHUNK * 16 + j * 4], d[CHUNK * 16 + j * 4 + 1]);
         *(float2 *)(to + 8 * pitch) = make_float2(d[CHUNK * 16 + j * 4 + 2], d[CHUNK * 16 + j * 4 + 3]);
     }
+    __syncwarp();
 }
 
 /* The same, chosen while running; the sums stay in registers. */
@@ -144,89 +277,81 @@ __device__ __forceinline__ void put_chunk_of(int chunk, float *sums, int pitch, 
     }
 }
 
-/* A warp's 16 rows from `row` on, 32 columns at a time: through shared memory, so that whole sectors are
- * stored. plain: nothing is done to the sums. */
-template <class S, typename T, int R>
+/* A warp's 16 rows from `row` on, 32 columns at a time, by any epilogue. repair(x, row, col) may change eight
+ * sums before. */
+template <class S, typename T, int R, typename F>
 __device__ __forceinline__ void store_warp(const ortc_cu_gemm &g, const Tile &t, int row, int col,
-                                           const float (&d)[R], float *sums, bool plain, bool vec)
+                                           const float (&d)[R], float *sums, bool vec, F repair)
 {
     constexpr int pitch = S::chunk_pitch, chunks = S::N / 32;
     const int lane = threadIdx.x % 32, within = lane % 4 * 8;
-    const float *from = sums + lane / 4 * pitch + within;
+    const float *from = sums + lane / 4 * pitch + (within ^ (lane / 4 & 3) * 8);
     if (row >= (int)g.m) return;
-    if (plain) {
-        const int left = (int)g.n - col - within, rows_left = (int)g.m - row - lane / 4;
-        T *y = (T *)g.y + t.y + (int64_t)(row + lane / 4) * g.y_row + col + within;
-        T *y8 = y + 8 * g.y_row;
-        each_number<0, chunks>([&](auto chunk) {
-            constexpr int c = decltype(chunk)::value;
-            __syncwarp();
-            put_chunk<c>(sums, pitch, d);
-            __syncwarp();
-#pragma unroll
-            for (int p = 0; p < 2; p++) {
-                const float4 lo = *(const float4 *)(from + p * 8 * pitch),
-                             hi = *(const float4 *)(from + p * 8 * pitch + 4);
-                const float x[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
-                if (rows_left > p * 8 && left > c * 32)
-                    store<T, 8>((p ? y8 : y) + c * 32, x, left - c * 32 < 8 ? left - c * 32 : 8, true);
-            }
-        });
-        return;
-    }
-    if (vec && !g.c && g.out_type != ORTC_F32 &&
-        g.n % 8 == 0) { /* pieces are whole: both rows at once, what is added on its way early */
-        const int left = (int)g.n - col - within;
-        const bool here[2] = {row + lane / 4 < (int)g.m, row + 8 + lane / 4 < (int)g.m};
-        const int64_t at = t.y + (int64_t)(row + lane / 4) * g.y_row + col + within;
-        const T *bias = (const T *)g.bias + col + within;
-#pragma unroll 1
-        for (int chunk = 0; chunk < chunks && col + chunk * 32 < (int)g.n; chunk++) {
-            const bool inside = left > chunk * 32;
-            Vector<T, 8> b = {}, r[2] = {};
-            if (g.bias && inside) b = *(const Vector<T, 8> *)(const void *)(bias + chunk * 32);
-#pragma unroll
-            for (int p = 0; p < 2; p++)
-                if (g.residual && inside && here[p])
-                    r[p] = *(const Vector<T, 8> *)(const void *)((const T *)g.residual + at +
-                                                                 p * 8 * g.y_row + chunk * 32);
-            __syncwarp();
-            put_chunk_of<0>(chunk, sums, pitch, d);
-            __syncwarp();
-            float x[16];
-#pragma unroll
-            for (int p = 0; p < 2; p++)
-#pragma unroll
-                for (int i = 0; i < 8; i += 4) {
-                    const float4 v = *(const float4 *)(from + p * 8 * pitch + i);
-                    x[p * 8 + i] = v.x, x[p * 8 + i + 1] = v.y, x[p * 8 + i + 2] = v.z,
-                              x[p * 8 + i + 3] = v.w;
-                }
-#pragma unroll
-            for (int i = 0; i < 16; i++)
-                x[i] = x[i] * g.alpha + to_float(b.v[i % 8]) + to_float(r[i / 8].v[i % 8]);
-            activate<true>(g, x);
-#pragma unroll
-            for (int p = 0; p < 2; p++) {
-                const float y[8] = {x[p * 8],     x[p * 8 + 1], x[p * 8 + 2], x[p * 8 + 3],
-                                    x[p * 8 + 4], x[p * 8 + 5], x[p * 8 + 6], x[p * 8 + 7]};
-                if (inside && here[p]) store<T, 8>((T *)g.y + at + p * 8 * g.y_row + chunk * 32, y, 8, true);
-            }
-        }
-        return;
-    }
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks && col + chunk * 32 < (int)g.n; chunk++) {
-        __syncwarp();
         put_chunk_of<0>(chunk, sums, pitch, d);
-        __syncwarp();
 #pragma unroll 1
         for (int p = 0; p < 2; p++) {
             const float4 lo = *(const float4 *)(from + p * 8 * pitch),
                          hi = *(const float4 *)(from + p * 8 * pitch + 4);
             float x[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
+            repair(x, row + p * 8 + lane / 4, col + chunk * 32 + within);
             finish<T, 8>(g, t, x, row + p * 8 + lane / 4, col + chunk * 32 + within, vec);
         }
+    }
+}
+
+/* Blocks of a cluster that each have sums over a part of K. Every block finishes a band of the tile's rows:
+ * all push their sums of it to where the ring was, which all have read. */
+struct Band {
+    int begin, rows, pitch; /* in the tile; what there is; rows of a part */
+};
+/* Called by the warpgroups that multiply, one block of 64 rows each; the others meet them in a
+ * cluster_sync. */
+template <class S, int R>
+__device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row, int part, int parts,
+                                            uint32_t ring, uint32_t parts_come, const float (&d)[R])
+{
+    const int rows = (int)g.m - first_row < S::tile_m ? (int)g.m - first_row : S::tile_m,
+              band = (rows + parts - 1) / parts, begin = part * band, left = rows - begin,
+              own = left < 0      ? 0
+                    : left < band ? left
+                                  : band;
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) barrier_expect(parts_come, own * parts * S::N * 4);
+    cluster_sync();
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        const int row = threadIdx.x / 32 * 16 + lane / 4 + e * 8, owner = row < rows ? row / band : 0;
+        const uint32_t to =
+            address_in(ring + ((part * band + row - owner * band) * S::split_pitch + lane % 4 * 2) * 4,
+                       owner);
+        const uint32_t barrier = address_in(parts_come, owner);
+#pragma unroll
+        for (int j = 0; j < S::N / 8 && row < rows; j++)
+            push(to + j * 32, d[j * 4 + e * 2], d[j * 4 + e * 2 + 1], barrier);
+    }
+    barrier_wait(parts_come, 0);
+    return {begin, own, band};
+}
+/* f(eight sums, row, column of the tile) for this block's band, parts of K in order. */
+template <class S, int THREADS, typename F>
+__device__ __forceinline__ void each_of_band(const Band &own, int parts, const float *all, F f)
+{
+    constexpr int columns = S::N / 8;
+#pragma unroll 1
+    for (int p = (int)threadIdx.x; p < own.rows * columns; p += THREADS) {
+        const int row = p / columns, col = p % columns * 8;
+        const float *from = all + row * S::split_pitch + col;
+        float x[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+#pragma unroll 4
+        for (int b = 0; b < parts; b++) {
+            const float4 lo = *(const float4 *)(from + b * own.pitch * S::split_pitch),
+                         hi = *(const float4 *)(from + b * own.pitch * S::split_pitch + 4);
+            x[0] += lo.x, x[1] += lo.y, x[2] += lo.z, x[3] += lo.w, x[4] += hi.x, x[5] += hi.y, x[6] += hi.z,
+                x[7] += hi.w;
+        }
+        f(x, own.begin + row, col);
     }
 }
 
@@ -235,7 +360,7 @@ __device__ __forceinline__ void store_warp(const ortc_cu_gemm &g, const Tile &t,
 template <class S, typename T, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     wgmma_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ Maps maps, int tiles,
-                int parts, bool vec)
+                int parts, bool vec, bool copied)
 {
 #ifdef ORTC_HOPPER
     constexpr int blocks_m = S::M / 64, sums_n = S::N / 2;
@@ -267,6 +392,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         barriers_made();
         map_prefetch(&maps.a);
         map_prefetch(&maps.b);
+        if (copied) map_prefetch(&maps.y);
     }
     if (S::PAIR > 1)
         cluster_sync();
@@ -320,9 +446,10 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     previous_wait();
     if constexpr (S::regroup) registers_more<224>();
     const int warp = threadIdx.x / 32 % 4;
-    float *sums = (float *)(shared_wgmma + S::begin + (group * 4 + warp) * S::warp_sums);
-    const bool plain = vec && g.alpha == 1.0f && !g.c && !g.bias && !g.residual && !g.act &&
-                       g.out_type != ORTC_F32;
+    const int buffers = S::begin + (group * 4 + warp) * S::buffers * S::buffer; /* from the ring on */
+    float *sums = (float *)(shared_wgmma + (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma)) +
+                            buffers);
+    Copied<S, T> copies = {g, &maps.y, ring + buffers};
     int count = 0;             /* pieces so far */
     if (S::TURNS && group > 0) /* the first turn is group 0's */
         warps_arrive(2, 256);
@@ -337,6 +464,11 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     for (int tile = first_tile, turn = 0; tile < tiles; tile += step, turn++, count += k_count) {
         if (S::TURNS && turn % S::WGS != group) continue;
         const Spot s = place(tile);
+        Tile t = {s.row, s.col, 0, 0, 0};
+#pragma unroll
+        for (int i = 0; i < 3; i++) t.y += i < g.rank ? s.at[i] * g.y_step[i] : 0;
+        const int own_row = s.row + (S::TURNS ? 0 : group * S::M) + warp * 16;
+        if (copied && own_row < (int)g.m) copies.begin(t, own_row, s.col);
         float d[blocks_m][sums_n];
         int at = count % S::STAGES, parity = count / S::STAGES % 2, last = 0;
         const uint32_t a_first = ring + (S::TURNS ? 0 : group * (S::M * 128));
@@ -354,8 +486,8 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
             for (int part_k = 0; part_k < 4; part_k++)
 #pragma unroll
                 for (int i = 0; i < blocks_m; i++)
-                    multiply<T, A_MN, B_MN>(d[i], a + (i * SLAB >> 4) + part_k * next_16(A_MN),
-                                            b + part_k * next_16(B_MN), k | part_k);
+                    ortc_hopper::multiply<T, A_MN, B_MN>(d[i], a + (i * SLAB >> 4) + part_k * next_16(A_MN),
+                                                         b + part_k * next_16(B_MN), k | part_k);
             products_commit();
 #pragma unroll
             for (int i = 0; i < blocks_m; i++) settle(d[i]);
@@ -374,85 +506,53 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 #pragma unroll
         for (int i = 0; i < blocks_m; i++) settle(d[i]);
         release(last);
-
-        Tile t = {s.row, s.col, 0, 0, 0};
-#pragma unroll
-        for (int i = 0; i < 3; i++) t.y += i < g.rank ? s.at[i] * g.y_step[i] : 0;
         if (!S::split_k || parts == 1) {
+            if (!S::TURNS && copied && !g.residual && tile + step >= tiles) {
+                /* The last tile: this warpgroup's part of A's buffers, from which its warps have read. */
+                warps_sync(4 + group, 128);
+                copies.room = ring + warp * S::stage + group * (S::M * 128);
+            }
 #pragma unroll
-            for (int i = 0; i < blocks_m; i++)
-                store_warp<S, T>(g, t, s.row + (S::TURNS ? 0 : group * S::M) + i * 64 + warp * 16, s.col,
-                                 d[i], sums, plain, vec);
+            for (int i = 0; i < blocks_m; i++) {
+                if (!copied)
+                    store_warp<S, T>(g, t, own_row + i * 64, s.col, d[i], sums, vec,
+                                     [](float(&)[8], int, int) {});
+                else if (own_row + i * 64 < (int)g.m) {
+                    if (i > 0) copies.begin(t, own_row + i * 64, s.col);
+                    copies.store(t, s, own_row + i * 64, s.col, d[i]);
+                }
+            }
             continue;
         }
         if constexpr (S::split_k) {
-            /* A part of K only. Every block finishes a band of the rows: all push their sums of it to where
-             * the ring was, which all have read. */
-            const int rows = (int)g.m - s.row < S::tile_m ? (int)g.m - s.row : S::tile_m,
-                      band = (rows + parts - 1) / parts;
-            const int own_begin = part * band, own = rows - own_begin < 0      ? 0
-                                                     : rows - own_begin < band ? rows - own_begin
-                                                                               : band;
-            if (threadIdx.x == 0) barrier_expect(parts_come, own * parts * S::N * 4);
-            cluster_sync();
-#pragma unroll
-            for (int i = 0; i < blocks_m; i++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const int row = group * S::M + i * 64 + warp * 16 + lane / 4 + e * 8,
-                              owner = row < rows ? row / band : 0;
-                    const uint32_t to = address_in(
-                        ring + ((part * band + row - owner * band) * S::split_pitch + lane % 4 * 2) * 4,
-                        owner);
-                    const uint32_t barrier = address_in(parts_come, owner);
-#pragma unroll
-                    for (int j = 0; j < S::N / 8 && row < rows; j++)
-                        push(to + j * 32, d[i][j * 4 + e * 2], d[i][j * 4 + e * 2 + 1], barrier);
-                }
-            barrier_wait(parts_come, 0);
-            const float *all = (const float *)(shared_wgmma +
-                                               (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma)));
-            constexpr int columns = S::N / 8;
-#pragma unroll 1
-            for (int p = (int)threadIdx.x; p < own * columns; p += S::WGS * 128) {
-                const int row = p / columns, col = p % columns * 8;
-                const float *from = all + row * S::split_pitch + col;
-                float x[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll 4
-                for (int b = 0; b < parts; b++) {
-                    const float4 lo = *(const float4 *)(from + b * band * S::split_pitch),
-                                 hi = *(const float4 *)(from + b * band * S::split_pitch + 4);
-                    x[0] += lo.x, x[1] += lo.y, x[2] += lo.z, x[3] += lo.w, x[4] += hi.x, x[5] += hi.y,
-                        x[6] += hi.z, x[7] += hi.w;
-                }
-                finish<T, 8>(g, t, x, s.row + own_begin + row, s.col + col, vec);
-            }
+            const Band own = share_parts<S>(g, s.row, part, parts, ring, parts_come, d[0]);
+            each_of_band<S, S::WGS * 128>(
+                own, parts,
+                (const float *)(shared_wgmma + (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma))),
+                [&](float(&x)[8], int row, int col) {
+                    finish<T, 8>(g, t, x, s.row + row, s.col + col, vec);
+                });
         }
     }
+    if (lane == 0) tile_stores_read<0>();
     if (S::PAIR > 1) cluster_sync(); /* others may still copy, or give back, to here */
 #endif
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-template <class S, typename T, bool A_MN, bool B_MN>
-static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
+/* So many blocks, `together` in a cluster, which may start while the kernel before ends. */
+template <typename K, typename... More>
+static int launch_blocks(K kernel, const ortc_cu_gemm &g, int64_t blocks, int together, int threads,
+                         int shared, void *queue, More... more)
 {
-    const auto kernel = wgmma_tiles<S, T, A_MN, B_MN>;
-    const int64_t tiles = tiles_of(g, S::tile_m * S::PAIR, S::N); /* of a cluster */
-    const int parts = S::PAIR > 1 || g.parts < 1 ? 1 : g.parts, together = S::PAIR > 1 ? S::PAIR : parts;
-    const int64_t most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
-    Maps maps;
-    if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? 64 : S::a_rows) ||
-        !map_of(&maps.b, g, g.b, g.n, g.b_col, g.b_row, g.b_step, B_MN, B_MN ? 64 / S::PAIR : S::N / S::PAIR))
-        return cudaErrorInvalidValue;
-    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared);
+    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess) return e;
     cudaLaunchAttribute with[2] = {};
     cudaLaunchConfig_t launch = {};
-    launch.gridDim = dim3((unsigned)((parts > 1 || tiles < most ? tiles : most) * together));
-    launch.blockDim = dim3(S::threads);
-    launch.dynamicSmemBytes = S::shared;
+    launch.gridDim = dim3((unsigned)blocks);
+    launch.blockDim = dim3((unsigned)threads);
+    launch.dynamicSmemBytes = (size_t)shared;
     launch.stream = (cudaStream_t)queue;
     launch.attrs = with;
     with[launch.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -463,13 +563,34 @@ static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
         with[launch.numAttrs].val.clusterDim.y = with[launch.numAttrs].val.clusterDim.z = 1;
         launch.numAttrs++;
     }
-    e = cudaLaunchKernelEx(&launch, kernel, g, maps, (int)tiles, parts, vectors_fit(g));
+    e = cudaLaunchKernelEx(&launch, kernel, g, more...);
     return e != cudaSuccess ? e : cudaGetLastError();
+}
+
+template <class S, typename T, bool A_MN, bool B_MN>
+static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
+{
+    const auto kernel = wgmma_tiles<S, T, A_MN, B_MN>;
+    const int64_t tiles = tiles_of(g, S::tile_m * S::PAIR, S::N); /* of a cluster */
+    const int parts = S::PAIR > 1 || g.parts < 1 ? 1 : g.parts, together = S::PAIR > 1 ? S::PAIR : parts;
+    const int64_t most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
+    const bool vec = vectors_fit(g),
+               copied = vec && !g.c && g.out_type == g.type && g.n % 8 == 0 && (parts == 1);
+    Maps maps = {};
+    ortc_cu_gemm result = g; /* as map_of takes one: N along its K */
+    result.k = g.n;
+    if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? 64 : S::a_rows) ||
+        !map_of(&maps.b, g, g.b, g.n, g.b_col, g.b_row, g.b_step, B_MN, (B_MN ? 64 : S::N) / S::PAIR) ||
+        (copied && !map_of(&maps.y, result, g.y, g.m, g.y_row, 1, g.y_step, false, 16)))
+        return cudaErrorInvalidValue;
+    return launch_blocks(kernel, g, (parts > 1 || tiles < most ? tiles : most) * together, together,
+                         S::threads, S::shared, queue, maps, (int)tiles, parts, vec, copied);
 }
 
 /* clang-format off */
 /*                     rows, of A, N, warpgroups, in turns, stages, blocks, pair */
 using Pair128x256 = Shape<64,  0, 256, 2, false, 4, 1, 2>;
+using Pair128x192 = Shape<64,  0, 192, 2, false, 5, 1, 2>;
 using Tile128x256 = Shape<64,  0, 256, 2, false, 4, 1>;
 using Tile128x192 = Shape<64,  0, 192, 2, false, 5, 1>;
 using Tile128x128 = Shape<64,  0, 128, 2, false, 6, 1>;
@@ -487,19 +608,24 @@ template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm &g, 
     if (g.a_col != 1 && g.m > 1) /* A is transposed */
         return g.kernel == ORTC_CU_GEMM_WGMMA_64X64 ? launch_wgmma<Tile64x64, T, true, B_MN>(g, queue)
                                                     : launch_wgmma<Turn128x128, T, true, B_MN>(g, queue);
+#define ORTC_CASE(NAME, SHAPE) \
+    case ORTC_CU_GEMM_WGMMA_##NAME: return launch_wgmma<SHAPE, T, false, B_MN>(g, queue)
     switch (g.kernel) {
-    case ORTC_CU_GEMM_WGMMA_128X256_PAIR: return launch_wgmma<Pair128x256, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_128X256: return launch_wgmma<Tile128x256, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_128X192: return launch_wgmma<Tile128x192, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_128X128: return launch_wgmma<Tile128x128, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_128X128_TURNS: return launch_wgmma<Turn128x128, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_128X64: return launch_wgmma<Tile128x64, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_64X128: return launch_wgmma<Tile64x128, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_64X64: return launch_wgmma<Tile64x64, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_64X64_DEEP: return launch_wgmma<Deep64x64, T, false, B_MN>(g, queue);
-    case ORTC_CU_GEMM_WGMMA_16X128: return launch_wgmma<Tile16x128, T, false, B_MN>(g, queue);
-    default: return launch_wgmma<Tile16x64, T, false, B_MN>(g, queue);
+        ORTC_CASE(128X256_PAIR, Pair128x256);
+        ORTC_CASE(128X256, Tile128x256);
+        ORTC_CASE(128X192, Tile128x192);
+        ORTC_CASE(128X128, Tile128x128);
+        ORTC_CASE(128X128_TURNS, Turn128x128);
+        ORTC_CASE(128X64, Tile128x64);
+        ORTC_CASE(64X128, Tile64x128);
+        ORTC_CASE(64X64, Tile64x64);
+        ORTC_CASE(64X64_DEEP, Deep64x64);
+        ORTC_CASE(16X128, Tile16x128);
+        ORTC_CASE(16X64, Tile16x64);
+        ORTC_CASE(128X192_PAIR, Pair128x192);
+    default: return cudaErrorInvalidValue;
     }
+#undef ORTC_CASE
 }
 
 } // namespace ortc_gemm

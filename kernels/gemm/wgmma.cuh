@@ -216,6 +216,48 @@ __device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, u
                      : "memory");
 }
 
+/* From this address to memory, what lies outside the matrix left out. What was stored there before by
+ * `tile_written`, in the thread that calls; after that come tile_stores_commit and, before the address is
+ * written again, tile_stores_read. */
+__device__ __forceinline__ void tile_written()
+{
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+__device__ __forceinline__ void tile_store(const CUtensorMap *map, uint32_t from, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(
+                     (uint64_t)map),
+                 "r"(from), "r"(x), "r"(y)
+                 : "memory");
+}
+__device__ __forceinline__ void tile_store(const CUtensorMap *map, uint32_t from, int x, int y,
+                                           const int (&at)[3])
+{
+    asm volatile(
+        "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];\n" ::"l"(
+            (uint64_t)map),
+        "r"(from), "r"(x), "r"(y), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
+}
+__device__ __forceinline__ void tile_stores_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+}
+/* All groups of this thread but the latest N have been read. */
+template <int N> __device__ __forceinline__ void tile_stores_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(N) : "memory");
+}
+
+/* Four 8 x 8 matrices of 16-bit elements into shared memory: a lane gives the address of a row (lanes 8 i to
+ * 8 i + 7 those of matrix i), and of each matrix two elements of row lane / 4, as the sums lie. */
+__device__ __forceinline__ void store_matrices(uint32_t address, const uint32_t (&r)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
 /* ---- Clusters, and kernels that begin while the one before ends ---------------------------------------- */
 
 /* Until all threads of the cluster are here. Orders execution only: what one block writes for another goes

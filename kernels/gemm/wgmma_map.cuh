@@ -11,8 +11,8 @@
 namespace ortc_gemm {
 
 /* A matrix from `data` on with `rows` along M or N and g.k along K, K dense or not; of g the type and the
- * batch count, `step` are the operand's steps in it. Copies take 64 elements of the dense side, `box` of the
- * other. False: it cannot be told. */
+ * batch count, `step` are the operand's steps in it. Copies take 128 bytes of the dense side, `box`
+ * elements of the other. False: it cannot be told. */
 bool map_of(CUtensorMap *map, const ortc_cu_gemm &g, const void *data, int64_t rows, int64_t row_step,
             int64_t k_step, const int64_t *step, bool mn_major, int box);
 

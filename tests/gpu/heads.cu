@@ -4,7 +4,9 @@
  *                       softcap, lengths from device
  *                       memory; against softmax in double; results are poisoned before, and twice the same
  *                       bits
- *   heads time          both kernels inside captured graphs: TFLOP/s, the operations of a causal one halved
+ *   heads time          the kernels of many queries inside captured graphs: TFLOP/s, the operations of a
+ *                       causal one halved; that of few, by parts of the keys, through more memory than the
+ *                       cache holds: GB/s
  */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -280,6 +282,67 @@ static void time_all(cudaStream_t stream)
     }
 }
 
+static void time_decode(cudaStream_t stream)
+{
+    static const int cases[][4] = {/* batch, heads, group, keys */
+                                   {1, 32, 1, 2048},
+                                   {16, 32, 1, 2048},
+                                   {1, 32, 1, 8192},
+                                   {1, 8, 4, 2048},
+                                   {16, 8, 4, 2048}};
+    cudaEvent_t begin, end;
+    cudaEventCreate(&begin), cudaEventCreate(&end);
+    for (const auto &c : cases) {
+        ortc_cu_flash f = {};
+        ortc_cu_rows &p = f.rows;
+        p.type = ORTC_F16, p.batch = c[0], p.heads = c[1] * c[2], p.length = 1, p.total = c[3],
+        p.left = p.right = -1;
+        f.size = f.value_size = 128, f.group = c[2], f.scale = 1 / sqrtf(128.0f);
+        const int64_t n = (int64_t)c[0] * c[1] * c[3] * 128, nq = p.batch * p.heads * 128;
+        const int sets = (int)std::max<int64_t>(1, (INT64_C(150) << 20) / (n * 4)), repeats = sets * 4;
+        steps(f.q_step, false, p.heads, 1, 128), steps(f.y_step, false, p.heads, 1, 128),
+            steps(f.k_step, false, c[1], c[3], 128), steps(f.v_step, false, c[1], c[3], 128);
+        std::vector<void *> k((size_t)sets), v((size_t)sets);
+        void *q = room(nq * 2), *y = room(nq * 2);
+        fill<<<1024, 256>>>(q, p.type, nq, 1, 1, 0);
+        for (int i = 0; i < sets; i++) {
+            k[(size_t)i] = room(n * 2), v[(size_t)i] = room(n * 2);
+            fill<<<1024, 256>>>(k[(size_t)i], p.type, n, 2 + i, 1, 0);
+            fill<<<1024, 256>>>(v[(size_t)i], p.type, n, 9 + i, 1, 0);
+        }
+        f.q = q, f.y = y;
+        CHECK(cudaDeviceSynchronize());
+        printf("decode B %d H %d/%d keys %d:", c[0], c[1] * c[2], c[1], c[3]);
+        for (int parts = 1; parts <= 8; parts++) {
+            cudaGraph_t graph;
+            cudaGraphExec_t exec;
+            CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+            for (int i = 0; i < repeats; i++) {
+                f.k = k[(size_t)(i % sets)], f.v = v[(size_t)(i % sets)];
+                CHECK(ortc_cu_decode(&f, parts, stream));
+            }
+            CHECK(cudaStreamEndCapture(stream, &graph));
+            CHECK(cudaGraphInstantiate(&exec, graph, 0));
+            std::vector<float> us;
+            for (int i = 0; i < 9; i++) {
+                float ms;
+                CHECK(cudaEventRecord(begin, stream));
+                CHECK(cudaGraphLaunch(exec, stream));
+                CHECK(cudaEventRecord(end, stream));
+                CHECK(cudaEventSynchronize(end));
+                CHECK(cudaEventElapsedTime(&ms, begin, end));
+                us.push_back(ms * 1000 / repeats);
+            }
+            std::sort(us.begin(), us.end());
+            printf("  %d: %.2f us, %.0f GB/s", parts, us[4], 4e-3 * n / us[4]);
+        }
+        printf("\n");
+        for (void *x : k) cudaFree(x);
+        for (void *x : v) cudaFree(x);
+        cudaFree(q), cudaFree(y);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int n = 0;
@@ -291,5 +354,6 @@ int main(int argc, char **argv)
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     time_all(stream);
+    time_decode(stream);
     return 0;
 }

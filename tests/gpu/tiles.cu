@@ -1,9 +1,13 @@
 /* tests/gpu/tiles.cu: the products of kernels/gemm, kernel by kernel, on a GPU, without the rest of ortc.
  *
- *   tiles test [SEED]       every kernel on random shapes around its tile, in every layout, batched, with
+ *   tiles test [SEED [ROUNDS]]
+ *                           every kernel on random shapes around its tile, in every layout, batched, with
  *                           every epilogue, against sums in
  *                           double; results are poisoned before, must be written within their bounds only,
  *                           and twice the same bits
+ *   tiles accuracy          f32: errors of every kernel and of cuBLAS, of sums of various lengths and
+ *                           spreads; that of split operands may be off by no more than twice what cuBLAS
+ *                           is (fused multiply-adds sum one by one, and lose more the longer K is)
  *   tiles time [M N K]...   every kernel beside cuBLAS (if it can be opened), inside captured graphs,
  *                           operands rotating through more than the
  *                           cache; `*` marks what ortc_cu_gemm_plan chooses, the last column is its time
@@ -34,10 +38,10 @@
         } \
     } while (0)
 
-static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32",
-                                    "mma_any",  "ffma128",    "ffma64",    "vector",   "w128x256",
-                                    "w128x192", "w128x128",   "t128x128",  "w128x64",  "w64x128",
-                                    "w64x64",   "w16x128",    "w16x64",    "d64x64",   "p128x256"};
+static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32", "mma_any",
+                                    "ffma128",  "ffma64",     "vector",    "w128x256", "w128x192", "w128x128",
+                                    "t128x128", "w128x64",    "w64x128",   "w64x64",   "w16x128",  "w16x64",
+                                    "d64x64",   "p128x256",   "p128x192",  "split128"};
 
 static int processors;
 static uint64_t state = 1;
@@ -79,7 +83,7 @@ __device__ static double act(const ortc_cu_gemm &g, double v)
 {
     switch (g.act) {
     case ORTC_CU_ACT_RELU: return v < 0 ? 0 : v;
-    case ORTC_CU_ACT_CLIP: return fmin(fmax(v, (double)g.act_alpha), (double)g.act_beta);
+    case ORTC_CU_ACT_CLIP: return v != v ? v : fmin(fmax(v, (double)g.act_alpha), (double)g.act_beta);
     case ORTC_CU_ACT_LEAKY_RELU: return v < 0 ? g.act_alpha * v : v;
     case ORTC_CU_ACT_SIGMOID: return 1 / (1 + exp(-v));
     case ORTC_CU_ACT_TANH: return tanh(v);
@@ -114,7 +118,9 @@ __global__ static void compare(const __grid_constant__ ortc_cu_gemm g, int64_t c
         y += row * g.y_row + col;
         if (g.residual) sum += load(g.residual, g.type, y);
         const double exact = act(g, sum), is = load(g.y, g.out_type, y);
-        double off = fabs(is - exact) / (1 + fabs(exact));
+        double off = is == (double)(float)exact || (is != is && exact != exact)
+                         ? 0
+                         : fabs(is - exact) / (1 + fabs(exact));
         if (!(off >= 0)) off = 1e30;
         atomicMax((unsigned long long *)out, (unsigned long long)__double_as_longlong(off));
         atomicAdd(out + 1, (is - exact) * (is - exact));
@@ -138,19 +144,28 @@ struct Case {
     int64_t a, b, y, c; /* elements */
 };
 
+static bool is_f32(int kernel)
+{
+    return kernel == ORTC_CU_GEMM_FFMA_128X128 || kernel == ORTC_CU_GEMM_FFMA_64X64 ||
+           kernel == ORTC_CU_GEMM_SPLIT_128X128;
+}
+
+/* Whether K is one part. */
+static bool is_whole(int kernel)
+{
+    return kernel < ORTC_CU_GEMM_WGMMA_128X256 || kernel == ORTC_CU_GEMM_WGMMA_128X128_TURNS ||
+           kernel == ORTC_CU_GEMM_WGMMA_128X256_PAIR || kernel == ORTC_CU_GEMM_WGMMA_128X192_PAIR;
+}
+
 static Case random_case(int kernel)
 {
-    static const int tm[] = {0,   128, 128, 64,  64, 64, 128, 64, 8,  128,
-                             128, 128, 128, 128, 64, 64, 16,  16, 64, 256};
-    static const int tn[] = {0,   128, 64,  64, 32,  64, 128, 64, 32, 256,
-                             192, 128, 128, 64, 128, 64, 128, 64, 64, 256};
-    const bool wgmma = kernel >= ORTC_CU_GEMM_WGMMA_128X256,
-               f32 = kernel == ORTC_CU_GEMM_FFMA_128X128 || kernel == ORTC_CU_GEMM_FFMA_64X64;
+    static const int tm[] = {0,   128, 128, 64, 64, 64, 128, 64, 8,   128, 128,
+                             128, 128, 128, 64, 64, 16, 16,  64, 256, 256, 128};
+    static const int tn[] = {0,   128, 64, 64,  32, 64,  128, 64, 32,  256, 192,
+                             128, 128, 64, 128, 64, 128, 64,  64, 256, 192, 128};
+    const bool wgmma = kernel >= ORTC_CU_GEMM_WGMMA_128X256, f32 = is_f32(kernel);
     const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_16X128 ||
                      kernel == ORTC_CU_GEMM_WGMMA_16X64;
-    /* in K */
-    const bool whole = kernel == ORTC_CU_GEMM_WGMMA_128X128_TURNS ||
-                       kernel >= ORTC_CU_GEMM_WGMMA_128X256_PAIR;
     Case c = {};
     ortc_cu_gemm &g = c.g;
     g.kernel = kernel;
@@ -161,7 +176,8 @@ static Case random_case(int kernel)
     g.type = f32 ? ORTC_F32 : draw(2) ? ORTC_F16 : ORTC_BF16;
     g.out_type = draw(5) ? g.type : ORTC_F32;
     const bool ta = !few &&
-                    (kernel == ORTC_CU_GEMM_WGMMA_128X128_TURNS || kernel == ORTC_CU_GEMM_WGMMA_64X64) &&
+                    (kernel == ORTC_CU_GEMM_WGMMA_128X128_TURNS || kernel == ORTC_CU_GEMM_WGMMA_64X64 ||
+                     kernel == ORTC_CU_GEMM_SPLIT_128X128) &&
                     draw(3) == 0,
                tb = draw(2);
     if (ta) g.m = (g.m + 7) / 8 * 8;
@@ -194,19 +210,19 @@ static Case random_case(int kernel)
     c.c = draw(3) ? 0 : g.m * g.n;
     g.c_row = draw(2) ? g.n : 0, g.c_col = draw(2);
     g.b_constant = draw(2);
-    g.parts = wgmma && !whole ? 1 + draw(8) : 1;
+    g.parts = is_whole(kernel) ? 1 : 1 + draw(8);
     g.parts = (int)std::min<int64_t>(g.parts, (g.k + 63) / 64);
     return c;
 }
 
-static int test(uint64_t seed)
+static int test(uint64_t seed, int rounds)
 {
     int failed = 0, done = 0;
     double *out;
     CHECK(cudaMalloc(&out, 24));
     state = seed;
     double worst[32] = {};
-    for (int round = 0; round < 40; round++)
+    for (int round = 0; round < rounds; round++)
         for (int kernel = 1; kernel < ORTC_CU_GEMM_WGMMA_END; kernel++) {
             Case c = random_case(kernel);
             ortc_cu_gemm &g = c.g;
@@ -217,6 +233,10 @@ static int test(uint64_t seed)
                  *residual = (char *)room(c.y * size);
             fill<<<256, 256>>>(a, g.type, c.a, draw(1 << 30), 1);
             fill<<<256, 256>>>(b, g.type, c.b, draw(1 << 30), 1.0f / sqrtf((float)g.k));
+            if (kernel == ORTC_CU_GEMM_SPLIT_128X128 && draw(3) == 0) { /* what splitting cannot carry */
+                const float odd[] = {INFINITY, -INFINITY, NAN, 3.4e38f, 1e-42f};
+                CHECK(cudaMemcpy(a + draw((uint32_t)c.a) * 4, &odd[draw(5)], 4, cudaMemcpyHostToDevice));
+            }
             fill<<<256, 256>>>(extra, g.type, c.c, draw(1 << 30), 1);
             fill<<<256, 256>>>(bias, g.type, g.n, draw(1 << 30), 1);
             fill<<<256, 256>>>(residual, g.type, c.y, draw(1 << 30), 1);
@@ -295,6 +315,60 @@ static void open_blas(cudaStream_t stream)
     blas_gemm = (gemm_ex)dlsym(lib, "cublasGemmEx");
 }
 
+__global__ static void spread(float *p, int64_t n, int octaves)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * blockDim.x)
+        p[i] = ldexpf(p[i], (int)((uint64_t)i * 2654435761u >> 7) % (2 * octaves + 1) - octaves);
+}
+
+static int accuracy()
+{
+    const int64_t m = 256, n = 384;
+    double *out, is[3];
+    int failed = 0;
+    CHECK(cudaMalloc(&out, 24));
+    for (int octaves : {0, 8})
+        for (int64_t k : {16, 64, 512, 4096, 16384}) {
+            float *a = (float *)room(m * k * 4), *b = (float *)room(n * k * 4), *y = (float *)room(m * n * 4);
+            ortc_cu_gemm g = {};
+            double bound = 0;
+            fill<<<1024, 256>>>(a, ORTC_F32, m * k, 5, 1);
+            fill<<<1024, 256>>>(b, ORTC_F32, n * k, 6, 1);
+            spread<<<1024, 256>>>(a, m * k, octaves);
+            spread<<<1024, 256>>>(b, n * k, octaves);
+            g.m = m, g.n = n, g.k = k, g.a_row = k, g.a_col = 1, g.b_row = n, g.b_col = 1, g.y_row = n,
+            g.alpha = 1, g.type = g.out_type = ORTC_F32, g.processors = processors, g.parts = 1;
+            g.a = a, g.b = b, g.y = y;
+            printf("K %lld, spread over %d octaves:", (long long)k, 2 * octaves);
+            for (int kernel = 0; kernel < ORTC_CU_GEMM_WGMMA_END; kernel++) {
+                if (kernel ? !is_f32(kernel) : !blas_gemm) continue;
+                const float one = 1, zero = 0;
+                CHECK(cudaDeviceSynchronize());
+                CHECK(cudaMemset(y, 0xff, m * n * 4));
+                g.kernel = kernel;
+                if (kernel)
+                    CHECK(ortc_cu_gemm_run(&g, NULL));
+                else
+                    blas_gemm(blas, 0, 0, (int)n, (int)m, (int)k, &one, b, 0, (int)n, a, 0, (int)k, &zero, y,
+                              0, (int)n, 68, -1);
+                CHECK(cudaDeviceSynchronize());
+                CHECK(cudaMemset(out, 0, 24));
+                compare<<<1024, 128>>>(g, m * n, out);
+                CHECK(cudaMemcpy(is, out, 24, cudaMemcpyDeviceToHost));
+                const double off = sqrt(is[1] / is[2]);
+                if (!kernel) bound = 2 * off;
+                const bool good = kernel != ORTC_CU_GEMM_SPLIT_128X128 || !bound || off <= bound;
+                failed += !good;
+                printf("  %s %.2e%s", kernel ? names[kernel] : "cuBLAS", off, good ? "" : " FAILED");
+            }
+            printf("\n");
+            for (float *p : {a, b, y}) cudaFree(p);
+        }
+    printf("%s\n", !blas_gemm ? "nothing to compare with" : failed ? "failed" : "passed");
+    return failed != 0;
+}
+
 /* Microseconds of one of `repeats` in a captured graph. */
 template <typename F> static cudaGraphExec_t capture(cudaStream_t stream, int repeats, F f)
 {
@@ -328,7 +402,8 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
     const int size = bytes_of(type);
     const double flops = 2.0 * m * n * k, bytes = size * (double)(m * k + n * k + m * n);
     const int repeats = (int)std::min(64.0, std::max(4.0, 1.5e3 / std::max(3.0, flops / 6e8 + bytes / 4e6))),
-              sets = (int)std::min<double>(repeats, ceil(2e8 / bytes));
+              sets = getenv("SETS") ? atoi(getenv("SETS"))
+                                    : (int)std::min<double>(repeats, ceil(2e8 / bytes));
     std::vector<char *> a(sets), b(sets), y(sets);
     for (int i = 0; i < sets; i++) {
         a[i] = (char *)room(m * k * size), b[i] = (char *)room(n * k * size),
@@ -358,17 +433,14 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
                         })});
     for (int kernel = 1; kernel < ORTC_CU_GEMM_WGMMA_END; kernel++)
         for (int parts : {1, 2, 3, 4, 6, 8}) {
-            const bool wgmma = kernel >= ORTC_CU_GEMM_WGMMA_128X256,
-                       is_f32 = kernel == ORTC_CU_GEMM_FFMA_128X128 || kernel == ORTC_CU_GEMM_FFMA_64X64;
+            const bool f32 = is_f32(kernel);
             const bool is_chosen = kernel == chosen && parts == chosen_parts;
             if (!is_chosen &&
-                (kernel == ORTC_CU_GEMM_MMA_ANY || is_f32 != (type == ORTC_F32) ||
+                (kernel == ORTC_CU_GEMM_MMA_ANY || f32 != (type == ORTC_F32) ||
                  (kernel == ORTC_CU_GEMM_VECTOR && m > 8) ||
                  ((kernel == ORTC_CU_GEMM_WGMMA_16X128 || kernel == ORTC_CU_GEMM_WGMMA_16X64) && m > 16) ||
-                 (kernel < ORTC_CU_GEMM_VECTOR && !is_f32 && kernel > 1 && flops > 2e10) ||
-                 (parts > 1 &&
-                  (!wgmma || kernel == ORTC_CU_GEMM_WGMMA_128X128_TURNS ||
-                   kernel >= ORTC_CU_GEMM_WGMMA_128X256_PAIR || (k + 63) / 64 < parts * 2 || flops > 2e10))))
+                 (kernel < ORTC_CU_GEMM_VECTOR && !f32 && kernel > 1 && flops > 2e10) ||
+                 (parts > 1 && (is_whole(kernel) || (k + 63) / 64 < parts * 2 || flops > 2e10))))
                 continue;
             g.kernel = kernel, g.parts = parts, g.processors = processors;
             ways.push_back({kernel, parts, capture(stream, repeats, [&](int i) {
@@ -414,10 +486,12 @@ int main(int argc, char **argv)
         printf("skipped: no GPU\n");
         return 77;
     }
-    if (argc > 1 && !strcmp(argv[1], "test")) return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
+    if (argc > 1 && !strcmp(argv[1], "test"))
+        return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 3 ? atoi(argv[3]) : 40);
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     open_blas(stream);
+    if (argc > 1 && !strcmp(argv[1], "accuracy")) return accuracy();
     static const int shapes[][3] = {{4096, 4096, 4096},  {8192, 8192, 8192},  {2048, 2048, 2048},
                                     {2048, 11008, 4096}, {2048, 4096, 11008}, {2048, 12288, 4096},
                                     {4096, 3072, 768},   {4096, 768, 3072},   {4096, 768, 768},
