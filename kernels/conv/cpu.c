@@ -220,12 +220,25 @@ static ortc_status choose_depthwise(const void *state, const ortc_question *q, o
     return ORTC_OK;
 }
 
+/* The number of the form in which W is packed (plan_product): FNV-1a of what it is made by; 0: it is not. */
+static uint64_t packed_form(const ortc_question *q, const ortc_conv_geometry *g, bool turned)
+{
+    const bool as_it_lies = turned || is_pointwise(g);
+    const ortc_product_line *line = ortc_product_line_for(as_it_lies ? q->in[0].dtype : ORTC_F32);
+    const unsigned char *bytes = (const unsigned char *)(turned ? &line->b : &line->a);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) + turned;
+    if (!(q->in[1].flags & ORTC_VIEW_CONST) || g->channels * g->kernel_count == 0) return 0;
+    for (size_t i = 0; i < sizeof(ortc_product_form); i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 static ortc_status choose_pointwise(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     ortc_conv_geometry g;
     ortc_conv_read(state, q->in, q->out, &g);
     if (ortc_conv_is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
     o->clocks = columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    o->form = packed_form(q, &g, false);
     return ORTC_OK;
 }
 
@@ -239,6 +252,7 @@ static ortc_status choose_turned(const void *state, const ortc_question *q, ortc
     if (g.filters < line->b.width || g.out_count > 8 * (int64_t)line->b.width)
         return ortc_no(why, "few filters, or many pixels");
     o->clocks = rows_cost(&g, line);
+    o->form = packed_form(q, &g, true);
     return ORTC_OK;
 }
 
@@ -248,6 +262,7 @@ static ortc_status choose_columns(const void *state, const ortc_question *q, ort
     (void)why;
     ortc_conv_read(state, q->in, q->out, &g);
     o->clocks = ortc_conv_is_empty(&g) ? 0 : columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
+    o->form = packed_form(q, &g, false);
     return ORTC_OK;
 }
 
