@@ -32,22 +32,33 @@ static int64_t *expected(const ortc_graph *g, ortc_arena *arena)
     return values;
 }
 
-/* What is known of the graph's values, with numbers in place of symbols; a shape that does not come out is
- * not known. */
+/* What is known of a value, with numbers in place of symbols; a shape that does not come out is not known. */
+static bool fact_of(const ortc_edge *e, const int64_t *symbols, ortc_arena *arena, ortc_fact *out)
+{
+    int64_t *dims = e->rank > 0 ? ortc_arena_array(arena, (size_t)e->rank, sizeof *dims) : NULL;
+    *out = (ortc_fact){.type = e->type, .rank = e->rank, .dims = dims};
+    if (e->rank > 0 && !dims) return false;
+    for (int32_t k = 0; k < e->rank; k++) {
+        dims[k] = ortc_dims_evaluate(e->graph->dims, e->dims[k], symbols);
+        if (!ortc_dim_is_number(dims[k]) || dims[k] < 0) out->rank = -1;
+    }
+    return true;
+}
+
+/* Of all values that nodes read and make; others are what passes have left behind. */
 static ortc_fact *facts_of(const ortc_graph *g, const int64_t *symbols, ortc_arena *arena)
 {
     ortc_fact *facts = ortc_arena_array(arena, g->edges.count, sizeof *facts);
-    for (size_t i = 0; facts && i < g->edges.count; i++) {
-        const ortc_edge *e = g->edges.data[i];
-        int64_t *dims = e->rank > 0 ? ortc_arena_array(arena, (size_t)e->rank, sizeof *dims) : NULL;
-        facts[i] = (ortc_fact){.type = e->type, .rank = e->rank, .dims = dims};
-        if (e->rank > 0 && !dims) return NULL;
-        for (int32_t k = 0; k < e->rank; k++) {
-            dims[k] = ortc_dims_evaluate(g->dims, e->dims[k], symbols);
-            if (!ortc_dim_is_number(dims[k]) || dims[k] < 0) facts[i].rank = -1;
-        }
+    bool ok = facts != NULL;
+    for (size_t i = 0; ok && i < g->edges.count; i++) facts[i].rank = -1;
+    for (const ortc_node *n = g->first; n && ok; n = n->next) {
+        for (uint32_t i = 0; i < n->n_in && ok; i++)
+            if (n->in[i] && !facts[n->in[i]->id].type)
+                ok = fact_of(n->in[i], symbols, arena, &facts[n->in[i]->id]);
+        for (uint32_t i = 0; i < n->n_out && ok; i++)
+            if (n->out[i]) ok = fact_of(n->out[i], symbols, arena, &facts[n->out[i]->id]);
     }
-    return facts;
+    return ok ? facts : NULL;
 }
 
 static bool has_choice(const ortc_placed *p)

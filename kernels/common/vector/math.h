@@ -5,7 +5,7 @@
  * (tests/vectors/sweep.sh; pow: over 2^28 pairs), in parentheses where multiply-add is rounded twice:
  *   exp 0.892 (1.165)   log 0.853 (1.029)   tanh 1.562 (1.525)   erf 2.763   sigmoid 2.402
  *   sin 1.577 (1.578)   cos 1.578 (1.581)   rsqrt 1.491   pow 0.501
- * expm1 and log1p have been sampled only: expm1 1.5 over 4 million negative inputs.
+ *   expm1 2.917 (4.071)   log1p 2.470 (2.480)
  * Denormal results are rounded like others; NaN gives NaN; infinities and the ends of domains are C's (Annex
  * F). Coefficients are own minimax fits, each rounded to f32 before the next was fitted.
  */
