@@ -1,8 +1,7 @@
 /* kernels/reorder/cpu.c: Reorder on the cpu provider: a move by strides (kernels/common/strided.h), in which
  * the blocked axis is two dims, blocks and what is in them; and one more for a last block that is not full.
  * */
-#include <string.h>
-
+#include "kernels/common/layout.h"
 #include "kernels/common/strided.h"
 
 /* Elements from one index of an axis to the next; of the blocked one from block to block. */
@@ -33,28 +32,6 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     o->clocks = 2000 +
                 0.25 * (double)(ortc_view_stored(b ? b : y) * (int64_t)(ortc_dtype_bits(x->dtype) / 8));
     return ORTC_OK;
-}
-
-/* What fills up the last blocks. */
-static void zero_last(const ortc_view *v, size_t bytes)
-{
-    const int64_t block = ortc_layout_block(v->layout);
-    const int32_t axis = ortc_layout_axis(v->layout);
-    int64_t outer = 1, inner = block;
-    bool behind = false;
-    for (int32_t i = 0; i < v->rank; i++) {
-        const int32_t a = ortc_layout_axis_at(v->layout, i);
-        if (a == axis)
-            behind = true;
-        else if (behind)
-            inner *= v->dims[a];
-        else
-            outer *= v->dims[a];
-    }
-    const int64_t blocks = (v->dims[axis] + block - 1) / block;
-    for (int64_t i = 0; i < outer; i++)
-        memset((char *)v->data + (size_t)((i * blocks + blocks - 1) * inner) * bytes, 0,
-               (size_t)inner * bytes);
 }
 
 /* Of the blocked axis the blocks from `first` on, `count` of them with `width` elements each. */
@@ -97,10 +74,11 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                   extent = b ? b->dims[ortc_layout_axis(b->layout)] : 1;
     (void)state, (void)pstate;
     if (!ortc_view_count(x)) return ORTC_OK;
-    if (extent % block && b == y) zero_last(y, bytes);
     ortc_status s = ORTC_OK;
     if (!b || extent / block) s = move(c, x, y, bytes, 0, extent / block, block);
-    return s || extent % block == 0 ? s : move(c, x, y, bytes, extent / block, 1, extent % block);
+    if (!s && extent % block) s = move(c, x, y, bytes, extent / block, 1, extent % block);
+    if (!s) ortc_layout_zero_rest(y);
+    return s;
 }
 
 static const ortc_kernel reorder = {.size = ORTC_SIZED(ortc_kernel),

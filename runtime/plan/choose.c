@@ -14,7 +14,6 @@
 /* One way to run a node. */
 typedef struct way {
     ortc_pick pick;
-    ortc_layout asked;
 } way;
 
 /* All ways of a node: as its kernels offer them, or the only one. */
@@ -158,8 +157,7 @@ static ortc_status hear(const chooser *h, const ortc_node *n, const ortc_candida
                          n->type, k->kernel->name, buffer);
     *out = status == ORTC_OK && fits(h, n, &o);
     const bool plain = all_plain(o.in, n->n_in) && all_plain(o.out, n->n_out);
-    *w = (way){.asked = layout,
-               .pick = {.candidate = k,
+    *w = (way){.pick = {.candidate = k,
                         .offer = {o.name ? o.name : k->kernel->name, o.clocks,
                                   plain      ? ORTC_PLAIN
                                   : n->n_out ? o.out[0]
@@ -269,8 +267,8 @@ static ortc_status keep_forced(const chooser *h, const ortc_node *n)
 
 /* ---- Costs --------------------------------------------------------------------------------------------- */
 
-double ortc_move_clocks(const ortc_placed *p, const ortc_fact *f, uint32_t space, ortc_layout from,
-                        ortc_layout to)
+double ortc_reorder_clocks(const ortc_placed *p, const ortc_fact *f, uint32_t space, ortc_layout from,
+                           ortc_layout to)
 {
     const ortc_mover *m = f->type ? ortc_mover_of(p, space, f->type->dtype) : NULL;
     char buffer[8];
@@ -298,10 +296,16 @@ double ortc_move_clocks(const ortc_placed *p, const ortc_fact *f, uint32_t space
     return (double)bytes / 4; /* one that does not say: an element a clock */
 }
 
+/* In one step, else through the plain layout. */
 static double move_cost(const chooser *h, const ortc_edge *e, uint32_t space, ortc_layout from,
                         ortc_layout to)
 {
-    return ortc_move_clocks(h->c->placed, &h->c->facts[e->id], space, from, to);
+    const ortc_placed *p = h->c->placed;
+    const ortc_fact *f = &h->c->facts[e->id];
+    const double clocks = ortc_reorder_clocks(p, f, space, from, to);
+    return clocks < HUGE_VAL || !from || !to ? clocks
+                                             : ortc_reorder_clocks(p, f, space, from, ORTC_PLAIN) +
+                                                   ortc_reorder_clocks(p, f, space, ORTC_PLAIN, to);
 }
 
 typedef struct need {

@@ -49,9 +49,9 @@ ortc_status ortc_choose(ortc_choosing *);
  * same form, or the last one, run. So a constant has two packed forms at most, whatever shapes come. */
 ortc_status ortc_settle(ortc_placed *, ortc_error *);
 
-/* What it takes to bring a value from one layout into another where it is; HUGE_VAL: nobody can. */
-double ortc_move_clocks(const ortc_placed *, const ortc_fact *, uint32_t space, ortc_layout from,
-                        ortc_layout to);
+/* What a mover takes for it in one step; HUGE_VAL: there is none, or it does not do that. */
+double ortc_reorder_clocks(const ortc_placed *, const ortc_fact *, uint32_t space, ortc_layout from,
+                           ortc_layout to);
 /* In which space a node's kernel wants a port: its device's, or the host's for what it reads there. */
 uint8_t ortc_port_space(const ortc_placed *, const ortc_fact *facts, const ortc_node *, uint32_t port,
                         bool input);

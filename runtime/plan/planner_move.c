@@ -4,6 +4,8 @@
  * a wait for all of its earlier ones, and for every copy queued before them. From one device to another bytes
  * go through the host.
  */
+#include <math.h>
+
 #include "planner.h"
 
 static ortc_status push(ortc_planner *p, ortc_step s)
@@ -177,12 +179,15 @@ static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const 
     return ortc_device_transfer(device, l.data, NULL, data, l.bytes, p->error);
 }
 
-/* In another layout of the same space, from where it is there, through the plain one where it is elsewhere.
- * */
+/* In another layout, in one step from where it is; through the plain one where it is in another memory, or
+ * where no mover does that. */
 static ortc_status reach_layout(ortc_planner *p, const ortc_edge *e, uint8_t form)
 {
     const uint8_t space = p->forms[form].space, at = p->primary[e->id];
-    const uint8_t from = p->forms[at].space == space ? at : space;
+    const bool direct = p->forms[at].space == space &&
+                        ortc_reorder_clocks(p->placed, &p->facts[e->id], space, p->forms[at].layout,
+                                            p->forms[form].layout) < HUGE_VAL;
+    const uint8_t from = direct || form == space ? at : space;
     ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .made = true};
     if (from != at) ORTC_TRY(ortc_planner_reach(p, e, from));
     if (!space) ORTC_TRY(ortc_planner_ready(p, e));

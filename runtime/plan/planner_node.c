@@ -468,8 +468,8 @@ ortc_status ortc_planner_reorder(ortc_planner *p, const ortc_edge *e, uint8_t fr
                    .kernel = m->candidate.kernel,
                    .state = m->candidate.state,
                    .name = m->candidate.kernel->name,
-                   .clocks = ortc_move_clocks(p->placed, f, d->space, p->forms[from].layout,
-                                              p->forms[to].layout),
+                   .clocks = ortc_reorder_clocks(p->placed, f, d->space, p->forms[from].layout,
+                                                 p->forms[to].layout),
                    .n_in = 1,
                    .n_out = 1};
     ortc_view v = {.dtype = f->type->dtype, .rank = f->rank, .flags = d->space ? 0 : ORTC_VIEW_HOST}, in, out;

@@ -41,13 +41,13 @@ def layouts(model, most: int) -> str | None:
     return f"plain: {plain}" if plain else None
 
 
-def same(model, size: int) -> str | None:
+def same(model, size: int, *more: list[str]) -> str | None:
     """On ref, and on the cpu as it likes, plain, and in blocks wherever that goes."""
     results = []
     with tempfile.TemporaryDirectory() as folder:
         onnx.save(model, f"{folder}/m.onnx")
         np.save(f"{folder}/x.npy", np.random.default_rng(5).standard_normal((1, 3, size, size)).astype(np.float32))
-        for options in (["ref"], ["cpu"], ["cpu", "--choose", "*=@plain"], ["cpu", "--choose", "*=@aBcd16b"]):
+        for options in (["ref"], ["cpu"], ["cpu", "--choose", "*=@plain"], ["cpu", "--choose", "*=@aBcd16b"], *more):
             subprocess.run([ORTC, "run", f"{folder}/m.onnx", "-q", "-i", f"{folder}/x.npy", "-o", f"{folder}/y.npy", "--provider", *options],
                            timeout=120, check=True, stdout=subprocess.DEVNULL)  # fmt: skip
             results.append(np.load(f"{folder}/y.npy"))
@@ -59,5 +59,17 @@ check("ResNet-50: one Reorder, behind its convolutions", lambda: layouts(convnet
 check("a detector: one Reorder for each head", lambda: layouts(convnets.yolo(), 3))
 check("a small ResNet gives what ref gives", lambda: same(convnets.resnet50(32, 16, (1, 2, 1, 1), 10, batch=1), 32))
 check("a small detector gives what ref gives", lambda: same(convnets.yolo(64, 16), 64))
+def two_blocks() -> str | None:
+    """Blocks of two sizes, between which no kernel moves: through the plain layout."""
+    n = convnets.Net()
+    x = n.op("Sigmoid", n.op("Relu", n.conv("image", 3, 20, 3)))
+    n.op("Reshape", x, n.constant(np.array([1, -1])))
+    model = convnets.make(n.nodes, [convnets.value("image", convnets.F32, [1, 3, 9, 9])],
+                          [convnets.value(n.nodes[-1].output[0], convnets.F32, None)], n.weights)  # fmt: skip
+    chosen = ["cpu", "--no-fusion", "--choose", "Conv=@aBcd16b", "--choose", "Relu=@aBcd8b", "--choose", "Sigmoid=@aBcd16b"]
+    return same(model, 9, chosen)
+
+
+check("blocks of two sizes", two_blocks)
 check("channels that fill no block", lambda: same(convnets.yolo(64, 8, classes=7), 64))
 sys.exit(finish())
