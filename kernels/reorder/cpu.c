@@ -3,6 +3,7 @@
  * */
 #include "kernels/common/layout.h"
 #include "kernels/common/strided.h"
+#include "kernels/reorder/reorder.h"
 
 /* Elements from one index of an axis to the next; of the blocked one from block to block. */
 static void steps_of(const ortc_view *v, int64_t *steps)
@@ -87,8 +88,4 @@ static const ortc_kernel reorder = {.size = ORTC_SIZED(ortc_kernel),
                                     .run = run,
                                     .choose = choose};
 
-#define WHOLE_BYTES \
-    (ORTC_TYPES_ALL & \
-     ~(ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) | \
-       ORTC_TYPE(ORTC_U2) | ORTC_TYPE(ORTC_I2) | ORTC_TYPE(ORTC_F6E2M3) | ORTC_TYPE(ORTC_F6E3M2)))
 ORTC_KERNELS(cpu, reorder, ORTC_KERNEL_IN("ortc", "Reorder", 1, 1, (WHOLE_BYTES), &reorder));

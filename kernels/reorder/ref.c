@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/common/shape.h"
+#include "kernels/reorder/reorder.h"
 
 typedef struct job {
     const ortc_view *x, *y;
@@ -45,9 +46,4 @@ static const ortc_kernel reorder = {.size = ORTC_SIZED(ortc_kernel),
                                     .run = run,
                                     .choose = choose};
 
-/* Elements below a byte, and strings, have the plain layout only. */
-#define WHOLE_BYTES \
-    (ORTC_TYPES_ALL & \
-     ~(ORTC_TYPE(ORTC_STRING) | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) | \
-       ORTC_TYPE(ORTC_U2) | ORTC_TYPE(ORTC_I2) | ORTC_TYPE(ORTC_F6E2M3) | ORTC_TYPE(ORTC_F6E3M2)))
 ORTC_KERNELS(ref, reorder, ORTC_KERNEL_IN("ortc", "Reorder", 1, 1, (WHOLE_BYTES), &reorder));
