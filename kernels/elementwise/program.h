@@ -85,7 +85,8 @@ typedef struct ortc_pw_code {
     uint32_t element; /* bytes of an element in a register: 4 or 8 */
     uint32_t heavy;   /* lines that cost like an exp */
     ortc_dtype out;
-    ortc_dtype in[ORTC_PW_INPUTS]; /* 0: not read */
+    ortc_dtype in[ORTC_PW_INPUTS];  /* 0: not read */
+    uint8_t behind[ORTC_PW_INPUTS]; /* dims of 1 that an input has behind its own */
     int64_t constants[ORTC_PW_CONSTANTS];
     ortc_pw_line lines[ORTC_PW_LINES_MAX];
 } ortc_pw_code;
