@@ -1,0 +1,9 @@
+/* kernels/quantize/cpu.c: the family's table on the cpu provider: QuantizeLinear and DequantizeLinear are
+ * pointwise programs (expand.h). */
+#include "kernels/elementwise/program.h"
+
+#define FLOAT (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16))
+#define NARROW (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_U16))
+#define K(op, since, kernel, ...) ORTC_KERNEL(op, since, ORTC_NEWEST, (__VA_ARGS__), kernel)
+ORTC_KERNELS(cpu, quantize, K("QuantizeLinear", 28, &ortc_cpu_program, FLOAT, FLOAT, NARROW),
+             K("DequantizeLinear", 28, &ortc_cpu_program, NARROW, FLOAT, FLOAT));
