@@ -6,9 +6,9 @@
  *   conv.pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
  *   conv.turned      a product with pixels as rows, where W is constant
  *   conv.columns     any: a product whose B is made panel by panel (im2col.h)
- * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image
+ * In products A is W, [filters, channels * kernel], packed once where it is constant; an image
  * and group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two
- * panels of 32 by three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored
+ * panels of 32 by three quarters) the product is turned: pixels are A, W is B, and C is stored
  * transposed. What follows is the product's epilogue (kernels/gemm/epilogue.h). Where columns are
  * made of an image of 16 bits, it is widened into the workspace first: each element is read once for that,
  * and many times for the columns.
@@ -23,6 +23,7 @@
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
+#include "kernels/gemm/product_packing.h"
 
 enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
 
@@ -39,39 +40,6 @@ typedef struct conv_plan {
     int64_t wide_count;              /* elements of a widened image */
     size_t wide_offset, bias_offset; /* bytes in the workspace: of it, and of a widened bias behind it */
 } conv_plan;
-
-/* ---- Packed W ------------------------------------------------------------------------------------------ */
-
-/* Compared bytewise: no padding between these. */
-typedef struct pack_param {
-    int64_t group, filters, k;
-    ortc_product_form form;
-    ortc_dtype type;
-} pack_param;
-
-static size_t pack_bytes(const ortc_view *src, const void *param)
-{
-    const pack_param *p = param;
-    size_t all;
-    (void)src;
-    const size_t one = ortc_product_packed_bytes(&p->form, p->filters, p->k);
-    return __builtin_mul_overflow(one, (size_t)p->group, &all) ? 0 : all;
-}
-
-static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
-{
-    const pack_param *p = param;
-    const ortc_product_threads threads = {ortc_call_parallel, call};
-    const size_t step = ortc_product_packed_bytes(&p->form, p->filters, p->k);
-    ortc_status s = ORTC_OK;
-    for (int64_t g = 0; g < p->group && !s; g++)
-        s = ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->filters, p->k, 1,
-                              ortc_product_at(src->data, g * p->filters * p->k, p->type), p->k,
-                              (char *)dst + (size_t)g * step, &threads);
-    return s;
-}
-
-static const ortc_packing packing_w = {ORTC_SIZED(ortc_packing), "cpu.conv", pack_bytes, pack_fill};
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
@@ -278,10 +246,10 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     c->columns = ortc_columns_uk_select();
     if (columns && !c->turned) line = ortc_product_line_for(ORTC_F32); /* of which columns are */
     if (constant) {
-        const pack_param param = {g->group, g->filters, k, c->turned ? line->b : line->a, c->type};
-        const ortc_status s = ortc_plan_pack(p, 1, &packing_w, &param, sizeof param, &c->packed);
-        if (s) return s;
-        c->packed_step = (int64_t)ortc_product_packed_bytes(&param.form, g->filters, k);
+        const ortc_product_constant w = {g->group, g->filters, k, 1, c->type};
+        const ortc_product_form *form = c->turned ? &line->b : &line->a;
+        ORTC_TRY(ortc_product_packed(p, 1, form, &w, &c->packed));
+        c->packed_step = (int64_t)ortc_product_packed_bytes(form, g->filters, k);
         flags = c->turned ? ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_TRANS_C : ORTC_PRODUCT_PACKED_A;
     }
     if (columns)
