@@ -112,6 +112,13 @@ const ortc_case ortc_cases_conv[] = {
     {"QLinearConv",
      "u8[2,2,7] f32[1]={0.5} u8[1]={9} i8[3,2,3] f32[3]=0.1..0.5 i8[3] f32[]={0.3} u8[]={128} i32[3]",
      "strides=[2]"},
+    {"QLinearConv",
+     "A[1,7,9,11] f32[]={0.02}! A[]={2} B[18,7,3,3]! f32[18]=0.01..0.02! B[18] f32[]={0.75}! C[]={3}! "
+     "i32[18]!",
+     "pads=[1,1,1,1]", "A=i8,u8 B=i8,u8 C=i8,u8"}, /* constant scales: products of integers on the cpu */
+    {"QLinearConv",
+     "u8[1,6,9,11] f32[]={0.02}! u8[]={2} i8[6,1,3,3]! f32[]={0.01}! i8[]={0} f32[]={0.2}! u8[]={3}!",
+     "group=6 strides=[2,2]"},
     {"QLinearConv", "u8[0,2,7] f32[]={0.5} u8[]={9} i8[3,2,3] f32[]={1} i8[] f32[]={0.3} u8[]={128}", ""},
     {"QLinearConv", "u8[1,2,7] f32[]={0.5} u8[]={9} i8[3,2,3] f32[2]={1} i8[] f32[]={0.3} u8[]={128}", "",
      .fails = ORTC_SHAPE_MISMATCH},

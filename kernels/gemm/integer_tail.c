@@ -99,15 +99,17 @@ static int quantises(const reader *r, uint32_t at)
 {
     const ortc_pw_step *scale, *zero = NULL, *last = &r->p->steps[r->p->n - 1];
     ortc_int_tail *t = r->t;
-    if ((t->type != ORTC_U8 && t->type != ORTC_I8) || !follows(r, ORTC_PW_DIV, &at, &scale) ||
-        scale->op != ORTC_PW_CONST)
-        return 0;
+    if (t->type != ORTC_U8 && t->type != ORTC_I8) return 0;
+    t->y_scale = 1;
+    if (follows(r, ORTC_PW_DIV, &at, &scale)) {
+        if (scale->op != ORTC_PW_CONST) return 0;
+        t->y_scale = (float)scale->k.f;
+    }
     if (follows(r, ORTC_PW_ROUND, &at, NULL) &&
         (!follows(r, ORTC_PW_ADD, &at, &zero) || zero->op != ORTC_PW_CONST))
         return 0;
     if (!follows(r, ORTC_PW_SATURATE, &at, NULL) || last->a != at || r->p->steps[at].type != t->type)
         return 0;
-    t->y_scale = (float)scale->k.f;
     t->y_zero = zero ? (float)zero->k.f : 0;
     return 1;
 }

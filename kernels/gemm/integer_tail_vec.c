@@ -16,9 +16,9 @@ VFN vi32 integers(const ortc_int_vector *v, size_t r, size_t i, size_t n)
 }
 
 /* To the nearest, halves to even, and into the type; NaN, as every integer of no float, ends in a byte of 0. */
-VFN vi32 quantised(vf32 v, vf32 scale, vf32 zero, vf32 low, vf32 high)
+VFN vi32 quantised(vf32 v, vf32 zero, vf32 low, vf32 high)
 {
-    const vf32 q = v_add(v_rint(v_div(v, scale)), zero);
+    const vf32 q = v_add(v_rint(v), zero);
     return v_i32_of_f32(v_min_nan(v_max_nan(q, low), high));
 }
 
@@ -28,6 +28,7 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
     const vf32 lo = v_set_f32(p->lo), hi = v_set_f32(p->hi), y_scale = v_set_f32(p->y_scale),
                zero = v_set_f32(p->y_zero), low = v_set_f32(p->type == ORTC_I8 ? -128 : 0),
                high = v_set_f32(p->type == ORTC_I8 ? 127 : 255);
+    const int divides = p->y_scale != 1;
     for (size_t r = 0; r < rows; r++, sums += ld) {
         float *f = (float *)y + r * y_ld;
         int8_t *b = (int8_t *)y + r * y_ld;
@@ -41,7 +42,7 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
             if (p->type == ORTC_F32)
                 v_store_f32(f + i, v, n);
             else
-                v_store_i8(b + i, quantised(v, y_scale, zero, low, high), n);
+                v_store_i8(b + i, quantised(divides ? v_div(v, y_scale) : v, zero, low, high), n);
         });
     }
 }

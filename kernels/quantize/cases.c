@@ -57,6 +57,9 @@ const ortc_case ortc_cases_quantize[] = {
     {"DynamicQuantizeLinear", "f32[33]=1.0..5", "", .outputs = 3},
     {"DynamicQuantizeLinear", "f32[4]={0,0,0,0}", "", .outputs = 3},
     {"DynamicQuantizeLinear", "f32[0]", "", .outputs = 3},
+    {"DynamicQuantizeLinear", "f32[3,17001]=-3.0..9", "", .outputs = 3},
+    {"DynamicQuantizeLinear", "f32[1031]~", "", .outputs = 3},
+    {"DynamicQuantizeLinear", "f32[35]=-9.0..-1", "", .outputs = 3},
 
     {"MatMulInteger", "A[3,5] B[5,4] A[]={2} B[]={1}", "", "A=i8,u8 B=i8,u8"},
     {"MatMulInteger", "u8[3,5] i8[5,4] u8[3] i8[4]", ""},
@@ -80,6 +83,11 @@ const ortc_case ortc_cases_quantize[] = {
     {"QLinearMatMul", "i8[2,3] S[]={0.5} i8[] u8[3,2] S[]={0.25} u8[] S[]={0.1} i8[]={3}", "", SCALE},
     {"QLinearMatMul",
      "u8[2,3,5] f32[3]=0.1..1 u8[3] i8[2,5,4] f32[2,1,4]=0.1..1 i8[2,1,4] f32[]={0.1} u8[]={128}", ""},
+    {"QLinearMatMul",
+     "A[33,65] f32[]={0.02}! A[]={100} B[65,40]! f32[40]=0.01..0.02! B[40] f32[]={0.75}! C[]={3}!", "",
+     "A=i8,u8 B=i8,u8 C=i8,u8"}, /* constant scales: products of integers on the cpu */
+    {"QLinearMatMul",
+     "u8[2,9,65] f32[]={0.02}! u8[]={100} i8[2,65,40] f32[]={0.01}! i8[]={2} f32[]={0.1}! u8[]={3}!", ""},
     {"QLinearMatMul@10", "u8[3,5] f32[]={0.5} u8[]={1} u8[5,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}",
      ""},
     {"QLinearMatMul", "u8[3,5] f32[]={0.5} u8[]={1} u8[4,4] f32[]={0.25} u8[]={1} f32[]={0.75} u8[]={1}", "",

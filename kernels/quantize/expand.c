@@ -36,6 +36,11 @@ static int is_zero(const ortc_pw_builder *b, int32_t v)
     return v < 0 || (b->steps[v].op == ORTC_PW_CONST && b->steps[v].k.i == 0);
 }
 
+static int is_one(const ortc_pw_builder *b, int32_t v)
+{
+    return v >= 0 && b->steps[v].op == ORTC_PW_CONST && b->steps[v].k.f == 1;
+}
+
 int32_t ortc_expand_quantize(const ortc_node *n, ortc_pw_builder *b)
 {
     const ortc_dtype x_type = ortc_node_in(n, 0).dtype, scale_type = ortc_node_in(n, 1).dtype,
@@ -47,7 +52,7 @@ int32_t ortc_expand_quantize(const ortc_node *n, ortc_pw_builder *b)
     if (precision != ORTC_F32 && !(is_half(precision) && x_type == precision && scale_type == precision))
         return ORTC_PW_NONE;
     const int32_t scale = numbers(n, b, 1), zero = numbers(n, b, 2);
-    int32_t y = ortc_pw_2(b, ORTC_PW_DIV, x, scale);
+    int32_t y = is_one(b, scale) ? x : ortc_pw_2(b, ORTC_PW_DIV, x, scale);
     if (is_half(precision)) y = ortc_pw_to(b, ORTC_PW_CAST, precision, y);
     if (!is_zero(b, zero))
         y = ortc_pw_2(b, ORTC_PW_ADD, ortc_pw_1(b, ORTC_PW_ROUND, y), as_float(b, y, zero));

@@ -96,10 +96,10 @@ static const ortc_op ops[] = {
     ORTC_OP("", "DynamicQuantizeLinear", 11, 11, "", "x:T1", "y:T2 y_scale:f32 y_zero_point:T2", "",
             "T1=f32 T2=u8", infer_dynamic, NULL, 0),
     ORTC_OP("", "MatMulInteger", 10, 10, "", "A:T1 B:T2 a_zero_point:T1? b_zero_point:T2?", "Y:T3", "",
-            "T1=i8,u8 T2=i8,u8 T3=i32", ortc_infer_matmul_integer, NULL, 0),
+            "T1=i8,u8 T2=i8,u8 T3=i32", ortc_infer_matmul_integer, NULL, ORTC_OP_HEAVY),
     ORTC_OP("", "QLinearMatMul", 21, 10, "10",
             "a:T1 a_scale:TS a_zero_point:T1 b:T2 b_scale:TS b_zero_point:T2 y_scale:TS y_zero_point:T3",
             "y:T3", "", "TS=f32,f16,bf16 T1=" EIGHT " T2=" EIGHT " T3=" EIGHT, ortc_infer_qlinear_matmul,
-            NULL, 0),
+            NULL, ORTC_OP_HEAVY),
 };
 ORTC_FAMILY(quantize, ops, &ortc_kernels_ref_quantize, &ortc_kernels_cpu_quantize);
