@@ -23,13 +23,14 @@ static bool static_bytes(const ortc_edge *e, size_t *out)
     return ortc_tensor_bytes(e->type->dtype, count, out);
 }
 
-/* A constant second operand of a node whose first is dequantised, too. */
+/* A constant second operand of a product or convolution whose first is dequantised, too. */
 static bool is_quantised_weight(const ortc_node *n)
 {
     ortc_quantised q;
     if (n->n_out != 1 || !n->out[0] || !ortc_read_dequantised(n->out[0], &q)) return false;
     for (const ortc_use *u = n->out[0]->uses; u; u = u->next) {
-        const ortc_edge *beside = u->node && u->port == 1 ? u->node->in[0] : NULL;
+        const bool heavy = u->node && u->node->op && (u->node->op->flags & ORTC_OP_HEAVY);
+        const ortc_edge *beside = heavy && u->port == 1 ? u->node->in[0] : NULL;
         if (beside && ortc_read_dequantised(beside, &q)) return true;
     }
     return false;
