@@ -132,11 +132,24 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
                : all;
 }
 
+/* [channels][taps] to [group of channels][tap][channel]; channels that are not there are 0 when packed. */
+static void turn(const pack_param *p, const char *w, char *to)
+{
+    const int64_t G = p->form.group;
+    const char nothing = p->type == ORTC_I8 && p->form.type == ORTC_U8   ? (char)0x80
+                         : p->type == ORTC_U8 && p->form.type == ORTC_I8 ? (char)0x80
+                                                                         : 0;
+    for (int64_t c = 0; c < p->channels; c += G)
+        for (int64_t tap = 0; tap < p->taps; tap++)
+            for (int64_t i = 0; i < G; i++)
+                *to++ = c + i < p->channels ? w[(c + i) * p->taps + tap] : nothing;
+}
+
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    const int64_t k = k_of(p), G = p->form.group, count = p->filters * k;
+    const int64_t k = k_of(p), count = p->filters * k;
     const size_t step = ortc_product_packed_bytes(&p->form, p->filters, k);
     const char *w = src->data;
     ortc_status s = ORTC_OK;
@@ -144,15 +157,7 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     if (!turned) return ortc_call_fail(call, ORTC_OUT_OF_MEMORY, "no memory to pack weights");
     for (int64_t g = 0; g < p->groups && !s; g++) {
         for (int64_t f = 0; f < p->filters; f++)
-            for (int64_t at = 0; at < k; at++) {
-                const int64_t c = at / (G * p->taps) * G + at % G, tap = at / G % p->taps;
-                /* a weight that is the form's 0: see ortc_product_integers */
-                turned[f * k + at] = c < p->channels
-                                         ? w[((g * p->filters + f) * p->channels + c) * p->taps + tap]
-                                     : p->type != ORTC_I8 && p->form.type == ORTC_I8 ? (char)0x80
-                                     : p->type == ORTC_I8 && p->form.type == ORTC_U8 ? (char)0x80
-                                                                                     : 0;
-            }
+            turn(p, w + (g * p->filters + f) * p->channels * p->taps, turned + f * k);
         s = ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->filters, k, 1, turned, k,
                               (char *)dst + (size_t)g * step, &threads);
     }

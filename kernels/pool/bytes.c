@@ -1,6 +1,6 @@
-/* kernels/pool/bytes.c: MaxPool of integers of 8 bits on the cpu: for a row of results the rows of X under its
- * windows are folded into one line, whose padding is the lowest number, and each result folds its places of
- * the line. Indices are ref's.
+/* kernels/pool/bytes.c: MaxPool of integers of 8 bits on the cpu: for a row of results the rows of X under
+ * its windows are folded into one line, whose padding is the lowest number, and each result folds its places
+ * of the line. Indices are ref's.
  */
 #include "kernels/pool/bytes.h"
 

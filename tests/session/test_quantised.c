@@ -1,6 +1,6 @@
-/* tests/session/test_quantised.c: products, convolutions and moves between DequantizeLinear and QuantizeLinear:
- * which run on integers on the cpu, which must not, and that the results are ref's. Networks of onnxruntime's
- * quantiser are tests/models/quantised.py's.
+/* tests/session/test_quantised.c: products, convolutions and moves between DequantizeLinear and
+ * QuantizeLinear: which run on integers on the cpu, which must not, and that the results are ref's. Networks
+ * of onnxruntime's quantiser are tests/models/quantised.py's.
  */
 #include <criterion/criterion.h>
 #include <math.h>
