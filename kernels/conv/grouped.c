@@ -24,6 +24,7 @@ int ortc_grouped_init(const ortc_conv_geometry *g, ortc_dtype type, const ortc_p
     for (int i = 0; i < 2; i++) {
         p->in[i] = g->in[i], p->out[i] = g->out[i], p->kernel[i] = g->kernel[i];
         p->stride[i] = g->stride[i], p->dilation[i] = g->dilation[i], p->pad[i] = g->pad[i];
+        if (g->pad[i] < 0) return 0;
         const int64_t reach = (g->out[i] - 1) * g->stride[i] + (g->kernel[i] - 1) * g->dilation[i] + 1;
         *(i ? &p->columns : &p->rows) = reach;
     }
