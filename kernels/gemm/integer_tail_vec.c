@@ -3,16 +3,22 @@
 
 #include "kernels/common/vector/vec.h"
 
-/* Element (r, i) of a vector, for a register's lanes. */
-VFN vf32 floats(const ortc_int_vector *v, size_t r, size_t i, size_t n)
+/* A row's part of a vector: a register for all of it, or where its elements are. */
+typedef struct row_of {
+    const char *at; /* NULL: it is `all` */
+    vf32 all;
+} row_of;
+
+VFN row_of row_at(const ortc_int_vector *v, size_t r)
 {
-    const float *p = (const float *)v->data + r * v->row;
-    return v->col ? v_load_f32(p + i, n) : v_set_f32(*p);
+    const char *p = (const char *)v->data + 4 * r * v->row; /* of 4 bytes, which are bits here */
+    int32_t bits = 0;
+    if (!v->col) memcpy(&bits, p, sizeof bits);
+    return (row_of){v->col ? p : NULL, v_f32_bits(v_set_i32(bits))};
 }
-VFN vi32 integers(const ortc_int_vector *v, size_t r, size_t i, size_t n)
+VFN vf32 elements(const row_of *r, size_t i, size_t n)
 {
-    const int32_t *p = (const int32_t *)v->data + r * v->row;
-    return v->col ? v_load_i32(p + i, n) : v_set_i32(*p);
+    return r->at ? v_load_f32((const float *)(const void *)r->at + i, n) : r->all;
 }
 
 /* 8 bits of a scale, as a loop over registers wants them. Quotients are products with the reciprocal where
@@ -73,16 +79,20 @@ static inline __attribute__((always_inline)) void pass(const int back, const int
                scale = v_set_f32(s->from.scale), r_zero = v_set_f32(s->residual.zero),
                r_scale = v_set_f32(s->residual.scale);
     const scaled to = scaled_of(&s->to), end = scaled_of(&s->y);
-    const ortc_int_vector before = p->before, factor = p->scale, bias = p->bias;
+    const int has_before = p->before.data != NULL, has_factor = p->scale.data != NULL,
+              has_bias = p->bias.data != NULL;
     for (size_t r = 0; r < rows; r++, sums += ld) {
         float *f = (float *)y + r * y_ld;
         int8_t *b = (int8_t *)y + r * y_ld;
+        const row_of nothing = {NULL, v_set_f32(0)}, before = has_before ? row_at(&p->before, r) : nothing,
+                     factor = has_factor ? row_at(&p->scale, r) : nothing,
+                     bias = has_bias ? row_at(&p->bias, r) : nothing;
         V_FOR(i, n, cols, {
             vi32 sum = v_load_i32(sums + i, n);
-            if (before.data) sum += integers(&before, r, i, n);
+            if (has_before) sum += v_bits_f32(elements(&before, i, n));
             vf32 v = v_f32_of_i32(sum);
-            if (factor.data) v = v_mul(v, floats(&factor, r, i, n));
-            if (bias.data) v = v_add(v, floats(&bias, r, i, n));
+            if (has_factor) v = v_mul(v, elements(&factor, i, n));
+            if (has_bias) v = v_add(v, elements(&bias, i, n));
             v = v_min(hi, v_max(lo, v));
             if (back) {
                 v = quantised(v, &to);
