@@ -2,9 +2,11 @@
  *
  * Limits: nothing random, stateful or with subgraphs; the result is at most as large as the inputs together
  * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node). What shape functions already know (Shape of a
- * static tensor, and the arithmetic behind it) is folded from the known values, without computing.
+ * static tensor, and the arithmetic behind it) is folded from the known values, without computing. Weights of 8
+ * bits stay quantised where the operand beside them is: providers have products of integers.
  */
 #include "graph/ir/infer.h"
+#include "graph/ir/quantised.h"
 #include "normalise.h"
 
 #define MAX_GROWTH ((size_t)1 << 20)
@@ -21,6 +23,19 @@ static bool static_bytes(const ortc_edge *e, size_t *out)
     return ortc_tensor_bytes(e->type->dtype, count, out);
 }
 
+/* A constant second operand of a product or convolution whose first is dequantised, too. */
+static bool is_quantised_weight(const ortc_node *n)
+{
+    ortc_quantised q;
+    if (n->n_out != 1 || !n->out[0] || !ortc_read_dequantised(n->out[0], &q)) return false;
+    for (const ortc_use *u = n->out[0]->uses; u; u = u->next) {
+        const bool heavy = u->node && u->node->op && (u->node->op->flags & ORTC_OP_HEAVY);
+        const ortc_edge *beside = heavy && u->port == 1 ? u->node->in[0] : NULL;
+        if (beside && ortc_read_dequantised(beside, &q)) return true;
+    }
+    return false;
+}
+
 static bool foldable(const ortc_node *n)
 {
     if (!n->op || (n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) || n->epilogue)
@@ -32,7 +47,7 @@ static bool foldable(const ortc_node *n)
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] && (!static_bytes(n->out[i], &bytes) || !ortc_add_size(out, bytes, &out))) return false;
-    return n->n_out && out <= in + MAX_GROWTH;
+    return n->n_out && out <= in + MAX_GROWTH && !is_quantised_weight(n);
 }
 
 /* A constant made of the values that a shape function found; NULL when they are not all numbers. */

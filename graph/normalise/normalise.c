@@ -3,13 +3,20 @@
 
 /* In this order, over and over until a round changes nothing: each may make work for the others. */
 const ortc_normalise_pass ortc_normalise_passes[] = {
-    {"remove-identity", ortc_pass_remove_identity}, {"fold-constants", ortc_pass_fold_constants},
-    {"share-nodes", ortc_pass_share_nodes},         {"conv-batchnorm", ortc_pass_conv_batchnorm},
-    {"decided-where", ortc_pass_decided_where},     {"constant-targets", ortc_pass_constant_targets},
+    {"remove-identity", ortc_pass_remove_identity},
+    {"fold-constants", ortc_pass_fold_constants},
+    {"share-nodes", ortc_pass_share_nodes},
+    {"conv-batchnorm", ortc_pass_conv_batchnorm},
+    {"decided-where", ortc_pass_decided_where},
+    {"constant-targets", ortc_pass_constant_targets},
     {"dead-nodes", ortc_pass_dead_nodes}, /* before what is raised, which counts readers */
-    {"raise-layernorm", ortc_pass_raise_layernorm}, {"raise-gelu", ortc_pass_raise_gelu},
-    {"raise-swish", ortc_pass_raise_swish},         {"raise-softmax", ortc_pass_raise_softmax},
-    {"raise-casts", ortc_pass_raise_casts},         {"raise-rotary", ortc_pass_raise_rotary},
+    {"qlinear", ortc_pass_qlinear},
+    {"raise-layernorm", ortc_pass_raise_layernorm},
+    {"raise-gelu", ortc_pass_raise_gelu},
+    {"raise-swish", ortc_pass_raise_swish},
+    {"raise-softmax", ortc_pass_raise_softmax},
+    {"raise-casts", ortc_pass_raise_casts},
+    {"raise-rotary", ortc_pass_raise_rotary},
     {"raise-attention", ortc_pass_raise_attention},
 };
 const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);

@@ -33,6 +33,7 @@ ortc_status ortc_pass_share_nodes(ortc_normalise *);
 ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);
 ortc_status ortc_pass_decided_where(ortc_normalise *);
 ortc_status ortc_pass_constant_targets(ortc_normalise *);
+ortc_status ortc_pass_qlinear(ortc_normalise *);
 ortc_status ortc_pass_raise_layernorm(ortc_normalise *);
 ortc_status ortc_pass_raise_gelu(ortc_normalise *);
 ortc_status ortc_pass_raise_swish(ortc_normalise *);

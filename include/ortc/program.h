@@ -28,7 +28,8 @@ extern "C" {
  * otherwise. Integers wrap around. A function that is not exact may differ among providers, within the bounds
  * that they state; at the ends of its domain it gives what C's Annex F says.
  *
- *   LOAD       input a, of element type `type`
+ *   LOAD       input a, of element type `type`; as if its shape had b more dims of 1 behind: a vector along
+ *              an axis of the result that is not the last. A program loads an input with one b only
  *   CONST      k: .f for floats, .i for the rest (u64: the same bits)
  *   DIV        integers: towards zero; by 0: 0
  *   MOD REM    the remainder of a division rounded down (the sign of b), towards zero (of a);
@@ -85,7 +86,7 @@ enum {
 typedef struct ortc_pw_step {
     uint8_t op;       /* ORTC_PW_* */
     uint8_t type;     /* an element type: the register's; of LOAD, CAST, SATURATE and STORE also f16, bf16 */
-    uint16_t a, b, c; /* values, 0 where there are fewer; of LOAD a is the input */
+    uint16_t a, b, c; /* values, 0 where there are fewer; of LOAD a is the input, b dims behind it */
     union {
         double f;
         int64_t i;
@@ -141,7 +142,7 @@ static inline ortc_dtype ortc_pw_check(const ortc_pw_step *steps, uint32_t at, u
 #undef ORTC_PW_RESULT
     const ortc_pw_step *s = &steps[at];
     if (s->op >= ORTC_PW_PRIMITIVE_COUNT || !ortc_pw_register(s->type)) return 0;
-    if (s->op == ORTC_PW_LOAD) return s->a < n_in ? ortc_pw_register(s->type) : 0;
+    if (s->op == ORTC_PW_LOAD) return s->a < n_in && s->b < 64 ? ortc_pw_register(s->type) : 0;
     if (s->op == ORTC_PW_CONST) return s->type == ortc_pw_register(s->type) ? s->type : 0;
     const uint32_t n = ortc_pw_operands(s->op);
     const uint16_t operands[3] = {s->a, s->b, s->c};
@@ -176,6 +177,23 @@ static inline int ortc_pointwise_valid(const ortc_pointwise *p, size_t bytes)
 }
 
 /* ---- Epilogues ----------------------------------------------------------------------------------------- */
+
+/* A port as a program loads it: with `behind` more dims of 1 (LOAD's b), in `space`, which has room for them.
+ * What is not known, or has too many dims, has no rank. */
+enum { ORTC_PW_RANK = 64 };
+static inline ortc_port ortc_pw_port(const ortc_port *p, uint32_t behind, ortc_dim space[ORTC_PW_RANK])
+{
+    ortc_port out = *p;
+    if (!behind || p->rank < 0) return out;
+    out.rank = -1;
+    out.dims = NULL;
+    if ((uint32_t)p->rank + behind > ORTC_PW_RANK) return out;
+    for (int32_t d = 0; d < p->rank; d++) space[d] = p->dims[d];
+    for (uint32_t d = 0; d < behind; d++) space[(uint32_t)p->rank + d] = 1;
+    out.rank = p->rank + (int32_t)behind;
+    out.dims = space;
+    return out;
+}
 
 /* How an input lies under a result. */
 enum {
@@ -284,6 +302,16 @@ static inline int32_t ortc_pw_load(ortc_pw_builder *b, uint32_t input, ortc_dtyp
     s.op = ORTC_PW_LOAD;
     s.type = (uint8_t)type;
     s.a = (uint16_t)input;
+    return ortc_pw_add(b, s);
+}
+/* An input's value, which is a vector (or one element), lying along an axis of a result of that rank. */
+static inline int32_t ortc_pw_along(ortc_pw_builder *b, int32_t v, int32_t axis, int32_t rank)
+{
+    ortc_pw_step s;
+    if (v < 0 || axis < 0 || axis >= rank) return b->failed = 1, ORTC_PW_NONE;
+    if (b->steps[v].op != ORTC_PW_LOAD) return v;
+    s = b->steps[v];
+    s.b = (uint16_t)(rank - 1 - axis);
     return ortc_pw_add(b, s);
 }
 static inline int32_t ortc_pw_int(ortc_pw_builder *b, ortc_dtype type, int64_t k)

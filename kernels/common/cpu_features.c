@@ -37,11 +37,14 @@ static uint32_t detect(void)
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     if (!(b & 1u << 5)) return 0;
     bits |= ORTC_CPU_AVX2;
+    uint32_t a1, b1, c1, d1;
+    const int has_1 = __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1);
+    if (has_1 && (a1 & 1u << 4)) bits |= ORTC_CPU_AVX_VNNI;
     const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, all = f | dq | bw | vl;
     if ((b & all) != all || (state & 0xe6) != 0xe6) return bits; /* opmask, upper zmm, zmm16-31 */
     bits |= ORTC_CPU_AVX512;
     if (c & 1u << 11) bits |= ORTC_CPU_AVX512_VNNI;
-    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5)) bits |= ORTC_CPU_AVX512_BF16;
+    if (has_1 && (a1 & 1u << 5)) bits |= ORTC_CPU_AVX512_BF16;
     return bits;
 }
 #elif defined(__aarch64__)

@@ -20,6 +20,7 @@ enum {
     ORTC_CPU_AVX512_VNNI = 1u << 2,
     ORTC_CPU_AVX512_BF16 = 1u << 3,
     ORTC_CPU_NEON = 1u << 4, /* every AArch64 core; has FMA */
+    ORTC_CPU_AVX_VNNI = 1u << 5,
 };
 
 /* The instruction sets that kernels may use: what the machine has, under ORTC_CPU and the tests' mask.

@@ -30,3 +30,6 @@ void ortc_uk_columns_f32_scalar(size_t rows, float *dst, size_t dst_step, const 
         for (size_t i = 0; i < right; i++) dst[left + count + i] = 0;
     }
 }
+
+ORTC_VEC_TABLE(ortc_columns_bytes)
+const ortc_columns_bytes *ortc_columns_bytes_best(void) { return ortc_columns_bytes_select(); }

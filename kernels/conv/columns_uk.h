@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/common/uk.h"
+
 typedef void ortc_uk_columns_f32(size_t rows, float *dst, size_t dst_step, const float *src, size_t src_step,
                                  size_t stride, size_t left, size_t count, size_t right);
 
@@ -18,6 +20,14 @@ typedef struct ortc_columns_uk {
     uint32_t isa; /* bits of cpu_features.h, all needed */
     ortc_uk_columns_f32 *run;
 } ortc_columns_uk;
+
+/* The same of bytes, with `pad` for zeros (columns_vec.c). */
+typedef struct ortc_columns_bytes {
+    void (*run)(size_t rows, uint8_t *dst, size_t dst_step, const uint8_t *src, size_t src_step,
+                size_t stride, size_t left, size_t count, size_t right, uint8_t pad);
+} ortc_columns_bytes;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_columns_bytes)
+const ortc_columns_bytes *ortc_columns_bytes_best(void);
 
 #define ORTC_COLUMNS_UK(isa_bit, isa) ortc_uk_columns_f32 ortc_uk_columns_f32_##isa;
 #include "columns_uk.inc"

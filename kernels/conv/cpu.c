@@ -6,9 +6,9 @@
  *   conv.pointwise   a kernel of one element, no stride, no padding: the image is B of a product as it lies
  *   conv.turned      a product with pixels as rows, where W is constant
  *   conv.columns     any: a product whose B is made panel by panel (im2col.h)
- * In products A is W, [filters, channels * kernel], packed once where it is constant ("cpu.conv.a"); an image
+ * In products A is W, [filters, channels * kernel], packed once where it is constant; an image
  * and group is one matrix of the batch. Where the output has few positions (7x7: 49 columns would fill two
- * panels of 32 by three quarters) the product is turned: pixels are A, W is B ("cpu.conv.b"), and C is stored
+ * panels of 32 by three quarters) the product is turned: pixels are A, W is B, and C is stored
  * transposed. What follows is the product's epilogue (kernels/gemm/epilogue.h). Where columns are
  * made of an image of 16 bits, it is widened into the workspace first: each element is read once for that,
  * and many times for the columns.
@@ -23,6 +23,7 @@
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
+#include "kernels/gemm/product_packing.h"
 
 enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
 
@@ -31,7 +32,7 @@ typedef struct conv_plan {
     ortc_conv_geometry geometry;
     ortc_dwconv_plan depthwise;
     ortc_product_plan product;
-    const ortc_columns_uk *columns;
+    ortc_im2col_way columns;
     const ortc_packed *packed; /* W; NULL: not constant */
     ortc_dtype type;
     int32_t turned;
@@ -39,39 +40,6 @@ typedef struct conv_plan {
     int64_t wide_count;              /* elements of a widened image */
     size_t wide_offset, bias_offset; /* bytes in the workspace: of it, and of a widened bias behind it */
 } conv_plan;
-
-/* ---- Packed W ------------------------------------------------------------------------------------------ */
-
-/* Compared bytewise: no padding between these. */
-typedef struct pack_param {
-    int64_t group, filters, k;
-    ortc_product_form form;
-    ortc_dtype type;
-} pack_param;
-
-static size_t pack_bytes(const ortc_view *src, const void *param)
-{
-    const pack_param *p = param;
-    size_t all;
-    (void)src;
-    const size_t one = ortc_product_packed_bytes(&p->form, p->filters, p->k);
-    return __builtin_mul_overflow(one, (size_t)p->group, &all) ? 0 : all;
-}
-
-static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
-{
-    const pack_param *p = param;
-    const ortc_product_threads threads = {ortc_call_parallel, call};
-    const size_t step = ortc_product_packed_bytes(&p->form, p->filters, p->k);
-    ortc_status s = ORTC_OK;
-    for (int64_t g = 0; g < p->group && !s; g++)
-        s = ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->filters, p->k, 1,
-                              ortc_product_at(src->data, g * p->filters * p->k, p->type), p->k,
-                              (char *)dst + (size_t)g * step, &threads);
-    return s;
-}
-
-static const ortc_packing packing_w = {ORTC_SIZED(ortc_packing), "cpu.conv", pack_bytes, pack_fill};
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
@@ -112,15 +80,16 @@ ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 /* ---- Geometry ------------------------------------------------------------------------------------------ */
 
-void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y, ortc_conv_geometry *g)
+void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ortc_view *ins,
+                            const ortc_view *y, ortc_conv_geometry *g)
 {
     const ortc_view *x = &ins[0], *w = &ins[1];
-    ortc_window window = s->window;
+    ortc_window window = *windows;
     g->spatial = x->rank - 2;
     g->images = x->dims[0];
-    g->group = s->group;
+    g->group = group;
     g->channels = w->dims[1];
-    g->filters = w->dims[0] / s->group;
+    g->filters = w->dims[0] / group;
     uint64_t in = 1, out = 1, kernel = 1; /* may wrap where there are no elements */
     for (int32_t i = 0; i < g->spatial; i++) {
         window.kernel[i] = g->kernel[i] = w->dims[i + 2];
@@ -134,7 +103,7 @@ void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_v
     g->in_count = (int64_t)in, g->out_count = (int64_t)out, g->kernel_count = (int64_t)kernel;
 }
 
-static int is_pointwise(const ortc_conv_geometry *g)
+int ortc_conv_is_pointwise(const ortc_conv_geometry *g)
 {
     int yes = 1;
     for (int32_t i = 0; i < g->spatial; i++)
@@ -167,7 +136,9 @@ static double outputs(const ortc_conv_geometry *g)
 /* Elements in and out of a product: pointwise reads them as they lie. */
 static double moving(const ortc_conv_geometry *g)
 {
-    const double each = is_pointwise(g) ? MOVED : g->stride[g->spatial - 1] == 1 ? GATHERED : GATHERED_APART;
+    const double each = ortc_conv_is_pointwise(g)        ? MOVED
+                        : g->stride[g->spatial - 1] == 1 ? GATHERED
+                                                         : GATHERED_APART;
     return each * matrices(g) * (double)g->out_count + MOVED * outputs(g) +
            MATRIX * (double)g->images * (double)g->group;
 }
@@ -223,7 +194,7 @@ static ortc_status choose_depthwise(const void *state, const ortc_question *q, o
 /* The number of the form in which W is packed (plan_product): FNV-1a of what it is made by; 0: it is not. */
 static uint64_t packed_form(const ortc_question *q, const ortc_conv_geometry *g, bool turned)
 {
-    const bool as_it_lies = turned || is_pointwise(g);
+    const bool as_it_lies = turned || ortc_conv_is_pointwise(g);
     const ortc_product_line *line = ortc_product_line_for(as_it_lies ? q->in[0].dtype : ORTC_F32);
     const unsigned char *bytes = (const unsigned char *)(turned ? &line->b : &line->a);
     uint64_t hash = UINT64_C(0xcbf29ce484222325) + turned;
@@ -236,7 +207,8 @@ static ortc_status choose_pointwise(const void *state, const ortc_question *q, o
 {
     ortc_conv_geometry g;
     ortc_conv_read(state, q->in, q->out, &g);
-    if (ortc_conv_is_empty(&g) || !is_pointwise(&g)) return ortc_no(why, "the window is not a point");
+    if (ortc_conv_is_empty(&g) || !ortc_conv_is_pointwise(&g))
+        return ortc_no(why, "the window is not a point");
     o->clocks = columns_cost(&g, ortc_product_line_for(q->in[0].dtype));
     o->form = packed_form(q, &g, false);
     return ORTC_OK;
@@ -275,13 +247,13 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0, columns = c->way == WAY_COLUMNS;
     const ortc_product_line *line = ortc_product_line_for(c->type);
     uint32_t flags = 0;
-    c->columns = ortc_columns_uk_select();
+    c->columns.floats = ortc_columns_uk_select();
     if (columns && !c->turned) line = ortc_product_line_for(ORTC_F32); /* of which columns are */
     if (constant) {
-        const pack_param param = {g->group, g->filters, k, c->turned ? line->b : line->a, c->type};
-        const ortc_status s = ortc_plan_pack(p, 1, &packing_w, &param, sizeof param, &c->packed);
-        if (s) return s;
-        c->packed_step = (int64_t)ortc_product_packed_bytes(&param.form, g->filters, k);
+        const ortc_product_constant w = {g->group, g->filters, k, 1, c->type};
+        const ortc_product_form *form = c->turned ? &line->b : &line->a;
+        ORTC_TRY(ortc_product_packed(p, 1, form, &w, &c->packed));
+        c->packed_step = (int64_t)ortc_product_packed_bytes(form, g->filters, k);
         flags = c->turned ? ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_TRANS_C : ORTC_PRODUCT_PACKED_A;
     }
     if (columns)
@@ -327,7 +299,7 @@ static ortc_status plan_way(const ortc_conv_state *s, ortc_plan *p, int32_t way,
         ortc_dwconv_plan_init(g, c->type, &c->depthwise);
         ortc_plan_workspace(p, 0, c->depthwise.scratch);
     } else if (c->way != WAY_NOTHING) {
-        if (is_pointwise(g)) c->way = WAY_POINTWISE;
+        if (ortc_conv_is_pointwise(g)) c->way = WAY_POINTWISE;
         status = plan_product(p, c);
     }
     if (status) {
@@ -386,7 +358,7 @@ static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int6
 {
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
-    ortc_im2col_f32(g, r->c->columns, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
+    ortc_im2col(g, &r->c->columns, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
 }
 
 /* ---- Widening an image --------------------------------------------------------------------------------- */
@@ -474,6 +446,7 @@ CONV(turned)
 CONV(columns)
 
 /* The first of equals is taken: blocks before plain values. */
+#define BYTES (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))
 ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
@@ -481,4 +454,6 @@ ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel));
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel),
+             /* its result is of any type where an epilogue is behind it */
+             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer));

@@ -15,9 +15,16 @@ ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, or
 ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
 
 /* The numbers of X and W, `ins`, and Y. */
-void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y,
-                    ortc_conv_geometry *g);
+void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ortc_view *ins,
+                            const ortc_view *y, ortc_conv_geometry *g);
+static inline void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y,
+                                  ortc_conv_geometry *g)
+{
+    ortc_conv_read_windows(&s->window, s->group, ins, y, g);
+}
 int ortc_conv_is_empty(const ortc_conv_geometry *g);
+/* A kernel of one element, no stride, no padding. */
+int ortc_conv_is_pointwise(const ortc_conv_geometry *g);
 /* B's, -1: none. */
 int32_t ortc_conv_bias_port(const ortc_tail_spec *t);
 /* The work and the bytes of a run, for ortc_plan_cost. */
@@ -29,5 +36,7 @@ double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 /* cpu_blocks.c */
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
     ortc_conv_stem;
+
+extern const ortc_kernel ortc_conv_integer; /* cpu_integer.c */
 
 #endif

@@ -21,8 +21,9 @@ typedef struct run {
 
 typedef struct panel {
     const ortc_conv_geometry *g;
-    const ortc_columns_uk *uk;
-    const float *image;
+    const ortc_im2col_way *way;
+    const char *image;
+    size_t size; /* of an element */
     size_t dw;
     int64_t kernel_outer; /* positions of the kernel in all dims but the last */
     int64_t columns, runs;
@@ -65,7 +66,7 @@ static int64_t row_of(const ortc_conv_geometry *g, int64_t index, int64_t outer)
 /* One run under kernel position (row offset `row`, last position k), for `channels` channels from `channel`
  * on. `dst` is the panel's row of the first of them; the others follow kernel_count rows apart. */
 static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64_t channel, int64_t channels,
-                     float *dst)
+                     char *dst)
 {
     const ortc_conv_geometry *g = p->g;
     const int32_t last = g->spatial - 1;
@@ -77,44 +78,50 @@ static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64
     int64_t a = min64(max64(lo, r->first), end), b = max64(min64(hi, end), a);
     if (row < 0) a = b = end;
     const int64_t from = a < b ? channel * g->in_count + row + a * stride + shift : 0;
-    p->uk->run((size_t)channels, dst + r->dst, (size_t)g->kernel_count * p->dw, p->image + from,
-               (size_t)g->in_count, (size_t)stride, (size_t)(a - r->first), (size_t)(b - a),
-               (size_t)(end - b));
+    const size_t rows = (size_t)channels, step = (size_t)g->kernel_count * p->dw,
+                 left = (size_t)(a - r->first), count = (size_t)(b - a), right = (size_t)(end - b);
+    const void *src = p->image + (size_t)from * p->size;
+    void *to = dst + (size_t)r->dst * p->size;
+    if (p->way->bytes)
+        p->way->bytes->run(rows, to, step, src, (size_t)g->in_count, (size_t)stride, left, count, right,
+                           p->way->pad);
+    else
+        p->way->floats->run(rows, to, step, src, (size_t)g->in_count, (size_t)stride, left, count, right);
 }
 
 /* Kernel positions q0 .. q1-1 of `channels` channels. dst: row of (channel, position 0). */
-static void fill(const panel *p, int64_t channel, int64_t channels, int64_t q0, int64_t q1, float *dst)
+static void fill(const panel *p, int64_t channel, int64_t channels, int64_t q0, int64_t q1, char *dst)
 {
+    const size_t step = p->dw * p->size; /* bytes of a row of the panel */
     const int64_t kw = p->g->kernel[p->g->spatial - 1];
     for (int64_t i = 0; i < p->runs; i++) {
         const run *r = &p->run[i];
         for (int64_t q = q0; q < q1;) {
             const int64_t outer = q / kw, row = row_of(p->g, r->index, outer);
             for (const int64_t q_end = min64(q1, (outer + 1) * kw); q < q_end; q++)
-                fill_run(p, r, row, q - outer * kw, channel, channels, dst + (size_t)q * p->dw);
+                fill_run(p, r, row, q - outer * kw, channel, channels, dst + (size_t)q * step);
         }
     }
     if ((size_t)p->columns < p->dw)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t q = q0; q < q1; q++)
-                memset(dst + (size_t)(c * p->g->kernel_count + q) * p->dw + p->columns, 0,
-                       (p->dw - (size_t)p->columns) * sizeof *dst);
+                memset(dst + (size_t)(c * p->g->kernel_count + q) * step + (size_t)p->columns * p->size, 0,
+                       step - (size_t)p->columns * p->size);
 }
 
-void ortc_im2col_f32(const ortc_conv_geometry *g, const ortc_columns_uk *uk, const float *image, int64_t k0,
-                     int64_t kc, int64_t n0, int64_t nc, float *dst, size_t dw)
+void ortc_im2col(const ortc_conv_geometry *g, const ortc_im2col_way *way, const void *image, int64_t k0,
+                 int64_t kc, int64_t n0, int64_t nc, void *dst, size_t dw)
 {
-    panel p = {.g = g, .uk = uk, .image = image, .dw = dw};
+    panel p = {.g = g, .way = way, .image = image, .size = way->bytes ? 1 : sizeof(float), .dw = dw};
     find_runs(&p, n0, nc);
-    const int64_t positions = g->kernel_count, end = k0 + kc,
-                  row_bytes = positions * (int64_t)(dw * sizeof *dst);
+    const int64_t positions = g->kernel_count, end = k0 + kc, row_bytes = positions * (int64_t)(dw * p.size);
     const int64_t block = max64(1, BLOCK_BYTES / row_bytes);
     for (int64_t k = k0; k < end;) {
         const int64_t channel = k / positions, q = k % positions;
         /* Whole channels together; what a chunk of K cuts off at its ends alone. */
         const int64_t whole = q == 0 ? min64(block, (end - k) / positions) : 0;
         const int64_t q1 = whole ? positions : min64(positions, q + end - k);
-        fill(&p, channel, whole ? whole : 1, q, q1, dst + (k - k0 - q) * (int64_t)dw);
+        fill(&p, channel, whole ? whole : 1, q, q1, (char *)dst + (k - k0 - q) * (int64_t)(dw * p.size));
         k += whole ? whole * positions : q1 - q;
     }
 }

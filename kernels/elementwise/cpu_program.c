@@ -80,6 +80,24 @@ static bool same_shape(const ortc_view *a, const ortc_view *b)
     return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
+/* The inputs as the program loads them: with more dims of 1 behind their own. */
+typedef struct loaded {
+    ortc_view in[MOST_IN];
+    int64_t dims[MOST_IN][ORTC_RANK_LIMIT];
+} loaded;
+
+static void as_loaded(const ortc_pw_code *code, const ortc_view *in, uint32_t n_in, loaded *l)
+{
+    for (uint32_t k = 0; k < code->n_in && k < n_in; k++) {
+        ortc_view *x = &l->in[k];
+        *x = in[k];
+        if (!code->in[k] || !code->behind[k]) continue;
+        memcpy(l->dims[k], x->dims, (size_t)x->rank * sizeof *x->dims);
+        for (uint32_t d = 0; d < code->behind[k]; d++) l->dims[k][x->rank++] = 1;
+        x->dims = l->dims[k];
+    }
+}
+
 /* An input's extents, as many as the result has. */
 static void extents(const ortc_view *x, const ortc_view *y, int64_t *out)
 {
@@ -136,10 +154,12 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     if (other && (y->rank > 8 || ortc_layout_axis(q->layout) >= y->rank ||
                   ortc_class_of(y->dtype) != ORTC_CLASS_FLOAT))
         return ortc_no(why, "not in this layout");
+    loaded own;
+    as_loaded(code, q->in, q->n_in, &own);
     for (uint32_t k = 0; k < q->n_in && k < code->n_in; k++) {
         if (!code->in[k]) continue;
         bytes += (double)ortc_view_count(&q->in[k]) * (double)bytes_of(code->in[k]);
-        if (other && !along(&q->in[k], y, q->layout, &o->in[k]))
+        if (other && !along(&own.in[k], y, q->layout, &o->in[k]))
             return ortc_no(why, "input %u lies otherwise", k);
     }
     o->out[0] = q->layout;
@@ -182,8 +202,10 @@ static size_t take(program_plan *g, size_t bytes)
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const ortc_pw_code *code = state;
-    const ortc_view *y = &p->out[0], *in = p->in;
+    loaded own;
     shapes memory;
+    as_loaded(code, p->in, p->n_in, &own);
+    const ortc_view *y = &p->out[0], *in = own.in;
     if (y->layout) {
         in_memory(code, in, y, &memory);
         in = memory.in;

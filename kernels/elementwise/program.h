@@ -85,7 +85,8 @@ typedef struct ortc_pw_code {
     uint32_t element; /* bytes of an element in a register: 4 or 8 */
     uint32_t heavy;   /* lines that cost like an exp */
     ortc_dtype out;
-    ortc_dtype in[ORTC_PW_INPUTS]; /* 0: not read */
+    ortc_dtype in[ORTC_PW_INPUTS];  /* 0: not read */
+    uint8_t behind[ORTC_PW_INPUTS]; /* dims of 1 that an input has behind its own */
     int64_t constants[ORTC_PW_CONSTANTS];
     ortc_pw_line lines[ORTC_PW_LINES_MAX];
 } ortc_pw_code;
@@ -105,12 +106,13 @@ typedef struct ortc_pw_place {
 
 enum { ORTC_PW_TILE_IN = 6 }; /* inputs besides the tile, at most */
 
-/* Programs whose input 0 is f32, and so is the result: in place over rows of `cols` floats, `ld` apart, input
- * 0 being what is there, input k being at in[k] (of n_in of them; NULL: the program reads no other). What an
- * element becomes does not depend on its place in a tile. Any thread; some 40 KiB of stack. */
+/* Programs whose input 0 is f32 or i32: over rows of `cols` of them, `ld` apart, input k being at in[k] (of
+ * n_in of them; NULL: the program reads no other). The results, of the program's type, go to rows `out_ld`
+ * apart; `out` may be the tile, where they have its size and rows. What an element becomes does not depend
+ * on its place in a tile. Any thread; some 40 KiB of stack. */
 int ortc_pw_tile_can(const ortc_pw_code *);
-void ortc_pw_tile(const ortc_pw_code *, const ortc_pw_place *in, float *tile, size_t ld, size_t rows,
-                  size_t cols);
+void ortc_pw_tile(const ortc_pw_code *, const ortc_pw_place *in, const void *tile, size_t ld, void *out,
+                  size_t out_ld, size_t rows, size_t cols);
 
 /* The functions behind a line's `each`. */
 void ortc_pw_each(uint8_t each, ortc_pw_op *);

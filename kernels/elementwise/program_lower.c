@@ -403,7 +403,9 @@ int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
         if (!fits(type_of(&l, (int32_t)i), is_wide(&l))) {
             no(&l, "its types are not of one kind of register");
         } else if (s->op == ORTC_PW_LOAD) {
+            if (code->in[s->a] && code->behind[s->a] != s->b) no(&l, "an input lies in two ways");
             code->in[s->a] = s->type;
+            code->behind[s->a] = (uint8_t)s->b;
             if (load_line(s->type, is_wide(&l)) == LINE(load)) l.home[i] = (uint8_t)s->a;
         } else if (s->op == ORTC_PW_CONST) {
             l.home[i] = s->type == ORTC_F32 ? number(&l, (float)s->k.f) : constant(&l, s->k.i);

@@ -1,4 +1,4 @@
-/* kernels/elementwise/program_tile.c: a program over a tile of f32 in place, other inputs beside it: what
+/* kernels/elementwise/program_tile.c: a program over a tile of sums, f32 or i32, other inputs beside it: what
  * products do to their results while those are in L1 (program.h). Rows are put together to runs of many
  * blocks, for a line costs its jump however few elements it has; what the other inputs have for a run is laid
  * out in the same order first.
@@ -22,7 +22,7 @@ static uint32_t others(const ortc_pw_code *code)
 
 int ortc_pw_tile_can(const ortc_pw_code *code)
 {
-    return (!code->in[0] || code->in[0] == ORTC_F32) && code->out == ORTC_F32 && code->element == 4 &&
+    return (!code->in[0] || code->in[0] == ORTC_F32 || code->in[0] == ORTC_I32) && code->element == 4 &&
            others(code) <= ORTC_PW_TILE_IN && code->n_constants + code->n_temps < BLOCKS;
 }
 
@@ -59,7 +59,9 @@ static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *bl
             at[k] = o < ORTC_PWO_TEMP   ? (char *)r->at[o]
                     : o == ORTC_PWO_OUT ? (char *)r->at[0]
                                         : blocks + block * body->bytes;
-            step[k] = o < ORTC_PWO_TEMP ? bytes_of(code->in[o]) : o == ORTC_PWO_OUT ? sizeof(float) : 0;
+            step[k] = o < ORTC_PWO_TEMP   ? bytes_of(code->in[o])
+                      : o == ORTC_PWO_OUT ? bytes_of(code->out) /* a block is read before it is written */
+                                          : 0;
         }
         ops[i] = (ortc_pw_op){body->fn[line->op], at[0], at[1], step[0], step[1], {NULL}};
         ortc_pw_each(line->each, &ops[i]);
@@ -92,9 +94,10 @@ static void lay_out(size_t size, const char *from, size_t row, size_t col, size_
     }
 }
 
-void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, float *tile, size_t ld, size_t rows,
-                  size_t cols)
+void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void *tile, size_t ld, void *out,
+                  size_t out_ld, size_t rows, size_t cols)
 {
+    const size_t size = bytes_of(code->out);
     const ortc_pw_body *body = ortc_pw_body_select();
     const size_t block = body->bytes / sizeof(float);
     _Alignas(64) char blocks[BLOCKS * ORTC_PW_BLOCK_BYTES];
@@ -109,21 +112,23 @@ void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, float *tile
         for (size_t i = 0; i < rows; i += most) {
             const size_t some = rows - i < most ? rows - i : most, count = some * n,
                          whole = (count + block - 1) / block * block;
-            float *from = tile + i * ld + j;
-            lay_out(sizeof *tile, (const char *)from, ld, 1, some, n, (char *)r.at[0]);
+            const float *from = (const float *)tile + i * ld + j;
+            char *to = (char *)out + (i * out_ld + j) * size;
+            lay_out(sizeof *from, (const char *)from, ld, 1, some, n, (char *)r.at[0]);
             for (uint32_t k = 1; k < code->n_in; k++) {
-                const size_t size = bytes_of(code->in[k]);
+                const size_t each = bytes_of(code->in[k]);
                 if (!code->in[k]) continue;
-                lay_out(size, (const char *)in[k].data + (i * in[k].row + j * in[k].col) * size, in[k].row,
+                lay_out(each, (const char *)in[k].data + (i * in[k].row + j * in[k].col) * each, in[k].row,
                         in[k].col, some, n, (char *)r.at[k]);
-                memset((char *)r.at[k] + count * size, 0, (whole - count) * size);
+                memset((char *)r.at[k] + count * each, 0, (whole - count) * each);
             }
-            memset(r.at[0] + count, 0, (whole - count) * sizeof *tile);
+            memset(r.at[0] + count, 0, (whole - count) * sizeof *from);
             body->run(ops, whole, block);
-            if (ld == n || some == 1)
-                memcpy(from, r.at[0], count * sizeof *tile);
+            if (out_ld == n || some == 1)
+                memcpy(to, r.at[0], count * size);
             else
-                for (size_t k = 0; k < some; k++) memcpy(from + k * ld, r.at[0] + k * n, n * sizeof *tile);
+                for (size_t k = 0; k < some; k++)
+                    memcpy(to + k * out_ld * size, (const char *)r.at[0] + k * n * size, n * size);
         }
     }
 }

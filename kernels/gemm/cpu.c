@@ -2,7 +2,7 @@
  * products of product.h.
  *
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
- * matrix, the batch of A joins M: one large product. A constant B is packed once ("cpu.gemm.b") and shared by
+ * matrix, the batch of A joins M: one large product. A constant B is packed once and shared by
  * whoever multiplies with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's
  * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse
  * what follows (epilogue.h). All else, blocking included, is product.h's.
@@ -12,7 +12,9 @@
 
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/matmul_shape.h"
 #include "kernels/gemm/product.h"
+#include "kernels/gemm/product_packing.h"
 #include "ortc/op.h"
 
 typedef struct gemm_state {
@@ -23,49 +25,17 @@ typedef struct gemm_state {
 
 enum { C_NONE, C_MATRIX, C_ROW, C_COLUMN, C_SCALAR }; /* how Gemm's C is stretched: [M,N], [N], [M,1], [1] */
 
-#define BATCH_RANK 64
-
 typedef struct gemm_plan {
     ortc_product_plan product;
     ortc_dtype type;
-    int64_t m, n, k;
+    ortc_matmul_shape shape;
     const ortc_packed *packed_b;
     int32_t c_kind;
     size_t
         c_offset; /* bytes: where in the workspace a stretched, scaled or widened C goes; behind it a bias */
     int64_t c_count;    /* its elements; 0: C is used as it is */
     int64_t bias_count; /* of a widened bias */
-    int32_t rank;       /* of the batch */
-    int64_t dims[BATCH_RANK], a_step[BATCH_RANK], b_step[BATCH_RANK]; /* elements; 0: broadcast */
 } gemm_plan;
-
-/* ---- Packed B ------------------------------------------------------------------------------------------ */
-
-/* Compared bytewise: no padding between these. */
-typedef struct pack_param {
-    int64_t n, k;
-    int32_t along; /* k runs along the rows of B: transB */
-    ortc_dtype type;
-    ortc_product_form form;
-    uint32_t reserved;
-} pack_param;
-
-static size_t pack_bytes(const ortc_view *src, const void *param)
-{
-    const pack_param *p = param;
-    (void)src;
-    return ortc_product_packed_bytes(&p->form, p->n, p->k);
-}
-
-static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
-{
-    const pack_param *p = param;
-    const ortc_product_threads threads = {ortc_call_parallel, call};
-    return ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->n, p->k, p->along, src->data,
-                             p->along ? p->k : p->n, dst, &threads);
-}
-
-static const ortc_packing packing_b = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill};
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
@@ -118,26 +88,6 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
 
-/* The batch dims of MatMul: those of Y, with the steps of A and B along them. Returns their product. */
-static int64_t plan_batch(gemm_plan *g, const ortc_view *a, const ortc_view *b, const ortc_view *y)
-{
-    const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
-    int64_t batch = 1, a_at, b_at;
-    g->rank = ra > rb ? ra : rb;
-    for (int32_t d = 0; d < y->rank; d++)
-        if (y->dims[d] == 0) return 0; /* then products of the other dims need not fit */
-    a_at = g->m * g->k, b_at = g->k * g->n;
-    for (int32_t d = g->rank - 1; d >= 0; d--) {
-        const int64_t da = d - (g->rank - ra) >= 0 ? a->dims[d - (g->rank - ra)] : 1;
-        const int64_t db = d - (g->rank - rb) >= 0 ? b->dims[d - (g->rank - rb)] : 1;
-        g->dims[d] = da == 1 ? db : da;
-        g->a_step[d] = da == 1 ? 0 : a_at;
-        g->b_step[d] = db == 1 ? 0 : b_at;
-        a_at *= da, b_at *= db, batch *= g->dims[d];
-    }
-    return batch;
-}
-
 static int32_t kind_of_c(const ortc_view *c, int64_t m, int64_t n)
 {
     if (!c || !c->dtype) return C_NONE;
@@ -151,60 +101,50 @@ static int32_t kind_of_c(const ortc_view *c, int64_t m, int64_t n)
 static void plan_c(const gemm_state *s, gemm_plan *g)
 {
     const int as_is = s->beta == 1 && g->type == ORTC_F32;
-    if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && !as_is)) g->c_count = g->n;
-    if (g->c_kind == C_COLUMN && !as_is) g->c_count = g->m;
-    if (s->tail.bias >= 0 && g->type != ORTC_F32) g->bias_count = g->n;
+    if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && !as_is)) g->c_count = g->shape.n;
+    if (g->c_kind == C_COLUMN && !as_is) g->c_count = g->shape.m;
+    if (s->tail.bias >= 0 && g->type != ORTC_F32) g->bias_count = g->shape.n;
 }
 
 static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_product_line *line)
 {
-    const pack_param param = {.n = g->n, .k = g->k, .along = s->trans_b, .type = g->type, .form = line->b};
-    if (!(p->in[1].flags & ORTC_VIEW_CONST) || g->n == 1 || g->n == 0 || g->k == 0 || g->m == 0)
+    const ortc_matmul_shape *shape = &g->shape;
+    const ortc_product_constant b = {1, shape->n, shape->k, s->trans_b, g->type};
+    if (!(p->in[1].flags & ORTC_VIEW_CONST) || shape->n == 1 || shape->n == 0 || shape->k == 0 ||
+        shape->m == 0)
         return ORTC_OK;
-    return ortc_plan_pack(p, 1, &packing_b, &param, sizeof param, &g->packed_b);
+    return ortc_product_packed(p, 1, &line->b, &b, &g->packed_b);
 }
 
-static ortc_status plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_plan *g, int64_t *batch)
+static int plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_plan *g)
 {
     const ortc_view *a = &p->in[0], *b = &p->in[1];
-    *batch = 1;
-    if (s->is_matmul) {
-        if (a->rank > BATCH_RANK || b->rank > BATCH_RANK || a->rank < 1 || b->rank < 1)
-            return ORTC_UNSUPPORTED;
-        g->k = a->dims[a->rank - 1];
-        g->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-        g->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-        *batch = plan_batch(g, a, b, &p->out[0]);
-        if (*batch == 0) g->m = g->n = g->k = 0, g->rank = 0;
-        int shared = 1; /* B is one matrix, and A is not broadcast: rows of the batch follow each other */
-        for (int32_t d = 0; d < g->rank; d++)
-            shared &= g->dims[d] == 1 || (g->b_step[d] == 0 && g->a_step[d] != 0);
-        if (shared && *batch) g->m *= *batch, *batch = 1, g->rank = 0;
-    } else {
-        g->m = a->dims[s->trans_a ? 1 : 0];
-        g->k = a->dims[s->trans_a ? 0 : 1];
-        g->n = b->dims[s->trans_b ? 0 : 1];
-        const int reads_c = p->n_in > 2 && s->beta != 0;
-        g->c_kind = kind_of_c(reads_c ? &p->in[2] : NULL, g->m, g->n);
-    }
-    return ORTC_OK;
+    ortc_matmul_shape *shape = &g->shape;
+    if (s->is_matmul) return ortc_matmul_shape_init(a, b, &p->out[0], shape);
+    shape->batch = 1;
+    shape->m = a->dims[s->trans_a ? 1 : 0];
+    shape->k = a->dims[s->trans_a ? 0 : 1];
+    shape->n = b->dims[s->trans_b ? 0 : 1];
+    const int reads_c = p->n_in > 2 && s->beta != 0;
+    g->c_kind = kind_of_c(reads_c ? &p->in[2] : NULL, shape->m, shape->n);
+    return 1;
 }
 
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const gemm_state *s = state;
-    int64_t batch;
     gemm_plan *g = calloc(1, sizeof *g);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     const ortc_product_types types = {p->in[0].dtype, p->in[0].dtype, p->in[0].dtype};
     const ortc_product_line *line = ortc_product_line_for(types.b);
     g->type = types.a;
-    ortc_status status = plan_shapes(s, p, g, &batch);
-    if (status) {
+    const ortc_matmul_shape *shape = &g->shape;
+    ortc_status status = ORTC_OK;
+    if (!plan_shapes(s, p, g)) {
         free(g);
-        return ortc_plan_fail(p, status, "a rank is not possible here");
+        return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
     }
-    if (batch == 1 && (status = plan_b(s, p, g, line))) { /* the text is set */
+    if (shape->batch == 1 && (status = plan_b(s, p, g, line))) { /* the text is set */
         free(g);
         return status;
     }
@@ -212,7 +152,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     uint32_t flags = s->trans_a ? ORTC_PRODUCT_TRANS_A : 0;
     flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
     flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
-    if (ortc_product_plan_init(&g->product, line, &types, g->m, g->n, g->k, batch, flags)) {
+    if (ortc_product_plan_init(&g->product, line, &types, shape->m, shape->n, shape->k, shape->batch,
+                               flags)) {
         free(g);
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     }
@@ -226,21 +167,15 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
-/* Matrix `index` of the batch, dims walked from the last. */
 static void locate(const void *arg, int64_t index, ortc_product_item *it)
 {
     const gemm_plan *g = arg;
-    int64_t rest = index, a = 0, b = 0;
-    for (int32_t d = g->rank - 1; d >= 0; d--) {
-        const int64_t i = rest % g->dims[d];
-        rest /= g->dims[d];
-        a += i * g->a_step[d];
-        b += i * g->b_step[d];
-    }
+    int64_t a, b;
+    ortc_matmul_at(&g->shape, index, &a, &b);
     it->a = ortc_product_at(it->a, a, g->type);
     it->b = ortc_product_at(it->b, b, g->type);
-    it->c = ortc_product_at(it->c, index * g->m * g->n, g->type);
-    if (it->residual) it->residual = ortc_product_at(it->residual, index * g->m * g->n, g->type);
+    it->c = ortc_product_at(it->c, index * g->shape.m * g->shape.n, g->type);
+    if (it->residual) it->residual = ortc_product_at(it->residual, index * g->shape.m * g->shape.n, g->type);
 }
 
 /* Gemm's C: a pointer of the item, or a vector made in the workspace. */
@@ -272,14 +207,14 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const gemm_state *s = state;
     const gemm_plan *g = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
-    ortc_tail_run tail = {&s->tail, c->in, g->n, 0};
+    ortc_tail_run tail = {&s->tail, c->in, g->shape.n, 0};
     ortc_product_args x = {.item = {.a = c->in[0].data,
                                     .b = g->packed_b ? g->packed_b->data : c->in[1].data,
                                     .c = c->out[0].data},
-                           .lda = s->trans_a ? g->m : g->k,
-                           .ldb = s->trans_b ? g->k : g->n,
-                           .ldc = g->n,
-                           .residual_stride = g->n,
+                           .lda = s->trans_a ? g->shape.m : g->shape.k,
+                           .ldb = s->trans_b ? g->shape.k : g->shape.n,
+                           .ldc = g->shape.n,
+                           .residual_stride = g->shape.n,
                            .alpha = s->alpha * s->tail.alpha,
                            .beta = 1,
                            .act = s->tail.act,
@@ -287,7 +222,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                            .hi = s->tail.hi,
                            .tile = s->tail.has_rest ? ortc_tail_tile : NULL,
                            .tile_arg = &tail,
-                           .locate = g->rank ? locate : NULL,
+                           .locate = g->shape.rank ? locate : NULL,
                            .arg = g,
                            .workspace = c->workspace};
     if (!s->is_matmul) place_c(s, g, c, &x);
@@ -295,7 +230,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     if (s->tail.bias >= 0) {
         float *space = (float *)(void *)((char *)c->workspace + g->c_offset) + g->c_count;
         const void *bias = ortc_call_data(c, s->tail.bias);
-        x.item.bias_col = ortc_product_floats(g->product.line, g->type, bias, g->n, space);
+        x.item.bias_col = ortc_product_floats(g->product.line, g->type, bias, g->shape.n, space);
     }
     return ortc_product_run(&g->product, &x, &threads);
 }

@@ -36,7 +36,7 @@ void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tai
             first = at->element, p->row = at->row, p->col = at->col;
         p->data = (const char *)p->data + first * (int64_t)(ortc_dtype_bits(s->rest.in[k]) / 8);
     }
-    ortc_pw_tile(&s->rest, places, tile, ld, rows, cols);
+    ortc_pw_tile(&s->rest, places, tile, ld, tile, ld, rows, cols);
 }
 
 void ortc_tail_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0, int64_t col0)

@@ -158,15 +158,26 @@ typedef struct chunk {
     int64_t sums_ld;
 } chunk;
 
-/* Zero points: what they add to the sums of a chunk, taken off. ra, cb: sums over k of rows and columns. */
-static void correct(const ortc_product_args *x, int32_t *sums, size_t ld, size_t rows, size_t cols,
-                    int64_t kc, const int32_t *ra, const int32_t *cb)
+/* What packing has added to each element of an operand. */
+static int32_t moved(const ortc_product_form *f, ortc_dtype type)
 {
-    for (size_t i = 0; i < rows; i++)
-        for (size_t c = 0; c < cols; c++)
-            sums[i * ld + c] = (int32_t)((uint32_t)sums[i * ld + c] - (uint32_t)x->zero_b * (uint32_t)ra[i] -
-                                         (uint32_t)x->zero_a * (uint32_t)cb[c] +
-                                         (uint32_t)kc * (uint32_t)x->zero_a * (uint32_t)x->zero_b);
+    return f->type == ORTC_U8 && type == ORTC_I8 ? 128 : f->type == ORTC_I8 && type == ORTC_U8 ? -128 : 0;
+}
+
+/* Zero points: what they add to the sums of a chunk, taken off. ra, cb: sums over k of rows and columns. */
+static void correct(const job *j, int32_t *sums, size_t ld, size_t rows, size_t cols, int64_t row,
+                    int64_t col, int64_t kc, const void *ra, const void *cb)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_args *x = j->r->x;
+    const ortc_product_zeros z = {.a = j->it.zeros_a ? j->it.zeros_a + row : &x->zero_a,
+                                  .b = j->it.zeros_b ? j->it.zeros_b + col : &x->zero_b,
+                                  .a_step = j->it.zeros_a != NULL,
+                                  .b_step = j->it.zeros_b != NULL,
+                                  .a_moved = moved(&p->line->a, p->types.a),
+                                  .b_moved = moved(&p->line->b, p->types.b)};
+    if (kc == 0 || (!z.a_step && !z.b_step && *z.a + z.a_moved == 0 && *z.b + z.b_moved == 0)) return;
+    p->line->moves->bytes->correct(rows, cols, sums, ld, (int32_t)kc, ra, cb, &z);
 }
 
 /* A finished tile of sums in memory: what the micro-kernel's tail could not do, the callback, and to C. */
@@ -175,6 +186,10 @@ static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols
 {
     const ortc_product_plan *p = j->r->p;
     float *tile = sums;
+    if (j->r->x->sums) {
+        j->r->x->sums(j->r->x->tile_arg, sums, rows, cols, ld, j->index * p->m + row, col);
+        return;
+    }
     if (p->line->sum == ORTC_I32)
         for (size_t i = 0; i < rows; i++)
             for (size_t c = 0; c < cols; c++) {
@@ -222,10 +237,9 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     line->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
                finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
-    if (line->sum == ORTC_I32 && ch->kc > 0 && (r->x->zero_a || r->x->zero_b))
-        correct(r->x, sums, ld, (size_t)rows, (size_t)cols, ch->kc,
-                (const int32_t *)(const void *)(a + rows * ch->a_unit),
-                (const int32_t *)(const void *)((const char *)b + ldb * ch->b_unit));
+    if (line->sum == ORTC_I32)
+        correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
+                (const char *)b + ldb * ch->b_unit);
     if (finish_now && !r->straight) finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
 }
 
@@ -433,7 +447,8 @@ int32_t ortc_product_run(const ortc_product_plan *p, const ortc_product_args *x,
     if (p->m == 0 || p->n == 0 || p->batch == 0) return 0;
     run_args r = {.p = p, .x = x};
     char *ws = x->workspace;
-    r.straight = p->sums_in_c && (p->types.c == ORTC_I32 || ((p->line->can & ORTC_LINE_TAIL) && !x->tile));
+    r.straight = p->sums_in_c && !x->sums &&
+                 (p->types.c == ORTC_I32 || ((p->line->can & ORTC_LINE_TAIL) && !x->tile));
     if (p->how_a == ORTC_PRODUCT_SHARED)
         r.shared_a = ws, ws += (ortc_product_packed_bytes(&p->line->a, p->m, p->k) + 63) / 64 * 64;
     if (p->how_b == ORTC_PRODUCT_SHARED) r.shared_b = ws;

@@ -93,6 +93,8 @@ typedef struct ortc_product_item {
     const float *bias_col; /* n elements or NULL */
     const float *bias_row; /* m elements or NULL */
     const void *residual;  /* [m][n] or NULL; may be c itself when the plan has one chunk and no TRANS_C */
+    /* s32 lines: zero points of the rows of A (m) and the columns of B (n); NULL: one for all (zero_a, zero_b) */
+    const int32_t *zeros_a, *zeros_b;
 } ortc_product_item;
 
 /* What happens to finished sums beyond a tail: once for each tile, in L1, f32, rows `ld` apart (all of it
@@ -100,6 +102,11 @@ typedef struct ortc_product_item {
  * activation. (row0, col0) is the tile's place in C as it is stored, TRANS_C or not; the rows of a batch's
  * matrices count on: row0 is of [batch * rows][cols]. */
 typedef void ortc_tile_fn(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0,
+                          int64_t col0);
+
+/* s32 lines: what happens to the sums of a finished tile, zero points taken off, and that they are stored:
+ * nothing else is, of tails and of C. (row0, col0) as above. */
+typedef void ortc_sums_fn(void *arg, int32_t *sums, size_t rows, size_t cols, size_t ld, int64_t row0,
                           int64_t col0);
 
 typedef struct ortc_product_args {
@@ -111,7 +118,8 @@ typedef struct ortc_product_args {
     float lo, hi;
     int32_t zero_a, zero_b; /* s32 lines: subtracted from each element of A, of B */
     ortc_tile_fn *tile;     /* NULL: nothing */
-    void *tile_arg;
+    ortc_sums_fn *sums;     /* s32 lines; NULL: as `types.c` and the tail say */
+    void *tile_arg;         /* of both */
     /* Moves the pointers to matrix `index` of the batch; NULL only if the batch is 1. */
     void (*locate)(const void *arg, int64_t index, ortc_product_item *item);
     /* CUSTOM_B: writes rows k0.. of columns n0.. of B of matrix `index`, in B's type, as [kc][dw], nc <= dw
@@ -132,7 +140,7 @@ void ortc_product_tail(const ortc_uk_tail_f32 *, float *sums, size_t ld, size_t 
 /* Bytes of an element of the types that occur here; an address so many elements on. */
 static inline int64_t ortc_product_size(ortc_dtype t)
 {
-    return t == ORTC_F32 || t == ORTC_I32 ? 4 : t == ORTC_F16 || t == ORTC_BF16 ? 2 : 1;
+    return t == ORTC_F32 || t == ORTC_I32 ? 4 : t == ORTC_F16 || t == ORTC_BF16 || t == ORTC_I16 ? 2 : 1;
 }
 static inline void *ortc_product_at(const void *p, int64_t elements, ortc_dtype t)
 {

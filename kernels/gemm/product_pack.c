@@ -1,6 +1,6 @@
 /* Packing operands into their forms (product_uk.h): f32 in place by an instruction set's moves; other floats
- * through blocks of f32 on the stack; forms with groups, planes or sums element by element, from those
- * blocks. Constants are packed once (fill); what tasks share, and what a task packs for itself, goes through
+ * through blocks of f32 on the stack; forms with groups or planes element by element, from those
+ * blocks; bytes by the instruction set's, too. Constants are packed once (fill); what tasks share, and what a task packs for itself, goes through
  * the same functions.
  */
 #include "product_pack.h"
@@ -54,18 +54,6 @@ static void pack_pieces(const ortc_product_form *f, const float *src, int64_t co
         }
 }
 
-/* Integers of a byte, as they are: from `src`, whose steps of k and of columns are so far apart. */
-static void pack_bytes(const ortc_product_form *f, const uint8_t *src, int64_t k_step, int64_t step,
-                       int64_t count, int64_t have, int64_t width, uint8_t *dst, int32_t *sums)
-{
-    for (int64_t k = 0; k < ortc_product_ceil_div(count, f->group) * f->group; k++)
-        for (int64_t j = 0; j < width; j++) {
-            const uint8_t v = k < count && j < have ? src[k * k_step + j * step] : 0;
-            dst[k / f->group * width * f->group + place(f, width, j, k % f->group)] = v;
-            if (sums) sums[j] += f->type == ORTC_I8 ? (int32_t)(int8_t)v : (int32_t)v;
-        }
-}
-
 /* ---- One piece of a panel ------------------------------------------------------------------------------ */
 
 static void pack_floats(const ortc_product_form *f, const ortc_product_source *s,
@@ -98,31 +86,42 @@ static void pack_floats(const ortc_product_form *f, const ortc_product_source *s
         pack_pieces(f, block, count, at->width, (uint16_t *)(void *)dst);
 }
 
+static void pack_bytes(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
+                       int64_t k, int64_t count, char *dst, int32_t *sums)
+{
+    const ortc_product_bytes *bytes = s->moves->bytes;
+    const size_t w = (size_t)at->have, dw = (size_t)at->width, n = (size_t)count;
+    const uint8_t *src = s->data;
+    if (s->custom) {
+        uint8_t block[BLOCK * ORTC_FORM_WIDTH];
+        s->custom(s->arg, s->index, k, count, at->first, at->have, block, dw);
+        bytes->rows(w, n, block, dw, s->type, f->type, dst, dw, sums);
+    } else if (!s->along) {
+        bytes->rows(w, n, src + k * s->ld + at->first, (size_t)s->ld, s->type, f->type, dst, dw, sums);
+    } else { /* rows as they are stored, whose groups change places like floats */
+        float lines[ORTC_FORM_WIDTH][BLOCK * 2 / sizeof(float)];
+        const size_t groups = (n + f->group - 1u) / f->group, size = (size_t)ortc_product_size(f->type);
+        for (size_t j = 0; j < w; j++) {
+            const int32_t sum = bytes->line(n, src + (at->first + (int64_t)j) * s->ld + k, s->type, f->type,
+                                            lines[j]);
+            memset((char *)lines[j] + n * size, 0, (groups * f->group - n) * size);
+            if (sums) sums[j] += sum;
+        }
+        s->moves->transpose(w, groups, lines[0], sizeof *lines / sizeof **lines, (float *)(void *)dst, dw);
+    }
+}
+
 void ortc_product_pack(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
                        int64_t from, int64_t count, void *dst)
 {
     char *to = (char *)dst + ortc_form_data(f, at->width, from);
     const int64_t k0 = at->k0 + from;
-    if (ortc_product_size(f->type) == 1) {
+    if (ortc_form_is_bytes(f)) {
         int32_t *sums = f->sums ? (int32_t *)(void *)((char *)dst + ortc_form_data(f, at->width, at->kc))
                                 : NULL;
         if (sums && from == 0) memset(sums, 0, (size_t)ortc_form_sums(f));
-        for (int64_t k = 0; k < count; k += BLOCK) {
-            const int64_t n = min64(count - k, BLOCK);
-            uint8_t block[BLOCK * ORTC_FORM_WIDTH];
-            const uint8_t *src = block;
-            if (s->custom)
-                s->custom(s->arg, s->index, k0 + k, n, at->first, at->have, block, (size_t)at->width);
-            else
-                src = (const uint8_t *)s->data +
-                      (s->along ? at->first * s->ld + k0 + k : (k0 + k) * s->ld + at->first);
-            pack_bytes(f, src,
-                       s->custom  ? at->width
-                       : s->along ? 1
-                                  : s->ld,
-                       s->custom || !s->along ? 1 : s->ld, n, at->have, at->width,
-                       (uint8_t *)to + ortc_form_data(f, at->width, k), sums);
-        }
+        for (int64_t k = 0; k < count; k += BLOCK)
+            pack_bytes(f, s, at, k0 + k, min64(count - k, BLOCK), to + ortc_form_data(f, at->width, k), sums);
     } else if (ortc_form_is_plain(f) && s->type == ORTC_F32 && s->custom) {
         s->custom(s->arg, s->index, k0, count, at->first, at->have, to, (size_t)at->width);
     } else if (ortc_form_is_plain(f) && s->type == ORTC_F32) {

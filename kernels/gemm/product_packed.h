@@ -78,6 +78,12 @@ static inline int64_t ortc_form_panel_at(const ortc_product_form *f, int64_t fir
     return ortc_form_data(f, first, kc) + panel * ortc_form_sums(f);
 }
 
+/* Integers, in groups of 4 bytes. */
+static inline int ortc_form_is_bytes(const ortc_product_form *f)
+{
+    return f->type == ORTC_U8 || f->type == ORTC_I8 || f->type == ORTC_I16;
+}
+
 /* f32 as it is: packers write it in place. */
 static inline int ortc_form_is_plain(const ortc_product_form *f)
 {

@@ -8,7 +8,7 @@
 #define MOVES(bits, isa, packs) \
     { \
         "moves_" #isa, bits, ortc_uk_pack_rows_f32_##packs, ortc_uk_pack_transpose_f32_##packs, \
-            &ortc_product_vec_##isa \
+            &ortc_product_vec_##isa, &ortc_product_bytes_##isa \
     }
 #if defined(__x86_64__)
 DECLARE(avx512)
@@ -19,6 +19,8 @@ enum {
 #if defined(__x86_64__)
     moves_avx512,
     moves_avx2,
+    moves_avx512vnni = moves_avx512,
+    moves_avxvnni = moves_avx2,
 #elif defined(__aarch64__)
     moves_neon,
 #endif
@@ -58,6 +60,22 @@ const ortc_product_line ortc_product_lines[] = {
 #undef LINE
 
 const size_t ortc_product_line_count = sizeof ortc_product_lines / sizeof ortc_product_lines[0];
+
+const ortc_product_line *ortc_product_integers(ortc_dtype a, ortc_dtype b, int constant_a)
+{
+    const uint32_t have = ortc_cpu_features();
+    if (a == b && constant_a)
+        b = a == ORTC_U8 ? ORTC_I8 : ORTC_U8;
+    else if (a == b)
+        a = b == ORTC_U8 ? ORTC_I8 : ORTC_U8;
+    for (size_t i = 0; i < ortc_product_line_count; i++) {
+        const ortc_product_line *l = &ortc_product_lines[i];
+        if ((l->isa & ~have) == 0 && l->sum == ORTC_I32 &&
+            ((l->a.type == a && l->b.type == b) || l->a.type == ORTC_I16))
+            return l;
+    }
+    return NULL;
+}
 
 const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b)
 {

@@ -79,11 +79,34 @@ typedef struct ortc_product_vec {
 } ortc_product_vec;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_vec)
 
+/* Zero points of the rows of A and the columns of B; step 0: one for all. `moved` is added to each. */
+typedef struct ortc_product_zeros {
+    const int32_t *a, *b;
+    size_t a_step, b_step;
+    int32_t a_moved, b_moved;
+} ortc_product_zeros;
+
+/* Bytes into forms of groups of 4 bytes, and what zero points add to sums (product_bytes_vec.c). */
+typedef struct ortc_product_bytes {
+    /* k steps (the last group filled up with zeros) of w columns, src being [k][ld], become dst
+     * [group][dw][4 bytes]; sums [dw], of what is stored, are added to. `type` and `to`: ORTC_U8, I8; of the
+     * form. */
+    void (*rows)(size_t w, size_t k, const uint8_t *src, size_t ld, int type, int to, void *dst, size_t dw,
+                 int32_t *sums);
+    /* n bytes as they are stored; returns the sum of them. */
+    int32_t (*line)(size_t n, const uint8_t *src, int type, int to, void *dst);
+    /* sums [rows][ld] -= zb[j] * ra[i] + za[i] * cb[j] - k * za[i] * zb[j]; ra, cb: sums over k. */
+    void (*correct)(size_t rows, size_t cols, int32_t *sums, size_t ld, int32_t k, const int32_t *ra,
+                    const int32_t *cb, const struct ortc_product_zeros *);
+} ortc_product_bytes;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
+
 typedef struct ortc_product_moves {
     const char *name;
     uint32_t isa;
     ortc_uk_pack_f32 *rows, *transpose;
     const ortc_product_vec *vec;
+    const ortc_product_bytes *bytes;
 } ortc_product_moves;
 
 /* All of them, best first; the best that ortc_cpu_features() allows. They differ in speed, and dot in how it
@@ -102,7 +125,9 @@ enum { ORTC_ORDER_KFAST = 0, /* [width][group] */ ORTC_ORDER_PAIRS = 1 /* [group
 /* How an operand lies when packed. Two operands of the same form, extents and source are the same bytes, on
  * whatever machine: keys of packed constants hold a form, never a line. No padding: compared bytewise. */
 typedef struct ortc_product_form {
-    uint8_t type;   /* ORTC_F32, ...: of an element, or of a piece of one */
+    /* ORTC_F32, ...: of an element, or of a piece of one. Bytes of the other sign are moved by 128; in I16
+     * bytes of both are as they are */
+    uint8_t type;
     uint8_t width;  /* of a full panel: MR, NR */
     uint8_t step;   /* what a last panel's width is rounded up to; 0: dealt evenly */
     uint8_t group;  /* consecutive k that lie together; divides 64 */
@@ -138,6 +163,7 @@ typedef struct ortc_product_line {
 #define ORTC_LINE_bf16 ORTC_BF16
 #define ORTC_LINE_u8 ORTC_U8
 #define ORTC_LINE_s8 ORTC_I8
+#define ORTC_LINE_s16 ORTC_I16
 #define ORTC_LINE_s32 ORTC_I32
 #define ORTC_LINE_OF(bits, isa, A, B, S, mr, nr, step, kg, planes, order_b, sums, chunk, clocks, can, begin, \
                      end, its_moves) \
@@ -155,5 +181,10 @@ extern const size_t ortc_product_line_count;
 /* The best that ortc_cpu_features() allows for packed elements of these types, in one plane; NULL: none.
  * There always is one for (f32, f32), which packers and drivers make serve for f16 and bf16. Thread: any. */
 const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b);
+
+/* The best for bytes of these types (ORTC_U8, I8), whose sums are s32 and exact. Where the types are the same,
+ * a line may have to move one operand by 128, which costs its counterpart's sums: the operand that is not
+ * `constant_a`'s. There always is one. Thread: any. */
+const ortc_product_line *ortc_product_integers(ortc_dtype a, ortc_dtype b, int constant_a);
 
 #endif

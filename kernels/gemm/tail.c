@@ -130,7 +130,8 @@ static int inputs_lie(const reader *r, int32_t axis, uint32_t *v, const char **w
             continue;
         }
         if (s->a >= n_in) return *why = "it reads a port that is not there", 0;
-        const ortc_port p = ortc_node_in(r->node, s->a);
+        ortc_dim dims[ORTC_PW_RANK];
+        const ortc_port own = ortc_node_in(r->node, s->a), p = ortc_pw_port(&own, s->b, dims);
         r->t->lies[s->a] = (uint8_t)(p.type ? ortc_pw_lies(&p, &r->result, axis) : ORTC_PW_OTHER);
         if (r->t->lies[s->a] == ORTC_PW_OTHER)
             return *why = "an input of the epilogue is neither a vector along the channels nor of the "

@@ -5,9 +5,10 @@
  * bits at 21, output_dtype and precision at 23. A vector of one element counts as one number, as exporters
  * write it.
  */
+#include "kernels/quantize/expand.h"
 #include "kernels/quantize/quantize.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_quantize;
+extern const ortc_kernel_table ortc_kernels_ref_quantize, ortc_kernels_cpu_quantize;
 
 /* One number, as a scalar or a vector; a symbol may turn out to be one. */
 static bool may_be_one(const ortc_port *p)
@@ -84,19 +85,21 @@ static ortc_status infer_dynamic(ortc_infer *c)
 #define NARROW "i8,u8,i16,u16,f8,u4,i4,f4e2m1,u2,i2,f6e2m3,f6e3m2"
 #define EIGHT "i8,u8,f8"
 static const ortc_op ops[] = {
-    ORTC_OP("", "QuantizeLinear", 28, 10, "25 24 23 21 19 13 10", "x:T1 y_scale:T2 y_zero_point:T3?", "y:T3",
-            "axis:i=1 block_size:i=0 output_dtype:i=0 precision:i=0 saturate:i=1",
-            "T1=f32,f16,bf16,i32 T2=f32,f16,bf16,i32,f8e8m0 T3=" NARROW, infer_quantize, NULL, 0),
-    ORTC_OP("", "DequantizeLinear", 28, 10, "25 24 23 21 19 13 10", "x:T1 x_scale:T2 x_zero_point:T1?",
-            "y:T3", "axis:i=1 block_size:i=0 output_dtype:i=0",
-            "T1=" NARROW ",i32 T2=f32,f16,bf16,f8e8m0 T3=f32,f16,bf16", infer_dequantize, NULL, 0),
+    ORTC_POINTWISE("", "QuantizeLinear", 28, 10, "25 24 23 21 19 13 10", "x:T1 y_scale:T2 y_zero_point:T3?",
+                   "y:T3", "axis:i=1 block_size:i=0 output_dtype:i=0 precision:i=0 saturate:i=1",
+                   "T1=f32,f16,bf16,i32 T2=f32,f16,bf16,i32,f8e8m0 T3=" NARROW, infer_quantize, NULL,
+                   ortc_expand_quantize),
+    ORTC_POINTWISE("", "DequantizeLinear", 28, 10, "25 24 23 21 19 13 10", "x:T1 x_scale:T2 x_zero_point:T1?",
+                   "y:T3", "axis:i=1 block_size:i=0 output_dtype:i=0",
+                   "T1=" NARROW ",i32 T2=f32,f16,bf16,f8e8m0 T3=f32,f16,bf16", infer_dequantize, NULL,
+                   ortc_expand_dequantize),
     ORTC_OP("", "DynamicQuantizeLinear", 11, 11, "", "x:T1", "y:T2 y_scale:f32 y_zero_point:T2", "",
             "T1=f32 T2=u8", infer_dynamic, NULL, 0),
     ORTC_OP("", "MatMulInteger", 10, 10, "", "A:T1 B:T2 a_zero_point:T1? b_zero_point:T2?", "Y:T3", "",
-            "T1=i8,u8 T2=i8,u8 T3=i32", ortc_infer_matmul_integer, NULL, 0),
+            "T1=i8,u8 T2=i8,u8 T3=i32", ortc_infer_matmul_integer, NULL, ORTC_OP_HEAVY),
     ORTC_OP("", "QLinearMatMul", 21, 10, "10",
             "a:T1 a_scale:TS a_zero_point:T1 b:T2 b_scale:TS b_zero_point:T2 y_scale:TS y_zero_point:T3",
             "y:T3", "", "TS=f32,f16,bf16 T1=" EIGHT " T2=" EIGHT " T3=" EIGHT, ortc_infer_qlinear_matmul,
-            NULL, 0),
+            NULL, ORTC_OP_HEAVY),
 };
-ORTC_FAMILY(quantize, ops, &ortc_kernels_ref_quantize);
+ORTC_FAMILY(quantize, ops, &ortc_kernels_ref_quantize, &ortc_kernels_cpu_quantize);

@@ -57,12 +57,12 @@ static inline double ortc_highest_of(ortc_dtype t)
     return (double)(1 << (ortc_dtype_bits(t) - (ortc_class_of(t) == ORTC_CLASS_INT))) - 1;
 }
 
-/* To the nearest, halves to even, and into the type; NaN becomes the lowest number. */
+/* To the nearest, halves to even, and into the type; NaN becomes 0. */
 static inline void ortc_store_saturated(void *y, ortc_dtype t, int64_t i, double v)
 {
     const double low = ortc_lowest_of(t), high = ortc_highest_of(t);
     v = nearbyint(v);
-    ortc_store_f64(y, t, i, v >= low ? v <= high ? v : high : low);
+    ortc_store_f64(y, t, i, v != v ? 0 : v >= low ? v <= high ? v : high : low);
 }
 
 ortc_status ortc_infer_matmul_integer(ortc_infer *); /* op_matmul.c */

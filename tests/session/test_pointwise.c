@@ -231,7 +231,7 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
             [1] = {&half, 0, 0}, [3] = {along, 0, 1}, [4] = {full, cols, 1}, [5] = {flags, 1, 0}};
         size_t bad = 0, other = 0;
         memcpy(tile, before, sizeof tile);
-        ortc_pw_tile(&code, in, tile, ld, rows, cols);
+        ortc_pw_tile(&code, in, tile, ld, tile, ld, rows, cols);
         for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
             const double v = (double)before[i];
             const size_t r = i / ld, c = i % ld;
@@ -252,8 +252,8 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
                                              [3] = {along + c, 0, 1},
                                              [4] = {full + r * cols + c, cols, 1},
                                              [5] = {flags + r, 1, 0}};
-                ortc_pw_tile(&code, at, pieces + r * ld + c, ld, rows - r < 3 ? rows - r : 3,
-                             cols - c < 37 ? cols - c : 37);
+                ortc_pw_tile(&code, at, pieces + r * ld + c, ld, pieces + r * ld + c, ld,
+                             rows - r < 3 ? rows - r : 3, cols - c < 37 ? cols - c : 37);
             }
         for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
             other += memcmp(&tile[i], &pieces[i], sizeof *tile) != 0;

@@ -88,8 +88,9 @@ ortc_product_types test_types(const ortc_product_line *line, rng *r)
 {
     static const ortc_dtype floats[] = {ORTC_F32, ORTC_BF16, ORTC_F16};
     const ortc_dtype a = floats[rng_next(r) % 3], b = floats[rng_next(r) % 3], c = floats[rng_next(r) % 3];
-    if (line->sum == ORTC_I32) /* sums are beyond f16 */
-        return (ortc_product_types){line->a.type, line->b.type, c == ORTC_F16 ? ORTC_I32 : c};
+    if (line->sum == ORTC_I32) /* bytes of both signs; sums are beyond f16 */
+        return (ortc_product_types){rng_next(r) % 2 ? ORTC_I8 : ORTC_U8, rng_next(r) % 2 ? ORTC_I8 : ORTC_U8,
+                                    c == ORTC_F16 ? ORTC_I32 : c};
     /* what is packed holds all of its source */
     return (ortc_product_types){a, line->b.planes == 1 && line->b.type != ORTC_F32 ? line->b.type : b, c};
 }

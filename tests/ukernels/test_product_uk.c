@@ -27,8 +27,9 @@ static float get(const void *base, size_t i)
 }
 static double typed(ortc_dtype t, const void *p, size_t i)
 {
-    return t == ORTC_I32 || t == ORTC_U8 || t == ORTC_I8 ? (double)ortc_load_i64(p, t, (int64_t)i)
-                                                         : ortc_load_f64(p, t, (int64_t)i);
+    return t == ORTC_I32 || t == ORTC_U8 || t == ORTC_I8 || t == ORTC_I16
+               ? (double)ortc_load_i64(p, t, (int64_t)i)
+               : ortc_load_f64(p, t, (int64_t)i);
 }
 
 /* 1 if `got` is what `want` allows: same kind for NaN and infinity, else within `bound`. */
@@ -79,8 +80,13 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
 {
     const size_t mr = tc->mr, nr = tc->nr, k = tc->k;
     const int e = tc->at_end, exact = tc->flags & ORTC_UK_B_EXACT;
-    const ortc_dtype ta = line->a.planes > 1 ? ORTC_F32 : line->a.type,
-                     tb = line->b.planes > 1 ? ORTC_F32 : line->b.type;
+    const ortc_dtype byte = rng_next(r) % 2 ? ORTC_U8 : ORTC_I8;
+    const ortc_dtype ta = line->a.planes > 1         ? ORTC_F32
+                          : line->a.type == ORTC_I16 ? byte
+                                                     : line->a.type,
+                     tb = line->b.planes > 1         ? ORTC_F32
+                          : line->b.type == ORTC_I16 ? ORTC_U8
+                                                     : line->b.type;
     const size_t b_len = k ? (k - 1) * tc->ldb + nr : 0, eb = (size_t)ortc_product_size(tb);
     const size_t s_len = (mr - 1) * tc->lds + nr, r_len = (mr - 1) * tc->ldr + nr;
     guard ga = guard_open(mr * k * (size_t)ortc_product_size(ta), e), gb = guard_open(b_len * eb, e);
@@ -247,7 +253,7 @@ static int check_element(const ortc_product_form *f, const unsigned char *panel,
         if (ortc_class_of(f->type) == ORTC_CLASS_FLOAT)
             ortc_store_f64(first, f->type, 0, v);
         else
-            first[0] = (unsigned char)(int)v;
+            ortc_store_i64(first, f->type, 0, (int64_t)v);
         if (typed(f->type, first, 0) != typed(f->type, panel, at)) return 1;
     }
     return f->planes > 1 && sum != v;
@@ -268,11 +274,16 @@ static int check_form(const ortc_product_form *f, const ortc_product_moves *move
     const ortc_product_source s = {
         .moves = moves, .data = src, .type = type, .ld = (int64_t)ld, .along = along};
     guard gd = pack_one(f, &s, have, width, k, at_end);
+    const int moved = f->type == ORTC_U8 && type == ORTC_I8   ? 128
+                      : f->type == ORTC_I8 && type == ORTC_U8 ? -128
+                                                              : 0;
     int bad = 0;
     for (size_t j = 0; j < width; j++) {
         int64_t sum = 0;
         for (size_t kk = 0; kk < (k + f->group - 1) / f->group * f->group; kk++) {
-            const double v = j < have && kk < k ? typed(type, values, along ? j * ld + kk : kk * ld + j) : 0;
+            const double v = j < have && kk < k
+                                 ? typed(type, values, along ? j * ld + kk : kk * ld + j) + moved
+                                 : 0;
             bad += check_element(f, gd.data, width, j, kk, v);
             sum += (int64_t)v;
         }

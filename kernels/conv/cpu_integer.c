@@ -1,0 +1,191 @@
+/* ConvInteger on the cpu: sums of s32, exact, with what follows in the tile (kernels/gemm/integer_tail.h).
+ *
+ * One channel a group: directly (depthwise_bytes.h). Otherwise a product of bytes whose A is W, packed once
+ * where it is constant, and whose B is the image as it lies (a kernel of one element) or its columns, made
+ * panel by panel (im2col.h), with x's zero point in the padding. An image and group is a matrix of the batch.
+ */
+#include <stdlib.h>
+
+#include "cpu.h"
+#include "depthwise_bytes.h"
+#include "im2col.h"
+#include "kernels/common/element.h"
+#include "kernels/gemm/integer_tail.h"
+#include "kernels/gemm/product_packing.h"
+
+typedef struct conv_state {
+    ortc_window window;
+    int64_t group;
+    ortc_int_tail tail;
+} conv_state;
+
+enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
+
+typedef struct conv_plan {
+    int32_t way;
+    ortc_conv_geometry geometry;
+    ortc_depthwise_bytes depthwise;
+    ortc_product_plan product;
+    const ortc_packed *packed; /* W; NULL: not constant */
+    int64_t packed_step;       /* bytes of a group in it */
+    int64_t zeros;             /* W's zero points, where there are several */
+    size_t zeros_offset;       /* bytes in the workspace: where they are as i32 */
+} conv_plan;
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const char *reason;
+    ortc_int_tail tail;
+    (void)device;
+    return ortc_int_tail_init(n, 1, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *attribute, *wrong;
+    conv_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    s->group = ortc_node_int(n, "group", 1);
+    wrong = ortc_window_read(n, -1, &s->window, &attribute);
+    if (wrong) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
+    }
+    if (!ortc_int_tail_init(n, 1, &s->tail, &wrong)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
+    }
+    *out = s;
+    return ORTC_OK;
+}
+
+static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
+{
+    const ortc_conv_geometry *g = &c->geometry;
+    const ortc_dtype x = p->in[0].dtype, w = p->in[1].dtype;
+    const int64_t k = g->channels * g->kernel_count;
+    const ortc_product_line *line = ortc_product_integers(w, x, 1);
+    const ortc_product_types types = {w, x, s->tail.type};
+    uint32_t flags = c->way == WAY_COLUMNS ? ORTC_PRODUCT_CUSTOM_B : 0;
+    if ((p->in[1].flags & ORTC_VIEW_CONST) && k > 0) {
+        const ortc_product_constant filters = {g->group, g->filters, k, 1, w};
+        ORTC_TRY(ortc_product_packed(p, 1, &line->a, &filters, &c->packed));
+        c->packed_step = (int64_t)ortc_product_packed_bytes(&line->a, g->filters, k);
+        flags |= ORTC_PRODUCT_PACKED_A;
+    }
+    if (ortc_product_plan_init(&c->product, line, &types, g->filters, g->out_count, k, g->images * g->group,
+                               flags))
+        return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
+    return ORTC_OK;
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
+{
+    const conv_state *s = state;
+    conv_plan *c = calloc(1, sizeof *c);
+    ortc_status status = ORTC_OK;
+    if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    const ortc_conv_geometry *g = &c->geometry;
+    ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &c->geometry);
+    c->way = ortc_conv_is_empty(g)                         ? WAY_NOTHING
+             : ortc_depthwise_bytes_init(g, &c->depthwise) ? WAY_DEPTHWISE
+             : ortc_conv_is_pointwise(g)                   ? WAY_POINTWISE
+                                                           : WAY_COLUMNS;
+    if (c->way == WAY_POINTWISE || c->way == WAY_COLUMNS) status = plan_product(s, p, c);
+    if (status) {
+        free(c);
+        return status;
+    }
+    if (p->n_in > 3 && p->in[3].dtype && ortc_view_count(&p->in[3]) > 1) c->zeros = g->group * g->filters;
+    c->zeros_offset = c->product.workspace;
+    ortc_plan_workspace(p, c->zeros_offset + (size_t)c->zeros * sizeof(int32_t),
+                        c->way == WAY_DEPTHWISE ? c->depthwise.scratch : c->product.scratch);
+    ortc_conv_plan_cost(p, g, p->in[0].dtype);
+    *out = c;
+    return ORTC_OK;
+}
+
+typedef struct run_arg {
+    const conv_plan *c;
+    const char *x;
+    ortc_im2col_way columns;
+} run_arg;
+
+/* Matrix `index` of the batch: group index % group of image index / group. */
+static void locate(const void *arg, int64_t index, ortc_product_item *it)
+{
+    const run_arg *r = arg;
+    const ortc_conv_geometry *g = &r->c->geometry;
+    const int64_t group = index % g->group;
+    it->a = (const char *)it->a +
+            group * (r->c->packed ? r->c->packed_step : g->filters * g->channels * g->kernel_count);
+    it->b = (const char *)it->b + index * g->channels * g->in_count;
+    it->c = ortc_product_at(it->c, index * g->filters * g->out_count, r->c->product.types.c);
+    if (it->zeros_a) it->zeros_a += group * g->filters;
+}
+
+static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, void *dst,
+                    size_t dw)
+{
+    const run_arg *r = arg;
+    const ortc_conv_geometry *g = &r->c->geometry;
+    ortc_im2col(g, &r->columns, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
+}
+
+/* The zero points of W: *one, and NULL; or the vector, where they differ. */
+static const int32_t *w_zeros(const conv_plan *c, const ortc_call *call, int32_t *one)
+{
+    const ortc_view *v = call->n_in > 3 && call->in[3].dtype ? &call->in[3] : NULL;
+    int32_t *all = (int32_t *)(void *)((char *)call->workspace + c->zeros_offset);
+    int differ = 0;
+    *one = v ? (int32_t)ortc_load_i64(v->data, v->dtype, 0) : 0;
+    for (int64_t i = 0; i < c->zeros; i++) {
+        all[i] = (int32_t)ortc_load_i64(v->data, v->dtype, i);
+        differ |= all[i] != *one;
+    }
+    return differ ? all : NULL;
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    const conv_state *s = state;
+    const conv_plan *c = pstate;
+    const ortc_conv_geometry *g = &c->geometry;
+    const ortc_view *x = &call->in[0], *x_zero = call->n_in > 2 && call->in[2].dtype ? &call->in[2] : NULL;
+    if (x_zero && ortc_view_count(x_zero) != 1)
+        return ortc_call_fail(call, ORTC_SHAPE_MISMATCH, "x_zero_point has %lld elements, expected 1",
+                              (long long)ortc_view_count(x_zero));
+    if (c->way == WAY_NOTHING) return ORTC_OK;
+    int32_t one;
+    const int32_t zero = x_zero ? (int32_t)ortc_load_i64(x_zero->data, x_zero->dtype, 0) : 0,
+                  *zeros = w_zeros(c, call, &one);
+    if (c->way == WAY_DEPTHWISE)
+        return ortc_depthwise_bytes_run(&c->depthwise, &s->tail, zero, one, zeros, call);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    ortc_int_run after = {&s->tail, call->in, call->out[0].data, g->out_count, g->group * g->filters};
+    const run_arg r = {c, x->data, {NULL, ortc_columns_bytes_best(), (uint8_t)zero}};
+    const ortc_product_args args = {.item = {.a = c->packed ? c->packed->data : call->in[1].data,
+                                             .b = x->data,
+                                             .c = call->out[0].data,
+                                             .zeros_a = zeros},
+                                    .lda = g->channels * g->kernel_count,
+                                    .ldb = g->in_count,
+                                    .ldc = g->out_count,
+                                    .zero_a = one,
+                                    .zero_b = zero,
+                                    .sums = s->tail.has_pass || s->tail.has_rest ? ortc_int_tail_tile : NULL,
+                                    .tile_arg = &after,
+                                    .locate = locate,
+                                    .pack = columns,
+                                    .arg = &r,
+                                    .workspace = call->workspace};
+    return ortc_product_run(&c->product, &args, &threads);
+}
+
+const ortc_kernel ortc_conv_integer = {.size = ORTC_SIZED(ortc_kernel),
+                                       .flags = ORTC_KERNEL_EPILOGUE,
+                                       .name = "conv_integer",
+                                       .supports = supports,
+                                       .prepare = prepare,
+                                       .plan = plan,
+                                       .run = run};

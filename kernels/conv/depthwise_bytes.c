@@ -1,0 +1,108 @@
+/* Depthwise convolutions of bytes: bands of rows (depthwise_bytes.h). */
+#include "depthwise_bytes.h"
+
+#include <string.h>
+
+#include "kernels/common/element.h"
+
+ORTC_VEC_TABLE(ortc_depthwise_bytes_body)
+
+#define BAND 4096   /* sums of a task: they stay in L1 */
+#define TASK 200000 /* multiplications handed out together */
+
+int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes *d)
+{
+    memset(d, 0, sizeof *d);
+    if (g->channels != 1 || g->spatial < 1 || g->spatial > 2) return 0;
+    for (int i = 0; i < 2; i++) { /* one dim is one row */
+        const int own = i - (2 - g->spatial);
+        d->in[i] = own < 0 ? 1 : g->in[own];
+        d->out[i] = own < 0 ? 1 : g->out[own];
+        d->kernel[i] = own < 0 ? 1 : g->kernel[own];
+        d->stride[i] = own < 0 ? 1 : g->stride[own];
+        d->dilation[i] = own < 0 ? 1 : g->dilation[own];
+        d->pad[i] = own < 0 ? 0 : g->pad[own];
+    }
+    d->filters = g->filters;
+    d->channels = g->group * g->filters;
+    d->planes = g->images * d->channels;
+    d->band = d->out[1] >= BAND ? 1 : BAND / d->out[1];
+    d->band = d->band < d->out[0] ? d->band : d->out[0];
+    d->bands = (d->out[0] + d->band - 1) / d->band;
+    d->grain = 1 + TASK / (1 + d->band * d->out[1] * g->kernel_count);
+    d->scratch = (size_t)(d->band * d->out[1]) * sizeof(int32_t);
+    return 1;
+}
+
+typedef struct job {
+    const ortc_depthwise_bytes *d;
+    const ortc_int_tail *tail;
+    const ortc_call *call;
+    const ortc_depthwise_bytes_body *body;
+    int32_t x_zero, w_zero;
+    const int32_t *w_zeros;
+} job;
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The outputs o, of n, with 0 <= o * stride + shift < extent: *first .. the result. */
+static int64_t inside(int64_t n, int64_t stride, int64_t shift, int64_t extent, int64_t *first)
+{
+    *first = shift >= 0 ? 0 : min64((-shift + stride - 1) / stride, n);
+    return extent > shift ? max64(min64((extent - shift + stride - 1) / stride, n), *first) : *first;
+}
+
+static void add_taps(const job *j, int64_t plane, int64_t row0, int64_t rows, int32_t *sums)
+{
+    const ortc_depthwise_bytes *d = j->d;
+    const ortc_view *xv = &j->call->in[0], *wv = &j->call->in[1];
+    const int64_t channel = plane % d->channels;
+    const uint8_t *x = (const uint8_t *)xv->data + plane / d->filters * d->in[0] * d->in[1];
+    const int64_t taps = d->kernel[0] * d->kernel[1];
+    const int32_t zero = j->w_zeros ? j->w_zeros[channel] : j->w_zero;
+    for (int64_t t = 0; t < taps; t++) {
+        const int32_t w = (int32_t)ortc_load_i64(wv->data, wv->dtype, channel * taps + t) - zero;
+        const int64_t down = t / d->kernel[1] * d->dilation[0] - d->pad[0],
+                      along = t % d->kernel[1] * d->dilation[1] - d->pad[1];
+        int64_t first;
+        const int64_t end = inside(d->out[1], d->stride[1], along, d->in[1], &first);
+        for (int64_t r = 0; r < rows && first < end; r++) {
+            const int64_t from = (row0 + r) * d->stride[0] + down;
+            if (from < 0 || from >= d->in[0]) continue;
+            j->body->tap((size_t)(end - first), x + from * d->in[1] + first * d->stride[1] + along,
+                         xv->dtype == ORTC_I8, (size_t)d->stride[1], j->x_zero, w,
+                         sums + r * d->out[1] + first);
+        }
+    }
+}
+
+static void bands(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const ortc_depthwise_bytes *d = j->d;
+    const ortc_dtype type = j->call->out[0].dtype;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t plane = task / d->bands, row0 = task % d->bands * d->band,
+                      rows = min64(d->band, d->out[0] - row0), count = rows * d->out[1];
+        const int64_t element = plane * d->out[0] * d->out[1] + row0 * d->out[1];
+        void *y = ortc_product_at(j->call->out[0].data, element, type);
+        int32_t *sums = j->tail->has_pass || j->tail->has_rest ? scratch : y;
+        memset(sums, 0, (size_t)count * sizeof *sums);
+        add_taps(j, plane, row0, rows, sums);
+        if (sums == y) continue;
+        const ortc_tail_place at = {.channel = plane % d->channels,
+                                    .channel_row = 1,
+                                    .element = element,
+                                    .col = 1};
+        ortc_int_tail_over(j->tail, j->call->in, &at, sums, (size_t)count, y, (size_t)count, 1,
+                           (size_t)count);
+    }
+}
+
+ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *d, const ortc_int_tail *tail, int32_t x_zero,
+                                     int32_t w_zero, const int32_t *w_zeros, ortc_call *call)
+{
+    job j = {d, tail, call, ortc_depthwise_bytes_body_select(), x_zero, w_zero, w_zeros};
+    return ortc_parallel(call, d->planes * d->bands, d->grain, bands, &j);
+}

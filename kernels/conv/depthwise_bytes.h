@@ -1,0 +1,33 @@
+/* Integer convolutions with one input channel per group, one or two spatial dims, computed directly: a task
+ * is some rows of the output of one channel, whose sums lie in scratch. What a tap reads in the padding is
+ * x's zero point, which adds nothing, so taps pass over the part of a row that lies in the image.
+ */
+#ifndef ORTC_KERNELS_CONV_DEPTHWISE_BYTES_H
+#define ORTC_KERNELS_CONV_DEPTHWISE_BYTES_H
+
+#include "geometry.h"
+#include "kernels/gemm/integer_tail.h"
+
+/* sums[i] += (x[i * stride] - x_zero) * w; n of them (depthwise_bytes_vec.c). */
+typedef struct ortc_depthwise_bytes_body {
+    void (*tap)(size_t n, const uint8_t *x, int is_signed, size_t stride, int32_t x_zero, int32_t w,
+                int32_t *sums);
+} ortc_depthwise_bytes_body;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_depthwise_bytes_body)
+
+typedef struct ortc_depthwise_bytes {
+    int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
+    int64_t planes, filters, channels; /* of all images; output channels of a group, of an image */
+    int64_t band, bands;               /* output rows of a task; tasks of a plane */
+    int64_t grain;
+    size_t scratch;
+} ortc_depthwise_bytes;
+
+/* 0 if this way is not for the convolution at hand. */
+int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes *out);
+
+/* w_zeros: of each output channel, or NULL: w_zero. */
+ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *, const ortc_int_tail *, int32_t x_zero,
+                                     int32_t w_zero, const int32_t *w_zeros, ortc_call *call);
+
+#endif

@@ -1,0 +1,234 @@
+/* Reading epilogues of integer products, and running them over tiles (integer_tail.h). */
+#include "integer_tail.h"
+
+#include <math.h>
+
+ORTC_VEC_TABLE(ortc_int_passes)
+
+/* ---- Reading ------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const ortc_node *node;
+    const ortc_pointwise *p;
+    uint16_t uses[ORTC_PW_STEPS];
+    ortc_int_tail *t;
+} reader;
+
+static void count_uses(reader *r)
+{
+    for (uint32_t i = r->p->n; i-- > 0;) {
+        const ortc_pw_step *s = &r->p->steps[i];
+        const uint16_t of[3] = {s->a, s->b, s->c};
+        if (s->op != ORTC_PW_STORE && !r->uses[i]) continue;
+        for (uint32_t k = 0; k < ortc_pw_operands(s->op); k++) r->uses[of[k]]++;
+    }
+}
+
+static int inputs_lie(const reader *r, int32_t axis, const char **why)
+{
+    const ortc_port result = ortc_node_out(r->node, 0);
+    for (uint32_t i = 0; i < r->p->n; i++) {
+        const ortc_pw_step *s = &r->p->steps[i];
+        ortc_dim dims[ORTC_PW_RANK];
+        if (s->op != ORTC_PW_LOAD || !r->uses[i]) continue;
+        if (s->a == 0 && s->type != ORTC_I32) return *why = "it is not about sums of i32", 0;
+        if (s->a == 0) continue;
+        if (s->a >= ortc_node_n_in(r->node)) return *why = "it reads a port that is not there", 0;
+        const ortc_port own = ortc_node_in(r->node, s->a), in = ortc_pw_port(&own, s->b, dims);
+        r->t->lies[s->a] = (uint8_t)(own.type ? ortc_pw_lies(&in, &result, axis) : ORTC_PW_OTHER);
+        if (r->t->lies[s->a] == ORTC_PW_OTHER)
+            return *why = "an input of the epilogue is neither a number, nor a vector along the channels, "
+                          "nor of the result's shape",
+                   0;
+    }
+    return 1;
+}
+
+/* The step that alone reads v, once, if it is a `op`, from *at on; its other operand in *other. */
+static int follows(const reader *r, uint32_t op, uint32_t *at, const ortc_pw_step **other)
+{
+    const uint32_t v = *at;
+    if (r->uses[v] != 1) return 0;
+    for (uint32_t i = v + 1; i < r->p->n; i++) {
+        const ortc_pw_step *s = &r->p->steps[i];
+        const int first = s->a == v, second = ortc_pw_operands(s->op) == 2 && s->b == v;
+        if (s->op == ORTC_PW_LOAD || s->op == ORTC_PW_CONST || (!r->uses[i] && s->op != ORTC_PW_STORE) ||
+            !(first || second))
+            continue;
+        if (s->op != op || (op == ORTC_PW_DIV && !first)) return 0;
+        if (other) *other = &r->p->steps[first ? s->b : s->a];
+        *at = i;
+        return 1;
+    }
+    return 0;
+}
+
+/* The same of a primitive with a number, or a vector along the channels, of that type. */
+static int with(const reader *r, uint32_t op, ortc_dtype type, uint32_t *at, ortc_int_source *out)
+{
+    const ortc_pw_step *other;
+    uint32_t next = *at;
+    if (!follows(r, op, &next, &other) || other->type != type) return 0;
+    *out = (ortc_int_source){.given = 1, .port = -1};
+    if (other->op == ORTC_PW_CONST) {
+        if (type == ORTC_F32)
+            out->k.f = (float)other->k.f;
+        else
+            out->k.i = (int32_t)other->k.i;
+    } else if (other->op == ORTC_PW_LOAD && other->a > 0 && r->t->lies[other->a] != ORTC_PW_FULL) {
+        out->port = (int32_t)other->a;
+    } else {
+        return out->given = 0;
+    }
+    *at = next;
+    return 1;
+}
+
+/* A bound; a number that is one. */
+static void bound(const reader *r, uint32_t op, uint32_t *at, float *out)
+{
+    const ortc_pw_step *k;
+    uint32_t next = *at;
+    if (!follows(r, op, &next, &k) || k->op != ORTC_PW_CONST || k->k.f != k->k.f) return;
+    *out = (float)k->k.f;
+    *at = next;
+}
+
+/* QuantizeLinear to 8 bits up to the end, of numbers. */
+static int quantises(const reader *r, uint32_t at)
+{
+    const ortc_pw_step *scale, *zero = NULL, *last = &r->p->steps[r->p->n - 1];
+    ortc_int_tail *t = r->t;
+    if (t->type != ORTC_U8 && t->type != ORTC_I8) return 0;
+    t->y_scale = 1;
+    if (follows(r, ORTC_PW_DIV, &at, &scale)) {
+        if (scale->op != ORTC_PW_CONST) return 0;
+        t->y_scale = (float)scale->k.f;
+    }
+    if (follows(r, ORTC_PW_ROUND, &at, NULL) &&
+        (!follows(r, ORTC_PW_ADD, &at, &zero) || zero->op != ORTC_PW_CONST))
+        return 0;
+    if (!follows(r, ORTC_PW_SATURATE, &at, NULL) || last->a != at || r->p->steps[at].type != t->type)
+        return 0;
+    t->y_zero = zero ? (float)zero->k.f : 0;
+    return 1;
+}
+
+/* The pass: what of the program it does; returns the value that comes out of it. */
+static uint32_t read_pass(const reader *r, uint32_t v)
+{
+    ortc_int_tail *t = r->t;
+    uint32_t at = v;
+    with(r, ORTC_PW_ADD, ORTC_I32, &at, &t->before);
+    if (!follows(r, ORTC_PW_CAST, &at, NULL) || r->p->steps[at].type != ORTC_F32) {
+        t->before.given = 0;
+        return v;
+    }
+    t->has_pass = 1;
+    with(r, ORTC_PW_MUL, ORTC_F32, &at, &t->scale);
+    with(r, ORTC_PW_ADD, ORTC_F32, &at, &t->bias);
+    bound(r, ORTC_PW_MAX, &at, &t->lo);
+    bound(r, ORTC_PW_MIN, &at, &t->hi);
+    return at;
+}
+
+/* What is behind value v, as a program whose input 0 that is. */
+static int lower_rest(const reader *r, uint32_t v, const char **why)
+{
+    union {
+        ortc_pointwise p;
+        char bytes[offsetof(ortc_pointwise, steps) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u;
+    memcpy(&u, r->p, r->p->bytes);
+    if (r->t->has_pass) {
+        ortc_pw_step *from = &u.p.steps[v];
+        memset(from, 0, sizeof *from);
+        from->op = ORTC_PW_LOAD;
+        from->type = ORTC_F32;
+    }
+    if (!ortc_pw_lower(&u.p, &r->t->rest, why)) return 0;
+    if (ortc_pw_tile_can(&r->t->rest)) return 1;
+    *why = "the epilogue has too many inputs or values";
+    return 0;
+}
+
+int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const char **why)
+{
+    reader r = {.node = n, .p = ortc_node_epilogue(n), .t = t};
+    memset(t, 0, sizeof *t);
+    t->type = ortc_node_out(n, 0).dtype;
+    t->lo = -INFINITY, t->hi = INFINITY;
+    if (!r.p) return 1;
+    if (r.p->n > ORTC_PW_STEPS) return *why = "its program is too long", 0;
+    count_uses(&r);
+    if (!inputs_lie(&r, axis, why)) return 0;
+    uint32_t v = 0;
+    while (v < r.p->n && !(r.p->steps[v].op == ORTC_PW_LOAD && r.p->steps[v].a == 0)) v++;
+    if (v < r.p->n) v = read_pass(&r, v);
+    if (t->has_pass && t->type == ORTC_F32 && r.p->steps[r.p->n - 1].a == v) return 1;
+    t->quantises = t->has_pass && quantises(&r, v);
+    t->has_rest = !t->quantises;
+    return !t->has_rest || lower_rest(&r, v, why);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+static ortc_int_vector vector(const ortc_int_tail *t, const ortc_int_source *s, const ortc_view *in,
+                              const ortc_tail_place *at)
+{
+    if (!s->given) return (ortc_int_vector){NULL, 0, 0};
+    if (s->port < 0) return (ortc_int_vector){&s->k, 0, 0};
+    const char *data = in[s->port].data; /* of 4 bytes */
+    if (t->lies[s->port] == ORTC_PW_ONE) return (ortc_int_vector){data, 0, 0};
+    return (ortc_int_vector){data + 4 * at->channel, at->channel_row, at->channel_col};
+}
+
+static void run_rest(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, const void *tile,
+                     size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
+{
+    ortc_pw_place places[ORTC_PW_INPUTS];
+    for (uint32_t k = 1; k < t->rest.n_in; k++) {
+        int64_t first = 0;
+        if (!t->rest.in[k]) continue;
+        places[k] = (ortc_pw_place){in[k].data, 0, 0};
+        if (t->lies[k] == ORTC_PW_CHANNEL)
+            first = at->channel, places[k].row = at->channel_row, places[k].col = at->channel_col;
+        else if (t->lies[k] == ORTC_PW_FULL)
+            first = at->element, places[k].row = at->row, places[k].col = at->col;
+        places[k].data = (const char *)places[k].data + first * (int64_t)(ortc_dtype_bits(t->rest.in[k]) / 8);
+    }
+    ortc_pw_tile(&t->rest, places, tile, ld, y, y_ld, rows, cols);
+}
+
+void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
+                        size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
+{
+    if (t->has_pass) {
+        const ortc_int_pass pass = {.before = vector(t, &t->before, in, at),
+                                    .scale = vector(t, &t->scale, in, at),
+                                    .bias = vector(t, &t->bias, in, at),
+                                    .lo = t->lo,
+                                    .hi = t->hi,
+                                    .type = t->quantises ? (int32_t)t->type : ORTC_F32,
+                                    .y_scale = t->y_scale,
+                                    .y_zero = t->y_zero};
+        ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
+                                      t->has_rest ? ld : y_ld);
+    }
+    if (t->has_rest) run_rest(t, in, at, sums, ld, y, y_ld, rows, cols);
+}
+
+void ortc_int_tail_tile(void *arg, int32_t *sums, size_t rows, size_t cols, size_t ld, int64_t row0,
+                        int64_t col0)
+{
+    const ortc_int_run *r = arg;
+    const int by_row = r->channels > 0;
+    const ortc_tail_place at = {.channel = by_row ? row0 % r->channels : col0,
+                                .channel_row = (size_t)by_row,
+                                .channel_col = (size_t)!by_row,
+                                .element = row0 * r->width + col0,
+                                .row = (size_t)r->width,
+                                .col = 1};
+    ortc_int_tail_over(r->tail, r->in, &at, sums, ld, ortc_product_at(r->y, at.element, r->tail->type),
+                       (size_t)r->width, rows, cols);
+}

@@ -1,0 +1,105 @@
+/* The bodies of ortc_product_bytes (product_uk.h). A register's lane is a group of 4 bytes: four elements of 8
+ * bits, or two of 16. */
+#include "product_uk.h"
+
+#include "kernels/common/vector/reduce.h"
+
+/* Elements as they are stored, as numbers. */
+VFN vi32 stored(const uint8_t *p, size_t n, int type, int to)
+{
+    if (to == ORTC_I16) return type == ORTC_I8 ? v_load_i8((const int8_t *)p, n) : v_load_u8(p, n);
+    if (type == to) return to == ORTC_I8 ? v_load_i8((const int8_t *)p, n) : v_load_u8(p, n);
+    /* moved by 128 */
+    return to == ORTC_I8 ? v_load_u8(p, n) - v_set_i32(128)
+                         : v_load_i8((const int8_t *)p, n) + v_set_i32(128);
+}
+
+static inline __attribute__((always_inline)) void rows_of(const int type, const int to, size_t w, size_t k,
+                                                          const uint8_t *src, size_t ld, int32_t *dst,
+                                                          size_t dw, int32_t *sums)
+{
+    const size_t group = to == ORTC_I16 ? 2 : 4;
+    const vi32 low = v_set_i32(to == ORTC_I16 ? 0xffff : 0xff);
+    for (size_t k0 = 0; k0 < k; k0 += group, src += group * ld, dst += dw) {
+        const size_t more = k - k0;
+        V_FOR(i, n, w, {
+            const vi32 zero = v_set_i32(0), x0 = stored(src + i, n, type, to),
+                       x1 = more > 1 ? stored(src + ld + i, n, type, to) : zero;
+            vi32 all = x0 + x1;
+            if (to == ORTC_I16) {
+                v_store_i32(dst + i, (x0 & low) | (vi32)((vu32)x1 << 16), n);
+            } else {
+                const vi32 x2 = more > 2 ? stored(src + 2 * ld + i, n, type, to) : zero,
+                           x3 = more > 3 ? stored(src + 3 * ld + i, n, type, to) : zero;
+                v_store_i32(dst + i,
+                            (x0 & low) | (vi32)((vu32)(x1 & low) << 8) | (vi32)((vu32)(x2 & low) << 16) |
+                                (vi32)((vu32)x3 << 24),
+                            n);
+                all += x2 + x3;
+            }
+            if (sums) v_store_i32(sums + i, v_load_i32(sums + i, n) + all, n);
+        });
+        for (size_t i = w; i < dw; i++) dst[i] = 0;
+    }
+}
+
+/* A copy for each pair of types, so that loops have no choice in them. */
+static void rows(size_t w, size_t k, const uint8_t *src, size_t ld, int type, int to, void *dst, size_t dw,
+                 int32_t *sums)
+{
+    if (to == ORTC_I16)
+        type == ORTC_I8 ? rows_of(ORTC_I8, ORTC_I16, w, k, src, ld, dst, dw, sums)
+                        : rows_of(ORTC_U8, ORTC_I16, w, k, src, ld, dst, dw, sums);
+    else if (type == to) /* the sums' sign apart, bytes are bytes */
+        to == ORTC_I8 ? rows_of(ORTC_I8, ORTC_I8, w, k, src, ld, dst, dw, sums)
+                      : rows_of(ORTC_U8, ORTC_U8, w, k, src, ld, dst, dw, sums);
+    else
+        to == ORTC_I8 ? rows_of(ORTC_U8, ORTC_I8, w, k, src, ld, dst, dw, sums)
+                      : rows_of(ORTC_I8, ORTC_U8, w, k, src, ld, dst, dw, sums);
+}
+
+static inline __attribute__((always_inline)) int32_t line_of(const int type, const int to, size_t count,
+                                                             const uint8_t *src, void *dst)
+{
+    vi32 all = v_set_i32(0);
+    int32_t lanes[V_LANES], sum = 0;
+    V_FOR(i, n, count, {
+        const vi32 x = stored(src + i, n, type, to);
+        all += v_keep_i32(x, n, 0);
+        if (to == ORTC_I16)
+            v_store_i16((int16_t *)dst + i, x, n);
+        else
+            v_store_i8((int8_t *)dst + i, x, n);
+    });
+    v_store_i32(lanes, all, V_LANES);
+    for (size_t i = 0; i < V_LANES; i++) sum += lanes[i];
+    return sum;
+}
+
+static int32_t line(size_t n, const uint8_t *src, int type, int to, void *dst)
+{
+    if (to == ORTC_I16)
+        return type == ORTC_I8 ? line_of(ORTC_I8, ORTC_I16, n, src, dst)
+                               : line_of(ORTC_U8, ORTC_I16, n, src, dst);
+    if (type == to)
+        return to == ORTC_I8 ? line_of(ORTC_I8, ORTC_I8, n, src, dst)
+                             : line_of(ORTC_U8, ORTC_U8, n, src, dst);
+    return to == ORTC_I8 ? line_of(ORTC_U8, ORTC_I8, n, src, dst) : line_of(ORTC_I8, ORTC_U8, n, src, dst);
+}
+
+static void correct(size_t n_rows, size_t cols, int32_t *sums, size_t ld, int32_t k, const int32_t *ra,
+                    const int32_t *cb, const ortc_product_zeros *z)
+{
+    for (size_t r = 0; r < n_rows; r++, sums += ld) {
+        const int32_t za = z->a[r * z->a_step] + z->a_moved;
+        /* zb * (ra - k * za) + za * cb */
+        const vi32 row = v_set_i32((int32_t)((uint32_t)ra[r] - (uint32_t)k * (uint32_t)za)),
+                   a = v_set_i32(za), b = v_set_i32(*z->b + z->b_moved), moved = v_set_i32(z->b_moved);
+        V_FOR(i, n, cols, {
+            const vi32 zb = z->b_step ? v_load_i32(z->b + i, n) + moved : b;
+            v_store_i32(sums + i, v_load_i32(sums + i, n) - zb * row - a * v_load_i32(cb + i, n), n);
+        });
+    }
+}
+
+const ortc_product_bytes V_NAME(ortc_product_bytes) = {rows, line, correct};

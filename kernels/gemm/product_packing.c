@@ -1,0 +1,44 @@
+/* Packing constant operands (product_packing.h), keyed by their form, extents and type. */
+#include "product_packing.h"
+
+#include "kernels/gemm/epilogue.h"
+
+/* Compared bytewise: no padding between these. */
+typedef struct pack_param {
+    ortc_product_constant of;
+    ortc_product_form form;
+    uint32_t reserved;
+} pack_param;
+_Static_assert(sizeof(pack_param) == 4 * 8 + sizeof(ortc_product_form) + 4, "no padding");
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    size_t all;
+    (void)src;
+    const size_t one = ortc_product_packed_bytes(&p->form, p->of.extent, p->of.k);
+    return __builtin_mul_overflow(one, (size_t)p->of.groups, &all) ? 0 : all;
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_product_constant *c = &p->of;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const size_t step = ortc_product_packed_bytes(&p->form, c->extent, c->k);
+    ortc_status s = ORTC_OK;
+    for (int64_t g = 0; g < c->groups && !s; g++)
+        s = ortc_product_fill(ortc_product_moves_select(), &p->form, c->type, c->extent, c->k, c->along,
+                              ortc_product_at(src->data, g * c->extent * c->k, c->type),
+                              c->along ? c->k : c->extent, (char *)dst + (size_t)g * step, &threads);
+    return s;
+}
+
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill};
+
+ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_form *form,
+                                const ortc_product_constant *what, const ortc_packed **out)
+{
+    const pack_param param = {.of = *what, .form = *form};
+    return ortc_plan_pack(p, port, &packing, &param, sizeof param, out);
+}

@@ -1,0 +1,19 @@
+/* Constant operands of products, packed once: what the cpu's kernels ask their plans for. */
+#ifndef ORTC_KERNELS_GEMM_PRODUCT_PACKING_H
+#define ORTC_KERNELS_GEMM_PRODUCT_PACKING_H
+
+#include "kernels/gemm/product.h"
+#include "ortc/op.h"
+
+/* `groups` matrices one after the other: [extent][k] where `along`, else [k][extent]. */
+typedef struct ortc_product_constant {
+    int64_t groups, extent, k;
+    int32_t along;
+    ortc_dtype type; /* of the constant */
+} ortc_product_constant;
+
+/* The packed form of constant input `port`; every group is ortc_product_packed_bytes long. */
+ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_form *form,
+                                const ortc_product_constant *what, const ortc_packed **out);
+
+#endif
