@@ -109,6 +109,10 @@ const ortc_case ortc_cases_attention[] = {
     {"Attention", "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,8]", "qk_matmul_output_mode=4",
      .fails = ORTC_INVALID_MODEL},
 
+    {"RotaryEmbedding", "T[2,3,5,70] T[9,32] T[9,32] i64[2,5]={0,1,2,3,8,-1,0,5,5,7}",
+     "rotary_embedding_dim=64", F3, .needs = CPU},
+    {"RotaryEmbedding", "T[2,5,210] T[9,35] T[9,35] i64[2,5]={4}", "num_heads=3 interleaved=1", F3,
+     .needs = CPU},
     {"RotaryEmbedding", "T[2,3,4,8] T[9,4] T[9,4] i64[2,4]={0,1,2,3,8,-1,0,5}", "", F3},
     {"RotaryEmbedding", "T[2,4,24] T[2,4,4] T[2,4,4]", "num_heads=3", F3},
     {"RotaryEmbedding", "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]", "interleaved=1"},

@@ -20,7 +20,13 @@
 ORTC_VEC_TABLE(ortc_nbits_vec)
 
 enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
-enum { TASK_BYTES = 128 * 1024, STEP = 64 /* elements of K unpacked at a time */, WIDE = 64 };
+enum {
+    TASK_BYTES = 128 * 1024, /* of weights, times the rows of x by four */
+    TILE = 16,               /* rows of weights that a part of x is multiplied with, */
+    AHEAD = 2,               /* ordered from memory so many before they are read */
+    PART_BYTES = 16 * 1024,  /* of x: half of L1 */
+    STEP = 64                /* elements of K unpacked at a time for a product */
+};
 
 typedef struct nbits_state {
     int64_t k, n, bits, block;
@@ -32,10 +38,10 @@ typedef struct nbits_plan {
     ortc_product_plan product; /* of many rows */
     bool few;
     int64_t m, blocks, width, row_bytes, zero_bytes; /* width: K in whole blocks */
-    int64_t ldx;                                     /* width in whole groups */
+    int64_t ldx, part;                               /* width in whole groups; of K at a time */
     /* elements of f32: few rows: x, spread x, sums of its blocks; many: bias */
     size_t at_x, at_spread, at_sums, at_bias;
-    size_t at_y, at_scale, at_zero, at_bytes; /* bytes in scratch */
+    size_t at_y, at_lanes, at_scale, at_zero, at_bytes; /* bytes in scratch */
 } nbits_plan;
 
 typedef struct nbits_job {
@@ -53,19 +59,20 @@ static const void *given(const ortc_call *c, uint32_t port)
 
 /* ---- Scales and zero points ---------------------------------------------------------------------------- */
 
-static const float *scales_of(const nbits_job *j, int64_t row, float *space)
+/* Of `count` blocks of a row from `first` on. */
+static const float *scales_of(const nbits_job *j, int64_t row, int64_t first, int64_t count, float *space)
 {
     const nbits_plan *p = j->p;
     const ortc_view *v = &j->c->in[SCALES];
     const int type = ortc_float_index(v->dtype);
-    const char *at = (const char *)v->data + row * p->blocks * (type == ORTC_FLOAT_F32 ? 4 : 2);
+    const char *at = (const char *)v->data + (row * p->blocks + first) * ortc_product_size(v->dtype);
     if (type == ORTC_FLOAT_F32) return (const float *)(const void *)at;
-    p->convert->widen[type]((size_t)p->blocks, at, space);
+    p->convert->widen[type]((size_t)count, at, space);
     return space;
 }
 
 /* One number for each block of a row: packed as the weights are, or of a type of floats; or the middle. */
-static void zeros_of(const nbits_job *j, int64_t row, float *to)
+static void zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to)
 {
     const nbits_plan *p = j->p;
     const char *data = given(j->c, ZEROS);
@@ -75,57 +82,86 @@ static void zeros_of(const nbits_job *j, int64_t row, float *to)
                                 to);
         return;
     }
-    const uint8_t *bytes = (const uint8_t *)data + (data ? row * p->zero_bytes : 0);
-    for (int64_t b = 0; b < p->blocks; b++)
-        to[b] = (float)(!data             ? 1 << (j->s->bits - 1)
-                        : j->s->bits == 8 ? bytes[b]
-                                          : bytes[b / 2] >> b % 2 * 4 & 15);
+    const uint8_t *bytes = (const uint8_t *)data;
+    if (data && j->s->bits == 4) p->body->halves((size_t)p->blocks, bytes + row * p->zero_bytes, space);
+    if (data)
+        p->body->unpack((size_t)p->blocks, j->s->bits == 4 ? space : bytes + row * p->zero_bytes, 1, 0, to);
+    else
+        for (int64_t b = 0; b < p->blocks; b++) to[b] = (float)(1 << (j->s->bits - 1));
 }
 
 /* ---- Few rows ------------------------------------------------------------------------------------------ */
 
-/* One row of weights, all rows of x: y[m]. */
-static void one_row(const nbits_job *j, int64_t row, char *scratch, float *y)
+typedef struct spaces {
+    float *y, *sums, *scale, *zero; /* [m][TILE], [TILE][m][lanes], of the blocks of a row */
+    uint8_t *bytes;                 /* a row of them */
+} spaces;
+
+/* `n` rows of weights of 4 bits from `row` on, by parts of K of which x stays in L1 meanwhile. */
+static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spaces *t)
 {
     const nbits_plan *p = j->p;
     const ortc_nbits_vec *body = p->body;
-    const size_t m = (size_t)p->m, ldx = (size_t)p->ldx, width = (size_t)p->width,
-                 block = (size_t)j->s->block;
+    const size_t m = (size_t)p->m, lanes = body->group / 8;
+    const int64_t block = j->s->block;
     const uint8_t *w = (const uint8_t *)j->c->in[B].data + row * p->row_bytes;
-    float *zero = (float *)(void *)(scratch + p->at_zero);
-    const float *scale = scales_of(j, row, (float *)(void *)(scratch + p->at_scale));
-    const bool plain = !given(j->c, ZEROS);
-    if (j->s->bits == 4 && !j->exact) {
-        body->row4(m, width, block, j->spread, ldx, w, scale, y);
-        if (plain) return;
-        zeros_of(j, row, zero);
-        for (size_t r = 0; r < m; r++)
-            y[r] -= body->offset((size_t)p->blocks, scale, zero, j->sums + r * (size_t)p->blocks);
-        return;
+    float y[ORTC_NBITS_ROWS];
+    memset(t->sums, 0, (size_t)n * m * lanes * sizeof(float));
+    for (int64_t k = 0; k < p->width; k += p->part) {
+        const int64_t count = p->width - k < p->part ? p->width - k : p->part;
+        for (int64_t i = 0; i < n; i++) {
+            const uint8_t *at = w + i * p->row_bytes + k / 2,
+                          *soon = i + AHEAD < n ? at + AHEAD * p->row_bytes : at;
+            body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon,
+                       scales_of(j, row + i, k / block, count / block, t->scale),
+                       t->sums + (size_t)i * m * lanes);
+        }
     }
-    uint8_t *bytes = (uint8_t *)scratch + p->at_bytes;
-    if (j->s->bits == 4) body->halves(width, w, bytes);
-    zeros_of(j, row, zero);
-    body->row8(m, width, block, j->x, ldx, j->s->bits == 4 ? bytes : w, scale, zero, y);
+    for (int64_t i = 0; i < n; i++) {
+        body->fold(m, t->sums + (size_t)i * m * lanes, y);
+        for (size_t r = 0; r < m; r++) t->y[r * TILE + (size_t)i] = y[r];
+        if (!given(j->c, ZEROS)) continue;
+        const float *scale = scales_of(j, row + i, 0, p->blocks, t->scale);
+        zeros_of(j, row + i, t->bytes, t->zero);
+        for (size_t r = 0; r < m; r++)
+            t->y[r * TILE + (size_t)i] -= body->offset((size_t)p->blocks, scale, t->zero,
+                                                       j->sums + r * (size_t)p->blocks);
+    }
 }
 
-static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+static void rows_of_bytes(const nbits_job *j, int64_t row, int64_t n, const spaces *t)
+{
+    const nbits_plan *p = j->p;
+    float y[ORTC_NBITS_ROWS];
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *w = (const uint8_t *)j->c->in[B].data + (row + i) * p->row_bytes;
+        zeros_of(j, row + i, t->bytes, t->zero);
+        if (j->s->bits == 4) p->body->halves((size_t)p->width, w, t->bytes);
+        p->body->row8((size_t)p->m, (size_t)p->width, (size_t)j->s->block, j->x, (size_t)p->ldx,
+                      j->s->bits == 4 ? t->bytes : w, scales_of(j, row + i, 0, p->blocks, t->scale), t->zero,
+                      y);
+        for (int64_t r = 0; r < p->m; r++) t->y[r * TILE + i] = y[r];
+    }
+}
+
+static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
 {
     const nbits_job *j = arg;
     const nbits_plan *p = j->p;
     const ortc_view *out = &j->c->out[0];
-    const int type = ortc_float_index(out->dtype);
-    const int64_t size = type == ORTC_FLOAT_F32 ? 4 : 2;
-    float *tile = (float *)(void *)((char *)scratch + p->at_y), y[ORTC_NBITS_ROWS]; /* tile: [m][WIDE] */
-    for (int64_t at = begin; at < end; at += WIDE) {
-        const int64_t n = end - at < WIDE ? end - at : WIDE;
-        for (int64_t i = 0; i < n; i++) {
-            one_row(j, at + i, scratch, y);
-            for (int64_t r = 0; r < p->m; r++) tile[r * WIDE + i] = y[r] + (j->bias ? j->bias[at + i] : 0);
+    char *at = space;
+    const spaces t = {(float *)(void *)(at + p->at_y), (float *)(void *)(at + p->at_lanes),
+                      (float *)(void *)(at + p->at_scale), (float *)(void *)(at + p->at_zero),
+                      (uint8_t *)at + p->at_bytes};
+    for (int64_t row = begin; row < end; row += TILE) {
+        const int64_t n = end - row < TILE ? end - row : TILE;
+        (j->s->bits == 4 && !j->exact ? rows_of_halves : rows_of_bytes)(j, row, n, &t);
+        for (int64_t r = 0; r < p->m; r++) {
+            float *y = t.y + r * TILE;
+            for (int64_t i = 0; j->bias && i < n; i++) y[i] += j->bias[row + i];
+            p->convert->narrow[ortc_float_index(out->dtype)](
+                (size_t)n, y, (char *)out->data + (r * j->s->n + row) * ortc_product_size(out->dtype));
         }
-        for (int64_t r = 0; r < p->m; r++)
-            p->convert->narrow[type]((size_t)n, tile + r * WIDE,
-                                     (char *)out->data + (r * j->s->n + at) * size);
     }
 }
 
@@ -165,10 +201,10 @@ static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc,
     const int64_t bits = j->s->bits, block = j->s->block;
     const ortc_view *v = &j->c->in[SCALES];
     const char *zeros = given(j->c, ZEROS);
-    float tile[WIDE * STEP];
+    float tile[ORTC_FORM_WIDTH * STEP];
     uint8_t bytes[STEP];
     (void)index;
-    assert(nc <= WIDE && k0 % STEP == 0);
+    assert(nc <= ORTC_FORM_WIDTH && k0 % STEP == 0);
     for (int64_t k = k0; k < k0 + kc; k += STEP) {
         const int64_t count = k0 + kc - k < STEP ? k0 + kc - k : STEP;
         for (int64_t i = 0; i < nc; i++) {
@@ -261,11 +297,15 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->few = p->m <= ORTC_NBITS_ROWS;
     const int64_t group = (int64_t)p->body->group;
     p->ldx = (p->width + group - 1) / group * group;
+    const int64_t whole = s->block > group ? s->block : group; /* both are powers of two */
+    p->part = p->m <= 1 ? p->width : PART_BYTES / 4 / p->m / whole * whole;
+    p->part = p->part > whole ? p->part : whole;
     if (p->few) { /* less than the weights, which are in memory */
         p->at_x = room(&workspace, p->m * p->ldx, 4) / 4;
         p->at_spread = room(&workspace, p->m * p->ldx, 4) / 4;
         p->at_sums = room(&workspace, p->m * p->blocks, 4) / 4;
-        p->at_y = room(&scratch, p->m * WIDE, 4);
+        p->at_y = room(&scratch, p->m * TILE, 4);
+        p->at_lanes = room(&scratch, p->m * TILE * (group / 8), 4);
         p->at_scale = room(&scratch, p->blocks, 4);
         p->at_zero = room(&scratch, p->blocks, 4);
         p->at_bytes = room(&scratch, p->width, 1);

@@ -16,10 +16,13 @@ typedef struct ortc_nbits_vec {
     size_t group; /* elements that row4 takes at a time: a row of its x is whole groups */
     /* x of `groups` groups, spread as row4 reads it. */
     void (*spread)(size_t groups, const float *x, float *to);
-    /* y[r] = the sum over k of x[r][k] (w[k] - 8) scale[k / block]; x spread, rows ldx apart */
+    /* sums[r] += by lanes, of which there are group / 8, x[r][k] (w[k] - 8) scale[k / block]; x spread, rows ldx
+     * apart. A part of K begins with a block and a group. next: what will be read soon, ordered from memory */
     void (*row4)(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
-                 const float *scale, float *y);
-    /* The sum over blocks of scale * (zero - 8) * sum of x: what row4 has to little taken off. */
+                 const uint8_t *next, const float *scale, float *sums);
+    /* y[r] = the lanes of sums[r] added up */
+    void (*fold)(size_t rows, const float *sums, float *y);
+    /* The sum over blocks of scale * (zero - 8) * sum of x: which row4 has not taken off. */
     float (*offset)(size_t blocks, const float *scale, const float *zero, const float *sums);
     /* y[r] = the sum over k of x[r][k] (w[k] - zero[k / block]) scale[k / block], x as it is, a byte each */
     void (*row8)(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,

@@ -33,35 +33,39 @@ static void spread(size_t groups, const float *x, float *to)
 #define UNPACK \
     const size_t n = words - at; \
     const vi32 q = v_load_i32((const int32_t *)(const void *)w + at, n); \
-    const vf32 s = v_repeat_f32(scale + at / per, per, n); \
+    const vf32 s = v_repeat_f32(scale + (at >> shift), per, n); \
     const vf32 w0 = v_f32_of_low4(q), w1 = v_f32_of_low4(v_shr(q, 4)), w2 = v_f32_of_low4(v_shr(q, 8)), \
                w3 = v_f32_of_low4(v_shr(q, 12)), w4 = v_f32_of_low4(v_shr(q, 16)), \
                w5 = v_f32_of_low4(v_shr(q, 20)), w6 = v_f32_of_low4(v_shr(q, 24)), \
                w7 = v_f32_of_low4(v_shr(q, 28));
 
 static void row4(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
-                 const float *scale, float *y)
+                 const uint8_t *next, const float *scale, float *sums)
 {
     const size_t lanes = v_lanes(), words = k / EIGHT, per = block / EIGHT;
-    const vf32 zero = v_set_f32(0);
+    const int shift = __builtin_ctzll(per);
     if (rows == 1) {
-        vf32 sum = zero;
+        vf32 sum = v_load_f32(sums, lanes);
         for (size_t at = 0; at < words; at += lanes) {
             UNPACK
             sum = v_fma(WORD(x + EIGHT * at), s, sum);
         }
-        y[0] = V_ACROSS(v_sum, sum);
+        v_store_f32(sums, sum, lanes);
         return;
     }
-    float sums[ORTC_NBITS_ROWS * 64];
-    for (size_t r = 0; r < rows; r++) v_store_f32(sums + r * lanes, zero, lanes);
     for (size_t at = 0; at < words; at += lanes) {
+        __builtin_prefetch(next + 4 * at);
         UNPACK
         for (size_t r = 0; r < rows; r++) {
             const float *row = x + r * ldx + EIGHT * at;
             v_store_f32(sums + r * lanes, v_fma(WORD(row), s, v_load_f32(sums + r * lanes, lanes)), lanes);
         }
     }
+}
+
+static void fold(size_t rows, const float *sums, float *y)
+{
+    const size_t lanes = v_lanes();
     for (size_t r = 0; r < rows; r++) y[r] = V_ACROSS(v_sum, v_load_f32(sums + r * lanes, lanes));
 }
 
@@ -114,4 +118,5 @@ static void unpack(size_t count, const uint8_t *w, float scale, float zero, floa
     V_FOR(i, n, count, v_store_f32(to + i, v_mul(v_sub(v_f32_of_i32(v_load_u8(w + i, n)), z), s), n););
 }
 
-const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4, offset, row8, halves, unpack};
+const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   fold,
+                                               offset,          row8,   halves, unpack};

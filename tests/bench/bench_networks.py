@@ -86,4 +86,5 @@ def main() -> None:
                 print(f"{name:16} {threads:7} {measure(bench, file, threads, dims)}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
