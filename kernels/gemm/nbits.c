@@ -24,8 +24,7 @@ enum {
     TASK_BYTES = 128 * 1024, /* of weights, times the rows of x by four */
     TILE = 16,               /* rows of weights that a part of x is multiplied with, */
     AHEAD = 2,               /* ordered from memory so many before they are read */
-    PART_BYTES = 16 * 1024,  /* of x: half of L1 */
-    STEP = 64                /* elements of K unpacked at a time for a product */
+    PART_BYTES = 16 * 1024   /* of x: half of L1 */
 };
 
 typedef struct nbits_state {
@@ -192,44 +191,62 @@ static void prepare_x(nbits_job *j)
 
 /* ---- Many rows ----------------------------------------------------------------------------------------- */
 
-/* ortc_product_args.pack */
+/* What a column's zero points are above the middle: of `count` blocks from `first` on, [count][ld]. */
+static void columns_of_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t first, int64_t count,
+                             float *to, int64_t ld)
+{
+    const nbits_plan *p = j->p;
+    const char *zeros = given(j->c, ZEROS);
+    const float middle = (float)(1 << (j->s->bits - 1));
+    memset(to, 0, (size_t)(count * ld) * sizeof(float));
+    for (int64_t c = 0; zeros && c < nc; c++)
+        for (int64_t b = first; b < first + count; b++) {
+            const ortc_dtype t = j->c->in[ZEROS].dtype;
+            const uint8_t *z = (const uint8_t *)zeros + (n0 + c) * p->zero_bytes;
+            float zero;
+            if (t == ORTC_U8)
+                zero = (float)(j->s->bits == 8 ? z[b] : z[b / 2] >> b % 2 * 4 & 15);
+            else
+                p->convert->widen[ortc_float_index(t)](
+                    1, zeros + ((n0 + c) * p->blocks + b) * ortc_product_size(t), &zero);
+            to[(b - first) * ld + c] = zero - middle;
+        }
+}
+
+/* ortc_product_args.pack: words of the columns are turned, then each is eight or four rows of the panel. */
 static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
                          void *dst, size_t dw)
 {
+    enum { STEP = 128, WORDS = STEP / 4, BLOCKS = STEP / 16, WIDTH = ORTC_FORM_WIDTH };
     const nbits_job *j = arg;
     const nbits_plan *p = j->p;
-    const int64_t bits = j->s->bits, block = j->s->block;
-    const ortc_view *v = &j->c->in[SCALES];
-    const char *zeros = given(j->c, ZEROS);
-    float tile[ORTC_FORM_WIDTH * STEP];
-    uint8_t bytes[STEP];
+    const int64_t bits = j->s->bits, block = j->s->block, each = 32 / bits;
+    ortc_uk_pack_f32 *const transpose = p->product.line->moves->transpose; /* moves bits */
+    uint32_t words[WORDS * WIDTH];
+    float scale[BLOCKS * WIDTH], less[BLOCKS * WIDTH], some[BLOCKS * WIDTH];
     (void)index;
-    assert(nc <= ORTC_FORM_WIDTH && k0 % STEP == 0);
-    for (int64_t k = k0; k < k0 + kc; k += STEP) {
-        const int64_t count = k0 + kc - k < STEP ? k0 + kc - k : STEP;
-        for (int64_t i = 0; i < nc; i++) {
-            const int64_t row = n0 + i;
-            const uint8_t *w = (const uint8_t *)j->c->in[B].data + row * p->row_bytes + k * bits / 8;
-            if (bits == 4) p->body->halves((size_t)count, w, bytes);
-            for (int64_t at = 0, n; at < count; at += n) {
-                const int64_t b = (k + at) / block;
-                float scale, zero = (float)(1 << (bits - 1));
-                n = (b + 1) * block - k - at < count - at ? (b + 1) * block - k - at : count - at;
-                p->convert->widen[ortc_float_index(v->dtype)](
-                    1, (const char *)v->data + (row * p->blocks + b) * ortc_product_size(v->dtype), &scale);
-                if (zeros && j->c->in[ZEROS].dtype != ORTC_U8) {
-                    const ortc_dtype t = j->c->in[ZEROS].dtype;
-                    p->convert->widen[ortc_float_index(t)](
-                        1, zeros + (row * p->blocks + b) * ortc_product_size(t), &zero);
-                } else if (zeros) {
-                    const uint8_t *z = (const uint8_t *)zeros + row * p->zero_bytes;
-                    zero = (float)(bits == 8 ? z[b] : z[b / 2] >> b % 2 * 4 & 15);
-                }
-                p->body->unpack((size_t)n, (bits == 4 ? bytes : w) + at, scale, zero, tile + i * STEP + at);
-            }
+    assert(dw <= WIDTH && k0 % 64 == 0);
+    for (int64_t k = k0, count; k < k0 + kc; k += count) {
+        const int64_t b0 = k / block;
+        count = k0 + kc - k < STEP ? k0 + kc - k : STEP;
+        const int64_t blocks = (k + count - 1) / block - b0 + 1;
+        const uint8_t *w = (const uint8_t *)j->c->in[B].data + n0 * p->row_bytes + k * bits / 8;
+        transpose((size_t)nc, (size_t)((count + each - 1) / each), (const float *)(const void *)w,
+                  (size_t)p->row_bytes / 4, (float *)(void *)words, dw);
+        memset(scale, 0, (size_t)blocks * dw * sizeof(float));
+        for (int64_t c = 0; c < nc; c++) {
+            const float *from = scales_of(j, n0 + c, b0, blocks, some);
+            for (int64_t b = 0; b < blocks; b++) scale[b * (int64_t)dw + c] = from[b];
         }
-        p->product.line->moves->transpose((size_t)nc, (size_t)count, tile, STEP,
-                                          (float *)dst + (size_t)(k - k0) * dw, dw);
+        columns_of_zeros(j, n0, nc, b0, blocks, less, (int64_t)dw);
+        for (int64_t at = k, n; at < k + count; at += n) {
+            const int64_t b = at / block, stop = (b + 1) * block < k + count ? (b + 1) * block : k + count;
+            n = stop - at;
+            (bits == 4 ? p->body->words4
+                       : p->body->words8)((size_t)n, dw, words + (at - k) / each * (int64_t)dw, dw,
+                                          scale + (b - b0) * (int64_t)dw, less + (b - b0) * (int64_t)dw,
+                                          (float *)dst + (at - k0) * (int64_t)dw, dw);
+        }
     }
 }
 

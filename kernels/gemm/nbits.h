@@ -29,6 +29,12 @@ typedef struct ortc_nbits_vec {
                  const float *scale, const float *zero, float *y);
     /* Numbers of 4 bits, an even number of them, to a byte each. */
     void (*halves)(size_t count, const uint8_t *w, uint8_t *to);
+    /* Words of 32 bits, [words][ldw], a column each, become [k][ld]: numbers of 4 or 8 bits, the low ones first, less
+     * 8 or 128 and `less`, times the column's scale. Columns: whole registers. */
+    void (*words4)(size_t k, size_t columns, const uint32_t *w, size_t ldw, const float *scale,
+                   const float *less, float *to, size_t ld);
+    void (*words8)(size_t k, size_t columns, const uint32_t *w, size_t ldw, const float *scale,
+                   const float *less, float *to, size_t ld);
     /* to[i] = (w[i] - zero) scale */
     void (*unpack)(size_t count, const uint8_t *w, float scale, float zero, float *to);
 } ortc_nbits_vec;

@@ -112,11 +112,27 @@ static void halves(size_t count, const uint8_t *w, uint8_t *to)
     for (; i < count; i++) to[i] = w[i / 2] >> i % 2 * 4 & 15;
 }
 
+#define WORDS(name, bits, number) \
+    static void name(size_t k, size_t columns, const uint32_t *w, size_t ldw, const float *scale, \
+                     const float *less, float *to, size_t ld) \
+    { \
+        for (size_t at = 0; at < k; at += 32 / bits, w += ldw) \
+            for (size_t c = 0; c < columns; c += v_lanes()) { \
+                const size_t lanes = v_lanes(); \
+                const vf32 s = v_load_f32(scale + c, lanes), l = v_load_f32(less + c, lanes); \
+                vi32 q = v_load_i32((const int32_t *)(const void *)w + c, lanes); \
+                for (size_t i = at; i < at + 32 / bits && i < k; i++, q = v_shr(q, bits)) \
+                    v_store_f32(to + i * ld + c, v_mul(v_sub(number, l), s), lanes); \
+            } \
+    }
+WORDS(words4, 4, v_f32_of_low4(q))
+WORDS(words8, 8, v_f32_of_i32(v_sub(v_and(q, v_set_i32(255)), v_set_i32(128))))
+
 static void unpack(size_t count, const uint8_t *w, float scale, float zero, float *to)
 {
     const vf32 s = v_set_f32(scale), z = v_set_f32(zero);
     V_FOR(i, n, count, v_store_f32(to + i, v_mul(v_sub(v_f32_of_i32(v_load_u8(w + i, n)), z), s), n););
 }
 
-const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   fold,
-                                               offset,          row8,   halves, unpack};
+const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   fold,  offset, row8,
+                                               halves,          words4, words8, unpack};
