@@ -1,5 +1,5 @@
-/* graph/ir/quantised.h: what passes over quantised networks share: operands that are dequantised, and nodes of
- * one result that has the shape of another value. */
+/* graph/ir/quantised.h: what passes over quantised networks share: operands that are dequantised, and nodes
+ * of one result that has the shape of another value. */
 #ifndef ORTC_QUANTISED_H
 #define ORTC_QUANTISED_H
 
@@ -32,8 +32,8 @@ ortc_node *ortc_node_like(ortc_graph *, ortc_node *before, const char *op, ortc_
 bool ortc_scale_sums(ortc_graph *, ortc_node *before, ortc_edge *sums, ortc_edge *scale, ortc_node **cast,
                      ortc_node **mul);
 
-/* A constant of f32 along `axis` of a tensor of `rank` dims (count 1: a scalar), its elements from `at`. NULL:
- * no memory. */
+/* A constant of f32 along `axis` of a tensor of `rank` dims (count 1: a scalar), its elements from `at`.
+ * NULL: no memory. */
 ortc_edge *ortc_graph_along(ortc_graph *, int32_t rank, int32_t axis, int64_t count,
                             float (*at)(const void *arg, int64_t i), const void *arg, ortc_error *);
 

@@ -2,8 +2,8 @@
  *
  * Limits: nothing random, stateful or with subgraphs; the result is at most as large as the inputs together
  * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node). What shape functions already know (Shape of a
- * static tensor, and the arithmetic behind it) is folded from the known values, without computing. Weights of 8
- * bits stay quantised where the operand beside them is: providers have products of integers.
+ * static tensor, and the arithmetic behind it) is folded from the known values, without computing. Weights of
+ * 8 bits stay quantised where the operand beside them is: providers have products of integers.
  */
 #include "graph/ir/infer.h"
 #include "graph/ir/quantised.h"

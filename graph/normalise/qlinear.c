@@ -5,8 +5,8 @@
  *
  * The node stays what it is, as its operator's kernels have it; where a provider has none, but products of
  * integers, its body is run there, and becomes one node again with all of it in the epilogue. f is rounded as
- * the operator's definition has it, so results are the same bits while sums are below 2^24, and where they are
- * not, but for ties. Scales must be constants of f32, a's one number.
+ * the operator's definition has it, so results are the same bits while sums are below 2^24, and where they
+ * are not, but for ties. Scales must be constants of f32, a's one number.
  */
 #include "graph/ir/quantised.h"
 #include "match.h"

@@ -4,10 +4,10 @@
  *   y = op(DequantizeLinear(a, sa, za), DequantizeLinear(b, sb, zb)) + bias
  *     = Cast(opInteger(a, b, za, zb)) * (sa sb) + bias
  *
- * with MatMulInteger and ConvInteger, whose sums are exact: what was rounded in every sum now is not. sa is one
- * number, sb one or one for each channel of the result, both constant. What follows is left to
- * fuse-epilogue, QuantizeLinear included, and so the pass asks whether the integer node is taken with Cast and
- * Mul in its epilogue: where it is not, as on ref, all stays as it was.
+ * with MatMulInteger and ConvInteger, whose sums are exact: what was rounded in every sum now is not. sa is
+ * one number, sb one or one for each channel of the result, both constant. What follows is left to
+ * fuse-epilogue, QuantizeLinear included, and so the pass asks whether the integer node is taken with Cast
+ * and Mul in its epilogue: where it is not, as on ref, all stays as it was.
  */
 #include <stdlib.h>
 
@@ -36,7 +36,8 @@ static bool scales_along(const ortc_quantised *b, int64_t axis)
 }
 static bool few_terms(int64_t terms) { return terms > 0 && terms <= MOST_TERMS; }
 
-/* The bias of a convolution, [channels], as a constant along axis 1 of the result; *out NULL: there is none. */
+/* The bias of a convolution, [channels], as a constant along axis 1 of the result; *out NULL: there is none.
+ * */
 static float float_at(const void *arg, int64_t i) { return ortc_scale_at(arg, i); }
 static bool conv_bias(ortc_specialise *s, const ortc_node *n, ortc_edge **out)
 {

@@ -320,7 +320,8 @@ enum {
     /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
     ORTC_OP_HEAVY = 8,
     /* nothing but others together: `lift` writes them (ortc_lift_write) in the place of every node, of every
-     * version; there is no shape function, and no kernel is asked for */
+     * version; there is no shape function, and no kernel is asked for. With a shape function (and one output)
+     * the node stays, with them as its body, for providers that have a kernel for it */
     ORTC_OP_COMPOSED = 16
 };
 

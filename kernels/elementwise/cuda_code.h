@@ -1,5 +1,5 @@
-/* kernels/elementwise/cuda_code.h: pointwise programs (ortc/program.h) as code for the machine of cuda_program.h,
- * and its launches. C only. */
+/* kernels/elementwise/cuda_code.h: pointwise programs (ortc/program.h) as code for the machine of
+ * cuda_program.h, and its launches. C only. */
 #ifndef ORTC_KERNELS_ELEMENTWISE_CUDA_CODE_H
 #define ORTC_KERNELS_ELEMENTWISE_CUDA_CODE_H
 
@@ -11,7 +11,8 @@
 typedef struct ortc_cu_code {
     int registers; /* ORTC_CU_F32 ... */
     uint32_t n_code, n_constants, n_in, n_temps;
-    uint8_t ports[ORTC_CU_INPUTS]; /* of the node, by operand */
+    uint8_t ports[ORTC_CU_INPUTS];  /* of the node, by operand */
+    uint8_t behind[ORTC_CU_INPUTS]; /* dims of 1 that the input has behind its own */
     ortc_cu_instruction code[ORTC_CU_CODE];
     ortc_cu_number constants[ORTC_CU_CONSTANTS];
 } ortc_cu_code;

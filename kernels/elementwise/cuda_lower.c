@@ -206,12 +206,13 @@ static int constant(lowering *l, double f, int64_t i)
 }
 static int number(lowering *l, int64_t n) { return constant(l, (double)n, n); }
 
-static int input(lowering *l, uint32_t port)
+static int input(lowering *l, const ortc_pw_step *load)
 {
     uint32_t k = 0;
-    while (k < l->code->n_in && l->code->ports[k] != port) k++;
+    while (k < l->code->n_in && (l->code->ports[k] != load->a || l->code->behind[k] != load->b)) k++;
     if (k == ORTC_CU_INPUTS) return no(l, "there are too many inputs"), 0;
-    l->code->ports[k] = (uint8_t)port;
+    l->code->ports[k] = (uint8_t)load->a;
+    l->code->behind[k] = (uint8_t)load->b;
     l->code->n_in += k == l->code->n_in;
     return (int)k;
 }
@@ -462,7 +463,7 @@ int ortc_cu_lower(const ortc_pointwise *p, ortc_cu_code *code, const char **why)
         const ortc_pw_step *s = at(&l, v);
         if (!l.uses[v]) continue;
         if (s->op == ORTC_PW_LOAD) {
-            l.home[v] = (uint8_t)input(&l, s->a);
+            l.home[v] = (uint8_t)input(&l, s);
             if (!reads_as(&l, s->type)) no(&l, "a float becomes an integer on the way");
         } else if (s->op == ORTC_PW_CONST) {
             l.home[v] = (uint8_t)constant(&l, ortc_pw_class(s->type) == 'F' ? s->k.f : (double)s->k.i,

@@ -26,7 +26,7 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     for (uint32_t i = 0; i < code.n_in; i++) {
         const ortc_port x = ortc_node_in(n, code.ports[i]);
         if (x.rank < 0) return ortc_no(why, "the rank of input %u must be known", code.ports[i]);
-        if (x.rank > y.rank && !is_one(&x))
+        if (x.rank + code.behind[i] > y.rank && !is_one(&x))
             return ortc_no(why, "input %u has a higher rank than the result", code.ports[i]);
     }
     return ORTC_OK;

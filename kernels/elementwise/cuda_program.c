@@ -7,23 +7,24 @@
 #define F32_LIKE (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16))
 
 /* Which of a result's dims one input follows: elements from one to the next, 0 where it is broadcast. */
-static void steps_of(const ortc_view *x, const ortc_view *y, int64_t *steps)
+static void steps_of(const ortc_view *x, uint32_t behind, const ortc_view *y, int64_t *steps)
 {
     int64_t n = 1;
     for (int32_t d = y->rank - 1; d >= 0; d--) {
-        const int32_t own = d - (y->rank - x->rank);
-        steps[d] = own >= 0 && x->dims[own] != 1 ? n : 0;
-        n *= own >= 0 ? x->dims[own] : 1;
+        const int32_t own = d - (y->rank - x->rank) + (int32_t)behind;
+        const int64_t extent = own >= 0 && own < x->rank ? x->dims[own] : 1;
+        steps[d] = extent != 1 ? n : 0;
+        n *= extent;
     }
 }
 
 /* Dims that lie together in every input become one. */
-static uint32_t merge(const ortc_view *in, const uint8_t *ports, uint32_t n_in, const ortc_view *y,
-                      ortc_cu_program *p)
+static uint32_t merge(const ortc_cu_code *m, const ortc_view *in, const ortc_view *y, ortc_cu_program *p)
 {
+    const uint32_t n_in = m->n_in;
     int64_t steps[ORTC_CU_INPUTS][ORTC_CU_RANK];
     uint32_t rank = 0;
-    for (uint32_t i = 0; i < n_in; i++) steps_of(&in[ports[i]], y, steps[i]);
+    for (uint32_t i = 0; i < n_in; i++) steps_of(&in[m->ports[i]], m->behind[i], y, steps[i]);
     for (int32_t d = 0; d < y->rank; d++) {
         int joins = rank > 0;
         if (y->dims[d] == 1) continue;
@@ -83,7 +84,7 @@ void ortc_cu_shape(const ortc_cu_code *m, const ortc_view *in, const ortc_view *
         p->in[i].dtype = in[ports[i]].dtype;
     }
     if (!p->count) return;
-    p->rank = merge(in, ports, m->n_in, out, p);
+    p->rank = merge(m, in, out, p);
     for (uint32_t i = 0; i < m->n_in; i++) p->in[i].flat = p->rank == 1 && p->in[i].step[0] == 1;
     p->vector = can_be_vector(p, m->n_in, width);
     if (p->vector) {

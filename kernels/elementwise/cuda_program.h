@@ -3,8 +3,8 @@
  *
  * The machine: every thread has an accumulator of some elements in registers, and temporaries: the first
  * ones in registers as well, the others in shared memory. An instruction takes the accumulator and at most
- * one more operand: an input (read with broadcasting, converted to the register's type), a temporary, a constant,
- * or the accumulator itself. cuda_lower.c makes the code from pointwise programs (ortc/program.h),
+ * one more operand: an input (read with broadcasting, converted to the register's type), a temporary, a
+ * constant, or the accumulator itself. cuda_lower.c makes the code from pointwise programs (ortc/program.h),
  * cuda_program.c the launches; interpret.cuh runs them, once for each type of register.
  *
  * Plain C and C++: nvcc reads it too.

@@ -15,7 +15,8 @@ VFN vi32 integers(const ortc_int_vector *v, size_t r, size_t i, size_t n)
     return v->col ? v_load_i32(p + i, n) : v_set_i32(*p);
 }
 
-/* To the nearest, halves to even, and into the type; NaN, as every integer of no float, ends in a byte of 0. */
+/* To the nearest, halves to even, and into the type; NaN, as every integer of no float, ends in a byte of 0.
+ * */
 VFN vi32 quantised(vf32 v, vf32 zero, vf32 low, vf32 high)
 {
     const vf32 q = v_add(v_rint(v), zero);

@@ -93,7 +93,8 @@ typedef struct ortc_product_item {
     const float *bias_col; /* n elements or NULL */
     const float *bias_row; /* m elements or NULL */
     const void *residual;  /* [m][n] or NULL; may be c itself when the plan has one chunk and no TRANS_C */
-    /* s32 lines: zero points of the rows of A (m) and the columns of B (n); NULL: one for all (zero_a, zero_b) */
+    /* s32 lines: zero points of the rows of A (m) and the columns of B (n); NULL: one for all (zero_a,
+     * zero_b) */
     const int32_t *zeros_a, *zeros_b;
 } ortc_product_item;
 

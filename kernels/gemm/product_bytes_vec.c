@@ -1,5 +1,5 @@
-/* The bodies of ortc_product_bytes (product_uk.h). A register's lane is a group of 4 bytes: four elements of 8
- * bits, or two of 16. */
+/* The bodies of ortc_product_bytes (product_uk.h). A register's lane is a group of 4 bytes: four elements of
+ * 8 bits, or two of 16. */
 #include "product_uk.h"
 
 #include "kernels/common/vector/reduce.h"

@@ -1,5 +1,5 @@
-/* Micro-kernel of s32 sums for AVX-512 without VNNI: bytes are packed as 16 bits, whose products vpmaddwd adds
- * in pairs exactly. (vpmaddubsw, on bytes, saturates at 16 bits.) */
+/* Micro-kernel of s32 sums for AVX-512 without VNNI: bytes are packed as 16 bits, whose products vpmaddwd
+ * adds in pairs exactly. (vpmaddubsw, on bytes, saturates at 16 bits.) */
 #define TILE_MR 14
 #define TILE_NV 2
 #include "product_int_tile.inc"

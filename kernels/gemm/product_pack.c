@@ -1,7 +1,7 @@
 /* Packing operands into their forms (product_uk.h): f32 in place by an instruction set's moves; other floats
  * through blocks of f32 on the stack; forms with groups or planes element by element, from those
- * blocks; bytes by the instruction set's, too. Constants are packed once (fill); what tasks share, and what a task packs for itself, goes through
- * the same functions.
+ * blocks; bytes by the instruction set's, too. Constants are packed once (fill); what tasks share, and what a
+ * task packs for itself, goes through the same functions.
  */
 #include "product_pack.h"
 

@@ -182,9 +182,9 @@ extern const size_t ortc_product_line_count;
  * There always is one for (f32, f32), which packers and drivers make serve for f16 and bf16. Thread: any. */
 const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b);
 
-/* The best for bytes of these types (ORTC_U8, I8), whose sums are s32 and exact. Where the types are the same,
- * a line may have to move one operand by 128, which costs its counterpart's sums: the operand that is not
- * `constant_a`'s. There always is one. Thread: any. */
+/* The best for bytes of these types (ORTC_U8, I8), whose sums are s32 and exact. Where the types are the
+ * same, a line may have to move one operand by 128, which costs its counterpart's sums: the operand that is
+ * not `constant_a`'s. There always is one. Thread: any. */
 const ortc_product_line *ortc_product_integers(ortc_dtype a, ortc_dtype b, int constant_a);
 
 #endif

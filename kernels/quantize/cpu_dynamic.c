@@ -1,5 +1,5 @@
-/* kernels/quantize/cpu_dynamic.c: DynamicQuantizeLinear on the cpu: the range of pieces, then of them all, then
- * the pieces quantised; the bits are ref's. */
+/* kernels/quantize/cpu_dynamic.c: DynamicQuantizeLinear on the cpu: the range of pieces, then of them all,
+ * then the pieces quantised; the bits are ref's. */
 #include <math.h>
 
 #include "kernels/common/shape.h"

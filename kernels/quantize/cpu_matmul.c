@@ -1,5 +1,6 @@
-/* kernels/quantize/cpu_matmul.c: MatMulInteger on the cpu: a product of bytes in s32 (kernels/gemm/product.h),
- * exact, of whatever signs, with what follows it in its tiles (kernels/gemm/integer_tail.h).
+/* kernels/quantize/cpu_matmul.c: MatMulInteger on the cpu: a product of bytes in s32
+ * (kernels/gemm/product.h), exact, of whatever signs, with what follows it in its tiles
+ * (kernels/gemm/integer_tail.h).
  *
  * A constant B is packed once. Zero points are taken off through sums over k of rows and columns; one for
  * each row of A or column of B becomes a vector of i32 in the workspace.

@@ -132,18 +132,17 @@ static ortc_status ask(ortc_placed *p, uint32_t device, const ortc_node *n, ortc
     return ortc_add_reason(p, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 
-/* Before the last resort: bodies of raised nodes that are better placed in parts. */
-static ortc_status place_bodies(ortc_placed *p, ortc_error *error)
+/* Before the next device is asked: bodies of raised nodes that are better placed in parts on those before. */
+static ortc_status place_bodies(ortc_placed *p, uint32_t devices, ortc_error *error)
 {
     bool any;
-    ORTC_TRY(ortc_place_expand(p, &any, error));
+    ORTC_TRY(ortc_place_expand(p, devices, &any, error));
     if (any) /* there are new edges */
         ORTC_TRY(ortc_mark_shapes_only(p, error));
     for (const ortc_node *n = any ? p->graph->first : NULL; n; n = n->next) {
         if (ortc_site_of(p, n)->reasons) continue;
         ortc_site_of(p, n)->reasons = "";
-        for (uint32_t d = 0; d + 1 < p->targets->count && !ortc_kernel_of(p, n); d++)
-            ORTC_TRY(ask(p, d, n, error));
+        for (uint32_t d = 0; d < devices && !ortc_kernel_of(p, n); d++) ORTC_TRY(ask(p, d, n, error));
     }
     return ORTC_OK;
 }
@@ -168,7 +167,7 @@ ortc_status ortc_place(ortc_placed *p, ortc_error *error)
     ORTC_TRY(ortc_mark_shapes_only(p, error));
     for (const ortc_node *n = p->graph->first; n; n = n->next) ortc_site_of(p, n)->reasons = "";
     for (uint32_t d = 0; d < p->targets->count; d++) {
-        if (d + 1 == p->targets->count && d > 0) ORTC_TRY(place_bodies(p, error));
+        ORTC_TRY(place_bodies(p, d, error));
         ORTC_TRY(ortc_place_claims(p, d, error));
         for (const ortc_node *n = p->graph->first; n; n = n->next)
             if (!ortc_kernel_of(p, n)) ORTC_TRY(ask(p, d, n, error));
