@@ -106,10 +106,15 @@ static float weigh(size_t n_scores, float *s, const void *mask, int kind, float 
     V_REDUCE(top, v_max, -__builtin_inff(), n_scores, i, n, v_load_f32(s + i, n));
     const float was = row->most, most = top > was ? top : was, off = most == -__builtin_inff() ? 0 : most;
     const vf32 t = v_set_f32(off);
-    V_FOR(i, n, n_scores, v_store_f32(s + i, v_exp(v_sub(v_load_f32(s + i, n), t)), n););
-    V_REDUCE(sum, v_sum, 0, n_scores, i, n, v_load_f32(s + i, n));
-    float by = 1;
-    if (most != was) v_store_f32(&by, v_exp(v_set_f32(was - most)), 1);
+    vf32 sums = v_set_f32(0);
+    V_FOR(i, n, n_scores, {
+        const vf32 e = v_exp(v_sub(v_load_f32(s + i, n), t));
+        v_store_f32(s + i, e, n);
+        sums = v_add(sums, v_keep(e, n, 0));
+    });
+    const float sum = V_ACROSS(v_sum, sums);
+    float by = 1; /* of a first block, too: nothing has been added up */
+    if (most != was && was != -__builtin_inff()) v_store_f32(&by, v_exp(v_set_f32(was - most)), 1);
     row->most = most;
     row->sum = row->sum * (double)by + (double)sum;
     return by;
