@@ -7,7 +7,8 @@
  * result of the same shape: a chain, or branches that meet again. The largest is proposed first, then
  * smaller ones. The other values that the nodes read become ports behind the operator's own, but for
  * constants of one element, which are in the program and in the body. On whichever device the nodes were:
- * they come to where the operator is.
+ * they come to where the operator is. What only widens such a value (DequantizeLinear of a residual) comes
+ * along, if the kernel agrees, so that the value is read as narrow as it was made.
  */
 #include "graph/ir/pointwise.h"
 #include "pointwise_nodes.h"
@@ -27,6 +28,17 @@ static bool reached(const void *arg, const ortc_node *n)
     return ortc_is_one_of(n, r->nodes, r->n);
 }
 
+/* Elements of one value, wider: what else it reads are constants. */
+static bool widens(const ortc_node *n)
+{
+    const ortc_edge *x = n->n_in ? n->in[0] : NULL, *y = n->out[0];
+    for (uint32_t i = 1; i < n->n_in; i++)
+        if (n->in[i] && !ortc_edge_is_const(n->in[i])) return false;
+    return x && x->type && !ortc_edge_is_const(x) && ortc_same_shape(x, y) &&
+           ortc_dtype_bits(x->type->dtype) < ortc_dtype_bits(y->type->dtype) && ortc_pointwise_fits(n);
+}
+static bool reached_or_widens(const void *arg, const ortc_node *n) { return reached(arg, n) || widens(n); }
+
 static void follow(const ortc_edge *result, reach *r)
 {
     r->n = 0;
@@ -44,12 +56,15 @@ typedef struct followers {
     ortc_edge *ports[PORTS]; /* the operator's own are NULL */
 } followers;
 
-static void put_in_order(const ortc_node *n, followers *f)
+/* What widens other values is first: it reads nothing that the others make. */
+static void put_in_order(const ortc_node *n, const reach *r, followers *f)
 {
     ortc_node *ordered[ORTC_POINTWISE_MOST];
     uint32_t found = 0;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!reached(r, f->nodes[i])) ordered[found++] = f->nodes[i];
     for (ortc_node *at = n->next; at && found < f->n; at = at->next)
-        if (ortc_is_one_of(at, f->nodes, f->n)) ordered[found++] = at;
+        if (reached(r, at) && ortc_is_one_of(at, f->nodes, f->n)) ordered[found++] = at;
     memcpy(f->nodes, ordered, found * sizeof *ordered);
     f->n = found;
 }
@@ -105,11 +120,11 @@ static ortc_status take(ortc_specialise *p, ortc_node *n, const followers *f, co
     return ORTC_OK;
 }
 
-static ortc_status propose(ortc_specialise *p, ortc_node *n, followers *f, bool *fused)
+static ortc_status propose(ortc_specialise *p, ortc_node *n, const reach *r, followers *f, bool *fused)
 {
     ortc_graph *g = p->graph;
     *fused = false;
-    put_in_order(n, f);
+    put_in_order(n, r, f);
     if (!find_ports(n, f)) return ORTC_OK;
     ortc_node proposal = *n;
     proposal.n_in = f->n_ports;
@@ -126,20 +141,21 @@ static ortc_status propose(ortc_specialise *p, ortc_node *n, followers *f, bool 
 }
 
 /* A set that ends in one of the reached nodes and swallows all who read the result is a candidate. */
-static ortc_status fuse(ortc_specialise *p, ortc_node *n, const reach *r)
+static ortc_status fuse(ortc_specialise *p, ortc_node *n, const reach *r,
+                        bool (*may)(const void *arg, const ortc_node *), bool *fused)
 {
     uint32_t sizes[ORTC_POINTWISE_MOST];
-    bool fused = false;
     followers f;
+    *fused = false;
     for (uint32_t k = 0; k < r->n; k++) {
-        sizes[k] = ortc_pointwise_grow(r->nodes[k], reached, r, f.nodes);
+        sizes[k] = ortc_pointwise_grow(r->nodes[k], may, r, f.nodes);
         if (!ortc_read_inside(n->out[0], f.nodes, sizes[k])) sizes[k] = 0;
     }
-    for (uint32_t size = ORTC_POINTWISE_MOST; size > 0 && !fused; size--)
-        for (uint32_t k = 0; k < r->n && !fused; k++) {
+    for (uint32_t size = ORTC_POINTWISE_MOST; size > 0 && !*fused; size--)
+        for (uint32_t k = 0; k < r->n && !*fused; k++) {
             if (sizes[k] != size) continue;
-            f.n = ortc_pointwise_grow(r->nodes[k], reached, r, f.nodes);
-            ORTC_TRY(propose(p, n, &f, &fused));
+            f.n = ortc_pointwise_grow(r->nodes[k], may, r, f.nodes);
+            ORTC_TRY(propose(p, n, r, &f, fused));
         }
     return ORTC_OK;
 }
@@ -154,7 +170,10 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
             n->op == &ortc_op_group)
             continue;
         follow(y, &r);
-        if (ortc_read_inside(y, r.nodes, r.n)) ORTC_TRY(fuse(p, n, &r));
+        if (!ortc_read_inside(y, r.nodes, r.n)) continue;
+        bool fused;
+        ORTC_TRY(fuse(p, n, &r, reached_or_widens, &fused));
+        if (!fused) ORTC_TRY(fuse(p, n, &r, reached, &fused));
     }
     return ORTC_OK;
 }

@@ -93,25 +93,62 @@ static void bound(const reader *r, uint32_t op, uint32_t *at, float *out)
     *out = (float)k->k.f;
     *at = next;
 }
-
-/* QuantizeLinear to 8 bits up to the end, of numbers. */
-static int quantises(const reader *r, uint32_t at)
+static void bounds(const reader *r, uint32_t *at, ortc_int_bounds *out)
 {
-    const ortc_pw_step *scale, *zero = NULL, *last = &r->p->steps[r->p->n - 1];
-    ortc_int_tail *t = r->t;
-    if (t->type != ORTC_U8 && t->type != ORTC_I8) return 0;
-    t->y_scale = 1;
-    if (follows(r, ORTC_PW_DIV, &at, &scale)) {
-        if (scale->op != ORTC_PW_CONST) return 0;
-        t->y_scale = (float)scale->k.f;
-    }
-    if (follows(r, ORTC_PW_ROUND, &at, NULL) &&
-        (!follows(r, ORTC_PW_ADD, &at, &zero) || zero->op != ORTC_PW_CONST))
+    *out = (ortc_int_bounds){-INFINITY, INFINITY};
+    bound(r, ORTC_PW_MAX, at, &out->lo);
+    bound(r, ORTC_PW_MIN, at, &out->hi);
+}
+
+static int is_8_bits(ortc_dtype t) { return t == ORTC_U8 || t == ORTC_I8; }
+
+/* QuantizeLinear to 8 bits, by numbers. */
+static int quantises(const reader *r, uint32_t *at, ortc_int_scaled *out)
+{
+    const ortc_pw_step *scale = NULL, *zero = NULL;
+    uint32_t v = *at;
+    if (follows(r, ORTC_PW_DIV, &v, &scale) && scale->op != ORTC_PW_CONST) return 0;
+    if (follows(r, ORTC_PW_ROUND, &v, NULL) &&
+        (!follows(r, ORTC_PW_ADD, &v, &zero) || zero->op != ORTC_PW_CONST))
         return 0;
-    if (!follows(r, ORTC_PW_SATURATE, &at, NULL) || last->a != at || r->p->steps[at].type != t->type)
-        return 0;
-    t->y_zero = zero ? (float)zero->k.f : 0;
+    if (!follows(r, ORTC_PW_SATURATE, &v, NULL) || !is_8_bits(r->p->steps[v].type)) return 0;
+    *out = (ortc_int_scaled){r->p->steps[v].type, scale ? (float)scale->k.f : 1, zero ? (float)zero->k.f : 0};
+    *at = v;
     return 1;
+}
+
+/* DequantizeLinear of 8 bits, by numbers. */
+static int dequantises(const reader *r, uint32_t *at, ortc_int_scaled *out)
+{
+    const ortc_pw_step *scale, *zero = NULL;
+    const ortc_dtype type = r->p->steps[*at].type;
+    uint32_t v = *at;
+    if (!follows(r, ORTC_PW_CAST, &v, NULL) || r->p->steps[v].type != ORTC_F32 ||
+        (follows(r, ORTC_PW_SUB, &v, &zero) && zero->op != ORTC_PW_CONST) ||
+        !follows(r, ORTC_PW_MUL, &v, &scale) || scale->op != ORTC_PW_CONST)
+        return 0;
+    *out = (ortc_int_scaled){type, (float)scale->k.f, zero ? (float)zero->k.f : 0};
+    *at = v;
+    return 1;
+}
+
+/* A value of the result's shape that is added: an input in f32, or one of 8 bits dequantised. */
+static void add_residual(const reader *r, uint32_t *at)
+{
+    ortc_int_tail *t = r->t;
+    for (uint32_t i = 0; i < r->p->n; i++) {
+        const ortc_pw_step *s = &r->p->steps[i], *other;
+        ortc_int_scaled scaled = {ORTC_F32, 1, 0};
+        uint32_t v = i, next = *at;
+        if (s->op != ORTC_PW_LOAD || s->a == 0 || !r->uses[i] || t->lies[s->a] != ORTC_PW_FULL ||
+            (s->type == ORTC_F32 ? 0 : !is_8_bits(s->type) || !dequantises(r, &v, &scaled)) ||
+            r->uses[v] != 1 || !follows(r, ORTC_PW_ADD, &next, &other) || other != &r->p->steps[v])
+            continue;
+        t->residual = s->a;
+        t->steps.residual = scaled;
+        *at = next;
+        return;
+    }
 }
 
 /* The pass: what of the program it does; returns the value that comes out of it. */
@@ -127,8 +164,15 @@ static uint32_t read_pass(const reader *r, uint32_t v)
     t->has_pass = 1;
     with(r, ORTC_PW_MUL, ORTC_F32, &at, &t->scale);
     with(r, ORTC_PW_ADD, ORTC_F32, &at, &t->bias);
-    bound(r, ORTC_PW_MAX, &at, &t->lo);
-    bound(r, ORTC_PW_MIN, &at, &t->hi);
+    bounds(r, &at, &t->steps.clip);
+    uint32_t next = at;
+    if (quantises(r, &next, &t->steps.to) && dequantises(r, &next, &t->steps.from))
+        at = next;
+    else
+        t->steps.to.type = 0;
+    add_residual(r, &at);
+    t->steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
+    if (t->steps.to.type || t->residual >= 0) bounds(r, &at, &t->steps.last);
     return at;
 }
 
@@ -157,7 +201,7 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     reader r = {.node = n, .p = ortc_node_epilogue(n), .t = t};
     memset(t, 0, sizeof *t);
     t->type = ortc_node_out(n, 0).dtype;
-    t->lo = -INFINITY, t->hi = INFINITY;
+    t->residual = -1;
     if (!r.p) return 1;
     if (r.p->n > ORTC_PW_STEPS) return *why = "its program is too long", 0;
     count_uses(&r);
@@ -165,10 +209,13 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     uint32_t v = 0;
     while (v < r.p->n && !(r.p->steps[v].op == ORTC_PW_LOAD && r.p->steps[v].a == 0)) v++;
     if (v < r.p->n) v = read_pass(&r, v);
-    if (t->has_pass && t->type == ORTC_F32 && r.p->steps[r.p->n - 1].a == v) return 1;
-    t->quantises = t->has_pass && quantises(&r, v);
-    t->has_rest = !t->quantises;
-    return !t->has_rest || lower_rest(&r, v, why);
+    const uint32_t end = r.p->steps[r.p->n - 1].a;
+    if (t->has_pass && t->type == ORTC_F32 && end == v) return 1;
+    uint32_t last = v;
+    if (t->has_pass && is_8_bits(t->type) && quantises(&r, &last, &t->steps.y) && last == end) return 1;
+    t->steps.y.type = 0;
+    t->has_rest = 1;
+    return lower_rest(&r, v, why);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
@@ -204,14 +251,17 @@ void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_
                         size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
 {
     if (t->has_pass) {
+        const int32_t type = t->steps.residual.type;
         const ortc_int_pass pass = {.before = vector(t, &t->before, in, at),
                                     .scale = vector(t, &t->scale, in, at),
                                     .bias = vector(t, &t->bias, in, at),
-                                    .lo = t->lo,
-                                    .hi = t->hi,
-                                    .type = t->quantises ? (int32_t)t->type : ORTC_F32,
-                                    .y_scale = t->y_scale,
-                                    .y_zero = t->y_zero};
+                                    .residual = t->residual < 0
+                                                    ? NULL
+                                                    : (const char *)in[t->residual].data +
+                                                          at->element * (type == ORTC_F32 ? 4 : 1),
+                                    .residual_row = at->row,
+                                    .steps = &t->steps,
+                                    .ends = t->steps.y.type != 0};
         ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
                                       t->has_rest ? ld : y_ld);
     }

@@ -1,9 +1,10 @@
 /* Epilogues (ortc_node_epilogue) of products of integers on the cpu: what becomes of sums of s32.
  *
- *   (sum + bias) as f32 * scale + bias, then Clip, then QuantizeLinear to 8 bits
+ *   (sum + bias) as f32 * scale + bias, then Clip, QuantizeLinear to 8 bits and back, + residual, Clip,
+ *   QuantizeLinear to 8 bits
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
- * the channels. What of a program comes before or after that, lowered for the machine of
+ * the channels, the residual f32 or quantised. What of a program comes before or after that, lowered for the machine of
  * kernels/elementwise/program.h, runs over the tile, too. The bits are those of the program: every operation
  * is one of its steps.
  */
@@ -21,11 +22,29 @@ typedef struct ortc_int_vector {
     size_t row, col;
 } ortc_int_vector;
 
+/* 8 bits of a scale; type 0: there are none. */
+typedef struct ortc_int_scaled {
+    int32_t type; /* ORTC_U8, I8; of a residual ORTC_F32, too, which is as it is */
+    float scale, zero;
+} ortc_int_scaled;
+
+typedef struct ortc_int_bounds {
+    float lo, hi; /* -+infinity: none */
+} ortc_int_bounds;
+
+/* What is said in numbers. */
+typedef struct ortc_int_steps {
+    ortc_int_bounds clip, last;  /* before `to`, behind the residual */
+    ortc_int_scaled to, from;    /* to 8 bits and back */
+    ortc_int_scaled residual, y; /* y: type 0: f32 */
+} ortc_int_steps;
+
 typedef struct ortc_int_pass {
     ortc_int_vector before, scale, bias;
-    float lo, hi; /* -+infinity: no bound */
-    int32_t type; /* of the result: ORTC_F32, U8, I8 */
-    float y_scale, y_zero;
+    const void *residual; /* element (0, 0) */
+    size_t residual_row;
+    const ortc_int_steps *steps;
+    int32_t ends; /* the result is as y says; else f32 */
 } ortc_int_pass;
 
 typedef struct ortc_int_passes {
@@ -51,8 +70,8 @@ typedef struct ortc_int_tail {
     int32_t has_pass; /* sums become f32, or the result, in one pass */
     int32_t has_rest; /* behind the pass, or instead of it; neither: the sums are the result */
     ortc_int_source before, scale, bias;
-    float lo, hi, y_scale, y_zero;
-    int32_t quantises; /* the pass ends in the result, of 8 bits */
+    int32_t residual; /* its port; -1: none */
+    ortc_int_steps steps;
     uint8_t lies[ORTC_PW_INPUTS];
     ortc_pw_code rest;
 } ortc_int_tail;

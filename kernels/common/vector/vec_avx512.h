@@ -81,39 +81,62 @@ VFN vi32 v_load_i32(const int32_t *p, size_t n)
 {
     return (vi32)(n >= V_LANES ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(v_first(n), p));
 }
-VFN void v_store_i32(int32_t *p, vi32 v, size_t n) { _mm512_mask_storeu_epi32(p, v_first(n), (__m512i)v); }
+/* Masked stores are slow to be read again, and of some processors slow altogether. */
+VFN void v_store_i32(int32_t *p, vi32 v, size_t n)
+{
+    if (n >= V_LANES)
+        _mm512_storeu_si512(p, (__m512i)v);
+    else
+        _mm512_mask_storeu_epi32(p, v_first(n), (__m512i)v);
+}
 #define v_load_i8 v_load_i8
 VFN vi32 v_load_i8(const int8_t *p, size_t n)
 {
-    return (vi32)_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(v_first(n), p));
+    return (vi32)_mm512_cvtepi8_epi32(n >= V_LANES ? _mm_loadu_si128((const __m128i *)(const void *)p)
+                                                   : _mm_maskz_loadu_epi8(v_first(n), p));
 }
 VFN vi32 v_load_u8(const uint8_t *p, size_t n)
 {
-    return (vi32)_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(v_first(n), p));
+    return (vi32)_mm512_cvtepu8_epi32(n >= V_LANES ? _mm_loadu_si128((const __m128i *)(const void *)p)
+                                                   : _mm_maskz_loadu_epi8(v_first(n), p));
 }
 VFN vi32 v_load_i16(const int16_t *p, size_t n)
 {
-    return (vi32)_mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p));
+    return (vi32)_mm512_cvtepi16_epi32(n >= V_LANES ? _mm256_loadu_si256((const __m256i *)(const void *)p)
+                                                    : _mm256_maskz_loadu_epi16(v_first(n), p));
 }
 VFN vi32 v_load_u16(const uint16_t *p, size_t n)
 {
-    return (vi32)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(v_first(n), p));
+    return (vi32)_mm512_cvtepu16_epi32(n >= V_LANES ? _mm256_loadu_si256((const __m256i *)(const void *)p)
+                                                    : _mm256_maskz_loadu_epi16(v_first(n), p));
 }
 VFN void v_store_i8(int8_t *p, vi32 v, size_t n)
 {
-    _mm512_mask_cvtepi32_storeu_epi8(p, v_first(n), (__m512i)v);
+    if (n >= V_LANES)
+        _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)v));
+    else
+        _mm_mask_storeu_epi8(p, v_first(n), _mm512_cvtepi32_epi8((__m512i)v));
 }
 VFN void v_store_u8(uint8_t *p, vi32 v, size_t n)
 {
-    _mm512_mask_cvtepi32_storeu_epi8(p, v_first(n), (__m512i)v);
+    if (n >= V_LANES)
+        _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)v));
+    else
+        _mm_mask_storeu_epi8(p, v_first(n), _mm512_cvtepi32_epi8((__m512i)v));
 }
 VFN void v_store_i16(int16_t *p, vi32 v, size_t n)
 {
-    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
+    if (n >= V_LANES)
+        _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16((__m512i)v));
+    else
+        _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
 }
 VFN void v_store_u16(uint16_t *p, vi32 v, size_t n)
 {
-    _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
+    if (n >= V_LANES)
+        _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16((__m512i)v));
+    else
+        _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
 }
 #define v_load_f16 v_load_f16
 #define v_h2f v_h2f

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Quantised networks on the cpu: test_quantised.py ORTC
+
+What onnxruntime's quantiser makes of a convolutional network and of a transformer (quantised.py): no product and no convolution of
+it is left in numbers, nothing runs on ref, and the results are ref's and onnxruntime's, on every instruction set.
+
+Sums of integers are exact and ref's are nearly so, so that a value on the border between two integers may be rounded to either:
+results may be off by some steps of the last scale, which is a few hundredths of their range. onnxruntime runs unoptimised: what it
+fuses saturates on processors without VNNI.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from harness import check, finish, packages  # noqa: E402
+
+np, onnx, ort = packages("numpy", "onnx", "onnxruntime")
+from quantised import S8, U8, cnn, encoder, quantised  # noqa: E402
+
+ORTC = sys.argv[1]
+FORMS = {
+    "signed weights per channel": {"weights": S8, "activations": U8, "per_channel": True},
+    "all signed, symmetric": {"weights": S8, "activations": S8, "symmetric": True},
+    "all unsigned": {"weights": U8, "activations": U8},
+}
+
+
+def run(file: str, x: str, out: str, provider: str, level: str | None = None):
+    env = {**os.environ, "ORTC_CPU": level} if level else None
+    subprocess.run([ORTC, "run", file, "-q", "-i", x, "-o", out, "--provider", provider], env=env, timeout=120, check=True,
+                   stdout=subprocess.DEVNULL)  # fmt: skip
+    return np.load(out)
+
+
+def kernels(file: str) -> list[str]:
+    done = subprocess.run([ORTC, "info", file, "--provider", "cpu", "--steps"], capture_output=True, text=True, timeout=120, check=True)
+    return [f[3] for f in (line.split() for line in done.stdout.splitlines()) if f[1:2] == ["kernel"] and f[0].isdigit()]
+
+
+def as_others(model, products: dict[str, int], off: float) -> str | None:
+    """products: how many steps each kernel must have; off: of the largest result."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, x, y = f"{folder}/m.onnx", f"{folder}/x.npy", f"{folder}/y.npy"
+        onnx.save(model, file)
+        shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+        data = np.random.default_rng(6).standard_normal(shape).astype(np.float32)
+        np.save(x, data)
+        plan = kernels(file)
+        have = {name: sum(k == name for k in plan) for name in products}
+        if have != products or any(k.endswith(".ref") or k.endswith("_ref") for k in plan):
+            return f"steps: {plan}"
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        want = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, {"x": data})[0]
+        ref, best = run(file, x, y, "ref"), run(file, x, y, "cpu")
+        most = float(np.abs(want).max())
+        for name, other in (("onnxruntime", want), ("ref", ref)):
+            if not np.abs(best - other).max() <= off * most:
+                return f"off by {np.abs(best - other).max()} of {most} from {name}"
+        for level in ("scalar", "avx2"):
+            if not np.abs(run(file, x, y, "cpu", level) - best).max() <= off * most:
+                return f"{level} gives something else"
+    return None
+
+
+CNN = {"conv_integer": 13, "matmul_integer.packed": 1, "gemm.packed": 0}
+for name, how in FORMS.items():
+    check(f"convolutions, QDQ, {name}", lambda how=how: as_others(quantised(cnn(), "qdq", **how), CNN, 0.02))
+    check(f"convolutions, QLinear, {name}", lambda how=how: as_others(quantised(cnn(), "qlinear", **how), CNN, 0.02))
+    # twelve linear layers; the scores and their sums, too
+    products = {"matmul_integer.packed": 16, "gemm.packed": 0}
+    check(f"a transformer, QDQ, {name}", lambda how=how, p=products: as_others(quantised(encoder(), "qdq", **how), p, 0.05))
+for name, how in {"signed per channel": {"weights": S8, "per_channel": True}, "unsigned": {"weights": U8}}.items():
+    products = {"matmul_integer.packed": 12, "dynamic_quantize.vector": 8}
+    check(f"a transformer, dynamic, {name}", lambda how=how, p=products: as_others(quantised(encoder(), "dynamic", **how), p, 1e-4))
+sys.exit(finish())
