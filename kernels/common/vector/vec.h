@@ -444,6 +444,9 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 }
 #endif
 
+/* Brings the line of an address that will be read soon into the caches; any address. */
+VFN void v_prefetch(const void *p) { __builtin_prefetch(p); }
+
 /* ---- Loops --------------------------------------------------------------------------------------------- */
 
 /* V_FOR(i, n, count, statements): the statements for elements i, i + 1, .. of count, a register at a time; n
