@@ -14,6 +14,7 @@
 
 #include "kernels/common/layout.h"
 #include "kernels/common/shape.h"
+#include "kernels/common/vector/convert.h"
 #include "kernels/elementwise/program.h"
 
 ORTC_VEC_TABLE(ortc_pw_body)
@@ -287,6 +288,8 @@ static void to_registers(ortc_dtype t, uint32_t element, const void *x, int64_t 
         fill(element, register_of(t, element, x, at), n, to);
     else if (ortc_dtype_bits(t) == 8 * element) /* a register is what lies there */
         memcpy(to, (const char *)x + at * element, (size_t)n * element);
+    else if (ortc_class_of(t) == ORTC_CLASS_FLOAT)
+        ortc_convert_get()->widen[ortc_float_index(t)]((size_t)n, (const uint16_t *)x + at, to);
     else
         for (int64_t i = 0; i < n; i++) {
             const int64_t bits = register_of(t, element, x, at + i);

@@ -4,9 +4,9 @@
  *   QuantizeLinear to 8 bits
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
- * the channels, the residual f32 or quantised. What of a program comes before or after that, lowered for the machine of
- * kernels/elementwise/program.h, runs over the tile, too. The bits are those of the program: every operation
- * is one of its steps.
+ * the channels, the residual f32 or quantised. What of a program comes before or after that, lowered for the
+ * machine of kernels/elementwise/program.h, runs over the tile, too. The bits are those of the program: every
+ * operation is one of its steps.
  */
 #ifndef ORTC_KERNELS_GEMM_INTEGER_TAIL_H
 #define ORTC_KERNELS_GEMM_INTEGER_TAIL_H

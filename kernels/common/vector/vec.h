@@ -462,6 +462,9 @@ VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
 }
 #endif
 
+/* Brings the line of an address that will be read soon into the caches; any address. */
+VFN void v_prefetch(const void *p) { __builtin_prefetch(p); }
+
 /* ---- Loops --------------------------------------------------------------------------------------------- */
 
 /* V_FOR(i, n, count, statements): the statements for elements i, i + 1, .. of count, a register at a time; n
