@@ -1,6 +1,6 @@
-/* kernels/attention/cpu_rotary.c: RotaryEmbedding on the cpu provider: a head of a position at a time, f32 where it
- * lies, f16 and bf16 through a worker's scratch. What is not turned of a head passes through. Positions are
- * looked up before anything is written.
+/* kernels/attention/cpu_rotary.c: RotaryEmbedding on the cpu provider: a head of a position at a time, f32
+ * where it lies, f16 and bf16 through a worker's scratch. What is not turned of a head passes through.
+ * Positions are looked up before anything is written.
  */
 #include <stdlib.h>
 #include <string.h>

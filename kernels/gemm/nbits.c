@@ -1,9 +1,10 @@
-/* kernels/gemm/nbits.c: MatMulNBits (com.microsoft) on the cpu: A [.., K] times the transpose of weights [N, K] of
- * 4 or 8 bits, which are unpacked on the way, out of the bytes of the file: nothing is packed or kept.
+/* kernels/gemm/nbits.c: MatMulNBits (com.microsoft) on the cpu: A [.., K] times the transpose of weights [N,
+ * K] of 4 or 8 bits, which are unpacked on the way, out of the bytes of the file: nothing is packed or kept.
  *
- * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32 (nbits_vec.c). More:
- * a product of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to
- * A's type, as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
+ * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32 (nbits_vec.c).
+ * More: a product of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are
+ * not rounded to A's type, as the operator's composition does for f16 and bf16. Left to the composition: 2
+ * bits.
  */
 #include <assert.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* The bodies of ortc_nbits_vec (nbits.h).
  *
- * Words of eight numbers of 4 bits fill a register: number n of each lane is a shift by 4n away, and is multiplied
- * with every eighth element of x, which `spread` puts beside each other. So a weight costs a shift, a conversion
- * and an FMA, and scales go on once for a word.
+ * Words of eight numbers of 4 bits fill a register: number n of each lane is a shift by 4n away, and is
+ * multiplied with every eighth element of x, which `spread` puts beside each other. So a weight costs a
+ * shift, a conversion and an FMA, and scales go on once for a word.
  */
 #include "kernels/gemm/nbits.h"
 

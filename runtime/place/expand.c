@@ -1,6 +1,6 @@
 /* runtime/place/expand.c: raised nodes that no provider has taken so far go back to their bodies, where those
- * before the next one have kernels for what is heavy in them: Attention on a provider that has MatMul keeps the
- * work there, whatever those can that the caller named later. And where nobody has a kernel for the node.
+ * before the next one have kernels for what is heavy in them: Attention on a provider that has MatMul keeps
+ * the work there, whatever those can that the caller named later. And where nobody has a kernel for the node.
  *
  * A body in which nothing is heavy goes to pieces only where they take all of its arithmetic: a provider that
  * has Mul alone leaves LayerNormalization to ref, which computes it in one loop. Claims have been made
