@@ -260,11 +260,13 @@ def weights():
 def kept() -> None:
     """MatMulNBits stays where a provider has a kernel for it, and is its composition elsewhere: on ref, for a provider that was
     named earlier and has products (sim), and in what `ortc optimize` writes."""
-    node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=64, N=8, bits=4, block_size=32)
-    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
-                              [numpy_helper.from_array(q(8, 2, 16), "w"), numpy_helper.from_array(r(16), "s")])  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
+    def made(bits: int) -> bytes:
+        node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=64, N=8, bits=bits, block_size=32)
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
+                                  [numpy_helper.from_array(q(8, 2, 4 * bits), "w"), numpy_helper.from_array(r(16), "s")])  # fmt: skip
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
 
     def placed(file: str, *args: str) -> str:
         lines = command("info", file, "--placement", *args).splitlines()
@@ -274,8 +276,10 @@ def kept() -> None:
         return "" if has in text and lacks not in text else f"it says {text}"
 
     with tempfile.TemporaryDirectory() as folder:
-        file, plain, raised = (f"{folder}/{name}.onnx" for name in ("m", "plain", "raised"))
-        Path(file).write_bytes(made.SerializeToString())
+        file, two, plain, raised = (f"{folder}/{name}.onnx" for name in ("m", "two", "plain", "raised"))
+        Path(file).write_bytes(made(4))
+        Path(two).write_bytes(made(2))
+        check("composed where no kernel takes it", lambda: expect(placed(two, "--provider", "cpu"), "gemm.packed", "MatMulNBits-1"))
         check("kept on cpu", lambda: expect(placed(file, "--provider", "cpu"), "gemm.nbits", "dequantize"))
         check("composed on ref", lambda: expect(placed(file, "--provider", "ref"), "matmul.ref", "MatMulNBits-1"))
         if len(sys.argv) > 2:
