@@ -397,7 +397,7 @@ ortc_status ortc_lift_finish(ortc_lift *l)
         if (l->node->out[i])
             return ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the composition of '%s' makes no output %u",
                              l->node->type, i);
-    if (l->node->op->flags & ORTC_OP_COMPOSED && l->node->op->infer) return keep(l);
+    if ((l->node->op->flags & ORTC_OP_COMPOSED) && l->node->op->infer) return keep(l);
     ortc_node_remove(l->node);
     return ORTC_OK;
 }

@@ -3,12 +3,11 @@
  * Dao et al., arXiv 2205.14135). f32, f16 and bf16, summed in f32.
  *
  * The queries of all heads that share a head of keys are rows of one matrix, position by position. A task is
- * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Two ways to
- * multiply:
+ * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Two ways:
  *
- *   tiles  K's block is turned and packed once for all rows of the task, V's is read where it lies (or
- * widened
- *          once); both products are gemm's micro-kernel of f32, over MR rows whose scores stay in L1;
+ *   tiles  K's block is turned and packed once for all rows of the task, V's is read where it lies (16-bit
+ *          types: widened once); both products are gemm's micro-kernel of f32, over MR rows whose scores stay
+ *          in L1;
  *   dots   few rows (decoding): K and V are streamed once, where they lie.
  *
  * Few rows over many keys are cut at every SPLIT keys into tasks of their own, whose parts are put together

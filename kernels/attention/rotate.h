@@ -1,5 +1,4 @@
-/* kernels/attention/rotate.h: pairs of f32 turned by angles, a body for every instruction set (rotate_vec.c).
- * */
+/* kernels/attention/rotate.h: pairs of f32 turned by angles: bodies' contract (rotate_vec.c). */
 #ifndef ORTC_KERNELS_ROTATE_H
 #define ORTC_KERNELS_ROTATE_H
 

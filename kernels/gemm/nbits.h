@@ -28,7 +28,7 @@ typedef struct ortc_nbits_vec {
     /* y[r] = the sum over k of x[r][k] (w[k] - zero[k / block]) scale[k / block], x as it is, a byte each */
     void (*row8)(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
                  const float *scale, const float *zero, float *y);
-    /* Numbers of 4 bits, an even number of them, to a byte each. */
+    /* Numbers of 4 bits to a byte each. */
     void (*halves)(size_t count, const uint8_t *w, uint8_t *to);
     /* Words of 32 bits, [words][ldw], a column each, become [k][ld]: numbers of 4 or 8 bits, the low ones
      * first, less 8 or 128 and `less`, times the column's scale. Columns: whole registers. */
