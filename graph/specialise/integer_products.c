@@ -36,8 +36,8 @@ static bool scales_along(const ortc_quantised *b, int64_t axis)
 }
 static bool few_terms(int64_t terms) { return terms > 0 && terms <= MOST_TERMS; }
 
-/* The bias of a convolution, [channels], as a constant along axis 1 of the result; *out NULL: there is none.
- * */
+/* The bias of a convolution, [channels], as a constant along axis 1 of the result; *out NULL: there is
+ * none. */
 static float float_at(const void *arg, int64_t i) { return ortc_scale_at(arg, i); }
 static bool conv_bias(ortc_specialise *s, const ortc_node *n, ortc_edge **out)
 {

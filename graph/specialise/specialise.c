@@ -2,6 +2,7 @@
 #include "specialise.h"
 
 const ortc_specialise_pass ortc_specialise_passes[] = {
+    {"integer-moves", ortc_pass_integer_moves},
     {"integer-products", ortc_pass_integer_products}, /* whose epilogues are more than its own */
     {"fuse-epilogue", ortc_pass_fuse_epilogue},
     {"group-pointwise", ortc_pass_group_pointwise},

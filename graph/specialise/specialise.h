@@ -31,6 +31,7 @@ extern const ortc_specialise_pass ortc_specialise_passes[];
 extern const size_t ortc_specialise_n_passes;
 
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
+ortc_status ortc_pass_integer_moves(ortc_specialise *);
 ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
 

@@ -2,12 +2,15 @@
  *
  * One channel a group: directly (depthwise_bytes.h). Otherwise a product of bytes whose A is W, packed once
  * where it is constant, and whose B is the image as it lies (a kernel of one element) or its columns, made
- * panel by panel (im2col.h), with x's zero point in the padding. An image and group is a matrix of the batch.
+ * panel by panel, with x's zero point in the padding: from the image laid out in groups (grouped.h) where W
+ * is constant and its zero points take no sums of columns, else as it lies (im2col.h). An image and group is
+ * a matrix of the batch.
  */
 #include <stdlib.h>
 
 #include "cpu.h"
 #include "depthwise_bytes.h"
+#include "grouped.h"
 #include "im2col.h"
 #include "kernels/common/element.h"
 #include "kernels/gemm/integer_tail.h"
@@ -19,17 +22,19 @@ typedef struct conv_state {
     ortc_int_tail tail;
 } conv_state;
 
-enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS };
+enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS, WAY_GROUPED };
 
 typedef struct conv_plan {
     int32_t way;
     ortc_conv_geometry geometry;
     ortc_depthwise_bytes depthwise;
+    ortc_grouped grouped;
     ortc_product_plan product;
     const ortc_packed *packed; /* W; NULL: not constant */
     int64_t packed_step;       /* bytes of a group in it */
     int64_t zeros;             /* W's zero points, where there are several */
-    size_t zeros_offset;       /* bytes in the workspace: where they are as i32 */
+    size_t zeros_offset;       /* bytes in the workspace: where they are as i32, */
+    size_t laid_offset;        /* and where the image is, laid out in groups */
 } conv_plan;
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
@@ -59,17 +64,41 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
+/* Whether W's zero points, as it is packed, are known to be 0. */
+static int is_symmetric(const ortc_plan *p, const ortc_product_form *form)
+{
+    const ortc_view *v = p->n_in > 3 && p->in[3].dtype ? &p->in[3] : NULL;
+    const ortc_dtype w = p->in[1].dtype;
+    const int64_t moved = form->type == ORTC_U8 && w == ORTC_I8   ? 128
+                          : form->type == ORTC_I8 && w == ORTC_U8 ? -128
+                                                                  : 0;
+    if (!v) return moved == 0;
+    if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
+    for (int64_t i = 0; i < ortc_view_count(v); i++)
+        if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
+    return 1;
+}
+
 static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
 {
     const ortc_conv_geometry *g = &c->geometry;
     const ortc_dtype x = p->in[0].dtype, w = p->in[1].dtype;
-    const int64_t k = g->channels * g->kernel_count;
+    int64_t k = g->channels * g->kernel_count;
     const ortc_product_line *line = ortc_product_integers(w, x, 1);
+    const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0;
+    if (c->way == WAY_COLUMNS && constant && is_symmetric(p, &line->a) &&
+        ortc_grouped_init(g, x, &line->b, &c->grouped))
+        c->way = WAY_GROUPED, k = c->grouped.k;
     const ortc_product_types types = {w, x, s->tail.type};
-    uint32_t flags = c->way == WAY_COLUMNS ? ORTC_PRODUCT_CUSTOM_B : 0;
-    if ((p->in[1].flags & ORTC_VIEW_CONST) && k > 0) {
+    uint32_t flags = c->way == WAY_COLUMNS   ? ORTC_PRODUCT_CUSTOM_B
+                     : c->way == WAY_GROUPED ? ORTC_PRODUCT_CUSTOM_B | ORTC_PRODUCT_GROUPED_B
+                                             : 0;
+    if (constant) {
         const ortc_product_constant filters = {g->group, g->filters, k, 1, w};
-        ORTC_TRY(ortc_product_packed(p, 1, &line->a, &filters, &c->packed));
+        if (c->way == WAY_GROUPED)
+            ORTC_TRY(ortc_grouped_pack(p, 1, &c->grouped, g, &line->a, &c->packed));
+        else
+            ORTC_TRY(ortc_product_packed(p, 1, &line->a, &filters, &c->packed));
         c->packed_step = (int64_t)ortc_product_packed_bytes(&line->a, g->filters, k);
         flags |= ORTC_PRODUCT_PACKED_A;
     }
@@ -98,7 +127,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     }
     if (p->n_in > 3 && p->in[3].dtype && ortc_view_count(&p->in[3]) > 1) c->zeros = g->group * g->filters;
     c->zeros_offset = c->product.workspace;
-    ortc_plan_workspace(p, c->zeros_offset + (size_t)c->zeros * sizeof(int32_t),
+    c->laid_offset = (c->zeros_offset + (size_t)c->zeros * sizeof(int32_t) + 63) / 64 * 64;
+    ortc_plan_workspace(p, c->laid_offset + c->grouped.bytes * (c->way == WAY_GROUPED),
                         c->way == WAY_DEPTHWISE ? c->depthwise.scratch : c->product.scratch);
     ortc_conv_plan_cost(p, g, p->in[0].dtype);
     *out = c;
@@ -107,7 +137,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 
 typedef struct run_arg {
     const conv_plan *c;
-    const char *x;
+    const char *x; /* or the image laid out */
     ortc_im2col_way columns;
 } run_arg;
 
@@ -130,6 +160,13 @@ static void columns(const void *arg, int64_t index, int64_t k0, int64_t kc, int6
     const run_arg *r = arg;
     const ortc_conv_geometry *g = &r->c->geometry;
     ortc_im2col(g, &r->columns, r->x + index * g->channels * g->in_count, k0, kc, n0, nc, dst, dw);
+}
+
+static void groups(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc, void *dst,
+                   size_t dw)
+{
+    const run_arg *r = arg;
+    ortc_grouped_panel(&r->c->grouped, r->x, index, k0, kc, n0, nc, dst, dw);
 }
 
 /* The zero points of W: *one, and NULL; or the vector, where they differ. */
@@ -163,7 +200,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
         return ortc_depthwise_bytes_run(&c->depthwise, &s->tail, zero, one, zeros, call);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     ortc_int_run after = {&s->tail, call->in, call->out[0].data, g->out_count, g->group * g->filters};
-    const run_arg r = {c, x->data, {NULL, ortc_columns_bytes_best(), (uint8_t)zero}};
+    const char *image = x->data;
+    if (c->way == WAY_GROUPED) {
+        char *laid = (char *)call->workspace + c->laid_offset;
+        ORTC_TRY(ortc_grouped_lay(&c->grouped, x->data, (uint8_t)zero, laid, call));
+        image = laid;
+    }
+    const run_arg r = {c, image, {NULL, ortc_columns_bytes_best(), (uint8_t)zero}};
     const ortc_product_args args = {.item = {.a = c->packed ? c->packed->data : call->in[1].data,
                                              .b = x->data,
                                              .c = call->out[0].data,
@@ -176,7 +219,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                     .sums = s->tail.has_pass || s->tail.has_rest ? ortc_int_tail_tile : NULL,
                                     .tile_arg = &after,
                                     .locate = locate,
-                                    .pack = columns,
+                                    .pack = c->way == WAY_GROUPED ? groups : columns,
                                     .arg = &r,
                                     .workspace = call->workspace};
     return ortc_product_run(&c->product, &args, &threads);

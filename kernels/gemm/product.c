@@ -267,7 +267,8 @@ static ortc_product_source source_b(const job *j)
                                  !!(p->flags & ORTC_PRODUCT_TRANS_B),
                                  p->flags & ORTC_PRODUCT_CUSTOM_B ? x->pack : NULL,
                                  x->arg,
-                                 j->index};
+                                 j->index,
+                                 !!(p->flags & ORTC_PRODUCT_GROUPED_B)};
 }
 
 /* The packed rows of a task for one chunk, wherever they are. */

@@ -92,7 +92,9 @@ static void pack_bytes(const ortc_product_form *f, const ortc_product_source *s,
     const ortc_product_bytes *bytes = s->moves->bytes;
     const size_t w = (size_t)at->have, dw = (size_t)at->width, n = (size_t)count;
     const uint8_t *src = s->data;
-    if (s->custom) {
+    if (s->custom && s->grouped) {
+        s->custom(s->arg, s->index, k, count, at->first, at->have, dst, dw);
+    } else if (s->custom) {
         uint8_t block[BLOCK * ORTC_FORM_WIDTH];
         s->custom(s->arg, s->index, k, count, at->first, at->have, block, dw);
         bytes->rows(w, n, block, dw, s->type, f->type, dst, dw, sums);

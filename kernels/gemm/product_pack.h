@@ -17,6 +17,7 @@ typedef struct ortc_product_source {
                    size_t dw);
     const void *arg;
     int64_t index;
+    int grouped; /* custom writes the form's groups */
 } ortc_product_source;
 
 /* A panel's place: `have` rows or columns of the source from `first` on, `width` wide when packed; the chunk

@@ -12,6 +12,7 @@
 #include "kernels/common/window.h"
 #include "kernels/pool/across.h"
 #include "kernels/pool/blocks.h"
+#include "kernels/pool/bytes.h"
 #include "kernels/reduce/rows.h"
 
 ORTC_VEC_TABLE(ortc_pool_across)
@@ -332,6 +333,8 @@ static const ortc_kernel pool_cpu = {.size = ORTC_SIZED(ortc_kernel),
 
 #define F ORTC_TYPES_BY_F32
 ORTC_KERNELS(cpu, pool, ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST, (F, ORTC_TYPES_ANY), &pool_cpu),
+             ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST,
+                         (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8), ORTC_TYPES_ANY), &ortc_cpu_pool_bytes),
              ORTC_KERNEL("AveragePool", 22, ORTC_NEWEST, (F), &pool_cpu),
              ORTC_KERNEL("GlobalMaxPool", 22, ORTC_NEWEST, (F), &pool_cpu),
              ORTC_KERNEL("GlobalAveragePool", 22, ORTC_NEWEST, (F), &pool_cpu));

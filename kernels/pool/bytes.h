@@ -1,0 +1,19 @@
+/* kernels/pool/bytes.h: MaxPool of integers of 8 bits on the cpu (bytes.c), and its bodies (bytes_vec.c). */
+#ifndef ORTC_KERNELS_POOL_BYTES_H
+#define ORTC_KERNELS_POOL_BYTES_H
+
+#include "kernels/common/uk.h"
+#include "ortc/op.h"
+
+typedef struct ortc_pool_bytes {
+    /* line[i] = the larger of it and x[i] */
+    void (*rows)(size_t n, const uint8_t *x, int is_signed, uint8_t *line);
+    /* y[i] = the largest of line[i * stride + k * dilation], k < kernel */
+    void (*across)(size_t n, size_t kernel, size_t dilation, size_t stride, const uint8_t *line,
+                   int is_signed, uint8_t *y);
+} ortc_pool_bytes;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pool_bytes)
+
+extern const ortc_kernel ortc_cpu_pool_bytes;
+
+#endif

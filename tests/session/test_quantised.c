@@ -1,0 +1,288 @@
+/* tests/session/test_quantised.c: products, convolutions and moves between DequantizeLinear and
+ * QuantizeLinear: which run on integers on the cpu, which must not, and that the results are ref's. Networks
+ * of onnxruntime's quantiser are tests/models/quantised.py's.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "runtime/registry/registry.h"
+#include "runtime/session/create.h"
+#include "runtime/session/session.h"
+
+enum { COUNT = 4096 };
+
+static ortc_graph *g;
+static ortc_model store;
+static ortc_error e;
+
+static void setup(void)
+{
+    e = (ortc_error)ORTC_ERROR_INIT;
+    cr_assert_eq(ortc_registry_init(&e), ORTC_OK, "%s", e.text);
+    cr_assert_not_null(g = ortc_graph_create(NULL));
+    cr_assert(ortc_pack_store_init(&store.packed, 0));
+}
+static void teardown(void)
+{
+    ortc_graph_destroy(g);
+    ortc_pack_store_deinit(&store.packed);
+}
+TestSuite(quantised, .init = setup, .fini = teardown);
+
+/* ---- Building ------------------------------------------------------------------------------------------ */
+
+typedef struct dims {
+    int32_t rank;
+    int64_t at[4];
+} dims;
+#define D(...) ((dims){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
+static const dims none = {0, {0}};
+
+/* Of f32 a scale for each element, others bytes of all kinds, or `value`. */
+static ortc_edge *constant(ortc_dtype t, dims d, int32_t value)
+{
+    ortc_constant *c;
+    int64_t count;
+    cr_assert(ortc_count_elements(d.rank, d.at, &count));
+    const size_t bytes = (size_t)count * ortc_dtype_bits(t) / 8;
+    char *data = malloc(bytes + 1);
+    for (int64_t i = 0; i < count; i++) {
+        if (t == ORTC_F32)
+            ((float *)(void *)data)[i] = 0.01F * (float)(value + i % 5);
+        else
+            data[i] = (char)(value >= 0 ? value : (i * 73 + 11) % 251 - 125);
+    }
+    cr_assert_eq(ortc_constant_create(t, d.rank, d.at, data, bytes, free, data, &c, &e), ORTC_OK);
+    return ortc_graph_constant(g, NULL, c);
+}
+
+static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b, ortc_edge *c)
+{
+    ortc_edge *const in[3] = {a, b, c};
+    ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, c ? 3 : b ? 2 : 1, 1);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (in[i]) ortc_node_set_in(n, i, in[i]);
+    ortc_node_set_out(n, 0, ortc_edge_create(g, NULL));
+    return n->out[0];
+}
+static ortc_edge *with_int(ortc_edge *y, const char *name, int64_t v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = v};
+    ortc_node_set_attr(y->producer, name, &a);
+    return y;
+}
+static ortc_edge *with_float(ortc_edge *y, const char *name, float v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_FLOAT, .f = v};
+    ortc_node_set_attr(y->producer, name, &a);
+    return y;
+}
+static ortc_edge *with_ints(ortc_edge *y, const char *name, size_t n, const int64_t *v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INTS, .count = n, .u.ints = v};
+    ortc_node_set_attr(y->producer, name, &a);
+    return y;
+}
+
+static ortc_edge *input(const char *name, dims d)
+{
+    ortc_edge *x = ortc_edge_create(g, name);
+    ortc_edge_set_shape(x, ortc_tensor_type(ORTC_F32), d.rank, d.at);
+    ortc_graph_add_input(g, name, x);
+    return x;
+}
+
+/* A value through 8 bits; scale in hundredths. */
+static ortc_edge *quantise(ortc_edge *x, ortc_dtype t, int32_t scale, int32_t zero)
+{
+    return apply("QuantizeLinear", x, constant(ORTC_F32, none, scale), constant(t, none, zero));
+}
+static ortc_edge *dequantise(ortc_edge *x, ortc_dtype t, int32_t scale, int32_t zero)
+{
+    return apply("DequantizeLinear", x, constant(ORTC_F32, none, scale), constant(t, none, zero));
+}
+static ortc_edge *through(ortc_edge *x, ortc_dtype t, int32_t scale, int32_t zero)
+{
+    return dequantise(quantise(x, t, scale, zero), t, scale, zero);
+}
+/* Constant weights; `scales`: 0 one, else so many along `axis`. */
+static ortc_edge *weights(ortc_dtype t, dims d, int64_t scales, int64_t axis, int32_t zero)
+{
+    ortc_edge *w = constant(t, d, -1);
+    if (!scales) return dequantise(w, t, 2, zero);
+    return with_int(apply("DequantizeLinear", w, constant(ORTC_F32, D(scales), 1),
+                          constant(t, D(scales), zero ? -1 : 0)),
+                    "axis", axis);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+static ortc_session *session(const char *providers, ortc_graph **copy)
+{
+    ortc_session *s;
+    cr_assert_eq(ortc_graph_clone(g, copy, &e), ORTC_OK, "%s", e.text);
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    o.providers = providers;
+    cr_assert_eq(ortc_session_from_graph(&store, *copy, &o, &s, &e), ORTC_OK, "%s", e.text);
+    return s;
+}
+
+static uint32_t nodes_of(const ortc_graph *of, const char *op)
+{
+    uint32_t n = 0;
+    for (const ortc_node *at = of->first; at; at = at->next) n += !strcmp(at->type, op);
+    return n;
+}
+
+static int64_t run(ortc_session *s, float *y)
+{
+    static float x[4][COUNT];
+    ortc_in in[4];
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const ortc_edge *edge = g->inputs[i].edge;
+        int64_t count;
+        cr_assert(ortc_count_elements(edge->rank, edge->dims, &count));
+        for (int64_t k = 0; k < count; k++) x[i][k] = (float)((k * 37 + i * 11) % 101 - 50) * 0.03F;
+        in[i] = (ortc_in){g->inputs[i].name, ortc_wrap(x[i], ORTC_F32, edge->rank, edge->dims)};
+    }
+    ortc_out out = {"y", NULL, 0, 0};
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    a.in = in, a.n_in = g->n_inputs, a.out = &out, a.n_out = 1;
+    cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
+    const int64_t count = (int64_t)ortc_value_count(out.value);
+    memcpy(y, ortc_value_data(out.value), (size_t)count * sizeof *y);
+    for (uint32_t i = 0; i < g->n_inputs; i++) ortc_value_release(in[i].value);
+    ortc_value_release(out.value);
+    return count;
+}
+
+/* With y as the result: on the cpu `op` occurs `times`, in all of `steps` nodes (0: any number); on ref it
+ * does not occur; results are within `step`. */
+static void check(const char *what, ortc_edge *y, const char *op, uint32_t times, uint32_t steps, float step)
+{
+    static float want[COUNT], have[COUNT];
+    ortc_graph *ref, *cpu;
+    ortc_graph_add_output(g, "y", y);
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s: %s", what, e.text);
+    ortc_session *on_ref = session("ref", &ref), *on_cpu = session("cpu", &cpu);
+    cr_expect_eq(nodes_of(ref, op), 0, "%s: ref has %s", what, op);
+    cr_expect_eq(nodes_of(cpu, op), times, "%s: %u of %s", what, nodes_of(cpu, op), op);
+    if (steps) cr_expect_eq(cpu->n_nodes, steps, "%s: %u nodes", what, cpu->n_nodes);
+    const int64_t count = run(on_ref, want);
+    cr_assert_eq(run(on_cpu, have), count);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabsf(have[i] - want[i]) <= step + 1e-4F * fabsf(want[i]))) {
+            cr_expect_fail("%s: element %d is %g, on ref %g", what, (int)i, (double)have[i], (double)want[i]);
+            break;
+        }
+    ortc_session_release(on_ref);
+    ortc_session_release(on_cpu);
+    teardown();
+    setup();
+}
+
+static ortc_edge *rows(void) { return through(input("x", D(5, 12)), ORTC_U8, 2, 120); }
+static ortc_edge *image(void) { return through(input("x", D(1, 6, 7, 9)), ORTC_U8, 2, 120); }
+static ortc_edge *padded(ortc_edge *y)
+{
+    static const int64_t ones[4] = {1, 1, 1, 1};
+    return with_ints(y, "pads", 4, ones);
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+Test(quantised, products_between_dequantised_operands_are_of_integers)
+{
+    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++)
+            for (int zero = 0; zero < 8; zero += 7) {
+                const ortc_dtype ta = types[a], tb = types[b];
+                ortc_edge *x = through(input("x", D(5, 12)), ta, 2, zero),
+                          *y = apply("MatMul", x, weights(tb, D(12, 9), 0, 0, zero), NULL);
+                check("one scale", through(y, ta, 30, 3), "MatMulInteger", 1, 2, 0.301F);
+                x = through(input("x", D(5, 12)), ta, 2, zero);
+                y = apply("MatMul", x, weights(tb, D(12, 9), 9, 1, zero), NULL);
+                y = apply("Relu", apply("Add", y, constant(ORTC_F32, D(9), 3), NULL), NULL, NULL);
+                check("a scale for each column", through(y, ta, 30, 3), "MatMulInteger", 1, 2, 0.301F);
+            }
+}
+
+Test(quantised, both_operands_may_be_computed)
+{
+    ortc_edge *x = through(input("x", D(2, 5, 12)), ORTC_U8, 2, 120),
+              *w = through(input("w", D(2, 12, 4)), ORTC_I8, 2, 5);
+    check("computed", apply("MatMul", x, w, NULL), "MatMulInteger", 1, 3, 1e-4F);
+}
+
+Test(quantised, gemm_is_a_product_of_integers)
+{
+    ortc_edge *y = apply("Gemm", rows(), weights(ORTC_I8, D(9, 12), 9, 0, 0), constant(ORTC_F32, D(9), 3));
+    check("turned", with_int(y, "transB", 1), "MatMulInteger", 1, 2, 1e-4F);
+    y = apply("Gemm", rows(), weights(ORTC_I8, D(12, 9), 9, -1, 0), NULL);
+    check("as it is", y, "MatMulInteger", 1, 2, 1e-4F);
+}
+
+Test(quantised, convolutions_are_of_integers)
+{
+    ortc_edge *y = apply("Conv", image(), weights(ORTC_I8, D(8, 6, 3, 3), 8, 0, 0),
+                         constant(ORTC_F32, D(8), 2));
+    check("with a bias", through(apply("Relu", padded(y), NULL, NULL), ORTC_U8, 9, 0), "ConvInteger", 1, 2,
+          0.091F);
+    y = with_int(apply("Conv", image(), weights(ORTC_U8, D(6, 1, 3, 3), 0, 0, 128), NULL), "group", 6);
+    check("one channel a group", padded(y), "ConvInteger", 1, 2, 1e-3F);
+}
+
+Test(quantised, a_residual_is_read_as_it_was_quantised)
+{
+    ortc_edge *x = quantise(input("x", D(1, 6, 7, 9)), ORTC_U8, 2, 120),
+              *w = weights(ORTC_I8, D(6, 6, 3, 3), 0, 0, 0);
+    ortc_edge *y = padded(apply("Conv", dequantise(x, ORTC_U8, 2, 120), w, NULL));
+    y = apply("Add", through(y, ORTC_U8, 9, 100), dequantise(x, ORTC_U8, 2, 120), NULL);
+    /* nothing is left between the two but the convolution, which reads x itself */
+    check("two readers of x", through(apply("Relu", y, NULL, NULL), ORTC_U8, 9, 0), "ConvInteger", 1, 2,
+          0.091F);
+}
+
+Test(quantised, what_is_not_the_form_stays_as_it_is)
+{
+    ortc_edge *w = weights(ORTC_I8, D(12, 9), 0, 0, 0), *y;
+    y = apply("MatMul", input("x", D(5, 12)), w, NULL);
+    check("an operand that is not quantised", y, "MatMulInteger", 0, 0, 1e-4F);
+    ortc_edge *x = quantise(input("x", D(5, 12)), ORTC_U8, 2, 120);
+    x = apply("DequantizeLinear", x, input("scale", none), constant(ORTC_U8, none, 120));
+    check("a scale that is not known", apply("MatMul", x, weights(ORTC_I8, D(12, 9), 0, 0, 0), NULL),
+          "MatMulInteger", 0, 0, 1e-3F);
+    x = quantise(input("x", D(5, 12)), ORTC_U8, 2, 120);
+    x = with_int(apply("DequantizeLinear", x, constant(ORTC_F32, D(12), 1), NULL), "axis", 1);
+    check("scales along the sum", apply("MatMul", x, weights(ORTC_I8, D(12, 9), 0, 0, 0), NULL),
+          "MatMulInteger", 0, 0, 1e-3F);
+    check("the same of weights", apply("MatMul", rows(), weights(ORTC_I8, D(12, 9), 12, 0, 0), NULL),
+          "MatMulInteger", 0, 0, 1e-3F);
+    y = apply("Gemm", rows(), weights(ORTC_I8, D(12, 9), 0, 0, 0), NULL);
+    check("a factor", with_float(y, "alpha", 2), "MatMulInteger", 0, 0, 1e-3F);
+    y = apply("Conv", image(), weights(ORTC_I8, D(8, 6, 3, 3), 3, 3, 0), NULL);
+    check("scales along a window", padded(y), "ConvInteger", 0, 0, 1e-3F);
+}
+
+/* ---- Moves --------------------------------------------------------------------------------------------- */
+
+Test(quantised, moves_between_one_scale_are_of_integers_between_two_are_not)
+{
+    static const int64_t perm[4] = {0, 2, 3, 1};
+    for (int other = 0; other < 3; other++) {
+        ortc_graph *cpu;
+        ortc_edge *y = with_ints(apply("Transpose", image(), NULL, NULL), "perm", 4, perm);
+        y = through(y, ORTC_U8, other == 1 ? 3 : 2, other == 2 ? 121 : 120);
+        ortc_graph_add_output(g, "y", y);
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        ortc_session *s = session("cpu", &cpu);
+        const ortc_node *n = cpu->first;
+        while (n && strcmp(n->type, "Transpose")) n = n->next;
+        cr_assert_not_null(n);
+        cr_expect_eq(n->in[0]->type->dtype, other ? ORTC_F32 : ORTC_U8, "case %d", other);
+        ortc_session_release(s);
+        teardown();
+        setup();
+    }
+}
