@@ -105,8 +105,9 @@ static void transpose(char *to, int64_t to_step, const char *from, int64_t from_
         [1] = square_1, [2] = square_2, [4] = square_4, [8] = square_8};
     const int64_t size = (int64_t)bytes, side = 16 / size, whole_n = bytes < 16 ? n / side * side : 0,
                   whole_m = m / side * side;
-    /* A line of the cache's worth of both at a time, by way of a copy: rows of the source a power of two apart share the
-     * few places of the first cache, where they would not stay until all of a line is used. */
+    /* A line of the cache's worth of both at a time, by way of a copy: rows of the source a power of two
+     * apart share the few places of the first cache, where they would not stay until all of a line is used.
+     * */
     const int64_t line = 64 / size;
     char block[64 * 64];
     for (int64_t first = 0; first < whole_n; first += line) {

@@ -79,8 +79,8 @@ static double counted_rows(const pool_job *j, const int64_t *o)
     return rows;
 }
 
-/* Folds the rows under the windows of one row of results into acc, some at a time: narrow types' widened one behind the
- * other in the scratch. */
+/* Folds the rows under the windows of one row of results into acc, some at a time: narrow types' widened one
+ * behind the other in the scratch. */
 static void fold_rows(const pool_job *j, int64_t channel, const int64_t *o, float *acc, float *scratch)
 {
     const pool_plan *p = j->p;

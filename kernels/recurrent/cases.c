@@ -55,8 +55,8 @@ const ortc_case ortc_cases_recurrent[] = {
      F, .outputs = 3},
     {"LSTM", "f32[4,2,3] f32[1,16,3] f32[1,16,4]", "input_forget=1 activations=['sigmoid','relu','softplus']",
      .outputs = 3},
-    /* constants, of which the cpu's kernels make packed forms; many steps and rows, one hidden unit, none. R is small
-     * where steps are many: else what was rounded grows from step to step, on ref as well */
+    /* constants, of which the cpu's kernels make packed forms; many steps and rows, one hidden unit, none. R
+     * is small where steps are many: else what was rounded grows from step to step, on ref as well */
     {"LSTM", "T[70,3,5] T[2,68,5]! T[2,68,17]=-0.1..0.1! T[2,136]! i32[3]={70,1,33}",
      "direction='bidirectional'", F, .outputs = 3},
     {"LSTM", "T[3,300,5] T[2,68,5]! T[2,68,17]=-0.1..0.1! T[2,136] - T[3,2,17] T[3,2,17] T[2,51]!",

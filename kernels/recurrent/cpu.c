@@ -1,11 +1,13 @@
-/* kernels/recurrent/cpu.c: RNN, GRU and LSTM on the cpu provider: f32, f16 and bf16, with sums and states in f32.
+/* kernels/recurrent/cpu.c: RNN, GRU and LSTM on the cpu provider: f32, f16 and bf16, with sums and states in
+ * f32.
  *
- * Steps go by blocks. Of a block X is put in the order in which its rows are needed (each direction's own, with every
- * sequence's length) and multiplied with W in one product. Then, step by step, the states are multiplied with R, packed
- * once, what W gave being added where sums are stored; and the gates go over that row by row. Small steps of two
- * directions, and tiny ones, run a task for a direction and some steps; in others each product is split, and so are the
- * rows. Either follows from extents alone. Behind a sequence's own length its states stay and Y is 0.
- * Extents S, B, I, H, D, G as in op.c. Leaves to others: products (gemm/product.h), functions (gates_vec.c).
+ * Steps go by blocks. Of a block X is put in the order in which its rows are needed (each direction's own,
+ * with every sequence's length) and multiplied with W in one product. Then, step by step, the states are
+ * multiplied with R, packed once, what W gave being added where sums are stored; and the gates go over that
+ * row by row. Small steps of two directions, and tiny ones, run a task for a direction and some steps; in
+ * others each product is split, and so are the rows. Either follows from extents alone. Behind a sequence's
+ * own length its states stay and Y is 0. Extents S, B, I, H, D, G as in op.c. Leaves to others: products
+ * (gemm/product.h), functions (gates_vec.c).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -402,7 +404,8 @@ static void load(const recurrent_job *j, const ortc_view *v, int64_t at, int64_t
         memset(to, 0, (size_t)n * sizeof *to);
 }
 
-/* Biases: W's and R's together are added to what W gives; but R's of a hidden gate that is reset afterwards. */
+/* Biases: W's and R's together are added to what W gives; but R's of a hidden gate that is reset afterwards.
+ * */
 static void load_biases(const recurrent_job *j, const ortc_view *b, int64_t d)
 {
     const recurrent_plan *p = j->p;

@@ -1,5 +1,5 @@
-/* kernels/recurrent/recurrent.h: what RNN, GRU and LSTM nodes say, activation functions by name among it, as the
- * attribute `activations` lists them. */
+/* kernels/recurrent/recurrent.h: what RNN, GRU and LSTM nodes say, activation functions by name among it, as
+ * the attribute `activations` lists them. */
 #ifndef ORTC_KERNELS_RECURRENT_H
 #define ORTC_KERNELS_RECURRENT_H
 

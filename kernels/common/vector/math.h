@@ -57,14 +57,14 @@ VFN vf32 v_log(vf32 x)
     return v_sel(v_and(v_gt(x, zero), v_lt(x, inf)), y, special);
 }
 
-/* Added to n, |n| < 2^21: the sum's low bits are the exponent of 2^n as it is stored (v_power_of), and n comes back by
- * taking it off. */
+/* Added to n, |n| < 2^21: the sum's low bits are the exponent of 2^n as it is stored (v_power_of), and n
+ * comes back by taking it off. */
 #define V_SHIFTED v_set_f32(0x1.8p23f + 127)
 VFN vf32 v_power_of(vf32 shifted) { return v_f32_bits(v_shl(v_bits_f32(shifted), 23)); }
 
-/* |x| = r + n log(2) / 2: by the addition theorem of tanh r and tanh(n log(2) / 2) = (2^n - 1) / (2^n + 1). The
- * denominator is the numerator and 2 (1 - tanh r), so that most of the numerator's error leaves again. One log 2 in f32
- * is enough: it is off by 1.9e-9. */
+/* |x| = r + n log(2) / 2: by the addition theorem of tanh r and tanh(n log(2) / 2) = (2^n - 1) / (2^n + 1).
+ * The denominator is the numerator and 2 (1 - tanh r), so that most of the numerator's error leaves again.
+ * One log 2 in f32 is enough: it is off by 1.9e-9. */
 VFN vf32 v_tanh(vf32 x)
 {
     const vf32 a = v_min(v_set_f32(10), v_abs(x)), one = v_set_f32(1), two = v_set_f32(2); /* NaN stays */
