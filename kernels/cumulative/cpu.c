@@ -1,5 +1,5 @@
-/* kernels/cumulative/cpu.c: CumSum and CumProd on the cpu provider. Totals are doubles, or 64-bit integers, as
- * on ref, and so are results the same bits; of f16 and bf16 they are f32 in between. Along the last axis a
+/* kernels/cumulative/cpu.c: CumSum and CumProd on the cpu provider. Totals are doubles, or 64-bit integers,
+ * as on ref, and so are results the same bits; of f16 and bf16 they are f32 in between. Along the last axis a
  * task is some rows, along others a piece of lines beside each other, whose totals go along together.
  */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* kernels/generate/cpu.c: Range and OneHot on the cpu provider. What a range is, how long it is and what is no
- * range is as on ref (generate.h); of OneHot each line along the axis, or each piece of lines beside each
+/* kernels/generate/cpu.c: Range and OneHot on the cpu provider. What a range is, how long it is and what is
+ * no range is as on ref (generate.h); of OneHot each line along the axis, or each piece of lines beside each
  * other, is filled with "off" and then gets its "on". */
 #include <stdlib.h>
 
