@@ -1,7 +1,7 @@
-/* kernels/conv/cpu_transpose.c: ConvTranspose on the cpu provider, in f32 (f16 and bf16 summed in f32, too): of
- * each piece of X's positions one product with W gives all that its elements spread, a row for each filter and
- * place of the window; the rows are then added to Y where they belong, a task for each filter. A piece is some
- * whole lines of X, so that what is spread stays in the caches. W is packed once.
+/* kernels/conv/cpu_transpose.c: ConvTranspose on the cpu provider, in f32 (f16 and bf16 summed in f32, too):
+ * of each piece of X's positions one product with W gives all that its elements spread, a row for each filter
+ * and place of the window; the rows are then added to Y where they belong, a task for each filter. A piece is
+ * some whole lines of X, so that what is spread stays in the caches. W is packed once.
  *
  * N images, C and M channels, G groups; K places of the window. Leaves to others: products (gemm/product.h).
  */

@@ -1,7 +1,7 @@
-/* kernels/select/cpu_nms.c: NonMaxSuppression on the cpu provider: a task is a class of an image. What overlaps
- * what is said by ref_nms.c's arithmetic. Scores become integers of the same order with the box's number below
- * them, on a heap from which the best is taken for as long as boxes are wanted; those already taken lie by
- * coordinate, and a new one is compared with a block of them at a time.
+/* kernels/select/cpu_nms.c: NonMaxSuppression on the cpu provider: a task is a class of an image. What
+ * overlaps what is said by ref_nms.c's arithmetic. Scores become integers of the same order with the box's
+ * number below them, on a heap from which the best is taken for as long as boxes are wanted; those already
+ * taken lie by coordinate, and a new one is compared with a block of them at a time.
  */
 #include <math.h>
 #include <stdlib.h>
