@@ -68,8 +68,8 @@ typedef struct pack_param {
     int64_t first, n, k;
     ortc_product_form form;
     ortc_dtype type;
-    uint32_t reserved;
 } pack_param;
+_Static_assert(sizeof(pack_param) == 3 * 8 + sizeof(ortc_product_form) + 4, "padding has no fixed bytes");
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
