@@ -130,7 +130,8 @@ static double processor_seconds(void)
            1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* Bytes of a line of /proc/self/status; 0 where there is none. getrusage would tell of who started us, too. */
+/* Bytes of a line of /proc/self/status; 0 where there is none. getrusage would tell of who started us,
+ * too. */
 static uint64_t memory_of(const char *key)
 {
     blob b;

@@ -1,4 +1,4 @@
-/* tools/ortc/bench_report.c: percentiles, text, JSON, and the comparison with a saved measurement; bench.h. */
+/* tools/ortc/bench_report.c: percentiles, text, JSON, comparison with a saved measurement; see bench.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

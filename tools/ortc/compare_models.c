@@ -1,6 +1,6 @@
 /* tools/ortc/compare_models.c: `ortc compare`: one set of inputs through two sessions (two providers, or two
- * files), and how far apart the results are: errors, units in the last place, and with --nodes the first value
- * inside the graph that differs and the worst ones. */
+ * files), and how far apart the results are: errors, units in the last place, and with --nodes the first
+ * value inside the graph that differs and the worst ones. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

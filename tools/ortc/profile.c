@@ -1,5 +1,6 @@
-/* tools/ortc/profile.c: `ortc profile`: where the time of a model goes: a table by operator, node or kernel, and a
- * trace. A step that runs steps of its own (If, Loop) is charged with what is left of its time without them. */
+/* tools/ortc/profile.c: `ortc profile`: where the time of a model goes: a table by operator, node or kernel,
+ * and a trace. A step that runs steps of its own (If, Loop) is charged with what is left of its time without
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

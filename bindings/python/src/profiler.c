@@ -7,8 +7,8 @@
 #include <string.h>
 
 typedef struct event {
-    char *
-        text; /* name, operator, provider, kernel, each terminated: the session may be gone when they are read */
+    /* name, operator, provider, kernel, each terminated: the session may be gone when they are read */
+    char *texts;
     uint32_t kind, step;
     int64_t start_ns, duration_ns;
     double flops, bytes, clocks;
@@ -94,7 +94,7 @@ static size_t take(py_profiler *self, event **out, bool *lost)
 
 static void free_events(event *events, size_t n)
 {
-    for (size_t i = 0; i < n; i++) free(events[i].text);
+    for (size_t i = 0; i < n; i++) free(events[i].texts);
     free(events);
 }
 
@@ -109,7 +109,7 @@ static void profiler_dealloc(PyObject *object)
 static PyObject *describe(const event *e)
 {
     static const char *const kinds[] = {"", "step", "phase", "plan"};
-    const char *texts[4] = {e->text};
+    const char *texts[4] = {e->texts};
     for (size_t i = 1; i < COUNT_OF(texts); i++) texts[i] = texts[i - 1] + strlen(texts[i - 1]) + 1;
     return Py_BuildValue("(sIssssLLddd)", e->kind < COUNT_OF(kinds) ? kinds[e->kind] : "", e->step, texts[0],
                          texts[1], texts[2], texts[3], (long long)e->start_ns, (long long)e->duration_ns,

@@ -1,7 +1,8 @@
 /* bindings/python/src/run.c: Session.run: from Python's arguments to ortc_run and back.
  *
- * What a run needs lies in one block: values of inputs and results, what holds their memory, names. The inputs'
- * memory is held by the run and not by the values, so that a small model pays for no object it does not see. */
+ * What a run needs lies in one block: values of inputs and results, what holds their memory, names. The
+ * inputs' memory is held by the run and not by the values, so that a small model pays for no object that it
+ * does not see. */
 #include "py.h"
 
 #include <math.h>
@@ -46,7 +47,8 @@ static void call_end(call *c)
     Py_XDECREF(c->texts);
 }
 
-/* A name that stands in no table: the library will say what is wrong with it, or it is a value that is kept. */
+/* A name that stands in no table: the library will say what is wrong with it, or it is a value that is
+ * kept. */
 static const char *text_of(call *c, PyObject *name)
 {
     char *text;

@@ -170,9 +170,9 @@ static int value_get_buffer(PyObject *object, py_buffer *out, int flags)
     const ortc_dtype t = ortc_value_dtype(self->value);
     const char *format = format_of(t);
     const int32_t rank = format ? ortc_value_rank(self->value) : 1;
-    if (!self->dims) {
+    if ((flags & PY_BUFFER_DIMS) && !self->dims) {
         self->dims = PyMem_Malloc(2 * (size_t)(rank + 1) * sizeof *self->dims);
-        if (!self->dims) {
+        if ((flags & PY_BUFFER_DIMS) && !self->dims) {
             PyErr_NoMemory();
             return -1;
         }
