@@ -4,6 +4,18 @@
 #include "runtime/registry/registry.h"
 #include "session.h"
 
+void ortc_model_values(const ortc_model *m, int (*each)(void *arg, const ortc_model_value *), void *arg)
+{
+    for (const ortc_node *n = m->graph->first; n; n = n->next)
+        for (uint32_t i = 0; i < n->n_out; i++) {
+            const ortc_edge *e = n->out[i];
+            if (!e || !e->origin) continue;
+            const ortc_model_value v = {
+                .size = sizeof v, .name = e->origin, .node = n->name, .op = n->type, .type = e->type};
+            if (each(arg, &v)) return;
+        }
+}
+
 void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_placement *), void *arg)
 {
     const ortc_placed *placed = &s->unit.placed;
