@@ -380,12 +380,24 @@ ortc_status ortc_lift_recast_constant(ortc_lift *l, const char *name, const char
     return e ? name_value(l, name, e) : ortc_lift_no_memory(l);
 }
 
+/* What was written becomes the body of the node, which gets its result back. */
+static ortc_status keep(ortc_lift *l)
+{
+    ortc_node *n = l->node;
+    ORTC_TRY(ortc_body_collect(n->graph, n->in, n->n_in, l->first_out, &n->body, l->scope->in->error));
+    if (!n->body)
+        return ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the composition of '%s' is no body", n->type);
+    while (n->prev != l->before) ortc_node_remove(n->prev); /* readers first */
+    return ortc_node_set_out(n, 0, l->first_out) ? ORTC_OK : ortc_lift_no_memory(l);
+}
+
 ortc_status ortc_lift_finish(ortc_lift *l)
 {
     for (uint32_t i = 0; i < l->node->n_out; i++)
         if (l->node->out[i])
             return ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the composition of '%s' makes no output %u",
                              l->node->type, i);
+    if ((l->node->op->flags & ORTC_OP_COMPOSED) && l->node->op->infer) return keep(l);
     ortc_node_remove(l->node);
     return ORTC_OK;
 }

@@ -238,9 +238,19 @@ static ortc_status run(ortc_lift *l)
     return status == ORTC_OK ? l->status : status;
 }
 
+static ortc_lift begin(ortc_scope *s, ortc_node *node, int32_t version)
+{
+    return (ortc_lift){.api = &lift_api,
+                       .scope = s,
+                       .node = node,
+                       .before = node->prev,
+                       .first_out = node->n_out ? node->out[0] : NULL,
+                       .version = version};
+}
+
 ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
 {
-    ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
+    ortc_lift l = begin(s, node, version);
 
     node->version = version; /* while it is below `form`, attributes that are left out have no defaults */
     if (version < node->op->form) {
@@ -256,7 +266,7 @@ ortc_status ortc_import_lift(ortc_scope *s, ortc_node *node, int32_t version)
 
 ortc_status ortc_import_compose(ortc_scope *s, ortc_node *node, int32_t version)
 {
-    ortc_lift l = {.api = &lift_api, .scope = s, .node = node, .version = version};
+    ortc_lift l = begin(s, node, version);
     ortc_status status;
 
     node->version = node->op->since;

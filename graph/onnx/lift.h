@@ -14,6 +14,8 @@ struct ortc_lift {
     const ortc_lift_api *api;
     ortc_scope *scope;
     ortc_node *node;
+    ortc_node *before; /* what stood before the node, NULL: nothing: what is written comes between */
+    ortc_edge *first_out;
     int32_t version;
     ortc_status status; /* the first that was not OK */
     ORTC_ARRAY(ortc_named_edge) names;
@@ -32,7 +34,8 @@ ortc_status ortc_lift_name_constant(ortc_lift *, const char *name, ortc_dtype, i
                                     const int64_t *dims, const void *data);
 ortc_status ortc_lift_recast_constant(ortc_lift *, const char *name, const char *of, ortc_dtype, int32_t rank,
                                       const int64_t *dims);
-/* The composed node goes; INTERNAL where nothing makes one of its outputs. */
+/* The composed node goes, or, where it has a shape function, stays with what was written as its body.
+ * INTERNAL where nothing makes one of its outputs. */
 ortc_status ortc_lift_finish(ortc_lift *);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * A model of opset 17 has been chosen to load in runtimes that know opset 17. What normalising raised in it
  * (Gelu-20, RMSNormalization-23, Attention-23) would take it to theirs, so those nodes are written as what
- * they were.
+ * they were; and so are composed ones that were kept (MatMulNBits), which the standard does not know.
  */
 #include "export.h"
 #include "graph/ir/body.h"
@@ -38,11 +38,18 @@ int32_t ortc_export_since(const ortc_node *n)
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* No operator of the standard, but made of those. */
+static bool is_composed(const ortc_node *n)
+{
+    return ortc_node_is_raised(n) && n->op->flags & ORTC_OP_COMPOSED;
+}
+
 /* The least opset that the nodes need, raised ones left out. */
 static int64_t needed(const ortc_graph *g, int64_t opset)
 {
     for (const ortc_node *n = g->first; n; n = n->next) {
         if (n->op && !*n->domain && !ortc_node_is_raised(n)) opset = most(opset, ortc_export_since(n));
+        if (is_composed(n)) opset = needed(n->body, opset);
         for (uint32_t i = 0; i < n->n_attrs; i++) {
             const ortc_attr *a = &n->attrs[i].value;
             for (size_t k = 0; (a->kind == ORTC_ATTR_GRAPH || a->kind == ORTC_ATTR_GRAPHS) && k < a->count;
@@ -55,7 +62,7 @@ static int64_t needed(const ortc_graph *g, int64_t opset)
 
 static bool is_newer(const ortc_node *n, int64_t opset)
 {
-    return ortc_node_is_raised(n) && !*n->domain && n->op->form > opset;
+    return is_composed(n) || (ortc_node_is_raised(n) && !*n->domain && n->op->form > opset);
 }
 
 ortc_status ortc_onnx_lower(const ortc_graph *g, const ortc_model_info *info, ortc_graph **out,

@@ -140,18 +140,25 @@ static ortc_status propose(ortc_specialise *p, ortc_node *n, const reach *r, fol
     return take(p, n, f, &proposal);
 }
 
-/* A set that ends in one of the reached nodes and swallows all who read the result is a candidate; *came: one
- * has other nodes, too. */
-static ortc_status fuse(ortc_specialise *p, ortc_node *n, const reach *r,
-                        bool (*may)(const void *arg, const ortc_node *), bool *came, bool *fused)
+static bool all_reached(const reach *r, ortc_node *const *nodes, uint32_t n)
 {
+    for (uint32_t i = 0; i < n; i++)
+        if (!reached(r, nodes[i])) return false;
+    return true;
+}
+
+/* A set that ends in one of the reached nodes and swallows all who read the result is a candidate; wide: one
+ * that has a node which widens what another one reads. */
+static ortc_status fuse(ortc_specialise *p, ortc_node *n, const reach *r, bool wide, bool *fused)
+{
+    bool (*const may)(const void *, const ortc_node *) = wide ? reached_or_widens : reached;
     uint32_t sizes[ORTC_POINTWISE_MOST];
     followers f;
-    *came = *fused = false;
+    *fused = false;
     for (uint32_t k = 0; k < r->n; k++) {
         sizes[k] = ortc_pointwise_grow(r->nodes[k], may, r, f.nodes);
-        for (uint32_t i = 0; i < sizes[k]; i++) *came |= !reached(r, f.nodes[i]);
-        if (!ortc_read_inside(n->out[0], f.nodes, sizes[k])) sizes[k] = 0;
+        if (!ortc_read_inside(n->out[0], f.nodes, sizes[k]) || (wide && all_reached(r, f.nodes, sizes[k])))
+            sizes[k] = 0;
     }
     for (uint32_t size = ORTC_POINTWISE_MOST; size > 0 && !*fused; size--)
         for (uint32_t k = 0; k < r->n && !*fused; k++) {
@@ -173,9 +180,9 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
             continue;
         follow(y, &r);
         if (!ortc_read_inside(y, r.nodes, r.n)) continue;
-        bool came, fused;
-        ORTC_TRY(fuse(p, n, &r, reached_or_widens, &came, &fused));
-        if (came && !fused) ORTC_TRY(fuse(p, n, &r, reached, &came, &fused));
+        bool fused;
+        ORTC_TRY(fuse(p, n, &r, true, &fused));
+        if (!fused) ORTC_TRY(fuse(p, n, &r, false, &fused));
     }
     return ORTC_OK;
 }

@@ -193,7 +193,9 @@ static inline const struct ortc_pointwise *ortc_node_epilogue(const ortc_node *n
  * ordinary node. */
 static inline const ortc_graph *ortc_node_body(const ortc_node *n);
 /* What the node does to each element (program.h), its inputs numbered as its ports: of an operator that
- * expands, and of a group of them (ortc.Group). NULL: it is no pointwise operator, or not for these types. */
+ * expands, and of a group of them (ortc.Group). NULL: it is no pointwise operator, or not for these types.
+ * A provider's kernels for ortc.Group are asked about every node with a program, behind its kernels for the
+ * node's operator. */
 static inline const struct ortc_pointwise *ortc_node_program(const ortc_node *n);
 
 /* A graph: the whole, for providers that claim nodes; the body of a group, for those that compile them.
@@ -318,7 +320,8 @@ enum {
     /* its arithmetic grows faster than its bytes (MatMul, Conv): worth the way to a device */
     ORTC_OP_HEAVY = 8,
     /* nothing but others together: `lift` writes them (ortc_lift_write) in the place of every node, of every
-     * version; there is no shape function, and no kernel is asked for */
+     * version; there is no shape function, and no kernel is asked for. With a shape function (and one output)
+     * the node stays, with them as its body, for providers that have a kernel for it */
     ORTC_OP_COMPOSED = 16
 };
 

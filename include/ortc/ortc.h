@@ -220,6 +220,20 @@ typedef struct ortc_model_info {
 /* Borrowed from the model. Any thread. */
 ORTC_EXPORT const ortc_model_info *ortc_model_describe(const ortc_model *);
 
+/* A value inside the outermost graph, as the passes left it, which ortc_session_options.keep may name. */
+typedef struct ortc_model_value {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name;      /* the file's */
+    const char *node, *op; /* what computes it: the node's name, "Conv", "my.domain.Relu6" as "Relu6" */
+    const ortc_type *type; /* NULL: not known */
+} ortc_model_value;
+/* Calls `each` for every such value, in the order of the nodes, until it does not return 0. Strings are
+ * borrowed from the model. Values of the file that a pass has folded or raised away are not told of:
+ * ORTC_MODEL_NO_PASSES has all. Any thread. */
+ORTC_EXPORT void ortc_model_values(const ortc_model *, int (*each)(void *arg, const ortc_model_value *),
+                                   void *arg);
+
 typedef struct ortc_save_options {
     uint32_t size;
     uint32_t flags; /* ORTC_SAVE_* */

@@ -44,4 +44,9 @@ static inline int32_t ortc_expand_hard_swish(ortc_pw_builder *b, int32_t x)
     return ortc_pw_2(b, ORTC_PW_MUL, x, ortc_pw_2(b, ORTC_PW_MIN, above, ortc_pw_const(b, x, 1)));
 }
 
+/* Whether value v of p is what `expand` makes of value x, up to the order of operands of sums and products.
+ */
+int ortc_expands_to(const ortc_pointwise *p, uint32_t v, uint32_t x,
+                    int32_t (*expand)(ortc_pw_builder *, int32_t x));
+
 #endif

@@ -9,7 +9,7 @@
 #include "kernels/common/shape.h"
 #include "kernels/activation/expand.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_activation, ortc_kernels_cpu_activation;
+extern const ortc_kernel_table ortc_kernels_ref_activation;
 
 static ortc_status infer_same(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 
@@ -188,4 +188,4 @@ static const ortc_op ops[] = {
     ORTC_POINTWISE("", "SwiGLU", 28, 28, "", "A:T B:T", "Y:T", "alpha:f=1", "T=float", infer_swiglu, NULL,
                    expand_swiglu),
 };
-ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation, &ortc_kernels_cpu_activation);
+ORTC_FAMILY(activation, ops, &ortc_kernels_ref_activation);

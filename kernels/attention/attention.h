@@ -30,5 +30,7 @@ extern const ortc_kernel ortc_ref_rotary;           /* ref_rotary.c */
 extern const ortc_kernel ortc_ref_tensor_scatter;   /* ref_scatter.c */
 extern const ortc_kernel ortc_ref_linear_attention; /* ref_linear.c */
 extern const ortc_kernel ortc_ref_causal_conv;      /* ref_linear.c */
+extern const ortc_kernel ortc_cpu_attention;        /* cpu_attention.c */
+extern const ortc_kernel ortc_cpu_rotary;           /* cpu_rotary.c */
 
 #endif

@@ -4,6 +4,7 @@
 
 #define F "T=f32,f64,f16,bf16"
 #define F3 "T=f32,f16,bf16"
+#define CPU "cpu:f32 cpu:f16 cpu:bf16"
 #define INTS "i8,i16,i32,i64,u8,u16,u32,u64"
 
 const ortc_case ortc_cases_attention[] = {
@@ -66,6 +67,34 @@ const ortc_case ortc_cases_attention[] = {
     {"Attention", "T[1,2,66,72] T[1,2,70,72] T[1,2,70,40]", "", "T=f16,bf16", .tolerance = 2},
     {"Attention", "f16[1,1,3,8] f16[1,1,1500,8] f16[1,1,1500,8]", "qk_matmul_output_mode=3", .tolerance = 2,
      .outputs = 4},
+    /* rows and keys around the tiles, blocks and parts of the cpu's kernel */
+    {"Attention", "T[1,1,1,64] T[1,1,1300,64] T[1,1,1300,64]", "", F3, .needs = CPU, .tolerance = 2},
+    {"Attention", "T[2,8,1,40] T[2,2,600,40] T[2,2,600,24] T[1,600]", "is_causal=1 softcap=4.0", F3,
+     .needs = CPU, .tolerance = 2},
+    {"Attention", "T[1,16,1,32] T[1,2,10,32] T[1,2,10,32] - T[1,2,1100,32] T[1,2,1100,32]", "", F3,
+     .needs = CPU, .tolerance = 2, .outputs = 3},
+    {"Attention", "T[1,17,96] T[1,300,96] T[1,300,66]", "q_num_heads=3 kv_num_heads=3", F3, .needs = CPU,
+     .tolerance = 2},
+    {"Attention", "T[2,6,64,33] T[2,2,65,33] T[2,2,65,17] bool[2,1,64,65]", "", F3, .needs = CPU,
+     .tolerance = 2},
+    {"Attention", "T[1,4,65,16] T[1,2,300,16] T[1,2,300,16] - T[1,2,17,16] T[1,2,17,16]", "is_causal=1", F3,
+     .needs = CPU, .tolerance = 2, .outputs = 3},
+    {"Attention", "T[1,2,300,64] T[1,2,300,64] T[1,2,300,64]", "is_causal=1", F3, .needs = CPU,
+     .tolerance = 2},
+    {"Attention", "T[1,1,300,64] T[1,1,600,64] T[1,1,600,64] T[300,1]={-inf}", "", F3, .needs = CPU},
+    {"Attention", "T[2,2,3,8] T[2,2,600,8] T[2,2,600,8] T[3,600]={-inf}", "", F3, .needs = CPU},
+    {"Attention", "T[1,2,70,8] T[1,2,30,8] T[1,2,30,8] - - - i64[1]={20}", "is_causal=1", F3, .needs = CPU},
+    {"Attention", "T[1,2,300,8] T[1,2,300,8] T[1,2,300,8]", "left_window_size=4 right_window_size=7", F3,
+     .needs = CPU, .tolerance = 2},
+    {"Attention",
+     "f32[1,2,4,8] f32[1,2,6,8] f32[1,2,6,8] f32[2,4,6]={-inf,0,1,2,3,-inf,-inf,-inf,-inf,-inf,-inf,"
+     "-inf,0,-inf,-inf,-inf,-inf,0,-inf,1,-inf,1,-inf,-inf,0,0,0,0,0,0,-inf,-inf,-inf,-inf,-inf,-inf,1,1,1,1,"
+     "1,"
+     "1,nan,0,0,0,0,0}",
+     "", .needs = "cpu"},
+    {"Attention", "T[1,1,65,8]~ T[1,1,9,8] T[1,1,9,8]", "", F3, .needs = CPU, .tolerance = 2},
+    {"Attention", "f32[1,1,2,700] f32[1,1,3,700] f32[1,1,3,1]", "", .needs = "cpu"},
+    {"Attention", "f32[1,1,40,700] f32[1,1,70,700] f32[1,1,70,3]", "", .needs = "cpu"},
     {"Attention@23", "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,8] f32[4,6]", "is_causal=1"},
     {"Attention@24", "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,8] - - - i64[2]={5,2}", ""},
     {"Attention", "f32[2,3,4,8] f32[2,3,6,7] f32[2,3,6,8]", "", .fails = ORTC_SHAPE_MISMATCH},
@@ -80,6 +109,10 @@ const ortc_case ortc_cases_attention[] = {
     {"Attention", "f32[2,3,4,8] f32[2,3,6,8] f32[2,3,6,8]", "qk_matmul_output_mode=4",
      .fails = ORTC_INVALID_MODEL},
 
+    {"RotaryEmbedding", "T[2,3,5,70] T[9,32] T[9,32] i64[2,5]={0,1,2,3,8,-1,0,5,5,7}",
+     "rotary_embedding_dim=64", F3, .needs = CPU},
+    {"RotaryEmbedding", "T[2,5,210] T[9,35] T[9,35] i64[2,5]={4}", "num_heads=3 interleaved=1", F3,
+     .needs = CPU},
     {"RotaryEmbedding", "T[2,3,4,8] T[9,4] T[9,4] i64[2,4]={0,1,2,3,8,-1,0,5}", "", F3},
     {"RotaryEmbedding", "T[2,4,24] T[2,4,4] T[2,4,4]", "num_heads=3", F3},
     {"RotaryEmbedding", "f32[2,3,4,8] f32[2,4,4] f32[2,4,4]", "interleaved=1"},

@@ -14,7 +14,7 @@
  */
 #include "kernels/attention/attention.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_attention;
+extern const ortc_kernel_table ortc_kernels_ref_attention, ortc_kernels_cpu_attention;
 
 typedef struct heads {
     ortc_dim batch, heads, length, size;
@@ -239,4 +239,4 @@ static const ortc_op ops[] = {
                   "prob_mod:g? scale:f? score_mod:g? softmax_precision:i?", "T1=float",
                   ortc_lift_flex_attention),
 };
-ORTC_FAMILY(attention, ops, &ortc_kernels_ref_attention);
+ORTC_FAMILY(attention, ops, &ortc_kernels_ref_attention, &ortc_kernels_cpu_attention);

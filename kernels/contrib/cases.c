@@ -4,6 +4,7 @@
 
 #define M "com.microsoft:"
 #define F "T=f32,f64,f16,bf16"
+#define CPU "cpu:f32 cpu:f16 cpu:bf16"
 #define F3 "T=f32,f16,bf16"
 #define F2 "T=f32,f16"
 #define Q8 "T=u8,i8"
@@ -122,7 +123,9 @@ const ortc_case ortc_cases_contrib[] = {
     {M "QGemm@1", "u8[4,3] f32[]={0.5} u8[]={3} u8[5,4] f32[]={0.25} u8[]={2} - f32[]={0.5} u8[]={9}",
      "transA=1 transB=1 alpha=0.5"},
 
-    {M "MatMulNBits@1", "T[2,3,32] u8[5,2,8]={17}! T[10]! u8[5]={135}!", "K=32 N=5 bits=4 block_size=16", F3},
+    {M "MatMulNBits@1", "T[2,3,32] u8[5,2,8]={17}! T[10]=0.01..0.05 u8[5]={135}!",
+     "K=32 N=5 bits=4 block_size=16", F3},
+    {M "MatMulNBits@1", "f32[2,3,32] u8[5,2,8]={17}! f32[10]! u8[5]={135}!", "K=32 N=5 bits=4 block_size=16"},
     {M "MatMulNBits@1", "T[3,40] u8[5,3,8]! T[15]! - - T[5]", "K=40 N=5 bits=4 block_size=16", F3},
     {M "MatMulNBits@1", "f32[3,40] u8[5,3,8] f32[15] u8[10]", "K=40 N=5 bits=4 block_size=16"},
     {M "MatMulNBits@1", "f32[3,40] u8[5,3,16]! f32[15] f32[15]", "K=40 N=5 bits=8 block_size=16"},
@@ -131,6 +134,27 @@ const ortc_case ortc_cases_contrib[] = {
      .fails = ORTC_INVALID_MODEL},
     {M "MatMulNBits@1", "f32[3,32] u8[5,2,8]! f32[10] - i32[32]={0}", "K=32 N=5 bits=4 block_size=16",
      .fails = ORTC_UNSUPPORTED},
+    /* decoding and prefill on the cpu, which does not round weights to T; blocks that end within a word, a
+     * register, a chunk of K */
+    {M "MatMulNBits@1", "T[1,512] u8[37,16,16]! T[592]=0.01..0.05", "K=512 N=37 bits=4 block_size=32", F3,
+     .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "T[5,520] u8[70,33,8]! T[2310]=0.01..0.05 u8[1190]! - T[70]",
+     "K=520 N=70 bits=4 block_size=16", F3, .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "T[16,300] u8[9,3,64]! T[27]=0.01..0.05 T[27]", "K=300 N=9 bits=4 block_size=128", F3,
+     .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "T[2,1,257] u8[67,2,256]! T[134]=0.001..0.005 u8[134]",
+     "K=257 N=67 bits=8 block_size=256", F3, .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "T[3,40] u8[5,3,16]! T[15]=0.001..0.005 - - T[5]", "K=40 N=5 bits=8 block_size=16",
+     F3, .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "T[2,20,136] u8[70,9,8]! T[630]=0.01..0.05 u8[350]! - T[70]",
+     "K=136 N=70 bits=4 block_size=16", F3, .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "T[17,1601] u8[33,7,256] T[231]=0.001..0.005 T[231]",
+     "K=1601 N=33 bits=8 block_size=256", F3, .needs = CPU, .tolerance = 4},
+    {M "MatMulNBits@1", "f32[3,64]~ u8[5,2,16]={0}! f32[10]! u8[5]={137}!", "K=64 N=5 bits=4 block_size=32",
+     .needs = "cpu"},
+    {M "MatMulNBits@1", "f32[0,64] u8[5,2,16] f32[10]", "K=64 N=5 bits=4 block_size=32", .needs = "cpu"},
+    {M "MatMulNBits@1", "f32[3,63] u8[5,2,16] f32[10]", "K=64 N=5 bits=4 block_size=32",
+     .fails = ORTC_SHAPE_MISMATCH},
     {M "GatherBlockQuantized@1", "D[4,32] I[2]={1,3} T[4,2] D[4,2]", "block_size=16",
      "D=u4,i4 I=i32,i64 " F3},
     {M "GatherBlockQuantized@1", "u8[4,16]! I[2]={1,3} T[4,2]", "block_size=16", "I=i32,i64 " F3,

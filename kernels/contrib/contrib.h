@@ -70,6 +70,7 @@ ortc_status ortc_contrib_qlinear_conv(ortc_lift *);
 ortc_status ortc_contrib_matmul_integer16(ortc_lift *);
 /* op_weights.c */
 ortc_status ortc_contrib_matmul_bnb4(ortc_lift *);
+ortc_status ortc_contrib_infer_nbits(ortc_infer *);
 ortc_status ortc_contrib_matmul_nbits(ortc_lift *);
 ortc_status ortc_contrib_gather_block_quantized(ortc_lift *);
 

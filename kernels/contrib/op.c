@@ -12,6 +12,8 @@
 #define WINDOW "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?"
 #define POOL "auto_pad:s=NOTSET ceil_mode:i=0 kernel_shape:is! pads:is? strides:is?"
 
+extern const ortc_kernel_table ortc_kernels_cpu_nbits;
+
 static const ortc_op ops[] = {
     /* op_fused.c */
     MS("FusedMatMul", "A:T B:T", "Y:T", "alpha:f=1 transA:i=0 transB:i=0 transBatchA:i=0 transBatchB:i=0",
@@ -156,11 +158,12 @@ static const ortc_op ops[] = {
     MS("MatMulBnb4", "A:T B:u8 absmax:T", "Y:T",
        "K:i! N:i! block_size:i! quant_type:i! training_mode:i=0 transB:i=1", "T=" F3,
        ortc_contrib_matmul_bnb4),
-    MS("MatMulNBits", "A:T1 B:u8 scales:T1 zero_points:T3? g_idx:i32? bias:T1?", "Y:T1",
-       "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", "T1=" F3 " T3=u8," F3,
-       ortc_contrib_matmul_nbits),
+    ORTC_OP("com.microsoft", "MatMulNBits", 1, 1, "",
+            "A:T1 B:u8 scales:T1 zero_points:T3? g_idx:i32? bias:T1?", "Y:T1",
+            "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", "T1=" F3 " T3=u8," F3,
+            ortc_contrib_infer_nbits, ortc_contrib_matmul_nbits, ORTC_OP_COMPOSED | ORTC_OP_HEAVY),
     MS("GatherBlockQuantized", "data:T1 indices:I scales:T2 zero_points:T1?", "output:T2",
        "bits:i=4 block_size:i=128 gather_axis:i=0 quantize_axis:i=1", "T1=i4,u4,u8 T2=" F3 " I=i32,i64",
        ortc_contrib_gather_block_quantized),
 };
-ORTC_FAMILY(contrib, ops, NULL); /* no kernels */
+ORTC_FAMILY(contrib, ops, &ortc_kernels_cpu_nbits); /* kernels/gemm/nbits.c */

@@ -52,6 +52,46 @@ static ortc_status middle(ortc_lift *l, const char *like, int64_t bits, int64_t 
     return status;
 }
 
+enum { MOST_DIMS = 64 }; /* no model has more */
+
+/* Elements of a port, where they are known, are as many as they must be. */
+static ortc_status check_count(ortc_infer *c, uint32_t port, const char *name, int64_t expected)
+{
+    const ortc_port p = ortc_infer_in(c, port);
+    int64_t count = 1;
+    if (!p.type || p.rank < 0) return ORTC_OK;
+    for (int32_t d = 0; d < p.rank; d++) {
+        if (p.dims[d] < 0) return ORTC_OK;
+        if (__builtin_mul_overflow(count, p.dims[d], &count)) count = -1;
+    }
+    return count == expected ? ORTC_OK
+                             : ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "%s has %lld elements, expected %lld",
+                                               name, (long long)count, (long long)expected);
+}
+
+/* Y [.., N]. What the attributes must be, the lifting has checked. */
+ortc_status ortc_contrib_infer_nbits(ortc_infer *c)
+{
+    const ortc_node *node = ortc_infer_node(c);
+    const ortc_port a = ortc_infer_in(c, 0), zeros = ortc_infer_in(c, 3);
+    const int64_t k = ortc_node_int(node, "K", 0), n = ortc_node_int(node, "N", 0),
+                  bits = ortc_node_int(node, "bits", 4), block = ortc_node_int(node, "block_size", 0),
+                  blocks = (k + block - 1) / block;
+    ortc_dim dims[MOST_DIMS], same;
+    ORTC_TRY(check_count(c, 1, "B", n * (blocks * (block / 8 * bits))));
+    ORTC_TRY(check_count(c, 2, "scales", n * blocks));
+    ORTC_TRY(
+        check_count(c, 3, "zero_points", n * (zeros.dtype == ORTC_U8 ? (blocks * bits + 7) / 8 : blocks)));
+    ORTC_TRY(check_count(c, 5, "bias", n));
+    if (a.rank < 0) return ortc_infer_out(c, 0, a.dtype, -1, NULL);
+    if (a.rank == 0 || a.rank > MOST_DIMS)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "A has %d dims", a.rank);
+    ORTC_TRY(ortc_infer_same(c, "last dim of A and K", a.dims[a.rank - 1], k, &same));
+    for (int32_t d = 0; d < a.rank - 1; d++) dims[d] = a.dims[d];
+    dims[a.rank - 1] = n;
+    return ortc_infer_out(c, 0, a.dtype, a.rank, dims);
+}
+
 /* A [.., K], B [N, K / block, bytes of a block]: A times the transpose of [N, K]. */
 ortc_status ortc_contrib_matmul_nbits(ortc_lift *l)
 {

@@ -6,7 +6,7 @@
 #include "kernels/common/window.h"
 #include "kernels/conv/transpose.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv;
+extern const ortc_kernel_table ortc_kernels_ref_conv, ortc_kernels_cpu_conv, ortc_kernels_cpu_conv_transpose;
 
 /* Which inputs are X, W and B; the type of Y. */
 static ortc_status infer_windows(ortc_infer *c, uint32_t at_x, uint32_t at_w, uint32_t at_b, ortc_dtype t)
@@ -97,4 +97,4 @@ static const ortc_op ops[] = {
         "x:T1 x_scale:f32 x_zero_point:T1 w:T2 w_scale:f32 w_zero_point:T2 y_scale:f32 y_zero_point:T3 B:T4?",
         "y:T3", WINDOW, "T1=i8,u8 T2=i8,u8 T3=i8,u8 T4=i32", infer_qlinear_conv, NULL, ORTC_OP_HEAVY),
 };
-ORTC_FAMILY(conv, ops, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv);
+ORTC_FAMILY(conv, ops, &ortc_kernels_ref_conv, &ortc_kernels_cpu_conv, &ortc_kernels_cpu_conv_transpose);

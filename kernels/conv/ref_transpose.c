@@ -52,7 +52,7 @@ static void transpose_chunk(void *arg, int64_t begin, int64_t end, void *scratch
     }
 }
 
-static ortc_status transpose_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_conv_transpose_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
     ortc_transpose *t = malloc(sizeof *t);
@@ -89,5 +89,5 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
 
 const ortc_kernel ortc_ref_conv_transpose = {.size = ORTC_SIZED(ortc_kernel),
                                              .name = "conv_transpose.ref",
-                                             .prepare = transpose_prepare,
+                                             .prepare = ortc_conv_transpose_prepare,
                                              .run = transpose_run};

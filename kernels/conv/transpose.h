@@ -30,6 +30,9 @@ static inline int64_t ortc_transpose_pad(const ortc_transpose *t, int32_t i, int
     return t->window.auto_pad == ORTC_PAD_SAME_UPPER ? total / 2 : total - total / 2;
 }
 
+/* ref_transpose.c: the state is an ortc_transpose */
+ortc_status ortc_conv_transpose_prepare(const ortc_node *, ortc_prep *, void **out);
+
 extern const ortc_kernel ortc_ref_conv_transpose; /* ref_transpose.c */
 
 #endif

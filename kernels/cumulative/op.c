@@ -3,7 +3,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_cumulative;
+extern const ortc_kernel_table ortc_kernels_ref_cumulative, ortc_kernels_cpu_cumulative;
 
 static ortc_status infer_cumulative(ortc_infer *c)
 {
@@ -38,4 +38,4 @@ static const ortc_op ops[] = {
     CUMULATIVE("CumSum", 14, "11"),
     CUMULATIVE("CumProd", 26, ""),
 };
-ORTC_FAMILY(cumulative, ops, &ortc_kernels_ref_cumulative);
+ORTC_FAMILY(cumulative, ops, &ortc_kernels_ref_cumulative, &ortc_kernels_cpu_cumulative);

@@ -2,14 +2,10 @@
  * modulo 2^64. */
 #include <stdlib.h>
 
-#include "kernels/common/shape.h"
-
-typedef struct cumulative_state {
-    bool product, exclusive, reverse;
-} cumulative_state;
+#include "kernels/cumulative/cumulative.h"
 
 typedef struct cumulative_job {
-    const cumulative_state *state;
+    const ortc_cumulative_state *state;
     const ortc_view *x;
     ortc_view *y;
     int64_t length, inner;
@@ -31,7 +27,7 @@ typedef struct cumulative_job {
 static void cumulative_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const cumulative_job *j = arg;
-    const cumulative_state *s = j->state;
+    const ortc_cumulative_state *s = j->state;
     const ortc_dtype t = j->y->dtype;
     for (int64_t row = begin; row < end; row++) {
         const int64_t first = row / j->inner * j->length * j->inner + row % j->inner;
@@ -42,12 +38,12 @@ static void cumulative_chunk(void *arg, int64_t begin, int64_t end, void *scratc
     }
 }
 
-static ortc_status cumulative_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_cumulative_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    cumulative_state *s = malloc(sizeof *s);
+    ortc_cumulative_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (cumulative_state){!strcmp(ortc_node_op(n), "CumProd"), ortc_node_int(n, "exclusive", 0) != 0,
-                            ortc_node_int(n, "reverse", 0) != 0};
+    *s = (ortc_cumulative_state){!strcmp(ortc_node_op(n), "CumProd"), ortc_node_int(n, "exclusive", 0) != 0,
+                                 ortc_node_int(n, "reverse", 0) != 0};
     *out = s;
     return ORTC_OK;
 }
@@ -58,25 +54,32 @@ static ortc_status cumulative_plan(const void *state, ortc_plan *p, void **pstat
     return ORTC_OK;
 }
 
-static ortc_status cumulative_run(const void *state, const void *pstate, ortc_call *c)
+ortc_status ortc_cumulative_shape_of(ortc_call *c, ortc_cumulative_shape *out)
 {
-    cumulative_job j = {.state = state, .x = &c->in[0], .y = &c->out[0], .inner = 1};
-    const int64_t count = ortc_view_count(j.y);
+    const ortc_view *x = &c->in[0];
     int32_t axis;
     if (ortc_view_count(&c->in[1]) != 1 ||
-        !ortc_axis_of(ortc_load_i64(c->in[1].data, c->in[1].dtype, 0), j.x->rank, &axis))
+        !ortc_axis_of(ortc_load_i64(c->in[1].data, c->in[1].dtype, 0), x->rank, &axis))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "axis is not one of the %d axes of the input",
-                              j.x->rank);
-    if (count == 0) return ORTC_OK;
-    j.length = j.x->dims[axis];
-    for (int32_t d = axis + 1; d < j.x->rank; d++) j.inner *= j.x->dims[d];
-    return ortc_parallel(c, count / j.length, ortc_grain(8.0 * (double)j.length), cumulative_chunk, &j);
+                              x->rank);
+    *out = (ortc_cumulative_shape){ortc_view_count(x), x->dims[axis], 1};
+    for (int32_t d = axis + 1; out->count > 0 && d < x->rank; d++) out->inner *= x->dims[d];
+    return ORTC_OK;
+}
+
+static ortc_status cumulative_run(const void *state, const void *pstate, ortc_call *c)
+{
+    ortc_cumulative_shape shape;
+    ORTC_TRY(ortc_cumulative_shape_of(c, &shape));
+    if (shape.count == 0) return ORTC_OK;
+    cumulative_job j = {state, &c->in[0], &c->out[0], shape.length, shape.inner};
+    return ortc_parallel(c, shape.count / j.length, ortc_grain(8.0 * (double)j.length), cumulative_chunk, &j);
 }
 
 static const ortc_kernel cumulative_ref = {.size = ORTC_SIZED(ortc_kernel),
                                            .name = "cumulative.ref",
                                            .host_in = 2,
-                                           .prepare = cumulative_prepare,
+                                           .prepare = ortc_cumulative_prepare,
                                            .plan = cumulative_plan,
                                            .run = cumulative_run};
 

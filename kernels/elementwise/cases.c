@@ -170,7 +170,7 @@ const ortc_case ortc_cases_elementwise[] = {
     {"IsInf@10", "f32[17]~", "detect_positive=0"},
     {"IsNaN", "T[17]~", "", "T=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
     {"IsNaN@9", "f32[0,3]", ""},
-    {"CastLike", "T[2,9] U[1]", "", "T=" CASTS_25 " U=f32,i32,f8e5m2"},
+    {"CastLike", "T[2,9] U[1]", "", "T=" CASTS_25 " U=f32,i32,i64,bool,f8e5m2"},
     {"CastLike", "f32[2,9] T[0]", "", "T=" CASTS_25},
     {"CastLike", "f32[12]=0.01..100.0 f8e8m0[]", "round_mode='down'"},
     {"CastLike@15", "i64[3] f32[]", ""},

@@ -14,6 +14,7 @@
 
 #include "kernels/common/layout.h"
 #include "kernels/common/shape.h"
+#include "kernels/common/vector/convert.h"
 #include "kernels/elementwise/program.h"
 
 ORTC_VEC_TABLE(ortc_pw_body)
@@ -287,6 +288,8 @@ static void to_registers(ortc_dtype t, uint32_t element, const void *x, int64_t 
         fill(element, register_of(t, element, x, at), n, to);
     else if (ortc_dtype_bits(t) == 8 * element) /* a register is what lies there */
         memcpy(to, (const char *)x + at * element, (size_t)n * element);
+    else if (ortc_class_of(t) == ORTC_CLASS_FLOAT)
+        ortc_convert_get()->widen[ortc_float_index(t)]((size_t)n, (const uint16_t *)x + at, to);
     else
         for (int64_t i = 0; i < n; i++) {
             const int64_t bits = register_of(t, element, x, at + i);
@@ -440,35 +443,14 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     return s;
 }
 
-const ortc_kernel ortc_cpu_program = {.size = ORTC_SIZED(ortc_kernel),
-                                      .flags = ORTC_KERNEL_LAYOUTS,
-                                      .name = "program.cpu",
-                                      .supports = supports,
-                                      .prepare = prepare,
-                                      .plan = plan,
-                                      .run = run,
-                                      .choose = choose};
+static const ortc_kernel ortc_cpu_program = {.size = ORTC_SIZED(ortc_kernel),
+                                             .flags = ORTC_KERNEL_LAYOUTS,
+                                             .name = "program.cpu",
+                                             .supports = supports,
+                                             .prepare = prepare,
+                                             .plan = plan,
+                                             .run = run,
+                                             .choose = choose};
 
-/* Where and Cast by themselves have kernels of their own, for more types. */
-#define NUM \
-    (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16) | ORTC_TYPES_INT | \
-     ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_U16))
-#define FLOAT (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16) | ORTC_TYPE(ORTC_BF16))
-#define K(op, since, ...) ORTC_KERNEL(op, since, ORTC_NEWEST, (__VA_ARGS__), &ortc_cpu_program)
-/* clang-format off */
-ORTC_KERNELS(cpu, program,
-             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_program),
-             K("Add", 14, NUM), K("Sub", 14, NUM), K("Mul", 14, NUM), K("Div", 14, NUM), K("Pow", 15, NUM),
-             K("And", 7, ORTC_TYPE(ORTC_BOOL)), K("Or", 7, ORTC_TYPE(ORTC_BOOL)),
-             K("Xor", 7, ORTC_TYPE(ORTC_BOOL)),
-             K("Equal", 19, NUM | ORTC_TYPE(ORTC_BOOL)), K("Greater", 13, NUM), K("Less", 13, NUM),
-             K("GreaterOrEqual", 16, NUM), K("LessOrEqual", 16, NUM), K("Min", 13, NUM), K("Max", 13, NUM),
-             K("Sum", 13, FLOAT), K("Mean", 13, FLOAT), K("Mod", 28, NUM), K("IsNaN", 20, FLOAT),
-             K("IsInf", 20, FLOAT), K("Neg", 13, FLOAT | ORTC_TYPES_INT), K("Abs", 13, NUM),
-             K("Sign", 13, NUM), K("Sqrt", 13, FLOAT),
-             K("Exp", 13, FLOAT), K("Log", 13, FLOAT), K("Reciprocal", 13, FLOAT), K("Floor", 13, FLOAT),
-             K("Ceil", 13, FLOAT), K("Round", 22, FLOAT), K("Sin", 22, FLOAT), K("Cos", 22, FLOAT),
-             K("Tan", 22, FLOAT), K("Asin", 22, FLOAT), K("Acos", 22, FLOAT), K("Atan", 22, FLOAT),
-             K("Sinh", 22, FLOAT), K("Cosh", 22, FLOAT), K("Asinh", 22, FLOAT), K("Acosh", 22, FLOAT),
-             K("Atanh", 22, FLOAT), K("Not", 1, ORTC_TYPE(ORTC_BOOL)));
-/* clang-format on */
+/* Of every operator that expands: placement asks this kernel about its program. */
+ORTC_KERNELS(cpu, program, ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_program));

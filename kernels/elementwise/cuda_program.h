@@ -1,11 +1,11 @@
 /* kernels/elementwise/cuda_program.h: short programs that work element by element, and the one kernel that
  * interprets them.
  *
- * The machine: every thread has an accumulator of some elements in registers, and temporaries of its own in
- * shared memory. An instruction takes the accumulator and at most one more operand: an input (read with
- * broadcasting, converted to the register's type), a temporary, a constant, or the accumulator itself.
- * Programs come from a node (cuda_elementwise.c) or from a group of nodes (cuda_chain.c); cuda_program.c
- * makes them; interpret.cuh runs them, once for each type of register.
+ * The machine: every thread has an accumulator of some elements in registers, and temporaries: the first
+ * ones in registers as well, the others in shared memory. An instruction takes the accumulator and at most
+ * one more operand: an input (read with broadcasting, converted to the register's type), a temporary, a
+ * constant, or the accumulator itself. cuda_lower.c makes the code from pointwise programs (ortc/program.h),
+ * cuda_program.c the launches; interpret.cuh runs them, once for each type of register.
  *
  * Plain C and C++: nvcc reads it too.
  */
@@ -18,9 +18,10 @@
 extern "C" {
 #endif
 
-enum { ORTC_CU_RANK = 8, ORTC_CU_INPUTS = 12, ORTC_CU_CODE = 64, ORTC_CU_CONSTANTS = 16, ORTC_CU_TEMPS = 4 };
+enum { ORTC_CU_RANK = 8, ORTC_CU_INPUTS = 12, ORTC_CU_CODE = 64, ORTC_CU_CONSTANTS = 16 };
+enum { ORTC_CU_TEMPS = 6, ORTC_CU_NEAR = 2 }; /* temporaries, those of them that are registers */
 
-/* Types of registers: f32 for f32, f16 and bf16; integers are exact; f64 also for functions that are rare. */
+/* Types of registers: f32 for f32, f16 and bf16; i64 also for all shorter integers. */
 enum { ORTC_CU_F32, ORTC_CU_F64, ORTC_CU_I64, ORTC_CU_U64 };
 
 /* Operands. */
@@ -31,18 +32,18 @@ enum {
     ORTC_CU_TEMP = 0x40 /* below: inputs */
 };
 
-/* From SQRT on for floats, from SIN on for f64 registers alone. RSUB and RDIV have the accumulator on the
- * right. TEST keeps which elements are not zero, BLEND puts the operand where they were. ELU's and IS_INF's
- * operands are constants: ELU has its scale behind its alpha; IS_INF's is 1 for positive ones, 2 for negative
- * ones, 3 for both. */
+/* RSUB and RDIV have the accumulator on the right. TEST keeps which elements are not zero, BLEND puts the
+ * operand where they were. AND .. XOR are of conditions in float registers, of bits in integer ones. NUMBER
+ * makes 0 of NaN, BOOL 1 of what is not 0. SHL .. TO_U32 are for integers, from SQRT on for floats, GELU ..
+ * HARD_SWISH for f32. */
 /* clang-format off */
 #define ORTC_CU_OPS(X) \
-    X(LOAD) X(SAVE) X(ADD) X(SUB) X(RSUB) X(MUL) X(DIV) X(RDIV) X(MIN) X(MAX) X(EQUAL) X(LESS) X(GREATER) \
-    X(LESS_EQUAL) X(GREATER_EQUAL) X(AND) X(OR) X(XOR) X(NOT) X(NEG) X(ABS) X(SIGN) X(RELU) X(TEST) X(BLEND) \
-    X(POW) X(PRELU) X(SQRT) X(EXP) X(LOG) X(RECIPROCAL) X(FLOOR) X(CEIL) X(ROUND) X(ERF) X(TANH) X(SIGMOID) \
-    X(LEAKY_RELU) X(GELU) X(GELU_TANH) X(HARD_SWISH) X(CLAMP01) X(ELU) X(SOFTPLUS) X(SOFTSIGN) X(MISH) \
-    X(SWISH) X(THRESHOLDED_RELU) X(TO_F16) X(TO_BF16) X(IS_NAN) X(IS_INF) X(SIN) X(COS) X(TAN) X(ASIN) \
-    X(ACOS) X(ATAN) X(SINH) X(COSH) X(ASINH) X(ACOSH) X(ATANH)
+    X(LOAD) X(SAVE) X(ADD) X(SUB) X(RSUB) X(MUL) X(DIV) X(RDIV) X(MOD) X(REM) X(MIN) X(MAX) X(EQUAL) \
+    X(LESS) X(GREATER) X(LESS_EQUAL) X(GREATER_EQUAL) X(AND) X(OR) X(XOR) X(NEG) X(ABS) X(SIGN) X(TEST) \
+    X(BLEND) X(BOOL) X(POW) X(PRELU) X(SHL) X(SHR) X(TO_I8) X(TO_U8) X(TO_I16) X(TO_U16) X(TO_I32) \
+    X(TO_U32) X(SQRT) X(EXP) X(EXPM1) X(LOG) X(LOG1P) X(RECIPROCAL) X(FLOOR) X(CEIL) X(ROUND) X(ERF) \
+    X(TANH) X(SIGMOID) X(TO_F16) X(TO_BF16) X(IS_NAN) X(NUMBER) X(SIN) X(COS) X(TAN) X(ASIN) X(ACOS) \
+    X(ATAN) X(SINH) X(COSH) X(ASINH) X(ACOSH) X(ATANH) X(GELU) X(GELU_TANH) X(SWISH) X(HARD_SWISH)
 /* clang-format on */
 enum {
 #define ORTC_CU_OP(name) ORTC_CU_##name,
@@ -50,6 +51,11 @@ enum {
 #undef ORTC_CU_OP
         ORTC_CU_OP_COUNT
 };
+
+typedef union ortc_cu_number { /* a constant: f for float registers */
+    double f;
+    int64_t i;
+} ortc_cu_number;
 
 typedef struct ortc_cu_instruction {
     uint8_t op, operand; /* SAVE: to the temporary `operand` */
@@ -87,7 +93,7 @@ typedef struct ortc_cu_program {
     void *out;
     int32_t out_dtype, vector; /* vector: items of several neighbours */
     ortc_cu_input in[ORTC_CU_INPUTS];
-    double constants[ORTC_CU_CONSTANTS];
+    ortc_cu_number constants[ORTC_CU_CONSTANTS];
     ortc_cu_instruction code[ORTC_CU_CODE];
 } ortc_cu_program;
 

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(256) direct(const __grid_constant__ ortc_cu_di
             v[k] = ortc_cu_f32(x[u].at[k]);
             b[k] = KIND == SAME || KIND == ROW ? ortc_cu_f32(a[u].at[k]) : d.number;
         }
-        step(OP, v, b, mask, d.second);
+        step(OP, v, b, mask);
 #pragma unroll
         for (int k = 0; k < W; k++) x[u].at[k] = ortc_cu_of_f32<E>(v[k]);
         x[u].store((E *)d.y + at * W);

@@ -16,6 +16,8 @@ template <typename E> static int choose(int op, const ortc_cu_direct *d, cudaStr
     case ORTC_CU_RSUB: *error = choose<E, ORTC_CU_RSUB>(d, stream); return 1;
     case ORTC_CU_MUL: *error = choose<E, ORTC_CU_MUL>(d, stream); return 1;
     case ORTC_CU_DIV: *error = choose<E, ORTC_CU_DIV>(d, stream); return 1;
+    case ORTC_CU_MAX: *error = choose<E, ORTC_CU_MAX>(d, stream); return 1;
+    case ORTC_CU_PRELU: *error = choose<E, ORTC_CU_PRELU>(d, stream); return 1;
     default: return 0;
     }
 }

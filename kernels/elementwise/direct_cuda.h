@@ -13,7 +13,7 @@ typedef struct ortc_cu_direct {
     const void *x, *a;   /* a: NULL where the operand is a number, or there is none */
     int64_t packs;       /* of 16 bytes, below 2^31 */
     ortc_cu_divisor row; /* packs that `a` has, where it is a repeated row */
-    float number, second;
+    float number;
     int32_t dtype, repeated;
 } ortc_cu_direct;
 

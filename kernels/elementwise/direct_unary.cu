@@ -5,13 +5,13 @@ template <typename E> static int choose(int op, const ortc_cu_direct *d, cudaStr
 {
     switch (op) {
 #define CASE(name) \
-    case ORTC_CU_##name: *error = go<E, ORTC_CU_##name, NUMBER>(d, stream); return 1;
+    case ORTC_CU_##name: *error = go<E, ORTC_CU_##name, NOTHING>(d, stream); return 1;
         /* clang-format off */
-        CASE(RELU) CASE(GELU) CASE(GELU_TANH) CASE(SIGMOID) CASE(TANH) CASE(SWISH) CASE(ERF) CASE(EXP)
-        CASE(SQRT) CASE(LEAKY_RELU) CASE(HARD_SWISH)
+        CASE(GELU) CASE(GELU_TANH) CASE(SIGMOID) CASE(TANH) CASE(SWISH) CASE(ERF) CASE(EXP) CASE(SQRT)
+        CASE(HARD_SWISH)
         /* clang-format on */
 #undef CASE
-                default : return 0;
+            default : return 0;
     }
 }
 

@@ -212,21 +212,50 @@ ORTC_CU_BOTH(rint, rintf, rint)
 ORTC_CU_BOTH(erf, erff, erf)
 ORTC_CU_BOTH(tanh, tanhf, tanh)
 
-template <typename R> __device__ inline R clamp01(R x) { return x < 0 ? R(0) : x > 1 ? R(1) : x; }
-template <typename R> __device__ inline R softplus(R x)
+/* The remainder of a division towards zero, and of one rounded down; of integers by 0: 0. */
+__device__ inline float remainder_of(float a, float b) { return fmodf(a, b); }
+__device__ inline double remainder_of(double a, double b) { return fmod(a, b); }
+__device__ inline int64_t remainder_of(int64_t a, int64_t b)
 {
-    return x > 0 ? x + log1p_(exp_(-x)) : log1p_(exp_(x));
+    return b == 0 ? 0 : (int64_t)((uint64_t)a - (uint64_t)divide(a, b) * (uint64_t)b);
 }
-/* x tanh(log(1 + e)), e = exp(x) */
-template <typename R> __device__ inline R mish(R x)
+__device__ inline uint64_t remainder_of(uint64_t a, uint64_t b) { return b == 0 ? 0 : a - divide(a, b) * b; }
+template <typename R> __attribute__((noinline)) __device__ R remainder_at(R a, R b, bool down)
 {
-    const R e = exp_(x), n = e * (e + 2);
-    return x > 20 ? x : x * (n / (n + 2));
+    R r = remainder_of(a, b);
+    if (!down) return r;
+    if constexpr (floats<R>) {
+        if (r == 0) return copysign(R(0), b);
+    }
+    return r != 0 && is_negative(r) != is_negative(b) ? sum(r, b) : r;
 }
 
-template <typename R, int V>
-__device__ inline void floats_only(int op, R (&acc)[V], const R (&a)[V], R second)
+/* With the sign of what stands before it where the shift is of a signed type; bit 63 is 0 where it is not. */
+template <typename R> __device__ inline R shifted(R a, R by, bool left)
 {
+    const uint64_t n = (uint64_t)by & 63;
+    return left ? (R)((uint64_t)a << n) : (R)(a >> n);
+}
+
+/* Of rare functions: in double, and called, for else they would be most of the kernel. */
+__attribute__((noinline)) __device__ double rare(int op, double x)
+{
+    switch (op) {
+    case ORTC_CU_SIN: return sin(x);
+    case ORTC_CU_COS: return cos(x);
+    case ORTC_CU_TAN: return tan(x);
+    case ORTC_CU_ASIN: return asin(x);
+    case ORTC_CU_ACOS: return acos(x);
+    case ORTC_CU_ATAN: return atan(x);
+    case ORTC_CU_SINH: return sinh(x);
+    case ORTC_CU_COSH: return cosh(x);
+    case ORTC_CU_ASINH: return asinh(x);
+    case ORTC_CU_ACOSH: return acosh(x);
+    case ORTC_CU_ATANH: return atanh(x);
+    default: return x;
+    }
+}
+
 #define EACH(expression) \
     _Pragma("unroll") for (int k = 0; k < V; k++) \
     { \
@@ -234,10 +263,35 @@ __device__ inline void floats_only(int op, R (&acc)[V], const R (&a)[V], R secon
         acc[k] = (expression); \
     } \
     break
+
+__device__ inline float hard_swish(float x)
+{
+    const float line = x * (1.0f / 6) + 0.5f;
+    return x * (line < 0 ? 0 : line > 1 ? 1 : line);
+}
+
+template <typename R, int V> __device__ inline void f32_only(int, R (&)[V]) {}
+template <int V> __device__ inline void f32_only(int op, float (&acc)[V])
+{
+    typedef float R;
+    switch (op) {
+    case ORTC_CU_GELU: EACH(0.5f * x * (1 + erff(x * 0.70710678118654752440f)));
+    case ORTC_CU_GELU_TANH:
+        EACH(0.5f * x * (1 + tanhf(0.79788456080286535588f * (x + 0.044715f * x * x * x))));
+    case ORTC_CU_SWISH: EACH(x / (1 + expf(-x)));
+    case ORTC_CU_HARD_SWISH: EACH(hard_swish(x));
+    default: break;
+    }
+}
+
+template <typename R, int V> __device__ inline void floats_only(int op, R (&acc)[V])
+{
     switch (op) {
     case ORTC_CU_SQRT: EACH(sqrt_(x));
     case ORTC_CU_EXP: EACH(exp_(x));
+    case ORTC_CU_EXPM1: EACH(expm1_(x));
     case ORTC_CU_LOG: EACH(log_(x));
+    case ORTC_CU_LOG1P: EACH(log1p_(x));
     case ORTC_CU_RECIPROCAL: EACH(1 / x);
     case ORTC_CU_FLOOR: EACH(floor_(x));
     case ORTC_CU_CEIL: EACH(ceil_(x));
@@ -245,49 +299,38 @@ __device__ inline void floats_only(int op, R (&acc)[V], const R (&a)[V], R secon
     case ORTC_CU_ERF: EACH(erf_(x));
     case ORTC_CU_TANH: EACH(tanh_(x));
     case ORTC_CU_SIGMOID: EACH(1 / (1 + exp_(-x)));
-    case ORTC_CU_LEAKY_RELU: EACH(x < 0 ? a[k] * x : x);
-    case ORTC_CU_GELU: EACH(R(0.5) * x * (1 + erf_(x * R(0.70710678118654752440))));
-    case ORTC_CU_GELU_TANH:
-        EACH(R(0.5) * x * (1 + tanh_(R(0.79788456080286535588) * (x + R(0.044715) * x * x * x))));
-    case ORTC_CU_HARD_SWISH: EACH(x * clamp01(x / 6 + R(0.5)));
-    case ORTC_CU_CLAMP01: EACH(clamp01(x));
-    case ORTC_CU_ELU: EACH(x < 0 ? a[k] * expm1_(x * second) : x);
-    case ORTC_CU_SOFTPLUS: EACH(softplus(x));
-    case ORTC_CU_SOFTSIGN: EACH(x / (1 + magnitude(x)));
-    case ORTC_CU_MISH: EACH(mish(x));
-    case ORTC_CU_SWISH: EACH(x / (1 + exp_(-a[k] * x)));
-    case ORTC_CU_THRESHOLDED_RELU: EACH(x > a[k] ? x : R(0));
     case ORTC_CU_TO_F16: EACH((R)__half2float(put<__half>::from(x)));
     case ORTC_CU_TO_BF16: EACH((R)__bfloat162float(put<__nv_bfloat16>::from(x)));
     case ORTC_CU_IS_NAN: EACH(x != x ? R(1) : R(0));
-    case ORTC_CU_IS_INF: /* a: 1 positive ones, 2 negative ones, 3 both */
-        EACH((x == R(INFINITY) && ((int)a[k] & 1)) || (x == -R(INFINITY) && ((int)a[k] & 2)) ? R(1) : R(0));
-    default: break;
+    case ORTC_CU_NUMBER: EACH(x != x ? R(0) : x);
+    default:
+        if (op >= ORTC_CU_SIN && op <= ORTC_CU_ATANH) {
+#pragma unroll
+            for (int k = 0; k < V; k++) acc[k] = (R)rare(op, (double)acc[k]);
+        }
+        f32_only(op, acc);
     }
 }
 
-template <int V> __device__ inline void rare(int op, double (&acc)[V])
+template <typename R, int V> __device__ inline void integers_only(int op, R (&acc)[V], const R (&a)[V])
 {
-    typedef double R;
     switch (op) {
-    case ORTC_CU_SIN: EACH(sin(x));
-    case ORTC_CU_COS: EACH(cos(x));
-    case ORTC_CU_TAN: EACH(tan(x));
-    case ORTC_CU_ASIN: EACH(asin(x));
-    case ORTC_CU_ACOS: EACH(acos(x));
-    case ORTC_CU_ATAN: EACH(atan(x));
-    case ORTC_CU_SINH: EACH(sinh(x));
-    case ORTC_CU_COSH: EACH(cosh(x));
-    case ORTC_CU_ASINH: EACH(asinh(x));
-    case ORTC_CU_ACOSH: EACH(acosh(x));
-    case ORTC_CU_ATANH: EACH(atanh(x));
+    case ORTC_CU_SHL: EACH(shifted(x, a[k], true));
+    case ORTC_CU_SHR: EACH(shifted(x, a[k], false));
+    case ORTC_CU_TO_I8: EACH((R)(int8_t)x);
+    case ORTC_CU_TO_U8: EACH((R)(uint8_t)x);
+    case ORTC_CU_TO_I16: EACH((R)(int16_t)x);
+    case ORTC_CU_TO_U16: EACH((R)(uint16_t)x);
+    case ORTC_CU_TO_I32: EACH((R)(int32_t)x);
+    case ORTC_CU_TO_U32: EACH((R)(uint32_t)x);
+    case ORTC_CU_AND: EACH((R)(x & a[k]));
+    case ORTC_CU_OR: EACH((R)(x | a[k]));
+    case ORTC_CU_XOR: EACH((R)(x ^ a[k]));
     default: break;
     }
 }
-template <typename R, int V> __device__ inline void rare(int, R (&)[V]) {}
 
-template <typename R, int V>
-__device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask, R second)
+template <typename R, int V> __device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask)
 {
     switch (op) {
     case ORTC_CU_LOAD: EACH((void(x), a[k]));
@@ -297,6 +340,8 @@ __device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask
     case ORTC_CU_MUL: EACH(product(x, a[k]));
     case ORTC_CU_DIV: EACH(divide(x, a[k]));
     case ORTC_CU_RDIV: EACH(divide(a[k], x));
+    case ORTC_CU_MOD: EACH(remainder_at(x, a[k], true));
+    case ORTC_CU_REM: EACH(remainder_at(x, a[k], false));
     case ORTC_CU_MIN: EACH(a[k] < x || a[k] != a[k] ? a[k] : x);
     case ORTC_CU_MAX: EACH(a[k] > x || a[k] != a[k] ? a[k] : x);
     case ORTC_CU_EQUAL: EACH(x == a[k] ? R(1) : R(0));
@@ -304,14 +349,10 @@ __device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask
     case ORTC_CU_GREATER: EACH(x > a[k] ? R(1) : R(0));
     case ORTC_CU_LESS_EQUAL: EACH(x <= a[k] ? R(1) : R(0));
     case ORTC_CU_GREATER_EQUAL: EACH(x >= a[k] ? R(1) : R(0));
-    case ORTC_CU_AND: EACH(x != 0 && a[k] != 0 ? R(1) : R(0));
-    case ORTC_CU_OR: EACH(x != 0 || a[k] != 0 ? R(1) : R(0));
-    case ORTC_CU_XOR: EACH((x != 0) != (a[k] != 0) ? R(1) : R(0));
-    case ORTC_CU_NOT: EACH(x == 0 ? R(1) : R(0));
     case ORTC_CU_NEG: EACH(negate(x));
     case ORTC_CU_ABS: EACH(magnitude(x));
     case ORTC_CU_SIGN: EACH(x > 0 ? R(1) : is_negative(x) ? (R)-1 : x);
-    case ORTC_CU_RELU: EACH(is_negative(x) ? R(0) : x);
+    case ORTC_CU_BOOL: EACH(x != 0 ? R(1) : R(0));
     case ORTC_CU_POW: EACH(power(x, a[k]));
     case ORTC_CU_PRELU: EACH(is_negative(x) ? product(x, a[k]) : x);
     case ORTC_CU_TEST: mask = 0;
@@ -320,8 +361,16 @@ __device__ inline void step(int op, R (&acc)[V], const R (&a)[V], uint32_t &mask
         break;
     case ORTC_CU_BLEND: EACH(mask >> k & 1 ? x : a[k]);
     default:
-        if constexpr (floats<R>) floats_only(op, acc, a, second);
-        rare(op, acc);
+        if constexpr (floats<R>) {
+            switch (op) {
+            case ORTC_CU_AND: EACH(x != 0 && a[k] != 0 ? R(1) : R(0));
+            case ORTC_CU_OR: EACH(x != 0 || a[k] != 0 ? R(1) : R(0));
+            case ORTC_CU_XOR: EACH((x != 0) != (a[k] != 0) ? R(1) : R(0));
+            default: floats_only(op, acc);
+            }
+        } else {
+            integers_only(op, acc, a);
+        }
     }
 }
 #undef EACH
@@ -332,35 +381,42 @@ template <typename R, int V, bool vector>
 __global__ void __launch_bounds__(THREADS, 3) interpret(const __grid_constant__ ortc_cu_program p)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    R *temps = (R *)shared; /* of a thread: THREADS apart, so that banks do not meet */
+    R *far = (R *)shared; /* of a thread: THREADS apart, so that banks do not meet */
     const int64_t stride = (int64_t)gridDim.x * THREADS * (vector ? 1 : V);
     const int64_t first = (int64_t)blockIdx.x * THREADS * (vector ? 1 : V) + threadIdx.x;
     for (int64_t item = first; item < p.items; item += stride) {
-        R acc[V], a[V];
+        R acc[V], a[V], near[ORTC_CU_NEAR][V];
         uint32_t mask = 0;
 #pragma unroll
-        for (int k = 0; k < V; k++) acc[k] = a[k] = 0;
+        for (int k = 0; k < V; k++) acc[k] = a[k] = near[0][k] = near[1][k] = 0;
         for (uint32_t pc = 0; pc < p.n_code; pc++) {
             const int op = p.code[pc].op, operand = p.code[pc].operand;
             if (op == ORTC_CU_SAVE) {
 #pragma unroll
-                for (int k = 0; k < V; k++) temps[(operand * V + k) * THREADS + threadIdx.x] = acc[k];
+                for (int k = 0; k < V; k++)
+                    if (operand == 0)
+                        near[0][k] = acc[k];
+                    else if (operand == 1)
+                        near[1][k] = acc[k];
+                    else
+                        far[((operand - ORTC_CU_NEAR) * V + k) * THREADS + threadIdx.x] = acc[k];
                 continue;
             }
-            R second = 0;
             if (operand == ORTC_CU_NONE) {
             } else if (operand == ORTC_CU_SELF) {
 #pragma unroll
                 for (int k = 0; k < V; k++) a[k] = acc[k];
             } else if (operand & ORTC_CU_CONSTANT) {
-                const int c = operand & (ORTC_CU_CONSTANT - 1);
-                second = (R)p.constants[c + 1 < ORTC_CU_CONSTANTS ? c + 1 : c];
+                const ortc_cu_number c = p.constants[operand & (ORTC_CU_CONSTANT - 1)];
 #pragma unroll
-                for (int k = 0; k < V; k++) a[k] = (R)p.constants[c];
+                for (int k = 0; k < V; k++) a[k] = floats<R> ? (R)c.f : (R)c.i;
             } else if (operand & ORTC_CU_TEMP) {
+                const int t = operand & (ORTC_CU_TEMP - 1);
 #pragma unroll
                 for (int k = 0; k < V; k++)
-                    a[k] = temps[((operand & (ORTC_CU_TEMP - 1)) * V + k) * THREADS + threadIdx.x];
+                    a[k] = t == 0   ? near[0][k]
+                           : t == 1 ? near[1][k]
+                                    : far[((t - ORTC_CU_NEAR) * V + k) * THREADS + threadIdx.x];
             } else {
                 const ortc_cu_input &in = p.in[operand];
                 switch (in.dtype) {
@@ -370,7 +426,7 @@ __global__ void __launch_bounds__(THREADS, 3) interpret(const __grid_constant__ 
 #undef ORTC_CU_READ
                 }
             }
-            step(op, acc, a, mask, second);
+            step(op, acc, a, mask);
         }
         switch (p.out_dtype) {
 #define ORTC_CU_WRITE(t, E) \
@@ -386,7 +442,7 @@ template <typename R, int V> int launch(const ortc_cu_program *p, void *queue)
 {
     constexpr int SINGLE = V > 4 ? 4 : V;
     cudaStream_t stream = (cudaStream_t)queue;
-    const size_t slots = (size_t)p->n_temps * THREADS * sizeof(R);
+    const size_t slots = (p->n_temps > ORTC_CU_NEAR ? p->n_temps - ORTC_CU_NEAR : 0) * THREADS * sizeof(R);
     if (p->vector)
         interpret<R, V, true><<<ortc_cu_blocks(p->items, THREADS), THREADS, slots * V, stream>>>(*p);
     else

@@ -91,8 +91,6 @@ typedef struct ortc_pw_code {
     ortc_pw_line lines[ORTC_PW_LINES_MAX];
 } ortc_pw_code;
 
-extern const ortc_kernel ortc_cpu_program; /* cpu_program.c: any node that has a program */
-
 /* 0: not done on this machine's registers, *why says what. */
 int ortc_pw_lower(const ortc_pointwise *, ortc_pw_code *, const char **why);
 

@@ -157,7 +157,7 @@ static int32_t cut(float x)
             __VA_ARGS__ \
             v_store_f32(s + k, v, n); \
         } FROM(s);)
-#define FUNCTION(name) BLOCK_LINE(name##_f, o->p, v = v_##name(v);)
+#define FUNCTION(name) LINE_1(name##_f, v_##name)
 
 /* clang-format off */
 LINE_2(add_f, v_add) LINE_2(sub_f, v_sub) LINE_2(rsub_f, rsub) LINE_2(mul_f, v_mul) LINE_2(div_f, v_div)

@@ -47,7 +47,7 @@ static int32_t activation(const ortc_tail *t)
     const ortc_pointwise *p = &t->u.rest;
     if (t->has_rest && t->act) return ORTC_CU_ACT_END;
     for (size_t i = 0; t->has_rest && i < sizeof known / sizeof *known; i++)
-        if (ortc_tail_is(p, p->steps[p->n - 1].a, t->at, known[i].expand)) return known[i].act;
+        if (ortc_expands_to(p, p->steps[p->n - 1].a, t->at, known[i].expand)) return known[i].act;
     if (t->has_rest) return ORTC_CU_ACT_END;
     if (t->act == ORTC_UK_ACT_LEAKY) return ORTC_CU_ACT_LEAKY_RELU;
     if (t->act == ORTC_UK_ACT_NONE) return ORTC_CU_ACT_NONE;

@@ -82,6 +82,8 @@ static void split(ortc_product_plan *p, double flops, double bytes)
 static void choose_packing(ortc_product_plan *p)
 {
     const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
+    /* a B that is unpacked on the way is larger in the workspace than where it comes from */
+    const int made = (p->flags & ORTC_PRODUCT_CUSTOM_B) && !(p->flags & ORTC_PRODUCT_PACKED_A);
     if (p->flags & ORTC_PRODUCT_PACKED_A)
         p->how_a = ORTC_PRODUCT_PACKED;
     else if (p->m == 1 && !(p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) &&
@@ -90,7 +92,7 @@ static void choose_packing(ortc_product_plan *p)
     else
         p->how_a = serial || p->tasks_n == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
     if (p->how_b != ORTC_PRODUCT_PACKED && p->how_b != ORTC_PRODUCT_DIRECT)
-        p->how_b = serial || p->tasks_m == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
+        p->how_b = serial || p->tasks_m == 1 || made ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
 }
 
 /* Convolution: A is packed, B made column by column from the image. Tasks of all rows pack each column once

@@ -44,9 +44,4 @@ typedef struct ortc_tail {
  * another type than the operator's. */
 int ortc_tail_read(const ortc_node *, int32_t axis, uint32_t may, ortc_tail *, const char **why);
 
-/* Whether value v of p is what `expand` makes of value x, up to the order of operands of sums and products.
- */
-int ortc_tail_is(const ortc_pointwise *p, uint32_t v, uint32_t x,
-                 int32_t (*expand)(ortc_pw_builder *, int32_t x));
-
 #endif

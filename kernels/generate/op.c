@@ -6,7 +6,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_generate;
+extern const ortc_kernel_table ortc_kernels_ref_generate, ortc_kernels_cpu_generate;
 
 /* ceil((limit - start) / delta), at least 0. */
 static ortc_dim range_count(ortc_infer *c, ortc_dim start, ortc_dim limit, ortc_dim delta)
@@ -81,4 +81,4 @@ static const ortc_op ops[] = {
             "T1=int,uint,f16,f32,f64 T2=int,uint,f16,f32,f64 T3=" PLAIN ",string,c64,c128", infer_one_hot,
             NULL, 0),
 };
-ORTC_FAMILY(generate, ops, &ortc_kernels_ref_generate);
+ORTC_FAMILY(generate, ops, &ortc_kernels_ref_generate, &ortc_kernels_cpu_generate);

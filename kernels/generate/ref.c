@@ -1,12 +1,10 @@
 /* kernels/generate/ref.c: EyeLike and OneHot on ref, and the family's table. */
 #include <stdlib.h>
 
-#include "kernels/common/shape.h"
 #include "kernels/common/strings.h"
+#include "kernels/generate/generate.h"
 
-extern const ortc_kernel ortc_ref_range; /* ref_range.c */
-
-static ortc_status int_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_generate_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     int64_t *state = malloc(sizeof *state);
     if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
@@ -62,36 +60,43 @@ static void one_hot_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status one_hot_run(const void *state, const void *pstate, ortc_call *c)
+ortc_status ortc_one_hot_resize(int64_t where, ortc_call *c, int64_t *out_depth, int64_t *out_inner)
 {
-    if (c->in[2].dtype == ORTC_STRING) return ortc_run_on_strings(one_hot_run, state, pstate, c);
     const ortc_view *x = &c->in[0], *d = &c->in[1];
-    one_hot_job j = {.x = x, .y = &c->out[0], .values = c->in[2].data, .inner = 1};
     int64_t dims[ORTC_RANK_LIMIT + 1];
     int32_t axis = 0;
     if (ortc_view_count(d) != 1 || ortc_view_count(&c->in[2]) != 2)
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "depth must be one number and values two");
-    j.depth = ortc_class_of(d->dtype) == ORTC_CLASS_FLOAT
-                  ? ortc_int_of_double(ortc_load_f64(d->data, d->dtype, 0))
-                  : ortc_load_i64(d->data, d->dtype, 0);
-    if (j.depth < 0) return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "depth is %lld", (long long)j.depth);
-    if (!ortc_axis_of(*(const int64_t *)state, x->rank + 1, &axis))
+    const int64_t depth = ortc_class_of(d->dtype) == ORTC_CLASS_FLOAT
+                              ? ortc_int_of_double(ortc_load_f64(d->data, d->dtype, 0))
+                              : ortc_load_i64(d->data, d->dtype, 0);
+    if (depth < 0) return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "depth is %lld", (long long)depth);
+    if (!ortc_axis_of(where, x->rank + 1, &axis))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "the axis is outside of the result's rank");
-    for (int32_t k = 0; k <= x->rank; k++) dims[k] = k == axis ? j.depth : x->dims[k > axis ? k - 1 : k];
-    for (int32_t k = axis; k < x->rank; k++) j.inner *= x->dims[k];
-    ORTC_TRY(ortc_call_resize(c, 0, x->rank + 1, dims));
+    for (int32_t k = 0; k <= x->rank; k++) dims[k] = k == axis ? depth : x->dims[k > axis ? k - 1 : k];
+    *out_depth = depth;
+    *out_inner = 1;
+    for (int32_t k = axis; k < x->rank; k++) *out_inner *= x->dims[k];
+    return ortc_call_resize(c, 0, x->rank + 1, dims);
+}
+
+static ortc_status one_hot_run(const void *state, const void *pstate, ortc_call *c)
+{
+    if (c->in[2].dtype == ORTC_STRING) return ortc_run_on_strings(one_hot_run, state, pstate, c);
+    one_hot_job j = {.x = &c->in[0], .y = &c->out[0], .values = c->in[2].data};
+    ORTC_TRY(ortc_one_hot_resize(*(const int64_t *)state, c, &j.depth, &j.inner));
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(8), one_hot_chunk, &j);
 }
 
 static const ortc_kernel eye_ref = {.size = ORTC_SIZED(ortc_kernel),
                                     .name = "eye_like.ref",
-                                    .prepare = int_prepare,
+                                    .prepare = ortc_generate_prepare,
                                     .run = eye_run};
 static const ortc_kernel one_hot_ref = {.size = ORTC_SIZED(ortc_kernel),
                                         .flags = ORTC_KERNEL_LATE_OUT,
                                         .name = "one_hot.ref",
                                         .host_in = 2,
-                                        .prepare = int_prepare,
+                                        .prepare = ortc_generate_prepare,
                                         .run = one_hot_run};
 
 /* ---- The table ----------------------------------------------------------------------------------------- */

@@ -3,12 +3,11 @@
  */
 #include <math.h>
 
-#include "kernels/common/shape.h"
+#include "kernels/generate/generate.h"
 
 typedef struct range_job {
     ortc_view *y;
-    double start, delta; /* floats */
-    int64_t first, step; /* integers */
+    ortc_range r;
 } range_job;
 
 static void range_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -17,9 +16,9 @@ static void range_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const ortc_dtype t = j->y->dtype;
     for (int64_t i = begin; i < end; i++)
         if (ortc_class_of(t) == ORTC_CLASS_FLOAT)
-            ortc_store_f64(j->y->data, t, i, j->start + (double)i * j->delta);
+            ortc_store_f64(j->y->data, t, i, j->r.start + (double)i * j->r.delta);
         else
-            ortc_store_u64(j->y->data, t, i, (uint64_t)j->first + (uint64_t)i * (uint64_t)j->step);
+            ortc_store_u64(j->y->data, t, i, (uint64_t)j->r.first + (uint64_t)i * (uint64_t)j->r.step);
 }
 
 /* How many; -1: too many, or not a number. */
@@ -36,32 +35,36 @@ static int64_t count_ints(int64_t start, int64_t limit, int64_t delta)
     return n > INT64_MAX ? -1 : (int64_t)n;
 }
 
-static ortc_status range_run(const void *state, const void *pstate, ortc_call *c)
+ortc_status ortc_range_read(ortc_call *c, ortc_range *r)
 {
     const ortc_dtype t = c->in[0].dtype;
-    const bool floats = ortc_class_of(t) == ORTC_CLASS_FLOAT;
-    range_job j = {.y = &c->out[0]};
-    int64_t count;
+    *r = (ortc_range){0};
     for (uint32_t i = 0; i < 3; i++)
         if (ortc_view_count(&c->in[i]) != 1)
             return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "input %u has %lld elements, expected 1", i,
                                   (long long)ortc_view_count(&c->in[i]));
-    if (floats) {
-        j.start = ortc_load_f64(c->in[0].data, t, 0);
-        j.delta = ortc_load_f64(c->in[2].data, t, 0);
-        count = count_floats(j.start, ortc_load_f64(c->in[1].data, t, 0), j.delta);
+    if (ortc_class_of(t) == ORTC_CLASS_FLOAT) {
+        r->start = ortc_load_f64(c->in[0].data, t, 0);
+        r->delta = ortc_load_f64(c->in[2].data, t, 0);
+        r->count = count_floats(r->start, ortc_load_f64(c->in[1].data, t, 0), r->delta);
     } else {
-        j.first = ortc_load_i64(c->in[0].data, t, 0);
-        j.step = ortc_load_i64(c->in[2].data, t, 0);
-        count = j.step == 0 ? -1 : count_ints(j.first, ortc_load_i64(c->in[1].data, t, 0), j.step);
+        r->first = ortc_load_i64(c->in[0].data, t, 0);
+        r->step = ortc_load_i64(c->in[2].data, t, 0);
+        r->count = r->step == 0 ? -1 : count_ints(r->first, ortc_load_i64(c->in[1].data, t, 0), r->step);
     }
-    if (count < 0)
+    if (r->count < 0)
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "start, limit and delta make no range that ends");
-    ORTC_TRY(ortc_call_resize(c, 0, 1, &count));
-    return ortc_parallel(c, count, ortc_grain(3), range_chunk, &j);
+    return ORTC_OK;
 }
 
-extern const ortc_kernel ortc_ref_range;
+static ortc_status range_run(const void *state, const void *pstate, ortc_call *c)
+{
+    range_job j = {.y = &c->out[0]};
+    ORTC_TRY(ortc_range_read(c, &j.r));
+    ORTC_TRY(ortc_call_resize(c, 0, 1, &j.r.count));
+    return ortc_parallel(c, j.r.count, ortc_grain(3), range_chunk, &j);
+}
+
 const ortc_kernel ortc_ref_range = {.size = ORTC_SIZED(ortc_kernel),
                                     .flags = ORTC_KERNEL_LATE_OUT,
                                     .name = "range.ref",

@@ -1,4 +1,5 @@
-/* kernels/index/cpu.c: Gather on the cpu provider, for elements of whole bytes: rows picked by indices. */
+/* kernels/index/cpu.c: Gather on the cpu provider, for elements of whole bytes: rows picked by indices; what
+ * the family's kernels there share, and their table. */
 #include "kernels/index/index.h"
 
 typedef struct gather_job {
@@ -73,6 +74,43 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
     return ORTC_OK;
 }
 
+typedef struct check_job {
+    const ortc_view *at;
+    int64_t extent;
+    _Atomic int64_t *wrong; /* place of an index outside of the axis, one of them; -1 */
+} check_job;
+
+#define CHECK(type) \
+    { \
+        const type *at = (const type *)j->at->data; \
+        bool bad = false; \
+        for (int64_t i = begin; i < end; i++) \
+            bad |= (int64_t)at[i] < -j->extent || (int64_t)at[i] >= j->extent; \
+        for (int64_t i = begin; bad && i < end; i++) \
+            if ((int64_t)at[i] < -j->extent || (int64_t)at[i] >= j->extent) *j->wrong = i; \
+    }
+static void check_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const check_job *j = arg;
+    (void)scratch;
+    if (j->at->dtype == ORTC_I32)
+        CHECK(int32_t)
+    else
+        CHECK(int64_t)
+}
+
+ortc_status ortc_index_check(ortc_call *c, const ortc_view *at, int64_t extent, int32_t axis)
+{
+    _Atomic int64_t wrong = -1;
+    check_job j = {at, extent, &wrong};
+    ORTC_TRY(ortc_parallel(c, ortc_view_count(at), 65536, check_chunk, &j));
+    if (wrong < 0) return ORTC_OK;
+    return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                          "index %lld (element %lld of indices) is outside of the %lld elements of axis %d",
+                          (long long)ortc_load_i64(at->data, at->dtype, wrong), (long long)wrong,
+                          (long long)extent, axis);
+}
+
 static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),
                                    .name = "gather.cpu",
                                    .prepare = ortc_index_prepare,
@@ -81,4 +119,8 @@ static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
-ORTC_KERNELS(cpu, index, ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (PLAIN, INDEX), &gather));
+ORTC_KERNELS(cpu, index, ORTC_KERNEL("Gather", 13, ORTC_NEWEST, (PLAIN, INDEX), &gather),
+             ORTC_KERNEL("GatherElements", 13, ORTC_NEWEST, (PLAIN, INDEX), &ortc_cpu_gather_elements),
+             ORTC_KERNEL("GatherND", 13, ORTC_NEWEST, (PLAIN), &ortc_cpu_gather_nd),
+             ORTC_KERNEL("ScatterElements", 18, ORTC_NEWEST, (PLAIN, INDEX), &ortc_cpu_scatter_elements),
+             ORTC_KERNEL("ScatterND", 18, ORTC_NEWEST, (PLAIN), &ortc_cpu_scatter_nd));

@@ -9,6 +9,9 @@ extern const ortc_kernel ortc_ref_gather;                                     /*
 extern const ortc_kernel ortc_ref_gather_elements, ortc_ref_scatter_elements; /* ref_elements.c */
 extern const ortc_kernel ortc_ref_gather_nd, ortc_ref_scatter_nd;             /* ref_tuples.c */
 
+extern const ortc_kernel ortc_cpu_gather_elements, ortc_cpu_scatter_elements; /* cpu_elements.c */
+extern const ortc_kernel ortc_cpu_gather_nd, ortc_cpu_scatter_nd;             /* cpu_tuples.c */
+
 enum { ORTC_UPDATE_SET = 0, ORTC_UPDATE_ADD, ORTC_UPDATE_MUL, ORTC_UPDATE_MIN, ORTC_UPDATE_MAX };
 
 /* Attributes of all: axis (Gather, elements), batch_dims (GatherND), reduction (scatters). */
@@ -32,5 +35,31 @@ static inline bool ortc_index_wrap(int64_t *at, int64_t extent)
     *at += *at < 0 ? extent : 0;
     return true;
 }
+
+/* Tuples of indices, each of which names a slice of the data. */
+typedef struct ortc_tuples {
+    const int64_t *dims;    /* of the data, from the first one that is indexed */
+    const int64_t *at;      /* the tuples, checked */
+    int64_t length, tuples; /* indices in a tuple; tuples in all */
+    int64_t each;           /* tuples of one batch element */
+    int64_t slice, rows;    /* elements that a tuple names; slices in a batch element of the data */
+} ortc_tuples;
+
+/* ref_tuples.c: inputs 0 and 1, `batch` leading dims of which are shared; fails where a tuple is outside. */
+ortc_status ortc_tuples_init(int64_t batch, ortc_call *, ortc_tuples *);
+/* The slice that a tuple names. */
+static inline int64_t ortc_tuple_slice(const ortc_tuples *t, int64_t tuple)
+{
+    int64_t at = 0;
+    for (int64_t k = 0; k < t->length; k++) {
+        int64_t index = t->at[tuple * t->length + k];
+        index += index < 0 ? t->dims[k] : 0;
+        at = at * t->dims[k] + index;
+    }
+    return tuple / t->each * t->rows + at;
+}
+
+/* Whether all indices are within an axis; else fails and says which is not. */
+ortc_status ortc_index_check(ortc_call *, const ortc_view *at, int64_t extent, int32_t axis); /* cpu.c */
 
 #endif

@@ -5,6 +5,7 @@
 #include "kernels/common/shape.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/order/arg.h"
+#include "kernels/order/order.h"
 
 ORTC_VEC_TABLE(ortc_arg)
 
@@ -114,5 +115,9 @@ static const ortc_kernel arg_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                     .plan = arg_plan,
                                     .run = arg_run};
 
-ORTC_KERNELS(cpu, order, ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu),
+#define NARROW \
+    (ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_I16) | \
+     ORTC_TYPE(ORTC_U16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_U32))
+ORTC_KERNELS(cpu, order, ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (NARROW, ORTC_TYPE(ORTC_I64)), &ortc_cpu_topk),
+             ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu),
              ORTC_KERNEL("ArgMin", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu));

@@ -4,13 +4,10 @@
  */
 #include <stdlib.h>
 
-#include "kernels/common/shape.h"
 #include "kernels/common/sort.h"
+#include "kernels/order/order.h"
 
-typedef struct order_state {
-    int64_t axis;
-    bool largest, last; /* last: of equal elements the last is chosen */
-} order_state;
+typedef ortc_order_state order_state;
 
 typedef struct row {
     const ortc_view *x;
@@ -48,7 +45,7 @@ static bool before(const void *context, int64_t a, int64_t b)
     return order ? (order > 0) == r->largest : a < b;
 }
 
-static ortc_status order_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_order_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const bool topk = !strcmp(ortc_node_op(n), "TopK");
     order_state *s = malloc(sizeof *s);
@@ -157,12 +154,12 @@ static ortc_status arg_run(const void *state, const void *pstate, ortc_call *c)
 static const ortc_kernel topk_ref = {.size = ORTC_SIZED(ortc_kernel),
                                      .name = "topk.ref",
                                      .host_in = 2,
-                                     .prepare = order_prepare,
+                                     .prepare = ortc_order_prepare,
                                      .plan = topk_plan,
                                      .run = topk_run};
 static const ortc_kernel arg_ref = {.size = ORTC_SIZED(ortc_kernel),
                                     .name = "arg.ref",
-                                    .prepare = order_prepare,
+                                    .prepare = ortc_order_prepare,
                                     .run = arg_run};
 
 ORTC_KERNELS(ref, order,

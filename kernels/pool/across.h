@@ -10,6 +10,8 @@
 typedef void ortc_pool_across_fn(size_t n, size_t taps, size_t dilation, size_t stride, const float *line,
                                  const float *count, float rows, float *y);
 typedef struct ortc_pool_across {
+    /* acc[i] = the largest, or the sum, of what `rows` rows have at i; one row at least. */
+    void (*rows)(size_t n, size_t rows, const float *const *x, int max, float *acc);
     ortc_pool_across_fn *run;
 } ortc_pool_across;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pool_across)

@@ -18,7 +18,11 @@
 ORTC_VEC_TABLE(ortc_pool_across)
 ORTC_VEC_TABLE(ortc_reduce_rows)
 
-enum { PIECE = 8192 };
+enum {
+    PIECE = 8192,
+    SOME_ROWS = 8,
+    LINE = 16
+}; /* SOME_ROWS: folded at a time; LINE: floats in one of the cache */
 
 typedef struct pool_state {
     ortc_window window;
@@ -48,6 +52,8 @@ typedef struct pool_job {
     int type; /* ORTC_FLOAT_* */
 } pool_job;
 
+static int64_t aligned(int64_t n) { return (n + LINE - 1) / LINE * LINE; }
+
 static const float *read(const pool_job *j, int64_t at, int64_t n, float *scratch)
 {
     if (j->type == ORTC_FLOAT_F32) return (const float *)(const void *)j->x + at;
@@ -74,14 +80,17 @@ static double counted_rows(const pool_job *j, const int64_t *o)
     return rows;
 }
 
-/* Folds the rows under the windows of one row of results into acc. */
+/* Folds the rows under the windows of one row of results into acc, some at a time: narrow types' widened one
+ * behind the other in the scratch. */
 static void fold_rows(const pool_job *j, int64_t channel, const int64_t *o, float *acc, float *scratch)
 {
     const pool_plan *p = j->p;
     const ortc_window *w = &j->s->window;
     const int32_t last = p->spatial - 1;
     const int64_t width = p->in[last];
+    const float *rows[SOME_ROWS];
     int64_t k[ORTC_SPATIAL_LIMIT], windows = 1;
+    size_t n = 0;
     bool any = false;
     for (int32_t i = 0; i < last; i++) {
         k[i] = 0;
@@ -96,13 +105,17 @@ static void fold_rows(const pool_job *j, int64_t channel, const int64_t *o, floa
             row = row * p->in[i] + at;
         }
         for (int32_t i = last - 1; i >= 0 && ++k[i] == w->kernel[i]; i--) k[i] = 0;
-        if (!inside) continue;
-        const float *x = read(j, channel * p->in_count + row * width, width, scratch);
-        if (any)
-            p->fold->line[j->s->max ? ORTC_FOLD_MAX : ORTC_FOLD_SUM]((size_t)width, 1, 0, x, NULL, acc);
-        else
-            memcpy(acc, x, (size_t)width * sizeof *acc);
-        any = true;
+        if (inside) {
+            rows[n] = read(j, channel * p->in_count + row * width, width,
+                           scratch + (int64_t)n * aligned(width));
+            n++;
+        }
+        if (n == SOME_ROWS || (n > 0 && q == windows - 1)) {
+            p->across->rows((size_t)width, n, rows, j->s->max, acc);
+            any = true;
+            n = 0;
+            rows[n++] = acc;
+        }
     }
     for (int64_t i = 0; !any && i < width; i++) acc[i] = j->s->max ? -INFINITY : 0;
 }
@@ -114,7 +127,9 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *memory)
     const int32_t last = p->spatial - 1;
     const ortc_window *w = &j->s->window;
     const int64_t out = p->out[last], pad = p->pad[last];
-    float *line = memory, *y = line + p->line, *scratch = y + out;
+    /* rows begin where vectors are aligned */
+    float *line = (float *)memory + aligned(pad) - pad, *y = (float *)memory + aligned(p->line) + LINE,
+          *scratch = y + aligned(out);
     const float nothing = j->s->max ? -INFINITY : 0;
     for (int64_t i = 0; i < p->line; i++) /* what is not under the rows stays so */
         line[i] = nothing;
@@ -282,7 +297,10 @@ static ortc_status pool_plan_make(const void *state, ortc_plan *p, void **out)
     float *count = (float *)(void *)(g + 1);
     for (int64_t i = 0; i < width; i++) count[i] = (float)counted(s, g, g->spatial - 1, i);
     g->count = count;
-    ortc_plan_workspace(p, 0, (size_t)(g->line + width + g->in[g->spatial - 1]) * sizeof(float));
+    ortc_plan_workspace(p, 0,
+                        (size_t)(aligned(g->line) + LINE + aligned(width) +
+                                 SOME_ROWS * aligned(g->in[g->spatial - 1])) *
+                            sizeof(float));
     ortc_plan_cost(p, (double)results, (double)ortc_view_count(x) * ortc_dtype_bits(x->dtype) / 8);
     return ORTC_OK;
 }

@@ -8,6 +8,8 @@
 const ortc_case ortc_cases_rearrange[] = {
     {"Pad", "T[3,4] i64[4]={1,2,0,1} T[]={3}", "", EVERY},
     {"Pad", "T[3,5] i64[4]={0,1,2,0}!", "mode='edge'", EVERY},
+    {"Pad", "f32[3,4] i64[4]={0}!", ""},
+    {"Pad", "f32[3,4] i64[4]={1,0,-1,0}!", ""}, /* of the same shape, and another */
     {"Pad", "f32[3,4] i64[4]={2,3,1,0}", "mode='reflect'"},
     {"Pad", "f32[3,4] i64[4]={7,9,11,5}", "mode='reflect'"},
     {"Pad", "f32[1,4] i64[4]={2,1,3,1}", "mode='reflect'"},
@@ -38,6 +40,8 @@ const ortc_case ortc_cases_rearrange[] = {
 
     {"Tile", "T[2,3] i64[2]={2,3}", "", PLAIN},
     {"Tile", "f32[2,1,3] i64[3]={1,4,2}!", ""},
+    {"Tile", "T[3,1,5,70] i64[4]={2,300,1,3}!", "", "T=u8,f16,f32,i64,c128", .needs = "cpu"},
+    {"Tile", "T[1,90,1] i64[3]={5,1,77}", "", "T=u8,f16,f32,i64,c128"},
     {"Tile", "f32[2,3] i64[2]={1,1}", ""},
     {"Tile", "f32[2,3] i64[2]={0,2}", ""},
     {"Tile", "f32[] i64[0]", ""},

@@ -18,6 +18,7 @@ ortc_status ortc_pad_before(ortc_call *, int64_t *before);
 /* the state is an int, ORTC_PADDING_* */
 ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out);
 
+extern const ortc_kernel ortc_cpu_tile;                                    /* cpu_tile.c */
 extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                    /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
 extern const ortc_kernel ortc_ref_col2im;                                  /* ref_col2im.c */

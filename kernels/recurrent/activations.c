@@ -18,7 +18,7 @@ static double elu(double x, double a, double b) { return x < 0 ? a * expm1(x) : 
 static double softsign(double x, double a, double b) { return x / (1 + fabs(x)); }
 static double softplus(double x, double a, double b) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
 
-static const struct named {
+static const struct named { /* as ORTC_GATE_* counts them */
     const char *name;
     double (*fn)(double, double, double);
     int parameters;
@@ -52,7 +52,7 @@ const char *ortc_gate_functions(const ortc_node *n, int32_t directions, int32_t 
         size_t k = 0;
         while (strcasecmp(functions[k].name, name) != 0)
             if (++k == sizeof functions / sizeof *functions) return "activations names an unknown function";
-        out[i] = (ortc_gate_function){functions[k].fn, functions[k].alpha, functions[k].beta};
+        out[i] = (ortc_gate_function){functions[k].fn, functions[k].alpha, functions[k].beta, (int)k};
         if (functions[k].parameters > 0 && alpha < n_alpha) out[i].alpha = (double)alphas[alpha++];
         if (functions[k].parameters > 1 && beta < n_beta) out[i].beta = (double)betas[beta++];
     }

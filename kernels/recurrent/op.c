@@ -6,7 +6,7 @@
  */
 #include "kernels/recurrent/recurrent.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_recurrent;
+extern const ortc_kernel_table ortc_kernels_ref_recurrent, ortc_kernels_cpu_recurrent;
 
 static ortc_status infer_recurrent(ortc_infer *c)
 {
@@ -87,4 +87,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "LSTM", 22, 7, "14 7 1", COMMON_IN " initial_c:T? P:T?", "Y:T? Y_h:T? Y_c:T?",
             COMMON " input_forget:i=0", TYPES, infer_recurrent, lift_recurrent, ORTC_OP_HEAVY),
 };
-ORTC_FAMILY(recurrent, ops, &ortc_kernels_ref_recurrent);
+ORTC_FAMILY(recurrent, ops, &ortc_kernels_ref_recurrent, &ortc_kernels_cpu_recurrent);

@@ -11,16 +11,7 @@
 
 #include "kernels/recurrent/recurrent.h"
 
-enum { RNN, GRU, LSTM };
-enum { MAX_FUNCTIONS = 3 };
-
-typedef struct recurrent_state {
-    int what;
-    int32_t directions, gates, functions;                /* the last two: of a direction */
-    bool reverse, batch_first, input_forget, reset_last; /* reset_last: linear_before_reset */
-    double clip;                                         /* INFINITY: none */
-    ortc_gate_function fn[2 * MAX_FUNCTIONS];
-} recurrent_state;
+typedef ortc_recurrent_state recurrent_state;
 
 typedef struct recurrent_job {
     const recurrent_state *s;
@@ -66,7 +57,7 @@ static void gates_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t k = 0; k < j->input; k++)
             sum += ortc_load_f64(j->x->data, j->x->dtype, x0 + k) *
                    ortc_load_f64(j->w->data, j->w->dtype, (d * rows + row) * j->input + k);
-        const bool hidden_gate = j->s->what == GRU && row >= 2 * j->hidden;
+        const bool hidden_gate = j->s->what == ORTC_GRU && row >= 2 * j->hidden;
         double recurrent = bias(j, d, rows + row);
         if (!hidden_gate || j->s->reset_last)
             recurrent += dot(j->r, d * rows + row, j->hidden, j->h + (d * j->batch + b) * j->hidden);
@@ -126,9 +117,9 @@ static void states_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                       t = now(j, d, b);
         j->next[i] = j->h[i];
         if (t < 0) continue;
-        j->next[i] = j->s->what == RNN   ? apply(j, d, 0, j->into[i])
-                     : j->s->what == GRU ? gru(j, d, row, k)
-                                         : lstm(j, d, row, k);
+        j->next[i] = j->s->what == ORTC_RNN   ? apply(j, d, 0, j->into[i])
+                     : j->s->what == ORTC_GRU ? gru(j, d, row, k)
+                                              : lstm(j, d, row, k);
         if (!j->y) continue;
         const int64_t D = j->s->directions;
         const int64_t to = j->s->batch_first ? (b * j->steps + t) * D + d : (t * D + d) * j->batch + b;
@@ -137,33 +128,6 @@ static void states_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 }
 
 /* ---- The node ------------------------------------------------------------------------------------------ */
-
-static ortc_status recurrent_prepare(const ortc_node *n, ortc_prep *prep, void **out)
-{
-    static const char *const standard[3][MAX_FUNCTIONS] = {{"Tanh"},
-                                                           {"Sigmoid", "Tanh"},
-                                                           {"Sigmoid", "Tanh", "Tanh"}};
-    const char *op = ortc_node_op(n), *direction = ortc_node_string(n, "direction", "forward");
-    const ortc_attr clip = ortc_node_attr(n, "clip");
-    recurrent_state *s = calloc(1, sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    s->what = op[0] == 'R' ? RNN : op[0] == 'G' ? GRU : LSTM;
-    s->gates = s->what == RNN ? 1 : s->what == GRU ? 3 : 4;
-    s->functions = s->what + 1;
-    s->directions = strcmp(direction, "bidirectional") ? 1 : 2;
-    s->reverse = !strcmp(direction, "reverse");
-    s->batch_first = ortc_node_int(n, "layout", 0) != 0;
-    s->input_forget = ortc_node_int(n, "input_forget", 0) != 0;
-    s->reset_last = ortc_node_int(n, "linear_before_reset", 0) != 0;
-    s->clip = clip.kind == ORTC_ATTR_FLOAT && clip.f > 0 ? (double)clip.f : INFINITY;
-    const char *wrong = ortc_gate_functions(n, s->directions, s->functions, standard[s->what], s->fn);
-    if (wrong) {
-        free(s);
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s", wrong);
-    }
-    *out = s;
-    return ORTC_OK;
-}
 
 static ortc_status recurrent_plan(const void *state, ortc_plan *p, void **pstate)
 {
@@ -215,11 +179,7 @@ static ortc_status recurrent_run(const void *state, const void *pstate, ortc_cal
     const int64_t count = s->directions * j.batch * j.hidden;
     if (optional(c, 4)) {
         j.lengths = c->in[4].data;
-        for (int64_t b = 0; b < j.batch; b++)
-            if (j.lengths[b] < 0 || j.lengths[b] > j.steps)
-                return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
-                                      "sequence_lens[%lld] is %d, there are %lld steps", (long long)b,
-                                      j.lengths[b], (long long)j.steps);
+        ORTC_TRY(ortc_recurrent_lengths(c, &c->in[4], j.steps));
     }
     j.h = c->workspace;
     j.c = j.h + count;
@@ -234,9 +194,9 @@ static ortc_status recurrent_run(const void *state, const void *pstate, ortc_cal
         ORTC_TRY(ortc_poll(c));
         ORTC_TRY(ortc_parallel(c, count * s->gates, ortc_grain(2.0 * (double)(j.input + j.hidden + 4)),
                                gates_chunk, &j));
-        if (s->what == GRU && !s->reset_last)
+        if (s->what == ORTC_GRU && !s->reset_last)
             ORTC_TRY(ortc_parallel(c, count, ortc_grain(30), reset_chunk, &j));
-        ORTC_TRY(ortc_parallel(c, count, ortc_grain(100 + (s->what == GRU ? 2.0 * (double)j.hidden : 0)),
+        ORTC_TRY(ortc_parallel(c, count, ortc_grain(100 + (s->what == ORTC_GRU ? 2.0 * (double)j.hidden : 0)),
                                states_chunk, &j));
         double *const done = j.h;
         j.h = j.next;
@@ -250,7 +210,7 @@ static ortc_status recurrent_run(const void *state, const void *pstate, ortc_cal
 
 static const ortc_kernel recurrent_ref = {.size = ORTC_SIZED(ortc_kernel),
                                           .name = "recurrent.ref",
-                                          .prepare = recurrent_prepare,
+                                          .prepare = ortc_recurrent_prepare,
                                           .plan = recurrent_plan,
                                           .run = recurrent_run};
 

@@ -55,36 +55,60 @@ static int64_t splits_of(int64_t results, int64_t each)
     return n < 1 ? 1 : n;
 }
 
-static double finish(const reduce_job *j, int64_t i, double r)
+/* What folds of the results first .. first + n mean; loops that compilers make vectors of. */
+static void finish(const reduce_job *j, int64_t first, int64_t n, double *r)
 {
+    const double each = (double)j->each;
     switch (j->what) {
-    case MEAN: return r / (double)j->each;
-    case L2: return sqrt(r);
-    case LOG_SUM: return log(r);
-    case LOG_SUM_EXP: /* first the largest; an infinite one, or NaN, is the result */
-        return j->fold != ORTC_FOLD_EXP ? r : isfinite(j->top[i]) ? j->top[i] + log(r) : (double)j->top[i];
-    default: return r;
+    case MEAN:
+        for (int64_t i = 0; i < n; i++) r[i] /= each;
+        break;
+    case L2:
+        for (int64_t i = 0; i < n; i++) r[i] = sqrt(r[i]);
+        break;
+    case LOG_SUM:
+        for (int64_t i = 0; i < n; i++) r[i] = log(r[i]);
+        break;
+    case LOG_SUM_EXP: /* of the second pass: an infinite largest, or NaN, is the result */
+        for (int64_t i = 0; i < n; i++) {
+            const double top = (double)j->top[first + i];
+            r[i] = isfinite(top) ? top + log(r[i]) : top;
+        }
     }
 }
 
-/* One share of the results first .. first + n. */
-static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, const double *r)
+/* One share of the results first .. first + n, which finishing changes. */
+static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, double *r)
 {
-    for (int64_t i = first; i < first + n; i++) {
-        if (j->splits > 1)
-            j->parts[split * j->results + i] = r[i - first];
-        else if (j->what == LOG_SUM_EXP && j->fold == ORTC_FOLD_MAX)
-            j->top[i] = (float)r[i - first];
-        else
-            ortc_store_f64(j->y->data, j->y->dtype, i, finish(j, i, r[i - first]));
+    if (j->splits > 1) {
+        memcpy(j->parts + split * j->results + first, r, (size_t)n * sizeof *r);
+        return;
     }
+    if (j->what == LOG_SUM_EXP && j->fold == ORTC_FOLD_MAX) { /* the first pass */
+        for (int64_t i = 0; i < n; i++) j->top[first + i] = (float)r[i];
+        return;
+    }
+    finish(j, first, n, r);
+    float *y = j->y->data;
+    if (j->y->dtype == ORTC_F32)
+        for (int64_t i = 0; i < n; i++) y[first + i] = (float)r[i];
+    else
+        for (int64_t i = 0; i < n; i++) ortc_store_f64(y, j->y->dtype, first + i, r[i]);
 }
 
-static double join(const reduce_job *j, double a, double b)
+/* sum[i] and more[i] become one, in sum: loops that compilers make vectors of. */
+static void join(const reduce_job *j, int64_t n, double *sum, const double *more)
 {
-    if (j->fold == ORTC_FOLD_MAX) return a > b || a != a ? a : b;
-    if (j->fold == ORTC_FOLD_MIN) return a < b || a != a ? a : b;
-    return a + b;
+    switch (j->fold) {
+    case ORTC_FOLD_MAX:
+        for (int64_t i = 0; i < n; i++) sum[i] = sum[i] > more[i] || sum[i] != sum[i] ? sum[i] : more[i];
+        break;
+    case ORTC_FOLD_MIN:
+        for (int64_t i = 0; i < n; i++) sum[i] = sum[i] < more[i] || sum[i] != sum[i] ? sum[i] : more[i];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) sum[i] += more[i];
+    }
 }
 static double neutral(const reduce_job *j)
 {
@@ -125,7 +149,8 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             const int64_t piece = u % j->pieces * PIECE,
                           n = j->width - piece < PIECE ? j->width - piece : PIECE;
             const float *x = read(j, kept.at[0] + reduced.at[0] + piece, n, scratch);
-            r = join(j, r, (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0));
+            const double part = (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0);
+            join(j, 1, &r, &part);
             if ((u + 1) % j->pieces == 0) ortc_walk_next(&reduced);
         }
         put(j, split, i, 1, &r);
@@ -136,7 +161,7 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const reduce_job *j = arg;
-    double sum[TILE];
+    double sum[TILE], wide[TILE];
     float acc[TILE];
     for (int64_t task = begin; task < end; task++) {
         const int64_t split = task % j->splits, tile = task / j->splits % j->tiles,
@@ -156,14 +181,17 @@ static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                 const int64_t step = d < 0 ? 0 : reduced.step[0][d];
                 int64_t lines = d < 0 ? 1 : reduced.dims[d] - reduced.index[d];
                 lines = lines < stop - u ? lines : stop - u;
-                lines = lines < PIECE / TILE ? lines : PIECE / TILE;
+                if (j->type != ORTC_FLOAT_F32) lines = lines < PIECE / TILE ? lines : PIECE / TILE;
                 const float *x = read_lines(j, kept.at[0] + reduced.at[0] + at, n, lines, step, scratch);
                 j->body->line[j->fold]((size_t)n, (size_t)lines,
                                        (size_t)(j->type == ORTC_FLOAT_F32 ? step : TILE), x,
                                        j->top ? j->top + first : NULL, acc);
-                for (int64_t k = 0; k < lines; k++, u++) ortc_walk_next(&reduced);
+                if (d >= 0) reduced.index[d] += lines - 1, reduced.at[0] += (lines - 1) * step;
+                ortc_walk_next(&reduced);
+                u += lines;
             }
-            for (int64_t k = 0; k < n; k++) sum[k] = join(j, sum[k], (double)acc[k]);
+            for (int64_t k = 0; k < n; k++) wide[k] = (double)acc[k];
+            join(j, n, sum, wide);
         }
         put(j, split, first, n, sum);
     }
@@ -174,11 +202,9 @@ static void join_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const reduce_job *j = arg;
     reduce_job whole = *j;
     whole.splits = 1;
-    for (int64_t i = begin; i < end; i++) {
-        double r = j->parts[i];
-        for (int64_t split = 1; split < j->splits; split++) r = join(j, r, j->parts[split * j->results + i]);
-        put(&whole, 0, i, 1, &r);
-    }
+    for (int64_t split = 1; split < j->splits; split++)
+        join(j, end - begin, j->parts + begin, j->parts + split * j->results + begin);
+    put(&whole, 0, begin, end - begin, j->parts + begin);
 }
 
 static int64_t places_of(const reduce_job *j)
@@ -278,7 +304,8 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
     if (j.each == 0) {
         for (int64_t i = 0; i < j.results; i++) {
-            const double none = s->what == LOG_SUM_EXP ? -INFINITY : finish(&j, i, neutral(&j));
+            double none = s->what == LOG_SUM_EXP ? -INFINITY : neutral(&j);
+            if (s->what != LOG_SUM_EXP) finish(&j, i, 1, &none);
             ortc_store_f64(j.y->data, j.y->dtype, i, none);
         }
         return ORTC_OK;

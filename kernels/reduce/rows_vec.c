@@ -19,17 +19,19 @@ VFN vf32 square(vf32 x) { return v_mul(x, x); }
                             float *acc) \
     { \
         (void)top; \
-        for (; lines >= 4; lines -= 4, x += 4 * step) \
+        for (; lines >= 8; lines -= 8, x += 8 * step) \
             V_FOR(i, n, count, { \
-                const vf32 a = op(v_load_f32(acc + i, n), map(v_load_f32(x + i, n))); \
-                const vf32 b = op(op(a, map(v_load_f32(x + step + i, n))), \
-                                  map(v_load_f32(x + 2 * step + i, n))); \
-                v_store_f32(acc + i, op(b, map(v_load_f32(x + 3 * step + i, n))), n); \
+                const vf32 a = LINES_4(op, map, v_load_f32(acc + i, n), x + i); \
+                v_store_f32(acc + i, LINES_4(op, map, a, x + 4 * step + i), n); \
             }); \
-        for (; lines > 0; lines--, x += step) \
-            V_FOR(i, n, count, \
-                  v_store_f32(acc + i, op(v_load_f32(acc + i, n), map(v_load_f32(x + i, n))), n);); \
+        for (; lines >= 2; lines -= 2, x += 2 * step) \
+            V_FOR(i, n, count, v_store_f32(acc + i, LINES_2(op, map, v_load_f32(acc + i, n), x + i), n);); \
+        if (lines) \
+            V_FOR(i, n, count, v_store_f32(acc + i, LINE(op, map, v_load_f32(acc + i, n), x + i), n);); \
     }
+#define LINE(op, map, a, at) op(a, map(v_load_f32(at, n)))
+#define LINES_2(op, map, a, at) LINE(op, map, LINE(op, map, a, at), (at) + step)
+#define LINES_4(op, map, a, at) LINES_2(op, map, LINES_2(op, map, a, at), (at) + 2 * step)
 FOLD(sum, v_sum, 0, same)
 FOLD(abs, v_sum, 0, v_abs)
 FOLD(square, v_sum, 0, square)

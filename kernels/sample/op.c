@@ -2,7 +2,7 @@
  * MaxRoiPool, DeformConv: schemas, shapes, older forms. */
 #include "kernels/common/window.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_sample;
+extern const ortc_kernel_table ortc_kernels_ref_sample, ortc_kernels_cpu_sample;
 
 /* X [N, C, D1 .. Dk], grid [N, O1 .. Ok, k]. */
 static ortc_status infer_grid(ortc_infer *c)
@@ -187,4 +187,4 @@ static const ortc_op ops[] = {
             "dilations:is? group:i=1 kernel_shape:is? offset_group:i=1 pads:is? strides:is?", "T=float",
             infer_deform, NULL, ORTC_OP_HEAVY),
 };
-ORTC_FAMILY(sample, ops, &ortc_kernels_ref_sample);
+ORTC_FAMILY(sample, ops, &ortc_kernels_ref_sample, &ortc_kernels_cpu_sample);

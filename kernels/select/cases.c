@@ -16,6 +16,8 @@ const ortc_case ortc_cases_select[] = {
     {"NonZero", "f32[17]={0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}", ""},
     {"NonZero", "bool[2,0,3]", ""},
     {"NonZero", "i64[1,1,1,1]={5}", ""},
+    {"NonZero", "T[3,70,300]=-1.0..1.0", "", "T=i8,i32,i64,f32,f16", .needs = "cpu"},
+    {"NonZero", "T[]={2}", "", "T=f32,u8"},
     {"NonZero@9", "i32[2,2]={0,1,1,0}", ""},
     {"NonZero", "string[3]={a,,b}", ""},
 
@@ -53,6 +55,9 @@ const ortc_case ortc_cases_select[] = {
     {"NonMaxSuppression", BOXES " " SCORES, ""},
     {"NonMaxSuppression", "f32[2,40,4] f32[2,3,40] i64[]={9} f32[]={0.2} f32[]={-0.5}", ""},
     {"NonMaxSuppression", "f32[1,7,4] f32[1,1,7]~ i64[]={9} f32[]={0.2}", ""},
+    {"NonMaxSuppression", "f32[2,400,4]=0.0..9.0 f32[2,5,400] i64[]={50} f32[]={0.1} f32[]={-0.5}", "",
+     .needs = "cpu"},
+    {"NonMaxSuppression", "f32[1,400,4]=0.5..3.0 f32[1,2,400] i64[]={400} f32[]={0.6}", "center_point_box=1"},
     {"NonMaxSuppression", "f32[1,0,4] f32[1,2,0] i64[]={9}", ""},
     {"NonMaxSuppression@10", "f32[1,7,4] f32[1,1,7] i64[]={9} f32[]={0.2}", ""},
     {"NonMaxSuppression", "f32[1,7,3] f32[1,1,7] i64[]={9}", "", .fails = ORTC_SHAPE_MISMATCH},

@@ -2,7 +2,7 @@
  * NonMaxSuppression: schemas and what can be said of their shapes. */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_select;
+extern const ortc_kernel_table ortc_kernels_ref_select, ortc_kernels_cpu_select;
 
 static ortc_status infer_nonzero(ortc_infer *c)
 {
@@ -81,4 +81,4 @@ static const ortc_op ops[] = {
             "boxes:f32 scores:f32 max_output_boxes_per_class:i64? iou_threshold:f32? score_threshold:f32?",
             "selected_indices:i64", "center_point_box:i=0", "", infer_nms, NULL, 0),
 };
-ORTC_FAMILY(select, ops, &ortc_kernels_ref_select);
+ORTC_FAMILY(select, ops, &ortc_kernels_ref_select, &ortc_kernels_cpu_select);

@@ -57,7 +57,7 @@ static bool score_before(const void *context, int64_t a, int64_t b)
     return x != y ? x > y : a < b;
 }
 
-static ortc_status nms_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_nms_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const int64_t centered = ortc_node_int(n, "center_point_box", 0);
     bool *state = malloc(sizeof *state);
@@ -147,6 +147,6 @@ cleanup:
 const ortc_kernel ortc_ref_nms = {.size = ORTC_SIZED(ortc_kernel),
                                   .flags = ORTC_KERNEL_LATE_OUT,
                                   .name = "non_max_suppression.ref",
-                                  .prepare = nms_prepare,
+                                  .prepare = ortc_nms_prepare,
                                   .plan = nms_plan,
                                   .run = nms_run};

@@ -4,6 +4,7 @@
 
 #include "kernels/common/shape.h"
 
+extern const ortc_kernel ortc_cpu_nms; /* cpu_nms.c */
 extern const ortc_kernel ortc_ref_compress, ortc_ref_nms, ortc_ref_unique;
 
 /* The optional attribute axis of Compress and Unique: without it the input counts as flat. */
@@ -11,6 +12,9 @@ typedef struct ortc_slices {
     bool flat;
     int64_t axis, sorted;
 } ortc_slices;
+
+/* ref_nms.c. The attribute center_point_box: a bool. */
+ortc_status ortc_nms_prepare(const ortc_node *, ortc_prep *, void **out);
 
 ortc_status ortc_slices_prepare(const ortc_node *, ortc_prep *, void **out); /* ref_compress.c */
 

@@ -9,18 +9,37 @@
 
 enum { PIECE = 1024 };
 
+/* x^(v - t) of what is at p; the next row is asked for, which the pass for its largest would wait for. */
+VFN vf32 power(const float *p, vf32 t, size_t length, size_t n)
+{
+    v_prefetch(p + length);
+    return v_exp(v_sub(v_load_f32(p, n), t));
+}
+/* e, kept at p. */
+VFN vf32 kept(vf32 e, float *p, size_t n)
+{
+    v_store_f32(p, e, n);
+    return e;
+}
+
 static void rows(size_t rows, size_t length, const float *x, float *y, int log)
 {
-    float piece[PIECE];
     for (; rows--; x += length, y += length) {
         V_REDUCE(top, v_max, -__builtin_inff(), length, i, n, v_load_f32(x + i, n));
         const vf32 t = v_set_f32(top);
         double sum = 0;
         for (size_t at = 0; at < length; at += PIECE) {
             const size_t count = length - at < PIECE ? length - at : PIECE;
-            float *e = log ? piece : y + at;
-            V_FOR(i, n, count, v_store_f32(e + i, v_exp(v_sub(v_load_f32(x + at + i, n), t)), n););
-            V_REDUCE(part, v_sum, 0, count, i, n, v_load_f32(e + i, n));
+            const float *from = x + at;
+            float *e = y + at;
+            float part;
+            if (log) {
+                V_REDUCE(r, v_sum, 0, count, i, n, power(from + i, t, length, n));
+                part = r;
+            } else {
+                V_REDUCE(r, v_sum, 0, count, i, n, kept(power(from + i, t, length, n), e + i, n));
+                part = r;
+            }
             sum += (double)part;
         }
         if (log) {
@@ -35,39 +54,58 @@ static void rows(size_t rows, size_t length, const float *x, float *y, int log)
     }
 }
 
-static void columns(size_t length, size_t width, size_t step, const float *x, float *y, float *top,
-                    float *sum, int log)
+/* Four registers of columns at a time, so that sums stay in registers and do not wait for each other. */
+#define EACH_4(M, ...) M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__)
+#define LEFT(k) (n > (k)*v_lanes() ? n - (k)*v_lanes() : 0) /* columns in register k and behind it */
+#define BEGIN(k, ...) vf32 t##k = v_set_f32(-__builtin_inff()), s##k = v_set_f32(0);
+#define COPY(k, ...) \
+    { \
+        const vf32 v = v_load_f32(from + (k)*v_lanes(), LEFT(k)); \
+        t##k = v_max(t##k, v); \
+        v_store_f32(to + (k)*v_lanes(), v, LEFT(k)); \
+    }
+#define POWER(k, ...) \
+    { \
+        float *at = to + (k)*v_lanes(); \
+        const vf32 d = v_sub(v_load_f32(at, LEFT(k)), t##k), e = v_exp(d); \
+        s##k = v_add(s##k, e); \
+        v_store_f32(at, log ? d : e, LEFT(k)); \
+    }
+#define TURN(k, ...) s##k = log ? v_log(s##k) : v_div(v_set_f32(1), s##k);
+#define SCALE(k, ...) \
+    { \
+        const vf32 v = v_load_f32(from + (k)*v_lanes(), LEFT(k)); \
+        v_store_f32(to + (k)*v_lanes(), log ? v_sub(v, s##k) : v_mul(v, s##k), LEFT(k)); \
+    }
+
+VFN void some_columns(size_t n, size_t length, const float *x, size_t x_step, float *tile, size_t width,
+                      float *y, size_t y_step, int log)
 {
-    V_FOR(i, n, width, {
-        vf32 t = v_set_f32(-__builtin_inff());
-        for (size_t k = 0; k < length; k++) t = v_max(t, v_load_f32(x + k * step + i, n));
-        v_store_f32(top + i, t, n);
-        v_store_f32(sum + i, v_set_f32(0), n);
-    });
-    for (size_t k = 0; k < length; k++) {
-        const float *from = x + k * step;
-        float *to = y + k * step;
-        V_FOR(i, n, width, {
-            const vf32 e = v_exp(v_sub(v_load_f32(from + i, n), v_load_f32(top + i, n)));
-            v_store_f32(sum + i, v_add(v_load_f32(sum + i, n), e), n);
-            if (!log) v_store_f32(to + i, e, n);
-        });
+    const float *from = x;
+    float *to = tile;
+    EACH_4(BEGIN, )
+    for (size_t k = 0; k < length; k++, from += x_step, to += width) {
+        EACH_4(COPY, )
     }
-    V_FOR(i, n, width, {
-        const vf32 s = v_load_f32(sum + i, n);
-        v_store_f32(sum + i, log ? v_log(s) : v_div(v_set_f32(1), s), n);
-    });
-    for (size_t k = 0; k < length; k++) {
-        const float *from = x + k * step;
-        float *to = y + k * step;
-        V_FOR(i, n, width, {
-            const vf32 s = v_load_f32(sum + i, n);
-            v_store_f32(to + i,
-                        log ? v_sub(v_sub(v_load_f32(from + i, n), v_load_f32(top + i, n)), s)
-                            : v_mul(v_load_f32(to + i, n), s),
-                        n);
-        });
+    to = tile;
+    for (size_t k = 0; k < length; k++, to += width) {
+        EACH_4(POWER, )
     }
+    EACH_4(TURN, )
+    from = tile, to = y;
+    for (size_t k = 0; k < length; k++, from += width, to += y_step) {
+        EACH_4(SCALE, )
+    }
+}
+
+static void columns(size_t length, size_t width, const float *x, size_t x_step, float *tile, float *y,
+                    size_t y_step, int log)
+{
+    const size_t step = 4 * v_lanes();
+    size_t i = 0;
+    for (; i + step <= width; i += step)
+        some_columns(step, length, x + i, x_step, tile + i, width, y + i, y_step, log);
+    if (i < width) some_columns(width - i, length, x + i, x_step, tile + i, width, y + i, y_step, log);
 }
 
 const ortc_softmax_rows V_NAME(ortc_softmax_rows) = {rows, columns};

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "kernels/common/cuda.h"
-#include "kernels/common/cuda_chain.h"
 #include "providers/cuda/cuda.h"
 
 const char *ortc_cuda_error(int error) { return cudaGetErrorString((cudaError_t)error); }
@@ -257,9 +256,7 @@ static const ortc_provider provider = {.size = sizeof provider,
                                        .capture_begin = capture_begin,
                                        .capture_end = capture_end,
                                        .replay = replay,
-                                       .capture_free = capture_free,
-                                       .claim = ortc_cuda_chain_claim,
-                                       .compile = ortc_cuda_chain_compile};
+                                       .capture_free = capture_free};
 
 static ortc_status init(const ortc_host *host)
 {

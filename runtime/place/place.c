@@ -13,35 +13,56 @@ static bool agrees(const ortc_kernel *a, const ortc_kernel *b)
            a->host_out == b->host_out;
 }
 
-/* What a device has for a node, at most `max` kernels in order of preference; how many. A
- * kernel that takes all shapes ends the list. */
+/* What is asked: of a device, about a node, for at most `max` kernels. */
+typedef struct search {
+    const ortc_target *device;
+    const ortc_node *node;
+    const ortc_kernel **list;
+    uint32_t max, count;
+    ortc_text *why; /* NULL: nobody wants to know */
+} search;
+
+/* A kernel that takes all shapes ends the list. */
+static bool ended(const search *s)
+{
+    return s->count == s->max || (s->count && !s->list[s->count - 1]->choose);
+}
+
+static void consider(search *s, const ortc_kernel *k)
+{
+    if (s->count && !agrees(s->list[0], k)) return;
+    if (s->node->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) return;
+    if (s->device->space && (k->flags & (ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES))) {
+        if (s->why) ortc_text_add(s->why, "%s makes extents or values that are host objects; ", k->name);
+        return;
+    }
+    ortc_why w;
+    ortc_why_init(&w, s->why);
+    if (!k->supports || k->supports(s->node, s->device->device, &w) == ORTC_OK) s->list[s->count++] = k;
+}
+
+/* What a device has for a node, in order of preference; how many. First kernels of the operator, then those
+ * of ortc.Group, which run any program: a pointwise operator is a group of one. */
 static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel **list, uint32_t max,
                      ortc_text *why)
 {
-    uint32_t count = 0;
-    const ortc_kernel_item *i = ortc_kernels_of(d->provider->name, n->domain, n->type);
-    if (!i && why) {
-        const char *other = *n->domain ? ortc_kernels_elsewhere(d->provider->name, n->domain, n->type) : NULL;
+    search s = {d, n, list, max, 0, why};
+    const char *provider = d->provider->name;
+    const ortc_kernel_item *own = ortc_kernels_of(provider, n->domain, n->type);
+    const ortc_kernel_item *programs =
+        n->op && n->op->expand ? ortc_kernels_of(provider, ortc_op_group.domain, ortc_op_group.name) : NULL;
+    if (!own && !programs && why) {
+        const char *other = *n->domain ? ortc_kernels_elsewhere(provider, n->domain, n->type) : NULL;
         if (other)
             ortc_text_add(why, "no kernel (it has one for %s of %s: ORTC_KERNEL_IN names a domain); ",
                           n->type, *other ? other : "the standard's domain");
         else
             ortc_text_add(why, "no kernel; ");
     }
-    for (; i && count < max && !(count && !list[count - 1]->choose); i = i->next) {
-        const ortc_kernel *k = &i->kernel;
-        if (count && !agrees(list[0], k)) continue;
-        if (!ortc_kernel_matches(i, n, why)) continue;
-        if (n->epilogue && !(k->flags & ORTC_KERNEL_EPILOGUE)) continue;
-        if (d->space && (k->flags & (ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES))) {
-            if (why) ortc_text_add(why, "%s makes extents or values that are host objects; ", k->name);
-            continue;
-        }
-        ortc_why w;
-        ortc_why_init(&w, why);
-        if (!k->supports || k->supports(n, d->device, &w) == ORTC_OK) list[count++] = k;
-    }
-    return count;
+    for (; own && !ended(&s); own = own->next)
+        if (ortc_kernel_matches(own, n, why)) consider(&s, &own->kernel);
+    for (; programs && !ended(&s); programs = programs->next) consider(&s, &programs->kernel);
+    return s.count;
 }
 
 bool ortc_place_can(const ortc_target *d, const ortc_node *n)
@@ -111,18 +132,17 @@ static ortc_status ask(ortc_placed *p, uint32_t device, const ortc_node *n, ortc
     return ortc_add_reason(p, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 
-/* Before the last resort: bodies of raised nodes that are better placed in parts. */
-static ortc_status place_bodies(ortc_placed *p, ortc_error *error)
+/* Before the next device is asked: bodies of raised nodes that are better placed in parts on those before. */
+static ortc_status place_bodies(ortc_placed *p, uint32_t devices, ortc_error *error)
 {
     bool any;
-    ORTC_TRY(ortc_place_expand(p, &any, error));
+    ORTC_TRY(ortc_place_expand(p, devices, &any, error));
     if (any) /* there are new edges */
         ORTC_TRY(ortc_mark_shapes_only(p, error));
     for (const ortc_node *n = any ? p->graph->first : NULL; n; n = n->next) {
         if (ortc_site_of(p, n)->reasons) continue;
         ortc_site_of(p, n)->reasons = "";
-        for (uint32_t d = 0; d + 1 < p->targets->count && !ortc_kernel_of(p, n); d++)
-            ORTC_TRY(ask(p, d, n, error));
+        for (uint32_t d = 0; d < devices && !ortc_kernel_of(p, n); d++) ORTC_TRY(ask(p, d, n, error));
     }
     return ORTC_OK;
 }
@@ -147,7 +167,7 @@ ortc_status ortc_place(ortc_placed *p, ortc_error *error)
     ORTC_TRY(ortc_mark_shapes_only(p, error));
     for (const ortc_node *n = p->graph->first; n; n = n->next) ortc_site_of(p, n)->reasons = "";
     for (uint32_t d = 0; d < p->targets->count; d++) {
-        if (d + 1 == p->targets->count && d > 0) ORTC_TRY(place_bodies(p, error));
+        ORTC_TRY(place_bodies(p, d, error));
         ORTC_TRY(ortc_place_claims(p, d, error));
         for (const ortc_node *n = p->graph->first; n; n = n->next)
             if (!ortc_kernel_of(p, n)) ORTC_TRY(ask(p, d, n, error));

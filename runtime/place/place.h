@@ -33,9 +33,9 @@ bool ortc_place_on(ortc_placed *, const ortc_node *, uint32_t device, ortc_text 
 bool ortc_place_at(ortc_placed *, const ortc_node *, uint32_t device, const ortc_kernel *const *, uint32_t n);
 /* Puts "cuda: why" behind what earlier providers said of a node. false: no memory. */
 bool ortc_add_reason(ortc_placed *, const ortc_node *, const char *provider, const char *why);
-/* Nodes without a kernel that only the last device could run become their bodies where an earlier one takes a
- * part; the new nodes are not placed, and nobody was asked about them yet (expand.c). */
-ortc_status ortc_place_expand(ortc_placed *, bool *out_any, ortc_error *);
+/* Nodes without a kernel on the first devices become their bodies where those take a part, or where no device
+ * has a kernel; the new nodes are not placed, and nobody was asked about them yet (expand.c). */
+ortc_status ortc_place_expand(ortc_placed *, uint32_t devices, bool *out_any, ortc_error *);
 /* Groups of free nodes that a device's provider takes as one (claim.c). */
 ortc_status ortc_place_claims(ortc_placed *, uint32_t device, ortc_error *);
 /* What goes back to the host (island.c). */

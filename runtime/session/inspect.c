@@ -4,6 +4,18 @@
 #include "runtime/registry/registry.h"
 #include "session.h"
 
+void ortc_model_values(const ortc_model *m, int (*each)(void *arg, const ortc_model_value *), void *arg)
+{
+    for (const ortc_node *n = m->graph->first; n; n = n->next)
+        for (uint32_t i = 0; i < n->n_out; i++) {
+            const ortc_edge *e = n->out[i];
+            if (!e || !e->origin) continue;
+            const ortc_model_value v = {
+                .size = sizeof v, .name = e->origin, .node = n->name, .op = n->type, .type = e->type};
+            if (each(arg, &v)) return;
+        }
+}
+
 void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_placement *), void *arg)
 {
     const ortc_placed *placed = &s->unit.placed;
@@ -199,58 +211,3 @@ void ortc_providers(int (*each)(void *arg, const ortc_provider_info *), void *ar
 }
 
 _Static_assert(ORTC_OPSET == ORTC_NEWEST, "the two public headers say which opset is the newest");
-
-/* ---- Operators ----------------------------------------------------------------------------------------- */
-
-typedef ORTC_ARRAY(const ortc_op *) op_list;
-
-static void collect(void *arg, const ortc_op *op) { (void)!ortc_array_push((op_list *)arg, op); }
-
-static int by_name(const void *a, const void *b)
-{
-    const ortc_op *x = *(const ortc_op *const *)a, *y = *(const ortc_op *const *)b;
-    const int domains = strcmp(x->domain, y->domain);
-    return domains ? domains : strcmp(x->name, y->name);
-}
-
-void ortc_operators(int (*each)(void *arg, const ortc_operator_info *), void *arg)
-{
-    op_list ops = {0};
-    if (ortc_registry_init(NULL) != ORTC_OK) return;
-    ortc_providers_load_all();
-    ortc_op_each(collect, &ops);
-    if (ops.count) qsort(ops.data, ops.count, sizeof *ops.data, by_name);
-    bool stop = false;
-    for (size_t i = 0; i < ops.count && !stop; i++) {
-        const ortc_op *op = ops.data[i];
-        const ortc_schema *schema = ortc_op_schema(op);
-        ORTC_ARRAY(ortc_kernel_info) kernels = {0};
-        const ortc_provider *p;
-        for (size_t k = 0; (p = ortc_provider_at(k)); k++)
-            for (const ortc_kernel_item *item = ortc_kernels_of(p->name, op->domain, op->name); item;
-                 item = item->next)
-                (void)!ortc_array_push(&kernels, ((ortc_kernel_info){.size = sizeof(ortc_kernel_info),
-                                                                     .since_min = item->entry.since_min,
-                                                                     .since_max = item->entry.since_max,
-                                                                     .provider = p->name,
-                                                                     .kernel = item->kernel.name,
-                                                                     .types = item->entry.types}));
-        const ortc_operator_info info = {.size = sizeof info,
-                                         .since = op->since,
-                                         .form = op->form,
-                                         .lifts = op->lift != NULL,
-                                         .domain = op->domain,
-                                         .name = op->name,
-                                         .older = op->older,
-                                         .family = ortc_op_family(op),
-                                         .n_types = schema->n_types,
-                                         .n_kernels = (uint32_t)kernels.count,
-                                         .type_names = (const char *const *)schema->type_names,
-                                         .types = schema->masks,
-                                         .kernels = kernels.data,
-                                         .composed = (op->flags & ORTC_OP_COMPOSED) != 0};
-        stop = each(arg, &info) != 0;
-        ortc_array_deinit(&kernels);
-    }
-    ortc_array_deinit(&ops);
-}

@@ -43,7 +43,7 @@ def theirs(file: str, threads: int, dims: dict):
     feeds = {}
     for i in s.get_inputs():
         shape = [d if isinstance(d, int) else dims.get(d, 1) for d in i.shape]
-        feeds[i.name] = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32) if "float" in i.type else np.ones(shape, np.int64)
+        feeds[i.name] = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float16 if "16" in i.type else np.float32) if "float" in i.type else np.ones(shape, np.int64)
     s.run(None, feeds)
     return s, feeds, (time.perf_counter() - start) * 1e3
 
@@ -70,7 +70,7 @@ def measure(bench: str, file: str, threads: int, dims: dict) -> str:
     ours.stdin.close()
     ours.wait()
     mine, their = statistics.median(a), statistics.median(b)
-    return f"{mine:9.2f} {their:9.2f} {their / mine:6.2f} {load + first:9.0f} {their_first:9.0f}"
+    return f"{mine:9.3f} {their:9.3f} {their / mine:6.2f} {load + first:9.0f} {their_first:9.0f}"
 
 
 def main() -> None:
@@ -86,4 +86,5 @@ def main() -> None:
                 print(f"{name:16} {threads:7} {measure(bench, file, threads, dims)}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -24,14 +24,14 @@ def general() -> None:
     expect("help", "help", out="usage: ortc COMMAND")
     expect("--help", "--help", out="exit codes:")
     expect("help help", "help", "help", out="usage: ortc COMMAND")
-    for command in ("run", "info", "optimize", "test", "providers", "ops"):
+    for command in ("run", "bench", "profile", "compare", "info", "optimize", "test", "providers", "ops"):
         expect(f"{command} --help", command, "--help", out=f"usage: ortc {command}")
         expect(f"help {command}", "help", command, out=f"usage: ortc {command}")
         expect(f"{command} -h", command, "-h", out="--json")
         check(f"{command}: lines fit 120 columns", lambda: max(ortc("help", command).out.splitlines(), key=len)[120:])
-    refused("no command", err="expects a command: run, info, optimize, test, providers, ops or help")
+    refused("no command", err="expects a command: run, bench, profile, compare, info, optimize, test, providers, ops or help")
     refused("a wrong command", "rnu", err="there is no command 'rnu'; did you mean 'ortc run'?")
-    refused("a strange command", "frobnicate", err="expected run, info, optimize, test, providers, ops or help")
+    refused("a strange command", "frobnicate", err="expected run, bench, profile, compare, info, optimize, test, providers, ops or help")
     refused("help for none", "help", "tset", err="did you mean 'ortc test'?")
     refused("an option first", "--json", "run", err="expects a command before options, got '--json'")
 

@@ -246,7 +246,8 @@ static tally run_all(void)
         all.failed += t.failed;
         all.skipped += t.skipped;
     }
-    if (!options.op && (!options.level || !strcmp(options.level, "best")))
+    /* sim has all of ref's entries, also those for strings, to which it then says no */
+    if (!options.op && strcmp(options.provider, "sim") && (!options.level || !strcmp(options.level, "best")))
         all.failed += coverage_missing(options.provider, options.family);
     return all;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/families.h"
+#include "graph/ir/graph.h"
 
 typedef struct reached {
     char op[64], kernel[64], provider[32];
@@ -37,56 +37,60 @@ void coverage_note(const node_text *n, const run_result *r)
             list[i].types |= UINT64_C(1) << t->dtype; /* of a sequence those of its elements */
 }
 
-/* Groups are made by specialising: of this node and another where a way chains them, and by
- * tests/session/test_pointwise.c. */
-static bool is_group(const ortc_kernel_entry *e)
+/* Of sets of nodes; what one alone does is asked of every operator that has a program. */
+static bool is_group(const ortc_operator_info *op)
 {
-    return !strcmp(e->domain, "ortc") && !strcmp(e->op, "Group");
+    return !strcmp(op->domain, "ortc") && !strcmp(op->name, "Group");
 }
 
 /* A line of text holds no subgraph: control operators are tested by the suite and by
  * tests/python/test_models.py. */
-static bool is_control(const ortc_family *f, const char *op)
+static bool is_control(const ortc_operator_info *info)
 {
-    for (uint32_t i = 0; i < f->n_ops; i++)
-        if (!strcmp(f->ops[i].name, op)) return (f->ops[i].flags & ORTC_OP_CONTROL) != 0;
-    return false;
+    const ortc_op *op = ortc_op_find(info->domain, info->name);
+    return op && op->flags & ORTC_OP_CONTROL;
 }
 
-static size_t entry_missing(const ortc_kernel_table *t, const ortc_kernel_entry *e)
+static size_t kernel_missing(const ortc_operator_info *op, const ortc_kernel_info *k)
 {
     uint64_t seen = 0, wanted = 0;
     bool any = false;
     for (size_t i = 0; i < count; i++)
-        if (!strcmp(list[i].op, e->op) && !strcmp(list[i].kernel, e->kernel->name) &&
-            !strcmp(list[i].provider, t->provider)) {
+        if (!strcmp(list[i].op, op->name) && !strcmp(list[i].kernel, k->kernel) &&
+            !strcmp(list[i].provider, k->provider)) {
             any = true;
             seen |= list[i].types;
         }
-    for (int m = 0; m < 8; m++) wanted |= e->types[m];
+    for (int m = 0; m < 8; m++) wanted |= k->types[m];
     if (!any) {
-        printf("no case reaches kernel %s of %s on %s\n", e->kernel->name, e->op, t->provider);
+        printf("no case reaches kernel %s of %s on %s\n", k->kernel, op->name, k->provider);
         return 1;
     }
     if (!(wanted & ~seen)) return 0;
-    printf("no case reaches kernel %s of %s on %s with", e->kernel->name, e->op, t->provider);
+    printf("no case reaches kernel %s of %s on %s with", k->kernel, op->name, k->provider);
     for (ortc_dtype d = 1; d < ORTC_DTYPE_COUNT; d++)
         if (wanted & ~seen & ORTC_TYPE(d)) printf(" %s", ortc_dtype_name(d));
     printf("\n");
     return 1;
 }
 
+typedef struct asked {
+    const char *provider, *family;
+    size_t missing;
+} asked;
+
+static int each_operator(void *arg, const ortc_operator_info *op)
+{
+    asked *a = arg;
+    if ((a->family && strcmp(a->family, op->family)) || is_group(op) || is_control(op)) return 0;
+    for (uint32_t k = 0; k < op->n_kernels; k++)
+        if (!strcmp(op->kernels[k].provider, a->provider)) a->missing += kernel_missing(op, &op->kernels[k]);
+    return 0;
+}
+
 size_t coverage_missing(const char *provider, const char *family)
 {
-    size_t missing = 0;
-    for (const ortc_family *const *f = ortc_families; *f; f++)
-        for (uint32_t k = 0; k < (*f)->n_tables && (!family || !strcmp(family, (*f)->name)); k++) {
-            const ortc_kernel_table *t = (*f)->tables[k];
-            if (!t) continue;
-            for (uint32_t i = 0; i < t->count && !strcmp(t->provider, provider); i++)
-                missing += is_control(*f, t->entries[i].op) || is_group(&t->entries[i])
-                               ? 0
-                               : entry_missing(t, &t->entries[i]);
-        }
-    return missing;
+    asked a = {provider, family, 0};
+    ortc_operators(each_operator, &a);
+    return a.missing;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""com.microsoft's operators against onnxruntime: test_contrib.py ORTC.
+"""com.microsoft's operators against onnxruntime: test_contrib.py ORTC [SIM].
 
 A model of one node each, with inputs made up here (oracle.py). For what onnxruntime's CPU has no kernel numpy says what comes out.
 """
@@ -7,10 +7,14 @@ A model of one node each, with inputs made up here (oracle.py). For what onnxrun
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+from harness import check
 from oracle import Case, compare, f16, helper, np
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 rng = np.random.default_rng(7)
 f32, f64, i32, i64, u8, i8 = np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8
@@ -26,6 +30,10 @@ def q(*shape, t=u8):
 
 def s(value, t=f32):
     return np.array(value, t)
+
+
+def command(*args: str) -> str:
+    return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 def fused():
@@ -249,5 +257,38 @@ def weights():
         yield case
 
 
+def kept() -> None:
+    """MatMulNBits stays where a provider has a kernel for it, and is its composition elsewhere: on ref, for a provider that was
+    named earlier and has products (sim), and in what `ortc optimize` writes."""
+    def made(bits: int) -> bytes:
+        node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=64, N=8, bits=bits, block_size=32)
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
+                                  [numpy_helper.from_array(q(8, 2, 4 * bits), "w"), numpy_helper.from_array(r(16), "s")])  # fmt: skip
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+    def placed(file: str, *args: str) -> str:
+        lines = command("info", file, "--placement", *args).splitlines()
+        return " ".join(word for line in lines for word in line.split() if word.split("-")[0] in ("com.microsoft.MatMulNBits", "MatMul") or "." in word)
+
+    def expect(text: str, has: str, lacks: str) -> str:
+        return "" if has in text and lacks not in text else f"it says {text}"
+
+    with tempfile.TemporaryDirectory() as folder:
+        file, two, plain, raised = (f"{folder}/{name}.onnx" for name in ("m", "two", "plain", "raised"))
+        Path(file).write_bytes(made(4))
+        Path(two).write_bytes(made(2))
+        check("composed where no kernel takes it", lambda: expect(placed(two, "--provider", "cpu"), "gemm.packed", "MatMulNBits-1"))
+        check("kept on cpu", lambda: expect(placed(file, "--provider", "cpu"), "gemm.nbits", "dequantize"))
+        check("composed on ref", lambda: expect(placed(file, "--provider", "ref"), "matmul.ref", "MatMulNBits-1"))
+        if len(sys.argv) > 2:
+            sim = ("--plugin", sys.argv[2], "--provider", "sim,cpu")
+            check("composed where an earlier provider has products", lambda: expect(placed(file, *sim), "matmul", "MatMulNBits-1"))
+        check("written as standard ONNX", lambda: command("optimize", file, "--out", plain) and expect(placed(plain), "MatMul-13", "MatMulNBits-1"))
+        check("written as it is", lambda: command("optimize", "--raised", file, "--out", raised) and expect(placed(raised), "gemm.nbits", "MatMul-13"))
+
+
 if __name__ == "__main__":
+    kept()
     sys.exit(compare(case for family in (fused, norms, attention, quantized, weights) for case in family()))

@@ -585,6 +585,7 @@ Test(epilogues, activations_are_known_by_what_they_do)
         cr_expect_eq(t.bias >= 0, i == 6 || i == 7);
         const ortc_pointwise *p = &t.u.rest;
         for (size_t k = 0; k < ORTC_LENGTH(known); k++)
-            cr_expect_eq(ortc_tail_is(p, p->steps[p->n - 1].a, t.at, known[k]), k == is, "%zu as %zu", i, k);
+            cr_expect_eq(ortc_expands_to(p, p->steps[p->n - 1].a, t.at, known[k]), k == is, "%zu as %zu", i,
+                         k);
     }
 }

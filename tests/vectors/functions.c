@@ -64,6 +64,11 @@ static void even(size_t count, const float *x, float *y)
     V_FOR(i, n, count, v_store_f32(y + i, v_load_even_f32(x + 2 * i, n), n););
 }
 
+static void repeat(size_t count, size_t times, const float *x, float *y)
+{
+    V_FOR(i, n, count, v_store_f32(y + i, v_repeat_f32(x + i / times, times, n), n););
+}
+
 #define MOVE(name, from, to, load, convert, store) \
     static void name(size_t count, const from *x, to *y) \
     { \
@@ -77,6 +82,7 @@ MOVE(load_f64, double, float, v_load_f64, , v_store_f32)
 MOVE(store_f64, float, double, v_load_f32, , v_store_f64)
 MOVE(i32_of_f32, float, int32_t, v_load_f32, v_i32_of_f32, v_store_i32)
 MOVE(f32_of_i32, int32_t, float, v_load_i32, v_f32_of_i32, v_store_f32)
+MOVE(low4, int32_t, float, v_load_i32, v_f32_of_low4, v_store_f32)
 MOVE(load_i8, int8_t, int32_t, v_load_i8, , v_store_i32)
 MOVE(load_u8, uint8_t, int32_t, v_load_u8, , v_store_i32)
 MOVE(load_i16, int16_t, int32_t, v_load_i16, , v_store_i32)
@@ -108,6 +114,8 @@ const vec_functions V_NAME(vec_functions) = {V_LANES,
                                              gather,
                                              masked,
                                              even,
+                                             low4,
+                                             repeat,
                                              load_f16,
                                              store_f16,
                                              load_bf16,

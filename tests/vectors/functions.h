@@ -30,6 +30,8 @@ typedef struct vec_functions {
     void (*gather)(size_t n, const float *base, const int32_t *index, float *y);
     void (*masked)(size_t n, const uint8_t *m, const float *x, float *y); /* y[i] = x[i] where m[i] */
     void (*even)(size_t n, const float *x, float *y);
+    void (*low4)(size_t n, const int32_t *x, float *y);
+    void (*repeat)(size_t n, size_t times, const float *x, float *y); /* y[i] = x[i / times] */
     void (*load_f16)(size_t n, const uint16_t *x, float *y);
     void (*store_f16)(size_t n, const float *x, uint16_t *y);
     void (*load_bf16)(size_t n, const uint16_t *x, float *y);

@@ -362,6 +362,8 @@ static void test_integers(const vec_functions *v, const char *isa)
     for (size_t i = 0; i < N; i++) wide[i] = (int32_t)next();
     v->f32_of_i32(N, wide, out_a);
     for (size_t i = 0; i < N; i++) bad += out_a[i] != (float)wide[i];
+    v->low4(N, wide, out_a);
+    for (size_t i = 0; i < N; i++) bad += out_a[i] != (float)((wide[i] & 15) - 8);
     result("i32 and f32", isa, bad), bad = 0;
     for (size_t i = 0; i < N; i++) wide[i] = (int32_t)(next() % N);
     v->gather(N, in_a, wide, out_a);
@@ -388,6 +390,11 @@ static void test_tails(const vec_functions *v, const char *isa)
     for (size_t n = 0; n <= 40; n++) {
         for (size_t i = 0; i < 128; i++) out_b[N - 1 - i] = (float)i;
         TAIL(v->even(n, out_b + N - (n ? 2 * n - 1 : 0), to), float, 2 * (n - 1 - i));
+        TAIL(v->low4(n, ints, to), float, (ints[i] & 15) - 8);
+        /* what is repeated ends where its memory does */
+        for (size_t times = 1; times <= 64; times *= 2)
+            TAIL(v->repeat(n, times, out_b + N - (n + times - 1) / times, to), float,
+                 (n + times - 1) / times - 1 - i / times);
         TAIL(v->store_i8(n, ints, (int8_t *)to), int8_t, ints[i]);
         TAIL(v->store_u16(n, ints, (uint16_t *)to), uint16_t, ints[i]);
         TAIL(v->f32_of_i32(n, ints, to), float, ints[i]);

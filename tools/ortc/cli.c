@@ -282,7 +282,7 @@ ortc_status file_read(const char *path, uint64_t limit, blob *out, ortc_error *e
     size_t size = 0;
     for (;;) {
         if (size == capacity) {
-            capacity += capacity / 2;
+            capacity += capacity / 2 + 4096; /* files of /proc have no size */
             data = mem_grow(data, capacity, 1);
         }
         ssize_t n = read(fd, data + size, capacity - size);

@@ -35,6 +35,9 @@ enum {
 /* ---- The commands: argv[0] is the command's name ------------------------------------------------------- */
 
 int command_run(int argc, char **argv);
+int command_bench(int argc, char **argv);
+int command_profile(int argc, char **argv);
+int command_compare(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_optimize(int argc, char **argv);
 int command_test(int argc, char **argv);

@@ -206,9 +206,11 @@ static int complete(inputs *in, const session_options *so, const input_options *
         if (x->n_files)
             code = input_pictures(x, so, o);
         else if (!x->value && !is_optional(x)) {
-            if (optional) {
-                x->source = mem_copy("zeros");
-                code = input_fill(x, so, o, &(fill){FILL_ZEROS});
+            if (optional || o->rest_is_random) {
+                const bool random = o->rest_is_random && x->io->dtype != ORTC_STRING;
+                const fill made = {random ? FILL_UNIFORM : FILL_ZEROS, .natural = true};
+                x->source = mem_copy(random ? "rand" : "zeros");
+                code = input_fill(x, so, o, &made);
             } else {
                 char *text = io_describe(x->io);
                 say_error("input '%s' (%s) has no value: pass --input %s=FILE or --input %s=rand",

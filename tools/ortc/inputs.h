@@ -22,6 +22,7 @@
 typedef struct input_options {
     arg_list inputs;
     bool cast;
+    bool rest_is_random; /* what is not given: random numbers, empty strings */
     int64_t seed;
     const char *scale, *mean, *std; /* as given; parsed into `image` */
     image_options image;

@@ -208,3 +208,13 @@ void json_finish(json *j)
     free(j->out.data);
     *j = (json){0};
 }
+
+ortc_status json_save(json *j, const char *path, ortc_error *error)
+{
+    json_object_end(j);
+    buffer_add(&j->out, "\n", 1);
+    ortc_status s = file_write(path, j->out.data, j->out.size, error);
+    free(j->out.data);
+    *j = (json){0};
+    return s;
+}

@@ -41,7 +41,8 @@ void json_pair_bool(json *, const char *key, bool value);
 
 /* Opens the object that a command prints: schema and command. */
 void json_begin(json *, const char *command);
-/* Closes it, prints it on stdout and frees. */
+/* Closes it, prints it on stdout or writes it to a file, and frees. */
 void json_finish(json *);
+ortc_status json_save(json *, const char *path, ortc_error *);
 
 #endif

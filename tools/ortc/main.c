@@ -14,6 +14,11 @@ typedef struct command {
 
 static const command commands[] = {
     {"run", "run a model on files or made-up inputs; print, save and time its outputs", command_run},
+    {"bench", "measure a model: percentiles, throughput, start, memory; against a saved measurement",
+     command_bench},
+    {"profile", "where a model's time goes, by operator, node or kernel", command_profile},
+    {"compare", "two providers or two files on the same inputs: where results part, and how far",
+     command_compare},
     {"info", "what a model is made of: inputs, outputs, operators, placement, plan", command_info},
     {"optimize", "write a model as the graph passes leave it, as standard ONNX; check it", command_optimize},
     {"test", "run folders of test cases in the layout of ONNX's own suite", command_test},
@@ -42,7 +47,8 @@ static int overview(void)
     table_cell(&t, "--version");
     table_cell(&t, "the version of ortc");
     table_print(&t, 2, false);
-    put("\nexit codes: 0 good; 1 a test failed; 2 bad use, or inputs that do not fit; 3 the model cannot be "
+    put("\nexit codes: 0 good; 1 a test or comparison failed; 2 bad use, or inputs that do not fit; 3 the "
+        "model cannot be "
         "read or is not\n"
         "valid; 4 an operator or type is not supported; 5 a provider is missing, or --require is not met; 6 "
         "the run failed;\n"
@@ -60,6 +66,18 @@ static const command *find(const char *name)
     return NULL;
 }
 
+/* "run, bench, ... or help" */
+static const char *all_names(void)
+{
+    buffer list = {0};
+    for (size_t i = 0; i < COUNT_OF(commands); i++) buffer_printf(&list, i ? ", %s" : "%s", commands[i].name);
+    buffer_printf(&list, " or help");
+    char *kept = mem_keep(list.size + 1);
+    memcpy(kept, list.data, list.size);
+    free(list.data);
+    return kept;
+}
+
 static int unknown(const char *name)
 {
     const char *names[COUNT_OF(commands) + 1], *meant;
@@ -70,8 +88,7 @@ static int unknown(const char *name)
     if (meant)
         say_error("there is no command '%s'; did you mean 'ortc %s'?", name, meant);
     else
-        say_error("there is no command '%s'; expected run, info, optimize, test, providers, ops or help",
-                  name);
+        say_error("there is no command '%s'; expected %s", name, all_names());
     return EXIT_USAGE;
 }
 
@@ -114,8 +131,7 @@ static bool environment_is_right(void)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        say_error("expects a command: run, info, optimize, test, providers, ops or help ('ortc help' "
-                  "describes them)");
+        say_error("expects a command: %s ('ortc help' describes them)", all_names());
         return EXIT_USAGE;
     }
     const char *word = argv[1];

@@ -72,7 +72,7 @@ static char *coverage_text(const ortc_operator_info *op, const char *provider)
         lacks = add_types(add(lacks, head), all & ~got);
         free(head);
     }
-    char *text = op->composed                      ? mem_copy("composed")
+    char *text = op->composed && !any              ? mem_copy("composed")
                  : !any                            ? mem_copy("")
                  : !*has                           ? mem_copy("all")
                  : strlen(lacks) + 8 < strlen(has) ? mem_printf("all but %s", lacks)

@@ -1,5 +1,4 @@
 /* tools/ortc/run.c: `ortc run`: one model, its inputs, its outputs, and how long it took. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include "args.h"
 #include "files.h"
 #include "inputs.h"
+#include "interrupt.h"
 #include "json.h"
 #include "outputs.h"
 #include "session.h"
@@ -46,24 +46,7 @@ static const char details[] =
     "  ortc run model.onnx --input rand --repeat 100\n"
     "  ortc run rnn.onnx --input rand --tie h=h_next --repeat 16\n";
 
-/* ---- Interruption: the first Ctrl-C ends the run in order, the second one the process ------------------ */
-
 static ortc_cancel *cancel;
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-    ortc_cancel_set(cancel);
-}
-
-static void watch_interrupts(void)
-{
-    if (ortc_cancel_create(&cancel, NULL) != ORTC_OK) return;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-}
 
 /* ---- Runs ---------------------------------------------------------------------------------------------- */
 
@@ -111,15 +94,15 @@ static int run_all(ortc_session *session, ortc_state *state, const run_options *
         ortc_status s = run_once(session, state, o, in, out, n_out, &seconds, &e);
         if (s != ORTC_OK) {
             term_progress_clear();
-            if (interrupted && s == ORTC_CANCELLED)
+            if (interrupt_came() && s == ORTC_CANCELLED)
                 say_error("interrupted after %lld of %lld runs", (long long)i, (long long)o->repeat);
             else
                 say_error("%s", e.text);
-            return interrupted ? EXIT_INTERRUPTED : exit_code(s, STAGE_RUN);
+            return interrupt_came() ? EXIT_INTERRUPTED : exit_code(s, STAGE_RUN);
         }
         t->runs[t->n_runs++] = seconds;
         if (i == 0) t->first = seconds;
-        if (interrupted) {
+        if (interrupt_came()) {
             say_error("interrupted after %lld of %lld runs", (long long)i + 1, (long long)o->repeat);
             return EXIT_INTERRUPTED;
         }
@@ -231,7 +214,7 @@ static int run_model(const char *path, const run_options *o, const labels *names
                 there = strcmp(out[k].name, o->session.keep.items[i]) == 0;
             if (!there) out[n_out++].name = o->session.keep.items[i];
         }
-        watch_interrupts();
+        cancel = interrupt_watch();
         ortc_state *state = NULL;
         ortc_error e = ORTC_ERROR_INIT;
         if (o->session.n_ties && ortc_state_create(session, &state, &e) != ORTC_OK) {
@@ -242,7 +225,7 @@ static int run_model(const char *path, const run_options *o, const labels *names
         ortc_state_release(state);
     }
     if (o->trace && t.n_runs) {
-        int written = trace_write(o->trace, o->profile);
+        int written = trace_write(o->trace, "--profile", o->profile);
         code = written >= 0 && code < 0 ? written : code;
     }
     bool complete = code < 0;

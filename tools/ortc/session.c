@@ -137,35 +137,29 @@ static int check_shape_names(ortc_model *model, const session_options *o)
     return -1;
 }
 
-/* --set of a name that is no symbol of the model does nothing, which is never what was meant. */
-static int check_symbols(ortc_model *model, const session_options *o)
+/* A name that is no symbol of the model would do nothing, which is never what was meant. */
+int symbol_check(ortc_model *model, const char *option, const char *symbol)
 {
     const char *names[256];
     size_t n = 0;
     for (int outputs = 0; outputs < 2; outputs++) {
         const ortc_io *io;
         for (size_t i = 0; (io = outputs ? ortc_model_output(model, i) : ortc_model_input(model, i)); i++)
-            for (int32_t d = 0; d < io->rank; d++)
-                if (io->dims[d] < 0 && io->symbols && io->symbols[d] && n < COUNT_OF(names))
-                    names[n++] = io->symbols[d];
+            for (int32_t d = 0; d < io->rank; d++) {
+                if (io->dims[d] >= 0 || !io->symbols || !io->symbols[d] || n == COUNT_OF(names)) continue;
+                if (strcmp(io->symbols[d], symbol) == 0) return -1;
+                bool seen = false;
+                for (size_t k = 0; k < n && !seen; k++) seen = strcmp(names[k], io->symbols[d]) == 0;
+                if (!seen) names[n++] = io->symbols[d];
+            }
     }
-    for (size_t i = 0; i < o->n_dims; i++) {
-        bool found = n == COUNT_OF(names);
-        for (size_t k = 0; k < n && !found; k++) found = strcmp(names[k], o->dim_names[i]) == 0;
-        if (found) continue;
-        buffer list = {0};
-        for (size_t k = 0; k < n; k++) {
-            bool seen = false;
-            for (size_t earlier = 0; earlier < k && !seen; earlier++)
-                seen = strcmp(names[k], names[earlier]) == 0;
-            if (!seen) buffer_printf(&list, "%s%s", list.size ? ", " : "", names[k]);
-        }
-        say_error("--set: the model has no symbolic dimension '%s'; it has %s", o->dim_names[i],
-                  n ? (const char *)list.data : "none");
-        free(list.data);
-        return EXIT_USAGE;
-    }
-    return -1;
+    if (n == COUNT_OF(names)) return -1; /* too many to know */
+    buffer list = {0};
+    for (size_t k = 0; k < n; k++) buffer_printf(&list, "%s%s", k ? ", " : "", names[k]);
+    say_error("%s: the model has no symbolic dimension '%s'; it has %s", option, symbol,
+              n ? (const char *)list.data : "none");
+    free(list.data);
+    return EXIT_USAGE;
 }
 
 ortc_status session_create(ortc_model *model, const session_options *o, ortc_session **out, ortc_error *error,
@@ -199,7 +193,8 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
 
 int session_open(ortc_model *model, const session_options *o, ortc_session **out)
 {
-    int code = check_symbols(model, o);
+    int code = -1;
+    for (size_t i = 0; i < o->n_dims && code < 0; i++) code = symbol_check(model, "--set", o->dim_names[i]);
     if (code < 0) code = check_shape_names(model, o);
     if (code >= 0) return code;
     ortc_error e = ORTC_ERROR_INIT;

@@ -1,5 +1,4 @@
 /* tools/ortc/test.c: `ortc test`: runs folders of test cases and says which fail, all in this process. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "cases.h"
 #include "element.h"
 #include "files.h"
+#include "interrupt.h"
 #include "json.h"
 #include "report.h"
 #include "session.h"
@@ -40,15 +40,7 @@ static const char details[] =
 
 static const char *const unsupported_choices[] = {"fail", "skip", NULL};
 
-static volatile sig_atomic_t interrupted;
 static ortc_cancel *cancel;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-    ortc_cancel_set(cancel);
-}
 
 /* ---- One data set -------------------------------------------------------------------------------------- */
 
@@ -219,21 +211,19 @@ static void judge(const test_case *c, outcome *o, double seconds, const test_opt
 static int run_cases(const cases *c, const test_options *options)
 {
     report r;
-    if (ortc_cancel_create(&cancel, NULL) == ORTC_OK)
-        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND},
-                  NULL);
+    cancel = interrupt_watch();
     report_begin(&r, c->count);
-    for (size_t i = 0; i < c->count && !interrupted; i++) {
+    for (size_t i = 0; i < c->count && !interrupt_came(); i++) {
         term_progress(i, c->count, c->items[i].name);
         double start = seconds_now();
         outcome o = run_case(&c->items[i], options);
-        if (!interrupted) judge(&c->items[i], &o, seconds_now() - start, options, &r);
+        if (!interrupt_came()) judge(&c->items[i], &o, seconds_now() - start, options, &r);
         free(o.why.data);
     }
     term_progress_clear();
     ortc_error e = ORTC_ERROR_INIT;
-    int code = interrupted ? EXIT_INTERRUPTED : r.failed ? EXIT_DIFFERENT : EXIT_GOOD;
-    if (interrupted) say_error("interrupted after %zu of %zu cases", r.count, c->count);
+    int code = interrupt_came() ? EXIT_INTERRUPTED : r.failed ? EXIT_DIFFERENT : EXIT_GOOD;
+    if (interrupt_came()) say_error("interrupted after %zu of %zu cases", r.count, c->count);
     if (options->junit && report_junit(&r, options->junit, &e) != ORTC_OK) {
         say_error("--junit: %s", e.text);
         code = code == EXIT_GOOD ? EXIT_RUN : code;

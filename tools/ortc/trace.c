@@ -58,7 +58,7 @@ static void put_event(json *j, const trace_event *e, int64_t start)
     json_object_end(j);
 }
 
-int trace_write(const trace *t, const char *path)
+int trace_write(const trace *t, const char *option, const char *path)
 {
     json j = {.first = true};
     int64_t start = INT64_MAX;
@@ -75,6 +75,6 @@ int trace_write(const trace *t, const char *path)
     ortc_status s = file_write(path, j.out.data, j.out.size, &e);
     free(j.out.data);
     if (s == ORTC_OK) return -1;
-    say_error("--profile: %s", e.text);
+    say_error("%s: %s", option, e.text);
     return EXIT_RUN;
 }

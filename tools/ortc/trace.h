@@ -21,7 +21,8 @@ typedef struct trace {
 void trace_init(trace *);
 /* One JSON object {"traceEvents": [...]}; times from the first event on. -1: good; else it has said what is
  * wrong. */
-int trace_write(const trace *, const char *path);
+/* `option` names the file in messages. */
+int trace_write(const trace *, const char *option, const char *path);
 void trace_free(trace *);
 
 #endif

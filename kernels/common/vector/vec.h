@@ -444,6 +444,27 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 }
 #endif
 
+/* The low four bits of each lane, less 8. */
+#ifndef v_f32_of_low4
+#define v_f32_of_low4 v_f32_of_low4
+VFN vf32 v_f32_of_low4(vi32 x) { return v_f32_of_i32(v_sub(v_and(x, v_set_i32(15)), v_set_i32(8))); }
+#endif
+/* p[0], .. p[0], p[1], ..: each `times` times, a power of two; n lanes, 0 in the rest. */
+#ifndef v_repeat_f32
+#define v_repeat_f32 v_repeat_f32
+VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
+{
+    float t[V_LANES] = {0};
+    vf32 v;
+    for (size_t i = 0; i < V_LANES && i < n; i++) memcpy(&t[i], p + i / times, sizeof t[i]);
+    memcpy(&v, t, sizeof v);
+    return v;
+}
+#endif
+
+/* Brings the line of an address that will be read soon into the caches; any address. */
+VFN void v_prefetch(const void *p) { __builtin_prefetch(p); }
+
 /* ---- Loops --------------------------------------------------------------------------------------------- */
 
 /* V_FOR(i, n, count, statements): the statements for elements i, i + 1, .. of count, a register at a time; n

@@ -89,3 +89,13 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
     if (n >= V_LANES) return _mm256_i32gather_ps(base, (__m256i)index, 4);
     return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), base, (__m256i)index, (__m256)v_first(n), 4);
 }
+#define v_repeat_f32 v_repeat_f32
+VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
+{
+    if (times >= V_LANES) return _mm256_and_ps(_mm256_broadcast_ss(p), (__m256)v_first(n));
+    const int by = __builtin_ctzll(times);
+    const size_t count = ((n < V_LANES ? n : V_LANES) + times - 1) >> by;
+    const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256 some = _mm256_maskload_ps(p, (__m256i)v_first(count));
+    return _mm256_and_ps(_mm256_permutevar8x32_ps(some, _mm256_srli_epi32(at, by)), (__m256)v_first(n));
+}

@@ -181,3 +181,19 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 {
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), v_first(n), (__m512i)index, base, 4);
 }
+#define v_f32_of_low4 v_f32_of_low4
+VFN vf32 v_f32_of_low4(vi32 x) /* the upper bits of an index are not looked at */
+{
+    const __m512 values = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm512_permutexvar_ps((__m512i)x, values);
+}
+#define v_repeat_f32 v_repeat_f32
+VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
+{
+    if (times >= V_LANES) return _mm512_maskz_broadcastss_ps(v_first(n), _mm_load_ss(p));
+    const int by = __builtin_ctzll(times);
+    const size_t count = ((n < V_LANES ? n : V_LANES) + times - 1) >> by;
+    const __m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_maskz_permutexvar_ps(v_first(n), _mm512_srli_epi32(at, (unsigned)by),
+                                       _mm512_maskz_loadu_ps(v_first(count), p));
+}

@@ -1,0 +1,39 @@
+/* kernels/attention/attend.h: what the cpu's Attention does with rows of scores, a body for every instruction
+ * set (attend_vec.c). Arrays of functions go by ORTC_FLOAT_*; sums are f32; memory of any alignment.
+ */
+#ifndef ORTC_KERNELS_ATTEND_H
+#define ORTC_KERNELS_ATTEND_H
+
+#include "kernels/common/vector/convert.h"
+
+/* What is added to a row of scores, by the type of its elements. */
+enum {
+    ORTC_MASK_F32 = ORTC_FLOAT_F32,
+    ORTC_MASK_F16 = ORTC_FLOAT_F16,
+    ORTC_MASK_BF16 = ORTC_FLOAT_BF16,
+    ORTC_MASK_BOOL, /* 0 where it is true, else -infinity */
+    ORTC_MASK_NONE
+};
+
+/* One row between blocks of keys: the sums so far are of exp(score - most). */
+typedef struct ortc_attend_row {
+    double sum;
+    float most; /* -infinity at first */
+} ortc_attend_row;
+
+typedef struct ortc_attend_vec {
+    /* s[r][j] = scale * the product of row r of q, dense, and row j of k; few rows: k is read once, q many
+     * times */
+    void (*dots[3])(size_t rows, size_t keys, size_t d, const float *q, const void *k, size_t ldk,
+                    float scale, float *s, size_t lds);
+    /* o[r] += the sum over keys, in order, of p[r][j] v[j]; o is dense */
+    void (*mix[3])(size_t rows, size_t keys, size_t d, const float *p, size_t ldp, const void *v, size_t ldv,
+                   float *o);
+    /* n scores become their weights: capped by softcap * tanh(s / softcap) where softcap > 0, the mask added,
+     * exp(s - most) with the largest so far. Returns what the results so far are to be multiplied by. */
+    float (*weigh)(size_t n, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row);
+    void (*scale)(size_t n, float *x, float by);
+} ortc_attend_vec;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_attend_vec)
+
+#endif

@@ -1,0 +1,132 @@
+/* The bodies of ortc_attend_vec (attend.h). */
+#include "kernels/attention/attend.h"
+
+#include "kernels/common/vector/math.h"
+#include "kernels/common/vector/reduce.h"
+
+/* ---- Scores of few rows -------------------------------------------------------------------------------- */
+
+/* Eight keys share each load of q; eight sums hide the latency of an FMA. */
+#define EACH(M, ...) \
+    M(0, __VA_ARGS__) \
+    M(1, __VA_ARGS__) \
+    M(2, __VA_ARGS__) \
+    M(3, __VA_ARGS__) M(4, __VA_ARGS__) M(5, __VA_ARGS__) M(6, __VA_ARGS__) M(7, __VA_ARGS__)
+enum { KEYS = 8 };
+#define ZERO(j, T) vf32 sum##j = v_set_f32(0);
+#define TERM(j, T) sum##j = v_fma(qv, v_load_##T(at + (j)*ldk + i, n), sum##j);
+#define FINISH(j, T) to[j] = scale * V_ACROSS(v_sum, sum##j);
+#define DOTS(T, type) \
+    static void dots_##T(size_t rows, size_t keys, size_t d, const float *q, const void *k, size_t ldk, \
+                         float scale, float *s, size_t lds) \
+    { \
+        for (size_t key = 0; key < keys; key += KEYS) \
+            for (size_t r = 0; r < rows; r++) { \
+                const type *at = (const type *)k + key * ldk; \
+                const float *row = q + r * d; \
+                float *to = s + r * lds + key; \
+                if (keys - key >= KEYS) { \
+                    EACH(ZERO, T) \
+                    V_FOR(i, n, d, const vf32 qv = v_load_f32(row + i, n); EACH(TERM, T)); \
+                    EACH(FINISH, T) \
+                    continue; \
+                } \
+                for (size_t j = key; j < keys; j++, at += ldk, to++) { \
+                    ZERO(0, T) \
+                    V_FOR(i, n, d, const vf32 qv = v_load_f32(row + i, n); TERM(0, T)); \
+                    FINISH(0, T) \
+                } \
+            } \
+    }
+
+/* ---- Values of few rows -------------------------------------------------------------------------------- */
+
+/* Four keys for each pass over a row of results, which stays in L1. */
+#define MIX(T, type) \
+    static void mix_##T(size_t rows, size_t keys, size_t d, const float *p, size_t ldp, const void *v, \
+                        size_t ldv, float *o) \
+    { \
+        size_t key = 0; \
+        for (; key + 4 <= keys; key += 4) \
+            for (size_t r = 0; r < rows; r++) { \
+                const type *at = (const type *)v + key * ldv; \
+                const float *w = p + r * ldp + key; \
+                float *to = o + r * d; \
+                const vf32 w0 = v_set_f32(w[0]), w1 = v_set_f32(w[1]), w2 = v_set_f32(w[2]), \
+                           w3 = v_set_f32(w[3]); \
+                V_FOR(i, n, d, { \
+                    vf32 y = v_load_f32(to + i, n); \
+                    y = v_fma(w0, v_load_##T(at + i, n), y); \
+                    y = v_fma(w1, v_load_##T(at + ldv + i, n), y); \
+                    y = v_fma(w2, v_load_##T(at + 2 * ldv + i, n), y); \
+                    y = v_fma(w3, v_load_##T(at + 3 * ldv + i, n), y); \
+                    v_store_f32(to + i, y, n); \
+                }); \
+            } \
+        for (; key < keys; key++) \
+            for (size_t r = 0; r < rows; r++) { \
+                const type *at = (const type *)v + key * ldv; \
+                const vf32 w = v_set_f32(p[r * ldp + key]); \
+                float *to = o + r * d; \
+                V_FOR(i, n, d, \
+                      v_store_f32(to + i, v_fma(w, v_load_##T(at + i, n), v_load_f32(to + i, n)), n);); \
+            } \
+    }
+#define OF(T, type) DOTS(T, type) MIX(T, type)
+OF(f32, float)
+OF(f16, uint16_t)
+OF(bf16, uint16_t)
+
+/* ---- Weights ------------------------------------------------------------------------------------------- */
+
+#define ADD_MASK(bias) V_FOR(i, n, count, { v_store_f32(s + i, v_add(v_load_f32(s + i, n), bias), n); })
+
+static void add_mask(size_t count, float *s, const void *mask, int kind)
+{
+    const vf32 zero = v_set_f32(0), hidden = v_set_f32(-__builtin_inff());
+    switch (kind) {
+    case ORTC_MASK_F32: ADD_MASK(v_load_f32((const float *)mask + i, n)); break;
+    case ORTC_MASK_F16: ADD_MASK(v_load_f16((const uint16_t *)mask + i, n)); break;
+    case ORTC_MASK_BF16: ADD_MASK(v_load_bf16((const uint16_t *)mask + i, n)); break;
+    case ORTC_MASK_BOOL:
+        ADD_MASK(v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)), hidden, zero));
+        break;
+    default: break;
+    }
+}
+
+/* Where all is -infinity so far, 0 is taken off: -infinity - -infinity would be NaN. */
+static float weigh(size_t n_scores, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row)
+{
+    if (softcap > 0) {
+        const vf32 cap = v_set_f32(softcap);
+        V_FOR(i, n, n_scores, v_store_f32(s + i, v_mul(cap, v_tanh(v_div(v_load_f32(s + i, n), cap))), n););
+    }
+    add_mask(n_scores, s, mask, kind);
+    V_REDUCE(top, v_max, -__builtin_inff(), n_scores, i, n, v_load_f32(s + i, n));
+    const float was = row->most, most = top > was ? top : was, off = most == -__builtin_inff() ? 0 : most;
+    const vf32 t = v_set_f32(off);
+    vf32 sums = v_set_f32(0);
+    V_FOR(i, n, n_scores, {
+        const vf32 e = v_exp(v_sub(v_load_f32(s + i, n), t));
+        v_store_f32(s + i, e, n);
+        sums = v_add(sums, v_keep(e, n, 0));
+    });
+    const float sum = V_ACROSS(v_sum, sums);
+    float by = 1; /* of a first block, too: nothing has been added up */
+    if (most != was && was != -__builtin_inff()) v_store_f32(&by, v_exp(v_set_f32(was - most)), 1);
+    row->most = most;
+    row->sum = row->sum * (double)by + (double)sum;
+    return by;
+}
+
+static void scale(size_t count, float *x, float by)
+{
+    const vf32 f = v_set_f32(by);
+    V_FOR(i, n, count, v_store_f32(x + i, v_mul(v_load_f32(x + i, n), f), n););
+}
+
+const ortc_attend_vec V_NAME(ortc_attend_vec) = {{dots_f32, dots_f16, dots_bf16},
+                                                 {mix_f32, mix_f16, mix_bf16},
+                                                 weigh,
+                                                 scale};

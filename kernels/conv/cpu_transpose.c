@@ -1,0 +1,283 @@
+/* kernels/conv/cpu_transpose.c: ConvTranspose on the cpu provider, in f32 (f16 and bf16 summed in f32, too):
+ * of each piece of X's positions one product with W gives all that its elements spread, a row for each filter
+ * and place of the window; the rows are then added to Y where they belong, a task for each filter. A piece is
+ * some whole lines of X, so that what is spread stays in the caches. W is packed once.
+ *
+ * N images, C and M channels, G groups; K places of the window. Leaves to others: products (gemm/product.h).
+ */
+#include <stdlib.h>
+
+#include "kernels/common/vector/convert.h"
+#include "kernels/conv/transpose.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/product.h"
+
+#define PIECE_BYTES (1024.0 * 1024) /* of what is spread at a time */
+
+typedef struct transpose_plan {
+    ortc_transpose t; /* its kernel is W's */
+    const ortc_convert *convert;
+    int32_t spatial;
+    int64_t images, groups, channels, filters, places; /* of a group: channels, filters; of the window */
+    int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], pad[ORTC_SPATIAL_LIMIT];
+    int64_t in_count, out_count, lines, piece; /* lines: of X's last dim in a channel; of a piece */
+    ortc_product_plan product;
+    size_t at_spread, at_packed, packed_bytes, at_sums; /* in the workspace */
+    const ortc_packed *packed;
+} transpose_plan;
+
+/* Compared bytewise. */
+typedef struct pack_param {
+    int64_t m, k, groups;
+    ortc_product_form form;
+    ortc_dtype type;
+} pack_param;
+_Static_assert(sizeof(pack_param) == 3 * 8 + sizeof(ortc_product_form) + 4, "padding has no fixed bytes");
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    const size_t one = ortc_product_packed_bytes(&p->form, p->m, p->k);
+    (void)src;
+    return one && one < SIZE_MAX / 2 / (size_t)p->groups ? (one + 63) / 64 * 64 * (size_t)p->groups : 0;
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const size_t step = pack_bytes(src, param) / (size_t)p->groups;
+    for (int64_t g = 0; g < p->groups; g++)
+        ORTC_TRY(ortc_product_fill(ortc_product_moves_select(), &p->form, p->type, p->m, p->k, 0,
+                                   ortc_product_at(src->data, g * p->m * p->k, p->type), p->m,
+                                   (char *)dst + (size_t)g * step, &threads));
+    return ORTC_OK;
+}
+
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_transpose", pack_bytes, pack_fill};
+
+static pack_param param_of(const transpose_plan *g)
+{
+    return (pack_param){g->filters * g->places, g->channels, g->groups, g->product.line->a,
+                        g->product.types.a};
+}
+
+static void shapes(const ortc_plan *p, transpose_plan *g)
+{
+    const ortc_view *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
+    g->spatial = x->rank - 2;
+    g->images = x->dims[0];
+    g->groups = g->t.group;
+    g->channels = x->dims[1] / g->groups;
+    g->filters = w->dims[1];
+    g->places = g->in_count = g->out_count = g->lines = 1;
+    for (int32_t i = 0; i < g->spatial; i++) {
+        g->t.window.kernel[i] = w->dims[i + 2];
+        g->in[i] = x->dims[i + 2];
+        g->out[i] = y->dims[i + 2];
+        g->pad[i] = ortc_transpose_pad(&g->t, i, g->in[i], g->out[i]);
+        g->places *= w->dims[i + 2];
+        g->in_count *= g->in[i];
+        g->out_count *= g->out[i];
+        g->lines *= i < g->spatial - 1 ? g->in[i] : 1;
+    }
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
+{
+    transpose_plan *g = calloc(1, sizeof *g);
+    const ortc_dtype t = p->in[0].dtype;
+    ortc_status status = ORTC_OK;
+    if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    *out = g;
+    g->t = *(const ortc_transpose *)state;
+    g->convert = ortc_convert_get();
+    if (ortc_view_count(&p->out[0]) == 0) return ORTC_OK;
+    shapes(p, g);
+    if (g->in_count == 0 || g->channels == 0) return ORTC_OK; /* Y is its bias */
+    const int64_t width = g->in[g->spatial - 1], rows = g->filters * g->places;
+    const double fit = PIECE_BYTES / ((double)rows * (double)width * sizeof(float));
+    g->piece = fit < 1 ? 1 : fit < (double)g->lines ? (int64_t)fit : g->lines;
+    const ortc_product_types types = {t, t, ORTC_F32};
+    if (ortc_product_plan_init(&g->product, ortc_product_line_for(t), &types, rows, g->piece * width,
+                               g->channels, 1, ORTC_PRODUCT_TRANS_A | ORTC_PRODUCT_PACKED_A)) {
+        *out = NULL;
+        free(g);
+        return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
+    }
+    const pack_param param = param_of(g);
+    g->at_spread = (g->product.workspace + 63) / 64 * 64;
+    g->at_packed = g->at_spread + ((size_t)(rows * g->piece * width) * sizeof(float) + 63) / 64 * 64;
+    g->at_sums = g->at_packed;
+    if (p->in[1].flags & ORTC_VIEW_CONST)
+        status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &g->packed);
+    else
+        g->at_sums += pack_bytes(NULL, &param);
+    if (status) {
+        *out = NULL;
+        free(g);
+        return status;
+    }
+    const size_t sums = t == ORTC_F32 ? 0 : (size_t)(g->filters * g->out_count) * sizeof(float);
+    ortc_plan_workspace(p, g->at_sums + sums, g->product.scratch);
+    ortc_plan_cost(p,
+                   g->product.flops * (double)(g->images * g->groups) * (double)g->lines / (double)g->piece,
+                   (double)ortc_bytes_of(ortc_dtype_bits(t), ortc_view_count(&p->out[0])));
+    return ORTC_OK;
+}
+
+/* ---- What is spread is added to Y ---------------------------------------------------------------------- */
+
+typedef struct add_job {
+    const transpose_plan *p;
+    const float *spread; /* [filter][place][lines of the piece][width] */
+    float *y;            /* of the group's first filter */
+    int64_t first, lines;
+} add_job;
+
+/* A line of X at one place: y[i * stride] += x[i] for those i that lie within. */
+static void add_line(float *y, const float *x, int64_t n, int64_t stride, int64_t at, int64_t width)
+{
+    const int64_t from = at < 0 ? (-at + stride - 1) / stride : 0;
+    int64_t to = at >= width ? 0 : (width - 1 - at) / stride + 1;
+    to = to < n ? to : n;
+    y += at;
+    if (stride == 1)
+        for (int64_t i = from; i < to; i++) y[i] += x[i];
+    else if (stride == 2)
+        for (int64_t i = from; i < to; i++) y[2 * i] += x[i];
+    else
+        for (int64_t i = from; i < to; i++) y[i * stride] += x[i];
+}
+
+static void add_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const add_job *j = arg;
+    const transpose_plan *p = j->p;
+    const ortc_window *w = &p->t.window;
+    const int32_t last = p->spatial - 1;
+    const int64_t width = p->in[last], row = p->piece * width;
+    (void)scratch;
+    for (int64_t m = begin; m < end; m++)
+        for (int64_t place = 0; place < p->places; place++) {
+            const float *x = j->spread + (m * p->places + place) * row;
+            int64_t offset[ORTC_SPATIAL_LIMIT], rest = place;
+            for (int32_t i = last; i >= 0; i--) { /* of the place, from a position times the stride */
+                offset[i] = rest % w->kernel[i] * w->dilation[i] - p->pad[i];
+                rest /= w->kernel[i];
+            }
+            for (int64_t line = 0; line < j->lines; line++, x += width) {
+                int64_t at = 0, step = p->out[last];
+                bool inside = true;
+                rest = j->first + line;
+                for (int32_t i = last - 1; i >= 0; i--) {
+                    const int64_t o = rest % p->in[i] * w->stride[i] + offset[i];
+                    rest /= p->in[i];
+                    inside &= o >= 0 && o < p->out[i];
+                    at += o * step;
+                    step *= p->out[i];
+                }
+                if (inside)
+                    add_line(j->y + m * p->out_count + at, x, width, w->stride[last], offset[last],
+                             p->out[last]);
+            }
+        }
+}
+
+/* ---- The run ------------------------------------------------------------------------------------------- */
+
+typedef struct fill_job {
+    const transpose_plan *p;
+    float *sums;
+    void *y; /* of the same filters, where sums are not Y */
+    const void *bias;
+    ortc_dtype type;
+} fill_job;
+
+static void bias_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_job *j = arg;
+    (void)scratch;
+    for (int64_t m = begin; m < end; m++) {
+        float b = 0, *y = j->sums + m * j->p->out_count;
+        if (j->bias)
+            j->p->convert->widen[ortc_float_index(j->type)](1, ortc_product_at(j->bias, m, j->type), &b);
+        for (int64_t i = 0; i < j->p->out_count; i++) y[i] = b;
+    }
+}
+
+static void narrow_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_job *j = arg;
+    const int64_t n = j->p->out_count;
+    (void)scratch;
+    j->p->convert->narrow[ortc_float_index(j->type)]((size_t)((end - begin) * n), j->sums + begin * n,
+                                                     ortc_product_at(j->y, begin * n, j->type));
+}
+
+static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t image, int64_t group,
+                             const char *packed)
+{
+    const ortc_dtype t = c->in[0].dtype;
+    const ortc_product_threads threads = {ortc_call_parallel, c};
+    const int64_t first = group * p->filters, width = p->in[p->spatial - 1];
+    const int64_t grain = ortc_rows_grain(p->out_count);
+    char *memory = c->workspace;
+    void *y = ortc_product_at(c->out[0].data, (image * p->groups * p->filters + first) * p->out_count, t);
+    const void *x = ortc_product_at(c->in[0].data, (image * p->groups + group) * p->channels * p->in_count,
+                                    t);
+    const void *bias = c->n_in > 2 && c->in[2].dtype ? ortc_product_at(c->in[2].data, first, t) : NULL;
+    fill_job fill = {p, t == ORTC_F32 ? y : (float *)(void *)(memory + p->at_sums), y, bias, t};
+    add_job add = {p, (const float *)(void *)(memory + p->at_spread), fill.sums, 0, 0};
+    ORTC_TRY(ortc_parallel(c, p->filters, grain, bias_chunk, &fill));
+    for (; add.first < p->lines; add.first += add.lines) {
+        /* the last piece begins earlier, if it must, and its first lines are left out */
+        const int64_t start = add.first + p->piece > p->lines ? p->lines - p->piece : add.first;
+        const ortc_product_args args = {.item = {.a = packed,
+                                                 .b = ortc_product_at(x, start * width, t),
+                                                 .c = memory + p->at_spread},
+                                        .ldb = p->in_count,
+                                        .ldc = p->piece * width,
+                                        .alpha = 1,
+                                        .beta = 1,
+                                        .workspace = memory};
+        ORTC_TRY(ortc_product_run(&p->product, &args, &threads));
+        add.spread = (const float *)(void *)(memory + p->at_spread) + (add.first - start) * width;
+        add.lines = start + p->piece - add.first;
+        ORTC_TRY(
+            ortc_parallel(c, p->filters, ortc_rows_grain(p->places * add.lines * width), add_chunk, &add));
+    }
+    return t == ORTC_F32 ? ORTC_OK : ortc_parallel(c, p->filters, grain, narrow_chunk, &fill);
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+{
+    const transpose_plan *p = pstate;
+    const int64_t count = ortc_view_count(&c->out[0]);
+    (void)state;
+    if (count == 0) return ORTC_OK;
+    if (!p->product.line) { /* nothing is spread */
+        const ortc_view *b = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
+        for (int64_t i = 0; i < count; i++)
+            ortc_store_f64(c->out[0].data, c->out[0].dtype, i,
+                           b ? ortc_load_f64(b->data, b->dtype, i / p->out_count % c->out[0].dims[1]) : 0);
+        return ORTC_OK;
+    }
+    const pack_param param = param_of(p);
+    const size_t step = pack_bytes(NULL, &param) / (size_t)p->groups;
+    const char *packed = p->packed ? p->packed->data : (char *)c->workspace + p->at_packed;
+    if (!p->packed) ORTC_TRY(pack_fill((char *)c->workspace + p->at_packed, &c->in[1], &param, c));
+    for (int64_t image = 0; image < p->images; image++)
+        for (int64_t group = 0; group < p->groups; group++)
+            ORTC_TRY(run_group(c, p, image, group, packed + (size_t)group * step));
+    return ORTC_OK;
+}
+
+static const ortc_kernel conv_transpose = {.size = ORTC_SIZED(ortc_kernel),
+                                           .name = "conv_transpose.cpu",
+                                           .prepare = ortc_conv_transpose_prepare,
+                                           .plan = plan,
+                                           .run = run};
+
+ORTC_KERNELS(cpu, conv_transpose,
+             ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &conv_transpose));

@@ -1,0 +1,372 @@
+/* kernels/gemm/nbits.c: MatMulNBits (com.microsoft) on the cpu: A [.., K] times the transpose of weights [N,
+ * K] of 4 or 8 bits, which are unpacked on the way, out of the bytes of the file: nothing is packed or kept.
+ *
+ * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32 (nbits_vec.c).
+ * More: a product of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are
+ * not rounded to A's type, as the operator's composition does for f16 and bf16. Left to the composition: 2
+ * bits.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/vector/convert.h"
+#include "kernels/gemm/nbits.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/product.h"
+#include "ortc/op.h"
+
+ORTC_VEC_TABLE(ortc_nbits_vec)
+
+enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
+enum {
+    TASK_BYTES = 128 * 1024, /* of weights, times the rows of x by four */
+    TILE = 16,               /* rows of weights that a part of x is multiplied with, */
+    AHEAD = 2,               /* ordered from memory so many before they are read */
+    PART_BYTES = 16 * 1024   /* of x: half of L1 */
+};
+
+typedef struct nbits_state {
+    int64_t k, n, bits, block;
+} nbits_state;
+
+typedef struct nbits_plan {
+    const ortc_nbits_vec *body;
+    const ortc_convert *convert;
+    ortc_product_plan product; /* of many rows */
+    bool few;
+    int64_t m, blocks, width, row_bytes, zero_bytes; /* width: K in whole blocks */
+    int64_t ldx, part;                               /* width in whole groups; of K at a time */
+    /* elements of f32: few rows: x, spread x, sums of its blocks; many: bias */
+    size_t at_x, at_spread, at_sums, at_bias;
+    size_t at_y, at_lanes, at_scale, at_zero, at_bytes; /* bytes in scratch */
+} nbits_plan;
+
+typedef struct nbits_job {
+    const nbits_state *s;
+    const nbits_plan *p;
+    const ortc_call *c;
+    const float *x, *spread, *sums, *bias;
+    bool exact; /* x holds NaN or infinities, which must not meet what is taken off */
+} nbits_job;
+
+static const void *given(const ortc_call *c, uint32_t port)
+{
+    return port < c->n_in && c->in[port].dtype ? c->in[port].data : NULL;
+}
+
+/* ---- Scales and zero points ---------------------------------------------------------------------------- */
+
+/* Of `count` blocks of a row from `first` on. */
+static const float *scales_of(const nbits_job *j, int64_t row, int64_t first, int64_t count, float *space)
+{
+    const nbits_plan *p = j->p;
+    const ortc_view *v = &j->c->in[SCALES];
+    const int type = ortc_float_index(v->dtype);
+    const char *at = (const char *)v->data + (row * p->blocks + first) * ortc_product_size(v->dtype);
+    if (type == ORTC_FLOAT_F32) return (const float *)(const void *)at;
+    p->convert->widen[type]((size_t)count, at, space);
+    return space;
+}
+
+/* One number for each block of a row: packed as the weights are, or of a type of floats; or the middle. */
+static void zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to)
+{
+    const nbits_plan *p = j->p;
+    const char *data = given(j->c, ZEROS);
+    const int type = data ? ortc_float_index(j->c->in[ZEROS].dtype) : 0;
+    if (data && j->c->in[ZEROS].dtype != ORTC_U8) {
+        p->convert->widen[type]((size_t)p->blocks, data + row * p->blocks * (type == ORTC_FLOAT_F32 ? 4 : 2),
+                                to);
+        return;
+    }
+    const uint8_t *bytes = (const uint8_t *)data;
+    if (data && j->s->bits == 4) p->body->halves((size_t)p->blocks, bytes + row * p->zero_bytes, space);
+    if (data)
+        p->body->unpack((size_t)p->blocks, j->s->bits == 4 ? space : bytes + row * p->zero_bytes, 1, 0, to);
+    else
+        for (int64_t b = 0; b < p->blocks; b++) to[b] = (float)(1 << (j->s->bits - 1));
+}
+
+/* ---- Few rows ------------------------------------------------------------------------------------------ */
+
+typedef struct spaces {
+    float *y, *sums, *scale, *zero; /* [m][TILE], [TILE][m][lanes], of the blocks of a row */
+    uint8_t *bytes;                 /* a row of them */
+} spaces;
+
+/* `n` rows of weights of 4 bits from `row` on, by parts of K of which x stays in L1 meanwhile. */
+static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spaces *t)
+{
+    const nbits_plan *p = j->p;
+    const ortc_nbits_vec *body = p->body;
+    const size_t m = (size_t)p->m, lanes = body->group / 8;
+    const int64_t block = j->s->block;
+    const uint8_t *w = (const uint8_t *)j->c->in[B].data + row * p->row_bytes;
+    float y[ORTC_NBITS_ROWS];
+    memset(t->sums, 0, (size_t)n * m * lanes * sizeof(float));
+    for (int64_t k = 0; k < p->width; k += p->part) {
+        const int64_t count = p->width - k < p->part ? p->width - k : p->part;
+        for (int64_t i = 0; i < n; i++) {
+            const uint8_t *at = w + i * p->row_bytes + k / 2,
+                          *soon = i + AHEAD < n ? at + AHEAD * p->row_bytes : at;
+            body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon,
+                       scales_of(j, row + i, k / block, count / block, t->scale),
+                       t->sums + (size_t)i * m * lanes);
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        body->fold(m, t->sums + (size_t)i * m * lanes, y);
+        for (size_t r = 0; r < m; r++) t->y[r * TILE + (size_t)i] = y[r];
+        if (!given(j->c, ZEROS)) continue;
+        const float *scale = scales_of(j, row + i, 0, p->blocks, t->scale);
+        zeros_of(j, row + i, t->bytes, t->zero);
+        for (size_t r = 0; r < m; r++)
+            t->y[r * TILE + (size_t)i] -= body->offset((size_t)p->blocks, scale, t->zero,
+                                                       j->sums + r * (size_t)p->blocks);
+    }
+}
+
+static void rows_of_bytes(const nbits_job *j, int64_t row, int64_t n, const spaces *t)
+{
+    const nbits_plan *p = j->p;
+    float y[ORTC_NBITS_ROWS];
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *w = (const uint8_t *)j->c->in[B].data + (row + i) * p->row_bytes;
+        zeros_of(j, row + i, t->bytes, t->zero);
+        if (j->s->bits == 4) p->body->halves((size_t)p->width, w, t->bytes);
+        p->body->row8((size_t)p->m, (size_t)p->width, (size_t)j->s->block, j->x, (size_t)p->ldx,
+                      j->s->bits == 4 ? t->bytes : w, scales_of(j, row + i, 0, p->blocks, t->scale), t->zero,
+                      y);
+        for (int64_t r = 0; r < p->m; r++) t->y[r * TILE + i] = y[r];
+    }
+}
+
+static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
+{
+    const nbits_job *j = arg;
+    const nbits_plan *p = j->p;
+    const ortc_view *out = &j->c->out[0];
+    char *at = space;
+    const spaces t = {(float *)(void *)(at + p->at_y), (float *)(void *)(at + p->at_lanes),
+                      (float *)(void *)(at + p->at_scale), (float *)(void *)(at + p->at_zero),
+                      (uint8_t *)at + p->at_bytes};
+    for (int64_t row = begin; row < end; row += TILE) {
+        const int64_t n = end - row < TILE ? end - row : TILE;
+        (j->s->bits == 4 && !j->exact ? rows_of_halves : rows_of_bytes)(j, row, n, &t);
+        for (int64_t r = 0; r < p->m; r++) {
+            float *y = t.y + r * TILE;
+            for (int64_t i = 0; j->bias && i < n; i++) y[i] += j->bias[row + i];
+            p->convert->narrow[ortc_float_index(out->dtype)](
+                (size_t)n, y, (char *)out->data + (r * j->s->n + row) * ortc_product_size(out->dtype));
+        }
+    }
+}
+
+/* x as f32, with zeros behind, spread, and the sums of its blocks. */
+static void prepare_x(nbits_job *j)
+{
+    const nbits_plan *p = j->p;
+    const ortc_view *a = &j->c->in[A];
+    float *space = j->c->workspace;
+    float *x = space + p->at_x, *spread = space + p->at_spread, *sums = space + p->at_sums;
+    const int type = ortc_float_index(a->dtype);
+    const int64_t k = j->s->k, size = type == ORTC_FLOAT_F32 ? 4 : 2;
+    for (int64_t r = 0; r < p->m; r++) {
+        float *row = x + r * p->ldx;
+        p->convert->widen[type]((size_t)k, (const char *)a->data + r * k * size, row);
+        memset(row + k, 0, (size_t)(p->ldx - k) * sizeof(float));
+        if (j->s->bits == 8) continue;
+        p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
+        for (int64_t b = 0; b < p->blocks; b++) {
+            float sum = 0;
+            for (int64_t i = 0; i < j->s->block; i++) sum += row[b * j->s->block + i];
+            sums[r * p->blocks + b] = sum;
+            j->exact |= !isfinite(sum);
+        }
+    }
+    j->x = x, j->spread = spread, j->sums = sums;
+}
+
+/* ---- Many rows ----------------------------------------------------------------------------------------- */
+
+/* What a column's zero points are above the middle: of `count` blocks from `first` on, [count][ld]. */
+static void columns_of_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t first, int64_t count,
+                             float *to, int64_t ld)
+{
+    const nbits_plan *p = j->p;
+    const char *zeros = given(j->c, ZEROS);
+    const float middle = (float)(1 << (j->s->bits - 1));
+    memset(to, 0, (size_t)(count * ld) * sizeof(float));
+    for (int64_t c = 0; zeros && c < nc; c++)
+        for (int64_t b = first; b < first + count; b++) {
+            const ortc_dtype t = j->c->in[ZEROS].dtype;
+            const uint8_t *z = (const uint8_t *)zeros + (n0 + c) * p->zero_bytes;
+            float zero;
+            if (t == ORTC_U8)
+                zero = (float)(j->s->bits == 8 ? z[b] : z[b / 2] >> b % 2 * 4 & 15);
+            else
+                p->convert->widen[ortc_float_index(t)](
+                    1, zeros + ((n0 + c) * p->blocks + b) * ortc_product_size(t), &zero);
+            to[(b - first) * ld + c] = zero - middle;
+        }
+}
+
+/* ortc_product_args.pack: words of the columns are turned, then each is eight or four rows of the panel. */
+static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
+                         void *dst, size_t dw)
+{
+    enum { STEP = 128, WORDS = STEP / 4, BLOCKS = STEP / 16, WIDTH = ORTC_FORM_WIDTH };
+    const nbits_job *j = arg;
+    const nbits_plan *p = j->p;
+    const int64_t bits = j->s->bits, block = j->s->block, each = 32 / bits;
+    ortc_uk_pack_f32 *const transpose = p->product.line->moves->transpose; /* moves bits */
+    uint32_t words[WORDS * WIDTH];
+    float scale[BLOCKS * WIDTH], less[BLOCKS * WIDTH], some[BLOCKS * WIDTH];
+    (void)index;
+    assert(dw <= WIDTH && k0 % 64 == 0);
+    for (int64_t k = k0, count; k < k0 + kc; k += count) {
+        const int64_t b0 = k / block;
+        count = k0 + kc - k < STEP ? k0 + kc - k : STEP;
+        const int64_t blocks = (k + count - 1) / block - b0 + 1;
+        const uint8_t *w = (const uint8_t *)j->c->in[B].data + n0 * p->row_bytes + k * bits / 8;
+        transpose((size_t)nc, (size_t)((count + each - 1) / each), (const float *)(const void *)w,
+                  (size_t)p->row_bytes / 4, (float *)(void *)words, dw);
+        memset(scale, 0, (size_t)blocks * dw * sizeof(float));
+        for (int64_t c = 0; c < nc; c++) {
+            const float *from = scales_of(j, n0 + c, b0, blocks, some);
+            for (int64_t b = 0; b < blocks; b++) scale[b * (int64_t)dw + c] = from[b];
+        }
+        columns_of_zeros(j, n0, nc, b0, blocks, less, (int64_t)dw);
+        for (int64_t at = k, n; at < k + count; at += n) {
+            const int64_t b = at / block, stop = (b + 1) * block < k + count ? (b + 1) * block : k + count;
+            n = stop - at;
+            (bits == 4 ? p->body->words4
+                       : p->body->words8)((size_t)n, dw, words + (at - k) / each * (int64_t)dw, dw,
+                                          scale + (b - b0) * (int64_t)dw, less + (b - b0) * (int64_t)dw,
+                                          (float *)dst + (at - k0) * (int64_t)dw, dw);
+        }
+    }
+}
+
+static ortc_status run_many(nbits_job *j, ortc_call *c)
+{
+    const nbits_plan *p = j->p;
+    const ortc_product_threads threads = {ortc_call_parallel, c};
+    const ortc_product_args x = {.item = {.a = c->in[A].data, .c = c->out[0].data, .bias_col = j->bias},
+                                 .lda = j->s->k,
+                                 .ldb = j->s->n,
+                                 .ldc = j->s->n,
+                                 .alpha = 1,
+                                 .beta = 1,
+                                 .pack = unpack_panel,
+                                 .arg = j,
+                                 .workspace = c->workspace};
+    return ortc_product_run(&p->product, &x, &threads);
+}
+
+/* ---- The kernel ---------------------------------------------------------------------------------------- */
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const int64_t bits = ortc_node_int(n, "bits", 4), block = ortc_node_int(n, "block_size", 0);
+    (void)device;
+    if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
+        return ortc_no(why, "%lld bits in blocks of %lld are not unpacked here", (long long)bits,
+                       (long long)block);
+    return ORTC_OK;
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    nbits_state *s = malloc(sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    *s = (nbits_state){ortc_node_int(n, "K", 0), ortc_node_int(n, "N", 0), ortc_node_int(n, "bits", 4),
+                       ortc_node_int(n, "block_size", 0)};
+    *out = s;
+    return ORTC_OK;
+}
+
+/* `count` elements of `bytes` behind *sum, at a whole line of cache. */
+static size_t room(size_t *sum, int64_t count, size_t bytes)
+{
+    const size_t at = *sum;
+    *sum += ((size_t)count * bytes + 63) & ~(size_t)63;
+    return at;
+}
+
+static ortc_status plan(const void *state, ortc_plan *c, void **out)
+{
+    const nbits_state *s = state;
+    const ortc_dtype t = c->in[A].dtype;
+    const ortc_product_types types = {t, ORTC_F32, t};
+    size_t workspace = 0, scratch = 0;
+    nbits_plan *p = calloc(1, sizeof *p);
+    if (!p) return ortc_plan_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    p->body = ortc_nbits_vec_select();
+    p->convert = ortc_convert_get();
+    p->m = ortc_view_count(&c->in[A]) / s->k;
+    p->blocks = (s->k + s->block - 1) / s->block;
+    p->width = p->blocks * s->block;
+    p->row_bytes = p->width / 8 * s->bits;
+    p->zero_bytes = (p->blocks * s->bits + 7) / 8;
+    p->few = p->m <= ORTC_NBITS_ROWS;
+    const int64_t group = (int64_t)p->body->group;
+    p->ldx = (p->width + group - 1) / group * group;
+    const int64_t whole = s->block > group ? s->block : group; /* both are powers of two */
+    p->part = p->m <= 1 ? p->width : PART_BYTES / 4 / p->m / whole * whole;
+    p->part = p->part > whole ? p->part : whole;
+    if (p->few) { /* less than the weights, which are in memory */
+        p->at_x = room(&workspace, p->m * p->ldx, 4) / 4;
+        p->at_spread = room(&workspace, p->m * p->ldx, 4) / 4;
+        p->at_sums = room(&workspace, p->m * p->blocks, 4) / 4;
+        p->at_y = room(&scratch, p->m * TILE, 4);
+        p->at_lanes = room(&scratch, p->m * TILE * (group / 8), 4);
+        p->at_scale = room(&scratch, p->blocks, 4);
+        p->at_zero = room(&scratch, p->blocks, 4);
+        p->at_bytes = room(&scratch, p->width, 1);
+    } else {
+        if (ortc_product_plan_init(&p->product, ortc_product_line_for(ORTC_F32), &types, p->m, s->n, s->k, 1,
+                                   ORTC_PRODUCT_CUSTOM_B)) {
+            free(p);
+            return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
+        }
+        workspace = p->product.workspace;
+        scratch = p->product.scratch;
+    }
+    p->at_bias = room(&workspace, s->n, 4) / 4;
+    ortc_plan_workspace(c, workspace, scratch);
+    ortc_plan_cost(c, 2.0 * (double)p->m * (double)s->n * (double)s->k, (double)s->n * (double)p->row_bytes);
+    *out = p;
+    return ORTC_OK;
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+{
+    const nbits_state *s = state;
+    const nbits_plan *p = pstate;
+    nbits_job j = {.s = s, .p = p, .c = c};
+    if (p->m == 0) return ORTC_OK;
+    if (given(c, BIAS)) {
+        float *bias = (float *)c->workspace + p->at_bias;
+        p->convert->widen[ortc_float_index(c->in[BIAS].dtype)]((size_t)s->n, c->in[BIAS].data, bias);
+        j.bias = bias;
+    }
+    if (!p->few) return run_many(&j, c);
+    prepare_x(&j);
+    const int64_t grain = TASK_BYTES / (p->row_bytes * (p->m + 3) / 4 + 1);
+    return ortc_parallel(c, s->n, grain > 0 ? grain : 1, rows_chunk, &j);
+}
+
+static const ortc_kernel nbits = {.size = ORTC_SIZED(ortc_kernel),
+                                  .name = "gemm.nbits",
+                                  .supports = supports,
+                                  .prepare = prepare,
+                                  .plan = plan,
+                                  .run = run};
+
+ORTC_KERNELS(cpu, nbits,
+             ORTC_KERNEL_IN("com.microsoft", "MatMulNBits", 1, ORTC_NEWEST,
+                            (ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_U8)), &nbits));
