@@ -289,6 +289,38 @@ def kept() -> None:
         check("written as it is", lambda: command("optimize", "--raised", file, "--out", raised) and expect(placed(raised), "gemm.nbits", "MatMul-13"))
 
 
+def threads() -> None:
+    """Attention over long keys, which are cut into parts, and products of packed weights: the same bits on any number of threads."""
+    past = {"op": "GroupQueryAttention", "num_heads": 4, "kv_num_heads": 2}
+    blocks = {"op": "MatMulNBits", "K": 512, "N": 300, "bits": 4, "block_size": 32}
+    ends, total = np.array([[1299]], i32), s(1300, i32)
+    weights = {"w": q(300, 16, 16), "s": r(4800), "z": q(2400)}
+    models = {"decoding": (past, {"q": [1, 1, 128], "k": [1, 1, 64], "v": [1, 1, 64], "pk": [1, 2, 1400, 32], "pv": [1, 2, 1400, 32]},
+                           {"ends": ends, "total": total}, 3),
+              "prefill": (past, {"q": [1, 300, 128], "k": [1, 300, 64], "v": [1, 300, 64], "pk": [1, 2, 1400, 32], "pv": [1, 2, 1400, 32]},
+                          {"ends": ends, "total": total}, 3),
+              "one row": (blocks, {"x": [1, 512]}, weights, 1), "rows": (blocks, {"x": [9, 512]}, weights, 1),
+              "many rows": (blocks, {"x": [70, 512]}, weights, 1)}  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (attributes, inputs, constants, n_out) in models.items():
+            outs = [f"y{i}" for i in range(n_out)]
+            attributes = dict(attributes)
+            node = helper.make_node(attributes.pop("op"), [*inputs, *constants], outs, domain="com.microsoft", **attributes)
+            infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in inputs.items()]
+            graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outs],
+                                      [numpy_helper.from_array(v, n) for n, v in constants.items()])  # fmt: skip
+            made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
+            Path(f"{folder}/m.onnx").write_bytes(made.SerializeToString())
+
+            def result(count: int) -> list[bytes]:
+                rand = [word for n in inputs for word in ("--input", f"{n}=rand")]
+                command("run", f"{folder}/m.onnx", "-q", "-t", str(count), *rand, "--out", f"{folder}/y.npz")
+                return [v.tobytes() for _, v in sorted(np.load(f"{folder}/y.npz").items())]
+
+            check(f"{name}: the same bits on threads", lambda: "" if result(1) == result(2) == result(5) else "other bits")
+
+
 if __name__ == "__main__":
     kept()
+    threads()
     sys.exit(compare(case for family in (fused, norms, attention, quantized, weights) for case in family()))
