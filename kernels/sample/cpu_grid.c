@@ -1,6 +1,6 @@
 /* kernels/sample/cpu_grid.c: GridSample of f32 on the cpu provider, over one to three spatial dims. Where a
- * position reads and how much each pixel weighs is as on ref (grid.h), found once for all channels: a task is a
- * piece of the positions of an image, of which pixels and weights lie in scratch, those of a tap together.
+ * position reads and how much each pixel weighs is as on ref (grid.h), found once for all channels: a task is
+ * a piece of the positions of an image, of which pixels and weights lie in scratch, those of a tap together.
  */
 #include <stdlib.h>
 
@@ -17,10 +17,9 @@ typedef struct grid_job {
     int64_t out_count, in_count, pieces; /* positions of a channel; pieces of them */
 } grid_job;
 
-/* at and weight: [tap][PIECE]; at is -1 where a tap adds nothing, whatever pixels are. Whether there are such. */
-static bool read_grid(const grid_job *j, int64_t image, int64_t first, int64_t n, int64_t *at, float *weight)
+/* at and weight: [tap][PIECE]; a tap without a pixel has the first one and weight 0. */
+static void read_grid(const grid_job *j, int64_t image, int64_t first, int64_t n, int64_t *at, float *weight)
 {
-    bool gone = false;
     for (int64_t i = 0; i < n; i++) {
         const int64_t g0 = (image * j->out_count + first + i) * j->spatial;
         ortc_grid_taps t[3] = {{0}};
@@ -39,12 +38,17 @@ static bool read_grid(const grid_job *j, int64_t image, int64_t first, int64_t n
                 place += t[d].at[tap] * step;
                 step *= j->x->dims[d + 2];
             }
-            gone |= w == 0;
-            at[k * PIECE + i] = w == 0 ? -1 : place;
+            at[k * PIECE + i] = w == 0 ? 0 : place;
             weight[k * PIECE + i] = (float)w;
         }
     }
-    return gone;
+}
+
+/* With weight 0 it adds nothing, whatever the pixel is. */
+static inline float tap(const float *x, const int64_t *at, const float *weight, int64_t k)
+{
+    const float v = weight[k] * x[at[k]];
+    return weight[k] != 0 ? v : 0;
 }
 
 static void grid_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -56,19 +60,20 @@ static void grid_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t task = begin; task < end; task++) {
         const int64_t image = task / j->pieces, first = task % j->pieces * PIECE;
         const int64_t n = j->out_count - first < PIECE ? j->out_count - first : PIECE;
-        const bool gone = read_grid(j, image, first, n, at, weight);
+        read_grid(j, image, first, n, at, weight);
         for (int64_t c = 0; c < channels; c++) {
             const float *x = (const float *)j->x->data + (image * channels + c) * j->in_count;
             float *y = j->y + (image * channels + c) * j->out_count + first;
-            for (int64_t i = 0; i < n; i++) y[i] = 0;
-            for (int64_t k = 0; k < j->taps; k++) {
-                const int64_t *p = at + k * PIECE;
-                const float *w = weight + k * PIECE;
-                if (gone)
-                    for (int64_t i = 0; i < n; i++) y[i] += p[i] < 0 ? 0 : w[i] * x[p[i]];
-                else
-                    for (int64_t i = 0; i < n; i++) y[i] += w[i] * x[p[i]];
+            if (j->taps == 4) { /* of most networks */
+                for (int64_t i = 0; i < n; i++) {
+                    const float above = tap(x, at, weight, i) + tap(x, at, weight, PIECE + i);
+                    y[i] = above + (tap(x, at, weight, 2 * PIECE + i) + tap(x, at, weight, 3 * PIECE + i));
+                }
+                continue;
             }
+            for (int64_t i = 0; i < n; i++) y[i] = 0;
+            for (int64_t k = 0; k < j->taps; k++)
+                for (int64_t i = 0; i < n; i++) y[i] += tap(x, at, weight, k * PIECE + i);
         }
     }
 }
