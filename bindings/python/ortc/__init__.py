@@ -39,6 +39,8 @@ from ._errors import (
 from ._ortc import OPSET, Cancel, State, Value, __version__, load_plugin, operators, providers, set_log
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ._ortc import Results
 
 __all__ = [
@@ -82,7 +84,8 @@ class Model(_ortc.Model):
 
     @property
     def metadata(self) -> dict[str, str]:
-        return self.info["metadata"]
+        metadata: dict[str, str] = self.info["metadata"]
+        return metadata
 
     def __repr__(self) -> str:
         return f"<ortc.Model {self.info['graph_name']!r}: {', '.join(map(_shown, self.inputs))} -> {', '.join(map(_shown, self.outputs))}>"
@@ -113,21 +116,25 @@ class Session(_ortc.Session):
     where there are several, "NODE=KERNEL".
     """
 
+    model: Model
+    ties: tuple[Tie, ...]
+    _untied_outputs: list[str]  # what a run with a State gives by default
+
     def __new__(cls, model: Model | str | os.PathLike[str] | bytes, *, providers: str | Iterable[str] = "cpu",
                 require: str | Iterable[str] | None = None, threads: int = 0, dims: Mapping[str, int] = {},
                 ties: Iterable[Tie | tuple[Any, ...]] = (), keep: Iterable[str] = (), max_contexts: int = 0,
                 plan_cache_bytes: int = 0, max_bytes: int = 0, fusion: bool = True,
-                choose: Iterable[str] = ()) -> Session:  # fmt: skip
+                choose: Iterable[str] = ()) -> Self:  # fmt: skip
         if not isinstance(model, _ortc.Model):
             model = Model(model)
-        ties = [Tie(*t) for t in ties]
-        if dims.__class__ is str or isinstance(keep, str) or isinstance(choose, str):
+        tied = [Tie(*t) for t in ties]
+        if isinstance(dims, str) or isinstance(keep, str) or isinstance(choose, str):
             raise TypeError("dims expects a dict, keep and choose lists of str")
         self = super().__new__(cls, model, _joined(providers), _joined(require), threads, max_contexts, plan_cache_bytes,
-                               max_bytes, fusion, list(dims), list(dims.values()), ties, list(keep), list(choose))  # fmt: skip
-        self.ties = tuple(ties)
-        tied = {t.output for t in ties}
-        self._untied_outputs = [io.name for io in model.outputs if io.name not in tied]
+                               max_bytes, fusion, list(dims), list(dims.values()), tied, list(keep), list(choose))  # fmt: skip
+        self.ties = tuple(tied)
+        outputs = {t.output for t in tied}
+        self._untied_outputs = [io.name for io in self.outputs if io.name not in outputs]
         return self
 
     @property

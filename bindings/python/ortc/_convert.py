@@ -4,6 +4,7 @@ ml_dtypes, elements smaller than a byte. The C half (convert.c) calls in here fo
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 from numpy import ndarray  # noqa: F401  asked for by name
@@ -102,7 +103,7 @@ def tensor(x: object, wanted: int) -> tuple[object, int, tuple[int, ...]]:
     return np.ascontiguousarray(x), number, shape
 
 
-def array(value: object, number: int) -> np.ndarray:
+def array(value: Any, number: int) -> np.ndarray:
     """An array of a tensor whose type NumPy does not have of its own. `value`: its bytes."""
     dtype, shape = numpy_dtype(number), value.shape
     name = NAMES[number]

@@ -3,6 +3,8 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Dict
 
+from typing_extensions import Self
+
 Results = Dict[str, Any]
 __version__: str
 OPSET: int
@@ -30,7 +32,7 @@ class Value:
 
 class Model:
     def __new__(cls, source: str | PathLike[str] | bytes, *, passes: bool = True, max_bytes: int = 0,
-                follow_links: bool = False) -> Model: ...
+                follow_links: bool = False) -> Self: ...
     def save(self, path: str | PathLike[str], *, external: str | None = None, raised: bool = False) -> None: ...
     def _inputs(self) -> list[tuple[Any, ...]]: ...
     def _outputs(self) -> list[tuple[Any, ...]]: ...
@@ -38,7 +40,7 @@ class Model:
 
 class Session:
     model: Any
-    def __new__(cls, *arguments: Any) -> Session: ...
+    def __new__(cls, *arguments: Any) -> Self: ...
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None, *, out: Mapping[str, Any] | None = None,
             state: State | None = None, advance: int = 0, cancel: Cancel | None = None, timeout: float | None = None,
             seed: int = 0, profiler: Profiler | None = None, values: bool = False) -> Results: ...

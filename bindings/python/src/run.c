@@ -25,12 +25,13 @@ static bool call_init(call *c, size_t n_in, size_t n_out)
                             n_out * sizeof *c->names, n_out * sizeof *c->given};
     size_t bytes = 0;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) bytes += sizes[i];
-    char *block = PyMem_Calloc(1, bytes + 1);
+    char *block = PyMem_Malloc(bytes + 1);
     *c = (call){.n_out = n_out, .in = (ortc_in *)block};
     if (!block) {
         PyErr_NoMemory();
         return false;
     }
+    memset(block, 0, bytes);
     c->out = (ortc_out *)(block + sizes[0]);
     c->holds = (py_hold *)(block + sizes[0] + sizes[1]);
     c->names = (PyObject **)(block + sizes[0] + sizes[1] + sizes[2]);
