@@ -9,7 +9,10 @@
  *
  * With a plugin its provider runs the cases, on the device as spelled; sim must give ref's bits.
  *
- *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] [--dump DIR] [-v]
+ *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] [--largest N]
+ *         [--dump DIR] [-v]
+ *
+ * --largest: cases with more than N elements in all inputs are skipped, for a GPU that is emulated.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +45,7 @@ typedef struct tally {
 
 static struct {
     const char *family, *op, *provider, *device, *dump, *level;
+    int64_t largest; /* elements; 0: any */
     bool verbose;
 } options = {.provider = NULL};
 
@@ -198,6 +202,13 @@ static void run_ways(const ortc_case *c, size_t which, const node_text *n, const
     run_result_deinit(&first);
 }
 
+static int64_t elements_of(const node_text *n)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < n->n_in; i++) count += n->in[i].count;
+    return count;
+}
+
 static void run_line(const char *family, const ortc_case *c, size_t which, tally *t)
 {
     node_text n;
@@ -208,6 +219,8 @@ static void run_line(const char *family, const ortc_case *c, size_t which, tally
         describe(c, which);
         printf(": the line cannot be read: %s\n", error);
         t->failed++;
+    } else if (options.largest && elements_of(&n) > options.largest) {
+        t->skipped++;
     } else {
         run_case(&n, &oracle, NULL, &expected);
         coverage_note(&n, &expected);
@@ -317,7 +330,7 @@ int main(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!strcmp(argv[i], "--help")) {
             printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] "
-                   "[--dump DIR] [-v]\n");
+                   "[--largest N] [--dump DIR] [-v]\n");
             return 0;
         }
         if (!strcmp(argv[i], "-v"))
@@ -339,7 +352,9 @@ int main(int argc, char **argv)
                 fprintf(stderr, "%s\n", error.text);
                 return 2;
             }
-        } else if (!strcmp(argv[i], "--dump"))
+        } else if (!strcmp(argv[i], "--largest"))
+            options.largest = strtoll(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--dump"))
             options.dump = argv[++i];
         else if (!strcmp(argv[i], "--level"))
             options.level = argv[++i];
