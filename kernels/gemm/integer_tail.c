@@ -185,7 +185,7 @@ static int lower_rest(const reader *r, uint32_t v, const char **why)
     } u;
     memcpy(&u, r->p, r->p->bytes);
     if (r->t->has_pass) {
-        ortc_pw_step *from = &u.p.steps[v];
+        ortc_pw_step *from = u.p.steps + v; /* which has more of them than its type says */
         memset(from, 0, sizeof *from);
         from->op = ORTC_PW_LOAD;
         from->type = ORTC_F32;
