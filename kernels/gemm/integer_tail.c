@@ -14,16 +14,6 @@ typedef struct reader {
     ortc_int_tail *t;
 } reader;
 
-static void count_uses(reader *r)
-{
-    for (uint32_t i = r->p->n; i-- > 0;) {
-        const ortc_pw_step *s = &r->p->steps[i];
-        const uint16_t of[3] = {s->a, s->b, s->c};
-        if (s->op != ORTC_PW_STORE && !r->uses[i]) continue;
-        for (uint32_t k = 0; k < ortc_pw_operands(s->op); k++) r->uses[of[k]]++;
-    }
-}
-
 static int inputs_lie(const reader *r, int32_t axis, const char **why)
 {
     const ortc_port result = ortc_node_out(r->node, 0);
@@ -204,7 +194,7 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     t->residual = -1;
     if (!r.p) return 1;
     if (r.p->n > ORTC_PW_STEPS) return *why = "its program is too long", 0;
-    count_uses(&r);
+    ortc_tail_count_uses(r.p, r.uses);
     if (!inputs_lie(&r, axis, why)) return 0;
     uint32_t v = 0;
     while (v < r.p->n && !(r.p->steps[v].op == ORTC_PW_LOAD && r.p->steps[v].a == 0)) v++;

@@ -13,13 +13,13 @@ typedef struct reader {
     ortc_tail *t;
 } reader;
 
-static void count_uses(reader *r)
+void ortc_tail_count_uses(const ortc_pointwise *p, uint16_t *uses)
 {
-    for (uint32_t i = r->p->n; i-- > 0;) {
-        const ortc_pw_step *s = &r->p->steps[i];
+    for (uint32_t i = p->n; i-- > 0;) {
+        const ortc_pw_step *s = &p->steps[i];
         const uint16_t of[3] = {s->a, s->b, s->c};
-        if (s->op != ORTC_PW_STORE && !r->uses[i]) continue;
-        for (uint32_t k = 0; k < ortc_pw_operands(s->op); k++) r->uses[of[k]]++;
+        if (s->op != ORTC_PW_STORE && !uses[i]) continue;
+        for (uint32_t k = 0; k < ortc_pw_operands(s->op); k++) uses[of[k]]++;
     }
 }
 
@@ -152,7 +152,7 @@ int ortc_tail_read(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail *t,
     if (r.p->n > ORTC_PW_STEPS) return *why = "its program is too long", 0;
     r.result = ortc_node_out(n, 0);
     r.type = ortc_node_in(n, 0).dtype;
-    count_uses(&r);
+    ortc_tail_count_uses(r.p, r.uses);
     const ortc_pw_step *store = &r.p->steps[r.p->n - 1];
     if (store->type != r.type) return *why = "its result is of another type than the operator's", 0;
     if (!inputs_lie(&r, axis, &v, why)) return 0;

@@ -44,4 +44,7 @@ typedef struct ortc_tail {
  * another type than the operator's. */
 int ortc_tail_read(const ortc_node *, int32_t axis, uint32_t may, ortc_tail *, const char **why);
 
+/* How often what the result needs reads each value; uses[] has ORTC_PW_STEPS zeros before. */
+void ortc_tail_count_uses(const ortc_pointwise *, uint16_t *uses);
+
 #endif

@@ -40,11 +40,17 @@ static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
+ortc_status ortc_index_gather_plan(const void *state, ortc_plan *p, void **pstate)
 {
     (void)state, (void)pstate;
     ortc_plan_cost(p, 0, 2.0 * (double)ortc_view_count(&p->out[0]) * ortc_dtype_bits(p->out[0].dtype) / 8);
     return ORTC_OK;
+}
+
+ortc_status ortc_index_scatter_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    ortc_plan_in_place(p, 0, 0);
+    return ortc_index_gather_plan(state, p, pstate);
 }
 
 static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
@@ -114,7 +120,7 @@ ortc_status ortc_index_check(ortc_call *c, const ortc_view *at, int64_t extent, 
 static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),
                                    .name = "gather.cpu",
                                    .prepare = ortc_index_prepare,
-                                   .plan = gather_plan,
+                                   .plan = ortc_index_gather_plan,
                                    .run = gather_run};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))

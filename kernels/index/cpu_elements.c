@@ -174,27 +174,14 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
                          grain < 16 ? j.last ? grain > 0 ? grain : 1 : 16 : grain, scatter_chunk, &j);
 }
 
-static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
-{
-    (void)state, (void)pstate;
-    ortc_plan_cost(p, 0, 2.0 * (double)ortc_view_count(&p->out[0]) * ortc_dtype_bits(p->out[0].dtype) / 8);
-    return ORTC_OK;
-}
-
-static ortc_status scatter_plan(const void *state, ortc_plan *p, void **pstate)
-{
-    ortc_plan_in_place(p, 0, 0);
-    return gather_plan(state, p, pstate);
-}
-
 const ortc_kernel ortc_cpu_gather_elements = {.size = ORTC_SIZED(ortc_kernel),
                                               .name = "gather_elements.cpu",
                                               .prepare = ortc_index_prepare,
-                                              .plan = gather_plan,
+                                              .plan = ortc_index_gather_plan,
                                               .run = gather_run};
 const ortc_kernel ortc_cpu_scatter_elements = {.size = ORTC_SIZED(ortc_kernel),
                                                .name = "scatter_elements.cpu",
                                                .supports = ortc_index_supports,
                                                .prepare = ortc_index_prepare,
-                                               .plan = scatter_plan,
+                                               .plan = ortc_index_scatter_plan,
                                                .run = scatter_run};

@@ -62,4 +62,8 @@ static inline int64_t ortc_tuple_slice(const ortc_tuples *t, int64_t tuple)
 /* Whether all indices are within an axis; else fails and says which is not. */
 ortc_status ortc_index_check(ortc_call *, const ortc_view *at, int64_t extent, int32_t axis); /* cpu.c */
 
+/* cpu.c: results cost what they read and write; scattering may be in place of the data */
+ortc_status ortc_index_gather_plan(const void *state, ortc_plan *, void **pstate);
+ortc_status ortc_index_scatter_plan(const void *state, ortc_plan *, void **pstate);
+
 #endif
