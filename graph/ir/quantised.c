@@ -1,7 +1,7 @@
 /* graph/ir/quantised.c: operands and nodes of quantised networks (quantised.h). */
 #include "quantised.h"
 
-static bool is_bytes(const ortc_edge *e)
+bool ortc_is_bytes(const ortc_edge *e)
 {
     return e && e->type && e->type->kind == ORTC_KIND_TENSOR &&
            (e->type->dtype == ORTC_U8 || e->type->dtype == ORTC_I8);
@@ -10,7 +10,7 @@ static bool is_bytes(const ortc_edge *e)
 bool ortc_read_dequantised(const ortc_edge *e, ortc_quantised *q)
 {
     const ortc_node *n = e ? e->producer : NULL;
-    if (!ortc_is_op(n, "DequantizeLinear") || ortc_node_int(n, "block_size", 0) || !is_bytes(n->in[0]) ||
+    if (!ortc_is_op(n, "DequantizeLinear") || ortc_node_int(n, "block_size", 0) || !ortc_is_bytes(n->in[0]) ||
         !ortc_type_equal(e->type, ortc_tensor_type(ORTC_F32)))
         return false;
     const ortc_edge *scale = ortc_node_in_edge(n, 1);

@@ -17,6 +17,8 @@ typedef struct ortc_quantised {
     int64_t axis;               /* as the node has it, of x; only where there are several */
 } ortc_quantised;
 
+/* A tensor of integers of 8 bits; NULL is none. */
+bool ortc_is_bytes(const ortc_edge *);
 /* Whether e is the result, in f32, of a DequantizeLinear of integers of 8 bits by constant scales. */
 bool ortc_read_dequantised(const ortc_edge *e, ortc_quantised *out);
 

@@ -26,19 +26,12 @@ static const ortc_constant *scale(const ortc_node *n, uint32_t port)
     return c && c->dtype == ORTC_F32 && c->count > 0 ? c : NULL;
 }
 
-static bool is_bytes(const ortc_edge *e)
-{
-    return e && e->type &&
-           (ortc_type_equal(e->type, ortc_tensor_type(ORTC_U8)) ||
-            ortc_type_equal(e->type, ortc_tensor_type(ORTC_I8)));
-}
-
 static bool read(const ortc_node *n, form *f)
 {
     const bool conv = ortc_match_is(n, "QLinearConv");
     const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
     if ((!conv && !ortc_match_is(n, "QLinearMatMul")) || n->body || n->n_in < 8 || !y || y->rank < 1 ||
-        !is_bytes(y) || !is_bytes(n->in[0]) || !is_bytes(n->in[3]))
+        !ortc_is_bytes(y) || !ortc_is_bytes(n->in[0]) || !ortc_is_bytes(n->in[3]))
         return false;
     *f = (form){.product = conv ? "ConvInteger" : "MatMulInteger",
                 .a = scale(n, 1),
