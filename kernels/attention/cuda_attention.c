@@ -197,6 +197,15 @@ static void plan_pieces(attention_plan *a)
 /* A block has its rows walk over all keys: with few rows, products over workspace use more of the device. */
 #define ONE_PASS_ROWS 32
 
+/* Of the keys of a head: as many clusters as run at once, of which three quarters of a device find room. With
+ * one row a multiprocessor has room for two blocks. */
+static int decode_parts(int64_t keys, int64_t rows, int64_t heads, int processors)
+{
+    const int64_t blocks = (int64_t)processors * 3 / 4 * (rows == 1 ? 2 : 1) / heads, most = keys / 128;
+    const int64_t parts = blocks < most ? blocks : most;
+    return parts < 1 ? 1 : parts > 8 ? 8 : (int)parts;
+}
+
 static void plan_one_pass(const attention_state *s, const ortc_plan *p, attention_plan *a)
 {
     const ortc_cu_rows *r = &a->rows;
@@ -222,9 +231,7 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
         given(p->out, p->n_out, 0) && r->length > 0 && a->group * r->length <= ORTC_CU_DECODE_ROWS &&
         a->size <= 128 && a->value_size <= 128 && (steps | a->size | a->value_size) % width == 0 &&
         r->total > 0 && key_heads > 0 && key_heads < INT32_MAX / 8)
-        for (a->parts = 1;
-             a->parts < 8 && a->parts * key_heads < 2 * device->processors && r->total >= 128 * a->parts;)
-            a->parts *= 2;
+        a->parts = decode_parts(r->total, a->group * r->length, key_heads, device->processors);
     a->wgmma = ortc_cu_has_wgmma(device->major * 10 + device->minor) && steps % 8 == 0 &&
                r->length < INT64_C(1) << 30 && r->total > 0;
 }

@@ -1,7 +1,9 @@
-/* kernels/gemm/cuda_nbits.c: MatMulNBits (com.microsoft) on a GPU: weights of 4 and 8 bits as the file has them.
+/* kernels/gemm/cuda_nbits.c: MatMulNBits (com.microsoft) on a GPU: weights of 4 and 8 bits as the file has
+ * them.
  *
- * Few rows (decoding): unpacked on the way to the multiplier, by tensor cores for f16 and bf16. More: panels of
- * weights are unpacked into the workspace, and a product is taken of each. Left to the composition: 2 bits.
+ * Few rows (decoding): unpacked on the way to the multiplier, by tensor cores for f16 and bf16. More: panels
+ * of weights are unpacked into the workspace, and a product is taken of each. Left to the composition: 2
+ * bits.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* kernels/gemm/cuda_nbits.h: products with weights of 4 or 8 bits on a GPU, between cuda_nbits.c and nbits.cu.
+/* kernels/gemm/cuda_nbits.h: products with weights of 4 or 8 bits on a GPU, between cuda_nbits.c and
+ * nbits.cu.
  *
  *   y [m, n] = a [m, k] times the transpose of w [n, k], + bias
  *   w = (q - zero point) * scale, q unsigned, a scale and a zero point for each `block` elements of a row

@@ -1,4 +1,5 @@
-/* kernels/gemm/nbits.cu: weights of 4 and 8 bits that are unpacked on their way to the multiplier (cuda_nbits.h).
+/* kernels/gemm/nbits.cu: weights of 4 and 8 bits that are unpacked on their way to the multiplier
+ * (cuda_nbits.h).
  *
  *   mma     a block owns 16 rows of weights, which are the rows of tensor cores' tiles, the rows of a their
  *           columns; its warps stride over K, a thread reads 16 bytes of each of two rows. A sum does not

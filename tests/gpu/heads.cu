@@ -132,7 +132,7 @@ static int test(uint64_t seed)
         static const int sizes[] = {64, 128, 32, 40, 80, 96, 8, 72, 120};
         p.type = draw(2) ? ORTC_F16 : ORTC_BF16;
         f.size = sizes[draw(9)], f.value_size = draw(4) ? f.size : sizes[draw(9)];
-        f.group = 1 + draw(3);
+        f.group = 1 + draw(draw(2) ? 3 : 8);
         const int64_t kv_heads = 1 + draw(3);
         p.batch = 1 + draw(3), p.heads = kv_heads * f.group,
         p.length = 1 + draw(draw(3) == 0 ? 4
@@ -181,7 +181,7 @@ static int test(uint64_t seed)
         f.q = q, f.k = k, f.v = v, f.y = y;
         const bool few = p.length * f.group <= ORTC_CU_DECODE_ROWS;
         for (int wgmma = 0; wgmma < (few ? 3 : 2); wgmma++) {
-            if (wgmma == 2) f.warps = 1 << draw(4);
+            if (wgmma == 2) f.warps = 1 + draw(8);
             std::vector<char> h[2];
             int error = 0;
             for (int twice = 0; twice < 2; twice++) {

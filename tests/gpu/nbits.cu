@@ -1,11 +1,12 @@
-/* tests/gpu/nbits.cu: products with weights of 4 and 8 bits (kernels/gemm/nbits.cu) on a GPU, without the rest of
- * ortc.
+/* tests/gpu/nbits.cu: products with weights of 4 and 8 bits (kernels/gemm/nbits.cu) on a GPU, without the
+ * rest of ortc.
  *
- *   nbits test [SEED [ROUNDS]]   random shapes, blocks, zero points and types through each of the kernels against
- *                                sums in double of the weights as the kernel has them; results are poisoned before,
- *                                must be written within their bounds only, and twice the same bits
- *   nbits time                   microseconds inside captured graphs, weights rotating through more than the cache,
- *                                and the rate at which they are read, scales included, beside a read of as many bytes
+ *   nbits test [SEED [ROUNDS]]   each kernel on random shapes, blocks, zero points and types against sums in
+ *                                double of the weights as it has them; results are poisoned before, must be
+ *                                written within their bounds only, and twice the same bits
+ *   nbits time                   microseconds inside captured graphs, weights rotating through more than the
+ *                                cache, and the rate at which they and their scales are read, beside a read
+ *                                of as many bytes
  */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
