@@ -1,8 +1,8 @@
 /* kernels/index/cpu_elements.c: GatherElements and ScatterElements on the cpu provider, for elements of whole
  * bytes.
  *
- * Indices are checked before anything is written. Rows of indices lie along their last dim; a task is a piece
- * of one. Updates of one element must be made in order: along the last axis all of them are in one row,
+ * Rows of indices lie along their last dim; a task of GatherElements is a piece of one, whose indices are
+ * checked before they are followed. Those of ScatterElements are checked before anything is written. Updates of one element must be made in order: along the last axis all of them are in one row,
  * elsewhere in one column; so a task of ScatterElements is a row, or a piece of all rows.
  */
 #include "kernels/index/index.h"
@@ -19,9 +19,12 @@ typedef struct elements_job {
     int update;
     ortc_dtype type;
     ortc_walk walk; /* over rows; operand: the data, without the axis */
+    const ortc_index_bodies *bodies;
+    int32_t axis;
+    _Atomic int64_t *wrong; /* place of an index outside of the axis, one of them; -1 */
 } elements_job;
 
-enum { PIECE = 8192 };
+enum { PIECE = 4096 };
 
 static ortc_status elements_init(const ortc_index_state *s, ortc_call *c, elements_job *j)
 {
@@ -29,9 +32,11 @@ static ortc_status elements_init(const ortc_index_state *s, ortc_call *c, elemen
     const ortc_view *x = &c->in[0], *at = &c->in[1];
     int32_t axis = 0;
     *j = (elements_job){.at = at, .update = s->update, .type = x->dtype, .y = c->out[0].data};
+    j->bodies = ortc_index_bodies_get();
     if (x->rank == 0 || !ortc_axis_of(s->axis, x->rank, &axis))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "the axis is outside of the data's rank");
     ortc_dense_strides(x->rank, x->dims, strides);
+    j->axis = axis;
     j->extent = x->dims[axis];
     j->stride = strides[axis];
     strides[axis] = 0;
@@ -43,7 +48,7 @@ static ortc_status elements_init(const ortc_index_state *s, ortc_call *c, elemen
     ortc_walk_init(&j->walk, at->rank - 1, at->dims);
     ortc_walk_strided(&j->walk, strides, 0);
     ortc_walk_merge(&j->walk);
-    return ortc_index_check(c, at, j->extent, axis);
+    return ORTC_OK;
 }
 
 /* Along the last axis an index is the place in the row; else elements of the row lie beside each other. */
@@ -73,42 +78,43 @@ typedef struct wide {
     uint64_t part[2];
 } wide;
 
-#define GATHER(bytes, type) \
-    case bytes: { \
-        const type *x = (const type *)(const void *)j->x; \
-        type *y = (type *)(void *)j->y + from; \
-        BOTH(type, y[k] = x[place];) \
-    }
 static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const elements_job *j = arg;
+    const int long_ones = j->at->dtype == ORTC_I64, size = __builtin_ctz(ortc_dtype_bits(j->type) / 8);
     (void)scratch;
     for (int64_t task = begin; task < end; task++) {
         const int64_t row = task / j->pieces, first = task % j->pieces * j->piece;
         const int64_t n = j->width - first < j->piece ? j->width - first : j->piece;
         const int64_t from = row * j->width + first;
+        const int64_t wrong = ortc_index_first_wrong(j->bodies, j->at, from, from + n, j->extent);
         ortc_walk w = j->walk;
-        ortc_walk_seek(&w, row);
-        const int64_t base = w.at[0];
-        switch (ortc_dtype_bits(j->type)) {
-            GATHER(8, uint8_t)
-            GATHER(16, uint16_t)
-            GATHER(32, uint32_t)
-            GATHER(64, uint64_t)
-            GATHER(128, wide)
-        default: break;
+        if (wrong >= 0) {
+            *j->wrong = wrong;
+            return;
         }
+        ortc_walk_seek(&w, row);
+        const char *at = (const char *)j->at->data + ((size_t)from << (long_ones ? 3 : 2));
+        const char *x = j->x + ((size_t)(w.at[0] + (j->last ? 0 : first)) << size);
+        char *y = j->y + ((size_t)from << size);
+        if (j->last)
+            j->bodies->row[long_ones][size]((size_t)n, at, j->extent, x, y);
+        else
+            j->bodies->columns[long_ones][size]((size_t)n, at, j->extent, j->stride, x, y);
     }
 }
 
 static ortc_status gather_run(const void *state, const void *pstate, ortc_call *c)
 {
     elements_job j;
+    _Atomic int64_t wrong = -1;
     (void)pstate;
     if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     ORTC_TRY(elements_init(state, c, &j));
     j.x = c->in[0].data;
-    return ortc_parallel(c, j.rows * j.pieces, 16384 / j.piece, gather_chunk, &j);
+    j.wrong = &wrong;
+    ORTC_TRY(ortc_parallel(c, j.rows * j.pieces, 16384 / j.piece, gather_chunk, &j));
+    return ortc_index_refuse(c, j.at, wrong, j.extent, j.axis);
 }
 
 #define SET(bytes, type) \
@@ -166,6 +172,7 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
     (void)pstate;
     if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     ORTC_TRY(elements_init(state, c, &j));
+    ORTC_TRY(ortc_index_check(c, j.at, j.extent, j.axis));
     ORTC_TRY(ortc_index_copy(c));
     j.x = c->in[2].data;
     if (j.rows == 0) return ORTC_OK;
