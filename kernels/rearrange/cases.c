@@ -68,6 +68,7 @@ const ortc_case ortc_cases_rearrange[] = {
 
     {"DepthToSpace", "T[2,8,3,2]", "blocksize=2", PLAIN},
     {"DepthToSpace", "f32[1,18,2,3]", "blocksize=3 mode='CRD'"},
+    {"DepthToSpace", "T[2,12,19,33]", "blocksize=2 mode='CRD'", "T=u8,f16,f32,i64,c128", .needs = "cpu"},
     {"DepthToSpace", "f32[2,4,0,3]", "blocksize=2"},
     {"DepthToSpace", "string[1,4,1,1]={a,b,c,d}", "blocksize=2"},
     {"DepthToSpace@1", "f32[1,4,2,2]", "blocksize=2"},
@@ -75,6 +76,7 @@ const ortc_case ortc_cases_rearrange[] = {
     {"DepthToSpace", "f32[1,4,2,2]", "blocksize=0", .fails = ORTC_INVALID_MODEL},
     {"SpaceToDepth", "T[2,3,4,6]", "blocksize=2", PLAIN},
     {"SpaceToDepth", "f32[1,2,6,3]", "blocksize=3 mode='CRD'"},
+    {"SpaceToDepth", "T[2,3,38,66]", "blocksize=2", "T=u8,f16,f32,i64,c128", .needs = "cpu"},
     {"SpaceToDepth", "string[1,1,2,2]={a,b,c,d}", "blocksize=2"},
     {"SpaceToDepth@13", "f32[1,2,4,2]", "blocksize=2"},
     {"SpaceToDepth", "f32[1,2,5,3]", "blocksize=2", .fails = ORTC_SHAPE_MISMATCH},
