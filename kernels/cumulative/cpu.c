@@ -1,6 +1,6 @@
-/* kernels/cumulative/cpu.c: CumSum and CumProd on the cpu provider. Totals are doubles, or 64-bit integers, as
- * on ref (lines.h); of f16 and bf16 they are f32 in between. Along the last axis a task is some rows, of which
- * some go along together, along others a piece of lines beside each other.
+/* kernels/cumulative/cpu.c: CumSum and CumProd on the cpu provider. Totals are doubles, or 64-bit integers,
+ * as on ref (lines.h); of f16 and bf16 they are f32 in between. Along the last axis a task is some rows, of
+ * which some go along together, along others a piece of lines beside each other.
  */
 #include <stdlib.h>
 

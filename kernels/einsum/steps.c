@@ -2,10 +2,10 @@
  *
  * Two operands at a time, those whose result is smallest first, become one. What only one of them has and
  * nobody needs is summed up before, as a product with ones. The labels of both are then of four groups: those
- * that the result keeps of both (batch), of the first (m), of the second (n), and those summed over (k). Where
- * a group's dims lie behind each other it is one dim of a matrix, and operand and result are used as they
- * lie; else they are moved. A label twice in an operand is one whose stride is the sum of both; dims of 1 have
- * no label at all. Results in between are f32.
+ * that the result keeps of both (batch), of the first (m), of the second (n), and those summed over (k).
+ * Where a group's dims lie behind each other it is one dim of a matrix, and operand and result are used as
+ * they lie; else they are moved. A label twice in an operand is one whose stride is the sum of both; dims of
+ * 1 have no label at all. Results in between are f32.
  */
 #include "kernels/einsum/steps.h"
 

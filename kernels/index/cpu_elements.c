@@ -2,8 +2,9 @@
  * bytes.
  *
  * Rows of indices lie along their last dim; a task of GatherElements is a piece of one, whose indices are
- * checked before they are followed. Those of ScatterElements are checked before anything is written. Updates of one element must be made in order: along the last axis all of them are in one row,
- * elsewhere in one column; so a task of ScatterElements is a row, or a piece of all rows.
+ * checked before they are followed. Those of ScatterElements are checked before anything is written. Updates
+ * of one element must be made in order: along the last axis all of them are in one row, elsewhere in one
+ * column; so a task of ScatterElements is a row, or a piece of all rows.
  */
 #include "kernels/index/index.h"
 #include "kernels/index/update.h"

@@ -1,5 +1,6 @@
 /* kernels/rearrange/cpu_moves.c: Tile, DepthToSpace and SpaceToDepth on the cpu provider, for elements of
- * whole bytes: moves by strides (kernels/common/strided.h). A repeat is a dim along which the source stays. */
+ * whole bytes: moves by strides (kernels/common/strided.h). A repeat is a dim along which the source stays.
+ */
 #include "kernels/common/strided.h"
 #include "kernels/rearrange/rearrange.h"
 

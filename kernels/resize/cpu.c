@@ -2,8 +2,8 @@
  * for numbers, computed in f32 (f32, f16, bf16) or in double, as on ref. Also of values in blocks of 16
  * channels, whose pixels are vectors; without antialiasing and crops.
  *
- * A task is some rows of the result, along the last axis: picked from rows of X, or made of them (mix.h). Taps
- * of the axes are found by the plan, where it knows scales and regions, else by each run in its workspace.
+ * A task is some rows of the result, along the last axis: picked from rows of X, or made of them (mix.h).
+ * Taps of the axes are found by the plan, where it knows scales and regions, else by each run in its workspace.
  */
 #include <stdlib.h>
 
@@ -27,6 +27,10 @@ static void pick(const ortc_resize_job *j, const char *row, char *y)
 {
     const int64_t n = j->out[j->rank - 1], in = j->in[j->rank - 1];
     const int32_t *index = j->t->index;
+    if (j->t->doubles && j->pixel <= 4) {
+        j->lines->twice[j->pixel / 2]((size_t)in, row, y);
+        return;
+    }
     switch (j->pixel) {
     case 1:
     case 2:
@@ -44,17 +48,6 @@ static void pick(const ortc_resize_job *j, const char *row, char *y)
         for (int64_t i = 0; i < n; i++)
             memcpy(y + (size_t)i * j->pixel, row + (size_t)index[i] * j->pixel, j->pixel);
     }
-}
-
-/* The row of X that a row of the result is picked from; at: its index. */
-static const char *source(const ortc_resize_job *j, const int64_t *at)
-{
-    int64_t base = 0;
-    for (int32_t d = 0; d < j->rank - 1; d++) {
-        const ortc_resize_axis *a = &j->t->axes[d];
-        base = base * j->in[d] + (a->same ? at[d] : ortc_resize_clamped(a->first[at[d]], a->in));
-    }
-    return j->x + (size_t)(base * j->in[j->rank - 1]) * j->pixel;
 }
 
 /* The rows of X that a row of blocks is made of, and their weights. */
@@ -89,42 +82,86 @@ static int32_t sources(const ortc_resize_job *j, const int64_t *at, const void *
 
 static bool is_outside(const ortc_resize_axis *a, int64_t i) { return !a->same && a->first[i] == INT64_MIN; }
 
+static void fill(const ortc_resize_job *j, char *y, bool all)
+{
+    const ortc_resize_axis *a = &j->t->axes[j->rank - 1];
+    for (int64_t i = 0; i < a->out; i++)
+        if (all || is_outside(a, i)) memcpy(y + (size_t)i * j->pixel, j->fill, j->pixel);
+}
+
+/* Rows first .. end of those that lie beside each other; at: their place. */
+static void copy_rows(const ortc_resize_job *j, const int64_t *at, int64_t first, int64_t end, char *y)
+{
+    const int32_t last = j->rank - 1;
+    const size_t bytes = (size_t)j->out[last] * j->pixel, from = (size_t)j->in[last] * j->pixel;
+    const ortc_resize_axis *a = last > 0 ? &j->t->axes[last - 1] : NULL;
+    int64_t base = 0, before = -1; /* the row that the one before is picked from */
+    for (int32_t d = 0; d < last - 1; d++) {
+        const ortc_resize_axis *o = &j->t->axes[d];
+        base = base * j->in[d] + (o->same ? at[d] : ortc_resize_clamped(o->first[at[d]], o->in));
+    }
+    base *= a ? a->in : 1;
+    for (int64_t i = first; i < end; i++, y += bytes) {
+        const int64_t row = base + (!a || a->same ? i : ortc_resize_clamped(a->first[i], a->in));
+        if (a && is_outside(a, i)) {
+            fill(j, y, true);
+            before = -1;
+            continue;
+        }
+        if (row == before) {
+            memcpy(y, y - bytes, bytes);
+            continue;
+        }
+        pick(j, j->x + (size_t)row * from, y);
+        if (j->t->ends_outside) fill(j, y, false);
+        before = row;
+    }
+}
+
+static void make_row(const ortc_resize_job *j, const int64_t *at, char *y, void *scratch)
+{
+    const ortc_resize_tables *t = j->t;
+    const void *rows[ROWS];
+    float weights[ROWS];
+    if (j->blocked)
+        j->lines->blocks[ortc_float_index(j->dtype)]((size_t)j->out[j->rank - 1],
+                                                     (size_t)sources(j, at, rows, weights), rows, weights,
+                                                     (size_t)t->taps, t->index, t->weight, y);
+    else
+        ortc_resize_mix_row(j, at, y, scratch);
+    if (t->ends_outside) fill(j, y, false);
+}
+
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const ortc_resize_job *j = arg;
     const ortc_resize_tables *t = j->t;
     const int32_t last = j->rank - 1;
-    const int64_t width = j->out[last];
-    const size_t bytes = (size_t)width * j->pixel;
-    const void *rows[ROWS];
-    float weights[ROWS];
-    const char *before = NULL; /* what the row before is picked from */
+    const int64_t beside = last > 0 ? j->out[last - 1] : 1;
+    const size_t bytes = (size_t)j->out[last] * j->pixel;
     if (!t->copies && !j->blocked) ortc_resize_mix_begin(j, scratch);
-    for (int64_t row = begin; row < end; row++) {
-        int64_t at[ORTC_RANK_LIMIT], rest = row;
+    for (int64_t row = begin, next; row < end; row = next) {
+        int64_t at[ORTC_RANK_LIMIT], rest = row / beside;
+        const int64_t first = row % beside;
         bool outside = false;
-        for (int32_t d = last - 1; d >= 0; d--) {
+        next = row - first + beside < end ? row - first + beside : end;
+        for (int32_t d = last - 2; d >= 0; d--) {
             at[d] = rest % j->out[d];
             rest /= j->out[d];
             outside |= is_outside(&t->axes[d], at[d]);
         }
         char *y = j->y + (size_t)row * bytes;
-        const char *from = t->copies && !outside ? source(j, at) : NULL;
-        if (from && from == before) {
-            memcpy(y, y - bytes, bytes);
+        if (t->copies && !outside) {
+            copy_rows(j, at, first, first + next - row, y);
             continue;
         }
-        before = from;
-        if (from)
-            pick(j, from, y);
-        else if (!outside && j->blocked)
-            j->lines->blocks[ortc_float_index(j->dtype)]((size_t)width, (size_t)sources(j, at, rows, weights),
-                                                         rows, weights, (size_t)t->taps, t->index, t->weight,
-                                                         y);
-        else if (!outside)
-            ortc_resize_mix_row(j, at, y, scratch);
-        for (int64_t i = 0; (outside || t->ends_outside) && i < width; i++)
-            if (outside || is_outside(&t->axes[last], i)) memcpy(y + (size_t)i * j->pixel, j->fill, j->pixel);
+        for (int64_t i = first; i < first + next - row; i++, y += bytes) {
+            if (last > 0) at[last - 1] = i;
+            if (outside || (last > 0 && is_outside(&t->axes[last - 1], i)))
+                fill(j, y, true);
+            else
+                make_row(j, at, y, scratch);
+        }
     }
 }
 
@@ -147,6 +184,7 @@ static void fill_tables(const ortc_resize_state *s, int32_t rank, ortc_resize_ta
 {
     t->copies = true;
     t->ends_outside = false;
+    t->doubles = false;
     t->taps = 1;
     if (rank == 0) return;
     for (int32_t d = 0; d < rank; d++) {
@@ -176,6 +214,8 @@ static void fill_tables(const ortc_resize_state *s, int32_t rank, ortc_resize_ta
                                                    : ortc_resize_clamped(a->first[i] + k, a->in));
         }
     }
+    t->doubles = t->copies && n == 2 * a->in && !t->ends_outside;
+    for (int64_t i = 0; t->doubles && i < n; i++) t->doubles = index[i] == i / 2;
     t->wide = wide, t->weight = weight, t->index = index;
 }
 
@@ -281,7 +321,7 @@ static ortc_status plan_taps(const ortc_resize_state *s, ortc_plan *p, resize_pl
         if (!larger) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for %g bytes of weights", bytes);
         *made = r = larger;
         fill_tables(s, x->rank, &r->tables, (char *)r + rounded(sizeof *r));
-        ortc_resize_rows_init(&r->rows, x->rank, r->tables.axes);
+        ortc_resize_rows_init(&r->rows, x->rank, r->tables.axes, ortc_resize_is_wide(x->dtype));
     }
     const size_t scratch = ortc_resize_scratch(&r->rows, x->dims[last], y->dims[last],
                                                ortc_resize_is_wide(x->dtype));
@@ -331,7 +371,7 @@ static ortc_status resize_run(const void *state, const void *pstate, ortc_call *
         const ortc_status status = ortc_resize_measure(s, c->n_in, c->in, y, made.axes, why);
         if (status) return ortc_call_fail(c, status, "%s", why);
         fill_tables(s, x->rank, &made, c->workspace);
-        ortc_resize_rows_init(&j.rows, x->rank, made.axes);
+        ortc_resize_rows_init(&j.rows, x->rank, made.axes, ortc_resize_is_wide(x->dtype));
         j.t = &made;
     }
     ortc_copy_dims(j.in, x->dims, x->rank);

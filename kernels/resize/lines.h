@@ -28,6 +28,8 @@ typedef struct ortc_resize_lines {
     void (*narrow[ORTC_RESIZE_WIDES])(size_t n, const double *x, void *y);
     /* y[i] = line[index[i]], elements of 1, 2 and 4 bytes. */
     void (*pick[3])(size_t n, const void *line, size_t length, const int32_t *index, void *y);
+    /* y[i] = line[i / 2], likewise, 2 n of them. */
+    void (*twice[3])(size_t n, const void *line, void *y);
     /* across and down of pixels that are blocks of 16 channels: y[i] = sum over r, k of row_weight[r] *
      * weight[k * n + i] * row[r][index[k * n + i]]. By type of x and y, ORTC_FLOAT_*
      * (kernels/common/vector/convert.h). */

@@ -74,6 +74,20 @@ PICK(u8, uint8_t)
 PICK(u16, uint16_t)
 PICK(i32, int32_t)
 
+/* Both at once, as an element of twice the size. */
+#define TWICE(type, wider) \
+    static void twice_##type(size_t count, const void *from, void *to) \
+    { \
+        const type *x = from; \
+        for (size_t i = 0; i < count; i++) { \
+            const wider both = (wider)((wider)x[i] << (8 * sizeof(type)) | x[i]); \
+            memcpy((char *)to + i * sizeof both, &both, sizeof both); \
+        } \
+    }
+TWICE(uint8_t, uint16_t)
+TWICE(uint16_t, uint32_t)
+TWICE(uint32_t, uint64_t)
+
 /* ---- In double: plain loops, of which compilers make what they can ------------------------------------- */
 
 static void down_wide(size_t count, size_t rows, const void *const *row, const double *weight, int first,
@@ -159,4 +173,5 @@ const ortc_resize_lines V_NAME(ortc_resize_lines) = {down,
                                                      {ORTC_RESIZE_WIDE(WIDEN_OF)},
                                                      {ORTC_RESIZE_WIDE(NARROW_OF)},
                                                      {pick_u8, pick_u16, pick_i32},
+                                                     {twice_uint8_t, twice_uint16_t, twice_uint32_t},
                                                      {blocks_f32, blocks_f16, blocks_bf16}};

@@ -3,7 +3,7 @@
  *
  * That is ref's order of sums: in double results are its bits. A row that is resized along the last axis is
  * used for several of the result, mostly right after each other: some are kept in scratch, each in the place
- * that its index along the other axes gives it.
+ * that its index along the other axes gives it. In f32, rows that become shorter are resized last.
  */
 #include "kernels/resize/mix.h"
 
@@ -17,12 +17,13 @@ typedef struct scratch_map { /* of a worker */
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-void ortc_resize_rows_init(ortc_resize_rows *r, int32_t rank, const ortc_resize_axis *axes)
+void ortc_resize_rows_init(ortc_resize_rows *r, int32_t rank, const ortc_resize_axis *axes, bool wide)
 {
     *r = (ortc_resize_rows){.near = 1, .far = 1};
     for (int32_t d = 0; d < rank - 1; d++)
         if (!axes[d].same) r->mixed[r->n_mixed++] = d;
     if (r->n_mixed == 0) return;
+    r->shrinks = !wide && axes[rank - 1].out < axes[rank - 1].in;
     const int64_t near = axes[r->mixed[r->n_mixed - 1]].n_taps;
     r->near = near < KEPT ? near : KEPT;
     for (int32_t m = 0; m < r->n_mixed - 1; m++) {
@@ -38,7 +39,8 @@ void ortc_resize_rows_any(ortc_resize_rows *r, int32_t rank)
 
 size_t ortc_resize_scratch(const ortc_resize_rows *r, int64_t in, int64_t out, bool wide)
 {
-    const size_t each = wide ? sizeof(double) : sizeof(float), row = rounded((size_t)out * each);
+    const size_t each = wide ? sizeof(double) : sizeof(float),
+                 row = rounded((size_t)(in > out ? in : out) * each);
     return rounded((size_t)(r->near * r->far) * sizeof(int64_t)) +
            ((size_t)(r->near * r->far) + (size_t)r->n_mixed + 1) * row + rounded((size_t)in * each);
 }
@@ -48,7 +50,8 @@ static scratch_map map_of(const ortc_resize_job *j, void *scratch)
     const ortc_resize_rows *r = &j->rows;
     const size_t places = (size_t)(r->near * r->far);
     scratch_map m = {.keys = scratch};
-    m.row = rounded((size_t)j->out[j->rank - 1] *
+    const int64_t in = j->in[j->rank - 1], out = j->out[j->rank - 1];
+    m.row = rounded((size_t)(in > out ? in : out) *
                     (ortc_resize_is_wide(j->dtype) ? sizeof(double) : sizeof(float)));
     m.kept = (char *)scratch + rounded(places * sizeof(int64_t));
     m.levels = m.kept + places * m.row;
@@ -99,13 +102,23 @@ static void store(const ortc_resize_job *j, int64_t n, const void *sums, void *y
 
 /* ---- Rows ---------------------------------------------------------------------------------------------- */
 
-/* Row `base` of X, resized along the last axis. */
-static void resize_row(const ortc_resize_job *j, const scratch_map *s, int64_t base, void *to)
+/* A row of sums, resized along the last axis. */
+static void resize_sums(const ortc_resize_job *j, const void *x, void *to)
 {
     const ortc_resize_tables *t = j->t;
-    const int64_t in = j->in[j->rank - 1], out = j->out[j->rank - 1];
+    const size_t in = (size_t)j->in[j->rank - 1], out = (size_t)j->out[j->rank - 1];
+    if (ortc_resize_is_wide(j->dtype))
+        j->lines->across_wide(out, (size_t)t->taps, x, t->index, t->wide, to);
+    else
+        j->lines->across(out, (size_t)t->taps, x, in, t->index, t->weight, to);
+}
+
+/* Row `base` of X, resized unless rows are added up before. */
+static void resize_row(const ortc_resize_job *j, const scratch_map *s, int64_t base, void *to)
+{
+    const int64_t in = j->in[j->rank - 1];
     const void *x = j->x + (size_t)(base * in) * j->pixel;
-    if (t->axes[j->rank - 1].same) {
+    if (j->t->axes[j->rank - 1].same || j->rows.shrinks) {
         load(j, in, x, to);
         return;
     }
@@ -113,16 +126,13 @@ static void resize_row(const ortc_resize_job *j, const scratch_map *s, int64_t b
         load(j, in, x, s->line);
         x = s->line;
     }
-    if (ortc_resize_is_wide(j->dtype))
-        j->lines->across_wide((size_t)out, (size_t)t->taps, x, t->index, t->wide, to);
-    else
-        j->lines->across((size_t)out, (size_t)t->taps, x, (size_t)in, t->index, t->weight, to);
+    resize_sums(j, x, to);
 }
 
 static const void *kept_row(const ortc_resize_job *j, const scratch_map *s, int64_t base, int64_t place)
 {
     char *to = s->kept + (size_t)place * s->row;
-    if (j->dtype == ORTC_F32 && j->t->axes[j->rank - 1].same)
+    if (j->dtype == ORTC_F32 && (j->t->axes[j->rank - 1].same || j->rows.shrinks))
         return j->x + (size_t)(base * j->in[j->rank - 1]) * j->pixel;
     if (s->keys[place] != base) resize_row(j, s, base, to);
     s->keys[place] = base;
@@ -144,7 +154,7 @@ static void add_up(const ortc_resize_job *j, const scratch_map *s, const int64_t
     const bool deepest = m + 1 == r->n_mixed;
     const int32_t d = r->mixed[m], next = deepest ? j->rank - 1 : r->mixed[m + 1];
     const ortc_resize_axis *a = &j->t->axes[d];
-    const size_t out = (size_t)j->out[j->rank - 1];
+    const size_t width = (size_t)(r->shrinks ? j->in : j->out)[j->rank - 1];
     const void *rows[GROUP];
     double weights[GROUP];
     size_t n = 0;
@@ -166,12 +176,12 @@ static void add_up(const ortc_resize_job *j, const scratch_map *s, const int64_t
         if (deepest && n < GROUP && k + 1 - begin < r->near && k + 1 < a->n_taps) continue;
         begin = k + 1;
         if (n == 0) continue;
-        (ortc_resize_is_wide(j->dtype) ? j->lines->down_wide : j->lines->down)(out, n, rows, weights, first,
+        (ortc_resize_is_wide(j->dtype) ? j->lines->down_wide : j->lines->down)(width, n, rows, weights, first,
                                                                                to);
         first = false;
         n = 0;
     }
-    if (first) memset(to, 0, out * (ortc_resize_is_wide(j->dtype) ? sizeof(double) : sizeof(float)));
+    if (first) memset(to, 0, width * (ortc_resize_is_wide(j->dtype) ? sizeof(double) : sizeof(float)));
 }
 
 void ortc_resize_mix_row(const ortc_resize_job *j, const int64_t *at, char *y, void *scratch)
@@ -180,9 +190,14 @@ void ortc_resize_mix_row(const ortc_resize_job *j, const int64_t *at, char *y, v
     const scratch_map s = map_of(j, scratch);
     void *sums = j->dtype == ORTC_F32 ? y : s.levels;
     const int64_t base = pass(j, at, 0, r->n_mixed ? r->mixed[0] : j->rank - 1, 0);
-    if (r->n_mixed)
-        add_up(j, &s, at, 0, base, 0, sums);
-    else
+    if (!r->n_mixed) {
         resize_row(j, &s, base, sums);
+    } else if (!r->shrinks) {
+        add_up(j, &s, at, 0, base, 0, sums);
+    } else {
+        char *whole = s.levels + (size_t)r->n_mixed * s.row;
+        add_up(j, &s, at, 0, base, 0, whole);
+        resize_sums(j, whole, sums);
+    }
     if (sums != y) store(j, j->out[j->rank - 1], sums, y);
 }

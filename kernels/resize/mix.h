@@ -12,6 +12,7 @@ typedef struct ortc_resize_tables {
     ortc_resize_axis axes[ORTC_RANK_LIMIT];
     bool copies;          /* elements are only moved */
     bool ends_outside;    /* of the last axis some are extrapolated */
+    bool doubles;         /* along it each element comes twice */
     int64_t taps;         /* of the last axis */
     const int32_t *index; /* [taps][out] of it; 0 where it is outside */
     const float *weight;  /* likewise, and 0 there */
@@ -19,10 +20,11 @@ typedef struct ortc_resize_tables {
 } ortc_resize_tables;
 
 /* How rows are made of rows: axes before the last one that are resized, and how many rows along the last one
- * of them, and of combinations of the others, are kept when they are resized along the last. */
+ * of them, and of combinations of the others, are kept when they are resized along the last, or widened. */
 typedef struct ortc_resize_rows {
     int32_t mixed[ORTC_RANK_LIMIT], n_mixed;
     int64_t near, far;
+    bool shrinks; /* f32: rows become shorter, and are added up before that */
 } ortc_resize_rows;
 
 typedef struct ortc_resize_job {
@@ -40,7 +42,7 @@ typedef struct ortc_resize_job {
     unsigned char fill[16];                            /* an element outside of a crop */
 } ortc_resize_job;
 
-void ortc_resize_rows_init(ortc_resize_rows *, int32_t rank, const ortc_resize_axis *axes);
+void ortc_resize_rows_init(ortc_resize_rows *, int32_t rank, const ortc_resize_axis *axes, bool wide);
 /* What needs the most scratch, whichever axes are resized. */
 void ortc_resize_rows_any(ortc_resize_rows *, int32_t rank);
 /* Bytes of scratch for rows of so many elements; wide: sums are doubles. */
