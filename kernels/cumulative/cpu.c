@@ -1,6 +1,6 @@
-/* kernels/cumulative/cpu.c: CumSum and CumProd on the cpu provider. Totals are doubles, or 64-bit integers,
- * as on ref (lines.h); of f16 and bf16 they are f32 in between. Along the last axis a task is some rows, of
- * which some go along together, along others a piece of lines beside each other.
+/* kernels/cumulative/cpu.c: CumSum and CumProd on the cpu provider. Totals are doubles, or 64-bit integers
+ * (lines.h); of f16 and bf16 they are f32 in between. Along the last axis a task is some rows, along others a
+ * piece of lines beside each other.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static int total_of(ortc_dtype t)
     }
 }
 
-enum { PIECE = 256 }; /* columns of a task */
+enum { PIECE = ORTC_TOTAL_LINE }; /* columns of a task: whole rows, where they lie in pages of their own */
 
 typedef struct job {
     const ortc_cumulative_state *s;
@@ -55,16 +55,15 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const int64_t length = j->shape.length;
-    for (int64_t row = begin; row < end; row += ORTC_TOTAL_ROWS) {
-        const size_t n = end - row < ORTC_TOTAL_ROWS ? (size_t)(end - row) : ORTC_TOTAL_ROWS;
-        const size_t at = (size_t)(row * length) * j->bytes, all = n * (size_t)length;
+    for (int64_t row = begin; row < end; row++) {
+        const size_t at = (size_t)(row * length) * j->bytes;
         if (j->narrow == ORTC_FLOAT_F32) {
-            j->lines->along[j->total](j->s, length, n, j->x + at, j->y + at);
+            j->lines->along[j->total](j->s, length, j->x + at, j->y + at);
             continue;
         }
-        j->convert->widen[j->narrow](all, j->x + at, scratch);
-        j->lines->along[ORTC_TOTAL_F32](j->s, length, n, scratch, scratch);
-        j->convert->narrow[j->narrow](all, scratch, j->y + at);
+        j->convert->widen[j->narrow]((size_t)length, j->x + at, scratch);
+        j->lines->along[ORTC_TOTAL_F32](j->s, length, scratch, scratch);
+        j->convert->narrow[j->narrow]((size_t)length, scratch, j->y + at);
     }
 }
 
@@ -77,9 +76,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **pstate)
     (void)state, (void)pstate;
     for (int32_t d = 0; d < x->rank; d++) longest = x->dims[d] > longest ? x->dims[d] : longest;
     if (count > 0 && ortc_float_index(x->dtype) != ORTC_FLOAT_F32)
-        ortc_plan_workspace(p, 0,
-                            (size_t)(count / longest < ORTC_TOTAL_ROWS ? count : ORTC_TOTAL_ROWS * longest) *
-                                sizeof(float));
+        ortc_plan_workspace(p, 0, (size_t)longest * sizeof(float));
     ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, (double)count, 2.0 * (double)ortc_bytes_of(ortc_dtype_bits(x->dtype), count));
     return ORTC_OK;
@@ -100,10 +97,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     j.total = total_of(t);
     j.bytes = ortc_dtype_bits(t) / 8;
     const int64_t rows = j.shape.count / j.shape.length / j.shape.inner;
-    if (j.shape.inner == 1) {
-        const int64_t grain = ortc_rows_grain(j.shape.length);
-        return ortc_parallel(c, rows, grain < ORTC_TOTAL_ROWS ? ORTC_TOTAL_ROWS : grain, rows_chunk, &j);
-    }
+    if (j.shape.inner == 1) return ortc_parallel(c, rows, ortc_rows_grain(j.shape.length), rows_chunk, &j);
     j.piece = j.shape.inner < PIECE ? j.shape.inner : PIECE;
     j.pieces = (j.shape.inner - 1) / j.piece + 1;
     return ortc_parallel(c, rows * j.pieces, ortc_rows_grain(j.shape.length * j.piece), columns_chunk, &j);

@@ -58,13 +58,13 @@ static ortc_status elements_init(const ortc_index_state *s, ortc_call *c, elemen
         const itype *at = (const itype *)j->at->data + from; \
         if (j->last) \
             for (int64_t k = 0; k < n; k++) { \
-                const int64_t place = base + (int64_t)at[k] + (at[k] < 0 ? j->extent : 0); \
+                const int64_t place = base + (int64_t)at[k] + (j->extent & ((int64_t)at[k] >> 63)); \
                 __VA_ARGS__ \
             } \
         else \
             for (int64_t k = 0; k < n; k++) { \
                 const int64_t place = base + first + k + \
-                                      ((int64_t)at[k] + (at[k] < 0 ? j->extent : 0)) * j->stride; \
+                                      ((int64_t)at[k] + (j->extent & ((int64_t)at[k] >> 63))) * j->stride; \
                 __VA_ARGS__ \
             } \
         break; \
@@ -79,29 +79,77 @@ typedef struct wide {
     uint64_t part[2];
 } wide;
 
+/* Four loads before their stores, which might change what is loaded, for all that compilers know. */
+#define AT(k) x[(k)*beside + (at[k] + (extent & ((int64_t)at[k] >> 63))) * stride]
+#define PICK(itype, type) \
+    static inline \
+        __attribute__((always_inline)) void pick_##itype##_##type(int64_t n, const itype *at, \
+                                                                  int64_t extent, int64_t beside, \
+                                                                  int64_t stride, const type *x, type *y) \
+    { \
+        int64_t k = 0; \
+        for (; k + 4 <= n; k += 4) { \
+            const type a = AT(k), b = AT(k + 1), c = AT(k + 2), d = AT(k + 3); \
+            y[k] = a, y[k + 1] = b, y[k + 2] = c, y[k + 3] = d; \
+        } \
+        for (; k < n; k++) y[k] = AT(k); \
+    }
+#define PICK_BOTH(type) \
+    PICK(int32_t, type) \
+    PICK(int64_t, type) \
+    static void gather_##type(const elements_job *j, int64_t base, int64_t first, int64_t from, int64_t n) \
+    { \
+        const type *x = (const type *)(const void *)j->x + base + (j->last ? 0 : first); \
+        type *y = (type *)(void *)j->y + from; \
+        const int32_t *narrow = (const int32_t *)j->at->data + from; \
+        const int64_t *wider = (const int64_t *)j->at->data + from; \
+        if (j->at->dtype == ORTC_I32 && j->last) \
+            pick_int32_t_##type(n, narrow, j->extent, 0, 1, x, y); \
+        else if (j->at->dtype == ORTC_I32) \
+            pick_int32_t_##type(n, narrow, j->extent, 1, j->stride, x, y); \
+        else if (j->last) \
+            pick_int64_t_##type(n, wider, j->extent, 0, 1, x, y); \
+        else \
+            pick_int64_t_##type(n, wider, j->extent, 1, j->stride, x, y); \
+    }
+PICK_BOTH(uint8_t)
+PICK_BOTH(uint16_t)
+PICK_BOTH(uint32_t)
+PICK_BOTH(uint64_t)
+PICK_BOTH(wide)
+
+/* A row whose elements will be read in any order. */
+static void ask_for(const elements_job *j, int64_t base)
+{
+    const size_t bytes = ortc_dtype_bits(j->type) / 8;
+    for (size_t at = 0; at < (size_t)j->extent * bytes; at += 64)
+        __builtin_prefetch(j->x + (size_t)base * bytes + at);
+}
+
 static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const elements_job *j = arg;
-    const int long_ones = j->at->dtype == ORTC_I64, size = __builtin_ctz(ortc_dtype_bits(j->type) / 8);
+    ortc_walk w = j->walk;
     (void)scratch;
+    ortc_walk_seek(&w, begin / j->pieces);
     for (int64_t task = begin; task < end; task++) {
         const int64_t row = task / j->pieces, first = task % j->pieces * j->piece;
         const int64_t n = j->width - first < j->piece ? j->width - first : j->piece;
         const int64_t from = row * j->width + first;
+        if (j->last && j->extent <= n) ask_for(j, w.at[0]); /* while indices are checked */
         const int64_t wrong = ortc_index_first_wrong(j->bodies, j->at, from, from + n, j->extent);
-        ortc_walk w = j->walk;
         if (wrong >= 0) {
             *j->wrong = wrong;
             return;
         }
-        ortc_walk_seek(&w, row);
-        const char *at = (const char *)j->at->data + ((size_t)from << (long_ones ? 3 : 2));
-        const char *x = j->x + ((size_t)(w.at[0] + (j->last ? 0 : first)) << size);
-        char *y = j->y + ((size_t)from << size);
-        if (j->last)
-            j->bodies->row[long_ones][size]((size_t)n, at, j->extent, x, y);
-        else
-            j->bodies->columns[long_ones][size]((size_t)n, at, j->extent, j->stride, x, y);
+        switch (ortc_dtype_bits(j->type)) {
+        case 8: gather_uint8_t(j, w.at[0], first, from, n); break;
+        case 16: gather_uint16_t(j, w.at[0], first, from, n); break;
+        case 32: gather_uint32_t(j, w.at[0], first, from, n); break;
+        case 64: gather_uint64_t(j, w.at[0], first, from, n); break;
+        default: gather_wide(j, w.at[0], first, from, n);
+        }
+        if ((task + 1) % j->pieces == 0) ortc_walk_next(&w);
     }
 }
 
