@@ -56,20 +56,9 @@ static inline bool wide_less(wide_entry a, wide_entry b)
         } \
         heap[root] = moved; \
     } \
-    static void W##_part(const ktype *key, int64_t n, int64_t first, entry *heap, int64_t k) \
-    { \
-        ktype worst = W##_key(heap[0]); \
-        int any = 0; \
-        for (int64_t i = 0; i < n; i++) any |= key[i] > worst; \
-        for (int64_t i = 0; any && i < n; i++) \
-            if (key[i] > worst) { \
-                W##_sift(heap, k, 0, W##_of(key[i], first + i)); \
-                worst = W##_key(heap[0]); \
-            } \
-    } \
     static void W##_best(const topk_job *j, const char *x, int64_t step, entry *heap) \
     { \
-        ktype key[BLOCK]; \
+        ktype key[BLOCK] = {0}; \
         uint64_t beside[BLOCK]; /* elements of a row that lie apart */ \
         int64_t have = 0; \
         for (int64_t first = 0; first < j->length; first += BLOCK) { \
@@ -82,7 +71,15 @@ static inline bool wide_less(wide_entry a, wide_entry b)
             if (i > 0 && have == j->k) \
                 for (int64_t root = have / 2; root-- > 0;) W##_sift(heap, have, root, heap[root]); \
             if (have < j->k || best <= W##_key(heap[0])) continue; \
-            for (; i < n; i += PART) W##_part(key + i, n - i < PART ? n - i : PART, first + i, heap, have); \
+            for (int64_t part = i / PART * PART; part < n; part += PART) { \
+                uint32_t better = j->keys->W##_above(key + part, W##_key(heap[0])); \
+                if (part < i) better &= ~(uint32_t)0 << (i - part); /* those in the heap already */ \
+                if (n - part < PART) better &= ((uint32_t)1 << (n - part)) - 1; \
+                for (; better; better &= better - 1) { \
+                    const int64_t at = part + __builtin_ctz(better); \
+                    if (key[at] > W##_key(heap[0])) W##_sift(heap, have, 0, W##_of(key[at], first + at)); \
+                } \
+            } \
         } \
         for (int64_t i = have; i-- > 1;) { /* the worst goes to the end */ \
             const entry last = heap[i]; \

@@ -28,6 +28,9 @@ typedef struct ortc_order_keys {
     /* key[i] of x[i]; n > 0. Returns the largest. */
     int32_t (*narrow[ORTC_KEYS_NARROW])(size_t n, const void *x, int32_t flip, int32_t *key);
     int64_t (*wide[ORTC_KEYS_WIDE])(size_t n, const void *x, int32_t flip, int64_t *key);
+    /* Bit i: key[i] > worst, of 32 keys. */
+    uint32_t (*narrow_above)(const int32_t *key, int32_t worst);
+    uint32_t (*wide_above)(const int64_t *key, int64_t worst);
 } ortc_order_keys;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_order_keys)
 

@@ -34,5 +34,25 @@ VFN int64_t key_of_f64(uint64_t bits)
 ORTC_NARROW_KEYS(NARROW)
 ORTC_WIDE_KEYS(WIDE)
 
+/* Eight bytes of 0 and 1 become eight bits by a product that puts each in its place above the others. */
+#define ABOVE(name, ktype) \
+    static uint32_t name##_above(const ktype *key, ktype worst) \
+    { \
+        uint8_t is[32]; \
+        uint32_t bits = 0; \
+        for (int i = 0; i < 32; i++) is[i] = key[i] > worst; \
+        for (int i = 0; i < 32; i += 8) { \
+            uint64_t eight; \
+            memcpy(&eight, is + i, sizeof eight); \
+            bits |= (uint32_t)(eight * UINT64_C(0x0102040810204080) >> 56) << i; \
+        } \
+        return bits; \
+    }
+ABOVE(narrow, int32_t)
+ABOVE(wide, int64_t)
+
 #define OF(name, type, key) keys_##name,
-const ortc_order_keys V_NAME(ortc_order_keys) = {{ORTC_NARROW_KEYS(OF)}, {ORTC_WIDE_KEYS(OF)}};
+const ortc_order_keys V_NAME(ortc_order_keys) = {{ORTC_NARROW_KEYS(OF)},
+                                                 {ORTC_WIDE_KEYS(OF)},
+                                                 narrow_above,
+                                                 wide_above};

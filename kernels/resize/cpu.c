@@ -27,10 +27,6 @@ static void pick(const ortc_resize_job *j, const char *row, char *y)
 {
     const int64_t n = j->out[j->rank - 1], in = j->in[j->rank - 1];
     const int32_t *index = j->t->index;
-    if (j->t->doubles && j->pixel <= 4) {
-        j->lines->twice[j->pixel / 2]((size_t)in, row, y);
-        return;
-    }
     switch (j->pixel) {
     case 1:
     case 2:
@@ -112,9 +108,13 @@ static void copy_rows(const ortc_resize_job *j, const int64_t *at, int64_t first
             memcpy(y, y - bytes, bytes);
             continue;
         }
+        before = row;
+        if (j->t->doubles && j->pixel <= 4) {
+            j->lines->twice[j->pixel / 2]((size_t)j->in[last], j->x + (size_t)row * from, y);
+            continue;
+        }
         pick(j, j->x + (size_t)row * from, y);
         if (j->t->ends_outside) fill(j, y, false);
-        before = row;
     }
 }
 
