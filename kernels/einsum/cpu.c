@@ -12,6 +12,7 @@
 ORTC_VEC_TABLE(ortc_einsum_lines)
 
 enum { PIECE = 1024 }; /* elements of a row that are converted together */
+#define SCRATCH ((PIECE + 64) * (sizeof(double) + 2 * sizeof(float)))
 
 typedef struct einsum_plan {
     const ortc_einsum_lines *lines;
@@ -25,7 +26,9 @@ typedef struct step_job {
     const char *a, *b;
     char *c;
     ortc_walk walk; /* operands: a, b */
+    ortc_walk over; /* of what is summed over: a */
     int64_t n, a_step, b_step, pieces;
+    int64_t rows, row_step;
 } step_job;
 
 static ortc_status einsum_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -42,9 +45,8 @@ static ortc_status einsum_plan_make(const void *state, ortc_plan *p, void **out)
     einsum_plan *e = malloc(sizeof *e);
     if (!e) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     *e = (einsum_plan){.lines = ortc_einsum_lines_select(), .convert = ortc_convert_get()};
-    const ortc_status status = ortc_view_count(&p->out[0])
-                                   ? ortc_einsum_plan(p, state, 3 * PIECE * sizeof(float), &e->steps)
-                                   : ORTC_OK;
+    const ortc_status status = ortc_view_count(&p->out[0]) ? ortc_einsum_plan(p, state, SCRATCH, &e->steps)
+                                                           : ORTC_OK;
     if (status) {
         free(e);
         return status;
@@ -129,6 +131,65 @@ static void dot_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* Piece by piece of the innermost dims, where they are kept. */
+static void sum_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const step_job *j = arg;
+    const ortc_einsum_step *s = j->s;
+    double *sums = scratch;
+    float *space = (float *)(sums + PIECE + 64), *rounded = space + PIECE;
+    ortc_walk outer = j->walk, over = j->over; /* the second ends where it has begun */
+    int64_t step;
+    ortc_walk_seek(&outer, begin / j->pieces);
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t from = s->across ? 0 : task % j->pieces * PIECE;
+        const int64_t n = s->across ? 1 : s->k - from < PIECE ? s->k - from : PIECE;
+        memset(sums, 0, (size_t)n * sizeof *sums);
+        for (int64_t i = 0; i < j->n; i++, ortc_walk_next(&over)) {
+            const char *x = ortc_product_at(j->a, outer.at[0] + over.at[0] + from * s->step, s->a.type);
+            for (int64_t first = 0; s->across && first < s->k; first += PIECE) {
+                const int64_t some = s->k - first < PIECE ? s->k - first : PIECE;
+                const float *line = floats(j, ortc_product_at(x, first * s->step, s->a.type), s->a.type,
+                                           s->step, some, space, &step);
+                *sums += (double)j->p->lines->sum((size_t)some, line);
+            }
+            if (!s->across && s->step == 1)
+                j->p->lines->add[ortc_float_index(s->a.type)]((size_t)n, (size_t)j->rows, j->row_step, x,
+                                                              sums);
+            for (int64_t r = 0; !s->across && s->step != 1 && r < j->rows; r++) {
+                const char *row = ortc_product_at(x, r * j->row_step, s->a.type);
+                const float *line = floats(j, row, s->a.type, s->step, n, space, &step);
+                j->p->lines->add[ORTC_FLOAT_F32]((size_t)n, 1, 0, line, sums);
+            }
+        }
+        j->p->lines->round((size_t)n, sums, rounded);
+        j->p->convert->narrow[ortc_float_index(s->c.type)](
+            (size_t)n, rounded,
+            ortc_product_at(j->c, task / j->pieces * (s->across ? 1 : s->k) + from, s->c.type));
+        if ((task + 1) % j->pieces == 0) ortc_walk_next(&outer);
+    }
+}
+
+static ortc_status run_sum(ortc_call *c, step_job *j)
+{
+    const ortc_einsum_step *s = j->s;
+    int64_t count = 1;
+    j->n = 1;
+    j->pieces = s->across ? 1 : (s->k - 1) / PIECE + 1;
+    for (int32_t d = 0; d < s->rank; d++) count *= s->dims[d];
+    for (int32_t d = s->rank; d < s->rank + s->summed; d++) j->n *= s->dims[d];
+    ortc_walk_init(&j->walk, s->rank, s->dims);
+    ortc_walk_strided(&j->walk, s->a_step, 0);
+    const int32_t rows = s->across || s->summed == 0 ? 0 : 1; /* added up together */
+    j->rows = rows ? s->dims[s->rank + s->summed - 1] : 1;
+    j->row_step = rows ? s->a_step[s->rank + s->summed - 1] : 0;
+    j->n /= j->rows;
+    ortc_walk_init(&j->over, s->summed - rows, s->dims + s->rank);
+    ortc_walk_strided(&j->over, s->a_step + s->rank, 0);
+    const int64_t each = s->k < PIECE || s->across ? s->k : PIECE;
+    return ortc_parallel(c, count * j->pieces, ortc_rows_grain((each + 16) * j->n * j->rows), sum_chunk, j);
+}
+
 static ortc_status run_elements(ortc_call *c, step_job *j)
 {
     const ortc_einsum_step *s = j->s;
@@ -200,9 +261,7 @@ static ortc_status run_step(ortc_call *c, const einsum_plan *e, const ortc_einsu
     switch (s->kind) {
     case ORTC_EINSUM_MOVE: return run_move(c, s);
     case ORTC_EINSUM_PRODUCT: return run_product(c, e, s);
-    case ORTC_EINSUM_ONES:
-        for (int64_t i = 0; i < s->k; i++) ((float *)(void *)j.c)[i] = 1;
-        return ORTC_OK;
+    case ORTC_EINSUM_SUM: j.a = address(c, &s->a); return run_sum(c, &j);
     default:
         j.a = address(c, &s->a);
         j.b = address(c, &s->b);

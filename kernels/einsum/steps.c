@@ -1,7 +1,7 @@
 /* kernels/einsum/steps.c: planning of Einsum (steps.h).
  *
  * Two operands at a time, those whose result is smallest first, become one. What only one of them has and
- * nobody needs is summed up before, as a product with ones. The labels of both are then of four groups: those
+ * nobody needs is summed up before. The labels of both are then of four groups: those
  * that the result keeps of both (batch), of the first (m), of the second (n), and those summed over (k).
  * Where a group's dims lie behind each other it is one dim of a matrix, and operand and result are used as
  * they lie; else they are moved. A label twice in an operand is one whose stride is the sum of both; dims of
@@ -260,31 +260,51 @@ static ortc_status multiply_matrices(builder *b, tensor *x, tensor *y, const gro
 
 /* ---- Two operands -------------------------------------------------------------------------------------- */
 
-/* Sums over what `other` (may be NULL) has not, and nobody wants; wanted: by label. */
+/* The innermost dims of a tensor that are all summed over, or all kept, as one: from which on. */
+static int32_t innermost(const tensor *t, const group *summed)
+{
+    int32_t i = t->rank - 1;
+    for (; i > 0; i--) {
+        const bool is = find(summed->rank, summed->labels, t->labels[i]) >= 0,
+                   before = find(summed->rank, summed->labels, t->labels[i - 1]) >= 0;
+        if (is != before || t->strides[i - 1] != t->strides[i] * t->dims[i]) break;
+    }
+    return i;
+}
+
+static bool same_labels(const tensor *a, const tensor *b)
+{
+    return a->rank == b->rank && !memcmp(a->labels, b->labels, (size_t)a->rank * sizeof *a->labels);
+}
+
+/* Sums over what `other` (may be NULL) has not, and nobody wants; wanted: by label. To `to`, if it is the last
+ * step. */
 static ortc_status sum_out(builder *b, tensor *t, const tensor *other, const bool *wanted, const tensor *to)
 {
-    groups g = {0};
+    group kept = {0}, summed = {0}, outer = {0}, over = {0};
     for (int32_t i = 0; i < t->rank; i++)
-        append(has(other, t->labels[i]) || wanted[t->labels[i]] ? &g.m : &g.k, t->labels[i]);
-    if (g.k.rank == 0) return ORTC_OK;
-    if (to) { /* the last step: in its order */
-        g.m.rank = 0;
-        for (int32_t i = 0; i < to->rank; i++) append(&g.m, to->labels[i]);
-    }
-    const group *const order[] = {&g.m}, *const summed[] = {&g.k};
-    tensor ones = dense_of(summed, 1, t, NULL), sums = dense_of(order, 1, t, NULL);
-    ones.at = take(b, ORTC_F32, count_of(&ones));
-    if (to)
-        sums.at = to->at;
-    else
-        sums.at = take(b, ORTC_F32, count_of(&sums));
-    ortc_einsum_step *s = add_step(b, ORTC_EINSUM_ONES);
+        append(has(other, t->labels[i]) || wanted[t->labels[i]] ? &kept : &summed, t->labels[i]);
+    if (summed.rank == 0) return ORTC_OK;
+    const group *const order[] = {&kept};
+    tensor sums = dense_of(order, 1, t, NULL);
+    const bool direct = to && same_labels(&sums, to);
+    sums.at = direct ? to->at : take(b, to ? to->at.type : ORTC_F32, count_of(&sums));
+    ortc_einsum_step *s = add_step(b, ORTC_EINSUM_SUM);
     if (!s) return no_memory(b);
-    s->c = ones.at;
-    s->k = (int64_t)count_of(&ones);
-    ORTC_TRY(multiply_matrices(b, t, &ones, &g, &sums));
+    const int32_t inner = innermost(t, &summed);
+    for (int32_t i = 0; i < inner; i++)
+        append(find(summed.rank, summed.labels, t->labels[i]) >= 0 ? &over : &outer, t->labels[i]);
+    s->a = t->at, s->c = sums.at;
+    s->across = find(summed.rank, summed.labels, t->labels[inner]) >= 0;
+    s->step = t->strides[t->rank - 1];
+    s->k = 1;
+    for (int32_t i = inner; i < t->rank; i++) s->k *= t->dims[i];
+    add_dims(s, &outer, t, NULL, &sums);
+    add_dims(s, &over, t, NULL, NULL);
+    s->summed = over.rank;
+    s->rank -= over.rank;
     *t = sums;
-    return ORTC_OK;
+    return to && !direct ? move(b, &sums, to) : ORTC_OK;
 }
 
 /* Of both, what is wanted: `to` with its place where it is the last step, else made here. */

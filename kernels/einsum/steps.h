@@ -9,7 +9,7 @@
 
 enum {
     ORTC_EINSUM_MOVE,     /* c = a */
-    ORTC_EINSUM_ONES,     /* c: k ones */
+    ORTC_EINSUM_SUM,      /* of each index of the first dims the sum over the others, see k and across */
     ORTC_EINSUM_PRODUCT,  /* of each index of the dims a product of matrices */
     ORTC_EINSUM_MULTIPLY, /* of each index the product of two elements; c lies as dims say */
     ORTC_EINSUM_DOT, /* of each index the sum of k products, elements of a and of b beside each other; so c */
@@ -27,7 +27,11 @@ typedef struct ortc_einsum_step {
     ortc_einsum_place a, b, c;
     int32_t rank;
     int64_t dims[ORTC_RANK_LIMIT], a_step[ORTC_RANK_LIMIT], b_step[ORTC_RANK_LIMIT], c_step[ORTC_RANK_LIMIT];
-    int64_t k;
+    /* SUM: dims that are summed over, behind the others; elements of a, `step` apart, that lie innermost, and
+     * whether they are summed up, too */
+    int32_t summed;
+    int64_t k, step;
+    bool across;
     ortc_product_plan product;
     int64_t lda, ldb, ldc;
     const ortc_packed *packed; /* b, a constant; NULL: as it lies */

@@ -58,7 +58,7 @@ static inline bool wide_less(wide_entry a, wide_entry b)
     } \
     static void W##_best(const topk_job *j, const char *x, int64_t step, entry *heap) \
     { \
-        ktype key[BLOCK] = {0}; \
+        ktype key[BLOCK]; \
         uint64_t beside[BLOCK]; /* elements of a row that lie apart */ \
         int64_t have = 0; \
         for (int64_t first = 0; first < j->length; first += BLOCK) { \
@@ -66,6 +66,7 @@ static inline bool wide_less(wide_entry a, wide_entry b)
             const char *from = x + first * step; \
             if (step != (int64_t)j->bytes) from = lay_beside(from, n, step, j->bytes, beside); \
             const ktype best = j->keys->W[j->which]((size_t)n, from, j->largest ? 0 : -1, key); \
+            for (int64_t i = n; i % PART; i++) key[i] = 0; \
             int64_t i = 0; \
             for (; i < n && have < j->k; i++) heap[have++] = W##_of(key[i], first + i); \
             if (i > 0 && have == j->k) \
