@@ -126,12 +126,14 @@ static void down_wide(size_t count, size_t rows, const void *const *row, const d
 static void across_wide(size_t count, size_t taps, const double *line, const int32_t *index,
                         const double *weight, double *y)
 {
-    for (size_t i = 0; i < count; i++) y[i] = 0;
-    for (size_t k = 0; k < taps; k++, index += count, weight += count)
-        for (size_t i = 0; i < count; i++) {
-            const double sum = y[i] + weight[i] * line[index[i]];
-            y[i] = weight[i] != 0 ? sum : y[i];
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (size_t k = i; k < taps * count; k += count) {
+            const double v = weight[k] * line[index[k]];
+            sum += weight[k] != 0 ? v : 0;
         }
+        y[i] = sum;
+    }
 }
 
 /* Halves to even: what is below 2^32 has no bits behind the point when 1.5 * 2^52 is added. */
