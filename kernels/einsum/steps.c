@@ -210,9 +210,9 @@ static ortc_status as_matrix(builder *b, tensor *t, const groups *g, const group
 }
 
 /* A constant B that lies in memory as it is read is packed once. */
-static ortc_status pack(builder *b, const tensor *t, const matrix *m, ortc_einsum_step *s)
+static ortc_status pack(builder *b, const tensor *t, const matrix *m, int64_t n, int64_t k,
+                        ortc_einsum_step *s)
 {
-    const int64_t n = s->product.n, k = s->product.k;
     const ortc_product_constant what = {1, n, k, m->trans ? 0 : 1, t->at.type};
     if (t->at.input < 0 || !(b->p->in[t->at.input].flags & ORTC_VIEW_CONST) || n == 1 ||
         m->ld != (m->trans ? n : k))
@@ -245,7 +245,7 @@ static ortc_status multiply_matrices(builder *b, tensor *x, tensor *y, const gro
         if (ortc_product_plan_init(&s->product, line, &types, m, n, k, batch, flags))
             return ortc_plan_fail(b->p, ORTC_LIMIT, "a product's operands do not fit in memory");
         if (again || batch != 1) break;
-        ORTC_TRY(pack(b, y, &b_is, s));
+        ORTC_TRY(pack(b, y, &b_is, n, k, s));
         if (!s->packed) break;
         flags |= ORTC_PRODUCT_PACKED_B;
     }
