@@ -1,5 +1,6 @@
 /* Running totals along lines and rows: the bodies' contract (lines_vec.c). Totals are doubles of floats (with
- * f32 over a few lines), else 64-bit integers, as on ref. By ORTC_TOTAL_*, the width of integers, signed or not: the same bits. */
+ * f32 over a few lines), else 64-bit integers, as on ref. By ORTC_TOTAL_*, the width of integers, signed or
+ * not: the same bits. */
 #ifndef ORTC_KERNELS_CUMULATIVE_LINES_H
 #define ORTC_KERNELS_CUMULATIVE_LINES_H
 

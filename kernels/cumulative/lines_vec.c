@@ -2,8 +2,8 @@
  *
  * Along a row an addition waits for the one before: of some elements the totals from the first of them on are
  * made beside that, and then added to what was before them. Where doubles could overflow that way, of f64, it
- * is one by one. Below each other, sums of f32 and narrower are f32 over some lines, on top of a total that is
- * a double: an error does not grow with the number of lines.
+ * is one by one. Below each other, sums of f32 and narrower are f32 over some lines, on top of a total that
+ * is a double: an error does not grow with the number of lines.
  */
 #include "kernels/cumulative/lines.h"
 

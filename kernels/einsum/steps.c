@@ -277,8 +277,8 @@ static bool same_labels(const tensor *a, const tensor *b)
     return a->rank == b->rank && !memcmp(a->labels, b->labels, (size_t)a->rank * sizeof *a->labels);
 }
 
-/* Sums over what `other` (may be NULL) has not, and nobody wants; wanted: by label. To `to`, if it is the last
- * step. */
+/* Sums over what `other` (may be NULL) has not, and nobody wants; wanted: by label. To `to`, if it is the
+ * last step. */
 static ortc_status sum_out(builder *b, tensor *t, const tensor *other, const bool *wanted, const tensor *to)
 {
     group kept = {0}, summed = {0}, outer = {0}, over = {0};

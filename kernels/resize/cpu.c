@@ -3,7 +3,8 @@
  * channels, whose pixels are vectors; without antialiasing and crops.
  *
  * A task is some rows of the result, along the last axis: picked from rows of X, or made of them (mix.h).
- * Taps of the axes are found by the plan, where it knows scales and regions, else by each run in its workspace.
+ * Taps of the axes are found by the plan, where it knows scales and regions, else by each run in its
+ * workspace.
  */
 #include <stdlib.h>
 

@@ -116,6 +116,7 @@ def movers(size, r, c):
     yield one("TopK 5 of 1000", "TopK", (max(r * c // 1000, 1), 1000), consts=(i64(5),), outputs=2, types=("f32", "f16", "i64"))
     yield one("TopK 100 of all", "TopK", (r * c,), consts=(i64(100),), outputs=2, types=("f32", "f16", "i64"))
     yield one("NonZero", "NonZero", (r, c), out=TensorProto.INT64, types=("f32",))
+    yield one("Trilu", "Trilu", (r, c))
     yield one("DepthToSpace", "DepthToSpace", img, attrs={"blocksize": 2})
     b, h, s, d = (1, 4, 16, 16) if small else (1, 12, 128, 64)
     yield one("Einsum bqhd,bkhd->bhqk", "Einsum", [(b, s, h, d)] * 2, attrs={"equation": "bqhd,bkhd->bhqk"})
