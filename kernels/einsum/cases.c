@@ -1,6 +1,8 @@
 /* kernels/einsum/cases.c: cases for Einsum: sums, diagonals, transposes, ellipses, any number of operands. */
 #include "kernels/common/cases.h"
 
+#define F "T=f32,f16,bf16"
+#define NEED "cpu:f32 cpu:f16 cpu:bf16"
 #define NUM "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64"
 
 const ortc_case ortc_cases_einsum[] = {
@@ -21,7 +23,32 @@ const ortc_case ortc_cases_einsum[] = {
     {"Einsum", "f32[2,3] f32[2,1]", "equation=' i j , i j -> j i '"},
     {"Einsum", "f32[2,3,4] f32[2,3,4]", "equation='aBc,aBc->Ba'"},
     {"Einsum", "f32[] f32[3]", "equation=',i->i'"},
+    {"Einsum", "T[2,3,4,5] T[2,6,4,5]", "equation='bqhd,bkhd->bhqk'", F, .needs = NEED},
+    {"Einsum", "T[2,4,3,6] T[2,6,4,5]", "equation='bhqk,bkhd->bqhd'", F, .needs = NEED},
+    {"Einsum", "T[2,30,48] T[48,4,12]!", "equation='bsd,dhk->bshk'", F, .needs = NEED},
+    {"Einsum", "T[2,30,4,12] T[48,4,12]!", "equation='bshk,dhk->bsd'", F},
+    {"Einsum", "T[2,3,17,20] T[3,20,20]", "equation='nctv,cvw->nctw'", F},
+    {"Einsum", "T[2,7,20] T[2,7,31,9]", "equation='bqc,bqhw->cwbh'", F},
+    {"Einsum", "T[40,70] T[40,70]", "equation='ij,ij->i'", F},
+    {"Einsum", "T[40,70] T[40,70]", "equation='ij,ij->j'", F},
+    {"Einsum", "T[40,70] T[70]", "equation='ij,j->ij'", F},
+    {"Einsum", "T[40,1] T[1,70]", "equation='ij,ij->ji'", F},
+    {"Einsum", "T[3000]=0.0..1.0", "equation='i->'", F},
+    {"Einsum", "T[20,30,5]", "equation='ijk->ki'", F},
+    {"Einsum", "T[20,30,5]", "equation='ijk->j'", F},
+    {"Einsum", "T[6,7,6,7]", "equation='ijij->ji'", F},
+    {"Einsum", "T[5,7] T[7,5,7] T[7]!", "equation='gb,cgb,c->b'", F},
+    {"Einsum", "T[5,7] T[7]!", "equation='gb,b->g'", F},
+    {"Einsum", "T[6,7,6] T[6,6,3]", "equation='iji,iik->jk'", F},
+    {"Einsum", "T[6,7] T[8,9] T[7,8]", "equation='ab,cd,bc->da'", F},
+    {"Einsum", "T[6,7] T[8] T[6] T[]", "equation='ab,c,a,->bca'", F},
+    {"Einsum", "T[5,6,7] T[7,3] T[6]", "equation='...ij,jk,i->k...'", F},
+    {"Einsum", "T[5] T[5,1300]", "equation='i,ij->ij'", F},
+    {"Einsum", "T[9,1100] T[9,1100]", "equation='bi,bi->b'", F},
+    {"Einsum", "T[3,200] T[200,90]", "equation='ij,jk->ki'", F},
+    {"Einsum", "f32[3,4]~ f32[4,5]", "equation='ij,jk->ik'"},
     {"Einsum", "f32[3,0] f32[0,2]", "equation='ij,jk->ik'"},
+    {"Einsum", "f32[3,0] f32[2]", "equation='ij,k->ik'"},
     {"Einsum", "f32[0,3]", "equation='ij->ji'"},
     {"Einsum@12", "f32[2,3] f32[3]", "equation='ij,j->i'"},
     {"Einsum", "f32[2,3]", "equation='ijk->i'", .fails = ORTC_INVALID_MODEL},

@@ -2,7 +2,7 @@
 #include "kernels/common/shape.h"
 #include "kernels/einsum/equation.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_einsum;
+extern const ortc_kernel_table ortc_kernels_ref_einsum, ortc_kernels_cpu_einsum;
 
 static ortc_status infer_einsum(ortc_infer *c)
 {
@@ -41,4 +41,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "Einsum", 28, 12, "12", "Inputs:T+", "Output:T", "equation:s!", "T=num", infer_einsum, NULL,
             0),
 };
-ORTC_FAMILY(einsum, ops, &ortc_kernels_ref_einsum);
+ORTC_FAMILY(einsum, ops, &ortc_kernels_ref_einsum, &ortc_kernels_cpu_einsum);

@@ -53,7 +53,11 @@ typedef struct one_hot_job {
 } one_hot_job;
 
 #define FILL(size) \
-    for (int64_t i = 0; i < n; i++) memcpy(to + i * (size), element, size);
+    { \
+        char value[size]; /* `element` may lie in what is written, for all that compilers know */ \
+        memcpy(value, element, size); \
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * (size), value, size); \
+    }
 static void fill(char *to, const char *element, int64_t n, size_t bytes)
 {
     switch (bytes) {

@@ -80,41 +80,52 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
     return ORTC_OK;
 }
 
+ORTC_VEC_TABLE(ortc_index_bodies)
+const ortc_index_bodies *ortc_index_bodies_get(void) { return ortc_index_bodies_select(); }
+
 typedef struct check_job {
+    const ortc_index_bodies *bodies;
     const ortc_view *at;
     int64_t extent;
     _Atomic int64_t *wrong; /* place of an index outside of the axis, one of them; -1 */
 } check_job;
 
-#define CHECK(type) \
-    { \
-        const type *at = (const type *)j->at->data; \
-        bool bad = false; \
-        for (int64_t i = begin; i < end; i++) \
-            bad |= (int64_t)at[i] < -j->extent || (int64_t)at[i] >= j->extent; \
-        for (int64_t i = begin; bad && i < end; i++) \
-            if ((int64_t)at[i] < -j->extent || (int64_t)at[i] >= j->extent) *j->wrong = i; \
+int64_t ortc_index_first_wrong(const ortc_index_bodies *bodies, const ortc_view *at, int64_t begin,
+                               int64_t end, int64_t extent)
+{
+    const size_t bytes = ortc_dtype_bits(at->dtype) / 8;
+    if (bodies->within[at->dtype == ORTC_I64]((size_t)(end - begin),
+                                              (const char *)at->data + (size_t)begin * bytes, extent))
+        return -1;
+    for (;; begin++) {
+        int64_t index = ortc_load_i64(at->data, at->dtype, begin);
+        if (!ortc_index_wrap(&index, extent)) return begin;
     }
+}
+
 static void check_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const check_job *j = arg;
     (void)scratch;
-    if (j->at->dtype == ORTC_I32)
-        CHECK(int32_t)
-    else
-        CHECK(int64_t)
+    const int64_t wrong = ortc_index_first_wrong(j->bodies, j->at, begin, end, j->extent);
+    if (wrong >= 0) *j->wrong = wrong;
 }
 
-ortc_status ortc_index_check(ortc_call *c, const ortc_view *at, int64_t extent, int32_t axis)
+ortc_status ortc_index_refuse(ortc_call *c, const ortc_view *at, int64_t wrong, int64_t extent, int32_t axis)
 {
-    _Atomic int64_t wrong = -1;
-    check_job j = {at, extent, &wrong};
-    ORTC_TRY(ortc_parallel(c, ortc_view_count(at), 65536, check_chunk, &j));
     if (wrong < 0) return ORTC_OK;
     return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
                           "index %lld (element %lld of indices) is outside of the %lld elements of axis %d",
                           (long long)ortc_load_i64(at->data, at->dtype, wrong), (long long)wrong,
                           (long long)extent, axis);
+}
+
+ortc_status ortc_index_check(ortc_call *c, const ortc_view *at, int64_t extent, int32_t axis)
+{
+    _Atomic int64_t wrong = -1;
+    check_job j = {ortc_index_bodies_get(), at, extent, &wrong};
+    ORTC_TRY(ortc_parallel(c, ortc_view_count(at), 65536, check_chunk, &j));
+    return ortc_index_refuse(c, at, wrong, extent, axis);
 }
 
 static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),

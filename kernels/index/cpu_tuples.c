@@ -1,7 +1,7 @@
 /* kernels/index/cpu_tuples.c: GatherND and ScatterND on the cpu provider, for elements of whole bytes: each
- * tuple of indices names a slice of the data, which is copied, or updated. Where slices are long a task of
- * ScatterND is a piece of all of them, for updates of one element are made in order; short ones are done by
- * one thread.
+ * tuple of indices names a slice of the data, which is copied, or updated. Updates of one element are made in
+ * order: a task of ScatterND is a piece of all slices where they are long, else all updates of some of the
+ * data's slices, for which each task looks at all tuples; of short ones there is one task.
  */
 #include "kernels/index/index.h"
 #include "kernels/index/update.h"
@@ -14,7 +14,10 @@ typedef struct tuples_job {
     size_t bytes; /* of an element */
     int update;
     ortc_dtype type;
+    int64_t slices, shares; /* of the data; parts of them */
 } tuples_job;
+
+enum { LONG = 16384, SHORT = 512 }; /* bytes of a slice */
 
 #define COPY(size) \
     for (int64_t i = begin; i < end; i++) \
@@ -51,25 +54,40 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
         for (int64_t k = 0; k < n; k++) y[k] = ortc_update_##name(j->update, y[k], u[k]); \
         break; \
     }
+/* Update i of slice `at`: n elements from `begin` on. */
+static void update(const tuples_job *j, int64_t i, int64_t at, int64_t begin, int64_t n)
+{
+    const int64_t to = at * j->t.slice + begin, from = i * j->t.slice + begin;
+    if (j->update == ORTC_UPDATE_SET) {
+        memcpy(j->y + (size_t)to * j->bytes, j->from + (size_t)from * j->bytes, (size_t)n * j->bytes);
+        return;
+    }
+    switch (j->type) {
+        UPDATE(ORTC_F32, float, f32)
+        UPDATE(ORTC_F64, double, f64)
+        UPDATE(ORTC_I32, int32_t, i32)
+        UPDATE(ORTC_I64, int64_t, i64)
+    default: ortc_index_update(j->update, j->type, j->y, to, j->from, from, n);
+    }
+}
+
 /* Elements begin .. end of every slice. */
-static void scatter_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+static void pieces_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const tuples_job *j = arg;
-    const int64_t n = end - begin;
+    (void)scratch;
+    for (int64_t i = 0; i < j->t.tuples; i++) update(j, i, ortc_tuple_slice(&j->t, i), begin, end - begin);
+}
+
+/* Slices of the data in share begin .. end of `shares`. */
+static void slices_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const tuples_job *j = arg;
+    const int64_t first = begin * j->slices / j->shares, stop = end * j->slices / j->shares;
     (void)scratch;
     for (int64_t i = 0; i < j->t.tuples; i++) {
-        const int64_t to = ortc_tuple_slice(&j->t, i) * j->t.slice + begin, from = i * j->t.slice + begin;
-        if (j->update == ORTC_UPDATE_SET) {
-            memcpy(j->y + (size_t)to * j->bytes, j->from + (size_t)from * j->bytes, (size_t)n * j->bytes);
-            continue;
-        }
-        switch (j->type) {
-            UPDATE(ORTC_F32, float, f32)
-            UPDATE(ORTC_F64, double, f64)
-            UPDATE(ORTC_I32, int32_t, i32)
-            UPDATE(ORTC_I64, int64_t, i64)
-        default: ortc_index_update(j->update, j->type, j->y, to, j->from, from, n);
-        }
+        const int64_t at = ortc_tuple_slice(&j->t, i);
+        if (at >= first && at < stop) update(j, i, at, 0, j->t.slice);
     }
 }
 
@@ -86,8 +104,12 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
     ORTC_TRY(ortc_tuples_init(0, c, &j.t));
     ORTC_TRY(ortc_index_copy(c));
     if (j.t.tuples == 0) return ORTC_OK;
-    const int64_t grain = 32768 / j.t.tuples;
-    return ortc_parallel(c, j.t.slice, grain < 256 ? 256 : grain, scatter_chunk, &j);
+    const int64_t bytes = j.t.slice * (int64_t)j.bytes, grain = 32768 / j.t.tuples;
+    if (bytes >= LONG) return ortc_parallel(c, j.t.slice, grain < 2048 ? 2048 : grain, pieces_chunk, &j);
+    j.slices = ortc_view_count(&c->out[0]) / j.t.slice;
+    j.shares = bytes / SHORT < j.t.tuples * bytes / 65536 ? bytes / SHORT : j.t.tuples * bytes / 65536;
+    j.shares = j.shares > 0 ? j.shares : 1;
+    return ortc_parallel(c, j.shares, 1, slices_chunk, &j);
 }
 
 const ortc_kernel ortc_cpu_gather_nd = {.size = ORTC_SIZED(ortc_kernel),

@@ -4,6 +4,7 @@
 #define ORTC_KERNELS_INDEX_H
 
 #include "kernels/common/shape.h"
+#include "kernels/index/bodies.h"
 
 extern const ortc_kernel ortc_ref_gather;                                     /* ref_gather.c */
 extern const ortc_kernel ortc_ref_gather_elements, ortc_ref_scatter_elements; /* ref_elements.c */
@@ -59,8 +60,13 @@ static inline int64_t ortc_tuple_slice(const ortc_tuples *t, int64_t tuple)
     return tuple / t->each * t->rows + at;
 }
 
-/* Whether all indices are within an axis; else fails and says which is not. */
-ortc_status ortc_index_check(ortc_call *, const ortc_view *at, int64_t extent, int32_t axis); /* cpu.c */
+/* cpu.c: indices begin .. end: which is the first outside of an axis; -1: none. Fails for one that is not -1,
+ * and says which it is. Both for all of them. */
+int64_t ortc_index_first_wrong(const ortc_index_bodies *, const ortc_view *at, int64_t begin, int64_t end,
+                               int64_t extent);
+ortc_status ortc_index_refuse(ortc_call *, const ortc_view *at, int64_t wrong, int64_t extent, int32_t axis);
+ortc_status ortc_index_check(ortc_call *, const ortc_view *at, int64_t extent, int32_t axis);
+const ortc_index_bodies *ortc_index_bodies_get(void); /* the best on this machine */
 
 /* cpu.c: results cost what they read and write; scattering may be in place of the data */
 ortc_status ortc_index_gather_plan(const void *state, ortc_plan *, void **pstate);

@@ -115,9 +115,7 @@ static const ortc_kernel arg_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                     .plan = arg_plan,
                                     .run = arg_run};
 
-#define NARROW \
-    (ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_I16) | \
-     ORTC_TYPE(ORTC_U16) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_U32))
-ORTC_KERNELS(cpu, order, ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (NARROW, ORTC_TYPE(ORTC_I64)), &ortc_cpu_topk),
+ORTC_KERNELS(cpu, order,
+             ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (ORTC_TYPES_NUM, ORTC_TYPE(ORTC_I64)), &ortc_cpu_topk),
              ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu),
              ORTC_KERNEL("ArgMin", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu));

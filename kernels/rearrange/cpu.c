@@ -118,4 +118,7 @@ static const ortc_kernel pad = {.size = ORTC_SIZED(ortc_kernel),
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
 ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad),
-             ORTC_KERNEL("Tile", 13, ORTC_NEWEST, (PLAIN), &ortc_cpu_tile));
+             ORTC_KERNEL("Tile", 13, ORTC_NEWEST, (PLAIN), &ortc_cpu_tile),
+             ORTC_KERNEL("Trilu", 14, ORTC_NEWEST, (PLAIN), &ortc_cpu_trilu),
+             ORTC_KERNEL("DepthToSpace", 28, ORTC_NEWEST, (PLAIN), &ortc_cpu_depth_to_space),
+             ORTC_KERNEL("SpaceToDepth", 28, ORTC_NEWEST, (PLAIN), &ortc_cpu_space_to_depth));

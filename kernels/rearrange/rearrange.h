@@ -18,7 +18,19 @@ ortc_status ortc_pad_before(ortc_call *, int64_t *before);
 /* the state is an int, ORTC_PADDING_* */
 ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out);
 
-extern const ortc_kernel ortc_cpu_tile;                                    /* cpu_tile.c */
+/* ref_depth.c: the result of either as six dims, by strides of elements of X, whose dims are given */
+typedef int64_t ortc_depth_dims[6];
+ortc_status ortc_depth_prepare(const ortc_node *, ortc_prep *, void **out);
+void ortc_depth_to_space(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides);
+void ortc_space_to_depth(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides);
+
+/* ref.c: Trilu's state is a bool, whether it is the upper part; the input k */
+ortc_status ortc_trilu_prepare(const ortc_node *, ortc_prep *, void **out);
+ortc_status ortc_trilu_plan(const void *state, ortc_plan *, void **pstate);
+int64_t ortc_trilu_diagonal(const ortc_call *);
+
+extern const ortc_kernel ortc_cpu_tile, ortc_cpu_trilu;                    /* cpu_moves.c */
+extern const ortc_kernel ortc_cpu_depth_to_space, ortc_cpu_space_to_depth; /* cpu_moves.c */
 extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                    /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
 extern const ortc_kernel ortc_ref_col2im;                                  /* ref_col2im.c */

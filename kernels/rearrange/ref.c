@@ -48,16 +48,20 @@ static void trilu_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+int64_t ortc_trilu_diagonal(const ortc_call *c)
+{
+    const bool given = c->n_in > 1 && c->in[1].dtype && ortc_view_count(&c->in[1]) == 1;
+    return given ? ortc_load_i64(c->in[1].data, ORTC_I64, 0) : 0;
+}
+
 static ortc_status trilu_run(const void *state, const void *pstate, ortc_call *c)
 {
     if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(trilu_run, state, pstate, c);
-    trilu_job j = {&c->in[0], &c->out[0], 0, *(const bool *)state};
-    if (c->n_in > 1 && c->in[1].dtype && ortc_view_count(&c->in[1]) == 1)
-        j.k = ortc_load_i64(c->in[1].data, ORTC_I64, 0);
+    trilu_job j = {&c->in[0], &c->out[0], ortc_trilu_diagonal(c), *(const bool *)state};
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(8), trilu_chunk, &j);
 }
 
-static ortc_status trilu_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_trilu_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const int64_t upper = ortc_node_int(n, "upper", 1);
     bool *state = malloc(sizeof *state);
@@ -67,7 +71,7 @@ static ortc_status trilu_prepare(const ortc_node *n, ortc_prep *prep, void **out
     return ORTC_OK;
 }
 
-static ortc_status trilu_plan(const void *state, ortc_plan *p, void **pstate)
+ortc_status ortc_trilu_plan(const void *state, ortc_plan *p, void **pstate)
 {
     ortc_plan_in_place(p, 0, 0);
     return ORTC_OK;
@@ -135,8 +139,8 @@ static const ortc_kernel tile_ref = {.size = ORTC_SIZED(ortc_kernel),
 static const ortc_kernel trilu_ref = {.size = ORTC_SIZED(ortc_kernel),
                                       .name = "trilu.ref",
                                       .host_in = 2,
-                                      .prepare = trilu_prepare,
-                                      .plan = trilu_plan,
+                                      .prepare = ortc_trilu_prepare,
+                                      .plan = ortc_trilu_plan,
                                       .run = trilu_run};
 static const ortc_kernel reverse_ref = {.size = ORTC_SIZED(ortc_kernel),
                                         .name = "reverse_sequence.ref",

@@ -5,6 +5,7 @@
 #define PLAIN "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool,c64,c128"
 #define BY_F32 "T=f32,f16,bf16"
 #define NEED "cpu:f32 cpu:f16 cpu:bf16"
+#define WHOLE NEED " cpu:u8 cpu:i8 cpu:i32 cpu:f64 cpu:i64 cpu:bool"
 #define REAL "T=f32,f64,f16,bf16,i8,i16,i32,i64,u8,u16,u32,u64,bool"
 /* clang-format off */
 #define EVERY_WAY(mode) \
@@ -35,7 +36,27 @@ const ortc_case ortc_cases_resize[] = {
     EVERY_WAY("mode='cubic' antialias=1 cubic_coeff_a=-0.5"),
     EVERY_WAY("mode='cubic' exclude_outside=1"),
     {"Resize", "T[2,3] R[0] f32[2]={2,1.5}", "", PLAIN " R=f16,f32,f64"},
-    {"Resize", "T[2,3] - - i64[2]={5,2}", "mode='linear'", REAL},
+    {"Resize", "T[2,3] - - i64[2]={5,2}", "mode='linear'", REAL, .needs = WHOLE},
+    {"Resize", "T[2,3,9,30] - - i64[2]={14,71}!", "mode='cubic' axes=[2,3]", REAL, .needs = WHOLE},
+    {"Resize", "T[2,2,40,70] - f32[4]={1,1,0.3,0.45}!", "mode='linear' antialias=1", REAL, .needs = WHOLE},
+    {"Resize", "T[2,40,70]~ - - i64[2]={9,30}", "mode='cubic' antialias=1 axes=[1,2] exclude_outside=1",
+     BY_F32, .needs = NEED},
+    {"Resize", "T[1,2,7,9] f32[8]={0,0,0.1,0.6,1,1,0.9,1.3}! f32[4]={1,1,2,3}!",
+     "mode='cubic' coordinate_transformation_mode='tf_crop_and_resize' extrapolation_value=-3.5", REAL,
+     .needs = WHOLE},
+    {"Resize", "T[1,2,7,30] f32[4]={0.9,-0.2,0.1,0.7} - i64[2]={12,50}",
+     "axes=[2,3] coordinate_transformation_mode='tf_crop_and_resize' extrapolation_value=7.0", REAL,
+     .needs = WHOLE},
+    {"Resize", "T[1,2,7,30] f32[4]={0.9,-0.2,0.1,0.7} - i64[2]={3,50}",
+     "mode='linear' antialias=1 axes=[2,3] coordinate_transformation_mode='tf_crop_and_resize'", REAL,
+     .needs = WHOLE},
+    {"Resize", "u8[2,3,33,57]=0.0..255.0 - - i64[2]={80,64}!", "mode='linear' axes=[2,3]", .needs = "cpu"},
+    {"Resize", "T[2,33,57] - - i64[2]={80,300}!", "axes=[1,2]", PLAIN, .needs = WHOLE},
+    {"Resize", "T[2,33,57] - - i64[2]={80,20}!", "axes=[1,2] nearest_mode='ceil'", PLAIN, .needs = WHOLE},
+    {"Resize", "f32[2,5,4,6,40] - - i64[5]={2,9,3,6,33}!", "mode='linear' antialias=1"},
+    {"Resize", "i32[2,5,4,6,5] - - i64[5]={3,9,3,6,7}", "mode='cubic'"},
+    {"Resize", "f32[300,3] - - i64[2]={2,3}!", "mode='linear' antialias=1"},
+    {"Resize", "f32[5,300] - - i64[2]={5,2}!", "mode='linear' antialias=1"},
     {"Resize", "T[2,3] R[0]! f32[2]={2,1.5}!", "", PLAIN " R=f16,f32,f64",
      .needs = "cpu:f32 cpu:u8 cpu:c128"},
     {"Resize", "T[2,3]~ - - i64[2]={5,2}!", "mode='linear'", BY_F32, .needs = NEED},

@@ -20,21 +20,6 @@ typedef struct resize_job {
     int32_t mixed[ORTC_RANK_LIMIT], n_mixed; /* axes with more than one tap */
 } resize_job;
 
-static int64_t clamped(int64_t at, int64_t n) { return at < 0 ? 0 : at >= n ? n - 1 : at; }
-
-static void store_rounded(void *y, ortc_dtype t, int64_t i, double v)
-{
-    const uint32_t bits = ortc_dtype_bits(t);
-    if (ortc_class_of(t) == ORTC_CLASS_FLOAT) {
-        ortc_store_f64(y, t, i, v);
-        return;
-    }
-    const bool is_signed = ortc_class_of(t) == ORTC_CLASS_INT;
-    const double low = is_signed ? -ldexp(1, (int)bits - 1) : 0, high = ldexp(1, (int)bits - is_signed) - 1;
-    v = nearbyint(v);
-    ortc_store_f64(y, t, i, v >= low ? v <= high ? v : high : low);
-}
-
 /* The sum over the taps of the mixed axes from number `which` on. */
 static double mix(const resize_job *j, const int64_t *at, int32_t which, int64_t base)
 {
@@ -44,7 +29,8 @@ static double mix(const resize_job *j, const int64_t *at, int32_t which, int64_t
     double sum = 0;
     for (int64_t k = 0; k < a->n_taps; k++) {
         const double w = a->weights[i * a->n_taps + k];
-        if (w != 0) sum += w * mix(j, at, which + 1, base + clamped(a->first[i] + k, a->in) * stride);
+        if (w != 0)
+            sum += w * mix(j, at, which + 1, base + ortc_resize_clamped(a->first[i] + k, a->in) * stride);
     }
     return sum;
 }
@@ -65,14 +51,14 @@ static void resize_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             if (a->same)
                 base += at[d] * j->strides[d];
             else if (a->n_taps == 1)
-                base += clamped(a->first[at[d]], a->in) * j->strides[d];
+                base += ortc_resize_clamped(a->first[at[d]], a->in) * j->strides[d];
         }
         if (outside)
-            store_rounded(j->y->data, t, i, j->state->extrapolation);
+            ortc_resize_store(j->y->data, t, i, j->state->extrapolation);
         else if (j->n_mixed == 0)
             ortc_move_element(j->y->data, i, j->x->data, base, ortc_dtype_bits(t));
         else
-            store_rounded(j->y->data, t, i, mix(j, at, 0, base));
+            ortc_resize_store(j->y->data, t, i, mix(j, at, 0, base));
     }
 }
 
@@ -87,9 +73,10 @@ static ortc_status resize_run(const void *state, const void *pstate, ortc_call *
     j->state = s;
     j->x = &c->in[0];
     j->y = &c->out[0];
-    ortc_status status = ortc_resize_measure(s, c, j->axes);
+    ortc_resize_text why;
+    ortc_status status = ortc_resize_measure(s, c->n_in, c->in, NULL, j->axes, why);
     for (int32_t d = 0; d < j->x->rank; d++) dims[d] = j->axes[d].out;
-    if (status == ORTC_OK) status = ortc_call_resize(c, 0, j->x->rank, dims);
+    status = status ? ortc_call_fail(c, status, "%s", why) : ortc_call_resize(c, 0, j->x->rank, dims);
     if (status != ORTC_OK || ortc_view_count(j->y) == 0) goto cleanup;
     ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
     for (int32_t d = 0; d < j->x->rank; d++) {

@@ -49,8 +49,16 @@ double ortc_resize_common(int aspect, int64_t count, const int64_t *sizes, const
 int64_t ortc_resize_count_taps(const ortc_resize_state *, double scale);
 void ortc_resize_taps(const ortc_resize_state *, ortc_resize_axis *);
 
-/* taps.c, of kernels: their state is an ortc_resize_state; extents, scales and regions of all axes of X. */
+/* taps.c, of kernels: their state is an ortc_resize_state. */
 ortc_status ortc_resize_prepare(const ortc_node *, ortc_prep *, void **state);
-ortc_status ortc_resize_measure(const ortc_resize_state *, ortc_call *, ortc_resize_axis *axes);
+/* Extents, scales and regions of all axes of X, from the inputs' values; `y`, where it is known, stands for
+ * sizes without values. On failure `why` says why. */
+typedef char ortc_resize_text[160];
+ortc_status ortc_resize_measure(const ortc_resize_state *, uint32_t n_in, const ortc_view *in,
+                                const ortc_view *y, ortc_resize_axis *axes, ortc_resize_text why);
+/* Element i of y from a sum: integers are rounded to the nearest, halves to even, and saturate. */
+void ortc_resize_store(void *y, ortc_dtype, int64_t i, double);
+/* Element number `at`, or the first or last of n. */
+static inline int64_t ortc_resize_clamped(int64_t at, int64_t n) { return at < 0 ? 0 : at >= n ? n - 1 : at; }
 
 #endif

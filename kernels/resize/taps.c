@@ -7,6 +7,7 @@
  * share: its attributes, and what its inputs say.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/resize/resize.h"
@@ -107,35 +108,40 @@ ortc_status ortc_resize_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-static bool given(const ortc_call *c, uint32_t i)
+static const ortc_view *given(uint32_t n_in, const ortc_view *in, uint32_t i)
 {
-    return c->n_in > i && c->in[i].dtype && ortc_view_count(&c->in[i]) > 0;
+    return n_in > i && in[i].dtype && ortc_view_count(&in[i]) > 0 ? &in[i] : NULL;
 }
 
-ortc_status ortc_resize_measure(const ortc_resize_state *s, ortc_call *c, ortc_resize_axis *all)
+ortc_status ortc_resize_measure(const ortc_resize_state *s, uint32_t n_in, const ortc_view *in,
+                                const ortc_view *y, ortc_resize_axis *all, ortc_resize_text why)
 {
-    const ortc_view *x = &c->in[0];
-    const bool by_sizes = given(c, 3);
-    const ortc_view *by = &c->in[by_sizes ? 3 : 2],
-                    *roi = s->coordinate == ORTC_COORDINATE_CROP ? &c->in[1] : NULL;
+    const ortc_view *x = &in[0], *by_sizes = given(n_in, in, 3),
+                    *by = by_sizes ? by_sizes : given(n_in, in, 2),
+                    *roi = s->coordinate == ORTC_COORDINATE_CROP ? given(n_in, in, 1) : NULL;
     const int64_t count = s->n_axes < 0 ? x->rank : s->n_axes;
-    int64_t sizes[ORTC_RANK_LIMIT] = {0}, in[ORTC_RANK_LIMIT] = {0};
+    int64_t sizes[ORTC_RANK_LIMIT] = {0}, extents[ORTC_RANK_LIMIT] = {0};
     int32_t axes[ORTC_RANK_LIMIT];
-    if (!by->dtype || ortc_view_count(by) != count || (roi && ortc_view_count(roi) != 2 * count))
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
-                              "%s must have an element for each of %lld axes, roi two",
-                              by_sizes ? "sizes" : "scales", (long long)count);
     for (int32_t d = 0; d < x->rank; d++)
         all[d] = (ortc_resize_axis){.in = x->dims[d], .out = x->dims[d], .scale = 1, .end = 1, .same = true};
+    if (count == 0) return ORTC_OK;
+    if (!by || ortc_view_count(by) != count ||
+        (s->coordinate == ORTC_COORDINATE_CROP && (!roi || ortc_view_count(roi) != 2 * count))) {
+        snprintf(why, sizeof(ortc_resize_text), "%s must have an element for each of %lld axes, roi two",
+                 by_sizes ? "sizes" : "scales", (long long)count);
+        return ORTC_SHAPE_MISMATCH;
+    }
     for (int64_t i = 0; i < count; i++) {
         axes[i] = 0;
-        if (!ortc_axis_of(s->n_axes < 0 ? i : s->axes[i], x->rank, &axes[i]))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
-        in[i] = all[axes[i]].in;
-        sizes[i] = by_sizes ? ortc_load_i64(by->data, ORTC_I64, i) : 0;
+        if (!ortc_axis_of(s->n_axes < 0 ? i : s->axes[i], x->rank, &axes[i])) {
+            snprintf(why, sizeof(ortc_resize_text), "an axis is outside of the input's rank");
+            return ORTC_INVALID_ARGUMENT;
+        }
+        extents[i] = all[axes[i]].in;
+        if (by_sizes) sizes[i] = by->data ? ortc_load_i64(by->data, ORTC_I64, i) : y->dims[axes[i]];
     }
     const double common = by_sizes && s->aspect != ORTC_ASPECT_STRETCH
-                              ? ortc_resize_common(s->aspect, count, sizes, in)
+                              ? ortc_resize_common(s->aspect, count, sizes, extents)
                               : 0;
     for (int64_t i = 0; i < count; i++) {
         ortc_resize_axis *a = &all[axes[i]];
@@ -152,11 +158,25 @@ ortc_status ortc_resize_measure(const ortc_resize_state *s, ortc_call *c, ortc_r
             a->scale = a->in ? (double)a->out / (double)a->in : 1;
         }
         a->same = a->scale == 1 && a->out == a->in && a->start == 0 && a->end == 1;
-        if (a->out < 0 || (a->in == 0 && a->out > 0))
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
-                                  "axis %d of %lld elements cannot be resized by %s %g", axes[i],
-                                  (long long)a->in, by_sizes ? "size" : "scale",
-                                  by_sizes ? (double)sizes[i] : a->scale);
+        if (a->out < 0 || (a->in == 0 && a->out > 0)) {
+            snprintf(why, sizeof(ortc_resize_text), "axis %d of %lld elements cannot be resized by %s %g",
+                     axes[i], (long long)a->in, by_sizes ? "size" : "scale",
+                     by_sizes ? (double)sizes[i] : a->scale);
+            return ORTC_INVALID_ARGUMENT;
+        }
     }
     return ORTC_OK;
+}
+
+void ortc_resize_store(void *y, ortc_dtype t, int64_t i, double v)
+{
+    const uint32_t bits = ortc_dtype_bits(t);
+    if (ortc_class_of(t) == ORTC_CLASS_FLOAT) {
+        ortc_store_f64(y, t, i, v);
+        return;
+    }
+    const bool is_signed = ortc_class_of(t) == ORTC_CLASS_INT;
+    const double low = is_signed ? -ldexp(1, (int)bits - 1) : 0, high = ldexp(1, (int)bits - is_signed) - 1;
+    v = nearbyint(v);
+    ortc_store_f64(y, t, i, v >= low ? v <= high ? v : high : low);
 }

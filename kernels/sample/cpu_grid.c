@@ -1,28 +1,44 @@
-/* kernels/sample/cpu_grid.c: GridSample of f32 on the cpu provider, over one to three spatial dims. Where a
- * position reads and how much each pixel weighs is as on ref (grid.h), found once for all channels: a task is
- * a piece of the positions of an image, of which pixels and weights lie in scratch, those of a tap together.
+/* kernels/sample/cpu_grid.c: GridSample of f32, f16 and bf16 on the cpu provider, over one to three spatial
+ * dims. Where a position reads and how much each pixel weighs is as on ref (grid.h), found once for all
+ * channels: a task is a piece of the positions of an image, of which places and weights lie in scratch, those
+ * of a tap together. Sums are f32.
  */
 #include <stdlib.h>
 
+#include "kernels/common/vector/convert.h"
 #include "kernels/sample/grid.h"
+#include "kernels/sample/grid_lines.h"
 
-enum { PIECE = 256 };
+ORTC_VEC_TABLE(ortc_grid_lines)
+
+enum { PIECE = 256, DIMS = 3 };
 
 typedef struct grid_job {
     const ortc_grid_state *s;
+    const ortc_grid_lines *lines;
+    const ortc_convert *convert;
     const ortc_view *x, *grid;
-    float *y;
+    char *y;
     int32_t spatial;
     int64_t taps;                        /* of all dims */
     int64_t out_count, in_count, pieces; /* positions of a channel; pieces of them */
 } grid_job;
 
-/* at and weight: [tap][PIECE]; a tap without a pixel has the first one and weight 0. */
-static void read_grid(const grid_job *j, int64_t image, int64_t first, int64_t n, int64_t *at, float *weight)
+/* Of a piece: [tap][PIECE] of all dims; what each dim has, and what is converted. */
+typedef struct grid_piece {
+    float normalized[PIECE], own_weight[2 * PIECE], sums[PIECE], pixels[PIECE];
+    int32_t own[2 * PIECE];
+    uint16_t picked[PIECE];
+    int32_t *at;
+    float *weight;
+} grid_piece;
+
+/* As ref does. */
+static void read_any(const grid_job *j, int64_t first, int64_t n, grid_piece *p)
 {
     for (int64_t i = 0; i < n; i++) {
-        const int64_t g0 = (image * j->out_count + first + i) * j->spatial;
-        ortc_grid_taps t[3] = {{0}};
+        const int64_t g0 = (first + i) * j->spatial;
+        ortc_grid_taps t[DIMS] = {{0}};
         for (int32_t d = j->spatial - 1; d >= 0; d--) /* coordinates come last dim first */
             t[d] = ortc_grid_around(j->s,
                                     ortc_load_f64(j->grid->data, j->grid->dtype, g0 + j->spatial - 1 - d),
@@ -38,42 +54,82 @@ static void read_grid(const grid_job *j, int64_t image, int64_t first, int64_t n
                 place += t[d].at[tap] * step;
                 step *= j->x->dims[d + 2];
             }
-            at[k * PIECE + i] = w == 0 ? 0 : place;
-            weight[k * PIECE + i] = (float)w;
+            p->at[k * PIECE + i] = w == 0 ? 0 : (int32_t)place;
+            p->weight[k * PIECE + i] = (float)w;
         }
     }
 }
 
-/* With weight 0 it adds nothing, whatever the pixel is. */
-static inline float tap(const float *x, const int64_t *at, const float *weight, int64_t k)
+/* Those of a dim: n from element `first` of the grid on. */
+static void read_coordinates(const grid_job *j, int64_t first, int64_t n, float *to)
 {
-    const float v = weight[k] * x[at[k]];
-    return weight[k] != 0 ? v : 0;
+    const float *grid = (const float *)j->grid->data + first;
+    if (j->grid->dtype == ORTC_F32)
+        for (int64_t i = 0; i < n; i++) to[i] = grid[i * j->spatial];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (float)ortc_load_f64(j->grid->data, j->grid->dtype, first + i * j->spatial);
+}
+
+/* Most of what networks ask for, dim by dim from the last one on; tap k of a dim is the upper digit of those
+ * so far. */
+static void read_simple(const grid_job *j, int64_t first, int64_t n, grid_piece *p)
+{
+    const int own = ortc_grid_taps_of(j->s);
+    int64_t step = 1;
+    int have = 1;
+    for (int32_t d = j->spatial - 1; d >= 0; d--) {
+        const int64_t extent = j->x->dims[d + 2];
+        read_coordinates(j, first * j->spatial + j->spatial - 1 - d, n, p->normalized);
+        const bool is_last = d == j->spatial - 1;
+        j->lines->around((size_t)n, p->normalized, extent, j->s->mode == ORTC_GRID_LINEAR,
+                         j->s->padding == ORTC_GRID_BORDER, j->s->corners, PIECE, is_last ? p->at : p->own,
+                         is_last ? p->weight : p->own_weight);
+        for (int k = own; !is_last && k-- > 0;)
+            for (int l = have; l-- > 0;) {
+                const int to = (k * have + l) * PIECE;
+                j->lines->combine((size_t)n, (int32_t)step, p->own + k * PIECE, p->own_weight + k * PIECE,
+                                  p->at + l * PIECE, p->weight + l * PIECE, p->at + to, p->weight + to);
+            }
+        have *= own;
+        step *= extent;
+    }
+}
+
+/* Elements of 16 bits are picked one by one, and computed as f32. */
+static void sample_narrow(const grid_job *j, size_t n, const uint16_t *x, grid_piece *p, void *y)
+{
+    const int type = ortc_float_index(j->x->dtype);
+    for (int64_t k = 0; k < j->taps; k++) {
+        for (size_t i = 0; i < n; i++) p->picked[i] = x[p->at[k * PIECE + (int64_t)i]];
+        j->convert->widen[type](n, p->picked, p->pixels);
+        j->lines->add(n, p->pixels, p->weight + k * PIECE, k == 0, p->sums);
+    }
+    j->convert->narrow[type](n, p->sums, y);
 }
 
 static void grid_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const grid_job *j = arg;
     const int64_t channels = j->x->dims[1];
-    int64_t *at = scratch;
-    float *weight = (float *)(void *)(at + j->taps * PIECE);
+    const size_t bytes = ortc_dtype_bits(j->x->dtype) / 8;
+    const bool simple = j->s->mode != ORTC_GRID_CUBIC && j->s->padding != ORTC_GRID_REFLECTION &&
+                        j->grid->dtype != ORTC_F64;
+    grid_piece *p = scratch;
+    p->at = (int32_t *)(p + 1);
+    p->weight = (float *)(p->at + j->taps * PIECE);
     for (int64_t task = begin; task < end; task++) {
         const int64_t image = task / j->pieces, first = task % j->pieces * PIECE;
         const int64_t n = j->out_count - first < PIECE ? j->out_count - first : PIECE;
-        read_grid(j, image, first, n, at, weight);
+        (simple ? read_simple : read_any)(j, image * j->out_count + first, n, p);
         for (int64_t c = 0; c < channels; c++) {
-            const float *x = (const float *)j->x->data + (image * channels + c) * j->in_count;
-            float *y = j->y + (image * channels + c) * j->out_count + first;
-            if (j->taps == 4) { /* of most networks */
-                for (int64_t i = 0; i < n; i++) {
-                    const float above = tap(x, at, weight, i) + tap(x, at, weight, PIECE + i);
-                    y[i] = above + (tap(x, at, weight, 2 * PIECE + i) + tap(x, at, weight, 3 * PIECE + i));
-                }
-                continue;
-            }
-            for (int64_t i = 0; i < n; i++) y[i] = 0;
-            for (int64_t k = 0; k < j->taps; k++)
-                for (int64_t i = 0; i < n; i++) y[i] += tap(x, at, weight, k * PIECE + i);
+            const char *x = (const char *)j->x->data + (size_t)((image * channels + c) * j->in_count) * bytes;
+            char *y = j->y + (size_t)((image * channels + c) * j->out_count + first) * bytes;
+            if (j->x->dtype == ORTC_F32)
+                j->lines->sample((size_t)n, (size_t)j->taps, PIECE, (const float *)(const void *)x, p->at,
+                                 p->weight, (float *)(void *)y);
+            else
+                sample_narrow(j, (size_t)n, (const uint16_t *)(const void *)x, p, y);
         }
     }
 }
@@ -82,7 +138,7 @@ static ortc_status grid_supports(const ortc_node *n, const ortc_device *device, 
 {
     const int32_t rank = ortc_node_in(n, 0).rank;
     (void)device;
-    return rank >= 3 && rank <= 5 ? ORTC_OK : ortc_no(why, "one to three spatial dims are done here");
+    return rank >= 3 && rank <= 2 + DIMS ? ORTC_OK : ortc_no(why, "one to three spatial dims are done here");
 }
 
 static int64_t taps_of(const ortc_grid_state *s, int32_t spatial)
@@ -94,9 +150,14 @@ static int64_t taps_of(const ortc_grid_state *s, int32_t spatial)
 
 static ortc_status grid_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    const int64_t taps = taps_of(state, p->in[0].rank - 2);
+    const ortc_view *x = &p->in[0];
+    const int64_t taps = taps_of(state, x->rank - 2);
+    double pixels = 1;
     (void)pstate;
-    ortc_plan_workspace(p, 0, (size_t)taps * PIECE * (sizeof(int64_t) + sizeof(float)));
+    for (int32_t d = 2; d < x->rank; d++) pixels *= (double)x->dims[d];
+    if (pixels > INT32_MAX)
+        return ortc_plan_fail(p, ORTC_LIMIT, "a channel has more than %d pixels", INT32_MAX);
+    ortc_plan_workspace(p, 0, sizeof(grid_piece) + (size_t)taps * PIECE * (sizeof(int32_t) + sizeof(float)));
     ortc_plan_cost(p, (double)ortc_view_count(&p->out[0]) * 2 * (double)taps,
                    8.0 * (double)ortc_view_count(&p->out[0]));
     return ORTC_OK;
@@ -105,6 +166,8 @@ static ortc_status grid_plan(const void *state, ortc_plan *p, void **pstate)
 static ortc_status grid_run(const void *state, const void *pstate, ortc_call *c)
 {
     grid_job j = {.s = state,
+                  .lines = ortc_grid_lines_select(),
+                  .convert = ortc_convert_get(),
                   .x = &c->in[0],
                   .grid = &c->in[1],
                   .y = c->out[0].data,
@@ -132,4 +195,4 @@ static const ortc_kernel grid_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                      .run = grid_run};
 
 ORTC_KERNELS(cpu, sample,
-             ORTC_KERNEL("GridSample", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32), ORTC_TYPES_FLOAT), &grid_cpu));
+             ORTC_KERNEL("GridSample", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32, ORTC_TYPES_FLOAT), &grid_cpu));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kernels of the cpu provider against onnxruntime's own, one thread, by both profilers: medians, alternated.
 
-usage: bench_kernels.py ORTC [FILTER]
+usage: bench_kernels.py ORTC [PART OF A NAME,...]
 For each operator at 4,096 and at 1,048,576 elements: microseconds of the node in ortc and in onnxruntime, their ratio, of
 ortc the bytes read and written per second, and at 1M that rate over the smaller of what memcpy reaches on as many bytes and
 its own at 4K, where all lies in L1 (its fixed costs included). onnxruntime has few kernels of bf16, and none of f16 for
@@ -30,6 +30,7 @@ UNARY = ["Exp", "Log", "Sqrt", "Tanh", "Erf", "Sigmoid", "Gelu", "Relu", "HardSw
 BINARY = ["Add", "Mul", "Div", "Max", "Pow"]
 
 
+# shape: of all inputs, or a list of shapes; consts: arrays, names of kinds of them, None for one left out
 def one(name, op, shape, inputs=1, attrs=None, consts=(), out=None, types=FLOATS, outputs=1):
     return name, op, shape, inputs, attrs or {}, consts, out, types, outputs
 
@@ -80,10 +81,55 @@ def cases():
         yield size, one("Less", "Less", (r, c), inputs=2, out=TensorProto.BOOL, types=("f32", "f16"))
         yield size, one("Cast f32 f16", "Cast", (r, c), attrs={"to": TensorProto.FLOAT16}, out=TensorProto.FLOAT16, types=("f32",))
         yield size, one("Cast f32 i64", "Cast", (r, c), attrs={"to": TensorProto.INT64}, out=TensorProto.INT64, types=("f32",))
+        yield from ((size, case) for case in movers(size, r, c))
         yield size, one("Cast i64 f32", "Cast", (r, c), attrs={"to": TensorProto.FLOAT}, out=TensorProto.FLOAT, types=("i64",))
 
 
-ELEM = {"f32": (TensorProto.FLOAT, np.float32), "f16": (TensorProto.FLOAT16, np.float16),
+def movers(size, r, c):
+    """What resizes, moves by index, and adds up along an axis."""
+    small, rng = size == "4K", np.random.default_rng(2)
+    i64 = lambda *v: np.array(v, np.int64)
+    f32 = lambda *s: rng.standard_normal(s).astype(np.float32)
+    side, channels = (16, 16) if small else (64, 64)
+    img = (1, channels, side, side)
+    resized = [("nearest x2", "nearest", 2, {}), ("linear x2", "linear", 2, {}), ("linear x1.6", "linear", 1.6, {}),
+               ("cubic x2", "cubic", 2, {}), ("linear /2.5 antialias", "linear", 0.4, {"antialias": 1})]
+    for name, mode, scale, more in resized:
+        sizes = i64(1, channels, int(side * scale), int(side * scale))
+        floor = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"} if mode == "nearest" else {}
+        yield one("Resize " + name, "Resize", img, attrs={"mode": mode, **floor, **more}, consts=(None, None, sizes),
+                  types=("f32", "f16", "u8") if mode != "cubic" else ("f32",))
+    yield one("GridSample", "GridSample", (1, 32, side, side), types=("f32",),
+              consts=(rng.uniform(-1.1, 1.1, (1, side, side, 2)).astype(np.float32),))
+    yield one("CumSum axis 0", "CumSum", (r, c), consts=(np.array(0, np.int64),))
+    yield one("CumSum axis 1", "CumSum", (r, c), consts=(np.array(1, np.int64),))
+    half = (r // 2, c // 2)
+    yield one("Tile 2x2", "Tile", half, consts=(i64(2, 2),))
+    yield one("GatherElements", "GatherElements", (r, c), attrs={"axis": 1}, consts=(rng.integers(-c, c, (r, c)),))
+    yield one("GatherElements axis 0", "GatherElements", (r, c), attrs={"axis": 0}, consts=(rng.integers(-r, r, (r, c)),))
+    yield one("ScatterElements", "ScatterElements", (r, c), attrs={"axis": 1}, types=("f32",),
+              consts=(rng.integers(-c, c, (r, c)), f32(r, c)))
+    yield one("GatherND", "GatherND", (r, c), consts=(rng.integers(0, r, (r * c // 16, 2)),))
+    yield one("ScatterND rows", "ScatterND", (r, c), types=("f32",), consts=(rng.integers(0, r, (r // 2, 1)), f32(r // 2, c)))
+    yield one("OneHot", "OneHot", (r,), attrs={"axis": -1}, consts=(np.array(c, np.int64), np.array([0, 1], np.float32)),
+              out=TensorProto.FLOAT, types=("i64",))
+    yield one("TopK 5 of 1000", "TopK", (max(r * c // 1000, 1), 1000), consts=(i64(5),), outputs=2, types=("f32", "f16", "i64"))
+    yield one("TopK 100 of all", "TopK", (r * c,), consts=(i64(100),), outputs=2, types=("f32", "f16", "i64"))
+    yield one("NonZero", "NonZero", (r, c), out=TensorProto.INT64, types=("f32",))
+    yield one("Trilu", "Trilu", (r, c))
+    yield one("DepthToSpace", "DepthToSpace", img, attrs={"blocksize": 2})
+    b, h, s, d = (1, 4, 16, 16) if small else (1, 12, 128, 64)
+    yield one("Einsum bqhd,bkhd->bhqk", "Einsum", [(b, s, h, d)] * 2, attrs={"equation": "bqhd,bkhd->bhqk"})
+    yield one("Einsum bsd,dhk->bshk", "Einsum", (b, s, h * d), attrs={"equation": "bsd,dhk->bshk"}, types=("f32",),
+              consts=(f32(h * d, h, d),))
+    yield one("Einsum bi,bi->b", "Einsum", [(r, c)] * 2, attrs={"equation": "bi,bi->b"})
+    yield one("Einsum bijk->bki", "Einsum", (4, 4, 16, 16) if small else (16, 16, 64, 64), attrs={"equation": "bijk->bki"})
+    if not small:
+        yield one("GRU 100 steps, batch 1", "GRU", (100, 1, 128), attrs={"hidden_size": 256, "direction": "bidirectional"},
+                  consts=(f32(2, 768, 128) / 16, f32(2, 768, 256) / 16), types=("f32",))
+
+
+ELEM = {"u8": (TensorProto.UINT8, np.uint8), "f32": (TensorProto.FLOAT, np.float32), "f16": (TensorProto.FLOAT16, np.float16),
         "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16), "i64": (TensorProto.INT64, np.int64)}
 
 
@@ -92,14 +138,18 @@ def build(case, dtype):
     elem, np_type = ELEM[dtype]
     rng = np.random.default_rng(1)
     names, inputs, init, feeds = [], [], [], {}
-    for i in range(n_in):
+    shapes = shape if isinstance(shape, list) else [shape] * n_in
+    for i, shape in enumerate(shapes):
         boolean = op == "Where" and i == 0
         inputs.append(helper.make_tensor_value_info(f"x{i}", TensorProto.BOOL if boolean else elem, shape))
-        feeds[f"x{i}"] = rng.random(shape) > 0.5 if boolean else (rng.standard_normal(shape) * (9 if dtype == "i64" else 1)).astype(np_type)
+        feeds[f"x{i}"] = rng.random(shape) > 0.5 if boolean else (rng.standard_normal(shape) * (9 if dtype in ("i64", "u8") else 1)).astype(np_type)
         if op in ("Log", "Sqrt", "Pow"):
             feeds[f"x{i}"] = np.abs(feeds[f"x{i}"])
         names.append(f"x{i}")
     for i, c in enumerate(consts):
+        if c is None:
+            names.append("")
+            continue
         if isinstance(c, str):
             n = shape[-1] if c == "row" else (shape[1], 1, 1) if c == "planes" else shape[1]
             c = (np.abs(rng.standard_normal(n)) + 0.5).astype(np_type)
@@ -110,9 +160,10 @@ def build(case, dtype):
     nodes = [helper.make_node(op, names, ys, name="node", **attrs)]
     ends = []
     for i, y in enumerate(ys):
+        kind = TensorProto.INT64 if op == "TopK" and i == 1 else out or elem
         end = "Transpose" if out == TensorProto.BOOL else "ReduceMax"  # neither is fused with what is before it
         nodes.append(helper.make_node(end, [y], [f"z{i}"], name=f"end{i}", **({"keepdims": 0} if end == "ReduceMax" else {})))
-        ends.append(helper.make_tensor_value_info(f"z{i}", out or elem, shape[::-1] if end == "Transpose" else []))
+        ends.append(helper.make_tensor_value_info(f"z{i}", kind, shape[::-1] if end == "Transpose" else []))
     graph = helper.make_graph(nodes, "g", inputs, ends, init)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     model.ir_version = 10
@@ -176,7 +227,7 @@ def main():
     in_l1 = {}
     with tempfile.TemporaryDirectory() as folder:
         for size, case in cases():
-            if wanted not in case[0]:
+            if wanted and not any(w in case[0] for w in wanted.split(",")):
                 continue
             for dtype in case[7]:
                 model, feeds = build(case, dtype)

@@ -52,6 +52,11 @@ static void gather(size_t count, const float *base, const int32_t *index, float 
     V_FOR(i, n, count, v_store_f32(y + i, v_gather_f32(base, v_load_i32(index + i, n), n), n););
 }
 
+static void pick(size_t count, const int32_t *index, const float *x, float *y)
+{
+    V_FOR(i, n, count, v_store_f32(y + i, v_pick_f32(v_load_f32(x + i, n), v_load_i32(index + i, n)), n););
+}
+
 static void masked(size_t count, const uint8_t *m, const float *x, float *y)
 {
     V_FOR(i, n, count, {
@@ -112,6 +117,7 @@ const vec_functions V_NAME(vec_functions) = {V_LANES,
                                              sum,
                                              highest,
                                              gather,
+                                             pick,
                                              masked,
                                              even,
                                              low4,

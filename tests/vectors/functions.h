@@ -28,6 +28,8 @@ typedef struct vec_functions {
     float (*sum)(size_t n, const float *x);
     float (*highest)(size_t n, const float *x);
     void (*gather)(size_t n, const float *base, const int32_t *index, float *y);
+    /* y[i] = x[i - i % lanes + index[i]] */
+    void (*pick)(size_t n, const int32_t *index, const float *x, float *y);
     void (*masked)(size_t n, const uint8_t *m, const float *x, float *y); /* y[i] = x[i] where m[i] */
     void (*even)(size_t n, const float *x, float *y);
     void (*low4)(size_t n, const int32_t *x, float *y);

@@ -368,7 +368,12 @@ static void test_integers(const vec_functions *v, const char *isa)
     for (size_t i = 0; i < N; i++) wide[i] = (int32_t)(next() % N);
     v->gather(N, in_a, wide, out_a);
     for (size_t i = 0; i < N; i++) bad += !same(out_a[i], in_a[wide[i]]);
-    result("gather", isa, bad);
+    result("gather", isa, bad), bad = 0;
+    for (size_t i = 0; i < N; i++) wide[i] = (int32_t)(next() % v->lanes);
+    v->pick(N / v->lanes * v->lanes, wide, in_a, out_a);
+    for (size_t i = 0; i < N / v->lanes * v->lanes; i++)
+        bad += !same(out_a[i], in_a[i - i % v->lanes + (size_t)wide[i]]);
+    result("pick", isa, bad);
 }
 
 /* For every count up to some registers: elements of each width behind it stay as they are, and those before

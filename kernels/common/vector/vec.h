@@ -450,6 +450,18 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 }
 #endif
 
+/* Lane index[i] of v in lane i; indices are lanes. */
+#ifndef v_pick_i32
+#define v_pick_i32 v_pick_i32
+VFN vi32 v_pick_i32(vi32 v, vi32 index)
+{
+    vi32 y = {0};
+    for (int i = 0; i < V_LANES; i++) y[i] = v[index[i]];
+    return y;
+}
+#endif
+VFN vf32 v_pick_f32(vf32 v, vi32 index) { return v_f32_bits(v_pick_i32(v_bits_f32(v), index)); }
+
 /* The low four bits of each lane, less 8. */
 #ifndef v_f32_of_low4
 #define v_f32_of_low4 v_f32_of_low4

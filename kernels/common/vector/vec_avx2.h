@@ -89,6 +89,11 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
     if (n >= V_LANES) return _mm256_i32gather_ps(base, (__m256i)index, 4);
     return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), base, (__m256i)index, (__m256)v_first(n), 4);
 }
+#define v_pick_i32 v_pick_i32
+VFN vi32 v_pick_i32(vi32 v, vi32 index)
+{
+    return (vi32)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)index);
+}
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
 {

@@ -195,6 +195,8 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 {
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), v_first(n), (__m512i)index, base, 4);
 }
+#define v_pick_i32 v_pick_i32
+VFN vi32 v_pick_i32(vi32 v, vi32 index) { return (vi32)_mm512_permutexvar_epi32((__m512i)index, (__m512i)v); }
 #define v_f32_of_low4 v_f32_of_low4
 VFN vf32 v_f32_of_low4(vi32 x) /* the upper bits of an index are not looked at */
 {
