@@ -21,6 +21,7 @@
     X(store) X(store_f16) X(store_bf16) X(store_8) X(store_16) X(store_8_64) X(save) /* save: and goes on */ \
     X(add_f) X(sub_f) X(rsub_f) X(mul_f) X(div_f) X(rdiv_f) X(min_f) X(max_f) X(fma_f) \
     X(eq_f) X(lt_f) X(gt_f) X(le_f) X(ge_f) \
+    X(eq_store) X(lt_store) X(gt_store) X(le_store) X(ge_store) /* of f32, to bytes at q */ \
     X(neg_f) X(abs_f) X(sign_f) X(sqrt_f) X(reciprocal_f) X(floor_f) X(ceil_f) X(round_f) X(is_nan_f) \
     X(to_f16) X(to_bf16) X(i32_of_f) X(f_of_i32) X(bool_of_f) X(bool_of_i32) X(bool_of_i64) \
     X(exp_f) X(expm1_f) X(log_f) X(log1p_f) X(tanh_f) X(erf_f) X(sigmoid_f) X(sin_f) X(cos_f) X(pow_f) \

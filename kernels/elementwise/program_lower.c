@@ -321,6 +321,24 @@ static void binary(lowering *l, const ortc_pw_step *s, uint8_t line, uint8_t rev
     emit(l, line, b, ORTC_PWO_SPILL, each);
 }
 
+/* The last line, if it compares floats, stores what it finds. */
+static int store_compared(lowering *l)
+{
+    static const uint8_t lines[][2] = {{LINE(eq_f), LINE(eq_store)},
+                                       {LINE(lt_f), LINE(lt_store)},
+                                       {LINE(gt_f), LINE(gt_store)},
+                                       {LINE(le_f), LINE(le_store)},
+                                       {LINE(ge_f), LINE(ge_store)}};
+    ortc_pw_line *last = l->code->n ? &l->code->lines[l->code->n - 1] : NULL;
+    for (size_t i = 0; last && i < sizeof lines / sizeof *lines; i++)
+        if (last->op == lines[i][0]) {
+            last->op = lines[i][1];
+            last->q = ORTC_PWO_OUT;
+            return 1;
+        }
+    return 0;
+}
+
 static void step(lowering *l, int32_t at)
 {
     const ortc_pw_step *s = &l->p->steps[at];
@@ -338,6 +356,7 @@ static void step(lowering *l, int32_t at)
     case ORTC_PW_SATURATE: saturate(l, s); break;
     case ORTC_PW_STORE:
         bring(l, s->a);
+        if (s->type == ORTC_BOOL && l->uses[s->a] == 1 && store_compared(l)) break;
         emit(l, store_line(s->type, is_wide(l)), ORTC_PWO_OUT, ORTC_PWO_SPILL, NO);
         break;
     case ORTC_PW_NOT:

@@ -157,12 +157,20 @@ static int32_t cut(float x)
             __VA_ARGS__ \
             v_store_f32(s + k, v, n); \
         } FROM(s);)
+#define STORE_FLAGS(name, f) \
+    LAST(name, const char *p = P; uint8_t *y = (void *)Q; const size_t n = v_lanes(); \
+         v_store_bool(y, f(a0, R(p, 0)), n), v_store_bool(y + n, f(a1, R(p, 1)), n), \
+         v_store_bool(y + 2 * n, f(a2, R(p, 2)), n), v_store_bool(y + 3 * n, f(a3, R(p, 3)), n), \
+         v_store_bool(y + 4 * n, f(a4, R(p, 4)), n), v_store_bool(y + 5 * n, f(a5, R(p, 5)), n), \
+         v_store_bool(y + 6 * n, f(a6, R(p, 6)), n), v_store_bool(y + 7 * n, f(a7, R(p, 7)), n);)
 #define FUNCTION(name) LINE_1(name##_f, v_##name)
 
 /* clang-format off */
 LINE_2(add_f, v_add) LINE_2(sub_f, v_sub) LINE_2(rsub_f, rsub) LINE_2(mul_f, v_mul) LINE_2(div_f, v_div)
 LINE_2(rdiv_f, rdiv) LINE_2(min_f, v_min_nan) LINE_2(max_f, v_max_nan) LINE_3(fma_f, fma_)
 LINE_2(eq_f, eq) LINE_2(lt_f, lt) LINE_2(gt_f, gt) LINE_2(le_f, le) LINE_2(ge_f, ge)
+STORE_FLAGS(eq_store, v_eq) STORE_FLAGS(lt_store, v_lt) STORE_FLAGS(gt_store, v_gt)
+STORE_FLAGS(le_store, v_le) STORE_FLAGS(ge_store, v_ge)
 LINE_1(neg_f, v_neg) LINE_1(abs_f, v_abs) LINE_1(sign_f, sign) LINE_1(sqrt_f, v_sqrt)
 LINE_1(reciprocal_f, reciprocal) LINE_1(floor_f, v_floor) LINE_1(ceil_f, v_ceil) LINE_1(round_f, v_rint)
 LINE_1(is_nan_f, is_nan) LINE_1(bool_of_f, bool_of) LINE_1(f_of_i32, of_i32)

@@ -27,6 +27,16 @@ static void filling(char *to, const char *element, int64_t n, size_t bytes)
     }
 }
 
+/* Where dims `first` to `end` lead from `at`; -1: outside. */
+static int64_t place(const pad_job *j, const int64_t *index, int32_t first, int32_t end, int64_t at)
+{
+    for (int32_t d = first; d < end && at >= 0; d++) {
+        const int64_t i = ortc_pad_source(j->mode, index[d] - j->before[d], j->x->dims[d]);
+        at = i < 0 ? -1 : at + i * j->strides[d];
+    }
+    return at;
+}
+
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const pad_job *j = arg;
@@ -40,13 +50,11 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         index[d] = rest % j->y->dims[d];
         rest /= j->y->dims[d];
     }
+    int64_t plane = 0; /* where the rows with these outer indices are; -1: outside */
     for (int64_t row = begin; row < end; row++) {
-        int64_t at = 0;
         char *y = (char *)j->y->data + (size_t)(row * width) * j->bytes;
-        for (int32_t d = last - 1; d >= 0 && at >= 0; d--) {
-            const int64_t i = ortc_pad_source(j->mode, index[d] - j->before[d], j->x->dims[d]);
-            at = i < 0 ? -1 : at + i * j->strides[d];
-        }
+        if (row == begin || (last > 0 && index[last - 1] == 0)) plane = place(j, index, 0, last - 1, 0);
+        const int64_t at = place(j, index, last > 0 ? last - 1 : 0, last, plane);
         for (int32_t d = last - 1; d >= 0 && ++index[d] == j->y->dims[d]; d--) index[d] = 0;
         if (at < 0) {
             filling(y, j->fill, width, j->bytes);

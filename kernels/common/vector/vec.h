@@ -181,8 +181,11 @@ VFN vf32 v_max(vf32 a, vf32 b) { return v_sel(v_lt(b, a), a, b); }
 VFN vf32 v_min(vf32 a, vf32 b) { return v_sel(v_lt(a, b), a, b); }
 #endif
 /* NaN if either is; of two zeros any. What ReduceMax, Max and MaxPool mean. */
+#ifndef v_max_nan
+#define v_max_nan v_max_nan
 VFN vf32 v_max_nan(vf32 a, vf32 b) { return v_sel(v_is_nan(a), a, v_max(a, b)); }
 VFN vf32 v_min_nan(vf32 a, vf32 b) { return v_sel(v_is_nan(a), a, v_min(a, b)); }
+#endif
 VFN vi32 v_max_i32(vi32 a, vi32 b) { return v_sel_i32(v_lt_i32(a, b), b, a); }
 VFN vi32 v_min_i32(vi32 a, vi32 b) { return v_sel_i32(v_lt_i32(a, b), a, b); }
 #ifndef v_max_f64
@@ -352,10 +355,13 @@ V_MEMORY_64(i64, int64_t, vi64)
 
 /* Booleans: bytes of 0 and 1; any other byte is read as true. */
 VFN vm32 v_load_bool(const uint8_t *p, size_t n) { return v_not(v_eq_i32(v_load_u8(p, n), v_set_i32(0))); }
+#ifndef v_store_bool
+#define v_store_bool v_store_bool
 VFN void v_store_bool(uint8_t *p, vm32 m, size_t n)
 {
     v_store_u8(p, v_sel_i32(m, v_set_i32(1), v_set_i32(0)), n);
 }
+#endif
 
 /* f16: v_h2f and v_f2h convert whole registers; rounded to nearest even, NaN stays NaN. */
 #ifndef v_h2f

@@ -42,6 +42,15 @@ VFN vm32 v_first(size_t n) { return n >= V_LANES ? (vm32)0xffff : (vm32)((1u << 
 #define v_max v_max
 VFN vf32 v_max(vf32 a, vf32 b) { return _mm512_max_ps(a, b); }
 VFN vf32 v_min(vf32 a, vf32 b) { return _mm512_min_ps(a, b); }
+#define v_max_nan v_max_nan
+VFN vf32 v_max_nan(vf32 a, vf32 b)
+{
+    return _mm512_mask_max_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b);
+}
+VFN vf32 v_min_nan(vf32 a, vf32 b)
+{
+    return _mm512_mask_min_ps(a, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a, b);
+}
 #define v_max_f64 v_max_f64
 VFN vf64 v_max_f64(vf64 a, vf64 b) { return _mm512_max_pd(a, b); }
 VFN vf64 v_min_f64(vf64 a, vf64 b) { return _mm512_min_pd(a, b); }
@@ -123,6 +132,11 @@ VFN void v_store_u8(uint8_t *p, vi32 v, size_t n)
         _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)v));
     else
         _mm_mask_storeu_epi8(p, v_first(n), _mm512_cvtepi32_epi8((__m512i)v));
+}
+#define v_store_bool v_store_bool
+VFN void v_store_bool(uint8_t *p, vm32 m, size_t n)
+{
+    _mm_mask_storeu_epi8(p, v_first(n), _mm_maskz_set1_epi8(m, 1));
 }
 VFN void v_store_i16(int16_t *p, vi32 v, size_t n)
 {
