@@ -1,12 +1,14 @@
 /* tests/bench/bench_model.c: runs of one model on demand, for scripts that alternate runtimes.
  *
- * usage: bench_model MODEL PROVIDERS THREADS [in=FILE] [out=FILE] [tie=INPUT:OUTPUT:AXIS...] [DIM=N...]
+ * usage: bench_model MODEL PROVIDERS THREADS [in=FILE] [out=FILE] [tie=INPUT:OUTPUT:AXIS:CAPACITY...] [clock=cpu]
+ *        [DIM=N...]
  *
  * Loads the model, takes its inputs from `in` (their bytes, in the model's order; without it f32 uniform in -1..1 by a
  * seed, integers 1, other bytes 0), runs once, and prints "load_ms first_ms whole_ms": up to the session, the first run,
  * and from the program's begin to the first result. Then it reads lines: for each number N above 0 it runs the model N
  * times and prints the microseconds of each run; for 0 it prints the KiB of its highest memory above that at its begin.
- * It ends with its input. `out` gets the bytes of the first run's results. A tied output goes on as an input, in the
+ * It ends with its input. clock=cpu: time of the processor in runs of
+ * the second kind. `out` gets the bytes of the first run's results. A tied output goes on as an input, in the
  * library's state, and is no result; its first value is from `in`.
  */
 #include <stdio.h>
@@ -24,6 +26,14 @@ static double now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* Of all threads of the process, so for one thread what a run takes whoever else is at work. */
+static double processor_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
@@ -84,15 +94,19 @@ static int64_t extent(const ortc_io *io, int32_t i, int argc, char **argv)
     return n ? atoll(n) : io->dims[i] < 0 ? 1 : io->dims[i];
 }
 
-/* INPUT:OUTPUT:AXIS, cut where it is. */
+/* INPUT:OUTPUT:AXIS:CAPACITY, cut where it is. */
 static int read_ties(ortc_tie *ties, size_t *out_n, int argc, char **argv)
 {
     int at = 4;
     for (const char *text; (text = word("tie", &at, argc, argv)); ++*out_n) {
-        char *output = strchr(text, ':'), *axis = output ? strchr(output + 1, ':') : NULL;
-        if (!axis || *out_n == MAX_PORTS) return 0;
-        *output++ = *axis++ = '\0';
-        ties[*out_n] = (ortc_tie){.input = text, .output = output, .axis = atoi(axis)};
+        char *part[3] = {NULL};
+        for (int i = 0; i < 3; i++)
+            if ((part[i] = strchr(i ? part[i - 1] : text, ':')))
+                *part[i]++ = '\0';
+            else
+                return 0;
+        if (*out_n == MAX_PORTS) return 0;
+        ties[*out_n] = (ortc_tie){text, part[0], atoi(part[1]), 0, atoll(part[2])};
     }
     return 1;
 }
@@ -173,12 +187,13 @@ int main(int argc, char **argv)
     if (results && !write_results(results, out, args.n_out)) return perror(results), 1;
     for (size_t i = n_own; i < args.n_in; i++) ortc_value_release(in[i].value);
     args.n_in = n_own;
+    double (*clock_us)(void) = first_word("clock", argc, argv) ? processor_us : now_us;
     for (int runs; scanf("%d", &runs) == 1; fflush(stdout)) {
         if (!runs) printf("%ld", memory_of("VmHWM:") - own);
         for (int i = 0; i < runs; i++) { /* results into the same memory */
-            const double t = now_us();
+            const double t = clock_us();
             if (ortc_run(session, &args, &e)) return failed("run");
-            printf("%s%.2f", i ? " " : "", now_us() - t);
+            printf("%s%.2f", i ? " " : "", clock_us() - t);
         }
         printf("\n");
     }

@@ -92,7 +92,7 @@ CASES = {
 
 def network(name, make, arguments):
     tied = make == grouped
-    dims = {"total": arguments[3] + arguments[4]} if tied else {}
+    dims = {"total": arguments[3] + arguments[4], "capacity": arguments[5]} if tied else {}
     return Network(make.__name__, name, lambda: make(*arguments), lambda: make(*arguments), dims, tied=tied, far=2e-2 if np.float16 in arguments else 1e-3)
 
 

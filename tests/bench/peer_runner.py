@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A peer of ortc's as bench_model.c runs ortc, with the same answers:
-peer_runner.py onnxruntime|openvino MODEL THREADS in=FILE [out=FILE] input=NAME:TYPE:1x3... [tie=INPUT:OUTPUT...] [precision=P]
+peer_runner.py onnxruntime|openvino MODEL THREADS in=FILE [out=FILE] input=NAME:TYPE:1x3... [tie=INPUT:OUTPUT...] [precision=P] [clock=cpu]
 
 Times and memory begin when everything is imported. Inputs lie ready and results go into the same memory in every run (onnxruntime:
 IoBinding; a tied output is bound to the memory of its input, as onnxruntime's own generator does). openvino gets a model without symbols,
@@ -21,7 +21,7 @@ else:
 
 MODEL, THREADS = sys.argv[2], int(sys.argv[3])
 WORDS = [w.split("=", 1) for w in sys.argv[4:]]
-FILES = {k: v for k, v in WORDS if k in ("in", "out", "precision")}
+FILES = {k: v for k, v in WORDS if k in ("in", "out", "precision", "clock")}
 TIES = {v.split(":")[1]: v.split(":")[0] for k, v in WORDS if k == "tie"}  # input by output
 INPUTS = [v.rsplit(":", 2) for k, v in WORDS if k == "input"]
 
@@ -105,12 +105,13 @@ def main() -> None:
         with open(FILES["out"], "wb") as f:
             for r in results:
                 f.write(r.tobytes())
+    clock = time.process_time if "clock" in FILES else time.perf_counter
     for line in sys.stdin:
         times = []
         for _ in range(int(line)):
-            begin = time.perf_counter()
+            begin = clock()
             peer.run()
-            times.append((time.perf_counter() - begin) * 1e6)
+            times.append((clock() - begin) * 1e6)
         print(" ".join(f"{t:.2f}" for t in times) if times else memory_of("VmHWM:") - own, flush=True)
 
 

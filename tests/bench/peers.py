@@ -144,10 +144,10 @@ class Machine:
 
 def commands(a: argparse.Namespace, network: Network, model: onnx.ModelProto, feeds: dict, folder: Path, threads: int) -> dict[str, list[str]]:
     file = f"{folder}/m.onnx"
-    words = [f"in={folder}/in.bin"]
+    words = [f"in={folder}/in.bin"] + ["clock=cpu"] * a.processor
     if network.tied:
         ties = [o.name for o in model.graph.output if o.name.startswith("present.")]
-        words += [f"tie={o.replace('present', 'past_key_values', 1)}:{o}:2" for o in ties]
+        words += [f"tie={o.replace('present', 'past_key_values', 1)}:{o}:2:{network.dims['capacity']}" for o in ties]
     inputs = [f"input={n}:{v.dtype}:{'x'.join(map(str, v.shape))}" for n, v in feeds.items()]
     made = {"ortc": [f"{a.build}/tests/bench/bench_model", file, "cpu", str(threads), *words, f"out={folder}/ortc.bin", *(f"{k}={v}" for k, v in network.dims.items())]}
     for peer in a.peers:
@@ -238,6 +238,7 @@ def main(among: tuple[Network, ...] = networks.NETWORKS) -> int:
     words.add_argument("--seconds", type=float, default=0.5, help="of a round of one runtime")
     words.add_argument("--starts", type=int, default=3, help="processes for the time to the first result")
     words.add_argument("--peers", default="", type=lambda t: t.split(",") if t else [])
+    words.add_argument("--processor", action="store_true", help="latency is time of the processor: for one thread, where others are at work")
     words.add_argument("--python", default="", help="with the peers' packages, where it is not this one")
     words.add_argument("--precision", default="f32", help="OpenVINO's: f32, bf16, f16 or default")
     words.add_argument("--folder", help="where models are written")
