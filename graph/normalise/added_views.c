@@ -1,9 +1,10 @@
 /* graph/normalise/added_views.c: a sum of a view of a value, which is viewed as before again.
  *
- *   Reshape(Add(Reshape(x, [m, n, ..]), c), [m * n, ..])  =  Add(x, Reshape(c, [m * n, ..]))       x [m * n, ..]
+ *   Reshape(Add(Reshape(x, [m, n, ..]), c), [m * n, ..])  =  Add(x, Reshape(c, [m * n, ..]))
  *
- * So Swin adds to the scores of windows, which are its batch, a mask for each window; without the views Attention
- * finds it. m and n are numbers, and c has both of them, or neither (then its Reshape has a 1 there).
+ * So Swin adds to the scores of windows, which are its batch, a mask for each window; without the views
+ * Attention finds it. m and n are numbers, and c has both of them, or neither (then its Reshape has a 1
+ * there).
  */
 #include "match.h"
 

@@ -1,9 +1,10 @@
 /* graph/normalise/split_heads.c: queries, keys and values of one product, as vision transformers cut them.
  *
- *   Gather(Transpose(Reshape(x, [B, L, parts, heads, size]), [2, 0, 3, 1, 4]), i)     x [B, L, parts * heads * size]
+ *   Gather(Transpose(Reshape(x, [B, L, parts, heads, size]), [2, 0, 3, 1, 4]), i)
  *     = Transpose(Reshape(Split(x, axis 2)[i], [B, L, heads, size]), [0, 2, 1, 3])
  *
- * Moved twice becomes moved once; and Attention, which reads heads of three dims, takes the rest away.
+ * for x [B, L, parts * heads * size]. Moved twice becomes moved once; and Attention, which reads heads of
+ * three dims, takes the rest away.
  */
 #include "match.h"
 

@@ -1,8 +1,8 @@
-/* kernels/attention/scatter.c: TensorScatter, the cache, and the update written into it along `axis`. It moves
- * bytes as fast as they go, so ref and the cpu have the same.
+/* kernels/attention/scatter.c: TensorScatter, the cache, and the update written into it along `axis`. It
+ * moves bytes as fast as they go, so ref and the cpu have the same.
  *
- * Where the planner finds that nobody else reads the cache, the result is the cache, and only the update is
- * moved. Indices are all looked at before the first element is written.
+ * Where the planner finds that nobody else reads the cache, the result is the cache, and only the update
+ * is moved. Indices are all looked at before the first element is written.
  */
 #include <stdlib.h>
 

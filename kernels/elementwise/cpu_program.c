@@ -1,16 +1,16 @@
-/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups of
- * them.
+/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups
+ * of them.
  *
  * Dims are merged over the result and every input that the program reads; then an input lies beside the
  * result, is one element along each row, or something in between. Long rows are cut into pieces, a task
  * each; an input that stays along them is a block filled once a piece, and so is one that goes round in a
- * number of elements that divides a block, as vectors per channel do where channels are in blocks. Where rows
- * are short, pieces go on
- * over their ends, and what does not lie beside the result is first laid out so in the worker's scratch,
- * converted to registers. The end of a piece, less than a block, goes through copies in scratch. How a
- * result is cut depends on shapes alone, and no element on another. In other layouts the dims are those of
- * memory, of the result and of what has its shape; anything else is plain, where it lies in memory as if it
- * were in that layout: scalars, vectors per channel, what has extent 1 behind its channels.
+ * number of elements that divides a block, as vectors per channel do where channels are in blocks. Where
+ * rows are short, pieces go on over their ends, and what does not lie beside the result is first laid out
+ * so in the worker's scratch, converted to registers. The end of a piece, less than a block, goes through
+ * copies in scratch. How a result is cut depends on shapes alone, and no element on another. In other
+ * layouts the dims are those of memory, of the result and of what has its shape; anything else is plain,
+ * where it lies in memory as if it were in that layout: scalars, vectors per channel, what has extent 1
+ * behind its channels.
  */
 #include <stdlib.h>
 

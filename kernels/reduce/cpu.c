@@ -1,10 +1,10 @@
 /* kernels/reduce/cpu.c: reductions of floats on the cpu provider, in f32, over every set of axes.
  *
  * By lines (reduce.h) a task makes a tile of results that lie beside each other. A *unit* is a piece of a
- * row or a line; a result's units are cut into `splits` shares where there are few results, whose parts are
- * joined in order. All of it depends on the shapes alone, so results are the same for any number of threads.
- * Pieces are folded in f32, units and shares in f64. So squares of what is beyond 2^63, or below 2^-63, do
- * not fit where they do on ref.
+ * row or a line; a result's units are cut into `splits` shares where there are few results, whose parts
+ * are joined in order. All of it depends on the shapes alone, so results are the same for any number of
+ * threads. Pieces are folded in f32, units and shares in f64. So squares of what is beyond 2^63, or below
+ * 2^-63, do not fit where they do on ref.
  */
 #include <math.h>
 #include <stdlib.h>

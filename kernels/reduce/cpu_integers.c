@@ -1,5 +1,5 @@
-/* kernels/reduce/cpu_integers.c: sums, products and extremes of i32 and i64 on the cpu: exact, the first two modulo
- * 2^32 or 2^64. One task makes a result, or by lines `width` results beside each other.
+/* kernels/reduce/cpu_integers.c: sums, products and extremes of i32 and i64 on the cpu: exact, the first
+ * two modulo 2^32 or 2^64. One task makes a result, or by lines `width` results beside each other.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* kernels/reduce/reduce.h: which dims of a tensor a reduction keeps, for the kernels of the cpu.
  *
- * Dims of one kind, kept or reduced, that lie together are merged. If the last one is reduced, results are made
- * of rows; if it is kept, of lines that are folded onto each other.
+ * Dims of one kind, kept or reduced, that lie together are merged. If the last one is reduced, results are
+ * made of rows; if it is kept, of lines that are folded onto each other.
  */
 #ifndef ORTC_KERNELS_REDUCE_H
 #define ORTC_KERNELS_REDUCE_H

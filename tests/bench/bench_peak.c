@@ -1,5 +1,6 @@
-/* tests/bench/bench_peak.c: what the machine gives: bench_peak THREADS prints GFLOP/s of fused multiply-adds on registers
- * and GB/s of reading 256 MiB a thread, both the best of several tries with all threads at work. */
+/* tests/bench/bench_peak.c: what the machine gives: bench_peak THREADS prints GFLOP/s of fused
+ * multiply-adds on registers and GB/s of reading 256 MiB a thread, both the best of several tries with all
+ * threads at work. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

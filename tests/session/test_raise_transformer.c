@@ -1,6 +1,6 @@
 /* tests/session/test_raise_transformer.c: what transformers are decomposed into is raised, with symbolic
- * batch and length: the node that comes of it, its body, the same numbers as before; what only looks like it
- * stays as it is.
+ * batch and length: the node that comes of it, its body, the same numbers as before; what only looks like
+ * it stays as it is.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -705,8 +705,8 @@ Test(raise_transformer, targets_that_are_computed_become_constants_where_they_sa
 
 /* ---- Heads and masks as vision transformers move them -------------------------------------------------- */
 
-/* Part i of [batch, length, 3 * HEADS * SIZE], as [batch, HEADS, length, SIZE]; looks_like: 1 the axes go elsewhere, 2
- * a part is gathered as a dim. */
+/* Part i of [batch, length, 3 * HEADS * SIZE], as [batch, HEADS, length, SIZE]; looks_like: 1 the axes go
+ * elsewhere, 2 a part is gathered as a dim. */
 static ortc_edge *gathered(ortc_edge *x, int i, int looks_like)
 {
     const int64_t perm[5] = {2, 0, looks_like == 1 ? 1 : 3, looks_like == 1 ? 3 : 1, 4}, at = i;
@@ -741,7 +741,8 @@ Test(raise_transformer, heads_of_one_product_are_split_before_they_are_moved)
     expect_left("no heads", "split-heads", with_int(two("Gather", both, INTS(1)), "axis", 0));
 }
 
-/* x [6, HEADS, 5, 5] as [m, n, HEADS, 5, 5] and back, between which [c0, c1, 5, 5], or without the first, is added. */
+/* x [6, HEADS, 5, 5] as [m, n, HEADS, 5, 5] and back, between which [c0, c1, 5, 5], or without the first,
+ * is added. */
 static ortc_edge *added_view(int64_t m, int64_t n, int32_t rank, int64_t c0, int64_t c1)
 {
     ortc_edge *x = input("x", 4, 6, HEADS, 5, 5);
