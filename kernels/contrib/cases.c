@@ -5,6 +5,7 @@
 #define M "com.microsoft:"
 #define F "T=f32,f64,f16,bf16"
 #define CPU "cpu:f32 cpu:f16 cpu:bf16"
+#define BOTH CPU " cuda:f32 cuda:f16 cuda:bf16"
 #define F3 "T=f32,f16,bf16"
 #define F2 "T=f32,f16"
 #define Q8 "T=u8,i8"
@@ -134,25 +135,34 @@ const ortc_case ortc_cases_contrib[] = {
      .fails = ORTC_INVALID_MODEL},
     {M "MatMulNBits@1", "f32[3,32] u8[5,2,8]! f32[10] - i32[32]={0}", "K=32 N=5 bits=4 block_size=16",
      .fails = ORTC_UNSUPPORTED},
-    /* decoding and prefill on the cpu, which does not round weights to T; blocks that end within a word, a
+    /* decoding and prefill, where weights are not rounded to T, or once; blocks that end within a word, a
      * register, a chunk of K */
     {M "MatMulNBits@1", "T[1,512] u8[37,16,16]! T[592]=0.01..0.05", "K=512 N=37 bits=4 block_size=32", F3,
-     .needs = CPU, .tolerance = 4},
+     .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[5,520] u8[70,33,8]! T[2310]=0.01..0.05 u8[1190]! - T[70]",
-     "K=520 N=70 bits=4 block_size=16", F3, .needs = CPU, .tolerance = 4},
+     "K=520 N=70 bits=4 block_size=16", F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[16,300] u8[9,3,64]! T[27]=0.01..0.05 T[27]", "K=300 N=9 bits=4 block_size=128", F3,
-     .needs = CPU, .tolerance = 4},
+     .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[2,1,257] u8[67,2,256]! T[134]=0.001..0.005 u8[134]",
-     "K=257 N=67 bits=8 block_size=256", F3, .needs = CPU, .tolerance = 4},
+     "K=257 N=67 bits=8 block_size=256", F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[3,40] u8[5,3,16]! T[15]=0.001..0.005 - - T[5]", "K=40 N=5 bits=8 block_size=16",
-     F3, .needs = CPU, .tolerance = 4},
+     F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[2,20,136] u8[70,9,8]! T[630]=0.01..0.05 u8[350]! - T[70]",
-     "K=136 N=70 bits=4 block_size=16", F3, .needs = CPU, .tolerance = 4},
+     "K=136 N=70 bits=4 block_size=16", F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[17,1601] u8[33,7,256] T[231]=0.001..0.005 T[231]",
-     "K=1601 N=33 bits=8 block_size=256", F3, .needs = CPU, .tolerance = 4},
+     "K=1601 N=33 bits=8 block_size=256", F3, .needs = BOTH, .tolerance = 4},
+    /* two scales in 16 bytes; zero points that are no integers; panels of two sizes on a GPU */
+    {M "MatMulNBits@1", "T[3,544] u8[35,34,8]! T[1190]=0.01..0.05 u8[595]!",
+     "K=544 N=35 bits=4 block_size=16", F3, .needs = BOTH, .tolerance = 4},
+    {M "MatMulNBits@1", "T[9,256] u8[18,8,16]! T[144]=0.01..0.05 T[144] - T[18]",
+     "K=256 N=18 bits=4 block_size=32", F3, .needs = BOTH, .tolerance = 4},
+    {M "MatMulNBits@1", "T[2,192] u8[21,6,32]! T[126]=0.001..0.005 T[126]", "K=192 N=21 bits=8 block_size=32",
+     F3, .needs = BOTH, .tolerance = 4},
+    {M "MatMulNBits@1", "T[33,256] u8[50,8,16]! T[400]=0.01..0.05", "K=256 N=50 bits=4 block_size=32", F3,
+     .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "f32[3,64]~ u8[5,2,16]={0}! f32[10]! u8[5]={137}!", "K=64 N=5 bits=4 block_size=32",
-     .needs = "cpu"},
-    {M "MatMulNBits@1", "f32[0,64] u8[5,2,16] f32[10]", "K=64 N=5 bits=4 block_size=32", .needs = "cpu"},
+     .needs = "cpu cuda"},
+    {M "MatMulNBits@1", "f32[0,64] u8[5,2,16] f32[10]", "K=64 N=5 bits=4 block_size=32", .needs = "cpu cuda"},
     {M "MatMulNBits@1", "f32[3,63] u8[5,2,16] f32[10]", "K=64 N=5 bits=4 block_size=32",
      .fails = ORTC_SHAPE_MISMATCH},
     {M "GatherBlockQuantized@1", "D[4,32] I[2]={1,3} T[4,2] D[4,2]", "block_size=16",

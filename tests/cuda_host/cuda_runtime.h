@@ -44,6 +44,10 @@ extern emulated_index threadIdx, blockIdx, blockDim, gridDim;
 extern char emulated_shared[];
 
 void emulate(unsigned blocks, unsigned threads, const std::function<void()> &thread);
+static inline void emulate(dim3 blocks, dim3 threads, const std::function<void()> &thread)
+{
+    emulate(blocks.x, threads.x, thread);
+}
 void __syncthreads();
 void __syncwarp(unsigned = ~0u);
 /* Every lane of the warp gives 16 bytes; all may read all until the next exchange. */
@@ -64,6 +68,14 @@ static inline float __int_as_float(int x)
     float f;
     memcpy(&f, &x, sizeof f);
     return f;
+}
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
+{
+    const uint64_t all = (uint64_t)y << 32 | x;
+    unsigned to = 0;
+    for (int i = 0; i < 4; i++) to |= (unsigned)(all >> (selector >> (4 * i) & 7) * 8 & 0xff) << (8 * i);
+    return to;
 }
 static inline unsigned atomicOr(uint32_t *p, unsigned x)
 {

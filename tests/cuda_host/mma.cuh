@@ -10,6 +10,13 @@
 
 #include "cuda_runtime.h"
 
+static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
+{
+    const float2 x = __half22float2(a), y = __half22float2(b), z = __half22float2(c);
+    return __floats2half2_rn(fmaf(x.x, y.x, z.x), fmaf(x.y, y.y, z.y)); /* right where the sum fits an f32 */
+}
+static inline __nv_bfloat162 __hfma2(__nv_bfloat162, __nv_bfloat162, __nv_bfloat162) { abort(); }
+
 namespace ortc_gemm {
 
 static inline uint32_t shared_address(const void *p) { return (uint32_t)((const char *)p - emulated_shared); }

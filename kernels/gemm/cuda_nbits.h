@@ -1,0 +1,42 @@
+/* kernels/gemm/cuda_nbits.h: products with weights of 4 or 8 bits on a GPU, between cuda_nbits.c and nbits.cu.
+ *
+ *   y [m, n] = a [m, k] times the transpose of w [n, k], + bias
+ *   w = (q - zero point) * scale, q unsigned, a scale and a zero point for each `block` elements of a row
+ *
+ * A row of q is `row_bytes` long, whole blocks, its first element in the lowest bits.
+ */
+#ifndef ORTC_KERNELS_CUDA_NBITS_H
+#define ORTC_KERNELS_CUDA_NBITS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { ORTC_CU_NBITS_MMA_ROWS = 32, ORTC_CU_NBITS_ROWS = 8 };
+
+typedef struct ortc_cu_nbits {
+    const void *a, *scales, *bias; /* of `type`; scales [n, blocks]; bias [n] or NULL */
+    const uint8_t *b;
+    const void *zeros; /* NULL: the middle; `real`: [n, blocks] of `type`; else packed like b, a row is
+                          zero_bytes */
+    void *y;
+    int64_t m, n, k, blocks, row_bytes, zero_bytes;
+    int32_t block, bits, type, real;
+    int32_t constant; /* b, scales and zeros were there before anything was queued */
+} ortc_cu_nbits;
+
+/* Up to ORTC_CU_NBITS_MMA_ROWS rows of f16 or bf16, by tensor cores: weights are rounded to the type; rows of
+ * weights and of a begin at multiples of 16 bytes. */
+int ortc_cu_nbits_mma(const ortc_cu_nbits *, void *queue);
+/* Up to ORTC_CU_NBITS_ROWS rows of any type; weights are not rounded. */
+int ortc_cu_nbits_rows(const ortc_cu_nbits *, void *queue);
+/* Rows `first` to first + count of w, rounded to the type, to [count, pitch]; zeros behind k. */
+int ortc_cu_nbits_unpack(const ortc_cu_nbits *, int64_t first, int64_t count, void *to, int64_t pitch,
+                         void *queue);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,273 @@
+/* tests/gpu/nbits.cu: products with weights of 4 and 8 bits (kernels/gemm/nbits.cu) on a GPU, without the rest of
+ * ortc.
+ *
+ *   nbits test [SEED [ROUNDS]]   random shapes, blocks, zero points and types through each of the kernels against
+ *                                sums in double of the weights as the kernel has them; results are poisoned before,
+ *                                must be written within their bounds only, and twice the same bits
+ *   nbits time                   microseconds inside captured graphs, weights rotating through more than the cache,
+ *                                and the rate at which they are read, scales included, beside a read of as many bytes
+ */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "ortc/op.h"
+
+#include "kernels/gemm/cuda_nbits.h"
+
+#define CHECK(e) \
+    do { \
+        const cudaError_t e_ = (cudaError_t)(e); \
+        if (e_ != cudaSuccess) { \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(e_)); \
+            exit(1); \
+        } \
+    } while (0)
+
+static uint64_t state = 1;
+static uint32_t draw(uint32_t n) /* 0 .. n - 1 */
+{
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)((state >> 33) % n);
+}
+static float number() { return (float)draw(2001) / 1000.0f - 1.0f; }
+
+/* ---- Elements ------------------------------------------------------------------------------------------ */
+
+static int size_of(int type) { return type == ORTC_F32 ? 4 : 2; }
+static float get(const std::vector<char> &v, int type, int64_t i)
+{
+    if (type == ORTC_F32) return ((const float *)v.data())[i];
+    return type == ORTC_F16 ? __half2float(((const __half *)v.data())[i])
+                            : __bfloat162float(((const __nv_bfloat16 *)v.data())[i]);
+}
+static void set(std::vector<char> &v, int type, int64_t i, float x)
+{
+    if (type == ORTC_F32)
+        ((float *)v.data())[i] = x;
+    else if (type == ORTC_F16)
+        ((__half *)v.data())[i] = __float2half_rn(x);
+    else
+        ((__nv_bfloat16 *)v.data())[i] = __float2bfloat16_rn(x);
+}
+static float rounded(float x, int type)
+{
+    return type == ORTC_F32   ? x
+           : type == ORTC_F16 ? __half2float(__float2half_rn(x))
+                              : __bfloat162float(__float2bfloat16_rn(x));
+}
+static void *on_device(const std::vector<char> &v)
+{
+    void *p;
+    CHECK(cudaMalloc(&p, v.size() ? v.size() : 1));
+    CHECK(cudaMemcpy(p, v.data(), v.size(), cudaMemcpyHostToDevice));
+    return p;
+}
+
+/* ---- Against sums in double ---------------------------------------------------------------------------- */
+
+enum { MMA, ROWS, UNPACK, WAYS };
+
+static ortc_cu_nbits shape(int64_t m, int64_t n, int64_t k, int bits, int64_t block, int type)
+{
+    ortc_cu_nbits g = {};
+    g.m = m, g.n = n, g.k = k, g.bits = bits, g.block = (int32_t)block, g.type = type;
+    g.blocks = (k + block - 1) / block;
+    g.row_bytes = g.blocks * block / 8 * bits;
+    g.zero_bytes = (g.blocks * bits + 7) / 8;
+    return g;
+}
+
+static int one(int way)
+{
+    const int type = way == MMA     ? (draw(2) ? ORTC_F16 : ORTC_BF16)
+                     : draw(3) == 0 ? ORTC_F32
+                     : draw(2)      ? ORTC_F16
+                                    : ORTC_BF16;
+    const int bits = draw(2) ? 4 : 8, most = way == MMA ? ORTC_CU_NBITS_MMA_ROWS : ORTC_CU_NBITS_ROWS;
+    int64_t k = 1 + draw(draw(3) ? 700 : 3000);
+    const int64_t block = 16 << draw(5);
+    if (draw(2)) k = (k + 31) / 32 * 32;
+    ortc_cu_nbits g = shape(1 + draw(most), 1 + draw(90), k, bits, block, type);
+    if (way == MMA && (g.row_bytes % 16 || k % 8)) return -1;
+    const int zeros = draw(3), biased = draw(2), has_y = way != UNPACK;
+    const int64_t pitch = (k + 7) / 8 * 8, count = has_y ? g.m * g.n : g.n * pitch;
+    std::vector<char> a(g.m * k * size_of(type)), b(g.n * g.row_bytes),
+        scales(g.n * g.blocks * size_of(type)),
+        zero(zeros == 2 ? g.n * g.blocks * size_of(type) : g.n * g.zero_bytes), bias(g.n * size_of(type));
+    for (int64_t i = 0; i < g.m * k; i++) set(a, type, i, number());
+    for (char &x : b) x = (char)draw(256);
+    for (int64_t i = 0; i < g.n * g.blocks; i++)
+        set(scales, type, i, (bits == 4 ? 0.1f : 0.01f) * (1.1f + number()));
+    if (zeros == 2)
+        for (int64_t i = 0; i < g.n * g.blocks; i++) set(zero, type, i, (float)(1 << (bits - 1)) + number());
+    else
+        for (char &x : zero) x = (char)draw(256);
+    for (int64_t i = 0; i < g.n; i++) set(bias, type, i, number());
+    g.a = on_device(a), g.b = (const uint8_t *)on_device(b), g.scales = on_device(scales);
+    g.zeros = zeros ? on_device(zero) : NULL;
+    g.bias = biased ? on_device(bias) : NULL;
+    g.real = zeros == 2, g.constant = draw(2);
+    const int64_t bytes = count * size_of(type), guard = 256;
+    std::vector<char> got[2];
+    for (auto &to : got) {
+        to.assign(bytes + 2 * guard, (char)0xff);
+        char *y = (char *)on_device(to);
+        g.y = y + guard;
+        CHECK(way == MMA    ? ortc_cu_nbits_mma(&g, NULL)
+              : way == ROWS ? ortc_cu_nbits_rows(&g, NULL)
+                            : ortc_cu_nbits_unpack(&g, 0, g.n, g.y, pitch, NULL));
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaMemcpy(to.data(), y, to.size(), cudaMemcpyDeviceToHost));
+        CHECK(cudaFree(y));
+    }
+    int bad = memcmp(got[0].data(), got[1].data(), got[0].size()) != 0;
+    for (int64_t i = 0; i < guard; i++)
+        bad |= got[0][i] != (char)0xff || got[0][guard + bytes + i] != (char)0xff;
+    const std::vector<char> y(got[0].begin() + guard, got[0].end() - guard);
+    std::vector<float> w(g.n * k);
+    for (int64_t n = 0; n < g.n; n++)
+        for (int64_t i = 0; i < k; i++) {
+            const int64_t at = i / block;
+            const uint8_t *q = (const uint8_t *)b.data() + n * g.row_bytes,
+                          *z = (const uint8_t *)zero.data() + n * g.zero_bytes;
+            const int value = bits == 8 ? q[i] : q[i / 2] >> (i % 2 * 4) & 15;
+            const float off = zeros == 2   ? get(zero, type, n * g.blocks + at)
+                              : zeros == 0 ? (float)(1 << (bits - 1))
+                              : bits == 8  ? z[at]
+                                           : (float)(z[at / 2] >> (at % 2 * 4) & 15);
+            float d = (float)value - off;
+            if (way == MMA && zeros == 2) d = rounded(d, type);
+            d *= get(scales, type, n * g.blocks + at);
+            w[n * k + i] = way == ROWS ? d : rounded(d, type);
+        }
+    double worst = 0;
+    const double unit = type == ORTC_F32 ? 0x1p-23 : type == ORTC_F16 ? 0x1p-10 : 0x1p-7;
+    for (int64_t i = 0; i < count; i++) {
+        double sum = 0, size = 0;
+        if (has_y) {
+            for (int64_t j = 0; j < k; j++) {
+                const double x = (double)get(a, type, i / g.n * k + j) * (double)w[i % g.n * k + j];
+                sum += x, size += fabs(x);
+            }
+            if (biased) sum += (double)get(bias, type, i % g.n);
+        } else
+            sum = i % pitch < k ? (double)w[i / pitch * k + i % pitch] : 0;
+        const double off = fabs((double)get(y, type, i) - sum),
+                     may = 0.51 * unit * fabs(sum) + 1e-6 * size + 1e-7;
+        if (!(off / may <= worst)) worst = off / may;
+    }
+    bad |= !(worst <= 1);
+    if (bad)
+        printf("way %d type %d bits %d block %d m %d n %d k %d zeros %d: %.3g of what it may be off\n", way,
+               type, bits, (int)block, (int)g.m, (int)g.n, (int)k, zeros, worst);
+    for (const void *p : {g.a, (const void *)g.b, g.scales, g.zeros, g.bias}) CHECK(cudaFree((void *)p));
+    return bad;
+}
+
+static int test(uint64_t seed, int rounds)
+{
+    int ran = 0, failed = 0;
+    state = seed;
+    for (int i = 0; i < rounds; i++) {
+        const int bad = one(i % WAYS);
+        ran += bad >= 0;
+        failed += bad > 0;
+    }
+    printf("%d passed, %d failed\n", ran - failed, failed);
+    return failed != 0;
+}
+
+/* ---- Times --------------------------------------------------------------------------------------------- */
+
+__global__ static void read_all(const uint4 *p, int64_t n, uint4 *to)
+{
+    uint4 x = make_uint4(0, 0, 0, 0);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const uint4 v = __ldcs(p + i);
+        x.x ^= v.x, x.y ^= v.y, x.z ^= v.z, x.w ^= v.w;
+    }
+    if (x.x == 1 && x.y == 2 && x.z == 3 && x.w == 4) *to = x; /* never, but who knows */
+}
+
+template <typename F> static float replayed(cudaStream_t stream, int repeats, F f)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaEvent_t from, to;
+    std::vector<float> times;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < repeats; i++) f(i);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaEventCreate(&from));
+    CHECK(cudaEventCreate(&to));
+    for (int i = 0; i < 9; i++) {
+        float ms;
+        CHECK(cudaEventRecord(from, stream));
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaEventRecord(to, stream));
+        CHECK(cudaEventSynchronize(to));
+        CHECK(cudaEventElapsedTime(&ms, from, to));
+        times.push_back(1e3f * ms / (float)repeats);
+    }
+    std::sort(times.begin(), times.end());
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    return times[times.size() / 2];
+}
+
+static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int bits, int64_t block,
+                       int type)
+{
+    ortc_cu_nbits g = shape(m, n, k, bits, block, type);
+    g.constant = 1;
+    const int64_t each = n * g.row_bytes, scales = n * g.blocks * size_of(type);
+    const int copies = (int)std::max<int64_t>(2, (400ll << 20) / each);
+    char *b, *s, *a, *y;
+    CHECK(cudaMalloc(&b, copies * each));
+    CHECK(cudaMalloc(&s, copies * scales));
+    CHECK(cudaMalloc(&a, m * k * size_of(type)));
+    CHECK(cudaMalloc(&y, m * n * size_of(type)));
+    CHECK(cudaMemset(b, 0x7a, copies * each));
+    CHECK(cudaMemset(s, 0, copies * scales));
+    CHECK(cudaMemset(a, 0, m * k * size_of(type)));
+    auto product = [&](int i) {
+        g.a = a, g.b = (const uint8_t *)b + i % copies * each, g.scales = s + i % copies * scales, g.y = y;
+        CHECK(type != ORTC_F32 ? ortc_cu_nbits_mma(&g, stream) : ortc_cu_nbits_rows(&g, stream));
+    };
+    const float t = replayed(stream, 40, product);
+    const float r = replayed(stream, 40, [&](int i) {
+        read_all<<<132 * 8, 256, 0, stream>>>((const uint4 *)(b + i % copies * each), each / 16, (uint4 *)y);
+    });
+    printf(
+        "m %3d n %6d k %6d bits %d block %3d type %2d: %8.2f us, %7.1f GB/s; a read %8.2f us; share %.2f\n",
+        (int)m, (int)n, (int)k, bits, (int)block, type, t, (double)(each + scales) / t / 1e3, r, r / t);
+    for (char *p : {b, s, a, y}) CHECK(cudaFree(p));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "test"))
+        return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 3 ? atoi(argv[3]) : 600);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    const int64_t shapes[][2] = {{4096, 4096}, {14336, 4096}, {4096, 14336}, {32000, 4096}, {3072, 768}};
+    for (auto &x : shapes)
+        for (int64_t m : {1, 2, 8, 16, 32}) time_shape(stream, m, x[0], x[1], 4, 32, ORTC_F16);
+    time_shape(stream, 1, 4096, 4096, 4, 128, ORTC_F16);
+    time_shape(stream, 1, 4096, 4096, 4, 16, ORTC_F16);
+    time_shape(stream, 1, 4096, 4096, 8, 32, ORTC_F16);
+    time_shape(stream, 1, 14336, 4096, 8, 128, ORTC_F16);
+    time_shape(stream, 1, 14336, 4096, 4, 32, ORTC_BF16);
+    time_shape(stream, 1, 14336, 4096, 8, 32, ORTC_BF16);
+    time_shape(stream, 1, 14336, 4096, 4, 32, ORTC_F32);
+}
