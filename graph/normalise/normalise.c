@@ -11,6 +11,8 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"constant-targets", ortc_pass_constant_targets},
     {"dead-nodes", ortc_pass_dead_nodes}, /* before what is raised, which counts readers */
     {"qlinear", ortc_pass_qlinear},
+    {"split-heads", ortc_pass_split_heads},
+    {"added-views", ortc_pass_added_views},
     {"raise-layernorm", ortc_pass_raise_layernorm},
     {"raise-gelu", ortc_pass_raise_gelu},
     {"raise-swish", ortc_pass_raise_swish},

@@ -34,6 +34,8 @@ ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);
 ortc_status ortc_pass_decided_where(ortc_normalise *);
 ortc_status ortc_pass_constant_targets(ortc_normalise *);
 ortc_status ortc_pass_qlinear(ortc_normalise *);
+ortc_status ortc_pass_split_heads(ortc_normalise *);
+ortc_status ortc_pass_added_views(ortc_normalise *);
 ortc_status ortc_pass_raise_layernorm(ortc_normalise *);
 ortc_status ortc_pass_raise_gelu(ortc_normalise *);
 ortc_status ortc_pass_raise_swish(ortc_normalise *);

@@ -53,9 +53,10 @@ static ortc_status tidy_bools(ortc_tensor_data *t, ortc_error *error)
     return ORTC_OK;
 }
 
-/* Elements of a mapped file up to this size are copied: what reads them later (shape arithmetic does) should
- * not bring pages of the file back, which a system with large pages has in units of megabytes. */
-enum { SMALL = 1024 };
+/* Elements of a mapped file up to this size are copied: what reads them later (shape arithmetic does, and
+ * every run of a network its biases and norms) should not bring pages of the file back, which a system with
+ * large pages has in units of megabytes, weights that are long packed among them. */
+enum { SMALL = 32768 };
 
 static ortc_status own(ortc_tensor_data *t, ortc_error *error)
 {

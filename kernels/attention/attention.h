@@ -9,6 +9,13 @@
 
 #include "kernels/common/shape.h"
 
+/* What a cache may hold. No strings: their tensors are blocks, which are not written into. */
+#define ORTC_TYPES_CACHED \
+    (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128) | \
+     ORTC_TYPE(ORTC_F8E4M3FN) | ORTC_TYPE(ORTC_F8E4M3FNUZ) | ORTC_TYPE(ORTC_F8E5M2) | \
+     ORTC_TYPE(ORTC_F8E5M2FNUZ) | ORTC_TYPE(ORTC_U4) | ORTC_TYPE(ORTC_I4) | ORTC_TYPE(ORTC_F4E2M1) | \
+     ORTC_TYPE(ORTC_F8E8M0))
+
 enum {
     ORTC_ATTN_Q,
     ORTC_ATTN_K,
@@ -27,7 +34,8 @@ ortc_status ortc_infer_causal_conv(ortc_infer *);
 
 extern const ortc_kernel ortc_ref_attention;        /* ref_attention.c */
 extern const ortc_kernel ortc_ref_rotary;           /* ref_rotary.c */
-extern const ortc_kernel ortc_ref_tensor_scatter;   /* ref_scatter.c */
+extern const ortc_kernel ortc_ref_tensor_scatter;   /* scatter.c */
+extern const ortc_kernel ortc_cpu_tensor_scatter;   /* scatter.c */
 extern const ortc_kernel ortc_ref_linear_attention; /* ref_linear.c */
 extern const ortc_kernel ortc_ref_causal_conv;      /* ref_linear.c */
 extern const ortc_kernel ortc_cpu_attention;        /* cpu_attention.c */

@@ -4,9 +4,10 @@
 
 #define I64 ORTC_TYPE(ORTC_I64)
 
-ORTC_KERNELS(cpu, attention,
-             ORTC_KERNEL("Attention", 23, ORTC_NEWEST,
-                         (ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_BOOL),
-                          I64),
-                         &ortc_cpu_attention),
-             ORTC_KERNEL("RotaryEmbedding", 23, ORTC_NEWEST, (ORTC_TYPES_BY_F32, I64), &ortc_cpu_rotary));
+ORTC_KERNELS(
+    cpu, attention,
+    ORTC_KERNEL("Attention", 23, ORTC_NEWEST,
+                (ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_BOOL), I64),
+                &ortc_cpu_attention),
+    ORTC_KERNEL("RotaryEmbedding", 23, ORTC_NEWEST, (ORTC_TYPES_BY_F32, I64), &ortc_cpu_rotary),
+    ORTC_KERNEL("TensorScatter", 24, ORTC_NEWEST, (ORTC_TYPES_CACHED, I64), &ortc_cpu_tensor_scatter));

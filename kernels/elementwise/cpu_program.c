@@ -1,14 +1,16 @@
-/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups of
- * them.
+/* kernels/elementwise/cpu_program.c: pointwise programs on the cpu provider: single operators and groups
+ * of them.
  *
  * Dims are merged over the result and every input that the program reads; then an input lies beside the
  * result, is one element along each row, or something in between. Long rows are cut into pieces, a task
- * each; an input that stays along them is a block filled once a piece. Where rows are short, pieces go on
- * over their ends, and what does not lie beside the result is first laid out so in the worker's scratch,
- * converted to registers. The end of a piece, less than a block, goes through copies in scratch. How a
- * result is cut depends on shapes alone, and no element on another. In other layouts the dims are those of
- * memory, of the result and of what has its shape; anything else is plain, where it lies in memory as if it
- * were in that layout: scalars, vectors per channel, what has extent 1 behind its channels.
+ * each; an input that stays along them is a block filled once a piece, and so is one that goes round in a
+ * number of elements that divides a block, as vectors per channel do where channels are in blocks. Where
+ * rows are short, pieces go on over their ends, and what does not lie beside the result is first laid out
+ * so in the worker's scratch, converted to registers. The end of a piece, less than a block, goes through
+ * copies in scratch. How a result is cut depends on shapes alone, and no element on another. In other
+ * layouts the dims are those of memory, of the result and of what has its shape; anything else is plain,
+ * where it lies in memory as if it were in that layout: scalars, vectors per channel, what has extent 1
+ * behind its channels.
  */
 #include <stdlib.h>
 
@@ -26,7 +28,7 @@ enum {
     TASK = 32768,    /* elements of a chunk, where they are cheap */
     MOST_IN = ORTC_PW_INPUTS
 };
-enum { ABSENT, BESIDE, STAYS, LAID };
+enum { ABSENT, BESIDE, STAYS, ROUND, LAID };
 
 typedef struct program_plan {
     const ortc_pw_body *body;
@@ -34,7 +36,8 @@ typedef struct program_plan {
     int64_t rows, width, pieces; /* rows of `width` elements, cut into pieces */
     int64_t piece;
     uint8_t how[MOST_IN];
-    int32_t rank; /* merged dims, the last one included */
+    int64_t round; /* elements in which ROUND inputs go round */
+    int32_t rank;  /* merged dims, the last one included */
     int64_t dims[ORTC_RANK_LIMIT];
     int64_t step[MOST_IN][ORTC_RANK_LIMIT];                     /* elements */
     size_t constants, temps, spill, blocks, tails, laid, bytes; /* places in scratch */
@@ -193,6 +196,27 @@ static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view
     g->rank = kept;
 }
 
+/* The last two dims become one row where every input that does not lie so goes round in the last one. */
+static void go_round(const ortc_pw_code *code, program_plan *g)
+{
+    const int32_t last = g->rank - 1;
+    if (last < 1 || g->dims[last] >= SHORT || g->dims[last] * g->dims[last - 1] < SHORT ||
+        g->block % (size_t)g->dims[last] != 0)
+        return;
+    for (uint32_t k = 0; k < code->n_in; k++)
+        if (code->in[k] && g->step[k][last - 1] != g->step[k][last] * g->dims[last] &&
+            (g->step[k][last] != 1 || g->step[k][last - 1] != 0))
+            return;
+    for (uint32_t k = 0; k < code->n_in; k++) {
+        if (!code->in[k]) continue;
+        if (g->step[k][last] == 1 && g->step[k][last - 1] == 0) g->how[k] = ROUND;
+        g->step[k][last - 1] = g->how[k] == ROUND ? 0 : g->step[k][last];
+    }
+    g->round = g->dims[last];
+    g->dims[last - 1] *= g->dims[last];
+    g->rank = last;
+}
+
 static size_t take(program_plan *g, size_t bytes)
 {
     const size_t at = g->bytes;
@@ -227,13 +251,14 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     g->body = ortc_pw_body_select();
     g->block = g->body->bytes / code->element;
     merge(code, in, y, g);
+    go_round(code, g);
     g->width = g->dims[g->rank - 1];
     const bool flat = g->rank == 1 || g->width < SHORT; /* pieces go over the ends of rows */
     bool laid = false;
     for (uint32_t k = 0; k < code->n_in; k++) {
         int64_t n = 1;
         bool beside = true;
-        if (!code->in[k]) continue;
+        if (!code->in[k] || g->how[k] == ROUND) continue;
         for (int32_t d = g->rank - 1; d >= 0; d--) {
             beside &= g->step[k][d] == n;
             n *= g->dims[d];
@@ -323,6 +348,9 @@ static void lay_out(const program_job *j, uint32_t k, int64_t position, int64_t 
     }
 }
 
+/* Whether input k is one block along a row. */
+static bool in_block(const program_plan *g, uint32_t k) { return g->how[k] == STAYS || g->how[k] == ROUND; }
+
 /* An operand's address and step: inputs by `base`, blocks by their places in scratch. */
 static void operand(const program_job *j, uint8_t code, char *scratch, char **p, size_t *step)
 {
@@ -338,9 +366,7 @@ static void operand(const program_job *j, uint8_t code, char *scratch, char **p,
     } else if (code >= ORTC_PWO_TEMP) {
         *p = scratch + g->temps + (size_t)(code - ORTC_PWO_TEMP) * block;
     } else {
-        *step = g->how[code] == STAYS  ? 0
-                : g->how[code] == LAID ? j->code->element
-                                       : bytes_of(j->code->in[code]);
+        *step = in_block(g, code) ? 0 : g->how[code] == LAID ? j->code->element : bytes_of(j->code->in[code]);
     }
 }
 
@@ -374,6 +400,16 @@ static void aim(const ortc_pw_code *code, ortc_pw_op *ops, char *const *base, ch
     }
 }
 
+/* What input k has along a row that begins at its element `from`. */
+static void fill_block(const program_job *j, uint32_t k, int64_t from, char *to)
+{
+    const program_plan *g = j->plan;
+    const int64_t n = (int64_t)g->block, each = g->how[k] == ROUND ? g->round : n;
+    const size_t bytes = (size_t)each * j->code->element;
+    to_registers(j->code->in[k], j->code->element, j->in[k].data, from, g->how[k] == ROUND, each, to);
+    for (int64_t i = each; i < n; i += each) memcpy(to + (size_t)i * j->code->element, to, bytes);
+}
+
 /* The last elements of a piece, less than a block of them. */
 static void run_tail(const program_job *j, ortc_pw_op *ops, char **base, char *out, size_t n, char *scratch)
 {
@@ -381,7 +417,7 @@ static void run_tail(const program_job *j, ortc_pw_op *ops, char **base, char *o
     char *tail = scratch + g->tails;
     for (uint32_t k = 0; k < j->code->n_in; k++) {
         const size_t bytes = n * (g->how[k] == LAID ? j->code->element : bytes_of(j->code->in[k]));
-        if (!j->code->in[k] || g->how[k] == STAYS) continue;
+        if (!j->code->in[k] || in_block(g, k)) continue;
         memcpy(tail + k * g->body->bytes, base[k], bytes);
         memset(tail + k * g->body->bytes + bytes, 0, g->body->bytes - bytes);
         base[k] = tail + k * g->body->bytes;
@@ -415,16 +451,15 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
             }
             const int64_t from = place_of(g, k, position, &left);
             base[k] = (char *)j->in[k].data + (size_t)from * bytes_of(code->in[k]);
-            if (g->how[k] != STAYS) continue;
+            if (!in_block(g, k)) continue;
             base[k] = scratch + g->blocks + k * g->body->bytes;
-            if (task == begin || (at == 0 && g->rows > 1))
-                to_registers(code->in[k], code->element, j->in[k].data, from, 0, (int64_t)g->block, base[k]);
+            if (task == begin || (at == 0 && g->rows > 1)) fill_block(j, k, from, base[k]);
         }
         aim(code, ops, base, out);
         g->body->run(ops, whole, g->block);
         if (whole == (size_t)n) continue;
         for (uint32_t k = 0; k < code->n_in; k++)
-            if (code->in[k] && g->how[k] != STAYS)
+            if (code->in[k] && !in_block(g, k))
                 base[k] += whole * (g->how[k] == LAID ? code->element : bytes_of(code->in[k]));
         run_tail(j, ops, base, out + whole * bytes_of(code->out), (size_t)n - whole, scratch);
     }

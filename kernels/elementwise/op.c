@@ -31,32 +31,48 @@ static ortc_status infer_variadic(ortc_infer *c)
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
+/* op: a letter that tells Add, Sub, Mul, Div, Max and Min apart. */
 static ortc_dim value_of(ortc_infer *c, char op, ortc_dim a, ortc_dim b)
 {
     switch (op) {
     case 'A': return ortc_element_add(c, a, b);
     case 'S': return ortc_element_sub(c, a, b);
     case 'M': return ortc_element_mul(c, a, b);
+    case 'a': return ortc_dim_max(c, a, b);
+    case 'i': return ortc_dim_min(c, a, b);
     default: /* towards zero, where dims are divided downwards; symbols stand for extents */
         if (ortc_dim_is_number(a) && ortc_dim_is_number(b)) return b == 0 ? ORTC_DIM_UNKNOWN : a / b;
         return ortc_dim_is_number(b) && b <= 0 ? ORTC_DIM_UNKNOWN : ortc_dim_div(c, a, b);
     }
 }
 
-/* Add, Sub, Mul, Div. */
-static ortc_status infer_arithmetic(ortc_infer *c)
+/* The values that two inputs make, where those are known. */
+static ortc_status make_values(ortc_infer *c, char op)
 {
     int64_t count_a, count_b;
     const ortc_dim *a = ortc_infer_vector(c, 0, &count_a), *b = ortc_infer_vector(c, 1, &count_b);
     ortc_dim out[ORTC_VALUES_LIMIT];
     const int64_t count = count_a == 1 ? count_b : count_a;
-    ORTC_TRY(ortc_infer_out_broadcast(c, 0, ortc_infer_in(c, 0).dtype, 0, 2));
     if (!a || !b || count > ORTC_VALUES_LIMIT || (count_a != 1 && count_b != 1 && count_a != count_b))
         return ORTC_OK;
     for (int64_t i = 0; i < count; i++)
-        out[i] = value_of(c, ortc_node_op(ortc_infer_node(c))[0], a[count_a == 1 ? 0 : i],
-                          b[count_b == 1 ? 0 : i]);
+        out[i] = value_of(c, op, a[count_a == 1 ? 0 : i], b[count_b == 1 ? 0 : i]);
     return ortc_infer_out_values(c, 0, count, out);
+}
+
+/* Add, Sub, Mul, Div. */
+static ortc_status infer_arithmetic(ortc_infer *c)
+{
+    ORTC_TRY(ortc_infer_out_broadcast(c, 0, ortc_infer_in(c, 0).dtype, 0, 2));
+    return make_values(c, ortc_node_op(ortc_infer_node(c))[0]);
+}
+
+/* Max and Min; their letters are the second ones, for Mul has the first. */
+static ortc_status infer_extreme(ortc_infer *c)
+{
+    ORTC_TRY(infer_variadic(c));
+    return ortc_node_n_in(ortc_infer_node(c)) == 2 ? make_values(c, ortc_node_op(ortc_infer_node(c))[1])
+                                                   : ORTC_OK;
 }
 
 static ortc_status infer_is(ortc_infer *c)
@@ -214,9 +230,8 @@ static int32_t expand_cast(const ortc_node *n, ortc_pw_builder *b)
                    expand)
 #define UNARY(name, since, form, older, types, lift, expand) \
     ORTC_POINTWISE("", name, since, form, older, "X:T", "Y:T", "", types, infer_same, lift, expand)
-#define VARIADIC(name, form, older, types, lift, expand) \
-    ORTC_POINTWISE("", name, 13, form, older, "data_0:T+", "result:T", "", types, infer_variadic, lift, \
-                   expand)
+#define VARIADIC(name, form, older, types, infer, lift, expand) \
+    ORTC_POINTWISE("", name, 13, form, older, "data_0:T+", "result:T", "", types, infer, lift, expand)
 #define CASTS_25 "float,int,uint,bool,string,f8,u4,i4,f4e2m1,f8e8m0,u2,i2"
 #define CASTS CASTS_25 ",f6e2m3,f6e3m2"
 
@@ -235,10 +250,10 @@ static const ortc_op ops[] = {
     COMPARE("Less", 13, 7, "9 7 1", "T=num", lift_broadcast, expand_LT),
     COMPARE("GreaterOrEqual", 16, 12, "12", "T=num", NULL, expand_greater_or_equal),
     COMPARE("LessOrEqual", 16, 12, "12", "T=num", NULL, expand_LE),
-    VARIADIC("Min", 6, "12 8 6 1", "T=num", ortc_lift_consumed, expand_MIN),
-    VARIADIC("Max", 6, "12 8 6 1", "T=num", ortc_lift_consumed, expand_MAX),
-    VARIADIC("Sum", 6, "8 6 1", "T=float", ortc_lift_consumed, expand_ADD),
-    VARIADIC("Mean", 6, "8 6 1", "T=float", ortc_lift_consumed, expand_mean),
+    VARIADIC("Min", 6, "12 8 6 1", "T=num", infer_extreme, ortc_lift_consumed, expand_MIN),
+    VARIADIC("Max", 6, "12 8 6 1", "T=num", infer_extreme, ortc_lift_consumed, expand_MAX),
+    VARIADIC("Sum", 6, "8 6 1", "T=float", infer_variadic, ortc_lift_consumed, expand_ADD),
+    VARIADIC("Mean", 6, "8 6 1", "T=float", infer_variadic, ortc_lift_consumed, expand_mean),
     UNARY("Neg", 13, 6, "6 1", "T=float,int", ortc_lift_consumed, expand_NEG),
     UNARY("Abs", 13, 6, "6 1", "T=num", ortc_lift_consumed, expand_ABS),
     UNARY("Sign", 13, 9, "9", "T=num", NULL, expand_SIGN),

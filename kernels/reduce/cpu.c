@@ -1,17 +1,16 @@
 /* kernels/reduce/cpu.c: reductions of floats on the cpu provider, in f32, over every set of axes.
  *
- * Dims of one kind, kept or reduced, that lie together are merged. If the last one is reduced, results are
- * made of rows; if it is kept, of lines that are folded onto each other, a tile of results beside each other
- * at a time. A *unit* is a piece of a row or a line; a result's units are cut into `splits` shares where
- * there are few results, whose parts are joined in order. All of it depends on the shapes alone, so results
- * are the same for any number of threads. Pieces are folded in f32, units and shares in f64. So squares of
- * what is beyond 2^63, or below 2^-63, do not fit where they do on ref.
+ * By lines (reduce.h) a task makes a tile of results that lie beside each other. A *unit* is a piece of a
+ * row or a line; a result's units are cut into `splits` shares where there are few results, whose parts
+ * are joined in order. All of it depends on the shapes alone, so results are the same for any number of
+ * threads. Pieces are folded in f32, units and shares in f64. So squares of what is beyond 2^63, or below
+ * 2^-63, do not fit where they do on ref.
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/common/shape.h"
 #include "kernels/common/vector/convert.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/reduce/rows.h"
 
 ORTC_VEC_TABLE(ortc_reduce_rows)
@@ -36,14 +35,12 @@ typedef struct reduce_job {
     const char *x;
     ortc_view *y;
     int what, fold, type; /* type: ORTC_FLOAT_* */
-    bool by_lines;
-    int64_t results, each, splits;
-    int64_t width;           /* of the last merged dim */
-    int64_t pieces, units;   /* of a row; of a result */
-    int64_t tiles;           /* by lines: for one place of `kept`; by rows a result is a place */
-    ortc_walk kept, reduced; /* all but the last dim */
-    double *parts;           /* [splits][results] */
-    float *top;              /* LOG_SUM_EXP: the largest of each result */
+    ortc_reduced dims;
+    int64_t results, splits;
+    int64_t pieces, units; /* of a row; of a result */
+    int64_t tiles;         /* by lines: for one place of `kept`; by rows a result is a place */
+    double *parts;         /* [splits][results] */
+    float *top;            /* LOG_SUM_EXP: the largest of each result */
 } reduce_job;
 
 /* Shares of a result, at most; where there are results enough for all threads, one. */
@@ -58,7 +55,7 @@ static int64_t splits_of(int64_t results, int64_t each)
 /* What folds of the results first .. first + n mean; loops that compilers make vectors of. */
 static void finish(const reduce_job *j, int64_t first, int64_t n, double *r)
 {
-    const double each = (double)j->each;
+    const double each = (double)j->dims.each;
     switch (j->what) {
     case MEAN:
         for (int64_t i = 0; i < n; i++) r[i] /= each;
@@ -135,19 +132,20 @@ static const float *read_lines(const reduce_job *j, int64_t at, int64_t n, int64
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const reduce_job *j = arg;
-    ortc_walk kept = j->kept, reduced = j->reduced; /* a full turn brings the second back to its start */
+    ortc_walk kept = j->dims.kept,
+              reduced = j->dims.reduced; /* a full turn brings the second back to its start */
     ortc_walk_seek(&kept, begin / j->splits);
     for (int64_t task = begin; task < end; task++) {
         const int64_t i = task / j->splits, split = task % j->splits;
         const int64_t from = j->units * split / j->splits, to = j->units * (split + 1) / j->splits;
         double r = neutral(j);
         if (j->splits > 1) {
-            reduced = j->reduced;
+            reduced = j->dims.reduced;
             if (from < to) ortc_walk_seek(&reduced, from / j->pieces);
         }
         for (int64_t u = from; u < to; u++) {
             const int64_t piece = u % j->pieces * PIECE,
-                          n = j->width - piece < PIECE ? j->width - piece : PIECE;
+                          n = j->dims.width - piece < PIECE ? j->dims.width - piece : PIECE;
             const float *x = read(j, kept.at[0] + reduced.at[0] + piece, n, scratch);
             const double part = (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0);
             join(j, 1, &r, &part);
@@ -168,8 +166,9 @@ static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                       place = task / j->splits / j->tiles;
         const int64_t from = j->units * split / j->splits, to = j->units * (split + 1) / j->splits,
                       at = tile * TILE;
-        const int64_t n = j->width - at < TILE ? j->width - at : TILE, first = place * j->width + at;
-        ortc_walk kept = j->kept, reduced = j->reduced;
+        const int64_t n = j->dims.width - at < TILE ? j->dims.width - at : TILE,
+                      first = place * j->dims.width + at;
+        ortc_walk kept = j->dims.kept, reduced = j->dims.reduced;
         ortc_walk_seek(&kept, place);
         if (from < to) ortc_walk_seek(&reduced, from);
         for (int64_t k = 0; k < n; k++) sum[k] = neutral(j);
@@ -209,54 +208,17 @@ static void join_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 static int64_t places_of(const reduce_job *j)
 {
-    return j->by_lines ? j->results / j->width * j->tiles : j->results;
+    return j->dims.by_lines ? j->results / j->dims.width * j->tiles : j->results;
 }
 
 static ortc_status pass(ortc_call *c, reduce_job *j)
 {
     const int64_t places = places_of(j);
-    const int64_t work = (j->by_lines ? (j->width < TILE ? j->width : TILE) : 1) * j->each / j->splits;
+    const int64_t work = (j->dims.by_lines ? (j->dims.width < TILE ? j->dims.width : TILE) : 1) *
+                         j->dims.each / j->splits;
     ORTC_TRY(ortc_parallel(c, places * j->splits, ortc_rows_grain(work),
-                           j->by_lines ? lines_chunk : rows_chunk, j));
+                           j->dims.by_lines ? lines_chunk : rows_chunk, j));
     return j->splits > 1 ? ortc_parallel(c, j->results, 4096, join_chunk, j) : ORTC_OK;
-}
-
-/* false: an axis is outside of the rank. */
-static bool sort_dims(const reduce_state *s, const ortc_view *x, const ortc_view *axes, reduce_job *j)
-{
-    const int64_t given = axes ? ortc_view_count(axes) : 0;
-    int64_t strides[ORTC_RANK_LIMIT], dims[2][ORTC_RANK_LIMIT], steps[2][ORTC_RANK_LIMIT];
-    bool drop[ORTC_RANK_LIMIT] = {false};
-    int32_t rank[2] = {0, 0}; /* kept, reduced */
-    for (int64_t i = 0; i < given; i++) {
-        int32_t axis;
-        if (!ortc_axis_of(ortc_load_i64(axes->data, ORTC_I64, i), x->rank, &axis)) return false;
-        drop[axis] = true;
-    }
-    ortc_dense_strides(x->rank, x->dims, strides);
-    int last = 0;
-    j->each = j->width = 1;
-    for (int32_t d = 0; d < x->rank; d++) {
-        const int kind = given ? drop[d] : !s->noop;
-        j->each *= kind ? x->dims[d] : 1;
-        if (x->dims[d] == 1) continue;
-        if (rank[0] + rank[1] && kind == last) {
-            dims[kind][rank[kind] - 1] *= x->dims[d];
-            steps[kind][rank[kind] - 1] = strides[d];
-        } else {
-            dims[kind][rank[kind]] = x->dims[d];
-            steps[kind][rank[kind]++] = strides[d];
-        }
-        last = kind;
-    }
-    j->by_lines = last == 0;
-    if (rank[last]) j->width = dims[last][--rank[last]];
-    ortc_walk *const walks[2] = {&j->kept, &j->reduced};
-    for (int k = 0; k < 2; k++) {
-        ortc_walk_init(walks[k], rank[k], dims[k]);
-        ortc_walk_strided(walks[k], steps[k], 0);
-    }
-    return true;
 }
 
 static ortc_status reduce_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -300,9 +262,9 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
     (void)pstate;
     j.results = ortc_view_count(j.y);
     if (j.results == 0) return ORTC_OK;
-    if (!sort_dims(s, &c->in[0], axes, &j))
+    if (!ortc_reduce_dims(&c->in[0], axes, s->noop, &j.dims))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
-    if (j.each == 0) {
+    if (j.dims.each == 0) {
         for (int64_t i = 0; i < j.results; i++) {
             double none = s->what == LOG_SUM_EXP ? -INFINITY : neutral(&j);
             if (s->what != LOG_SUM_EXP) finish(&j, i, 1, &none);
@@ -310,10 +272,10 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
         }
         return ORTC_OK;
     }
-    j.pieces = j.by_lines ? 1 : (j.width + PIECE - 1) / PIECE;
-    j.units = j.by_lines ? j.each : j.each / j.width * j.pieces;
-    j.tiles = (j.width + TILE - 1) / TILE;
-    j.splits = places_of(&j) >= 64 ? 1 : splits_of(j.results, j.each);
+    j.pieces = j.dims.by_lines ? 1 : (j.dims.width + PIECE - 1) / PIECE;
+    j.units = j.dims.by_lines ? j.dims.each : j.dims.each / j.dims.width * j.pieces;
+    j.tiles = (j.dims.width + TILE - 1) / TILE;
+    j.splits = places_of(&j) >= 64 ? 1 : splits_of(j.results, j.dims.each);
     j.parts = c->workspace;
     if (s->what != LOG_SUM_EXP) return pass(c, &j);
     float *top = (float *)(void *)((char *)c->workspace +
@@ -331,8 +293,12 @@ static const ortc_kernel reduce_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                        .plan = reduce_plan,
                                        .run = reduce_run};
 
-/* Not ReduceProd: in f32 a part of a product may be infinite where the whole is not. */
+/* Not ReduceProd of floats: in f32 a part of a product may be infinite where the whole is not. */
 #define K(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &reduce_cpu)
+#define WHOLE(op, since) \
+    ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)), \
+                &ortc_cpu_reduce_integers)
 ORTC_KERNELS(cpu, reduce, K("ReduceSum", 13), K("ReduceMean", 18), K("ReduceMax", 20), K("ReduceMin", 20),
              K("ReduceL1", 18), K("ReduceL2", 18), K("ReduceSumSquare", 18), K("ReduceLogSum", 28),
-             K("ReduceLogSumExp", 28));
+             K("ReduceLogSumExp", 28), WHOLE("ReduceSum", 13), WHOLE("ReduceMax", 20), WHOLE("ReduceMin", 20),
+             WHOLE("ReduceProd", 18));

@@ -80,6 +80,10 @@ const ortc_case ortc_cases_shape[] = {
     {"Size", "string[]", ""},
     {"Size@1", "f32[2,4]", ""},
 
+    {"Transpose", "T[2,32,3,5]", "perm=[0,2,3,1]", "T=f32,f16,i64,u8"}, /* channels to the end, and back */
+    {"Transpose", "T[2,3,5,32]", "perm=[0,3,1,2]", "T=f32,f16,i64,u8"},
+    {"Transpose", "T[2,48,7]", "perm=[0,2,1]", "T=f32,bf16"},
+    {"Transpose", "f32[1,16,2,3,4]", "perm=[0,2,3,4,1]"},
     {"Transpose", "T[37,70]", "", "T=i8,f16,f32,f64,c128"},
     {"Transpose", "T[2,33,3,150]", "perm=[0,3,2,1]", "T=u8,bf16,i32,i64,c128"},
     {"Transpose", "T[3,40,5,17]", "perm=[2,0,3,1]", "T=u8,f16,f32,c64"},

@@ -52,12 +52,17 @@ ortc_status ortc_transpose_prepare(const ortc_node *n, ortc_prep *prep, void **o
     return ORTC_OK;
 }
 
-void ortc_transpose_strides(const void *state, const ortc_view *x, int64_t *strides)
+int32_t ortc_transpose_axis(const void *state, int32_t rank, int32_t d)
 {
     const transpose_state *s = state;
+    return s->reverse ? rank - 1 - d : s->perm[d];
+}
+
+void ortc_transpose_strides(const void *state, const ortc_view *x, int64_t *strides)
+{
     int64_t dense[ORTC_RANK_LIMIT];
     ortc_dense_strides(x->rank, x->dims, dense);
-    for (int32_t d = 0; d < x->rank; d++) strides[d] = dense[s->reverse ? x->rank - 1 - d : s->perm[d]];
+    for (int32_t d = 0; d < x->rank; d++) strides[d] = dense[ortc_transpose_axis(state, x->rank, d)];
 }
 
 ortc_status ortc_transpose_plan(const void *state, ortc_plan *p, void **pstate)

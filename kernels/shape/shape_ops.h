@@ -54,6 +54,8 @@ static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t en
  * how it is run. */
 ortc_status ortc_transpose_prepare(const ortc_node *, ortc_prep *, void **out);
 ortc_status ortc_transpose_plan(const void *state, ortc_plan *, void **pstate);
+/* The input's axis that is the result's axis d. */
+int32_t ortc_transpose_axis(const void *state, int32_t rank, int32_t d);
 void ortc_transpose_strides(const void *state, const ortc_view *x, int64_t *strides);
 ortc_status ortc_slice_plan(const void *state, ortc_plan *, void **pstate);
 /* Strides by which a slice takes elements, and where it begins. false: an axis is outside of the rank. */

@@ -60,9 +60,9 @@ def encoder(rows: int = 24, width: int = 64, heads: int = 4, inner: int = 160, l
 
 
 class _Calibration(q.CalibrationDataReader):
-    def __init__(self, shape: list[int]):
+    def __init__(self, name: str, shape: list[int]):
         rng = np.random.default_rng(5)
-        self.feeds = iter([{"x": rng.standard_normal(shape).astype(np.float32)} for _ in range(4)])
+        self.feeds = iter([{name: rng.standard_normal(shape).astype(np.float32)} for _ in range(4)])
 
     def get_next(self):
         return next(self.feeds, None)
@@ -78,7 +78,7 @@ def quantised(model: onnx.ModelProto, form: str, weights=S8, activations=U8, per
         if form == "dynamic":
             q.quantize_dynamic(before, after, weight_type=weights, per_channel=per_channel)
         else:
-            q.quantize_static(before, after, _Calibration(shape), weight_type=weights, activation_type=activations,
+            q.quantize_static(before, after, _Calibration(model.graph.input[0].name, shape), weight_type=weights, activation_type=activations,
                               quant_format=q.QuantFormat.QDQ if form == "qdq" else q.QuantFormat.QOperator,
                               per_channel=per_channel, extra_options={"ActivationSymmetric": symmetric})  # fmt: skip
         return onnx.load(after)

@@ -63,20 +63,20 @@ def info(path: Path, *words: str) -> dict:
 
 def passes_case(path: Path) -> str | None:
     edits = {p["name"]: p["edits"] for p in info(path, "--passes")["normalising_passes"]}
-    want = {"raise-attention": make_bert.LAYERS, "raise-gelu": make_bert.LAYERS, "raise-layernorm": 2 * make_bert.LAYERS + 1}
+    want = {"raise-attention": make_bert.TINY.layers, "raise-gelu": make_bert.TINY.layers, "raise-layernorm": 2 * make_bert.TINY.layers + 1}
     return next((f"{name}: {edits[name]} edits for {n}" for name, n in want.items() if edits[name] != n), None)
 
 
 def placement_case(path: Path) -> str | None:
     """On ref the raised nodes stay; on cpu Attention is its body, whose products are cpu's."""
     on_ref = [n["op"] for n in info(path, "--placement", "--provider", "ref")["placement"]]
-    if (on_ref.count("Attention"), on_ref.count("Softmax"), on_ref.count("Gelu")) != (make_bert.LAYERS, 0, make_bert.LAYERS):
+    if (on_ref.count("Attention"), on_ref.count("Softmax"), on_ref.count("Gelu")) != (make_bert.TINY.layers, 0, make_bert.TINY.layers):
         return f"on ref: {on_ref}"
     on_cpu = info(path, "--placement", "--provider", "cpu")["placement"]
     has = {n["op"] for n in on_cpu if n["provider"] == "cpu"}
     if "Attention" not in has:
         products = [n for n in on_cpu if n["op"] == "MatMul"]
-        if len(products) != 8 * make_bert.LAYERS or {n["provider"] for n in products} != {"cpu"}:
+        if len(products) != 8 * make_bert.TINY.layers or {n["provider"] for n in products} != {"cpu"}:
             return f"products on cpu: {products}"
     return None
 
@@ -142,7 +142,7 @@ def optimize_case(path: Path, folder: Path, shapes: int = 1) -> str | None:
     domains = {n.domain for n in model.graph.node} | {o.domain for o in model.opset_import}
     opset = model.opset_import[0].version
     ops = [n.op_type for n in model.graph.node]
-    if (domains != {""} or opset != 17 or ops.count("LayerNormalization") != 2 * make_bert.LAYERS + 1
+    if (domains != {""} or opset != 17 or ops.count("LayerNormalization") != 2 * make_bert.TINY.layers + 1
             or ops.count("Shape") != shapes or {"Attention", "Gelu"} & set(ops)):
         return f"opset {opset}, domains {domains}, {ops}"
     for batch, length in SHAPES:
@@ -160,7 +160,7 @@ def raised_case(path: Path, folder: Path) -> str | None:
     model = onnx.load(out)
     onnx.checker.check_model(model, full_check=True)
     ops = [n.op_type for n in model.graph.node]
-    if model.opset_import[0].version != 23 or ops.count("Attention") != make_bert.LAYERS or "Gelu" not in ops:
+    if model.opset_import[0].version != 23 or ops.count("Attention") != make_bert.TINY.layers or "Gelu" not in ops:
         return f"opset {model.opset_import[0].version}, {ops}"
     feeds = make_bert.feeds(3, 16)
     # onnxruntime 1.31 does not stretch a mask over the queries, as the standard says: the standard's evaluator does
@@ -185,7 +185,7 @@ def main() -> int:
             for where, words in PLACED.items():
                 check(f"{style}, {where}", lambda: run_case(path, make_bert.feeds(), words, folder))
             check(f"{style}, passes", lambda: passes_case(path))
-            shapes = 1 + make_bert.LAYERS * (style == "dynamo")
+            shapes = 1 + make_bert.TINY.layers * (style == "dynamo")
             check(f"{style}, optimize", lambda: optimize_case(path, folder, shapes))
         for opset in (11, 17):
             path = folder / f"bert{opset}.onnx"

@@ -17,7 +17,7 @@ SHAPES = [(1, 1), (2, 7), (3, 16), (4, 5)]
 
 def placement_case(path: Path) -> str | None:
     ops = [n["op"] for n in bert.info(path, "--placement", "--provider", "ref")["placement"]]
-    layers = make_llama.LAYERS
+    layers = make_llama.TINY.layers
     want = {"Attention": layers, "RotaryEmbedding": 2 * layers, "RMSNormalization": 2 * layers + 1, "Swish": layers, "Softmax": 0,
             "Sigmoid": 0, "Neg": 0, "Slice": 2}  # the halves of cos and sin, for all layers
     return next((f"{ops.count(op)} of {op} for {n}" for op, n in want.items() if ops.count(op) != n), None)

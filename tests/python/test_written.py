@@ -99,7 +99,7 @@ def cases():
     for name, model, feeds in base:
         yield f"{name}_extended", model, feeds, extended, set(), exact
         yield f"{name}_dynamic", model, feeds, dynamic, set(), rounded
-    bert_optimizer, form = transformers("bert", make_bert.HEADS, make_bert.HIDDEN), quantization.QuantFormat
+    bert_optimizer, form = transformers("bert", make_bert.TINY.heads, make_bert.TINY.hidden), quantization.QuantFormat
     yield "bert_transformers", base[0][1], bert, bert_optimizer, {"Attention", "SkipLayerNormalization", "BiasGelu"}, exact
     yield "bert_transformers_extended", base[0][1], bert, chain(bert_optimizer, extended), {"Attention"}, exact
     yield "bert_dynamic_extended", base[0][1], bert, chain(dynamic, extended), {"DynamicQuantizeMatMul"}, rounded

@@ -105,6 +105,27 @@ Test(infer, elements_may_wrap_around)
     }
 }
 
+/* So a cache is padded by max(total - room, 0), which is nothing where it has room for all. */
+Test(infer, greatest_and_least_of_elements_are_known)
+{
+    const ortc_dim room = symbol("room");
+    for (int least = 0; least < 2; least++) {
+        ortc_edge *y = apply(least ? "Min" : "Max", "some", INTS(-511, 3, INT64_MAX), INTS(0));
+        cr_expect_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        cr_assert_eq(y->n_values, 3);
+        cr_expect_eq(y->values[0], least ? -511 : 0);
+        cr_expect_eq(y->values[1], least ? 0 : 3);
+        cr_expect_eq(y->values[2], least ? 0 : INT64_MAX);
+    }
+    ortc_node *shape = ortc_node_create(g, ortc_op_find("", "Shape"), "shape", 1, 1);
+    ortc_node_set_in(shape, 0, input("x", ORTC_F32, 1, &room));
+    ortc_node_set_out(shape, 0, ortc_edge_create(g, NULL));
+    ortc_edge *y = apply("Max", "extent", INTS(0), shape->out[0]);
+    cr_expect_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(y->n_values, 1);
+    cr_expect_eq(y->values[0], room);
+}
+
 /* From 64 expressions on a copy of their table once was full, and a look-up in it never ended. */
 Test(infer, sessions_of_graphs_with_many_symbols, .timeout = 30)
 {

@@ -1,6 +1,6 @@
 /* tests/session/test_raise_transformer.c: what transformers are decomposed into is raised, with symbolic
- * batch and length: the node that comes of it, its body, the same numbers as before; what only looks like it
- * stays as it is.
+ * batch and length: the node that comes of it, its body, the same numbers as before; what only looks like
+ * it stays as it is.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -701,6 +701,75 @@ Test(raise_transformer, targets_that_are_computed_become_constants_where_they_sa
                     concat(2, two("Gather", shape, INTS(0)),
                            two("Mul", two("Gather", shape, INTS(1)), two("Gather", shape, INTS(2))), NULL,
                            NULL)));
+}
+
+/* ---- Heads and masks as vision transformers move them -------------------------------------------------- */
+
+/* Part i of [batch, length, 3 * HEADS * SIZE], as [batch, HEADS, length, SIZE]; looks_like: 1 the axes go
+ * elsewhere, 2 a part is gathered as a dim. */
+static ortc_edge *gathered(ortc_edge *x, int i, int looks_like)
+{
+    const int64_t perm[5] = {2, 0, looks_like == 1 ? 1 : 3, looks_like == 1 ? 3 : 1, 4}, at = i;
+    const ortc_attr by = {.size = sizeof by, .kind = ORTC_ATTR_INTS, .count = 5, .u.ints = perm};
+    ortc_edge *y = one("Transpose", two("Reshape", x, INTS(0, 0, 3, HEADS, SIZE)));
+    ortc_node_set_attr(y->producer, "perm", &by);
+    y = two("Gather", y, looks_like == 2 ? INTS(at) : constant(ORTC_I64, 0, 1, &at, sizeof at));
+    return with_int(y, "axis", 0);
+}
+
+Test(raise_transformer, heads_of_one_product_are_split_before_they_are_moved)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    ortc_edge *x = input("x", 3, batch, length, 3 * HEADS * SIZE, 0);
+    ortc_edge *q = gathered(x, 0, 0), *k = gathered(x, 1, 0), *v = gathered(x, -1, 0);
+    ortc_graph_add_output(g, "y", attention_with(0, q, transpose(k, 0, 1, 3, 2), v, NULL));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    const int64_t count = run(g, "ref", before);
+    cr_expect_eq(normalise("split-heads"), 3);
+    const ortc_node *n = find(g, "Attention");
+    cr_assert(n && find(g, "Split") && !find(g, "Gather") && !find(g, "Transpose"));
+    cr_expect_eq(ortc_node_int(n, "q_num_heads", 0), HEADS);
+    cr_assert_eq(run(g, "ref", after), count);
+    expect_close("split", after, before, count);
+    for (int like = 1; like < 3; like++) {
+        again();
+        expect_left("what looks like it", "split-heads",
+                    one("Relu", gathered(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), 1, like)));
+    }
+    again();
+    ortc_edge *both = one("Transpose", input("x", 3, batch, length, 3 * HEADS * SIZE, 0));
+    expect_left("no heads", "split-heads", with_int(two("Gather", both, INTS(1)), "axis", 0));
+}
+
+/* x [6, HEADS, 5, 5] as [m, n, HEADS, 5, 5] and back, between which [c0, c1, 5, 5], or without the first,
+ * is added. */
+static ortc_edge *added_view(int64_t m, int64_t n, int32_t rank, int64_t c0, int64_t c1)
+{
+    ortc_edge *x = input("x", 4, 6, HEADS, 5, 5);
+    ortc_edge *c = rank == 4 ? input("mask", 4, c0, c1, 5, 5) : input("mask", 3, c1, 5, 5, 0);
+    ortc_edge *y = two("Add", two("Reshape", x, INTS(m, n, HEADS, 5, 5)), c);
+    return two("Reshape", y, INTS(-1, HEADS, 5, 5));
+}
+
+Test(raise_transformer, what_is_added_to_a_view_is_added_to_what_is_viewed)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    const struct {
+        int64_t m, n;
+        int32_t rank;
+        int64_t c0, c1;
+    } forms[] = {{1, 6, 4, 6, 1}, {1, 6, 4, 6, HEADS}, {2, 3, 4, 1, HEADS}, {2, 3, 3, 0, 1}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        ortc_graph_add_output(g, "y",
+                              added_view(forms[i].m, forms[i].n, forms[i].rank, forms[i].c0, forms[i].c1));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("added-views"), 1, "form %d", (int)i);
+        cr_assert_eq(run(g, "ref", after), count);
+        cr_expect_arr_eq(after, before, (size_t)count * sizeof *after, "form %d", (int)i);
+        again();
+    }
+    expect_left("for every second", "added-views", added_view(2, 3, 4, 3, 1));
 }
 
 /* x expanded to [batch, middle, 7], by a target that is asked where it equals `below`. */

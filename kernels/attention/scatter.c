@@ -1,8 +1,8 @@
-/* kernels/attention/ref_scatter.c: TensorScatter on ref: the cache, and the update written into it along
- * `axis`.
+/* kernels/attention/scatter.c: TensorScatter, the cache, and the update written into it along `axis`. It
+ * moves bytes as fast as they go, so ref and the cpu have the same.
  *
- * Where the planner finds that nobody else reads the cache, the result is the cache, and only the update is
- * moved. Indices are all looked at before the first element is written.
+ * Where the planner finds that nobody else reads the cache, the result is the cache, and only the update
+ * is moved. Indices are all looked at before the first element is written.
  */
 #include <stdlib.h>
 
@@ -93,9 +93,12 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
                 : ORTC_OK;
 }
 
-const ortc_kernel ortc_ref_tensor_scatter = {.size = ORTC_SIZED(ortc_kernel),
-                                             .flags = ORTC_KERNEL_STATE,
-                                             .name = "tensor_scatter.ref",
-                                             .prepare = scatter_prepare,
-                                             .plan = scatter_plan,
-                                             .run = scatter_run};
+#define KERNEL(provider) \
+    const ortc_kernel ortc_##provider##_tensor_scatter = {.size = ORTC_SIZED(ortc_kernel), \
+                                                          .flags = ORTC_KERNEL_STATE, \
+                                                          .name = "tensor_scatter." #provider, \
+                                                          .prepare = scatter_prepare, \
+                                                          .plan = scatter_plan, \
+                                                          .run = scatter_run};
+KERNEL(ref)
+KERNEL(cpu)
