@@ -158,8 +158,7 @@ static double expected(const problem *p, const ortc_product_args *x, int64_t i, 
     }
     if (x->act == ORTC_UK_ACT_CLIP) v = v < x->lo ? x->lo : v > x->hi ? x->hi : v;
     if (x->act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * x->lo : v;
-    /* an f32 as pieces: six products for one */
-    *bound = ((double)p->k * (p->line->a.planes > 1 ? 6 : 1) + 8) * FLT_EPSILON * mag;
+    *bound = ((double)p->k + 8) * FLT_EPSILON * mag;
     if (x->tile) {
         const int64_t r = i * (p->flags & ORTC_PRODUCT_TRANS_C ? p->n : p->m);
         v = 2 * v + (p->flags & ORTC_PRODUCT_TRANS_C ? by_place(r + col, row) : by_place(r + row, col));

@@ -1,0 +1,113 @@
+/* kernels/gemm/product_amx.c with the tile instructions in plain C, so that its loops and the packing for it
+ * are tested where there is no AMX, and under sanitizers: lines of tests (lines.c). As the processor does:
+ * shapes are what was configured, tiles that are not are an error, so are operands whose shapes do not match;
+ * bf16 is summed as two chains of fused multiply-adds, of even and odd k, and denormals are zero. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct amx_shape;
+static void tile_config(const void *shape);
+static void tile_release(void);
+static void tile_zero(int t);
+static void tile_load(int t, const void *from, size_t stride);
+static void tile_store(int t, void *to, size_t stride);
+static void tile_bf16(int c, int a, int b);
+static void tile_bytes(int c, int a, int b, int signed_a, int signed_b);
+#define AMX_CONFIG(shape) tile_config(shape)
+#define AMX_RELEASE() tile_release()
+#define AMX_ZERO(t) tile_zero(t)
+#define AMX_LOAD(t, from, stride) tile_load(t, from, stride)
+#define AMX_STORE(t, to, stride) tile_store(t, to, stride)
+#define AMX_TDP(op, c, a, b) AMX_TDP_##op(c, a, b)
+#define AMX_TDP_bf16ps(c, a, b) tile_bf16(c, a, b)
+#define AMX_TDP_bssd(c, a, b) tile_bytes(c, a, b, 1, 1)
+#define AMX_TDP_bsud(c, a, b) tile_bytes(c, a, b, 1, 0)
+#define AMX_TDP_busd(c, a, b) tile_bytes(c, a, b, 0, 1)
+#define AMX_TDP_buud(c, a, b) tile_bytes(c, a, b, 0, 0)
+
+#define AMX_NAME(types) ortc_uk_product_##types##_32x32_emulated
+#define AMX_BEGIN emulated_begin
+#define AMX_END emulated_end
+#define AMX_F32_TILE ortc_uk_product_f32_f32_4x8_scalar
+#define AMX_F32_MR 4
+#define AMX_F32_NR 8
+#include "kernels/gemm/product_amx.c"
+
+static _Thread_local int is_configured;
+static _Thread_local amx_shape now;
+static _Thread_local unsigned char tiles[8][16][AMX_ROW];
+
+static void expect(int what)
+{
+    if (!what) abort();
+}
+static int rows_of(int t)
+{
+    expect(is_configured && now.rows[t] >= 1 && now.rows[t] <= 16 && now.row_bytes[t] == AMX_ROW);
+    return now.rows[t];
+}
+
+static void tile_config(const void *shape)
+{
+    memcpy(&now, shape, sizeof now);
+    expect(now.palette == 1);
+    memset(tiles, 0, sizeof tiles);
+    is_configured = 1;
+}
+static void tile_release(void) { is_configured = 0; }
+static void tile_zero(int t)
+{
+    rows_of(t);
+    memset(tiles[t], 0, sizeof tiles[t]);
+}
+static void tile_load(int t, const void *from, size_t stride)
+{
+    memset(tiles[t], 0, sizeof tiles[t]);
+    for (int i = 0; i < rows_of(t); i++)
+        memcpy(tiles[t][i], (const char *)from + (size_t)i * stride, AMX_ROW);
+}
+static void tile_store(int t, void *to, size_t stride)
+{
+    for (int i = 0; i < rows_of(t); i++) memcpy((char *)to + (size_t)i * stride, tiles[t][i], AMX_ROW);
+}
+
+static float flushed(float v) { return fpclassify(v) == FP_SUBNORMAL ? copysignf(0, v) : v; }
+static float half_of(const unsigned char *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    const uint32_t bits = (uint32_t)h << 16;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return flushed(v);
+}
+static void tile_bf16(int c, int a, int b)
+{
+    expect(rows_of(c) == rows_of(a) && rows_of(b) == 16);
+    for (int i = 0; i < rows_of(c); i++)
+        for (int j = 0; j < 16; j++) {
+            float chains[2] = {0, 0}, sum;
+            for (int k = 0; k < 32; k++)
+                chains[k % 2] = flushed(fmaf(half_of(&tiles[a][i][k * 2]),
+                                             half_of(&tiles[b][k / 2][j * 4 + k % 2 * 2]), chains[k % 2]));
+            memcpy(&sum, &tiles[c][i][j * 4], sizeof sum);
+            sum = flushed(flushed(sum) + flushed(chains[0] + chains[1]));
+            memcpy(&tiles[c][i][j * 4], &sum, sizeof sum);
+        }
+}
+static void tile_bytes(int c, int a, int b, int signed_a, int signed_b)
+{
+    expect(rows_of(c) == rows_of(a) && rows_of(b) == 16);
+    for (int i = 0; i < rows_of(c); i++)
+        for (int j = 0; j < 16; j++) {
+            uint32_t sum; /* wraps */
+            memcpy(&sum, &tiles[c][i][j * 4], sizeof sum);
+            for (int k = 0; k < 64; k++) {
+                const unsigned char x = tiles[a][i][k], y = tiles[b][k / 4][j * 4 + k % 4];
+                sum += (uint32_t)((signed_a ? (int8_t)x : x) * (signed_b ? (int8_t)y : y));
+            }
+            memcpy(&tiles[c][i][j * 4], &sum, sizeof sum);
+        }
+}
