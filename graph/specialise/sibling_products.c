@@ -9,7 +9,6 @@
  */
 #include <stdio.h>
 
-#include "graph/ir/quantised.h" /* ortc_is_op */
 #include "specialise.h"
 
 enum { MOST = 8 };
@@ -17,7 +16,7 @@ enum { MOST = 8 };
 /* The matrix that it multiplies with a constant one. */
 static const ortc_edge *multiplied(const ortc_node *n)
 {
-    const int is_product = ortc_is_op(n, "MatMul") || ortc_is_op(n, "Gemm");
+    const bool is_product = n->op && !*n->domain && (!strcmp(n->type, "MatMul") || !strcmp(n->type, "Gemm"));
     if (!is_product || n->n_captures || n->n_in < 2 || n->n_out != 1 || !n->in[0] || !n->in[1]) return NULL;
     return !ortc_edge_is_const(n->in[0]) && ortc_edge_is_const(n->in[1]) && n->in[1]->rank == 2 ? n->in[0]
                                                                                                 : NULL;

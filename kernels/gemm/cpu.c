@@ -280,9 +280,13 @@ static ortc_status supports_bf16(const ortc_node *n, const ortc_device *device, 
 {
     if (!ortc_product_select(ORTC_BF16, ORTC_BF16))
         return ortc_no(why, "there are no instructions for products of bf16");
-    if (ortc_node_in(n, 0).dtype != ORTC_BF16 && !ortc_rounds_to_bf16(device))
-        return ortc_no(why, "f32 is not to be rounded to bf16");
     return supports(n, device, why);
+}
+
+static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
+    return supports_bf16(n, device, why);
 }
 
 #define WAY(title, way, may) \
@@ -306,11 +310,11 @@ static ortc_status supports_bf16(const ortc_node *n, const ortc_device *device, 
 WAY(packed, ORTC_GEMM_FUSED, supports)
 WAY(pieces, ORTC_GEMM_PIECES, supports_pieces)
 WAY(bf16, ORTC_GEMM_BF16, supports_bf16)
+WAY(rounded, ORTC_GEMM_BF16, supports_rounded)
 
-#define BF16_OR_F32 (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_BF16))
-ORTC_KERNELS(cpu, gemm, ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (BF16_OR_F32), &gemm_bf16),
-             ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_pieces),
-             ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed),
-             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (BF16_OR_F32), &gemm_bf16),
-             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_pieces),
-             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed));
+#define EACH_WAY(op, since) \
+    ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_rounded), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_pieces), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &gemm_bf16), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed)
+ORTC_KERNELS(cpu, gemm, EACH_WAY("MatMul", 1), EACH_WAY("Gemm", 7));

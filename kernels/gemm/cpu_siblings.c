@@ -43,8 +43,8 @@ static int read_sibling(const ortc_graph *body, const ortc_node *n, sibling *s, 
     if (strcmp(ortc_node_domain(n), "") ||
         (strcmp(ortc_node_op(n), "MatMul") && strcmp(ortc_node_op(n), "Gemm")))
         return *why = "a node of the group is no product", 0;
-    if (ortc_node_n_in(n) > PORTS || b.rank != 2 || !(b.flags & ORTC_PORT_CONST))
-        return *why = "a product's B is no constant matrix, or it has too many inputs", 0;
+    if (ortc_node_n_in(n) > PORTS || b.rank != 2)
+        return *why = "a product's B is no matrix, or it has too many inputs", 0;
     if (!ortc_gemm_read(n, &s->gemm, why)) return 0;
     s->n_in = ortc_node_n_in(n);
     for (uint32_t i = 0; i < s->n_in; i++) {

@@ -211,9 +211,11 @@ static void fill_body(void *arg, int64_t begin, int64_t end, void *scratch)
                                  f->dst + ortc_form_at(f->form, f->extent, panels, k0, chunk));
 }
 
-int64_t ortc_product_pack_grain(const ortc_product_form *form, int64_t k)
+/* Panels that a thread packs at a time: of columns several, which share cache lines of the source's rows. */
+static int64_t pack_grain(const ortc_product_form *form, int64_t k, int along)
 {
-    const int64_t bytes = ortc_form_data(form, form->width, k > 0 ? k : 1), target = 64 * 1024, least = 4;
+    const int64_t bytes = ortc_form_data(form, form->width, k > 0 ? k : 1), least = along ? 1 : 4,
+                  target = least * 16 * 1024;
     return bytes >= target / least ? least : target / bytes;
 }
 
@@ -225,7 +227,7 @@ int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_fo
         form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
     if (extent == 0 || k == 0) return 0;
     return threads->parallel(threads->context, ortc_form_panels(form, extent),
-                             ortc_product_pack_grain(form, k), fill_body, &f);
+                             pack_grain(form, k, along), fill_body, &f);
 }
 
 /* Never 0 for an empty operand: 0 means "does not fit". */

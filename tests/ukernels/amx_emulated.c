@@ -73,7 +73,10 @@ static void tile_store(int t, void *to, size_t stride)
     for (int i = 0; i < rows_of(t); i++) memcpy((char *)to + (size_t)i * stride, tiles[t][i], AMX_ROW);
 }
 
-static float flushed(float v) { return fpclassify(v) == FP_SUBNORMAL ? copysignf(0, v) : v; }
+static float flushed(float v) { return v != 0 && fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
+/* By way of f64, in which the product is exact: a call of fmaf costs ten times as much where it is no
+ * instruction. */
+static float fused(float a, float b, float sum) { return (float)((double)a * b + sum); }
 static float half_of(const unsigned char *p)
 {
     uint16_t h;
@@ -90,8 +93,8 @@ static void tile_bf16(int c, int a, int b)
         for (int j = 0; j < 16; j++) {
             float chains[2] = {0, 0}, sum;
             for (int k = 0; k < 32; k++)
-                chains[k % 2] = flushed(fmaf(half_of(&tiles[a][i][k * 2]),
-                                             half_of(&tiles[b][k / 2][j * 4 + k % 2 * 2]), chains[k % 2]));
+                chains[k % 2] = flushed(fused(half_of(&tiles[a][i][k * 2]),
+                                              half_of(&tiles[b][k / 2][j * 4 + k % 2 * 2]), chains[k % 2]));
             memcpy(&sum, &tiles[c][i][j * 4], sizeof sum);
             sum = flushed(flushed(sum) + flushed(chains[0] + chains[1]));
             memcpy(&tiles[c][i][j * 4], &sum, sizeof sum);

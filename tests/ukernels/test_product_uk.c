@@ -197,11 +197,13 @@ static void place(tile_case *tc, const ortc_product_line *line, rng *r, int exac
 static int sizes(const ortc_product_line *line, rng *r)
 {
     static const size_t ks[] = {0, 1, 2, 3, 5, 8, 17, 64, 129};
+    const uint32_t share = line->begin ? 8 : 1; /* of sizes around registers of 16 x 16, some */
     int bad = 0;
     for (size_t mr = 1; mr <= line->a.width; mr++)
         for (size_t nr = 1; nr <= line->b.width; nr++)
             for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++)
                 for (int exact = 0; exact < 2; exact++) {
+                    if (mr % 16 > 1 && nr % 16 > 1 && rng_next(r) % share) continue;
                     tile_case tc = {.mr = mr, .nr = nr, .k = ks[i]};
                     set_epilogue(&tc, (int)rng_range(r, 0, EPILOGUES - 1));
                     tc.has_tail = rng_next(r) % 4 != 0;
