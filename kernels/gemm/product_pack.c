@@ -226,8 +226,8 @@ int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_fo
     fill_args f = {
         form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
     if (extent == 0 || k == 0) return 0;
-    return threads->parallel(threads->context, ortc_form_panels(form, extent),
-                             pack_grain(form, k, along), fill_body, &f);
+    return threads->parallel(threads->context, ortc_form_panels(form, extent), pack_grain(form, k, along),
+                             fill_body, &f);
 }
 
 /* Never 0 for an empty operand: 0 means "does not fit". */

@@ -52,8 +52,8 @@ static bool is_control(const ortc_operator_info *info)
     return op && op->flags & ORTC_OP_CONTROL;
 }
 
-/* Kernels that cases reach only where the machine has one of some instruction sets, or never, because a device's
- * option is asked for (tests/session/test_siblings.c). */
+/* Kernels that cases reach only where the machine has one of some instruction sets, or never, because a
+ * device's option is asked for (tests/session/test_siblings.c). */
 static bool is_out_of_reach(const ortc_kernel_info *k)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* tests/session/test_siblings.c: which products become one node (graph/specialise/sibling_products.c), which do
- * not, and that the cpu then gives what ref gives, with the precision that was asked for.
+/* tests/session/test_siblings.c: which products become one node (graph/specialise/sibling_products.c), which
+ * do not, and that the cpu then gives what ref gives, with the precision that was asked for.
  */
 #include <criterion/criterion.h>
 #include <math.h>

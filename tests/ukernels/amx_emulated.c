@@ -73,10 +73,7 @@ static void tile_store(int t, void *to, size_t stride)
     for (int i = 0; i < rows_of(t); i++) memcpy((char *)to + (size_t)i * stride, tiles[t][i], AMX_ROW);
 }
 
-static float flushed(float v) { return v != 0 && fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
-/* By way of f64, in which the product is exact: a call of fmaf costs ten times as much where it is no
- * instruction. */
-static float fused(float a, float b, float sum) { return (float)((double)a * b + sum); }
+static float flushed(float v) { return fabsf(v) < 0x1p-126f ? 0 : v; }
 static float half_of(const unsigned char *p)
 {
     uint16_t h;
@@ -86,19 +83,26 @@ static float half_of(const unsigned char *p)
     memcpy(&v, &bits, sizeof v);
     return flushed(v);
 }
+/* Fused multiply-adds by way of f64, in which products of bf16 are exact: where they are no instructions,
+ * calls of fmaf cost ten times as much. */
 static void tile_bf16(int c, int a, int b)
 {
+    float columns[32][16]; /* B by k */
     expect(rows_of(c) == rows_of(a) && rows_of(b) == 16);
-    for (int i = 0; i < rows_of(c); i++)
-        for (int j = 0; j < 16; j++) {
-            float chains[2] = {0, 0}, sum;
-            for (int k = 0; k < 32; k++)
-                chains[k % 2] = flushed(fused(half_of(&tiles[a][i][k * 2]),
-                                              half_of(&tiles[b][k / 2][j * 4 + k % 2 * 2]), chains[k % 2]));
-            memcpy(&sum, &tiles[c][i][j * 4], sizeof sum);
-            sum = flushed(flushed(sum) + flushed(chains[0] + chains[1]));
-            memcpy(&tiles[c][i][j * 4], &sum, sizeof sum);
+    for (int k = 0; k < 32; k++)
+        for (int j = 0; j < 16; j++) columns[k][j] = half_of(&tiles[b][k / 2][j * 4 + k % 2 * 2]);
+    for (int i = 0; i < rows_of(c); i++) {
+        float chains[2][16] = {{0}}, sums[16];
+        for (int k = 0; k < 32; k++) {
+            const double x = half_of(&tiles[a][i][k * 2]);
+            float *chain = chains[k % 2];
+            for (int j = 0; j < 16; j++) chain[j] = flushed((float)(x * columns[k][j] + chain[j]));
         }
+        memcpy(sums, tiles[c][i], sizeof sums);
+        for (int j = 0; j < 16; j++)
+            sums[j] = flushed(flushed(sums[j]) + flushed(chains[0][j] + chains[1][j]));
+        memcpy(tiles[c][i], sums, sizeof sums);
+    }
 }
 static void tile_bytes(int c, int a, int b, int signed_a, int signed_b)
 {

@@ -290,8 +290,8 @@ static void choose_types(problem *p, rng *r)
     if (p->line->b.sums && rng_next(r) % 2) p->zero_b = (int32_t)rng_range(r, -128, 127);
 }
 
-/* The paths through the driver are the lines' of f32, whose operands are of all types: others get a third, those
- * of tiles, which may be emulated, less. */
+/* The paths through the driver are the lines' of f32, whose operands are of all types: others get a third,
+ * those of tiles, which may be emulated, less. */
 static int share(const ortc_product_line *line)
 {
     return ortc_form_is_plain(&line->b) ? 1 : line->begin ? 9 : 3;
