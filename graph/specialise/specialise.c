@@ -5,6 +5,7 @@ const ortc_specialise_pass ortc_specialise_passes[] = {
     {"integer-moves", ortc_pass_integer_moves},
     {"integer-products", ortc_pass_integer_products}, /* whose epilogues are more than its own */
     {"fuse-epilogue", ortc_pass_fuse_epilogue},
+    {"sibling-products", ortc_pass_sibling_products}, /* with their epilogues */
     {"group-pointwise", ortc_pass_group_pointwise},
 };
 const size_t ortc_specialise_n_passes = ORTC_LENGTH(ortc_specialise_passes);

@@ -33,6 +33,7 @@ extern const size_t ortc_specialise_n_passes;
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
 ortc_status ortc_pass_integer_moves(ortc_specialise *);
 ortc_status ortc_pass_integer_products(ortc_specialise *);
+ortc_status ortc_pass_sibling_products(ortc_specialise *);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
 
 ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);

@@ -354,13 +354,17 @@ typedef struct ortc_session_options {
      * large). Copied */
     const char *const *choose;
     size_t n_choose;
+    /* "bf16": products of f32 matrices may round their operands to bf16, of which processors and GPUs
+     * multiply many more; sums, and all between products, stay f32. For provider cpu ("cpu:precision=bf16"),
+     * where the machine has the instructions. NULL, "f32": only what the model rounds */
+    const char *precision;
 } ortc_session_options;
 enum {
     ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
 };
 #define ORTC_SESSION_OPTIONS_INIT \
     { \
-        (uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        (uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller;

@@ -18,6 +18,22 @@ static _Atomic uint32_t test_mask = UINT32_MAX;
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* Tiles are 8 KB of state that Linux saves for processes that ask (once; their threads and children have it
+ * then). It refuses where a thread's alternate signal stack is too small for them. */
+static int may_use_tiles(void)
+{
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    const long request = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA */
+    return syscall(SYS_arch_prctl, request, tile_data) == 0;
+#else
+    return 0;
+#endif
+}
 
 static uint64_t xcr0(void)
 {
@@ -44,7 +60,10 @@ static uint32_t detect(void)
     if ((b & all) != all || (state & 0xe6) != 0xe6) return bits; /* opmask, upper zmm, zmm16-31 */
     bits |= ORTC_CPU_AVX512;
     if (c & 1u << 11) bits |= ORTC_CPU_AVX512_VNNI;
-    if (has_1 && (a1 & 1u << 5)) bits |= ORTC_CPU_AVX512_BF16;
+    const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
+    /* cores with AMX take 2 clocks for a vdpbf16ps, 4 of them for what they do in tiles in 1 */
+    if (has_1 && (a1 & 1u << 5) && !(d & 1u << 22)) bits |= ORTC_CPU_AVX512_BF16;
+    if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles()) bits |= ORTC_CPU_AMX;
     return bits;
 }
 #elif defined(__aarch64__)
@@ -68,18 +87,19 @@ uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
     static const struct {
         const char *name;
         uint32_t bits;
-    } levels[] = {
-        ORTC_EACH_ISA(LEVEL, 0)}; /* best first; the best has what is above it in this family of processors */
+    } levels[] = {ORTC_EACH_ISA(LEVEL, 0)};
 #undef LEVEL
     const size_t count = sizeof levels / sizeof levels[0];
     uint32_t bits = 0;
-    *out_known = 0;
-    for (size_t i = count; i-- > 0;) {
+    *out_known = 1;
+    if (!strcmp(level, "amx")) return ~KNOWN;
+    /* best first; the best has what is above it in this family of processors, tiles apart */
+    if (!strcmp(level, levels[0].name)) return ~(KNOWN | ORTC_CPU_AMX);
+    for (size_t i = count; i-- > 1;) {
         bits |= levels[i].bits;
-        if (strcmp(level, levels[i].name)) continue;
-        *out_known = 1;
-        return i == 0 ? ~KNOWN : bits;
+        if (!strcmp(level, levels[i].name)) return bits;
     }
+    *out_known = 0;
     return 0;
 }
 

@@ -2,11 +2,11 @@
  *
  * Owns: detection (CPUID and the operating system's saved state), the levels that a person can ask for with
  * the environment variable ORTC_CPU, and the mask that tests set. A level is the highest allowed one, by its
- * name in the list of instruction sets (kernels/common/vector/meson.build: "scalar", "avx2", "avx512";
- * "neon"); any other text is ignored, because a library does not print. The variable is read once. Invariant:
- * a bit is set only if the processor has the instructions and the system saves their registers. Leaves to
- * others: choosing a kernel. Tables of micro-kernels list best first, and the first whose bits are all set
- * wins.
+ * name in the list of instruction sets (kernels/common/vector/meson.build: "scalar", "avx2", "avx512", which
+ * has all but AMX; "neon"), or "amx"; any other text is ignored, because a library does not print. The
+ * variable is read once. Invariant: a bit is set only if the processor has the instructions and the system
+ * saves their registers. Leaves to others: choosing a kernel. Tables of micro-kernels list best first, and
+ * the first whose bits are all set wins.
  */
 #ifndef ORTC_KERNELS_COMMON_CPU_FEATURES_H
 #define ORTC_KERNELS_COMMON_CPU_FEATURES_H
@@ -18,9 +18,10 @@ enum {
     ORTC_CPU_AVX2 = 1u << 0,   /* AVX2, FMA and F16C: every core with the first has the others */
     ORTC_CPU_AVX512 = 1u << 1, /* F, BW, DQ and VL */
     ORTC_CPU_AVX512_VNNI = 1u << 2,
-    ORTC_CPU_AVX512_BF16 = 1u << 3,
-    ORTC_CPU_NEON = 1u << 4, /* every AArch64 core; has FMA */
+    ORTC_CPU_AVX512_BF16 = 1u << 3, /* where it is as fast as AVX-512's f32: not on cores with AMX */
+    ORTC_CPU_NEON = 1u << 4,        /* every AArch64 core; has FMA */
     ORTC_CPU_AVX_VNNI = 1u << 5,
+    ORTC_CPU_AMX = 1u << 6, /* TILE, INT8 and BF16; the operating system lets this process use it */
 };
 
 /* The instruction sets that kernels may use: what the machine has, under ORTC_CPU and the tests' mask.

@@ -10,32 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/cpu_device.h"
 #include "kernels/common/vector/convert.h"
-#include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/matmul_shape.h"
-#include "kernels/gemm/product.h"
+#include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/product_packing.h"
-#include "ortc/op.h"
-
-typedef struct gemm_state {
-    int32_t trans_a, trans_b, is_matmul;
-    float alpha, beta;
-    ortc_tail_spec tail;
-} gemm_state;
 
 enum { C_NONE, C_MATRIX, C_ROW, C_COLUMN, C_SCALAR }; /* how Gemm's C is stretched: [M,N], [N], [M,1], [1] */
-
-typedef struct gemm_plan {
-    ortc_product_plan product;
-    ortc_dtype type;
-    ortc_matmul_shape shape;
-    const ortc_packed *packed_b;
-    int32_t c_kind;
-    size_t
-        c_offset; /* bytes: where in the workspace a stretched, scaled or widened C goes; behind it a bias */
-    int64_t c_count;    /* its elements; 0: C is used as it is */
-    int64_t bias_count; /* of a widened bias */
-} gemm_plan;
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
@@ -65,11 +45,9 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
-static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+int ortc_gemm_read(const ortc_node *n, ortc_gemm_state *s, const char **why)
 {
-    const char *why;
-    gemm_state *s = calloc(1, sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    memset(s, 0, sizeof *s);
     s->is_matmul = is_matmul(n);
     s->alpha = s->beta = 1;
     if (!s->is_matmul) {
@@ -78,7 +56,15 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
         s->alpha = ortc_node_float(n, "alpha", 1);
         s->beta = ortc_node_float(n, "beta", 1);
     }
-    if (!read_epilogue(n, &s->tail, &why)) {
+    return read_epilogue(n, &s->tail, why);
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *why;
+    ortc_gemm_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    if (!ortc_gemm_read(n, s, &why)) {
         free(s);
         return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
     }
@@ -98,7 +84,7 @@ static int32_t kind_of_c(const ortc_view *c, int64_t m, int64_t n)
 
 /* C as the epilogue can take it: where it cannot as it is, a vector in the workspace is made of it in each
  * run. */
-static void plan_c(const gemm_state *s, gemm_plan *g)
+static void plan_c(const ortc_gemm_state *s, ortc_gemm_plan *g)
 {
     const int as_is = s->beta == 1 && g->type == ORTC_F32;
     if (g->c_kind == C_SCALAR || (g->c_kind == C_ROW && !as_is)) g->c_count = g->shape.n;
@@ -106,60 +92,56 @@ static void plan_c(const gemm_state *s, gemm_plan *g)
     if (s->tail.bias >= 0 && g->type != ORTC_F32) g->bias_count = g->shape.n;
 }
 
-static ortc_status plan_b(const gemm_state *s, ortc_plan *p, gemm_plan *g, const ortc_product_line *line)
+int ortc_gemm_shape(const ortc_gemm_state *s, const ortc_view *in, const ortc_view *out,
+                    ortc_matmul_shape *shape)
 {
-    const ortc_matmul_shape *shape = &g->shape;
-    const ortc_product_constant b = {1, shape->n, shape->k, s->trans_b, g->type};
-    if (!(p->in[1].flags & ORTC_VIEW_CONST) || shape->n == 1 || shape->n == 0 || shape->k == 0 ||
-        shape->m == 0)
-        return ORTC_OK;
-    return ortc_product_packed(p, 1, &line->b, &b, &g->packed_b);
-}
-
-static int plan_shapes(const gemm_state *s, const ortc_plan *p, gemm_plan *g)
-{
-    const ortc_view *a = &p->in[0], *b = &p->in[1];
-    ortc_matmul_shape *shape = &g->shape;
-    if (s->is_matmul) return ortc_matmul_shape_init(a, b, &p->out[0], shape);
+    if (s->is_matmul) return ortc_matmul_shape_init(&in[0], &in[1], out, shape);
+    memset(shape, 0, sizeof *shape);
     shape->batch = 1;
-    shape->m = a->dims[s->trans_a ? 1 : 0];
-    shape->k = a->dims[s->trans_a ? 0 : 1];
-    shape->n = b->dims[s->trans_b ? 0 : 1];
-    const int reads_c = p->n_in > 2 && s->beta != 0;
-    g->c_kind = kind_of_c(reads_c ? &p->in[2] : NULL, shape->m, shape->n);
+    shape->m = in[0].dims[s->trans_a ? 1 : 0];
+    shape->k = in[0].dims[s->trans_a ? 0 : 1];
+    shape->n = in[1].dims[s->trans_b ? 0 : 1];
     return 1;
 }
 
-static ortc_status plan(const void *state, ortc_plan *p, void **out)
+ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc_view *in, uint32_t n_in,
+                              const ortc_view *out, uint32_t port_b, const ortc_product_line *line,
+                              int packed_a, ortc_gemm_plan *g)
 {
-    const gemm_state *s = state;
-    gemm_plan *g = calloc(1, sizeof *g);
-    if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    const ortc_product_types types = {p->in[0].dtype, p->in[0].dtype, p->in[0].dtype};
-    const ortc_product_line *line = ortc_product_line_for(types.b);
-    g->type = types.a;
+    const ortc_product_types types = {in[0].dtype, in[0].dtype, in[0].dtype};
     const ortc_matmul_shape *shape = &g->shape;
-    ortc_status status = ORTC_OK;
-    if (!plan_shapes(s, p, g)) {
-        free(g);
+    g->type = types.a;
+    if (!ortc_gemm_shape(s, in, out, &g->shape))
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
+    if (!s->is_matmul && n_in > 2 && s->beta != 0) g->c_kind = kind_of_c(&in[2], shape->m, shape->n);
+    if (shape->batch == 1 && (in[1].flags & ORTC_VIEW_CONST) && shape->n > 1 && shape->k && shape->m) {
+        const ortc_product_constant b = {1, shape->n, shape->k, s->trans_b, g->type};
+        const ortc_status status = ortc_product_packed(p, port_b, &line->b, &b, &g->packed_b);
+        if (status) return status; /* the text is set */
     }
-    if (shape->batch == 1 && (status = plan_b(s, p, g, line))) { /* the text is set */
+    plan_c(s, g);
+    uint32_t flags = s->trans_a && !packed_a ? ORTC_PRODUCT_TRANS_A : 0;
+    flags |= packed_a ? ORTC_PRODUCT_PACKED_A : 0;
+    flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
+    flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
+    if (ortc_product_plan_init(&g->product, line, &types, shape->m, shape->n, shape->k, shape->batch, flags))
+        return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
+    g->c_offset = g->product.workspace;
+    g->workspace = g->c_offset + (size_t)(g->c_count + g->bias_count) * sizeof(float);
+    return ORTC_OK;
+}
+
+static ortc_status plan_line(const ortc_gemm_state *s, ortc_plan *p, const ortc_product_line *line,
+                             void **out)
+{
+    ortc_gemm_plan *g = calloc(1, sizeof *g);
+    if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    const ortc_status status = ortc_gemm_plan_on(s, p, p->in, p->n_in, p->out, 1, line, 0, g);
+    if (status) {
         free(g);
         return status;
     }
-    plan_c(s, g);
-    uint32_t flags = s->trans_a ? ORTC_PRODUCT_TRANS_A : 0;
-    flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
-    flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
-    if (ortc_product_plan_init(&g->product, line, &types, shape->m, shape->n, shape->k, shape->batch,
-                               flags)) {
-        free(g);
-        return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
-    }
-    g->c_offset = g->product.workspace;
-    ortc_plan_workspace(p, g->c_offset + (size_t)(g->c_count + g->bias_count) * sizeof(float),
-                        g->product.scratch);
+    ortc_plan_workspace(p, g->workspace, g->product.scratch);
     ortc_plan_cost(p, g->product.flops, g->product.bytes);
     *out = g;
     return ORTC_OK;
@@ -169,7 +151,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 
 static void locate(const void *arg, int64_t index, ortc_product_item *it)
 {
-    const gemm_plan *g = arg;
+    const ortc_gemm_plan *g = arg;
     int64_t a, b;
     ortc_matmul_at(&g->shape, index, &a, &b);
     it->a = ortc_product_at(it->a, a, g->type);
@@ -178,10 +160,15 @@ static void locate(const void *arg, int64_t index, ortc_product_item *it)
     if (it->residual) it->residual = ortc_product_at(it->residual, index * g->shape.m * g->shape.n, g->type);
 }
 
-/* Gemm's C: a pointer of the item, or a vector made in the workspace. */
-static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c, ortc_product_args *x)
+static const void *data_of(const ortc_view *in, uint32_t n_in, int32_t port)
 {
-    const void *src = ortc_call_data(c, 2);
+    return port >= 0 && (uint32_t)port < n_in && in[port].dtype ? in[port].data : NULL;
+}
+
+/* Gemm's C: a pointer of the item, or a vector made in the workspace. */
+static void place_c(const ortc_gemm_state *s, const ortc_gemm_plan *g, const void *src, float *made,
+                    ortc_product_args *x)
+{
     if (g->c_kind == C_NONE) return;
     if (g->c_kind == C_MATRIX) {
         x->item.residual = src, x->beta = s->beta;
@@ -189,7 +176,6 @@ static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c,
     }
     const float *v = src;
     if (g->c_count) {
-        float *made = (float *)(void *)((char *)c->workspace + g->c_offset);
         const int64_t have = g->c_kind == C_SCALAR ? 1 : g->c_count;
         v = ortc_product_floats(g->product.line, g->type, src, have, made);
         for (int64_t i = g->c_count; i-- > 0;)
@@ -202,15 +188,16 @@ static void place_c(const gemm_state *s, const gemm_plan *g, const ortc_call *c,
         x->item.bias_col = v;
 }
 
-static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, ortc_call *c,
+                             const ortc_view *in, uint32_t n_in, void *out, const void *packed_a,
+                             void *workspace)
 {
-    const gemm_state *s = state;
-    const gemm_plan *g = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
-    ortc_tail_run tail = {&s->tail, c->in, g->shape.n, 0};
-    ortc_product_args x = {.item = {.a = c->in[0].data,
-                                    .b = g->packed_b ? g->packed_b->data : c->in[1].data,
-                                    .c = c->out[0].data},
+    ortc_tail_run tail = {&s->tail, in, g->shape.n, 0};
+    float *made = (float *)(void *)((char *)workspace + g->c_offset); /* C, and a bias behind it */
+    ortc_product_args x = {.item = {.a = packed_a ? packed_a : in[0].data,
+                                    .b = g->packed_b ? g->packed_b->data : in[1].data,
+                                    .c = out},
                            .lda = s->trans_a ? g->shape.m : g->shape.k,
                            .ldb = s->trans_b ? g->shape.k : g->shape.n,
                            .ldc = g->shape.n,
@@ -224,24 +211,110 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                            .tile_arg = &tail,
                            .locate = g->shape.rank ? locate : NULL,
                            .arg = g,
-                           .workspace = c->workspace};
-    if (!s->is_matmul) place_c(s, g, c, &x);
-    if (s->tail.residual >= 0) x.item.residual = ortc_call_data(c, s->tail.residual);
-    if (s->tail.bias >= 0) {
-        float *space = (float *)(void *)((char *)c->workspace + g->c_offset) + g->c_count;
-        const void *bias = ortc_call_data(c, s->tail.bias);
-        x.item.bias_col = ortc_product_floats(g->product.line, g->type, bias, g->shape.n, space);
-    }
+                           .workspace = workspace};
+    if (!s->is_matmul) place_c(s, g, data_of(in, n_in, 2), made, &x);
+    if (s->tail.residual >= 0) x.item.residual = data_of(in, n_in, s->tail.residual);
+    if (s->tail.bias >= 0)
+        x.item.bias_col = ortc_product_floats(g->product.line, g->type, data_of(in, n_in, s->tail.bias),
+                                              g->shape.n, made + g->c_count);
     return ortc_product_run(&g->product, &x, &threads);
 }
 
-static const ortc_kernel gemm_packed = {.size = ORTC_SIZED(ortc_kernel),
-                                        .flags = ORTC_KERNEL_EPILOGUE,
-                                        .name = "gemm.packed",
-                                        .supports = supports,
-                                        .prepare = prepare,
-                                        .plan = plan,
-                                        .run = run};
+static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+{
+    return ortc_gemm_run_on(state, pstate, c, c->in, c->n_in, c->out[0].data, NULL, c->workspace);
+}
 
-ORTC_KERNELS(cpu, gemm, ORTC_KERNEL("MatMul", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed),
-             ORTC_KERNEL("Gemm", 7, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed));
+/* ---- Ways ---------------------------------------------------------------------------------------------- */
+
+const ortc_product_line *ortc_gemm_line(int way, ortc_dtype type)
+{
+    return way == ORTC_GEMM_FUSED    ? ortc_product_line_for(type)
+           : way == ORTC_GEMM_PIECES ? ortc_product_in_pieces()
+                                     : ortc_product_select(ORTC_BF16, ORTC_BF16);
+}
+
+/* In clocks an element: packing A, and B where it is no constant, of f32 and of pieces; and memory, which
+ * constants come from: 3.2 bytes a clock. */
+#define PACK_FLOAT 0.25
+#define PACK_PIECE 0.4
+#define BYTE (1 / 3.2)
+
+double ortc_gemm_clocks(const ortc_product_line *line, const ortc_matmul_shape *s, int constant_b)
+{
+    const double m = (double)s->m, n = (double)s->n, k = (double)s->k;
+    /* registers of 16 rows take as long for one */
+    const double rows = line->begin ? (double)((s->m + 15) / 16 * 16) : m;
+    const double columns = (double)((s->n + line->b.step - 1) / line->b.step * line->b.step);
+    const double size = (double)ortc_product_size(line->b.type) * line->b.planes;
+    const double pack = line->b.group == 1 ? PACK_FLOAT : PACK_FLOAT + PACK_PIECE * line->b.planes;
+    const double products = rows * columns * k * line->clocks / (16.0 * line->a.width * line->b.width);
+    const double bytes = constant_b ? BYTE * size * n * k : 0;
+    return (double)s->batch *
+           ((products > bytes ? products : bytes) + pack * (m * k + (constant_b ? 0 : n * k)));
+}
+
+static ortc_status choose_way(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why,
+                              int way)
+{
+    const ortc_gemm_state *s = state;
+    const ortc_product_line *line = ortc_gemm_line(way, q->in[0].dtype);
+    ortc_matmul_shape shape;
+    if (!ortc_gemm_shape(s, q->in, q->out, &shape)) return ortc_no(why, "a rank is not possible here");
+    const int empty = !shape.m || !shape.n || !shape.k || !shape.batch;
+    if (way != ORTC_GEMM_FUSED && (empty || shape.m == 1 || shape.n == 1))
+        return ortc_no(why, "a vector, or empty");
+    const int constant = shape.batch == 1 && (q->in[1].flags & ORTC_VIEW_CONST) && shape.n > 1;
+    o->clocks = empty ? 0 : ortc_gemm_clocks(line, &shape, constant);
+    o->form = constant && !empty ? 1 + (uint64_t)way : 0;
+    return ORTC_OK;
+}
+
+static ortc_status supports_pieces(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_product_in_pieces()) return ortc_no(why, "there is no unit for products of bf16");
+    return supports(n, device, why);
+}
+
+static ortc_status supports_bf16(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_product_select(ORTC_BF16, ORTC_BF16))
+        return ortc_no(why, "there are no instructions for products of bf16");
+    return supports(n, device, why);
+}
+
+static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
+    return supports_bf16(n, device, why);
+}
+
+#define WAY(title, way, may) \
+    static ortc_status choose_##title(const void *state, const ortc_question *q, ortc_offer *o, \
+                                      ortc_why *why) \
+    { \
+        return choose_way(state, q, o, why, way); \
+    } \
+    static ortc_status plan_##title(const void *state, ortc_plan *p, void **out) \
+    { \
+        return plan_line(state, p, ortc_gemm_line(way, p->in[0].dtype), out); \
+    } \
+    static const ortc_kernel gemm_##title = {.size = ORTC_SIZED(ortc_kernel), \
+                                             .flags = ORTC_KERNEL_EPILOGUE, \
+                                             .name = "gemm." #title, \
+                                             .supports = may, \
+                                             .prepare = prepare, \
+                                             .choose = choose_##title, \
+                                             .plan = plan_##title, \
+                                             .run = run};
+WAY(packed, ORTC_GEMM_FUSED, supports)
+WAY(pieces, ORTC_GEMM_PIECES, supports_pieces)
+WAY(bf16, ORTC_GEMM_BF16, supports_bf16)
+WAY(rounded, ORTC_GEMM_BF16, supports_rounded)
+
+#define EACH_WAY(op, since) \
+    ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_rounded), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_pieces), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &gemm_bf16), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed)
+ORTC_KERNELS(cpu, gemm, EACH_WAY("MatMul", 1), EACH_WAY("Gemm", 7));

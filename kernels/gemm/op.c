@@ -4,7 +4,7 @@
  */
 #include "kernels/common/product.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_gemm, ortc_kernels_cpu_gemm;
+extern const ortc_kernel_table ortc_kernels_ref_gemm, ortc_kernels_cpu_gemm, ortc_kernels_cpu_gemm_siblings;
 
 static ortc_status infer_matmul(ortc_infer *c)
 {
@@ -49,4 +49,4 @@ static const ortc_op ops[] = {
     ORTC_OP("", "Gemm", 13, 7, "11 9 7 6 1", "A:T B:T C:T?", "Y:T",
             "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", TYPES, infer_gemm, lift_gemm, ORTC_OP_HEAVY),
 };
-ORTC_FAMILY(gemm, ops, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm);
+ORTC_FAMILY(gemm, ops, &ortc_kernels_ref_gemm, &ortc_kernels_cpu_gemm, &ortc_kernels_cpu_gemm_siblings);

@@ -385,6 +385,8 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
 
 /* ---- Shared packing ------------------------------------------------------------------------------------ */
 
+#define SLOT_BYTES (32 * 1024) /* some microseconds */
+
 /* Blocks of A and panels of B, as far as they are shared, are packed in slots: a slot takes its fraction of
  * both, so that a thread with the first slots packs the first rows of A, which the first tasks read, and B is
  * dealt evenly too. */
@@ -398,9 +400,10 @@ static int64_t shared_panels(const ortc_product_plan *p)
 }
 static int64_t shared_slots(const ortc_product_plan *p)
 {
-    const int64_t grain = ortc_product_pack_grain(&p->line->b, p->k),
-                  all = shared_blocks(p) + shared_panels(p);
-    return all / grain + (all % grain != 0);
+    const int64_t na = shared_blocks(p), nb = shared_panels(p), most = na > nb ? na : nb;
+    const ortc_product_form *fa = &p->line->a, *fb = &p->line->b;
+    const int64_t bytes = ortc_form_data(fa, na * fa->width, p->k) + ortc_form_data(fb, nb * fb->width, p->k);
+    return min64(bytes / SLOT_BYTES + (most > 0), most);
 }
 
 static void shared_body(void *arg, int64_t begin, int64_t end, void *scratch)

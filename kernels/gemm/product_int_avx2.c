@@ -11,4 +11,4 @@ static inline __attribute__((always_inline)) vi32 pairs(vi32 sum, vi32 a, vi32 b
 {
     return sum + (vi32)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 }
-INT_LINE(ortc_uk_product_s16_6x16_avx2, pairs)
+INT_LINE(ortc_uk_product_s16_s16_6x16_avx2, pairs)

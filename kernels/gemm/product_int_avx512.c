@@ -14,4 +14,4 @@ static inline __attribute__((always_inline)) vi32 pairs(vi32 sum, vi32 a, vi32 b
 {
     return sum + (vi32)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 }
-INT_LINE(ortc_uk_product_s16_14x32_avx512, pairs)
+INT_LINE(ortc_uk_product_s16_s16_14x32_avx512, pairs)

@@ -1,6 +1,6 @@
 /* Packing operands into their forms (product_uk.h): f32 in place by an instruction set's moves; other floats
- * through blocks of f32 on the stack; forms with groups or planes element by element, from those
- * blocks; bytes by the instruction set's, too. Constants are packed once (fill); what tasks share, and what a
+ * through blocks of f32 on the stack; forms with groups or planes from those blocks; bytes by the instruction
+ * set's, too. Constants are packed once (fill); what tasks share, and what a
  * task packs for itself, goes through the same functions.
  */
 #include "product_pack.h"
@@ -15,79 +15,73 @@ _Static_assert(BLOCK % ORTC_FORM_GROUP == 0, "a block is whole groups");
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* ---- From blocks to forms ------------------------------------------------------------------------------ */
-
-/* Place of column j, step `kk` of its group, in a group's plane. */
-static int64_t place(const ortc_product_form *f, int64_t width, int64_t j, int64_t kk)
-{
-    return f->order == ORTC_ORDER_PAIRS ? (kk / 2 * width + j) * 2 + kk % 2 : j * f->group + kk;
-}
-
-static uint16_t bf16_of(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return v != v ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-static float f32_of(uint16_t h)
-{
-    const uint32_t bits = (uint32_t)h << 16;
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-/* [count][width] of f32 as bf16 pieces: what is left of an element after a piece goes to the next plane;
- * infinity and NaN leave nothing. Steps behind `count` are zero. */
-static void pack_pieces(const ortc_product_form *f, const float *src, int64_t count, int64_t width,
-                        uint16_t *dst)
-{
-    for (int64_t k = 0; k < ortc_product_ceil_div(count, f->group) * f->group; k++)
-        for (int64_t j = 0; j < width; j++) {
-            float v = k < count ? src[k * width + j] : 0;
-            for (int64_t p = 0; p < f->planes; p++) {
-                const uint16_t piece = bf16_of(v);
-                dst[(k / f->group * f->planes + p) * width * f->group + place(f, width, j, k % f->group)] =
-                    piece;
-                v = v - v == 0 ? v - f32_of(piece) : 0;
-            }
-        }
-}
-
 /* ---- One piece of a panel ------------------------------------------------------------------------------ */
 
-static void pack_floats(const ortc_product_form *f, const ortc_product_source *s,
-                        const ortc_product_panel *at, int64_t k, int64_t count, char *dst)
+/* Whether k runs along the rows of a group of bf16, rather than in pairs of columns; of bytes. */
+static int is_in_rows(const ortc_product_form *f)
+{
+    return f->order == ORTC_ORDER_KFAST && f->group * ortc_product_size(f->type) > 4;
+}
+
+/* Whether it goes in as it is: bf16 along k. */
+static int copy_rows(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
+                     int64_t k, int64_t count, char *dst)
+{
+    const int64_t group = f->group, bytes = group * 2;
+    if (s->type != f->type || f->planes > 1 || !is_in_rows(f) || !s->along || s->custom) return 0;
+    for (int64_t k0 = 0; k0 < count; k0 += group)
+        for (int64_t j = 0; j < at->width; j++, dst += bytes) {
+            const int64_t have = j >= at->have ? 0 : 2 * min64(count - k0, group);
+            if (have)
+                memcpy(dst, (const char *)s->data + 2 * ((at->first + j) * s->ld + k + k0), (size_t)have);
+            memset(dst + have, 0, (size_t)(bytes - have));
+        }
+    return 1;
+}
+
+/* Returns whether there is an element that pieces do not hold. */
+static int pack_floats(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
+                       int64_t k, int64_t count, char *dst)
 {
     const ortc_product_vec *vec = s->moves->vec;
     const size_t w = (size_t)at->have, dw = (size_t)at->width, n = (size_t)count;
     const size_t size = (size_t)ortc_product_size(s->type), first = (size_t)at->first, ld = (size_t)s->ld;
+    const int pieces = f->group > 1 || f->planes > 1, in_rows = pieces && is_in_rows(f);
     float wide[BLOCK * ORTC_FORM_WIDTH], block[BLOCK * ORTC_FORM_WIDTH];
     float *out = ortc_form_is_plain(f) ? (float *)(void *)dst : block;
+    if (copy_rows(f, s, at, k, count, dst)) return 0;
+    const float *from = wide; /* [k][w], or along k [w][k]; by then f32 */
+    size_t from_ld = s->along && !s->custom ? n : w;
     if (s->custom) {
-        void *to = s->type == ORTC_F32 ? out : wide;
+        float *to = s->type == ORTC_F32 ? out : wide;
         s->custom(s->arg, s->index, k, count, at->first, at->have, to, dw);
         if (to != out) vec->load[ortc_float_index(s->type)](1, n * dw, to, 0, out, 0);
+        from = out, from_ld = dw;
     } else {
         const char *src = (const char *)s->data +
                           (s->along ? first * ld + (size_t)k : (size_t)k * ld + first) * size;
-        const float *from = (const float *)(const void *)src;
-        size_t from_ld = ld;
-        if (s->type != ORTC_F32) {
-            from = wide, from_ld = s->along ? n : w;
+        if (s->type == ORTC_F32)
+            from = (const float *)(const void *)src, from_ld = ld;
+        else
             vec->load[ortc_float_index(s->type)](s->along ? w : n, s->along ? n : w, src, ld, wide, from_ld);
-        }
-        (s->along ? s->moves->transpose : s->moves->rows)(w, n, from, from_ld, out, dw);
     }
-    if (out != block) return;
-    if (f->group == 1 && f->planes == 1)
-        vec->store[ortc_float_index(f->type)](1, n * dw, block, 0, dst, 0);
-    else
-        pack_pieces(f, block, count, at->width, (uint16_t *)(void *)dst);
+    if (in_rows) {
+        if (!s->along || s->custom) {
+            s->moves->transpose(n, w, from, from_ld, from == wide ? block : wide, BLOCK);
+            from = from == wide ? block : wide, from_ld = BLOCK;
+        }
+        return s->moves->pieces->runs(w, n, from, from_ld, f->planes, f->group, (uint16_t *)(void *)dst, dw);
+    }
+    if (from != out) (s->along ? s->moves->transpose : s->moves->rows)(w, n, from, from_ld, out, dw);
+    if (out != block) return 0;
+    if (pieces) return s->moves->pieces->pairs(dw, n, block, f->planes, f->group, dst);
+    vec->store[ortc_float_index(f->type)](1, n * dw, block, 0, dst, 0);
+    return 0;
 }
 
-static void pack_bytes(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
-                       int64_t k, int64_t count, char *dst, int32_t *sums)
+/* Bytes in groups of 4, [k / 4][dw][4]; of 16 bits, of 2. */
+static void pack_quads(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
+                       int64_t k, int64_t count, void *dst, int32_t *sums)
 {
     const ortc_product_bytes *bytes = s->moves->bytes;
     const size_t w = (size_t)at->have, dw = (size_t)at->width, n = (size_t)count;
@@ -102,15 +96,55 @@ static void pack_bytes(const ortc_product_form *f, const ortc_product_source *s,
         bytes->rows(w, n, src + k * s->ld + at->first, (size_t)s->ld, s->type, f->type, dst, dw, sums);
     } else { /* rows as they are stored, whose groups change places like floats */
         float lines[ORTC_FORM_WIDTH][BLOCK * 2 / sizeof(float)];
-        const size_t groups = (n + f->group - 1u) / f->group, size = (size_t)ortc_product_size(f->type);
+        const size_t size = (size_t)ortc_product_size(f->type), quads = (n * size + 3) / 4;
         for (size_t j = 0; j < w; j++) {
             const int32_t sum = bytes->line(n, src + (at->first + (int64_t)j) * s->ld + k, s->type, f->type,
                                             lines[j]);
-            memset((char *)lines[j] + n * size, 0, (groups * f->group - n) * size);
+            memset((char *)lines[j] + n * size, 0, quads * 4 - n * size);
             if (sums) sums[j] += sum;
         }
-        s->moves->transpose(w, groups, lines[0], sizeof *lines / sizeof **lines, (float *)(void *)dst, dw);
+        s->moves->transpose(w, quads, lines[0], sizeof *lines / sizeof **lines, (float *)(void *)dst, dw);
     }
+}
+
+static void pack_bytes(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
+                       int64_t k, int64_t count, char *dst, int32_t *sums)
+{
+    const int64_t group = f->group * ortc_product_size(f->type), width = at->width;
+    if (!is_in_rows(f)) {
+        const int64_t have = ortc_product_ceil_div(count * ortc_product_size(f->type), 4) * 4;
+        pack_quads(f, s, at, k, count, dst, sums);
+        memset(dst + have * width, 0, (size_t)((ortc_product_ceil_div(have, group) * group - have) * width));
+        return;
+    }
+    for (int64_t k0 = 0; k0 < count; k0 += f->group, dst += width * group) {
+        const int64_t n = min64(count - k0, f->group);
+        if (s->along && !s->custom) {
+            const uint8_t *src = (const uint8_t *)s->data + at->first * s->ld + k + k0;
+            for (int64_t j = 0; j < width; j++) {
+                const int64_t have = j < at->have ? n : 0;
+                char *to = dst + j * group;
+                if (have && sums)
+                    sums[j] += s->moves->bytes->line((size_t)n, src + j * s->ld, s->type, f->type, to);
+                memset(to + have, 0, (size_t)(group - have));
+            }
+        } else {
+            float quads[BLOCK / 4 * ORTC_FORM_WIDTH];
+            pack_quads(f, s, at, k + k0, n, quads, sums);
+            s->moves->transpose((size_t)ortc_product_ceil_div(n, 4), (size_t)width, quads, (size_t)width,
+                                (float *)(void *)dst, (size_t)group / 4);
+        }
+    }
+}
+
+/* A panel with an element that pieces do not hold. */
+static void pack_whole(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
+                       void *dst)
+{
+    const ortc_product_form plain = {.type = ORTC_F32, .width = f->width, .group = 1, .planes = 1};
+    const int64_t padded = ortc_product_ceil_div(at->kc, f->group) * f->group;
+    ortc_product_pack(&plain, s, at, 0, at->kc, dst);
+    memset((float *)dst + at->kc * at->width, 0, (size_t)((padded - at->kc) * at->width) * sizeof(float));
 }
 
 void ortc_product_pack(const ortc_product_form *f, const ortc_product_source *s, const ortc_product_panel *at,
@@ -118,12 +152,14 @@ void ortc_product_pack(const ortc_product_form *f, const ortc_product_source *s,
 {
     char *to = (char *)dst + ortc_form_data(f, at->width, from);
     const int64_t k0 = at->k0 + from;
+    int32_t *behind = ortc_form_sums(f)
+                          ? (int32_t *)(void *)((char *)dst + ortc_form_data(f, at->width, at->kc))
+                          : NULL;
+    if (behind && from == 0) memset(behind, 0, (size_t)ortc_form_sums(f));
     if (ortc_form_is_bytes(f)) {
-        int32_t *sums = f->sums ? (int32_t *)(void *)((char *)dst + ortc_form_data(f, at->width, at->kc))
-                                : NULL;
-        if (sums && from == 0) memset(sums, 0, (size_t)ortc_form_sums(f));
         for (int64_t k = 0; k < count; k += BLOCK)
-            pack_bytes(f, s, at, k0 + k, min64(count - k, BLOCK), to + ortc_form_data(f, at->width, k), sums);
+            pack_bytes(f, s, at, k0 + k, min64(count - k, BLOCK), to + ortc_form_data(f, at->width, k),
+                       behind);
     } else if (ortc_form_is_plain(f) && s->type == ORTC_F32 && s->custom) {
         s->custom(s->arg, s->index, k0, count, at->first, at->have, to, (size_t)at->width);
     } else if (ortc_form_is_plain(f) && s->type == ORTC_F32) {
@@ -132,8 +168,12 @@ void ortc_product_pack(const ortc_product_form *f, const ortc_product_source *s,
         (s->along ? s->moves->transpose : s->moves->rows)((size_t)at->have, (size_t)count, src, (size_t)s->ld,
                                                           (float *)(void *)to, (size_t)at->width);
     } else {
-        for (int64_t k = 0; k < count; k += BLOCK)
-            pack_floats(f, s, at, k0 + k, min64(count - k, BLOCK), to + ortc_form_data(f, at->width, k));
+        for (int64_t k = 0; k < count; k += BLOCK) {
+            const int other = pack_floats(f, s, at, k0 + k, min64(count - k, BLOCK),
+                                          to + ortc_form_data(f, at->width, k));
+            if (behind) *behind |= other;
+        }
+        if (behind && *behind && from + count == at->kc) pack_whole(f, s, at, dst);
     }
 }
 
@@ -171,9 +211,11 @@ static void fill_body(void *arg, int64_t begin, int64_t end, void *scratch)
                                  f->dst + ortc_form_at(f->form, f->extent, panels, k0, chunk));
 }
 
-int64_t ortc_product_pack_grain(const ortc_product_form *form, int64_t k)
+/* Panels that a thread packs at a time: of columns several, which share cache lines of the source's rows. */
+static int64_t pack_grain(const ortc_product_form *form, int64_t k, int along)
 {
-    const int64_t bytes = ortc_form_data(form, form->width, k > 0 ? k : 1), target = 64 * 1024, least = 4;
+    const int64_t bytes = ortc_form_data(form, form->width, k > 0 ? k : 1), least = along ? 1 : 4,
+                  target = least * 16 * 1024;
     return bytes >= target / least ? least : target / bytes;
 }
 
@@ -184,8 +226,8 @@ int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_fo
     fill_args f = {
         form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
     if (extent == 0 || k == 0) return 0;
-    return threads->parallel(threads->context, ortc_form_panels(form, extent),
-                             ortc_product_pack_grain(form, k), fill_body, &f);
+    return threads->parallel(threads->context, ortc_form_panels(form, extent), pack_grain(form, k, along),
+                             fill_body, &f);
 }
 
 /* Never 0 for an empty operand: 0 means "does not fit". */

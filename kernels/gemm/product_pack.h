@@ -35,7 +35,4 @@ void ortc_product_pack(const ortc_product_form *form, const ortc_product_source 
 void ortc_product_pack_panels(const ortc_product_form *form, const ortc_product_source *src, int64_t extent,
                               int64_t panels, int64_t q0, int64_t q1, int64_t k0, int64_t kc, void *dst);
 
-/* Panels that a thread packs at a time. */
-int64_t ortc_product_pack_grain(const ortc_product_form *form, int64_t k);
-
 #endif

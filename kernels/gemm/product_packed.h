@@ -52,10 +52,11 @@ static inline int64_t ortc_form_data(const ortc_product_form *f, int64_t width, 
     return ortc_product_ceil_div(kc, f->group) * f->group * f->planes * width * ortc_product_size(f->type);
 }
 
-/* Bytes of a panel's sums: lines of a cache, so that the next panel is aligned as it would be without. */
+/* Bytes behind a panel, for its sums or the word that says what lies in it: lines of a cache, so that the
+ * next panel is aligned as it would be without. */
 static inline int64_t ortc_form_sums(const ortc_product_form *f)
 {
-    return f->sums ? (4 * f->width + 63) / 64 * 64 : 0;
+    return f->sums ? (4 * f->width + 63) / 64 * 64 : f->planes > 1 ? 64 : 0;
 }
 
 /* Bytes of a chunk, or of an operand that is one. */

@@ -8,7 +8,7 @@
 #define MOVES(bits, isa, packs) \
     { \
         "moves_" #isa, bits, ortc_uk_pack_rows_f32_##packs, ortc_uk_pack_transpose_f32_##packs, \
-            &ortc_product_vec_##isa, &ortc_product_bytes_##isa \
+            &ortc_product_vec_##isa, &ortc_product_bytes_##isa, &ortc_product_pieces_##isa \
     }
 #if defined(__x86_64__)
 DECLARE(avx512)
@@ -19,6 +19,8 @@ enum {
 #if defined(__x86_64__)
     moves_avx512,
     moves_avx2,
+    moves_amx = moves_avx512,
+    moves_avx512bf16 = moves_avx512,
     moves_avx512vnni = moves_avx512,
     moves_avxvnni = moves_avx2,
 #elif defined(__aarch64__)
@@ -42,7 +44,8 @@ const ortc_product_moves *ortc_product_moves_select(void)
 
 /* ---- Lines --------------------------------------------------------------------------------------------- */
 
-#define LINE(bits, isa, A, B, S, mr, nr, ...) ortc_uk_product ORTC_LINE_NAME(B, mr, nr, isa);
+void ortc_amx_begin(void), ortc_amx_end(void);
+#define LINE(bits, isa, A, B, S, mr, nr, ...) ortc_uk_product ORTC_LINE_NAME(A, B, mr, nr, isa);
 #include "product_lines.inc"
 #undef LINE
 
@@ -61,17 +64,17 @@ const ortc_product_line ortc_product_lines[] = {
 
 const size_t ortc_product_line_count = sizeof ortc_product_lines / sizeof ortc_product_lines[0];
 
+static int is_allowed(const ortc_product_line *l) { return (l->isa & ~ortc_cpu_features()) == 0; }
+
 const ortc_product_line *ortc_product_integers(ortc_dtype a, ortc_dtype b, int constant_a)
 {
-    const uint32_t have = ortc_cpu_features();
-    if (a == b && constant_a)
-        b = a == ORTC_U8 ? ORTC_I8 : ORTC_U8;
-    else if (a == b)
-        a = b == ORTC_U8 ? ORTC_I8 : ORTC_U8;
+    const ortc_dtype other = a == ORTC_U8 ? ORTC_I8 : ORTC_U8, moved_a = a == b && !constant_a ? other : a,
+                     moved_b = a == b && constant_a ? other : b;
     for (size_t i = 0; i < ortc_product_line_count; i++) {
         const ortc_product_line *l = &ortc_product_lines[i];
-        if ((l->isa & ~have) == 0 && l->sum == ORTC_I32 &&
-            ((l->a.type == a && l->b.type == b) || l->a.type == ORTC_I16))
+        if (is_allowed(l) && l->sum == ORTC_I32 &&
+            ((l->a.type == a && l->b.type == b) || (l->a.type == moved_a && l->b.type == moved_b) ||
+             l->a.type == ORTC_I16))
             return l;
     }
     return NULL;
@@ -79,10 +82,17 @@ const ortc_product_line *ortc_product_integers(ortc_dtype a, ortc_dtype b, int c
 
 const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b)
 {
-    const uint32_t have = ortc_cpu_features();
     for (size_t i = 0; i < ortc_product_line_count; i++) {
         const ortc_product_line *l = &ortc_product_lines[i];
-        if ((l->isa & ~have) == 0 && l->a.type == a && l->b.type == b && l->b.planes == 1) return l;
+        if (is_allowed(l) && l->a.type == a && l->b.type == b && l->b.planes == 1) return l;
     }
+    return NULL;
+}
+
+const ortc_product_line *ortc_product_in_pieces(void)
+{
+    for (size_t i = 0; i < ortc_product_line_count; i++)
+        if (is_allowed(&ortc_product_lines[i]) && ortc_product_lines[i].b.planes > 1)
+            return &ortc_product_lines[i];
     return NULL;
 }

@@ -101,12 +101,28 @@ typedef struct ortc_product_bytes {
 } ortc_product_bytes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
 
+/* f32 as bf16, or as sums of `planes` of them, the largest first, into forms of groups
+ * (product_pieces_vec.c). Both return whether a value is not held by three pieces: other than 0 and smaller
+ * than 2^-103, where the last piece would be denormal, or 2^57 and larger, where sums might overflow that do
+ * not; infinity; NaN. */
+#define ORTC_PIECES_LEAST 0x0c000000u
+#define ORTC_PIECES_BEYOND 0x5c000000u
+typedef struct ortc_product_pieces {
+    /* w rows [ld] of k values each become dst [group][plane][dw][group] */
+    int (*runs)(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
+                size_t dw);
+    /* [k][w] becomes dst [group][plane][group / 2][w][2] */
+    int (*pairs)(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst);
+} ortc_product_pieces;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_pieces)
+
 typedef struct ortc_product_moves {
     const char *name;
     uint32_t isa;
     ortc_uk_pack_f32 *rows, *transpose;
     const ortc_product_vec *vec;
     const ortc_product_bytes *bytes;
+    const ortc_product_pieces *pieces;
 } ortc_product_moves;
 
 /* All of them, best first; the best that ortc_cpu_features() allows. They differ in speed, and dot in how it
@@ -120,7 +136,11 @@ const ortc_product_moves *ortc_product_moves_select(void);
 #define ORTC_FORM_WIDTH 64 /* the widest panel, */
 #define ORTC_FORM_GROUP 64 /* and the longest group */
 
-enum { ORTC_ORDER_KFAST = 0, /* [width][group] */ ORTC_ORDER_PAIRS = 1 /* [group / 2][width][2] */ };
+enum {
+    ORTC_ORDER_KFAST = 0, /* [width][group] */
+    ORTC_ORDER_PAIRS = 2, /* [group / 2][width][2] */
+    ORTC_ORDER_QUADS = 4  /* [group / 4][width][4] */
+};
 
 /* How an operand lies when packed. Two operands of the same form, extents and source are the same bytes, on
  * whatever machine: keys of packed constants hold a form, never a line. No padding: compared bytewise. */
@@ -128,12 +148,14 @@ typedef struct ortc_product_form {
     /* ORTC_F32, ...: of an element, or of a piece of one. Bytes of the other sign are moved by 128; in I16
      * bytes of both are as they are */
     uint8_t type;
-    uint8_t width;  /* of a full panel: MR, NR */
-    uint8_t step;   /* what a last panel's width is rounded up to; 0: dealt evenly */
-    uint8_t group;  /* consecutive k that lie together; divides 64 */
-    uint8_t planes; /* more than 1: an f32 as a sum of so many pieces */
-    uint8_t order;  /* within a group: ORTC_ORDER_* */
-    uint8_t sums;   /* 1: s32 sums over k behind each panel */
+    uint8_t width; /* of a full panel: MR, NR */
+    uint8_t step;  /* what a last panel's width is rounded up to; 0: dealt evenly */
+    uint8_t group; /* consecutive k that lie together; divides 64 */
+    /* More than 1: an f32 as a sum of so many pieces; the s32 behind a panel is not 0 where one of its
+     * elements is none, and all of it [k][width] of f32 instead, K padded with zeros */
+    uint8_t planes;
+    uint8_t order; /* within a group: ORTC_ORDER_* */
+    uint8_t sums;  /* 1: s32 sums over k behind each panel */
     uint8_t reserved;
     uint32_t chunk; /* the longest chunk of K, and the length of chunks beyond it */
 } ortc_product_form;
@@ -157,10 +179,11 @@ typedef struct ortc_product_line {
 } ortc_product_line;
 
 /* A line from the arguments of product_lines.inc. */
-#define ORTC_LINE_NAME(b, mr, nr, isa) ortc_uk_product_##b##_##mr##x##nr##_##isa
+#define ORTC_LINE_NAME(a, b, mr, nr, isa) ortc_uk_product_##a##_##b##_##mr##x##nr##_##isa
 #define ORTC_LINE_f32 ORTC_F32
 #define ORTC_LINE_f16 ORTC_F16
 #define ORTC_LINE_bf16 ORTC_BF16
+#define ORTC_LINE_bf16x3 ORTC_BF16
 #define ORTC_LINE_u8 ORTC_U8
 #define ORTC_LINE_s8 ORTC_I8
 #define ORTC_LINE_s16 ORTC_I16
@@ -171,7 +194,7 @@ typedef struct ortc_product_line {
         "product_" #A "_" #B "_" #mr "x" #nr "_" #isa, bits, \
             {ORTC_LINE_##A, mr, 0, kg, planes, ORTC_ORDER_KFAST, sums, 0, chunk}, \
             {ORTC_LINE_##B, nr, step, kg, planes, ORTC_ORDER_##order_b, sums, 0, chunk}, ORTC_LINE_##S, can, \
-            clocks, begin, end, ORTC_LINE_NAME(B, mr, nr, isa), its_moves \
+            clocks, begin, end, ORTC_LINE_NAME(A, B, mr, nr, isa), its_moves \
     }
 
 /* All of them, best first. Thread: any. */
@@ -181,6 +204,9 @@ extern const size_t ortc_product_line_count;
 /* The best that ortc_cpu_features() allows for packed elements of these types, in one plane; NULL: none.
  * There always is one for (f32, f32), which packers and drivers make serve for f16 and bf16. Thread: any. */
 const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b);
+
+/* The best that multiplies f32 in pieces of bf16; NULL: none. Thread: any. */
+const ortc_product_line *ortc_product_in_pieces(void);
 
 /* The best for bytes of these types (ORTC_U8, I8), whose sums are s32 and exact. Where the types are the
  * same, a line may have to move one operand by 128, which costs its counterpart's sums: the operand that is

@@ -62,10 +62,28 @@ static void destroy(ortc_unit *u)
     free(s);
 }
 
+/* Devices "cpu", which is who knows it, with the precision that was asked for as their option. */
+static ortc_status open_targets(ortc_session *s, const ortc_session_options *o, ortc_error *error)
+{
+    const char *names = o->providers ? o->providers : "cpu";
+    char text[1024];
+    ortc_text list = ORTC_TEXT(text);
+    if (!o->precision) return ortc_targets_open(&s->targets, names, error);
+    text[0] = 0;
+    for (const char *at = names; *at;) {
+        const int n = (int)strcspn(at, ","), is_cpu = !strncmp(at, "cpu", 3) && (n == 3 || at[3] == ':');
+        ortc_text_add(&list, "%.*s%s%s%s", n, at, is_cpu ? ":precision=" : "", is_cpu ? o->precision : "",
+                      at[n] ? "," : "");
+        at += n + (at[n] == ',');
+    }
+    if (strlen(text) + 1 >= sizeof text) return ortc_fail(error, ORTC_LIMIT, "too many providers are named");
+    return ortc_targets_open(&s->targets, text, error);
+}
+
 static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_error *error)
 {
     ortc_graph *g = s->unit.placed.graph;
-    ORTC_TRY(ortc_targets_open(&s->targets, o->providers ? o->providers : "cpu", error));
+    ORTC_TRY(open_targets(s, o, error));
     ORTC_TRY(fix_symbols(g, o, error));
     ORTC_TRY(ortc_session_take_choices(s, o, error));
     ORTC_TRY(ortc_unit_tie_all(&s->unit, o, error));

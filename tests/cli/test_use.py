@@ -252,6 +252,8 @@ def info() -> None:
     expect("info --steps, what is chosen", "info", DIGITS, "--steps", "--choose", "conv3=conv.columns", "--json", err="free dimensions are 1",
            test=lambda r: None if {s["node"]: s["kernel"] for s in r.json()["steps"]}["conv3"] == "conv.columns" else "kernel")  # fmt: skip
     expect("info --steps, chosen and not there", "info", DIGITS, "--steps", "--choose", "conv3=conv.fast", code=6, err="conv.fast")
+    expect("info --precision", "info", DIGITS, "--placement", "--precision", "bf16", out="fc1")
+    expect("info --precision, not known", "info", DIGITS, "--placement", "--precision", "f8", code=2, err="not 'f8'")
     expect("info --no-fusion", "info", DIGITS, "--placement", "--no-fusion", "--json",
            test=lambda r: "fused" if any("Relu" in p["fused"] for p in r.json()["placement"]) else None)  # fmt: skip
     expect("providers", "providers", test=lambda r: None if "cpu" in r.out and "ref" in r.out else "list")

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/ir/graph.h"
+#include "kernels/common/cpu_features.h"
 
 typedef struct reached {
     char op[64], kernel[64], provider[32];
@@ -51,6 +52,21 @@ static bool is_control(const ortc_operator_info *info)
     return op && op->flags & ORTC_OP_CONTROL;
 }
 
+/* Kernels that cases reach only where the machine has one of some instruction sets, or never, because a
+ * device's option is asked for (tests/session/test_siblings.c). */
+static bool is_out_of_reach(const ortc_kernel_info *k)
+{
+    static const struct {
+        const char *kernel;
+        uint32_t any;
+    } rare[] = {{"gemm.pieces", ORTC_CPU_AMX},
+                {"gemm.bf16", ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16},
+                {"gemm.rounded", 0}};
+    for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)
+        if (!strcmp(k->kernel, rare[i].kernel)) return !(ortc_cpu_features() & rare[i].any);
+    return false;
+}
+
 static size_t kernel_missing(const ortc_operator_info *op, const ortc_kernel_info *k)
 {
     uint64_t seen = 0, wanted = 0;
@@ -62,6 +78,7 @@ static size_t kernel_missing(const ortc_operator_info *op, const ortc_kernel_inf
             seen |= list[i].types;
         }
     for (int m = 0; m < 8; m++) wanted |= k->types[m];
+    if (!any && is_out_of_reach(k)) return 0;
     if (!any) {
         printf("no case reaches kernel %s of %s on %s\n", k->kernel, op->name, k->provider);
         return 1;

@@ -8,10 +8,10 @@
 
 /* u8 times s8, exactly. */
 #define U8_GROUP 4
-ortc_uk_product ortc_uk_product_s8_5x12_test, ortc_uk_product_bf16_6x16_test;
-void ortc_uk_product_s8_5x12_test(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
-                                  size_t ldb, void *sums, size_t ld, uint32_t flags,
-                                  const ortc_uk_tail_f32 *tail)
+ortc_uk_product ortc_uk_product_u8_s8_5x12_test;
+void ortc_uk_product_u8_s8_5x12_test(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
+                                     size_t ldb, void *sums, size_t ld, uint32_t flags,
+                                     const ortc_uk_tail_f32 *tail)
 {
     const uint8_t *x = a;
     const int8_t *y = b;
@@ -27,51 +27,25 @@ void ortc_uk_product_s8_5x12_test(size_t mr, size_t nr, size_t groups, const voi
         }
 }
 
-/* f32 as three bf16 pieces: the six products that matter. */
-#define PIECES 3
-#define X3_GROUP 8
-static _Thread_local int inside; /* a task */
-static void begin_task(void)
-{
-    if (inside++) abort();
-}
-static void end_task(void)
-{
-    if (--inside) abort();
-}
+/* begin and end of a task: emulated tiles are none outside of one (amx_emulated.c) */
+void emulated_begin(void), emulated_end(void);
+#define LINE(bits, isa, A, B, S, mr, nr, ...) ortc_uk_product ORTC_LINE_NAME(A, B, mr, nr, isa);
+#define EMULATED(LINE) \
+    LINE(0, emulated, s8, s8, s32, 32, 32, 16, 64, 1, QUADS, 1, 192, 48, 0, emulated_begin, emulated_end) \
+    LINE(0, emulated, u8, u8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
+    LINE(0, emulated, u8, s8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
+    LINE(0, emulated, s8, u8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
+    LINE(0, emulated, bf16, bf16, f32, 32, 32, 16, 32, 1, PAIRS, 0, 3072, 90, ORTC_LINE_TAIL, \
+         emulated_begin, emulated_end) \
+    LINE(0, emulated, bf16x3, bf16x3, f32, 32, 32, 16, 32, 3, PAIRS, 0, 320, 480, ORTC_LINE_TAIL, \
+         emulated_begin, emulated_end)
+EMULATED(LINE)
+#undef LINE
 
-static float piece(const uint16_t *p, size_t at)
-{
-    const uint32_t bits = (uint32_t)p[at] << 16;
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-void ortc_uk_product_bf16_6x16_test(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
-                                    size_t ldb, void *sums, size_t ld, uint32_t flags,
-                                    const ortc_uk_tail_f32 *tail)
-{
-    float *s = sums;
-    if (!inside || tail || flags & ORTC_UK_B_EXACT) abort();
-    for (size_t i = 0; i < mr; i++)
-        for (size_t j = 0; j < nr; j++) {
-            float v = flags & ORTC_UK_ACCUMULATE ? s[i * ld + j] : 0;
-            for (size_t g = 0; g < groups; g++)
-                for (size_t k = 0; k < X3_GROUP; k++)
-                    for (size_t p = PIECES; p-- > 0;) /* small products first */
-                        for (size_t q = 0; q + p < PIECES; q++)
-                            v += piece(a, ((g * PIECES + p) * mr + i) * X3_GROUP + k) *
-                                 piece(b, (g * PIECES + q) * ldb * X3_GROUP + (k / 2 * ldb + j) * 2 + k % 2);
-            s[i * ld + j] = v;
-        }
-}
-
-static const ortc_product_line test_only[] = {ORTC_LINE_OF(0, test, u8, s8, s32, 5, 12, 4, U8_GROUP, 1, KFAST,
-                                                           1, 192, 240, 0, NULL, NULL, NULL),
-                                              ORTC_LINE_OF(0, test, bf16, bf16, f32, 6, 16, 8, X3_GROUP,
-                                                           PIECES, PAIRS, 0, 320, 1536, 0, begin_task,
-                                                           end_task, NULL)};
+#define LINE(bits, isa, ...) ORTC_LINE_OF(bits, isa, __VA_ARGS__, NULL),
+static const ortc_product_line test_only[] = {
+    LINE(0, test, u8, s8, s32, 5, 12, 4, U8_GROUP, 1, KFAST, 1, 192, 240, 0, NULL, NULL) EMULATED(LINE)};
+#undef LINE
 
 const ortc_product_line *test_line(size_t index)
 {
@@ -92,7 +66,8 @@ ortc_product_types test_types(const ortc_product_line *line, rng *r)
         return (ortc_product_types){rng_next(r) % 2 ? ORTC_I8 : ORTC_U8, rng_next(r) % 2 ? ORTC_I8 : ORTC_U8,
                                     c == ORTC_F16 ? ORTC_I32 : c};
     /* what is packed holds all of its source */
-    return (ortc_product_types){a, line->b.planes == 1 && line->b.type != ORTC_F32 ? line->b.type : b, c};
+    return (ortc_product_types){line->a.planes == 1 && line->a.type != ORTC_F32 ? line->a.type : a,
+                                line->b.planes == 1 && line->b.type != ORTC_F32 ? line->b.type : b, c};
 }
 
 void test_fill(rng *r, ortc_dtype type, void *p, size_t n)

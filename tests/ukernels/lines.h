@@ -1,7 +1,6 @@
-/* The lines of the table of products that tests walk: those of the library, then lines that only tests have,
- * with what no fast line has yet: groups of k, s32 sums with the sums of rows and columns, planes, another
- * order, begin and end of a task. They are plain C, and show that packers and drivers need nothing but a
- * line's numbers. */
+/* The lines of the table of products that tests walk: those of the library, then lines that only tests have:
+ * one of odd extents in plain C, which shows that packers and drivers need nothing but a line's numbers, and
+ * those of AMX with its instructions emulated. */
 #ifndef ORTC_TESTS_UKERNELS_LINES_H
 #define ORTC_TESTS_UKERNELS_LINES_H
 

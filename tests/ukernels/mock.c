@@ -245,7 +245,9 @@ const ortc_kernel *mock_choose(const ortc_kernel_table *t, mock_node *n)
         const ortc_kernel *k = t->entries[i].kernel;
         ortc_offer offer = {.size = sizeof offer};
         void *state = NULL;
-        if (strcmp(t->entries[i].op, n->op)) continue;
+        if (strcmp(t->entries[i].op, n->op) || !(t->entries[i].types[0] & ORTC_TYPE(n->type.dtype))) continue;
+        if (k->supports && k->supports((const ortc_node *)(const void *)n, NULL, (ortc_why *)(void *)&why))
+            continue;
         if (!k->choose) return best ? best : k;
         if (k->prepare && k->prepare((const ortc_node *)(const void *)n, (ortc_prep *)(void *)&prep, &state))
             continue;

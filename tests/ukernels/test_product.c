@@ -158,8 +158,7 @@ static double expected(const problem *p, const ortc_product_args *x, int64_t i, 
     }
     if (x->act == ORTC_UK_ACT_CLIP) v = v < x->lo ? x->lo : v > x->hi ? x->hi : v;
     if (x->act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * x->lo : v;
-    /* an f32 as pieces: six products for one */
-    *bound = ((double)p->k * (p->line->a.planes > 1 ? 6 : 1) + 8) * FLT_EPSILON * mag;
+    *bound = ((double)p->k + 8) * FLT_EPSILON * mag;
     if (x->tile) {
         const int64_t r = i * (p->flags & ORTC_PRODUCT_TRANS_C ? p->n : p->m);
         v = 2 * v + (p->flags & ORTC_PRODUCT_TRANS_C ? by_place(r + col, row) : by_place(r + row, col));
@@ -291,8 +290,12 @@ static void choose_types(problem *p, rng *r)
     if (p->line->b.sums && rng_next(r) % 2) p->zero_b = (int32_t)rng_range(r, -128, 127);
 }
 
-/* The paths through the driver are the lines' of f32, whose operands are of all types: others get a third. */
-static int share(const ortc_product_line *line) { return ortc_form_is_plain(&line->b) ? 1 : 3; }
+/* The paths through the driver are the lines' of f32, whose operands are of all types: others get a third,
+ * those of tiles, which may be emulated, less. */
+static int share(const ortc_product_line *line)
+{
+    return ortc_form_is_plain(&line->b) ? 1 : line->begin ? 9 : 3;
+}
 
 static int random_shapes(const ortc_product_line *line, rng *r, pool *const pools[4], uint32_t kind,
                          int batched, int count)

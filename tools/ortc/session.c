@@ -169,6 +169,7 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
     so.flags = o->no_fusion ? ORTC_SESSION_NO_FUSION : 0;
     so.providers = o->provider;
     so.require = o->require;
+    so.precision = o->precision;
     so.threads = (uint32_t)o->threads;
     so.n_dims = o->n_dims;
     so.dim_names = o->dim_names;

@@ -9,8 +9,8 @@
 enum { MAX_INPUT_RANK = 64 };
 
 typedef struct session_options {
-    const char *provider, *require; /* NULL: the library's defaults */
-    int64_t threads;                /* 0: all */
+    const char *provider, *require, *precision; /* NULL: the library's defaults */
+    int64_t threads;                            /* 0: all */
     arg_list plugins, sets, shapes;
     bool no_fusion;
     size_t n_dims; /* --set, parsed by session_options_check */
@@ -44,6 +44,13 @@ typedef struct session_options {
          .value = "A,B", \
          .to = &(o).require, \
          .help = "fail unless every node is on one of these providers"}, \
+        {.kind = ARG_TEXT, \
+         .name = "precision", \
+         .value = "P", \
+         .to = &(o).precision, \
+         .help = \
+             "bf16: products of f32 round their operands to bf16 on the cpu, where it has instructions for " \
+             "that (f32)"}, \
         {.kind = ARG_INTEGER, \
          .letter = 't', \
          .name = "threads", \

@@ -1,0 +1,344 @@
+/* Micro-kernels for AMX: a tile of 32 x 32 sums is four tile registers (0 to 3), which two registers of A (4,
+ * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; and f32 as three pieces of bf16 each, whose
+ * six largest products are added up: nothing above 2^-24 of |ab| is left out, and sums of 32 products are
+ * added to a sum at a time, so the error is below that of fused multiply-adds.
+ *
+ * The unit flushes denormals, and infinity times a piece of the other sign is NaN. So a panel with an element
+ * that pieces do not hold (product_uk.h) lies as f32, and tiles that it is part of are multiplied by the
+ * instruction set's own tile of f32, from pieces put together again where the other operand has them.
+ *
+ * A thread's tiles are configured for the rows of a block when those differ from the last one's, from a
+ * task's begin to its end, which releases them: otherwise every switch to another thread would save them.
+ */
+#include "product_uk.h"
+
+#include <assert.h>
+
+#include "amx.h"
+#include "kernels/common/vector/vec.h"
+
+#ifndef AMX_NAME /* a test has names of its own, and another tile of f32 */
+#define AMX_NAME(types) ortc_uk_product_##types##_32x32_amx
+#define AMX_BEGIN ortc_amx_begin
+#define AMX_END ortc_amx_end
+#define AMX_F32_TILE ortc_uk_product_f32_f32_14x32_avx512
+#define AMX_F32_MR 14
+#define AMX_F32_NR 32
+#endif
+
+#define SIDE 32 /* rows and columns of a tile of sums */
+#define HALF 16
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 32")
+
+/* ---- Tasks --------------------------------------------------------------------------------------------- */
+
+static _Thread_local size_t configured; /* rows of a block; 0: nothing is */
+
+void AMX_BEGIN(void);
+void AMX_END(void);
+void AMX_BEGIN(void) { configured = 0; }
+void AMX_END(void)
+{
+    if (configured) AMX_RELEASE();
+    configured = 0;
+}
+
+static void configure(size_t rows)
+{
+    const uint8_t low = (uint8_t)(rows < HALF ? rows : HALF), high = (uint8_t)(rows > HALF ? rows - HALF : 1);
+    amx_shape shape = {.palette = 1, .rows = {low, low, high, high, low, high, HALF, HALF}};
+    for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW;
+    AMX_CONFIG(&shape);
+    configured = rows;
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+/* Panels: A [group][plane][mr][64 bytes], B [group][plane][16][width][4 bytes]. */
+typedef void amx_sum(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, const char *b,
+                     size_t stride);
+
+INLINE void zero(void)
+{
+    AMX_ZERO(0);
+    AMX_ZERO(1);
+    AMX_ZERO(2);
+    AMX_ZERO(3);
+}
+
+INLINE void prefetch(const char *p, size_t lines)
+{
+    UNROLL for (size_t i = 0; i < lines; i++) __builtin_prefetch(p + i * 64);
+}
+
+/* One product a group. B's next group is asked for between them: its panel is longer than L1. */
+#define AMX_SUM(name, op) \
+    INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
+                     const char *b, size_t stride) \
+    { \
+        zero(); \
+        for (size_t g = 0; g < groups; g++, a += mr * AMX_ROW, b += HALF * stride) { \
+            const char *next = b + HALF * stride; \
+            AMX_LOAD(4, a, AMX_ROW); \
+            AMX_LOAD(6, b, stride); \
+            AMX_TDP(op, 0, 4, 6); \
+            prefetch(next, 8); \
+            if (two_b) AMX_LOAD(7, b + AMX_ROW, stride); \
+            if (two_b) AMX_TDP(op, 1, 4, 7); \
+            prefetch(next + 512, 8); \
+            if (two_a) AMX_LOAD(5, a + HALF * AMX_ROW, AMX_ROW); \
+            if (two_a) AMX_TDP(op, 2, 5, 6); \
+            if (two_b) prefetch(next + 1024, 8); \
+            if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
+            if (two_b) prefetch(next + 1536, 8); \
+        } \
+    }
+AMX_SUM(sum_bf16, bf16ps)
+AMX_SUM(sum_ss, bssd)
+AMX_SUM(sum_su, bsud)
+AMX_SUM(sum_us, busd)
+AMX_SUM(sum_uu, buud)
+
+/* Six products a group, smallest first: pieces (A, B) 02, 01, 11, 10, 20, 00 take one new operand each, which
+ * is loaded between products that do not read it; of both operands the next group is asked for. */
+INLINE void sum_pieces(const int two_a, const int two_b, size_t mr, size_t groups, const char *a,
+                       const char *b, size_t stride)
+{
+    const size_t plane_a = mr * AMX_ROW, plane_b = HALF * stride;
+#define LOAD_A(t, plane) AMX_LOAD(t, a + (plane)*plane_a + (t == 5 ? HALF * AMX_ROW : 0), AMX_ROW)
+#define LOAD_B(t, plane) AMX_LOAD(t, b + (plane)*plane_b + (t == 7 ? AMX_ROW : 0), stride)
+#define AHEAD(step) \
+    do { \
+        prefetch(a + 3 * plane_a + (step)*256, 4); \
+        prefetch(b + 3 * plane_b + (step)*256, 4); \
+    } while (0)
+/* the four products of two pieces, by columns; by rows */
+#define BY_COLUMNS(at, then6, then7) \
+    do { \
+        AMX_TDP(bf16ps, 0, 4, 6); \
+        AHEAD(at); \
+        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
+        AHEAD(at + 1); \
+        then6; \
+        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
+        AHEAD(at + 2); \
+        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
+        AHEAD(at + 3); \
+        if (two_b) then7; \
+    } while (0)
+#define BY_ROWS(at, then4, then5) \
+    do { \
+        AMX_TDP(bf16ps, 0, 4, 6); \
+        AHEAD(at); \
+        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
+        AHEAD(at + 1); \
+        then4; \
+        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
+        AHEAD(at + 2); \
+        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
+        AHEAD(at + 3); \
+        if (two_a) then5; \
+    } while (0)
+    zero();
+    for (size_t g = 0; g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
+        LOAD_A(4, 0);
+        LOAD_B(6, 2);
+        if (two_a) LOAD_A(5, 0);
+        if (two_b) LOAD_B(7, 2);
+        BY_COLUMNS(0, LOAD_B(6, 1), LOAD_B(7, 1)); /* 02 */
+        BY_ROWS(4, LOAD_A(4, 1), LOAD_A(5, 1));    /* 01 */
+        BY_COLUMNS(8, LOAD_B(6, 0), LOAD_B(7, 0)); /* 11 */
+        BY_ROWS(12, LOAD_A(4, 2), LOAD_A(5, 2));   /* 10 */
+        BY_ROWS(16, LOAD_A(4, 0), LOAD_A(5, 0));   /* 20 */
+        BY_ROWS(20, (void)0, (void)0);             /* 00 */
+    }
+#undef LOAD_A
+#undef LOAD_B
+#undef AHEAD
+#undef BY_COLUMNS
+#undef BY_ROWS
+}
+
+/* The tile's sums to rows `stride` bytes apart, whole registers. */
+INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const void *a, const void *b,
+                     void *to, size_t stride)
+{
+    const size_t b_stride = ldb * 4;
+    char *c = to;
+    if (configured != mr) configure(mr);
+    if (mr > HALF && ldb > HALF)
+        sum(1, 1, mr, groups, a, b, b_stride);
+    else if (mr > HALF)
+        sum(1, 0, mr, groups, a, b, b_stride);
+    else if (ldb > HALF)
+        sum(0, 1, mr, groups, a, b, b_stride);
+    else
+        sum(0, 0, mr, groups, a, b, b_stride);
+    AMX_STORE(0, c, stride);
+    if (ldb > HALF) AMX_STORE(1, c + AMX_ROW, stride);
+    if (mr > HALF) AMX_STORE(2, c + HALF * stride, stride);
+    if (mr > HALF && ldb > HALF) AMX_STORE(3, c + HALF * stride + AMX_ROW, stride);
+}
+
+/* ---- Results ------------------------------------------------------------------------------------------- */
+
+/* Whether registers go straight to C. */
+static int is_straight(size_t nr, uint32_t flags, const ortc_uk_tail_f32 *tail)
+{
+    return nr % HALF == 0 && !(flags & ORTC_UK_ACCUMULATE) && !tail;
+}
+
+static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t ld, uint32_t flags,
+                   const ortc_uk_tail_f32 *t)
+{
+    for (size_t i = 0; i < mr; i++, c += ld)
+        V_FOR(j, n, nr, {
+            vf32 v = v_load_f32(tile[i] + j, n);
+            if (flags & ORTC_UK_ACCUMULATE) v = v_add(v_load_f32(c + j, n), v);
+            if (t) {
+                if (t->alpha != 1.0f) v = v_mul(v, v_set_f32(t->alpha));
+                if (t->bias_col) v = v_add(v, v_load_f32(t->bias_col + j, n));
+                if (t->bias_row) v = v_add(v, v_set_f32(ortc_uk_load_f32(t->bias_row + i)));
+                if (t->residual)
+                    v = v_fma(v_set_f32(t->beta), v_load_f32(t->residual + i * t->residual_stride + j, n), v);
+                if (t->act == ORTC_UK_ACT_CLIP) /* x second: NaN stays */
+                    v = v_min(v_set_f32(t->hi), v_max(v_set_f32(t->lo), v));
+                else if (t->act == ORTC_UK_ACT_LEAKY)
+                    v = v_sel(v_lt(v, v_set_f32(0)), v_mul(v, v_set_f32(t->lo)), v);
+            }
+            v_store_f32(c + j, v, n);
+        });
+}
+
+static void finish_s32(size_t mr, size_t nr, int32_t (*tile)[SIDE], int32_t *c, size_t ld, uint32_t flags)
+{
+    for (size_t i = 0; i < mr; i++, c += ld)
+        V_FOR(j, n, nr, {
+            vi32 v = v_load_i32(tile[i] + j, n);
+            if (flags & ORTC_UK_ACCUMULATE) v = v_load_i32(c + j, n) + v;
+            v_store_i32(c + j, v, n);
+        });
+}
+
+/* ---- What pieces do not hold --------------------------------------------------------------------------- */
+
+#define GROUP 32
+#define PIECES 3
+
+/* Behind a panel of pieces: not 0 where it is [k][width] of f32. */
+static int is_f32(const void *panel, size_t width, size_t groups)
+{
+    int32_t word;
+    memcpy(&word, (const char *)panel + groups * GROUP * PIECES * width * 2, sizeof word);
+    return word != 0;
+}
+
+/* Rows `first` .. of a group of A, as [k][rows]. */
+static void rows_of_a(const void *a, int f32, size_t mr, size_t g, size_t first, size_t rows, float *out)
+{
+    if (f32) {
+        const float *from = (const float *)a + g * GROUP * mr + first;
+        for (size_t k = 0; k < GROUP; k++) memcpy(out + k * rows, from + k * mr, rows * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        const uint16_t *from = (const uint16_t *)a + (g * PIECES * mr + first + i) * GROUP;
+        float row[GROUP];
+        V_FOR(k, n, GROUP, {
+            const vf32 large = v_add(v_load_bf16(from + k, n), v_load_bf16(from + mr * GROUP + k, n));
+            v_store_f32(row + k, v_add(large, v_load_bf16(from + 2 * mr * GROUP + k, n)), n);
+        });
+        for (size_t k = 0; k < GROUP; k++) out[k * rows + i] = row[k];
+    }
+}
+
+/* A group of B, as [k][width]. */
+static void group_of_b(const void *b, int f32, size_t width, size_t g, float *out)
+{
+    if (f32) {
+        memcpy(out, (const float *)b + g * GROUP * width, GROUP * width * sizeof *out);
+        return;
+    }
+    const vi32 upper = v_set_i32((int32_t)0xffff0000);
+    for (size_t k = 0; k < GROUP; k += 2) {
+        const int32_t *from = (const int32_t *)b + (g * PIECES * GROUP + k) / 2 * width;
+        V_FOR(j, n, width, {
+            vf32 even = v_set_f32(0);
+            vf32 odd = even;
+            for (size_t p = 0; p < PIECES; p++) { /* exact: there are not more bits than an f32 has */
+                const vi32 x = v_load_i32(from + p * width * GROUP / 2 + j, n);
+                even = v_add(even, v_f32_bits((vi32)((vu32)x << 16)));
+                odd = v_add(odd, v_f32_bits(x & upper));
+            }
+            v_store_f32(out + k * width + j, even, n);
+            v_store_f32(out + (k + 1) * width + j, odd, n);
+        });
+    }
+}
+
+ortc_uk_product AMX_F32_TILE;
+static void multiply_f32(size_t mr, size_t ldb, size_t groups, const void *a, int a_f32, const void *b,
+                         int b_f32, float (*tile)[SIDE])
+{
+    float panel_b[GROUP * SIDE], panel_a[GROUP * AMX_F32_MR];
+    for (size_t g = 0; g < groups; g++) {
+        group_of_b(b, b_f32, ldb, g, panel_b);
+        for (size_t i = 0; i < mr; i += AMX_F32_MR) {
+            const size_t rows = mr - i < AMX_F32_MR ? mr - i : AMX_F32_MR;
+            rows_of_a(a, a_f32, mr, g, i, rows, panel_a);
+            for (size_t j = 0; j < ldb; j += AMX_F32_NR)
+                AMX_F32_TILE(rows, ldb - j < AMX_F32_NR ? ldb - j : AMX_F32_NR, GROUP, panel_a, panel_b + j,
+                             ldb, tile[i] + j, SIDE, g ? ORTC_UK_ACCUMULATE : 0, NULL);
+        }
+    }
+}
+
+/* ---- The lines ----------------------------------------------------------------------------------------- */
+
+#define CHECK() \
+    assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= ldb && ldb <= SIDE && !(flags & ORTC_UK_B_EXACT))
+
+ortc_uk_product AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_bf16);
+void AMX_NAME(bf16x3_bf16x3)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
+                             void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)
+{
+    _Alignas(64) float tile[SIDE][SIDE];
+    const int a_f32 = groups && is_f32(a, mr, groups), b_f32 = groups && is_f32(b, ldb, groups);
+    CHECK();
+    if (a_f32 || b_f32) {
+        multiply_f32(mr, ldb, groups, a, a_f32, b, b_f32, tile);
+    } else if (is_straight(nr, flags, tail)) {
+        multiply(sum_pieces, mr, ldb, groups, a, b, sums, ld * 4);
+        return;
+    } else {
+        multiply(sum_pieces, mr, ldb, groups, a, b, tile, sizeof *tile);
+    }
+    finish(mr, nr, tile, sums, ld, flags, tail);
+}
+
+void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
+                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)
+{
+    _Alignas(64) float tile[SIDE][SIDE];
+    const int straight = is_straight(nr, flags, tail);
+    CHECK();
+    multiply(sum_bf16, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
+    if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
+}
+
+#define BYTES_LINE(types, sum) \
+    ortc_uk_product AMX_NAME(types); \
+    void AMX_NAME(types)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb, \
+                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail) \
+    { \
+        _Alignas(64) int32_t tile[SIDE][SIDE]; \
+        const int straight = is_straight(nr, flags, tail); \
+        CHECK(); \
+        multiply(sum, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile); \
+        if (!straight) finish_s32(mr, nr, tile, sums, ld, flags); \
+    }
+BYTES_LINE(s8_s8, sum_ss)
+BYTES_LINE(s8_u8, sum_su)
+BYTES_LINE(u8_s8, sum_us)
+BYTES_LINE(u8_u8, sum_uu)
