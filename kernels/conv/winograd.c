@@ -214,8 +214,10 @@ static int32_t alone(void *scratch, int64_t n, int64_t grain, ortc_product_body 
     return 0;
 }
 
-/* A tile of a block of the output from the definition: `end` says where it goes. */
-static void again(const job *j, const place *at, int64_t block, const ortc_winograd_end *end, float *scratch)
+/* A tile of a block of the output from the definition: `end` says where it goes; *turned: the block whose
+ * weights scratch holds, -1: none. */
+static void again(const job *j, const place *at, int64_t block, const ortc_winograd_end *end, float *scratch,
+                  int64_t *turned)
 {
     const ortc_winograd_plan *p = j->p;
     float *patch = scratch + p->at_patch, *weights = scratch + p->at_weights;
@@ -229,9 +231,11 @@ static void again(const job *j, const place *at, int64_t block, const ortc_winog
     int64_t offset[9];
     for (int64_t i = 0; i < p->ins; i++) lay_out(j, at, i, patch + i * p->points * BLOCK);
     for (int64_t t = 0; t < 9; t++) offset[t] = (t / 3 * p->n + t % 3) * BLOCK;
-    ortc_blocked_weight_fill(&some, types[p->type], 0,
-                             (const char *)j->plain + first * c * 9 * ortc_product_size(types[p->type]),
-                             weights, &one);
+    if (*turned != block)
+        ortc_blocked_weight_fill(&some, types[p->type], 0,
+                                 (const char *)j->plain + first * c * 9 * ortc_product_size(types[p->type]),
+                                 weights, &one);
+    *turned = block;
     ortc_blocked_tile tile = {.offset = offset,
                               .plane = p->points * BLOCK,
                               .groups = (size_t)p->ins,
@@ -256,7 +260,7 @@ static void again(const job *j, const place *at, int64_t block, const ortc_winog
 
 /* Tiles t0 .. t1-1, neighbours in a row of an image, of one block of output; sums at s + point * step. */
 static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, const float *s, int64_t step,
-                       float *scratch)
+                       float *scratch, int64_t *turned)
 {
     const ortc_winograd_plan *p = j->p;
     const ortc_blocked_end *e = &j->end;
@@ -278,7 +282,8 @@ static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, cons
                                        .clip = e->straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                                        .lo = j->a->tail->lo,
                                        .hi = j->a->tail->hi};
-        if (p->side->output(s + (t - t0) * BLOCK, (size_t)step, &end)) again(j, &at, block, &end, scratch);
+        if (p->side->output(s + (t - t0) * BLOCK, (size_t)step, &end))
+            again(j, &at, block, &end, scratch, turned);
     }
     for (int64_t r = 0; r < rows; r++)
         ortc_blocked_finish(e, y + (size_t)r * pitch, columns, block * BLOCK,
@@ -295,6 +300,7 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
     const int64_t count = t1 - t0, most = (int64_t)p->uk->most_pixels, parts = ceil_div(count, most);
     const int64_t weights = p->ins * BLOCK * BLOCK, step = p->wide * count * BLOCK;
     float *sums = scratch + p->at_sums;
+    int64_t turned = -1;
     for (int64_t q = 0; q < p->points; q++) {
         ortc_blocked_tile tile = {.offset = &here,
                                   .plane = count * BLOCK,
@@ -316,7 +322,7 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
     for (int64_t b = 0; b < blocks; b++)
         for (int64_t t = t0, end; t < t1; t = end) {
             end = min64(t1, (t / p->across + 1) * p->across);
-            finish_row(j, t, end, block + b, sums + (b * count + t - t0) * BLOCK, step, scratch);
+            finish_row(j, t, end, block + b, sums + (b * count + t - t0) * BLOCK, step, scratch, &turned);
         }
 }
 

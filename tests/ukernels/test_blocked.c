@@ -129,8 +129,8 @@ static void fill(conv *c, rng *r)
     for (int64_t i = 0; i < n_w; i++) ortc_store_f64(c->w.data, c->type, i, rounded(r, c->type));
     for (int64_t o = 0; o < outs; o++) ((float *)(void *)c->bias.data)[o] = rng_float(r);
     rng_fill(r, (float *)(void *)c->channel.data, (size_t)outs);
-    /* one that is not finite: only what it reaches may be so */
-    if (rng_next(r) % 4 == 0) {
+    /* some that are not finite: only what they reach may be so */
+    for (int64_t n = rng_next(r) % 4 ? 0 : rng_range(r, 1, 4); n > 0; n--) {
         const int64_t s = rng_range(r, 0, g->in_count - 1);
         ortc_store_f64(c->x.data, c->type, c->stem ? s : at(0, 0, s, ins, g->in_count),
                        rng_next(r) % 2 ? NAN : INFINITY);
