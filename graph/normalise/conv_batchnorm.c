@@ -1,5 +1,5 @@
-/* graph/normalise/conv_batchnorm.c: Conv + BatchNormalization with constant weights and statistics becomes
- * one Conv.
+/* graph/normalise/conv_batchnorm.c: Conv or ConvTranspose + BatchNormalization with constant weights and
+ * statistics becomes one of them.
  *
  *   y = (conv(x, W) + b - mean) * f + shift,  f = scale / sqrt(var + epsilon)      per output channel
  *     = conv(x, W * f) + (b - mean) * f + shift
@@ -50,14 +50,47 @@ static ortc_edge *new_constant(ortc_normalise *p, ortc_dtype t, int32_t rank, co
     return ortc_graph_constant(p->graph, NULL, c);
 }
 
+static double factor(const ortc_constant *scale, const ortc_constant *var, int64_t c, double epsilon)
+{
+    return read(scale, c) / sqrt(read(var, c) + epsilon);
+}
+
+/* W of Conv is [channels][..], of ConvTranspose [inputs of all groups][channels of a group][..]. */
+typedef struct filters {
+    const ortc_constant *w;
+    bool transposed;
+    int64_t group, channels; /* channels: of the result */
+} filters;
+
+static bool read_filters(const ortc_node *conv, const ortc_constant *w, filters *out)
+{
+    *out = (filters){w, !strcmp(conv->type, "ConvTranspose"), ortc_node_int(conv, "group", 1), w->dims[0]};
+    if (out->transposed) {
+        if (out->group < 1 || w->dims[0] % out->group ||
+            __builtin_mul_overflow(w->dims[1], out->group, &out->channels))
+            return false;
+    }
+    return out->channels > 0 && w->count > 0;
+}
+
+/* The channel of the result to which element i of W belongs. */
+static int64_t channel_of(const filters *f, int64_t i)
+{
+    const int64_t rows = f->w->dims[0], row = i / (f->w->count / rows), within = i % (f->w->count / rows);
+    return f->transposed
+               ? row / (rows / f->group) * f->w->dims[1] + within / (f->w->count / rows / f->w->dims[1])
+               : row;
+}
+
 static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
 {
     const ortc_edge *we = ortc_node_in_edge(conv, 1), *be = ortc_node_in_edge(conv, 2);
     if (!we || !ortc_edge_is_const(we) || (be && !ortc_edge_is_const(be))) return ORTC_OK;
     const ortc_constant *w = we->constant, *b = be ? be->constant : NULL;
     ortc_dtype t = w->dtype;
-    if ((t != ORTC_F32 && t != ORTC_F64) || w->rank < 3 || w->dims[0] < 1) return ORTC_OK;
-    int64_t channels = w->dims[0], each = w->count / channels;
+    filters f;
+    if ((t != ORTC_F32 && t != ORTC_F64) || w->rank < 3 || !read_filters(conv, w, &f)) return ORTC_OK;
+    const int64_t channels = f.channels;
     const ortc_constant *scale = vector(bn, 1, t, channels), *shift = vector(bn, 2, t, channels);
     const ortc_constant *mean = vector(bn, 3, t, channels), *var = vector(bn, 4, t, channels);
     if (!scale || !shift || !mean || !var || (b && (b->dtype != t || b->count != channels))) return ORTC_OK;
@@ -69,10 +102,14 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
         free(bias);
         return ortc_no_memory(p->error, w->bytes);
     }
-    for (int64_t c = 0; c < channels; c++) {
-        double f = read(scale, c) / sqrt(read(var, c) + epsilon);
-        write(bias, t, c, ((b ? read(b, c) : 0) - read(mean, c)) * f + read(shift, c));
-        for (int64_t i = c * each; i < (c + 1) * each; i++) write(weights, t, i, read(w, i) * f);
+    for (int64_t c = 0; c < channels; c++)
+        write(bias, t, c,
+              ((b ? read(b, c) : 0) - read(mean, c)) * factor(scale, var, c, epsilon) + read(shift, c));
+    double by = 0;
+    for (int64_t i = 0, at = -1; i < w->count; i++) {
+        const int64_t c = channel_of(&f, i);
+        if (c != at) by = factor(scale, var, at = c, epsilon);
+        write(weights, t, i, read(w, i) * by);
     }
     ortc_edge *new_w = new_constant(p, t, w->rank, w->dims, w->bytes, weights);
     ortc_edge *new_b = new_constant(p, t, 1, &channels, (size_t)channels * element, bias);
@@ -98,8 +135,8 @@ ortc_status ortc_pass_conv_batchnorm(ortc_normalise *p)
             continue;
         ortc_edge *x = ortc_node_in_edge(bn, 0);
         ortc_node *conv = x ? x->producer : NULL;
-        if (!conv || *conv->domain || strcmp(conv->type, "Conv") || ortc_edge_n_uses(x) != 1 ||
-            !x->uses->node)
+        if (!conv || *conv->domain || (strcmp(conv->type, "Conv") && strcmp(conv->type, "ConvTranspose")) ||
+            ortc_edge_n_uses(x) != 1 || !x->uses->node)
             continue;
         ORTC_TRY(fuse(p, conv, bn));
     }

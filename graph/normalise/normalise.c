@@ -6,6 +6,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"remove-identity", ortc_pass_remove_identity},
     {"fold-constants", ortc_pass_fold_constants},
     {"share-nodes", ortc_pass_share_nodes},
+    {"fold-pads", ortc_pass_fold_pads},
     {"conv-batchnorm", ortc_pass_conv_batchnorm},
     {"decided-where", ortc_pass_decided_where},
     {"constant-targets", ortc_pass_constant_targets},

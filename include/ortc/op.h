@@ -562,8 +562,10 @@ ORTC_PRINTF(2, 3) static inline ortc_status ortc_no(ortc_why *w, const char *fmt
 /* ---- Choosing between kernels -------------------------------------------------------------------------- */
 
 /* What a kernel is asked about one key: the ports as `plan` sees them, before anything is packed. */
+enum { ORTC_ASK_NO_WINOGRAD = 1 /* ORTC_SESSION_NO_WINOGRAD */ };
 typedef struct ortc_question {
-    uint32_t size, n_in, n_out, reserved;
+    uint32_t size, n_in, n_out;
+    uint32_t flags; /* ORTC_ASK_*: what the caller does without */
     const ortc_view *in, *out;
     const ortc_device *device;
     /* plain. ORTC_KERNEL_LAYOUTS are asked again: with ORTC_ANY_LAYOUT (what would they like best?), and with

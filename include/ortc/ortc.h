@@ -360,7 +360,10 @@ typedef struct ortc_session_options {
     const char *precision;
 } ortc_session_options;
 enum {
-    ORTC_SESSION_NO_FUSION = 1 /* specialise nothing: one kernel per node of the normalised graph */
+    ORTC_SESSION_NO_FUSION = 1, /* specialise nothing: one kernel per node of the normalised graph */
+    /* No convolution by Winograd's transforms, which may make its rounding error about three times as large
+     * (docs/performance.md): products of the definition are summed up, whatever it costs */
+    ORTC_SESSION_NO_WINOGRAD = 2
 };
 #define ORTC_SESSION_OPTIONS_INIT \
     { \

@@ -44,9 +44,9 @@ typedef struct conv_plan {
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
 /* B has the place of a bias. */
-static int read_epilogue(const ortc_node *n, ortc_tail_spec *tail, const char **why)
+static int read_epilogue(const ortc_node *n, uint32_t may, ortc_tail_spec *tail, const char **why)
 {
-    const uint32_t may = ortc_node_in(n, 2).type ? ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT : ORTC_TAIL_ALL;
+    if (ortc_node_in(n, 2).type) may &= ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT;
     return ortc_tail_spec_init(n, 1, may, tail, why);
 }
 int32_t ortc_conv_bias_port(const ortc_tail_spec *t) { return t->bias >= 0 ? t->bias : 2; }
@@ -56,10 +56,10 @@ ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, or
     const char *reason;
     ortc_tail_spec tail;
     (void)device;
-    return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+    return read_epilogue(n, ORTC_TAIL_ALL, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
-ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
     ortc_conv_state *s = calloc(1, sizeof *s);
@@ -70,7 +70,7 @@ ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out)
         free(s);
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
     }
-    if (!read_epilogue(n, &s->tail, &wrong)) {
+    if (!read_epilogue(n, may, &s->tail, &wrong)) {
         free(s);
         return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
     }
@@ -328,6 +328,11 @@ static ortc_status plan_columns(const void *state, ortc_plan *p, void **out)
     return plan_way(state, p, WAY_COLUMNS, 0, out);
 }
 
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    return ortc_conv_prepare(n, ORTC_TAIL_ALL, prep, out);
+}
+
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct run_arg {
@@ -436,7 +441,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                              .flags = ORTC_KERNEL_EPILOGUE, \
                                              .name = "conv." #way, \
                                              .supports = ortc_conv_supports, \
-                                             .prepare = ortc_conv_prepare, \
+                                             .prepare = prepare, \
                                              .plan = plan_##way, \
                                              .run = run, \
                                              .choose = choose_##way};
@@ -451,6 +456,8 @@ ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_2x2),
+             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_4x4),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
              ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),

@@ -12,7 +12,8 @@ typedef struct ortc_conv_state {
 } ortc_conv_state;
 
 ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);
-ortc_status ortc_conv_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
+/* may: what of an epilogue the kernel does on registers, ORTC_TAIL_*. */
+ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out_state);
 
 /* The numbers of X and W, `ins`, and Y. */
 void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ortc_view *ins,
@@ -35,7 +36,7 @@ double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 
 /* cpu_blocks.c */
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
-    ortc_conv_stem;
+    ortc_conv_stem, ortc_conv_winograd_2x2, ortc_conv_winograd_4x4;
 
 extern const ortc_kernel ortc_conv_integer; /* cpu_integer.c */
 

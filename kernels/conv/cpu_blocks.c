@@ -4,6 +4,8 @@
  *   conv.blocked_1x1        the same for windows of one element
  *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
  *   conv.stem               a plain image of up to 4 channels becomes blocks
+ *   conv.winograd_2x2       windows of 3x3 without strides: by tiles of so many pixels (winograd.h)
+ *   conv.winograd_4x4
  * They take no plain values (a stem: give none), so they are offered where somebody asks for blocks, or for
  * whatever is liked best. Packed forms of W are numbered by FORM_*.
  */
@@ -12,8 +14,10 @@
 
 #include "blocked_depthwise.h"
 #include "cpu.h"
+#include "winograd.h"
 
-enum { WINDOW, POINT, DEPTHWISE, STEM };
+enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4 };
+static int pixels_of(int way) { return way == WINOGRAD_2 ? 2 : way == WINOGRAD_4 ? 4 : 0; }
 #define FORM(way) ((uint64_t)0xb10c << 32 | (uint64_t)((way) == POINT ? WINDOW : (way)))
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
@@ -36,8 +40,10 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const pack_param *p = param;
     const ortc_conv_geometry g = geometry_of(p);
     (void)src;
-    return p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
-                               : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, p->way == STEM);
+    const int m = pixels_of((int)p->way);
+    return m                     ? ortc_winograd_weight_bytes(&g, m)
+           : p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
+                                 : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, p->way == STEM);
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
@@ -45,6 +51,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const pack_param *p = param;
     const ortc_conv_geometry g = geometry_of(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
+    const int m = pixels_of((int)p->way);
+    if (m) return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, src->data, dst, &threads);
     if (p->way != DEPTHWISE)
         return ortc_blocked_weight_fill(&g, (ortc_dtype)p->type, p->way == STEM, src->data, dst, &threads);
     ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
@@ -61,26 +69,54 @@ typedef struct blocks_plan {
     int64_t channels; /* of Y, in all */
     ortc_blocked_plan dense;
     ortc_blocked_depthwise_plan depthwise;
+    ortc_winograd_plan winograd;
     const ortc_packed *packed;
 } blocks_plan;
 
 static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, blocks_plan *out)
 {
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
-    return way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, &out->depthwise)
-                            : ortc_blocked_plan_init(g, type, way == STEM, &out->dense);
+    const int m = pixels_of(way);
+    return m                  ? ortc_winograd_plan_init(g, type, m, &out->winograd)
+           : way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, &out->depthwise)
+                              : ortc_blocked_plan_init(g, type, way == STEM, &out->dense);
 }
 
 static void close_way(blocks_plan *b)
 {
-    if (b->way != DEPTHWISE) ortc_blocked_plan_deinit(&b->dense);
+    if (b->way != DEPTHWISE && !pixels_of(b->way)) ortc_blocked_plan_deinit(&b->dense);
 }
 
-/* Clocks, in the measure of cpu.c: tiles 0.95 of the rate of their multiplications, if they have the 8 sums
- * that hide its latency, with channels rounded up to blocks; a vector that is laid out 2, one of results 0.8.
- * A tap of a depthwise window is two loads' time, a run of it 40. */
+/* The share of the rate of multiplications that register tiles of so many pixels reach: 0.95, if they have
+ * the 8 sums that hide its latency. */
+static double share_of_rate(const ortc_blocked_uk *uk, int64_t pixels, int64_t blocks)
+{
+    const int64_t most = (int64_t)uk->most_pixels, wide = blocks > 1 ? (int64_t)uk->most_blocks : 1;
+    const double sums = (double)((pixels < most ? pixels : most) * wide * (uk->most_blocks > 1 ? 1 : 2));
+    return 0.95 * (sums < 8 ? sums / 8 : 1);
+}
+
+/* Winograd's: a patch or tile of a block is transformed in so many clocks each; a product's register tile has
+ * a beginning and an end; and what its weights are more than W comes from memory, for networks are larger
+ * than caches. */
+static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
+{
+    const ortc_winograd_plan *w = &b->winograd;
+    const double tiles = (double)w->tiles, in = (double)w->ins, out = (double)w->outs,
+                 points = (double)w->points;
+    const double weights = (points - 9) * in * out * ORTC_BLOCK * ORTC_BLOCK * sizeof(float);
+    const double macs = ortc_conv_least_clocks(g, b->type) / ((double)g->images * (double)g->out_count * 9) *
+                        (out * ORTC_BLOCK / (double)g->filters);
+    const double calls = points * tiles * out / (double)(w->uk->most_pixels * w->uk->most_blocks);
+    return macs * points * tiles / share_of_rate(w->uk, w->batch, w->outs) + 30 * calls +
+           tiles * (in + out) * (w->m == 4 ? 130 : 45) + weights / 6;
+}
+
+/* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
+ * results 0.8. A tap of a depthwise window is two loads' time, a run of it 40. */
 static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
 {
+    if (pixels_of(b->way)) return winograd_clocks(g, b);
     const ortc_blocked_plan *d = &b->dense;
     const double least = ortc_conv_least_clocks(g, b->type);
     if (b->way == DEPTHWISE) {
@@ -89,15 +125,13 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
         return 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
                40 * blocks * (double)(e->out[0] * (e->out[1] + 6));
     }
-    const int64_t row = d->flat ? d->rows * d->segment : d->segment, most = (int64_t)d->uk->most_pixels;
-    const int64_t wide = d->outs > 1 ? (int64_t)d->uk->most_blocks : 1;
-    const double sums = (double)((row < most ? row : most) * wide * (d->uk->most_blocks > 1 ? 1 : 2));
+    const int64_t row = d->flat ? d->rows * d->segment : d->segment;
     const double vectors = (double)(d->images * d->group * d->outs * d->out_count);
     const double padded = (double)(d->outs * ORTC_BLOCK) / (double)g->filters;
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
-    return least * padded / (sums < 8 ? sums / 8 : 1) / 0.95 + 2 * laid_out + 0.8 * vectors;
+    return least * padded / share_of_rate(d->uk, row, d->outs) + 2 * laid_out + 0.8 * vectors;
 }
 
 static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,
@@ -108,14 +142,15 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     const ortc_layout l = ortc_blocks();
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    if (s->tail.alpha != 1) return ortc_no(why, "results are not scaled here");
+    if (pixels_of(way) && q->flags & ORTC_ASK_NO_WINOGRAD) return ortc_no(why, "the session has no Winograd");
     ortc_conv_read(s, q->in, q->out, &g);
-    if (way != DEPTHWISE && way != STEM && (g.kernel_count == 1) != (way == POINT))
+    if ((way == WINDOW || way == POINT) && (g.kernel_count == 1) != (way == POINT))
         return ortc_no(why, way == POINT ? "the window is not a point" : "the window is a point");
     if (ortc_conv_is_empty(&g) || !open_way(&g, q->in[0].dtype, way, &b))
         return ortc_no(why,
                        way == STEM        ? "more than %d channels, or groups"
                        : way == DEPTHWISE ? "not one channel and filter a group"
+                       : pixels_of(way)   ? "not a window of 3x3 without strides and groups"
                                           : "groups are not whole blocks, or too large",
                        ORTC_STEM_CHANNELS);
     for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
@@ -147,8 +182,11 @@ static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
         free(b);
         return status;
     }
-    ortc_plan_workspace(p, (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float),
-                        way == DEPTHWISE ? b->depthwise.scratch : b->dense.scratch);
+    const size_t bias = (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float);
+    if (pixels_of(way))
+        ortc_plan_workspace(p, bias + b->winograd.shared, b->winograd.scratch);
+    else
+        ortc_plan_workspace(p, bias, way == DEPTHWISE ? b->depthwise.scratch : b->dense.scratch);
     ortc_conv_plan_cost(p, &g, b->type);
     *out = b;
     return ORTC_OK;
@@ -169,7 +207,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const void *given = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
     float *bias = call->workspace;
-    memset(bias, 0, (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof *bias);
+    const int64_t padded = ortc_blocks_of(b->channels) * ORTC_BLOCK;
+    memset(bias, 0, (size_t)padded * sizeof *bias);
     if (given) ortc_convert_get()->widen[ortc_float_index(b->type)]((size_t)b->channels, given, bias);
     const ortc_blocked_args args = {.x = call->in[0].data,
                                     .w = b->packed->data,
@@ -178,8 +217,16 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                     .y = call->out[0].data,
                                     .tail = &s->tail,
                                     .in = call->in};
+    if (pixels_of(b->way))
+        return ortc_winograd_run(&b->winograd, &args, call->in[1].data, bias + padded, &threads);
     return b->way == DEPTHWISE ? ortc_blocked_depthwise_run(&b->depthwise, &args, &threads)
                                : ortc_blocked_run(&b->dense, &args, &threads);
+}
+
+/* A scale is a part of the program over finished rows. */
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    return ortc_conv_prepare(n, ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, out);
 }
 
 #define CONV(way, kernel, called) \
@@ -195,7 +242,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                 .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS, \
                                 .name = called, \
                                 .supports = ortc_conv_supports, \
-                                .prepare = ortc_conv_prepare, \
+                                .prepare = prepare, \
                                 .plan = plan_##way, \
                                 .run = run, \
                                 .release_plan = release_plan, \
@@ -204,3 +251,5 @@ CONV(WINDOW, ortc_conv_blocked, "conv.blocked")
 CONV(POINT, ortc_conv_blocked_1x1, "conv.blocked_1x1")
 CONV(DEPTHWISE, ortc_conv_blocked_depthwise, "conv.blocked_depthwise")
 CONV(STEM, ortc_conv_stem, "conv.stem")
+CONV(WINOGRAD_2, ortc_conv_winograd_2x2, "conv.winograd_2x2")
+CONV(WINOGRAD_4, ortc_conv_winograd_4x4, "conv.winograd_4x4")

@@ -1,31 +1,37 @@
 /* Sums of s32 to f32 or to 8 bits, a body for every instruction set (integer_tail.h). */
 #include "integer_tail.h"
 
+#include <math.h>
+
 #include "kernels/common/vector/vec.h"
 
-/* A row's part of a vector: a register for all of it, or where its elements are. */
+/* A row's part of a vector: a register for all of it, or where its elements are. What is left out is a number
+ * that changes nothing: 0 before, 1, and -0 behind, to which a sum of 0 keeps its sign. */
 typedef struct row_of {
     const char *at; /* NULL: it is `all` */
     vf32 all;
 } row_of;
 
-VFN row_of row_at(const ortc_int_vector *v, size_t r)
+VFN row_of row_at(const ortc_int_vector *v, size_t r, vf32 otherwise)
 {
     const char *p = (const char *)v->data + 4 * r * v->row; /* of 4 bytes, which are bits here */
-    int32_t bits = 0;
-    if (!v->col) memcpy(&bits, p, sizeof bits);
+    int32_t bits;
+    if (!v->data) return (row_of){NULL, otherwise};
+    memcpy(&bits, p, sizeof bits);
     return (row_of){v->col ? p : NULL, v_f32_bits(v_set_i32(bits))};
 }
-VFN vf32 elements(const row_of *r, size_t i, size_t n)
+VFN vf32 elements(const row_of *r, const int along, size_t i, size_t n)
 {
-    return r->at ? v_load_f32((const float *)(const void *)r->at + i, n) : r->all;
+    return along && r->at ? v_load_f32((const float *)(const void *)r->at + i, n) : r->all;
 }
 
 /* 8 bits of a scale, as a loop over registers wants them. Quotients are products with the reciprocal where
  * that cannot matter (`quotient`); reciprocal 0: it always may. */
 typedef struct scaled {
-    vf32 scale, reciprocal, zero, low, high;
-    int divides, quick;
+    vf32 scale, reciprocal, opposite, low,
+        high;  /* opposite: of the reciprocal; bounds less the zero point, */
+    vi32 zero; /* which is added last, to integers */
+    int quick;
 } scaled;
 
 VFN scaled scaled_of(const ortc_int_scaled *s)
@@ -34,93 +40,139 @@ VFN scaled scaled_of(const ortc_int_scaled *s)
     const int is_signed = s->type == ORTC_I8;
     return (scaled){v_set_f32(s->scale),
                     v_set_f32(r),
-                    v_set_f32(s->zero),
-                    v_set_f32(is_signed ? -128 : 0),
-                    v_set_f32(is_signed ? 127 : 255),
-                    s->scale != 1,
+                    v_set_f32(-r),
+                    v_set_f32((is_signed ? -128 : 0) - s->zero),
+                    v_set_f32((is_signed ? 127 : 255) - s->zero),
+                    v_set_i32((int32_t)s->zero),
                     r > 0x1p-100f && r < 0x1p100f};
 }
 
 /* v / scale to the nearest integer, halves to even. A product with the reciprocal is off by less than 2^-11
  * while it is below 2^10, beyond which all ends in the same bound: only near halves that may matter. */
-VFN vf32 quotient(vf32 v, const scaled *s)
+VFN vf32 quotient(vf32 v, const int quick, const scaled *s)
 {
-    if (!s->divides) return v_rint(v);
-    if (s->quick) {
-        const vf32 t = v_mul(v, s->reciprocal), q = v_rint(t);
-        if (!v_any(v_lt(v_set_f32(0.5f - 0x1p-11f), v_abs(v_sub(t, q))))) return q;
+    if (quick) {
+        const vf32 q = v_rint(v_mul(v, s->reciprocal)), off = v_abs(v_fma(v, s->opposite, q));
+        if (__builtin_expect(!v_any(v_lt(v_set_f32(0.5f - 0x1p-11f), off)), 1)) return q;
     }
     return v_rint(v_div(v, s->scale));
 }
 
-/* Into the type, as numbers; NaN, second of each two, stays. */
-VFN vf32 quantised(vf32 v, const scaled *s)
+/* Into the type, as integers that are numbers, less the zero point; of NaN, which `sure` rules out, 0. */
+VFN vf32 quantised(vf32 v, const int quick, const int sure, const scaled *s)
 {
-    return v_min(s->high, v_max(s->low, v_add(quotient(v, s), s->zero)));
+    const vf32 q = v_min(s->high, v_max(s->low, quotient(v, quick, s)));
+    return sure ? q : v_sel(v_is_nan(v), v_neg(v_f32_of_i32(s->zero)), q);
 }
 
-VFN vf32 residual_of(const ortc_int_pass *p, size_t at, size_t n, vf32 zero, vf32 scale)
+VFN vf32 residual_of(const ortc_int_pass *p, size_t at, size_t n, vi32 zero, vf32 scale)
 {
     const int32_t type = p->steps->residual.type;
     if (type == ORTC_F32) return v_load_f32((const float *)p->residual + at, n);
     const vi32 x = type == ORTC_I8 ? v_load_i8((const int8_t *)p->residual + at, n)
                                    : v_load_u8((const uint8_t *)p->residual + at, n);
-    return v_mul(v_sub(v_f32_of_i32(x), zero), scale);
+    return v_mul(v_f32_of_i32(v_sub(x, zero)), scale);
 }
 
-/* Compiled for each combination, so that the loop has few choices in it. */
+static int bounds_something(const ortc_int_bounds *b) { return b->lo > -INFINITY || b->hi < INFINITY; }
+
+/* Compiled for each combination, so that the loop has few choices in it. quick: reciprocals will do; sure:
+ * nothing is NaN; along: vectors may change along a row. */
 static inline __attribute__((always_inline)) void pass(const int back, const int adds, const int ends,
+                                                       const int quick, const int sure, const int along,
                                                        const ortc_int_pass *p, size_t rows, size_t cols,
                                                        const int32_t *sums, size_t ld, void *y, size_t y_ld)
 {
     const ortc_int_steps *s = p->steps;
     const vf32 lo = v_set_f32(s->clip.lo), hi = v_set_f32(s->clip.hi), last_lo = v_set_f32(s->last.lo),
-               last_hi = v_set_f32(s->last.hi), zero = v_set_f32(s->from.zero),
-               scale = v_set_f32(s->from.scale), r_zero = v_set_f32(s->residual.zero),
-               r_scale = v_set_f32(s->residual.scale);
+               last_hi = v_set_f32(s->last.hi), zero = v_set_f32(s->from.zero - s->to.zero),
+               scale = v_set_f32(s->from.scale), r_scale = v_set_f32(s->residual.scale);
+    const vi32 r_zero = v_set_i32((int32_t)s->residual.zero);
+    const int clips = bounds_something(&s->clip), last = bounds_something(&s->last),
+              moves = s->from.zero != s->to.zero;
     const scaled to = scaled_of(&s->to), end = scaled_of(&s->y);
-    const int has_before = p->before.data != NULL, has_factor = p->scale.data != NULL,
-              has_bias = p->bias.data != NULL;
     for (size_t r = 0; r < rows; r++, sums += ld) {
-        float *f = (float *)y + r * y_ld;
-        int8_t *b = (int8_t *)y + r * y_ld;
-        const row_of nothing = {NULL, v_set_f32(0)}, before = has_before ? row_at(&p->before, r) : nothing,
-                     factor = has_factor ? row_at(&p->scale, r) : nothing,
-                     bias = has_bias ? row_at(&p->bias, r) : nothing;
+        void *line = (char *)y + r * y_ld * (ends ? 1 : sizeof(float));
+        const row_of before = row_at(&p->before, r, v_set_f32(0)),
+                     factor = row_at(&p->scale, r, v_set_f32(1)),
+                     bias = row_at(&p->bias, r, v_set_f32(-0.0f));
         V_FOR(i, n, cols, {
-            vi32 sum = v_load_i32(sums + i, n);
-            if (has_before) sum += v_bits_f32(elements(&before, i, n));
-            vf32 v = v_f32_of_i32(sum);
-            if (has_factor) v = v_mul(v, elements(&factor, i, n));
-            if (has_bias) v = v_add(v, elements(&bias, i, n));
-            v = v_min(hi, v_max(lo, v));
+            vf32 v = v_f32_of_i32(v_load_i32(sums + i, n) + v_bits_f32(elements(&before, along, i, n)));
+            v = v_add(v_mul(v, elements(&factor, along, i, n)), elements(&bias, along, i, n));
+            if (clips) v = v_min(hi, v_max(lo, v));
             if (back) {
-                v = quantised(v, &to);
-                v = v_sel(v_is_nan(v), v_set_f32(0), v); /* as an integer */
-                v = v_mul(v_sub(v, zero), scale);
+                v = quantised(v, quick, sure, &to);
+                if (moves) v = v_sub(v, zero);
+                v = v_mul(v, scale);
             }
             if (adds) v = v_add(v, residual_of(p, r * p->residual_row + i, n, r_zero, r_scale));
-            if (back || adds) v = v_min(last_hi, v_max(last_lo, v));
-            if (ends) /* NaN, as every integer of no float, ends in a byte of 0 */
-                v_store_i8(b + i, v_i32_of_f32(quantised(v, &end)), n);
+            if ((back || adds) && last) v = v_min(last_hi, v_max(last_lo, v));
+            if (ends)
+                v_store_i8((int8_t *)line + i,
+                           v_add(__builtin_convertvector(quantised(v, quick, sure, &end), vi32), end.zero),
+                           n);
             else
-                v_store_f32(f + i, v, n);
+                v_store_f32((float *)line + i, v, n);
         });
     }
 }
 
+static int is_quick(const ortc_int_scaled *s)
+{
+    const scaled all = scaled_of(s);
+    return !s->type || all.quick;
+}
+
+/* A vector of finite numbers that no sum of products makes infinite. */
+static int is_small(const ortc_int_vector *v, size_t rows, size_t cols)
+{
+    const size_t n = !v->data ? 0 : v->row ? rows : v->col ? cols : 1;
+    int small = 1;
+    for (size_t i = 0; i < n; i++) {
+        float f;
+        memcpy(&f, (const char *)v->data + 4 * i, sizeof f);
+        small &= f > -0x1p60f && f < 0x1p60f;
+    }
+    return small;
+}
+
+/* Nothing here makes a NaN. */
+static int is_sure(const ortc_int_pass *p, size_t rows, size_t cols)
+{
+    const ortc_int_scaled *r = &p->steps->residual;
+    return is_small(&p->scale, rows, cols) && is_small(&p->bias, rows, cols) &&
+           (!p->residual || (r->type != ORTC_F32 && r->scale < 0x1p60f));
+}
+
+#define PASS(back, adds, ends, quick, sure, along) \
+    pass(back, adds, ends, quick, sure, along, p, rows, cols, sums, ld, y, y_ld)
+#define PASSES(back, adds, ends) \
+    static void pass_##back##adds##ends(const ortc_int_pass *p, size_t rows, size_t cols, \
+                                        const int32_t *sums, size_t ld, void *y, size_t y_ld) \
+    { \
+        if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) \
+            PASS(back, adds, ends, 0, 0, 1); \
+        else if (p->before.col || p->scale.col || p->bias.col || !is_sure(p, rows, cols)) \
+            PASS(back, adds, ends, 1, 0, 1); \
+        else \
+            PASS(back, adds, ends, 1, 1, 0); \
+    }
+PASSES(0, 0, 0)
+PASSES(0, 0, 1)
+PASSES(0, 1, 0)
+PASSES(0, 1, 1)
+PASSES(1, 0, 0)
+PASSES(1, 0, 1)
+PASSES(1, 1, 0)
+PASSES(1, 1, 1)
+
 static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
                 size_t y_ld)
 {
-    const int back = p->steps->to.type != 0, adds = p->residual != NULL;
-#define PASS(b, a) \
-    (p->ends ? pass(b, a, 1, p, rows, cols, sums, ld, y, y_ld) \
-             : pass(b, a, 0, p, rows, cols, sums, ld, y, y_ld))
-    if (back)
-        adds ? PASS(1, 1) : PASS(1, 0);
-    else
-        adds ? PASS(0, 1) : PASS(0, 0);
-#undef PASS
+    static void (*const passes[2][2][2])(const ortc_int_pass *, size_t, size_t, const int32_t *, size_t,
+                                         void *, size_t) = {{{pass_000, pass_001}, {pass_010, pass_011}},
+                                                            {{pass_100, pass_101}, {pass_110, pass_111}}};
+    passes[p->steps->to.type != 0][p->residual != NULL][p->ends != 0](p, rows, cols, sums, ld, y, y_ld);
 }
 
 const ortc_int_passes V_NAME(ortc_int_passes) = {run};

@@ -52,6 +52,7 @@ typedef struct ortc_placed {
     size_t n_marked;
     const ortc_forced *forced; /* borrowed; n_forced of them */
     size_t n_forced;
+    uint32_t ask; /* ORTC_ASK_*, of every question to a kernel */
     ORTC_ARRAY(ortc_mover) movers;
     ortc_graph *movers_graph;
 } ortc_placed;

@@ -197,6 +197,7 @@ static ortc_status question_of(const chooser *h, const ortc_node *n, ortc_questi
     *q = (ortc_question){.size = sizeof *q,
                          .n_in = n->n_in,
                          .n_out = n->n_out,
+                         .flags = h->c->placed->ask,
                          .in = in,
                          .out = outs,
                          .device = ortc_target_of(h->c->placed, n)->device};

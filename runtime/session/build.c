@@ -48,6 +48,7 @@ static ortc_status make_child(ortc_unit *u, const ortc_node *n, const ortc_attri
     child->executor = u->executor;
     child->placed.forced = u->placed.forced;
     child->placed.n_forced = u->placed.n_forced;
+    child->placed.ask = u->placed.ask;
     child->max_contexts = u->max_contexts;
     child->max_bytes = u->max_bytes;
     ortc_unit_init(child, u->plans.max_bytes);

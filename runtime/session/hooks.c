@@ -93,5 +93,6 @@ ortc_status ortc_session_take_choices(ortc_session *s, const ortc_session_option
         ORTC_TRY(read_choice(&p->graph->arena, o->choose ? o->choose[i] : NULL, &s->forced[i], error));
     p->forced = s->forced;
     p->n_forced = o->n_choose;
+    p->ask = o->flags & ORTC_SESSION_NO_WINOGRAD ? ORTC_ASK_NO_WINOGRAD : 0;
     return ORTC_OK;
 }

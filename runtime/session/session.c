@@ -132,7 +132,7 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
                          "ortc_session_create: the model or the place for the session is NULL");
     *out = NULL;
     if (options) memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
-    if (o.flags & ~(uint32_t)ORTC_SESSION_NO_FUSION)
+    if (o.flags & ~(uint32_t)(ORTC_SESSION_NO_FUSION | ORTC_SESSION_NO_WINOGRAD))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_options: unknown flags %#x",
                          (unsigned)o.flags);
     ORTC_TRY(ortc_graph_clone(m->graph, &g, error));

@@ -1,10 +1,13 @@
 /* Convolution of the cpu provider in f32 (or f16) against a peak loop of the same instruction set and thread
  * count, alternated within the same second: plain values and today's choice among their kernels, then blocks
- * of 16 channels. Shapes are layers of ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
+ * of 16 channels, directly and by Winograd's tiles. Shapes are layers of ResNet-50, of a network like
+ * YOLOv8n, of MobileNetV2 and digits.
  *
- *   bench_conv [--threads 1,2] [--reps 20] [--f16] [FILTER]      ORTC_CPU chooses the instruction set
+ *   bench_conv [--threads 1,2] [--reps 20] [--f16] [--error] [FILTER]      ORTC_CPU: the instruction set
  *
  * A row: GFLOP/s by the definition's count of operations, the median ratio to the peak and its spread.
+ * --error: instead, of dense windows in blocks, the error against sums in double, x and W being random in -1
+ * .. 1: root of the mean square and largest, over the same mean of the results.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
+#include "kernels/conv/winograd.h"
 #include "peak.h"
 #include "tests/ukernels/mock.h"
 #include "tests/ukernels/programs.h"
@@ -72,7 +76,7 @@ static const layer layers[] = {
     {"digits 3x3 16-32@8", 1, 1, 16, 32, 8, 3, 1, 1}};
 /* clang-format on */
 
-static int reps = 20;
+static int reps = 20, errors;
 static ortc_dtype type = ORTC_F32;
 
 /* With one thread the thread's own processor time, which others on the machine do not touch; else the
@@ -134,6 +138,9 @@ typedef struct way {
     mock_session *session; /* plain */
     ortc_blocked_plan plan;
     ortc_blocked_depthwise_plan depthwise; /* blocks */
+    ortc_winograd_plan winograd;
+    const void *w;
+    float *space;
     ortc_blocked_args args;
     ortc_product_threads threads;
 } way;
@@ -142,6 +149,8 @@ static void once(way *w)
 {
     if (w->session)
         mock_execute(w->session);
+    else if (w->winograd.m)
+        ortc_winograd_run(&w->winograd, &w->args, w->w, w->space, &w->threads);
     else if (w->depthwise.blocks)
         ortc_blocked_depthwise_run(&w->depthwise, &w->args, &w->threads);
     else
@@ -165,7 +174,7 @@ static void measure(const layer *l, way *w, pool *pl, int threads, double flops)
     }
     qsort(ratios, (size_t)reps, sizeof(double), by_value);
     qsort(rates, (size_t)reps, sizeof(double), by_value);
-    printf("%-22s %-7s %d threads %8.1f GFLOP/s %9.1f us  ratio %.3f (%.3f .. %.3f)\n", l->name, w->name,
+    printf("%-22s %-10s %d threads %8.1f GFLOP/s %9.1f us  ratio %.3f (%.3f .. %.3f)\n", l->name, w->name,
            threads, rates[reps / 2], flops / rates[reps / 2] / 1e3, ratios[reps / 2], ratios[reps / 10],
            ratios[reps - 1 - reps / 10]);
     fflush(stdout);
@@ -189,33 +198,99 @@ static ortc_conv_geometry geometry(const layer *l, int64_t out)
     return g;
 }
 
-static void in_blocks(const layer *l, const mock_node *n, int64_t out, int threads, double flops)
+/* One result by definition, in double. */
+static double definition(const ortc_conv_geometry *g, const float *x, const float *w, int64_t filter,
+                         int64_t row, int64_t column)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < g->channels; c++)
+        for (int64_t t = 0; t < g->kernel_count; t++) {
+            const int64_t r = row * g->stride[0] - g->pad[0] + t / g->kernel[1],
+                          q = column * g->stride[1] - g->pad[1] + t % g->kernel[1];
+            if (r < 0 || q < 0 || r >= g->in[0] || q >= g->in[1]) continue;
+            sum += (double)x[((c / 16 * g->in[0] + r) * g->in[1] + q) * 16 + c % 16] *
+                   (double)w[(filter * g->channels + c) * g->kernel_count + t];
+        }
+    return sum;
+}
+
+/* Of 20,000 results. */
+static void measure_error(const layer *l, const way *w, const ortc_conv_geometry *g)
+{
+    double squares = 0, wrong = 0, most = 0;
+    uint64_t at = 1;
+    for (int i = 0; i < 20000; i++) {
+        at = at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const int64_t n = (int64_t)(at >> 33) % (g->filters * g->out_count), f = n / g->out_count,
+                      pixel = n % g->out_count;
+        const double v = definition(g, w->args.x, w->w, f, pixel / g->out[1], pixel % g->out[1]);
+        const float *y = w->args.y;
+        const double e = fabs((double)y[(f / 16 * g->out_count + pixel) * 16 + f % 16] - v);
+        squares += v * v, wrong += e * e;
+        most = e > most ? e : most;
+    }
+    printf("%-22s %-10s error over results: %.2e, at most %.2e\n", l->name, w->name, sqrt(wrong / squares),
+           most / sqrt(squares / 20000));
+}
+
+static void fill_random(float *data, int64_t n, uint64_t at)
+{
+    for (int64_t i = 0; i < n; i++) {
+        at = at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        data[i] = (float)(at >> 40) / 8388608 - 1;
+    }
+}
+
+/* winograd: pixels a side of a tile; 0: directly. */
+static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winograd, int threads,
+                      double flops)
 {
     const ortc_conv_geometry g = geometry(l, out);
     const int stem = l->channels <= ORTC_STEM_CHANNELS;
-    const ortc_tail_spec relu = {
-        .alpha = 1, .act = ORTC_UK_ACT_CLIP, .hi = INFINITY, .bias = -1, .residual = -1};
+    const ortc_tail_spec relu = {.alpha = 1,
+                                 .act = errors ? ORTC_UK_ACT_NONE : ORTC_UK_ACT_CLIP,
+                                 .hi = INFINITY,
+                                 .bias = -1,
+                                 .residual = -1};
     const int64_t ins = stem ? l->channels : (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
-    way w = {.name = "blocks"};
+    way w = {.name = winograd == 4 ? "F(4x4,3x3)" : winograd ? "F(2x2,3x3)" : "blocks", .w = n->in[1].data};
     const int depthwise = ortc_blocked_depthwise_plan_init(&g, type, &w.depthwise);
-    if (!depthwise && !ortc_blocked_plan_init(&g, type, stem, &w.plan)) return;
-    pool *pl = pool_open(threads, depthwise ? w.depthwise.scratch : w.plan.scratch);
+    if (winograd ? stem || !ortc_winograd_plan_init(&g, type, winograd, &w.winograd)
+                 : !depthwise && !ortc_blocked_plan_init(&g, type, stem, &w.plan))
+        return;
+    if (errors && (stem || depthwise || l->kernel == 1)) return;
+    pool *pl = pool_open(threads, winograd    ? w.winograd.scratch
+                                  : depthwise ? w.depthwise.scratch
+                                              : w.plan.scratch);
     w.threads = pool_threads(pl);
-    void *packed = pool_memory(depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
-                                         : ortc_blocked_weight_bytes(&g, type, stem));
+    w.space = pool_memory(w.winograd.shared + 64);
+    void *packed = pool_memory(winograd    ? ortc_winograd_weight_bytes(&g, winograd)
+                               : depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
+                                           : ortc_blocked_weight_bytes(&g, type, stem));
     float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
     float *y = pool_memory((size_t)(l->images * outs * g.out_count) * sizeof(float));
     float *bias = pool_memory((size_t)outs * sizeof(float));
     fill(x, l->images * ins * g.in_count);
-    if (depthwise)
+    if (errors) {
+        fill_random(x, ins * g.in_count, 1); /* channels fill their blocks */
+        fill_random(n->in[1].data, l->filters * l->channels * g.kernel_count, 2);
+    }
+    if (winograd)
+        ortc_winograd_weight_fill(&g, type, winograd, n->in[1].data, packed, &w.threads);
+    else if (depthwise)
         ortc_blocked_depthwise_weight_fill(&g, type, n->in[1].data, packed);
     else
         ortc_blocked_weight_fill(&g, type, stem, n->in[1].data, packed, &w.threads);
     w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu, NULL};
-    measure(l, &w, pl, threads, flops);
+    if (errors) {
+        once(&w);
+        measure_error(l, &w, &g);
+    } else {
+        measure(l, &w, pl, threads, flops);
+    }
     ortc_blocked_plan_deinit(&w.plan);
     pool_close(pl);
-    free(packed), free(x), free(y), free(bias);
+    free(packed), free(x), free(y), free(bias), free(w.space);
 }
 
 static void row(const layer *l, int threads)
@@ -237,12 +312,13 @@ static void row(const layer *l, int threads)
     n.out = tensor(4, l->images, l->filters, out, 0);
     const double flops = 2.0 * (double)(l->images * l->filters * out * out * (l->channels / l->group) *
                                         l->kernel * l->kernel);
-    way plain = {.name = "plain", .session = mock_open(mock_choose(&ortc_kernels_cpu_conv, &n), &n, threads)};
+    way plain = {.name = "plain",
+                 .session = errors ? NULL : mock_open(mock_choose(&ortc_kernels_cpu_conv, &n), &n, threads)};
     if (plain.session) {
         measure(l, &plain, mock_pool(plain.session), threads, flops);
         mock_close(plain.session);
     }
-    in_blocks(l, &n, out, threads, flops);
+    for (int m = 0; m <= 4; m += 2) in_blocks(l, &n, out, m, threads, flops);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
     free(n.out.data);
 }
@@ -255,6 +331,8 @@ int main(int argc, char **argv)
             threads = argv[++i];
         else if (!strcmp(argv[i], "--reps") && i + 1 < argc)
             reps = atoi(argv[++i]) > 0 ? atoi(argv[i]) : 1;
+        else if (!strcmp(argv[i], "--error"))
+            errors = 1;
         else if (!strcmp(argv[i], "--f16"))
             type = ORTC_F16;
         else

@@ -2,7 +2,8 @@
 """Layouts in whole convolutional networks on the cpu: test_convnets.py ORTC
 
 ResNet-50 and a YOLO-like detector (convnets.py): between their convolutions nothing is reordered, through pooling, residual sums,
-concatenations, splits, upsampling and activations; and small ones give what ref gives, with whatever layout is chosen for all.
+concatenations, splits, upsampling and activations; and small ones give what ref gives, with whatever layout is chosen for all, with
+Winograd's transforms and without.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import convnets  # noqa: E402
 ORTC = sys.argv[1]
 
 
-def steps(file: str) -> list[tuple[str, str, str]]:
+def steps(file: str, *options: str) -> list[tuple[str, str, str]]:
     """Node, kernel and the rest of the line, of each step."""
-    done = subprocess.run([ORTC, "info", file, "--provider", "cpu", "--steps"], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([ORTC, "info", file, "--provider", "cpu", "--steps", *options], capture_output=True, text=True, timeout=120, check=True)
     lines = [line.split(None, 4) for line in done.stdout.splitlines()]
     return [(f[2], f[3], f[4]) for f in lines if f[1:2] == ["kernel"] and f[0].isdigit()]
 
@@ -47,7 +48,7 @@ def same(model, size: int, *more: list[str]) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         onnx.save(model, f"{folder}/m.onnx")
         np.save(f"{folder}/x.npy", np.random.default_rng(5).standard_normal((1, 3, size, size)).astype(np.float32))
-        for options in (["ref"], ["cpu"], ["cpu", "--choose", "*=@plain"], ["cpu", "--choose", "*=@aBcd16b"], *more):
+        for options in (["ref"], ["cpu"], ["cpu", "--no-winograd"], ["cpu", "--choose", "*=@plain"], ["cpu", "--choose", "*=@aBcd16b"], *more):
             subprocess.run([ORTC, "run", f"{folder}/m.onnx", "-q", "-i", f"{folder}/x.npy", "-o", f"{folder}/y.npy", "--provider", *options],
                            timeout=120, check=True, stdout=subprocess.DEVNULL)  # fmt: skip
             results.append(np.load(f"{folder}/y.npy"))
@@ -55,6 +56,15 @@ def same(model, size: int, *more: list[str]) -> str | None:
     return None if max(off) <= 1e-4 * float(np.abs(results[0]).max()) else f"{off}"
 
 
+def winograd() -> str | None:
+    """Windows of 3x3 without strides, and none of them where the caller does without."""
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(convnets.resnet50(batch=1), f"{folder}/m.onnx")
+        by, without = (sum(s[1].startswith("conv.winograd") for s in steps(f"{folder}/m.onnx", *o)) for o in ((), ("--no-winograd",)))
+    return None if by >= 9 and not without else f"{by} steps, {without} without"
+
+
+check("ResNet-50: Winograd's transforms, and the switch", winograd)
 check("ResNet-50: one Reorder, behind its convolutions", lambda: layouts(convnets.resnet50(batch=1), 1))
 check("a detector: one Reorder for each head", lambda: layouts(convnets.yolo(), 3))
 check("a small ResNet gives what ref gives", lambda: same(convnets.resnet50(32, 16, (1, 2, 1, 1), 10, batch=1), 32))

@@ -376,7 +376,7 @@ Test(hostile, lists_that_are_null_and_flags_that_mean_nothing)
     cr_expect_null(none);
     cr_assert_eq(ortc_model_load_memory(b.data, b.bytes, NULL, &m, &e), ORTC_OK, "%s", e.text);
     ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
-    so.flags = 2;
+    so.flags = UINT32_C(1) << 31;
     cr_expect_eq(ortc_session_create(m, &so, &no_session, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
     for (int i = 0; i < 3; i++) {
         so = (ortc_session_options)ORTC_SESSION_OPTIONS_INIT;

@@ -38,7 +38,7 @@ static ortc_edge *apply(const char *op, ortc_edge *a, ortc_edge *b)
 
 static uint64_t normalise(const char *pass)
 {
-    uint64_t edits[16], n = 0;
+    uint64_t edits[32], n = 0;
     ortc_normalise p = {.graph = g, .error = &e};
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
     cr_assert_eq(ortc_normalise_run(&p, NULL, 0, edits), ORTC_OK, "%s", e.text);

@@ -2,7 +2,8 @@
  * dilations, pads, tails and epilogues, f32, f16 and bf16, plain stems; every instruction set, memory between
  * guard pages, NaN in what only pads the output's last block before, one thread forwards and backwards and
  * three with the same bits. The bound: (K + 8) eps times the sum of absolute values, and one rounding of the
- * result in types of 16 bits.
+ * result in types of 16 bits; Winograd's transforms add up what is under a whole tile, so of theirs the sum
+ * is of |W| alone, values of x being at most 1.
  */
 #include <float.h>
 #include <math.h>
@@ -13,6 +14,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
+#include "kernels/conv/winograd.h"
 #include "pool.h"
 #include "programs.h"
 #include "tests.h"
@@ -20,7 +22,7 @@
 typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype type;
-    int stem, depthwise, residual;
+    int stem, depthwise, residual, winograd; /* pixels a side of a tile, 0: not */
     ortc_tail_spec tail;
     guard x, w, y, r, bias, channel, packed;
 } conv;
@@ -71,6 +73,8 @@ static void make(conv *c, rng *r)
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
     c->depthwise = !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
+    c->winograd = !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
+    if (c->winograd) g->spatial = 2;
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -79,6 +83,7 @@ static void make(conv *c, rng *r)
         g->stride[i] = free ? 1 : rng_range(r, 1, 3);
         g->dilation[i] = free ? 1 : rng_range(r, 1, 3);
         g->pad[i] = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
+        if (c->winograd) g->kernel[i] = 3, g->stride[i] = g->dilation[i] = 1;
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
                       end = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
         g->in[i] = rng_range(r, 1, !last ? 9 : g->spatial == 1 && rng_next(r) % 4 == 0 ? 700 : 40);
@@ -105,8 +110,9 @@ static void fill(conv *c, rng *r)
     c->y = guard_open((size_t)(n_y * size), end), c->r = guard_open((size_t)(n_y * size), end);
     c->channel = guard_open((size_t)outs * 4, end);
     c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
-    c->packed = guard_open(c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
-                                        : ortc_blocked_weight_bytes(g, c->type, c->stem),
+    c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd)
+                           : c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
+                                          : ortc_blocked_weight_bytes(g, c->type, c->stem),
                            end);
     memset(c->x.data, 0, c->x.bytes), memset(c->r.data, 0, c->r.bytes),
         memset(c->bias.data, 0, c->bias.bytes);
@@ -123,9 +129,12 @@ static void fill(conv *c, rng *r)
     for (int64_t i = 0; i < n_w; i++) ortc_store_f64(c->w.data, c->type, i, rounded(r, c->type));
     for (int64_t o = 0; o < outs; o++) ((float *)(void *)c->bias.data)[o] = rng_float(r);
     rng_fill(r, (float *)(void *)c->channel.data, (size_t)outs);
-    /* not a number somewhere: only what it reaches may be one */
-    if (rng_next(r) % 8 == 0)
-        ortc_store_f64(c->x.data, c->type, c->stem ? 0 : at(0, 0, g->in_count / 2, ins, g->in_count), NAN);
+    /* some that are not finite: only what they reach may be so */
+    for (int64_t n = rng_next(r) % 4 ? 0 : rng_range(r, 1, 4); n > 0; n--) {
+        const int64_t s = rng_range(r, 0, g->in_count - 1);
+        ortc_store_f64(c->x.data, c->type, c->stem ? s : at(0, 0, s, ins, g->in_count),
+                       rng_next(r) % 2 ? NAN : INFINITY);
+    }
 }
 
 /* Element (n, o, s) by definition; *mag: the sum of absolute values. */
@@ -146,12 +155,12 @@ static double expected(const conv *c, int64_t n, int64_t o, int64_t s, double *m
             inside &= i >= 0 && i < g->in[d];
             where += i * step, step *= g->in[d];
         }
-        for (int64_t i = 0; inside && i < g->channels; i++) {
+        for (int64_t i = 0; (inside || c->winograd) && i < g->channels; i++) {
+            const double w = ortc_load_f64(c->w.data, c->type, (o * g->channels + i) * g->kernel_count + t);
             const int64_t x = c->stem ? (n * ins + first + i) * g->in_count + where
                                       : at(n, first + i, where, ins, g->in_count);
-            const double p = ortc_load_f64(c->x.data, c->type, x) *
-                             ortc_load_f64(c->w.data, c->type, (o * g->channels + i) * g->kernel_count + t);
-            v += p, *mag += fabs(p);
+            const double p = inside ? ortc_load_f64(c->x.data, c->type, x) * w : 0;
+            v += p, *mag += c->winograd ? fabs(w) : fabs(p);
         }
     }
     if (c->residual) {
@@ -181,7 +190,10 @@ static int check(const conv *c)
                 const double v = o < outs ? expected(c, n, o, s, &mag) : 0;
                 const double bound = FLT_EPSILON * (double)(g->channels * g->kernel_count + 8) * mag +
                                      unit * fabs(v) + 0x1p-25;
-                bad += o >= outs ? got != 0 : isnan(v) ? !isnan(got) : !(fabs(got - v) <= bound);
+                bad += o >= outs  ? got != 0
+                       : isnan(v) ? !isnan(got)
+                       : isinf(v) ? got != v
+                                  : !(fabs(got - v) <= bound);
             }
     return bad;
 }
@@ -196,10 +208,10 @@ static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_b
 static void describe(const conv *c)
 {
     const ortc_conv_geometry *g = &c->g;
-    printf(
-        "  type %d stem %d depthwise %d images %lld groups %lld of %lld to %lld, residual %d act %d tile %d;",
-        (int)c->type, c->stem, c->depthwise, (long long)g->images, (long long)g->group,
-        (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.has_rest);
+    printf("  type %d stem %d depthwise %d winograd %d images %lld groups %lld of %lld to %lld, residual %d "
+           "act %d tile %d;",
+           (int)c->type, c->stem, c->depthwise, c->winograd, (long long)g->images, (long long)g->group,
+           (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.has_rest);
     for (int32_t i = 0; i < g->spatial; i++)
         printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
                (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
@@ -211,11 +223,17 @@ static void describe(const conv *c)
 typedef struct way {
     ortc_blocked_plan dense;
     ortc_blocked_depthwise_plan depthwise;
+    ortc_winograd_plan winograd;
     size_t scratch;
 } way;
 
 static int open_way(conv *c, way *w)
 {
+    if (c->winograd) {
+        if (!ortc_winograd_plan_init(&c->g, c->type, c->winograd, &w->winograd)) return 0;
+        w->scratch = (w->winograd.scratch + 63) / 64 * 64;
+        return 1;
+    }
     if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, &w->depthwise)
                        : ortc_blocked_plan_init(&c->g, c->type, c->stem, &w->dense)))
         return 0;
@@ -223,7 +241,7 @@ static int open_way(conv *c, way *w)
     return 1;
 }
 
-static void run_way(const conv *c, const way *w, const ortc_product_threads *threads)
+static void run_way(const conv *c, const way *w, float *space, const ortc_product_threads *threads)
 {
     const ortc_view in[3] = {{.data = c->x.data}, {.data = c->channel.data}, {.data = c->r.data}};
     const ortc_blocked_args a = {.x = c->x.data,
@@ -234,7 +252,9 @@ static void run_way(const conv *c, const way *w, const ortc_product_threads *thr
                                  .tail = &c->tail,
                                  .in = in};
     memset(c->y.data, 0xff, c->y.bytes);
-    if (c->depthwise)
+    if (c->winograd)
+        ortc_winograd_run(&w->winograd, &a, c->w.data, space, threads);
+    else if (c->depthwise)
         ortc_blocked_depthwise_run(&w->depthwise, &a, threads);
     else
         ortc_blocked_run(&w->dense, &a, threads);
@@ -250,28 +270,33 @@ static int run_one(rng *r)
     fill(&c, r);
     guard scratch = guard_open(w.scratch, 1);
     const ortc_product_threads one = {backwards, scratch.data};
-    if (c.depthwise)
+    guard shared = guard_open(c.winograd ? w.winograd.shared : 0, 1);
+    float *space = (float *)(void *)shared.data;
+    memset(shared.data, 0xff, shared.bytes);
+    if (c.winograd)
+        ortc_winograd_weight_fill(&c.g, c.type, c.winograd, c.w.data, (float *)(void *)c.packed.data, &one);
+    else if (c.depthwise)
         ortc_blocked_depthwise_weight_fill(&c.g, c.type, c.w.data, (float *)(void *)c.packed.data);
     else
         ortc_blocked_weight_fill(&c.g, c.type, c.stem, c.w.data, c.packed.data, &one);
     memset(scratch.data, 0xff, scratch.bytes);
-    run_way(&c, &w, &one);
+    run_way(&c, &w, space, &one);
     bad += check(&c);
     unsigned char *first = malloc(c.y.bytes + 1);
     memcpy(first, c.y.data, c.y.bytes);
     pool *pl = pool_open(3, w.scratch);
     const ortc_product_threads three = pool_threads(pl);
-    run_way(&c, &w, &three);
+    run_way(&c, &w, space, &three);
     bad += memcmp(first, c.y.data, c.y.bytes) != 0;
     pool_close(pl);
     free(first);
-    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch};
-    for (int i = 0; i < 8; i++) {
+    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch, &shared};
+    for (int i = 0; i < 9; i++) {
         bad += !guard_intact(all[i]);
         guard_close(all[i]);
     }
     if (bad) describe(&c);
-    if (!c.depthwise) ortc_blocked_plan_deinit(&w.dense);
+    if (!c.depthwise && !c.winograd) ortc_blocked_plan_deinit(&w.dense);
     return bad;
 }
 

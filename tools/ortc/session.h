@@ -12,7 +12,7 @@ typedef struct session_options {
     const char *provider, *require, *precision; /* NULL: the library's defaults */
     int64_t threads;                            /* 0: all */
     arg_list plugins, sets, shapes;
-    bool no_fusion;
+    bool no_fusion, no_winograd;
     size_t n_dims; /* --set, parsed by session_options_check */
     const char **dim_names;
     int64_t *dim_values;
@@ -70,9 +70,13 @@ typedef struct session_options {
          .help = \
              "the kernel, or its layout, for a node, for all of an operator, or for all (*), where there " \
              "are several ('ortc info --steps' lists their costs); may be repeated"}, \
+        {.kind = ARG_FLAG, \
+         .name = "no-fusion", \
+         .to = &(o).no_fusion, \
+         .help = "one kernel per node, nothing fused"}, \
     { \
-        .kind = ARG_FLAG, .name = "no-fusion", .to = &(o).no_fusion, \
-        .help = "one kernel per node, nothing fused" \
+        .kind = ARG_FLAG, .name = "no-winograd", .to = &(o).no_winograd, \
+        .help = "no Winograd convolution: less rounding error, more time" \
     }
 #define ARGS_SHAPES(o) \
     {.kind = ARG_LIST, \

@@ -112,8 +112,8 @@ class Session(_ortc.Session):
     model: an ortc.Model, a path or bytes. providers: in order of preference ("cuda", "cpu"); ref is always the last resort.
     require: every node must run on one of these. threads: of one run; 0: all that the process may use. dims: symbols fixed
     for this session, {"batch": 8}. ties: for runs with a State. keep: names of values inside the graph that runs may ask for.
-    max_contexts, plan_cache_bytes, max_bytes: limits; 0: none of ours. fusion=False: one kernel per node. choose: which kernel
-    where there are several, "NODE=KERNEL".
+    max_contexts, plan_cache_bytes, max_bytes: limits; 0: none of ours. fusion=False: one kernel per node. winograd=False: no
+    convolution by Winograd's transforms, which round more. choose: which kernel where there are several, "NODE=KERNEL".
     """
 
     model: Model
@@ -123,7 +123,7 @@ class Session(_ortc.Session):
     def __new__(cls, model: Model | str | os.PathLike[str] | bytes, *, providers: str | Iterable[str] = "cpu",
                 require: str | Iterable[str] | None = None, threads: int = 0, dims: Mapping[str, int] = {},
                 ties: Iterable[Tie | tuple[Any, ...]] = (), keep: Iterable[str] = (), max_contexts: int = 0,
-                plan_cache_bytes: int = 0, max_bytes: int = 0, fusion: bool = True,
+                plan_cache_bytes: int = 0, max_bytes: int = 0, fusion: bool = True, winograd: bool = True,
                 choose: Iterable[str] = ()) -> Self:  # fmt: skip
         if not isinstance(model, _ortc.Model):
             model = Model(model)
@@ -131,7 +131,7 @@ class Session(_ortc.Session):
         if isinstance(dims, str) or isinstance(keep, str) or isinstance(choose, str):
             raise TypeError("dims expects a dict, keep and choose lists of str")
         self = super().__new__(cls, model, _joined(providers), _joined(require), threads, max_contexts, plan_cache_bytes,
-                               max_bytes, fusion, list(dims), list(dims.values()), tied, list(keep), list(choose))  # fmt: skip
+                               max_bytes, fusion, winograd, list(dims), list(dims.values()), tied, list(keep), list(choose))  # fmt: skip
         self.ties = tuple(tied)
         outputs = {t.output for t in tied}
         self._untied_outputs = [io.name for io in self.outputs if io.name not in outputs]

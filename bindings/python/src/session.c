@@ -101,15 +101,15 @@ static PyObject *session_create(PyTypeObject *type, PyObject *args, PyObject *ke
     const char *providers, *require;
     unsigned int threads, max_contexts;
     unsigned long long plan_cache, max_bytes;
-    int fusion;
-    if (!PyArg_ParseTuple(args, "O!zzIIKKpO!O!O!O!O!:Session", py_model_type, &model, &providers, &require,
-                          &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &PyList_Type, &dim_names,
-                          &PyList_Type, &dim_values, &PyList_Type, &ties, &PyList_Type, &keep, &PyList_Type,
-                          &choose))
+    int fusion, winograd;
+    if (!PyArg_ParseTuple(args, "O!zzIIKKppO!O!O!O!O!:Session", py_model_type, &model, &providers, &require,
+                          &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &winograd, &PyList_Type,
+                          &dim_names, &PyList_Type, &dim_values, &PyList_Type, &ties, &PyList_Type, &keep,
+                          &PyList_Type, &choose))
         return NULL;
     block *all = NULL;
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
-    o.flags = fusion ? 0 : ORTC_SESSION_NO_FUSION;
+    o.flags = (fusion ? 0 : ORTC_SESSION_NO_FUSION) | (winograd ? 0 : ORTC_SESSION_NO_WINOGRAD);
     o.providers = providers;
     o.require = require;
     o.threads = threads;

@@ -1,0 +1,51 @@
+/* Convolution of 3x3 windows without strides by Winograd's transforms (winograd_uk.h), of values in blocks of
+ * 16 channels: F(2x2,3x3), 2.25 times fewer multiplications, and F(4x4,3x3), 4 times fewer. f32, f16 and
+ * bf16, computed in f32.
+ *
+ * Tiles of the output are numbered over all images, rows and columns, and go in batches. Patches of all input
+ * channels under a batch are transformed; each point is then a product, for which the tile of blocked_uk.h
+ * serves (pixels are patches); sums of one or two blocks of output at all points are transformed back,
+ * finished and stored. Many batches: each is one task, and what it transforms stays in its L2. Few:
+ * everything is transformed first, then tasks are batches and blocks of output.
+ *
+ * What the transforms do to an infinity or a NaN would reach a whole tile; so would overflow on the way.
+ * Tiles with sums that are not finite are therefore computed again as blocked.h does it, from W as the model
+ * has it: results are those of the definition everywhere, at the price of time where such numbers are.
+ *
+ * Decisions follow from extents alone, and no sum depends on batches: the same bits on any number of threads.
+ */
+#ifndef ORTC_KERNELS_CONV_WINOGRAD_H
+#define ORTC_KERNELS_CONV_WINOGRAD_H
+
+#include "blocked.h"
+#include "winograd_uk.h"
+
+typedef struct ortc_winograd_plan {
+    const ortc_winograd_side *side;
+    const ortc_blocked_uk *uk;
+    ortc_conv_geometry g;
+    int32_t type;                /* ORTC_FLOAT_* */
+    int64_t m, n, points;        /* pixels a side of a tile, of a patch; n * n */
+    int64_t ins, depth;          /* blocks of input, channels of the last one */
+    int64_t outs, lanes;         /* blocks of output, channels of the last one */
+    int64_t down, across, tiles; /* tiles of a column, of a row, of all images */
+    int64_t batch, batches;      /* tiles of a batch: so many, or fewer by one dealing */
+    int64_t wide;                /* blocks of output at a time */
+    int together;                /* everything is transformed first, into `shared` bytes of workspace */
+    size_t shared, scratch;      /* bytes; scratch: for each worker */
+    int64_t at_sums, at_rows, at_patch, at_weights; /* in scratch, floats */
+} ortc_winograd_plan;
+
+/* m: 2 or 4. 0: not for the convolution at hand. */
+int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, ortc_winograd_plan *out);
+
+/* W transformed, in f32: its bytes (0: do not fit), and the filling, w of any alignment. */
+size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m);
+int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, const void *w,
+                                  float *dst, const ortc_product_threads *threads);
+
+/* As ortc_blocked_run; plain: W in the model; space: the plan's `shared` bytes. */
+int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *args, const void *plain,
+                          float *space, const ortc_product_threads *threads);
+
+#endif

@@ -1,0 +1,254 @@
+/* tests/session/test_windows.c: what joins convolutions and pools while a model is normalised: a Pad in front
+ * of them, a BatchNormalization behind them. Graphs that must match give ref's numbers as before (of a Pad,
+ * its bits); graphs that must not stay as they are.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "graph/normalise/normalise.h"
+#include "runtime/registry/registry.h"
+#include "runtime/session/create.h"
+
+enum { CHANNELS = 4, EXTENT = 6, MAX_COUNT = 2048 };
+
+static ortc_graph *g;
+static ortc_model store;
+static ortc_error e;
+static uint32_t seed;
+
+static void start(void)
+{
+    e = (ortc_error)ORTC_ERROR_INIT;
+    cr_assert_eq(ortc_registry_init(&e), ORTC_OK, "%s", e.text);
+    cr_assert_not_null(g = ortc_graph_create(NULL));
+    seed = 1;
+}
+static void setup(void) { cr_assert(ortc_pack_store_init(&store.packed, 0)); }
+static void teardown(void) { ortc_pack_store_deinit(&store.packed); }
+TestSuite(windows, .init = setup, .fini = teardown);
+
+/* ---- Building ------------------------------------------------------------------------------------------ */
+
+static float any(void)
+{
+    seed = seed * 1664525 + 1013904223;
+    return (float)(int)(seed >> 16 & 255) / 64 - 2;
+}
+
+static ortc_edge *image(void)
+{
+    const ortc_dim dims[4] = {1, CHANNELS, EXTENT, EXTENT};
+    ortc_edge *x = ortc_edge_create(g, "x");
+    ortc_edge_set_shape(x, ortc_tensor_type(ORTC_F32), 4, dims);
+    ortc_graph_add_input(g, "x", x);
+    return x;
+}
+
+/* Numbers in 0.25 .. 4.25 where `positive`. */
+static ortc_edge *floats(int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d, bool positive)
+{
+    const int64_t dims[4] = {a, b, c, d};
+    int64_t count = 1;
+    ortc_constant *k;
+    for (int32_t i = 0; i < rank; i++) count *= dims[i];
+    float *data = malloc((size_t)count * sizeof *data);
+    for (int64_t i = 0; i < count; i++) data[i] = any() + (positive ? 2.25f : 0);
+    ortc_constant_create(ORTC_F32, rank, dims, data, (size_t)count * sizeof *data, free, data, &k, &e);
+    return ortc_graph_constant(g, NULL, k);
+}
+static ortc_edge *scalar(float v)
+{
+    ortc_constant *k;
+    float *data = malloc(sizeof *data);
+    *data = v;
+    ortc_constant_create(ORTC_F32, 0, NULL, data, sizeof *data, free, data, &k, &e);
+    return ortc_graph_constant(g, NULL, k);
+}
+static ortc_edge *ints(int64_t count, const int64_t *v)
+{
+    ortc_constant *k;
+    int64_t *data = malloc((size_t)count * sizeof *data);
+    memcpy(data, v, (size_t)count * sizeof *data);
+    ortc_constant_create(ORTC_I64, 1, &count, data, (size_t)count * sizeof *data, free, data, &k, &e);
+    return ortc_graph_constant(g, NULL, k);
+}
+
+static ortc_node *node(const char *op, uint32_t n, ortc_edge *const *in)
+{
+    ortc_node *made = ortc_node_create(g, ortc_op_find("", op), NULL, n, 1);
+    for (uint32_t i = 0; i < n; i++)
+        if (in[i]) ortc_node_set_in(made, i, in[i]);
+    ortc_node_set_out(made, 0, ortc_edge_create(g, NULL));
+    return made;
+}
+static void set_int(ortc_node *n, const char *name, int64_t v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = v};
+    ortc_node_set_attr(n, name, &a);
+}
+static void set_ints(ortc_node *n, const char *name, size_t count, const int64_t *v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INTS, .count = count, .u.ints = v};
+    ortc_node_set_attr(n, name, &a);
+}
+static void set_text(ortc_node *n, const char *name, const char *v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_STRING, .count = strlen(v), .u.s = v};
+    ortc_node_set_attr(n, name, &a);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+static size_t run(float *y)
+{
+    ortc_graph *copy;
+    ortc_session *s;
+    static float x[CHANNELS * EXTENT * EXTENT];
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i * 37 % 29) * 0.25f - 3.5f;
+    cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK, "%s", e.text);
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    o.providers = "ref";
+    cr_assert_eq(ortc_session_from_graph(&store, copy, &o, &s, &e), ORTC_OK, "%s", e.text);
+    const int64_t dims[4] = {1, CHANNELS, EXTENT, EXTENT};
+    ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 4, dims)};
+    ortc_out out = {.name = "y"};
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1;
+    cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
+    const size_t count = (size_t)ortc_value_count(out.value);
+    cr_assert_leq(count, MAX_COUNT);
+    memcpy(y, ortc_value_host(out.value), count * sizeof *y);
+    ortc_value_release(in.value), ortc_value_release(out.value);
+    ortc_session_release(s);
+    return count;
+}
+
+/* Ends the graph with y; whether the pass finds `edits`, and y stays within `off` of what it was. */
+static void expect(const char *what, ortc_edge *y, const char *pass, uint64_t edits, double off)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    uint64_t all[64], n = 0;
+    ortc_normalise p = {.graph = g, .error = &e};
+    ortc_graph_add_output(g, "y", y);
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s: %s", what, e.text);
+    const size_t count = run(before);
+    cr_assert_leq(ortc_normalise_n_passes, 64);
+    cr_assert_eq(ortc_normalise_run(&p, NULL, 0, all), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_graph_verify(g, &e), ORTC_OK, "%s", e.text);
+    for (size_t i = 0; i < ortc_normalise_n_passes; i++)
+        if (!strcmp(ortc_normalise_passes[i].name, pass)) n = all[i];
+    cr_expect_eq(n, edits, "%s: %d edits of %s", what, (int)n, pass);
+    cr_expect_eq(run(after), count, "%s: another shape", what);
+    double most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double d = fabs((double)after[i] - (double)before[i]);
+        if (!(d <= most)) most = d;
+    }
+    cr_expect(most <= off, "%s: off by %g", what, most);
+    ortc_graph_destroy(g);
+    start();
+}
+
+/* ---- Pads ---------------------------------------------------------------------------------------------- */
+
+static ortc_edge *padded(ortc_edge *x, const int64_t *pads, ortc_edge *value, const char *mode)
+{
+    ortc_node *pad = node("Pad", 3, (ortc_edge *[]){x, ints(8, pads), value});
+    if (mode) set_text(pad, "mode", mode);
+    return pad->out[0];
+}
+static ortc_node *conv(ortc_edge *x)
+{
+    return node("Conv", 2, (ortc_edge *[]){x, floats(4, 3, CHANNELS, 3, 3, false)});
+}
+static ortc_node *pool(const char *op, ortc_edge *x)
+{
+    ortc_node *n = node(op, 1, &x);
+    set_ints(n, "kernel_shape", 2, (const int64_t[]){3, 3});
+    set_ints(n, "strides", 2, (const int64_t[]){2, 2});
+    return n;
+}
+static ortc_edge *relu(ortc_edge *x) { return node("Relu", 1, &x)->out[0]; }
+
+static const int64_t same[8] = {0, 0, 1, 0, 0, 0, 2, 1}, crop[8] = {0, 0, 1, -1, 0, 0, 0, 0},
+                     channel[8] = {0, 1, 0, 0, 0, 0, 0, 0}, wide[8] = {0, 0, 3, 0, 0, 0, 0, 0};
+
+Test(windows, a_pad_becomes_the_windows_own)
+{
+    start();
+    expect("zeros", conv(padded(image(), same, NULL, NULL))->out[0], "fold-pads", 1, 0);
+    expect("a zero", conv(padded(image(), same, scalar(0), "constant"))->out[0], "fold-pads", 1, 0);
+    ortc_node *n = conv(padded(image(), same, NULL, NULL));
+    set_ints(n, "pads", 4, (const int64_t[]){0, 1, 1, 0});
+    expect("beside its own", n->out[0], "fold-pads", 1, 0);
+    set_text(n = conv(padded(image(), same, NULL, NULL)), "auto_pad", "VALID");
+    expect("VALID", n->out[0], "fold-pads", 1, 0);
+    ortc_node *pad = node("Pad", 4,
+                          (ortc_edge *[]){image(), ints(2, (const int64_t[]){2, 1}), NULL,
+                                          ints(1, (const int64_t[]){-1})});
+    expect("one axis", conv(pad->out[0])->out[0], "fold-pads", 1, 0);
+    expect("twice", conv(padded(padded(image(), same, NULL, NULL), wide, NULL, NULL))->out[0], "fold-pads", 2,
+           0);
+    expect("an average", pool("AveragePool", padded(image(), same, NULL, NULL))->out[0], "fold-pads", 1, 0);
+    expect("a maximum", pool("MaxPool", padded(image(), same, scalar(-INFINITY), NULL))->out[0], "fold-pads",
+           1, 0);
+    expect("a maximum of what is not negative",
+           pool("MaxPool", padded(relu(image()), same, NULL, NULL))->out[0], "fold-pads", 1, 0);
+}
+
+Test(windows, a_pad_that_means_something_else_stays)
+{
+    start();
+    expect("another number", conv(padded(image(), same, scalar(1), NULL))->out[0], "fold-pads", 0, 0);
+    expect("reflected", conv(padded(image(), same, NULL, "reflect"))->out[0], "fold-pads", 0, 0);
+    expect("cropped", conv(padded(image(), crop, NULL, NULL))->out[0], "fold-pads", 0, 0);
+    ortc_edge *y = padded(image(), channel, NULL, NULL);
+    expect("channels", node("Conv", 2, (ortc_edge *[]){y, floats(4, 3, CHANNELS + 1, 3, 3, false)})->out[0],
+           "fold-pads", 0, 0);
+    ortc_node *n = conv(padded(image(), same, NULL, NULL));
+    set_text(n, "auto_pad", "SAME_UPPER");
+    expect("SAME_UPPER", n->out[0], "fold-pads", 0, 0);
+    y = padded(image(), same, NULL, NULL);
+    ortc_graph_add_output(g, "padded", y);
+    expect("read by others", conv(y)->out[0], "fold-pads", 0, 0);
+    set_ints(n = pool("AveragePool", padded(image(), same, NULL, NULL)), "pads", 4,
+             (const int64_t[]){1, 1, 1, 1});
+    expect("an average that does not count its own", n->out[0], "fold-pads", 0, 0);
+    set_int(n = pool("AveragePool", padded(image(), same, NULL, NULL)), "ceil_mode", 1);
+    expect("an average over half windows", n->out[0], "fold-pads", 0, 0);
+    expect("a maximum with zeros", pool("MaxPool", padded(image(), same, NULL, NULL))->out[0], "fold-pads", 0,
+           0);
+    expect("a window of padding alone", pool("MaxPool", padded(relu(image()), wide, NULL, NULL))->out[0],
+           "fold-pads", 0, 0);
+}
+
+/* ---- BatchNormalization -------------------------------------------------------------------------------- */
+
+static ortc_edge *normalised(ortc_edge *x, int64_t channels)
+{
+    return node("BatchNormalization", 5,
+                (ortc_edge *[]){x, floats(1, channels, 0, 0, 0, false), floats(1, channels, 0, 0, 0, false),
+                                floats(1, channels, 0, 0, 0, false), floats(1, channels, 0, 0, 0, true)})
+        ->out[0];
+}
+static ortc_node *transposed(ortc_edge *bias, int64_t group)
+{
+    ortc_node *n = node("ConvTranspose", 3,
+                        (ortc_edge *[]){image(), floats(4, CHANNELS, 3, 2, 3, false), bias});
+    set_int(n, "group", group);
+    return n;
+}
+
+Test(windows, a_batchnormalization_goes_into_what_it_follows)
+{
+    start();
+    expect("Conv", normalised(conv(image())->out[0], 3), "conv-batchnorm", 1, 1e-4);
+    expect("ConvTranspose", normalised(transposed(NULL, 1)->out[0], 3), "conv-batchnorm", 1, 1e-4);
+    expect("bias", normalised(transposed(floats(1, 3, 0, 0, 0, false), 1)->out[0], 3), "conv-batchnorm", 1,
+           1e-4);
+    expect("groups", normalised(transposed(floats(1, 6, 0, 0, 0, false), 2)->out[0], 6), "conv-batchnorm", 1,
+           1e-4);
+    ortc_edge *y = transposed(NULL, 1)->out[0];
+    ortc_graph_add_output(g, "sums", y);
+    expect("read by others", normalised(y, 3), "conv-batchnorm", 0, 0);
+}
