@@ -113,7 +113,8 @@ static void *call(void *arg)
     const size_t warmup = (size_t)c->o->warmup > c->n_sets ? (size_t)c->o->warmup : c->n_sets;
     for (size_t i = 0; i < warmup && c->status == ORTC_OK; i++)
         run_once(c, &c->sets[at++ % c->n_sets], &seconds);
-    pthread_barrier_wait(c->ready);
+    pthread_barrier_wait(c->ready); /* all are warm, */
+    pthread_barrier_wait(c->ready); /* and the clock runs */
     const double end = seconds_now() + c->o->seconds;
     while (c->status == ORTC_OK && (c->o->runs ? (int64_t)c->n < c->o->runs : seconds_now() < end || !c->n))
         if (run_once(c, &c->sets[at++ % c->n_sets], &seconds) == ORTC_OK) keep_sample(c, seconds);
@@ -184,6 +185,7 @@ static int measure(ortc_model *model, ortc_session *session, const inputs *sets,
     pthread_barrier_wait(&ready);
     m->peak_bytes = memory_of("VmHWM:"); /* all is warm; what follows are samples of ours */
     const double start = seconds_now(), cpu = processor_seconds();
+    pthread_barrier_wait(&ready);
     show_progress(o, start);
     double **samples = mem_alloc(n * sizeof *samples);
     size_t *counts = mem_alloc(n * sizeof *counts);
