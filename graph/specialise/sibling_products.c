@@ -11,7 +11,10 @@
 
 #include "specialise.h"
 
-enum { MOST = 8 };
+enum {
+    MOST = 8,
+    NEAR = 256 /* nodes between the first and what may join it: a file's order is nearly that of its layers */
+};
 
 /* The matrix that it multiplies with a constant one. */
 static const ortc_edge *multiplied(const ortc_node *n)
@@ -73,15 +76,17 @@ ortc_status ortc_pass_sibling_products(ortc_specialise *s)
     for (ortc_node *n = s->graph->first, *next; n; n = next) {
         const ortc_edge *x = multiplied(n);
         const ortc_node *nodes[MOST] = {n};
-        ortc_node *made = NULL;
+        ortc_node *made = NULL, *before = n->prev;
         uint32_t count = 1;
         next = n->next;
-        for (const ortc_node *m = n->next; x && m && count < MOST; m = m->next)
+        if (!x || !x->uses->next) continue;
+        int left = NEAR;
+        for (const ortc_node *m = n->next; m && count < MOST && left > 0; m = m->next, left--)
             if (multiplied(m) == x && !strcmp(m->type, n->type) && s->together(s->arg, m, n))
                 nodes[count++] = m;
         if (count < 2) continue;
         ORTC_TRY(group(s, nodes, count, &made));
-        if (made) next = s->graph->first; /* what was next may be inside */
+        if (made) next = before ? before->next : s->graph->first; /* what was next may be inside */
     }
     return ORTC_OK;
 }
