@@ -96,7 +96,7 @@ static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
     if (constant) {
         const ortc_product_constant filters = {g->group, g->filters, k, 1, w};
         if (c->way == WAY_GROUPED)
-            ORTC_TRY(ortc_grouped_pack(p, 1, &c->grouped, g, &line->a, &c->packed));
+            ORTC_TRY(ortc_grouped_pack(p, 1, &c->grouped, g, line, &c->packed));
         else
             ORTC_TRY(ortc_product_packed(p, 1, &line->a, &filters, &c->packed));
         c->packed_step = (int64_t)ortc_product_packed_bytes(&line->a, g->filters, k);

@@ -15,11 +15,22 @@ ORTC_VEC_TABLE(ortc_grouped_body)
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Channels in 4 bytes of a panel: longer groups are several of those, one behind the other. */
+static int32_t together(const ortc_product_form *form)
+{
+    return form->order == ORTC_ORDER_QUADS ? 4 : form->group;
+}
+/* Of all taps, in whole groups of the form; what fills up the last is 0. */
+static int64_t length(const ortc_product_form *form, int64_t groups, int64_t taps)
+{
+    return (groups * taps * together(form) + form->group - 1) / form->group * form->group;
+}
+
 int ortc_grouped_init(const ortc_conv_geometry *g, ortc_dtype type, const ortc_product_form *form,
                       ortc_grouped *p)
 {
     int64_t bytes;
-    *p = (ortc_grouped){.group = form->group, .type = type, .to = form->type, .channels = g->channels};
+    *p = (ortc_grouped){.group = together(form), .type = type, .to = form->type, .channels = g->channels};
     if (g->spatial != 2 || g->channels < LEAST) return 0;
     for (int i = 0; i < 2; i++) {
         p->in[i] = g->in[i], p->out[i] = g->out[i], p->kernel[i] = g->kernel[i];
@@ -31,12 +42,13 @@ int ortc_grouped_init(const ortc_conv_geometry *g, ortc_dtype type, const ortc_p
     p->taps = g->kernel_count;
     p->groups = (g->channels + p->group - 1) / p->group;
     p->images = g->images * g->group;
-    if (__builtin_mul_overflow(p->groups * p->group, p->taps, &p->k) ||
+    if (__builtin_mul_overflow(p->groups * p->group, p->taps, &p->k) || p->k > INT64_MAX - form->group ||
         __builtin_mul_overflow(p->rows, p->columns, &bytes) ||
         __builtin_mul_overflow(bytes, 4 * p->groups, &bytes) ||
         __builtin_mul_overflow(bytes, p->images, &bytes) || bytes > INT64_MAX / 4)
         return 0;
     p->bytes = (size_t)bytes;
+    p->k = length(form, p->groups, p->taps);
     return p->taps > 0;
 }
 
@@ -89,10 +101,14 @@ void ortc_grouped_panel(const ortc_grouped *p, const void *laid, int64_t index, 
                         int64_t n0, int64_t nc, void *dst, size_t dw)
 {
     const ortc_grouped_body *body = ortc_grouped_body_select();
-    const int64_t plane = p->rows * p->columns, g1 = (k0 + kc) / p->group;
+    const int64_t plane = p->rows * p->columns, g1 = (k0 + kc) / p->group, have = p->groups * p->taps;
     const int32_t *image = (const int32_t *)laid + index * p->groups * plane;
     int32_t *to = dst;
     for (int64_t g = k0 / p->group; g < g1; g++, to += dw) {
+        if (g >= have) {
+            memset(to, 0, dw * sizeof *to);
+            continue;
+        }
         const int64_t tap = g % p->taps;
         const int32_t *from = image + g / p->taps * plane + tap / p->kernel[1] * p->dilation[0] * p->columns +
                               tap % p->kernel[1] * p->dilation[1];
@@ -113,13 +129,16 @@ void ortc_grouped_panel(const ortc_grouped *p, const void *laid, int64_t index, 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
     int64_t groups, filters, channels, taps;
-    ortc_product_form form;
+    ortc_product_form form, form_b; /* of W; of the panels */
     ortc_dtype type;
+    int32_t nothing;
 } pack_param;
+_Static_assert(sizeof(pack_param) == 4 * 8 + 2 * sizeof(ortc_product_form) + 8, "padding has no fixed bytes");
 
 static int64_t k_of(const pack_param *p)
 {
-    return (p->channels + p->form.group - 1) / p->form.group * p->form.group * p->taps;
+    const int64_t G = together(&p->form_b);
+    return length(&p->form_b, (p->channels + G - 1) / G, p->taps);
 }
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
@@ -136,7 +155,8 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
 /* [channels][taps] to [group of channels][tap][channel]; channels that are not there are 0 when packed. */
 static void turn(const pack_param *p, const char *w, char *to)
 {
-    const int64_t G = p->form.group;
+    const int64_t G = together(&p->form_b);
+    char *const end = to + k_of(p);
     const char nothing = p->type == ORTC_I8 && p->form.type == ORTC_U8   ? (char)0x80
                          : p->type == ORTC_U8 && p->form.type == ORTC_I8 ? (char)0x80
                                                                          : 0;
@@ -144,6 +164,7 @@ static void turn(const pack_param *p, const char *w, char *to)
         for (int64_t tap = 0; tap < p->taps; tap++)
             for (int64_t i = 0; i < G; i++)
                 *to++ = c + i < p->channels ? w[(c + i) * p->taps + tap] : nothing;
+    memset(to, nothing, (size_t)(end - to));
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
@@ -169,9 +190,10 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.grouped", pack_bytes, pack_fill};
 
 ortc_status ortc_grouped_pack(ortc_plan *p, uint32_t port, const ortc_grouped *how,
-                              const ortc_conv_geometry *g, const ortc_product_form *form,
+                              const ortc_conv_geometry *g, const ortc_product_line *line,
                               const ortc_packed **out)
 {
-    const pack_param param = {g->group, g->filters, how->channels, how->taps, *form, p->in[port].dtype};
+    const pack_param param = {g->group, g->filters, how->channels,    how->taps,
+                              line->a,  line->b,    p->in[port].dtype};
     return ortc_plan_pack(p, port, &packing, &param, sizeof param, out);
 }
