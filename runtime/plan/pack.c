@@ -96,10 +96,11 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_o
             continue;
         i->references++;
         while (!i->ready && !i->failed) pthread_cond_wait(&s->changed, &s->lock);
-        bool ready = i->ready;
+        const bool ready = i->ready, again = i->cancelled;
         pthread_mutex_unlock(&s->lock);
         if (!ready) {
             ortc_pack_release(s, i);
+            if (again) return ortc_pack_acquire(s, c, device, how, param, param_bytes, env, out, error);
             return ortc_fail(error, ORTC_OUT_OF_MEMORY, "packing '%s' failed in another thread", how->id);
         }
         *out = i;
@@ -125,6 +126,9 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_o
     pthread_mutex_lock(&s->lock);
     i->ready = status == ORTC_OK;
     i->failed = !i->ready;
+    /* by the run that made it: others make it for themselves */
+    i->cancelled = status == ORTC_CANCELLED || status == ORTC_DEADLINE;
+    if (i->failed) unlink_item(s, i);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     if (status == ORTC_OK)
@@ -139,7 +143,7 @@ void ortc_pack_release(ortc_pack_store *s, ortc_pack_item *i)
     if (!i) return;
     pthread_mutex_lock(&s->lock);
     if (--i->references == 0) {
-        unlink_item(s, i);
+        if (!i->failed) unlink_item(s, i);
         free_item(s, i);
     }
     pthread_mutex_unlock(&s->lock);

@@ -33,12 +33,12 @@
 /* ---- Packed constants (pack.c): owned by the model ----------------------------------------------------- */
 
 typedef struct ortc_pack_item {
-    ortc_packed packed;  /* first: what kernels see */
-    uint32_t references; /* programs that use it; under the store's lock */
-    bool ready, failed;
-    uint64_t constant;        /* id */
-    ortc_open_device *device; /* retained; whose memory it lies in, and whose kernels read it */
-    const char *id;           /* of the packing */
+    ortc_packed packed;            /* first: what kernels see */
+    uint32_t references;           /* programs that use it; under the store's lock */
+    bool ready, failed, cancelled; /* failed: no longer in the store */
+    uint64_t constant;             /* id */
+    ortc_open_device *device;      /* retained; whose memory it lies in, and whose kernels read it */
+    const char *id;                /* of the packing */
     size_t param_bytes;
     uint64_t hash;
     struct ortc_pack_item *next;
