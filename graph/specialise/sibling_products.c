@@ -33,22 +33,8 @@ typedef struct proposal {
 static ortc_status ask(void *arg, const ortc_graph *body)
 {
     const proposal *p = arg;
-    ortc_graph *g = (ortc_graph *)(uintptr_t)body;
-    ortc_node n = {.api = &ortc_graph_node_api,
-                   .op = &ortc_op_group,
-                   .domain = ortc_op_group.domain,
-                   .type = ortc_op_group.name,
-                   .name = "",
-                   .version = 1,
-                   .n_in = body->n_inputs,
-                   .n_out = body->n_outputs,
-                   .body = g,
-                   .graph = g};
-    n.in = ortc_arena_array(&g->arena, n.n_in + 1u, sizeof *n.in);
-    n.out = ortc_arena_array(&g->arena, n.n_out + 1u, sizeof *n.out);
-    if (!n.in || !n.out) return ortc_no_memory(p->pass->error, 0);
-    for (uint32_t i = 0; i < n.n_in; i++) n.in[i] = body->inputs[i].edge;
-    for (uint32_t i = 0; i < n.n_out; i++) n.out[i] = body->outputs[i].edge;
+    ortc_node n;
+    ORTC_TRY(ortc_specialise_group_of(p->pass, body, &n));
     return p->pass->accept(p->pass->arg, &n, NULL, p->where) ? ORTC_OK : ORTC_UNSUPPORTED;
 }
 

@@ -22,3 +22,24 @@ ortc_status ortc_specialise_run(ortc_specialise *s, uint64_t *edits)
     }
     return ORTC_OK;
 }
+
+ortc_status ortc_specialise_group_of(ortc_specialise *s, const ortc_graph *body, ortc_node *out)
+{
+    ortc_graph *g = (ortc_graph *)(uintptr_t)body;
+    *out = (ortc_node){.api = &ortc_graph_node_api,
+                       .op = &ortc_op_group,
+                       .domain = ortc_op_group.domain,
+                       .type = ortc_op_group.name,
+                       .name = "",
+                       .version = 1,
+                       .n_in = body->n_inputs,
+                       .n_out = body->n_outputs,
+                       .body = g,
+                       .graph = g};
+    out->in = ortc_arena_array(&g->arena, out->n_in + 1u, sizeof *out->in);
+    out->out = ortc_arena_array(&g->arena, out->n_out + 1u, sizeof *out->out);
+    if (!out->in || !out->out) return ortc_no_memory(s->error, 0);
+    for (uint32_t i = 0; i < out->n_in; i++) out->in[i] = body->inputs[i].edge;
+    for (uint32_t i = 0; i < out->n_out; i++) out->out[i] = body->outputs[i].edge;
+    return ORTC_OK;
+}

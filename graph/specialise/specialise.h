@@ -36,6 +36,9 @@ ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_sibling_products(ortc_specialise *);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
 
+/* The node of ortc.Group that a body would become, for asking whether somebody takes it. */
+ortc_status ortc_specialise_group_of(ortc_specialise *, const ortc_graph *body, ortc_node *out);
+
 ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);
 
 #endif
