@@ -348,15 +348,17 @@ static ortc_status import_model(ortc_importer *in, ortc_model_info *out_info)
     status = import_graph(&scope, in->model->graph);
     ortc_scope_deinit(&scope);
     ORTC_TRY(status);
-    ORTC_TRY(ortc_import_report_missing(in));
-    return ortc_import_describe(in, out_info);
+    ORTC_TRY(ortc_import_describe(in, out_info));
+    return ortc_import_report_missing(in, out_info);
 }
 
-ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
-                             ortc_error *error)
+static ortc_status import(ortc_source *source, bool describe, ortc_graph **out_graph,
+                          ortc_model_info *out_info, ortc_error *error)
 {
     ortc_source_bytes bytes = ortc_source_model(source);
-    ortc_importer in = {.base = {bytes.data, bytes.bytes, bytes.mapped, source}, .error = error};
+    ortc_importer in = {.base = {bytes.data, bytes.bytes, bytes.mapped, source},
+                        .describe = describe,
+                        .error = error};
     void *model;
     ortc_status status;
 
@@ -381,4 +383,16 @@ ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_m
         *out_graph = in.root;
     ortc_source_drop(source);
     return status;
+}
+
+ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
+                             ortc_error *error)
+{
+    return import(source, false, out_graph, out_info, error);
+}
+
+ortc_status ortc_onnx_describe(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
+                               ortc_error *error)
+{
+    return import(source, true, out_graph, out_info, error);
 }

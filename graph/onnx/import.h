@@ -38,7 +38,8 @@ typedef struct ortc_importer {
     int32_t n_graphs, n_calls; /* nesting, now */
     uint64_t n_inlined;        /* calls, for names */
     uint64_t n_initializers, n_parameters, weight_bytes;
-    bool named; /* the error's text names its node already */
+    bool describe; /* missing operators are listed, not refused */
+    bool named;    /* the error's text names its node already */
     ortc_error *error;
 } ortc_importer;
 
@@ -124,7 +125,8 @@ ortc_status ortc_import_order(ortc_importer *, Onnx__NodeProto *const *, size_t 
 /* import_info.c */
 ortc_status ortc_import_describe(ortc_importer *, ortc_model_info *out);
 ortc_status ortc_import_miss(ortc_scope *, const Onnx__NodeProto *, bool known);
-ortc_status ortc_import_report_missing(ortc_importer *);
+/* Lists them in `out`; refuses them unless the model is only described. */
+ortc_status ortc_import_report_missing(ortc_importer *, ortc_model_info *out);
 
 /* lift.c: brings the last node of the scope's graph from `version` to its operator's newest form. */
 ortc_status ortc_import_lift(ortc_scope *, ortc_node *, int32_t version);

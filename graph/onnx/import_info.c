@@ -32,27 +32,48 @@ ortc_status ortc_import_miss(ortc_scope *s, const Onnx__NodeProto *node, bool kn
     return ORTC_OK;
 }
 
-/* "Foo (domain my.domain, 3 nodes), Bar (opset 7, 1 node)". Lists as many as an error's text has room for. */
-ortc_status ortc_import_report_missing(ortc_importer *in)
+static const char *describe_missing(ortc_importer *in, const ortc_missing *m)
+{
+    char buffer[240];
+    ortc_text text = ORTC_TEXT(buffer);
+
+    ortc_text_add(&text, "%.60s (", m->op);
+    if (*m->domain) ortc_text_add(&text, "domain %.60s, ", m->domain);
+    if (m->known) ortc_text_add(&text, "not in opset %lld, ", (long long)m->opset);
+    ortc_text_add(&text, "%llu node%s)", (unsigned long long)m->count, m->count == 1 ? "" : "s");
+    return ortc_arena_string(&in->root->arena, buffer, text.length);
+}
+
+/* "Foo (domain my.domain, 3 nodes), Bar (opset 7, 1 node)": as many as an error's text has room for. */
+ortc_status ortc_onnx_missing(const ortc_model_info *info, ortc_error *error)
 {
     char buffer[900];
     ortc_text text = ORTC_TEXT(buffer);
-    size_t n = in->missing_list.count;
+    size_t n = info->n_missing;
 
     if (n == 0) return ORTC_OK;
     for (size_t i = 0; i < n; i++) {
-        const ortc_missing *m = in->missing_list.data[i];
         if (text.length > sizeof buffer - 160) {
             ortc_text_add(&text, " and %zu more", n - i);
             break;
         }
-        ortc_text_add(&text, "%s%.60s (", i ? ", " : "", m->op);
-        if (*m->domain) ortc_text_add(&text, "domain %.60s, ", m->domain);
-        if (m->known) ortc_text_add(&text, "not in opset %lld, ", (long long)m->opset);
-        ortc_text_add(&text, "%llu node%s)", (unsigned long long)m->count, m->count == 1 ? "" : "s");
+        ortc_text_add(&text, "%s%s", i ? ", " : "", info->missing[i]);
     }
-    return ortc_fail(in->error, ORTC_UNSUPPORTED, "%zu operator%s not supported: %s", n,
-                     n == 1 ? " is" : "s are", buffer);
+    return ortc_fail(error, ORTC_UNSUPPORTED, "%zu operator%s not supported: %s", n, n == 1 ? " is" : "s are",
+                     buffer);
+}
+
+ortc_status ortc_import_report_missing(ortc_importer *in, ortc_model_info *out)
+{
+    size_t n = in->missing_list.count;
+    const char **list = ortc_arena_array(&in->root->arena, n, sizeof *list);
+
+    for (size_t i = 0; list && i < n; i++)
+        if (!(list[i] = describe_missing(in, in->missing_list.data[i]))) return ortc_no_memory(in->error, 0);
+    if (!list) return ortc_no_memory(in->error, n * sizeof *list);
+    out->n_missing = n;
+    out->missing = list;
+    return in->describe ? ORTC_OK : ortc_onnx_missing(out, in->error);
 }
 
 /* ---- Counting operators -------------------------------------------------------------------------------- */

@@ -304,11 +304,13 @@ static ortc_status fill_node(ortc_scope *s, const Onnx__NodeProto *p, ortc_node 
     if (!node->op) ORTC_TRY(name_missing(s, p, node));
     ORTC_TRY(import_attributes(s, p, a));
     ORTC_TRY(import_ports(s, p, node, n_in, n_out));
-    if (node->op && node->op->flags & ORTC_OP_COMPOSED) {
+    /* Behind an operator that is missing ranks are not known, which liftings may need: nothing will run. */
+    if (s->in->missing_list.count) return connect_captures(s, a);
+    if (node->op->flags & ORTC_OP_COMPOSED) {
         ORTC_TRY(connect_captures(s, a));
         return ortc_import_compose(s, node, version);
     }
-    if (node->op) ORTC_TRY(ortc_import_lift(s, node, version));
+    ORTC_TRY(ortc_import_lift(s, node, version));
     ORTC_TRY(connect_captures(s, a));
     return infer_from(s->in, before ? before->next : s->graph->first);
 }

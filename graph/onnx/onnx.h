@@ -23,6 +23,11 @@ uint64_t ortc_source_owned(const ortc_source *);
  * live in the graph's arena. `main_inputs` etc. follow from the graph. UNSUPPORTED lists every operator that
  * is missing, not only the first. */
 ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_info *out_info, ortc_error *);
+/* The same for looking at only: missing operators are no error but listed in out_info. */
+ortc_status ortc_onnx_describe(ortc_source *, ortc_graph **out_graph, ortc_model_info *out_info,
+                               ortc_error *);
+/* What loading says of a model that was only described; OK when nothing is missing. */
+ortc_status ortc_onnx_missing(const ortc_model_info *, ortc_error *);
 
 /* Writes a model graph (nothing fused or claimed in it) as a file of standard ONNX that no reader sees
  * half-written. `external`: NULL, or a file name without a folder: constants of at least `external_from`
@@ -30,6 +35,9 @@ ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_i
  * thread. */
 ortc_status ortc_onnx_export(const ortc_graph *, const ortc_model_info *, const char *path,
                              const char *external, uint64_t external_from, ortc_error *);
+
+/* The part of a model graph that save options name, as a copy. (part.c) */
+ortc_status ortc_onnx_part(const ortc_graph *, const ortc_save_options *, ortc_graph **out, ortc_error *);
 
 /* A copy of a model graph in which raised nodes of operators newer than everything else needs are their
  * bodies; *out NULL: there are none. (lower.c) */

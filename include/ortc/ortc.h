@@ -155,7 +155,10 @@ typedef struct ortc_model_options {
 enum {
     ORTC_MODEL_NO_PASSES = 1, /* no normalising pass at all: the graph as the file has it */
     /* external data may be reached through symbolic links (caches of model hubs) */
-    ORTC_MODEL_FOLLOW_LINKS = 2
+    ORTC_MODEL_FOLLOW_LINKS = 2,
+    /* to look at only: operators may be missing (ortc_model_info.missing), no pass is run; sessions and
+     * saving are refused as loading would be without it */
+    ORTC_MODEL_DESCRIBE = 4
 };
 #define ORTC_MODEL_OPTIONS_INIT \
     { \
@@ -216,6 +219,9 @@ typedef struct ortc_model_info {
     size_t n_passes; /* normalising passes, in their order, with the number of edits each made */
     const char *const *pass_names;
     const uint64_t *pass_edits;
+    /* with ORTC_MODEL_DESCRIBE: operators that are missing, "Foo (domain my.domain, 3 nodes)" */
+    size_t n_missing;
+    const char *const *missing;
 } ortc_model_info;
 /* Borrowed from the model. Any thread. */
 ORTC_EXPORT const ortc_model_info *ortc_model_describe(const ortc_model *);
@@ -240,6 +246,11 @@ typedef struct ortc_save_options {
     /* with EXTERNAL: a file name without a folder; NULL: the model's file name + ".data" */
     const char *external_file;
     uint64_t external_from; /* with EXTERNAL: initializers of at least so many bytes go there; 0: 1024 */
+    /* a part of the model: what makes these values (as ortc_model_values names them, or outputs), which are
+     * its outputs, from these, which are its inputs besides those of the model's own that are still needed.
+     * No outputs: the whole */
+    const char *const *inputs, *const *outputs;
+    size_t n_inputs, n_outputs;
 } ortc_save_options;
 enum {
     ORTC_SAVE_EXTERNAL = 1, /* weights in a file of their own beside the model, each at the start of a page */
@@ -248,7 +259,7 @@ enum {
 };
 #define ORTC_SAVE_OPTIONS_INIT \
     { \
-        (uint32_t)sizeof(ortc_save_options), 0, 0, 0 \
+        (uint32_t)sizeof(ortc_save_options), 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Writes the model as its passes left it: standard operators, which any runtime can load. Operators of
@@ -259,8 +270,8 @@ enum {
  * RAISED is given. path: replaced if it is there, also when the model was loaded from it; its folder must
  * exist. options NULL: defaults. Weights are streamed; no file has its name before it is whole and durable,
  * and nothing is left after a failure (the external file is named first, and may stay new beside an old model
- * when naming the model's fails). Errors: INVALID_ARGUMENT, NOT_FOUND (the folder), IO, LIMIT (2 GiB without
- * an external file), UNSUPPORTED, OUT_OF_MEMORY. Any thread. */
+ * when naming the model's fails). Errors: INVALID_ARGUMENT, NOT_FOUND (the folder; a value of a part), IO,
+ * LIMIT (2 GiB without an external file), UNSUPPORTED, OUT_OF_MEMORY. Any thread. */
 ORTC_EXPORT ortc_status ortc_model_save(const ortc_model *, const char *path, const ortc_save_options *,
                                         ortc_error *);
 
@@ -545,6 +556,10 @@ typedef struct ortc_placement {
     const char *provider, *kernel; /* "cpu", "gemm.packed" */
     const char *fused;             /* what is fused into it, "BatchNormalization Relu"; "" */
     const char *reasons;           /* why earlier providers declined, "cpu: no kernel for f64; ..."; "" */
+    /* names of the values that it reads and makes, by port; NULL: left out. What no node makes, and is no
+     * input of the model, is a constant */
+    uint32_t n_in, n_out;
+    const char *const *in, *const *out;
 } ortc_placement;
 /* Calls `each` for every node in the order of execution; a non-zero result stops. Any thread. */
 ORTC_EXPORT void ortc_session_placement(ortc_session *, int (*each)(void *arg, const ortc_placement *),
@@ -562,6 +577,9 @@ typedef struct ortc_step_info {
     double clocks; /* what the chosen kernel offered; 0: it had no rival */
     /* all offers for these shapes, "conv.pointwise 1.2e+06; conv.columns 1.5e+06"; "": there was no choice */
     const char *offers;
+    /* bytes of the host's and the devices' arenas that hold, while this step runs, values that it or a later
+     * one reads, and its workspace */
+    uint64_t live;
 } ortc_step_info;
 typedef struct ortc_plan_info {
     uint32_t size;

@@ -16,17 +16,50 @@ void ortc_model_values(const ortc_model *m, int (*each)(void *arg, const ortc_mo
         }
 }
 
+/* An output of the model goes by that name, whatever passes made it of; all else by the file's, if it has
+ * one. */
+static const char *shown_name(const ortc_edge *e)
+{
+    for (const ortc_use *u = e->uses; u; u = u->next)
+        if (!u->node) return e->graph->outputs[u->port].name;
+    return e->origin ? e->origin : e->name;
+}
+
+/* Names of a node's inputs, then of its outputs. */
+typedef struct port_names {
+    const char **names;
+    size_t capacity;
+} port_names;
+
+static bool name_ports(port_names *p, const ortc_node *n)
+{
+    const size_t count = (size_t)n->n_in + n->n_out;
+    if (count > p->capacity) {
+        const char **grown = realloc(p->names, count * sizeof *grown);
+        if (!grown) return false;
+        p->names = grown;
+        p->capacity = count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        p->names[i] = e ? shown_name(e) : NULL;
+    }
+    return true;
+}
+
 void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_placement *), void *arg)
 {
     const ortc_placed *placed = &s->unit.placed;
     uint32_t index = 0;
     char names[512];
+    port_names ports = {0};
     for (const ortc_node *n = placed->graph->first; n; n = n->next, index++) {
         const ortc_site *site = ortc_site_of(placed, n);
         ortc_text kernels = ORTC_TEXT(names);
         names[0] = 0;
         for (uint32_t i = 0; i < site->n_candidates; i++)
             ortc_text_add(&kernels, "%s%s", i ? "|" : "", site->candidates[i].kernel->name);
+        if (!name_ports(&ports, n)) break;
         ortc_placement p = {.size = sizeof p,
                             .index = index,
                             .node = n->name,
@@ -36,9 +69,14 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
                             .provider = ortc_target_of(placed, n)->provider->name,
                             .kernel = names,
                             .fused = n->fused ? n->fused : "",
-                            .reasons = site->reasons ? site->reasons : ""};
-        if (each(arg, &p)) return;
+                            .reasons = site->reasons ? site->reasons : "",
+                            .n_in = n->n_in,
+                            .n_out = n->n_out,
+                            .in = ports.names,
+                            .out = ports.names + n->n_in};
+        if (each(arg, &p)) break;
     }
+    free(ports.names);
 }
 
 static void describe_outputs(const ortc_step *s, ortc_text *t)
@@ -84,10 +122,48 @@ static void describe_offers(const ortc_step *s, ortc_text *t)
     }
 }
 
+/* ---- Memory over time ---------------------------------------------------------------------------------- */
+
+/* A value in the arena: from the step that makes it to the last that reads it. */
+typedef struct life {
+    const ortc_operand *at; /* NULL: no value of the arena */
+    uint32_t from, to;
+} life;
+
+static size_t operand_bytes(const ortc_operand *o)
+{
+    size_t count = 1;
+    for (int32_t i = 0; i < o->view.rank; i++) count *= (size_t)o->view.dims[i];
+    return o->view.dtype ? (count * ortc_dtype_bits(o->view.dtype) + 7) / 8 : 0;
+}
+
+/* Per step, the arena's bytes in use; NULL when memory is short. A view counts as what it is a view of. */
+static uint64_t *live_bytes(const ortc_graph *g, const ortc_program *p)
+{
+    uint64_t *live = calloc(p->n_steps + 1u, sizeof *live);
+    life *lives = calloc(g->edges.count + 1, sizeof *lives);
+    for (uint32_t i = 0; live && lives && i < p->n_steps; i++) {
+        const ortc_step *s = &p->steps[i];
+        for (uint32_t k = 0; k < s->n_in; k++)
+            if (s->in[k].from == ORTC_FROM_ARENA && s->in[k].root < g->edges.count)
+                lives[s->in[k].root].to = i;
+        for (uint32_t k = 0; k < s->n_out; k++)
+            if (s->out[k].from == ORTC_FROM_ARENA && s->out[k].root < g->edges.count &&
+                !lives[s->out[k].root].at)
+                lives[s->out[k].root] = (life){&s->out[k], i, i};
+    }
+    for (size_t e = 0; live && lives && e < g->edges.count; e++)
+        for (uint32_t i = lives[e].from; lives[e].at && i <= lives[e].to; i++)
+            live[i] += operand_bytes(lives[e].at);
+    free(lives);
+    return live;
+}
+
 static void describe_steps(const ortc_unit *u, const ortc_program *p,
                            int (*each)(void *, const ortc_step_info *), void *arg)
 {
     static const char *const kinds[] = {"kernel", "copy", "signal", "wait", "control"};
+    uint64_t *live = live_bytes(u->placed.graph, p);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const ortc_step *step = &p->steps[i];
         char buffer[1024], offers[512];
@@ -109,8 +185,10 @@ static void describe_steps(const ortc_unit *u, const ortc_program *p,
                                .offers = offers,
                                .workspace = step->workspace +
                                             (uint64_t)step->workspace_per_worker * u->threads};
-        if (each(arg, &info)) return;
+        info.live = (live ? live[i] : 0) + info.workspace;
+        if (each(arg, &info)) break;
     }
+    free(live);
 }
 
 ortc_status ortc_session_plan(ortc_session *s, const ortc_in *in, size_t n_in, ortc_plan_info *out,

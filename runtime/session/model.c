@@ -103,9 +103,11 @@ static ortc_status limit_constants(ortc_model *m, ortc_error *error)
 
 static ortc_status fill_model(ortc_model *m, const ortc_model_options *o, ortc_error *error)
 {
-    ORTC_TRY(ortc_onnx_import(m->source, &m->graph, &m->info, error));
+    const bool look = o->flags & ORTC_MODEL_DESCRIBE;
+    ORTC_TRY((look ? ortc_onnx_describe : ortc_onnx_import)(m->source, &m->graph, &m->info, error));
     ORTC_TRY(describe(m, m->graph->inputs, m->graph->n_inputs, true, &m->inputs, error));
     ORTC_TRY(describe(m, m->graph->outputs, m->graph->n_outputs, false, &m->outputs, error));
+    if (look) return ORTC_OK;
     ORTC_TRY(normalise(m, o, error));
     ORTC_TRY(limit_constants(m, error));
     return ortc_graph_verify(m->graph, error);
@@ -117,7 +119,7 @@ static ortc_status load(ortc_source *source, const ortc_model_options *options, 
 {
     ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
     if (options) memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
-    if (o.flags & ~(uint32_t)(ORTC_MODEL_NO_PASSES | ORTC_MODEL_FOLLOW_LINKS)) {
+    if (o.flags & ~(uint32_t)(ORTC_MODEL_NO_PASSES | ORTC_MODEL_FOLLOW_LINKS | ORTC_MODEL_DESCRIBE)) {
         ortc_source_close(source);
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_model_options: unknown flags %#x",
                          (unsigned)o.flags);

@@ -8,7 +8,7 @@ ortc_status ortc_model_save(const ortc_model *m, const char *path, const ortc_sa
 {
     ortc_save_options o = ORTC_SAVE_OPTIONS_INIT;
     ortc_arena arena = {0};
-    ortc_graph *lowered = NULL;
+    ortc_graph *part = NULL, *lowered = NULL;
     ortc_status s = ORTC_OK;
 
     if (options) memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
@@ -29,11 +29,14 @@ ortc_status ortc_model_save(const ortc_model *m, const char *path, const ortc_sa
                           "the external file '%s' is to be a name without a folder, and not the model's",
                           external);
     }
-    if (s == ORTC_OK && !(o.flags & ORTC_SAVE_RAISED))
-        s = ortc_onnx_lower(m->graph, &m->info, &lowered, error);
+    if (s == ORTC_OK) s = ortc_onnx_missing(&m->info, error);
+    if (s == ORTC_OK && o.n_outputs) s = ortc_onnx_part(m->graph, &o, &part, error);
+    const ortc_graph *g = part ? part : m->graph;
+    if (s == ORTC_OK && !(o.flags & ORTC_SAVE_RAISED)) s = ortc_onnx_lower(g, &m->info, &lowered, error);
     if (s == ORTC_OK)
-        s = ortc_onnx_export(lowered ? lowered : m->graph, &m->info, path, external,
+        s = ortc_onnx_export(lowered ? lowered : g, &m->info, path, external,
                              o.external_from ? o.external_from : EXTERNAL_FROM, error);
+    ortc_graph_destroy(part);
     ortc_graph_destroy(lowered);
     ortc_arena_deinit(&arena);
     return s;

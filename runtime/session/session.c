@@ -135,6 +135,7 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
     if (o.flags & ~(uint32_t)(ORTC_SESSION_NO_FUSION | ORTC_SESSION_NO_WINOGRAD))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_options: unknown flags %#x",
                          (unsigned)o.flags);
+    ORTC_TRY(ortc_onnx_missing(&m->info, error));
     ORTC_TRY(ortc_graph_clone(m->graph, &g, error));
     ortc_status kept = ortc_session_keep(g, &o, error);
     if (kept != ORTC_OK) {

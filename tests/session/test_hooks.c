@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "runtime/session/session.h"
@@ -459,4 +460,80 @@ Test(hooks, a_model_s_limit_covers_constants_in_memory)
         ortc_model_release(m);
         buffer_free(&bytes);
     }
+}
+
+/* ---- Parts, and models to look at ---------------------------------------------------------------------- */
+
+Test(hooks, a_part_of_a_model_is_written)
+{
+    buffer g = {0}, b;
+    b = make_value_info("x", ORTC_F32, 1, (int64_t[]){2}), put_message(&g, 11, &b);
+    b = make_value_info("z", ORTC_F32, 1, (int64_t[]){2}), put_message(&g, 11, &b);
+    b = make_value_info("y", ORTC_F32, 1, (int64_t[]){2}), put_message(&g, 12, &b);
+    b = make_node("Neg", "", "x", "a"), put_message(&g, 1, &b);
+    b = make_node("Mul", "", "a z", "m"), put_message(&g, 1, &b);
+    b = make_node("Add", "", "m a", "y"), put_message(&g, 1, &b);
+    buffer bytes = make_model(8, 18, &g);
+    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    ortc_save_options so = ORTC_SAVE_OPTIONS_INIT;
+    ortc_model *m, *part;
+    char path[] = "/tmp/ortc-part-XXXXXX";
+    close(mkstemp(path));
+    mo.flags = ORTC_MODEL_NO_PASSES;
+    cr_assert_eq(ortc_model_load_memory(bytes.data, bytes.bytes, &mo, &m, &e), ORTC_OK, "%s", e.text);
+    const char *from[] = {"a"}, *to[] = {"m", "y"}, *none[] = {"no"}, *null[] = {NULL};
+    so.inputs = from, so.n_inputs = 1, so.outputs = to, so.n_outputs = 1;
+    for (size_t n = 1; n <= 2; n++) { /* what makes m; what makes m and y */
+        so.n_outputs = n;
+        cr_assert_eq(ortc_model_save(m, path, &so, &e), ORTC_OK, "%s", e.text);
+        cr_assert_eq(ortc_model_load(path, &mo, &part, &e), ORTC_OK, "%s", e.text);
+        cr_expect_eq(ortc_model_describe(part)->n_nodes, n);
+        cr_expect_str_eq(ortc_model_input(part, 0)->name, "a");
+        cr_expect_str_eq(ortc_model_input(part, 1)->name, "z");
+        cr_expect_null(ortc_model_input(part, 2));
+        cr_expect_str_eq(ortc_model_output(part, n - 1)->name, to[n - 1]);
+        cr_expect_null(ortc_model_output(part, n));
+        ortc_model_release(part);
+    }
+    so.outputs = from, so.n_outputs = 1, so.n_inputs = 0; /* the start of it: z is not needed */
+    cr_assert_eq(ortc_model_save(m, path, &so, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_model_load(path, &mo, &part, &e), ORTC_OK, "%s", e.text);
+    cr_expect_str_eq(ortc_model_input(part, 0)->name, "x");
+    cr_expect_null(ortc_model_input(part, 1));
+    ortc_model_release(part);
+    so.outputs = none;
+    cr_expect_eq(ortc_model_save(m, path, &so, &e), ORTC_NOT_FOUND);
+    cr_expect(strstr(e.text, "'no'"), "%s", e.text);
+    so.outputs = null;
+    cr_expect_eq(ortc_model_save(m, path, &so, &e), ORTC_INVALID_ARGUMENT, "%s", e.text);
+    unlink(path);
+    ortc_model_release(m);
+    buffer_free(&bytes);
+}
+
+Test(hooks, a_model_that_misses_operators_can_be_looked_at)
+{
+    buffer g = {0}, b;
+    b = make_value_info("x", ORTC_F32, 1, (int64_t[]){2}), put_message(&g, 11, &b);
+    b = make_value_info("y", ORTC_F32, 1, (int64_t[]){2}), put_message(&g, 12, &b);
+    b = make_node("Nothing", "", "x", "a"), put_message(&g, 1, &b);
+    b = make_node("Softmax", "", "a", "s"), put_message(&g, 1, &b); /* its lifting finds no rank */
+    b = make_node("Nothing", "", "s", "y"), put_message(&g, 1, &b);
+    buffer bytes = make_model(8, 11, &g);
+    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    ortc_model *m;
+    ortc_session *s = NULL;
+    cr_expect_eq(ortc_model_load_memory(bytes.data, bytes.bytes, &mo, &m, &e), ORTC_UNSUPPORTED);
+    cr_expect(strstr(e.text, "1 operator is not supported: Nothing (2 nodes)"), "%s", e.text);
+    mo.flags = ORTC_MODEL_DESCRIBE;
+    cr_assert_eq(ortc_model_load_memory(bytes.data, bytes.bytes, &mo, &m, &e), ORTC_OK, "%s", e.text);
+    const ortc_model_info *d = ortc_model_describe(m);
+    cr_expect(d->n_nodes == 3 && d->n_missing == 1);
+    cr_expect_str_eq(d->missing[0], "Nothing (2 nodes)");
+    cr_expect_str_eq(ortc_model_output(m, 0)->name, "y");
+    cr_expect_eq(ortc_session_create(m, NULL, &s, &e), ORTC_UNSUPPORTED);
+    cr_expect(strstr(e.text, "Nothing (2 nodes)"), "%s", e.text);
+    cr_expect_eq(ortc_model_save(m, "/tmp/never.onnx", NULL, &e), ORTC_UNSUPPORTED);
+    ortc_model_release(m);
+    buffer_free(&bytes);
 }
