@@ -17,12 +17,13 @@ die() {
 # have PACKAGE: is what we need from it there, from Debian or from elsewhere?
 have() {
     case $1 in
-    gcc | g++ | clang | clang-format | meson | pkg-config | python3) command -v "$1" >/dev/null ;;
+    gcc | g++ | clang | chromium-headless-shell | clang-format | cmake | meson | pkg-config | python3) command -v "$1" >/dev/null ;;
     ninja-build) command -v ninja >/dev/null ;;
     protobuf-c-compiler) command -v protoc-c >/dev/null ;;
     libc6-dev) [ -e /usr/include/stdio.h ] ;;
     zlib1g-dev) pkg-config --exists zlib ;;
     libpng-dev) pkg-config --exists libpng ;;
+    libjpeg62-turbo-dev) pkg-config --exists libjpeg ;;
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     libcriterion-dev) pkg-config --exists criterion ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
@@ -109,7 +110,7 @@ compile() {
 
 # What every build of ortc needs.
 # shellcheck disable=SC2034 # used by those who source this
-BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build zlib1g-dev libpng-dev libprotobuf-c-dev protobuf-c-compiler)
+BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build zlib1g-dev libpng-dev libjpeg62-turbo-dev libprotobuf-c-dev protobuf-c-compiler)
 
 # test_tree DIR: sets up, builds and tests one of our trees. Which trees there are, and what each tests, stands here.
 # Whatever goes wrong before the tests leaves no test log, which tally.py counts as a failure.

@@ -19,7 +19,7 @@
 #include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
 #include "kernels/conv/winograd.h"
-#include "peak.h"
+#include "tools/ortc/peak.h"
 #include "tests/ukernels/mock.h"
 #include "tests/ukernels/programs.h"
 #include "tests/ukernels/pool.h"
@@ -98,7 +98,7 @@ typedef struct peak_args {
 static void peak_each(void *arg, int thread)
 {
     peak_args *p = arg;
-    p->done[thread] = ortc_bench_peak_f32(ortc_cpu_features(), p->flops, &p->sink[thread][0]);
+    p->done[thread] = peak_f32(ortc_cpu_features(), p->flops, &p->sink[thread][0]);
 }
 
 static double peak(pool *pl, int threads, double flops)

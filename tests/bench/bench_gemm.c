@@ -21,7 +21,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/product.h"
-#include "peak.h"
+#include "tools/ortc/peak.h"
 #include "base/threads.h"
 #include "tests/ukernels/pool.h"
 
@@ -128,7 +128,7 @@ static void peak_part(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     peak_args *p = arg;
     (void)scratch;
-    for (int64_t i = begin; i < end; i++) p->done[i] = ortc_bench_peak_f32(p->isa, p->flops, &p->sink[i][0]);
+    for (int64_t i = begin; i < end; i++) p->done[i] = peak_f32(p->isa, p->flops, &p->sink[i][0]);
 }
 
 /* GFLOP/s of all threads together over about `seconds`. */

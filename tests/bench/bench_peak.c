@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "kernels/common/cpu_features.h"
-#include "peak.h"
+#include "tools/ortc/peak.h"
 
 enum { TRIES = 7, MOST = 256, WORDS = 32 << 20 };
 
@@ -34,7 +34,7 @@ static void *do_work(void *arg)
     for (int i = 0; i < 2 * TRIES; i++) {
         pthread_barrier_wait(w->together);
         if (i % 2 == 0)
-            ortc_bench_peak_f32(ortc_cpu_features(), 2e9, &w->sink);
+            peak_f32(ortc_cpu_features(), 2e9, &w->sink);
         else
             for (int k = 0; k < WORDS; k += 8) { /* a cache line; eight sums, so that nothing waits */
                 uint64_t s = 0;

@@ -21,6 +21,7 @@ _clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "ORTC_LOG
 _clean["ASAN_OPTIONS"] = _clean.get("ASAN_OPTIONS", "") + ":allocator_may_return_null=1"
 
 
+codes: set[int] = set()  # that ortc has ended with
 _count = {"passed": 0, "failed": 0, "skipped": 0}
 
 
@@ -60,6 +61,7 @@ class Result(NamedTuple):
 def ortc(*arguments: object, **environment: str) -> Result:
     done = subprocess.run([str(ORTC), *map(str, arguments)], cwd=folder, env=_clean | environment, capture_output=True,
                           stdin=subprocess.DEVNULL, timeout=300)  # fmt: skip
+    codes.add(done.returncode)
     return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 

@@ -1,4 +1,4 @@
-"""Small files that the command line's tests feed it: .npy, .npz, .pb, .png and .onnx, written by hand.
+"""Small files that the command line's tests feed it: .npy, .npz, .pb, .png, .jpg and .onnx, written by hand.
 
 Only Python's standard library: so a test needs no packages, and can write what a library would refuse to.
 """
@@ -130,3 +130,30 @@ def png(width: int, height: int, color: int, depth: int, rows: list[bytes], pale
         out += chunk(b"PLTE", palette)
     out += extra + chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
     return out + chunk(b"IEND", b"")
+
+
+# ---- JPEG
+
+
+def jpeg(colors: list[tuple[int, ...]]) -> bytes:
+    """A row of blocks of 8x8 pixels, each of one colour: grey (y,), or (y, cb, cr)."""
+    def segment(marker: int, data: bytes) -> bytes:
+        return struct.pack(">BBH", 255, marker, len(data) + 2) + data
+
+    n = len(colors[0])
+    ids = bytes(range(1, n + 1))
+    out = b"\xff\xd8" + segment(0xDB, b"\0" + bytes([8] * 64))  # all steps 8: the mean's coefficient is the level - 128
+    out += segment(0xC0, struct.pack(">BHHB", 8, 8, 8 * len(colors), n) + b"".join(bytes([i, 0x11, 0]) for i in ids))
+    out += segment(0xC4, b"\x00" + bytes([0, 0, 0, 9] + [0] * 12) + bytes(range(9)))  # sizes 0 to 8, codes of four bits
+    out += segment(0xC4, b"\x10" + bytes([1] + [0] * 15) + b"\0")  # end of block: one bit
+    bits, last = "", [0] * n
+    for color in colors:
+        for c, level in enumerate(color):
+            step = level - 128 - last[c]
+            last[c] = level - 128
+            size = abs(step).bit_length()
+            bits += f"{size:04b}" + (f"{step if step > 0 else step + (1 << size) - 1:0{size}b}" if size else "") + "0"
+    bits += "1" * (-len(bits) % 8)
+    data = bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).replace(b"\xff", b"\xff\0")
+    scan = segment(0xDA, bytes([n]) + b"".join(bytes([i, 0]) for i in ids) + bytes([0, 63, 0])) + data
+    return out + scan + b"\xff\xd9"

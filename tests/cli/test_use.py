@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import command
 from command import MODELS, ORTC, check, expect, finish, folder, ortc, put, refused
 from files import f32, field, identity, model, node, tensor_f32, value_info
 
@@ -24,14 +25,15 @@ def general() -> None:
     expect("help", "help", out="usage: ortc COMMAND")
     expect("--help", "--help", out="exit codes:")
     expect("help help", "help", "help", out="usage: ortc COMMAND")
-    for command in ("run", "bench", "profile", "compare", "info", "optimize", "test", "providers", "ops"):
+    for command in ("run", "bench", "profile", "compare", "info", "optimize", "test", "providers", "ops", "view",
+                    "convert", "completion", "man"):
         expect(f"{command} --help", command, "--help", out=f"usage: ortc {command}")
         expect(f"help {command}", "help", command, out=f"usage: ortc {command}")
         expect(f"{command} -h", command, "-h", out="--json")
         check(f"{command}: lines fit 120 columns", lambda: max(ortc("help", command).out.splitlines(), key=len)[120:])
-    refused("no command", err="expects a command: run, bench, profile, compare, info, optimize, test, providers, ops or help")
+    refused("no command", err="expects a command: run, bench, profile, compare, info, optimize, test, providers, ops, view, convert, completion, man or help")
     refused("a wrong command", "rnu", err="there is no command 'rnu'; did you mean 'ortc run'?")
-    refused("a strange command", "frobnicate", err="expected run, bench, profile, compare, info, optimize, test, providers, ops or help")
+    refused("a strange command", "frobnicate", err="expected run, bench, profile, compare, info, optimize, test, providers, ops, view, convert, completion, man or help")
     refused("help for none", "help", "tset", err="did you mean 'ortc test'?")
     refused("an option first", "--json", "run", err="expects a command before options, got '--json'")
 
@@ -119,13 +121,22 @@ def exit_codes() -> None:
     foo = model([node("Foo", ["x"], ["h"]), node("Bar", ["h"], ["y"])], [value_info("x", "f32", ("n",))],
                 [value_info("y", "f32", ("n",))])  # fmt: skip
     refused("unknown operators", "run", put("foo.onnx", foo), "-i", "rand", code=4, err="Foo")
-    refused("all of them are named", "info", folder / "foo.onnx", code=4, err="Bar")
+    expect("info shows it all the same", "info", folder / "foo.onnx", code=4, out="  Bar (1 node)\n",
+           test=lambda r: None if "f32[n]" in r.out and "operators: 2 nodes" in r.out else "the rest")  # fmt: skip
+    expect("info --json lists what is missing", "info", folder / "foo.onnx", "--json", code=4,
+           test=lambda r: None if r.json()["missing"] == ["Foo (1 node)", "Bar (1 node)"] else "list")  # fmt: skip
+    refused("but not how it would run", "info", folder / "foo.onnx", "--placement", code=4, err="Bar")
+    expect("ops --missing", "ops", "--missing", folder / "foo.onnx", code=4, out="Foo (1 node)\nBar (1 node)\n")
+    expect("ops --missing: nothing", "ops", "--missing", DIGITS, out="nothing is missing: ")
+    refused("ops --missing of no model", "ops", "--missing", "none.onnx", code=3, err="none.onnx")
     refused("no such provider", "run", DIGITS, "-i", SEVEN, "--provider", "tpu", code=5, err="tpu")
     refused("--require is not met", "run", DIGITS, "-i", SEVEN, "--provider", "ref", "--require", "cpu", code=5, err="cpu")
     expect("--require is met", "run", DIGITS, "-i", SEVEN, "--provider", "ref", "--require", "ref")
     refused("no such plugin", "run", DIGITS, "-i", SEVEN, "--plugin", "./none.so", code=5, err="plugin './none.so'")
     refused("a text as plugin", "providers", "--plugin", put("text.so", "hello"), code=5, err="text.so")
     refused("nowhere to write", "run", DIGITS, "-i", SEVEN, "-q", "--out", "no/such/folder/x.npz", code=6, err="--out: cannot write")
+    refused("said before the run", "run", DIGITS, "-i", "none.npy", "--out", "no/such/folder/x.npz", code=6, err="--out: cannot write")
+    refused("a folder to write", "run", DIGITS, "-i", SEVEN, "--profile", folder, code=6, err="Is a directory")
     refused("a deadline", "run", DIGITS, "-i", "zeros", "--shape", "image=20000x1x8x8", "--provider", "ref", "--threads", "1",
             "--deadline", "1", code=8, err="deadline")  # fmt: skip
 
@@ -147,6 +158,13 @@ def exit_codes() -> None:
         return None if p.returncode == 130 and "interrupted after" in err and not out else f"{p.returncode} {out} {err}"
 
     check("interrupted", interrupt)
+
+
+def every_exit_code() -> None:
+    """What the help lists is what this program has seen, and the other way round."""
+    told = {int(n) for n in re.findall(r"(?:^|[:;])\s*(\d+) ", ortc("help").out.split("exit codes", 1)[1].split("environment")[0])}
+    seen = command.codes | {130}  # "interrupted" starts its own process
+    check("every exit code of the help", lambda: None if told == seen else f"the help has {sorted(told)}, seen were {sorted(seen)}")
 
 
 def digits() -> None:
@@ -276,7 +294,7 @@ def optimize() -> None:
     refused("optimize: no model", "optimize", err="expects one model; usage: ortc optimize MODEL -o OUT.onnx")
     refused("optimize: no -o", "optimize", DIGITS, err="expects -o OUT.onnx")
     refused("optimize: itself", "optimize", DIGITS, "-o", DIGITS, err="is the model itself; --force writes over it")
-    refused("optimize: no folder", "optimize", DIGITS, "-o", "none/x.onnx", code=6, err="cannot write 'none/x.onnx")
+    refused("optimize: no folder", "optimize", DIGITS, "-o", "none/x.onnx", code=6, err="cannot write 'none/x.onnx'")
     refused("optimize: a folder", "optimize", DIGITS, "-o", "optimized", err="-o expects the name of a file, 'optimized' is none")
     refused("optimize: a device", "optimize", DIGITS, "-o", "/dev/null", err="'/dev/null' is none")
     refused("optimize: no pass", "optimize", DIGITS, "-o", small, "--no-pass", "x", code=3, err="there is no normalising pass 'x'")
@@ -382,4 +400,5 @@ if __name__ == "__main__":
     info()
     optimize()
     test()
+    every_exit_code()
     sys.exit(finish())

@@ -17,7 +17,7 @@
 #include "kernels/gemm/product.h"
 #include "pool.h"
 #include "tests.h"
-#include "tests/bench/peak.h"
+#include "tools/ortc/peak.h"
 
 static double now(void)
 {
@@ -29,7 +29,7 @@ static double now(void)
 static double peak(uint32_t isa)
 {
     static float sink;
-    const double t = now(), done = ortc_bench_peak_f32(isa, 2e8, &sink);
+    const double t = now(), done = peak_f32(isa, 2e8, &sink);
     return done / (now() - t) / 1e9;
 }
 

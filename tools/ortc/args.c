@@ -12,9 +12,8 @@
 
 int args_color = TERM_AUTO;
 bool args_help;
+void (*args_tell)(const arg_command *);
 const char *const args_color_choices[] = {"auto", "always", "never", NULL};
-
-static bool is_end(const arg_option *o) { return !o->name && !o->help; }
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
@@ -107,14 +106,14 @@ static bool set(const arg_option *o, const char *name, const char *value)
 
 static const arg_option *by_name(const arg_command *c, const char *name, size_t length)
 {
-    for (const arg_option *o = c->options; !is_end(o); o++)
+    for (const arg_option *o = c->options; !args_is_end(o); o++)
         if (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0) return o;
     return NULL;
 }
 
 static const arg_option *by_letter(const arg_command *c, char letter)
 {
-    for (const arg_option *o = c->options; !is_end(o); o++)
+    for (const arg_option *o = c->options; !args_is_end(o); o++)
         if (o->letter && o->letter == letter) return o;
     return NULL;
 }
@@ -123,7 +122,7 @@ static void unknown(const arg_command *c, const char *shown, const char *word)
 {
     const char *names[128];
     size_t n = 0;
-    for (const arg_option *o = c->options; !is_end(o) && n < COUNT_OF(names); o++)
+    for (const arg_option *o = c->options; !args_is_end(o) && n < COUNT_OF(names); o++)
         if (o->name) names[n++] = o->name;
     const char *meant = nearest(word, names, n);
     if (meant)
@@ -227,7 +226,7 @@ static void wrap(const char *text, size_t now, size_t at)
 static void help(const arg_command *c)
 {
     put("usage: ortc %s %s\n\n%s\n", c->name, c->usage, c->summary);
-    for (const arg_option *o = c->options; !is_end(o); o++) {
+    for (const arg_option *o = c->options; !args_is_end(o); o++) {
         if (o->kind == ARG_HEADING) {
             term_color(stdout, TERM_BOLD);
             put("\n%s\n", o->help);
@@ -247,6 +246,10 @@ static void help(const arg_command *c)
 int args_parse(const arg_command *c, int argc, char **argv, arg_list *out_positional)
 {
     *out_positional = (arg_list){0};
+    if (args_tell) {
+        args_tell(c);
+        return EXIT_GOOD;
+    }
     most_items = argc;
     arg_option positional = {.kind = ARG_LIST, .to = out_positional};
     cli.command = c->name;

@@ -66,6 +66,12 @@ extern int args_color;
 extern bool args_help;
 extern const char *const args_color_choices[];
 
+/* Not NULL: args_parse only tells this of the command, and ends with EXIT_GOOD: how shell completion and
+ * manual pages are made of the same rows. */
+extern void (*args_tell)(const arg_command *);
+
+static inline bool args_is_end(const arg_option *o) { return !o->name && !o->help; }
+
 /* Parses argv[1..]. -1: go on; else the process is to end with this code (help was printed, or an error). */
 int args_parse(const arg_command *, int argc, char **argv, arg_list *out_positional);
 

@@ -407,6 +407,7 @@ int command_bench(int argc, char **argv)
     if (code < 0) code = parse_numbers(&o);
     if (code < 0) code = input_options_parse(&o.input);
     if (code < 0) code = session_options_parse(&o.session);
+    if (code < 0) code = writable_check("--save", o.save);
     if (code < 0) code = plugins_load(&o.session.plugins);
     if (code >= 0) return code;
     o.input.rest_is_random = true;

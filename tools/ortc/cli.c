@@ -312,6 +312,26 @@ ortc_status file_write(const char *path, const void *data, size_t bytes, ortc_er
     return good ? ORTC_OK : fail(error, ORTC_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
+int writable_check(const char *option, const char *path)
+{
+    if (!path) return -1;
+    struct stat there;
+    int refused = 0;
+    if (stat(path, &there) == 0) {
+        refused = S_ISDIR(there.st_mode) ? EISDIR : access(path, W_OK) != 0 ? errno : 0;
+    } else {
+        const char *slash = strrchr(path, '/');
+        char *folder = !slash          ? mem_copy(".")
+                       : slash == path ? mem_copy("/")
+                                       : mem_printf("%.*s", (int)(slash - path), path);
+        if (access(folder, W_OK | X_OK) != 0) refused = errno;
+        free(folder);
+    }
+    if (!refused) return -1;
+    say_error("%s: cannot write '%s': %s", option, path, strerror(refused));
+    return EXIT_RUN;
+}
+
 bool has_suffix(const char *text, const char *suffix)
 {
     size_t n = strlen(text), m = strlen(suffix);

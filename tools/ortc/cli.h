@@ -34,6 +34,12 @@ enum {
 
 /* ---- The commands: argv[0] is the command's name ------------------------------------------------------- */
 
+typedef struct cli_command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} cli_command;
+extern const cli_command cli_commands[]; /* ends with a NULL name */
+
 int command_run(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_profile(int argc, char **argv);
@@ -43,6 +49,13 @@ int command_optimize(int argc, char **argv);
 int command_test(int argc, char **argv);
 int command_providers(int argc, char **argv);
 int command_ops(int argc, char **argv);
+int command_view(int argc, char **argv);
+int command_convert(int argc, char **argv);
+int command_completion(int argc, char **argv);
+int command_man(int argc, char **argv);
+
+/* The exit codes and what else holds for every command, as lines of text. */
+extern const char *const cli_conventions;
 
 /* ---- Messages, to stderr: one line each ---------------------------------------------------------------- */
 
@@ -100,6 +113,9 @@ typedef struct blob {
 } blob;
 ortc_status file_read(const char *path, uint64_t limit, blob *out, ortc_error *);
 ortc_status file_write(const char *path, const void *data, size_t bytes, ortc_error *);
+/* Whether a result could be written there, asked before the work is done. -1: it seems so, or path is NULL;
+ * else the exit code, and `option` is named in the message. */
+int writable_check(const char *option, const char *path);
 bool has_suffix(const char *text, const char *suffix); /* ".png", in any case */
 double seconds_now(void);                              /* CLOCK_MONOTONIC */
 

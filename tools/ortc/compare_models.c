@@ -8,20 +8,12 @@
 
 #include "args.h"
 #include "compare.h"
+#include "compare_side.h"
 #include "element.h"
 #include "inputs.h"
 #include "json.h"
 #include "session.h"
 #include "term.h"
-
-typedef struct compare_options {
-    session_options session;
-    input_options input;
-    const char *against, *rtol_text, *atol_text;
-    double rtol, atol;
-    bool nodes;
-    int64_t top;
-} compare_options;
 
 static const char details[] =
     "Inputs that are not given are random. A number differs when |a - b| > atol + rtol * |b|, b being the "
@@ -33,19 +25,10 @@ static const char details[] =
     "\n"
     "examples:\n"
     "  ortc compare model.onnx --provider cpu --against ref --nodes\n"
-    "  ortc compare model.onnx small.onnx --input x=x.npy\n";
+    "  ortc compare model.onnx small.onnx --input x=x.npy\n"
+    "  ortc compare model.onnx --against onnxruntime --shrink part.onnx\n";
 
 /* ---- Two values ---------------------------------------------------------------------------------------- */
-
-enum { BINS = 34 }; /* equal, then 1, 2, 3..4, 5..8, ... ulp; the last: more, or NaN against a number */
-
-typedef struct difference {
-    const char *name, *node, *op;
-    int64_t count, wrong;
-    double max_abs, max_rel, worst; /* worst: of the error by what is allowed */
-    uint64_t max_ulp, bins[BINS];
-    char *why; /* type or shape differ, or what is no tensor of numbers does; NULL: numbers */
-} difference;
 
 /* Bits as an integer that grows with the number: neighbours differ by 1. */
 static int64_t ordered(ortc_dtype t, const void *data, int64_t i)
@@ -98,8 +81,8 @@ static void compare_numbers(difference *d, const ortc_value *a, const ortc_value
     }
 }
 
-static difference compare_values(const char *name, const ortc_value *a, const ortc_value *b,
-                                 const compare_options *o)
+difference compare_values(const char *name, const ortc_value *a, const ortc_value *b,
+                          const compare_options *o)
 {
     difference d = {.name = name, .node = "", .op = ""};
     const tolerance shape = {.values = false}, all = {o->rtol, o->atol, true};
@@ -119,19 +102,6 @@ static difference compare_values(const char *name, const ortc_value *a, const or
 
 /* ---- Two sides ----------------------------------------------------------------------------------------- */
 
-typedef struct side {
-    ortc_model *model;
-    ortc_session *session;
-    ortc_out *out;
-    size_t n_out;
-    session_options options;
-} side;
-
-typedef struct value_list {
-    size_t count;
-    const char **names, **nodes, **ops;
-} value_list;
-
 static int each_value(void *arg, const ortc_model_value *v)
 {
     value_list *l = arg;
@@ -144,11 +114,18 @@ static int each_value(void *arg, const ortc_model_value *v)
     return 0;
 }
 
-static void free_list(value_list *l)
+void value_list_of(ortc_model *m, value_list *out)
+{
+    *out = (value_list){0};
+    ortc_model_values(m, each_value, out);
+}
+
+void value_list_free(value_list *l)
 {
     free(l->names);
     free(l->nodes);
     free(l->ops);
+    *l = (value_list){0};
 }
 
 static bool has_name(const value_list *l, const char *name)
@@ -169,24 +146,26 @@ static value_list common_values(ortc_model *a, ortc_model *b)
             each_value(&both, &(ortc_model_value){.name = first.names[i],
                                                   .node = first.nodes[i],
                                                   .op = first.ops[i]});
-    free_list(&first);
-    free_list(&second);
+    value_list_free(&first);
+    value_list_free(&second);
     return both;
 }
 
-static int side_run(side *s, const inputs *in, const char *const *names, size_t n, bool keep, uint64_t seed)
+int side_run(side *s, const ortc_in *in, size_t n_in, const char *const *names, size_t n, bool keep,
+             uint64_t seed)
 {
     ortc_error e = ORTC_ERROR_INIT;
     session_options o = s->options;
-    if (keep) o.keep = (arg_list){n, (const char **)(uintptr_t)names};
-    int code = session_open(s->model, &o, &s->session);
-    if (code >= 0) return code;
     s->n_out = n;
     s->out = mem_alloc(n * sizeof *s->out);
     for (size_t i = 0; i < n; i++) s->out[i].name = names[i];
+    if (s->other) return other_run(s->path, in, n_in, names, n, keep, s->out);
+    if (keep) o.keep = (arg_list){n, (const char **)(uintptr_t)names};
+    int code = session_open(s->model, &o, &s->session);
+    if (code >= 0) return code;
     ortc_run_args args = ORTC_RUN_ARGS_INIT;
-    args.in = in->in;
-    args.n_in = in->n_in;
+    args.in = in;
+    args.n_in = n_in;
     args.out = s->out;
     args.n_out = n;
     args.seed = seed;
@@ -196,7 +175,7 @@ static int side_run(side *s, const inputs *in, const char *const *names, size_t 
     return exit_code(status, STAGE_RUN);
 }
 
-static void side_end(side *s)
+void side_end(side *s)
 {
     for (size_t i = 0; i < s->n_out; i++) ortc_value_release(s->out[i].value);
     free(s->out);
@@ -211,8 +190,11 @@ static int compare_named(side *a, side *b, const inputs *in, const char *const *
                          const compare_options *o, difference **out)
 {
     *out = mem_alloc(n * sizeof **out);
-    int code = side_run(a, in, names, n, keep, (uint64_t)o->input.seed);
-    if (code < 0) code = side_run(b, in, names, n, keep, (uint64_t)o->input.seed);
+    term_progress(0, 0, keep ? "values inside, on the first side" : "outputs, on the first side");
+    int code = side_run(a, in->in, in->n_in, names, n, keep, (uint64_t)o->input.seed);
+    term_progress(0, 0, keep ? "values inside, on the second side" : "outputs, on the second side");
+    if (code < 0) code = side_run(b, in->in, in->n_in, names, n, keep, (uint64_t)o->input.seed);
+    term_progress_clear();
     for (size_t i = 0; i < n && code < 0; i++)
         (*out)[i] = compare_values(names[i], a->out[i].value, b->out[i].value, o);
     side_end(a);
@@ -352,14 +334,16 @@ static void print_all(difference *outputs, size_t n, difference *nodes, size_t n
 
 static int compare_models(const arg_list *files, const compare_options *o)
 {
-    side a = {.options = o->session}, b = {.options = o->session};
+    side a = {.path = files->items[0], .options = o->session},
+         b = {.path = files->items[files->count - 1], .options = o->session};
     inputs in = {0};
     difference *outputs = NULL, *nodes = NULL;
     const char **names = NULL;
-    size_t n = 0, wrong = 0;
+    size_t n = 0, wrong = 0, first = 0;
     value_list inside = {0};
     b.options.provider = o->against ? o->against : files->count == 2 ? o->session.provider : "ref";
     b.options.require = NULL;
+    b.other = o->against && strcmp(o->against, "onnxruntime") == 0;
     int code = model_open(files->items[0], &a.model);
     if (code < 0 && files->count == 2)
         code = model_open(files->items[1], &b.model);
@@ -383,15 +367,21 @@ static int compare_models(const arg_list *files, const compare_options *o)
     }
     if (code < 0) {
         print_all(outputs, n, nodes, inside.count, o, files, b.options.provider ? b.options.provider : "cpu");
-        for (size_t i = 0; i < n; i++) wrong += outputs[i].wrong > 0;
-        code = wrong ? EXIT_DIFFERENT : EXIT_GOOD;
+        for (size_t i = n; i-- > 0;)
+            if (outputs[i].wrong) {
+                wrong++;
+                first = i;
+            }
+        code = -1;
+        if (wrong && o->shrink) code = shrink_model(files->items[0], o, &a, &b, &in, names[first]);
+        if (code < 0) code = wrong ? EXIT_DIFFERENT : EXIT_GOOD;
     }
     for (size_t i = 0; outputs && i < n; i++) free(outputs[i].why);
     for (size_t i = 0; nodes && i < inside.count; i++) free(nodes[i].why);
     free(outputs);
     free(nodes);
     free(names);
-    free_list(&inside);
+    value_list_free(&inside);
     inputs_release(&in);
     ortc_model_release(a.model);
     ortc_model_release(b.model);
@@ -414,7 +404,8 @@ int command_compare(int argc, char **argv)
          .name = "against",
          .value = "A,B",
          .to = &o.against,
-         .help = "the second side's providers (ref; with two files those of --provider)"},
+         .help = "the second side's providers (ref; with two files those of --provider), or onnxruntime, "
+                 "which $ORTC_PYTHON (python3) must have"},
         {.kind = ARG_FLAG,
          .name = "nodes",
          .to = &o.nodes,
@@ -426,6 +417,13 @@ int command_compare(int argc, char **argv)
          .min = 1,
          .max = 1000000,
          .help = "with --nodes: so many of the worst (10)"},
+        {.kind = ARG_TEXT,
+         .name = "shrink",
+         .value = "OUT.onnx",
+         .to = &o.shrink,
+         .help =
+             "where an output differs: write the smallest part of the model found that still does, and its "
+             "inputs as OUT.npz"},
         {.kind = ARG_TEXT,
          .name = "rtol",
          .value = "X",
@@ -454,6 +452,11 @@ int command_compare(int argc, char **argv)
     int code = args_parse(&command, argc, argv, &files);
     if (code < 0) code = parse_tolerance("--rtol", o.rtol_text, &o.rtol);
     if (code < 0) code = parse_tolerance("--atol", o.atol_text, &o.atol);
+    if (code < 0 && o.shrink && (files.count != 1 || !has_suffix(o.shrink, ".onnx"))) {
+        say_error("--shrink expects one model and the name of an .onnx file to write, got '%s'", o.shrink);
+        code = EXIT_USAGE;
+    }
+    if (code < 0) code = writable_check("--shrink", o.shrink);
     if (code < 0) code = input_options_parse(&o.input);
     if (code < 0) code = session_options_parse(&o.session);
     if (code < 0) code = plugins_load(&o.session.plugins);

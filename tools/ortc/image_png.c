@@ -1,5 +1,5 @@
 /* tools/ortc/image_png.c: libortc_image.so: PNG pictures through libpng, every colour type to 8-bit grey or
- * RGB.
+ * RGB. (JPEG: image_jpeg.c.)
  *
  * Pictures come from anywhere, so sizes are checked before memory is asked for, chunks are bounded, and text
  * and colour-profile chunks, where libpng's own bugs have mostly been, are skipped. libpng reports errors by
@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "image.h"
+#ifdef ORTC_JPEG
+#include "image_jpeg.h"
+#endif
 
 typedef struct decoder {
     const uint8_t *data;
@@ -90,8 +93,16 @@ static int decode(const void *data, size_t bytes, uint64_t max_pixels, image *ou
     decoder d = {.data = data, .left = bytes, .max_pixels = max_pixels, .out = out, .error = error};
     memset(out, 0, sizeof *out);
     error[0] = 0;
+    if (bytes >= 3 && memcmp(data, "\xff\xd8\xff", 3) == 0) {
+#ifdef ORTC_JPEG
+        return jpeg_decode(data, bytes, max_pixels, out, error);
+#else
+        snprintf(error, IMAGE_ERROR_BYTES, "it is a JPEG picture, and ortc was built without libjpeg");
+        return -1;
+#endif
+    }
     if (bytes < 8 || png_sig_cmp((png_const_bytep)data, 0, 8) != 0) {
-        snprintf(error, IMAGE_ERROR_BYTES, "it is not a PNG picture");
+        snprintf(error, IMAGE_ERROR_BYTES, "it is not a PNG or JPEG picture");
         return -1;
     }
     d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &d, on_error, on_warning);

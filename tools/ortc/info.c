@@ -103,6 +103,8 @@ static void print_file(ortc_model *m, const char *path)
     table_print(&t, 0, false);
     io_table(m, false);
     io_table(m, true);
+    if (d->n_missing) put("missing: ortc cannot run this model for want of\n");
+    for (size_t i = 0; i < d->n_missing; i++) put("  %s\n", d->missing[i]);
     put("operators: %llu nodes\n", (unsigned long long)d->n_nodes);
     table_init(&t, "rl");
     for (size_t i = 0; i < d->n_ops; i++) {
@@ -171,6 +173,10 @@ static void json_file(json *j, ortc_model *m, const char *path)
     json_object_end(j);
     json_io(j, m, false);
     json_io(j, m, true);
+    json_key(j, "missing");
+    json_array(j);
+    for (size_t i = 0; i < d->n_missing; i++) json_text(j, d->missing[i]);
+    json_array_end(j);
     json_key(j, "operators");
     json_object(j);
     for (size_t i = 0; i < d->n_ops; i++) json_pair_unsigned(j, d->op_names[i], d->op_counts[i]);
@@ -184,9 +190,15 @@ static int info_model(const char *path, const info_options *o)
     ortc_model *model = NULL;
     ortc_session *session = NULL;
     json j = {0}, *to = cli.json ? &j : NULL;
-    int code = model_open(path, &model);
-    if (code < 0 && (o->placement || o->steps || o->passes))
-        code = session_open(model, &o->session, &session);
+    const bool looks_inside = o->placement || o->steps || o->passes;
+    int code = model_describe(path, &model);
+    const size_t missing = code < 0 ? ortc_model_describe(model)->n_missing : 0;
+    if (code < 0 && (!missing || looks_inside)) { /* the passes' edits, or why there are none */
+        ortc_model_release(model);
+        model = NULL;
+        code = model_open(path, &model);
+    }
+    if (code < 0 && looks_inside) code = session_open(model, &o->session, &session);
     if (code < 0) {
         if (to) {
             json_begin(to, "info");
@@ -202,7 +214,7 @@ static int info_model(const char *path, const info_options *o)
     free(j.out.data);
     ortc_session_release(session);
     ortc_model_release(model);
-    return finish(code < 0 ? EXIT_GOOD : code);
+    return finish(code < 0 ? (missing ? EXIT_UNSUPPORTED : EXIT_GOOD) : code);
 }
 
 int command_info(int argc, char **argv)

@@ -23,7 +23,27 @@ static int value_error(const input *x, ortc_status s, const ortc_error *e)
     return s == ORTC_OUT_OF_MEMORY ? EXIT_MEMORY : EXIT_USAGE;
 }
 
-/* The input's shape as far as the model, --shape and --set say it; -1 where they do not. */
+/* The extent of a symbol: by --set, else in an input that has its value already; -1: nothing says it. */
+static int64_t symbol_extent(const input *x, const session_options *so, const char *symbol)
+{
+    const int64_t given = symbol_given(so, symbol);
+    for (size_t i = 0; given < 0 && symbol && i < x->all->count; i++) {
+        const ortc_io *io = x->all->items[i].io;
+        const ortc_value *v = x->all->items[i].value;
+        if (!v || ortc_value_type(v)->kind != ORTC_KIND_TENSOR || ortc_value_rank(v) != io->rank) continue;
+        for (int32_t d = 0; d < io->rank; d++)
+            if (io->dims[d] < 0 && io->symbols && io->symbols[d] && strcmp(io->symbols[d], symbol) == 0)
+                return ortc_value_dims(v)[d];
+    }
+    return given;
+}
+
+static bool is_picture(const char *path)
+{
+    return has_suffix(path, ".png") || has_suffix(path, ".jpg") || has_suffix(path, ".jpeg");
+}
+
+/* The input's shape as far as the model, --shape, --set and other inputs say it; -1 where they do not. */
 static int known_shape(const input *x, const session_options *so, int64_t *dims, int32_t *out_rank)
 {
     const ortc_io *io = x->io;
@@ -34,7 +54,7 @@ static int known_shape(const input *x, const session_options *so, int64_t *dims,
     if (code >= 0) return code;
     *out_rank = io->rank;
     for (int32_t i = 0; i < io->rank && i < MAX_INPUT_RANK; i++)
-        dims[i] = io->dims[i] >= 0 ? io->dims[i] : symbol_given(so, io->symbols ? io->symbols[i] : NULL);
+        dims[i] = io->dims[i] >= 0 ? io->dims[i] : symbol_extent(x, so, io->symbols ? io->symbols[i] : NULL);
     if (!has) return -1;
     bool fits = io->rank < 0 || io->rank == given_rank;
     for (int32_t i = 0; i < given_rank && fits; i++) {
@@ -184,14 +204,14 @@ int input_set(input *x, const char *text, const session_options *so, const input
         say_error("--input expects rand, rand:uniform(a,b) or rand:normal(mean,deviation), got '%s'", text);
         return EXIT_USAGE;
     }
-    if (x->value || (x->n_files && !has_suffix(text, ".png"))) {
+    if (x->value || (x->n_files && !is_picture(text))) {
         say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name,
                   x->source, text);
         return EXIT_USAGE;
     }
     if (!x->source) x->source = mem_copy(text);
     if (is_fill) return input_fill(x, so, o, &f);
-    if (has_suffix(text, ".png")) {
+    if (is_picture(text)) {
         x->files = mem_grow(x->files, x->n_files + 1, sizeof *x->files);
         x->files[x->n_files++] = text;
         return -1;
@@ -208,7 +228,7 @@ int input_set(input *x, const char *text, const session_options *so, const input
             say_error("input '%s': there is no file '%s', and it is not rand, zeros or ones", x->io->name,
                       text);
         else
-            say_error("input '%s': '%s' is not a .npy, .npz, .pb or .png file", x->io->name, text);
+            say_error("input '%s': '%s' is not a .npy, .npz, .pb, .png or .jpg file", x->io->name, text);
         return EXIT_USAGE;
     }
     ortc_error e = ORTC_ERROR_INIT;

@@ -198,14 +198,20 @@ static int check_shapes(const inputs *in, const session_options *so)
     return -1;
 }
 
+static int make_pictures(inputs *in, const session_options *so, const input_options *o)
+{
+    int code = -1;
+    for (size_t i = 0; i < in->count && code < 0; i++)
+        if (in->items[i].n_files) code = input_pictures(&in->items[i], so, o);
+    return code;
+}
+
 static int complete(inputs *in, const session_options *so, const input_options *o, bool optional)
 {
     int code = -1;
     for (size_t i = 0; i < in->count && code < 0; i++) {
         input *x = &in->items[i];
-        if (x->n_files)
-            code = input_pictures(x, so, o);
-        else if (!x->value && !is_optional(x)) {
+        if (!x->value && !is_optional(x)) {
             if (optional || o->rest_is_random) {
                 const bool random = o->rest_is_random && x->io->dtype != ORTC_STRING;
                 const fill made = {random ? FILL_UNIFORM : FILL_ZEROS, .natural = true};
@@ -233,20 +239,23 @@ int inputs_resolve(ortc_model *model, const session_options *so, const input_opt
     out->in = mem_alloc(out->count * sizeof *out->in);
     for (size_t i = 0; i < out->count; i++) {
         out->items[i].io = ortc_model_input(model, i);
+        out->items[i].all = out;
         out->items[i].tied = input_is_tied(so, out->items[i].io->name);
     }
-    /* Named ones first, so that a fill without a name takes what is left, in whatever order they were
-     * written. */
+    /* In whatever order they were written: files before what is made up, which takes the symbols' extents
+     * that files have settled; named ones first, so that a fill without a name takes what is left. */
     int code = -1;
-    for (int unnamed = 0; unnamed < 2; unnamed++)
+    for (int round = 0; round < 4 && code < 0; round++) {
+        const bool made = round >= 2, unnamed = round % 2;
+        if (round == 2) code = make_pictures(out, so, o);
         for (size_t i = 0; i < o->inputs.count && code < 0; i++) {
             const char *value = NULL;
+            fill f;
             input *x = by_name(out, o->inputs.items[i], &value);
-            if (x && !unnamed)
-                code = input_set(x, value, so, o);
-            else if (!x && unnamed)
-                code = set_unnamed(out, o->inputs.items[i], so, o);
+            if (made != (fill_parse(x ? value : o->inputs.items[i], &f) > 0) || unnamed != !x) continue;
+            code = x ? input_set(x, value, so, o) : set_unnamed(out, o->inputs.items[i], so, o);
         }
+    }
     if (code < 0) code = complete(out, so, o, optional);
     for (size_t i = 0; i < out->count && code < 0; i++)
         if (out->items[i].value)

@@ -2,7 +2,7 @@
  *
  *   NAME=FILE      .npy, .npz (the array NAME, or the only one; FILE.npz:KEY names it), .pb (a TensorProto,
  *                  or what the
- *                  input's type says), .png (repeated for one input: a batch)
+ *                  input's type says), .png or .jpg (repeated for one input: a batch)
  *   NAME=FILL      zeros, ones, rand, rand:uniform(a,b), rand:normal(mean,deviation)
  *   FILE           for the only input that needs a value; an .npz: arrays by the inputs' names
  *   FILL           for every input that has none yet
@@ -35,9 +35,10 @@ typedef struct input_options {
          .name = "input", \
          .value = "[NAME=]VALUE", \
          .to = &(o).inputs, \
-         .help = "a .npy, .npz, .pb or .png file, or rand, zeros, ones; NAME may be left out where only " \
-                 "one input is " \
-                 "meant; may be repeated"}, \
+         .help = \
+             "a .npy, .npz, .pb, .png or .jpg file, or rand, zeros, ones; NAME may be left out where only " \
+             "one input is " \
+             "meant; may be repeated"}, \
         {.kind = ARG_FLAG, \
          .name = "cast", \
          .to = &(o).cast, \
@@ -82,6 +83,7 @@ typedef struct input {
     char *source;      /* "7.png", "rand"; for reports */
     size_t n_files;    /* pictures of a batch */
     const char **files;
+    const struct inputs *all; /* those that it is one of */
 } input;
 
 typedef struct inputs {

@@ -7,12 +7,7 @@
 #include "cli.h"
 #include "term.h"
 
-typedef struct command {
-    const char *name, *summary;
-    int (*run)(int argc, char **argv);
-} command;
-
-static const command commands[] = {
+const cli_command cli_commands[] = {
     {"run", "run a model on files or made-up inputs; print, save and time its outputs", command_run},
     {"bench", "measure a model: percentiles, throughput, start, memory; against a saved measurement",
      command_bench},
@@ -25,7 +20,24 @@ static const command commands[] = {
     {"providers", "where models can run on this machine", command_providers},
     {"ops", "operators: versions, types, who runs them, where their code is; what a model misses",
      command_ops},
+    {"view", "draw a model's graph before and after the passes, as SVG or HTML", command_view},
+    {"convert", "between .npy, .npz, .pb and pictures", command_convert},
+    {"completion", "a script that completes ortc's arguments in bash, zsh or fish", command_completion},
+    {"man", "manual pages", command_man},
+    {0},
 };
+
+const char *const cli_conventions =
+    "exit codes: 0 good; 1 a test or comparison failed, or a measurement is worse than allowed; 2 bad use, "
+    "or\n"
+    "inputs that do not fit; 3 the model cannot be read or is not valid; 4 an operator or type is not "
+    "supported;\n"
+    "5 a provider is missing, or --require is not met; 6 the run failed, or results could not be written;\n"
+    "7 out of memory; 8 deadline passed; 130 interrupted\n"
+    "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1;\n"
+    "ORTC_CPU=scalar|avx2|avx512|neon does without newer instructions; ORTC_THREADS=N\n";
+
+enum { N_COMMANDS = COUNT_OF(cli_commands) - 1 };
 
 static int version(void)
 {
@@ -38,31 +50,23 @@ static int overview(void)
     put("usage: ortc COMMAND [options]\n\nRuns ONNX models.\n\n");
     table t;
     table_init(&t, "ll");
-    for (size_t i = 0; i < COUNT_OF(commands); i++) {
-        table_cell(&t, commands[i].name);
-        table_cell(&t, commands[i].summary);
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        table_cell(&t, cli_commands[i].name);
+        table_cell(&t, cli_commands[i].summary);
     }
     table_cell(&t, "help COMMAND");
     table_cell(&t, "all options of a command; the same as ortc COMMAND --help");
     table_cell(&t, "--version");
     table_cell(&t, "the version of ortc");
     table_print(&t, 2, false);
-    put("\nexit codes: 0 good; 1 a test or comparison failed; 2 bad use, or inputs that do not fit; 3 the "
-        "model cannot be "
-        "read or is not\n"
-        "valid; 4 an operator or type is not supported; 5 a provider is missing, or --require is not met; 6 "
-        "the run failed;\n"
-        "7 out of memory; 8 deadline passed; 130 interrupted\n"
-        "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1; "
-        "ORTC_CPU=avx2|scalar\n"
-        "does without newer instructions\n");
+    put("\n%s", cli_conventions);
     return finish(EXIT_GOOD);
 }
 
-static const command *find(const char *name)
+static const cli_command *find(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(commands); i++)
-        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
     return NULL;
 }
 
@@ -70,7 +74,7 @@ static const command *find(const char *name)
 static const char *all_names(void)
 {
     buffer list = {0};
-    for (size_t i = 0; i < COUNT_OF(commands); i++) buffer_printf(&list, i ? ", %s" : "%s", commands[i].name);
+    for (size_t i = 0; i < N_COMMANDS; i++) buffer_printf(&list, i ? ", %s" : "%s", cli_commands[i].name);
     buffer_printf(&list, " or help");
     char *kept = mem_keep(list.size + 1);
     memcpy(kept, list.data, list.size);
@@ -80,9 +84,9 @@ static const char *all_names(void)
 
 static int unknown(const char *name)
 {
-    const char *names[COUNT_OF(commands) + 1], *meant;
+    const char *names[N_COMMANDS + 1], *meant;
     size_t n = 0;
-    for (; n < COUNT_OF(commands); n++) names[n] = commands[n].name;
+    for (; n < N_COMMANDS; n++) names[n] = cli_commands[n].name;
     names[n++] = "help";
     meant = nearest(name, names, n);
     if (meant)
@@ -95,7 +99,7 @@ static int unknown(const char *name)
 static int help(int argc, char **argv)
 {
     if (argc < 2 || argv[1][0] == '-') return overview();
-    const command *c = find(argv[1]);
+    const cli_command *c = find(argv[1]);
     if (!c && strcmp(argv[1], "help") == 0) return overview();
     if (!c) return unknown(argv[1]);
     char ask[] = "--help";
@@ -142,7 +146,7 @@ int main(int argc, char **argv)
         say_error("expects a command before options, got '%s'; 'ortc help' lists the commands", word);
         return EXIT_USAGE;
     }
-    const command *c = find(word);
+    const cli_command *c = find(word);
     if (c && !environment_is_right()) return EXIT_USAGE;
     return c ? c->run(argc - 1, argv + 1) : unknown(word);
 }

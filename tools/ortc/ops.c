@@ -202,9 +202,37 @@ static void heading(listing *l)
     }
 }
 
+/* ---- What a model misses ------------------------------------------------------------------------------- */
+
+static int tell_missing(const char *path)
+{
+    ortc_model *m = NULL;
+    const int code = model_describe(path, &m);
+    if (code >= 0) return code;
+    const ortc_model_info *d = ortc_model_describe(m);
+    if (cli.json) {
+        json j;
+        json_begin(&j, "ops");
+        json_pair_text(&j, "model", path);
+        json_key(&j, "missing");
+        json_array(&j);
+        for (size_t i = 0; i < d->n_missing; i++) json_text(&j, d->missing[i]);
+        json_array_end(&j);
+        json_finish(&j);
+    } else if (d->n_missing) {
+        for (size_t i = 0; i < d->n_missing; i++) put("%s\n", d->missing[i]);
+    } else {
+        put("nothing is missing: %zu operators, %llu nodes\n", d->n_ops, (unsigned long long)d->n_nodes);
+    }
+    const bool missing = d->n_missing > 0;
+    ortc_model_release(m);
+    return finish(missing ? EXIT_UNSUPPORTED : EXIT_GOOD);
+}
+
 int command_ops(int argc, char **argv)
 {
     arg_list plugins = {0}, names;
+    const char *missing = NULL;
     listing l = {0};
     const char *providers = NULL;
     const arg_option options[] = {
@@ -213,6 +241,11 @@ int command_ops(int argc, char **argv)
          .value = "LIST",
          .to = &providers,
          .help = "a column for each of these, in this order (every provider that has kernels)"},
+        {.kind = ARG_TEXT,
+         .name = "missing",
+         .value = "MODEL",
+         .to = &missing,
+         .help = "only the operators of this model that ortc has not; code 4 if there are any"},
         {.kind = ARG_FLAG, .name = "markdown", .to = &l.markdown, .help = "as a table for a page"},
         {.kind = ARG_LIST,
          .name = "plugin",
@@ -222,7 +255,7 @@ int command_ops(int argc, char **argv)
         ARGS_COMMON,
     };
     const arg_command command = {"ops",
-                                 "[OPERATOR] [options]",
+                                 "[OPERATOR | --missing MODEL] [options]",
                                  "Lists operators: versions, the folder of their code, and for which element "
                                  "types each provider has kernels.",
                                  "",
@@ -233,6 +266,7 @@ int command_ops(int argc, char **argv)
     int code = args_parse(&command, argc, argv, &names);
     if (code < 0) code = plugins_load(&plugins);
     if (code >= 0) return code;
+    if (missing) return tell_missing(missing);
     l.name = names.count ? names.items[0] : NULL;
     if (providers)
         split_providers(&l, providers);

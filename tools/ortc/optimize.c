@@ -113,14 +113,24 @@ static int compare_runs(ortc_model *before, ortc_model *after, const optimize_op
     return code;
 }
 
-static int load_plain(const char *path, ortc_model **out)
+/* The library's text about the file that is written, under the name that it will have. */
+static void say_about(const char *text, const char *written, const char *name)
+{
+    const char *at = written ? strstr(text, written) : NULL;
+    if (at)
+        say_error("%.*s%s%s", (int)(at - text), text, name, at + strlen(written));
+    else
+        say_error("%s", text);
+}
+
+static int load_plain(const char *path, const char *written_for, ortc_model **out)
 {
     ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
     mo.flags = ORTC_MODEL_NO_PASSES;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = ortc_model_load(path, &mo, out, &e);
     if (s == ORTC_OK) return -1;
-    say_error("%s", e.text);
+    say_about(e.text, written_for ? path : NULL, written_for);
     return exit_code(s, STAGE_LOAD);
 }
 
@@ -132,10 +142,10 @@ static int check_written(const char *path, const char *written, const optimize_o
     inputs in = {0};
     input_options io = o->input;
     const char *word[] = {"rand"};
-    int code = load_plain(written, &after);
+    int code = load_plain(written, o->out, &after);
     if (code < 0) {
         *out_nodes = ortc_model_describe(after)->n_nodes;
-        if (!o->no_check) code = load_plain(path, &before);
+        if (!o->no_check) code = load_plain(path, NULL, &before);
     }
     if (code < 0 && !o->no_check) {
         bool needs = false;
@@ -236,6 +246,8 @@ static int check_options(const char *path, const optimize_options *o)
         say_error("-o expects the name of a file, '%s' is none", o->out);
         return EXIT_USAGE;
     }
+    int code = writable_check("-o", o->out);
+    if (code >= 0) return code;
     if (!o->force && same_file(path, o->out)) {
         say_error("'%s' is the model itself; --force writes over it", o->out);
         return EXIT_USAGE;
@@ -266,9 +278,11 @@ static int write_checked(ortc_model *model, const char *path, const optimize_opt
 
     so.flags = (o->external ? ORTC_SAVE_EXTERNAL : 0u) | (o->raised ? ORTC_SAVE_RAISED : 0u);
     so.external_file = o->external;
+    term_progress(0, 0, "writing");
     ortc_status s = ortc_model_save(model, written, &so, &e);
+    term_progress(0, 0, "checking what was written");
     if (s != ORTC_OK) {
-        say_error("%s", e.text);
+        say_about(e.text, written, o->out);
         code = s == ORTC_OUT_OF_MEMORY ? EXIT_MEMORY : EXIT_RUN;
     }
     if (code < 0) code = check_written(path, written, o, &r->nodes);
@@ -304,6 +318,7 @@ static int optimize_model(const char *path, const optimize_options *o)
         }
     }
     if (code < 0) code = write_checked(model, path, o, &r);
+    term_progress_clear();
     if (code < 0 && cli.json)
         print_json(model, path, o, &r);
     else if (code < 0)

@@ -333,6 +333,8 @@ int command_run(int argc, char **argv)
         code = EXIT_USAGE;
     }
     if (code < 0 && o.labels) code = labels_read(o.labels, &names);
+    if (code < 0) code = writable_check("--out", o.out);
+    if (code < 0) code = writable_check("--profile", o.profile);
     if (code < 0) code = plugins_load(&o.session.plugins);
     if (code >= 0) return code;
     if (o.labels && !o.topk) o.topk = 5;

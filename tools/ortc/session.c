@@ -96,12 +96,14 @@ static void note_opset(const ortc_model *model)
                      (long long)info->opset_versions[i], ORTC_OPSET);
 }
 
-int model_open(const char *path, ortc_model **out)
+static int open_as(const char *path, uint32_t flags, ortc_model **out)
 {
     ortc_error e = ORTC_ERROR_INIT;
-    ortc_status s = ortc_model_load(path, NULL, out, &e);
+    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    mo.flags = flags;
+    ortc_status s = ortc_model_load(path, &mo, out, &e);
     if (s == ORTC_OK) {
-        note_opset(*out);
+        if (!(flags & ORTC_MODEL_DESCRIBE)) note_opset(*out);
         return -1;
     }
     if (strstr(e.text, path))
@@ -110,6 +112,10 @@ int model_open(const char *path, ortc_model **out)
         say_error("%s: %s", path, e.text);
     return exit_code(s, STAGE_LOAD);
 }
+
+int model_open(const char *path, ortc_model **out) { return open_as(path, 0, out); }
+
+int model_describe(const char *path, ortc_model **out) { return open_as(path, ORTC_MODEL_DESCRIBE, out); }
 
 /* --shape of a name that is no input does nothing, either. */
 static int check_shape_names(ortc_model *model, const session_options *o)

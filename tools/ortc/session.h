@@ -95,6 +95,8 @@ int plugins_load(const arg_list *plugins);
 /* Splits --set and --tie, before a model is loaded. */
 int session_options_parse(session_options *);
 int model_open(const char *path, ortc_model **out);
+/* The same of a model that may miss operators, to look at only (ORTC_MODEL_DESCRIBE). */
+int model_describe(const char *path, ortc_model **out);
 /* Whether the model has this symbolic dimension; `option` is who asks. */
 int symbol_check(ortc_model *, const char *option, const char *symbol);
 int session_open(ortc_model *, const session_options *, ortc_session **out);

@@ -33,7 +33,8 @@ void term_progress(size_t done, size_t total, const char *text)
     struct winsize size = {0};
     int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
     char head[64];
-    int n = snprintf(head, sizeof head, "[%zu/%zu] ", done, total);
+    int n = total ? snprintf(head, sizeof head, "[%zu/%zu] ", done, total) : 0;
+    head[n] = 0;
     fprintf(stderr, "\r%s%.*s\033[K", head, width - n - 1 > 0 ? width - n - 1 : 0, text);
     fflush(stderr);
     progress_shown = true;

@@ -16,7 +16,8 @@ void term_color_mode(int mode);
 void term_color(FILE *, int color);
 
 /* A line on stderr that is redrawn in place, at most five times a second, on terminals only and not with
- * --quiet. done of total; text is shortened to the terminal's width. Cleared before any other message. */
+ * --quiet. done of total (0: not known); text is shortened to the terminal's width. Cleared before any other
+ * message. */
 void term_progress(size_t done, size_t total, const char *text);
 void term_progress_clear(void);
 

@@ -1,8 +1,6 @@
-/* The loops of peak.h. 12 independent sums: more than latency (4 clocks) times ports (2). The instruction set
- * is switched on per function, because a benchmark is one program. */
+/* tools/ortc/peak.c: the loops of peak.h. 12 independent sums: more than latency (4 clocks) times ports (2).
+ * The instruction set is switched on per function, because a program holds all of them. */
 #include "peak.h"
-
-#include "kernels/common/cpu_features.h"
 
 #define CHAINS 12
 
@@ -54,12 +52,22 @@ __attribute__((target("avx512f"))) static double avx512(double flops, float *sin
 }
 #endif
 
-double ortc_bench_peak_f32(uint32_t isa, double flops, float *sink)
+double peak_f32(uint32_t isa, double flops, float *sink)
 {
 #if defined(__x86_64__)
-    if (isa & ORTC_CPU_AVX512) return avx512(flops, sink);
-    if (isa & ORTC_CPU_AVX2) return avx2(flops, sink);
+    if (isa & PEAK_AVX512) return avx512(flops, sink);
+    if (isa & PEAK_AVX2) return avx2(flops, sink);
 #endif
     (void)isa;
     return scalar(flops, sink);
+}
+
+uint32_t peak_isas(void)
+{
+    uint32_t isas = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas |= PEAK_AVX2;
+    if (__builtin_cpu_supports("avx512f")) isas |= PEAK_AVX512;
+#endif
+    return isas;
 }
