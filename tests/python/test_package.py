@@ -39,7 +39,7 @@ def main() -> int:
     checked = subprocess.run([python, "-m", "pip", "check"], env=environment, capture_output=True, text=True)
     harness.check("pip check", lambda: checked.stdout if checked.returncode else None)
     passed, failed, skipped = 0, 0, 0
-    for program in ("use", "onnxruntime", "backend"):
+    for program in ("use", "onnxruntime", "backend", "docs"):
         run = subprocess.run([python, HERE / f"package_{program}.py", source / "models"], cwd=folder, capture_output=True, text=True,
                              timeout=600)  # fmt: skip
         lines = run.stdout.rstrip().splitlines()
