@@ -23,7 +23,10 @@ have() {
     libc6-dev) [ -e /usr/include/stdio.h ] ;;
     zlib1g-dev) pkg-config --exists zlib ;;
     libpng-dev) pkg-config --exists libpng ;;
-    libjpeg62-turbo-dev) pkg-config --exists libjpeg ;;
+    libjpeg-dev) pkg-config --exists libjpeg ;;
+    libwebp-dev) pkg-config --exists libwebp ;;
+    libtiff-dev) pkg-config --exists libtiff-4 ;;
+    libopenjp2-7-dev) pkg-config --exists libopenjp2 ;;
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     libcriterion-dev) pkg-config --exists criterion ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
@@ -110,7 +113,7 @@ compile() {
 
 # What every build of ortc needs.
 # shellcheck disable=SC2034 # used by those who source this
-BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build zlib1g-dev libpng-dev libjpeg62-turbo-dev libprotobuf-c-dev protobuf-c-compiler)
+BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build zlib1g-dev libpng-dev libprotobuf-c-dev protobuf-c-compiler)
 
 # test_tree DIR: sets up, builds and tests one of our trees. Which trees there are, and what each tests, stands here.
 # Whatever goes wrong before the tests leaves no test log, which tally.py counts as a failure.

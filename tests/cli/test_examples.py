@@ -109,5 +109,9 @@ with tempfile.TemporaryDirectory(prefix="ortc-examples-") as temporary:
     else:
         print("cmake is not here: its part is left out")
 
+    r = run("ninja", "-C", build, "uninstall")
+    left = [str(p) for p in root.rglob("*") if p.is_symlink() or p.is_file()]
+    check("ninja uninstall leaves nothing", None if r.returncode == 0 and not left else f"{left} {r.stdout[-300:]}")
+
 print(f"{count['passed']} passed, {count['failed']} failed")
 sys.exit(1 if count["failed"] else 0)

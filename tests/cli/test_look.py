@@ -166,10 +166,10 @@ def pictures() -> None:
     expect("and in a batch with a PNG", "run", put("gray2.onnx", identity("u8", (2, 8, 8, 1))), "-i", "half.jpg", "-i",
            put("half.png", png(8, 8, 0, 8, [bytes([128] * 8)] * 8)), out="min 128  max 128")  # fmt: skip
     cut = jpeg([(128,), (12,), (250,)])
-    refused("half a JPEG", "convert", put("cut.jpg", cut[:-7]), "cut.npy", err="cut.jpg' cannot be read: ")
+    refused("half a JPEG's head", "convert", put("cut.jpg", cut[:90]), "cut.npy", err="cut.jpg' cannot be read: ")
     refused("no JPEG", "convert", put("no.jpg", b"\xff\xd8\xff\xe0" + bytes(9)), "no.npy", err="no.jpg' cannot be read: ")
     huge = cut.replace(struct.pack(">HH", 8, 24), struct.pack(">HH", 65000, 65000))
-    refused("a JPEG too large", "convert", put("huge.jpg", huge), "huge.npy", err="65000 x 65000 pixels are more than")
+    refused("a JPEG too large", "convert", put("huge.jpg", huge), "huge.npy", err="65000 x 65000 pixels")
     for at in range(2, len(cut), 9):  # whatever is wrong, it ends well
         hurt = put("hurt.jpg", cut[:at] + bytes([cut[at] ^ 0x5A]) + cut[at + 1 :])
         check(f"a JPEG hurt at {at}", lambda: None if ortc("convert", hurt, "hurt.npy").code in (0, 2) else "code")
@@ -186,7 +186,7 @@ def convert() -> None:
     refused("no such array", "convert", "two.npz:c", "b.npy", err="has no array 'c'")
     refused("no such file", "convert", "none.npy", "b.npy", err="none.npy")
     refused("nowhere", "convert", "x.npy", "none/x.pb", code=6, err="cannot write 'none/x.pb'")
-    refused("another kind", "convert", "x.txt", "x.pb", err="expects a .npy, .npz, .pb, .png or .jpg file to read")
+    refused("another kind", "convert", "x.txt", "x.pb", err="expects a .npy, .npz or .pb file or a picture to read")
     refused("into another kind", "convert", "x.npy", "x.jpg", err="expects a .npy, .npz, .pb or .png file to write")
     expect("--dtype", "convert", put("w.npy", f32(1, 2)), "w.pb", "--dtype", "i64", out="x  i64[2]")
     refused("--dtype that loses", "convert", "x.npy", "y.npy", "--dtype", "i64", err="element 1 of 'x' does not fit i64 exactly; --cast rounds")

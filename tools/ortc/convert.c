@@ -1,5 +1,5 @@
 /* tools/ortc/convert.c: `ortc convert IN OUT`: one tensor, or an archive of them, from one kind of file to
- * another: .npy, .npz, .pb (a TensorProto), pictures (.png and .jpg in, .png out). */
+ * another: .npy, .npz, .pb (a TensorProto), pictures (all that are read, .png to write). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,11 +92,6 @@ static ortc_status read_npz(const char *path, const char *key, tensors *out, ort
     return s;
 }
 
-static bool is_picture(const char *path)
-{
-    return has_suffix(path, ".png") || has_suffix(path, ".jpg") || has_suffix(path, ".jpeg");
-}
-
 static ortc_status read_in(const char *path, const convert_options *o, tensors *out, ortc_error *error)
 {
     const char *key = strstr(path, ".npz:");
@@ -106,7 +101,7 @@ static ortc_status read_in(const char *path, const convert_options *o, tensors *
         free(file);
         return s;
     }
-    if (is_picture(path)) return read_picture(path, o, out, error);
+    if (image_is_picture(path)) return read_picture(path, o, out, error);
     ortc_value *v;
     const ortc_status s = value_read(path, type_tensor(ORTC_ABSENT), &v, error);
     if (s == ORTC_OK) add(out, "x", v);
@@ -331,8 +326,8 @@ int command_convert(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!strstr(from, ".npz:") && !has_suffix(from, ".npz") && !has_suffix(from, ".npy") &&
-        !has_suffix(from, ".pb") && !is_picture(from)) {
-        say_error("expects a .npy, .npz, .pb, .png or .jpg file to read, got '%s'", from);
+        !has_suffix(from, ".pb") && !image_is_picture(from)) {
+        say_error("expects a .npy, .npz or .pb file or a picture to read, got '%s'", from);
         return EXIT_USAGE;
     }
     if (!has_suffix(to, ".npz") && !has_suffix(to, ".npy") && !has_suffix(to, ".pb") &&

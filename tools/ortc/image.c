@@ -56,8 +56,8 @@ static const image_codec *open_module(ortc_error *error)
     }
     if (!found)
         fail(error, ORTC_UNSUPPORTED,
-             "pictures need the module %s, which is neither in %s nor in %s: build ortc where "
-             "libpng is installed, or pass the input as .npy",
+             "pictures need the module %s, which is neither in %s nor in %s: build ortc with "
+             "-Dimage=enabled, or pass the input as .npy",
              MODULE, folder, ORTC_LIBDIR);
     for (size_t i = 0; i < COUNT_OF(places); i++) free(places[i]);
     return codec;
@@ -80,4 +80,13 @@ ortc_status image_load(const char *path, image *out, ortc_error *error)
         s = fail(error, ORTC_INVALID_ARGUMENT, "'%s' cannot be read: %s", path, why);
     free(file.data);
     return s;
+}
+
+bool image_is_picture(const char *path)
+{
+    static const char *const suffixes[] = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".jp2",
+                                           ".j2k", ".bmp", ".pnm",  ".ppm",  ".pgm", ".pbm"};
+    bool any = false;
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) any |= has_suffix(path, suffixes[i]);
+    return any;
 }

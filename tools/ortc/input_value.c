@@ -38,11 +38,6 @@ static int64_t symbol_extent(const input *x, const session_options *so, const ch
     return given;
 }
 
-static bool is_picture(const char *path)
-{
-    return has_suffix(path, ".png") || has_suffix(path, ".jpg") || has_suffix(path, ".jpeg");
-}
-
 /* The input's shape as far as the model, --shape, --set and other inputs say it; -1 where they do not. */
 static int known_shape(const input *x, const session_options *so, int64_t *dims, int32_t *out_rank)
 {
@@ -204,14 +199,14 @@ int input_set(input *x, const char *text, const session_options *so, const input
         say_error("--input expects rand, rand:uniform(a,b) or rand:normal(mean,deviation), got '%s'", text);
         return EXIT_USAGE;
     }
-    if (x->value || (x->n_files && !is_picture(text))) {
+    if (x->value || (x->n_files && !image_is_picture(text))) {
         say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name,
                   x->source, text);
         return EXIT_USAGE;
     }
     if (!x->source) x->source = mem_copy(text);
     if (is_fill) return input_fill(x, so, o, &f);
-    if (is_picture(text)) {
+    if (image_is_picture(text)) {
         x->files = mem_grow(x->files, x->n_files + 1, sizeof *x->files);
         x->files[x->n_files++] = text;
         return -1;
@@ -228,7 +223,7 @@ int input_set(input *x, const char *text, const session_options *so, const input
             say_error("input '%s': there is no file '%s', and it is not rand, zeros or ones", x->io->name,
                       text);
         else
-            say_error("input '%s': '%s' is not a .npy, .npz, .pb, .png or .jpg file", x->io->name, text);
+            say_error("input '%s': '%s' is not a .npy, .npz or .pb file, nor a picture", x->io->name, text);
         return EXIT_USAGE;
     }
     ortc_error e = ORTC_ERROR_INIT;

@@ -2,7 +2,7 @@
  *
  *   NAME=FILE      .npy, .npz (the array NAME, or the only one; FILE.npz:KEY names it), .pb (a TensorProto,
  *                  or what the
- *                  input's type says), .png or .jpg (repeated for one input: a batch)
+ *                  input's type says), a picture (repeated for one input: a batch)
  *   NAME=FILL      zeros, ones, rand, rand:uniform(a,b), rand:normal(mean,deviation)
  *   FILE           for the only input that needs a value; an .npz: arrays by the inputs' names
  *   FILL           for every input that has none yet
@@ -36,7 +36,7 @@ typedef struct input_options {
          .value = "[NAME=]VALUE", \
          .to = &(o).inputs, \
          .help = \
-             "a .npy, .npz, .pb, .png or .jpg file, or rand, zeros, ones; NAME may be left out where only " \
+             "a .npy, .npz or .pb file, a picture, or rand, zeros, ones; NAME may be left out where only " \
              "one input is " \
              "meant; may be repeated"}, \
         {.kind = ARG_FLAG, \
