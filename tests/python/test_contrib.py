@@ -223,18 +223,21 @@ def quantized():
 
 
 def weights():
-    def blocks(k, n, bits, block, t=f32, zeros=None, constant=True, bias=False):
+    def blocks(k, n, bits, block, t=f32, zeros=None, constant=True, bias=False, **more):
         count = -(-k // block)
         inputs = {"A": r(2, 3, k, t=t), "B": q(n, count, block * bits // 8), "steps": (r(n * count) ** 2 * 0.1 * 2.0 ** (4 - bits)).astype(t)}
         inputs["zeros"] = q(n * (-(-count * bits // 8))) if zeros == u8 else r(n * count, scale=4).astype(t) + t(2 ** (bits - 1)) if zeros else None
         inputs["g_idx"], inputs["bias"] = None, r(n, t=t) if bias else None
-        return dict(op="MatMulNBits", inputs=inputs, K=k, N=n, bits=bits, block_size=block, rtol=2e-3, atol=2e-4,
+        return dict(op="MatMulNBits", inputs=inputs, K=k, N=n, bits=bits, block_size=block, rtol=2e-3, atol=2e-4, **more,
                     constants=[c for c in ("B", "steps", "zeros") if inputs[c] is not None] if constant else [])
     for bits in (4, 8):
         yield Case(f"nbits_{bits}", **blocks(32, 6, bits, 16))
         yield Case(f"nbits_{bits}_odd", **blocks(40, 5, bits, 16, zeros=u8, bias=True))
         yield Case(f"nbits_{bits}_half", **blocks(32, 6, bits, 32, t=f16, zeros=u8))
         yield Case(f"nbits_{bits}_late", **blocks(40, 5, bits, 16, zeros=u8, constant=False))
+    # Both round A to bytes, block by block; ref does not.
+    yield Case("nbits_4_rounded", **blocks(256, 48, 4, 32, accuracy_level=4, providers=("cpu",)))
+    yield Case("nbits_4_rounded_zeros", **blocks(256, 48, 4, 64, zeros=u8, accuracy_level=4, providers=("cpu",)))
     yield Case("nbits_4_real", **blocks(48, 5, 4, 16, zeros=f32))
     yield Case("nbits_2", **blocks(64, 6, 2, 16, zeros=u8))
     for kind in (0, 1):
