@@ -23,6 +23,10 @@ have() {
     libc6-dev) [ -e /usr/include/stdio.h ] ;;
     zlib1g-dev) pkg-config --exists zlib ;;
     libpng-dev) pkg-config --exists libpng ;;
+    libjpeg-dev) pkg-config --exists libjpeg ;;
+    libwebp-dev) pkg-config --exists libwebp ;;
+    libtiff-dev) pkg-config --exists libtiff-4 ;;
+    libopenjp2-7-dev) pkg-config --exists libopenjp2 ;;
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     libcriterion-dev) pkg-config --exists criterion ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;

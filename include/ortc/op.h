@@ -322,7 +322,9 @@ enum {
     /* nothing but others together: `lift` writes them (ortc_lift_write) in the place of every node, of every
      * version; there is no shape function, and no kernel is asked for. With a shape function (and one output)
      * the node stays, with them as its body, for providers that have a kernel for it */
-    ORTC_OP_COMPOSED = 16
+    ORTC_OP_COMPOSED = 16,
+    /* its kernels come as a module of ortc's own, libortc_FAMILY.so, when the first model has one */
+    ORTC_OP_MODULE = 32
 };
 
 /* A schema, in its newest form, as three short strings:

@@ -647,7 +647,7 @@ typedef struct ortc_operator_info {
     const uint64_t *types;           /* per constraint: what the standard allows, tensors' element types */
     const ortc_kernel_info *kernels; /* of every provider; of one provider in order of preference */
     int32_t composed;                /* others take its place when a model is loaded; it has no kernels */
-    uint32_t reserved;
+    int32_t module;                  /* its kernels come as a module when the first model has one */
 } ortc_operator_info;
 /* Calls `each` for every operator, by domain and name, until it does not return 0. What it is given lives for
  * the call. Any thread. */

@@ -178,6 +178,10 @@ const ortc_case ortc_cases_elementwise[] = {
     {"CastLike", "f32[2,9] T[0]", "", "T=" CASTS_25},
     {"CastLike", "f32[12]=0.01..100.0 f8e8m0[]", "round_mode='down'"},
     {"CastLike@15", "i64[3] f32[]", ""},
+    {"CastLike", "T[2,9] string[1]={a}", "", "T=" CASTS_25},
+    {"CastLike", "string[4]={1,0,-3,100} T[1]", "", "T=" CASTS_25},
+    {"CastLike", "string[2]={1,two} string[0]", ""},
+    {"CastLike", "string[2]={1,two} f32[1]", "", .fails = ORTC_INVALID_ARGUMENT},
     {"Cast", "T[2,17]", "to=U", "T=" CASTS " U=" CASTS},
     {"Cast", "T[2,9]~", "to=U",
      "T=f32,f64,f16,bf16,f8e4m3fn,f8e5m2fnuz U=f32,f64,f16,bf16,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz,"

@@ -86,6 +86,9 @@ const ortc_case ortc_cases_rearrange[] = {
     {"SpaceToDepth", "f32[1,2,5,3]", "blocksize=2", .fails = ORTC_SHAPE_MISMATCH},
 
     {"Col2Im", "T[1,5,5] i64[2]={5,5} i64[2]={1,5}", "", PLAIN},
+    {"Col2Im", "string[1,2,4]={a,b,c,d,e,f,g,h} i64[2]={1,5} i64[2]={1,2}", ""},
+    {"Col2Im", "string[1,1,4]={a,b,c,d} i64[2]={3,3} i64[2]={1,1}", "strides=[2,2]"},
+    {"Col2Im", "string[0,4,16] i64[2]={5,5} i64[2]={2,2}", ""},
     {"Col2Im", "f32[2,12,9] i64[2]={5,5} i64[2]={2,2}", "strides=[2,2] pads=[0,1,1,0]"},
     {"Col2Im", "f32[1,4,5] i64[2]={6,6}! i64[2]={2,2}!", "strides=[2,2] dilations=[1,5]",
      .fails = ORTC_SHAPE_MISMATCH},

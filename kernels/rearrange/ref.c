@@ -161,4 +161,4 @@ ORTC_KERNELS(ref, rearrange, K("Pad", 25, &ortc_ref_pad, EVERY, INDEX),
              K("ReverseSequence", 28, &reverse_ref, PLAIN),
              K("DepthToSpace", 28, &ortc_ref_depth_to_space, PLAIN),
              K("SpaceToDepth", 28, &ortc_ref_space_to_depth, PLAIN),
-             K("Col2Im", 18, &ortc_ref_col2im, PLAIN & ~ORTC_TYPE(ORTC_STRING)));
+             K("Col2Im", 18, &ortc_ref_col2im, PLAIN));

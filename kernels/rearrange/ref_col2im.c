@@ -2,10 +2,11 @@
  * that lie on it.
  *
  * input [N, C * block, L]: L blocks in row-major order of their places, as a convolution with this window
- * would read them. Booleans are or'ed; a sum of strings means nothing.
+ * would read them. Booleans are or'ed, strings joined; where nothing lies there is 0, false or "".
  */
 #include <stdlib.h>
 
+#include "kernels/common/strings.h"
 #include "kernels/common/window.h"
 #include "kernels/rearrange/rearrange.h"
 
@@ -49,32 +50,86 @@ static void put(const sum *s, ortc_view *y, int64_t at)
     }
 }
 
+/* The block elements that lie on one pixel, from the first element of a block on. */
+typedef struct hits {
+    int64_t plane, b, pixel[ORTC_SPATIAL_LIMIT], k[ORTC_SPATIAL_LIMIT]; /* k: element b of a block, by axis */
+} hits;
+
+static hits hits_on(const col_job *j, int64_t i)
+{
+    hits h = {.plane = i / j->image_count};
+    int64_t rest = i % j->image_count;
+    for (int32_t d = j->spatial - 1; d >= 0; d--) {
+        h.pixel[d] = rest % j->y->dims[d + 2];
+        rest /= j->y->dims[d + 2];
+    }
+    return h;
+}
+
+/* Where the next one is in the input; -1: there is none. */
+static int64_t next_hit(const col_job *j, hits *h)
+{
+    int64_t at = -1;
+    for (; h->b < j->block_count && at < 0; h->b++) {
+        int64_t place = 0;
+        bool lies = true;
+        for (int32_t d = 0; d < j->spatial && lies; d++) { /* the block whose element k[d] is this pixel */
+            const int64_t from = h->pixel[d] + j->w->pad_begin[d] - h->k[d] * j->w->dilation[d];
+            lies = from >= 0 && from % j->w->stride[d] == 0 && from / j->w->stride[d] < j->places[d];
+            place = place * j->places[d] + from / j->w->stride[d];
+        }
+        if (lies) at = (h->plane * j->block_count + h->b) * j->place_count + place;
+        for (int32_t d = j->spatial - 1; d >= 0 && ++h->k[d] == j->block[d]; d--) h->k[d] = 0;
+    }
+    return at;
+}
+
 static void col_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const col_job *j = arg;
-    const int64_t *image = j->y->dims + 2;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t plane = i / j->image_count;
-        int64_t pixel[ORTC_SPATIAL_LIMIT], k[ORTC_SPATIAL_LIMIT] = {0}, rest = i % j->image_count;
+        hits h = hits_on(j, i);
         sum s = {0, 0, 0};
-        for (int32_t d = j->spatial - 1; d >= 0; d--) {
-            pixel[d] = rest % image[d];
-            rest /= image[d];
-        }
-        for (int64_t b = 0; b < j->block_count; b++) {
-            int64_t place = 0;
-            bool lies = true;
-            for (int32_t d = 0; d < j->spatial && lies;
-                 d++) { /* the block whose element k[d] is this pixel */
-                const int64_t from = pixel[d] + j->w->pad_begin[d] - k[d] * j->w->dilation[d];
-                lies = from >= 0 && from % j->w->stride[d] == 0 && from / j->w->stride[d] < j->places[d];
-                place = place * j->places[d] + from / j->w->stride[d];
-            }
-            if (lies) add(&s, j->x, (plane * j->block_count + b) * j->place_count + place);
-            for (int32_t d = j->spatial - 1; d >= 0 && ++k[d] == j->block[d]; d--) k[d] = 0;
-        }
+        for (int64_t at; (at = next_hit(j, &h)) >= 0;) add(&s, j->x, at);
         put(&s, j->y, i);
     }
+}
+
+/* Makes the text longer; false: there is no memory. */
+static bool join(char **text, size_t *length, size_t *room, ortc_span more)
+{
+    if (*length + more.length > *room) {
+        const size_t wanted = 2 * (*length + more.length);
+        char *grown = realloc(*text, wanted);
+        if (!grown) return false;
+        *text = grown, *room = wanted;
+    }
+    if (more.length) memcpy(*text + *length, more.text, more.length);
+    *length += more.length;
+    return true;
+}
+
+static ortc_status col_strings(const col_job *j, ortc_call *c)
+{
+    const int64_t count = ortc_view_count(j->y);
+    char *text = NULL;
+    size_t room = 0;
+    ortc_value *v;
+    ORTC_TRY(ortc_call_strings(c, j->y->rank, j->y->dims, &v));
+    ortc_status s = ORTC_OK;
+    for (int64_t i = 0; i < count && s == ORTC_OK; i++) {
+        hits h = hits_on(j, i);
+        size_t length = 0;
+        for (int64_t at; s == ORTC_OK && (at = next_hit(j, &h)) >= 0;)
+            if (!join(&text, &length, &room, ortc_span_at(j->x, at)))
+                s = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for strings");
+        if (s == ORTC_OK) s = ortc_call_append(c, v, text ? text : "", length);
+        if (s == ORTC_OK && i % 256 == 255) s = ortc_poll(c);
+    }
+    free(text);
+    if (s == ORTC_OK) return ortc_call_give(c, 0, v);
+    ortc_call_drop(c, v);
+    return s;
 }
 
 static ortc_status col_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -96,7 +151,7 @@ static ortc_status col_run(const void *state, const void *pstate, ortc_call *c)
     const ortc_view *x = &c->in[0];
     col_job j = {.w = state, .x = x, .y = &c->out[0], .spatial = c->out[0].rank - 2};
     j.image_count = j.block_count = j.place_count = 1;
-    if (ortc_view_count(j.y) == 0) return ORTC_OK;
+    if (ortc_view_count(j.y) == 0) return x->dtype == ORTC_STRING ? col_strings(&j, c) : ORTC_OK;
     for (int32_t d = 0; d < j.spatial; d++) {
         const ortc_window *w = state;
         j.block[d] = ortc_load_i64(c->in[2].data, ORTC_I64, d);
@@ -112,6 +167,7 @@ static ortc_status col_run(const void *state, const void *pstate, ortc_call *c)
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
                               "the input has %lld blocks, the image has room for %lld", (long long)x->dims[2],
                               (long long)j.place_count);
+    if (x->dtype == ORTC_STRING) return col_strings(&j, c);
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(10 * (double)(j.block_count + 1)), col_chunk,
                          &j);
 }

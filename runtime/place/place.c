@@ -47,7 +47,7 @@ static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel
                      ortc_text *why)
 {
     search s = {d, n, list, max, 0, why};
-    const char *provider = d->provider->name;
+    const char *provider = d->provider->name, *lacks = n->op ? ortc_kernels_load(n->op) : NULL;
     const ortc_kernel_item *own = ortc_kernels_of(provider, n->domain, n->type);
     const ortc_kernel_item *programs =
         n->op && n->op->expand ? ortc_kernels_of(provider, ortc_op_group.domain, ortc_op_group.name) : NULL;
@@ -57,7 +57,7 @@ static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel
             ortc_text_add(why, "no kernel (it has one for %s of %s: ORTC_KERNEL_IN names a domain); ",
                           n->type, *other ? other : "the standard's domain");
         else
-            ortc_text_add(why, "no kernel; ");
+            ortc_text_add(why, "%s; ", lacks ? lacks : "no kernel");
     }
     for (; own && !ended(&s); own = own->next)
         if (ortc_kernel_matches(own, n, why)) consider(&s, &own->kernel);

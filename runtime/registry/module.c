@@ -1,8 +1,8 @@
-/* runtime/registry/module.c: providers that come as modules of ortc's own: libortc_NAME.so, beside libortc or
- * where it installs.
+/* runtime/registry/module.c: providers, and kernels of a family, that come as modules of ortc's own:
+ * libortc_NAME.so, beside libortc or where it installs.
  *
- * Looked for when a session names a provider that is not registered, and when providers are listed; never
- * before. They are loaded as plugins are.
+ * Looked for when a session names a provider that is not registered, when providers are listed, and when a
+ * node needs such kernels; never before. They are loaded as plugins are.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -44,6 +44,30 @@ const ortc_provider *ortc_provider_load(const char *name, ortc_error *error)
     if (!(p = ortc_provider_find(name)) && try_load(name, error)) p = ortc_provider_find(name);
     pthread_mutex_unlock(&lock);
     return p;
+}
+
+const char *ortc_kernels_load(const ortc_op *op)
+{
+    static struct {
+        const char *family;
+        ortc_error why;
+    } tried[8];
+    static size_t n_tried;
+    const char *family = op->flags & ORTC_OP_MODULE ? ortc_op_family(op) : "", *why = NULL;
+    if (!is_plain(family)) return NULL;
+    pthread_mutex_lock(&lock);
+    size_t i = 0;
+    while (i < n_tried && strcmp(tried[i].family, family) != 0) i++;
+    if (i == n_tried && i < ORTC_LENGTH(tried)) {
+        tried[n_tried++].family = family;
+        tried[i].why = (ortc_error)ORTC_ERROR_INIT;
+        if (!try_load(family, &tried[i].why) && !tried[i].why.code)
+            ortc_fail(&tried[i].why, ORTC_NOT_FOUND, "libortc_%s.so, which has its kernels, is not there",
+                      family);
+    }
+    if (i < n_tried && tried[i].why.code) why = tried[i].why.text;
+    pthread_mutex_unlock(&lock);
+    return why;
 }
 
 void ortc_providers_load_all(void)

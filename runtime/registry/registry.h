@@ -17,6 +17,9 @@ const ortc_provider *ortc_provider_find(const char *name); /* NULL: not register
  * none, or (with an error set) it cannot be loaded. */
 const ortc_provider *ortc_provider_load(const char *name, ortc_error *);
 void ortc_providers_load_all(void); /* the modules that ortc ships */
+/* Sees to it that the kernels of an operator are there that come as a module (ORTC_OP_MODULE), which is
+ * looked for once in a process. NULL, or why there are none. */
+const char *ortc_kernels_load(const ortc_op *);
 /* Providers in the order of registration; NULL behind the last. */
 const ortc_provider *ortc_provider_at(size_t i);
 

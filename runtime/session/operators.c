@@ -140,7 +140,8 @@ static int describe(const ortc_op *op, int (*each)(void *arg, const ortc_operato
                                      .type_names = (const char *const *)schema->type_names,
                                      .types = schema->masks,
                                      .kernels = kernels.data,
-                                     .composed = (op->flags & ORTC_OP_COMPOSED) != 0};
+                                     .composed = (op->flags & ORTC_OP_COMPOSED) != 0,
+                                     .module = (op->flags & ORTC_OP_MODULE) != 0};
     const int stop = each(arg, &info);
     ortc_array_deinit(&kernels);
     ortc_graph_destroy(examples);

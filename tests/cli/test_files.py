@@ -288,7 +288,20 @@ def pictures() -> None:
     refused("a huge picture", "run", "u8_1.onnx", "-i", "huge.png", err="more than the 67108864 that are read")
     put("huge.png", png(1, 1, 0, 8, [b"\0"], claim=((1 << 31) - 1, 1)))
     refused("a very wide picture", "run", "u8_1.onnx", "-i", "huge.png", err="huge.png")
-    refused("no picture", "run", "u8_1.onnx", "-i", put("t.png", b"hello"), err="'" + str(folder / "t.png") + "' cannot be read: it is not a PNG")
+    refused("no picture", "run", "u8_1.onnx", "-i", put("t.png", b"hello"), err="'" + str(folder / "t.png") + "' cannot be read: it is not PNG, ")
+
+    bmp = b"BM" + struct.pack("<IIIIiiHHIIIIII", 70, 0, 54, 40, 2, 2, 1, 24, 0, 16, 0, 0, 0, 0) + bytes([3, 2, 1, 6, 5, 4, 0, 0, 9, 8, 7, 12, 11, 10, 0, 0])
+    values("BMP", bmp, "u8_last.onnx", (7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6), (1, 2, 2, 3), "--layout", "nhwc")
+    small = b"BM" + struct.pack("<IIIIiiHHIIIIII", 66, 0, 62, 40, 3, -1, 1, 1, 0, 4, 0, 0, 2, 0) + bytes([0, 0, 0, 0, 9, 9, 9, 0, 0xA0, 0, 0, 0])
+    values("BMP of a bit a pixel", small, "u8_1.onnx", (9, 0, 9), (1, 1, 1, 3))
+    values("PPM", b"P6 # made by hand\n2 1 255\n" + bytes(range(6)), "u8_last.onnx", (0, 1, 2, 3, 4, 5), (1, 1, 2, 3), "--layout", "nhwc")
+    values("PGM of 16 bits", b"P5 2 1 65535\n" + struct.pack(">2H", 257 * 7, 65535), "u8_1.onnx", (7, 255), (1, 1, 1, 2))
+    values("PBM in text", b"P1\n3 2\n101 0 1 0", "u8_1.onnx", (0, 255, 0, 255, 0, 255), (1, 1, 2, 3))
+    for what, start in (("BMP", bmp), ("PNM", b"P6 2 2 255\n" + bytes(12)), ("PNM in text", b"P3 1 1 9 1 2 3"), ("TIFF", b"II*\0" + bytes(20)), ("JPEG", b"\xff\xd8\xff\xe0\0\x10JFIF"),
+                        ("WebP", b"RIFF\x20\0\0\0WEBPVP8 "), ("JPEG 2000", b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(9))):  # fmt: skip
+        refused(f"half of a {what}", "run", "u8_1.onnx", "-i", put("half.png", start[:-1]), err="cannot be read")
+    for what, start in (("BMP", bmp[:18] + struct.pack("<ii", 1 << 30, 1 << 30) + bmp[26:]), ("PNM", b"P6 999999999 999999999 255\n"), ("PNM in text", b"P1 99999 99999 1")):
+        refused(f"a huge {what}", "run", "u8_1.onnx", "-i", put("huge.png", start), err="cannot be read")
 
 
 def hostile() -> None:

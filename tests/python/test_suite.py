@@ -17,7 +17,7 @@ from pathlib import Path
 
 import harness
 
-FLOOR = 2006
+FLOOR = 2019
 HERE = Path(__file__).resolve().parent
 
 

@@ -49,15 +49,15 @@ def text(*words, shape=None) -> np.ndarray:
 class Case:
     """expected: outputs by feed, where onnxruntime is not to be asked."""
 
-    def __init__(self, name, nodes, feeds, outputs, inputs=None, constants=(), expected=None, rtol=1e-5, ml_opset=3):
+    def __init__(self, name, nodes, feeds, outputs, inputs=None, constants=(), expected=None, rtol=1e-5, ml_opset=3, opset=20):
         feeds = [{n: a if isinstance(a, list) else np.asarray(a) for n, a in f.items()} for f in feeds]
         self.name, self.feeds, self.expected, self.rtol = name, feeds, expected, rtol
         self.inputs = inputs or [info_of(n, *(f[n] for f in feeds)) for n in feeds[0]]
         self.outputs = [helper.make_empty_tensor_value_info(o) if isinstance(o, str) else o for o in outputs]
         graph = helper.make_graph(nodes, "values", self.inputs, self.outputs,
                                   [numpy_helper.from_array(np.asarray(a), n) for n, a in constants])
-        opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", ml_opset)]
-        self.model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", ml_opset)]
+        self.model = helper.make_model(graph, opset_imports=opsets, ir_version=9 if opset == 20 else 13)
 
     def answers(self) -> list[list]:
         if self.expected is not None:
@@ -94,7 +94,14 @@ def sequences() -> list[Case]:
     pick = [helper.make_graph([node("SequenceAt", ["s", at], [f"p{at}"])], at, [], [value(f"p{at}", F32, None)]) for at in ("zero", "one")]
     states = helper.make_graph([node("Add", ["sum", "xt"], ["sum_out"]), node("Identity", ["sum_out"], ["kept"])], "sums",
                                [value("sum", F32, [3]), value("xt", F32, [3])], [value("sum_out", F32, [3]), value("kept", F32, [3])])
-    return [
+    small = []
+    for name, t in (("u4", TensorProto.UINT4), ("i4", TensorProto.INT4), ("u2", TensorProto.UINT2), ("i2", TensorProto.INT2)):
+        turn = helper.make_graph([node("Cast", ["low"], ["f"], to=F32), node("Add", ["f", "by"], ["g"]), node("Cast", ["g"], ["out"], to=t)], name,
+                                 [value("low", t, [3])], [value("out", t, [3])])
+        data = rng.integers(0, 2, (5, 3)).astype(np.float32) - (name[0] == "i")
+        small.append(Case(f"scanned_{name}", [node("Cast", ["x"], ["lows"], to=t), node("Scan", ["lows"], ["all"], body=turn, num_scan_inputs=1, scan_output_directions=[1]),
+                                              node("Cast", ["all"], ["y"], to=F32)], [{"x": data, "by": np.float32(1)}], ["y"], expected=[[data[::-1] + 1]], opset=25))
+    return small + [
         Case("made_and_read", [
             node("SequenceConstruct", ["x", "y"], ["s"]), node("SequenceAt", ["s", "one"], ["b"]), node("SequenceErase", ["s", "zero"], ["t"]),
             node("SequenceInsert", ["t", "x"], ["u"]), node("ConcatFromSequence", ["u"], ["z"], axis=1), node("Relu", ["b"], ["r"]),

@@ -56,8 +56,8 @@ static const image_codec *open_module(ortc_error *error)
     }
     if (!found)
         fail(error, ORTC_UNSUPPORTED,
-             "pictures need the module %s, which is neither in %s nor in %s: build ortc where "
-             "libpng is installed, or pass the input as .npy",
+             "pictures need the module %s, which is neither in %s nor in %s: build ortc with "
+             "-Dimage=enabled, or pass the input as .npy",
              MODULE, folder, ORTC_LIBDIR);
     for (size_t i = 0; i < COUNT_OF(places); i++) free(places[i]);
     return codec;

@@ -176,6 +176,15 @@ int input_pictures(input *x, const session_options *so, const input_options *o)
     return s == ORTC_OK ? -1 : value_error(x, s, &e);
 }
 
+static bool is_picture(const char *path)
+{
+    static const char *const suffixes[] = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".jp2",
+                                           ".j2k", ".bmp", ".pnm",  ".ppm",  ".pgm", ".pbm"};
+    bool any = false;
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) any |= has_suffix(path, suffixes[i]);
+    return any;
+}
+
 int input_set(input *x, const char *text, const session_options *so, const input_options *o)
 {
     fill f;
@@ -184,14 +193,14 @@ int input_set(input *x, const char *text, const session_options *so, const input
         say_error("--input expects rand, rand:uniform(a,b) or rand:normal(mean,deviation), got '%s'", text);
         return EXIT_USAGE;
     }
-    if (x->value || (x->n_files && !has_suffix(text, ".png"))) {
+    if (x->value || (x->n_files && !is_picture(text))) {
         say_error("input '%s' is given twice: '%s' and '%s' (only pictures form a batch)", x->io->name,
                   x->source, text);
         return EXIT_USAGE;
     }
     if (!x->source) x->source = mem_copy(text);
     if (is_fill) return input_fill(x, so, o, &f);
-    if (has_suffix(text, ".png")) {
+    if (is_picture(text)) {
         x->files = mem_grow(x->files, x->n_files + 1, sizeof *x->files);
         x->files[x->n_files++] = text;
         return -1;
@@ -208,7 +217,7 @@ int input_set(input *x, const char *text, const session_options *so, const input
             say_error("input '%s': there is no file '%s', and it is not rand, zeros or ones", x->io->name,
                       text);
         else
-            say_error("input '%s': '%s' is not a .npy, .npz, .pb or .png file", x->io->name, text);
+            say_error("input '%s': '%s' is not a .npy, .npz or .pb file, nor a picture", x->io->name, text);
         return EXIT_USAGE;
     }
     ortc_error e = ORTC_ERROR_INIT;

@@ -73,6 +73,7 @@ static char *coverage_text(const ortc_operator_info *op, const char *provider)
         free(head);
     }
     char *text = op->composed && !any              ? mem_copy("composed")
+                 : op->module                      ? mem_copy("module")
                  : !any                            ? mem_copy("")
                  : !*has                           ? mem_copy("all")
                  : strlen(lacks) + 8 < strlen(has) ? mem_printf("all but %s", lacks)
@@ -188,7 +189,8 @@ static void heading(listing *l)
             "that the standard allows, or which, by type constraint.\nKernels may decline single nodes: "
             "`ortc info MODEL --placement` says why. A composed operator is written with others\nwhen a "
             "model "
-            "is loaded, and has their kernels.\n\n| operator | versions | folder |");
+            "is loaded, and has their kernels. Those of an operator that says module are ref's, in "
+            "libortc_FOLDER.so.\n\n| operator | versions | folder |");
         for (size_t i = 0; i < l->n_columns; i++) put(" %s |", l->columns[i]);
         put("\n|---|---|---|");
         for (size_t i = 0; i < l->n_columns; i++) put("---|");

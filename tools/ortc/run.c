@@ -30,7 +30,8 @@ typedef struct timing {
 static const char details[] =
     "A VALUE is a file or a word:\n"
     "  x.npy, x.npz, x.pb   an array; of an .npz the one named like the input, or x.npz:KEY\n"
-    "  x.png                a picture as 0..255; repeated for one input: a batch\n"
+    "  x.png, x.jpg, ...    a picture as 0..255 (also .webp .tif .jp2 .bmp .pnm); repeated for one input: a "
+    "batch\n"
     "  rand                 uniform in 0..1; integers 0..9, u8 0..255; rand:uniform(a,b), "
     "rand:normal(mean,deviation)\n"
     "  zeros, ones\n"
