@@ -10,7 +10,8 @@
  *                                 f32[2,3]~             with NaN, infinities and -0 among them
  *                                 f32[3]=0.5..9         at random from a range
  *                                 i64[2]={1,-1}         these elements (nan, inf, -inf too); one fills the
- *                                                       tensor
+ *                                                       tensor,
+ *                                 i64[6]={1,-1,..}      and so do more, over and over
  *                                 i64[2]={1,-1}!        a constant of the model instead of an input of the
  *                                                       run
  *                                 string[2]={a,bc}

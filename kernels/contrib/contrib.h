@@ -37,6 +37,22 @@ ortc_status ortc_contrib_pad(ortc_lift *);
 ortc_status ortc_contrib_grid_sample(ortc_lift *);
 ortc_status ortc_contrib_unique(ortc_lift *);
 ortc_status ortc_contrib_gather_nd(ortc_lift *);
+ortc_status ortc_contrib_nhwc_fused_conv(ortc_lift *);
+ortc_status ortc_contrib_fused_matmul_activation(ortc_lift *);
+ortc_status ortc_contrib_gemm_fast_gelu(ortc_lift *);
+ortc_status ortc_contrib_bias_dropout(ortc_lift *);
+ortc_status ortc_contrib_bias_softmax(ortc_lift *);
+ortc_status ortc_contrib_conv_transpose_pads(ortc_lift *);
+/* op_math.c */
+ortc_status ortc_contrib_complex_mul(ortc_lift *);
+ortc_status ortc_contrib_rfft(ortc_lift *);
+ortc_status ortc_contrib_irfft(ortc_lift *);
+ortc_status ortc_contrib_ngram_repeat_block(ortc_lift *);
+ortc_status ortc_contrib_is_all_finite(ortc_lift *);
+ortc_status ortc_contrib_torch_embedding(ortc_lift *);
+ortc_status ortc_contrib_scaled_silu(ortc_lift *);
+ortc_status ortc_contrib_gated_add(ortc_lift *);
+ortc_status ortc_contrib_linear_attention_gate(ortc_lift *);
 /* op_norm.c */
 ortc_status ortc_contrib_simplified_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_skip_layer_norm(ortc_lift *);
@@ -45,12 +61,22 @@ ortc_status ortc_contrib_embed_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_group_norm(ortc_lift *);
 ortc_status ortc_contrib_skip_group_norm(ortc_lift *);
 ortc_status ortc_contrib_qembed_layer_norm(ortc_lift *);
+ortc_status ortc_contrib_gated_rms_norm(ortc_lift *);
+ortc_status ortc_contrib_branchwise_rms_norm(ortc_lift *);
 /* op_attention.c */
 ortc_status ortc_contrib_rotary(ortc_lift *);
 ortc_status ortc_contrib_attention(ortc_lift *);
 ortc_status ortc_contrib_qattention(ortc_lift *);
 ortc_status ortc_contrib_multi_head_attention(ortc_lift *);
 ortc_status ortc_contrib_group_query_attention(ortc_lift *);
+ortc_status ortc_contrib_sparse_attention(ortc_lift *);
+ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *);
+ortc_status ortc_contrib_linear_attention(ortc_lift *);
+ortc_status ortc_contrib_causal_conv(ortc_lift *);
+/* op_bias.c */
+ortc_status ortc_contrib_relative_position_bias(ortc_lift *);
+ortc_status ortc_contrib_gated_position_bias(ortc_lift *);
+ortc_status ortc_contrib_gemma_rotary(ortc_lift *);
 /* op_quantize.c */
 ortc_status ortc_contrib_quantize(ortc_lift *);
 ortc_status ortc_contrib_dequantize(ortc_lift *);
@@ -68,7 +94,27 @@ ortc_status ortc_contrib_matmul_integer_to_float(ortc_lift *);
 ortc_status ortc_contrib_qgemm(ortc_lift *);
 ortc_status ortc_contrib_qlinear_conv(ortc_lift *);
 ortc_status ortc_contrib_matmul_integer16(ortc_lift *);
+ortc_status ortc_contrib_mul_integer(ortc_lift *);
+ortc_status ortc_contrib_qlinear_reduce_mean(ortc_lift *);
+ortc_status ortc_contrib_reduce_sum_integer(ortc_lift *);
+ortc_status ortc_contrib_dynamic_quantize_lstm(ortc_lift *);
+/* op_moe.c */
+ortc_status ortc_contrib_moe(ortc_lift *);
+ortc_status ortc_contrib_qmoe(ortc_lift *);
+/* op_packed.c */
+ortc_status ortc_contrib_packed_attention(ortc_lift *);
+ortc_status ortc_contrib_packed_multi_head_attention(ortc_lift *);
+ortc_status ortc_contrib_paged_attention(ortc_lift *);
+ortc_status ortc_contrib_remove_padding(ortc_lift *);
+ortc_status ortc_contrib_restore_padding(ortc_lift *);
 /* op_weights.c */
+/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has,
+ * where it is not NULL. */
+ortc_status ortc_contrib_unpack(ortc_lift *, const char *to, const char *name, int64_t bits, int64_t rows,
+                                int64_t columns, const char *like);
+/* `to` [rows, columns] of the type of `like`: the middle of the range of `bits`. */
+ortc_status ortc_contrib_middle(ortc_lift *, const char *to, const char *like, int64_t bits, int64_t rows,
+                                int64_t columns);
 ortc_status ortc_contrib_matmul_bnb4(ortc_lift *);
 ortc_status ortc_contrib_infer_nbits(ortc_infer *);
 ortc_status ortc_contrib_matmul_nbits(ortc_lift *);

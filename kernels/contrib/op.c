@@ -12,6 +12,11 @@
 #define WINDOW "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?"
 #define POOL "auto_pad:s=NOTSET ceil_mode:i=0 kernel_shape:is! pads:is? strides:is?"
 
+#define EXPERTS \
+    "activation_alpha:f=1 activation_beta:f=0 activation_type:s=relu k:i=1 normalize_routing_weights:i=0 " \
+    "swiglu_fusion:i=0 " \
+    "swiglu_limit:f? use_sparse_mixer:i=0"
+
 extern const ortc_kernel_table ortc_kernels_cpu_nbits;
 
 static const ortc_op ops[] = {
@@ -45,7 +50,43 @@ static const ortc_op ops[] = {
     MS("Unique", "x:T", "y:T idx:i64 counts:i64", "", "T=num,string,bool", ortc_contrib_unique),
     MS("GatherND", "data:T indices:I", "output:T", "", "T=num,string,bool,c64,c128 I=i32,i64",
        ortc_contrib_gather_nd),
+    MS("NhwcFusedConv", "X:T W:T B:T? Z:T?", "Y:T", "activation:s? activation_params:fs? " WINDOW,
+       "T=f16,f32", ortc_contrib_nhwc_fused_conv),
+    MS("FusedMatMulActivation", "A:T B:T", "Y:T",
+       "activation:s! activation_alpha:f? activation_axis:i? activation_beta:f? activation_gamma:f? "
+       "alpha:f=1 transA:i=0 "
+       "transB:i=0 transBatchA:i=0 transBatchB:i=0",
+       "T=float", ortc_contrib_fused_matmul_activation),
+    MS("GemmFastGelu", "X:T W:T bias:T?", "Y:T", "", "T=" F3, ortc_contrib_gemm_fast_gelu),
+    MS("BiasDropout", "data:T bias:T residual:T? ratio:T1? training_mode:T2?", "output:T mask:T2?", "seed:i?",
+       "T=float T1=float T2=bool", ortc_contrib_bias_dropout),
+    MS("BiasSoftmax", "data:T bias:T", "output:T", "axis:i=1 is_inner_broadcast:i!", "T=f16,f32,f64",
+       ortc_contrib_bias_softmax),
+    MS("ConvTransposeWithDynamicPads", "X:T W:T Pads:i64? B:T?", "Y:T",
+       "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? output_padding:is? strides:is?",
+       "T=f16,f32,f64", ortc_contrib_conv_transpose_pads),
+    /* op_math.c */
+    MS("ComplexMul", "A:T B:T", "C:T", "", "T=f16,f32,f64", ortc_contrib_complex_mul),
+    MS("ComplexMulConj", "A:T B:T", "C:T", "", "T=f16,f32,f64", ortc_contrib_complex_mul),
+    MS("Rfft", "X:T", "Y:T", "normalized:i=0 onesided:i=1 signal_ndim:i=1", "T=f16,f32,f64",
+       ortc_contrib_rfft),
+    MS("Irfft", "X:T", "Y:T", "normalized:i=0 onesided:i=1 signal_ndim:i!", "T=f16,f32,f64",
+       ortc_contrib_irfft),
+    MS("IsAllFinite", "input:V+", "output:T", "isinf_only:i=0 isnan_only:i=0", "V=float T=bool",
+       ortc_contrib_is_all_finite),
+    MS("NGramRepeatBlock", "input_ids:I scores:T", "scores_out:T", "ngram_size:i!", "I=i64 T=f32",
+       ortc_contrib_ngram_repeat_block),
+    MS("TorchEmbedding", "weight:T indices:i64 padding_idx:i64? scale_grad_by_freq:bool?", "Y:T", "", "T=num",
+       ortc_contrib_torch_embedding),
+    MS("ScaledSiLU", "X:T scale:M?", "Y:T", "alpha:f=1", "T=" F3 " M=" F3, ortc_contrib_scaled_silu),
+    MS("GatedAdd", "X:T Y:T gate:T", "output:T", "", "T=" F3, ortc_contrib_gated_add),
+    MS("LinearAttentionGate", "a:T dt_bias:F decay_scale:F b:T?", "decay:T beta:T?", "", "T=" F3 " F=f32",
+       ortc_contrib_linear_attention_gate),
     /* op_norm.c */
+    MS("GatedRMSNorm", "X:T scale:T gate:T", "Y:T", "activation:s=silu epsilon:f=1e-5", "T=" F3,
+       ortc_contrib_gated_rms_norm),
+    MS("BranchwiseRMSNorm", "X:T scale:M?", "Y:T", "epsilon:f=1e-5 num_branches:i=0", "T=" F3 " M=" F3,
+       ortc_contrib_branchwise_rms_norm),
     ORTC_COMPOSED("", "SimplifiedLayerNormalization", 1, "", "X:T scale:V", "Y:V inv_std_var:U?",
                   "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", "T=float V=float U=f32,f64",
                   ortc_contrib_simplified_layer_norm),
@@ -103,17 +144,88 @@ static const ortc_op ops[] = {
        "mask_filter_value:f=-10000 num_heads:i! scale:f? unidirectional:i=0", "T=" F3 " M=i32",
        ortc_contrib_multi_head_attention),
     MS("GroupQueryAttention",
-       "query:T key:T? value:T? past_key:T? past_value:T? seqlens_k:M total_sequence_length:M cos_cache:T? "
+       "query:T key:T? value:T? past_key:C? past_value:C? seqlens_k:M total_sequence_length:M cos_cache:T? "
        "sin_cache:T? position_ids:i64? attention_bias:T? head_sink:T? k_scale:f32? v_scale:f32? "
        "q_norm_weight:T? "
        "k_norm_weight:T?",
-       "output:T present_key:T? present_value:T? output_qk:T?",
+       "output:T present_key:C? present_value:C? output_qk:T?",
        "causal:i=1 do_rotary:i=0 k_quant_type:s=NONE kv_cache_bit_width:i? kv_num_heads:i! "
        "local_window_size:i=-1 "
        "num_heads:i! qk_norm_epsilon:f=1e-6 qk_output:i=0 rotary_interleaved:i=0 scale:f? "
        "sliding_window_cache:i=0 "
        "smooth_softmax:i=-1 softcap:f=0 v_quant_type:s=NONE",
-       "T=" F3 " M=i32", ortc_contrib_group_query_attention),
+       "T=" F3 " C=" F3 ",i8,u8,f8e4m3fn M=i32", ortc_contrib_group_query_attention),
+    MS("SparseAttention",
+       "query:T key:T? value:T? past_key:T past_value:T block_row_indices:M block_col_indices:M "
+       "total_sequence_length:M key_total_sequence_lengths:M cos_cache:T? sin_cache:T?",
+       "output:T present_key:T present_value:T",
+       "do_rotary:i=0 kv_num_heads:i! num_heads:i! rotary_interleaved:i=0 scale:f? sparse_block_size:i!",
+       "T=" F3 " M=i32", ortc_contrib_sparse_attention),
+    MS("DecoderMaskedMultiHeadAttention",
+       "query:T key:T? value:T? mask_index:M? attention_bias:T? past_key:T? past_value:T? "
+       "past_sequence_length:M? "
+       "beam_width:M? cache_indirection:M? bias:T?",
+       "output:T present_key:T? present_value:T? qk:Q?",
+       "mask_filter_value:f=-10000 num_heads:i! output_qk:i=0 past_present_share_buffer:i=0 scale:f?",
+       "T=f16,f32 Q=f16,f32 M=i32", ortc_contrib_decoder_masked_attention),
+    MS("LinearAttention", "query:T key:T value:T past_state:S? decay:T? beta:T?", "output:T present_state:S?",
+       "chunk_size:i=64 kv_num_heads:i! q_num_heads:i! scale:f=0 state_window:i=0 update_rule:s=gated_delta",
+       "T=" F3 " S=" F3, ortc_contrib_linear_attention),
+    MS("CausalConvWithState", "input:T weight:T bias:T? past_state:T?", "output:T present_state:T?",
+       "activation:s=none channels_last:i=0 dilation:i=1 ndim:i=1 state_window:i=0", "T=" F3,
+       ortc_contrib_causal_conv),
+    /* op_packed.c */
+    MS("PackedAttention",
+       "input:T weights:T bias:T token_offset:M cumulative_sequence_length:M attention_bias:T?", "output:T",
+       "num_heads:i! qkv_hidden_sizes:is? scale:f?", "T=f16,f32 M=i32", ortc_contrib_packed_attention),
+    MS("PackedMultiHeadAttention",
+       "query:T key:T? value:T? bias:T? token_offset:M cumulative_sequence_length:M attention_bias:T?",
+       "output:T", "mask_filter_value:f=-10000 num_heads:i! scale:f?", "T=f16,f32 M=i32",
+       ortc_contrib_packed_multi_head_attention),
+    MS("PagedAttention",
+       "query:T key:T? value:T? key_cache:C value_cache:C? cumulative_sequence_length:S past_seqlens:S "
+       "block_table:S cos_cache:T? "
+       "sin_cache:T? slot_mapping:S? head_sink:T? q_norm_weight:T? k_norm_weight:T? k_scale:f32? "
+       "v_scale:f32? attention_metadata:S?",
+       "output:T key_cache_out:C? value_cache_out:C?",
+       "do_rotary:i=0 is_causal:i=1 k_cache_dtype:s? k_quant_type:s=NONE kv_cache_layout:s=SEPARATE "
+       "kv_num_heads:i! "
+       "local_window_size:i=-1 num_heads:i! qk_norm_epsilon:f=1e-6 rotary_interleaved:i=0 rotary_offset:i=0 "
+       "scale:f? softcap:f=0 "
+       "v_cache_dtype:s? v_head_size:i? v_quant_type:s=NONE",
+       "T=" F3 " C=" F3 " S=i32", ortc_contrib_paged_attention),
+    MS("RemovePadding", "input:T sequence_token_count:M",
+       "output:T token_offset:M cumulated_seq_len:M max_seq_len:M", "", "T=f16,f32 M=i32",
+       ortc_contrib_remove_padding),
+    MS("RestorePadding", "input:T token_offset:M", "output:T", "", "T=f16,f32 M=i32",
+       ortc_contrib_restore_padding),
+    /* op_bias.c */
+    MS("RelativePositionBias", "bias_table:T query_length:U key_length:U", "output:T",
+       "is_bidirectional:i=0 max_distance:i!", "T=f16,f32 U=i64", ortc_contrib_relative_position_bias),
+    MS("GatedRelativePositionBias",
+       "query_layer:T query_bias:T rel_pos:T weight:T bias:T eco_a:T token_offset:M?", "output:T",
+       "num_heads:i!", "T=f16,f32 M=i32", ortc_contrib_gated_position_bias),
+    MS("GemmaRotaryEmbedding", "emb:U q:T q_rot:T k:T k_rot:T", "output1:T output2:T", "", "T=f16 U=f32",
+       ortc_contrib_gemma_rotary),
+    /* op_moe.c */
+    MS("MoE",
+       "input:T router_probs:T fc1_experts_weights:T fc1_experts_bias:T? fc2_experts_weights:T "
+       "fc2_experts_bias:T? "
+       "fc3_experts_weights:T? fc3_experts_bias:T?",
+       "output:T", EXPERTS, "T=" F3, ortc_contrib_moe),
+    MS("QMoE",
+       "input:T router_probs:T fc1_experts_weights:W fc1_scales:S? fc1_experts_bias:T? fc2_experts_weights:W "
+       "fc2_scales:S? "
+       "fc2_experts_bias:T? fc3_experts_weights:W? fc3_scales:S? fc3_experts_bias:T? fc1_zero_points:W? "
+       "fc2_zero_points:W? "
+       "fc3_zero_points:W? router_weights:T? fc1_global_scale:f32? fc2_global_scale:f32? fc1_act_scale:f32? "
+       "fc2_act_scale:f32? "
+       "fc1_act_block_scale:S? fc2_act_block_scale:S?",
+       "output:T",
+       EXPERTS " accuracy_level:i=0 block_size:i? expert_weight_bits:i=4 fc1_expert_weight_bits:i? "
+               "fc2_expert_weight_bits:i? "
+               "fc3_expert_weight_bits:i? quant_type:s=int weights_prepacked:i=-1",
+       "T=" F3 " W=u8,f8e4m3fn S=" F3 ",f8e8m0,f8e4m3fn", ortc_contrib_qmoe),
     /* op_quantize.c */
     MS("QuantizeLinear", "x:T1 y_scale:T1 y_zero_point:T2?", "y:T2", "axis:i?",
        "T1=f16,f32 T2=i8,u8,i16,u16,i4,u4", ortc_contrib_quantize),
@@ -154,6 +266,20 @@ static const ortc_op ops[] = {
        "x:T1 x_scale:f32 x_zero_point:T1 w:T2 w_scale:f32 w_zero_point:T2 y_scale:f32 y_zero_point:T3 B:i32?",
        "y:T3", WINDOW " channels_last:i=0", "T1=i8,u8 T2=i8,u8 T3=i8,u8", ortc_contrib_qlinear_conv),
     MS("MatMulInteger16", "A:T1 B:T2", "Y:i32", "", "T1=i16,u16 T2=i16,u16", ortc_contrib_matmul_integer16),
+    MS("MulInteger", "A:T A_zero_point:T? B:T B_zero_point:T?", "C:i32", "", Q8, ortc_contrib_mul_integer),
+    MS("QLinearReduceMean",
+       "data:T data_scale:f32 data_zero_point:T? reduced_scale:f32 reduced_zero_point:T?", "reduced:T",
+       "axes:is! keepdims:i!", Q8, ortc_contrib_qlinear_reduce_mean),
+    MS("ReduceSumInteger", "data:T1", "reduced:T2", "axes:is! keepdims:i!", "T1=i8,u8 T2=i32,u32",
+       ortc_contrib_reduce_sum_integer),
+    MS("DynamicQuantizeLSTM",
+       "X:T W:T2 R:T2 B:T? sequence_lens:T1? initial_h:T? initial_c:T? P:T? W_scale:T W_zero_point:T2 "
+       "R_scale:T "
+       "R_zero_point:T2",
+       "Y:T? Y_h:T? Y_c:T?",
+       "activation_alpha:fs? activation_beta:fs? activations:ss? clip:f? direction:s=forward hidden_size:i? "
+       "input_forget:i=0",
+       "T=f32 T1=i32 T2=i8,u8", ortc_contrib_dynamic_quantize_lstm),
     /* op_weights.c */
     MS("MatMulBnb4", "A:T B:u8 absmax:T", "Y:T",
        "K:i! N:i! block_size:i! quant_type:i! training_mode:i=0 transB:i=1", "T=" F3,

@@ -284,6 +284,79 @@ static ortc_status append(ortc_lift *l, const char *past, const char *fresh, con
                            fresh);
 }
 
+/* A cache of integers: how they are told from numbers. */
+typedef struct cache {
+    const char *scale; /* an input: one number, or one for each head's channel */
+    char shape[40];    /* that it is brought to */
+    int64_t bits;      /* 0: the cache is of numbers */
+    ortc_dtype type;
+} cache;
+
+static ortc_status read_cache(ortc_lift *l, const char *past, const char *scale, const char *kind, cache *out)
+{
+    const char *how = ortc_node_string(ortc_lift_node(l), kind, "NONE");
+    const ortc_dtype t = ortc_lift_look(l, past).dtype;
+    *out = (cache){scale, "[1,1,1,1]", 0, t};
+    if (!strcmp(how, "PER_CHANNEL"))
+        snprintf(out->shape, sizeof out->shape, "[1,%lld,1,-1]", LL(ortc_lift_int(l, "kv_num_heads", 0)));
+    if (!strcmp(how, "NONE")) return ORTC_OK;
+    out->bits = ortc_lift_int(l, "kv_cache_bit_width", t == ORTC_U8 ? 4 : 8);
+    if (!ortc_given(l, scale) || !t)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "a quantised cache needs '%s' and '%s'", past, scale);
+    const bool known = out->bits == 8 ? t == ORTC_I8 || t == ORTC_F8E4M3FN : out->bits == 4 && t == ORTC_U8;
+    return known ? ORTC_OK
+                 : ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                                  "a cache of %lld bits in elements of %s is not supported", LL(out->bits),
+                                  ortc_dtype_name(t));
+}
+
+/* `to` from `from` [B, heads, S, H]: as the cache keeps it. Two elements of 4 bits lie in a byte, the first
+ * in its low half, and 8 stands for 0. */
+static ortc_status into_cache(ortc_lift *l, const cache *c, const char *to, const char *from)
+{
+    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_step = Reshape(%s, %s)\n"
+                             "%s_wide = Cast(%s) to=1\n"
+                             "%s_part = Div(%s_wide, %s_step)",
+                             to, c->scale, c->shape, to, from, to, to, to));
+    if (c->type == ORTC_F8E4M3FN) return ortc_lift_write(l, "%s = Cast(%s_part) to=%d", to, to, c->type);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_round = Round(%s_part)\n"
+                             "%s_clip = Clip(%s_round, %d:f32, %d:f32)",
+                             to, to, to, to, c->bits == 8 ? -128 : -8, c->bits == 8 ? 127 : 7));
+    if (c->bits == 8) return ortc_lift_write(l, "%s = Cast(%s_clip) to=%d", to, to, c->type);
+    return ortc_lift_write(l,
+                           "%s_moved = Add(%s_clip, 8:f32)\n"
+                           "%s_codes = Cast(%s_moved) to=2\n"
+                           "%s_low = Slice(%s_codes, [0], [9223372036854775807], [3], [2])\n"
+                           "%s_high = Slice(%s_codes, [1], [9223372036854775807], [3], [2])\n"
+                           "%s_up = BitShift(%s_high, 4:u8) direction='LEFT'\n"
+                           "%s = BitwiseOr(%s_low, %s_up)",
+                           to, to, to, to, to, to, to, to, to, to, to, to, to);
+}
+
+static ortc_status out_of_cache(ortc_lift *l, const cache *c, const char *to, const char *from)
+{
+    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
+    if (c->bits == 4)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "%s_bytes = Unsqueeze(%s, [4])\n"
+                                 "%s_shifted = BitShift(%s_bytes, [0,4]:u8) direction='RIGHT'\n"
+                                 "%s_low = BitwiseAnd(%s_shifted, 15:u8)\n"
+                                 "%s_codes = Reshape(%s_low, [0,0,0,-1])\n"
+                                 "%s_real = Cast(%s_codes) to=1\n"
+                                 "%s_whole = Sub(%s_real, 8:f32)",
+                                 to, from, to, to, to, to, to, to, to, to, to, to));
+    else
+        ORTC_TRY(ortc_lift_write(l, "%s_whole = Cast(%s) to=1", to, from));
+    return ortc_lift_write(l,
+                           "%s_step = Reshape(%s, %s)\n"
+                           "%s_scaled = Mul(%s_whole, %s_step)\n"
+                           "%s = Cast(%s_scaled) to=@query",
+                           to, c->scale, c->shape, to, to, to, to, to);
+}
+
 /* `mask` [B, 1, S, T]: which keys a token may see, or, with what is added, by how much. */
 static ortc_status write_window(ortc_lift *l, int64_t window)
 {
@@ -341,70 +414,117 @@ static ortc_status write_sink(ortc_lift *l, int64_t heads)
                            LL(heads), LL(heads));
 }
 
+/* Query, keys and values of `heads` and `groups` heads as three, by the names that are read then. */
+typedef struct trio {
+    const char *q, *k, *v;
+    int64_t heads, groups;
+} trio;
+
+static ortc_status take_apart(ortc_lift *l, trio *t)
+{
+    const ortc_port query = ortc_lift_look(l, "query"), cos = ortc_lift_look(l, "cos_cache");
+    *t = (trio){"query", "key", "value", ortc_lift_int(l, "num_heads", 0),
+                ortc_lift_int(l, "kv_num_heads", 0)};
+    if (t->heads < 1 || t->groups < 1 || t->heads > INT32_MAX || t->groups > INT32_MAX ||
+        (cos.rank == 2 && cos.dims[1] > INT32_MAX))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads, and %lld of keys", LL(t->heads),
+                              LL(t->groups));
+    if (query.rank != 3) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "query must be known to have three dims");
+    if (ortc_given(l, "key")) return ORTC_OK;
+    if (query.dims[2] < 0 || query.dims[2] % (t->heads + 2 * t->groups))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the size of a head must be known");
+    const int64_t size = query.dims[2] / (t->heads + 2 * t->groups);
+    t->q = "q", t->k = "k", t->v = "v";
+    return ortc_lift_write(l, "q, k, v = Split(query, [%lld,%lld,%lld]) axis=2", LL(t->heads * size),
+                           LL(t->groups * size), LL(t->groups * size));
+}
+
+/* Where each line's new tokens stand: behind its past, as `lengths` [B], past and new together, say. A
+ * first prompt that is padded begins at 0. */
+static ortc_status write_places(ortc_lift *l)
+{
+    return ortc_lift_write(l, "tokens = Shape(query) start=1 end=2\n"
+                              "told = Cast(total_sequence_length) to=7\n"
+                              "total = Reshape(told, [1])\n"
+                              "before = Sub(lengths, tokens)\n"
+                              "begun = Max(before, [0])\n"
+                              "count = Reshape(tokens, [])\n"
+                              "steps = Range(0, count, 1)\n"
+                              "begins = Unsqueeze(begun, [1])\n"
+                              "places = Add(begins, steps)");
+}
+
+/* Heads of `*name` divided by the root of the mean of their squares, times a weight. */
+static ortc_status normalise(ortc_lift *l, const char **name, const char *to, const char *weight,
+                             int64_t heads)
+{
+    const char *from = *name;
+    *name = to;
+    return ortc_lift_write(l,
+                           "%s_lead = Shape(%s) start=0 end=2\n"
+                           "%s_split = Concat(%s_lead, [%lld,-1]) axis=0\n"
+                           "%s_heads = Reshape(%s, %s_split)\n"
+                           "%s_rows = RMSNormalization(%s_heads, %s) axis=-1 epsilon=%.9g\n"
+                           "%s = Reshape(%s_rows, [0,0,-1])",
+                           to, from, to, to, LL(heads), to, from, to, to, to, weight,
+                           (double)ortc_node_float(ortc_lift_node(l), "qk_norm_epsilon", 1e-6F), to, to);
+}
+
+static ortc_status turn(ortc_lift *l, trio *t, const char *where)
+{
+    const ortc_port cos = ortc_lift_look(l, "cos_cache");
+    const long long turned = cos.rank == 2 && cos.dims[1] > 0 ? LL(2 * cos.dims[1]) : 0;
+    const int interleaved = ortc_lift_int(l, "rotary_interleaved", 0) != 0;
+    ORTC_TRY(ortc_lift_write(l,
+                             "q_turned = RotaryEmbedding(%s, cos_cache, sin_cache, %s) num_heads=%lld "
+                             "rotary_embedding_dim=%lld interleaved=%d\n"
+                             "k_turned = RotaryEmbedding(%s, cos_cache, sin_cache, %s) num_heads=%lld "
+                             "rotary_embedding_dim=%lld interleaved=%d",
+                             t->q, where, LL(t->heads), turned, interleaved, t->k, where, LL(t->groups),
+                             turned, interleaved));
+    t->q = "q_turned", t->k = "k_turned";
+    return ORTC_OK;
+}
+
+/* q4 [B, N, S, H], k4 and v4 [B, G, S, H] */
+static ortc_status split_all(ortc_lift *l, const trio *t)
+{
+    ORTC_TRY(split_heads(l, "q4", t->q, t->heads));
+    ORTC_TRY(split_heads(l, "k4", t->k, t->groups));
+    return split_heads(l, "v4", t->v, t->groups);
+}
+
 ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
 {
-    static const char *const later[] = {"k_scale", "v_scale", "q_norm_weight", "k_norm_weight"};
-    const ortc_node *n = ortc_lift_node(l);
-    const ortc_port query = ortc_lift_look(l, "query"), cos = ortc_lift_look(l, "cos_cache");
-    const int64_t heads = ortc_lift_int(l, "num_heads", 0), groups = ortc_lift_int(l, "kv_num_heads", 0);
-    const bool packed = !ortc_given(l, "key"),
-               sink = ortc_given(l, "head_sink") || ortc_lift_int(l, "smooth_softmax", -1) == 1;
-    const float softcap = ortc_node_float(n, "softcap", 0);
-    const char *q = "query", *k = "key";
+    const bool sink = ortc_given(l, "head_sink") || ortc_lift_int(l, "smooth_softmax", -1) == 1;
+    const float softcap = ortc_node_float(ortc_lift_node(l), "softcap", 0);
     char scale[40];
-    ORTC_TRY(refuse(l, later, 4));
-    if (heads < 1 || groups < 1 || heads > INT32_MAX || groups > INT32_MAX ||
-        (cos.rank == 2 && cos.dims[1] > INT32_MAX))
-        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads, and %lld of keys", LL(heads),
-                              LL(groups));
-    if (ortc_wanted(l, 3) || query.rank != 3 || ortc_lift_int(l, "sliding_window_cache", 0))
-        return ortc_lift_fail(
-            l, ORTC_UNSUPPORTED,
-            "query must be known to have three dims; output_qk and sliding_window_cache are not "
-            "supported");
-    if (packed) {
-        if (query.dims[2] < 0 || query.dims[2] % (heads + 2 * groups))
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the size of a head must be known");
-        const int64_t size = query.dims[2] / (heads + 2 * groups);
-        ORTC_TRY(ortc_lift_write(l, "q, k, v = Split(query, [%lld,%lld,%lld]) axis=2", LL(heads * size),
-                                 LL(groups * size), LL(groups * size)));
-        q = "q", k = "k";
-    }
-    /* where each line's new tokens stand: behind its past; a first prompt that is padded begins at 0 */
-    ORTC_TRY(ortc_lift_write(l, "tokens = Shape(query) start=1 end=2\n"
-                                "told = Cast(total_sequence_length) to=7\n"
-                                "total = Reshape(told, [1])\n"
-                                "ends = Cast(seqlens_k) to=7\n"
-                                "end_row = Reshape(ends, [-1])\n"
-                                "lengths = Add(end_row, 1)\n"
-                                "before = Sub(lengths, tokens)\n"
-                                "begun = Max(before, [0])\n"
-                                "count = Reshape(tokens, [])\n"
-                                "steps = Range(0, count, 1)\n"
-                                "begins = Unsqueeze(begun, [1])\n"
-                                "places = Add(begins, steps)"));
-    if (ortc_lift_int(l, "do_rotary", 0)) {
-        const char *where = ortc_given(l, "position_ids") ? "position_ids" : "places";
-        const long long turned = cos.rank == 2 && cos.dims[1] > 0 ? LL(2 * cos.dims[1]) : 0;
-        const int interleaved = ortc_lift_int(l, "rotary_interleaved", 0) != 0;
-        ORTC_TRY(ortc_lift_write(l,
-                                 "q_turned = RotaryEmbedding(%s, cos_cache, sin_cache, %s) num_heads=%lld "
-                                 "rotary_embedding_dim=%lld interleaved=%d\n"
-                                 "k_turned = RotaryEmbedding(%s, cos_cache, sin_cache, %s) num_heads=%lld "
-                                 "rotary_embedding_dim=%lld interleaved=%d",
-                                 q, where, LL(heads), turned, interleaved, k, where, LL(groups), turned,
-                                 interleaved));
-        q = "q_turned", k = "k_turned";
-    }
-    ORTC_TRY(split_heads(l, "q4", q, heads));
-    ORTC_TRY(split_heads(l, "k4", k, groups));
-    ORTC_TRY(split_heads(l, "v4", packed ? "v" : "value", groups));
-    ORTC_TRY(append(l, "past_key", "k4", "cached_key"));
-    ORTC_TRY(append(l, "past_value", "v4", "cached_value"));
-    if (ortc_wanted(l, 1)) ORTC_TRY(ortc_lift_write(l, "present_key = Identity(cached_key)"));
-    if (ortc_wanted(l, 2)) ORTC_TRY(ortc_lift_write(l, "present_value = Identity(cached_value)"));
+    cache keys, values;
+    trio t;
+    ORTC_TRY(read_cache(l, "past_key", "k_scale", "k_quant_type", &keys));
+    ORTC_TRY(read_cache(l, "past_value", "v_scale", "v_quant_type", &values));
+    if (ortc_wanted(l, 3) || ortc_lift_int(l, "sliding_window_cache", 0))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk and sliding_window_cache are not supported");
+    ORTC_TRY(take_apart(l, &t));
+    ORTC_TRY(ortc_lift_write(l, "last_ones = Cast(seqlens_k) to=7\n"
+                                "last_row = Reshape(last_ones, [-1])\n"
+                                "lengths = Add(last_row, 1)"));
+    ORTC_TRY(write_places(l));
+    if (ortc_given(l, "q_norm_weight")) ORTC_TRY(normalise(l, &t.q, "q_normed", "q_norm_weight", t.heads));
+    if (ortc_given(l, "k_norm_weight")) ORTC_TRY(normalise(l, &t.k, "k_normed", "k_norm_weight", t.groups));
+    if (ortc_lift_int(l, "do_rotary", 0))
+        ORTC_TRY(turn(l, &t, ortc_given(l, "position_ids") ? "position_ids" : "places"));
+    ORTC_TRY(split_all(l, &t));
+    ORTC_TRY(into_cache(l, &keys, "k_kept", "k4"));
+    ORTC_TRY(into_cache(l, &values, "v_kept", "v4"));
+    ORTC_TRY(append(l, "past_key", "k_kept", "all_keys_kept"));
+    ORTC_TRY(append(l, "past_value", "v_kept", "all_values_kept"));
+    ORTC_TRY(out_of_cache(l, &keys, "cached_key", "all_keys_kept"));
+    ORTC_TRY(out_of_cache(l, &values, "cached_value", "all_values_kept"));
+    if (ortc_wanted(l, 1)) ORTC_TRY(ortc_lift_write(l, "present_key = Identity(all_keys_kept)"));
+    if (ortc_wanted(l, 2)) ORTC_TRY(ortc_lift_write(l, "present_value = Identity(all_values_kept)"));
     ORTC_TRY(write_window(l, ortc_lift_int(l, "local_window_size", -1)));
-    if (sink) ORTC_TRY(write_sink(l, heads));
+    if (sink) ORTC_TRY(write_sink(l, t.heads));
     return ortc_lift_write(l,
                            "mixed = Attention(q4, %s, %s, %s) softcap=%.9g%s\n"
                            "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
@@ -414,4 +534,184 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
                            : ortc_given(l, "attention_bias") ? "added"
                                                              : "open",
                            (double)softcap, scale_text(l, scale));
+}
+
+/* ---- SparseAttention ----------------------------------------------------------------------------------- */
+
+/* `blocks` [layouts, blocks, blocks], by rows of queries and columns of keys: which see each other, from
+ * rows and columns of compressed sparse rows; columns may be padded. Entry j of a layout belongs to the row
+ * before as many rows end as end at j. */
+static ortc_status write_blocks(ortc_lift *l, int64_t blocks)
+{
+    return ortc_lift_write(l,
+                           "row_ends_32 = Slice(block_row_indices, [1], [9223372036854775807], [1])\n"
+                           "row_ends = Cast(row_ends_32) to=7\n"
+                           "columns = Cast(block_col_indices) to=7\n"
+                           "entries = Shape(columns) start=1\n"
+                           "entry_count = Reshape(entries, [])\n"
+                           "entry = Range(0, entry_count, 1)\n"
+                           "entry_tall = Unsqueeze(entry, [1])\n"
+                           "ends_wide = Unsqueeze(row_ends, [1])\n"
+                           "is_over = GreaterOrEqual(entry_tall, ends_wide)\n"
+                           "over = Cast(is_over) to=7\n"
+                           "row_of = ReduceSum(over, [2]) keepdims=0\n"
+                           "row_flags = OneHot(row_of, %lld, [0,1]:f32) axis=1\n"
+                           "is_padding = Less(columns, 0)\n"
+                           "column_of = Where(is_padding, %lld, columns)\n"
+                           "column_flags = OneHot(column_of, %lld, [0,1]:f32) axis=2\n"
+                           "hits = MatMul(row_flags, column_flags)\n"
+                           "blocks = Greater(hits, 0:f32)",
+                           LL(blocks), LL(blocks), LL(blocks));
+}
+
+ortc_status ortc_contrib_sparse_attention(ortc_lift *l)
+{
+    const ortc_port rows = ortc_lift_look(l, "block_row_indices");
+    const int64_t size = ortc_lift_int(l, "sparse_block_size", 0);
+    char scale[40];
+    trio t;
+    if (rows.rank != 2 || rows.dims[0] < 1 || rows.dims[1] < 2 || rows.dims[1] > INT32_MAX)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shape of block_row_indices must be known");
+    ORTC_TRY(take_apart(l, &t));
+    if (size < 1 || size > INT32_MAX || t.heads % rows.dims[0])
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "%lld layouts of blocks of %lld for %lld heads",
+                              LL(rows.dims[0]), LL(size), LL(t.heads));
+    ORTC_TRY(ortc_lift_write(l, "whole_lengths = Cast(key_total_sequence_lengths) to=7\n"
+                                "lengths = Reshape(whole_lengths, [-1])"));
+    ORTC_TRY(write_places(l));
+    if (ortc_lift_int(l, "do_rotary", 0)) ORTC_TRY(turn(l, &t, "places"));
+    ORTC_TRY(split_all(l, &t));
+    ORTC_TRY(append(l, "past_key", "k4", "cached_key"));
+    ORTC_TRY(append(l, "past_value", "v4", "cached_value"));
+    ORTC_TRY(ortc_lift_write(l, "present_key = Identity(cached_key)\n"
+                                "present_value = Identity(cached_value)"));
+    ORTC_TRY(write_blocks(l, rows.dims[1] - 1));
+    return ortc_lift_write(l,
+                           "all_keys = Shape(cached_key) start=2 end=3\n"
+                           "last = Reshape(all_keys, [])\n"
+                           "key = Range(0, last, 1)\n"
+                           "key_block_any = Div(key, %lld)\n"
+                           "key_block = Min(key_block_any, %lld)\n"
+                           "row_block_any = Div(places, %lld)\n"
+                           "row_block = Min(row_block_any, %lld)\n"
+                           "by_row = Gather(blocks, row_block) axis=1\n"
+                           "by_key = Gather(by_row, key_block) axis=3\n"
+                           "layouts = Transpose(by_key) perm=[1,0,2,3]\n"
+                           "layouts_real = Cast(layouts) to=1\n"
+                           "heads_real = Tile(layouts_real, [1,%lld,1,1])\n"
+                           "in_layout = Cast(heads_real) to=9\n"
+                           "here = Unsqueeze(places, [1,3])\n"
+                           "seen = LessOrEqual(key, here)\n"
+                           "open = And(in_layout, seen)\n"
+                           "mixed = Attention(q4, cached_key, cached_value, open)%s\n"
+                           "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
+                           "output = Reshape(turned_back, [0,0,-1])",
+                           LL(size), LL(rows.dims[1] - 2), LL(size), LL(rows.dims[1] - 2),
+                           LL(t.heads / rows.dims[0]), scale_text(l, scale));
+}
+
+/* ---- DecoderMaskedMultiHeadAttention ------------------------------------------------------------------- */
+
+/* `to` [B, N, S, H] from `from` [B, S, N * H], behind what `past` has: either just before, or in a buffer
+ * of its own length of which `past_sequence_length` elements count. */
+static ortc_status extend(ortc_lift *l, const char *to, const char *past, const char *from, int64_t heads,
+                          bool shared)
+{
+    char apart[24];
+    snprintf(apart, sizeof apart, "%s_new", to);
+    ORTC_TRY(split_heads(l, apart, from, heads));
+    if (!ortc_given(l, past)) return ortc_lift_write(l, "%s = Identity(%s)", to, apart);
+    if (!shared) return ortc_lift_write(l, "%s = Concat(%s, %s) axis=2", to, past, apart);
+    return ortc_lift_write(l, "%s = TensorScatter(%s, %s, begun) axis=2", to, past, apart);
+}
+
+ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
+{
+    const int64_t heads = ortc_lift_int(l, "num_heads", 0);
+    const ortc_port key = ortc_lift_look(l, "key");
+    const bool packed = !key.type, cross = key.rank == 4, bias = ortc_given(l, "bias"),
+               shared = !cross && ortc_lift_int(l, "past_present_share_buffer", 0) != 0;
+    const char *q = "query", *k = "key", *v = "value", *mask;
+    char scale[40];
+    if (heads < 1 || heads > INT32_MAX)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads", LL(heads));
+    if (ortc_given(l, "cache_indirection") || ortc_given(l, "beam_width"))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "beams are not supported");
+    if (ortc_wanted(l, 3)) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the output 'qk' is not supported");
+    if (key.type && key.rank < 0) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of key must be known");
+    if (packed) {
+        ORTC_TRY(ortc_lift_write(l, "q, k, v = Split(query) axis=2 num_outputs=3"));
+        q = "q", k = "k", v = "v";
+    }
+    if (bias) {
+        ORTC_TRY(ortc_lift_write(l,
+                                 "width = Shape(%s) start=2\n"
+                                 "double = Add(width, width)\n"
+                                 "bias_q = Slice(bias, [0], width)\n"
+                                 "qb = Add(%s, bias_q)",
+                                 q, q));
+        q = "qb";
+        if (!cross) {
+            ORTC_TRY(ortc_lift_write(l,
+                                     "bias_k = Slice(bias, width, double)\n"
+                                     "bias_v = Slice(bias, double, [9223372036854775807])\n"
+                                     "kb = Add(%s, bias_k)\n"
+                                     "vb = Add(%s, bias_v)",
+                                     k, v));
+            k = "kb", v = "vb";
+        }
+    }
+    ORTC_TRY(split_heads(l, "q4", q, heads));
+    if (shared)
+        ORTC_TRY(ortc_lift_write(l, "begun_32 = Reshape(past_sequence_length, [-1])\n"
+                                    "begun_one = Cast(begun_32) to=7\n"
+                                    "lines = Shape(query) start=0 end=1\n"
+                                    "begun = Expand(begun_one, lines)\n"
+                                    "total = Add(begun_one, [1])"));
+    if (cross)
+        ORTC_TRY(ortc_lift_write(l, "k4 = Identity(key)\n"
+                                    "v4 = Identity(value)"));
+    else {
+        ORTC_TRY(extend(l, "k4", "past_key", k, heads, shared));
+        ORTC_TRY(extend(l, "v4", "past_value", v, heads, shared));
+    }
+    if (ortc_wanted(l, 1)) ORTC_TRY(ortc_lift_write(l, "present_key = Identity(k4)"));
+    if (ortc_wanted(l, 2)) ORTC_TRY(ortc_lift_write(l, "present_value = Identity(v4)"));
+    if (shared) /* what counts of the buffers */
+        ORTC_TRY(ortc_lift_write(l, "k_seen = Slice(k4, [0], total, [2])\n"
+                                    "v_seen = Slice(v4, [0], total, [2])"));
+    else
+        ORTC_TRY(ortc_lift_write(l, "total = Shape(k4) start=2 end=3\n"
+                                    "k_seen = Identity(k4)\n"
+                                    "v_seen = Identity(v4)"));
+    ORTC_TRY(write_mask(l, "mask_index", "attention_bias", "query", &mask));
+    return ortc_lift_write(l,
+                           "mixed = Attention(q4, k_seen, v_seen, %s)%s\n"
+                           "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
+                           "output = Reshape(turned_back, [0,0,-1])",
+                           mask, scale_text(l, scale));
+}
+
+/* ---- What the standard has taken over ------------------------------------------------------------------ */
+
+ortc_status ortc_contrib_linear_attention(ortc_lift *l)
+{
+    if (ortc_lift_int(l, "state_window", 0))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "state_window is not supported");
+    return ortc_lift_write(
+        l,
+        "output, %s = LinearAttention(query, key, value, past_state, decay, beta) &kv_num_heads &q_num_heads "
+        "&scale &update_rule",
+        ortc_wanted(l, 1) ? "present_state" : "_");
+}
+
+ortc_status ortc_contrib_causal_conv(ortc_lift *l)
+{
+    if (ortc_lift_int(l, "ndim", 1) != 1 || ortc_lift_int(l, "state_window", 0) ||
+        ortc_lift_int(l, "dilation", 1) != 1 || ortc_lift_int(l, "channels_last", 0))
+        return ortc_lift_fail(
+            l, ORTC_UNSUPPORTED,
+            "only one dim, channels first, without dilation and state_window are supported");
+    return ortc_lift_write(l, "output, %s = CausalConvWithState(input, weight, bias, past_state) &activation",
+                           ortc_wanted(l, 1) ? "present_state" : "_");
 }

@@ -31,7 +31,8 @@ static ortc_status arrange(ortc_lift *l, const char *in, const char *to, bool tu
     return ortc_lift_write(l, "%s = Transpose(%s) perm=[%s]", to, in, perm);
 }
 
-ortc_status ortc_contrib_fused_matmul(ortc_lift *l)
+/* The product, as `to`. */
+static ortc_status product(ortc_lift *l, const char *to)
 {
     const float alpha = ortc_node_float(ortc_lift_node(l), "alpha", 1);
     const char *a, *b;
@@ -39,12 +40,14 @@ ortc_status ortc_contrib_fused_matmul(ortc_lift *l)
                      &a));
     ORTC_TRY(arrange(l, "B", "b", ortc_lift_int(l, "transB", 0) != 0, ortc_lift_int(l, "transBatchB", 0) != 0,
                      &b));
-    if (alpha == 1) return ortc_lift_write(l, "Y = MatMul(%s, %s)", a, b);
+    if (alpha == 1) return ortc_lift_write(l, "%s = MatMul(%s, %s)", to, a, b);
     return ortc_lift_write(l,
                            "product = MatMul(%s, %s)\n"
-                           "Y = Mul(product, %.9g:A)",
-                           a, b, (double)alpha);
+                           "%s = Mul(product, %.9g:A)",
+                           a, b, to, (double)alpha);
 }
+
+ortc_status ortc_contrib_fused_matmul(ortc_lift *l) { return product(l, "Y"); }
 
 /* ---- Activations --------------------------------------------------------------------------------------- */
 
@@ -74,6 +77,27 @@ ortc_status ortc_contrib_fused_gemm(ortc_lift *l)
     const float p[2] = {a.f, b.f};
     ORTC_TRY(ortc_lift_write(l, "sum = Gemm(A, B, C) &alpha &beta &transA &transB"));
     return activate(l, ortc_node_string(n, "activation", ""), p, a.kind ? b.kind ? 2 : 1 : 0);
+}
+
+ortc_status ortc_contrib_fused_matmul_activation(ortc_lift *l)
+{
+    const ortc_node *n = ortc_lift_node(l);
+    const char *name = ortc_node_string(n, "activation", "");
+    const ortc_attr a = ortc_node_attr(n, "activation_alpha"), b = ortc_node_attr(n, "activation_beta");
+    const float p[2] = {a.f, b.f};
+    ORTC_TRY(product(l, "sum"));
+    if (!strcmp(name, "Softmax") || !strcmp(name, "LogSoftmax"))
+        return ortc_lift_write(l, "Y = %s(sum) axis=%lld", name,
+                               (long long)ortc_lift_int(l, "activation_axis", -1));
+    return activate(l, name, p, a.kind ? b.kind ? 2 : 1 : 0);
+}
+
+ortc_status ortc_contrib_gemm_fast_gelu(ortc_lift *l)
+{
+    const bool bias = ortc_given(l, "bias");
+    ORTC_TRY(ortc_lift_write(l, "product = MatMul(X, W)"));
+    if (bias) ORTC_TRY(ortc_lift_write(l, "sum = Add(product, bias)"));
+    return ortc_lift_write(l, "Y = Gelu(%s) approximate='tanh'", bias ? "sum" : "product");
 }
 
 #define WINDOW "&auto_pad &dilations &group &kernel_shape &pads &strides"
@@ -133,6 +157,48 @@ ortc_status ortc_contrib_nhwc_conv(ortc_lift *l)
     return move_channels(l, "Y", "conv", rank, false);
 }
 
+/* X and Z have their channels last, W first; so has what is added. */
+ortc_status ortc_contrib_nhwc_fused_conv(ortc_lift *l)
+{
+    const ortc_node *n = ortc_lift_node(l);
+    const bool added = ortc_given(l, "Z");
+    size_t count;
+    const float *p = ortc_node_floats(n, "activation_params", &count);
+    int32_t rank;
+    ORTC_TRY(spatial_rank(l, "X", &rank));
+    ORTC_TRY(move_channels(l, "planes", "X", rank, true));
+    ORTC_TRY(ortc_lift_write(l, "conv = Conv(planes, W, B) " WINDOW));
+    ORTC_TRY(move_channels(l, added ? "plain" : "sum", "conv", rank, false));
+    if (added) ORTC_TRY(ortc_lift_write(l, "sum = Add(plain, Z)"));
+    return activate(l, ortc_node_string(n, "activation", ""), p, count);
+}
+
+/* Pads are an input, begins before ends: what they cut off is cut off the whole result. */
+ortc_status ortc_contrib_conv_transpose_pads(ortc_lift *l)
+{
+    int32_t rank;
+    char axes[ORTC_RANK_LIMIT * 4] = "";
+    size_t at = 0;
+    const char *pad = ortc_node_string(ortc_lift_node(l), "auto_pad", "NOTSET");
+    if (!ortc_given(l, "Pads"))
+        return ortc_lift_write(
+            l,
+            "Y = ConvTranspose(X, W, B) &auto_pad &dilations &group &kernel_shape &output_padding &strides");
+    if (*pad && strcmp(pad, "NOTSET") != 0)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "auto_pad is '%s', and there are Pads", pad);
+    ORTC_TRY(spatial_rank(l, "X", &rank));
+    for (int32_t d = 2; d < rank; d++)
+        at += (size_t)snprintf(axes + at, sizeof axes - at, d == 2 ? "%d" : ",%d", d);
+    return ortc_lift_write(
+        l,
+        "whole = ConvTranspose(X, W, B) &dilations &group &kernel_shape &output_padding &strides\n"
+        "sizes = Shape(whole) start=2\n"
+        "begins, cut = Split(Pads) axis=0 num_outputs=2\n"
+        "ends = Sub(sizes, cut)\n"
+        "Y = Slice(whole, begins, ends, [%s])",
+        axes);
+}
+
 /* ---- Elementwise --------------------------------------------------------------------------------------- */
 
 ortc_status ortc_contrib_gelu(ortc_lift *l) { return ortc_lift_write(l, "Y = Gelu(X)"); }
@@ -165,6 +231,32 @@ ortc_status ortc_contrib_bias_add(ortc_lift *l)
 {
     return ortc_lift_write(l, "sum = Add(X, bias)\n"
                               "Y = Add(sum, skip)");
+}
+
+/* Inference, unless the model asks for training: then Dropout draws. */
+ortc_status ortc_contrib_bias_dropout(ortc_lift *l)
+{
+    const bool residual = ortc_given(l, "residual");
+    ORTC_TRY(ortc_lift_write(l,
+                             "sum = Add(data, bias)\n"
+                             "%s, %s = Dropout(sum, ratio, training_mode) &seed",
+                             residual ? "kept" : "output", ortc_wanted(l, 1) ? "mask" : "_"));
+    return residual ? ortc_lift_write(l, "output = Add(kept, residual)") : ORTC_OK;
+}
+
+/* All dims from `axis` on are one. */
+ortc_status ortc_contrib_bias_softmax(ortc_lift *l)
+{
+    const ortc_port x = ortc_lift_look(l, "data");
+    int32_t axis = 0;
+    ORTC_TRY(ortc_lift_write(l, "sum = Add(data, bias)"));
+    if (x.rank >= 0 && !ortc_axis_of(ortc_lift_int(l, "axis", 1), x.rank, &axis))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "axis is outside of rank %d", x.rank);
+    if (x.rank > 0 && axis == x.rank - 1) return ortc_lift_write(l, "output = Softmax(sum) axis=-1");
+    return ortc_lift_write(l, "shape = Shape(sum)\n"
+                              "flat = Flatten(sum) &axis\n"
+                              "lines = Softmax(flat) axis=-1\n"
+                              "output = Reshape(lines, shape)");
 }
 
 /* A [M, K], B [N, K]: distances of every row of A from every row of B. */

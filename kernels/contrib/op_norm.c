@@ -156,3 +156,68 @@ ortc_status ortc_contrib_skip_group_norm(ortc_lift *l)
     if (ortc_wanted(l, 1)) ORTC_TRY(ortc_lift_write(l, "S = Identity(sum)"));
     return write_group_norm(l, "sum");
 }
+
+/* ---- Groups of channels, each with a norm of its own
+ * ----------------------------------------------------- */
+
+/* Groups of as many channels as there are scales, times a gate's activation; in f32. */
+ortc_status ortc_contrib_gated_rms_norm(ortc_lift *l)
+{
+    const char *name = ortc_node_string(ortc_lift_node(l), "activation", "silu");
+    const bool sigmoid = !strcmp(name, "sigmoid");
+    if (!sigmoid && strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL,
+                              "attribute activation is '%s', expected silu, swish or sigmoid", name);
+    return ortc_lift_write(l,
+                           "shape = Shape(X)\n"
+                           "lead = Shape(X) start=0 end=-1\n"
+                           "width = Shape(scale)\n"
+                           "groups = Concat(lead, [-1], width) axis=0\n"
+                           "apart = Reshape(X, groups)\n"
+                           "wide = Cast(apart) to=1\n"
+                           "wide_scale = Cast(scale) to=1\n"
+                           "normed = RMSNormalization(wide, wide_scale) axis=-1 &epsilon\n"
+                           "flat = Reshape(normed, shape)\n"
+                           "wide_gate = Cast(gate) to=1\n"
+                           "open = %s(wide_gate)\n"
+                           "product = Mul(flat, open)\n"
+                           "Y = Cast(product) to=@X",
+                           sigmoid ? "Sigmoid" : "Swish");
+}
+
+/* [.., branches, H], or [.., branches * H]; a scale [branches * H], [branches, H] or [H] */
+ortc_status ortc_contrib_branchwise_rms_norm(ortc_lift *l)
+{
+    const int64_t branches = ortc_lift_int(l, "num_branches", 0);
+    const bool scaled = ortc_given(l, "scale");
+    const double epsilon = (double)ortc_node_float(ortc_lift_node(l), "epsilon", 1e-5F);
+    if (branches < 0)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "num_branches is %lld", (long long)branches);
+    if (branches)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "lead = Shape(X) start=0 end=-1\n"
+                                 "groups = Concat(lead, [%lld,-1]) axis=0\n"
+                                 "apart = Reshape(X, groups)",
+                                 (long long)branches));
+    else
+        ORTC_TRY(ortc_lift_write(l, "apart = Identity(X)"));
+    ORTC_TRY(ortc_lift_write(l,
+                             "wide = Cast(apart) to=1\n"
+                             "square = Mul(wide, wide)\n"
+                             "mean = ReduceMean(square, [-1])\n"
+                             "more = Add(mean, %.9g:f32)\n"
+                             "root = Sqrt(more)\n"
+                             "normed = Div(wide, root)",
+                             epsilon));
+    if (scaled) /* rows of H: one, or one for each branch */
+        ORTC_TRY(ortc_lift_write(l, "width = Shape(apart) start=-1\n"
+                                    "rows = Concat([-1], width) axis=0\n"
+                                    "wide_scale = Cast(scale) to=1\n"
+                                    "factors = Reshape(wide_scale, rows)\n"
+                                    "product = Mul(normed, factors)"));
+    return ortc_lift_write(l,
+                           "shape = Shape(X)\n"
+                           "flat = Reshape(%s, shape)\n"
+                           "Y = Cast(flat) to=@X",
+                           scaled ? "product" : "normed");
+}

@@ -227,3 +227,90 @@ ortc_status ortc_contrib_matmul_integer16(ortc_lift *l)
                               "b = Cast(B) to=6\n"
                               "Y = MatMul(a, b)");
 }
+
+ortc_status ortc_contrib_mul_integer(ortc_lift *l)
+{
+    const char *names[2] = {"A", "B"};
+    for (int i = 0; i < 2; i++) {
+        char zero[16], z[96];
+        snprintf(zero, sizeof zero, "%s_zero_point", names[i]);
+        const bool given = ortc_given(l, zero);
+        ORTC_TRY(ortc_lift_write(l, "%s%s = Cast(%s) to=6", given ? "wide_" : "moved_", names[i], names[i]));
+        if (given)
+            ORTC_TRY(ortc_lift_write(l,
+                                     "zero_%s = Cast(%s) to=6\n"
+                                     "moved_%s = Sub(wide_%s, zero_%s)",
+                                     names[i], scalar(l, zero, z), names[i], names[i], names[i]));
+    }
+    return ortc_lift_write(l, "C = Mul(moved_A, moved_B)");
+}
+
+/* " [0,2]" of the attribute axes */
+static ortc_status axes_text(ortc_lift *l, char *text, size_t bytes)
+{
+    size_t count, at = 0;
+    const int64_t *axes = ortc_node_ints(ortc_lift_node(l), "axes", &count);
+    if (count > ORTC_RANK_LIMIT) return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %zu axes", count);
+    for (size_t i = 0; i < count; i++)
+        at += (size_t)snprintf(text + at, bytes - at, i ? ",%lld" : "%lld", (long long)axes[i]);
+    return ORTC_OK;
+}
+
+ortc_status ortc_contrib_qlinear_reduce_mean(ortc_lift *l)
+{
+    char axes[ORTC_RANK_LIMIT * 22] = "";
+    ORTC_TRY(axes_text(l, axes, sizeof axes));
+    ORTC_TRY(into(l, "x", "data", "data_scale", "data_zero_point"));
+    ORTC_TRY(ortc_lift_write(l, "y = ReduceMean(x, [%s]) &keepdims", axes));
+    return back(l, "reduced", "y", "reduced_scale", "reduced_zero_point", "data");
+}
+
+ortc_status ortc_contrib_reduce_sum_integer(ortc_lift *l)
+{
+    char axes[ORTC_RANK_LIMIT * 22] = "";
+    ORTC_TRY(axes_text(l, axes, sizeof axes));
+    return ortc_lift_write(l,
+                           "wide = Cast(data) to=%d\n"
+                           "reduced = ReduceSum(wide, [%s]) &keepdims",
+                           ortc_node_out(ortc_lift_node(l), 0).dtype == ORTC_U32 ? ORTC_U32 : ORTC_I32, axes);
+}
+
+/* ---- DynamicQuantizeLSTM ------------------------------------------------------------------------------- */
+
+/* `to` [directions, 4 hidden, from] from integers [directions, from, 4 hidden]: a scale and a zero point
+ * for each direction, or for each column of one. */
+static ortc_status gates(ortc_lift *l, const char *to, const char *weights)
+{
+    char scale[16], zero[24];
+    snprintf(scale, sizeof scale, "%s_scale", weights);
+    snprintf(zero, sizeof zero, "%s_zero_point", weights);
+    const ortc_port s = ortc_lift_look(l, scale);
+    if (s.rank != 1 && s.rank != 2)
+        return ortc_lift_fail(l, s.rank < 0 ? ORTC_UNSUPPORTED : ORTC_SHAPE_MISMATCH,
+                              "%s must be known to have one dim or two", scale);
+    const char *axes = s.rank == 1 ? "[1,2]" : "[1]";
+    return ortc_lift_write(l,
+                           "%s_wide = Cast(%s) to=1\n"
+                           "%s_zero = Cast(%s) to=1\n"
+                           "%s_offset = Unsqueeze(%s_zero, %s)\n"
+                           "%s_moved = Sub(%s_wide, %s_offset)\n"
+                           "%s_step = Unsqueeze(%s, %s)\n"
+                           "%s_real = Mul(%s_moved, %s_step)\n"
+                           "%s = Transpose(%s_real) perm=[0,2,1]",
+                           to, weights, to, zero, to, to, axes, to, to, to, to, scale, axes, to, to, to, to,
+                           to);
+}
+
+/* onnxruntime rounds X and every hidden state to 8 bits, too, with a scale of the moment, for its
+ * products of integers. That is what makes them fast there, not what the weights mean: here only they
+ * are of 8 bits. */
+ortc_status ortc_contrib_dynamic_quantize_lstm(ortc_lift *l)
+{
+    ORTC_TRY(gates(l, "w", "W"));
+    ORTC_TRY(gates(l, "r", "R"));
+    return ortc_lift_write(
+        l,
+        "%s, %s, %s = LSTM(X, w, r, B, sequence_lens, initial_h, initial_c, P) &activation_alpha "
+        "&activation_beta &activations &clip &direction &hidden_size &input_forget",
+        ortc_wanted(l, 0) ? "Y" : "_", ortc_wanted(l, 1) ? "Y_h" : "_", ortc_wanted(l, 2) ? "Y_c" : "_");
+}

@@ -8,10 +8,8 @@
 
 static ortc_dtype unsigned_of(int64_t bits) { return bits == 8 ? ORTC_U8 : bits == 4 ? ORTC_U4 : ORTC_U2; }
 
-/* `to` [rows, columns] from bytes `name`, of which each row takes whole ones; as the type that `like` has,
- * where it is not NULL. */
-static ortc_status unpack(ortc_lift *l, const char *to, const char *name, int64_t bits, int64_t rows,
-                          int64_t columns, const char *like)
+ortc_status ortc_contrib_unpack(ortc_lift *l, const char *to, const char *name, int64_t bits, int64_t rows,
+                                int64_t columns, const char *like)
 {
     const int64_t each = 8 / bits, width = (columns + each - 1) / each * each, dims[2] = {rows, columns};
     const ortc_dtype t = like ? ortc_lift_look(l, like).dtype : unsigned_of(bits);
@@ -32,8 +30,8 @@ static ortc_status unpack(ortc_lift *l, const char *to, const char *name, int64_
     return ortc_lift_write(l, "%s = Cast(%s_all) to=%d", to, to, like ? (int)t : ORTC_U8);
 }
 
-/* `zeros` [rows, columns] for what was not given: the middle of the range. */
-static ortc_status middle(ortc_lift *l, const char *like, int64_t bits, int64_t rows, int64_t columns)
+ortc_status ortc_contrib_middle(ortc_lift *l, const char *to, const char *like, int64_t bits, int64_t rows,
+                                int64_t columns)
 {
     const ortc_dtype t = ortc_lift_look(l, like).dtype;
     const int64_t dims[2] = {rows, columns};
@@ -47,7 +45,7 @@ static ortc_status middle(ortc_lift *l, const char *like, int64_t bits, int64_t 
     uint8_t byte = 0;
     for (int i = 0; i < each; i++) byte |= (uint8_t)(1 << (bits - 1) << (i * (int)width));
     memset(data, byte, ortc_bytes_of(width, count) + 1);
-    const ortc_status status = ortc_lift_name(l, "zeros", t, 2, dims, data);
+    const ortc_status status = ortc_lift_name(l, to, t, 2, dims, data);
     free(data);
     return status;
 }
@@ -102,15 +100,33 @@ ortc_status ortc_contrib_matmul_nbits(ortc_lift *l)
         k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || ortc_lift_int(l, "weight_prepacked", 0))
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "%lld x %lld elements of %lld bits in blocks of %lld",
                               (long long)n, (long long)k, (long long)bits, (long long)block);
-    if (ortc_given(l, "g_idx")) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "g_idx is not supported");
     const int64_t blocks = (k + block - 1) / block, width = blocks * block;
-    const bool real = zero_type && zero_type != ORTC_U8, bias = ortc_given(l, "bias");
-    ORTC_TRY(unpack(l, "packed", "B", bits, n, width, NULL));
+    const bool real = zero_type && zero_type != ORTC_U8, bias = ortc_given(l, "bias"),
+               groups =
+                   ortc_given(l, "g_idx"); /* columns in an order of their own: which block each belongs to */
+    ORTC_TRY(ortc_contrib_unpack(l, "packed", "B", bits, n, width, NULL));
     ORTC_TRY(ortc_lift_write(l, "steps = Reshape(scales, [%lld,%lld])", (long long)n, (long long)blocks));
     if (zero_type == ORTC_U8)
-        ORTC_TRY(unpack(l, "zeros", "zero_points", bits, n, blocks, "packed"));
+        ORTC_TRY(ortc_contrib_unpack(l, "zeros", "zero_points", bits, n, blocks, "packed"));
     else if (!real)
-        ORTC_TRY(middle(l, "packed", bits, n, blocks));
+        ORTC_TRY(ortc_contrib_middle(l, "zeros", "packed", bits, n, blocks));
+    if (groups) {
+        const char *given = real ? "zero_points" : "zeros";
+        return ortc_lift_write(l,
+                               "group = Slice(g_idx, [0], [%lld])\n"
+                               "step_of = Gather(steps, group) axis=1\n"
+                               "%s_wide = Cast(%s) to=@scales\n"
+                               "offsets = Reshape(%s_wide, [%lld,%lld])\n"
+                               "offset_of = Gather(offsets, group) axis=1\n"
+                               "all_numbers = Cast(packed) to=@scales\n"
+                               "numbers = Slice(all_numbers, [0], [%lld], [1])\n"
+                               "moved = Sub(numbers, offset_of)\n"
+                               "weights = Mul(moved, step_of)\n"
+                               "turned = Transpose(weights) perm=[1,0]\n"
+                               "%s = MatMul(A, turned)\n%s",
+                               (long long)k, given, given, given, (long long)n, (long long)blocks,
+                               (long long)k, bias ? "product" : "Y", bias ? "Y = Add(product, bias)" : "");
+    }
     ORTC_TRY(ortc_lift_write(l, "all = DequantizeLinear(packed, steps, %s) axis=1 block_size=%lld",
                              real ? "_" : "zeros", (long long)block));
     if (real) /* zero points that are no whole numbers */
@@ -164,11 +180,11 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
         if (data.dims[axis] > INT32_MAX || blocks > INT32_MAX)
             return ortc_lift_fail(l, ORTC_LIMIT, "data has too many elements");
         const int64_t columns = data.dims[axis] * (8 / bits);
-        ORTC_TRY(unpack(l, "flat", "data", bits, rows, columns, NULL));
+        ORTC_TRY(ortc_contrib_unpack(l, "flat", "data", bits, rows, columns, NULL));
         if (ortc_given(l, "zero_points"))
-            ORTC_TRY(unpack(l, "zeros", "zero_points", bits, rows, blocks, "flat"));
+            ORTC_TRY(ortc_contrib_unpack(l, "zeros", "zero_points", bits, rows, blocks, "flat"));
         else
-            ORTC_TRY(middle(l, "flat", bits, rows, blocks));
+            ORTC_TRY(ortc_contrib_middle(l, "zeros", "flat", bits, rows, blocks));
         ORTC_TRY(ortc_lift_write(l,
                                  "steps = Reshape(scales, [%lld,%lld])\n"
                                  "lines = DequantizeLinear(flat, steps, zeros) axis=1 block_size=%lld\n"

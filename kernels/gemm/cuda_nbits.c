@@ -31,6 +31,8 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     const int64_t bits = ortc_node_int(n, "bits", 4), block = ortc_node_int(n, "block_size", 0);
     const ortc_port a = ortc_node_in(n, A), zeros = ortc_node_in(n, ZEROS);
     (void)device;
+    if (ortc_node_in(n, 4).type)
+        return ortc_no(why, "columns in an order of their own are not unpacked here");
     if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
         return ortc_no(why, "%lld bits in blocks of %lld are not unpacked here", (long long)bits,
                        (long long)block);

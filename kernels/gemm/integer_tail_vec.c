@@ -144,35 +144,40 @@ static int is_sure(const ortc_int_pass *p, size_t rows, size_t cols)
            (!p->residual || (r->type != ORTC_F32 && r->scale < 0x1p60f));
 }
 
-#define PASS(back, adds, ends, quick, sure, along) \
-    pass(back, adds, ends, quick, sure, along, p, rows, cols, sums, ld, y, y_ld)
-#define PASSES(back, adds, ends) \
-    static void pass_##back##adds##ends(const ortc_int_pass *p, size_t rows, size_t cols, \
-                                        const int32_t *sums, size_t ld, void *y, size_t y_ld) \
+/* The usual, compiled for each combination; the rest, which asks as it goes. */
+#define PASS(back, ends) \
+    static void pass_##back##ends(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, \
+                                  size_t ld, void *y, size_t y_ld) \
     { \
-        if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) \
-            PASS(back, adds, ends, 0, 0, 1); \
-        else if (p->before.col || p->scale.col || p->bias.col || !is_sure(p, rows, cols)) \
-            PASS(back, adds, ends, 1, 0, 1); \
-        else \
-            PASS(back, adds, ends, 1, 1, 0); \
+        pass(back, p->residual != NULL, ends, 1, 1, 0, p, rows, cols, sums, ld, y, y_ld); \
+    } \
+    static void along_##back##ends(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, \
+                                   size_t ld, void *y, size_t y_ld) \
+    { \
+        pass(back, p->residual != NULL, ends, 1, 0, 1, p, rows, cols, sums, ld, y, y_ld); \
     }
-PASSES(0, 0, 0)
-PASSES(0, 0, 1)
-PASSES(0, 1, 0)
-PASSES(0, 1, 1)
-PASSES(1, 0, 0)
-PASSES(1, 0, 1)
-PASSES(1, 1, 0)
-PASSES(1, 1, 1)
+PASS(0, 0)
+PASS(0, 1)
+PASS(1, 0)
+PASS(1, 1)
+typedef void passing(const ortc_int_pass *, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
+                     size_t y_ld);
+static void divided(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
+                    size_t y_ld)
+{
+    pass(p->steps->to.type != 0, p->residual != NULL, p->ends, 0, 0, 1, p, rows, cols, sums, ld, y, y_ld);
+}
 
 static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
                 size_t y_ld)
 {
-    static void (*const passes[2][2][2])(const ortc_int_pass *, size_t, size_t, const int32_t *, size_t,
-                                         void *, size_t) = {{{pass_000, pass_001}, {pass_010, pass_011}},
-                                                            {{pass_100, pass_101}, {pass_110, pass_111}}};
-    passes[p->steps->to.type != 0][p->residual != NULL][p->ends != 0](p, rows, cols, sums, ld, y, y_ld);
+    static passing *const passes[2][2] = {{pass_00, pass_01}, {pass_10, pass_11}};
+    static passing *const alongs[2][2] = {{along_00, along_01}, {along_10, along_11}};
+    const int back = p->steps->to.type != 0, ends = p->ends != 0;
+    passing *f = p->before.col || p->scale.col || p->bias.col || !is_sure(p, rows, cols) ? alongs[back][ends]
+                                                                                         : passes[back][ends];
+    if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) f = divided;
+    f(p, rows, cols, sums, ld, y, y_ld);
 }
 
 const ortc_int_passes V_NAME(ortc_int_passes) = {run};

@@ -1,8 +1,8 @@
 /* kernels/gemm/nbits.c: MatMulNBits (com.microsoft) on the cpu: A [.., K] times the transpose of weights [N,
  * K] of 4 or 8 bits, which are unpacked on the way, out of the bytes of the file: nothing is packed or kept.
  *
- * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32 (nbits_vec.c).
- * More: a product of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are
+ * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32, or where
+ * accuracy_level 4 lets A be rounded to bytes by blocks, of integers (4 bits; nbits_vec.c). More: a product of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are
  * not rounded to A's type, as the operator's composition does for f16 and bf16. Left to the composition: 2
  * bits.
  */
@@ -30,6 +30,7 @@ enum {
 
 typedef struct nbits_state {
     int64_t k, n, bits, block;
+    bool rounds; /* x to bytes */
 } nbits_state;
 
 typedef struct nbits_plan {
@@ -39,8 +40,8 @@ typedef struct nbits_plan {
     bool few;
     int64_t m, blocks, width, row_bytes, zero_bytes; /* width: K in whole blocks */
     int64_t ldx, part;                               /* width in whole groups; of K at a time */
-    /* elements of f32: few rows: x, spread x, sums of its blocks; many: bias */
-    size_t at_x, at_spread, at_sums, at_bias;
+    /* elements of f32: few rows: x, spread or rounded x, sums of its blocks; many: bias */
+    size_t at_x, at_spread, at_words, at_less, at_sums, at_bias;
     size_t at_y, at_lanes, at_scale, at_zero, at_bytes; /* bytes in scratch */
 } nbits_plan;
 
@@ -49,6 +50,7 @@ typedef struct nbits_job {
     const nbits_plan *p;
     const ortc_call *c;
     const float *x, *spread, *sums, *bias;
+    ortc_nbits_rounded rounded;
     bool exact; /* x holds NaN or infinities, which must not meet what is taken off */
 } nbits_job;
 
@@ -112,9 +114,15 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
         for (int64_t i = 0; i < n; i++) {
             const uint8_t *at = w + i * p->row_bytes + k / 2,
                           *soon = i + AHEAD < n ? at + AHEAD * p->row_bytes : at;
-            body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon,
-                       scales_of(j, row + i, k / block, count / block, t->scale),
-                       t->sums + (size_t)i * m * lanes);
+            const float *scale = scales_of(j, row + i, k / block, count / block, t->scale);
+            float *sums = t->sums + (size_t)i * m * lanes;
+            const ortc_nbits_rounded x = {j->rounded.bytes + k, j->rounded.scale + k / 8,
+                                          j->rounded.less + k / 8, (size_t)p->ldx};
+            if (j->s->rounds)
+                body->row4_rounded(m, (size_t)count, (size_t)block, &x, at, soon, scale, sums);
+            else
+                body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon, scale,
+                           sums);
         }
     }
     for (int64_t i = 0; i < n; i++) {
@@ -165,7 +173,46 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
     }
 }
 
-/* x as f32, with zeros behind, spread, and the sums of its blocks. */
+/* The even bytes of eight, in the lower half. */
+static uint64_t every_other(uint64_t v)
+{
+    v &= UINT64_C(0x00ff00ff00ff00ff);
+    v = (v | v >> 8) & UINT64_C(0x0000ffff0000ffff);
+    return (v | v >> 16) & UINT64_C(0xffffffff);
+}
+
+/* Row r as ortc_nbits_rounded has it, and the sums of its blocks. x is not wanted any more: its bytes go
+ * there in their order. */
+static void round_x(const nbits_job *j, int64_t r, float *x, float *sums)
+{
+    const nbits_plan *p = j->p;
+    float *space = j->c->workspace;
+    uint32_t *to = (uint32_t *)(void *)(space + p->at_spread) + r * p->ldx / 4;
+    float *scale = space + p->at_words + r * p->ldx / 8;
+    int32_t *less = (int32_t *)(void *)(space + p->at_less) + r * p->ldx / 8;
+    const int64_t words = p->ldx / 8, lanes = (int64_t)p->body->group / 8, block = j->s->block;
+    const char *bytes = (const char *)x;
+    p->body->round((size_t)p->blocks, (size_t)block, x, (int8_t *)x, sums);
+    memset(x + p->width / 4, 0, (size_t)(p->ldx - p->width));
+    for (int64_t i = 0; i < words; i++) {
+        const int64_t b = i * 8 / block, at = i / lanes * 2 * lanes + i % lanes;
+        uint64_t eight;
+        memcpy(&eight, bytes + 8 * i, sizeof eight);
+        to[at] = (uint32_t)every_other(eight);
+        to[at + lanes] = (uint32_t)every_other(eight >> 8);
+        int32_t sum = 0;
+        for (int k = 0; k < 8; k++) sum += (int8_t)(eight >> 8 * k);
+        less[i] = -8 * sum;
+        scale[i] = b < p->blocks ? sums[b] : 0;
+    }
+    for (int64_t b = 0; b < p->blocks; b++) {
+        int32_t sum = 0;
+        for (int64_t i = b * block / 8; i < (b + 1) * block / 8; i++) sum += less[i];
+        sums[b] *= (float)sum / -8;
+    }
+}
+
+/* x as f32, with zeros behind, spread or rounded, and the sums of its blocks. */
 static void prepare_x(nbits_job *j)
 {
     const nbits_plan *p = j->p;
@@ -179,7 +226,7 @@ static void prepare_x(nbits_job *j)
         p->convert->widen[type]((size_t)k, (const char *)a->data + r * k * size, row);
         memset(row + k, 0, (size_t)(p->ldx - k) * sizeof(float));
         if (j->s->bits == 8) continue;
-        p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
+        if (!j->s->rounds) p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
         for (int64_t b = 0; b < p->blocks; b++) {
             float sum = 0;
             for (int64_t i = 0; i < j->s->block; i++) sum += row[b * j->s->block + i];
@@ -188,6 +235,10 @@ static void prepare_x(nbits_job *j)
         }
     }
     j->x = x, j->spread = spread, j->sums = sums;
+    if (!j->s->rounds || j->exact) return;
+    for (int64_t r = 0; r < p->m; r++) round_x(j, r, x + r * p->ldx, sums + r * p->blocks);
+    j->rounded = (ortc_nbits_rounded){(const int8_t *)spread, space + p->at_words,
+                                      (const int32_t *)(const void *)(space + p->at_less), (size_t)p->ldx};
 }
 
 /* ---- Many rows ----------------------------------------------------------------------------------------- */
@@ -273,6 +324,8 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 {
     const int64_t bits = ortc_node_int(n, "bits", 4), block = ortc_node_int(n, "block_size", 0);
     (void)device;
+    if (ortc_node_in(n, 4).type)
+        return ortc_no(why, "columns in an order of their own are not unpacked here");
     if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
         return ortc_no(why, "%lld bits in blocks of %lld are not unpacked here", (long long)bits,
                        (long long)block);
@@ -284,7 +337,8 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     nbits_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     *s = (nbits_state){ortc_node_int(n, "K", 0), ortc_node_int(n, "N", 0), ortc_node_int(n, "bits", 4),
-                       ortc_node_int(n, "block_size", 0)};
+                       ortc_node_int(n, "block_size", 0), false};
+    s->rounds = s->bits == 4 && ortc_node_int(n, "accuracy_level", 0) == 4;
     *out = s;
     return ORTC_OK;
 }
@@ -321,6 +375,8 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     if (p->few) { /* less than the weights, which are in memory */
         p->at_x = room(&workspace, p->m * p->ldx, 4) / 4;
         p->at_spread = room(&workspace, p->m * p->ldx, 4) / 4;
+        p->at_words = room(&workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
+        p->at_less = room(&workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
         p->at_sums = room(&workspace, p->m * p->blocks, 4) / 4;
         p->at_y = room(&scratch, p->m * TILE, 4);
         p->at_lanes = room(&scratch, p->m * TILE * (group / 8), 4);

@@ -12,6 +12,16 @@
 
 #define ORTC_NBITS_ROWS 16 /* of x at most */
 
+/* Rows of x whose elements are rounded to `scale` times a byte, scale being a block's largest / 127: what
+ * accuracy_level 4 lets a kernel do. Words are of eight elements, as weights of 4 bits have them: their
+ * elements 0, 2, 4, 6, of a group of words, and then their elements 1, 3, 5, 7. */
+typedef struct ortc_nbits_rounded {
+    const int8_t *bytes; /* rows `ldx` apart */
+    const float *scale;  /* of every word, rows ldx / 8 apart */
+    const int32_t *less; /* the same: -8 times the sum of its bytes */
+    size_t ldx;
+} ortc_nbits_rounded;
+
 typedef struct ortc_nbits_vec {
     size_t group; /* elements that row4 takes at a time: a row of its x is whole groups */
     /* x of `groups` groups, spread as row4 reads it. */
@@ -21,6 +31,11 @@ typedef struct ortc_nbits_vec {
      * memory */
     void (*row4)(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
                  const uint8_t *next, const float *scale, float *sums);
+    /* Blocks of x to bytes in their order, and their scales. x: finite */
+    void (*round)(size_t blocks, size_t block, const float *x, int8_t *to, float *scale);
+    /* As row4, of x that is rounded: sums of integers for each word, exact, and of f32 of those. */
+    void (*row4_rounded)(size_t rows, size_t k, size_t block, const ortc_nbits_rounded *x, const uint8_t *w,
+                         const uint8_t *next, const float *scale, float *sums);
     /* y[r] = the lanes of sums[r] added up */
     void (*fold)(size_t rows, const float *sums, float *y);
     /* The sum over blocks of scale * (zero - 8) * sum of x: which row4 has not taken off. */

@@ -94,18 +94,24 @@ static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, do
 }
 
 /* sum[i] and more[i] become one, in sum: loops that compilers make vectors of. */
+static double larger(double a, double b) { return a > b || a != a ? a : b; }
+static double smaller(double a, double b) { return a < b || a != a ? a : b; }
 static void join(const reduce_job *j, int64_t n, double *sum, const double *more)
 {
     switch (j->fold) {
     case ORTC_FOLD_MAX:
-        for (int64_t i = 0; i < n; i++) sum[i] = sum[i] > more[i] || sum[i] != sum[i] ? sum[i] : more[i];
+        for (int64_t i = 0; i < n; i++) sum[i] = larger(sum[i], more[i]);
         break;
     case ORTC_FOLD_MIN:
-        for (int64_t i = 0; i < n; i++) sum[i] = sum[i] < more[i] || sum[i] != sum[i] ? sum[i] : more[i];
+        for (int64_t i = 0; i < n; i++) sum[i] = smaller(sum[i], more[i]);
         break;
     default:
         for (int64_t i = 0; i < n; i++) sum[i] += more[i];
     }
+}
+static double joined(const reduce_job *j, double a, double b)
+{
+    return j->fold == ORTC_FOLD_MAX ? larger(a, b) : j->fold == ORTC_FOLD_MIN ? smaller(a, b) : a + b;
 }
 static double neutral(const reduce_job *j)
 {
@@ -147,8 +153,7 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             const int64_t piece = u % j->pieces * PIECE,
                           n = j->dims.width - piece < PIECE ? j->dims.width - piece : PIECE;
             const float *x = read(j, kept.at[0] + reduced.at[0] + piece, n, scratch);
-            const double part = (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0);
-            join(j, 1, &r, &part);
+            r = joined(j, r, (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0));
             if ((u + 1) % j->pieces == 0) ortc_walk_next(&reduced);
         }
         put(j, split, i, 1, &r);

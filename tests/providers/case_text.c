@@ -115,7 +115,7 @@ static bool read_elements(reader *r, tensor *t)
     }
     t->chosen = true;
     int64_t n = 0;
-    for (r->at++; *r->at && *r->at != '}'; n++) {
+    for (r->at++; *r->at && *r->at != '}' && *r->at != '.'; n++) {
         if (n && n >= t->count) return wrong(r, "too many elements");
         if (t->dtype == ORTC_STRING) {
             const size_t length = strcspn(r->at, ",}");
@@ -134,11 +134,13 @@ static bool read_elements(reader *r, tensor *t)
         }
         r->at += *r->at == ',';
     }
+    const bool again = n && (n == 1 || !strncmp(r->at, "..", 2));
+    r->at += strspn(r->at, ".");
     if (*r->at++ != '}') return wrong(r, "expected }");
     if (t->dtype != ORTC_STRING)
-        for (int64_t i = 1; n == 1 && i < t->count; i++)
-            ortc_move_element(t->data, i, t->data, 0, ortc_dtype_bits(t->dtype));
-    return n == t->count || n == 1 || wrong(r, "too few elements");
+        for (int64_t i = n; again && i < t->count; i++)
+            ortc_move_element(t->data, i, t->data, i - n, ortc_dtype_bits(t->dtype));
+    return n == t->count || again || wrong(r, "too few elements");
 }
 
 /* "T[2,3]={...}!" */

@@ -77,6 +77,53 @@ def fused():
     yield Case("bias_split_gelu", "BiasSplitGelu", {"X": c, "bias": b}, expected=[(half * 0.5 * gate * (1 + erf(gate / 2 ** 0.5))).astype(f32)])
 
 
+    x, w, b, z = r(1, 4, 4, 2), r(3, 2, 2, 2), r(3), r(1, 3, 3, 3)
+    y = sum(x[:, i : i + 3, j : j + 3].astype(f64) @ w[:, :, i, j].T for i in range(2) for j in range(2)) + b + z
+    yield Case("fused_conv_last", "NhwcFusedConv", {"X": x, "W": w, "B": b, "Z": z}, activation="Relu", expected=[np.maximum(y, 0).astype(f32)])
+    for act, more in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.2}), ("Softmax", {"activation_axis": -1})):
+        a, w = r(3, 5), r(5, 4)
+        p = 0.5 * a.astype(f64) @ w
+        e = np.exp(p - p.max(-1, keepdims=True))
+        want = {"Relu": np.maximum(p, 0), "LeakyRelu": np.where(p < 0, 0.2 * p, p), "Softmax": e / e.sum(-1, keepdims=True)}[act]
+        yield Case(f"fused_matmul_{act}", "FusedMatMulActivation", {"A": a, "B": w}, alpha=0.5, activation=act, **more, expected=[want.astype(f32)])
+    x, w, b = r(3, 5), r(5, 4), r(4)
+    g = x.astype(f64) @ w + b
+    yield Case("gemm_fast_gelu", "GemmFastGelu", {"X": x, "W": w, "bias": b},
+               expected=[(0.5 * g * (1 + np.tanh((2 / math.pi) ** 0.5 * (g + 0.044715 * g**3)))).astype(f32)])
+    x, b, more = r(2, 3, 8), r(8), r(2, 3, 8)
+    yield Case("bias_dropout", "BiasDropout", {"data": x, "bias": b, "residual": more}, expected=[x + b + more])
+    yield Case("bias_dropout_mask", "BiasDropout", {"data": x, "bias": b}, outputs=2, expected=[x + b, np.ones(x.shape, bool)])
+    x, b = r(2, 3, 4, 5), r(2, 1, 1, 5)
+    for axis, dims in ((3, (3,)), (2, (2, 3))):
+        e = np.exp((x.astype(f64) + b))
+        yield Case(f"bias_softmax_{axis}", "BiasSoftmax", {"data": x, "bias": b}, axis=axis, is_inner_broadcast=1,
+                   expected=[(e / e.sum(dims, keepdims=True)).astype(f32)])
+    yield Case("transposed_conv", "ConvTransposeWithDynamicPads", {"X": r(1, 3, 4, 4), "W": r(3, 2, 3, 3), "Pads": np.array([1, 0, 1, 2], i64), "B": r(2)},
+               strides=[2, 2], output_padding=[1, 1])
+    a, b = r(2, 3, 2), r(2, 3, 2)
+    ca, cb = a[..., 0].astype(f64) + 1j * a[..., 1], b[..., 0].astype(f64) + 1j * b[..., 1]
+    for op, c in (("ComplexMul", ca * cb), ("ComplexMulConj", ca * cb.conj())):
+        yield Case(op, op, {"A": a, "B": b}, expected=[np.stack([c.real, c.imag], -1).astype(f32)])
+    x = r(2, 12)
+    f = np.fft.rfft(x.astype(f64))
+    pairs = np.stack([f.real, f.imag], -1).astype(f32)
+    yield Case("rfft", "Rfft", {"X": x}, signal_ndim=1, expected=[pairs], atol=1e-5)
+    yield Case("irfft", "Irfft", {"X": pairs}, signal_ndim=1, expected=[12 * x], atol=1e-4, fixed=True)
+    good, bad = r(2, 3), np.array([1, np.inf], f32)
+    yield Case("finite", "IsAllFinite", {"a": good, "b": good[0]}, expected=[s(True, bool)])
+    yield Case("not_finite", "IsAllFinite", {"a": good, "b": bad}, expected=[s(False, bool)])
+    yield Case("not_nan", "IsAllFinite", {"a": bad}, isnan_only=1, expected=[s(True, bool)])
+    for size in (1, 2, 3):
+        yield Case(f"ngrams_{size}", "NGramRepeatBlock", {"ids": rng.integers(0, 3, (3, 9)), "scores": r(3, 4)}, ngram_size=size)
+    table, ids = r(5, 4), np.array([[3, 0], [1, 1]], i64)
+    yield Case("torch_embedding", "TorchEmbedding", {"w": table, "ids": ids}, expected=[table[ids]])
+    x = r(2, 3, 8)
+    yield Case("scaled_silu", "ScaledSiLU", {"X": x}, alpha=1.5)
+    yield Case("scaled_silu_given", "ScaledSiLU", {"X": x, "scale": s(0.7)})
+    yield Case("gated_add", "GatedAdd", {"X": x, "Y": r(2, 3, 8), "gate": r(2, 3, 1)})
+    yield Case("attention_gate", "LinearAttentionGate", {"a": x, "dt_bias": r(8), "decay_scale": -(r(8) ** 2), "b": r(2, 3, 8)}, outputs=2)
+
+
 def norms():
     x, skip, g, b = r(2, 5, 16), r(2, 5, 16), r(16), r(16)
     for t in (f32, f16):
@@ -101,6 +148,65 @@ def norms():
     yield Case("group_swish", "GroupNorm", {"X": x, "gamma": g, "beta": b}, groups=4, activation=1, expected=[(n / (1 + np.exp(-n))).astype(f32)])
     yield Case("group_skip", "SkipGroupNorm", {"X": x - 2, "gamma": g, "beta": b, "skip": np.ones((2, 8), f32), "bias": np.ones(8, f32)}, groups=4,
                activation=0, outputs=2, expected=[n.astype(f32), x], atol=1e-5)
+
+
+    x = r(2, 3, 16)
+    yield Case("gated_rms", "GatedRMSNorm", {"X": x, "scale": r(8), "gate": r(2, 3, 16)})
+    yield Case("gated_rms_sigmoid", "GatedRMSNorm", {"X": x, "scale": r(16), "gate": r(2, 3, 16)}, activation="sigmoid", epsilon=1e-3)
+    for name, scale in (("all", r(16)), ("rows", r(2, 8)), ("shared", r(8)), ("none", None)):
+        yield Case(f"branches_{name}", "BranchwiseRMSNorm", {"X": x, "scale": scale}, num_branches=2)
+    yield Case("branches_apart", "BranchwiseRMSNorm", {"X": r(2, 3, 2, 8), "scale": r(2, 8)})
+
+
+def experts():
+    """onnxruntime's CPU does MoE without a third layer; with one, and its other forms, numpy says."""
+    tokens, size, inner, count = 5, 16, 32, 4
+    x, router = r(tokens, size), r(tokens, count)
+    w1, b1, w2, b2, w3 = r(count, inner, size), r(count, inner), r(count, size, inner), r(count, size), r(count, inner, size)
+    plain = {"x": x, "router": router, "w1": w1, "b1": b1, "w2": w2, "b2": b2}
+    for act in ("relu", "gelu", "silu", "identity"):
+        for k, normal in ((1, 0), (2, 1)):
+            yield Case(f"moe_{act}_{k}", "MoE", plain, k=k, activation_type=act, normalize_routing_weights=normal, rtol=1e-3, atol=1e-4)
+    yield Case("moe_3d", "MoE", {**plain, "x": x[:4].reshape(2, 2, size), "router": router[:4]}, k=2, rtol=1e-3, atol=1e-4)
+    glu = {**plain, "w1": r(count, 2 * inner, size), "b1": r(count, 2 * inner)}
+    swiglu = {"k": 2, "activation_type": "swiglu", "activation_alpha": 1.702, "activation_beta": 1.0, "normalize_routing_weights": 1}
+    for name, more in (("", {}), ("_limit", {"swiglu_limit": 0.5})):
+        yield Case(f"moe_swiglu{name}", "MoE", glu, swiglu_fusion=1, **swiglu, **more, rtol=1e-3, atol=1e-4)
+
+    def mixed(hidden):
+        p = np.exp(router.astype(f64))
+        p /= p.sum(-1, keepdims=True)
+        y = np.zeros((tokens, size))
+        for t in range(tokens):
+            for e in np.argsort(-p[t])[:2]:
+                y[t] += p[t, e] * (w2[e] @ hidden(e, x[t]) + b2[e])
+        return [y.astype(f32)]
+
+    def silu(v):
+        return v / (1 + np.exp(-v))
+    both = {**plain, "w3": w3}
+    yield Case("moe_three", "MoE", both, k=2, activation_type="silu", expected=mixed(lambda e, v: silu(w1[e] @ v + b1[e]) * (w3[e] @ v)), rtol=1e-3, atol=1e-4)
+    yield Case("moe_apart", "MoE", both, k=2, activation_type="swiglu", expected=mixed(lambda e, v: silu(w1[e] @ v + b1[e]) * (w3[e] @ v)), rtol=1e-3, atol=1e-4)
+    halves = {**plain, "w1": np.concatenate([w1, w3], 1), "b1": np.concatenate([b1, 0 * b1], 1)}
+    yield Case("moe_halves", "MoE", halves, k=2, activation_type="swiglu", swiglu_fusion=2,
+               expected=mixed(lambda e, v: silu(w1[e] @ v + b1[e]) * (w3[e] @ v)), rtol=1e-3, atol=1e-4)
+
+    for bits in (4, 8):
+        pack = 8 // bits
+
+        def quantised(rows, columns, block, bits=bits, pack=pack):
+            scales = (r(count, rows, *([columns // block] if block else [])) ** 2 + 0.1).astype(f32) * 2.0 ** (1 - bits)
+            return q(count, rows, columns // pack), scales.astype(f32)
+        for block in (0, 16):
+            (q1, s1), (q2, s2) = quantised(inner, size, block), quantised(size, inner, block)
+            inputs = {"x": x, "router": router, "w1": q1, "s1": s1, "b1": b1, "w2": q2, "s2": s2, "b2": b2}
+            more = {"block_size": block} if block else {}
+            yield Case(f"qmoe_{bits}_{block}", "QMoE", inputs, k=2, activation_type="silu", normalize_routing_weights=1, expert_weight_bits=bits,
+                       rtol=2e-2 if bits == 8 else 2e-3, atol=2e-1 if bits == 8 else 2e-3, constants=["w1", "s1", "w2", "s2"], **more)
+        if bits == 4:
+            zeros = {**inputs, "w3": None, "s3": None, "b3": None, "z1": q(count, inner, 1), "z2": q(count, size, 1)}
+            yield Case("qmoe_zeros", "QMoE", zeros, k=2, activation_type="silu", normalize_routing_weights=1, expert_weight_bits=4, block_size=16, rtol=2e-3, atol=2e-3,
+                       constants=["w1", "s1", "w2", "s2", "z1", "z2"])
 
 
 def attention():
@@ -174,7 +280,133 @@ def attention():
     yield gqa("gqa_chunk", **group(5, 3, [5]))
     yield gqa("gqa_smooth", **group(5, 1, [5, 4], smooth_softmax=1))
     yield gqa("gqa_sink", **group(5, 1, [5, 4], inputs={"sinks": r(4)}))
+    # onnxruntime's CPU has no norms inside: they come before
+    how = group(5, 1, [5, 4], rotary=True)
+    plain, qn, kn = how["inputs"], r(16), r(16)
+
+    def normed(x, heads, weight):
+        p = x.reshape(2, 1, heads, 16)
+        return (p / np.sqrt((p**2).mean(-1, keepdims=True) + 1e-3) * weight).reshape(x.shape)
+    before = Case("before", "GroupQueryAttention", **{**how, "inputs": {**plain, "query": normed(plain["query"], 4, qn), "key": normed(plain["key"], 2, kn)}}).answers()
+    yield gqa("gqa_normed", **{**how, "inputs": {**plain, "ks": None, "vs": None, "qn": qn, "kn": kn}}, qk_norm_epsilon=1e-3, expected=before)
+    for name, t, bits, kind, shape in (("i8", i8, 8, "PER_TENSOR", (1,)), ("i8_channels", i8, 8, "PER_CHANNEL", (1, 2, 1, 16)), ("i4", u8, 4, "PER_TENSOR", (1,)),
+                                       ("i4_channels", u8, 4, "PER_CHANNEL", (1, 2, 1, 16))):  # fmt: skip
+        for step, (past, new) in (("step", (5, 1)), ("prompt", (0, 4))):
+            kept = {f"past_{n}": q(2, 2, past, 16 * bits // 8, t=t) for n in ("key", "value")}
+            scales = {n: (r(*shape) ** 2 * 0.01 + 0.02 * 2.0 ** (8 - bits)).astype(f32) for n in ("ks", "vs")}
+            yield gqa(f"gqa_{name}_{step}", **group(past, new, [past, past], inputs={**kept, **scales}, k_quant_type=kind, v_quant_type=kind, kv_cache_bit_width=bits),
+                      rtol=1e-3, atol=1e-3)
     yield gqa("gqa_added", **group(5, 1, [5, 5], inputs={"added": r(2, 4, 1, 6)}))
+
+
+    # blocks that see each other, in two layouts; head h has layout h modulo 2
+    rows, columns = np.array([[0, 1, 3, 5, 8], [0, 1, 3, 6, 9]], i32), np.array([[0, 0, 1, 1, 2, 1, 2, 3, -1], [0, 0, 1, 0, 1, 2, 0, 2, 3]], i32)
+    for name, past, new, lengths, rotary in (("prompt", 0, 40, [40], False), ("step", 37, 1, [38], False), ("rotary", 20, 1, [21], True)):
+        size, batch = 16, len(lengths)
+        caches = {f"past_{n}": np.zeros((batch, 2, 64, size), f32) for n in ("key", "value")}
+        for c in caches.values():
+            c[:, :, :past] = r(batch, 2, past, size)
+        inputs = {"query": r(batch, new, 4 * size), "key": r(batch, new, 2 * size), "value": r(batch, new, 2 * size), **caches, "rows": rows, "columns": columns,
+                  "total": s(past + new, i32), "lengths": np.array(lengths, i32)}
+        if rotary:
+            t = np.outer(np.arange(64), 0.5 ** np.arange(8))
+            inputs |= {"cos": np.cos(t).astype(f32), "sin": np.sin(t).astype(f32)}
+        yield Case(f"sparse_{name}", "SparseAttention", inputs, outputs=3, num_heads=4, kv_num_heads=2, sparse_block_size=16, do_rotary=int(rotary),
+                   constants=["rows", "columns"], fixed=True, atol=1e-5, tied={"y1": "past_key", "y2": "past_value"})
+    one = {"query": r(2, 1, 16), "key": r(2, 1, 16), "value": r(2, 1, 16)}
+    past = {"mask": None, "added": None, "past_key": r(2, 2, 4, 8), "past_value": r(2, 2, 4, 8)}
+    # without a shared buffer onnxruntime has only MultiHeadAttention, which is the same then
+    for name, more, bias in (("", {}, None), ("_bias", {"scale": 0.3}, r(48)), ("_mask", {}, None)):
+        mask = np.array([[1, 1, 1, 1, 1], [0, 1, 1, 0, 1]], i32) if name == "_mask" else None
+        same = Case("same", "MultiHeadAttention", {**one, "bias": bias, **past, "mask": mask}, outputs=3, num_heads=2, **more).answers()
+        yield Case(f"dmmha{name}", "DecoderMaskedMultiHeadAttention", {**one, **past, "mask": mask, "length": None, "beams": None, "from": None, "bias": bias}, outputs=3,
+                   num_heads=2, expected=same, **more)
+    yield Case("dmmha_cross", "DecoderMaskedMultiHeadAttention", {"query": r(2, 1, 16), "key": r(2, 2, 5, 8), "value": r(2, 2, 5, 8)}, num_heads=2)
+    room = {n: np.concatenate([past[n], r(2, 2, 5, 8)], 2) for n in ("past_key", "past_value")}
+    same = Case("same", "MultiHeadAttention", {**one, "bias": None, **past}, outputs=3, num_heads=2).answers()[:1]
+    yield Case("dmmha_shared", "DecoderMaskedMultiHeadAttention", {**one, **past, **room, "length": np.array([4], i32)}, outputs=["y"], num_heads=2,
+               past_present_share_buffer=1, expected=same)
+    for rule, more in (("linear", {}), ("gated_delta", {"decay": -(r(2, 3, 2) ** 2), "beta": 1 / (1 + np.exp(-r(2, 3, 2)))})):
+        yield Case(f"linear_{rule}", "LinearAttention", {"query": r(2, 3, 16), "key": r(2, 3, 16, scale=0.3), "value": r(2, 3, 16), "past": r(2, 2, 8, 8), **more}, outputs=2,
+                   q_num_heads=2, kv_num_heads=2, update_rule=rule)
+    yield Case("causal_conv", "CausalConvWithState", {"x": r(2, 4, 6), "w": r(4, 1, 3), "b": r(4), "past": r(2, 4, 2)}, outputs=2, activation="silu")
+
+    # sequences of 2 and 3 tokens of at most 4; numpy says what comes out
+    lengths, width, heads = [2, 3], 16, 2
+    offsets = np.array([[0, 1, 4, 5], [6, 2, 3, 7]], i32)
+    sums = np.array([0, 2, 5], i32)
+    qkv = [r(5, width) for _ in range(3)]
+    added = r(1, heads, 4, 4)
+
+    def packed(parts, bias=None):
+        y = np.zeros((5, width))
+        for begin, length in zip(sums, lengths):
+            rows = slice(begin, begin + length)
+            for h in range(heads):
+                cut = slice(h * 8, h * 8 + 8)
+                scores = parts[0][rows, cut].astype(f64) @ parts[1][rows, cut].T / 8**0.5 + (bias[0, h, :length, :length] if bias is not None else 0)
+                e = np.exp(scores - scores.max(-1, keepdims=True))
+                y[rows, cut] = e / e.sum(-1, keepdims=True) @ parts[2][rows, cut]
+        return [y.astype(f32)]
+    bias = r(3 * width)
+    parts = dict(zip(("query", "key", "value"), qkv))
+    biased = [p + b for p, b in zip(qkv, np.split(bias, 3))]
+    yield Case("packed_mha", "PackedMultiHeadAttention", {**parts, "bias": None, "at": offsets, "sums": sums}, num_heads=heads, expected=packed(qkv))
+    yield Case("packed_mha_bias", "PackedMultiHeadAttention", {**parts, "bias": bias, "at": offsets, "sums": sums, "added": added}, num_heads=heads, expected=packed(biased, added))
+    together = np.stack([p.reshape(5, heads, 8) for p in qkv], 2)
+    yield Case("packed_mha_packed", "PackedMultiHeadAttention", {"query": together, "key": None, "value": None, "bias": None, "at": offsets, "sums": sums}, num_heads=heads,
+               expected=packed(qkv))
+    x, w = r(5, 12), r(12, 48, scale=0.3)
+    yield Case("packed_attention", "PackedAttention", {"input": x, "weights": w, "bias": bias, "at": offsets, "sums": sums}, num_heads=heads,
+               expected=packed(np.split(x @ w + bias, 3, -1)))
+    # keys in pages of 4: sequences of 2 and 3 new tokens behind 3 and 0
+    pages, table, olds = [r(6, 4, 2, 8) for _ in range(2)], np.array([[1, 4], [3, 0]], i32), [3, 0]
+    fresh = [r(5, n * 8) for n in (4, 2, 2)]
+    kept, want = [p.copy() for p in pages], np.zeros((5, 32))
+    for line, (begin, length, old) in enumerate(zip(sums, lengths, olds)):
+        for j in range(length):
+            for cache, new in zip(kept, fresh[1:]):
+                cache[table[line, (old + j) // 4], (old + j) % 4] = new[begin + j].reshape(2, 8)
+        keys, values = (c[table[line]].reshape(8, 2, 8).astype(f64) for c in kept)
+        for j in range(length):
+            for h in range(4):
+                scores = keys[: old + j + 1, h // 2] @ fresh[0][begin + j, h * 8 : h * 8 + 8] / 8**0.5
+                e = np.exp(scores)
+                want[begin + j, h * 8 : h * 8 + 8] = e / e.sum() @ values[: old + j + 1, h // 2]
+    yield Case("paged", "PagedAttention", {**dict(zip(("query", "key", "value"), fresh)), "key_cache": pages[0], "value_cache": pages[1], "sums": sums,
+               "past": np.array(olds, i32), "table": table}, outputs=3, num_heads=4, kv_num_heads=2, expected=[want.astype(f32), *kept])
+    full = np.zeros((8, 6), f32)
+    full[offsets.ravel()[:5]] = tokens = r(5, 6)
+    yield Case("restore_padding", "RestorePadding", {"x": tokens, "at": offsets}, expected=[full.reshape(2, 4, 6)])
+    yield Case("remove_padding", "RemovePadding", {"x": full.reshape(2, 4, 6), "counts": np.array(lengths, i32)}, outputs=4,
+               expected=[tokens, np.array([[0, 1, 4, 5], [6, 2, 3, 7]], i32), sums, np.array([3], i32)])
+
+    # T5's buckets, as its authors write them
+    def bucket(way, both, buckets, most):
+        first = 0
+        if both:
+            buckets //= 2
+            first, way = (buckets if way > 0 else 0), abs(way)
+        else:
+            way = max(-way, 0)
+        exact = buckets // 2
+        if way < exact:
+            return first + way
+        return first + min(exact + int(math.log(way / exact) / math.log(most / exact) * (buckets - exact)), buckets - 1)
+    table = r(32, 4)
+    for both, rows in ((1, 50), (0, 50)):
+        want = np.array([[table[bucket(k - n, both, 32, 20)] for k in range(rows)] for n in range(rows)]).transpose(2, 0, 1)[None]
+        yield Case(f"position_bias_{both}", "RelativePositionBias", {"table": table, "q": s(rows, i64), "k": s(rows, i64)}, is_bidirectional=both, max_distance=20,
+                   expected=[want], fixed=True)
+    x, xb, place, w, b, eco = r(2, 3, 16), r(16), r(1, 2, 3, 3), r(8, 4), r(4), r(1, 2, 1, 1)
+    heads_of = (x + xb).reshape(2, 3, 2, 8).transpose(0, 2, 1, 3)
+    gates = 1 / (1 + np.exp(-(heads_of @ w + b).reshape(2, 2, 3, 2, 2).sum(-1)))
+    yield Case("gated_bias", "GatedRelativePositionBias", {"x": x, "xb": xb, "place": place, "w": w, "b": b, "eco": eco}, num_heads=2,
+               expected=[((gates[..., :1] * (gates[..., 1:] * eco - 1) + 2) * place).astype(f32)])
+    angle, parts = r(2, 3, 8), [r(2, 2, 3, 8, t=f16) for _ in range(4)]
+    c, n = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    yield Case("gemma_rotary", "GemmaRotaryEmbedding", {"angle": angle, **dict(zip("abcd", parts))}, outputs=2,
+               expected=[(parts[0] * c + parts[1] * n).astype(f16), (parts[2] * c + parts[3] * n).astype(f16)])
 
 
 def quantized():
@@ -222,19 +454,49 @@ def quantized():
     yield Case("integer16", "MatMulInteger16", {"A": rng.integers(-999, 999, (2, 3)).astype(np.int16), "B": rng.integers(-999, 999, (3, 4)).astype(np.int16)})
 
 
+    a, b = q(2, 3), q(3)
+    yield Case("mul_integer", "MulInteger", {"A": a, "az": s(7, u8), "B": b, "bz": s(3, u8)}, expected=[(a.astype(i32) - 7) * (b.astype(i32) - 3)])
+    x = q(2, 3, 4)
+    yield Case("sum_integer", "ReduceSumInteger", {"x": x}, axes=[1], keepdims=0, expected=[x.sum(1).astype(i32)])
+    real = (x.astype(f64) - 120) * 0.03
+    yield Case("qmean", "QLinearReduceMean", {"x": x, "xs": s(0.03), "xz": s(120, u8), "ys": s(0.02), "yz": s(100, u8)}, axes=[1, 2], keepdims=1, atol=1,
+               expected=[np.clip(np.round(real.mean((1, 2), keepdims=True) / 0.02) + 100, 0, 255).astype(u8)])
+    # onnxruntime rounds X and the states to 8 bits, too
+    for name, more, channels in (("forward", {}, False), ("both", {"direction": "bidirectional"}, True)):
+        n, hidden, size = 1 + ("direction" in more), 8, 6
+        shape = (n, 4 * hidden) if channels else (n,)
+        lstm = {"X": r(4, 2, size, scale=0.5), "W": q(n, size, 4 * hidden, t=i8), "R": q(n, hidden, 4 * hidden, t=i8), "B": r(n, 8 * hidden, scale=0.2), "len": None,
+                "h": None, "c": None, "P": None, "Ws": np.full(shape, 0.004, f32), "Wz": np.zeros(shape, i8), "Rs": np.full(shape, 0.003, f32), "Rz": np.zeros(shape, i8)}
+        yield Case(f"lstm_{name}", "DynamicQuantizeLSTM", lstm, outputs=3, hidden_size=hidden, **more, rtol=5e-2, atol=1e-2, fixed=True,
+                   constants=["W", "R", "Ws", "Wz", "Rs", "Rz"])
+
+
 def weights():
-    def blocks(k, n, bits, block, t=f32, zeros=None, constant=True, bias=False):
+    def blocks(k, n, bits, block, t=f32, zeros=None, constant=True, bias=False, **more):
         count = -(-k // block)
         inputs = {"A": r(2, 3, k, t=t), "B": q(n, count, block * bits // 8), "steps": (r(n * count) ** 2 * 0.1 * 2.0 ** (4 - bits)).astype(t)}
         inputs["zeros"] = q(n * (-(-count * bits // 8))) if zeros == u8 else r(n * count, scale=4).astype(t) + t(2 ** (bits - 1)) if zeros else None
         inputs["g_idx"], inputs["bias"] = None, r(n, t=t) if bias else None
-        return dict(op="MatMulNBits", inputs=inputs, K=k, N=n, bits=bits, block_size=block, rtol=2e-3, atol=2e-4,
+        return dict(op="MatMulNBits", inputs=inputs, K=k, N=n, bits=bits, block_size=block, rtol=2e-3, atol=2e-4, **more,
                     constants=[c for c in ("B", "steps", "zeros") if inputs[c] is not None] if constant else [])
     for bits in (4, 8):
         yield Case(f"nbits_{bits}", **blocks(32, 6, bits, 16))
         yield Case(f"nbits_{bits}_odd", **blocks(40, 5, bits, 16, zeros=u8, bias=True))
         yield Case(f"nbits_{bits}_half", **blocks(32, 6, bits, 32, t=f16, zeros=u8))
         yield Case(f"nbits_{bits}_late", **blocks(40, 5, bits, 16, zeros=u8, constant=False))
+    # Both round A to bytes, block by block; ref does not.
+    yield Case("nbits_4_rounded", **blocks(256, 48, 4, 32, accuracy_level=4, providers=("cpu",)))
+    yield Case("nbits_4_rounded_zeros", **blocks(256, 48, 4, 64, zeros=u8, accuracy_level=4, providers=("cpu",)))
+    for bits, zeros in ((4, u8), (4, None)):
+        case = blocks(64, 6, bits, 16, zeros=zeros)
+        case["inputs"]["g_idx"] = (np.arange(64) % 4).astype(i32)
+        case["constants"] += ["g_idx"]
+        if zeros: # onnxruntime 1.31.1 takes the middle for zero points where there is a g_idx
+            given, group = case["inputs"], case["inputs"]["g_idx"]
+            codes, points = (np.stack([given[n] & 15, given[n] >> 4], -1).reshape(6, -1).astype(f64) for n in ("B", "zeros"))
+            w = (codes - points[:, group]) * given["steps"].reshape(6, -1)[:, group]
+            case["expected"] = [(given["A"] @ w.T).astype(f32)]
+        yield Case(f"nbits_grouped_{zeros is not None}", **case)
     yield Case("nbits_4_real", **blocks(48, 5, 4, 16, zeros=f32))
     yield Case("nbits_2", **blocks(64, 6, 2, 16, zeros=u8))
     for kind in (0, 1):
@@ -323,4 +585,4 @@ def threads() -> None:
 if __name__ == "__main__":
     kept()
     threads()
-    sys.exit(compare(case for family in (fused, norms, attention, quantized, weights) for case in family()))
+    sys.exit(compare(case for family in (fused, norms, experts, attention, quantized, weights) for case in family()))

@@ -222,13 +222,24 @@ VFN vf32 v_trunc(vf32 x) { return v_copysign(v_floor(v_abs(x)), x); }
 #endif
 #ifndef v_scale2
 #define v_scale2 v_scale2
-/* p * 2^n for n within -252 .. 254, rounded once (twice never: the first factor keeps it normal for 1 <= p <
- * 4). ni is n as integers; instruction sets use the one they like. */
+/* p * 2^floor(n) for n within -252 .. 254, rounded once (twice never: the first factor keeps it normal for
+ * p from 1/2 to 4). ni is floor(n) as integers; instruction sets use the one they like. */
 VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni)
 {
     const vi32 h = ni >> 1;
     (void)n;
     return p * (vf32)((h + 127) << 23) * (vf32)((ni - h + 127) << 23);
+}
+#endif
+
+#ifndef v_pick
+#define v_pick v_pick
+/* table[i mod 16] */
+VFN vf32 v_pick(const float table[16], vi32 i)
+{
+    vf32 r = {0};
+    for (int k = 0; k < V_LANES; k++) r[k] = table[i[k] & 15];
+    return r;
 }
 #endif
 
@@ -477,6 +488,19 @@ VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
     for (size_t i = 0; i < V_LANES && i < n; i++) memcpy(&t[i], p + i / times, sizeof t[i]);
     memcpy(&v, t, sizeof v);
     return v;
+}
+#endif
+
+#ifndef v_dot_pairs
+#define v_dot_pairs v_dot_pairs
+/* sum + the four products of each lane's bytes of a and x, and of b and y: a and b from 0 to 15, x and y from
+ * -127 to 127. Exact. */
+VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
+{
+    for (int byte = 0; byte < 32; byte += 8)
+        sum += ((a >> byte) & 15) * ((x << (24 - byte)) >> 24) +
+               ((b >> byte) & 15) * ((y << (24 - byte)) >> 24);
+    return sum;
 }
 #endif
 

@@ -47,6 +47,13 @@ VFN vf32 v_rint(vf32 x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | 
 VFN vf32 v_floor(vf32 x) { return _mm256_floor_ps(x); }
 VFN vf32 v_ceil(vf32 x) { return _mm256_ceil_ps(x); }
 VFN vf32 v_trunc(vf32 x) { return _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+#define v_pick v_pick
+VFN vf32 v_pick(const float table[16], vi32 i)
+{
+    const vf32 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)i),
+               high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)i);
+    return _mm256_blendv_ps(low, high, (vf32)(i << 28)); /* by bit 3 */
+}
 #define v_f64_lo v_f64_lo
 VFN vf64 v_f64_lo(vf32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 VFN vf64 v_f64_hi(vf32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
@@ -93,6 +100,13 @@ VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
 VFN vi32 v_pick_i32(vi32 v, vi32 index)
 {
     return (vi32)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)index);
+}
+#define v_dot_pairs v_dot_pairs
+VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
+{
+    const __m256i both = _mm256_add_epi16(_mm256_maddubs_epi16((__m256i)a, (__m256i)x),
+                                          _mm256_maddubs_epi16((__m256i)b, (__m256i)y));
+    return sum + (vi32)_mm256_madd_epi16(both, _mm256_set1_epi16(1));
 }
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)

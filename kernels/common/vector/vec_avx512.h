@@ -63,6 +63,11 @@ VFN vf32 v_ceil(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF |
 VFN vf32 v_trunc(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 #define v_scale2 v_scale2
 VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni) { return (void)ni, _mm512_scalef_ps(p, n); }
+#define v_pick v_pick
+VFN vf32 v_pick(const float table[16], vi32 i)
+{
+    return _mm512_permutexvar_ps((__m512i)i, _mm512_loadu_ps(table));
+}
 #define v_f64_lo v_f64_lo
 VFN vf64 v_f64_lo(vf32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
 VFN vf64 v_f64_hi(vf32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
@@ -202,6 +207,13 @@ VFN vf32 v_f32_of_low4(vi32 x) /* the upper bits of an index are not looked at *
 {
     const __m512 values = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     return _mm512_permutexvar_ps((__m512i)x, values);
+}
+#define v_dot_pairs v_dot_pairs
+VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
+{
+    const __m512i both = _mm512_add_epi16(_mm512_maddubs_epi16((__m512i)a, (__m512i)x),
+                                          _mm512_maddubs_epi16((__m512i)b, (__m512i)y));
+    return sum + (vi32)_mm512_madd_epi16(both, _mm512_set1_epi16(1));
 }
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)

@@ -20,6 +20,22 @@ VFN vf32 v_rint(vf32 x) { return vrndnq_f32(x); }
 VFN vf32 v_floor(vf32 x) { return vrndmq_f32(x); }
 VFN vf32 v_ceil(vf32 x) { return vrndpq_f32(x); }
 VFN vf32 v_trunc(vf32 x) { return vrndq_f32(x); }
+#define v_pick v_pick
+VFN vf32 v_pick(const float table[16], vi32 i)
+{
+    const uint8x16x4_t bytes = vld1q_u8_x4((const uint8_t *)table);
+    const uint32x4_t at = vmlaq_n_u32(vdupq_n_u32(0x03020100), vandq_u32((uint32x4_t)i, vdupq_n_u32(15)),
+                                      0x04040404);
+    return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(at)));
+}
+#define v_dot_pairs v_dot_pairs
+VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
+{
+    const int8x16_t p = (int8x16_t)a, q = (int8x16_t)x, r = (int8x16_t)b, s = (int8x16_t)y;
+    const int16x8_t low = vmlal_s8(vmull_s8(vget_low_s8(p), vget_low_s8(q)), vget_low_s8(r), vget_low_s8(s)),
+                    high = vmlal_high_s8(vmull_high_s8(p, q), r, s);
+    return (vi32)vpadalq_s16((int32x4_t)sum, vpaddq_s16(low, high));
+}
 #define v_i32_of_f32 v_i32_of_f32
 VFN vi32 v_i32_of_f32(vf32 x) { return vcvtq_s32_f32(x); }
 #define v_any v_any

@@ -1,0 +1,145 @@
+/* kernels/contrib/op_math.c: small arithmetic that exporters and onnxruntime's fusions name: complex
+ * numbers as pairs, Fourier transforms of real signals, gates. */
+#include "kernels/contrib/contrib.h"
+
+/* The last dim is a real and an imaginary part. ComplexMulConj takes B's conjugate. */
+ortc_status ortc_contrib_complex_mul(ortc_lift *l)
+{
+    const bool conjugate = !strcmp(ortc_node_op(ortc_lift_node(l)), "ComplexMulConj");
+    return ortc_lift_write(l,
+                           "a, b = Split(A) axis=-1 num_outputs=2\n"
+                           "c, d = Split(B) axis=-1 num_outputs=2\n"
+                           "ac = Mul(a, c)\n"
+                           "bd = Mul(b, d)\n"
+                           "ad = Mul(a, d)\n"
+                           "bc = Mul(b, c)\n"
+                           "re = %s(ac, bd)\n"
+                           "im = %s(%s, %s)\n"
+                           "C = Concat(re, im) axis=-1",
+                           conjugate ? "Add" : "Sub", conjugate ? "Sub" : "Add", conjugate ? "bc" : "ad",
+                           conjugate ? "ad" : "bc");
+}
+
+static ortc_status one_dim(ortc_lift *l)
+{
+    const bool plain = ortc_lift_int(l, "signal_ndim", 1) == 1 && ortc_lift_int(l, "normalized", 0) == 0 &&
+                       ortc_lift_int(l, "onesided", 1) == 1;
+    return plain ? ORTC_OK
+                 : ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                                  "only one dim, one side and no normalisation are supported");
+}
+
+/* [.., n] to [.., n / 2 + 1, 2] */
+ortc_status ortc_contrib_rfft(ortc_lift *l)
+{
+    ORTC_TRY(one_dim(l));
+    return ortc_lift_write(l, "real = Unsqueeze(X, [-1])\n"
+                              "Y = DFT(real, _, -2) onesided=1");
+}
+
+/* And back, by the half that is there; unlike the standard's it does not divide by n. */
+ortc_status ortc_contrib_irfft(ortc_lift *l)
+{
+    ORTC_TRY(one_dim(l));
+    return ortc_lift_write(l, "pairs = DFT(X, _, -2) onesided=1 inverse=1\n"
+                              "mean = Squeeze(pairs, [-1])\n"
+                              "count = Shape(mean) start=-1\n"
+                              "n = Cast(count) to=@X\n"
+                              "Y = Mul(mean, n)");
+}
+
+ortc_status ortc_contrib_is_all_finite(ortc_lift *l)
+{
+    const bool inf = ortc_lift_int(l, "isnan_only", 0) == 0, nan = ortc_lift_int(l, "isinf_only", 0) == 0;
+    const uint32_t n = ortc_node_n_in(ortc_lift_node(l));
+    if (!inf && !nan)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "isinf_only and isnan_only exclude each other");
+    for (uint32_t i = 0; i < n; i++) {
+        if (inf && nan)
+            ORTC_TRY(ortc_lift_write(l,
+                                     "inf%u = IsInf(input[%u])\n"
+                                     "nan%u = IsNaN(input[%u])\n"
+                                     "bad%u = Or(inf%u, nan%u)",
+                                     i, i, i, i, i, i, i));
+        else
+            ORTC_TRY(ortc_lift_write(l, "bad%u = %s(input[%u])", i, inf ? "IsInf" : "IsNaN", i));
+        ORTC_TRY(ortc_lift_write(l,
+                                 "count%u = Cast(bad%u) to=6\n"
+                                 "any%u = ReduceMax(count%u) keepdims=0",
+                                 i, i, i, i));
+        if (i) ORTC_TRY(ortc_lift_write(l, "all%u = Max(%s%u, any%u)", i, i == 1 ? "any" : "all", i - 1, i));
+    }
+    return ortc_lift_write(l, "output = Equal(%s%u, 0:i32)", n == 1 ? "any" : "all", n - 1);
+}
+
+ortc_status ortc_contrib_torch_embedding(ortc_lift *l)
+{
+    return ortc_lift_write(l, "Y = Gather(weight, indices) axis=0");
+}
+
+ortc_status ortc_contrib_scaled_silu(ortc_lift *l)
+{
+    if (ortc_given(l, "scale"))
+        ORTC_TRY(ortc_lift_write(l, "factor = Cast(scale) to=@X\n"
+                                    "one = Reshape(factor, [])\n"
+                                    "z = Mul(X, one)"));
+    else
+        ORTC_TRY(
+            ortc_lift_write(l, "z = Mul(X, %.9g:X)", (double)ortc_node_float(ortc_lift_node(l), "alpha", 1)));
+    return ortc_lift_write(l, "s = Sigmoid(z)\n"
+                              "Y = Mul(z, s)");
+}
+
+ortc_status ortc_contrib_gated_add(ortc_lift *l)
+{
+    return ortc_lift_write(l, "part = Mul(Y, gate)\n"
+                              "output = Add(X, part)");
+}
+
+/* In f32, whatever the type: the decay is exponentiated later. */
+ortc_status ortc_contrib_linear_attention_gate(ortc_lift *l)
+{
+    ORTC_TRY(ortc_lift_write(l, "wide = Cast(a) to=1\n"
+                                "moved = Add(wide, dt_bias)\n"
+                                "soft = Softplus(moved)\n"
+                                "scaled = Mul(soft, decay_scale)\n"
+                                "decay = Cast(scaled) to=@a"));
+    return ortc_wanted(l, 1) ? ortc_lift_write(l, "beta = Sigmoid(b)") : ORTC_OK;
+}
+
+/* A token that would end an n-gram which the sequence has already gets the score -infinity: every window
+ * of n - 1 tokens is compared with the last. */
+ortc_status ortc_contrib_ngram_repeat_block(ortc_lift *l)
+{
+    const int64_t n = ortc_lift_int(l, "ngram_size", 0);
+    char part[320];
+    if (n < 1 || n > 64)
+        return ortc_lift_fail(l, n < 1 ? ORTC_INVALID_MODEL : ORTC_UNSUPPORTED, "ngram_size is %lld",
+                              (long long)n);
+    ORTC_TRY(ortc_lift_write(l,
+                             "length = Shape(input_ids) start=1\n"
+                             "begins = Sub(length, [%lld])\n"
+                             "windows = Max(begins, [0])\n"
+                             "next_end = Add(windows, [%lld])\n"
+                             "next = Slice(input_ids, [%lld], next_end, [1])\n"
+                             "next_shape = Shape(next)\n"
+                             "same0 = Expand(1:bool, next_shape)",
+                             (long long)(n - 1), (long long)(n - 1), (long long)(n - 1)));
+    for (int j = 0; j < (int)n - 1; j++) {
+        snprintf(part, sizeof part,
+                 "end%d = Add(windows, [%d])\n"
+                 "here%d = Slice(input_ids, [%d], end%d, [1])\n"
+                 "back%d = Add(begins, [%d])\n"
+                 "last%d = Max(back%d, [0])\n"
+                 "there%d = Gather(input_ids, last%d) axis=1\n"
+                 "equal%d = Equal(here%d, there%d)\n"
+                 "same%d = And(same%d, equal%d)",
+                 j, j, j, j, j, j, j, j, j, j, j, j, j, j, j + 1, j, j);
+        ORTC_TRY(ortc_lift_write(l, "%s", part));
+    }
+    return ortc_lift_write(l,
+                           "free = Neg(-inf:scores)\n"
+                           "bound = Where(same%lld, -inf:scores, free)\n"
+                           "scores_out = ScatterElements(scores, next, bound) axis=1 reduction='min'",
+                           (long long)(n - 1));
+}
