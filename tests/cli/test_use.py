@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -309,6 +310,15 @@ def optimize() -> None:
            test=lambda r: None if r.json()["nodes_after"] == 14 and r.json()["checked"] else r.out)  # fmt: skip
     expect("optimize --force", "optimize", small, "-o", small, "--force", "--no-check", out="not checked")
     expect("it still runs", "run", small, "--input", SEVEN, "--topk", "1", out="7")
+    def no_room() -> str | None:
+        def limit() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+        r = subprocess.run([ORTC, "optimize", DIGITS, "-o", "optimized/full.onnx"], cwd=folder, capture_output=True, text=True, preexec_fn=limit)
+        return None if r.returncode == 6 and "cannot write 'optimized/full.onnx'" in r.stderr and "unchecked" not in r.stderr else f"{r}"
+
+    check("optimize: no room, and no temporary name", no_room)
     sequence = put("sequence.onnx", identity("f32", None, "sequence"))
     refused("optimize: a check that cannot be", "optimize", sequence, "-o", "optimized/s.onnx", err="which only a .pb file can give")
     check("optimize: nothing is written unchecked", lambda: files("small.onnx", "w.bin"))

@@ -35,7 +35,8 @@ const char *const cli_conventions =
     "5 a provider is missing, or --require is not met; 6 the run failed, or results could not be written;\n"
     "7 out of memory; 8 deadline passed; 130 interrupted\n"
     "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1;\n"
-    "ORTC_CPU=scalar|avx2|avx512|neon does without newer instructions; ORTC_THREADS=N\n";
+    "ORTC_CPU=scalar|avx2|avx512|neon does without newer instructions; ORTC_THREADS=N;\n"
+    "ORTC_PYTHON=python3 is the one whose onnxruntime 'compare' asks\n";
 
 enum { N_COMMANDS = COUNT_OF(cli_commands) - 1 };
 
