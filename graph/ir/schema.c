@@ -265,6 +265,23 @@ static uint64_t mask_of(const ortc_type *t)
     }
 }
 
+/* "f32, f16 or a sequence" */
+static void text_mask(ortc_text *t, uint64_t mask)
+{
+    static const char *const others[] = {"a sequence", "a map", "an optional"};
+    for (int bit = 1; bit < 64 && mask; bit++) {
+        if (!(mask >> bit & 1)) continue;
+        mask &= ~(UINT64_C(1) << bit);
+        ortc_text_add(t, "%s%s",
+                      !t->length ? ""
+                      : mask     ? ", "
+                                 : " or ",
+                      bit < ORTC_DTYPE_COUNT   ? ortc_dtype_name((ortc_dtype)bit)
+                      : bit >= 40 && bit <= 42 ? others[bit - 40]
+                                               : "?");
+    }
+}
+
 static const char *attr_kind_name(int32_t kind)
 {
     static const char *const names[] = {"nothing",        "a float", "an int", "a string",
@@ -298,12 +315,12 @@ static ortc_status check_ports(const ortc_node *n, bool inputs, ortc_error *erro
                              n->type, i, f->name);
         if (!e || !e->type) continue;
         if (!(f->mask & mask_of(e->type))) {
-            char buffer[128];
-            ortc_text t = ORTC_TEXT(buffer);
+            char buffer[128], allowed[256];
+            ortc_text t = ORTC_TEXT(buffer), types = ORTC_TEXT(allowed);
             ortc_text_type(&t, e->type);
-            return ortc_fail(error, ORTC_TYPE_MISMATCH,
-                             "node '%s' (%s): %s %u ('%s') is %s, which the operator does not allow", n->name,
-                             n->type, side, i, f->name, buffer);
+            text_mask(&types, f->mask);
+            return ortc_fail(error, ORTC_TYPE_MISMATCH, "node '%s' (%s): %s %u ('%s') is %s, expected %s",
+                             n->name, n->type, side, i, f->name, buffer, allowed);
         }
         if (f->constraint < 0 || f->constraint >= (int32_t)ORTC_LENGTH(bound) ||
             (f->flags & ORTC_FORMAL_HETEROGENEOUS))

@@ -38,10 +38,13 @@ static inline const char *ortc_window_list(const ortc_node *n, const char *name,
     if (!*given) return NULL;
     if (count % per_dim || count / per_dim > ORTC_SPATIAL_LIMIT ||
         (*spatial >= 0 && count / per_dim != (size_t)*spatial))
-        return "has a wrong number of elements";
+        return second ? "is not two elements, begin and end, for each spatial dim"
+                      : "is not one element for each spatial dim";
     *spatial = (int32_t)(count / per_dim);
     for (size_t i = 0; i < count; i++) {
-        if (v[i] < least || v[i] > INT32_MAX) return "has an element out of range";
+        if (v[i] < least || v[i] > INT32_MAX)
+            return least ? "has an element below 1 or above 2147483647"
+                         : "has an element below 0 or above 2147483647";
         if (i < (size_t)*spatial)
             first[i] = v[i];
         else

@@ -20,7 +20,7 @@ const char *ortc_transpose_read(const ortc_node *n, int32_t spatial, ortc_transp
                              ? t->window.spatial
                              : (int32_t)(count < ORTC_SPATIAL_LIMIT ? count : ORTC_SPATIAL_LIMIT);
     if (count != (size_t)dims && count != (size_t)dims + 2) /* some write N and C too */
-        return "has a wrong number of elements";
+        return "is not one element for each spatial dim";
     for (int32_t i = 0; i < dims; i++) {
         t->shape[i] = shape[count - (size_t)dims + (size_t)i];
         if (t->shape[i] < 0 || t->shape[i] > INT32_MAX) return "has an element out of range";

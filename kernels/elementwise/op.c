@@ -96,7 +96,9 @@ static ortc_status cast_to(ortc_infer *c, int64_t to)
 }
 static ortc_status infer_cast(ortc_infer *c)
 {
-    return cast_to(c, ortc_node_int(ortc_infer_node(c), "to", 0));
+    const ortc_attr to = ortc_node_attr(ortc_infer_node(c), "to");
+    return to.kind == ORTC_ATTR_INT ? cast_to(c, to.i)
+                                    : ortc_infer_fail(c, ORTC_INVALID_MODEL, "attribute 'to' is required");
 }
 static ortc_status infer_cast_like(ortc_infer *c)
 {
