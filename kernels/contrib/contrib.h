@@ -65,6 +65,7 @@ ortc_status ortc_contrib_gated_rms_norm(ortc_lift *);
 ortc_status ortc_contrib_branchwise_rms_norm(ortc_lift *);
 /* op_attention.c */
 ortc_status ortc_contrib_rotary(ortc_lift *);
+ortc_status ortc_contrib_mrotary(ortc_lift *);
 ortc_status ortc_contrib_attention(ortc_lift *);
 ortc_status ortc_contrib_qattention(ortc_lift *);
 ortc_status ortc_contrib_multi_head_attention(ortc_lift *);

@@ -123,6 +123,10 @@ static const ortc_op ops[] = {
     MS("RotaryEmbedding", "input:T position_ids:M cos_cache:T sin_cache:T", "output:T",
        "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1",
        "T=" F3 " M=i64", ortc_contrib_rotary),
+    MS("MRotaryEmbedding", "input:T position_ids:M cos_cache:T sin_cache:T", "output:T",
+       "interleaved:i=0 is_packed_batching:i=0 mrope_layout:i=0 mrope_section:is! num_heads:i=0 "
+       "rotary_embedding_dim:i=0 scale:f=1",
+       "T=" F3 " M=i64", ortc_contrib_mrotary),
     MS("Attention",
        "input:T weights:T bias:T? mask_index:M? past:T? attention_bias:T? past_sequence_length:M?",
        "output:T present:T?",

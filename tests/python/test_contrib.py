@@ -248,6 +248,11 @@ def attention():
     yield Case("rotary", "RotaryEmbedding", rotary, fixed=True)
     yield Case("rotary_offset", "RotaryEmbedding", {**rotary, "ids": np.array([3], i64)}, fixed=True, interleaved=1)
     yield Case("rotary_4d", "RotaryEmbedding", {**rotary, "x": r(2, 2, 3, 8)})
+    many = np.outer(np.arange(20), 0.5 ** np.arange(8))
+    for layout in (0, 1):
+        for name, x, more in (("", r(2, 3, 32), {"num_heads": 2}), ("_4d", r(2, 2, 3, 16), {}), ("_part", r(2, 3, 48), {"num_heads": 2, "rotary_embedding_dim": 16})):
+            yield Case(f"mrotary_{layout}{name}", "MRotaryEmbedding", {"x": x, "ids": rng.integers(0, 20, (3, 2, 3)), "cos": np.cos(many).astype(f32), "sin": np.sin(many).astype(f32)},
+                       mrope_layout=layout, mrope_section=[4, 2, 2], fixed=True, **more)
     yield Case("rotary_part", "RotaryEmbedding", {**rotary, "x": r(2, 3, 32)}, num_heads=2, rotary_embedding_dim=8)
 
     def group(past, new, lengths, heads=4, groups=2, room=None, packed=False, rotary=False, **more):
