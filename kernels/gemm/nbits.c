@@ -2,9 +2,9 @@
  * K] of 4 or 8 bits, which are unpacked on the way, out of the bytes of the file: nothing is packed or kept.
  *
  * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32, or where
- * accuracy_level 4 lets A be rounded to bytes by blocks, of integers (4 bits; nbits_vec.c). More: a product of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are
- * not rounded to A's type, as the operator's composition does for f16 and bf16. Left to the composition: 2
- * bits.
+ * accuracy_level 4 lets A be rounded to bytes by blocks, of integers (4 bits; nbits_vec.c). More: a product
+ * of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's
+ * type, as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
  */
 #include <assert.h>
 #include <math.h>
