@@ -17,6 +17,10 @@
  * while the next are made. What this cannot (odd pitches, C, f32 out of 16-bit operands) goes element by
  * element.
  *
+ * What is small is bound by latencies: one warpgroup multiplies 64 rows (its sums begin with bias and
+ * residual, read while the first pieces come); pieces of a constant B are asked for before the kernel before
+ * has ended; code that is rarely run stands out of the way, and what splits K is a kernel of its own.
+ *
  * A and B may each have K dense (K-major) or M, N dense (MN-major). What lies beyond M, N and K reads as
  * zeros. Few rows: A's buffer has A_ROWS rows, what the products read beyond it is whatever lies there and
  * ends in rows that are not stored.
@@ -32,8 +36,8 @@ namespace ortc_gemm {
 
 using namespace ortc_hopper;
 
-/* M: rows of a warpgroup, 64 or 128. BLOCKS: on a multiprocessor at once. PAIR: blocks one above the other in a
- * cluster, 1 or 2. PARTS: K can be taken in parts. */
+/* M: rows of a warpgroup, 64 or 128. BLOCKS: on a multiprocessor at once. PAIR: blocks one above the other in
+ * a cluster, 1 or 2. PARTS: K can be taken in parts. */
 template <int M_, int A_ROWS_, int N_, int WGS_, bool TURNS_, int STAGES_, int BLOCKS_, int PAIR_ = 1,
           bool PARTS_ = false>
 struct Shape {
@@ -428,8 +432,8 @@ __device__ __forceinline__ void touch(const ortc_cu_gemm &g, int col, bool vec, 
 
 #endif
 
-/* Each part of K has so many pieces, the first `longer` one more. ahead: how many of B are asked for before the
- * kernel before has ended, at most STAGES. */
+/* Each part of K has so many pieces, the first `longer` one more. ahead: how many of B are asked for before
+ * the kernel before has ended, at most STAGES. */
 template <class S, typename T, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     wgmma_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ Maps maps, int tiles,
