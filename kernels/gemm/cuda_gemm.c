@@ -18,29 +18,30 @@ static const struct tile {
                  {ORTC_CU_GEMM_MMA_64X32, 64, 32, 0.5}},
   ffma_tiles[] = {{ORTC_CU_GEMM_FFMA_128X128, 128, 128, 1.0}, {ORTC_CU_GEMM_FFMA_64X64, 64, 64, 0.7}};
 
-/* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers were fitted to the
- * times of all tiles on 26 shapes on an H200 (tests/gpu/tiles.cu prints what the choice costs over the best
- * tile: 1 % on average, 12 % at most, on those). */
+/* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers are a fit to the
+ * times of all tiles on 26 shapes on an H200, not what a datasheet says of the things they are named after
+ * (tests/gpu/tiles.cu prints what the choice costs over the best tile: 0.3 % on average, 5 % at most, on
+ * those; 1.5 % and 9 % on 21 others). */
 static const struct wgmma_tile {
     int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16: for so few rows */
     int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
     int32_t turns, pair;          /* storing is hidden behind the next tile; blocks that share copies */
     int32_t parts;                /* of K, at most */
     double slower, more; /* than the tensor cores could; clocks of storing, besides the costs below */
-} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 2, 1, 1.28, 8},
-                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 2, 1, 1.25, 997},
-                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1.26, 4},
-                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1.24, 731},
-                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 1, 1.32, 62},
-                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 0.651, 2914},
-                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 0.964, 2},
-                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 0.987, 0},
-                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 1, 1.69, 0},
-                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 6, 0, 1, 8, 1.26, 1740},
-                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 8, 0, 1, 8, 1.55, 1681},
-                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 12, 0, 1, 8, 3.4, 98},
-                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 1, 8, 2.35, 6},
-                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 1, 8, 2.74, 450}};
+} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 2, 1, 1.37, 32},
+                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 2, 1, 1.3, 2388},
+                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1.28, 0},
+                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1.21, 1042},
+                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 1, 1.44, 73},
+                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 0.178, 5058},
+                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 0.788, 97},
+                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 1.9, 0},
+                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 1, 0.413, 84},
+                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 6, 0, 1, 8, 0.831, 3660},
+                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 8, 0, 1, 8, 1.01, 3300},
+                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 12, 0, 1, 8, 3.41, 1065},
+                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 1, 8, 1.93, 0},
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 1, 8, 2.79, 545}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
@@ -48,7 +49,7 @@ static const struct wgmma_costs {
     double start, store, each, act;
     double part, part_each; /* what parts of K add to that */
     double idle;            /* what memory loses to idle multiprocessors */
-} wgmma_costs = {4096, 50.2, 2236, 2996, 1180, 284, 0.138, 0.2, 2163, 0.167, 0.513};
+} wgmma_costs = {4096, 942.4, 4632, 3702, 3.271, 708.4, 0.1322, 0.2, 1137, 0.3174, 1.736};
 
 /* The share of the multiprocessors that clusters of so many blocks have at once, measured. */
 static const double at_once[] = {1, 1, 0.97, 0.9, 0.88, 0.8, 0.73, 0.73, 0.73};
