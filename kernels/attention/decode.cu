@@ -41,14 +41,44 @@ template <int ROWS, int D> struct Room {
 };
 
 #ifdef ORTC_HOPPER
+/* A block's part of the keys, its sample and key head; where the cluster's first block receives the results
+ * of all, and the barrier that counts them. */
+struct Place {
+    int part, b, kv;
+    uint32_t barrier, received;
+};
+/* How a block begins. shared_decode: the warps' results, then those of the cluster's blocks; come: a
+ * barrier's place. What the kernel before wrote may be read from here on. */
+template <int ROWS, int D>
+__device__ __forceinline__ Place begin_block(const ortc_cu_flash &f, int parts, float *shared_decode,
+                                             uint64_t *come)
+{
+    using R = Room<ROWS, D>;
+    const int kv_heads = (int)(f.rows.heads / f.group), which = (int)blockIdx.x / parts;
+    const Place place = {(int)blockIdx.x % parts, which / kv_heads, which % kv_heads,
+                         (uint32_t)__cvta_generic_to_shared(come),
+                         (uint32_t)__cvta_generic_to_shared(shared_decode + R::warps)};
+    if (threadIdx.x == 0) {
+        barrier_init(place.barrier, 1);
+        barriers_made();
+        if (place.part == 0) barrier_expect(place.barrier, parts * R::part * 4);
+    }
+    __syncthreads();
+    if (parts > 1) cluster_sync();
+    next_may_start();
+    previous_wait();
+    return place;
+}
+
 /* The results of a block's warps, then those of the cluster's blocks. */
 template <typename T, int ROWS, int D>
-__device__ __forceinline__ void meet(const ortc_cu_flash &f, int parts, int part, int b, int kv,
-                                     float *shared_decode, uint32_t barrier, uint32_t received)
+__device__ __forceinline__ void meet(const ortc_cu_flash &f, int parts, const Place &place,
+                                     float *shared_decode)
 {
     using R = Room<ROWS, D>;
     const ortc_cu_rows &p = f.rows;
-    const int rows = (int)(f.group * p.length);
+    const int rows = (int)(f.group * p.length), part = place.part, b = place.b, kv = place.kv;
+    const uint32_t barrier = place.barrier, received = place.received;
     __syncthreads();
     const uint32_t there = address_in(received, 0) + part * R::part * 4,
                    barrier_there = address_in(barrier, 0);
@@ -97,26 +127,13 @@ __global__ void __launch_bounds__(WARPS * 32) decode(const __grid_constant__ ort
     using R = Room<ROWS, D>;
     constexpr int W = Piece<T>::W, lanes = D / W, together = 32 / lanes, step = WARPS * together;
     constexpr float log2_e = 1.44269504f;
-    /* the warps' results, then those of the cluster's blocks */
     extern __shared__ __align__(16) float shared_decode[];
     __shared__ __align__(8) uint64_t come;
-    const uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&come),
-                   received = (uint32_t)__cvta_generic_to_shared(shared_decode + R::warps);
+    const Place place = begin_block<ROWS, D>(f, parts, shared_decode, &come);
     const ortc_cu_rows &p = f.rows;
-    const int part = (int)blockIdx.x % parts, kv_heads = (int)(p.heads / f.group),
-              which = (int)blockIdx.x / parts, b = which / kv_heads, kv = which % kv_heads;
+    const int part = place.part, b = place.b, kv = place.kv;
     const int rows = (int)(f.group * p.length), lane = threadIdx.x % 32, warp = threadIdx.x / 32,
               at = lane % lanes * W;
-    if (threadIdx.x == 0) {
-        barrier_init(barrier, 1);
-        barriers_made();
-        if (part == 0) barrier_expect(barrier, parts * R::part * 4);
-    }
-    __syncthreads();
-    if (parts > 1) cluster_sync();
-    next_may_start();
-    previous_wait();
-
     float q[ROWS][W], o[ROWS][W], most[ROWS], sum[ROWS];
     Row row[ROWS];
     int64_t begin = p.total, end = 0;
@@ -211,7 +228,7 @@ __global__ void __launch_bounds__(WARPS * 32) decode(const __grid_constant__ ort
             to[D + 1] = sum[r];
         }
     }
-    meet<T, ROWS, D>(f, parts, part, b, kv, shared_decode, barrier, received);
+    meet<T, ROWS, D>(f, parts, place, shared_decode);
 #endif
 }
 
@@ -250,23 +267,11 @@ __global__ void __launch_bounds__(WARPS * 32) pairs(const __grid_constant__ ortc
     constexpr float log2_e = 1.44269504f;
     extern __shared__ __align__(16) float shared_decode[];
     __shared__ __align__(8) uint64_t come;
-    const uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&come),
-                   received = (uint32_t)__cvta_generic_to_shared(shared_decode + R::warps);
+    const Place place = begin_block<ROWS, D>(f, parts, shared_decode, &come);
     const ortc_cu_rows &p = f.rows;
-    const int part = (int)blockIdx.x % parts, kv_heads = (int)(p.heads / f.group),
-              which = (int)blockIdx.x / parts, b = which / kv_heads, kv = which % kv_heads;
+    const int part = place.part, b = place.b, kv = place.kv;
     const int rows = (int)(f.group * p.length), lane = threadIdx.x % 32, warp = threadIdx.x / 32,
               of = lane / 4, turn = lane % 4;
-    if (threadIdx.x == 0) {
-        barrier_init(barrier, 1);
-        barriers_made();
-        if (part == 0) barrier_expect(barrier, parts * R::part * 4);
-    }
-    __syncthreads();
-    if (parts > 1) cluster_sync();
-    next_may_start();
-    previous_wait();
-
     /* The row `of`: its keys, and its query: dims 32 c + 8 turn and on */
     Row row = {p.total, 0, 0};
     uint4 q[chunks];
@@ -383,7 +388,7 @@ __global__ void __launch_bounds__(WARPS * 32) pairs(const __grid_constant__ ortc
         to[of * R::row + D] = most;
         to[of * R::row + D + 1] = sum;
     }
-    meet<T, ROWS, D>(f, parts, part, b, kv, shared_decode, barrier, received);
+    meet<T, ROWS, D>(f, parts, place, shared_decode);
 #endif
 }
 

@@ -18,26 +18,30 @@ static const struct tile {
                  {ORTC_CU_GEMM_MMA_64X32, 64, 32, 0.5}},
   ffma_tiles[] = {{ORTC_CU_GEMM_FFMA_128X128, 128, 128, 1.0}, {ORTC_CU_GEMM_FFMA_64X64, 64, 64, 0.7}};
 
-/* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers were fitted to the
- * times of all tiles on 26 shapes on an H200 (tests/gpu/tiles.cu prints what the choice costs over the best
- * tile: 2 % on average, 11 % at most, on those). */
+/* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers are a fit to the
+ * times of all tiles on 26 shapes on an H200, not what a datasheet says of the things they are named after
+ * (tests/gpu/tiles.cu prints what the choice costs over the best tile: 0.3 % on average, 5 % at most, on
+ * those; 1.5 % and 9 % on 21 others). */
 static const struct wgmma_tile {
     int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16: for so few rows */
     int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
-    int32_t turns, pair;          /* storing is hidden behind the next tile; two blocks share copies */
-    double slower;                /* than the tensor cores could */
-} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 1, 1.23},
-                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 0, 1.14},
-                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 1, 1.13},
-                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 0, 1.21},
-                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 0, 1.34},
-                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 0, 1.34},
-                   {ORTC_CU_GEMM_WGMMA_128X64, 128, 64, 128, 1, 8, 0, 0, 1.11},
-                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 2, 4, 0, 0, 2.3},
-                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 0, 0.78},
-                   {ORTC_CU_GEMM_WGMMA_64X64_DEEP, 64, 64, 64, 1, 12, 0, 0, 3.07},
-                   {ORTC_CU_GEMM_WGMMA_16X128, 64, 128, 16, 2, 5, 0, 0, 1.55},
-                   {ORTC_CU_GEMM_WGMMA_16X64, 64, 64, 16, 2, 9, 0, 0, 2.25}};
+    int32_t turns, pair;          /* storing is hidden behind the next tile; blocks that share copies */
+    int32_t parts;                /* of K, at most */
+    double slower, more; /* than the tensor cores could; clocks of storing, besides the costs below */
+} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 2, 1, 1.37, 32},
+                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 2, 1, 1.3, 2388},
+                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1.28, 0},
+                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1.21, 1042},
+                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 1, 1.44, 73},
+                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 0.178, 5058},
+                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 0.788, 97},
+                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 1.9, 0},
+                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 1, 0.413, 84},
+                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 6, 0, 1, 8, 0.831, 3660},
+                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 8, 0, 1, 8, 1.01, 3300},
+                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 12, 0, 1, 8, 3.41, 1065},
+                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 1, 8, 1.93, 0},
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 1, 8, 2.79, 545}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
@@ -45,7 +49,7 @@ static const struct wgmma_costs {
     double start, store, each, act;
     double part, part_each; /* what parts of K add to that */
     double idle;            /* what memory loses to idle multiprocessors */
-} wgmma_costs = {4096, 49.3, 2310, 2610, 2340, 1310, 0.164, 0.2, 2020, 0.299, 0.729};
+} wgmma_costs = {4096, 942.4, 4632, 3702, 3.271, 708.4, 0.1322, 0.2, 1137, 0.3174, 1.736};
 
 /* The share of the multiprocessors that clusters of so many blocks have at once, measured. */
 static const double at_once[] = {1, 1, 0.97, 0.9, 0.88, 0.8, 0.73, 0.73, 0.73};
@@ -92,7 +96,7 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, in
     const double multiply = 2.0 * t->m * t->n * 64 / c->flops * t->slower * together,
                  copy = (t->a_rows + t->n) * 128.0 / c->copied * together;
     const double rounds = (double)ceil_div(pieces, t->stages) * c->latency,
-                 store = c->store + (c->each + finish) * t->m * t->n;
+                 store = c->store + t->more + (c->each + finish) * t->m * t->n;
     const double piece = multiply > copy ? multiply : copy,
                  body = (double)pieces * piece > rounds ? (double)pieces * piece : rounds;
     double clocks = c->start + (double)waves * body +
@@ -114,13 +118,11 @@ static void choose_wgmma(ortc_cu_gemm *g)
     g->kernel = 0;
     for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
         const struct wgmma_tile *t = &wgmma_tiles[i];
-        if ((t->a_rows < 64 && g->m > t->a_rows) || (t->pair && ceil_div(g->m, t->m) % 2) ||
+        if ((t->a_rows < 64 && g->m > t->a_rows) || ceil_div(g->m, t->m) % t->pair ||
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
             continue;
-        for (int parts = 1;
-             parts <= (t->turns || t->pair ? 1 : 8) && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts);
-             parts++) {
+        for (int parts = 1; parts <= t->parts && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts); parts++) {
             if (parts == 5 || parts == 7) continue;
             const double clocks = wgmma_clocks(g, t, parts);
             if (!g->kernel || clocks < least) {

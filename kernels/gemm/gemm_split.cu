@@ -22,10 +22,11 @@ namespace ortc_gemm {
 struct Split {
     static constexpr int tile_m = 128, N = 128, K = 32, STAGES = 4, MADE = 2;
     static constexpr int operand = 128 * K * 4, stage = 2 * operand, plane = 128 * K * 2, chunk_pitch = 32;
-    static constexpr int split_pitch = N + 4; /* floats */
-    static_assert((tile_m + 8) * split_pitch * 4 <= STAGES * stage, "parts of K meet where the ring was");
+    static constexpr int split_pitch = N + 8; /* floats */
     static constexpr int planes_at = STAGES * stage, sums_at = planes_at + MADE * 3 * plane,
                          shared = 1024 + sums_at + 8 * 16 * chunk_pitch * 4;
+    static_assert(2 * tile_m * split_pitch * 4 <= sums_at,
+                  "parts of K meet where the ring was, and the planes");
     static constexpr int threads = 384;
 };
 
@@ -109,9 +110,9 @@ __global__ void __launch_bounds__(Split::threads, 1)
                    made = empty + S::STAGES * 8, used = made + S::MADE * 8, parts_come = used + S::MADE * 8;
     const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const int parts = PARTS ? in_parts : 1;
-    const int all_pieces = (int)((g.k + S::K - 1) / S::K), part = (int)blockIdx.x % parts;
+    const int all_pieces = (int)((g.k + S::K - 1) / S::K), part = PARTS ? (int)blockIdx.x : 0;
     const int k_begin = all_pieces * part / parts, pieces = all_pieces * (part + 1) / parts - k_begin;
-    const int step = (int)gridDim.x / parts, first_tile = (int)blockIdx.x / parts;
+    const int step = PARTS ? tiles : (int)gridDim.x, first_tile = PARTS ? (int)blockIdx.y : (int)blockIdx.x;
     if (threadIdx.x == 0) {
         for (int i = 0; i < S::STAGES; i++) {
             barrier_init(full + i * 8, 1);
@@ -193,7 +194,7 @@ __global__ void __launch_bounds__(Split::threads, 1)
                 barrier_arrive(empty + at * 8);
             }
         }
-        if (parts > 1) cluster_sync();
+        if (PARTS) meet_parts();
         return;
     }
 
@@ -272,8 +273,8 @@ __global__ void __launch_bounds__(Split::threads, 1)
         if constexpr (!PARTS) {
             store_warp<S, float>(g, t, s.row + group * 64 + warp * 16, s.col, total, sums, vec, repair);
         } else {
-            const Band own = share_parts<S>(g, s.row, part, parts, ring_at, parts_come, total);
-            each_of_band<S, 256>(own, parts, (const float *)ring, [&](float(&x)[8], int row, int col) {
+            const Band own = share_parts<S, 256>(g, s.row, part, parts, (float *)ring, parts_come, total);
+            each_of_band<S, 256>(own, part, parts, (float *)ring, [&](float(&x)[8], int row, int col) {
                 repair(x, s.row + row, s.col + col);
                 finish<float, 8>(g, t, x, s.row + row, s.col + col, vec);
             });
@@ -292,13 +293,16 @@ template <bool A_MN, bool B_MN, bool PARTS> static int launch_split(const ortc_c
     if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? S::K : S::tile_m) ||
         !map_of(&maps.b, g, g.b, g.n, g.b_col, g.b_row, g.b_step, B_MN, B_MN ? S::K : S::N))
         return cudaErrorInvalidValue;
-    return launch_blocks(kernel, g, (parts > 1 || tiles < g.processors ? tiles : g.processors) * parts, parts,
-                         S::threads, S::shared, queue, maps, (int)tiles, parts, vectors_fit(g));
+    const dim3 blocks = PARTS ? dim3((unsigned)parts, (unsigned)tiles)
+                              : dim3((unsigned)(tiles < g.processors ? tiles : g.processors));
+    return launch_blocks(kernel, g, blocks, parts, S::threads, S::shared, queue, maps, (int)tiles, parts,
+                         vectors_fit(g));
 }
 
 template <bool A_MN, bool B_MN> static int launch_split(const ortc_cu_gemm &g, void *queue)
 {
-    return g.parts > 1 ? launch_split<A_MN, B_MN, true>(g, queue) : launch_split<A_MN, B_MN, false>(g, queue);
+    return g.parts > 1 && tiles_of(g, 128, 128) <= 65535 ? launch_split<A_MN, B_MN, true>(g, queue)
+                                                         : launch_split<A_MN, B_MN, false>(g, queue);
 }
 
 } // namespace ortc_gemm

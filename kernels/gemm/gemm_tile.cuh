@@ -76,10 +76,31 @@ static inline int64_t tiles_of(const ortc_cu_gemm &g, int tile_m, int tile_n)
 
 /* ---- Epilogue ------------------------------------------------------------------------------------------ */
 
-/* Within some units of f32's last place, more than results of 16 bits show: no slow paths, no branches. */
+/* Within some units of f32's last place, more than results of 16 bits show: no slow paths, no branches. What
+ * is smaller than f32's normal numbers is 0. */
+__device__ __forceinline__ float fast_exp2(float x)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+__device__ __forceinline__ float fast_inverse(float x)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return 1.0f / x;
+#endif
+}
 __device__ __forceinline__ float fast_sigmoid(float x)
 {
-    return __fdividef(1.0f, 1.0f + exp2f(-1.44269504f * x));
+    return fast_inverse(1.0f + fast_exp2(-1.44269504f * x));
 }
 __device__ __forceinline__ float fast_tanh(float x)
 {
@@ -90,7 +111,7 @@ __device__ __forceinline__ float fast_tanh(float x)
  * Recipes, 6.2). */
 __device__ __forceinline__ float fast_normal(float x)
 {
-    const float z = fabsf(x) * 0.70710678f, t = __fdividef(1.0f, 1.0f + 0.5f * z);
+    const float z = fabsf(x) * 0.70710678f, t = fast_inverse(1.0f + 0.5f * z);
     float p = 0.17087277f;
     p = fmaf(p, t, -0.82215223f);
     p = fmaf(p, t, 1.48851587f);
@@ -101,7 +122,7 @@ __device__ __forceinline__ float fast_normal(float x)
     p = fmaf(p, t, 0.37409196f);
     p = fmaf(p, t, 1.00002368f);
     p = fmaf(p, t, -1.26551223f);
-    const float half = 0.5f * t * exp2f(1.44269504f * fmaf(-z, z, p));
+    const float half = 0.5f * t * fast_exp2(1.44269504f * fmaf(-z, z, p));
     return x < 0.0f ? half : 1.0f - half;
 }
 

@@ -17,6 +17,10 @@
  * while the next are made. What this cannot (odd pitches, C, f32 out of 16-bit operands) goes element by
  * element.
  *
+ * What is small is bound by latencies: one warpgroup multiplies 64 rows (its sums begin with bias and
+ * residual, read while the first pieces come); pieces of a constant B are asked for before the kernel before
+ * has ended; code that is rarely run stands out of the way, and what splits K is a kernel of its own.
+ *
  * A and B may each have K dense (K-major) or M, N dense (MN-major). What lies beyond M, N and K reads as
  * zeros. Few rows: A's buffer has A_ROWS rows, what the products read beyond it is whatever lies there and
  * ends in rows that are not stored.
@@ -32,21 +36,25 @@ namespace ortc_gemm {
 
 using namespace ortc_hopper;
 
-/* M: rows of a warpgroup, 64 or 128. BLOCKS: on a multiprocessor at once. PAIR: blocks in a cluster, 1 or
- * 2. */
-template <int M_, int A_ROWS_, int N_, int WGS_, bool TURNS_, int STAGES_, int BLOCKS_, int PAIR_ = 1>
+/* M: rows of a warpgroup, 64 or 128. BLOCKS: on a multiprocessor at once. PAIR: blocks one above the other in
+ * a cluster, 1 or 2. PARTS: K can be taken in parts. */
+template <int M_, int A_ROWS_, int N_, int WGS_, bool TURNS_, int STAGES_, int BLOCKS_, int PAIR_ = 1,
+          bool PARTS_ = false>
 struct Shape {
     static constexpr int M = M_, N = N_, WGS = WGS_, STAGES = STAGES_, BLOCKS = BLOCKS_, PAIR = PAIR_;
-    static constexpr bool TURNS = TURNS_, split_k = !TURNS && PAIR == 1;
+    static constexpr bool TURNS = TURNS_, PARTS = PARTS_;
+    static_assert(!PARTS || (!TURNS && PAIR == 1), "a cluster is one or the other");
+    /* One warpgroup has time while the first pieces come: its sums begin with what is added. */
+    static constexpr bool early = WGS == 1;
     static constexpr int tile_m = TURNS ? M : M * WGS, a_rows = A_ROWS_ ? A_ROWS_ : tile_m;
     static constexpr int a_bytes = a_rows * 128, b_bytes = N * 128, stage = a_bytes + b_bytes;
     /* registers go from the loading warpgroup to the others */
     static constexpr bool regroup = WGS > 1 && BLOCKS == 1;
     static constexpr int threads = WGS * 128 + (regroup ? 128 : 32);
-    static constexpr int split_pitch = N + 4; /* floats */
-    static constexpr int ring = STAGES * stage, split = (tile_m + 8) * split_pitch * 4;
+    static constexpr int split_pitch = N + 8; /* floats; no bank is met twice */
+    static constexpr int ring = STAGES * stage, split = 2 * tile_m * split_pitch * 4;
     /* from what aligns the ring on */
-    static constexpr int begin = ((ring > split || !split_k ? ring : split) + 1023) / 1024 * 1024;
+    static constexpr int begin = ((ring > split || !PARTS ? ring : split) + 1023) / 1024 * 1024;
     /* of the epilogue: a warp's buffers, two where they fit: 16 x 64 elements of 16 bits or 16 x 32 floats */
     static constexpr int buffer = 2048, buffers_of_all = WGS * 4 * buffer, chunk_pitch = 32;
     static constexpr int buffers = (1024 + begin + 2 * buffers_of_all + 1280) * BLOCKS <= 233472 ? 2 : 1;
@@ -68,10 +76,10 @@ __device__ __forceinline__ Spot spot_of(const ortc_cu_gemm &g, int tile, int til
 {
     const int rows = ((int)g.m + tile_m - 1) / tile_m, cols = ((int)g.n + tile_n - 1) / tile_n,
               per_matrix = rows * cols;
-    int matrix = tile / per_matrix;
+    int matrix = g.rank ? tile / per_matrix : 0;
     const int within = tile - matrix * per_matrix, band = 8;
-    const int top = within / (band * cols) * band, height = rows - top < band ? rows - top : band,
-              in_band = within - top * cols;
+    const int top = rows > band ? within / (band * cols) * band : 0,
+              height = rows - top < band ? rows - top : band, in_band = within - top * cols;
     Spot s;
     s.col = in_band / height;
     s.row = (top + in_band - s.col * height) * tile_m;
@@ -183,11 +191,58 @@ template <class S, typename T> struct Copied {
 #pragma unroll
         for (int c = 0; c < S::buffers; c++) begin(t, row, col, c);
     }
+    /* Bias and residual to sums that begin as zeros; early tiles, alpha 1. */
+    template <int R>
+    __device__ __forceinline__ void first(const Tile &t, int row, int col, float (&d)[R]) const
+    {
+        const int lane = threadIdx.x % 32, top = row + lane / 4;
+        if (!g.bias && !g.residual) return;
+#pragma unroll
+        for (int j = 0; j < S::N / 8; j++) {
+            const int at = col + j * 8 + lane % 4 * 2;
+            const bool there = at < (int)g.n;
+            float2 b = make_float2(0, 0);
+            if (g.bias && there) b = floats_of<T>(__ldg((const uint32_t *)((const T *)g.bias + at)));
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                float2 more = make_float2(0, 0);
+                if (g.residual && there && top + e * 8 < (int)g.m)
+                    more = floats_of<T>(*(const uint32_t *)((const T *)g.residual + t.y +
+                                                            (int64_t)(top + e * 8) * g.y_row + at));
+                d[j * 4 + e * 2] = b.x + more.x;
+                d[j * 4 + e * 2 + 1] = b.y + more.y;
+            }
+        }
+    }
+    /* 64 columns of sums, by alpha and the activation, from the buffer. */
+    __device__ __forceinline__ void leave(const Spot &s, int row, int col, uint32_t to,
+                                          float (&sums)[32]) const
+    {
+        const int lane = threadIdx.x % 32;
+        if (__builtin_expect(g.act, 0)) activate<true>(g, sums); /* so much code stands out of the way */
+#pragma unroll
+        for (int k = 0; k < 4; k++) { /* 16 columns */
+            const float *x = sums + k * 8;
+            const uint32_t r[4] = {pair_of<T>(x[0], x[1]), pair_of<T>(x[2], x[3]), pair_of<T>(x[4], x[5]),
+                                   pair_of<T>(x[6], x[7])};
+            store_matrices(at(to, lane % 16, k * 2 + lane / 16), r);
+        }
+        tile_written();
+        __syncwarp();
+        if (lane == 0) {
+            if (g.rank == 0)
+                tile_store(map, to, col, row);
+            else
+                tile_store(map, to, col, row, s.at);
+            tile_stores_commit();
+        }
+    }
     template <int R>
     __device__ __forceinline__ void store(const Tile &t, const Spot &s, int row, int col, const float (&d)[R])
     {
         const int lane = threadIdx.x % 32;
-#pragma unroll 1
+        constexpr int in_a_row = S::early ? chunks : 1;
+#pragma unroll in_a_row
         for (int c = 0; c < chunks;
              c++) { /* in a loop: so much code in a row is fetched slower than it runs */
             const uint32_t to = buffer(c);
@@ -197,49 +252,40 @@ template <class S, typename T> struct Copied {
 #pragma unroll
                     for (int e = 0; e < 32; e++) sums[e] = d[decltype(number)::value * 32 + e];
             });
-            uint32_t bias[8] = {};
-            if (g.bias)
+            if (g.alpha != 1.0f)
+#pragma unroll
+                for (int e = 0; e < 32; e++) sums[e] *= g.alpha;
+            if (!S::early && g.bias)
 #pragma unroll
                 for (int j = 0; j < 8; j++) {
                     const int at = col + c * 64 + j * 8 + lane % 4 * 2;
-                    if (at < (int)g.n) bias[j] = __ldg((const uint32_t *)((const T *)g.bias + at));
+                    float2 b = make_float2(0, 0);
+                    if (at < (int)g.n) b = floats_of<T>(__ldg((const uint32_t *)((const T *)g.bias + at)));
+                    sums[j * 4] += b.x, sums[j * 4 + 1] += b.y, sums[j * 4 + 2] += b.x,
+                        sums[j * 4 + 3] += b.y;
                 }
-            if (g.residual) {
+            if (!S::early && g.residual) {
                 if (S::buffers > 1 && c + 1 < chunks)
                     copies_wait<1>();
                 else
                     copies_wait<0>();
-            } else if (!room && lane == 0)
-                tile_stores_read<S::buffers - 1>();
-            __syncwarp();
+                __syncwarp();
 #pragma unroll
-            for (int k = 0; k < 4; k++) { /* 16 columns */
-                const uint32_t there = at(to, lane % 16, k * 2 + lane / 16);
-                uint32_t r[4] = {};
-                float x[8];
-                if (g.residual) load_matrices(r, there);
+                for (int k = 0; k < 4; k++) {
+                    uint32_t r[4];
+                    load_matrices(r, at(to, lane % 16, k * 2 + lane / 16));
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const float2 b = floats_of<T>(bias[k * 2 + e / 2]), more = floats_of<T>(r[e]);
-                    const int from = k * 8 + e * 2;
-                    x[e * 2] = sums[from] * g.alpha + b.x + more.x;
-                    x[e * 2 + 1] = sums[from + 1] * g.alpha + b.y + more.y;
+                    for (int e = 0; e < 4; e++) {
+                        const float2 more = floats_of<T>(r[e]);
+                        sums[k * 8 + e * 2] += more.x, sums[k * 8 + e * 2 + 1] += more.y;
+                    }
                 }
-                if (g.act) activate<true>(g, x);
-#pragma unroll
-                for (int e = 0; e < 4; e++) r[e] = pair_of<T>(x[e * 2], x[e * 2 + 1]);
-                store_matrices(there, r);
+            } else if (!room) {
+                if (lane == 0) tile_stores_read<S::buffers - 1>();
+                __syncwarp();
             }
-            tile_written();
-            __syncwarp();
-            if (lane == 0) {
-                if (g.rank == 0)
-                    tile_store(map, to, col + c * 64, row);
-                else
-                    tile_store(map, to, col + c * 64, row, s.at);
-                tile_stores_commit();
-            }
-            if (g.residual && c + S::buffers < chunks) {
+            leave(s, row, col + c * 64, to, sums);
+            if (!S::early && g.residual && c + S::buffers < chunks) {
                 if (lane == 0) tile_stores_read<0>();
                 __syncwarp();
                 begin(t, row, col, c + S::buffers);
@@ -302,65 +348,96 @@ __device__ __forceinline__ void store_warp(const ortc_cu_gemm &g, const Tile &t,
 }
 
 /* Blocks of a cluster that each have sums over a part of K. Every block finishes a band of the tile's rows:
- * all push their sums of it to where the ring was, which all have read. */
+ * all put their sums where the ring was, which all have read, whence the copy engine takes each band to its
+ * owner, behind the owner's own. Clusters are parts x 1 of a grid of parts x tiles. */
 struct Band {
     int begin, rows, pitch; /* in the tile; what there is; rows of a part */
 };
-/* Called by the warpgroups that multiply, one block of 64 rows each; the others meet them in a
- * cluster_sync. */
-template <class S, int R>
+/* Called by the warpgroups that multiply, one block of 64 rows each; the others call meet_parts. sums: the
+ * ring. parts_come: a barrier of one arrival, used nowhere else. */
+template <class S, int THREADS, int R>
 __device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row, int part, int parts,
-                                            uint32_t ring, uint32_t parts_come, const float (&d)[R])
+                                            float *sums, uint32_t parts_come, const float (&d)[R])
 {
     const int rows = (int)g.m - first_row < S::tile_m ? (int)g.m - first_row : S::tile_m,
-              band = (rows + parts - 1) / parts, begin = part * band, left = rows - begin,
-              own = left < 0      ? 0
-                    : left < band ? left
-                                  : band;
-    const int lane = threadIdx.x % 32;
-    if (threadIdx.x == 0) barrier_expect(parts_come, own * parts * S::N * 4);
-    cluster_sync();
+              band = (rows + parts - 1) / parts;
+    auto rows_of = [&](int p) {
+        const int left = rows - p * band;
+        return left < 0 ? 0 : left < band ? left : band;
+    };
+    const Band own = {part * band, rows_of(part), band};
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 2;
+    if (threadIdx.x == 0) barrier_expect(parts_come, own.rows * (parts - 1) * S::split_pitch * 4);
+    warps_sync(1, THREADS);
+    cluster_arrive();
 #pragma unroll
     for (int e = 0; e < 2; e++) {
-        const int row = threadIdx.x / 32 * 16 + lane / 4 + e * 8, owner = row < rows ? row / band : 0;
-        const uint32_t to =
-            address_in(ring + ((part * band + row - owner * band) * S::split_pitch + lane % 4 * 2) * 4,
-                       owner);
-        const uint32_t barrier = address_in(parts_come, owner);
+        float *to = sums + (row + e * 8) * S::split_pitch + col;
 #pragma unroll
-        for (int j = 0; j < S::N / 8 && row < rows; j++)
-            push(to + j * 32, d[j * 4 + e * 2], d[j * 4 + e * 2 + 1], barrier);
+        for (int j = 0; j < S::N / 8 && row + e * 8 < rows; j++)
+            *(float2 *)(to + j * 8) = make_float2(d[j * 4 + e * 2], d[j * 4 + e * 2 + 1]);
+    }
+    tile_written();
+    cluster_wait();
+    warps_sync(1, THREADS);
+    const int to = (int)threadIdx.x, slot = part - (part > to);
+    if (to < parts && to != part && rows_of(to) > 0) {
+        const uint32_t ring = (uint32_t)__cvta_generic_to_shared(sums);
+        push(address_in(ring + (S::tile_m + slot * band) * S::split_pitch * 4, to),
+             ring + to * band * S::split_pitch * 4, rows_of(to) * S::split_pitch * 4,
+             address_in(parts_come, to));
     }
     barrier_wait(parts_come, 0);
-    return {begin, own, band};
+    return own;
 }
 /* f(eight sums, row, column of the tile) for this block's band, parts of K in order. */
 template <class S, int THREADS, typename F>
-__device__ __forceinline__ void each_of_band(const Band &own, int parts, const float *all, F f)
+__device__ __forceinline__ void each_of_band(const Band &own, int part, int parts, const float *sums, F f)
 {
     constexpr int columns = S::N / 8;
 #pragma unroll 1
     for (int p = (int)threadIdx.x; p < own.rows * columns; p += THREADS) {
         const int row = p / columns, col = p % columns * 8;
-        const float *from = all + row * S::split_pitch + col;
         float x[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll 4
+#pragma unroll 1
         for (int b = 0; b < parts; b++) {
-            const float4 lo = *(const float4 *)(from + b * own.pitch * S::split_pitch),
-                         hi = *(const float4 *)(from + b * own.pitch * S::split_pitch + 4);
+            const int at = b == part ? own.begin : S::tile_m + (b - (b > part)) * own.pitch;
+            const float *from = sums + (at + row) * S::split_pitch + col;
+            const float4 lo = *(const float4 *)from, hi = *(const float4 *)(from + 4);
             x[0] += lo.x, x[1] += lo.y, x[2] += lo.z, x[3] += lo.w, x[4] += hi.x, x[5] += hi.y, x[6] += hi.z,
                 x[7] += hi.w;
         }
         f(x, own.begin + row, col);
     }
+    cluster_sync(); /* what was pushed from here has come */
+}
+/* Of the warps that only load. */
+__device__ __forceinline__ void meet_parts()
+{
+    cluster_sync();
+    cluster_sync();
+}
+
+/* What the epilogue will ask for, long before: parameters come from memory a line at a time when they are
+ * first read, the bias from further away. */
+template <class S>
+__device__ __forceinline__ void touch(const ortc_cu_gemm &g, int col, bool vec, bool copied)
+{
+    const int at = col + threadIdx.x % 32 * 64;
+    asm volatile("" ::"l"(g.y), "l"(g.residual), "r"(g.act), "f"(g.alpha), "r"(g.rank), "r"((int)vec),
+                 "r"((int)copied));
+    if (g.bias && threadIdx.x % 32 < S::N / 64 && at < (int)g.n)
+        asm volatile("prefetch.global.L2 [%0];\n" ::"l"((const char *)g.bias + at * 2));
 }
 
 #endif
 
+/* Each part of K has so many pieces, the first `longer` one more. ahead: how many of B are asked for before
+ * the kernel before has ended, at most STAGES. */
 template <class S, typename T, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     wgmma_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ Maps maps, int tiles,
-                int parts, bool vec, bool copied)
+                int parts, int pieces, int longer, int ahead, bool vec, bool copied)
 {
 #ifdef ORTC_HOPPER
     constexpr int blocks_m = S::M / 64, sums_n = S::N / 2;
@@ -370,28 +447,45 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     const uint32_t full = (uint32_t)__cvta_generic_to_shared(barriers), empty = full + S::STAGES * 8,
                    parts_come = empty + S::STAGES * 8;
     const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
-    const int together = S::PAIR > 1 ? S::PAIR : parts; /* blocks of a cluster */
-    const int pieces = (int)((g.k + 63) / 64), part = S::PAIR > 1 ? 0 : (int)blockIdx.x % parts;
-    const int k_begin = S::PAIR > 1 ? 0 : pieces * part / parts,
-              k_count = S::PAIR > 1 ? pieces : pieces * (part + 1) / parts - k_begin;
+    const int part = parts > 1 ? (int)blockIdx.x : 0, rank = S::PAIR > 1 ? (int)blockIdx.x % S::PAIR : 0;
+    const int k_begin = part * pieces + (part < longer ? part : longer), k_count = pieces + (part < longer);
     /* tiles of the whole cluster */
-    const int step = (int)gridDim.x / together, first_tile = (int)blockIdx.x / together;
-    const int rank = S::PAIR > 1 ? cluster_rank() : 0;
+    const int step = parts > 1 ? tiles : (int)gridDim.x / S::PAIR,
+              first_tile = parts > 1 ? (int)blockIdx.y : (int)blockIdx.x / S::PAIR;
     auto place = [&](int tile) {
         Spot s = spot_of(g, tile, S::tile_m * S::PAIR, S::N);
         s.row += rank * S::tile_m;
         return s;
     };
 
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < S::STAGES; i++) {
-            barrier_init(full + i * 8, 1);
-            barrier_init(empty + i * 8, S::arrivals);
+    const bool loads = threadIdx.x == S::WGS * 128; /* one thread of the last warpgroup */
+    auto load_a = [&](const Spot &s, int k, int at) {
+        load_piece<A_MN, S::a_rows, 1>(ring + at * S::stage, &maps.a, full + at * 8, s.row, k * 64, 0, g.rank,
+                                       g.a_step, s.at);
+    };
+    auto load_b = [&](const Spot &s, int k, int at) {
+        load_piece<B_MN, S::N, S::PAIR>(ring + at * S::stage + S::a_bytes, &maps.b, full + at * 8, s.col,
+                                        k * 64, rank, g.rank, g.b_step, s.at);
+    };
+    Spot s = place(first_tile);
+    /* A constant is there already, whatever the kernel before does. */
+    auto load_ahead = [&]() {
+        for (int k = 0; k < ahead && k < k_count; k++) {
+            barrier_expect(full + k * 8, S::stage);
+            load_b(s, k_begin + k, k);
         }
-        barrier_init(parts_come, 1);
+    };
+
+    if (loads) {
+        for (int i = 0; i < S::STAGES; i++) barrier_init(full + i * 8, 1);
         barriers_made();
+        if (S::PAIR == 1) load_ahead();
+    } else if (lane == 0 && group < S::WGS) {
+        for (int i = threadIdx.x / 32; i < S::STAGES + 1; i += S::WGS * 4)
+            barrier_init(empty + i * 8, i < S::STAGES ? S::arrivals : 1);
+        barriers_made();
+    } else if (threadIdx.x == 33) {
         map_prefetch(&maps.a);
-        map_prefetch(&maps.b);
         if (copied) map_prefetch(&maps.y);
     }
     if (S::PAIR > 1)
@@ -400,50 +494,36 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         __syncthreads();
     next_may_start();
 
-    if (group == S::WGS) { /* loads, one thread of it */
+    if (group == S::WGS) {
         if constexpr (S::regroup) registers_less<56>();
-        if (threadIdx.x == S::WGS * 128) {
-            auto load_a = [&](const Spot &s, int k, int at) {
-                load_piece<A_MN, S::a_rows, 1>(ring + at * S::stage, &maps.a, full + at * 8, s.row, k * 64, 0,
-                                               g.rank, g.a_step, s.at);
-            };
-            auto load_b = [&](const Spot &s, int k, int at) {
-                load_piece<B_MN, S::N, S::PAIR>(ring + at * S::stage + S::a_bytes, &maps.b, full + at * 8,
-                                                s.col, k * 64, rank, g.rank, g.b_step, s.at);
-            };
-            /* A constant is there already, whatever the kernel before does. */
-            const int ahead = !g.b_constant ? 0 : k_count < S::STAGES ? k_count : S::STAGES;
-            if (ahead) {
-                const Spot s = place(first_tile);
-                for (int k = 0; k < ahead; k++) {
-                    barrier_expect(full + k * 8, S::stage);
-                    load_b(s, k_begin + k, k);
-                }
-            }
+        if (loads) {
+            if (S::PAIR > 1) load_ahead();
             previous_wait();
-            int at = 0, parity = 1, count = 0;
-            for (int tile = first_tile; tile < tiles; tile += step) {
-                const Spot s = place(tile);
-                for (int k = k_begin; k < k_begin + k_count; k++, count++) {
-                    if (count >= ahead) {
-                        barrier_wait(empty + at * 8, parity);
-                        barrier_expect(full + at * 8, S::stage);
-                        load_b(s, k, at);
-                    }
+            const int begun = ahead < k_count ? ahead : k_count;
+            for (int k = 0; k < begun; k++) load_a(s, k_begin + k, k);
+            int at = begun % S::STAGES, parity = begun < S::STAGES, k = k_begin + begun;
+            for (int tile = first_tile; tile < tiles;) {
+                for (; k < k_begin + k_count; k++) {
+                    barrier_wait(empty + at * 8, parity);
+                    barrier_expect(full + at * 8, S::stage);
                     load_a(s, k, at);
+                    load_b(s, k, at);
                     if (++at == S::STAGES) {
                         at = 0;
                         parity ^= 1;
                     }
                 }
+                tile += step;
+                k = k_begin;
+                if (tile < tiles) s = place(tile);
             }
         }
         __syncwarp();
-        if (together > 1) cluster_sync();
+        if (S::PAIR > 1) cluster_sync();
+        if (parts > 1) meet_parts();
         return;
     }
 
-    previous_wait();
     if constexpr (S::regroup) registers_more<224>();
     const int warp = threadIdx.x / 32 % 4;
     const int buffers = S::begin + (group * 4 + warp) * S::buffers * S::buffer; /* from the ring on */
@@ -461,21 +541,27 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         } else if (lane < S::PAIR)
             barrier_arrive_there(give_back + at * 8);
     };
+    touch<S>(g, s.col, vec, copied);
+    previous_wait();
     for (int tile = first_tile, turn = 0; tile < tiles; tile += step, turn++, count += k_count) {
         if (S::TURNS && turn % S::WGS != group) continue;
-        const Spot s = place(tile);
+        if (!S::early || turn > 0) s = place(tile);
         Tile t = {s.row, s.col, 0, 0, 0};
 #pragma unroll
         for (int i = 0; i < 3; i++) t.y += i < g.rank ? s.at[i] * g.y_step[i] : 0;
         const int own_row = s.row + (S::TURNS ? 0 : group * S::M) + warp * 16;
-        if (copied && own_row < (int)g.m) copies.begin(t, own_row, s.col);
         float d[blocks_m][sums_n];
+        if constexpr (S::early) {
+#pragma unroll
+            for (int e = 0; e < sums_n; e++) d[0][e] = 0;
+            if (copied) copies.first(t, own_row, s.col, d[0]);
+        } else if (copied && own_row < (int)g.m)
+            copies.begin(t, own_row, s.col);
         int at = count % S::STAGES, parity = count / S::STAGES % 2, last = 0;
         const uint32_t a_first = ring + (S::TURNS ? 0 : group * (S::M * 128));
         if (S::TURNS) /* a wait tells one lap of the ring from the next only: nobody waits further ahead */
             warps_sync(2 + group, 256);
-#pragma unroll 1
-        for (int k = 0; k < k_count; k++) {
+        auto multiply_piece = [&](int add) {
             barrier_wait(full + at * 8, parity);
             const uint64_t a = operand(a_first + at * S::stage, A_MN),
                            b = operand(ring + at * S::stage + S::a_bytes, B_MN);
@@ -487,18 +573,24 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 #pragma unroll
                 for (int i = 0; i < blocks_m; i++)
                     ortc_hopper::multiply<T, A_MN, B_MN>(d[i], a + (i * SLAB >> 4) + part_k * next_16(A_MN),
-                                                         b + part_k * next_16(B_MN), k | part_k);
+                                                         b + part_k * next_16(B_MN), add | part_k);
             products_commit();
 #pragma unroll
             for (int i = 0; i < blocks_m; i++) settle(d[i]);
-            if (k > 0) { /* the piece before this one has been read */
-                products_wait<1>();
-                release(last);
-            }
             last = at;
             if (++at == S::STAGES) {
                 at = 0;
                 parity ^= 1;
+            }
+        };
+        if constexpr (S::early) multiply_piece(1);
+#pragma unroll 1
+        for (int k = S::early; k < k_count; k++) {
+            const int before = last;
+            multiply_piece(S::early ? 1 : k);
+            if (S::early || k > 0) { /* the piece before has been read */
+                products_wait<1>();
+                release(before);
             }
         }
         if (S::TURNS) warps_arrive(2 + (group ^ 1), 256);
@@ -506,15 +598,15 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 #pragma unroll
         for (int i = 0; i < blocks_m; i++) settle(d[i]);
         release(last);
-        if (!S::split_k || parts == 1) {
-            if (!S::TURNS && copied && !g.residual && tile + step >= tiles) {
+        if (!S::PARTS || parts == 1) {
+            if (!S::TURNS && copied && (S::early || !g.residual) && tile + step >= tiles) {
                 /* The last tile: this warpgroup's part of A's buffers, from which its warps have read. */
                 warps_sync(4 + group, 128);
                 copies.room = ring + warp * S::stage + group * (S::M * 128);
             }
 #pragma unroll
             for (int i = 0; i < blocks_m; i++) {
-                if (!copied)
+                if (__builtin_expect(!copied, 0))
                     store_warp<S, T>(g, t, own_row + i * 64, s.col, d[i], sums, vec,
                                      [](float(&)[8], int, int) {});
                 else if (own_row + i * 64 < (int)g.m) {
@@ -524,14 +616,13 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
             }
             continue;
         }
-        if constexpr (S::split_k) {
-            const Band own = share_parts<S>(g, s.row, part, parts, ring, parts_come, d[0]);
-            each_of_band<S, S::WGS * 128>(
-                own, parts,
-                (const float *)(shared_wgmma + (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma))),
-                [&](float(&x)[8], int row, int col) {
-                    finish<T, 8>(g, t, x, s.row + row, s.col + col, vec);
-                });
+        if constexpr (S::PARTS) {
+            float *const all = (float *)(shared_wgmma +
+                                         (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma)));
+            const Band own = share_parts<S, S::WGS * 128>(g, s.row, part, parts, all, parts_come, d[0]);
+            each_of_band<S, S::WGS * 128>(own, part, parts, all, [&](float(&x)[8], int row, int col) {
+                finish<T, 8>(g, t, x, s.row + row, s.col + col, vec);
+            });
         }
     }
     if (lane == 0) tile_stores_read<0>();
@@ -541,16 +632,17 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* So many blocks, `together` in a cluster, which may start while the kernel before ends. */
+/* So many blocks, in a row or in columns, `together` in a cluster, which may start while the kernel before
+ * ends. */
 template <typename K, typename... More>
-static int launch_blocks(K kernel, const ortc_cu_gemm &g, int64_t blocks, int together, int threads,
-                         int shared, void *queue, More... more)
+static int launch_blocks(K kernel, const ortc_cu_gemm &g, dim3 blocks, int together, int threads, int shared,
+                         void *queue, More... more)
 {
     cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess) return e;
     cudaLaunchAttribute with[2] = {};
     cudaLaunchConfig_t launch = {};
-    launch.gridDim = dim3((unsigned)blocks);
+    launch.gridDim = blocks;
     launch.blockDim = dim3((unsigned)threads);
     launch.dynamicSmemBytes = (size_t)shared;
     launch.stream = (cudaStream_t)queue;
@@ -572,10 +664,12 @@ static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
 {
     const auto kernel = wgmma_tiles<S, T, A_MN, B_MN>;
     const int64_t tiles = tiles_of(g, S::tile_m * S::PAIR, S::N); /* of a cluster */
-    const int parts = S::PAIR > 1 || g.parts < 1 ? 1 : g.parts, together = S::PAIR > 1 ? S::PAIR : parts;
+    const int parts = !S::PARTS || g.parts < 1 || tiles > 65535 ? 1 : g.parts,
+              pieces = (int)((g.k + 63) / 64);
     const int64_t most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
-    const bool vec = vectors_fit(g),
-               copied = vec && !g.c && g.out_type == g.type && g.n % 8 == 0 && (parts == 1);
+    const bool vec = vectors_fit(g), copied = vec && !g.c && g.out_type == g.type && g.n % 8 == 0 &&
+                                              parts == 1 &&
+                                              (!S::early || g.alpha == 1.0f || (!g.bias && !g.residual));
     Maps maps = {};
     ortc_cu_gemm result = g; /* as map_of takes one: N along its K */
     result.k = g.n;
@@ -583,24 +677,32 @@ static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
         !map_of(&maps.b, g, g.b, g.n, g.b_col, g.b_row, g.b_step, B_MN, (B_MN ? 64 : S::N) / S::PAIR) ||
         (copied && !map_of(&maps.y, result, g.y, g.m, g.y_row, 1, g.y_step, false, 16)))
         return cudaErrorInvalidValue;
-    return launch_blocks(kernel, g, (parts > 1 || tiles < most ? tiles : most) * together, together,
-                         S::threads, S::shared, queue, maps, (int)tiles, parts, vec, copied);
+    /* Where the kernel before leaves no room for this one, its end is near when this one begins: A's first
+     * piece does not queue behind all of B. */
+    const int64_t all = tiles * parts * S::PAIR;
+    const int ahead = !g.b_constant ? 0 : all * 2 > g.processors ? S::STAGES / 2 : S::STAGES;
+    const dim3 blocks = parts > 1 ? dim3((unsigned)parts, (unsigned)tiles)
+                                  : dim3((unsigned)(tiles < most ? tiles : most) * S::PAIR);
+    return launch_blocks(kernel, g, blocks, parts > 1 ? parts : S::PAIR, S::threads, S::shared, queue, maps,
+                         (int)tiles, parts, pieces / parts, pieces % parts, ahead, vec, copied);
 }
 
 /* clang-format off */
-/*                     rows, of A, N, warpgroups, in turns, stages, blocks, pair */
-using Pair128x256 = Shape<64,  0, 256, 2, false, 4, 1, 2>;
-using Pair128x192 = Shape<64,  0, 192, 2, false, 5, 1, 2>;
-using Tile128x256 = Shape<64,  0, 256, 2, false, 4, 1>;
-using Tile128x192 = Shape<64,  0, 192, 2, false, 5, 1>;
-using Tile128x128 = Shape<64,  0, 128, 2, false, 6, 1>;
-using Turn128x128 = Shape<128, 0, 128, 2, true,  6, 1>;
-using Tile128x64  = Shape<64,  0,  64, 2, false, 8, 1>;
-using Tile64x128  = Shape<64,  0, 128, 1, false, 4, 2>;
-using Tile64x64   = Shape<64,  0,  64, 1, false, 6, 2>;
-using Deep64x64   = Shape<64,  0,  64, 1, false, 12, 1>;
-using Tile16x128  = Shape<64, 16, 128, 1, false, 5, 2>;
-using Tile16x64   = Shape<64, 16,  64, 1, false, 9, 2>;
+/*                     rows, of A, N, warpgroups, in turns, stages, blocks, pair, parts */
+using Pair128x256 = Shape<64,   0, 256, 2, false,  4, 1, 2>;
+using Pair128x192 = Shape<64,   0, 192, 2, false,  5, 1, 2>;
+using Tile128x256 = Shape<64,   0, 256, 2, false,  4, 1>;
+using Tile128x192 = Shape<64,   0, 192, 2, false,  5, 1>;
+using Tile128x128 = Shape<64,   0, 128, 2, false,  6, 1>;
+using Turn128x128 = Shape<128,  0, 128, 2, true,   6, 1>;
+using Tile64x192  = Shape<64,   0, 192, 1, false,  6, 1>;
+using Tile64x128  = Shape<64,   0, 128, 1, false,  8, 1>;
+using Tile64x64   = Shape<64,   0,  64, 1, false,  6, 2>;
+using Part64x192  = Shape<64,   0, 192, 1, false,  6, 1, 1, true>;
+using Part64x128  = Shape<64,   0, 128, 1, false,  8, 1, 1, true>;
+using Part64x64   = Shape<64,   0,  64, 1, false, 12, 1, 1, true>;
+using Part16x128  = Shape<64,  16, 128, 1, false,  5, 2, 1, true>;
+using Part16x64   = Shape<64,  16,  64, 1, false,  9, 2, 1, true>;
 /* clang-format on */
 
 template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
@@ -612,17 +714,19 @@ template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm &g, 
     case ORTC_CU_GEMM_WGMMA_##NAME: return launch_wgmma<SHAPE, T, false, B_MN>(g, queue)
     switch (g.kernel) {
         ORTC_CASE(128X256_PAIR, Pair128x256);
+        ORTC_CASE(128X192_PAIR, Pair128x192);
         ORTC_CASE(128X256, Tile128x256);
         ORTC_CASE(128X192, Tile128x192);
         ORTC_CASE(128X128, Tile128x128);
         ORTC_CASE(128X128_TURNS, Turn128x128);
-        ORTC_CASE(128X64, Tile128x64);
+        ORTC_CASE(64X192, Tile64x192);
         ORTC_CASE(64X128, Tile64x128);
         ORTC_CASE(64X64, Tile64x64);
-        ORTC_CASE(64X64_DEEP, Deep64x64);
-        ORTC_CASE(16X128, Tile16x128);
-        ORTC_CASE(16X64, Tile16x64);
-        ORTC_CASE(128X192_PAIR, Pair128x192);
+        ORTC_CASE(64X192_PARTS, Part64x192);
+        ORTC_CASE(64X128_PARTS, Part64x128);
+        ORTC_CASE(64X64_PARTS, Part64x64);
+        ORTC_CASE(16X128_PARTS, Part16x128);
+        ORTC_CASE(16X64_PARTS, Part16x64);
     default: return cudaErrorInvalidValue;
     }
 #undef ORTC_CASE

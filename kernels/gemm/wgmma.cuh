@@ -266,6 +266,12 @@ __device__ __forceinline__ void cluster_sync()
 {
     asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n" ::: "memory");
 }
+/* The same in two steps. */
+__device__ __forceinline__ void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.relaxed;\n" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait;\n" ::: "memory"); }
 /* The address that this one has in another block of the cluster. */
 __device__ __forceinline__ uint32_t address_in(uint32_t address, int block)
 {
@@ -280,6 +286,15 @@ __device__ __forceinline__ void push(uint32_t there, float x, float y, uint32_t 
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];\n" ::"r"(
             there),
         "f"(x), "f"(y), "r"(barrier_there)
+        : "memory");
+}
+/* So many bytes, whole 16s, from here (tile_written) to another block, which its barrier counts. */
+__device__ __forceinline__ void push(uint32_t there, uint32_t from, int bytes, uint32_t barrier_there)
+{
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n" ::
+            "r"(there),
+        "r"(from), "r"(bytes), "r"(barrier_there)
         : "memory");
 }
 __device__ __forceinline__ int cluster_rank()

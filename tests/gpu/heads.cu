@@ -8,38 +8,11 @@
  *                       causal one halved; that of few, by parts of the keys, through more memory than the
  *                       cache holds: GB/s
  */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "ortc/op.h"
+#include "tests/gpu/by_hand.cuh"
 
 #include "kernels/attention/cuda_mask.cuh"
 
 using namespace ortc_attention;
-
-#define CHECK(e) \
-    do { \
-        const cudaError_t e_ = (cudaError_t)(e); \
-        if (e_ != cudaSuccess) { \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(e_)); \
-            exit(1); \
-        } \
-    } while (0)
-
-static uint64_t state = 1;
-static uint32_t draw(uint32_t n) /* 0 .. n - 1 */
-{
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return (uint32_t)((state >> 33) % n);
-}
 
 /* zeros: one in so many is -infinity (or false); 0: none. */
 __global__ static void fill(void *p, int type, int64_t n, uint64_t seed, float scale, int zeros)

@@ -8,36 +8,10 @@
  *                                cache, and the rate at which they and their scales are read, beside a read
  *                                of as many bytes
  */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "ortc/op.h"
+#include "tests/gpu/by_hand.cuh"
 
 #include "kernels/gemm/cuda_nbits.h"
 
-#define CHECK(e) \
-    do { \
-        const cudaError_t e_ = (cudaError_t)(e); \
-        if (e_ != cudaSuccess) { \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(e_)); \
-            exit(1); \
-        } \
-    } while (0)
-
-static uint64_t state = 1;
-static uint32_t draw(uint32_t n) /* 0 .. n - 1 */
-{
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return (uint32_t)((state >> 33) % n);
-}
 static float number() { return (float)draw(2001) / 1000.0f - 1.0f; }
 
 /* ---- Elements ------------------------------------------------------------------------------------------ */

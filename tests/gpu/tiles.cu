@@ -13,43 +13,19 @@
  *                           cache; `*` marks what ortc_cu_gemm_plan chooses, the last column is its time
  *                           over the best one's
  */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
 #include <dlfcn.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <algorithm>
-#include <vector>
-
-#include "ortc/op.h"
+#include "tests/gpu/by_hand.cuh"
 
 #include "kernels/gemm/cuda_gemm.h"
 
-#define CHECK(e) \
-    do { \
-        const cudaError_t e_ = (cudaError_t)(e); \
-        if (e_ != cudaSuccess) { \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(e_)); \
-            exit(1); \
-        } \
-    } while (0)
-
-static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32", "mma_any",
-                                    "ffma128",  "ffma64",     "vector",    "w128x256", "w128x192", "w128x128",
-                                    "t128x128", "w128x64",    "w64x128",   "w64x64",   "w16x128",  "w16x64",
-                                    "d64x64",   "p128x256",   "p128x192",  "split128"};
+static const char *const names[] = {"-",         "mma128x128", "mma128x64", "mma64x64", "mma64x32",
+                                    "mma_any",   "ffma128",    "ffma64",    "vector",   "2w128x256",
+                                    "2w128x192", "w128x256",   "w128x192",  "w128x128", "t128x128",
+                                    "w64x192",   "w64x128",    "w64x64",    "p64x192",  "p64x128",
+                                    "p64x64",    "p16x128",    "p16x64",    "split128"};
 
 static int processors;
-static uint64_t state = 1;
-static uint32_t draw(uint32_t n) /* 0 .. n - 1 */
-{
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return (uint32_t)((state >> 33) % n);
-}
 
 /* ---- Elements ------------------------------------------------------------------------------------------ */
 
@@ -151,21 +127,17 @@ static bool is_f32(int kernel)
 }
 
 /* Whether K is one part. */
-static bool is_whole(int kernel)
-{
-    return kernel < ORTC_CU_GEMM_WGMMA_128X256 || kernel == ORTC_CU_GEMM_WGMMA_128X128_TURNS ||
-           kernel == ORTC_CU_GEMM_WGMMA_128X256_PAIR || kernel == ORTC_CU_GEMM_WGMMA_128X192_PAIR;
-}
+static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_64X192_PARTS; }
 
 static Case random_case(int kernel)
 {
-    static const int tm[] = {0,   128, 128, 64, 64, 64, 128, 64, 8,   128, 128,
-                             128, 128, 128, 64, 64, 16, 16,  64, 256, 256, 128};
-    static const int tn[] = {0,   128, 64, 64,  32, 64,  128, 64, 32,  256, 192,
-                             128, 128, 64, 128, 64, 128, 64,  64, 256, 192, 128};
-    const bool wgmma = kernel >= ORTC_CU_GEMM_WGMMA_128X256, f32 = is_f32(kernel);
-    const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_16X128 ||
-                     kernel == ORTC_CU_GEMM_WGMMA_16X64;
+    static const int tm[] = {0,   128, 128, 64, 64, 64, 128, 64, 8,  256, 256, 128,
+                             128, 128, 128, 64, 64, 64, 64,  64, 64, 16,  16,  128};
+    static const int tn[] = {0,   128, 64,  64,  32,  64, 128, 64,  32, 256, 192, 256,
+                             192, 128, 128, 192, 128, 64, 192, 128, 64, 128, 64,  128};
+    const bool wgmma = kernel > ORTC_CU_GEMM_VECTOR, f32 = is_f32(kernel);
+    const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS ||
+                     kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
     Case c = {};
     ortc_cu_gemm &g = c.g;
     g.kernel = kernel;
@@ -438,7 +410,8 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
             if (!is_chosen &&
                 (kernel == ORTC_CU_GEMM_MMA_ANY || f32 != (type == ORTC_F32) ||
                  (kernel == ORTC_CU_GEMM_VECTOR && m > 8) ||
-                 ((kernel == ORTC_CU_GEMM_WGMMA_16X128 || kernel == ORTC_CU_GEMM_WGMMA_16X64) && m > 16) ||
+                 ((kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS) &&
+                  m > 16) ||
                  (kernel < ORTC_CU_GEMM_VECTOR && !f32 && kernel > 1 && flops > 2e10) ||
                  (parts > 1 && (is_whole(kernel) || (k + 63) / 64 < parts * 2 || flops > 2e10))))
                 continue;
