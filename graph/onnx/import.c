@@ -270,6 +270,7 @@ ortc_status ortc_import_nodes(ortc_scope *s, Onnx__NodeProto *const *nodes, size
 {
     for (size_t i = 0; i < n; i++) {
         const Onnx__NodeProto *node = nodes[order ? order[i] : i];
+        ORTC_TRY(ortc_stop_poll(s->in->stop, s->in->error));
         ortc_status status = ortc_import_node(s, node);
         if (status != ORTC_OK) {
             if (!s->in->named) ortc_import_prefix(s->in->error, node);
@@ -352,11 +353,13 @@ static ortc_status import_model(ortc_importer *in, ortc_model_info *out_info)
     return ortc_import_describe(in, out_info);
 }
 
-ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
-                             ortc_error *error)
+ortc_status ortc_onnx_import(ortc_source *source, const ortc_stop *stop, ortc_graph **out_graph,
+                             ortc_model_info *out_info, ortc_error *error)
 {
     ortc_source_bytes bytes = ortc_source_model(source);
-    ortc_importer in = {.base = {bytes.data, bytes.bytes, bytes.mapped, source}, .error = error};
+    ortc_importer in = {.base = {bytes.data, bytes.bytes, bytes.mapped, source},
+                        .stop = stop,
+                        .error = error};
     void *model;
     ortc_status status;
 
