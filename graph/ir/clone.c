@@ -33,12 +33,14 @@ static bool clone_node(const ortc_node *from, ortc_graph *g, ortc_edge **edges, 
     ortc_node *n = ortc_arena_alloc(&g->arena, sizeof *n);
     if (!n) return false;
     *n = *from;
+    n->mark = 0; /* the new graph counts its marks from 0 */
     n->graph = g;
     n->prev = g->last;
     n->next = NULL;
     n->in = ortc_arena_array(&g->arena, from->n_in, sizeof *n->in);
+    n->uses = ortc_arena_array(&g->arena, from->n_in, sizeof *n->uses);
     n->out = ortc_arena_array(&g->arena, from->n_out, sizeof *n->out);
-    if (!n->in || !n->out) return false;
+    if (!n->in || !n->uses || !n->out) return false;
     *(g->last ? &g->last->next : &g->first) = n;
     g->last = n;
     for (uint32_t i = 0; i < from->n_in; i++)
@@ -57,6 +59,8 @@ static ortc_status clone_into(const ortc_graph *from, ortc_graph *g, ortc_error 
         ortc_edge *copy = ortc_arena_alloc(&g->arena, sizeof *copy);
         if (!copy || !ortc_array_push(&g->edges, copy)) return ortc_no_memory(error, sizeof *copy);
         *copy = *e;
+        copy->mark = copy->twin_mark = 0;
+        copy->twin = NULL;
         copy->graph = g;
         copy->producer = NULL;
         copy->uses = NULL;

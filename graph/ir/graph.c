@@ -130,22 +130,27 @@ ortc_edge *ortc_graph_constant(ortc_graph *g, const char *name, ortc_constant *c
 
 /* ---- Uses ---------------------------------------------------------------------------------------------- */
 
-static bool use_add(ortc_edge *e, ortc_node *node, uint32_t port)
+static void use_link(ortc_edge *e, ortc_use *u)
 {
-    ortc_use *u = ortc_arena_alloc(&e->graph->arena, sizeof *u);
-    if (!u) return false;
-    *u = (ortc_use){node, port, e->uses};
+    u->prev = NULL;
+    u->next = e->uses;
+    if (u->next) u->next->prev = u;
     e->uses = u;
-    return true;
 }
 
-static void use_drop(ortc_edge *e, const ortc_node *node, uint32_t port)
+static void use_unlink(ortc_edge *e, ortc_use *u)
 {
-    for (ortc_use **u = &e->uses; *u; u = &(*u)->next)
-        if ((*u)->node == node && (*u)->port == port) {
-            *u = (*u)->next;
-            return;
-        }
+    *(u->prev ? &u->prev->next : &e->uses) = u->next;
+    if (u->next) u->next->prev = u->prev;
+}
+
+static ortc_use *use_add(ortc_edge *e, ortc_node *node, uint32_t port)
+{
+    ortc_use *u = ortc_arena_alloc(&e->graph->arena, sizeof *u);
+    if (!u) return NULL;
+    *u = (ortc_use){.node = node, .port = port};
+    use_link(e, u);
+    return u;
 }
 
 uint32_t ortc_edge_n_uses(const ortc_edge *e)
@@ -160,13 +165,12 @@ bool ortc_edge_replace(ortc_edge *from, ortc_edge *to)
     if (from == to) return true;
     while (from->uses) {
         ortc_use *u = from->uses;
-        from->uses = u->next;
+        use_unlink(from, u);
         if (u->node)
             u->node->in[u->port] = to;
         else
             from->graph->outputs[u->port].edge = to;
-        u->next = to->uses;
-        to->uses = u;
+        use_link(to, u);
     }
     from->same = to->graph == from->graph ? to->id + 1 : 0;
     return true;
@@ -203,12 +207,13 @@ ortc_node *ortc_node_create(ortc_graph *g, const ortc_op *op, const char *name, 
     n->version = op ? op->since : 0;
     n->id = g->next_node++;
     n->in = ortc_arena_array(&g->arena, n_in, sizeof *n->in);
+    n->uses = ortc_arena_array(&g->arena, n_in, sizeof *n->uses);
     n->out = ortc_arena_array(&g->arena, n_out, sizeof *n->out);
     n->n_in = n_in;
     n->n_out = n_out;
     n->name = name && *name ? ortc_arena_string(&g->arena, name, strlen(name))
                             : ortc_arena_printf(&g->arena, "%s_%u", n->type, n->id);
-    if (!n->in || !n->out || !n->name) return NULL;
+    if (!n->in || !n->uses || !n->out || !n->name) return NULL;
     link_before(n, NULL);
     g->n_nodes++;
     return n;
@@ -233,11 +238,19 @@ static bool grow_ports(ortc_graph *g, ortc_edge ***ports, uint32_t *count, uint3
 
 bool ortc_node_set_in(ortc_node *n, uint32_t port, ortc_edge *e)
 {
-    if (!grow_ports(n->graph, &n->in, &n->n_in, port + 1)) return false;
+    if (port >= n->n_in) {
+        ortc_use **grown = ortc_arena_array(&n->graph->arena, port + 1, sizeof *grown);
+        if (!grown) return false;
+        if (n->n_in) memcpy(grown, n->uses, n->n_in * sizeof *grown);
+        n->uses = grown;
+        if (!grow_ports(n->graph, &n->in, &n->n_in, port + 1)) return false;
+    }
     ortc_edge *old = n->in[port];
     if (old == e) return true;
-    if (e && !use_add(e, n, port)) return false;
-    if (old) use_drop(old, n, port);
+    ortc_use *use = e ? use_add(e, n, port) : NULL;
+    if (e && !use) return false;
+    if (old) use_unlink(old, n->uses[port]);
+    n->uses[port] = use;
     n->in[port] = e;
     return true;
 }
@@ -258,7 +271,7 @@ void ortc_node_remove(ortc_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i]) {
-            use_drop(n->in[i], n, i);
+            use_unlink(n->in[i], n->uses[i]);
             n->in[i] = NULL;
         }
     for (uint32_t i = 0; i < n->n_out; i++)

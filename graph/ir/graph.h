@@ -43,7 +43,7 @@ void ortc_constant_release(ortc_constant *);
 typedef struct ortc_use {
     ortc_node *node; /* NULL: an output of the graph */
     uint32_t port;   /* the node's input, or the graph's output index */
-    struct ortc_use *next;
+    struct ortc_use *next, *prev;
 } ortc_use;
 
 struct ortc_edge {
@@ -64,6 +64,9 @@ struct ortc_edge {
     ortc_use *uses;
     ortc_graph *graph;
     uint32_t same; /* 1 + id of the edge that replaced it and has the same value; 0: none */
+    /* of group.c, while it makes a body; with the graph's mark they are this group's */
+    uint32_t mark, twin_mark;
+    ortc_edge *twin;
 };
 /* A constant for passes and kernels: has bytes that no caller can replace. */
 static inline bool ortc_edge_is_const(const ortc_edge *e) { return e->constant && e->input < 0; }
@@ -82,6 +85,7 @@ struct ortc_node {
     uint32_t id;               /* unique in its graph */
     ortc_edge **in;            /* n_in of them; NULL: left out */
     ortc_edge **out;           /* NULL: not wanted */
+    ortc_use **uses;           /* n_in of them: what each input's edge lists of it */
     uint32_t n_in, n_out;
     uint32_t n_attrs;
     ortc_attribute *attrs;
@@ -93,6 +97,7 @@ struct ortc_node {
     const struct ortc_pointwise
         *program;      /* of a group of pointwise nodes (pointwise.h); NULL: made when asked for */
     const char *fused; /* what was fused, "BatchNormalization Relu"; NULL: nothing */
+    uint32_t mark;     /* of group.c: inside the group that has the graph's mark */
     ortc_graph *graph;
     ortc_node *prev, *next;
 };
@@ -112,6 +117,7 @@ struct ortc_graph {
     ortc_graph_input *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
     uint32_t n_nodes, next_node;
+    uint32_t mark; /* of the group that was looked at last */
     ortc_node *first, *last;
     ORTC_ARRAY(ortc_edge *) edges;     /* all ever made */
     ORTC_ARRAY(ortc_graph *) children; /* bodies and subgraphs, freed with this one */

@@ -1,9 +1,10 @@
 /* graph/normalise/fold_constants.c: nodes whose inputs are all constants become constants.
  *
  * Limits: nothing random, stateful or with subgraphs; the result is at most as large as the inputs together
- * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node). What shape functions already know (Shape of a
- * static tensor, and the arithmetic behind it) is folded from the known values, without computing. Weights of
- * 8 bits stay quantised where the operand beside them is: providers have products of integers.
+ * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node), and `evaluate` has a budget. What shape
+ * functions already know (Shape of a static tensor, and the arithmetic behind it) is folded from the known
+ * values, without computing. Weights of 8 bits stay quantised where the operand beside them is: providers
+ * have products of integers.
  */
 #include "graph/ir/infer.h"
 #include "graph/ir/quantised.h"
@@ -81,6 +82,25 @@ static void become_constant(ortc_node *n, uint32_t port, ortc_constant *c)
     ortc_edge_set_constant(e, c);
 }
 
+static bool is_refused(const ortc_normalise *p, const ortc_node *n)
+{
+    return n->id < p->n_refused && p->refused[n->id];
+}
+
+static ortc_status refuse(ortc_normalise *p, const ortc_node *n)
+{
+    if (n->id >= p->n_refused) {
+        const uint32_t count = p->graph->next_node;
+        bool *grown = realloc(p->refused, count * sizeof *grown);
+        if (!grown) return ortc_no_memory(p->error, count);
+        memset(grown + p->n_refused, 0, (count - p->n_refused) * sizeof *grown);
+        p->refused = grown;
+        p->n_refused = count;
+    }
+    p->refused[n->id] = true;
+    return ORTC_OK;
+}
+
 static ortc_status fold_node(ortc_normalise *p, ortc_node *n)
 {
     if (n->n_out == 1 && n->out[0] && n->out[0]->values && !(n->op && (n->op->flags & ORTC_OP_RANDOM))) {
@@ -93,7 +113,7 @@ static ortc_status fold_node(ortc_normalise *p, ortc_node *n)
             return ORTC_OK;
         }
     }
-    if (!foldable(n) || !p->evaluate) return ORTC_OK;
+    if (!p->evaluate || is_refused(p, n) || !foldable(n)) return ORTC_OK;
     ortc_constant **results = calloc(n->n_out, sizeof *results);
     if (!results) return ortc_no_memory(p->error, n->n_out * sizeof *results);
     ortc_error why = ORTC_ERROR_INIT;
@@ -103,10 +123,12 @@ static ortc_status fold_node(ortc_normalise *p, ortc_node *n)
             if (n->out[i]) become_constant(n, i, results[i]);
         ortc_node_remove(n);
         p->edits++;
-    } else if (s == ORTC_OUT_OF_MEMORY)
-        ortc_fail(p->error, s, "%s", why.text);
-    else
-        s = ORTC_OK; /* it stays a node, and says the same when it is run */
+    } else if (s == ORTC_OUT_OF_MEMORY || s == ORTC_CANCELLED || s == ORTC_DEADLINE)
+        ortc_fail(p->error, s, "folding node '%s' (%s): %s", n->name, n->type, why.text);
+    else {
+        p->unfolded += s == ORTC_LIMIT;
+        s = refuse(p, n); /* it stays a node, and says the same when it is run */
+    }
     free(results);
     return s;
 }

@@ -33,7 +33,7 @@ static bool is_off(const char *name, const char *const *off, size_t n_off)
     return false;
 }
 
-ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t n_off, uint64_t *edits)
+static ortc_status run_all(ortc_normalise *n, const char *const *off, size_t n_off, uint64_t *edits)
 {
     for (size_t i = 0; i < ortc_normalise_n_passes; i++) edits[i] = 0;
     for (int round = 0; round < MAX_ROUNDS; round++) {
@@ -41,6 +41,7 @@ ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t
         for (size_t i = 0; i < ortc_normalise_n_passes; i++) {
             if (is_off(ortc_normalise_passes[i].name, off, n_off)) continue;
             n->edits = 0;
+            ORTC_TRY(ortc_stop_poll(n->stop, n->error));
             ORTC_TRY(ortc_normalise_passes[i].run(n));
             edits[i] += n->edits;
             changed += n->edits;
@@ -53,4 +54,13 @@ ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t
         ORTC_TRY(ortc_graph_infer(n->graph, n->error));
     }
     return ORTC_OK;
+}
+
+ortc_status ortc_normalise_run(ortc_normalise *n, const char *const *off, size_t n_off, uint64_t *edits)
+{
+    const ortc_status s = run_all(n, off, n_off, edits);
+    free(n->refused);
+    n->refused = NULL;
+    n->n_refused = 0;
+    return s;
 }

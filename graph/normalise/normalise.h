@@ -6,16 +6,23 @@
 #ifndef ORTC_NORMALISE_H
 #define ORTC_NORMALISE_H
 
+#include "base/stop.h"
 #include "graph/ir/graph.h"
 
 typedef struct ortc_normalise {
     ortc_graph *graph;
     ortc_error *error;
+    const ortc_stop *stop; /* NULL: nobody ends it before its time */
     /* Computes a node whose inputs are constants: n_out new constants for the caller (NULL where not wanted).
-     * UNSUPPORTED: it cannot be; the node stays. */
+     * LIMIT: that is more than what may be done; the node stays, and is counted. CANCELLED, DEADLINE,
+     * OUT_OF_MEMORY end the passes. Others: it cannot be; the node stays. */
     ortc_status (*evaluate)(void *arg, const ortc_node *, ortc_constant **out, ortc_error *);
     void *evaluate_arg;
-    uint64_t edits; /* what the pass has changed so far */
+    uint64_t edits;    /* what the pass has changed so far */
+    uint64_t unfolded; /* nodes that were more than what may be done */
+    /* by node id: `evaluate` has said no, and is not asked again; n_refused of them */
+    bool *refused;
+    uint32_t n_refused;
 } ortc_normalise;
 
 typedef struct ortc_normalise_pass {

@@ -3,9 +3,32 @@
  * nodes are left alone. */
 #include "normalise.h"
 
+/* What two attributes are compared by; NULL: by nothing, they are not worth it (tensors, graphs, types).
+ * Strings are compared one by one. */
+static const void *bytes_of(const ortc_attr *a, size_t *bytes)
+{
+    *bytes = 0;
+    switch (a->kind) {
+    case ORTC_ATTR_INT: return *bytes = sizeof a->i, &a->i;
+    case ORTC_ATTR_FLOAT: return *bytes = sizeof a->f, &a->f;
+    case ORTC_ATTR_STRING: return *bytes = a->count, a->count ? a->u.s : (const void *)"";
+    case ORTC_ATTR_INTS: return *bytes = a->count * sizeof(int64_t), a->count ? a->u.ints : (const void *)"";
+    case ORTC_ATTR_FLOATS:
+        return *bytes = a->count * sizeof(float), a->count ? a->u.floats : (const void *)"";
+    case ORTC_ATTR_STRINGS: return "";
+    default: return NULL;
+    }
+}
+
+/* Attributes in any order. */
 static uint64_t hash_node(const ortc_node *n)
 {
     uint64_t h = ortc_hash_string(n->type) ^ ortc_hash_string(n->domain);
+    for (uint32_t i = 0; i < n->n_attrs; i++) {
+        size_t bytes = 0;
+        const void *data = bytes_of(&n->attrs[i].value, &bytes);
+        h += ortc_hash(data, bytes, ortc_hash_string(n->attrs[i].name));
+    }
     for (uint32_t i = 0; i < n->n_in; i++) {
         uint32_t id = n->in[i] ? n->in[i]->id : UINT32_MAX;
         h = ortc_hash(&id, sizeof id, h);
@@ -15,19 +38,12 @@ static uint64_t hash_node(const ortc_node *n)
 
 static bool equal_attr(const ortc_attr *a, const ortc_attr *b)
 {
-    if (a->kind != b->kind || a->count != b->count) return false;
-    switch (a->kind) {
-    case ORTC_ATTR_INT: return a->i == b->i;
-    case ORTC_ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
-    case ORTC_ATTR_STRING: return !memcmp(a->u.s, b->u.s, a->count);
-    case ORTC_ATTR_INTS: return !memcmp(a->u.ints, b->u.ints, a->count * sizeof(int64_t));
-    case ORTC_ATTR_FLOATS: return !memcmp(a->u.floats, b->u.floats, a->count * sizeof(float));
-    case ORTC_ATTR_STRINGS:
-        for (size_t i = 0; i < a->count; i++)
-            if (strcmp(a->u.strings[i], b->u.strings[i])) return false;
-        return true;
-    default: return false; /* tensors, graphs, types: not worth comparing */
-    }
+    size_t na, nb;
+    const void *x = bytes_of(a, &na), *y = bytes_of(b, &nb);
+    if (a->kind != b->kind || a->count != b->count || !x || !y || na != nb || memcmp(x, y, na)) return false;
+    for (size_t i = 0; i < a->count && a->kind == ORTC_ATTR_STRINGS; i++)
+        if (strcmp(a->u.strings[i], b->u.strings[i])) return false;
+    return true;
 }
 
 static bool equal_nodes(const ortc_node *a, const ortc_node *b)
@@ -52,6 +68,9 @@ static bool equal_nodes(const ortc_node *a, const ortc_node *b)
 
 static bool shareable(const ortc_node *n)
 {
+    size_t bytes;
+    for (uint32_t i = 0; i < n->n_attrs; i++)
+        if (!bytes_of(&n->attrs[i].value, &bytes)) return false;
     return n->op && !(n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) && !n->epilogue;
 }
 

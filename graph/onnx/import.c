@@ -270,6 +270,7 @@ ortc_status ortc_import_nodes(ortc_scope *s, Onnx__NodeProto *const *nodes, size
 {
     for (size_t i = 0; i < n; i++) {
         const Onnx__NodeProto *node = nodes[order ? order[i] : i];
+        ORTC_TRY(ortc_stop_poll(s->in->stop, s->in->error));
         ortc_status status = ortc_import_node(s, node);
         if (status != ORTC_OK) {
             if (!s->in->named) ortc_import_prefix(s->in->error, node);
@@ -352,12 +353,13 @@ static ortc_status import_model(ortc_importer *in, ortc_model_info *out_info)
     return ortc_import_report_missing(in, out_info);
 }
 
-static ortc_status import(ortc_source *source, bool describe, ortc_graph **out_graph,
+static ortc_status import(ortc_source *source, const ortc_stop *stop, bool describe, ortc_graph **out_graph,
                           ortc_model_info *out_info, ortc_error *error)
 {
     ortc_source_bytes bytes = ortc_source_model(source);
     ortc_importer in = {.base = {bytes.data, bytes.bytes, bytes.mapped, source},
                         .describe = describe,
+                        .stop = stop,
                         .error = error};
     void *model;
     ortc_status status;
@@ -385,14 +387,14 @@ static ortc_status import(ortc_source *source, bool describe, ortc_graph **out_g
     return status;
 }
 
-ortc_status ortc_onnx_import(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
-                             ortc_error *error)
+ortc_status ortc_onnx_import(ortc_source *source, const ortc_stop *stop, ortc_graph **out_graph,
+                             ortc_model_info *out_info, ortc_error *error)
 {
-    return import(source, false, out_graph, out_info, error);
+    return import(source, stop, false, out_graph, out_info, error);
 }
 
-ortc_status ortc_onnx_describe(ortc_source *source, ortc_graph **out_graph, ortc_model_info *out_info,
-                               ortc_error *error)
+ortc_status ortc_onnx_describe(ortc_source *source, const ortc_stop *stop, ortc_graph **out_graph,
+                               ortc_model_info *out_info, ortc_error *error)
 {
-    return import(source, true, out_graph, out_info, error);
+    return import(source, stop, true, out_graph, out_info, error);
 }

@@ -38,8 +38,9 @@ typedef struct ortc_importer {
     int32_t n_graphs, n_calls; /* nesting, now */
     uint64_t n_inlined;        /* calls, for names */
     uint64_t n_initializers, n_parameters, weight_bytes;
-    bool describe; /* missing operators are listed, not refused */
-    bool named;    /* the error's text names its node already */
+    bool describe;         /* missing operators are listed, not refused */
+    const ortc_stop *stop; /* NULL: nobody ends it before its time */
+    bool named;            /* the error's text names its node already */
     ortc_error *error;
 } ortc_importer;
 

@@ -278,7 +278,7 @@ ortc_status ortc_import_infer(ortc_importer *in, ortc_node *n)
             in->error->code = ORTC_OK;
             in->error->text[0] = 0;
         }
-        status = ORTC_OK;
+        status = ortc_node_check(n, in->error); /* its ports are read before that: they must be there */
     }
     in->named = status != ORTC_OK;
     return status;

@@ -6,6 +6,7 @@
 #ifndef ORTC_ONNX_H
 #define ORTC_ONNX_H
 
+#include "base/stop.h"
 #include "graph/ir/graph.h"
 
 /* The bytes of a model and of the files beside it. Owns mappings; constants of graphs point into them. */
@@ -21,11 +22,12 @@ uint64_t ortc_source_owned(const ortc_source *);
 /* Reads a model: the graph (nodes lifted, captures explicit, local functions inlined, operators bound and
  * checked, shapes inferred node by node, since liftings need ranks) and what describes it. `info` strings
  * live in the graph's arena. `main_inputs` etc. follow from the graph. UNSUPPORTED lists every operator that
- * is missing, not only the first. */
-ortc_status ortc_onnx_import(ortc_source *, ortc_graph **out_graph, ortc_model_info *out_info, ortc_error *);
+ * is missing, not only the first. stop NULL: nobody ends it before its time. */
+ortc_status ortc_onnx_import(ortc_source *, const ortc_stop *, ortc_graph **out_graph,
+                             ortc_model_info *out_info, ortc_error *);
 /* The same for looking at only: missing operators are no error but listed in out_info. */
-ortc_status ortc_onnx_describe(ortc_source *, ortc_graph **out_graph, ortc_model_info *out_info,
-                               ortc_error *);
+ortc_status ortc_onnx_describe(ortc_source *, const ortc_stop *, ortc_graph **out_graph,
+                               ortc_model_info *out_info, ortc_error *);
 /* What loading says of a model that was only described; OK when nothing is missing. */
 ortc_status ortc_onnx_missing(const ortc_model_info *, ortc_error *);
 

@@ -64,7 +64,7 @@ ortc_status ortc_pass_group_pointwise(ortc_specialise *s)
         ortc_node *nodes[ORTC_POINTWISE_MOST], *made = NULL;
         const growth how = {s, n};
         before = n->prev;
-        if (!ortc_pointwise_fits(n)) continue;
+        if ((s->groups && !s->groups(s->arg, n)) || !ortc_pointwise_fits(n)) continue;
         for (uint32_t count = ortc_pointwise_grow(n, may, &how, nodes); count > 1 && !made; count /= 2)
             ORTC_TRY(group(s, nodes, count, &made));
         if (made) before = made->prev;

@@ -14,6 +14,7 @@ ortc_status ortc_specialise_run(ortc_specialise *s, uint64_t *edits)
 {
     for (size_t i = 0; i < ortc_specialise_n_passes; i++) {
         s->edits = 0;
+        ORTC_TRY(ortc_stop_poll(s->stop, s->error));
         ORTC_TRY(ortc_specialise_passes[i].run(s));
         edits[i] = s->edits;
 #ifndef NDEBUG

@@ -8,17 +8,22 @@
 #ifndef ORTC_SPECIALISE_H
 #define ORTC_SPECIALISE_H
 
+#include "base/stop.h"
 #include "graph/ir/body.h"
 
 typedef struct ortc_specialise {
     ortc_graph *graph;
     ortc_error *error;
+    const ortc_stop *stop; /* NULL: nobody ends it before its time */
     /* Whether kernels of the device that runs `where` take the proposed node, which need not be in the graph.
      * On a yes they are from then on those of `node`; NULL: it is only a question. */
     bool (*accept)(void *arg, const ortc_node *proposal, const ortc_node *node, const ortc_node *where);
+    /* Whether the device that runs the node has any kernel for ortc.Group: else none need be proposed. NULL:
+     * it may. */
+    bool (*groups)(void *arg, const ortc_node *);
     /* Whether two nodes run on one device. */
     bool (*together)(void *arg, const ortc_node *, const ortc_node *);
-    void *arg; /* of both */
+    void *arg; /* of all three */
     uint64_t edits;
 } ortc_specialise;
 

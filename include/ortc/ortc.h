@@ -126,6 +126,7 @@ ORTC_EXPORT ortc_status ortc_value_encode(const ortc_value *, const char *name, 
 /* ---- Models -------------------------------------------------------------------------------------------- */
 
 typedef struct ortc_model ortc_model;
+typedef struct ortc_cancel ortc_cancel;
 
 /* Where bytes come from: a file, memory, something encrypted or streamed. `arg` is passed back. */
 typedef struct ortc_reader {
@@ -151,6 +152,12 @@ typedef struct ortc_model_options {
     /* names of normalising passes to leave out (`ortc info --passes` lists them) */
     const char *const *passes_off;
     size_t n_passes_off;
+    /* what folding of constants may do in all, in operations of about a nanosecond each, as kernels estimate
+     * them: the same nodes are folded on every machine. 0: 500 million, and 500 more for each byte of the
+     * weights; UINT64_MAX: no limit. Nodes that are more are left to the runs (ortc_model_info.n_unfolded) */
+    uint64_t fold_operations;
+    ortc_cancel *cancel; /* NULL: loading cannot be cancelled */
+    int64_t deadline_ns; /* of loading, CLOCK_MONOTONIC; 0: none */
 } ortc_model_options;
 enum {
     ORTC_MODEL_NO_PASSES = 1, /* no normalising pass at all: the graph as the file has it */
@@ -162,13 +169,13 @@ enum {
 };
 #define ORTC_MODEL_OPTIONS_INIT \
     { \
-        (uint32_t)sizeof(ortc_model_options), 0, 0, 0, 0 \
+        (uint32_t)sizeof(ortc_model_options), 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /* Loads a model. Weights are not read: they stay in the mapped file until a session needs them, so the file
  * must not be changed while the model lives. options NULL: defaults. Owner: the caller; ortc_model_release.
  * Any thread. Errors: NOT_FOUND, IO, INVALID_MODEL (text names the place), UNSUPPORTED (lists every operator
- * that is missing), LIMIT, OUT_OF_MEMORY; *out is NULL then. */
+ * that is missing), LIMIT, OUT_OF_MEMORY, CANCELLED, DEADLINE; *out is NULL then. */
 ORTC_EXPORT ortc_status ortc_model_load(const char *path, const ortc_model_options *, ortc_model **out,
                                         ortc_error *);
 /* The same from memory, which must stay valid and unchanged while the model lives. */
@@ -222,6 +229,8 @@ typedef struct ortc_model_info {
     /* with ORTC_MODEL_DESCRIBE: operators that are missing, "Foo (domain my.domain, 3 nodes)" */
     size_t n_missing;
     const char *const *missing;
+    /* nodes over constants that were more than fold_operations: each run computes them */
+    uint64_t n_unfolded;
 } ortc_model_info;
 /* Borrowed from the model. Any thread. */
 ORTC_EXPORT const ortc_model_info *ortc_model_describe(const ortc_model *);
@@ -279,7 +288,6 @@ ORTC_EXPORT ortc_status ortc_model_save(const ortc_model *, const char *path, co
 
 typedef struct ortc_session ortc_session;
 typedef struct ortc_context ortc_context;
-typedef struct ortc_cancel ortc_cancel;
 typedef struct ortc_event ortc_event;
 typedef struct ortc_state ortc_state;
 
@@ -369,6 +377,8 @@ typedef struct ortc_session_options {
      * multiply many more; sums, and all between products, stay f32. For provider cpu ("cpu:precision=bf16"),
      * where the machine has the instructions. NULL, "f32": only what the model rounds */
     const char *precision;
+    ortc_cancel *cancel; /* NULL: making the session cannot be cancelled */
+    int64_t deadline_ns; /* of making it, CLOCK_MONOTONIC; 0: none */
 } ortc_session_options;
 enum {
     ORTC_SESSION_NO_FUSION = 1, /* specialise nothing: one kernel per node of the normalised graph */
@@ -378,14 +388,15 @@ enum {
 };
 #define ORTC_SESSION_OPTIONS_INIT \
     { \
-        (uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+        (uint32_t)sizeof(ortc_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0 \
     }
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller;
  * ortc_session_release. Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is),
  * UNSUPPORTED (`require` is not met: the text names the first nodes and why; or a node that no provider can
- * run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit the model), OUT_OF_MEMORY; *out
- * is NULL then. Any thread. */
+ * run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit the model), OUT_OF_MEMORY,
+ * CANCELLED, DEADLINE; *out is NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out,
                                             ortc_error *);
 ORTC_EXPORT ortc_session *ortc_session_retain(ortc_session *);

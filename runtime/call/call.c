@@ -6,13 +6,25 @@
 
 static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c; }
 
+/* Takes n chunks off what is left. Before they are done, so that what is too much costs nothing. */
+static ortc_status charge(ortc_run_env *env, double chunks)
+{
+    if (!env->operations) return ORTC_OK;
+    if (chunks * ORTC_CHUNK_OPERATIONS > (double)*env->operations)
+        return ortc_fail(env->error, ORTC_LIMIT, "it takes more operations than the budget has left");
+    *env->operations -= (uint64_t)(chunks * ORTC_CHUNK_OPERATIONS);
+    return ORTC_OK;
+}
+
+static ortc_status poll_stop(const ortc_run_env *env)
+{
+    return ortc_stop_poll(&(ortc_stop){"the run", env->cancel, env->deadline_ns}, env->error);
+}
+
 ortc_status ortc_run_env_poll(ortc_run_env *env)
 {
-    if (env->cancel && atomic_load_explicit(&env->cancel->set, memory_order_relaxed))
-        return ortc_fail(env->error, ORTC_CANCELLED, "the run was cancelled");
-    if (env->deadline_ns && ortc_now_ns() >= env->deadline_ns)
-        return ortc_fail(env->error, ORTC_DEADLINE, "the run's deadline has passed");
-    return ORTC_OK;
+    ORTC_TRY(charge(env, 1));
+    return poll_stop(env);
 }
 
 /* Asked by any worker between chunks: it must not write the error, which the caller's thread does
@@ -21,7 +33,7 @@ static ortc_status stop(void *arg)
 {
     ortc_run_env silent = *(const ortc_run_env *)arg;
     silent.error = NULL;
-    return ortc_run_env_poll(&silent);
+    return poll_stop(&silent);
 }
 
 typedef struct loop {
@@ -43,6 +55,7 @@ static ortc_status call_parallel(ortc_call *call, int64_t n, int64_t grain, ortc
     ortc_run_env *env = c->env;
     loop l = {body, arg, c->scratch, c->scratch_stride};
     bool can_stop = env->cancel || env->deadline_ns;
+    ORTC_TRY(charge(env, n > 0 ? (double)n / (double)(grain < 1 ? 1 : grain) : 0));
     ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, env->threads, n, grain,
                                                       chunk, &l, can_stop ? stop : NULL, env)
                                   : ortc_pool_for(env->threads, n, grain < 1 ? 1 : grain, chunk, &l,

@@ -5,12 +5,9 @@
 #include "graph/ir/graph.h"
 #include "ortc/op.h"
 #include "base/executor.h"
+#include "base/stop.h"
 #include "base/threads.h"
 #include "runtime/profile/profile.h"
-
-struct ortc_cancel {
-    atomic_bool set;
-};
 
 struct ortc_step_call;
 
@@ -20,6 +17,8 @@ typedef struct ortc_run_env {
     ortc_cancel *cancel; /* NULL: none */
     int64_t deadline_ns; /* 0: none */
     uint64_t seed;
+    /* what is left to do, in operations (ORTC_CHUNK_OPERATIONS); of runs on one thread; NULL: no limit */
+    uint64_t *operations;
     ortc_error *error;
     const ortc_allocator *allocator; /* NULL: ours */
     const ortc_executor *executor;   /* NULL: the pool */
@@ -36,7 +35,12 @@ typedef struct ortc_run_env {
     ORTC_ARRAY(ortc_value *) borrowed;
 } ortc_run_env;
 
-/* ORTC_OK, or the reason to stop. */
+/* What a chunk of ortc_parallel, or what lies between two polls, is taken to cost: kernels say how long an
+ * element takes, in nanoseconds of a usual machine, and chunks are as long as that makes them (ortc_grain).
+ * So a count of chunks measures work, and is the same everywhere. */
+#define ORTC_CHUNK_OPERATIONS 200000
+
+/* ORTC_OK, or the reason to stop: LIMIT where nothing is left to do. */
 ortc_status ortc_run_env_poll(ortc_run_env *);
 
 /* `call` is first: the api's functions find the rest behind it. */

@@ -289,6 +289,7 @@ static ortc_status run_with(ortc_unit *u, ortc_run_args *a, ortc_error *error)
                             .cancel = a->cancel,
                             .deadline_ns = a->deadline_ns,
                             .seed = a->seed,
+                            .operations = u->operations,
                             .error = error,
                             .allocator = u->allocator,
                             .executor = u->executor,

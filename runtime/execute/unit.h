@@ -44,6 +44,7 @@ struct ortc_unit {
     ortc_context *idle;
     uint32_t n_contexts, max_contexts; /* max 0: no limit */
     uint64_t max_bytes;                /* of all arenas and plans; 0: no limit */
+    uint64_t *operations;              /* ortc_run_env.operations, of every run */
     atomic_uint_fast64_t arena_bytes;
     ortc_unit_tie *ties; /* in the graph's arena */
     uint32_t n_ties;

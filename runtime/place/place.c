@@ -91,6 +91,11 @@ bool ortc_place_on(ortc_placed *p, const ortc_node *n, uint32_t device, ortc_tex
     return !count || ortc_place_at(p, n, device, list, count);
 }
 
+bool ortc_place_groups(const ortc_placed *p, const ortc_node *n)
+{
+    return ortc_kernels_of(ortc_target_of(p, n)->provider->name, ortc_op_group.domain, ortc_op_group.name);
+}
+
 bool ortc_place_accepts(ortc_placed *p, const ortc_node *proposal, const ortc_node *node,
                         const ortc_node *where)
 {
@@ -169,8 +174,10 @@ ortc_status ortc_place(ortc_placed *p, ortc_error *error)
     for (uint32_t d = 0; d < p->targets->count; d++) {
         ORTC_TRY(place_bodies(p, d, error));
         ORTC_TRY(ortc_place_claims(p, d, error));
-        for (const ortc_node *n = p->graph->first; n; n = n->next)
+        for (const ortc_node *n = p->graph->first; n; n = n->next) {
+            ORTC_TRY(ortc_stop_poll(p->stop, error));
             if (!ortc_kernel_of(p, n)) ORTC_TRY(ask(p, d, n, error));
+        }
     }
     ORTC_TRY(complain(p, error));
     return ortc_place_islands(p, error);
@@ -288,6 +295,7 @@ ortc_status ortc_bind(ortc_placed *p, ortc_error *error)
     ORTC_TRY(ortc_mark_deciding(p, error));
     for (const ortc_node *n = p->graph->first; n; n = n->next) {
         const ortc_site *s = ortc_site_of(p, n);
+        ORTC_TRY(ortc_stop_poll(p->stop, error));
         for (uint32_t i = 0; i < s->n_candidates; i++)
             if (s->candidates[i].kernel->prepare)
                 ORTC_TRY(prepare(n, ortc_target_of(p, n), &s->candidates[i], error));

@@ -13,6 +13,8 @@ ortc_status ortc_placed_init(ortc_placed *, ortc_graph *, const ortc_targets *, 
 /* A site for every node: in order of the targets the first whose kernels match and support it. UNSUPPORTED
  * lists the nodes that nothing can run. */
 ortc_status ortc_place(ortc_placed *, ortc_error *);
+/* Whether the device that runs the node has kernels for ortc.Group at all. */
+bool ortc_place_groups(const ortc_placed *, const ortc_node *);
 /* Whether kernels of the device that runs `where` take the proposed node; on a yes they are from then on
  * those of `node` (NULL: it was only a question). For specialising passes. */
 bool ortc_place_accepts(ortc_placed *, const ortc_node *proposal, const ortc_node *node,

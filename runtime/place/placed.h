@@ -8,6 +8,7 @@
 #ifndef ORTC_PLACED_H
 #define ORTC_PLACED_H
 
+#include "base/stop.h"
 #include "graph/ir/graph.h"
 #include "runtime/device/targets.h"
 
@@ -52,7 +53,8 @@ typedef struct ortc_placed {
     size_t n_marked;
     const ortc_forced *forced; /* borrowed; n_forced of them */
     size_t n_forced;
-    uint32_t ask; /* ORTC_ASK_*, of every question to a kernel */
+    const ortc_stop *stop; /* while it is made; NULL afterwards, and where nobody ends it before its time */
+    uint32_t ask;          /* ORTC_ASK_*, of every question to a kernel */
     ORTC_ARRAY(ortc_mover) movers;
     ortc_graph *movers_graph;
 } ortc_placed;

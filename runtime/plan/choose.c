@@ -544,9 +544,13 @@ ortc_status ortc_choose(ortc_choosing *c)
     if (!h.of || !h.seen || !questions || !c->picks) return ortc_no_memory(c->error, count * sizeof *h.of);
     for (size_t i = 0; i < c->placed->n_forced; i++) add_layout(&h, c->placed->forced[i].layout);
     for (const ortc_node *n = c->begin; n != c->end; n = n->next)
-        if (!c->runs || c->runs(c->arg, n)) ORTC_TRY(begin_node(&h, n, questions));
+        if (!c->runs || c->runs(c->arg, n)) {
+            ORTC_TRY(ortc_stop_poll(c->placed->stop, c->error));
+            ORTC_TRY(begin_node(&h, n, questions));
+        }
     for (const ortc_node *n = c->begin; n != c->end && h.n_open; n = n->next) {
         if (!questions[n->id]) continue;
+        ORTC_TRY(ortc_stop_poll(c->placed->stop, c->error));
         for (uint32_t l = 0; l < h.n_layouts; l++) ORTC_TRY(ask(&h, n, questions[n->id], h.layouts[l]));
         ways *w = &h.of[n->id];
         if (w->count > 1) ORTC_TRY(note_offers(&h, w, &c->picks[n->id]));

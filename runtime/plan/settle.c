@@ -86,5 +86,5 @@ ortc_status ortc_settle(ortc_placed *p, ortc_error *error)
         ortc_site_of(p, n)->form = c.picks[n->id].form;
     ortc_arena_deinit(&arena);
     /* for extents that are only expected nothing need be right: a plan will say what is wrong */
-    return s == ORTC_OUT_OF_MEMORY ? s : ORTC_OK;
+    return s == ORTC_OUT_OF_MEMORY || s == ORTC_CANCELLED || s == ORTC_DEADLINE ? s : ORTC_OK;
 }

@@ -13,6 +13,8 @@ static bool accept(void *arg, const ortc_node *proposal, const ortc_node *node, 
     return ortc_place_accepts(arg, proposal, node, where);
 }
 
+static bool groups(void *arg, const ortc_node *n) { return ortc_place_groups(arg, n); }
+
 static bool together(void *arg, const ortc_node *a, const ortc_node *b)
 {
     return ortc_site_of(arg, a)->device == ortc_site_of(arg, b)->device;
@@ -20,7 +22,13 @@ static bool together(void *arg, const ortc_node *a, const ortc_node *b)
 
 static ortc_status specialise(ortc_placed *p, uint64_t *edits, ortc_error *error)
 {
-    ortc_specialise s = {.graph = p->graph, .error = error, .accept = accept, .together = together, .arg = p};
+    ortc_specialise s = {.graph = p->graph,
+                         .error = error,
+                         .stop = p->stop,
+                         .accept = accept,
+                         .groups = groups,
+                         .together = together,
+                         .arg = p};
     return ortc_specialise_run(&s, edits);
 }
 
@@ -55,7 +63,7 @@ static ortc_status make_child(ortc_unit *u, const ortc_node *n, const ortc_attri
     *entry = (ortc_unit_child){a->name, child, u->children[n->id]};
     u->children[n->id] = entry; /* released with the unit around it, also when it cannot be built */
     return ortc_unit_build(child, (ortc_graph *)(uintptr_t)a->value.u.graphs[0], u->placed.targets, require,
-                           flags, NULL, error);
+                           flags, u->placed.stop, NULL, error);
 }
 
 static ortc_status make_children(ortc_unit *u, const char *require, uint32_t flags, ortc_error *error)
@@ -74,10 +82,9 @@ static ortc_status make_children(ortc_unit *u, const char *require, uint32_t fla
 
 /* ---- The stages ---------------------------------------------------------------------------------------- */
 
-ortc_status ortc_unit_build(ortc_unit *u, ortc_graph *g, const ortc_targets *targets, const char *require,
-                            uint32_t flags, uint64_t *edits, ortc_error *error)
+static ortc_status build(ortc_unit *u, ortc_graph *g, const char *require, uint32_t flags, uint64_t *edits,
+                         ortc_error *error)
 {
-    ORTC_TRY(ortc_placed_init(&u->placed, g, targets, error));
     ORTC_TRY(ortc_place(&u->placed, error));
     if (!edits && !(edits = ortc_arena_array(&g->arena, ortc_specialise_n_passes, sizeof *edits)))
         return ortc_no_memory(error, 0);
@@ -87,4 +94,14 @@ ortc_status ortc_unit_build(ortc_unit *u, ortc_graph *g, const ortc_targets *tar
     ORTC_TRY(ortc_bind(&u->placed, error));
     ORTC_TRY(ortc_settle(&u->placed, error));
     return make_children(u, require, flags, error);
+}
+
+ortc_status ortc_unit_build(ortc_unit *u, ortc_graph *g, const ortc_targets *targets, const char *require,
+                            uint32_t flags, const ortc_stop *stop, uint64_t *edits, ortc_error *error)
+{
+    ORTC_TRY(ortc_placed_init(&u->placed, g, targets, error));
+    u->placed.stop = stop;
+    const ortc_status s = build(u, g, require, flags, edits, error);
+    u->placed.stop = NULL; /* the caller's; there is nothing to stop any more */
+    return s;
 }

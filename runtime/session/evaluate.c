@@ -5,6 +5,9 @@
 #include "create.h"
 #include "runtime/execute/context.h"
 
+/* What making and ending a session costs, whatever the node does. */
+#define NODE_OPERATIONS 20000
+
 static void release_value(void *v) { ortc_value_release(v); }
 
 /* A graph of this one node: its constants, its attributes (borrowed), its wanted outputs. */
@@ -32,8 +35,12 @@ failed:
     return NULL;
 }
 
-ortc_status ortc_evaluate_node(void *model, const ortc_node *n, ortc_constant **out, ortc_error *error)
+ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *n, ortc_constant **out, ortc_error *error)
 {
+    ortc_evaluation *by = evaluation;
+    ORTC_TRY(ortc_stop_poll(by->stop, error));
+    if (by->operations < NODE_OPERATIONS) return ortc_fail(error, ORTC_LIMIT, "no operations are left");
+    by->operations -= NODE_OPERATIONS;
     ortc_graph *g = graph_of(n);
     ortc_session *s = NULL;
     ortc_out outputs[16] = {{0}};
@@ -49,13 +56,16 @@ ortc_status ortc_evaluate_node(void *model, const ortc_node *n, ortc_constant **
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
     ortc_status status = ortc_graph_infer(g, error);
     if (status == ORTC_OK)
-        status = ortc_session_from_graph(model, g, &o, &s, error); /* takes the graph */
+        status = ortc_session_from_graph(by->model, g, &o, &s, error); /* takes the graph */
     else
         ortc_graph_destroy(g);
     if (status != ORTC_OK) return status;
     for (uint32_t i = 0; i < g->n_outputs; i++) outputs[i].name = g->outputs[i].name;
     a.out = outputs;
     a.n_out = g->n_outputs;
+    a.cancel = by->stop ? by->stop->cancel : NULL;
+    a.deadline_ns = by->stop ? by->stop->deadline_ns : 0;
+    s->unit.operations = &by->operations;
     status = ortc_run(s, &a, error);
     for (uint32_t i = 0, k = 0; i < n->n_out && status == ORTC_OK; i++) {
         if (!n->out[i]) continue;

@@ -3,9 +3,17 @@
 #ifndef ORTC_EVALUATE_H
 #define ORTC_EVALUATE_H
 
+#include "base/stop.h"
 #include "session.h"
 
-/* ortc_normalise's `evaluate`; arg is the model. */
-ortc_status ortc_evaluate_node(void *model, const ortc_node *, ortc_constant **out, ortc_error *);
+/* Whose constants they are, who may stop it, and what may be done for it in all. */
+typedef struct ortc_evaluation {
+    ortc_model *model;
+    const ortc_stop *stop;
+    uint64_t operations; /* left: nanoseconds of a usual machine, as kernels estimate them (runtime/call) */
+} ortc_evaluation;
+
+/* ortc_normalise's `evaluate`; arg is an ortc_evaluation. LIMIT: it takes more than what is left. */
+ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *, ortc_constant **out, ortc_error *);
 
 #endif

@@ -53,7 +53,20 @@ static ortc_status describe(ortc_model *m, const ortc_graph_input *ends, uint32_
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
-static ortc_status normalise(ortc_model *m, const ortc_model_options *o, ortc_error *error)
+/* What folding may do for any file, and for what a file brings. */
+#define FREE_OPERATIONS UINT64_C(500000000)
+#define OPERATIONS_PER_BYTE 500
+
+static uint64_t fold_operations(const ortc_model *m, const ortc_model_options *o)
+{
+    const uint64_t bytes = m->info.weight_bytes;
+    if (o->fold_operations) return o->fold_operations;
+    if (bytes > (UINT64_MAX - FREE_OPERATIONS) / OPERATIONS_PER_BYTE) return UINT64_MAX;
+    return FREE_OPERATIONS + OPERATIONS_PER_BYTE * bytes;
+}
+
+static ortc_status normalise(ortc_model *m, const ortc_model_options *o, const ortc_stop *stop,
+                             ortc_error *error)
 {
     ortc_graph *g = m->graph;
     uint64_t *edits = ortc_arena_array(&g->arena, ortc_normalise_n_passes, sizeof *edits);
@@ -73,8 +86,16 @@ static ortc_status normalise(ortc_model *m, const ortc_model_options *o, ortc_er
             return ortc_fail(error, ORTC_NOT_FOUND, "there is no normalising pass '%s'", o->passes_off[i]);
     }
     if (o->flags & ORTC_MODEL_NO_PASSES) return ORTC_OK;
-    ortc_normalise n = {.graph = g, .error = error, .evaluate = ortc_evaluate_node, .evaluate_arg = m};
-    return ortc_normalise_run(&n, o->passes_off, o->n_passes_off, edits);
+    ortc_evaluation by = {m, stop, fold_operations(m, o)};
+    ortc_normalise n = {
+        .graph = g, .error = error, .stop = stop, .evaluate = ortc_evaluate_node, .evaluate_arg = &by};
+    ORTC_TRY(ortc_normalise_run(&n, o->passes_off, o->n_passes_off, edits));
+    m->info.n_unfolded = n.unfolded;
+    if (n.unfolded)
+        ortc_log(ORTC_LOG_WARNING,
+                 "%llu nodes over constants are left to the runs: they take more than fold_operations",
+                 (unsigned long long)n.unfolded);
+    return ORTC_OK;
 }
 
 /* Constants in memory of ours: decoded, folded, small. Those in a file's map or the caller's memory are
@@ -104,11 +125,12 @@ static ortc_status limit_constants(ortc_model *m, ortc_error *error)
 static ortc_status fill_model(ortc_model *m, const ortc_model_options *o, ortc_error *error)
 {
     const bool look = o->flags & ORTC_MODEL_DESCRIBE;
-    ORTC_TRY((look ? ortc_onnx_describe : ortc_onnx_import)(m->source, &m->graph, &m->info, error));
+    const ortc_stop stop = {"loading", o->cancel, o->deadline_ns};
+    ORTC_TRY((look ? ortc_onnx_describe : ortc_onnx_import)(m->source, &stop, &m->graph, &m->info, error));
     ORTC_TRY(describe(m, m->graph->inputs, m->graph->n_inputs, true, &m->inputs, error));
     ORTC_TRY(describe(m, m->graph->outputs, m->graph->n_outputs, false, &m->outputs, error));
     if (look) return ORTC_OK;
-    ORTC_TRY(normalise(m, o, error));
+    ORTC_TRY(normalise(m, o, &stop, error));
     ORTC_TRY(limit_constants(m, error));
     return ortc_graph_verify(m->graph, error);
 }

@@ -89,7 +89,8 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     ORTC_TRY(ortc_unit_tie_all(&s->unit, o, error));
     s->pass_edits = ortc_arena_array(&g->arena, ortc_specialise_n_passes, sizeof *s->pass_edits);
     if (!s->pass_edits) return ortc_no_memory(error, 0);
-    return ortc_unit_build(&s->unit, g, &s->targets, o->require, o->flags, s->pass_edits, error);
+    const ortc_stop stop = {"making the session", o->cancel, o->deadline_ns};
+    return ortc_unit_build(&s->unit, g, &s->targets, o->require, o->flags, &stop, s->pass_edits, error);
 }
 
 ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_session_options *o,

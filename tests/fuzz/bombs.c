@@ -1,6 +1,7 @@
-/* tests/fuzz/bombs.c: models that are small and would run for hours or take terabytes: each ends with a
- * status within a second, on a thread with a stack of 128 KiB (not under a sanitizer, which needs more), in a
- * process that may have 256 MiB. The bombs that already go off while a model is loaded are in replay.c.
+/* tests/fuzz/bombs.c: models that are small and would load or run for hours or take terabytes: each ends
+ * with a status within a second (loading: two), on a thread with a stack of 128 KiB (not under a sanitizer,
+ * which needs more), in a process that may have 256 MiB. The bombs that already go off while a model is
+ * loaded are in replay.c.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -130,6 +131,130 @@ static buffer doubling(int n)
     return make_model(8, 17, &g);
 }
 
+/* ---- Loading ------------------------------------------------------------------------------------------- */
+
+static void check(bool good, const char *what, const char *why)
+{
+    if (good)
+        n_passed++;
+    else
+        n_failed++, printf("FAILED: %s: %s\n", what, why);
+}
+
+/* Products of constants, one after the other: of a matrix of half a megabyte, a tenth of a second each. */
+static buffer products(int n)
+{
+    enum { EXTENT = 360 };
+    buffer g = {0}, t;
+    float *w = calloc((size_t)EXTENT * EXTENT, sizeof *w);
+    char in[32], out[32];
+    t = make_tensor("w", ORTC_F32, 2, (int64_t[]){EXTENT, EXTENT}, w, (size_t)EXTENT * EXTENT * sizeof *w);
+    put_message(&g, 5, &t);
+    for (int i = 0; i < n; i++) {
+        snprintf(in, sizeof in, i ? "t%d w" : "w w", i - 1);
+        snprintf(out, sizeof out, i + 1 < n ? "t%d" : "y", i);
+        put_node(&g, "MatMul", in, out);
+    }
+    put_end(&g, 12, "y", ORTC_F32, 2, (int64_t[]){EXTENT, EXTENT});
+    free(w);
+    return make_model(8, 17, &g);
+}
+
+/* A function of `body` nodes that is called `calls` times, each node named at length. */
+static buffer calls(int calls, int body)
+{
+    buffer g = {0}, m, f = {0};
+    char in[16], out[16];
+    put_end(&g, 11, "x", ORTC_F32, 1, (int64_t[]){4});
+    for (int i = 0; i < calls; i++) {
+        snprintf(in, sizeof in, i ? "t%d" : "x", i - 1);
+        snprintf(out, sizeof out, i + 1 < calls ? "t%d" : "y", i);
+        buffer n = make_node("F", "local", in, out);
+        put_message(&g, 1, &n);
+    }
+    put_end(&g, 12, "y", ORTC_F32, 1, (int64_t[]){4});
+    m = make_model(8, 17, &g);
+    put_opset(&m, 8, "local", 1);
+    put_string(&f, 1, "F");
+    put_string(&f, 10, "local");
+    put_names(&f, 4, "u0");
+    for (int i = 0; i < body; i++) {
+        snprintf(in, sizeof in, "u%d", i);
+        snprintf(out, sizeof out, "u%d", i + 1);
+        buffer n = make_node("Sin", "", in, out);
+        put_message(&f, 7, &n);
+    }
+    snprintf(out, sizeof out, "u%d", body);
+    put_names(&f, 5, out);
+    put_opset(&f, 9, "", 17);
+    put_message(&m, 25, &f);
+    return m;
+}
+
+/* Loads and makes a session; ends within two seconds with this code. */
+static ortc_model *open_bomb(const char *what, const buffer *b, const ortc_model_options *o, ortc_status code)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_model *model = NULL;
+    ortc_session *session = NULL;
+    int64_t begun = ortc_now_ns();
+    ortc_status s = ortc_model_load_memory(b->data, b->bytes, o, &model, &e);
+    if (s == ORTC_OK) s = ortc_session_create(model, NULL, &session, &e);
+    double seconds = (double)(ortc_now_ns() - begun) / 1e9;
+    char why[1200];
+    snprintf(why, sizeof why, "%s after %.2f s: %s", ortc_status_name(s), seconds, e.text);
+    check(s == code && (SANITIZED || seconds < 2), what, why);
+    ortc_session_release(session);
+    return model;
+}
+
+static void load_bombs(void)
+{
+    ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
+    ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
+    ortc_session *session = NULL;
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_cancel *cancel = NULL;
+    buffer b = products(200);
+    ortc_model *m = open_bomb("200 products of constants", &b, NULL, ORTC_OK);
+    check(m && ortc_model_describe(m)->n_unfolded > 0, "what is left of 200 products", "nothing is said");
+    ortc_model_release(m);
+    o.fold_operations = UINT64_MAX;
+    o.deadline_ns = ortc_now_ns() + 300000000;
+    ortc_model_release(open_bomb("a deadline while products are folded", &b, &o, ORTC_DEADLINE));
+    o.deadline_ns = 0;
+    ortc_cancel_create(&cancel, NULL);
+    ortc_cancel_set(cancel);
+    o.cancel = cancel;
+    ortc_model_release(open_bomb("loading is cancelled", &b, &o, ORTC_CANCELLED));
+    buffer_free(&b);
+    b = products(2);
+    o = (ortc_model_options)ORTC_MODEL_OPTIONS_INIT;
+    o.flags = ORTC_MODEL_NO_PASSES;
+    m = open_bomb("two products", &b, &o, ORTC_OK);
+    so.cancel = cancel;
+    check(m && ortc_session_create(m, &so, &session, &e) == ORTC_CANCELLED && !session,
+          "making a session is cancelled", e.text);
+    so.cancel = NULL;
+    so.deadline_ns = 1;
+    check(m && ortc_session_create(m, &so, &session, &e) == ORTC_DEADLINE && !session, "a session's deadline",
+          e.text);
+    ortc_model_release(m);
+    o = (ortc_model_options)ORTC_MODEL_OPTIONS_INIT;
+    o.fold_operations = 1;
+    m = open_bomb("nothing may be folded", &b, &o, ORTC_OK);
+    check(m && ortc_model_describe(m)->n_unfolded == 1, "the first product waits for nobody", "");
+    ortc_model_release(m);
+    ortc_cancel_release(cancel);
+    buffer_free(&b);
+    b = calls(100, 5000);
+    ortc_model_release(open_bomb("half a million nodes from 5,100", &b, NULL, ORTC_LIMIT));
+    buffer_free(&b);
+    b = calls(50, 1000);
+    ortc_model_release(open_bomb("50,000 nodes from 1,050", &b, NULL, ORTC_OK));
+    buffer_free(&b);
+}
+
 static void *bombs(void *arg)
 {
     (void)arg;
@@ -165,6 +290,7 @@ static void *bombs(void *arg)
     explode("a 4096-cubed MatMul on ref", &b, &in, 1, "y", ORTC_DEADLINE, ORTC_DEADLINE);
     ortc_value_release(in.value);
     free(x);
+    load_bombs();
     return NULL;
 }
 

@@ -65,7 +65,7 @@ static loaded load_bytes(const buffer *b)
     loaded m = {0};
     ortc_error e = ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_memory(b->data, b->bytes, &m.source, &e) == ORTC_OK, "%s", e.text);
-    cr_assert(ortc_onnx_import(m.source, &m.graph, &m.info, &e) == ORTC_OK, "%s", e.text);
+    cr_assert(ortc_onnx_import(m.source, NULL, &m.graph, &m.info, &e) == ORTC_OK, "%s", e.text);
     return m;
 }
 
@@ -74,7 +74,7 @@ static loaded load_file(void)
     loaded m = {0};
     ortc_error e = ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_file(path, false, &m.source, &e) == ORTC_OK, "%s", e.text);
-    cr_assert(ortc_onnx_import(m.source, &m.graph, &m.info, &e) == ORTC_OK, "%s", e.text);
+    cr_assert(ortc_onnx_import(m.source, NULL, &m.graph, &m.info, &e) == ORTC_OK, "%s", e.text);
     cr_assert(ortc_graph_verify(m.graph, &e) == ORTC_OK, "%s", e.text);
     return m;
 }

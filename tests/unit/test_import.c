@@ -56,7 +56,7 @@ static ortc_status import_bytes(buffer *model)
 {
     error = (ortc_error)ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_memory(model->data, model->bytes, &source, &error) == ORTC_OK);
-    ortc_status s = ortc_onnx_import(source, &graph, &info, &error);
+    ortc_status s = ortc_onnx_import(source, NULL, &graph, &info, &error);
     if (s == ORTC_OK) {
         ortc_error e = ORTC_ERROR_INIT;
         cr_expect(ortc_graph_verify(graph, &e) == ORTC_OK, "%s", e.text);
@@ -512,7 +512,7 @@ static ortc_status import_external(const char *location, const char *offset, con
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     error = (ortc_error)ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_file(path, false, &source, &error) == ORTC_OK);
-    ortc_status s = ortc_onnx_import(source, &graph, &info, &error);
+    ortc_status s = ortc_onnx_import(source, NULL, &graph, &info, &error);
     if (s == ORTC_OK) cr_expect(memcmp(node_at(0)->in[1]->constant->data, "0123456789abcdef", 16) == 0);
     ortc_graph_destroy(graph);
     ortc_source_close(source);
@@ -570,7 +570,7 @@ Test(import, readers_are_copied_and_closed, .init = register_ops)
         .size = sizeof r, .arg = &m, .bytes = reader_bytes, .read_at = reader_read, .close = reader_close};
     error = (ortc_error)ORTC_ERROR_INIT;
     cr_assert(ortc_source_open_reader(&r, &source, &error) == ORTC_OK);
-    cr_expect(ortc_onnx_import(source, &graph, &info, &error) == ORTC_OK, "%s", error.text);
+    cr_expect(ortc_onnx_import(source, NULL, &graph, &info, &error) == ORTC_OK, "%s", error.text);
     cr_expect(n_closed == 0);
     drop(&m);
     cr_expect(n_closed == 1);

@@ -92,6 +92,11 @@ static void print_file(ortc_model *m, const char *path)
                  weights);
     free(parameters);
     free(weights);
+    if (d->n_unfolded) {
+        table_cell(&t, "not folded");
+        table_format(&t, "%llu nodes over constants, which take longer than loading may",
+                     (unsigned long long)d->n_unfolded);
+    }
     for (size_t i = 0; i < d->n_metadata; i++) {
         table_cell(&t, d->metadata_keys[i]);
         table_cell(&t, d->metadata_values[i]);
@@ -167,6 +172,7 @@ static void json_file(json *j, ortc_model *m, const char *path)
     json_pair_unsigned(j, "initializers", d->n_initializers);
     json_pair_unsigned(j, "parameters", d->n_parameters);
     json_pair_unsigned(j, "weight_bytes", d->weight_bytes);
+    json_pair_unsigned(j, "unfolded", d->n_unfolded);
     json_key(j, "metadata");
     json_object(j);
     for (size_t i = 0; i < d->n_metadata; i++) json_pair_text(j, d->metadata_keys[i], d->metadata_values[i]);
