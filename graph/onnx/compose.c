@@ -161,11 +161,18 @@ static ortc_status constant(reader *r, ortc_edge **out)
     return *out ? ORTC_OK : r->l->status;
 }
 
+/* inf:x and nan:x are constants, too: what an attribute of a file may say. */
+static bool begins_constant(const char *at)
+{
+    return *at == '[' || *at == '-' || (*at >= '0' && *at <= '9') || !strncmp(at, "inf:", 4) ||
+           !strncmp(at, "nan:", 4);
+}
+
 static ortc_status value(reader *r, ortc_edge **out)
 {
     char name[MAX_NAME];
     skip_blanks(r);
-    if (*r->at == '[' || *r->at == '-' || (*r->at >= '0' && *r->at <= '9')) return constant(r, out);
+    if (begins_constant(r->at)) return constant(r, out);
     *out = NULL;
     if (!word(r, true, name)) return wrong(r, "no value");
     return !strcmp(name, "_") || find(r->l, name, out) ? ORTC_OK : wrong(r, "an unknown value before it");

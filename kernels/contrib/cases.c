@@ -16,6 +16,7 @@ const ortc_case ortc_cases_contrib[] = {
     {M "FusedMatMul@1", "T[2,3,4] T[2,4,5]", "alpha=0.5", F},
     {M "FusedMatMul@1", "T[2,4,3] T[2,5,4]", "transA=1 transB=1", F},
     {M "FusedMatMul@1", "f32[3,2,4] f32[4,2,5]", "transBatchA=1 transBatchB=1"},
+    {M "FusedMatMul@1", "f32[2,3]=0.5..2 f32[3,4]=0.5..2", "alpha=inf"},
     {M "FusedMatMul@1", "f32[4] f32[4,5]", "transA=1"},
     {M "TransposeMatMul@1", "T[4,3] T[4,5]", "transA=1", F},
     {M "FusedMatMul@1", "f32[2,3,4] f32[2,5,4]", "", .fails = ORTC_SHAPE_MISMATCH},

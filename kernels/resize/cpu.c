@@ -362,15 +362,17 @@ static ortc_status resize_run(const void *state, const void *pstate, ortc_call *
                          .dtype = x->dtype,
                          .rank = x->rank,
                          .pixel = ortc_dtype_bits(x->dtype) / 8};
+    if (!r->known) { /* of nothing, too: what is asked may be wrong */
+        ortc_resize_text why;
+        const ortc_status status = ortc_resize_measure(s, c->n_in, c->in, y, made.axes, why);
+        if (status) return ortc_call_fail(c, status, "%s", why);
+    }
     if (ortc_view_count(y) == 0) return ORTC_OK;
     if (x->rank == 0) {
         memcpy(j.y, j.x, j.pixel);
         return ORTC_OK;
     }
     if (!r->known) {
-        ortc_resize_text why;
-        const ortc_status status = ortc_resize_measure(s, c->n_in, c->in, y, made.axes, why);
-        if (status) return ortc_call_fail(c, status, "%s", why);
         fill_tables(s, x->rank, &made, c->workspace);
         ortc_resize_rows_init(&j.rows, x->rank, made.axes, ortc_resize_is_wide(x->dtype));
         j.t = &made;

@@ -4,10 +4,10 @@
  *   worker [--plugin PATH]
  *
  * Numbers are little-endian u32, a block is its length and its bytes. A request:
- *   'R' model, n inputs {name, kind, TensorProto}, n outputs {name}, n configurations {providers, model flags,
- *       session flags}
- * answered, for each configuration, by {status, text, n outputs {kind, TensorProto}}; every configuration runs
- * the model twice, and a second result that is not the first is status SECOND.
+ *   'R' model, n inputs {name, kind, TensorProto}, n outputs {name}, n configurations {providers, model
+ *       flags, session flags}
+ * answered, for each configuration, by {status, text, n outputs {kind, TensorProto}}; every configuration
+ * runs the model twice, and a second result that is not the first is status SECOND.
  *   'H' model, seed: tries it as untrusted bytes (targets.c): {status of the loading, text}. Oracles abort.
  */
 #include <stdio.h>
