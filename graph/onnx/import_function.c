@@ -11,7 +11,7 @@
 
 /* Inlining may make a graph this many times as large as the file has nodes, and FREE_NODES larger: a node
  * costs some microseconds of loading, however few bytes it has. */
-enum { GROWTH = 4, FREE_NODES = 50000, KEY_BYTES = 256 };
+enum { GROWTH = 4, FREE_NODES = 200000, KEY_BYTES = 256 };
 
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
