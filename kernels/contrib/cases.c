@@ -10,6 +10,7 @@
 #define F2 "T=f32,f16"
 #define Q8 "T=u8,i8"
 #define BYTES "127,-3,64,-127,0,1,-1,99,-50,25,-12,6,111,-77,33,2,.."
+#define STEPS "0.03125,0.0625,0.015625,.."
 #define SHARED "T[1,2,32] T[1,2,16] T[1,2,16] T[1,2,4,8] T[1,2,4,8] i32[1]={5} i32[]={6}"
 
 const ortc_case ortc_cases_contrib[] = {
@@ -146,12 +147,12 @@ const ortc_case ortc_cases_contrib[] = {
      * register, a chunk of K */
     {M "MatMulNBits@1", "T[1,512] u8[37,16,16]! T[592]=0.01..0.05", "K=512 N=37 bits=4 block_size=32", F3,
      .needs = BOTH, .tolerance = 4},
-    /* rounded to bytes by blocks (accuracy_level 4), which changes nothing of these numbers */
-    {M "MatMulNBits@1", "T[1,512]={" BYTES "} u8[37,16,16]! T[592]=0.01..0.05",
+    /* rounded to bytes by blocks (accuracy_level 4), which changes nothing of these numbers; nor does T */
+    {M "MatMulNBits@1", "T[1,512]={" BYTES "} u8[37,16,16]! T[592]={" STEPS "}",
      "K=512 N=37 bits=4 block_size=32 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
-    {M "MatMulNBits@1", "T[5,528]={" BYTES "} u8[70,33,8]! T[2310]=0.01..0.05 u8[1190]! - T[70]",
+    {M "MatMulNBits@1", "T[5,528]={" BYTES "} u8[70,33,8]! T[2310]={" STEPS "} u8[1190]! - T[70]",
      "K=528 N=70 bits=4 block_size=16 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
-    {M "MatMulNBits@1", "T[16,304]={" BYTES "} u8[9,3,64]! T[27]=0.01..0.05 T[27]",
+    {M "MatMulNBits@1", "T[16,304]={" BYTES "} u8[9,3,64]! T[27]={" STEPS "} T[27]={8,7,3.5,..}",
      "K=304 N=9 bits=4 block_size=128 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[1,16]={0} u8[9,1,8]! T[9]", "K=16 N=9 bits=4 block_size=16 accuracy_level=4", F3},
     {M "MatMulNBits@1", "f32[1,16]={nan} u8[9,1,8]! f32[9]",

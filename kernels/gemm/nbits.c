@@ -181,6 +181,27 @@ static uint64_t every_other(uint64_t v)
     return (v | v >> 16) & UINT64_C(0xffffffff);
 }
 
+/* Of eight signed bytes. */
+static int32_t sum_of_bytes(uint64_t v)
+{
+    const uint64_t bytes = UINT64_C(0x00ff00ff00ff00ff);
+    v ^= UINT64_C(0x8080808080808080); /* 128 more each, and unsigned */
+    v = (v & bytes) + (v >> 8 & bytes);
+    return (int32_t)(v * UINT64_C(0x0001000100010001) >> 48) - 8 * 128;
+}
+
+static bool is_finite(int64_t n, const float *x)
+{
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    return most < 0x7f800000;
+}
+
 /* Row r as ortc_nbits_rounded has it, and the sums of its blocks. x is not wanted any more: its bytes go
  * there in their order. */
 static void round_x(const nbits_job *j, int64_t r, float *x, float *sums)
@@ -200,9 +221,7 @@ static void round_x(const nbits_job *j, int64_t r, float *x, float *sums)
         memcpy(&eight, bytes + 8 * i, sizeof eight);
         to[at] = (uint32_t)every_other(eight);
         to[at + lanes] = (uint32_t)every_other(eight >> 8);
-        int32_t sum = 0;
-        for (int k = 0; k < 8; k++) sum += (int8_t)(eight >> 8 * k);
-        less[i] = -8 * sum;
+        less[i] = -8 * sum_of_bytes(eight);
         scale[i] = b < p->blocks ? sums[b] : 0;
     }
     for (int64_t b = 0; b < p->blocks; b++) {
@@ -227,7 +246,8 @@ static void prepare_x(nbits_job *j)
         memset(row + k, 0, (size_t)(p->ldx - k) * sizeof(float));
         if (j->s->bits == 8) continue;
         if (!j->s->rounds) p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
-        for (int64_t b = 0; b < p->blocks; b++) {
+        j->exact |= !is_finite(k, row);
+        for (int64_t b = 0; !j->s->rounds && given(j->c, ZEROS) && b < p->blocks; b++) {
             float sum = 0;
             for (int64_t i = 0; i < j->s->block; i++) sum += row[b * j->s->block + i];
             sums[r * p->blocks + b] = sum;

@@ -31,7 +31,6 @@ static void spread(size_t groups, const float *x, float *to)
 
 /* The words from `at` on, and their scales. */
 #define UNPACK \
-    const size_t n = words - at; \
     const vi32 q = v_load_i32((const int32_t *)(const void *)w + at, n); \
     const vf32 s = v_repeat_f32(scale + (at >> shift), per, n); \
     const vf32 w0 = v_f32_of_low4(q), w1 = v_f32_of_low4(v_shr(q, 4)), w2 = v_f32_of_low4(v_shr(q, 8)), \
@@ -46,21 +45,21 @@ static void row4(size_t rows, size_t k, size_t block, const float *x, size_t ldx
     const int shift = __builtin_ctzll(per);
     if (rows == 1) {
         vf32 sum = v_load_f32(sums, lanes);
-        for (size_t at = 0; at < words; at += lanes) {
+        V_FOR(at, n, words, {
             UNPACK
             sum = v_fma(WORD(x + EIGHT * at), s, sum);
-        }
+        });
         v_store_f32(sums, sum, lanes);
         return;
     }
-    for (size_t at = 0; at < words; at += lanes) {
-        __builtin_prefetch(next + 4 * at);
+    V_FOR(at, n, words, {
+        v_prefetch(next + 4 * at);
         UNPACK
         for (size_t r = 0; r < rows; r++) {
             const float *row = x + r * ldx + EIGHT * at;
             v_store_f32(sums + r * lanes, v_fma(WORD(row), s, v_load_f32(sums + r * lanes, lanes)), lanes);
         }
-    }
+    });
 }
 
 static void round_blocks(size_t blocks, size_t block, const float *x, int8_t *to, float *scale)
@@ -83,7 +82,6 @@ static void round_blocks(size_t blocks, size_t block, const float *x, int8_t *to
                                    v_load_i32(bytes + 2 * ((r)*each + at) + lanes, lanes))), \
           v_mul(s, v_load_f32(x->scale + (r)*each + at, lanes)), sum)
 #define HALVES \
-    const size_t n = words - at; \
     const vi32 q = v_load_i32((const int32_t *)(const void *)w + at, n), a = v_and(q, low), \
                b = v_and(v_shr(q, 4), low); \
     const vf32 s = v_repeat_f32(scale + (at >> shift), per, n);
@@ -97,19 +95,19 @@ static void row4_rounded(size_t rows, size_t k, size_t block, const ortc_nbits_r
     const vi32 low = v_set_i32(0x0f0f0f0f);
     if (rows == 1) {
         vf32 sum = v_load_f32(sums, lanes);
-        for (size_t at = 0; at < words; at += lanes) {
+        V_FOR(at, n, words, {
             HALVES
             sum = ROUNDED(0, sum);
-        }
+        });
         v_store_f32(sums, sum, lanes);
         return;
     }
-    for (size_t at = 0; at < words; at += lanes) {
+    V_FOR(at, n, words, {
         v_prefetch(next + 4 * at);
         HALVES
         for (size_t r = 0; r < rows; r++)
             v_store_f32(sums + r * lanes, ROUNDED(r, v_load_f32(sums + r * lanes, lanes)), lanes);
-    }
+    });
 }
 
 static void fold(size_t rows, const float *sums, float *y)
