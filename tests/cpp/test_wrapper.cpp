@@ -52,7 +52,8 @@ static void values()
           "a tensor has no elements that are values");
     ortc::value copy = v, moved = std::move(copy);
     check(!copy && moved.get() == v.get(), "copies share, moves leave nothing");
-    moved = moved;
+    ortc::value &same = moved;
+    moved = same;
     check(moved.data<std::int64_t>()[0] == 1, "assigned to itself");
 }
 
