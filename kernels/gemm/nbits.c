@@ -116,13 +116,14 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
                           *soon = i + AHEAD < n ? at + AHEAD * p->row_bytes : at;
             const float *scale = scales_of(j, row + i, k / block, count / block, t->scale);
             float *sums = t->sums + (size_t)i * m * lanes;
-            const ortc_nbits_rounded x = {j->rounded.bytes + k, j->rounded.scale + k / 8,
-                                          j->rounded.less + k / 8, (size_t)p->ldx};
-            if (j->s->rounds)
+            if (j->s->rounds) {
+                const ortc_nbits_rounded x = {j->rounded.bytes + k, j->rounded.scale + k / 8,
+                                              j->rounded.less + k / 8, (size_t)p->ldx};
                 body->row4_rounded(m, (size_t)count, (size_t)block, &x, at, soon, scale, sums);
-            else
+            } else {
                 body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon, scale,
                            sums);
+            }
         }
     }
     for (int64_t i = 0; i < n; i++) {

@@ -31,7 +31,7 @@ typedef struct ortc_nbits_vec {
      * memory */
     void (*row4)(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
                  const uint8_t *next, const float *scale, float *sums);
-    /* Blocks of x to bytes in their order, and their scales. x: finite */
+    /* Blocks of x to bytes in their order, and their scales. x: finite; its memory may be that of `to` */
     void (*round)(size_t blocks, size_t block, const float *x, int8_t *to, float *scale);
     /* As row4, of x that is rounded: sums of integers for each word, exact, and of f32 of those. */
     void (*row4_rounded)(size_t rows, size_t k, size_t block, const ortc_nbits_rounded *x, const uint8_t *w,
