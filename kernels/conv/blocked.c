@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
@@ -16,6 +17,7 @@
 #define TASK_MACS 1e6
 #define TASKS 64 /* enough for many threads */
 #define GRAIN_MACS 0.25e6
+#define WORD 4      /* bytes that are multiplied together */
 #define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
@@ -27,6 +29,18 @@ static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
 
 const ortc_blocked_uk *ortc_blocked_uk_get(void) { return ortc_blocked_uk_select(); }
+
+#if defined(__x86_64__)
+extern const ortc_blocked_bytes ortc_blocked_bytes_avx512vnni;
+#endif
+const ortc_blocked_bytes *ortc_blocked_bytes_get(void)
+{
+#if defined(__x86_64__)
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI, has = ortc_cpu_features();
+    if ((has & (needs | ORTC_CPU_AMX)) == needs) return &ortc_blocked_bytes_avx512vnni;
+#endif
+    return NULL;
+}
 
 int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
 {
@@ -42,12 +56,26 @@ int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
     return 1;
 }
 
+static int32_t type_of(ortc_dtype t)
+{
+    return t == ORTC_U8 || t == ORTC_I8 ? ORTC_BLOCKED_BYTES : ortc_float_index(t);
+}
+static int64_t type_bytes(int32_t type) /* of an element of x */
+{
+    return type == ORTC_FLOAT_F32 ? 4 : type == ORTC_BLOCKED_BYTES ? 1 : 2;
+}
+/* Of what the micro-kernels take as an element of W: of bytes a word. */
+static int64_t weight_bytes(int32_t type, int stem)
+{
+    return type == ORTC_FLOAT_F16 || type == ORTC_FLOAT_BF16 ? (stem ? 4 : 2) : 4;
+}
+
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 /* Nothing outside of the image is read, nothing skipped along a row. */
 static int reads_in_place(const ortc_blocked_plan *p)
 {
-    int yes = !p->stem && p->type == ORTC_FLOAT_F32 && p->e.stride[2] == 1;
+    int yes = !p->stem && (p->type == ORTC_FLOAT_F32 || (p->bytes && !p->flip)) && p->e.stride[2] == 1;
     for (int i = 0; i < 3; i++)
         yes &= p->e.pad[i] == 0 &&
                (p->e.out[i] - 1) * p->e.stride[i] + (p->e.kernel[i] - 1) * p->e.dilation[i] < p->e.in[i];
@@ -85,7 +113,7 @@ static void split(ortc_blocked_plan *p)
     /* A long row: its part of all blocks of input is read for every block of output. */
     if (p->taps == 1 && rows == 1 && !p->stem) {
         const int64_t most = (int64_t)p->uk->most_pixels;
-        segment = min64(max64(STAGE_BYTES / (p->ins * ORTC_BLOCK * 4) / most, 4), 16) * most;
+        segment = min64(max64(STAGE_BYTES / (p->ins * p->step * 4) / most, 4), 16) * most;
     }
     p->segments = ceil_div(p->e.out[2], segment);
     p->segment = ceil_div(p->e.out[2], p->segments);
@@ -132,7 +160,7 @@ static void find_taps(ortc_blocked_plan *p)
         const int64_t c = t % p->e.kernel[2] * p->e.dilation[2],
                       r = t / p->e.kernel[2] % p->e.kernel[1] * p->e.dilation[1],
                       d = t / p->e.kernel[2] / p->e.kernel[1];
-        p->offset[t] = p->in_place ? ((d * p->e.dilation[0] * p->e.in[1] + r) * p->e.in[2] + c) * ORTC_BLOCK
+        p->offset[t] = p->in_place ? ((d * p->e.dilation[0] * p->e.in[1] + r) * p->e.in[2] + c) * p->step
                                    : (d * p->rows_in + r) * p->row + c % p->e.stride[2] * p->pitch +
                                          c / p->e.stride[2] * p->step;
     }
@@ -148,16 +176,24 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     p->uk = ortc_blocked_uk_get();
     p->columns = ortc_columns_uk_select();
     p->convert = ortc_convert_get();
-    p->type = ortc_float_index(type);
+    p->type = type_of(type);
     p->stem = stem;
-    p->images = g->images, p->group = g->group;
+    p->images = g->images, p->group = g->group, p->channels = c;
     p->ins = stem ? c : ceil_div(c, ORTC_BLOCK), p->depth = stem ? 1 : (c - 1) % ORTC_BLOCK + 1;
+    p->step = stem ? 1 : ORTC_BLOCK;
+    if (p->type == ORTC_BLOCKED_BYTES) {
+        p->bytes = ortc_blocked_bytes_get();
+        if (!p->bytes) return 0;
+        p->flip = type == ORTC_I8;
+        p->depth = ceil_div(p->depth, WORD), p->step = ceil_div(p->step, WORD);
+        if (stem) p->ins = 1;
+    }
+    p->pixel = (stem ? 1 : ORTC_BLOCK) * type_bytes(p->type);
     p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     if (!ortc_conv_extents(g, &p->e)) return 0;
     if (!stem) make_long(g, &p->e);
     p->in_place = reads_in_place(p);
-    p->step = stem ? 1 : ORTC_BLOCK;
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
@@ -189,9 +225,29 @@ ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, co
     return (ortc_blocked_end){uk, a, type, straight};
 }
 
+/* Sums of s32, for n pixels. */
+static void finish_integers(const ortc_blocked_args *a, int32_t *sums, int64_t n, int64_t channel,
+                            size_t lanes, int64_t at)
+{
+    const ortc_tail_place place = {
+        .channel = channel, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
+    const size_t size = ortc_dtype_bits(a->int_tail->type) / 8;
+    char *y = (char *)a->y + (size_t)at * size;
+    if (a->int_tail->has_pass || a->int_tail->has_rest)
+        ortc_int_tail_over(a->int_tail, a->in, &place, sums, ORTC_BLOCK, y, ORTC_BLOCK, (size_t)n, lanes);
+    else
+        memcpy(y, sums, (size_t)n * ORTC_BLOCK * size);
+    for (int64_t i = 0; lanes < ORTC_BLOCK && i < n; i++)
+        memset(y + ((size_t)i * ORTC_BLOCK + lanes) * size, 0, (ORTC_BLOCK - lanes) * size);
+}
+
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at)
 {
+    if (e->type == ORTC_BLOCKED_BYTES) {
+        finish_integers(e->a, (int32_t *)(void *)sums, n, channel, lanes, at);
+        return;
+    }
     const ortc_tail_spec *s = e->a->tail;
     const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2);
     const char *residual = e->a->residual;
@@ -211,15 +267,19 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
 
 size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem)
 {
-    const int64_t in = stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK;
-    const double all = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK * (double)in *
-                       (double)g->kernel_count * (double)ortc_product_size(stem ? ORTC_F32 : type);
+    const int bytes = type_of(type) == ORTC_BLOCKED_BYTES;
+    const int64_t in = !stem   ? ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK / (bytes ? WORD : 1)
+                       : bytes ? 1
+                               : g->channels;
+    const double filters = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK;
+    const double all = filters * (double)weight_bytes(type_of(type), stem) *
+                       ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
     return all < 1e15 ? (size_t)all : 0;
 }
 
 typedef struct fill_arg {
     const ortc_conv_geometry *g;
-    int type, stem;
+    int type, stem, flip; /* flip: bytes are u8 */
     const char *w;
     char *dst;
 } fill_arg;
@@ -262,11 +322,40 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* The same of bytes, [block of input][tap][word][16 filters][4 channels], as s8; sums behind all of them. */
+static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_arg *a = arg;
+    const ortc_conv_geometry *g = a->g;
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
+                  deep = a->stem ? WORD : ORTC_BLOCK, ins = ceil_div(g->channels, deep);
+    const int64_t part = taps * deep * ORTC_BLOCK;
+    const uint8_t flip = a->flip ? 0x80 : 0;
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
+        const uint8_t *w = (const uint8_t *)a->w + (b / outs * g->filters + first) * g->channels * taps;
+        int8_t *dst = (int8_t *)a->dst + b * ins * part;
+        int32_t sums[ORTC_BLOCK] = {0};
+        memset(dst, 0, (size_t)(ins * part));
+        for (int64_t o = 0; o < n; o++)
+            for (int64_t c = 0; c < g->channels; c++) {
+                int8_t *to = dst + c / deep * part + (c % deep / WORD * ORTC_BLOCK + o) * WORD + c % WORD;
+                for (int64_t t = 0; t < taps; t++, to += deep * ORTC_BLOCK) {
+                    *to = (int8_t)(*w++ ^ flip);
+                    sums[o] += *to;
+                }
+            }
+        memcpy(a->dst + g->group * outs * ins * part + b * (int64_t)sizeof sums, sums, sizeof sums);
+    }
+}
+
 int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
                                  void *dst, const ortc_product_threads *threads)
 {
     const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
-    fill_arg a = {g, ortc_float_index(type), stem, w, dst};
+    fill_arg a = {g, type_of(type), stem, type == ORTC_U8, w, dst};
+    if (a.type == ORTC_BLOCKED_BYTES) return threads->parallel(threads->context, blocks, 1, fill_words, &a);
     if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
     /* turned where they end, in the second half, and widened from there */
     const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1) / sizeof(float);
@@ -294,7 +383,20 @@ typedef struct task {
     float *stage, *sums, *line;
 } task;
 
-static int64_t type_bytes(const ortc_blocked_plan *p) { return p->type == ORTC_FLOAT_F32 ? 4 : 2; }
+/* Pixels of a plain image as a stem reads them: one channel's in f32, or all channels' words. */
+static const float *read_line(const task *t, const char *from, int64_t n)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    if (p->bytes)
+        ortc_product_moves_select()->bytes->rows((size_t)n, (size_t)p->channels, (const uint8_t *)from,
+                                                 (size_t)p->in_count, p->flip ? ORTC_I8 : ORTC_U8, ORTC_U8,
+                                                 t->line, (size_t)n, NULL);
+    else if (p->type == ORTC_FLOAT_F32)
+        return (const float *)(const void *)from;
+    else
+        p->convert->widen[p->type]((size_t)n, from, t->line);
+    return t->line;
+}
 
 /* Phase q of one row of input, `src`, or NULL for one of padding: pixels first, first + stride, .. */
 static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
@@ -304,33 +406,31 @@ static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
     int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
             hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
     if (!src || hi <= lo) lo = hi = 0;
-    const char *from = hi > lo ? src + (first + lo * s) * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p) : src;
-    memset(dst, 0, (size_t)(lo * p->step) * sizeof *dst);
-    if (hi == lo) {
-    } else if (!p->stem) {
+    const char *from = hi > lo ? src + (first + lo * s) * p->pixel : src;
+    const int zero = t->j->a->zero; /* of floats 0 */
+    memset(dst, zero, (size_t)(lo * p->step) * sizeof *dst);
+    if (hi > lo && p->stem)
+        p->columns->run(1, dst + lo, 0, read_line(t, from, (hi - lo - 1) * s + 1), 0, (size_t)s, 0,
+                        (size_t)(hi - lo), 0);
+    else if (hi > lo && p->bytes)
+        p->bytes->move((size_t)(hi - lo), from, (size_t)(s * p->pixel), p->flip, dst + lo * p->step);
+    else if (hi > lo)
         p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + lo * ORTC_BLOCK);
-    } else {
-        const float *line = (const float *)(const void *)from;
-        if (p->type != ORTC_FLOAT_F32) {
-            p->convert->widen[p->type]((size_t)((hi - lo - 1) * s + 1), from, t->line);
-            line = t->line;
-        }
-        p->columns->run(1, dst + lo, 0, line, 0, (size_t)s, 0, (size_t)(hi - lo), 0);
-    }
-    memset(dst + hi * p->step, 0, (size_t)((n - hi) * p->step) * sizeof *dst);
+    memset(dst + hi * p->step, zero, (size_t)((n - hi) * p->step) * sizeof *dst);
 }
 
 /* Blocks g0 .. g1-1 of input under the task. */
 static void fill_stage(const task *t, int64_t g0, int64_t g1)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int64_t row_bytes = p->e.in[2] * (p->stem ? 1 : ORTC_BLOCK) * type_bytes(p);
+    const int64_t row_bytes = p->e.in[2] * p->pixel,
+                  planes = p->stem ? p->channels : p->ins; /* of an image */
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
     for (int64_t g = g0; g < g1; g++)
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
             const char *x = (const char *)t->j->a->x +
-                            (((t->image * p->group + t->group) * p->ins + g) * p->e.in[0] + plane) *
+                            (((t->image * p->group + t->group) * planes + g) * p->e.in[0] + plane) *
                                 p->e.in[1] * row_bytes;
             float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
             for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
@@ -364,16 +464,18 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .plane = plane,
                               .groups = (size_t)(g1 - g0),
                               .taps = (size_t)p->taps,
-                              .depth = (size_t)(last ? p->depth : ORTC_BLOCK),
+                              .depth = (size_t)(last ? p->depth : p->step),
                               .w = (const char *)j->a->w +
-                                   (block * p->ins + g0) * group_weights * (p->stem ? 4 : type_bytes(p)),
+                                   (block * p->ins + g0) * group_weights * weight_bytes(p->type, p->stem),
                               .w_block = (size_t)(p->ins * group_weights),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
                               .clip = last && j->end.straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
-                              .lo = j->a->tail->lo,
-                              .hi = j->a->tail->hi};
-    ortc_blocked_tile_fn *run = p->stem ? p->uk->stem : p->uk->dense[p->type];
+                              .lo = j->end.straight ? j->a->tail->lo : 0,
+                              .hi = j->end.straight ? j->a->tail->hi : 0};
+    ortc_blocked_tile_fn *run = p->bytes  ? p->stem ? p->bytes->stem : p->bytes->dense
+                                : p->stem ? p->uk->stem
+                                          : p->uk->dense[p->type];
     const int64_t tiles = ceil_div(t->pixels, most);
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t at = share(t->pixels, tiles, i);
@@ -398,11 +500,11 @@ static void run_task(task *t)
         const float *x = t->stage;
         int64_t plane = p->plane, row = p->row_step * p->row;
         if (p->in_place) {
-            plane = p->in_count * ORTC_BLOCK, row = p->e.stride[1] * p->e.in[2] * ORTC_BLOCK;
+            plane = p->in_count * p->step, row = p->e.stride[1] * p->e.in[2] * p->step;
             x = (const float *)t->j->a->x + ((t->image * p->group + t->group) * p->ins + g0) * plane +
                 ((t->plane * p->e.stride[0] * p->e.in[1] + t->row * p->e.stride[1]) * p->e.in[2] +
                  t->column) *
-                    ORTC_BLOCK;
+                    p->step;
         } else {
             if (p->flat && g0 > 0) t->rows = t->pixels / p->segment, t->pixels = p->segment;
             fill_stage(t, g0, g1);

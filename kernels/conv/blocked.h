@@ -1,5 +1,7 @@
 /* Convolution of values in blocks of 16 channels, [image][block][..positions][16], up to three spatial dims:
  * the loops around the micro-kernels of blocked_uk.h. Also the stem, whose image is plain, with few channels.
+ * Of floats, and of bytes where the machine multiplies them by fours: four channels lie in a word of 4 bytes
+ * then, which is what is counted below where it says floats.
  *
  * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It goes
  * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
@@ -21,16 +23,21 @@
 #include "kernels/gemm/epilogue.h"
 
 enum { ORTC_STEM_CHANNELS = 4 }; /* of a plain image, at most */
+enum { ORTC_BLOCKED_BYTES = 3 }; /* a type beside ORTC_FLOAT_*: u8 or s8, W s8 or u8 moved by 128 */
 
 typedef struct ortc_blocked_plan {
     const ortc_blocked_uk *uk;
     const ortc_columns_uk *columns;
     const ortc_convert *convert;
-    int32_t type; /* ORTC_FLOAT_* */
+    const ortc_blocked_bytes *bytes; /* NULL: of floats */
+    int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
+    int flip;                        /* bytes are s8 */
     int stem, in_place;
     int flat; /* rows are laid out as one: windows of one pixel, whole rows */
     int64_t images, group;
-    int64_t ins, depth;  /* of a group: blocks of input (of a stem: channels), channels of the last one */
+    int64_t ins, depth;  /* of a group: blocks of input (of a stem: channels), floats of the last one */
+    int64_t channels;    /* of a group */
+    int64_t pixel;       /* bytes of a pixel of x, in a block or a plane */
     int64_t outs, lanes; /* blocks of output, channels of the last one */
     ortc_window_extents e;
     int64_t in_count, out_count, taps;
@@ -40,7 +47,7 @@ typedef struct ortc_blocked_plan {
     int64_t rows, row_tasks;     /* of a task; tasks for the rows of a plane of output */
     int64_t blocks, block_tasks; /* of output, of a task; tasks for all of a group */
     /* As staged, floats: */
-    int64_t step;                   /* from a pixel to the next: 16, of a stem 1 */
+    int64_t step;                   /* from a pixel to the next: 16, of bytes 4, of a stem 1 */
     int64_t pitch, row, plane, all; /* a phase of a row, all of them, a block of input, a chunk */
     int64_t rows_in;                /* rows of a block's plane */
     int64_t row_skip, row_step;     /* rows of input for one of these; of these for one of output */
@@ -56,7 +63,8 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
 /* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the
- * filling, w of any alignment. A stem's is f32. */
+ * filling, w of any alignment. A stem's is f32. Behind weights of bytes there are their sums for each filter,
+ * s32 [group * outs * 16]. */
 size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem);
 int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
                                  void *dst, const ortc_product_threads *threads);
@@ -69,6 +77,9 @@ typedef struct ortc_blocked_args {
     void *y;
     const ortc_tail_spec *tail; /* whose alpha is 1 */
     const ortc_view *in;        /* the call's, for the tail: those of the output's shape in blocks, too */
+    /* Of bytes: bias has what s32 sums begin with, y the tail's type. */
+    const struct ortc_int_tail *int_tail;
+    uint8_t zero; /* what is read beside the image, moved as x is */
 } ortc_blocked_args;
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
                          const ortc_product_threads *threads);
@@ -76,6 +87,7 @@ int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *ar
 /* ---- What the ways over blocks share ------------------------------------------------------------------- */
 
 const ortc_blocked_uk *ortc_blocked_uk_get(void);
+const ortc_blocked_bytes *ortc_blocked_bytes_get(void); /* NULL: the machine has none, or something better */
 
 /* Extents as three, the missing ones 1; 0: more than three, or some out of bounds. */
 int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *out);

@@ -7,6 +7,11 @@
  * are [output block][group][tap][16 input channels][16 output channels], of a stem [output block][channel]
  * [tap][16], and are read once, in order. Sums are f32, added over groups, taps and channels in that order:
  * the same bits however pixels are dealt to tiles. No state, no allocation.
+ *
+ * Of bytes (ortc_blocked_bytes) the same with four of them, u8 times s8, where an f32 is above: a pixel of a
+ * group is 16 channels in 4 words of x (step 4), of a stem one word with all its channels; a depth counts
+ * words; weights are [output block][group][tap][word][16 output channels][4]; sums are s32, exact, and stay
+ * so: no residual, no clip.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
 #define ORTC_KERNELS_CONV_BLOCKED_UK_H
@@ -50,6 +55,12 @@ typedef struct ortc_blocked_taps {
     float lo, hi;
 } ortc_blocked_taps;
 typedef void ortc_blocked_taps_fn(size_t n, const ortc_blocked_taps *t);
+
+typedef struct ortc_blocked_bytes {
+    ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
+    /* n pixels of 16 bytes, `step` bytes apart, side by side; flip: moved by 128. */
+    void (*move)(size_t n, const void *x, size_t step, int flip, void *y);
+} ortc_blocked_bytes;
 
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;

@@ -4,6 +4,7 @@
 
 #include "geometry.h"
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/integer_tail.h"
 
 typedef struct ortc_conv_state {
     ortc_window window;
@@ -38,6 +39,20 @@ double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
     ortc_conv_stem, ortc_conv_winograd_2x2, ortc_conv_winograd_4x4;
 
-extern const ortc_kernel ortc_conv_integer; /* cpu_integer.c */
+/* Of ConvInteger: cpu_integer.c, cpu_integer_blocks.c. */
+typedef struct ortc_conv_integer_state {
+    ortc_window window;
+    int64_t group;
+    ortc_int_tail tail;
+} ortc_conv_integer_state;
+
+ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);
+ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
+/* Whether W's zero points (the ports are the node's) are known to be 0 once it is moved by so much. */
+int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved);
+/* Clocks of one core for the multiplications alone. */
+double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w);
+
+extern const ortc_kernel ortc_conv_integer, ortc_conv_integer_blocked, ortc_conv_integer_stem;
 
 #endif

@@ -16,11 +16,7 @@
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_packing.h"
 
-typedef struct conv_state {
-    ortc_window window;
-    int64_t group;
-    ortc_int_tail tail;
-} conv_state;
+typedef ortc_conv_integer_state conv_state;
 
 enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS, WAY_GROUPED };
 
@@ -37,7 +33,7 @@ typedef struct conv_plan {
     size_t laid_offset;        /* and where the image is, laid out in groups */
 } conv_plan;
 
-static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     const char *reason;
     ortc_int_tail tail;
@@ -45,7 +41,7 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     return ortc_int_tail_init(n, 1, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
-static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
     conv_state *s = calloc(1, sizeof *s);
@@ -64,20 +60,54 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* Whether W's zero points, as it is packed, are known to be 0. */
-static int is_symmetric(const ortc_plan *p, const ortc_product_form *form)
+int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved)
 {
-    const ortc_view *v = p->n_in > 3 && p->in[3].dtype ? &p->in[3] : NULL;
-    const ortc_dtype w = p->in[1].dtype;
-    const int64_t moved = form->type == ORTC_U8 && w == ORTC_I8   ? 128
-                          : form->type == ORTC_I8 && w == ORTC_U8 ? -128
-                                                                  : 0;
+    const ortc_view *v = n_in > 3 && in[3].dtype ? &in[3] : NULL;
     if (!v) return moved == 0;
     if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
     for (int64_t i = 0; i < ortc_view_count(v); i++)
         if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
     return 1;
 }
+
+/* The same as it is packed for a product. */
+static int is_symmetric(const ortc_plan *p, const ortc_product_form *form)
+{
+    const ortc_dtype w = p->in[1].dtype;
+    return ortc_conv_integer_symmetric(p->in, p->n_in,
+                                       form->type == ORTC_U8 && w == ORTC_I8   ? 128
+                                       : form->type == ORTC_I8 && w == ORTC_U8 ? -128
+                                                                               : 0);
+}
+
+/* ---- Choosing ------------------------------------------------------------------------------------------ */
+
+double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w)
+{
+    const ortc_product_line *line = ortc_product_integers(w, x, 1);
+    const double macs = (double)g->images * (double)g->group * (double)g->filters * (double)g->channels *
+                        (double)g->kernel_count * (double)g->out_count;
+    return macs * line->clocks / (16.0 * line->a.width * line->b.width);
+}
+
+/* A product reaches 0.91 of that; a byte of a panel takes a fifth of a clock, or a twentieth as it lies, and
+ * its epilogue, in tiles of short rows, one and a half for each result. */
+static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const conv_state *s = state;
+    ortc_conv_geometry g;
+    (void)why;
+    ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g)) return ORTC_OK;
+    const double images = (double)g.images * (double)g.group;
+    o->clocks = ortc_conv_integer_least_clocks(&g, q->in[0].dtype, q->in[1].dtype) / 0.91 +
+                images * (double)g.channels * (double)g.kernel_count * (double)g.out_count *
+                    (ortc_conv_is_pointwise(&g) ? 0.05 : 0.2) +
+                1.5 * images * (double)g.filters * (double)g.out_count + 2000;
+    return ORTC_OK;
+}
+
+/* ---- Planning ------------------------------------------------------------------------------------------ */
 
 static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
 {
@@ -228,7 +258,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
 const ortc_kernel ortc_conv_integer = {.size = ORTC_SIZED(ortc_kernel),
                                        .flags = ORTC_KERNEL_EPILOGUE,
                                        .name = "conv_integer",
-                                       .supports = supports,
-                                       .prepare = prepare,
+                                       .supports = ortc_conv_integer_supports,
+                                       .prepare = ortc_conv_integer_prepare,
                                        .plan = plan,
-                                       .run = run};
+                                       .run = run,
+                                       .choose = choose};

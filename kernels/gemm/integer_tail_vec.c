@@ -5,6 +5,8 @@
 
 #include "kernels/common/vector/vec.h"
 
+enum { NARROW = 16 }; /* columns */
+
 /* A row's part of a vector: a register for all of it, or where its elements are. What is left out is a number
  * that changes nothing: 0 before, 1, and -0 behind, to which a sum of 0 keeps its sign. */
 typedef struct row_of {
@@ -76,45 +78,88 @@ VFN vf32 residual_of(const ortc_int_pass *p, size_t at, size_t n, vi32 zero, vf3
 
 static int bounds_something(const ortc_int_bounds *b) { return b->lo > -INFINITY || b->hi < INFINITY; }
 
-/* Compiled for each combination, so that the loop has few choices in it. quick: reciprocals will do; sure:
- * nothing is NaN; along: vectors may change along a row. */
-static inline __attribute__((always_inline)) void pass(const int back, const int adds, const int ends,
-                                                       const int quick, const int sure, const int along,
-                                                       const ortc_int_pass *p, size_t rows, size_t cols,
-                                                       const int32_t *sums, size_t ld, void *y, size_t y_ld)
+/* What is the same for all of a tile. */
+typedef struct steady {
+    vf32 lo, hi, last_lo, last_hi, zero, scale, r_scale;
+    vi32 r_zero;
+    int clips, last, moves;
+    scaled to, end;
+} steady;
+
+VFN steady steady_of(const ortc_int_steps *s)
 {
-    const ortc_int_steps *s = p->steps;
-    const vf32 lo = v_set_f32(s->clip.lo), hi = v_set_f32(s->clip.hi), last_lo = v_set_f32(s->last.lo),
-               last_hi = v_set_f32(s->last.hi), zero = v_set_f32(s->from.zero - s->to.zero),
-               scale = v_set_f32(s->from.scale), r_scale = v_set_f32(s->residual.scale);
-    const vi32 r_zero = v_set_i32((int32_t)s->residual.zero);
-    const int clips = bounds_something(&s->clip), last = bounds_something(&s->last),
-              moves = s->from.zero != s->to.zero;
-    const scaled to = scaled_of(&s->to), end = scaled_of(&s->y);
+    return (steady){.lo = v_set_f32(s->clip.lo),
+                    .hi = v_set_f32(s->clip.hi),
+                    .last_lo = v_set_f32(s->last.lo),
+                    .last_hi = v_set_f32(s->last.hi),
+                    .zero = v_set_f32(s->from.zero - s->to.zero),
+                    .scale = v_set_f32(s->from.scale),
+                    .r_scale = v_set_f32(s->residual.scale),
+                    .r_zero = v_set_i32((int32_t)s->residual.zero),
+                    .clips = bounds_something(&s->clip),
+                    .last = bounds_something(&s->last),
+                    .moves = s->from.zero != s->to.zero,
+                    .to = scaled_of(&s->to),
+                    .end = scaled_of(&s->y)};
+}
+
+/* n sums, whose residual is `at` elements into it, to y. Compiled for each combination, so that loops have few
+ * choices in them. quick: reciprocals will do; sure: nothing is NaN. */
+VFN void finish(const int back, const int adds, const int ends, const int quick, const int sure,
+                const ortc_int_pass *p, const steady *k, vf32 v, size_t at, void *y, size_t n)
+{
+    if (k->clips) v = v_min(k->hi, v_max(k->lo, v));
+    if (back) {
+        v = quantised(v, quick, sure, &k->to);
+        if (k->moves) v = v_sub(v, k->zero);
+        v = v_mul(v, k->scale);
+    }
+    if (adds) v = v_add(v, residual_of(p, at, n, k->r_zero, k->r_scale));
+    if ((back || adds) && k->last) v = v_min(k->last_hi, v_max(k->last_lo, v));
+    if (ends)
+        v_store_i8(y, v_add(__builtin_convertvector(quantised(v, quick, sure, &k->end), vi32), k->end.zero),
+                   n);
+    else
+        v_store_f32(y, v, n);
+}
+
+/* along: vectors may change along a row. */
+VFN void pass(const int back, const int adds, const int ends, const int quick, const int sure,
+              const int along, const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums,
+              size_t ld, void *y, size_t y_ld)
+{
+    const steady k = steady_of(p->steps);
+    const size_t size = ends ? 1 : sizeof(float);
     for (size_t r = 0; r < rows; r++, sums += ld) {
-        void *line = (char *)y + r * y_ld * (ends ? 1 : sizeof(float));
+        char *line = (char *)y + r * y_ld * size;
         const row_of before = row_at(&p->before, r, v_set_f32(0)),
                      factor = row_at(&p->scale, r, v_set_f32(1)),
                      bias = row_at(&p->bias, r, v_set_f32(-0.0f));
         V_FOR(i, n, cols, {
             vf32 v = v_f32_of_i32(v_load_i32(sums + i, n) + v_bits_f32(elements(&before, along, i, n)));
             v = v_add(v_mul(v, elements(&factor, along, i, n)), elements(&bias, along, i, n));
-            if (clips) v = v_min(hi, v_max(lo, v));
-            if (back) {
-                v = quantised(v, quick, sure, &to);
-                if (moves) v = v_sub(v, zero);
-                v = v_mul(v, scale);
-            }
-            if (adds) v = v_add(v, residual_of(p, r * p->residual_row + i, n, r_zero, r_scale));
-            if ((back || adds) && last) v = v_min(last_hi, v_max(last_lo, v));
-            if (ends)
-                v_store_i8((int8_t *)line + i,
-                           v_add(__builtin_convertvector(quantised(v, quick, sure, &end), vi32), end.zero),
-                           n);
-            else
-                v_store_f32((float *)line + i, v, n);
+            finish(back, adds, ends, quick, sure, p, &k, v, r * p->residual_row + i, line + i * size, n);
         });
     }
+}
+
+/* Down narrow tiles, whose vectors are the same for every row. */
+VFN void pass_down(const int back, const int adds, const int ends, const ortc_int_pass *p, size_t rows,
+                   size_t cols, const int32_t *sums, size_t ld, void *y, size_t y_ld)
+{
+    const steady k = steady_of(p->steps);
+    const size_t size = ends ? 1 : sizeof(float);
+    const row_of befores = row_at(&p->before, 0, v_set_f32(0)), factors = row_at(&p->scale, 0, v_set_f32(1)),
+                 biases = row_at(&p->bias, 0, v_set_f32(-0.0f));
+    V_FOR(i, n, cols, {
+        const vi32 before = v_bits_f32(elements(&befores, 1, i, n));
+        const vf32 factor = elements(&factors, 1, i, n), bias = elements(&biases, 1, i, n);
+        for (size_t r = 0; r < rows; r++) {
+            const vf32 v = v_f32_of_i32(v_load_i32(sums + r * ld + i, n) + before);
+            finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(v, factor), bias), r * p->residual_row + i,
+                   (char *)y + (r * y_ld + i) * size, n);
+        }
+    });
 }
 
 static int is_quick(const ortc_int_scaled *s)
@@ -155,6 +200,11 @@ static int is_sure(const ortc_int_pass *p, size_t rows, size_t cols)
                                    size_t ld, void *y, size_t y_ld) \
     { \
         pass(back, p->residual != NULL, ends, 1, 0, 1, p, rows, cols, sums, ld, y, y_ld); \
+    } \
+    static void down_##back##ends(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, \
+                                  size_t ld, void *y, size_t y_ld) \
+    { \
+        pass_down(back, p->residual != NULL, ends, p, rows, cols, sums, ld, y, y_ld); \
     }
 PASS(0, 0)
 PASS(0, 1)
@@ -173,9 +223,13 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
 {
     static passing *const passes[2][2] = {{pass_00, pass_01}, {pass_10, pass_11}};
     static passing *const alongs[2][2] = {{along_00, along_01}, {along_10, along_11}};
-    const int back = p->steps->to.type != 0, ends = p->ends != 0;
-    passing *f = p->before.col || p->scale.col || p->bias.col || !is_sure(p, rows, cols) ? alongs[back][ends]
-                                                                                         : passes[back][ends];
+    static passing *const downs[2][2] = {{down_00, down_01}, {down_10, down_11}};
+    const int back = p->steps->to.type != 0, ends = p->ends != 0,
+              by_row = p->before.row || p->scale.row || p->bias.row,
+              by_col = p->before.col || p->scale.col || p->bias.col, sure = is_sure(p, rows, cols);
+    passing *f = sure && !by_row && cols <= NARROW ? downs[back][ends]
+                 : sure && !by_col                 ? passes[back][ends]
+                                                   : alongs[back][ends];
     if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) f = divided;
     f(p, rows, cols, sums, ld, y, y_ld);
 }

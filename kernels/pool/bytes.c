@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "kernels/common/blocks.h"
+#include "kernels/common/layout.h"
 #include "kernels/common/window.h"
 
 ORTC_VEC_TABLE(ortc_pool_bytes)
@@ -18,6 +20,8 @@ typedef struct bytes_plan {
     int64_t planes, in_count, rows, taps; /* rows of results in a plane; rows of X under one */
     int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], pad[ORTC_SPATIAL_LIMIT];
     int64_t line;
+    int64_t channels; /* in blocks; 0: plain, and no: */
+    ortc_window_extents extents;
 } bytes_plan;
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
@@ -51,6 +55,38 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
+/* Clocks: a row is folded and then read at every place along it, byte by byte; in blocks 16 at a time. */
+static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_window *w = state;
+    const ortc_view *x = &q->in[0];
+    const int blocked = ortc_blocks_asked(q);
+    double taps = 1;
+    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
+    for (int32_t i = 0; i < x->rank - 2; i++) taps *= (double)w->kernel[i];
+    if (blocked && (x->rank > 5 || taps > MOST || !ortc_view_count(&q->out[0]) || !ortc_view_count(x)))
+        return ortc_no(why, "more than three spatial dims, too large a window, or no elements");
+    o->clocks = (blocked ? 0.1 : 0.5) * taps * (double)ortc_view_count(&q->out[0]) +
+                0.02 * (double)ortc_view_count(x);
+    if (blocked) o->in[0] = o->out[0] = ortc_blocks();
+    return ORTC_OK;
+}
+
+/* Extents as three, the missing ones 1. */
+static void plan_blocks(const ortc_view *x, bytes_plan *g)
+{
+    ortc_window_extents *e = &g->extents;
+    g->channels = x->dims[1];
+    g->planes = x->dims[0] * ortc_blocks_of(g->channels);
+    g->taps *= g->window.kernel[g->spatial - 1];
+    for (int i = 0; i < 3; i++) {
+        const int32_t d = g->spatial - 3 + i;
+        e->in[i] = d < 0 ? 1 : g->in[d], e->out[i] = d < 0 ? 1 : g->out[d];
+        e->kernel[i] = d < 0 ? 1 : g->window.kernel[d], e->stride[i] = d < 0 ? 1 : g->window.stride[d];
+        e->dilation[i] = d < 0 ? 1 : g->window.dilation[d], e->pad[i] = d < 0 ? 0 : g->pad[d];
+    }
+}
+
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const ortc_view *x = &p->in[0], *y = &p->out[0];
@@ -70,6 +106,11 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         if (i == last) continue;
         g->rows *= g->out[i];
         g->taps *= g->window.kernel[i];
+    }
+    if (x->layout) {
+        plan_blocks(x, g);
+        ortc_plan_workspace(p, 0, (size_t)g->taps * sizeof(ortc_window_tap));
+        return ORTC_OK;
     }
     const int64_t reach = (g->out[last] - 1) * g->window.stride[last] + ortc_window_span(&g->window, last),
                   have = g->pad[last] + g->in[last];
@@ -129,18 +170,57 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+typedef struct block {
+    const job *j;
+    uint8_t *y;
+} block;
+
+static void one_run(void *arg, const ortc_window_run *r)
+{
+    const block *b = arg;
+    const int64_t *out = b->j->p->extents.out, at = (r->o[0] * out[1] + r->o[1]) * out[2] + r->o[2];
+    b->j->body->blocks((size_t)r->n, (size_t)r->taps, r->tap, b->j->is_signed, b->y + at * ORTC_BLOCK,
+                       (ptrdiff_t)(r->y_step * ORTC_BLOCK));
+}
+
+/* A plane of a block. */
+static void block_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const bytes_plan *p = j->p;
+    const ortc_window_extents *e = &p->extents;
+    const int64_t count = e->out[0] * e->out[1] * e->out[2];
+    char lowest[ORTC_BLOCK];
+    memset(lowest, j->is_signed ? 0x80 : 0, sizeof lowest);
+    for (int64_t i = begin; i < end; i++) {
+        block b = {j, j->y + i / e->out[0] * count * ORTC_BLOCK};
+        ortc_window_runs(e, (const char *)j->x + i / e->out[0] * p->in_count * ORTC_BLOCK, ORTC_BLOCK, lowest,
+                         i % e->out[0], 0, e->out[1], scratch, one_run, &b);
+    }
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const bytes_plan *p = pstate;
     job j = {ortc_pool_bytes_select(), p, c->in[0].data, c->out[0].data, c->in[0].dtype == ORTC_I8};
     (void)state;
     if (p->planes == 0) return ORTC_OK;
+    if (p->channels) {
+        const int64_t tasks = p->planes * p->extents.out[0];
+        const ortc_status status =
+            ortc_parallel(c, tasks, 1 + TASK / (1 + p->taps * p->extents.out[1] * p->extents.out[2]),
+                          block_chunk, &j);
+        ortc_layout_zero_rest(&c->out[0]);
+        return status;
+    }
     return ortc_parallel(c, p->planes * p->rows, 1 + TASK / (1 + p->line * (p->taps + 1)), chunk, &j);
 }
 
 const ortc_kernel ortc_cpu_pool_bytes = {.size = ORTC_SIZED(ortc_kernel),
+                                         .flags = ORTC_KERNEL_LAYOUTS,
                                          .name = "pool.bytes",
                                          .supports = supports,
                                          .prepare = prepare,
                                          .plan = plan,
-                                         .run = run};
+                                         .run = run,
+                                         .choose = choose};

@@ -3,6 +3,7 @@
 #define ORTC_KERNELS_POOL_BYTES_H
 
 #include "kernels/common/uk.h"
+#include "kernels/common/window_runs.h"
 #include "ortc/op.h"
 
 typedef struct ortc_pool_bytes {
@@ -11,6 +12,9 @@ typedef struct ortc_pool_bytes {
     /* y[i] = the largest of line[i * stride + k * dilation], k < kernel */
     void (*across)(size_t n, size_t kernel, size_t dilation, size_t stride, const uint8_t *line,
                    int is_signed, uint8_t *y);
+    /* n pixels of 16 channels: y, `y_step` bytes apart, the largest of all taps */
+    void (*blocks)(size_t n, size_t taps, const ortc_window_tap *tap, int is_signed, uint8_t *y,
+                   ptrdiff_t y_step);
 } ortc_pool_bytes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pool_bytes)
 

@@ -19,6 +19,28 @@
 BODIES(i8, int8_t)
 BODIES(u8, uint8_t)
 
+/* Of a block of channels, on registers of its size. */
+#define BLOCKS(T, type) \
+    typedef type T##x16 __attribute__((vector_size(16))); \
+    static inline void blocks_##T(size_t n, size_t taps, const ortc_window_tap *tap, uint8_t *y, \
+                                  ptrdiff_t y_step) \
+    { \
+        for (size_t i = 0; i < n; i++, y += y_step) { \
+            T##x16 most, v; \
+            memcpy(&most, tap->x + (ptrdiff_t)i * tap->step, sizeof most); \
+            for (size_t t = 1; t < taps; t++) { \
+                memcpy(&v, tap[t].x + (ptrdiff_t)i * tap[t].step, sizeof v); \
+                const T##x16 more = (T##x16)(v > most); \
+                most = (v & more) | (most & ~more); \
+            } \
+            memcpy(y, &most, sizeof most); \
+        } \
+    }
+
+/* C has no choice between vectors by a mask, but for bits. */
+BLOCKS(i8, int8_t)
+BLOCKS(u8, uint8_t)
+
 static void rows(size_t n, const uint8_t *x, int is_signed, uint8_t *line)
 {
     if (is_signed)
@@ -38,4 +60,10 @@ static void across(size_t n, size_t kernel, size_t dilation, size_t stride, cons
             across_u8(n, stride, line, y);
 }
 
-const ortc_pool_bytes V_NAME(ortc_pool_bytes) = {rows, across};
+static void blocks(size_t n, size_t taps, const ortc_window_tap *tap, int is_signed, uint8_t *y,
+                   ptrdiff_t y_step)
+{
+    (is_signed ? blocks_i8 : blocks_u8)(n, taps, tap, y, y_step);
+}
+
+const ortc_pool_bytes V_NAME(ortc_pool_bytes) = {rows, across, blocks};

@@ -1,0 +1,187 @@
+/* ConvInteger on the cpu of values in blocks of 16 channels (blocked.h), where the machine multiplies bytes by
+ * fours and W is constant and, as s8, without zero points: further candidates beside that of plain values
+ * (cpu_integer.c):
+ *   conv_integer.blocked   windows over blocks; groups of whole blocks
+ *   conv_integer.stem      a plain image of up to 4 channels becomes blocks
+ * Sums begin with what x's zero point takes from them: minus it, times the sum of a filter.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocked.h"
+#include "cpu.h"
+#include "kernels/common/element.h"
+
+#define FORM(stem) ((uint64_t)0xb17e5 << 32 | (uint64_t)(stem))
+
+/* ---- Packed W ------------------------------------------------------------------------------------------ */
+
+/* Compared bytewise: no padding between these. */
+typedef struct pack_param {
+    int64_t group, channels, filters, kernel_count, stem, type;
+} pack_param;
+
+static ortc_conv_geometry geometry_of(const pack_param *p)
+{
+    return (ortc_conv_geometry){.group = p->group,
+                                .channels = p->channels,
+                                .filters = p->filters,
+                                .kernel_count = p->kernel_count};
+}
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    (void)src;
+    return ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, (int)p->stem);
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    return ortc_blocked_weight_fill(&g, (ortc_dtype)p->type, (int)p->stem, src->data, dst, &threads);
+}
+
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.bytes", pack_bytes, pack_fill};
+
+/* ---- Choose and plan ----------------------------------------------------------------------------------- */
+
+typedef struct blocks_plan {
+    ortc_blocked_plan dense;
+    const ortc_packed *packed;
+    size_t sums; /* bytes in front of the filters' sums in it */
+} blocks_plan;
+
+static double outputs(const ortc_blocked_plan *d)
+{
+    return (double)(d->images * d->group * d->outs * ORTC_BLOCK) * (double)d->out_count;
+}
+
+/* Clocks: tiles reach 0.93 of the multiplications' rate, over whole words of channels and whole blocks of
+ * filters; 40 for what a tile begins and ends with; a word that is laid out takes an eighth, a result 0.4. */
+static double clocks_of(const ortc_conv_geometry *g, const ortc_blocked_plan *d, ortc_dtype x, ortc_dtype w)
+{
+    const double words = (double)(d->stem ? 1 : (d->ins - 1) * d->step + d->depth) * 4;
+    const double padded = words / (double)g->channels * (double)(d->outs * ORTC_BLOCK) / (double)g->filters;
+    const int64_t row = d->flat ? d->rows * d->segment : d->segment, most = (int64_t)d->uk->most_pixels;
+    const double tiles = outputs(d) / ORTC_BLOCK / (double)d->uk->most_blocks / (double)row *
+                         (double)((row + most - 1) / most);
+    const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
+                                  d->block_tasks);
+    const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane;
+    const double sums = (double)(row < most ? row : most) * (double)(d->outs > 1 ? d->uk->most_blocks : 1);
+    return ortc_conv_integer_least_clocks(g, x, w) * padded / (0.93 * (sums < 8 ? sums / 8 : 1)) +
+           40 * tiles + laid_out / 8 + 0.4 * outputs(d);
+}
+
+static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc_question *q, ortc_offer *o,
+                          ortc_why *why)
+{
+    ortc_conv_geometry g;
+    ortc_blocked_plan d;
+    const ortc_layout l = ortc_blocks();
+    const ortc_dtype x = q->in[0].dtype, w = q->in[1].dtype;
+    if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
+    if (!ortc_blocked_bytes_get())
+        return ortc_no(why, "the processor has no instruction for it, or a better one");
+    if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
+    if (!ortc_conv_integer_symmetric(q->in, q->n_in, w == ORTC_U8 ? -128 : 0))
+        return ortc_no(why, "W has zero points");
+    ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
+    if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, &d))
+        return ortc_no(why,
+                       stem ? "more than %d channels, or groups"
+                            : "groups are not whole blocks, or too large",
+                       ORTC_STEM_CHANNELS);
+    for (uint32_t i = 4; i < q->n_in; i++)
+        if (q->in[i].dtype && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
+    o->clocks = clocks_of(&g, &d, x, w);
+    o->form = FORM(stem);
+    if (!stem) o->in[0] = l;
+    o->out[0] = l;
+    ortc_blocked_plan_deinit(&d);
+    return ORTC_OK;
+}
+
+static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p, void **out)
+{
+    ortc_conv_geometry g;
+    blocks_plan *b = calloc(1, sizeof *b);
+    ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
+    if (!b || !ortc_blocked_plan_init(&g, p->in[0].dtype, stem, &b->dense)) {
+        free(b);
+        return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    const ortc_dtype w = p->in[1].dtype;
+    const pack_param param = {g.group, g.channels, g.filters, g.kernel_count, stem, (int64_t)w};
+    const size_t sums = (size_t)(g.group * b->dense.outs * ORTC_BLOCK) * sizeof(int32_t);
+    const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &b->packed);
+    if (status) {
+        ortc_blocked_plan_deinit(&b->dense);
+        free(b);
+        return status;
+    }
+    b->sums = ortc_blocked_weight_bytes(&g, w, stem) - sums;
+    ortc_plan_workspace(p, sums, b->dense.scratch);
+    ortc_conv_plan_cost(p, &g, p->in[0].dtype);
+    *out = b;
+    return ORTC_OK;
+}
+
+static void release_plan(const void *state, void *pstate)
+{
+    blocks_plan *b = pstate;
+    (void)state;
+    if (b) ortc_blocked_plan_deinit(&b->dense);
+    free(b);
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    const ortc_conv_integer_state *s = state;
+    const blocks_plan *b = pstate;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const ortc_view *zero = call->n_in > 2 && call->in[2].dtype ? &call->in[2] : NULL;
+    if (zero && ortc_view_count(zero) != 1)
+        return ortc_call_fail(call, ORTC_SHAPE_MISMATCH, "x_zero_point has %lld elements, expected 1",
+                              (long long)ortc_view_count(zero));
+    const int32_t moved = (zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) +
+                          (b->dense.flip ? 128 : 0);
+    const int64_t filters = b->dense.group * b->dense.outs * ORTC_BLOCK;
+    const int32_t *sums = (const int32_t *)(const void *)((const char *)b->packed->data + b->sums);
+    int32_t *first = call->workspace;
+    for (int64_t i = 0; i < filters; i++) first[i] = -moved * sums[i];
+    const ortc_blocked_args args = {.x = call->in[0].data,
+                                    .w = b->packed->data,
+                                    .bias = call->workspace,
+                                    .y = call->out[0].data,
+                                    .in = call->in,
+                                    .int_tail = &s->tail,
+                                    .zero = (uint8_t)moved};
+    return ortc_blocked_run(&b->dense, &args, &threads);
+}
+
+#define CONV(stem, kernel, called) \
+    static ortc_status choose_##stem(const void *state, const ortc_question *q, ortc_offer *o, \
+                                     ortc_why *why) \
+    { \
+        return choose(stem, state, q, o, why); \
+    } \
+    static ortc_status plan_##stem(const void *state, ortc_plan *p, void **out) \
+    { \
+        return plan(stem, state, p, out); \
+    } \
+    const ortc_kernel kernel = {.size = ORTC_SIZED(ortc_kernel), \
+                                .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS, \
+                                .name = called, \
+                                .supports = ortc_conv_integer_supports, \
+                                .prepare = ortc_conv_integer_prepare, \
+                                .plan = plan_##stem, \
+                                .run = run, \
+                                .release_plan = release_plan, \
+                                .choose = choose_##stem};
+CONV(0, ortc_conv_integer_blocked, "conv_integer.blocked")
+CONV(1, ortc_conv_integer_stem, "conv_integer.stem")

@@ -1,0 +1,252 @@
+/* Convolution of bytes over blocks of channels (kernels/conv/blocked.h) against its definition: random extents,
+ * groups, strides, dilations, pads, zero points, both signs of X and W, plain stems, with and without the
+ * epilogue of a quantised network; the same bits, forwards on three threads and backwards on one, memory
+ * between guard pages. Only where the machine multiplies bytes by fours and has nothing better.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/common/cpu_features.h"
+#include "kernels/common/element.h"
+#include "kernels/conv/blocked.h"
+#include "kernels/gemm/integer_tail.h"
+#include "pool.h"
+#include "tests.h"
+
+typedef struct conv {
+    ortc_conv_geometry g;
+    ortc_dtype x_type, w_type;
+    int stem, zero, quantised; /* quantised: to u8, by a scale and a bias for each channel, and a residual */
+    ortc_int_tail tail;
+    guard x, w, y, r, scale, bias, first, packed;
+} conv;
+
+enum { SCALE_PORT = 4, BIAS_PORT, RESIDUAL_PORT, PORTS };
+
+static int64_t blocks_of(int64_t channels) { return (channels + ORTC_BLOCK - 1) / ORTC_BLOCK; }
+
+static int64_t at(int64_t n, int64_t c, int64_t s, int64_t channels, int64_t count)
+{
+    return ((n * blocks_of(channels) + c / ORTC_BLOCK) * count + s) * ORTC_BLOCK + c % ORTC_BLOCK;
+}
+
+static void make(conv *c, rng *r)
+{
+    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    ortc_conv_geometry *g = &c->g;
+    memset(c, 0, sizeof *c);
+    c->x_type = types[rng_next(r) % 2], c->w_type = types[rng_next(r) % 2];
+    c->zero = (int)(c->x_type == ORTC_U8 ? rng_range(r, 0, 255) : rng_range(r, -128, 127));
+    c->stem = rng_next(r) % 4 == 0;
+    g->spatial = (int32_t)rng_range(r, 1, 3);
+    g->images = rng_range(r, 1, 2);
+    g->group = !c->stem && rng_next(r) % 4 == 0 ? rng_range(r, 2, 3) : 1;
+    g->channels = c->stem                           ? rng_range(r, 1, ORTC_STEM_CHANNELS)
+                  : g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 3)
+                                                    : rng_range(r, 1, 70);
+    if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 60, 90); /* several chunks */
+    g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
+    const int point = rng_next(r) % 3 == 0;
+    g->in_count = g->out_count = g->kernel_count = 1;
+    for (int32_t i = 0; i < g->spatial; i++) {
+        const int last = i == g->spatial - 1, free = rng_next(r) % 2 == 0;
+        g->kernel[i] = point ? 1 : rng_range(r, 1, last ? 5 : 3);
+        g->stride[i] = free ? 1 : rng_range(r, 1, 3);
+        g->dilation[i] = free ? 1 : rng_range(r, 1, 3);
+        g->pad[i] = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
+        const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
+                      end = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
+        g->in[i] = rng_range(r, 1, !last ? 9 : g->spatial == 1 && rng_next(r) % 4 == 0 ? 700 : 40);
+        if (g->in[i] + g->pad[i] + end < span) g->in[i] = span;
+        g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
+        g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
+    }
+    c->quantised = rng_next(r) % 4 != 0;
+    c->tail = (ortc_int_tail){.type = c->quantised ? ORTC_U8 : ORTC_F32, .has_pass = 1, .residual = -1};
+    c->tail.steps.clip = c->tail.steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
+    if (!c->quantised) return;
+    c->tail.scale = (ortc_int_source){.given = 1, .port = SCALE_PORT};
+    c->tail.bias = (ortc_int_source){.given = 1, .port = BIAS_PORT};
+    c->tail.lies[SCALE_PORT] = c->tail.lies[BIAS_PORT] = ORTC_PW_CHANNEL;
+    c->tail.lies[RESIDUAL_PORT] = ORTC_PW_FULL;
+    c->tail.residual = RESIDUAL_PORT;
+    c->tail.steps.residual = (ortc_int_scaled){ORTC_U8, 0.011f, 77};
+    c->tail.steps.last.lo = rng_next(r) % 2 ? 0 : -INFINITY;
+    c->tail.steps.y = (ortc_int_scaled){ORTC_U8, 0.017f, 99};
+}
+
+/* Results begin as 0xff, so that what is not written shows. */
+static void fill(conv *c, rng *r)
+{
+    const ortc_conv_geometry *g = &c->g;
+    const int64_t ins = g->group * g->channels, outs = g->group * g->filters;
+    const int64_t n_x = g->images * (c->stem ? ins : blocks_of(ins) * ORTC_BLOCK) * g->in_count,
+                  n_y = g->images * blocks_of(outs) * ORTC_BLOCK * g->out_count,
+                  n_w = outs * g->channels * g->kernel_count;
+    const int end = (int)(rng_next(r) % 2);
+    c->x = guard_open((size_t)n_x, end), c->w = guard_open((size_t)n_w, end);
+    c->y = guard_open((size_t)n_y * (c->quantised ? 1 : 4), end), c->r = guard_open((size_t)n_y, end);
+    c->scale = guard_open((size_t)outs * 4, end), c->bias = guard_open((size_t)outs * 4, end);
+    c->first = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
+    c->packed = guard_open(ortc_blocked_weight_bytes(g, c->w_type, c->stem), end);
+    memset(c->x.data, 0, c->x.bytes);
+    for (int64_t n = 0; n < g->images; n++)
+        for (int64_t i = 0; i < ins; i++)
+            for (int64_t s = 0; s < g->in_count; s++)
+                c->x.data[c->stem ? (n * ins + i) * g->in_count + s : at(n, i, s, ins, g->in_count)] =
+                    (unsigned char)rng_next(r);
+    for (size_t i = 0; i < c->w.bytes; i++) c->w.data[i] = (unsigned char)rng_next(r);
+    for (size_t i = 0; i < c->r.bytes; i++) c->r.data[i] = (unsigned char)rng_next(r);
+    for (int64_t o = 0; o < outs; o++) {
+        ((float *)(void *)c->scale.data)[o] = 1e-4f * (1.5f + rng_float(r));
+        ((float *)(void *)c->bias.data)[o] = rng_float(r);
+    }
+}
+
+/* The sum of element (n, o, s) by definition; W as s8. */
+static int64_t sum_of(const conv *c, int64_t n, int64_t o, int64_t s)
+{
+    const ortc_conv_geometry *g = &c->g;
+    const int64_t ins = g->group * g->channels, first = o / g->filters * g->channels;
+    int64_t sum = 0;
+    for (int64_t t = 0; t < g->kernel_count; t++) {
+        int64_t rest_s = s, rest_t = t, where = 0, step = 1;
+        int inside = 1;
+        for (int32_t d = g->spatial - 1; d >= 0; d--) {
+            const int64_t i = rest_s % g->out[d] * g->stride[d] - g->pad[d] +
+                              rest_t % g->kernel[d] * g->dilation[d];
+            rest_s /= g->out[d], rest_t /= g->kernel[d];
+            inside &= i >= 0 && i < g->in[d];
+            where += i * step, step *= g->in[d];
+        }
+        for (int64_t i = 0; inside && i < g->channels; i++) {
+            const int64_t x = c->stem ? (n * ins + first + i) * g->in_count + where
+                                      : at(n, first + i, where, ins, g->in_count);
+            sum += (ortc_load_i64(c->x.data, c->x_type, x) - c->zero) *
+                   (ortc_load_i64(c->w.data, c->w_type, (o * g->channels + i) * g->kernel_count + t) -
+                    (c->w_type == ORTC_U8 ? 128 : 0));
+        }
+    }
+    return sum;
+}
+
+static float expected(const conv *c, int64_t n, int64_t o, int64_t s)
+{
+    const ortc_int_steps *k = &c->tail.steps;
+    float v = (float)sum_of(c, n, o, s);
+    if (!c->quantised) return v;
+    const int64_t outs = c->g.group * c->g.filters;
+    v = v * ((float *)(void *)c->scale.data)[o];
+    v = v + ((float *)(void *)c->bias.data)[o];
+    const float r = ((float)c->r.data[at(n, o, s, outs, c->g.out_count)] - k->residual.zero) *
+                    k->residual.scale;
+    v = v + r;
+    if (v < k->last.lo) v = k->last.lo;
+    v = rintf(v / k->y.scale) + k->y.zero;
+    return v < 0 ? 0 : v > 255 ? 255 : v;
+}
+
+static int check(const conv *c)
+{
+    const int64_t outs = c->g.group * c->g.filters;
+    int bad = 0;
+    for (int64_t n = 0; n < c->g.images; n++)
+        for (int64_t o = 0; o < blocks_of(outs) * ORTC_BLOCK; o++)
+            for (int64_t s = 0; s < c->g.out_count; s++)
+                bad += ortc_load_f64(c->y.data, c->tail.type, at(n, o, s, outs, c->g.out_count)) !=
+                       (o < outs ? (double)expected(c, n, o, s) : 0);
+    return bad;
+}
+
+static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_body *body, void *arg)
+{
+    for (int64_t i = (n - 1) / grain; i >= 0 && n > 0; i--)
+        body(arg, i * grain, (i + 1) * grain < n ? (i + 1) * grain : n, scratch);
+    return 0;
+}
+
+static void describe(const conv *c)
+{
+    const ortc_conv_geometry *g = &c->g;
+    printf("  types %d %d zero %d stem %d quantised %d images %lld groups %lld of %lld to %lld;",
+           (int)c->x_type, (int)c->w_type, c->zero, c->stem, c->quantised, (long long)g->images,
+           (long long)g->group, (long long)g->channels, (long long)g->filters);
+    for (int32_t i = 0; i < g->spatial; i++)
+        printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
+               (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
+               (long long)g->dilation[i], (long long)g->pad[i]);
+    printf("\n");
+}
+
+static void run_way(const conv *c, const ortc_blocked_plan *p, const ortc_product_threads *threads)
+{
+    ortc_view in[PORTS] = {{0}};
+    in[SCALE_PORT].data = c->scale.data, in[BIAS_PORT].data = c->bias.data,
+    in[RESIDUAL_PORT].data = c->r.data;
+    const int moved = c->zero + (c->x_type == ORTC_I8 ? 128 : 0);
+    const int64_t filters = blocks_of(c->g.group * c->g.filters) * ORTC_BLOCK;
+    int32_t *first = (int32_t *)(void *)c->first.data;
+    memcpy(first, c->packed.data + c->packed.bytes - (size_t)filters * 4, (size_t)filters * 4);
+    for (int64_t i = 0; i < filters; i++) first[i] *= -moved;
+    const ortc_blocked_args a = {.x = c->x.data,
+                                 .w = c->packed.data,
+                                 .bias = (float *)(void *)first,
+                                 .y = c->y.data,
+                                 .in = in,
+                                 .int_tail = &c->tail,
+                                 .zero = (uint8_t)moved};
+    memset(c->y.data, 0xff, c->y.bytes);
+    ortc_blocked_run(p, &a, threads);
+}
+
+static int run_one(rng *r)
+{
+    conv c;
+    ortc_blocked_plan p;
+    int bad = 0;
+    make(&c, r);
+    if (!ortc_blocked_plan_init(&c.g, c.x_type, c.stem, &p)) return 1;
+    fill(&c, r);
+    const size_t bytes = (p.scratch + 63) / 64 * 64;
+    guard scratch = guard_open(bytes, 1);
+    const ortc_product_threads one = {backwards, scratch.data};
+    ortc_blocked_weight_fill(&c.g, c.w_type, c.stem, c.w.data, c.packed.data, &one);
+    memset(scratch.data, 0xff, scratch.bytes);
+    run_way(&c, &p, &one);
+    bad += check(&c);
+    unsigned char *before = malloc(c.y.bytes + 1);
+    memcpy(before, c.y.data, c.y.bytes);
+    pool *pl = pool_open(3, bytes);
+    const ortc_product_threads three = pool_threads(pl);
+    run_way(&c, &p, &three);
+    bad += memcmp(before, c.y.data, c.y.bytes) != 0;
+    pool_close(pl);
+    free(before);
+    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.scale, &c.bias, &c.first, &c.packed, &scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bad += !guard_intact(all[i]);
+        guard_close(all[i]);
+    }
+    if (bad) describe(&c);
+    ortc_blocked_plan_deinit(&p);
+    return bad;
+}
+
+void test_blocked_bytes(tally *t, uint32_t isa_bits)
+{
+    const char *name = "convolution of bytes in blocks";
+    int bad = 0;
+    rng r = {t->seed};
+    if (!tally_wants(t, name)) return;
+    ortc_cpu_features_set_mask(isa_bits & ~(uint32_t)ORTC_CPU_AMX);
+    if (!ortc_blocked_bytes_get()) {
+        ortc_cpu_features_set_mask(UINT32_MAX);
+        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
+        return;
+    }
+    for (int n = 0; n < 250; n++) bad += run_one(&r);
+    ortc_cpu_features_set_mask(UINT32_MAX);
+    tally_result(t, name, bad);
+}
