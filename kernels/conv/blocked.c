@@ -17,6 +17,7 @@
 #define TASK_MACS 1e6
 #define TASKS 64 /* enough for many threads */
 #define GRAIN_MACS 0.25e6
+#define FINISHED 4  /* tiles whose sums are finished together: in L1 */
 #define WORD 4      /* bytes that are multiplied together */
 #define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
 
@@ -454,6 +455,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                           ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
     const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
     const int last = g1 == p->ins, most = (int)p->uk->most_pixels;
+    const int apart = !j->end.straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
     const int64_t y_block = j->end.straight ? p->out_count * ORTC_BLOCK
                                             : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
     float *y = j->end.straight
@@ -476,19 +478,25 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     ortc_blocked_tile_fn *run = p->bytes  ? p->stem ? p->bytes->stem : p->bytes->dense
                                 : p->stem ? p->uk->stem
                                           : p->uk->dense[p->type];
-    const int64_t tiles = ceil_div(t->pixels, most);
-    for (int64_t i = 0; i < tiles; i++) {
-        const int64_t at = share(t->pixels, tiles, i);
-        tile.x = x + at * p->step;
-        tile.y = y + at * ORTC_BLOCK;
-        if (last && j->end.straight && j->a->residual)
-            tile.residual = (const float *)j->a->residual + first + at * ORTC_BLOCK;
-        run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
+    const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
+    for (int64_t from = 0; from < tiles; from += some) {
+        const int64_t to = min64(from + some, tiles), begin = share(t->pixels, tiles, from),
+                      end = share(t->pixels, tiles, to), left = apart ? begin : 0;
+        if (apart) tile.y_block = (size_t)((end - begin) * ORTC_BLOCK);
+        for (int64_t i = from; i < to; i++) {
+            const int64_t at = share(t->pixels, tiles, i);
+            tile.x = x + at * p->step;
+            tile.y = y + (at - left) * ORTC_BLOCK;
+            if (last && j->end.straight && j->a->residual)
+                tile.residual = (const float *)j->a->residual + first + at * ORTC_BLOCK;
+            run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
+        }
+        for (int64_t b = 0; last && b < blocks; b++)
+            ortc_blocked_finish(&j->end, y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block,
+                                end - begin, (block + b) * ORTC_BLOCK,
+                                (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
+                                first + b * p->out_count * ORTC_BLOCK + begin * ORTC_BLOCK);
     }
-    for (int64_t b = 0; last && b < blocks; b++)
-        ortc_blocked_finish(&j->end, y + b * y_block, t->pixels, (block + b) * ORTC_BLOCK,
-                            (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
-                            first + b * p->out_count * ORTC_BLOCK);
 }
 
 static void run_task(task *t)

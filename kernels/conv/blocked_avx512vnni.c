@@ -1,5 +1,5 @@
-/* Convolution of bytes over blocks of channels (blocked_uk.h) for AVX-512 VNNI: the tiles of blocked_vec.c, 14
- * pixels x 2 blocks, in which vpdpbusd adds four products of u8 and s8 exactly. */
+/* Convolution of bytes over blocks of channels (blocked_uk.h) for AVX-512 VNNI: the tiles of blocked_vec.c,
+ * 14 pixels x 2 blocks, in which vpdpbusd adds four products of u8 and s8 exactly. */
 #include <assert.h>
 #include <string.h>
 
@@ -63,7 +63,8 @@ VFN void tile(const int stem, const int np, const int nb, const ortc_blocked_til
 }
 
 /* clang-format off */
-#define EACH(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) \
+#define EACH(X, ...) \
+    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) \
     X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) \
     X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* clang-format on */

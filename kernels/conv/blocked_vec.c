@@ -90,13 +90,17 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
         EACH_SUM(v = v_load_f32(t->bias + b * ORTC_BLOCK + j * LANES, LANES))
     else
         EACH_SUM(v = v_load_f32(AT(t->y, t->y_block), LANES))
+    /* There is at least one of each: what a loop that may not run needs, compilers keep in memory. */
     const char *w = t->w;
     const float *x = t->x;
-    for (size_t g = 0; g < t->groups; g++, x += t->plane) {
-        const size_t depth = stem ? 1 : g + 1 < t->groups ? ORTC_BLOCK : t->depth;
-        for (size_t tap = 0; tap < t->taps; tap++) {
+    size_t g = t->groups;
+    do {
+        const size_t depth = stem ? 1 : g > 1 ? ORTC_BLOCK : t->depth;
+        size_t tap = 0;
+        do {
             const float *s = x + t->offset[tap];
-            for (size_t i = 0; i < depth; i++, w += ORTC_BLOCK * size) {
+            size_t i = 0;
+            do {
                 vf32 wv[BLOCKS][VECTORS];
                 UNROLL for (int b = 0; b < nb; b++)
                 {
@@ -112,10 +116,12 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
                             sum[b][p][j] = v_fma(wv[b][j], xv, sum[b][p][j]);
                     }
                 }
-            }
+                w += ORTC_BLOCK * size;
+            } while (++i < depth);
             if (!stem) w += (ORTC_BLOCK - depth) * ORTC_BLOCK * size;
-        }
-    }
+        } while (++tap < t->taps);
+        x += t->plane;
+    } while (--g);
     if (t->residual) EACH_SUM(v = v_add(v, v_load_f32(AT(t->residual, t->y_block), LANES)))
     if (t->clip) {
         const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);

@@ -1,5 +1,5 @@
-/* ConvInteger on the cpu of values in blocks of 16 channels (blocked.h), where the machine multiplies bytes by
- * fours and W is constant and, as s8, without zero points: further candidates beside that of plain values
+/* ConvInteger on the cpu of values in blocks of 16 channels (blocked.h), where the machine multiplies bytes
+ * by fours and W is constant and, as s8, without zero points: further candidates beside that of plain values
  * (cpu_integer.c):
  *   conv_integer.blocked   windows over blocks; groups of whole blocks
  *   conv_integer.stem      a plain image of up to 4 channels becomes blocks

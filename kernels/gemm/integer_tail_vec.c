@@ -5,7 +5,9 @@
 
 #include "kernels/common/vector/vec.h"
 
-enum { NARROW = 16 }; /* columns */
+enum {
+    NARROW = V_LANES < 16 ? 0 : 16
+}; /* columns of a narrow tile: blocks of channels, where they are a register */
 
 /* A row's part of a vector: a register for all of it, or where its elements are. What is left out is a number
  * that changes nothing: 0 before, 1, and -0 behind, to which a sum of 0 keeps its sign. */
@@ -103,8 +105,8 @@ VFN steady steady_of(const ortc_int_steps *s)
                     .end = scaled_of(&s->y)};
 }
 
-/* n sums, whose residual is `at` elements into it, to y. Compiled for each combination, so that loops have few
- * choices in them. quick: reciprocals will do; sure: nothing is NaN. */
+/* n sums, whose residual is `at` elements into it, to y. Compiled for each combination, so that loops have
+ * few choices in them. quick: reciprocals will do; sure: nothing is NaN. */
 VFN void finish(const int back, const int adds, const int ends, const int quick, const int sure,
                 const ortc_int_pass *p, const steady *k, vf32 v, size_t at, void *y, size_t n)
 {
@@ -143,6 +145,76 @@ VFN void pass(const int back, const int adds, const int ends, const int quick, c
     }
 }
 
+/* To 8 bits with fewer operations: factors and biases in units of what is rounded to, each sum by one
+ * operation, bounds and zero points as integers, for they may come last: rounding is monotonic. That is not
+ * how the program rounds. Both make at most 8 roundings of numbers not above `most` in these units, for a
+ * result within its bounds, of which none is above 512: so that they differ by less than most * 2^-21, and a
+ * vector of which an element is nearer to a half is done again as the program does. */
+typedef struct fused {
+    vf32 factor, bias;              /* of sums, to the first that is rounded; */
+    vf32 lo, hi;                    /* its bounds; what is added unrounded has them, too */
+    vf32 next, r_factor, last_bias; /* of that (where `back`) and of the residual, to the last */
+    vf32 last_lo, last_hi;
+    vf32 near, nearer; /* how far from an integer the last may be; how much less the first */
+} fused;
+
+enum { MOST = 1 << 14 };
+
+VFN vf32 distance_of(vf32 most) { return v_sub(v_set_f32(0.5f), v_mul(most, v_set_f32(0x1p-21f))); }
+
+/* 0: not for these numbers. */
+VFN int fused_of(const int back, const int adds, const ortc_int_pass *p, const steady *k, vf32 factor,
+                 vf32 bias, fused *u)
+{
+    const scaled *first = back ? &k->to : &k->end;
+    const vf32 zero = v_f32_of_i32(k->end.zero), r = k->end.reciprocal;
+    u->factor = v_mul(factor, first->reciprocal), u->bias = v_mul(bias, first->reciprocal);
+    u->next = v_mul(k->scale, r);
+    u->r_factor = adds ? v_mul(k->r_scale, r) : v_set_f32(0);
+    const vf32 r_zero = v_mul(v_f32_of_i32(k->r_zero), u->r_factor),
+               next_zero = back ? v_mul(k->zero, u->next) : v_set_f32(0);
+    u->last_bias = v_sub(v_sub(zero, r_zero), next_zero);
+    u->lo = v_set_f32(-INFINITY), u->hi = v_set_f32(INFINITY);
+    if (back)
+        u->lo = quantised(k->lo, 0, 1, first), u->hi = quantised(k->hi, 0, 1, first);
+    else if (adds)
+        u->lo = v_mul(k->lo, r), u->hi = v_mul(k->hi, r);
+    const int own = back || adds;
+    u->last_lo = v_add(zero, quantised(own ? k->last_lo : k->lo, 0, 1, &k->end));
+    u->last_hi = v_add(zero, quantised(own ? k->last_hi : k->hi, 0, 1, &k->end));
+    const vf32 one = v_add(v_set_f32(512), v_abs(u->bias));
+    vf32 most = v_add(v_add(v_set_f32(512), zero), v_add(v_abs(r_zero), v_abs(next_zero)));
+    most = v_fma(v_abs(u->r_factor), v_set_f32(255), back ? most : v_add(most, v_abs(u->bias)));
+    u->near = distance_of(most);
+    u->nearer = v_sub(u->near, distance_of(one));
+    return p->steps->residual.type != ORTC_F32 &&
+           !v_any(v_not(v_lt(v_max(v_max(one, most), v_abs(u->factor)), v_set_f32(MOST))));
+}
+
+/* The element as an integer that is a number; *off: how far from one it was. */
+VFN vf32 fused_at(const int back, const int adds, const ortc_int_pass *p, const fused *u, vf32 sum, size_t at,
+                  size_t n, vf32 *off)
+{
+    vf32 v = v_fma(sum, u->factor, u->bias);
+    *off = v_set_f32(0);
+    if (back) {
+        const vf32 q = v_rint(v);
+        *off = v_add(v_abs(v_sub(v, q)), u->nearer);
+        v = v_fma(v_min(u->hi, v_max(u->lo, q)), u->next, u->last_bias);
+    } else {
+        if (adds) v = v_min(u->hi, v_max(u->lo, v));
+        v = v_add(v, u->last_bias);
+    }
+    if (adds) {
+        const void *r = (const char *)p->residual + at;
+        v = v_fma(v_f32_of_i32(p->steps->residual.type == ORTC_I8 ? v_load_i8(r, n) : v_load_u8(r, n)),
+                  u->r_factor, v);
+    }
+    const vf32 q = v_rint(v);
+    *off = v_max(*off, v_abs(v_sub(v, q)));
+    return v_min(u->last_hi, v_max(u->last_lo, q));
+}
+
 /* Down narrow tiles, whose vectors are the same for every row. */
 VFN void pass_down(const int back, const int adds, const int ends, const ortc_int_pass *p, size_t rows,
                    size_t cols, const int32_t *sums, size_t ld, void *y, size_t y_ld)
@@ -154,10 +226,21 @@ VFN void pass_down(const int back, const int adds, const int ends, const ortc_in
     V_FOR(i, n, cols, {
         const vi32 before = v_bits_f32(elements(&befores, 1, i, n));
         const vf32 factor = elements(&factors, 1, i, n), bias = elements(&biases, 1, i, n);
+        fused u;
+        const int fuses = ends && fused_of(back, adds, p, &k, factor, bias, &u);
         for (size_t r = 0; r < rows; r++) {
-            const vf32 v = v_f32_of_i32(v_load_i32(sums + r * ld + i, n) + before);
-            finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(v, factor), bias), r * p->residual_row + i,
-                   (char *)y + (r * y_ld + i) * size, n);
+            const vf32 sum = v_f32_of_i32(v_load_i32(sums + r * ld + i, n) + before);
+            const size_t at = r * p->residual_row + i;
+            void *to = (char *)y + (r * y_ld + i) * size;
+            vf32 off;
+            if (fuses) {
+                const vf32 q = fused_at(back, adds, p, &u, sum, at, n, &off);
+                if (__builtin_expect(!v_any(v_lt(u.near, off)), 1)) {
+                    v_store_i8(to, __builtin_convertvector(q, vi32), n);
+                    continue;
+                }
+            }
+            finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(sum, factor), bias), at, to, n);
         }
     });
 }
@@ -204,7 +287,10 @@ static int is_sure(const ortc_int_pass *p, size_t rows, size_t cols)
     static void down_##back##ends(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums, \
                                   size_t ld, void *y, size_t y_ld) \
     { \
-        pass_down(back, p->residual != NULL, ends, p, rows, cols, sums, ld, y, y_ld); \
+        if (p->residual) \
+            pass_down(back, 1, ends, p, rows, cols, sums, ld, y, y_ld); \
+        else \
+            pass_down(back, 0, ends, p, rows, cols, sums, ld, y, y_ld); \
     }
 PASS(0, 0)
 PASS(0, 1)

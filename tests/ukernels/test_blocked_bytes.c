@@ -1,7 +1,7 @@
-/* Convolution of bytes over blocks of channels (kernels/conv/blocked.h) against its definition: random extents,
- * groups, strides, dilations, pads, zero points, both signs of X and W, plain stems, with and without the
- * epilogue of a quantised network; the same bits, forwards on three threads and backwards on one, memory
- * between guard pages. Only where the machine multiplies bytes by fours and has nothing better.
+/* Convolution of bytes over blocks of channels (kernels/conv/blocked.h) against its definition: random
+ * extents, groups, strides, dilations, pads, zero points, both signs of X and W, plain stems, with and
+ * without the epilogue of a quantised network; the same bits, forwards on three threads and backwards on one,
+ * memory between guard pages. Only where the machine multiplies bytes by fours and has nothing better.
  */
 #include <math.h>
 #include <stdio.h>
