@@ -22,10 +22,10 @@ ORTC_VEC_TABLE(ortc_nbits_vec)
 
 enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum {
-    TASK_BYTES = 128 * 1024, /* of weights, times the rows of x by four */
-    TILE = 16,               /* rows of weights that a part of x is multiplied with, */
-    AHEAD = 2,               /* ordered from memory so many before they are read */
-    PART_BYTES = 16 * 1024   /* of x: half of L1 */
+    TASK_BYTES = 32 * 1024, /* of weights, times the rows of x by four: some microseconds */
+    TILE = 16,              /* rows of weights that a part of x is multiplied with, */
+    AHEAD = 2,              /* ordered from memory so many before they are read */
+    PART_BYTES = 16 * 1024  /* of x: half of L1 */
 };
 
 typedef struct nbits_state {
