@@ -78,12 +78,13 @@ typedef struct session_options {
         .kind = ARG_FLAG, .name = "no-winograd", .to = &(o).no_winograd, \
         .help = "no Winograd convolution: less rounding error, more time" \
     }
+#define ARGS_SET(o) \
+    { \
+        .kind = ARG_LIST, .name = "set", .value = "DIM=N", .to = &(o).sets, \
+        .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated" \
+    }
 #define ARGS_SHAPES(o) \
-    {.kind = ARG_LIST, \
-     .name = "set", \
-     .value = "DIM=N", \
-     .to = &(o).sets, \
-     .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated"}, \
+    ARGS_SET(o), \
     { \
         .kind = ARG_LIST, .name = "shape", .value = "NAME=1x3x8x8", .to = &(o).shapes, \
         .help = "an input's shape where nothing else says it (made-up inputs); may be repeated" \

@@ -456,11 +456,7 @@ int command_view(int argc, char **argv)
          .to = &o.which,
          .choices = which_choices,
          .help = "before the passes, after them and placement, or both (both)"},
-        {.kind = ARG_LIST,
-         .name = "set",
-         .value = "DIM=N",
-         .to = &o.session.sets,
-         .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated"},
+        ARGS_SET(o.session),
         ARGS_SESSION(o.session),
         ARGS_COMMON,
     };
