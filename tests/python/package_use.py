@@ -205,6 +205,57 @@ def models() -> None:
     harness.check("operators", lambda: None if ("", "Softmax", 13) in ortc.operators() else "no Softmax")
 
 
+def options() -> None:
+    def products(n: int, edge: int) -> bytes:
+        """y = x + c ** (n + 1), products of constants, which loading may compute."""
+        steps = " ".join(f"c{i + 1} = MatMul(c{i}, c0)" for i in range(n))
+        text = f"g (float[n,m] x) => (float[n,m] y) {{s = Constant <value_ints=[{edge}, {edge}]> () c0 = ConstantOfShape <value=float[1] {{0.015625}}> (s) {steps} y = Add(x, c{n})}}"
+        return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}').SerializeToString()
+
+    few, many = products(2, 64), products(40, 256)
+    whole, part = ortc.Model(few), ortc.Model(few, fold_operations=1)
+    harness.check("products are folded", lambda: None if whole.info["unfolded"] == 0 else f"{whole.info}")
+    harness.check("fold_operations", lambda: None if part.info["unfolded"] > 0 else f"{part.info}")
+    x = np.zeros((64, 64), np.float32)
+    harness.check("what is not folded is run", lambda: same(ortc.Session(part).run({"x": x})["y"], ortc.Session(whole).run({"x": x})["y"]))
+    cancel = ortc.Cancel()
+    cancel.set()
+    harness.check("loading has a deadline", lambda: raises(ortc.Deadline, lambda: ortc.Model(many, timeout=0.001)))
+    harness.check("loading is cancelled", lambda: raises(ortc.Cancelled, lambda: ortc.Model(many, cancel=cancel)))
+    harness.check("a session has a deadline", lambda: raises(ortc.Deadline, lambda: ortc.Session(whole, timeout=0)))
+    harness.check("a session's model, too", lambda: raises(ortc.Deadline, lambda: ortc.Session(many, timeout=0.001)))
+    harness.check("a session is cancelled", lambda: raises(ortc.Cancelled, lambda: ortc.Session(whole, cancel=cancel)))
+    harness.check("what is no Cancel", lambda: raises(TypeError, lambda: ortc.Model(few, cancel=1), "ortc.Cancel"))
+    harness.check("what is no timeout", lambda: raises(ValueError, lambda: ortc.Session(few, timeout=-1), "timeout"))
+
+    rng = np.random.default_rng(3)
+
+    def kernels(s: ortc.Session, feed: dict) -> set[str]:
+        profiler = ortc.Profiler()
+        s.run(feed, profiler=profiler)
+        return {e.kernel for e in profiler.events if e.kind == "step"}
+
+    conv = "g (float[1,16,24,24] x) => (float[1,16,22,22] y) {s = Constant <value_ints=[16, 16, 3, 3]> () w = ConstantOfShape <value=float[1] {0.5}> (s) y = Conv(x, w)}"
+    feed = {"x": rng.random((1, 16, 24, 24), np.float32)}
+    with_, without = (session(conv, winograd=w, choose=["*=conv.winograd_4x4"]) for w in (True, False))
+    harness.check("winograd", lambda: None if "conv.winograd_4x4" in kernels(with_, feed) else f"{kernels(with_, feed)}")
+    harness.check("winograd=False", lambda: None if not any("winograd" in k for k in kernels(without, feed)) else f"{kernels(without, feed)}")
+
+    product = "g (float[n,k] a, float[k,m] b) => (float[n,m] c) {c = MatMul(a, b)}"
+    a, b = (rng.standard_normal((64, 64), np.float32) for _ in "ab")
+    rounded = a.astype(ml_dtypes.bfloat16).astype(np.float64) @ b.astype(ml_dtypes.bfloat16).astype(np.float64)
+    has = any(flag in Path("/proc/cpuinfo").read_text() for flag in ("avx512_bf16", "amx_bf16"))
+
+    def distance(precision: str | None, to: np.ndarray) -> float:
+        s = session(product, precision=precision, choose=["*=gemm.rounded"])
+        return float(np.abs(s.run({"a": a, "b": b})["c"] - to).max())
+
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    harness.check("precision", lambda: None if distance(None, exact) < 1e-4 else "not f32")
+    harness.check("precision='bf16'", lambda: None if distance("bf16", rounded if has else exact) < 1e-4 else f"{distance('bf16', rounded)}")
+    harness.check("precision='f8'", lambda: raises(ortc.InvalidArgument, lambda: session(product, precision="f8"), "f8"))
+
+
 def errors() -> None:
     neg = session("g (float[2] x) => (float[2] y) {y = Neg(x)}")
     harness.check("no such file", lambda: raises(ortc.NotFound, lambda: ortc.Session("none.onnx"), "none.onnx"))
@@ -358,6 +409,6 @@ def stubs() -> None:
 
 
 if __name__ == "__main__":
-    for part in (types, arrays, kinds, models, errors, states, threads, loops, stubs):
+    for part in (types, arrays, kinds, models, options, errors, states, threads, loops, stubs):
         part()
     sys.exit(harness.finish())

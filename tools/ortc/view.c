@@ -401,7 +401,7 @@ static int gather_after(const char *path, const view_options *o, drawing *d)
 {
     ortc_model *model = NULL;
     ortc_session *session = NULL;
-    int code = model_open(path, &model);
+    int code = model_open(path, &o->session, &model);
     if (code < 0) code = session_open(model, &o->session, &session);
     if (code < 0) gather(model, session, &d->graph);
     ortc_session_release(session);

@@ -119,6 +119,12 @@ PyObject *py_dlpack_export(py_value *, PyObject *args, PyObject *keywords);
 ortc_value *py_dlpack_import(PyObject *, py_hold *hold);
 void py_dlpack_release(void *managed);
 
+/* ---- What ends a call early ---------------------------------------------------------------------------- */
+
+/* timeout: seconds from now, as CLOCK_MONOTONIC's deadline; cancel: an ortc.Cancel. Either may be NULL or
+ * None: 0, NULL. False: an exception is set. */
+bool py_stop(PyObject *timeout, PyObject *cancel, int64_t *out_deadline_ns, ortc_cancel **out_cancel);
+
 /* ---- Profiler ------------------------------------------------------------------------------------------ */
 
 const ortc_profiler *py_profiler_get(PyObject *); /* NULL: an exception is set */

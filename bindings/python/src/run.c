@@ -5,9 +5,7 @@
  * does not see. */
 #include "py.h"
 
-#include <math.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct call {
     size_t n_in, n_out, n_held;
@@ -149,21 +147,6 @@ static PyObject *results(call *c, bool values)
     return dict;
 }
 
-/* CLOCK_MONOTONIC in `seconds`; 0 with an exception. */
-static int64_t deadline_in(PyObject *seconds)
-{
-    struct timespec now;
-    const double s = PyFloat_AsDouble(seconds);
-    if (PyErr_Occurred()) return 0;
-    if (!(s >= 0)) {
-        PyErr_SetString(PyExc_ValueError, "timeout: expected seconds of at least 0");
-        return 0;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double most = 1e9; /* seconds: longer than any process lives */
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (int64_t)(fmin(s, most) * 1e9) + 1;
-}
-
 typedef struct options {
     PyObject *inputs, *outputs, *out, *state, *cancel, *timeout, *profiler;
     long long advance;
@@ -187,8 +170,7 @@ static bool parse(PyObject *args, PyObject *keywords, options *o)
         const char *expected;
     } checks[] = {{&o->inputs, &PyDict_Type, "inputs: expected a dict of arrays by name"},
                   {&o->out, &PyDict_Type, "out: expected a dict of arrays by name"},
-                  {&o->state, py_state_type, "state: expected an ortc.State"},
-                  {&o->cancel, py_cancel_type, "cancel: expected an ortc.Cancel"}};
+                  {&o->state, py_state_type, "state: expected an ortc.State"}};
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         PyObject *x = *checks[i].object;
         if (i && x == Py_None) x = *checks[i].object = NULL;
@@ -196,7 +178,6 @@ static bool parse(PyObject *args, PyObject *keywords, options *o)
         PyErr_Format(PyExc_TypeError, "%s, got %R", checks[i].expected, (PyObject *)Py_TYPE(x));
         return false;
     }
-    if (o->timeout == Py_None) o->timeout = NULL;
     if (o->profiler == Py_None) o->profiler = NULL;
     return true;
 }
@@ -231,10 +212,9 @@ PyObject *py_session_run(PyObject *object, PyObject *args, PyObject *keywords)
     run.out = c.out;
     run.n_out = c.n_out;
     run.state = o.state ? ((py_state *)o.state)->state : NULL;
-    run.cancel = o.cancel ? ((py_cancel *)o.cancel)->cancel : NULL;
     run.seed = o.seed;
     run.advance = o.advance;
-    if (o.timeout && !(run.deadline_ns = deadline_in(o.timeout))) goto end;
+    if (!py_stop(o.timeout, o.cancel, &run.deadline_ns, &run.cancel)) goto end;
     if (o.profiler && !(run.profiler = py_profiler_get(o.profiler))) goto end;
 
     PyThreadState *thread = PyEval_SaveThread();

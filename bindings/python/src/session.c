@@ -97,15 +97,15 @@ static bool list_names(py_session *self, ortc_model *model)
 /* Session.__init__ of ortc/__init__.py has given everything its default and form. */
 static PyObject *session_create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    PyObject *model, *keep, *choose, *dim_names, *dim_values, *ties;
-    const char *providers, *require;
+    PyObject *model, *keep, *choose, *dim_names, *dim_values, *ties, *timeout, *cancel;
+    const char *providers, *require, *precision;
     unsigned int threads, max_contexts;
     unsigned long long plan_cache, max_bytes;
     int fusion, winograd;
-    if (!PyArg_ParseTuple(args, "O!zzIIKKppO!O!O!O!O!:Session", py_model_type, &model, &providers, &require,
-                          &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &winograd, &PyList_Type,
-                          &dim_names, &PyList_Type, &dim_values, &PyList_Type, &ties, &PyList_Type, &keep,
-                          &PyList_Type, &choose))
+    if (!PyArg_ParseTuple(args, "O!zzIIKKppO!O!O!O!O!zOO:Session", py_model_type, &model, &providers,
+                          &require, &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &winograd,
+                          &PyList_Type, &dim_names, &PyList_Type, &dim_values, &PyList_Type, &ties,
+                          &PyList_Type, &keep, &PyList_Type, &choose, &precision, &timeout, &cancel))
         return NULL;
     block *all = NULL;
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
@@ -116,6 +116,8 @@ static PyObject *session_create(PyTypeObject *type, PyObject *args, PyObject *ke
     o.max_contexts = max_contexts;
     o.plan_cache_bytes = plan_cache;
     o.max_bytes = max_bytes;
+    o.precision = precision;
+    if (!py_stop(timeout, cancel, &o.deadline_ns, &o.cancel)) return NULL;
     o.dim_names = texts_of(dim_names, &o.n_dims, &all);
     int64_t *values = o.dim_names ? block_take(&all, (o.n_dims + 1) * sizeof *values) : NULL;
     for (size_t i = 0; values && i < o.n_dims; i++)
