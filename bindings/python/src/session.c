@@ -76,6 +76,7 @@ static bool list_names(py_session *self, ortc_model *model)
     while (ortc_model_input(model, n_in)) n_in++;
     while (ortc_model_output(model, n_out)) n_out++;
     self->in = PyMem_Malloc((n_in + n_out + 1) * sizeof *self->in);
+    if (self->in) self->in[n_in + n_out] = NULL;
     self->inputs = PyDict_New();
     self->outputs = PyTuple_New((Py_ssize_t)n_out);
     if (!self->in || !self->inputs || !self->outputs) return false;
@@ -238,7 +239,8 @@ PyObject *py_session_run(PyObject *, PyObject *args, PyObject *keywords); /* run
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))py_session_run, METH_VARARGS | METH_KEYWORDS,
      "run(inputs, outputs=None, *, out=None, state=None, advance=0, cancel=None, timeout=None, seed=0, "
-     "profiler=None, values=False)\n--\n\nRuns the model; a dict of results by name.\n\n"
+     "profiler=None, values=False, device=None, stream=0)\n--\n\nRuns the model; a dict of results by "
+     "name.\n\n"
      "inputs: a dict of arrays by name: NumPy arrays, whatever has a buffer or __dlpack__, ortc.Value, lists "
      "and "
      "numbers; lists for sequences, dicts for maps, None for an empty optional. Dense memory is not copied.\n"
@@ -249,7 +251,11 @@ static PyMethodDef methods[] = {
      "ties.\n"
      "cancel: an ortc.Cancel. timeout: seconds, after which ortc.Deadline is raised.\n"
      "seed: for random operators. profiler: an ortc.Profiler.\n"
-     "values: results are ortc.Value instead of arrays, lists and dicts.\n\n"
+     "values: results are ortc.Value instead of arrays, lists and dicts.\n"
+     "device: results stay in the memory of this device of the session's (\"cuda\"), as ortc.Value, which "
+     "has "
+     "__dlpack__. stream: the native stream of the session's first device that the run is queued on; CUDA's "
+     "default one where an input lies on the GPU and none is given.\n\n"
      "Any thread, also at once; the interpreter's lock is not held. Errors are subclasses of ortc.Error."},
     {"_placement", session_placement, METH_NOARGS, NULL},
     {"_passes", session_passes, METH_NOARGS, NULL},
