@@ -20,7 +20,7 @@ case ${1-} in
 esac
 
 promise_total
-need "${BUILD_PACKAGES[@]}" libjpeg-dev libwebp-dev libtiff-dev libopenjp2-7-dev g++ ca-certificates chromium-headless-shell cmake libcriterion-dev python3 python3-dev python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+need "${BUILD_PACKAGES[@]}" libjpeg-dev libwebp-dev libtiff-dev libopenjp2-7-dev g++ ca-certificates chromium-headless-shell cmake doxygen fish libcriterion-dev python3 python3-dev python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user zsh
 
 # The tests' Python packages, in build/venv. Made anew when the list or the interpreter changes.
 python=/usr/bin/python3 # Debian's: the one that python3-venv belongs to

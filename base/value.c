@@ -335,6 +335,11 @@ int64_t ortc_value_count(const ortc_value *v) { return v->count; }
 
 size_t ortc_value_bytes(const ortc_value *v) { return ortc_value_is_tensor(v) ? v->bytes : 0; }
 
+void *ortc_value_address(const ortc_value *v)
+{
+    return ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING ? v->data : NULL;
+}
+
 void *ortc_value_data(ortc_value *v)
 {
     return ortc_value_is_tensor(v) && v->type->dtype != ORTC_STRING && v->device == 0 ? v->data : NULL;

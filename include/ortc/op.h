@@ -63,6 +63,7 @@ struct ortc_pointwise;
  * "provably equal". Combined only through ortc_dim_*. */
 typedef int64_t ortc_dim;
 #define ORTC_DIM_NUMBERS (-(INT64_C(1) << 62)) /* numbers from here on, ids and ORTC_DIM_UNKNOWN below */
+/* Whether it is a number, and no symbol or expression over symbols. */
 static inline int ortc_dim_is_number(ortc_dim d);
 
 /* "The shape function cannot say": at load a fresh symbol takes its place, at plan time the extent is known
@@ -381,6 +382,7 @@ typedef struct ortc_op {
 typedef uint64_t ortc_layout;
 #define ORTC_PLAIN ((ortc_layout)0)
 #define ORTC_ANY_LAYOUT (~(ortc_layout)0) /* in a question: whichever it likes */
+/* Plain but for one axis, whose elements lie in blocks of so many behind all others: aBcd16b is (1, 16). */
 static inline ortc_layout ortc_layout_blocked(int32_t axis, int32_t block);
 /* Of tensors of that rank, up to 8: the axis moved behind all others. */
 static inline ortc_layout ortc_layout_last(int32_t rank, int32_t axis);
@@ -555,6 +557,7 @@ struct ortc_packed {
 
 /* ---- Preparing and supporting -------------------------------------------------------------------------- */
 
+/* Fails `prepare` with a text, before which the node's name and operator are put; gives the status. */
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_prep_fail(ortc_prep *p, ortc_status s, const char *fmt, ...);
 
 /* `return ortc_no(why, "dilated pooling is not done here")`: ORTC_UNSUPPORTED, with the reason kept to be

@@ -10,13 +10,13 @@
  *   ortc_value    a tensor, sequence, map or optional. Reference-counted
  *
  * Errors. Every fallible function takes an `ortc_error *` as its last parameter and returns the code. The
- * error is
- *   the caller's storage, needs no release, and may be NULL. On failure out-parameters are set to NULL or
- *   left alone,
- *   as each function says, and nothing is lost: the objects involved stay usable.
+ * error is the caller's storage, needs no release, and may be NULL. On failure out-parameters are set to NULL
+ * or left alone, as each function says, and nothing is lost: the objects involved stay usable.
+ *
  * Ownership. `create` and `load` give a reference that `release` takes back; release(NULL) does nothing.
- * `retain`
- *   adds one. Strings and arrays that functions return are borrowed from the object they were asked of.
+ * `retain` adds one. Strings and arrays that functions return are borrowed from the object they were asked
+ * of.
+ *
  * Threads. "Any thread" below means: at any time, also concurrently on one object. There is no thread-local
  * state. The library never prints, never exits or aborts, opens no socket, writes no file that it was not
  * told to write. Structs that begin with `size` have an _INIT macro: fields that are not set have their
@@ -96,7 +96,9 @@ ORTC_EXPORT ortc_status ortc_value_create_map(ortc_value *keys, ortc_value *valu
 ORTC_EXPORT ortc_status ortc_value_create_optional(const ortc_type *element, ortc_value *element_or_null,
                                                    ortc_value **out, ortc_error *);
 
+/* One reference more, for which the value is given back. NULL allowed. Any thread. */
 ORTC_EXPORT ortc_value *ortc_value_retain(ortc_value *);
+/* One reference less; the value goes with the last one. NULL allowed. Any thread. */
 ORTC_EXPORT void ortc_value_release(ortc_value *);
 
 /* Any thread; results are borrowed from the value. */
@@ -185,7 +187,10 @@ ORTC_EXPORT ortc_status ortc_model_load_memory(const void *data, size_t bytes, c
  * failure. */
 ORTC_EXPORT ortc_status ortc_model_load_reader(const ortc_reader *, const ortc_model_options *,
                                                ortc_model **out, ortc_error *);
+/* One reference more, for which the model is given back. NULL allowed. Any thread. */
 ORTC_EXPORT ortc_model *ortc_model_retain(ortc_model *);
+/* One reference less; the model goes with the last one, those of its sessions among them. NULL allowed. Any
+ * thread. */
 ORTC_EXPORT void ortc_model_release(ortc_model *);
 
 /* An input or output of a model. Dims: an extent, or -1 where it is a symbol, with its name in `symbols`
@@ -399,7 +404,10 @@ enum {
  * CANCELLED, DEADLINE; *out is NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out,
                                             ortc_error *);
+/* One reference more, for which the session is given back. NULL allowed. Any thread. */
 ORTC_EXPORT ortc_session *ortc_session_retain(ortc_session *);
+/* One reference less; the session goes with the last one, those of runs, contexts and states among them. NULL
+ * allowed. Any thread. */
 ORTC_EXPORT void ortc_session_release(ortc_session *);
 
 typedef struct ortc_in {
@@ -455,9 +463,10 @@ typedef struct ortc_run_args {
 ORTC_EXPORT ortc_status ortc_run(ortc_session *, ortc_run_args *, ortc_error *);
 
 /* A context of one's own, to keep arenas warm for one thread; one run at a time, a second one gets
- * INVALID_STATE. Retains the session. Owner: the caller. Release it when no run uses it. Errors:
- * INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. */
+ * INVALID_STATE. Retains the session. Owner: the caller; ortc_context_release. Errors: INVALID_ARGUMENT,
+ * OUT_OF_MEMORY. Any thread. */
 ORTC_EXPORT ortc_status ortc_context_create(ortc_session *, ortc_context **out, ortc_error *);
+/* Ends it, and its session's reference with it: not while a run uses it. NULL allowed. */
 ORTC_EXPORT void ortc_context_release(ortc_context *);
 
 /* ---- Tied state: what one conversation keeps between its runs ------------------------------------------ */
@@ -488,13 +497,18 @@ ORTC_EXPORT int64_t ortc_state_length(const ortc_state *);
  * than it is), INVALID_STATE (a run uses it; a tie without an axis cannot be rolled back, but to 0). One
  * thread at a time. */
 ORTC_EXPORT ortc_status ortc_state_truncate(ortc_state *, int64_t length, ortc_error *);
+/* Ends it, and its session's reference with it: not while a run uses it. NULL allowed. */
 ORTC_EXPORT void ortc_state_release(ortc_state *);
 
-/* A flag that any thread may set; runs that were given it return ORTC_CANCELLED soon, until it is reset. */
+/* A flag that any thread may set; what was given it (a run, loading, making a session) returns ORTC_CANCELLED
+ * soon, until it is reset. Owner: the caller; ortc_cancel_release. Errors: OUT_OF_MEMORY; *out is NULL then.
+ * Any thread. */
 ORTC_EXPORT ortc_status ortc_cancel_create(ortc_cancel **out, ortc_error *);
+/* Any thread. */
 ORTC_EXPORT void ortc_cancel_set(ortc_cancel *);
 ORTC_EXPORT void ortc_cancel_reset(ortc_cancel *);
-ORTC_EXPORT void ortc_cancel_release(ortc_cancel *); /* not while a run uses it */
+/* Not while something that was given it goes on. NULL allowed. */
+ORTC_EXPORT void ortc_cancel_release(ortc_cancel *);
 
 /* Frees what can be made again (idle contexts, plans, the pool's free slabs); returns the bytes freed. Any
  * thread. */
@@ -506,11 +520,21 @@ ORTC_EXPORT uint64_t ortc_session_trim(ortc_session *);
  * them runs there), as given outputs, or where ortc_out.memory asks for it. Memories are numbered; 0 is the
  * host's. ortc_value_host gives NULL for what is not on the host: ortc_value_copy brings it there. */
 
-/* The number of the memory that a session's device uses, by the name that `providers` gave it ("cuda",
- * "cuda:1"); 0 for devices that use host memory. Errors: NOT_FOUND. Any thread. */
+/* The number of the memory that a session's device uses: by the name that `providers` gave it, by that of its
+ * provider ("cuda": the first), or by provider and ordinal ("cuda:1"); 0 for devices that use host memory.
+ * Errors: NOT_FOUND. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_memory(ortc_session *, const char *device, uint32_t *out_memory,
                                             ortc_error *);
-ORTC_EXPORT uint32_t ortc_value_memory(const ortc_value *); /* of a tensor; 0 host */
+/* The memory that a tensor lies in; 0: the host's. Any thread. */
+ORTC_EXPORT uint32_t ortc_value_memory(const ortc_value *);
+/* Where the elements of a tensor, not of strings, lie in its memory: an address for those who work there, as
+ * ortc_value_host and ortc_value_data are for the host. NULL for what is no such tensor. Any thread. */
+ORTC_EXPORT void *ortc_value_address(const ortc_value *);
+/* Whose memory it is: the provider's name ("cuda"), which lives as long as the process, and the ordinal of
+ * the device among the provider's. Errors: NOT_FOUND (0, the host's; a number that no open device has): NULL
+ * and 0 then. Any thread. */
+ORTC_EXPORT ortc_status ortc_memory_device(uint32_t memory, const char **out_provider, uint32_t *out_ordinal,
+                                           ortc_error *);
 /* As ortc_value_create and ortc_value_wrap; `data` is the device's address. The value keeps the device open.
  * Errors: as there, and NOT_FOUND for a number that no open device has. Any thread. */
 ORTC_EXPORT ortc_status ortc_value_create_in(uint32_t memory, ortc_dtype, int32_t rank, const int64_t *dims,
@@ -552,7 +576,8 @@ ORTC_EXPORT uint64_t ortc_memory_trim(uint32_t memory);
 ORTC_EXPORT ortc_status ortc_event_wait(ortc_event *, ortc_error *);
 /* 1: a wait would return at once; 0: not yet, or not known */
 ORTC_EXPORT int ortc_event_done(ortc_event *);
-ORTC_EXPORT void ortc_event_release(ortc_event *); /* waits first; NULL allowed */
+/* Waits first. NULL allowed. Any thread. */
+ORTC_EXPORT void ortc_event_release(ortc_event *);
 
 /* ---- Looking inside ------------------------------------------------------------------------------------ */
 

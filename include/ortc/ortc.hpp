@@ -85,24 +85,34 @@ template <> struct dtype<std::complex<double>> {
     static constexpr ortc_dtype value = ORTC_C128;
 };
 
-/* A counted reference to an object of the library. */
-template <class T, T *(*Retain)(T *), void (*Release)(T *)> class handle {
+/* The only reference to an object of the library, which can be moved. */
+template <class T, void (*Release)(T *)> class owner {
   public:
-    handle() noexcept = default;
-    explicit handle(T *owned) noexcept : raw_(owned) {}
-    handle(const handle &o) noexcept : raw_(o.raw_ ? Retain(o.raw_) : nullptr) {}
-    handle(handle &&o) noexcept : raw_(std::exchange(o.raw_, nullptr)) {}
-    handle &operator=(handle o) noexcept
+    owner() noexcept = default;
+    explicit owner(T *owned) noexcept : raw_(owned) {}
+    owner(owner &&o) noexcept : raw_(std::exchange(o.raw_, nullptr)) {}
+    owner &operator=(owner &&o) noexcept
     {
         std::swap(raw_, o.raw_);
         return *this;
     }
-    ~handle() { Release(raw_); }
+    ~owner() { Release(raw_); }
     T *get() const noexcept { return raw_; }
     explicit operator bool() const noexcept { return raw_ != nullptr; }
 
   protected:
     T *raw_ = nullptr;
+};
+
+/* One of several: what is counted can be copied, too. */
+template <class T, T *(*Retain)(T *), void (*Release)(T *)> class handle : public owner<T, Release> {
+  public:
+    using owner<T, Release>::owner;
+    handle() noexcept = default;
+    handle(const handle &o) noexcept : owner<T, Release>(o.raw_ ? Retain(o.raw_) : nullptr) {}
+    handle(handle &&o) noexcept = default;
+    handle &operator=(const handle &o) noexcept { return *this = handle(o); }
+    handle &operator=(handle &&o) noexcept = default;
 };
 
 } // namespace detail
@@ -270,26 +280,16 @@ class model : public detail::handle<ortc_model, ortc_model_retain, ortc_model_re
 class session;
 
 /* What one conversation or stream keeps between its runs. Cannot be copied. */
-class state {
+class state : public detail::owner<ortc_state, ortc_state_release> {
   public:
+    using owner::owner;
     explicit state(const session &);
-    state(state &&o) noexcept : raw_(std::exchange(o.raw_, nullptr)) {}
-    state &operator=(state &&o) noexcept
-    {
-        std::swap(raw_, o.raw_);
-        return *this;
-    }
-    ~state() { ortc_state_release(raw_); }
-    ortc_state *get() const noexcept { return raw_; }
     std::int64_t length() const noexcept { return ortc_state_length(raw_); }
     void truncate(std::int64_t n)
     {
         ortc_error e = ORTC_ERROR_INIT;
         detail::check(ortc_state_truncate(raw_, n, &e), e);
     }
-
-  private:
-    ortc_state *raw_ = nullptr;
 };
 
 /* A model placed on providers, ready to run. */

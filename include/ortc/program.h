@@ -99,6 +99,7 @@ typedef struct ortc_pointwise {
     ortc_pw_step steps[1];
 } ortc_pointwise;
 
+/* Of a program of so many steps. */
 static inline size_t ortc_pointwise_bytes(uint32_t n_steps)
 {
     return offsetof(ortc_pointwise, steps) + n_steps * sizeof(ortc_pw_step);
@@ -229,6 +230,8 @@ typedef struct ortc_pw_builder {
     ortc_pw_step steps[ORTC_PW_STEPS];
 } ortc_pw_builder;
 
+/* A step, whose value it gives: that of an equal step that is there already, or a new one. NONE: it is wrong,
+ * or there are too many, and the whole has failed. */
 static inline int32_t ortc_pw_add(ortc_pw_builder *b, ortc_pw_step s)
 {
     if (b->failed || b->n == ORTC_PW_STEPS) return b->failed = 1, ORTC_PW_NONE;
@@ -239,6 +242,7 @@ static inline int32_t ortc_pw_add(ortc_pw_builder *b, ortc_pw_step s)
     return (int32_t)b->n++;
 }
 
+/* The type of a value, as a register holds it; 0: of none. */
 static inline ortc_dtype ortc_pw_type(const ortc_pw_builder *b, int32_t v)
 {
     return v < 0 ? 0 : ortc_pw_register(b->steps[v].type);

@@ -84,7 +84,7 @@ static ortc_status set_output(ortc_step_call *c, uint32_t out, ortc_value *v)
     ortc_value_release(*slot);
     *slot = v;
     ortc_view *view = &c->call.out[out];
-    view->data = ortc_value_address(v);
+    view->data = ortc_value_content(v);
     if (ortc_value_is_tensor(v)) {
         view->dtype = v->type->dtype;
         view->rank = v->rank;

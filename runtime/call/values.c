@@ -8,7 +8,7 @@
 
 static ortc_error *error_of(ortc_call *c) { return ((ortc_step_call *)(void *)c)->env->error; }
 
-void *ortc_value_address(const ortc_value *v)
+void *ortc_value_content(const ortc_value *v)
 {
     return ortc_value_is_tensor(v) ? v->data : (void *)(uintptr_t)v;
 }

@@ -6,7 +6,7 @@
 #include "call.h"
 
 /* What a view of this value holds: a tensor's data, another kind's value itself. */
-void *ortc_value_address(const ortc_value *);
+void *ortc_value_content(const ortc_value *);
 /* Whether a value may be this output of the step's node. */
 ortc_status ortc_step_check_given(ortc_step_call *, uint32_t out, const ortc_value *);
 

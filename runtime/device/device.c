@@ -115,6 +115,7 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
     }
     atomic_init(&d->references, 1);
     d->provider = p;
+    d->ordinal = s.ordinal;
     pthread_mutex_init(&d->lock, NULL);
     ortc_options options = {sizeof options, s.n, s.keys, s.values};
     if (p->open && (status = p->open(ortc_host_get(), s.ordinal, &options, &d->device, &why)) != ORTC_OK) {
@@ -150,6 +151,14 @@ ortc_status ortc_device_open(const char *from, ortc_open_device **out, ortc_erro
     }
     pthread_mutex_unlock(&lock);
     return s;
+}
+
+bool ortc_device_is(const ortc_open_device *d, const char *name)
+{
+    spelling s;
+    if (!strcmp(d->spelling, name) || !strcmp(d->provider->name, name)) return true;
+    return parse(name, &s, NULL) == ORTC_OK && !s.n && !strcmp(d->provider->name, s.provider) &&
+           d->ordinal == s.ordinal;
 }
 
 ortc_open_device *ortc_device_retain(ortc_open_device *d)

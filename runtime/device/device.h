@@ -21,6 +21,7 @@ typedef struct ortc_open_device {
     ortc_device *device; /* the provider's own; NULL: it has no `open` */
     ortc_memory memory;  /* where its kernels' tensors lie; device 0: in host memory */
     char *spelling;
+    uint32_t ordinal;   /* among the provider's devices */
     ortc_mempool *pool; /* of its memory; NULL: the host's */
     void *transfer;     /* queue; NULL: not made yet */
     /* two halves of pinned memory, through which large things go up; NULL: not made yet, or there is none */
@@ -32,6 +33,8 @@ typedef struct ortc_open_device {
 /* spelling: provider[:ordinal][:key=value]... Errors: NOT_FOUND (the text lists what there is), what `open`
  * says. */
 ortc_status ortc_device_open(const char *spelling, ortc_open_device **out, ortc_error *);
+/* Whether it is meant by a name: its spelling, its provider's name, or that and its ordinal ("cuda:1"). */
+bool ortc_device_is(const ortc_open_device *, const char *name);
 ortc_open_device *ortc_device_retain(ortc_open_device *);
 void ortc_device_release(ortc_open_device *);
 /* The device whose memory has this number, retained; NULL: none is open. */

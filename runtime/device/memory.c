@@ -14,6 +14,16 @@ static ortc_status find(uint32_t memory, ortc_open_device **out, ortc_error *err
     return ORTC_OK;
 }
 
+ortc_status ortc_memory_device(uint32_t memory, const char **out_provider, uint32_t *out_ordinal,
+                               ortc_error *error)
+{
+    ortc_open_device *d = ortc_device_of_memory(memory);
+    *out_provider = d ? d->provider->name : NULL;
+    *out_ordinal = d ? d->ordinal : 0;
+    ortc_device_release(d);
+    return d ? ORTC_OK : ortc_fail(error, ORTC_NOT_FOUND, "memory %u is no open device's", memory);
+}
+
 ortc_status ortc_value_create_in(uint32_t memory, ortc_dtype t, int32_t rank, const int64_t *dims,
                                  ortc_value **out, ortc_error *error)
 {

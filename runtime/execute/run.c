@@ -23,7 +23,7 @@ static ortc_status bind_inputs(ortc_context *c, ortc_error *error)
     for (uint32_t i = 0; i < c->unit->placed.graph->n_inputs; i++) {
         const ortc_value *v = c->inputs[i].value;
         if (!v) continue;
-        c->in_data[i] = ortc_value_address(v);
+        c->in_data[i] = ortc_value_content(v);
         if (!ortc_value_is_tensor(v) && !ortc_value_is_on_host(v))
             return ortc_fail(error, ORTC_INVALID_ARGUMENT, "input '%s': elements must be in host memory",
                              c->unit->placed.graph->inputs[i].name);

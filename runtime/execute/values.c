@@ -27,7 +27,7 @@ void ortc_step_bind_values(ortc_context *c, const ortc_step *s, ortc_step_call *
     ortc_view *in = (ortc_view *)(uintptr_t)call->call.in; /* this frame's own */
     for (uint32_t i = 0; i < s->n_in; i++)
         if (s->in[i].from == ORTC_FROM_SLOT && c->slots[s->in[i].index])
-            in[i].data = (char *)ortc_value_address(c->slots[s->in[i].index]) + s->in[i].offset;
+            in[i].data = (char *)ortc_value_content(c->slots[s->in[i].index]) + s->in[i].offset;
     for (uint32_t i = 0; i < s->n_out; i++)
         if (s->out[i].from == ORTC_FROM_SLOT && !c->slots[s->out[i].index])
             call->call.out[i] = s->out[i].view; /* the run before has left its own value */

@@ -154,8 +154,7 @@ ortc_status ortc_session_memory(ortc_session *s, const char *device, uint32_t *o
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_memory: an argument is NULL");
     *out = 0;
     for (uint32_t i = 0; i < s->targets.count; i++)
-        if (!strcmp(s->targets.list[i].open->spelling, device) ||
-            !strcmp(s->targets.list[i].provider->name, device)) {
+        if (ortc_device_is(s->targets.list[i].open, device)) {
             *out = s->targets.list[i].open->memory.device;
             return ORTC_OK;
         }

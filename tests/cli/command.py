@@ -46,6 +46,11 @@ def check(name: str, case: Callable[[], str | None], later: str = "") -> None:
         print(f"FAIL {name}: {why}", flush=True)
 
 
+def skip(name: str, why: str) -> None:
+    _count["skipped"] += 1
+    print(f"skipped {name}: {why}", flush=True)
+
+
 def finish() -> int:
     print(", ".join(f"{n} {word}" for word, n in _count.items()), flush=True)
     return 1 if _count["failed"] else 0

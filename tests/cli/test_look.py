@@ -6,7 +6,10 @@ usage: test_look.py ORTC
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import select
 import shutil
 import struct
 import subprocess
@@ -15,7 +18,7 @@ import time
 import xml.dom.minidom
 from html.parser import HTMLParser
 
-from command import MODELS, check, expect, finish, folder, ortc, put, refused
+from command import MODELS, check, expect, finish, folder, ortc, put, refused, skip
 from files import f32, identity, jpeg, model, node, npz, png, read_npy, tensor, value_info
 
 DIGITS = MODELS / "digits.onnx"
@@ -252,27 +255,77 @@ def profile_page() -> None:
     refused("profile --page: nowhere", "profile", DIGITS, "--page", "none/p.html", code=6, err="--page: cannot write")
 
 
+ZSHRC = """
+fpath=($PWD/zsh $fpath)
+autoload -Uz compinit
+compinit -u -d $PWD/zsh/dump
+compadd() { # what is offered, in the end, goes to a file, too
+    local -a shown
+    if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\\ * ]]; then
+        builtin compadd -O shown "$@"
+        print -rl -- $shown >>|zsh/offered
+    fi
+    builtin compadd "$@"
+}
+zle-line-init() { LBUFFER=$LINE; zle complete-word; exit }
+zle -N zle-line-init
+"""
+
+
+def shell(words: list[str], **environment: str) -> str:
+    """What a shell says on a terminal, until it ends."""
+    ours, its = pty.openpty()
+    home = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    process = subprocess.Popen(words, cwd=folder, stdin=its, stdout=its, stderr=its, env=home | environment, start_new_session=True)
+    os.close(its)
+    said, end = b"", time.monotonic() + 60
+    while time.monotonic() < end:
+        if not select.select([ours], [], [], 0.1)[0]:
+            if process.poll() is not None:
+                break
+            continue
+        try:
+            said += os.read(ours, 65536)
+        except OSError:  # the terminal's other end is closed
+            break
+    process.kill()
+    process.wait()
+    os.close(ours)
+    return said.decode(errors="replace")
+
+
+def by_bash(line: str) -> set[str]:
+    words = line.split(" ")
+    array = " ".join(f"'{w}'" for w in words)
+    r = subprocess.run(["bash", "-c", f". ./ortc.bash; COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _ortc; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
+                       cwd=folder, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})  # fmt: skip
+    return set(r.stdout.split() + r.stderr.split())
+
+
+def by_fish(line: str) -> set[str]:
+    return {said.split("\t")[0].strip() for said in shell(["fish", "--no-config", "-c", 'source ortc.fish; complete -C "$LINE"'], LINE=line).splitlines()} - {""}
+
+
+def by_zsh(line: str) -> set[str]:
+    put("zsh/offered", b"")
+    said = shell(["zsh", "-i"], LINE=line, ZDOTDIR=str(put("zsh/.zshrc", ZSHRC).parent))
+    return set((folder / "zsh" / "offered").read_text().split()) or {said}
+
+
 def completion() -> None:
-    for shell in ("bash", "zsh", "fish"):
-        expect(f"completion {shell}", "completion", shell, out="ortc", test=lambda r: None if all(c in r.out for c in COMMANDS) else "commands")
+    for name in ("bash", "zsh", "fish"):
+        expect(f"completion {name}", "completion", name, out="ortc", test=lambda r: None if all(c in r.out for c in COMMANDS) else "commands")
     refused("completion of none", "completion", "csh", err="expects bash, zsh or fish, got 'csh'")
-    put("ortc.bash", ortc("completion", "bash").out)
-
-    def complete(*words: str) -> list[str]:
-        line = " ".join(f"'{w}'" for w in words)
-        r = subprocess.run(["bash", "-c", f". ./ortc.bash; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ortc; printf '%s\\n' \"${{COMPREPLY[@]}}\""],
-                           cwd=folder, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})  # fmt: skip
-        return r.stdout.split() + r.stderr.split()
-
     put("here.onnx", b"")
-    for words, wanted in ((("ortc", "prof"), {"profile"}), (("ortc", "run", "--la"), {"--labels", "--layout"}),
-                          (("ortc", "run", "--layout", "n"), {"nchw", "nhwc"}), (("ortc", "run", "her"), {"here.onnx"}),
-                          (("ortc", "completion", "f"), {"fish"}), (("ortc", "help", "comp"), {"compare", "completion"})):  # fmt: skip
-        check(f"bash completes {words}", lambda: None if (got := set(complete(*words))) == wanted else f"{got}")
-    for shell in ("zsh", "fish"):
-        if shutil.which(shell):
-            put(f"ortc.{shell}", ortc("completion", shell).out)
-            check(f"{shell} reads it", lambda: subprocess.run([shell, "-n", f"ortc.{shell}"], cwd=folder, capture_output=True, text=True).stderr or None)
+    for name, script, by in (("bash", "ortc.bash", by_bash), ("zsh", "zsh/_ortc", by_zsh), ("fish", "ortc.fish", by_fish)):
+        if not shutil.which(name):
+            skip(f"{name} completes", f"there is no {name}")
+            continue
+        put(script, ortc("completion", name).out)
+        for line, wanted in (("ortc prof", {"profile"}), ("ortc run --la", {"--labels", "--layout"}), ("ortc run --layout n", {"nchw", "nhwc"}),
+                             ("ortc run her", {"here.onnx"}), ("ortc completion f", {"fish"}), ("ortc help comp", {"compare", "completion"}),
+                             ("ortc optimize --fo", {"--fold", "--force"})):  # fmt: skip
+            check(f"{name} completes {line}", lambda: None if (got := by(line)) == wanted else f"{got}")
     expect("man", "man", out='.TH ORTC 1 "" "ortc ')
     for c in COMMANDS:
         options = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", ortc("help", c).out, re.M))

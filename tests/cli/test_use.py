@@ -15,7 +15,7 @@ import time
 
 import command
 from command import MODELS, ORTC, check, expect, finish, folder, ortc, put, refused
-from files import f32, field, identity, model, node, tensor_f32, value_info
+from files import f32, field, identity, model, node, tensor, tensor_f32, value_info
 
 DIGITS = MODELS / "digits.onnx"
 SEVEN = MODELS / "digits" / "7.png"
@@ -248,6 +248,14 @@ def digits() -> None:
     expect("--color always", "run", DIGITS, "-i", SEVEN, "--color", "always", out="\x1b[1mprobabilities")
 
 
+def products(n: int, edge: int) -> bytes:
+    """x + c ** (n + 1), whose products of constants loading may compute."""
+    c = tensor("f32", (edge, edge), bytes(4 * edge * edge), "c")
+    nodes = [node("MatMul", [f"c{i}" if i else "c", "c"], [f"c{i + 1}"], name=f"product{i}") for i in range(n)]
+    ends = [value_info(name, "f32", (edge, edge)) for name in "xy"]
+    return model([*nodes, node("Add", ["x", f"c{n}"], ["y"])], ends[:1], ends[1:], [c])
+
+
 def info() -> None:
     expect("info", "info", DIGITS, out="image  f32[N,1,8,8]")
     expect("info: operators", "info", DIGITS, out="3  Conv\n")
@@ -275,6 +283,14 @@ def info() -> None:
     expect("info --precision, not known", "info", DIGITS, "--placement", "--precision", "f8", code=2, err="not 'f8'")
     expect("info --no-fusion", "info", DIGITS, "--placement", "--no-fusion", "--json",
            test=lambda r: "fused" if any("Relu" in p["fused"] for p in r.json()["placement"]) else None)  # fmt: skip
+    few, many = (put(f"products{n}.onnx", products(n, edge)) for n, edge in ((2, 64), (40, 256)))
+    unfolded = lambda n: lambda r: None if r.json()["unfolded"] == n else str(r.json()["unfolded"])  # noqa: E731
+    expect("products of constants", "info", few, "--json", test=unfolded(0))
+    expect("--fold", "info", few, "--fold", "1", "--json", test=unfolded(1))
+    expect("--fold, said", "info", few, "--fold", "1", out="not folded  1")
+    expect("--fold of a run", "run", few, "-i", "zeros", "--fold", "1", out="f32[64,64]")
+    refused("--start-deadline", "run", many, "-i", "zeros", "--start-deadline", "1", code=8, err="deadline")
+    refused("optimize --start-deadline", "optimize", many, "-o", "optimized.onnx", "--start-deadline", "1", code=8, err="deadline")
     expect("providers", "providers", test=lambda r: None if "cpu" in r.out and "ref" in r.out else "list")
     expect("providers --json", "providers", "--json",
            test=lambda r: None if {"cpu", "ref"} <= {p["provider"] for p in r.json()["providers"]} else "list")  # fmt: skip

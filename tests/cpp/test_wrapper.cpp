@@ -2,6 +2,7 @@
  * a state. usage: test_wrapper DIGITS.onnx SUM.onnx     SUM: next = h + x, f32[n] */
 #include <cstdio>
 #include <ortc/ortc.hpp>
+#include <type_traits>
 
 static int passed, failed;
 
@@ -10,6 +11,15 @@ static void check(bool good, const char *what)
     good ? passed++ : failed++;
     if (!good) std::printf("FAIL %s\n", what);
 }
+
+/* Handles that are counted can be copied; a state is one conversation's. */
+template <class T>
+constexpr bool copies = std::is_nothrow_copy_constructible_v<T> &&std::is_nothrow_copy_assignable_v<T>;
+template <class T>
+constexpr bool moves = std::is_nothrow_move_constructible_v<T> &&std::is_nothrow_move_assignable_v<T>;
+static_assert(copies<ortc::value> && copies<ortc::model> && moves<ortc::value> && moves<ortc::model>);
+static_assert(moves<ortc::state> && !std::is_copy_constructible_v<ortc::state> &&
+              !std::is_copy_assignable_v<ortc::state>);
 
 /* The code of what it throws; 0: nothing. */
 template <class Call> static ortc_status thrown(Call call)

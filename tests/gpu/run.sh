@@ -2,6 +2,7 @@
 # Runs a part of the tests that need a GPU, on a machine that has one: run.sh PART [BUILD]
 #   cases      every family's cases on cuda against ref
 #   models     models wholly on cuda: BERT with symbolic dims, the decoder with tied caches, the eight models
+#   python     PyTorch's tensors in and out of the Python package, which must be installed
 #   sanitizer  compute-sanitizer: memcheck over the cases, racecheck over the kernels that use shared memory
 #   bench      products and softmax beside PyTorch in the same run; an empty captured plan
 # BUILD (default: build) is a folder built with -Dcuda=enabled; what runs are its plain programs, Python where a part says so
@@ -40,6 +41,9 @@ models)
     run 'threads, a full device, a stream of the caller' "$build/tests/gpu/stress" cuda
     run 'BERT' "$python" "$root/tests/gpu/test_bert.py" "$build/ortc" cuda
     run 'models' "$python" "$root/tests/python/test_models.py" "$build/ortc" cuda cuda,cpu
+    ;;
+python)
+    exec "$python" "$root/tests/gpu/test_dlpack.py" "$plugin"
     ;;
 sanitizer)
     # cuobjdump tells which kernels use shared memory; these families have them.

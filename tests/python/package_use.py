@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The installed Python package as its users meet it: package_use.py MODELS. Run by test_package.py."""
+"""The installed Python package as its users meet it: package_use.py MODELS [SIM.so]. Run by test_package.py."""
 
 from __future__ import annotations
 
@@ -48,6 +48,19 @@ def raises(error: type, call, *words: str) -> str | None:
 
 def address(x: np.ndarray) -> int:
     return x.__array_interface__["data"][0]
+
+
+class Tensor:
+    """Another library's: DLPack alone."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __dlpack__(self, **options):
+        return self.a.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.a.__dlpack_device__()
 
 
 def types() -> None:
@@ -102,19 +115,12 @@ def arrays() -> None:
     harness.check("out, read-only", lambda: raises(TypeError, lambda: neg.run({"x": x}, out={"y": readonly}), "writable"))
     harness.check("out, too small", lambda: raises(ortc.ShapeMismatch, lambda: neg.run({"x": x}, out={"y": out[:2]})))
 
-    class Tensor:  # another library's: DLPack alone
-        def __init__(self, a):
-            self.a = a
-
-        def __dlpack__(self, **options):
-            return self.a.__dlpack__(**options)
-
-        def __dlpack_device__(self):
-            return self.a.__dlpack_device__()
-
     harness.check("DLPack in", lambda: same(run(Tensor(x)), -x))
     harness.check("DLPack in, no copy", lambda: None if address(ortc.Value(Tensor(x)).numpy()) == address(x) else "copied")
     harness.check("DLPack in, strides", lambda: same(run(Tensor(x.T)), -x.T))
+    given = np.zeros_like(x)
+    harness.check("DLPack, out", lambda: (neg.run({"x": x}, out={"y": Tensor(given)}), same(given, -x))[1])
+    harness.check("DLPack, out, strides", lambda: raises(BufferError, lambda: neg.run({"x": x}, out={"y": Tensor(given.T)}), "contiguous"))
     result = neg.run({"x": x}, values=True)["y"]
     harness.check("values", lambda: None if isinstance(result, ortc.Value) and result.shape == (3, 4) and len(result) == 12 else repr(result))
     harness.check("DLPack out", lambda: same(np.from_dlpack(result), -x))
@@ -131,6 +137,37 @@ def arrays() -> None:
     alive = ortc.Value(np.full(1000, 7.0))
     gc.collect()
     harness.check("a value keeps its memory", lambda: same(alive.numpy(), np.full(1000, 7.0)))
+
+
+def devices() -> None:
+    """On the device that stands for one in tests: the host cannot touch its memory."""
+    if len(sys.argv) < 3:
+        return
+    ortc.load_plugin(sys.argv[2])
+    s = session("g (float[64,64] x) => (float[64,64] y) {h = MatMul(x, x) y = MatMul(h, x)}", providers="sim,cpu", require="sim")
+    x = np.random.default_rng(4).integers(-2, 3, (64, 64)).astype(np.float32)
+    once, twice = x @ x @ x, 4 * np.eye(64, dtype=np.float32)
+    there = s.run({"x": x}, device="sim")["y"]
+    harness.check("a result on the device", lambda: None if isinstance(there, ortc.Value) and there.memory and there.shape == (64, 64) else repr(there))
+    harness.check("it comes to the host", lambda: same(there.to_host().numpy(), once))
+    harness.check("DLPack's device", lambda: None if there.__dlpack_device__() == (12, there.memory) else f"{there.__dlpack_device__()}")
+    two = s.run({"x": np.cbrt(twice)}, device="sim")["y"]  # 4 I; of that 64 I
+    copied = s.statistics()["bytes_to_devices"]
+    more = s.run({"x": Tensor(two)}, device="sim:0")["y"]
+    harness.check("DLPack in, on the device", lambda: None if np.allclose(more.to_host().numpy(), 64 * np.eye(64), rtol=1e-5) else f"{more.to_host().numpy()}")
+    s.run({"x": Tensor(two)}, out={"y": Tensor(there)})
+    harness.check("DLPack out, on the device", lambda: same(there.to_host().numpy(), more.to_host().numpy()))
+    harness.check("nothing goes over the host", lambda: None if s.statistics()["bytes_to_devices"] == copied else f"{s.statistics()}")
+    harness.check("from the device to an array", lambda: same(s.run({"x": Tensor(two)})["y"], more.to_host().numpy()))
+    harness.check("no other device", lambda: raises(BufferError, lambda: there.__dlpack__(dl_device=(1, 0))))
+    harness.check("a device that is not there", lambda: raises(ortc.NotFound, lambda: s.run({"x": x}, device="cuda"), "cuda"))
+    text = session('g (string[n] x, float[n] z) => (string[n] y, float[n] v) {y = StringNormalizer <case_change_action="UPPER"> (x) v = Neg(z)}', providers="sim,cpu")
+    got = text.run({"x": ["ab"], "z": [1.0]}, device="sim")
+    harness.check("text stays on the host", lambda: None if got["y"].tolist() == ["AB"] and got["v"].memory else f"{got}")
+    kept = Tensor(s.run({"x": x}, device="sim")["y"])
+    del s
+    gc.collect()
+    harness.check("a tensor keeps its device", lambda: same(kept.a.to_host().numpy(), once))
 
 
 def kinds() -> None:
@@ -203,6 +240,57 @@ def models() -> None:
     ortc.Model(newer.SerializeToString())
     harness.check("the log", lambda: None if len(told) == 1 and "99" in told[0] else f"{told}")
     harness.check("operators", lambda: None if ("", "Softmax", 13) in ortc.operators() else "no Softmax")
+
+
+def options() -> None:
+    def products(n: int, edge: int) -> bytes:
+        """y = x + c ** (n + 1), products of constants, which loading may compute."""
+        steps = " ".join(f"c{i + 1} = MatMul(c{i}, c0)" for i in range(n))
+        text = f"g (float[n,m] x) => (float[n,m] y) {{s = Constant <value_ints=[{edge}, {edge}]> () c0 = ConstantOfShape <value=float[1] {{0.015625}}> (s) {steps} y = Add(x, c{n})}}"
+        return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}').SerializeToString()
+
+    few, many = products(2, 64), products(40, 256)
+    whole, part = ortc.Model(few), ortc.Model(few, fold_operations=1)
+    harness.check("products are folded", lambda: None if whole.info["unfolded"] == 0 else f"{whole.info}")
+    harness.check("fold_operations", lambda: None if part.info["unfolded"] > 0 else f"{part.info}")
+    x = np.zeros((64, 64), np.float32)
+    harness.check("what is not folded is run", lambda: same(ortc.Session(part).run({"x": x})["y"], ortc.Session(whole).run({"x": x})["y"]))
+    cancel = ortc.Cancel()
+    cancel.set()
+    harness.check("loading has a deadline", lambda: raises(ortc.Deadline, lambda: ortc.Model(many, timeout=0.001)))
+    harness.check("loading is cancelled", lambda: raises(ortc.Cancelled, lambda: ortc.Model(many, cancel=cancel)))
+    harness.check("a session has a deadline", lambda: raises(ortc.Deadline, lambda: ortc.Session(whole, timeout=0)))
+    harness.check("a session's model, too", lambda: raises(ortc.Deadline, lambda: ortc.Session(many, timeout=0.001)))
+    harness.check("a session is cancelled", lambda: raises(ortc.Cancelled, lambda: ortc.Session(whole, cancel=cancel)))
+    harness.check("what is no Cancel", lambda: raises(TypeError, lambda: ortc.Model(few, cancel=1), "ortc.Cancel"))
+    harness.check("what is no timeout", lambda: raises(ValueError, lambda: ortc.Session(few, timeout=-1), "timeout"))
+
+    rng = np.random.default_rng(3)
+
+    def kernels(s: ortc.Session, feed: dict) -> set[str]:
+        profiler = ortc.Profiler()
+        s.run(feed, profiler=profiler)
+        return {e.kernel for e in profiler.events if e.kind == "step"}
+
+    conv = "g (float[1,16,24,24] x) => (float[1,16,22,22] y) {s = Constant <value_ints=[16, 16, 3, 3]> () w = ConstantOfShape <value=float[1] {0.5}> (s) y = Conv(x, w)}"
+    feed = {"x": rng.random((1, 16, 24, 24), np.float32)}
+    with_, without = (session(conv, winograd=w, choose=["*=conv.winograd_4x4"]) for w in (True, False))
+    harness.check("winograd", lambda: None if "conv.winograd_4x4" in kernels(with_, feed) else f"{kernels(with_, feed)}")
+    harness.check("winograd=False", lambda: None if not any("winograd" in k for k in kernels(without, feed)) else f"{kernels(without, feed)}")
+
+    product = "g (float[n,k] a, float[k,m] b) => (float[n,m] c) {c = MatMul(a, b)}"
+    a, b = (rng.standard_normal((64, 64), np.float32) for _ in "ab")
+    rounded = a.astype(ml_dtypes.bfloat16).astype(np.float64) @ b.astype(ml_dtypes.bfloat16).astype(np.float64)
+    has = any(flag in Path("/proc/cpuinfo").read_text() for flag in ("avx512_bf16", "amx_bf16"))
+
+    def distance(precision: str | None, to: np.ndarray) -> float:
+        s = session(product, precision=precision, choose=["*=gemm.rounded"])
+        return float(np.abs(s.run({"a": a, "b": b})["c"] - to).max())
+
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    harness.check("precision", lambda: None if distance(None, exact) < 1e-4 else "not f32")
+    harness.check("precision='bf16'", lambda: None if distance("bf16", rounded if has else exact) < 1e-4 else f"{distance('bf16', rounded)}")
+    harness.check("precision='f8'", lambda: raises(ortc.InvalidArgument, lambda: session(product, precision="f8"), "f8"))
 
 
 def errors() -> None:
@@ -358,6 +446,6 @@ def stubs() -> None:
 
 
 if __name__ == "__main__":
-    for part in (types, arrays, kinds, models, errors, states, threads, loops, stubs):
+    for part in (types, arrays, devices, kinds, models, options, errors, states, threads, loops, stubs):
         part()
     sys.exit(harness.finish())

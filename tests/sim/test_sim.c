@@ -181,11 +181,20 @@ static void test_memory(ortc_model *m)
     OK(ortc_session_memory(s, "ref", &host, &e));
     CHECK(host == 0, "%u", host);
     CHECK(ortc_session_memory(s, "none", &host, &e) == ORTC_NOT_FOUND, "%s", e.text);
+    uint32_t same = 0, ordinal = 1;
+    const char *provider = NULL;
+    OK(ortc_session_memory(s, "sim:0", &same, &e));
+    CHECK(same == memory, "by provider and ordinal: %u %u", same, memory);
+    CHECK(ortc_session_memory(s, "sim:1", &same, &e) == ORTC_NOT_FOUND, "another ordinal");
+    OK(ortc_memory_device(memory, &provider, &ordinal, &e));
+    CHECK(provider && !strcmp(provider, "sim") && ordinal == 0, "%s %u", provider, ordinal);
+    CHECK(ortc_memory_device(0, &provider, &ordinal, &e) == ORTC_NOT_FOUND && !provider, "%s", e.text);
 
     /* A result on the device is the next run's input: nothing is copied to it. */
     ortc_value *on_host = ortc_wrap(x, ORTC_F32, 2, dims), *input = NULL, *back = NULL, *given = NULL;
     OK(ortc_value_create_in(memory, ORTC_F32, 2, dims, &input, &e));
     CHECK(ortc_value_memory(input) == memory && !ortc_value_host(input), "the host must not touch it");
+    CHECK(ortc_value_address(input) && ortc_value_address(on_host) == (void *)x, "addresses");
     OK(ortc_value_copy(on_host, input, &e));
     check_steps(s, input, "kernel:MatMul kernel:Add kernel:Relu kernel:MatMul kernel:Add copy ");
     ortc_in in = {"X", input};

@@ -271,7 +271,7 @@ static int bench_model(const char *path, const bench_options *o, bench_report *r
     measurement m = {.base_bytes = memory_of("VmRSS:"), .shapes = o->range_texts.count ? SHAPE_SETS : 1};
     inputs sets[SHAPE_SETS] = {{0}};
     double start = seconds_now();
-    int code = model_open(path, &model);
+    int code = model_open(path, &o->session, &model);
     m.load = seconds_now() - start;
     for (size_t i = 0; i < o->range_texts.count && code < 0; i++)
         code = symbol_check(model, "--range", o->ranges[i].dim);

@@ -344,9 +344,9 @@ static int compare_models(const arg_list *files, const compare_options *o)
     b.options.provider = o->against ? o->against : files->count == 2 ? o->session.provider : "ref";
     b.options.require = NULL;
     b.other = o->against && strcmp(o->against, "onnxruntime") == 0;
-    int code = model_open(files->items[0], &a.model);
+    int code = model_open(files->items[0], &o->session, &a.model);
     if (code < 0 && files->count == 2)
-        code = model_open(files->items[1], &b.model);
+        code = model_open(files->items[1], &o->session, &b.model);
     else if (code < 0)
         b.model = ortc_model_retain(a.model);
     if (code < 0) code = inputs_resolve(a.model, &o->session, &o->input, false, &in);

@@ -140,7 +140,11 @@ static void fish(void)
         quoted(c->summary);
         put("\n");
     }
-    put("complete -c ortc -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n");
+    put("complete -c ortc -n __fish_use_subcommand -f -a help -d 'all options of a command'\n"
+        "complete -c ortc -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n"
+        "complete -c ortc -n '__fish_seen_subcommand_from help man' -f -a '");
+    for (const cli_command *c = cli_commands; c->name; c++) put("%s ", c->name);
+    put("'\n");
     args_tell = fish_command;
     for (const cli_command *c = cli_commands; c->name; c++)
         if (c->run != command_completion && c->run != command_man) c->run(0, NULL);

@@ -202,7 +202,7 @@ static int info_model(const char *path, const info_options *o)
     if (code < 0 && (!missing || looks_inside)) { /* the passes' edits, or why there are none */
         ortc_model_release(model);
         model = NULL;
-        code = model_open(path, &model);
+        code = model_open(path, &o->session, &model);
     }
     if (code < 0 && looks_inside) code = session_open(model, &o->session, &session);
     if (code < 0) {

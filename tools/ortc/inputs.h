@@ -28,6 +28,22 @@ typedef struct input_options {
     image_options image;
 } input_options;
 
+/* What samples of a picture become; `lead` is what their help begins with. */
+#define ARGS_SAMPLES(o, lead) \
+    {.kind = ARG_TEXT, \
+     .name = "scale", \
+     .value = "X", \
+     .to = &(o).scale, \
+     .help = lead "a sample of 0..255 becomes (sample * X - mean) / std; 1/255 is a number (1)"}, \
+        {.kind = ARG_TEXT, \
+         .name = "mean", \
+         .value = "X[,Y,Z]", \
+         .to = &(o).mean, \
+         .help = lead "one value, or one per channel (0)"}, \
+    { \
+        .kind = ARG_TEXT, .name = "std", .value = "X[,Y,Z]", .to = &(o).std, \
+        .help = lead "one value, or one per channel (1)" \
+    }
 #define ARGS_INPUT(o) \
     {.kind = ARG_HEADING, .help = "Inputs"}, \
         {.kind = ARG_LIST, \
@@ -49,21 +65,7 @@ typedef struct input_options {
          .to = &(o).seed, \
          .max = INT64_MAX, \
          .help = "for rand, and for the model's own random operators (0)"}, \
-        {.kind = ARG_TEXT, \
-         .name = "scale", \
-         .value = "X", \
-         .to = &(o).scale, \
-         .help = "pictures: a sample of 0..255 becomes (sample * X - mean) / std; 1/255 is a number (1)"}, \
-        {.kind = ARG_TEXT, \
-         .name = "mean", \
-         .value = "X[,Y,Z]", \
-         .to = &(o).mean, \
-         .help = "pictures: one value, or one per channel (0)"}, \
-        {.kind = ARG_TEXT, \
-         .name = "std", \
-         .value = "X[,Y,Z]", \
-         .to = &(o).std, \
-         .help = "pictures: one value, or one per channel (1)"}, \
+        ARGS_SAMPLES(o, "pictures: "), \
         {.kind = ARG_CHOICE, \
          .name = "layout", \
          .value = "L", \

@@ -22,7 +22,7 @@
 #include "term.h"
 
 typedef struct optimize_options {
-    session_options session; /* --set, --shape, --plugin: of the check */
+    session_options session; /* --fold, --start-deadline; --set, --shape, --plugin: of the check */
     input_options input;
     arg_list passes_off;
     const char *out, *external;
@@ -304,7 +304,7 @@ static int optimize_model(const char *path, const optimize_options *o)
 {
     ortc_model *model = NULL;
     outcome r = {.path = o->out};
-    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    ortc_model_options mo = model_options(&o->session);
     ortc_error e = ORTC_ERROR_INIT;
     int code = o->external ? place_external(o, &r) : -1;
 
@@ -356,6 +356,7 @@ int command_optimize(int argc, char **argv)
          .help = "write what the passes raised (Gelu, Attention) as such, even if that takes a newer opset "
                  "than MODEL's"},
         {.kind = ARG_FLAG, .name = "force", .to = &o.force, .help = "OUT.onnx may be MODEL itself"},
+        ARGS_START(o.session),
         {.kind = ARG_HEADING, .help = "The check"},
         {.kind = ARG_FLAG,
          .name = "check",

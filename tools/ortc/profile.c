@@ -231,7 +231,7 @@ static int profile_model(const char *path, const profile_options *o)
     trace t;
     profile_runs runs = {0};
     trace_init(&t);
-    int code = model_open(path, &model);
+    int code = model_open(path, &o->session, &model);
     if (code < 0) code = inputs_resolve(model, &o->session, &o->input, false, &in);
     if (code < 0) code = session_open(model, &o->session, &session);
     if (code < 0) code = run_all(model, session, &in, o, &t, &runs);

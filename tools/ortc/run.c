@@ -198,7 +198,7 @@ static int run_model(const char *path, const run_options *o, const labels *names
     ortc_out *out = NULL;
     size_t n_out = 0;
     double start = seconds_now();
-    int code = model_open(path, &model);
+    int code = model_open(path, &o->session, &model);
     t.load = seconds_now() - start;
     if (code < 0) code = inputs_resolve(model, &o->session, &o->input, false, &in);
     start = seconds_now();

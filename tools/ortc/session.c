@@ -96,14 +96,23 @@ static void note_opset(const ortc_model *model)
                      (long long)info->opset_versions[i], ORTC_OPSET);
 }
 
-static int open_as(const char *path, uint32_t flags, ortc_model **out)
+/* A deadline from now on; 0: none. */
+static int64_t deadline_in(int64_t ms) { return ms ? (int64_t)(seconds_now() * 1e9) + ms * 1000000 : 0; }
+
+ortc_model_options model_options(const session_options *o)
+{
+    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    mo.fold_operations = (uint64_t)o->fold;
+    mo.deadline_ns = deadline_in(o->start_ms);
+    return mo;
+}
+
+static int open_as(const char *path, const ortc_model_options *mo, ortc_model **out)
 {
     ortc_error e = ORTC_ERROR_INIT;
-    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
-    mo.flags = flags;
-    ortc_status s = ortc_model_load(path, &mo, out, &e);
+    ortc_status s = ortc_model_load(path, mo, out, &e);
     if (s == ORTC_OK) {
-        if (!(flags & ORTC_MODEL_DESCRIBE)) note_opset(*out);
+        if (!(mo->flags & ORTC_MODEL_DESCRIBE)) note_opset(*out);
         return -1;
     }
     if (strstr(e.text, path))
@@ -113,9 +122,18 @@ static int open_as(const char *path, uint32_t flags, ortc_model **out)
     return exit_code(s, STAGE_LOAD);
 }
 
-int model_open(const char *path, ortc_model **out) { return open_as(path, 0, out); }
+int model_open(const char *path, const session_options *o, ortc_model **out)
+{
+    const ortc_model_options mo = model_options(o);
+    return open_as(path, &mo, out);
+}
 
-int model_describe(const char *path, ortc_model **out) { return open_as(path, ORTC_MODEL_DESCRIBE, out); }
+int model_describe(const char *path, ortc_model **out)
+{
+    ortc_model_options mo = ORTC_MODEL_OPTIONS_INIT;
+    mo.flags = ORTC_MODEL_DESCRIBE;
+    return open_as(path, &mo, out);
+}
 
 /* --shape of a name that is no input does nothing, either. */
 static int check_shape_names(ortc_model *model, const session_options *o)
@@ -186,6 +204,7 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
     so.n_keep = o->keep.count;
     so.choose = o->choose.items;
     so.n_choose = o->choose.count;
+    so.deadline_ns = deadline_in(o->start_ms);
     ortc_status s = ortc_session_create(model, &so, out, error);
     *out_exit = exit_code(s, STAGE_CREATE);
     if (s == ORTC_UNSUPPORTED && o->require) {

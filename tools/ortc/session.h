@@ -13,7 +13,8 @@ typedef struct session_options {
     int64_t threads;                            /* 0: all */
     arg_list plugins, sets, shapes;
     bool no_fusion, no_winograd;
-    size_t n_dims; /* --set, parsed by session_options_check */
+    int64_t fold, start_ms; /* of loading, and of making the session; 0: the library's, none */
+    size_t n_dims;          /* --set, parsed by session_options_check */
     const char **dim_names;
     int64_t *dim_values;
     arg_list tie_texts; /* --tie, parsed likewise */
@@ -30,6 +31,21 @@ typedef struct session_options {
         .help = "an output that is an input of the next run (of --repeat): as a whole, or growing along " \
                 "AXIS up to CAP; " \
                 "may be repeated" \
+    }
+#define ARGS_START(o) \
+    {.kind = ARG_INTEGER, \
+     .name = "fold", \
+     .value = "N", \
+     .to = &(o).fold, \
+     .min = 1, \
+     .max = INT64_MAX, \
+     .help = \
+         "operations, of about a nanosecond, that loading may spend on nodes over constants; what takes " \
+         "more is left to the runs (500 million, and 500 for each byte of the weights)"}, \
+    { \
+        .kind = ARG_INTEGER, .name = "start-deadline", .value = "MS", .to = &(o).start_ms, .min = 1, \
+        .max = 1000000000, \
+        .help = "give up loading a model, or making its session, after so many milliseconds" \
     }
 #define ARGS_SESSION(o) \
     {.kind = ARG_HEADING, .help = "Where it runs"}, \
@@ -74,16 +90,18 @@ typedef struct session_options {
          .name = "no-fusion", \
          .to = &(o).no_fusion, \
          .help = "one kernel per node, nothing fused"}, \
+        ARGS_START(o), \
     { \
         .kind = ARG_FLAG, .name = "no-winograd", .to = &(o).no_winograd, \
         .help = "no Winograd convolution: less rounding error, more time" \
     }
+#define ARGS_SET(o) \
+    { \
+        .kind = ARG_LIST, .name = "set", .value = "DIM=N", .to = &(o).sets, \
+        .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated" \
+    }
 #define ARGS_SHAPES(o) \
-    {.kind = ARG_LIST, \
-     .name = "set", \
-     .value = "DIM=N", \
-     .to = &(o).sets, \
-     .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated"}, \
+    ARGS_SET(o), \
     { \
         .kind = ARG_LIST, .name = "shape", .value = "NAME=1x3x8x8", .to = &(o).shapes, \
         .help = "an input's shape where nothing else says it (made-up inputs); may be repeated" \
@@ -94,7 +112,9 @@ typedef struct session_options {
 int plugins_load(const arg_list *plugins);
 /* Splits --set and --tie, before a model is loaded. */
 int session_options_parse(session_options *);
-int model_open(const char *path, ortc_model **out);
+/* What loading is given of them. */
+ortc_model_options model_options(const session_options *);
+int model_open(const char *path, const session_options *, ortc_model **out);
 /* The same of a model that may miss operators, to look at only (ORTC_MODEL_DESCRIBE). */
 int model_describe(const char *path, ortc_model **out);
 /* Whether the model has this symbolic dimension; `option` is who asks. */

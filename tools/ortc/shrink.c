@@ -201,7 +201,7 @@ static int try_depth(shrinking *s, size_t depth, bool *out_differs, bool *out_wh
         say_error("--shrink: %s", e.text);
         code = EXIT_RUN;
     }
-    if (code < 0) code = model_open(s->o->shrink, &m);
+    if (code < 0) code = model_open(s->o->shrink, &s->o->session, &m);
     if (code < 0) code = differs(s, &p, m, out_differs);
     ortc_model_release(m);
     free(p.names);

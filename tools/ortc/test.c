@@ -171,9 +171,10 @@ static outcome run_case(const test_case *c, const test_options *options)
     int ignored;
     size_t n_sets = data_sets(c->folder, &sets);
     char *path = mem_printf("%s/model.onnx", c->folder);
+    const ortc_model_options mo = model_options(&options->session);
     ortc_status s = tolerance_read(c->folder, &t, &e);
     if (s == ORTC_OK && n_sets == 0) s = fail(&e, ORTC_NOT_FOUND, "the case has no test_data_set_* folder");
-    if (s == ORTC_OK) s = ortc_model_load(path, NULL, &model, &e);
+    if (s == ORTC_OK) s = ortc_model_load(path, &mo, &model, &e);
     if (s == ORTC_OK) s = session_create(model, &options->session, &session, &e, &ignored);
     if (s != ORTC_OK) failed(&o, s, &e);
     for (size_t i = 0; i < n_sets && s == ORTC_OK && o.result == PASSED; i++) {

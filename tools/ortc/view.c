@@ -401,7 +401,7 @@ static int gather_after(const char *path, const view_options *o, drawing *d)
 {
     ortc_model *model = NULL;
     ortc_session *session = NULL;
-    int code = model_open(path, &model);
+    int code = model_open(path, &o->session, &model);
     if (code < 0) code = session_open(model, &o->session, &session);
     if (code < 0) gather(model, session, &d->graph);
     ortc_session_release(session);
@@ -456,11 +456,7 @@ int command_view(int argc, char **argv)
          .to = &o.which,
          .choices = which_choices,
          .help = "before the passes, after them and placement, or both (both)"},
-        {.kind = ARG_LIST,
-         .name = "set",
-         .value = "DIM=N",
-         .to = &o.session.sets,
-         .help = "fix a symbolic dimension for the session, as in --set batch=8; may be repeated"},
+        ARGS_SET(o.session),
         ARGS_SESSION(o.session),
         ARGS_COMMON,
     };

@@ -66,7 +66,9 @@ class Model(_ortc.Model):
     """A loaded model: immutable, to be shared by sessions and threads.
 
     source: a path, or the bytes of a model (which are not copied). passes=False leaves the graph as the file has it.
-    max_bytes limits constants in memory. follow_links: external data may lie behind symbolic links.
+    max_bytes limits constants in memory. follow_links: external data may lie behind symbolic links. fold_operations: what folding
+    of constants may do, in operations of about a nanosecond; what is more is left to the runs (info["unfolded"]); 0: 500
+    million, and 500 for each byte of the weights. timeout: seconds, after which ortc.Deadline is raised; cancel: an ortc.Cancel.
     """
 
     @functools.cached_property
@@ -79,7 +81,7 @@ class Model(_ortc.Model):
 
     @functools.cached_property
     def info(self) -> dict[str, Any]:
-        """producer, opsets, metadata, operators with their counts, parameters, weight_bytes, passes with their edits, ..."""
+        """producer, opsets, metadata, operators with their counts, parameters, weight_bytes, unfolded, passes with their edits, ..."""
         return self._describe()
 
     @property
@@ -113,7 +115,8 @@ class Session(_ortc.Session):
     require: every node must run on one of these. threads: of one run; 0: all that the process may use. dims: symbols fixed
     for this session, {"batch": 8}. ties: for runs with a State. keep: names of values inside the graph that runs may ask for.
     max_contexts, plan_cache_bytes, max_bytes: limits; 0: none of ours. fusion=False: one kernel per node. winograd=False: no
-    convolution by Winograd's transforms, which round more. choose: which kernel where there are several, "NODE=KERNEL".
+    convolution by Winograd's transforms, which round more. precision="bf16": products of f32 may round their operands. choose:
+    which kernel where there are several, "NODE=KERNEL". timeout, cancel: of making the session, as of Model.
     """
 
     model: Model
@@ -124,14 +127,16 @@ class Session(_ortc.Session):
                 require: str | Iterable[str] | None = None, threads: int = 0, dims: Mapping[str, int] = {},
                 ties: Iterable[Tie | tuple[Any, ...]] = (), keep: Iterable[str] = (), max_contexts: int = 0,
                 plan_cache_bytes: int = 0, max_bytes: int = 0, fusion: bool = True, winograd: bool = True,
-                choose: Iterable[str] = ()) -> Self:  # fmt: skip
+                precision: str | None = None, choose: Iterable[str] = (), timeout: float | None = None,
+                cancel: Cancel | None = None) -> Self:  # fmt: skip
         if not isinstance(model, _ortc.Model):
-            model = Model(model)
+            model = Model(model, timeout=timeout, cancel=cancel)
         tied = [Tie(*t) for t in ties]
         if isinstance(dims, str) or isinstance(keep, str) or isinstance(choose, str):
             raise TypeError("dims expects a dict, keep and choose lists of str")
         self = super().__new__(cls, model, _joined(providers), _joined(require), threads, max_contexts, plan_cache_bytes,
-                               max_bytes, fusion, winograd, list(dims), list(dims.values()), tied, list(keep), list(choose))  # fmt: skip
+                               max_bytes, fusion, winograd, list(dims), list(dims.values()), tied, list(keep), list(choose), precision,
+                               timeout, cancel)  # fmt: skip
         self.ties = tuple(tied)
         outputs = {t.output for t in tied}
         self._untied_outputs = [io.name for io in self.outputs if io.name not in outputs]

@@ -28,7 +28,7 @@ void py_hold_release(py_hold *hold)
 {
     if (hold->buffer.owner) PyBuffer_Release(&hold->buffer);
     if (hold->dlpack) py_dlpack_release(hold->dlpack);
-    *hold = (py_hold){0};
+    *hold = (py_hold){.place = hold->place};
 }
 
 /* ---- Tensors over memory ------------------------------------------------------------------------------- */
@@ -193,11 +193,14 @@ ortc_value *py_to_output(PyObject *object, py_hold *hold)
         return NULL;
     }
     ortc_value *value = from_buffer(object, hold, PY_BUFFER_WRITABLE);
+    if (!value && !PyErr_Occurred() && !PyObject_CheckBuffer(object) &&
+        PyObject_HasAttrString(object, "__dlpack__"))
+        value = py_dlpack_import(object, hold); /* before DLPack 1.0, which this asks for, all is writable */
     if (!value && !PyErr_Occurred())
         PyErr_Format(
             PyExc_TypeError,
-            "out: expected a writable, dense array of one of NumPy's own types, or an ortc.Value, got "
-            "%R",
+            "out: expected a writable, dense array of one of NumPy's own types, what has __dlpack__, or an "
+            "ortc.Value, got %R",
             (PyObject *)Py_TYPE(object));
     return value;
 }

@@ -53,16 +53,19 @@ static ortc_status load_path(PyObject *source, const ortc_model_options *options
 
 static PyObject *model_create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"source", "passes", "max_bytes", "follow_links", NULL};
-    PyObject *source;
+    static char *names[] = {"source",          "passes",  "max_bytes", "follow_links",
+                            "fold_operations", "timeout", "cancel",    NULL};
+    PyObject *source, *timeout = NULL, *cancel = NULL;
     int passes = 1, follow = 0;
-    unsigned long long max_bytes = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$pKp:Model", names, &source, &passes, &max_bytes,
-                                     &follow))
+    unsigned long long max_bytes = 0, fold = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$pKpKOO:Model", names, &source, &passes, &max_bytes,
+                                     &follow, &fold, &timeout, &cancel))
         return NULL;
     ortc_model_options options = ORTC_MODEL_OPTIONS_INIT;
     options.flags = (passes ? 0 : ORTC_MODEL_NO_PASSES) | (follow ? ORTC_MODEL_FOLLOW_LINKS : 0);
     options.max_bytes = max_bytes;
+    options.fold_operations = fold;
+    if (!py_stop(timeout, cancel, &options.deadline_ns, &options.cancel)) return NULL;
     ortc_model *model = NULL;
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = PyObject_CheckBuffer(source) ? load_buffer(source, &options, &model, &e)
@@ -146,15 +149,15 @@ static PyObject *dict_of(size_t n, const char *const *names, const int64_t *whol
 static PyObject *model_describe(PyObject *self, PyObject *unused)
 {
     const ortc_model_info *d = ortc_model_describe(((py_model *)self)->model);
-    return Py_BuildValue("{s:i,s:s,s:s,s:s,s:s,s:s,s:L,s:K,s:K,s:K,s:K,s:N,s:N,s:N,s:N}", "ir_version",
+    return Py_BuildValue("{s:i,s:s,s:s,s:s,s:s,s:s,s:L,s:K,s:K,s:K,s:K,s:K,s:N,s:N,s:N,s:N}", "ir_version",
                          (int)d->ir_version, "producer", d->producer, "producer_version", d->producer_version,
                          "domain", d->domain, "graph_name", d->graph_name, "doc", d->doc, "version",
                          (long long)d->model_version, "nodes", (unsigned long long)d->n_nodes, "initializers",
                          (unsigned long long)d->n_initializers, "parameters",
                          (unsigned long long)d->n_parameters, "weight_bytes",
-                         (unsigned long long)d->weight_bytes, "opsets",
-                         dict_of(d->n_opsets, d->opset_domains, d->opset_versions, NULL, NULL), "metadata",
-                         dict_of(d->n_metadata, d->metadata_keys, NULL, NULL, d->metadata_values),
+                         (unsigned long long)d->weight_bytes, "unfolded", (unsigned long long)d->n_unfolded,
+                         "opsets", dict_of(d->n_opsets, d->opset_domains, d->opset_versions, NULL, NULL),
+                         "metadata", dict_of(d->n_metadata, d->metadata_keys, NULL, NULL, d->metadata_values),
                          "operators", dict_of(d->n_ops, d->op_names, NULL, d->op_counts, NULL), "passes",
                          dict_of(d->n_passes, d->pass_names, NULL, d->pass_edits, NULL));
 }

@@ -93,10 +93,18 @@ void py_free_object(PyObject *);
 /* Takes the reference, on failure too. */
 PyObject *py_value_new(ortc_value *, bool readonly);
 
+/* Whose devices the tensors of a run may lie on, and the native queue (a CUDA stream) in whose order they are
+ * ready: the caller's; NULL: none so far. */
+typedef struct py_place {
+    ortc_session *session;
+    void *queue;
+} py_place;
+
 /* What holds the memory that an input lies in, while a run reads it. Zero-initialised: nothing. */
 typedef struct py_hold {
     py_buffer buffer;
-    void *dlpack; /* a DLManagedTensor */
+    void *dlpack;    /* a DLManagedTensor */
+    py_place *place; /* of the run; NULL: the host only */
 } py_hold;
 void py_hold_release(py_hold *);
 
@@ -114,10 +122,17 @@ PyObject *py_type_text(const ortc_type *);
 PyObject *py_convert(const char *name);
 PyObject *py_dims(int32_t rank, const int64_t *dims); /* a tuple */
 
-/* __dlpack__ and the other way; see dlpack.c. */
+/* __dlpack__, __dlpack_device__ and the other way; see dlpack.c. */
 PyObject *py_dlpack_export(py_value *, PyObject *args, PyObject *keywords);
+PyObject *py_dlpack_device(py_value *, PyObject *unused);
 ortc_value *py_dlpack_import(PyObject *, py_hold *hold);
 void py_dlpack_release(void *managed);
+
+/* ---- What ends a call early ---------------------------------------------------------------------------- */
+
+/* timeout: seconds from now, as CLOCK_MONOTONIC's deadline; cancel: an ortc.Cancel. Either may be NULL or
+ * None: 0, NULL. False: an exception is set. */
+bool py_stop(PyObject *timeout, PyObject *cancel, int64_t *out_deadline_ns, ortc_cancel **out_cancel);
 
 /* ---- Profiler ------------------------------------------------------------------------------------------ */
 

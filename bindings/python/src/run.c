@@ -5,12 +5,11 @@
  * does not see. */
 #include "py.h"
 
-#include <math.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct call {
     size_t n_in, n_out, n_held;
+    py_place place;
     ortc_in *in;
     ortc_out *out;
     py_hold *holds;   /* of inputs, and of what results are written into */
@@ -26,7 +25,7 @@ static bool call_init(call *c, size_t n_in, size_t n_out)
     size_t bytes = 0;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) bytes += sizes[i];
     char *block = PyMem_Malloc(bytes + 1);
-    *c = (call){.n_out = n_out, .in = (ortc_in *)block};
+    *c = (call){.n_out = n_out, .in = (ortc_in *)block, .place = c->place};
     if (!block) {
         PyErr_NoMemory();
         return false;
@@ -36,6 +35,7 @@ static bool call_init(call *c, size_t n_in, size_t n_out)
     c->holds = (py_hold *)(block + sizes[0] + sizes[1]);
     c->names = (PyObject **)(block + sizes[0] + sizes[1] + sizes[2]);
     c->given = c->names + n_out;
+    for (size_t i = 0; i < n_in + n_out; i++) c->holds[i].place = &c->place;
     return true;
 }
 
@@ -110,14 +110,24 @@ static bool add_inputs(call *c, const py_session *self, PyObject *inputs)
     return true;
 }
 
-/* outputs: a list of names, or NULL for all; out: a dict, or NULL. */
-static bool add_outputs(call *c, const py_session *self, PyObject *outputs, PyObject *out)
+/* Whether an output is placed where the caller likes: a tensor, not of strings, as far as the model says. */
+static bool has_place(const py_session *self, const char *name)
+{
+    size_t i = 0;
+    while (self->out[i] && strcmp(self->out[i]->name, name)) i++;
+    const ortc_io *io = self->out[i];
+    return !io || (io->type && io->type->kind == ORTC_KIND_TENSOR && io->dtype != ORTC_STRING);
+}
+
+/* outputs: a list of names, or NULL for all; out: a dict, or NULL; memory: where results are placed. */
+static bool add_outputs(call *c, const py_session *self, PyObject *outputs, PyObject *out, uint32_t memory)
 {
     for (size_t i = 0; i < c->n_out; i++) {
         c->names[i] = outputs ? PyList_GetItem(outputs, (Py_ssize_t)i)
                               : PyTuple_GetItem(self->outputs, (Py_ssize_t)i);
         c->out[i].name = outputs ? text_of(c, c->names[i]) : self->out[i]->name;
         if (!c->out[i].name) return false;
+        if (memory && has_place(self, c->out[i].name)) c->out[i].memory = memory;
         if (!out || !(c->given[i] = PyDict_GetItemWithError(out, c->names[i]))) {
             if (PyErr_Occurred()) return false;
             continue;
@@ -149,37 +159,24 @@ static PyObject *results(call *c, bool values)
     return dict;
 }
 
-/* CLOCK_MONOTONIC in `seconds`; 0 with an exception. */
-static int64_t deadline_in(PyObject *seconds)
-{
-    struct timespec now;
-    const double s = PyFloat_AsDouble(seconds);
-    if (PyErr_Occurred()) return 0;
-    if (!(s >= 0)) {
-        PyErr_SetString(PyExc_ValueError, "timeout: expected seconds of at least 0");
-        return 0;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double most = 1e9; /* seconds: longer than any process lives */
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (int64_t)(fmin(s, most) * 1e9) + 1;
-}
-
 typedef struct options {
     PyObject *inputs, *outputs, *out, *state, *cancel, *timeout, *profiler;
+    const char *device;
     long long advance;
-    unsigned long long seed;
+    unsigned long long seed, stream;
     int values;
 } options;
 
 static bool parse(PyObject *args, PyObject *keywords, options *o)
 {
-    static char *names[] = {"inputs",  "outputs", "out",      "state",  "advance", "cancel",
-                            "timeout", "seed",    "profiler", "values", NULL};
+    static char *names[] = {"inputs", "outputs",  "out",    "state",  "advance", "cancel", "timeout",
+                            "seed",   "profiler", "values", "device", "stream",  NULL};
     if (!keywords && PyTuple_Size(args) == 1) /* the usual call needs no parser */
         o->inputs = PyTuple_GetItem(args, 0);
-    else if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O$OOLOOKOp:run", names, &o->inputs, &o->outputs,
-                                          &o->out, &o->state, &o->advance, &o->cancel, &o->timeout, &o->seed,
-                                          &o->profiler, &o->values))
+    else if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O$OOLOOKOpzK:run", names, &o->inputs,
+                                          &o->outputs, &o->out, &o->state, &o->advance, &o->cancel,
+                                          &o->timeout, &o->seed, &o->profiler, &o->values, &o->device,
+                                          &o->stream))
         return false;
     const struct {
         PyObject **object;
@@ -187,8 +184,7 @@ static bool parse(PyObject *args, PyObject *keywords, options *o)
         const char *expected;
     } checks[] = {{&o->inputs, &PyDict_Type, "inputs: expected a dict of arrays by name"},
                   {&o->out, &PyDict_Type, "out: expected a dict of arrays by name"},
-                  {&o->state, py_state_type, "state: expected an ortc.State"},
-                  {&o->cancel, py_cancel_type, "cancel: expected an ortc.Cancel"}};
+                  {&o->state, py_state_type, "state: expected an ortc.State"}};
     for (size_t i = 0; i < COUNT_OF(checks); i++) {
         PyObject *x = *checks[i].object;
         if (i && x == Py_None) x = *checks[i].object = NULL;
@@ -196,7 +192,6 @@ static bool parse(PyObject *args, PyObject *keywords, options *o)
         PyErr_Format(PyExc_TypeError, "%s, got %R", checks[i].expected, (PyObject *)Py_TYPE(x));
         return false;
     }
-    if (o->timeout == Py_None) o->timeout = NULL;
     if (o->profiler == Py_None) o->profiler = NULL;
     return true;
 }
@@ -224,17 +219,23 @@ PyObject *py_session_run(PyObject *object, PyObject *args, PyObject *keywords)
         outputs = default_outputs(&o);
     if (!outputs && PyErr_Occurred()) return NULL;
     const Py_ssize_t n_out = outputs ? PyList_Size(outputs) : PyTuple_Size(self->outputs);
+    uint32_t memory = 0;
+    if (o.device && ortc_session_memory(self->session, o.device, &memory, &e) != ORTC_OK) {
+        py_raise(&e);
+        goto end;
+    }
+    c.place = (py_place){self->session, (void *)(uintptr_t)o.stream};
     if (n_out < 0 || !call_init(&c, (size_t)PyDict_Size(o.inputs), (size_t)n_out)) goto end;
-    if (!add_inputs(&c, self, o.inputs) || !add_outputs(&c, self, outputs, o.out)) goto end;
+    if (!add_inputs(&c, self, o.inputs) || !add_outputs(&c, self, outputs, o.out, memory)) goto end;
     run.in = c.in;
     run.n_in = c.n_in;
     run.out = c.out;
     run.n_out = c.n_out;
     run.state = o.state ? ((py_state *)o.state)->state : NULL;
-    run.cancel = o.cancel ? ((py_cancel *)o.cancel)->cancel : NULL;
+    run.queue = c.place.queue;
     run.seed = o.seed;
     run.advance = o.advance;
-    if (o.timeout && !(run.deadline_ns = deadline_in(o.timeout))) goto end;
+    if (!py_stop(o.timeout, o.cancel, &run.deadline_ns, &run.cancel)) goto end;
     if (o.profiler && !(run.profiler = py_profiler_get(o.profiler))) goto end;
 
     PyThreadState *thread = PyEval_SaveThread();

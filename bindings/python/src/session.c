@@ -76,6 +76,7 @@ static bool list_names(py_session *self, ortc_model *model)
     while (ortc_model_input(model, n_in)) n_in++;
     while (ortc_model_output(model, n_out)) n_out++;
     self->in = PyMem_Malloc((n_in + n_out + 1) * sizeof *self->in);
+    if (self->in) self->in[n_in + n_out] = NULL;
     self->inputs = PyDict_New();
     self->outputs = PyTuple_New((Py_ssize_t)n_out);
     if (!self->in || !self->inputs || !self->outputs) return false;
@@ -97,15 +98,15 @@ static bool list_names(py_session *self, ortc_model *model)
 /* Session.__init__ of ortc/__init__.py has given everything its default and form. */
 static PyObject *session_create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    PyObject *model, *keep, *choose, *dim_names, *dim_values, *ties;
-    const char *providers, *require;
+    PyObject *model, *keep, *choose, *dim_names, *dim_values, *ties, *timeout, *cancel;
+    const char *providers, *require, *precision;
     unsigned int threads, max_contexts;
     unsigned long long plan_cache, max_bytes;
     int fusion, winograd;
-    if (!PyArg_ParseTuple(args, "O!zzIIKKppO!O!O!O!O!:Session", py_model_type, &model, &providers, &require,
-                          &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &winograd, &PyList_Type,
-                          &dim_names, &PyList_Type, &dim_values, &PyList_Type, &ties, &PyList_Type, &keep,
-                          &PyList_Type, &choose))
+    if (!PyArg_ParseTuple(args, "O!zzIIKKppO!O!O!O!O!zOO:Session", py_model_type, &model, &providers,
+                          &require, &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &winograd,
+                          &PyList_Type, &dim_names, &PyList_Type, &dim_values, &PyList_Type, &ties,
+                          &PyList_Type, &keep, &PyList_Type, &choose, &precision, &timeout, &cancel))
         return NULL;
     block *all = NULL;
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
@@ -116,6 +117,8 @@ static PyObject *session_create(PyTypeObject *type, PyObject *args, PyObject *ke
     o.max_contexts = max_contexts;
     o.plan_cache_bytes = plan_cache;
     o.max_bytes = max_bytes;
+    o.precision = precision;
+    if (!py_stop(timeout, cancel, &o.deadline_ns, &o.cancel)) return NULL;
     o.dim_names = texts_of(dim_names, &o.n_dims, &all);
     int64_t *values = o.dim_names ? block_take(&all, (o.n_dims + 1) * sizeof *values) : NULL;
     for (size_t i = 0; values && i < o.n_dims; i++)
@@ -236,7 +239,8 @@ PyObject *py_session_run(PyObject *, PyObject *args, PyObject *keywords); /* run
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))py_session_run, METH_VARARGS | METH_KEYWORDS,
      "run(inputs, outputs=None, *, out=None, state=None, advance=0, cancel=None, timeout=None, seed=0, "
-     "profiler=None, values=False)\n--\n\nRuns the model; a dict of results by name.\n\n"
+     "profiler=None, values=False, device=None, stream=0)\n--\n\nRuns the model; a dict of results by "
+     "name.\n\n"
      "inputs: a dict of arrays by name: NumPy arrays, whatever has a buffer or __dlpack__, ortc.Value, lists "
      "and "
      "numbers; lists for sequences, dicts for maps, None for an empty optional. Dense memory is not copied.\n"
@@ -247,7 +251,11 @@ static PyMethodDef methods[] = {
      "ties.\n"
      "cancel: an ortc.Cancel. timeout: seconds, after which ortc.Deadline is raised.\n"
      "seed: for random operators. profiler: an ortc.Profiler.\n"
-     "values: results are ortc.Value instead of arrays, lists and dicts.\n\n"
+     "values: results are ortc.Value instead of arrays, lists and dicts.\n"
+     "device: results stay in the memory of this device of the session's (\"cuda\"), as ortc.Value, which "
+     "has "
+     "__dlpack__. stream: the native stream of the session's first device that the run is queued on; CUDA's "
+     "default one where an input lies on the GPU and none is given.\n\n"
      "Any thread, also at once; the interpreter's lock is not held. Errors are subclasses of ortc.Error."},
     {"_placement", session_placement, METH_NOARGS, NULL},
     {"_passes", session_passes, METH_NOARGS, NULL},

@@ -1,6 +1,9 @@
 /* bindings/python/src/state.c: State and Cancel: what a run may be given besides its inputs. */
 #include "py.h"
 
+#include <math.h>
+#include <time.h>
+
 /* ---- State --------------------------------------------------------------------------------------------- */
 
 static PyObject *state_create(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -122,17 +125,44 @@ static PyObject *cancel_reset(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef cancel_methods[] = {
-    {"set", cancel_set, METH_NOARGS,
-     "set()\n--\n\nEnds the runs that were given it, and those that will be."},
-    {"reset", cancel_reset, METH_NOARGS, "reset()\n--\n\nRuns that are given it go on from now on."},
+    {"set", cancel_set, METH_NOARGS, "set()\n--\n\nEnds what was given it, and what will be."},
+    {"reset", cancel_reset, METH_NOARGS, "reset()\n--\n\nWhat is given it goes on from now on."},
     {0},
 };
 static PyType_Slot cancel_slots[] = {
-    {Py_tp_doc,
-     "Cancel()\n--\n\nA flag that any thread may set: runs that were given it raise ortc.Cancelled soon."},
+    {Py_tp_doc, "Cancel()\n--\n\nA flag that any thread may set: what was given it (a run, loading, making a "
+                "session) raises "
+                "ortc.Cancelled soon."},
     {Py_tp_new, cancel_create},
     {Py_tp_dealloc, cancel_dealloc},
     {Py_tp_methods, cancel_methods},
     {0},
 };
+bool py_stop(PyObject *timeout, PyObject *cancel, int64_t *out_deadline_ns, ortc_cancel **out_cancel)
+{
+    *out_deadline_ns = 0;
+    *out_cancel = NULL;
+    if (cancel && cancel != Py_None) {
+        if (!PyObject_TypeCheck(cancel, py_cancel_type)) {
+            PyErr_Format(PyExc_TypeError, "cancel: expected an ortc.Cancel, got %R",
+                         (PyObject *)Py_TYPE(cancel));
+            return false;
+        }
+        *out_cancel = ((py_cancel *)cancel)->cancel;
+    }
+    if (!timeout || timeout == Py_None) return true;
+    const double seconds = PyFloat_AsDouble(timeout);
+    if (PyErr_Occurred()) return false;
+    if (!(seconds >= 0)) {
+        PyErr_SetString(PyExc_ValueError, "timeout: expected seconds of at least 0");
+        return false;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double most = 1e9; /* seconds: longer than any process lives */
+    *out_deadline_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (int64_t)(fmin(seconds, most) * 1e9) +
+                       1;
+    return true;
+}
+
 PyType_Spec py_cancel_spec = {"ortc._ortc.Cancel", sizeof(py_cancel), 0, Py_TPFLAGS_DEFAULT, cancel_slots};

@@ -122,13 +122,6 @@ static PyObject *value_to_host(py_value *self, PyObject *unused)
     return py_raise(&e);
 }
 
-static PyObject *value_dlpack_device(py_value *self, PyObject *unused)
-{
-    if (ortc_value_memory(self->value) == 0) return Py_BuildValue("(ii)", 1, 0);
-    PyErr_SetString(PyExc_BufferError, "a tensor in a device's memory: to_host() brings it to the host");
-    return NULL;
-}
-
 /* ---- Buffers ------------------------------------------------------------------------------------------- */
 
 /* As the struct module writes them; NULL: no such type there, bytes are given. */
@@ -205,7 +198,7 @@ static PyMethodDef methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))py_dlpack_export, METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nThe tensor as a DLPack "
      "capsule."},
-    {"__dlpack_device__", (PyCFunction)value_dlpack_device, METH_NOARGS,
+    {"__dlpack_device__", (PyCFunction)py_dlpack_device, METH_NOARGS,
      "__dlpack_device__()\n--\n\nDLPack's (device type, index)."},
     {0},
 };
