@@ -3,6 +3,7 @@
 #include "kernels/common/cases.h"
 
 #define M "com.microsoft:"
+#define N "com.microsoft.nchwc:"
 #define F "T=f32,f64,f16,bf16"
 #define CPU "cpu:f32 cpu:f16 cpu:bf16"
 #define BOTH CPU " cuda:f32 cuda:f16 cuda:bf16"
@@ -30,6 +31,36 @@ const ortc_case ortc_cases_contrib[] = {
     {M "NhwcConv@1", "T[1,5,6,2] T[3,3,3,2] T[3]", "strides=[2,2]", "T=f32,f64,f16"},
     {M "NhwcMaxPool@1", "T[1,5,6,2]", "kernel_shape=[2,2]", Q8},
     {M "NhwcMaxPool@1", "u8[5,6]", "kernel_shape=[2,2]", .fails = ORTC_SHAPE_MISMATCH},
+    {N "Conv@1", "T[1,3,5,5] T[16,3,3,3] T[16]", "pads=[1,1,1,1] activation='Relu'", F2,
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "Conv@1", "f32[1,16,5,5] f32[32,16,1,1] - f32[1,32,5,5]", "",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "Conv@1", "f32[2,32,5,5] f32[32,1,3,3]", "group=32 strides=[2,2]",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "Conv@1", "f32[1,3,5,5] f32[20,3,3,3]", "", .fails = ORTC_UNSUPPORTED},
+    {N "MaxPool@1", "T[1,16,5,6]", "kernel_shape=[2,2] pads=[1,1,1,1]", F2},
+    {N "AveragePool@1", "T[1,16,5,6]", "kernel_shape=[2,2] pads=[1,1,1,1] count_include_pad=1", F2},
+    {N "GlobalMaxPool@1", "T[1,16,5,6]", "", F2},
+    {N "GlobalAveragePool@1", "T[1,16,5,6]", "", F2},
+    {N "Upsample@1", "T[1,16,3,4]", "scales=[1,1,2,3]", F2},
+    {N "Upsample@1", "f32[1,16,3,4]", "scales=[1,1,2,3] mode='linear'"},
+    {N "Upsample@1", "f32[1,16,3,4]", "scales=[2,2]", .fails = ORTC_INVALID_MODEL},
+    {N "ReorderInput@1", "T[1,20,3,4]", "", F2, .fixed = "channels are told apart when the model is loaded"},
+    {N "ReorderInput@1", "f32[1,3,4,16]", "channels_last=1",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "ReorderInput@1", "f32[1,3,4,20]", "channels_last=1",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "ReorderInput@1", "f32[3,4]", "", .fails = ORTC_UNSUPPORTED},
+    {N "ReorderOutput@1", "T[1,32,3,4]", "channels=20", F2},
+    {N "ReorderOutput@1", "f32[1,32,3,4]", "channels=32"},
+    {N "ReorderOutput@1", "f32[1,32,3,4]", "channels=32 channels_last=1"},
+    {N "ReorderOutput@1", "f32[1,32,3,4]", "channels=20 channels_last=1"},
+    {M "CropAndResize@1", "T[2,3,4,5] T[2,4]={0,0,1,1,0.1,0.2,0.7,1.3} i32[2]={1,0} i32[2]={3,2}", "",
+     "T=f32,f64,f16"},
+    {M "CropAndResize@1", "f32[1,3,4,5] f32[1,4]={0,0.25,1,1} i32[1]={0} i32[2]={1,7}",
+     "mode='nearest' extrapolation_value=2.5"},
+    {M "CropAndResize@1", "f32[1,3,4,5] f32[1,4] i32[1]={0} i32[2]={2,2}", "mode='cubic'",
+     .fails = ORTC_INVALID_MODEL},
     {M "Gelu@1", "T[3,4]~", "", F},
     {M "BiasGelu@1", "T[3,4] T[4]", "", F},
     {M "FastGelu@1", "T[3,4] T[4]", "", F},

@@ -7,6 +7,8 @@
 
 #define MS(name, inputs, outputs, attributes, types, lift) \
     ORTC_COMPOSED("com.microsoft", name, 1, "", inputs, outputs, attributes, types, lift)
+#define BLOCKED(name, inputs, attributes, lift) \
+    ORTC_COMPOSED("com.microsoft.nchwc", name, 1, "", inputs, "Y:T", attributes, "T=f16,f32", lift)
 #define F3 "f16,f32,bf16"
 #define Q8 "T=i8,u8"
 #define WINDOW "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?"
@@ -82,6 +84,8 @@ static const ortc_op ops[] = {
     MS("GatedAdd", "X:T Y:T gate:T", "output:T", "", "T=" F3, ortc_contrib_gated_add),
     MS("LinearAttentionGate", "a:T dt_bias:F decay_scale:F b:T?", "decay:T beta:T?", "", "T=" F3 " F=f32",
        ortc_contrib_linear_attention_gate),
+    MS("CropAndResize", "X:T1 rois:T1 batch_indices:T2 crop_size:T2!", "Y:T1",
+       "extrapolation_value:f=0 mode:s=bilinear", "T1=f16,f32,f64 T2=i32", ortc_contrib_crop_and_resize),
     /* op_norm.c */
     MS("GatedRMSNorm", "X:T scale:T gate:T", "Y:T", "activation:s=silu epsilon:f=1e-5", "T=" F3,
        ortc_contrib_gated_rms_norm),
@@ -295,5 +299,16 @@ static const ortc_op ops[] = {
     MS("GatherBlockQuantized", "data:T1 indices:I scales:T2 zero_points:T1?", "output:T2",
        "bits:i=4 block_size:i=128 gather_axis:i=0 quantize_axis:i=1", "T1=i4,u4,u8 T2=" F3 " I=i32,i64",
        ortc_contrib_gather_block_quantized),
+    /* op_blocked.c */
+    BLOCKED("Conv", "X:T W:T B:T? Sum:T?", "activation:s? activation_params:fs? " WINDOW,
+            ortc_contrib_blocked_conv),
+    BLOCKED("MaxPool", "X:T", POOL " dilations:is? storage_order:i=0", ortc_contrib_blocked_pool),
+    BLOCKED("AveragePool", "X:T", POOL " count_include_pad:i=0 dilations:is?", ortc_contrib_blocked_pool),
+    BLOCKED("GlobalMaxPool", "X:T", "", ortc_contrib_blocked_pool),
+    BLOCKED("GlobalAveragePool", "X:T", "", ortc_contrib_blocked_pool),
+    BLOCKED("Upsample", "X:T", "coordinate_transformation_mode:s=half_pixel mode:s=nearest scales:is!",
+            ortc_contrib_blocked_upsample),
+    BLOCKED("ReorderInput", "X:T", "channels_last:i=0", ortc_contrib_reorder_input),
+    BLOCKED("ReorderOutput", "X:T", "channels:i=0 channels_last:i=0", ortc_contrib_reorder_output),
 };
 ORTC_FAMILY(contrib, ops, &ortc_kernels_cpu_nbits); /* kernels/gemm/nbits.c */
