@@ -19,7 +19,7 @@
     "swiglu_fusion:i=0 " \
     "swiglu_limit:f? use_sparse_mixer:i=0"
 
-extern const ortc_kernel_table ortc_kernels_cpu_nbits;
+extern const ortc_kernel_table ortc_kernels_cpu_nbits, ortc_kernels_cpu_experts;
 
 static const ortc_op ops[] = {
     /* op_fused.c */
@@ -216,11 +216,11 @@ static const ortc_op ops[] = {
     MS("GemmaRotaryEmbedding", "emb:U q:T q_rot:T k:T k_rot:T", "output1:T output2:T", "", "T=f16 U=f32",
        ortc_contrib_gemma_rotary),
     /* op_moe.c */
-    MS("MoE",
-       "input:T router_probs:T fc1_experts_weights:T fc1_experts_bias:T? fc2_experts_weights:T "
-       "fc2_experts_bias:T? "
-       "fc3_experts_weights:T? fc3_experts_bias:T?",
-       "output:T", EXPERTS, "T=" F3, ortc_contrib_moe),
+    ORTC_OP("com.microsoft", "MoE", 1, 1, "",
+            "input:T router_probs:T fc1_experts_weights:T fc1_experts_bias:T? fc2_experts_weights:T "
+            "fc2_experts_bias:T? fc3_experts_weights:T? fc3_experts_bias:T?",
+            "output:T", EXPERTS, "T=" F3, ortc_contrib_infer_moe, ortc_contrib_moe,
+            ORTC_OP_COMPOSED | ORTC_OP_HEAVY),
     MS("QMoE",
        "input:T router_probs:T fc1_experts_weights:W fc1_scales:S? fc1_experts_bias:T? fc2_experts_weights:W "
        "fc2_scales:S? "
@@ -311,4 +311,4 @@ static const ortc_op ops[] = {
     BLOCKED("ReorderInput", "X:T", "channels_last:i=0", ortc_contrib_reorder_input),
     BLOCKED("ReorderOutput", "X:T", "channels:i=0 channels_last:i=0", ortc_contrib_reorder_output),
 };
-ORTC_FAMILY(contrib, ops, &ortc_kernels_cpu_nbits); /* kernels/gemm/nbits.c */
+ORTC_FAMILY(contrib, ops, &ortc_kernels_cpu_nbits, &ortc_kernels_cpu_experts); /* kernels/gemm */

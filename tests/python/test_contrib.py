@@ -579,6 +579,26 @@ def kept() -> None:
         check("written as it is", lambda: command("optimize", "--raised", file, "--out", raised) and expect(placed(raised), "gemm.nbits", "MatMul-13"))
 
 
+def chosen() -> None:
+    """MoE multiplies what was chosen: on the cpu by a kernel, whose bits threads do not change; elsewhere by its composition."""
+    inputs, outs = {"x": [9, 64], "p": [9, 8]}, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    shapes = {"w1": (8, 96, 64), "b1": (8, 96), "w2": (8, 64, 96), "b2": (8, 64)}
+    weights = [numpy_helper.from_array(r(*s, scale=0.1), n) for n, s in shapes.items()]
+    node = helper.make_node("MoE", ["x", "p", *shapes], ["y"], domain="com.microsoft", k=2, activation_type="silu")
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in inputs.items()]
+    model = helper.make_model(helper.make_graph([node], "g", infos, outs, weights), opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(f"{folder}/m.onnx").write_bytes(model.SerializeToString())
+        check("MoE on cpu", lambda: "" if "gemm.experts" in command("info", f"{folder}/m.onnx", "--placement", "--provider", "cpu") else "another kernel")
+        check("MoE on ref", lambda: "" if "MatMul" in command("info", f"{folder}/m.onnx", "--placement", "--provider", "ref") else "not its composition")
+
+        def result(count: int) -> bytes:
+            command("run", f"{folder}/m.onnx", "-q", "-t", str(count), "-i", "x=rand:normal(0,1)", "-i", "p=rand:normal(0,1)", "--out", f"{folder}/y.npy")
+            return np.load(f"{folder}/y.npy").tobytes()
+
+        check("MoE on threads", lambda: "" if result(1) == result(3) else "other bits")
+
+
 def blocked() -> None:
     """What onnxruntime's optimiser saves at its highest level for this processor, and no import of its domain, as its tools leave it."""
     import onnxruntime
@@ -668,6 +688,7 @@ def threads() -> None:
 
 if __name__ == "__main__":
     kept()
+    chosen()
     blocked()
     threads()
     sys.exit(compare(case for family in (fused, texts_and_crops, norms, experts, attention, quantized, weights) for case in family()))
