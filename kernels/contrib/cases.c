@@ -268,8 +268,24 @@ const ortc_case ortc_cases_contrib[] = {
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] f32[4,7] f32[4,8,6]", "", .fails = ORTC_SHAPE_MISMATCH},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,6]", "k=5", .fails = ORTC_INVALID_ARGUMENT},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,6]", "use_sparse_mixer=1", .fails = ORTC_UNSUPPORTED},
-    {M "QMoE@1", "T[5,16] T[5,4] u8[4,32,8] T[4,32] - u8[4,16,16] T[4,16]", "k=2", F3,
+    {M "QMoE@1",
+     "T[5,16]=0.5..1 T[5,4] u8[4,32,8] T[4,32]={" STEPS "} - u8[4,16,16] T[4,16]={" STEPS
+     "} - - - - u8[4,16]={0} u8[4,8]={0}",
+     "k=2", F3, .fixed = "weights are told apart when the model is loaded"},
+    {M "QMoE@1", "f32[5,16] f32[5,4] u8[4,32,8] f32[4,32]=0.01..0.1 - u8[4,16,16] f32[4,16]=0.01..0.1", "k=2",
      .fixed = "weights are told apart when the model is loaded"},
+    {M "QMoE@1",
+     "f32[7,24] f32[7,4] u8[4,80,6]! f32[4,80,3]=0.01..0.1 f32[4,80] u8[4,24,20]! f32[4,24,2]=0.01..0.1 "
+     "f32[4,24] - - - "
+     "u8[4,80,1]! u8[4,24,1]! - f32[7,4]=0.1..1",
+     "k=3 expert_weight_bits=4 fc1_expert_weight_bits=2 block_size=8 activation_type='swiglu' "
+     "swiglu_fusion=1 "
+     "normalize_routing_weights=1",
+     .fixed = "weights are told apart when the model is loaded"},
+    {M "QMoE@1",
+     "f32[40,16] f32[40,4] u8[4,32,8] f32[4,32]=0.01..0.1 - u8[4,16,16] f32[4,16]=0.01..0.1 - u8[4,32,8] "
+     "f32[4,32]=0.01..0.1 f32[4,32]",
+     "k=1 activation_type='silu'", .fixed = "weights are told apart when the model is loaded"},
     {M "QMoE@1",
      "f32[5,16] f32[5,4] u8[4,32,16] f32[4,32,1]=0.001..0.01 - u8[4,16,32] f32[4,16,2]=0.001..0.01",
      "k=2 expert_weight_bits=8 block_size=16", .fixed = "weights are told apart when the model is loaded"},

@@ -110,6 +110,7 @@ ortc_status ortc_contrib_reduce_sum_integer(ortc_lift *);
 ortc_status ortc_contrib_dynamic_quantize_lstm(ortc_lift *);
 /* op_moe.c */
 ortc_status ortc_contrib_infer_moe(ortc_infer *);
+ortc_status ortc_contrib_infer_qmoe(ortc_infer *);
 ortc_status ortc_contrib_moe(ortc_lift *);
 ortc_status ortc_contrib_qmoe(ortc_lift *);
 /* op_packed.c */

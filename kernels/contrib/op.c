@@ -221,19 +221,22 @@ static const ortc_op ops[] = {
             "fc2_experts_bias:T? fc3_experts_weights:T? fc3_experts_bias:T?",
             "output:T", EXPERTS, "T=" F3, ortc_contrib_infer_moe, ortc_contrib_moe,
             ORTC_OP_COMPOSED | ORTC_OP_HEAVY),
-    MS("QMoE",
-       "input:T router_probs:T fc1_experts_weights:W fc1_scales:S? fc1_experts_bias:T? fc2_experts_weights:W "
-       "fc2_scales:S? "
-       "fc2_experts_bias:T? fc3_experts_weights:W? fc3_scales:S? fc3_experts_bias:T? fc1_zero_points:W? "
-       "fc2_zero_points:W? "
-       "fc3_zero_points:W? router_weights:T? fc1_global_scale:f32? fc2_global_scale:f32? fc1_act_scale:f32? "
-       "fc2_act_scale:f32? "
-       "fc1_act_block_scale:S? fc2_act_block_scale:S?",
-       "output:T",
-       EXPERTS " accuracy_level:i=0 block_size:i? expert_weight_bits:i=4 fc1_expert_weight_bits:i? "
-               "fc2_expert_weight_bits:i? "
-               "fc3_expert_weight_bits:i? quant_type:s=int weights_prepacked:i=-1",
-       "T=" F3 " W=u8,f8e4m3fn S=" F3 ",f8e8m0,f8e4m3fn", ortc_contrib_qmoe),
+    ORTC_OP(
+        "com.microsoft", "QMoE", 1, 1, "",
+        "input:T router_probs:T fc1_experts_weights:W fc1_scales:S? fc1_experts_bias:T? "
+        "fc2_experts_weights:W "
+        "fc2_scales:S? "
+        "fc2_experts_bias:T? fc3_experts_weights:W? fc3_scales:S? fc3_experts_bias:T? fc1_zero_points:W? "
+        "fc2_zero_points:W? "
+        "fc3_zero_points:W? router_weights:T? fc1_global_scale:f32? fc2_global_scale:f32? fc1_act_scale:f32? "
+        "fc2_act_scale:f32? "
+        "fc1_act_block_scale:S? fc2_act_block_scale:S?",
+        "output:T",
+        EXPERTS " accuracy_level:i=0 block_size:i? expert_weight_bits:i=4 fc1_expert_weight_bits:i? "
+                "fc2_expert_weight_bits:i? "
+                "fc3_expert_weight_bits:i? quant_type:s=int weights_prepacked:i=-1",
+        "T=" F3 " W=u8,f8e4m3fn S=" F3 ",f8e8m0,f8e4m3fn", ortc_contrib_infer_qmoe, ortc_contrib_qmoe,
+        ORTC_OP_COMPOSED | ORTC_OP_HEAVY),
     /* op_quantize.c */
     MS("QuantizeLinear", "x:T1 y_scale:T1 y_zero_point:T2?", "y:T2", "axis:i?",
        "T1=f16,f32 T2=i8,u8,i16,u16,i4,u4", ortc_contrib_quantize),
