@@ -78,8 +78,9 @@ int64_t ortc_scope_opset(const ortc_scope *s, const char *domain)
 {
     for (size_t i = 0; i < s->n_opsets; i++)
         if (strcmp(ortc_proto_domain(s->opsets[i]->domain), domain) == 0) return s->opsets[i]->version;
-    /* Files of IR version 1 and 2 say nothing: the first operator set. */
-    return s->n_opsets == 0 && *domain == 0 ? 1 : 0;
+    /* Files of IR version 1 and 2 say nothing: the first operator set. onnxruntime's tools put operators of
+     * its own domains in without an import; all of them are of version 1. */
+    return (s->n_opsets == 0 && *domain == 0) || strncmp(domain, "com.microsoft", 13) == 0 ? 1 : 0;
 }
 
 /* ---- Initializers -------------------------------------------------------------------------------------- */

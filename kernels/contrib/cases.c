@@ -3,6 +3,7 @@
 #include "kernels/common/cases.h"
 
 #define M "com.microsoft:"
+#define N "com.microsoft.nchwc:"
 #define F "T=f32,f64,f16,bf16"
 #define CPU "cpu:f32 cpu:f16 cpu:bf16"
 #define BOTH CPU " cuda:f32 cuda:f16 cuda:bf16"
@@ -30,6 +31,36 @@ const ortc_case ortc_cases_contrib[] = {
     {M "NhwcConv@1", "T[1,5,6,2] T[3,3,3,2] T[3]", "strides=[2,2]", "T=f32,f64,f16"},
     {M "NhwcMaxPool@1", "T[1,5,6,2]", "kernel_shape=[2,2]", Q8},
     {M "NhwcMaxPool@1", "u8[5,6]", "kernel_shape=[2,2]", .fails = ORTC_SHAPE_MISMATCH},
+    {N "Conv@1", "T[1,3,5,5] T[16,3,3,3] T[16]", "pads=[1,1,1,1] activation='Relu'", F2,
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "Conv@1", "f32[1,16,5,5] f32[32,16,1,1] - f32[1,32,5,5]", "",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "Conv@1", "f32[2,32,5,5] f32[32,1,3,3]", "group=32 strides=[2,2]",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "Conv@1", "f32[1,3,5,5] f32[20,3,3,3]", "", .fails = ORTC_UNSUPPORTED},
+    {N "MaxPool@1", "T[1,16,5,6]", "kernel_shape=[2,2] pads=[1,1,1,1]", F2},
+    {N "AveragePool@1", "T[1,16,5,6]", "kernel_shape=[2,2] pads=[1,1,1,1] count_include_pad=1", F2},
+    {N "GlobalMaxPool@1", "T[1,16,5,6]", "", F2},
+    {N "GlobalAveragePool@1", "T[1,16,5,6]", "", F2},
+    {N "Upsample@1", "T[1,16,3,4]", "scales=[1,1,2,3]", F2},
+    {N "Upsample@1", "f32[1,16,3,4]", "scales=[1,1,2,3] mode='linear'"},
+    {N "Upsample@1", "f32[1,16,3,4]", "scales=[2,2]", .fails = ORTC_INVALID_MODEL},
+    {N "ReorderInput@1", "T[1,20,3,4]", "", F2, .fixed = "channels are told apart when the model is loaded"},
+    {N "ReorderInput@1", "f32[1,3,4,16]", "channels_last=1",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "ReorderInput@1", "f32[1,3,4,20]", "channels_last=1",
+     .fixed = "channels are told apart when the model is loaded"},
+    {N "ReorderInput@1", "f32[3,4]", "", .fails = ORTC_UNSUPPORTED},
+    {N "ReorderOutput@1", "T[1,32,3,4]", "channels=20", F2},
+    {N "ReorderOutput@1", "f32[1,32,3,4]", "channels=32"},
+    {N "ReorderOutput@1", "f32[1,32,3,4]", "channels=32 channels_last=1"},
+    {N "ReorderOutput@1", "f32[1,32,3,4]", "channels=20 channels_last=1"},
+    {M "CropAndResize@1", "T[2,3,4,5] T[2,4]={0,0,1,1,0.1,0.2,0.7,1.3} i32[2]={1,0} i32[2]={3,2}", "",
+     "T=f32,f64,f16"},
+    {M "CropAndResize@1", "f32[1,3,4,5] f32[1,4]={0,0.25,1,1} i32[1]={0} i32[2]={1,7}",
+     "mode='nearest' extrapolation_value=2.5"},
+    {M "CropAndResize@1", "f32[1,3,4,5] f32[1,4] i32[1]={0} i32[2]={2,2}", "mode='cubic'",
+     .fails = ORTC_INVALID_MODEL},
     {M "Gelu@1", "T[3,4]~", "", F},
     {M "BiasGelu@1", "T[3,4] T[4]", "", F},
     {M "FastGelu@1", "T[3,4] T[4]", "", F},
@@ -226,9 +257,35 @@ const ortc_case ortc_cases_contrib[] = {
     {M "MoE@1", "f32[2,2,8] f32[4,3] f32[3,12,8] - f32[3,8,6]",
      "k=2 activation_type='swiglu' swiglu_fusion=1 normalize_routing_weights=1"},
     {M "MoE@1", "T[5,8]=0.5..1 T[5,4] T[4,6,8]=0.5..1 - T[4,8,6]=0.5..1", "", F3},
+    {M "MoE@1", "T[3,8]=0.5..1 T[3,4] T[4,6,8]=0.1..1 T[4,6] T[4,8,6]=0.1..1 T[4,8] T[4,6,8]=0.1..1 T[4,6]",
+     "k=4 activation_type='gelu'", F3},
+    {M "MoE@1", "f32[33,70] f32[33,5] f32[5,80,70] f32[5,80] f32[5,70,40]",
+     "k=2 activation_type='swiglu' swiglu_fusion=2 swiglu_limit=1.5 activation_alpha=1.702 "
+     "activation_beta=1.0"},
+    {M "MoE@1", "f32[1,8] f32[1,4] f32[4,1,8] - f32[4,8,1]", "activation_type='identity'"},
+    {M "MoE@1", "f32[0,8] f32[0,4] f32[4,6,8] - f32[4,8,6]", ""},
+    {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,7]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] f32[4,7] f32[4,8,6]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,6]", "k=5", .fails = ORTC_INVALID_ARGUMENT},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,6]", "use_sparse_mixer=1", .fails = ORTC_UNSUPPORTED},
-    {M "QMoE@1", "T[5,16] T[5,4] u8[4,32,8] T[4,32] - u8[4,16,16] T[4,16]", "k=2", F3,
+    {M "QMoE@1",
+     "T[5,16]=0.5..1 T[5,4] u8[4,32,8] T[4,32]={" STEPS "} - u8[4,16,16] T[4,16]={" STEPS
+     "} - - - - u8[4,16]={0} u8[4,8]={0}",
+     "k=2", F3, .fixed = "weights are told apart when the model is loaded"},
+    {M "QMoE@1", "f32[5,16] f32[5,4] u8[4,32,8] f32[4,32]=0.01..0.1 - u8[4,16,16] f32[4,16]=0.01..0.1", "k=2",
      .fixed = "weights are told apart when the model is loaded"},
+    {M "QMoE@1",
+     "f32[7,24] f32[7,4] u8[4,80,6]! f32[4,80,3]=0.01..0.1 f32[4,80] u8[4,24,20]! f32[4,24,2]=0.01..0.1 "
+     "f32[4,24] - - - "
+     "u8[4,80,1]! u8[4,24,1]! - f32[7,4]=0.1..1",
+     "k=3 expert_weight_bits=4 fc1_expert_weight_bits=2 block_size=8 activation_type='swiglu' "
+     "swiglu_fusion=1 "
+     "normalize_routing_weights=1",
+     .fixed = "weights are told apart when the model is loaded"},
+    {M "QMoE@1",
+     "f32[40,16] f32[40,4] u8[4,32,8] f32[4,32]=0.01..0.1 - u8[4,16,16] f32[4,16]=0.01..0.1 - u8[4,32,8] "
+     "f32[4,32]=0.01..0.1 f32[4,32]",
+     "k=1 activation_type='silu'", .fixed = "weights are told apart when the model is loaded"},
     {M "QMoE@1",
      "f32[5,16] f32[5,4] u8[4,32,16] f32[4,32,1]=0.001..0.01 - u8[4,16,32] f32[4,16,2]=0.001..0.01",
      "k=2 expert_weight_bits=8 block_size=16", .fixed = "weights are told apart when the model is loaded"},

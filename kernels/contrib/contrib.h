@@ -17,7 +17,15 @@ static inline int64_t ortc_lift_int(ortc_lift *l, const char *name, int64_t othe
     return ortc_node_int(ortc_lift_node(l), name, otherwise);
 }
 
+/* op_blocked.c */
+ortc_status ortc_contrib_blocked_conv(ortc_lift *);
+ortc_status ortc_contrib_blocked_pool(ortc_lift *);
+ortc_status ortc_contrib_blocked_upsample(ortc_lift *);
+ortc_status ortc_contrib_reorder_input(ortc_lift *);
+ortc_status ortc_contrib_reorder_output(ortc_lift *);
 /* op_fused.c */
+/* Y from `sum`. p: alpha, beta: bounds of a Clip, slopes of the others; n: how many were given */
+ortc_status ortc_contrib_activate(ortc_lift *, const char *name, const float *p, size_t n);
 ortc_status ortc_contrib_fused_matmul(ortc_lift *);
 ortc_status ortc_contrib_fused_gemm(ortc_lift *);
 ortc_status ortc_contrib_fused_conv(ortc_lift *);
@@ -53,6 +61,7 @@ ortc_status ortc_contrib_torch_embedding(ortc_lift *);
 ortc_status ortc_contrib_scaled_silu(ortc_lift *);
 ortc_status ortc_contrib_gated_add(ortc_lift *);
 ortc_status ortc_contrib_linear_attention_gate(ortc_lift *);
+ortc_status ortc_contrib_crop_and_resize(ortc_lift *);
 /* op_norm.c */
 ortc_status ortc_contrib_simplified_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_skip_layer_norm(ortc_lift *);
@@ -100,6 +109,8 @@ ortc_status ortc_contrib_qlinear_reduce_mean(ortc_lift *);
 ortc_status ortc_contrib_reduce_sum_integer(ortc_lift *);
 ortc_status ortc_contrib_dynamic_quantize_lstm(ortc_lift *);
 /* op_moe.c */
+ortc_status ortc_contrib_infer_moe(ortc_infer *);
+ortc_status ortc_contrib_infer_qmoe(ortc_infer *);
 ortc_status ortc_contrib_moe(ortc_lift *);
 ortc_status ortc_contrib_qmoe(ortc_lift *);
 /* op_packed.c */

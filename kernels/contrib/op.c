@@ -7,6 +7,8 @@
 
 #define MS(name, inputs, outputs, attributes, types, lift) \
     ORTC_COMPOSED("com.microsoft", name, 1, "", inputs, outputs, attributes, types, lift)
+#define BLOCKED(name, inputs, attributes, lift) \
+    ORTC_COMPOSED("com.microsoft.nchwc", name, 1, "", inputs, "Y:T", attributes, "T=f16,f32", lift)
 #define F3 "f16,f32,bf16"
 #define Q8 "T=i8,u8"
 #define WINDOW "auto_pad:s=NOTSET dilations:is? group:i=1 kernel_shape:is? pads:is? strides:is?"
@@ -17,7 +19,7 @@
     "swiglu_fusion:i=0 " \
     "swiglu_limit:f? use_sparse_mixer:i=0"
 
-extern const ortc_kernel_table ortc_kernels_cpu_nbits;
+extern const ortc_kernel_table ortc_kernels_cpu_nbits, ortc_kernels_cpu_experts;
 
 static const ortc_op ops[] = {
     /* op_fused.c */
@@ -82,6 +84,8 @@ static const ortc_op ops[] = {
     MS("GatedAdd", "X:T Y:T gate:T", "output:T", "", "T=" F3, ortc_contrib_gated_add),
     MS("LinearAttentionGate", "a:T dt_bias:F decay_scale:F b:T?", "decay:T beta:T?", "", "T=" F3 " F=f32",
        ortc_contrib_linear_attention_gate),
+    MS("CropAndResize", "X:T1 rois:T1 batch_indices:T2 crop_size:T2!", "Y:T1",
+       "extrapolation_value:f=0 mode:s=bilinear", "T1=f16,f32,f64 T2=i32", ortc_contrib_crop_and_resize),
     /* op_norm.c */
     MS("GatedRMSNorm", "X:T scale:T gate:T", "Y:T", "activation:s=silu epsilon:f=1e-5", "T=" F3,
        ortc_contrib_gated_rms_norm),
@@ -212,24 +216,27 @@ static const ortc_op ops[] = {
     MS("GemmaRotaryEmbedding", "emb:U q:T q_rot:T k:T k_rot:T", "output1:T output2:T", "", "T=f16 U=f32",
        ortc_contrib_gemma_rotary),
     /* op_moe.c */
-    MS("MoE",
-       "input:T router_probs:T fc1_experts_weights:T fc1_experts_bias:T? fc2_experts_weights:T "
-       "fc2_experts_bias:T? "
-       "fc3_experts_weights:T? fc3_experts_bias:T?",
-       "output:T", EXPERTS, "T=" F3, ortc_contrib_moe),
-    MS("QMoE",
-       "input:T router_probs:T fc1_experts_weights:W fc1_scales:S? fc1_experts_bias:T? fc2_experts_weights:W "
-       "fc2_scales:S? "
-       "fc2_experts_bias:T? fc3_experts_weights:W? fc3_scales:S? fc3_experts_bias:T? fc1_zero_points:W? "
-       "fc2_zero_points:W? "
-       "fc3_zero_points:W? router_weights:T? fc1_global_scale:f32? fc2_global_scale:f32? fc1_act_scale:f32? "
-       "fc2_act_scale:f32? "
-       "fc1_act_block_scale:S? fc2_act_block_scale:S?",
-       "output:T",
-       EXPERTS " accuracy_level:i=0 block_size:i? expert_weight_bits:i=4 fc1_expert_weight_bits:i? "
-               "fc2_expert_weight_bits:i? "
-               "fc3_expert_weight_bits:i? quant_type:s=int weights_prepacked:i=-1",
-       "T=" F3 " W=u8,f8e4m3fn S=" F3 ",f8e8m0,f8e4m3fn", ortc_contrib_qmoe),
+    ORTC_OP("com.microsoft", "MoE", 1, 1, "",
+            "input:T router_probs:T fc1_experts_weights:T fc1_experts_bias:T? fc2_experts_weights:T "
+            "fc2_experts_bias:T? fc3_experts_weights:T? fc3_experts_bias:T?",
+            "output:T", EXPERTS, "T=" F3, ortc_contrib_infer_moe, ortc_contrib_moe,
+            ORTC_OP_COMPOSED | ORTC_OP_HEAVY),
+    ORTC_OP(
+        "com.microsoft", "QMoE", 1, 1, "",
+        "input:T router_probs:T fc1_experts_weights:W fc1_scales:S? fc1_experts_bias:T? "
+        "fc2_experts_weights:W "
+        "fc2_scales:S? "
+        "fc2_experts_bias:T? fc3_experts_weights:W? fc3_scales:S? fc3_experts_bias:T? fc1_zero_points:W? "
+        "fc2_zero_points:W? "
+        "fc3_zero_points:W? router_weights:T? fc1_global_scale:f32? fc2_global_scale:f32? fc1_act_scale:f32? "
+        "fc2_act_scale:f32? "
+        "fc1_act_block_scale:S? fc2_act_block_scale:S?",
+        "output:T",
+        EXPERTS " accuracy_level:i=0 block_size:i? expert_weight_bits:i=4 fc1_expert_weight_bits:i? "
+                "fc2_expert_weight_bits:i? "
+                "fc3_expert_weight_bits:i? quant_type:s=int weights_prepacked:i=-1",
+        "T=" F3 " W=u8,f8e4m3fn S=" F3 ",f8e8m0,f8e4m3fn", ortc_contrib_infer_qmoe, ortc_contrib_qmoe,
+        ORTC_OP_COMPOSED | ORTC_OP_HEAVY),
     /* op_quantize.c */
     MS("QuantizeLinear", "x:T1 y_scale:T1 y_zero_point:T2?", "y:T2", "axis:i?",
        "T1=f16,f32 T2=i8,u8,i16,u16,i4,u4", ortc_contrib_quantize),
@@ -295,5 +302,16 @@ static const ortc_op ops[] = {
     MS("GatherBlockQuantized", "data:T1 indices:I scales:T2 zero_points:T1?", "output:T2",
        "bits:i=4 block_size:i=128 gather_axis:i=0 quantize_axis:i=1", "T1=i4,u4,u8 T2=" F3 " I=i32,i64",
        ortc_contrib_gather_block_quantized),
+    /* op_blocked.c */
+    BLOCKED("Conv", "X:T W:T B:T? Sum:T?", "activation:s? activation_params:fs? " WINDOW,
+            ortc_contrib_blocked_conv),
+    BLOCKED("MaxPool", "X:T", POOL " dilations:is? storage_order:i=0", ortc_contrib_blocked_pool),
+    BLOCKED("AveragePool", "X:T", POOL " count_include_pad:i=0 dilations:is?", ortc_contrib_blocked_pool),
+    BLOCKED("GlobalMaxPool", "X:T", "", ortc_contrib_blocked_pool),
+    BLOCKED("GlobalAveragePool", "X:T", "", ortc_contrib_blocked_pool),
+    BLOCKED("Upsample", "X:T", "coordinate_transformation_mode:s=half_pixel mode:s=nearest scales:is!",
+            ortc_contrib_blocked_upsample),
+    BLOCKED("ReorderInput", "X:T", "channels_last:i=0", ortc_contrib_reorder_input),
+    BLOCKED("ReorderOutput", "X:T", "channels:i=0 channels_last:i=0", ortc_contrib_reorder_output),
 };
-ORTC_FAMILY(contrib, ops, &ortc_kernels_cpu_nbits); /* kernels/gemm/nbits.c */
+ORTC_FAMILY(contrib, ops, &ortc_kernels_cpu_nbits, &ortc_kernels_cpu_experts); /* kernels/gemm */

@@ -51,8 +51,7 @@ ortc_status ortc_contrib_fused_matmul(ortc_lift *l) { return product(l, "Y"); }
 
 /* ---- Activations --------------------------------------------------------------------------------------- */
 
-/* Y from `sum`. p: alpha, beta: bounds of a Clip, slopes of the others; n: how many were given */
-static ortc_status activate(ortc_lift *l, const char *name, const float *p, size_t n)
+ortc_status ortc_contrib_activate(ortc_lift *l, const char *name, const float *p, size_t n)
 {
     const double a = n > 0 ? (double)p[0] : 0, b = n > 1 ? (double)p[1] : 0;
     if (!*name) return ortc_lift_write(l, "Y = Identity(sum)");
@@ -76,7 +75,7 @@ ortc_status ortc_contrib_fused_gemm(ortc_lift *l)
     const ortc_attr a = ortc_node_attr(n, "activation_alpha"), b = ortc_node_attr(n, "activation_beta");
     const float p[2] = {a.f, b.f};
     ORTC_TRY(ortc_lift_write(l, "sum = Gemm(A, B, C) &alpha &beta &transA &transB"));
-    return activate(l, ortc_node_string(n, "activation", ""), p, a.kind ? b.kind ? 2 : 1 : 0);
+    return ortc_contrib_activate(l, ortc_node_string(n, "activation", ""), p, a.kind ? b.kind ? 2 : 1 : 0);
 }
 
 ortc_status ortc_contrib_fused_matmul_activation(ortc_lift *l)
@@ -89,7 +88,7 @@ ortc_status ortc_contrib_fused_matmul_activation(ortc_lift *l)
     if (!strcmp(name, "Softmax") || !strcmp(name, "LogSoftmax"))
         return ortc_lift_write(l, "Y = %s(sum) axis=%lld", name,
                                (long long)ortc_lift_int(l, "activation_axis", -1));
-    return activate(l, name, p, a.kind ? b.kind ? 2 : 1 : 0);
+    return ortc_contrib_activate(l, name, p, a.kind ? b.kind ? 2 : 1 : 0);
 }
 
 ortc_status ortc_contrib_gemm_fast_gelu(ortc_lift *l)
@@ -111,7 +110,7 @@ ortc_status ortc_contrib_fused_conv(ortc_lift *l)
         ORTC_TRY(ortc_lift_write(l, "conv = Conv(X, W, B) " WINDOW "\nsum = Add(conv, Z)"));
     else
         ORTC_TRY(ortc_lift_write(l, "sum = Conv(X, W, B) " WINDOW));
-    return activate(l, ortc_node_string(n, "activation", ""), p, count);
+    return ortc_contrib_activate(l, ortc_node_string(n, "activation", ""), p, count);
 }
 
 /* ---- Channels last ------------------------------------------------------------------------------------- */
@@ -170,7 +169,7 @@ ortc_status ortc_contrib_nhwc_fused_conv(ortc_lift *l)
     ORTC_TRY(ortc_lift_write(l, "conv = Conv(planes, W, B) " WINDOW));
     ORTC_TRY(move_channels(l, added ? "plain" : "sum", "conv", rank, false));
     if (added) ORTC_TRY(ortc_lift_write(l, "sum = Add(plain, Z)"));
-    return activate(l, ortc_node_string(n, "activation", ""), p, count);
+    return ortc_contrib_activate(l, ortc_node_string(n, "activation", ""), p, count);
 }
 
 /* Pads are an input, begins before ends: what they cut off is cut off the whole result. */

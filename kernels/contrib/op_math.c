@@ -143,3 +143,90 @@ ortc_status ortc_contrib_ngram_repeat_block(ortc_lift *l)
                            "scores_out = ScatterElements(scores, next, bound) axis=1 reduction='min'",
                            (long long)(n - 1));
 }
+
+/* ---- Crops --------------------------------------------------------------------------------------------- */
+
+/* `grid_%s` [n, size]: where the pixels of the crops lie along an axis, from -1 to 1 over the picture, and
+ * `inside_%s`, which of them it has. Halves go up. */
+static ortc_status crop_axis(ortc_lift *l, const char *a, int axis, bool nearest, int type)
+{
+    ORTC_TRY(ortc_lift_write(l,
+                             "extent_%s = Shape(X) start=%d end=%d\n"
+                             "pixels_%s = Cast(extent_%s) to=%d\n"
+                             "top_%s = Sub(pixels_%s, 1:pixels_%s)\n"
+                             "count_%s = Squeeze(size_%s)\n"
+                             "steps_%s = Range(0, count_%s, 1)\n"
+                             "step_%s = Cast(steps_%s) to=%d\n"
+                             "less_%s = Sub(count_%s, 1)\n"
+                             "alone_%s = Equal(less_%s, 0)\n"
+                             "least_%s = Max(less_%s, 1)\n"
+                             "last_%s = Cast(least_%s) to=%d",
+                             a, axis, axis + 1, a, a, type, a, a, a, a, a, a, a, a, a, type, a, a, a, a, a, a,
+                             a, a, type));
+    ORTC_TRY(ortc_lift_write(l,
+                             "begin_%s = Mul(%s1, top_%s)\n"
+                             "far_%s = Sub(%s2, %s1)\n"
+                             "wide_%s = Mul(far_%s, top_%s)\n"
+                             "each_%s = Div(wide_%s, last_%s)\n"
+                             "way_%s = Mul(each_%s, step_%s)\n"
+                             "many_%s = Add(begin_%s, way_%s)\n"
+                             "both_%s = Add(%s1, %s2)\n"
+                             "half_%s = Mul(both_%s, 0.5:both_%s)\n"
+                             "middle_%s = Mul(half_%s, top_%s)\n"
+                             "at_%s = Where(alone_%s, middle_%s, many_%s)",
+                             a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a,
+                             a, a, a, a));
+    ORTC_TRY(ortc_lift_write(l,
+                             "low_%s = GreaterOrEqual(at_%s, 0:at_%s)\n"
+                             "high_%s = LessOrEqual(at_%s, top_%s)\n"
+                             "inside_%s = And(low_%s, high_%s)",
+                             a, a, a, a, a, a, a, a, a));
+    if (nearest)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "moved_%s = Add(at_%s, 0.5:at_%s)\n"
+                                 "whole_%s = Floor(moved_%s)",
+                                 a, a, a, a, a));
+    return ortc_lift_write(l,
+                           "some_%s = Max(top_%s, 1:top_%s)\n"
+                           "share_%s = Div(%s_%s, some_%s)\n"
+                           "twice_%s = Mul(share_%s, 2:at_%s)\n"
+                           "grid_%s = Sub(twice_%s, 1:at_%s)",
+                           a, a, a, a, nearest ? "whole" : "at", a, a, a, a, a, a, a, a);
+}
+
+/* X [N, C, H, W], rois [n, 4] of y1, x1, y2, x2 from 0 to 1 over the centres of pixels. */
+ortc_status ortc_contrib_crop_and_resize(ortc_lift *l)
+{
+    const ortc_node *n = ortc_lift_node(l);
+    const char *mode = ortc_node_string(n, "mode", "bilinear");
+    const bool nearest = !strcmp(mode, "nearest");
+    const int type = ortc_lift_look(l, "rois").dtype == ORTC_F64 ? 11
+                                                                 : 1; /* places in f16 would be too coarse */
+    if (!nearest && strcmp(mode, "bilinear") != 0)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "attribute mode is '%s', expected bilinear or nearest",
+                              mode);
+    ORTC_TRY(ortc_lift_write(l,
+                             "boxes = Cast(rois) to=%d\n"
+                             "y1, x1, y2, x2 = Split(boxes) axis=1 num_outputs=4\n"
+                             "sizes = Cast(crop_size) to=7\n"
+                             "size_y, size_x = Split(sizes) axis=0 num_outputs=2",
+                             type));
+    ORTC_TRY(crop_axis(l, "y", 2, nearest, type));
+    ORTC_TRY(crop_axis(l, "x", 3, nearest, type));
+    return ortc_lift_write(
+        l,
+        "rows = Unsqueeze(grid_y, [2,3])\n"
+        "columns = Unsqueeze(grid_x, [1,3])\n"
+        "no_row = Mul(rows, 0:rows)\n"
+        "no_column = Mul(columns, 0:columns)\n"
+        "all_rows = Add(rows, no_column)\n"
+        "all_columns = Add(columns, no_row)\n"
+        "grid = Concat(all_columns, all_rows) axis=3\n"
+        "good_y = Unsqueeze(inside_y, [1,3])\n"
+        "good_x = Unsqueeze(inside_x, [1,2])\n"
+        "good = And(good_y, good_x)\n"
+        "pictures = Gather(X, batch_indices) axis=0\n"
+        "cut = GridSample(pictures, grid) align_corners=1 padding_mode='border' mode='%s'\n"
+        "Y = Where(good, cut, %.9g:cut)",
+        nearest ? "nearest" : "linear", (double)ortc_node_float(n, "extrapolation_value", 0));
+}

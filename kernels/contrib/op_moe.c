@@ -1,9 +1,10 @@
 /* kernels/contrib/op_moe.c: mixtures of experts, MoE and QMoE.
  *
- * T tokens, E experts, H elements of a token, I inside of an expert. Every expert sees every token, as one
- * product over E batches, and a token adds up those that its router chose: E / k times the arithmetic that
- * is needed, on kernels that are there. What an expert makes of a token that did not choose it is dropped
- * before it is added, so that it may overflow.
+ * T tokens, E experts, H elements of a token, I inside of an expert. As nodes every expert sees every
+ * token, as one product over E batches, and a token adds up those that its router chose: E / k times the
+ * arithmetic that is needed, on kernels that are there. What an expert makes of a token that did not choose
+ * it is dropped before it is added, so that it may overflow. The cpu has a kernel for both that multiplies
+ * what was chosen (gemm/experts.c).
  */
 #include "kernels/contrib/contrib.h"
 
@@ -117,6 +118,118 @@ static ortc_status mix_experts(ortc_lift *l, const char *w1, const char *w2, con
                               "taken = Where(chosen, share, 0:share)\n"
                               "sum = ReduceSum(taken, [0]) keepdims=0\n"
                               "output = Reshape(sum, shape)");
+}
+
+/* A port's dims are those; -1 stands for what is not known. */
+static ortc_status agree(ortc_infer *c, uint32_t port, const char *what, int32_t rank, const ortc_dim *dims)
+{
+    const ortc_port p = ortc_infer_in(c, port);
+    ortc_dim same;
+    if (!p.type || p.rank < 0) return ORTC_OK;
+    if (p.rank != rank)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "%s has %d dims, expected %d", what, p.rank, rank);
+    for (int32_t d = 0; d < rank; d++)
+        if (dims[d] != ORTC_DIM_UNKNOWN) ORTC_TRY(ortc_infer_same(c, what, p.dims[d], dims[d], &same));
+    return ORTC_OK;
+}
+
+/* Of the shape of the input. The weights of the second layer [E, H, I] say what the others must be. */
+ortc_status ortc_contrib_infer_moe(ortc_infer *c)
+{
+    enum { INPUT, ROUTER, W1, B1, W2, B2, W3, B3 };
+    const ortc_node *n = ortc_infer_node(c);
+    const ortc_port x = ortc_infer_in(c, INPUT), w2 = ortc_infer_in(c, W2);
+    const int64_t k = ortc_node_int(n, "k", 1);
+    const bool fused = !strcmp(ortc_node_string(n, "activation_type", ""), "swiglu") &&
+                       ortc_node_int(n, "swiglu_fusion", 0) != 0;
+    if (x.rank == 0) return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input is a scalar");
+    if (w2.rank == 3) {
+        const ortc_dim e = w2.dims[0], h = w2.dims[1], i = w2.dims[2],
+                       rows = fused ? ortc_dim_mul(c, i, 2) : i;
+        ortc_dim tokens = x.rank > 0 ? 1 : ORTC_DIM_UNKNOWN, same;
+        for (int32_t d = 0; d < x.rank - 1; d++) tokens = ortc_dim_mul(c, tokens, x.dims[d]);
+        if (x.rank > 0) ORTC_TRY(ortc_infer_same(c, "last dim of input", x.dims[x.rank - 1], h, &same));
+        if (k < 1 || (ortc_dim_is_number(e) && k > e))
+            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "%lld experts for a token, of %lld", LL(k),
+                                   LL(e));
+        ORTC_TRY(agree(c, ROUTER, "router_probs", 2, (const ortc_dim[]){tokens, e}));
+        ORTC_TRY(agree(c, W1, "fc1_experts_weights", 3, (const ortc_dim[]){e, rows, h}));
+        ORTC_TRY(agree(c, B1, "fc1_experts_bias", 2, (const ortc_dim[]){e, rows}));
+        ORTC_TRY(agree(c, B2, "fc2_experts_bias", 2, (const ortc_dim[]){e, h}));
+        ORTC_TRY(agree(c, W3, "fc3_experts_weights", 3, (const ortc_dim[]){e, i, h}));
+        ORTC_TRY(agree(c, B3, "fc3_experts_bias", 2, (const ortc_dim[]){e, i}));
+    } else if (w2.rank >= 0) {
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "fc2_experts_weights has %d dims, expected 3",
+                               w2.rank);
+    }
+    return ortc_infer_out(c, 0, x.dtype, x.rank, x.dims);
+}
+
+/* Bytes of so many elements. */
+static ortc_dim packed(ortc_dim elements, int64_t bits)
+{
+    return ortc_dim_is_number(elements) ? (elements * bits + 7) / 8 : ORTC_DIM_UNKNOWN;
+}
+
+/* Layer `fc` of QMoE: weights [E, N, K], by their ports; N and K may be unknown. */
+static ortc_status agree_bits(ortc_infer *c, int fc, const uint32_t port[4], ortc_dim e, ortc_dim n,
+                              ortc_dim k, int64_t bits)
+{
+    const ortc_port w = ortc_infer_in(c, port[0]), scales = ortc_infer_in(c, port[1]);
+    char what[4][32];
+    static const char *const parts[] = {"experts_weights", "scales", "experts_bias", "zero_points"};
+    for (int i = 0; i < 4; i++) snprintf(what[i], sizeof what[i], "fc%d_%s", fc, parts[i]);
+    if (!w.type) return ORTC_OK;
+    if (!scales.type) return ortc_infer_fail(c, ORTC_INVALID_MODEL, "%s is missing", what[1]);
+    ORTC_TRY(agree(c, port[0], what[0], 3, (const ortc_dim[]){e, n, packed(k, bits)}));
+    ORTC_TRY(agree(c, port[2], what[2], 2, (const ortc_dim[]){e, n}));
+    if (scales.rank == 2) {
+        ORTC_TRY(agree(c, port[1], what[1], 2, (const ortc_dim[]){e, n}));
+        return agree(c, port[3], what[3], 2, (const ortc_dim[]){e, packed(n, bits)});
+    }
+    if (scales.rank < 0) return ORTC_OK;
+    ORTC_TRY(agree(c, port[1], what[1], 3, (const ortc_dim[]){e, n, ORTC_DIM_UNKNOWN}));
+    const ortc_dim blocks = scales.dims[2];
+    if (ortc_dim_is_number(blocks) && (blocks < 1 || (ortc_dim_is_number(k) && k % blocks)))
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "%lld elements in %lld blocks", LL(k), LL(blocks));
+    return agree(c, port[3], what[3], 3, (const ortc_dim[]){e, n, packed(blocks, bits)});
+}
+
+/* Of the shape of the input. */
+ortc_status ortc_contrib_infer_qmoe(ortc_infer *c)
+{
+    static const uint32_t ports[3][4] = {{2, 3, 4, 11}, {5, 6, 7, 12}, {8, 9, 10, 13}};
+    const ortc_node *n = ortc_infer_node(c);
+    const ortc_port x = ortc_infer_in(c, 0), w2 = ortc_infer_in(c, ports[1][0]);
+    const int64_t all = ortc_node_int(n, "expert_weight_bits", 4), k = ortc_node_int(n, "k", 1);
+    const int64_t bits[3] = {ortc_node_int(n, "fc1_expert_weight_bits", all),
+                             ortc_node_int(n, "fc2_expert_weight_bits", all),
+                             ortc_node_int(n, "fc3_expert_weight_bits", all)};
+    const bool fused = !strcmp(ortc_node_string(n, "activation_type", ""), "swiglu") &&
+                       ortc_node_int(n, "swiglu_fusion", 0) != 0;
+    for (int i = 0; i < 3; i++)
+        if (bits[i] != 2 && bits[i] != 4 && bits[i] != 8)
+            return ortc_infer_fail(c, ORTC_UNSUPPORTED, "weights of %lld bits are not supported",
+                                   LL(bits[i]));
+    if (x.rank == 0) return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "input is a scalar");
+    if (w2.rank >= 0 && w2.rank != 3)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "fc2_experts_weights has %d dims, expected 3",
+                               w2.rank);
+    if (w2.rank == 3) {
+        const ortc_dim e = w2.dims[0], h = w2.dims[1], i = ortc_dim_mul(c, w2.dims[2], 8 / bits[1]);
+        ortc_dim tokens = x.rank > 0 ? 1 : ORTC_DIM_UNKNOWN, same;
+        for (int32_t d = 0; d < x.rank - 1; d++) tokens = ortc_dim_mul(c, tokens, x.dims[d]);
+        if (x.rank > 0) ORTC_TRY(ortc_infer_same(c, "last dim of input", x.dims[x.rank - 1], h, &same));
+        if (k < 1 || (ortc_dim_is_number(e) && k > e))
+            return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "%lld experts for a token, of %lld", LL(k),
+                                   LL(e));
+        ORTC_TRY(agree(c, 1, "router_probs", 2, (const ortc_dim[]){tokens, e}));
+        ORTC_TRY(agree(c, 14, "router_weights", 2, (const ortc_dim[]){tokens, e}));
+        ORTC_TRY(agree_bits(c, 1, ports[0], e, fused ? ortc_dim_mul(c, i, 2) : i, h, bits[0]));
+        ORTC_TRY(agree_bits(c, 2, ports[1], e, h, i, bits[1]));
+        ORTC_TRY(agree_bits(c, 3, ports[2], e, i, h, bits[2]));
+    }
+    return ortc_infer_out(c, 0, x.dtype, x.rank, x.dims);
 }
 
 ortc_status ortc_contrib_moe(ortc_lift *l)

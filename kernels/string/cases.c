@@ -5,6 +5,7 @@
 #define POOL \
     "ngram_counts=[0,3] ngram_indexes=[0,1,2,3,1] pool_int64s=[1,2,3,1,2,3,1] " \
     "weights=[1.0,2.0,3.0,4.0,5.0] "
+#define M "com.microsoft:"
 #define WORDS "ngram_counts=[0,2] ngram_indexes=[2,0,1] pool_strings=['a','b','a','b'] "
 
 const ortc_case ortc_cases_string[] = {
@@ -42,5 +43,16 @@ const ortc_case ortc_cases_string[] = {
      .fails = ORTC_INVALID_MODEL},
     {"TfIdfVectorizer", "i64[2]", "mode='TF' min_gram_length=1 max_gram_length=2 max_skip_count=1 " WORDS,
      .fails = ORTC_INVALID_MODEL},
+    {M "Tokenizer@1", "string[3]={ab-c,,-d}", "mark=1 mincharnum=1 pad_value='#' separators=['-']"},
+    {M "Tokenizer@1", "string[1,2]={abc,d}", "mark=0 mincharnum=1 pad_value='#' separators=['']"},
+    {M "Tokenizer@1", "string[2]={ab1c,d}", "mark=0 mincharnum=2 pad_value='' tokenexp='[a-z]+'"},
+    {M "Tokenizer@1", "string[0]", "mark=1 mincharnum=1 pad_value='#' tokenexp='.'"},
+    {M "Tokenizer@1", "string[2]", "mark=0 mincharnum=2 pad_value='' tokenexp='.'",
+     .fails = ORTC_INVALID_MODEL},
+    {M "Tokenizer@1", "string[2]", "mark=0 mincharnum=1 pad_value=''", .fails = ORTC_INVALID_MODEL},
+    {M "Tokenizer@1", "string[1,1,2]", "mark=0 mincharnum=1 pad_value='' tokenexp='.'",
+     .fails = ORTC_SHAPE_MISMATCH},
+    {M "MurmurHash3@1", "T[2,3]", "seed=3", "T=u32,i32,u64,i64,f32,f64"},
+    {M "MurmurHash3@1", "string[4]={,a,abcd,abcdefg}", "positive=0"},
     {0},
 };

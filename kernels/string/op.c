@@ -1,5 +1,5 @@
 /* kernels/string/op.c: operators on text: StringConcat, StringSplit, StringNormalizer, RegexFullMatch,
- * TfIdfVectorizer: schemas. */
+ * TfIdfVectorizer, and com.microsoft's Tokenizer and MurmurHash3: schemas. */
 #include "kernels/string/string.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_string;
@@ -54,6 +54,24 @@ static ortc_status infer_tfidf(ortc_infer *c)
     return ortc_infer_out(c, 0, ORTC_F32, x.rank, x.rank < 0 ? NULL : dims);
 }
 
+/* One more dim, as long as the text with the most tokens. */
+static ortc_status infer_tokenizer(ortc_infer *c)
+{
+    const ortc_port x = ortc_infer_in(c, 0);
+    if (x.rank == 0 || x.rank > 2)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "the input must be [C] or [N,C]");
+    if (x.rank < 0) return ortc_infer_out(c, 0, ORTC_STRING, -1, NULL);
+    const ortc_dim dims[3] = {x.dims[0], x.rank == 2 ? x.dims[1] : ORTC_DIM_UNKNOWN, ORTC_DIM_UNKNOWN};
+    return ortc_infer_out(c, 0, ORTC_STRING, x.rank + 1, dims);
+}
+
+static ortc_status infer_murmur(ortc_infer *c)
+{
+    const ortc_port x = ortc_infer_in(c, 0);
+    const bool positive = ortc_node_int(ortc_infer_node(c), "positive", 1) != 0;
+    return ortc_infer_out(c, 0, positive ? ORTC_U32 : ORTC_I32, x.rank, x.dims);
+}
+
 static const ortc_op ops[] = {
     ORTC_OP("", "StringConcat", 20, 20, "", "X:T Y:T", "Z:T", "", "T=string", infer_concat, NULL, 0),
     ORTC_OP("", "StringSplit", 20, 20, "", "X:T1", "Y:T2 Z:T3", "delimiter:s? maxsplit:i?",
@@ -68,5 +86,10 @@ static const ortc_op ops[] = {
             "ngram_indexes:is! pool_int64s:is? "
             "pool_strings:ss? weights:fs?",
             "T=string,i32,i64 T1=f32", infer_tfidf, NULL, 0),
+    ORTC_OP("com.microsoft", "Tokenizer", 1, 1, "", "X:T", "Y:T",
+            "mark:i! mincharnum:i! pad_value:s! separators:ss? tokenexp:s?", "T=string", infer_tokenizer,
+            NULL, 0),
+    ORTC_OP("com.microsoft", "MurmurHash3", 1, 1, "", "X:T1", "Y:T2", "positive:i=1 seed:i=0",
+            "T1=u32,i32,u64,i64,f32,f64,string T2=u32,i32", infer_murmur, NULL, 0),
 };
 ORTC_FAMILY(string, ops, &ortc_kernels_ref_string);

@@ -141,4 +141,10 @@ ORTC_KERNELS(ref, string, ORTC_KERNEL("StringConcat", 20, ORTC_NEWEST, (STRING),
                          &ortc_ref_regex_full_match),
              ORTC_KERNEL("TfIdfVectorizer", 9, ORTC_NEWEST,
                          (STRING | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64), ORTC_TYPE(ORTC_F32)),
-                         &ortc_ref_tfidf));
+                         &ortc_ref_tfidf),
+             ORTC_KERNEL_IN("com.microsoft", "Tokenizer", 1, 1, (STRING), &ortc_ref_tokenizer),
+             ORTC_KERNEL_IN("com.microsoft", "MurmurHash3", 1, 1,
+                            (STRING | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_U64) |
+                                 ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F64),
+                             ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_I32)),
+                            &ortc_ref_murmur));

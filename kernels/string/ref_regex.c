@@ -1,10 +1,10 @@
 /* kernels/string/ref_regex.c: RegexFullMatch on ref: the standard's RE2 syntax, brought into the form of
  * POSIX' extended regular expressions, which the C library matches.
  *
- * Whether a text matches as a whole does not depend on greed, so `*?` is `*`; groups are only groups. A
- * character is one of UTF-8; classes are written out over ASCII, and one that is negated takes every other
- * character. What has no counterpart (flags, Unicode classes, characters beyond ASCII in brackets) is refused
- * by name: a wrong answer would be worse.
+ * Whether a text matches as a whole does not depend on greed, nor does the longest match (Tokenizer), so
+ * `*?` is `*`; groups are only groups. A character is one of UTF-8; classes are written out over ASCII, and
+ * one that is negated takes every other character. What has no counterpart (flags, Unicode classes,
+ * characters beyond ASCII in brackets) is refused by name: a wrong answer would be worse.
  */
 #include <locale.h>
 #include <regex.h>
@@ -357,24 +357,36 @@ static void one(translation *t)
     atom(t, 1);
 }
 
-static ortc_status compile(const char *pattern, size_t length, regex_t *out, ortc_prep *prep)
+static ortc_status compile(const char *pattern, size_t length, bool whole, regex_t *out, ortc_prep *prep)
 {
     translation t = {.at = pattern, .end = pattern + length};
     if (!(t.out = malloc((length + 1) * 320)))
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a pattern");
-    put(&t, "^(");
+    put(&t, whole ? "^(" : "(");
     while (t.at < t.end && !t.why) one(&t);
     if (!t.why && t.depth) t.why = "a ( without its )";
     if (!t.why && memchr(pattern, 0, length)) t.why = "it holds a zero";
-    put(&t, ")$");
+    put(&t, whole ? ")$" : ")");
     put_char(&t, 0);
     ortc_status s = ORTC_OK;
     if (t.why)
         s = ortc_prep_fail(prep, ORTC_UNSUPPORTED, "the pattern '%.200s' cannot be matched here: %s", pattern,
                            t.why);
-    else if (regcomp(out, t.out, REG_EXTENDED | REG_NOSUB))
+    else if (regcomp(out, t.out, REG_EXTENDED | (whole ? REG_NOSUB : 0)))
         s = ortc_prep_fail(prep, ORTC_UNSUPPORTED, "the pattern '%.200s' cannot be compiled", pattern);
     free(t.out);
+    return s;
+}
+
+ortc_status ortc_regex_compile(const char *pattern, size_t length, bool whole, regex_t *out, ortc_prep *prep)
+{
+    /* bytes, whatever the program's locale */
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a locale");
+    const locale_t before = uselocale(plain);
+    const ortc_status s = compile(pattern, length, whole, out, prep);
+    uselocale(before);
+    freelocale(plain);
     return s;
 }
 
@@ -384,16 +396,8 @@ static ortc_status regex_prepare(const ortc_node *n, ortc_prep *prep, void **out
     if (pattern.kind != ORTC_ATTR_STRING)
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute pattern is missing");
     regex_t *r = calloc(1, sizeof *r);
-    /* bytes, whatever the program's locale */
-    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    ortc_status s = r && plain ? ORTC_OK
-                               : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a pattern");
-    if (s == ORTC_OK) {
-        const locale_t before = uselocale(plain);
-        s = compile(pattern.u.s, pattern.count, r, prep);
-        uselocale(before);
-    }
-    if (plain) freelocale(plain);
+    if (!r) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a pattern");
+    const ortc_status s = ortc_regex_compile(pattern.u.s, pattern.count, true, r, prep);
     if (s == ORTC_OK)
         *out = r;
     else

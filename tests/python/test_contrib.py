@@ -124,6 +124,29 @@ def fused():
     yield Case("attention_gate", "LinearAttentionGate", {"a": x, "dt_bias": r(8), "decay_scale": -(r(8) ** 2), "b": r(2, 3, 8)}, outputs=2)
 
 
+def texts_and_crops():
+    words, grid = np.array([" ab  cd e", "é", ""], object), np.array([["the cat, a dog", "x yy"]], object)
+    token = {"mark": 0, "mincharnum": 1, "pad_value": "#"}
+    for name, x, more in (("characters", words, {"separators": [""]}), ("marked", words, {"separators": [""], "mark": 1}),
+                          ("dots", words, {"tokenexp": "."}), ("blanks", words, {"separators": [" "]}), ("long", words, {"separators": [" "], "mincharnum": 2, "mark": 1}),
+                          ("in turn", np.array(["aXXbXc", "Xb"], object), {"separators": ["X+", "b"]}), ("longest", np.array(["aXXbX"], object), {"separators": ["X|XX"]}),
+                          ("found", grid, {"tokenexp": "[a-zA-Z0-9_]+"}), ("found long", grid, {"tokenexp": "[a-z]+", "mincharnum": 2, "mark": 1}),
+                          ("repeats", np.array(["abab"], object), {"tokenexp": "a*"}), ("anchor", np.array(["aab"], object), {"tokenexp": "^a"}),
+                          ("nothing", np.array(["", ""], object), {"separators": [" "], "mark": 1})):  # fmt: skip
+        yield Case(f"tokens_{name.replace(' ', '_')}", "Tokenizer", {"x": x}, **(token | more))
+    for t in (i32, np.uint32, i64, np.uint64, f32, f64):
+        x = rng.integers(-9 if np.dtype(t).kind != "u" else 0, 99, (2, 3)).astype(t)
+        yield Case(f"hash_{np.dtype(t).name}", "MurmurHash3", {"x": x}, seed=7)
+        yield Case(f"hash_{np.dtype(t).name}_signed", "MurmurHash3", {"x": x}, positive=0)
+    yield Case("hash_strings", "MurmurHash3", {"x": np.array(["", "a", "abc", "abcd", "abcde", "hello world"], object)})
+    boxes = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 1.3], [-0.5, 0.9, 0.4, 0.1]], f32)
+    for mode in ("bilinear", "nearest"):
+        for size in ((3, 2), (7, 9), (1, 4)):
+            yield Case(f"crops_{mode}_{size[0]}", "CropAndResize", {"X": r(2, 3, 4, 5), "rois": boxes, "who": np.array([0, 1, 0], i32), "size": np.array(size, i32)},
+                       mode=mode, extrapolation_value=9.0, atol=1e-5)
+    yield Case("crop_of_a_pixel", "CropAndResize", {"X": r(1, 2, 1, 1), "rois": boxes[:1], "who": np.array([0], i32), "size": np.array([2, 2], i32)}, mode="nearest")
+
+
 def norms():
     x, skip, g, b = r(2, 5, 16), r(2, 5, 16), r(16), r(16)
     for t in (f32, f16):
@@ -556,6 +579,82 @@ def kept() -> None:
         check("written as it is", lambda: command("optimize", "--raised", file, "--out", raised) and expect(placed(raised), "gemm.nbits", "MatMul-13"))
 
 
+def chosen() -> None:
+    """MoE multiplies what was chosen: on the cpu by a kernel, whose bits threads do not change; elsewhere by its composition."""
+    inputs, outs = {"x": [9, 64], "p": [9, 8]}, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    shapes = {"w1": (8, 96, 64), "b1": (8, 96), "w2": (8, 64, 96), "b2": (8, 64)}
+    weights = [numpy_helper.from_array(r(*s, scale=0.1), n) for n, s in shapes.items()]
+    node = helper.make_node("MoE", ["x", "p", *shapes], ["y"], domain="com.microsoft", k=2, activation_type="silu")
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in inputs.items()]
+    model = helper.make_model(helper.make_graph([node], "g", infos, outs, weights), opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(f"{folder}/m.onnx").write_bytes(model.SerializeToString())
+        check("MoE on cpu", lambda: "" if "gemm.experts" in command("info", f"{folder}/m.onnx", "--placement", "--provider", "cpu") else "another kernel")
+        check("MoE on ref", lambda: "" if "MatMul" in command("info", f"{folder}/m.onnx", "--placement", "--provider", "ref") else "not its composition")
+
+        def result(count: int) -> bytes:
+            command("run", f"{folder}/m.onnx", "-q", "-t", str(count), "-i", "x=rand:normal(0,1)", "-i", "p=rand:normal(0,1)", "--out", f"{folder}/y.npy")
+            return np.load(f"{folder}/y.npy").tobytes()
+
+        check("MoE on threads", lambda: "" if result(1) == result(3) else "other bits")
+
+
+def blocked() -> None:
+    """What onnxruntime's optimiser saves at its highest level for this processor, and no import of its domain, as its tools leave it."""
+    import onnxruntime
+
+    def conv(name: str, i: int, o: int, k: int = 3, **more):
+        group = more.get("group", 1)
+        weights.extend([numpy_helper.from_array(r(o, i // group, k, k, scale=(i // group * k * k) ** -0.5), f"w_{name}"), numpy_helper.from_array(r(o), f"b_{name}")])
+        return [f"w_{name}", f"b_{name}"], dict(kernel_shape=[k, k], pads=[k // 2] * 4, **more)
+
+    weights, nodes = [], []
+
+    def put(op: str, *inputs: str, **attributes) -> str:
+        nodes.append(helper.make_node(op, inputs, [f"v{len(nodes)}"], **attributes))
+        return nodes[-1].output[0]
+
+    def convolved(x: str, *dims, **more) -> str:
+        names, attributes = conv(f"c{len(nodes)}", *dims, **more)
+        return put("Conv", x, *names, **attributes)
+
+    x = put("Relu", convolved("x", 3, 24, strides=[2, 2]))  # planes in, blocks out
+    y = put("HardSigmoid", convolved(x, 24, 24, group=24), alpha=0.3)
+    a = put("MaxPool", convolved(y, 24, 32, 1), kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    b = put("AveragePool", convolved(x, 24, 32), kernel_shape=[2, 2], strides=[2, 2], count_include_pad=1)
+    c = put("Clip", put("Add", put("Concat", a, b, axis=1), convolved(a, 32, 64, 1)))
+    weights.append(numpy_helper.from_array(np.array([1, 1, 2, 2], f32), "twice"))
+    d = put("Resize", c, "", "twice", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    e = put("Resize", convolved(d, 64, 48), "", "twice", mode="linear", coordinate_transformation_mode="half_pixel")
+    outs = [put("GlobalAveragePool", convolved(e, 48, 48)), put("GlobalMaxPool", convolved(d, 64, 64, group=2)), d, e]
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outs]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 20])], infos, weights)
+    before = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level, options.optimized_model_filepath = 4, f"{folder}/m.onnx"
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        onnxruntime.InferenceSession(before.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        after = helper.onnx.load(f"{folder}/m.onnx")
+        del after.opset_import[:]
+        after.opset_import.append(helper.make_opsetid("", 17))
+        helper.onnx.save(after, f"{folder}/m.onnx")
+        kinds = {n.op_type for n in after.graph.node if n.domain == "com.microsoft.nchwc"}
+        print("in blocks:", *sorted(kinds))
+        check("onnxruntime writes blocks", lambda: "" if {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Upsample", "ReorderInput", "ReorderOutput"} <= kinds else f"only {kinds}")
+        feed = {"x": r(1, 3, 16, 20)}
+        np.savez(f"{folder}/x.npz", **feed)
+        want = onnxruntime.InferenceSession(before.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+        for provider in ("ref", "cpu"):
+
+            def case() -> str:
+                command("run", f"{folder}/m.onnx", "-q", "--provider", provider, "-i", f"{folder}/x.npz", "-o", f"{folder}/y.npz")
+                got = np.load(f"{folder}/y.npz")
+                return "".join(f"{n} differs by {np.abs(got[n] - w).max()}" for n, w in zip(outs, want) if not np.allclose(got[n], w, rtol=1e-4, atol=1e-4))
+
+            check(f"blocks on {provider}", case)
+
+
 def threads() -> None:
     """Attention over long keys, which are cut into parts, and products of packed weights: the same bits on any number of threads."""
     past = {"op": "GroupQueryAttention", "num_heads": 4, "kv_num_heads": 2}
@@ -589,5 +688,7 @@ def threads() -> None:
 
 if __name__ == "__main__":
     kept()
+    chosen()
+    blocked()
     threads()
-    sys.exit(compare(case for family in (fused, norms, experts, attention, quantized, weights) for case in family()))
+    sys.exit(compare(case for family in (fused, texts_and_crops, norms, experts, attention, quantized, weights) for case in family()))
