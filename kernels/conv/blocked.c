@@ -38,7 +38,8 @@ const ortc_blocked_bytes *ortc_blocked_bytes_get(void)
 {
 #if defined(__x86_64__)
     const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI, has = ortc_cpu_features();
-    if ((has & needs) == needs) return &ortc_blocked_bytes_avx512vnni;
+    /* of AMX's plain products six layers in ten are quicker, and all of them over several threads */
+    if ((has & (needs | ORTC_CPU_AMX)) == needs) return &ortc_blocked_bytes_avx512vnni;
 #endif
     return NULL;
 }
