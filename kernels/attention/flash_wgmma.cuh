@@ -328,8 +328,8 @@ __global__ void __launch_bounds__(384, 1)
 #endif
 }
 
-/* Keys that are all one piece: a block is one warpgroup, and there is nothing to overlap within it. What hides
- * its waits are the other blocks of its multiprocessor. */
+/* Keys that are all one piece: a block is one warpgroup, and there is nothing to overlap within it. What
+ * hides its waits are the other blocks of its multiprocessor. */
 template <typename T, class S>
 __global__ void __launch_bounds__(128, S::BLOCKS)
     flash_piece(const __grid_constant__ ortc_cu_flash f, const __grid_constant__ FlashMaps maps)

@@ -107,9 +107,10 @@ __device__ __forceinline__ float fast_tanh(float x)
     const float square = x * x, small = x * (1.0f - square * (0.33333333f - square * 0.13333333f));
     return fabsf(x) < 0.1f ? small : 1.0f - 2.0f * fast_sigmoid(-2.0f * x);
 }
-/* The normal distribution's function, below 0 as a power of 2 whose exponent is a polynomial (fitted by linear
- * programming from -6 to 0): of x and it, no result is off by more than 1e-4 of itself and 2e-9, a quarter of
- * what rounding to f16 does. One exponential and no inverse: a product's end is bound by instructions. */
+/* The normal distribution's function, below 0 as a power of 2 whose exponent is a polynomial (fitted by
+ * linear programming from -6 to 0): of x times it, no result is off by more than 1e-4 of itself and 2e-9, a
+ * quarter of what rounding to f16 does. One exponential and no inverse: a product's end is bound by
+ * instructions. */
 __device__ __forceinline__ float fast_normal(float x)
 {
     const float z = fabsf(x);

@@ -63,7 +63,8 @@ struct Shape {
     static_assert((shared + 1280) * BLOCKS <= 233472, "what a multiprocessor has");
 };
 
-/* Products of one A, whose tiles stand side by side: P at most. One alone has kernels of its own, which know. */
+/* Products of one A, whose tiles stand side by side: P at most. One alone has kernels of its own, which know
+ * it. */
 template <int P> struct Maps {
     CUtensorMap a, b[P], y[P];
 };
