@@ -65,6 +65,8 @@ const ortc_case ortc_cases_attention[] = {
     {"Attention", "T[1,2,150,64] T[1,2,150,64] T[1,2,150,64]", "left_window_size=70 right_window_size=3",
      "T=f16,bf16", .tolerance = 2},
     {"Attention", "T[1,2,66,72] T[1,2,70,72] T[1,2,70,40]", "", "T=f16,bf16", .tolerance = 2},
+    {"Attention", "T[1,2,40,192] T[1,1,70,192] T[1,1,70,200]", "is_causal=1", "T=f16,bf16", .tolerance = 2},
+    {"Attention", "T[1,1,40,256] T[1,1,140,256] T[1,1,140,256] T[40,140]", "", "T=f16,bf16", .tolerance = 2},
     {"Attention", "f16[1,1,3,8] f16[1,1,1500,8] f16[1,1,1500,8]", "qk_matmul_output_mode=3", .tolerance = 2,
      .outputs = 4},
     /* rows and keys around the tiles, blocks and parts of the cpu's kernel */

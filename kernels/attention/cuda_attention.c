@@ -211,9 +211,12 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
     const ortc_cu_rows *r = &a->rows;
     const ortc_cuda_device *device = ortc_cuda_device_of(p);
     const int64_t heads = r->batch * r->heads, tiles = (r->length + 127) / 128;
+    const int capability = device->major * 10 + device->minor;
+    /* The larger ones have been measured on Hopper only. */
+    const int most = ortc_cu_has_wgmma(capability) && device->shared_bytes >= ORTC_CU_FLASH_LARGE ? 256 : 128;
     a->one_pass = r->type != ORTC_F32 && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) &&
-                  r->length >= ONE_PASS_ROWS && a->size > 0 && a->size <= 128 && a->value_size > 0 &&
-                  a->value_size <= 128 && r->total < INT64_C(1) << 30 && heads > 0 &&
+                  r->length >= ONE_PASS_ROWS && a->size > 0 && a->size <= most && a->value_size > 0 &&
+                  a->value_size <= most && r->total < INT64_C(1) << 30 && heads > 0 &&
                   2 * tiles <= INT32_MAX / heads;
     a->flash = (ortc_cu_flash){.q_step = {a->q.batch, a->q.head, a->q.step},
                                .k_step = {a->k.batch, a->k.head, a->k.step},
@@ -227,13 +230,13 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
     int64_t steps = 0;
     for (int i = 0; i < 3; i++) steps |= a->flash.q_step[i] | a->flash.k_step[i] | a->flash.v_step[i];
     const int64_t key_heads = r->batch * a->kv_heads, width = 16 / a->bytes;
-    if (ortc_cu_has_wgmma(device->major * 10 + device->minor) && !given(p->out, p->n_out, 3) &&
-        given(p->out, p->n_out, 0) && r->length > 0 && a->group * r->length <= ORTC_CU_DECODE_ROWS &&
-        a->size <= 128 && a->value_size <= 128 && (steps | a->size | a->value_size) % width == 0 &&
-        r->total > 0 && key_heads > 0 && key_heads < INT32_MAX / 8)
+    if (ortc_cu_has_wgmma(capability) && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) &&
+        r->length > 0 && a->group * r->length <= ORTC_CU_DECODE_ROWS && a->size <= 128 &&
+        a->value_size <= 128 && (steps | a->size | a->value_size) % width == 0 && r->total > 0 &&
+        key_heads > 0 && key_heads < INT32_MAX / 8)
         a->parts = decode_parts(r->total, a->group * r->length, key_heads, device->processors);
-    a->wgmma = ortc_cu_has_wgmma(device->major * 10 + device->minor) && steps % 8 == 0 &&
-               r->length < INT64_C(1) << 30 && r->total > 0;
+    a->wgmma = ortc_cu_has_wgmma(capability) && steps % 8 == 0 && r->length < INT64_C(1) << 30 &&
+               r->total > 0;
 }
 
 static size_t take(size_t *at, int64_t bytes)

@@ -37,8 +37,10 @@ int ortc_cu_attention_append(void *out, const void *past, const void *fresh, int
                              int64_t past_length, int64_t fresh_length, int64_t size, int64_t batch_step,
                              int64_t head_step, int64_t length_step, void *queue);
 
-/* Attention in one pass, for f16 and bf16, heads of at most 128 elements, and fewer than 2^30 keys. Steps:
- * elements from one sample, head, position to the next; a head's elements are dense. */
+/* Attention in one pass, for f16 and bf16, heads of at most 256 elements (of more than 128 where a block may
+ * have ORTC_CU_FLASH_LARGE bytes of shared memory), and fewer than 2^30 keys. Steps: elements from one
+ * sample, head, position to the next; a head's elements are dense. */
+#define ORTC_CU_FLASH_LARGE (160 << 10)
 typedef struct ortc_cu_flash {
     ortc_cu_rows rows;
     const void *q, *k, *v;

@@ -268,6 +268,7 @@ template <typename T> static int launch_flash(const ortc_cu_flash *f, void *queu
     g.aligned = all % 16 == 0;
     if (g.size <= 64 && g.value_size <= 64)
         return g.warps == 4 ? launch_flash<T, 64, 4>(g, queue) : launch_flash<T, 64, 8>(g, queue);
+    if (g.size > 128 || g.value_size > 128) return launch_flash<T, 256, 4>(g, queue);
     return g.warps == 4 ? launch_flash<T, 128, 4>(g, queue) : launch_flash<T, 128, 8>(g, queue);
 }
 

@@ -10,24 +10,8 @@
 #include <string.h>
 
 #include "kernels/activation/expand.h"
-#include "kernels/common/cuda.h"
-#include "kernels/gemm/cuda_gemm.h"
+#include "kernels/gemm/cuda_product.h"
 #include "kernels/gemm/tail.h"
-
-#define RANK_LIMIT 64 /* of any tensor */
-
-typedef struct gemm_state {
-    int32_t is_matmul, trans_a, trans_b, b_constant, act, bias, residual; /* the last two: ports, -1 none */
-    float alpha, beta, act_alpha, act_beta;
-} gemm_state;
-
-/* A batch of more dims than one launch takes: the outermost are `outer`, walked by the host. */
-typedef struct gemm_plan {
-    ortc_cu_gemm product;
-    int32_t outer;
-    int64_t launches;
-    int64_t dims[RANK_LIMIT], a_step[RANK_LIMIT], b_step[RANK_LIMIT], y_step[RANK_LIMIT]; /* elements */
-} gemm_plan;
 
 /* ---- Supports and prepare ------------------------------------------------------------------------------ */
 
@@ -73,16 +57,21 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     return read_epilogue(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
-static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+int ortc_cuda_product_read(const ortc_node *n, ortc_cuda_product *s, const char **why)
 {
-    const char *why;
     ortc_tail tail;
-    if (!read_epilogue(n, &tail, &why)) return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
-    gemm_state *s = calloc(1, sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    s->is_matmul = is_matmul(n);
-    s->b_constant = (ortc_node_in(n, 1).flags & ORTC_PORT_CONST) != 0;
-    s->alpha = s->beta = 1;
+    if (!read_epilogue(n, &tail, why)) return 0;
+    const int32_t act = activation(&tail);
+    const int bounded = act == ORTC_CU_ACT_CLIP || act == ORTC_CU_ACT_LEAKY_RELU;
+    *s = (ortc_cuda_product){.is_matmul = is_matmul(n),
+                             .b_constant = (ortc_node_in(n, 1).flags & ORTC_PORT_CONST) != 0,
+                             .alpha = 1,
+                             .beta = 1,
+                             .act = act,
+                             .act_alpha = bounded ? tail.lo : 0,
+                             .act_beta = bounded ? tail.hi : 0,
+                             .bias = tail.bias,
+                             .residual = tail.residual};
     if (!s->is_matmul) {
         s->trans_a = ortc_node_int(n, "transA", 0) != 0;
         s->trans_b = ortc_node_int(n, "transB", 0) != 0;
@@ -90,11 +79,18 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
         s->beta = ortc_node_float(n, "beta", 1);
     }
     s->alpha *= tail.scale;
-    s->act = activation(&tail);
-    s->act_alpha = tail.lo;
-    s->act_beta = tail.hi;
-    s->bias = tail.bias;
-    s->residual = tail.residual;
+    return 1;
+}
+
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    const char *why;
+    ortc_cuda_product *s = malloc(sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    if (!ortc_cuda_product_read(n, s, &why)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
     *out = s;
     return ORTC_OK;
 }
@@ -103,13 +99,13 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 /* The batch dims of a MatMul whose result is not empty, from the outermost; neighbours that are one dim to
  * all three join. */
-static void plan_batch(gemm_plan *p, const ortc_view *a, const ortc_view *b)
+static void plan_batch(ortc_cuda_product_plan *p, const ortc_view *a, const ortc_view *b)
 {
     const ortc_cu_gemm *g = &p->product;
     const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0,
                   rank = ra > rb ? ra : rb;
-    int64_t a_at = g->m * g->k, b_at = g->k * g->n, y_at = g->m * g->n, step[3], dim[RANK_LIMIT],
-            steps[RANK_LIMIT][3];
+    int64_t a_at = g->m * g->k, b_at = g->k * g->n, y_at = g->m * g->n, step[3], dim[ORTC_CUDA_RANK],
+            steps[ORTC_CUDA_RANK][3];
     int32_t n = 0; /* dims found, the innermost first */
     for (int32_t d = rank - 1; d >= 0; d--) {
         const int64_t da = d - (rank - ra) >= 0 ? a->dims[d - (rank - ra)] : 1,
@@ -137,7 +133,7 @@ static void plan_batch(gemm_plan *p, const ortc_view *a, const ortc_view *b)
     }
 }
 
-static void plan_matmul(gemm_plan *p, const ortc_view *a, const ortc_view *b, const ortc_view *y)
+static void plan_matmul(ortc_cuda_product_plan *p, const ortc_view *a, const ortc_view *b, const ortc_view *y)
 {
     ortc_cu_gemm *g = &p->product;
     g->k = a->dims[a->rank - 1];
@@ -162,8 +158,8 @@ static void plan_matmul(gemm_plan *p, const ortc_view *a, const ortc_view *b, co
     }
 }
 
-static void plan_gemm(const gemm_state *s, gemm_plan *p, const ortc_view *a, const ortc_view *b,
-                      const ortc_view *c)
+static void plan_gemm(const ortc_cuda_product *s, ortc_cuda_product_plan *p, const ortc_view *a,
+                      const ortc_view *b, const ortc_view *c)
 {
     ortc_cu_gemm *g = &p->product;
     g->m = a->dims[s->trans_a];
@@ -182,30 +178,30 @@ static void plan_gemm(const gemm_state *s, gemm_plan *p, const ortc_view *a, con
 }
 
 /* Gemm's C; NULL: nothing is added. */
-static const ortc_view *c_of(const gemm_state *s, const ortc_view *in, uint32_t n_in)
+static const ortc_view *c_of(const ortc_cuda_product *s, const ortc_view *in, uint32_t n_in)
 {
     return !s->is_matmul && n_in > 2 && in[2].dtype && s->beta != 0 ? &in[2] : NULL;
 }
 
-static ortc_status plan(const void *state, ortc_plan *p, void **out)
+void ortc_cuda_product_plan_of(const ortc_cuda_product *s, const ortc_cuda_device *device,
+                               const ortc_view *in, uint32_t n_in, const ortc_view *out,
+                               ortc_cuda_product_plan *plan)
 {
-    const gemm_state *s = state;
-    const ortc_cuda_device *device = ortc_cuda_device_of(p);
-    gemm_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    const ortc_view *c = c_of(s, in, n_in);
     ortc_cu_gemm *g = &plan->product;
-    *g = (ortc_cu_gemm){.alpha = s->alpha,
-                        .beta = s->beta,
-                        .act = s->act,
-                        .act_alpha = s->act_alpha,
-                        .act_beta = s->act_beta,
-                        .type = p->in[0].dtype,
-                        .out_type = p->in[0].dtype,
-                        .b_constant = s->b_constant};
+    *plan = (ortc_cuda_product_plan){.product = {.alpha = s->alpha,
+                                                 .beta = s->beta,
+                                                 .act = s->act,
+                                                 .act_alpha = s->act_alpha,
+                                                 .act_beta = s->act_beta,
+                                                 .type = in[0].dtype,
+                                                 .out_type = in[0].dtype,
+                                                 .b_constant = s->b_constant}};
     if (s->is_matmul)
-        plan_matmul(plan, &p->in[0], &p->in[1], &p->out[0]);
+        plan_matmul(plan, &in[0], &in[1], out);
     else
-        plan_gemm(s, plan, &p->in[0], &p->in[1], c_of(s, p->in, p->n_in));
+        plan_gemm(s, plan, &in[0], &in[1], c);
+    plan->c_is_bias = c && g->c_row == 0 && g->c_col == 1 && s->beta == 1 && s->bias < 0;
     g->y_row = g->n;
     g->rank = plan->outer < ORTC_CU_GEMM_RANK ? plan->outer : ORTC_CU_GEMM_RANK;
     plan->outer -= g->rank;
@@ -217,22 +213,44 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     }
     for (int32_t d = 0; d < plan->outer; d++) plan->launches *= plan->dims[d];
     ortc_cu_gemm_plan(g, device->processors, device->major * 10 + device->minor);
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
+{
+    const ortc_cuda_product *s = state;
+    ortc_cuda_product_plan *plan = malloc(sizeof *plan);
+    if (!plan) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    ortc_cuda_product_plan_of(s, ortc_cuda_device_of(p), p->in, p->n_in, &p->out[0], plan);
     if (s->residual >= 0) /* each element is read by the thread that stores it */
         ortc_plan_may_reuse(p, 0, (uint32_t)s->residual);
     double bytes = 0;
     for (uint32_t i = 0; i < p->n_in; i++) bytes += p->in[i].dtype ? (double)ortc_view_count(&p->in[i]) : 0;
     bytes += (double)ortc_view_count(&p->out[0]);
-    ortc_plan_cost(p, 2.0 * (double)ortc_view_count(&p->out[0]) * (double)g->k,
-                   bytes * ortc_dtype_bits(g->type) / 8);
+    ortc_plan_cost(p, 2.0 * (double)ortc_view_count(&p->out[0]) * (double)plan->product.k,
+                   bytes * ortc_dtype_bits(plan->product.type) / 8);
     *out = plan;
     return ORTC_OK;
 }
 
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
-static const void *port(const ortc_call *c, int32_t i)
+static const void *port(const ortc_view *in, uint32_t n_in, int32_t i)
 {
-    return i >= 0 && (uint32_t)i < c->n_in ? c->in[i].data : NULL;
+    return i >= 0 && (uint32_t)i < n_in ? in[i].data : NULL;
+}
+
+ortc_cu_gemm ortc_cuda_product_bind(const ortc_cuda_product *s, const ortc_cuda_product_plan *p,
+                                    const ortc_view *in, uint32_t n_in, const ortc_view *out)
+{
+    ortc_cu_gemm g = p->product;
+    const ortc_view *added = c_of(s, in, n_in);
+    g.a = in[0].data;
+    g.b = in[1].data;
+    g.y = out->data;
+    g.c = added && !p->c_is_bias ? added->data : NULL;
+    g.bias = p->c_is_bias ? added->data : port(in, n_in, s->bias);
+    g.residual = port(in, n_in, s->residual);
+    return g;
 }
 
 /* NULL stays NULL: a residual may be left out. */
@@ -241,14 +259,11 @@ static void *moved(const void *p, int64_t elements, ortc_dtype t)
     return p ? (char *)(uintptr_t)p + elements * (int64_t)(ortc_dtype_bits(t) / 8) : NULL;
 }
 
-static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+int ortc_cuda_product_run(const ortc_cuda_product_plan *p, const ortc_cu_gemm *bound, void *queue)
 {
-    const gemm_state *s = state;
-    const gemm_plan *p = pstate;
-    const ortc_view *added = c_of(s, c->in, c->n_in);
-    const void *residual = port(c, s->residual);
-    for (int64_t i = 0; i < p->launches; i++) {
-        ortc_cu_gemm g = p->product;
+    int error = 0;
+    for (int64_t i = 0; i < p->launches && !error; i++) {
+        ortc_cu_gemm g = *bound;
         int64_t rest = i, a = 0, b = 0, y = 0;
         for (int32_t d = p->outer - 1; d >= 0; d--) {
             const int64_t at = rest % p->dims[d];
@@ -257,16 +272,19 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
             b += at * p->b_step[d];
             y += at * p->y_step[d];
         }
-        g.a = moved(c->in[0].data, a, g.type);
-        g.b = moved(c->in[1].data, b, g.type);
-        g.y = moved(c->out[0].data, y, g.type);
-        g.c = added ? added->data : NULL;
-        g.bias = port(c, s->bias);
-        g.residual = moved(residual, y, g.type);
-        const int error = ortc_cu_gemm_run(&g, c->queue);
-        if (error) return ortc_cuda_done(c, error);
+        g.a = moved(g.a, a, g.type);
+        g.b = moved(g.b, b, g.type);
+        g.y = moved(g.y, y, g.type);
+        g.residual = moved(g.residual, y, g.type);
+        error = ortc_cu_gemm_run(&g, queue);
     }
-    return ORTC_OK;
+    return error;
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_cu_gemm bound = ortc_cuda_product_bind(state, pstate, c->in, c->n_in, &c->out[0]);
+    return ortc_cuda_done(c, ortc_cuda_product_run(pstate, &bound, c->queue));
 }
 
 static const ortc_kernel kernel = {.size = sizeof kernel,

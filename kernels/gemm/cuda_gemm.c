@@ -27,21 +27,22 @@ static const struct wgmma_tile {
     int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
     int32_t turns, pair;          /* storing is hidden behind the next tile; blocks that share copies */
     int32_t parts;                /* of K, at most */
+    int32_t together;             /* products of one A can stand side by side */
     double slower, more; /* than the tensor cores could; clocks of storing, besides the costs below */
-} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 2, 1, 1.37, 32},
-                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 2, 1, 1.3, 2388},
-                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1.28, 0},
-                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1.21, 1042},
-                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 1, 1.44, 73},
-                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 0.178, 5058},
-                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 0.788, 97},
-                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 1.9, 0},
-                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 1, 0.413, 84},
-                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 6, 0, 1, 8, 0.831, 3660},
-                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 8, 0, 1, 8, 1.01, 3300},
-                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 12, 0, 1, 8, 3.41, 1065},
-                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 1, 8, 1.93, 0},
-                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 1, 8, 2.79, 545}};
+} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 2, 1, 0, 1.37, 32},
+                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 2, 1, 0, 1.3, 2388},
+                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1, 1.28, 0},
+                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1, 1.21, 1042},
+                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 1, 0, 1.44, 73},
+                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 1, 0.178, 5058},
+                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 1, 0.788, 97},
+                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 1, 1.9, 0},
+                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 1, 0, 0.413, 84},
+                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 6, 0, 1, 8, 0, 0.831, 3660},
+                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 8, 0, 1, 8, 0, 1.01, 3300},
+                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 12, 0, 1, 8, 1, 3.41, 1065},
+                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 1, 8, 0, 1.93, 0},
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 1, 8, 0, 2.79, 545}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
@@ -111,7 +112,8 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, in
     return clocks > memory ? clocks : memory;
 }
 
-static void choose_wgmma(ortc_cu_gemm *g)
+/* The clocks of what is chosen. together: for products side by side, whose K is one part. */
+static double choose_wgmma(ortc_cu_gemm *g, int together)
 {
     const int a_transposed = g->a_col != 1 && g->m > 1;
     double least = 0;
@@ -119,11 +121,12 @@ static void choose_wgmma(ortc_cu_gemm *g)
     for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
         const struct wgmma_tile *t = &wgmma_tiles[i];
         if ((t->a_rows < 64 && g->m > t->a_rows) || ceil_div(g->m, t->m) % t->pair ||
+            t->together < together ||
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
             continue;
         for (int parts = 1; parts <= t->parts && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts); parts++) {
-            if (parts == 5 || parts == 7) continue;
+            if (parts == 5 || parts == 7 || (together && parts > 1)) continue;
             const double clocks = wgmma_clocks(g, t, parts);
             if (!g->kernel || clocks < least) {
                 g->kernel = t->kernel;
@@ -132,6 +135,7 @@ static void choose_wgmma(ortc_cu_gemm *g)
             }
         }
     }
+    return least;
 }
 
 /* f32 by split operands on tensor cores (gemm_split.cu), in parts of K, where that is done sooner than by
@@ -203,7 +207,7 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
     if (g->m == 0 || g->n == 0 || batch_of(g) == 0)
         g->kernel = ORTC_CU_GEMM_NOTHING;
     else if (!f32 && ortc_cu_has_wgmma(capability) && wgmma_fits(g))
-        choose_wgmma(g);
+        choose_wgmma(g, 0);
     else if (g->m <= 8 && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
         g->kernel = ORTC_CU_GEMM_VECTOR;
     else if (f32) {
@@ -225,9 +229,57 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
     if (!aligned && g.type != ORTC_F32) g.kernel = ORTC_CU_GEMM_MMA_ANY;
     if (!aligned && g.kernel == ORTC_CU_GEMM_SPLIT_128X128) g.kernel = ORTC_CU_GEMM_FFMA_128X128;
 #ifdef ORTC_CUDA_ARCHITECTURES
-    if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, queue);
+    if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, 1, queue);
 #endif
     if (g.type == ORTC_F32) return ortc_cu_gemm_f32(&g, queue);
     if (g.type == ORTC_F16) return n_dense ? ortc_cu_gemm_f16_nn(&g, queue) : ortc_cu_gemm_f16_nt(&g, queue);
     return n_dense ? ortc_cu_gemm_bf16_nn(&g, queue) : ortc_cu_gemm_bf16_nt(&g, queue);
+}
+
+int32_t ortc_cu_gemm_plan_together(const ortc_cu_gemm *products, int count, int capability)
+{
+    const ortc_cu_gemm *g = products;
+    ortc_cu_gemm all = *g;
+    double alone = 0;
+    if (count < 2 || count > ORTC_CU_GEMM_TOGETHER || g->type == ORTC_F32 || !ortc_cu_has_wgmma(capability))
+        return ORTC_CU_GEMM_NOTHING;
+    all.n = 0;
+    for (int i = 0; i < count; i++) {
+        const ortc_cu_gemm *p = &products[i];
+        ortc_cu_gemm own = *p;
+        if (p->kernel <= ORTC_CU_GEMM_VECTOR || p->rank || p->type != g->type || p->out_type != g->type ||
+            p->m != g->m || p->k != g->k || (p->a_col != 1 && p->m > 1) || p->a_row != g->a_row ||
+            p->a_col != g->a_col || (p->b_col == 1) != (g->b_col == 1) || p->n % 8 || p->y_row % 8 ||
+            p->alpha != g->alpha || p->act != g->act || p->act_alpha != g->act_alpha ||
+            p->act_beta != g->act_beta)
+            return ORTC_CU_GEMM_NOTHING;
+        all.n += p->n;
+        all.b_constant &= p->b_constant;
+        alone += choose_wgmma(&own, 0);
+    }
+    return wgmma_fits(&all) && choose_wgmma(&all, 1) < alone ? all.kernel : ORTC_CU_GEMM_NOTHING;
+}
+
+int ortc_cu_gemm_run_together(const ortc_cu_gemm *products, int count, int32_t kernel, void *queue)
+{
+    int error = 0;
+#ifdef ORTC_CUDA_ARCHITECTURES
+    uint64_t addresses = 0;
+    for (int i = 0; i < count; i++) {
+        const ortc_cu_gemm *p = &products[i];
+        addresses |= (uint64_t)(uintptr_t)p->a | (uint64_t)(uintptr_t)p->b | (uint64_t)(uintptr_t)p->y |
+                     (uint64_t)(uintptr_t)p->bias;
+    }
+    if (kernel != ORTC_CU_GEMM_NOTHING && addresses % 16 == 0) {
+        ortc_cu_gemm all[ORTC_CU_GEMM_TOGETHER];
+        memcpy(all, products, (size_t)count * sizeof *all);
+        all[0].kernel = kernel;
+        for (int i = 0; i < count; i++) all[0].b_constant &= products[i].b_constant;
+        return ortc_cu_gemm_wgmma(all, count, queue);
+    }
+#else
+    (void)kernel;
+#endif
+    for (int i = 0; i < count && !error; i++) error = ortc_cu_gemm_run(&products[i], queue);
+    return error;
 }

@@ -97,6 +97,14 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *, int processors, int capability);
  * (which may add in another order). The cudaError_t of the launch. */
 int ortc_cu_gemm_run(const ortc_cu_gemm *, void *queue);
 
+/* Products of one A, which go side by side in one launch where that is done sooner: f16 and bf16 on Hopper,
+ * without a batch, C or residual, with B of one layout, one alpha and one activation. Given are those that
+ * ortc_cu_gemm_plan planned; gives the kernel of all, ORTC_CU_GEMM_NOTHING where each has to go alone. */
+#define ORTC_CU_GEMM_TOGETHER 4
+int32_t ortc_cu_gemm_plan_together(const ortc_cu_gemm *, int count, int capability);
+/* kernel: as planned. Addresses that it cannot take have each go alone. */
+int ortc_cu_gemm_run_together(const ortc_cu_gemm *, int count, int32_t kernel, void *queue);
+
 /* Whether the module has kernels of Hopper's own instructions, and the device is one. */
 int ortc_cu_has_wgmma(int capability);
 
@@ -107,7 +115,7 @@ int ortc_cu_gemm_bf16_nn(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_bf16_nt(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_f32(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_vector(const ortc_cu_gemm *, void *queue);
-int ortc_cu_gemm_wgmma(const ortc_cu_gemm *, void *queue);
+int ortc_cu_gemm_wgmma(const ortc_cu_gemm *, int count, void *queue);
 
 #ifdef __cplusplus
 }

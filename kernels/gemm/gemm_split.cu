@@ -94,9 +94,13 @@ __device__ __forceinline__ float sum_of(const ortc_cu_gemm &g, int64_t a, int64_
 
 #endif
 
+struct SplitMaps {
+    CUtensorMap a, b;
+};
+
 template <bool A_MN, bool B_MN, bool PARTS>
 __global__ void __launch_bounds__(Split::threads, 1)
-    split_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ Maps maps, int tiles,
+    split_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ SplitMaps maps, int tiles,
                 int in_parts, bool vec)
 {
 #ifdef ORTC_HOPPER
@@ -112,6 +116,7 @@ __global__ void __launch_bounds__(Split::threads, 1)
     const int parts = PARTS ? in_parts : 1;
     const int all_pieces = (int)((g.k + S::K - 1) / S::K), part = PARTS ? (int)blockIdx.x : 0;
     const int k_begin = all_pieces * part / parts, pieces = all_pieces * (part + 1) / parts - k_begin;
+    const int columns = ((int)g.n + S::N - 1) / S::N;
     const int step = PARTS ? tiles : (int)gridDim.x, first_tile = PARTS ? (int)blockIdx.y : (int)blockIdx.x;
     if (threadIdx.x == 0) {
         for (int i = 0; i < S::STAGES; i++) {
@@ -135,7 +140,7 @@ __global__ void __launch_bounds__(Split::threads, 1)
         registers_less<72>();
         const int all = (tiles - first_tile + step - 1) / step * pieces, ahead = S::STAGES - 2;
         auto load = [&](int i) {
-            const Spot s = spot_of(g, first_tile + i / pieces * step, S::tile_m, S::N);
+            const Spot s = spot_of(g, columns, first_tile + i / pieces * step, S::tile_m, S::N);
             const int at = i % S::STAGES, k = (k_begin + i % pieces) * S::K;
             const uint32_t to = ring_at + at * S::stage;
             const int a_at[3] = {g.a_step[0] ? s.at[0] : 0, g.a_step[1] ? s.at[1] : 0,
@@ -223,7 +228,7 @@ __global__ void __launch_bounds__(Split::threads, 1)
     };
     int i = 0; /* pieces so far */
     for (int tile = first_tile; tile < tiles; tile += step) {
-        const Spot s = spot_of(g, tile, S::tile_m, S::N);
+        const Spot s = spot_of(g, columns, tile, S::tile_m, S::N);
         uint32_t a[2][3][4], next[2][3][4];
         float d[64], total[64];
 #pragma unroll
@@ -289,7 +294,7 @@ template <bool A_MN, bool B_MN, bool PARTS> static int launch_split(const ortc_c
     const auto kernel = split_tiles<A_MN, B_MN, PARTS>;
     const int64_t tiles = tiles_of(g, S::tile_m, S::N);
     const int parts = PARTS ? g.parts : 1;
-    Maps maps = {};
+    SplitMaps maps = {};
     if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? S::K : S::tile_m) ||
         !map_of(&maps.b, g, g.b, g.n, g.b_col, g.b_row, g.b_step, B_MN, B_MN ? S::K : S::N))
         return cudaErrorInvalidValue;

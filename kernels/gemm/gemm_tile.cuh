@@ -107,23 +107,21 @@ __device__ __forceinline__ float fast_tanh(float x)
     const float square = x * x, small = x * (1.0f - square * (0.33333333f - square * 0.13333333f));
     return fabsf(x) < 0.1f ? small : 1.0f - 2.0f * fast_sigmoid(-2.0f * x);
 }
-/* The normal distribution's function. erfc as Chebyshev's expansion, relative error 1.2e-7 (Numerical
- * Recipes, 6.2). */
+/* The normal distribution's function, below 0 as a power of 2 whose exponent is a polynomial (fitted by
+ * linear programming from -6 to 0): of x times it, no result is off by more than 1e-4 of itself and 2e-9, a
+ * quarter of what rounding to f16 does. One exponential and no inverse: a product's end is bound by
+ * instructions. */
 __device__ __forceinline__ float fast_normal(float x)
 {
-    const float z = fabsf(x) * 0.70710678f, t = fast_inverse(1.0f + 0.5f * z);
-    float p = 0.17087277f;
-    p = fmaf(p, t, -0.82215223f);
-    p = fmaf(p, t, 1.48851587f);
-    p = fmaf(p, t, -1.13520398f);
-    p = fmaf(p, t, 0.27886807f);
-    p = fmaf(p, t, -0.18628806f);
-    p = fmaf(p, t, 0.09678418f);
-    p = fmaf(p, t, 0.37409196f);
-    p = fmaf(p, t, 1.00002368f);
-    p = fmaf(p, t, -1.26551223f);
-    const float half = 0.5f * t * fast_exp2(1.44269504f * fmaf(-z, z, p));
-    return x < 0.0f ? half : 1.0f - half;
+    const float z = fabsf(x);
+    float p = -3.048561545e-4f;
+    p = fmaf(p, z, 5.672623788e-3f);
+    p = fmaf(p, z, -4.770869859e-2f);
+    p = fmaf(p, z, -4.648470914e-1f);
+    p = fmaf(p, z, -1.148833562f);
+    p = fmaf(p, z, -1.000145853f);
+    const float below = fast_exp2(p);
+    return x < 0.0f ? below : 1.0f - below;
 }
 
 /* Comparisons with NaN are false: it passes through all of them. W values at once, so that the choice is made

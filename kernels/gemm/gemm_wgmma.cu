@@ -10,10 +10,10 @@
 #include "kernels/gemm/wgmma_map.cuh"
 
 extern "C" {
-int ortc_cu_gemm_wgmma_f16_nn(const ortc_cu_gemm *, void *queue);
-int ortc_cu_gemm_wgmma_f16_nt(const ortc_cu_gemm *, void *queue);
-int ortc_cu_gemm_wgmma_bf16_nn(const ortc_cu_gemm *, void *queue);
-int ortc_cu_gemm_wgmma_bf16_nt(const ortc_cu_gemm *, void *queue);
+int ortc_cu_gemm_wgmma_f16_nn(const ortc_cu_gemm *, int count, void *queue);
+int ortc_cu_gemm_wgmma_f16_nt(const ortc_cu_gemm *, int count, void *queue);
+int ortc_cu_gemm_wgmma_bf16_nn(const ortc_cu_gemm *, int count, void *queue);
+int ortc_cu_gemm_wgmma_bf16_nt(const ortc_cu_gemm *, int count, void *queue);
 int ortc_cu_gemm_split(const ortc_cu_gemm *, void *queue);
 }
 
@@ -60,10 +60,10 @@ bool map_of(CUtensorMap *map, const ortc_cu_gemm &g, const void *data, int64_t r
 
 } // namespace ortc_gemm
 
-extern "C" int ortc_cu_gemm_wgmma(const ortc_cu_gemm *g, void *queue)
+extern "C" int ortc_cu_gemm_wgmma(const ortc_cu_gemm *g, int count, void *queue)
 {
-    if (g->type == ORTC_F32) return ortc_cu_gemm_split(g, queue);
+    if (g->type == ORTC_F32) return count > 1 ? cudaErrorInvalidValue : ortc_cu_gemm_split(g, queue);
     if (g->type == ORTC_F16)
-        return g->b_col == 1 ? ortc_cu_gemm_wgmma_f16_nn(g, queue) : ortc_cu_gemm_wgmma_f16_nt(g, queue);
-    return g->b_col == 1 ? ortc_cu_gemm_wgmma_bf16_nn(g, queue) : ortc_cu_gemm_wgmma_bf16_nt(g, queue);
+        return (g->b_col == 1 ? ortc_cu_gemm_wgmma_f16_nn : ortc_cu_gemm_wgmma_f16_nt)(g, count, queue);
+    return (g->b_col == 1 ? ortc_cu_gemm_wgmma_bf16_nn : ortc_cu_gemm_wgmma_bf16_nt)(g, count, queue);
 }

@@ -63,19 +63,25 @@ struct Shape {
     static_assert((shared + 1280) * BLOCKS <= 233472, "what a multiprocessor has");
 };
 
-struct Maps {
-    CUtensorMap a, b, y;
+/* Products of one A, whose tiles stand side by side: P at most. One alone has kernels of its own, which know
+ * it. */
+template <int P> struct Maps {
+    CUtensorMap a, b[P], y[P];
+};
+template <int P> struct Together {
+    int count, n[P];
+    const void *bias[P];
 };
 
-/* A tile: where it begins, its indices in the batch. */
+/* A tile: where it begins, its indices in the batch; at[0] of products side by side: in which it is. */
 struct Spot {
     int row, col, at[3];
 };
 
-__device__ __forceinline__ Spot spot_of(const ortc_cu_gemm &g, int tile, int tile_m, int tile_n)
+/* cols: of tiles. */
+__device__ __forceinline__ Spot spot_of(const ortc_cu_gemm &g, int cols, int tile, int tile_m, int tile_n)
 {
-    const int rows = ((int)g.m + tile_m - 1) / tile_m, cols = ((int)g.n + tile_n - 1) / tile_n,
-              per_matrix = rows * cols;
+    const int rows = ((int)g.m + tile_m - 1) / tile_m, per_matrix = rows * cols;
     int matrix = g.rank ? tile / per_matrix : 0;
     const int within = tile - matrix * per_matrix, band = 8;
     const int top = rows > band ? within / (band * cols) * band : 0,
@@ -97,6 +103,15 @@ __device__ __forceinline__ Spot spot_of(const ortc_cu_gemm &g, int tile, int til
 }
 
 #ifdef ORTC_HOPPER
+
+/* Which of the products side by side it is in, and where. */
+template <int P> __device__ __forceinline__ void find_product(const Together<P> &all, int tile_n, Spot &s)
+{
+    for (int width; s.at[0] + 1 < all.count; s.at[0]++, s.col -= width) {
+        width = (all.n[s.at[0]] + tile_n - 1) / tile_n * tile_n;
+        if (s.col < width) return;
+    }
+}
 
 /* One piece of an operand, `ROWS` of M or N, of which this block copies the `share`-th part of SHARES, to as
  * many blocks. step: the batch's, 0 where all its matrices are one. */
@@ -152,8 +167,10 @@ template <typename T> __device__ __forceinline__ float2 floats_of(uint32_t both)
 /* How a warp stores its 16 rows, 64 columns at a time, by the copy engine (the header of this file). */
 template <class S, typename T> struct Copied {
     const ortc_cu_gemm &g;
-    const CUtensorMap *map;
     uint32_t buffers;
+    const CUtensorMap *map = NULL; /* of the tile's product, as n and bias */
+    int n = 0;
+    const T *bias = NULL;
     uint32_t room = 0; /* of one buffer a chunk, for the last tile: where the ring was */
     int used = 0;      /* buffers, so far */
 
@@ -167,7 +184,8 @@ template <class S, typename T> struct Copied {
     {
         return buffer + row * 128 + (eight ^ (row & 7)) * 16;
     }
-    /* The residual's chunk into the buffer it will leave from. */
+    /* The residual's chunk into the buffer it will leave from (where products stand side by side, none has
+     * one). */
     __device__ __forceinline__ void begin(const Tile &t, int row, int col, int chunk) const
     {
         const int lane = threadIdx.x % 32;
@@ -196,13 +214,13 @@ template <class S, typename T> struct Copied {
     __device__ __forceinline__ void first(const Tile &t, int row, int col, float (&d)[R]) const
     {
         const int lane = threadIdx.x % 32, top = row + lane / 4;
-        if (!g.bias && !g.residual) return;
+        if (!bias && !g.residual) return;
 #pragma unroll
         for (int j = 0; j < S::N / 8; j++) {
             const int at = col + j * 8 + lane % 4 * 2;
-            const bool there = at < (int)g.n;
+            const bool there = at < n;
             float2 b = make_float2(0, 0);
-            if (g.bias && there) b = floats_of<T>(__ldg((const uint32_t *)((const T *)g.bias + at)));
+            if (bias && there) b = floats_of<T>(__ldg((const uint32_t *)(bias + at)));
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 float2 more = make_float2(0, 0);
@@ -255,12 +273,12 @@ template <class S, typename T> struct Copied {
             if (g.alpha != 1.0f)
 #pragma unroll
                 for (int e = 0; e < 32; e++) sums[e] *= g.alpha;
-            if (!S::early && g.bias)
+            if (!S::early && bias)
 #pragma unroll
                 for (int j = 0; j < 8; j++) {
                     const int at = col + c * 64 + j * 8 + lane % 4 * 2;
                     float2 b = make_float2(0, 0);
-                    if (at < (int)g.n) b = floats_of<T>(__ldg((const uint32_t *)((const T *)g.bias + at)));
+                    if (at < n) b = floats_of<T>(__ldg((const uint32_t *)(bias + at)));
                     sums[j * 4] += b.x, sums[j * 4 + 1] += b.y, sums[j * 4 + 2] += b.x,
                         sums[j * 4 + 3] += b.y;
                 }
@@ -421,23 +439,25 @@ __device__ __forceinline__ void meet_parts()
 /* What the epilogue will ask for, long before: parameters come from memory a line at a time when they are
  * first read, the bias from further away. */
 template <class S>
-__device__ __forceinline__ void touch(const ortc_cu_gemm &g, int col, bool vec, bool copied)
+__device__ __forceinline__ void touch(const ortc_cu_gemm &g, const void *bias, int n, int col, bool vec,
+                                      bool copied)
 {
     const int at = col + threadIdx.x % 32 * 64;
     asm volatile("" ::"l"(g.y), "l"(g.residual), "r"(g.act), "f"(g.alpha), "r"(g.rank), "r"((int)vec),
                  "r"((int)copied));
-    if (g.bias && threadIdx.x % 32 < S::N / 64 && at < (int)g.n)
-        asm volatile("prefetch.global.L2 [%0];\n" ::"l"((const char *)g.bias + at * 2));
+    if (bias && threadIdx.x % 32 < S::N / 64 && at < n)
+        asm volatile("prefetch.global.L2 [%0];\n" ::"l"((const char *)bias + at * 2));
 }
 
 #endif
 
 /* Each part of K has so many pieces, the first `longer` one more. ahead: how many of B are asked for before
  * the kernel before has ended, at most STAGES. */
-template <class S, typename T, bool A_MN, bool B_MN>
+template <class S, typename T, bool A_MN, bool B_MN, int P>
 __global__ void __launch_bounds__(S::threads, S::BLOCKS)
-    wgmma_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ Maps maps, int tiles,
-                int parts, int pieces, int longer, int ahead, bool vec, bool copied)
+    wgmma_tiles(const __grid_constant__ ortc_cu_gemm g, const __grid_constant__ Maps<P> maps,
+                const __grid_constant__ Together<P> all, int columns, int tiles, int parts, int pieces,
+                int longer, int ahead, bool vec, bool copied)
 {
 #ifdef ORTC_HOPPER
     constexpr int blocks_m = S::M / 64, sums_n = S::N / 2;
@@ -453,10 +473,15 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     const int step = parts > 1 ? tiles : (int)gridDim.x / S::PAIR,
               first_tile = parts > 1 ? (int)blockIdx.y : (int)blockIdx.x / S::PAIR;
     auto place = [&](int tile) {
-        Spot s = spot_of(g, tile, S::tile_m * S::PAIR, S::N);
+        Spot s = spot_of(g, P > 1 ? columns : ((int)g.n + S::N - 1) / S::N, tile, S::tile_m * S::PAIR, S::N);
+        if constexpr (P > 1) find_product(all, S::N, s);
         s.row += rank * S::tile_m;
         return s;
     };
+
+    auto product_of = [&](const Spot &s) { return P > 1 ? s.at[0] : 0; };
+    auto n_of = [&](const Spot &s) { return P > 1 ? all.n[s.at[0]] : (int)g.n; };
+    auto bias_of = [&](const Spot &s) { return P > 1 ? all.bias[s.at[0]] : g.bias; };
 
     const bool loads = threadIdx.x == S::WGS * 128; /* one thread of the last warpgroup */
     auto load_a = [&](const Spot &s, int k, int at) {
@@ -464,8 +489,8 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
                                        g.a_step, s.at);
     };
     auto load_b = [&](const Spot &s, int k, int at) {
-        load_piece<B_MN, S::N, S::PAIR>(ring + at * S::stage + S::a_bytes, &maps.b, full + at * 8, s.col,
-                                        k * 64, rank, g.rank, g.b_step, s.at);
+        load_piece<B_MN, S::N, S::PAIR>(ring + at * S::stage + S::a_bytes, &maps.b[product_of(s)],
+                                        full + at * 8, s.col, k * 64, rank, g.rank, g.b_step, s.at);
     };
     Spot s = place(first_tile);
     /* A constant is there already, whatever the kernel before does. */
@@ -486,7 +511,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         barriers_made();
     } else if (threadIdx.x == 33) {
         map_prefetch(&maps.a);
-        if (copied) map_prefetch(&maps.y);
+        if (copied) map_prefetch(&maps.y[product_of(s)]);
     }
     if (S::PAIR > 1)
         cluster_sync();
@@ -529,7 +554,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     const int buffers = S::begin + (group * 4 + warp) * S::buffers * S::buffer; /* from the ring on */
     float *sums = (float *)(shared_wgmma + (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma)) +
                             buffers);
-    Copied<S, T> copies = {g, &maps.y, ring + buffers};
+    Copied<S, T> copies = {g, ring + buffers};
     int count = 0;             /* pieces so far */
     if (S::TURNS && group > 0) /* the first turn is group 0's */
         warps_arrive(2, 256);
@@ -541,7 +566,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         } else if (lane < S::PAIR)
             barrier_arrive_there(give_back + at * 8);
     };
-    touch<S>(g, s.col, vec, copied);
+    touch<S>(g, bias_of(s), n_of(s), s.col, vec, copied);
     previous_wait();
     for (int tile = first_tile, turn = 0; tile < tiles; tile += step, turn++, count += k_count) {
         if (S::TURNS && turn % S::WGS != group) continue;
@@ -550,8 +575,14 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 #pragma unroll
         for (int i = 0; i < 3; i++) t.y += i < g.rank ? s.at[i] * g.y_step[i] : 0;
         const int own_row = s.row + (S::TURNS ? 0 : group * S::M) + warp * 16;
+        auto begin_product = [&]() {
+            copies.map = &maps.y[product_of(s)];
+            copies.n = n_of(s);
+            copies.bias = (const T *)bias_of(s);
+        };
         float d[blocks_m][sums_n];
         if constexpr (S::early) {
+            begin_product();
 #pragma unroll
             for (int e = 0; e < sums_n; e++) d[0][e] = 0;
             if (copied) copies.first(t, own_row, s.col, d[0]);
@@ -599,6 +630,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         for (int i = 0; i < blocks_m; i++) settle(d[i]);
         release(last);
         if (!S::PARTS || parts == 1) {
+            if (!S::early) begin_product();
             if (!S::TURNS && copied && (S::early || !g.residual) && tile + step >= tiles) {
                 /* The last tile: this warpgroup's part of A's buffers, from which its warps have read. */
                 warps_sync(4 + group, 128);
@@ -659,32 +691,52 @@ static int launch_blocks(K kernel, const ortc_cu_gemm &g, dim3 blocks, int toget
     return e != cudaSuccess ? e : cudaGetLastError();
 }
 
-template <class S, typename T, bool A_MN, bool B_MN>
-static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
+/* `count` products of one A, whose kernel is the first one's: more than one where ortc_cu_gemm_plan_together
+ * has planned them. */
+template <class S, typename T, bool A_MN, bool B_MN, int P>
+static int launch_wgmma(const ortc_cu_gemm *products, int count, void *queue)
 {
-    const auto kernel = wgmma_tiles<S, T, A_MN, B_MN>;
-    const int64_t tiles = tiles_of(g, S::tile_m * S::PAIR, S::N); /* of a cluster */
-    const int parts = !S::PARTS || g.parts < 1 || tiles > 65535 ? 1 : g.parts,
+    const auto kernel = wgmma_tiles<S, T, A_MN, B_MN, P>;
+    const ortc_cu_gemm &g = products[0];
+    Maps<P> maps = {};
+    Together<P> all = {count, {}, {}};
+    int64_t tiles = 0; /* of a cluster */
+    bool vec = true, copied = true;
+    for (int i = 0; i < count; i++) {
+        const ortc_cu_gemm &p = products[i];
+        tiles += tiles_of(p, S::tile_m * S::PAIR, S::N);
+        vec &= vectors_fit(p);
+        copied &= vec && !p.c && p.out_type == p.type && p.n % 8 == 0 &&
+                  (!S::early || p.alpha == 1.0f || (!p.bias && !p.residual));
+        all.n[i] = (int)p.n;
+        all.bias[i] = p.bias;
+    }
+    const int parts = !S::PARTS || g.parts < 1 || tiles > 65535 || P > 1 ? 1 : g.parts,
               pieces = (int)((g.k + 63) / 64);
-    const int64_t most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
-    const bool vec = vectors_fit(g), copied = vec && !g.c && g.out_type == g.type && g.n % 8 == 0 &&
-                                              parts == 1 &&
-                                              (!S::early || g.alpha == 1.0f || (!g.bias && !g.residual));
-    Maps maps = {};
-    ortc_cu_gemm result = g; /* as map_of takes one: N along its K */
-    result.k = g.n;
-    if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? 64 : S::a_rows) ||
-        !map_of(&maps.b, g, g.b, g.n, g.b_col, g.b_row, g.b_step, B_MN, (B_MN ? 64 : S::N) / S::PAIR) ||
-        (copied && !map_of(&maps.y, result, g.y, g.m, g.y_row, 1, g.y_step, false, 16)))
+    copied &= parts == 1;
+    if (count > P || (P > 1 && !copied)) return cudaErrorInvalidValue;
+    if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? 64 : S::a_rows))
         return cudaErrorInvalidValue;
+    for (int i = 0; i < count; i++) {
+        const ortc_cu_gemm &p = products[i];
+        ortc_cu_gemm result = p; /* as map_of takes one: N along its K */
+        result.k = p.n;
+        if (!map_of(&maps.b[i], p, p.b, p.n, p.b_col, p.b_row, p.b_step, B_MN,
+                    (B_MN ? 64 : S::N) / S::PAIR) ||
+            (copied && !map_of(&maps.y[i], result, p.y, p.m, p.y_row, 1, p.y_step, false, 16)))
+            return cudaErrorInvalidValue;
+    }
+    int64_t matrices = (g.m + S::tile_m * S::PAIR - 1) / (S::tile_m * S::PAIR);
+    for (int d = 0; d < g.rank; d++) matrices *= g.dims[d];
     /* Where the kernel before leaves no room for this one, its end is near when this one begins: A's first
      * piece does not queue behind all of B. */
-    const int64_t all = tiles * parts * S::PAIR;
-    const int ahead = !g.b_constant ? 0 : all * 2 > g.processors ? S::STAGES / 2 : S::STAGES;
+    const int64_t blocks_of_all = tiles * parts * S::PAIR, most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
+    const int ahead = !g.b_constant ? 0 : blocks_of_all * 2 > g.processors ? S::STAGES / 2 : S::STAGES;
     const dim3 blocks = parts > 1 ? dim3((unsigned)parts, (unsigned)tiles)
                                   : dim3((unsigned)(tiles < most ? tiles : most) * S::PAIR);
     return launch_blocks(kernel, g, blocks, parts > 1 ? parts : S::PAIR, S::threads, S::shared, queue, maps,
-                         (int)tiles, parts, pieces / parts, pieces % parts, ahead, vec, copied);
+                         all, (int)(tiles / matrices), (int)tiles, parts, pieces / parts, pieces % parts,
+                         ahead, vec, copied);
 }
 
 /* clang-format off */
@@ -705,28 +757,42 @@ using Part16x128  = Shape<64,  16, 128, 1, false,  5, 2, 1, true>;
 using Part16x64   = Shape<64,  16,  64, 1, false,  9, 2, 1, true>;
 /* clang-format on */
 
-template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm &g, void *queue)
+template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, int count, void *queue)
 {
-    if (g.a_col != 1 && g.m > 1) /* A is transposed */
-        return g.kernel == ORTC_CU_GEMM_WGMMA_64X64 ? launch_wgmma<Tile64x64, T, true, B_MN>(g, queue)
-                                                    : launch_wgmma<Turn128x128, T, true, B_MN>(g, queue);
-#define ORTC_CASE(NAME, SHAPE) \
-    case ORTC_CU_GEMM_WGMMA_##NAME: return launch_wgmma<SHAPE, T, false, B_MN>(g, queue)
-    switch (g.kernel) {
-        ORTC_CASE(128X256_PAIR, Pair128x256);
-        ORTC_CASE(128X192_PAIR, Pair128x192);
-        ORTC_CASE(128X256, Tile128x256);
-        ORTC_CASE(128X192, Tile128x192);
-        ORTC_CASE(128X128, Tile128x128);
-        ORTC_CASE(128X128_TURNS, Turn128x128);
-        ORTC_CASE(64X192, Tile64x192);
-        ORTC_CASE(64X128, Tile64x128);
-        ORTC_CASE(64X64, Tile64x64);
-        ORTC_CASE(64X192_PARTS, Part64x192);
-        ORTC_CASE(64X128_PARTS, Part64x128);
-        ORTC_CASE(64X64_PARTS, Part64x64);
-        ORTC_CASE(16X128_PARTS, Part16x128);
-        ORTC_CASE(16X64_PARTS, Part16x64);
+#define ORTC_CASE(NAME, SHAPE, A_MN, P) \
+    case ORTC_CU_GEMM_WGMMA_##NAME: return launch_wgmma<SHAPE, T, A_MN, B_MN, P>(g, count, queue)
+    if (g->a_col != 1 && g->m > 1) { /* A is transposed */
+        switch (g->kernel) {
+            ORTC_CASE(64X64, Tile64x64, true, 1);
+        default: return launch_wgmma<Turn128x128, T, true, B_MN, 1>(g, count, queue);
+        }
+    }
+    if (count > 1) { /* those that the table of cuda_gemm.c says go together */
+        switch (g->kernel) {
+            ORTC_CASE(128X256, Tile128x256, false, ORTC_CU_GEMM_TOGETHER);
+            ORTC_CASE(128X192, Tile128x192, false, ORTC_CU_GEMM_TOGETHER);
+            ORTC_CASE(128X128_TURNS, Turn128x128, false, ORTC_CU_GEMM_TOGETHER);
+            ORTC_CASE(64X192, Tile64x192, false, ORTC_CU_GEMM_TOGETHER);
+            ORTC_CASE(64X128, Tile64x128, false, ORTC_CU_GEMM_TOGETHER);
+            ORTC_CASE(64X64_PARTS, Part64x64, false, ORTC_CU_GEMM_TOGETHER);
+        default: return cudaErrorInvalidValue;
+        }
+    }
+    switch (g->kernel) {
+        ORTC_CASE(128X256_PAIR, Pair128x256, false, 1);
+        ORTC_CASE(128X192_PAIR, Pair128x192, false, 1);
+        ORTC_CASE(128X256, Tile128x256, false, 1);
+        ORTC_CASE(128X192, Tile128x192, false, 1);
+        ORTC_CASE(128X128, Tile128x128, false, 1);
+        ORTC_CASE(128X128_TURNS, Turn128x128, false, 1);
+        ORTC_CASE(64X192, Tile64x192, false, 1);
+        ORTC_CASE(64X128, Tile64x128, false, 1);
+        ORTC_CASE(64X64, Tile64x64, false, 1);
+        ORTC_CASE(64X192_PARTS, Part64x192, false, 1);
+        ORTC_CASE(64X128_PARTS, Part64x128, false, 1);
+        ORTC_CASE(64X64_PARTS, Part64x64, false, 1);
+        ORTC_CASE(16X128_PARTS, Part16x128, false, 1);
+        ORTC_CASE(16X64_PARTS, Part16x64, false, 1);
     default: return cudaErrorInvalidValue;
     }
 #undef ORTC_CASE

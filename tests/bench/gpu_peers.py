@@ -71,7 +71,8 @@ def compare(ortc: Ortc, name: str, rounds: int, case, least: float, peers=None, 
 
 
 def product(m: int, n: int, k: int, repeats: int, act: str = ""):
-    """B is constant, as weights are: constants of the model, copied to the device once."""
+    """B is constant, as weights are: constants of the model, copied to the device once. Every product has an input of its own, though
+    their memory is shared: products of one input would go together."""
     count = min(operands(2 * n * k, repeats), 16)
     a, b = [normal(m, k) for _ in range(count)], [normal(k, n) / math.sqrt(k) for _ in range(count)]
     bias, y = normal(n), [f"y{i}" for i in range(repeats)]
@@ -80,9 +81,9 @@ def product(m: int, n: int, k: int, repeats: int, act: str = ""):
     nodes = []
     for i in range(repeats):
         j = i % count
-        nodes += [node("MatMul", [f"a{j}", f"b{j}"], f"p{i}"), node("Add", [f"p{i}", "bias"], f"s{i}"), node(act, [f"s{i}"], y[i])] if act else [
-            node("MatMul", [f"a{j}", f"b{j}"], y[i])]
-    inputs = {f"a{i}": t for i, t in enumerate(a)}
+        nodes += [node("MatMul", [f"a{i}", f"b{j}"], f"p{i}"), node("Add", [f"p{i}", "bias"], f"s{i}"), node(act, [f"s{i}"], y[i])] if act else [
+            node("MatMul", [f"a{i}", f"b{j}"], y[i])]
+    inputs = {f"a{i}": a[i % count] for i in range(repeats)}
     constants = {f"b{i}": t for i, t in enumerate(b)} | ({"bias": bias} if act else {})
     data = model(nodes, {n_: list(t.shape) for n_, t in inputs.items()}, {n_: [m, n] for n_ in y}, constants)
     j = (repeats - 1) % count

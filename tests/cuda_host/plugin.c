@@ -46,10 +46,11 @@ static const ortc_provider provider = {.size = sizeof provider,
                                        .open = open_device,
                                        .close = close_device};
 
-extern const ortc_kernel_table ortc_kernels_cuda_gemm, ortc_kernels_cuda_nbits, ortc_kernels_cuda_attention,
-    ortc_kernels_cuda_rotary;
-static const ortc_kernel_table *const tables[] = {&ortc_kernels_cuda_gemm, &ortc_kernels_cuda_nbits,
-                                                  &ortc_kernels_cuda_attention, &ortc_kernels_cuda_rotary};
+extern const ortc_kernel_table ortc_kernels_cuda_gemm, ortc_kernels_cuda_gemm_siblings,
+    ortc_kernels_cuda_nbits, ortc_kernels_cuda_attention, ortc_kernels_cuda_rotary;
+static const ortc_kernel_table *const tables[] = {&ortc_kernels_cuda_gemm, &ortc_kernels_cuda_gemm_siblings,
+                                                  &ortc_kernels_cuda_nbits, &ortc_kernels_cuda_attention,
+                                                  &ortc_kernels_cuda_rotary};
 static const ortc_family family = {.size = sizeof family,
                                    .op_size = sizeof(ortc_op),
                                    .name = "cuda",

@@ -102,9 +102,9 @@ static int test(uint64_t seed)
     for (int round = 0; round < 600; round++) {
         ortc_cu_flash f = {};
         ortc_cu_rows &p = f.rows;
-        static const int sizes[] = {64, 128, 32, 40, 80, 96, 8, 72, 120};
+        static const int sizes[] = {64, 128, 32, 40, 80, 96, 8, 72, 120, 192, 256, 136, 200};
         p.type = draw(2) ? ORTC_F16 : ORTC_BF16;
-        f.size = sizes[draw(9)], f.value_size = draw(4) ? f.size : sizes[draw(9)];
+        f.size = sizes[draw(13)], f.value_size = draw(4) ? f.size : sizes[draw(13)];
         f.group = 1 + draw(draw(2) ? 3 : 8);
         const int64_t kv_heads = 1 + draw(3);
         p.batch = 1 + draw(3), p.heads = kv_heads * f.group,
@@ -152,7 +152,7 @@ static int test(uint64_t seed)
             p.nonpad = (const int64_t *)lengths;
         }
         f.q = q, f.k = k, f.v = v, f.y = y;
-        const bool few = p.length * f.group <= ORTC_CU_DECODE_ROWS;
+        const bool few = p.length * f.group <= ORTC_CU_DECODE_ROWS && f.size <= 128 && f.value_size <= 128;
         for (int wgmma = 0; wgmma < (few ? 3 : 2); wgmma++) {
             if (wgmma == 2) f.warps = 1 + draw(8);
             std::vector<char> h[2];
@@ -204,7 +204,10 @@ static void time_all(cudaStream_t stream)
                                    {8, 12, 512, 64, 0, 0},    {4, 32, 2048, 64, 0, 0},
                                    {4, 32, 2048, 64, 1, 0},   {4, 16, 2048, 128, 0, 0},
                                    {2, 16, 4096, 128, 0, 0},  {2, 16, 4096, 128, 1, 0},
-                                   {1, 16, 16384, 128, 0, 0}, {1, 16, 16384, 128, 1, 0}};
+                                   {1, 16, 16384, 128, 0, 0}, {1, 16, 16384, 128, 1, 0},
+                                   {1, 16, 128, 128, 0, 0},   {32, 16, 77, 64, 0, 0},
+                                   {2, 8, 4096, 192, 0, 0},   {2, 8, 4096, 256, 0, 0},
+                                   {2, 8, 4096, 256, 1, 0}};
     cudaEvent_t begin, end;
     cudaEventCreate(&begin), cudaEventCreate(&end);
     for (const auto &c : cases) {

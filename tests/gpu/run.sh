@@ -40,6 +40,7 @@ models)
     run 'decoder, tied caches' "$build/tests/gpu/decode" "$folder/decoder.onnx" "$folder/logits.f32" cuda
     run 'threads, a full device, a stream of the caller' "$build/tests/gpu/stress" cuda
     run 'BERT' "$python" "$root/tests/gpu/test_bert.py" "$build/ortc" cuda
+    run 'products of one value' "$python" "$root/tests/gpu/test_siblings.py" "$build/ortc" cuda
     run 'models' "$python" "$root/tests/python/test_models.py" "$build/ortc" cuda cuda,cpu
     ;;
 python)

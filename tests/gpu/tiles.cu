@@ -4,7 +4,7 @@
  *                           every kernel on random shapes around its tile, in every layout, batched, with
  *                           every epilogue, against sums in
  *                           double; results are poisoned before, must be written within their bounds only,
- *                           and twice the same bits
+ *                           and twice the same bits; then products of one A side by side, likewise
  *   tiles accuracy          f32: errors of every kernel and of cuBLAS, of sums of various lengths and
  *                           spreads; that of split operands may be off by no more than twice what cuBLAS
  *                           is (fused multiply-adds sum one by one, and lose more the longer K is)
@@ -187,6 +187,85 @@ static Case random_case(int kernel)
     return c;
 }
 
+/* Two to four products of one A in one launch, by every kernel that can. */
+static int test_together(int rounds)
+{
+    int failed = 0, done = 0;
+    double *out, is[3];
+    CHECK(cudaMalloc(&out, 24));
+    for (int round = 0; round < rounds; round++)
+        for (int kernel :
+             {ORTC_CU_GEMM_WGMMA_128X256, ORTC_CU_GEMM_WGMMA_128X192, ORTC_CU_GEMM_WGMMA_128X128_TURNS,
+              ORTC_CU_GEMM_WGMMA_64X192, ORTC_CU_GEMM_WGMMA_64X128, ORTC_CU_GEMM_WGMMA_64X64_PARTS}) {
+            Case c = random_case(kernel);
+            ortc_cu_gemm g[ORTC_CU_GEMM_TOGETHER] = {c.g};
+            if (g->a_col != 1) g->a_row = g->k, g->a_col = 1;
+            const int count = 2 + draw(ORTC_CU_GEMM_TOGETHER - 1);
+            std::vector<void *> rooms;
+            int error = 0, outside = 0, same = 1, good = 1;
+            double worst = 0;
+            g->rank = 0, g->parts = 1, g->alpha = 1, g->out_type = g->type;
+            const bool n_dense = g->b_col == 1;
+            const int64_t a_count = g->a_col == 1 ? g->m * g->a_row : g->k * g->m;
+            auto filled = [&](int64_t n, float by) {
+                rooms.push_back(room(n * 2));
+                fill<<<256, 256>>>(rooms.back(), g->type, n, draw(1 << 30), by);
+                return rooms.back();
+            };
+            g->a = filled(a_count, 1);
+            for (int i = 0; i < count; i++) {
+                ortc_cu_gemm &p = g[i] = *g;
+                if (i)
+                    p.n = (1 + draw(60)) * 8;
+                else
+                    p.n = p.n / 8 * 8 + 8;
+                p.b_row = n_dense ? p.n + 8 * draw(2) : 1, p.b_col = n_dense ? 1 : p.k + 8 * draw(2);
+                p.y_row = p.n + 8 * draw(2);
+                p.b = filled(n_dense ? p.k * p.b_row : p.n * p.b_col, 1 / sqrtf((float)p.k));
+                p.bias = draw(2) ? filled(p.n, 1) : NULL;
+                rooms.push_back(p.y = room(p.m * p.y_row * 2 + 512));
+            }
+            std::vector<char> h[2][ORTC_CU_GEMM_TOGETHER];
+            for (int twice = 0; twice < 2; twice++) {
+                for (int i = 0; i < count; i++)
+                    CHECK(cudaMemset(g[i].y, 0xff, g[i].m * g[i].y_row * 2 + 512));
+                if (!error) error = ortc_cu_gemm_run_together(g, count, kernel, NULL);
+                if (!error) error = cudaDeviceSynchronize();
+                for (int i = 0; i < count && !error; i++) {
+                    h[twice][i].resize((size_t)(g[i].m * g[i].y_row * 2 + 512));
+                    CHECK(cudaMemcpy(h[twice][i].data(), g[i].y, h[twice][i].size(), cudaMemcpyDeviceToHost));
+                }
+            }
+            for (int i = 0; i < count && !error; i++) {
+                const ortc_cu_gemm &p = g[i];
+                CHECK(cudaMemset(out, 0, 24));
+                compare<<<1024, 128>>>(p, p.m * p.n, out);
+                CHECK(cudaMemcpy(is, out, 24, cudaMemcpyDeviceToHost));
+                good &= is[0] < (g->type == ORTC_F16 ? 1.2e-3 : 8e-3);
+                worst = std::max(worst, is[0]);
+                same &= h[0][i] == h[1][i];
+                for (int64_t at = 0; at < p.m * p.y_row + 256; at++)
+                    if (at >= p.m * p.y_row || at % p.y_row >= p.n)
+                        outside += h[0][i][at * 2] != (char)0xff || h[0][i][at * 2 + 1] != (char)0xff;
+            }
+            done++;
+            if (error || !good || outside || !same) {
+                failed++;
+                printf("FAILED %s, %d together: %lldx(%lld %lld ..)x%lld type %d a %lld,%lld b %lld,%lld act "
+                       "%d: %s, error "
+                       "%.2e, outside %d, same %d\n",
+                       names[kernel], count, (long long)g->m, (long long)g->n, (long long)g[1].n,
+                       (long long)g->k, g->type, (long long)g->a_row, (long long)g->a_col,
+                       (long long)g->b_row, (long long)g->b_col, g->act,
+                       cudaGetErrorString((cudaError_t)error), worst, outside, same);
+                if (error) return 1;
+            }
+            for (void *p : rooms) cudaFree(p);
+        }
+    printf("together: %d passed, %d failed\n", done - failed, failed);
+    return failed != 0;
+}
+
 static int test(uint64_t seed, int rounds)
 {
     int failed = 0, done = 0;
@@ -262,7 +341,7 @@ static int test(uint64_t seed, int rounds)
         }
     for (int k = 1; k < ORTC_CU_GEMM_WGMMA_END; k++) printf("%s %.2f  ", names[k], worst[k]);
     printf("(largest error over its bound)\n%d passed, %d failed\n", done - failed, failed);
-    return failed != 0;
+    return test_together(rounds) || failed;
 }
 
 /* ---- Time ---------------------------------------------------------------------------------------------- */
@@ -394,6 +473,7 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
     g.m = m, g.n = n, g.k = k, g.a_row = k, g.a_col = 1, g.b_row = n, g.b_col = 1, g.y_row = n, g.alpha = 1,
     g.beta = 1, g.type = g.out_type = type;
     g.b_constant = !getenv("FRESH");
+    g.act = getenv("ACT") ? atoi(getenv("ACT")) : 0;
     ortc_cu_gemm_plan(&g, processors, 90);
     const int chosen = g.kernel, chosen_parts = g.parts > 1 ? g.parts : 1;
     if (blas_gemm)
