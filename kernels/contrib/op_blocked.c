@@ -8,6 +8,7 @@
  * block is no file says: as long as on the machine that wrote it, which onnxruntime takes to be the one
  * that reads.
  */
+#include "kernels/common/cpu_features.h"
 #include "kernels/contrib/contrib.h"
 
 #define WINDOW "&auto_pad &dilations &group &kernel_shape &pads &strides"
@@ -17,7 +18,7 @@
 static int64_t block_length(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f") ? 16 : 8;
+    return ortc_cpu_features_detected() & ORTC_CPU_AVX512 ? 16 : 8;
 #else
     return 16;
 #endif

@@ -145,7 +145,8 @@ def shapes() -> None:
     expect("an .npz by names", "run", "two.onnx", "-i", "ab.npz", out="[1 2 3 4]")
     expect("an .npz for one of two", "run", "two.onnx", "-i", "a=ab.npz", "-i", "b=ab.npz:a", out="[7 10 15 22]")
     put("ac.npz", npz({"a": f32(1), "c": f32(1)}))
-    refused("an .npz that does not match", "run", "two.onnx", "-i", "ac.npz", err="do not match the inputs")
+    refused("an .npz that does not match", "run", "two.onnx", "-i", "ac.npz", err="the arrays of 'ac.npz' (a, c) do not match the inputs")
+    expect("one of its arrays", "run", "two.onnx", "-i", "a=ab.npz:a", "-i", "b=ab.npz", out="[1 2 3 4]")
     refused("no such array", "run", "two.onnx", "-i", "a=ab.npz:z", "-i", "b=a.npy", err="has no array 'z'; it has a.npy, b.npy")
 
 

@@ -123,6 +123,7 @@ def arrays() -> None:
     harness.check("DLPack, out, strides", lambda: raises(BufferError, lambda: neg.run({"x": x}, out={"y": Tensor(given.T)}), "contiguous"))
     result = neg.run({"x": x}, values=True)["y"]
     harness.check("values", lambda: None if isinstance(result, ortc.Value) and result.shape == (3, 4) and len(result) == 12 else repr(result))
+    harness.check("what it shows", lambda: None if repr(result) == "<ortc.Value f32[3,4]>" and repr(ortc.Value(np.float32(1))) == "<ortc.Value f32[]>" else repr(result))
     harness.check("DLPack out", lambda: same(np.from_dlpack(result), -x))
     harness.check("DLPack out, no copy", lambda: None if address(np.from_dlpack(result)) == address(result.numpy()) else "copied")
     kept = np.from_dlpack(neg.run({"x": x}, values=True)["y"])

@@ -49,7 +49,7 @@ typedef struct arg_command {
         {.kind = ARG_FLAG, \
          .letter = 'q', \
          .name = "quiet", \
-         .help = "no notes, no progress", \
+         .help = "no notes, no progress; of values of 'run' only what --topk asks for", \
          .to = &cli.quiet}, \
         {.kind = ARG_FLAG, .letter = 'v', .name = "verbose", .help = "say more", .to = &cli.verbose}, \
         {.kind = ARG_CHOICE, \

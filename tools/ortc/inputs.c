@@ -104,11 +104,15 @@ static int set_from_npz(inputs *in, const char *path, const session_options *so,
         code = input_set(only_input(in), path, so, o);
     } else if (code < 0 && used != z.zip.count) {
         buffer names = {0};
-        for (size_t i = 0; i < z.zip.count && i < 20; i++)
-            buffer_printf(&names, "%s%s", i ? ", " : "", z.zip.members[i].name);
+        for (size_t i = 0; i < z.zip.count && i < 20; i++) {
+            const char *name = z.zip.members[i].name;
+            const size_t length = strlen(name) - (has_suffix(name, ".npy") ? 4 : 0);
+            buffer_printf(&names, "%s%.*s", i ? ", " : "", (int)length, name);
+        }
         char *list = list_inputs(in);
-        say_error("--input: the arrays of '%s' (%s) do not match the inputs: the model has %s", path,
-                  names.size ? (const char *)names.data : "none", list);
+        say_error("--input: the arrays of '%s' (%s) do not match the inputs: the model has %s; "
+                  "--input NAME=%s:ARRAY takes one of them",
+                  path, names.size ? (const char *)names.data : "none", list, path);
         free(list);
         free(names.data);
         code = EXIT_USAGE;

@@ -93,6 +93,27 @@ static PyObject *value_memory(py_value *self, void *unused)
 }
 static PyObject *value_readonly(py_value *self, void *unused) { return PyBool_FromLong(self->readonly); }
 
+/* <ortc.Value f32[2,3]>, <ortc.Value sequence(f32)> */
+static PyObject *value_repr(PyObject *object)
+{
+    const ortc_value *v = ((py_value *)object)->value;
+    PyObject *type = py_type_text(ortc_value_type(v)), *shape = PyUnicode_FromString("");
+    const bool tensor = ortc_value_type(v)->kind == ORTC_KIND_TENSOR;
+    for (int32_t i = 0; shape && i < ortc_value_rank(v); i++) {
+        PyObject *longer = PyUnicode_FromFormat("%U%s%lld", shape, i ? "," : "",
+                                                (long long)ortc_value_dims(v)[i]);
+        Py_DECREF(shape);
+        shape = longer;
+    }
+    PyObject *text = type && shape
+                         ? PyUnicode_FromFormat(tensor ? "<ortc.Value %U[%U]%s>" : "<ortc.Value %U%U%s>",
+                                                type, shape, ortc_value_memory(v) ? " on a device" : "")
+                         : NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(shape);
+    return text;
+}
+
 static Py_ssize_t value_length(PyObject *self)
 {
     return (Py_ssize_t)ortc_value_count(((py_value *)self)->value);
@@ -222,6 +243,7 @@ static PyType_Slot slots[] = {
      "dense and must not change its size while the value lives; or over a copy of a list or number. "
      "Values as inputs of many runs save the conversion; results are values with "
      "Session.run(..., values=True)."},
+    {Py_tp_repr, value_repr},
     {Py_tp_new, value_create},
     {Py_tp_dealloc, value_dealloc},
     {Py_tp_methods, methods},
