@@ -61,6 +61,8 @@ const ortc_case ortc_cases_contrib[] = {
      "mode='nearest' extrapolation_value=2.5"},
     {M "CropAndResize@1", "f32[1,3,4,5] f32[1,4] i32[1]={0} i32[2]={2,2}", "mode='cubic'",
      .fails = ORTC_INVALID_MODEL},
+    {M "WordConvEmbedding@1", "i32[3,4]={3,1,2,0,1,0,2,2,0,0,0,0} f32[5,1,3,6] f32[5] f32[4,6]", ""},
+    {M "WordConvEmbedding@1", "i32[1,2,4]={3,1,2,3,1,1,0,2} f32[5,1,2,6] f32[5] f32[4,6]", ""},
     {M "Gelu@1", "T[3,4]~", "", F},
     {M "BiasGelu@1", "T[3,4] T[4]", "", F},
     {M "FastGelu@1", "T[3,4] T[4]", "", F},
