@@ -234,7 +234,7 @@ ortc_status ortc_contrib_crop_and_resize(ortc_lift *l)
 /* ---- Words from their letters -------------------------------------------------------------------------- */
 
 /* Sequence [.., L] of letters, C [letters, E], W [F, 1, window, E]: the largest over the first windows of a
- * word, as many as the letters that it has beside 0 make, and one at least; a word that begins with 0 is 0. */
+ * word, as many as its letters beside 0 make, and one at least; a word that begins with 0 is 0. */
 ortc_status ortc_contrib_word_conv_embedding(ortc_lift *l)
 {
     ORTC_TRY(ortc_lift_write(l, "around = Shape(Sequence) start=0 end=-1\n"

@@ -1,5 +1,5 @@
-/* kernels/gemm/experts.c: MoE and QMoE (com.microsoft) on the cpu: every expert multiplies the tokens that chose
- * it, and no others.
+/* kernels/gemm/experts.c: MoE and QMoE (com.microsoft) on the cpu: every expert multiplies the tokens that
+ * chose it, and no others.
  *
  * T tokens of H elements, E experts of I inside; k of them for a token. Expert after expert: its tokens are
  * put together, go through two or three products with its weights, and are added up, times their shares,
@@ -212,7 +212,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
 
 /* ---- The router ---------------------------------------------------------------------------------------- */
 
-/* The k largest of a row, the first of equal ones first, and their shares: a softmax, or what `given` says. */
+/* The k largest of a row, the first of equal ones first, and their shares: a softmax, or what is `given`. */
 static void route(const experts_state *s, const float *row, const float *given, int64_t n, int32_t *which,
                   float *share)
 {
