@@ -265,6 +265,7 @@ const ortc_case ortc_cases_contrib[] = {
      "k=2 activation_type='swiglu' swiglu_fusion=2 swiglu_limit=1.5 activation_alpha=1.702 "
      "activation_beta=1.0"},
     {M "MoE@1", "f32[1,8] f32[1,4] f32[4,1,8] - f32[4,8,1]", "activation_type='identity'"},
+    {M "MoE@1", "f32[1100,8] f32[1100,2] f32[2,6,8] - f32[2,8,6]", "activation_type='relu'"}, /* in parts */
     {M "MoE@1", "f32[0,8] f32[0,4] f32[4,6,8] - f32[4,8,6]", ""},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,7]", "", .fails = ORTC_SHAPE_MISMATCH},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] f32[4,7] f32[4,8,6]", "", .fails = ORTC_SHAPE_MISMATCH},
