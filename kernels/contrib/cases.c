@@ -61,6 +61,8 @@ const ortc_case ortc_cases_contrib[] = {
      "mode='nearest' extrapolation_value=2.5"},
     {M "CropAndResize@1", "f32[1,3,4,5] f32[1,4] i32[1]={0} i32[2]={2,2}", "mode='cubic'",
      .fails = ORTC_INVALID_MODEL},
+    {M "WordConvEmbedding@1", "i32[3,4]={3,1,2,0,1,0,2,2,0,0,0,0} f32[5,1,3,6] f32[5] f32[4,6]", ""},
+    {M "WordConvEmbedding@1", "i32[1,2,4]={3,1,2,3,1,1,0,2} f32[5,1,2,6] f32[5] f32[4,6]", ""},
     {M "Gelu@1", "T[3,4]~", "", F},
     {M "BiasGelu@1", "T[3,4] T[4]", "", F},
     {M "FastGelu@1", "T[3,4] T[4]", "", F},
@@ -263,6 +265,7 @@ const ortc_case ortc_cases_contrib[] = {
      "k=2 activation_type='swiglu' swiglu_fusion=2 swiglu_limit=1.5 activation_alpha=1.702 "
      "activation_beta=1.0"},
     {M "MoE@1", "f32[1,8] f32[1,4] f32[4,1,8] - f32[4,8,1]", "activation_type='identity'"},
+    {M "MoE@1", "f32[1100,8] f32[1100,2] f32[2,6,8] - f32[2,8,6]", "activation_type='relu'"}, /* in parts */
     {M "MoE@1", "f32[0,8] f32[0,4] f32[4,6,8] - f32[4,8,6]", ""},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,7]", "", .fails = ORTC_SHAPE_MISMATCH},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] f32[4,7] f32[4,8,6]", "", .fails = ORTC_SHAPE_MISMATCH},

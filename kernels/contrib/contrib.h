@@ -62,6 +62,7 @@ ortc_status ortc_contrib_scaled_silu(ortc_lift *);
 ortc_status ortc_contrib_gated_add(ortc_lift *);
 ortc_status ortc_contrib_linear_attention_gate(ortc_lift *);
 ortc_status ortc_contrib_crop_and_resize(ortc_lift *);
+ortc_status ortc_contrib_word_conv_embedding(ortc_lift *);
 /* op_norm.c */
 ortc_status ortc_contrib_simplified_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_skip_layer_norm(ortc_lift *);

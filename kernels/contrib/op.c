@@ -86,6 +86,9 @@ static const ortc_op ops[] = {
        ortc_contrib_linear_attention_gate),
     MS("CropAndResize", "X:T1 rois:T1 batch_indices:T2 crop_size:T2!", "Y:T1",
        "extrapolation_value:f=0 mode:s=bilinear", "T1=f16,f32,f64 T2=i32", ortc_contrib_crop_and_resize),
+    MS("WordConvEmbedding", "Sequence:T W:T1 B:T1 C:T1", "Y:T1",
+       "char_embedding_size:i? conv_window_size:i? embedding_size:i?", "T=i32 T1=f32",
+       ortc_contrib_word_conv_embedding),
     /* op_norm.c */
     MS("GatedRMSNorm", "X:T scale:T gate:T", "Y:T", "activation:s=silu epsilon:f=1e-5", "T=" F3,
        ortc_contrib_gated_rms_norm),

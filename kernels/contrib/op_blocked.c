@@ -14,14 +14,10 @@
 #define WINDOW "&auto_pad &dilations &group &kernel_shape &pads &strides"
 #define LL(x) ((long long)(x))
 
-/* As onnxruntime has it for this processor. */
+/* As onnxruntime has it for this processor, whatever is masked. */
 static int64_t block_length(void)
 {
-#if defined(__x86_64__)
-    return ortc_cpu_features_detected() & ORTC_CPU_AVX512 ? 16 : 8;
-#else
-    return 16;
-#endif
+    return ortc_cpu_features_detected() & (ORTC_CPU_AVX512 | ORTC_CPU_NEON) ? 16 : 8;
 }
 
 /* The weights, as `weights` [O, I, H, W]. Where a block of inputs is not full, only outputs are in blocks. */

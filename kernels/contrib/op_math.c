@@ -230,3 +230,40 @@ ortc_status ortc_contrib_crop_and_resize(ortc_lift *l)
         "Y = Where(good, cut, %.9g:cut)",
         nearest ? "nearest" : "linear", (double)ortc_node_float(n, "extrapolation_value", 0));
 }
+
+/* ---- Words from their letters -------------------------------------------------------------------------- */
+
+/* Sequence [.., L] of letters, C [letters, E], W [F, 1, window, E]: the largest over the first windows of a
+ * word, as many as its letters beside 0 make, and one at least; a word that begins with 0 is 0. */
+ortc_status ortc_contrib_word_conv_embedding(ortc_lift *l)
+{
+    ORTC_TRY(ortc_lift_write(l, "around = Shape(Sequence) start=0 end=-1\n"
+                                "length = Shape(Sequence) start=-1\n"
+                                "flat = Concat([-1], length) axis=0\n"
+                                "words = Reshape(Sequence, flat)\n"
+                                "letters = Gather(C, words) axis=0\n"
+                                "planes = Unsqueeze(letters, [1])\n"
+                                "sums = Conv(planes, W, B)\n"
+                                "lines = Squeeze(sums, [3])\n"
+                                "open = Tanh(lines)"));
+    return ortc_lift_write(l, "ends = Equal(words, 0:words)\n"
+                              "inside = Not(ends)\n"
+                              "each = Cast(inside) to=7\n"
+                              "count = ReduceSum(each, [1])\n"
+                              "window = Shape(W) start=2 end=3\n"
+                              "less = Sub(count, window)\n"
+                              "more = Add(less, 1)\n"
+                              "windows = Max(more, 1)\n"
+                              "places = Shape(open) start=2\n"
+                              "last = Squeeze(places)\n"
+                              "place = Range(0, last, 1)\n"
+                              "whole = Less(place, windows)\n"
+                              "good = Unsqueeze(whole, [1])\n"
+                              "kept = Where(good, open, -2:open)\n"
+                              "best = ReduceMax(kept, [2]) keepdims=0\n"
+                              "has = Slice(inside, [0], [1], [1])\n"
+                              "made = Where(has, best, 0:best)\n"
+                              "wide = Shape(best) start=1\n"
+                              "shape = Concat(around, wide) axis=0\n"
+                              "Y = Reshape(made, shape)");
+}

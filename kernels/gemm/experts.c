@@ -20,6 +20,7 @@
 
 enum { INPUT, ROUTER };
 enum { FIRST, THIRD, SECOND, LAYERS }; /* in the order in which they run */
+enum { MOST_ROWS = 512 };              /* of an expert at a time, for which products are planned */
 
 /* Inputs; 0: there is none. */
 typedef struct ports {
@@ -43,7 +44,7 @@ typedef struct experts_plan {
     const ortc_product_line *line;
     const ortc_convert *convert;
     ortc_dtype type;
-    int64_t tokens, width, inner, experts;
+    int64_t tokens, rows, width, inner, experts; /* rows: the most at a time */
     struct {
         int64_t n, k, blocks;      /* blocks of a row, each with a scale */
         const ortc_packed *packed; /* NULL: as they lie */
@@ -144,7 +145,7 @@ static ortc_status plan_layers(const experts_state *s, experts_plan *p, ortc_pla
             const ortc_product_constant b = {p->experts, w->dims[1], w->dims[2], 1, p->type};
             ORTC_TRY(ortc_product_packed(c, s->at->weights[i], &p->line->b, &b, &p->layer[i].packed));
         }
-        for (int64_t m = 1; m <= p->tokens; m++) { /* how many an expert gets only the run knows */
+        for (int64_t m = 1; m <= p->rows; m++) { /* how many an expert gets only the run knows */
             ortc_product_plan product;
             if (plan_product(s, p, i, m, &product))
                 return ortc_plan_fail(c, ORTC_LIMIT, "the products' operands do not fit in memory");
@@ -171,11 +172,11 @@ static void plan_rooms(const experts_state *s, experts_plan *p)
     p->at_bias = room(&at, longest, sizeof(float));
     p->at_scales = room(&at, blocks, sizeof(float));
     p->at_zeros = room(&at, blocks, sizeof(float));
-    p->at_x = room(&at, t * p->width, size);
-    p->at_first = room(&at, t * p->layer[FIRST].n, sizeof(float));
-    p->at_third = room(&at, p->third ? t * p->inner : 0, sizeof(float));
-    p->at_inner = room(&at, t * p->inner, size);
-    p->at_made = room(&at, t * p->width, sizeof(float));
+    p->at_x = room(&at, p->rows * p->width, size);
+    p->at_first = room(&at, p->rows * p->layer[FIRST].n, sizeof(float));
+    p->at_third = room(&at, p->third ? p->rows * p->inner : 0, sizeof(float));
+    p->at_inner = room(&at, p->rows * p->inner, size);
+    p->at_made = room(&at, p->rows * p->width, sizeof(float));
     p->at_sum = room(&at, p->type == ORTC_F32 ? 0 : t * p->width, sizeof(float));
     p->at_product = at;
 }
@@ -193,6 +194,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->experts = w2->dims[0], p->width = w2->dims[1];
     p->inner = w2->dims[2] * (s->bits[SECOND] ? 8 / s->bits[SECOND] : 1);
     p->tokens = p->width ? ortc_view_count(x) / p->width : 0;
+    p->rows = p->tokens < MOST_ROWS ? p->tokens : MOST_ROWS;
     p->third = !s->fusion && given(c->in, c->n_in, s->at->weights[THIRD]);
     const ortc_status status = plan_layers(s, p, c, &products, &scratch);
     if (status != ORTC_OK) {
@@ -212,8 +214,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
 
 /* ---- The router ---------------------------------------------------------------------------------------- */
 
-/* The k largest of a row, the first of equal ones first, and their shares: a softmax, or what `given` says.
- * */
+/* The k largest of a row, the first of equal ones first, and their shares: a softmax, or what is `given`. */
 static void route(const experts_state *s, const float *row, const float *given, int64_t n, int32_t *which,
                   float *share)
 {
@@ -247,7 +248,8 @@ static ortc_status route_all(const experts_state *s, const experts_plan *p, ortc
     const bool shares = given(c->in, c->n_in, s->at->shares);
     float *row = malloc(2 * n * sizeof *row);
     if (!row) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a router");
-    for (int64_t t = 0; t < p->tokens; t++) {
+    ortc_status status = ORTC_OK;
+    for (int64_t t = 0; t < p->tokens && status == ORTC_OK; t++) {
         p->convert->widen[type](n, ortc_product_at(c->in[ROUTER].data, t * p->experts, p->type), row);
         if (shares)
             p->convert->widen[type](n, ortc_product_at(c->in[s->at->shares].data, t * p->experts, p->type),
@@ -255,9 +257,10 @@ static ortc_status route_all(const experts_state *s, const experts_plan *p, ortc
         route(s, row, shares ? row + n : NULL, p->experts,
               (int32_t *)(void *)(space + p->at_which) + t * s->k,
               (float *)(void *)(space + p->at_share) + t * s->k);
+        status = ortc_poll(c);
     }
     free(row);
-    return ORTC_OK;
+    return status;
 }
 
 /* ---- An expert ----------------------------------------------------------------------------------------- */
@@ -267,7 +270,7 @@ typedef struct expert {
     const experts_plan *p;
     ortc_call *c;
     int64_t index, m;
-    int64_t *rows; /* m places in [T * k] */
+    const int64_t *rows; /* m places in [T * k] */
     void *x, *inner;
     float *first, *third, *made, *sum; /* sum: [T][H] */
     const float *share;
@@ -428,21 +431,33 @@ static ortc_status multiply(const expert *e, int layer, const void *a, float *to
     return ortc_product_run(&product, &x, &threads);
 }
 
-static ortc_status run_expert(expert *e)
+/* e->m of its rows. */
+static ortc_status run_rows(expert *e)
 {
     const experts_plan *p = e->p;
     const int64_t grain = ortc_rows_grain(p->width);
-    const int32_t *which = (const int32_t *)(const void *)((char *)e->c->workspace + p->at_which);
-    e->m = 0;
-    for (int64_t i = 0; i < p->tokens * e->s->k; i++)
-        if (which[i] == e->index) e->rows[e->m++] = i;
-    if (!e->m) return ORTC_OK;
     ORTC_TRY(ortc_parallel(e->c, e->m, grain, gather, e));
     ORTC_TRY(multiply(e, FIRST, e->x, e->first));
     if (p->third) ORTC_TRY(multiply(e, THIRD, e->x, e->third));
     ORTC_TRY(ortc_parallel(e->c, e->m, ortc_rows_grain(8 * p->inner), between, e));
     ORTC_TRY(multiply(e, SECOND, e->inner, e->made));
     return ortc_parallel(e->c, e->m, grain, add_shares, e);
+}
+
+static ortc_status run_expert(expert *e)
+{
+    const experts_plan *p = e->p;
+    char *space = e->c->workspace;
+    const int32_t *which = (const int32_t *)(const void *)(space + p->at_which);
+    int64_t *rows = (int64_t *)(void *)(space + p->at_rows), count = 0;
+    for (int64_t i = 0; i < p->tokens * e->s->k; i++)
+        if (which[i] == e->index) rows[count++] = i;
+    for (int64_t at = 0; at < count; at += e->m) {
+        e->rows = rows + at;
+        e->m = count - at < p->rows ? count - at : p->rows;
+        ORTC_TRY(run_rows(e));
+    }
+    return ORTC_OK;
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
@@ -455,7 +470,6 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     expert e = {.s = s,
                 .p = p,
                 .c = c,
-                .rows = (int64_t *)(void *)(space + p->at_rows),
                 .x = space + p->at_x,
                 .inner = space + p->at_inner,
                 .first = (float *)(void *)(space + p->at_first),

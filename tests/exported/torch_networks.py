@@ -110,17 +110,22 @@ def feeds(recipe: Recipe, k: int) -> dict[str, Tensor]:
     return {n: i.make(g, i.shapes[k]) for n, i in recipe.inputs.items()}
 
 
-def exported(recipe: Recipe, called: Called, k: int, dynamic: bool) -> onnx.ModelProto:
+def name(i: Input, d: int) -> str:
+    return "dim_{}_{}".format(*(s[d] for s in i.shapes))
+
+
+def exported(recipe: Recipe, called: Called, k: int, dynamic: str = "") -> onnx.ModelProto:
+    """dynamic: "named": dims of the same extents have one name; "free": each has its own."""
     names, args = list(recipe.inputs), tuple(feeds(recipe, k).values())
     moving = [{d for d, (a, b) in enumerate(zip(*i.shapes)) if a != b} if dynamic else set() for i in recipe.inputs.values()]
     file = io.BytesIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         if recipe.exporter == "script":
-            axes = {n: {d: "dim_{}_{}".format(*(s[d] for s in i.shapes)) for d in m} for (n, i), m in zip(recipe.inputs.items(), moving) if m}
+            axes = {n: {d: name(i, d) for d in m} for (n, i), m in zip(recipe.inputs.items(), moving) if m}
             torch.onnx.export(called, args, file, dynamo=False, input_names=names, dynamic_axes=axes, opset_version=17)
         else:
-            shapes = (tuple({d: torch.export.Dim.DYNAMIC for d in m} for m in moving),)
-            made = torch.onnx.export(called, args, dynamo=True, input_names=names, dynamic_shapes=shapes if dynamic else None, verbose=False)
+            dims = [{d: torch.export.Dim(name(i, d), min=1) if dynamic == "named" else torch.export.Dim.DYNAMIC for d in m} for i, m in zip(recipe.inputs.values(), moving)]
+            made = torch.onnx.export(called, args, dynamo=True, input_names=names, dynamic_shapes=(tuple(dims),) if dynamic else None, verbose=False)
             made.save(file)
     return onnx.load_from_string(file.getvalue())
 
@@ -139,14 +144,14 @@ def files(recipe: Recipe) -> list[File]:
     def wrong(model: onnx.ModelProto, some: list) -> str | None:
         return next((d for f, want in some if (d := differs(theirs(model, f), want))), None)
 
-    if not recipe.apart:
+    for dynamic in () if recipe.apart else ("named",) if recipe.exporter == "script" else ("named", "free"):
         with contextlib.suppress(Exception):  # the exporter's no, or what it wrote takes one shape only
-            model = exported(recipe, called, 0, dynamic=True)
+            model = exported(recipe, called, 0, dynamic)
             if not wrong(model, sets):
                 return [File(model, sets)]
     made = []
     for k in range(2):
-        model = exported(recipe, called, k, dynamic=False)
+        model = exported(recipe, called, k)
         if problem := wrong(model, sets[k : k + 1]):
             raise ValueError(f"onnxruntime does not say what PyTorch says: {problem}")
         made.append(File(model, sets[k : k + 1]))
