@@ -210,7 +210,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("worker")
     parser.add_argument("--plugin", help="the module of provider sim")
-    parser.add_argument("--every", type=int, default=1, help="of the cases with one output every n-th")
+    parser.add_argument("--every", type=int, default=1, help="every n-th case; of those with several outputs eight times as many")
     parser.add_argument("--only", help="the case of this name")
     options = parser.parse_args()
     tester = Tester(options)
@@ -219,7 +219,8 @@ def main() -> int:
     begun, skipped, looked_at = time.monotonic(), 0, 0
     for at, c in enumerate(known):
         outputs = [o.name for o in c.model.graph.output]
-        if options.only and c.name != options.only or (len(outputs) == 1 and at % options.every and not options.only):
+        every = options.every if len(outputs) == 1 else max(1, options.every // 8)
+        if c.name != options.only if options.only else at % every:
             continue
         if not tensors_only(c.model) or operators(c.model) & RANDOM:
             skipped += 1
