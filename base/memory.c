@@ -9,21 +9,11 @@
 
 #include <stdio.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifdef SANITIZED
-#include <sanitizer/asan_interface.h>
-#define FORBID(p, bytes) ASAN_POISON_MEMORY_REGION(p, bytes)
-#define ALLOW(p, bytes) ASAN_UNPOISON_MEMORY_REGION(p, bytes)
+#include "sanitize.h"
+
+#ifdef ORTC_SANITIZED
 enum { ZONE = 128 }; /* three views: also out[2] of a call with none is seen */
 #else
-#define FORBID(p, bytes) ((void)0)
-#define ALLOW(p, bytes) ((void)0)
 enum { ZONE = 0 };
 #endif
 
@@ -78,7 +68,7 @@ void *ortc_arena_alloc(ortc_arena *arena, size_t bytes)
         block = calloc(1, sizeof *block + capacity);
         if (!block) return NULL;
         block->capacity = capacity;
-        FORBID(block + 1, capacity);
+        ORTC_FORBID(block + 1, capacity);
         arena->bytes += sizeof *block + capacity;
         if (arena->blocks && capacity == bytes &&
             arena->blocks->capacity - arena->blocks->used > LAST_BLOCK / 16) {
@@ -92,8 +82,7 @@ void *ortc_arena_alloc(ortc_arena *arena, size_t bytes)
     }
     at = (char *)(block + 1) + block->used;
     block->used += bytes;
-    ALLOW(at, asked);
-    (void)asked;
+    ORTC_ALLOW(at, asked);
     return at;
 }
 
@@ -138,7 +127,7 @@ void ortc_arena_deinit(ortc_arena *arena)
     struct ortc_arena_block *block = arena->blocks, *next;
     for (; block; block = next) {
         next = block->next;
-        ALLOW(block + 1, block->capacity);
+        ORTC_ALLOW(block + 1, block->capacity);
         free(block);
     }
     arena->blocks = NULL;

@@ -39,7 +39,7 @@ static bool clone_node(const ortc_node *from, ortc_graph *g, ortc_edge **edges, 
     n->next = NULL;
     n->in = ortc_arena_array(&g->arena, from->n_in, sizeof *n->in);
     n->uses = ortc_arena_array(&g->arena, from->n_in, sizeof *n->uses);
-    n->out = ortc_arena_array(&g->arena, from->n_out, sizeof *n->out);
+    n->out = ortc_arena_array(&g->arena, from->n_out ? from->n_out : 1, sizeof *n->out);
     if (!n->in || !n->uses || !n->out) return false;
     *(g->last ? &g->last->next : &g->first) = n;
     g->last = n;

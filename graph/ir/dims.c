@@ -334,29 +334,28 @@ ortc_status ortc_dims_combine(ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b
     return a > b ? intern(t, what, 0, a, b, out) : intern(t, what, 0, b, a, out);
 }
 
-ortc_dim ortc_dims_evaluate(const ortc_dims *t, ortc_dim d, const int64_t *symbol_values)
+ortc_dim *ortc_dims_evaluate(const ortc_dims *t, const int64_t *symbol_values)
 {
-    const ortc_dim_expr *last = expr_of(t, d);
-    if (!last) return d;
     /* Operands are older than what they are in: one pass in order settles everything, without recursion. */
-    size_t n = index_of(d) + 1;
-    ortc_dim *known = malloc(n * sizeof *known);
-    if (!known) return ORTC_DIM_UNKNOWN;
-    for (size_t i = 0; i < n; i++) {
+    const size_t n = t->exprs.count;
+    ortc_dim *known = malloc((n + 1) * sizeof *known);
+    for (size_t i = 0; known && i < n; i++) {
         const ortc_dim_expr *e = &t->exprs.data[i];
         if (e->what == 0) {
             known[i] = symbol_values[e->symbol] >= 0 ? symbol_values[e->symbol] : ORTC_DIM_UNKNOWN;
             continue;
         }
-        ortc_dim a = ortc_dim_is_number(e->a) ? e->a : known[index_of(e->a)];
-        ortc_dim b = ortc_dim_is_number(e->b) ? e->b : known[index_of(e->b)];
+        ortc_dim a = ortc_dims_number(known, e->a), b = ortc_dims_number(known, e->b);
         known[i] = ORTC_DIM_UNKNOWN;
         if (a != ORTC_DIM_UNKNOWN && b != ORTC_DIM_UNKNOWN)
             combine_numbers(e->what, a, b, &known[i]); /* what fails stays unknown */
     }
-    ortc_dim r = known[n - 1];
-    free(known);
-    return r;
+    return known;
+}
+
+ortc_dim ortc_dims_number(const ortc_dim *evaluated, ortc_dim d)
+{
+    return ortc_dim_is_number(d) || d == ORTC_DIM_UNKNOWN ? d : evaluated[index_of(d)];
 }
 
 static void write_dim(const ortc_dims *t, ortc_dim d, ortc_text *out, int depth)

@@ -36,9 +36,10 @@ ortc_status ortc_dims_fresh(ortc_dims *, ortc_dim *out);
 ortc_status ortc_dims_combine(ortc_dims *, int32_t what, ortc_dim a, ortc_dim b, ortc_dim *out);
 /* the text for what symbol and fresh return; ORTC_OK stays it */
 ortc_status ortc_dims_failed(ortc_error *, ortc_status);
-/* The number, given numbers of the symbols (-1: not known); ORTC_DIM_UNKNOWN where that does not settle
- * it. */
-ortc_dim ortc_dims_evaluate(const ortc_dims *, ortc_dim, const int64_t *symbol_values);
+/* Numbers of all that is in the table, given numbers of the symbols (-1: not known): free() them; NULL:
+ * memory is short. One of them, ORTC_DIM_UNKNOWN where the symbols do not settle it. */
+ortc_dim *ortc_dims_evaluate(const ortc_dims *, const int64_t *symbol_values);
+ortc_dim ortc_dims_number(const ortc_dim *evaluated, ortc_dim);
 void ortc_dims_text(const ortc_dims *, ortc_dim, ortc_text *); /* "batch", "(seq + 1)", "17", "?" */
 bool ortc_dims_copy(const ortc_dims *from, ortc_dims *to);     /* same ids; names are borrowed as they are */
 void ortc_dims_deinit(ortc_dims *);

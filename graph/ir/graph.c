@@ -208,7 +208,7 @@ ortc_node *ortc_node_create(ortc_graph *g, const ortc_op *op, const char *name, 
     n->id = g->next_node++;
     n->in = ortc_arena_array(&g->arena, n_in, sizeof *n->in);
     n->uses = ortc_arena_array(&g->arena, n_in, sizeof *n->uses);
-    n->out = ortc_arena_array(&g->arena, n_out, sizeof *n->out);
+    n->out = ortc_arena_array(&g->arena, n_out ? n_out : 1, sizeof *n->out);
     n->n_in = n_in;
     n->n_out = n_out;
     n->name = name && *name ? ortc_arena_string(&g->arena, name, strlen(name))

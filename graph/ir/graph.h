@@ -84,7 +84,7 @@ struct ortc_node {
     int32_t version;           /* bound since_version */
     uint32_t id;               /* unique in its graph */
     ortc_edge **in;            /* n_in of them; NULL: left out */
-    ortc_edge **out;           /* NULL: not wanted */
+    ortc_edge **out;           /* n_out of them, but one at least; NULL: not wanted */
     ortc_use **uses;           /* n_in of them: what each input's edge lists of it */
     uint32_t n_in, n_out;
     uint32_t n_attrs;
@@ -98,6 +98,7 @@ struct ortc_node {
         *program;      /* of a group of pointwise nodes (pointwise.h); NULL: made when asked for */
     const char *fused; /* what was fused, "BatchNormalization Relu"; NULL: nothing */
     uint32_t mark;     /* of group.c: inside the group that has the graph's mark */
+    bool misfit;       /* in a branch: its shapes do not fit, so that it fails if it is ever run */
     ortc_graph *graph;
     ortc_node *prev, *next;
 };

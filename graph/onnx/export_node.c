@@ -232,7 +232,9 @@ static ortc_status export_ports(const scope *s, const ortc_node *n, ortc_message
     if (!names) return ortc_no_memory(s->x->error, 0);
     for (uint32_t i = 0; i < n_in; i++)
         if (!(names[i] = n->in[i] ? name_of(s, n->in[i]) : ""))
-            return ortc_fail(s->x->error, ORTC_INTERNAL, "input %u has no name", i);
+            return ortc_edge_is_const(n->in[i])
+                       ? ortc_no_memory(s->x->error, 0)
+                       : ortc_fail(s->x->error, ORTC_INTERNAL, "input %u has no name", i);
     for (uint32_t i = 0; i < n->n_out; i++) {
         names[n_in + i] = n->out[i] ? s->names[n->out[i]->id] : "";
         if (n->out[i] && n->out[i]->type && n->out[i]->type->kind == ORTC_KIND_TENSOR)

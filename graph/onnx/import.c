@@ -44,14 +44,14 @@ static ortc_edge *capture(ortc_scope *s, const char *name, ortc_edge *outer)
     return e;
 }
 
-ortc_edge *ortc_scope_find(ortc_scope *s, const char *name)
+ortc_status ortc_scope_find(ortc_scope *s, const char *name, ortc_edge **out)
 {
-    ortc_edge *e = ortc_map_get(&s->edges, name);
-
-    if (e || !s->outer) return e;
-    e = ortc_scope_find(s->outer, name);
-    if (e && e != &ortc_import_absent && e->graph != s->graph) e = capture(s, name, e);
-    return e && ortc_map_set(&s->edges, name, e) ? e : NULL;
+    *out = ortc_map_get(&s->edges, name);
+    if (*out || !s->outer) return ORTC_OK;
+    ORTC_TRY(ortc_scope_find(s->outer, name, out));
+    if (!*out) return ORTC_OK;
+    if (*out != &ortc_import_absent && (*out)->graph != s->graph) *out = capture(s, name, *out);
+    return *out && ortc_map_set(&s->edges, name, *out) ? ORTC_OK : ortc_no_memory(s->in->error, sizeof **out);
 }
 
 ortc_status ortc_scope_alias(ortc_scope *s, const char *name, ortc_edge *e)
@@ -228,8 +228,9 @@ static ortc_status import_inputs(ortc_scope *s, const Onnx__GraphProto *g)
 static ortc_status import_output(ortc_scope *s, const Onnx__ValueInfoProto *p)
 {
     const char *name = ortc_proto_text(p->name), *doc;
-    ortc_edge *e = ortc_scope_find(s, name);
+    ortc_edge *e;
 
+    ORTC_TRY(ortc_scope_find(s, name, &e));
     if (!e || e == &ortc_import_absent)
         return ortc_fail(s->in->error, ORTC_INVALID_MODEL,
                          "output '%s' of graph '%s' is not made by any node", name, s->graph->name);
@@ -319,6 +320,11 @@ static ortc_status check_header(ortc_importer *in)
     if (m->ir_version > 14)
         ortc_log(ORTC_LOG_WARNING, "the model's ir_version is %lld, the newest known is 14",
                  (long long)m->ir_version);
+    if (m->n_opset_import == 0 && m->ir_version >= 3) /* the standard's first version that has the field */
+        return ortc_fail(in->error, ORTC_INVALID_MODEL,
+                         "no operator set is imported: from ir_version 3 on (it is %lld) a model says by "
+                         "opset_import which operators it means",
+                         (long long)m->ir_version);
     if (m->n_opset_import > ORTC_IMPORT_MAX_OPSETS)
         return ortc_fail(in->error, ORTC_LIMIT, "%zu operator sets are imported, at most %d are supported",
                          m->n_opset_import, ORTC_IMPORT_MAX_OPSETS);
@@ -331,6 +337,8 @@ static ortc_status check_header(ortc_importer *in)
             ortc_log(ORTC_LOG_WARNING, "the model's opset is %lld, the newest known is %d",
                      (long long)o->version, ORTC_NEWEST);
     }
+    if (m->graph->n_output == 0)
+        ortc_log(ORTC_LOG_WARNING, "the model has no outputs: its runs give nothing");
     return ORTC_OK;
 }
 

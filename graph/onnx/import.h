@@ -83,8 +83,8 @@ typedef struct ortc_scope {
 extern ortc_edge ortc_import_absent; /* a function's parameter that the call leaves out */
 
 void ortc_scope_deinit(ortc_scope *);
-/* The edge of a name; NULL: unknown, or memory is short. */
-ortc_edge *ortc_scope_find(ortc_scope *, const char *name);
+/* The edge of a name; *out NULL: there is none. */
+ortc_status ortc_scope_find(ortc_scope *, const char *name, ortc_edge **out);
 /* A new edge of that name, of the type that value_info gives. INVALID_MODEL when the name is taken. */
 ortc_status ortc_scope_define(ortc_scope *, const char *name, ortc_edge **out);
 /* Makes a name mean an edge that is there already. */

@@ -167,7 +167,8 @@ static ortc_status bind_inputs(ortc_scope *outer, ortc_scope *inner, const Onnx_
                          call->n_input, p->n_input);
     for (size_t i = 0; i < p->n_input; i++) {
         const char *name = i < call->n_input ? call->input[i] : "";
-        ortc_edge *e = *name ? ortc_scope_find(outer, name) : &ortc_import_absent;
+        ortc_edge *e = &ortc_import_absent;
+        if (*name) ORTC_TRY(ortc_scope_find(outer, name, &e));
         if (!e)
             return ortc_fail(outer->in->error, ORTC_INVALID_MODEL,
                              "input %zu ('%s') is not defined before it", i, name);
@@ -185,7 +186,8 @@ static ortc_status bind_outputs(ortc_scope *outer, ortc_scope *inner, const Onnx
                          call->n_output, p->n_output);
     for (size_t i = 0; i < call->n_output; i++) {
         const char *name = call->output[i];
-        ortc_edge *e = ortc_scope_find(inner, p->output[i]);
+        ortc_edge *e;
+        ORTC_TRY(ortc_scope_find(inner, p->output[i], &e));
         if (*name == 0) continue;
         if (!e || e == &ortc_import_absent)
             return ortc_fail(outer->in->error, ORTC_INVALID_MODEL,

@@ -240,7 +240,8 @@ static ortc_status import_ports(ortc_scope *s, const Onnx__NodeProto *p, ortc_no
     ortc_importer *in = s->in;
 
     for (size_t i = 0; i < n_in; i++) {
-        ortc_edge *e = *p->input[i] ? ortc_scope_find(s, p->input[i]) : &ortc_import_absent;
+        ortc_edge *e = &ortc_import_absent;
+        if (*p->input[i]) ORTC_TRY(ortc_scope_find(s, p->input[i], &e));
         if (!e)
             return ortc_fail(in->error, ORTC_INVALID_MODEL,
                              "input %zu ('%s') is not made by any node before it", i, p->input[i]);
@@ -272,8 +273,9 @@ ortc_status ortc_import_infer(ortc_importer *in, ortc_node *n)
 
     ortc_infer_init(&c, n->graph->dims, &n->graph->arena, NULL, in->error);
     status = ortc_infer_at_load(&c, n);
-    if (status == ORTC_SHAPE_MISMATCH && n->graph->parent) {
+    if ((status == ORTC_SHAPE_MISMATCH || status == ORTC_INVALID_ARGUMENT) && n->graph->parent) {
         /* A branch that is not taken may hold what does not fit: it fails when it is run. */
+        n->misfit = true;
         if (in->error) {
             in->error->code = ORTC_OK;
             in->error->text[0] = 0;

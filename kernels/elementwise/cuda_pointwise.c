@@ -35,10 +35,13 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const ortc_pointwise *p = ortc_node_program(n);
-    const char *why = "its program is gone";
+    const char *why = "";
     ortc_cu_code *code = malloc(sizeof *code);
-    if (!code) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a program");
-    if (!p || !ortc_cu_lower(p, code, &why)) {
+    if (!p || !code) { /* the program is made when it is asked for */
+        free(code);
+        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a program");
+    }
+    if (!ortc_cu_lower(p, code, &why)) {
         free(code);
         return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
     }

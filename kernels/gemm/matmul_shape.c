@@ -5,18 +5,19 @@
 static int64_t read_batch(ortc_matmul_shape *s, const ortc_view *a, const ortc_view *b, const ortc_view *y)
 {
     const int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
-    int64_t batch = 1, a_at, b_at;
+    int64_t batch = 1;
+    uint64_t a_at, b_at; /* may wrap, for shapes that no memory holds */
     s->rank = ra > rb ? ra : rb;
     for (int32_t d = 0; d < y->rank; d++)
         if (y->dims[d] == 0) return 0; /* then products of the other dims need not fit */
-    a_at = s->m * s->k, b_at = s->k * s->n;
+    a_at = (uint64_t)s->m * (uint64_t)s->k, b_at = (uint64_t)s->k * (uint64_t)s->n;
     for (int32_t d = s->rank - 1; d >= 0; d--) {
         const int64_t da = d - (s->rank - ra) >= 0 ? a->dims[d - (s->rank - ra)] : 1;
         const int64_t db = d - (s->rank - rb) >= 0 ? b->dims[d - (s->rank - rb)] : 1;
         s->dims[d] = da == 1 ? db : da;
-        s->a_step[d] = da == 1 ? 0 : a_at;
-        s->b_step[d] = db == 1 ? 0 : b_at;
-        a_at *= da, b_at *= db, batch *= s->dims[d];
+        s->a_step[d] = da == 1 ? 0 : (int64_t)a_at;
+        s->b_step[d] = db == 1 ? 0 : (int64_t)b_at;
+        a_at *= (uint64_t)da, b_at *= (uint64_t)db, batch *= s->dims[d];
     }
     return batch;
 }

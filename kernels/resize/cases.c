@@ -72,6 +72,7 @@ const ortc_case ortc_cases_resize[] = {
      "mode='linear' axes=[1] coordinate_transformation_mode='tf_crop_and_resize'", "T=f32 R=f16,f32,f64"},
     {"Resize", "string[2]={a,b} - f32[1]={2}", ""},
     {"Resize", "f32[4,6] - - i64[2]={7,7}", "keep_aspect_ratio_policy='not_larger'"},
+    {"Resize", "f32[4,6] - - i64[2]={1,0}", "keep_aspect_ratio_policy='not_larger'"},
     {"Resize", "f32[4,6] - - i64[2]={7,7}!", "keep_aspect_ratio_policy='not_smaller' mode='linear'"},
     {"Resize", "f32[3,4] - f32[2]={1,1}", "mode='cubic'"},
     {"Resize", "f32[3,0] - f32[2]={2,1}", ""},

@@ -140,9 +140,8 @@ ortc_status ortc_resize_measure(const ortc_resize_state *s, uint32_t n_in, const
         extents[i] = all[axes[i]].in;
         if (by_sizes) sizes[i] = by->data ? ortc_load_i64(by->data, ORTC_I64, i) : y->dims[axes[i]];
     }
-    const double common = by_sizes && s->aspect != ORTC_ASPECT_STRETCH
-                              ? ortc_resize_common(s->aspect, count, sizes, extents)
-                              : 0;
+    const bool together = by_sizes && s->aspect != ORTC_ASPECT_STRETCH;
+    const double common = together ? ortc_resize_common(s->aspect, count, sizes, extents) : 0;
     for (int64_t i = 0; i < count; i++) {
         ortc_resize_axis *a = &all[axes[i]];
         a->start = roi ? ortc_load_f64(roi->data, roi->dtype, i) : 0;
@@ -150,7 +149,7 @@ ortc_status ortc_resize_measure(const ortc_resize_state *s, uint32_t n_in, const
         if (!by_sizes) {
             a->scale = ortc_load_f64(by->data, ORTC_F32, i);
             a->out = a->scale > 0 ? ortc_resize_extent(a->in, a->scale, a->start, a->end) : -1;
-        } else if (common > 0) {
+        } else if (together) {
             a->scale = common;
             a->out = (int64_t)floor(common * (double)a->in + 0.5);
         } else {

@@ -138,12 +138,10 @@ ortc_value *ortc_step_call_input(ortc_step_call *c, uint32_t port)
                         ? ortc_value_wrap_strings(view->data, view->rank, view->dims, &v, c->env->error)
                         : ortc_value_wrap(view->data, view->dtype, view->rank, view->dims, NULL, NULL, &v,
                                           c->env->error);
-    if (s != ORTC_OK) return NULL;
-    if (!ortc_array_push(&c->env->borrowed, v)) {
-        ortc_value_release(v);
-        return NULL;
-    }
-    return v;
+    if (s == ORTC_OK && ortc_array_push(&c->env->borrowed, v)) return v;
+    ortc_value_release(v);
+    c->env->short_of_memory = true;
+    return NULL;
 }
 
 static ortc_value *call_value(ortc_call *call, int32_t port)

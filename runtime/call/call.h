@@ -33,6 +33,7 @@ typedef struct ortc_run_env {
     ortc_value **slots;     /* by edge id: what segments hand on; NULL: the program has none */
     /* values made of views for kernels that ask for them; released with the run */
     ORTC_ARRAY(ortc_value *) borrowed;
+    bool short_of_memory; /* a service that gives no status had none: the step has failed, whatever it says */
 } ortc_run_env;
 
 /* What a chunk of ortc_parallel, or what lies between two polls, is taken to cost: kernels say how long an
@@ -58,7 +59,7 @@ typedef struct ortc_step_call {
 void ortc_step_call_init(ortc_step_call *, ortc_run_env *, const ortc_node *);
 
 /* An input, captures included, as a value that lives as long as the run (env.borrowed). NULL: left out, or no
- * memory. */
+ * memory (env.short_of_memory). */
 ortc_value *ortc_step_call_input(ortc_step_call *, uint32_t port);
 
 /* Puts "node 'x' (Conv): " before a failed step's text, or makes one for a kernel that gave none. */

@@ -140,7 +140,8 @@ ortc_frame *ortc_context_find(ortc_context *c, const void *key, size_t key_bytes
 {
     for (size_t i = 0; i < ORTC_MAX_FRAMES; i++) {
         ortc_frame *f = c->frames[i];
-        if (f && f->program->key_bytes == key_bytes && !memcmp(f->program->key, key, key_bytes)) {
+        if (f && f->program->key_bytes == key_bytes &&
+            (!key_bytes || !memcmp(f->program->key, key, key_bytes))) {
             f->last_used = ++c->clock;
             return f;
         }

@@ -8,6 +8,7 @@
 #ifndef ORTC_CONTEXT_H
 #define ORTC_CONTEXT_H
 
+#include "base/sanitize.h"
 #include "runtime/call/call.h"
 #include "unit.h"
 
@@ -103,6 +104,12 @@ void ortc_frame_drop_captures(ortc_frame *);
 /* padding.c, debug builds: before and after a step, what fills up the last blocks of its results. */
 void ortc_step_poison_padding(const ortc_step *, const ortc_call *);
 ortc_status ortc_step_check_padding(const ortc_step *, const ortc_call *, ortc_error *);
+
+/* fence.c, under AddressSanitizer: around a program's steps, and around one of them. */
+void ortc_fence_raise(const ortc_context *);
+void ortc_fence_drop(const ortc_context *);
+void ortc_fence_open(const ortc_context *, const ortc_step *, const ortc_call *);
+void ortc_fence_close(const ortc_context *, const ortc_step *, const ortc_call *);
 
 /* queue.c: the queues of a context's devices. */
 /* NULL for host memory */

@@ -62,7 +62,7 @@ static ortc_status allocate(ortc_unit *u, ortc_tied *t, uint32_t which, const ch
 }
 
 /* The number of every symbol that the inputs given so far settle; -1: not settled. */
-static int64_t *settle_symbols(const ortc_context *c)
+static ortc_dim *settle_dims(const ortc_context *c)
 {
     const ortc_graph *g = c->unit->placed.graph;
     size_t n = g->dims->symbols.count;
@@ -77,7 +77,9 @@ static int64_t *settle_symbols(const ortc_context *c)
             if (x && !x->what) symbols[x->symbol] = v->dims[k];
         }
     }
-    return symbols;
+    ortc_dim *numbers = symbols ? ortc_dims_evaluate(g->dims, symbols) : NULL;
+    free(symbols);
+    return numbers;
 }
 
 static ortc_status unsettled(const ortc_unit *u, const ortc_unit_tie *tie, int32_t axis, ortc_error *error)
@@ -114,7 +116,7 @@ static ortc_status fits_default(const ortc_unit *u, const ortc_unit_tie *tie, co
 
 /* The first buffer and its value: of the shape of the value that the caller gave, else of the default, else
  * as the model and its other inputs say. */
-static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols, ortc_error *error)
+static ortc_status make(ortc_context *c, uint32_t index, const ortc_dim *numbers, ortc_error *error)
 {
     ortc_unit *u = c->unit;
     const ortc_unit_tie *tie = &u->ties[index];
@@ -132,7 +134,7 @@ static ortc_status make(ortc_context *c, uint32_t index, const int64_t *symbols,
     for (int32_t i = 0; i < rank; i++) {
         dims[i] = i == tie->axis ? tie->capacity
                   : known        ? known[i]
-                                 : ortc_dims_evaluate(u->placed.graph->dims, in->edge->dims[i], symbols);
+                                 : ortc_dims_number(numbers, in->edge->dims[i]);
         if (dims[i] < 0) return unsettled(u, tie, i, error);
     }
     if (!ortc_count_elements(rank, dims, &count) ||
@@ -187,7 +189,7 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
     ortc_unit *u = c->unit;
     ortc_status status = ORTC_OK;
     bool missing = false;
-    int64_t *symbols = NULL;
+    ortc_dim *numbers = NULL;
     for (uint32_t i = 0; c->state && i < u->n_ties; i++) {
         const ortc_unit_tie *tie = &u->ties[i];
         ortc_planner_input *in = &c->inputs[tie->input];
@@ -196,18 +198,18 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
             in->tied = 1 + tie->output;
     }
     if (!missing) return ORTC_OK;
-    if (!(symbols = settle_symbols(c))) return ortc_no_memory(error, 0);
+    if (!(numbers = settle_dims(c))) return ortc_no_memory(error, 0);
     for (uint32_t i = 0; i < u->n_ties && status == ORTC_OK; i++) {
         const ortc_unit_tie *tie = &u->ties[i];
         ortc_planner_input *in = &c->inputs[tie->input];
         if (c->state->ties[i].value) continue;
-        status = make(c, i, symbols, error);
+        status = make(c, i, numbers, error);
         if (status == ORTC_OK && !in->value) {
             in->value = c->state->ties[i].value;
             in->tied = tie->axis >= 0 && !tie->grows ? 1 + tie->output : 0;
         }
     }
-    free(symbols);
+    free(numbers);
     return status;
 }
 

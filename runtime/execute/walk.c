@@ -2,7 +2,7 @@
  * allocated (context.h). */
 #include "values.h"
 
-ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
+static ortc_status run_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
 {
     const ortc_step *s = &f->program->steps[index];
     ortc_step_call *call = &f->calls[index];
@@ -20,12 +20,27 @@ ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
 #ifndef NDEBUG
     ortc_step_poison_padding(s, &call->call);
 #endif
+    c->env.short_of_memory = false;
     ortc_status status = s->kernel->run(s->state, s->pstate, &call->call);
+    if (c->env.short_of_memory) status = ortc_no_memory(error, 0);
 #ifndef NDEBUG
     if (status == ORTC_OK) status = ortc_step_check_padding(s, &call->call, error);
 #endif
     if (status == ORTC_OK && s->values) status = ortc_step_check_made(c, s);
     return status == ORTC_OK ? status : ortc_step_failed(s->node, s->kernel, status, error);
+}
+
+ortc_status ortc_frame_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc_error *error)
+{
+#ifdef ORTC_SANITIZED
+    const ortc_step *s = &f->program->steps[index];
+    ortc_fence_open(c, s, &f->calls[index].call);
+    ortc_status status = run_step(c, f, index, error);
+    ortc_fence_close(c, s, &f->calls[index].call);
+    return status;
+#else
+    return run_step(c, f, index, error);
+#endif
 }
 
 /* The same, told to the run's profiler. */
@@ -48,6 +63,21 @@ static ortc_status run_step_profiled(ortc_context *c, ortc_frame *f, uint32_t in
     ORTC_TRY(ortc_frame_step(c, f, index, error));
     ortc_profile_phase(c->env.profiler, &call->phase, NULL);
     ortc_profile_end(c->env.profiler, &e);
+    return ORTC_OK;
+}
+
+static ortc_status run_steps(ortc_context *c, ortc_frame *f, ortc_error *error)
+{
+    const ortc_program *p = f->program;
+    bool can_stop = c->env.cancel || c->env.deadline_ns;
+    for (uint32_t i = 0, range = 0; i < p->n_steps; i++) {
+        if (can_stop) ORTC_TRY(ortc_run_env_poll(&c->env));
+        if (range < p->n_ranges && p->ranges[range].first == i && !c->env.profiler) {
+            ORTC_TRY(ortc_frame_range(c, f, range, error));
+            i += p->ranges[range++].count - 1;
+        } else
+            ORTC_TRY(c->env.profiler ? run_step_profiled(c, f, i, error) : ortc_frame_step(c, f, i, error));
+    }
     return ORTC_OK;
 }
 
@@ -74,14 +104,12 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
                                                        : NULL; /* late: the kernel makes it */
         *patch->where = base ? base + patch->offset : NULL;
     }
-    bool can_stop = c->env.cancel || c->env.deadline_ns;
-    for (uint32_t i = 0, range = 0; i < p->n_steps; i++) {
-        if (can_stop) ORTC_TRY(ortc_run_env_poll(&c->env));
-        if (range < p->n_ranges && p->ranges[range].first == i && !c->env.profiler) {
-            ORTC_TRY(ortc_frame_range(c, f, range, error));
-            i += p->ranges[range++].count - 1;
-        } else
-            ORTC_TRY(c->env.profiler ? run_step_profiled(c, f, i, error) : ortc_frame_step(c, f, i, error));
-    }
-    return ORTC_OK;
+#ifdef ORTC_SANITIZED
+    ortc_fence_raise(c);
+    ortc_status status = run_steps(c, f, error);
+    ortc_fence_drop(c);
+    return status;
+#else
+    return run_steps(c, f, error);
+#endif
 }

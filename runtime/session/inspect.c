@@ -16,20 +16,32 @@ void ortc_model_values(const ortc_model *m, int (*each)(void *arg, const ortc_mo
         }
 }
 
-/* An output of the model goes by that name, whatever passes made it of; all else by the file's, if it has
- * one. */
-static const char *shown_name(const ortc_edge *e)
-{
-    for (const ortc_use *u = e->uses; u; u = u->next)
-        if (!u->node) return e->graph->outputs[u->port].name;
-    return e->origin ? e->origin : e->name;
-}
-
 /* Names of a node's inputs, then of its outputs. */
 typedef struct port_names {
+    const char **outputs; /* by edge id: of the model's outputs; NULL for other values */
     const char **names;
     size_t capacity;
 } port_names;
+
+static bool port_names_init(port_names *p, const ortc_graph *g)
+{
+    *p = (port_names){.outputs = calloc(g->edges.count + 1, sizeof *p->outputs)};
+    for (uint32_t i = g->n_outputs; p->outputs && i-- > 0;)
+        p->outputs[g->outputs[i].edge->id] = g->outputs[i].name;
+    return p->outputs != NULL;
+}
+static void port_names_deinit(port_names *p)
+{
+    free(p->outputs);
+    free(p->names);
+}
+
+/* An output of the model goes by that name, whatever passes made it of; all else by the file's, if it has
+ * one. */
+static const char *shown_name(const port_names *p, const ortc_edge *e)
+{
+    return p->outputs[e->id] ? p->outputs[e->id] : e->origin ? e->origin : e->name;
+}
 
 static bool name_ports(port_names *p, const ortc_node *n)
 {
@@ -42,7 +54,7 @@ static bool name_ports(port_names *p, const ortc_node *n)
     }
     for (size_t i = 0; i < count; i++) {
         const ortc_edge *e = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        p->names[i] = e ? shown_name(e) : NULL;
+        p->names[i] = e ? shown_name(p, e) : NULL;
     }
     return true;
 }
@@ -52,7 +64,8 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
     const ortc_placed *placed = &s->unit.placed;
     uint32_t index = 0;
     char names[512];
-    port_names ports = {0};
+    port_names ports;
+    if (!port_names_init(&ports, placed->graph)) return;
     for (const ortc_node *n = placed->graph->first; n; n = n->next, index++) {
         const ortc_site *site = ortc_site_of(placed, n);
         ortc_text kernels = ORTC_TEXT(names);
@@ -76,7 +89,7 @@ void ortc_session_placement(ortc_session *s, int (*each)(void *arg, const ortc_p
                             .out = ports.names + n->n_in};
         if (each(arg, &p)) break;
     }
-    free(ports.names);
+    port_names_deinit(&ports);
 }
 
 static void describe_outputs(const ortc_step *s, ortc_text *t)

@@ -34,15 +34,18 @@ static ortc_status fix_symbols(ortc_graph *g, const ortc_session_options *o, ort
             status = ortc_fail(error, ORTC_INVALID_ARGUMENT, "dim '%s' cannot be %lld", o->dim_names[i],
                                (long long)o->dim_values[i]);
     }
+    ortc_dim *numbers = status == ORTC_OK ? ortc_dims_evaluate(g->dims, values) : NULL;
+    if (status == ORTC_OK && !numbers) status = ortc_no_memory(error, 0);
     for (uint32_t i = 0; i < g->n_inputs && status == ORTC_OK; i++) {
         ortc_edge *e = g->inputs[i].edge;
         ortc_dim dims[ORTC_MAX_RANK];
         for (int32_t k = 0; k < e->rank; k++) {
-            ortc_dim d = ortc_dims_evaluate(g->dims, e->dims[k], values);
+            ortc_dim d = ortc_dims_number(numbers, e->dims[k]);
             dims[k] = d == ORTC_DIM_UNKNOWN ? e->dims[k] : d;
         }
         if (e->rank > 0 && !ortc_edge_set_shape(e, e->type, e->rank, dims)) status = ortc_no_memory(error, 0);
     }
+    free(numbers);
     free(values);
     return status == ORTC_OK ? ortc_graph_infer(g, error) : status;
 }

@@ -64,6 +64,8 @@ def options() -> None:
             err="--shape: the model has no input 'imag'; did you mean 'image'?")  # fmt: skip
     expect("an opset of the future", "info", put("future.onnx", model([node("Relu", ["x"], ["y"])], [value_info("x", "f32", (1,))],
            [value_info("y", "f32", (1,))], opset=99)), err="the model's opset is 99, the newest that this ortc knows is")  # fmt: skip
+    expect("nothing comes out", "run", put("mute.onnx", model([node("Relu", ["x"], ["y"])], [value_info("x", "f32", (1,))], [])), "--input", "rand",
+           err="the model has no outputs: its runs give nothing")
     nameless = model([node("Relu", ["x"], ["y"])], [value_info("x", "f32", ("?", "?"))], [value_info("y", "f32", ("?", "?"))])
     expect("extents called ? are not the same", "run", put("nameless.onnx", nameless), "--input", "rand", "--shape", "x=2x3",
            out="f32[2,3]")  # fmt: skip

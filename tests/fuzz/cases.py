@@ -21,10 +21,11 @@ class Case(NamedTuple):
     model: onnx.ModelProto  # without the values of its inputs
     feeds: dict[str, np.ndarray]
     bounds: dict[str, float]  # of the outputs, in their order
+    asked: tuple[str, ...] = ()  # outputs that a run asks for; (): all
 
     @property
     def outputs(self) -> list[str]:
-        return [o.name for o in self.model.graph.output]
+        return list(self.asked) or [o.name for o in self.model.graph.output]
 
 
 def take_apart(file: onnx.ModelProto) -> Case:

@@ -23,6 +23,7 @@ from harness import check, finish, packages  # noqa: E402
 
 np, onnx, onnxruntime, evaluation, _ = packages("numpy", "onnx", "onnxruntime", "onnx.reference", "ml_dtypes")
 from cases import NO_FUSION, NO_PASSES, Case, Configuration, Died, Worker, array_of, difference, put_together, take_apart  # noqa: E402
+from disputed import DISPUTES, EVALUATOR, ONNXRUNTIME, wrong  # noqa: E402
 from generate import generate  # noqa: E402
 from shrink import shrink  # noqa: E402
 
@@ -32,38 +33,20 @@ PLAIN = [REFERENCE, Configuration("ref", "ref"), Configuration("cpu", "cpu"), Co
 SIM = [Configuration("sim", "sim"), Configuration("sim and cpu", "sim:layout=1:claim=2:only=MatMul+Add+Relu+Conv+Mul+Sub,cpu")]
 LEVELS = ("avx2", "scalar")
 
-# What others do otherwise, with the reason; graphs with such nodes are not compared with them.
-ONNXRUNTIME = {
-    "MeanVarianceNormalization": "its variance is a difference of squares, which may be below 0",
-    **{f"{r} empty": "it does not reduce what has no elements" for r in
-       ("ReduceSum", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp")},
-    "Gelu f64": "its double has constants of floats",
-    "GridSample cubic border": "neighbours outside are not those at the border, as the standard's evaluator has it",
-}
-EVALUATOR = {
-    "Optional": "it puts an axis before the tensor",
-    "LRN": "it knows four dims only",
-    "GRU": "it takes the bias of one direction for both",
-    "LSTM": "it knows one direction, and no lengths",
-    "RNN": "it knows one direction, and no lengths",
-    "Erf": "f64 is computed in f32",
-    "GlobalMaxPool": "it knows four dims only",
-    "ReduceSumSquare": "of i32 it makes i64",
-    "QLinearConv": "it rounds after the zero point is added",
-}
-
-
 def traits(case: Case) -> set[str]:
-    """Operators with what the tables above ask for."""
+    """Operators with what the tables of disputed.py ask for."""
     out = set()
     arrays = [*case.feeds.values(), *map(onnx.numpy_helper.to_array, case.model.graph.initializer)]
-    kinds = [k for k, there in (("f64", any(a.dtype == np.float64 for a in arrays)), ("empty", not all(a.size for a in arrays))) if there]
+    kinds = [k for k, there in (("f64", any(a.dtype == np.float64 for a in arrays)), ("i32", any(a.dtype == np.int32 for a in arrays)),
+                                ("empty", not all(a.size for a in arrays))) if there]  # fmt: skip
 
     def visit(nodes):
         for n in nodes:
             said = {a.name: a.s.decode() for a in n.attribute if a.type == onnx.AttributeProto.STRING}
             out.update((n.op_type, " ".join(filter(None, (n.op_type, said.get("mode"), said.get("padding_mode"))))))
             out.update(f"{n.op_type} {k}" for k in kinds)
+            if n.op_type in ("GRU", "LSTM", "RNN") and len(n.input) > 4 and n.input[4]:
+                out.add(f"{n.op_type} lengths")
             for a in n.attribute:
                 for g in [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs:
                     visit(g.node)
@@ -84,8 +67,8 @@ class Peers:
         self.options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # some of its fusions round coarsely
         self.answered = collections.Counter()
 
-    def onnxruntime(self, case: Case):
-        if traits(case) & ONNXRUNTIME.keys() or any(a.dtype.name == "bfloat16" for a in case.feeds.values()):
+    def onnxruntime(self, case: Case, disputed: bool = False):
+        if not disputed and traits(case) & ONNXRUNTIME.keys() or any(a.dtype.name == "bfloat16" for a in case.feeds.values()):
             return None
         try:
             session = onnxruntime.InferenceSession(case.model.SerializeToString(), self.options, providers=["CPUExecutionProvider"])
@@ -95,8 +78,8 @@ class Peers:
         self.answered["onnxruntime"] += 1
         return results
 
-    def evaluator(self, case: Case):
-        if traits(case) & EVALUATOR.keys():
+    def evaluator(self, case: Case, disputed: bool = False):
+        if not disputed and traits(case) & EVALUATOR.keys():
             return None
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -165,6 +148,17 @@ class Fuzzer:
                 onnx.save(put_together(small), self.options.keep / f"{name}.onnx")
         return text
 
+    def settle(self, who: str, dispute) -> str:
+        """ortc has what the standard says; the other has not, and is known not to."""
+        case, (worker, configurations) = dispute.case(), self.groups[0]
+        if dispute.row not in traits(case) & (ONNXRUNTIME if who == "onnxruntime" else EVALUATOR).keys():
+            return "no graph would be left out for it"
+        worker.ask(case, configurations)
+        for c, answer in zip(configurations, worker.answers(case, configurations)):
+            if why := answer.text or wrong([array_of(r) for r in answer.results], dispute):
+                return f"{c.name}: {why}"
+        return "" if wrong(getattr(self.peers, who)(case, True), dispute) else f"{who} is right: the row is to go"
+
     def still(self, case: Case, was: dict[str, str]) -> bool:
         """Whether something of the same kind is wrong for one who was wrong: results differ, or the status is the same."""
         now = self.differences(case, "evaluator" in was)
@@ -201,6 +195,9 @@ def main() -> int:
     fuzzer, operators = Fuzzer(options), collections.Counter()
     for path in sorted((HERE / "found").glob("*.onnx")):
         check(path.stem, lambda path=path: fuzzer.look_at(path.stem, onnx.load(path), True))
+    for who, disputes in DISPUTES.items():
+        for dispute in [d() for d in disputes]:
+            check(f"{who}: {dispute.row}", lambda who=who, d=dispute: fuzzer.settle(who, d))
     begun = time.monotonic()
     done = 0
     for seed in range(options.first, options.first + options.graphs):

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import collections
+import itertools
+import pickle
 import struct
 import sys
 import time
@@ -26,6 +28,7 @@ from generate import generate  # noqa: E402
 from mutate import Mutator  # noqa: E402
 
 MAX_SEED = 20000  # bytes: what is larger is slow, and no richer
+AHEAD = 8  # models that wait for the worker
 
 
 def seeds(standard: bool) -> list[bytes]:
@@ -38,6 +41,15 @@ def seeds(standard: bool) -> list[bytes]:
     data = Path(onnx.__file__).parent / "backend" / "test" / "data"
     out += [p.read_bytes() for kind in ("simple", "pytorch-operator", "pytorch-converted") for p in sorted((data / kind).glob("*/model.onnx"))]
     return [s for s in out if len(s) <= MAX_SEED]
+
+
+def kept_seeds(path: Path | None, standard: bool) -> list[bytes]:
+    if path and path.is_file():
+        return pickle.loads(path.read_bytes())
+    out = seeds(standard)
+    if path:
+        path.write_bytes(pickle.dumps(out))
+    return out
 
 
 class Fuzzer:
@@ -100,6 +112,13 @@ def smaller(fuzzer: Fuzzer, data: bytes, seed: int, why: str) -> bytes:
     return m.SerializeToString()
 
 
+def shown(data: bytes) -> str:
+    try:
+        return str(onnx.ModelProto.FromString(data))
+    except Exception:  # bytes were changed
+        return repr(data)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("worker")
@@ -110,37 +129,50 @@ def main() -> int:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--standard", action="store_true", default=True, help="seeds of the standard's, too, which take seconds to read")
     which.add_argument("--generated", dest="standard", action="store_false")
+    parser.add_argument("--seeds", type=Path, help="a file that keeps the seeds: made when it is not there, then read")
     parser.add_argument("--keep", type=Path, help="folder for what is found")
+    parser.add_argument("--no-shrink", dest="shrink", action="store_false")
     options = parser.parse_args()
     command = [options.worker, *(["--plugin", options.plugin] if options.plugin else [])]
     fuzzer = Fuzzer(Worker(command))
     for path in sorted((HERE / "untrusted").glob("*.onnx")):
         check(path.stem, lambda path=path: fuzzer.why(path.read_bytes(), int(path.stem.rpartition("-")[2])))
     begun = time.monotonic()
-    known = seeds(options.standard)
+    known = kept_seeds(options.seeds, options.standard)
     ready = time.monotonic()
     found: dict[str, tuple[int, bytes, str]] = {}
-    pending, done = None, 0
-    for seed in range(options.first, options.first + options.executions + 1):
-        last = seed == options.first + options.executions or (options.seconds and time.monotonic() - ready > options.seconds)
-        data = b"" if last else Mutator(seed, known).model()  # while the worker is at the one before
-        if pending:
-            try:
-                fuzzer.answer()
-            except Died as died:
-                found.setdefault(headline(str(died)), (pending[0], pending[1], str(died)))
-            done += 1
-        if last:
+    pending: collections.deque[tuple[int, bytes]] = collections.deque()
+    done = 0
+
+    def settle() -> None:
+        """The oldest that was asked; those behind one that ended the worker are asked again."""
+        seed, data = pending.popleft()
+        try:
+            fuzzer.answer()
+        except Died as died:
+            found.setdefault(headline(str(died)), (seed, data, str(died)))
+            for other, bytes_ in pending:
+                fuzzer.ask(bytes_, other)
+
+    changed = itertools.chain.from_iterable(Mutator(seed, known).models() for seed in itertools.count(options.first))
+    for seed in range(options.first, options.first + options.executions):
+        if options.seconds and time.monotonic() - ready > options.seconds:
             break
+        data = next(changed)  # while the worker is at those before
+        if len(pending) == AHEAD:
+            settle()
         fuzzer.ask(data, seed)
-        pending = seed, data
+        pending.append((seed, data))
+        done += 1
+    while pending:
+        settle()
     leaks = fuzzer.worker.close()
     for i, (kind, (seed, data, why)) in enumerate(found.items()):
-        data = smaller(fuzzer, data, seed, why)
+        data = smaller(fuzzer, data, seed, why) if options.shrink else data
         if options.keep:
             options.keep.mkdir(parents=True, exist_ok=True)
             (options.keep / f"found{i}-{seed}.onnx").write_bytes(data)
-        check(f"execution {seed}", lambda: f"{why}\n{onnx.ModelProto.FromString(data)}"[:6000])
+        check(f"execution {seed}", lambda: f"{why}\n{shown(data)}"[:6000])
     check(f"{done} executions", lambda: leaks or ("" if done else "none"))
     loaded = sum(n for s, n in fuzzer.statuses.items() if s == 0)
     check("one in ten runs", lambda: "" if 10 * loaded >= done else f"only {loaded} of {done}")

@@ -4,6 +4,7 @@ declared shapes, functions, opsets, external data), seldom by bytes. Most still 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import onnx
 from onnx import AttributeProto, TensorProto, helper
@@ -21,12 +22,17 @@ class Mutator:
         self.dice = random.Random(seed)
         self.seeds = seeds
 
-    def model(self) -> bytes:
+    def models(self) -> Iterator[bytes]:
+        """One of the seeds, after each of a few changes."""
         d = self.dice
         m = onnx.ModelProto.FromString(d.choice(self.seeds))
-        for _ in range(d.choice((1, 1, 1, 2, 2, 3, 5))):
+        for _ in range(d.choice((1, 2, 3, 4, 5))):
             d.choice(self.CHANGES)(self, m)
-        data = m.SerializeToString()
+            yield self.damaged(m.SerializeToString())
+
+    def damaged(self, data: bytes) -> bytes:
+        """Seldom other bytes, too."""
+        d = self.dice
         if d.random() < 0.04 and data:
             data = bytearray(data)
             for _ in range(d.randint(1, 3)):

@@ -195,7 +195,9 @@ static ortc_status run_all(trial *t)
         if (!some || roll(t, 2)) names[n_out++] = io->name;
     ref.status = ORTC_LIMIT;
     if (small) {
-        static const char *const others[] = {"cpu", "cpu", "cpu", "sim", "sim:layout=1,cpu"};
+        static const char *const others[] = {
+            "cpu", "cpu", "cpu", "sim:memory=268435456",
+            "sim:memory=268435456:layout=1,cpu"}; /* which fills what it gives */
         const char *providers = others[roll(t, 5)];
         run(t, "ref", 0, in, n_in, names, n_out, &ref);
         run(t, providers, roll(t, 2) ? ORTC_SESSION_NO_FUSION : 0, in, n_in, names, n_out, &cpu);
@@ -216,7 +218,8 @@ static ortc_status run_all(trial *t)
 
 /* ---- Saving -------------------------------------------------------------------------------------------- */
 
-static void save_and_load(trial *t)
+/* With the options that it was loaded with: passes find out more, and refuse what could not be run. */
+static void save_and_load(trial *t, const ortc_model_options *loaded)
 {
     char path[128];
     ortc_error e = ORTC_ERROR_INIT;
@@ -226,7 +229,7 @@ static void save_and_load(trial *t)
     snprintf(path, sizeof path, "%s/ortc-untrusted-%ld.onnx", folder, (long)getpid());
     o.flags = roll(t, 2) ? ORTC_SAVE_RAISED : 0;
     if (owed("save", ortc_model_save(t->model, path, &o, &e), &e) == ORTC_OK) {
-        if (owed("load what was saved", ortc_model_load(path, NULL, &again, &e), &e) != ORTC_OK)
+        if (owed("load what was saved", ortc_model_load(path, loaded, &again, &e), &e) != ORTC_OK)
             broken("what was saved does not load", e.text);
         ortc_model_release(again);
     }
@@ -245,7 +248,7 @@ ortc_status fuzz_untrusted(const uint8_t *data, size_t bytes, uint32_t seed, cha
     in_time("load", begun, INT64_C(2000000000));
     if ((s == ORTC_OK) != (t.model != NULL)) broken("load", "status and model");
     if (t.model) {
-        if (roll(&t, 4) == 0) save_and_load(&t);
+        if (roll(&t, 4) == 0) save_and_load(&t, &o);
         s = run_all(&t);
     }
     if (text_bytes) snprintf(text, text_bytes, "%s", s == ORTC_OK ? "" : e.text);

@@ -154,6 +154,9 @@ def graphs() -> None:
     whole = model([relu], [x], [y]).SerializeToString()
     file("a file that ends too early", whole[:-9])
     file("no graph", onnx.ModelProto(ir_version=10, opset_import=[helper.make_opsetid("", 21)]))
+    unsaid = model([relu], [x], [y])
+    del unsaid.opset_import[:]
+    file("no operator set", unsaid)
     file("an opset of zero", model([relu], [x], [y], opset=0))
     file("a value that nobody makes", model([node("Relu", ["z"], ["y"], name="the_node")], [x], [y]), of_node=True)
     file("a result that nobody makes", model([relu], [x], [value("z", F, None)]))

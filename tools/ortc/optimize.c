@@ -315,7 +315,8 @@ static int optimize_model(const char *path, const optimize_options *o)
         if (s != ORTC_OK) {
             say_error("%s", e.text);
             code = exit_code(s, STAGE_LOAD);
-        }
+        } else
+            model_note(model);
     }
     if (code < 0) code = write_checked(model, path, o, &r);
     term_progress_clear();

@@ -85,8 +85,7 @@ int session_options_parse(session_options *o)
     return -1;
 }
 
-/* Nodes of a newer opset are read as those of the newest known: right unless the standard changed them. */
-static void note_opset(const ortc_model *model)
+void model_note(const ortc_model *model)
 {
     const ortc_model_info *info = ortc_model_describe(model);
     for (size_t i = 0; i < info->n_opsets; i++)
@@ -94,6 +93,7 @@ static void note_opset(const ortc_model *model)
             say_note("the model's opset is %lld, the newest that this ortc knows is %d: operators are read "
                      "as there",
                      (long long)info->opset_versions[i], ORTC_OPSET);
+    if (!ortc_model_output(model, 0)) say_note("the model has no outputs: its runs give nothing");
 }
 
 /* A deadline from now on; 0: none. */
@@ -112,7 +112,7 @@ static int open_as(const char *path, const ortc_model_options *mo, ortc_model **
     ortc_error e = ORTC_ERROR_INIT;
     ortc_status s = ortc_model_load(path, mo, out, &e);
     if (s == ORTC_OK) {
-        if (!(mo->flags & ORTC_MODEL_DESCRIBE)) note_opset(*out);
+        if (!(mo->flags & ORTC_MODEL_DESCRIBE)) model_note(*out);
         return -1;
     }
     if (strstr(e.text, path))

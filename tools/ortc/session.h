@@ -115,6 +115,9 @@ int session_options_parse(session_options *);
 /* What loading is given of them. */
 ortc_model_options model_options(const session_options *);
 int model_open(const char *path, const session_options *, ortc_model **out);
+/* Says what is odd about a model that loads all the same: nodes of a newer opset are read as those of the
+ * newest known, which is right unless the standard changed them; nothing comes out. */
+void model_note(const ortc_model *);
 /* The same of a model that may miss operators, to look at only (ORTC_MODEL_DESCRIBE). */
 int model_describe(const char *path, ortc_model **out);
 /* Whether the model has this symbolic dimension; `option` is who asks. */
