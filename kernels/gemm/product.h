@@ -144,7 +144,7 @@ void ortc_product_tail(const ortc_uk_tail_f32 *, float *sums, size_t ld, size_t 
 /* Bytes of an element of the types that occur here; an address so many elements on. */
 static inline int64_t ortc_product_size(ortc_dtype t)
 {
-    return t == ORTC_F32 || t == ORTC_I32 ? 4 : t == ORTC_F16 || t == ORTC_BF16 || t == ORTC_I16 ? 2 : 1;
+    return ortc_dtype_bits(t) / 8; /* of whole bytes: results of integers are of any such type */
 }
 static inline void *ortc_product_at(const void *p, int64_t elements, ortc_dtype t)
 {

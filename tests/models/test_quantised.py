@@ -69,6 +69,25 @@ def as_others(model, products: dict[str, int], off: float) -> str | None:
     return None
 
 
+def casts() -> str | None:
+    """What is behind a convolution's 8 bits is in its epilogue, whose result may be of any type."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (uint8[1,3,8,9] x) => (%s[1,5,8,9] y)
+        <uint8[5,3,3,3] w = {%s}, float xs = {0.02}, uint8 xz = {128}, float ws = {0.01}, uint8 wz = {120}, float ys = {0.05}, uint8 yz = {100}>
+        { q = QLinearConv<pads = [1, 1, 1, 1]> (x, xs, xz, w, ws, wz, ys, yz)  y = Cast<to = %d> (q) }"""
+    weights = ", ".join(str(v) for v in np.random.default_rng(1).integers(0, 256, 135))
+    data = np.random.default_rng(2).integers(0, 256, (1, 3, 8, 9)).astype(np.uint8)
+    for name in ("int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float16", "float", "double", "bool"):
+        with tempfile.TemporaryDirectory() as folder:
+            file, x, y = f"{folder}/m.onnx", f"{folder}/x.npy", f"{folder}/y.npy"
+            to = onnx.TensorProto.DataType.Value(name.upper())
+            onnx.save(onnx.parser.parse_model(text % (name, weights, to)), file)
+            np.save(x, data)
+            if not np.array_equal(run(file, x, y, "ref"), run(file, x, y, "cpu")):
+                return f"to {name}: not what ref gives"
+    return None
+
+
+check("a convolution's 8 bits to any type", casts)
 CNN = {"conv_integer": 13, "matmul_integer.packed": 1, "gemm.packed": 0}
 for name, how in FORMS.items():
     check(f"convolutions, QDQ, {name}", lambda how=how: as_others(quantised(cnn(), "qdq", **how), CNN, 0.02))
