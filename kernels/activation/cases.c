@@ -43,6 +43,9 @@ const ortc_case ortc_cases_activation[] = {
     {"PRelu", "f32[2,3] f32[2]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"PRelu", "f32[3] f32[2,3]", "", .fails = ORTC_SHAPE_MISMATCH},
 
+    {"Clip", "T[2,3] T[1]={-1} T[]={1}", "", "T=f32,i32"},
+    {"Clip", "f32[2,3] f32[3]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"Clip", "i64[2,3] i64[] i64[2,3]", "", .fails = ORTC_SHAPE_MISMATCH},
     {"Clip", "T[33] T[]={2}! T[]={5}!", "", NUM},
     {"Clip", "T[2,17] T[]={2} T[]={5}", "", NUM},
     {"Clip", "T[17] - T[]={3}", "", NUM},

@@ -30,6 +30,19 @@ static ortc_status infer_prelu(ortc_infer *c)
     return ortc_infer_like(c, 0, 0);
 }
 
+/* Clip's bounds are scalars; a dim of 1 is let pass, as others write it. */
+static ortc_status infer_clip(ortc_infer *c)
+{
+    for (uint32_t i = 1; i < 3; i++) {
+        const ortc_port bound = ortc_infer_in(c, i);
+        if (bound.rank > 1 || (bound.rank == 1 && bound.dims[0] >= 0 && bound.dims[0] != 1))
+            return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "%s has rank %d%s, expected a scalar",
+                                   i == 1 ? "min" : "max", bound.rank,
+                                   bound.rank == 1 ? " and not one element" : "");
+    }
+    return ortc_infer_like(c, 0, 0);
+}
+
 /* SwiGLU broadcasts nothing. */
 static ortc_status infer_swiglu(ortc_infer *c)
 {
@@ -167,7 +180,7 @@ static const ortc_op ops[] = {
     ORTC_POINTWISE("", "PRelu", 16, 7, "9 7 6 1", "X:T slope:T", "Y:T", "", "T=float,i32,i64,u32,u64",
                    infer_prelu, lift_prelu, expand_prelu),
     ORTC_POINTWISE("", "Clip", 13, 11, "12 11 6 1", "input:T min:T? max:T?", "output:T", "", "T=num",
-                   infer_same, lift_clip, expand_clip),
+                   infer_clip, lift_clip, expand_clip),
     UNARY("Sigmoid", 13, 6, "6 1", "", "T=float", ortc_lift_consumed, expand_sigmoid),
     UNARY("Tanh", 13, 6, "6 1", "", "T=float", ortc_lift_consumed, expand_tanh),
     UNARY("Gelu", 20, 20, "", "approximate:s=none", "T=float", NULL, expand_gelu),

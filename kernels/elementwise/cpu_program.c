@@ -174,6 +174,16 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     return ORTC_OK;
 }
 
+/* An operator's own shapes say so; whoever reads by strides looks all the same. */
+static bool broadcasts(const ortc_view *x, const ortc_view *y)
+{
+    for (int32_t i = 1; i <= x->rank; i++) {
+        const int64_t n = x->dims[x->rank - i];
+        if (n != 1 && (i > y->rank || n != y->dims[y->rank - i])) return false;
+    }
+    return true;
+}
+
 /* Merges dims that lie together in every input, as ortc_walk_merge does. */
 static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view *y, program_plan *g)
 {
@@ -234,6 +244,9 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     shapes memory;
     as_loaded(code, p->in, p->n_in, &own);
     const ortc_view *y = &p->out[0], *in = own.in;
+    for (uint32_t k = 0; k < p->n_in && k < code->n_in; k++)
+        if (code->in[k] && !broadcasts(&in[k], y))
+            return ortc_plan_fail(p, ORTC_SHAPE_MISMATCH, "input %u does not broadcast to the result", k);
     if (y->layout) {
         in_memory(code, in, y, &memory);
         in = memory.in;
