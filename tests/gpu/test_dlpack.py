@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 import harness
 
-ortc, onnx, torch = harness.packages("ortc", "onnx.parser", "torch")
+ortc, parser, torch = harness.packages("ortc", "onnx.parser", "torch")
 if not torch.cuda.is_available():
     harness.skip("PyTorch sees no GPU")
 if len(sys.argv) > 1:
@@ -20,7 +20,7 @@ TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,m] x) => (float[n,m
 
 
 def main() -> int:
-    session = ortc.Session(onnx.parser.parse_model(TEXT).SerializeToString(), providers="cuda,cpu", require="cuda")
+    session = ortc.Session(parser.parse_model(TEXT).SerializeToString(), providers="cuda,cpu", require="cuda")
     x = torch.randn(256, 256, device="cuda")
 
     def run(x, **options):

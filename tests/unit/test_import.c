@@ -398,7 +398,7 @@ Test(import, functions_are_inlined, .init = register_ops)
 Test(import, functions_that_never_end_are_refused, .init = register_ops)
 {
     buffer g = start_graph(), m, f = start_function("F");
-    char name[8], below[8];
+    char name[16], below[16];
     put_names(&f, 4, "p");
     put_names(&f, 5, "r");
     add_call(&f, 7, "F", "p", "r");
