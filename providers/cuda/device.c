@@ -14,13 +14,14 @@
 
 const char *ortc_cuda_error(int error) { return cudaGetErrorString((cudaError_t)error); }
 
+/* An error that is given back here is not to be found by the next launch, too: a stream that refuses to be
+ * captured, memory that is short. */
 static ortc_status status_of(cudaError_t e)
 {
+    if (e != cudaSuccess) cudaGetLastError();
     switch (e) {
     case cudaSuccess: return ORTC_OK;
-    case cudaErrorMemoryAllocation:
-        cudaGetLastError(); /* not sticky */
-        return ORTC_OUT_OF_MEMORY;
+    case cudaErrorMemoryAllocation: return ORTC_OUT_OF_MEMORY;
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice: return ORTC_NOT_FOUND;
     case cudaErrorIllegalAddress:
