@@ -35,7 +35,9 @@ void ortc_conv_plan_cost(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype t
 /* Clocks of one core for the multiplications alone, at two vectors of f32 a clock. */
 double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 
-/* cpu_blocks.c */
+/* cpu_blocks.c. W as blocked.h reads it, input 1 of the plan's node, packed once. */
+ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
+                                   const ortc_packed **out);
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
     ortc_conv_stem, ortc_conv_winograd_2x2, ortc_conv_winograd_4x4;
 

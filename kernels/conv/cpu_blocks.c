@@ -61,6 +61,20 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill};
 
+static ortc_status pack(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int way,
+                        const ortc_packed **out)
+{
+    const pack_param param = {
+        g->group, g->channels, g->filters, g->kernel_count, way == POINT ? WINDOW : way, (int64_t)type};
+    return ortc_plan_pack(p, 1, &packing, &param, sizeof param, out);
+}
+
+ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
+                                   const ortc_packed **out)
+{
+    return pack(p, g, type, stem ? STEM : WINDOW, out);
+}
+
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
 typedef struct blocks_plan {
@@ -174,9 +188,7 @@ static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    const pack_param param = {
-        g.group, g.channels, g.filters, g.kernel_count, way == POINT ? WINDOW : way, (int64_t)b->type};
-    const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &b->packed);
+    const ortc_status status = pack(p, &g, b->type, way, &b->packed);
     if (status) {
         close_way(b);
         free(b);

@@ -14,39 +14,6 @@
 
 #define FORM(stem) ((uint64_t)0xb17e5 << 32 | (uint64_t)(stem))
 
-/* ---- Packed W ------------------------------------------------------------------------------------------ */
-
-/* Compared bytewise: no padding between these. */
-typedef struct pack_param {
-    int64_t group, channels, filters, kernel_count, stem, type;
-} pack_param;
-
-static ortc_conv_geometry geometry_of(const pack_param *p)
-{
-    return (ortc_conv_geometry){.group = p->group,
-                                .channels = p->channels,
-                                .filters = p->filters,
-                                .kernel_count = p->kernel_count};
-}
-
-static size_t pack_bytes(const ortc_view *src, const void *param)
-{
-    const pack_param *p = param;
-    const ortc_conv_geometry g = geometry_of(p);
-    (void)src;
-    return ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, (int)p->stem);
-}
-
-static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
-{
-    const pack_param *p = param;
-    const ortc_conv_geometry g = geometry_of(p);
-    const ortc_product_threads threads = {ortc_call_parallel, call};
-    return ortc_blocked_weight_fill(&g, (ortc_dtype)p->type, (int)p->stem, src->data, dst, &threads);
-}
-
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.bytes", pack_bytes, pack_fill};
-
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
 typedef struct blocks_plan {
@@ -116,9 +83,8 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
     const ortc_dtype w = p->in[1].dtype;
-    const pack_param param = {g.group, g.channels, g.filters, g.kernel_count, stem, (int64_t)w};
     const size_t sums = (size_t)(g.group * b->dense.outs * ORTC_BLOCK) * sizeof(int32_t);
-    const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &b->packed);
+    const ortc_status status = ortc_conv_pack_blocked(p, &g, w, stem, &b->packed);
     if (status) {
         ortc_blocked_plan_deinit(&b->dense);
         free(b);

@@ -5,9 +5,8 @@
 
 #include "kernels/common/vector/vec.h"
 
-enum {
-    NARROW = V_LANES < 16 ? 0 : 16
-}; /* columns of a narrow tile: blocks of channels, where they are a register */
+/* Columns of a narrow tile: a block of channels, where that is one register. */
+enum { NARROW = V_LANES < 16 ? 0 : 16 };
 
 /* A row's part of a vector: a register for all of it, or where its elements are. What is left out is a number
  * that changes nothing: 0 before, 1, and -0 behind, to which a sum of 0 keeps its sign. */

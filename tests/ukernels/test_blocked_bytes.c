@@ -71,8 +71,13 @@ static void make(conv *c, rng *r)
     c->tail.bias = (ortc_int_source){.given = 1, .port = BIAS_PORT};
     c->tail.lies[SCALE_PORT] = c->tail.lies[BIAS_PORT] = ORTC_PW_CHANNEL;
     c->tail.lies[RESIDUAL_PORT] = ORTC_PW_FULL;
-    c->tail.residual = RESIDUAL_PORT;
-    c->tail.steps.residual = (ortc_int_scaled){ORTC_U8, 0.011f, 77};
+    if (rng_next(r) % 2) { /* to 8 bits and back before it */
+        c->tail.steps.to = (ortc_int_scaled){rng_next(r) % 2 ? ORTC_U8 : ORTC_I8, 0.013f, 12};
+        c->tail.steps.from = (ortc_int_scaled){c->tail.steps.to.type, 0.013f, rng_next(r) % 2 ? 12 : 10};
+    }
+    if (rng_next(r) % 2) c->tail.steps.clip = (ortc_int_bounds){-0.3f, 1.1f};
+    if (rng_next(r) % 4) c->tail.residual = RESIDUAL_PORT;
+    c->tail.steps.residual = (ortc_int_scaled){c->tail.residual < 0 ? 0 : ORTC_U8, 0.011f, 77};
     c->tail.steps.last.lo = rng_next(r) % 2 ? 0 : -INFINITY;
     c->tail.steps.y = (ortc_int_scaled){ORTC_U8, 0.017f, 99};
 }
@@ -140,10 +145,20 @@ static float expected(const conv *c, int64_t n, int64_t o, int64_t s)
     const int64_t outs = c->g.group * c->g.filters;
     v = v * ((float *)(void *)c->scale.data)[o];
     v = v + ((float *)(void *)c->bias.data)[o];
-    const float r = ((float)c->r.data[at(n, o, s, outs, c->g.out_count)] - k->residual.zero) *
-                    k->residual.scale;
-    v = v + r;
-    if (v < k->last.lo) v = k->last.lo;
+    if (v < k->clip.lo) v = k->clip.lo;
+    if (v > k->clip.hi) v = k->clip.hi;
+    if (k->to.type) {
+        const float low = k->to.type == ORTC_U8 ? 0 : -128;
+        v = rintf(v / k->to.scale) + k->to.zero;
+        v = v < low ? low : v > low + 255 ? low + 255 : v;
+        v = (v - k->from.zero) * k->from.scale;
+    }
+    if (c->tail.residual >= 0) {
+        const float x = (float)c->r.data[at(n, o, s, outs, c->g.out_count)] - k->residual.zero,
+                    add = x * k->residual.scale;
+        v = v + add;
+    }
+    if ((k->to.type || c->tail.residual >= 0) && v < k->last.lo) v = k->last.lo;
     v = rintf(v / k->y.scale) + k->y.zero;
     return v < 0 ? 0 : v > 255 ? 255 : v;
 }
