@@ -271,8 +271,72 @@ LINE(each2_l,
     FROM(s);)
     /* clang-format on */
 
-    static void run(const op *ops, size_t count, size_t block)
+    /* ---- Programs of one operation ------------------------------------------------------------------ */
+
+    /* load, a line, store, or load and a line that stores: each vector is read, worked on and stored before
+     * the next. Memory likes that better than eight of each in turn. */
+    typedef void loop(const op *, size_t, size_t);
+VFN void in_turn(const op *o, size_t count, size_t block, vf32 (*f)(vf32, vf32))
 {
+    const size_t n = v_lanes(), x_step = block * o[0].p_step, p_step = block * o[1].p_step;
+    const char *x = o[0].p, *p = o[1].p;
+    char *y = o[2].p;
+    for (size_t i = 0; i < count; i += block, x += x_step, p += p_step, y += 8 * n * sizeof(float))
+        for (size_t k = 0; k < 8; k++) v_store_f32(AT(y, k), f(R(x, k), R(p, k)), n);
+}
+VFN void flags_in_turn(const op *o, size_t count, size_t block, vm32 (*f)(vf32, vf32))
+{
+    const size_t n = v_lanes(), x_step = block * o[0].p_step, p_step = block * o[1].p_step;
+    const char *x = o[0].p, *p = o[1].p;
+    uint8_t *y = (uint8_t *)o[1].q;
+    for (size_t i = 0; i < count; i += block, x += x_step, p += p_step, y += 8 * n)
+        for (size_t k = 0; k < 8; k++) v_store_bool(y + k * n, f(R(x, k), R(p, k)), n);
+}
+VFN vf32 add_(vf32 a, vf32 b) { return v_add(a, b); }
+VFN vf32 sub_(vf32 a, vf32 b) { return v_sub(a, b); }
+VFN vf32 mul_(vf32 a, vf32 b) { return v_mul(a, b); }
+VFN vf32 div_(vf32 a, vf32 b) { return v_div(a, b); }
+VFN vf32 neg_(vf32 a, vf32 b) { return (void)b, v_neg(a); }
+VFN vf32 abs_(vf32 a, vf32 b) { return (void)b, v_abs(a); }
+VFN vm32 gt_(vf32 a, vf32 b) { return v_lt(b, a); }
+VFN vm32 ge_(vf32 a, vf32 b) { return v_le(b, a); }
+
+/* clang-format off */
+#define LOOPS(X) \
+    X(add_f, in_turn, add_) X(sub_f, in_turn, sub_) X(mul_f, in_turn, mul_) X(div_f, in_turn, div_) \
+    X(min_f, in_turn, v_min_nan) X(max_f, in_turn, v_max_nan) X(neg_f, in_turn, neg_) \
+    X(abs_f, in_turn, abs_) X(eq_store, flags_in_turn, v_eq) \
+    X(lt_store, flags_in_turn, v_lt) X(gt_store, flags_in_turn, gt_) X(le_store, flags_in_turn, v_le) \
+    X(ge_store, flags_in_turn, ge_)
+#define LOOP(name, how, f) \
+    static void name##_loop(const op *o, size_t count, size_t block) { how(o, count, block, f); }
+LOOPS(LOOP)
+/* clang-format on */
+
+typedef struct one {
+    void (*line)(void);
+    loop *loop;
+} one;
+#define ONE(name, how, f) {(void (*)(void))name, name##_loop},
+static const one ones[] = {LOOPS(ONE)};
+
+static loop *loop_of(const op *o)
+{
+    const int flags = o[0].fn && o[1].fn && !o[2].fn;
+    if (o[0].fn != (void (*)(void))load || (!flags && (o[2].fn != (void (*)(void))store || o[3].fn)))
+        return NULL;
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
+        if (o[1].fn == ones[i].line) return ones[i].loop;
+    return NULL;
+}
+
+static void run(const op *ops, size_t count, size_t block)
+{
+    loop *const whole = loop_of(ops);
+    if (whole) {
+        whole(ops, count, block);
+        return;
+    }
 #if THREADED
     const vf32 z = v_set_f32(0);
     for (size_t i = 0; i < count; i += block) ((function *)ops->fn)(ops, i, z, z, z, z, z, z, z, z);

@@ -1,7 +1,8 @@
 /* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: rows along the last axis, some a task,
- * f32 where it lies, f16 and bf16 through a worker's scratch; along another axis a task is a tile of columns
- * beside each other, dense in the scratch, because lines that lie a power of two apart would push each other
- * out of the caches.
+ * f32 where it lies, f16 and bf16 through a worker's scratch. Along another axis a task is a tile of columns
+ * beside each other, of f16 and bf16 widened into the scratch; but where columns are long and too few tiles
+ * wide enough for whoever fetches ahead, f32 goes by lines, some a task, in three rounds, and what a task
+ * found of its part of each column is put together between them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,20 @@ typedef struct softmax_state {
     int log;
 } softmax_state;
 
-enum { MOST_COLUMNS = 256 };
+enum {
+    COLUMNS = 256, /* of a tile: as far as fetching ahead is worth its begin */
+    MOST_COLUMNS = 1024,
+    TILE = 65536, /* elements that stay in L2 */
+    FEW_TILES = 16,
+    LEAST_LINES = 16 /* of a part */
+};
 
 typedef struct softmax_plan {
     const ortc_softmax_rows *body;
     const ortc_convert *convert;
     int64_t outer, length, inner;
     int64_t width, tiles; /* inner > 1: columns of a task, tasks for one of `outer` */
+    int64_t lines, parts; /* of a part, parts of a column; 0: tiles */
 } softmax_plan;
 
 typedef struct softmax_job {
@@ -31,6 +39,7 @@ typedef struct softmax_job {
     const char *x;
     char *y;
     int type, log; /* ORTC_FLOAT_* */
+    float *kept;   /* by lines: tops and sums */
 } softmax_job;
 
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -59,7 +68,7 @@ static void columns_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const size_t length = (size_t)p->length, inner = (size_t)p->inner;
     const size_t bytes = j->type == ORTC_FLOAT_F32 ? 4 : 2;
     const bool f32 = j->type == ORTC_FLOAT_F32;
-    float *tile = scratch;
+    float *top = scratch, *sum = top + p->width, *tile = sum + p->width;
     for (int64_t task = begin; task < end; task++) {
         const int64_t first = task % p->tiles * p->width, left = p->inner - first;
         const size_t width = (size_t)(left < p->width ? left : p->width);
@@ -68,11 +77,84 @@ static void columns_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         char *y = j->y + at * bytes;
         for (size_t k = 0; !f32 && k < length; k++)
             p->convert->widen[j->type](width, x + k * inner * bytes, tile + k * width);
-        p->body->columns(length, width, f32 ? (const float *)(const void *)x : tile, f32 ? inner : width,
-                         tile, f32 ? (float *)(void *)y : tile, f32 ? inner : width, j->log);
+        const float *from = f32 ? (const float *)(const void *)x : tile;
+        float *to = f32 ? (float *)(void *)y : tile;
+        const size_t step = f32 ? inner : width;
+        p->body->tops(length, width, from, step, top);
+        p->body->powers(length, width, from, step, to, step, top, sum, j->log);
+        p->body->divisors(1, width, sum, sum, j->log);
+        p->body->divide(length, width, to, step, sum, j->log);
         for (size_t k = 0; !f32 && k < length; k++)
             p->convert->narrow[j->type](width, tile + k * width, y + k * inner * bytes);
     }
+}
+
+/* By lines: the workspace has, for each of `outer`, a line of each part and one more, of tops and of sums. */
+typedef struct part {
+    const float *x;
+    float *y, *top, *sum; /* lines of the whole: `parts` of them and, last, what they come to */
+    size_t lines, inner, own;
+} part;
+
+static part part_of(const softmax_job *j, int64_t task)
+{
+    const softmax_plan *p = j->p;
+    const int64_t outer = task / p->parts, own = task % p->parts, left = p->length - own * p->lines;
+    const size_t at = (size_t)((outer * p->length + own * p->lines) * p->inner);
+    float *top = j->kept + outer * 2 * (p->parts + 1) * p->inner;
+    return (part){(const float *)(const void *)j->x + at,
+                  (float *)(void *)j->y + at,
+                  top,
+                  top + (p->parts + 1) * p->inner,
+                  (size_t)(left < p->lines ? left : p->lines),
+                  (size_t)p->inner,
+                  (size_t)own};
+}
+
+static void tops_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const softmax_job *j = arg;
+    for (int64_t task = begin; task < end; task++) {
+        const part t = part_of(j, task);
+        j->p->body->tops(t.lines, t.inner, t.x, t.inner, t.top + t.own * t.inner);
+    }
+}
+static void powers_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const softmax_job *j = arg;
+    const size_t parts = (size_t)j->p->parts;
+    for (int64_t task = begin; task < end; task++) {
+        const part t = part_of(j, task);
+        j->p->body->powers(t.lines, t.inner, t.x, t.inner, t.y, t.inner, t.top + parts * t.inner,
+                           t.sum + t.own * t.inner, j->log);
+    }
+}
+static void divide_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const softmax_job *j = arg;
+    const size_t parts = (size_t)j->p->parts;
+    for (int64_t task = begin; task < end; task++) {
+        const part t = part_of(j, task);
+        j->p->body->divide(t.lines, t.inner, t.y, t.inner, t.sum + parts * t.inner, j->log);
+    }
+}
+
+static ortc_status by_lines(ortc_call *c, softmax_job *j)
+{
+    const softmax_plan *p = j->p;
+    const int64_t tasks = p->outer * p->parts;
+    const size_t parts = (size_t)p->parts;
+    ORTC_TRY(ortc_parallel(c, tasks, 1, tops_chunk, j));
+    for (int64_t task = 0; task < tasks; task += p->parts) {
+        const part t = part_of(j, task);
+        p->body->tops(parts, t.inner, t.top, t.inner, t.top + parts * t.inner);
+    }
+    ORTC_TRY(ortc_parallel(c, tasks, 1, powers_chunk, j));
+    for (int64_t task = 0; task < tasks; task += p->parts) {
+        const part t = part_of(j, task);
+        p->body->divisors(parts, t.inner, t.sum, t.sum + parts * t.inner, j->log);
+    }
+    return ortc_parallel(c, tasks, 1, divide_chunk, j);
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -100,12 +182,20 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         for (int32_t d = axis + 1; d < x->rank; d++) g->inner *= x->dims[d];
     }
     g->outer = count / g->length / g->inner;
-    g->width = 65536 / g->length; /* a tile of 256 KB, so that it stays in L2 */
-    g->width = g->width > MOST_COLUMNS ? MOST_COLUMNS : g->width < 16 ? 16 : g->width;
+    const bool f32 = x->dtype == ORTC_F32;
+    const int64_t least = f32 ? COLUMNS : 16, most = f32 ? MOST_COLUMNS : COLUMNS;
+    g->width = TILE / g->length > least ? TILE / g->length : f32 ? most : least;
+    g->width = g->width > most ? most : g->width;
     g->width = g->width < g->inner ? g->width : g->inner;
     g->tiles = (g->inner + g->width - 1) / g->width;
-    if (x->dtype != ORTC_F32 || g->inner > 1)
-        ortc_plan_workspace(p, 0, (size_t)(g->length * g->width) * sizeof(float));
+    if (f32 && g->inner > 1 && TILE / g->length < COLUMNS && g->outer * g->tiles < FEW_TILES) {
+        g->lines = TILE / g->inner > LEAST_LINES ? TILE / g->inner : LEAST_LINES;
+        g->parts = (g->length + g->lines - 1) / g->lines;
+        ortc_plan_workspace(p, (size_t)(g->outer * 2 * (g->parts + 1) * g->inner) * sizeof(float), 0);
+    } else {
+        const int64_t tile = f32 ? 0 : g->length * g->width, kept = g->inner > 1 ? 2 * g->width : 0;
+        ortc_plan_workspace(p, 0, (size_t)(tile + kept) * sizeof(float));
+    }
     ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, 20.0 * (double)count, 2.0 * (double)ortc_bytes_of(ortc_dtype_bits(x->dtype), count));
     return ORTC_OK;
@@ -115,9 +205,11 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const softmax_state *s = state;
     const softmax_plan *p = pstate;
-    softmax_job j = {p, c->in[0].data, c->out[0].data, ortc_float_index(c->in[0].dtype), s->log};
+    softmax_job j = {p,      c->in[0].data, c->out[0].data, ortc_float_index(c->in[0].dtype),
+                     s->log, c->workspace};
     if (p->outer == 0) return ORTC_OK;
     if (p->inner == 1) return ortc_parallel(c, p->outer, ortc_rows_grain(p->length), rows_chunk, &j);
+    if (p->parts) return by_lines(c, &j);
     return ortc_parallel(c, p->outer * p->tiles, ortc_rows_grain(p->length * p->width), columns_chunk, &j);
 }
 

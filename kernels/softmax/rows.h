@@ -7,10 +7,15 @@
 typedef struct ortc_softmax_rows {
     /* rows dense rows of `length`; y may be x. */
     void (*rows)(size_t rows, size_t length, const float *x, float *y, int log);
-    /* Along `length` lines of `width` elements, in a tile of as many that lies dense. x and y lie x_step and
-     * y_step elements from line to line; each may be the tile, with a step of width. */
-    void (*columns)(size_t length, size_t width, const float *x, size_t x_step, float *tile, float *y,
-                    size_t y_step, int log);
+    /* Along an axis that is not the last: of `lines` lines of `width` elements, `step` from line to line, the
+     * largest of each column; of these taken off the exponentials (log: the differences) in y, which may be
+     * x, and their sums; of the sums of some parts of a column, dense, what all its elements are multiplied
+     * by (log: what is subtracted from them), which is done at last. */
+    void (*tops)(size_t lines, size_t width, const float *x, size_t step, float *top);
+    void (*powers)(size_t lines, size_t width, const float *x, size_t x_step, float *y, size_t y_step,
+                   const float *top, float *sum, int log);
+    void (*divisors)(size_t lines, size_t width, const float *sums, float *divisor, int log);
+    void (*divide)(size_t lines, size_t width, float *y, size_t step, const float *divisor, int log);
 } ortc_softmax_rows;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_softmax_rows)
 

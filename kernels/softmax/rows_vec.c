@@ -54,58 +54,61 @@ static void rows(size_t rows, size_t length, const float *x, float *y, int log)
     }
 }
 
-/* Four registers of columns at a time, so that sums stay in registers and do not wait for each other. */
-#define EACH_4(M, ...) M(0, __VA_ARGS__) M(1, __VA_ARGS__) M(2, __VA_ARGS__) M(3, __VA_ARGS__)
-#define LEFT(k) (n > (k)*v_lanes() ? n - (k)*v_lanes() : 0) /* columns in register k and behind it */
-#define BEGIN(k, ...) vf32 t##k = v_set_f32(-__builtin_inff()), s##k = v_set_f32(0);
-#define COPY(k, ...) \
-    { \
-        const vf32 v = v_load_f32(from + (k)*v_lanes(), LEFT(k)); \
-        t##k = v_max(t##k, v); \
-        v_store_f32(to + (k)*v_lanes(), v, LEFT(k)); \
-    }
-#define POWER(k, ...) \
-    { \
-        float *at = to + (k)*v_lanes(); \
-        const vf32 d = v_sub(v_load_f32(at, LEFT(k)), t##k), e = v_exp(d); \
-        s##k = v_add(s##k, e); \
-        v_store_f32(at, log ? d : e, LEFT(k)); \
-    }
-#define TURN(k, ...) s##k = log ? v_log(s##k) : v_div(v_set_f32(1), s##k);
-#define SCALE(k, ...) \
-    { \
-        const vf32 v = v_load_f32(from + (k)*v_lanes(), LEFT(k)); \
-        v_store_f32(to + (k)*v_lanes(), log ? v_sub(v, s##k) : v_mul(v, s##k), LEFT(k)); \
-    }
+/* Lines as they lie in memory, four at once, so that what is kept of the columns is seldom read; two where
+ * they are pages apart and meet in the same sets of a cache. */
+VFN int apart(size_t step) { return step * sizeof(float) % 4096 != 0; }
 
-VFN void some_columns(size_t n, size_t length, const float *x, size_t x_step, float *tile, size_t width,
-                      float *y, size_t y_step, int log)
+VFN void largest(size_t lines, size_t width, const float *x, size_t step, float *top)
 {
-    const float *from = x;
-    float *to = tile;
-    EACH_4(BEGIN, )
-    for (size_t k = 0; k < length; k++, from += x_step, to += width) {
-        EACH_4(COPY, )
-    }
-    to = tile;
-    for (size_t k = 0; k < length; k++, to += width) {
-        EACH_4(POWER, )
-    }
-    EACH_4(TURN, )
-    from = tile, to = y;
-    for (size_t k = 0; k < length; k++, from += width, to += y_step) {
-        EACH_4(SCALE, )
-    }
+    V_FOR(i, n, width, vf32 t = v_load_f32(top + i, n);
+          for (size_t k = 0; k < lines; k++) t = v_max(t, v_load_f32(x + k * step + i, n));
+          v_store_f32(top + i, t, n););
+}
+static void tops(size_t lines, size_t width, const float *x, size_t step, float *top)
+{
+    size_t k = 0;
+    V_FOR(i, n, width, v_store_f32(top + i, v_set_f32(-__builtin_inff()), n););
+    for (; k + 4 <= lines && apart(step); k += 4) largest(4, width, x + k * step, step, top);
+    for (; k + 2 <= lines; k += 2) largest(2, width, x + k * step, step, top);
+    for (; k < lines; k++) largest(1, width, x + k * step, step, top);
 }
 
-static void columns(size_t length, size_t width, const float *x, size_t x_step, float *tile, float *y,
-                    size_t y_step, int log)
+VFN void exponentials(size_t lines, size_t width, const float *x, size_t x_step, float *y, size_t y_step,
+                      const float *top, float *sum, int log)
 {
-    const size_t step = 4 * v_lanes();
-    size_t i = 0;
-    for (; i + step <= width; i += step)
-        some_columns(step, length, x + i, x_step, tile + i, width, y + i, y_step, log);
-    if (i < width) some_columns(width - i, length, x + i, x_step, tile + i, width, y + i, y_step, log);
+    V_FOR(
+        i, n, width, vf32 s = v_load_f32(sum + i, n); const vf32 t = v_load_f32(top + i, n);
+        for (size_t k = 0; k < lines; k++) {
+            const vf32 d = v_sub(v_load_f32(x + k * x_step + i, n), t), e = v_exp(d);
+            s = v_add(s, e);
+            v_store_f32(y + k * y_step + i, log ? d : e, n);
+        } v_store_f32(sum + i, s, n););
+}
+static void powers(size_t lines, size_t width, const float *x, size_t x_step, float *y, size_t y_step,
+                   const float *top, float *sum, int log)
+{
+    size_t k = 0;
+    V_FOR(i, n, width, v_store_f32(sum + i, v_set_f32(0), n););
+    for (; k + 4 <= lines && apart(x_step); k += 4)
+        exponentials(4, width, x + k * x_step, x_step, y + k * y_step, y_step, top, sum, log);
+    for (; k + 2 <= lines; k += 2)
+        exponentials(2, width, x + k * x_step, x_step, y + k * y_step, y_step, top, sum, log);
+    for (; k < lines; k++)
+        exponentials(1, width, x + k * x_step, x_step, y + k * y_step, y_step, top, sum, log);
 }
 
-const ortc_softmax_rows V_NAME(ortc_softmax_rows) = {rows, columns};
+static void divisors(size_t lines, size_t width, const float *sums, float *divisor, int log)
+{
+    V_FOR(i, n, width, vf32 s = v_load_f32(sums + i, n);
+          for (size_t k = 1; k < lines; k++) s = v_add(s, v_load_f32(sums + k * width + i, n));
+          v_store_f32(divisor + i, log ? v_log(s) : v_div(v_set_f32(1), s), n););
+}
+
+static void divide(size_t lines, size_t width, float *y, size_t step, const float *divisor, int log)
+{
+    for (; lines--; y += step)
+        V_FOR(i, n, width, const vf32 v = v_load_f32(y + i, n), d = v_load_f32(divisor + i, n);
+              v_store_f32(y + i, log ? v_sub(v, d) : v_mul(v, d), n););
+}
+
+const ortc_softmax_rows V_NAME(ortc_softmax_rows) = {rows, tops, powers, divisors, divide};
