@@ -156,6 +156,7 @@ typedef struct chunk {
     int64_t a_row, a_block;
     char *sums; /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
     int64_t sums_ld;
+    ortc_uk_product *tile; /* the line's, or that of its wide one */
 } chunk;
 
 /* What packing has added to each element of an operand. */
@@ -235,8 +236,8 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
         tail = tail_at(j, row, n0, residual, stride);
     }
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
-    line->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
-               finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
+    ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
+             finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
     if (line->sum == ORTC_I32)
         correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
                 (const char *)b + ldb * ch->b_unit);
@@ -344,6 +345,16 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                                          (void *)(uintptr_t)packed);
             } else if (p->how_b != ORTC_PRODUCT_DIRECT) {
                 packed += ortc_form_at(f, p->n, p->panels, ch.k0, p->kc);
+            }
+            ch.tile = p->line->tile;
+            if (p->wide) { /* one panel at a time */
+                const int64_t width = p->n - g * nr >= nr ? nr : ortc_form_padded(f, p->n - g * nr);
+                float *wide = (float *)(void *)(j->scratch + p->at_wide);
+                p->line->moves->vec->load[ortc_float_index(f->type)](1, (size_t)(ch.kc * width),
+                                                                     packed + g * nr * ch.b_unit, 0, wide, 0);
+                ch.tile = p->wide->tile;
+                for (int64_t b = b0; b < b1; b++) one_tile(j, &ch, b, g * nr, wide, width, 0);
+                continue;
             }
             for (int64_t b = b0; b < b1; b++) {
                 for (int64_t q = g; q < g1; q++) {

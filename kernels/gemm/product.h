@@ -59,6 +59,9 @@ typedef struct ortc_product_plan {
     uint32_t flags;
     uint8_t how_a, how_b; /* ORTC_PRODUCT_PACKED ... */
     uint8_t dot;          /* m == 1 and rows of B are contiguous: dot products, nothing is packed */
+    /* Packed B of 16 bits over many blocks of rows: a task widens each panel once, for this line of f32; else
+     * NULL. The same bits. */
+    const ortc_product_line *wide;
     /* n == 1: run as the transposed product; m, n and flags above are those of that one */
     uint8_t swapped;
     /* matrices one after the other, each split over threads; else a task is within one */
@@ -70,9 +73,9 @@ typedef struct ortc_product_plan {
     /* Raw sums between chunks lie in C; else, where there are chunks or TRANS_C, in scratch: all of a task's
      * */
     uint8_t sums_in_c;
-    size_t at_b, at_sums, at_tile, at_residual; /* bytes in scratch */
-    size_t workspace, scratch;                  /* bytes: of the run, of each worker */
-    double flops, bytes;                        /* of one run, for cost models */
+    size_t at_b, at_wide, at_sums, at_tile, at_residual; /* bytes in scratch */
+    size_t workspace, scratch;                           /* bytes: of the run, of each worker */
+    double flops, bytes;                                 /* of one run, for cost models */
 } ortc_product_plan;
 
 /* Plans a product of the given extents (each >= 0, 0 is safe). Returns 0, or -1 when a size does not fit in

@@ -21,6 +21,7 @@
 #define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
 #define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
+#define WIDE_BLOCKS 4              /* of rows of a task: from there on a panel of 16 bits is widened first */
 #define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
 #define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors */
 #define TASK_BYTES (256.0 * 1024)  /* when memory is the limit */
@@ -111,7 +112,20 @@ static void prefer_columns(ortc_product_plan *p, double flops)
     p->tasks_n = ceil_div(p->panels, p->task_panels);
 }
 
-/* Scratch of a task: its rows of A, its panels of B, its sums where they are not in C, a finished tile (or
+/* The line of f32 with the tiles of one whose packed B has 16 bits. */
+static const ortc_product_line *widened(const ortc_product_line *line)
+{
+    if (line->a.type != ORTC_F32 || (line->b.type != ORTC_F16 && line->b.type != ORTC_BF16)) return NULL;
+    for (size_t i = 0; i < ortc_product_line_count; i++) {
+        const ortc_product_line *l = &ortc_product_lines[i];
+        if (l->isa == line->isa && l->a.type == ORTC_F32 && l->b.type == ORTC_F32 &&
+            l->a.width == line->a.width && l->b.width == line->b.width && l->b.planes == 1)
+            return l;
+    }
+    return NULL;
+}
+
+/* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C, a finished tile (or
  * rows of a turned one, ORTC_TURNED of them), and the residual under it. */
 static int scratch_of_tiles(ortc_product_plan *p)
 {
@@ -129,6 +143,10 @@ static int scratch_of_tiles(ortc_product_plan *p)
                   ortc_form_data(&p->line->b, p->line->b.width, p->kc) + ortc_form_sums(&p->line->b),
                   p->local_panels, 1))
         return -1;
+    p->at_wide = p->scratch;
+    if ((p->how_b == ORTC_PRODUCT_PACKED || p->how_b == ORTC_PRODUCT_SHARED) && p->task_blocks >= WIDE_BLOCKS)
+        p->wide = widened(p->line);
+    if (p->wide && add_bytes(&p->scratch, p->kc, nr, sizeof(float))) return -1;
     p->at_sums = p->scratch;
     if (p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c)) {
         const int64_t rows = p->task_blocks * mr < p->m ? p->task_blocks * mr : p->m;
