@@ -82,15 +82,17 @@ int input_fill(input *x, const session_options *so, const input_options *o, cons
         return EXIT_USAGE;
     }
     buffer free_dims = {0};
+    bool named = false;
     for (int32_t i = 0; i < rank; i++)
         if (dims[i] < 0) {
             const char *symbol = io->symbols && io->symbols[i] ? io->symbols[i] : NULL;
+            named |= symbol != NULL;
             buffer_printf(&free_dims, "%s%s", free_dims.size ? ", " : "", symbol ? symbol : "?");
             dims[i] = 1;
         }
     if (free_dims.size)
-        say_note("input '%s': free dimensions are 1: %s (--set DIM=N or --shape says otherwise)", io->name,
-                 (const char *)free_dims.data);
+        say_note("input '%s': free dimensions are 1: %s (%s says otherwise)", io->name,
+                 (const char *)free_dims.data, named ? "--set DIM=N or --shape" : "--shape");
     free(free_dims.data);
     ortc_error e = ORTC_ERROR_INIT;
     /* Inputs of one kind must not be equal to each other: the position is part of the seed. */
