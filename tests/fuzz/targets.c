@@ -5,7 +5,9 @@
 
 /* What loads is run, too: on zeros, where the inputs are small enough, with limits. Any status will do, with
  * a text. */
-ortc_status fuzz_run(ortc_model *model)
+ortc_status fuzz_run(ortc_model *model) { return fuzz_run_on(model, NULL); }
+
+ortc_status fuzz_run_on(ortc_model *model, const char *providers)
 {
     ortc_error error = ORTC_ERROR_INIT;
     ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
@@ -16,6 +18,7 @@ ortc_status fuzz_run(ortc_model *model)
     const ortc_io *io;
     bool small = true;
     so.max_bytes = 16 << 20;
+    so.providers = providers;
     if (ortc_session_create(model, &so, &session, &error) != ORTC_OK) {
         if (!error.text[0]) abort();
         return error.code;
