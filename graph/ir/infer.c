@@ -263,7 +263,7 @@ static ortc_status join(ortc_infer *c, ortc_edge *e, const ortc_fact *f)
     return ORTC_OK;
 }
 
-ortc_status ortc_infer_at_load(ortc_infer *c, ortc_node *n)
+static ortc_status infer_outputs(ortc_infer *c, ortc_node *n)
 {
     ortc_fact stack[8];
     ortc_fact *out = n->n_out <= ORTC_LENGTH(stack) ? stack
@@ -272,7 +272,38 @@ ortc_status ortc_infer_at_load(ortc_infer *c, ortc_node *n)
     ORTC_TRY(ortc_infer_run(c, n, out));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i]) ORTC_TRY(join(c, n->out[i], &out[i]));
-    return ortc_node_check(n, c->error);
+    return ORTC_OK;
+}
+
+/* What the schema alone says: what follows a node that does not fit still wants types. */
+static const ortc_type *type_by_schema(const ortc_node *n, uint32_t port)
+{
+    const ortc_schema *s = ortc_op_schema(n->op);
+    const ortc_formal *f = ortc_schema_out(s, port);
+    if (!f) return NULL;
+    for (uint32_t i = 0; f->constraint >= 0 && i < n->n_in; i++) {
+        const ortc_formal *in = ortc_schema_in(s, i);
+        if (in && n->in[i] && in->constraint == f->constraint && n->in[i]->type) return n->in[i]->type;
+    }
+    for (ortc_dtype t = 1; t < ORTC_DTYPE_COUNT; t++)
+        if (f->mask == ORTC_TYPE(t)) return ortc_tensor_type(t);
+    return NULL;
+}
+
+/* A branch that is not taken may hold what does not fit, of shapes, values or attributes (exporters write
+ * branches for ranks that a model never has): it fails when it is run. */
+ortc_status ortc_infer_at_load(ortc_infer *c, ortc_node *n)
+{
+    const ortc_status s = infer_outputs(c, n);
+    if (n->graph->parent &&
+        (s == ORTC_SHAPE_MISMATCH || s == ORTC_INVALID_ARGUMENT || s == ORTC_INVALID_MODEL)) {
+        n->misfit = true;
+        for (uint32_t i = 0; i < n->n_out; i++)
+            if (n->out[i] && !n->out[i]->type) n->out[i]->type = type_by_schema(n, i);
+        if (c->error) *c->error = (ortc_error)ORTC_ERROR_INIT;
+    } else if (s != ORTC_OK)
+        return s;
+    return ortc_node_check(n, c->error); /* its ports are read before it runs: they must be there */
 }
 
 ortc_status ortc_graph_infer(ortc_graph *g, ortc_error *error)

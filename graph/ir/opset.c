@@ -48,19 +48,52 @@ const char *ortc_op_family(const ortc_op *op)
                                 : ((const ortc_op_entry *)op)->family; /* all but that one are in the table */
 }
 
+/* The oldest of "13 6 1", below which there are no nodes; 0: they are not versions below `since`, newest
+ * first. */
+static int32_t first_version(const ortc_op *op)
+{
+    long first = op->since;
+    for (const char *s = op->older; s && *s;) {
+        char *end;
+        const long v = strtol(s, &end, 10);
+        if (end == s || v < 1 || v >= first) return 0;
+        first = v;
+        s = end;
+    }
+    return (int32_t)first;
+}
+
+enum {
+    OP_FLAGS = ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE | ORTC_OP_HEAVY | ORTC_OP_COMPOSED |
+               ORTC_OP_MODULE
+};
+
 ortc_status ortc_op_add(const ortc_op *op, const char *family, ortc_error *error)
 {
-    if (!op->domain || !op->name || !*op->name || !op->inputs || !op->outputs || !op->attributes ||
-        !op->types || op->since < 1 || op->form < 1 || op->form > op->since)
+    if (op->size < offsetof(ortc_op, infer) || op->size % sizeof(void *) || !op->domain || !op->name ||
+        !*op->name || !op->inputs || !op->outputs || !op->attributes || !op->types || op->since < 1 ||
+        op->form < 1 || op->form > op->since)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "operator '%s': a field of its ortc_op is missing or wrong",
                          op->name ? op->name : "?");
+    if (op->flags & ~(uint32_t)OP_FLAGS)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s' has unknown flags %#x", op->name,
+                         (unsigned)(op->flags & ~(uint32_t)OP_FLAGS));
+    const int32_t first = first_version(op);
+    if (!first)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "operator '%s': older versions '%s' are not numbers below %d, newest first",
+                         op->name, op->older, op->since);
+    if ((op->flags & ORTC_OP_COMPOSED) && (op->size < sizeof *op || !op->lift))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s' is composed, but nothing lifts it",
+                         op->name);
     ortc_op_entry *e = calloc(1, sizeof *e);
     if (!e) return ortc_no_memory(error, sizeof *e);
     memcpy(&e->op, op, op->size < sizeof *op ? op->size : sizeof *op);
     e->op.domain = plain_domain(op->domain);
     e->family = family;
     if (!e->op.older) e->op.older = "";
+    if (e->op.form < first) e->op.form = first;
     ortc_status s = ortc_schema_parse(&e->op, &e->schema, error);
     if (s != ORTC_OK) {
         free(e);

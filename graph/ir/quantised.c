@@ -7,6 +7,13 @@ bool ortc_is_bytes(const ortc_edge *e)
            (e->type->dtype == ORTC_U8 || e->type->dtype == ORTC_I8);
 }
 
+/* One for each element of the scale. What a caller may give in any shape is the shape function's affair. */
+static bool is_zero_of(const ortc_edge *zero, const ortc_constant *scale)
+{
+    if (!zero) return true;
+    return zero->rank == 0 ? scale->count == 1 : zero->rank == 1 && zero->dims[0] == scale->count;
+}
+
 bool ortc_read_dequantised(const ortc_edge *e, ortc_quantised *q)
 {
     const ortc_node *n = e ? e->producer : NULL;
@@ -16,7 +23,8 @@ bool ortc_read_dequantised(const ortc_edge *e, ortc_quantised *q)
     const ortc_edge *scale = ortc_node_in_edge(n, 1);
     if (!scale || !ortc_edge_is_const(scale)) return false;
     *q = (ortc_quantised){n->in[0], ortc_node_in_edge(n, 2), scale->constant, ortc_node_int(n, "axis", 1)};
-    return q->scale->dtype == ORTC_F32 && q->scale->rank <= 1 && q->scale->count > 0;
+    return q->scale->dtype == ORTC_F32 && q->scale->rank <= 1 && q->scale->count > 0 &&
+           is_zero_of(q->zero, q->scale);
 }
 
 float ortc_scale_at(const ortc_constant *scale, int64_t i)

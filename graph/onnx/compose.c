@@ -26,6 +26,14 @@ static ortc_status wrong(reader *r, const char *what)
                                           r->at));
 }
 
+/* An input that was left out, or that nothing says the type of. */
+static ortc_status untyped(reader *r, const char *name)
+{
+    return ortc_lift_note(r->l, ortc_fail(r->l->scope->in->error, ORTC_INVALID_MODEL,
+                                          "%s needs the type of '%s', which is left out or not known",
+                                          r->l->node->type, name));
+}
+
 /* ---- Words --------------------------------------------------------------------------------------------- */
 
 static void skip_blanks(reader *r)
@@ -129,8 +137,10 @@ static ortc_status constant_type(reader *r, ortc_dtype *out)
     if (!take(r, ':')) return ORTC_OK;
     if (!word(r, true, name)) return wrong(r, "no type");
     for (*out = ORTC_DTYPE_COUNT - 1; *out > 0 && strcmp(ortc_dtype_name(*out), name); --*out) {}
-    if (*out == ORTC_ABSENT && find(r->l, name, &e) && e && e->type && e->type->kind == ORTC_KIND_TENSOR)
-        *out = e->type->dtype;
+    if (*out == ORTC_ABSENT && find(r->l, name, &e)) {
+        if (!e || !e->type) return untyped(r, name);
+        *out = e->type->kind == ORTC_KIND_TENSOR ? e->type->dtype : ORTC_ABSENT;
+    }
     return can_put(*out) ? ORTC_OK : wrong(r, "a type that constants cannot have");
 }
 
@@ -217,9 +227,9 @@ static ortc_status attribute(reader *r, ortc_node *n)
         a.count = count;
     } else if (take(r, '@')) {
         ortc_edge *e = NULL;
-        if (d->kind != ORTC_ATTR_INT || !word(r, true, name) || !find(r->l, name, &e) || !e || !e->type ||
-            e->type->kind != ORTC_KIND_TENSOR)
+        if (d->kind != ORTC_ATTR_INT || !word(r, true, name) || !find(r->l, name, &e))
             return wrong(r, "no value whose type is known");
+        if (!e || !e->type || e->type->kind != ORTC_KIND_TENSOR) return untyped(r, name);
         a.i = e->type->dtype;
     } else {
         const bool list = take(r, '[');
@@ -402,8 +412,11 @@ ortc_status ortc_lift_finish(ortc_lift *l)
 {
     for (uint32_t i = 0; i < l->node->n_out; i++)
         if (l->node->out[i])
-            return ortc_fail(l->scope->in->error, ORTC_INTERNAL, "the composition of '%s' makes no output %u",
-                             l->node->type, i);
+            return ortc_schema_out(ortc_op_schema(l->node->op), i)
+                       ? ortc_fail(l->scope->in->error, ORTC_INTERNAL,
+                                   "the composition of '%s' makes no output %u", l->node->type, i)
+                       : ortc_fail(l->scope->in->error, ORTC_INVALID_MODEL,
+                                   "it has %u outputs, the operator at most %u", l->node->n_out, i);
     if ((l->node->op->flags & ORTC_OP_COMPOSED) && l->node->op->infer) return keep(l);
     ortc_node_remove(l->node);
     return ORTC_OK;

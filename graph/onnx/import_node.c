@@ -273,15 +273,6 @@ ortc_status ortc_import_infer(ortc_importer *in, ortc_node *n)
 
     ortc_infer_init(&c, n->graph->dims, &n->graph->arena, NULL, in->error);
     status = ortc_infer_at_load(&c, n);
-    if ((status == ORTC_SHAPE_MISMATCH || status == ORTC_INVALID_ARGUMENT) && n->graph->parent) {
-        /* A branch that is not taken may hold what does not fit: it fails when it is run. */
-        n->misfit = true;
-        if (in->error) {
-            in->error->code = ORTC_OK;
-            in->error->text[0] = 0;
-        }
-        status = ortc_node_check(n, in->error); /* its ports are read before that: they must be there */
-    }
     in->named = status != ORTC_OK;
     return status;
 }
@@ -306,6 +297,8 @@ static ortc_status fill_node(ortc_scope *s, const Onnx__NodeProto *p, ortc_node 
     if (!node->op) ORTC_TRY(name_missing(s, p, node));
     ORTC_TRY(import_attributes(s, p, a));
     ORTC_TRY(import_ports(s, p, node, n_in, n_out));
+    while (node->n_in && !node->in[node->n_in - 1])
+        node->n_in--; /* names of a function that is not given them */
     /* Behind an operator that is missing ranks are not known, which liftings may need: nothing will run. */
     if (s->in->missing_list.count) return connect_captures(s, a);
     if (node->op->flags & ORTC_OP_COMPOSED) {

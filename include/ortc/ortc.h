@@ -358,7 +358,9 @@ typedef struct ortc_session_options {
     uint32_t threads;          /* budget of one run; 0: all of the process-wide pool, or of the executor */
     uint32_t max_contexts;     /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes; /* 0: 32 MiB */
-    /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; 0: none */
+    /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; no single
+     * tensor that a run makes besides (a result, one whose extents are known late) may be larger, either;
+     * 0: none */
     uint64_t max_bytes;
     size_t n_dims; /* symbols fixed for this session: "batch" = 8 */
     const char *const *dim_names;

@@ -70,6 +70,8 @@ static ortc_status scatter_run(const void *state, const void *pstate, ortc_call 
     if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(scatter_run, state, pstate, c);
     const ortc_index_state *s = state;
     elements_job j;
+    if (ortc_view_count(&c->out[0]) == 0)
+        return ORTC_OK; /* as everywhere here: nothing results, no index counts */
     ORTC_TRY(elements_init(s, c, &j));
     ORTC_TRY(ortc_index_copy(c));
     const int64_t count = ortc_view_count(j.at);

@@ -22,36 +22,50 @@ typedef struct pool_job {
     const ortc_view *x;
     const ortc_view *y, *indices; /* NULL: not wanted */
     int32_t spatial;
-    int64_t in_count, out_count, kernel_count;
+    int64_t in_count, out_count, most; /* most: places of a window that lie in the input */
     int64_t kernel[ORTC_SPATIAL_LIMIT], pad[ORTC_SPATIAL_LIMIT], pad_end[ORTC_SPATIAL_LIMIT];
     int64_t column[ORTC_SPATIAL_LIMIT]; /* strides of an index in column-major order */
 } pool_job;
 
 typedef struct pool_window {
-    double best, sum;
-    int64_t index, counted; /* index: of the first best element in its channel */
+    double best, sum, counted;
+    int64_t index; /* index: of the first best element in its channel */
 } pool_window;
 
-/* Goes over the window at `o`. */
+/* Places k of a window, whose first lies at `first`, that are below `end`. */
+static int64_t places_below(int64_t first, int64_t end, int64_t step, int64_t kernel)
+{
+    const int64_t n = end > first ? (end - 1 - first) / step + 1 : 0;
+    return n < kernel ? n : kernel;
+}
+
+/* Goes over the window at `o`, as far as it lies in the input: attributes may say far larger ones. */
 static void pool_one(const pool_job *j, ortc_dtype t, int64_t x0, const int64_t *o, pool_window *r)
 {
-    int64_t k[ORTC_SPATIAL_LIMIT] = {0};
-    *r = (pool_window){-INFINITY, 0, -1, 0};
-    for (int64_t q = 0; q < j->kernel_count; q++) {
-        const ortc_window *w = &j->state->window;
+    const ortc_window *w = &j->state->window;
+    int64_t first[ORTC_SPATIAL_LIMIT], from[ORTC_SPATIAL_LIMIT], to[ORTC_SPATIAL_LIMIT],
+        k[ORTC_SPATIAL_LIMIT];
+    int64_t inside = 1;
+    double counted = 1;
+    *r = (pool_window){-INFINITY, 0, 0, -1};
+    for (int32_t i = 0; i < j->spatial; i++) {
+        const int64_t extent = j->x->dims[i + 2], step = w->dilation[i];
+        first[i] = o[i] * w->stride[i] - j->pad[i];
+        to[i] = places_below(first[i], extent, step, j->kernel[i]);
+        k[i] = from[i] = first[i] < 0 ? (step - 1 - first[i]) / step : 0;
+        inside *= to[i] > from[i] ? to[i] - from[i] : 0;
+        /* with ceil_mode a window may reach behind its padding */
+        counted *= (double)places_below(first[i], extent + j->pad_end[i], step, j->kernel[i]);
+    }
+    r->counted = j->state->include_pad ? counted : (double)inside;
+    for (int64_t q = 0; q < inside; q++) {
         int64_t at = 0, index = 0;
-        bool inside = true, counts = true;
         for (int32_t i = 0; i < j->spatial; i++) {
-            const int64_t extent = j->x->dims[i + 2],
-                          p = o[i] * w->stride[i] - j->pad[i] + k[i] * w->dilation[i];
-            inside &= p >= 0 && p < extent;
-            counts &= p < extent + j->pad_end[i]; /* with ceil_mode a window may reach behind its padding */
-            at = at * extent + p;
+            const int64_t p = first[i] + k[i] * w->dilation[i];
+            at = at * j->x->dims[i + 2] + p;
             index += p * j->column[i];
         }
-        for (int32_t i = j->spatial - 1; i >= 0 && ++k[i] == j->kernel[i]; i--) k[i] = 0;
-        r->counted += j->state->include_pad ? counts : inside;
-        if (!inside) continue;
+        for (int32_t i = j->spatial - 1; i >= 0 && ++k[i] == to[i]; i--) k[i] = from[i];
         const double v = ortc_load_f64(j->x->data, t, x0 + at);
         r->sum += j->state->p ? pow(fabs(v), (double)j->state->p) : v;
         if (r->index < 0 || v > r->best || (v != v && r->best == r->best)) {
@@ -80,7 +94,7 @@ static void pool_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         if (j->y)
             ortc_store_f64(j->y->data, t, at,
                            j->state->p      ? pow(r.sum, 1 / (double)j->state->p)
-                           : !j->state->max ? r.sum / (double)r.counted
+                           : !j->state->max ? r.sum / r.counted
                            : r.index < 0    ? lowest(t)
                                             : r.best);
         if (j->indices) ortc_store_i64(j->indices->data, ORTC_I64, at, r.index < 0 ? -1 : x0 + r.index);
@@ -113,7 +127,7 @@ static ortc_status pool_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static ortc_status pool_run(const void *state, const void *pstate, ortc_call *c)
 {
     const pool_state *s = state;
-    pool_job j = {.state = s, .x = &c->in[0], .in_count = 1, .out_count = 1, .kernel_count = 1};
+    pool_job j = {.state = s, .x = &c->in[0], .in_count = 1, .out_count = 1, .most = 1};
     j.y = c->out[0].dtype ? &c->out[0] : NULL;
     j.indices = c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL;
     const ortc_view *shape = j.y ? j.y : j.indices;
@@ -131,10 +145,9 @@ static ortc_status pool_run(const void *state, const void *pstate, ortc_call *c)
         }
         j.in_count *= in;
         j.out_count *= out;
-        j.kernel_count *= j.kernel[i];
+        j.most *= j.kernel[i] < in ? j.kernel[i] : in;
     }
-    return ortc_parallel(c, ortc_view_count(shape), ortc_grain(8.0 * (double)(j.kernel_count + 4)),
-                         pool_chunk, &j);
+    return ortc_parallel(c, ortc_view_count(shape), ortc_grain(8.0 * (double)(j.most + 4)), pool_chunk, &j);
 }
 
 static const ortc_kernel pool_ref = {.size = ORTC_SIZED(ortc_kernel),

@@ -112,6 +112,13 @@ static ortc_status count_row(const tfidf *s, ortc_call *c, int64_t row, int64_t 
     return ORTC_OK;
 }
 
+/* Indices say how long a row is, which may be far longer than the pool. */
+static void clear(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    (void)scratch;
+    memset((float *)arg + begin, 0, (size_t)(end - begin) * sizeof(float));
+}
+
 static ortc_status tfidf_run(const void *state, const void *pstate, ortc_call *c)
 {
     const tfidf *s = state;
@@ -122,9 +129,9 @@ static ortc_status tfidf_run(const void *state, const void *pstate, ortc_call *c
     ortc_status status = counts
                              ? ORTC_OK
                              : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %zu counts", s->n_grams);
+    if (status == ORTC_OK) status = ortc_parallel(c, rows * s->width, 1 << 20, clear, y);
     for (int64_t r = 0; r < rows && status == ORTC_OK; r++) {
         memset(counts, 0, s->n_grams * sizeof *counts);
-        memset(y + r * s->width, 0, (size_t)s->width * sizeof *y);
         status = count_row(s, c, r, columns, counts);
         for (size_t i = 0; i < s->n_grams; i++) {
             const double n = s->mode == IDF && counts[i] > 1 ? 1 : counts[i];

@@ -27,6 +27,19 @@ ortc_status ortc_run_env_poll(ortc_run_env *env)
     return poll_stop(env);
 }
 
+ortc_status ortc_run_env_create(const ortc_run_env *env, ortc_dtype t, int32_t rank, const int64_t *dims,
+                                ortc_value **out, ortc_error *error)
+{
+    int64_t count;
+    size_t bytes;
+    if (env->max_bytes && ortc_count_elements(rank, dims, &count) && ortc_tensor_bytes(t, count, &bytes) &&
+        bytes > env->max_bytes)
+        return ortc_fail(error, ORTC_LIMIT,
+                         "a tensor of %zu bytes is more than the session's limit of %llu (max_bytes)", bytes,
+                         (unsigned long long)env->max_bytes);
+    return ortc_value_create_with(env->allocator, t, rank, dims, out, error);
+}
+
 /* Asked by any worker between chunks: it must not write the error, which the caller's thread does
  * afterwards. */
 static ortc_status stop(void *arg)
@@ -105,7 +118,7 @@ static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, cons
     if (!(view->flags & ORTC_VIEW_LATE))
         return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned",
                          out);
-    ORTC_TRY(ortc_value_create_with(c->env->allocator, view->dtype, rank, dims, &v, c->env->error));
+    ORTC_TRY(ortc_run_env_create(c->env, view->dtype, rank, dims, &v, c->env->error));
     return set_output(c, out, v);
 }
 
@@ -153,7 +166,7 @@ static ortc_value *call_value(ortc_call *call, int32_t port)
 static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const int64_t *dims,
                              ortc_value **out)
 {
-    return ortc_value_create_with(outer(call)->env->allocator, t, rank, dims, out, outer(call)->env->error);
+    return ortc_run_env_create(outer(call)->env, t, rank, dims, out, outer(call)->env->error);
 }
 static ortc_status call_look(ortc_call *call, const ortc_value *v, ortc_view *out)
 {

@@ -21,6 +21,7 @@ typedef struct ortc_run_env {
     uint64_t *operations;
     ortc_error *error;
     const ortc_allocator *allocator; /* NULL: ours */
+    uint64_t max_bytes;              /* of a tensor that a run makes outside of arenas; 0: any */
     const ortc_executor *executor;   /* NULL: the pool */
     ortc_executor_loop *loop;        /* the executor's, while one is open */
     const ortc_profiler *profiler;   /* NULL: none */
@@ -43,6 +44,10 @@ typedef struct ortc_run_env {
 
 /* ORTC_OK, or the reason to stop: LIMIT where nothing is left to do. */
 ortc_status ortc_run_env_poll(ortc_run_env *);
+
+/* A tensor of the run's allocator. LIMIT: larger than max_bytes. */
+ortc_status ortc_run_env_create(const ortc_run_env *, ortc_dtype, int32_t rank, const int64_t *dims,
+                                ortc_value **out, ortc_error *);
 
 /* `call` is first: the api's functions find the rest behind it. */
 typedef struct ortc_step_call {

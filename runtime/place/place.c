@@ -41,12 +41,27 @@ static void consider(search *s, const ortc_kernel *k)
     if (!k->supports || k->supports(s->node, s->device->device, &w) == ORTC_OK) s->list[s->count++] = k;
 }
 
+/* No kernel is asked about a node that does not fit: its attributes need not mean anything. */
+static ortc_status run_misfit(const void *state, const void *pstate, ortc_call *c)
+{
+    (void)state, (void)pstate;
+    return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "its inputs and attributes do not fit each other");
+}
+static const ortc_kernel misfit = {.size = ORTC_SIZED(ortc_kernel),
+                                   .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_VALUES,
+                                   .name = "misfit",
+                                   .run = run_misfit};
+
 /* What a device has for a node, in order of preference; how many. First kernels of the operator, then those
  * of ortc.Group, which run any program: a pointwise operator is a group of one. */
 static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel **list, uint32_t max,
                      ortc_text *why)
 {
     search s = {d, n, list, max, 0, why};
+    if (n->misfit) {
+        if (n->op) consider(&s, &misfit);
+        return s.count;
+    }
     const char *provider = d->provider->name, *lacks = n->op ? ortc_kernels_load(n->op) : NULL;
     const ortc_kernel_item *own = ortc_kernels_of(provider, n->domain, n->type);
     const ortc_kernel_item *programs =

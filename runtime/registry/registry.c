@@ -19,6 +19,16 @@ static size_t n_providers;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static ortc_error init_error;
 
+/* A struct of ours from one of another header: what that does not have is 0. false: it has less than the
+ * first `least` bytes, or ends within a field. */
+static bool copy_struct(void *to, size_t size, const void *from, size_t from_size, size_t least)
+{
+    memset(to, 0, size);
+    if (!from || from_size < least || from_size % sizeof(void *)) return false;
+    memcpy(to, from, from_size < size ? from_size : size);
+    return true;
+}
+
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
 
 static const char *plain_domain(const char *domain)
@@ -39,24 +49,32 @@ static ortc_kernel_item *find_head(const char *provider, const char *domain, con
     return i;
 }
 
+enum {
+    KERNEL_FLAGS = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_STATE | ORTC_KERNEL_VALUES |
+                   ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS | ORTC_KERNEL_FAULTS
+};
+
 static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_error *error)
 {
-    const ortc_kernel *k = entry->kernel;
-    if (!entry->op || !k || !k->name || k->size < offsetof(ortc_kernel, release_slot))
+    ortc_kernel k;
+    if (!entry->op ||
+        !copy_struct(&k, sizeof k, entry->kernel, entry->kernel ? entry->kernel->size : 0,
+                     offsetof(ortc_kernel, release_slot)) ||
+        !k.name)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "a kernel entry of provider '%s' (operator '%s') is broken", provider,
                          entry->op ? entry->op : "?");
+    if (!k.run) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has no run function", k.name);
+    if (k.flags & ~(uint32_t)KERNEL_FLAGS)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has unknown flags %#x", k.name,
+                         (unsigned)(k.flags & ~(uint32_t)KERNEL_FLAGS));
     ortc_kernel_item *item = calloc(1, sizeof *item);
     if (!item) return ortc_no_memory(error, sizeof *item);
     item->entry = *entry;
     item->entry.domain = plain_domain(entry->domain);
-    memcpy(&item->kernel, k, k->size < sizeof *k ? k->size : sizeof *k);
+    item->kernel = k;
     item->entry.kernel = &item->kernel;
     item->provider = provider;
-    if (!item->kernel.run) {
-        free(item);
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has no run function", k->name);
-    }
     pthread_rwlock_wrlock(&lock);
     ortc_kernel_item *head = find_head(provider, item->entry.domain, item->entry.op);
     if (head) {
@@ -73,10 +91,18 @@ static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *ent
 
 static ortc_status add_table(const ortc_kernel_table *t, ortc_error *error)
 {
+    if (t->size < ORTC_SIZED(ortc_kernel_table) || !t->provider || (t->count && !t->entries))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "a table of kernels has no %s",
+                         t->size < ORTC_SIZED(ortc_kernel_table) ? "size of ortc_kernel_table"
+                         : t->provider                           ? "entries"
+                                                                 : "provider");
     for (uint32_t i = 0; i < t->count; i++) {
-        ortc_kernel_entry entry = {0};
-        const char *at = (const char *)t->entries + (size_t)i * t->entry_size;
-        memcpy(&entry, at, t->entry_size < sizeof entry ? t->entry_size : sizeof entry);
+        ortc_kernel_entry entry;
+        if (!copy_struct(&entry, sizeof entry, (const char *)t->entries + (size_t)i * t->entry_size,
+                         t->entry_size, sizeof entry))
+            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                             "a table of kernels of provider '%s' has entries of %u bytes", t->provider,
+                             t->entry_size);
         ORTC_TRY(add_kernel(t->provider, &entry, error));
     }
     return ORTC_OK;
@@ -166,34 +192,56 @@ bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_
 
 /* ---- Providers ----------------------------------------------------------------------------------------- */
 
-static ortc_status add_provider(const ortc_provider *p, ortc_error *error)
+/* What stands between the parts of "cuda:1:key=value,cpu" is not in a name. */
+static bool is_name(const char *name) { return name && *name && !strpbrk(name, ":,= \t\n"); }
+
+static ortc_status check_provider(const ortc_provider *p, ortc_error *error)
 {
-    if (p->size < offsetof(ortc_provider, open))
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
-                         "a provider's size is %u: it begins with ORTC_SIZED(ortc_provider)", p->size);
-    if (!p->name || !p->devices)
-        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has no %s", p->name ? p->name : "?",
-                         p->name ? "function devices" : "name");
+    const int n_capture = !!p->capture_begin + !!p->capture_end + !!p->replay + !!p->capture_free;
+    const uint32_t known = ORTC_PROVIDER_ASYNC | ORTC_PROVIDER_CAPTURE;
+    if (!is_name(p->name))
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': %s", p->name ? p->name : "?",
+                         p->name ? "a name is not empty, and without ':', ',', '=' and blanks"
+                                 : "it has no name");
     if (p->abi != ORTC_ABI)
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s': ABI %d, this library has %d",
                          p->name, p->abi, ORTC_ABI);
+    if (!p->devices)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has no function devices", p->name);
+    if (p->flags & ~known)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN, "provider '%s' has unknown flags %#x", p->name,
+                         (unsigned)(p->flags & ~known));
     if (p->slab_alloc &&
         (!p->slab_free || !p->copy || !p->queue_create || !p->queue_destroy || !p->signal || !p->wait))
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
                          "provider '%s' has memory of its own: then it needs slab_free, copy, "
                          "queue_create, queue_destroy, signal and wait, too",
                          p->name);
+    if ((p->flags & ORTC_PROVIDER_CAPTURE) ? n_capture < 4 : n_capture % 4)
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
+                         "provider '%s' has %d of the four functions of capturing", p->name, n_capture);
     if (p->claim && !p->compile)
         return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
                          "provider '%s' claims nodes but cannot compile them", p->name);
+    return ORTC_OK;
+}
+
+static ortc_status add_provider(const ortc_provider *given, ortc_error *error)
+{
+    ortc_provider p;
+    if (!copy_struct(&p, sizeof p, given, given ? given->size : 0, offsetof(ortc_provider, open)))
+        return ortc_fail(error, ORTC_INCOMPATIBLE_PLUGIN,
+                         "a provider's size is %u: it begins with ORTC_SIZED(ortc_provider)",
+                         given ? given->size : 0);
+    ORTC_TRY(check_provider(&p, error));
     ortc_status s = ORTC_OK;
     pthread_rwlock_wrlock(&lock);
     for (size_t i = 0; i < n_providers; i++)
-        if (!strcmp(providers[i].name, p->name))
-            s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "provider '%s' is registered already", p->name);
+        if (!strcmp(providers[i].name, p.name))
+            s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "provider '%s' is registered already", p.name);
     if (s == ORTC_OK && n_providers == MAX_PROVIDERS)
         s = ortc_fail(error, ORTC_LIMIT, "more than %d providers", MAX_PROVIDERS);
-    if (s == ORTC_OK) memcpy(&providers[n_providers++], p, p->size < sizeof *p ? p->size : sizeof *p);
+    if (s == ORTC_OK) providers[n_providers++] = p;
     pthread_rwlock_unlock(&lock);
     return s;
 }
@@ -220,10 +268,12 @@ const ortc_provider *ortc_provider_at(size_t i)
 
 static ortc_status add_family(const ortc_family *f, ortc_error *error)
 {
+    if (!f || f->size < ORTC_SIZED(ortc_family) || (f->n_ops && !f->ops) || (f->n_tables && !f->tables))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "a family is broken: its size, or a table of it, is missing");
     for (uint32_t i = 0; i < f->n_ops; i++) {
-        ortc_op op = {0};
-        const char *at = (const char *)f->ops + (size_t)i * f->op_size;
-        memcpy(&op, at, f->op_size < sizeof op ? f->op_size : sizeof op);
+        ortc_op op;
+        copy_struct(&op, sizeof op, (const char *)f->ops + (size_t)i * f->op_size, f->op_size, 0);
         ORTC_TRY(ortc_op_add(&op, f->name ? f->name : "", error));
     }
     for (uint32_t i = 0; i < f->n_tables; i++) /* NULL: a family of nothing but compositions */

@@ -1,11 +1,15 @@
 /* tests/fuzz/targets.c: see targets.h. Aborts when something is not as it should be. */
 #include "targets.h"
 
+#include <stdio.h>
+
 #include "graph/onnx/onnx.h"
 
 /* What loads is run, too: on zeros, where the inputs are small enough, with limits. Any status will do, with
  * a text. */
-ortc_status fuzz_run(ortc_model *model)
+ortc_status fuzz_run(ortc_model *model) { return fuzz_run_on(model, NULL); }
+
+ortc_status fuzz_run_on(ortc_model *model, const char *providers)
 {
     ortc_error error = ORTC_ERROR_INIT;
     ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
@@ -16,8 +20,12 @@ ortc_status fuzz_run(ortc_model *model)
     const ortc_io *io;
     bool small = true;
     so.max_bytes = 16 << 20;
+    so.providers = providers;
     if (ortc_session_create(model, &so, &session, &error) != ORTC_OK) {
-        if (!error.text[0]) abort();
+        if (error.code == ORTC_INTERNAL || !error.text[0]) {
+            fprintf(stderr, "session: %s\n", error.text);
+            abort();
+        }
         return error.code;
     }
     for (size_t i = 0; (io = ortc_model_input(model, i)) && small; i++) {
@@ -39,7 +47,10 @@ ortc_status fuzz_run(ortc_model *model)
     a.in = in, a.out = out;
     a.deadline_ns = ortc_now_ns() + 50000000;
     ortc_status status = small ? ortc_run(session, &a, &error) : ORTC_LIMIT;
-    if (status == ORTC_INTERNAL || (small && status != ORTC_OK && !error.text[0])) abort();
+    if (status == ORTC_INTERNAL || (small && status != ORTC_OK && !error.text[0])) {
+        fprintf(stderr, "run: %s\n", error.text);
+        abort();
+    }
     for (size_t i = 0; i < a.n_in; i++) ortc_value_release(in[i].value);
     for (size_t i = 0; i < a.n_out; i++) ortc_value_release(out[i].value);
     ortc_session_release(session);
