@@ -510,8 +510,8 @@ ORTC_EXPORT void ortc_cancel_reset(ortc_cancel *);
 /* Not while something that was given it goes on. NULL allowed. */
 ORTC_EXPORT void ortc_cancel_release(ortc_cancel *);
 
-/* Frees what can be made again (idle contexts, plans, the pool's free slabs); returns the bytes freed. Any
- * thread. */
+/* Frees what can be made again (idle contexts, plans, memory of released results, the pool's free slabs);
+ * returns the bytes freed. Any thread. */
 ORTC_EXPORT uint64_t ortc_session_trim(ortc_session *);
 
 /* ---- Memory of devices --------------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* runtime/call/call.c: the services of a running kernel (ortc_call_api). */
 #include "call.h"
 
-#include "base/value.h"
 #include "values.h"
 
 static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c; }
@@ -34,6 +33,13 @@ static ortc_status stop(void *arg)
     ortc_run_env silent = *(const ortc_run_env *)arg;
     silent.error = NULL;
     return poll_stop(&silent);
+}
+
+ortc_status ortc_run_env_value(const ortc_run_env *env, ortc_dtype t, int32_t rank, const int64_t *dims,
+                               ortc_value **out, ortc_error *error)
+{
+    return env->allocator ? ortc_value_create_with(env->allocator, t, rank, dims, out, error)
+                          : ortc_value_create_kept(env->kept, t, rank, dims, out, error);
 }
 
 typedef struct loop {
@@ -105,7 +111,7 @@ static ortc_status call_resize(ortc_call *call, uint32_t out, int32_t rank, cons
     if (!(view->flags & ORTC_VIEW_LATE))
         return ortc_fail(c->env->error, ORTC_SHAPE_MISMATCH, "output %u is not of the shape that was planned",
                          out);
-    ORTC_TRY(ortc_value_create_with(c->env->allocator, view->dtype, rank, dims, &v, c->env->error));
+    ORTC_TRY(ortc_run_env_value(c->env, view->dtype, rank, dims, &v, c->env->error));
     return set_output(c, out, v);
 }
 
@@ -153,7 +159,7 @@ static ortc_value *call_value(ortc_call *call, int32_t port)
 static ortc_status call_make(ortc_call *call, ortc_dtype t, int32_t rank, const int64_t *dims,
                              ortc_value **out)
 {
-    return ortc_value_create_with(outer(call)->env->allocator, t, rank, dims, out, outer(call)->env->error);
+    return ortc_run_env_value(outer(call)->env, t, rank, dims, out, outer(call)->env->error);
 }
 static ortc_status call_look(ortc_call *call, const ortc_value *v, ortc_view *out)
 {

@@ -7,6 +7,7 @@
 #include "base/executor.h"
 #include "base/stop.h"
 #include "base/threads.h"
+#include "base/value.h"
 #include "runtime/profile/profile.h"
 
 struct ortc_step_call;
@@ -21,6 +22,7 @@ typedef struct ortc_run_env {
     uint64_t *operations;
     ortc_error *error;
     const ortc_allocator *allocator; /* NULL: ours */
+    ortc_kept *kept;                 /* for values, without an allocator; NULL: none is kept */
     const ortc_executor *executor;   /* NULL: the pool */
     ortc_executor_loop *loop;        /* the executor's, while one is open */
     const ortc_profiler *profiler;   /* NULL: none */
@@ -40,6 +42,10 @@ typedef struct ortc_run_env {
  * element takes, in nanoseconds of a usual machine, and chunks are as long as that makes them (ortc_grain).
  * So a count of chunks measures work, and is the same everywhere. */
 #define ORTC_CHUNK_OPERATIONS 200000
+
+/* A tensor in host memory, as ortc_value_create: the allocator's, or what was kept. */
+ortc_status ortc_run_env_value(const ortc_run_env *, ortc_dtype, int32_t rank, const int64_t *dims,
+                               ortc_value **out, ortc_error *);
 
 /* ORTC_OK, or the reason to stop: LIMIT where nothing is left to do. */
 ortc_status ortc_run_env_poll(ortc_run_env *);

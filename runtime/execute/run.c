@@ -56,7 +56,7 @@ static ortc_status check_given(const ortc_program_output *o, const ortc_out *out
 static ortc_status create_in(const ortc_context *c, uint32_t memory, ortc_dtype t, int32_t rank,
                              const int64_t *dims, ortc_value **out, ortc_error *error)
 {
-    if (!memory) return ortc_value_create_with(c->env.allocator, t, rank, dims, out, error);
+    if (!memory) return ortc_run_env_value(&c->env, t, rank, dims, out, error);
     ortc_open_device *device = ortc_device_of_memory(memory);
     if (!device)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "there is no memory %u: no open device has it",
@@ -292,6 +292,7 @@ static ortc_status run_with(ortc_unit *u, ortc_run_args *a, ortc_error *error)
                             .operations = u->operations,
                             .error = error,
                             .allocator = u->allocator,
+                            .kept = u->kept,
                             .executor = u->executor,
                             .profiler = a->profiler,
                             .body = ortc_run_body,

@@ -82,7 +82,7 @@ ortc_status ortc_slot_for_caller(const ortc_context *c, ortc_value **slot, const
     if (!plain || out->value || v->device || atomic_load_explicit(&v->references, memory_order_acquire) == 1)
         return ORTC_OK;
     /* an element of a sequence stays as it is */
-    ORTC_TRY(ortc_value_create_with(c->env.allocator, v->type->dtype, v->rank, v->dims, &copy, error));
+    ORTC_TRY(ortc_run_env_value(&c->env, v->type->dtype, v->rank, v->dims, &copy, error));
     if (v->bytes) memcpy(copy->data, v->data, v->bytes);
     ortc_value_release(v);
     *slot = copy;

@@ -90,10 +90,9 @@ ortc_status ortc_frame_run(ortc_context *c, ortc_frame *f, ortc_error *error)
         ortc_open_device *device =
             s->space ? ortc_unit_target(c->unit, c->unit->placed.targets->of_space[s->space])->open : NULL;
         if (!s->late)
-            ORTC_TRY(device
-                         ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)
-                         : ortc_value_create_with(c->env.allocator, s->dtype, s->rank, s->dims,
-                                                  &c->slots[s->edge], error));
+            ORTC_TRY(
+                device ? ortc_value_create_on(device, s->dtype, s->rank, s->dims, &c->slots[s->edge], error)
+                       : ortc_run_env_value(&c->env, s->dtype, s->rank, s->dims, &c->slots[s->edge], error));
     }
     for (size_t i = 0; i < f->patches.count; i++) {
         const ortc_patch *patch = &f->patches.data[i];

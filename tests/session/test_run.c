@@ -230,3 +230,36 @@ Test(run, packed_weights_are_shared_by_sessions)
     ortc_session_trim(first);
     cr_expect_eq(model->packed.bytes, 0, "packed forms go with their last user");
 }
+
+/* Bytes that are kept of a large result which the caller has released, twice. */
+static int64_t kept_after_two_runs(ortc_session *s, bool same)
+{
+    enum { IMAGES = 2000 };
+    static float images[IMAGES * 64];
+    void *at[2] = {NULL, NULL};
+    ortc_error e = ORTC_ERROR_INIT;
+    for (int i = 0; i < 2; i++) {
+        ortc_in in = {"image", ortc_wrap(images, ORTC_F32, 4, (int64_t[]){IMAGES, 1, 8, 8})};
+        ortc_out out = {"probabilities", NULL, 0, 0};
+        ortc_run_args a = ORTC_RUN_ARGS_INIT;
+        a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1;
+        cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
+        at[i] = ortc_value_data(out.value);
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+    if (same) cr_expect_eq(at[0], at[1], "the second result is where the first was");
+    return (int64_t)ortc_kept_trim(s->unit.kept);
+}
+
+Test(run, memory_of_a_released_result_is_the_next_one_s)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    ortc_session *limited;
+    cr_expect_geq(kept_after_two_runs(session, true), 2000 * 10 * 4);
+    o.max_bytes = 1 << 30;
+    cr_assert_eq(ortc_session_create(model, &o, &limited, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(kept_after_two_runs(limited, false), 0, "nothing that a limit does not count");
+    ortc_session_release(limited);
+}
