@@ -355,7 +355,8 @@ typedef struct ortc_session_options {
     /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand. Nodes that only
      * compute shapes are the host's, and not meant */
     const char *require;
-    uint32_t threads;          /* budget of one run; 0: all of the process-wide pool, or of the executor */
+    /* budget of one run; 0: the executor's, or one for each core that the process may use */
+    uint32_t threads;
     uint32_t max_contexts;     /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes; /* 0: 32 MiB */
     /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; 0: none */

@@ -115,7 +115,7 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     ortc_status status = ortc_session_take_hooks(s, o, error);
     /* what is kept is not counted: where there is a limit, nothing is */
     if (!u->allocator && !u->max_bytes) u->kept = ortc_kept_create();
-    u->threads = u->executor ? u->executor->threads : ortc_pool_threads();
+    u->threads = u->executor ? u->executor->threads : ortc_pool_threads(o->threads);
     if (o->threads && o->threads < u->threads) u->threads = o->threads;
     ortc_fp_env fp = ortc_fp_enter();
     if (status == ORTC_OK) status = stages(s, o, error);
