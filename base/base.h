@@ -165,8 +165,13 @@ ortc_status ortc_file_pad(ortc_file *, uint64_t to); /* zeros up to this offset 
 ortc_status ortc_file_commit(ortc_file *);
 void ortc_file_close(ortc_file *); /* without a commit nothing is left */
 
-/* Processors that this process may use: affinity, cgroup cpu.max; at least 1. */
-uint32_t ortc_platform_threads(void);
+/* Processors that this process may use by its affinity and cgroup cpu.max, and cores, which several may share;
+ * at least 1 (processors_linux.c). */
+typedef struct ortc_processors {
+    uint32_t threads, cores;
+} ortc_processors;
+ortc_processors ortc_platform_processors(void);
+ortc_processors ortc_platform_count(const char *sys); /* without quotas; sys: "/sys", or a test's own */
 
 void *ortc_platform_open_module(const char *path, ortc_error *); /* dlopen; NULL with an error */
 void *ortc_platform_symbol(void *module, const char *name);

@@ -1,5 +1,5 @@
-/* base/platform_linux.c: everything that asks the operating system: clock, memory, files, processors,
- * modules, the floating-point environment. Threads are in threads.c.
+/* base/platform_linux.c: everything that asks the operating system: clock, memory, files, modules, the
+ * floating-point environment. Processors are counted in processors_linux.c, threads are in threads.c.
  *
  * Files are mapped privately and read-only. A file that is cut short by another process while it is mapped
  * faults when the lost part is read; applications that cannot rule that out load through a reader without a
@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -203,111 +202,6 @@ void ortc_mapping_drop(const void *data, size_t bytes)
     uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1),
               end = ((uintptr_t)data + bytes) & ~(page - 1);
     if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
-
-/* ---- Processors ---------------------------------------------------------------------------------------- */
-
-static bool read_text(const char *path, char *buffer, size_t capacity)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, buffer, capacity - 1);
-    if (fd >= 0) close(fd);
-    buffer[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
-
-static uint32_t affinity_threads(void)
-{
-    for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
-        cpu_set_t *set = CPU_ALLOC(cpus);
-        size_t bytes = CPU_ALLOC_SIZE(cpus);
-        int count = 0;
-        if (!set) break;
-        if (sched_getaffinity(0, bytes, set) == 0) count = CPU_COUNT_S(bytes, set);
-        CPU_FREE(set);
-        if (count > 0) return (uint32_t)count;
-    }
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (uint32_t)online : 1;
-}
-
-/* Processors' worth of time per period, rounded up; UINT32_MAX: no quota. */
-static uint32_t quota_threads(long long quota, long long period)
-{
-    long long n;
-    if (quota <= 0 || period <= 0) return UINT32_MAX;
-    n = quota / period + (quota % period != 0);
-    return n < 1 ? 1 : n > 65536 ? UINT32_MAX : (uint32_t)n;
-}
-
-/* The quota of one group. */
-static uint32_t group_quota(const char *root, const char *path, bool v2)
-{
-    char file[1200], text[64], period_text[64];
-    long long quota = 0, period = 0;
-
-    snprintf(file, sizeof file, "%s%s/%s", root, path, v2 ? "cpu.max" : "cpu.cfs_quota_us");
-    if (!read_text(file, text, sizeof text)) return UINT32_MAX;
-    if (v2) /* "max 100000" does not parse: no quota */
-        return sscanf(text, "%lld %lld", &quota, &period) == 2 ? quota_threads(quota, period) : UINT32_MAX;
-    snprintf(file, sizeof file, "%s%s/cpu.cfs_period_us", root, path);
-    if (!read_text(file, period_text, sizeof period_text) || sscanf(text, "%lld", &quota) != 1 ||
-        sscanf(period_text, "%lld", &period) != 1)
-        return UINT32_MAX;
-    return quota_threads(quota, period);
-}
-
-/* The tightest quota from the process's group up to the root. Inside a container the path may not be visible;
- * its root is the container's own group then. */
-static uint32_t walk_quota(const char *root, char *path, bool v2)
-{
-    uint32_t least = UINT32_MAX, here;
-    for (;;) {
-        char *slash = strrchr(path, '/');
-        here = group_quota(root, path, v2);
-        if (here < least) least = here;
-        if (!slash) return least;
-        *slash = 0;
-    }
-}
-
-static bool has_word(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *p = list; p; p = strchr(p, ','), p = p ? p + 1 : NULL)
-        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == 0)) return true;
-    return false;
-}
-
-static uint32_t cgroup_threads(void)
-{
-    char text[4096], *line, *rest, root[300];
-    uint32_t least = UINT32_MAX, here;
-
-    if (!read_text("/proc/self/cgroup", text, sizeof text)) return UINT32_MAX;
-    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!path || strlen(path) > 800) continue;
-        *controllers++ = 0;
-        *path++ = 0;
-        if (*controllers == 0) {
-            here = walk_quota("/sys/fs/cgroup", path, true);
-        } else if (has_word(controllers, "cpu") && strlen(controllers) < 200) {
-            snprintf(root, sizeof root, "/sys/fs/cgroup/%s", controllers);
-            if (access(root, F_OK) != 0) snprintf(root, sizeof root, "/sys/fs/cgroup/cpu");
-            here = walk_quota(root, path, false);
-        } else {
-            continue;
-        }
-        if (here < least) least = here;
-    }
-    return least;
-}
-
-uint32_t ortc_platform_threads(void)
-{
-    uint32_t allowed = affinity_threads(), quota = cgroup_threads();
-    return quota < allowed ? quota : allowed;
 }
 
 /* ---- Modules ------------------------------------------------------------------------------------------- */

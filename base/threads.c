@@ -11,9 +11,15 @@
  * Parking: workers wait on the futex word `epoch`, which every publication increments. A worker announces
  * itself in `parked` before it sleeps and the publisher reads `parked` after it incremented, both
  * sequentially consistent: either the publisher wakes it, or the kernel sees that the word has changed.
+ * Before that it stays awake for a while, so that loops and runs that follow each other wake nobody.
  *
- * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share
- * and then helps with others'. So loops that follow each other over the same data find it in the caches of
+ * What one thread writes while others read or write beside it has a line of cache of its own, or a pair of
+ * them, which some processors fetch together: on many cores a loop costs as many passes of lines as it makes
+ * threads wait for, of 50 to 200 ns each. A worker that finds its work makes two writes that others wait for
+ * (it joins, it leaves), and takes chunks of its own share.
+ *
+ * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share,
+ * the same in every loop of the whole pool, and then helps with others'. So loops that follow each other over the same data find it in the caches of
  * the thread that wrote it, and threads seldom write to one counter. On a virtual machine whose two cores
  * share no cache (a line passes in 200 ns) one counter for all cost a 512-cubed product 10 % of its time.
  *
@@ -37,44 +43,44 @@
 #define JOINED(control) (((control) >> 15) & 0x7fff)
 #define LEFT(control) ((control)&0x7fff)
 
-enum { N_LOOPS = 16, MAX_THREADS = 1024, MAX_SHARES = 32, STACK_BYTES = 512 << 10 };
+#define APART _Alignas(128)
+
+enum { N_LOOPS = 16, MAX_THREADS = 1024, MAX_SHARES = 128, STACK_BYTES = 512 << 10 };
 enum { POOL_NONE, POOL_STARTING, POOL_READY };
 
 typedef struct share {
-    _Alignas(128) atomic_llong next; /* its first chunk not taken; from `end` on: none is left */
+    APART atomic_llong next; /* its first chunk not taken; from `end` on: none is left */
     int64_t end;
 } share;
 
 typedef struct loop {
-    _Alignas(64) atomic_uint control;
-    atomic_uintptr_t owner; /* 0: the slot is free */
+    APART atomic_uint control;
+    APART atomic_uint open; /* shares with chunks left; 0 also once the loop is stopped */
+    /* from here on written by the owner, while no worker is in the loop */
+    APART atomic_uintptr_t owner; /* 0: the slot is free */
     int64_t n, grain, n_chunks;
-    uint32_t budget;
+    uint32_t budget, n_shares;
     void (*body)(void *arg, int64_t begin, int64_t end, uint32_t worker);
     void *arg;
     ortc_status (*stop)(void *stop_arg);
     void *stop_arg;
-    atomic_int status;
-    uint32_t n_shares;
-    _Alignas(64) atomic_uint open; /* shares with chunks left; 0 also once the loop is stopped */
+    atomic_int status; /* by anybody, when it is stopped */
     share shares[MAX_SHARES];
 } loop;
 
 typedef struct worker {
-    _Alignas(64) atomic_uintptr_t thread;
-    uint32_t number; /* in the loop that it works on; its own thread's only */
+    APART atomic_uintptr_t thread; /* const once it runs */
+    APART uint32_t number;         /* in the loop that it works on; its own thread's only */
 } worker;
 
 static struct {
     atomic_int state;
-    atomic_uint threads; /* of the pool, the caller included; 0: not asked yet */
-    atomic_int n_open;   /* runs */
-    atomic_int n_loops;  /* slots taken */
-    uint32_t n_workers;  /* started; const once the state is POOL_READY */
+    atomic_uint usual, most, size; /* threads, the caller included; usual 0: not asked yet */
+    uint32_t n_workers;            /* started; const once the state is POOL_READY */
     worker *workers;
-    _Alignas(64) atomic_uint epoch;
-    _Alignas(64) atomic_uint parked;
-    atomic_uint spinning; /* a hint */
+    APART atomic_uint n_loops; /* slots taken; callers' business */
+    APART atomic_uint epoch;
+    APART atomic_uint parked;
     loop loops[N_LOOPS];
 } pool;
 
@@ -134,11 +140,11 @@ static bool work_share(loop *l, share *s, uint32_t number)
     }
 }
 
-/* Its own share, then what is left of the others. */
-static void work(loop *l, uint32_t number)
+/* The share `first`, then what is left of the others. */
+static void work(loop *l, uint32_t number, uint32_t first)
 {
     for (uint32_t i = 0; i < l->n_shares; i++)
-        if (!work_share(l, &l->shares[(number + i) % l->n_shares], number)) return;
+        if (!work_share(l, &l->shares[(first + i) % l->n_shares], number)) return;
 }
 
 static void deal(loop *l)
@@ -166,7 +172,8 @@ static void join(loop *l, worker *self)
                                                     memory_order_acquire, memory_order_relaxed));
     /* The budget is read after joining: only then is every plain field behind the acquire. */
     self->number = JOINED(control) + 1;
-    if (self->number < l->budget) work(l, self->number);
+    const uint32_t own = (uint32_t)(self - pool.workers) + 1;
+    if (self->number < l->budget) work(l, self->number, own < l->n_shares ? own : self->number);
     self->number = 0;
     control = atomic_fetch_add_explicit(&l->control, 1, memory_order_acq_rel) + 1;
     if ((control & SLEEPS) && JOINED(control) == LEFT(control)) futex_wake(&l->control, 1);
@@ -174,21 +181,19 @@ static void join(loop *l, worker *self)
 
 static void look_for_work(worker *self)
 {
-    for (int i = 0; i < N_LOOPS && atomic_load_explicit(&pool.n_loops, memory_order_relaxed) > 0; i++) {
+    for (int i = 0; i < N_LOOPS; i++) {
         loop *l = &pool.loops[i];
         /* Only where chunks are left: a worker that came to nothing would just delay the caller. */
         if (atomic_load_explicit(&l->open, memory_order_relaxed) > 0) join(l, self);
     }
 }
 
-/* Until another loop is published: a while awake if a run is in flight, then asleep. */
+/* Until another loop is published: a while awake, then asleep. */
 static void wait_for_epoch(unsigned seen)
 {
     int64_t begun = 0;
 
-    atomic_fetch_add_explicit(&pool.spinning, 1, memory_order_relaxed);
-    for (unsigned i = 0; atomic_load_explicit(&pool.n_open, memory_order_relaxed) > 0; i++) {
-        if (atomic_load_explicit(&pool.epoch, memory_order_acquire) != seen) break;
+    for (unsigned i = 0; atomic_load_explicit(&pool.epoch, memory_order_acquire) == seen; i++) {
         if (i % 64 == 0) {
             int64_t now = ortc_now_ns();
             if (!begun) begun = now;
@@ -196,7 +201,6 @@ static void wait_for_epoch(unsigned seen)
         }
         pause_a_little();
     }
-    atomic_fetch_sub_explicit(&pool.spinning, 1, memory_order_relaxed);
     while (atomic_load_explicit(&pool.epoch, memory_order_acquire) == seen) {
         atomic_fetch_add(&pool.parked, 1);
         futex_wait(&pool.epoch, seen);
@@ -221,27 +225,41 @@ static void *worker_main(void *arg)
 
 /* ---- Starting ------------------------------------------------------------------------------------------ */
 
-uint32_t ortc_pool_threads(void)
+/* How many threads there are to be: once, or by several threads at once, to the same end. */
+static uint32_t ask(void)
 {
-    uint32_t n = atomic_load_explicit(&pool.threads, memory_order_relaxed);
-    const char *text;
-    char *end;
-    long wanted;
+    ortc_processors n = ortc_platform_processors();
+    const char *text = getenv("ORTC_THREADS");
+    unsigned none = 0;
 
-    if (n) return n;
-    n = ortc_platform_threads();
-    text = getenv("ORTC_THREADS");
     if (text) {
-        wanted = strtol(text, &end, 10);
+        char *end;
+        const long wanted = strtol(text, &end, 10);
         if (end != text && *end == 0 && wanted > 0)
-            n = wanted > MAX_THREADS ? MAX_THREADS : (uint32_t)wanted;
+            n.cores = n.threads = wanted > MAX_THREADS ? MAX_THREADS : (uint32_t)wanted;
         else
             ortc_log(ORTC_LOG_WARNING, "ORTC_THREADS is '%s': expected a number of at least 1; using %u",
-                     text, n);
+                     text, n.cores);
     }
-    if (n > MAX_THREADS) n = MAX_THREADS;
-    atomic_store_explicit(&pool.threads, n, memory_order_relaxed);
-    return n;
+    if (n.cores > MAX_THREADS) n.cores = MAX_THREADS;
+    if (n.threads > MAX_THREADS) n.threads = MAX_THREADS;
+    atomic_store(&pool.most, n.threads);
+    atomic_compare_exchange_strong(&pool.size, &none, n.cores);
+    atomic_store(&pool.usual, n.cores);
+    return n.cores;
+}
+
+uint32_t ortc_pool_threads(uint32_t wanted)
+{
+    uint32_t usual = atomic_load(&pool.usual);
+    if (!usual) usual = ask();
+    if (!wanted) return usual;
+    const uint32_t most = atomic_load(&pool.most);
+    unsigned size = atomic_load(&pool.size);
+    if (wanted > most) wanted = most;
+    while (wanted > size && atomic_load(&pool.state) == POOL_NONE)
+        if (atomic_compare_exchange_weak(&pool.size, &size, wanted)) size = wanted;
+    return wanted < size ? wanted : size;
 }
 
 /* In a forked child no worker exists. Their stacks are lost with them; the array of them is made anew. */
@@ -249,12 +267,11 @@ static void after_fork(void)
 {
     for (int i = 0; i < N_LOOPS; i++) {
         atomic_store(&pool.loops[i].control, 0);
+        atomic_store(&pool.loops[i].open, 0);
         atomic_store(&pool.loops[i].owner, 0);
     }
     atomic_store(&pool.n_loops, 0);
-    atomic_store(&pool.n_open, 0);
     atomic_store(&pool.parked, 0);
-    atomic_store(&pool.spinning, 0);
     pool.n_workers = 0;
     atomic_store(&pool.state, POOL_NONE);
 }
@@ -295,20 +312,12 @@ static bool pool_ready(void)
     if (atomic_load_explicit(&pool.state, memory_order_acquire) == POOL_READY) return true;
     if (!atomic_compare_exchange_strong(&pool.state, &expected, POOL_STARTING)) return expected == POOL_READY;
     if (!atomic_exchange(&registered, true)) pthread_atfork(NULL, NULL, after_fork);
-    start_workers(ortc_pool_threads() - 1);
+    start_workers(atomic_load(&pool.size) - 1);
     atomic_store_explicit(&pool.state, POOL_READY, memory_order_release);
     return true;
 }
 
 /* ---- Loops --------------------------------------------------------------------------------------------- */
-
-void ortc_pool_enter(uint32_t budget)
-{
-    (void)budget;
-    atomic_fetch_add_explicit(&pool.n_open, 1, memory_order_relaxed);
-}
-
-void ortc_pool_leave(void) { atomic_fetch_sub_explicit(&pool.n_open, 1, memory_order_relaxed); }
 
 static ortc_status run_serially(int64_t n, int64_t grain, uint32_t number,
                                 void (*body)(void *arg, int64_t begin, int64_t end, uint32_t worker),
@@ -342,18 +351,29 @@ static bool inside(uint32_t *out_number)
     return false;
 }
 
-static loop *take_slot(void)
+/* alone: whether no other loop was open. */
+static loop *take_slot(bool *alone)
 {
     uintptr_t self = (uintptr_t)pthread_self();
     for (int i = 0; i < N_LOOPS; i++) {
         uintptr_t expected = 0;
         if (atomic_load_explicit(&pool.loops[i].owner, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(&pool.loops[i].owner, &expected, self)) {
-            atomic_fetch_add(&pool.n_loops, 1);
+            *alone = atomic_fetch_add(&pool.n_loops, 1) == 0;
             return &pool.loops[i];
         }
     }
     return NULL;
+}
+
+/* As many workers as may be of use and are not awake; those that other loops have may come late. */
+static void wake(const loop *l, bool alone)
+{
+    const uint32_t parked = atomic_load(&pool.parked);
+    const uint32_t awake = alone && parked < pool.n_workers ? pool.n_workers - parked : 0;
+    const uint32_t wanted = l->budget < l->n_chunks ? l->budget - 1 : (uint32_t)(l->n_chunks - 1);
+    if (parked > 0 && wanted > awake)
+        futex_wake(&pool.epoch, wanted - awake > INT_MAX ? INT_MAX : (int)(wanted - awake));
 }
 
 /* Closes the slot and waits for those who are still in their last chunks. */
@@ -382,16 +402,17 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
                           void (*body)(void *arg, int64_t begin, int64_t end, uint32_t worker), void *arg,
                           ortc_status (*stop)(void *stop_arg), void *stop_arg)
 {
-    uint32_t number = 0, wanted, spinning;
+    uint32_t number = 0;
     int64_t n_chunks;
+    bool alone;
     loop *l;
 
     if (n <= 0) return ORTC_OK;
     if (grain < 1) grain = 1;
     n_chunks = n / grain + (n % grain != 0);
     if (budget <= 1) return run_serially(n, grain, 0, body, arg, stop, stop_arg);
-    if (inside(&number) || n_chunks == 1 || ortc_pool_threads() == 1 || !pool_ready() ||
-        pool.n_workers == 0 || !(l = take_slot()))
+    if (inside(&number) || n_chunks == 1 || ortc_pool_threads(budget) == 1 || !pool_ready() ||
+        pool.n_workers == 0 || !(l = take_slot(&alone)))
         return run_serially(n, grain, number, body, arg, stop, stop_arg);
 
     l->n = n;
@@ -406,13 +427,8 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
     deal(l);
     atomic_store_explicit(&l->control, OPEN, memory_order_release);
     atomic_fetch_add(&pool.epoch, 1);
-    if (atomic_load(&pool.parked) > 0) {
-        wanted = budget - 1 < n_chunks - 1 ? budget - 1 : (uint32_t)(n_chunks - 1);
-        spinning = atomic_load_explicit(&pool.spinning, memory_order_relaxed);
-        if (wanted > spinning)
-            futex_wake(&pool.epoch, wanted - spinning > INT_MAX ? INT_MAX : (int)(wanted - spinning));
-    }
-    work(l, 0);
+    wake(l, alone);
+    work(l, 0, 0);
     close_slot(l);
     return atomic_load_explicit(&l->status, memory_order_relaxed);
 }

@@ -1,9 +1,8 @@
 /* base/threads.h: one process-wide pool of workers, and loops over it.
  *
  * A loop 0 .. n is cut into chunks of `grain`; chunk boundaries depend on n and grain only, so what a chunk
- * computes never depends on how many threads there are. The calling thread works too; workers take chunks
- * from an atomic counter. Workers spin for tens of microseconds while a run is in flight, then park; an idle
- * process uses no processor time. A loop with a budget of one thread touches no lock and wakes nobody. Loops
+ * computes never depends on how many threads there are. The calling thread works too. Workers stay awake for
+ * tens of microseconds after their last loop, then park; an idle process uses no processor time. A loop with a budget of one thread touches no lock and wakes nobody. Loops
  * inside loops run serially. After fork the child has no workers: the pool is built anew on first use there.
  */
 #ifndef ORTC_THREADS_H
@@ -11,12 +10,10 @@
 
 #include "base.h"
 
-/* Threads of the pool, the caller included: ortc_platform_threads(), or the environment's ORTC_THREADS. */
-uint32_t ortc_pool_threads(void);
-
-/* The scope of a run: while at least one is open, workers keep spinning between loops. */
-void ortc_pool_enter(uint32_t budget);
-void ortc_pool_leave(void);
+/* Threads for a run that asks for `wanted`, the caller included; 0: one for each core that the process may
+ * use, since siblings on one core share what multiplies. More where more are wanted before the first loop, up
+ * to one for each processor. The environment's ORTC_THREADS is what the pool has instead. */
+uint32_t ortc_pool_threads(uint32_t wanted);
 
 /* Runs body(arg, begin, end, worker) for all chunks, worker in 0 .. budget-1, distinct for concurrent chunks.
  * Between chunks `stop(stop_arg)` is asked (NULL: never); its first non-zero status ends the loop and is

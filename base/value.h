@@ -47,6 +47,20 @@ ortc_status ortc_value_check_shape(int32_t rank, const int64_t *dims, int64_t *o
  * belongs to somebody who will use it again (wrapped without a release). */
 ortc_status ortc_value_keep(ortc_value *, ortc_value **out, ortc_error *);
 
+/* ---- Memory that is kept (kept.c) ---------------------------------------------------------------------- */
+
+/* Memory of released values, for those that are made next. Any thread. */
+typedef struct ortc_kept ortc_kept;
+ortc_kept *ortc_kept_create(void); /* NULL when memory is short */
+ortc_kept *ortc_kept_retain(ortc_kept *);
+/* Frees what is kept; what values still have goes with them. NULL allowed here and below. */
+void ortc_kept_release(ortc_kept *);
+uint64_t ortc_kept_trim(ortc_kept *); /* frees what is kept; bytes */
+void ortc_kept_run(ortc_kept *);      /* a run begins: what several before it have not used goes */
+/* As ortc_value_create. */
+ortc_status ortc_value_create_kept(ortc_kept *, ortc_dtype, int32_t rank, const int64_t *dims,
+                                   ortc_value **out, ortc_error *);
+
 /* ---- Strings (strings.c) ------------------------------------------------------------------------------- */
 
 /* As ortc_value_create, in memory of a caller's allocator; NULL: the library's. */

@@ -2,6 +2,7 @@
  * which the matrix is brought into the form of products once.
  *
  *   MatMul(x, Wq), MatMul(x, Wk) + bk, MatMul(x, Wv)        queries, keys and values; gate and up
+ *   MatMulNBits(x, Wq), ...                                  the same, of weights of 4 or 8 bits
  *
  * One node of ortc.Group with the nodes as its body, epilogues and all: constants stay as they are, and every
  * result is a value of its own, so nothing is split. Only where the provider has a kernel that takes it. No
@@ -19,10 +20,12 @@ enum {
 /* The matrix that it multiplies with a constant one. */
 static const ortc_edge *multiplied(const ortc_node *n)
 {
-    const bool is_product = n->op && !*n->domain && (!strcmp(n->type, "MatMul") || !strcmp(n->type, "Gemm"));
-    if (!is_product || n->n_captures || n->n_in < 2 || n->n_out != 1 || !n->in[0] || !n->in[1]) return NULL;
-    return !ortc_edge_is_const(n->in[0]) && ortc_edge_is_const(n->in[1]) && n->in[1]->rank == 2 ? n->in[0]
-                                                                                                : NULL;
+    const bool is_product = n->op && !*n->domain && (!strcmp(n->type, "MatMul") || !strcmp(n->type, "Gemm")),
+               of_few_bits = n->op && !strcmp(n->domain, "com.microsoft") && !strcmp(n->type, "MatMulNBits");
+    if (!is_product && !of_few_bits) return NULL;
+    if (n->n_captures || n->n_in < 2 || n->n_out != 1 || !n->in[0] || !n->in[1]) return NULL;
+    if (ortc_edge_is_const(n->in[0]) || !ortc_edge_is_const(n->in[1])) return NULL;
+    return of_few_bits || n->in[1]->rank == 2 ? n->in[0] : NULL;
 }
 
 typedef struct proposal {

@@ -306,7 +306,8 @@ typedef struct ortc_state ortc_state;
  *   growing  an axis along which the output is longer than the input (Concat of past and new): empty at
  *            first. The value
  *            is a dense tensor of the length so far, so every length has a plan of its own and every run
- *            copies it. */
+ *            copies it. A value that is as long as the output already (a cache of a fixed capacity, given to
+ *            the first run) stays so, and is written in place as a fixed one. */
 typedef struct ortc_tie {
     const char *input, *output;
     /* of positions, "past_length"; -1: the value is replaced as a whole (a recurrent state) */
@@ -355,7 +356,8 @@ typedef struct ortc_session_options {
     /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand. Nodes that only
      * compute shapes are the host's, and not meant */
     const char *require;
-    uint32_t threads;          /* budget of one run; 0: all of the process-wide pool, or of the executor */
+    /* budget of one run; 0: the executor's, or one for each core that the process may use */
+    uint32_t threads;
     uint32_t max_contexts;     /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes; /* 0: 32 MiB */
     /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; no single
@@ -488,7 +490,8 @@ ORTC_EXPORT void ortc_context_release(ortc_context *);
  * of the state's, which then goes on from this run's result (that is how a state is loaded); an output that
  * is asked for all the same is a copy (that is how one is saved). One run at a time per state: a second one
  * gets INVALID_STATE. A run that fails, is cancelled or comes too late leaves the state as it was, up to what
- * in-place kernels wrote behind its length (into a ring: over its oldest positions). Errors of such runs,
+ * in-place kernels wrote behind its length (into a ring: over its oldest positions; into a growing one that
+ * does not grow: where the model says). Errors of such runs,
  * besides those of ortc_run: LIMIT (more than the capacity; over the session's max_bytes), INVALID_ARGUMENT
  * (a state of another session; an extent that nothing settles). */
 ORTC_EXPORT ortc_status ortc_state_create(ortc_session *, ortc_state **out, ortc_error *);
@@ -512,8 +515,8 @@ ORTC_EXPORT void ortc_cancel_reset(ortc_cancel *);
 /* Not while something that was given it goes on. NULL allowed. */
 ORTC_EXPORT void ortc_cancel_release(ortc_cancel *);
 
-/* Frees what can be made again (idle contexts, plans, the pool's free slabs); returns the bytes freed. Any
- * thread. */
+/* Frees what can be made again (idle contexts, plans, memory of released results, the pool's free slabs);
+ * returns the bytes freed. Any thread. */
 ORTC_EXPORT uint64_t ortc_session_trim(ortc_session *);
 
 /* ---- Memory of devices --------------------------------------------------------------------------------- */

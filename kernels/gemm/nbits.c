@@ -5,6 +5,10 @@
  * accuracy_level 4 lets A be rounded to bytes by blocks, of integers (4 bits; nbits_vec.c). More: a product
  * of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's
  * type, as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
+ *
+ * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one node:
+ * of few rows A is spread or rounded once for all, and their rows are one loop, since a small product alone
+ * is done before all threads have come to it. A node by itself is a group of one.
  */
 #include <assert.h>
 #include <math.h>
@@ -28,35 +32,49 @@ enum {
     PART_BYTES = 16 * 1024  /* of x: half of L1 */
 };
 
+enum { MOST = 8, PORTS = BIAS + 1 };
+
+typedef struct sibling {
+    int64_t n;
+    uint32_t out;        /* the node's output */
+    int32_t port[PORTS]; /* the node's inputs; -1: left out */
+} sibling;
+
 typedef struct nbits_state {
-    int64_t k, n, bits, block;
+    int64_t k, bits, block;
     bool rounds; /* x to bytes */
+    bool zeros;  /* there are zero points: of all products, or of none */
+    uint32_t count;
+    sibling of[MOST];
 } nbits_state;
 
 typedef struct nbits_plan {
     const ortc_nbits_vec *body;
     const ortc_convert *convert;
-    ortc_product_plan product; /* of many rows */
+    ortc_product_plan product[MOST]; /* of many rows */
     bool few;
     int64_t m, blocks, width, row_bytes, zero_bytes; /* width: K in whole blocks */
     int64_t ldx, part;                               /* width in whole groups; of K at a time */
-    /* elements of f32: few rows: x, spread or rounded x, sums of its blocks; many: bias */
-    size_t at_x, at_spread, at_words, at_less, at_sums, at_bias;
+    int64_t grain;                                   /* rows of weights of a task */
+    /* elements of f32: few rows: x, spread or rounded x, sums of its blocks; biases */
+    size_t at_x, at_spread, at_words, at_less, at_sums, at_bias[MOST];
     size_t at_y, at_lanes, at_scale, at_zero, at_bytes; /* bytes in scratch */
 } nbits_plan;
 
+/* One product. */
 typedef struct nbits_job {
     const nbits_state *s;
     const nbits_plan *p;
-    const ortc_call *c;
+    int64_t n;
+    ortc_view in[PORTS], out;
     const float *x, *spread, *sums, *bias;
     ortc_nbits_rounded rounded;
     bool exact; /* x holds NaN or infinities, which must not meet what is taken off */
 } nbits_job;
 
-static const void *given(const ortc_call *c, uint32_t port)
+static const void *given(const nbits_job *j, uint32_t port)
 {
-    return port < c->n_in && c->in[port].dtype ? c->in[port].data : NULL;
+    return j->in[port].dtype ? j->in[port].data : NULL;
 }
 
 /* ---- Scales and zero points ---------------------------------------------------------------------------- */
@@ -65,7 +83,7 @@ static const void *given(const ortc_call *c, uint32_t port)
 static const float *scales_of(const nbits_job *j, int64_t row, int64_t first, int64_t count, float *space)
 {
     const nbits_plan *p = j->p;
-    const ortc_view *v = &j->c->in[SCALES];
+    const ortc_view *v = &j->in[SCALES];
     const int type = ortc_float_index(v->dtype);
     const char *at = (const char *)v->data + (row * p->blocks + first) * ortc_product_size(v->dtype);
     if (type == ORTC_FLOAT_F32) return (const float *)(const void *)at;
@@ -77,9 +95,9 @@ static const float *scales_of(const nbits_job *j, int64_t row, int64_t first, in
 static void zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to)
 {
     const nbits_plan *p = j->p;
-    const char *data = given(j->c, ZEROS);
-    const int type = data ? ortc_float_index(j->c->in[ZEROS].dtype) : 0;
-    if (data && j->c->in[ZEROS].dtype != ORTC_U8) {
+    const char *data = given(j, ZEROS);
+    const int type = data ? ortc_float_index(j->in[ZEROS].dtype) : 0;
+    if (data && j->in[ZEROS].dtype != ORTC_U8) {
         p->convert->widen[type]((size_t)p->blocks, data + row * p->blocks * (type == ORTC_FLOAT_F32 ? 4 : 2),
                                 to);
         return;
@@ -106,7 +124,7 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
     const ortc_nbits_vec *body = p->body;
     const size_t m = (size_t)p->m, lanes = body->group / 8;
     const int64_t block = j->s->block;
-    const uint8_t *w = (const uint8_t *)j->c->in[B].data + row * p->row_bytes;
+    const uint8_t *w = (const uint8_t *)j->in[B].data + row * p->row_bytes;
     float y[ORTC_NBITS_ROWS];
     memset(t->sums, 0, (size_t)n * m * lanes * sizeof(float));
     for (int64_t k = 0; k < p->width; k += p->part) {
@@ -129,7 +147,7 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
     for (int64_t i = 0; i < n; i++) {
         body->fold(m, t->sums + (size_t)i * m * lanes, y);
         for (size_t r = 0; r < m; r++) t->y[r * TILE + (size_t)i] = y[r];
-        if (!given(j->c, ZEROS)) continue;
+        if (!given(j, ZEROS)) continue;
         const float *scale = scales_of(j, row + i, 0, p->blocks, t->scale);
         zeros_of(j, row + i, t->bytes, t->zero);
         for (size_t r = 0; r < m; r++)
@@ -143,7 +161,7 @@ static void rows_of_bytes(const nbits_job *j, int64_t row, int64_t n, const spac
     const nbits_plan *p = j->p;
     float y[ORTC_NBITS_ROWS];
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *w = (const uint8_t *)j->c->in[B].data + (row + i) * p->row_bytes;
+        const uint8_t *w = (const uint8_t *)j->in[B].data + (row + i) * p->row_bytes;
         zeros_of(j, row + i, t->bytes, t->zero);
         if (j->s->bits == 4) p->body->halves((size_t)p->width, w, t->bytes);
         p->body->row8((size_t)p->m, (size_t)p->width, (size_t)j->s->block, j->x, (size_t)p->ldx,
@@ -153,11 +171,10 @@ static void rows_of_bytes(const nbits_job *j, int64_t row, int64_t n, const spac
     }
 }
 
-static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
+static void rows(const nbits_job *j, int64_t begin, int64_t end, void *space)
 {
-    const nbits_job *j = arg;
     const nbits_plan *p = j->p;
-    const ortc_view *out = &j->c->out[0];
+    const ortc_view *out = &j->out;
     char *at = space;
     const spaces t = {(float *)(void *)(at + p->at_y), (float *)(void *)(at + p->at_lanes),
                       (float *)(void *)(at + p->at_scale), (float *)(void *)(at + p->at_zero),
@@ -169,8 +186,24 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
             float *y = t.y + r * TILE;
             for (int64_t i = 0; j->bias && i < n; i++) y[i] += j->bias[row + i];
             p->convert->narrow[ortc_float_index(out->dtype)](
-                (size_t)n, y, (char *)out->data + (r * j->s->n + row) * ortc_product_size(out->dtype));
+                (size_t)n, y, (char *)out->data + (r * j->n + row) * ortc_product_size(out->dtype));
         }
+    }
+}
+
+typedef struct rows_jobs {
+    nbits_job of[MOST];
+    int64_t end[MOST]; /* tasks of it and of those before */
+} rows_jobs;
+
+static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
+{
+    const rows_jobs *all = arg;
+    for (int64_t task = begin, i = 0; task < end; task++) {
+        while (task >= all->end[i]) i++;
+        const nbits_job *j = &all->of[i];
+        const int64_t grain = j->p->grain, row = (task - (i ? all->end[i - 1] : 0)) * grain;
+        rows(j, row, row + grain < j->n ? row + grain : j->n, space);
     }
 }
 
@@ -205,10 +238,9 @@ static bool is_finite(int64_t n, const float *x)
 
 /* Row r as ortc_nbits_rounded has it, and the sums of its blocks. x is not wanted any more: its bytes go
  * there in their order. */
-static void round_x(const nbits_job *j, int64_t r, float *x, float *sums)
+static void round_x(const nbits_job *j, int64_t r, float *x, float *sums, float *space)
 {
     const nbits_plan *p = j->p;
-    float *space = j->c->workspace;
     uint32_t *to = (uint32_t *)(void *)(space + p->at_spread) + r * p->ldx / 4;
     float *scale = space + p->at_words + r * p->ldx / 8;
     int32_t *less = (int32_t *)(void *)(space + p->at_less) + r * p->ldx / 8;
@@ -233,11 +265,10 @@ static void round_x(const nbits_job *j, int64_t r, float *x, float *sums)
 }
 
 /* x as f32, with zeros behind, spread or rounded, and the sums of its blocks. */
-static void prepare_x(nbits_job *j)
+static void prepare_x(nbits_job *j, float *space)
 {
     const nbits_plan *p = j->p;
-    const ortc_view *a = &j->c->in[A];
-    float *space = j->c->workspace;
+    const ortc_view *a = &j->in[A];
     float *x = space + p->at_x, *spread = space + p->at_spread, *sums = space + p->at_sums;
     const int type = ortc_float_index(a->dtype);
     const int64_t k = j->s->k, size = type == ORTC_FLOAT_F32 ? 4 : 2;
@@ -248,7 +279,7 @@ static void prepare_x(nbits_job *j)
         if (j->s->bits == 8) continue;
         if (!j->s->rounds) p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
         j->exact |= !is_finite(k, row);
-        for (int64_t b = 0; !j->s->rounds && given(j->c, ZEROS) && b < p->blocks; b++) {
+        for (int64_t b = 0; !j->s->rounds && j->s->zeros && b < p->blocks; b++) {
             float sum = 0;
             for (int64_t i = 0; i < j->s->block; i++) sum += row[b * j->s->block + i];
             sums[r * p->blocks + b] = sum;
@@ -257,7 +288,7 @@ static void prepare_x(nbits_job *j)
     }
     j->x = x, j->spread = spread, j->sums = sums;
     if (!j->s->rounds || j->exact) return;
-    for (int64_t r = 0; r < p->m; r++) round_x(j, r, x + r * p->ldx, sums + r * p->blocks);
+    for (int64_t r = 0; r < p->m; r++) round_x(j, r, x + r * p->ldx, sums + r * p->blocks, space);
     j->rounded = (ortc_nbits_rounded){(const int8_t *)spread, space + p->at_words,
                                       (const int32_t *)(const void *)(space + p->at_less), (size_t)p->ldx};
 }
@@ -269,12 +300,12 @@ static void columns_of_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t
                              float *to, int64_t ld)
 {
     const nbits_plan *p = j->p;
-    const char *zeros = given(j->c, ZEROS);
+    const char *zeros = given(j, ZEROS);
     const float middle = (float)(1 << (j->s->bits - 1));
     memset(to, 0, (size_t)(count * ld) * sizeof(float));
     for (int64_t c = 0; zeros && c < nc; c++)
         for (int64_t b = first; b < first + count; b++) {
-            const ortc_dtype t = j->c->in[ZEROS].dtype;
+            const ortc_dtype t = j->in[ZEROS].dtype;
             const uint8_t *z = (const uint8_t *)zeros + (n0 + c) * p->zero_bytes;
             float zero;
             if (t == ORTC_U8)
@@ -294,7 +325,7 @@ static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc,
     const nbits_job *j = arg;
     const nbits_plan *p = j->p;
     const int64_t bits = j->s->bits, block = j->s->block, each = 32 / bits;
-    ortc_uk_pack_f32 *const transpose = p->product.line->moves->transpose; /* moves bits */
+    ortc_uk_pack_f32 *const transpose = p->product->line->moves->transpose; /* moves bits */
     uint32_t words[WORDS * WIDTH];
     float scale[BLOCKS * WIDTH], less[BLOCKS * WIDTH], some[BLOCKS * WIDTH];
     (void)index;
@@ -303,7 +334,7 @@ static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc,
         const int64_t b0 = k / block;
         count = k0 + kc - k < STEP ? k0 + kc - k : STEP;
         const int64_t blocks = (k + count - 1) / block - b0 + 1;
-        const uint8_t *w = (const uint8_t *)j->c->in[B].data + n0 * p->row_bytes + k * bits / 8;
+        const uint8_t *w = (const uint8_t *)j->in[B].data + n0 * p->row_bytes + k * bits / 8;
         transpose((size_t)nc, (size_t)((count + each - 1) / each), (const float *)(const void *)w,
                   (size_t)p->row_bytes / 4, (float *)(void *)words, dw);
         memset(scale, 0, (size_t)blocks * dw * sizeof(float));
@@ -323,43 +354,105 @@ static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc,
     }
 }
 
-static ortc_status run_many(nbits_job *j, ortc_call *c)
+static ortc_status run_many(nbits_job *j, const ortc_product_plan *product, ortc_call *c)
 {
-    const nbits_plan *p = j->p;
     const ortc_product_threads threads = {ortc_call_parallel, c};
-    const ortc_product_args x = {.item = {.a = c->in[A].data, .c = c->out[0].data, .bias_col = j->bias},
+    const ortc_product_args x = {.item = {.a = j->in[A].data, .c = j->out.data, .bias_col = j->bias},
                                  .lda = j->s->k,
-                                 .ldb = j->s->n,
-                                 .ldc = j->s->n,
+                                 .ldb = j->n,
+                                 .ldc = j->n,
                                  .alpha = 1,
                                  .beta = 1,
                                  .pack = unpack_panel,
                                  .arg = j,
                                  .workspace = c->workspace};
-    return ortc_product_run(&p->product, &x, &threads);
+    return ortc_product_run(product, &x, &threads);
 }
 
-/* ---- The kernel ---------------------------------------------------------------------------------------- */
+/* ---- Nodes, and groups of them ------------------------------------------------------------------------- */
+
+static int32_t port_of(const ortc_graph *body, uint32_t edge)
+{
+    for (uint32_t i = 0; edge && i < ortc_graph_n_in(body); i++)
+        if (ortc_graph_in(body, i).edge == edge) return (int32_t)i;
+    return -1;
+}
+
+/* A node, or one of a group's body. NULL: it is read; else what is not possible. */
+static const char *read_product(const ortc_node *n, const ortc_graph *body, nbits_state *s)
+{
+    const int64_t k = ortc_node_int(n, "K", 0), bits = ortc_node_int(n, "bits", 4),
+                  block = ortc_node_int(n, "block_size", 0);
+    const bool rounds = bits == 4 && ortc_node_int(n, "accuracy_level", 0) == 4,
+               zeros = ortc_node_in(n, ZEROS).type != 0;
+    if (ortc_node_in(n, G_IDX).type) return "columns in an order of their own are not unpacked here";
+    if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
+        return "such bits and blocks are not unpacked here";
+    if (!s->count)
+        s->k = k, s->bits = bits, s->block = block, s->rounds = rounds, s->zeros = zeros;
+    else if (k != s->k || bits != s->bits || block != s->block || rounds != s->rounds || zeros != s->zeros)
+        return "the products' weights are of different forms";
+    sibling *p = &s->of[s->count++];
+    *p = (sibling){.n = ortc_node_int(n, "N", 0)};
+    for (uint32_t i = 0; i < PORTS; i++) {
+        const ortc_port in = ortc_node_in(n, i);
+        p->port[i] = !in.type ? -1 : body ? port_of(body, in.edge) : (int32_t)i;
+        if (in.type && p->port[i] < 0) return "an input is inside of the group";
+    }
+    if (p->port[A] != s->of->port[A]) return "the products are of different A";
+    while (body && p->out < ortc_graph_n_out(body) &&
+           ortc_graph_out(body, p->out).edge != ortc_node_out(n, 0).edge)
+        p->out++;
+    return body && p->out == ortc_graph_n_out(body) ? "a result is not one of the group" : NULL;
+}
+
+/* The types that single nodes have by the table below. */
+static bool has_types(const ortc_node *n)
+{
+    const uint64_t floats = ORTC_TYPES_BY_F32;
+    const ortc_dtype a = ortc_node_in(n, A).dtype, zeros = ortc_node_in(n, ZEROS).dtype;
+    return (floats >> a & 1) && (!zeros || zeros == ORTC_U8 || (floats >> zeros & 1));
+}
+
+static const char *read_group(const ortc_node *n, nbits_state *s)
+{
+    const ortc_graph *body = ortc_node_body(n);
+    if (!body) return "it is no group of products";
+    for (const ortc_node *m = ortc_graph_next(body, NULL); m; m = ortc_graph_next(body, m)) {
+        if (strcmp(ortc_node_domain(m), "com.microsoft") || strcmp(ortc_node_op(m), "MatMulNBits"))
+            return "a node of the group is no product with weights of few bits";
+        if (s->count == MOST) return "there are too many products";
+        if (!has_types(m)) return "a type has no kernel here";
+        const char *why = read_product(m, body, s);
+        if (why) return why;
+    }
+    return s->count > 1 ? NULL : "there is one product";
+}
+
+static const char *read_node(const ortc_node *n, nbits_state *s)
+{
+    return strcmp(ortc_node_domain(n), "ortc") ? read_product(n, NULL, s) : read_group(n, s);
+}
+
+/* ---- The kernels --------------------------------------------------------------------------------------- */
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    const int64_t bits = ortc_node_int(n, "bits", 4), block = ortc_node_int(n, "block_size", 0);
+    nbits_state s = {0};
+    const char *reason = read_node(n, &s);
     (void)device;
-    if (ortc_node_in(n, 4).type)
-        return ortc_no(why, "columns in an order of their own are not unpacked here");
-    if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
-        return ortc_no(why, "%lld bits in blocks of %lld are not unpacked here", (long long)bits,
-                       (long long)block);
-    return ORTC_OK;
+    return reason ? ortc_no(why, "%s", reason) : ORTC_OK;
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    nbits_state *s = malloc(sizeof *s);
+    nbits_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (nbits_state){ortc_node_int(n, "K", 0), ortc_node_int(n, "N", 0), ortc_node_int(n, "bits", 4),
-                       ortc_node_int(n, "block_size", 0), false};
-    s->rounds = s->bits == 4 && ortc_node_int(n, "accuracy_level", 0) == 4;
+    const char *why = read_node(n, s);
+    if (why) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
     *out = s;
     return ORTC_OK;
 }
@@ -372,17 +465,46 @@ static size_t room(size_t *sum, int64_t count, size_t bytes)
     return at;
 }
 
+static void plan_few(const nbits_state *s, nbits_plan *p, size_t *workspace, size_t *scratch)
+{
+    const int64_t group = (int64_t)p->body->group;
+    p->at_x = room(workspace, p->m * p->ldx, 4) / 4;
+    p->at_spread = room(workspace, p->m * p->ldx, 4) / 4;
+    p->at_words = room(workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
+    p->at_less = room(workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
+    p->at_sums = room(workspace, p->m * p->blocks, 4) / 4;
+    p->at_y = room(scratch, p->m * TILE, 4);
+    p->at_lanes = room(scratch, p->m * TILE * (group / 8), 4);
+    p->at_scale = room(scratch, p->blocks, 4);
+    p->at_zero = room(scratch, p->blocks, 4);
+    p->at_bytes = room(scratch, p->width, 1);
+}
+
+/* false: a size does not fit */
+static bool plan_many(const nbits_state *s, nbits_plan *p, ortc_dtype t, size_t *workspace, size_t *scratch)
+{
+    const ortc_product_types types = {t, ORTC_F32, t};
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (ortc_product_plan_init(&p->product[i], ortc_product_line_for(ORTC_F32), &types, p->m, s->of[i].n,
+                                   s->k, 1, ORTC_PRODUCT_CUSTOM_B))
+            return false;
+        *workspace = p->product[i].workspace > *workspace ? p->product[i].workspace : *workspace;
+        *scratch = p->product[i].scratch > *scratch ? p->product[i].scratch : *scratch;
+    }
+    return true;
+}
+
 static ortc_status plan(const void *state, ortc_plan *c, void **out)
 {
     const nbits_state *s = state;
-    const ortc_dtype t = c->in[A].dtype;
-    const ortc_product_types types = {t, ORTC_F32, t};
+    const ortc_view *a = &c->in[s->of->port[A]];
     size_t workspace = 0, scratch = 0;
+    int64_t columns = 0;
     nbits_plan *p = calloc(1, sizeof *p);
     if (!p) return ortc_plan_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     p->body = ortc_nbits_vec_select();
     p->convert = ortc_convert_get();
-    p->m = ortc_view_count(&c->in[A]) / s->k;
+    p->m = ortc_view_count(a) / s->k;
     p->blocks = (s->k + s->block - 1) / s->block;
     p->width = p->blocks * s->block;
     p->row_bytes = p->width / 8 * s->bits;
@@ -393,48 +515,67 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     const int64_t whole = s->block > group ? s->block : group; /* both are powers of two */
     p->part = p->m <= 1 ? p->width : PART_BYTES / 4 / p->m / whole * whole;
     p->part = p->part > whole ? p->part : whole;
-    if (p->few) { /* less than the weights, which are in memory */
-        p->at_x = room(&workspace, p->m * p->ldx, 4) / 4;
-        p->at_spread = room(&workspace, p->m * p->ldx, 4) / 4;
-        p->at_words = room(&workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
-        p->at_less = room(&workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
-        p->at_sums = room(&workspace, p->m * p->blocks, 4) / 4;
-        p->at_y = room(&scratch, p->m * TILE, 4);
-        p->at_lanes = room(&scratch, p->m * TILE * (group / 8), 4);
-        p->at_scale = room(&scratch, p->blocks, 4);
-        p->at_zero = room(&scratch, p->blocks, 4);
-        p->at_bytes = room(&scratch, p->width, 1);
-    } else {
-        if (ortc_product_plan_init(&p->product, ortc_product_line_for(ORTC_F32), &types, p->m, s->n, s->k, 1,
-                                   ORTC_PRODUCT_CUSTOM_B)) {
-            free(p);
-            return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
-        }
-        workspace = p->product.workspace;
-        scratch = p->product.scratch;
+    p->grain = TASK_BYTES / (p->row_bytes * (p->m + 3) / 4 + 1);
+    p->grain = p->grain > 1 ? p->grain : 1;
+    if (p->few) /* less than the weights, which are in memory */
+        plan_few(s, p, &workspace, &scratch);
+    else if (!plan_many(s, p, a->dtype, &workspace, &scratch)) {
+        free(p);
+        return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
     }
-    p->at_bias = room(&workspace, s->n, 4) / 4;
+    for (uint32_t i = 0; i < s->count; i++) {
+        columns += s->of[i].n;
+        p->at_bias[i] = room(&workspace, s->of[i].port[BIAS] < 0 ? 0 : s->of[i].n, 4) / 4;
+    }
     ortc_plan_workspace(c, workspace, scratch);
-    ortc_plan_cost(c, 2.0 * (double)p->m * (double)s->n * (double)s->k, (double)s->n * (double)p->row_bytes);
+    ortc_plan_cost(c, 2.0 * (double)p->m * (double)columns * (double)s->k,
+                   (double)columns * (double)p->row_bytes);
     *out = p;
     return ORTC_OK;
+}
+
+static nbits_job job_of(const nbits_state *s, const nbits_plan *p, uint32_t i, const ortc_call *c)
+{
+    const sibling *n = &s->of[i];
+    nbits_job j = {.s = s, .p = p, .n = n->n, .out = c->out[n->out]};
+    for (uint32_t k = 0; k < PORTS; k++)
+        if (n->port[k] >= 0 && (uint32_t)n->port[k] < c->n_in) j.in[k] = c->in[n->port[k]];
+    if (given(&j, BIAS)) {
+        float *bias = (float *)c->workspace + p->at_bias[i];
+        p->convert->widen[ortc_float_index(j.in[BIAS].dtype)]((size_t)n->n, j.in[BIAS].data, bias);
+        j.bias = bias;
+    }
+    return j;
+}
+
+static ortc_status run_few(const nbits_state *s, const nbits_plan *p, ortc_call *c)
+{
+    rows_jobs all;
+    int64_t tasks = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        nbits_job *j = &all.of[i], *first = all.of;
+        *j = job_of(s, p, i, c);
+        if (j == first) prepare_x(j, c->workspace);
+        j->x = first->x, j->spread = first->spread, j->sums = first->sums;
+        j->rounded = first->rounded, j->exact = first->exact;
+        if (j->out.dtype) tasks += (j->n + p->grain - 1) / p->grain;
+        all.end[i] = tasks;
+    }
+    return ortc_parallel(c, tasks, 1, rows_chunk, &all);
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const nbits_state *s = state;
     const nbits_plan *p = pstate;
-    nbits_job j = {.s = s, .p = p, .c = c};
+    ortc_status status = ORTC_OK;
     if (p->m == 0) return ORTC_OK;
-    if (given(c, BIAS)) {
-        float *bias = (float *)c->workspace + p->at_bias;
-        p->convert->widen[ortc_float_index(c->in[BIAS].dtype)]((size_t)s->n, c->in[BIAS].data, bias);
-        j.bias = bias;
+    if (p->few) return run_few(s, p, c);
+    for (uint32_t i = 0; i < s->count && !status; i++) {
+        nbits_job j = job_of(s, p, i, c);
+        if (j.out.dtype) status = run_many(&j, &p->product[i], c);
     }
-    if (!p->few) return run_many(&j, c);
-    prepare_x(&j);
-    const int64_t grain = TASK_BYTES / (p->row_bytes * (p->m + 3) / 4 + 1);
-    return ortc_parallel(c, s->n, grain > 0 ? grain : 1, rows_chunk, &j);
+    return status;
 }
 
 static const ortc_kernel nbits = {.size = ORTC_SIZED(ortc_kernel),
@@ -444,6 +585,14 @@ static const ortc_kernel nbits = {.size = ORTC_SIZED(ortc_kernel),
                                   .plan = plan,
                                   .run = run};
 
+static const ortc_kernel nbits_siblings = {.size = ORTC_SIZED(ortc_kernel),
+                                           .name = "gemm.nbits_siblings",
+                                           .supports = supports,
+                                           .prepare = prepare,
+                                           .plan = plan,
+                                           .run = run};
+
 ORTC_KERNELS(cpu, nbits,
              ORTC_KERNEL_IN("com.microsoft", "MatMulNBits", 1, ORTC_NEWEST,
-                            (ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_U8)), &nbits));
+                            (ORTC_TYPES_BY_F32, ORTC_TYPES_BY_F32 | ORTC_TYPE(ORTC_U8)), &nbits),
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &nbits_siblings));

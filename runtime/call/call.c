@@ -1,7 +1,6 @@
 /* runtime/call/call.c: the services of a running kernel (ortc_call_api). */
 #include "call.h"
 
-#include "base/value.h"
 #include "values.h"
 
 static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c; }
@@ -37,7 +36,8 @@ ortc_status ortc_run_env_create(const ortc_run_env *env, ortc_dtype t, int32_t r
         return ortc_fail(error, ORTC_LIMIT,
                          "a tensor of %zu bytes is more than the session's limit of %llu (max_bytes)", bytes,
                          (unsigned long long)env->max_bytes);
-    return ortc_value_create_with(env->allocator, t, rank, dims, out, error);
+    return env->allocator ? ortc_value_create_with(env->allocator, t, rank, dims, out, error)
+                          : ortc_value_create_kept(env->kept, t, rank, dims, out, error);
 }
 
 /* Asked by any worker between chunks: it must not write the error, which the caller's thread does

@@ -7,6 +7,7 @@
 #include "base/executor.h"
 #include "base/stop.h"
 #include "base/threads.h"
+#include "base/value.h"
 #include "runtime/profile/profile.h"
 
 struct ortc_step_call;
@@ -22,6 +23,7 @@ typedef struct ortc_run_env {
     ortc_error *error;
     const ortc_allocator *allocator; /* NULL: ours */
     uint64_t max_bytes;              /* of a tensor that a run makes outside of arenas; 0: any */
+    ortc_kept *kept;                 /* for values, without an allocator; NULL: none is kept */
     const ortc_executor *executor;   /* NULL: the pool */
     ortc_executor_loop *loop;        /* the executor's, while one is open */
     const ortc_profiler *profiler;   /* NULL: none */
@@ -45,7 +47,7 @@ typedef struct ortc_run_env {
 /* ORTC_OK, or the reason to stop: LIMIT where nothing is left to do. */
 ortc_status ortc_run_env_poll(ortc_run_env *);
 
-/* A tensor of the run's allocator. LIMIT: larger than max_bytes. */
+/* A tensor in host memory: the allocator's, or what was kept. LIMIT: larger than max_bytes. */
 ortc_status ortc_run_env_create(const ortc_run_env *, ortc_dtype, int32_t rank, const int64_t *dims,
                                 ortc_value **out, ortc_error *);
 

@@ -234,6 +234,7 @@ static void *take_arena(ortc_unit *u, uint32_t space, size_t bytes)
         if (p) return p;
         ortc_unit_unreserve(u, bytes);
         ortc_context_trim_idle(u);
+        ortc_kept_trim(u->kept);
         ortc_plan_cache_shrink(&u->plans, NULL, 0);
     }
     return NULL;

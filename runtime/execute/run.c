@@ -293,15 +293,14 @@ static ortc_status run_with(ortc_unit *u, ortc_run_args *a, ortc_error *error)
                             .error = error,
                             .allocator = u->allocator,
                             .max_bytes = u->max_bytes,
+                            .kept = u->kept,
                             .executor = u->executor,
                             .profiler = a->profiler,
                             .body = ortc_run_body,
                             .unit = u};
     ortc_fp_env fp = ortc_fp_enter();
-    if (!u->executor) ortc_pool_enter(u->threads);
     status = begin(c, a, &event, error);
     if (status == ORTC_OK) status = run_in(c, a, a->state ? NULL : event, error);
-    if (!u->executor) ortc_pool_leave();
     ortc_fp_leave(fp);
     c->env.error = NULL;
     if (status == ORTC_OK && event && c->busy_queues) {

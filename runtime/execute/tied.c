@@ -184,6 +184,9 @@ void ortc_state_return(ortc_state *st)
     if (st) atomic_store(&st->busy, false);
 }
 
+/* ortc_planner_input.tied: what grows in the end may have the same extents in this run, which the planner sees. */
+static uint32_t may_be_reused(const ortc_unit_tie *tie) { return tie->axis >= 0 ? 1 + tie->output : 0; }
+
 ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
 {
     ortc_unit *u = c->unit;
@@ -194,8 +197,7 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
         const ortc_unit_tie *tie = &u->ties[i];
         ortc_planner_input *in = &c->inputs[tie->input];
         missing |= !c->state->ties[i].value;
-        if (!in->value && (in->value = c->state->ties[i].value) && tie->axis >= 0 && !tie->grows)
-            in->tied = 1 + tie->output;
+        if (!in->value && (in->value = c->state->ties[i].value)) in->tied = may_be_reused(tie);
     }
     if (!missing) return ORTC_OK;
     if (!(numbers = settle_dims(c))) return ortc_no_memory(error, 0);
@@ -206,7 +208,7 @@ ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)
         status = make(c, i, numbers, error);
         if (status == ORTC_OK && !in->value) {
             in->value = c->state->ties[i].value;
-            in->tied = tie->axis >= 0 && !tie->grows ? 1 + tie->output : 0;
+            in->tied = may_be_reused(tie);
         }
     }
     free(numbers);

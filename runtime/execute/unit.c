@@ -17,6 +17,7 @@ void ortc_unit_deinit(ortc_unit *u)
         next = c->next;
         ortc_context_free(c);
     }
+    ortc_kept_release(u->kept);
     ortc_plan_cache_deinit(&u->plans);
     for (const ortc_node *n = u->children ? u->placed.graph->first : NULL; n; n = n->next)
         for (ortc_unit_child *c = u->children[n->id]; c; c = c->next) ortc_unit_release(c->unit);
@@ -36,7 +37,10 @@ void ortc_unit_release(ortc_unit *u)
     if (u && atomic_fetch_sub_explicit(&u->references, 1, memory_order_acq_rel) == 1) u->destroy(u);
 }
 
-uint64_t ortc_unit_trim(ortc_unit *u) { return ortc_context_trim_idle(u) + ortc_plan_cache_clear(&u->plans); }
+uint64_t ortc_unit_trim(ortc_unit *u)
+{
+    return ortc_context_trim_idle(u) + ortc_kept_trim(u->kept) + ortc_plan_cache_clear(&u->plans);
+}
 
 /* ---- The limit ------------------------------------------------------------------------------- */
 

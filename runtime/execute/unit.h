@@ -37,6 +37,7 @@ struct ortc_unit {
     ortc_plan_cache plans;
     uint32_t threads;                /* budget of a run */
     const ortc_allocator *allocator; /* of arenas and results; NULL: ours */
+    ortc_kept *kept;                 /* memory of results; NULL: with a limit, or somebody's allocator */
     const ortc_executor *executor;   /* NULL: the pool */
     atomic_uint_fast64_t captures, replays, bytes_to_devices, bytes_from_devices; /* for statistics */
     pthread_mutex_t lock; /* of the pool of contexts */

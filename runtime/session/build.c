@@ -54,6 +54,7 @@ static ortc_status make_child(ortc_unit *u, const ortc_node *n, const ortc_attri
     child->threads = u->threads;
     child->allocator = u->allocator;
     child->executor = u->executor;
+    child->kept = ortc_kept_retain(u->kept);
     child->placed.forced = u->placed.forced;
     child->placed.n_forced = u->placed.n_forced;
     child->placed.ask = u->placed.ask;

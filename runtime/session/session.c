@@ -113,7 +113,9 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     u->max_bytes = o->max_bytes;
     ortc_unit_init(u, o->plan_cache_bytes);
     ortc_status status = ortc_session_take_hooks(s, o, error);
-    u->threads = u->executor ? u->executor->threads : ortc_pool_threads();
+    /* what is kept is not counted: where there is a limit, nothing is */
+    if (!u->allocator && !u->max_bytes) u->kept = ortc_kept_create();
+    u->threads = u->executor ? u->executor->threads : ortc_pool_threads(o->threads);
     if (o->threads && o->threads < u->threads) u->threads = o->threads;
     ortc_fp_env fp = ortc_fp_enter();
     if (status == ORTC_OK) status = stages(s, o, error);
@@ -196,6 +198,7 @@ ortc_status ortc_run(ortc_session *s, ortc_run_args *args, ortc_error *error)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "%zu outputs are asked for, the model has %u", a.n_out,
                          s->unit.placed.graph->n_outputs);
     if (a.done) *a.done = NULL;
+    ortc_kept_run(s->unit.kept);
     return ortc_unit_run(&s->unit, &a, error);
 }
 

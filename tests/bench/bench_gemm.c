@@ -103,16 +103,12 @@ static team team_open(int threads, size_t scratch)
     team t = {(uint32_t)threads, use_own ? pool_open(threads, scratch) : NULL, NULL, each, NULL, NULL};
     if (t.own) return t;
     t.scratch = pool_memory(each * (size_t)threads);
-    ortc_pool_enter((uint32_t)threads);
     return t;
 }
 
 static void team_close(team *t)
 {
-    if (t->own)
-        pool_close(t->own);
-    else
-        ortc_pool_leave();
+    if (t->own) pool_close(t->own);
     free(t->scratch);
 }
 

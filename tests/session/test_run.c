@@ -1,6 +1,8 @@
 /* tests/session/test_run.c: ortc_run through the public interface: names, shapes, placed results, deadlines,
  * errors. */
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "base/base.h"
 #include "runtime/session/session.h"
@@ -229,4 +231,98 @@ Test(run, packed_weights_are_shared_by_sessions)
     ortc_session_release(second);
     ortc_session_trim(first);
     cr_expect_eq(model->packed.bytes, 0, "packed forms go with their last user");
+}
+
+/* Bytes that are kept of a large result which the caller has released, twice. */
+static int64_t kept_after_two_runs(ortc_session *s, bool same)
+{
+    enum { IMAGES = 2000 };
+    static float images[IMAGES * 64];
+    void *at[2] = {NULL, NULL};
+    ortc_error e = ORTC_ERROR_INIT;
+    for (int i = 0; i < 2; i++) {
+        ortc_in in = {"image", ortc_wrap(images, ORTC_F32, 4, (int64_t[]){IMAGES, 1, 8, 8})};
+        ortc_out out = {"probabilities", NULL, 0, 0};
+        ortc_run_args a = ORTC_RUN_ARGS_INIT;
+        a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1;
+        cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
+        at[i] = ortc_value_data(out.value);
+        ortc_value_release(out.value);
+        ortc_value_release(in.value);
+    }
+    if (same) cr_expect_eq(at[0], at[1], "the second result is where the first was");
+    return (int64_t)ortc_kept_trim(s->unit.kept);
+}
+
+Test(run, memory_of_a_released_result_is_the_next_one_s)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    ortc_session *limited;
+    cr_expect_geq(kept_after_two_runs(session, true), 2000 * 10 * 4);
+    o.max_bytes = 1 << 30;
+    cr_assert_eq(ortc_session_create(model, &o, &limited, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(kept_after_two_runs(limited, false), 0, "nothing that a limit does not count");
+    ortc_session_release(limited);
+}
+
+/* ---- Packing ------------------------------------------------------------------------------------------- */
+
+static ortc_pack_store store;
+static ortc_constant *four;
+static atomic_int n_fills;
+
+static int32_t waiting_for_it(void)
+{
+    int32_t n = 0;
+    pthread_mutex_lock(&store.lock);
+    for (size_t b = 0; b < ORTC_LENGTH(store.buckets); b++)
+        for (const ortc_pack_item *i = store.buckets[b]; i; i = i->next) n += (int32_t)i->references - 1;
+    pthread_mutex_unlock(&store.lock);
+    return n;
+}
+
+static size_t four_bytes(const ortc_view *src, const void *param)
+{
+    (void)src, (void)param;
+    return 4;
+}
+/* The first is cancelled when another run waits for what it makes. */
+static ortc_status fill_at_second_try(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    (void)param, (void)call;
+    if (atomic_fetch_add(&n_fills, 1) == 0) {
+        while (!waiting_for_it()) sched_yield();
+        return ORTC_CANCELLED;
+    }
+    memcpy(dst, src->data, 4);
+    return ORTC_OK;
+}
+
+static void *acquire(void *arg)
+{
+    static const ortc_packing packing = {sizeof packing, "test", four_bytes, fill_at_second_try};
+    ortc_run_env env = {.threads = 1};
+    ortc_pack_item *item = NULL;
+    ortc_status *status = arg;
+    *status = ortc_pack_acquire(&store, four, NULL, &packing, NULL, 0, &env, &item, NULL);
+    ortc_pack_release(&store, item);
+    return NULL;
+}
+
+Test(run, packing_that_one_run_cancels_is_done_by_those_that_wait)
+{
+    pthread_t threads[2];
+    ortc_status status[2];
+    ortc_error e = ORTC_ERROR_INIT;
+    cr_assert(ortc_pack_store_init(&store, 0));
+    cr_assert_eq(ortc_constant_create(ORTC_F32, 0, NULL, pixels, 4, NULL, NULL, &four, &e), ORTC_OK, "%s",
+                 e.text);
+    for (int i = 0; i < 2; i++) cr_assert_eq(pthread_create(&threads[i], NULL, acquire, &status[i]), 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    cr_expect(status[0] + status[1] == ORTC_CANCELLED && (!status[0] || !status[1]), "%s and %s",
+              ortc_status_name(status[0]), ortc_status_name(status[1]));
+    cr_expect_eq(atomic_load(&n_fills), 2);
+    ortc_constant_release(four);
+    ortc_pack_store_deinit(&store);
 }

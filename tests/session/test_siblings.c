@@ -3,14 +3,17 @@
  */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "graph/specialise/specialise.h"
 #include "kernels/gemm/product_uk.h"
 #include "runtime/registry/registry.h"
 #include "runtime/session/create.h"
 #include "runtime/session/session.h"
+#include "tests/unit/wire_writer.h"
 
 enum { ROWS = 21, INNER = 40, COLUMNS = 36, MOST = 4096 };
+enum { BITS_INNER = 72, BITS_BLOCKS = 5, BITS_ROW = 40 }; /* blocks of 16 of 4 bits, the last is half full */
 
 static ortc_graph *g;
 static ortc_model store;
@@ -206,4 +209,130 @@ Test(siblings, precision_has_two_names)
     cr_expect_eq(ortc_session_from_graph(&store, copy, &o, &s, &e), ORTC_INVALID_ARGUMENT);
     cr_expect_null(s);
     cr_expect(strstr(e.text, "f8"), "%s", e.text);
+}
+
+/* ---- Weights of 4 bits --------------------------------------------------------------------------------- */
+
+typedef struct few_bits {
+    int64_t rows, accuracy;
+    bool zeros, unlike; /* zero points; the second node is of another accuracy */
+} few_bits;
+
+static void put_tensor(buffer *graph, const char *name, int i, int dtype, int rank, const int64_t *dims)
+{
+    uint8_t bytes[4096];
+    char full[16];
+    int64_t count = 1;
+    uint32_t seed = (uint32_t)(*name * 7 + i);
+    for (int k = 0; k < rank; k++) count *= dims[k];
+    snprintf(full, sizeof full, "%s%d", name, i);
+    for (int64_t k = 0; k < count; k++) {
+        seed = seed * 1664525 + 1013904223;
+        const float f = 0.01F + (float)(seed >> 8) * 1e-9F;
+        if (dtype == ORTC_F32)
+            memcpy(bytes + 4 * k, &f, 4);
+        else
+            bytes[k] = (uint8_t)(seed >> 24);
+    }
+    buffer b = make_tensor(full, dtype, rank, dims, bytes, (size_t)count * (dtype == ORTC_F32 ? 4 : 1));
+    put_message(graph, 5, &b);
+}
+
+/* y{i} = MatMulNBits(x, b{i}, s{i}, z{i}), of 19 columns and more. */
+static void put_few_bits(buffer *graph, int i, const few_bits *f)
+{
+    const int64_t n = 19 + 14 * i;
+    const struct {
+        const char *name;
+        int64_t value;
+    } attrs[] = {{"K", BITS_INNER},
+                 {"N", n},
+                 {"bits", 4},
+                 {"block_size", 16},
+                 {"accuracy_level", f->unlike && i == 1 ? 4 - f->accuracy : f->accuracy}};
+    char in[64], y[8];
+    snprintf(in, sizeof in, f->zeros ? "x b%d s%d z%d" : "x b%d s%d", i, i, i);
+    snprintf(y, sizeof y, "y%d", i);
+    buffer node = make_node("MatMulNBits", "com.microsoft", in, y), b;
+    for (size_t k = 0; k < ORTC_LENGTH(attrs); k++) {
+        buffer a = {0};
+        put_string(&a, 1, attrs[k].name);
+        put_int(&a, 3, attrs[k].value);
+        put_int(&a, 20, 2);
+        put_message(&node, 5, &a);
+    }
+    put_message(graph, 1, &node);
+    put_tensor(graph, "b", i, ORTC_U8, 3, (int64_t[]){n, BITS_BLOCKS, 8});
+    put_tensor(graph, "s", i, ORTC_F32, 1, (int64_t[]){n * BITS_BLOCKS});
+    if (f->zeros) put_tensor(graph, "z", i, ORTC_U8, 1, (int64_t[]){n * 3});
+    b = make_value_info(y, ORTC_F32, 2, (int64_t[]){f->rows, n});
+    put_message(graph, 12, &b);
+}
+
+/* `count` products from `first` on, one result behind the other; how many groups they became. */
+static int64_t run_few_bits(const few_bits *f, int first, int count, float *y, int *groups)
+{
+    static float x[ROWS * BITS_INNER];
+    ortc_model *m;
+    ortc_session *s;
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    ortc_out out[3];
+    int64_t made = 0;
+    buffer graph = {0}, b = make_value_info("x", ORTC_F32, 2, (int64_t[]){f->rows, BITS_INNER});
+    put_message(&graph, 11, &b);
+    for (int i = 0; i < count; i++) {
+        put_few_bits(&graph, first + i, f);
+        out[i] = (ortc_out){names[first + i], NULL, 0, 0};
+    }
+    buffer model = make_model(8, 18, &graph);
+    put_opset(&model, 8, "com.microsoft", 1);
+    for (int i = 0; i < ROWS * BITS_INNER; i++) x[i] = (float)(i * 37 % 29 - 14) * 0.0613F;
+    ortc_in in = {"x", ortc_wrap(x, ORTC_F32, 2, (int64_t[]){f->rows, BITS_INNER})};
+    a.in = &in, a.n_in = 1, a.out = out, a.n_out = (size_t)count;
+    cr_assert_eq(ortc_model_load_memory(model.data, model.bytes, NULL, &m, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_session_create(m, NULL, &s, &e), ORTC_OK, "%s", e.text);
+    *groups = 0;
+    for (const ortc_node *n = s->unit.placed.graph->first; n; n = n->next)
+        *groups += n->op == &ortc_op_group && !n->program;
+    cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
+    for (int i = 0; i < count; i++) {
+        memcpy(y + made, ortc_value_host(out[i].value), ortc_value_bytes(out[i].value));
+        made += ortc_value_count(out[i].value);
+        ortc_value_release(out[i].value);
+    }
+    ortc_value_release(in.value);
+    ortc_session_release(s);
+    ortc_model_release(m);
+    buffer_free(&model);
+    return made;
+}
+
+static void same_bits_together_and_alone(const few_bits *f, int groups)
+{
+    static float together[MOST], alone[MOST];
+    int made, none;
+    const int64_t count = run_few_bits(f, 0, 3, together, &made);
+    int64_t n = 0;
+    cr_expect_eq(made, groups, "%d groups, not %d", made, groups);
+    for (int i = 0; i < 3; i++) {
+        n += run_few_bits(f, i, 1, alone + n, &none);
+        cr_expect_eq(none, 0);
+    }
+    cr_assert_eq(n, count);
+    cr_expect_arr_eq(together, alone, (size_t)n * sizeof *alone, "rows %lld, accuracy %lld, zeros %d",
+                     (long long)f->rows, (long long)f->accuracy, f->zeros);
+}
+
+Test(siblings, of_few_bits_have_the_bits_that_they_have_alone)
+{
+    static const int64_t rows_of[] = {1, 5, ROWS};
+    for (size_t i = 0; i < ORTC_LENGTH(rows_of); i++)
+        for (int64_t accuracy = 0; accuracy <= 4; accuracy += 4)
+            for (int zeros = 0; zeros < 2; zeros++)
+                same_bits_together_and_alone(&(few_bits){rows_of[i], accuracy, zeros, false}, 1);
+}
+
+Test(siblings, of_few_bits_and_another_accuracy)
+{
+    same_bits_together_and_alone(&(few_bits){1, 0, false, true}, 0);
 }

@@ -1,6 +1,7 @@
 /* tests/unit/test_base.c: errors, sizes, arenas, maps, text, files below a folder, the floating-point
  * environment. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -223,11 +224,54 @@ Test(base, files_below_a_folder_stay_below_it, .init = make_folder)
 Test(base, processors_and_clock)
 {
     int64_t now = ortc_now_ns();
-    cr_expect(ortc_platform_threads() >= 1);
+    const ortc_processors n = ortc_platform_processors();
+    cr_expect(n.cores >= 1 && n.threads >= n.cores);
     cr_expect(ortc_now_ns() >= now);
     ortc_error e = ORTC_ERROR_INIT;
     cr_expect_null(ortc_platform_open_module("/nonexistent/x.so", &e));
     cr_expect(e.code == ORTC_NOT_FOUND);
+}
+
+/* A system of our own: processors 2n and 2n + 1 share a core, or all of them one, or there is nothing to read. */
+Test(base, siblings_on_one_core_are_counted)
+{
+    char root[] = "/tmp/ortc-processors-XXXXXX", command[320], path[256];
+    enum { MOST = 4096 };
+    cpu_set_t *set = CPU_ALLOC(MOST);
+    uint32_t threads = 0, pairs = 0;
+    bool before = false;
+    cr_assert_not_null(mkdtemp(root));
+    cr_assert_not_null(set);
+    cr_assert_eq(sched_getaffinity(0, CPU_ALLOC_SIZE(MOST), set), 0);
+    for (int i = 0; i < MOST; i++) {
+        const bool allowed = CPU_ISSET_S(i, CPU_ALLOC_SIZE(MOST), set);
+        threads += allowed;
+        pairs += allowed && !(i % 2 && before);
+        before = allowed;
+    }
+    ortc_processors n = ortc_platform_count(root);
+    cr_expect(n.threads == threads && n.cores == threads, "%u of %u", n.cores, n.threads);
+    for (int way = 0; way < 2; way++) {
+        for (int i = 0; i < MOST; i++) {
+            if (!CPU_ISSET_S(i, CPU_ALLOC_SIZE(MOST), set)) continue;
+            snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology", root, i);
+            snprintf(command, sizeof command, "mkdir -p %s", path);
+            cr_assert_eq(system(command), 0);
+            strcat(path, "/thread_siblings_list");
+            FILE *f = fopen(path, "w");
+            cr_assert_not_null(f);
+            if (way)
+                fprintf(f, "0-%d\n", MOST - 1);
+            else
+                fprintf(f, "%d,%d\n", i & ~1, i | 1);
+            fclose(f);
+        }
+        n = ortc_platform_count(root);
+        cr_expect(n.threads == threads && n.cores == (way ? 1 : pairs), "%u of %u", n.cores, n.threads);
+    }
+    CPU_FREE(set);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    cr_expect_eq(system(command), 0);
 }
 
 #if defined(__x86_64__)

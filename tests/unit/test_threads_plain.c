@@ -70,12 +70,10 @@ static ortc_status stop_after(void *arg)
 static void *many_loops(void *arg)
 {
     bool ok = true;
-    ortc_pool_enter(3);
     for (int i = 0; i < 1000; i++) {
         atomic_int sum = 0;
         ok &= ortc_pool_for(3, 100, 3, add, &sum, NULL, NULL) == ORTC_OK && atomic_load(&sum) == 100;
     }
-    ortc_pool_leave();
     return ok ? NULL : &n_wrong;
 }
 
@@ -98,15 +96,12 @@ int main(void)
     check(ortc_pool_for(4, 0, 1, add, &sum, NULL, NULL) == ORTC_OK && sum == 0, "no elements, no work");
     check(ortc_pool_for(1, 10, 3, add, &sum, NULL, NULL) == ORTC_OK && sum == 10, "a budget of one");
     for (uint32_t budget = 1; budget <= 8; budget *= 2) every_element_once(budget);
-    ortc_pool_enter(4);
-    every_element_once(4);
     ortc_pool_for(4, 200, 1, outer, NULL, NULL, NULL);
     check(atomic_load(&n_wrong) == 0, "a loop in a loop keeps the worker's number");
 
     check(ortc_pool_for(4, 1000, 1, add, &sum, stop_after, &limit) == ORTC_CANCELLED,
           "a loop can be stopped");
     check(atomic_load(&sum) <= 10 + 5 + 4, "and stops soon");
-    ortc_pool_leave();
 
     for (size_t i = 0; i < ORTC_LENGTH(threads); i++) pthread_create(&threads[i], NULL, many_loops, NULL);
     for (size_t i = 0; i < ORTC_LENGTH(threads); i++) {

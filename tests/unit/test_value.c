@@ -295,3 +295,58 @@ Test(value, what_is_kept_outlives_the_memory_of_others)
     cr_expect(((const float *)ortc_value_host(ortc_value_element(kept[2], 1)))[0] == 1);
     for (int i = 0; i < 3; i++) ortc_value_release(kept[i]);
 }
+
+/* ---- Memory that is kept ------------------------------------------------------------------------------- */
+
+static ortc_value *lend(ortc_kept *k, int64_t bytes)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *v;
+    cr_assert_eq(ortc_value_create_kept(k, ORTC_U8, 1, &bytes, &v, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(ortc_value_bytes(v), (size_t)bytes);
+    memset(ortc_value_data(v), 1, (size_t)bytes);
+    return v;
+}
+/* Where it was. */
+static void *lend_once(ortc_kept *k, int64_t bytes)
+{
+    ortc_value *v = lend(k, bytes);
+    void *data = ortc_value_data(v);
+    ortc_value_release(v);
+    return data;
+}
+
+Test(value, memory_of_released_results_serves_the_next)
+{
+    enum { LARGE = 1 << 20 };
+    ortc_kept *k = ortc_kept_create();
+    void *first = lend_once(k, LARGE);
+    cr_expect_eq(lend_once(k, LARGE), first, "the same size");
+    cr_expect_eq(lend_once(k, LARGE - LARGE / 5), first, "a little less");
+    ortc_value *small = lend(k, LARGE / 2), *large = lend(k, LARGE);
+    cr_expect_neq(ortc_value_data(small), first, "half of it would be wasted");
+    cr_expect_eq(ortc_value_data(large), first);
+    ortc_value_release(small);
+    ortc_value_release(large);
+    cr_expect_eq(ortc_kept_trim(k), LARGE + LARGE / 2, "no more is kept than was in use at one time");
+    cr_expect_eq(ortc_kept_trim(k), 0);
+    ortc_kept_release(k);
+}
+
+Test(value, no_more_is_kept_than_was_in_use_at_once_and_not_for_ever)
+{
+    enum { LARGE = 1 << 20, RUNS = 40 };
+    ortc_kept *k = ortc_kept_create();
+    for (int i = 1; i <= 6; i++) lend_once(k, i * LARGE); /* none is of use to the next */
+    cr_expect_leq(ortc_kept_trim(k), 6 * LARGE);
+    lend_once(k, LARGE);
+    for (int i = 0; i < RUNS; i++) {
+        ortc_kept_run(k);
+        lend_once(k, LARGE / 2);
+    }
+    cr_expect_eq(ortc_kept_trim(k), LARGE / 2, "what runs do not use goes");
+    ortc_value *v = lend(k, LARGE);
+    ortc_kept_release(k); /* the value lives on: its memory goes with it */
+    memset(ortc_value_data(v), 2, LARGE);
+    ortc_value_release(v);
+}
