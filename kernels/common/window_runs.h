@@ -1,5 +1,5 @@
 /* kernels/common/window_runs.h: sliding windows over values whose pixels are blocks of channels, cut into
- * runs of pixels that see the same part of their windows: for pools and depthwise convolutions.
+ * runs of pixels that see the same part of their windows: for pools.
  *
  * A run lies along a row, or down a column: windows inside of the image are rows of one run each, the columns
  * at its sides are runs down the rows, what is left are corners. A tap says where it is read for the first

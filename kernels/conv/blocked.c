@@ -253,16 +253,19 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
     const ortc_tail_spec *s = e->a->tail;
     const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2);
     const char *residual = e->a->residual;
+    char *y = (char *)e->a->y + bytes;
+    int stored = e->straight && lanes == ORTC_BLOCK;
     if (!e->straight) {
         const ortc_tail_place place = {
             .channel = channel, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
         if (residual || s->act != ORTC_UK_ACT_NONE)
             e->uk->finish[e->type]((size_t)(n * ORTC_BLOCK), residual ? residual + bytes : NULL, s->act,
                                    s->lo, s->hi, sums);
-        ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, (size_t)n, lanes);
+        stored = s->has_rest && e->type == ORTC_FLOAT_F32 && lanes == ORTC_BLOCK;
+        ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, stored ? (float *)(void *)y : sums, ORTC_BLOCK,
+                       (size_t)n, lanes);
     }
-    if (!e->straight || lanes < ORTC_BLOCK)
-        e->uk->narrow[e->type]((size_t)n, sums, lanes, (char *)e->a->y + bytes);
+    if (!stored) e->uk->narrow[e->type]((size_t)n, sums, lanes, y);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* The loops of blocked_depthwise.h. A task is some rows of a block; results that registers do not finish wait
- * in scratch, in L1. */
+ * in scratch, in L1, some rows at a time. */
 #include "blocked_depthwise.h"
 
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #define TASK_FLOATS 6144 /* of results: with what they read they stay in L1 */
 #define GRAIN_MACS 0.1e6
+#define FINISHED 1024 /* results, about */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
@@ -30,7 +31,10 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     p->row_tasks = ceil_div(out[1], p->rows);
     const double macs = (double)p->taps * (double)(p->rows * row);
     p->grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
-    p->scratch = (size_t)p->taps * sizeof(ortc_window_tap) + (size_t)(p->rows * row) * sizeof(float);
+    p->some = ceil_div(p->rows, p->rows * row > FINISHED ? p->rows * row / FINISHED : 1);
+    p->scratch = (size_t)(p->extents.kernel[0] * p->extents.kernel[1]) * sizeof(ortc_blocked_line) +
+                 (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
+                 (size_t)(p->some * row) * sizeof(float);
     return 1;
 }
 
@@ -58,64 +62,80 @@ typedef struct job {
     ortc_blocked_end end;
 } job;
 
-/* A task at hand. */
-typedef struct task {
-    const job *j;
-    const float *w, *bias;
-    float *y;              /* of the task's first pixel */
-    const float *residual; /* likewise, where registers add it */
-    int64_t row;
-} task;
+static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-static void one_run(void *arg, const ortc_window_run *r)
+/* The columns of windows, and what pixels see all of them. */
+static void find_columns(const ortc_window_extents *e, int64_t pixel, ortc_blocked_column *column,
+                         ortc_blocked_windows *w)
 {
-    const task *t = arg;
-    const ortc_blocked_depthwise_plan *p = t->j->p;
-    const int64_t at = ((r->o[1] - t->row) * p->extents.out[2] + r->o[2]) * ORTC_BLOCK;
-    const ortc_blocked_taps taps = {.taps = (size_t)r->taps,
-                                    .tap = r->tap,
-                                    .w = t->w,
-                                    .bias = t->bias,
-                                    .y = t->y + at,
-                                    .residual = t->residual ? t->residual + at : NULL,
-                                    .y_step = (size_t)(r->y_step * ORTC_BLOCK),
-                                    .clip = t->j->end.straight && t->j->a->tail->act == ORTC_UK_ACT_CLIP,
-                                    .lo = t->j->a->tail->lo,
-                                    .hi = t->j->a->tail->hi};
-    p->uk->depthwise[p->type]((size_t)r->n, &taps);
+    const int64_t s = e->stride[2], out = e->out[2];
+    w->columns = (size_t)e->kernel[2], w->column = column;
+    w->first = 0, w->end = out;
+    for (int64_t c = 0; c < e->kernel[2]; c++, column++) {
+        const int64_t x = c * e->dilation[2] - e->pad[2];
+        column->x = x * pixel;
+        column->first = x >= 0 ? 0 : clamp(ceil_div(-x, s), 0, out);
+        column->end = x >= e->in[2] ? column->first : clamp(ceil_div(e->in[2] - x, s), column->first, out);
+        w->first = column->first > w->first ? column->first : w->first;
+        w->end = column->end < w->end ? column->end : w->end;
+    }
+}
+
+/* The lines of the windows of a row of the output, that lie in the image of this block; how many. */
+static size_t find_lines(const ortc_window_extents *e, const char *x, int64_t pixel, const float *w,
+                         int64_t plane, int64_t row, ortc_blocked_line *line)
+{
+    size_t n = 0;
+    for (int64_t d = 0; d < e->kernel[0]; d++)
+        for (int64_t r = 0; r < e->kernel[1]; r++, w += e->kernel[2] * ORTC_BLOCK) {
+            const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0],
+                          in_row = row * e->stride[1] - e->pad[1] + r * e->dilation[1];
+            if (in_plane >= 0 && in_plane < e->in[0] && in_row >= 0 && in_row < e->in[1])
+                line[n++] = (ortc_blocked_line){x + (in_plane * e->in[1] + in_row) * e->in[2] * pixel, w};
+        }
+    return n;
 }
 
 /* Tasks are numbered [image][block][plane][row task]. */
 static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
-    static const float zeros[ORTC_BLOCK];
     const job *j = arg;
     const ortc_blocked_depthwise_plan *p = j->p;
-    const int64_t *out = p->extents.out;
-    const ptrdiff_t pixel = ORTC_BLOCK * (p->type == ORTC_FLOAT_F32 ? 4 : 2);
-    ortc_window_tap *tap = scratch;
-    float *sums = (float *)(void *)(tap + p->taps);
+    const ortc_window_extents *e = &p->extents;
+    const int straight = j->end.straight;
+    const int64_t pixel = ORTC_BLOCK * (p->type == ORTC_FLOAT_F32 ? 4 : 2), width = e->out[2];
+    ortc_blocked_line *line = scratch;
+    ortc_blocked_column *column = (ortc_blocked_column *)(void *)(line + e->kernel[0] * e->kernel[1]);
+    float *sums = (float *)(void *)(column + e->kernel[2]);
+    ortc_blocked_windows w = {.line = line,
+                              .step = e->stride[2] * pixel,
+                              .clip = straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
+                              .lo = j->a->tail->lo,
+                              .hi = j->a->tail->hi};
+    find_columns(e, pixel, column, &w);
     for (int64_t i = begin; i < end; i++) {
         int64_t rest = i;
-        const int64_t row = rest % p->row_tasks * p->rows,
-                      rows = out[1] - row < p->rows ? out[1] - row : p->rows;
+        const int64_t first = rest % p->row_tasks * p->rows;
         rest /= p->row_tasks;
-        const int64_t plane = rest % out[0], block = rest / out[0]; /* of all images */
-        const int64_t at = (block * p->out_count + (plane * out[1] + row) * out[2]) * ORTC_BLOCK;
-        const int64_t b = block % p->blocks;
-        task t = {.j = j,
-                  .w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK,
-                  .bias = j->a->bias + b * ORTC_BLOCK,
-                  .y = sums,
-                  .row = row};
-        if (j->end.straight) {
-            t.y = (float *)j->a->y + at;
-            if (j->a->residual) t.residual = (const float *)j->a->residual + at;
+        const int64_t plane = rest % e->out[0], block = rest / e->out[0]; /* of all images */
+        const int64_t b = block % p->blocks, last = first + p->rows < e->out[1] ? first + p->rows : e->out[1];
+        const size_t lanes = b + 1 < p->blocks ? ORTC_BLOCK : (size_t)((p->channels - 1) % ORTC_BLOCK + 1);
+        const char *x = (const char *)j->a->x + block * p->in_count * pixel;
+        w.bias = j->a->bias + b * ORTC_BLOCK;
+        for (int64_t from = first, to; from < last; from = to) {
+            const int64_t at = (block * p->out_count + (plane * e->out[1] + from) * width) * ORTC_BLOCK;
+            float *y = straight ? (float *)j->a->y + at : sums;
+            const float *residual = straight && j->a->residual ? (const float *)j->a->residual + at : NULL;
+            to = from + p->some < last ? from + p->some : last;
+            for (int64_t row = from; row < to; row++) {
+                w.lines = find_lines(e, x, pixel, (const float *)j->a->w + b * p->taps * ORTC_BLOCK, plane,
+                                     row, line);
+                w.y = y + (row - from) * width * ORTC_BLOCK;
+                w.residual = residual ? residual + (row - from) * width * ORTC_BLOCK : NULL;
+                p->uk->depthwise[p->type](width, &w);
+            }
+            ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);
         }
-        ortc_window_runs(&p->extents, (const char *)j->a->x + block * p->in_count * pixel, pixel,
-                         (const char *)zeros, plane, row, row + rows, tap, one_run, &t);
-        ortc_blocked_finish(&j->end, t.y, rows * out[2], b * ORTC_BLOCK,
-                            b + 1 < p->blocks ? ORTC_BLOCK : (p->channels - 1) % ORTC_BLOCK + 1, at);
     }
 }
 

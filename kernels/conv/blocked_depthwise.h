@@ -1,12 +1,12 @@
 /* Depthwise convolution of values in blocks of 16 channels: each channel has one filter of its own, so that a
  * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
- * where it lies (kernels/common/window_runs.h). Weights are f32, [block][tap][16]. Rules of blocked.h.
+ * where it lies, and taps beside the image are left out. Weights are f32, [block][tap][16]. Rules of
+ * blocked.h.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
 #define ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
 
 #include "blocked.h"
-#include "kernels/common/window_runs.h"
 
 typedef struct ortc_blocked_depthwise_plan {
     const ortc_blocked_uk *uk;
@@ -15,7 +15,8 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t images, channels, blocks;
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;
-    size_t scratch; /* bytes for each worker */
+    int64_t some;   /* rows that are finished together, where registers do not finish them */
+    size_t scratch; /* bytes for each worker: lines, columns, sums of `some` rows */
 } ortc_blocked_depthwise_plan;
 
 /* 0: this way is not for the convolution at hand. */

@@ -41,20 +41,30 @@ typedef struct ortc_blocked_tile {
 /* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
 typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
 
-/* A run of a depthwise convolution: y = bias + the sum over taps, then as of a tile. Taps point to elements
- * of x's type. */
-typedef struct ortc_blocked_taps {
-    size_t taps;
-    const ortc_window_tap *tap;
-    const float *w;    /* [tap][16] */
-    const float *bias; /* [16] */
-    float *y;
+/* A row of a depthwise convolution: y = bias + the sum over those taps of each pixel's window that lie in the
+ * image, then as of a tile. Of rows of windows only those in the image are given; a column says which pixels
+ * see it there. */
+typedef struct ortc_blocked_line { /* a row of windows */
+    const char *x;                 /* the row of the image, of x's type */
+    const float *w;                /* [column][16] */
+} ortc_blocked_line;
+typedef struct ortc_blocked_column {
+    int64_t x;          /* bytes from a line's x to what pixel 0 would read */
+    int64_t first, end; /* pixels that see it */
+} ortc_blocked_column;
+typedef struct ortc_blocked_windows {
+    size_t lines, columns;
+    const ortc_blocked_line *line;
+    const ortc_blocked_column *column;
+    int64_t first, end;    /* pixels that see all columns */
+    int64_t step;          /* bytes of x from a pixel to the next */
+    const float *bias;     /* [16] */
+    float *y;              /* [pixel][16] */
     const float *residual; /* lies as y does, NULL: none */
-    size_t y_step;         /* elements from a pixel to the next */
     int clip;
     float lo, hi;
-} ortc_blocked_taps;
-typedef void ortc_blocked_taps_fn(size_t n, const ortc_blocked_taps *t);
+} ortc_blocked_windows;
+typedef void ortc_blocked_windows_fn(int64_t pixels, const ortc_blocked_windows *);
 
 typedef struct ortc_blocked_bytes {
     ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
@@ -64,9 +74,9 @@ typedef struct ortc_blocked_bytes {
 
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;
-    ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
-    ortc_blocked_tile_fn *stem;         /* f32 weights */
-    ortc_blocked_taps_fn *depthwise[3]; /* by the type of x */
+    ortc_blocked_tile_fn *dense[3];        /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *stem;            /* f32 weights */
+    ortc_blocked_windows_fn *depthwise[3]; /* by the type of x */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,

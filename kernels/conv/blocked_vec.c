@@ -158,24 +158,33 @@ TILES(stem_f32, F32, 1)
 
 /* ---- Depthwise ----------------------------------------------------------------------------------------- */
 
-/* A strip of np pixels: each tap is a block of weights and a load for every sum. */
-VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t at)
+/* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum. whole: all of
+ * them see all columns. */
+VFN void strip(const int type, const int whole, const int np, const ortc_blocked_windows *t, int64_t at)
 {
+    const size_t size = type == F32 ? 4 : 2;
     vf32 sum[STRIP][VECTORS];
     UNROLL for (int p = 0; p < np; p++)
     {
         UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(t->bias + j * LANES, LANES);
     }
-    for (size_t k = 0; k < t->taps; k++) {
-        const ptrdiff_t step = t->tap[k].step;
-        const char *x = t->tap[k].x + (ptrdiff_t)at * step;
-        const size_t size = type == F32 ? 4 : 2;
-        vf32 w[VECTORS];
-        UNROLL for (int j = 0; j < VECTORS; j++) w[j] = v_load_f32(t->w + k * ORTC_BLOCK + j * LANES, LANES);
-        UNROLL for (int p = 0; p < np; p++)
-        {
-            UNROLL for (int j = 0; j < VECTORS; j++)
-                sum[p][j] = v_fma(w[j], load(type, x + p * step + (size_t)(j * LANES) * size), sum[p][j]);
+    for (size_t l = 0; l < t->lines; l++) {
+        const char *line = t->line[l].x + at * t->step;
+        const float *w = t->line[l].w;
+        for (size_t c = 0; c < t->columns; c++, w += ORTC_BLOCK) {
+            const ortc_blocked_column *column = &t->column[c];
+            const char *x = line + column->x;
+            const uint64_t seen = (uint64_t)(column->end - column->first);
+            const int64_t first = column->first - at;
+            vf32 wv[VECTORS];
+            UNROLL for (int j = 0; j < VECTORS; j++) wv[j] = v_load_f32(w + j * LANES, LANES);
+            UNROLL for (int p = 0; p < np; p++)
+            {
+                if (whole || (uint64_t)(p - first) < seen) {
+                    UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] =
+                        v_fma(wv[j], load(type, x + p * t->step + (size_t)(j * LANES) * size), sum[p][j]);
+                }
+            }
         }
     }
     const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
@@ -183,7 +192,7 @@ VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t 
     {
         UNROLL for (int j = 0; j < VECTORS; j++)
         {
-            const size_t to = (at + (size_t)p) * t->y_step + (size_t)(j * LANES);
+            const int64_t to = (at + p) * ORTC_BLOCK + j * LANES;
             vf32 v = sum[p][j];
             if (t->residual) v = v_add(v, v_load_f32(t->residual + to, LANES));
             if (t->clip) v = v_min(hi, v_max(lo, v));
@@ -191,17 +200,24 @@ VFN void strip(const int type, const int np, const ortc_blocked_taps *t, size_t 
         }
     }
 }
-#define STRIP_OF(np, T) \
-    static void strip_##T##_##np(const ortc_blocked_taps *t, size_t at) { strip(T, np, t, at); }
-#define STRIP_ENTRY(np, T) strip_##T##_##np,
-#define DEPTHWISE(name, T) \
-    EACH_STRIP(STRIP_OF, T) \
-    static void name(size_t n, const ortc_blocked_taps *t) \
+#define STRIP_OF(np, T, whole) \
+    static void strip_##T##_##whole##_##np(const ortc_blocked_windows *t, int64_t at) \
     { \
-        static void (*const strips[])(const ortc_blocked_taps *, size_t) = {EACH_STRIP(STRIP_ENTRY, T)}; \
-        for (size_t at = 0, strip = 0; at < n; at += strip) { \
-            strip = n - at < STRIP ? n - at : STRIP; \
-            strips[strip - 1](t, at); \
+        strip(T, whole, np, t, at); \
+    }
+#define STRIP_ENTRY(np, T, whole) strip_##T##_##whole##_##np,
+/* A row in strips of nearly the same length. */
+#define DEPTHWISE(name, T) \
+    EACH_STRIP(STRIP_OF, T, 0) \
+    EACH_STRIP(STRIP_OF, T, 1) \
+    static void name(int64_t n, const ortc_blocked_windows *t) \
+    { \
+        static void (*const strips[2][STRIP])(const ortc_blocked_windows *, \
+                                              int64_t) = {{EACH_STRIP(STRIP_ENTRY, T, 0)}, \
+                                                          {EACH_STRIP(STRIP_ENTRY, T, 1)}}; \
+        for (int64_t left = (n + STRIP - 1) / STRIP, at = 0, np; left > 0; left--, at += np) { \
+            np = (n - at + left - 1) / left; \
+            strips[at >= t->first && at + np <= t->end][np - 1](t, at); \
         } \
     }
 DEPTHWISE(depthwise_f32, F32)

@@ -127,7 +127,7 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
 }
 
 /* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
- * results 0.8. A tap of a depthwise window is two loads' time, a run of it 40. */
+ * results 0.8. A tap of a depthwise window is two loads' time, a row of it 40. */
 static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     if (pixels_of(b->way)) return winograd_clocks(g, b);
@@ -137,7 +137,7 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
         const ortc_window_extents *e = &b->depthwise.extents;
         const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
         return 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
-               40 * blocks * (double)(e->out[0] * (e->out[1] + 6));
+               40 * blocks * (double)(e->out[0] * e->out[1]);
     }
     const int64_t row = d->flat ? d->rows * d->segment : d->segment;
     const double vectors = (double)(d->images * d->group * d->outs * d->out_count);

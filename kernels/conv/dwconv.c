@@ -155,7 +155,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             ortc_product_tail(&tail, y, count, 1, count);
         }
         const ortc_tail_place place = {.channel = m, .element = at, .col = 1};
-        ortc_tail_over(t, j->in, &place, y, count, 1, count);
+        ortc_tail_over(t, j->in, &place, y, count, y, count, 1, count);
         if (y == result)
             p->vec->store[ortc_float_index(p->type)](1, count, y, 0, ortc_product_at(j->y, at, p->type), 0);
     }

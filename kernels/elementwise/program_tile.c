@@ -1,7 +1,8 @@
 /* kernels/elementwise/program_tile.c: a program over a tile of sums, f32 or i32, other inputs beside it: what
- * products do to their results while those are in L1 (program.h). Rows are put together to runs of many
- * blocks, for a line costs its jump however few elements it has; what the other inputs have for a run is laid
- * out in the same order first.
+ * products do to their results while those are in L1 (program.h). Where rows lie side by side, whole blocks
+ * are read and written where they are, and a vector along the columns is one block. Elsewhere, and what is
+ * left, rows are put together to runs of many blocks, for a line costs its jump however few elements it has;
+ * what the other inputs have for a run is laid out in the same order first.
  */
 #include <assert.h>
 #include <string.h>
@@ -26,42 +27,41 @@ int ortc_pw_tile_can(const ortc_pw_code *code)
            others(code) <= ORTC_PW_TILE_IN && code->n_constants + code->n_temps < BLOCKS;
 }
 
-typedef struct runs {
-    float *at[ORTC_PW_INPUTS]; /* of input k; 0: of the tile */
-    size_t most;               /* elements */
-} runs;
-
-static void deal(const ortc_pw_code *code, float *space, runs *r)
-{
-    const size_t n = ELEMENTS / (1 + others(code)) / BLOCK * BLOCK;
-    r->most = n < TOGETHER ? n : TOGETHER;
-    r->at[0] = space;
-    for (uint32_t k = 1; k < code->n_in; k++)
-        if (code->in[k]) r->at[k] = space += r->most;
-}
+/* Where a program finds what it reads and writes; steps as of ortc_pw_op. */
+typedef struct operands {
+    char *in[ORTC_PW_INPUTS], *out; /* in[0]: the tile */
+    size_t step[ORTC_PW_INPUTS];
+} operands;
 
 static size_t bytes_of(ortc_dtype t) { return ortc_dtype_bits(t) / 8; }
 
-static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *blocks, const runs *r,
+/* Space for a run of every input that is read; returns how many elements it has at most. */
+static size_t deal(const ortc_pw_code *code, float *space, operands *o)
+{
+    const size_t n = ELEMENTS / (1 + others(code)) / BLOCK * BLOCK, most = n < TOGETHER ? n : TOGETHER;
+    o->in[0] = o->out = (char *)space; /* a block is read before it is written */
+    o->step[0] = bytes_of(code->in[0] ? code->in[0] : ORTC_F32);
+    for (uint32_t k = 1; k < code->n_in; k++)
+        if (code->in[k]) o->in[k] = (char *)(space += most), o->step[k] = bytes_of(code->in[k]);
+    return most;
+}
+
+static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *blocks, const operands *o,
                     ortc_pw_op *ops)
 {
     const uint32_t spill = code->n_constants + code->n_temps;
     for (uint32_t i = 0; i < code->n; i++) {
         const ortc_pw_line *line = &code->lines[i];
-        const uint8_t operands[2] = {line->p, line->q};
+        const uint8_t operand[2] = {line->p, line->q};
         char *at[2];
         size_t step[2];
         for (int k = 0; k < 2; k++) {
-            const uint8_t o = operands[k];
-            const uint32_t block = o >= ORTC_PWO_SPILL      ? spill
-                                   : o >= ORTC_PWO_CONSTANT ? (uint32_t)o - ORTC_PWO_CONSTANT
-                                                            : code->n_constants + o - ORTC_PWO_TEMP;
-            at[k] = o < ORTC_PWO_TEMP   ? (char *)r->at[o]
-                    : o == ORTC_PWO_OUT ? (char *)r->at[0]
-                                        : blocks + block * body->bytes;
-            step[k] = o < ORTC_PWO_TEMP   ? bytes_of(code->in[o])
-                      : o == ORTC_PWO_OUT ? bytes_of(code->out) /* a block is read before it is written */
-                                          : 0;
+            const uint8_t n = operand[k];
+            const uint32_t block = n >= ORTC_PWO_SPILL      ? spill
+                                   : n >= ORTC_PWO_CONSTANT ? (uint32_t)n - ORTC_PWO_CONSTANT
+                                                            : code->n_constants + n - ORTC_PWO_TEMP;
+            at[k] = n < ORTC_PWO_TEMP ? o->in[n] : n == ORTC_PWO_OUT ? o->out : blocks + block * body->bytes;
+            step[k] = n < ORTC_PWO_TEMP ? o->step[n] : n == ORTC_PWO_OUT ? bytes_of(code->out) : 0;
         }
         ops[i] = (ortc_pw_op){body->fn[line->op], at[0], at[1], step[0], step[1], {NULL}};
         ortc_pw_each(line->each, &ops[i]);
@@ -94,6 +94,35 @@ static void lay_out(size_t size, const char *from, size_t row, size_t col, size_
     }
 }
 
+/* Whole blocks of a tile whose rows, and those of the result, lie side by side, where they are: returns how
+ * many elements that were, 0 where the other inputs do not lie so. */
+static size_t straight(const ortc_pw_code *code, const ortc_pw_body *body, const ortc_pw_place *in,
+                       const void *tile, void *out, size_t rows, size_t cols, char *blocks, ortc_pw_op *ops)
+{
+    const size_t block = body->bytes / sizeof(float), done = rows * cols / block * block;
+    _Alignas(64) char space[ORTC_PW_TILE_IN][ORTC_PW_BLOCK_BYTES]; /* what repeats itself in every block */
+    operands o = {.in = {(char *)(uintptr_t)tile}, .out = out};
+    uint32_t repeated = 0;
+    if (done == 0 || (rows > 1 && block % cols != 0 && cols % block != 0)) return 0;
+    o.step[0] = bytes_of(code->in[0] ? code->in[0] : ORTC_F32);
+    for (uint32_t k = 1; k < code->n_in; k++) {
+        const ortc_pw_place *p = &in[k];
+        if (!code->in[k]) continue;
+        const size_t size = bytes_of(code->in[k]);
+        if (p->col == 1 && (rows == 1 || p->row == cols)) {
+            o.in[k] = (char *)(uintptr_t)p->data, o.step[k] = size;
+        } else if ((p->row == 0 || rows == 1) && (p->col == 0 || (rows > 1 && block % cols == 0))) {
+            o.in[k] = space[repeated++];
+            lay_out(size, p->data, 0, p->col, p->col ? block / cols : 1, p->col ? cols : block, o.in[k]);
+        } else {
+            return 0;
+        }
+    }
+    connect(code, body, blocks, &o, ops);
+    body->run(ops, done, block);
+    return done;
+}
+
 void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void *tile, size_t ld, void *out,
                   size_t out_ld, size_t rows, size_t cols)
 {
@@ -103,32 +132,36 @@ void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void 
     _Alignas(64) char blocks[BLOCKS * ORTC_PW_BLOCK_BYTES];
     _Alignas(64) float space[ELEMENTS];
     ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
-    runs r;
+    operands o = {{NULL}, NULL, {0}};
+    size_t done = 0; /* whole rows, or elements of the only one */
     assert(ortc_pw_tile_can(code));
-    deal(code, space, &r);
-    connect(code, body, blocks, &r, ops);
-    for (size_t j = 0; j < cols; j += r.most) {
-        const size_t n = cols - j < r.most ? cols - j : r.most, most = r.most / n;
-        for (size_t i = 0; i < rows; i += most) {
-            const size_t some = rows - i < most ? rows - i : most, count = some * n,
+    if (rows == 1 || (ld == cols && out_ld == cols))
+        done = straight(code, body, in, tile, out, rows, cols, blocks, ops);
+    if (done == rows * cols) return;
+    const size_t most = deal(code, space, &o);
+    connect(code, body, blocks, &o, ops);
+    for (size_t j = rows == 1 ? done : 0; j < cols; j += most) {
+        const size_t n = cols - j < most ? cols - j : most, together = most / n;
+        for (size_t i = rows == 1 ? 0 : done / cols; i < rows; i += together) {
+            const size_t some = rows - i < together ? rows - i : together, count = some * n,
                          whole = (count + block - 1) / block * block;
             const float *from = (const float *)tile + i * ld + j;
             char *to = (char *)out + (i * out_ld + j) * size;
-            lay_out(sizeof *from, (const char *)from, ld, 1, some, n, (char *)r.at[0]);
+            lay_out(sizeof *from, (const char *)from, ld, 1, some, n, o.in[0]);
             for (uint32_t k = 1; k < code->n_in; k++) {
                 const size_t each = bytes_of(code->in[k]);
                 if (!code->in[k]) continue;
                 lay_out(each, (const char *)in[k].data + (i * in[k].row + j * in[k].col) * each, in[k].row,
-                        in[k].col, some, n, (char *)r.at[k]);
-                memset((char *)r.at[k] + count * each, 0, (whole - count) * each);
+                        in[k].col, some, n, o.in[k]);
+                memset(o.in[k] + count * each, 0, (whole - count) * each);
             }
-            memset(r.at[0] + count, 0, (whole - count) * sizeof *from);
+            memset(o.in[0] + count * sizeof *from, 0, (whole - count) * sizeof *from);
             body->run(ops, whole, block);
             if (out_ld == n || some == 1)
-                memcpy(to, r.at[0], count * size);
+                memcpy(to, o.out, count * size);
             else
                 for (size_t k = 0; k < some; k++)
-                    memcpy(to + k * out_ld * size, (const char *)r.at[0] + k * n * size, n * size);
+                    memcpy(to + k * out_ld * size, o.out + k * n * size, n * size);
         }
     }
 }

@@ -20,8 +20,8 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     return 0;
 }
 
-void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tail_place *at, float *tile,
-                    size_t ld, size_t rows, size_t cols)
+void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tail_place *at,
+                    const float *tile, size_t ld, float *y, size_t y_ld, size_t rows, size_t cols)
 {
     ortc_pw_place places[ORTC_PW_INPUTS];
     if (!s->has_rest) return;
@@ -36,7 +36,7 @@ void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tai
             first = at->element, p->row = at->row, p->col = at->col;
         p->data = (const char *)p->data + first * (int64_t)(ortc_dtype_bits(s->rest.in[k]) / 8);
     }
-    ortc_pw_tile(&s->rest, places, tile, ld, tile, ld, rows, cols);
+    ortc_pw_tile(&s->rest, places, tile, ld, y, y_ld, rows, cols);
 }
 
 void ortc_tail_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0, int64_t col0)
@@ -49,5 +49,5 @@ void ortc_tail_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld,
                                 .element = row0 * r->width + col0,
                                 .row = (size_t)r->width,
                                 .col = 1};
-    ortc_tail_over(r->spec, r->in, &at, tile, ld, rows, cols);
+    ortc_tail_over(r->spec, r->in, &at, tile, ld, tile, ld, rows, cols);
 }

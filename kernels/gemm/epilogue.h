@@ -37,10 +37,10 @@ typedef struct ortc_tail_place {
     size_t channel_row, channel_col, row, col;
 } ortc_tail_place;
 
-/* The rest of an epilogue over a finished tile of f32 in place, rows `ld` apart; `in`: the call's. Nothing
- * if there is no rest. */
-void ortc_tail_over(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, float *tile,
-                    size_t ld, size_t rows, size_t cols);
+/* The rest of an epilogue over a finished tile of f32, rows `ld` apart, to rows `y_ld` apart; y may be the
+ * tile. `in`: the call's. Nothing if there is no rest. */
+void ortc_tail_over(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, const float *tile,
+                    size_t ld, float *y, size_t y_ld, size_t rows, size_t cols);
 
 /* The same for a product (ortc_product_args.tile and tile_arg), whose C is a matrix `width` wide. */
 typedef struct ortc_tail_run {

@@ -193,8 +193,10 @@ Test(pointwise, arithmetic_on_shapes_is_left_alone)
  * nothing beside them touched, and an element does not depend on the tile that it is in. */
 Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
 {
-    static const size_t sizes[][3] = {{1, 1, 1}, {14, 32, 32},    {14, 32, 40},   {448, 1, 1},
-                                      {3, 1, 7}, {5, 1023, 1030}, {2, 3000, 3001}};
+    /* rows, columns, from a row to the next; of rows side by side whole blocks stay where they are */
+    static const size_t sizes[][3] = {{1, 1, 1},      {14, 32, 32},    {14, 32, 40},   {448, 1, 1},
+                                      {3, 1, 7},      {5, 1023, 1030}, {5, 256, 256},  {33, 16, 16},
+                                      {17, 200, 200}, {1, 1001, 1001}, {2, 3000, 3001}};
     static float tile[7000], before[7000], pieces[7000], full[7000];
     static uint16_t along[7000];
     static uint8_t flags[7000];
@@ -225,10 +227,11 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
         along[i] = (uint16_t)(0x3f80 + i % 64); /* 1 + k / 128 */
         flags[i] = i % 3 != 0;
     }
-    for (size_t s = 0; s < ORTC_LENGTH(sizes); s++) {
-        const size_t rows = sizes[s][0], cols = sizes[s][1], ld = sizes[s][2];
+    for (size_t s = 0; s < 2 * ORTC_LENGTH(sizes); s++) {
+        const size_t *size = sizes[s / 2], rows = size[0], cols = size[1], ld = size[2];
+        const size_t each = s % 2; /* a flag for each row, or one */
         const ortc_pw_place in[6] = {
-            [1] = {&half, 0, 0}, [3] = {along, 0, 1}, [4] = {full, cols, 1}, [5] = {flags, 1, 0}};
+            [1] = {&half, 0, 0}, [3] = {along, 0, 1}, [4] = {full, cols, 1}, [5] = {flags + 1, each, 0}};
         size_t bad = 0, other = 0;
         memcpy(tile, before, sizeof tile);
         ortc_pw_tile(&code, in, tile, ld, tile, ld, rows, cols);
@@ -236,14 +239,14 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
             const double v = (double)before[i];
             const size_t r = i / ld, c = i % ld;
             const bool inside = r < rows && c < cols;
-            const double result = !inside    ? v
-                                  : flags[r] ? v / (1 + exp(-v)) * (1 + (double)(c % 64) / 128) +
-                                                   (double)full[r * cols + c]
-                                             : v * 0.5;
+            const double result = !inside               ? v
+                                  : flags[1 + r * each] ? v / (1 + exp(-v)) * (1 + (double)(c % 64) / 128) +
+                                                              (double)full[r * cols + c]
+                                                        : v * 0.5;
             bad += !(fabs((double)tile[i] - result) <=
                      (inside ? 3e-6 * (1 + fabs(v)) + 2e-6 * fabs(result) : 0));
         }
-        cr_expect_eq(bad, 0, "tile %zu: %zu elements", s, bad);
+        cr_expect_eq(bad, 0, "tile %zu x %zu: %zu elements", rows, cols, bad);
         /* the same in pieces */
         memcpy(pieces, before, sizeof pieces);
         for (size_t r = 0; r < rows; r += 3)
@@ -251,13 +254,13 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
                 const ortc_pw_place at[6] = {[1] = in[1],
                                              [3] = {along + c, 0, 1},
                                              [4] = {full + r * cols + c, cols, 1},
-                                             [5] = {flags + r, 1, 0}};
+                                             [5] = {flags + 1 + r * each, each, 0}};
                 ortc_pw_tile(&code, at, pieces + r * ld + c, ld, pieces + r * ld + c, ld,
                              rows - r < 3 ? rows - r : 3, cols - c < 37 ? cols - c : 37);
             }
         for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
             other += memcmp(&tile[i], &pieces[i], sizeof *tile) != 0;
-        cr_expect_eq(other, 0, "tile %zu: %zu elements differ in pieces", s, other);
+        cr_expect_eq(other, 0, "tile %zu x %zu: %zu elements differ in pieces", rows, cols, other);
     }
 }
 
@@ -288,7 +291,7 @@ Test(pointwise, a_tile_of_pixels_by_channels)
     const size_t c0 = 32, p0 = 25;
     const ortc_tail_place at = {
         .channel = (int64_t)c0, .channel_col = 1, .element = (int64_t)(c0 * ALL + p0), .row = 1, .col = ALL};
-    ortc_tail_over(&spec, in, &at, tile, LD, PIXELS, CHANNELS);
+    ortc_tail_over(&spec, in, &at, tile, LD, tile, LD, PIXELS, CHANNELS);
     size_t bad = 0;
     for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
         const size_t p = i / LD, c = i % LD;

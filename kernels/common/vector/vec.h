@@ -242,6 +242,16 @@ VFN vf32 v_pick(const float table[16], vi32 i)
     return r;
 }
 #endif
+#ifndef v_pick_8
+#define v_pick_8 v_pick_8
+/* table[i mod 8] */
+VFN vf32 v_pick_8(const float table[8], vi32 i)
+{
+    vf32 r = {0};
+    for (int k = 0; k < V_LANES; k++) r[k] = table[i[k] & 7];
+    return r;
+}
+#endif
 
 /* ---- Conversions --------------------------------------------------------------------------------------- */
 

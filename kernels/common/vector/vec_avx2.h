@@ -54,6 +54,11 @@ VFN vf32 v_pick(const float table[16], vi32 i)
                high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)i);
     return _mm256_blendv_ps(low, high, (vf32)(i << 28)); /* by bit 3 */
 }
+#define v_pick_8 v_pick_8
+VFN vf32 v_pick_8(const float table[8], vi32 i)
+{
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)i);
+}
 #define v_f64_lo v_f64_lo
 VFN vf64 v_f64_lo(vf32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 VFN vf64 v_f64_hi(vf32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }

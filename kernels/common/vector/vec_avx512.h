@@ -68,6 +68,12 @@ VFN vf32 v_pick(const float table[16], vi32 i)
 {
     return _mm512_permutexvar_ps((__m512i)i, _mm512_loadu_ps(table));
 }
+#define v_pick_8 v_pick_8
+VFN vf32 v_pick_8(const float table[8], vi32 i)
+{
+    const __m512 both = _mm512_broadcast_f32x8(_mm256_loadu_ps(table));
+    return _mm512_permutexvar_ps((__m512i)i, both);
+}
 #define v_f64_lo v_f64_lo
 VFN vf64 v_f64_lo(vf32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
 VFN vf64 v_f64_hi(vf32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }

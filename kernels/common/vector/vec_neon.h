@@ -28,6 +28,14 @@ VFN vf32 v_pick(const float table[16], vi32 i)
                                       0x04040404);
     return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(at)));
 }
+#define v_pick_8 v_pick_8
+VFN vf32 v_pick_8(const float table[8], vi32 i)
+{
+    const uint8x16x2_t bytes = vld1q_u8_x2((const uint8_t *)table);
+    const uint32x4_t at = vmlaq_n_u32(vdupq_n_u32(0x03020100), vandq_u32((uint32x4_t)i, vdupq_n_u32(7)),
+                                      0x04040404);
+    return vreinterpretq_f32_u8(vqtbl2q_u8(bytes, vreinterpretq_u8_u32(at)));
+}
 #define v_dot_pairs v_dot_pairs
 VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
 {
