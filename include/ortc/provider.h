@@ -70,7 +70,7 @@ typedef struct ortc_claim {
 typedef struct ortc_provider {
     uint32_t size;
     int32_t abi;      /* ORTC_ABI */
-    const char *name; /* "cpu"; what users write */
+    const char *name; /* "cpu"; what users write: without ":", ",", "=" and blanks */
     uint32_t flags;   /* ORTC_PROVIDER_* */
     uint32_t reserved;
     /* Fills up to *inout_n infos and sets the number of devices there are. ORTC_NOT_FOUND or

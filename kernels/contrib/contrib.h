@@ -129,6 +129,7 @@ ortc_status ortc_contrib_unpack(ortc_lift *, const char *to, const char *name, i
 ortc_status ortc_contrib_middle(ortc_lift *, const char *to, const char *like, int64_t bits, int64_t rows,
                                 int64_t columns);
 ortc_status ortc_contrib_matmul_bnb4(ortc_lift *);
+ortc_status ortc_contrib_matmul_fpq4(ortc_lift *);
 ortc_status ortc_contrib_infer_nbits(ortc_infer *);
 ortc_status ortc_contrib_matmul_nbits(ortc_lift *);
 ortc_status ortc_contrib_gather_block_quantized(ortc_lift *);

@@ -298,6 +298,7 @@ static const ortc_op ops[] = {
     MS("MatMulBnb4", "A:T B:u8 absmax:T", "Y:T",
        "K:i! N:i! block_size:i! quant_type:i! training_mode:i=0 transB:i=1", "T=" F3,
        ortc_contrib_matmul_bnb4),
+    MS("MatMulFpQ4", "A:f32 B:u8 B_shape:i64", "Y:f32", "blk_quant_type:i=1", "", ortc_contrib_matmul_fpq4),
     ORTC_OP("com.microsoft", "MatMulNBits", 1, 1, "",
             "A:T1 B:u8 scales:T1 zero_points:T3? g_idx:i32? bias:T1?", "Y:T1",
             "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", "T1=" F3 " T3=u8," F3,

@@ -17,7 +17,11 @@ static ortc_status arrange(ortc_lift *l, const char *in, const char *to, bool tu
     size_t n = 0;
     *out = in;
     if ((!turn && !batch) || (p.rank >= 0 && p.rank < 2)) return ORTC_OK;
-    if (p.rank < 0) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of %s must be known", in);
+    if (p.rank < 0) { /* matrices, at least */
+        *out = to;
+        return ortc_lift_write(l, "%s = Einsum(%s) equation='%s->...%s'", to, in, batch ? "i...j" : "...ij",
+                               turn ? "ji" : "ij");
+    }
     for (int32_t d = 0; d < p.rank; d++) order[d] = d;
     for (int32_t d = 0; batch && d < p.rank - 1; d++) order[d] = d < p.rank - 2 ? d + 1 : 0;
     if (turn) {

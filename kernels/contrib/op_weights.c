@@ -246,3 +246,60 @@ ortc_status ortc_contrib_matmul_bnb4(ortc_lift *l)
                                                               "Y = MatMul(A, turned)"
                                                             : "Y = MatMul(A, weights)");
 }
+
+/* B: for each column of [K, N] its blocks of 32, one behind the other: a scale in f32, a zero point in a byte
+ * (but 8 where blk_quant_type is 0), and 16 bytes, whose low bits are elements 0 to 15, the high ones 16 to
+ * 31. Laid out here as DequantizeLinear takes it. */
+static ortc_status name_blocks(ortc_lift *l, const uint8_t *from, bool points, int64_t n, int64_t blocks)
+{
+    enum { BLOCK = 32, HALF = BLOCK / 2 };
+    const int64_t count = n * blocks, width[2] = {n, blocks * BLOCK}, each[2] = {n, blocks};
+    uint8_t *packed = malloc((size_t)count * HALF), *zeros = calloc((size_t)count / 2 + 1, 1);
+    float *steps = malloc((size_t)count * sizeof *steps);
+    ortc_status s = packed && zeros && steps ? ORTC_OK : ortc_lift_fail(l, ORTC_OUT_OF_MEMORY, "no memory");
+    for (int64_t i = 0; i < count && s == ORTC_OK; i++) {
+        memcpy(&steps[i], from, sizeof *steps);
+        from += sizeof *steps;
+        const uint8_t zero = points ? *from++ : 8;
+        if (zero > 15) s = ortc_lift_fail(l, ORTC_UNSUPPORTED, "B has a zero point of %d", zero);
+        zeros[i / 2] |= (uint8_t)((zero & 15) << (i % 2 * 4));
+        for (int k = 0; k < HALF; k += 2) {
+            packed[i * HALF + k / 2] = (uint8_t)((from[k] & 15) | from[k + 1] << 4);
+            packed[i * HALF + HALF / 2 + k / 2] = (uint8_t)(from[k] >> 4 | (from[k + 1] & 0xf0));
+        }
+        from += HALF;
+    }
+    if (s == ORTC_OK) s = ortc_lift_name(l, "packed", ORTC_U4, 2, width, packed);
+    if (s == ORTC_OK) s = ortc_lift_name(l, "zeros", ORTC_U4, 2, each, zeros);
+    if (s == ORTC_OK) s = ortc_lift_name(l, "steps", ORTC_F32, 2, each, steps);
+    free(packed);
+    free(zeros);
+    free(steps);
+    return s;
+}
+
+ortc_status ortc_contrib_matmul_fpq4(ortc_lift *l)
+{
+    const ortc_port b = ortc_lift_look(l, "B"), shape = ortc_lift_look(l, "B_shape");
+    const bool points = ortc_lift_int(l, "blk_quant_type", 1) != 0;
+    int64_t kn[2];
+    if (!(b.flags & ORTC_PORT_CONST) || !(shape.flags & ORTC_PORT_CONST))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "B and B_shape must be constants");
+    if (b.rank != 1 || shape.rank != 1 || shape.dims[0] != 2)
+        return ortc_lift_fail(l, ORTC_SHAPE_MISMATCH, "B must be a vector of bytes, B_shape of two numbers");
+    memcpy(kn, shape.data, sizeof kn);
+    const int64_t k = kn[0], n = kn[1];
+    if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX)
+        return ortc_lift_fail(l, ORTC_INVALID_ARGUMENT, "B_shape is %lld, %lld", (long long)k, (long long)n);
+    const int64_t blocks = (k + 31) / 32, bytes = n * blocks * (points ? 21 : 20);
+    if (b.dims[0] != bytes)
+        return ortc_lift_fail(l, ORTC_SHAPE_MISMATCH, "B has %lld bytes, expected %lld", (long long)b.dims[0],
+                              (long long)bytes);
+    ORTC_TRY(name_blocks(l, b.data, points, n, blocks));
+    ORTC_TRY(ortc_lift_write(l, "all = DequantizeLinear(packed, steps, zeros) axis=1 block_size=32"));
+    if (blocks * 32 > k) ORTC_TRY(ortc_lift_write(l, "weights = Slice(all, [0], [%lld], [1])", (long long)k));
+    return ortc_lift_write(l,
+                           "turned = Transpose(%s) perm=[1,0]\n"
+                           "Y = MatMul(A, turned)",
+                           blocks * 32 > k ? "weights" : "all");
+}

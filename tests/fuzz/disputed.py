@@ -17,6 +17,9 @@ ONNXRUNTIME = {
     **{f"{r} empty": "it does not reduce what has no elements along an axis that is counted from the last" for r in
        ("ReduceSum", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp")},
     "Gelu f64": "its double has constants of floats",
+    "HardSwish f64": "its 1/6 is that of floats",
+    "ReduceProd i32": "of what does not fit it makes the largest number, where integers of others wrap around: the standard does not say",
+    "ReduceSumSquare i32": "as ReduceProd",
     "GridSample cubic border": "of a point outside it moves the neighbours to the border, as PyTorch does; the standard moves the point",
 }
 EVALUATOR = {
@@ -26,6 +29,8 @@ EVALUATOR = {
     "LSTM lengths": "it does not look at them",
     "RNN lengths": "it does not look at them",
     "Erf f64": "it computes in f32",
+    "HardSwish f64": "its 1/6 is that of floats",
+    "MaxPool indices": "along one dim it counts from the beginning of each channel, not of the tensor",
     "GlobalMaxPool": "it knows four dims only",
     "ReduceSumSquare i32": "it makes i64 of it",
     "QLinearConv": "it rounds after the zero point is added",
@@ -85,6 +90,24 @@ def cubic_border() -> Dispute:
     grid = np.stack([np.array(xs, np.float32), np.zeros(4, np.float32)], -1).reshape(1, 1, 4, 2)
     return Dispute("GridSample cubic border", 'y = GridSample <mode = "cubic", padding_mode = "border", align_corners = 0> (x, grid)',
                    {"x": line(*row, shape=(1, 1, 1, 4)), "grid": grid}, line(*y, shape=(1, 1, 1, 4)), 1e-5)  # fmt: skip
+
+
+def hard_swish() -> Dispute:
+    """"y = x * max(0, min(1, alpha * x + beta)), where alpha = 1/6 and beta = 0.5"."""
+    x = np.linspace(-4, 4, 17)
+    return Dispute("HardSwish f64", "y = HardSwish (x)", {"x": x}, x * np.clip(x / 6 + 0.5, 0, 1), 1e-14)
+
+
+def wrapped(op: str) -> Dispute:
+    x = line(40000, 3, 50000, 7, dtype=np.int32)
+    exact = math.prod(map(int, x)) if op == "ReduceProd" else sum(int(v) ** 2 for v in x)
+    return Dispute(f"{op} i32", f"y = {op} <keepdims = 0> (x)", {"x": x}, np.array((exact + 2**31) % 2**32 - 2**31, np.int32))
+
+
+def max_pool_indices() -> Dispute:
+    """"The index values of the flattened tensor": the largest of channel 1 is element 3 of six."""
+    return Dispute("MaxPool indices", "m, y = MaxPool <kernel_shape = [3]> (x)", {"x": line(1, 5, 2, -1, -3, -2, shape=(1, 2, 3))},
+                   line(1, 3, dtype=np.int64, shape=(1, 2, 1)))  # fmt: skip
 
 
 def optional() -> Dispute:
@@ -147,8 +170,8 @@ def rounded() -> Dispute:
 
 
 DISPUTES: dict[str, list[Callable[[], Dispute]]] = {
-    "onnxruntime": [mean_variance, gelu, cubic_border, *(lambda op=r.split()[0]: nothing_reduced(op) for r in ONNXRUNTIME if r.endswith("empty"))],
-    "evaluator": [optional, lrn, erf, global_max, squares, rounded, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
+    "onnxruntime": [mean_variance, gelu, cubic_border, hard_swish, *(lambda op=op: wrapped(op) for op in ("ReduceProd", "ReduceSumSquare")), *(lambda op=r.split()[0]: nothing_reduced(op) for r in ONNXRUNTIME if r.endswith("empty"))],
+    "evaluator": [optional, lrn, erf, hard_swish, max_pool_indices, global_max, squares, rounded, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
 }
 
 

@@ -532,6 +532,11 @@ def weights():
     for kind in (0, 1):
         yield Case(f"bnb4_{kind}", "MatMulBnb4", {"A": r(3, 40), "B": q(100), "absmax": r(13) ** 2}, K=40, N=5, block_size=16, quant_type=kind,
                    constants=["B", "absmax"])
+    for kind, k in ((0, 64), (1, 64), (1, 40)):
+        blocks_of_k = -(-k // 32)
+        blob = np.concatenate([np.concatenate([(r(1) ** 2).astype(f32).view(u8), rng.integers(0, 16, kind).astype(u8), q(16)]) for _ in range(5 * blocks_of_k)])
+        yield Case(f"fpq4_{kind}_{k}", "MatMulFpQ4", {"A": r(3, k), "B": blob, "shape": np.array([k, 5], i64)}, constants=["B", "shape"], blk_quant_type=kind,
+                   rtol=1e-4, atol=1e-5)
     ids = np.array([[3, 0], [4, 4]], i64)
     for zeros in (None, q(5, 2)):
         yield Case(f"gather_bytes_{zeros is not None}", "GatherBlockQuantized", {"data": q(5, 32), "ids": ids, "steps": r(5, 4) ** 2, "zeros": zeros},
