@@ -56,6 +56,7 @@ typedef struct share {
 typedef struct loop {
     APART atomic_uint control;
     APART atomic_uint open; /* shares with chunks left; 0 also once the loop is stopped */
+    atomic_uint places;     /* the budget, for those who would come in vain */
     /* from here on written by the owner, while no worker is in the loop */
     APART atomic_uintptr_t owner; /* 0: the slot is free */
     int64_t n, grain, n_chunks;
@@ -167,7 +168,9 @@ static void join(loop *l, worker *self)
     unsigned control = atomic_load_explicit(&l->control, memory_order_relaxed);
 
     do {
-        if (!(control & OPEN) || JOINED(control) == 0x7fff) return;
+        if (!(control & OPEN) || JOINED(control) == 0x7fff ||
+            JOINED(control) + 1 >= atomic_load_explicit(&l->places, memory_order_relaxed))
+            return;
     } while (!atomic_compare_exchange_weak_explicit(&l->control, &control, control + JOINED_ONE,
                                                     memory_order_acquire, memory_order_relaxed));
     /* The budget is read after joining: only then is every plain field behind the acquire. */
@@ -424,6 +427,7 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
     l->stop = stop;
     l->stop_arg = stop_arg;
     atomic_store_explicit(&l->status, ORTC_OK, memory_order_relaxed);
+    atomic_store_explicit(&l->places, budget, memory_order_relaxed);
     deal(l);
     atomic_store_explicit(&l->control, OPEN, memory_order_release);
     atomic_fetch_add(&pool.epoch, 1);
