@@ -19,9 +19,10 @@
  * (it joins, it leaves), and takes chunks of its own share.
  *
  * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share,
- * the same in every loop of the whole pool, and then helps with others'. So loops that follow each other over the same data find it in the caches of
- * the thread that wrote it, and threads seldom write to one counter. On a virtual machine whose two cores
- * share no cache (a line passes in 200 ns) one counter for all cost a 512-cubed product 10 % of its time.
+ * the same in every loop of the whole pool, and then helps with others'. So loops that follow each other
+ * over the same data find it in the caches of the thread that wrote it, and threads seldom write to one
+ * counter. On a virtual machine whose two cores share no cache (a line passes in 200 ns) one counter for all
+ * cost a 512-cubed product 10 % of its time.
  *
  * There is no lock and no thread-local state: a thread that loops inside a loop is recognised by its id, and
  * only while some loop is open. Who finds the pool being started, or all slots taken, does its loop alone.

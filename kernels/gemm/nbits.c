@@ -6,9 +6,9 @@
  * of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's
  * type, as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
  *
- * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one node:
- * of few rows A is spread or rounded once for all, and their rows are one loop, since a small product alone
- * is done before all threads have come to it. A node by itself is a group of one.
+ * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one
+ * node: of few rows A is spread or rounded once for all, and their rows are one loop, since a small product
+ * alone is done before all threads have come to it. A node by itself is a group of one.
  */
 #include <assert.h>
 #include <math.h>
