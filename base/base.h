@@ -165,8 +165,8 @@ ortc_status ortc_file_pad(ortc_file *, uint64_t to); /* zeros up to this offset 
 ortc_status ortc_file_commit(ortc_file *);
 void ortc_file_close(ortc_file *); /* without a commit nothing is left */
 
-/* Processors that this process may use by its affinity and cgroup cpu.max, and cores, which several may share;
- * at least 1 (processors_linux.c). */
+/* Processors that this process may use by its affinity and cgroup cpu.max, and cores, which several may
+ * share; at least 1 (processors_linux.c). */
 typedef struct ortc_processors {
     uint32_t threads, cores;
 } ortc_processors;

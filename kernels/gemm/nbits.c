@@ -6,9 +6,9 @@
  * of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's
  * type, as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
  *
- * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one node:
- * of few rows A is spread or rounded once for all, and their rows are one loop, since a small product alone
- * is done before all threads have come to it. A node by itself is a group of one.
+ * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one
+ * node: of few rows A is spread or rounded once for all, and their rows are one loop, since a small product
+ * alone is done before all threads have come to it. A node by itself is a group of one.
  */
 #include <assert.h>
 #include <math.h>
@@ -378,6 +378,11 @@ static int32_t port_of(const ortc_graph *body, uint32_t edge)
     return -1;
 }
 
+static bool is_product(const ortc_node *n)
+{
+    return !strcmp(ortc_node_domain(n), "com.microsoft") && !strcmp(ortc_node_op(n), "MatMulNBits");
+}
+
 /* A node, or one of a group's body. NULL: it is read; else what is not possible. */
 static const char *read_product(const ortc_node *n, const ortc_graph *body, nbits_state *s)
 {
@@ -419,8 +424,7 @@ static const char *read_group(const ortc_node *n, nbits_state *s)
     const ortc_graph *body = ortc_node_body(n);
     if (!body) return "it is no group of products";
     for (const ortc_node *m = ortc_graph_next(body, NULL); m; m = ortc_graph_next(body, m)) {
-        if (strcmp(ortc_node_domain(m), "com.microsoft") || strcmp(ortc_node_op(m), "MatMulNBits"))
-            return "a node of the group is no product with weights of few bits";
+        if (!is_product(m)) return "a node of the group is no product with weights of few bits";
         if (s->count == MOST) return "there are too many products";
         if (!has_types(m)) return "a type has no kernel here";
         const char *why = read_product(m, body, s);
@@ -429,9 +433,10 @@ static const char *read_group(const ortc_node *n, nbits_state *s)
     return s->count > 1 ? NULL : "there is one product";
 }
 
+/* Kernels of groups are asked for pointwise operators, too, which are groups of one. */
 static const char *read_node(const ortc_node *n, nbits_state *s)
 {
-    return strcmp(ortc_node_domain(n), "ortc") ? read_product(n, NULL, s) : read_group(n, s);
+    return is_product(n) ? read_product(n, NULL, s) : read_group(n, s);
 }
 
 /* ---- The kernels --------------------------------------------------------------------------------------- */

@@ -49,30 +49,68 @@ static ortc_status stop(void *arg)
     return poll_stop(&silent);
 }
 
+/* ---- Loops --------------------------------------------------------------------------------------------- */
+
+#define EACH_NS 3000 /* a thread is worth asking for */
+#define JOIN_NS 1000 /* that a loop on several threads takes besides its chunks */
+
+uint32_t ortc_loop_threads(const ortc_loop_work *w, uint32_t budget)
+{
+    if (w->ns <= 0 || w->ns >= (double)budget * EACH_NS) return budget;
+    return w->ns < 2 * EACH_NS ? 1 : (uint32_t)(w->ns / EACH_NS);
+}
+
+/* What is shorter is believed at once, what is longer by and by: it may have waited for a processor. */
+void ortc_loop_took(ortc_loop_work *w, double ns, uint32_t threads, double chunks, double mine)
+{
+    if (threads > 1) ns = (ns > JOIN_NS ? ns - JOIN_NS : 0) * chunks / (mine < 1 ? 1 : mine);
+    if (ns < 1) ns = 1;
+    w->ns = w->ns > 0 && ns > 2 * w->ns ? 2 * w->ns : ns;
+}
+
 typedef struct loop {
     ortc_parallel_fn body;
     void *arg;
     char *scratch;
     size_t stride;
+    int64_t mine; /* chunks that the caller's thread has done */
 } loop;
 
 static void chunk(void *arg, int64_t begin, int64_t end, uint32_t worker)
 {
-    const loop *l = arg;
+    loop *l = arg;
     l->body(l->arg, begin, end, l->scratch ? l->scratch + l->stride * worker : NULL);
+    if (!worker) l->mine++;
+}
+
+static ortc_status pool_loop(ortc_step_call *c, int64_t n, int64_t grain, double chunks, loop *l)
+{
+    ortc_run_env *env = c->env;
+    ortc_status (*const ask)(void *) = env->cancel || env->deadline_ns ? stop : NULL;
+    if (env->threads <= 1 || chunks <= 1 || c->in_loop || c->n_loops == ORTC_LOOPS_KNOWN)
+        return ortc_pool_for(env->threads, n, grain, chunk, l, ask, env);
+    ortc_loop_work *w = &c->work[c->n_loops++];
+    const uint32_t threads = ortc_loop_threads(w, env->threads);
+    const int64_t begun = ortc_now_ns();
+    c->in_loop = true; /* a loop in a loop asks nobody */
+    const ortc_status s = ortc_pool_for(threads, n, grain, chunk, l, ask, env);
+    c->in_loop = false;
+    ortc_loop_took(w, (double)(ortc_now_ns() - begun), threads, chunks, (double)l->mine);
+    return s;
 }
 
 static ortc_status call_parallel(ortc_call *call, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
 {
     ortc_step_call *c = outer(call);
     ortc_run_env *env = c->env;
-    loop l = {body, arg, c->scratch, c->scratch_stride};
+    loop l = {body, arg, c->scratch, c->scratch_stride, 0};
     bool can_stop = env->cancel || env->deadline_ns;
-    ORTC_TRY(charge(env, n > 0 ? (double)n / (double)(grain < 1 ? 1 : grain) : 0));
+    if (grain < 1) grain = 1;
+    const double chunks = n > 0 ? (double)n / (double)grain : 0;
+    ORTC_TRY(charge(env, chunks));
     ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, env->threads, n, grain,
                                                       chunk, &l, can_stop ? stop : NULL, env)
-                                  : ortc_pool_for(env->threads, n, grain < 1 ? 1 : grain, chunk, &l,
-                                                  can_stop ? stop : NULL, env);
+                                  : pool_loop(c, n, grain, chunks, &l);
     if (s == ORTC_CANCELLED || s == ORTC_DEADLINE)
         ortc_fail(env->error, s,
                   s == ORTC_CANCELLED ? "the run was cancelled" : "the run's deadline has passed");

@@ -51,6 +51,17 @@ ortc_status ortc_run_env_poll(ortc_run_env *);
 ortc_status ortc_run_env_create(const ortc_run_env *, ortc_dtype, int32_t rank, const int64_t *dims,
                                 ortc_value **out, ortc_error *);
 
+/* What a step's loop took when it ran before, all chunks together: so many threads are asked for as have
+ * some microseconds each. A loop that is too short for that is done before others have heard of it, and its
+ * results would lie in their caches. Who does a chunk changes no bit. */
+typedef struct ortc_loop_work {
+    double ns; /* 0: not known yet */
+} ortc_loop_work;
+uint32_t ortc_loop_threads(const ortc_loop_work *, uint32_t budget);
+/* It took `ns` on up to `threads` threads, of which the caller's did `mine` of its chunks. */
+void ortc_loop_took(ortc_loop_work *, double ns, uint32_t threads, double chunks, double mine);
+enum { ORTC_LOOPS_KNOWN = 4 }; /* of a step */
+
 /* `call` is first: the api's functions find the rest behind it. */
 typedef struct ortc_step_call {
     ortc_call call;
@@ -61,6 +72,10 @@ typedef struct ortc_step_call {
     uint32_t step;    /* index in its program, for seeds */
     ortc_phase phase; /* with a profiler */
     void *slot;       /* what call.slot points to */
+    /* its loops so far in this run, whether one is open, and what the first took */
+    uint32_t n_loops;
+    bool in_loop;
+    ortc_loop_work work[ORTC_LOOPS_KNOWN];
 } ortc_step_call;
 
 void ortc_step_call_init(ortc_step_call *, ortc_run_env *, const ortc_node *);

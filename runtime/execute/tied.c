@@ -184,7 +184,7 @@ void ortc_state_return(ortc_state *st)
     if (st) atomic_store(&st->busy, false);
 }
 
-/* ortc_planner_input.tied: what grows in the end may have the same extents in this run, which the planner sees. */
+/* ortc_planner_input.tied. What grows in the end may have the same extents in this run: the planner sees. */
 static uint32_t may_be_reused(const ortc_unit_tie *tie) { return tie->axis >= 0 ? 1 + tie->output : 0; }
 
 ortc_status ortc_state_bind_inputs(ortc_context *c, ortc_error *error)

@@ -21,6 +21,7 @@ static ortc_status run_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
     ortc_step_poison_padding(s, &call->call);
 #endif
     c->env.short_of_memory = false;
+    call->n_loops = 0;
     ortc_status status = s->kernel->run(s->state, s->pstate, &call->call);
     if (c->env.short_of_memory) status = ortc_no_memory(error, 0);
 #ifndef NDEBUG

@@ -232,7 +232,7 @@ Test(base, processors_and_clock)
     cr_expect(e.code == ORTC_NOT_FOUND);
 }
 
-/* A system of our own: processors 2n and 2n + 1 share a core, or all of them one, or there is nothing to read. */
+/* A system of our own: processors 2n and 2n + 1 share a core, or all share one, or nothing is there. */
 Test(base, siblings_on_one_core_are_counted)
 {
     char root[] = "/tmp/ortc-processors-XXXXXX", command[320], path[256];
