@@ -87,7 +87,8 @@ static inline __attribute__((always_inline)) void transpose16(__m512 r[16])
     }
 }
 
-/* One strip of at most 16 destination columns, 16 steps of k at a time. */
+/* One strip of at most 16 destination columns, 16 steps of k at a time. So many rows are more than the
+ * hardware looks ahead in: those of the next strip are asked for. */
 static void transpose_strip(size_t have, size_t want, size_t k, const float *src, size_t ld, float *dst,
                             size_t dw)
 {
@@ -98,6 +99,8 @@ static void transpose_strip(size_t have, size_t want, size_t k, const float *src
         __m512 r[16];
         UNROLL for (int i = 0; i < 16; i++)
             r[i] = (size_t)i < have ? _mm512_maskz_loadu_ps(in, src + i * ld + kk) : _mm512_setzero_ps();
+        UNROLL for (int i = 0; i < 16; i++) if ((size_t)i < have)
+            __builtin_prefetch(src + ((size_t)i + have) * ld + kk, 0, 2);
         transpose16(r);
         float *d = dst + kk * dw;
         if (n == LANES) {

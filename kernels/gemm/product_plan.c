@@ -4,6 +4,7 @@
  * - K stays whole up to the micro-kernel's longest chunk, else equal chunks, multiples of 64: then C is
  * loaded and
  *   stored once per chunk. Chunks depend on K and the instruction set alone, so packed forms do too.
+ * - Where every task can read all of a constant B, its rows of A are its own: nothing is packed for others.
  * - A task's rows of A stay within half of L2; there are enough tasks for threads to share evenly, none so
  * long that
  *   a cancelled run lingers, none so short that handing it out costs more than it.
@@ -18,6 +19,7 @@
 #include "product_packed.h"
 
 #define L2_A_BYTES (512 * 1024)    /* a task's packed rows of A */
+#define NEAR_B_BYTES (2560 * 1024) /* packed B that every task may read anew: a core's share of L3 */
 #define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
 #define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
@@ -65,8 +67,17 @@ static void split(ortc_product_plan *p, double flops, double bytes)
     const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
     const int64_t fit = clamp(L2_A_BYTES / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
     const double want = tasks_wanted(p, flops, bytes);
-    /* Rows first by L2, and further only where columns do not give enough tasks. */
     p->tasks_m = ceil_div(p->blocks, fit);
+    /* Tasks of all columns pack the rows that they alone read, where the constant B is near enough. */
+    if (p->how_b == ORTC_PRODUCT_PACKED && !(p->flags & ORTC_PRODUCT_PACKED_A) && want <= (double)p->blocks &&
+        ortc_form_data(&p->line->b, p->panels * p->line->b.width, p->kc) <= NEAR_B_BYTES) {
+        p->tasks_m = clamp((int64_t)(want + 0.999), p->tasks_m, p->blocks);
+        p->task_blocks = ceil_div(p->blocks, p->tasks_m);
+        p->tasks_m = ceil_div(p->blocks, p->task_blocks);
+        p->task_panels = p->panels, p->tasks_n = 1;
+        return;
+    }
+    /* Else rows by L2, and further only where columns do not give enough tasks. */
     if (want > (double)p->tasks_m * (double)p->panels) {
         const double per = want / (double)(p->panels ? p->panels : 1);
         p->tasks_m = per >= (double)p->blocks ? p->blocks
