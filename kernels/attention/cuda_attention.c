@@ -233,7 +233,7 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
     if (ortc_cu_has_wgmma(capability) && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) &&
         r->length > 0 && a->group * r->length <= ORTC_CU_DECODE_ROWS && a->size <= 128 &&
         a->value_size <= 128 && (steps | a->size | a->value_size) % width == 0 && r->total > 0 &&
-        key_heads > 0 && key_heads < INT32_MAX / 8)
+        r->total < INT64_C(1) << 30 && key_heads > 0 && key_heads < INT32_MAX / 8)
         a->parts = decode_parts(r->total, a->group * r->length, key_heads, device->processors);
     a->wgmma = ortc_cu_has_wgmma(capability) && steps % 8 == 0 && r->length < INT64_C(1) << 30 &&
                r->total > 0;

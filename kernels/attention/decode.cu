@@ -11,7 +11,8 @@
  *            reads 16 bytes of a row and uses all of them: of keys, 8 dims for two steps; of values, 8 dims
  *            that are the same row of 8 tiles, four keys each
  *   decode   f32, and one row, which tensor cores do nothing for: as many lanes as hold a key in 16-byte
- *            pieces take one key each step, four keys underway
+ *            pieces take one key each step, four keys underway. One row is bound by instructions: its lanes
+ *            take four pieces of a key each, so that what a key costs besides products is done by fewer
  */
 #include "kernels/attention/cuda_attention.h"
 #include "kernels/attention/cuda_mask.cuh"
@@ -22,8 +23,9 @@ namespace {
 
 using namespace ortc_attention;
 using namespace ortc_hopper;
+using ortc_gemm::power_of_2;
 
-constexpr int WARPS = 8, UNDERWAY = 4;
+constexpr int WARPS = 8;
 
 template <typename T> struct Piece {
     static constexpr int W = 16 / (int)sizeof(T);
@@ -87,7 +89,9 @@ __device__ __forceinline__ void meet(const ortc_cu_flash &f, int parts, const Pl
         const int r = i / (R::row / 2), d = i % (R::row / 2) * 2;
         const float *from = shared_decode + r * R::row;
         float now = -CUDART_INF_F, x = 0.0f, y = 0.0f;
+#pragma unroll
         for (int w = 0; w < WARPS; w++) now = fmaxf(now, from[w * R::part + D]);
+#pragma unroll
         for (int w = 0; w < WARPS; w++) {
             const float share = exp2f(from[w * R::part + D] - (now == -CUDART_INF_F ? 0.0f : now));
             x += share * from[w * R::part + d];
@@ -107,7 +111,9 @@ __device__ __forceinline__ void meet(const ortc_cu_flash &f, int parts, const Pl
         const int r = i / D, d = i % D, h = kv * (int)f.group + r / (int)p.length;
         const float *from = shared_decode + R::warps + r * R::row;
         float now = -CUDART_INF_F, x = 0.0f, all = 0.0f;
+#pragma unroll 8
         for (int c = 0; c < parts; c++) now = fmaxf(now, from[c * R::part + D]);
+#pragma unroll 8
         for (int c = 0; c < parts; c++) {
             const float share = exp2f(from[c * R::part + D] - (now == -CUDART_INF_F ? 0.0f : now));
             x += share * from[c * R::part + d];
@@ -121,11 +127,14 @@ __device__ __forceinline__ void meet(const ortc_cu_flash &f, int parts, const Pl
 #endif
 
 template <typename T, int ROWS, int D>
-__global__ void __launch_bounds__(WARPS * 32) decode(const __grid_constant__ ortc_cu_flash f, int parts)
+__global__ void __launch_bounds__(WARPS * 32, ROWS == 1 ? 2 : 1)
+    decode(const __grid_constant__ ortc_cu_flash f, int parts)
 {
 #ifdef ORTC_HOPPER
     using R = Room<ROWS, D>;
-    constexpr int W = Piece<T>::W, lanes = D / W, together = 32 / lanes, step = WARPS * together;
+    constexpr int PIECES = ROWS == 1 ? 4 : 1, UNDERWAY = 4 / PIECES; /* of a lane: of a key; keys */
+    constexpr int W = Piece<T>::W, lanes = D / W / PIECES, together = 32 / lanes, step = WARPS * together,
+                  own = W * PIECES;
     constexpr float log2_e = 1.44269504f;
     extern __shared__ __align__(16) float shared_decode[];
     __shared__ __align__(8) uint64_t come;
@@ -133,44 +142,58 @@ __global__ void __launch_bounds__(WARPS * 32) decode(const __grid_constant__ ort
     const ortc_cu_rows &p = f.rows;
     const int part = place.part, b = place.b, kv = place.kv;
     const int rows = (int)(f.group * p.length), lane = threadIdx.x % 32, warp = threadIdx.x / 32,
-              at = lane % lanes * W;
-    float q[ROWS][W], o[ROWS][W], most[ROWS], sum[ROWS];
+              at = lane % lanes * W; /* and from there every lanes * W */
+    float q[ROWS][own], o[ROWS][own], most[ROWS], sum[ROWS];
+    Piece<T> asked[ROWS][PIECES] = {};
     Row row[ROWS];
-    int64_t begin = p.total, end = 0;
+    int begin = (int)p.total, end = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int h = kv * (int)f.group + r / (int)p.length, i = r % (int)p.length;
-        Piece<T> x = {};
         row[r] = {0, 0, 0};
         if (r < rows) {
             row[r] = row_of(p, b, h, i);
-            begin = row[r].from < begin ? row[r].from : begin;
-            end = row[r].to > end ? row[r].to : end;
-            if (at < f.size)
-                x.load((const T *)f.q + b * f.q_step[0] + h * f.q_step[1] + i * f.q_step[2] + at);
+            begin = (int)row[r].from < begin ? (int)row[r].from : begin;
+            end = (int)row[r].to > end ? (int)row[r].to : end;
+#pragma unroll
+            for (int c = 0; c < PIECES; c++)
+                if (at + c * lanes * W < f.size)
+                    asked[r][c].load((const T *)f.q + b * f.q_step[0] + h * f.q_step[1] + i * f.q_step[2] +
+                                     at + c * lanes * W);
         }
+    }
+    const int64_t count = end > begin ? end - begin : 0;
+    const int first = begin + (int)(count * part / parts), last = begin + (int)(count * (part + 1) / parts);
+    const T *k = (const T *)f.k + b * f.k_step[0] + kv * f.k_step[1],
+            *v = (const T *)f.v + b * f.v_step[0] + kv * f.v_step[1];
+    Piece<T> ks[UNDERWAY][PIECES], vs[UNDERWAY][PIECES];
+    auto load = [&](int j) { /* keys j + lane / lanes and on: what is not there is zeros */
+#pragma unroll
+                             for (int u = 0; u < UNDERWAY; u++)
+#pragma unroll
+                                 for (int c = 0; c < PIECES; c++) {
+                                     const int key = j + lane / lanes + u * step, d = at + c * lanes * W;
+                                     ks[u][c] = vs[u][c] = {};
+                                     if (key < last && d < f.size) ks[u][c].load(k + key * f.k_step[2] + d);
+                                     if (key < last && d < f.value_size)
+                                         vs[u][c].load(v + key * f.v_step[2] + d);
+                                 }
+    };
+    const int begun = first + warp * together;
+    load(begun);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
         most[r] = -CUDART_INF_F;
         sum[r] = 0.0f;
 #pragma unroll
-        for (int e = 0; e < W; e++) {
-            q[r][e] = r < rows && at < f.size ? to_float(x.at[e]) : 0.0f;
+        for (int e = 0; e < own; e++) {
+            q[r][e] = to_float(asked[r][e / W].at[e % W]);
             o[r][e] = 0.0f;
         }
     }
-    const int64_t count = end > begin ? end - begin : 0, first = begin + count * part / parts,
-                  last = begin + count * (part + 1) / parts;
-    const T *k = (const T *)f.k + b * f.k_step[0] + kv * f.k_step[1] + at,
-            *v = (const T *)f.v + b * f.v_step[0] + kv * f.v_step[1] + at;
 #pragma unroll 1
-    for (int64_t j = first + warp * together; j < last;
-         j += step * UNDERWAY) { /* of the warp: its lanes shuffle */
-        const int64_t key = j + lane / lanes;
-        Piece<T> ks[UNDERWAY] = {}, vs[UNDERWAY] = {};
-#pragma unroll
-        for (int u = 0; u < UNDERWAY; u++) {
-            if (key + u * step < last && at < f.size) ks[u].load(k + (key + u * step) * f.k_step[2]);
-            if (key + u * step < last && at < f.value_size) vs[u].load(v + (key + u * step) * f.v_step[2]);
-        }
+    for (int j = begun; j < last; j += step * UNDERWAY) { /* of the warp: its lanes shuffle */
+        const int key = j + lane / lanes;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             float s[UNDERWAY], now = most[r];
@@ -178,32 +201,38 @@ __global__ void __launch_bounds__(WARPS * 32) decode(const __grid_constant__ ort
             for (int u = 0; u < UNDERWAY; u++) {
                 s[u] = 0.0f;
 #pragma unroll
-                for (int e = 0; e < W; e++)
-                    s[u] = fmaf(q[r][e], at < f.size ? to_float(ks[u].at[e]) : 0.0f, s[u]);
+                for (int e = 0; e < own; e++) s[u] = fmaf(q[r][e], to_float(ks[u][e / W].at[e % W]), s[u]);
 #pragma unroll
                 for (int m = 1; m < lanes; m *= 2) s[u] += __shfl_xor_sync(~0u, s[u], m);
                 s[u] *= f.scale;
                 if (p.softcap > 0.0f) s[u] = p.softcap * tanhf(s[u] / p.softcap);
-                const int64_t it = key + u * step;
-                const float bias = r < rows && it < last ? bias_of(p, row[r], it) : -CUDART_INF_F;
+                const int it = key + u * step;
+                float bias = -CUDART_INF_F;
+                if (ROWS == 1) { /* whose keys are those from begin to end */
+                    if (it < last)
+                        bias = p.mask_type ? load_mask(p.mask_type, p.mask, row[r].mask + it) : 0.0f;
+                } else if (r < rows && it < last)
+                    bias = bias_of(p, row[r], it);
                 /* what is masked counts for nothing, NaN too */
                 s[u] = bias == -CUDART_INF_F ? -CUDART_INF_F : (s[u] + bias) * log2_e;
                 now = fmaxf(now, s[u]);
             }
-            const float base = now == -CUDART_INF_F ? 0.0f : now, less = exp2f(most[r] - base);
+            const float base = now == -CUDART_INF_F ? 0.0f : now, less = power_of_2(most[r] - base);
             most[r] = now;
             sum[r] *= less;
 #pragma unroll
-            for (int e = 0; e < W; e++) o[r][e] *= less;
+            for (int e = 0; e < own; e++) o[r][e] *= less;
 #pragma unroll
             for (int u = 0; u < UNDERWAY; u++) {
-                const float weight = exp2f(s[u] - base);
+                const float weight = power_of_2(s[u] - base);
                 sum[r] += weight;
                 if (weight != 0.0f) /* nothing times what nobody wrote is nothing */
 #pragma unroll
-                    for (int e = 0; e < W; e++) o[r][e] = fmaf(weight, to_float(vs[u].at[e]), o[r][e]);
+                    for (int e = 0; e < own; e++)
+                        o[r][e] = fmaf(weight, to_float(vs[u][e / W].at[e % W]), o[r][e]);
             }
         }
+        load(j + step * UNDERWAY);
     }
 
     /* The groups of a warp, the warps, the blocks. */
@@ -216,13 +245,14 @@ __global__ void __launch_bounds__(WARPS * 32) decode(const __grid_constant__ ort
             const float mine = exp2f(most[r] - base), theirs = exp2f(other - base);
             sum[r] = sum[r] * mine + __shfl_xor_sync(~0u, sum[r], m) * theirs;
 #pragma unroll
-            for (int e = 0; e < W; e++) o[r][e] = o[r][e] * mine + __shfl_xor_sync(~0u, o[r][e], m) * theirs;
+            for (int e = 0; e < own; e++)
+                o[r][e] = o[r][e] * mine + __shfl_xor_sync(~0u, o[r][e], m) * theirs;
             most[r] = now;
         }
         float *to = shared_decode + warp * R::part + r * R::row;
         if (lane < lanes)
 #pragma unroll
-            for (int e = 0; e < W; e++) to[at + e] = o[r][e];
+            for (int e = 0; e < own; e++) to[at + e / W * (lanes * W) + e % W] = o[r][e];
         if (lane == 0) {
             to[D] = most[r];
             to[D + 1] = sum[r];

@@ -32,6 +32,18 @@ template <typename E> struct ortc_cu_pack {
         memcpy(&p, &w, 16);
         return p;
     }
+    /* What nobody reads again. */
+    static __device__ inline ortc_cu_pack load_once(const E *from)
+    {
+        ortc_cu_pack p;
+#ifdef __CUDA_ARCH__
+        const uint4 w = __ldcs((const uint4 *)from);
+#else
+        const uint4 w = *(const uint4 *)from;
+#endif
+        memcpy(&p, &w, 16);
+        return p;
+    }
     __device__ inline void store(E *to) const
     {
         uint4 w;
@@ -39,6 +51,20 @@ template <typename E> struct ortc_cu_pack {
         *(uint4 *)to = w;
     }
 };
+
+/* e to the power of x <= 0, for sums whose result is of E: of f32 within 2 units in the last place, for 16
+ * bits within 2^-16 of it. */
+template <typename E> __device__ inline float ortc_cu_exp(float x)
+{
+#if defined(__CUDA_ARCH__)
+    if constexpr (sizeof(E) == 2) {
+        float y;
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+        return y;
+    }
+#endif
+    return expf(x);
+}
 
 struct ortc_cu_sum {
     static __device__ inline float join(float a, float b) { return a + b; }

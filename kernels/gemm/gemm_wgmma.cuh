@@ -729,9 +729,12 @@ static int launch_wgmma(const ortc_cu_gemm *products, int count, void *queue)
     int64_t matrices = (g.m + S::tile_m * S::PAIR - 1) / (S::tile_m * S::PAIR);
     for (int d = 0; d < g.rank; d++) matrices *= g.dims[d];
     /* Where the kernel before leaves no room for this one, its end is near when this one begins: A's first
-     * piece does not queue behind all of B. */
+     * piece does not queue behind all of B. What has few rows is all B: most of the ring (measured). */
     const int64_t blocks_of_all = tiles * parts * S::PAIR, most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
-    const int ahead = !g.b_constant ? 0 : blocks_of_all * 2 > g.processors ? S::STAGES / 2 : S::STAGES;
+    const int ahead = !g.b_constant                       ? 0
+                      : blocks_of_all * 2 <= g.processors ? S::STAGES
+                      : S::a_rows < 64                    ? S::STAGES * 4 / 5
+                                                          : S::STAGES / 2;
     const dim3 blocks = parts > 1 ? dim3((unsigned)parts, (unsigned)tiles)
                                   : dim3((unsigned)(tiles < most ? tiles : most) * S::PAIR);
     return launch_blocks(kernel, g, blocks, parts > 1 ? parts : S::PAIR, S::threads, S::shared, queue, maps,

@@ -53,6 +53,9 @@ const ortc_case ortc_cases_norm[] = {
     {"LayerNormalization", "T[2,9000] T[9000]", "", F},
     {"LayerNormalization", "f32[1,40000] f32[40000] f32[40000]", ""},
     {"RMSNormalization", "T[2,4096] T[4096]!", "", F},
+    /* blocks of a GPU that take more rows than one */
+    {"LayerNormalization", "f16[1700,1040] f16[1040] f16[1040]", "", .outputs = 3},
+    {"RMSNormalization", "bf16[2500,520] bf16[520]", ""},
     {"LayerNormalization", "f32[0,4] f32[4] f32[4]", "", .outputs = 3},
     {"LayerNormalization", "f32[4,0] f32[0] f32[0]", "", .outputs = 3},
     {"LayerNormalization", "T[4,9]~ T[9] T[9]", "", F},

@@ -1,9 +1,9 @@
 /* kernels/norm/norm.cu: normalising rows by their own statistics on a GPU, in f32: y = (x - mean) / sqrt(var
  * + epsilon) * scale + bias.
  *
- * Rows of up to 8 K (f32) or 16 K elements whose scale is a row too stay in registers, a block for each: read
- * once, written once. The variance is that of the differences from the mean, not of squares. All else takes
- * three passes, the last two mostly out of the cache.
+ * Rows of up to 8 K (f32) or 16 K elements whose scale is a row too stay in registers, those of a block or of
+ * a warp: read once, written once. The variance is that of the differences from the mean, not of squares. All
+ * else takes three passes, the last two mostly out of the cache.
  */
 #include <math.h>
 
@@ -13,54 +13,71 @@
 
 namespace {
 
+/* Rows that fill a device with a warp for each. */
+constexpr int64_t MANY = 2048;
+
+/* Of what a sum of squares is the root's inverse, for results of E. */
+template <typename E> __device__ inline float inverse_root(float x)
+{
+    return sizeof(E) == 2 ? rsqrtf(x) : 1 / sqrtf(x);
+}
+
+/* VECTORS packs for each of blockDim.x threads of a row; a block has blockDim.y rows. All that is read is
+ * asked for at once; a row passes the cache by, which keeps scale and bias. What hides the waits are the
+ * other blocks of a multiprocessor: few registers. */
 template <typename E, int VECTORS, bool centred>
-__global__ void __launch_bounds__(512) in_registers(const __grid_constant__ ortc_cu_norm n)
+__global__ void __launch_bounds__(VECTORS > 2 ? 512 : 256, VECTORS > 2 ? 2 : 6)
+    in_registers(const __grid_constant__ ortc_cu_norm n)
 {
     ortc_cu_previous();
     constexpr int W = ortc_cu_pack<E>::WIDTH;
     __shared__ float shared[32];
     const int length = (int)n.length;
     const float share = 1.0f / (float)length;
+    auto at = [](int k) { return (k * (int)blockDim.x + (int)threadIdx.x) * W; };
     for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows;
          row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = (const E *)n.x + row * length;
-        float v[VECTORS][W], mean = 0, squares = 0;
+        ortc_cu_pack<E> x[VECTORS], scale[VECTORS], bias[VECTORS];
+        float mean = 0, squares = 0;
 #pragma unroll
-        for (int k = 0; k < VECTORS; k++) {
-            const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
-            ortc_cu_pack<E> p;
-            if (at < length) p = ortc_cu_pack<E>::load(from + at);
+        for (int k = 0; k < VECTORS; k++)
+            if (at(k) < length) x[k] = ortc_cu_pack<E>::load_once(from + at(k));
 #pragma unroll
-            for (int i = 0; i < W; i++) {
-                v[k][i] = at < length ? ortc_cu_f32(p.at[i]) : 0.0f;
-                mean += v[k][i];
+        for (int k = 0; k < VECTORS; k++)
+            if (at(k) < length) {
+                scale[k] = ortc_cu_pack<E>::load((const E *)n.scale + at(k));
+                if (n.bias) bias[k] = ortc_cu_pack<E>::load((const E *)n.bias + at(k));
             }
-        }
-        mean = centred ? ortc_cu_block<ortc_cu_sum>(mean, 0, shared) * share : 0.0f;
+        if (centred) {
 #pragma unroll
-        for (int k = 0; k < VECTORS; k++) {
-            const bool inside = (k * (int)blockDim.x + (int)threadIdx.x) * W < length;
+            for (int k = 0; k < VECTORS; k++)
+                if (at(k) < length)
 #pragma unroll
-            for (int i = 0; i < W; i++) {
-                v[k][i] -= mean;
-                squares += inside ? v[k][i] * v[k][i] : 0.0f;
-            }
+                    for (int i = 0; i < W; i++) mean += ortc_cu_f32(x[k].at[i]);
+            mean = ortc_cu_block<ortc_cu_sum>(mean, 0, shared) * share;
         }
-        const float inverse = 1 / sqrtf(ortc_cu_block<ortc_cu_sum>(squares, 0, shared) * share + n.epsilon);
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++)
+            if (at(k) < length)
+#pragma unroll
+                for (int i = 0; i < W; i++) {
+                    const float d = ortc_cu_f32(x[k].at[i]) - mean;
+                    squares += d * d;
+                }
+        squares = ortc_cu_block<ortc_cu_sum>(squares, 0, shared);
+        const float inverse = inverse_root<E>(squares * share + n.epsilon);
         if (threadIdx.x == 0 && n.mean) n.mean[row] = mean;
         if (threadIdx.x == 0 && n.inverse) n.inverse[row] = inverse;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
-            const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
-            if (at >= length) continue;
-            ortc_cu_pack<E> scale = ortc_cu_pack<E>::load((const E *)n.scale + at), bias;
-            if (n.bias) bias = ortc_cu_pack<E>::load((const E *)n.bias + at);
+            if (at(k) >= length || !n.y) continue;
 #pragma unroll
             for (int i = 0; i < W; i++) {
-                const float y = v[k][i] * inverse * ortc_cu_f32(scale.at[i]);
-                scale.at[i] = ortc_cu_of_f32<E>(n.bias ? y + ortc_cu_f32(bias.at[i]) : y);
+                const float y = (ortc_cu_f32(x[k].at[i]) - mean) * inverse * ortc_cu_f32(scale[k].at[i]);
+                x[k].at[i] = ortc_cu_of_f32<E>(n.bias ? y + ortc_cu_f32(bias[k].at[i]) : y);
             }
-            if (n.y) scale.store((E *)n.y + row * length + at);
+            x[k].store((E *)n.y + row * length + at(k));
         }
     }
 }
@@ -125,6 +142,8 @@ template <typename E, bool centred> int launch(const ortc_cu_norm *n, cudaStream
         return ortc_cu_launch(in_registers<E, 1, centred>, by_warps, warps, stream, *n);
     } else if (packs <= 64) {
         return ortc_cu_launch(in_registers<E, 2, centred>, by_warps, warps, stream, *n);
+    } else if (packs <= 128 && n->rows >= MANY) {
+        return ortc_cu_launch(in_registers<E, 4, centred>, by_warps, warps, stream, *n);
     } else if (packs <= 128) {
         const int threads = packs <= 96 ? 96 : 128;
         return ortc_cu_launch(in_registers<E, 1, centred>, blocks, threads, stream, *n);

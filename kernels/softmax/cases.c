@@ -50,6 +50,10 @@
 const ortc_case ortc_cases_softmax[] = {
     LINES("Softmax"),
     LINES("LogSoftmax"),
+    {"Softmax", "f16[2050,520]", ""},
+    {"LogSoftmax", "bf16[2050,520]", ""},
+    {"Softmax", "f16[2,4]={nan,1,2,3,1,2,3,4}", ""},
+    {"Softmax", "f16[2,3]={-inf,-inf,-inf,-inf,0,-inf}", ""},
     {"Hardmax", "T[2,3,4]", "", F},
     {"Hardmax", "T[2,3,4]", "axis=1", F},
     {"Hardmax", "f32[3,4]={3,1,2,3,2,2,1,0,0,1,3,3}", ""},

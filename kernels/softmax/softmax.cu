@@ -17,7 +17,11 @@
 
 namespace {
 
-/* A block of `threads` = blockDim.x; VECTORS packs for each thread. */
+/* Rows that fill a device with a warp for each. */
+constexpr int64_t MANY = 2048;
+
+/* VECTORS packs for each of blockDim.x threads of a row; a block has blockDim.y rows. NaNs are not the
+ * largest of a row: they show in its sum. */
 template <typename E, int VECTORS, bool is_log>
 __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t rows, int length)
 {
@@ -28,16 +32,20 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
          row += (int64_t)gridDim.x * blockDim.y) {
         const E *from = x + row * length;
         E *to = y + row * length;
+        ortc_cu_pack<E> p[VECTORS];
         float v[VECTORS][W], largest = -INFINITY, sum = 0;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
-            ortc_cu_pack<E> p;
-            if (at < length) p = ortc_cu_pack<E>::load(from + at);
+            if (at < length) p[k] = ortc_cu_pack<E>::load(from + at);
+        }
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++) {
+            const bool inside = (k * (int)blockDim.x + (int)threadIdx.x) * W < length;
 #pragma unroll
             for (int i = 0; i < W; i++) {
-                v[k][i] = at < length ? ortc_cu_f32(p.at[i]) : -INFINITY;
-                largest = ortc_cu_max::join(largest, v[k][i]);
+                v[k][i] = inside ? ortc_cu_f32(p[k].at[i]) : -INFINITY;
+                largest = fmaxf(largest, v[k][i]);
             }
         }
         largest = ortc_cu_block<ortc_cu_max>(largest, -INFINITY, shared);
@@ -47,8 +55,8 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
 #pragma unroll
             for (int i = 0; i < W; i++) {
                 v[k][i] -= largest;
-                const float e = expf(v[k][i]);
-                sum += inside ? e : 0.0f;
+                const float e = ortc_cu_exp<E>(v[k][i]);
+                if (inside) sum += e;
                 if (!is_log) v[k][i] = e;
             }
         }
@@ -57,10 +65,9 @@ __global__ void __launch_bounds__(1024) in_registers(E *y, const E *x, int64_t r
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (k * (int)blockDim.x + (int)threadIdx.x) * W;
-            ortc_cu_pack<E> p;
 #pragma unroll
-            for (int i = 0; i < W; i++) p.at[i] = ortc_cu_of_f32<E>(is_log ? v[k][i] - by : v[k][i] * by);
-            if (at < length) p.store(to + at);
+            for (int i = 0; i < W; i++) p[k].at[i] = ortc_cu_of_f32<E>(is_log ? v[k][i] - by : v[k][i] * by);
+            if (at < length) p[k].store(to + at);
         }
     }
 }
@@ -138,6 +145,8 @@ int launch(void *out, const void *in, int64_t rows, int64_t length, int64_t stri
         return ortc_cu_launch(in_registers<E, 1, is_log>, by_warps, warps, stream, y, x, rows, (int)length);
     } else if (packs <= 64) {
         return ortc_cu_launch(in_registers<E, 2, is_log>, by_warps, warps, stream, y, x, rows, (int)length);
+    } else if (packs <= 128 && rows >= MANY) {
+        return ortc_cu_launch(in_registers<E, 4, is_log>, by_warps, warps, stream, y, x, rows, (int)length);
     } else if (packs <= 128) { /* up to 4 packs for each of up to 1024 threads */
         return ortc_cu_launch(in_registers<E, 1, is_log>, by_blocks, 128, stream, y, x, rows, (int)length);
     } else if (packs <= 512) {

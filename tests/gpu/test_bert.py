@@ -3,6 +3,7 @@
 
 --require holds it to the device; every kernel of the plan is the device's, and the only copies are those of inputs and results. Equal to
 ref within 1e-4 at several shapes, in one session each (`ortc run` reads one set of inputs; plans for more shapes are the C tests').
+A layer of BERT-base in f16 is at most eight kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from harness import check, finish, packages  # noqa: E402
 
 np, onnx = packages("numpy", "onnx")
 import make_bert  # noqa: E402
+from half import half  # noqa: E402
 
 ORTC, DEVICE = sys.argv[1:3]
 PLUGIN = ["--plugin", sys.argv[3]] if len(sys.argv) > 3 else []
@@ -58,6 +60,23 @@ def on_device(path: Path) -> str | None:
     return None if len(copies) <= 3 + 2 and len(kernels) > 10 else f"{len(copies)} copies, {len(kernels)} kernels"
 
 
+def kernels(folder: Path, layers: int) -> int:
+    """Of a BERT of f16 with so many layers of BERT-base's sizes, at 1 x 128."""
+    sizes = make_bert.Sizes(layers=layers, hidden=768, heads=12, inner=3072, positions=128)
+    path = folder / f"layers{layers}.onnx"
+    onnx.save(half(make_bert.model(17, sizes=sizes)), path)
+    words = ["--set", "batch=1", "--set", "length=128", "--provider", DEVICE, *PLUGIN]
+    steps = json.loads(ortc("info", path, "--json", "--steps", *words))["steps"]
+    path.unlink()
+    return sum(s["kind"] == "kernel" for s in steps)
+
+
+def a_layer(folder: Path, most: int) -> str | None:
+    """One more layer adds no more kernels than these."""
+    more = kernels(folder, 2) - kernels(folder, 1)
+    return None if 1 <= more <= most else f"{more} kernels a layer, more than {most}"
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -67,6 +86,8 @@ def main() -> int:
             check(f"opset {opset}: every kernel is on {PROVIDER}", lambda path=path: on_device(path))
             for batch, length in ((1, 1), (2, 7), (3, 16), (1, 64), (5, 33)):
                 check(f"opset {opset}, {batch} x {length}", lambda p=path, b=batch, n=length: equal(p, folder, b, n))
+        if PROVIDER == "cuda":  # what others join is their own affair
+            check("at most 8 kernels a layer", lambda: a_layer(folder, 8))
     return finish()
 
 
