@@ -75,6 +75,7 @@ void ortc_context_free(ortc_context *c)
 uint64_t ortc_context_trim(ortc_context *c)
 {
     uint64_t freed = 0;
+    ortc_shelf_reclaim(c);
     drop_frames(c);
     for (uint32_t i = 0; i < c->unit->placed.targets->n_spaces; i++) {
         freed += c->arena_bytes[i];
@@ -111,6 +112,7 @@ ortc_status ortc_context_take(ortc_unit *u, ortc_context **out, ortc_error *erro
             return status;
         }
     }
+    if (!ortc_shelf_reclaim(c)) drop_frames(c);
     *out = c;
     return ORTC_OK;
 }
@@ -118,6 +120,7 @@ ortc_status ortc_context_take(ortc_unit *u, ortc_context **out, ortc_error *erro
 void ortc_context_return(ortc_context *c)
 {
     ortc_unit *u = c->unit;
+    ortc_shelf_offer(c);
     pthread_mutex_lock(&u->lock);
     c->next = u->idle;
     u->idle = c;
@@ -253,6 +256,10 @@ static ortc_status grow_arenas(ortc_context *c, const ortc_program *p, ortc_erro
     ortc_context_trim(c);
     for (uint32_t i = 0; i < u->placed.targets->n_spaces; i++) {
         if (!wanted[i]) continue;
+        if (i == 0 && (c->arenas[0] = ortc_shelf_take(u, &wanted[0]))) {
+            c->arena_bytes[0] = wanted[0];
+            continue;
+        }
         if ((c->arenas[i] = take_arena(u, i, wanted[i]))) {
             c->arena_bytes[i] = wanted[i];
             continue;

@@ -46,7 +46,10 @@ typedef struct ortc_frame {
 struct ortc_context {
     ortc_unit *unit;
     ortc_context *next; /* among the idle */
-    atomic_bool busy;   /* a caller's context: a run is using it */
+    /* on the shelf, under its lock: its arena may be taken; has been, and frames lead nowhere */
+    bool offered, robbed;
+    ortc_context *next_offered;
+    atomic_bool busy; /* a caller's context: a run is using it */
     void *arenas[ORTC_MAX_SPACES];
     size_t arena_bytes[ORTC_MAX_SPACES];
     void *queues[ORTC_MAX_DEVICES]; /* one per device with memory of its own; NULL: not made yet */
@@ -90,6 +93,12 @@ uint64_t ortc_context_trim_idle(ortc_unit *);
 /* The program for these inputs and all outputs, planned if need be (key.c). A reference for the caller. */
 ortc_status ortc_context_program(ortc_context *, const ortc_in *, size_t n_in, ortc_program **out,
                                  ortc_error *);
+
+/* shelf.c. Offers the arena of a context that goes idle; takes it back, false: it is gone. An arena that
+ * somebody offers, of at least *bytes, which becomes what it has; NULL: there is none. */
+void ortc_shelf_offer(ortc_context *);
+bool ortc_shelf_reclaim(ortc_context *);
+void *ortc_shelf_take(ortc_unit *, size_t *bytes);
 
 /* Queues the steps of devices and runs those of the host (walk.c). in_data and out_data of the context are
  * set. */

@@ -13,6 +13,12 @@
 
 typedef struct ortc_unit ortc_unit;
 
+/* Idle contexts whose arenas others of the model's may take (shelf.c). Zeroed: empty. */
+typedef struct ortc_shelf {
+    pthread_mutex_t lock;
+    ortc_context *first;
+} ortc_shelf;
+
 /* An ortc_tie, checked. */
 typedef struct ortc_unit_tie {
     uint32_t input, output; /* of the graph */
@@ -34,6 +40,7 @@ struct ortc_unit {
     ortc_placed placed;
     ortc_unit_child **children; /* by node id; in the graph's arena */
     ortc_pack_store *packed;    /* the model's */
+    ortc_shelf *shelf;          /* the same; NULL: none */
     ortc_plan_cache plans;
     uint32_t threads;                /* budget of a run */
     const ortc_allocator *allocator; /* of arenas and results; NULL: ours */

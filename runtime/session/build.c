@@ -51,6 +51,7 @@ static ortc_status make_child(ortc_unit *u, const ortc_node *n, const ortc_attri
     }
     child->destroy = destroy_child;
     child->packed = u->packed;
+    child->shelf = u->shelf;
     child->threads = u->threads;
     child->allocator = u->allocator;
     child->executor = u->executor;

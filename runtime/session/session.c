@@ -109,6 +109,7 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     u->destroy = destroy;
     u->placed.graph = g;
     u->packed = &m->packed;
+    u->shelf = &m->shelf;
     u->max_contexts = o->max_contexts;
     u->max_bytes = o->max_bytes;
     ortc_unit_init(u, o->plan_cache_bytes);

@@ -20,6 +20,7 @@ struct ortc_model {
     ortc_model_info info;
     ortc_io *inputs, *outputs; /* in the graph's arena */
     ortc_pack_store packed;
+    ortc_shelf shelf; /* of its sessions' arenas */
 };
 
 struct ortc_session {

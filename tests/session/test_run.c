@@ -266,6 +266,44 @@ Test(run, memory_of_a_released_result_is_the_next_one_s)
     ortc_session_release(limited);
 }
 
+static void run_many(ortc_session *s, float *to)
+{
+    enum { IMAGES = 300 };
+    static float images[IMAGES * 64];
+    ortc_error e = ORTC_ERROR_INIT;
+    for (int i = 0; i < IMAGES * 64; i++) images[i] = (float)(i * 29 % 256);
+    ortc_in in = {"image", ortc_wrap(images, ORTC_F32, 4, (int64_t[]){IMAGES, 1, 8, 8})};
+    ortc_out out = {"probabilities", ortc_wrap(to, ORTC_F32, 2, (int64_t[]){IMAGES, 10}), 0, 0};
+    ortc_run_args a = ORTC_RUN_ARGS_INIT;
+    a.in = &in, a.n_in = 1, a.out = &out, a.n_out = 1;
+    cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
+    ortc_value_release(out.value);
+    ortc_value_release(in.value);
+}
+
+Test(run, sessions_that_take_turns_have_one_arena)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_session *other;
+    static float first[3000], now[3000];
+    cr_assert_eq(ortc_session_create(model, NULL, &other, &e), ORTC_OK, "%s", e.text);
+    run_many(session, first);
+    const uint64_t bytes = atomic_load(&session->unit.arena_bytes);
+    cr_assert_geq(bytes, 1 << 20);
+    for (int i = 0; i < 4; i++) {
+        memset(now, 0, sizeof now);
+        run_many(i % 2 ? session : other, now);
+        cr_expect_arr_eq(now, first, sizeof now);
+        cr_expect_eq(atomic_load(&session->unit.arena_bytes), i % 2 ? bytes : 0);
+        cr_expect_eq(atomic_load(&other->unit.arena_bytes), i % 2 ? 0 : bytes);
+    }
+    cr_expect_geq(ortc_session_trim(session), bytes);
+    run_many(other, now); /* new memory: nobody offers any */
+    ortc_session_release(other);
+    run_many(session, now);
+    cr_expect_arr_eq(now, first, sizeof now);
+}
+
 /* ---- Packing ------------------------------------------------------------------------------------------- */
 
 static ortc_pack_store store;
