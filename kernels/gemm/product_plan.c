@@ -136,8 +136,8 @@ static const ortc_product_line *widened(const ortc_product_line *line)
     return NULL;
 }
 
-/* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C, a finished tile (or
- * rows of a turned one, ORTC_TURNED of them), and the residual under it. */
+/* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C, a
+ * finished tile (or rows of a turned one, ORTC_TURNED of them), and the residual under it. */
 static int scratch_of_tiles(ortc_product_plan *p)
 {
     const int64_t mr = p->line->a.width, nr = p->line->b.width;
