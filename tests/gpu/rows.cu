@@ -1,9 +1,9 @@
-/* tests/gpu/rows.cu: what is bound by memory, beside a copy of as many bytes, on a GPU and without the rest of
- * ortc (that results are right is the cases' to say).
+/* tests/gpu/rows.cu: what is bound by memory, beside a copy of as many bytes, on a GPU and without the rest
+ * of ortc (that results are right is the cases' to say).
  *
  *   rows [ROWS LENGTH]...   softmax, norms, a sum and Gelu of f16 inside captured graphs, tensors rotating
- *                           through more than the cache: microseconds, GB/s read and written, and the share of
- *                           the rate that the device copies such a tensor at
+ *                           through more than the cache: microseconds, GB/s read and written, and the share
+ *                           of the rate that the device copies such a tensor at
  */
 #include "tests/gpu/by_hand.cuh"
 
