@@ -1,10 +1,10 @@
 /* runtime/execute/shelf.c: arenas of idle contexts, which other sessions of the model may take (context.h).
  *
- * A context of a pool puts its arena on the shelf when it goes idle, and takes it back, with all that is bound
- * to it, when it runs again. Who needs an arena meanwhile takes it for good, before it asks for new memory: so
- * sessions that run one after the other have one arena together. Only memory of the host, of contexts without
- * devices, and without limits and allocators, which count what is whose. The shelf's lock is the last that is
- * taken.
+ * A context of a pool puts its arena on the shelf when it goes idle, and takes it back, with all that is
+ * bound to it, when it runs again. Who needs an arena meanwhile takes it for good, before it asks for new
+ * memory: so sessions that run one after the other have one arena together. Only memory of the host, of
+ * contexts without devices, and without limits and allocators, which count what is whose. The shelf's lock
+ * is the last that is taken.
  */
 #include "context.h"
 
