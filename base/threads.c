@@ -293,7 +293,7 @@ static void start_workers(uint32_t n)
     sigset_t all, before;
 
     /* the one before a fork is left to the parent */
-    pool.workers = aligned_alloc(64, n * sizeof *pool.workers);
+    pool.workers = aligned_alloc(_Alignof(worker), n * sizeof *pool.workers);
     if (!pool.workers || pthread_attr_init(&attributes) != 0) return;
     memset(pool.workers, 0, n * sizeof *pool.workers);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
