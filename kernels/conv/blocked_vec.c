@@ -206,23 +206,25 @@ VFN void strip(const int type, const int whole, const int np, const ortc_blocked
         strip(T, whole, np, t, at); \
     }
 #define STRIP_ENTRY(np, T, whole) strip_##T##_##whole##_##np,
-/* A row in strips of nearly the same length. */
-#define DEPTHWISE(name, T) \
-    EACH_STRIP(STRIP_OF, T, 0) \
-    EACH_STRIP(STRIP_OF, T, 1) \
+/* A row in strips of nearly the same length; of 16 bits all by the same code, which is long. */
+#define DEPTHWISE(name, T, whole) \
     static void name(int64_t n, const ortc_blocked_windows *t) \
     { \
         static void (*const strips[2][STRIP])(const ortc_blocked_windows *, \
                                               int64_t) = {{EACH_STRIP(STRIP_ENTRY, T, 0)}, \
-                                                          {EACH_STRIP(STRIP_ENTRY, T, 1)}}; \
+                                                          {EACH_STRIP(STRIP_ENTRY, T, whole)}}; \
         for (int64_t left = (n + STRIP - 1) / STRIP, at = 0, np; left > 0; left--, at += np) { \
             np = (n - at + left - 1) / left; \
             strips[at >= t->first && at + np <= t->end][np - 1](t, at); \
         } \
     }
-DEPTHWISE(depthwise_f32, F32)
-DEPTHWISE(depthwise_f16, F16)
-DEPTHWISE(depthwise_bf16, BF16)
+EACH_STRIP(STRIP_OF, F32, 0)
+EACH_STRIP(STRIP_OF, F32, 1)
+EACH_STRIP(STRIP_OF, F16, 0)
+EACH_STRIP(STRIP_OF, BF16, 0)
+DEPTHWISE(depthwise_f32, F32, 1)
+DEPTHWISE(depthwise_f16, F16, 0)
+DEPTHWISE(depthwise_bf16, BF16, 0)
 
 /* ---- Before and after ---------------------------------------------------------------------------------- */
 

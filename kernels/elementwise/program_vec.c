@@ -273,8 +273,8 @@ LINE(each2_l,
 
     /* ---- Programs of one operation ------------------------------------------------------------------ */
 
-    /* load, a line, store, or load and a line that stores: each vector is read, worked on and stored before
-     * the next. Memory likes that better than eight of each in turn. */
+    /* The most frequent: load, a line, store; or load and a line that stores. Each vector is read, worked on
+     * and stored before the next: memory likes that better than eight of each in turn. */
     typedef void loop(const op *, size_t, size_t);
 VFN void in_turn(const op *o, size_t count, size_t block, vf32 (*f)(vf32, vf32))
 {
@@ -296,18 +296,13 @@ VFN vf32 add_(vf32 a, vf32 b) { return v_add(a, b); }
 VFN vf32 sub_(vf32 a, vf32 b) { return v_sub(a, b); }
 VFN vf32 mul_(vf32 a, vf32 b) { return v_mul(a, b); }
 VFN vf32 div_(vf32 a, vf32 b) { return v_div(a, b); }
-VFN vf32 neg_(vf32 a, vf32 b) { return (void)b, v_neg(a); }
-VFN vf32 abs_(vf32 a, vf32 b) { return (void)b, v_abs(a); }
 VFN vm32 gt_(vf32 a, vf32 b) { return v_lt(b, a); }
-VFN vm32 ge_(vf32 a, vf32 b) { return v_le(b, a); }
 
 /* clang-format off */
 #define LOOPS(X) \
     X(add_f, in_turn, add_) X(sub_f, in_turn, sub_) X(mul_f, in_turn, mul_) X(div_f, in_turn, div_) \
-    X(min_f, in_turn, v_min_nan) X(max_f, in_turn, v_max_nan) X(neg_f, in_turn, neg_) \
-    X(abs_f, in_turn, abs_) X(eq_store, flags_in_turn, v_eq) \
-    X(lt_store, flags_in_turn, v_lt) X(gt_store, flags_in_turn, gt_) X(le_store, flags_in_turn, v_le) \
-    X(ge_store, flags_in_turn, ge_)
+    X(min_f, in_turn, v_min_nan) X(max_f, in_turn, v_max_nan) X(lt_store, flags_in_turn, v_lt) \
+    X(gt_store, flags_in_turn, gt_)
 #define LOOP(name, how, f) \
     static void name##_loop(const op *o, size_t count, size_t block) { how(o, count, block, f); }
 LOOPS(LOOP)

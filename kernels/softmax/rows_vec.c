@@ -73,12 +73,18 @@ static void tops(size_t lines, size_t width, const float *x, size_t step, float 
     for (; k < lines; k++) largest(1, width, x + k * step, step, top);
 }
 
+/* An exponential is long: one copy of it for each number of lines. */
+#if defined(__clang__)
+#define V_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define V_ROLLED _Pragma("GCC unroll 1")
+#endif
 VFN void exponentials(size_t lines, size_t width, const float *x, size_t x_step, float *y, size_t y_step,
                       const float *top, float *sum, int log)
 {
     V_FOR(
         i, n, width, vf32 s = v_load_f32(sum + i, n); const vf32 t = v_load_f32(top + i, n);
-        for (size_t k = 0; k < lines; k++) {
+        V_ROLLED for (size_t k = 0; k < lines; k++) {
             const vf32 d = v_sub(v_load_f32(x + k * x_step + i, n), t), e = v_exp(d);
             s = v_add(s, e);
             v_store_f32(y + k * y_step + i, log ? d : e, n);
