@@ -23,6 +23,43 @@ VFN vi32 mark(vf32 v, vi32 bad)
 
 static int any(vi32 bad) { return v_any(v_not(v_eq_i32(bad, v_set_i32(0)))); }
 
+VFN vf32 magnitude(vf32 v) { return v_f32_bits(v_bits_f32(v) & v_set_i32(0x7fffffff)); }
+
+/* Whether lanes of the largest magnitudes are too small, and not 0. */
+static int is_tiny(vf32 largest)
+{
+    const vu32 bits = (vu32)v_bits_f32(largest) - 1; /* 0 comes last */
+    return v_any(v_lt_u32(bits, v_set_u32(ORTC_PIECES_LARGEST - 1)));
+}
+
+static int has_tiny_row(size_t w, size_t k, const float *src, size_t ld)
+{
+    const vf32 enough = v_f32_bits(v_set_i32(ORTC_PIECES_LARGEST));
+    for (size_t j = 0; j < w; j++, src += ld) {
+        int tiny = 0, done = 0;
+        for (size_t i = 0; i < k && !done; i += v_lanes()) {
+            const vf32 v = magnitude(v_load_f32(src + i, k - i < v_lanes() ? k - i : v_lanes()));
+            done = v_any(v_ge(v, enough));
+            tiny |= is_tiny(v);
+        }
+        if (tiny && !done) return 1;
+    }
+    return 0;
+}
+
+static int has_tiny_column(size_t w, size_t k, const float *src)
+{
+    const vf32 enough = v_f32_bits(v_set_i32(ORTC_PIECES_LARGEST));
+    int tiny = 0;
+    V_FOR(j, n, w, {
+        vf32 largest = v_set_f32(0);
+        for (size_t i = 0; i < k && (!i || v_any(v_lt(largest, enough))); i++)
+            largest = v_max(largest, magnitude(v_load_f32(src + i * w + j, n)));
+        tiny |= is_tiny(largest);
+    });
+    return tiny;
+}
+
 static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
                 size_t dw)
 {
@@ -44,7 +81,7 @@ static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, 
                 }
             });
         }
-    return any(bad);
+    return any(bad) || (planes > 1 && has_tiny_row(w, k, src, ld));
 }
 
 static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst)
@@ -65,7 +102,7 @@ static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t gro
                     x = v_sub(x, v_f32_bits(first)), y = v_sub(y, v_f32_bits(second));
                 }
             });
-    return any(bad);
+    return any(bad) || (planes > 1 && has_tiny_column(w, k, src));
 }
 
 const ortc_product_pieces V_NAME(ortc_product_pieces) = {runs, pairs};

@@ -52,18 +52,21 @@ static bool is_control(const ortc_operator_info *info)
     return op && op->flags & ORTC_OP_CONTROL;
 }
 
-/* Kernels that cases reach only where the machine has one of some instruction sets, or never, because a
- * device's option is asked for (tests/session/test_siblings.c). */
+/* Kernels that cases reach only where the machine has one of some instruction sets and no better one, or
+ * never, because a device's option is asked for (tests/session/test_siblings.c). */
 static bool is_out_of_reach(const ortc_kernel_info *k)
 {
     static const struct {
         const char *kernel;
-        uint32_t any;
-    } rare[] = {{"gemm.pieces", ORTC_CPU_AMX},
-                {"gemm.bf16", ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16},
-                {"gemm.rounded", 0}};
+        uint32_t any, better;
+    } rare[] = {{"gemm.pieces", ORTC_CPU_AMX, 0},
+                {"gemm.bf16", ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16, 0},
+                {"gemm.rounded", 0, 0},
+                {"conv_integer.stem", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX},
+                {"conv_integer.blocked", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX}};
+    const uint32_t has = ortc_cpu_features();
     for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)
-        if (!strcmp(k->kernel, rare[i].kernel)) return !(ortc_cpu_features() & rare[i].any);
+        if (!strcmp(k->kernel, rare[i].kernel)) return !(has & rare[i].any) || has & rare[i].better;
     return false;
 }
 

@@ -331,11 +331,18 @@ static int check_form(const ortc_product_form *f, const ortc_product_moves *move
     unsigned char *src = gs.data + (at_end ? off : 0); /* at any byte, the guard beside it */
     unsigned char *values = malloc(len * size + 1);
     test_fill(r, type, values, len);
-    const int odd = f->planes > 1 && type != ORTC_F16 && have && k && rng_next(r) % 4 == 0;
+    int odd = f->planes > 1 && type != ORTC_F16 && have && k && rng_next(r) % 4 == 0;
     if (odd) { /* at an element that is packed, what pieces do not hold */
         const double all[] = {INFINITY, NAN, 1e18, -1e-32, 1e-40};
         const size_t j = rng_next(r) % have, kk = rng_next(r) % k;
         ortc_store_f64(values, type, (int64_t)(along ? j * ld + kk : kk * ld + j), all[rng_next(r) % 5]);
+    }
+    if (f->planes > 1 && type != ORTC_F16 && have && k && !odd && rng_next(r) % 4 == 0) {
+        const size_t j = rng_next(r) % have; /* a row or column of small numbers alone */
+        const double largest = rng_next(r) % 2 ? 0x1p-51 : 0x1p-50;
+        for (size_t kk = 0; kk < k; kk++)
+            ortc_store_f64(values, type, (int64_t)(along ? j * ld + kk : kk * ld + j), kk % 2 ? 0 : largest);
+        odd = largest < 0x1p-50;
     }
     memcpy(src, values, len * size);
     const ortc_product_source s = {
