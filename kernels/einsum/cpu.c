@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernels/common/shape.h"
-#include "kernels/common/strided.h"
+#include "kernels/common/vector/strided.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/einsum/lines.h"
 #include "kernels/einsum/steps.h"

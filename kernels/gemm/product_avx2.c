@@ -49,30 +49,6 @@ void ortc_uk_pack_rows_f32_avx2(size_t w, size_t k, const float *src, size_t ld,
             dst[i * dw + jj] = jj < w ? ortc_uk_load_f32(src + i * ld + jj) : 0.0f;
 }
 
-/* 8x8 transpose in registers. */
-static inline __attribute__((always_inline)) void transpose8(__m256 r[8])
-{
-    __m256 t[8];
-    UNROLL for (int i = 0; i < 8; i += 2)
-    {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    UNROLL for (int i = 0; i < 8; i += 4)
-    {
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    UNROLL for (int i = 0; i < 4; i++)
-    {
-        t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
-        t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
-    }
-    UNROLL for (int i = 0; i < 8; i++) r[i] = t[i];
-}
-
 /* A strip of `want` destination columns, at most 8. Rows of a narrow strip are stored whole: what spills over
  * lies in the next row, written after; the last rows of the matrix go column by column instead. */
 static void transpose_strip(size_t have, size_t want, size_t k, const float *src, size_t ld, float *dst,
@@ -84,7 +60,7 @@ static void transpose_strip(size_t have, size_t want, size_t k, const float *src
         __m256 r[8];
         UNROLL for (int i = 0; i < 8; i++) r[i] = (size_t)i < have ? _mm256_loadu_ps(src + i * ld + kk)
                                                                    : _mm256_setzero_ps();
-        transpose8(r);
+        v_turn(r);
         UNROLL for (int i = 0; i < 8; i++) _mm256_storeu_ps(dst + (kk + i) * dw, r[i]);
     }
     for (; kk < k; kk++)

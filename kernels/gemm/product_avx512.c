@@ -53,40 +53,6 @@ void ortc_uk_pack_rows_f32_avx512(size_t w, size_t k, const float *src, size_t l
     }
 }
 
-/* 16x16 transpose in registers: four rounds of 16 shuffles. */
-static inline __attribute__((always_inline)) void transpose16(__m512 r[16])
-{
-    __m512 t[16];
-    UNROLL for (int i = 0; i < 16; i += 2)
-    {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    UNROLL for (int i = 0; i < 16; i += 4)
-    {
-        r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
-        r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
-        r[i + 2] = _mm512_castpd_ps(
-            _mm512_unpacklo_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
-        r[i + 3] = _mm512_castpd_ps(
-            _mm512_unpackhi_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
-    }
-    UNROLL for (int i = 0; i < 4; i++)
-    {
-        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    UNROLL for (int i = 0; i < 4; i++)
-    {
-        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-        r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
-    }
-}
-
 /* One strip of at most 16 destination columns, 16 steps of k at a time. So many rows are more than the
  * hardware looks ahead in: those of the next strip are asked for. */
 static void transpose_strip(size_t have, size_t want, size_t k, const float *src, size_t ld, float *dst,
@@ -101,7 +67,7 @@ static void transpose_strip(size_t have, size_t want, size_t k, const float *src
             r[i] = (size_t)i < have ? _mm512_maskz_loadu_ps(in, src + i * ld + kk) : _mm512_setzero_ps();
         UNROLL for (int i = 0; i < 16; i++) if ((size_t)i < have)
             __builtin_prefetch(src + ((size_t)i + have) * ld + kk, 0, 2);
-        transpose16(r);
+        v_turn(r);
         float *d = dst + kk * dw;
         if (n == LANES) {
             UNROLL for (int i = 0; i < 16; i++) _mm512_mask_storeu_ps(d + i * dw, out, r[i]);

@@ -1,8 +1,8 @@
 /* kernels/rearrange/cpu_moves.c: Tile, DepthToSpace, SpaceToDepth and Trilu on the cpu provider, for elements
- * of whole bytes: moves by strides (kernels/common/strided.h), where a repeat is a dim along which the source
- * stays; of a triangle's rows one part is a copy, the rest zeros.
+ * of whole bytes: moves by strides (kernels/common/vector/strided.h), where a repeat is a dim along which the
+ * source stays; of a triangle's rows one part is a copy, the rest zeros.
  */
-#include "kernels/common/strided.h"
+#include "kernels/common/vector/strided.h"
 #include "kernels/rearrange/rearrange.h"
 
 static ortc_status moves_plan(const void *state, ortc_plan *p, void **pstate)

@@ -1,8 +1,8 @@
-/* kernels/reorder/cpu.c: Reorder on the cpu provider: a move by strides (kernels/common/strided.h), in which
- * the blocked axis is two dims, blocks and what is in them; and one more for a last block that is not full.
- * */
+/* kernels/reorder/cpu.c: Reorder on the cpu provider: a move by strides (kernels/common/vector/strided.h), in
+ * which the blocked axis is two dims, blocks and what is in them; and one more for a last block that is not
+ * full. */
 #include "kernels/common/layout.h"
-#include "kernels/common/strided.h"
+#include "kernels/common/vector/strided.h"
 #include "kernels/reorder/reorder.h"
 
 /* Elements from one index of an axis to the next; of the blocked one from block to block. */

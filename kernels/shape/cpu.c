@@ -1,8 +1,8 @@
 /* kernels/shape/cpu.c: Transpose, Slice, Expand, Concat and Split on the cpu provider, for elements of
- * whole bytes: moves by strides (kernels/common/strided.h). Where a view does, it is ref's view.
+ * whole bytes: moves by strides (kernels/common/vector/strided.h). Where a view does, it is ref's view.
  */
 #include "kernels/common/blocks.h"
-#include "kernels/common/strided.h"
+#include "kernels/common/vector/strided.h"
 #include "kernels/shape/shape_ops.h"
 
 static void note_bytes(ortc_plan *p)

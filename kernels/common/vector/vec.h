@@ -9,16 +9,14 @@
  * left out.
  *
  * Rules for bodies, so that lengths known only at run time (SVE, RVV) stay possible:
- *   - no V_LANES, no arrays of vectors, no vectors in structs, no subscripts: V_FOR steps through an array,
- *   or a loop does by
- *     v_lanes(); loads and stores take n, the elements that are left: min(n, lanes) are touched, absent ones
- *     read as 0;
+ *   - no V_LANES, no arrays of vectors (but squares, v_turn), no vectors in structs, no subscripts: V_FOR
+ *     steps through an array, or a loop does by v_lanes(); loads and stores take n, the elements that are
+ *     left: min(n, lanes) are touched, absent ones read as 0;
  *   - an operation means the same bits on every instruction set. v_max and v_min return their SECOND operand
- *   when one is NaN;
- *     conversions to integers truncate, saturate, and make 0 of NaN; integers wrap (-fwrapv);
+ *     when one is NaN; conversions to integers truncate, saturate, and make 0 of NaN; integers wrap
+ *     (-fwrapv);
  *   - fused multiply-add only where the body spells v_fma. Without FMA hardware (plain x86-64) it is rounded
- *   twice: there,
- *     and only there, results have other bits.
+ *     twice: there, and only there, results have other bits.
  */
 #ifndef ORTC_KERNELS_VECTOR_VEC_H
 #define ORTC_KERNELS_VECTOR_VEC_H
@@ -38,6 +36,12 @@
 #define V_NAME(name) V_JOIN(name, ORTC_ISA)
 
 /* ---- Types, from the instruction set's V_LANES (with V_PART_TYPES: before its functions) --------------- */
+
+#if defined(__clang__)
+#define V_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define V_UNROLL _Pragma("GCC unroll 32")
+#endif
 
 #define V_TYPES(lanes) \
     typedef float vf32 __attribute__((vector_size(4 * (lanes)))); \
@@ -106,6 +110,23 @@ VFN vf64 v_fma_f64(vf64 a, vf64 b, vf64 c)
 VFN vf32 v_fma(vf32 a, vf32 b, vf32 c) { return a * b + c; } /* a * b + c, rounded once where there is FMA */
 VFN vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return a * b + c; }
 #endif
+#endif
+
+/* Rows become columns: of a square of registers, the one array of them there is. */
+#ifndef v_turn
+#define v_turn v_turn
+VFN void v_turn(vf32 r[V_LANES])
+{
+    _Static_assert(V_LANES == 4, "other numbers of lanes have their own");
+    vf32 t[V_LANES];
+    for (int round = 0; round < 2; round++) { /* the upper half between the lower */
+        t[0] = __builtin_shufflevector(r[0], r[2], 0, 4, 1, 5);
+        t[1] = __builtin_shufflevector(r[0], r[2], 2, 6, 3, 7);
+        t[2] = __builtin_shufflevector(r[1], r[3], 0, 4, 1, 5);
+        t[3] = __builtin_shufflevector(r[1], r[3], 2, 6, 3, 7);
+        for (int i = 0; i < V_LANES; i++) r[i] = t[i];
+    }
+}
 #endif
 
 /* ---- Masks and comparisons ----------------------------------------------------------------------------- */

@@ -32,6 +32,29 @@ VFN vi64 v_sel_i64(vm64 m, vi64 a, vi64 b)
 {
     return (vi64)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m);
 }
+#define v_turn v_turn
+VFN void v_turn(vf32 r[V_LANES])
+{
+    vf32 t[V_LANES];
+    V_UNROLL for (int i = 0; i < 8; i += 2)
+    {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    V_UNROLL for (int i = 0; i < 8; i += 4)
+    {
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    V_UNROLL for (int i = 0; i < 4; i++)
+    {
+        t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+    }
+    V_UNROLL for (int i = 0; i < 8; i++) r[i] = t[i];
+}
 #define v_any v_any
 VFN int v_any(vm32 m) { return _mm256_movemask_ps((__m256)m) != 0; }
 #define v_first v_first

@@ -35,6 +35,39 @@ VFN vf32 v_sel(vm32 m, vf32 a, vf32 b) { return _mm512_mask_mov_ps(b, m, a); }
 VFN vi32 v_sel_i32(vm32 m, vi32 a, vi32 b) { return (vi32)_mm512_mask_mov_epi32((__m512i)b, m, (__m512i)a); }
 VFN vf64 v_sel_f64(vm64 m, vf64 a, vf64 b) { return _mm512_mask_mov_pd(b, m, a); }
 VFN vi64 v_sel_i64(vm64 m, vi64 a, vi64 b) { return (vi64)_mm512_mask_mov_epi64((__m512i)b, m, (__m512i)a); }
+#define v_turn v_turn
+VFN void v_turn(vf32 r[V_LANES])
+{
+    vf32 t[V_LANES];
+    V_UNROLL for (int i = 0; i < 16; i += 2)
+    {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    V_UNROLL for (int i = 0; i < 16; i += 4)
+    {
+        r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
+        r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
+        r[i + 2] = _mm512_castpd_ps(
+            _mm512_unpacklo_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
+        r[i + 3] = _mm512_castpd_ps(
+            _mm512_unpackhi_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
+    }
+    V_UNROLL for (int i = 0; i < 4; i++)
+    {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    V_UNROLL for (int i = 0; i < 4; i++)
+    {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+        r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+}
 #define v_any v_any
 VFN int v_any(vm32 m) { return m != 0; }
 #define v_first v_first

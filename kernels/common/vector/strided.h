@@ -1,5 +1,5 @@
-/* kernels/common/strided.h: moving elements of whole bytes between two tensors by strides, at memory's speed:
- * what Transpose, Slice, Expand, Concat and Split are on the cpu provider. */
+/* kernels/common/vector/strided.h: moving elements of whole bytes between two tensors by strides, at memory's
+ * speed: what Transpose, Slice, Expand, Concat and Split are on the cpu provider. */
 #ifndef ORTC_KERNELS_STRIDED_H
 #define ORTC_KERNELS_STRIDED_H
 

@@ -1,11 +1,12 @@
 /* Moving by strides (strided.h). Dims are merged; then one of these, from the last dim's point of view:
  *   run        the source lies together too: copies
  *   same       the source does not move: one element over and over
- *   transpose  another dim lies together in the source: squares of both, through registers of 16 bytes
+ *   transpose  another dim lies together in the source: squares of both, through registers
  *   element    neither: one by one
  * A task is a piece of the last dim, or a tile of the two dims, at one place of the others.
  */
-#include "kernels/common/strided.h"
+#include "kernels/common/vector/strided.h"
+#include "kernels/common/vector/squares.h"
 
 #include <string.h>
 
@@ -98,8 +99,8 @@ static inline void copy_line(char *to, const char *from, int64_t bytes)
 }
 
 /* to[a + b * to_step] = from[a * from_step + b] for a < n, b < m. Steps in elements. */
-static void transpose(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int64_t m,
-                      size_t bytes)
+static void transpose_16(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int64_t m,
+                         size_t bytes)
 {
     static void (*const squares[])(const char *, int64_t, char *, int64_t) = {
         [1] = square_1, [2] = square_2, [4] = square_4, [8] = square_8};
@@ -128,6 +129,29 @@ static void transpose(char *to, int64_t to_step, const char *from, int64_t from_
         elements(to + (a + b * to_step) * size, size, from + (a * from_step + b) * size, from_step * size,
                  n - a, bytes);
     }
+}
+
+ORTC_VEC_TABLE(ortc_squares)
+
+/* The same by the machine's squares, as far as they go. */
+static void transpose(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int64_t m,
+                      size_t bytes)
+{
+    const int64_t size = (int64_t)bytes;
+    const ortc_squares *squares = bytes == 2 || bytes == 4 ? ortc_squares_select() : NULL;
+    const int64_t side = squares ? (int64_t)squares->side / size : 0;
+    const int64_t whole_n = side ? n / side * side : 0, whole_m = side ? m / side * side : 0;
+    if (!whole_n || !whole_m) {
+        transpose_16(to, to_step, from, from_step, n, m, bytes);
+        return;
+    }
+    squares->turn[bytes](to, to_step * size, from, from_step * size, whole_n, whole_m);
+    if (whole_m < m)
+        transpose_16(to + whole_m * to_step * size, to_step, from + whole_m * size, from_step, whole_n,
+                     m - whole_m, bytes);
+    if (whole_n < n)
+        transpose_16(to + whole_n * size, to_step, from + whole_n * from_step * size, from_step, n - whole_n,
+                     m, bytes);
 }
 
 static void same(char *to, const char *from, int64_t n, size_t bytes)
@@ -222,11 +246,11 @@ ortc_status ortc_strided_move(ortc_call *c, const ortc_strided *m)
         j.m_step = w->step[1][second];
         drop(w, second);
     }
-    /* Some 64 KB a task: of the last dim alone, or lines of it; of a transpose 128 x 128 elements. */
-    j.piece = j.how == TRANSPOSE ? 128 : 65536 / (int64_t)j.bytes;
+    /* Some 64 KB a task: of the last dim alone, or lines of it; of a transpose squares of 512 bytes. */
+    j.piece = j.how == TRANSPOSE ? 512 / (int64_t)j.bytes : 65536 / (int64_t)j.bytes;
     j.piece = j.n < j.piece ? j.n : j.piece;
     j.pieces = (j.n + j.piece - 1) / j.piece;
-    j.tile = j.how == TRANSPOSE ? 128 : 65536 / (j.piece * (int64_t)j.bytes);
+    j.tile = j.how == TRANSPOSE ? 512 / (int64_t)j.bytes : 65536 / (j.piece * (int64_t)j.bytes);
     j.tile = j.m < j.tile ? j.m : j.tile;
     j.tiles = (j.m + j.tile - 1) / j.tile;
     const int64_t tasks = count / j.n / j.m * j.pieces * j.tiles, work = j.piece * j.tile * (int64_t)j.bytes;

@@ -1,0 +1,15 @@
+/* kernels/common/vector/squares.h: rows become columns, for what moves by strides (strided.c). */
+#ifndef ORTC_KERNELS_VECTOR_SQUARES_H
+#define ORTC_KERNELS_VECTOR_SQUARES_H
+
+#include "kernels/common/uk.h"
+
+typedef struct ortc_squares {
+    size_t side; /* bytes of a square's rows; 0: there are none */
+    /* By the size of elements, 2 or 4 bytes, NULL: none. Column b of n rows of m elements becomes row b: n
+     * and m are whole squares; steps in bytes. */
+    void (*turn[5])(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int64_t m);
+} ortc_squares;
+ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_squares)
+
+#endif
