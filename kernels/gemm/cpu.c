@@ -230,7 +230,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 const ortc_product_line *ortc_gemm_line(int way, ortc_dtype type)
 {
     return way == ORTC_GEMM_FUSED    ? ortc_product_line_for(type)
-           : way == ORTC_GEMM_PIECES ? ortc_product_in_pieces()
+           : way == ORTC_GEMM_PIECES ? ortc_product_in_pieces(type)
                                      : ortc_product_select(ORTC_BF16, ORTC_BF16);
 }
 
@@ -272,7 +272,8 @@ static ortc_status choose_way(const void *state, const ortc_question *q, ortc_of
 
 static ortc_status supports_pieces(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    if (!ortc_product_in_pieces()) return ortc_no(why, "there is no unit for products of bf16");
+    if (!ortc_product_in_pieces(ortc_node_in(n, 0).dtype))
+        return ortc_no(why, "there is no unit for products of bf16");
     return supports(n, device, why);
 }
 
@@ -314,7 +315,7 @@ WAY(rounded, ORTC_GEMM_BF16, supports_rounded)
 
 #define EACH_WAY(op, since) \
     ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_rounded), \
-        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_pieces), \
+        ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16)), &gemm_pieces), \
         ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &gemm_bf16), \
         ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed)
 ORTC_KERNELS(cpu, gemm, EACH_WAY("MatMul", 1), EACH_WAY("Gemm", 7));

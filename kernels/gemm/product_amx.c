@@ -1,7 +1,8 @@
 /* Micro-kernels for AMX: a tile of 32 x 32 sums is four tile registers (0 to 3), which two registers of A (4,
- * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; and f32 as three pieces of bf16 each, whose
- * six largest products are added up: nothing above 2^-24 of |ab| is left out, and sums of 32 products are
- * added to a sum at a time, so the error is below that of fused multiply-adds.
+ * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; f16 as two pieces of bf16 each, whose four
+ * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-24 of
+ * |ab| is left out. Sums of 32 products are added to a sum at a time, so the error is below that of fused
+ * multiply-adds.
  *
  * The unit flushes denormals, and infinity times a piece of the other sign is NaN. So a panel with an element
  * that pieces do not hold (product_uk.h) lies as f32, and tiles that it is part of are multiplied by the
@@ -100,18 +101,19 @@ AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
 
-/* Six products a group, smallest first: pieces (A, B) 02, 01, 11, 10, 20, 00 take one new operand each, which
- * is loaded between products that do not read it; of both operands the next group is asked for. */
-INLINE void sum_pieces(const int two_a, const int two_b, size_t mr, size_t groups, const char *a,
-                       const char *b, size_t stride)
+/* The products of pieces, smallest first, so that each takes one new operand, which is loaded between products
+ * that do not read it; of both operands the next group is asked for. Of three pieces six: (A, B) 02, 01, 11,
+ * 10, 20, 00; of two all four: 11, 01, 00, 10. */
+INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
+                       const char *a, const char *b, size_t stride)
 {
     const size_t plane_a = mr * AMX_ROW, plane_b = HALF * stride;
 #define LOAD_A(t, plane) AMX_LOAD(t, a + (plane)*plane_a + (t == 5 ? HALF * AMX_ROW : 0), AMX_ROW)
 #define LOAD_B(t, plane) AMX_LOAD(t, b + (plane)*plane_b + (t == 7 ? AMX_ROW : 0), stride)
 #define AHEAD(step) \
     do { \
-        prefetch(a + 3 * plane_a + (step)*256, 4); \
-        prefetch(b + 3 * plane_b + (step)*256, 4); \
+        prefetch(a + planes * plane_a + (step)*256, 4); \
+        prefetch(b + planes * plane_b + (step)*256, 4); \
     } while (0)
 /* the four products of two pieces, by columns; by rows */
 #define BY_COLUMNS(at, then6, then7) \
@@ -141,7 +143,17 @@ INLINE void sum_pieces(const int two_a, const int two_b, size_t mr, size_t group
         if (two_a) then5; \
     } while (0)
     zero();
-    for (size_t g = 0; g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
+    for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += 2 * plane_b) {
+        LOAD_A(4, 1);
+        LOAD_B(6, 1);
+        if (two_a) LOAD_A(5, 1);
+        if (two_b) LOAD_B(7, 1);
+        BY_ROWS(0, LOAD_A(4, 0), LOAD_A(5, 0));    /* 11 */
+        BY_COLUMNS(4, LOAD_B(6, 0), LOAD_B(7, 0)); /* 01 */
+        BY_ROWS(8, LOAD_A(4, 1), LOAD_A(5, 1));    /* 00 */
+        BY_ROWS(12, (void)0, (void)0);             /* 10 */
+    }
+    for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
         LOAD_A(4, 0);
         LOAD_B(6, 2);
         if (two_a) LOAD_A(5, 0);
@@ -159,6 +171,14 @@ INLINE void sum_pieces(const int two_a, const int two_b, size_t mr, size_t group
 #undef BY_COLUMNS
 #undef BY_ROWS
 }
+#define PIECES_SUM(name, planes) \
+    INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
+                     const char *b, size_t stride) \
+    { \
+        sum_pieces(planes, two_a, two_b, mr, groups, a, b, stride); \
+    }
+PIECES_SUM(sum_two, 2)
+PIECES_SUM(sum_three, 3)
 
 /* The tile's sums to rows `stride` bytes apart, whole registers. */
 INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const void *a, const void *b,
@@ -224,18 +244,18 @@ static void finish_s32(size_t mr, size_t nr, int32_t (*tile)[SIDE], int32_t *c, 
 /* ---- What pieces do not hold --------------------------------------------------------------------------- */
 
 #define GROUP 32
-#define PIECES 3
 
 /* Behind a panel of pieces: not 0 where it is [k][width] of f32. */
-static int is_f32(const void *panel, size_t width, size_t groups)
+static int is_f32(size_t planes, const void *panel, size_t width, size_t groups)
 {
     int32_t word;
-    memcpy(&word, (const char *)panel + groups * GROUP * PIECES * width * 2, sizeof word);
+    memcpy(&word, (const char *)panel + groups * GROUP * planes * width * 2, sizeof word);
     return word != 0;
 }
 
 /* Rows `first` .. of a group of A, as [k][rows]. */
-static void rows_of_a(const void *a, int f32, size_t mr, size_t g, size_t first, size_t rows, float *out)
+static void rows_of_a(size_t planes, const void *a, int f32, size_t mr, size_t g, size_t first, size_t rows,
+                      float *out)
 {
     if (f32) {
         const float *from = (const float *)a + g * GROUP * mr + first;
@@ -243,18 +263,19 @@ static void rows_of_a(const void *a, int f32, size_t mr, size_t g, size_t first,
         return;
     }
     for (size_t i = 0; i < rows; i++) {
-        const uint16_t *from = (const uint16_t *)a + (g * PIECES * mr + first + i) * GROUP;
+        const uint16_t *from = (const uint16_t *)a + (g * planes * mr + first + i) * GROUP;
         float row[GROUP];
         V_FOR(k, n, GROUP, {
-            const vf32 large = v_add(v_load_bf16(from + k, n), v_load_bf16(from + mr * GROUP + k, n));
-            v_store_f32(row + k, v_add(large, v_load_bf16(from + 2 * mr * GROUP + k, n)), n);
+            vf32 x = v_load_bf16(from + k, n);
+            for (size_t p = 1; p < planes; p++) x = v_add(x, v_load_bf16(from + p * mr * GROUP + k, n));
+            v_store_f32(row + k, x, n);
         });
         for (size_t k = 0; k < GROUP; k++) out[k * rows + i] = row[k];
     }
 }
 
 /* A group of B, as [k][width]. */
-static void group_of_b(const void *b, int f32, size_t width, size_t g, float *out)
+static void group_of_b(size_t planes, const void *b, int f32, size_t width, size_t g, float *out)
 {
     if (f32) {
         memcpy(out, (const float *)b + g * GROUP * width, GROUP * width * sizeof *out);
@@ -262,11 +283,11 @@ static void group_of_b(const void *b, int f32, size_t width, size_t g, float *ou
     }
     const vi32 upper = v_set_i32((int32_t)0xffff0000);
     for (size_t k = 0; k < GROUP; k += 2) {
-        const int32_t *from = (const int32_t *)b + (g * PIECES * GROUP + k) / 2 * width;
+        const int32_t *from = (const int32_t *)b + (g * planes * GROUP + k) / 2 * width;
         V_FOR(j, n, width, {
             vf32 even = v_set_f32(0);
             vf32 odd = even;
-            for (size_t p = 0; p < PIECES; p++) { /* exact: there are not more bits than an f32 has */
+            for (size_t p = 0; p < planes; p++) { /* exact: there are not more bits than an f32 has */
                 const vi32 x = v_load_i32(from + p * width * GROUP / 2 + j, n);
                 even = v_add(even, v_f32_bits((vi32)((vu32)x << 16)));
                 odd = v_add(odd, v_f32_bits(x & upper));
@@ -278,15 +299,15 @@ static void group_of_b(const void *b, int f32, size_t width, size_t g, float *ou
 }
 
 ortc_uk_product AMX_F32_TILE;
-static void multiply_f32(size_t mr, size_t ldb, size_t groups, const void *a, int a_f32, const void *b,
-                         int b_f32, float (*tile)[SIDE])
+static void multiply_f32(size_t planes, size_t mr, size_t ldb, size_t groups, const void *a, int a_f32,
+                         const void *b, int b_f32, float (*tile)[SIDE])
 {
     float panel_b[GROUP * SIDE], panel_a[GROUP * AMX_F32_MR];
     for (size_t g = 0; g < groups; g++) {
-        group_of_b(b, b_f32, ldb, g, panel_b);
+        group_of_b(planes, b, b_f32, ldb, g, panel_b);
         for (size_t i = 0; i < mr; i += AMX_F32_MR) {
             const size_t rows = mr - i < AMX_F32_MR ? mr - i : AMX_F32_MR;
-            rows_of_a(a, a_f32, mr, g, i, rows, panel_a);
+            rows_of_a(planes, a, a_f32, mr, g, i, rows, panel_a);
             for (size_t j = 0; j < ldb; j += AMX_F32_NR)
                 AMX_F32_TILE(rows, ldb - j < AMX_F32_NR ? ldb - j : AMX_F32_NR, GROUP, panel_a, panel_b + j,
                              ldb, tile[i] + j, SIDE, g ? ORTC_UK_ACCUMULATE : 0, NULL);
@@ -299,23 +320,27 @@ static void multiply_f32(size_t mr, size_t ldb, size_t groups, const void *a, in
 #define CHECK() \
     assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= ldb && ldb <= SIDE && !(flags & ORTC_UK_B_EXACT))
 
-ortc_uk_product AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_bf16);
-void AMX_NAME(bf16x3_bf16x3)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
-                             void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)
-{
-    _Alignas(64) float tile[SIDE][SIDE];
-    const int a_f32 = groups && is_f32(a, mr, groups), b_f32 = groups && is_f32(b, ldb, groups);
-    CHECK();
-    if (a_f32 || b_f32) {
-        multiply_f32(mr, ldb, groups, a, a_f32, b, b_f32, tile);
-    } else if (is_straight(nr, flags, tail)) {
-        multiply(sum_pieces, mr, ldb, groups, a, b, sums, ld * 4);
-        return;
-    } else {
-        multiply(sum_pieces, mr, ldb, groups, a, b, tile, sizeof *tile);
+ortc_uk_product AMX_NAME(bf16x2_bf16x2), AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_bf16);
+#define PIECES_LINE(types, planes, sum) \
+    void AMX_NAME(types)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb, \
+                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail) \
+    { \
+        _Alignas(64) float tile[SIDE][SIDE]; \
+        const int a_f32 = groups && is_f32(planes, a, mr, groups), \
+                  b_f32 = groups && is_f32(planes, b, ldb, groups); \
+        CHECK(); \
+        if (a_f32 || b_f32) { \
+            multiply_f32(planes, mr, ldb, groups, a, a_f32, b, b_f32, tile); \
+        } else if (is_straight(nr, flags, tail)) { \
+            multiply(sum, mr, ldb, groups, a, b, sums, ld * 4); \
+            return; \
+        } else { \
+            multiply(sum, mr, ldb, groups, a, b, tile, sizeof *tile); \
+        } \
+        finish(mr, nr, tile, sums, ld, flags, tail); \
     }
-    finish(mr, nr, tile, sums, ld, flags, tail);
-}
+PIECES_LINE(bf16x2_bf16x2, 2, sum_two)
+PIECES_LINE(bf16x3_bf16x3, 3, sum_three)
 
 void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
                          void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)

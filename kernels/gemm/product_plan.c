@@ -188,7 +188,8 @@ static int is_float(ortc_dtype t) { return t == ORTC_F32 || t == ORTC_F16 || t =
 /* Whether floats of a type can be packed without loss. */
 static int holds(const ortc_product_form *f, ortc_dtype t)
 {
-    return is_float(t) && is_float(f->type) && (f->type == t || f->type == ORTC_F32 || f->planes > 1);
+    return is_float(t) && is_float(f->type) &&
+           (f->type == t || f->type == ORTC_F32 || f->planes > (t == ORTC_F32 ? 2 : 1));
 }
 
 int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,

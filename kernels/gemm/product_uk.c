@@ -89,10 +89,11 @@ const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b)
     return NULL;
 }
 
-const ortc_product_line *ortc_product_in_pieces(void)
+const ortc_product_line *ortc_product_in_pieces(ortc_dtype type)
 {
-    for (size_t i = 0; i < ortc_product_line_count; i++)
-        if (is_allowed(&ortc_product_lines[i]) && ortc_product_lines[i].b.planes > 1)
+    const uint8_t planes = type == ORTC_F32 ? 3 : type == ORTC_F16 ? 2 : 0;
+    for (size_t i = 0; planes && i < ortc_product_line_count; i++)
+        if (is_allowed(&ortc_product_lines[i]) && ortc_product_lines[i].b.planes == planes)
             return &ortc_product_lines[i];
     return NULL;
 }

@@ -153,7 +153,7 @@ typedef struct ortc_product_form {
     uint8_t width; /* of a full panel: MR, NR */
     uint8_t step;  /* what a last panel's width is rounded up to; 0: dealt evenly */
     uint8_t group; /* consecutive k that lie together; divides 64 */
-    /* More than 1: an f32 as a sum of so many pieces; the s32 behind a panel is not 0 where one of its
+    /* More than 1: an f32 as a sum of so many pieces, an f16 as one of two; the s32 behind a panel is not 0 where one of its
      * elements is none, and all of it [k][width] of f32 instead, K padded with zeros */
     uint8_t planes;
     uint8_t order; /* within a group: ORTC_ORDER_* */
@@ -185,6 +185,7 @@ typedef struct ortc_product_line {
 #define ORTC_LINE_f32 ORTC_F32
 #define ORTC_LINE_f16 ORTC_F16
 #define ORTC_LINE_bf16 ORTC_BF16
+#define ORTC_LINE_bf16x2 ORTC_BF16
 #define ORTC_LINE_bf16x3 ORTC_BF16
 #define ORTC_LINE_u8 ORTC_U8
 #define ORTC_LINE_s8 ORTC_I8
@@ -207,8 +208,8 @@ extern const size_t ortc_product_line_count;
  * There always is one for (f32, f32), which packers and drivers make serve for f16 and bf16. Thread: any. */
 const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b);
 
-/* The best that multiplies f32 in pieces of bf16; NULL: none. Thread: any. */
-const ortc_product_line *ortc_product_in_pieces(void);
+/* The best that multiplies values of a type (ORTC_F32, F16) in pieces of bf16; NULL: none. Thread: any. */
+const ortc_product_line *ortc_product_in_pieces(ortc_dtype type);
 
 /* The best for bytes of these types (ORTC_U8, I8), whose sums are s32 and exact. Where the types are the
  * same, a line may have to move one operand by 128, which costs its counterpart's sums: the operand that is

@@ -165,11 +165,11 @@ static void *random_matrix(const ortc_product_line *line, ortc_dtype type, int64
     return p;
 }
 
-/* What a line is for: bytes of its own types, f32 where it makes pieces of it. */
+/* What a line is for: bytes of its own types, f32 or f16 where it makes pieces of it. */
 static ortc_product_types types_of(const ortc_product_line *line)
 {
     ortc_product_types t = {line->b.type, line->b.type, line->b.type};
-    if (line->b.planes > 1) t.a = t.b = t.c = ORTC_F32;
+    if (line->b.planes > 1) t.a = t.b = t.c = line->b.planes > 2 ? ORTC_F32 : ORTC_F16;
     if (line->sum == ORTC_I32) {
         t.a = line->a.type == ORTC_I16 ? ORTC_U8 : line->a.type;
         t.b = line->b.type == ORTC_I16 ? ORTC_I8 : line->b.type;

@@ -81,10 +81,10 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     const size_t mr = tc->mr, nr = tc->nr, k = tc->k;
     const int e = tc->at_end, exact = tc->flags & ORTC_UK_B_EXACT;
     const ortc_dtype byte = rng_next(r) % 2 ? ORTC_U8 : ORTC_I8;
-    const ortc_dtype ta = line->a.planes > 1         ? ORTC_F32
+    const ortc_dtype ta = line->a.planes > 1         ? line->a.planes > 2 ? ORTC_F32 : ORTC_F16
                           : line->a.type == ORTC_I16 ? byte
                                                      : line->a.type,
-                     tb = line->b.planes > 1         ? ORTC_F32
+                     tb = line->b.planes > 1         ? ta
                           : line->b.type == ORTC_I16 ? ORTC_U8
                                                      : line->b.type;
     const size_t b_len = k ? (k - 1) * tc->ldb + nr : 0, eb = (size_t)ortc_product_size(tb);
@@ -104,7 +104,7 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     if (tc->special && mr * k > 0) {
         /* pieces do not hold the last four either */
         const double bad[] = {NAN, INFINITY, -INFINITY, 1e18, -2e17, 1.2345e-39, -6.789e-35};
-        const uint32_t n = line->a.planes > 1 ? 7 : 3;
+        const uint32_t n = line->a.planes > 2 ? 7 : 3;
         if (rng_next(r) % 3)
             ortc_store_f64(ga.data, ta, (int64_t)(rng_next(r) % (mr * k)), bad[rng_next(r) % n]);
         if (b_len && rng_next(r) % 3)
@@ -247,6 +247,13 @@ static double normal(rng *r)
     const double u = ((double)(rng_next(r) % 16777216) + 1) / 16777217, v = (double)(rng_next(r) % 16777216);
     return sqrt(-2 * log(u)) * cos(v * 6.283185307179586 / 16777216);
 }
+static float piecewise(const ortc_product_line *line, double v) /* two pieces hold an f16 */
+{
+    uint16_t half[1];
+    if (line->a.planes > 2) return (float)v;
+    ortc_store_f64(half, ORTC_F16, 0, v);
+    return (float)ortc_load_f64(half, ORTC_F16, 0);
+}
 static int accuracy(const ortc_product_line *line, rng *r)
 {
     const size_t ks[] = {64, 257, 768, 1536}, m = line->a.width, n = line->b.width;
@@ -254,8 +261,8 @@ static int accuracy(const ortc_product_line *line, rng *r)
     for (size_t q = 0; q < 4; q++) {
         const size_t k = ks[q];
         float *a = malloc(m * k * 4), *b = malloc(n * k * 4), *c = malloc(m * n * 4);
-        for (size_t i = 0; i < m * k; i++) a[i] = (float)normal(r);
-        for (size_t i = 0; i < n * k; i++) b[i] = (float)(0.05 * normal(r));
+        for (size_t i = 0; i < m * k; i++) a[i] = piecewise(line, normal(r));
+        for (size_t i = 0; i < n * k; i++) b[i] = piecewise(line, 0.05 * normal(r));
         const ortc_product_source sa = {.moves = line->moves, .data = a, .type = ORTC_F32, .ld = (int64_t)m};
         const ortc_product_source sb = {.moves = line->moves, .data = b, .type = ORTC_F32, .ld = (int64_t)n};
         guard pa = pack_one(&line->a, &sa, m, m, k, 0), pb = pack_one(&line->b, &sb, n, n, k, 0);
