@@ -45,6 +45,10 @@ const ortc_case ortc_cases_gemm[] = {
     {"MatMul", "T[200,40] T[40,264]!", "", "T=f32,f16,bf16", .tolerance = 4},
     {"MatMul", "T[65,197] T[197,63]", "", "T=f32,f16,bf16", .tolerance = 10},
     {"MatMul", "T[2,3,33,40] T[2,3,40,72]", "", "T=f32,f16,bf16", .tolerance = 4},
+    /* where units for products of bf16 are worth their packing */
+    {"MatMul", "T[131,97] T[97,643]!", "", "T=f32,f16,bf16", .tolerance = 6},
+    {"MatMul", "T[2,130,64] T[64,600]", "", "T=f32,f16,bf16", .tolerance = 6},
+    {"MatMul", "T[2,260,33] T[2,33,520]", "", "T=f32,f16,bf16", .tolerance = 6},
     {"MatMul", "T[2,1,9,24] T[3,24,16]", "", "T=f16,bf16", .tolerance = 4},
     {"MatMul", "T[2,1,2,1,2,1,2,2] T[1,2,1,2,1,2,2,3]", "",
      "T=f32,f16"}, /* six dims of the batch that do not join */
@@ -66,6 +70,8 @@ const ortc_case ortc_cases_gemm[] = {
     {"Gemm", "T[4,3] T[5,4] T[3,1]", "transA=1 transB=1", TYPES},
     {"Gemm", "T[3,4] T[4,5] T[5]", "alpha=2.0 beta=3.0", TYPES},
     {"Gemm", "T[3,4] T[4,5] T[3,5]", "alpha=0.25 beta=0.5", "T=f32,f64,f16,bf16"},
+    {"Gemm", "T[97,131] T[643,97]! T[643]!", "transA=1 transB=1", "T=f32,f16,bf16", .tolerance = 6},
+    {"Gemm", "T[128,80] T[80,640] T[128,640]", "alpha=0.5 beta=2.0", "T=f32,f16,bf16", .tolerance = 6},
     {"Gemm", "f32[3,4] f32[4,5] f32[]", ""},
     {"Gemm", "f32[3,4] f32[4,5] f32[1]", ""},
     {"Gemm", "f32[3,4] f32[4,5] f32[1,1]", ""},

@@ -34,8 +34,9 @@ int ortc_gemm_read(const ortc_node *, ortc_gemm_state *, const char **why);
 int ortc_gemm_shape(const ortc_gemm_state *, const ortc_view *in, const ortc_view *out, ortc_matmul_shape *);
 
 /* Ways to compute it, which are lines of the table of micro-kernels: f32, f16 and bf16 on fused multiply-
- * adds; f32 and f16 in pieces of bf16; bf16, to which f32 is rounded where the session says so. NULL: this machine
- * has not the instructions. And what one would take, in clocks: of a constant B it reads what is packed. */
+ * adds; f32 and f16 in pieces of bf16; bf16, to which f32 is rounded where the session says so. NULL: this
+ * machine has not the instructions. And what one would take, in clocks: of a constant B it reads what is
+ * packed. */
 enum { ORTC_GEMM_FUSED, ORTC_GEMM_PIECES, ORTC_GEMM_BF16, ORTC_GEMM_WAYS };
 const ortc_product_line *ortc_gemm_line(int way, ortc_dtype type);
 double ortc_gemm_clocks(const ortc_product_line *, const ortc_matmul_shape *, int constant_b);

@@ -116,9 +116,8 @@ static const ortc_product_line *best_line(const siblings_state *s, const ortc_pl
     for (int way = 0; way < ORTC_GEMM_WAYS; way++) {
         const ortc_product_line *line = ortc_gemm_line(way, type);
         double clocks = 0;
-        if (!line ||
-            (way == ORTC_GEMM_BF16 && type != ORTC_BF16 &&
-             !(type == ORTC_F32 && ortc_rounds_to_bf16(p->api->device(p)))))
+        if (!line || (way == ORTC_GEMM_BF16 && type != ORTC_BF16 &&
+                      !(type == ORTC_F32 && ortc_rounds_to_bf16(p->api->device(p)))))
             continue;
         for (uint32_t i = 0; i < s->n; i++) {
             ortc_view in[PORTS];

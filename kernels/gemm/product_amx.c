@@ -1,7 +1,7 @@
 /* Micro-kernels for AMX: a tile of 32 x 32 sums is four tile registers (0 to 3), which two registers of A (4,
  * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; f16 as two pieces of bf16 each, whose four
- * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-24 of
- * |ab| is left out. Sums of 32 products are added to a sum at a time, so the error is below that of fused
+ * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-24
+ * of |ab| is left out. Sums of 32 products are added to a sum at a time, so the error is below that of fused
  * multiply-adds.
  *
  * The unit flushes denormals, and infinity times a piece of the other sign is NaN. So a panel with an element
@@ -101,9 +101,9 @@ AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
 
-/* The products of pieces, smallest first, so that each takes one new operand, which is loaded between products
- * that do not read it; of both operands the next group is asked for. Of three pieces six: (A, B) 02, 01, 11,
- * 10, 20, 00; of two all four: 11, 01, 00, 10. */
+/* The products of pieces, smallest first, so that each takes one new operand, which is loaded between
+ * products that do not read it; of both operands the next group is asked for. Of three pieces six: (A, B) 02,
+ * 01, 11, 10, 20, 00; of two all four: 11, 01, 00, 10. */
 INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
                        const char *a, const char *b, size_t stride)
 {

@@ -153,8 +153,8 @@ typedef struct ortc_product_form {
     uint8_t width; /* of a full panel: MR, NR */
     uint8_t step;  /* what a last panel's width is rounded up to; 0: dealt evenly */
     uint8_t group; /* consecutive k that lie together; divides 64 */
-    /* More than 1: an f32 as a sum of so many pieces, an f16 as one of two; the s32 behind a panel is not 0 where one of its
-     * elements is none, and all of it [k][width] of f32 instead, K padded with zeros */
+    /* More than 1: an f32 as a sum of so many pieces, an f16 as one of two; the s32 behind a panel is not 0
+     * where one of its elements is none, and all of it [k][width] of f32 instead, K padded with zeros */
     uint8_t planes;
     uint8_t order; /* within a group: ORTC_ORDER_* */
     uint8_t sums;  /* 1: s32 sums over k behind each panel */
