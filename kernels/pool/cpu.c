@@ -133,13 +133,13 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *memory)
     const float nothing = j->s->max ? -INFINITY : 0;
     for (int64_t i = 0; i < p->line; i++) /* what is not under the rows stays so */
         line[i] = nothing;
+    int64_t o[ORTC_SPATIAL_LIMIT], channel = begin / p->rows, rest = begin % p->rows;
+    for (int32_t i = last - 1; i >= 0; i--) {
+        o[i] = rest % p->out[i];
+        rest /= p->out[i];
+    }
     for (int64_t row = begin; row < end; row++) {
-        int64_t o[ORTC_SPATIAL_LIMIT], rest = row % p->rows;
-        for (int32_t i = last - 1; i >= 0; i--) {
-            o[i] = rest % p->out[i];
-            rest /= p->out[i];
-        }
-        fold_rows(j, row / p->rows, o, line + pad, scratch);
+        fold_rows(j, channel, o, line + pad, scratch);
         const float rows = j->s->max ? 1 : (float)counted_rows(j, o);
         float *to = j->type == ORTC_FLOAT_F32 ? (float *)(void *)j->y + row * out : y;
         const int64_t some = w->stride[last] > 1 << 24 ? 1 : out; /* else the body's steps might not fit */
@@ -148,6 +148,9 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *memory)
                            some == 1 ? 1 : (size_t)w->stride[last], line + i * w->stride[last],
                            j->s->max ? NULL : p->count + i, rows, to + i);
         if (j->type != ORTC_FLOAT_F32) p->convert->narrow[j->type]((size_t)out, y, j->y + 2 * row * out);
+        int32_t i = last - 1;
+        while (i >= 0 && ++o[i] == p->out[i]) o[i--] = 0;
+        channel += i < 0;
     }
 }
 
