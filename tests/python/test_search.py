@@ -7,12 +7,13 @@ graph around them. What Sampling draws is compared with the distribution.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from harness import check
-from oracle import Case, compare, helper, np, run
+from oracle import Case, compare, helper, np
 from onnx import TensorProto, numpy_helper
 
 rng = np.random.default_rng(11)
@@ -49,7 +50,7 @@ class Graph:
                                  [helper.make_tensor_value_info(n, t, s) for _, n, t, s in outputs], self.weights)  # fmt: skip
 
 
-def gpt(tag: str = "d", seed: int = 3, table: np.ndarray | None = None):
+def gpt(tag: str = "d", seed: int = 3):
     global rng
     rng = np.random.default_rng(seed)
     g = Graph(tag)
@@ -182,5 +183,43 @@ def beams():
         yield case(f"{name}_masked", "two", 2, model=model, more={"attention_mask": np.array([[1, 1, 1, 0], [0, 1, 1, 1]], i32)})
 
 
+def drawn(folder: Path, provider: str, case: Case, seed: int = 3) -> np.ndarray:
+    model, file = case.model(False, [np.zeros(0, i32)]), folder / "m.onnx"
+    file.write_bytes(model.SerializeToString())
+    np.savez(folder / "x.npz", **{k: v for k, v in case.feeds.items() if k != "seed"}, seed=n(seed))
+    subprocess.run([sys.argv[1], "run", str(file), "-q", "--provider", provider, "-i", str(folder / "x.npz"), "-o", str(folder / "y.npz")], check=True, timeout=60)
+    return np.load(folder / "y.npz")["y0"]
+
+
+def sampling() -> None:
+    """One token for each of many equal lines: how often each word comes is as often as onnxruntime's, and what top_p leaves out never."""
+    lines = np.tile(TOKENS["one"], (6000, 1))
+    some, odd = (np.arange(WORDS) % 3 != 0).astype(i32), np.tile((np.arange(WORDS) % 2).astype(i32), (6000, 1))
+    for name, more, masks in (("plain", {"top_p": 1.0}, {}), ("most", {"top_p": 0.7, "min_tokens_to_keep": 1}, {}), ("custom", {"top_p": 0.7, "custom": 1}, {}),
+                              ("few", {"top_p": 0.01, "min_tokens_to_keep": 3}, {}), ("one", {"top_p": 0.01, "custom": 1}, {}),
+                              ("words", {"top_p": 0.9, "custom": 1}, {"vocab_mask": some}),
+                              ("present", {"top_p": 1.0, "presence_penalty": 5.0}, {"presence_mask": odd})):  # fmt: skip
+        inputs = {"input_ids": lines, "max_length": n(4), "min_length": n(0), "repetition_penalty": n(1, f32), "vocab_mask": None, "prefix_vocab_mask": None,
+                  "attention_mask": None, "presence_mask": None, "seed": n(3)} | masks  # fmt: skip
+        case = Case(name, "Sampling", inputs, decoder=gpt(), eos_token_id=1, pad_token_id=1, temperature=3.0, **more)
+
+        def compared(provider: str) -> str:
+            with tempfile.TemporaryDirectory() as base:
+                mine, theirs = (np.bincount(y[:, 3], minlength=WORDS) / len(lines) for y in (drawn(Path(base), provider, case), case.answers()[0]))
+                if masks.get("presence_mask") is not None:  # onnxruntime 1.31.1 takes it off the very first score alone
+                    theirs = theirs * np.exp(-more["presence_penalty"] * odd[0])
+                    theirs /= theirs.sum()
+                away = np.abs(mine - theirs).sum() / 2
+                return f"{away} away: {mine} and {theirs}" if away > 0.04 or ((mine > 0.002) != (theirs > 0.002))[np.maximum(mine, theirs) > 0.004].any() else ""
+
+        for provider in ("ref", "cpu"):
+            check(f"sampling {name} on {provider}", lambda provider=provider: compared(provider))
+    with tempfile.TemporaryDirectory() as base:
+        first, again, other = (drawn(Path(base), "cpu", case, seed) for seed in (3, 3, 4))
+        check("a seed draws the same", lambda: "" if (first == again).all() else "it differs")
+        check("another seed does not", lambda: "" if (first != other).any() else "it does")
+
+
 if __name__ == "__main__":
+    sampling()
     sys.exit(compare(case for family in (greedy, beams) for case in family()))
