@@ -65,8 +65,9 @@ def gpt(tag: str = "d", seed: int = 3):
                    [(logits, "logits", F, ["rows", "new", WORDS]), (present, "present_0", F, [2, "rows", HEADS, "all", SIZE])])  # fmt: skip
 
 
-def t5(first: bool = True, hidden: bool = True):
-    """An encoder, which makes the first token's scores too, where `first`, and a decoder, which takes hidden states, where `hidden`."""
+def t5(first: bool = True, hidden: bool = True, speech: bool = False):
+    """An encoder, which makes the first token's scores too, where `first`, and a decoder, which takes hidden states, where `hidden`. As
+    Whisper's, where `speech`: the encoder takes features, and there are no masks."""
     global rng
     rng = np.random.default_rng(5)
     table = rng.standard_normal((WORDS, WIDTH)).astype(f32)
@@ -85,22 +86,25 @@ def t5(first: bool = True, hidden: bool = True):
         x = g.put("Gather", g.weight(table), ids)
         own = [heads(g, x, n) if p is None else g.put("Concat", p, heads(g, x, n), axis=2) for n, p in zip("kv", past)]
         a = g.put("Add", x, attend(g, heads(g, x, "q"), *own))
-        mask = g.put("Unsqueeze", g.put("Cast", "encoder_attention_mask", to=F), g.ints(1, 2))
-        closed = g.put("Mul", g.put("Sub", mask, g.weight(np.array(1, f32))), g.weight(np.array(1e4, f32)))
+        closed = None
+        if not speech:
+            mask = g.put("Unsqueeze", g.put("Cast", "encoder_attention_mask", to=F), g.ints(1, 2))
+            closed = g.put("Mul", g.put("Sub", mask, g.weight(np.array(1, f32))), g.weight(np.array(1e4, f32)))
         c = g.put("Add", a, attend(g, heads(g, a, "cq"), *crossed, closed))
         return g.put("MatMul", g.put("Tanh", c), g.weight(out)), own
 
     e = Graph("e")
-    h = g_h = e.put("Tanh", e.put("MatMul", e.put("Gather", e.weight(table), "encoder_input_ids"), e.weight(scales["h"])))
+    heard = e.put("Transpose", "encoder_input_ids", perm=[0, 2, 1]) if speech else e.put("Gather", e.weight(table), "encoder_input_ids")
+    h = e.put("Tanh", e.put("MatMul", heard, e.weight(scales["h"])))
     crossed = [heads(e, h, "ck"), heads(e, h, "cv")]
     line, keys = ["batch", "sent"], ["batch", HEADS, "sent", SIZE]
-    inputs = [("encoder_input_ids", I, line), ("encoder_attention_mask", I, line)]
+    inputs = [("encoder_input_ids", F, ["batch", WIDTH, "sent"])] if speech else [("encoder_input_ids", I, line), ("encoder_attention_mask", I, line)]
     outputs = []
     if first:
         logits, own = decode(e, "decoder_input_ids", (None, None), crossed)
-        inputs.append(("decoder_input_ids", I, ["batch", 1]))
-        outputs = [(logits, "logits", F, ["batch", 1, WORDS]), (g_h, "encoder_hidden_states", F, ["batch", "sent", WIDTH]),
-                   (own[0], "present_key_self_0", F, ["batch", HEADS, 1, SIZE]), (own[1], "present_value_self_0", F, ["batch", HEADS, 1, SIZE])]  # fmt: skip
+        inputs.append(("decoder_input_ids", I, ["batch", "new"]))
+        outputs = [(logits, "logits", F, ["batch", "new", WORDS]), (h, "encoder_hidden_states", F, ["batch", "sent", WIDTH]),
+                   (own[0], "present_key_self_0", F, ["batch", HEADS, "new", SIZE]), (own[1], "present_value_self_0", F, ["batch", HEADS, "new", SIZE])]  # fmt: skip
     outputs += [(crossed[0], "present_key_cross_0", F, keys), (crossed[1], "present_value_cross_0", F, keys)]
     encoder = e.graph(inputs, outputs)
     d = Graph("d")
@@ -110,10 +114,11 @@ def t5(first: bool = True, hidden: bool = True):
         logits = d.put("Add", logits, none)
     past = [[n, F, ["rows", HEADS, "past" if "self" in n else "sent", SIZE]] for n in ("past_key_self_0", "past_value_self_0", "past_key_cross_0", "past_value_cross_0")]
     states = [("encoder_hidden_states", F, ["rows", "sent", WIDTH])] if hidden else []
-    decoder = d.graph([("input_ids", I, ["rows", 1]), ("encoder_attention_mask", I, ["rows", "sent"]), *states, *past],
+    masks = [] if speech else [("encoder_attention_mask", I, ["rows", "sent"])]
+    decoder = d.graph([("input_ids", I, ["rows", 1]), *masks, *states, *past],
                       [(logits, "logits", F, ["rows", 1, WORDS]), (own[0], "present_key_self_0", F, ["rows", HEADS, "all", SIZE]),
                        (own[1], "present_value_self_0", F, ["rows", HEADS, "all", SIZE])])  # fmt: skip
-    return {"encoder": encoder, "decoder": decoder, "model_type": 1, "decoder_start_token_id": 2}
+    return {"encoder": encoder, "decoder": decoder, "model_type": 1 + speech, "decoder_start_token_id": 2}
 
 
 def n(value, t=i32):
@@ -173,6 +178,10 @@ def beams():
     yield case("first_words", "two", 2, more={"prefix_vocab_mask": np.stack([some, 1 - some])})
     yield case("masked", "two", 2, more={"attention_mask": np.array([[0, 1, 1, 1], [0, 0, 1, 1]], i32)})
     yield case("first_run", "two", 2, model={"decoder": gpt(), "init_decoder": gpt("i", 4)})
+    sound = np.random.default_rng(2).standard_normal((2, WIDTH, 9)).astype(f32)
+    for hidden in (True, False):
+        for name, told in (("", None), ("_told", np.array([[2, 5], [2, 9]], i32))):
+            yield case(f"whisper_{int(hidden)}{name}", "two", 2, model=t5(True, hidden, True), more={"input_ids": sound, "decoder_input_ids": told})
     for first, hidden in ((True, True), (True, False), (False, False)):
         model = t5(first, hidden)
         name = f"t5_{int(first)}{int(hidden)}"
