@@ -153,7 +153,7 @@ static ortc_status extent_of(ortc_infer *c, uint32_t in, const char *name, ortc_
 static ortc_status infer_search(ortc_infer *c)
 {
     const ortc_node *n = ortc_infer_node(c);
-    const bool beams = *ortc_node_op(n) == 'B';
+    const bool beams = strstr(ortc_node_op(n), "Beam") != NULL;
     const ortc_port ids = ortc_infer_in(c, 0);
     const ortc_dim batch = ids.rank > 0 ? ids.dims[0] : ORTC_DIM_UNKNOWN;
     const int64_t words = ortc_node_int(n, "vocab_size", -1);
@@ -174,7 +174,12 @@ static ortc_status infer_search(ortc_infer *c)
 
 #define SUBGRAPHS \
     "decoder:g! encoder:g? init_decoder:g? decoder_start_token_id:i=-1 eos_token_id:i! pad_token_id:i! " \
-    "model_type:i=0 no_repeat_ngram_size:i=0 vocab_size:i=-1"
+    "no_repeat_ngram_size:i=0 vocab_size:i=-1 model_type:i="
+#define BEAMS \
+    "input_ids:F max_length:i32! min_length:i32? num_beams:i32! num_return_sequences:i32! " \
+    "length_penalty:T? " \
+    "repetition_penalty:T? vocab_mask:i32? prefix_vocab_mask:i32? attention_mask:i32? " \
+    "decoder_input_ids:i32? logits_processor:i32?"
 #define ONE_ROW \
     "input_ids:i32 max_length:i32! min_length:i32? repetition_penalty:T? vocab_mask:i32? " \
     "prefix_vocab_mask:i32? " \
@@ -191,18 +196,21 @@ static const ortc_op ops[] = {
             "num_scan_inputs:i! scan_input_axes:is? scan_output_axes:is? scan_input_directions:is? "
             "scan_output_directions:is? body:g!",
             "V=all", infer_scan, lift_scan, ORTC_OP_CONTROL),
-    ORTC_OP("com.microsoft", "GreedySearch", 1, 1, "", ONE_ROW, "sequences:i32", SUBGRAPHS, "T=f32,f16",
+    ORTC_OP("com.microsoft", "GreedySearch", 1, 1, "", ONE_ROW, "sequences:i32", SUBGRAPHS "0", "T=f32,f16",
             infer_search, NULL, ORTC_OP_CONTROL),
     ORTC_OP("com.microsoft", "Sampling", 1, 1, "", ONE_ROW " presence_mask:i32? seed:i32?",
             "sequences:i32 filtered_logits:f32?",
-            SUBGRAPHS " custom:i=0 filter_value:f=-1e20 min_tokens_to_keep:i=0 presence_penalty:f=0 "
+            SUBGRAPHS "0 custom:i=0 filter_value:f=-1e20 min_tokens_to_keep:i=0 presence_penalty:f=0 "
                       "temperature:f=1 top_p:f=0",
             "T=f32,f16", infer_search, NULL, ORTC_OP_CONTROL | ORTC_OP_RANDOM),
-    ORTC_OP("com.microsoft", "BeamSearch", 1, 1, "",
-            "input_ids:F max_length:i32! min_length:i32? num_beams:i32! num_return_sequences:i32! "
-            "length_penalty:T? repetition_penalty:T? vocab_mask:i32? prefix_vocab_mask:i32? "
-            "attention_mask:i32? decoder_input_ids:i32? logits_processor:i32?",
-            "sequences:i32 sequences_scores:f32? scores:f32?", SUBGRAPHS " early_stopping:i=0",
+    ORTC_OP("com.microsoft", "BeamSearch", 1, 1, "", BEAMS, "sequences:i32 sequences_scores:f32? scores:f32?",
+            SUBGRAPHS "0 early_stopping:i=0", "F=i32,f32,f16 T=f32,f16", infer_search, NULL, ORTC_OP_CONTROL),
+    ORTC_OP("com.microsoft", "WhisperBeamSearch", 1, 1, "",
+            BEAMS " cross_qk_layer_head:i32? extra_decoding_ids:i32? temperature:T?",
+            "sequences:i32 sequences_scores:f32? scores:f32? cross_qk:f32? non_speech_probs:f32?",
+            SUBGRAPHS "2 beginning_timestamp_token_id:i? decoder_output_cross_qk:i=0 early_stopping:i=0 "
+                      "no_speech_token_id:i? no_timestamps_token_id:i? start_of_lm_token_id:i? "
+                      "transcribe_token_id:i? translate_token_id:i?",
             "F=i32,f32,f16 T=f32,f16", infer_search, NULL, ORTC_OP_CONTROL),
 };
 ORTC_FAMILY(control, ops, &ortc_kernels_ref_control);

@@ -216,4 +216,6 @@ ORTC_KERNELS(ref, control, ORTC_KERNEL("If", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &
              ORTC_KERNEL("Scan", 9, ORTC_NEWEST, (ORTC_TYPES_ANY), &ortc_ref_scan),
              ORTC_KERNEL_IN("com.microsoft", "GreedySearch", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_greedy_search),
              ORTC_KERNEL_IN("com.microsoft", "Sampling", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_sampling),
-             ORTC_KERNEL_IN("com.microsoft", "BeamSearch", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_beam_search));
+             ORTC_KERNEL_IN("com.microsoft", "BeamSearch", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_beam_search),
+             ORTC_KERNEL_IN("com.microsoft", "WhisperBeamSearch", 1, 1, (ORTC_TYPES_ANY),
+                            &ortc_ref_beam_search));

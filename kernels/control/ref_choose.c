@@ -65,7 +65,7 @@ void ortc_search_score(ortc_search *s)
         forbid_unmasked(s->vocab_mask, s->vocab, x);
         if (s->step == 1 && s->prefix_mask) forbid_unmasked(s->prefix_mask + line, s->vocab, x);
         if (s->length < s->min && is->eos < s->vocab) x[is->eos] = -FLT_MAX;
-        for (int64_t i = 0; is->temperature != 1 && i < s->vocab; i++) x[i] /= is->temperature;
+        for (int64_t i = 0; s->temperature != 1 && i < s->vocab; i++) x[i] /= s->temperature;
         for (int64_t i = 0; s->presence_mask && i < s->vocab; i++)
             x[i] -= (float)s->presence_mask[line + i] * is->presence;
         for (int64_t i = 0; is->kind == ORTC_SEARCH_BEAMS && i < s->vocab; i++) x[i] += s->sums[r];

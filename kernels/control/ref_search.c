@@ -90,6 +90,9 @@ static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **ou
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
                               "eos_token_id %lld, pad_token_id %lld, temperature %g", (long long)s->eos,
                               (long long)s->pad, (double)s->temperature);
+    if (ortc_node_out(n, 3).type || ortc_node_out(n, 4).type || ortc_node_in(n, 13).type)
+        return ortc_prep_fail(prep, ORTC_UNSUPPORTED,
+                              "cross_qk, non_speech_probs and extra_decoding_ids are not supported");
     if (s->model < 0 || s->model > 2 || (s->model && s->kind != ORTC_SEARCH_BEAMS) ||
         (s->model && encoder.kind != ORTC_ATTR_GRAPH))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "model_type %lld needs %s", (long long)s->model,
@@ -118,8 +121,8 @@ static ortc_status read_number(const ortc_search *s, uint32_t port, const char *
     *value = v->dtype == ORTC_I32 ? (double)ortc_load_i64(v->data, v->dtype, 0)
                                   : ortc_load_f64(v->data, v->dtype, 0);
     if (*value >= low && *value <= high) return ORTC_OK;
-    return ortc_call_fail(s->call, ORTC_INVALID_ARGUMENT, "'%s' is %g, expected %g to %g", name, *value, low,
-                          high);
+    return ortc_call_fail(s->call, ORTC_INVALID_ARGUMENT, "'%s' is %g, expected %.9g to %.9g", name, *value,
+                          low, high);
 }
 
 /* A mask of int32 with the dims that it must have; *out NULL: left out. */
@@ -142,14 +145,18 @@ static ortc_status read_numbers(ortc_search *s)
 {
     const bool many = s->state->kind == ORTC_SEARCH_BEAMS;
     double max = 0, min = 0, beams = 1, returned = 1, length_penalty = 1, repetition = 1, processor = 0,
-           seed = 0;
+           seed = 0, temperature = (double)s->state->temperature;
     ORTC_TRY(read_number(s, 1, "max_length", (double)s->first + 1, 0x1p20, &max));
     ORTC_TRY(read_number(s, 2, "min_length", -0x1p31, max - 1, &min));
     if (many) {
         ORTC_TRY(read_number(s, 3, "num_beams", 1, BEAMS_LIMIT, &beams));
         ORTC_TRY(read_number(s, 4, "num_return_sequences", 1, beams, &returned));
         ORTC_TRY(read_number(s, 5, "length_penalty", -1e30, 1e30, &length_penalty));
-        ORTC_TRY(read_number(s, 11, "logits_processor", 0, 0, &processor));
+        ORTC_TRY(read_number(s, 11, "logits_processor", 0, 1, &processor));
+        ORTC_TRY(read_number(s, 14, "temperature", 1e-30, 1e30, &temperature));
+        if (processor != 0)
+            return ortc_call_fail(s->call, ORTC_UNSUPPORTED,
+                                  "'logits_processor' 1, timestamps, is not supported");
     }
     ORTC_TRY(read_number(s, repetition_port(s), "repetition_penalty", 1e-30, 1e30, &repetition));
     s->max = (int64_t)max;
@@ -158,6 +165,7 @@ static ortc_status read_numbers(ortc_search *s)
     s->returned = (int64_t)returned;
     s->length_penalty = (float)length_penalty;
     s->repetition = (float)repetition;
+    s->temperature = (float)temperature;
     s->rows = s->batch * s->beams;
     s->key = ortc_random_key(ortc_call_seed(s->call));
     if (s->state->kind == ORTC_SEARCH_SAMPLING && given(s, 8)) {

@@ -48,7 +48,7 @@ typedef struct ortc_search {
     int64_t min, max, returned; /* tokens of a sentence, the first included; sentences of a line */
     int64_t first, length;      /* tokens there were before the first run, and are now */
     int64_t step;               /* runs so far */
-    float repetition, length_penalty;
+    float repetition, length_penalty, temperature;
     const int32_t *vocab_mask, *prefix_mask, *presence_mask; /* [V], [B, V], [B, V]; NULL: none */
     uint64_t key;                                            /* of random numbers */
     int32_t *tokens, *spare;                                 /* rows x max */

@@ -157,7 +157,7 @@ def beams():
         numbers = NUMBERS | {k: attributes.pop(k) for k in list(attributes) if k in NUMBERS}
         inputs = {"input_ids": TOKENS[tokens]} | {k: None if v is None else n(v, f32 if "penalty" in k else i32) for k, v in numbers.items()}
         inputs |= {"vocab_mask": None, "prefix_vocab_mask": None, "attention_mask": None} | (more or {})
-        return Case(f"beams_{name}", "BeamSearch", inputs, outputs=outputs, atol=1e-4, **(model or {"decoder": gpt()}),
+        return Case(f"beams_{name}", attributes.pop("op", "BeamSearch"), inputs, outputs=outputs, atol=1e-4, **(model or {"decoder": gpt()}),
                     **({"eos_token_id": 1, "pad_token_id": 0} | attributes))  # fmt: skip
 
     yield case("one", "one", 2)
@@ -182,6 +182,10 @@ def beams():
     for hidden in (True, False):
         for name, told in (("", None), ("_told", np.array([[2, 5], [2, 9]], i32))):
             yield case(f"whisper_{int(hidden)}{name}", "two", 2, model=t5(True, hidden, True), more={"input_ids": sound, "decoder_input_ids": told})
+            tokens = {k: i for i, k in enumerate(("translate_token_id", "transcribe_token_id", "start_of_lm_token_id", "no_timestamps_token_id", "no_speech_token_id",
+                                                  "beginning_timestamp_token_id"))}  # fmt: skip
+            heard = {"input_ids": sound, "decoder_input_ids": told, "logits_processor": n(0), "cross_qk_layer_head": None, "extra_decoding_ids": None, "temperature": n(0.7, f32)}
+            yield case(f"whisper_own_{int(hidden)}{name}", "two", 2, model=t5(True, hidden, True), more=heard, op="WhisperBeamSearch", **tokens)
     for first, hidden in ((True, True), (True, False), (False, False)):
         model = t5(first, hidden)
         name = f"t5_{int(first)}{int(hidden)}"
