@@ -16,14 +16,6 @@ static const char *scale_text(ortc_lift *l, char buffer[40])
     return buffer;
 }
 
-static ortc_status refuse(ortc_lift *l, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ortc_given(l, names[i]))
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "input '%s' is not supported", names[i]);
-    return ORTC_OK;
-}
-
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* `mask`, or nothing, from what masks keys (lengths, flags of keys, of pairs) and what is added. `total` is
@@ -80,7 +72,27 @@ static ortc_status write_mask(ortc_lift *l, const char *keys, const char *added,
     return ortc_lift_write(l, "mask = Add(closed, %s)", added);
 }
 
+/* ---- Buffers that past and present share --------------------------------------------------------------- */
+
+/* `begun`, a vector of one element: how many keys of the buffer are the past. */
+static ortc_status read_begun(ortc_lift *l)
+{
+    return ortc_lift_write(l, "begun_32 = Reshape(past_sequence_length, [-1])\n"
+                              "begun = Cast(begun_32) to=7");
+}
+
+/* `to`, the buffer `room` with the keys `grown` in its first places. */
+static ortc_status put_back(ortc_lift *l, const char *to, const char *room, const char *grown)
+{
+    return ortc_lift_write(l,
+                           "%s_rest = Slice(%s, total, [9223372036854775807], [2])\n"
+                           "%s = Concat(%s, %s_rest) axis=2",
+                           to, room, to, grown, to);
+}
+
 /* ---- MultiHeadAttention -------------------------------------------------------------------------------- */
+
+static ortc_status decode_one(ortc_lift *l, const char *keys, bool shares); /* the form for one new token */
 
 /* `to` [B, L, N * H] from one of packed [B, L, N, parts, H] */
 static ortc_status join_heads(ortc_lift *l, const char *to, const char *from)
@@ -125,14 +137,13 @@ static ortc_status unpack_heads(ortc_lift *l, bool *plain_keys)
 
 ortc_status ortc_contrib_multi_head_attention(ortc_lift *l)
 {
-    static const char *const later[] = {"past_sequence_length", "cache_indirection"};
     const int64_t heads = ortc_lift_int(l, "num_heads", 0);
     const bool causal = ortc_lift_int(l, "unidirectional", 0) != 0, bias = ortc_given(l, "bias"),
-               past = ortc_given(l, "past_key");
+               past = ortc_given(l, "past_key"), shared = past && ortc_given(l, "past_sequence_length");
     const char *mask, *q = "q", *k = "k", *v = "v";
     char scale[40];
     bool plain;
-    ORTC_TRY(refuse(l, later, 2));
+    if (shared && ortc_given(l, "cache_indirection")) return decode_one(l, "key_padding_mask", true);
     ORTC_TRY(unpack_heads(l, &plain));
     if (bias) {
         ORTC_TRY(ortc_lift_write(l, "width = Shape(q) start=2\n"
@@ -149,20 +160,35 @@ ortc_status ortc_contrib_multi_head_attention(ortc_lift *l)
         }
     }
     ORTC_TRY(ortc_lift_write(l, "%s = Shape(k) start=1 end=2", past ? "fresh" : "total"));
-    if (past)
+    if (shared) {
+        ORTC_TRY(read_begun(l));
+        ORTC_TRY(ortc_lift_write(l, "total = Add(begun, fresh)\n"
+                                    "past_k = Slice(past_key, [0], begun, [2])\n"
+                                    "past_v = Slice(past_value, [0], begun, [2])"));
+    } else if (past) {
         ORTC_TRY(ortc_lift_write(l, "old = Shape(past_key) start=2 end=3\n"
                                     "total = Add(old, fresh)"));
+    }
     ORTC_TRY(write_mask(l, "key_padding_mask", "attention_bias", "query", &mask));
-    const bool scores = ortc_wanted(l, 3), finite = scores && causal;
-    ORTC_TRY(
-        ortc_lift_write(l,
-                        "output, %s, %s, %s = Attention(%s, %s, %s, %s, past_key, past_value) is_causal=%d "
-                        "q_num_heads=%lld kv_num_heads=%lld qk_matmul_output_mode=2%s",
-                        ortc_wanted(l, 1) ? "present_key" : "_", ortc_wanted(l, 2) ? "present_value" : "_",
-                        finite   ? "scores"
-                        : scores ? "qk"
-                                 : "_",
-                        q, k, v, mask, causal, LL(heads), LL(heads), scale_text(l, scale)));
+    const bool scores = ortc_wanted(l, 3), finite = scores && causal, k_out = ortc_wanted(l, 1),
+               v_out = ortc_wanted(l, 2);
+    ORTC_TRY(ortc_lift_write(
+        l,
+        "output, %s, %s, %s = Attention(%s, %s, %s, %s, %s, %s) is_causal=%d q_num_heads=%lld "
+        "kv_num_heads=%lld qk_matmul_output_mode=2%s",
+        !k_out   ? "_"
+        : shared ? "grown_k"
+                 : "present_key",
+        !v_out   ? "_"
+        : shared ? "grown_v"
+                 : "present_value",
+        finite   ? "scores"
+        : scores ? "qk"
+                 : "_",
+        q, k, v, mask, shared ? "past_k" : "past_key", shared ? "past_v" : "past_value", causal, LL(heads),
+        LL(heads), scale_text(l, scale)));
+    if (shared && k_out) ORTC_TRY(put_back(l, "present_key", "past_key", "grown_k"));
+    if (shared && v_out) ORTC_TRY(put_back(l, "present_value", "past_value", "grown_v"));
     /* what comes later has the lowest number there is */
     return finite ? ortc_lift_write(l, "qk = Max(scores, -3.4028234663852886e38:query)") : ORTC_OK;
 }
@@ -180,9 +206,9 @@ static ortc_status attend(ortc_lift *l)
     const int64_t *sizes = ortc_node_ints(n, "qkv_hidden_sizes", &count);
     const char *mask;
     char scale[40];
-    if (ortc_lift_int(l, "do_rotary", 0) || ortc_lift_int(l, "past_present_share_buffer", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED,
-                              "do_rotary and past_present_share_buffer are not supported");
+    const bool shared = past && ortc_given(l, "past_sequence_length");
+    if (ortc_lift_int(l, "do_rotary", 0))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "do_rotary is not supported");
     if (count == 3)
         ORTC_TRY(ortc_lift_write(l, "q, k, v = Split(qkv, [%lld,%lld,%lld]) axis=-1", LL(sizes[0]),
                                  LL(sizes[1]), LL(sizes[2])));
@@ -191,26 +217,36 @@ static ortc_status attend(ortc_lift *l)
     ORTC_TRY(ortc_lift_write(l, "%s = Shape(input) start=1 end=2", past ? "fresh" : "total"));
     if (past)
         ORTC_TRY(ortc_lift_write(l, "past_k, past_v = Split(past) axis=0 num_outputs=2\n"
-                                    "old_k = Squeeze(past_k, [0])\n"
-                                    "old_v = Squeeze(past_v, [0])\n"
-                                    "old = Shape(old_k) start=2 end=3\n"
-                                    "total = Add(old, fresh)"));
+                                    "room_k = Squeeze(past_k, [0])\n"
+                                    "room_v = Squeeze(past_v, [0])"));
+    if (shared)
+        ORTC_TRY(read_begun(l));
+    else if (past)
+        ORTC_TRY(ortc_lift_write(l, "begun = Shape(room_k) start=2 end=3"));
+    if (past)
+        ORTC_TRY(ortc_lift_write(l, "total = Add(begun, fresh)\n"
+                                    "old_k = Slice(room_k, [0], begun, [2])\n"
+                                    "old_v = Slice(room_v, [0], begun, [2])"));
     ORTC_TRY(write_mask(l, "mask_index", *ortc_node_op(n) == 'A' ? "attention_bias" : "_", "qkv", &mask));
     ORTC_TRY(ortc_lift_write(l,
                              "output, %s, %s = Attention(q, k, v, %s, %s, %s) is_causal=%d q_num_heads=%lld "
                              "kv_num_heads=%lld%s",
                              present ? "new_k" : "_", present ? "new_v" : "_", mask, past ? "old_k" : "_",
                              past ? "old_v" : "_", causal, LL(heads), LL(heads), scale_text(l, scale)));
-    return present ? ortc_lift_write(l, "all_k = Unsqueeze(new_k, [0])\n"
-                                        "all_v = Unsqueeze(new_v, [0])\n"
-                                        "present = Concat(all_k, all_v) axis=0")
-                   : ORTC_OK;
+    if (!present) return ORTC_OK;
+    if (shared) {
+        ORTC_TRY(put_back(l, "full_k", "room_k", "new_k"));
+        ORTC_TRY(put_back(l, "full_v", "room_v", "new_v"));
+    }
+    return ortc_lift_write(l,
+                           "all_k = Unsqueeze(%s, [0])\n"
+                           "all_v = Unsqueeze(%s, [0])\n"
+                           "present = Concat(all_k, all_v) axis=0",
+                           shared ? "full_k" : "new_k", shared ? "full_v" : "new_v");
 }
 
 ortc_status ortc_contrib_attention(ortc_lift *l)
 {
-    static const char *const later[] = {"past_sequence_length"};
-    ORTC_TRY(refuse(l, later, 1));
     if (ortc_given(l, "bias"))
         ORTC_TRY(ortc_lift_write(l, "product = MatMul(input, weights)\n"
                                     "qkv = Add(product, bias)"));
@@ -238,7 +274,7 @@ ortc_status ortc_contrib_rotary(ortc_lift *l)
     const ortc_port x = ortc_lift_look(l, "input"), ids = ortc_lift_look(l, "position_ids"),
                     cos = ortc_lift_look(l, "cos_cache");
     int64_t heads = ortc_lift_int(l, "num_heads", 0), turned = ortc_lift_int(l, "rotary_embedding_dim", 0);
-    if (ortc_lift_int(l, "is_packed_batching", 0) || (x.rank != 3 && x.rank != 4) || ids.rank < 0)
+    if ((x.rank != 3 && x.rank != 4) || ids.rank < 0) /* is_packed_batching only leaves a check out */
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the ranks of input and position_ids must be known");
     if (x.rank == 3 && heads == 0) {
         if (x.dims[2] < 0 || cos.rank != 2 || cos.dims[1] < 1 || cos.dims[1] > INT32_MAX)
@@ -278,8 +314,6 @@ ortc_status ortc_contrib_mrotary(ortc_lift *l)
     const int64_t half = cos.dims[1], dims[2] = {half, 3};
     if (x.rank == 3 && heads == 0 && (x.dims[2] < 0 || x.dims[2] % (2 * half)))
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "num_heads must be given, or the size of a head be known");
-    if (ortc_lift_int(l, "is_packed_batching", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "is_packed_batching is not supported");
     if (count != 3 || sections[0] < 0 || sections[1] < 0 || sections[2] < 0 || sections[0] > half ||
         sections[1] > half || sections[2] > half || sections[0] + sections[1] + sections[2] != half)
         return ortc_lift_fail(l, ORTC_INVALID_MODEL,
@@ -619,7 +653,8 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     trio t;
     ORTC_TRY(read_cache(l, "past_key", "k_scale", "k_quant_type", &keys));
     ORTC_TRY(read_cache(l, "past_value", "v_scale", "v_quant_type", &values));
-    if (ortc_wanted(l, 3)) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk is not supported");
+    if (sliding && ortc_wanted(l, 3))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk with sliding_window_cache is not supported");
     if (sliding && (window < 1 || !ortc_given(l, "past_key") || ortc_given(l, "attention_bias")))
         return ortc_lift_fail(
             l, ORTC_UNSUPPORTED,
@@ -655,15 +690,22 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     ORTC_TRY(sliding ? ortc_lift_write(l, "all_keys = Shape(cached_key) start=2 end=3")
                      : write_window(l, window));
     if (sink) ORTC_TRY(write_sink(l, t.heads));
-    return ortc_lift_write(l,
-                           "mixed = Attention(q4, %s, %s, %s) softcap=%.9g%s\n"
-                           "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
-                           "output = Reshape(turned_back, [0,0,-1])",
-                           sink ? "sunk_key" : "cached_key", sink ? "sunk_value" : "cached_value",
-                           sink                              ? "masked"
-                           : ortc_given(l, "attention_bias") ? "added"
-                                                             : "open",
-                           (double)softcap, scale_text(l, scale));
+    ORTC_TRY(ortc_lift_write(l,
+                             "mixed, _, _, %s = Attention(q4, %s, %s, %s) softcap=%.9g "
+                             "qk_matmul_output_mode=%d%s\n"
+                             "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
+                             "output = Reshape(turned_back, [0,0,-1])",
+                             ortc_wanted(l, 3) ? "all_weights" : "_", sink ? "sunk_key" : "cached_key",
+                             sink ? "sunk_value" : "cached_value",
+                             sink                              ? "masked"
+                             : ortc_given(l, "attention_bias") ? "added"
+                                                               : "open",
+                             (double)softcap, ortc_lift_int(l, "qk_output", 0) == 2 ? 3 : 2,
+                             scale_text(l, scale)));
+    if (!ortc_wanted(l, 3)) return ORTC_OK; /* of the keys there are; 0 where a token may not look */
+    return ortc_lift_write(l, "some_weights = Slice(all_weights, [0], total, [3])\n"
+                              "some_open = Slice(open, [0], total, [3])\n"
+                              "output_qk = Where(some_open, some_weights, 0:query)");
 }
 
 /* ---- SparseAttention ----------------------------------------------------------------------------------- */
@@ -793,13 +835,12 @@ static ortc_status extend(ortc_lift *l, const char *to, const char *past, const 
     return ortc_lift_write(l, "%s = TensorScatter(%s, %s, begun) axis=2", to, past, apart);
 }
 
-ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
+static ortc_status decode_one(ortc_lift *l, const char *keys, bool shares)
 {
     const int64_t heads = ortc_lift_int(l, "num_heads", 0);
     const ortc_port key = ortc_lift_look(l, "key");
     const bool packed = !key.type, cross = key.rank == 4, bias = ortc_given(l, "bias"),
-               shared = !cross && ortc_lift_int(l, "past_present_share_buffer", 0) != 0,
-               beams = shared && ortc_given(l, "cache_indirection");
+               shared = !cross && shares, beams = shared && ortc_given(l, "cache_indirection");
     const char *q = "query", *k = "key", *v = "value", *mask;
     char scale[40];
     if (heads < 1 || heads > INT32_MAX)
@@ -855,13 +896,18 @@ ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
         ORTC_TRY(follow_beams(l, "k_mine", "k_seen"));
         ORTC_TRY(follow_beams(l, "v_mine", "v_seen"));
     }
-    ORTC_TRY(write_mask(l, "mask_index", "attention_bias", "query", &mask));
+    ORTC_TRY(write_mask(l, keys, "attention_bias", "query", &mask));
     return ortc_lift_write(l,
                            "mixed, _, _, %s = Attention(q4, %s, %s, %s) qk_matmul_output_mode=2%s\n"
                            "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
                            "output = Reshape(turned_back, [0,0,-1])",
                            ortc_wanted(l, 3) ? "qk" : "_", beams ? "k_mine" : "k_seen",
                            beams ? "v_mine" : "v_seen", mask, scale_text(l, scale));
+}
+
+ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
+{
+    return decode_one(l, "mask_index", ortc_lift_int(l, "past_present_share_buffer", 0) != 0);
 }
 
 /* ---- What the standard has taken over ------------------------------------------------------------------ */

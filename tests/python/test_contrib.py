@@ -254,6 +254,10 @@ def attention():
     for name, more in (("", {}), ("_mask", {"bias": None, "mask": np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], i32)}), ("_added", {"bias": None, "mask": None, "added": r(1, 4, 3, 5)})):
         yield Case(f"mha_scores{name}", "MultiHeadAttention", {**k, **more}, outputs=["y", "", "", "qk"], num_heads=4, declared=f32)
     yield Case("mha_scores_causal", "MultiHeadAttention", {n: v[:, :3] for n, v in k.items()}, outputs=["y", "", "", "qk"], num_heads=4, declared=f32, unidirectional=1)
+    for new, causal, where in ((1, 0, None), (3, 1, None), (1, 0, rng.integers(0, 2, (1, 2, 8)).astype(i32))):
+        yield Case(f"mha_room_{new}_{where is not None}", "MultiHeadAttention", {"query": r(2, new, 16), "key": r(2, new, 16), "value": r(2, new, 16), "bias": r(48), "mask": None,
+                   "added": None, "past_key": r(2, 2, 8, 8), "past_value": r(2, 2, 8, 8), "length": np.array([3], i32), "where": where}, outputs=3, num_heads=2,
+                   unidirectional=causal)
     x, w, b = r(2, 4, 12), r(12, 48, scale=0.3), r(48)
     a = {"input": x, "weights": w, "bias": b}
     yield Case("attention", "Attention", a, num_heads=2)
@@ -266,6 +270,11 @@ def attention():
     yield Case("attention_pairs", "Attention", {**a, "mask": np.tril(np.ones((2, 4, 4), i32))}, num_heads=2)
     yield Case("attention_added", "Attention", {**a, "mask": None, "past": None, "added": r(2, 2, 4, 4)}, num_heads=2, scale=0.4)
     yield Case("attention_past", "Attention", {**a, "mask": None, "past": r(2, 2, 2, 3, 8)}, outputs=2, num_heads=2, unidirectional=1)
+    past = r(2, 2, 2, 3, 8)  # onnxruntime's CPU has no buffer that is longer than the past
+    y, present = Case("same", "Attention", {**a, "mask": None, "past": past}, outputs=2, num_heads=2, unidirectional=1).answers()
+    more = r(2, 2, 2, 4, 8)
+    yield Case("attention_room", "Attention", {**a, "mask": None, "past": np.concatenate([past, 0 * more, more], 3), "added": None, "length": np.array([3], i32)}, outputs=2,
+               num_heads=2, unidirectional=1, past_present_share_buffer=1, expected=[y, np.concatenate([present, more], 3)])
     yield Case("attention_sizes", "Attention", {"input": x, "weights": r(12, 40, scale=0.3), "bias": r(40)}, num_heads=2, qkv_hidden_sizes=[16, 16, 8])
     yield Case("attention_half", "Attention", {n: v.astype(f16) for n, v in a.items()}, num_heads=2, unidirectional=1)
     for t in (u8, i8):
@@ -275,6 +284,7 @@ def attention():
     rotary = {"x": r(2, 3, 16), "ids": np.array([[0, 1, 2], [4, 5, 6]], i64), "cos": cos, "sin": sin}
     yield Case("rotary", "RotaryEmbedding", rotary, fixed=True)
     yield Case("rotary_offset", "RotaryEmbedding", {**rotary, "ids": np.array([3], i64)}, fixed=True, interleaved=1)
+    yield Case("rotary_packed", "RotaryEmbedding", rotary, is_packed_batching=1, fixed=True)
     yield Case("rotary_4d", "RotaryEmbedding", {**rotary, "x": r(2, 2, 3, 8)})
     many = np.outer(np.arange(20), 0.5 ** np.arange(8))
     for layout in (0, 1):
@@ -312,6 +322,11 @@ def attention():
     yield gqa("gqa_capped", **group(5, 1, [5, 4], softcap=2.0, scale=0.7))
     yield gqa("gqa_chunk", **group(5, 3, [5]))
     yield gqa("gqa_smooth", **group(5, 1, [5, 4], smooth_softmax=1))
+    for how, more in (("", {}), ("_capped", {"softcap": 1.0}), ("_smooth", {"smooth_softmax": 1}), ("_window", {"local_window_size": 3})):
+        for what in (1, 2):
+            yield gqa(f"gqa_scores_{what}{how}", **(group(5, 1, [5, 5], **more) | {"outputs": 4}), qk_output=what, declared=f32)
+            yield gqa(f"gqa_scores_prompt_{what}{how}", **(group(0, 5, [0, 0], **more) | {"outputs": 4}), qk_output=what, declared=f32)
+    yield gqa("gqa_scores_added", **(group(5, 1, [5, 5], inputs={"added": r(2, 4, 1, 6)}) | {"outputs": 4}), qk_output=1, declared=f32)
     # caches that slide: of 4 rows for a window of 4, of 6 for one, where what leaves does so by threes; rows that are not in use may have any value
     for name, room, past, new, batch in (("step", 4, 7, 1, 2), ("first", 4, 3, 1, 2), ("chunk", 4, 7, 3, 1), ("prompt", 4, 0, 7, 1), ("slack", 6, 8, 1, 2), ("slack_chunk", 6, 7, 5, 1)):
         how = group(room, new, [room] * batch)
