@@ -258,6 +258,10 @@ const ortc_case ortc_cases_contrib[] = {
     {M "LinearAttentionGate@1", "T[2,3,4] f32[4] f32[4] T[2,3,4]", "", F3, .outputs = 2},
     {M "GatedRMSNorm@1", "T[2,8] T[4] T[2,8]", "", F3},
     {M "BranchwiseRMSNorm@1", "T[2,8] U[2,4]", "num_branches=2", F3 " U=f32,f16"},
+    {M "MoE@1", "T[5,16]=0.5..1 T[5,4] T[4,6,16]=0.5..1 - T[4,16,6]=0.5..1",
+     "k=2 activation_type='silu' use_sparse_mixer=1", F3},
+    {M "MoE@1", "f32[5,16] f32[5,4] f32[4,32,16] f32[4,32] f32[4,16,32]", "k=1 use_sparse_mixer=1",
+     .fails = ORTC_INVALID_MODEL},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] f32[4,6] f32[4,8,6] f32[4,8]", "k=2 activation_type='silu'"},
     {M "MoE@1", "f32[2,2,8] f32[4,3] f32[3,12,8] - f32[3,8,6]",
      "k=2 activation_type='swiglu' swiglu_fusion=1 normalize_routing_weights=1"},
@@ -273,7 +277,6 @@ const ortc_case ortc_cases_contrib[] = {
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,7]", "", .fails = ORTC_SHAPE_MISMATCH},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] f32[4,7] f32[4,8,6]", "", .fails = ORTC_SHAPE_MISMATCH},
     {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,6]", "k=5", .fails = ORTC_INVALID_ARGUMENT},
-    {M "MoE@1", "f32[5,8] f32[5,4] f32[4,6,8] - f32[4,8,6]", "use_sparse_mixer=1", .fails = ORTC_UNSUPPORTED},
     {M "QMoE@1",
      "T[5,16]=0.5..1 T[5,4] u8[4,32,8] T[4,32]={" STEPS "} - u8[4,16,16] T[4,16]={" STEPS
      "} - - - - u8[4,16]={0} u8[4,8]={0}",

@@ -216,6 +216,20 @@ def experts():
     yield Case("moe_halves", "MoE", halves, k=2, activation_type="swiglu", swiglu_fusion=2,
                expected=mixed(lambda e, v: silu(w1[e] @ v + b1[e]) * (w3[e] @ v)), rtol=1e-3, atol=1e-4)
 
+    close = np.array([[1, 0.99, 0.985, -3], [0.5, 0.499, 0.2, 0.495], [-1, -1.01, -0.999, -4], [2, 1, 0, -1], [0.1, 0.1, 0.1, 0.1]], f32)
+
+    def sparse():  # as Phi-3.5-MoE's own model says
+        y = np.zeros((tokens, size))
+        for t, p in enumerate(close.astype(f64)):
+            left = p.copy()
+            for e in np.argsort(-p, kind="stable")[:2]:
+                near = np.where((p[e] - p) / np.maximum(np.abs(p), p[e]) > 0.02, -np.inf, left)
+                y[t] += np.exp(near[e]) / np.exp(near).sum() * (w2[e] @ np.maximum(w1[e] @ x[t] + b1[e], 0) + b2[e])
+                left[e] = -np.inf
+        return [y.astype(f32)]
+    # onnxruntime's CPU does not look at the attribute
+    yield Case("moe_sparse_mixer", "MoE", {**plain, "router": close}, k=2, activation_type="relu", use_sparse_mixer=1, expected=sparse(), rtol=1e-3, atol=1e-4)
+
     for bits in (4, 8):
         pack = 8 // bits
 
