@@ -34,6 +34,8 @@ EVALUATOR = {
     "GlobalMaxPool": "it knows four dims only",
     "ReduceSumSquare i32": "it makes i64 of it",
     "QLinearConv": "it rounds after the zero point is added",
+    "Unique unsorted": "it sorts where one output is asked for, and elsewhere takes of the first axis what it found along another",
+    "SequenceInsert place": "at the end of a sequence it inserts at the beginning",
 }
 
 
@@ -115,6 +117,16 @@ def optional() -> Dispute:
     return Dispute("Optional", "o = Optional (x) y = OptionalGetElement (o)", {"x": x}, x)
 
 
+def unsorted() -> Dispute:
+    x = line(-2, -3.25, -2, shape=(3, 1))
+    return Dispute("Unique unsorted", "y = Unique <sorted = 0> (x)", {"x": x}, line(-2, -3.25))
+
+
+def inserted() -> Dispute:
+    feeds = {"x": line(1, 2), "z": line(3), "i": line(1, dtype=np.int64)}
+    return Dispute("SequenceInsert place", "s = SequenceConstruct (x) t = SequenceInsert (s, z, i) y = ConcatFromSequence <axis = 0> (t)", feeds, line(1, 2, 3))
+
+
 def lrn() -> Dispute:
     x = np.arange(1, 9, dtype=np.float32).reshape(1, 4, 2, 1)
     e, y = x.astype(np.float64), np.zeros(x.shape)
@@ -171,7 +183,7 @@ def rounded() -> Dispute:
 
 DISPUTES: dict[str, list[Callable[[], Dispute]]] = {
     "onnxruntime": [mean_variance, gelu, cubic_border, hard_swish, *(lambda op=op: wrapped(op) for op in ("ReduceProd", "ReduceSumSquare")), *(lambda op=r.split()[0]: nothing_reduced(op) for r in ONNXRUNTIME if r.endswith("empty"))],
-    "evaluator": [optional, lrn, erf, hard_swish, max_pool_indices, global_max, squares, rounded, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
+    "evaluator": [optional, unsorted, inserted, lrn, erf, hard_swish, max_pool_indices, global_max, squares, rounded, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
 }
 
 
