@@ -1,11 +1,12 @@
 /* kernels/control/ref_choose.c: the next token of every row, from the decoder's scores of all words.
  *
  * Scores go through what the node asks for, in onnxruntime's order: words that were there already are
- * punished, an n-gram that was there is not repeated, masks, no end before the shortest length, temperature.
- * Then the best word is taken (GreedySearch), one is drawn (Sampling: of the likeliest that together have
- * top_p), or the best continuations of all beams of a line are (BeamSearch, after transformers'
+ * punished, an n-gram that was there is not repeated, masks, no end before the shortest length, temperature,
+ * times. Then the best word is taken (GreedySearch), one is drawn (Sampling: of the likeliest that together
+ * have top_p), or the best continuations of all beams of a line are (BeamSearch, after transformers'
  * BeamSearchScorer: of twice as many candidates as beams those that end it are sentences, if they are among
- * the best, the others the new beams).
+ * the best, the others the new beams; onnxruntime 1.31.1 goes on for too long with lines that are not the
+ * first, for it looks at another's candidates to see whether a sentence can become better).
  */
 #include <float.h>
 #include <math.h>
@@ -52,6 +53,37 @@ static void forbid_unmasked(const int32_t *mask, int64_t n, float *x)
         if (!mask[i]) x[i] = -FLT_MAX;
 }
 
+/* Words from `begin` on; negative ones are none. */
+static void forbid(float *x, int64_t begin, int64_t end, int64_t vocab)
+{
+    for (int64_t i = begin < 0 ? 0 : begin; i < end && i < vocab; i++) x[i] = -FLT_MAX;
+}
+
+/* Whisper's words that are times: they come in pairs but for the first, do not go back, and the first is
+ * early. Where all that may come are together likelier than any other word, one of them it is. */
+static void forbid_times(const ortc_search *s, const int32_t *tokens, float *x)
+{
+    const ortc_search_state *is = s->state;
+    int64_t begin = 0; /* behind the first time */
+    while (begin < s->length && tokens[begin++] < is->times) continue;
+    const bool first = begin == s->length, timed = tokens[s->length - 1] >= is->times,
+               paired = first || tokens[s->length - 2] >= is->times;
+    for (int i = 0; i < (first ? 2 : 5); i++) forbid(x, is->silent[i], is->silent[i] + 1, s->vocab);
+    if (timed && paired) forbid(x, is->times, s->vocab, s->vocab);
+    if (timed && !paired) forbid(x, 0, is->eos, s->vocab);
+    for (int64_t i = s->length; i-- > 0;)
+        if (tokens[i] >= is->times) {
+            forbid(x, is->times, tokens[i] + !(timed && !paired), s->vocab);
+            break;
+        }
+    if (first) forbid(x, is->times + 51, s->vocab, s->vocab);
+    double word = -INFINITY, top = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < is->times; i++) word = fmax(word, (double)x[i]);
+    for (int64_t i = is->times; i < s->vocab; i++) top = fmax(top, (double)x[i]);
+    for (int64_t i = is->times; i < s->vocab; i++) sum += exp((double)x[i] - top);
+    if (log(sum) + top > word) forbid(x, 0, is->times, s->vocab);
+}
+
 void ortc_search_score(ortc_search *s)
 {
     const ortc_search_state *is = s->state;
@@ -68,6 +100,7 @@ void ortc_search_score(ortc_search *s)
         for (int64_t i = 0; s->temperature != 1 && i < s->vocab; i++) x[i] /= s->temperature;
         for (int64_t i = 0; s->presence_mask && i < s->vocab; i++)
             x[i] -= (float)s->presence_mask[line + i] * is->presence;
+        if (s->timed) forbid_times(s, tokens, x);
         for (int64_t i = 0; is->kind == ORTC_SEARCH_BEAMS && i < s->vocab; i++) x[i] += s->sums[r];
     }
 }

@@ -85,6 +85,12 @@ static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **ou
     s->top_p = ortc_node_float(n, "top_p", 0);
     s->filter = ortc_node_float(n, "filter_value", -1e20F);
     s->presence = ortc_node_float(n, "presence_penalty", 0);
+    s->times = ortc_node_int(n, "beginning_timestamp_token_id", -1);
+    s->silent[0] = ortc_node_int(n, "no_timestamps_token_id", -1);
+    s->silent[1] = ortc_node_int(n, "start_of_lm_token_id", -1);
+    s->silent[2] = s->start; /* of a transcript */
+    s->silent[3] = ortc_node_int(n, "translate_token_id", -1);
+    s->silent[4] = ortc_node_int(n, "transcribe_token_id", -1);
     s->init = ortc_node_attr(n, "init_decoder").kind == ORTC_ATTR_GRAPH;
     if (s->eos < 0 || s->eos > INT32_MAX || s->pad < 0 || s->pad > INT32_MAX || !(s->temperature > 0))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
@@ -154,9 +160,7 @@ static ortc_status read_numbers(ortc_search *s)
         ORTC_TRY(read_number(s, 5, "length_penalty", -1e30, 1e30, &length_penalty));
         ORTC_TRY(read_number(s, 11, "logits_processor", 0, 1, &processor));
         ORTC_TRY(read_number(s, 14, "temperature", 1e-30, 1e30, &temperature));
-        if (processor != 0)
-            return ortc_call_fail(s->call, ORTC_UNSUPPORTED,
-                                  "'logits_processor' 1, timestamps, is not supported");
+        s->timed = processor == 1;
     }
     ORTC_TRY(read_number(s, repetition_port(s), "repetition_penalty", 1e-30, 1e30, &repetition));
     s->max = (int64_t)max;
@@ -417,6 +421,11 @@ static ortc_status take_vocabulary(ortc_search *s)
     if (s->vocab < 2 || s->vocab > INT32_MAX)
         return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH,
                               "logits must be [rows, tokens, words], 2 words at least");
+    if (s->timed && (s->state->times < 1 || s->state->times >= s->vocab))
+        return ortc_call_fail(
+            s->call, ORTC_INVALID_ARGUMENT,
+            "'logits_processor' 1 needs beginning_timestamp_token_id below %lld, it is %lld",
+            (long long)s->vocab, (long long)s->state->times);
     ORTC_TRY(read_mask(s, masks, "vocab_mask", 1, 1, s->vocab, &s->vocab_mask));
     ORTC_TRY(read_mask(s, masks + 1, "prefix_vocab_mask", 2, s->batch, s->vocab, &s->prefix_mask));
     if (!many) ORTC_TRY(read_mask(s, 7, "presence_mask", 2, s->batch, s->vocab, &s->presence_mask));

@@ -20,6 +20,8 @@ typedef struct ortc_search_state {
     int64_t model; /* 0: GPT-2, 1: T5, 2: Whisper */
     int64_t eos, pad, start, ngram, vocab, custom, min_kept;
     bool early, init; /* early: enough sentences are enough; init: a decoder of its own for the first run */
+    /* of Whisper: the first word that is a time, and words that are neither said nor written */
+    int64_t times, silent[5];
     float temperature, top_p, filter, presence;
     ortc_dtype past_type;        /* GPT-2: of the past, which begins as [2, rows, heads, 0, size] */
     int64_t heads, size;         /* 0: T5 and Whisper, whose encoder says */
@@ -48,6 +50,7 @@ typedef struct ortc_search {
     int64_t min, max, returned; /* tokens of a sentence, the first included; sentences of a line */
     int64_t first, length;      /* tokens there were before the first run, and are now */
     int64_t step;               /* runs so far */
+    bool timed;                 /* Whisper's rules for words that are times */
     float repetition, length_penalty, temperature;
     const int32_t *vocab_mask, *prefix_mask, *presence_mask; /* [V], [B, V], [B, V]; NULL: none */
     uint64_t key;                                            /* of random numbers */
