@@ -187,10 +187,14 @@ def beams():
             heard = {"input_ids": sound, "decoder_input_ids": told, "logits_processor": n(0), "cross_qk_layer_head": None, "extra_decoding_ids": None, "temperature": n(0.7, f32)}
             yield case(f"whisper_own_{int(hidden)}{name}", "two", 2, model=t5(True, hidden, True), more=heard, op="WhisperBeamSearch", **tokens)
     ids = {k: 6 + i for i, k in enumerate(("translate_token_id", "transcribe_token_id", "start_of_lm_token_id", "no_timestamps_token_id", "beginning_timestamp_token_id"))}
-    for seed in (2, 8, 18, 22, 24, 27):  # of others onnxruntime makes NaN
+    for seed in (4, 5, 6, 7, 9, 12, 13, 14, 16):
         sound = np.random.default_rng(seed).standard_normal((1, WIDTH, 9)).astype(f32)
-        yield case(f"times_{seed}", "two", 2, model=t5(True, True, True) | {"decoder_start_token_id": 5}, op="WhisperBeamSearch", eos_token_id=4, num_beams=2,
-                   more={"input_ids": sound, "decoder_input_ids": None, "logits_processor": n(1)}, no_speech_token_id=7, **ids)
+        told = case(f"times_{seed}", "two", 2, model=t5(True, True, True) | {"decoder_start_token_id": 5}, op="WhisperBeamSearch", eos_token_id=4, num_beams=2,
+                    more={"input_ids": sound, "decoder_input_ids": None, "logits_processor": n(1)}, no_speech_token_id=7, **ids)
+        # onnxruntime reads memory here that it has not written: what it says most often is taken
+        answers = [told.answers() for _ in range(5)]
+        told.expected = max(answers, key=lambda a: sum(np.array_equal(a[1], b[1]) for b in answers))
+        yield told
     for first, hidden in ((True, True), (True, False), (False, False)):
         model = t5(first, hidden)
         name = f"t5_{int(first)}{int(hidden)}"
