@@ -63,12 +63,9 @@ static ortc_status read_pair(ortc_search_state *s, const ortc_graph *encoder, co
     return ORTC_OK;
 }
 
-static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+static ortc_status read_attributes(ortc_search_state *s, const ortc_node *n, ortc_prep *prep)
 {
     const ortc_attr decoder = ortc_node_attr(n, "decoder"), encoder = ortc_node_attr(n, "encoder");
-    ortc_search_state *s = calloc(1, sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *out = s;
     s->kind = *ortc_node_op(n) == 'G'   ? ORTC_SEARCH_GREEDY
               : *ortc_node_op(n) == 'S' ? ORTC_SEARCH_SAMPLING
                                         : ORTC_SEARCH_BEAMS;
@@ -106,6 +103,18 @@ static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **ou
     s->n_out = ortc_graph_n_out(decoder.u.graphs[0]);
     return s->model ? read_pair(s, encoder.u.graphs[0], decoder.u.graphs[0], prep)
                     : read_gpt(s, decoder.u.graphs[0], prep);
+}
+
+static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    ortc_search_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    const ortc_status status = read_attributes(s, n, prep);
+    if (status == ORTC_OK)
+        *out = s;
+    else
+        free(s);
+    return status;
 }
 
 /* ---- Inputs -------------------------------------------------------------------------------------------- */
@@ -336,7 +345,9 @@ static ortc_status begin_pair(ortc_search *s, const int32_t *expand)
     const bool starts = is->enc_out == 2 + 4 * is->layers;
     int32_t *data;
     uint32_t at = 1;
-    ORTC_TRY(ortc_call_keep(s->call, ortc_call_value(s->call, 0), &s->in[0]));
+    ortc_value *given_ids = ortc_call_value(s->call, 0);
+    if (!given_ids) return ortc_call_fail(s->call, ORTC_OUT_OF_MEMORY, "no memory for the encoder's input");
+    ORTC_TRY(ortc_call_keep(s->call, given_ids, &s->in[0]));
     if (is->model == 1) {
         const int64_t n = s->call->in[0].dims[1];
         const int32_t *ids = s->call->in[0].data, *told;
