@@ -17,10 +17,12 @@
 
 static void log_softmax(float *x, int64_t n)
 {
-    double top = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++) top = fmax(top, (double)x[i]);
-    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - top);
-    for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] - top - log(sum));
+    float top = -INFINITY;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+    for (int64_t i = 0; i < n; i++) sum += (double)expf(x[i] - top);
+    const float all = (float)log(sum);
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] - top - all;
 }
 
 /* Once for each word that the row has. */

@@ -275,8 +275,12 @@ static ortc_status take_scores(ortc_search *s)
     for (int64_t r = 0; r < s->rows; r++) {
         const int64_t row = x.dims[0] == s->rows ? r : r / s->beams,
                       at = ((row + 1) * x.dims[1] - 1) * x.dims[2];
-        for (int64_t i = 0; i < s->vocab; i++)
-            s->scores[r * s->vocab + i] = (float)ortc_load_f64(x.data, x.dtype, at + i);
+        if (x.dtype == ORTC_F32)
+            memcpy(s->scores + r * s->vocab, (const float *)x.data + at,
+                   (size_t)s->vocab * sizeof *s->scores);
+        else
+            for (int64_t i = 0; i < s->vocab; i++)
+                s->scores[r * s->vocab + i] = (float)ortc_load_f64(x.data, x.dtype, at + i);
     }
     return ORTC_OK;
 }

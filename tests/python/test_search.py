@@ -157,8 +157,12 @@ def beams():
         numbers = NUMBERS | {k: attributes.pop(k) for k in list(attributes) if k in NUMBERS}
         inputs = {"input_ids": TOKENS[tokens]} | {k: None if v is None else n(v, f32 if "penalty" in k else i32) for k, v in numbers.items()}
         inputs |= {"vocab_mask": None, "prefix_vocab_mask": None, "attention_mask": None} | (more or {})
-        return Case(f"beams_{name}", attributes.pop("op", "BeamSearch"), inputs, outputs=outputs, atol=1e-4, **(model or {"decoder": gpt()}),
+        made = Case(f"beams_{name}", attributes.pop("op", "BeamSearch"), inputs, outputs=outputs, atol=1e-4, **(model or {"decoder": gpt()}),
                     **({"eos_token_id": 1, "pad_token_id": 0} | attributes))  # fmt: skip
+        if model and model.get("model_type") == 2:  # onnxruntime reads memory that it has not written: what it says most often is taken
+            answers = [made.answers() for _ in range(5)]
+            made.expected = max(answers, key=lambda a: sum(np.array_equal(a[1], b[1]) for b in answers))
+        return made
 
     yield case("one", "one", 2)
     yield case("two", "two", 2)
@@ -189,12 +193,8 @@ def beams():
     ids = {k: 6 + i for i, k in enumerate(("translate_token_id", "transcribe_token_id", "start_of_lm_token_id", "no_timestamps_token_id", "beginning_timestamp_token_id"))}
     for seed in (4, 5, 6, 7, 9, 12, 13, 14, 16):
         sound = np.random.default_rng(seed).standard_normal((1, WIDTH, 9)).astype(f32)
-        told = case(f"times_{seed}", "two", 2, model=t5(True, True, True) | {"decoder_start_token_id": 5}, op="WhisperBeamSearch", eos_token_id=4, num_beams=2,
-                    more={"input_ids": sound, "decoder_input_ids": None, "logits_processor": n(1)}, no_speech_token_id=7, **ids)
-        # onnxruntime reads memory here that it has not written: what it says most often is taken
-        answers = [told.answers() for _ in range(5)]
-        told.expected = max(answers, key=lambda a: sum(np.array_equal(a[1], b[1]) for b in answers))
-        yield told
+        yield case(f"times_{seed}", "two", 2, model=t5(True, True, True) | {"decoder_start_token_id": 5}, op="WhisperBeamSearch", eos_token_id=4, num_beams=2,
+                   more={"input_ids": sound, "decoder_input_ids": None, "logits_processor": n(1)}, no_speech_token_id=7, **ids)
     for first, hidden in ((True, True), (True, False), (False, False)):
         model = t5(first, hidden)
         name = f"t5_{int(first)}{int(hidden)}"
