@@ -16,14 +16,6 @@ static const char *scale_text(ortc_lift *l, char buffer[40])
     return buffer;
 }
 
-static ortc_status refuse(ortc_lift *l, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ortc_given(l, names[i]))
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "input '%s' is not supported", names[i]);
-    return ORTC_OK;
-}
-
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* `mask`, or nothing, from what masks keys (lengths, flags of keys, of pairs) and what is added. `total` is
@@ -80,7 +72,27 @@ static ortc_status write_mask(ortc_lift *l, const char *keys, const char *added,
     return ortc_lift_write(l, "mask = Add(closed, %s)", added);
 }
 
+/* ---- Buffers that past and present share --------------------------------------------------------------- */
+
+/* `begun`, a vector of one element: how many keys of the buffer are the past. */
+static ortc_status read_begun(ortc_lift *l)
+{
+    return ortc_lift_write(l, "begun_32 = Reshape(past_sequence_length, [-1])\n"
+                              "begun = Cast(begun_32) to=7");
+}
+
+/* `to`, the buffer `room` with the keys `grown` in its first places. */
+static ortc_status put_back(ortc_lift *l, const char *to, const char *room, const char *grown)
+{
+    return ortc_lift_write(l,
+                           "%s_rest = Slice(%s, total, [9223372036854775807], [2])\n"
+                           "%s = Concat(%s, %s_rest) axis=2",
+                           to, room, to, grown, to);
+}
+
 /* ---- MultiHeadAttention -------------------------------------------------------------------------------- */
+
+static ortc_status decode_one(ortc_lift *l, const char *keys, bool shares); /* the form for one new token */
 
 /* `to` [B, L, N * H] from one of packed [B, L, N, parts, H] */
 static ortc_status join_heads(ortc_lift *l, const char *to, const char *from)
@@ -125,15 +137,13 @@ static ortc_status unpack_heads(ortc_lift *l, bool *plain_keys)
 
 ortc_status ortc_contrib_multi_head_attention(ortc_lift *l)
 {
-    static const char *const later[] = {"past_sequence_length", "cache_indirection"};
     const int64_t heads = ortc_lift_int(l, "num_heads", 0);
     const bool causal = ortc_lift_int(l, "unidirectional", 0) != 0, bias = ortc_given(l, "bias"),
-               past = ortc_given(l, "past_key");
+               past = ortc_given(l, "past_key"), shared = past && ortc_given(l, "past_sequence_length");
     const char *mask, *q = "q", *k = "k", *v = "v";
     char scale[40];
     bool plain;
-    ORTC_TRY(refuse(l, later, 2));
-    if (ortc_wanted(l, 3)) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the output 'qk' is not supported");
+    if (shared && ortc_given(l, "cache_indirection")) return decode_one(l, "key_padding_mask", true);
     ORTC_TRY(unpack_heads(l, &plain));
     if (bias) {
         ORTC_TRY(ortc_lift_write(l, "width = Shape(q) start=2\n"
@@ -150,15 +160,37 @@ ortc_status ortc_contrib_multi_head_attention(ortc_lift *l)
         }
     }
     ORTC_TRY(ortc_lift_write(l, "%s = Shape(k) start=1 end=2", past ? "fresh" : "total"));
-    if (past)
+    if (shared) {
+        ORTC_TRY(read_begun(l));
+        ORTC_TRY(ortc_lift_write(l, "total = Add(begun, fresh)\n"
+                                    "past_k = Slice(past_key, [0], begun, [2])\n"
+                                    "past_v = Slice(past_value, [0], begun, [2])"));
+    } else if (past) {
         ORTC_TRY(ortc_lift_write(l, "old = Shape(past_key) start=2 end=3\n"
                                     "total = Add(old, fresh)"));
+    }
     ORTC_TRY(write_mask(l, "key_padding_mask", "attention_bias", "query", &mask));
-    return ortc_lift_write(l,
-                           "output, %s, %s = Attention(%s, %s, %s, %s, past_key, past_value) is_causal=%d "
-                           "q_num_heads=%lld kv_num_heads=%lld%s",
-                           ortc_wanted(l, 1) ? "present_key" : "_", ortc_wanted(l, 2) ? "present_value" : "_",
-                           q, k, v, mask, causal, LL(heads), LL(heads), scale_text(l, scale));
+    const bool scores = ortc_wanted(l, 3), finite = scores && causal, k_out = ortc_wanted(l, 1),
+               v_out = ortc_wanted(l, 2);
+    ORTC_TRY(ortc_lift_write(
+        l,
+        "output, %s, %s, %s = Attention(%s, %s, %s, %s, %s, %s) is_causal=%d q_num_heads=%lld "
+        "kv_num_heads=%lld qk_matmul_output_mode=2%s",
+        !k_out   ? "_"
+        : shared ? "grown_k"
+                 : "present_key",
+        !v_out   ? "_"
+        : shared ? "grown_v"
+                 : "present_value",
+        finite   ? "scores"
+        : scores ? "qk"
+                 : "_",
+        q, k, v, mask, shared ? "past_k" : "past_key", shared ? "past_v" : "past_value", causal, LL(heads),
+        LL(heads), scale_text(l, scale)));
+    if (shared && k_out) ORTC_TRY(put_back(l, "present_key", "past_key", "grown_k"));
+    if (shared && v_out) ORTC_TRY(put_back(l, "present_value", "past_value", "grown_v"));
+    /* what comes later has the lowest number there is */
+    return finite ? ortc_lift_write(l, "qk = Max(scores, -3.4028234663852886e38:query)") : ORTC_OK;
 }
 
 /* ---- Attention and QAttention -------------------------------------------------------------------------- */
@@ -174,9 +206,9 @@ static ortc_status attend(ortc_lift *l)
     const int64_t *sizes = ortc_node_ints(n, "qkv_hidden_sizes", &count);
     const char *mask;
     char scale[40];
-    if (ortc_lift_int(l, "do_rotary", 0) || ortc_lift_int(l, "past_present_share_buffer", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED,
-                              "do_rotary and past_present_share_buffer are not supported");
+    const bool shared = past && ortc_given(l, "past_sequence_length");
+    if (ortc_lift_int(l, "do_rotary", 0))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "do_rotary is not supported");
     if (count == 3)
         ORTC_TRY(ortc_lift_write(l, "q, k, v = Split(qkv, [%lld,%lld,%lld]) axis=-1", LL(sizes[0]),
                                  LL(sizes[1]), LL(sizes[2])));
@@ -185,26 +217,36 @@ static ortc_status attend(ortc_lift *l)
     ORTC_TRY(ortc_lift_write(l, "%s = Shape(input) start=1 end=2", past ? "fresh" : "total"));
     if (past)
         ORTC_TRY(ortc_lift_write(l, "past_k, past_v = Split(past) axis=0 num_outputs=2\n"
-                                    "old_k = Squeeze(past_k, [0])\n"
-                                    "old_v = Squeeze(past_v, [0])\n"
-                                    "old = Shape(old_k) start=2 end=3\n"
-                                    "total = Add(old, fresh)"));
+                                    "room_k = Squeeze(past_k, [0])\n"
+                                    "room_v = Squeeze(past_v, [0])"));
+    if (shared)
+        ORTC_TRY(read_begun(l));
+    else if (past)
+        ORTC_TRY(ortc_lift_write(l, "begun = Shape(room_k) start=2 end=3"));
+    if (past)
+        ORTC_TRY(ortc_lift_write(l, "total = Add(begun, fresh)\n"
+                                    "old_k = Slice(room_k, [0], begun, [2])\n"
+                                    "old_v = Slice(room_v, [0], begun, [2])"));
     ORTC_TRY(write_mask(l, "mask_index", *ortc_node_op(n) == 'A' ? "attention_bias" : "_", "qkv", &mask));
     ORTC_TRY(ortc_lift_write(l,
                              "output, %s, %s = Attention(q, k, v, %s, %s, %s) is_causal=%d q_num_heads=%lld "
                              "kv_num_heads=%lld%s",
                              present ? "new_k" : "_", present ? "new_v" : "_", mask, past ? "old_k" : "_",
                              past ? "old_v" : "_", causal, LL(heads), LL(heads), scale_text(l, scale)));
-    return present ? ortc_lift_write(l, "all_k = Unsqueeze(new_k, [0])\n"
-                                        "all_v = Unsqueeze(new_v, [0])\n"
-                                        "present = Concat(all_k, all_v) axis=0")
-                   : ORTC_OK;
+    if (!present) return ORTC_OK;
+    if (shared) {
+        ORTC_TRY(put_back(l, "full_k", "room_k", "new_k"));
+        ORTC_TRY(put_back(l, "full_v", "room_v", "new_v"));
+    }
+    return ortc_lift_write(l,
+                           "all_k = Unsqueeze(%s, [0])\n"
+                           "all_v = Unsqueeze(%s, [0])\n"
+                           "present = Concat(all_k, all_v) axis=0",
+                           shared ? "full_k" : "new_k", shared ? "full_v" : "new_v");
 }
 
 ortc_status ortc_contrib_attention(ortc_lift *l)
 {
-    static const char *const later[] = {"past_sequence_length"};
-    ORTC_TRY(refuse(l, later, 1));
     if (ortc_given(l, "bias"))
         ORTC_TRY(ortc_lift_write(l, "product = MatMul(input, weights)\n"
                                     "qkv = Add(product, bias)"));
@@ -232,7 +274,7 @@ ortc_status ortc_contrib_rotary(ortc_lift *l)
     const ortc_port x = ortc_lift_look(l, "input"), ids = ortc_lift_look(l, "position_ids"),
                     cos = ortc_lift_look(l, "cos_cache");
     int64_t heads = ortc_lift_int(l, "num_heads", 0), turned = ortc_lift_int(l, "rotary_embedding_dim", 0);
-    if (ortc_lift_int(l, "is_packed_batching", 0) || (x.rank != 3 && x.rank != 4) || ids.rank < 0)
+    if ((x.rank != 3 && x.rank != 4) || ids.rank < 0) /* is_packed_batching only leaves a check out */
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the ranks of input and position_ids must be known");
     if (x.rank == 3 && heads == 0) {
         if (x.dims[2] < 0 || cos.rank != 2 || cos.dims[1] < 1 || cos.dims[1] > INT32_MAX)
@@ -272,8 +314,6 @@ ortc_status ortc_contrib_mrotary(ortc_lift *l)
     const int64_t half = cos.dims[1], dims[2] = {half, 3};
     if (x.rank == 3 && heads == 0 && (x.dims[2] < 0 || x.dims[2] % (2 * half)))
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "num_heads must be given, or the size of a head be known");
-    if (ortc_lift_int(l, "is_packed_batching", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "is_packed_batching is not supported");
     if (count != 3 || sections[0] < 0 || sections[1] < 0 || sections[2] < 0 || sections[0] > half ||
         sections[1] > half || sections[2] > half || sections[0] + sections[1] + sections[2] != half)
         return ortc_lift_fail(l, ORTC_INVALID_MODEL,
@@ -541,17 +581,84 @@ static ortc_status split_all(ortc_lift *l, const trio *t)
     return split_heads(l, "v4", t->v, t->groups);
 }
 
+/* A cache of C rows that slides (sliding_window_cache): after T tokens it holds the last ones from `gone` on,
+ * G = C - W + 1 of which leave at once: gone = G * ceil((T - C) / G), 0 at first. */
+static ortc_status write_gone(ortc_lift *l, const char *to, const char *tokens)
+{
+    return ortc_lift_write(l,
+                           "%s_over = Sub(%s, capacity)\n"
+                           "%s_some = Max(%s_over, [0])\n"
+                           "%s_more = Add(%s_some, slack)\n"
+                           "%s_up = Sub(%s_more, 1)\n"
+                           "%s_times = Div(%s_up, slack)\n"
+                           "%s_row = Mul(%s_times, slack)\n"
+                           "%s = Unsqueeze(%s_row, [1])",
+                           to, tokens, to, to, to, to, to, to, to, to, to, to, to, to);
+}
+
+/* `to`, the cache as it will be, from `from` [B, G, C + S, H]: what it held, and all that is new behind. */
+static ortc_status slide(ortc_lift *l, const char *to, const char *from)
+{
+    return ortc_lift_write(l,
+                           "%s_rows = Transpose(%s) perm=[0,2,1,3]\n"
+                           "%s_picked = GatherND(%s_rows, kept_rows) batch_dims=1\n"
+                           "%s = Transpose(%s_picked) perm=[0,2,1,3]",
+                           to, from, to, to, to, to);
+}
+
+/* `open` [B, 1, S, C + S], which of those a token may see, and `kept_rows` [B, C, 1]. */
+static ortc_status write_sliding(ortc_lift *l, int64_t window)
+{
+    ORTC_TRY(ortc_lift_write(l,
+                             "capacity = Shape(past_key) start=2 end=3\n"
+                             "slack = Sub(capacity, %lld)\n"
+                             "rows = Reshape(capacity, [])\n"
+                             "row = Range(0, rows, 1)",
+                             LL(window - 1)));
+    ORTC_TRY(write_gone(l, "gone_before", "begun"));
+    ORTC_TRY(write_gone(l, "gone", "lengths"));
+    return ortc_lift_write(l,
+                           "old_at = Add(row, gone_before)\n"
+                           "old_here = Less(old_at, begins)\n"
+                           "old_known = Where(old_here, old_at, 4611686018427387904)\n"
+                           "key_at = Concat(old_known, places) axis=1\n"
+                           "key_wide = Unsqueeze(key_at, [1])\n"
+                           "here = Unsqueeze(places, [2])\n"
+                           "seen = LessOrEqual(key_wide, here)\n"
+                           "edge = Sub(here, %lld)\n"
+                           "near = Greater(key_wide, edge)\n"
+                           "visible = And(seen, near)\n"
+                           "open = Unsqueeze(visible, [1])\n"
+                           "kept_at = Add(row, gone)\n"
+                           "fresh_at = Sub(kept_at, begins)\n"
+                           "is_fresh = GreaterOrEqual(fresh_at, 0)\n"
+                           "fresh_row = Add(fresh_at, capacity)\n"
+                           "old_row = Sub(kept_at, gone_before)\n"
+                           "from_row = Where(is_fresh, fresh_row, old_row)\n"
+                           "all_rows = Add(capacity, tokens)\n"
+                           "last_kept = Sub(all_rows, 1)\n"
+                           "kept_row = Min(from_row, last_kept)\n"
+                           "kept_rows = Unsqueeze(kept_row, [2])",
+                           LL(window));
+}
+
 ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
 {
     const bool sink = ortc_given(l, "head_sink") || ortc_lift_int(l, "smooth_softmax", -1) == 1;
+    const bool sliding = ortc_lift_int(l, "sliding_window_cache", 0) != 0;
+    const int64_t window = ortc_lift_int(l, "local_window_size", -1);
     const float softcap = ortc_node_float(ortc_lift_node(l), "softcap", 0);
     char scale[40];
     cache keys, values;
     trio t;
     ORTC_TRY(read_cache(l, "past_key", "k_scale", "k_quant_type", &keys));
     ORTC_TRY(read_cache(l, "past_value", "v_scale", "v_quant_type", &values));
-    if (ortc_wanted(l, 3) || ortc_lift_int(l, "sliding_window_cache", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk and sliding_window_cache are not supported");
+    if (sliding && ortc_wanted(l, 3))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk with sliding_window_cache is not supported");
+    if (sliding && (window < 1 || !ortc_given(l, "past_key") || ortc_given(l, "attention_bias")))
+        return ortc_lift_fail(
+            l, ORTC_UNSUPPORTED,
+            "sliding_window_cache needs local_window_size and a past, and no attention_bias");
     ORTC_TRY(take_apart(l, &t));
     ORTC_TRY(ortc_lift_write(l, "last_ones = Cast(seqlens_k) to=7\n"
                                 "last_row = Reshape(last_ones, [-1])\n"
@@ -564,23 +671,41 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     ORTC_TRY(split_all(l, &t));
     ORTC_TRY(into_cache(l, &keys, "k_kept", "k4"));
     ORTC_TRY(into_cache(l, &values, "v_kept", "v4"));
-    ORTC_TRY(append(l, "past_key", "k_kept", "all_keys_kept"));
-    ORTC_TRY(append(l, "past_value", "v_kept", "all_values_kept"));
+    if (sliding) {
+        ORTC_TRY(write_sliding(l, window));
+        ORTC_TRY(ortc_lift_write(l, "all_keys_kept = Concat(past_key, k_kept) axis=2\n"
+                                    "all_values_kept = Concat(past_value, v_kept) axis=2"));
+    } else {
+        ORTC_TRY(append(l, "past_key", "k_kept", "all_keys_kept"));
+        ORTC_TRY(append(l, "past_value", "v_kept", "all_values_kept"));
+    }
     ORTC_TRY(out_of_cache(l, &keys, "cached_key", "all_keys_kept"));
     ORTC_TRY(out_of_cache(l, &values, "cached_value", "all_values_kept"));
-    if (ortc_wanted(l, 1)) ORTC_TRY(ortc_lift_write(l, "present_key = Identity(all_keys_kept)"));
-    if (ortc_wanted(l, 2)) ORTC_TRY(ortc_lift_write(l, "present_value = Identity(all_values_kept)"));
-    ORTC_TRY(write_window(l, ortc_lift_int(l, "local_window_size", -1)));
+    if (ortc_wanted(l, 1))
+        ORTC_TRY(sliding ? slide(l, "present_key", "all_keys_kept")
+                         : ortc_lift_write(l, "present_key = Identity(all_keys_kept)"));
+    if (ortc_wanted(l, 2))
+        ORTC_TRY(sliding ? slide(l, "present_value", "all_values_kept")
+                         : ortc_lift_write(l, "present_value = Identity(all_values_kept)"));
+    ORTC_TRY(sliding ? ortc_lift_write(l, "all_keys = Shape(cached_key) start=2 end=3")
+                     : write_window(l, window));
     if (sink) ORTC_TRY(write_sink(l, t.heads));
-    return ortc_lift_write(l,
-                           "mixed = Attention(q4, %s, %s, %s) softcap=%.9g%s\n"
-                           "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
-                           "output = Reshape(turned_back, [0,0,-1])",
-                           sink ? "sunk_key" : "cached_key", sink ? "sunk_value" : "cached_value",
-                           sink                              ? "masked"
-                           : ortc_given(l, "attention_bias") ? "added"
-                                                             : "open",
-                           (double)softcap, scale_text(l, scale));
+    ORTC_TRY(ortc_lift_write(l,
+                             "mixed, _, _, %s = Attention(q4, %s, %s, %s) softcap=%.9g "
+                             "qk_matmul_output_mode=%d%s\n"
+                             "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
+                             "output = Reshape(turned_back, [0,0,-1])",
+                             ortc_wanted(l, 3) ? "all_weights" : "_", sink ? "sunk_key" : "cached_key",
+                             sink ? "sunk_value" : "cached_value",
+                             sink                              ? "masked"
+                             : ortc_given(l, "attention_bias") ? "added"
+                                                               : "open",
+                             (double)softcap, ortc_lift_int(l, "qk_output", 0) == 2 ? 3 : 2,
+                             scale_text(l, scale)));
+    if (!ortc_wanted(l, 3)) return ORTC_OK; /* of the keys there are; 0 where a token may not look */
+    return ortc_lift_write(l, "some_weights = Slice(all_weights, [0], total, [3])\n"
+                              "some_open = Slice(open, [0], total, [3])\n"
+                              "output_qk = Where(some_open, some_weights, 0:query)");
 }
 
 /* ---- SparseAttention ----------------------------------------------------------------------------------- */
@@ -659,6 +784,44 @@ ortc_status ortc_contrib_sparse_attention(ortc_lift *l)
 
 /* ---- DecoderMaskedMultiHeadAttention ------------------------------------------------------------------- */
 
+/* `to`, of all keys of a beam: those of the past from the beams of its line that cache_indirection
+ * [B, M, room] names, what is new its own. `from` [B M, N, room, H] has it already. */
+static ortc_status follow_beams(ortc_lift *l, const char *to, const char *from)
+{
+    return ortc_lift_write(l,
+                           "%s_rows = Transpose(%s) perm=[0,2,1,3]\n"
+                           "%s_picked = GatherND(%s_rows, origins)\n"
+                           "%s = Transpose(%s_picked) perm=[0,2,1,3]",
+                           to, from, to, to, to, to);
+}
+
+/* `origins` [B M, total, 2]: row and place that each key comes from. */
+static ortc_status write_origins(ortc_lift *l)
+{
+    return ortc_lift_write(l, "told_beams = Cast(cache_indirection) to=7\n"
+                              "seen_beams = Slice(told_beams, [0], total, [2])\n"
+                              "width = Shape(cache_indirection) start=1 end=2\n"
+                              "groups = Shape(cache_indirection) start=0 end=1\n"
+                              "groups_one = Reshape(groups, [])\n"
+                              "group = Range(0, groups_one, 1)\n"
+                              "group_first = Mul(group, width)\n"
+                              "group_shaped = Reshape(group_first, [-1,1,1])\n"
+                              "named_3d = Add(seen_beams, group_shaped)\n"
+                              "named_shape = Concat(lines, total) axis=0\n"
+                              "named = Reshape(named_3d, named_shape)\n"
+                              "line_count = Reshape(lines, [])\n"
+                              "line = Range(0, line_count, 1)\n"
+                              "own = Unsqueeze(line, [1])\n"
+                              "last = Reshape(total, [])\n"
+                              "place = Range(0, last, 1)\n"
+                              "old = Less(place, begun_one)\n"
+                              "row = Where(old, named, own)\n"
+                              "row_3d = Unsqueeze(row, [2])\n"
+                              "place_wide = Expand(place, named_shape)\n"
+                              "place_3d = Unsqueeze(place_wide, [2])\n"
+                              "origins = Concat(row_3d, place_3d) axis=2");
+}
+
 /* `to` [B, N, S, H] from `from` [B, S, N * H], behind what `past` has: either just before, or in a buffer
  * of its own length of which `past_sequence_length` elements count. */
 static ortc_status extend(ortc_lift *l, const char *to, const char *past, const char *from, int64_t heads,
@@ -672,19 +835,16 @@ static ortc_status extend(ortc_lift *l, const char *to, const char *past, const 
     return ortc_lift_write(l, "%s = TensorScatter(%s, %s, begun) axis=2", to, past, apart);
 }
 
-ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
+static ortc_status decode_one(ortc_lift *l, const char *keys, bool shares)
 {
     const int64_t heads = ortc_lift_int(l, "num_heads", 0);
     const ortc_port key = ortc_lift_look(l, "key");
     const bool packed = !key.type, cross = key.rank == 4, bias = ortc_given(l, "bias"),
-               shared = !cross && ortc_lift_int(l, "past_present_share_buffer", 0) != 0;
+               shared = !cross && shares, beams = shared && ortc_given(l, "cache_indirection");
     const char *q = "query", *k = "key", *v = "value", *mask;
     char scale[40];
     if (heads < 1 || heads > INT32_MAX)
         return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads", LL(heads));
-    if (ortc_given(l, "cache_indirection") || ortc_given(l, "beam_width"))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "beams are not supported");
-    if (ortc_wanted(l, 3)) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the output 'qk' is not supported");
     if (key.type && key.rank < 0) return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the rank of key must be known");
     if (packed) {
         ORTC_TRY(ortc_lift_write(l, "q, k, v = Split(query) axis=2 num_outputs=3"));
@@ -731,20 +891,103 @@ ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
         ORTC_TRY(ortc_lift_write(l, "total = Shape(k4) start=2 end=3\n"
                                     "k_seen = Identity(k4)\n"
                                     "v_seen = Identity(v4)"));
-    ORTC_TRY(write_mask(l, "mask_index", "attention_bias", "query", &mask));
+    if (beams) {
+        ORTC_TRY(write_origins(l));
+        ORTC_TRY(follow_beams(l, "k_mine", "k_seen"));
+        ORTC_TRY(follow_beams(l, "v_mine", "v_seen"));
+    }
+    ORTC_TRY(write_mask(l, keys, "attention_bias", "query", &mask));
     return ortc_lift_write(l,
-                           "mixed = Attention(q4, k_seen, v_seen, %s)%s\n"
+                           "mixed, _, _, %s = Attention(q4, %s, %s, %s) qk_matmul_output_mode=2%s\n"
                            "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
                            "output = Reshape(turned_back, [0,0,-1])",
-                           mask, scale_text(l, scale));
+                           ortc_wanted(l, 3) ? "qk" : "_", beams ? "k_mine" : "k_seen",
+                           beams ? "v_mine" : "v_seen", mask, scale_text(l, scale));
+}
+
+ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *l)
+{
+    return decode_one(l, "mask_index", ortc_lift_int(l, "past_present_share_buffer", 0) != 0);
 }
 
 /* ---- What the standard has taken over ------------------------------------------------------------------ */
 
+/* How many states of the last tokens are kept, the newest last; 0: the newest alone, without an axis. */
+static ortc_status read_window(ortc_lift *l, int64_t *out)
+{
+    *out = ortc_lift_int(l, "state_window", 0);
+    if (*out < 0 || *out > 8)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "state_window is %lld, expected 0 to 8", LL(*out));
+    if (*out && ortc_given(l, "past_state"))
+        return ortc_lift_write(l, "past = Gather(past_state, %lld) axis=0", LL(*out - 1));
+    return ORTC_OK;
+}
+
+/* state_<j>: `from`, or zeros where the window is longer than what is new, so that slot j has no token. */
+static ortc_status write_slot(ortc_lift *l, int64_t j, const char *from)
+{
+    return ortc_lift_write(l,
+                           "is_there_%lld = GreaterOrEqual(at_%lld, 0)\n"
+                           "kept_%lld = Where(is_there_%lld, %s, 0:%s)\n"
+                           "state_%lld = Unsqueeze(kept_%lld, [0])",
+                           LL(j), LL(j), LL(j), LL(j), from, from, LL(j), LL(j));
+}
+
+static ortc_status join_slots(ortc_lift *l, int64_t window)
+{
+    char all[192] = "present_state = Concat(";
+    for (int64_t j = 0; j < window; j++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%sstate_%lld", j ? ", " : "", LL(j));
+    return ortc_lift_write(l, "%s) axis=0", all);
+}
+
+/* The tokens before the window at once, those in it one by one, each with its state. */
+static ortc_status linear_attention_window(ortc_lift *l, int64_t window)
+{
+    static const char *const names[] = {"query", "key", "value", "decay", "beta"};
+    char state[32], outputs[192] = "output = Concat(out_0";
+    snprintf(state, sizeof state, ortc_given(l, "past_state") ? "past" : "_");
+    ORTC_TRY(ortc_lift_write(l,
+                             "tokens = Shape(query) start=1 end=2\n"
+                             "first_any = Sub(tokens, %lld)\n"
+                             "end_0 = Max(first_any, [0])",
+                             LL(window)));
+    for (int64_t j = 0; j <= window; j++) {
+        if (j)
+            ORTC_TRY(ortc_lift_write(l,
+                                     "at_%lld = Add(first_any, %lld)\n"
+                                     "next_%lld = Add(at_%lld, 1)\n"
+                                     "end_%lld = Max(next_%lld, [0])",
+                                     LL(j - 1), LL(j - 1), LL(j), LL(j - 1), LL(j), LL(j)));
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (ortc_given(l, names[i])) {
+                char begin[32] = "[0]";
+                if (j) snprintf(begin, sizeof begin, "end_%lld", LL(j - 1));
+                ORTC_TRY(ortc_lift_write(l, "%s_%lld = Slice(%s, %s, end_%lld, [1])", names[i], LL(j),
+                                         names[i], begin, LL(j)));
+            }
+        char decay[32] = "_", beta[32] = "_";
+        if (ortc_given(l, "decay")) snprintf(decay, sizeof decay, "decay_%lld", LL(j));
+        if (ortc_given(l, "beta")) snprintf(beta, sizeof beta, "beta_%lld", LL(j));
+        ORTC_TRY(
+            ortc_lift_write(l,
+                            "out_%lld, after_%lld = LinearAttention(query_%lld, key_%lld, value_%lld, %s, "
+                            "%s, %s) &kv_num_heads &q_num_heads &scale &update_rule",
+                            LL(j), LL(j), LL(j), LL(j), LL(j), state, decay, beta));
+        snprintf(state, sizeof state, "after_%lld", LL(j));
+        if (!j) continue;
+        ORTC_TRY(write_slot(l, j - 1, state));
+        snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), ", out_%lld", LL(j));
+    }
+    ORTC_TRY(ortc_lift_write(l, "%s) axis=1", outputs));
+    return ortc_wanted(l, 1) ? join_slots(l, window) : ORTC_OK;
+}
+
 ortc_status ortc_contrib_linear_attention(ortc_lift *l)
 {
-    if (ortc_lift_int(l, "state_window", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "state_window is not supported");
+    int64_t window;
+    ORTC_TRY(read_window(l, &window));
+    if (window) return linear_attention_window(l, window);
     return ortc_lift_write(
         l,
         "output, %s = LinearAttention(query, key, value, past_state, decay, beta) &kv_num_heads &q_num_heads "
@@ -752,13 +995,76 @@ ortc_status ortc_contrib_linear_attention(ortc_lift *l)
         ortc_wanted(l, 1) ? "present_state" : "_");
 }
 
+/* A depthwise convolution over what was kept and what is new, [B, C, L + S]. */
+static ortc_status causal_conv(ortc_lift *l, int64_t window, int64_t dilation, bool last)
+{
+    const ortc_port w = ortc_lift_look(l, "weight");
+    const char *const activation = ortc_node_string(ortc_lift_node(l), "activation", "none"),
+                      *past = window ? "past" : "past_state";
+    if (w.rank != 3 || w.dims[0] < 1 || w.dims[2] < 1 || w.dims[2] > 65536 || dilation > 65536)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shape of weight must be known, and have three dims");
+    const int64_t channels = w.dims[0], length = (w.dims[2] - 1) * dilation;
+    ORTC_TRY(last ? ortc_lift_write(l,
+                                    "rows = Reshape(input, [0,0,%lld])\n"
+                                    "x = Transpose(rows) perm=[0,2,1]",
+                                    LL(channels))
+                  : ortc_lift_write(l, "x = Identity(input)"));
+    if (!ortc_given(l, "past_state"))
+        ORTC_TRY(ortc_lift_write(l, "all = Pad(x, [0,0,%lld,0,0,0])", LL(length)));
+    else if (last)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "past_rows = Reshape(%s, [0,0,%lld])\n"
+                                 "past_turned = Transpose(past_rows) perm=[0,2,1]\n"
+                                 "all = Concat(past_turned, x) axis=2",
+                                 past, LL(channels)));
+    else
+        ORTC_TRY(ortc_lift_write(l, "all = Concat(%s, x) axis=2", past));
+    ORTC_TRY(ortc_lift_write(l, "y = Conv(all, weight, bias) group=%lld dilations=[%lld]", LL(channels),
+                             LL(dilation)));
+    ORTC_TRY(ortc_lift_write(l, strcmp(activation, "none") ? "z = Swish(y)" : "z = Identity(y)"));
+    ORTC_TRY(last ? ortc_lift_write(l, "z_turned = Transpose(z) perm=[0,2,1]\n"
+                                       "shape = Shape(input)\n"
+                                       "output = Reshape(z_turned, shape)")
+                  : ortc_lift_write(l, "output = Identity(z)"));
+    if (!ortc_wanted(l, 1)) return ORTC_OK;
+    ORTC_TRY(ortc_lift_write(l,
+                             "tokens = Shape(x) start=2 end=3\n"
+                             "channel_axes = Shape(input) start=%d",
+                             last ? 2 : 1));
+    for (int64_t j = 0; j < (window ? window : 1); j++) {
+        char name[48] = "present_state", kept[32];
+        if (window) snprintf(name, sizeof name, "slot_%lld", LL(j));
+        snprintf(kept, sizeof kept, "part_%lld", LL(j));
+        ORTC_TRY(ortc_lift_write(l,
+                                 "at_%lld = Sub(tokens, %lld)\n"
+                                 "after_%lld = Add(at_%lld, 1)\n"
+                                 "begin_%lld = Max(after_%lld, [0])\n"
+                                 "end_%lld = Add(begin_%lld, %lld)\n"
+                                 "%s = Slice(all, begin_%lld, end_%lld, [2])",
+                                 LL(j), LL(window ? window - j : 1), LL(j), LL(j), LL(j), LL(j), LL(j), LL(j),
+                                 LL(length), last ? kept : name, LL(j), LL(j)));
+        if (last)
+            ORTC_TRY(ortc_lift_write(l,
+                                     "turned_%lld = Transpose(part_%lld) perm=[0,2,1]\n"
+                                     "lead_%lld = Shape(turned_%lld) start=0 end=2\n"
+                                     "dims_%lld = Concat(lead_%lld, channel_axes) axis=0\n"
+                                     "%s = Reshape(turned_%lld, dims_%lld)",
+                                     LL(j), LL(j), LL(j), LL(j), LL(j), LL(j), name, LL(j), LL(j)));
+        if (window) ORTC_TRY(write_slot(l, j, name));
+    }
+    return window ? join_slots(l, window) : ORTC_OK;
+}
+
 ortc_status ortc_contrib_causal_conv(ortc_lift *l)
 {
-    if (ortc_lift_int(l, "ndim", 1) != 1 || ortc_lift_int(l, "state_window", 0) ||
-        ortc_lift_int(l, "dilation", 1) != 1 || ortc_lift_int(l, "channels_last", 0))
-        return ortc_lift_fail(
-            l, ORTC_UNSUPPORTED,
-            "only one dim, channels first, without dilation and state_window are supported");
+    const int64_t dilation = ortc_lift_int(l, "dilation", 1);
+    const bool last = ortc_lift_int(l, "channels_last", 0) != 0;
+    int64_t window;
+    if (ortc_lift_int(l, "ndim", 1) != 1)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "only one spatial dim is supported");
+    if (dilation < 1) return ortc_lift_fail(l, ORTC_INVALID_MODEL, "dilation is %lld", LL(dilation));
+    ORTC_TRY(read_window(l, &window));
+    if (window || last || dilation > 1) return causal_conv(l, window, dilation, last);
     return ortc_lift_write(l, "output, %s = CausalConvWithState(input, weight, bias, past_state) &activation",
                            ortc_wanted(l, 1) ? "present_state" : "_");
 }

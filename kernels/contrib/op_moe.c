@@ -10,15 +10,47 @@
 
 #define LL(x) ((long long)(x))
 
+/* `scores` [T, 2] of SparseMixer (Liu and others, "Sparse Backpropagation for MoE Training", as Phi-3.5-MoE
+ * has it): the best expert's among those within 2 % of it, and the next one's, without the best, likewise. */
+static ortc_status write_sparse_mixer(ortc_lift *l)
+{
+    ORTC_TRY(
+        ortc_lift_write(l, "wide = Cast(router_probs) to=1\n" /* who is near is decided with what they are */
+                           "wide_best = Cast(best) to=1\n"
+                           "top_0, top_1 = Split(wide_best) axis=1 num_outputs=2\n"
+                           "who_0, who_1 = Split(which) axis=1 num_outputs=2\n"
+                           "size = Abs(wide)\n"
+                           "lowest = Expand(-inf:wide, [1,1])\n"
+                           "gone_shape = Shape(who_0)\n"
+                           "gone = Expand(lowest, gone_shape)\n"
+                           "left_0 = Identity(wide)\n"
+                           "left_1 = ScatterElements(wide, who_0, gone) axis=1"));
+    for (int i = 0; i < 2; i++)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "unit_%d = Max(size, top_%d)\n"
+                                 "gap_%d = Sub(top_%d, wide)\n"
+                                 "part_%d = Div(gap_%d, unit_%d)\n"
+                                 "far_%d = Greater(part_%d, 0.02:wide)\n"
+                                 "near_%d = Where(far_%d, -inf:wide, left_%d)\n"
+                                 "likely_%d = Softmax(near_%d) axis=-1\n"
+                                 "score_%d = GatherElements(likely_%d, who_%d) axis=1",
+                                 i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i));
+    return ortc_lift_write(l, "wide_scores = Concat(score_0, score_1) axis=1\n"
+                              "scores = Cast(wide_scores) to=@router_probs");
+}
+
 /* `mix` [E, T, 1]: how much of each expert a token takes, 0 for most; `chosen`, the same as flags. */
 static ortc_status write_router(ortc_lift *l)
 {
     const int64_t k = ortc_lift_int(l, "k", 1);
     const bool normalise = ortc_lift_int(l, "normalize_routing_weights", 0) != 0;
-    if (ortc_lift_int(l, "use_sparse_mixer", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "use_sparse_mixer is not supported");
+    const bool sparse = ortc_lift_int(l, "use_sparse_mixer", 0) != 0;
+    if (sparse && k != 2)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "use_sparse_mixer is for two experts, k is %lld", LL(k));
     ORTC_TRY(ortc_lift_write(l, "best, which = TopK(router_probs, [%lld]) axis=-1", LL(k)));
-    if (!strcmp(ortc_node_op(ortc_lift_node(l)), "QMoE") && ortc_given(l, "router_weights")) {
+    if (sparse) {
+        ORTC_TRY(write_sparse_mixer(l));
+    } else if (!strcmp(ortc_node_op(ortc_lift_node(l)), "QMoE") && ortc_given(l, "router_weights")) {
         ORTC_TRY(ortc_lift_write(l, "%s = GatherElements(router_weights, which) axis=1",
                                  normalise ? "picked" : "scores"));
         if (normalise)

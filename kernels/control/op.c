@@ -1,4 +1,5 @@
-/* kernels/control/op.c: If, Loop and Scan: schemas and what can be said of their results before they run. */
+/* kernels/control/op.c: If, Loop and Scan, and com.microsoft's searches: schemas and what can be said of
+ * their results before they run. */
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_control;
@@ -138,6 +139,52 @@ static ortc_status lift_scan(ortc_lift *l)
     return ORTC_OK;
 }
 
+/* An extent that is the value of an input; 0 is no extent of a result that is of use. */
+static ortc_status extent_of(ortc_infer *c, uint32_t in, const char *name, ortc_dim *out)
+{
+    int64_t count = 0;
+    const ortc_dim *values = ortc_infer_vector(c, in, &count);
+    *out = values && count == 1 ? values[0] : ORTC_DIM_UNKNOWN;
+    if (ortc_dim_is_number(*out) && *out < 1)
+        return ortc_infer_fail(c, ORTC_INVALID_ARGUMENT, "'%s' is %lld", name, (long long)*out);
+    return ORTC_OK;
+}
+
+static ortc_status infer_search(ortc_infer *c)
+{
+    const ortc_node *n = ortc_infer_node(c);
+    const bool beams = strstr(ortc_node_op(n), "Beam") != NULL;
+    const ortc_port ids = ortc_infer_in(c, 0);
+    const ortc_dim batch = ids.rank > 0 ? ids.dims[0] : ORTC_DIM_UNKNOWN;
+    const int64_t words = ortc_node_int(n, "vocab_size", -1);
+    ortc_dim max, width = 1, sentences = 1, vocab = words > 0 ? words : ORTC_DIM_UNKNOWN;
+    ORTC_TRY(extent_of(c, 1, "max_length", &max));
+    if (!beams) {
+        ORTC_TRY(ortc_infer_out(c, 0, ORTC_I32, 2, (ortc_dim[]){batch, max}));
+        if (ortc_node_n_out(n) < 2) return ORTC_OK;
+        return ortc_infer_out(c, 1, ORTC_F32, 2, (ortc_dim[]){batch, vocab});
+    }
+    ORTC_TRY(extent_of(c, 3, "num_beams", &width));
+    ORTC_TRY(extent_of(c, 4, "num_return_sequences", &sentences));
+    ORTC_TRY(ortc_infer_out(c, 0, ORTC_I32, 3, (ortc_dim[]){batch, sentences, max}));
+    if (ortc_node_n_out(n) > 1) ORTC_TRY(ortc_infer_out(c, 1, ORTC_F32, 2, (ortc_dim[]){batch, sentences}));
+    if (ortc_node_n_out(n) < 3) return ORTC_OK;
+    return ortc_infer_out(c, 2, ORTC_F32, 4, (ortc_dim[]){ORTC_DIM_UNKNOWN, batch, width, vocab});
+}
+
+#define SUBGRAPHS \
+    "decoder:g! encoder:g? init_decoder:g? decoder_start_token_id:i=-1 eos_token_id:i! pad_token_id:i! " \
+    "no_repeat_ngram_size:i=0 vocab_size:i=-1 model_type:i="
+#define BEAMS \
+    "input_ids:F max_length:i32! min_length:i32? num_beams:i32! num_return_sequences:i32! " \
+    "length_penalty:T? " \
+    "repetition_penalty:T? vocab_mask:i32? prefix_vocab_mask:i32? attention_mask:i32? " \
+    "decoder_input_ids:i32? logits_processor:i32?"
+#define ONE_ROW \
+    "input_ids:i32 max_length:i32! min_length:i32? repetition_penalty:T? vocab_mask:i32? " \
+    "prefix_vocab_mask:i32? " \
+    "attention_mask:i32?"
+
 static const ortc_op ops[] = {
     ORTC_OP("", "If", 25, 1, "24 23 21 19 16 13 11 1", "cond:B", "outputs:V+~",
             "then_branch:g! else_branch:g!", "V=all,seq,opt B=bool", infer_if, NULL, ORTC_OP_CONTROL),
@@ -149,5 +196,21 @@ static const ortc_op ops[] = {
             "num_scan_inputs:i! scan_input_axes:is? scan_output_axes:is? scan_input_directions:is? "
             "scan_output_directions:is? body:g!",
             "V=all", infer_scan, lift_scan, ORTC_OP_CONTROL),
+    ORTC_OP("com.microsoft", "GreedySearch", 1, 1, "", ONE_ROW, "sequences:i32", SUBGRAPHS "0", "T=f32,f16",
+            infer_search, NULL, ORTC_OP_CONTROL),
+    ORTC_OP("com.microsoft", "Sampling", 1, 1, "", ONE_ROW " presence_mask:i32? seed:i32?",
+            "sequences:i32 filtered_logits:f32?",
+            SUBGRAPHS "0 custom:i=0 filter_value:f=-1e20 min_tokens_to_keep:i=0 presence_penalty:f=0 "
+                      "temperature:f=1 top_p:f=0",
+            "T=f32,f16", infer_search, NULL, ORTC_OP_CONTROL | ORTC_OP_RANDOM),
+    ORTC_OP("com.microsoft", "BeamSearch", 1, 1, "", BEAMS, "sequences:i32 sequences_scores:f32? scores:f32?",
+            SUBGRAPHS "0 early_stopping:i=0", "F=i32,f32,f16 T=f32,f16", infer_search, NULL, ORTC_OP_CONTROL),
+    ORTC_OP("com.microsoft", "WhisperBeamSearch", 1, 1, "",
+            BEAMS " cross_qk_layer_head:i32? extra_decoding_ids:i32? temperature:T?",
+            "sequences:i32 sequences_scores:f32? scores:f32? cross_qk:f32? non_speech_probs:f32?",
+            SUBGRAPHS "2 beginning_timestamp_token_id:i? decoder_output_cross_qk:i=0 early_stopping:i=0 "
+                      "no_speech_token_id:i? no_timestamps_token_id:i? start_of_lm_token_id:i? "
+                      "transcribe_token_id:i? translate_token_id:i?",
+            "F=i32,f32,f16 T=f32,f16", infer_search, NULL, ORTC_OP_CONTROL),
 };
 ORTC_FAMILY(control, ops, &ortc_kernels_ref_control);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/control/control.h"
+#include "kernels/control/search.h"
 
 static ortc_status run_if(const void *state, const void *plan, ortc_call *c)
 {
@@ -212,4 +213,9 @@ static const ortc_kernel kernel_loop = {.size = sizeof(ortc_kernel),
                                         .run = run_loop};
 ORTC_KERNELS(ref, control, ORTC_KERNEL("If", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_if),
              ORTC_KERNEL("Loop", 1, ORTC_NEWEST, (ORTC_TYPES_ANY), &kernel_loop),
-             ORTC_KERNEL("Scan", 9, ORTC_NEWEST, (ORTC_TYPES_ANY), &ortc_ref_scan));
+             ORTC_KERNEL("Scan", 9, ORTC_NEWEST, (ORTC_TYPES_ANY), &ortc_ref_scan),
+             ORTC_KERNEL_IN("com.microsoft", "GreedySearch", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_greedy_search),
+             ORTC_KERNEL_IN("com.microsoft", "Sampling", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_sampling),
+             ORTC_KERNEL_IN("com.microsoft", "BeamSearch", 1, 1, (ORTC_TYPES_ANY), &ortc_ref_beam_search),
+             ORTC_KERNEL_IN("com.microsoft", "WhisperBeamSearch", 1, 1, (ORTC_TYPES_ANY),
+                            &ortc_ref_beam_search));

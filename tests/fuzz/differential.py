@@ -51,6 +51,12 @@ def traits(case: Case) -> set[str]:
                 out.add(f"{n.op_type} lengths")
             if n.op_type == "MaxPool" and len(n.output) > 1:
                 out.add("MaxPool indices")
+            if any(a.ref_attr_name for a in n.attribute):
+                out.add(f"{n.op_type} reference")
+            if n.op_type == "Unique" and any(a.name == "sorted" and a.i == 0 for a in n.attribute):
+                out.add("Unique unsorted")
+            if n.op_type == "SequenceInsert" and len(n.input) > 2:
+                out.add("SequenceInsert place")
             for a in n.attribute:
                 for g in [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs:
                     visit(g.node)

@@ -33,7 +33,12 @@ EVALUATOR = {
     "MaxPool indices": "along one dim it counts from the beginning of each channel, not of the tensor",
     "GlobalMaxPool": "it knows four dims only",
     "ReduceSumSquare i32": "it makes i64 of it",
+    "Gelu f64": "its erf is that of f32",
+    "GridSample reference": "align_corners is 1 where a function's attribute says 0",
     "QLinearConv": "it rounds after the zero point is added",
+    "QLinearMatMul": "as QLinearConv",
+    "Unique unsorted": "it sorts where one output is asked for, and elsewhere takes of the first axis what it found along another",
+    "SequenceInsert place": "at the end of a sequence it inserts at the beginning",
 }
 
 
@@ -43,11 +48,12 @@ class Dispute(NamedTuple):
     feeds: dict[str, np.ndarray]
     expected: np.ndarray
     bound: float = 0.0
+    functions: str = ""
 
     def case(self) -> Case:
         kinds = {"float32": "float", "float64": "double", "int32": "int32", "uint8": "uint8", "int64": "int64"}
         inputs = ", ".join(f"{kinds[a.dtype.name]}[{', '.join(map(str, a.shape))}] {n}" for n, a in self.feeds.items())
-        text = f'<ir_version: 10, opset_import: ["" : 21]> g ({inputs}) => ({kinds[self.expected.dtype.name]} y) {{ {self.body} }}'
+        text = f'<ir_version: 10, opset_import: ["" : 21, "local" : 1]> g ({inputs}) => ({kinds[self.expected.dtype.name]} y) {{ {self.body} }} {self.functions}'
         return Case(onnx.parser.parse_model(text), self.feeds, {"y": self.bound})
 
 
@@ -115,6 +121,16 @@ def optional() -> Dispute:
     return Dispute("Optional", "o = Optional (x) y = OptionalGetElement (o)", {"x": x}, x)
 
 
+def unsorted() -> Dispute:
+    x = line(-2, -3.25, -2, shape=(3, 1))
+    return Dispute("Unique unsorted", "y = Unique <sorted = 0> (x)", {"x": x}, line(-2, -3.25))
+
+
+def inserted() -> Dispute:
+    feeds = {"x": line(1, 2), "z": line(3), "i": line(1, dtype=np.int64)}
+    return Dispute("SequenceInsert place", "s = SequenceConstruct (x) t = SequenceInsert (s, z, i) y = ConcatFromSequence <axis = 0> (t)", feeds, line(1, 2, 3))
+
+
 def lrn() -> Dispute:
     x = np.arange(1, 9, dtype=np.float32).reshape(1, 4, 2, 1)
     e, y = x.astype(np.float64), np.zeros(x.shape)
@@ -162,6 +178,19 @@ def squares() -> Dispute:
     return Dispute("ReduceSumSquare i32", "y = ReduceSumSquare <keepdims = 0> (x)", {"x": line(1, 2, 3, dtype=np.int32)}, np.array(14, np.int32))
 
 
+def by_reference() -> Dispute:
+    """Half of the point lies on the picture."""
+    feeds = {"x": line(3, 5, shape=(1, 1, 1, 2)), "p": line(-1, 0, shape=(1, 1, 1, 2))}
+    function = '<domain: "local", opset_import: ["" : 21]> F <a> (x, p) => (y) { y = GridSample <align_corners: int = @a> (x, p) }'
+    return Dispute("GridSample reference", "y = local.F <a = 0> (x, p)", feeds, line(1.5, shape=(1, 1, 1, 1)), functions=function)
+
+
+def rounded_product() -> Dispute:
+    conv = rounded()
+    flat = {n: a.reshape(1, 1) if n == "x" else a for n, a in conv.feeds.items()}
+    return Dispute("QLinearMatMul", conv.body.replace("Conv", "MatMul"), flat, conv.expected.reshape(1, 1))
+
+
 def rounded() -> Dispute:
     """0.5 is rounded to the even number 0, and then the zero point is added."""
     one, half, zero, odd = line(1, dtype=np.uint8, shape=(1, 1, 1, 1)), np.array(0.5, np.float32), np.array(0, np.uint8), np.array(1, np.uint8)
@@ -171,7 +200,7 @@ def rounded() -> Dispute:
 
 DISPUTES: dict[str, list[Callable[[], Dispute]]] = {
     "onnxruntime": [mean_variance, gelu, cubic_border, hard_swish, *(lambda op=op: wrapped(op) for op in ("ReduceProd", "ReduceSumSquare")), *(lambda op=r.split()[0]: nothing_reduced(op) for r in ONNXRUNTIME if r.endswith("empty"))],
-    "evaluator": [optional, lrn, erf, hard_swish, max_pool_indices, global_max, squares, rounded, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
+    "evaluator": [optional, unsorted, inserted, lrn, erf, hard_swish, max_pool_indices, global_max, squares, rounded, rounded_product, by_reference, gelu, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
 }
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Four networks for faults.c: faults.py FAULTS DIGITS [--all]: convolutions, a transformer with weights beside the file, a loop, and
-what else a model can hold. --all refuses every allocation in turn, not only one of each call site."""
+"""Five networks for faults.c: faults.py FAULTS DIGITS [--all]: convolutions, a transformer with weights beside the file, a loop, a search
+with an encoder and a decoder, and what else a model can hold. --all refuses every allocation in turn, not only one of each call site."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "python"), str(HERE.parent / "models")]
 from harness import packages  # noqa: E402
 
-(onnx,) = packages("onnx")
+np, onnx, _ = packages("numpy", "onnx", "onnxruntime")
 import make_bert  # noqa: E402
 from growing_loop import growing_loop  # noqa: E402
+from test_search import NUMBERS, TOKENS, Case, t5  # noqa: E402
 
 # Strings, sequences, optionals, a function, a branch, integers, recurrence, late extents.
 MIXED = """<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
@@ -61,14 +62,22 @@ Twice <by> (a) => (r) {
 """
 
 
+def search():
+    numbers = {k: np.array([v], np.float32 if "penalty" in k else np.int32) for k, v in NUMBERS.items() if v is not None}
+    inputs = {"input_ids": TOKENS["one"]} | {k: numbers.get(k) for k in NUMBERS}
+    case = Case("search", "BeamSearch", inputs, constants=list(numbers), eos_token_id=1, pad_token_id=0, **t5())
+    return case.model(False, [np.zeros(0, np.int32)])
+
+
 def main() -> int:
     faults, digits, *more = sys.argv[1:]
     with tempfile.TemporaryDirectory() as base:
         folder = Path(base)
         onnx.save(growing_loop().proto, folder / "loop.onnx")
+        onnx.save(search(), folder / "search.onnx")
         onnx.save(onnx.parser.parse_model(MIXED), folder / "mixed.onnx")
         onnx.save(make_bert.model(), folder / "external.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
-        return subprocess.run([faults, *more, digits, *(str(folder / f"{n}.onnx") for n in ("loop", "mixed", "external"))], check=False).returncode
+        return subprocess.run([faults, *more, digits, *(str(folder / f"{n}.onnx") for n in ("loop", "search", "mixed", "external"))], check=False).returncode
 
 
 if __name__ == "__main__":

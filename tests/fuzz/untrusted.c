@@ -183,7 +183,8 @@ static bool has_floats(const ortc_model *m)
         whole &= io->dtype == ORTC_I64 || io->dtype == ORTC_I32;
     for (size_t i = 0; i < info->n_ops; i++)
         whole &= !strstr(info->op_names[i], "Random") && !strstr(info->op_names[i], "Cast") &&
-                 !strstr(info->op_names[i], "Range") && !strstr(info->op_names[i], "Resize");
+                 !strstr(info->op_names[i], "Range") && !strstr(info->op_names[i], "Resize") &&
+                 !strstr(info->op_names[i], "Search") && !strstr(info->op_names[i], "Sampling");
     return !whole;
 }
 

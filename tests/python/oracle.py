@@ -26,12 +26,12 @@ f16 = np.float16
 class Case:
     """inputs: arrays by name, None: left out; a name in `constants` is an initializer. fixed: what the operator must know of its
     shapes is no symbol. tied: outputs that onnxruntime writes into the memory of an input, by name. providers: of ref and cpu,
-    those that it is asked of."""
+    those that it is asked of. declared: the type of its outputs, where onnxruntime cannot tell."""
 
     def __init__(self, name, op, inputs, outputs=1, constants=(), rtol=1e-4, atol=2e-6, expected=None, domain="com.microsoft", standard=17,
-                 fixed=False, tied=None, providers=("ref", "cpu"), **attributes):
+                 fixed=False, tied=None, providers=("ref", "cpu"), declared=None, **attributes):
         self.name, self.rtol, self.atol, self.expected, self.fixed, self.standard = name, rtol, atol, expected, fixed, standard
-        self.tied, self.providers = tied or {}, providers
+        self.tied, self.providers, self.declared = tied or {}, providers, declared
         names = [n if a is not None else "" for n, a in inputs.items()]
         while names and not names[-1]:
             names.pop()
@@ -56,7 +56,8 @@ class Case:
             return self.expected
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(self.model(False).SerializeToString(), options, providers=["CPUExecutionProvider"])
+        types = self.declared and [np.zeros(0, self.declared)] * len(self.outs)
+        session = onnxruntime.InferenceSession(self.model(False, types).SerializeToString(), options, providers=["CPUExecutionProvider"])
         if not self.tied:
             return session.run(None, self.feeds)
         binding = session.io_binding()

@@ -216,6 +216,20 @@ def experts():
     yield Case("moe_halves", "MoE", halves, k=2, activation_type="swiglu", swiglu_fusion=2,
                expected=mixed(lambda e, v: silu(w1[e] @ v + b1[e]) * (w3[e] @ v)), rtol=1e-3, atol=1e-4)
 
+    close = np.array([[1, 0.99, 0.985, -3], [0.5, 0.499, 0.2, 0.495], [-1, -1.01, -0.999, -4], [2, 1, 0, -1], [0.1, 0.1, 0.1, 0.1]], f32)
+
+    def sparse():  # as Phi-3.5-MoE's own model says
+        y = np.zeros((tokens, size))
+        for t, p in enumerate(close.astype(f64)):
+            left = p.copy()
+            for e in np.argsort(-p, kind="stable")[:2]:
+                near = np.where((p[e] - p) / np.maximum(np.abs(p), p[e]) > 0.02, -np.inf, left)
+                y[t] += np.exp(near[e]) / np.exp(near).sum() * (w2[e] @ np.maximum(w1[e] @ x[t] + b1[e], 0) + b2[e])
+                left[e] = -np.inf
+        return [y.astype(f32)]
+    # onnxruntime's CPU does not look at the attribute
+    yield Case("moe_sparse_mixer", "MoE", {**plain, "router": close}, k=2, activation_type="relu", use_sparse_mixer=1, expected=sparse(), rtol=1e-3, atol=1e-4)
+
     for bits in (4, 8):
         pack = 8 // bits
 
@@ -251,6 +265,13 @@ def attention():
                                                            "past_value": r(2, heads, 4, 8)}, outputs=3, num_heads=heads, unidirectional=n)
     yield Case("mha_half", "MultiHeadAttention", {n: v.astype(f16) for n, v in k.items()}, num_heads=4)
     yield Case("mha_cross", "MultiHeadAttention", {"query": r(2, 3, 16), "key": r(2, 2, 5, 8), "value": r(2, 2, 5, 8)}, num_heads=2)
+    for name, more in (("", {}), ("_mask", {"bias": None, "mask": np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], i32)}), ("_added", {"bias": None, "mask": None, "added": r(1, 4, 3, 5)})):
+        yield Case(f"mha_scores{name}", "MultiHeadAttention", {**k, **more}, outputs=["y", "", "", "qk"], num_heads=4, declared=f32)
+    yield Case("mha_scores_causal", "MultiHeadAttention", {n: v[:, :3] for n, v in k.items()}, outputs=["y", "", "", "qk"], num_heads=4, declared=f32, unidirectional=1)
+    for new, causal, where in ((1, 0, None), (3, 1, None), (1, 0, rng.integers(0, 2, (1, 2, 8)).astype(i32))):
+        yield Case(f"mha_room_{new}_{where is not None}", "MultiHeadAttention", {"query": r(2, new, 16), "key": r(2, new, 16), "value": r(2, new, 16), "bias": r(48), "mask": None,
+                   "added": None, "past_key": r(2, 2, 8, 8), "past_value": r(2, 2, 8, 8), "length": np.array([3], i32), "where": where}, outputs=3, num_heads=2,
+                   unidirectional=causal)
     x, w, b = r(2, 4, 12), r(12, 48, scale=0.3), r(48)
     a = {"input": x, "weights": w, "bias": b}
     yield Case("attention", "Attention", a, num_heads=2)
@@ -263,6 +284,11 @@ def attention():
     yield Case("attention_pairs", "Attention", {**a, "mask": np.tril(np.ones((2, 4, 4), i32))}, num_heads=2)
     yield Case("attention_added", "Attention", {**a, "mask": None, "past": None, "added": r(2, 2, 4, 4)}, num_heads=2, scale=0.4)
     yield Case("attention_past", "Attention", {**a, "mask": None, "past": r(2, 2, 2, 3, 8)}, outputs=2, num_heads=2, unidirectional=1)
+    past = r(2, 2, 2, 3, 8)  # onnxruntime's CPU has no buffer that is longer than the past
+    y, present = Case("same", "Attention", {**a, "mask": None, "past": past}, outputs=2, num_heads=2, unidirectional=1).answers()
+    more = r(2, 2, 2, 4, 8)
+    yield Case("attention_room", "Attention", {**a, "mask": None, "past": np.concatenate([past, 0 * more, more], 3), "added": None, "length": np.array([3], i32)}, outputs=2,
+               num_heads=2, unidirectional=1, past_present_share_buffer=1, expected=[y, np.concatenate([present, more], 3)])
     yield Case("attention_sizes", "Attention", {"input": x, "weights": r(12, 40, scale=0.3), "bias": r(40)}, num_heads=2, qkv_hidden_sizes=[16, 16, 8])
     yield Case("attention_half", "Attention", {n: v.astype(f16) for n, v in a.items()}, num_heads=2, unidirectional=1)
     for t in (u8, i8):
@@ -272,6 +298,7 @@ def attention():
     rotary = {"x": r(2, 3, 16), "ids": np.array([[0, 1, 2], [4, 5, 6]], i64), "cos": cos, "sin": sin}
     yield Case("rotary", "RotaryEmbedding", rotary, fixed=True)
     yield Case("rotary_offset", "RotaryEmbedding", {**rotary, "ids": np.array([3], i64)}, fixed=True, interleaved=1)
+    yield Case("rotary_packed", "RotaryEmbedding", rotary, is_packed_batching=1, fixed=True)
     yield Case("rotary_4d", "RotaryEmbedding", {**rotary, "x": r(2, 2, 3, 8)})
     many = np.outer(np.arange(20), 0.5 ** np.arange(8))
     for layout in (0, 1):
@@ -309,6 +336,16 @@ def attention():
     yield gqa("gqa_capped", **group(5, 1, [5, 4], softcap=2.0, scale=0.7))
     yield gqa("gqa_chunk", **group(5, 3, [5]))
     yield gqa("gqa_smooth", **group(5, 1, [5, 4], smooth_softmax=1))
+    for how, more in (("", {}), ("_capped", {"softcap": 1.0}), ("_smooth", {"smooth_softmax": 1}), ("_window", {"local_window_size": 3})):
+        for what in (1, 2):
+            yield gqa(f"gqa_scores_{what}{how}", **(group(5, 1, [5, 5], **more) | {"outputs": 4}), qk_output=what, declared=f32)
+            yield gqa(f"gqa_scores_prompt_{what}{how}", **(group(0, 5, [0, 0], **more) | {"outputs": 4}), qk_output=what, declared=f32)
+    yield gqa("gqa_scores_added", **(group(5, 1, [5, 5], inputs={"added": r(2, 4, 1, 6)}) | {"outputs": 4}), qk_output=1, declared=f32)
+    # caches that slide: of 4 rows for a window of 4, of 6 for one, where what leaves does so by threes; rows that are not in use may have any value
+    for name, room, past, new, batch in (("step", 4, 7, 1, 2), ("first", 4, 3, 1, 2), ("chunk", 4, 7, 3, 1), ("prompt", 4, 0, 7, 1), ("slack", 6, 8, 1, 2), ("slack_chunk", 6, 7, 5, 1)):
+        how = group(room, new, [room] * batch)
+        how["inputs"] |= {"lengths": np.full(batch, past + new - 1, i32), "total": s(past + new, i32)}
+        yield gqa(f"gqa_sliding_{name}", **how, local_window_size=4, sliding_window_cache=1)
     yield gqa("gqa_sink", **group(5, 1, [5, 4], inputs={"sinks": r(4)}))
     # onnxruntime's CPU has no norms inside: they come before
     how = group(5, 1, [5, 4], rotary=True)
@@ -356,6 +393,41 @@ def attention():
     same = Case("same", "MultiHeadAttention", {**one, "bias": None, **past}, outputs=3, num_heads=2).answers()[:1]
     yield Case("dmmha_shared", "DecoderMaskedMultiHeadAttention", {**one, **past, **room, "length": np.array([4], i32)}, outputs=["y"], num_heads=2,
                past_present_share_buffer=1, expected=same)
+    # two lines of three beams, whose keys so far come from each other; onnxruntime wants the buffers back
+    steps = {n: r(6, 1, 16) for n in ("query", "key", "value")}
+    for done in (1, 4):
+        where = np.zeros((2, 3, 7), i32)
+        where[:, :, :done] = rng.integers(0, 3, (2, 3, done))
+        room = {n: r(6, 2, 7, 8) for n in ("past_key", "past_value")}
+        yield Case(f"dmmha_beams_{done}", "DecoderMaskedMultiHeadAttention", {**steps, "mask": None, "added": None, **room, "length": np.array([done], i32),
+                   "beams": np.array([3], i32), "where": where}, outputs=3, num_heads=2, past_present_share_buffer=1, tied={"y1": "past_key", "y2": "past_value"})
+    yield Case("dmmha_scores", "DecoderMaskedMultiHeadAttention", {"query": r(2, 1, 16), "key": r(2, 2, 5, 8), "value": r(2, 2, 5, 8)}, outputs=["y", "", "", "qk"],
+               num_heads=2, output_qk=1, declared=f32)
+    # onnxruntime's CPU keeps no window of states: what it says of each beginning is one of them
+    def windows(op, names, axis, length, window, inputs, **attributes):
+        def upto(n):
+            part = {k: v[(slice(None),) * axis + (slice(n),)] if k in names else v[-1] if k == "past" and v is not None else v for k, v in inputs.items()}
+            return Case("upto", op, part, outputs=2, **attributes).answers()
+        y, state = upto(length)
+        states = [upto(length - window + 1 + j)[1] if length - window + 1 + j > 0 else 0 * state for j in range(window)]
+        return dict(op=op, inputs=inputs, outputs=2, state_window=window, expected=[y, np.stack(states)], **attributes)
+
+    for tokens, window in ((5, 3), (1, 2), (2, 4)):
+        for name, past in (("", None), ("_past", r(window, 2, 2, 8, 8))):
+            new = {"query": r(2, tokens, 16), "key": r(2, tokens, 16, scale=0.3), "value": r(2, tokens, 16), "past": past,
+                   "decay": -(r(2, tokens, 2) ** 2), "beta": 1 / (1 + np.exp(-r(2, tokens, 2)))}
+            yield Case(f"linear_window_{tokens}{name}", **windows("LinearAttention", ("query", "key", "value", "decay", "beta"), 1, tokens, window, new,
+                                                                  q_num_heads=2, kv_num_heads=2))
+    for window in (0, 2, 7):
+        for dilation in (1, 2):
+            for last in (0, 1):
+                size = 2 * dilation
+                x, kept = (r(2, 6, 2, 2), (2, size, 2, 2)) if last else (r(2, 4, 6), (2, 4, size))
+                for name, past in (("", None), ("_past", r(*((window,) if window else ()), *kept))):
+                    new = {"x": x, "w": r(4, 1, 3), "b": r(4), "past": past}
+                    how = {"activation": "silu" if past is None else "none", "dilation": dilation, "channels_last": last, "constants": ["w"]}
+                    yield Case(f"conv_{window}{dilation}{last}{name}", **(windows("CausalConvWithState", ("x",), 1 if last else 2, 6, window, new, **how) if window else
+                               dict(op="CausalConvWithState", inputs=new, outputs=2, **how)))
     for rule, more in (("linear", {}), ("gated_delta", {"decay": -(r(2, 3, 2) ** 2), "beta": 1 / (1 + np.exp(-r(2, 3, 2)))})):
         yield Case(f"linear_{rule}", "LinearAttention", {"query": r(2, 3, 16), "key": r(2, 3, 16, scale=0.3), "value": r(2, 3, 16), "past": r(2, 2, 8, 8), **more}, outputs=2,
                    q_num_heads=2, kv_num_heads=2, update_rule=rule)

@@ -1,0 +1,593 @@
+/* kernels/control/ref_search.c: GreedySearch, Sampling and BeamSearch on ref: a decoder, which
+ * is a subgraph, runs once for every new token. Here its inputs are made and its results taken;
+ * ref_choose.c says what comes next.
+ *
+ * Inputs and outputs of the subgraphs go by position (rows are B M, S tokens that came in, P of the past):
+ *
+ *   GPT-2    decoder  tokens [rows, S or 1], positions [rows, S or 1], mask [rows, P + S],
+ *                     pasts [2, rows, N, P, H] -> logits [rows, S or 1, V], presents
+ *   T5       encoder  tokens [B, S], mask [B, S] (, first tokens [B, 1])
+ *                     -> (logits [B, 1, V], hidden states, own keys and values,) crossed keys and values
+ *            decoder  tokens [rows, 1], mask [rows, S] (, hidden states), own keys and values
+ *                     [rows, N, P, H], crossed ones -> logits [rows, 1, V], own keys and values
+ *   Whisper           as T5 without masks; the encoder takes features and first tokens
+ */
+#include <stdlib.h>
+
+#include "kernels/common/random.h"
+#include "kernels/control/search.h"
+
+#define BEAMS_LIMIT 1024
+
+/* ---- Attributes ---------------------------------------------------------------------------------------- */
+
+static ortc_status read_gpt(ortc_search_state *s, const ortc_graph *decoder, ortc_prep *prep)
+{
+    const ortc_port past = ortc_graph_in(decoder, 3);
+    s->n_in = s->n_out + 2;
+    s->first_past = 3;
+    s->layers = s->n_out - 1;
+    s->past_type = past.dtype;
+    if (s->n_out < 2 || past.rank != 5 || past.dims[2] < 1 || past.dims[4] < 1 || !past.dtype)
+        return ortc_prep_fail(
+            prep, ORTC_INVALID_MODEL,
+            "input 3 of the decoder, the past, must have the shape [2, rows, heads, past, size] "
+            "with numbers for heads and size");
+    s->heads = past.dims[2];
+    s->size = past.dims[4];
+    return ORTC_OK;
+}
+
+/* How many layers there are, and whether the decoder takes hidden states, follows from how many inputs and
+ * outputs there are; what both subgraphs capture counts among their inputs. */
+static ortc_status read_pair(ortc_search_state *s, const ortc_graph *encoder, const ortc_graph *decoder,
+                             ortc_prep *prep)
+{
+    const ortc_port tokens = ortc_graph_in(decoder, 0);
+    const uint32_t masks = s->model == 1;
+    s->enc_out = ortc_graph_n_out(encoder);
+    s->layers = (s->n_out - 1) / 2;
+    const bool starts = s->enc_out == 2 + 4 * s->layers; /* the encoder makes the first scores, too */
+    s->enc_in = 1 + masks + (starts || s->model == 2);
+    const int64_t captured = (int64_t)ortc_graph_n_in(encoder) - s->enc_in,
+                  n_in = (int64_t)ortc_graph_n_in(decoder) - captured;
+    s->first_past = (uint32_t)(n_in - 4 * (int64_t)s->layers);
+    if (s->layers < 1 || s->n_out % 2 == 0 || captured < 0 || (!starts && s->enc_out != 2 * s->layers) ||
+        n_in - 4 * (int64_t)s->layers < 1 + masks || n_in - 4 * (int64_t)s->layers > 2 + masks - !starts)
+        return ortc_prep_fail(
+            prep, ORTC_INVALID_MODEL,
+            "an encoder with %u inputs and %u outputs and a decoder with %u and %u do not fit",
+            ortc_graph_n_in(encoder), s->enc_out, ortc_graph_n_in(decoder), s->n_out);
+    s->n_in = (uint32_t)n_in;
+    s->whole = tokens.rank == 2 && tokens.dims[1] != 1;
+    return ORTC_OK;
+}
+
+static ortc_status read_attributes(ortc_search_state *s, const ortc_node *n, ortc_prep *prep)
+{
+    const ortc_attr decoder = ortc_node_attr(n, "decoder"), encoder = ortc_node_attr(n, "encoder");
+    s->kind = *ortc_node_op(n) == 'G'   ? ORTC_SEARCH_GREEDY
+              : *ortc_node_op(n) == 'S' ? ORTC_SEARCH_SAMPLING
+                                        : ORTC_SEARCH_BEAMS;
+    s->model = ortc_node_int(n, "model_type", 0);
+    s->eos = ortc_node_int(n, "eos_token_id", -1);
+    s->pad = ortc_node_int(n, "pad_token_id", -1);
+    s->start = ortc_node_int(n, "decoder_start_token_id", -1);
+    s->ngram = ortc_node_int(n, "no_repeat_ngram_size", 0);
+    s->vocab = ortc_node_int(n, "vocab_size", -1);
+    s->early = ortc_node_int(n, "early_stopping", 0) == 1;
+    s->custom = ortc_node_int(n, "custom", 0);
+    s->min_kept = ortc_node_int(n, "min_tokens_to_keep", 0);
+    s->temperature = ortc_node_float(n, "temperature", 1);
+    s->top_p = ortc_node_float(n, "top_p", 0);
+    s->filter = ortc_node_float(n, "filter_value", -1e20F);
+    s->presence = ortc_node_float(n, "presence_penalty", 0);
+    s->times = ortc_node_int(n, "beginning_timestamp_token_id", -1);
+    s->silent[0] = ortc_node_int(n, "no_timestamps_token_id", -1);
+    s->silent[1] = ortc_node_int(n, "start_of_lm_token_id", -1);
+    s->silent[2] = s->start; /* of a transcript */
+    s->silent[3] = ortc_node_int(n, "translate_token_id", -1);
+    s->silent[4] = ortc_node_int(n, "transcribe_token_id", -1);
+    s->init = ortc_node_attr(n, "init_decoder").kind == ORTC_ATTR_GRAPH;
+    if (s->eos < 0 || s->eos > INT32_MAX || s->pad < 0 || s->pad > INT32_MAX || !(s->temperature > 0))
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
+                              "eos_token_id %lld, pad_token_id %lld, temperature %g", (long long)s->eos,
+                              (long long)s->pad, (double)s->temperature);
+    if (ortc_node_out(n, 3).type || ortc_node_out(n, 4).type || ortc_node_in(n, 13).type)
+        return ortc_prep_fail(prep, ORTC_UNSUPPORTED,
+                              "cross_qk, non_speech_probs and extra_decoding_ids are not supported");
+    if (s->model < 0 || s->model > 2 || (s->model && s->kind != ORTC_SEARCH_BEAMS) ||
+        (s->model && encoder.kind != ORTC_ATTR_GRAPH))
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "model_type %lld needs %s", (long long)s->model,
+                              s->kind == ORTC_SEARCH_BEAMS ? "an encoder, or is unknown" : "BeamSearch");
+    s->n_out = ortc_graph_n_out(decoder.u.graphs[0]);
+    return s->model ? read_pair(s, encoder.u.graphs[0], decoder.u.graphs[0], prep)
+                    : read_gpt(s, decoder.u.graphs[0], prep);
+}
+
+static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    ortc_search_state *s = calloc(1, sizeof *s);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
+    const ortc_status status = read_attributes(s, n, prep);
+    if (status == ORTC_OK)
+        *out = s;
+    else
+        free(s);
+    return status;
+}
+
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
+
+static const ortc_view *given(const ortc_search *s, uint32_t port)
+{
+    return port < s->call->n_in && ortc_view_present(&s->call->in[port]) ? &s->call->in[port] : NULL;
+}
+
+/* A scalar, or `otherwise` where it is left out, checked against its bounds. */
+static ortc_status read_number(const ortc_search *s, uint32_t port, const char *name, double low, double high,
+                               double *value)
+{
+    const ortc_view *v = given(s, port);
+    if (!v) return ORTC_OK;
+    if (ortc_view_count(v) != 1)
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "'%s' has %lld elements, expected 1", name,
+                              (long long)ortc_view_count(v));
+    *value = v->dtype == ORTC_I32 ? (double)ortc_load_i64(v->data, v->dtype, 0)
+                                  : ortc_load_f64(v->data, v->dtype, 0);
+    if (*value >= low && *value <= high) return ORTC_OK;
+    return ortc_call_fail(s->call, ORTC_INVALID_ARGUMENT, "'%s' is %g, expected %.9g to %.9g", name, *value,
+                          low, high);
+}
+
+/* A mask of int32 with the dims that it must have; *out NULL: left out. */
+static ortc_status read_mask(const ortc_search *s, uint32_t port, const char *name, int32_t rank,
+                             int64_t rows, int64_t columns, const int32_t **out)
+{
+    const ortc_view *v = given(s, port);
+    *out = NULL;
+    if (!v) return ORTC_OK;
+    if (v->rank != rank || v->dims[rank - 1] != columns || (rank == 2 && v->dims[0] != rows))
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "'%s' does not have %lld rows of %lld elements",
+                              name, (long long)rows, (long long)columns);
+    *out = v->data;
+    return ORTC_OK;
+}
+
+static uint32_t repetition_port(const ortc_search *s) { return s->state->kind == ORTC_SEARCH_BEAMS ? 6 : 3; }
+
+static ortc_status read_numbers(ortc_search *s)
+{
+    const bool many = s->state->kind == ORTC_SEARCH_BEAMS;
+    double max = 0, min = 0, beams = 1, returned = 1, length_penalty = 1, repetition = 1, processor = 0,
+           seed = 0, temperature = (double)s->state->temperature;
+    ORTC_TRY(read_number(s, 1, "max_length", (double)s->first + 1, 0x1p20, &max));
+    ORTC_TRY(read_number(s, 2, "min_length", -0x1p31, max - 1, &min));
+    if (many) {
+        ORTC_TRY(read_number(s, 3, "num_beams", 1, BEAMS_LIMIT, &beams));
+        ORTC_TRY(read_number(s, 4, "num_return_sequences", 1, beams, &returned));
+        ORTC_TRY(read_number(s, 5, "length_penalty", -1e30, 1e30, &length_penalty));
+        ORTC_TRY(read_number(s, 11, "logits_processor", 0, 1, &processor));
+        ORTC_TRY(read_number(s, 14, "temperature", 1e-30, 1e30, &temperature));
+        s->timed = processor == 1;
+    }
+    ORTC_TRY(read_number(s, repetition_port(s), "repetition_penalty", 1e-30, 1e30, &repetition));
+    s->max = (int64_t)max;
+    s->min = (int64_t)min;
+    s->beams = (int64_t)beams;
+    s->returned = (int64_t)returned;
+    s->length_penalty = (float)length_penalty;
+    s->repetition = (float)repetition;
+    s->temperature = (float)temperature;
+    s->rows = s->batch * s->beams;
+    s->key = ortc_random_key(ortc_call_seed(s->call));
+    if (s->state->kind == ORTC_SEARCH_SAMPLING && given(s, 8)) {
+        ORTC_TRY(read_number(s, 8, "seed", -0x1p31, 0x1p31, &seed));
+        s->key = ortc_random_key((uint64_t)(int64_t)seed);
+    }
+    return ORTC_OK;
+}
+
+/* Batch, and how many tokens there are at first. */
+static ortc_status read_extents(ortc_search *s)
+{
+    const ortc_view *ids = &s->call->in[0], *more = given(s, 10);
+    const int32_t rank = s->state->model == 2 ? 3 : 2;
+    if (ids->rank != rank || ids->dims[0] < 1 || ids->dims[1] < 1 || (rank == 2 && ids->dtype != ORTC_I32))
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "'input_ids' must have %d dims, none of them 0%s",
+                              rank, rank == 2 ? ", of int32" : "");
+    s->batch = ids->dims[0];
+    s->first = s->state->model ? 1 : ids->dims[1];
+    if (s->state->model != 2 || !more) return ORTC_OK;
+    if (more->rank != 2 || more->dims[0] != s->batch || more->dims[1] < 1)
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "'decoder_input_ids' must be [%lld, 1 or more]",
+                              (long long)s->batch);
+    s->first = more->dims[1];
+    return ORTC_OK;
+}
+
+/* ---- Values of subgraphs ------------------------------------------------------------------------------- */
+
+static ortc_status make_i32(const ortc_search *s, int64_t rows, int64_t columns, ortc_value **out,
+                            int32_t **data)
+{
+    const int64_t dims[2] = {rows, columns};
+    ortc_view v;
+    ORTC_TRY(ortc_call_make(s->call, ORTC_I32, 2, dims, out));
+    const ortc_status status = ortc_call_look(s->call, *out, &v);
+    *data = status == ORTC_OK ? v.data : NULL;
+    return status;
+}
+
+static void drop(const ortc_search *s, ortc_value **v)
+{
+    if (*v) ortc_call_drop(s->call, *v);
+    *v = NULL;
+}
+
+/* *to becomes *v with row `from[i]` of its axis at place i, for all rows. Takes *v. */
+static ortc_status pick(ortc_search *s, ortc_value **v, int32_t axis, const int32_t *from, ortc_value **to)
+{
+    ortc_view x, y;
+    int64_t dims[ORTC_RANK_LIMIT], outer = 1, inner = 1;
+    bool same = true;
+    drop(s, to);
+    ORTC_TRY(ortc_call_look(s->call, *v, &x));
+    const uint32_t bits = ortc_dtype_bits(x.dtype);
+    if (x.rank <= axis || bits < 8 || x.dtype == ORTC_STRING)
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "a subgraph's keys or values have rank %d",
+                              x.rank);
+    same = x.dims[axis] == s->rows;
+    for (int64_t i = 0; i < s->rows; i++) {
+        same &= from[i] == i;
+        if (from[i] >= x.dims[axis])
+            return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "a subgraph makes %lld rows, expected %lld",
+                                  (long long)x.dims[axis], (long long)s->rows);
+    }
+    if (same) {
+        *to = *v;
+        *v = NULL;
+        return ORTC_OK;
+    }
+    ortc_copy_dims(dims, x.dims, x.rank);
+    dims[axis] = s->rows;
+    for (int32_t d = 0; d < x.rank; d++) *(d < axis ? &outer : &inner) *= d == axis ? 1 : x.dims[d];
+    ORTC_TRY(ortc_call_make(s->call, x.dtype, x.rank, dims, to));
+    ORTC_TRY(ortc_call_look(s->call, *to, &y));
+    const size_t bytes = (size_t)inner * (bits / 8);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < s->rows && bytes; i++)
+            memcpy((char *)y.data + (size_t)(o * s->rows + i) * bytes,
+                   (const char *)x.data + (size_t)(o * x.dims[axis] + from[i]) * bytes, bytes);
+    drop(s, v);
+    return ORTC_OK;
+}
+
+/* The logits of the last token, of all rows or of one for each line. */
+static ortc_status take_scores(ortc_search *s)
+{
+    ortc_view x;
+    ORTC_TRY(ortc_call_look(s->call, s->out[0], &x));
+    if (x.rank != 3 || x.dims[1] < 1 || x.dims[2] < s->vocab ||
+        (x.dims[0] != s->rows && x.dims[0] != s->batch))
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "logits must be [%lld, tokens, at least %lld]",
+                              (long long)s->rows, (long long)s->vocab);
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int64_t row = x.dims[0] == s->rows ? r : r / s->beams,
+                      at = ((row + 1) * x.dims[1] - 1) * x.dims[2];
+        if (x.dtype == ORTC_F32)
+            memcpy(s->scores + r * s->vocab, (const float *)x.data + at,
+                   (size_t)s->vocab * sizeof *s->scores);
+        else
+            for (int64_t i = 0; i < s->vocab; i++)
+                s->scores[r * s->vocab + i] = (float)ortc_load_f64(x.data, x.dtype, at + i);
+    }
+    return ORTC_OK;
+}
+
+static ortc_status run_body(ortc_search *s, const char *name, uint32_t n_in, uint32_t n_out)
+{
+    for (uint32_t i = 0; i < s->n_held_out; i++) drop(s, &s->out[i]);
+    ORTC_TRY(ortc_poll(s->call));
+    return ortc_call_body(s->call, name, n_in, s->in, n_out, s->out);
+}
+
+/* The decoder's tokens: the newest of each row, or all. */
+static ortc_status feed_tokens(ortc_search *s, bool all)
+{
+    const int64_t columns = all ? s->length : 1;
+    int32_t *data;
+    drop(s, &s->in[0]);
+    ORTC_TRY(make_i32(s, s->rows, columns, &s->in[0], &data));
+    for (int64_t r = 0; r < s->rows; r++)
+        memcpy(data + r * columns, s->tokens + r * s->max + s->length - columns,
+               (size_t)columns * sizeof *data);
+    return ORTC_OK;
+}
+
+/* ---- GPT-2 --------------------------------------------------------------------------------------------- */
+
+/* Positions count tokens that are no padding; the mask is 1 for those, and for all new ones. */
+static ortc_status feed_gpt(ortc_search *s)
+{
+    const int64_t columns = s->step ? 1 : s->length;
+    int32_t *at, *mask;
+    ORTC_TRY(feed_tokens(s, !s->step));
+    drop(s, &s->in[1]);
+    drop(s, &s->in[2]);
+    ORTC_TRY(make_i32(s, s->rows, columns, &s->in[1], &at));
+    ORTC_TRY(make_i32(s, s->rows, s->length, &s->in[2], &mask));
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int32_t *tokens = s->tokens + r * s->max;
+        if (s->step)
+            at[r] = (int32_t)(s->counted[r] + s->step - 1);
+        else
+            for (int64_t i = 0, n = 0; i < columns; i++)
+                at[r * columns + i] = tokens[i] == s->state->pad ? 0 : (int32_t)n++;
+        for (int64_t i = 0; i < s->length; i++)
+            mask[r * s->length + i] = i < s->first ? s->mask[r * s->first + i] : 1;
+    }
+    return ORTC_OK;
+}
+
+static ortc_status begin_gpt(ortc_search *s)
+{
+    const ortc_search_state *is = s->state;
+    const int64_t dims[5] = {2, s->rows, is->heads, 0, is->size};
+    for (uint32_t i = 0; i < is->layers; i++)
+        ORTC_TRY(ortc_call_make(s->call, is->past_type, 5, dims, &s->in[is->first_past + i]));
+    ORTC_TRY(feed_gpt(s));
+    return run_body(s, is->init ? "init_decoder" : "decoder", is->n_in, is->n_out);
+}
+
+/* ---- T5 and Whisper ------------------------------------------------------------------------------------ */
+
+/* The encoder, and what of it the decoder takes: `expand` says which line a row belongs to. */
+static ortc_status begin_pair(ortc_search *s, const int32_t *expand)
+{
+    const ortc_search_state *is = s->state;
+    const bool starts = is->enc_out == 2 + 4 * is->layers;
+    int32_t *data;
+    uint32_t at = 1;
+    ortc_value *given_ids = ortc_call_value(s->call, 0);
+    if (!given_ids) return ortc_call_fail(s->call, ORTC_OUT_OF_MEMORY, "no memory for the encoder's input");
+    ORTC_TRY(ortc_call_keep(s->call, given_ids, &s->in[0]));
+    if (is->model == 1) {
+        const int64_t n = s->call->in[0].dims[1];
+        const int32_t *ids = s->call->in[0].data, *told;
+        ORTC_TRY(read_mask(s, 9, "attention_mask", 2, s->batch, n, &told));
+        ORTC_TRY(make_i32(s, s->batch, n, &s->in[at++], &data));
+        for (int64_t i = 0; i < s->batch * n; i++) /* padding is what stands before the first other token */
+            data[i] = told ? told[i] : ids[i] != is->pad || (i % n && data[i - 1]);
+    }
+    if (at < is->enc_in) {
+        ORTC_TRY(make_i32(s, s->batch, s->first, &s->in[at], &data));
+        for (int64_t b = 0; b < s->batch; b++)
+            memcpy(data + b * s->first, s->tokens + b * s->beams * s->max, (size_t)s->first * sizeof *data);
+    }
+    ORTC_TRY(run_body(s, "encoder", is->enc_in, is->enc_out));
+    drop(s, &s->in[0]);
+    if (is->enc_in > at) drop(s, &s->in[at]);
+    if (is->model == 1) {
+        ortc_value *mask = s->in[1];
+        s->in[1] = NULL;
+        const ortc_status status = pick(s, &mask, 0, expand, &s->in[1]);
+        drop(s, &mask);
+        ORTC_TRY(status);
+    }
+    const uint32_t own = is->first_past, crossed = own + 2 * is->layers, masks = is->model == 1;
+    for (uint32_t i = 0; i < 2 * is->layers; i++) {
+        if (starts) {
+            ORTC_TRY(pick(s, &s->out[2 + i], 0, expand, &s->in[own + i]));
+            ORTC_TRY(pick(s, &s->out[2 + 2 * is->layers + i], 0, expand, &s->in[crossed + i]));
+            continue;
+        }
+        ortc_view x;
+        ORTC_TRY(ortc_call_look(s->call, s->out[i], &x));
+        if (x.rank != 4)
+            return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH,
+                                  "the encoder's keys and values have rank %d, not 4", x.rank);
+        const int64_t dims[4] = {s->rows, x.dims[1], 0, x.dims[3]};
+        ORTC_TRY(ortc_call_make(s->call, x.dtype, 4, dims, &s->in[own + i]));
+        ORTC_TRY(pick(s, &s->out[i], 0, expand, &s->in[crossed + i]));
+    }
+    if (own == 2 + masks) ORTC_TRY(pick(s, &s->out[1], 0, expand, &s->in[1 + masks]));
+    if (starts) return ORTC_OK; /* with scores for the first token */
+    ORTC_TRY(feed_tokens(s, true));
+    return run_body(s, "decoder", is->n_in, is->n_out);
+}
+
+/* ---- The search ---------------------------------------------------------------------------------------- */
+
+static void append_next(ortc_search *s)
+{
+    int32_t *extended = s->spare;
+    for (int64_t r = 0; r < s->rows; r++) {
+        memcpy(extended + r * s->max, s->tokens + (int64_t)s->from[r] * s->max,
+               (size_t)s->length * sizeof *extended);
+        extended[r * s->max + s->length] = s->next[r];
+    }
+    s->spare = s->tokens;
+    s->tokens = extended;
+    s->length++;
+}
+
+static ortc_status step(ortc_search *s)
+{
+    const ortc_search_state *is = s->state;
+    const int32_t axis = is->model ? 0 : 1;
+    const uint32_t n = is->model ? 2 * is->layers : is->layers;
+    /* the encoder's results are no decoder's: its own keys and values are in place, and of one row a line */
+    for (uint32_t i = 0; i < n; i++)
+        if (!(s->step == 1 && is->model && is->enc_out != 2 * is->layers))
+            ORTC_TRY(pick(s, &s->out[1 + i], axis, s->from, &s->in[is->first_past + i]));
+    ORTC_TRY(is->model ? feed_tokens(s, is->whole) : feed_gpt(s));
+    return run_body(s, "decoder", is->n_in, is->n_out);
+}
+
+/* The vocabulary is what the attribute says, or the extent of the first logits. */
+static ortc_status take_vocabulary(ortc_search *s)
+{
+    ortc_view x;
+    const bool many = s->state->kind == ORTC_SEARCH_BEAMS;
+    const uint32_t masks = repetition_port(s) + 1;
+    ORTC_TRY(ortc_call_look(s->call, s->out[0], &x));
+    s->vocab = s->state->vocab > 0 ? s->state->vocab : x.rank == 3 ? x.dims[2] : 0;
+    if (s->vocab < 2 || s->vocab > INT32_MAX)
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH,
+                              "logits must be [rows, tokens, words], 2 words at least");
+    if (s->timed && (s->state->times < 1 || s->state->times >= s->vocab))
+        return ortc_call_fail(
+            s->call, ORTC_INVALID_ARGUMENT,
+            "'logits_processor' 1 needs beginning_timestamp_token_id below %lld, it is %lld",
+            (long long)s->vocab, (long long)s->state->times);
+    ORTC_TRY(read_mask(s, masks, "vocab_mask", 1, 1, s->vocab, &s->vocab_mask));
+    ORTC_TRY(read_mask(s, masks + 1, "prefix_vocab_mask", 2, s->batch, s->vocab, &s->prefix_mask));
+    if (!many) ORTC_TRY(read_mask(s, 7, "presence_mask", 2, s->batch, s->vocab, &s->presence_mask));
+    s->scores = malloc((size_t)s->rows * (size_t)s->vocab * sizeof *s->scores);
+    s->marks = malloc((size_t)s->vocab);
+    s->best = calloc((size_t)(many ? 2 * s->beams : s->vocab), sizeof *s->best);
+    if (!s->scores || !s->marks || !s->best)
+        return ortc_call_fail(s->call, ORTC_OUT_OF_MEMORY, "no memory for %lld words", (long long)s->vocab);
+    if (s->call->n_out < 2) return ORTC_OK;
+    if (!many) {
+        const int64_t dims[2] = {s->batch, s->vocab};
+        return s->call->out[1].dtype ? ortc_call_resize(s->call, 1, 2, dims) : ORTC_OK;
+    }
+    const int64_t dims[4] = {s->max - s->first, s->batch, s->beams, s->vocab};
+    if (s->call->n_out < 3 || !s->call->out[2].dtype) return ORTC_OK;
+    ORTC_TRY(ortc_call_resize(s->call, 2, 4, dims));
+    for (int64_t i = 0; i < ortc_view_count(&s->call->out[2]); i++)
+        ortc_store_f64(s->call->out[2].data, s->call->out[2].dtype, i, 0);
+    return ORTC_OK;
+}
+
+/* Scores of this step, where they are an output. */
+static void keep_scores(ortc_search *s)
+{
+    const bool many = s->state->kind == ORTC_SEARCH_BEAMS;
+    const uint32_t port = many ? 2 : 1;
+    const int64_t n = s->rows * s->vocab, at = many ? (s->step - 1) * n : 0;
+    if (s->call->n_out <= port || !s->call->out[port].dtype) return;
+    for (int64_t i = 0; i < n; i++)
+        ortc_store_f64(s->call->out[port].data, s->call->out[port].dtype, at + i, (double)s->scores[i]);
+}
+
+static ortc_status give_all(ortc_search *s)
+{
+    const bool many = s->state->kind == ORTC_SEARCH_BEAMS;
+    ortc_view *y = &s->call->out[0];
+    const int64_t dims[3] = {s->batch, s->returned, s->max}, flat[2] = {s->batch, s->max};
+    ORTC_TRY(many ? ortc_call_resize(s->call, 0, 3, dims) : ortc_call_resize(s->call, 0, 2, flat));
+    const bool scored = many && s->call->n_out > 1 && s->call->out[1].dtype;
+    if (scored) ORTC_TRY(ortc_call_resize(s->call, 1, 2, dims));
+    if (many) ortc_search_close(s);
+    for (int64_t i = 0; i < s->batch * s->returned; i++) {
+        const ortc_search_sentence *best = many ? &s->sentences[i / s->returned * s->beams + i % s->returned]
+                                                : NULL;
+        const int32_t *tokens = many ? best->tokens : s->tokens + i * s->max;
+        const int64_t length = many ? best->length : s->length;
+        for (int64_t t = 0; y->dtype && t < s->max; t++)
+            ((int32_t *)y->data)[i * s->max + t] = t < length ? tokens[t] : (int32_t)s->state->pad;
+        if (scored) ortc_store_f64(s->call->out[1].data, s->call->out[1].dtype, i, (double)best->score);
+    }
+    return ORTC_OK;
+}
+
+/* Tokens that are there at first, of every row, with GPT-2's mask. */
+static ortc_status begin_rows(ortc_search *s)
+{
+    const ortc_search_state *is = s->state;
+    const ortc_view *ids = is->model == 2 ? given(s, 10) : &s->call->in[0];
+    const int32_t *mask = NULL;
+    ORTC_TRY(is->model ? ORTC_OK
+                       : read_mask(s, is->kind == ORTC_SEARCH_BEAMS ? 9 : 6, "attention_mask", 2, s->batch,
+                                   s->first, &mask));
+    if (is->model == 1) ids = NULL;
+    if (!ids && is->start < 0)
+        return ortc_call_fail(s->call, ORTC_INVALID_ARGUMENT, "there is no decoder_start_token_id");
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int64_t line = r / s->beams;
+        for (int64_t i = 0; i < s->first; i++) {
+            const int32_t token = ids ? ((const int32_t *)ids->data)[line * s->first + i]
+                                      : (int32_t)is->start;
+            s->tokens[r * s->max + i] = token;
+            s->counted[r] += token != is->pad;
+            if (!is->model) s->mask[r * s->first + i] = mask ? mask[line * s->first + i] : token != is->pad;
+        }
+        s->sums[r] = r % s->beams ? -1e9F : 0; /* at first all beams of a line are the same */
+        s->from[r] = (int32_t)line;
+        s->sentences[r].tokens = s->kept + r * s->max;
+    }
+    s->length = s->first;
+    return ORTC_OK;
+}
+
+static ortc_status search(ortc_search *s)
+{
+    ORTC_TRY(begin_rows(s));
+    ORTC_TRY(s->state->model ? begin_pair(s, s->from) : begin_gpt(s));
+    ORTC_TRY(take_vocabulary(s));
+    for (;;) {
+        s->step++;
+        ORTC_TRY(take_scores(s));
+        ortc_search_score(s);
+        if (s->state->kind == ORTC_SEARCH_BEAMS) keep_scores(s);
+        const bool ended = ortc_search_choose(s);
+        append_next(s);
+        if (ended || s->length == s->max) break;
+        ORTC_TRY(step(s));
+    }
+    if (s->state->kind == ORTC_SEARCH_SAMPLING) keep_scores(s);
+    return give_all(s);
+}
+
+static ortc_status reserve(ortc_search *s)
+{
+    const size_t rows = (size_t)s->rows, max = (size_t)s->max, one = sizeof(int32_t);
+    s->n_held_in = s->state->n_in > s->state->enc_in ? s->state->n_in : s->state->enc_in;
+    s->n_held_out = s->state->n_out > s->state->enc_out ? s->state->n_out : s->state->enc_out;
+    s->in = calloc(s->n_held_in + 1u, sizeof *s->in);
+    s->out = calloc(s->n_held_out + 1u, sizeof *s->out);
+    s->tokens = calloc(rows, max * one);
+    s->spare = calloc(rows, max * one);
+    s->kept = calloc(rows, max * one);
+    s->mask = calloc(rows, (size_t)s->first * one);
+    s->next = calloc(rows, one);
+    s->from = calloc(rows, one);
+    s->counted = calloc(rows, one);
+    s->sums = calloc(rows, sizeof *s->sums);
+    s->done = calloc((size_t)s->batch, 1);
+    s->n_kept = calloc((size_t)s->batch, sizeof *s->n_kept);
+    s->sentences = calloc(rows, sizeof *s->sentences);
+    const bool all = s->in && s->out && s->tokens && s->spare && s->kept && s->mask && s->next && s->from &&
+                     s->counted && s->sums && s->done && s->n_kept && s->sentences;
+    return all ? ORTC_OK
+               : ortc_call_fail(s->call, ORTC_OUT_OF_MEMORY, "no memory for %lld rows of %lld tokens",
+                                (long long)s->rows, (long long)s->max);
+}
+
+static ortc_status search_run(const void *state, const void *plan, ortc_call *c)
+{
+    ortc_search s = {.call = c, .state = state};
+    ORTC_TRY(read_extents(&s));
+    ORTC_TRY(read_numbers(&s));
+    ortc_status status = reserve(&s);
+    if (status == ORTC_OK) status = search(&s);
+    for (uint32_t i = 0; s.in && i < s.n_held_in; i++) drop(&s, &s.in[i]);
+    for (uint32_t i = 0; s.out && i < s.n_held_out; i++) drop(&s, &s.out[i]);
+    void *const mine[] = {s.in,      s.out,  s.tokens, s.spare,  s.kept,      s.mask,   s.next,  s.from,
+                          s.counted, s.sums, s.done,   s.n_kept, s.sentences, s.scores, s.marks, s.best};
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) free(mine[i]);
+    return status;
+}
+
+#define SEARCH(kernel, text) \
+    const ortc_kernel kernel = {.size = ORTC_SIZED(ortc_kernel), \
+                                .flags = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE, \
+                                .name = text, \
+                                .prepare = search_prepare, \
+                                .run = search_run};
+SEARCH(ortc_ref_greedy_search, "greedy_search.ref")
+SEARCH(ortc_ref_sampling, "sampling.ref")
+SEARCH(ortc_ref_beam_search, "beam_search.ref")

@@ -1,0 +1,82 @@
+/* kernels/control/search.h: what a search for the next tokens keeps, between what feeds the decoder
+ * (ref_search.c) and what chooses (ref_choose.c).
+ *
+ * B lines of a batch with M beams each (one, but in BeamSearch) are B M rows; a vocabulary has V words.
+ */
+#ifndef ORTC_KERNELS_SEARCH_H
+#define ORTC_KERNELS_SEARCH_H
+
+#include "kernels/common/shape.h"
+
+typedef enum ortc_search_kind {
+    ORTC_SEARCH_GREEDY,
+    ORTC_SEARCH_SAMPLING,
+    ORTC_SEARCH_BEAMS,
+} ortc_search_kind;
+
+/* A node's attributes, and what its subgraphs take. */
+typedef struct ortc_search_state {
+    ortc_search_kind kind;
+    int64_t model; /* 0: GPT-2, 1: T5, 2: Whisper */
+    int64_t eos, pad, start, ngram, vocab, custom, min_kept;
+    bool early, init; /* early: enough sentences are enough; init: a decoder of its own for the first run */
+    /* of Whisper: the first word that is a time, and words that are neither said nor written */
+    int64_t times, silent[5];
+    float temperature, top_p, filter, presence;
+    ortc_dtype past_type;        /* GPT-2: of the past, which begins as [2, rows, heads, 0, size] */
+    int64_t heads, size;         /* 0: T5 and Whisper, whose encoder says */
+    uint32_t n_in, n_out;        /* of the decoder */
+    uint32_t enc_in, enc_out;    /* of the encoder */
+    uint32_t first_past, layers; /* the decoder's input where the past begins */
+    bool whole;                  /* the decoder takes all tokens, not the last alone */
+} ortc_search_state;
+
+/* A finished sentence. */
+typedef struct ortc_search_sentence {
+    int32_t *tokens; /* room for `max` */
+    int64_t length;
+    float score;
+} ortc_search_sentence;
+
+typedef struct ortc_search_candidate {
+    float score;
+    int64_t at; /* beam * V + word */
+} ortc_search_candidate;
+
+typedef struct ortc_search {
+    ortc_call *call;
+    const ortc_search_state *state;
+    int64_t batch, beams, rows, vocab;
+    int64_t min, max, returned; /* tokens of a sentence, the first included; sentences of a line */
+    int64_t first, length;      /* tokens there were before the first run, and are now */
+    int64_t step;               /* runs so far */
+    bool timed;                 /* Whisper's rules for words that are times */
+    float repetition, length_penalty, temperature;
+    const int32_t *vocab_mask, *prefix_mask, *presence_mask; /* [V], [B, V], [B, V]; NULL: none */
+    uint64_t key;                                            /* of random numbers */
+    int32_t *tokens, *spare;                                 /* rows x max */
+    int32_t *next, *from;            /* rows: the next token, the row that it extends */
+    int32_t *counted;                /* rows: tokens that are no padding */
+    int32_t *mask;                   /* rows x first */
+    float *scores;                   /* rows x V */
+    float *sums;                     /* rows: logarithms of a beam's probability */
+    uint8_t *marks;                  /* max(V, rows): for whoever needs flags */
+    uint8_t *done;                   /* batch */
+    int64_t *n_kept;                 /* batch: sentences */
+    ortc_search_sentence *sentences; /* rows, the best of a line first */
+    int32_t *kept;                   /* their tokens */
+    ortc_search_candidate *best;     /* sorted: 2 M candidates, or V words */
+    ortc_value **in, **out;          /* owned; NULL: none */
+    uint32_t n_held_in, n_held_out;
+} ortc_search;
+
+/* Logarithms of probabilities, for beams; then what the node forbids, favours and punishes. */
+void ortc_search_score(ortc_search *s);
+/* Fills `next` and `from`. true: every line has its end. */
+bool ortc_search_choose(ortc_search *s);
+/* Beams that are still open become sentences. */
+void ortc_search_close(ortc_search *s);
+
+extern const ortc_kernel ortc_ref_greedy_search, ortc_ref_sampling, ortc_ref_beam_search;
+
+#endif
