@@ -194,7 +194,8 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, 
 {
     const ortc_product_threads threads = {ortc_call_parallel, c};
     ortc_tail_run tail = {&s->tail, in, g->shape.n, 0};
-    float *made = (float *)(void *)((char *)workspace + g->c_offset); /* C, and a bias behind it */
+    float *made = workspace ? (float *)(void *)((char *)workspace + g->c_offset) : NULL; /* C, and a bias */
+    float *bias = made ? made + g->c_count : NULL;
     ortc_product_args x = {.item = {.a = packed_a ? packed_a : in[0].data,
                                     .b = g->packed_b ? g->packed_b->data : in[1].data,
                                     .c = out},
@@ -216,7 +217,7 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, 
     if (s->tail.residual >= 0) x.item.residual = data_of(in, n_in, s->tail.residual);
     if (s->tail.bias >= 0)
         x.item.bias_col = ortc_product_floats(g->product.line, g->type, data_of(in, n_in, s->tail.bias),
-                                              g->shape.n, made + g->c_count);
+                                              g->shape.n, bias);
     return ortc_product_run(&g->product, &x, &threads);
 }
 
