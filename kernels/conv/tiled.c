@@ -208,16 +208,18 @@ typedef struct fill_arg {
     char *dst;
 } fill_arg;
 
-/* n filters, a group of `some` channels, one tap: a tile of weights, or three. */
+/* n filters, a group of `some` channels, one tap: a tile of weights, or three; of pieces channels of its two blocks in
+ * turn, as they are laid out. */
 static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t some, char *dst)
 {
     const int64_t taps = a->g->kernel_count, size = ortc_product_size(a->type);
     float turned[2 * BLOCK][BLOCK] = {{0}};
     for (int64_t o = 0; o < n; o++)
         for (int64_t c = 0; c < some; c++)
-            ortc_convert_get()->widen[ortc_float_index(a->type)](1,
-                                                                 w + (o * a->g->channels + c) * taps * size,
-                                                                 &turned[c][o]);
+            ortc_convert_get()->widen[ortc_float_index(a->type)](
+                1, w + (o * a->g->channels + c) * taps * size,
+
+                &turned[a->kind == ORTC_TILED_PIECES ? c % BLOCK * 2 + c / BLOCK : c][o]);
     return ortc_product_moves_select()->pieces->pairs(BLOCK, 2 * BLOCK, turned[0], (size_t)pieces_of(a->kind),
                                                       2 * BLOCK, dst);
 }

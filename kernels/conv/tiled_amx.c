@@ -149,60 +149,73 @@ RUN(pieces)
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
 
-/* Rounded to bf16, which is the upper half; NaN stays one. */
-VFN vi32 rounded(vf32 v)
-{
-    const vi32 x = v_bits_f32(v), upper = v_set_i32((int32_t)0xffff0000);
-    const vi32 up = (vi32)((vu32)x + 0x7fff + (((vu32)x >> 16) & 1));
-    return v_sel_i32(v_is_nan(v), x | v_set_i32(0x400000), up) & upper;
-}
+VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)b, (vi32)a); }
+VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)a, (vi32)b); }
 
-/* Pieces of a block of each pixel, and whether something is none. */
-VFN int lay_floats(const size_t planes, size_t n, const char *x, size_t step, size_t block, size_t blocks,
-                   char *y, size_t piece)
+VFN vf32 channels(const char *x, size_t i, size_t n)
 {
-    const vu32 least = v_set_u32(ORTC_PIECES_LEAST), span = v_set_u32(ORTC_PIECES_BEYOND - ORTC_PIECES_LEAST);
-    const vi32 zero = v_set_i32(0);
-    vi32 bad = zero;
-    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
-        vi32 largest = zero;
-        for (size_t b = 0; b < 2; b++)
-            V_FOR(j, left, BLOCK, {
-                vf32 v = v_set_f32(0);
-                if (b < blocks) v = v_load_f32((const float *)(const void *)(x + b * block) + j, left);
-                if (planes > 1) {
-                    const vi32 magnitude = v_bits_f32(v) & v_set_i32(INT32_MAX);
-                    const vm32 held = v_or(v_lt_u32((vu32)magnitude - least, span),
-                                           v_eq_i32(magnitude, zero));
-                    bad = v_sel_i32(held, bad, v_set_i32(1));
-                    largest = v_max_i32(largest, magnitude);
-                }
-                for (size_t p = 0; p < planes; p++) {
-                    const vi32 part = rounded(v);
-                    v_store_u16((uint16_t *)(void *)(y + p * piece) + b * BLOCK + j, (vi32)((vu32)part >> 16),
-                                left);
-                    v = v_sub(v, v_f32_bits(part));
-                }
-            });
-        if (planes > 1) { /* no lane is enough, and one is not 0 */
-            const vm32 enough = v_lt_i32(v_set_i32(ORTC_PIECES_LARGEST - 1), largest);
-            if (!v_any(enough) && v_any(v_lt_i32(zero, largest))) bad = v_set_i32(1);
-        }
-    }
-    return v_any(v_lt_i32(zero, bad));
+    return v_load_f32((const float *)(const void *)x + i, n);
 }
 
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                        size_t piece)
 {
-    (void)flip;
-    return lay_floats(1, n, x, step, block, blocks, y, piece);
+    (void)flip, (void)piece;
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
+#ifdef __AVX512F__
+        __m512i both;
+        const __m512 low = channels(x, 0, BLOCK),
+                     high = blocks > 1 ? channels(x + block, 0, BLOCK) : v_set_f32(0);
+        __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low)); /* every AMX comes with it */
+        _mm512_storeu_si512(y, both);
+#else
+        uint16_t *h = (uint16_t *)(void *)y;
+        memset(y, 0, AMX_ROW);
+        for (size_t b = 0; b < blocks; b++)
+            V_FOR(j, left, BLOCK, v_store_bf16(h + b * BLOCK + j, channels(x + b * block, j, left), left););
+#endif
+    }
+    return 0;
 }
+
+/* The upper halves of a and b as words of a, b. */
+VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
+/* v without its upper half as a number, exactly. */
+VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
+
+/* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that what is
+ * left out with weights whose pieces are rounded is below 2^-22 of a product, and of either sign. */
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                       size_t piece)
 {
+    const vi32 sign = v_set_i32(INT32_MAX);
+    const vi32 one = v_set_i32(1);
+    vu32 most = v_set_u32(0);
+    vu32 least = v_set_u32(UINT32_MAX); /* of those that are not 0; less 1 */
+    int odd = 0;
     (void)flip;
-    return lay_floats(PIECES, n, x, step, block, blocks, y, piece);
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
+        int some = 0, enough = 0;
+        V_FOR(j, left, BLOCK, {
+            vf32 a = channels(x, j, left);
+            vf32 b = v_set_f32(0);
+            if (blocks > 1) b = channels(x + block, j, left);
+            const vu32 size_a = (vu32)(v_bits_f32(a) & sign), size_b = (vu32)(v_bits_f32(b) & sign);
+            const vu32 larger = v_max_u32(size_a, size_b);
+            most = v_max_u32(most, larger);
+            least = v_min_u32(least, v_min_u32(size_a - (vu32)one, size_b - (vu32)one));
+            enough |= v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), larger));
+            some |= v_any(v_lt_u32(v_set_u32(0), larger));
+            for (size_t p = 0; p < PIECES; p++) {
+                v_store_i32((int32_t *)(void *)(y + p * piece) + j,
+                            upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
+                if (p + 1 < PIECES) a = lower(a), b = lower(b);
+            }
+        });
+        odd |= some & !enough;
+    }
+    return odd || v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
+           v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1)));
 }
 
 /* Blocks of `bytes` as they are. */

@@ -226,10 +226,12 @@ static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_b
 static void describe(const conv *c)
 {
     const ortc_conv_geometry *g = &c->g;
-    printf("  type %d stem %d depthwise %d winograd %d images %lld groups %lld of %lld to %lld, residual %d "
+    printf("  type %d stem %d depthwise %d winograd %d tiles %d images %lld groups %lld of %lld to %lld, "
+           "residual %d "
            "act %d tile %d;",
-           (int)c->type, c->stem, c->depthwise, c->winograd, (long long)g->images, (long long)g->group,
-           (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.has_rest);
+           (int)c->type, c->stem, c->depthwise, c->winograd, c->tiles ? c->kind : -1, (long long)g->images,
+           (long long)g->group, (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act,
+           c->tail.has_rest);
     for (int32_t i = 0; i < g->spatial; i++)
         printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
                (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
