@@ -200,6 +200,13 @@ size_t ortc_tiled_weight_bytes(const ortc_conv_geometry *g, int kind)
     return (size_t)(blocks * (block_bytes(g, kind) + words_behind(kind) * 4));
 }
 
+/* Where, in bytes, block k of a group with `outs` begins, whose own bytes are `each`; *step: from a tap to the next. */
+static int64_t block_at(int64_t k, int64_t outs, int64_t each, int64_t pieces, int64_t *step)
+{
+    *step = (k / 2 * 2 + 1 < outs ? 2 : 1) * pieces * WEIGHT_TILE;
+    return k / 2 * 2 * each + k % 2 * pieces * WEIGHT_TILE;
+}
+
 typedef struct fill_arg {
     const ortc_conv_geometry *g;
     ortc_dtype type;
@@ -247,10 +254,12 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t b = begin; b < end; b++) {
         const int64_t first = b % outs * BLOCK, n = min64(BLOCK, g->filters - first);
         const char *w = a->w + (b / outs * g->filters + first) * g->channels * taps * size;
-        char *dst = a->dst + b * bytes;
+        int64_t step;
+        char *dst = a->dst + b / outs * outs * bytes +
+                    block_at(b % outs, outs, bytes, pieces_of(a->kind), &step);
         int32_t behind[BLOCK] = {0};
         for (int64_t c = 0; c < g->channels; c += deep)
-            for (int64_t t = 0; t < taps; t++, dst += pieces_of(a->kind) * WEIGHT_TILE) {
+            for (int64_t t = 0; t < taps; t++, dst += step) {
                 const char *from = w + (c * taps + t) * size;
                 const int64_t some = min64(deep, g->channels - c);
                 if (a->kind == ORTC_TILED_BYTES)
@@ -417,23 +426,24 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int64_t w_block = p->groups * p->taps * p->pieces * WEIGHT_TILE;
+    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE;
     ortc_tiled_tile tile = {.offset = p->offset,
                             .group = p->pieces * p->plane,
                             .piece = p->plane,
                             .groups = (size_t)p->groups,
                             .taps = (size_t)p->taps,
-                            .w_block = w_block,
+                            .w_block = p->pieces * WEIGHT_TILE,
                             .block = UNIT * ORTC_TILE_ROW};
     for (int64_t k = b0, n; k < b1; k += n) {
         const int64_t block = b->group * p->outs + k;
-        n = min64(ORTC_TILE_BLOCKS, b1 - k);
+        n = k % 2 ? 1 : min64(ORTC_TILE_BLOCKS, b1 - k);
         if (is_odd(j, block)) {
             n = 1;
             continue;
         }
         if (n == 2 && is_odd(j, block + 1)) n = 1;
-        tile.w = (const char *)j->a->w + block * w_block;
+        tile.w = (const char *)j->a->w + b->group * p->outs * each +
+                 block_at(k, p->outs, each, p->pieces, &tile.w_step);
         tile.bias = j->a->bias + block * BLOCK;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;

@@ -11,7 +11,7 @@
 #define TILED_UK ortc_tiled_amx
 #endif
 
-enum { GROUP = 32, BLOCK = 16, PIECES = 3, TILE_BYTES = 1024 };
+enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, AHEAD_BYTES = 4096 };
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 
@@ -25,8 +25,11 @@ static void end(void) { AMX_RELEASE(); }
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* A quarter of the next weights: they are longer than L1. */
-INLINE void prefetch(const char *p) { UNROLL for (size_t i = 0; i < 4; i++) __builtin_prefetch(p + i * 64); }
+/* A quarter of weights to come: they are longer than L1, and the first time further away than L2. */
+INLINE void prefetch(const char *p)
+{
+    UNROLL for (size_t i = 0; i < 4; i++) __builtin_prefetch(p + AHEAD_BYTES + i * 64);
+}
 
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
@@ -53,20 +56,20 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
         const char *w = t->w, *v = w + t->w_block, *x = t->x; \
         start(two_a, two_b, t); \
         for (size_t g = 0; g < t->groups; g++, x += t->group) \
-            for (size_t tap = 0; tap < t->taps; tap++, w += TILE_BYTES, v += TILE_BYTES) { \
+            for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) { \
                 const char *a = x + t->offset[tap] * 4; \
                 AMX_LOAD(4, a, AMX_ROW); \
                 AMX_LOAD(6, w, AMX_ROW); \
                 AMX_TDP(op, 0, 4, 6); \
-                prefetch(w + TILE_BYTES), prefetch(w + TILE_BYTES + 256); \
+                prefetch(w), prefetch(w + 256); \
                 if (two_b) AMX_LOAD(7, v, AMX_ROW); \
                 if (two_b) AMX_TDP(op, 1, 4, 7); \
-                prefetch(w + TILE_BYTES + 512), prefetch(w + TILE_BYTES + 768); \
+                prefetch(w + 512), prefetch(w + 768); \
                 if (two_a) AMX_LOAD(5, a + TILE_BYTES, AMX_ROW); \
                 if (two_a) AMX_TDP(op, 2, 5, 6); \
-                if (two_b) prefetch(v + TILE_BYTES), prefetch(v + TILE_BYTES + 256); \
+                if (two_b) prefetch(v), prefetch(v + 256); \
                 if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
-                if (two_b) prefetch(v + TILE_BYTES + 512), prefetch(v + TILE_BYTES + 768); \
+                if (two_b) prefetch(v + 512), prefetch(v + 768); \
             } \
         store(two_a, two_b, t); \
     }
@@ -83,8 +86,8 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
 #define AHEAD(step) \
     do { \
-        prefetch(w + (PIECES + (step) / 4) * TILE_BYTES + (step) % 4 * 256); \
-        if (two_b) prefetch(v + (PIECES + (step) / 4) * TILE_BYTES + (step) % 4 * 256); \
+        prefetch(w + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
+        if (two_b) prefetch(v + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
     } while (0)
 /* the four products of two pieces, by columns; by rows */
 #define BY_COLUMNS(at, then6, then7) \
@@ -110,7 +113,7 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
         if (two_a) then5; \
     } while (0)
     for (size_t g = 0; g < t->groups; g++, x += t->group)
-        for (size_t tap = 0; tap < t->taps; tap++, w += PIECES * TILE_BYTES, v += PIECES * TILE_BYTES) {
+        for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {
             const char *a = x + t->offset[tap] * 4;
             LOAD_A(4, 0);
             LOAD_B(6, 2);

@@ -4,8 +4,8 @@
  *
  * What a tile reads was laid out before (tiled.h): 64 bytes of a pixel's channels, a group, lie together, 32 of
  * bf16 or 64 bytes, and neighbouring pixels side by side, so that 16 of them are an operand as they lie, whatever
- * the tap. Weights are [block of output][group][tap][piece][16][16 filters][4 bytes], the four bytes being
- * channels that follow each other. Sums of 16 pixels are 16 pixels of a block of output. No state but what
+ * the tap. Weights are [two blocks of output][group][tap][block][piece][16][16 filters][4 bytes], the four bytes being
+ * channels that follow each other, or of pieces those of two blocks in turn: read in order, and so asked for ahead. Sums of 16 pixels are 16 pixels of a block of output. No state but what
  * `begin` and `end` say, no allocation.
  */
 #ifndef ORTC_KERNELS_CONV_TILED_UK_H
@@ -22,11 +22,11 @@ typedef struct ortc_tiled_tile {
     const int64_t *offset; /* words of 4 bytes, of each tap */
     int64_t group, piece;  /* bytes of x from one to the next */
     size_t groups, taps;
-    const char *w;    /* of the first block */
-    int64_t w_block;  /* bytes to the second block's */
-    const void *bias; /* [block][16] of 4 bytes: what sums begin with */
-    void *sums;       /* [block][pixel][16] of 4 bytes, */
-    int64_t block;    /* so many bytes from a block to the next */
+    const char *w;           /* of the first block */
+    int64_t w_step, w_block; /* bytes from a tap to the next; to the second block's */
+    const void *bias;        /* [block][16] of 4 bytes: what sums begin with */
+    void *sums;              /* [block][pixel][16] of 4 bytes, */
+    int64_t block;           /* so many bytes from a block to the next */
 } ortc_tiled_tile;
 
 typedef struct ortc_tiled_uk {
