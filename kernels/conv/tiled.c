@@ -287,7 +287,8 @@ typedef struct job {
     char *shared;
     atomic_int *odd; /* bands that pieces do not hold: of shared ones */
     ortc_blocked_end end;
-    int straight; /* f32 whose end is a residual and a clip */
+    int straight;           /* f32 whose end is a residual and a clip */
+    int weights_odd, again; /* again: what pieces do not hold */
 } job;
 
 typedef struct band {
@@ -502,13 +503,6 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
     }
 }
 
-static int has_odd_weights(const job *j)
-{
-    int odd = 0;
-    for (int64_t i = 0; i < j->p->group * j->p->outs; i++) odd |= is_odd(j, i);
-    return odd;
-}
-
 /* ---- Tasks --------------------------------------------------------------------------------------------- */
 
 /* [band] */
@@ -517,97 +511,75 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
     float *sums = scratch, *weights = (float *)(void *)((char *)scratch + p->at_weights);
-    const int weights_odd = has_odd_weights(j);
     p->uk->begin();
     for (int64_t i = begin; i < end; i++) {
         const band b = band_of(j, i, (char *)scratch + ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW);
         const int odd = lay_band(&b, 0, p->groups, 0);
         if (!odd) tiles(&b, 0, p->outs, 0, p->units, sums);
-        if (!odd && !weights_odd) continue;
+        if (!odd && !j->weights_odd) continue;
         lay_band(&b, 0, p->ins, 1);
         tiles_f32(&b, odd, 0, p->outs, 0, p->units, sums, weights);
     }
     p->uk->end();
 }
 
-/* [band][group] */
+/* [band][group]; again, as f32, all groups of the first of them. */
 static void lay_all(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
+    const ortc_tiled_plan *p = j->p;
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t n = i / j->p->groups, g = i % j->p->groups;
-        const band b = band_of(j, n, j->shared + n * j->p->band);
-        if (lay_band(&b, g, g + 1, 0)) atomic_store_explicit(&j->odd[n], 1, memory_order_relaxed);
+        const int64_t n = i / p->groups, g = i % p->groups;
+        const band b = band_of(j, n, j->shared + n * p->band);
+        if (j->again && g == 0 && (j->weights_odd || j->odd[n])) lay_band(&b, 0, p->ins, 1);
+        if (!j->again && lay_band(&b, g, g + 1, 0))
+            atomic_store_explicit(&j->odd[n], 1, memory_order_relaxed);
     }
 }
 
 /* [blocks][band][units]: neighbours read the same weights. */
-static void parts_of(const job *j, int64_t i, int64_t *n, int64_t *b0, int64_t *u)
-{
-    *u = i % j->p->unit_parts, i /= j->p->unit_parts;
-    *n = i % j->p->bands, *b0 = i / j->p->bands * j->p->blocks;
-}
-
 static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
-    p->uk->begin();
+    float *weights = (float *)(void *)((char *)scratch + p->at_weights);
+    if (!j->again) p->uk->begin();
     for (int64_t i = begin; i < end; i++) {
-        int64_t n, b0, u;
-        parts_of(j, i, &n, &b0, &u);
+        const int64_t u = i % p->unit_parts, n = i / p->unit_parts % p->bands,
+                      b0 = i / p->unit_parts / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs),
+                      u0 = share(p->units, p->unit_parts, u), u1 = share(p->units, p->unit_parts, u + 1);
         const band b = band_of(j, n, j->shared + n * p->band);
-        if (!j->odd || !j->odd[n])
-            tiles(&b, b0, min64(b0 + p->blocks, p->outs), share(p->units, p->unit_parts, u),
-                  share(p->units, p->unit_parts, u + 1), scratch);
+        const int odd = j->odd && j->odd[n];
+        if (j->again)
+            tiles_f32(&b, odd, b0, b1, u0, u1, scratch, weights);
+        else if (!odd)
+            tiles(&b, b0, b1, u0, u1, scratch);
     }
-    p->uk->end();
-}
-
-/* [band] */
-static void lay_again(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const job *j = arg;
-    const int weights_odd = has_odd_weights(j);
-    (void)scratch;
-    for (int64_t n = begin; n < end; n++) {
-        const band b = band_of(j, n, j->shared + n * j->p->band);
-        if (weights_odd || j->odd[n]) lay_band(&b, 0, j->p->ins, 1);
-    }
-}
-
-static void tiles_again(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const job *j = arg;
-    const ortc_tiled_plan *p = j->p;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t n, b0, u;
-        parts_of(j, i, &n, &b0, &u);
-        const band b = band_of(j, n, j->shared + n * p->band);
-        tiles_f32(&b, j->odd[n], b0, min64(b0 + p->blocks, p->outs), share(p->units, p->unit_parts, u),
-                  share(p->units, p->unit_parts, u + 1), scratch,
-                  (float *)(void *)((char *)scratch + p->at_weights));
-    }
+    if (!j->again) p->uk->end();
 }
 
 int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, const void *plain, void *space,
                        const ortc_product_threads *threads)
 {
-    const int64_t tasks = p->bands * p->block_parts * p->unit_parts;
-    job j = {p, a, plain, space, NULL, ortc_blocked_end_of(p->floats, p->type, a), 0};
+    const int64_t tasks = p->bands * p->block_parts * p->unit_parts,
+                  lay_grain = ceil_div(16 * 1024, p->pieces * p->plane);
+    job j = {
+        .p = p, .a = a, .plain = plain, .shared = space, .end = ortc_blocked_end_of(p->floats, p->type, a)};
     j.straight = j.end.straight, j.end.straight = 0;
+    for (int64_t i = 0; i < p->group * p->outs; i++) j.weights_odd |= is_odd(&j, i);
     if (!p->together) return threads->parallel(threads->context, p->bands, p->grain, whole_bands, &j);
     if (p->kind == ORTC_TILED_PIECES) {
         j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * ORTC_TILE_ROW);
         for (int64_t n = 0; n < p->bands; n++) atomic_init(&j.odd[n], 0);
     }
-    int odd = has_odd_weights(&j);
-    int32_t status = threads->parallel(threads->context, p->bands * p->groups,
-                                       ceil_div(16 * 1024, p->pieces * p->plane), lay_all, &j);
-    if (!status) status = threads->parallel(threads->context, tasks, p->grain, tiles_of, &j);
-    for (int64_t n = 0; n < p->bands && j.odd; n++) odd |= j.odd[n];
-    if (status || !odd) return status;
-    status = threads->parallel(threads->context, p->bands, 1, lay_again, &j);
-    return status ? status : threads->parallel(threads->context, tasks, 1, tiles_again, &j);
+    for (int pass = 0; pass < 2; pass++) {
+        int32_t status = threads->parallel(threads->context, p->bands * p->groups, lay_grain, lay_all, &j);
+        if (!status) status = threads->parallel(threads->context, tasks, p->grain, tiles_of, &j);
+        if (status) return status;
+        j.again = j.weights_odd;
+        for (int64_t n = 0; n < p->bands && j.odd; n++) j.again |= j.odd[n];
+        if (!j.again) break;
+    }
+    return 0;
 }
