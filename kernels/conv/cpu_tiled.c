@@ -1,10 +1,8 @@
 /* Conv and ConvInteger on the cpu of values in blocks of 16 channels where the machine has a unit of tiles
- * (tiled.h), with constant W; of bytes, W as s8 has no zero points:
- *   conv.bf16            values of bf16
- *   conv.rounded         f32 rounded to bf16, where the device says so
- *   conv.pieces          f32 as three pieces of bf16
- *   conv_integer.tiled   bytes; sums begin with what x's zero point takes from them, as in cpu_integer_blocks.c
- */
+ * (tiled.h), or of plain ones of up to 4 channels, with constant W; of bytes, W as s8 has no zero points:
+ * conv.bf16 values of bf16 conv.rounded f32 rounded to bf16, where the device says so conv.pieces f32 as
+ * three pieces of bf16 conv_integer.tiled bytes; sums begin with what x's zero point takes from them, as in
+ * cpu_integer_blocks.c */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +17,15 @@
 
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
-    int64_t group, channels, filters, kernel_count, kind, type;
+    int64_t group, channels, filters, kernel_count, width, dilation, kind, type; /* of the last dim */
 } pack_param;
 
 static ortc_conv_geometry geometry_of(const pack_param *p)
 {
-    return (ortc_conv_geometry){.group = p->group,
+    return (ortc_conv_geometry){.spatial = 1,
+                                .kernel = {p->width},
+                                .dilation = {p->dilation},
+                                .group = p->group,
                                 .channels = p->channels,
                                 .filters = p->filters,
                                 .kernel_count = p->kernel_count};
@@ -69,7 +70,8 @@ static ortc_status choose(int kind, const ortc_conv_geometry *g, const ortc_ques
         return ortc_no(why, "groups are not whole blocks, or too large");
     o->clocks = ortc_tiled_clocks(&p);
     o->form = FORM(kind);
-    o->in[0] = o->out[0] = l;
+    o->out[0] = l;
+    if (!p.stem) o->in[0] = l;
     ortc_tiled_plan_deinit(&p);
     return ORTC_OK;
 }
@@ -82,8 +84,9 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, voi
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
     t->type = p->in[0].dtype;
-    const pack_param param = {g->group,        g->channels, g->filters,
-                              g->kernel_count, kind,        (int64_t)p->in[1].dtype};
+    const int32_t last = g->spatial - 1;
+    const pack_param param = {g->group,        g->channels,       g->filters, g->kernel_count,
+                              g->kernel[last], g->dilation[last], kind,       (int64_t)p->in[1].dtype};
     const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &t->packed);
     if (status) {
         ortc_tiled_plan_deinit(&t->tiled);

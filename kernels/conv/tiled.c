@@ -28,6 +28,28 @@ static int64_t blocks_of_group(int kind) { return kind == ORTC_TILED_BYTES ? 4 :
 static int64_t pieces_of(int kind) { return kind == ORTC_TILED_PIECES ? 3 : 1; }
 static int64_t clocks_of_tile(int kind) { return kind == ORTC_TILED_PIECES ? 96 : 16; }
 
+static int64_t stem_pixel(int kind) { return ORTC_STEM_CHANNELS * (kind == ORTC_TILED_BYTES ? 1 : 2); }
+/* The width of the window with what dilation leaves out; in 64 bytes. */
+static int64_t span_of(const ortc_conv_geometry *g)
+{
+    return (g->kernel[g->spatial - 1] - 1) * g->dilation[g->spatial - 1] + 1;
+}
+static int64_t stem_columns(const ortc_conv_geometry *g, int kind)
+{
+    return ceil_div(span_of(g) * stem_pixel(kind), ORTC_TILE_ROW);
+}
+int ortc_tiled_is_stem(const ortc_conv_geometry *g, int kind)
+{
+    return kind != ORTC_TILED_PIECES && g->group == 1 && g->channels <= ORTC_STEM_CHANNELS &&
+           g->spatial > 0 && g->dilation[g->spatial - 1] <= 64 && g->kernel[g->spatial - 1] <= 64;
+}
+/* Tiles of weights of a block, and of a group's taps. */
+static int64_t taps_of(const ortc_conv_geometry *g, int kind)
+{
+    return ortc_tiled_is_stem(g, kind) ? g->kernel_count / g->kernel[g->spatial - 1] * stem_columns(g, kind)
+                                       : g->kernel_count;
+}
+
 #ifdef ORTC_TILES_amx
 extern const ortc_tiled_uk ortc_tiled_amx;
 #endif
@@ -49,7 +71,10 @@ static void lay_out(ortc_tiled_plan *p, int64_t rows, int64_t segment)
     p->rows = rows, p->segment = segment;
     p->rows_in = rows + (e->kernel[1] - 1) * e->dilation[1] / e->stride[1];
     p->pitch = segment + (e->kernel[2] - 1) * e->dilation[2] / e->stride[2];
-    p->plane = e->kernel[0] * p->row_phases * p->phases * p->rows_in * p->pitch * ORTC_TILE_ROW;
+    if (p->stem) /* whole rows of tiles behind the last pixel */
+        p->pitch = segment - 1 + ceil_div(p->taps / (e->kernel[0] * e->kernel[1]) * ORTC_TILE_ROW, p->step);
+    p->plane = e->kernel[0] * p->row_phases * p->phases * p->rows_in * p->pitch * p->step;
+    p->plane = ceil_div(p->plane, ORTC_TILE_ROW) * ORTC_TILE_ROW;
     p->band = p->groups * p->pieces * p->plane;
     p->row_bands = ceil_div(e->out[1], rows), p->segments = ceil_div(e->out[2], segment);
     p->bands = p->images * p->group * e->out[0] * p->row_bands * p->segments;
@@ -116,14 +141,21 @@ static void split(ortc_tiled_plan *p)
 static void find_taps(ortc_tiled_plan *p)
 {
     const ortc_window_extents *e = &p->e;
+    const int64_t columns = p->stem ? p->taps / (e->kernel[0] * e->kernel[1]) : e->kernel[2];
     for (int64_t t = 0; t < p->taps; t++) {
-        const int64_t c = t % e->kernel[2] * e->dilation[2],
-                      r = t / e->kernel[2] % e->kernel[1] * e->dilation[1],
-                      d = t / e->kernel[2] / e->kernel[1];
-        const int64_t phase = (d * p->row_phases + r % e->stride[1]) * p->phases + c % e->stride[2];
-        p->offset[t] = ((phase * p->rows_in + r / e->stride[1]) * p->pitch + c / e->stride[2]) *
-                       (ORTC_TILE_ROW / 4);
+        const int64_t c = t % columns * (p->stem ? 1 : e->dilation[2]),
+                      r = t / columns % e->kernel[1] * e->dilation[1], d = t / columns / e->kernel[1];
+        const int64_t q = p->stem ? 0 : c % e->stride[2],
+                      x = p->stem ? c * ORTC_TILE_ROW : c / e->stride[2] * p->step;
+        const int64_t phase = (d * p->row_phases + r % e->stride[1]) * p->phases + q;
+        p->offset[t] = ((phase * p->rows_in + r / e->stride[1]) * p->pitch * p->step + x) / 4;
     }
+}
+
+/* Whether a band may have what tiles do not multiply: pieces, and a stem's number that is not finite. */
+static int may_be_odd(const ortc_tiled_plan *p)
+{
+    return p->kind == ORTC_TILED_PIECES || (p->stem && p->kind != ORTC_TILED_BYTES);
 }
 
 int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, ortc_dtype type, int kind,
@@ -134,26 +166,28 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
     if (!uk || g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
     if (g->group > 1 && (c % BLOCK || f % BLOCK)) return 0;
     if (!ortc_conv_extents(g, &p->e)) return 0;
-    ortc_conv_make_long(g, &p->e);
+    p->stem = ortc_tiled_is_stem(g, kind);
+    if (!p->stem) ortc_conv_make_long(g, &p->e);
     const int bytes = kind == ORTC_TILED_BYTES;
     p->type = bytes ? ORTC_BLOCKED_BYTES : ortc_float_index(type);
     p->flip = type == ORTC_I8;
     p->images = g->images, p->group = g->group, p->channels = c, p->filters = f;
     p->ins = ceil_div(c, BLOCK), p->outs = ceil_div(f, BLOCK), p->lanes = (f - 1) % BLOCK + 1;
     p->per = blocks_of_group(kind), p->groups = ceil_div(p->ins, p->per), p->pieces = pieces_of(kind);
-    p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
-    p->pixel = BLOCK * (bytes ? 1 : type == ORTC_F32 ? 4 : 2);
+    p->in_count = g->in_count, p->out_count = g->out_count, p->taps = taps_of(g, kind);
+    p->pixel = (p->stem ? 1 : BLOCK) * (bytes ? 1 : type == ORTC_F32 ? 4 : 2);
+    p->step = p->stem ? p->e.stride[2] * stem_pixel(kind) : ORTC_TILE_ROW;
     /* Where a window has one row, or column, those between windows are left out. */
     p->row_phases = p->e.kernel[1] == 1 ? 1 : p->e.stride[1],
-    p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
+    p->phases = p->stem || p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
     if ((double)p->images * (double)p->group * (double)p->e.out[0] * (double)p->e.out[1] > 1e9) return 0;
     split(p);
     if ((double)p->band > MOST_BYTES) return 0;
     /* the last tile of the last row reads further than it is used */
-    const size_t behind = ORTC_TILE_PIXELS * ORTC_TILE_ROW, sums = ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW;
+    const size_t behind = ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW,
+                 sums = ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW;
     const size_t laid = (size_t)((p->together ? p->bands : 1) * p->band) + behind;
-    const size_t flags = p->kind == ORTC_TILED_PIECES && p->together ? (size_t)p->bands * sizeof(atomic_int)
-                                                                     : 0;
+    const size_t flags = may_be_odd(p) && p->together ? (size_t)p->bands * sizeof(atomic_int) : 0;
     p->at_weights = sums + (p->together ? 0 : laid);
     p->scratch = p->at_weights;
     if (p->kind == ORTC_TILED_PIECES)
@@ -167,9 +201,9 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
 
 void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 
-/* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces three
- * times that, are laid out in so many; a vector of sums is stored, read and stored again in 5; and weights come from
- * memory as far as they are more than f32's. */
+/* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces
+ * three times that, are laid out in so many; a vector of sums is stored, read and stored again in 5; and
+ * weights come from memory as far as they are more than f32's. */
 double ortc_tiled_clocks(const ortc_tiled_plan *p)
 {
     static const double laid[ORTC_TILED_KINDS] = {5, 8, 18, 8};
@@ -184,7 +218,7 @@ double ortc_tiled_clocks(const ortc_tiled_plan *p)
 
 static int64_t block_bytes(const ortc_conv_geometry *g, int kind)
 {
-    return ceil_div(g->channels, blocks_of_group(kind) * BLOCK) * g->kernel_count * pieces_of(kind) *
+    return ceil_div(g->channels, blocks_of_group(kind) * BLOCK) * taps_of(g, kind) * pieces_of(kind) *
            WEIGHT_TILE;
 }
 static int64_t words_behind(int kind) /* of a block */
@@ -200,7 +234,8 @@ size_t ortc_tiled_weight_bytes(const ortc_conv_geometry *g, int kind)
     return (size_t)(blocks * (block_bytes(g, kind) + words_behind(kind) * 4));
 }
 
-/* Where, in bytes, block k of a group with `outs` begins, whose own bytes are `each`; *step: from a tap to the next. */
+/* Where, in bytes, block k of a group with `outs` begins, whose own bytes are `each`; *step: from a tap to
+ * the next. */
 static int64_t block_at(int64_t k, int64_t outs, int64_t each, int64_t pieces, int64_t *step)
 {
     *step = (k / 2 * 2 + 1 < outs ? 2 : 1) * pieces * WEIGHT_TILE;
@@ -215,32 +250,54 @@ typedef struct fill_arg {
     char *dst;
 } fill_arg;
 
-/* n filters, a group of `some` channels, one tap: a tile of weights, or three; of pieces channels of its two blocks in
- * turn, as they are laid out. */
-static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t some, char *dst)
+/* Where in W, from a filter on, k of a tile of weights lies, the tile being of channels from c on and tap t;
+ * -1: it is 0. Of pieces channels are those of two blocks in turn, as they are laid out; of a stem k is
+ * [pixel][4 channels]. */
+static int64_t place_of(const fill_arg *a, int64_t c, int64_t t, int64_t k)
 {
-    const int64_t taps = a->g->kernel_count, size = ortc_product_size(a->type);
-    float turned[2 * BLOCK][BLOCK] = {{0}};
-    for (int64_t o = 0; o < n; o++)
-        for (int64_t c = 0; c < some; c++)
-            ortc_convert_get()->widen[ortc_float_index(a->type)](
-                1, w + (o * a->g->channels + c) * taps * size,
+    const ortc_conv_geometry *g = a->g;
+    const int64_t taps = g->kernel_count;
+    if (!ortc_tiled_is_stem(g, a->kind)) {
+        c += a->kind == ORTC_TILED_PIECES ? k % 2 * BLOCK + k / 2 : k;
+        return c < g->channels ? c * taps + t : -1;
+    }
+    const int64_t columns = stem_columns(g, a->kind), width = g->kernel[g->spatial - 1],
+                  dilation = g->dilation[g->spatial - 1],
+                  pixel = t % columns * ORTC_TILE_ROW / stem_pixel(a->kind) + k / ORTC_STEM_CHANNELS;
+    c = k % ORTC_STEM_CHANNELS;
+    if (c >= g->channels || pixel % dilation || pixel / dilation >= width) return -1;
+    return c * taps + t / columns * width + pixel / dilation;
+}
 
-                &turned[a->kind == ORTC_TILED_PIECES ? c % BLOCK * 2 + c / BLOCK : c][o]);
+/* n filters: a tile of weights, or three. */
+static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t, char *dst)
+{
+    const int64_t size = ortc_product_size(a->type), filter = a->g->channels * a->g->kernel_count;
+    float turned[2 * BLOCK][BLOCK] = {{0}};
+    for (int64_t k = 0; k < 2 * BLOCK; k++) {
+        const int64_t at = place_of(a, c, t, k);
+        for (int64_t o = 0; o < n && at >= 0; o++)
+            ortc_convert_get()->widen[ortc_float_index(a->type)](1, w + (o * filter + at) * size,
+                                                                 &turned[k][o]);
+    }
     return ortc_product_moves_select()->pieces->pairs(BLOCK, 2 * BLOCK, turned[0], (size_t)pieces_of(a->kind),
                                                       2 * BLOCK, dst);
 }
 
-static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t some, char *dst, int32_t *sums)
+static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t, char *dst,
+                       int32_t *sums)
 {
     const char flip = a->type == ORTC_U8 ? (char)0x80 : 0;
+    const int64_t filter = a->g->channels * a->g->kernel_count;
     memset(dst, 0, WEIGHT_TILE);
-    for (int64_t o = 0; o < n; o++)
-        for (int64_t c = 0; c < some; c++) {
-            const char v = (char)(w[(o * a->g->channels + c) * a->g->kernel_count] ^ flip);
-            dst[(c / 4 * BLOCK + o) * 4 + c % 4] = v;
+    for (int64_t k = 0; k < 4 * BLOCK; k++) {
+        const int64_t at = place_of(a, c, t, k);
+        for (int64_t o = 0; o < n && at >= 0; o++) {
+            const char v = (char)(w[o * filter + at] ^ flip);
+            dst[(k / 4 * BLOCK + o) * 4 + k % 4] = v;
             sums[o] += (signed char)v;
         }
+    }
 }
 
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -259,13 +316,11 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                     block_at(b % outs, outs, bytes, pieces_of(a->kind), &step);
         int32_t behind[BLOCK] = {0};
         for (int64_t c = 0; c < g->channels; c += deep)
-            for (int64_t t = 0; t < taps; t++, dst += step) {
-                const char *from = w + (c * taps + t) * size;
-                const int64_t some = min64(deep, g->channels - c);
+            for (int64_t t = 0; t < taps_of(g, a->kind); t++, dst += step) {
                 if (a->kind == ORTC_TILED_BYTES)
-                    fill_bytes(a, from, n, some, dst, behind);
+                    fill_bytes(a, w, n, c, t, dst, behind);
                 else
-                    behind[0] |= fill_floats(a, from, n, some, dst);
+                    behind[0] |= fill_floats(a, w, n, c, t, dst);
             }
         memcpy(a->dst + g->group * outs * bytes + b * words * 4, behind, (size_t)words * 4);
     }
@@ -314,19 +369,25 @@ static band band_of(const job *j, int64_t i, char *laid)
 static int lay_phase(const band *b, const char *src, int64_t phase, int64_t blocks, int floats, char *dst)
 {
     const ortc_tiled_plan *p = b->j->p;
-    const int64_t s = p->e.stride[2], first = b->column * s - p->e.pad[2] + phase;
-    int64_t lo = first >= 0 ? 0 : min64(p->pitch, ceil_div(-first, s)),
-            hi = p->e.in[2] > first ? min64(p->pitch, ceil_div(p->e.in[2] - first, s)) : 0;
+    /* of a stem all pixels, one behind the other */
+    const int64_t s = p->stem ? 1 : p->e.stride[2], first = b->column * p->e.stride[2] - p->e.pad[2] + phase,
+                  all = p->stem ? p->pitch * p->e.stride[2] : p->pitch,
+                  step = p->stem ? p->step / p->e.stride[2] : p->step;
+    int64_t lo = first >= 0 ? 0 : min64(all, ceil_div(-first, s)),
+            hi = p->e.in[2] > first ? min64(all, ceil_div(p->e.in[2] - first, s)) : 0;
     int odd = 0;
     if (!src || hi <= lo) lo = hi = 0;
     for (int64_t piece = 0; piece < (floats ? 1 : p->pieces); piece++) {
         char *to = dst + piece * p->plane;
-        memset(to, b->j->a->zero, (size_t)(lo * ORTC_TILE_ROW));
-        memset(to + hi * ORTC_TILE_ROW, b->j->a->zero, (size_t)((p->pitch - hi) * ORTC_TILE_ROW));
+        memset(to, b->j->a->zero, (size_t)(lo * step));
+        memset(to + hi * step, b->j->a->zero, (size_t)((all - hi) * step));
     }
     if (hi <= lo) return 0;
-    src += (first + lo * s) * p->pixel, dst += lo * ORTC_TILE_ROW;
-    if (floats)
+    src += (first + lo * s) * p->pixel, dst += lo * step;
+    if (p->stem)
+        odd = p->uk->lay_stem[p->kind]((size_t)(hi - lo), src, (size_t)(p->in_count * p->pixel),
+                                       (size_t)p->channels, p->flip, dst);
+    else if (floats)
         p->floats->widen[p->type]((size_t)(hi - lo), src, (size_t)(s * BLOCK), (float *)(void *)dst);
     else
         odd = p->uk->lay[p->kind]((size_t)(hi - lo), src, (size_t)(s * p->pixel),
@@ -345,7 +406,8 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
     for (int64_t g = g0; g < g1; g++)
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = b->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
-            const int64_t block = (b->image * p->group + b->group) * p->ins + g * per;
+            const int64_t block = (b->image * p->group + b->group) * (p->stem ? p->channels : p->ins) +
+                                  g * per;
             const char *x = (const char *)b->j->a->x +
                             (block * p->e.in[0] + plane) * p->e.in[1] * p->e.in[2] * p->pixel;
             for (int64_t k = 0; k < p->row_phases * rows * p->phases; k++) {
@@ -353,8 +415,7 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
                 const int64_t row = (b->row + i) * p->e.stride[1] + r - p->e.pad[1];
                 const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
                 char *to = b->laid + g * pieces * p->plane +
-                           (((d * p->row_phases + r) * p->phases + q) * p->rows_in + i) * p->pitch *
-                               ORTC_TILE_ROW;
+                           (((d * p->row_phases + r) * p->phases + q) * p->rows_in + i) * p->pitch * p->step;
                 odd |= lay_phase(b, inside ? x + row * p->e.in[2] * p->pixel : NULL, q,
                                  min64(per, p->ins - g * per), floats, to);
             }
@@ -364,8 +425,8 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
-/* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count them,
- * [block][UNIT][16], to where they belong. */
+/* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count
+ * them, [block][UNIT][16], to where they belong. */
 static void finish(const band *b, float *sums, int64_t block, int64_t blocks, int64_t from, int64_t to)
 {
     const job *j = b->j;
@@ -428,7 +489,8 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
     const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE;
-    ortc_tiled_tile tile = {.offset = p->offset,
+    ortc_tiled_tile tile = {.step = (size_t)p->step,
+                            .offset = p->offset,
                             .group = p->pieces * p->plane,
                             .piece = p->plane,
                             .groups = (size_t)p->groups,
@@ -450,7 +512,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
             int64_t to;
             const int64_t from = unit_of(b, u, &to);
             for (int64_t q = from; q < to; q += ORTC_TILE_PIXELS) {
-                tile.x = b->laid + q * ORTC_TILE_ROW;
+                tile.x = b->laid + q * p->step;
                 tile.sums = sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
             }
@@ -503,6 +565,72 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
     }
 }
 
+static float rounded(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    if (v == v) memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* One sum of a stem: filter o at a pixel of the band. */
+static float sum_of(const band *b, int64_t o, int64_t row, int64_t column)
+{
+    const job *j = b->j;
+    const ortc_tiled_plan *p = j->p;
+    const ortc_window_extents *e = &p->e;
+    const int64_t taps = e->kernel[0] * e->kernel[1] * e->kernel[2],
+                  out[3] = {b->plane, b->row + row, b->column + column};
+    float sum = j->a->bias[o];
+    for (int64_t c = 0; c < p->channels; c++)
+        for (int64_t t = 0; t < taps; t++) {
+            const int64_t tap[3] = {t / e->kernel[2] / e->kernel[1], t / e->kernel[2] % e->kernel[1],
+                                    t % e->kernel[2]};
+            int64_t at = b->image * p->channels + c;
+            int inside = 1;
+            for (int i = 0; i < 3; i++) {
+                const int64_t x = out[i] * e->stride[i] - e->pad[i] + tap[i] * e->dilation[i];
+                inside &= x >= 0 && x < e->in[i];
+                at = at * e->in[i] + x;
+            }
+            float v[2];
+            if (!inside) continue;
+            ortc_convert_get()->widen[p->type](1, (const char *)j->a->x + at * p->pixel, &v[0]);
+            ortc_convert_get()->widen[p->type](1, j->plain + ((o * p->channels + c) * taps + t) * p->pixel,
+                                               &v[1]);
+            sum += rounded(v[0]) * rounded(v[1]);
+        }
+    return sum;
+}
+
+/* A stem by its definition, where a number is not finite. */
+static void define(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
+{
+    const ortc_tiled_plan *p = b->j->p;
+    for (int64_t k = b0; k < b1; k++)
+        for (int64_t u = u0; u < u1; u++) {
+            int64_t to;
+            const int64_t from = unit_of(b, u, &to), lanes = k + 1 < p->outs ? BLOCK : p->lanes;
+            for (int64_t i = 0; i < (to - from) * lanes; i++) {
+                const int64_t q = from + i / lanes, o = i % lanes;
+                if (q % p->pitch < b->pixels)
+                    sums[(q - from) * BLOCK + o] = sum_of(b, k * BLOCK + o, q / p->pitch, q % p->pitch);
+            }
+            if (to > from) finish(b, sums, k, 1, from, to);
+        }
+}
+
+/* What tiles do not multiply: all of a band, or blocks whose weights are odd. */
+static void tiles_again(const band *b, int all, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums,
+                        float *weights)
+{
+    if (!b->j->p->stem)
+        tiles_f32(b, all, b0, b1, u0, u1, sums, weights);
+    else if (all)
+        define(b, b0, b1, u0, u1, sums);
+}
+
 /* ---- Tasks --------------------------------------------------------------------------------------------- */
 
 /* [band] */
@@ -517,8 +645,8 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
         const int odd = lay_band(&b, 0, p->groups, 0);
         if (!odd) tiles(&b, 0, p->outs, 0, p->units, sums);
         if (!odd && !j->weights_odd) continue;
-        lay_band(&b, 0, p->ins, 1);
-        tiles_f32(&b, odd, 0, p->outs, 0, p->units, sums, weights);
+        if (!p->stem) lay_band(&b, 0, p->ins, 1);
+        tiles_again(&b, odd, 0, p->outs, 0, p->units, sums, weights);
     }
     p->uk->end();
 }
@@ -532,7 +660,7 @@ static void lay_all(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) {
         const int64_t n = i / p->groups, g = i % p->groups;
         const band b = band_of(j, n, j->shared + n * p->band);
-        if (j->again && g == 0 && (j->weights_odd || j->odd[n])) lay_band(&b, 0, p->ins, 1);
+        if (j->again && g == 0 && !p->stem && (j->weights_odd || j->odd[n])) lay_band(&b, 0, p->ins, 1);
         if (!j->again && lay_band(&b, g, g + 1, 0))
             atomic_store_explicit(&j->odd[n], 1, memory_order_relaxed);
     }
@@ -552,7 +680,7 @@ static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
         const band b = band_of(j, n, j->shared + n * p->band);
         const int odd = j->odd && j->odd[n];
         if (j->again)
-            tiles_f32(&b, odd, b0, b1, u0, u1, scratch, weights);
+            tiles_again(&b, odd, b0, b1, u0, u1, scratch, weights);
         else if (!odd)
             tiles(&b, b0, b1, u0, u1, scratch);
     }
@@ -569,8 +697,8 @@ int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, con
     j.straight = j.end.straight, j.end.straight = 0;
     for (int64_t i = 0; i < p->group * p->outs; i++) j.weights_odd |= is_odd(&j, i);
     if (!p->together) return threads->parallel(threads->context, p->bands, p->grain, whole_bands, &j);
-    if (p->kind == ORTC_TILED_PIECES) {
-        j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * ORTC_TILE_ROW);
+    if (may_be_odd(p)) {
+        j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW);
         for (int64_t n = 0; n < p->bands; n++) atomic_init(&j.odd[n], 0);
     }
     for (int pass = 0; pass < 2; pass++) {

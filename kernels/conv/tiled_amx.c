@@ -1,6 +1,7 @@
-/* The micro-kernels of tiled_uk.h for AMX: 32 pixels x 2 blocks of filters are four tile registers (0 to 3), which
- * two of pixels (4, 5) and two of weights (6, 7) feed. All tiles have 16 rows: what lies behind the last pixel is
- * read and multiplied, and not used. Sums begin as rows of the bias: a tile whose rows are 0 bytes apart. */
+/* The micro-kernels of tiled_uk.h for AMX: 32 pixels x 2 blocks of filters are four tile registers (0 to 3),
+ * which two of pixels (4, 5) and two of weights (6, 7) feed. All tiles have 16 rows: what lies behind the
+ * last pixel is read and multiplied, and not used. Sums begin as rows of the bias: a tile whose rows are 0
+ * bytes apart. */
 #include "tiled_uk.h"
 
 #include "kernels/common/vector/vec.h"
@@ -54,18 +55,19 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
     INLINE void name(const int two_a, const int two_b, const ortc_tiled_tile *t) \
     { \
         const char *w = t->w, *v = w + t->w_block, *x = t->x; \
+        const size_t step = t->step; \
         start(two_a, two_b, t); \
         for (size_t g = 0; g < t->groups; g++, x += t->group) \
             for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) { \
                 const char *a = x + t->offset[tap] * 4; \
-                AMX_LOAD(4, a, AMX_ROW); \
+                AMX_LOAD(4, a, step); \
                 AMX_LOAD(6, w, AMX_ROW); \
                 AMX_TDP(op, 0, 4, 6); \
                 prefetch(w), prefetch(w + 256); \
                 if (two_b) AMX_LOAD(7, v, AMX_ROW); \
                 if (two_b) AMX_TDP(op, 1, 4, 7); \
                 prefetch(w + 512), prefetch(w + 768); \
-                if (two_a) AMX_LOAD(5, a + TILE_BYTES, AMX_ROW); \
+                if (two_a) AMX_LOAD(5, a + 16 * step, step); \
                 if (two_a) AMX_TDP(op, 2, 5, 6); \
                 if (two_b) prefetch(v), prefetch(v + 256); \
                 if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
@@ -186,8 +188,8 @@ VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_se
 /* v without its upper half as a number, exactly. */
 VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
 
-/* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that what is
- * left out with weights whose pieces are rounded is below 2^-22 of a product, and of either sign. */
+/* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that
+ * what is left out with weights whose pieces are rounded is below 2^-22 of a product, and of either sign. */
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                       size_t piece)
 {
@@ -248,6 +250,61 @@ static int lay_bytes(size_t n, const char *x, size_t step, size_t block, size_t 
     return lay_same(BLOCK, n, x, step, block, blocks, flip ? 0x80808080 : 0, y);
 }
 
+/* Channel c of pixels from i on, as the upper half of words; rounded or as it is. */
+VFN vi32 stem_channel(const int type, const char *x, size_t plane, size_t channels, size_t c, size_t i,
+                      size_t n)
+{
+    if (c >= channels) return v_set_i32(0);
+    x += c * plane;
+    if (type == ORTC_TILED_ROUNDED) {
+        const vf32 v = v_load_f32((const float *)(const void *)x + i, n);
+        const vi32 b = v_bits_f32(v);
+        return v_sel_i32(v_is_nan(v), b | v_set_i32(0x400000),
+                         (vi32)((vu32)b + 0x7fff + (((vu32)b >> 16) & 1))) &
+               v_set_i32((int32_t)0xffff0000);
+    }
+    return (vi32)((vu32)v_load_u16((const uint16_t *)(const void *)x + i, n) << 16);
+}
+
+VFN int lay_stem(const int type, size_t n, const char *x, size_t plane, size_t channels, char *y)
+{
+    vm32 odd = v_lt_i32(v_set_i32(0), v_set_i32(0));
+    V_FOR(i, left, n, {
+        int32_t words[2][BLOCK], both[2 * BLOCK];
+        for (size_t k = 0; k < 2; k++) {
+            const vi32 a = stem_channel(type, x, plane, channels, 2 * k, i, left),
+                       b = stem_channel(type, x, plane, channels, 2 * k + 1, i, left);
+            const vi32 most = v_set_i32(0x7f800000);
+            odd = v_or(odd, v_or(v_eq_i32(a & most, most), v_eq_i32(b & most, most)));
+            v_store_i32(words[k], (vi32)((vu32)a >> 16) | b, v_lanes());
+        }
+        for (size_t k = 0; k < v_lanes(); k++) both[2 * k] = words[0][k], both[2 * k + 1] = words[1][k];
+        memcpy(y + 8 * i, both, 8 * (left < v_lanes() ? left : v_lanes()));
+    });
+    return v_any(odd);
+}
+
+static int lay_stem_bf16(size_t n, const char *x, size_t plane, size_t channels, int flip, char *y)
+{
+    (void)flip;
+    return lay_stem(ORTC_TILED_BF16, n, x, plane, channels, y);
+}
+static int lay_stem_rounded(size_t n, const char *x, size_t plane, size_t channels, int flip, char *y)
+{
+    (void)flip;
+    return lay_stem(ORTC_TILED_ROUNDED, n, x, plane, channels, y);
+}
+static int lay_stem_bytes(size_t n, const char *x, size_t plane, size_t channels, int flip, char *y)
+{
+    V_FOR(i, left, n, {
+        vi32 word = v_set_i32(flip ? (int32_t)0x80808080 : 0);
+        for (size_t c = 0; c < channels; c++)
+            word = word ^ (vi32)((vu32)v_load_u8((const uint8_t *)x + c * plane + i, left) << (8 * c));
+        v_store_i32((int32_t *)(void *)y + i, word, left);
+    });
+    return 0;
+}
+
 static void clip(size_t n, const float *sums, const float *residual, float lo, float hi, float *y)
 {
     const vf32 low = v_set_f32(lo);
@@ -264,4 +321,5 @@ const ortc_tiled_uk TILED_UK = {begin,
                                 end,
                                 {run_bf16, run_bf16, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_bytes},
+                                {lay_stem_bf16, lay_stem_rounded, NULL, lay_stem_bytes},
                                 clip};

@@ -309,7 +309,7 @@ static void on_tiles(const layer *l, const mock_node *n, int64_t out, int kind, 
                                  .residual = -1};
     const int64_t ins = (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
     way w = {.name = names[kind], .w = n->in[1].data};
-    if (l->group > 1 || l->channels <= ORTC_STEM_CHANNELS ||
+    if (l->group > 1 || (errors && l->channels <= ORTC_STEM_CHANNELS) ||
         (kind == ORTC_TILED_BF16) != (type == ORTC_BF16) || type == ORTC_F16 ||
         !ortc_tiled_plan_init(ortc_tiled_uk_get(), &g, type, kind, &w.tiled))
         return;

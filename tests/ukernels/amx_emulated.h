@@ -1,8 +1,8 @@
-/* The tile instructions of AMX (kernels/gemm/amx.h) in plain C, so that loops over them and what is laid out for
- * them are tested where there is no AMX, and under sanitizers: included first by a file of tests that includes
- * micro-kernels. As the processor does: shapes are what was configured, tiles that are not are an error, so are
- * operands whose shapes do not match; bf16 is summed as two chains of fused multiply-adds, of even and odd k, and
- * denormals are zero. */
+/* The tile instructions of AMX (kernels/gemm/amx.h) in plain C, so that loops over them and what is laid out
+ * for them are tested where there is no AMX, and under sanitizers: included first by a file of tests that
+ * includes micro-kernels. As the processor does: shapes are what was configured, tiles that are not are an
+ * error, so are operands whose shapes do not match; bf16 is summed as two chains of fused multiply-adds, of
+ * even and odd k, and denormals are zero. */
 #ifndef ORTC_TESTS_AMX_EMULATED_H
 #define ORTC_TESTS_AMX_EMULATED_H
 

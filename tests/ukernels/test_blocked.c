@@ -84,6 +84,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
     c->winograd = !tiles && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = 2;
+    if (tiles && rng_next(r) % 4 == 0) g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -100,6 +101,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
+    if (tiles) c->stem = ortc_tiled_is_stem(g, c->kind);
     c->residual = rng_next(r) % 3 == 0;
     c->tail = (ortc_tail_spec){
         .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};

@@ -49,6 +49,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
                                                     : rng_range(r, 1, 70);
     if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 60, 90); /* several chunks */
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
+    if (tiles && rng_next(r) % 4 == 0) g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -64,6 +65,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
+    if (tiles) c->stem = ortc_tiled_is_stem(g, ORTC_TILED_BYTES);
     c->quantised = rng_next(r) % 4 != 0;
     c->tail = (ortc_int_tail){.type = c->quantised ? ORTC_U8 : ORTC_F32, .has_pass = 1, .residual = -1};
     c->tail.steps.clip = c->tail.steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
