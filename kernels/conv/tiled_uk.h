@@ -40,7 +40,8 @@ typedef struct ortc_tiled_uk {
     void (*run[ORTC_TILED_KINDS])(int halves, int blocks, const ortc_tiled_tile *t);
     /* n pixels of `blocks` blocks (fewer than a group has: the others are 0), `step` bytes from a pixel to
      * the next, `block` from a block to the next, to y, 64 bytes a pixel, pieces `piece` bytes apart. flip:
-     * bytes are moved by 128. Returns whether there is something that pieces do not hold (gemm/product_uk.h). */
+     * bytes are moved by 128. Returns whether there is something that pieces do not hold (see
+     * gemm/product_uk.h). */
     int (*lay[ORTC_TILED_KINDS])(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip,
                                  char *y, size_t piece);
     /* n pixels of a stem, whose channels lie `plane` bytes apart, to y, 4 channels of each; of pieces NULL.

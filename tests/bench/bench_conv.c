@@ -1,9 +1,9 @@
-/* Convolution of the cpu provider in f32 (or f16, bf16) against a peak loop of the same instruction set and thread
- * count, alternated within the same second: plain values and today's choice among their kernels, then blocks
- * of 16 channels, directly, by Winograd's tiles and on a unit of tiles. Shapes are layers of ResNet-50, of a network like
- * YOLOv8n, of MobileNetV2 and digits.
+/* Convolution of the cpu provider in f32 (or f16, bf16) against a peak loop of the same instruction set and
+ * thread count, alternated within the same second: plain values and today's choice among their kernels, then
+ * blocks of 16 channels, directly, by Winograd's tiles and on a unit of tiles. Shapes are layers of
+ * ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
  *
- *   bench_conv [--threads 1,2] [--reps 20] [--f16|--bf16] [--error] [FILTER]      ORTC_CPU: the instruction set
+ *   bench_conv [--threads 1,2] [--reps 20] [--f16|--bf16] [--error] [FILTER]   ORTC_CPU: the instruction set
  *
  * A row: GFLOP/s by the definition's count of operations, the median ratio to the peak and its spread.
  * --error: instead, of dense windows in blocks, the error against sums in double, x and W being random in -1
