@@ -15,7 +15,7 @@
 #define TASKS 32
 #define TASK_CLOCKS 20e3
 #define GRAIN_CLOCKS 8e3
-#define MOST_BYTES (64.0 * 1024 * 1024)
+#define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define WEIGHT_TILE 1024 /* bytes: 16 filters, a group, a tap, a piece */
 #define BLOCK ORTC_BLOCK
 
@@ -163,7 +163,8 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
 {
     const int64_t c = g->channels, f = g->filters;
     *p = (ortc_tiled_plan){.uk = uk, .floats = ortc_blocked_uk_get(), .kind = kind};
-    if (!uk || g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
+    if (!uk || g->images == 0 || f == 0 || c == 0 || g->out_count == 0) return 0;
+    if (g->kernel_count < 1 || g->kernel_count > 4096) return 0;
     if (g->group > 1 && (c % BLOCK || f % BLOCK)) return 0;
     if (!ortc_conv_extents(g, &p->e)) return 0;
     p->stem = ortc_tiled_is_stem(g, kind);
@@ -180,9 +181,15 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
     /* Where a window has one row, or column, those between windows are left out. */
     p->row_phases = p->e.kernel[1] == 1 ? 1 : p->e.stride[1],
     p->phases = p->stem || p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    if ((double)p->images * (double)p->group * (double)p->e.out[0] * (double)p->e.out[1] > 1e9) return 0;
+    /* what is counted below fits by far */
+    const double rows = (double)p->e.out[1] + (double)(p->e.kernel[1] * p->e.dilation[1]),
+                 columns = (double)p->e.out[2] + (double)(p->e.kernel[2] * p->e.dilation[2]);
+    const double planes = (double)p->e.kernel[0] * (double)(p->e.stride[1] * p->e.stride[2]) *
+                          (double)p->e.out[0];
+    if (rows * columns * planes * (double)(p->images * p->group) * (double)(p->groups * p->pieces) > 1e15)
+        return 0;
     split(p);
-    if ((double)p->band > MOST_BYTES) return 0;
+    if ((double)p->band + (double)(p->ins * p->taps) * BLOCK * BLOCK * 4 > SCRATCH_LIMIT) return 0;
     /* the last tile of the last row reads further than it is used */
     const size_t behind = ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW,
                  sums = ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW;
