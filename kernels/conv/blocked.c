@@ -84,8 +84,7 @@ static int reads_in_place(const ortc_blocked_plan *p)
     return yes;
 }
 
-/* A window of one pixel sees one long row. */
-static void make_long(const ortc_conv_geometry *g, ortc_window_extents *e)
+void ortc_conv_make_long(const ortc_conv_geometry *g, ortc_window_extents *e)
 {
     int point = 1;
     for (int i = 0; i < 3; i++)
@@ -194,7 +193,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     if (!ortc_conv_extents(g, &p->e)) return 0;
-    if (!stem) make_long(g, &p->e);
+    if (!stem) ortc_conv_make_long(g, &p->e);
     p->in_place = reads_in_place(p);
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;

@@ -91,6 +91,8 @@ const ortc_blocked_bytes *ortc_blocked_bytes_get(void); /* NULL: the machine has
 
 /* Extents as three, the missing ones 1; 0: more than three, or some out of bounds. */
 int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *out);
+/* A window of one pixel sees one long row: then extents become that. */
+void ortc_conv_make_long(const ortc_conv_geometry *g, ortc_window_extents *e);
 
 /* How results end. */
 typedef struct ortc_blocked_end {

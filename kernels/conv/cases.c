@@ -49,6 +49,10 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[2,24,13,13] T[144,24,1,1]! T[144]!", "", BY_F32, .needs = NEED},
     {"Conv", "T[1,48,12,13] T[40,48,1,1]!", "strides=[2,3] pads=[1,0,0,1]", BY_F32, .needs = NEED},
     {"Conv", "T[1,20,7,7]~ T[20,20,3,3]! T[20]!", "pads=[1,1,1,1]", "T=f32"},
+    /* units of tiles: rows that go on, phases of strides, and f32 that is worth its pieces */
+    {"Conv", "T[1,128,15,15] T[128,128,3,3]! T[128]!", "pads=[1,1,1,1] strides=[2,2]", "T=f32,bf16",
+     .needs = "cpu", .tolerance = 8},
+    {"Conv", "T[1,256,10,10]~ T[128,256,1,1]! T[128]!", "", "T=f32"},
     /* Winograd's tiles: one alone, parts of some, batches over rows and images, padding on all sides */
     {"Conv", "T[1,16,3,3] T[16,16,3,3]!", "", BY_F32, .needs = NEED, .tolerance = 4},
     {"Conv", "T[2,33,21,22] T[50,33,3,3]! T[50]!", "pads=[2,1,0,4]", BY_F32, .needs = NEED, .tolerance = 8},

@@ -452,19 +452,22 @@ CONV(columns)
 
 /* The first of equals is taken: blocks before plain values. */
 #define BYTES (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))
-ORTC_KERNELS(cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_2x2),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_4x4),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
-             ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel),
-             /* its result is of any type where an epilogue is behind it */
-             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY),
-                         &ortc_conv_integer_stem),
-             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY),
-                         &ortc_conv_integer_blocked),
-             ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer));
+ORTC_KERNELS(
+    cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_rounded),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_pieces),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &ortc_conv_bf16),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_2x2),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_4x4),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &columns_kernel),
+    /* its result is of any type where an epilogue is behind it */
+    ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_tiled),
+    ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_stem),
+    ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_blocked),
+    ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer));

@@ -40,6 +40,8 @@ ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, or
                                    const ortc_packed **out);
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
     ortc_conv_stem, ortc_conv_winograd_2x2, ortc_conv_winograd_4x4;
+/* cpu_tiled.c */
+extern const ortc_kernel ortc_conv_bf16, ortc_conv_rounded, ortc_conv_pieces, ortc_conv_integer_tiled;
 
 /* Of ConvInteger: cpu_integer.c, cpu_integer_blocks.c. */
 typedef struct ortc_conv_integer_state {
@@ -52,6 +54,10 @@ ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *de
 ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
 /* Whether W's zero points (the ports are the node's) are known to be 0 once it is moved by so much. */
 int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved);
+/* What n sums begin with: minus x's zero point, moved by 128 where `flip` says so, times the sums of filters.
+ * *beside: what lies beside the image. cpu_integer_blocks.c */
+ortc_status ortc_conv_integer_first(ortc_call *call, int flip, const void *sums, size_t n, int32_t *out,
+                                    uint8_t *beside);
 /* Clocks of one core for the multiplications alone. */
 double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w);
 

@@ -1,9 +1,9 @@
-/* Convolution of the cpu provider in f32 (or f16) against a peak loop of the same instruction set and thread
- * count, alternated within the same second: plain values and today's choice among their kernels, then blocks
- * of 16 channels, directly and by Winograd's tiles. Shapes are layers of ResNet-50, of a network like
- * YOLOv8n, of MobileNetV2 and digits.
+/* Convolution of the cpu provider in f32 (or f16, bf16) against a peak loop of the same instruction set and
+ * thread count, alternated within the same second: plain values and today's choice among their kernels, then
+ * blocks of 16 channels, directly, by Winograd's tiles and on a unit of tiles. Shapes are layers of
+ * ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
  *
- *   bench_conv [--threads 1,2] [--reps 20] [--f16] [--error] [FILTER]      ORTC_CPU: the instruction set
+ *   bench_conv [--threads 1,2] [--reps 20] [--f16|--bf16] [--error] [FILTER]   ORTC_CPU: the instruction set
  *
  * A row: GFLOP/s by the definition's count of operations, the median ratio to the peak and its spread.
  * --error: instead, of dense windows in blocks, the error against sums in double, x and W being random in -1
@@ -18,6 +18,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
+#include "kernels/conv/tiled.h"
 #include "kernels/conv/winograd.h"
 #include "tools/ortc/peak.h"
 #include "tests/ukernels/mock.h"
@@ -139,6 +140,7 @@ typedef struct way {
     ortc_blocked_plan plan;
     ortc_blocked_depthwise_plan depthwise; /* blocks */
     ortc_winograd_plan winograd;
+    ortc_tiled_plan tiled;
     const void *w;
     float *space;
     ortc_blocked_args args;
@@ -149,6 +151,8 @@ static void once(way *w)
 {
     if (w->session)
         mock_execute(w->session);
+    else if (w->tiled.uk)
+        ortc_tiled_run(&w->tiled, &w->args, w->w, w->space, &w->threads);
     else if (w->winograd.m)
         ortc_winograd_run(&w->winograd, &w->args, w->w, w->space, &w->threads);
     else if (w->depthwise.blocks)
@@ -293,6 +297,47 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
     free(packed), free(x), free(y), free(bias), free(w.space);
 }
 
+/* On the machine's unit of tiles. */
+static void on_tiles(const layer *l, const mock_node *n, int64_t out, int kind, int threads, double flops)
+{
+    static const char *const names[] = {"bf16", "rounded", "pieces"};
+    const ortc_conv_geometry g = geometry(l, out);
+    const ortc_tail_spec relu = {.alpha = 1,
+                                 .act = errors ? ORTC_UK_ACT_NONE : ORTC_UK_ACT_CLIP,
+                                 .hi = INFINITY,
+                                 .bias = -1,
+                                 .residual = -1};
+    const int64_t ins = (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
+    way w = {.name = names[kind], .w = n->in[1].data};
+    if (l->group > 1 || (errors && l->channels <= ORTC_STEM_CHANNELS) ||
+        (kind == ORTC_TILED_BF16) != (type == ORTC_BF16) || type == ORTC_F16 ||
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(), &g, type, kind, &w.tiled))
+        return;
+    pool *pl = pool_open(threads, w.tiled.scratch);
+    w.threads = pool_threads(pl);
+    w.space = pool_memory(w.tiled.shared + 64);
+    void *packed = pool_memory(ortc_tiled_weight_bytes(&g, kind));
+    float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
+    float *y = pool_memory((size_t)(l->images * outs * g.out_count) * sizeof(float));
+    float *bias = pool_memory((size_t)outs * sizeof(float));
+    fill(x, l->images * ins * g.in_count);
+    if (errors) {
+        fill_random(x, ins * g.in_count, 1);
+        fill_random(n->in[1].data, l->filters * l->channels * g.kernel_count, 2);
+    }
+    ortc_tiled_weight_fill(&g, type, kind, n->in[1].data, packed, &w.threads);
+    w.args = (ortc_blocked_args){x, packed, NULL, bias, y, &relu, NULL};
+    if (errors) {
+        once(&w);
+        measure_error(l, &w, &g);
+    } else {
+        measure(l, &w, pl, threads, flops);
+    }
+    ortc_tiled_plan_deinit(&w.tiled);
+    pool_close(pl);
+    free(packed), free(x), free(y), free(bias), free(w.space);
+}
+
 static void row(const layer *l, int threads)
 {
     const mock_attr attrs[] = {
@@ -319,6 +364,7 @@ static void row(const layer *l, int threads)
         mock_close(plain.session);
     }
     for (int m = 0; m <= 4; m += 2) in_blocks(l, &n, out, m, threads, flops);
+    for (int k = ORTC_TILED_BF16; k <= ORTC_TILED_PIECES; k++) on_tiles(l, &n, out, k, threads, flops);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
     free(n.out.data);
 }
@@ -335,6 +381,8 @@ int main(int argc, char **argv)
             errors = 1;
         else if (!strcmp(argv[i], "--f16"))
             type = ORTC_F16;
+        else if (!strcmp(argv[i], "--bf16"))
+            type = ORTC_BF16;
         else
             filter = argv[i];
     }

@@ -40,6 +40,8 @@ static const run_way ways[] = {
     {"in blocks of 16 channels", .threads = 4, .passes = true, .choose = "*=@aBcd16b"}, /* who can */
     {"by Winograd's tiles of 2x2", .threads = 4, .passes = true, .choose = "Conv=conv.winograd_2x2"},
     {"by Winograd's tiles of 4x4", .threads = 4, .passes = true, .choose = "Conv=conv.winograd_4x4"},
+    {"on tiles of pieces", .threads = 4, .passes = true, .choose = "Conv=conv.pieces"},
+    {"on tiles of bytes", .threads = 4, .passes = true, .choose = "ConvInteger=conv_integer.tiled"},
 };
 
 typedef struct tally {

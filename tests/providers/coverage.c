@@ -62,6 +62,10 @@ static bool is_out_of_reach(const ortc_kernel_info *k)
     } rare[] = {{"gemm.pieces", ORTC_CPU_AMX, 0},
                 {"gemm.bf16", ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16, 0},
                 {"gemm.rounded", 0, 0},
+                {"conv.pieces", ORTC_CPU_AMX, 0},
+                {"conv.bf16", ORTC_CPU_AMX, 0},
+                {"conv.rounded", 0, 0},
+                {"conv_integer.tiled", ORTC_CPU_AMX, 0},
                 {"conv_integer.stem", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX},
                 {"conv_integer.blocked", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX}};
     const uint32_t has = ortc_cpu_features();

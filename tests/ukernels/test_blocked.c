@@ -14,6 +14,7 @@
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
 #include "kernels/conv/blocked_depthwise.h"
+#include "kernels/conv/tiled.h"
 #include "kernels/conv/winograd.h"
 #include "pool.h"
 #include "programs.h"
@@ -23,6 +24,8 @@ typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype type;
     int stem, depthwise, residual, winograd; /* pixels a side of a tile, 0: not */
+    const ortc_tiled_uk *tiles;              /* NULL: not on tiles */
+    int kind;                                /* ORTC_TILED_* */
     ortc_tail_spec tail;
     guard x, w, y, r, bias, channel, packed;
 } conv;
@@ -56,13 +59,19 @@ static void add_rest(conv *c)
     c->tail.lies[1] = ORTC_PW_CHANNEL, c->tail.lies[2] = ORTC_PW_FULL;
 }
 
-static void make(conv *c, rng *r)
+static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
 {
     ortc_conv_geometry *g = &c->g;
     static const ortc_dtype types[] = {ORTC_F32, ORTC_F32, ORTC_F16, ORTC_BF16};
     memset(c, 0, sizeof *c);
     c->type = types[rng_next(r) % 4];
     c->stem = rng_next(r) % 4 == 0;
+    if (tiles) {
+        static const int kinds[] = {ORTC_TILED_BF16, ORTC_TILED_ROUNDED, ORTC_TILED_PIECES,
+                                    ORTC_TILED_PIECES};
+        c->tiles = tiles, c->stem = 0, c->kind = kinds[rng_next(r) % 4];
+        c->type = c->kind == ORTC_TILED_BF16 ? ORTC_BF16 : ORTC_F32;
+    }
     g->spatial = (int32_t)rng_range(r, 1, 3);
     g->images = rng_range(r, 1, 2);
     g->group = !c->stem && rng_next(r) % 4 == 0 ? rng_range(r, 2, 3) : 1;
@@ -71,10 +80,11 @@ static void make(conv *c, rng *r)
                                                     : rng_range(r, 1, 70);
     if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 20, 40); /* several chunks */
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
-    c->depthwise = !c->stem && rng_next(r) % 3 == 0;
+    c->depthwise = !tiles && !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
-    c->winograd = !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
+    c->winograd = !tiles && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = 2;
+    if (tiles && rng_next(r) % 4 == 0) g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -91,6 +101,7 @@ static void make(conv *c, rng *r)
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
+    if (tiles) c->stem = ortc_tiled_is_stem(g, c->kind);
     c->residual = rng_next(r) % 3 == 0;
     c->tail = (ortc_tail_spec){
         .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
@@ -112,6 +123,7 @@ static void fill(conv *c, rng *r)
     c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
     c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd)
                            : c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
+                           : c->tiles     ? ortc_tiled_weight_bytes(g, c->kind)
                                           : ortc_blocked_weight_bytes(g, c->type, c->stem),
                            end);
     memset(c->x.data, 0, c->x.bytes), memset(c->r.data, 0, c->r.bytes),
@@ -135,6 +147,13 @@ static void fill(conv *c, rng *r)
         ortc_store_f64(c->x.data, c->type, c->stem ? s : at(0, 0, s, ins, g->in_count),
                        rng_next(r) % 2 ? NAN : INFINITY);
     }
+    /* what pieces do not hold: a small weight, a large one, a pixel of small values alone */
+    if (c->kind != ORTC_TILED_PIECES || !c->tiles || rng_next(r) % 2) return;
+    if (rng_next(r) % 2)
+        ((float *)(void *)c->w.data)[rng_range(r, 0, n_w - 1)] = rng_next(r) % 2 ? 1e-36f : 1e18f;
+    const int64_t s = rng_range(r, 0, g->in_count - 1);
+    for (int64_t i = 0; i < ins; i++)
+        ((float *)(void *)c->x.data)[at(0, i, s, ins, g->in_count)] = 1e-30f * rng_float(r);
 }
 
 /* Element (n, o, s) by definition; *mag: the sum of absolute values. */
@@ -188,7 +207,8 @@ static int check(const conv *c)
                 double mag = 0;
                 const double got = ortc_load_f64(c->y.data, c->type, at(n, o, s, outs, g->out_count));
                 const double v = o < outs ? expected(c, n, o, s, &mag) : 0;
-                const double bound = FLT_EPSILON * (double)(g->channels * g->kernel_count + 8) * mag +
+                const double given = c->tiles && c->kind == ORTC_TILED_ROUNDED ? 0x1p-7 * mag : 0;
+                const double bound = given + FLT_EPSILON * (double)(g->channels * g->kernel_count + 8) * mag +
                                      unit * fabs(v) + 0x1p-25;
                 bad += o >= outs  ? got != 0
                        : isnan(v) ? !isnan(got)
@@ -208,10 +228,12 @@ static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_b
 static void describe(const conv *c)
 {
     const ortc_conv_geometry *g = &c->g;
-    printf("  type %d stem %d depthwise %d winograd %d images %lld groups %lld of %lld to %lld, residual %d "
+    printf("  type %d stem %d depthwise %d winograd %d tiles %d images %lld groups %lld of %lld to %lld, "
+           "residual %d "
            "act %d tile %d;",
-           (int)c->type, c->stem, c->depthwise, c->winograd, (long long)g->images, (long long)g->group,
-           (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act, c->tail.has_rest);
+           (int)c->type, c->stem, c->depthwise, c->winograd, c->tiles ? c->kind : -1, (long long)g->images,
+           (long long)g->group, (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act,
+           c->tail.has_rest);
     for (int32_t i = 0; i < g->spatial; i++)
         printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
                (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
@@ -224,14 +246,21 @@ typedef struct way {
     ortc_blocked_plan dense;
     ortc_blocked_depthwise_plan depthwise;
     ortc_winograd_plan winograd;
-    size_t scratch;
+    ortc_tiled_plan tiled;
+    size_t scratch, shared;
 } way;
 
 static int open_way(conv *c, way *w)
 {
+    w->shared = 0;
+    if (c->tiles) {
+        if (!ortc_tiled_plan_init(c->tiles, &c->g, c->type, c->kind, &w->tiled)) return 0;
+        w->scratch = (w->tiled.scratch + 63) / 64 * 64, w->shared = (w->tiled.shared + 63) / 64 * 64;
+        return 1;
+    }
     if (c->winograd) {
         if (!ortc_winograd_plan_init(&c->g, c->type, c->winograd, &w->winograd)) return 0;
-        w->scratch = (w->winograd.scratch + 63) / 64 * 64;
+        w->scratch = (w->winograd.scratch + 63) / 64 * 64, w->shared = w->winograd.shared;
         return 1;
     }
     if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, &w->depthwise)
@@ -252,7 +281,9 @@ static void run_way(const conv *c, const way *w, float *space, const ortc_produc
                                  .tail = &c->tail,
                                  .in = in};
     memset(c->y.data, 0xff, c->y.bytes);
-    if (c->winograd)
+    if (c->tiles)
+        ortc_tiled_run(&w->tiled, &a, c->w.data, space, threads);
+    else if (c->winograd)
         ortc_winograd_run(&w->winograd, &a, c->w.data, space, threads);
     else if (c->depthwise)
         ortc_blocked_depthwise_run(&w->depthwise, &a, threads);
@@ -260,20 +291,22 @@ static void run_way(const conv *c, const way *w, float *space, const ortc_produc
         ortc_blocked_run(&w->dense, &a, threads);
 }
 
-static int run_one(rng *r)
+static int run_one(rng *r, const ortc_tiled_uk *tiles)
 {
     conv c;
     way w;
     int bad = 0;
-    make(&c, r);
+    make(&c, r, tiles);
     if (!open_way(&c, &w)) return 1;
     fill(&c, r);
     guard scratch = guard_open(w.scratch, 1);
     const ortc_product_threads one = {backwards, scratch.data};
-    guard shared = guard_open(c.winograd ? w.winograd.shared : 0, 1);
+    guard shared = guard_open(w.shared, 1);
     float *space = (float *)(void *)shared.data;
     memset(shared.data, 0xff, shared.bytes);
-    if (c.winograd)
+    if (c.tiles)
+        ortc_tiled_weight_fill(&c.g, c.type, c.kind, c.w.data, c.packed.data, &one);
+    else if (c.winograd)
         ortc_winograd_weight_fill(&c.g, c.type, c.winograd, c.w.data, (float *)(void *)c.packed.data, &one);
     else if (c.depthwise)
         ortc_blocked_depthwise_weight_fill(&c.g, c.type, c.w.data, (float *)(void *)c.packed.data);
@@ -296,7 +329,8 @@ static int run_one(rng *r)
         guard_close(all[i]);
     }
     if (bad) describe(&c);
-    if (!c.depthwise && !c.winograd) ortc_blocked_plan_deinit(&w.dense);
+    if (c.tiles) ortc_tiled_plan_deinit(&w.tiled);
+    if (!c.depthwise && !c.winograd && !c.tiles) ortc_blocked_plan_deinit(&w.dense);
     return bad;
 }
 
@@ -318,8 +352,28 @@ void test_blocked(tally *t, uint32_t isa_bits)
             continue;
         }
         ortc_cpu_features_set_mask(ortc_cpu_level_mask(isas[i].name, &known));
-        for (int n = 0; n < 250; n++) bad += run_one(&r);
+        for (int n = 0; n < 250; n++) bad += run_one(&r, NULL);
         ortc_cpu_features_set_mask(UINT32_MAX);
         tally_result(t, name, bad);
     }
+}
+
+void test_tiled(tally *t, uint32_t isa_bits)
+{
+    const ortc_tiled_uk *units[] = {&tiled_emulated, NULL};
+    static const char *const names[] = {"convolution on tiles, emulated", "convolution on tiles, amx"};
+    ortc_cpu_features_set_mask(isa_bits);
+    units[1] = ortc_tiled_uk_get();
+    for (int i = 0; i < 2; i++) {
+        int bad = 0;
+        rng r = {t->seed};
+        if (!tally_wants(t, names[i])) continue;
+        if (!units[i]) {
+            tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
+            continue;
+        }
+        for (int n = 0; n < 250; n++) bad += run_one(&r, units[i]);
+        tally_result(t, names[i], bad);
+    }
+    ortc_cpu_features_set_mask(UINT32_MAX);
 }

@@ -10,7 +10,7 @@
 
 #include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
-#include "kernels/conv/blocked.h"
+#include "kernels/conv/tiled.h"
 #include "kernels/gemm/integer_tail.h"
 #include "pool.h"
 #include "tests.h"
@@ -18,7 +18,8 @@
 typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype x_type, w_type;
-    int stem, zero, quantised; /* quantised: to u8, by a scale and a bias for each channel, and a residual */
+    const ortc_tiled_uk *tiles; /* NULL: not on tiles */
+    int stem, zero, quantised;  /* quantised: to u8, by a scale and a bias for each channel, and a residual */
     ortc_int_tail tail;
     guard x, w, y, r, scale, bias, first, packed;
 } conv;
@@ -32,14 +33,14 @@ static int64_t at(int64_t n, int64_t c, int64_t s, int64_t channels, int64_t cou
     return ((n * blocks_of(channels) + c / ORTC_BLOCK) * count + s) * ORTC_BLOCK + c % ORTC_BLOCK;
 }
 
-static void make(conv *c, rng *r)
+static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
 {
     static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
     ortc_conv_geometry *g = &c->g;
     memset(c, 0, sizeof *c);
     c->x_type = types[rng_next(r) % 2], c->w_type = types[rng_next(r) % 2];
     c->zero = (int)(c->x_type == ORTC_U8 ? rng_range(r, 0, 255) : rng_range(r, -128, 127));
-    c->stem = rng_next(r) % 4 == 0;
+    c->tiles = tiles, c->stem = !tiles && rng_next(r) % 4 == 0;
     g->spatial = (int32_t)rng_range(r, 1, 3);
     g->images = rng_range(r, 1, 2);
     g->group = !c->stem && rng_next(r) % 4 == 0 ? rng_range(r, 2, 3) : 1;
@@ -48,6 +49,7 @@ static void make(conv *c, rng *r)
                                                     : rng_range(r, 1, 70);
     if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 60, 90); /* several chunks */
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
+    if (tiles && rng_next(r) % 4 == 0) g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -63,6 +65,7 @@ static void make(conv *c, rng *r)
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
+    if (tiles) c->stem = ortc_tiled_is_stem(g, ORTC_TILED_BYTES);
     c->quantised = rng_next(r) % 4 != 0;
     c->tail = (ortc_int_tail){.type = c->quantised ? ORTC_U8 : ORTC_F32, .has_pass = 1, .residual = -1};
     c->tail.steps.clip = c->tail.steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
@@ -95,7 +98,9 @@ static void fill(conv *c, rng *r)
     c->y = guard_open((size_t)n_y * (c->quantised ? 1 : 4), end), c->r = guard_open((size_t)n_y, end);
     c->scale = guard_open((size_t)outs * 4, end), c->bias = guard_open((size_t)outs * 4, end);
     c->first = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
-    c->packed = guard_open(ortc_blocked_weight_bytes(g, c->w_type, c->stem), end);
+    c->packed = guard_open(c->tiles ? ortc_tiled_weight_bytes(g, ORTC_TILED_BYTES)
+                                    : ortc_blocked_weight_bytes(g, c->w_type, c->stem),
+                           end);
     memset(c->x.data, 0, c->x.bytes);
     for (int64_t n = 0; n < g->images; n++)
         for (int64_t i = 0; i < ins; i++)
@@ -195,7 +200,13 @@ static void describe(const conv *c)
     printf("\n");
 }
 
-static void run_way(const conv *c, const ortc_blocked_plan *p, const ortc_product_threads *threads)
+/* One of the two plans. */
+typedef struct way {
+    ortc_blocked_plan dense;
+    ortc_tiled_plan tiled;
+} way;
+
+static void run_way(const conv *c, const way *w, void *space, const ortc_product_threads *threads)
 {
     ortc_view in[PORTS] = {{0}};
     in[SCALE_PORT].data = c->scale.data, in[BIAS_PORT].data = c->bias.data,
@@ -213,39 +224,51 @@ static void run_way(const conv *c, const ortc_blocked_plan *p, const ortc_produc
                                  .int_tail = &c->tail,
                                  .zero = (uint8_t)moved};
     memset(c->y.data, 0xff, c->y.bytes);
-    ortc_blocked_run(p, &a, threads);
+    if (c->tiles)
+        ortc_tiled_run(&w->tiled, &a, NULL, space, threads);
+    else
+        ortc_blocked_run(&w->dense, &a, threads);
 }
 
-static int run_one(rng *r)
+static int run_one(rng *r, const ortc_tiled_uk *tiles)
 {
     conv c;
-    ortc_blocked_plan p;
+    way p;
     int bad = 0;
-    make(&c, r);
-    if (!ortc_blocked_plan_init(&c.g, c.x_type, c.stem, &p)) return 1;
+    make(&c, r, tiles);
+    if (tiles ? !ortc_tiled_plan_init(tiles, &c.g, c.x_type, ORTC_TILED_BYTES, &p.tiled)
+              : !ortc_blocked_plan_init(&c.g, c.x_type, c.stem, &p.dense))
+        return 1;
     fill(&c, r);
-    const size_t bytes = (p.scratch + 63) / 64 * 64;
-    guard scratch = guard_open(bytes, 1);
+    const size_t bytes = ((tiles ? p.tiled.scratch : p.dense.scratch) + 63) / 64 * 64;
+    guard scratch = guard_open(bytes, 1), shared = guard_open(tiles ? p.tiled.shared : 0, 1);
+    memset(shared.data, 0xff, shared.bytes);
     const ortc_product_threads one = {backwards, scratch.data};
-    ortc_blocked_weight_fill(&c.g, c.w_type, c.stem, c.w.data, c.packed.data, &one);
+    if (tiles)
+        ortc_tiled_weight_fill(&c.g, c.w_type, ORTC_TILED_BYTES, c.w.data, c.packed.data, &one);
+    else
+        ortc_blocked_weight_fill(&c.g, c.w_type, c.stem, c.w.data, c.packed.data, &one);
     memset(scratch.data, 0xff, scratch.bytes);
-    run_way(&c, &p, &one);
+    run_way(&c, &p, shared.data, &one);
     bad += check(&c);
     unsigned char *before = malloc(c.y.bytes + 1);
     memcpy(before, c.y.data, c.y.bytes);
     pool *pl = pool_open(3, bytes);
     const ortc_product_threads three = pool_threads(pl);
-    run_way(&c, &p, &three);
+    run_way(&c, &p, shared.data, &three);
     bad += memcmp(before, c.y.data, c.y.bytes) != 0;
     pool_close(pl);
     free(before);
-    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.scale, &c.bias, &c.first, &c.packed, &scratch};
+    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.scale, &c.bias, &c.first, &c.packed, &scratch, &shared};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         bad += !guard_intact(all[i]);
         guard_close(all[i]);
     }
     if (bad) describe(&c);
-    ortc_blocked_plan_deinit(&p);
+    if (tiles)
+        ortc_tiled_plan_deinit(&p.tiled);
+    else
+        ortc_blocked_plan_deinit(&p.dense);
     return bad;
 }
 
@@ -261,7 +284,28 @@ void test_blocked_bytes(tally *t, uint32_t isa_bits)
         tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
         return;
     }
-    for (int n = 0; n < 250; n++) bad += run_one(&r);
+    for (int n = 0; n < 250; n++) bad += run_one(&r, NULL);
     ortc_cpu_features_set_mask(UINT32_MAX);
     tally_result(t, name, bad);
+}
+
+void test_tiled_bytes(tally *t, uint32_t isa_bits)
+{
+    const ortc_tiled_uk *units[] = {&tiled_emulated, NULL};
+    static const char *const names[] = {"convolution of bytes on tiles, emulated",
+                                        "convolution of bytes on tiles, amx"};
+    ortc_cpu_features_set_mask(isa_bits);
+    units[1] = ortc_tiled_uk_get();
+    for (int i = 0; i < 2; i++) {
+        int bad = 0;
+        rng r = {t->seed};
+        if (!tally_wants(t, names[i])) continue;
+        if (!units[i]) {
+            tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
+            continue;
+        }
+        for (int n = 0; n < 250; n++) bad += run_one(&r, units[i]);
+        tally_result(t, names[i], bad);
+    }
+    ortc_cpu_features_set_mask(UINT32_MAX);
 }

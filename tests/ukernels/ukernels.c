@@ -101,6 +101,8 @@ int main(int argc, char **argv)
     test_conv_uk(&t, ortc_cpu_features());
     test_blocked(&t, ortc_cpu_features());
     test_blocked_bytes(&t, ortc_cpu_features());
+    test_tiled(&t, ortc_cpu_features());
+    test_tiled_bytes(&t, ortc_cpu_features());
     test_grouped(&t, ortc_cpu_features());
     test_pool_blocks(&t, ortc_cpu_features());
     test_cpu(&t, ortc_cpu_features());

@@ -1,0 +1,250 @@
+/* Conv and ConvInteger on the cpu of values in blocks of 16 channels where the machine has a unit of tiles
+ * (tiled.h), or of plain ones of up to 4 channels, with constant W; of bytes, W as s8 has no zero points:
+ * conv.bf16 values of bf16 conv.rounded f32 rounded to bf16, where the device says so conv.pieces f32 as
+ * three pieces of bf16 conv_integer.tiled bytes; sums begin with what x's zero point takes from them, as in
+ * cpu_integer_blocks.c */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "kernels/common/cpu_device.h"
+#include "kernels/common/element.h"
+#include "tiled.h"
+
+#define FORM(kind) ((uint64_t)0x711ed << 32 | (uint64_t)(kind))
+
+/* ---- Packed W ------------------------------------------------------------------------------------------ */
+
+/* Compared bytewise: no padding between these. */
+typedef struct pack_param {
+    int64_t group, channels, filters, kernel_count, width, dilation, kind, type; /* of the last dim */
+} pack_param;
+
+static ortc_conv_geometry geometry_of(const pack_param *p)
+{
+    return (ortc_conv_geometry){.spatial = 1,
+                                .kernel = {p->width},
+                                .dilation = {p->dilation},
+                                .group = p->group,
+                                .channels = p->channels,
+                                .filters = p->filters,
+                                .kernel_count = p->kernel_count};
+}
+
+static size_t pack_bytes(const ortc_view *src, const void *param)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    (void)src;
+    return ortc_tiled_weight_bytes(&g, (int)p->kind);
+}
+
+static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    return ortc_tiled_weight_fill(&g, (ortc_dtype)p->type, (int)p->kind, src->data, dst, &threads);
+}
+
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill};
+
+/* ---- Choose and plan ----------------------------------------------------------------------------------- */
+
+typedef struct tiled_plan {
+    ortc_tiled_plan tiled;
+    ortc_dtype type;
+    const ortc_packed *packed;
+    size_t sums;  /* of bytes: in front of the filters' sums in it */
+    size_t first; /* bytes of what sums begin with, in front of the workspace */
+} tiled_plan;
+
+static ortc_status choose(int kind, const ortc_conv_geometry *g, const ortc_question *q, ortc_offer *o,
+                          ortc_why *why)
+{
+    ortc_tiled_plan p;
+    const ortc_layout l = ortc_blocks();
+    if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
+    if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
+    if (ortc_conv_is_empty(g) || !ortc_tiled_plan_init(ortc_tiled_uk_get(), g, q->in[0].dtype, kind, &p))
+        return ortc_no(why, "groups are not whole blocks, or too large");
+    o->clocks = ortc_tiled_clocks(&p);
+    o->form = FORM(kind);
+    o->out[0] = l;
+    if (!p.stem) o->in[0] = l;
+    ortc_tiled_plan_deinit(&p);
+    return ORTC_OK;
+}
+
+static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, void **out)
+{
+    tiled_plan *t = calloc(1, sizeof *t);
+    if (!t || !ortc_tiled_plan_init(ortc_tiled_uk_get(), g, p->in[0].dtype, kind, &t->tiled)) {
+        free(t);
+        return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    t->type = p->in[0].dtype;
+    const int32_t last = g->spatial - 1;
+    const pack_param param = {g->group,        g->channels,       g->filters, g->kernel_count,
+                              g->kernel[last], g->dilation[last], kind,       (int64_t)p->in[1].dtype};
+    const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &t->packed);
+    if (status) {
+        ortc_tiled_plan_deinit(&t->tiled);
+        free(t);
+        return status;
+    }
+    t->first = (size_t)(g->group * t->tiled.outs * ORTC_BLOCK) * 4;
+    t->sums = ortc_tiled_weight_bytes(g, kind) - t->first;
+    ortc_plan_workspace(p, t->first + t->tiled.shared, t->tiled.scratch);
+    ortc_conv_plan_cost(p, g, t->type);
+    *out = t;
+    return ORTC_OK;
+}
+
+static void release_plan(const void *state, void *pstate)
+{
+    tiled_plan *t = pstate;
+    (void)state;
+    if (t) ortc_tiled_plan_deinit(&t->tiled);
+    free(t);
+}
+
+/* ---- Floats -------------------------------------------------------------------------------------------- */
+
+static ortc_status choose_floats(int kind, const void *state, const ortc_question *q, ortc_offer *o,
+                                 ortc_why *why)
+{
+    const ortc_conv_state *s = state;
+    ortc_conv_geometry g;
+    ortc_conv_read(s, q->in, q->out, &g);
+    ORTC_TRY(choose(kind, &g, q, o, why));
+    for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
+        if (s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = ortc_blocks();
+    if (s->tail.residual >= 0) o->in[s->tail.residual] = ortc_blocks();
+    return ORTC_OK;
+}
+
+static ortc_status plan_floats(int kind, const void *state, ortc_plan *p, void **out)
+{
+    ortc_conv_geometry g;
+    ortc_conv_read(state, p->in, p->out, &g);
+    return plan(kind, &g, p, out);
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    const ortc_conv_state *s = state;
+    const tiled_plan *t = pstate;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const void *given = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
+    memset(call->workspace, 0, t->first);
+    if (given)
+        ortc_convert_get()->widen[ortc_float_index(t->type)]((size_t)(t->tiled.group * t->tiled.filters),
+                                                             given, call->workspace);
+    const ortc_blocked_args args = {.x = call->in[0].data,
+                                    .w = t->packed->data,
+                                    .residual = ortc_call_data(call, s->tail.residual),
+                                    .bias = call->workspace,
+                                    .y = call->out[0].data,
+                                    .tail = &s->tail,
+                                    .in = call->in};
+    return ortc_tiled_run(&t->tiled, &args, call->in[1].data, (char *)call->workspace + t->first, &threads);
+}
+
+/* A scale is a part of the program over finished rows. */
+static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    return ortc_conv_prepare(n, ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, out);
+}
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_tiled_uk_get()) return ortc_no(why, "there is no unit for products of bf16");
+    return ortc_conv_supports(n, device, why);
+}
+
+static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
+    return supports(n, device, why);
+}
+
+#define CONV(title, kind, may) \
+    static ortc_status choose_##title(const void *state, const ortc_question *q, ortc_offer *o, \
+                                      ortc_why *why) \
+    { \
+        return choose_floats(kind, state, q, o, why); \
+    } \
+    static ortc_status plan_##title(const void *state, ortc_plan *p, void **out) \
+    { \
+        return plan_floats(kind, state, p, out); \
+    } \
+    const ortc_kernel ortc_conv_##title = {.size = ORTC_SIZED(ortc_kernel), \
+                                           .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS, \
+                                           .name = "conv." #title, \
+                                           .supports = may, \
+                                           .prepare = prepare, \
+                                           .plan = plan_##title, \
+                                           .run = run, \
+                                           .release_plan = release_plan, \
+                                           .choose = choose_##title};
+CONV(bf16, ORTC_TILED_BF16, supports)
+CONV(rounded, ORTC_TILED_ROUNDED, supports_rounded)
+CONV(pieces, ORTC_TILED_PIECES, supports)
+
+/* ---- Bytes --------------------------------------------------------------------------------------------- */
+
+static ortc_status choose_bytes(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_conv_integer_state *s = state;
+    ortc_conv_geometry g;
+    if (!ortc_conv_integer_symmetric(q->in, q->n_in, q->in[1].dtype == ORTC_U8 ? -128 : 0))
+        return ortc_no(why, "W has zero points");
+    ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
+    ORTC_TRY(choose(ORTC_TILED_BYTES, &g, q, o, why));
+    for (uint32_t i = 4; i < q->n_in && i < ORTC_PW_INPUTS; i++)
+        if (q->in[i].dtype && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = ortc_blocks();
+    return ORTC_OK;
+}
+
+static ortc_status plan_bytes(const void *state, ortc_plan *p, void **out)
+{
+    const ortc_conv_integer_state *s = state;
+    ortc_conv_geometry g;
+    ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
+    return plan(ORTC_TILED_BYTES, &g, p, out);
+}
+
+static ortc_status run_bytes(const void *state, const void *pstate, ortc_call *call)
+{
+    const ortc_conv_integer_state *s = state;
+    const tiled_plan *t = pstate;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    uint8_t zero;
+    ORTC_TRY(ortc_conv_integer_first(call, t->tiled.flip, (const char *)t->packed->data + t->sums,
+                                     t->first / 4, call->workspace, &zero));
+    const ortc_blocked_args args = {.x = call->in[0].data,
+                                    .w = t->packed->data,
+                                    .bias = call->workspace,
+                                    .y = call->out[0].data,
+                                    .in = call->in,
+                                    .int_tail = &s->tail,
+                                    .zero = zero};
+    return ortc_tiled_run(&t->tiled, &args, NULL, (char *)call->workspace + t->first, &threads);
+}
+
+static ortc_status supports_bytes(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_tiled_uk_get()) return ortc_no(why, "there is no unit for products of bytes");
+    return ortc_conv_integer_supports(n, device, why);
+}
+
+const ortc_kernel ortc_conv_integer_tiled = {.size = ORTC_SIZED(ortc_kernel),
+                                             .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS,
+                                             .name = "conv_integer.tiled",
+                                             .supports = supports_bytes,
+                                             .prepare = ortc_conv_integer_prepare,
+                                             .plan = plan_bytes,
+                                             .run = run_bytes,
+                                             .release_plan = release_plan,
+                                             .choose = choose_bytes};

@@ -1,0 +1,325 @@
+/* The micro-kernels of tiled_uk.h for AMX: 32 pixels x 2 blocks of filters are four tile registers (0 to 3),
+ * which two of pixels (4, 5) and two of weights (6, 7) feed. All tiles have 16 rows: what lies behind the
+ * last pixel is read and multiplied, and not used. Sums begin as rows of the bias: a tile whose rows are 0
+ * bytes apart. */
+#include "tiled_uk.h"
+
+#include "kernels/common/vector/vec.h"
+#include "kernels/gemm/amx.h"
+#include "kernels/gemm/product_uk.h"
+
+#ifndef TILED_UK /* a test has another name */
+#define TILED_UK ortc_tiled_amx
+#endif
+
+enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, AHEAD_BYTES = 4096 };
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 32")
+
+static void begin(void)
+{
+    amx_shape shape = {.palette = 1};
+    for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW, shape.rows[t] = 16;
+    AMX_CONFIG(&shape);
+}
+static void end(void) { AMX_RELEASE(); }
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+/* A quarter of weights to come: they are longer than L1, and the first time further away than L2. */
+INLINE void prefetch(const char *p)
+{
+    UNROLL for (size_t i = 0; i < 4; i++) __builtin_prefetch(p + AHEAD_BYTES + i * 64);
+}
+
+INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
+{
+    const char *bias = t->bias;
+    AMX_LOAD(0, bias, 0);
+    if (two_a) AMX_LOAD(2, bias, 0);
+    if (two_b) AMX_LOAD(1, bias + AMX_ROW, 0);
+    if (two_a && two_b) AMX_LOAD(3, bias + AMX_ROW, 0);
+}
+
+INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
+{
+    char *y = t->sums;
+    AMX_STORE(0, y, AMX_ROW);
+    if (two_a) AMX_STORE(2, y + TILE_BYTES, AMX_ROW);
+    if (two_b) AMX_STORE(1, y + t->block, AMX_ROW);
+    if (two_a && two_b) AMX_STORE(3, y + t->block + TILE_BYTES, AMX_ROW);
+}
+
+/* One product for each group and tap. */
+#define ONE(name, op) \
+    INLINE void name(const int two_a, const int two_b, const ortc_tiled_tile *t) \
+    { \
+        const char *w = t->w, *v = w + t->w_block, *x = t->x; \
+        const size_t step = t->step; \
+        start(two_a, two_b, t); \
+        for (size_t g = 0; g < t->groups; g++, x += t->group) \
+            for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) { \
+                const char *a = x + t->offset[tap] * 4; \
+                AMX_LOAD(4, a, step); \
+                AMX_LOAD(6, w, AMX_ROW); \
+                AMX_TDP(op, 0, 4, 6); \
+                prefetch(w), prefetch(w + 256); \
+                if (two_b) AMX_LOAD(7, v, AMX_ROW); \
+                if (two_b) AMX_TDP(op, 1, 4, 7); \
+                prefetch(w + 512), prefetch(w + 768); \
+                if (two_a) AMX_LOAD(5, a + 16 * step, step); \
+                if (two_a) AMX_TDP(op, 2, 5, 6); \
+                if (two_b) prefetch(v), prefetch(v + 256); \
+                if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
+                if (two_b) prefetch(v + 512), prefetch(v + 768); \
+            } \
+        store(two_a, two_b, t); \
+    }
+ONE(sum_bf16, bf16ps)
+ONE(sum_bytes, busd)
+
+/* Six, smallest first, of pieces (x, w) 02, 01, 11, 10, 20, 00: one new operand each, which is loaded between
+ * products that do not read it. */
+INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *t)
+{
+    const char *w = t->w, *v = w + t->w_block, *x = t->x;
+    start(two_a, two_b, t);
+#define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
+#define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
+#define AHEAD(step) \
+    do { \
+        prefetch(w + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
+        if (two_b) prefetch(v + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
+    } while (0)
+/* the four products of two pieces, by columns; by rows */
+#define BY_COLUMNS(at, then6, then7) \
+    do { \
+        AMX_TDP(bf16ps, 0, 4, 6); \
+        AHEAD(at); \
+        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
+        then6; \
+        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
+        AHEAD(at + 1); \
+        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
+        if (two_b) then7; \
+    } while (0)
+#define BY_ROWS(at, then4, then5) \
+    do { \
+        AMX_TDP(bf16ps, 0, 4, 6); \
+        AHEAD(at); \
+        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
+        then4; \
+        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
+        AHEAD(at + 1); \
+        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
+        if (two_a) then5; \
+    } while (0)
+    for (size_t g = 0; g < t->groups; g++, x += t->group)
+        for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {
+            const char *a = x + t->offset[tap] * 4;
+            LOAD_A(4, 0);
+            LOAD_B(6, 2);
+            if (two_a) LOAD_A(5, 0);
+            if (two_b) LOAD_B(7, 2);
+            BY_COLUMNS(0, LOAD_B(6, 1), LOAD_B(7, 1)); /* 02 */
+            BY_ROWS(2, LOAD_A(4, 1), LOAD_A(5, 1));    /* 01 */
+            BY_COLUMNS(4, LOAD_B(6, 0), LOAD_B(7, 0)); /* 11 */
+            BY_ROWS(6, LOAD_A(4, 2), LOAD_A(5, 2));    /* 10 */
+            BY_ROWS(8, LOAD_A(4, 0), LOAD_A(5, 0));    /* 20 */
+            BY_ROWS(10, (void)0, (void)0);             /* 00 */
+        }
+#undef LOAD_A
+#undef LOAD_B
+#undef AHEAD
+#undef BY_COLUMNS
+#undef BY_ROWS
+    store(two_a, two_b, t);
+}
+
+#define RUN(kind) \
+    static void run_##kind(int halves, int blocks, const ortc_tiled_tile *t) \
+    { \
+        if (halves == 2 && blocks == 2) \
+            sum_##kind(1, 1, t); \
+        else if (halves == 2) \
+            sum_##kind(1, 0, t); \
+        else if (blocks == 2) \
+            sum_##kind(0, 1, t); \
+        else \
+            sum_##kind(0, 0, t); \
+    }
+RUN(bf16)
+RUN(bytes)
+RUN(pieces)
+
+/* ---- Laying out ---------------------------------------------------------------------------------------- */
+
+VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)b, (vi32)a); }
+VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)a, (vi32)b); }
+
+VFN vf32 channels(const char *x, size_t i, size_t n)
+{
+    return v_load_f32((const float *)(const void *)x + i, n);
+}
+
+static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
+                       size_t piece)
+{
+    (void)flip, (void)piece;
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
+#ifdef __AVX512F__
+        __m512i both;
+        const __m512 low = channels(x, 0, BLOCK),
+                     high = blocks > 1 ? channels(x + block, 0, BLOCK) : v_set_f32(0);
+        __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low)); /* every AMX comes with it */
+        _mm512_storeu_si512(y, both);
+#else
+        uint16_t *h = (uint16_t *)(void *)y;
+        memset(y, 0, AMX_ROW);
+        for (size_t b = 0; b < blocks; b++)
+            V_FOR(j, left, BLOCK, v_store_bf16(h + b * BLOCK + j, channels(x + b * block, j, left), left););
+#endif
+    }
+    return 0;
+}
+
+/* The upper halves of a and b as words of a, b. */
+VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
+/* v without its upper half as a number, exactly. */
+VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
+
+/* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that
+ * what is left out with weights whose pieces are rounded is below 2^-22 of a product, and of either sign. */
+static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
+                      size_t piece)
+{
+    const vi32 sign = v_set_i32(INT32_MAX);
+    const vi32 one = v_set_i32(1);
+    vu32 most = v_set_u32(0);
+    vu32 least = v_set_u32(UINT32_MAX); /* of those that are not 0; less 1 */
+    int odd = 0;
+    (void)flip;
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
+        int some = 0, enough = 0;
+        V_FOR(j, left, BLOCK, {
+            vf32 a = channels(x, j, left);
+            vf32 b = v_set_f32(0);
+            if (blocks > 1) b = channels(x + block, j, left);
+            const vu32 size_a = (vu32)(v_bits_f32(a) & sign), size_b = (vu32)(v_bits_f32(b) & sign);
+            const vu32 larger = v_max_u32(size_a, size_b);
+            most = v_max_u32(most, larger);
+            least = v_min_u32(least, v_min_u32(size_a - (vu32)one, size_b - (vu32)one));
+            enough |= v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), larger));
+            some |= v_any(v_lt_u32(v_set_u32(0), larger));
+            for (size_t p = 0; p < PIECES; p++) {
+                v_store_i32((int32_t *)(void *)(y + p * piece) + j,
+                            upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
+                if (p + 1 < PIECES) a = lower(a), b = lower(b);
+            }
+        });
+        odd |= some & !enough;
+    }
+    return odd || v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
+           v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1)));
+}
+
+/* Blocks of `bytes` as they are. */
+VFN int lay_same(const size_t bytes, size_t n, const char *x, size_t step, size_t block, size_t blocks,
+                 uint32_t flip, char *y)
+{
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW)
+        for (size_t b = 0; b < AMX_ROW / bytes; b++) {
+            uint32_t words[BLOCK] = {0};
+            if (b < blocks) memcpy(words, x + b * block, bytes);
+            for (size_t k = 0; flip && b < blocks && k < bytes / 4; k++) words[k] ^= flip;
+            memcpy(y + b * bytes, words, bytes);
+        }
+    return 0;
+}
+
+static int lay_bf16(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
+                    size_t piece)
+{
+    (void)flip, (void)piece;
+    return lay_same(BLOCK * 2, n, x, step, block, blocks, 0, y);
+}
+static int lay_bytes(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
+                     size_t piece)
+{
+    (void)piece;
+    return lay_same(BLOCK, n, x, step, block, blocks, flip ? 0x80808080 : 0, y);
+}
+
+/* Channel c of pixels from i on, as the upper half of words; rounded or as it is. */
+VFN vi32 stem_channel(const int type, const char *x, size_t plane, size_t channels, size_t c, size_t i,
+                      size_t n)
+{
+    if (c >= channels) return v_set_i32(0);
+    x += c * plane;
+    if (type == ORTC_TILED_ROUNDED) {
+        const vf32 v = v_load_f32((const float *)(const void *)x + i, n);
+        const vi32 b = v_bits_f32(v);
+        return v_sel_i32(v_is_nan(v), b | v_set_i32(0x400000),
+                         (vi32)((vu32)b + 0x7fff + (((vu32)b >> 16) & 1))) &
+               v_set_i32((int32_t)0xffff0000);
+    }
+    return (vi32)((vu32)v_load_u16((const uint16_t *)(const void *)x + i, n) << 16);
+}
+
+VFN int lay_stem(const int type, size_t n, const char *x, size_t plane, size_t channels, char *y)
+{
+    vm32 odd = v_lt_i32(v_set_i32(0), v_set_i32(0));
+    V_FOR(i, left, n, {
+        int32_t words[2][BLOCK], both[2 * BLOCK];
+        for (size_t k = 0; k < 2; k++) {
+            const vi32 a = stem_channel(type, x, plane, channels, 2 * k, i, left),
+                       b = stem_channel(type, x, plane, channels, 2 * k + 1, i, left);
+            const vi32 most = v_set_i32(0x7f800000);
+            odd = v_or(odd, v_or(v_eq_i32(a & most, most), v_eq_i32(b & most, most)));
+            v_store_i32(words[k], (vi32)((vu32)a >> 16) | b, v_lanes());
+        }
+        for (size_t k = 0; k < v_lanes(); k++) both[2 * k] = words[0][k], both[2 * k + 1] = words[1][k];
+        memcpy(y + 8 * i, both, 8 * (left < v_lanes() ? left : v_lanes()));
+    });
+    return v_any(odd);
+}
+
+static int lay_stem_bf16(size_t n, const char *x, size_t plane, size_t channels, int flip, char *y)
+{
+    (void)flip;
+    return lay_stem(ORTC_TILED_BF16, n, x, plane, channels, y);
+}
+static int lay_stem_rounded(size_t n, const char *x, size_t plane, size_t channels, int flip, char *y)
+{
+    (void)flip;
+    return lay_stem(ORTC_TILED_ROUNDED, n, x, plane, channels, y);
+}
+static int lay_stem_bytes(size_t n, const char *x, size_t plane, size_t channels, int flip, char *y)
+{
+    V_FOR(i, left, n, {
+        vi32 word = v_set_i32(flip ? (int32_t)0x80808080 : 0);
+        for (size_t c = 0; c < channels; c++)
+            word = word ^ (vi32)((vu32)v_load_u8((const uint8_t *)x + c * plane + i, left) << (8 * c));
+        v_store_i32((int32_t *)(void *)y + i, word, left);
+    });
+    return 0;
+}
+
+static void clip(size_t n, const float *sums, const float *residual, float lo, float hi, float *y)
+{
+    const vf32 low = v_set_f32(lo);
+    const vf32 high = v_set_f32(hi);
+    V_FOR(i, left, n, {
+        vf32 v = v_load_f32(sums + i, left);
+        if (residual) v = v_add(v, v_load_f32(residual + i, left));
+        v_store_f32(y + i, v_min(high, v_max(low, v)), left); /* v second: a NaN stays */
+    });
+}
+
+extern const ortc_tiled_uk TILED_UK;
+const ortc_tiled_uk TILED_UK = {begin,
+                                end,
+                                {run_bf16, run_bf16, run_pieces, run_bytes},
+                                {lay_bf16, lay_rounded, lay_pieces, lay_bytes},
+                                {lay_stem_bf16, lay_stem_rounded, NULL, lay_stem_bytes},
+                                clip};
