@@ -8,6 +8,7 @@
 #ifndef ORTC_KERNELS_ELEMENTWISE_DIRECT_CUH
 #define ORTC_KERNELS_ELEMENTWISE_DIRECT_CUH
 
+#include "kernels/common/approximate.cuh"
 #include "kernels/common/rows.cuh"
 #include "kernels/elementwise/direct_cuda.h"
 #include "kernels/elementwise/interpret.cuh"
@@ -17,6 +18,21 @@ namespace {
 constexpr int PACKS = 2; /* of each input, for a thread */
 
 enum { NOTHING, NUMBER, SAME, ROW };
+
+/* What is bound by instructions, not by memory, with all digits of f32; 16 bits need fewer. */
+template <int OP> __device__ inline float for_16_bits(float x)
+{
+    switch (OP) {
+    case ORTC_CU_GELU: return x * fast_normal(x);
+    case ORTC_CU_GELU_TANH: return fast_gelu_tanh(x);
+    case ORTC_CU_SIGMOID: return fast_sigmoid(x);
+    case ORTC_CU_TANH: return fast_tanh(x);
+    default: return x * fast_sigmoid(x); /* ORTC_CU_SWISH */
+    }
+}
+template <int OP>
+constexpr bool has_16_bits = OP == ORTC_CU_GELU || OP == ORTC_CU_GELU_TANH || OP == ORTC_CU_SIGMOID ||
+                             OP == ORTC_CU_TANH || OP == ORTC_CU_SWISH;
 
 template <typename E, int OP, int KIND>
 __global__ void __launch_bounds__(256) direct(const __grid_constant__ ortc_cu_direct d)
@@ -46,7 +62,12 @@ __global__ void __launch_bounds__(256) direct(const __grid_constant__ ortc_cu_di
             v[k] = ortc_cu_f32(x[u].at[k]);
             b[k] = KIND == SAME || KIND == ROW ? ortc_cu_f32(a[u].at[k]) : d.number;
         }
-        step(OP, v, b, mask);
+        if constexpr (sizeof(E) == 2 && has_16_bits<OP>) {
+#pragma unroll
+            for (int k = 0; k < W; k++) v[k] = for_16_bits<OP>(v[k]);
+        } else {
+            step(OP, v, b, mask);
+        }
 #pragma unroll
         for (int k = 0; k < W; k++) x[u].at[k] = ortc_cu_of_f32<E>(v[k]);
         x[u].store((E *)d.y + at * W);

@@ -13,6 +13,7 @@
 
 #include "ortc/op.h" /* before cuda.cuh, which defines a code of its own for those who do not see it */
 
+#include "kernels/common/approximate.cuh"
 #include "kernels/common/cuda.cuh"
 #include "kernels/gemm/cuda_gemm.h"
 
@@ -76,54 +77,6 @@ static inline int64_t tiles_of(const ortc_cu_gemm &g, int tile_m, int tile_n)
 
 /* ---- Epilogue ------------------------------------------------------------------------------------------ */
 
-/* Within some units of f32's last place, more than results of 16 bits show: no slow paths, no branches. What
- * is smaller than f32's normal numbers is 0. */
-__device__ __forceinline__ float fast_exp2(float x)
-{
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#else
-    return exp2f(x);
-#endif
-}
-__device__ __forceinline__ float fast_inverse(float x)
-{
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#else
-    return 1.0f / x;
-#endif
-}
-__device__ __forceinline__ float fast_sigmoid(float x)
-{
-    return fast_inverse(1.0f + fast_exp2(-1.44269504f * x));
-}
-__device__ __forceinline__ float fast_tanh(float x)
-{
-    const float square = x * x, small = x * (1.0f - square * (0.33333333f - square * 0.13333333f));
-    return fabsf(x) < 0.1f ? small : 1.0f - 2.0f * fast_sigmoid(-2.0f * x);
-}
-/* The normal distribution's function, below 0 as a power of 2 whose exponent is a polynomial (fitted by
- * linear programming from -6 to 0): of x times it, no result is off by more than 1e-4 of itself and 2e-9, a
- * quarter of what rounding to f16 does. One exponential and no inverse: a product's end is bound by
- * instructions. */
-__device__ __forceinline__ float fast_normal(float x)
-{
-    const float z = fabsf(x);
-    float p = -3.048561545e-4f;
-    p = fmaf(p, z, 5.672623788e-3f);
-    p = fmaf(p, z, -4.770869859e-2f);
-    p = fmaf(p, z, -4.648470914e-1f);
-    p = fmaf(p, z, -1.148833562f);
-    p = fmaf(p, z, -1.000145853f);
-    const float below = fast_exp2(p);
-    return x < 0.0f ? below : 1.0f - below;
-}
-
 /* Comparisons with NaN are false: it passes through all of them. W values at once, so that the choice is made
  * once. FAST: for results of 16 bits. */
 template <bool FAST, int W> __device__ __forceinline__ void activate(const ortc_cu_gemm &g, float (&x)[W])
@@ -146,7 +99,7 @@ template <bool FAST, int W> __device__ __forceinline__ void activate(const ortc_
     case ORTC_CU_ACT_TANH: ORTC_EACH(FAST ? fast_tanh(v) : tanhf(v));
     case ORTC_CU_ACT_GELU: ORTC_EACH(FAST ? v * fast_normal(v) : 0.5f * v * (1.0f + erff(v * 0.70710678f)));
     case ORTC_CU_ACT_GELU_TANH:
-        ORTC_EACH(FAST ? v * fast_sigmoid(1.59576912f * (v + 0.044715f * v * v * v))
+        ORTC_EACH(FAST ? fast_gelu_tanh(v)
                        : 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v))));
     case ORTC_CU_ACT_SILU: ORTC_EACH(FAST ? v * fast_sigmoid(v) : v / (1.0f + expf(-v)));
     case ORTC_CU_ACT_HARD_SWISH:

@@ -22,64 +22,136 @@ template <typename E> __device__ inline float inverse_root(float x)
     return sizeof(E) == 2 ? rsqrtf(x) : 1 / sqrtf(x);
 }
 
-/* VECTORS packs for each of blockDim.x threads of a row; a block has blockDim.y rows. All that is read is
- * asked for at once; a row passes the cache by, which keeps scale and bias. What hides the waits are the
- * other blocks of a multiprocessor: few registers. */
-template <typename E, int VECTORS, bool centred>
-__global__ void __launch_bounds__(VECTORS > 2 ? 512 : 256, VECTORS > 2 ? 2 : 6)
+/* A pack as it came: the compiler gives elements of 16 bits a register each where it sees them. */
+struct words {
+    uint32_t at[4];
+};
+/* once: nobody reads them again. */
+__device__ inline words load(const void *from, bool once)
+{
+    words p;
+#ifdef __CUDA_ARCH__
+    const uint4 w = once ? __ldcs((const uint4 *)from) : *(const uint4 *)from;
+#else
+    const uint4 w = *(const uint4 *)from;
+#endif
+    memcpy(&p, &w, 16);
+    return p;
+}
+template <typename E> __device__ inline float element(const words &p, int i)
+{
+    E pair[4 / sizeof(E)];
+    memcpy(pair, &p.at[i * (int)sizeof(E) / 4], 4);
+    return ortc_cu_f32(pair[i % (4 / (int)sizeof(E))]);
+}
+template <> __device__ inline float element<__nv_bfloat16>(const words &p, int i)
+{
+    const uint32_t bits = i % 2 ? p.at[i / 2] & 0xffff0000 : p.at[i / 2] << 16;
+    float v;
+    memcpy(&v, &bits, 4);
+    return v;
+}
+/* What is made of elements is not kept beside them. */
+template <int VECTORS> __device__ inline void keep(words (&x)[VECTORS])
+{
+#ifdef __CUDA_ARCH__
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++)
+        asm volatile("" : "+r"(x[k].at[0]), "+r"(x[k].at[1]), "+r"(x[k].at[2]), "+r"(x[k].at[3]));
+#endif
+}
+
+/* The sum of a row's WARPS warps, `shared` being one for each: nobody has another use for it. */
+template <int WARPS> __device__ inline float of_row(float v, float *shared)
+{
+    v = ortc_cu_warp<ortc_cu_sum>(v);
+    if (WARPS == 1) return v;
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    float sum = shared[0];
+#pragma unroll
+    for (int w = 1; w < WARPS; w++) sum += shared[w];
+    return sum;
+}
+
+/* Threads of a block that has one row, or eight by a warp each; with up to 40 registers, or 64. */
+constexpr int threads_of(int warps) { return warps == 1 ? 256 : warps * 32; }
+constexpr int at_once(int vectors, int warps) { return (vectors > 2 ? 1024 : 1536) / threads_of(warps); }
+
+/* WARPS warps for each row, VECTORS packs a thread. All that is read is asked for at once; a row passes the
+ * cache by, which keeps scale and bias. What hides the waits are the other blocks of a multiprocessor: few
+ * registers, and a barrier a sum. */
+template <typename E, int VECTORS, int WARPS, bool centred>
+__global__ void __launch_bounds__(threads_of(WARPS), at_once(VECTORS, WARPS))
     in_registers(const __grid_constant__ ortc_cu_norm n)
 {
     ortc_cu_previous();
     constexpr int W = ortc_cu_pack<E>::WIDTH;
-    __shared__ float shared[32];
+    __shared__ __align__(16) float partial[2][WARPS];
     const int length = (int)n.length;
     const float share = 1.0f / (float)length;
-    auto at = [](int k) { return (k * (int)blockDim.x + (int)threadIdx.x) * W; };
-    for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; row < n.rows;
-         row += (int64_t)gridDim.x * blockDim.y) {
-        const E *from = (const E *)n.x + row * length;
-        ortc_cu_pack<E> x[VECTORS], scale[VECTORS], bias[VECTORS];
-        float mean = 0, squares = 0;
+    const int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    auto at = [](int k) { return (k * (WARPS * 32) + (int)threadIdx.x) * W; };
+    const E *from = (const E *)n.x + row * length;
+    words x[VECTORS], scale[VECTORS], bias[VECTORS];
+    float mean = 0, squares = 0;
+    if (row >= n.rows) return; /* a whole warp */
 #pragma unroll
-        for (int k = 0; k < VECTORS; k++)
-            if (at(k) < length) x[k] = ortc_cu_pack<E>::load_once(from + at(k));
+    for (int k = 0; k < VECTORS; k++)
+        if (at(k) < length) x[k] = load(from + at(k), true);
 #pragma unroll
-        for (int k = 0; k < VECTORS; k++)
-            if (at(k) < length) {
-                scale[k] = ortc_cu_pack<E>::load((const E *)n.scale + at(k));
-                if (n.bias) bias[k] = ortc_cu_pack<E>::load((const E *)n.bias + at(k));
-            }
-        if (centred) {
-#pragma unroll
-            for (int k = 0; k < VECTORS; k++)
-                if (at(k) < length)
-#pragma unroll
-                    for (int i = 0; i < W; i++) mean += ortc_cu_f32(x[k].at[i]);
-            mean = ortc_cu_block<ortc_cu_sum>(mean, 0, shared) * share;
+    for (int k = 0; k < VECTORS; k++)
+        if (at(k) < length) {
+            scale[k] = load((const E *)n.scale + at(k), false);
+            if (n.bias) bias[k] = load((const E *)n.bias + at(k), false);
         }
-#pragma unroll
-        for (int k = 0; k < VECTORS; k++)
-            if (at(k) < length)
-#pragma unroll
-                for (int i = 0; i < W; i++) {
-                    const float d = ortc_cu_f32(x[k].at[i]) - mean;
-                    squares += d * d;
-                }
-        squares = ortc_cu_block<ortc_cu_sum>(squares, 0, shared);
-        const float inverse = inverse_root<E>(squares * share + n.epsilon);
-        if (threadIdx.x == 0 && n.mean) n.mean[row] = mean;
-        if (threadIdx.x == 0 && n.inverse) n.inverse[row] = inverse;
+    if (centred) {
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
-            if (at(k) >= length || !n.y) continue;
+            float some = 0;
+            if (at(k) < length)
+#pragma unroll
+                for (int i = 0; i < W; i++) some += element<E>(x[k], i);
+            mean += some;
+        }
+        mean = of_row<WARPS>(mean, partial[0]) * share;
+        keep(x);
+    }
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++) {
+        float some = 0;
+        if (at(k) < length)
 #pragma unroll
             for (int i = 0; i < W; i++) {
-                const float y = (ortc_cu_f32(x[k].at[i]) - mean) * inverse * ortc_cu_f32(scale[k].at[i]);
-                x[k].at[i] = ortc_cu_of_f32<E>(n.bias ? y + ortc_cu_f32(bias[k].at[i]) : y);
+                const float d = element<E>(x[k], i) - mean;
+                some += d * d;
             }
-            x[k].store((E *)n.y + row * length + at(k));
-        }
+        squares += some;
     }
+    squares = of_row<WARPS>(squares, partial[1]);
+    keep(x);
+    const float inverse = inverse_root<E>(squares * share + n.epsilon);
+    if (threadIdx.x == 0 && n.mean) n.mean[row] = mean;
+    if (threadIdx.x == 0 && n.inverse) n.inverse[row] = inverse;
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++) {
+        if (at(k) >= length || !n.y) continue;
+        ortc_cu_pack<E> y;
+#pragma unroll
+        for (int i = 0; i < W; i++) {
+            const float v = (element<E>(x[k], i) - mean) * inverse * element<E>(scale[k], i);
+            y.at[i] = ortc_cu_of_f32<E>(n.bias ? v + element<E>(bias[k], i) : v);
+        }
+        y.store((E *)n.y + row * length + at(k));
+    }
+}
+
+template <typename E, int VECTORS, int WARPS, bool centred>
+int launch_rows(const ortc_cu_norm *n, cudaStream_t stream)
+{
+    const dim3 block(WARPS * 32, WARPS == 1 ? 8 : 1);
+    return ortc_cu_launch(in_registers<E, VECTORS, WARPS, centred>, (unsigned)((n->rows - 1) / block.y + 1),
+                          block, stream, *n);
 }
 
 /* Which of the scales belongs to an element. */
@@ -132,28 +204,23 @@ template <typename E, bool centred> int launch(const ortc_cu_norm *n, cudaStream
     const int64_t packs = n->length / W;
     const dim3 warps(32, 8); /* short rows: a warp for each */
     const unsigned by_warps = (blocks + 7) / 8;
-    const bool apart = !whole || (at | (uint64_t)n->length * sizeof(E)) % 16 || packs > 4 * 512;
+    const bool apart = !whole || (at | (uint64_t)n->length * sizeof(E)) % 16 || packs > 4 * 512 ||
+                       n->rows > INT32_MAX;
     if (apart && n->length <= 128) {
         return ortc_cu_launch(in_passes<E, centred>, by_warps, warps, stream, *n);
     } else if (apart) {
         const int threads = n->length <= 1024 ? 128 : n->length <= 8192 ? 256 : 512;
         return ortc_cu_launch(in_passes<E, centred>, blocks, threads, stream, *n);
-    } else if (packs <= 32) {
-        return ortc_cu_launch(in_registers<E, 1, centred>, by_warps, warps, stream, *n);
-    } else if (packs <= 64) {
-        return ortc_cu_launch(in_registers<E, 2, centred>, by_warps, warps, stream, *n);
-    } else if (packs <= 128 && n->rows >= MANY) {
-        return ortc_cu_launch(in_registers<E, 4, centred>, by_warps, warps, stream, *n);
-    } else if (packs <= 128) {
-        const int threads = packs <= 96 ? 96 : 128;
-        return ortc_cu_launch(in_registers<E, 1, centred>, blocks, threads, stream, *n);
-    } else if (packs <= 512) {
-        const int threads = packs <= 256 ? 128 : 256;
-        return ortc_cu_launch(in_registers<E, 2, centred>, blocks, threads, stream, *n);
-    } else {
-        const int threads = packs <= 1024 ? 256 : 512;
-        return ortc_cu_launch(in_registers<E, 4, centred>, blocks, threads, stream, *n);
     }
+    return packs <= 32                       ? launch_rows<E, 1, 1, centred>(n, stream)
+           : packs <= 64                     ? launch_rows<E, 2, 1, centred>(n, stream)
+           : packs <= 128 && n->rows >= MANY ? launch_rows<E, 4, 1, centred>(n, stream)
+           : packs <= 96                     ? launch_rows<E, 1, 3, centred>(n, stream)
+           : packs <= 128                    ? launch_rows<E, 1, 4, centred>(n, stream)
+           : packs <= 256                    ? launch_rows<E, 2, 4, centred>(n, stream)
+           : packs <= 512                    ? launch_rows<E, 2, 8, centred>(n, stream)
+           : packs <= 1024                   ? launch_rows<E, 4, 8, centred>(n, stream)
+                                             : launch_rows<E, 4, 16, centred>(n, stream);
 }
 
 template <typename E> int launch_of(const ortc_cu_norm *n, cudaStream_t stream)
