@@ -454,7 +454,7 @@ CONV(columns)
 #define BYTES (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))
 ORTC_KERNELS(
     cpu, conv, ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_rounded),
-    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_pieces),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16)), &ortc_conv_pieces),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &ortc_conv_bf16),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),

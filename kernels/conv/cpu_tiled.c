@@ -1,8 +1,11 @@
 /* Conv and ConvInteger on the cpu of values in blocks of 16 channels where the machine has a unit of tiles
  * (tiled.h), or of plain ones of up to 4 channels, with constant W; of bytes, W as s8 has no zero points:
- * conv.bf16 values of bf16 conv.rounded f32 rounded to bf16, where the device says so conv.pieces f32 as
- * three pieces of bf16 conv_integer.tiled bytes; sums begin with what x's zero point takes from them, as in
- * cpu_integer_blocks.c */
+ *   conv.bf16            values of bf16
+ *   conv.rounded         f32 rounded to bf16, where the device says so
+ *   conv.pieces          f32 and f16 as three pieces of bf16
+ *   conv_integer.tiled   bytes; sums begin with what x's zero point takes from them, as in
+ *                        cpu_integer_blocks.c
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -372,6 +372,25 @@ static band band_of(const job *j, int64_t i, char *laid)
     return b;
 }
 
+/* Pixels to pieces, of a type that is widened first, some at a time. As `lay` of tiled_uk.h. */
+static int lay_narrow(const ortc_tiled_plan *p, int64_t n, const char *src, int64_t step, int64_t blocks,
+                      char *dst)
+{
+    enum { SOME = 64 };
+    float wide[2][SOME * BLOCK];
+    const int64_t block = p->in_count * p->pixel;
+    int odd = 0;
+    for (int64_t i = 0; i < n; i += SOME) {
+        const size_t some = (size_t)min64(n - i, SOME);
+        for (int64_t k = 0; k < blocks; k++)
+            p->floats->widen[p->type](some, src + i * step + k * block, (size_t)(step / p->pixel * BLOCK),
+                                      wide[k]);
+        odd |= p->uk->lay[p->kind](some, (const char *)wide, BLOCK * sizeof(float), sizeof *wide,
+                                   (size_t)blocks, 0, dst + i * ORTC_TILE_ROW, (size_t)p->plane);
+    }
+    return odd;
+}
+
 /* A phase of a row of input, `src` (NULL: of padding), of `blocks` blocks; floats: one block as f32. */
 static int lay_phase(const band *b, const char *src, int64_t phase, int64_t blocks, int floats, char *dst)
 {
@@ -396,6 +415,8 @@ static int lay_phase(const band *b, const char *src, int64_t phase, int64_t bloc
                                        (size_t)p->channels, p->flip, dst);
     else if (floats)
         p->floats->widen[p->type]((size_t)(hi - lo), src, (size_t)(s * BLOCK), (float *)(void *)dst);
+    else if (p->kind == ORTC_TILED_PIECES && p->type != ORTC_FLOAT_F32)
+        odd = lay_narrow(p, hi - lo, src, s * p->pixel, blocks, dst);
     else
         odd = p->uk->lay[p->kind]((size_t)(hi - lo), src, (size_t)(s * p->pixel),
                                   (size_t)(p->in_count * p->pixel), (size_t)blocks, p->flip, dst,
@@ -541,7 +562,11 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int64_t filter = p->channels * p->taps, most = (int64_t)p->floats->most_pixels;
+    static const ortc_dtype types[] = {
+        [ORTC_FLOAT_F32] = ORTC_F32, [ORTC_FLOAT_F16] = ORTC_F16, [ORTC_FLOAT_BF16] = ORTC_BF16};
+    const ortc_dtype type = types[p->type];
+    const int64_t filter = p->channels * p->taps * ortc_product_size(type),
+                  most = (int64_t)p->floats->most_pixels;
     const ortc_product_threads one = {alone, NULL};
     ortc_blocked_tile tile = {.offset = p->offset,
                               .plane = p->plane / (int64_t)sizeof(float),
@@ -556,8 +581,7 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
                                          .channels = p->channels,
                                          .filters = min64(BLOCK, p->filters - k * BLOCK),
                                          .kernel_count = p->taps};
-        ortc_blocked_weight_fill(&some, ORTC_F32, 0, j->plain + first * filter * (int64_t)sizeof(float),
-                                 weights, &one);
+        ortc_blocked_weight_fill(&some, type, 0, j->plain + first * filter, weights, &one);
         tile.bias = j->a->bias + block * BLOCK;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
@@ -565,7 +589,7 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
             for (int64_t q = from; q < to; q += most) {
                 tile.x = (const float *)(const void *)(b->laid + q * ORTC_TILE_ROW);
                 tile.y = sums + (q - from) * BLOCK;
-                p->floats->dense[ORTC_FLOAT_F32]((size_t)min64(most, to - q), 1, &tile);
+                p->floats->dense[p->type]((size_t)min64(most, to - q), 1, &tile);
             }
             if (to > from) finish(b, sums, block, 1, from, to);
         }
