@@ -167,7 +167,12 @@ enum {
     ORTC_MODEL_FOLLOW_LINKS = 2,
     /* to look at only: operators may be missing (ortc_model_info.missing), no pass is run; sessions and
      * saving are refused as loading would be without it */
-    ORTC_MODEL_DESCRIBE = 4
+    ORTC_MODEL_DESCRIBE = 4,
+    /* packed forms of weights lie over all of the machine's memory nodes, page by page in turn, so that
+     * sessions whose threads are on several of them wait for none in particular. Without it a page lies where
+     * the thread is that packs it. Not for weights that are used where they lie in the file; on one node, and
+     * for forms below a page, nothing changes */
+    ORTC_MODEL_INTERLEAVE = 8
 };
 #define ORTC_MODEL_OPTIONS_INIT \
     { \
@@ -356,7 +361,9 @@ typedef struct ortc_session_options {
     /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand. Nodes that only
      * compute shapes are the host's, and not meant */
     const char *require;
-    /* budget of one run; 0: the executor's, or one for each core that the process may use */
+    /* budget of one run; 0: the executor's, or one for each core that the process may use, efficiency cores
+     * left out where there are others. A run of less than 2 ms goes to threads only while measurements say
+     * that it gains by them */
     uint32_t threads;
     uint32_t max_contexts;     /* pooled contexts; 0: as many as there are concurrent runs */
     uint64_t plan_cache_bytes; /* 0: 32 MiB */
