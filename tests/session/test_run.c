@@ -364,21 +364,3 @@ Test(run, packing_that_one_run_cancels_is_done_by_those_that_wait)
     ortc_constant_release(four);
     ortc_pack_store_deinit(&store);
 }
-
-/* ---- Threads of a loop --------------------------------------------------------------------------------- */
-
-Test(run, a_loop_has_as_many_threads_as_it_has_work_for)
-{
-    ortc_loop_work w = {0};
-    cr_expect_eq(ortc_loop_threads(&w, 8), 8, "nothing is known");
-    ortc_loop_took(&w, 5000, 4, 16, 4); /* a quarter of the chunks in 4 us, and 1 us to begin and end */
-    cr_expect_eq(w.ns, 16000);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 5);
-    cr_expect_eq(ortc_loop_threads(&w, 2), 2);
-    ortc_loop_took(&w, 2000, 1, 16, 16);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 1, "done before others have come");
-    ortc_loop_took(&w, 1e6, 1, 16, 16);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 1, "it waited for a processor");
-    for (int i = 0; i < 4; i++) ortc_loop_took(&w, 1e6, 1, 16, 16);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 8, "there is more to do now");
-}
