@@ -160,10 +160,13 @@ static uint64_t *live_bytes(const ortc_graph *g, const ortc_program *p)
         for (uint32_t k = 0; k < s->n_in; k++)
             if (s->in[k].from == ORTC_FROM_ARENA && s->in[k].root < g->edges.count)
                 lives[s->in[k].root].to = i;
-        for (uint32_t k = 0; k < s->n_out; k++)
-            if (s->out[k].from == ORTC_FROM_ARENA && s->out[k].root < g->edges.count &&
-                !lives[s->out[k].root].at)
-                lives[s->out[k].root] = (life){&s->out[k], i, i};
+        for (uint32_t k = 0; k < s->n_out; k++) {
+            const ortc_operand *o = &s->out[k];
+            if (o->from != ORTC_FROM_ARENA || o->root >= g->edges.count || lives[o->root].at) continue;
+            lives[o->root] = (life){o, i, i};
+            life *over = o->over ? &lives[s->in[o->over - 1].root] : NULL; /* whose place it takes */
+            if (over && over->at && over->from < i) over->to = i - 1;
+        }
     }
     for (size_t e = 0; live && lives && e < g->edges.count; e++)
         for (uint32_t i = lives[e].from; lives[e].at && i <= lives[e].to; i++)
