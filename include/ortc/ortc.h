@@ -411,10 +411,11 @@ enum {
 /* Places a model on providers. Retains the model. options NULL: defaults. Where a session of the model lives
  * that was made with the same flags, providers, require, threads, max_contexts, plan_cache_bytes and
  * precision, and neither has any other option (nor memory on devices), it is that session, with one
- * reference more: a second one would only hold everything twice. Owner: the caller; ortc_session_release. Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is),
- * UNSUPPORTED (`require` is not met: the text names the first nodes and why; or a node that no provider can
- * run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit the model), OUT_OF_MEMORY,
- * CANCELLED, DEADLINE; *out is NULL then. Any thread. */
+ * reference more: a second one would only hold everything twice. Owner: the caller; ortc_session_release.
+ * Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is), UNSUPPORTED (`require`
+ * is not met: the text names the first nodes and why; or a node that no provider can run), INVALID_ARGUMENT,
+ * TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit the model), OUT_OF_MEMORY, CANCELLED, DEADLINE; *out is
+ * NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out,
                                             ortc_error *);
 /* One reference more, for which the session is given back. NULL allowed. Any thread. */

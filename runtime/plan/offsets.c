@@ -4,7 +4,7 @@
  * over the place of one that ends in the step in which they begin (in place). O(n) holes per block, and holes
  * are few. Where that takes more than what is in use at one time, once more in the order of size, largest
  * first, each into the least gap between those that live at the same time (Pisarchyk and Lee, 2020,
- * arXiv:2001.03288), O(n) for each; the shorter range counts.
+ * arXiv:2001.03288), O(n) for each, and if need be with workspaces behind values; the shortest range counts.
  */
 #include "plan.h"
 
@@ -135,6 +135,14 @@ static int larger_first(const void *a, const void *b)
                                 : (x->first > y->first) - (x->first < y->first);
 }
 
+/* Values before workspaces, which differ in size and so would put values out of step. */
+static int values_first(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    const int order = (x->from == x->to) - (y->from == y->to);
+    return order ? order : larger_first(a, b);
+}
+
 /* Puts p beside those that are placed, in ascending order of their offsets: into the least gap that is large
  * enough among those that live at the same time. */
 static void put(place *placed, uint32_t count, place p)
@@ -158,8 +166,8 @@ static void put(place *placed, uint32_t count, place p)
     placed[at] = p;
 }
 
-/* The largest first. The shorter of this and `end`, to which the offsets are; SIZE_MAX: no memory. */
-static size_t by_size(ortc_block *b, uint32_t count, size_t end)
+/* In an order of places. The shorter of this and `end`, to which the offsets are; SIZE_MAX: no memory. */
+static size_t by_order(ortc_block *b, uint32_t count, int (*order)(const void *, const void *), size_t end)
 {
     place *places = malloc(2 * (size_t)count * sizeof *places);
     uint32_t *last = malloc((size_t)count * sizeof *last), n = 0;
@@ -174,7 +182,7 @@ static size_t by_size(ortc_block *b, uint32_t count, size_t end)
         if (b[i].reuse >= 0) last[b[i].reuse] = last[i];
     for (uint32_t i = 0; i < count; i++)
         if (b[i].reuse < 0 && b[i].bytes) places[n++] = (place){b[i].bytes, 0, i, b[i].from, b[last[i]].to};
-    qsort(places, n, sizeof *places, larger_first);
+    qsort(places, n, sizeof *places, order);
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) put(placed, i, places[i]);
     for (uint32_t i = 0; i < n; i++)
@@ -193,7 +201,8 @@ size_t ortc_lay_out(ortc_block *b, uint32_t count)
 {
     bool *taken = calloc((size_t)count + 1, sizeof *taken);
     size_t peak, end = taken ? by_time(b, count, taken, &peak) : SIZE_MAX;
-    if (end != SIZE_MAX && end - peak > peak / 32 && count <= MOST_BY_SIZE) end = by_size(b, count, end);
+    for (int i = 0; i < 2 && end != SIZE_MAX && end - peak > peak / 32 && count <= MOST_BY_SIZE; i++)
+        end = by_order(b, count, i ? values_first : larger_first, end);
     free(taken);
     return end;
 }

@@ -1,6 +1,7 @@
 /* runtime/session/inspect.c: sessions, plans and providers described for `ortc info` and for tests. */
 #include "graph/specialise/specialise.h"
 #include "runtime/execute/context.h"
+#include "runtime/plan/choose.h"
 #include "runtime/registry/registry.h"
 #include "session.h"
 
@@ -145,9 +146,9 @@ typedef struct life {
 
 static size_t operand_bytes(const ortc_operand *o)
 {
-    size_t count = 1;
-    for (int32_t i = 0; i < o->view.rank; i++) count *= (size_t)o->view.dims[i];
-    return o->view.dtype ? (count * ortc_dtype_bits(o->view.dtype) + 7) / 8 : 0;
+    size_t bytes = 0;
+    if (o->view.dtype) ortc_bytes_laid_out(o->view.dtype, o->view.layout, o->view.rank, o->view.dims, &bytes);
+    return bytes;
 }
 
 /* Per step, the arena's bytes in use; NULL when memory is short. A view counts as what it is a view of. */
