@@ -366,7 +366,7 @@ typedef struct ortc_session_options {
      * that it gains by them */
     uint32_t threads;
     uint32_t max_contexts;     /* pooled contexts; 0: as many as there are concurrent runs */
-    uint64_t plan_cache_bytes; /* 0: 32 MiB */
+    uint64_t plan_cache_bytes; /* 0: a 16th of the weights, 2 MiB at least and 32 MiB at most */
     /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; no single
      * tensor that a run makes besides (a result, one whose extents are known late) may be larger, either;
      * 0: none */

@@ -4,7 +4,8 @@
  * over the place of one that ends in the step in which they begin (in place). O(n) holes per block, and holes
  * are few. Where that takes more than what is in use at one time, once more in the order of size, largest
  * first, each into the least gap between those that live at the same time (Pisarchyk and Lee, 2020,
- * arXiv:2001.03288), O(n) for each, and if need be with workspaces behind values; the shortest range counts.
+ * arXiv:2001.03288), O(n) for each, then with workspaces behind values, then by size times life; the shortest
+ * range counts.
  */
 #include "plan.h"
 
@@ -143,6 +144,14 @@ static int values_first(const void *a, const void *b)
     return order ? order : larger_first(a, b);
 }
 
+/* By size times life. */
+static int most_first(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    const double p = (double)x->bytes * (x->to - x->from + 1), q = (double)y->bytes * (y->to - y->from + 1);
+    return p != q ? (p < q) - (p > q) : larger_first(a, b);
+}
+
 /* Puts p beside those that are placed, in ascending order of their offsets: into the least gap that is large
  * enough among those that live at the same time. */
 static void put(place *placed, uint32_t count, place p)
@@ -199,10 +208,12 @@ static size_t by_order(ortc_block *b, uint32_t count, int (*order)(const void *,
 
 size_t ortc_lay_out(ortc_block *b, uint32_t count)
 {
+    static int (*const orders[])(const void *, const void *) = {larger_first, values_first, most_first};
     bool *taken = calloc((size_t)count + 1, sizeof *taken);
-    size_t peak, end = taken ? by_time(b, count, taken, &peak) : SIZE_MAX;
-    for (int i = 0; i < 2 && end != SIZE_MAX && end - peak > peak / 32 && count <= MOST_BY_SIZE; i++)
-        end = by_order(b, count, i ? values_first : larger_first, end);
+    size_t peak = 0, end = taken ? by_time(b, count, taken, &peak) : SIZE_MAX;
+    for (size_t i = 0; i < ORTC_LENGTH(orders); i++)
+        if (end != SIZE_MAX && end - peak > peak / 32 && count <= MOST_BY_SIZE)
+            end = by_order(b, count, orders[i], end);
     free(taken);
     return end;
 }

@@ -107,6 +107,14 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     return ortc_unit_build(&s->unit, g, &s->targets, o->require, o->flags, &stop, s->pass_edits, error);
 }
 
+/* A share of the weights: plans of a model that many shapes are given to are not to take more than a few
+ * percent of what it takes anyway, and a plan is made again in less than a run takes. */
+static uint64_t usual_plan_bytes(const ortc_model *m)
+{
+    const uint64_t share = m->info.weight_bytes / 16, least = (uint64_t)2 << 20, most = (uint64_t)32 << 20;
+    return share < least ? least : share < most ? share : most;
+}
+
 ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_session_options *o,
                                     ortc_session **out, ortc_error *error)
 {
@@ -123,7 +131,7 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     u->shelf = &m->shelf;
     u->max_contexts = o->max_contexts;
     u->max_bytes = o->max_bytes;
-    ortc_unit_init(u, o->plan_cache_bytes);
+    ortc_unit_init(u, o->plan_cache_bytes ? o->plan_cache_bytes : usual_plan_bytes(m));
     ortc_status status = ortc_session_take_hooks(s, o, error);
     /* what is kept is not counted: where there is a limit, nothing is */
     if (!u->allocator && !u->max_bytes) u->kept = ortc_kept_create();
