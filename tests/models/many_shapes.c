@@ -47,7 +47,7 @@ static ortc_status run(ortc_session *s, ortc_model *m, int64_t batch, int64_t le
     return status;
 }
 
-/* Runs of one session; gives the numbers of shapes and of plans, and resident pages after 50 and after all. */
+/* Runs of one session; gives the numbers of shapes and of plans, and resident pages after 50 and all. */
 typedef struct outcome {
     uint64_t shapes, plans, plan_bytes;
     long early, late;
