@@ -4,8 +4,8 @@
  * over the place of one that ends in the step in which they begin (in place). O(n) holes per block, and holes
  * are few. Where that takes more than what is in use at one time, once more in the order of size, largest
  * first, each into the least gap between those that live at the same time (Pisarchyk and Lee, 2020,
- * arXiv:2001.03288), O(n) for each, then with workspaces behind values, then by size times life; the shortest
- * range counts.
+ * arXiv:2001.03288), O(n) for each, with workspaces behind values, and by size times life, each also from both
+ * ends of the range; the shortest counts.
  */
 #include "plan.h"
 
@@ -153,8 +153,9 @@ static int most_first(const void *a, const void *b)
 }
 
 /* Puts p beside those that are placed, in ascending order of their offsets: into the least gap that is large
- * enough among those that live at the same time. */
-static void put(place *placed, uint32_t count, place p)
+ * enough among those that live at the same time. limit: what does not lie at the bottom goes to the end of a
+ * range of so many bytes where it can, so that long-lived ones leave the middle in one piece; 0: none. */
+static void put(place *placed, uint32_t count, place p, size_t limit)
 {
     size_t free_from = 0, best = SIZE_MAX;
     uint32_t at = count;
@@ -167,7 +168,10 @@ static void put(place *placed, uint32_t count, place p)
         }
         if (q->offset + q->bytes > free_from) free_from = q->offset + q->bytes;
     }
-    if (best == SIZE_MAX) p.offset = free_from;
+    if (free_from && free_from + p.bytes <= limit)
+        p.offset = limit - p.bytes;
+    else if (best == SIZE_MAX)
+        p.offset = free_from;
     while (at && placed[at - 1].offset > p.offset) {
         placed[at] = placed[at - 1];
         at--;
@@ -176,7 +180,8 @@ static void put(place *placed, uint32_t count, place p)
 }
 
 /* In an order of places. The shorter of this and `end`, to which the offsets are; SIZE_MAX: no memory. */
-static size_t by_order(ortc_block *b, uint32_t count, int (*order)(const void *, const void *), size_t end)
+static size_t by_order(ortc_block *b, uint32_t count, int (*order)(const void *, const void *), size_t limit,
+                       size_t end)
 {
     place *places = malloc(2 * (size_t)count * sizeof *places);
     uint32_t *last = malloc((size_t)count * sizeof *last), n = 0;
@@ -193,7 +198,7 @@ static size_t by_order(ortc_block *b, uint32_t count, int (*order)(const void *,
         if (b[i].reuse < 0 && b[i].bytes) places[n++] = (place){b[i].bytes, 0, i, b[i].from, b[last[i]].to};
     qsort(places, n, sizeof *places, order);
     size_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++) put(placed, i, places[i]);
+    for (uint32_t i = 0; i < n; i++) put(placed, i, places[i], limit);
     for (uint32_t i = 0; i < n; i++)
         if (placed[i].offset + placed[i].bytes > bytes) bytes = placed[i].offset + placed[i].bytes;
     if (bytes < end) {
@@ -211,9 +216,9 @@ size_t ortc_lay_out(ortc_block *b, uint32_t count)
     static int (*const orders[])(const void *, const void *) = {larger_first, values_first, most_first};
     bool *taken = calloc((size_t)count + 1, sizeof *taken);
     size_t peak = 0, end = taken ? by_time(b, count, taken, &peak) : SIZE_MAX;
-    for (size_t i = 0; i < ORTC_LENGTH(orders); i++)
+    for (size_t i = 0; i < 2 * ORTC_LENGTH(orders); i++)
         if (end != SIZE_MAX && end - peak > peak / 32 && count <= MOST_BY_SIZE)
-            end = by_order(b, count, orders[i], end);
+            end = by_order(b, count, orders[i / 2], i % 2 ? peak : 0, end);
     free(taken);
     return end;
 }

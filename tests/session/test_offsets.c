@@ -60,3 +60,11 @@ Test(layout, what_the_order_of_time_wastes_is_won_back)
     cr_expect_eq(chain[1].offset, chain[2].offset);
     cr_expect_eq(chain[2].reuse, 1);
 }
+
+/* Residuals that live on beside one workspace each, and meet in between: at both ends they leave room. */
+Test(layout, long_lives_go_to_both_ends)
+{
+    ortc_block b[7] = {{1024, 0, 4, -1, 0},  {1280, 2, 2, -1, 0},   {1024, 4, 8, -1, 0},  {1280, 6, 6, -1, 0},
+                       {1024, 8, 12, -1, 0}, {1280, 10, 10, -1, 0}, {1024, 12, 13, -1, 0}};
+    cr_expect_eq(ortc_lay_out(b, 7), 2304);
+}
