@@ -4,8 +4,8 @@
  * over the place of one that ends in the step in which they begin (in place). O(n) holes per block, and holes
  * are few. Where that takes more than what is in use at one time, once more in the order of size, largest
  * first, each into the least gap between those that live at the same time (Pisarchyk and Lee, 2020,
- * arXiv:2001.03288), O(n) for each, with workspaces behind values, and by size times life, each also from both
- * ends of the range; the shortest counts.
+ * arXiv:2001.03288), O(n) for each; then with workspaces behind values, and by size times life; each also
+ * from both ends of the range. The shortest counts.
  */
 #include "plan.h"
 
