@@ -437,3 +437,24 @@ Test(run, sessions_are_shared_and_given_back_by_threads_at_once)
         cr_expect_null(failed);
     }
 }
+
+/* A wish: on a machine of one node nothing changes, on others no bit does. */
+Test(run, packed_forms_may_lie_over_all_nodes)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *plain = NULL, *spread = NULL;
+    ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
+    ortc_model *other;
+    ortc_session *first = session;
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &plain, NULL, &e), ORTC_OK, "%s", e.text);
+    o.flags = ORTC_MODEL_INTERLEAVE;
+    cr_assert_eq(ortc_model_load(getenv("ORTC_DIGITS"), &o, &other, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_session_create(other, NULL, &session, &e), ORTC_OK, "%s", e.text);
+    cr_expect(other->packed.interleaved && !model->packed.interleaved);
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &spread, NULL, &e), ORTC_OK, "%s", e.text);
+    cr_expect_arr_eq(ortc_value_host(plain), ortc_value_host(spread), 30 * sizeof(float));
+    ortc_value_release(plain), ortc_value_release(spread);
+    ortc_session_release(session);
+    ortc_model_release(other);
+    session = first;
+}
