@@ -165,13 +165,31 @@ ortc_status ortc_file_pad(ortc_file *, uint64_t to); /* zeros up to this offset 
 ortc_status ortc_file_commit(ortc_file *);
 void ortc_file_close(ortc_file *); /* without a commit nothing is left */
 
-/* Processors that this process may use by its affinity and cgroup cpu.max, and cores, which several may
- * share; at least 1 (processors_linux.c). */
+/* Processors that this process may use (processors_linux.c). */
+#define ORTC_MAX_NODES 16
+typedef struct ortc_processor {
+    uint32_t number;   /* the system's */
+    uint16_t node;     /* of memory, whichever are ours: 0 .. n_nodes - 1 */
+    uint16_t capacity; /* beside others', 1024 as a rule */
+    bool slow;         /* an efficiency core: at most half of the largest capacity */
+    bool sibling;      /* shares its core with one before it */
+} ortc_processor;
 typedef struct ortc_processors {
-    uint32_t threads, cores;
+    /* as affinity and cgroup cpu.max leave them: processors, cores, cores that are not slow; at least 1 */
+    uint32_t threads, cores, usual;
+    uint32_t n_nodes;
+    uint32_t count; /* of the list, which knows no quota; ascending by number; 0: the system does not say */
+    ortc_processor *list; /* Owner: the caller; free() */
 } ortc_processors;
 ortc_processors ortc_platform_processors(void);
-ortc_processors ortc_platform_count(const char *sys); /* without quotas; sys: "/sys", or a test's own */
+/* Without quotas. sys: "/sys", or a test's own; allowed: a list, "0-3,8"; NULL: the process's affinity. */
+ortc_processors ortc_platform_count(const char *sys, const char *allowed);
+uint32_t ortc_platform_node(const ortc_processors *); /* on which the calling thread is now; one node: 0 */
+/* From now on the calling thread runs on a node's processors only, on slow ones only if it may. */
+void ortc_platform_stay(const ortc_processors *, uint32_t node, bool also_slow);
+/* Pages of a block that nobody has touched yet come from all nodes in turn; with one node, or where the
+ * system refuses, nothing happens. */
+void ortc_platform_interleave(void *block, size_t bytes);
 
 void *ortc_platform_open_module(const char *path, ortc_error *); /* dlopen; NULL with an error */
 void *ortc_platform_symbol(void *module, const char *name);

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -52,6 +53,23 @@ void ortc_free_aligned(void *block, size_t bytes)
 {
     (void)bytes;
     free(block);
+}
+
+void ortc_platform_interleave(void *block, size_t bytes)
+{
+    enum { MOST = 1024, WORD = 8 * sizeof(unsigned long) }; /* as many nodes as kernels know */
+    unsigned long nodes[MOST / WORD] = {0};
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
+                    begin = ((uintptr_t)block + page - 1) & ~(page - 1),
+                    end = ((uintptr_t)block + bytes) & ~(page - 1);
+    int n = 0;
+    if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long)MOST, NULL,
+                (unsigned long)MPOL_F_MEMS_ALLOWED))
+        return;
+    for (size_t i = 0; i < ORTC_LENGTH(nodes); i++) n += __builtin_popcountl(nodes[i]);
+    if (n > 1 && begin < end) /* it takes one bit less than it is told */
+        syscall(SYS_mbind, begin, end - begin, (unsigned long)MPOL_INTERLEAVE, nodes, (unsigned long)MOST + 1,
+                0ul);
 }
 
 /* ---- Files --------------------------------------------------------------------------------------------- */

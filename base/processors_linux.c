@@ -1,5 +1,5 @@
-/* base/processors_linux.c: how many processors the process may use: its affinity, the quotas of its control
- * groups, and how many of them share a core.
+/* base/processors_linux.c: the processors that the process may use: its affinity, the quotas of its control
+ * groups, which of them share a core, which are slower than others, and whose memory is near.
  */
 #include "base.h"
 
@@ -34,38 +34,165 @@ static bool *allowed_processors(int *out_count)
     return NULL;
 }
 
-/* Whether a list like "0-3,64" has a processor below `cpu` that is allowed. */
-static bool has_lower(const char *list, const bool *allowed, int cpu)
+/* The next range of a list like "0-3,64"; false: it is at its end. */
+static bool next_range(const char **at, long *first, long *last)
 {
     char *end;
-    for (const char *p = list; *p >= '0' && *p <= '9'; p = *end == ',' ? end + 1 : end) {
-        const long first = strtol(p, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-        for (long i = first; i <= last && i < cpu; i++)
-            if (allowed[i]) return true;
-    }
+    if (**at < '0' || **at > '9') return false;
+    *first = *last = strtol(*at, &end, 10);
+    if (*end == '-') *last = strtol(end + 1, &end, 10);
+    *at = *end == ',' ? end + 1 : end;
+    return true;
+}
+
+static bool list_has(const char *list, uint32_t cpu)
+{
+    long first, last;
+    while (next_range(&list, &first, &last))
+        if (first <= (long)cpu && (long)cpu <= last) return true;
     return false;
 }
 
-ortc_processors ortc_platform_count(const char *sys)
+/* Whether a list has a processor below `cpu` that is allowed. */
+static bool has_lower(const char *list, const bool *allowed, uint32_t cpu)
 {
-    ortc_processors n = {0, 0};
-    int count = 0;
-    bool *allowed = allowed_processors(&count);
-    char active[300], text[8];
-    snprintf(active, sizeof active, "%s/devices/system/cpu/smt/active", sys);
-    const bool shared = !read_text(active, text, sizeof text) || *text != '0'; /* else one file tells all */
-    for (int i = 0; allowed && i < count; i++) {
-        char path[300], list[1024];
-        if (!allowed[i]) continue;
-        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/thread_siblings_list", sys, i);
-        n.threads++;
-        n.cores += !shared || !read_text(path, list, sizeof list) || !has_lower(list, allowed, i);
+    long first, last;
+    while (next_range(&list, &first, &last))
+        for (long i = first; i <= last && i < (long)cpu; i++)
+            if (allowed[i]) return true;
+    return false;
+}
+
+/* The list of what is allowed; its length. */
+static uint32_t list_allowed(const bool *allowed, int count, ortc_processor **out)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < count; i++) n += allowed[i];
+    if (!n || !(*out = calloc(n, sizeof **out))) return 0;
+    n = 0;
+    for (int i = 0; i < count; i++)
+        if (allowed[i]) (*out)[n++] = (ortc_processor){.number = (uint32_t)i, .capacity = 1024};
+    return n;
+}
+
+static void find_siblings(ortc_processors *n, const char *sys, const bool *allowed)
+{
+    char path[300], text[1024];
+    snprintf(path, sizeof path, "%s/devices/system/cpu/smt/active", sys);
+    if (read_text(path, text, sizeof text) && *text == '0') return; /* one file tells all */
+    for (uint32_t i = 0; i < n->count; i++) {
+        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%u/topology/thread_siblings_list", sys,
+                 n->list[i].number);
+        n->list[i].sibling = read_text(path, text, sizeof text) &&
+                             has_lower(text, allowed, n->list[i].number);
+    }
+}
+
+/* Intel's kernels name performance cores; others, Arm's above all, give every processor a capacity. */
+static void find_capacities(ortc_processors *n, const char *sys)
+{
+    char path[300], text[1024];
+    snprintf(path, sizeof path, "%s/devices/cpu_core/cpus", sys);
+    const bool named = read_text(path, text, sizeof text);
+    for (uint32_t i = 0; i < n->count; i++) {
+        ortc_processor *p = &n->list[i];
+        if (named) {
+            p->capacity = list_has(text, p->number) ? 1024 : 512;
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%u/cpu_capacity", sys, p->number);
+        if (!read_text(path, text, sizeof text)) return; /* of none, then */
+        const long capacity = strtol(text, NULL, 10);
+        p->capacity = capacity < 1 ? 1 : capacity > UINT16_MAX ? UINT16_MAX : (uint16_t)capacity;
+    }
+}
+
+static void find_nodes(ortc_processors *n, const char *sys)
+{
+    char path[300], online[1024], text[4096];
+    const char *at = online;
+    long first, last;
+    snprintf(path, sizeof path, "%s/devices/system/node/online", sys);
+    if (read_text(path, online, sizeof online))
+        while (next_range(&at, &first, &last))
+            for (long node = first; node <= last && n->n_nodes < ORTC_MAX_NODES; node++) {
+                bool ours = false;
+                snprintf(path, sizeof path, "%s/devices/system/node/node%ld/cpulist", sys, node);
+                if (!read_text(path, text, sizeof text)) continue;
+                for (uint32_t i = 0; i < n->count; i++)
+                    if (list_has(text, n->list[i].number)) {
+                        n->list[i].node = (uint16_t)n->n_nodes;
+                        ours = true;
+                    }
+                n->n_nodes += ours;
+            }
+    if (!n->n_nodes) n->n_nodes = 1;
+}
+
+static void count_cores(ortc_processors *n)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->list[i].capacity > most) most = n->list[i].capacity;
+    for (uint32_t i = 0; i < n->count; i++) {
+        n->list[i].slow = 2u * n->list[i].capacity <= most;
+        n->cores += !n->list[i].sibling;
+        n->usual += !n->list[i].sibling && !n->list[i].slow;
+    }
+    n->threads = n->count;
+}
+
+ortc_processors ortc_platform_count(const char *sys, const char *list)
+{
+    ortc_processors n = {0};
+    int count = 1024;
+    bool *allowed = list ? calloc((size_t)count, 1) : allowed_processors(&count);
+    for (int i = 0; list && allowed && i < count; i++) allowed[i] = list_has(list, (uint32_t)i);
+    if (allowed) n.count = list_allowed(allowed, count, &n.list);
+    if (n.count) {
+        find_siblings(&n, sys, allowed);
+        find_capacities(&n, sys);
+        find_nodes(&n, sys);
+        count_cores(&n);
+    } else {
+        const long online = sysconf(_SC_NPROCESSORS_ONLN);
+        n.usual = n.cores = n.threads = online > 0 ? (uint32_t)online : 1;
+        n.n_nodes = 1;
     }
     free(allowed);
-    if (n.threads) return n;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    n.cores = n.threads = online > 0 ? (uint32_t)online : 1;
     return n;
+}
+
+static int by_number(const void *number, const void *p)
+{
+    const uint32_t a = *(const uint32_t *)number, b = ((const ortc_processor *)p)->number;
+    return a < b ? -1 : a > b;
+}
+
+uint32_t ortc_platform_node(const ortc_processors *n)
+{
+    const int cpu = n->n_nodes > 1 ? sched_getcpu() : -1;
+    const uint32_t number = (uint32_t)cpu;
+    const ortc_processor *p = cpu < 0 ? NULL
+                                      : bsearch(&number, n->list, n->count, sizeof *n->list, by_number);
+    return p ? p->node : 0;
+}
+
+void ortc_platform_stay(const ortc_processors *n, uint32_t node, bool also_slow)
+{
+    const uint32_t most = n->count ? n->list[n->count - 1].number + 1 : 1;
+    cpu_set_t *set = CPU_ALLOC(most);
+    const size_t bytes = CPU_ALLOC_SIZE(most);
+    uint32_t stays = 0;
+    if (!set) return;
+    CPU_ZERO_S(bytes, set);
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->list[i].node == node && (also_slow || !n->list[i].slow)) {
+            CPU_SET_S(n->list[i].number, bytes, set);
+            stays++;
+        }
+    if (stays && stays < n->count) sched_setaffinity(0, bytes, set); /* a wish */
+    CPU_FREE(set);
 }
 
 /* Processors' worth of time per period, rounded up; UINT32_MAX: no quota. */
@@ -143,8 +270,9 @@ static uint32_t cgroup_threads(void)
 
 ortc_processors ortc_platform_processors(void)
 {
-    ortc_processors n = ortc_platform_count("/sys");
+    ortc_processors n = ortc_platform_count("/sys", NULL);
     const uint32_t quota = cgroup_threads();
+    if (n.usual > quota) n.usual = quota;
     if (n.cores > quota) n.cores = quota;
     if (n.threads > quota) n.threads = quota;
     return n;

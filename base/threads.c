@@ -13,6 +13,12 @@
  * sequentially consistent: either the publisher wakes it, or the kernel sees that the word has changed.
  * Before that it stays awake for a while, so that loops and runs that follow each other wake nobody.
  *
+ * Nodes: where a machine has memory in several nodes, workers stay on the processors of one each, and have a
+ * gate (epoch, parked) for each node. A loop that the caller's node has workers enough for is told to those
+ * alone, one that any other node has enough for to that one, others to all: so the loops of a session that
+ * fits into a node stay in it for as long as its caller does. While performance cores are enough, workers
+ * stay on those.
+ *
  * What one thread writes while others read or write beside it has a line of cache of its own, or a pair of
  * them, which some processors fetch together: on many cores a loop costs as many passes of lines as it makes
  * threads wait for, of 50 to 200 ns each. A worker that finds its work makes two writes that others wait for
@@ -58,6 +64,7 @@ typedef struct loop {
     APART atomic_uint control;
     APART atomic_uint open; /* shares with chunks left; 0 also once the loop is stopped */
     atomic_uint places;     /* the budget, for those who would come in vain */
+    atomic_uint node;       /* whose workers it is for; EVERY_NODE */
     /* from here on written by the owner, while no worker is in the loop */
     APART atomic_uintptr_t owner; /* 0: the slot is free */
     int64_t n, grain, n_chunks;
@@ -72,17 +79,28 @@ typedef struct loop {
 
 typedef struct worker {
     APART atomic_uintptr_t thread; /* const once it runs */
+    uint32_t node, rank;           /* const: whose gate it waits at, and which of those it is */
     APART uint32_t number;         /* in the loop that it works on; its own thread's only */
 } worker;
+
+/* Where workers of one node wait. */
+typedef struct gate {
+    APART atomic_uint epoch;
+    atomic_uint latest; /* the slot that was published last, where to look first */
+    APART atomic_uint parked;
+    uint32_t n_workers; /* const once the state is POOL_READY */
+} gate;
+
+#define EVERY_NODE UINT32_MAX
 
 static struct {
     atomic_int state;
     atomic_uint usual, most, size; /* threads, the caller included; usual 0: not asked yet */
+    ortc_processors processors;    /* const once `usual` is known */
     uint32_t n_workers;            /* started; const once the state is POOL_READY */
     worker *workers;
     APART atomic_uint n_loops; /* slots taken; callers' business */
-    APART atomic_uint epoch;
-    APART atomic_uint parked;
+    gate gates[ORTC_MAX_NODES];
     loop loops[N_LOOPS];
 } pool;
 
@@ -149,9 +167,9 @@ static void work(loop *l, uint32_t number, uint32_t first)
         if (!work_share(l, &l->shares[(first + i) % l->n_shares], number)) return;
 }
 
-static void deal(loop *l)
+static void deal(loop *l, uint32_t n_workers)
 {
-    uint32_t shares = l->budget < pool.n_workers + 1 ? l->budget : pool.n_workers + 1;
+    uint32_t shares = l->budget < n_workers + 1 ? l->budget : n_workers + 1;
     shares = shares < MAX_SHARES ? shares : MAX_SHARES;
     shares = shares < l->n_chunks ? shares : (uint32_t)l->n_chunks;
     l->n_shares = shares;
@@ -163,9 +181,13 @@ static void deal(loop *l)
     atomic_store_explicit(&l->open, shares, memory_order_relaxed);
 }
 
-/* Works on a loop if it is open and its budget leaves a place. */
-static void join(loop *l, worker *self)
+/* Works on a loop if it is open and its budget leaves a place; `own` is the share that it begins with. */
+static void join(loop *l, worker *self, uint32_t own)
 {
+    /* what is needed soon comes at the same time as the word that is raced for */
+    __builtin_prefetch(&l->control, 1);
+    __builtin_prefetch(&l->owner);
+    __builtin_prefetch(&l->shares[own < MAX_SHARES ? own : 0], 1);
     unsigned control = atomic_load_explicit(&l->control, memory_order_relaxed);
 
     do {
@@ -176,28 +198,33 @@ static void join(loop *l, worker *self)
                                                     memory_order_acquire, memory_order_relaxed));
     /* The budget is read after joining: only then is every plain field behind the acquire. */
     self->number = JOINED(control) + 1;
-    const uint32_t own = (uint32_t)(self - pool.workers) + 1;
+    __builtin_prefetch(l->arg);
     if (self->number < l->budget) work(l, self->number, own < l->n_shares ? own : self->number);
     self->number = 0;
     control = atomic_fetch_add_explicit(&l->control, 1, memory_order_acq_rel) + 1;
     if ((control & SLEEPS) && JOINED(control) == LEFT(control)) futex_wake(&l->control, 1);
 }
 
-static void look_for_work(worker *self)
+static void look_for_work(worker *self, unsigned first)
 {
-    for (int i = 0; i < N_LOOPS; i++) {
-        loop *l = &pool.loops[i];
+    for (unsigned i = 0; i < N_LOOPS; i++) {
+        loop *l = &pool.loops[(first + i) % N_LOOPS];
         /* Only where chunks are left: a worker that came to nothing would just delay the caller. */
-        if (atomic_load_explicit(&l->open, memory_order_relaxed) > 0) join(l, self);
+        if (atomic_load_explicit(&l->open, memory_order_relaxed) == 0) continue;
+        const uint32_t node = atomic_load_explicit(&l->node, memory_order_relaxed);
+        if (node == EVERY_NODE)
+            join(l, self, (uint32_t)(self - pool.workers) + 1);
+        else if (node == self->node)
+            join(l, self, self->rank + 1);
     }
 }
 
 /* Until another loop is published: a while awake, then asleep. */
-static void wait_for_epoch(unsigned seen)
+static void wait_for_epoch(gate *g, unsigned seen)
 {
     int64_t begun = 0;
 
-    for (unsigned i = 0; atomic_load_explicit(&pool.epoch, memory_order_acquire) == seen; i++) {
+    for (unsigned i = 0; atomic_load_explicit(&g->epoch, memory_order_acquire) == seen; i++) {
         if (i % 64 == 0) {
             int64_t now = ortc_now_ns();
             if (!begun) begun = now;
@@ -205,58 +232,63 @@ static void wait_for_epoch(unsigned seen)
         }
         pause_a_little();
     }
-    while (atomic_load_explicit(&pool.epoch, memory_order_acquire) == seen) {
-        atomic_fetch_add(&pool.parked, 1);
-        futex_wait(&pool.epoch, seen);
-        atomic_fetch_sub(&pool.parked, 1);
+    while (atomic_load_explicit(&g->epoch, memory_order_acquire) == seen) {
+        atomic_fetch_add(&g->parked, 1);
+        futex_wait(&g->epoch, seen);
+        atomic_fetch_sub(&g->parked, 1);
     }
 }
 
 static void *worker_main(void *arg)
 {
     worker *self = arg;
+    gate *g = &pool.gates[self->node];
+    const ortc_processors *p = &pool.processors;
 
+    if (p->n_nodes > 1 || p->usual < p->cores)
+        ortc_platform_stay(p, self->node, atomic_load(&pool.size) > p->usual);
     atomic_store(&self->thread, (uintptr_t)pthread_self());
     pthread_setname_np(pthread_self(), "ortc"); /* by another thread it would go through a file */
     ortc_fp_enter();                            /* the creator's environment was inherited */
     for (;;) {
-        unsigned epoch = atomic_load(&pool.epoch);
-        look_for_work(self);
-        wait_for_epoch(epoch);
+        unsigned epoch = atomic_load(&g->epoch);
+        look_for_work(self, atomic_load_explicit(&g->latest, memory_order_relaxed));
+        wait_for_epoch(g, epoch);
     }
     return NULL;
 }
 
 /* ---- Starting ------------------------------------------------------------------------------------------ */
 
-/* How many threads there are to be: once, or by several threads at once, to the same end. */
-static uint32_t ask(void)
+/* How many threads there are to be, of which processors. */
+static void ask(void)
 {
     ortc_processors n = ortc_platform_processors();
     const char *text = getenv("ORTC_THREADS");
     unsigned none = 0;
 
+    pool.processors = n;
     if (text) {
         char *end;
         const long wanted = strtol(text, &end, 10);
         if (end != text && *end == 0 && wanted > 0)
-            n.cores = n.threads = wanted > MAX_THREADS ? MAX_THREADS : (uint32_t)wanted;
+            n.usual = n.threads = wanted > MAX_THREADS ? MAX_THREADS : (uint32_t)wanted;
         else
             ortc_log(ORTC_LOG_WARNING, "ORTC_THREADS is '%s': expected a number of at least 1; using %u",
-                     text, n.cores);
+                     text, n.usual);
     }
-    if (n.cores > MAX_THREADS) n.cores = MAX_THREADS;
+    if (n.usual > MAX_THREADS) n.usual = MAX_THREADS;
     if (n.threads > MAX_THREADS) n.threads = MAX_THREADS;
     atomic_store(&pool.most, n.threads);
-    atomic_compare_exchange_strong(&pool.size, &none, n.cores);
-    atomic_store(&pool.usual, n.cores);
-    return n.cores;
+    atomic_compare_exchange_strong(&pool.size, &none, n.usual);
+    atomic_store(&pool.usual, n.usual);
 }
 
 uint32_t ortc_pool_threads(uint32_t wanted)
 {
-    uint32_t usual = atomic_load(&pool.usual);
-    if (!usual) usual = ask();
+    static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    if (!atomic_load(&pool.usual)) pthread_once(&asked, ask);
+    const uint32_t usual = atomic_load(&pool.usual);
     if (!wanted) return usual;
     const uint32_t most = atomic_load(&pool.most);
     unsigned size = atomic_load(&pool.size);
@@ -275,15 +307,44 @@ static void after_fork(void)
         atomic_store(&pool.loops[i].owner, 0);
     }
     atomic_store(&pool.n_loops, 0);
-    atomic_store(&pool.parked, 0);
+    for (int i = 0; i < ORTC_MAX_NODES; i++) {
+        atomic_store(&pool.gates[i].parked, 0);
+        pool.gates[i].n_workers = 0;
+    }
     pool.n_workers = 0;
     atomic_store(&pool.state, POOL_NONE);
 }
 
-static bool start_worker(worker *w, const pthread_attr_t *attributes)
+/* How many threads a node is good for, in a pool of `size`: performance cores while those are enough, then
+ * cores, then processors. */
+static uint32_t room_in(uint32_t node, uint32_t size)
+{
+    const ortc_processors *p = &pool.processors;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        n += p->list[i].node == node && (size > p->cores || !p->list[i].sibling) &&
+             (size > p->usual || !p->list[i].slow);
+    return n;
+}
+
+/* Whose worker comes next: the caller's node is filled up first, which the caller takes a place in. */
+static uint32_t next_node(uint32_t home, uint32_t size)
+{
+    if (pool.gates[home].n_workers + 1 < room_in(home, size)) return home;
+    for (uint32_t i = 0; i < pool.processors.n_nodes; i++)
+        if (i != home && pool.gates[i].n_workers < room_in(i, size)) return i;
+    return home;
+}
+
+static bool start_worker(worker *w, uint32_t node, const pthread_attr_t *attributes)
 {
     pthread_t thread;
-    return pthread_create(&thread, attributes, worker_main, w) == 0;
+    w->node = node;
+    w->rank = pool.gates[node].n_workers;
+    if (pthread_create(&thread, attributes, worker_main, w) != 0) return false;
+    pool.gates[node].n_workers++;
+    pool.n_workers++;
+    return true;
 }
 
 /* Workers are detached and never end: an idle one costs nothing, and the process ends without them. */
@@ -291,6 +352,7 @@ static void start_workers(uint32_t n)
 {
     pthread_attr_t attributes;
     sigset_t all, before;
+    const uint32_t home = ortc_platform_node(&pool.processors);
 
     /* the one before a fork is left to the parent */
     pool.workers = aligned_alloc(_Alignof(worker), n * sizeof *pool.workers);
@@ -301,7 +363,9 @@ static void start_workers(uint32_t n)
     /* Signals are the application's threads' business. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool.n_workers < n && start_worker(&pool.workers[pool.n_workers], &attributes)) pool.n_workers++;
+    while (pool.n_workers < n &&
+           start_worker(&pool.workers[pool.n_workers], next_node(home, n + 1), &attributes))
+        ;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (pool.n_workers < n)
@@ -370,14 +434,28 @@ static loop *take_slot(bool *alone)
     return NULL;
 }
 
-/* As many workers as may be of use and are not awake; those that other loops have may come late. */
-static void wake(const loop *l, bool alone)
+/* The node whose workers are enough: the caller's, or the one that has most; EVERY_NODE: none has. */
+static uint32_t choose_node(uint32_t wanted)
 {
-    const uint32_t parked = atomic_load(&pool.parked);
-    const uint32_t awake = alone && parked < pool.n_workers ? pool.n_workers - parked : 0;
-    const uint32_t wanted = l->budget < l->n_chunks ? l->budget - 1 : (uint32_t)(l->n_chunks - 1);
+    if (pool.processors.n_nodes == 1) return 0;
+    uint32_t most = ortc_platform_node(&pool.processors);
+    if (pool.gates[most].n_workers >= wanted) return most;
+    for (uint32_t i = 0; i < pool.processors.n_nodes; i++)
+        if (pool.gates[i].n_workers > pool.gates[most].n_workers) most = i;
+    return pool.gates[most].n_workers >= wanted ? most : EVERY_NODE;
+}
+
+/* Tells a node's workers, and wakes as many as may be of use and are not awake; those that other loops have
+ * may come late. How many of `wanted` the node does not have. */
+static uint32_t tell(gate *g, const loop *l, uint32_t wanted, bool alone)
+{
+    atomic_store_explicit(&g->latest, (unsigned)(l - pool.loops), memory_order_relaxed);
+    atomic_fetch_add(&g->epoch, 1);
+    const uint32_t parked = atomic_load(&g->parked);
+    const uint32_t awake = alone && parked < g->n_workers ? g->n_workers - parked : 0;
     if (parked > 0 && wanted > awake)
-        futex_wake(&pool.epoch, wanted - awake > INT_MAX ? INT_MAX : (int)(wanted - awake));
+        futex_wake(&g->epoch, wanted - awake > INT_MAX ? INT_MAX : (int)(wanted - awake));
+    return wanted > g->n_workers ? wanted - g->n_workers : 0;
 }
 
 /* Closes the slot and waits for those who are still in their last chunks. */
@@ -429,10 +507,16 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
     l->stop_arg = stop_arg;
     atomic_store_explicit(&l->status, ORTC_OK, memory_order_relaxed);
     atomic_store_explicit(&l->places, budget, memory_order_relaxed);
-    deal(l);
+    uint32_t wanted = budget < n_chunks ? budget - 1 : (uint32_t)(n_chunks - 1);
+    const uint32_t node = choose_node(wanted);
+    atomic_store_explicit(&l->node, node, memory_order_relaxed);
+    deal(l, node == EVERY_NODE ? pool.n_workers : pool.gates[node].n_workers);
     atomic_store_explicit(&l->control, OPEN, memory_order_release);
-    atomic_fetch_add(&pool.epoch, 1);
-    wake(l, alone);
+    if (node == EVERY_NODE)
+        for (uint32_t i = 0; i < pool.processors.n_nodes; i++)
+            wanted = tell(&pool.gates[i], l, wanted, alone);
+    else
+        tell(&pool.gates[node], l, wanted, alone);
     work(l, 0, 0);
     close_slot(l);
     return atomic_load_explicit(&l->status, memory_order_relaxed);

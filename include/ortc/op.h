@@ -627,7 +627,8 @@ enum {
  *             wanted output.
  *             At most 64 KiB of stack. On failure: ortc_call_fail, and the outputs are undefined.
  *
- * Owner: the kernel makes state, pstate and slot; libortc releases each exactly once, after its last run. */
+ * Owner: the kernel makes state, pstate and slot; libortc releases each exactly once, after its last run.
+ * Kernels with the same `prepare` and `release` that a node may choose from have one state together. */
 typedef struct ortc_kernel {
     uint32_t size, flags;
     const char *name; /* "softmax.last_axis": for info, profiles, tuning */

@@ -167,7 +167,12 @@ enum {
     ORTC_MODEL_FOLLOW_LINKS = 2,
     /* to look at only: operators may be missing (ortc_model_info.missing), no pass is run; sessions and
      * saving are refused as loading would be without it */
-    ORTC_MODEL_DESCRIBE = 4
+    ORTC_MODEL_DESCRIBE = 4,
+    /* packed forms of weights lie over all of the machine's memory nodes, page by page in turn, so that
+     * sessions whose threads are on several of them wait for none in particular. Without it a page lies where
+     * the thread is that packs it. Not for weights that are used where they lie in the file; on one node, and
+     * for forms below a page, nothing changes */
+    ORTC_MODEL_INTERLEAVE = 8
 };
 #define ORTC_MODEL_OPTIONS_INIT \
     { \
@@ -356,10 +361,12 @@ typedef struct ortc_session_options {
     /* every node must be on one of these, "cpu"; else ORTC_UNSUPPORTED; NULL: no demand. Nodes that only
      * compute shapes are the host's, and not meant */
     const char *require;
-    /* budget of one run; 0: the executor's, or one for each core that the process may use */
+    /* budget of one run; 0: the executor's, or one for each core that the process may use, efficiency cores
+     * left out where there are others. A run of less than 2 ms goes to threads only while measurements say
+     * that it gains by them */
     uint32_t threads;
     uint32_t max_contexts;     /* pooled contexts; 0: as many as there are concurrent runs */
-    uint64_t plan_cache_bytes; /* 0: 32 MiB */
+    uint64_t plan_cache_bytes; /* 0: a 16th of the weights, 2 MiB at least and 32 MiB at most */
     /* limit on arenas (intermediates and workspaces) of all contexts, tied states, and plans; no single
      * tensor that a run makes besides (a result, one whose extents are known late) may be larger, either;
      * 0: none */
@@ -401,11 +408,14 @@ enum {
             0 \
     }
 
-/* Places a model on providers. Retains the model. options NULL: defaults. Owner: the caller;
- * ortc_session_release. Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is),
- * UNSUPPORTED (`require` is not met: the text names the first nodes and why; or a node that no provider can
- * run), INVALID_ARGUMENT, TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit the model), OUT_OF_MEMORY,
- * CANCELLED, DEADLINE; *out is NULL then. Any thread. */
+/* Places a model on providers. Retains the model. options NULL: defaults. Where a session of the model lives
+ * that was made with the same flags, providers, require, threads, max_contexts, plan_cache_bytes and
+ * precision, and neither has any other option (nor memory on devices), it is that session, with one
+ * reference more: a second one would only hold everything twice. Owner: the caller; ortc_session_release.
+ * Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is), UNSUPPORTED (`require`
+ * is not met: the text names the first nodes and why; or a node that no provider can run), INVALID_ARGUMENT,
+ * TYPE_MISMATCH, SHAPE_MISMATCH (a tie does not fit the model), OUT_OF_MEMORY, CANCELLED, DEADLINE; *out is
+ * NULL then. Any thread. */
 ORTC_EXPORT ortc_status ortc_session_create(ortc_model *, const ortc_session_options *, ortc_session **out,
                                             ortc_error *);
 /* One reference more, for which the session is given back. NULL allowed. Any thread. */

@@ -15,8 +15,10 @@
 #define MOST_ROWS 1024
 #define REACH 4096 /* of a window, in pixels: what is laid out fits 64 bits by far */
 #define TASK_MACS 1e6
-#define TASKS 64 /* enough for many threads */
-#define GRAIN_MACS 0.25e6
+#define TASKS 64         /* enough for many threads */
+#define FEW 4            /* tasks that a small convolution has, */
+#define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less */
+#define GRAIN_MACS 0.1e6
 #define FINISHED 4  /* tiles whose sums are finished together: in L1 */
 #define WORD 4      /* bytes that are multiplied together */
 #define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
@@ -131,9 +133,9 @@ static void split(ortc_blocked_plan *p)
     while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
     const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
                         (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count;
-    const int64_t want = macs / TASK_MACS < 1       ? 1
-                         : macs / TASK_MACS > TASKS ? TASKS
-                                                    : (int64_t)(macs / TASK_MACS);
+    const int64_t large = macs / TASK_MACS > TASKS ? TASKS : (int64_t)(macs / TASK_MACS),
+                  small = macs / FEW_MACS > FEW ? FEW : (int64_t)(macs / FEW_MACS);
+    const int64_t want = max64(1, max64(large, small));
     const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
     const int64_t pairs = ceil_div(p->outs, wide);
     /* Where weights are more than the image they are read once, by tasks of few blocks. */

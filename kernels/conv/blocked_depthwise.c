@@ -7,7 +7,7 @@
 #include "kernels/gemm/product_uk.h"
 
 #define TASK_FLOATS 6144 /* of results: with what they read they stay in L1 */
-#define GRAIN_MACS 0.1e6
+#define GRAIN_MACS 0.03e6
 #define FINISHED 1024 /* results, about */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }

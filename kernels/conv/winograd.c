@@ -8,7 +8,7 @@
 #define MOST_BATCH 56           /* 4 of the widest tiles */
 #define TASKS 16                /* batches that are enough tasks by themselves */
 #define SHARED_BYTES (64 << 20) /* of what is transformed first */
-#define INPUT_GRAIN 64          /* patches */
+#define INPUT_GRAIN 16          /* patches */
 #define MOST_CHANNELS (1 << 16)
 
 ORTC_VEC_TABLE(ortc_winograd_uk)
@@ -377,7 +377,7 @@ int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *
     job j = {p, a, plain, space, ortc_blocked_end_of(p->uk, p->type, a)};
     if (!p->together) return threads->parallel(threads->context, p->batches, 1, whole_batches, &j);
     const int32_t status = threads->parallel(threads->context, p->batches * p->ins,
-                                             ceil_div(INPUT_GRAIN, p->batch), patches_of, &j);
+                                             max64(INPUT_GRAIN / p->batch, 1), patches_of, &j);
     return status ? status
                   : threads->parallel(threads->context, p->batches * ceil_div(p->outs, p->wide), 1,
                                       products_of, &j);

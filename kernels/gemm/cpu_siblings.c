@@ -27,7 +27,7 @@ typedef struct siblings_plan {
         *a; /* packed once for all, in front of the workspace of the node at work; NULL: each
                                    reads it as it would alone */
     size_t a_bytes;
-    ortc_gemm_plan node[MOST];
+    ortc_gemm_plan node[MOST]; /* there are as many as the group has */
 } siblings_plan;
 
 static int32_t port_of(const ortc_graph *body, uint32_t edge)
@@ -159,7 +159,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const siblings_state *s = state;
     const ortc_product_line *line = best_line(s, p, p->in[s->node->port[0]].dtype);
-    siblings_plan *g = calloc(1, sizeof *g);
+    siblings_plan *g = calloc(1, offsetof(siblings_plan, node) + s->n * sizeof *g->node);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     ortc_status status = line ? plan_nodes(s, p, line, 0, g)
                               : ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");

@@ -52,20 +52,26 @@ static ortc_status stop(void *arg)
 /* ---- Loops --------------------------------------------------------------------------------------------- */
 
 #define EACH_NS 3000 /* a thread is worth asking for */
-#define JOIN_NS 1000 /* that a loop on several threads takes besides its chunks */
+#define TWO_NS 2000  /* a second one is, which costs a quarter of that where processors share a cache */
+#define GAIN 0.9     /* of its time on one thread a loop must take less than this on several */
+#define JOIN_NS 500  /* that a loop on several threads takes besides its chunks */
 
-uint32_t ortc_loop_threads(const ortc_loop_work *w, uint32_t budget)
+uint32_t ortc_loop_threads(const ortc_loop_work *w, ortc_spread spread, uint32_t budget)
 {
+    if (spread == ORTC_SPREAD_NONE || budget < 2) return 1;
+    if (spread == ORTC_SPREAD_GAIN && w->alone > 0 && w->shared > GAIN * w->alone) return 1;
     if (w->ns <= 0 || w->ns >= (double)budget * EACH_NS) return budget;
-    return w->ns < 2 * EACH_NS ? 1 : (uint32_t)(w->ns / EACH_NS);
+    return w->ns >= 2 * EACH_NS ? (uint32_t)(w->ns / EACH_NS) : w->ns < TWO_NS ? 1 : 2;
 }
 
 /* What is shorter is believed at once, what is longer by and by: it may have waited for a processor. */
+static void believe(double *known, double ns) { *known = *known > 0 && ns > 2 * *known ? 2 * *known : ns; }
+
 void ortc_loop_took(ortc_loop_work *w, double ns, uint32_t threads, double chunks, double mine)
 {
+    believe(threads > 1 ? &w->shared : &w->alone, ns);
     if (threads > 1) ns = (ns > JOIN_NS ? ns - JOIN_NS : 0) * chunks / (mine < 1 ? 1 : mine);
-    if (ns < 1) ns = 1;
-    w->ns = w->ns > 0 && ns > 2 * w->ns ? 2 * w->ns : ns;
+    believe(&w->ns, ns < 1 ? 1 : ns);
 }
 
 typedef struct loop {
@@ -90,7 +96,9 @@ static ortc_status pool_loop(ortc_step_call *c, int64_t n, int64_t grain, double
     if (env->threads <= 1 || chunks <= 1 || c->in_loop || c->n_loops == ORTC_LOOPS_KNOWN)
         return ortc_pool_for(env->threads, n, grain, chunk, l, ask, env);
     ortc_loop_work *w = &c->work[c->n_loops++];
-    const uint32_t threads = ortc_loop_threads(w, env->threads);
+    const uint32_t threads = ortc_loop_threads(w, env->spread, env->threads);
+    if (env->spread == ORTC_SPREAD_NONE && !env->measured)
+        return ortc_pool_for(1, n, grain, chunk, l, ask, env);
     const int64_t begun = ortc_now_ns();
     c->in_loop = true; /* a loop in a loop asks nobody */
     const ortc_status s = ortc_pool_for(threads, n, grain, chunk, l, ask, env);
@@ -108,8 +116,9 @@ static ortc_status call_parallel(ortc_call *call, int64_t n, int64_t grain, ortc
     if (grain < 1) grain = 1;
     const double chunks = n > 0 ? (double)n / (double)grain : 0;
     ORTC_TRY(charge(env, chunks));
-    ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, env->threads, n, grain,
-                                                      chunk, &l, can_stop ? stop : NULL, env)
+    const uint32_t tasks = env->spread == ORTC_SPREAD_NONE ? 1 : env->threads;
+    ortc_status s = env->executor ? ortc_executor_for(env->executor, &env->loop, tasks, n, grain, chunk, &l,
+                                                      can_stop ? stop : NULL, env)
                                   : pool_loop(c, n, grain, chunks, &l);
     if (s == ORTC_CANCELLED || s == ORTC_DEADLINE)
         ortc_fail(env->error, s,

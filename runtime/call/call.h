@@ -12,6 +12,11 @@
 
 struct ortc_step_call;
 
+/* Which loops of a run go to several threads: those that are long enough; none; of the first those that were
+ * quicker so. */
+typedef enum ortc_spread { ORTC_SPREAD_ALL, ORTC_SPREAD_NONE, ORTC_SPREAD_GAIN } ortc_spread;
+#define ORTC_SPREADS 3
+
 /* One run: who may stop it, how many threads it has, where its error goes. */
 typedef struct ortc_run_env {
     uint32_t threads;
@@ -25,8 +30,10 @@ typedef struct ortc_run_env {
     uint64_t max_bytes;              /* of a tensor that a run makes outside of arenas; 0: any */
     ortc_kept *kept;                 /* for values, without an allocator; NULL: none is kept */
     const ortc_executor *executor;   /* NULL: the pool */
-    ortc_executor_loop *loop;        /* the executor's, while one is open */
-    const ortc_profiler *profiler;   /* NULL: none */
+    ortc_spread spread;
+    bool measured;                 /* loops take their time also where they stay on one thread */
+    ortc_executor_loop *loop;      /* the executor's, while one is open */
+    const ortc_profiler *profiler; /* NULL: none */
     /* Runs a subgraph of a node (ortc_call_body): n_in values for its formal inputs, its captures behind
      * them; n_out new references, all of them on success, none otherwise. NULL: there are no subgraphs to
      * run. */
@@ -51,13 +58,14 @@ ortc_status ortc_run_env_poll(ortc_run_env *);
 ortc_status ortc_run_env_create(const ortc_run_env *, ortc_dtype, int32_t rank, const int64_t *dims,
                                 ortc_value **out, ortc_error *);
 
-/* What a step's loop took when it ran before, all chunks together: so many threads are asked for as have
- * some microseconds each. A loop that is too short for that is done before others have heard of it, and its
- * results would lie in their caches. Who does a chunk changes no bit. */
+/* What a step's loop took when it ran before: so many threads are asked for as have some microseconds each. A
+ * loop that is too short for that is done before others have heard of it, and its results would lie in their
+ * caches. Who does a chunk changes no bit. */
 typedef struct ortc_loop_work {
-    double ns; /* 0: not known yet */
+    double ns;            /* all chunks together; 0: not known yet */
+    double alone, shared; /* from begin to end, on one thread and on several; 0: not known yet */
 } ortc_loop_work;
-uint32_t ortc_loop_threads(const ortc_loop_work *, uint32_t budget);
+uint32_t ortc_loop_threads(const ortc_loop_work *, ortc_spread, uint32_t budget);
 /* It took `ns` on up to `threads` threads, of which the caller's did `mine` of its chunks. */
 void ortc_loop_took(ortc_loop_work *, double ns, uint32_t threads, double chunks, double mine);
 enum { ORTC_LOOPS_KNOWN = 4 }; /* of a step */

@@ -30,6 +30,17 @@ typedef struct ortc_capture {
     ortc_capture_exec execs[2];
 } ortc_capture;
 
+/* How a program's loops go to threads: what a short one gains is measured (pace.c). Zeroed: all do. */
+#define ORTC_PACE_TRIES 7
+typedef struct ortc_pace {
+    uint8_t chosen, trial;         /* an ortc_spread; 0: that one runs, 1, 2: those behind it, for a try */
+    uint32_t runs, left, stay;     /* counted now; until the next try; how many there are between tries */
+    double tries[ORTC_PACE_TRIES]; /* what runs took, ascending */
+    double ns[ORTC_SPREADS];       /* the median of each spread's */
+} ortc_pace;
+ortc_spread ortc_pace_spread(const ortc_pace *);               /* of the next run */
+void ortc_pace_took(ortc_pace *, double ns, uint32_t threads); /* it has been */
+
 typedef struct ortc_frame {
     ortc_program *program;
     ortc_unit *unit;
@@ -39,6 +50,7 @@ typedef struct ortc_frame {
     void **events;          /* n_events of the program, the providers'; NULL: not made yet */
     ORTC_ARRAY(ortc_patch) patches;
     uint64_t last_used;
+    ortc_pace pace;
 } ortc_frame;
 
 #define ORTC_MAX_FRAMES 8 /* per context; the least recently used goes */

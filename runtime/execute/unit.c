@@ -1,14 +1,12 @@
 /* runtime/execute/unit.c: units: their ends, and what they may use (unit.h). */
 #include "context.h"
 
-#define DEFAULT_PLAN_CACHE_BYTES ((uint64_t)32 << 20)
-
 void ortc_unit_init(ortc_unit *u, uint64_t max_plan_bytes)
 {
     atomic_init(&u->references, 1);
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->returned, NULL);
-    ortc_plan_cache_init(&u->plans, max_plan_bytes ? max_plan_bytes : DEFAULT_PLAN_CACHE_BYTES);
+    ortc_plan_cache_init(&u->plans, max_plan_bytes);
 }
 
 void ortc_unit_deinit(ortc_unit *u)

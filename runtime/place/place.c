@@ -305,15 +305,31 @@ static ortc_status add_movers(ortc_placed *p, const ortc_node *n, ortc_error *er
     return ORTC_OK;
 }
 
+/* The candidate before this one that was prepared the same way, and so has the same state; NULL: none. */
+static const ortc_candidate *alike(const ortc_site *s, uint32_t index)
+{
+    const ortc_kernel *k = s->candidates[index].kernel;
+    for (uint32_t i = 0; i < index; i++) {
+        const ortc_kernel *other = s->candidates[i].kernel;
+        if (other->prepare == k->prepare && other->release == k->release) return &s->candidates[i];
+    }
+    return NULL;
+}
+
 ortc_status ortc_bind(ortc_placed *p, ortc_error *error)
 {
     ORTC_TRY(ortc_mark_deciding(p, error));
     for (const ortc_node *n = p->graph->first; n; n = n->next) {
         const ortc_site *s = ortc_site_of(p, n);
         ORTC_TRY(ortc_stop_poll(p->stop, error));
-        for (uint32_t i = 0; i < s->n_candidates; i++)
-            if (s->candidates[i].kernel->prepare)
+        for (uint32_t i = 0; i < s->n_candidates; i++) {
+            if (!s->candidates[i].kernel->prepare) continue;
+            const ortc_candidate *same = alike(s, i);
+            if (same)
+                s->candidates[i].state = same->state;
+            else
                 ORTC_TRY(prepare(n, ortc_target_of(p, n), &s->candidates[i], error));
+        }
         ORTC_TRY(add_movers(p, n, error));
     }
     return ORTC_OK;
@@ -328,7 +344,7 @@ void ortc_placed_deinit(ortc_placed *p)
 {
     for (size_t k = 0; k < p->sites.count; k++)
         for (uint32_t i = 0; i < p->sites.data[k].n_candidates; i++)
-            release_state(&p->sites.data[k].candidates[i]);
+            if (!alike(&p->sites.data[k], i)) release_state(&p->sites.data[k].candidates[i]);
     ortc_array_deinit(&p->sites);
     for (size_t i = 0; i < p->movers.count; i++) release_state(&p->movers.data[i].candidate);
     ortc_array_deinit(&p->movers);

@@ -2,6 +2,8 @@
  * bytes. */
 #include "plan.h"
 
+#include <malloc.h>
+
 bool ortc_plan_cache_init(ortc_plan_cache *c, uint64_t max_bytes)
 {
     memset(c, 0, sizeof *c);
@@ -48,6 +50,10 @@ bool ortc_plan_cache_put(ortc_plan_cache *c, ortc_program *p, const void *key, s
     p->key_bytes = key_bytes;
     p->hash = ortc_hash(key, key_bytes, 0);
     p->bytes = p->arena.bytes + sizeof *p;
+    for (uint32_t i = 0; i < p->n_steps; i++) { /* what is given back by free() says how large it is */
+        const ortc_step *s = &p->steps[i];
+        if (s->pstate && !s->kernel->release_plan) p->bytes += malloc_usable_size(s->pstate);
+    }
     pthread_mutex_lock(&c->lock);
     p->last_used = ++c->clock;
     p->next = c->buckets[p->hash % ORTC_LENGTH(c->buckets)];

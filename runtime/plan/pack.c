@@ -68,6 +68,7 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
     ortc_step_call call;
     ortc_step_call_init(&call, env, NULL);
     bool staged = i->device && i->device->memory.device;
+    if (s->interleaved && !staged) ortc_platform_interleave(data, bytes);
     if (staged && how == &ortc_packing_plain)
         ORTC_TRY(ortc_device_transfer(i->device, data, NULL, c->data, c->bytes, error));
     else if (staged) { /* packed on the host, then copied */

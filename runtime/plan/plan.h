@@ -51,6 +51,7 @@ typedef struct ortc_pack_store {
     ortc_pack_item *buckets[256];
     uint64_t bytes, max_bytes; /* max 0: none */
     uint64_t constants;        /* bytes of the model's constants in memory of ours, under the same limit */
+    bool interleaved;          /* forms in host memory lie over all nodes in turn */
 } ortc_pack_store;
 
 struct ortc_run_env;

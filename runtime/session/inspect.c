@@ -1,6 +1,7 @@
 /* runtime/session/inspect.c: sessions, plans and providers described for `ortc info` and for tests. */
 #include "graph/specialise/specialise.h"
 #include "runtime/execute/context.h"
+#include "runtime/plan/choose.h"
 #include "runtime/registry/registry.h"
 #include "session.h"
 
@@ -145,9 +146,9 @@ typedef struct life {
 
 static size_t operand_bytes(const ortc_operand *o)
 {
-    size_t count = 1;
-    for (int32_t i = 0; i < o->view.rank; i++) count *= (size_t)o->view.dims[i];
-    return o->view.dtype ? (count * ortc_dtype_bits(o->view.dtype) + 7) / 8 : 0;
+    size_t bytes = 0;
+    if (o->view.dtype) ortc_bytes_laid_out(o->view.dtype, o->view.layout, o->view.rank, o->view.dims, &bytes);
+    return bytes;
 }
 
 /* Per step, the arena's bytes in use; NULL when memory is short. A view counts as what it is a view of. */
@@ -160,10 +161,13 @@ static uint64_t *live_bytes(const ortc_graph *g, const ortc_program *p)
         for (uint32_t k = 0; k < s->n_in; k++)
             if (s->in[k].from == ORTC_FROM_ARENA && s->in[k].root < g->edges.count)
                 lives[s->in[k].root].to = i;
-        for (uint32_t k = 0; k < s->n_out; k++)
-            if (s->out[k].from == ORTC_FROM_ARENA && s->out[k].root < g->edges.count &&
-                !lives[s->out[k].root].at)
-                lives[s->out[k].root] = (life){&s->out[k], i, i};
+        for (uint32_t k = 0; k < s->n_out; k++) {
+            const ortc_operand *o = &s->out[k];
+            if (o->from != ORTC_FROM_ARENA || o->root >= g->edges.count || lives[o->root].at) continue;
+            lives[o->root] = (life){o, i, i};
+            life *over = o->over ? &lives[s->in[o->over - 1].root] : NULL; /* whose place it takes */
+            if (over && over->at && over->from < i) over->to = i - 1;
+        }
     }
     for (size_t e = 0; live && lives && e < g->edges.count; e++)
         for (uint32_t i = lives[e].from; lives[e].at && i <= lives[e].to; i++)

@@ -141,7 +141,8 @@ static ortc_status load(ortc_source *source, const ortc_model_options *options, 
 {
     ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
     if (options) memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
-    if (o.flags & ~(uint32_t)(ORTC_MODEL_NO_PASSES | ORTC_MODEL_FOLLOW_LINKS | ORTC_MODEL_DESCRIBE)) {
+    if (o.flags & ~(uint32_t)(ORTC_MODEL_NO_PASSES | ORTC_MODEL_FOLLOW_LINKS | ORTC_MODEL_DESCRIBE |
+                              ORTC_MODEL_INTERLEAVE)) {
         ortc_source_close(source);
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_model_options: unknown flags %#x",
                          (unsigned)o.flags);
@@ -154,6 +155,7 @@ static ortc_status load(ortc_source *source, const ortc_model_options *options, 
     }
     atomic_init(&m->references, 1);
     m->source = source;
+    m->packed.interleaved = o.flags & ORTC_MODEL_INTERLEAVE;
     ortc_fp_env fp = ortc_fp_enter();
     ortc_status s = fill_model(m, &o, error);
     ortc_fp_leave(fp);

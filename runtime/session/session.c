@@ -54,9 +54,20 @@ static ortc_status fix_symbols(ortc_graph *g, const ortc_session_options *o, ort
 
 static ortc_session *session_of(ortc_unit *u) { return (ortc_session *)(void *)u; }
 
+static void unlist(ortc_session *s)
+{
+    if (!s->listed) return;
+    pthread_mutex_lock(&s->model->lock);
+    ortc_session **at = &s->model->sessions;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+    pthread_mutex_unlock(&s->model->lock);
+}
+
 static void destroy(ortc_unit *u)
 {
     ortc_session *s = session_of(u);
+    unlist(s);
     ortc_graph *g = u->placed.graph;
     ortc_unit_deinit(u);
     ortc_targets_close(&s->targets);
@@ -96,6 +107,14 @@ static ortc_status stages(ortc_session *s, const ortc_session_options *o, ortc_e
     return ortc_unit_build(&s->unit, g, &s->targets, o->require, o->flags, &stop, s->pass_edits, error);
 }
 
+/* A share of the weights: plans of a model that many shapes are given to are not to take more than a few
+ * percent of what it takes anyway, and a plan is made again in less than a run takes. */
+static uint64_t usual_plan_bytes(const ortc_model *m)
+{
+    const uint64_t share = m->info.weight_bytes / 16, least = (uint64_t)2 << 20, most = (uint64_t)32 << 20;
+    return share < least ? least : share < most ? share : most;
+}
+
 ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_session_options *o,
                                     ortc_session **out, ortc_error *error)
 {
@@ -112,7 +131,7 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     u->shelf = &m->shelf;
     u->max_contexts = o->max_contexts;
     u->max_bytes = o->max_bytes;
-    ortc_unit_init(u, o->plan_cache_bytes);
+    ortc_unit_init(u, o->plan_cache_bytes ? o->plan_cache_bytes : usual_plan_bytes(m));
     ortc_status status = ortc_session_take_hooks(s, o, error);
     /* what is kept is not counted: where there is a limit, nothing is */
     if (!u->allocator && !u->max_bytes) u->kept = ortc_kept_create();
@@ -129,6 +148,68 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     return ORTC_OK;
 }
 
+/* ---- Sharing -------------------------------------------------------------------------------------------
+ *
+ * A session is const but for its plans and contexts, which threads share anyway. So who asks for what a
+ * session of the model was made with, and lends and limits nothing, is given that session: graphs, kernels'
+ * states, plans and idle arenas are there once, however many ask. */
+
+static bool may_be_shared(const ortc_session_options *o)
+{
+    return !o->max_bytes && !o->n_dims && !o->n_ties && !o->allocator && !o->executor && !o->n_keep &&
+           !o->n_choose;
+}
+
+static bool same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+static bool same_options(const ortc_session_options *a, const ortc_session_options *b)
+{
+    return a->flags == b->flags && a->threads == b->threads && a->max_contexts == b->max_contexts &&
+           a->plan_cache_bytes == b->plan_cache_bytes && same_text(a->providers, b->providers) &&
+           same_text(a->require, b->require) && same_text(a->precision, b->precision);
+}
+
+/* A reference to a session that was made with these options; NULL: there is none. */
+static ortc_session *find_alike(ortc_model *m, const ortc_session_options *o)
+{
+    pthread_mutex_lock(&m->lock);
+    ortc_session *s = m->sessions;
+    for (; s; s = s->next) {
+        if (!same_options(s->asked, o)) continue;
+        int n = atomic_load(&s->unit.references); /* 0: its last owner is about to take it off the list */
+        while (n && !atomic_compare_exchange_weak(&s->unit.references, &n, n + 1))
+            ;
+        if (n) break;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return s;
+}
+
+static char *copy_text(ortc_arena *a, const char *text)
+{
+    return text ? ortc_arena_string(a, text, strlen(text)) : NULL;
+}
+
+/* Lists a session of host memory alone. Without memory for what it was made with it stays unlisted. */
+static void list(ortc_session *s, const ortc_session_options *o)
+{
+    ortc_arena *a = &s->unit.placed.graph->arena;
+    ortc_session_options *asked = ortc_arena_copy(a, o, sizeof *o);
+    if (s->targets.n_spaces > 1 || !asked) return;
+    asked->providers = copy_text(a, o->providers);
+    asked->require = copy_text(a, o->require);
+    asked->precision = copy_text(a, o->precision);
+    if (!asked->providers != !o->providers || !asked->require != !o->require ||
+        !asked->precision != !o->precision)
+        return;
+    s->asked = asked;
+    s->listed = true;
+    pthread_mutex_lock(&s->model->lock);
+    s->next = s->model->sessions;
+    s->model->sessions = s;
+    pthread_mutex_unlock(&s->model->lock);
+}
+
 ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *options, ortc_session **out,
                                 ortc_error *error)
 {
@@ -143,6 +224,8 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_options: unknown flags %#x",
                          (unsigned)o.flags);
     ORTC_TRY(ortc_onnx_missing(&m->info, error));
+    const bool shared = may_be_shared(&o);
+    if (shared && (*out = find_alike(m, &o))) return ORTC_OK;
     ORTC_TRY(ortc_graph_clone(m->graph, &g, error));
     ortc_status kept = ortc_session_keep(g, &o, error);
     if (kept != ORTC_OK) {
@@ -151,6 +234,7 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
     }
     ORTC_TRY(ortc_session_from_graph(m, g, &o, out, error));
     (*out)->model = ortc_model_retain(m);
+    if (shared) list(*out, &o);
     return ORTC_OK;
 }
 

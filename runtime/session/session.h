@@ -21,6 +21,9 @@ struct ortc_model {
     ortc_io *inputs, *outputs; /* in the graph's arena */
     ortc_pack_store packed;
     ortc_shelf shelf; /* of its sessions' arenas */
+    /* sessions that others may be given, too (session.c), and their lock; zeroed: none */
+    pthread_mutex_t lock;
+    ortc_session *sessions;
 };
 
 struct ortc_session {
@@ -31,6 +34,9 @@ struct ortc_session {
     uint64_t *pass_edits;         /* of the specialising passes; in the graph's arena */
     ortc_allocator own_allocator; /* the caller's, copied */
     ortc_executor own_executor;
+    ortc_session *next;          /* among the model's */
+    bool listed;                 /* among them */
+    ortc_session_options *asked; /* what it was made with, where it is; in the graph's arena */
 };
 
 #endif

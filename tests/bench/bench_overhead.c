@@ -1,16 +1,17 @@
-/* tests/bench/bench_overhead.c: what the runtime costs besides its kernels: planning a chain of nodes, and
- * walking its steps.
+/* tests/bench/bench_overhead.c: what the runtime costs besides its kernels: planning a chain of nodes,
+ * walking its steps, and handing a loop to threads.
  *
  * usage: bench_overhead [NODES]     (default: 1000)
  *
  * The operator does nothing, on one element, and its kernel chooses nothing. Prints NAME=NUMBER tokens:
  * plan_us for a plan of all nodes (a new shape each time; median of 51), plan_node_ns per node; run_us for a
  * run of a known shape into the caller's memory (median of 1,001), step_ns per step, and profiled_step_ns
- * with a profiler that drops what it hears.
+ * with a profiler that drops what it hears. loop_ns: a loop of two chunks, which wait until both have begun,
+ * on two threads that are awake (least of 2,001, and median); 0 where there is one thread.
  */
 #include <stdio.h>
 
-#include "base/base.h"
+#include "base/threads.h"
 #include "runtime/registry/registry.h"
 #include "tests/unit/wire_writer.h"
 
@@ -56,6 +57,33 @@ static double median(double *v, size_t n)
 }
 
 static void drop(void *arg, const ortc_profile_event *event) { (void)arg, (void)event; }
+
+/* A chunk goes on when the other has begun, too; if nobody comes, soon. */
+static void meet(void *arg, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)begin, (void)end, (void)worker;
+    atomic_int *there = arg;
+    atomic_fetch_add(there, 1);
+    for (int i = 0; atomic_load(there) < 2 && i < 1000000; i++)
+        ;
+}
+
+/* Nanoseconds of a loop: the least, and the median. */
+static void measure_loop(double *out_least, double *out_median)
+{
+    enum { LOOPS = 2001 };
+    static double ns[LOOPS];
+    *out_least = *out_median = 0;
+    if (ortc_pool_threads(2) < 2) return;
+    for (int i = 0; i < LOOPS; i++) {
+        atomic_int there = 0;
+        const int64_t begun = ortc_now_ns();
+        ortc_pool_for(2, 2, 1, meet, &there, NULL, NULL);
+        ns[i] = (double)(ortc_now_ns() - begun);
+    }
+    *out_median = median(ns, LOOPS); /* sorts */
+    *out_least = ns[0];
+}
 
 static int failed(void)
 {
@@ -104,8 +132,11 @@ int main(int argc, char **argv)
         ortc_value_release(out.value);
     }
     double plan = median(plans, PLANS), run = median(runs[0], RUNS), with = median(runs[1], RUNS);
-    printf("nodes=%d plan_us=%.1f plan_node_ns=%.0f run_us=%.2f step_ns=%.2f profiled_step_ns=%.1f\n", nodes,
-           plan / 1e3, plan / nodes, run / 1e3, run / nodes, with / nodes);
+    double loop_least, loop_median;
+    measure_loop(&loop_least, &loop_median);
+    printf("nodes=%d plan_us=%.1f plan_node_ns=%.0f run_us=%.2f step_ns=%.2f profiled_step_ns=%.1f "
+           "loop_ns=%.0f..%.0f\n",
+           nodes, plan / 1e3, plan / nodes, run / 1e3, run / nodes, with / nodes, loop_least, loop_median);
     ortc_session_release(s);
     ortc_model_release(m);
     buffer_free(&bytes);

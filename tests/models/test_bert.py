@@ -169,7 +169,7 @@ def raised_case(path: Path, folder: Path) -> str | None:
 
 
 def many_shapes_case(path: Path, provider: str) -> str | None:
-    done = subprocess.run([MANY_SHAPES, path, provider, "200"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([MANY_SHAPES, path, provider, "1000"], capture_output=True, text=True, timeout=300)
     return None if done.returncode == 0 else f"{done.returncode}: {done.stdout}{done.stderr}"
 
 

@@ -46,3 +46,25 @@ Test(layout, a_chain_needs_two_blocks)
     for (uint32_t i = 1; i < 10; i++) b[i].reuse = (int32_t)i - 1;
     cr_expect_eq(ortc_lay_out(b, 10), 1024);
 }
+
+/* A small block that outlives a large one: in the order of time it lies in the way. */
+Test(layout, what_the_order_of_time_wastes_is_won_back)
+{
+    ortc_block b[3] = {{1024, 0, 1, -1, 0}, {512, 1, 4, -1, 0}, {1280, 2, 3, -1, 0}};
+    cr_expect_eq(ortc_lay_out(b, 3), 1792);
+    cr_expect_eq(b[0].offset, 0);
+    cr_expect_eq(b[2].offset, 0);
+    cr_expect_eq(b[1].offset, 1280);
+    ortc_block chain[4] = {{1024, 0, 1, -1, 0}, {512, 1, 2, -1, 0}, {512, 2, 5, 1, 0}, {1280, 3, 4, -1, 0}};
+    cr_expect_eq(ortc_lay_out(chain, 4), 1792);
+    cr_expect_eq(chain[1].offset, chain[2].offset);
+    cr_expect_eq(chain[2].reuse, 1);
+}
+
+/* Residuals that live on beside one workspace each, and meet in between: at both ends they leave room. */
+Test(layout, long_lives_go_to_both_ends)
+{
+    ortc_block b[7] = {{1024, 0, 4, -1, 0},  {1280, 2, 2, -1, 0},   {1024, 4, 8, -1, 0},  {1280, 6, 6, -1, 0},
+                       {1024, 8, 12, -1, 0}, {1280, 10, 10, -1, 0}, {1024, 12, 13, -1, 0}};
+    cr_expect_eq(ortc_lay_out(b, 7), 2304);
+}

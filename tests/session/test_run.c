@@ -286,7 +286,9 @@ Test(run, sessions_that_take_turns_have_one_arena)
     ortc_error e = ORTC_ERROR_INIT;
     ortc_session *other;
     static float first[3000], now[3000];
-    cr_assert_eq(ortc_session_create(model, NULL, &other, &e), ORTC_OK, "%s", e.text);
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    o.max_contexts = 3; /* one of its own */
+    cr_assert_eq(ortc_session_create(model, &o, &other, &e), ORTC_OK, "%s", e.text);
     run_many(session, first);
     const uint64_t bytes = atomic_load(&session->unit.arena_bytes);
     cr_assert_geq(bytes, 1 << 20);
@@ -365,20 +367,94 @@ Test(run, packing_that_one_run_cancels_is_done_by_those_that_wait)
     ortc_pack_store_deinit(&store);
 }
 
-/* ---- Threads of a loop --------------------------------------------------------------------------------- */
+/* ---- Sessions that are shared -------------------------------------------------------------------------- */
 
-Test(run, a_loop_has_as_many_threads_as_it_has_work_for)
+static ortc_session *made_with(const ortc_session_options *o)
 {
-    ortc_loop_work w = {0};
-    cr_expect_eq(ortc_loop_threads(&w, 8), 8, "nothing is known");
-    ortc_loop_took(&w, 5000, 4, 16, 4); /* a quarter of the chunks in 4 us, and 1 us to begin and end */
-    cr_expect_eq(w.ns, 16000);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 5);
-    cr_expect_eq(ortc_loop_threads(&w, 2), 2);
-    ortc_loop_took(&w, 2000, 1, 16, 16);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 1, "done before others have come");
-    ortc_loop_took(&w, 1e6, 1, 16, 16);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 1, "it waited for a processor");
-    for (int i = 0; i < 4; i++) ortc_loop_took(&w, 1e6, 1, 16, 16);
-    cr_expect_eq(ortc_loop_threads(&w, 8), 8, "there is more to do now");
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_session *s = NULL;
+    cr_expect_eq(ortc_session_create(model, o, &s, &e), ORTC_OK, "%s", e.text);
+    return s;
+}
+
+Test(run, equal_options_give_the_same_session)
+{
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    char name[] = "cpu";
+    cr_expect_eq(made_with(NULL), session);
+    cr_expect_eq(made_with(&o), session);
+    ortc_session_release(session);
+    ortc_session_release(session);
+    o.providers = name;
+    o.threads = 1;
+    ortc_session *one = made_with(&o);
+    cr_expect_neq(one, session);
+    o.providers = "cpu"; /* the text counts, which was copied */
+    strcpy(name, "ref");
+    cr_expect_eq(made_with(&o), one);
+    ortc_session_release(one);
+    o.providers = name;
+    ortc_session *ref = made_with(&o);
+    cr_expect(ref != one && ref != session);
+    ortc_session_release(ref);
+    ortc_session_release(one); /* the last of it: who asks now gets a new one */
+    o.providers = "cpu";
+    one = made_with(&o);
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *made = NULL;
+    ortc_session *first = session;
+    session = one;
+    cr_expect_eq(run("image", ORTC_F32, 4, shape, "probabilities", &made, NULL, &e), ORTC_OK, "%s", e.text);
+    ortc_value_release(made);
+    session = first;
+    o.max_bytes = 1 << 24; /* a limit counts what is one session's */
+    ortc_session *limited = made_with(&o), *again = made_with(&o);
+    cr_expect_neq(limited, again);
+    ortc_session_release(one), ortc_session_release(limited), ortc_session_release(again);
+}
+
+static void *come_and_go(void *arg)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    o.threads = 1;
+    for (int i = 0; i < 50; i++) {
+        ortc_session *s = NULL;
+        if (ortc_session_create(model, &o, &s, &e)) return arg;
+        if (s->asked->threads != 1 || s->model != model) return arg;
+        ortc_session_release(s);
+    }
+    return NULL;
+}
+
+Test(run, sessions_are_shared_and_given_back_by_threads_at_once)
+{
+    pthread_t threads[4];
+    for (size_t i = 0; i < ORTC_LENGTH(threads); i++) pthread_create(&threads[i], NULL, come_and_go, &model);
+    for (size_t i = 0; i < ORTC_LENGTH(threads); i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        cr_expect_null(failed);
+    }
+}
+
+/* A wish: on a machine of one node nothing changes, on others no bit does. */
+Test(run, packed_forms_may_lie_over_all_nodes)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *plain = NULL, *spread = NULL;
+    ortc_model_options o = ORTC_MODEL_OPTIONS_INIT;
+    ortc_model *other;
+    ortc_session *first = session;
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &plain, NULL, &e), ORTC_OK, "%s", e.text);
+    o.flags = ORTC_MODEL_INTERLEAVE;
+    cr_assert_eq(ortc_model_load(getenv("ORTC_DIGITS"), &o, &other, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_session_create(other, NULL, &session, &e), ORTC_OK, "%s", e.text);
+    cr_expect(other->packed.interleaved && !model->packed.interleaved);
+    cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &spread, NULL, &e), ORTC_OK, "%s", e.text);
+    cr_expect_arr_eq(ortc_value_host(plain), ortc_value_host(spread), 30 * sizeof(float));
+    ortc_value_release(plain), ortc_value_release(spread);
+    ortc_session_release(session);
+    ortc_model_release(other);
+    session = first;
 }

@@ -225,7 +225,8 @@ Test(base, processors_and_clock)
 {
     int64_t now = ortc_now_ns();
     const ortc_processors n = ortc_platform_processors();
-    cr_expect(n.cores >= 1 && n.threads >= n.cores);
+    cr_expect(n.usual >= 1 && n.cores >= n.usual && n.threads >= n.cores && n.n_nodes >= 1);
+    free(n.list);
     cr_expect(ortc_now_ns() >= now);
     ortc_error e = ORTC_ERROR_INIT;
     cr_expect_null(ortc_platform_open_module("/nonexistent/x.so", &e));
@@ -249,8 +250,9 @@ Test(base, siblings_on_one_core_are_counted)
         pairs += allowed && !(i % 2 && before);
         before = allowed;
     }
-    ortc_processors n = ortc_platform_count(root);
+    ortc_processors n = ortc_platform_count(root, NULL);
     cr_expect(n.threads == threads && n.cores == threads, "%u of %u", n.cores, n.threads);
+    free(n.list);
     for (int way = 0; way < 2; way++) {
         for (int i = 0; i < MOST; i++) {
             if (!CPU_ISSET_S(i, CPU_ALLOC_SIZE(MOST), set)) continue;
@@ -266,12 +268,116 @@ Test(base, siblings_on_one_core_are_counted)
                 fprintf(f, "%d,%d\n", i & ~1, i | 1);
             fclose(f);
         }
-        n = ortc_platform_count(root);
+        n = ortc_platform_count(root, NULL);
         cr_expect(n.threads == threads && n.cores == (way ? 1 : pairs), "%u of %u", n.cores, n.threads);
+        free(n.list);
     }
     CPU_FREE(set);
     snprintf(command, sizeof command, "rm -r %s", root);
     cr_expect_eq(system(command), 0);
+}
+
+/* ---- Machines of our own: files of a folder in the place of /sys --------------------------------------- */
+
+static char machine[] = "/tmp/ortc-machine-XXXXXX";
+
+static void machine_begin(void)
+{
+    strcpy(strrchr(machine, '-'), "-XXXXXX");
+    cr_assert_not_null(mkdtemp(machine));
+}
+static void machine_end(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", machine);
+    cr_expect_eq(system(command), 0);
+}
+
+ORTC_PRINTF(2, 3) static void machine_file(const char *text, const char *fmt, ...)
+{
+    char path[256], command[600];
+    va_list args;
+    int n = snprintf(path, sizeof path, "%s/devices/", machine);
+    va_start(args, fmt);
+    vsnprintf(path + n, sizeof path - (size_t)n, fmt, args);
+    va_end(args);
+    snprintf(command, sizeof command, "mkdir -p %s && rmdir %s", path, path);
+    cr_assert_eq(system(command), 0);
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fprintf(f, "%s\n", text);
+    fclose(f);
+}
+
+static void expect_counts(const char *allowed, uint32_t threads, uint32_t cores, uint32_t usual,
+                          uint32_t nodes)
+{
+    const ortc_processors n = ortc_platform_count(machine, allowed);
+    cr_expect(n.threads == threads && n.cores == cores && n.usual == usual && n.n_nodes == nodes,
+              "of %s: %u processors, %u cores, %u usual, %u nodes", allowed, n.threads, n.cores, n.usual,
+              n.n_nodes);
+    free(n.list);
+}
+
+/* Two sockets of four cores with two processors each: 0-3 and 8-11, 4-7 and 12-15. */
+Test(base, sockets_are_told_apart, .init = machine_begin, .fini = machine_end)
+{
+    char text[16];
+    for (int i = 0; i < 16; i++) {
+        snprintf(text, sizeof text, "%d,%d", i % 8, i % 8 + 8);
+        machine_file(text, "system/cpu/cpu%d/topology/thread_siblings_list", i);
+    }
+    machine_file("0-1,3", "system/node/online"); /* 3: memory without processors */
+    machine_file("0-3,8-11", "system/node/node0/cpulist");
+    machine_file("4-7,12-15", "system/node/node1/cpulist");
+    machine_file("", "system/node/node3/cpulist");
+    expect_counts("0-15", 16, 8, 8, 2);
+    expect_counts("4-7,12", 5, 4, 4, 1);
+    expect_counts("2-5", 4, 4, 4, 2);
+    const ortc_processors n = ortc_platform_count(machine, "2-5,10");
+    cr_assert_eq(n.count, 5);
+    static const uint16_t node[5] = {0, 0, 1, 1, 0};
+    for (int i = 0; i < 5; i++) {
+        cr_expect_eq(n.list[i].node, node[i]);
+        cr_expect_eq(n.list[i].sibling, i == 4);
+        cr_expect(!n.list[i].slow);
+    }
+    free(n.list);
+}
+
+/* Two performance cores of two processors each, four efficiency cores. */
+Test(base, efficiency_cores_are_told_apart, .init = machine_begin, .fini = machine_end)
+{
+    char text[16];
+    for (int i = 0; i < 8; i++) {
+        snprintf(text, sizeof text, "%d-%d", i < 4 ? i & ~1 : i, i < 4 ? i | 1 : i);
+        machine_file(text, "system/cpu/cpu%d/topology/thread_siblings_list", i);
+    }
+    expect_counts("0-7", 8, 6, 6, 1);
+    machine_file("0-3", "cpu_core/cpus");
+    machine_file("4-7", "cpu_atom/cpus");
+    expect_counts("0-7", 8, 6, 2, 1);
+    expect_counts("4-7", 4, 4, 4, 1); /* all that there is */
+}
+
+/* A telephone: one large, three middle, four little. */
+Test(base, capacities_tell_cores_apart, .init = machine_begin, .fini = machine_end)
+{
+    static const char *const capacity[8] = {"160", "160", "160", "160", "790", "790", "790", "1024"};
+    for (int i = 0; i < 8; i++) machine_file(capacity[i], "system/cpu/cpu%d/cpu_capacity", i);
+    expect_counts("0-7", 8, 8, 4, 1);
+    expect_counts("0-3", 4, 4, 4, 1);
+    expect_counts("0-6", 7, 7, 3, 1);
+}
+
+Test(base, interleaving_is_a_wish)
+{
+    char *block = ortc_alloc_aligned(1 << 20);
+    cr_assert_not_null(block);
+    ortc_platform_interleave(block, 1 << 20);
+    ortc_platform_interleave(block + 100, 10); /* no whole page */
+    memset(block, 1, 1 << 20);
+    ortc_free_aligned(block, 1 << 20);
 }
 
 #if defined(__x86_64__)

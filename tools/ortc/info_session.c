@@ -132,6 +132,7 @@ static int each_step(void *arg, const ortc_step_info *p)
         json_pair_number(l->j, "flops", p->flops);
         json_pair_number(l->j, "bytes", p->bytes);
         json_pair_unsigned(l->j, "workspace_bytes", p->workspace);
+        json_pair_unsigned(l->j, "live_bytes", p->live);
         json_pair_number(l->j, "clocks", p->clocks);
         json_pair_text(l->j, "offers", p->offers);
         json_object_end(l->j);

@@ -69,6 +69,7 @@ class Model(_ortc.Model):
     max_bytes limits constants in memory. follow_links: external data may lie behind symbolic links. fold_operations: what folding
     of constants may do, in operations of about a nanosecond; what is more is left to the runs (info["unfolded"]); 0: 500
     million, and 500 for each byte of the weights. timeout: seconds, after which ortc.Deadline is raised; cancel: an ortc.Cancel.
+    interleave: packed weights lie over all memory nodes of the machine in turn.
     """
 
     @functools.cached_property

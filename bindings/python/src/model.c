@@ -53,16 +53,17 @@ static ortc_status load_path(PyObject *source, const ortc_model_options *options
 
 static PyObject *model_create(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"source",          "passes",  "max_bytes", "follow_links",
-                            "fold_operations", "timeout", "cancel",    NULL};
+    static char *names[] = {"source", "passes",     "max_bytes", "follow_links", "fold_operations", "timeout",
+                            "cancel", "interleave", NULL};
     PyObject *source, *timeout = NULL, *cancel = NULL;
-    int passes = 1, follow = 0;
+    int passes = 1, follow = 0, interleave = 0;
     unsigned long long max_bytes = 0, fold = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$pKpKOO:Model", names, &source, &passes, &max_bytes,
-                                     &follow, &fold, &timeout, &cancel))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$pKpKOOp:Model", names, &source, &passes, &max_bytes,
+                                     &follow, &fold, &timeout, &cancel, &interleave))
         return NULL;
     ortc_model_options options = ORTC_MODEL_OPTIONS_INIT;
-    options.flags = (passes ? 0 : ORTC_MODEL_NO_PASSES) | (follow ? ORTC_MODEL_FOLLOW_LINKS : 0);
+    options.flags = (passes ? 0 : ORTC_MODEL_NO_PASSES) | (follow ? ORTC_MODEL_FOLLOW_LINKS : 0) |
+                    (interleave ? ORTC_MODEL_INTERLEAVE : 0);
     options.max_bytes = max_bytes;
     options.fold_operations = fold;
     if (!py_stop(timeout, cancel, &options.deadline_ns, &options.cancel)) return NULL;
