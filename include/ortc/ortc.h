@@ -409,8 +409,8 @@ enum {
     }
 
 /* Places a model on providers. Retains the model. options NULL: defaults. Where a session of the model lives
- * that was made with the same flags, providers, require, threads, max_contexts, plan_cache_bytes and
- * precision, and neither has any other option (nor memory on devices), it is that session, with one
+ * that was made with the same flags, providers, require, threads, plan_cache_bytes and precision, and
+ * neither has any other option (nor memory on devices), it is that session, with one
  * reference more: a second one would only hold everything twice. Owner: the caller; ortc_session_release.
  * Errors: NOT_FOUND (a provider, or a value of `keep`; the text lists what there is), UNSUPPORTED (`require`
  * is not met: the text names the first nodes and why; or a node that no provider can run), INVALID_ARGUMENT,

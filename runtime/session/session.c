@@ -156,17 +156,17 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
 
 static bool may_be_shared(const ortc_session_options *o)
 {
-    return !o->max_bytes && !o->n_dims && !o->n_ties && !o->allocator && !o->executor && !o->n_keep &&
-           !o->n_choose;
+    return !o->max_bytes && !o->max_contexts && !o->n_dims && !o->n_ties && !o->allocator && !o->executor &&
+           !o->n_keep && !o->n_choose;
 }
 
 static bool same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
 static bool same_options(const ortc_session_options *a, const ortc_session_options *b)
 {
-    return a->flags == b->flags && a->threads == b->threads && a->max_contexts == b->max_contexts &&
-           a->plan_cache_bytes == b->plan_cache_bytes && same_text(a->providers, b->providers) &&
-           same_text(a->require, b->require) && same_text(a->precision, b->precision);
+    return a->flags == b->flags && a->threads == b->threads && a->plan_cache_bytes == b->plan_cache_bytes &&
+           same_text(a->providers, b->providers) && same_text(a->require, b->require) &&
+           same_text(a->precision, b->precision);
 }
 
 /* A reference to a session that was made with these options; NULL: there is none. */
