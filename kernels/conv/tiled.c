@@ -107,11 +107,14 @@ static void split(ortc_tiled_plan *p)
     lay_out(p, rows, columns);
     const int64_t outer = p->bands;
     p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < TASKS;
+    /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
+    const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
+    if (point && (double)(p->outs * p->groups * p->pieces * WEIGHT_TILE) <= TOGETHER_BYTES) p->together = 0;
     if (!p->together) {
         if (rows == 1) {
             const int64_t fits = BAND_BYTES / (p->band / p->pitch) / UNIT * UNIT;
             const int64_t parts = max64(ceil_div(columns, max64(fits, UNIT)),
-                                        min64(ceil_div(want, outer), columns / UNIT));
+                                        min64(ceil_div(want, outer), ceil_div(columns, ORTC_TILE_PIXELS)));
             lay_out(p, 1, ceil_div(ceil_div(columns, max64(parts, 1)), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS);
         } else {
             while (p->rows > 1 && p->band > BAND_BYTES) lay_out(p, ceil_div(p->rows, 2), columns);
@@ -210,7 +213,10 @@ void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 
 /* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces
  * three times that, are laid out in so many; a vector of sums is stored, read and stored again in 5; and
- * weights come from memory as far as they are more than f32's. */
+ * weights come from memory as far as they are more than f32's. Small ones of pieces gain on one thread, and
+ * lose more on eight, where something costs each some 50 us: 10 million multiplications 47 and 60 us, by
+ * fused multiply-adds 85 and 33. */
+#define BEGIN_PIECES 150e3
 double ortc_tiled_clocks(const ortc_tiled_plan *p)
 {
     static const double laid[ORTC_TILED_KINDS] = {5, 8, 18, 8};
@@ -218,7 +224,7 @@ double ortc_tiled_clocks(const ortc_tiled_plan *p)
     const double vectors = (double)(p->images * p->group * p->outs * p->out_count);
     const double weights = (double)(p->group * p->outs * p->groups * p->taps * WEIGHT_TILE);
     return product_clocks(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors +
-           weights * ((double)p->pieces - 2) / 6 + 2000;
+           weights * ((double)p->pieces - 2) / 6 + (p->kind == ORTC_TILED_PIECES ? BEGIN_PIECES : 2000);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
