@@ -198,6 +198,16 @@ static const ortc_attr_decl *declared(const ortc_op *op, const char *name)
     return NULL;
 }
 
+/* What the composed node's subgraphs capture, to the node that gets one. */
+static ortc_status take_captures(reader *r, ortc_node *n)
+{
+    const ortc_node *from = r->l->node;
+    for (uint32_t i = from->n_in - from->n_captures; i < from->n_in && !n->n_captures; i++)
+        if (!ortc_node_set_in(n, n->n_in, from->in[i])) return ortc_lift_no_memory(r->l);
+    n->n_captures = from->n_captures;
+    return ORTC_OK;
+}
+
 /* name=1  name=0.5  name='text'  name=[1,2]  name=@x: the number of x's element type; &name: the composed
  * node's, if it has one. */
 static ortc_status attribute(reader *r, ortc_node *n)
@@ -210,6 +220,7 @@ static ortc_status attribute(reader *r, ortc_node *n)
         ortc_attr own;
         if (!word(r, false, name) || !declared(n->op, name)) return wrong(r, "no attribute of both");
         r->l->node->api->attr(r->l->node, name, &own);
+        if (own.kind == ORTC_ATTR_GRAPH) ORTC_TRY(take_captures(r, n));
         return !own.kind || ortc_node_set_attr(n, declared(n->op, name)->name, &own)
                    ? ORTC_OK
                    : ortc_lift_no_memory(r->l);

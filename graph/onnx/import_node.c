@@ -300,13 +300,10 @@ static ortc_status fill_node(ortc_scope *s, const Onnx__NodeProto *p, ortc_node 
     while (node->n_in && !node->in[node->n_in - 1])
         node->n_in--; /* names of a function that is not given them */
     /* Behind an operator that is missing ranks are not known, which liftings may need: nothing will run. */
-    if (s->in->missing_list.count) return connect_captures(s, a);
-    if (node->op->flags & ORTC_OP_COMPOSED) {
-        ORTC_TRY(connect_captures(s, a));
-        return ortc_import_compose(s, node, version);
-    }
-    ORTC_TRY(ortc_import_lift(s, node, version));
     ORTC_TRY(connect_captures(s, a));
+    if (s->in->missing_list.count) return ORTC_OK;
+    if (node->op->flags & ORTC_OP_COMPOSED) return ortc_import_compose(s, node, version);
+    ORTC_TRY(ortc_import_lift(s, node, version));
     return infer_from(s->in, before ? before->next : s->graph->first);
 }
 

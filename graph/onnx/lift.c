@@ -208,6 +208,68 @@ static ortc_status api_fail(ortc_lift *l, ortc_status status, const char *fmt, v
     return ortc_lift_note(l, ortc_vfail(l->scope->in->error, status, fmt, args));
 }
 
+/* The node's double in the body of a Scan, between the body's inputs and outputs. *turns: its inputs from
+ * outside that are given and not captured. */
+static ortc_status fill_body(ortc_lift *l, ortc_graph *g, ortc_node *inner, uint32_t *turns)
+{
+    const ortc_node *n = l->node;
+    const uint32_t n_data = n->n_in - n->n_captures;
+    inner->version = n->version;
+    inner->n_captures = n->n_captures;
+    *turns = 0;
+    for (uint32_t i = 0; i < n->n_attrs; i++)
+        if (!ortc_node_set_attr(inner, n->attrs[i].name, &n->attrs[i].value)) return ortc_lift_no_memory(l);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const ortc_edge *e = n->in[i];
+        const int32_t less = i < n_data;
+        if (!e) continue;
+        if (less && e->rank == 0)
+            return ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_SHAPE_MISMATCH,
+                                               "input %u has no axis of samples", i));
+        ortc_edge *part = ortc_edge_create(g, NULL);
+        if (!part ||
+            !ortc_edge_set_shape(part, e->type, e->rank < 0 ? -1 : e->rank - less,
+                                 e->rank > less ? e->dims + less : NULL) ||
+            !ortc_graph_add_input(g, part->name, part) || !ortc_node_set_in(inner, i, part))
+            return ortc_lift_no_memory(l);
+        *turns += i < n_data;
+    }
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        ortc_edge *part = ortc_edge_create(g, NULL);
+        if (!part || !ortc_node_set_out(inner, i, part) || !ortc_graph_add_output(g, part->name, part))
+            return ortc_lift_no_memory(l);
+    }
+    return ORTC_OK;
+}
+
+static ortc_status api_each(ortc_lift *l)
+{
+    ortc_node *n = l->node;
+    const ortc_op *scan = ortc_op_find("", "Scan");
+    ortc_graph *g = scan ? ortc_graph_create(n->graph) : NULL;
+    ortc_node *inner = g ? ortc_node_create(g, n->op, n->name, n->n_in, n->n_out) : NULL;
+    const ortc_graph *body = g;
+    uint32_t turns, count = 0;
+    if (!inner) return ortc_lift_no_memory(l);
+    ORTC_TRY(fill_body(l, g, inner, &turns));
+    n->op = scan;
+    n->domain = scan->domain;
+    n->type = scan->name;
+    n->version = scan->since;
+    n->n_attrs = 0;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        ortc_edge *e = n->in[i];
+        if (!e) continue;
+        if (!ortc_node_set_in(n, i, NULL) || !ortc_node_set_in(n, count++, e)) return ortc_lift_no_memory(l);
+    }
+    n->n_in = count;
+    ORTC_TRY(set_attr(l, "body", &(ortc_attr){.kind = ORTC_ATTR_GRAPH, .count = 1, .u.graphs = &body}));
+    ORTC_TRY(api_set_int(l, "num_scan_inputs", turns));
+    l->node = inner;
+    l->before = NULL;
+    return ORTC_OK;
+}
+
 static const ortc_lift_api lift_api = {
     .size = sizeof lift_api,
     .node = api_node,
@@ -229,6 +291,7 @@ static const ortc_lift_api lift_api = {
     .look = ortc_lift_look_at,
     .name = ortc_lift_name_constant,
     .recast = ortc_lift_recast_constant,
+    .each = api_each,
 };
 
 /* Runs the operator's lifting; what went wrong in a service counts, too. */

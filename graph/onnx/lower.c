@@ -10,12 +10,15 @@
 
 int32_t ortc_export_since(const ortc_node *n)
 {
-    /* what came to an operator after the opset that is written at least, and compositions use; an attribute
-     * of type NULL: elements of 4 or 2 bits */
+    /* what came to an operator after the opset that is written at least, and compositions use; or the
+     * input of that number; neither: elements of 4 or 2 bits */
     static const struct {
         const char *type, *attribute;
         int32_t since;
+        uint32_t input;
     } later[] = {{"Split", "num_outputs", 18},
+                 {"Shape", "start", 15},
+                 {"Pad", NULL, 18, 3},
                  {"DequantizeLinear", "block_size", 21},
                  {"QuantizeLinear", "block_size", 21},
                  {"QuantizeLinear", "output_dtype", 21},
@@ -28,7 +31,8 @@ int32_t ortc_export_since(const ortc_node *n)
         if (strcmp(n->type, later[k].type) != 0) continue;
         for (uint32_t i = 0; later[k].attribute && i < n->n_attrs; i++)
             uses |= !strcmp(n->attrs[i].name, later[k].attribute);
-        for (uint32_t i = 0; !later[k].attribute && i < n->n_in; i++)
+        if (later[k].input) uses = ortc_node_in_edge(n, later[k].input) != NULL;
+        for (uint32_t i = 0; !later[k].attribute && !later[k].input && i < n->n_in; i++)
             uses |= n->in[i] && n->in[i]->type && n->in[i]->type->kind == ORTC_KIND_TENSOR &&
                     ortc_dtype_bits(n->in[i]->type->dtype) < 8;
         if (uses && later[k].since > since) since = later[k].since;

@@ -300,7 +300,8 @@ static inline ortc_status ortc_lift_rename(ortc_lift *l, const char *op);
  * result of a line before. An argument is a name, "_" (left out), or a constant: "2" and "[1,-1]" of int64,
  * with the type's name or a value of that type behind a colon "0.5:x", "[1,2]:f32". An input that was left
  * out stays left out. Attributes are numbers, lists, 'texts' (below 64 characters) or "@x", the type of x;
- * &name is this node's own attribute, if it has one. $name(..) calls the subgraph that is attribute `name`.
+ * &name is this node's own attribute, if it has one, a subgraph with all that this node's subgraphs capture.
+ * $name(..) calls the subgraph that is attribute `name`.
  * Every output that is wanted must be made once. */
 ORTC_PRINTF(2, 3) static inline ortc_status ortc_lift_write(ortc_lift *l, const char *fmt, ...);
 /* What is known of a name; type NULL: an input that was left out. */
@@ -310,6 +311,11 @@ static inline ortc_status ortc_lift_name(ortc_lift *l, const char *name, ortc_dt
                                          const int64_t *dims, const void *data);
 static inline ortc_status ortc_lift_recast(ortc_lift *l, const char *name, const char *of, ortc_dtype t,
                                            int32_t rank, const int64_t *dims);
+/* For forms that did the same to every sample: a Scan along axis 0 of all inputs takes the node's place, and
+ * its outputs have what every turn gave along axis 0. From here on the lifting is that of the node in the
+ * Scan's body, whose inputs have lost axis 0; inputs that were left out still are. SHAPE_MISMATCH for an
+ * input without axes. */
+static inline ortc_status ortc_lift_each(ortc_lift *l);
 /* As ortc_infer_fail. */
 ORTC_PRINTF(3, 4) static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...);
 

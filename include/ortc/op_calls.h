@@ -301,6 +301,7 @@ typedef struct ortc_lift_api {
                         const void *data);
     ortc_status (*recast)(ortc_lift *, const char *name, const char *of, ortc_dtype, int32_t rank,
                           const int64_t *dims);
+    ortc_status (*each)(ortc_lift *);
 } ortc_lift_api;
 
 static inline const ortc_node *ortc_lift_node(const ortc_lift *l)
@@ -387,6 +388,7 @@ static inline ortc_status ortc_lift_recast(ortc_lift *l, const char *name, const
 {
     return ORTC_API_OF(ortc_lift_api, l)->recast(l, name, of, t, rank, dims);
 }
+static inline ortc_status ortc_lift_each(ortc_lift *l) { return ORTC_API_OF(ortc_lift_api, l)->each(l); }
 static inline ortc_status ortc_lift_fail(ortc_lift *l, ortc_status s, const char *fmt, ...)
 {
     va_list args;

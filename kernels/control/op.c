@@ -1,9 +1,12 @@
 /* kernels/control/op.c: If, Loop and Scan, and com.microsoft's searches: schemas and what can be said of
  * their results before they run. */
+#include <stdio.h>
+
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_control;
 
+#define MAX_PARTS 60   /* inputs and outputs of Scan-8 */
 #define MAX_OUTPUTS 64 /* whose shapes are looked at; further ones are known when they have run */
 
 static ortc_status infer_if(ortc_infer *c)
@@ -115,27 +118,59 @@ static ortc_status infer_scan(ortc_infer *c)
     return ORTC_OK;
 }
 
-/* Scan-8 went over every sample of a batch by itself, with its length in an input before the others. Of a
- * batch of one that is Scan-9 without axis 0. */
+/* Scan-8 went over every sample of a batch by itself, with its length in an input before the others. That is
+ * Scan-9 in the body of another, of a batch of one Scan-9 without axis 0. With a length, scan inputs are cut
+ * to it, which an input read backwards begins at the end of, and 0 follows in scan outputs. */
 static ortc_status lift_scan(ortc_lift *l)
 {
     const ortc_node *n = ortc_lift_node(l);
-    const int64_t first = 0;
-    size_t count;
+    const int64_t n_in = (int64_t)ortc_node_n_in(n) - 1, n_out = ortc_node_n_out(n),
+                  n_states = n_in - ortc_node_int(n, "num_scan_inputs", 0);
+    const bool lengths = ortc_node_in(n, 0).edge != 0;
+    const char *in = "initial_state_and_scan_inputs", *out = "final_state_and_scan_outputs";
+    char results[2048] = "", inputs[2048] = "";
+    size_t at = 0, used = 0, count;
+    bool alone = !lengths;
     const int64_t *directions = ortc_node_ints(n, "directions", &count);
-    const uint32_t n_in = ortc_node_n_in(n), n_out = ortc_node_n_out(n);
-    if (ortc_node_in(n, 0).edge)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "version 8 with sequence_lens is not supported");
+    if (n_states < 0 || n_states >= n_in || n_out < n_states || n_in > MAX_PARTS || n_out > MAX_PARTS)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL,
+                              "%lld scan inputs of %lld inputs and %lld outputs, of each at most %d",
+                              (long long)(n_in - n_states), (long long)n_in, (long long)n_out, MAX_PARTS);
     if (directions) ORTC_TRY(ortc_lift_set_ints(l, "scan_input_directions", directions, count));
     ortc_lift_drop_attr(l, "directions");
-    for (uint32_t i = 1; i < n_in; i++) {
-        const ortc_port p = ortc_node_in(n, i);
-        if (p.rank < 1 || p.dims[0] != 1)
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "version 8 is supported for a batch of one only");
-        ORTC_TRY(ortc_lift_move_in(l, i, i - 1));
+    for (int64_t i = 1; i <= n_in; i++) {
+        const ortc_port p = ortc_node_in(n, (uint32_t)i);
+        alone = alone && p.rank > 0 && p.dims[0] == 1;
     }
-    for (uint32_t i = 0; i + 1 < n_in; i++) ORTC_TRY(ortc_lift_wrap_in(l, i, "Squeeze", &first, 1));
-    for (uint32_t i = 0; i < n_out; i++) ORTC_TRY(ortc_lift_wrap_out(l, i, "Unsqueeze", &first, 1));
+    if (!alone) ORTC_TRY(ortc_lift_each(l));
+    if (lengths)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "turns = Reshape(%s[0], [1])\n"
+                                 "all = Shape(%s[%lld]) start=0 end=1\n"
+                                 "rest = Sub(all, turns)\n"
+                                 "parts = Concat(turns, rest) axis=0\n"
+                                 "pads = Concat([0], rest) axis=0",
+                                 in, in, (long long)n_in));
+    for (int i = 0; i < n_in; i++) {
+        if (alone)
+            ORTC_TRY(ortc_lift_write(l, "in%d = Squeeze(%s[%d], [0])", i, in, i + 1));
+        else if (lengths && i >= n_states)
+            ORTC_TRY(ortc_lift_write(l, "in%d, past%d = Split(%s[%d], parts) axis=0", i, i, in, i + 1));
+        else
+            ORTC_TRY(ortc_lift_write(l, "in%d = Identity(%s[%d])", i, in, i + 1));
+        used += (size_t)snprintf(inputs + used, sizeof inputs - used, "in%d, ", i);
+    }
+    for (int i = 0; i < n_out; i++)
+        at += (size_t)snprintf(results + at, sizeof results - at, "%sout%d", i ? ", " : "", i);
+    ORTC_TRY(
+        ortc_lift_write(l, "%s = Scan(%s) &num_scan_inputs &scan_input_directions &body", results, inputs));
+    for (int i = 0; i < n_out; i++)
+        if (alone)
+            ORTC_TRY(ortc_lift_write(l, "%s[%d] = Unsqueeze(out%d, [0])", out, i, i));
+        else if (lengths && i >= n_states)
+            ORTC_TRY(ortc_lift_write(l, "%s[%d] = Pad(out%d, pads, _, [0])", out, i, i));
+        else
+            ORTC_TRY(ortc_lift_write(l, "%s[%d] = Identity(out%d)", out, i, i));
     return ORTC_OK;
 }
 

@@ -51,30 +51,41 @@ static ortc_status lift_not_spatial(ortc_lift *l)
     for (int32_t d = 1; d < x.rank; d++)
         if ((back[d] = x.dims[d]) < 0)
             return ortc_lift_fail(l, ORTC_UNSUPPORTED, "spatial = 0 needs the extents of X but the first");
+    for (uint32_t i = 1; i < ortc_node_n_out(ortc_lift_node(l)); i++)
+        ORTC_TRY(ortc_lift_wrap_out(l, i, "Reshape", back + 1, (size_t)x.rank - 1));
     ORTC_TRY(ortc_lift_wrap_in(l, 0, "Reshape", flat, 2));
     for (uint32_t i = 1; i < 5; i++) ORTC_TRY(ortc_lift_wrap_in(l, i, "Reshape", all, 1));
     return ortc_lift_wrap_out(l, 0, "Reshape", back, (size_t)x.rank);
 }
 
 /* Below 14 training was said by is_test (1, 6) or by wanting more outputs than Y (7, 9), and there were two
- * more of them, for a backward pass. */
+ * more of them, for a backward pass: the batch's own mean and variance (what the standard says; onnxruntime
+ * gives 1 / sqrt(variance + epsilon) for the latter), which are running ones without momentum. */
 static ortc_status lift_batch(ortc_lift *l)
 {
     const ortc_node *n = ortc_lift_node(l);
     const bool spatial = ortc_node_int(n, "spatial", 1) != 0;
-    bool training = ortc_lift_version(l) < 7 && ortc_node_int(n, "is_test", 0) == 0;
+    bool saved = false, training = ortc_lift_version(l) < 7 && ortc_node_int(n, "is_test", 0) == 0;
     for (uint32_t i = 1; i < ortc_node_n_out(n); i++) {
-        const bool wanted = ortc_node_out(n, i).type != NULL;
+        const bool wanted = ortc_node_out(n, i).edge != 0; /* its type may not be known yet */
         training |= wanted && ortc_lift_version(l) >= 7;
-        if (wanted && i > 2)
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "saved_mean and saved_var are for training");
+        saved |= wanted && (i == 3 || i == 4);
     }
-    if (ortc_node_n_out(n) > 3) ORTC_TRY(ortc_lift_n_out(l, 3));
+    if (saved && !training)
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "saved_mean and saved_var are for training");
+    if (ortc_node_n_out(n) > (saved ? 5 : 3)) ORTC_TRY(ortc_lift_n_out(l, saved ? 5 : 3));
+    if (!spatial) ORTC_TRY(lift_not_spatial(l));
+    if (saved)
+        return ortc_lift_write(
+            l,
+            "Y, running_mean, running_var = BatchNormalization(X, scale, B, input_mean, input_var) "
+            "training_mode=1 &epsilon &momentum\n"
+            "again, Y[3], Y[4] = BatchNormalization(X, scale, B, B, B) training_mode=1 momentum=0 &epsilon");
     ortc_lift_drop_attr(l, "is_test");
     ortc_lift_drop_attr(l, "spatial");
     ortc_lift_drop_attr(l, "consumed_inputs");
     if (training) ORTC_TRY(ortc_lift_set_int(l, "training_mode", 1));
-    return spatial ? ORTC_OK : lift_not_spatial(l);
+    return ORTC_OK;
 }
 
 /* ---- By a sample's statistics -------------------------------------------------------------------------- */

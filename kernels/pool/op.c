@@ -4,6 +4,8 @@
  * ceil_mode and dilations until 10 or 19) and mean the same without them. With ceil_mode the last window must
  * begin inside the input or its first pad: AveragePool-19 says so, and frameworks have always done so.
  */
+#include <math.h>
+
 #include "kernels/common/window.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_pool, ortc_kernels_cpu_pool;
@@ -64,13 +66,28 @@ static ortc_status infer_unpool(ortc_infer *c)
     return ortc_infer_out(c, 0, x.dtype, w.spatial + 2, dims);
 }
 
+/* The norm's sum is that of p = 1 over |x|^p, which in f16 would soon be infinite. */
+static ortc_status lift_fractional(ortc_lift *l, double p)
+{
+    const bool half = ortc_node_in(ortc_lift_node(l), 0).dtype == ORTC_F16;
+    const char *x = half ? "wide" : "X";
+    if (half) ORTC_TRY(ortc_lift_write(l, "wide = Cast(X) to=1"));
+    ORTC_TRY(ortc_lift_write(l, "size = Abs(%s)\npower = Pow(size, %.9g:%s)", x, p, x));
+    ORTC_TRY(strstr(ortc_node_op(ortc_lift_node(l)), "Global")
+                 ? ortc_lift_write(l, "sum = GlobalLpPool(power) p=1")
+                 : ortc_lift_write(l, "sum = LpPool(power) p=1 &auto_pad &kernel_shape &pads &strides"));
+    return half ? ortc_lift_write(l, "root = Pow(sum, %.17g:sum)\nY = Cast(root) to=10", 1 / p)
+                : ortc_lift_write(l, "Y = Pow(sum, %.17g:sum)", 1 / p);
+}
+
 /* LpPool-1 and GlobalLpPool-1 had p as a float. */
 static ortc_status lift_lp(ortc_lift *l)
 {
     const ortc_attr p = ortc_node_attr(ortc_lift_node(l), "p");
     if (p.kind != ORTC_ATTR_FLOAT) return ORTC_OK;
-    if (!(p.f >= 1 && p.f < 1000 && p.f == (float)(int64_t)p.f))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "p is %g; a whole number is expected", (double)p.f);
+    if (!(p.f > 0 && p.f < INFINITY))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "p is %g, expected a number above 0", (double)p.f);
+    if (p.f >= 1000 || p.f != (float)(int64_t)p.f) return lift_fractional(l, (double)p.f);
     return ortc_lift_set_int(l, "p", (int64_t)p.f);
 }
 

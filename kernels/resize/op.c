@@ -185,6 +185,8 @@ static ortc_status scales_in(ortc_lift *l, const float *scales, int64_t count)
     return ortc_lift_const_in(l, 2, ORTC_F32, 1, &count, scales);
 }
 
+/* Nearest rounded up along axes that shrink, and down along others. Where it is both, or where scales come
+ * with the run, the two are a Resize each. */
 static ortc_status as_it_was(ortc_lift *l)
 {
     if (!strcmp(ortc_node_string(ortc_lift_node(l), "mode", "nearest"), "bilinear"))
@@ -197,9 +199,15 @@ static ortc_status as_it_was(ortc_lift *l)
         shorter |= scale < 1;
         longer |= scale > 1;
     }
-    if (shorter && longer && !strcmp(ortc_node_string(ortc_lift_node(l), "mode", "nearest"), "nearest"))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED,
-                              "nearest of this version rounds up along one axis and down along another");
+    const bool unknown = !scales.data && ortc_lift_version(l) == 10; /* Upsample never shrinks */
+    if (((shorter && longer) || unknown) &&
+        !strcmp(ortc_node_string(ortc_lift_node(l), "mode", "nearest"), "nearest"))
+        return ortc_lift_write(l, "longer = Max(scales, 1:f32)\n"
+                                  "shorter = Min(scales, 1:f32)\n"
+                                  "x = Resize(X, _, longer) coordinate_transformation_mode='asymmetric' "
+                                  "nearest_mode='floor'\n"
+                                  "Y = Resize(x, _, shorter) coordinate_transformation_mode='asymmetric' "
+                                  "nearest_mode='ceil'");
     return ortc_lift_set_string(l, "nearest_mode", shorter ? "ceil" : "floor");
 }
 
@@ -223,8 +231,8 @@ static ortc_status lift_upsample(ortc_lift *l)
     ortc_lift_drop_attr(l, "scales");
     ortc_lift_drop_attr(l, "height_scale");
     ortc_lift_drop_attr(l, "width_scale");
-    ORTC_TRY(as_it_was(l));
-    return ortc_lift_rename(l, "Resize");
+    ORTC_TRY(ortc_lift_rename(l, "Resize"));
+    return as_it_was(l);
 }
 
 #define PLAIN "num,bool,string,c64,c128"

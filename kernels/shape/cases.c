@@ -128,6 +128,10 @@ const ortc_case ortc_cases_shape[] = {
     {"Split@13", "f32[6,2]", "", .outputs = 3},
     {"Split@11", "f32[6,2]", "split=[2,4]", .outputs = 2},
     {"Split@2", "f32[6,2]", "axis=1", .outputs = 2},
+    {"Split@1", "f32[6,2]", "split=[2,4]", .outputs = 2},
+    {"Split@1", "T[6,2] T[3]={1,3,2}!", "", "T=f32,f16,f64", .outputs = 3},
+    {"Split@1", "f32[2,7] f32[2]={0,7}", "axis=1", .outputs = 2},
+    {"Split@1", "f32[6,2] f32[2]={1,2}!", "", .outputs = 2, .fails = ORTC_SHAPE_MISMATCH},
     {"Split", "f32[6,2] i64[2]={1,2}!", "", .outputs = 2, .fails = ORTC_SHAPE_MISMATCH},
     {"Split", "f32[6,2] i64[2]={-1,7}!", "", .outputs = 2, .fails = ORTC_INVALID_MODEL},
 

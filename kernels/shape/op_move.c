@@ -1,6 +1,8 @@
 /* kernels/shape/op_move.c: shapes of operators that move elements: Transpose, Concat, Split, Slice, Expand,
  * ConstantOfShape. Slice and Concat pass small integer values along.
  */
+#include <stdio.h>
+
 #include "kernels/shape/shape_ops.h"
 
 /* ---- Transpose ----------------------------------------------------------------------------------------- */
@@ -132,13 +134,24 @@ ortc_status ortc_infer_split(ortc_infer *c)
     return ORTC_OK;
 }
 
+/* Version 1 had the lengths as an input of the type of the data. */
+static ortc_status split_by_floats(ortc_lift *l)
+{
+    const uint32_t parts = ortc_node_n_out(ortc_lift_node(l));
+    char names[1024];
+    size_t at = 0;
+    if (parts > 64) return ortc_lift_fail(l, ORTC_LIMIT, "%u parts by the input split, at most 64", parts);
+    for (uint32_t i = 0; i < parts; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%soutputs[%u]", i ? ", " : "", i);
+    return ortc_lift_write(l, "sizes = Cast(split) to=7\n%s = Split(input, sizes) &axis", names);
+}
+
 ortc_status ortc_lift_split(ortc_lift *l)
 {
     size_t n;
     const int64_t *split = ortc_node_ints(ortc_lift_node(l), "split", &n);
     const int64_t count = (int64_t)n;
-    if (ortc_lift_version(l) == 1 && ortc_node_in(ortc_lift_node(l), 1).type)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "input split of version 1, in floats");
+    if (ortc_lift_version(l) == 1 && ortc_node_in(ortc_lift_node(l), 1).type) return split_by_floats(l);
     if (split) ORTC_TRY(ortc_lift_const_in(l, 1, ORTC_I64, 1, &count, split));
     ortc_lift_drop_attr(l, "split");
     return ORTC_OK;

@@ -10,6 +10,7 @@ from digits import digits
 from growing_loop import growing_loop
 from int4 import int4
 from pointwise import pointwise
+from scan8 import scan8
 from sklearn_pipeline import sklearn_pipeline
 from transformers import bert, bert_opset_11, decoder
 from value_shapes import value_shapes
@@ -26,4 +27,5 @@ MODELS = (
     int4,               # 7  QDQ with four-bit weights, per channel and in blocks: elements below a byte
     value_shapes,       # 8  Reshape by an input's value, Range, Expand, random operators: the plan's key
     pointwise,          # 9  chains and diamonds of elementwise operators: groups as programs
+    scan8,              # 10 Scan of version 8, with lengths: a form that became others
 )

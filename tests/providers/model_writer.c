@@ -166,11 +166,12 @@ static bool chains(const node_text *n, size_t i)
     return !n->in[i].elements && !n->in[i].constant && !n->in[i].chosen && movable(n->in[i].dtype);
 }
 
-/* How many outputs the node has says what it does: Split, Loop. */
+/* How many outputs the node has says what it does: Split, Loop, BatchNormalization below 14. */
 static bool counts_outputs(const node_text *n)
 {
     const ortc_op *op = ortc_op_find(n->domain, n->op);
-    return !op || (ortc_schema_out(ortc_op_schema(op), 0)->flags & ORTC_FORMAL_VARIADIC);
+    return !op || (!strcmp(n->op, "BatchNormalization") && n->version < 14) ||
+           (ortc_schema_out(ortc_op_schema(op), 0)->flags & ORTC_FORMAL_VARIADIC);
 }
 
 void write_model(writer *w, const node_text *n, int flags, const ortc_dtype *out_types, size_t alone)

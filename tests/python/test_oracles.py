@@ -50,6 +50,12 @@ def pools():
     for p in (1, 2, 3):
         yield case(f"global_lp_{p}", "GlobalLpPool", {"x": x}, opset=17, p=p)
         yield case(f"lp_{p}", "LpPool", {"x": x}, opset=17, p=p, kernel_shape=[3, 2], strides=[2, 1])
+    for p in (0.5, 2.5):
+        powers = np.abs(x).astype(f64) ** p
+        yield case(f"global_lp_{p}", "GlobalLpPool", {"x": x}, opset=1, p=p, expected=[(powers.sum((2, 3), keepdims=True) ** (1 / p)).astype(f32)])
+        windows = np.lib.stride_tricks.sliding_window_view(powers, (3, 2), (2, 3))[:, :, ::2]
+        yield case(f"lp_{p}", "LpPool", {"x": x}, opset=1, p=p, kernel_shape=[3, 2], strides=[2, 1],
+                   expected=[(windows.sum((4, 5)) ** (1 / p)).astype(f32)])
     rois = np.array([[0, 0, 0, 5, 4], [1, 1, 2, 3, 3], [1, -2, -2, 9, 9], [0, 4, 4, 1, 1]], f32)
     for scale in (1.0, 0.5):
         yield case(f"roi_{scale}", "MaxRoiPool", {"x": x, "rois": rois}, opset=17, pooled_shape=[2, 3], spatial_scale=scale)
@@ -69,6 +75,16 @@ def others():
     yield case("deform", "DeformConv", deform, opset=19, group=2, offset_group=2, strides=[2, 2], pads=[1, 1, 1, 1])
     yield case("deform_plain", "DeformConv", {"x": r(1, 2, 6, 5), "w": r(3, 2, 2, 2), "offset": r(1, 8, 5, 4)}, opset=19)
     blocks = r(2, 12, 9)
+    x, s, b, mean, var = r(4, 3, 5), r(3), r(3), r(3), np.abs(r(3)) + 1
+    own_mean, own_var = x.mean((0, 2)), x.var((0, 2))
+    for opset in (6, 7, 9):  # onnxruntime gives another saved_var than the standard's text
+        yield case(f"batch_saved_{opset}", "BatchNormalization", {"x": x, "s": s, "b": b, "mean": mean, "var": var}, opset=opset, outputs=5, momentum=0.75,
+                   expected=[s[:, None] * (x - own_mean[:, None]) / np.sqrt(own_var[:, None] + f32(1e-5)) + b[:, None],
+                             mean * f32(0.75) + own_mean * f32(0.25), var * f32(0.75) + own_var * f32(0.25), own_mean, own_var])
+    for constants in ((), ("scales",)):  # nearest: up along what shrinks, down along what grows
+        yield case(f"resize_10_{len(constants)}", "Resize", {"x": r(1, 2, 5, 3), "scales": np.array([1, 1, 0.6, 1.5], f32)}, opset=10, constants=constants)
+    x = r(2, 5)
+    yield case("split_1", "Split", {"x": x, "lengths": np.array([2, 3], f32)}, opset=1, axis=1, outputs=2, expected=[x[:, :2], x[:, 2:]])
     image = np.zeros((2, 3, 5, 6), f32)
     for k in range(4):
         for i in range(9):
