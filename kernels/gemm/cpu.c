@@ -243,7 +243,7 @@ const ortc_product_line *ortc_gemm_line(int way, ortc_dtype type)
 #define RESULT_AMX 0.8
 #define FUSED_BESIDE_AMX 0.6
 #define BYTE (1 / 3.2)
-#define BYTE_AMX (1 / 4.3)
+#define BYTE_AMX (1 / 8.0)
 
 double ortc_gemm_clocks(const ortc_product_line *line, const ortc_matmul_shape *s, int constant_b)
 {
