@@ -25,8 +25,10 @@ guard guard_open(size_t bytes, int at_end)
 
 int guard_intact(const guard *g)
 {
-    for (const unsigned char *p = g->map + PAGE; p < g->map + g->map_bytes - PAGE; p++)
-        if ((p < g->data || p >= g->data + g->bytes) && *p != PATTERN) return 0;
+    for (const unsigned char *p = g->map + PAGE; p < g->data; p++)
+        if (*p != PATTERN) return 0;
+    for (const unsigned char *p = g->data + g->bytes; p < g->map + g->map_bytes - PAGE; p++)
+        if (*p != PATTERN) return 0;
     return 1;
 }
 

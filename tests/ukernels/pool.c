@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 struct share {
     _Alignas(128) _Atomic int64_t next; /* chunks */
@@ -48,13 +49,15 @@ void *pool_memory(size_t bytes)
     return m;
 }
 
-/* Spins, but lets others run now and then: tests use more threads than there are cores. */
+/* Spins, but lets others run now and then, and sleeps after a millisecond or more: tests use more threads
+ * than there are cores, and compute by themselves in between. */
 static void pause_cpu(unsigned *spins)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
     if (++*spins % 256 == 0) sched_yield();
+    if (*spins > 32768) nanosleep(&(struct timespec){0, 100000}, NULL);
 }
 
 static void work(pool *p, int index)
@@ -80,8 +83,8 @@ static void *thread_main(void *arg)
     struct member *m = arg;
     pool *p = m->p;
     uint64_t seen = 0;
-    unsigned spins = 0;
     for (;;) {
+        unsigned spins = 0;
         while (atomic_load(&p->epoch) == seen) {
             if (atomic_load(&p->stop)) return NULL;
             pause_cpu(&spins);

@@ -29,6 +29,7 @@ typedef struct problem {
     int64_t a_step, b_step, c_step, r_step; /* elements between matrices of the batch */
     const ortc_product_line *line;
     void *packed_a, *packed_b;
+    double *rows, *cols; /* what is summed, zero points taken off: [batch][m][k] of A, [batch][n][k] of B */
 } problem;
 
 /* Tasks one after the other, last first, in guarded scratch: a run must not depend on order. */
@@ -88,6 +89,22 @@ static void pack_custom(const void *arg, int64_t index, int64_t k0, int64_t kc, 
         }
 }
 
+/* The operands as doubles, so that `expected` only multiplies and adds. */
+static void spell_out(problem *p)
+{
+    p->rows = malloc((size_t)(p->batch * p->m * p->k + 1) * sizeof(double));
+    p->cols = malloc((size_t)(p->batch * p->n * p->k + 1) * sizeof(double));
+    double *a = p->rows, *b = p->cols;
+    for (int64_t i = 0; i < p->batch; i++) {
+        for (int64_t row = 0; row < p->m; row++)
+            for (int64_t k = 0; k < p->k; k++)
+                *a++ = typed(p->types.a, p->a, a_index(p, i, row, k)) - p->zero_a;
+        for (int64_t col = 0; col < p->n; col++)
+            for (int64_t k = 0; k < p->k; k++)
+                *b++ = typed(p->types.b, p->b, b_index(p, i, k, col)) - p->zero_b;
+    }
+}
+
 /* What the callback does: twice the value, and something of its place, so that a wrong one shows. */
 static double by_place(int64_t row, int64_t col)
 {
@@ -141,12 +158,9 @@ static int64_t place(const problem *p, int64_t ld, int64_t row, int64_t col)
 static double expected(const problem *p, const ortc_product_args *x, int64_t i, int64_t row, int64_t col,
                        double *bound)
 {
+    const double *a = p->rows + (i * p->m + row) * p->k, *b = p->cols + (i * p->n + col) * p->k;
     double v = 0, mag = 0;
-    for (int64_t k = 0; k < p->k; k++) {
-        const double t = (typed(p->types.a, p->a, a_index(p, i, row, k)) - p->zero_a) *
-                         (typed(p->types.b, p->b, b_index(p, i, k, col)) - p->zero_b);
-        v += t, mag += fabs(t);
-    }
+    for (int64_t k = 0; k < p->k; k++) v += a[k] * b[k], mag += fabs(a[k] * b[k]);
     *bound = 0;
     if (p->types.c == ORTC_I32) return v;
     v *= x->alpha, mag *= fabs(x->alpha);
@@ -233,6 +247,7 @@ static int check(problem *p, rng *r, pool *const pools[4])
     const ortc_product_args x = make_args(p, p->c, ws.data);
     const ortc_product_threads back = {run_backwards, &bw};
     if (!bad) ortc_product_run(&plan, &x, &back);
+    spell_out(p);
 
     for (int64_t i = 0; i < p->batch && !bad; i++)
         for (int64_t row = 0; row < p->m; row++)
@@ -258,7 +273,7 @@ static int check(problem *p, rng *r, pool *const pools[4])
         ortc_product_run(&plan, &y, &th);
         if (memcmp(again, p->c, c_bytes)) printf("  %d threads give other bits\n", threads), bad++;
     }
-    free(again);
+    free(again), free(p->rows), free(p->cols);
     guard *all[] = {&gs[0], &gs[1], &gs[2], &gs[3], &gs[4], &gs[5], &pa, &pb, &ws, &bw.scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         bad += !guard_intact(all[i]);
