@@ -60,28 +60,52 @@ static int has_tiny_column(size_t w, size_t k, const float *src)
     return tiny;
 }
 
+/* `group` values to each of `planes`, `step` apart, the largest piece first. Of several pieces all but the last
+ * are cut off rather than rounded, which takes half as long: what is left out of a product is then 2^-24 of it
+ * and not less, as long as the other operand's are rounded. Gives 1 in lanes of `bad` as mark does. */
+VFN vm32 spread(const float *s, size_t group, const size_t planes, uint16_t *d, size_t step, vm32 bad)
+{
+    const vi32 upper = v_set_i32((int32_t)0xffff0000);
+    for (size_t i = 0; i < group; i += V_LANES) {
+        vf32 v = v_load_f32(s + i, V_LANES);
+        if (planes == 1) {
+            v_store_u16(d + i, (vi32)((vu32)rounded(v) >> 16), V_LANES);
+            continue;
+        }
+        const vu32 magnitude = (vu32)v_bits_f32(v) & 0x7fffffff;
+        const vm32 held = v_lt_u32(magnitude - v_set_u32(ORTC_PIECES_LEAST),
+                                   v_set_u32(ORTC_PIECES_BEYOND - ORTC_PIECES_LEAST));
+        bad = v_or(bad, v_not(v_or(held, v_eq_i32((vi32)magnitude, v_set_i32(0)))));
+        for (size_t p = 0; p < planes; p++) {
+            v_store_u16(d + p * step + i, (vi32)((vu32)v_bits_f32(v) >> 16), V_LANES);
+            v = v_sub(v, v_f32_bits(v_bits_f32(v) & upper));
+        }
+    }
+    return bad;
+}
+
+VFN int runs_of(size_t w, size_t k, const float *src, size_t ld, const size_t planes, size_t group,
+                uint16_t *dst, size_t dw)
+{
+    const size_t step = dw * group;
+    vm32 bad = v_lt(v_set_f32(0), v_set_f32(0));
+    for (size_t k0 = 0; k0 < k; k0 += group, dst += planes * step) {
+        for (size_t j = 0; j < w && k - k0 >= group; j++)
+            bad = spread(src + j * ld + k0, group, planes, dst + j * group, step, bad);
+        for (size_t j = k - k0 >= group ? w : 0; j < dw; j++) { /* filled up with zeros */
+            float row[ORTC_FORM_GROUP] = {0};
+            if (j < w) memcpy(row, src + j * ld + k0, (k - k0) * sizeof *row);
+            bad = spread(row, group, planes, dst + j * group, step, bad);
+        }
+    }
+    return planes > 1 && (v_any(bad) || has_tiny_row(w, k, src, ld));
+}
 static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
                 size_t dw)
 {
-    vi32 bad = v_set_i32(0);
-    for (size_t k0 = 0; k0 < k; k0 += group, dst += planes * dw * group)
-        for (size_t j = 0; j < dw; j++) {
-            const size_t have = j >= w ? 0 : k - k0 < group ? k - k0 : group;
-            const float *s = have ? src + j * ld + k0 : src;
-            uint16_t *d = dst + j * group;
-            V_FOR(i, n, group, {
-                const size_t left = i < have ? have - i : 0;
-                vf32 v = v_set_f32(0);
-                if (left) v = v_load_f32(s + i, left < n ? left : n);
-                bad = mark(v, bad);
-                for (size_t p = 0; p < planes; p++) {
-                    const vi32 piece = rounded(v);
-                    v_store_u16(d + p * dw * group + i, (vi32)((vu32)piece >> 16), n);
-                    v = v_sub(v, v_f32_bits(piece));
-                }
-            });
-        }
-    return any(bad) || (planes > 1 && has_tiny_row(w, k, src, ld));
+    if (planes == 1) return runs_of(w, k, src, ld, 1, group, dst, dw);
+    return planes == 2 ? runs_of(w, k, src, ld, 2, group, dst, dw)
+                       : runs_of(w, k, src, ld, 3, group, dst, dw);
 }
 
 static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst)
