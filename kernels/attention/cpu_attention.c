@@ -300,14 +300,14 @@ static void tile_block(task *t, int64_t r0, int64_t mr, int64_t at, int64_t end,
         const int64_t nr = min64(n - c, line->b.width),
                       ld = panel_width(line, min64(end - at - c, line->b.width));
         line->tile((size_t)mr, (size_t)nr, (size_t)p->size, t->q + r0 * p->size, t->k + c * p->size,
-                   (size_t)ld, t->s + c, (size_t)p->block, 0, &tail);
+                   (size_t)ld, t->s + c, (size_t)p->block, 0, &tail, NULL);
     }
     for (int64_t r = 0; r < mr; r++) weigh(t, r0 + r, at, n, t->s + r * p->block);
     line->moves->transpose((size_t)mr, (size_t)n, t->s, (size_t)p->block, t->p, (size_t)mr);
     for (int64_t c = 0; c < p->value_size; c += line->b.width) {
         const int64_t nr = min64(p->value_size - c, line->b.width);
         line->tile((size_t)mr, (size_t)nr, (size_t)n, t->p, v + c, ldv, t->o + r0 * p->value_size + c,
-                   (size_t)p->value_size, ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT, NULL);
+                   (size_t)p->value_size, ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT, NULL, NULL);
     }
 }
 

@@ -14,7 +14,8 @@ typedef struct run_args {
     ortc_product_item item; /* of the matrix at hand when the batch is walked outside */
     int64_t index;
     char *shared_a, *shared_b;
-    int straight; /* finished tiles are the micro-kernel's, in C */
+    int straight;           /* finished tiles are the micro-kernel's, in C */
+    int64_t chunk0, chunk1; /* of K, that tasks go through */
 } run_args;
 
 /* One matrix of a task, and the task's scratch. */
@@ -204,7 +205,7 @@ static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols
 }
 
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, const void *b, int64_t ldb,
-                     uint32_t flags)
+                     uint32_t flags, const ortc_uk_ahead *ahead)
 {
     const run_args *r = j->r;
     const ortc_product_plan *p = r->p;
@@ -237,7 +238,7 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     }
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
-             finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
+             finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (line->sum == ORTC_I32)
         correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
                 (const char *)b + ldb * ch->b_unit);
@@ -319,6 +320,17 @@ static void turn(const job *j, int64_t n0, int64_t columns, const float *sums)
     }
 }
 
+/* Of the packed panel behind q's what block `block` of `blocks` may ask for: they share it. */
+static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, const char *panel, int64_t q,
+                                  int64_t block, int64_t blocks)
+{
+    const ortc_product_form *f = &p->line->b;
+    const int64_t lines = ortc_form_data(f, f->width, ch->kc) / 64, first = lines * block / blocks;
+    if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels) return (ortc_uk_ahead){NULL, 0};
+    return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->kc) + first * 64,
+                           (size_t)(lines * (block + 1) / blocks - first)};
+}
+
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
  * over all of them; otherwise one panel stays in cache and the blocks pass over it. */
 static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t q1)
@@ -328,7 +340,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
     const int64_t nr = f->width, columns = min64(p->n, q1 * nr) - q0 * nr;
     const int keeps = p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c);
     char *local_b = j->scratch + p->at_b, *sums = j->scratch + p->at_sums;
-    for (int64_t i = 0; i < p->chunks; i++) {
+    for (int64_t i = j->r->chunk0; i < j->r->chunk1; i++) {
         chunk ch = {.k0 = i * p->kc, .last = i == p->chunks - 1, .sums_ld = columns};
         ch.kc = min64(p->k - ch.k0, p->kc);
         ch.groups = ortc_product_ceil_div(ch.kc, f->group);
@@ -353,7 +365,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 p->line->moves->vec->load[ortc_float_index(f->type)](1, (size_t)(ch.kc * width),
                                                                      packed + g * nr * ch.b_unit, 0, wide, 0);
                 ch.tile = p->wide->tile;
-                for (int64_t b = b0; b < b1; b++) one_tile(j, &ch, b, g * nr, wide, width, 0);
+                for (int64_t b = b0; b < b1; b++) one_tile(j, &ch, b, g * nr, wide, width, 0, NULL);
                 continue;
             }
             for (int64_t b = b0; b < b1; b++) {
@@ -362,10 +374,12 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                     if (p->how_b == ORTC_PRODUCT_DIRECT) {
                         const int64_t ldb = ldb_of(j->r);
                         one_tile(j, &ch, b, n0, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
-                                 ORTC_UK_B_EXACT);
+                                 ORTC_UK_B_EXACT, NULL);
                     } else {
-                        one_tile(j, &ch, b, n0, packed + n0 * ch.b_unit + q * ortc_form_sums(f),
-                                 p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0), 0);
+                        const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.kc);
+                        const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0, b1 - b0);
+                        one_tile(j, &ch, b, n0, panel, p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0),
+                                 0, &ahead);
                     }
                 }
             }
@@ -453,7 +467,15 @@ static int32_t run_items(run_args *r, int64_t tasks, const ortc_product_threads 
         const double each = p->flops / (double)p->batch + p->bytes / (double)p->batch;
         grain = each > 0 && each < 5e5 ? (int64_t)(5e5 / each) + 1 : each > 0 ? 1 : 1024;
     }
-    return th->parallel(th->context, tasks, grain, task_body, r);
+    /* Where sums wait in C, all tasks go through a chunk before the next: rows that they share stay near. */
+    const int by_chunk = p->sums_in_c && (p->batch == 1 || p->batch_outside) && tasks > 1 &&
+                         p->how_a != ORTC_PRODUCT_LOCAL && p->how_b != ORTC_PRODUCT_LOCAL;
+    for (r->chunk0 = 0; r->chunk0 < p->chunks; r->chunk0 = r->chunk1) {
+        r->chunk1 = by_chunk ? r->chunk0 + 1 : p->chunks;
+        const int32_t s = th->parallel(th->context, tasks, grain, task_body, r);
+        if (s) return s;
+    }
+    return 0;
 }
 
 int32_t ortc_product_run(const ortc_product_plan *p, const ortc_product_args *x,

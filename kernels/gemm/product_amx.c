@@ -1,6 +1,6 @@
 /* Micro-kernels for AMX: a tile of 32 x 32 sums is four tile registers (0 to 3), which two registers of A (4,
  * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; f16 as two pieces of bf16 each, whose four
- * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-24
+ * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-23
  * of |ab| is left out. Sums of 32 products are added to a sum at a time, so the error is below that of fused
  * multiply-adds.
  *
@@ -58,7 +58,23 @@ static void configure(size_t rows)
 
 /* Panels: A [group][plane][mr][64 bytes], B [group][plane][16][width][4 bytes]. */
 typedef void amx_sum(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, const char *b,
-                     size_t stride);
+                     size_t stride, const ortc_uk_ahead *ahead);
+
+/* What is asked for, some lines at each step. */
+typedef struct ahead_state {
+    const char *at;
+    size_t left, each;
+} ahead_state;
+INLINE ahead_state ahead_over(const ortc_uk_ahead *x, size_t steps)
+{
+    if (!x || !steps) return (ahead_state){NULL, 0, 0};
+    return (ahead_state){x->from, x->lines, (x->lines + steps - 1) / steps};
+}
+INLINE void ahead_step(ahead_state *s)
+{
+    for (size_t n = s->left < s->each ? s->left : s->each; n > 0; n--, s->left--, s->at += 64)
+        __builtin_prefetch(s->at, 0, 2);
+}
 
 INLINE void zero(void)
 {
@@ -76,8 +92,9 @@ INLINE void prefetch(const char *p, size_t lines)
 /* One product a group. B's next group is asked for between them: its panel is longer than L1. */
 #define AMX_SUM(name, op) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
-                     const char *b, size_t stride) \
+                     const char *b, size_t stride, const ortc_uk_ahead *ahead) \
     { \
+        ahead_state far = ahead_over(ahead, groups * 4); \
         zero(); \
         for (size_t g = 0; g < groups; g++, a += mr * AMX_ROW, b += HALF * stride) { \
             const char *next = b + HALF * stride; \
@@ -85,14 +102,18 @@ INLINE void prefetch(const char *p, size_t lines)
             AMX_LOAD(6, b, stride); \
             AMX_TDP(op, 0, 4, 6); \
             prefetch(next, 8); \
+            ahead_step(&far); \
             if (two_b) AMX_LOAD(7, b + AMX_ROW, stride); \
             if (two_b) AMX_TDP(op, 1, 4, 7); \
             prefetch(next + 512, 8); \
+            ahead_step(&far); \
             if (two_a) AMX_LOAD(5, a + HALF * AMX_ROW, AMX_ROW); \
             if (two_a) AMX_TDP(op, 2, 5, 6); \
             if (two_b) prefetch(next + 1024, 8); \
+            ahead_step(&far); \
             if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
             if (two_b) prefetch(next + 1536, 8); \
+            ahead_step(&far); \
         } \
     }
 AMX_SUM(sum_bf16, bf16ps)
@@ -105,8 +126,9 @@ AMX_SUM(sum_uu, buud)
  * products that do not read it; of both operands the next group is asked for. Of three pieces six: (A, B) 02,
  * 01, 11, 10, 20, 00; of two all four: 11, 01, 00, 10. */
 INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
-                       const char *a, const char *b, size_t stride)
+                       const char *a, const char *b, size_t stride, const ortc_uk_ahead *ahead)
 {
+    ahead_state far = ahead_over(ahead, groups * (planes == 3 ? 24 : 16));
     const size_t plane_a = mr * AMX_ROW, plane_b = HALF * stride;
 #define LOAD_A(t, plane) AMX_LOAD(t, a + (plane)*plane_a + (t == 5 ? HALF * AMX_ROW : 0), AMX_ROW)
 #define LOAD_B(t, plane) AMX_LOAD(t, b + (plane)*plane_b + (t == 7 ? AMX_ROW : 0), stride)
@@ -114,6 +136,7 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
     do { \
         prefetch(a + planes * plane_a + (step)*256, 4); \
         prefetch(b + planes * plane_b + (step)*256, 4); \
+        ahead_step(&far); \
     } while (0)
 /* the four products of two pieces, by columns; by rows */
 #define BY_COLUMNS(at, then6, then7) \
@@ -173,28 +196,28 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
 }
 #define PIECES_SUM(name, planes) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
-                     const char *b, size_t stride) \
+                     const char *b, size_t stride, const ortc_uk_ahead *ahead) \
     { \
-        sum_pieces(planes, two_a, two_b, mr, groups, a, b, stride); \
+        sum_pieces(planes, two_a, two_b, mr, groups, a, b, stride, ahead); \
     }
 PIECES_SUM(sum_two, 2)
 PIECES_SUM(sum_three, 3)
 
 /* The tile's sums to rows `stride` bytes apart, whole registers. */
 INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const void *a, const void *b,
-                     void *to, size_t stride)
+                     void *to, size_t stride, const ortc_uk_ahead *ahead)
 {
     const size_t b_stride = ldb * 4;
     char *c = to;
     if (configured != mr) configure(mr);
     if (mr > HALF && ldb > HALF)
-        sum(1, 1, mr, groups, a, b, b_stride);
+        sum(1, 1, mr, groups, a, b, b_stride, ahead);
     else if (mr > HALF)
-        sum(1, 0, mr, groups, a, b, b_stride);
+        sum(1, 0, mr, groups, a, b, b_stride, ahead);
     else if (ldb > HALF)
-        sum(0, 1, mr, groups, a, b, b_stride);
+        sum(0, 1, mr, groups, a, b, b_stride, ahead);
     else
-        sum(0, 0, mr, groups, a, b, b_stride);
+        sum(0, 0, mr, groups, a, b, b_stride, ahead);
     AMX_STORE(0, c, stride);
     if (ldb > HALF) AMX_STORE(1, c + AMX_ROW, stride);
     if (mr > HALF) AMX_STORE(2, c + HALF * stride, stride);
@@ -310,7 +333,7 @@ static void multiply_f32(size_t planes, size_t mr, size_t ldb, size_t groups, co
             rows_of_a(planes, a, a_f32, mr, g, i, rows, panel_a);
             for (size_t j = 0; j < ldb; j += AMX_F32_NR)
                 AMX_F32_TILE(rows, ldb - j < AMX_F32_NR ? ldb - j : AMX_F32_NR, GROUP, panel_a, panel_b + j,
-                             ldb, tile[i] + j, SIDE, g ? ORTC_UK_ACCUMULATE : 0, NULL);
+                             ldb, tile[i] + j, SIDE, g ? ORTC_UK_ACCUMULATE : 0, NULL, NULL);
         }
     }
 }
@@ -323,7 +346,8 @@ static void multiply_f32(size_t planes, size_t mr, size_t ldb, size_t groups, co
 ortc_uk_product AMX_NAME(bf16x2_bf16x2), AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_bf16);
 #define PIECES_LINE(types, planes, sum) \
     void AMX_NAME(types)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb, \
-                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail) \
+                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail, \
+                         const ortc_uk_ahead *ahead) \
     { \
         _Alignas(64) float tile[SIDE][SIDE]; \
         const int a_f32 = groups && is_f32(planes, a, mr, groups), \
@@ -332,10 +356,10 @@ ortc_uk_product AMX_NAME(bf16x2_bf16x2), AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_
         if (a_f32 || b_f32) { \
             multiply_f32(planes, mr, ldb, groups, a, a_f32, b, b_f32, tile); \
         } else if (is_straight(nr, flags, tail)) { \
-            multiply(sum, mr, ldb, groups, a, b, sums, ld * 4); \
+            multiply(sum, mr, ldb, groups, a, b, sums, ld * 4, ahead); \
             return; \
         } else { \
-            multiply(sum, mr, ldb, groups, a, b, tile, sizeof *tile); \
+            multiply(sum, mr, ldb, groups, a, b, tile, sizeof *tile, ahead); \
         } \
         finish(mr, nr, tile, sums, ld, flags, tail); \
     }
@@ -343,24 +367,28 @@ PIECES_LINE(bf16x2_bf16x2, 2, sum_two)
 PIECES_LINE(bf16x3_bf16x3, 3, sum_three)
 
 void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
-                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)
+                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
+                         const ortc_uk_ahead *ahead)
 {
     _Alignas(64) float tile[SIDE][SIDE];
     const int straight = is_straight(nr, flags, tail);
     CHECK();
-    multiply(sum_bf16, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
+    multiply(sum_bf16, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile,
+             ahead);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
 }
 
 #define BYTES_LINE(types, sum) \
     ortc_uk_product AMX_NAME(types); \
     void AMX_NAME(types)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb, \
-                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail) \
+                         void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail, \
+                         const ortc_uk_ahead *ahead) \
     { \
         _Alignas(64) int32_t tile[SIDE][SIDE]; \
         const int straight = is_straight(nr, flags, tail); \
         CHECK(); \
-        multiply(sum, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile); \
+        multiply(sum, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile, \
+                 ahead); \
         if (!straight) finish_s32(mr, nr, tile, sums, ld, flags); \
     }
 BYTES_LINE(s8_s8, sum_ss)

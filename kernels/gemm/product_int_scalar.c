@@ -20,8 +20,9 @@ static inline __attribute__((always_inline)) void sum(size_t mr, size_t nr, size
 ortc_uk_product ortc_uk_product_s16_s16_4x8_scalar;
 void ortc_uk_product_s16_s16_4x8_scalar(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
                                         size_t ldb, void *sums, size_t ld, uint32_t flags,
-                                        const ortc_uk_tail_f32 *tail)
+                                        const ortc_uk_tail_f32 *tail, const ortc_uk_ahead *ahead)
 {
+    (void)ahead;
     int32_t *c = sums, acc[MR][NR] = {{0}};
     assert(mr >= 1 && mr <= MR && nr >= 1 && nr <= NR && !tail);
     (void)tail;

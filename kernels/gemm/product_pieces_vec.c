@@ -60,9 +60,9 @@ static int has_tiny_column(size_t w, size_t k, const float *src)
     return tiny;
 }
 
-/* `group` values to each of `planes`, `step` apart, the largest piece first. Of several pieces all but the last
- * are cut off rather than rounded, which takes half as long: what is left out of a product is then 2^-24 of it
- * and not less, as long as the other operand's are rounded. Gives 1 in lanes of `bad` as mark does. */
+/* `group` values to each of `planes`, `step` apart, the largest piece first. Of several pieces all but the
+ * last are cut off rather than rounded, which takes half as long: of a product 2^-23 is then left out at the
+ * most, the other operand's pieces being rounded. `bad` gets lanes of what three pieces do not hold. */
 VFN vm32 spread(const float *s, size_t group, const size_t planes, uint16_t *d, size_t step, vm32 bad)
 {
     const vi32 upper = v_set_i32((int32_t)0xffff0000);

@@ -18,9 +18,11 @@
 
 #include "product_packed.h"
 
-#define L2_A_BYTES (512 * 1024)    /* a task's packed rows of A */
-#define NEAR_B_BYTES (2560 * 1024) /* packed B that every task may read anew: a core's share of L3 */
-#define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
+#define L2_A_BYTES (512 * 1024)        /* a task's packed rows of A, */
+#define L2_A_BYTES_TILES (1024 * 1024) /* where a machine has tiles, and then 2 MB of L2 */
+#define TILES_PANELS 16                /* so many of tiles are tasks enough: rows are not dealt to several */
+#define NEAR_B_BYTES (2560 * 1024)     /* packed B that every task may read anew: a core's share of L3 */
+#define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
 #define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
 #define WIDE_BLOCKS 4              /* of rows of a task: from there on a panel of 16 bits is widened first */
@@ -65,7 +67,8 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
     const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
-    const int64_t fit = clamp(L2_A_BYTES / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
+    const int64_t near_bytes = p->line->begin ? L2_A_BYTES_TILES : L2_A_BYTES;
+    const int64_t fit = clamp(near_bytes / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
     const double want = tasks_wanted(p, flops, bytes);
     p->tasks_m = ceil_div(p->blocks, fit);
     /* Tasks of all columns pack the rows that they alone read, where the constant B is near enough. */
@@ -78,7 +81,7 @@ static void split(ortc_product_plan *p, double flops, double bytes)
         return;
     }
     /* Else rows by L2, and further only where columns do not give enough tasks. */
-    if (want > (double)p->tasks_m * (double)p->panels) {
+    if (want > (double)p->tasks_m * (double)p->panels && !(p->line->begin && p->panels >= TILES_PANELS)) {
         const double per = want / (double)(p->panels ? p->panels : 1);
         p->tasks_m = per >= (double)p->blocks ? p->blocks
                                               : clamp((int64_t)(per + 0.999), p->tasks_m, p->blocks);

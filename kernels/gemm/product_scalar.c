@@ -37,8 +37,9 @@ static float finish(float v, const ortc_uk_tail_f32 *t, size_t i, size_t j)
 ortc_uk_product ortc_uk_product_f32_f32_4x8_scalar;
 void ortc_uk_product_f32_f32_4x8_scalar(size_t mr, size_t nr, size_t k, const void *a, const void *b,
                                         size_t ldb, void *sums, size_t ldc, uint32_t flags,
-                                        const ortc_uk_tail_f32 *tail)
+                                        const ortc_uk_tail_f32 *tail, const ortc_uk_ahead *ahead)
 {
+    (void)ahead;
     float *c = sums;
     assert(mr >= 1 && mr <= MR && nr >= 1 && nr <= NR);
     float acc[MR][NR] = {{0}};

@@ -55,11 +55,19 @@ enum {
     ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
 };
 
+/* Lines of 64 bytes that tiles will read soon, from farther than L2: a tile that is long enough asks for them
+ * evenly between its groups, so that what comes from memory comes while there is something to multiply. */
+typedef struct ortc_uk_ahead {
+    const char *from;
+    size_t lines;
+} ortc_uk_ahead;
+
 /* mr 1..MR; nr 1..NR; groups of k >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with
  * B_EXACT [k][ldb]; sums [mr][ld] of the line's type of sum. tail: only of lines that CAN_TAIL, and NULL:
- * store the raw sums. */
+ * store the raw sums. ahead: NULL, or a hint that lines may ignore. */
 typedef void ortc_uk_product(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
-                             void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail);
+                             void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
+                             const ortc_uk_ahead *ahead);
 
 /* ---- Moves: what an instruction set gives to all of its lines ------------------------------------------ */
 

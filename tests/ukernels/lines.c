@@ -11,8 +11,9 @@
 ortc_uk_product ortc_uk_product_u8_s8_5x12_test;
 void ortc_uk_product_u8_s8_5x12_test(size_t mr, size_t nr, size_t groups, const void *a, const void *b,
                                      size_t ldb, void *sums, size_t ld, uint32_t flags,
-                                     const ortc_uk_tail_f32 *tail)
+                                     const ortc_uk_tail_f32 *tail, const ortc_uk_ahead *ahead)
 {
+    (void)ahead;
     const uint8_t *x = a;
     const int8_t *y = b;
     int32_t *s = sums;

@@ -121,9 +121,10 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     if (t.residual) t.residual = (void *)gr.data;
     if (t.bias_col) t.bias_col = (void *)gbc.data;
     if (t.bias_row) t.bias_row = (void *)gbr.data;
+    const ortc_uk_ahead ahead = {(void *)ga.data, k % 3 * 100}; /* asks for what is there, and beyond */
     if (line->begin) line->begin();
     line->tile(mr, nr, (k + line->b.group - 1) / line->b.group, pa.data, exact ? gb.data : pb.data,
-               exact ? tc->ldb : width, gs.data, tc->lds, tc->flags, tc->has_tail ? &t : NULL);
+               exact ? tc->ldb : width, gs.data, tc->lds, tc->flags, tc->has_tail ? &t : NULL, &ahead);
     if (line->end) line->end();
 
     int bad = 0;
@@ -267,7 +268,7 @@ static int accuracy(const ortc_product_line *line, rng *r)
         const ortc_product_source sb = {.moves = line->moves, .data = b, .type = ORTC_F32, .ld = (int64_t)n};
         guard pa = pack_one(&line->a, &sa, m, m, k, 0), pb = pack_one(&line->b, &sb, n, n, k, 0);
         if (line->begin) line->begin();
-        line->tile(m, n, (k + line->b.group - 1) / line->b.group, pa.data, pb.data, n, c, n, 0, NULL);
+        line->tile(m, n, (k + line->b.group - 1) / line->b.group, pa.data, pb.data, n, c, n, 0, NULL, NULL);
         if (line->end) line->end();
         double most[2] = {0, 0}, squares[2] = {0, 0};
         for (size_t i = 0; i < m; i++)
@@ -305,7 +306,19 @@ static int is_whole(const ortc_product_form *f, const unsigned char *panel, size
     return word != 0;
 }
 
-/* Element (j, k) of a packed panel against its source, v; pieces add up to it. */
+/* v with the upper half of its bits. */
+static double cut_off(double v)
+{
+    float x = (float)v;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+/* Element (j, k) of a packed panel against its source, v; pieces add up to it. The first is v rounded, or, of
+ * several along k, cut off. */
 static int check_element(const ortc_product_form *f, const unsigned char *panel, size_t width, size_t j,
                          size_t k, double v)
 {
@@ -319,7 +332,7 @@ static int check_element(const ortc_product_form *f, const unsigned char *panel,
         sum += typed(f->type, panel, at);
         if (p) continue;
         if (ortc_class_of(f->type) == ORTC_CLASS_FLOAT)
-            ortc_store_f64(first, f->type, 0, v);
+            ortc_store_f64(first, f->type, 0, f->planes > 1 && !f->order ? cut_off(v) : v);
         else
             ortc_store_i64(first, f->type, 0, (int64_t)v);
         if (typed(f->type, first, 0) != typed(f->type, panel, at)) return 1;

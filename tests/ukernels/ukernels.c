@@ -54,7 +54,7 @@ static void bench_tile(const ortc_product_line *line, size_t mr, size_t nr, size
         const double top = peak(line->isa), t = now();
         for (int i = 0; i < n; i++)
             line->tile(mr, nr, groups, a, b, (nr + line->b.step - 1) / line->b.step * line->b.step, c, nr, 0,
-                       NULL);
+                       NULL, NULL);
         rates[r] = flops * n / (now() - t) / 1e9;
         ratios[r] = rates[r] / top;
     }
