@@ -326,7 +326,7 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
 {
     const ortc_product_form *f = &p->line->b;
     const int64_t lines = ortc_form_data(f, f->width, ch->kc) / 64, first = lines * block / blocks;
-    if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels) return (ortc_uk_ahead){NULL, 0};
+    if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2) return (ortc_uk_ahead){NULL, 0};
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->kc) + first * 64,
                            (size_t)(lines * (block + 1) / blocks - first)};
 }
