@@ -365,7 +365,11 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 p->line->moves->vec->load[ortc_float_index(f->type)](1, (size_t)(ch.kc * width),
                                                                      packed + g * nr * ch.b_unit, 0, wide, 0);
                 ch.tile = p->wide->tile;
-                for (int64_t b = b0; b < b1; b++) one_tile(j, &ch, b, g * nr, wide, width, 0, NULL);
+                for (int64_t b = b0; b < b1; b++) {
+                    const ortc_uk_ahead ahead = part_of_next(p, &ch, packed + g * nr * ch.b_unit, g, b - b0,
+                                                             b1 - b0);
+                    one_tile(j, &ch, b, g * nr, wide, width, 0, &ahead);
+                }
                 continue;
             }
             for (int64_t b = b0; b < b1; b++) {
