@@ -126,7 +126,6 @@ static const ortc_op ops[] = {
     MS("SkipGroupNorm", "X:T gamma:M beta:M skip:T bias:T?", "Y:T S:T?",
        "activation:i! channels_last:i=1 epsilon:f=1e-5 groups:i!", "T=f16,f32 M=f16,f32",
        ortc_contrib_skip_group_norm),
-    /* op_attention.c */
     MS("RotaryEmbedding", "input:T position_ids:M cos_cache:T sin_cache:T", "output:T",
        "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1",
        "T=" F3 " M=i64", ortc_contrib_rotary),

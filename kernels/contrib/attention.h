@@ -1,0 +1,44 @@
+/* kernels/contrib/attention.h: what the liftings of com.microsoft's attentions share.
+ *
+ * B batch, S new tokens, L keys that come with them, P past keys, T = P + L all keys, N heads (G of keys,
+ * where they are shared), H elements of a head. What masks is added to the scores: mask_filter_value, -10000
+ * where nothing is said, so that a row of nothing but masked keys follows its scores. */
+#ifndef ORTC_KERNELS_CONTRIB_ATTENTION_H
+#define ORTC_KERNELS_CONTRIB_ATTENTION_H
+
+#include "kernels/contrib/contrib.h"
+
+#define LL(x) ((long long)(x))
+
+/* op_attention_parts.c */
+/* " scale=.." or nothing */
+const char *ortc_contrib_scale(ortc_lift *, char buffer[40]);
+/* *out, the name of a mask or "_": from `keys`, what masks them (lengths, flags of keys, of pairs), and what
+ * is `added`. `total` is a vector of one element, T. */
+ortc_status ortc_contrib_mask(ortc_lift *, const char *keys, const char *added, const char *query,
+                              const char **out);
+/* `begun`, a vector of one element: how many keys of a buffer that past and present share are the past. */
+ortc_status ortc_contrib_begun(ortc_lift *);
+/* `to`, the buffer `room` with the keys `grown` in its first places. */
+ortc_status ortc_contrib_put_back(ortc_lift *, const char *to, const char *room, const char *grown);
+/* `to` [B, heads, S, H] from `from` [B, S, heads * H] */
+ortc_status ortc_contrib_split_heads(ortc_lift *, const char *to, const char *from, int64_t heads);
+/* `present`: the past with what is new written behind each line's length, and room for all of it. */
+ortc_status ortc_contrib_append(ortc_lift *, const char *past, const char *fresh, const char *present);
+
+/* Query, keys and values of `heads` and `groups` heads as three, by the names that are read then. */
+typedef struct ortc_trio {
+    const char *q, *k, *v;
+    int64_t heads, groups;
+} ortc_trio;
+
+ortc_status ortc_contrib_take_apart(ortc_lift *, ortc_trio *);
+/* `places` [B, S], where each line's new tokens stand: behind its past, as `lengths` [B], past and new
+ * together, say. A first prompt that is padded begins at 0. */
+ortc_status ortc_contrib_places(ortc_lift *);
+/* Queries and keys turned by the angles of `where`. */
+ortc_status ortc_contrib_turn(ortc_lift *, ortc_trio *, const char *where);
+/* q4 [B, N, S, H], k4 and v4 [B, G, S, H] */
+ortc_status ortc_contrib_split_all(ortc_lift *, const ortc_trio *);
+
+#endif

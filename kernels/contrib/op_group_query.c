@@ -1,0 +1,276 @@
+/* kernels/contrib/op_group_query.c: GroupQueryAttention: heads that share keys, caches of integers, windows,
+ * caches that slide, sinks. */
+#include "kernels/contrib/attention.h"
+
+/* A cache of integers: how they are told from numbers. */
+typedef struct cache {
+    const char *scale; /* an input: one number, or one for each head's channel */
+    char shape[40];    /* that it is brought to */
+    int64_t bits;      /* 0: the cache is of numbers */
+    ortc_dtype type;
+} cache;
+
+static ortc_status read_cache(ortc_lift *l, const char *past, const char *scale, const char *kind, cache *out)
+{
+    const char *how = ortc_node_string(ortc_lift_node(l), kind, "NONE");
+    const ortc_dtype t = ortc_lift_look(l, past).dtype;
+    *out = (cache){scale, "[1,1,1,1]", 0, t};
+    if (!strcmp(how, "PER_CHANNEL"))
+        snprintf(out->shape, sizeof out->shape, "[1,%lld,1,-1]", LL(ortc_lift_int(l, "kv_num_heads", 0)));
+    if (!strcmp(how, "NONE")) return ORTC_OK;
+    out->bits = ortc_lift_int(l, "kv_cache_bit_width", t == ORTC_U8 ? 4 : 8);
+    if (!ortc_given(l, scale) || !t)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "a quantised cache needs '%s' and '%s'", past, scale);
+    const bool known = out->bits == 8 ? t == ORTC_I8 || t == ORTC_F8E4M3FN : out->bits == 4 && t == ORTC_U8;
+    return known ? ORTC_OK
+                 : ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                                  "a cache of %lld bits in elements of %s is not supported", LL(out->bits),
+                                  ortc_dtype_name(t));
+}
+
+/* `to` from `from` [B, heads, S, H]: as the cache keeps it. Two elements of 4 bits lie in a byte, the first
+ * in its low half, and 8 stands for 0. */
+static ortc_status into_cache(ortc_lift *l, const cache *c, const char *to, const char *from)
+{
+    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_step = Reshape(%s, %s)\n"
+                             "%s_wide = Cast(%s) to=1\n"
+                             "%s_part = Div(%s_wide, %s_step)",
+                             to, c->scale, c->shape, to, from, to, to, to));
+    if (c->type == ORTC_F8E4M3FN) return ortc_lift_write(l, "%s = Cast(%s_part) to=%d", to, to, c->type);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_round = Round(%s_part)\n"
+                             "%s_clip = Clip(%s_round, %d:f32, %d:f32)",
+                             to, to, to, to, c->bits == 8 ? -128 : -8, c->bits == 8 ? 127 : 7));
+    if (c->bits == 8) return ortc_lift_write(l, "%s = Cast(%s_clip) to=%d", to, to, c->type);
+    return ortc_lift_write(l,
+                           "%s_moved = Add(%s_clip, 8:f32)\n"
+                           "%s_codes = Cast(%s_moved) to=2\n"
+                           "%s_low = Slice(%s_codes, [0], [9223372036854775807], [3], [2])\n"
+                           "%s_high = Slice(%s_codes, [1], [9223372036854775807], [3], [2])\n"
+                           "%s_up = BitShift(%s_high, 4:u8) direction='LEFT'\n"
+                           "%s = BitwiseOr(%s_low, %s_up)",
+                           to, to, to, to, to, to, to, to, to, to, to, to, to);
+}
+
+static ortc_status out_of_cache(ortc_lift *l, const cache *c, const char *to, const char *from)
+{
+    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
+    if (c->bits == 4)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "%s_bytes = Unsqueeze(%s, [4])\n"
+                                 "%s_shifted = BitShift(%s_bytes, [0,4]:u8) direction='RIGHT'\n"
+                                 "%s_low = BitwiseAnd(%s_shifted, 15:u8)\n"
+                                 "%s_codes = Reshape(%s_low, [0,0,0,-1])\n"
+                                 "%s_real = Cast(%s_codes) to=1\n"
+                                 "%s_whole = Sub(%s_real, 8:f32)",
+                                 to, from, to, to, to, to, to, to, to, to, to, to));
+    else
+        ORTC_TRY(ortc_lift_write(l, "%s_whole = Cast(%s) to=1", to, from));
+    return ortc_lift_write(l,
+                           "%s_step = Reshape(%s, %s)\n"
+                           "%s_scaled = Mul(%s_whole, %s_step)\n"
+                           "%s = Cast(%s_scaled) to=@query",
+                           to, c->scale, c->shape, to, to, to, to, to);
+}
+
+/* `mask` [B, 1, S, T]: which keys a token may see, or, with what is added, by how much. */
+static ortc_status write_window(ortc_lift *l, int64_t window)
+{
+    const bool causal = ortc_lift_int(l, "causal", 1) != 0;
+    ORTC_TRY(ortc_lift_write(l, "all_keys = Shape(cached_key) start=2 end=3\n"
+                                "last = Reshape(all_keys, [])\n"
+                                "keys = Range(0, last, 1)\n"
+                                "here = Unsqueeze(places, [2])"));
+    if (causal)
+        ORTC_TRY(ortc_lift_write(l, "seen = LessOrEqual(keys, here)"));
+    else
+        ORTC_TRY(ortc_lift_write(l, "valid = Unsqueeze(lengths, [1,2])\n"
+                                    "seen_once = Less(keys, valid)\n"
+                                    "seen_shape = Shape(seen_once)\n"
+                                    "new_rows = Concat([1], tokens, [1]) axis=0\n"
+                                    "seen = Expand(seen_once, new_rows)"));
+    if (window > 0)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "edge = Sub(here, %lld)\n"
+                                 "near = Greater(keys, edge)\n"
+                                 "visible = And(seen, near)\n"
+                                 "open = Unsqueeze(visible, [1])",
+                                 LL(window)));
+    else
+        ORTC_TRY(ortc_lift_write(l, "open = Unsqueeze(seen, [1])"));
+    if (!ortc_given(l, "attention_bias")) return ORTC_OK;
+    return ortc_lift_write(l, "biased = Shape(attention_bias) start=3\n"
+                              "unbiased = Sub(all_keys, biased)\n"
+                              "bias_pads = Concat([0,0,0,0,0,0,0], unbiased) axis=0\n"
+                              "bias = Pad(attention_bias, bias_pads)\n"
+                              "added = Where(open, bias, -inf:query)");
+}
+
+/* A key of zeros and a value of zeros behind the others, whose score is the head's sink (0 for the smooth
+ * softmax): its weight is lost. */
+static ortc_status write_sink(ortc_lift *l, int64_t heads)
+{
+    const bool sink = ortc_given(l, "head_sink");
+    ORTC_TRY(ortc_lift_write(l, ortc_given(l, "attention_bias")
+                                    ? "scores = Identity(added)"
+                                    : "scores = Where(open, 0:query, -inf:query)"));
+    if (sink)
+        ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(head_sink, [1,-1,1,1])"));
+    else
+        ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(0:query, [1,1,1,1])"));
+    return ortc_lift_write(l,
+                           "lines = Shape(query) start=0 end=1\n"
+                           "sink_shape = Concat(lines, [%lld], tokens, [1]) axis=0\n"
+                           "sink_column = Expand(sinks, sink_shape)\n"
+                           "score_shape = Concat(lines, [%lld], tokens, all_keys) axis=0\n"
+                           "all_scores = Expand(scores, score_shape)\n"
+                           "masked = Concat(all_scores, sink_column) axis=3\n"
+                           "sunk_key = Pad(cached_key, [0,0,0,0,0,0,1,0])\n"
+                           "sunk_value = Pad(cached_value, [0,0,0,0,0,0,1,0])",
+                           LL(heads), LL(heads));
+}
+
+/* Heads of `*name` divided by the root of the mean of their squares, times a weight. */
+static ortc_status normalise(ortc_lift *l, const char **name, const char *to, const char *weight,
+                             int64_t heads)
+{
+    const char *from = *name;
+    *name = to;
+    return ortc_lift_write(l,
+                           "%s_lead = Shape(%s) start=0 end=2\n"
+                           "%s_split = Concat(%s_lead, [%lld,-1]) axis=0\n"
+                           "%s_heads = Reshape(%s, %s_split)\n"
+                           "%s_rows = RMSNormalization(%s_heads, %s) axis=-1 epsilon=%.9g\n"
+                           "%s = Reshape(%s_rows, [0,0,-1])",
+                           to, from, to, to, LL(heads), to, from, to, to, to, weight,
+                           (double)ortc_node_float(ortc_lift_node(l), "qk_norm_epsilon", 1e-6F), to, to);
+}
+
+/* A cache of C rows that slides (sliding_window_cache): after T tokens it holds the last ones from `gone` on,
+ * G = C - W + 1 of which leave at once: gone = G * ceil((T - C) / G), 0 at first. */
+static ortc_status write_gone(ortc_lift *l, const char *to, const char *tokens)
+{
+    return ortc_lift_write(l,
+                           "%s_over = Sub(%s, capacity)\n"
+                           "%s_some = Max(%s_over, [0])\n"
+                           "%s_more = Add(%s_some, slack)\n"
+                           "%s_up = Sub(%s_more, 1)\n"
+                           "%s_times = Div(%s_up, slack)\n"
+                           "%s_row = Mul(%s_times, slack)\n"
+                           "%s = Unsqueeze(%s_row, [1])",
+                           to, tokens, to, to, to, to, to, to, to, to, to, to, to, to);
+}
+
+/* `to`, the cache as it will be, from `from` [B, G, C + S, H]: what it held, and all that is new behind. */
+static ortc_status slide(ortc_lift *l, const char *to, const char *from)
+{
+    return ortc_lift_write(l,
+                           "%s_rows = Transpose(%s) perm=[0,2,1,3]\n"
+                           "%s_picked = GatherND(%s_rows, kept_rows) batch_dims=1\n"
+                           "%s = Transpose(%s_picked) perm=[0,2,1,3]",
+                           to, from, to, to, to, to);
+}
+
+/* `open` [B, 1, S, C + S], which of those a token may see, and `kept_rows` [B, C, 1]. */
+static ortc_status write_sliding(ortc_lift *l, int64_t window)
+{
+    ORTC_TRY(ortc_lift_write(l,
+                             "capacity = Shape(past_key) start=2 end=3\n"
+                             "slack = Sub(capacity, %lld)\n"
+                             "rows = Reshape(capacity, [])\n"
+                             "row = Range(0, rows, 1)",
+                             LL(window - 1)));
+    ORTC_TRY(write_gone(l, "gone_before", "begun"));
+    ORTC_TRY(write_gone(l, "gone", "lengths"));
+    return ortc_lift_write(l,
+                           "old_at = Add(row, gone_before)\n"
+                           "old_here = Less(old_at, begins)\n"
+                           "old_known = Where(old_here, old_at, 4611686018427387904)\n"
+                           "key_at = Concat(old_known, places) axis=1\n"
+                           "key_wide = Unsqueeze(key_at, [1])\n"
+                           "here = Unsqueeze(places, [2])\n"
+                           "seen = LessOrEqual(key_wide, here)\n"
+                           "edge = Sub(here, %lld)\n"
+                           "near = Greater(key_wide, edge)\n"
+                           "visible = And(seen, near)\n"
+                           "open = Unsqueeze(visible, [1])\n"
+                           "kept_at = Add(row, gone)\n"
+                           "fresh_at = Sub(kept_at, begins)\n"
+                           "is_fresh = GreaterOrEqual(fresh_at, 0)\n"
+                           "fresh_row = Add(fresh_at, capacity)\n"
+                           "old_row = Sub(kept_at, gone_before)\n"
+                           "from_row = Where(is_fresh, fresh_row, old_row)\n"
+                           "all_rows = Add(capacity, tokens)\n"
+                           "last_kept = Sub(all_rows, 1)\n"
+                           "kept_row = Min(from_row, last_kept)\n"
+                           "kept_rows = Unsqueeze(kept_row, [2])",
+                           LL(window));
+}
+
+ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
+{
+    const bool sink = ortc_given(l, "head_sink") || ortc_lift_int(l, "smooth_softmax", -1) == 1;
+    const bool sliding = ortc_lift_int(l, "sliding_window_cache", 0) != 0;
+    const int64_t window = ortc_lift_int(l, "local_window_size", -1);
+    const float softcap = ortc_node_float(ortc_lift_node(l), "softcap", 0);
+    char scale[40];
+    cache keys, values;
+    ortc_trio t;
+    ORTC_TRY(read_cache(l, "past_key", "k_scale", "k_quant_type", &keys));
+    ORTC_TRY(read_cache(l, "past_value", "v_scale", "v_quant_type", &values));
+    if (sliding && ortc_wanted(l, 3))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk with sliding_window_cache is not supported");
+    if (sliding && (window < 1 || !ortc_given(l, "past_key") || ortc_given(l, "attention_bias")))
+        return ortc_lift_fail(
+            l, ORTC_UNSUPPORTED,
+            "sliding_window_cache needs local_window_size and a past, and no attention_bias");
+    ORTC_TRY(ortc_contrib_take_apart(l, &t));
+    ORTC_TRY(ortc_lift_write(l, "last_ones = Cast(seqlens_k) to=7\n"
+                                "last_row = Reshape(last_ones, [-1])\n"
+                                "lengths = Add(last_row, 1)"));
+    ORTC_TRY(ortc_contrib_places(l));
+    if (ortc_given(l, "q_norm_weight")) ORTC_TRY(normalise(l, &t.q, "q_normed", "q_norm_weight", t.heads));
+    if (ortc_given(l, "k_norm_weight")) ORTC_TRY(normalise(l, &t.k, "k_normed", "k_norm_weight", t.groups));
+    if (ortc_lift_int(l, "do_rotary", 0))
+        ORTC_TRY(ortc_contrib_turn(l, &t, ortc_given(l, "position_ids") ? "position_ids" : "places"));
+    ORTC_TRY(ortc_contrib_split_all(l, &t));
+    ORTC_TRY(into_cache(l, &keys, "k_kept", "k4"));
+    ORTC_TRY(into_cache(l, &values, "v_kept", "v4"));
+    if (sliding) {
+        ORTC_TRY(write_sliding(l, window));
+        ORTC_TRY(ortc_lift_write(l, "all_keys_kept = Concat(past_key, k_kept) axis=2\n"
+                                    "all_values_kept = Concat(past_value, v_kept) axis=2"));
+    } else {
+        ORTC_TRY(ortc_contrib_append(l, "past_key", "k_kept", "all_keys_kept"));
+        ORTC_TRY(ortc_contrib_append(l, "past_value", "v_kept", "all_values_kept"));
+    }
+    ORTC_TRY(out_of_cache(l, &keys, "cached_key", "all_keys_kept"));
+    ORTC_TRY(out_of_cache(l, &values, "cached_value", "all_values_kept"));
+    if (ortc_wanted(l, 1))
+        ORTC_TRY(sliding ? slide(l, "present_key", "all_keys_kept")
+                         : ortc_lift_write(l, "present_key = Identity(all_keys_kept)"));
+    if (ortc_wanted(l, 2))
+        ORTC_TRY(sliding ? slide(l, "present_value", "all_values_kept")
+                         : ortc_lift_write(l, "present_value = Identity(all_values_kept)"));
+    ORTC_TRY(sliding ? ortc_lift_write(l, "all_keys = Shape(cached_key) start=2 end=3")
+                     : write_window(l, window));
+    if (sink) ORTC_TRY(write_sink(l, t.heads));
+    ORTC_TRY(ortc_lift_write(l,
+                             "mixed, _, _, %s = Attention(q4, %s, %s, %s) softcap=%.9g "
+                             "qk_matmul_output_mode=%d%s\n"
+                             "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
+                             "output = Reshape(turned_back, [0,0,-1])",
+                             ortc_wanted(l, 3) ? "all_weights" : "_", sink ? "sunk_key" : "cached_key",
+                             sink ? "sunk_value" : "cached_value",
+                             sink                              ? "masked"
+                             : ortc_given(l, "attention_bias") ? "added"
+                                                               : "open",
+                             (double)softcap, ortc_lift_int(l, "qk_output", 0) == 2 ? 3 : 2,
+                             ortc_contrib_scale(l, scale)));
+    if (!ortc_wanted(l, 3)) return ORTC_OK; /* of the keys there are; 0 where a token may not look */
+    return ortc_lift_write(l, "some_weights = Slice(all_weights, [0], total, [3])\n"
+                              "some_open = Slice(open, [0], total, [3])\n"
+                              "output_qk = Where(some_open, some_weights, 0:query)");
+}
