@@ -41,4 +41,8 @@ ortc_status ortc_contrib_turn(ortc_lift *, ortc_trio *, const char *where);
 /* q4 [B, N, S, H], k4 and v4 [B, G, S, H] */
 ortc_status ortc_contrib_split_all(ortc_lift *, const ortc_trio *);
 
+/* op_packed.c */
+/* `to` [B, S, width], zeros where there is padding, from tokens `from` [T, width] and `token_offset`. */
+ortc_status ortc_contrib_spread(ortc_lift *, const char *to, const char *from);
+
 #endif

@@ -5,9 +5,7 @@
  * tokens in [B * S] first, then those of the padding. Tokens go to their places, attend there, and come
  * back.
  */
-#include "kernels/contrib/contrib.h"
-
-#define LL(x) ((long long)(x))
+#include "kernels/contrib/attention.h"
 
 /* `at` [T, 1]: the places of the tokens; `grid` [B, S]; `cells`, B * S. `tokens` is a vector of one
  * element, T. */
@@ -119,12 +117,14 @@ ortc_status ortc_contrib_packed_multi_head_attention(ortc_lift *l)
     return attend(l, "query");
 }
 
-ortc_status ortc_contrib_restore_padding(ortc_lift *l)
+ortc_status ortc_contrib_spread(ortc_lift *l, const char *to, const char *from)
 {
-    ORTC_TRY(ortc_lift_write(l, "tokens = Shape(input) start=0 end=1"));
+    ORTC_TRY(ortc_lift_write(l, "tokens = Shape(%s) start=0 end=1", from));
     ORTC_TRY(write_places(l));
-    return spread(l, "output", "input");
+    return spread(l, to, from);
 }
+
+ortc_status ortc_contrib_restore_padding(ortc_lift *l) { return ortc_contrib_spread(l, "output", "input"); }
 
 /* How many tokens there are is known when it has run. */
 ortc_status ortc_contrib_remove_padding(ortc_lift *l)

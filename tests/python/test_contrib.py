@@ -291,6 +291,20 @@ def attention():
                num_heads=2, unidirectional=1, past_present_share_buffer=1, expected=[y, np.concatenate([present, more], 3)])
     yield Case("attention_sizes", "Attention", {"input": x, "weights": r(12, 40, scale=0.3), "bias": r(40)}, num_heads=2, qkv_hidden_sizes=[16, 16, 8])
     yield Case("attention_half", "Attention", {n: v.astype(f16) for n, v in a.items()}, num_heads=2, unidirectional=1)
+    # onnxruntime's CPU turns no heads inside: its RotaryEmbedding does before its MultiHeadAttention; the longer buffer as above
+    for name, olds, size, turned in (("", 0, 16, 0), ("_part", 0, 64, 32), ("_past", 3, 16, 0), ("_room", 3, 16, 0)):
+        tokens, weights, added, past = r(2, 4, 12), r(12, 6 * size, scale=0.3), r(6 * size), r(2, 2, 2, olds, size)
+        angles = np.outer(np.arange(20), 10000.0 ** (-np.arange(0, turned or size, 2) / (turned or size)))
+        query, key, value = np.split(tokens @ weights + added, 3, -1)
+        query, key = (Case("turned", "RotaryEmbedding", {"x": p, "ids": np.tile(np.arange(olds, olds + 4), (2, 1)), "cos": np.cos(angles).astype(f32),
+                                                         "sin": np.sin(angles).astype(f32)}, num_heads=2, rotary_embedding_dim=turned).answers()[0] for p in (query, key))
+        same = {"query": query, "key": key, "value": value} | ({"bias": None, "mask": None, "added": None, "past_key": past[0], "past_value": past[1]} if olds else {})
+        y, *grown = Case("same", "MultiHeadAttention", same, outputs=3, num_heads=2, unidirectional=1).answers()
+        present, more, room = np.stack(grown), r(2, 2, 2, 4, size), name == "_room"
+        yield Case(f"attention_rotary{name}", "Attention", {"input": tokens, "weights": weights, "bias": added, "mask": None, "past": np.concatenate([past, more, more], 3) if room else past if olds else None,
+                   "added": None, "length": np.array([3], i32) if room else None}, outputs=2, num_heads=2, unidirectional=1, do_rotary=1, fixed=True,
+                   past_present_share_buffer=int(room), expected=[y, np.concatenate([present, more], 3) if room else present],
+                   **({"rotary_embedding_dim": turned} if turned else {}))
     for t in (u8, i8):
         yield Case(f"qattention_{t.__name__}", "QAttention", {"input": q(2, 4, 12), "weight": q(12, 48, t=t), "bias": b, "in": s(0.02), "step": s(0.01),
                    "mask": np.array([4, 2], i32), "in_zero": s(120, u8), "zero": s(3, t)}, num_heads=2, fixed=True, constants=["weight"])
@@ -504,6 +518,14 @@ def attention():
     heads_of = (x + xb).reshape(2, 3, 2, 8).transpose(0, 2, 1, 3)
     gates = 1 / (1 + np.exp(-(heads_of @ w + b).reshape(2, 2, 3, 2, 2).sum(-1)))
     yield Case("gated_bias", "GatedRelativePositionBias", {"x": x, "xb": xb, "place": place, "w": w, "b": b, "eco": eco}, num_heads=2,
+               expected=[((gates[..., :1] * (gates[..., 1:] * eco - 1) + 2) * place).astype(f32)])
+    grid = np.array([[0, 1, 3], [4, 2, 5]], i32)  # sequences of 2 and 2 tokens; what is padding has no query
+    tokens = r(4, 16)
+    spread = np.zeros((6, 16), f32)
+    spread[grid.ravel()[:4]] = tokens
+    heads_of = (spread.reshape(2, 3, 16) + xb).reshape(2, 3, 2, 8).transpose(0, 2, 1, 3)
+    gates = 1 / (1 + np.exp(-(heads_of @ w + b).reshape(2, 2, 3, 2, 2).sum(-1)))
+    yield Case("gated_bias_packed", "GatedRelativePositionBias", {"x": tokens, "xb": xb, "place": place, "w": w, "b": b, "eco": eco, "at": grid}, num_heads=2,
                expected=[((gates[..., :1] * (gates[..., 1:] * eco - 1) + 2) * place).astype(f32)])
     angle, parts = r(2, 3, 8), [r(2, 2, 3, 8, t=f16) for _ in range(4)]
     c, n = np.cos(angle)[:, None], np.sin(angle)[:, None]
