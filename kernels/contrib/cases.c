@@ -354,6 +354,10 @@ const ortc_case ortc_cases_contrib[] = {
      "num_heads=4 kv_num_heads=2 local_window_size=4 sliding_window_cache=1 k_quant_type='PER_TENSOR' "
      "v_quant_type='PER_TENSOR' kv_cache_bit_width=4",
      .outputs = 3},
+    {M "GroupQueryAttention@1",
+     "f32[1,7,32] f32[1,7,16] f32[1,7,16] f32[1,2,6,8] f32[1,2,6,8] i32[1]={15} i32[]={16} - - - "
+     "f32[1,4,7,16] f32[4]",
+     "num_heads=4 kv_num_heads=2 local_window_size=4 sliding_window_cache=1 qk_output=2", .outputs = 4},
     {M "GroupQueryAttention@1", "f32[1,1,32] f32[1,1,16] f32[1,1,16] - - i32[1]={0} i32[]={1}",
      "num_heads=4 kv_num_heads=2 "
      "sliding_window_cache=1",
@@ -380,6 +384,11 @@ const ortc_case ortc_cases_contrib[] = {
     {M "RemovePadding@1", "T[2,4,6] i32[2]={2,3}", "", F2, .outputs = 4},
     {M "RelativePositionBias@1", "T[32,4] i64[]={9} i64[]={9}", "max_distance=20 is_bidirectional=1", F2,
      .fixed = "the number of buckets must be known"},
+    {M "CausalConvWithState@1", "T[2,4,5,6] T[4,1,3,3]! T[4] T[2,4,5,2]", "ndim=2 activation='silu'", F3,
+     .outputs = 2, .fixed = "weights say how wide"},
+    {M "CausalConvWithState@1", "f32[1,4,5,6,3] f32[4,1,1,3,2] - f32[2,1,4,5,6,2]",
+     "ndim=3 dilation=2 state_window=2", .outputs = 2, .fixed = "weights say how wide"},
+    {M "CausalConvWithState@1", "f32[2,4,5,6] f32[4,1,2,3]", "ndim=2", .fails = ORTC_UNSUPPORTED},
     {M "GatedRelativePositionBias@1", "T[2,3,16] T[16] T[1,2,3,3] T[8,4] T[4] T[1,2,1,1]", "num_heads=2", F2},
     {M "GatedRelativePositionBias@1",
      "T[4,16] T[16] T[1,2,3,3] T[8,4] T[4] T[1,2,1,1] i32[2,3]={0,1,3,4,2,5}", "num_heads=2", F2,

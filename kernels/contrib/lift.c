@@ -1,5 +1,5 @@
-/* kernels/contrib/lift.c: one copy, for all of this family's liftings, of what they call everywhere: the functions of
- * ortc/op.h are inline, and would be there once in every file. */
+/* kernels/contrib/lift.c: one copy, for all of this family's liftings, of what they call everywhere: the
+ * functions of ortc/op.h are inline, and would be there once in every file. */
 #include "kernels/contrib/contrib.h"
 
 #undef ortc_lift_write

@@ -6,8 +6,8 @@
 
 #define MAX_TURNED 65536 /* elements of a head that rotary embedding turns */
 
-/* `q_turned` and `k_turned`: rotary embedding by the places behind the past, halves of a head turned against each
- * other, angles of base 10000; of onnxruntime's providers only CUDA's has it. */
+/* `q_turned` and `k_turned`: rotary embedding by the places behind the past, halves of a head turned against
+ * each other, angles of base 10000; of onnxruntime's providers only CUDA's has it. */
 static ortc_status turn_heads(ortc_lift *l, int64_t heads, int64_t width, const char *fresh, bool past)
 {
     int64_t turned = ortc_lift_int(l, "rotary_embedding_dim", 0);

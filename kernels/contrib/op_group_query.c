@@ -121,10 +121,10 @@ static ortc_status write_sink(ortc_lift *l, int64_t heads)
     else
         ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(0:query, [1,1,1,1])"));
     return ortc_lift_write(l,
-                           "lines = Shape(query) start=0 end=1\n"
-                           "sink_shape = Concat(lines, [%lld], tokens, [1]) axis=0\n"
+                           "sink_lines = Shape(query) start=0 end=1\n"
+                           "sink_shape = Concat(sink_lines, [%lld], tokens, [1]) axis=0\n"
                            "sink_column = Expand(sinks, sink_shape)\n"
-                           "score_shape = Concat(lines, [%lld], tokens, all_keys) axis=0\n"
+                           "score_shape = Concat(sink_lines, [%lld], tokens, all_keys) axis=0\n"
                            "all_scores = Expand(scores, score_shape)\n"
                            "masked = Concat(all_scores, sink_column) axis=3\n"
                            "sunk_key = Pad(cached_key, [0,0,0,0,0,0,1,0])\n"
@@ -178,6 +178,7 @@ static ortc_status write_sliding(ortc_lift *l, int64_t window)
 {
     ORTC_TRY(ortc_lift_write(l,
                              "capacity = Shape(past_key) start=2 end=3\n"
+                             "lines = Shape(query) start=0 end=1\n"
                              "slack = Sub(capacity, %lld)\n"
                              "rows = Reshape(capacity, [])\n"
                              "row = Range(0, rows, 1)",
@@ -209,6 +210,50 @@ static ortc_status write_sliding(ortc_lift *l, int64_t window)
                            LL(window));
 }
 
+/* `added` from attention_bias, whose columns are places of the sequence, by the keys that are there. */
+static ortc_status write_sliding_bias(ortc_lift *l, int64_t heads)
+{
+    ORTC_TRY(ortc_lift_write(l, "all_keys = Shape(cached_key) start=2 end=3"));
+    if (!ortc_given(l, "attention_bias")) return ORTC_OK;
+    return ortc_lift_write(l,
+                           "bias_columns = Shape(attention_bias) start=3\n"
+                           "bias_last = Sub(bias_columns, 1)\n"
+                           "bias_at = Min(key_at, bias_last)\n"
+                           "bias_at_wide = Unsqueeze(bias_at, [1,2])\n"
+                           "bias_rows = Concat(lines, [%lld], tokens, [1]) axis=0\n"
+                           "bias_shape = Concat(lines, [%lld], tokens, all_keys) axis=0\n"
+                           "bias_all = Expand(attention_bias, bias_rows)\n"
+                           "bias_from = Expand(bias_at_wide, bias_shape)\n"
+                           "bias = GatherElements(bias_all, bias_from) axis=3\n"
+                           "added = Where(open, bias, -inf:query)",
+                           LL(heads), LL(heads));
+}
+
+/* output_qk by places of the sequence, as attention_bias has them; 0 where a token may not look. */
+static ortc_status write_sliding_scores(ortc_lift *l, int64_t heads, int64_t window)
+{
+    return ortc_lift_write(l,
+                           "place_count = Reshape(total, [])\n"
+                           "place = Range(0, place_count, 1)\n"
+                           "place_new = GreaterOrEqual(place, begins)\n"
+                           "place_row = Sub(place, begins)\n"
+                           "place_fresh = Add(place_row, capacity)\n"
+                           "place_old = Sub(place, gone_before)\n"
+                           "place_any = Where(place_new, place_fresh, place_old)\n"
+                           "place_least = Max(place_any, 0)\n"
+                           "place_from = Min(place_least, last_kept)\n"
+                           "place_wide = Unsqueeze(place_from, [1,2])\n"
+                           "place_shape = Concat(lines, [%lld], tokens, total) axis=0\n"
+                           "place_all = Expand(place_wide, place_shape)\n"
+                           "place_weights = GatherElements(all_weights, place_all) axis=3\n"
+                           "place_seen = LessOrEqual(place, here)\n"
+                           "place_near = Greater(place, edge)\n"
+                           "place_open = And(place_seen, place_near)\n"
+                           "place_heads = Unsqueeze(place_open, [1])\n"
+                           "output_qk = Where(place_heads, place_weights, 0:query)",
+                           LL(heads));
+}
+
 ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
 {
     const bool sink = ortc_given(l, "head_sink") || ortc_lift_int(l, "smooth_softmax", -1) == 1;
@@ -220,12 +265,8 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     ortc_trio t;
     ORTC_TRY(read_cache(l, "past_key", "k_scale", "k_quant_type", &keys));
     ORTC_TRY(read_cache(l, "past_value", "v_scale", "v_quant_type", &values));
-    if (sliding && ortc_wanted(l, 3))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "output_qk with sliding_window_cache is not supported");
-    if (sliding && (window < 1 || !ortc_given(l, "past_key") || ortc_given(l, "attention_bias")))
-        return ortc_lift_fail(
-            l, ORTC_UNSUPPORTED,
-            "sliding_window_cache needs local_window_size and a past, and no attention_bias");
+    if (sliding && (window < 1 || !ortc_given(l, "past_key")))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "sliding_window_cache needs local_window_size and a past");
     ORTC_TRY(ortc_contrib_take_apart(l, &t));
     ORTC_TRY(ortc_lift_write(l, "last_ones = Cast(seqlens_k) to=7\n"
                                 "last_row = Reshape(last_ones, [-1])\n"
@@ -254,8 +295,7 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     if (ortc_wanted(l, 2))
         ORTC_TRY(sliding ? slide(l, "present_value", "all_values_kept")
                          : ortc_lift_write(l, "present_value = Identity(all_values_kept)"));
-    ORTC_TRY(sliding ? ortc_lift_write(l, "all_keys = Shape(cached_key) start=2 end=3")
-                     : write_window(l, window));
+    ORTC_TRY(sliding ? write_sliding_bias(l, t.heads) : write_window(l, window));
     if (sink) ORTC_TRY(write_sink(l, t.heads));
     ORTC_TRY(ortc_lift_write(l,
                              "mixed, _, _, %s = Attention(q4, %s, %s, %s) softcap=%.9g "
@@ -270,6 +310,7 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
                              (double)softcap, ortc_lift_int(l, "qk_output", 0) == 2 ? 3 : 2,
                              ortc_contrib_scale(l, scale)));
     if (!ortc_wanted(l, 3)) return ORTC_OK; /* of the keys there are; 0 where a token may not look */
+    if (sliding) return write_sliding_scores(l, t.heads, window);
     return ortc_lift_write(l, "some_weights = Slice(all_weights, [0], total, [3])\n"
                               "some_open = Slice(open, [0], total, [3])\n"
                               "output_qk = Where(some_open, some_weights, 0:query)");

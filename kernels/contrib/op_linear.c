@@ -1,5 +1,5 @@
-/* kernels/contrib/op_linear.c: LinearAttention and CausalConvWithState, which the standard has taken over, with
- * what it has not: states of the last tokens, dilation, channels last. */
+/* kernels/contrib/op_linear.c: LinearAttention and CausalConvWithState, which the standard has taken over,
+ * with what it has not: states of the last tokens, dilation, channels last, several dims. */
 #include "kernels/contrib/attention.h"
 
 /* How many states of the last tokens are kept, the newest last; 0: the newest alone, without an axis. */
@@ -85,22 +85,36 @@ ortc_status ortc_contrib_linear_attention(ortc_lift *l)
         ortc_wanted(l, 1) ? "present_state" : "_");
 }
 
-/* A depthwise convolution over what was kept and what is new, [B, C, L + S]. */
-static ortc_status causal_conv(ortc_lift *l, int64_t window, int64_t dilation, bool last)
+/* A depthwise convolution over what was kept and what is new, [B, C, .., L + S]: along the last of `ndim`
+ * axes no token sees what comes later; along others it sees as much before as behind it, zeros at the ends. */
+static ortc_status causal_conv(ortc_lift *l, int64_t ndim, int64_t window, int64_t dilation, bool last)
 {
     const ortc_port w = ortc_lift_look(l, "weight");
     const char *const activation = ortc_node_string(ortc_lift_node(l), "activation", "none"),
                       *past = window ? "past" : "past_state";
-    if (w.rank != 3 || w.dims[0] < 1 || w.dims[2] < 1 || w.dims[2] > 65536 || dilation > 65536)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shape of weight must be known, and have three dims");
-    const int64_t channels = w.dims[0], length = (w.dims[2] - 1) * dilation;
+    const int axis = (int)ndim + 1;
+    if (w.rank != axis + 1 || w.dims[0] < 1 || w.dims[axis] < 1 || w.dims[axis] > 65536 || dilation > 65536)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shape of weight must be known, and have %d dims",
+                              axis + 1);
+    const int64_t channels = w.dims[0], length = (w.dims[axis] - 1) * dilation;
+    char pads[96] = "", dilations[16] = "";
+    for (int side = 0; side < 2; side++)
+        for (int d = 2; d <= axis; d++) {
+            if (d < axis && (w.dims[d] < 1 || w.dims[d] > 65536 || w.dims[d] % 2 == 0))
+                return ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                                      "dim %d of weight must be known and odd: only the last axis is causal",
+                                      d);
+            if (!side && d < axis) strcat(dilations, "1,");
+            snprintf(pads + strlen(pads), sizeof pads - strlen(pads), "%s%lld", *pads ? "," : "",
+                     LL(d < axis ? w.dims[d] / 2 : 0));
+        }
     ORTC_TRY(last ? ortc_lift_write(l,
                                     "rows = Reshape(input, [0,0,%lld])\n"
                                     "x = Transpose(rows) perm=[0,2,1]",
                                     LL(channels))
                   : ortc_lift_write(l, "x = Identity(input)"));
     if (!ortc_given(l, "past_state"))
-        ORTC_TRY(ortc_lift_write(l, "all = Pad(x, [0,0,%lld,0,0,0])", LL(length)));
+        ORTC_TRY(ortc_lift_write(l, "all = Pad(x, [%lld,0], _, [%d])", LL(length), axis));
     else if (last)
         ORTC_TRY(ortc_lift_write(l,
                                  "past_rows = Reshape(%s, [0,0,%lld])\n"
@@ -108,9 +122,9 @@ static ortc_status causal_conv(ortc_lift *l, int64_t window, int64_t dilation, b
                                  "all = Concat(past_turned, x) axis=2",
                                  past, LL(channels)));
     else
-        ORTC_TRY(ortc_lift_write(l, "all = Concat(%s, x) axis=2", past));
-    ORTC_TRY(ortc_lift_write(l, "y = Conv(all, weight, bias) group=%lld dilations=[%lld]", LL(channels),
-                             LL(dilation)));
+        ORTC_TRY(ortc_lift_write(l, "all = Concat(%s, x) axis=%d", past, axis));
+    ORTC_TRY(ortc_lift_write(l, "y = Conv(all, weight, bias) group=%lld dilations=[%s%lld] pads=[%s]",
+                             LL(channels), dilations, LL(dilation), pads));
     ORTC_TRY(ortc_lift_write(l, strcmp(activation, "none") ? "z = Swish(y)" : "z = Identity(y)"));
     ORTC_TRY(last ? ortc_lift_write(l, "z_turned = Transpose(z) perm=[0,2,1]\n"
                                        "shape = Shape(input)\n"
@@ -118,9 +132,9 @@ static ortc_status causal_conv(ortc_lift *l, int64_t window, int64_t dilation, b
                   : ortc_lift_write(l, "output = Identity(z)"));
     if (!ortc_wanted(l, 1)) return ORTC_OK;
     ORTC_TRY(ortc_lift_write(l,
-                             "tokens = Shape(x) start=2 end=3\n"
+                             "tokens = Shape(x) start=%d\n"
                              "channel_axes = Shape(input) start=%d",
-                             last ? 2 : 1));
+                             axis, last ? 2 : 1));
     for (int64_t j = 0; j < (window ? window : 1); j++) {
         char name[48] = "present_state", kept[32];
         if (window) snprintf(name, sizeof name, "slot_%lld", LL(j));
@@ -130,9 +144,9 @@ static ortc_status causal_conv(ortc_lift *l, int64_t window, int64_t dilation, b
                                  "after_%lld = Add(at_%lld, 1)\n"
                                  "begin_%lld = Max(after_%lld, [0])\n"
                                  "end_%lld = Add(begin_%lld, %lld)\n"
-                                 "%s = Slice(all, begin_%lld, end_%lld, [2])",
+                                 "%s = Slice(all, begin_%lld, end_%lld, [%d])",
                                  LL(j), LL(window ? window - j : 1), LL(j), LL(j), LL(j), LL(j), LL(j), LL(j),
-                                 LL(length), last ? kept : name, LL(j), LL(j)));
+                                 LL(length), last ? kept : name, LL(j), LL(j), axis));
         if (last)
             ORTC_TRY(ortc_lift_write(l,
                                      "turned_%lld = Transpose(part_%lld) perm=[0,2,1]\n"
@@ -147,14 +161,15 @@ static ortc_status causal_conv(ortc_lift *l, int64_t window, int64_t dilation, b
 
 ortc_status ortc_contrib_causal_conv(ortc_lift *l)
 {
-    const int64_t dilation = ortc_lift_int(l, "dilation", 1);
+    const int64_t dilation = ortc_lift_int(l, "dilation", 1), ndim = ortc_lift_int(l, "ndim", 1);
     const bool last = ortc_lift_int(l, "channels_last", 0) != 0;
     int64_t window;
-    if (ortc_lift_int(l, "ndim", 1) != 1)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "only one spatial dim is supported");
+    if (ndim < 1 || ndim > 3 || (last && ndim > 1))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL, "ndim is %lld, expected 1 to 3, or 1 with channels_last",
+                              LL(ndim));
     if (dilation < 1) return ortc_lift_fail(l, ORTC_INVALID_MODEL, "dilation is %lld", LL(dilation));
     ORTC_TRY(read_window(l, &window));
-    if (window || last || dilation > 1) return causal_conv(l, window, dilation, last);
+    if (window || last || dilation > 1 || ndim > 1) return causal_conv(l, ndim, window, dilation, last);
     return ortc_lift_write(l, "output, %s = CausalConvWithState(input, weight, bias, past_state) &activation",
                            ortc_wanted(l, 1) ? "present_state" : "_");
 }

@@ -360,6 +360,21 @@ def attention():
         how = group(room, new, [room] * batch)
         how["inputs"] |= {"lengths": np.full(batch, past + new - 1, i32), "total": s(past + new, i32)}
         yield gqa(f"gqa_sliding_{name}", **how, local_window_size=4, sliding_window_cache=1)
+        if past == 0 or past >= room:
+            how["inputs"]["added"] = r(1, 4, new, past + new)
+            yield gqa(f"gqa_sliding_added_{name}", **how, local_window_size=4, sliding_window_cache=1)
+        # of these onnxruntime's CPU has no scores: they are those of a cache of all keys, of which this one has the last
+        full = group(past, new, [past] * batch)
+        gone = (room - 3) * max(0, -((room - past) // (room - 3)))
+        full["inputs"] |= {n: how["inputs"][n] for n in ("query", "key", "value", "added")}
+        cut = {n: np.zeros_like(how["inputs"][n]) for n in ("past_key", "past_value")}
+        for n, c in cut.items():
+            c[:, :, : past - gone] = full["inputs"][n][:, :, gone:]
+        for what in (1, 2):
+            more = {"qk_output": what, "declared": f32, "local_window_size": 4, "outputs": 4}
+            y, _, _, qk = gqa("full", **(full | more)).answers()
+            yield gqa(f"gqa_sliding_scores_{what}_{name}", **(how | more | {"inputs": how["inputs"] | cut, "outputs": ["y", "", "", "qk"]}), sliding_window_cache=1,
+                      expected=[y, qk])
     yield gqa("gqa_sink", **group(5, 1, [5, 4], inputs={"sinks": r(4)}))
     # onnxruntime's CPU has no norms inside: they come before
     how = group(5, 1, [5, 4], rotary=True)
@@ -415,6 +430,9 @@ def attention():
         room = {n: r(6, 2, 7, 8) for n in ("past_key", "past_value")}
         yield Case(f"dmmha_beams_{done}", "DecoderMaskedMultiHeadAttention", {**steps, "mask": None, "added": None, **room, "length": np.array([done], i32),
                    "beams": np.array([3], i32), "where": where}, outputs=3, num_heads=2, past_present_share_buffer=1, tied={"y1": "past_key", "y2": "past_value"})
+    yield Case("dmmha_scores_shared", "DecoderMaskedMultiHeadAttention", {**one, "mask": None, "added": None, "past_key": r(2, 2, 7, 8), "past_value": r(2, 2, 7, 8),
+               "length": np.array([4], i32), "beams": np.array([1], i32), "where": np.zeros((2, 1, 7), i32)}, outputs=["y", "pk", "pv", "qk"], num_heads=2, output_qk=1,
+               past_present_share_buffer=1, declared=f32, tied={"pk": "past_key", "pv": "past_value"})
     yield Case("dmmha_scores", "DecoderMaskedMultiHeadAttention", {"query": r(2, 1, 16), "key": r(2, 2, 5, 8), "value": r(2, 2, 5, 8)}, outputs=["y", "", "", "qk"],
                num_heads=2, output_qk=1, declared=f32)
     # onnxruntime's CPU keeps no window of states: what it says of each beginning is one of them
@@ -442,6 +460,22 @@ def attention():
                     how = {"activation": "silu" if past is None else "none", "dilation": dilation, "channels_last": last, "constants": ["w"]}
                     yield Case(f"conv_{window}{dilation}{last}{name}", **(windows("CausalConvWithState", ("x",), 1 if last else 2, 6, window, new, **how) if window else
                                dict(op="CausalConvWithState", inputs=new, outputs=2, **how)))
+    # several dims, of which onnxruntime's CPU has one: the last is causal, numpy sums by its taps
+    for ndim, window in ((2, 0), (2, 2), (3, 0)):
+        for name, there in (("", False), ("_past", True)):
+            x, w, b = r(2, 4, *(5, 6, 7)[3 - ndim :]), r(4, 1, *(1, 3, 2)[3 - ndim :]), r(4)
+            length = w.shape[-1] - 1
+            past = r(*((window,) if window else ()), *x.shape[:-1], 2 * length)
+            before = (past[-1] if window else past) if there else np.zeros_like(past[-1] if window else past)
+            line, sides = np.concatenate([before, x], -1), [(n // 2, n // 2) for n in w.shape[2:-1]]
+            wide = np.pad(line, [(0, 0), (0, 0), *sides, (0, 0)])
+            y = np.broadcast_to(b.reshape(1, 4, *[1] * ndim), x.shape).astype(f64)
+            for tap in np.ndindex(w.shape[2:]):
+                cut = tuple(slice(t, t + n) for t, n in zip(tap[:-1], x.shape[2:-1]))
+                y = y + wide[(slice(None), slice(None), *cut, slice(2 * tap[-1], 2 * tap[-1] + x.shape[-1]))] * w[(slice(None), 0, *tap)].reshape(1, 4, *[1] * ndim)
+            states = [line[..., x.shape[-1] - window + 1 + j :][..., : 2 * length] for j in range(window)]
+            yield Case(f"conv_{ndim}d_{window}{name}", "CausalConvWithState", {"x": x, "w": w, "b": b, "past": past if there else None}, outputs=2, ndim=ndim, dilation=2,
+                       state_window=window, activation="silu", constants=["w"], expected=[(y / (1 + np.exp(-y))).astype(f32), np.stack(states) if window else line[..., -2 * length :]])
     for rule, more in (("linear", {}), ("gated_delta", {"decay": -(r(2, 3, 2) ** 2), "beta": 1 / (1 + np.exp(-r(2, 3, 2)))})):
         yield Case(f"linear_{rule}", "LinearAttention", {"query": r(2, 3, 16), "key": r(2, 3, 16, scale=0.3), "value": r(2, 3, 16), "past": r(2, 2, 8, 8), **more}, outputs=2,
                    q_num_heads=2, kv_num_heads=2, update_rule=rule)
