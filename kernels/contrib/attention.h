@@ -40,6 +40,32 @@ ortc_status ortc_contrib_places(ortc_lift *);
 ortc_status ortc_contrib_turn(ortc_lift *, ortc_trio *, const char *where);
 /* q4 [B, N, S, H], k4 and v4 [B, G, S, H] */
 ortc_status ortc_contrib_split_all(ortc_lift *, const ortc_trio *);
+/* Heads of `*name` divided by the root of the mean of their squares, times a weight: `to`, which *name is
+ * then. */
+ortc_status ortc_contrib_normalise(ortc_lift *, const char **name, const char *to, const char *weight,
+                                   int64_t heads);
+
+/* A cache of integers: how they are told from numbers. */
+typedef struct ortc_kv_cache {
+    const char *scale; /* an input: one number, or one for each head's channel */
+    const char *shape; /* that it is brought to */
+    int64_t bits;      /* 0: the cache is of numbers */
+    ortc_dtype type;
+} ortc_kv_cache;
+
+/* kind, width: attributes; a width that is not said (NULL: by none) follows from the type. channels: the
+ * shape of a scale for each head's channel. */
+ortc_status ortc_contrib_read_cache(ortc_lift *, const char *past, const char *scale, const char *kind,
+                                    const char *width, const char *channels, ortc_kv_cache *out);
+/* `to` from `from`, of rank 4, the last axis a head: as the cache keeps it, and back. Two elements of 4 bits
+ * lie in a byte, the first in its low half, and 8 stands for 0. */
+ortc_status ortc_contrib_into_cache(ortc_lift *, const ortc_kv_cache *, const char *to, const char *from);
+ortc_status ortc_contrib_out_of_cache(ortc_lift *, const ortc_kv_cache *, const char *to, const char *from);
+
+/* `sunk_key` and `sunk_value`: behind `key` and `value` one of zeros, and `masked`, what is added to the
+ * scores of q4: for that one the head's sink (0 for the smooth softmax), so that its weight is lost. From
+ * `added`, or from `open`. */
+ortc_status ortc_contrib_sink(ortc_lift *, int64_t heads, bool added, const char *key, const char *value);
 
 /* op_packed.c */
 /* `to` [B, S, width], zeros where there is padding, from tokens `from` [T, width] and `token_offset`. */

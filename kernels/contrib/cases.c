@@ -380,6 +380,22 @@ const ortc_case ortc_cases_contrib[] = {
      "f32[9,4]",
      "num_heads=4 kv_num_heads=2 do_rotary=1 is_causal=0",
      .fixed = "the size of a head follows from that of the query"},
+    {M "PagedAttention@1",
+     "f32[2,32] f32[2,16] f32[2,16] C[6,4,2,8] C[6,4,2,8] i32[3]={0,1,2} i32[2]={3,5} i32[2,2]={1,4,3,0} "
+     "f32[9,4] f32[9,4] i32[2]={7,-1} f32[4] f32[8] f32[8] f32[1]={0.25} f32[1]={0.5}",
+     "num_heads=4 kv_num_heads=2 do_rotary=1 k_quant_type='PER_TENSOR' v_quant_type='PER_TENSOR'",
+     "C=i8,f8e4m3fn", .outputs = 3},
+    {M "PagedAttention@1",
+     "f32[2,32] f32[2,16] f32[2,16] u8[6,4,2,4] u8[6,4,2,4] i32[3]={0,1,2} i32[2]={3,5} i32[2,2]={1,4,3,0} "
+     "- - - - - - f32[2,1,8]=0.1..0.5 f32[2,1,8]=0.1..0.5",
+     "num_heads=4 kv_num_heads=2 k_quant_type='PER_CHANNEL' v_quant_type='PER_CHANNEL'", .outputs = 3},
+    {M "PagedAttention@1",
+     "T[2,32] T[2,8] - T[6,4,1,8] - i32[3]={0,1,2} i32[2]={3,5} i32[2,2]={1,4,3,0} T[9,2] T[9,2]",
+     "num_heads=4 kv_num_heads=1 do_rotary=1 rotary_offset=4 kv_cache_layout='LATENT' v_head_size=4 "
+     "scale=0.3",
+     F3, .outputs = 2},
+    {M "PagedAttention@1", "f32[2,32] f32[2,8] - f32[6,4,1,8] - i32[3] i32[2] i32[2,2]",
+     "num_heads=4 kv_num_heads=1", .fails = ORTC_INVALID_MODEL},
     {M "RestorePadding@1", "T[5,6] i32[2,4]={0,1,4,5,6,2,3,7}", "", F2},
     {M "RemovePadding@1", "T[2,4,6] i32[2]={2,3}", "", F2, .outputs = 4},
     {M "RelativePositionBias@1", "T[32,4] i64[]={9} i64[]={9}", "max_distance=20 is_bidirectional=1", F2,

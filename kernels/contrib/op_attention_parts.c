@@ -1,5 +1,5 @@
 /* kernels/contrib/op_attention_parts.c: what com.microsoft's attentions share: masks, buffers, heads, rotary
- * embedding. */
+ * embedding, caches of integers, sinks. */
 #include "kernels/contrib/attention.h"
 
 const char *ortc_contrib_scale(ortc_lift *l, char buffer[40])
@@ -159,4 +159,109 @@ ortc_status ortc_contrib_split_all(ortc_lift *l, const ortc_trio *t)
     ORTC_TRY(ortc_contrib_split_heads(l, "q4", t->q, t->heads));
     ORTC_TRY(ortc_contrib_split_heads(l, "k4", t->k, t->groups));
     return ortc_contrib_split_heads(l, "v4", t->v, t->groups);
+}
+
+ortc_status ortc_contrib_normalise(ortc_lift *l, const char **name, const char *to, const char *weight,
+                                   int64_t heads)
+{
+    const char *from = *name;
+    *name = to;
+    return ortc_lift_write(l,
+                           "%s_lead = Shape(%s) start=0 end=2\n"
+                           "%s_split = Concat(%s_lead, [%lld,-1]) axis=0\n"
+                           "%s_heads = Reshape(%s, %s_split)\n"
+                           "%s_rows = RMSNormalization(%s_heads, %s) axis=-1 epsilon=%.9g\n"
+                           "%s = Reshape(%s_rows, [0,0,-1])",
+                           to, from, to, to, LL(heads), to, from, to, to, to, weight,
+                           (double)ortc_node_float(ortc_lift_node(l), "qk_norm_epsilon", 1e-6F), to, to);
+}
+
+/* ---- Caches -------------------------------------------------------------------------------------------- */
+
+ortc_status ortc_contrib_read_cache(ortc_lift *l, const char *past, const char *scale, const char *kind,
+                                    const char *width, const char *channels, ortc_kv_cache *out)
+{
+    const char *how = ortc_node_string(ortc_lift_node(l), kind, "NONE");
+    const ortc_dtype t = ortc_lift_look(l, past).dtype;
+    *out = (ortc_kv_cache){scale, strcmp(how, "PER_CHANNEL") ? "[1,1,1,1]" : channels, 0, t};
+    if (!strcmp(how, "NONE")) return ORTC_OK;
+    out->bits = t == ORTC_U8 ? 4 : 8;
+    if (width) out->bits = ortc_lift_int(l, width, out->bits);
+    if (!ortc_given(l, scale) || !t)
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "a quantised cache needs '%s' and '%s'", past, scale);
+    const bool known = out->bits == 8 ? t == ORTC_I8 || t == ORTC_F8E4M3FN : out->bits == 4 && t == ORTC_U8;
+    return known ? ORTC_OK
+                 : ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                                  "a cache of %lld bits in elements of %s is not supported", LL(out->bits),
+                                  ortc_dtype_name(t));
+}
+
+ortc_status ortc_contrib_into_cache(ortc_lift *l, const ortc_kv_cache *c, const char *to, const char *from)
+{
+    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_step = Reshape(%s, %s)\n"
+                             "%s_wide = Cast(%s) to=1\n"
+                             "%s_part = Div(%s_wide, %s_step)",
+                             to, c->scale, c->shape, to, from, to, to, to));
+    if (c->type == ORTC_F8E4M3FN) return ortc_lift_write(l, "%s = Cast(%s_part) to=%d", to, to, c->type);
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_round = Round(%s_part)\n"
+                             "%s_clip = Clip(%s_round, %d:f32, %d:f32)",
+                             to, to, to, to, c->bits == 8 ? -128 : -8, c->bits == 8 ? 127 : 7));
+    if (c->bits == 8) return ortc_lift_write(l, "%s = Cast(%s_clip) to=%d", to, to, c->type);
+    return ortc_lift_write(l,
+                           "%s_moved = Add(%s_clip, 8:f32)\n"
+                           "%s_codes = Cast(%s_moved) to=2\n"
+                           "%s_low = Slice(%s_codes, [0], [9223372036854775807], [3], [2])\n"
+                           "%s_high = Slice(%s_codes, [1], [9223372036854775807], [3], [2])\n"
+                           "%s_up = BitShift(%s_high, 4:u8) direction='LEFT'\n"
+                           "%s = BitwiseOr(%s_low, %s_up)",
+                           to, to, to, to, to, to, to, to, to, to, to, to, to);
+}
+
+ortc_status ortc_contrib_out_of_cache(ortc_lift *l, const ortc_kv_cache *c, const char *to, const char *from)
+{
+    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
+    if (c->bits == 4)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "%s_bytes = Unsqueeze(%s, [4])\n"
+                                 "%s_shifted = BitShift(%s_bytes, [0,4]:u8) direction='RIGHT'\n"
+                                 "%s_low = BitwiseAnd(%s_shifted, 15:u8)\n"
+                                 "%s_codes = Reshape(%s_low, [0,0,0,-1])\n"
+                                 "%s_real = Cast(%s_codes) to=1\n"
+                                 "%s_whole = Sub(%s_real, 8:f32)",
+                                 to, from, to, to, to, to, to, to, to, to, to, to));
+    else
+        ORTC_TRY(ortc_lift_write(l, "%s_whole = Cast(%s) to=1", to, from));
+    return ortc_lift_write(l,
+                           "%s_step = Reshape(%s, %s)\n"
+                           "%s_scaled = Mul(%s_whole, %s_step)\n"
+                           "%s = Cast(%s_scaled) to=@query",
+                           to, c->scale, c->shape, to, to, to, to, to);
+}
+
+/* ---- Sinks --------------------------------------------------------------------------------------------- */
+
+ortc_status ortc_contrib_sink(ortc_lift *l, int64_t heads, bool added, const char *key, const char *value)
+{
+    const bool sink = ortc_given(l, "head_sink");
+    ORTC_TRY(
+        ortc_lift_write(l, added ? "scores = Identity(added)" : "scores = Where(open, 0:query, -inf:query)"));
+    if (sink)
+        ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(head_sink, [1,-1,1,1])"));
+    else
+        ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(0:query, [1,1,1,1])"));
+    return ortc_lift_write(l,
+                           "sink_lines = Shape(q4) start=0 end=1\n"
+                           "sink_rows = Shape(q4) start=2 end=3\n"
+                           "sink_keys = Shape(%s) start=2 end=3\n"
+                           "sink_shape = Concat(sink_lines, [%lld], sink_rows, [1]) axis=0\n"
+                           "sink_column = Expand(sinks, sink_shape)\n"
+                           "score_shape = Concat(sink_lines, [%lld], sink_rows, sink_keys) axis=0\n"
+                           "all_scores = Expand(scores, score_shape)\n"
+                           "masked = Concat(all_scores, sink_column) axis=3\n"
+                           "sunk_key = Pad(%s, [0,0,0,0,0,0,1,0])\n"
+                           "sunk_value = Pad(%s, [0,0,0,0,0,0,1,0])",
+                           key, LL(heads), LL(heads), key, value);
 }

@@ -2,79 +2,6 @@
  * caches that slide, sinks. */
 #include "kernels/contrib/attention.h"
 
-/* A cache of integers: how they are told from numbers. */
-typedef struct cache {
-    const char *scale; /* an input: one number, or one for each head's channel */
-    char shape[40];    /* that it is brought to */
-    int64_t bits;      /* 0: the cache is of numbers */
-    ortc_dtype type;
-} cache;
-
-static ortc_status read_cache(ortc_lift *l, const char *past, const char *scale, const char *kind, cache *out)
-{
-    const char *how = ortc_node_string(ortc_lift_node(l), kind, "NONE");
-    const ortc_dtype t = ortc_lift_look(l, past).dtype;
-    *out = (cache){scale, "[1,1,1,1]", 0, t};
-    if (!strcmp(how, "PER_CHANNEL"))
-        snprintf(out->shape, sizeof out->shape, "[1,%lld,1,-1]", LL(ortc_lift_int(l, "kv_num_heads", 0)));
-    if (!strcmp(how, "NONE")) return ORTC_OK;
-    out->bits = ortc_lift_int(l, "kv_cache_bit_width", t == ORTC_U8 ? 4 : 8);
-    if (!ortc_given(l, scale) || !t)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "a quantised cache needs '%s' and '%s'", past, scale);
-    const bool known = out->bits == 8 ? t == ORTC_I8 || t == ORTC_F8E4M3FN : out->bits == 4 && t == ORTC_U8;
-    return known ? ORTC_OK
-                 : ortc_lift_fail(l, ORTC_UNSUPPORTED,
-                                  "a cache of %lld bits in elements of %s is not supported", LL(out->bits),
-                                  ortc_dtype_name(t));
-}
-
-/* `to` from `from` [B, heads, S, H]: as the cache keeps it. Two elements of 4 bits lie in a byte, the first
- * in its low half, and 8 stands for 0. */
-static ortc_status into_cache(ortc_lift *l, const cache *c, const char *to, const char *from)
-{
-    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
-    ORTC_TRY(ortc_lift_write(l,
-                             "%s_step = Reshape(%s, %s)\n"
-                             "%s_wide = Cast(%s) to=1\n"
-                             "%s_part = Div(%s_wide, %s_step)",
-                             to, c->scale, c->shape, to, from, to, to, to));
-    if (c->type == ORTC_F8E4M3FN) return ortc_lift_write(l, "%s = Cast(%s_part) to=%d", to, to, c->type);
-    ORTC_TRY(ortc_lift_write(l,
-                             "%s_round = Round(%s_part)\n"
-                             "%s_clip = Clip(%s_round, %d:f32, %d:f32)",
-                             to, to, to, to, c->bits == 8 ? -128 : -8, c->bits == 8 ? 127 : 7));
-    if (c->bits == 8) return ortc_lift_write(l, "%s = Cast(%s_clip) to=%d", to, to, c->type);
-    return ortc_lift_write(l,
-                           "%s_moved = Add(%s_clip, 8:f32)\n"
-                           "%s_codes = Cast(%s_moved) to=2\n"
-                           "%s_low = Slice(%s_codes, [0], [9223372036854775807], [3], [2])\n"
-                           "%s_high = Slice(%s_codes, [1], [9223372036854775807], [3], [2])\n"
-                           "%s_up = BitShift(%s_high, 4:u8) direction='LEFT'\n"
-                           "%s = BitwiseOr(%s_low, %s_up)",
-                           to, to, to, to, to, to, to, to, to, to, to, to, to);
-}
-
-static ortc_status out_of_cache(ortc_lift *l, const cache *c, const char *to, const char *from)
-{
-    if (!c->bits) return ortc_lift_write(l, "%s = Identity(%s)", to, from);
-    if (c->bits == 4)
-        ORTC_TRY(ortc_lift_write(l,
-                                 "%s_bytes = Unsqueeze(%s, [4])\n"
-                                 "%s_shifted = BitShift(%s_bytes, [0,4]:u8) direction='RIGHT'\n"
-                                 "%s_low = BitwiseAnd(%s_shifted, 15:u8)\n"
-                                 "%s_codes = Reshape(%s_low, [0,0,0,-1])\n"
-                                 "%s_real = Cast(%s_codes) to=1\n"
-                                 "%s_whole = Sub(%s_real, 8:f32)",
-                                 to, from, to, to, to, to, to, to, to, to, to, to));
-    else
-        ORTC_TRY(ortc_lift_write(l, "%s_whole = Cast(%s) to=1", to, from));
-    return ortc_lift_write(l,
-                           "%s_step = Reshape(%s, %s)\n"
-                           "%s_scaled = Mul(%s_whole, %s_step)\n"
-                           "%s = Cast(%s_scaled) to=@query",
-                           to, c->scale, c->shape, to, to, to, to, to);
-}
-
 /* `mask` [B, 1, S, T]: which keys a token may see, or, with what is added, by how much. */
 static ortc_status write_window(ortc_lift *l, int64_t window)
 {
@@ -106,46 +33,6 @@ static ortc_status write_window(ortc_lift *l, int64_t window)
                               "bias_pads = Concat([0,0,0,0,0,0,0], unbiased) axis=0\n"
                               "bias = Pad(attention_bias, bias_pads)\n"
                               "added = Where(open, bias, -inf:query)");
-}
-
-/* A key of zeros and a value of zeros behind the others, whose score is the head's sink (0 for the smooth
- * softmax): its weight is lost. */
-static ortc_status write_sink(ortc_lift *l, int64_t heads)
-{
-    const bool sink = ortc_given(l, "head_sink");
-    ORTC_TRY(ortc_lift_write(l, ortc_given(l, "attention_bias")
-                                    ? "scores = Identity(added)"
-                                    : "scores = Where(open, 0:query, -inf:query)"));
-    if (sink)
-        ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(head_sink, [1,-1,1,1])"));
-    else
-        ORTC_TRY(ortc_lift_write(l, "sinks = Reshape(0:query, [1,1,1,1])"));
-    return ortc_lift_write(l,
-                           "sink_lines = Shape(query) start=0 end=1\n"
-                           "sink_shape = Concat(sink_lines, [%lld], tokens, [1]) axis=0\n"
-                           "sink_column = Expand(sinks, sink_shape)\n"
-                           "score_shape = Concat(sink_lines, [%lld], tokens, all_keys) axis=0\n"
-                           "all_scores = Expand(scores, score_shape)\n"
-                           "masked = Concat(all_scores, sink_column) axis=3\n"
-                           "sunk_key = Pad(cached_key, [0,0,0,0,0,0,1,0])\n"
-                           "sunk_value = Pad(cached_value, [0,0,0,0,0,0,1,0])",
-                           LL(heads), LL(heads));
-}
-
-/* Heads of `*name` divided by the root of the mean of their squares, times a weight. */
-static ortc_status normalise(ortc_lift *l, const char **name, const char *to, const char *weight,
-                             int64_t heads)
-{
-    const char *from = *name;
-    *name = to;
-    return ortc_lift_write(l,
-                           "%s_lead = Shape(%s) start=0 end=2\n"
-                           "%s_split = Concat(%s_lead, [%lld,-1]) axis=0\n"
-                           "%s_heads = Reshape(%s, %s_split)\n"
-                           "%s_rows = RMSNormalization(%s_heads, %s) axis=-1 epsilon=%.9g\n"
-                           "%s = Reshape(%s_rows, [0,0,-1])",
-                           to, from, to, to, LL(heads), to, from, to, to, to, weight,
-                           (double)ortc_node_float(ortc_lift_node(l), "qk_norm_epsilon", 1e-6F), to, to);
 }
 
 /* A cache of C rows that slides (sliding_window_cache): after T tokens it holds the last ones from `gone` on,
@@ -260,11 +147,14 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
     const bool sliding = ortc_lift_int(l, "sliding_window_cache", 0) != 0;
     const int64_t window = ortc_lift_int(l, "local_window_size", -1);
     const float softcap = ortc_node_float(ortc_lift_node(l), "softcap", 0);
-    char scale[40];
-    cache keys, values;
+    char scale[40], channels[40];
+    ortc_kv_cache keys, values;
     ortc_trio t;
-    ORTC_TRY(read_cache(l, "past_key", "k_scale", "k_quant_type", &keys));
-    ORTC_TRY(read_cache(l, "past_value", "v_scale", "v_quant_type", &values));
+    snprintf(channels, sizeof channels, "[1,%lld,1,-1]", LL(ortc_lift_int(l, "kv_num_heads", 0)));
+    ORTC_TRY(ortc_contrib_read_cache(l, "past_key", "k_scale", "k_quant_type", "kv_cache_bit_width", channels,
+                                     &keys));
+    ORTC_TRY(ortc_contrib_read_cache(l, "past_value", "v_scale", "v_quant_type", "kv_cache_bit_width",
+                                     channels, &values));
     if (sliding && (window < 1 || !ortc_given(l, "past_key")))
         return ortc_lift_fail(l, ORTC_UNSUPPORTED, "sliding_window_cache needs local_window_size and a past");
     ORTC_TRY(ortc_contrib_take_apart(l, &t));
@@ -272,13 +162,15 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
                                 "last_row = Reshape(last_ones, [-1])\n"
                                 "lengths = Add(last_row, 1)"));
     ORTC_TRY(ortc_contrib_places(l));
-    if (ortc_given(l, "q_norm_weight")) ORTC_TRY(normalise(l, &t.q, "q_normed", "q_norm_weight", t.heads));
-    if (ortc_given(l, "k_norm_weight")) ORTC_TRY(normalise(l, &t.k, "k_normed", "k_norm_weight", t.groups));
+    if (ortc_given(l, "q_norm_weight"))
+        ORTC_TRY(ortc_contrib_normalise(l, &t.q, "q_normed", "q_norm_weight", t.heads));
+    if (ortc_given(l, "k_norm_weight"))
+        ORTC_TRY(ortc_contrib_normalise(l, &t.k, "k_normed", "k_norm_weight", t.groups));
     if (ortc_lift_int(l, "do_rotary", 0))
         ORTC_TRY(ortc_contrib_turn(l, &t, ortc_given(l, "position_ids") ? "position_ids" : "places"));
     ORTC_TRY(ortc_contrib_split_all(l, &t));
-    ORTC_TRY(into_cache(l, &keys, "k_kept", "k4"));
-    ORTC_TRY(into_cache(l, &values, "v_kept", "v4"));
+    ORTC_TRY(ortc_contrib_into_cache(l, &keys, "k_kept", "k4"));
+    ORTC_TRY(ortc_contrib_into_cache(l, &values, "v_kept", "v4"));
     if (sliding) {
         ORTC_TRY(write_sliding(l, window));
         ORTC_TRY(ortc_lift_write(l, "all_keys_kept = Concat(past_key, k_kept) axis=2\n"
@@ -287,8 +179,8 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
         ORTC_TRY(ortc_contrib_append(l, "past_key", "k_kept", "all_keys_kept"));
         ORTC_TRY(ortc_contrib_append(l, "past_value", "v_kept", "all_values_kept"));
     }
-    ORTC_TRY(out_of_cache(l, &keys, "cached_key", "all_keys_kept"));
-    ORTC_TRY(out_of_cache(l, &values, "cached_value", "all_values_kept"));
+    ORTC_TRY(ortc_contrib_out_of_cache(l, &keys, "cached_key", "all_keys_kept"));
+    ORTC_TRY(ortc_contrib_out_of_cache(l, &values, "cached_value", "all_values_kept"));
     if (ortc_wanted(l, 1))
         ORTC_TRY(sliding ? slide(l, "present_key", "all_keys_kept")
                          : ortc_lift_write(l, "present_key = Identity(all_keys_kept)"));
@@ -296,7 +188,9 @@ ortc_status ortc_contrib_group_query_attention(ortc_lift *l)
         ORTC_TRY(sliding ? slide(l, "present_value", "all_values_kept")
                          : ortc_lift_write(l, "present_value = Identity(all_values_kept)"));
     ORTC_TRY(sliding ? write_sliding_bias(l, t.heads) : write_window(l, window));
-    if (sink) ORTC_TRY(write_sink(l, t.heads));
+    if (sink)
+        ORTC_TRY(
+            ortc_contrib_sink(l, t.heads, ortc_given(l, "attention_bias"), "cached_key", "cached_value"));
     ORTC_TRY(ortc_lift_write(l,
                              "mixed, _, _, %s = Attention(q4, %s, %s, %s) softcap=%.9g "
                              "qk_matmul_output_mode=%d%s\n"

@@ -86,7 +86,7 @@ ortc_status ortc_contrib_linear_attention(ortc_lift *l)
 }
 
 /* A depthwise convolution over what was kept and what is new, [B, C, .., L + S]: along the last of `ndim`
- * axes no token sees what comes later; along others it sees as much before as behind it, zeros at the ends. */
+ * axes no token sees what comes later; along others it sees as much before as behind it, zeros at ends. */
 static ortc_status causal_conv(ortc_lift *l, int64_t ndim, int64_t window, int64_t dilation, bool last)
 {
     const ortc_port w = ortc_lift_look(l, "weight");
@@ -94,8 +94,7 @@ static ortc_status causal_conv(ortc_lift *l, int64_t ndim, int64_t window, int64
                       *past = window ? "past" : "past_state";
     const int axis = (int)ndim + 1;
     if (w.rank != axis + 1 || w.dims[0] < 1 || w.dims[axis] < 1 || w.dims[axis] > 65536 || dilation > 65536)
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shape of weight must be known, and have %d dims",
-                              axis + 1);
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the shape of weight must be known, of %d dims", axis + 1);
     const int64_t channels = w.dims[0], length = (w.dims[axis] - 1) * dilation;
     char pads[96] = "", dilations[16] = "";
     for (int side = 0; side < 2; side++)

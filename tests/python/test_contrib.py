@@ -525,6 +525,7 @@ def attention():
                 want[begin + j, h * 8 : h * 8 + 8] = e / e.sum() @ values[: old + j + 1, h // 2]
     yield Case("paged", "PagedAttention", {**dict(zip(("query", "key", "value"), fresh)), "key_cache": pages[0], "value_cache": pages[1], "sums": sums,
                "past": np.array(olds, i32), "table": table}, outputs=3, num_heads=4, kv_num_heads=2, expected=[want.astype(f32), *kept])
+    yield from paged()
     full = np.zeros((8, 6), f32)
     full[offsets.ravel()[:5]] = tokens = r(5, 6)
     yield Case("restore_padding", "RestorePadding", {"x": tokens, "at": offsets}, expected=[full.reshape(2, 4, 6)])
@@ -565,6 +566,81 @@ def attention():
     c, n = np.cos(angle)[:, None], np.sin(angle)[:, None]
     yield Case("gemma_rotary", "GemmaRotaryEmbedding", {"angle": angle, **dict(zip("abcd", parts))}, outputs=2,
                expected=[(parts[0] * c + parts[1] * n).astype(f16), (parts[2] * c + parts[3] * n).astype(f16)])
+
+
+def paged():
+    """PagedAttention's forms, which onnxruntime has on CUDA alone, as its schema says them: three heads that share keys of two."""
+    sums, table, olds, heads, size = np.array([0, 2, 5], i32), np.array([[1, 4], [3, 0]], i32), [3, 0], 4, 8
+
+    def cached(x, bits, step):
+        """What a cache keeps of x, [.., heads of keys, elements], and what is read from it."""
+        if not bits:
+            return x, x
+        whole = np.clip(np.rint(x / step), -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if bits == 8:
+            return whole.astype(i8), (whole * step).astype(f32)
+        codes = (whole + 8).astype(u8)
+        return codes[..., ::2] | codes[..., 1::2] << 4, (whole * step).astype(f32)
+
+    def case(name, groups=2, latent=0, offset=0, rotary=0, norms=False, sinks=False, slots=None, bits=0, by="NONE", **more):
+        fresh = [r(5, n * size) for n in (heads, groups, groups)]
+        qn, kn, sink = (r(size) if norms else None, r(size) if norms else None, r(heads) if sinks else None)
+        step = [r(groups, 1, size) ** 2 * 0.1 + 0.3 if by == "PER_CHANNEL" else np.array([0.4], f32) for _ in range(2)]
+        each = [p.reshape(-1, size) if p.ndim == 3 else p for p in step]
+        angles = np.outer(np.arange(8), 0.5 ** np.arange(rotary // 2))
+        made = []
+        for x, weight in zip(fresh, (qn, kn, None)):
+            x = x.reshape(5, -1, size).astype(f64)
+            if weight is not None:
+                x = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * weight
+            made.append(x)
+        where = np.concatenate([olds[n] + np.arange(sums[n + 1] - sums[n]) for n in (0, 1)])
+        for x in made[:2] if rotary else []:
+            a, b = x[..., offset : offset + rotary // 2].copy(), x[..., offset + rotary // 2 : offset + rotary].copy()
+            c, n = np.cos(angles)[where][:, None], np.sin(angles)[where][:, None]
+            x[..., offset : offset + rotary // 2], x[..., offset + rotary // 2 : offset + rotary] = a * c - b * n, b * c + a * n
+        q_, *new = (x.astype(f32) for x in made)
+        caches, real = zip(*(cached(r(6, 4, groups, size), bits, p) for p in each))
+        caches, real = [c.copy() for c in caches], [c.copy() for c in real]
+        goes = [int(table[n, (olds[n] + j) // 4]) * 4 + (olds[n] + j) % 4 for n in (0, 1) for j in range(sums[n + 1] - sums[n])] if slots is None else slots
+        before = [c.copy() for c in caches]
+        for cache, value, x, p in zip(caches, real, new, each):
+            for token, slot in enumerate(goes):
+                if slot >= 0:
+                    kept, told = cached(x[token], bits, p)
+                    cache.reshape(24, groups, -1)[slot], value.reshape(24, groups, -1)[slot] = kept, told
+        wide = latent or size
+        want = np.zeros((5, heads, wide))
+        for line in (0, 1):
+            keys, values = (c[table[line]].reshape(8, groups, size).astype(f64) for c in (real if not latent else real[:1] * 2))
+            for token in range(sums[line], sums[line + 1]):
+                n = where[token] + 1
+                for h in range(heads):
+                    scores = keys[:n, h * groups // heads] @ q_[token, h] * more.get("scale", size**-0.5)
+                    top = max(scores.max(), sink[h] if sinks else -np.inf)
+                    e = np.exp(scores - top)
+                    want[token, h] = e / (e.sum() + (np.exp(sink[h] - top) if sinks else 0)) @ values[:n, h * groups // heads, :wide]
+        inputs = {"query": fresh[0], "key": fresh[1], "value": None if latent else fresh[2], "key_cache": before[0], "value_cache": None if latent else before[1], "sums": sums,
+                  "past": np.array(olds, i32), "table": table, "cos": np.cos(angles).astype(f32) if rotary else None, "sin": np.sin(angles).astype(f32) if rotary else None,
+                  "slots": None if slots is None else np.array(slots, i32), "sink": sink, "qn": qn, "kn": kn, "ks": step[0] if bits else None,
+                  "vs": step[1] if bits and not latent else None, "bounds": np.array([3, 8], i32)}  # fmt: skip
+        kinds = {"k_quant_type": by} | ({} if latent else {"v_quant_type": by}) if bits else {}
+        return Case(f"paged_{name}", "PagedAttention", inputs, outputs=2 if latent else 3, num_heads=heads, kv_num_heads=groups, fixed=bool(rotary), rtol=1e-3,
+                    atol=1e-5, expected=[want.reshape(5, -1).astype(f32), *caches[: 1 if latent else 2]], do_rotary=int(rotary > 0), rotary_offset=offset, **kinds,
+                    **({"kv_cache_layout": "LATENT", "v_head_size": latent} if latent else {}), **more)  # fmt: skip
+
+    yield case("bounds")
+    yield case("slots", slots=[7, -1, 12, 13, -1])
+    yield case("sink", sinks=True)
+    yield case("norms", norms=True)
+    yield case("rotary_norms", norms=True, rotary=8)
+    yield case("offset", rotary=4, offset=2)
+    yield case("latent", groups=1, latent=6, rotary=4, offset=4, scale=0.3)
+    yield case("latent_sink", groups=1, latent=8, sinks=True, slots=[7, 16, 12, 13, 14])
+    for bits in (8, 4):
+        for by in ("PER_TENSOR", "PER_CHANNEL"):
+            yield case(f"i{bits}_{by}", bits=bits, by=by)
+    yield case("i8_slots", bits=8, by="PER_TENSOR", slots=[7, -1, 12, 13, -1], norms=True, rotary=8)
 
 
 def quantized():
