@@ -25,6 +25,7 @@
 #include "kernels/control/search.h"
 
 #define BEAMS_LIMIT 1024
+#define PAIRS_LIMIT 65536
 
 /* ---- Attributes ---------------------------------------------------------------------------------------- */
 
@@ -196,8 +197,9 @@ static ortc_status read_extras(ortc_search *s)
         s->forced = ids->data;
         s->n_forced = ids->dims[1];
     }
-    if (pairs && (pairs->rank != 2 || pairs->dims[1] != 2))
-        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "'cross_qk_layer_head' must be pairs [n, 2]");
+    if (pairs && (pairs->rank != 2 || pairs->dims[1] != 2 || pairs->dims[0] > PAIRS_LIMIT))
+        return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH,
+                              "'cross_qk_layer_head' must be pairs [n, 2], at most %d", PAIRS_LIMIT);
     return ORTC_OK;
 }
 
@@ -330,13 +332,15 @@ static ortc_status take_scores(ortc_search *s)
     return ORTC_OK;
 }
 
+static bool crosses(const ortc_search *s) { return s->call->n_out > 3 && s->call->out[3].dtype; }
+
 /* A run of the decoder leaves what is crossed of each row, of the pairs of layer and head that are wanted. */
 static ortc_status keep_crossed(ortc_search *s)
 {
     const ortc_search_state *is = s->state;
     const ortc_view *told = given(s, 12);
     ortc_view x;
-    if (s->call->n_out < 4 || !s->call->out[3].dtype) return ORTC_OK;
+    if (!crosses(s)) return ORTC_OK;
     for (int64_t i = 0; i < (told ? told->dims[0] : is->layers); i++) {
         const int64_t layer = told ? ((const int32_t *)told->data)[2 * i] : i;
         if (layer < 0 || layer >= is->layers)
@@ -354,14 +358,20 @@ static ortc_status keep_crossed(ortc_search *s)
             return ortc_call_fail(s->call, ORTC_INVALID_ARGUMENT,
                                   "'cross_qk_layer_head' has head %lld of %lld", (long long)head,
                                   (long long)x.dims[1]);
+        const int64_t pairs = told ? told->dims[0] : is->layers * heads;
+        if (s->frames >= 0 && pairs != s->n_pairs)
+            return ortc_call_fail(
+                s->call, ORTC_SHAPE_MISMATCH,
+                "a layer of the decoder crosses with %lld heads, another with more or fewer",
+                (long long)heads);
         s->frames = x.dims[3];
-        s->n_pairs = told ? told->dims[0] : is->layers * heads;
+        s->n_pairs = pairs;
         float **kept = &s->crossed[s->runs];
         if (!*kept && !(*kept = calloc((size_t)(s->rows * s->n_pairs * s->frames) + 1, sizeof **kept)))
             return ortc_call_fail(s->call, ORTC_OUT_OF_MEMORY, "no memory for what a decoder crosses");
         for (int64_t r = 0; r < s->rows; r++)
             for (int64_t h = 0; h < heads; h++)
-                for (int64_t f = 0; f < s->frames && i * heads + h < s->n_pairs; f++)
+                for (int64_t f = 0; f < s->frames; f++)
                     (*kept)[(r * s->n_pairs + i * heads + h) * s->frames + f] =
                         (float)ortc_load_f64(x.data, x.dtype, (r * x.dims[1] + head + h) * s->frames + f);
     }
@@ -422,6 +432,8 @@ static ortc_status widen(ortc_search *s, ortc_value **v, int32_t axis)
     if (x.rank != axis + 2 || x.dims[axis] > s->max)
         return ortc_call_fail(s->call, ORTC_SHAPE_MISMATCH, "a past of rank %d has more than %lld tokens",
                               x.rank, (long long)s->max);
+    if (ortc_dtype_bits(x.dtype) < 8 || x.dtype == ORTC_STRING)
+        return ortc_call_fail(s->call, ORTC_TYPE_MISMATCH, "a past is of %s", ortc_dtype_name(x.dtype));
     ortc_copy_dims(dims, x.dims, x.rank);
     dims[axis] = s->max;
     for (int32_t d = 0; d < axis; d++) outer *= dims[d];
@@ -705,7 +717,7 @@ static ortc_status give_all(ortc_search *s)
             ((int32_t *)y->data)[i * s->max + t] = t < length ? tokens[t] : (int32_t)s->state->pad;
         if (scored) ortc_store_f64(s->call->out[1].data, s->call->out[1].dtype, i, (double)best->score);
     }
-    return s->call->n_out > 3 && s->call->out[3].dtype ? give_crossed(s) : ORTC_OK;
+    return crosses(s) ? give_crossed(s) : ORTC_OK;
 }
 
 /* Tokens that are there at first, of every row, with GPT-2's mask. */
@@ -732,7 +744,7 @@ static ortc_status begin_rows(ortc_search *s)
         s->sums[r] = r % s->beams ? -1e9F : 0; /* at first all beams of a line are the same */
         s->from[r] = (int32_t)line;
         s->sentences[r].tokens = s->kept + r * s->max;
-        s->sentences[r].trace = s->kept_traces + r * s->max;
+        s->sentences[r].trace = s->kept_traces ? s->kept_traces + r * s->max : NULL;
     }
     s->length = s->first;
     return ORTC_OK;
@@ -767,12 +779,16 @@ static ortc_status reserve(ortc_search *s)
     s->tokens = calloc(rows, max * one);
     s->spare = calloc(rows, max * one);
     s->kept = calloc(rows, max * one);
-    s->trace = calloc(rows, max * one);
-    s->spare_trace = calloc(rows, max * one);
-    s->kept_traces = calloc(rows, max * one);
-    s->origins = calloc(rows, max * one);
-    s->spare_origins = calloc(rows, max * one);
-    s->crossed = calloc(max, sizeof *s->crossed);
+    if (crosses(s)) {
+        s->trace = calloc(rows, max * one);
+        s->spare_trace = calloc(rows, max * one);
+        s->kept_traces = calloc(rows, max * one);
+        s->crossed = calloc(max, sizeof *s->crossed);
+    }
+    if (s->state->shares == 3) {
+        s->origins = calloc(rows, max * one);
+        s->spare_origins = calloc(rows, max * one);
+    }
     s->frames = -1;
     s->mask = calloc(rows, (size_t)s->first * one);
     s->next = calloc(rows, one);
@@ -782,9 +798,10 @@ static ortc_status reserve(ortc_search *s)
     s->done = calloc((size_t)s->batch, 1);
     s->n_kept = calloc((size_t)s->batch, sizeof *s->n_kept);
     s->sentences = calloc(rows, sizeof *s->sentences);
-    const bool all = s->trace && s->spare_trace && s->kept_traces && s->origins && s->spare_origins &&
-                     s->crossed && s->in && s->out && s->tokens && s->spare && s->kept && s->mask &&
-                     s->next && s->from && s->counted && s->sums && s->done && s->n_kept && s->sentences;
+    const bool traces = !crosses(s) || (s->trace && s->spare_trace && s->kept_traces && s->crossed),
+               all = traces && (s->state->shares < 3 || (s->origins && s->spare_origins)) && s->in &&
+                     s->out && s->tokens && s->spare && s->kept && s->mask && s->next && s->from &&
+                     s->counted && s->sums && s->done && s->n_kept && s->sentences;
     return all ? ORTC_OK
                : ortc_call_fail(s->call, ORTC_OUT_OF_MEMORY, "no memory for %lld rows of %lld tokens",
                                 (long long)s->rows, (long long)s->max);
