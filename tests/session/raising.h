@@ -1,5 +1,5 @@
-/* tests/session/raising.h: what the tests of raising share: a graph with symbolic batch and length in the making, runs of
- * it before and after a pass, what is expected of it. Each file of tests has its own.
+/* tests/session/raising.h: what the tests of raising share: a graph with symbolic batch and length in the
+ * making, runs of it before and after a pass, what is expected of it. Each file of tests has its own.
  */
 #ifndef ORTC_TESTS_RAISING_H
 #define ORTC_TESTS_RAISING_H

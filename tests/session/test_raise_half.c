@@ -1,4 +1,6 @@
-/* tests/session/test_raise_half.c: what is raised of f16 and bf16, with the casts that exporters put around it. */
+/* tests/session/test_raise_half.c: what is raised of f16 and bf16, with the casts that exporters put
+ * around it.
+ */
 #include "tests/session/raising.h"
 
 TestSuite(raise_half, .init = setup, .fini = teardown);
