@@ -40,7 +40,8 @@ static uint32_t shares_of(const ortc_graph *decoder, uint32_t at, uint32_t n_in)
     return 3;
 }
 
-static ortc_status read_gpt(ortc_search_state *s, const ortc_graph *decoder, ortc_prep *prep)
+static ortc_status read_gpt(ortc_search_state *s, const ortc_graph *decoder, const ortc_graph *init,
+                            ortc_prep *prep)
 {
     const ortc_port past = ortc_graph_in(decoder, 3);
     s->first_past = 3;
@@ -48,6 +49,8 @@ static ortc_status read_gpt(ortc_search_state *s, const ortc_graph *decoder, ort
     s->shares_at = s->n_out + 2;
     s->shares = shares_of(decoder, s->shares_at, ortc_graph_n_in(decoder));
     s->n_in = s->shares_at + s->shares;
+    s->n_init = init ? s->shares_at + shares_of(init, s->shares_at, ortc_graph_n_in(init)) : s->n_in;
+    if (s->n_init > s->n_in) s->n_init = s->n_in;
     s->past_type = past.dtype;
     if (s->n_out < 2 || past.rank != 5 || past.dims[2] < 1 || past.dims[4] < 1 || !past.dtype)
         return ortc_prep_fail(
@@ -93,7 +96,8 @@ static ortc_status read_pair(ortc_search_state *s, const ortc_graph *encoder, co
 
 static ortc_status read_attributes(ortc_search_state *s, const ortc_node *n, ortc_prep *prep)
 {
-    const ortc_attr decoder = ortc_node_attr(n, "decoder"), encoder = ortc_node_attr(n, "encoder");
+    const ortc_attr decoder = ortc_node_attr(n, "decoder"), encoder = ortc_node_attr(n, "encoder"),
+                    init = ortc_node_attr(n, "init_decoder");
     s->kind = *ortc_node_op(n) == 'G'   ? ORTC_SEARCH_GREEDY
               : *ortc_node_op(n) == 'S' ? ORTC_SEARCH_SAMPLING
                                         : ORTC_SEARCH_BEAMS;
@@ -116,7 +120,7 @@ static ortc_status read_attributes(ortc_search_state *s, const ortc_node *n, ort
     s->silent[2] = s->start; /* of a transcript */
     s->silent[3] = ortc_node_int(n, "translate_token_id", -1);
     s->silent[4] = ortc_node_int(n, "transcribe_token_id", -1);
-    s->init = ortc_node_attr(n, "init_decoder").kind == ORTC_ATTR_GRAPH;
+    s->init = init.kind == ORTC_ATTR_GRAPH;
     if (s->eos < 0 || s->eos > INT32_MAX || s->pad < 0 || s->pad > INT32_MAX || !(s->temperature > 0))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
                               "eos_token_id %lld, pad_token_id %lld, temperature %g", (long long)s->eos,
@@ -131,7 +135,7 @@ static ortc_status read_attributes(ortc_search_state *s, const ortc_node *n, ort
                               s->kind == ORTC_SEARCH_BEAMS ? "an encoder, or is unknown" : "BeamSearch");
     s->n_out = ortc_graph_n_out(decoder.u.graphs[0]);
     return s->model ? read_pair(s, encoder.u.graphs[0], decoder.u.graphs[0], prep)
-                    : read_gpt(s, decoder.u.graphs[0], prep);
+                    : read_gpt(s, decoder.u.graphs[0], s->init ? init.u.graphs[0] : NULL, prep);
 }
 
 static ortc_status search_prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -485,7 +489,7 @@ static ortc_status begin_gpt(ortc_search *s)
         if (is->shares) ORTC_TRY(widen(s, &s->in[is->first_past + i], 3));
     }
     ORTC_TRY(feed_gpt(s));
-    return run_body(s, is->init ? "init_decoder" : "decoder", is->n_in, is->n_out);
+    return run_body(s, is->init ? "init_decoder" : "decoder", is->n_init, is->n_out);
 }
 
 /* ---- T5 and Whisper ------------------------------------------------------------------------------------ */

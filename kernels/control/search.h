@@ -32,6 +32,7 @@ typedef struct ortc_search_state {
     /* of inputs behind the pasts, which then are buffers of max_length that the presents are written into:
      * how many tokens they have; with 3 also the beams, and which beam each token came from */
     uint32_t shares, shares_at;
+    uint32_t n_init;   /* inputs of the decoder for the first run, which need not tell of beams */
     bool crossed;      /* the decoder's last outputs, one a layer: scores of what the encoder said */
     int64_t no_speech; /* the word whose probability is an output */
 } ortc_search_state;

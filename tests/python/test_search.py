@@ -20,6 +20,7 @@ rng = np.random.default_rng(11)
 f32, i32 = np.float32, np.int32
 F, I, WORDS, WIDTH, HEADS = TensorProto.FLOAT, TensorProto.INT32, 17, 16, 2
 SIZE = WIDTH // HEADS
+ROOM = [("past_sequence_length", I, [1]), ("beam_width", I, [1]), ("cache_indirection", I, ["lines", "beams", "max"])]
 
 
 class Graph:
@@ -50,8 +51,8 @@ class Graph:
                                  [helper.make_tensor_value_info(n, t, s) for _, n, t, s in outputs], self.weights)  # fmt: skip
 
 
-def gpt(tag: str = "d", seed: int = 3, shared: bool = False):
-    """shared: the present is written into the past's buffer."""
+def gpt(tag: str = "d", seed: int = 3, shared: int = 0):
+    """shared: the present is written into the past's buffer, of which so many inputs tell; with 3 it is for one new token."""
     global rng
     rng = np.random.default_rng(seed)
     g = Graph(tag)
@@ -59,13 +60,21 @@ def gpt(tag: str = "d", seed: int = 3, shared: bool = False):
     places = g.weight((rng.standard_normal((40, WIDTH)) * 0.7).astype(f32))
     x = g.put("Add", g.put("Gather", words, "input_ids"), g.put("Gather", places, "position_ids"))
     qkv, bias = (g.weight((rng.standard_normal(s) * 0.4).astype(f32)) for s in ((WIDTH, 3 * WIDTH), (3 * WIDTH,)))
-    more = ("", "past_sequence_length") if shared else ()
-    a, present = g.put("Attention", x, qkv, bias, "attention_mask", "past_0", *more, outputs=2, domain="com.microsoft", num_heads=HEADS, unidirectional=1,
-                       past_present_share_buffer=int(shared))  # fmt: skip
+    if shared == 3:
+        parts = g.put("Split", "past_0", axis=0, outputs=2)
+        old = [g.put("Squeeze", p, g.ints(0)) for p in parts]
+        made = g.put("Split", g.put("MatMul", x, qkv), axis=2, outputs=3)
+        a, *new = g.put("DecoderMaskedMultiHeadAttention", *made, "attention_mask", "", *old, "past_sequence_length", "beam_width", "cache_indirection", bias, outputs=3,
+                        domain="com.microsoft", num_heads=HEADS, past_present_share_buffer=1)  # fmt: skip
+        present = g.put("Concat", *(g.put("Unsqueeze", p, g.ints(0)) for p in new), axis=0)
+    else:
+        more = ("", "past_sequence_length") if shared else ()
+        a, present = g.put("Attention", x, qkv, bias, "attention_mask", "past_0", *more, outputs=2, domain="com.microsoft", num_heads=HEADS, unidirectional=1,
+                           past_present_share_buffer=shared)  # fmt: skip
     logits = g.linear(g.put("Tanh", g.put("Add", x, a)), WIDTH, WORDS, 1.0)
     past = [2, "rows", HEADS, "past", SIZE]
     return g.graph([("input_ids", I, ["rows", "new"]), ("position_ids", I, ["rows", "new"]), ("attention_mask", I, ["rows", "all"]), ("past_0", F, past),
-                    *([("past_sequence_length", I, [1])] if shared else [])],
+                    *ROOM[:shared]],
                    [(logits, "logits", F, ["rows", "new", WORDS]), (present, "present_0", F, [2, "rows", HEADS, "max" if shared else "all", SIZE])])  # fmt: skip
 
 
@@ -130,8 +139,7 @@ def t5(first: bool = True, hidden: bool = True, speech: bool = False, shared: in
     past = [[n, F, ["rows", HEADS, "past" if "self" in n else "sent", SIZE]] for n in ("past_key_self_0", "past_value_self_0", "past_key_cross_0", "past_value_cross_0")]
     states = [("encoder_hidden_states", F, ["rows", "sent", WIDTH])] if hidden else []
     masks = [] if speech else [("encoder_attention_mask", I, ["rows", "sent"])]
-    room = [("past_sequence_length", I, [1]), ("beam_width", I, [1]), ("cache_indirection", I, ["lines", "beams", "max"])][:shared]
-    decoder = d.graph([("input_ids", I, ["rows", 1]), *masks, *states, *past, *room],
+    decoder = d.graph([("input_ids", I, ["rows", 1]), *masks, *states, *past, *ROOM[:shared]],
                       [(logits, "logits", F, ["rows", 1, WORDS]), (own[0], "present_key_self_0", F, ["rows", HEADS, "all", SIZE]),
                        (own[1], "present_value_self_0", F, ["rows", HEADS, "all", SIZE]),
                        *([(seen[0], "output_cross_qk_0", F, ["rows", HEADS, 1, "sent"])] if tells else [])])  # fmt: skip
@@ -169,7 +177,7 @@ def greedy():
     yield case("vocabulary", vocab_size=WORDS)
     for tokens in TOKENS:  # onnxruntime's CPU has no Attention in a buffer: without one the same words come
         same = case("same", tokens, more={"min_length": n(6)})
-        made = case(f"buffers_{tokens}", tokens, more={"min_length": n(6)}, decoder=gpt(shared=True))
+        made = case(f"buffers_{tokens}", tokens, more={"min_length": n(6)}, decoder=gpt(shared=1))
         made.expected = same.answers()
         yield made
 
@@ -227,7 +235,8 @@ def beams():
     for tokens in TOKENS:
         for end, lasts in ((1, 0), (6, 9), (16, 0)):
             how = {"tokens": tokens, "outputs": 2, "eos_token_id": end, "min_length": lasts}
-            yield buffered(f"buffers_{tokens}_{end}", {"decoder": gpt(shared=True)}, {"decoder": gpt()}, **how)
+            yield buffered(f"buffers_{tokens}_{end}", {"decoder": gpt(shared=1)}, {"decoder": gpt()}, **how)
+            yield buffered(f"buffers3_{tokens}_{end}", {"decoder": gpt(shared=3), "init_decoder": gpt("i", 3, 1)}, {"decoder": gpt()}, **how)
             for first, hidden in ((True, True), (True, False), (False, False)):
                 for shared in (1, 3):
                     yield buffered(f"t5_{int(first)}{int(hidden)}_buffers{shared}_{tokens}_{end}", t5(first, hidden, shared=shared), t5(first, hidden), **how)
