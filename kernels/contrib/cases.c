@@ -110,6 +110,8 @@ const ortc_case ortc_cases_contrib[] = {
     {M "Attention@1", "f32[2,3,8] f32[8,48] f32[48] i32[2]={3,1}", "num_heads=2",
      .fixed = "lengths are told from ends and begins by the batch"},
     {M "Attention@1", "f32[2,3,8] f32[8,48] f32[48] - f32[2,2,2,4,8]", "num_heads=2", .outputs = 2},
+    {M "Attention@1", "f32[2,3,8] f32[8,48] f32[48] i32[8]={3,1,0,3,4,0,3,4}", "num_heads=2",
+     .fixed = "lengths are told from ends and begins by the batch"},
     {M "Attention@1", "f32[2,3,8] f32[8,48] f32[48] i32[3]={3,1,1}", "num_heads=2",
      .fails = ORTC_UNSUPPORTED},
     {M "Attention@1", "T[2,3,8] T[8,48] T[48] - T[2,2,2,4,8]", "num_heads=2 do_rotary=1 unidirectional=1", F2,

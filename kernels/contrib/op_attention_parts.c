@@ -19,8 +19,9 @@ ortc_status ortc_contrib_mask(ortc_lift *l, const char *keys, const char *added,
     const double filter = (double)ortc_node_float(ortc_lift_node(l), "mask_filter_value", -10000);
     *out = ortc_given(l, added) ? added : "_"; /* "_" is nothing */
     if (!m.type) return ORTC_OK;
-    if (m.rank == 1) { /* ends [B], or ends and begins [2 B] */
-        const bool begins = m.dims[0] != x.dims[0] && m.dims[0] >= 0 && x.dims[0] >= 0;
+    if (m.rank == 1) { /* ends [B], ends and begins [2 B], or ends and sums of lengths [3 B + 2] */
+        const bool known = m.dims[0] != x.dims[0] && m.dims[0] >= 0 && x.dims[0] >= 0,
+                   sums = known && m.dims[0] == 3 * x.dims[0] + 2, begins = known && !sums;
         if (begins && m.dims[0] != 2 * x.dims[0])
             return ortc_lift_fail(l, ORTC_UNSUPPORTED, "'%s' has %lld elements for a batch of %lld", keys,
                                   LL(m.dims[0]), LL(x.dims[0]));
@@ -29,6 +30,7 @@ ortc_status ortc_contrib_mask(ortc_lift *l, const char *keys, const char *added,
                                  "places = Range(0, last, 1)\n"
                                  "whole = Cast(%s) to=7\n",
                                  keys));
+        if (sums) ORTC_TRY(ortc_lift_write(l, "ends_row = Slice(whole, [0], [%lld], [0])", LL(x.dims[0])));
         if (begins)
             ORTC_TRY(ortc_lift_write(l, "ends_row, begins_row = Split(whole) axis=0 num_outputs=2\n"
                                         "ends = Unsqueeze(ends_row, [1])\n"
@@ -37,8 +39,10 @@ ortc_status ortc_contrib_mask(ortc_lift *l, const char *keys, const char *added,
                                         "behind = GreaterOrEqual(places, begins)\n"
                                         "kept = And(before, behind)"));
         else
-            ORTC_TRY(ortc_lift_write(l, "ends = Unsqueeze(whole, [1])\n"
-                                        "kept = Less(places, ends)"));
+            ORTC_TRY(ortc_lift_write(l,
+                                     "ends = Unsqueeze(%s, [1])\n"
+                                     "kept = Less(places, ends)",
+                                     sums ? "ends_row" : "whole"));
         ORTC_TRY(ortc_lift_write(l, "open = Unsqueeze(kept, [1,2])"));
     } else if (m.rank == 2 || m.rank == 3) {
         ORTC_TRY(ortc_lift_write(l,

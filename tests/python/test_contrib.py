@@ -257,6 +257,7 @@ def attention():
         keep = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], i32)
         yield Case(f"mha_mask_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": keep, "added": r(1, heads, 3, 5)}, num_heads=heads)
         yield Case(f"mha_lengths_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": np.array([5, 2], i32)}, num_heads=heads, fixed=True)
+        yield Case(f"mha_sums_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": np.array([5, 2, 0, 3, 6, 0, 5, 7], i32)}, num_heads=heads, fixed=True)
         yield Case(f"mha_pairs_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": rng.integers(0, 2, (2, 3, 5)).astype(i32) | np.eye(3, 5, dtype=i32)},
                    num_heads=heads)
         c = {"query": r(2, 3, d), "key": r(2, 3, d), "value": r(2, 3, d)}
@@ -281,6 +282,7 @@ def attention():
     yield Case("attention_filter", "Attention", {**a, "mask": keep}, num_heads=2, mask_filter_value=-3.0)
     yield Case("attention_lengths", "Attention", {**a, "mask": np.array([4, 2], i32)}, num_heads=2, fixed=True)
     yield Case("attention_ends", "Attention", {**a, "mask": np.array([4, 3, 0, 1], i32)}, num_heads=2, fixed=True)
+    yield Case("attention_sums", "Attention", {**a, "mask": np.array([4, 2, 0, 4, 6, 0, 4, 6], i32)}, num_heads=2, fixed=True)
     yield Case("attention_pairs", "Attention", {**a, "mask": np.tril(np.ones((2, 4, 4), i32))}, num_heads=2)
     yield Case("attention_added", "Attention", {**a, "mask": None, "past": None, "added": r(2, 2, 4, 4)}, num_heads=2, scale=0.4)
     yield Case("attention_past", "Attention", {**a, "mask": None, "past": r(2, 2, 2, 3, 8)}, outputs=2, num_heads=2, unidirectional=1)
