@@ -50,7 +50,8 @@ static ortc_program *oldest(ortc_plan_cache *c, const ortc_program *but)
         for (size_t b = 0; b < ORTC_LENGTH(c->buckets); b++)
             for (ortc_program *p = c->buckets[b]; p; p = p->next)
                 if (p != but && (!found || p->last_used < found->last_used)) found = p;
-        if (!found || found->held || !ortc_pack_alone(found->store, found->packs.data, found->packs.count))
+        if (!found || found->held || !found->packs.count ||
+            !ortc_pack_alone(found->store, found->packs.data, found->packs.count))
             return found;
         found->held = true;
         found->last_used += HELD;
