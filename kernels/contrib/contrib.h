@@ -7,15 +7,16 @@
 
 #include "kernels/common/shape.h"
 
-static inline bool ortc_given(ortc_lift *l, const char *name) { return ortc_lift_look(l, name).type != NULL; }
-static inline bool ortc_wanted(ortc_lift *l, uint32_t out)
-{
-    return ortc_node_out(ortc_lift_node(l), out).type != NULL || ortc_node_out(ortc_lift_node(l), out).edge;
-}
-static inline int64_t ortc_lift_int(ortc_lift *l, const char *name, int64_t otherwise)
-{
-    return ortc_node_int(ortc_lift_node(l), name, otherwise);
-}
+/* lift.c */
+bool ortc_given(ortc_lift *, const char *name);
+bool ortc_wanted(ortc_lift *, uint32_t out);
+int64_t ortc_lift_int(ortc_lift *, const char *name, int64_t otherwise);
+ortc_port ortc_contrib_look(ortc_lift *, const char *name);
+ORTC_PRINTF(2, 3) ortc_status ortc_contrib_write(ortc_lift *, const char *fmt, ...);
+ORTC_PRINTF(3, 4) ortc_status ortc_contrib_fail(ortc_lift *, ortc_status, const char *fmt, ...);
+#define ortc_lift_look ortc_contrib_look
+#define ortc_lift_write ortc_contrib_write
+#define ortc_lift_fail ortc_contrib_fail
 
 /* op_blocked.c */
 ortc_status ortc_contrib_blocked_conv(ortc_lift *);
@@ -73,15 +74,20 @@ ortc_status ortc_contrib_skip_group_norm(ortc_lift *);
 ortc_status ortc_contrib_qembed_layer_norm(ortc_lift *);
 ortc_status ortc_contrib_gated_rms_norm(ortc_lift *);
 ortc_status ortc_contrib_branchwise_rms_norm(ortc_lift *);
-/* op_attention.c */
+/* op_rotary.c */
 ortc_status ortc_contrib_rotary(ortc_lift *);
 ortc_status ortc_contrib_mrotary(ortc_lift *);
+/* op_attention.c */
 ortc_status ortc_contrib_attention(ortc_lift *);
 ortc_status ortc_contrib_qattention(ortc_lift *);
+/* op_multi_head.c */
 ortc_status ortc_contrib_multi_head_attention(ortc_lift *);
-ortc_status ortc_contrib_group_query_attention(ortc_lift *);
-ortc_status ortc_contrib_sparse_attention(ortc_lift *);
 ortc_status ortc_contrib_decoder_masked_attention(ortc_lift *);
+/* op_group_query.c */
+ortc_status ortc_contrib_group_query_attention(ortc_lift *);
+/* op_sparse.c */
+ortc_status ortc_contrib_sparse_attention(ortc_lift *);
+/* op_linear.c */
 ortc_status ortc_contrib_linear_attention(ortc_lift *);
 ortc_status ortc_contrib_causal_conv(ortc_lift *);
 /* op_bias.c */

@@ -126,7 +126,6 @@ static const ortc_op ops[] = {
     MS("SkipGroupNorm", "X:T gamma:M beta:M skip:T bias:T?", "Y:T S:T?",
        "activation:i! channels_last:i=1 epsilon:f=1e-5 groups:i!", "T=f16,f32 M=f16,f32",
        ortc_contrib_skip_group_norm),
-    /* op_attention.c */
     MS("RotaryEmbedding", "input:T position_ids:M cos_cache:T sin_cache:T", "output:T",
        "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1",
        "T=" F3 " M=i64", ortc_contrib_rotary),
@@ -204,7 +203,7 @@ static const ortc_op ops[] = {
        "local_window_size:i=-1 num_heads:i! qk_norm_epsilon:f=1e-6 rotary_interleaved:i=0 rotary_offset:i=0 "
        "scale:f? softcap:f=0 "
        "v_cache_dtype:s? v_head_size:i? v_quant_type:s=NONE",
-       "T=" F3 " C=" F3 " S=i32", ortc_contrib_paged_attention),
+       "T=" F3 " C=" F3 ",i8,u8,f8e4m3fn S=i32", ortc_contrib_paged_attention),
     MS("RemovePadding", "input:T sequence_token_count:M",
        "output:T token_offset:M cumulated_seq_len:M max_seq_len:M", "", "T=f16,f32 M=i32",
        ortc_contrib_remove_padding),

@@ -2,7 +2,7 @@
  * embedding. */
 #include <math.h>
 
-#include "kernels/contrib/contrib.h"
+#include "kernels/contrib/attention.h"
 
 /* bias_table [buckets, heads] by the bucket of key - query: small distances have one each, larger ones
  * share them by their logarithm, up to max_distance. */
@@ -59,10 +59,14 @@ ortc_status ortc_contrib_relative_position_bias(ortc_lift *l)
 ortc_status ortc_contrib_gated_position_bias(ortc_lift *l)
 {
     const int64_t heads = ortc_lift_int(l, "num_heads", 0);
-    if (ortc_given(l, "token_offset"))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "packed tokens are not supported");
+    const char *query =
+        "query_layer"; /* [B, S, N * H], or the tokens that are no padding: zeros for the others */
+    if (ortc_given(l, "token_offset")) {
+        ORTC_TRY(ortc_contrib_spread(l, "all_tokens", query));
+        query = "all_tokens";
+    }
     return ortc_lift_write(l,
-                           "sum = Add(query_layer, query_bias)\n"
+                           "sum = Add(%s, query_bias)\n"
                            "apart = Reshape(sum, [0,0,%lld,-1])\n"
                            "turned = Transpose(apart) perm=[0,2,1,3]\n"
                            "product = MatMul(turned, weight)\n"
@@ -76,7 +80,7 @@ ortc_status ortc_contrib_gated_position_bias(ortc_lift *l)
                            "inner = Mul(gate_u, less)\n"
                            "gate = Add(inner, 2:eco_a)\n"
                            "output = Mul(gate, rel_pos)",
-                           (long long)heads);
+                           query, (long long)heads);
 }
 
 ortc_status ortc_contrib_gemma_rotary(ortc_lift *l)

@@ -5,9 +5,7 @@
  * tokens in [B * S] first, then those of the padding. Tokens go to their places, attend there, and come
  * back.
  */
-#include "kernels/contrib/contrib.h"
-
-#define LL(x) ((long long)(x))
+#include "kernels/contrib/attention.h"
 
 /* `at` [T, 1]: the places of the tokens; `grid` [B, S]; `cells`, B * S. `tokens` is a vector of one
  * element, T. */
@@ -119,12 +117,14 @@ ortc_status ortc_contrib_packed_multi_head_attention(ortc_lift *l)
     return attend(l, "query");
 }
 
-ortc_status ortc_contrib_restore_padding(ortc_lift *l)
+ortc_status ortc_contrib_spread(ortc_lift *l, const char *to, const char *from)
 {
-    ORTC_TRY(ortc_lift_write(l, "tokens = Shape(input) start=0 end=1"));
+    ORTC_TRY(ortc_lift_write(l, "tokens = Shape(%s) start=0 end=1", from));
     ORTC_TRY(write_places(l));
-    return spread(l, "output", "input");
+    return spread(l, to, from);
 }
+
+ortc_status ortc_contrib_restore_padding(ortc_lift *l) { return ortc_contrib_spread(l, "output", "input"); }
 
 /* How many tokens there are is known when it has run. */
 ortc_status ortc_contrib_remove_padding(ortc_lift *l)
@@ -182,88 +182,164 @@ static ortc_status write_sequences(ortc_lift *l)
                               "block_size = Shape(key_cache) start=1 end=2");
 }
 
-/* `to`, the cache with the tokens `fresh` [T, G * H] at `slot` [T, 1], and `pages` [B, L, G, H], what
- * every sequence has there. */
-static ortc_status write_pages(ortc_lift *l, const char *cache, const char *fresh, const char *to,
-                               const char *pages)
+/* `slot` [T, 1]: which row of the cache every token becomes. Where the node says so, -1 is none: the row
+ * behind the last, which is taken off again. */
+static ortc_status write_slots(ortc_lift *l)
 {
+    ORTC_TRY(ortc_lift_write(l, "table_safe = Max(table, 0)\n"
+                                "table_lines = Shape(table) start=0 end=1"));
+    if (ortc_given(l, "slot_mapping"))
+        return ortc_lift_write(l, "blocks = Shape(key_cache) start=0 end=1\n"
+                                  "slot_count = Mul(blocks, block_size)\n"
+                                  "told_slot = Cast(slot_mapping) to=7\n"
+                                  "no_slot = Less(told_slot, 0)\n"
+                                  "slot_row = Where(no_slot, slot_count, told_slot)\n"
+                                  "slot = Unsqueeze(slot_row, [1])");
+    return ortc_lift_write(l, "block_at = Div(pos, block_size)\n"
+                              "in_block = Mod(pos, block_size)\n"
+                              "seq_tall = Unsqueeze(seq, [1])\n"
+                              "block_tall = Unsqueeze(block_at, [1])\n"
+                              "place = Concat(seq_tall, block_tall) axis=1\n"
+                              "block = GatherND(table, place)\n"
+                              "first_slot = Mul(block, block_size)\n"
+                              "slot_row = Add(first_slot, in_block)\n"
+                              "slot = Unsqueeze(slot_row, [1])");
+}
+
+/* `to`, the cache with the tokens `fresh` [1, T, G * H] at `slot`, and `pages` [B, L, G, H], what every
+ * sequence has there. */
+static ortc_status write_pages(ortc_lift *l, const ortc_kv_cache *c, const char *cache, const char *fresh,
+                               const char *to, const char *pages, int64_t groups)
+{
+    const bool skips = ortc_given(l, "slot_mapping");
+    const bool bytes = c->type == ORTC_F8E4M3FN;
+    const char *const back = bytes ? "BitCast" : "Identity", *const type = bytes ? " to=17" : "";
+    char kept[24], apart[24], raw[24];
+    snprintf(kept, sizeof kept, "%s_kept", pages);
+    snprintf(apart, sizeof apart, "%s_apart", pages);
+    ORTC_TRY(ortc_lift_write(l, "%s = Reshape(%s, [0,0,%lld,-1])", apart, fresh, LL(groups)));
+    ORTC_TRY(ortc_contrib_into_cache(l, c, kept, apart));
+    if (bytes) { /* as bytes, which ScatterND takes */
+        ORTC_TRY(ortc_lift_write(l,
+                                 "%s_raw = BitCast(%s) to=2\n"
+                                 "%s_bytes = BitCast(%s) to=2",
+                                 pages, cache, pages, kept));
+        snprintf(raw, sizeof raw, "%s_raw", pages);
+        snprintf(kept, sizeof kept, "%s_bytes", pages);
+        cache = raw;
+    }
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_shape = Shape(%s)\n"
+                             "%s_row = Shape(%s) start=2\n"
+                             "%s_flat = Concat([-1], %s_row) axis=0\n"
+                             "%s_rows = Reshape(%s, %s_flat)\n"
+                             "%s_new = Reshape(%s, %s_flat)\n"
+                             "%s_typed = Cast(%s_new) to=@%s",
+                             to, cache, to, cache, to, to, to, cache, to, to, kept, to, to, to, cache));
+    ORTC_TRY(skips ? ortc_lift_write(l,
+                                     "%s_room = Pad(%s_rows, [0,1], _, [0])\n"
+                                     "%s_all = ScatterND(%s_room, slot, %s_typed)\n"
+                                     "%s_written = Slice(%s_all, [0], [-1], [0])",
+                                     to, to, to, to, to, to, to)
+                   : ortc_lift_write(l, "%s_written = ScatterND(%s_rows, slot, %s_typed)", to, to, to));
+    ORTC_TRY(ortc_lift_write(l,
+                             "%s_whole = Reshape(%s_written, %s_shape)\n"
+                             "%s_blocks = Gather(%s_whole, table_safe) axis=0\n"
+                             "%s_lines = Concat(table_lines, [-1], %s_row) axis=0\n"
+                             "%s_read = Reshape(%s_blocks, %s_lines)\n"
+                             "%s = %s(%s_whole)%s\n"
+                             "%s_told = %s(%s_read)%s",
+                             to, to, to, to, to, to, to, to, to, to, to, back, to, type, to, back, to, type));
+    snprintf(kept, sizeof kept, "%s_told", to);
+    return ortc_contrib_out_of_cache(l, c, pages, kept);
+}
+
+/* Channels of every head from `offset` on, turned. */
+static ortc_status turn_behind(ortc_lift *l, const char **name, const char *to, int64_t heads, int64_t offset)
+{
+    const ortc_port cos = ortc_lift_look(l, "cos_cache");
+    char apart[24];
+    snprintf(apart, sizeof apart, "%s_apart", to);
+    ORTC_TRY(ortc_contrib_split_heads(l, apart, *name, heads));
+    *name = to;
     return ortc_lift_write(l,
-                           "%s_shape = Shape(%s)\n"
-                           "%s_row = Shape(%s) start=2\n"
-                           "%s_flat = Concat([-1], %s_row) axis=0\n"
-                           "%s_rows = Reshape(%s, %s_flat)\n"
-                           "%s_new = Reshape(%s, %s_flat)\n"
-                           "%s_typed = Cast(%s_new) to=@%s\n"
-                           "%s_written = ScatterND(%s_rows, slot, %s_typed)\n"
-                           "%s = Reshape(%s_written, %s_shape)\n"
-                           "%s_blocks = Gather(%s, table_safe) axis=0\n"
-                           "%s_lines = Concat(table_lines, [-1], %s_row) axis=0\n"
-                           "%s = Reshape(%s_blocks, %s_lines)",
-                           to, cache, to, cache, to, to, to, cache, to, to, fresh, to, to, to, cache, to, to,
-                           to, to, to, to, to, to, to, to, pages, to, to);
+                           "%s_left = Slice(%s, [0], [%lld], [3])\n"
+                           "%s_right = Slice(%s, [%lld], [9223372036854775807], [3])\n"
+                           "%s_round = RotaryEmbedding(%s_right, cos_cache, sin_cache, pos_line) "
+                           "rotary_embedding_dim=%lld interleaved=%d\n"
+                           "%s_both = Concat(%s_left, %s_round) axis=3\n"
+                           "%s_back = Transpose(%s_both) perm=[0,2,1,3]\n"
+                           "%s = Reshape(%s_back, [0,0,-1])",
+                           to, apart, LL(offset), to, apart, LL(offset), to, to,
+                           cos.rank == 2 && cos.dims[1] > 0 && cos.dims[1] < INT32_MAX ? LL(2 * cos.dims[1])
+                                                                                       : 0,
+                           ortc_lift_int(l, "rotary_interleaved", 0) != 0, to, to, to, to, to, to, to);
+}
+
+/* Queries, keys and values [1, T, width] of the new tokens, normalised and turned. One cache (`latent`) has
+ * keys, of which the values are a part. */
+static ortc_status write_tokens(ortc_lift *l, ortc_trio *t, bool latent)
+{
+    const ortc_port query = ortc_lift_look(l, "query");
+    const int64_t heads = t->heads, groups = t->groups, offset = ortc_lift_int(l, "rotary_offset", 0);
+    t->q = "q", t->k = "k", t->v = "v";
+    if (!ortc_given(l, "key")) {
+        if (latent || query.rank != 2 || query.dims[1] < 0 || query.dims[1] % (heads + 2 * groups))
+            return ortc_lift_fail(l, ORTC_UNSUPPORTED,
+                                  "the size of a head must be known, keys of a latent cache given");
+        const int64_t size = query.dims[1] / (heads + 2 * groups);
+        ORTC_TRY(ortc_lift_write(l,
+                                 "qkv = Unsqueeze(query, [0])\n"
+                                 "q, k, v = Split(qkv, [%lld,%lld,%lld]) axis=2",
+                                 LL(heads * size), LL(groups * size), LL(groups * size)));
+    } else {
+        ORTC_TRY(ortc_lift_write(l, "q = Unsqueeze(query, [0])\n"
+                                    "k = Unsqueeze(key, [0])"));
+        if (!latent) ORTC_TRY(ortc_lift_write(l, "v = Unsqueeze(value, [0])"));
+    }
+    if (ortc_given(l, "q_norm_weight"))
+        ORTC_TRY(ortc_contrib_normalise(l, &t->q, "q_normed", "q_norm_weight", heads));
+    if (ortc_given(l, "k_norm_weight"))
+        ORTC_TRY(ortc_contrib_normalise(l, &t->k, "k_normed", "k_norm_weight", groups));
+    if (!ortc_lift_int(l, "do_rotary", 0)) return ORTC_OK;
+    ORTC_TRY(ortc_lift_write(l, "pos_line = Unsqueeze(pos, [0])"));
+    if (!offset) return ortc_contrib_turn(l, t, "pos_line");
+    ORTC_TRY(turn_behind(l, &t->q, "q_behind", heads, offset));
+    return turn_behind(l, &t->k, "k_behind", groups, offset);
 }
 
 ortc_status ortc_contrib_paged_attention(ortc_lift *l)
 {
-    static const char *const later[] = {"head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight"};
+    const bool latent = !strcmp(ortc_node_string(ortc_lift_node(l), "kv_cache_layout", "SEPARATE"), "LATENT"),
+               sink = ortc_given(l, "head_sink");
     const int64_t heads = ortc_lift_int(l, "num_heads", 0), groups = ortc_lift_int(l, "kv_num_heads", 0),
-                  window = ortc_lift_int(l, "local_window_size", -1);
-    const ortc_port query = ortc_lift_look(l, "query"), cos = ortc_lift_look(l, "cos_cache");
-    const float factor = ortc_node_float(ortc_lift_node(l), "scale", 0);
-    const char *q = "query", *k = "key", *v = "value";
-    char scale[40] = "";
-    if (factor != 0) snprintf(scale, sizeof scale, " scale=%.9g", (double)factor);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (ortc_given(l, later[i]))
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "input '%s' is not supported", later[i]);
-    if (!ortc_given(l, "value_cache") || ortc_lift_int(l, "rotary_offset", 0))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "a latent cache and rotary_offset are not supported");
+                  window = ortc_lift_int(l, "local_window_size", -1),
+                  size = ortc_lift_int(l, "v_head_size", 0);
+    char scale[40], channels[40];
+    ortc_trio t = {.heads = heads, .groups = groups};
+    ortc_kv_cache keys, values;
     if (heads < 1 || groups < 1 || heads > INT32_MAX || groups > INT32_MAX || heads % groups)
         return ortc_lift_fail(l, ORTC_INVALID_MODEL, "there are %lld heads, and %lld of keys", LL(heads),
                               LL(groups));
+    if (latent == ortc_given(l, "value_cache") || (latent && (groups > 1 || ortc_given(l, "value"))))
+        return ortc_lift_fail(l, ORTC_INVALID_MODEL,
+                              "kv_cache_layout is %s, with %s value_cache and %lld heads of keys",
+                              latent ? "LATENT" : "SEPARATE", latent ? "a value or" : "no", LL(groups));
+    if (!strcmp(ortc_node_string(ortc_lift_node(l), "k_cache_dtype", ""), "float4e2m1") ||
+        !strcmp(ortc_node_string(ortc_lift_node(l), "v_cache_dtype", ""), "float4e2m1"))
+        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "a cache of float4e2m1 is not supported");
+    snprintf(channels, sizeof channels, "[1,1,%lld,-1]", LL(groups));
+    ORTC_TRY(ortc_contrib_read_cache(l, "key_cache", "k_scale", "k_quant_type", NULL, channels, &keys));
+    if (!latent)
+        ORTC_TRY(
+            ortc_contrib_read_cache(l, "value_cache", "v_scale", "v_quant_type", NULL, channels, &values));
     ORTC_TRY(write_sequences(l));
-    if (!ortc_given(l, "key")) {
-        if (query.rank != 2 || query.dims[1] < 0 || query.dims[1] % (heads + 2 * groups))
-            return ortc_lift_fail(l, ORTC_UNSUPPORTED, "the size of a head must be known");
-        const int64_t size = query.dims[1] / (heads + 2 * groups);
-        ORTC_TRY(ortc_lift_write(l, "q, k, v = Split(query, [%lld,%lld,%lld]) axis=1", LL(heads * size),
-                                 LL(groups * size), LL(groups * size)));
-        q = "q", k = "k", v = "v";
-    }
-    if (ortc_lift_int(l, "do_rotary", 0)) {
-        const long long turned = cos.rank == 2 && cos.dims[1] > 0 && cos.dims[1] < INT32_MAX
-                                     ? LL(2 * cos.dims[1])
-                                     : 0;
-        const int interleaved = ortc_lift_int(l, "rotary_interleaved", 0) != 0;
-        ORTC_TRY(ortc_lift_write(
-            l,
-            "pos_line = Unsqueeze(pos, [0])\n"
-            "q_line = Unsqueeze(%s, [0])\n"
-            "q_round = RotaryEmbedding(q_line, cos_cache, sin_cache, pos_line) num_heads=%lld "
-            "rotary_embedding_dim=%lld interleaved=%d\n"
-            "q_turned = Squeeze(q_round, [0])\n"
-            "k_line = Unsqueeze(%s, [0])\n"
-            "k_round = RotaryEmbedding(k_line, cos_cache, sin_cache, pos_line) num_heads=%lld "
-            "rotary_embedding_dim=%lld interleaved=%d\n"
-            "k_turned = Squeeze(k_round, [0])",
-            q, LL(heads), turned, interleaved, k, LL(groups), turned, interleaved));
-        q = "q_turned", k = "k_turned";
-    }
-    if (ortc_given(l, "slot_mapping"))
-        return ortc_lift_fail(l, ORTC_UNSUPPORTED, "input 'slot_mapping' is not supported");
-    ORTC_TRY(ortc_lift_write(l, "block_at = Div(pos, block_size)\n"
-                                "in_block = Mod(pos, block_size)\n"
-                                "seq_tall = Unsqueeze(seq, [1])\n"
-                                "block_tall = Unsqueeze(block_at, [1])\n"
-                                "place = Concat(seq_tall, block_tall) axis=1\n"
-                                "block = GatherND(table, place)\n"
-                                "first_slot = Mul(block, block_size)\n"
-                                "slot_row = Add(first_slot, in_block)\n"
-                                "slot = Unsqueeze(slot_row, [1])\n"
-                                "table_safe = Max(table, 0)\n"
-                                "table_lines = Shape(table) start=0 end=1"));
-    ORTC_TRY(write_pages(l, "key_cache", k, "keys_kept", "key_pages"));
-    ORTC_TRY(write_pages(l, "value_cache", v, "values_kept", "value_pages"));
+    ORTC_TRY(write_tokens(l, &t, latent));
+    ORTC_TRY(write_slots(l));
+    ORTC_TRY(write_pages(l, &keys, "key_cache", t.k, "keys_kept", "key_pages", groups));
+    ORTC_TRY(latent ? ortc_lift_write(l, "value_pages = Slice(key_pages, [0], [%lld], [3])",
+                                      size > 0 ? LL(size) : INT64_MAX)
+                    : write_pages(l, &values, "value_cache", t.v, "values_kept", "value_pages", groups));
     if (ortc_wanted(l, 1)) ORTC_TRY(ortc_lift_write(l, "key_cache_out = Identity(keys_kept)"));
     if (ortc_wanted(l, 2)) ORTC_TRY(ortc_lift_write(l, "value_cache_out = Identity(values_kept)"));
     /* queries in a grid of sequences by the longest of them; what is too much is some other's query, and
@@ -275,7 +351,8 @@ ortc_status ortc_contrib_paged_attention(ortc_lift *l)
                              "index = Add(start_tall, column)\n"
                              "most = Sub(count, 1)\n"
                              "index_safe = Min(index, most)\n"
-                             "grid = Gather(%s, index_safe) axis=0\n"
+                             "token_rows = Squeeze(%s, [0])\n"
+                             "grid = Gather(token_rows, index_safe) axis=0\n"
                              "grid_split = Reshape(grid, [0,0,%lld,-1])\n"
                              "q4 = Transpose(grid_split) perm=[0,2,1,3]\n"
                              "k4 = Transpose(key_pages) perm=[0,2,1,3]\n"
@@ -288,7 +365,7 @@ ortc_status ortc_contrib_paged_attention(ortc_lift *l)
                              "here = Unsqueeze(here_row, [1,3])\n"
                              "all_of = Add(past, lengths)\n"
                              "valid = Unsqueeze(all_of, [1,2,3])",
-                             q, LL(heads)));
+                             t.q, LL(heads)));
     if (ortc_lift_int(l, "is_causal", 1))
         ORTC_TRY(ortc_lift_write(l, "seen = LessOrEqual(key_at, here)"));
     else
@@ -303,8 +380,9 @@ ortc_status ortc_contrib_paged_attention(ortc_lift *l)
                                  LL(window)));
     else
         ORTC_TRY(ortc_lift_write(l, "open = Identity(seen)"));
+    if (sink) ORTC_TRY(ortc_contrib_sink(l, heads, false, "k4", "v4"));
     return ortc_lift_write(l,
-                           "mixed = Attention(q4, k4, v4, open) softcap=%.9g%s\n"
+                           "mixed = Attention(q4, %s, %s, %s) softcap=%.9g%s\n"
                            "turned_back = Transpose(mixed) perm=[0,2,1,3]\n"
                            "flat_out = Reshape(turned_back, [0,0,-1])\n"
                            "out_width = Shape(flat_out) start=2\n"
@@ -313,5 +391,7 @@ ortc_status ortc_contrib_paged_attention(ortc_lift *l)
                            "line_start = Mul(seq, longest)\n"
                            "row_of = Add(line_start, own)\n"
                            "output = Gather(out_rows, row_of) axis=0",
-                           (double)ortc_node_float(ortc_lift_node(l), "softcap", 0), scale);
+                           sink ? "sunk_key" : "k4", sink ? "sunk_value" : "v4", sink ? "masked" : "open",
+                           (double)ortc_node_float(ortc_lift_node(l), "softcap", 0),
+                           ortc_contrib_scale(l, scale));
 }

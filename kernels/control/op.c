@@ -204,7 +204,12 @@ static ortc_status infer_search(ortc_infer *c)
     ORTC_TRY(ortc_infer_out(c, 0, ORTC_I32, 3, (ortc_dim[]){batch, sentences, max}));
     if (ortc_node_n_out(n) > 1) ORTC_TRY(ortc_infer_out(c, 1, ORTC_F32, 2, (ortc_dim[]){batch, sentences}));
     if (ortc_node_n_out(n) < 3) return ORTC_OK;
-    return ortc_infer_out(c, 2, ORTC_F32, 4, (ortc_dim[]){ORTC_DIM_UNKNOWN, batch, width, vocab});
+    ORTC_TRY(ortc_infer_out(c, 2, ORTC_F32, 4, (ortc_dim[]){ORTC_DIM_UNKNOWN, batch, width, vocab}));
+    if (ortc_node_n_out(n) > 3)
+        ORTC_TRY(ortc_infer_out(c, 3, ORTC_F32, 5,
+                                (ortc_dim[]){batch, sentences, ORTC_DIM_UNKNOWN, ORTC_DIM_UNKNOWN,
+                                             ORTC_DIM_UNKNOWN}));
+    return ortc_node_n_out(n) > 4 ? ortc_infer_out(c, 4, ORTC_F32, 1, (ortc_dim[]){batch}) : ORTC_OK;
 }
 
 #define SUBGRAPHS \

@@ -61,6 +61,14 @@ static void forbid(float *x, int64_t begin, int64_t end, int64_t vocab)
     for (int64_t i = begin < 0 ? 0 : begin; i < end && i < vocab; i++) x[i] = -FLT_MAX;
 }
 
+/* The word that comes next, whatever the decoder says; a negative one is none. */
+static void force(float *x, int32_t word, int64_t vocab)
+{
+    if (word < 0 || word >= vocab) return;
+    forbid(x, 0, vocab, vocab);
+    x[word] = 0;
+}
+
 /* Whisper's words that are times: they come in pairs but for the first, do not go back, and the first is
  * early. Where all that may come are together likelier than any other word, one of them it is. */
 static void forbid_times(const ortc_search *s, const int32_t *tokens, float *x)
@@ -94,6 +102,8 @@ void ortc_search_score(ortc_search *s)
         const int32_t *tokens = s->tokens + r * s->max;
         const int64_t line = r / s->beams * s->vocab;
         if (is->kind == ORTC_SEARCH_BEAMS) log_softmax(x, s->vocab);
+        if (s->step == 1 && s->no_speech && r % s->beams == 0)
+            s->no_speech[r / s->beams] = expf(x[is->no_speech]);
         if (s->repetition != 1) punish_repetition(s, tokens, x);
         if (is->ngram > 0) forbid_ngrams(s, tokens, x);
         forbid_unmasked(s->vocab_mask, s->vocab, x);
@@ -103,6 +113,8 @@ void ortc_search_score(ortc_search *s)
         for (int64_t i = 0; s->presence_mask && i < s->vocab; i++)
             x[i] -= (float)s->presence_mask[line + i] * is->presence;
         if (s->timed) forbid_times(s, tokens, x);
+        if (s->forced && s->step <= s->n_forced)
+            force(x, s->forced[r / s->beams * s->n_forced + s->step - 1], s->vocab);
         for (int64_t i = 0; is->kind == ORTC_SEARCH_BEAMS && i < s->vocab; i++) x[i] += s->sums[r];
     }
 }
@@ -209,6 +221,9 @@ static void add_sentence(ortc_search *s, int64_t line, int64_t row, float sum)
     memcpy(made.tokens, s->tokens + row * s->max, (size_t)s->length * sizeof *made.tokens);
     made.length = s->length;
     made.score = score;
+    made.runs = s->runs;
+    if (made.trace) memcpy(made.trace, s->trace + row * s->max, (size_t)s->traced * sizeof *made.trace);
+    if (made.trace && s->traced < s->runs) made.trace[s->traced] = (int32_t)row;
     for (; at > 0 && score > all[at - 1].score; at--) all[at] = all[at - 1];
     all[at] = made;
 }

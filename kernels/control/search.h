@@ -29,12 +29,19 @@ typedef struct ortc_search_state {
     uint32_t enc_in, enc_out;    /* of the encoder */
     uint32_t first_past, layers; /* the decoder's input where the past begins */
     bool whole;                  /* the decoder takes all tokens, not the last alone */
+    /* of inputs behind the pasts, which then are buffers of max_length that the presents are written into:
+     * how many tokens they have; with 3 also the beams, and which beam each token came from */
+    uint32_t shares, shares_at;
+    uint32_t n_init;   /* inputs of the decoder for the first run, which need not tell of beams */
+    bool crossed;      /* the decoder's last outputs, one a layer: scores of what the encoder said */
+    int64_t no_speech; /* the word whose probability is an output */
 } ortc_search_state;
 
 /* A finished sentence. */
 typedef struct ortc_search_sentence {
     int32_t *tokens; /* room for `max` */
-    int64_t length;
+    int32_t *trace;  /* the same: the row of each run of the decoder that it comes from */
+    int64_t length, runs;
     float score;
 } ortc_search_sentence;
 
@@ -50,23 +57,32 @@ typedef struct ortc_search {
     int64_t min, max, returned; /* tokens of a sentence, the first included; sentences of a line */
     int64_t first, length;      /* tokens there were before the first run, and are now */
     int64_t step;               /* runs so far */
+    int64_t runs, traced;       /* of the decoder, the encoder's tokens aside; of those the ones in `trace` */
     bool timed;                 /* Whisper's rules for words that are times */
     float repetition, length_penalty, temperature;
     const int32_t *vocab_mask, *prefix_mask, *presence_mask; /* [V], [B, V], [B, V]; NULL: none */
-    uint64_t key;                                            /* of random numbers */
-    int32_t *tokens, *spare;                                 /* rows x max */
-    int32_t *next, *from;            /* rows: the next token, the row that it extends */
-    int32_t *counted;                /* rows: tokens that are no padding */
-    int32_t *mask;                   /* rows x first */
-    float *scores;                   /* rows x V */
-    float *sums;                     /* rows: logarithms of a beam's probability */
-    uint8_t *marks;                  /* max(V, rows): for whoever needs flags */
-    uint8_t *done;                   /* batch */
-    int64_t *n_kept;                 /* batch: sentences */
-    ortc_search_sentence *sentences; /* rows, the best of a line first */
-    int32_t *kept;                   /* their tokens */
-    ortc_search_candidate *best;     /* sorted: 2 M candidates, or V words */
-    ortc_value **in, **out;          /* owned; NULL: none */
+    const int32_t *forced;                                   /* [B, n_forced]: the first words; NULL: none */
+    int64_t n_forced;
+    uint64_t key;            /* of random numbers */
+    int32_t *tokens, *spare; /* rows x max; so are all that come in twos */
+    int32_t *trace, *spare_trace;
+    int32_t *origins, *spare_origins; /* which beam of its line a row's token came from */
+    int64_t known_origins;            /* tokens that they tell of */
+    int32_t *next, *from;             /* rows: the next token, the row that it extends */
+    int32_t *counted;                 /* rows: tokens that are no padding */
+    int32_t *mask;                    /* rows x first */
+    float *scores;                    /* rows x V */
+    float *sums;                      /* rows: logarithms of a beam's probability */
+    uint8_t *marks;                   /* max(V, rows): for whoever needs flags */
+    uint8_t *done;                    /* batch */
+    int64_t *n_kept;                  /* batch: sentences */
+    ortc_search_sentence *sentences;  /* rows, the best of a line first */
+    int32_t *kept, *kept_traces;      /* their tokens */
+    float **crossed;                  /* of each run: rows x pairs x frames */
+    float *no_speech;                 /* batch: where the probabilities go; NULL: nowhere */
+    int64_t n_pairs, frames;
+    ortc_search_candidate *best; /* sorted: 2 M candidates, or V words */
+    ortc_value **in, **out;      /* owned; NULL: none */
     uint32_t n_held_in, n_held_out;
 } ortc_search;
 

@@ -39,8 +39,8 @@ typedef struct program_plan {
     int64_t round; /* elements in which ROUND inputs go round */
     int32_t rank;  /* merged dims, the last one included */
     int64_t dims[ORTC_RANK_LIMIT];
-    int64_t step[MOST_IN][ORTC_RANK_LIMIT];                     /* elements */
     size_t constants, temps, spill, blocks, tails, laid, bytes; /* places in scratch */
+    int64_t step[][ORTC_RANK_LIMIT];                            /* of each input: elements */
 } program_plan;
 
 typedef struct program_job {
@@ -253,7 +253,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         y = &memory.y;
     }
     const int64_t count = ortc_view_count(y);
-    program_plan *g = calloc(1, sizeof *g);
+    program_plan *g = calloc(1, sizeof *g + code->n_in * sizeof g->step[0]);
     double bytes = (double)count * (double)bytes_of(y->dtype);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     *out = g;

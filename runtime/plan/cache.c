@@ -1,8 +1,15 @@
-/* runtime/plan/cache.c: a unit's programs by key, least recently used out first, within a budget of
- * bytes. */
+/* runtime/plan/cache.c: a unit's programs by key, least recently used out first, within a budget of bytes.
+ *
+ * With the last program that uses them packed constants go, which take far longer to make again than a
+ * program: such a one stays for HELD more look-ups. A decoder has one for the prompt and one for each length
+ * behind it; those of one text are often more than there is room for, and all would be made anew for the
+ * next.
+ */
 #include "plan.h"
 
 #include <malloc.h>
+
+#define HELD 4096
 
 bool ortc_plan_cache_init(ortc_plan_cache *c, uint64_t max_bytes)
 {
@@ -19,6 +26,7 @@ ortc_program *ortc_plan_cache_get(ortc_plan_cache *c, const void *key, size_t ke
     while (p && (p->hash != hash || p->key_bytes != key_bytes || memcmp(p->key, key, key_bytes))) p = p->next;
     if (p) {
         p->last_used = ++c->clock;
+        p->held = false;
         ortc_program_retain(p);
     }
     pthread_mutex_unlock(&c->lock);
@@ -37,11 +45,17 @@ static void drop(ortc_plan_cache *c, ortc_program *p)
 
 static ortc_program *oldest(ortc_plan_cache *c, const ortc_program *but)
 {
-    ortc_program *found = NULL;
-    for (size_t b = 0; b < ORTC_LENGTH(c->buckets); b++)
-        for (ortc_program *p = c->buckets[b]; p; p = p->next)
-            if (p != but && (!found || p->last_used < found->last_used)) found = p;
-    return found;
+    for (;;) {
+        ortc_program *found = NULL;
+        for (size_t b = 0; b < ORTC_LENGTH(c->buckets); b++)
+            for (ortc_program *p = c->buckets[b]; p; p = p->next)
+                if (p != but && (!found || p->last_used < found->last_used)) found = p;
+        if (!found || found->held || !found->packs.count ||
+            !ortc_pack_alone(found->store, found->packs.data, found->packs.count))
+            return found;
+        found->held = true;
+        found->last_used += HELD;
+    }
 }
 
 bool ortc_plan_cache_put(ortc_plan_cache *c, ortc_program *p, const void *key, size_t key_bytes)

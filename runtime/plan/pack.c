@@ -165,3 +165,12 @@ static ortc_status aligned_fill(void *dst, const ortc_view *src, const void *par
 const ortc_packing ortc_packing_aligned = {sizeof(ortc_packing), "host.aligned", aligned_bytes, aligned_fill};
 
 const ortc_packing ortc_packing_plain = {sizeof(ortc_packing), "device.plain", aligned_bytes, aligned_fill};
+
+bool ortc_pack_alone(ortc_pack_store *s, ortc_pack_item *const *items, size_t count)
+{
+    bool alone = false;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < count && !alone; i++) alone = items[i]->references == 1;
+    pthread_mutex_unlock(&s->lock);
+    return alone;
+}

@@ -62,6 +62,8 @@ ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, ortc_ope
                               const ortc_packing *, const void *param, size_t param_bytes,
                               struct ortc_run_env *, ortc_pack_item **out, ortc_error *);
 void ortc_pack_release(ortc_pack_store *, ortc_pack_item *);
+/* Whether one of these has no other user. */
+bool ortc_pack_alone(ortc_pack_store *, ortc_pack_item *const *, size_t count);
 /* The same bytes at an address that is a multiple of their element size (in one-file models they lie
  * anywhere). */
 extern const ortc_packing ortc_packing_aligned;
@@ -190,6 +192,7 @@ typedef struct ortc_program {
     void *key;
     size_t key_bytes;
     uint64_t last_used;
+    bool held; /* as if it had been used later (cache.c) */
     struct ortc_program *next;
 } ortc_program;
 
@@ -234,7 +237,7 @@ typedef struct ortc_block {
 /* Blocks are in ascending order of `from`. Returns the bytes of the range; SIZE_MAX: no memory. */
 size_t ortc_lay_out(ortc_block *, uint32_t count);
 
-/* ---- The cache (cache.c): least recently used, by bytes ------------------------------------------------ */
+/* ---- The cache (cache.c): least recently used, by bytes; with packed constants, later ------------------ */
 
 typedef struct ortc_plan_cache {
     pthread_mutex_t lock;

@@ -152,6 +152,22 @@ def count_ours(ortc: str, folder: Path, provider: str, *more: str) -> int:
     return int(found[1])
 
 
+def contrib(ortc: str) -> None:
+    """Which of com.microsoft's operators are there."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as theirs
+
+    table = subprocess.run([ortc, "ops", "--markdown", "--provider", "ref,cpu"], capture_output=True, text=True, check=True).stdout
+    ours = {line.split("|")[1].strip().partition(":")[2] for line in table.splitlines() if line.startswith("| com.microsoft:")}
+    known = {o.name for o in theirs.get_all_operator_schema() if o.domain == "com.microsoft"}
+    runs = {k.op_name for k in theirs.get_all_opkernel_def() if k.domain == "com.microsoft" and k.provider == "CPUExecutionProvider"}
+    print("\n## Operators of com.microsoft\n")
+    print(f"Of {len(known)} that onnxruntime {onnxruntime.__version__} has a schema of there are {len(known & ours)}; of {len(runs)} that its CPU has kernels for,")
+    print(f"{len(runs & ours)}. What they make is compared with it, over their attributes, by `tests/python/test_contrib.py` and `test_search.py`; of forms that its CPU")
+    print("does not have numpy says what its schema does. Not there:\n")
+    print(f"- that its CPU has: {', '.join(sorted(runs - ours))}")
+    print(f"- others: {', '.join(sorted(known - runs - ours))}")
+
+
 def main() -> None:
     ortc, sim, suite = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     if not all((suite / kind).is_dir() for kind in KINDS):
@@ -177,6 +193,7 @@ def main() -> None:
         name, _, why = line.partition(" ")
         print(f"- {name}: {why}")
     print("- simple/test_gradient_of_add, simple/test_gradient_of_add_and_mul: Gradient, of the preview of training, is not there.")
+    contrib(ortc)
 
 
 if __name__ == "__main__":

@@ -257,6 +257,7 @@ def attention():
         keep = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], i32)
         yield Case(f"mha_mask_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": keep, "added": r(1, heads, 3, 5)}, num_heads=heads)
         yield Case(f"mha_lengths_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": np.array([5, 2], i32)}, num_heads=heads, fixed=True)
+        yield Case(f"mha_sums_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": np.array([5, 2, 0, 3, 6, 0, 5, 7], i32)}, num_heads=heads, fixed=True)
         yield Case(f"mha_pairs_{n}", "MultiHeadAttention", {**k, "bias": None, "mask": rng.integers(0, 2, (2, 3, 5)).astype(i32) | np.eye(3, 5, dtype=i32)},
                    num_heads=heads)
         c = {"query": r(2, 3, d), "key": r(2, 3, d), "value": r(2, 3, d)}
@@ -281,6 +282,7 @@ def attention():
     yield Case("attention_filter", "Attention", {**a, "mask": keep}, num_heads=2, mask_filter_value=-3.0)
     yield Case("attention_lengths", "Attention", {**a, "mask": np.array([4, 2], i32)}, num_heads=2, fixed=True)
     yield Case("attention_ends", "Attention", {**a, "mask": np.array([4, 3, 0, 1], i32)}, num_heads=2, fixed=True)
+    yield Case("attention_sums", "Attention", {**a, "mask": np.array([4, 2, 0, 4, 6, 0, 4, 6], i32)}, num_heads=2, fixed=True)
     yield Case("attention_pairs", "Attention", {**a, "mask": np.tril(np.ones((2, 4, 4), i32))}, num_heads=2)
     yield Case("attention_added", "Attention", {**a, "mask": None, "past": None, "added": r(2, 2, 4, 4)}, num_heads=2, scale=0.4)
     yield Case("attention_past", "Attention", {**a, "mask": None, "past": r(2, 2, 2, 3, 8)}, outputs=2, num_heads=2, unidirectional=1)
@@ -291,6 +293,20 @@ def attention():
                num_heads=2, unidirectional=1, past_present_share_buffer=1, expected=[y, np.concatenate([present, more], 3)])
     yield Case("attention_sizes", "Attention", {"input": x, "weights": r(12, 40, scale=0.3), "bias": r(40)}, num_heads=2, qkv_hidden_sizes=[16, 16, 8])
     yield Case("attention_half", "Attention", {n: v.astype(f16) for n, v in a.items()}, num_heads=2, unidirectional=1)
+    # onnxruntime's CPU turns no heads inside: its RotaryEmbedding does before its MultiHeadAttention; the longer buffer as above
+    for name, olds, size, turned in (("", 0, 16, 0), ("_part", 0, 64, 32), ("_past", 3, 16, 0), ("_room", 3, 16, 0)):
+        tokens, weights, added, past = r(2, 4, 12), r(12, 6 * size, scale=0.3), r(6 * size), r(2, 2, 2, olds, size)
+        angles = np.outer(np.arange(20), 10000.0 ** (-np.arange(0, turned or size, 2) / (turned or size)))
+        query, key, value = np.split(tokens @ weights + added, 3, -1)
+        query, key = (Case("turned", "RotaryEmbedding", {"x": p, "ids": np.tile(np.arange(olds, olds + 4), (2, 1)), "cos": np.cos(angles).astype(f32),
+                                                         "sin": np.sin(angles).astype(f32)}, num_heads=2, rotary_embedding_dim=turned).answers()[0] for p in (query, key))
+        same = {"query": query, "key": key, "value": value} | ({"bias": None, "mask": None, "added": None, "past_key": past[0], "past_value": past[1]} if olds else {})
+        y, *grown = Case("same", "MultiHeadAttention", same, outputs=3, num_heads=2, unidirectional=1).answers()
+        present, more, room = np.stack(grown), r(2, 2, 2, 4, size), name == "_room"
+        yield Case(f"attention_rotary{name}", "Attention", {"input": tokens, "weights": weights, "bias": added, "mask": None, "past": np.concatenate([past, more, more], 3) if room else past if olds else None,
+                   "added": None, "length": np.array([3], i32) if room else None}, outputs=2, num_heads=2, unidirectional=1, do_rotary=1, fixed=True,
+                   past_present_share_buffer=int(room), expected=[y, np.concatenate([present, more], 3) if room else present],
+                   **({"rotary_embedding_dim": turned} if turned else {}))
     for t in (u8, i8):
         yield Case(f"qattention_{t.__name__}", "QAttention", {"input": q(2, 4, 12), "weight": q(12, 48, t=t), "bias": b, "in": s(0.02), "step": s(0.01),
                    "mask": np.array([4, 2], i32), "in_zero": s(120, u8), "zero": s(3, t)}, num_heads=2, fixed=True, constants=["weight"])
@@ -346,6 +362,21 @@ def attention():
         how = group(room, new, [room] * batch)
         how["inputs"] |= {"lengths": np.full(batch, past + new - 1, i32), "total": s(past + new, i32)}
         yield gqa(f"gqa_sliding_{name}", **how, local_window_size=4, sliding_window_cache=1)
+        if past == 0 or past >= room:
+            how["inputs"]["added"] = r(1, 4, new, past + new)
+            yield gqa(f"gqa_sliding_added_{name}", **how, local_window_size=4, sliding_window_cache=1)
+        # of these onnxruntime's CPU has no scores: they are those of a cache of all keys, of which this one has the last
+        full = group(past, new, [past] * batch)
+        gone = (room - 3) * max(0, -((room - past) // (room - 3)))
+        full["inputs"] |= {n: how["inputs"][n] for n in ("query", "key", "value", "added")}
+        cut = {n: np.zeros_like(how["inputs"][n]) for n in ("past_key", "past_value")}
+        for n, c in cut.items():
+            c[:, :, : past - gone] = full["inputs"][n][:, :, gone:]
+        for what in (1, 2):
+            more = {"qk_output": what, "declared": f32, "local_window_size": 4, "outputs": 4}
+            y, _, _, qk = gqa("full", **(full | more)).answers()
+            yield gqa(f"gqa_sliding_scores_{what}_{name}", **(how | more | {"inputs": how["inputs"] | cut, "outputs": ["y", "", "", "qk"]}), sliding_window_cache=1,
+                      expected=[y, qk])
     yield gqa("gqa_sink", **group(5, 1, [5, 4], inputs={"sinks": r(4)}))
     # onnxruntime's CPU has no norms inside: they come before
     how = group(5, 1, [5, 4], rotary=True)
@@ -401,6 +432,9 @@ def attention():
         room = {n: r(6, 2, 7, 8) for n in ("past_key", "past_value")}
         yield Case(f"dmmha_beams_{done}", "DecoderMaskedMultiHeadAttention", {**steps, "mask": None, "added": None, **room, "length": np.array([done], i32),
                    "beams": np.array([3], i32), "where": where}, outputs=3, num_heads=2, past_present_share_buffer=1, tied={"y1": "past_key", "y2": "past_value"})
+    yield Case("dmmha_scores_shared", "DecoderMaskedMultiHeadAttention", {**one, "mask": None, "added": None, "past_key": r(2, 2, 7, 8), "past_value": r(2, 2, 7, 8),
+               "length": np.array([4], i32), "beams": np.array([1], i32), "where": np.zeros((2, 1, 7), i32)}, outputs=["y", "pk", "pv", "qk"], num_heads=2, output_qk=1,
+               past_present_share_buffer=1, declared=f32, tied={"pk": "past_key", "pv": "past_value"})
     yield Case("dmmha_scores", "DecoderMaskedMultiHeadAttention", {"query": r(2, 1, 16), "key": r(2, 2, 5, 8), "value": r(2, 2, 5, 8)}, outputs=["y", "", "", "qk"],
                num_heads=2, output_qk=1, declared=f32)
     # onnxruntime's CPU keeps no window of states: what it says of each beginning is one of them
@@ -428,6 +462,22 @@ def attention():
                     how = {"activation": "silu" if past is None else "none", "dilation": dilation, "channels_last": last, "constants": ["w"]}
                     yield Case(f"conv_{window}{dilation}{last}{name}", **(windows("CausalConvWithState", ("x",), 1 if last else 2, 6, window, new, **how) if window else
                                dict(op="CausalConvWithState", inputs=new, outputs=2, **how)))
+    # several dims, of which onnxruntime's CPU has one: the last is causal, numpy sums by its taps
+    for ndim, window in ((2, 0), (2, 2), (3, 0)):
+        for name, there in (("", False), ("_past", True)):
+            x, w, b = r(2, 4, *(5, 6, 7)[3 - ndim :]), r(4, 1, *(1, 3, 2)[3 - ndim :]), r(4)
+            length = w.shape[-1] - 1
+            past = r(*((window,) if window else ()), *x.shape[:-1], 2 * length)
+            before = (past[-1] if window else past) if there else np.zeros_like(past[-1] if window else past)
+            line, sides = np.concatenate([before, x], -1), [(n // 2, n // 2) for n in w.shape[2:-1]]
+            wide = np.pad(line, [(0, 0), (0, 0), *sides, (0, 0)])
+            y = np.broadcast_to(b.reshape(1, 4, *[1] * ndim), x.shape).astype(f64)
+            for tap in np.ndindex(w.shape[2:]):
+                cut = tuple(slice(t, t + n) for t, n in zip(tap[:-1], x.shape[2:-1]))
+                y = y + wide[(slice(None), slice(None), *cut, slice(2 * tap[-1], 2 * tap[-1] + x.shape[-1]))] * w[(slice(None), 0, *tap)].reshape(1, 4, *[1] * ndim)
+            states = [line[..., x.shape[-1] - window + 1 + j :][..., : 2 * length] for j in range(window)]
+            yield Case(f"conv_{ndim}d_{window}{name}", "CausalConvWithState", {"x": x, "w": w, "b": b, "past": past if there else None}, outputs=2, ndim=ndim, dilation=2,
+                       state_window=window, activation="silu", constants=["w"], expected=[(y / (1 + np.exp(-y))).astype(f32), np.stack(states) if window else line[..., -2 * length :]])
     for rule, more in (("linear", {}), ("gated_delta", {"decay": -(r(2, 3, 2) ** 2), "beta": 1 / (1 + np.exp(-r(2, 3, 2)))})):
         yield Case(f"linear_{rule}", "LinearAttention", {"query": r(2, 3, 16), "key": r(2, 3, 16, scale=0.3), "value": r(2, 3, 16), "past": r(2, 2, 8, 8), **more}, outputs=2,
                    q_num_heads=2, kv_num_heads=2, update_rule=rule)
@@ -477,6 +527,7 @@ def attention():
                 want[begin + j, h * 8 : h * 8 + 8] = e / e.sum() @ values[: old + j + 1, h // 2]
     yield Case("paged", "PagedAttention", {**dict(zip(("query", "key", "value"), fresh)), "key_cache": pages[0], "value_cache": pages[1], "sums": sums,
                "past": np.array(olds, i32), "table": table}, outputs=3, num_heads=4, kv_num_heads=2, expected=[want.astype(f32), *kept])
+    yield from paged()
     full = np.zeros((8, 6), f32)
     full[offsets.ravel()[:5]] = tokens = r(5, 6)
     yield Case("restore_padding", "RestorePadding", {"x": tokens, "at": offsets}, expected=[full.reshape(2, 4, 6)])
@@ -505,10 +556,93 @@ def attention():
     gates = 1 / (1 + np.exp(-(heads_of @ w + b).reshape(2, 2, 3, 2, 2).sum(-1)))
     yield Case("gated_bias", "GatedRelativePositionBias", {"x": x, "xb": xb, "place": place, "w": w, "b": b, "eco": eco}, num_heads=2,
                expected=[((gates[..., :1] * (gates[..., 1:] * eco - 1) + 2) * place).astype(f32)])
+    grid = np.array([[0, 1, 3], [4, 2, 5]], i32)  # sequences of 2 and 2 tokens; what is padding has no query
+    tokens = r(4, 16)
+    spread = np.zeros((6, 16), f32)
+    spread[grid.ravel()[:4]] = tokens
+    heads_of = (spread.reshape(2, 3, 16) + xb).reshape(2, 3, 2, 8).transpose(0, 2, 1, 3)
+    gates = 1 / (1 + np.exp(-(heads_of @ w + b).reshape(2, 2, 3, 2, 2).sum(-1)))
+    yield Case("gated_bias_packed", "GatedRelativePositionBias", {"x": tokens, "xb": xb, "place": place, "w": w, "b": b, "eco": eco, "at": grid}, num_heads=2,
+               expected=[((gates[..., :1] * (gates[..., 1:] * eco - 1) + 2) * place).astype(f32)])
     angle, parts = r(2, 3, 8), [r(2, 2, 3, 8, t=f16) for _ in range(4)]
     c, n = np.cos(angle)[:, None], np.sin(angle)[:, None]
     yield Case("gemma_rotary", "GemmaRotaryEmbedding", {"angle": angle, **dict(zip("abcd", parts))}, outputs=2,
                expected=[(parts[0] * c + parts[1] * n).astype(f16), (parts[2] * c + parts[3] * n).astype(f16)])
+
+
+def paged():
+    """PagedAttention's forms, which onnxruntime has on CUDA alone, as its schema says them: three heads that share keys of two."""
+    sums, table, olds, heads, size = np.array([0, 2, 5], i32), np.array([[1, 4], [3, 0]], i32), [3, 0], 4, 8
+
+    def cached(x, bits, step):
+        """What a cache keeps of x, [.., heads of keys, elements], and what is read from it."""
+        if not bits:
+            return x, x
+        whole = np.clip(np.rint(x / step), -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if bits == 8:
+            return whole.astype(i8), (whole * step).astype(f32)
+        codes = (whole + 8).astype(u8)
+        return codes[..., ::2] | codes[..., 1::2] << 4, (whole * step).astype(f32)
+
+    def case(name, groups=2, latent=0, offset=0, rotary=0, norms=False, sinks=False, slots=None, bits=0, by="NONE", **more):
+        fresh = [r(5, n * size) for n in (heads, groups, groups)]
+        qn, kn, sink = (r(size) if norms else None, r(size) if norms else None, r(heads) if sinks else None)
+        step = [r(groups, 1, size) ** 2 * 0.1 + 0.3 if by == "PER_CHANNEL" else np.array([0.4], f32) for _ in range(2)]
+        each = [p.reshape(-1, size) if p.ndim == 3 else p for p in step]
+        angles = np.outer(np.arange(8), 0.5 ** np.arange(rotary // 2))
+        made = []
+        for x, weight in zip(fresh, (qn, kn, None)):
+            x = x.reshape(5, -1, size).astype(f64)
+            if weight is not None:
+                x = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * weight
+            made.append(x)
+        where = np.concatenate([olds[n] + np.arange(sums[n + 1] - sums[n]) for n in (0, 1)])
+        for x in made[:2] if rotary else []:
+            a, b = x[..., offset : offset + rotary // 2].copy(), x[..., offset + rotary // 2 : offset + rotary].copy()
+            c, n = np.cos(angles)[where][:, None], np.sin(angles)[where][:, None]
+            x[..., offset : offset + rotary // 2], x[..., offset + rotary // 2 : offset + rotary] = a * c - b * n, b * c + a * n
+        q_, *new = (x.astype(f32) for x in made)
+        caches, real = zip(*(cached(r(6, 4, groups, size), bits, p) for p in each))
+        caches, real = [c.copy() for c in caches], [c.copy() for c in real]
+        goes = [int(table[n, (olds[n] + j) // 4]) * 4 + (olds[n] + j) % 4 for n in (0, 1) for j in range(sums[n + 1] - sums[n])] if slots is None else slots
+        before = [c.copy() for c in caches]
+        for cache, value, x, p in zip(caches, real, new, each):
+            for token, slot in enumerate(goes):
+                if slot >= 0:
+                    kept, told = cached(x[token], bits, p)
+                    cache.reshape(24, groups, -1)[slot], value.reshape(24, groups, -1)[slot] = kept, told
+        wide = latent or size
+        want = np.zeros((5, heads, wide))
+        for line in (0, 1):
+            keys, values = (c[table[line]].reshape(8, groups, size).astype(f64) for c in (real if not latent else real[:1] * 2))
+            for token in range(sums[line], sums[line + 1]):
+                n = where[token] + 1
+                for h in range(heads):
+                    scores = keys[:n, h * groups // heads] @ q_[token, h] * more.get("scale", size**-0.5)
+                    top = max(scores.max(), sink[h] if sinks else -np.inf)
+                    e = np.exp(scores - top)
+                    want[token, h] = e / (e.sum() + (np.exp(sink[h] - top) if sinks else 0)) @ values[:n, h * groups // heads, :wide]
+        inputs = {"query": fresh[0], "key": fresh[1], "value": None if latent else fresh[2], "key_cache": before[0], "value_cache": None if latent else before[1], "sums": sums,
+                  "past": np.array(olds, i32), "table": table, "cos": np.cos(angles).astype(f32) if rotary else None, "sin": np.sin(angles).astype(f32) if rotary else None,
+                  "slots": None if slots is None else np.array(slots, i32), "sink": sink, "qn": qn, "kn": kn, "ks": step[0] if bits else None,
+                  "vs": step[1] if bits and not latent else None, "bounds": np.array([3, 8], i32)}  # fmt: skip
+        kinds = {"k_quant_type": by} | ({} if latent else {"v_quant_type": by}) if bits else {}
+        return Case(f"paged_{name}", "PagedAttention", inputs, outputs=2 if latent else 3, num_heads=heads, kv_num_heads=groups, fixed=bool(rotary), rtol=1e-3,
+                    atol=1e-5, expected=[want.reshape(5, -1).astype(f32), *caches[: 1 if latent else 2]], do_rotary=int(rotary > 0), rotary_offset=offset, **kinds,
+                    **({"kv_cache_layout": "LATENT", "v_head_size": latent} if latent else {}), **more)  # fmt: skip
+
+    yield case("bounds")
+    yield case("slots", slots=[7, -1, 12, 13, -1])
+    yield case("sink", sinks=True)
+    yield case("norms", norms=True)
+    yield case("rotary_norms", norms=True, rotary=8)
+    yield case("offset", rotary=4, offset=2)
+    yield case("latent", groups=1, latent=6, rotary=4, offset=4, scale=0.3)
+    yield case("latent_sink", groups=1, latent=8, sinks=True, slots=[7, 16, 12, 13, 14])
+    for bits in (8, 4):
+        for by in ("PER_TENSOR", "PER_CHANNEL"):
+            yield case(f"i{bits}_{by}", bits=bits, by=by)
+    yield case("i8_slots", bits=8, by="PER_TENSOR", slots=[7, -1, 12, 13, -1], norms=True, rotary=8)
 
 
 def quantized():

@@ -552,6 +552,48 @@ Test(plan, a_constant_has_two_packed_forms_at_most)
     }
 }
 
+/* A program in the cache under the number `key`, of which the caller keeps nothing. */
+static void put_program(ortc_plan_cache *cache, int key, ortc_pack_item *item)
+{
+    ortc_program *made = calloc(1, sizeof *made);
+    cr_assert_not_null(made);
+    atomic_init(&made->references, 1);
+    made->store = &store.packed;
+    if (item) cr_assert(ortc_array_push(&made->packs, item));
+    cr_assert(ortc_plan_cache_put(cache, made, &key, sizeof key));
+    ortc_program_release(made);
+}
+static bool holds(ortc_plan_cache *cache, int key)
+{
+    ortc_program *found = ortc_plan_cache_get(cache, &key, sizeof key);
+    ortc_program_release(found);
+    return found != NULL;
+}
+
+Test(plan, who_alone_has_a_packed_form_leaves_the_cache_last)
+{
+    ortc_plan_cache cache;
+    ortc_pack_item *item = calloc(1, sizeof *item);
+    cr_assert_not_null(item);
+    item->references = 1; /* of the first program */
+    item->failed = true;  /* it is in no bucket of the store */
+    cr_assert(ortc_plan_cache_init(&cache, UINT64_MAX));
+    put_program(&cache, 0, item);
+    cache.max_bytes = 4 * cache.bytes;
+    for (int i = 1; i < 50; i++) put_program(&cache, i, NULL);
+    cr_expect(holds(&cache, 49) && !holds(&cache, 40), "what is not used leaves");
+    cr_expect(holds(&cache, 0), "but for a packed form that nobody else has");
+    item->references = 2; /* as if another one had it, too */
+    for (int i = 50; i < 100; i++) put_program(&cache, i, NULL);
+    cr_expect_not(holds(&cache, 0));
+    cr_expect_eq(item->references, 1u);
+    put_program(&cache, 100, item);
+    for (int i = 101; i < 6000; i++) put_program(&cache, i, NULL);
+    cr_expect_not(holds(&cache, 100), "nor for ever");
+    ortc_plan_cache_deinit(&cache);
+    ortc_graph_destroy(g);
+}
+
 static ortc_status plan_chosen(const char *choice)
 {
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;

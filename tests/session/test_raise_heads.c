@@ -1,0 +1,238 @@
+/* tests/session/test_raise_heads.c: targets that are computed, heads and masks as vision transformers move
+ * them, and the bodies of what is raised.
+ */
+#include "tests/session/raising.h"
+
+TestSuite(raise_heads, .init = setup, .fini = teardown);
+
+/* ---- Targets ------------------------------------------------------------------------------------------- */
+
+Test(raise_heads, targets_that_are_computed_become_constants_where_they_say_the_same)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    ortc_edge *x = input("x", 3, batch, length, HEADS * SIZE, 0), *shape = one("Shape", x);
+    ortc_edge *target = concat(3, two("Gather", shape, INTS(0)), two("Gather", shape, INTS(1)),
+                               INTS(HEADS, SIZE), NULL);
+    ortc_edge *split = two("Reshape", x, target);
+    ortc_edge *flat = two("Reshape", one("Relu", split),
+                          concat(2, two("Mul", two("Gather", shape, INTS(0)), two("Gather", shape, INTS(1))),
+                                 INTS(HEADS * SIZE), NULL, NULL));
+    ortc_graph_add_output(g, "y", flat);
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    const int64_t count = run(g, "ref", before);
+    cr_expect_eq(normalise("constant-targets"), 2);
+    cr_expect_eq(g->n_nodes, 3);
+    static const int64_t four[4] = {0, 0, HEADS, SIZE}, rows[2] = {-1, HEADS * SIZE};
+    cr_expect_arr_eq(split->producer->in[1]->constant->data, four, sizeof four);
+    cr_expect_arr_eq(flat->producer->in[1]->constant->data, rows, sizeof rows);
+    cr_assert_eq(run(g, "ref", after), count);
+    expect_close("targets", after, before, count);
+    again();
+    /* length and batch change places: neither is kept, and -1 can stand for one only */
+    x = input("x", 3, batch, length, SIZE, 0), shape = one("Shape", x);
+    expect_left("two that are open", "constant-targets",
+                two("Reshape", x,
+                    concat(3, two("Gather", shape, INTS(1)), two("Gather", shape, INTS(0)), INTS(SIZE),
+                           NULL)));
+    /* beside a dim that is kept, and may be 0, -1 means nothing */
+    x = input("x", 3, batch, length, keys, 0), shape = one("Shape", x);
+    expect_left("open beside one that is kept", "constant-targets",
+                two("Reshape", x,
+                    concat(2, two("Gather", shape, INTS(0)),
+                           two("Mul", two("Gather", shape, INTS(1)), two("Gather", shape, INTS(2))), NULL,
+                           NULL)));
+}
+
+/* ---- Heads and masks as vision transformers move them -------------------------------------------------- */
+
+/* Part i of [batch, length, 3 * HEADS * SIZE], as [batch, HEADS, length, SIZE]; looks_like: 1 the axes go
+ * elsewhere, 2 a part is gathered as a dim. */
+static ortc_edge *gathered(ortc_edge *x, int i, int looks_like)
+{
+    const int64_t perm[5] = {2, 0, looks_like == 1 ? 1 : 3, looks_like == 1 ? 3 : 1, 4}, at = i;
+    const ortc_attr by = {.size = sizeof by, .kind = ORTC_ATTR_INTS, .count = 5, .u.ints = perm};
+    ortc_edge *y = one("Transpose", two("Reshape", x, INTS(0, 0, 3, HEADS, SIZE)));
+    ortc_node_set_attr(y->producer, "perm", &by);
+    y = two("Gather", y, looks_like == 2 ? INTS(at) : constant(ORTC_I64, 0, 1, &at, sizeof at));
+    return with_int(y, "axis", 0);
+}
+
+Test(raise_heads, heads_of_one_product_are_split_before_they_are_moved)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    ortc_edge *x = input("x", 3, batch, length, 3 * HEADS * SIZE, 0);
+    ortc_edge *q = gathered(x, 0, 0), *k = gathered(x, 1, 0), *v = gathered(x, -1, 0);
+    ortc_graph_add_output(g, "y", attention_with(0, q, transpose(k, 0, 1, 3, 2), v, NULL));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    const int64_t count = run(g, "ref", before);
+    cr_expect_eq(normalise("split-heads"), 3);
+    const ortc_node *n = find(g, "Attention");
+    cr_assert(n && find(g, "Split") && !find(g, "Gather") && !find(g, "Transpose"));
+    cr_expect_eq(ortc_node_int(n, "q_num_heads", 0), HEADS);
+    cr_assert_eq(run(g, "ref", after), count);
+    expect_close("split", after, before, count);
+    for (int like = 1; like < 3; like++) {
+        again();
+        expect_left("what looks like it", "split-heads",
+                    one("Relu", gathered(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), 1, like)));
+    }
+    again();
+    ortc_edge *both = one("Transpose", input("x", 3, batch, length, 3 * HEADS * SIZE, 0));
+    expect_left("no heads", "split-heads", with_int(two("Gather", both, INTS(1)), "axis", 0));
+}
+
+/* x [6, HEADS, 5, 5] as [m, n, HEADS, 5, 5] and back, between which [c0, c1, 5, 5], or without the first,
+ * is added. */
+static ortc_edge *added_view(int64_t m, int64_t n, int32_t rank, int64_t c0, int64_t c1)
+{
+    ortc_edge *x = input("x", 4, 6, HEADS, 5, 5);
+    ortc_edge *c = rank == 4 ? input("mask", 4, c0, c1, 5, 5) : input("mask", 3, c1, 5, 5, 0);
+    ortc_edge *y = two("Add", two("Reshape", x, INTS(m, n, HEADS, 5, 5)), c);
+    return two("Reshape", y, INTS(-1, HEADS, 5, 5));
+}
+
+Test(raise_heads, what_is_added_to_a_view_is_added_to_what_is_viewed)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    const struct {
+        int64_t m, n;
+        int32_t rank;
+        int64_t c0, c1;
+    } forms[] = {{1, 6, 4, 6, 1}, {1, 6, 4, 6, HEADS}, {2, 3, 4, 1, HEADS}, {2, 3, 3, 0, 1}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        ortc_graph_add_output(g, "y",
+                              added_view(forms[i].m, forms[i].n, forms[i].rank, forms[i].c0, forms[i].c1));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("added-views"), 1, "form %d", (int)i);
+        cr_assert_eq(run(g, "ref", after), count);
+        cr_expect_arr_eq(after, before, (size_t)count * sizeof *after, "form %d", (int)i);
+        again();
+    }
+    expect_left("for every second", "added-views", added_view(2, 3, 4, 3, 1));
+}
+
+/* x expanded to [batch, middle, 7], by a target that is asked where it equals `below`. */
+static ortc_edge *asked(int64_t middle, int64_t below)
+{
+    ortc_edge *x = input("x", 3, batch, 1, 7, 0), *b = two("Gather", one("Shape", x), INTS(0));
+    ortc_edge *target = concat(3, b, INTS(middle), INTS(7), NULL);
+    ortc_edge *equal = two("Equal", target, INTS(below, below, below));
+    return two("Expand", x, apply("Where", 3, equal, INTS(1, 1, 1), target, NULL));
+}
+
+Test(raise_heads, a_where_is_decided_where_no_extent_can_equal_what_is_asked)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    for (int64_t middle = -1; middle < 4; middle += 4) { /* one element is replaced, none is */
+        ortc_edge *y = asked(middle, -1);
+        ortc_graph_add_output(g, "y", one("Relu", y));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("decided-where"), 1);
+        cr_expect_null(find(g, "Where"));
+        cr_assert_eq(run(g, "ref", after), count);
+        cr_expect_arr_eq(after, before, (size_t)count * sizeof *after);
+        again();
+    }
+    expect_left("batch may be 2", "decided-where", asked(3, 2));
+}
+
+/* ---- Bodies -------------------------------------------------------------------------------------------- */
+
+static ortc_edge *byte(uint8_t v) { return constant(ORTC_U8, 0, 1, &v, 1); }
+
+/* A product of quantised matrices, its result as f32. */
+static ortc_edge *quantised_product(void)
+{
+    ortc_edge *in[8] = {apply("QuantizeLinear", 3, input("x", 2, batch, 8, 0, 0), scalar(0.05), byte(100),
+                              NULL),
+                        scalar(0.05),
+                        byte(100),
+                        constant(ORTC_U8, 1, 8, "\1\7\3\11\5\2\4\6", 8),
+                        scalar(0.25),
+                        byte(5),
+                        scalar(0.5),
+                        byte(128)};
+    ortc_node *n = ortc_node_create(g, ortc_op_find("", "QLinearMatMul"), NULL, 8, 1);
+    for (uint32_t i = 0; i < 8; i++) ortc_node_set_in(n, i, in[i]);
+    ortc_node_set_out(n, 0, ortc_edge_create(g, NULL));
+    return apply("DequantizeLinear", 3, n->out[0], in[6], in[7], NULL);
+}
+
+/* cpu has MatMulInteger and no QLinearMatMul: the work stays there. ref has the operator itself. */
+Test(raise_heads, a_body_takes_the_place_of_a_node_that_no_listed_provider_has)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    ortc_session *s;
+    ortc_graph *copy;
+    ortc_graph_add_output(g, "y", quantised_product());
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(normalise("qlinear"), 1);
+    const int64_t count = run(g, "ref", before);
+    ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+    for (int i = 0; i < 2; i++) {
+        o.providers = i ? "cpu" : "ref";
+        cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK);
+        cr_assert_eq(ortc_session_from_graph(&store, copy, &o, &s, &e), ORTC_OK, "%s", e.text);
+        const ortc_node *product = find(copy, "MatMulInteger");
+        cr_expect_eq(find(copy, "QLinearMatMul") == NULL, i == 1);
+        cr_expect_eq(product != NULL, i == 1);
+        if (product) cr_expect_eq(ortc_site_of(&s->unit.placed, product)->device, 0);
+        ortc_session_release(s);
+    }
+    cr_assert_eq(run(g, "cpu", after), count);
+    expect_close("on cpu", after, before, count);
+}
+
+Test(raise_heads, what_is_raised_is_fused_and_leaves_its_body_in_that_of_the_node)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    for (int scaled = 0; scaled < 2; scaled++) { /* by alpha */
+        ortc_session *s;
+        ortc_graph *copy;
+        ortc_edge *product = two("MatMul", input("x", 3, batch, length, 7, 0), input("w", 2, 7, 9, 0, 0));
+        ortc_graph_add_output(g, "y",
+                              two("Mul", product,
+                                  one("Sigmoid", scaled ? two("Mul", product, scalar(1.5)) : product)));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("raise-swish"), 1);
+        cr_assert_eq(ortc_graph_clone(g, &copy, &e), ORTC_OK);
+        ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
+        cr_assert_eq(ortc_session_from_graph(&store, copy, &o, &s, &e), ORTC_OK, "%s", e.text);
+        cr_expect_eq(copy->n_nodes, 1u);
+        cr_expect_str_eq(copy->first->fused, "Swish");
+        cr_expect_eq(ortc_graph_verify(copy->first->body, &e), ORTC_OK, "%s", e.text);
+        const ortc_node *swish = find(copy->first->body, "Swish");
+        cr_expect(swish && ortc_node_is_raised(swish));
+        ortc_session_release(s);
+        cr_assert_eq(run(g, "cpu", after), count);
+        expect_close("fused", after, before, count);
+        again();
+    }
+}
+
+Test(raise_heads, what_is_raised_is_written_as_its_body_where_the_opset_would_rise)
+{
+    ortc_graph *lowered;
+    const char *domain = "";
+    int64_t opset = 17;
+    ortc_model_info info = {.size = sizeof info,
+                            .n_opsets = 1,
+                            .opset_domains = &domain,
+                            .opset_versions = &opset};
+    ortc_graph_add_output(g, "y", attention(MASK));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    cr_expect_eq(normalise("raise-attention"), 1);
+    cr_assert_eq(ortc_onnx_lower(g, &info, &lowered, &e), ORTC_OK, "%s", e.text);
+    cr_assert_not_null(lowered);
+    cr_expect_null(find(lowered, "Attention"));
+    cr_expect_not_null(find(lowered, "Softmax"));
+    cr_expect_not_null(find(g, "Attention"), "the model's own graph stays");
+    cr_expect_eq(ortc_graph_verify(lowered, &e), ORTC_OK, "%s", e.text);
+    ortc_graph_destroy(lowered);
+    opset = 23;
+    cr_assert_eq(ortc_onnx_lower(g, &info, &lowered, &e), ORTC_OK, "%s", e.text);
+    cr_expect_null(lowered, "Attention-23 is valid there");
+}
