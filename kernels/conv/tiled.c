@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 
 #define BAND_BYTES (384 * 1024)        /* of a task that lays out its own: in L2, beside weights */
@@ -357,6 +358,8 @@ typedef struct job {
     ortc_blocked_end end;
     int straight;           /* f32 whose end is a residual and a clip */
     int weights_odd, again; /* again: what pieces do not hold */
+    ortc_int_fixed fixed;   /* of bytes, where is_fixed */
+    int is_fixed;
 } job;
 
 typedef struct band {
@@ -460,8 +463,9 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
 /* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count
- * them, [block][UNIT][16], to where they belong. */
-static void finish(const band *b, float *sums, int64_t block, int64_t blocks, int64_t from, int64_t to)
+ * them, [block][UNIT][16], to where they belong. over: of bytes, for each block; NULL: otherwise. */
+static void finish(const band *b, const ortc_int_over *over, float *sums, int64_t block, int64_t blocks,
+                   int64_t from, int64_t to)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
@@ -479,7 +483,10 @@ static void finish(const band *b, float *sums, int64_t block, int64_t blocks, in
                                 (b->plane * p->e.out[1] + b->row + row) * p->e.out[2] + b->column + column) *
                                BLOCK;
             float *s = sums + (k * UNIT + q - from) * BLOCK;
-            if (j->straight && lanes == BLOCK) {
+            if (over) {
+                ortc_int_over_run(&over[k], (const int32_t *)(const void *)s, (size_t)n, at,
+                                  (char *)j->a->y + at);
+            } else if (j->straight && lanes == BLOCK) {
                 const int clip = j->a->tail->act == ORTC_UK_ACT_CLIP;
                 const float *residual = j->a->residual;
                 p->uk->clip((size_t)(n * BLOCK), s, residual ? residual + at : NULL,
@@ -517,6 +524,16 @@ static int is_odd(const job *j, int64_t block)
     return word != 0;
 }
 
+/* How sums of n blocks of bytes from `block` on (of all) end; 0: as others do. */
+static int overs_of(const job *j, int64_t block, int64_t n, ortc_int_over *out)
+{
+    const ortc_tiled_plan *p = j->p;
+    if (!j->is_fixed || ((block + n) % p->outs == 0 && p->lanes < BLOCK)) return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!ortc_int_over_init(&j->fixed, j->a->int_tail, j->a->in, (block + i) * BLOCK, &out[i])) return 0;
+    return 1;
+}
+
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output. */
 static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
@@ -542,6 +559,8 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         tile.w = (const char *)j->a->w + b->group * p->outs * each +
                  block_at(k, p->outs, each, p->pieces, &tile.w_step);
         tile.bias = j->a->bias + block * BLOCK;
+        ortc_int_over overs[ORTC_TILE_BLOCKS];
+        const ortc_int_over *over = overs_of(j, block, n, overs) ? overs : NULL;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = unit_of(b, u, &to);
@@ -550,7 +569,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
                 tile.sums = sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
             }
-            if (to > from) finish(b, sums, block, n, from, to);
+            if (to > from) finish(b, over, sums, block, n, from, to);
         }
     }
 }
@@ -597,7 +616,7 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
                 tile.y = sums + (q - from) * BLOCK;
                 p->floats->dense[p->type]((size_t)min64(most, to - q), 1, &tile);
             }
-            if (to > from) finish(b, sums, block, 1, from, to);
+            if (to > from) finish(b, NULL, sums, block, 1, from, to);
         }
     }
 }
@@ -654,7 +673,7 @@ static void define(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1
                 if (q % p->pitch < b->pixels)
                     sums[(q - from) * BLOCK + o] = sum_of(b, k * BLOCK + o, q / p->pitch, q % p->pitch);
             }
-            if (to > from) finish(b, sums, k, 1, from, to);
+            if (to > from) finish(b, NULL, sums, k, 1, from, to);
         }
 }
 
@@ -733,6 +752,10 @@ int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, con
         .p = p, .a = a, .plain = plain, .shared = space, .end = ortc_blocked_end_of(p->floats, p->type, a)};
     j.straight = j.end.straight, j.end.straight = 0;
     for (int64_t i = 0; i < p->group * p->outs; i++) j.weights_odd |= is_odd(&j, i);
+    const int64_t *kernel = p->e.kernel; /* of which sums are below 2^30 */
+    j.is_fixed = p->kind == ORTC_TILED_BYTES &&
+                 p->channels * kernel[0] * kernel[1] * kernel[2] < (1 << 30) / (255 * 128) &&
+                 ortc_int_fixed_init(a->int_tail, a->in, &j.fixed);
     if (!p->together) return threads->parallel(threads->context, p->bands, p->grain, whole_bands, &j);
     if (may_be_odd(p)) {
         j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW);
