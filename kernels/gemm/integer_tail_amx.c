@@ -44,7 +44,7 @@ static uint8_t bound_of(float v, const ortc_int_scaled *s)
     return (uint8_t)((q < low ? low : q > low + 255 ? low + 255 : q) - low);
 }
 
-static int init(const ortc_int_pass *p, ortc_int_fixed *out)
+static __attribute__((cold)) int init(const ortc_int_pass *p, ortc_int_fixed *out)
 {
     const ortc_int_steps *s = p->steps;
     const int back = s->to.type != 0, adds = p->residual != NULL, own = back || adds;
@@ -172,35 +172,26 @@ INLINE int four(const int back, const int adds, const steady *k, const int32_t *
     return sure != 0xffff;
 }
 
-/* The last up to three pixels, which memory behind does not have. */
-INLINE int few(const int back, const int adds, const steady *k, size_t n, const int32_t *sums,
-               const uint8_t *residual, uint8_t *y)
-{
-    int32_t s[GROUP * BLOCK];
-    uint8_t r[GROUP * BLOCK], to[GROUP * BLOCK];
-    for (size_t i = 0; i < GROUP; i++) { /* the last one again */
-        const size_t at = (i < n ? i : n - 1) * BLOCK;
-        memcpy(s + i * BLOCK, sums + at, BLOCK * sizeof *s);
-        if (adds) memcpy(r + i * BLOCK, residual + at, BLOCK);
-    }
-    const int near = four(back, adds, k, s, r, to);
-    memcpy(y, to, n * BLOCK);
-    return near;
-}
-
+/* Of the last up to three pixels memory behind is not touched: they are taken from here, and put back. */
 INLINE uint64_t all(const int back, const int adds, const steady *k, size_t n, const int32_t *sums,
                     const uint8_t *residual, uint8_t *y)
 {
     uint64_t near = 0;
-    size_t i = 0;
-    for (; i + GROUP <= n; i += GROUP)
-        near |=
-            (uint64_t)four(back, adds, k, sums + i * BLOCK, residual + (adds ? i * BLOCK : 0), y + i * BLOCK)
-            << i / GROUP;
-    if (i < n)
-        near |= (uint64_t)few(back, adds, k, n - i, sums + i * BLOCK, residual + (adds ? i * BLOCK : 0),
-                              y + i * BLOCK)
-                << i / GROUP;
+    for (size_t i = 0; i < n; i += GROUP) {
+        const size_t at = i * BLOCK, left = (n - i) * BLOCK;
+        int32_t some[GROUP * BLOCK];
+        uint8_t other[GROUP * BLOCK];
+        const int32_t *s = sums + at;
+        const uint8_t *r = residual + (adds ? at : 0);
+        uint8_t *to = y + at;
+        if (n - i < GROUP) {
+            for (size_t j = 0; j < GROUP * BLOCK; j++) some[j] = sums[at + j % left];
+            if (adds) memset(other, 0, sizeof other), memcpy(other, r, left);
+            s = some, r = to = other;
+        }
+        near |= (uint64_t)four(back, adds, k, s, r, to) << i / GROUP;
+        if (n - i < GROUP) memcpy(y + at, other, left);
+    }
     return near;
 }
 
