@@ -524,13 +524,15 @@ static int is_odd(const job *j, int64_t block)
     return word != 0;
 }
 
-/* How sums of n blocks of bytes from `block` on (of all) end; 0: as others do. */
+/* How sums of n blocks of bytes from `block` on (of all) end, which then begin as 0; 0: as others do. */
 static int overs_of(const job *j, int64_t block, int64_t n, ortc_int_over *out)
 {
     const ortc_tiled_plan *p = j->p;
     if (!j->is_fixed || ((block + n) % p->outs == 0 && p->lanes < BLOCK)) return 0;
     for (int64_t i = 0; i < n; i++)
-        if (!ortc_int_over_init(&j->fixed, j->a->int_tail, j->a->in, (block + i) * BLOCK, &out[i])) return 0;
+        if (!ortc_int_over_init(&j->fixed, j->a->int_tail, j->a->in, (block + i) * BLOCK,
+                                (const int32_t *)(const void *)j->a->bias + (block + i) * BLOCK, &out[i]))
+            return 0;
     return 1;
 }
 
@@ -558,9 +560,9 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         if (n == 2 && is_odd(j, block + 1)) n = 1;
         tile.w = (const char *)j->a->w + b->group * p->outs * each +
                  block_at(k, p->outs, each, p->pieces, &tile.w_step);
-        tile.bias = j->a->bias + block * BLOCK;
         ortc_int_over overs[ORTC_TILE_BLOCKS];
         const ortc_int_over *over = overs_of(j, block, n, overs) ? overs : NULL;
+        tile.bias = over ? NULL : j->a->bias + block * BLOCK;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = unit_of(b, u, &to);

@@ -35,6 +35,13 @@ INLINE void prefetch(const char *p)
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     const char *bias = t->bias;
+    if (!bias) {
+        AMX_ZERO(0);
+        if (two_a) AMX_ZERO(2);
+        if (two_b) AMX_ZERO(1);
+        if (two_a && two_b) AMX_ZERO(3);
+        return;
+    }
     AMX_LOAD(0, bias, 0);
     if (two_a) AMX_LOAD(2, bias, 0);
     if (two_b) AMX_LOAD(1, bias + AMX_ROW, 0);
@@ -223,17 +230,32 @@ static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t
            v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1)));
 }
 
-/* Blocks of `bytes` as they are. */
-VFN int lay_same(const size_t bytes, size_t n, const char *x, size_t step, size_t block, size_t blocks,
-                 uint32_t flip, char *y)
+typedef uint32_t sixteen __attribute__((vector_size(16)));
+
+/* A pixel's blocks of `bytes`, moved by `flip`. */
+INLINE void lay_pixel(const size_t bytes, const char *x, size_t block, const size_t blocks, uint32_t flip,
+                      char *y)
 {
-    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW)
-        for (size_t b = 0; b < AMX_ROW / bytes; b++) {
-            uint32_t words[BLOCK] = {0};
-            if (b < blocks) memcpy(words, x + b * block, bytes);
-            for (size_t k = 0; flip && b < blocks && k < bytes / 4; k++) words[k] ^= flip;
-            memcpy(y + b * bytes, words, bytes);
+    for (size_t b = 0; b < blocks; b++) UNROLL for (size_t k = 0; k < bytes; k += sizeof(sixteen))
+        {
+            sixteen v;
+            memcpy(&v, x + b * block + k, sizeof v);
+            v ^= flip;
+            memcpy(y + b * bytes + k, &v, sizeof v);
         }
+}
+
+/* What is missing in the last group is 0. */
+INLINE int lay_same(const size_t bytes, size_t n, const char *x, size_t step, size_t block, size_t blocks,
+                    uint32_t flip, char *y)
+{
+    const size_t all = AMX_ROW / bytes;
+    if (blocks == all) {
+        for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) lay_pixel(bytes, x, block, all, flip, y);
+        return 0;
+    }
+    memset(y, 0, n * AMX_ROW);
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) lay_pixel(bytes, x, block, blocks, flip, y);
     return 0;
 }
 

@@ -270,11 +270,18 @@ int ortc_int_fixed_init(const ortc_int_tail *t, const ortc_view *in, ortc_int_fi
 }
 
 int ortc_int_over_init(const ortc_int_fixed *f, const ortc_int_tail *t, const ortc_view *in, int64_t channel,
-                       ortc_int_over *out)
+                       const int32_t *first, ortc_int_over *out)
 {
     const ortc_tail_place at = {.channel = channel, .channel_col = 1, .row = 16};
     out->fixed = f;
     out->pass = pass_of(t, in, &at);
+    ortc_int_vector *before = &out->pass.before;
+    for (size_t i = 0; i < 16; i++) {
+        int32_t more = 0;
+        if (before->data) memcpy(&more, (const char *)before->data + 4 * i * before->col, sizeof more);
+        out->before[i] = (int32_t)((uint32_t)first[i] + (uint32_t)more);
+    }
+    *before = (ortc_int_vector){out->before, 0, 1};
     return blocks_get()->block(f, &out->pass, &out->block);
 }
 

@@ -129,12 +129,14 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
  * ortc_int_tail_over. Sums, and what is added to them, are below 2^30. */
 typedef struct ortc_int_over {
     const ortc_int_fixed *fixed;
-    ortc_int_pass pass;
+    ortc_int_pass pass; /* whose `before` is: */
+    int32_t before[16];
     ortc_int_block block;
 } ortc_int_over;
 int ortc_int_fixed_init(const ortc_int_tail *, const ortc_view *in, ortc_int_fixed *out);
+/* first: of the 16 channels, added to sums before anything else. *out stays where it is. */
 int ortc_int_over_init(const ortc_int_fixed *, const ortc_int_tail *, const ortc_view *in, int64_t channel,
-                       ortc_int_over *out);
+                       const int32_t *first, ortc_int_over *out);
 /* n pixels [n][16], up to 256, from `element` of the output on, to y. */
 void ortc_int_over_run(const ortc_int_over *, const int32_t *sums, size_t n, int64_t element, void *y);
 

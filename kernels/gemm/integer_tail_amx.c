@@ -172,26 +172,26 @@ INLINE int four(const int back, const int adds, const steady *k, const int32_t *
     return sure != 0xffff;
 }
 
-/* Of the last up to three pixels memory behind is not touched: they are taken from here, and put back. */
+/* The last four begin earlier where they are not whole, and up to three pixels alone are taken from here, and
+ * put back. */
 INLINE uint64_t all(const int back, const int adds, const steady *k, size_t n, const int32_t *sums,
                     const uint8_t *residual, uint8_t *y)
 {
+    int32_t some[GROUP * BLOCK] = {0};
+    uint8_t other[GROUP * BLOCK] = {0};
+    uint8_t *const to = y;
+    const size_t few = n < GROUP ? n : 0;
     uint64_t near = 0;
-    for (size_t i = 0; i < n; i += GROUP) {
-        const size_t at = i * BLOCK, left = (n - i) * BLOCK;
-        int32_t some[GROUP * BLOCK];
-        uint8_t other[GROUP * BLOCK];
-        const int32_t *s = sums + at;
-        const uint8_t *r = residual + (adds ? at : 0);
-        uint8_t *to = y + at;
-        if (n - i < GROUP) {
-            for (size_t j = 0; j < GROUP * BLOCK; j++) some[j] = sums[at + j % left];
-            if (adds) memset(other, 0, sizeof other), memcpy(other, r, left);
-            s = some, r = to = other;
-        }
-        near |= (uint64_t)four(back, adds, k, s, r, to) << i / GROUP;
-        if (n - i < GROUP) memcpy(y + at, other, left);
+    if (few) {
+        memcpy(some, sums, few * sizeof *some * BLOCK);
+        if (adds) memcpy(other, residual, few * BLOCK);
+        sums = some, residual = y = other, n = GROUP;
     }
+    for (size_t i = 0; i < n; i += GROUP) {
+        const size_t at = (i + GROUP <= n ? i : n - GROUP) * BLOCK;
+        near |= (uint64_t)four(back, adds, k, sums + at, residual + (adds ? at : 0), y + at) << i / GROUP;
+    }
+    if (few) memcpy(to, other, few * BLOCK);
     return near;
 }
 
