@@ -11,6 +11,7 @@
 
 #define BAND_BYTES (384 * 1024)        /* of a task that lays out its own: in L2, beside weights */
 #define TOGETHER_BYTES (1536 * 1024.0) /* of what is laid out first */
+#define AHEAD 4096                     /* bytes of weights: how far they are asked for ahead */
 #define UNIT 128                       /* pixels that are finished together: their sums stay in L1 */
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASKS 32
@@ -536,12 +537,23 @@ static int overs_of(const job *j, int64_t block, int64_t n, ortc_int_over *out)
     return 1;
 }
 
+/* Tiles of pixels in units u0 .. u1-1. */
+static int64_t tiles_in(const band *b, int64_t u0, int64_t u1)
+{
+    int64_t n = 0, to;
+    for (int64_t u = u0; u < u1; u++) {
+        const int64_t from = unit_of(b, u, &to);
+        if (to > from) n += ceil_div(to - from, ORTC_TILE_PIXELS);
+    }
+    return n;
+}
+
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output. */
 static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE;
+    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE, tiles_each = tiles_in(b, u0, u1);
     ortc_tiled_tile tile = {.step = (size_t)p->step,
                             .offset = p->offset,
                             .group = p->pieces * p->plane,
@@ -563,6 +575,11 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         ortc_int_over overs[ORTC_TILE_BLOCKS];
         const ortc_int_over *over = overs_of(j, block, n, overs) ? overs : NULL;
         tile.bias = over ? NULL : j->a->bias + block * BLOCK;
+        /* Where there are many tiles they ask for the next blocks' weights, which lie behind; else for these. */
+        const int64_t lines = ceil_div(n * WEIGHT_TILE / 64, max64(tiles_each, 1));
+        const int heavy = lines > 4;
+        tile.next = tile.w + (heavy ? AHEAD : n * each);
+        tile.next_lines = heavy ? (size_t)(tile.w_step / 64) : k + n < b1 ? (size_t)lines : 0;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = unit_of(b, u, &to);
@@ -570,6 +587,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
                 tile.x = b->laid + q * p->step;
                 tile.sums = sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
             }
             if (to > from) finish(b, over, sums, block, n, from, to);
         }

@@ -57,11 +57,11 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
     if (two_a && two_b) AMX_STORE(3, y + t->block + TILE_BYTES, AMX_ROW);
 }
 
-/* One product for each group and tap. */
-#define ONE(name, op) \
+/* One product for each group and tap. `middle` and `late` ask for weights. */
+#define ONE(name, op, middle, late) \
     INLINE void name(const int two_a, const int two_b, const ortc_tiled_tile *t) \
     { \
-        const char *w = t->w, *v = w + t->w_block, *x = t->x; \
+        const char *w = t->w, *v = w + t->w_block, *x = t->x, *next = t->next; \
         const size_t step = t->step; \
         start(two_a, two_b, t); \
         for (size_t g = 0; g < t->groups; g++, x += t->group) \
@@ -70,20 +70,33 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
                 AMX_LOAD(4, a, step); \
                 AMX_LOAD(6, w, AMX_ROW); \
                 AMX_TDP(op, 0, 4, 6); \
-                prefetch(w), prefetch(w + 256); \
+                middle(0); \
                 if (two_b) AMX_LOAD(7, v, AMX_ROW); \
                 if (two_b) AMX_TDP(op, 1, 4, 7); \
-                prefetch(w + 512), prefetch(w + 768); \
+                middle(1); \
                 if (two_a) AMX_LOAD(5, a + 16 * step, step); \
                 if (two_a) AMX_TDP(op, 2, 5, 6); \
-                if (two_b) prefetch(v), prefetch(v + 256); \
+                late(0); \
                 if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
-                if (two_b) prefetch(v + 512), prefetch(v + 768); \
+                late(1); \
             } \
+        (void)next; \
         store(two_a, two_b, t); \
     }
-ONE(sum_bf16, bf16ps)
-ONE(sum_bytes, busd)
+#define OF_W(half) prefetch(w + (half)*512), prefetch(w + (half)*512 + 256)
+#define OF_V(half) \
+    if (two_b) prefetch(v + (half)*512), prefetch(v + (half)*512 + 256)
+ONE(sum_bf16, bf16ps, OF_W, OF_V)
+/* Of bytes, whose products are quicker than weights come, those that the caller says. */
+#define NOTHING(half) (void)0
+#define OF_NEXT(half) \
+    for (size_t i = 0; (half) == 0 && i < t->next_lines; i++, next += 64) __builtin_prefetch(next)
+ONE(sum_bytes, busd, NOTHING, OF_NEXT)
+#undef OF_W
+#undef OF_V
+#undef NOTHING
+#undef OF_NEXT
+#undef ONE
 
 /* Six, smallest first, of pieces (x, w) 02, 01, 11, 10, 20, 00: one new operand each, which is loaded between
  * products that do not read it. */
