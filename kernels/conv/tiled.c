@@ -470,10 +470,10 @@ static void finish(const band *b, const ortc_int_over *over, float *sums, int64_
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int whole = p->pitch == p->e.out[2]; /* nothing lies between rows */
+    const int whole = p->pitch == p->e.out[2]; /* nothing lies between rows: they are one */
     for (int64_t q = from; q < to;) {
-        const int64_t row = q / p->pitch, column = q % p->pitch;
-        if (column >= b->pixels) {
+        const int64_t row = whole ? 0 : q / p->pitch, column = q - row * p->pitch;
+        if (!whole && column >= b->pixels) {
             q = (row + 1) * p->pitch;
             continue;
         }
@@ -580,17 +580,26 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         const int heavy = lines > 4;
         tile.next = tile.w + (heavy ? AHEAD : n * each);
         tile.next_lines = heavy ? (size_t)(tile.w_step / 64) : k + n < b1 ? (size_t)lines : 0;
+        /* Sums with much to do are finished a tile behind, while the unit is at work on the next. */
+        const int behind = over && (j->fixed.back || j->fixed.adds);
+        int64_t last = 0, last_end = 0;
+        float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = unit_of(b, u, &to);
             for (int64_t q = from; q < to; q += ORTC_TILE_PIXELS) {
                 tile.x = b->laid + q * p->step;
-                tile.sums = sums + (q - from) * BLOCK;
+                tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
+                if (!behind) continue;
+                if (last < last_end) finish(b, over, last_sums, block, n, last, last_end);
+                last = q, last_end = min64(q + ORTC_TILE_PIXELS, to);
+                next_sums = last_sums, last_sums = tile.sums;
             }
-            if (to > from) finish(b, over, sums, block, n, from, to);
+            if (!behind && to > from) finish(b, over, sums, block, n, from, to);
         }
+        if (last < last_end) finish(b, over, last_sums, block, n, last, last_end);
     }
 }
 

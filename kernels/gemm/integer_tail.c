@@ -273,7 +273,7 @@ int ortc_int_over_init(const ortc_int_fixed *f, const ortc_int_tail *t, const or
                        const int32_t *first, ortc_int_over *out)
 {
     const ortc_tail_place at = {.channel = channel, .channel_col = 1, .row = 16};
-    out->fixed = f;
+    out->blocks = blocks_get(), out->fixed = f;
     out->pass = pass_of(t, in, &at);
     ortc_int_vector *before = &out->pass.before;
     for (size_t i = 0; i < 16; i++) {
@@ -282,13 +282,13 @@ int ortc_int_over_init(const ortc_int_fixed *f, const ortc_int_tail *t, const or
         out->before[i] = (int32_t)((uint32_t)first[i] + (uint32_t)more);
     }
     *before = (ortc_int_vector){out->before, 0, 1};
-    return blocks_get()->block(f, &out->pass, &out->block);
+    return out->blocks->block(f, &out->pass, &out->block);
 }
 
 void ortc_int_over_run(const ortc_int_over *o, const int32_t *sums, size_t n, int64_t element, void *y)
 {
     const char *residual = o->pass.residual ? (const char *)o->pass.residual + element : NULL;
-    uint64_t near = blocks_get()->run(o->fixed, &o->block, n, sums, residual, y);
+    uint64_t near = o->blocks->run(o->fixed, &o->block, n, sums, residual, y);
     for (; near; near &= near - 1) {
         const size_t first = 4 * (size_t)__builtin_ctzll(near), at = 16 * first;
         ortc_int_pass pass = o->pass;

@@ -128,6 +128,7 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
 /* Blocks of 16 channels that go by fixed point. 0: a node's, or a block's from `channel` on, go by
  * ortc_int_tail_over. Sums, and what is added to them, are below 2^30. */
 typedef struct ortc_int_over {
+    const ortc_int_blocks *blocks;
     const ortc_int_fixed *fixed;
     ortc_int_pass pass; /* whose `before` is: */
     int32_t before[16];
