@@ -486,7 +486,7 @@ static void finish(const band *b, const ortc_int_over *over, float *sums, int64_
             float *s = sums + (k * UNIT + q - from) * BLOCK;
             if (over) {
                 ortc_int_over_run(&over[k], (const int32_t *)(const void *)s, (size_t)n, at,
-                                  (char *)j->a->y + at);
+                                  (char *)j->a->y + at * (j->fixed.again ? 4 : 1));
             } else if (j->straight && lanes == BLOCK) {
                 const int clip = j->a->tail->act == ORTC_UK_ACT_CLIP;
                 const float *residual = j->a->residual;

@@ -202,8 +202,10 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     const uint32_t end = r.p->steps[r.p->n - 1].a;
     if (t->has_pass && t->type == ORTC_F32 && end == v) return 1;
     uint32_t last = v;
-    if (t->has_pass && is_8_bits(t->type) && quantises(&r, &last, &t->steps.y) && last == end) return 1;
-    t->steps.y.type = 0;
+    if (t->has_pass && quantises(&r, &last, &t->steps.y) &&
+        (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)))
+        return 1;
+    t->steps.y.type = t->steps.again.type = 0;
     t->has_rest = 1;
     return lower_rest(&r, v, why);
 }
@@ -294,7 +296,7 @@ void ortc_int_over_run(const ortc_int_over *o, const int32_t *sums, size_t n, in
         ortc_int_pass pass = o->pass;
         if (residual) pass.residual = residual + at;
         ortc_int_passes_select()->slowly(&pass, n - first < 4 ? n - first : 4, 16, sums + at, 16,
-                                         (char *)y + at, 16);
+                                         (char *)y + at * (pass.steps->again.type ? sizeof(float) : 1), 16);
     }
 }
 

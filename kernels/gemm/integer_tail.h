@@ -1,7 +1,7 @@
 /* Epilogues (ortc_node_epilogue) of products of integers on the cpu: what becomes of sums of s32.
  *
  *   (sum + bias) as f32 * scale + bias, then Clip, QuantizeLinear to 8 bits and back, + residual, Clip,
- *   QuantizeLinear to 8 bits
+ *   QuantizeLinear to 8 bits, DequantizeLinear
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
  * the channels, the residual f32 or quantised. What of a program comes before or after that, lowered for the
@@ -37,6 +37,7 @@ typedef struct ortc_int_steps {
     ortc_int_bounds clip, last;  /* before `to`, behind the residual */
     ortc_int_scaled to, from;    /* to 8 bits and back */
     ortc_int_scaled residual, y; /* y: type 0: f32 */
+    ortc_int_scaled again;       /* type not 0: y is dequantised to f32 by it */
 } ortc_int_steps;
 
 typedef struct ortc_int_pass {
@@ -44,7 +45,7 @@ typedef struct ortc_int_pass {
     const void *residual; /* element (0, 0) */
     size_t residual_row;
     const ortc_int_steps *steps;
-    int32_t ends; /* the result is as y says; else f32 */
+    int32_t ends; /* the result is as y, and `again`, say; else f32 */
 } ortc_int_pass;
 
 typedef struct ortc_int_passes {
@@ -67,7 +68,9 @@ typedef struct ortc_int_fixed {
     float lo, hi;       /* bounds of the first, where it is followed by another; */
     float next, last_bias, residual; /* of that, and of the residual, to the last */
     int32_t last;                    /* as ortc_int_block.near */
-    uint8_t least, most, flip;       /* bounds of results as u8; what makes these s8 */
+    int32_t again;                   /* results are dequantised to f32 by these */
+    float again_zero, again_scale;
+    uint8_t least, most, flip; /* bounds of results as u8; what makes these s8 */
 } ortc_int_fixed;
 
 /* and of 16 channels. */

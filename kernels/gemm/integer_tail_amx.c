@@ -71,6 +71,9 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, ortc_int_fixed *ou
                             .off = 6 * 257 + (back ? 0 : last),
                             .beside = back ? 0 : 255 * residual,
                             .residual = (float)(residual * UNITS),
+                            .again = s->again.type != 0,
+                            .again_zero = s->again.zero,
+                            .again_scale = s->again.scale,
                             .least = bound_of(bounds->lo, &s->y),
                             .most = bound_of(bounds->hi, &s->y),
                             .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
@@ -195,8 +198,8 @@ INLINE uint64_t all(const int back, const int adds, const steady *k, size_t n, c
     return near;
 }
 
-static uint64_t run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
-                    const void *residual, void *y)
+static uint64_t to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
+                         const void *residual, void *y)
 {
 /* Of [pixel][channel], out of [4 channels][two pixels][channel][pixel]. */
 #define FOUR(i) (i), (i) + 2, (i) + 4, (i) + 6
@@ -224,6 +227,21 @@ static uint64_t run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, 
     case 4: return all(1, 1, &k, n, sums, residual, y);
     default: return all(1, 2, &k, n, sums, residual, y);
     }
+}
+
+static uint64_t run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
+                    const void *residual, void *y)
+{
+    if (!f->again) return to_bytes(f, b, n, sums, residual, y);
+    uint8_t bytes[256 * BLOCK];
+    const uint64_t near = to_bytes(f, b, n, sums, residual, bytes);
+    const __m512 zero = _mm512_set1_ps(f->again_zero), scale = _mm512_set1_ps(f->again_scale);
+    for (size_t i = 0; i < n; i++) {
+        const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i * BLOCK));
+        const __m512 v = _mm512_cvtepi32_ps(f->flip ? _mm512_cvtepi8_epi32(q) : _mm512_cvtepu8_epi32(q));
+        _mm512_storeu_ps((float *)y + i * BLOCK, (v - zero) * scale);
+    }
+    return near;
 }
 
 const ortc_int_blocks ortc_int_blocks_amx = {init, block, run};

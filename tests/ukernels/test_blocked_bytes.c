@@ -88,6 +88,9 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     c->tail.steps.residual = (ortc_int_scaled){c->tail.residual < 0 ? 0 : types[rng_next(r) % 2], 0.011f, 77};
     c->tail.steps.last.lo = rng_next(r) % 2 ? 0 : -INFINITY;
     c->tail.steps.y = (ortc_int_scaled){y_type, 0.017f, 99};
+    if (rng_next(r) % 4) return;
+    c->tail.steps.again = (ortc_int_scaled){y_type, 0.018f, 98};
+    c->tail.type = ORTC_F32;
 }
 
 /* Results begin as 0xff, so that what is not written shows. */
@@ -100,7 +103,8 @@ static void fill(conv *c, rng *r)
                   n_w = outs * g->channels * g->kernel_count;
     const int end = (int)(rng_next(r) % 2);
     c->x = guard_open((size_t)n_x, end), c->w = guard_open((size_t)n_w, end);
-    c->y = guard_open((size_t)n_y * (c->quantised ? 1 : 4), end), c->r = guard_open((size_t)n_y, end);
+    c->y = guard_open((size_t)n_y * (c->tail.type == ORTC_F32 ? 4 : 1), end),
+    c->r = guard_open((size_t)n_y, end);
     c->scale = guard_open((size_t)outs * 4, end), c->bias = guard_open((size_t)outs * 4, end);
     c->first = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
     c->packed = guard_open(c->tiles ? ortc_tiled_weight_bytes(g, ORTC_TILED_BYTES)
@@ -172,7 +176,8 @@ static float expected(const conv *c, int64_t n, int64_t o, int64_t s)
     if ((k->to.type || c->tail.residual >= 0) && v < k->last.lo) v = k->last.lo;
     const float least = k->y.type == ORTC_U8 ? 0 : -128;
     v = rintf(v / k->y.scale) + k->y.zero;
-    return v < least ? least : v > least + 255 ? least + 255 : v;
+    v = v < least ? least : v > least + 255 ? least + 255 : v;
+    return k->again.type ? (v - k->again.zero) * k->again.scale : v;
 }
 
 static int check(const conv *c)
@@ -331,7 +336,7 @@ static int end_one(rng *r)
     const size_t pixels = rng_next(r) % 4 ? MOST : 1 + rng_next(r) % 5, N = pixels * ORTC_BLOCK;
     static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
     static int32_t sums[MOST * ORTC_BLOCK];
-    static uint8_t residual[MOST * ORTC_BLOCK], y[MOST * ORTC_BLOCK], expected[MOST * ORTC_BLOCK];
+    static uint8_t residual[MOST * ORTC_BLOCK], y[MOST * ORTC_BLOCK * 4], expected[MOST * ORTC_BLOCK * 4];
     float scale[ORTC_BLOCK], bias[ORTC_BLOCK];
     int32_t before[ORTC_BLOCK], first[ORTC_BLOCK];
     ortc_int_tail t = {.has_pass = 1, .residual = -1};
@@ -342,6 +347,7 @@ static int end_one(rng *r)
     k->clip = k->last = (ortc_int_bounds){-INFINITY, INFINITY};
     k->y = (ortc_int_scaled){types[rng_next(r) % 2], between(r, 1e-3f, 1), (float)rng_range(r, -128, 127)};
     if (k->y.type == ORTC_U8) k->y.zero += 128;
+    if (rng_next(r) % 4 == 0) k->again = k->y;
     if (rng_next(r) % 2) {
         const float wide = k->y.scale * between(r, 0.1f, 4);
         k->to = k->from = (ortc_int_scaled){types[rng_next(r) % 2], wide, (float)rng_range(r, 0, 127)};
@@ -383,7 +389,7 @@ static int end_one(rng *r)
         return -1;
     ortc_int_over_run(&over, sums, pixels, 0, y);
     ortc_int_passes_select()->slowly(&over.pass, pixels, ORTC_BLOCK, sums, ORTC_BLOCK, expected, ORTC_BLOCK);
-    return memcmp(y, expected, N) != 0;
+    return memcmp(y, expected, N * (k->again.type ? sizeof(float) : 1)) != 0;
 }
 
 void test_byte_ends(tally *t, uint32_t isa_bits)
