@@ -575,7 +575,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         ortc_int_over overs[ORTC_TILE_BLOCKS];
         const ortc_int_over *over = overs_of(j, block, n, overs) ? overs : NULL;
         tile.bias = over ? NULL : j->a->bias + block * BLOCK;
-        /* Where there are many tiles they ask for the next blocks' weights, which lie behind; else for these. */
+        /* Many tiles ask for the next blocks' weights, which lie behind; few for these. */
         const int64_t lines = ceil_div(n * WEIGHT_TILE / 64, max64(tiles_each, 1));
         const int heavy = lines > 4;
         tile.next = tile.w + (heavy ? AHEAD : n * each);

@@ -4,8 +4,8 @@
  * The maker works outside the lock; others that want the same form wait for it. When a form has been made of
  * a constant in a mapped file, the source pages are dropped: they can be read again.
  *
- * On the host forms that are smaller than what gets huge pages by itself lie together in slabs that do, once a
- * model has so many that their pages are not found quickly: weights are read once in a run.
+ * On the host forms that are smaller than what gets huge pages by itself lie together in slabs that do, once
+ * a model has so many that their pages are not found quickly: weights are read once in a run.
  */
 #include "plan.h"
 #include "runtime/call/call.h"
