@@ -9,8 +9,10 @@
  * elsewhere both end in the same bound. There quotients are below 257, and products of sums below 257 + b, b
  * being the bias in these units. The program rounds a product, a sum and a quotient; here the factor, the
  * bias and the result are: at most u * (3 (257 + b) + 3 * 257) in all. Sums of 2^24 and more, too, are
- * rounded, which counts where 257 + b is that many factors. Of the last after another, or of one with a
- * residual, in the same way. */
+ * rounded, which counts where 257 + b is that many factors. Of the last after another the program rounds the
+ * first's product, the residual's, their sum and its quotient, and here two factors, a bias, a sum and the
+ * result are rounded: u * (2 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
+ * (257 + b) + 6 residuals + bias + 4 * 257). */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -60,7 +62,11 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, ortc_int_fixed *ou
         (adds && !back && (s->clip.lo > -INFINITY || s->clip.hi < INFINITY)) || !(next >= 0) ||
         !(residual >= 0))
         return 0;
-    if (own) last = 2 * (255 * next + fabs(moved)) + (back ? 3 : 6) * 255 * residual + fabs(zero) + 5 * 257;
+    /* the first without its zero point: its bounds, what is between them at most */
+    const double z = first->zero - (first->type == ORTC_I8 ? -128 : 0), lo = bound_of(s->clip.lo, first) - z,
+                 hi = bound_of(s->clip.hi, first) - z, between = fmax(fabs(lo), fabs(hi));
+    if (own)
+        last = 2 * (between * next + fabs(moved)) + (back ? 3 : 6) * 255 * residual + fabs(zero) + 4 * 257;
     if (!(last < LARGEST)) return 0;
     *out = (ortc_int_fixed){.back = back,
                             .adds = !adds                         ? 0
@@ -77,10 +83,8 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, ortc_int_fixed *ou
                             .least = bound_of(bounds->lo, &s->y),
                             .most = bound_of(bounds->hi, &s->y),
                             .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
-    if (back) { /* the first is without its zero point */
-        const double z = first->zero - (first->type == ORTC_I8 ? -128 : 0);
-        out->lo = (float)((bound_of(s->clip.lo, first) - z) * UNITS + UNITS / 2);
-        out->hi = (float)((bound_of(s->clip.hi, first) - z) * UNITS + UNITS / 2);
+    if (back) {
+        out->lo = (float)(lo * UNITS + UNITS / 2), out->hi = (float)(hi * UNITS + UNITS / 2);
         out->next = (float)next;
         out->last = mask_of(last, &window);
         out->last_bias = (float)((zero - moved) * UNITS + UNITS / 2 + window);
