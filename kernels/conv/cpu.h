@@ -35,6 +35,15 @@ void ortc_conv_plan_cost(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype t
 /* Clocks of one core for the multiplications alone, at two vectors of f32 a clock. */
 double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 
+/* What decides a packed form of W, of which `way` says the kind, and what its packing knows of the
+ * convolution (cpu_blocks.c). Compared bytewise: no padding between these. */
+typedef struct ortc_conv_pack_param {
+    int64_t way, type, group, channels, filters, kernel_count, width,
+        dilation; /* the last two: of the last dim */
+} ortc_conv_pack_param;
+ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_dtype type, int way);
+ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p);
+
 /* cpu_blocks.c. W as blocked.h reads it, input 1 of the plan's node, packed once. */
 ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
                                    const ortc_packed **out);

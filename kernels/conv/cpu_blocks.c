@@ -22,14 +22,25 @@ static int pixels_of(int way) { return way == WINOGRAD_2 ? 2 : way == WINOGRAD_4
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
 
-/* Compared bytewise: no padding between these. */
-typedef struct pack_param {
-    int64_t group, channels, filters, kernel_count, way, type;
-} pack_param;
-
-static ortc_conv_geometry geometry_of(const pack_param *p)
+ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_dtype type, int way)
 {
-    return (ortc_conv_geometry){.group = p->group,
+    const int32_t last = g->spatial - 1;
+    return (ortc_conv_pack_param){.way = way,
+                                  .type = (int64_t)type,
+                                  .group = g->group,
+                                  .channels = g->channels,
+                                  .filters = g->filters,
+                                  .kernel_count = g->kernel_count,
+                                  .width = last < 0 ? 1 : g->kernel[last],
+                                  .dilation = last < 0 ? 1 : g->dilation[last]};
+}
+
+ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p)
+{
+    return (ortc_conv_geometry){.spatial = 1,
+                                .kernel = {p->width},
+                                .dilation = {p->dilation},
+                                .group = p->group,
                                 .channels = p->channels,
                                 .filters = p->filters,
                                 .kernel_count = p->kernel_count};
@@ -37,8 +48,8 @@ static ortc_conv_geometry geometry_of(const pack_param *p)
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
-    const pack_param *p = param;
-    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_conv_pack_param *p = param;
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     (void)src;
     const int m = pixels_of((int)p->way);
     return m                     ? ortc_winograd_weight_bytes(&g, m)
@@ -48,8 +59,8 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
-    const pack_param *p = param;
-    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_conv_pack_param *p = param;
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const int m = pixels_of((int)p->way);
     if (m) return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, src->data, dst, &threads);
@@ -64,8 +75,7 @@ static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks"
 static ortc_status pack(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int way,
                         const ortc_packed **out)
 {
-    const pack_param param = {
-        g->group, g->channels, g->filters, g->kernel_count, way == POINT ? WINDOW : way, (int64_t)type};
+    const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, type, way == POINT ? WINDOW : way);
     return ortc_plan_pack(p, 1, &packing, &param, sizeof param, out);
 }
 

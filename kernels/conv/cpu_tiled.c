@@ -18,36 +18,20 @@
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
 
-/* Compared bytewise: no padding between these. */
-typedef struct pack_param {
-    int64_t group, channels, filters, kernel_count, width, dilation, kind, type; /* of the last dim */
-} pack_param;
-
-static ortc_conv_geometry geometry_of(const pack_param *p)
-{
-    return (ortc_conv_geometry){.spatial = 1,
-                                .kernel = {p->width},
-                                .dilation = {p->dilation},
-                                .group = p->group,
-                                .channels = p->channels,
-                                .filters = p->filters,
-                                .kernel_count = p->kernel_count};
-}
-
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
-    const pack_param *p = param;
-    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_conv_pack_param *p = param;
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     (void)src;
-    return ortc_tiled_weight_bytes(&g, (int)p->kind);
+    return ortc_tiled_weight_bytes(&g, (int)p->way);
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
-    const pack_param *p = param;
-    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_conv_pack_param *p = param;
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    return ortc_tiled_weight_fill(&g, (ortc_dtype)p->type, (int)p->kind, src->data, dst, &threads);
+    return ortc_tiled_weight_fill(&g, (ortc_dtype)p->type, (int)p->way, src->data, dst, &threads);
 }
 
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill};
@@ -87,9 +71,7 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, voi
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
     t->type = p->in[0].dtype;
-    const int32_t last = g->spatial - 1;
-    const pack_param param = {g->group,        g->channels,       g->filters, g->kernel_count,
-                              g->kernel[last], g->dilation[last], kind,       (int64_t)p->in[1].dtype};
+    const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, p->in[1].dtype, kind);
     const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &t->packed);
     if (status) {
         ortc_tiled_plan_deinit(&t->tiled);

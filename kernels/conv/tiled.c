@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 
 #define BAND_BYTES (384 * 1024)        /* of a task that lays out its own: in L2, beside weights */
 #define TOGETHER_BYTES (1536 * 1024.0) /* of what is laid out first */
+#define AHEAD 4096                     /* bytes of weights: how far they are asked for ahead */
 #define UNIT 128                       /* pixels that are finished together: their sums stay in L1 */
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASKS 32
@@ -357,6 +359,8 @@ typedef struct job {
     ortc_blocked_end end;
     int straight;           /* f32 whose end is a residual and a clip */
     int weights_odd, again; /* again: what pieces do not hold */
+    ortc_int_fixed fixed;   /* of bytes, where is_fixed */
+    int is_fixed;
 } job;
 
 typedef struct band {
@@ -460,15 +464,16 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
 /* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count
- * them, [block][UNIT][16], to where they belong. */
-static void finish(const band *b, float *sums, int64_t block, int64_t blocks, int64_t from, int64_t to)
+ * them, [block][UNIT][16], to where they belong. over: of bytes, for each block; NULL: otherwise. */
+static void finish(const band *b, const ortc_int_over *over, float *sums, int64_t block, int64_t blocks,
+                   int64_t from, int64_t to)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int whole = p->pitch == p->e.out[2]; /* nothing lies between rows */
+    const int whole = p->pitch == p->e.out[2]; /* nothing lies between rows: they are one */
     for (int64_t q = from; q < to;) {
-        const int64_t row = q / p->pitch, column = q % p->pitch;
-        if (column >= b->pixels) {
+        const int64_t row = whole ? 0 : q / p->pitch, column = q - row * p->pitch;
+        if (!whole && column >= b->pixels) {
             q = (row + 1) * p->pitch;
             continue;
         }
@@ -479,7 +484,10 @@ static void finish(const band *b, float *sums, int64_t block, int64_t blocks, in
                                 (b->plane * p->e.out[1] + b->row + row) * p->e.out[2] + b->column + column) *
                                BLOCK;
             float *s = sums + (k * UNIT + q - from) * BLOCK;
-            if (j->straight && lanes == BLOCK) {
+            if (over) {
+                ortc_int_over_run(&over[k], (const int32_t *)(const void *)s, (size_t)n, at,
+                                  (char *)j->a->y + at * (j->fixed.again ? 4 : 1));
+            } else if (j->straight && lanes == BLOCK) {
                 const int clip = j->a->tail->act == ORTC_UK_ACT_CLIP;
                 const float *residual = j->a->residual;
                 p->uk->clip((size_t)(n * BLOCK), s, residual ? residual + at : NULL,
@@ -517,12 +525,35 @@ static int is_odd(const job *j, int64_t block)
     return word != 0;
 }
 
+/* How sums of n blocks of bytes from `block` on (of all) end, which then begin as 0; 0: as others do. */
+static int overs_of(const job *j, int64_t block, int64_t n, ortc_int_over *out)
+{
+    const ortc_tiled_plan *p = j->p;
+    if (!j->is_fixed || ((block + n) % p->outs == 0 && p->lanes < BLOCK)) return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!ortc_int_over_init(&j->fixed, j->a->int_tail, j->a->in, (block + i) * BLOCK,
+                                (const int32_t *)(const void *)j->a->bias + (block + i) * BLOCK, &out[i]))
+            return 0;
+    return 1;
+}
+
+/* Tiles of pixels in units u0 .. u1-1. */
+static int64_t tiles_in(const band *b, int64_t u0, int64_t u1)
+{
+    int64_t n = 0, to;
+    for (int64_t u = u0; u < u1; u++) {
+        const int64_t from = unit_of(b, u, &to);
+        if (to > from) n += ceil_div(to - from, ORTC_TILE_PIXELS);
+    }
+    return n;
+}
+
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output. */
 static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE;
+    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE, tiles_each = tiles_in(b, u0, u1);
     ortc_tiled_tile tile = {.step = (size_t)p->step,
                             .offset = p->offset,
                             .group = p->pieces * p->plane,
@@ -541,17 +572,34 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         if (n == 2 && is_odd(j, block + 1)) n = 1;
         tile.w = (const char *)j->a->w + b->group * p->outs * each +
                  block_at(k, p->outs, each, p->pieces, &tile.w_step);
-        tile.bias = j->a->bias + block * BLOCK;
+        ortc_int_over overs[ORTC_TILE_BLOCKS];
+        const ortc_int_over *over = overs_of(j, block, n, overs) ? overs : NULL;
+        tile.bias = over ? NULL : j->a->bias + block * BLOCK;
+        /* Many tiles ask for the next blocks' weights, which lie behind; few for these. */
+        const int64_t lines = ceil_div(n * WEIGHT_TILE / 64, max64(tiles_each, 1));
+        const int heavy = lines > 4;
+        tile.next = tile.w + (heavy ? AHEAD : n * each);
+        tile.next_lines = heavy ? (size_t)(tile.w_step / 64) : k + n < b1 ? (size_t)lines : 0;
+        /* Sums with much to do are finished a tile behind, while the unit is at work on the next. */
+        const int behind = over && (j->fixed.back || j->fixed.adds);
+        int64_t last = 0, last_end = 0;
+        float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = unit_of(b, u, &to);
             for (int64_t q = from; q < to; q += ORTC_TILE_PIXELS) {
                 tile.x = b->laid + q * p->step;
-                tile.sums = sums + (q - from) * BLOCK;
+                tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
+                if (!behind) continue;
+                if (last < last_end) finish(b, over, last_sums, block, n, last, last_end);
+                last = q, last_end = min64(q + ORTC_TILE_PIXELS, to);
+                next_sums = last_sums, last_sums = tile.sums;
             }
-            if (to > from) finish(b, sums, block, n, from, to);
+            if (!behind && to > from) finish(b, over, sums, block, n, from, to);
         }
+        if (last < last_end) finish(b, over, last_sums, block, n, last, last_end);
     }
 }
 
@@ -597,7 +645,7 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
                 tile.y = sums + (q - from) * BLOCK;
                 p->floats->dense[p->type]((size_t)min64(most, to - q), 1, &tile);
             }
-            if (to > from) finish(b, sums, block, 1, from, to);
+            if (to > from) finish(b, NULL, sums, block, 1, from, to);
         }
     }
 }
@@ -654,7 +702,7 @@ static void define(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1
                 if (q % p->pitch < b->pixels)
                     sums[(q - from) * BLOCK + o] = sum_of(b, k * BLOCK + o, q / p->pitch, q % p->pitch);
             }
-            if (to > from) finish(b, sums, k, 1, from, to);
+            if (to > from) finish(b, NULL, sums, k, 1, from, to);
         }
 }
 
@@ -733,6 +781,10 @@ int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, con
         .p = p, .a = a, .plain = plain, .shared = space, .end = ortc_blocked_end_of(p->floats, p->type, a)};
     j.straight = j.end.straight, j.end.straight = 0;
     for (int64_t i = 0; i < p->group * p->outs; i++) j.weights_odd |= is_odd(&j, i);
+    const int64_t *kernel = p->e.kernel; /* of which sums are below 2^30 */
+    j.is_fixed = p->kind == ORTC_TILED_BYTES &&
+                 p->channels * kernel[0] * kernel[1] * kernel[2] < (1 << 30) / (255 * 128) &&
+                 ortc_int_fixed_init(a->int_tail, a->in, &j.fixed);
     if (!p->together) return threads->parallel(threads->context, p->bands, p->grain, whole_bands, &j);
     if (may_be_odd(p)) {
         j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW);

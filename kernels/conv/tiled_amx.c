@@ -35,6 +35,13 @@ INLINE void prefetch(const char *p)
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     const char *bias = t->bias;
+    if (!bias) {
+        AMX_ZERO(0);
+        if (two_a) AMX_ZERO(2);
+        if (two_b) AMX_ZERO(1);
+        if (two_a && two_b) AMX_ZERO(3);
+        return;
+    }
     AMX_LOAD(0, bias, 0);
     if (two_a) AMX_LOAD(2, bias, 0);
     if (two_b) AMX_LOAD(1, bias + AMX_ROW, 0);
@@ -50,11 +57,11 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
     if (two_a && two_b) AMX_STORE(3, y + t->block + TILE_BYTES, AMX_ROW);
 }
 
-/* One product for each group and tap. */
-#define ONE(name, op) \
+/* One product for each group and tap. `middle` and `late` ask for weights. */
+#define ONE(name, op, middle, late) \
     INLINE void name(const int two_a, const int two_b, const ortc_tiled_tile *t) \
     { \
-        const char *w = t->w, *v = w + t->w_block, *x = t->x; \
+        const char *w = t->w, *v = w + t->w_block, *x = t->x, *next = t->next; \
         const size_t step = t->step; \
         start(two_a, two_b, t); \
         for (size_t g = 0; g < t->groups; g++, x += t->group) \
@@ -63,20 +70,33 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
                 AMX_LOAD(4, a, step); \
                 AMX_LOAD(6, w, AMX_ROW); \
                 AMX_TDP(op, 0, 4, 6); \
-                prefetch(w), prefetch(w + 256); \
+                middle(0); \
                 if (two_b) AMX_LOAD(7, v, AMX_ROW); \
                 if (two_b) AMX_TDP(op, 1, 4, 7); \
-                prefetch(w + 512), prefetch(w + 768); \
+                middle(1); \
                 if (two_a) AMX_LOAD(5, a + 16 * step, step); \
                 if (two_a) AMX_TDP(op, 2, 5, 6); \
-                if (two_b) prefetch(v), prefetch(v + 256); \
+                late(0); \
                 if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
-                if (two_b) prefetch(v + 512), prefetch(v + 768); \
+                late(1); \
             } \
+        (void)next; \
         store(two_a, two_b, t); \
     }
-ONE(sum_bf16, bf16ps)
-ONE(sum_bytes, busd)
+#define OF_W(half) prefetch(w + (half)*512), prefetch(w + (half)*512 + 256)
+#define OF_V(half) \
+    if (two_b) prefetch(v + (half)*512), prefetch(v + (half)*512 + 256)
+ONE(sum_bf16, bf16ps, OF_W, OF_V)
+/* Of bytes, whose products are quicker than weights come, those that the caller says. */
+#define NOTHING(half) (void)0
+#define OF_NEXT(half) \
+    for (size_t i = 0; (half) == 0 && i < t->next_lines; i++, next += 64) __builtin_prefetch(next)
+ONE(sum_bytes, busd, NOTHING, OF_NEXT)
+#undef OF_W
+#undef OF_V
+#undef NOTHING
+#undef OF_NEXT
+#undef ONE
 
 /* Six, smallest first, of pieces (x, w) 02, 01, 11, 10, 20, 00: one new operand each, which is loaded between
  * products that do not read it. */
@@ -223,17 +243,32 @@ static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t
            v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1)));
 }
 
-/* Blocks of `bytes` as they are. */
-VFN int lay_same(const size_t bytes, size_t n, const char *x, size_t step, size_t block, size_t blocks,
-                 uint32_t flip, char *y)
+typedef uint32_t sixteen __attribute__((vector_size(16)));
+
+/* A pixel's blocks of `bytes`, moved by `flip`. */
+INLINE void lay_pixel(const size_t bytes, const char *x, size_t block, const size_t blocks, uint32_t flip,
+                      char *y)
 {
-    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW)
-        for (size_t b = 0; b < AMX_ROW / bytes; b++) {
-            uint32_t words[BLOCK] = {0};
-            if (b < blocks) memcpy(words, x + b * block, bytes);
-            for (size_t k = 0; flip && b < blocks && k < bytes / 4; k++) words[k] ^= flip;
-            memcpy(y + b * bytes, words, bytes);
+    for (size_t b = 0; b < blocks; b++) UNROLL for (size_t k = 0; k < bytes; k += sizeof(sixteen))
+        {
+            sixteen v;
+            memcpy(&v, x + b * block + k, sizeof v);
+            v ^= flip;
+            memcpy(y + b * bytes + k, &v, sizeof v);
         }
+}
+
+/* What is missing in the last group is 0. */
+INLINE int lay_same(const size_t bytes, size_t n, const char *x, size_t step, size_t block, size_t blocks,
+                    uint32_t flip, char *y)
+{
+    const size_t all = AMX_ROW / bytes;
+    if (blocks == all) {
+        for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) lay_pixel(bytes, x, block, all, flip, y);
+        return 0;
+    }
+    memset(y, 0, n * AMX_ROW);
+    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) lay_pixel(bytes, x, block, blocks, flip, y);
     return 0;
 }
 

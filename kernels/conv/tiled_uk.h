@@ -28,9 +28,11 @@ typedef struct ortc_tiled_tile {
     size_t groups, taps;
     const char *w;           /* of the first block */
     int64_t w_step, w_block; /* bytes from a tap to the next; to the second block's */
-    const void *bias;        /* [block][16] of 4 bytes: what sums begin with */
-    void *sums;              /* [block][pixel][16] of 4 bytes, */
-    int64_t block;           /* so many bytes from a block to the next */
+    const void *bias;        /* [block][16] of 4 bytes: what sums begin with; NULL: 0, which is quicker */
+    const char *next;        /* bytes: weights to come, of which so many lines of 64 are asked for at a tap */
+    size_t next_lines;
+    void *sums;    /* [block][pixel][16] of 4 bytes, */
+    int64_t block; /* so many bytes from a block to the next */
 } ortc_tiled_tile;
 
 typedef struct ortc_tiled_uk {

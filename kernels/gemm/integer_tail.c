@@ -202,8 +202,10 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     const uint32_t end = r.p->steps[r.p->n - 1].a;
     if (t->has_pass && t->type == ORTC_F32 && end == v) return 1;
     uint32_t last = v;
-    if (t->has_pass && is_8_bits(t->type) && quantises(&r, &last, &t->steps.y) && last == end) return 1;
-    t->steps.y.type = 0;
+    if (t->has_pass && quantises(&r, &last, &t->steps.y) &&
+        (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)))
+        return 1;
+    t->steps.y.type = t->steps.again.type = 0;
     t->has_rest = 1;
     return lower_rest(&r, v, why);
 }
@@ -237,21 +239,72 @@ static void run_rest(const ortc_int_tail *t, const ortc_view *in, const ortc_tai
     ortc_pw_tile(&t->rest, places, tile, ld, y, y_ld, rows, cols);
 }
 
+static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at)
+{
+    const int32_t type = t->steps.residual.type;
+    return (ortc_int_pass){.before = vector(t, &t->before, in, at),
+                           .scale = vector(t, &t->scale, in, at),
+                           .bias = vector(t, &t->bias, in, at),
+                           .residual = t->residual < 0 ? NULL
+                                                       : (const char *)in[t->residual].data +
+                                                             at->element * (type == ORTC_F32 ? 4 : 1),
+                           .residual_row = at->row,
+                           .steps = &t->steps,
+                           .ends = t->steps.y.type != 0};
+}
+
+static const ortc_int_blocks *blocks_get(void)
+{
+#ifdef ORTC_TILES_amx
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
+    if ((ortc_cpu_features() & needs) == needs) return &ortc_int_blocks_amx;
+#endif
+    return NULL;
+}
+
+int ortc_int_fixed_init(const ortc_int_tail *t, const ortc_view *in, ortc_int_fixed *out)
+{
+    const ortc_int_blocks *blocks = blocks_get();
+    const ortc_tail_place at = {.channel_col = 1};
+    if (!blocks || !t->has_pass || t->has_rest) return 0;
+    const ortc_int_pass pass = pass_of(t, in, &at);
+    return blocks->init(&pass, out);
+}
+
+int ortc_int_over_init(const ortc_int_fixed *f, const ortc_int_tail *t, const ortc_view *in, int64_t channel,
+                       const int32_t *first, ortc_int_over *out)
+{
+    const ortc_tail_place at = {.channel = channel, .channel_col = 1, .row = 16};
+    out->blocks = blocks_get(), out->fixed = f;
+    out->pass = pass_of(t, in, &at);
+    ortc_int_vector *before = &out->pass.before;
+    for (size_t i = 0; i < 16; i++) {
+        int32_t more = 0;
+        if (before->data) memcpy(&more, (const char *)before->data + 4 * i * before->col, sizeof more);
+        out->before[i] = (int32_t)((uint32_t)first[i] + (uint32_t)more);
+    }
+    *before = (ortc_int_vector){out->before, 0, 1};
+    return out->blocks->block(f, &out->pass, &out->block);
+}
+
+void ortc_int_over_run(const ortc_int_over *o, const int32_t *sums, size_t n, int64_t element, void *y)
+{
+    const char *residual = o->pass.residual ? (const char *)o->pass.residual + element : NULL;
+    uint64_t near = o->blocks->run(o->fixed, &o->block, n, sums, residual, y);
+    for (; near; near &= near - 1) {
+        const size_t first = 4 * (size_t)__builtin_ctzll(near), at = 16 * first;
+        ortc_int_pass pass = o->pass;
+        if (residual) pass.residual = residual + at;
+        ortc_int_passes_select()->slowly(&pass, n - first < 4 ? n - first : 4, 16, sums + at, 16,
+                                         (char *)y + at * (pass.steps->again.type ? sizeof(float) : 1), 16);
+    }
+}
+
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
                         size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
 {
     if (t->has_pass) {
-        const int32_t type = t->steps.residual.type;
-        const ortc_int_pass pass = {.before = vector(t, &t->before, in, at),
-                                    .scale = vector(t, &t->scale, in, at),
-                                    .bias = vector(t, &t->bias, in, at),
-                                    .residual = t->residual < 0
-                                                    ? NULL
-                                                    : (const char *)in[t->residual].data +
-                                                          at->element * (type == ORTC_F32 ? 4 : 1),
-                                    .residual_row = at->row,
-                                    .steps = &t->steps,
-                                    .ends = t->steps.y.type != 0};
+        const ortc_int_pass pass = pass_of(t, in, at);
         ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
                                       t->has_rest ? ld : y_ld);
     }

@@ -1,7 +1,7 @@
 /* Epilogues (ortc_node_epilogue) of products of integers on the cpu: what becomes of sums of s32.
  *
  *   (sum + bias) as f32 * scale + bias, then Clip, QuantizeLinear to 8 bits and back, + residual, Clip,
- *   QuantizeLinear to 8 bits
+ *   QuantizeLinear to 8 bits, DequantizeLinear
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
  * the channels, the residual f32 or quantised. What of a program comes before or after that, lowered for the
@@ -37,6 +37,7 @@ typedef struct ortc_int_steps {
     ortc_int_bounds clip, last;  /* before `to`, behind the residual */
     ortc_int_scaled to, from;    /* to 8 bits and back */
     ortc_int_scaled residual, y; /* y: type 0: f32 */
+    ortc_int_scaled again;       /* type not 0: y is dequantised to f32 by it */
 } ortc_int_steps;
 
 typedef struct ortc_int_pass {
@@ -44,15 +45,53 @@ typedef struct ortc_int_pass {
     const void *residual; /* element (0, 0) */
     size_t residual_row;
     const ortc_int_steps *steps;
-    int32_t ends; /* the result is as y says; else f32 */
+    int32_t ends; /* the result is as y, and `again`, say; else f32 */
 } ortc_int_pass;
 
 typedef struct ortc_int_passes {
     /* sums [rows][ld] to y [rows][y_ld], which may be the sums if it is f32 */
     void (*run)(const ortc_int_pass *, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
                 size_t y_ld);
+    /* the same, step by step: for a few */
+    void (*slowly)(const ortc_int_pass *, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
+                   size_t y_ld);
 } ortc_int_passes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
+
+/* ---- Blocks of 16 channels, in fixed point (integer_tail_amx.c) ---------------------------------------- */
+
+/* Results of 8 bits by numbers in units of what is rounded to, with 16 bits behind the point: of the node; */
+typedef struct ortc_int_fixed {
+    int32_t back, adds; /* two are rounded; a residual (0: none) of u8 (1) or s8 (2) */
+    double unit, zero;  /* of the first that is rounded: of f32; what is added to it, in units */
+    double off, beside; /* units of 2^-24 that roundings make but for biases'; a residual's largest */
+    float lo, hi;       /* bounds of the first, where it is followed by another; */
+    float next, last_bias, residual; /* of that, and of the residual, to the last */
+    int32_t last;                    /* as ortc_int_block.near */
+    int32_t again;                   /* results are dequantised to f32 by these */
+    float again_zero, again_scale;
+    uint8_t least, most, flip; /* bounds of results as u8; what makes these s8 */
+} ortc_int_fixed;
+
+/* and of 16 channels. */
+typedef struct ortc_int_block {
+    float factor[16], bias[16]; /* of sums, to the first that is rounded */
+    int32_t near;               /* bits of which one is set in all but those near a half */
+} ortc_int_block;
+
+typedef struct ortc_int_blocks {
+    /* 0: not for these numbers, which are all that decide. */
+    int (*init)(const ortc_int_pass *, ortc_int_fixed *out);
+    /* Of the 16 channels from column 0 of a pass on. Sums, and what is added to them, are below 2^30. */
+    int (*block)(const ortc_int_fixed *, const ortc_int_pass *, ortc_int_block *out);
+    /* Sums [n][16] to y [n][16], n up to 256; residual: of y's shape. Returns which groups of 4 pixels (bit
+     * k: from 4 k on) have an element so near to a half that the program decides. */
+    uint64_t (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums,
+                    const void *residual, void *y);
+} ortc_int_blocks;
+#ifdef ORTC_TILES_amx
+extern const ortc_int_blocks ortc_int_blocks_amx;
+#endif
 
 /* ---- A node's epilogue --------------------------------------------------------------------------------- */
 
@@ -88,6 +127,22 @@ typedef struct ortc_int_run {
     int64_t width, channels; /* channels: row r is of channel r % channels; 0: columns are channels */
 } ortc_int_run;
 ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
+
+/* Blocks of 16 channels that go by fixed point. 0: a node's, or a block's from `channel` on, go by
+ * ortc_int_tail_over. Sums, and what is added to them, are below 2^30. */
+typedef struct ortc_int_over {
+    const ortc_int_blocks *blocks;
+    const ortc_int_fixed *fixed;
+    ortc_int_pass pass; /* whose `before` is: */
+    int32_t before[16];
+    ortc_int_block block;
+} ortc_int_over;
+int ortc_int_fixed_init(const ortc_int_tail *, const ortc_view *in, ortc_int_fixed *out);
+/* first: of the 16 channels, added to sums before anything else. *out stays where it is. */
+int ortc_int_over_init(const ortc_int_fixed *, const ortc_int_tail *, const ortc_view *in, int64_t channel,
+                       const int32_t *first, ortc_int_over *out);
+/* n pixels [n][16], up to 256, from `element` of the output on, to y. */
+void ortc_int_over_run(const ortc_int_over *, const int32_t *sums, size_t n, int64_t element, void *y);
 
 /* Where a tile's results go, and where it lies. The sums are written over. */
 void ortc_int_tail_over(const ortc_int_tail *, const ortc_view *in, const ortc_tail_place *, int32_t *sums,

@@ -79,11 +79,17 @@ VFN vf32 residual_of(const ortc_int_pass *p, size_t at, size_t n, vi32 zero, vf3
 
 static int bounds_something(const ortc_int_bounds *b) { return b->lo > -INFINITY || b->hi < INFINITY; }
 
+/* Bytes of a result. */
+static size_t size_of(const ortc_int_pass *p, int ends)
+{
+    return ends && !p->steps->again.type ? 1 : sizeof(float);
+}
+
 /* What is the same for all of a tile. */
 typedef struct steady {
-    vf32 lo, hi, last_lo, last_hi, zero, scale, r_scale;
+    vf32 lo, hi, last_lo, last_hi, zero, scale, r_scale, again_zero, again_scale;
     vi32 r_zero;
-    int clips, last, moves;
+    int clips, last, moves, again;
     scaled to, end;
 } steady;
 
@@ -96,12 +102,24 @@ VFN steady steady_of(const ortc_int_steps *s)
                     .zero = v_set_f32(s->from.zero - s->to.zero),
                     .scale = v_set_f32(s->from.scale),
                     .r_scale = v_set_f32(s->residual.scale),
+                    .again_zero = v_set_f32(s->again.zero),
+                    .again_scale = v_set_f32(s->again.scale),
                     .r_zero = v_set_i32((int32_t)s->residual.zero),
                     .clips = bounds_something(&s->clip),
                     .last = bounds_something(&s->last),
                     .moves = s->from.zero != s->to.zero,
+                    .again = s->again.type != 0,
                     .to = scaled_of(&s->to),
                     .end = scaled_of(&s->y)};
+}
+
+/* n integers that are numbers, of the result's type. */
+VFN void end_of(const steady *k, vf32 q, void *y, size_t n)
+{
+    if (k->again)
+        v_store_f32(y, v_mul(v_sub(q, k->again_zero), k->again_scale), n);
+    else
+        v_store_i8(y, __builtin_convertvector(q, vi32), n);
 }
 
 /* n sums, whose residual is `at` elements into it, to y. Compiled for each combination, so that loops have
@@ -118,8 +136,7 @@ VFN void finish(const int back, const int adds, const int ends, const int quick,
     if (adds) v = v_add(v, residual_of(p, at, n, k->r_zero, k->r_scale));
     if ((back || adds) && k->last) v = v_min(k->last_hi, v_max(k->last_lo, v));
     if (ends)
-        v_store_i8(y, v_add(__builtin_convertvector(quantised(v, quick, sure, &k->end), vi32), k->end.zero),
-                   n);
+        end_of(k, v_add(quantised(v, quick, sure, &k->end), v_f32_of_i32(k->end.zero)), y, n);
     else
         v_store_f32(y, v, n);
 }
@@ -130,7 +147,7 @@ VFN void pass(const int back, const int adds, const int ends, const int quick, c
               size_t ld, void *y, size_t y_ld)
 {
     const steady k = steady_of(p->steps);
-    const size_t size = ends ? 1 : sizeof(float);
+    const size_t size = size_of(p, ends);
     for (size_t r = 0; r < rows; r++, sums += ld) {
         char *line = (char *)y + r * y_ld * size;
         const row_of before = row_at(&p->before, r, v_set_f32(0)),
@@ -219,7 +236,7 @@ VFN void pass_down(const int back, const int adds, const int ends, const ortc_in
                    size_t cols, const int32_t *sums, size_t ld, void *y, size_t y_ld)
 {
     const steady k = steady_of(p->steps);
-    const size_t size = ends ? 1 : sizeof(float);
+    const size_t size = size_of(p, ends);
     const row_of befores = row_at(&p->before, 0, v_set_f32(0)), factors = row_at(&p->scale, 0, v_set_f32(1)),
                  biases = row_at(&p->bias, 0, v_set_f32(-0.0f));
     V_FOR(i, n, cols, {
@@ -235,7 +252,7 @@ VFN void pass_down(const int back, const int adds, const int ends, const ortc_in
             if (fuses) {
                 const vf32 q = fused_at(back, adds, p, &u, sum, at, n, &off);
                 if (__builtin_expect(!v_any(v_lt(u.near, off)), 1)) {
-                    v_store_i8(to, __builtin_convertvector(q, vi32), n);
+                    end_of(&k, q, to, n);
                     continue;
                 }
             }
@@ -312,11 +329,11 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
     const int back = p->steps->to.type != 0, ends = p->ends != 0,
               by_row = p->before.row || p->scale.row || p->bias.row,
               by_col = p->before.col || p->scale.col || p->bias.col, sure = is_sure(p, rows, cols);
-    passing *f = sure && !by_row && cols <= NARROW ? downs[back][ends]
-                 : sure && !by_col                 ? passes[back][ends]
-                                                   : alongs[back][ends];
+    passing *f = sure && !by_row && NARROW && cols <= NARROW ? downs[back][ends]
+                 : sure && !by_col                           ? passes[back][ends]
+                                                             : alongs[back][ends];
     if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) f = divided;
     f(p, rows, cols, sums, ld, y, y_ld);
 }
 
-const ortc_int_passes V_NAME(ortc_int_passes) = {run};
+const ortc_int_passes V_NAME(ortc_int_passes) = {run, divided};

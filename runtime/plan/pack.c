@@ -3,6 +3,9 @@
  *
  * The maker works outside the lock; others that want the same form wait for it. When a form has been made of
  * a constant in a mapped file, the source pages are dropped: they can be read again.
+ *
+ * On the host forms that are smaller than what gets huge pages by itself lie together in slabs that do, once
+ * a model has so many that their pages are not found quickly: weights are read once in a run.
  */
 #include "plan.h"
 #include "runtime/call/call.h"
@@ -14,10 +17,52 @@ bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
     return !pthread_mutex_init(&s->lock, NULL) && !pthread_cond_init(&s->changed, NULL);
 }
 
+#define SLAB_BYTES ((size_t)16 << 20)
+#define IN_SLABS ((size_t)4 << 20) /* from so many bytes of forms on, forms below that lie in slabs */
+
+/* Memory for a form, on the host of a slab where that may be; NULL: there is none. */
+static void *take(ortc_pack_store *s, ortc_pack_item *i, size_t bytes)
+{
+    const bool own = i->device && (i->device->memory.device || i->device->pool);
+    void *data = NULL;
+    size_t size;
+    if (own || s->interleaved || bytes >= IN_SLABS || !ortc_align_size(bytes, ORTC_ALIGNMENT, &size))
+        return ortc_device_alloc(i->device, bytes);
+    pthread_mutex_lock(&s->lock);
+    if (s->bytes >= IN_SLABS && (!s->slab || size > SLAB_BYTES - s->slab->used)) {
+        ortc_pack_slab *slab = calloc(1, sizeof *slab);
+        if (slab && !(slab->data = ortc_alloc_aligned(SLAB_BYTES))) {
+            free(slab);
+            slab = NULL;
+        }
+        if (slab) s->slab = slab;
+    }
+    if (s->bytes >= IN_SLABS && s->slab && size <= SLAB_BYTES - s->slab->used) {
+        i->slab = s->slab;
+        i->slab->items++;
+        data = i->slab->data + i->slab->used;
+        i->slab->used += size;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return data ? data : ortc_device_alloc(i->device, bytes);
+}
+
+static void give(ortc_pack_store *s, ortc_pack_item *i)
+{
+    ortc_pack_slab *slab = i->slab;
+    if (!slab) {
+        ortc_device_free(i->device, (void *)(uintptr_t)i->packed.data, i->packed.bytes);
+    } else if (--slab->items == 0) {
+        if (s->slab == slab) s->slab = NULL;
+        ortc_free_aligned(slab->data, SLAB_BYTES);
+        free(slab);
+    }
+}
+
 static void free_item(ortc_pack_store *s, ortc_pack_item *i)
 {
     s->bytes -= i->packed.bytes;
-    ortc_device_free(i->device, (void *)(uintptr_t)i->packed.data, i->packed.bytes);
+    give(s, i);
     ortc_device_release(i->device);
     free(i);
 }
@@ -57,7 +102,7 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
     if (!fits)
         return ortc_fail(error, ORTC_LIMIT, "packing '%s': %zu more bytes are over the model's limit of %llu",
                          how->id, bytes, (unsigned long long)s->max_bytes);
-    void *data = ortc_device_alloc(i->device, bytes);
+    void *data = take(s, i, bytes);
     if (!data) {
         pthread_mutex_lock(&s->lock);
         s->bytes -= bytes;

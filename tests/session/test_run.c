@@ -373,6 +373,51 @@ Test(run, packing_that_one_run_cancels_is_done_by_those_that_wait)
     ortc_pack_store_deinit(&store);
 }
 
+enum { FORM_BYTES = 1400 * 1024 + 4 };
+static size_t many_bytes(const ortc_view *src, const void *param)
+{
+    (void)src, (void)param;
+    return FORM_BYTES;
+}
+static ortc_status fill_with_param(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    (void)src, (void)call;
+    memset(dst, *(const unsigned char *)param, FORM_BYTES);
+    return ORTC_OK;
+}
+
+Test(run, many_packed_forms_lie_together_and_go_one_by_one)
+{
+    enum { FORMS = 40 }; /* 56 MB: three slabs and more */
+    static const ortc_packing packing = {sizeof packing, "many", many_bytes, fill_with_param};
+    static ortc_pack_item *items[FORMS];
+    ortc_run_env env = {.threads = 1};
+    ortc_error e = ORTC_ERROR_INIT;
+    int in_slabs = 0;
+    cr_assert(ortc_pack_store_init(&store, 0));
+    cr_assert_eq(ortc_constant_create(ORTC_F32, 0, NULL, pixels, 4, NULL, NULL, &four, &e), ORTC_OK, "%s",
+                 e.text);
+    for (unsigned char i = 0; i < FORMS; i++) {
+        cr_assert_eq(ortc_pack_acquire(&store, four, NULL, &packing, &i, 1, &env, &items[i], &e), ORTC_OK,
+                     "%s", e.text);
+        cr_expect_eq((uintptr_t)items[i]->packed.data % ORTC_ALIGNMENT, 0);
+        in_slabs += items[i]->slab != NULL;
+    }
+    cr_expect_gt(in_slabs, FORMS / 2);
+    cr_expect_eq(store.bytes, (uint64_t)FORMS * FORM_BYTES);
+    for (int i = 0; i < FORMS; i++) { /* every third first */
+        const int k = i * 3 % FORMS;
+        const unsigned char *data = items[k]->packed.data;
+        for (int at = 0; at < FORM_BYTES; at++)
+            if (data[at] != k) cr_assert_fail("form %d at %d is %d", k, at, data[at]);
+        ortc_pack_release(&store, items[k]);
+    }
+    cr_expect_eq(store.bytes, 0);
+    cr_expect_null(store.slab);
+    ortc_constant_release(four);
+    ortc_pack_store_deinit(&store);
+}
+
 /* ---- Sessions that are shared -------------------------------------------------------------------------- */
 
 static ortc_session *made_with(const ortc_session_options *o)

@@ -1,7 +1,8 @@
 /* Convolution of bytes over blocks of channels (kernels/conv/blocked.h) against its definition: random
  * extents, groups, strides, dilations, pads, zero points, both signs of X and W, plain stems, with and
- * without the epilogue of a quantised network; the same bits, forwards on three threads and backwards on one,
- * memory between guard pages. Only where the machine multiplies bytes by fours and has nothing better.
+ * without the epilogue of a quantised network, of both signs; the same bits, forwards on three threads and
+ * backwards on one, memory between guard pages. Only where the machine multiplies bytes by fours and has
+ * nothing better; on tiles, and their ends, where it has these.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,11 +16,14 @@
 #include "pool.h"
 #include "tests.h"
 
+ORTC_VEC_TABLE(ortc_int_passes)
+
 typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype x_type, w_type;
     const ortc_tiled_uk *tiles; /* NULL: not on tiles */
-    int stem, zero, quantised;  /* quantised: to u8, by a scale and a bias for each channel, and a residual */
+    int stem, zero,
+        quantised; /* quantised: to 8 bits, by a scale and a bias for each channel, and a residual */
     ortc_int_tail tail;
     guard x, w, y, r, scale, bias, first, packed;
 } conv;
@@ -67,7 +71,8 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     }
     if (tiles) c->stem = ortc_tiled_is_stem(g, ORTC_TILED_BYTES);
     c->quantised = rng_next(r) % 4 != 0;
-    c->tail = (ortc_int_tail){.type = c->quantised ? ORTC_U8 : ORTC_F32, .has_pass = 1, .residual = -1};
+    const ortc_dtype y_type = types[rng_next(r) % 2];
+    c->tail = (ortc_int_tail){.type = c->quantised ? y_type : ORTC_F32, .has_pass = 1, .residual = -1};
     c->tail.steps.clip = c->tail.steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
     if (!c->quantised) return;
     c->tail.scale = (ortc_int_source){.given = 1, .port = SCALE_PORT};
@@ -80,9 +85,12 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     }
     if (rng_next(r) % 2) c->tail.steps.clip = (ortc_int_bounds){-0.3f, 1.1f};
     if (rng_next(r) % 4) c->tail.residual = RESIDUAL_PORT;
-    c->tail.steps.residual = (ortc_int_scaled){c->tail.residual < 0 ? 0 : ORTC_U8, 0.011f, 77};
+    c->tail.steps.residual = (ortc_int_scaled){c->tail.residual < 0 ? 0 : types[rng_next(r) % 2], 0.011f, 77};
     c->tail.steps.last.lo = rng_next(r) % 2 ? 0 : -INFINITY;
-    c->tail.steps.y = (ortc_int_scaled){ORTC_U8, 0.017f, 99};
+    c->tail.steps.y = (ortc_int_scaled){y_type, 0.017f, 99};
+    if (rng_next(r) % 4) return;
+    c->tail.steps.again = (ortc_int_scaled){y_type, 0.018f, 98};
+    c->tail.type = ORTC_F32;
 }
 
 /* Results begin as 0xff, so that what is not written shows. */
@@ -95,7 +103,8 @@ static void fill(conv *c, rng *r)
                   n_w = outs * g->channels * g->kernel_count;
     const int end = (int)(rng_next(r) % 2);
     c->x = guard_open((size_t)n_x, end), c->w = guard_open((size_t)n_w, end);
-    c->y = guard_open((size_t)n_y * (c->quantised ? 1 : 4), end), c->r = guard_open((size_t)n_y, end);
+    c->y = guard_open((size_t)n_y * (c->tail.type == ORTC_F32 ? 4 : 1), end),
+    c->r = guard_open((size_t)n_y, end);
     c->scale = guard_open((size_t)outs * 4, end), c->bias = guard_open((size_t)outs * 4, end);
     c->first = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
     c->packed = guard_open(c->tiles ? ortc_tiled_weight_bytes(g, ORTC_TILED_BYTES)
@@ -159,13 +168,16 @@ static float expected(const conv *c, int64_t n, int64_t o, int64_t s)
         v = (v - k->from.zero) * k->from.scale;
     }
     if (c->tail.residual >= 0) {
-        const float x = (float)c->r.data[at(n, o, s, outs, c->g.out_count)] - k->residual.zero,
+        const float x = (float)ortc_load_i64(c->r.data, k->residual.type, at(n, o, s, outs, c->g.out_count)) -
+                        k->residual.zero,
                     add = x * k->residual.scale;
         v = v + add;
     }
     if ((k->to.type || c->tail.residual >= 0) && v < k->last.lo) v = k->last.lo;
+    const float least = k->y.type == ORTC_U8 ? 0 : -128;
     v = rintf(v / k->y.scale) + k->y.zero;
-    return v < 0 ? 0 : v > 255 ? 255 : v;
+    v = v < least ? least : v > least + 255 ? least + 255 : v;
+    return k->again.type ? (v - k->again.zero) * k->again.scale : v;
 }
 
 static int check(const conv *c)
@@ -306,6 +318,96 @@ void test_tiled_bytes(tally *t, uint32_t isa_bits)
         }
         for (int n = 0; n < 250; n++) bad += run_one(&r, units[i]);
         tally_result(t, names[i], bad);
+    }
+    ortc_cpu_features_set_mask(UINT32_MAX);
+}
+
+/* ---- Ends in fixed point (integer_tail.h) against the same step by step -------------------------------- */
+
+static float between(rng *r, float lo, float hi) /* evenly in its logarithm */
+{
+    return lo * powf(hi / lo, 0.5f + 0.5f * rng_float(r));
+}
+
+/* Numbers of a layer: most results within their bounds; sums with every remainder. */
+static int end_one(rng *r)
+{
+    enum { MOST = 61 };
+    const size_t pixels = rng_next(r) % 4 ? MOST : 1 + rng_next(r) % 5, N = pixels * ORTC_BLOCK;
+    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    static int32_t sums[MOST * ORTC_BLOCK];
+    static uint8_t residual[MOST * ORTC_BLOCK], y[MOST * ORTC_BLOCK * 4], expected[MOST * ORTC_BLOCK * 4];
+    float scale[ORTC_BLOCK], bias[ORTC_BLOCK];
+    int32_t before[ORTC_BLOCK], first[ORTC_BLOCK];
+    ortc_int_tail t = {.has_pass = 1, .residual = -1};
+    ortc_int_steps *k = &t.steps;
+    ortc_int_fixed fixed;
+    ortc_int_over over;
+    ortc_view in[PORTS] = {{0}};
+    k->clip = k->last = (ortc_int_bounds){-INFINITY, INFINITY};
+    k->y = (ortc_int_scaled){types[rng_next(r) % 2], between(r, 1e-3f, 1), (float)rng_range(r, -128, 127)};
+    if (k->y.type == ORTC_U8) k->y.zero += 128;
+    if (rng_next(r) % 4 == 0) k->again = k->y;
+    if (rng_next(r) % 2) {
+        const float wide = k->y.scale * between(r, 0.1f, 4);
+        k->to = k->from = (ortc_int_scaled){types[rng_next(r) % 2], wide, (float)rng_range(r, 0, 127)};
+        if (rng_next(r) % 4 == 0) k->from.scale *= 1.25f, k->from.zero += 3;
+    }
+    if (rng_next(r) % 2) {
+        t.residual = RESIDUAL_PORT;
+        k->residual = (ortc_int_scaled){types[rng_next(r) % 2], k->y.scale * between(r, 0.1f, 2),
+                                        (float)rng_range(r, 0, 127)};
+    }
+    if (rng_next(r) % 2 && (k->to.type || t.residual < 0))
+        k->clip = (ortc_int_bounds){-0.3f, 40 * k->y.scale};
+    if (rng_next(r) % 2) k->last.lo = 0;
+    t.before = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = 3};
+    t.scale = (ortc_int_source){.given = 1, .port = SCALE_PORT};
+    t.bias = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = BIAS_PORT};
+    for (int i = 3; i < RESIDUAL_PORT; i++) t.lies[i] = ORTC_PW_CHANNEL;
+    t.lies[RESIDUAL_PORT] = ORTC_PW_FULL;
+    in[3].data = before, in[SCALE_PORT].data = scale, in[BIAS_PORT].data = bias,
+    in[RESIDUAL_PORT].data = residual;
+    const float size = between(r, 1e-6f, 0.5f), unit = k->to.type ? k->to.scale : k->y.scale;
+    for (int i = 0; i < ORTC_BLOCK; i++) {
+        scale[i] = unit * size * (1.5f + rng_float(r)), bias[i] = 300 * unit * rng_float(r);
+        before[i] = (int32_t)(100 / size * rng_float(r));
+        first[i] = (int32_t)(10 / size * rng_float(r));
+    }
+    for (size_t i = 0; i < N; i++) {
+        sums[i] = (int32_t)(300 / size * rng_float(r));
+        if (rng_next(r) % 64 == 0) sums[i] = (int32_t)(rng_next(r) % (1u << 31)) - (1 << 30);
+        residual[i] = (uint8_t)rng_next(r);
+    }
+    /* elements that are halves as nearly as a sum can be */
+    for (size_t i = 0; i < N && !k->to.type && t.residual < 0; i += 5) {
+        const size_t c = i % ORTC_BLOCK;
+        const double v = ((int)(rng_next(r) % 200) - 100 + 0.5) * unit - (t.bias.given ? bias[c] : 0);
+        sums[i] = (int32_t)lrint(v / scale[c]) - first[c] - (t.before.given ? before[c] : 0);
+    }
+    if (!ortc_int_fixed_init(&t, in, &fixed) || !ortc_int_over_init(&fixed, &t, in, 0, first, &over))
+        return -1;
+    ortc_int_over_run(&over, sums, pixels, 0, y);
+    ortc_int_passes_select()->slowly(&over.pass, pixels, ORTC_BLOCK, sums, ORTC_BLOCK, expected, ORTC_BLOCK);
+    return memcmp(y, expected, N * (k->again.type ? sizeof(float) : 1)) != 0;
+}
+
+void test_byte_ends(tally *t, uint32_t isa_bits)
+{
+    const char *name = "ends of bytes in fixed point, amx";
+    int bad = 0, done = 0;
+    rng r = {t->seed};
+    if (!tally_wants(t, name)) return;
+    ortc_cpu_features_set_mask(isa_bits);
+    if (!ortc_tiled_uk_get()) {
+        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
+    } else {
+        for (int n = 0; n < 20000; n++) {
+            const int result = end_one(&r);
+            bad += result > 0, done += result >= 0;
+        }
+        bad += done < 15000; /* and most of them are taken */
+        tally_result(t, name, bad);
     }
     ortc_cpu_features_set_mask(UINT32_MAX);
 }

@@ -11,6 +11,7 @@ void test_blocked(tally *t, uint32_t isa_bits);    /* convolution over blocks of
 void test_blocked_bytes(tally *t, uint32_t isa_bits);
 void test_tiled(tally *t, uint32_t isa_bits); /* the same on AMX, and on a unit in plain C */
 void test_tiled_bytes(tally *t, uint32_t isa_bits);
+void test_byte_ends(tally *t, uint32_t isa_bits);
 extern const struct ortc_tiled_uk tiled_emulated; /* tiled_emulated.c */
 void test_grouped(tally *t, uint32_t isa_bits);   /* of bytes, over groups of channels */
 void test_pool_blocks(tally *t, uint32_t isa_bits);

@@ -1,0 +1,251 @@
+/* Sums of s32 to 8 bits in fixed point, blocks of 16 channels, four pixels at a time (integer_tail.h): on
+ * machines with AMX, all of which have AVX-512 with VBMI.
+ *
+ * An element is one fused multiply-add per rounding, in units of what is rounded to with 16 bits behind the
+ * point, half a unit and the window more: so that its upper half is the result, its lower half below twice
+ * the window only where the program's own roundings could end elsewhere, and saturating is what packing does.
+ *
+ * How far the program and this are apart, u being 2^-24: only results within the bounds of their type matter,
+ * elsewhere both end in the same bound. There quotients are below 257, and products of sums below 257 + b, b
+ * being the bias in these units. The program rounds a product, a sum and a quotient; here the factor, the
+ * bias and the result are: at most u * (3 (257 + b) + 3 * 257) in all. Sums of 2^24 and more, too, are
+ * rounded, which counts where 257 + b is that many factors. Of the last after another the program rounds the
+ * first's product, the residual's, their sum and its quotient, and here two factors, a bias, a sum and the
+ * result are rounded: u * (2 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
+ * (257 + b) + 6 residuals + bias + 4 * 257). */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "integer_tail.h"
+
+#define INLINE static inline __attribute__((always_inline))
+enum { BLOCK = 16, GROUP = 4 };
+#define UNITS 65536.0
+#define LARGEST 32768.0 /* biases in units of what is rounded to */
+
+/* ---- Numbers ------------------------------------------------------------------------------------------- */
+
+static int is_usual(float scale) { return scale > 0x1p-100f && scale < 0x1p100f; }
+
+/* A power of two above what is u * `most` off, a quarter for what is not counted and half for the rounding to
+ * an integer; as a mask of the bits above twice that; *window as well. */
+static int32_t mask_of(double most, double *window)
+{
+    const double need = most * 0x1p-24 * UNITS + 0.75;
+    int32_t w = 1;
+    while (w < need) w *= 2;
+    *window = w;
+    return 0xffff & ~(2 * w - 1);
+}
+
+/* As the program has it: v to the type, less what makes it u8. */
+static uint8_t bound_of(float v, const ortc_int_scaled *s)
+{
+    const float low = s->type == ORTC_I8 ? -128 : 0, q = rintf(v / s->scale) + s->zero;
+    return (uint8_t)((q < low ? low : q > low + 255 ? low + 255 : q) - low);
+}
+
+static __attribute__((cold)) int init(const ortc_int_pass *p, ortc_int_fixed *out)
+{
+    const ortc_int_steps *s = p->steps;
+    const int back = s->to.type != 0, adds = p->residual != NULL, own = back || adds;
+    const ortc_int_scaled *first = back ? &s->to : &s->y;
+    const ortc_int_bounds *bounds = own ? &s->last : &s->clip;
+    const double low = s->y.type == ORTC_I8 ? -128 : 0, next = back ? s->from.scale / (double)s->y.scale : 0,
+                 residual = adds ? s->residual.scale / (double)s->y.scale : 0,
+                 zero = s->y.zero - low - (adds ? residual * s->residual.zero : 0),
+                 moved = back ? (s->from.zero - s->to.zero) * next : 0;
+    double last = 0, window = 0;
+    if (!p->ends || p->before.row || p->scale.row || p->bias.row || !is_usual(first->scale) ||
+        !is_usual(s->y.scale) || (adds && s->residual.type == ORTC_F32) ||
+        (adds && !back && (s->clip.lo > -INFINITY || s->clip.hi < INFINITY)) || !(next >= 0) ||
+        !(residual >= 0))
+        return 0;
+    /* the first without its zero point: its bounds, what is between them at most */
+    const double z = first->zero - (first->type == ORTC_I8 ? -128 : 0), lo = bound_of(s->clip.lo, first) - z,
+                 hi = bound_of(s->clip.hi, first) - z, between = fmax(fabs(lo), fabs(hi));
+    if (own)
+        last = 2 * (between * next + fabs(moved)) + (back ? 3 : 6) * 255 * residual + fabs(zero) + 4 * 257;
+    if (!(last < LARGEST)) return 0;
+    *out = (ortc_int_fixed){.back = back,
+                            .adds = !adds                         ? 0
+                                    : s->residual.type == ORTC_U8 ? 1
+                                                                  : 2,
+                            .unit = 1.0 / first->scale,
+                            .zero = back ? 0 : zero,
+                            .off = 6 * 257 + (back ? 0 : last),
+                            .beside = back ? 0 : 255 * residual,
+                            .residual = (float)(residual * UNITS),
+                            .again = s->again.type != 0,
+                            .again_zero = s->again.zero,
+                            .again_scale = s->again.scale,
+                            .least = bound_of(bounds->lo, &s->y),
+                            .most = bound_of(bounds->hi, &s->y),
+                            .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
+    if (back) {
+        out->lo = (float)(lo * UNITS + UNITS / 2), out->hi = (float)(hi * UNITS + UNITS / 2);
+        out->next = (float)next;
+        out->last = mask_of(last, &window);
+        out->last_bias = (float)((zero - moved) * UNITS + UNITS / 2 + window);
+    }
+    return 1;
+}
+
+/* Eight numbers of a vector from i on. */
+INLINE __m512d eight(const ortc_int_vector *v, int is_int, size_t i, double otherwise)
+{
+    const char *p = (const char *)v->data + 4 * i * v->col;
+    if (!v->data) return _mm512_set1_pd(otherwise);
+    __m256i bits;
+    if (v->col) {
+        bits = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    } else {
+        int32_t one;
+        memcpy(&one, p, sizeof one);
+        bits = _mm256_set1_epi32(one);
+    }
+    return is_int ? _mm512_cvtepi32_pd(bits) : _mm512_cvtps_pd(_mm256_castsi256_ps(bits));
+}
+
+static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block *out)
+{
+    const __m512d all = _mm512_set1_pd(257), unit = _mm512_set1_pd(f->unit), units = _mm512_set1_pd(UNITS);
+    __m512d most = _mm512_setzero_pd(), biases[2];
+    for (size_t i = 0; i < 2; i++) {
+        const __m512d factor = eight(&p->scale, 0, i * 8, 1) * unit, before = eight(&p->before, 1, i * 8, 0);
+        biases[i] = eight(&p->bias, 0, i * 8, 0) * unit + before * factor;
+        const __m512d b = _mm512_abs_pd(biases[i]), reach = all + b + _mm512_set1_pd(f->beside),
+                      sums = _mm512_abs_pd(factor) * _mm512_set1_pd(0x1p24);
+        __m512d here = _mm512_set1_pd(f->off) + _mm512_set1_pd(3) * b;
+        here = _mm512_mask_add_pd(here, _mm512_cmp_pd_mask(sums, reach, _CMP_NGT_UQ), here,
+                                  _mm512_set1_pd(4) * (reach + b));
+        /* a NaN is larger than all */
+        if (_mm512_cmp_pd_mask(here, _mm512_set1_pd(LARGEST), _CMP_NLT_UQ) ||
+            _mm512_cmp_pd_mask(_mm512_abs_pd(before), _mm512_set1_pd(0x1p30), _CMP_NLT_UQ) ||
+            _mm512_cmp_pd_mask(sums, _mm512_set1_pd(LARGEST * 0x1p24), _CMP_NLT_UQ))
+            return 0;
+        most = _mm512_max_pd(most, here);
+        _mm256_storeu_ps(out->factor + i * 8, _mm512_cvtpd_ps(factor * units));
+    }
+    double window;
+    out->near = mask_of(_mm512_reduce_max_pd(most), &window);
+    for (size_t i = 0; i < 2; i++)
+        _mm256_storeu_ps(out->bias + i * 8, _mm512_cvtpd_ps((biases[i] + _mm512_set1_pd(f->zero)) * units +
+                                                            _mm512_set1_pd(UNITS / 2 + window)));
+    return 1;
+}
+
+/* ---- Four pixels --------------------------------------------------------------------------------------- */
+
+/* What registers hold. */
+typedef struct steady {
+    __m512 factor, bias, lo, hi, next, last_bias, residual;
+    __m512i first, last, integer, order, least, most, flip;
+} steady;
+
+/* adds: 0; 1: of u8; 2: of s8. Returns whether an element is near a half. */
+INLINE int four(const int back, const int adds, const steady *k, const int32_t *sums, const uint8_t *residual,
+                uint8_t *y)
+{
+    __m512i to[GROUP];
+    __mmask16 sure = 0xffff;
+#pragma GCC unroll 4
+    for (int i = 0; i < GROUP; i++) {
+        __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums + i * BLOCK));
+        v = _mm512_fmadd_ps(v, k->factor, k->bias);
+        if (back) {
+            const __m512i q = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, k->lo), k->hi));
+            sure = _mm512_mask_test_epi32_mask(sure, q, k->first);
+            v = _mm512_cvtepi32_ps(_mm512_and_si512(q, k->integer));
+            v = _mm512_fmadd_ps(v, k->next, k->last_bias);
+        }
+        if (adds) {
+            const __m128i r = _mm_loadu_si128((const __m128i *)(const void *)(residual + i * BLOCK));
+            v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(adds == 1 ? _mm512_cvtepu8_epi32(r)
+                                                             : _mm512_cvtepi8_epi32(r)),
+                                k->residual, v);
+        }
+        to[i] = _mm512_cvtps_epi32(v);
+        sure = _mm512_mask_test_epi32_mask(sure, to[i], k->last);
+    }
+    const __mmask32 odd = 0xaaaaaaaa; /* upper halves, of two in turn */
+    const __m512i ab = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[0], 16), to[1]),
+                  cd = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[2], 16), to[3]);
+    __m512i bytes = _mm512_packus_epi16(ab, cd);
+    __asm__("vpermb %1, %2, %0" : "=v"(bytes) : "v"(bytes), "v"(k->order));
+    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most);
+    _mm512_storeu_si512(y, _mm512_xor_si512(bytes, k->flip));
+    return sure != 0xffff;
+}
+
+/* The last four begin earlier where they are not whole, and up to three pixels alone are taken from here, and
+ * put back. */
+INLINE uint64_t all(const int back, const int adds, const steady *k, size_t n, const int32_t *sums,
+                    const uint8_t *residual, uint8_t *y)
+{
+    int32_t some[GROUP * BLOCK] = {0};
+    uint8_t other[GROUP * BLOCK] = {0};
+    uint8_t *const to = y;
+    const size_t few = n < GROUP ? n : 0;
+    uint64_t near = 0;
+    if (few) {
+        memcpy(some, sums, few * sizeof *some * BLOCK);
+        if (adds) memcpy(other, residual, few * BLOCK);
+        sums = some, residual = y = other, n = GROUP;
+    }
+    for (size_t i = 0; i < n; i += GROUP) {
+        const size_t at = (i + GROUP <= n ? i : n - GROUP) * BLOCK;
+        near |= (uint64_t)four(back, adds, k, sums + at, residual + (adds ? at : 0), y + at) << i / GROUP;
+    }
+    if (few) memcpy(to, other, few * BLOCK);
+    return near;
+}
+
+static uint64_t to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
+                         const void *residual, void *y)
+{
+/* Of [pixel][channel], out of [4 channels][two pixels][channel][pixel]. */
+#define FOUR(i) (i), (i) + 2, (i) + 4, (i) + 6
+#define PIXEL(i) FOUR(i), FOUR((i) + 16), FOUR((i) + 32), FOUR((i) + 48)
+    static const uint8_t order[GROUP * BLOCK] = {PIXEL(0), PIXEL(1), PIXEL(8), PIXEL(9)};
+    const steady k = {.factor = _mm512_loadu_ps(b->factor),
+                      .bias = _mm512_loadu_ps(b->bias),
+                      .lo = _mm512_set1_ps(f->lo),
+                      .hi = _mm512_set1_ps(f->hi),
+                      .next = _mm512_set1_ps(f->next),
+                      .last_bias = _mm512_set1_ps(f->last_bias),
+                      .residual = _mm512_set1_ps(f->residual),
+                      .first = _mm512_set1_epi32(b->near),
+                      .last = _mm512_set1_epi32(f->back ? f->last : b->near),
+                      .integer = _mm512_set1_epi32(-65536),
+                      .order = _mm512_loadu_si512(order),
+                      .least = _mm512_set1_epi8((char)f->least),
+                      .most = _mm512_set1_epi8((char)f->most),
+                      .flip = _mm512_set1_epi8((char)f->flip)};
+    switch (f->back * 3 + f->adds) {
+    case 0: return all(0, 0, &k, n, sums, residual, y);
+    case 1: return all(0, 1, &k, n, sums, residual, y);
+    case 2: return all(0, 2, &k, n, sums, residual, y);
+    case 3: return all(1, 0, &k, n, sums, residual, y);
+    case 4: return all(1, 1, &k, n, sums, residual, y);
+    default: return all(1, 2, &k, n, sums, residual, y);
+    }
+}
+
+static uint64_t run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
+                    const void *residual, void *y)
+{
+    if (!f->again) return to_bytes(f, b, n, sums, residual, y);
+    uint8_t bytes[256 * BLOCK];
+    const uint64_t near = to_bytes(f, b, n, sums, residual, bytes);
+    const __m512 zero = _mm512_set1_ps(f->again_zero), scale = _mm512_set1_ps(f->again_scale);
+    for (size_t i = 0; i < n; i++) {
+        const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i * BLOCK));
+        const __m512 v = _mm512_cvtepi32_ps(f->flip ? _mm512_cvtepi8_epi32(q) : _mm512_cvtepu8_epi32(q));
+        _mm512_storeu_ps((float *)y + i * BLOCK, (v - zero) * scale);
+    }
+    return near;
+}
+
+const ortc_int_blocks ortc_int_blocks_amx = {init, block, run};
