@@ -128,7 +128,7 @@ AMX_SUM(sum_uu, buud)
 INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
                        const char *a, const char *b, size_t stride, const ortc_uk_ahead *ahead)
 {
-    ahead_state far = ahead_over(ahead, groups * (planes == 3 ? 24 : 16));
+    ahead_state far = ahead_over(ahead, groups * (planes == 3 ? 6 : 4));
     const size_t plane_a = mr * AMX_ROW, plane_b = HALF * stride;
 #define LOAD_A(t, plane) AMX_LOAD(t, a + (plane)*plane_a + (t == 5 ? HALF * AMX_ROW : 0), AMX_ROW)
 #define LOAD_B(t, plane) AMX_LOAD(t, b + (plane)*plane_b + (t == 7 ? AMX_ROW : 0), stride)
@@ -136,7 +136,7 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
     do { \
         prefetch(a + planes * plane_a + (step)*256, 4); \
         prefetch(b + planes * plane_b + (step)*256, 4); \
-        ahead_step(&far); \
+        if ((step) % 4 == 0) ahead_step(&far); \
     } while (0)
 /* the four products of two pieces, by columns; by rows */
 #define BY_COLUMNS(at, then6, then7) \
