@@ -232,10 +232,12 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
     const int a_fits = g->a_col == 1 && pieces_fit(width, g->m > 1 ? g->a_row : 0, g->a_step, g->rank);
     const int64_t b_pitch = n_dense ? (g->k > 1 ? g->b_row : 0) : g->n > 1 ? g->b_col : 0;
     const int b_fits = (n_dense || g->b_row == 1) && pieces_fit(width, b_pitch, g->b_step, g->rank);
-    const int hopper = ortc_cu_has_wgmma(capability) && wgmma_fits(g), most = f32 && hopper ? 4 : 8;
+    const int nothing = g->m == 0 || g->n == 0 || batch_of(g) == 0,
+              hopper = !nothing && ortc_cu_has_wgmma(capability) && wgmma_fits(g),
+              most = f32 && hopper ? 4 : 8; /* rows of what goes by vectors */
     g->processors = processors > 0 ? processors : 1;
     g->parts = 1;
-    if (g->m == 0 || g->n == 0 || batch_of(g) == 0)
+    if (nothing)
         g->kernel = ORTC_CU_GEMM_NOTHING;
     else if (!f32 && hopper)
         choose_wgmma(g, 0);
