@@ -197,11 +197,13 @@ static void plan_pieces(attention_plan *a)
 /* A block has its rows walk over all keys: with few rows, products over workspace use more of the device. */
 #define ONE_PASS_ROWS 32
 
-/* Of the keys of a head: as many clusters as run at once, of which three quarters of a device find room. With
- * one row a multiprocessor has room for two blocks. */
-static int decode_parts(int64_t keys, int64_t rows, int64_t heads, int processors)
+/* Of the keys of a head. f32: as many clusters as run at once, of which three quarters of a device find room;
+ * with one row a multiprocessor has room for two blocks. 16 bits: half as many blocks as multiprocessors,
+ * which read at the memory's rate while the next kernel begins on the others (measured). */
+static int decode_parts(int32_t type, int64_t keys, int64_t rows, int64_t heads, int processors)
 {
-    const int64_t blocks = (int64_t)processors * 3 / 4 * (rows == 1 ? 2 : 1) / heads, most = keys / 128;
+    const int64_t most = keys / 128, at_once = (int64_t)processors * 3 / 4 * (rows == 1 ? 2 : 1);
+    const int64_t blocks = type == ORTC_F32 ? at_once / heads : (processors / 2 + heads / 2) / heads;
     const int64_t parts = blocks < most ? blocks : most;
     return parts < 1 ? 1 : parts > 8 ? 8 : (int)parts;
 }
@@ -226,6 +228,7 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
                                .size = (int32_t)a->size,
                                .value_size = (int32_t)a->value_size,
                                .scale = scale_of(s, a),
+                               .processors = device->processors,
                                .warps = tiles * heads >= device->processors ? 8 : 4};
     int64_t steps = 0;
     for (int i = 0; i < 3; i++) steps |= a->flash.q_step[i] | a->flash.k_step[i] | a->flash.v_step[i];
@@ -234,7 +237,7 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
         r->length > 0 && a->group * r->length <= ORTC_CU_DECODE_ROWS && a->size <= 128 &&
         a->value_size <= 128 && (steps | a->size | a->value_size) % width == 0 && r->total > 0 &&
         r->total < INT64_C(1) << 30 && key_heads > 0 && key_heads < INT32_MAX / 8)
-        a->parts = decode_parts(r->total, a->group * r->length, key_heads, device->processors);
+        a->parts = decode_parts(r->type, r->total, a->group * r->length, key_heads, device->processors);
     a->wgmma = ortc_cu_has_wgmma(capability) && steps % 8 == 0 && r->length < INT64_C(1) << 30 &&
                r->total > 0;
 }

@@ -49,9 +49,10 @@ typedef struct ortc_cu_flash {
     int64_t group; /* query heads of a key head */
     int32_t size, value_size;
     float scale;
-    int32_t warps;   /* of a block, 16 rows each: 4 or 8 */
-    int32_t aligned; /* the launcher's own: all is in pieces of 16 bytes */
-    int32_t y_pairs; /* likewise: two elements of Y at once */
+    int32_t processors; /* multiprocessors; for ortc_cu_decode */
+    int32_t warps;      /* of a block, 16 rows each: 4 or 8 */
+    int32_t aligned;    /* the launcher's own: all is in pieces of 16 bytes */
+    int32_t y_pairs;    /* likewise: two elements of Y at once */
 } ortc_cu_flash;
 
 int ortc_cu_flash_f16(const ortc_cu_flash *, void *queue);
@@ -65,6 +66,8 @@ int ortc_cu_flash_wgmma_bf16(const ortc_cu_flash *, void *queue);
  * them. */
 #define ORTC_CU_DECODE_ROWS 8
 int ortc_cu_decode(const ortc_cu_flash *, int parts, void *queue);
+/* Its part for 16 bits (decode_ring.cu). */
+int ortc_cu_decode_ring(const ortc_cu_flash *, int parts, void *queue);
 
 #ifdef __cplusplus
 }

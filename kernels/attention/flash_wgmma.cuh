@@ -11,7 +11,8 @@
 #define ORTC_KERNELS_ATTENTION_FLASH_WGMMA_CUH
 
 #include "kernels/attention/flash.cuh"
-#include "kernels/gemm/wgmma_map.cuh"
+#include "kernels/attention/head_map.cuh"
+#include "kernels/gemm/launch_blocks.cuh"
 
 namespace ortc_attention {
 
@@ -381,16 +382,6 @@ __global__ void __launch_bounds__(128, S::BLOCKS)
 #endif
 }
 
-/* Rows of a tensor of heads: `length` of them, `size` elements each. */
-static bool head_map(CUtensorMap *map, const ortc_cu_flash &f, const void *data, const int64_t *step,
-                     int64_t length, int64_t heads, int64_t size, int box)
-{
-    ortc_cu_gemm g = {};
-    g.type = f.rows.type, g.k = size, g.rank = 2, g.dims[0] = heads, g.dims[1] = f.rows.batch;
-    const int64_t steps[2] = {step[1], step[0]};
-    return ortc_gemm::map_of(map, g, data, length, step[2], 1, steps, false, box);
-}
-
 /* A kernel of so many threads, with its maps. */
 template <class S>
 static int launch_flash(void (*kernel)(ortc_cu_flash, FlashMaps), int threads, const ortc_cu_flash &f,
@@ -403,20 +394,7 @@ static int launch_flash(void (*kernel)(ortc_cu_flash, FlashMaps), int threads, c
         !head_map(&maps.k, f, f.k, f.k_step, f.rows.total, kv_heads, f.size, S::KEYS) ||
         !head_map(&maps.v, f, f.v, f.v_step, f.rows.total, kv_heads, f.value_size, 64))
         return cudaErrorInvalidValue;
-    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared);
-    if (e != cudaSuccess) return e;
-    cudaLaunchAttribute with = {};
-    cudaLaunchConfig_t launch = {};
-    launch.gridDim = dim3((unsigned)blocks);
-    launch.blockDim = dim3((unsigned)threads);
-    launch.dynamicSmemBytes = S::shared;
-    launch.stream = (cudaStream_t)queue;
-    launch.attrs = &with;
-    launch.numAttrs = 1;
-    with.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    with.val.programmaticStreamSerializationAllowed = 1;
-    e = cudaLaunchKernelEx(&launch, kernel, f, maps);
-    return e != cudaSuccess ? e : cudaGetLastError();
+    return launch_blocks(kernel, dim3((unsigned)blocks), 1, threads, S::shared, queue, f, maps);
 }
 
 template <typename T, class S> static int launch_pieces(const ortc_cu_flash &f, void *queue)

@@ -8,13 +8,13 @@
 
 #include "kernels/common/cpu_device.h"
 #include "kernels/gemm/cpu_gemm.h"
+#include "kernels/gemm/siblings.h"
 
-enum { MOST = 8, PORTS = ORTC_PW_INPUTS };
+enum { MOST = 8 };
 
 typedef struct sibling {
     ortc_gemm_state gemm;
-    uint32_t n_in, out;  /* out: the group's output */
-    int32_t port[PORTS]; /* of the node's inputs: the group's; -1: left out */
+    ortc_sibling at;
 } sibling;
 
 typedef struct siblings_state {
@@ -30,33 +30,6 @@ typedef struct siblings_plan {
     ortc_gemm_plan node[MOST]; /* there are as many as the group has */
 } siblings_plan;
 
-static int32_t port_of(const ortc_graph *body, uint32_t edge)
-{
-    for (uint32_t i = 0; edge && i < ortc_graph_n_in(body); i++)
-        if (ortc_graph_in(body, i).edge == edge) return (int32_t)i;
-    return -1;
-}
-
-static int read_sibling(const ortc_graph *body, const ortc_node *n, sibling *s, const char **why)
-{
-    const ortc_port b = ortc_node_in(n, 1), y = ortc_node_out(n, 0);
-    if (strcmp(ortc_node_domain(n), "") ||
-        (strcmp(ortc_node_op(n), "MatMul") && strcmp(ortc_node_op(n), "Gemm")))
-        return *why = "a node of the group is no product", 0;
-    if (ortc_node_n_in(n) > PORTS || b.rank != 2)
-        return *why = "a product's B is no matrix, or it has too many inputs", 0;
-    if (!ortc_gemm_read(n, &s->gemm, why)) return 0;
-    s->n_in = ortc_node_n_in(n);
-    for (uint32_t i = 0; i < s->n_in; i++) {
-        const ortc_port p = ortc_node_in(n, i);
-        s->port[i] = p.type ? port_of(body, p.edge) : -1;
-        if (p.type && s->port[i] < 0) return *why = "an input is inside of the group", 0;
-    }
-    for (s->out = 0; s->out < ortc_graph_n_out(body); s->out++)
-        if (ortc_graph_out(body, s->out).edge == y.edge) return 1;
-    return *why = "a result is not one of the group", 0;
-}
-
 /* All of the body's nodes. */
 static int read_group(const ortc_node *n, siblings_state *s, const char **why)
 {
@@ -65,10 +38,11 @@ static int read_group(const ortc_node *n, siblings_state *s, const char **why)
     if (!body) return *why = "it is no group of products", 0;
     for (const ortc_node *m = ortc_graph_next(body, NULL); m; m = ortc_graph_next(body, m)) {
         if (s->n == MOST) return *why = "there are too many products", 0;
-        if (!read_sibling(body, m, &s->node[s->n], why)) return 0;
-        const sibling *first = s->node, *now = &s->node[s->n++];
-        if (now->port[0] < 0 || now->port[0] != first->port[0] || now->gemm.trans_a != first->gemm.trans_a ||
-            now->gemm.is_matmul != first->gemm.is_matmul)
+        sibling *now = &s->node[s->n++];
+        if (!ortc_sibling_read(body, m, &now->at, why) || !ortc_gemm_read(m, &now->gemm, why)) return 0;
+        const sibling *first = s->node;
+        if (now->at.port[0] < 0 || now->at.port[0] != first->at.port[0] ||
+            now->gemm.trans_a != first->gemm.trans_a || now->gemm.is_matmul != first->gemm.is_matmul)
             return *why = "the products are of different A", 0;
     }
     return s->n > 1 ? 1 : (*why = "there is one product", 0);
@@ -80,7 +54,7 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     const char *reason = "no memory for the group";
     (void)device;
     const int can = s && read_group(n, s, &reason);
-    const ortc_dtype type = can ? ortc_node_in(n, (uint32_t)s->node->port[0]).dtype : 0;
+    const ortc_dtype type = can ? ortc_node_in(n, (uint32_t)s->node->at.port[0]).dtype : 0;
     free(s);
     if (can && type != ORTC_F32 && type != ORTC_F16 && type != ORTC_BF16)
         return ortc_no(why, "products of this type have kernels of their own");
@@ -100,14 +74,6 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* A node's ports among the group's. */
-static void views_of(const sibling *n, const ortc_view *in, ortc_view *out)
-{
-    memset(out, 0, PORTS * sizeof *out);
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->port[i] >= 0) out[i] = in[n->port[i]];
-}
-
 /* What all of them together are done best by. */
 static const ortc_product_line *best_line(const siblings_state *s, const ortc_plan *p, ortc_dtype type)
 {
@@ -120,10 +86,10 @@ static const ortc_product_line *best_line(const siblings_state *s, const ortc_pl
                       !(type == ORTC_F32 && ortc_rounds_to_bf16(p->api->device(p)))))
             continue;
         for (uint32_t i = 0; i < s->n; i++) {
-            ortc_view in[PORTS];
+            ortc_view in[ORTC_SIBLING_PORTS];
             ortc_matmul_shape shape;
-            views_of(&s->node[i], p->in, in);
-            if (!ortc_gemm_shape(&s->node[i].gemm, in, &p->out[s->node[i].out], &shape)) return NULL;
+            ortc_sibling_views(&s->node[i].at, p->in, in);
+            if (!ortc_gemm_shape(&s->node[i].gemm, in, &p->out[s->node[i].at.out], &shape)) return NULL;
             if (way != ORTC_GEMM_FUSED && (shape.m < 2 || shape.n < 2 || !shape.k)) clocks = INFINITY;
             clocks += ortc_gemm_clocks(line, &shape, 1);
         }
@@ -146,11 +112,11 @@ static ortc_status plan_nodes(const siblings_state *s, ortc_plan *p, const ortc_
     ortc_status status = ORTC_OK;
     for (uint32_t i = 0; i < s->n && !status; i++) {
         const sibling *n = &s->node[i];
-        ortc_view in[PORTS];
-        views_of(n, p->in, in);
+        ortc_view in[ORTC_SIBLING_PORTS];
+        ortc_sibling_views(&n->at, p->in, in);
         memset(&g->node[i], 0, sizeof g->node[i]);
-        status = ortc_gemm_plan_on(&n->gemm, p, in, n->n_in, &p->out[n->out], (uint32_t)n->port[1], line,
-                                   packed_a, &g->node[i]);
+        status = ortc_gemm_plan_on(&n->gemm, p, in, n->at.n_in, &p->out[n->at.out], (uint32_t)n->at.port[1],
+                                   line, packed_a, &g->node[i]);
     }
     return status;
 }
@@ -158,7 +124,7 @@ static ortc_status plan_nodes(const siblings_state *s, ortc_plan *p, const ortc_
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const siblings_state *s = state;
-    const ortc_product_line *line = best_line(s, p, p->in[s->node->port[0]].dtype);
+    const ortc_product_line *line = best_line(s, p, p->in[s->node->at.port[0]].dtype);
     siblings_plan *g = calloc(1, offsetof(siblings_plan, node) + s->n * sizeof *g->node);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     ortc_status status = line ? plan_nodes(s, p, line, 0, g)
@@ -191,7 +157,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const siblings_state *s = state;
     const siblings_plan *g = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
-    const ortc_view *a = &c->in[s->node->port[0]];
+    const ortc_view *a = &c->in[s->node->at.port[0]];
     const ortc_matmul_shape *shape = &g->node->shape;
     char *space = c->workspace;
     ortc_status status = ORTC_OK;
@@ -202,10 +168,10 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     }
     for (uint32_t i = 0; i < s->n && !status; i++) {
         const sibling *n = &s->node[i];
-        ortc_view in[PORTS];
-        views_of(n, c->in, in);
-        if (!c->out[n->out].dtype) continue;
-        status = ortc_gemm_run_on(&n->gemm, &g->node[i], c, in, n->n_in, c->out[n->out].data,
+        ortc_view in[ORTC_SIBLING_PORTS];
+        ortc_sibling_views(&n->at, c->in, in);
+        if (!c->out[n->at.out].dtype) continue;
+        status = ortc_gemm_run_on(&n->gemm, &g->node[i], c, in, n->at.n_in, c->out[n->at.out].data,
                                   g->a ? space : NULL, space + g->a_bytes);
     }
     return status;

@@ -138,15 +138,35 @@ static double choose_wgmma(ortc_cu_gemm *g, int together)
     return least;
 }
 
+/* f32 of few rows by fused multiply-adds (gemm_few.cu), in parts of K, where that is done before `least`
+ * nanoseconds, which it lowers: times measured as above. A K takes a multiprocessor so long as its tile says;
+ * parts take 2300 to meet. Chains of sums longer than 1024 would lose too much. */
+static int choose_few(ortc_cu_gemm *g, double *least)
+{
+    const int rows = g->m <= 16 ? 16 : g->m <= 32 ? 32 : 64, columns = rows == 64 ? 32 : 64;
+    const double each = rows == 16 ? 7.25 : rows == 32 ? 13 : 14.2;
+    const int64_t tiles = ceil_div(g->m, rows) * ceil_div(g->n, columns) * batch_of(g);
+    int found = 0;
+    for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= 64 * parts); parts++) {
+        const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
+        if (places == 0 || parts == 5 || parts == 7 || g->k > INT64_C(16384) * parts) continue;
+        const double time = 3500 + (parts > 1 ? 2300 : 0) +
+                            (double)ceil_div(tiles, places) * (double)g->k / parts * each;
+        if (time >= *least) continue;
+        *least = time;
+        g->kernel = ORTC_CU_GEMM_FEW_64X32;
+        g->parts = parts;
+        found = 1;
+    }
+    return found;
+}
+
 /* f32 by split operands on tensor cores (gemm_split.cu), in parts of K, where that is done sooner than by
  * fused multiply-adds: times measured as above, in nanoseconds. A multiprocessor takes 1600 for 32 of K of a
- * tile of 128 x 128, and 3000 to add parts; by fused multiply-adds, each K takes 49 for a tile of 64 x 64, 76
- * for two. */
-static int choose_split(ortc_cu_gemm *g)
+ * tile of 128 x 128, and 3000 to add parts. */
+static int choose_split(ortc_cu_gemm *g, double *least)
 {
-    const int64_t tiles = ceil_div(g->m, 128) * ceil_div(g->n, 128) * batch_of(g),
-                  small = ceil_div(ceil_div(g->m, 64) * ceil_div(g->n, 64) * batch_of(g), g->processors);
-    double least = (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
+    const int64_t tiles = ceil_div(g->m, 128) * ceil_div(g->n, 128) * batch_of(g);
     int found = 0;
     for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= 128 * parts); parts++) {
         const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
@@ -154,13 +174,23 @@ static int choose_split(ortc_cu_gemm *g)
         const double time = 5000 +
                             (double)ceil_div(tiles, places) *
                                 ((double)ceil_div(ceil_div(g->k, 32), parts) * 1600 + (parts > 1 ? 3000 : 0));
-        if (time >= least) continue;
-        least = time;
+        if (time >= *least) continue;
+        *least = time;
         g->kernel = ORTC_CU_GEMM_SPLIT_128X128;
         g->parts = parts;
         found = 1;
     }
     return found;
+}
+
+/* Either, where fused multiply-adds in larger tiles take longer: each K takes 49 ns for a tile of 64 x 64, 76
+ * for two. */
+static int choose_f32(ortc_cu_gemm *g)
+{
+    const int64_t small = ceil_div(ceil_div(g->m, 64) * ceil_div(g->n, 64) * batch_of(g), g->processors);
+    double least = (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
+    const int split = choose_split(g, &least);
+    return (g->a_col == 1 && choose_few(g, &least)) || split;
 }
 
 /* Whether matrices with these steps can be read in aligned pieces of `width` elements, if the address can. */
@@ -202,16 +232,19 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
     const int a_fits = g->a_col == 1 && pieces_fit(width, g->m > 1 ? g->a_row : 0, g->a_step, g->rank);
     const int64_t b_pitch = n_dense ? (g->k > 1 ? g->b_row : 0) : g->n > 1 ? g->b_col : 0;
     const int b_fits = (n_dense || g->b_row == 1) && pieces_fit(width, b_pitch, g->b_step, g->rank);
+    const int nothing = g->m == 0 || g->n == 0 || batch_of(g) == 0,
+              hopper = !nothing && ortc_cu_has_wgmma(capability) && wgmma_fits(g),
+              most = f32 && hopper ? 4 : 8; /* rows of what goes by vectors */
     g->processors = processors > 0 ? processors : 1;
     g->parts = 1;
-    if (g->m == 0 || g->n == 0 || batch_of(g) == 0)
+    if (nothing)
         g->kernel = ORTC_CU_GEMM_NOTHING;
-    else if (!f32 && ortc_cu_has_wgmma(capability) && wgmma_fits(g))
+    else if (!f32 && hopper)
         choose_wgmma(g, 0);
-    else if (g->m <= 8 && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
+    else if (g->m <= most && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
         g->kernel = ORTC_CU_GEMM_VECTOR;
     else if (f32) {
-        if (!ortc_cu_has_wgmma(capability) || !wgmma_fits(g) || !choose_split(g))
+        if (!hopper || !choose_f32(g))
             g->kernel = choose(g, ffma_tiles, sizeof ffma_tiles / sizeof *ffma_tiles, processors);
     } else if (a_fits && b_fits)
         g->kernel = choose(g, mma_tiles, sizeof mma_tiles / sizeof *mma_tiles, processors);
@@ -228,7 +261,9 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
     if (g.kernel == ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_vector(&g, queue);
     if (!aligned && g.type != ORTC_F32) g.kernel = ORTC_CU_GEMM_MMA_ANY;
     if (!aligned && g.kernel == ORTC_CU_GEMM_SPLIT_128X128) g.kernel = ORTC_CU_GEMM_FFMA_128X128;
+    if (!aligned && g.kernel == ORTC_CU_GEMM_FEW_64X32) g.kernel = ORTC_CU_GEMM_FFMA_64X64;
 #ifdef ORTC_CUDA_ARCHITECTURES
+    if (g.kernel == ORTC_CU_GEMM_FEW_64X32) return ortc_cu_gemm_few(&g, queue);
     if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, 1, queue);
 #endif
     if (g.type == ORTC_F32) return ortc_cu_gemm_f32(&g, queue);

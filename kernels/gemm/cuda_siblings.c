@@ -4,17 +4,15 @@
  * one. Taken is only what could go together: a group costs the planner its freedom to order them.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/gemm/cuda_product.h"
-#include "ortc/program.h"
+#include "kernels/gemm/siblings.h"
 
-enum { MOST = ORTC_CU_GEMM_TOGETHER, PORTS = ORTC_PW_INPUTS };
+enum { MOST = ORTC_CU_GEMM_TOGETHER };
 
 typedef struct sibling {
     ortc_cuda_product product;
-    uint32_t n_in, out;  /* out: the group's output */
-    int32_t port[PORTS]; /* of the node's inputs: the group's; -1: left out */
+    ortc_sibling at;
 } sibling;
 
 typedef struct siblings_state {
@@ -27,31 +25,10 @@ typedef struct siblings_plan {
     ortc_cuda_product_plan node[MOST];
 } siblings_plan;
 
-static int32_t port_of(const ortc_graph *body, uint32_t edge)
-{
-    for (uint32_t i = 0; edge && i < ortc_graph_n_in(body); i++)
-        if (ortc_graph_in(body, i).edge == edge) return (int32_t)i;
-    return -1;
-}
-
 static int read_sibling(const ortc_graph *body, const ortc_node *n, sibling *s, const char **why)
 {
-    const ortc_port b = ortc_node_in(n, 1), y = ortc_node_out(n, 0);
-    if (*ortc_node_domain(n) || (strcmp(ortc_node_op(n), "MatMul") && strcmp(ortc_node_op(n), "Gemm")))
-        return *why = "a node of the group is no product", 0;
-    if (ortc_node_n_in(n) > PORTS || b.rank != 2)
-        return *why = "a product's B is no matrix, or it has too many inputs", 0;
-    if (!ortc_cuda_product_read(n, &s->product, why)) return 0;
-    if (s->product.residual >= 0) return *why = "a product has a residual", 0;
-    s->n_in = ortc_node_n_in(n);
-    for (uint32_t i = 0; i < s->n_in; i++) {
-        const ortc_port p = ortc_node_in(n, i);
-        s->port[i] = p.type ? port_of(body, p.edge) : -1;
-        if (p.type && s->port[i] < 0) return *why = "an input is inside of the group", 0;
-    }
-    for (s->out = 0; s->out < ortc_graph_n_out(body); s->out++)
-        if (ortc_graph_out(body, s->out).edge == y.edge) return 1;
-    return *why = "a result is not one of the group", 0;
+    if (!ortc_sibling_read(body, n, &s->at, why) || !ortc_cuda_product_read(n, &s->product, why)) return 0;
+    return s->product.residual < 0 ? 1 : (*why = "a product has a residual", 0);
 }
 
 static int read_group(const ortc_node *n, siblings_state *s, const char **why)
@@ -64,10 +41,11 @@ static int read_group(const ortc_node *n, siblings_state *s, const char **why)
         sibling *now = &s->node[s->n++];
         const ortc_cuda_product *p = &now->product, *first = &s->node->product;
         if (!read_sibling(body, m, now, why)) return 0;
-        now->product.b_constant = (ortc_node_in(n, (uint32_t)now->port[1]).flags & ORTC_PORT_CONST) != 0;
-        if (now->port[0] < 0 || now->port[0] != s->node->port[0] || p->is_matmul != first->is_matmul ||
-            p->trans_a != first->trans_a || p->trans_b != first->trans_b || p->alpha != first->alpha ||
-            p->act != first->act || p->act_alpha != first->act_alpha || p->act_beta != first->act_beta)
+        now->product.b_constant = (ortc_node_in(n, (uint32_t)now->at.port[1]).flags & ORTC_PORT_CONST) != 0;
+        if (now->at.port[0] < 0 || now->at.port[0] != s->node->at.port[0] ||
+            p->is_matmul != first->is_matmul || p->trans_a != first->trans_a ||
+            p->trans_b != first->trans_b || p->alpha != first->alpha || p->act != first->act ||
+            p->act_alpha != first->act_alpha || p->act_beta != first->act_beta)
             return *why = "the products are of different A, or differ in what they do with sums", 0;
     }
     return s->n > 1 ? 1 : (*why = "there is one product", 0);
@@ -85,7 +63,7 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
     (void)d;
 #endif
     if (!read_group(n, &s, &reason)) return ortc_no(why, "%s", reason);
-    const ortc_dtype type = ortc_node_in(n, (uint32_t)s.node->port[0]).dtype;
+    const ortc_dtype type = ortc_node_in(n, (uint32_t)s.node->at.port[0]).dtype;
     if (type != ORTC_F16 && type != ORTC_BF16) return ortc_no(why, "products of this type go one by one");
     return ORTC_OK;
 }
@@ -103,14 +81,6 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* A node's ports among the group's. */
-static void views_of(const sibling *n, const ortc_view *in, ortc_view *out)
-{
-    memset(out, 0, PORTS * sizeof *out);
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (n->port[i] >= 0) out[i] = in[n->port[i]];
-}
-
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const siblings_state *s = state;
@@ -123,17 +93,17 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     for (uint32_t i = 0; i < s->n; i++) {
         const sibling *n = &s->node[i];
         ortc_cuda_product_plan *now = &g->node[i];
-        ortc_view in[PORTS];
-        views_of(n, p->in, in);
-        ortc_cuda_product_plan_of(&n->product, device, in, n->n_in, &p->out[n->out], now);
+        ortc_view in[ORTC_SIBLING_PORTS];
+        ortc_sibling_views(&n->at, p->in, in);
+        ortc_cuda_product_plan_of(&n->product, device, in, n->at.n_in, &p->out[n->at.out], now);
         products[i] = now->product;
         alone |= now->launches != 1 || now->product.kernel == ORTC_CU_GEMM_NOTHING ||
-                 (!n->product.is_matmul && n->n_in > 2 && in[2].dtype && !now->c_is_bias) ||
-                 !p->out[n->out].dtype;
+                 (!n->product.is_matmul && n->at.n_in > 2 && in[2].dtype && !now->c_is_bias) ||
+                 !p->out[n->at.out].dtype;
         flops += 2.0 * (double)now->product.m * (double)now->product.n * (double)now->product.k;
         bytes += (double)(now->product.m + now->product.k) * (double)now->product.n;
     }
-    bytes += (double)ortc_view_count(&p->in[s->node->port[0]]);
+    bytes += (double)ortc_view_count(&p->in[s->node->at.port[0]]);
     g->together = alone ? ORTC_CU_GEMM_NOTHING
                         : ortc_cu_gemm_plan_together(products, (int)s->n, device->major * 10 + device->minor);
     ortc_plan_cost(p, flops, bytes * ortc_dtype_bits(products->type) / 8);
@@ -149,10 +119,10 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     int error = 0;
     for (uint32_t i = 0; i < s->n && !error; i++) {
         const sibling *n = &s->node[i];
-        ortc_view in[PORTS];
-        if (!c->out[n->out].dtype) continue;
-        views_of(n, c->in, in);
-        bound[i] = ortc_cuda_product_bind(&n->product, &g->node[i], in, n->n_in, &c->out[n->out]);
+        ortc_view in[ORTC_SIBLING_PORTS];
+        if (!c->out[n->at.out].dtype) continue;
+        ortc_sibling_views(&n->at, c->in, in);
+        bound[i] = ortc_cuda_product_bind(&n->product, &g->node[i], in, n->at.n_in, &c->out[n->at.out]);
         if (g->together == ORTC_CU_GEMM_NOTHING)
             error = ortc_cuda_product_run(&g->node[i], &bound[i], c->queue);
     }

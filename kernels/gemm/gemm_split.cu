@@ -15,7 +15,9 @@
  * An infinite element, or the product of one with a piece that is 0, makes NaN of its sums. So a sum that is
  * NaN is taken again, element by element, as f32.
  */
-#include "kernels/gemm/gemm_wgmma.cuh"
+#include "kernels/gemm/launch_blocks.cuh"
+#include "kernels/gemm/wgmma_map.cuh"
+#include "kernels/gemm/wgmma_store.cuh"
 
 namespace ortc_gemm {
 
@@ -300,7 +302,7 @@ template <bool A_MN, bool B_MN, bool PARTS> static int launch_split(const ortc_c
         return cudaErrorInvalidValue;
     const dim3 blocks = PARTS ? dim3((unsigned)parts, (unsigned)tiles)
                               : dim3((unsigned)(tiles < g.processors ? tiles : g.processors));
-    return launch_blocks(kernel, g, blocks, parts, S::threads, S::shared, queue, maps, (int)tiles, parts,
+    return launch_blocks(kernel, blocks, parts, S::threads, S::shared, queue, g, maps, (int)tiles, parts,
                          vectors_fit(g));
 }
 

@@ -72,6 +72,8 @@ __global__ static void compare(const __grid_constant__ ortc_cu_flash f, double *
     }
 }
 
+static int processors;
+
 static void *room(int64_t bytes)
 {
     void *p;
@@ -117,6 +119,7 @@ static int test(uint64_t seed)
         p.softcap = draw(4) ? 0 : 5;
         f.scale = draw(8) ? 1 / sqrtf((float)f.size) : -0.2f;
         f.warps = draw(2) ? 4 : 8;
+        f.processors = draw(2) ? processors : 1 + draw(9); /* decides how decode goes */
         const bool packed = draw(2);
         steps(f.q_step, packed, p.heads, p.length, f.size),
             steps(f.y_step, packed, p.heads, p.length, f.value_size);
@@ -273,7 +276,7 @@ static void time_decode(cudaStream_t stream)
         ortc_cu_rows &p = f.rows;
         p.type = ORTC_F16, p.batch = c[0], p.heads = c[1] * c[2], p.length = 1, p.total = c[3],
         p.left = p.right = -1;
-        f.size = f.value_size = 128, f.group = c[2], f.scale = 1 / sqrtf(128.0f);
+        f.processors = processors, f.size = f.value_size = 128, f.group = c[2], f.scale = 1 / sqrtf(128.0f);
         const int64_t n = (int64_t)c[0] * c[1] * c[3] * 128, nq = p.batch * p.heads * 128;
         const int sets = (int)std::max<int64_t>(1, (INT64_C(150) << 20) / (n * 4)), repeats = sets * 4;
         steps(f.q_step, false, p.heads, 1, 128), steps(f.y_step, false, p.heads, 1, 128),
@@ -322,7 +325,8 @@ static void time_decode(cudaStream_t stream)
 int main(int argc, char **argv)
 {
     int n = 0;
-    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
+    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0 ||
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0) != cudaSuccess) {
         printf("skipped: no GPU\n");
         return 77;
     }
