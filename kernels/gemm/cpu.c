@@ -298,7 +298,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
     return supports_bf16(n, device, why);
 }
 
-#define WAY(title, way, may) \
+#define WAY(title, way, may, more) \
     static ortc_status choose_##title(const void *state, const ortc_question *q, ortc_offer *o, \
                                       ortc_why *why) \
     { \
@@ -309,17 +309,17 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
         return plan_line(state, p, ortc_gemm_line(way, p->in[0].dtype), out); \
     } \
     static const ortc_kernel gemm_##title = {.size = ORTC_SIZED(ortc_kernel), \
-                                             .flags = ORTC_KERNEL_EPILOGUE, \
+                                             .flags = ORTC_KERNEL_EPILOGUE | (more), \
                                              .name = "gemm." #title, \
                                              .supports = may, \
                                              .prepare = prepare, \
                                              .choose = choose_##title, \
                                              .plan = plan_##title, \
                                              .run = run};
-WAY(packed, ORTC_GEMM_FUSED, supports)
-WAY(pieces, ORTC_GEMM_PIECES, supports_pieces)
-WAY(bf16, ORTC_GEMM_BF16, supports_bf16)
-WAY(rounded, ORTC_GEMM_BF16, supports_rounded)
+WAY(packed, ORTC_GEMM_FUSED, supports, 0)
+WAY(pieces, ORTC_GEMM_PIECES, supports_pieces, 0)
+WAY(bf16, ORTC_GEMM_BF16, supports_bf16, 0)
+WAY(rounded, ORTC_GEMM_BF16, supports_rounded, ORTC_KERNEL_ROUNDS)
 
 #define EACH_WAY(op, since) \
     ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_rounded), \
