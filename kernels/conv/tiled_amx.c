@@ -162,6 +162,20 @@ VFN vf32 channels(const char *x, size_t i, size_t n)
     return v_load_f32((const float *)(const void *)x + i, n);
 }
 
+/* Rounded by the instruction that every AMX comes with, which makes 0 of denormals. */
+VFN void store_bf16(uint16_t *y, vf32 v, size_t n)
+{
+#ifdef __AVX512F__
+    if (n == BLOCK) {
+        __m256i half;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(v));
+        _mm256_storeu_si256((__m256i *)(void *)y, half);
+        return;
+    }
+#endif
+    v_store_bf16(y, v, n);
+}
+
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                        size_t piece)
 {
@@ -241,6 +255,14 @@ static int lay_bf16(size_t n, const char *x, size_t step, size_t block, size_t b
                     size_t piece)
 {
     (void)flip, (void)piece;
+#ifdef __AVX512F__
+    for (size_t i = 0; blocks > 1 && i < n; i++, x += step, y += AMX_ROW) {
+        const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)x),
+                      high = _mm256_loadu_si256((const __m256i *)(const void *)(x + block));
+        _mm512_storeu_si512(y, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    }
+    if (blocks > 1) return 0;
+#endif
     return lay_same(BLOCK * 2, n, x, step, block, blocks, 0, y);
 }
 static int lay_bytes(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
@@ -316,10 +338,24 @@ static void clip(size_t n, const float *sums, const float *residual, float lo, f
     });
 }
 
+static void clip_bf16(size_t n, const float *sums, const void *residual, float lo, float hi, void *y)
+{
+    const vf32 low = v_set_f32(lo);
+    const vf32 high = v_set_f32(hi);
+    const uint16_t *r = residual;
+    uint16_t *to = y;
+    V_FOR(i, left, n, {
+        vf32 v = v_load_f32(sums + i, left);
+        if (r) v = v_add(v, v_load_bf16(r + i, left));
+        store_bf16(to + i, v_min(high, v_max(low, v)), left);
+    });
+}
+
 extern const ortc_tiled_uk TILED_UK;
 const ortc_tiled_uk TILED_UK = {begin,
                                 end,
                                 {run_bf16, run_bf16, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_bytes},
                                 {lay_stem_bf16, lay_stem_rounded, NULL, lay_stem_bytes},
-                                clip};
+                                clip,
+                                clip_bf16};

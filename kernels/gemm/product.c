@@ -203,6 +203,45 @@ static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols
     store(j, tile, ld, rows, cols, row, col, j->r->x->ldc);
 }
 
+static ortc_uk_tail_f32 tail_of(const job *j, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    size_t stride = 0;
+    float *wide = (float *)(void *)(j->scratch + j->r->p->at_residual);
+    const float *residual = NULL;
+    if (j->it.residual) residual = residual_at(j, row, col, (size_t)rows, (size_t)cols, wide, &stride);
+    return tail_at(j, row, col, residual, stride);
+}
+
+/* A panel of B part by part, over which all blocks pass before the next, while that is brought to L2. */
+static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1, int64_t n0, const char *b,
+                           int64_t ldb)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_line *line = p->line;
+    const int64_t cols = min64(p->n - n0, line->b.width), ld = line->b.width, blocks = b1 - b0;
+    const int64_t group_a = ortc_form_data(&line->a, 1, line->a.group),
+                  group_b = ortc_form_data(&line->b, ldb, line->b.group);
+    for (int64_t g = 0, n; g < ch->groups; g += n, b += n * group_b) {
+        n = min64(p->near, ch->groups - g);
+        const int last = g + n == ch->groups;
+        const uint32_t more = g ? ORTC_UK_ACCUMULATE : 0;
+        for (int64_t i = 0; i < blocks; i++) {
+            const int64_t row = ortc_product_row(p->m, p->blocks, b0 + i),
+                          rows = ortc_product_row(p->m, p->blocks, b0 + i + 1) - row;
+            const char *a = ch->a + (row - ch->a_row) * ch->a_unit + g * group_a * rows;
+            float *sums = (float *)(void *)(j->scratch + p->at_near) + i * line->a.width * ld;
+            const uint32_t flags = more | (uint32_t)(n * group_b * (blocks + i) / blocks / 64) << ORTC_UK_AHEAD;
+            if (last) {
+                const ortc_uk_tail_f32 tail = tail_of(j, row, n0, rows, cols);
+                ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, flags, &tail);
+                finish(j, sums, (size_t)ld, (size_t)rows, (size_t)cols, row, n0, &tail);
+            } else {
+                ch->tile((size_t)rows, (size_t)ldb, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, flags, NULL);
+            }
+        }
+    }
+}
+
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, const void *b, int64_t ldb,
                      uint32_t flags)
 {
@@ -228,13 +267,7 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
                    (size_t)cols * 4);
     }
     ortc_uk_tail_f32 tail;
-    if (finish_now) {
-        size_t stride = 0;
-        float *wide = (float *)(void *)(j->scratch + p->at_residual);
-        const float *residual = NULL;
-        if (j->it.residual) residual = residual_at(j, row, n0, (size_t)rows, (size_t)cols, wide, &stride);
-        tail = tail_at(j, row, n0, residual, stride);
-    }
+    if (finish_now) tail = tail_of(j, row, n0, rows, cols);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
@@ -356,7 +389,10 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 for (int64_t b = b0; b < b1; b++) one_tile(j, &ch, b, g * nr, wide, width, 0);
                 continue;
             }
-            for (int64_t b = b0; b < b1; b++) {
+            for (int64_t q = g; p->near && q < g1; q++)
+                tiles_by_parts(j, &ch, b0, b1, q * nr, packed + q * nr * ch.b_unit,
+                               p->n - q * nr >= nr ? nr : ortc_form_padded(f, p->n - q * nr));
+            for (int64_t b = b0; !p->near && b < b1; b++) {
                 for (int64_t q = g; q < g1; q++) {
                     const int64_t n0 = q * nr;
                     if (p->how_b == ORTC_PRODUCT_DIRECT) {

@@ -58,41 +58,43 @@ static void configure(size_t rows)
 
 /* Panels: A [group][plane][mr][64 bytes], B [group][plane][16][width][4 bytes]. */
 typedef void amx_sum(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, const char *b,
-                     size_t stride);
-
-INLINE void zero(void)
-{
-    AMX_ZERO(0);
-    AMX_ZERO(1);
-    AMX_ZERO(2);
-    AMX_ZERO(3);
-}
+                     size_t stride, const char *ahead);
 
 INLINE void prefetch(const char *p, size_t lines)
 {
     UNROLL for (size_t i = 0; i < lines; i++) __builtin_prefetch(p + i * 64);
 }
 
-/* One product a group. B's next group is asked for between them: its panel is longer than L1. */
+INLINE void ask(const char **ahead, const char *next)
+{
+    if (*ahead) { /* to L2: what L1 waits for must not wait for it */
+        __builtin_prefetch(*ahead, 0, 1);
+        __builtin_prefetch(*ahead + 64, 0, 1);
+        *ahead += 128;
+    } else {
+        prefetch(next, 8);
+    }
+}
+
+/* One product a group. B's next group is asked for between them, for its panel is longer than L1; or a
+ * quarter of one, from `ahead` on. */
 #define AMX_SUM(name, op) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
-                     const char *b, size_t stride) \
+                     const char *b, size_t stride, const char *ahead) \
     { \
-        zero(); \
         for (size_t g = 0; g < groups; g++, a += mr * AMX_ROW, b += HALF * stride) { \
-            const char *next = b + HALF * stride; \
             AMX_LOAD(4, a, AMX_ROW); \
             AMX_LOAD(6, b, stride); \
             AMX_TDP(op, 0, 4, 6); \
-            prefetch(next, 8); \
+            ask(&ahead, b + HALF * stride); \
             if (two_b) AMX_LOAD(7, b + AMX_ROW, stride); \
             if (two_b) AMX_TDP(op, 1, 4, 7); \
-            prefetch(next + 512, 8); \
+            ask(&ahead, b + HALF * stride + 512); \
             if (two_a) AMX_LOAD(5, a + HALF * AMX_ROW, AMX_ROW); \
             if (two_a) AMX_TDP(op, 2, 5, 6); \
-            if (two_b) prefetch(next + 1024, 8); \
+            if (two_b) ask(&ahead, b + HALF * stride + 1024); \
             if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
-            if (two_b) prefetch(next + 1536, 8); \
+            if (two_b) ask(&ahead, b + HALF * stride + 1536); \
         } \
     }
 AMX_SUM(sum_bf16, bf16ps)
@@ -142,7 +144,6 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
         AHEAD(at + 3); \
         if (two_a) then5; \
     } while (0)
-    zero();
     for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += 2 * plane_b) {
         LOAD_A(4, 1);
         LOAD_B(6, 1);
@@ -173,28 +174,46 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
 }
 #define PIECES_SUM(name, planes) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
-                     const char *b, size_t stride) \
+                     const char *b, size_t stride, const char *ahead) \
     { \
+        (void)ahead; \
         sum_pieces(planes, two_a, two_b, mr, groups, a, b, stride); \
     }
 PIECES_SUM(sum_two, 2)
 PIECES_SUM(sum_three, 3)
 
-/* The tile's sums to rows `stride` bytes apart, whole registers. */
+INLINE void start(size_t mr, size_t ldb, const char *c, size_t stride)
+{
+    if (c) {
+        AMX_LOAD(0, c, stride);
+        if (ldb > HALF) AMX_LOAD(1, c + AMX_ROW, stride);
+        if (mr > HALF) AMX_LOAD(2, c + HALF * stride, stride);
+        if (mr > HALF && ldb > HALF) AMX_LOAD(3, c + HALF * stride + AMX_ROW, stride);
+    } else {
+        AMX_ZERO(0);
+        AMX_ZERO(1);
+        AMX_ZERO(2);
+        AMX_ZERO(3);
+    }
+}
+
+/* The tile's sums to rows `stride` bytes apart, whole registers. They begin with those at `from`, rows
+ * `from_stride` apart; NULL: with 0. */
 INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const void *a, const void *b,
-                     void *to, size_t stride)
+                     const void *from, size_t from_stride, const char *ahead, void *to, size_t stride)
 {
     const size_t b_stride = ldb * 4;
     char *c = to;
     if (configured != mr) configure(mr);
+    start(mr, ldb, from, from_stride);
     if (mr > HALF && ldb > HALF)
-        sum(1, 1, mr, groups, a, b, b_stride);
+        sum(1, 1, mr, groups, a, b, b_stride, ahead);
     else if (mr > HALF)
-        sum(1, 0, mr, groups, a, b, b_stride);
+        sum(1, 0, mr, groups, a, b, b_stride, ahead);
     else if (ldb > HALF)
-        sum(0, 1, mr, groups, a, b, b_stride);
+        sum(0, 1, mr, groups, a, b, b_stride, ahead);
     else
-        sum(0, 0, mr, groups, a, b, b_stride);
+        sum(0, 0, mr, groups, a, b, b_stride, ahead);
     AMX_STORE(0, c, stride);
     if (ldb > HALF) AMX_STORE(1, c + AMX_ROW, stride);
     if (mr > HALF) AMX_STORE(2, c + HALF * stride, stride);
@@ -332,10 +351,10 @@ ortc_uk_product AMX_NAME(bf16x2_bf16x2), AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_
         if (a_f32 || b_f32) { \
             multiply_f32(planes, mr, ldb, groups, a, a_f32, b, b_f32, tile); \
         } else if (is_straight(nr, flags, tail)) { \
-            multiply(sum, mr, ldb, groups, a, b, sums, ld * 4); \
+            multiply(sum, mr, ldb, groups, a, b, NULL, 0, NULL, sums, ld * 4); \
             return; \
         } else { \
-            multiply(sum, mr, ldb, groups, a, b, tile, sizeof *tile); \
+            multiply(sum, mr, ldb, groups, a, b, NULL, 0, NULL, tile, sizeof *tile); \
         } \
         finish(mr, nr, tile, sums, ld, flags, tail); \
     }
@@ -346,9 +365,12 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
                          void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
     _Alignas(64) float tile[SIDE][SIDE];
+    const int goes_on = nr % HALF == 0 && (flags & ORTC_UK_ACCUMULATE); /* in registers */
+    if (goes_on) flags &= ~(uint32_t)ORTC_UK_ACCUMULATE;
     const int straight = is_straight(nr, flags, tail);
     CHECK();
-    multiply(sum_bf16, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
+    const char *ahead = flags >> ORTC_UK_AHEAD ? (const char *)b + (flags >> ORTC_UK_AHEAD) * AMX_ROW : NULL;
+    multiply(sum_bf16, mr, ldb, groups, a, b, goes_on ? sums : NULL, ld * 4, ahead, straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
 }
 
@@ -360,7 +382,8 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
         _Alignas(64) int32_t tile[SIDE][SIDE]; \
         const int straight = is_straight(nr, flags, tail); \
         CHECK(); \
-        multiply(sum, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile); \
+        multiply(sum, mr, ldb, groups, a, b, NULL, 0, NULL, straight ? sums : tile, \
+                 straight ? ld * 4 : sizeof *tile); \
         if (!straight) finish_s32(mr, nr, tile, sums, ld, flags); \
     }
 BYTES_LINE(s8_s8, sum_ss)

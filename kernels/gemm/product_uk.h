@@ -53,6 +53,8 @@ typedef struct ortc_uk_tail_f32 {
 enum {
     ORTC_UK_ACCUMULATE = 1u, /* `sums` holds those of earlier chunks */
     ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
+    /* from this bit on: b is at hand, and what lies so many times 64 bytes behind it may be asked for */
+    ORTC_UK_AHEAD = 8u
 };
 
 /* mr 1..MR; nr 1..NR; groups of k >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with
