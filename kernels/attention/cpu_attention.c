@@ -373,6 +373,10 @@ static void halve_queries(task *t)
                                row / p->group * t->j->q.step;
             for (int64_t k = 0; k < p->size; k += GROUP) {
                 const size_t have = (size_t)min64(GROUP, p->size - k) * 2;
+                if (have == GROUP * 2) { /* one move */
+                    memcpy(to + (k * mr + r * GROUP) * 2, from + k * 2, GROUP * 2);
+                    continue;
+                }
                 memcpy(to + (k * mr + r * GROUP) * 2, from + k * 2, have);
                 memset(to + (k * mr + r * GROUP) * 2 + have, 0, GROUP * 2 - have);
             }

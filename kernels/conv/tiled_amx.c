@@ -6,6 +6,7 @@
 
 #include "kernels/common/vector/vec.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/amx_pieces.h"
 #include "kernels/gemm/product_uk.h"
 
 #ifndef TILED_UK /* a test has another name */
@@ -78,61 +79,28 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
 ONE(sum_bf16, bf16ps)
 ONE(sum_bytes, busd)
 
-/* Six, smallest first, of pieces (x, w) 02, 01, 11, 10, 20, 00: one new operand each, which is loaded between
- * products that do not read it. */
+/* Six products of pieces (gemm/amx_pieces.h). */
 INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     const char *w = t->w, *v = w + t->w_block, *x = t->x;
     start(two_a, two_b, t);
 #define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
-#define AHEAD(step) \
+#define AHEAD(step) /* of 24, for 3 KB of each block */ \
     do { \
-        prefetch(w + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
-        if (two_b) prefetch(v + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
-    } while (0)
-/* the four products of two pieces, by columns; by rows */
-#define BY_COLUMNS(at, then6, then7) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        then6; \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        AHEAD(at + 1); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        if (two_b) then7; \
-    } while (0)
-#define BY_ROWS(at, then4, then5) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        then4; \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        AHEAD(at + 1); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        if (two_a) then5; \
+        __builtin_prefetch(w + AHEAD_BYTES + (step)*128); \
+        __builtin_prefetch(w + AHEAD_BYTES + (step)*128 + 64); \
+        if (two_b) __builtin_prefetch(v + AHEAD_BYTES + (step)*128); \
+        if (two_b) __builtin_prefetch(v + AHEAD_BYTES + (step)*128 + 64); \
     } while (0)
     for (size_t g = 0; g < t->groups; g++, x += t->group)
         for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {
             const char *a = x + t->offset[tap] * 4;
-            LOAD_A(4, 0);
-            LOAD_B(6, 2);
-            if (two_a) LOAD_A(5, 0);
-            if (two_b) LOAD_B(7, 2);
-            BY_COLUMNS(0, LOAD_B(6, 1), LOAD_B(7, 1)); /* 02 */
-            BY_ROWS(2, LOAD_A(4, 1), LOAD_A(5, 1));    /* 01 */
-            BY_COLUMNS(4, LOAD_B(6, 0), LOAD_B(7, 0)); /* 11 */
-            BY_ROWS(6, LOAD_A(4, 2), LOAD_A(5, 2));    /* 10 */
-            BY_ROWS(8, LOAD_A(4, 0), LOAD_A(5, 0));    /* 20 */
-            BY_ROWS(10, (void)0, (void)0);             /* 00 */
+            AMX_SIX_OF_PIECES();
         }
 #undef LOAD_A
 #undef LOAD_B
 #undef AHEAD
-#undef BY_COLUMNS
-#undef BY_ROWS
     store(two_a, two_b, t);
 }
 

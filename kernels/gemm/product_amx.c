@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include "amx.h"
+#include "amx_pieces.h"
 #include "kernels/common/vector/vec.h"
 
 #ifndef AMX_NAME /* a test has names of its own, and another tile of f32 */
@@ -103,9 +104,7 @@ AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
 
-/* The products of pieces, smallest first, so that each takes one new operand, which is loaded between
- * products that do not read it; of both operands the next group is asked for. Of three pieces six: (A, B) 02,
- * 01, 11, 10, 20, 00; of two all four: 11, 01, 00, 10. */
+/* Products of pieces (amx_pieces.h); of both operands the next group is asked for. */
 INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
                        const char *a, const char *b, size_t stride)
 {
@@ -117,60 +116,15 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
         prefetch(a + planes * plane_a + (step)*256, 4); \
         prefetch(b + planes * plane_b + (step)*256, 4); \
     } while (0)
-/* the four products of two pieces, by columns; by rows */
-#define BY_COLUMNS(at, then6, then7) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        AHEAD(at + 1); \
-        then6; \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        AHEAD(at + 2); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        AHEAD(at + 3); \
-        if (two_b) then7; \
-    } while (0)
-#define BY_ROWS(at, then4, then5) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        AHEAD(at + 1); \
-        then4; \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        AHEAD(at + 2); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        AHEAD(at + 3); \
-        if (two_a) then5; \
-    } while (0)
     for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += 2 * plane_b) {
-        LOAD_A(4, 1);
-        LOAD_B(6, 1);
-        if (two_a) LOAD_A(5, 1);
-        if (two_b) LOAD_B(7, 1);
-        BY_ROWS(0, LOAD_A(4, 0), LOAD_A(5, 0));    /* 11 */
-        BY_COLUMNS(4, LOAD_B(6, 0), LOAD_B(7, 0)); /* 01 */
-        BY_ROWS(8, LOAD_A(4, 1), LOAD_A(5, 1));    /* 00 */
-        BY_ROWS(12, (void)0, (void)0);             /* 10 */
+        AMX_FOUR_OF_PIECES();
     }
     for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
-        LOAD_A(4, 0);
-        LOAD_B(6, 2);
-        if (two_a) LOAD_A(5, 0);
-        if (two_b) LOAD_B(7, 2);
-        BY_COLUMNS(0, LOAD_B(6, 1), LOAD_B(7, 1)); /* 02 */
-        BY_ROWS(4, LOAD_A(4, 1), LOAD_A(5, 1));    /* 01 */
-        BY_COLUMNS(8, LOAD_B(6, 0), LOAD_B(7, 0)); /* 11 */
-        BY_ROWS(12, LOAD_A(4, 2), LOAD_A(5, 2));   /* 10 */
-        BY_ROWS(16, LOAD_A(4, 0), LOAD_A(5, 0));   /* 20 */
-        BY_ROWS(20, (void)0, (void)0);             /* 00 */
+        AMX_SIX_OF_PIECES();
     }
 #undef LOAD_A
 #undef LOAD_B
 #undef AHEAD
-#undef BY_COLUMNS
-#undef BY_ROWS
 }
 #define PIECES_SUM(name, planes) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
