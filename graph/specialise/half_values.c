@@ -16,7 +16,7 @@
 #include "graph/ir/quantised.h"
 #include "specialise.h"
 
-typedef enum role { OTHER, PRODUCT, POINTWISE, MOVES, VIEWS } role; /* views: of whichever device */
+typedef enum role { OTHER, PRODUCT, POINTWISE, MOVES, VIEWS } role; /* views lie on any device */
 
 static const struct {
     const char *op;
@@ -107,9 +107,10 @@ static role role_of(const pass *p, const ortc_node *n)
     for (uint32_t i = 1; i < n->n_out; i++) /* Split has several results, others have some of another kind */
         if (n->out[i] && strcmp(n->type, "Split")) return OTHER;
     for (size_t i = 0; i < ORTC_LENGTH(operators); i++)
-        if (!strcmp(n->type, operators[i].op))
-            return operators[i].role == VIEWS || p->s->together(p->s->arg, n, p->first) ? operators[i].role
-                                                                                       : OTHER;
+        if (!strcmp(n->type, operators[i].op)) {
+            const role r = operators[i].role;
+            return r == VIEWS || p->s->together(p->s->arg, n, p->first) ? r : OTHER;
+        }
     return OTHER;
 }
 
@@ -126,8 +127,9 @@ static bool is_of_type(const ortc_node *n, uint32_t port)
     const ortc_schema *schema = ortc_op_schema(n->op);
     const ortc_formal *in = ortc_schema_in(schema, port), *y = ortc_schema_out(schema, 0),
                       *x = ortc_schema_in(schema, !strcmp(n->type, "Attention") ? 2 : 0);
-    return in && in->constraint >= 0 && (in->constraint == y->constraint || in->constraint == x->constraint) &&
-           n->in[port] && n->in[port]->type && n->in[port]->type->kind == ORTC_KIND_TENSOR;
+    return in && in->constraint >= 0 &&
+           (in->constraint == y->constraint || in->constraint == x->constraint) && n->in[port] &&
+           n->in[port]->type && n->in[port]->type->kind == ORTC_KIND_TENSOR;
 }
 
 /* ---- What lies between products ------------------------------------------------------------------------ */
@@ -164,7 +166,7 @@ static uint16_t rounded(float v)
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     const uint32_t magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
-    if (magnitude > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);             /* NaN */
+    if (magnitude > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40); /* NaN */
     if (magnitude > 0x7f7f0000 && magnitude < 0x7f800000) return (uint16_t)(sign | 0x7f7f);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }

@@ -23,7 +23,7 @@ typedef struct ortc_specialise {
     bool (*groups)(void *arg, const ortc_node *);
     /* Whether two nodes run on one device. */
     bool (*together)(void *arg, const ortc_node *, const ortc_node *);
-    /* Whether the device was asked to round operands of such products (ORTC_KERNEL_ROUNDS). NULL: none was. */
+    /* Whether the node's device was asked to round what it multiplies (ORTC_KERNEL_ROUNDS). NULL: none was */
     bool (*rounds)(void *arg, const ortc_node *);
     void *arg; /* of all four */
     uint64_t edits;

@@ -393,8 +393,8 @@ static void halve_keys(task *t, int64_t at, int64_t end)
         const int64_t n = min64(end - at, width), panel = panel_width(p->line, n);
         int64_t step;
         const char *from = as_rows(t, &t->j->past_k, &t->j->k, at, at + n, p->size, (char *)t->wide, &step);
-        p->line->moves->transpose((size_t)n, (size_t)words, (const float *)(const void *)from, (size_t)step / 4,
-                                  to, (size_t)panel);
+        p->line->moves->transpose((size_t)n, (size_t)words, (const float *)(const void *)from,
+                                  (size_t)step / 4, to, (size_t)panel);
         memset(to + words * panel, 0, (size_t)((padded - words) * panel) * 4);
     }
 }
@@ -441,10 +441,11 @@ static void halves_block(task *t, int64_t r0, int64_t mr, int64_t at, int64_t en
     for (int64_t c = 0; c < n; c += width)
         line->tile((size_t)mr, (size_t)min64(n - c, width), (size_t)(padded / GROUP),
                    (char *)t->q + r0 * padded * 2, (char *)t->k + c * padded * 2,
-                   (size_t)panel_width(line, min64(end - at - c, width)), t->s + c, (size_t)p->block, 0, &tail);
+                   (size_t)panel_width(line, min64(end - at - c, width)), t->s + c, (size_t)p->block, 0,
+                   &tail);
     for (int64_t r = 0; r < mr; r++) weigh(t, r0 + r, at, n, t->s + r * p->block);
-    line->moves->pieces->runs((size_t)mr, (size_t)n, t->s, (size_t)p->block, 1, GROUP, (uint16_t *)(void *)t->p,
-                              (size_t)mr);
+    line->moves->pieces->runs((size_t)mr, (size_t)n, t->s, (size_t)p->block, 1, GROUP,
+                              (uint16_t *)(void *)t->p, (size_t)mr);
     for (int64_t c = 0; c < p->value_size; c += width) {
         const int64_t nr = min64(p->value_size - c, width);
         line->tile((size_t)mr, (size_t)nr, (size_t)ceil_div(n, GROUP), t->p, (char *)t->v + c * keys * 2,
@@ -737,8 +738,10 @@ static const ortc_product_line *plain_line(void)
 static bool by_halves(const attend_plan *p, const attend_job *j, const ortc_product_line **line)
 {
     const ortc_product_line *l = ortc_product_select(ORTC_BF16, ORTC_BF16);
-    const bool all = j->q.type == ORTC_FLOAT_BF16 && j->k.type == ORTC_FLOAT_BF16 && j->v.type == ORTC_FLOAT_BF16;
-    if (p->dots || !all || !l || l->a.group != GROUP || !l->begin || p->size % 2 || p->value_size == 0) return false;
+    const bool all = j->q.type == ORTC_FLOAT_BF16 && j->k.type == ORTC_FLOAT_BF16 &&
+                     j->v.type == ORTC_FLOAT_BF16;
+    if (p->dots || !all || !l || l->a.group != GROUP || !l->begin || p->size % 2 || p->value_size == 0)
+        return false;
     *line = l;
     return true;
 }

@@ -38,10 +38,10 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
                  (size_t)(p->some * row) * sizeof(float);
     const ortc_window_extents *e = &p->extents;
     if (e->in[2] > 1 << 16 || (e->kernel[1] - 1) * e->dilation[1] > 1 << 12) return p->type == ORTC_FLOAT_F32;
-    if (p->type != ORTC_FLOAT_F32) p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
+    if (p->type != ORTC_FLOAT_F32)
+        p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
     p->at_held = (p->scratch + 63) / 64 * 64;
-    p->scratch = p->at_held +
-                 (size_t)(e->kernel[0] * p->held * e->in[2] * ORTC_BLOCK) * sizeof(float);
+    p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * e->in[2] * ORTC_BLOCK) * sizeof(float);
     return 1;
 }
 

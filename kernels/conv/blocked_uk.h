@@ -74,9 +74,9 @@ typedef struct ortc_blocked_bytes {
 
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;
-    ortc_blocked_tile_fn *dense[3];        /* by the type of weights, ORTC_FLOAT_* (convert.h) */
-    ortc_blocked_tile_fn *stem;            /* f32 weights */
-    ortc_blocked_windows_fn *depthwise;    /* of f32 */
+    ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *stem;         /* f32 weights */
+    ortc_blocked_windows_fn *depthwise; /* of f32 */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,

@@ -209,7 +209,8 @@ EACH_STRIP(STRIP_OF, 1)
 static void depthwise(int64_t n, const ortc_blocked_windows *t)
 {
     static void (*const strips[2][STRIP])(const ortc_blocked_windows *,
-                                          int64_t) = {{EACH_STRIP(STRIP_ENTRY, 0)}, {EACH_STRIP(STRIP_ENTRY, 1)}};
+                                          int64_t) = {{EACH_STRIP(STRIP_ENTRY, 0)},
+                                                      {EACH_STRIP(STRIP_ENTRY, 1)}};
     for (int64_t left = (n + STRIP - 1) / STRIP, at = 0, np; left > 0; left--, at += np) {
         np = (n - at + left - 1) / left;
         strips[at >= t->first && at + np <= t->end][np - 1](t, at);

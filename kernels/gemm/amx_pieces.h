@@ -1,7 +1,6 @@
-/* The products of two groups whose elements are pieces of bf16, on a unit of tiles: sums in tiles 0 to 3, A in
- * 4 and 5, B in 6 and 7. The smallest come first, so that each takes one new operand, which is loaded between
- * products that do not read it. Of three pieces six: (A, B) 02, 01, 11, 10, 20, 00; of two all four: 11, 01,
- * 00, 10.
+/* Products whose elements are pieces of bf16, on a unit of tiles: sums in tiles 0 to 3, A in 4 and 5, B in 6
+ * and 7. The smallest come first, so that each takes one new operand, which is loaded between products that
+ * do not read it. Of three pieces six: (A, B) 02, 01, 11, 10, 20, 00; of two all four: 11, 01, 00, 10.
  *
  * Whoever uses it has two_a and two_b, whether there are two tiles of a side, LOAD_A(tile, piece),
  * LOAD_B(tile, piece), and AHEAD(step), which asks for what comes next: 24 steps for six products, 16 for

@@ -230,13 +230,16 @@ static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1
                           rows = ortc_product_row(p->m, p->blocks, b0 + i + 1) - row;
             const char *a = ch->a + (row - ch->a_row) * ch->a_unit + g * group_a * rows;
             float *sums = (float *)(void *)(j->scratch + p->at_near) + i * line->a.width * ld;
-            const uint32_t flags = more | (uint32_t)(n * group_b * (blocks + i) / blocks / 64) << ORTC_UK_AHEAD;
+            const uint32_t flags = more | (uint32_t)(n * group_b * (blocks + i) / blocks / 64)
+                                              << ORTC_UK_AHEAD;
             if (last) {
                 const ortc_uk_tail_f32 tail = tail_of(j, row, n0, rows, cols);
-                ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, flags, &tail);
+                ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, flags,
+                         &tail);
                 finish(j, sums, (size_t)ld, (size_t)rows, (size_t)cols, row, n0, &tail);
             } else {
-                ch->tile((size_t)rows, (size_t)ldb, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, flags, NULL);
+                ch->tile((size_t)rows, (size_t)ldb, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, flags,
+                         NULL);
             }
         }
     }

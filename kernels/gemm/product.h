@@ -77,8 +77,8 @@ typedef struct ortc_product_plan {
      * at_near in between; 0: all of K at once */
     int64_t near;
     size_t at_b, at_wide, at_sums, at_near, at_tile, at_residual; /* bytes in scratch */
-    size_t workspace, scratch;                           /* bytes: of the run, of each worker */
-    double flops, bytes;                                 /* of one run, for cost models */
+    size_t workspace, scratch;                                    /* bytes: of the run, of each worker */
+    double flops, bytes;                                          /* of one run, for cost models */
 } ortc_product_plan;
 
 /* Plans a product of the given extents (each >= 0, 0 is safe). Returns 0, or -1 when a size does not fit in

@@ -182,26 +182,33 @@ static int is_straight(size_t nr, uint32_t flags, const ortc_uk_tail_f32 *tail)
     return nr % HALF == 0 && !(flags & ORTC_UK_ACCUMULATE) && !tail;
 }
 
+/* The terms of a tail that are the same for all of a column, or of the tile, are set once. */
 static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t ld, uint32_t flags,
                    const ortc_uk_tail_f32 *t)
 {
-    for (size_t i = 0; i < mr; i++, c += ld)
-        V_FOR(j, n, nr, {
+    const int clip = t && t->act == ORTC_UK_ACT_CLIP;
+    const vf32 alpha = v_set_f32(t ? t->alpha : 1), beta = v_set_f32(t ? t->beta : 0),
+               lo = v_set_f32(clip ? t->lo : -__builtin_inff()),
+               hi = v_set_f32(clip ? t->hi : __builtin_inff());
+    V_FOR(j, n, nr, {
+        vf32 bias = v_set_f32(0);
+        if (t && t->bias_col) bias = v_load_f32(t->bias_col + j, n);
+        for (size_t i = 0; i < mr; i++) {
+            float *to = c + i * ld + j;
             vf32 v = v_load_f32(tile[i] + j, n);
-            if (flags & ORTC_UK_ACCUMULATE) v = v_add(v_load_f32(c + j, n), v);
+            if (flags & ORTC_UK_ACCUMULATE) v = v_add(v_load_f32(to, n), v);
             if (t) {
-                if (t->alpha != 1.0f) v = v_mul(v, v_set_f32(t->alpha));
-                if (t->bias_col) v = v_add(v, v_load_f32(t->bias_col + j, n));
+                v = v_add(v_mul(v, alpha), bias);
                 if (t->bias_row) v = v_add(v, v_set_f32(ortc_uk_load_f32(t->bias_row + i)));
-                if (t->residual)
-                    v = v_fma(v_set_f32(t->beta), v_load_f32(t->residual + i * t->residual_stride + j, n), v);
-                if (t->act == ORTC_UK_ACT_CLIP) /* x second: NaN stays */
-                    v = v_min(v_set_f32(t->hi), v_max(v_set_f32(t->lo), v));
-                else if (t->act == ORTC_UK_ACT_LEAKY)
+                if (t->residual) v = v_fma(beta, v_load_f32(t->residual + i * t->residual_stride + j, n), v);
+                if (t->act == ORTC_UK_ACT_LEAKY)
                     v = v_sel(v_lt(v, v_set_f32(0)), v_mul(v, v_set_f32(t->lo)), v);
+                else
+                    v = v_min(hi, v_max(lo, v)); /* v second: NaN stays */
             }
-            v_store_f32(c + j, v, n);
-        });
+            v_store_f32(to, v, n);
+        }
+    });
 }
 
 static void finish_s32(size_t mr, size_t nr, int32_t (*tile)[SIDE], int32_t *c, size_t ld, uint32_t flags)
@@ -324,7 +331,8 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
     const int straight = is_straight(nr, flags, tail);
     CHECK();
     const char *ahead = flags >> ORTC_UK_AHEAD ? (const char *)b + (flags >> ORTC_UK_AHEAD) * AMX_ROW : NULL;
-    multiply(sum_bf16, mr, ldb, groups, a, b, goes_on ? sums : NULL, ld * 4, ahead, straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
+    multiply(sum_bf16, mr, ldb, groups, a, b, goes_on ? sums : NULL, ld * 4, ahead, straight ? sums : tile,
+             straight ? ld * 4 : sizeof *tile);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
 }
 

@@ -143,7 +143,8 @@ static const ortc_product_line *widened(const ortc_product_line *line)
 /* A unit of tiles takes operands as fast as L2 gives those of one side. */
 static int64_t near_groups(const ortc_product_plan *p)
 {
-    const int64_t group = p->line->b.group, near = NEAR_BYTES / ortc_form_data(&p->line->b, p->line->b.width, group);
+    const int64_t group = p->line->b.group,
+                  near = NEAR_BYTES / ortc_form_data(&p->line->b, p->line->b.width, group);
     const int may = p->line->begin && p->line->sum == ORTC_F32 && p->line->b.planes == 1 && p->chunks == 1 &&
                     p->how_b != ORTC_PRODUCT_DIRECT && !(p->flags & ORTC_PRODUCT_TRANS_C);
     return may && p->task_blocks >= NEAR_BLOCKS && p->kc > near * group * 3 / 2 ? near : 0;
