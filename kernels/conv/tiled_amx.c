@@ -6,6 +6,7 @@
 
 #include "kernels/common/vector/vec.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/amx_bf16.h"
 #include "kernels/gemm/amx_pieces.h"
 #include "kernels/gemm/product_uk.h"
 
@@ -128,20 +129,6 @@ VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi3
 VFN vf32 channels(const char *x, size_t i, size_t n)
 {
     return v_load_f32((const float *)(const void *)x + i, n);
-}
-
-/* Rounded by the instruction that every AMX comes with, which makes 0 of denormals. */
-VFN void store_bf16(uint16_t *y, vf32 v, size_t n)
-{
-#ifdef __AVX512F__
-    if (n == BLOCK) {
-        __m256i half;
-        __asm__("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(v));
-        _mm256_storeu_si256((__m256i *)(void *)y, half);
-        return;
-    }
-#endif
-    v_store_bf16(y, v, n);
 }
 
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
@@ -315,7 +302,7 @@ static void clip_bf16(size_t n, const float *sums, const void *residual, float l
     V_FOR(i, left, n, {
         vf32 v = v_load_f32(sums + i, left);
         if (r) v = v_add(v, v_load_bf16(r + i, left));
-        store_bf16(to + i, v_min(high, v_max(low, v)), left);
+        amx_store_bf16(to + i, v_min(high, v_max(low, v)), left);
     });
 }
 

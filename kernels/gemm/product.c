@@ -14,7 +14,8 @@ typedef struct run_args {
     ortc_product_item item; /* of the matrix at hand when the batch is walked outside */
     int64_t index;
     char *shared_a, *shared_b;
-    int straight; /* finished tiles are the micro-kernel's, in C */
+    int straight; /* finished tiles are the micro-kernel's, in C; */
+    int halves;   /* with all of K at once, which are bf16 */
 } run_args;
 
 /* One matrix of a task, and the task's scratch. */
@@ -261,7 +262,7 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     size_t ld;
     if (ch->sums) {
         sums = ch->sums + (row * ch->sums_ld + n0) * 4, ld = (size_t)ch->sums_ld;
-    } else if (!finish_now || r->straight) {
+    } else if (!finish_now || r->straight || r->halves) {
         sums = ortc_product_at(j->it.c, row * ldc + n0, p->types.c), ld = (size_t)ldc;
     } else { /* contiguous, in L1 */
         sums = tile, ld = (size_t)cols;
@@ -272,12 +273,14 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     ortc_uk_tail_f32 tail;
     if (finish_now) tail = tail_of(j, row, n0, rows, cols);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
+    if (r->halves) flags |= ORTC_UK_TO_BF16;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL);
     if (line->sum == ORTC_I32)
         correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
                 (const char *)b + ldb * ch->b_unit);
-    if (finish_now && !r->straight) finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
+    if (finish_now && !r->straight && !r->halves)
+        finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
 }
 
 static ortc_product_source source_a(const job *j)
@@ -503,6 +506,8 @@ int32_t ortc_product_run(const ortc_product_plan *p, const ortc_product_args *x,
     char *ws = x->workspace;
     r.straight = p->sums_in_c && !x->sums &&
                  (p->types.c == ORTC_I32 || ((p->line->can & ORTC_LINE_TAIL) && !x->tile));
+    r.halves = p->line->can & ORTC_LINE_BF16 && p->types.c == ORTC_BF16 && p->chunks == 1 && !x->tile &&
+               !x->sums && !(p->flags & ORTC_PRODUCT_TRANS_C);
     if (p->how_a == ORTC_PRODUCT_SHARED)
         r.shared_a = ws, ws += (ortc_product_packed_bytes(&p->line->a, p->m, p->k) + 63) / 64 * 64;
     if (p->how_b == ORTC_PRODUCT_SHARED) r.shared_b = ws;

@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include "amx.h"
+#include "amx_bf16.h"
 #include "amx_pieces.h"
 #include "kernels/common/vector/vec.h"
 
@@ -179,7 +180,7 @@ INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const v
 /* Whether registers go straight to C. */
 static int is_straight(size_t nr, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
-    return nr % HALF == 0 && !(flags & ORTC_UK_ACCUMULATE) && !tail;
+    return nr % HALF == 0 && !(flags & (ORTC_UK_ACCUMULATE | ORTC_UK_TO_BF16)) && !tail;
 }
 
 /* The terms of a tail that are the same for all of a column, or of the tile, are set once. */
@@ -206,7 +207,10 @@ static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t l
                 else
                     v = v_min(hi, v_max(lo, v)); /* v second: NaN stays */
             }
-            v_store_f32(to, v, n);
+            if (flags & ORTC_UK_TO_BF16)
+                amx_store_bf16((uint16_t *)(void *)c + i * ld + j, v, n);
+            else
+                v_store_f32(to, v, n);
         }
     });
 }

@@ -53,6 +53,7 @@ typedef struct ortc_uk_tail_f32 {
 enum {
     ORTC_UK_ACCUMULATE = 1u, /* `sums` holds those of earlier chunks */
     ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
+    ORTC_UK_TO_BF16 = 4u, /* sums is C, of bf16; of lines that CAN_BF16, with a tail, not with ACCUMULATE */
     /* from this bit on: b is at hand, and what lies so many times 64 bytes behind it may be asked for */
     ORTC_UK_AHEAD = 8u
 };
@@ -167,6 +168,7 @@ typedef struct ortc_product_form {
 enum {
     ORTC_LINE_TAIL = 1u,   /* takes a tail */
     ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
+    ORTC_LINE_BF16 = 4u,   /* stores results of bf16 */
 };
 
 typedef struct ortc_product_line {
