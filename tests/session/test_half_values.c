@@ -16,12 +16,14 @@ enum { ROWS = 6, INNER = 32, MOST = 4096 };
 static ortc_graph *g;
 static ortc_model store;
 static ortc_error e;
+static int64_t n_rows;
 
 static void setup(void)
 {
     e = (ortc_error)ORTC_ERROR_INIT;
     cr_assert_eq(ortc_registry_init(&e), ORTC_OK, "%s", e.text);
     cr_assert_not_null(g = ortc_graph_create(NULL));
+    n_rows = ROWS;
     cr_assert(ortc_pack_store_init(&store.packed, 0));
 }
 static void teardown(void)
@@ -43,7 +45,7 @@ static ortc_edge *node(const char *op, ortc_edge *a, ortc_edge *b)
 }
 static ortc_edge *input(const char *name, ortc_dtype t)
 {
-    const ortc_dim dims[2] = {ROWS, INNER};
+    const ortc_dim dims[2] = {n_rows, INNER};
     ortc_edge *edge = ortc_edge_create(g, name);
     ortc_edge_set_shape(edge, ortc_tensor_type(t), 2, dims);
     ortc_graph_add_input(g, name, edge);
@@ -88,7 +90,7 @@ static uint64_t changed_in(ortc_session *s)
 static void run(const char *providers, const char *precision, outcome *o)
 {
     static float values[2][ROWS * INNER];
-    const int64_t dims[2] = {ROWS, INNER};
+    const int64_t dims[2] = {n_rows, INNER};
     ortc_graph *copy;
     ortc_session *s;
     ortc_in in[2];
@@ -206,4 +208,19 @@ Test(half_values, what_is_not_made_from_weights)
     ortc_edge *scores = node("Add", x, mask); /* stays, and all behind it */
     result("y", product(node("Softmax", scores, NULL), 2));
     expect(1);
+}
+
+/* ---- A row of f32 -------------------------------------------------------------------------------------- */
+
+Test(half_values, a_row_meets_rounded_weights)
+{
+    static outcome want, have;
+    n_rows = 1;
+    result("y", product(input("a", ORTC_F32), 1));
+    expect(0);
+    run("ref", NULL, &want);
+    run("cpu", "bf16", &have);
+    float most = 0;
+    for (int64_t i = 0; i < have.count; i++) most = fmaxf(most, fabsf(have.y[i] - want.y[i]));
+    if (ortc_product_select(ORTC_BF16, ORTC_BF16)) cr_expect_gt(most, 1e-5F, "nothing was rounded");
 }
