@@ -23,7 +23,9 @@ typedef struct ortc_specialise {
     bool (*groups)(void *arg, const ortc_node *);
     /* Whether two nodes run on one device. */
     bool (*together)(void *arg, const ortc_node *, const ortc_node *);
-    void *arg; /* of all three */
+    /* Whether the node's device was asked to round what it multiplies (ORTC_KERNEL_ROUNDS). NULL: none was */
+    bool (*rounds)(void *arg, const ortc_node *);
+    void *arg; /* of all four */
     uint64_t edits;
 } ortc_specialise;
 
@@ -36,6 +38,7 @@ extern const ortc_specialise_pass ortc_specialise_passes[];
 extern const size_t ortc_specialise_n_passes;
 
 ortc_status ortc_pass_fuse_epilogue(ortc_specialise *);
+ortc_status ortc_pass_half_values(ortc_specialise *);
 ortc_status ortc_pass_integer_moves(ortc_specialise *);
 ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_sibling_products(ortc_specialise *);

@@ -612,7 +612,10 @@ enum {
     ORTC_KERNEL_VALUES = 32,   /* has ports that are not tensors; in host memory only */
     ORTC_KERNEL_EPILOGUE = 64, /* may be proposed nodes with an epilogue (ortc_node_epilogue) */
     ORTC_KERNEL_LAYOUTS = 256, /* `choose` knows layouts other than the plain one */
-    ORTC_KERNEL_FAULTS = 128   /* on a device: may set the call's fault word */
+    /* rounds f32 operands to bf16, since its device was asked to: what lies between such products may be kept
+     * as bf16 */
+    ORTC_KERNEL_ROUNDS = 512,
+    ORTC_KERNEL_FAULTS = 128 /* on a device: may set the call's fault word */
 };
 
 /* A kernel: one way to compute an operator. A const struct that lives as long as the process; only `run` must

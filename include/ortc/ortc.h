@@ -389,9 +389,11 @@ typedef struct ortc_session_options {
      * large). Copied */
     const char *const *choose;
     size_t n_choose;
-    /* "bf16": products of f32 matrices may round their operands to bf16, of which processors and GPUs
-     * multiply many more; sums, and all between products, stay f32. For provider cpu ("cpu:precision=bf16"),
-     * where the machine has the instructions. NULL, "f32": only what the model rounds */
+    /* "bf16": products of f32 with weights may round their operands to bf16, of which processors and GPUs
+     * multiply many more, and what lies between two of them may be kept as bf16; sums within an operator,
+     * inputs, results, and what leads from the last product to them, stay f32. For provider cpu
+     * ("cpu:precision=bf16"), where the machine has the instructions. NULL, "f32": only what the model
+     * rounds */
     const char *precision;
     ortc_cancel *cancel; /* NULL: making the session cannot be cancelled */
     int64_t deadline_ns; /* of making it, CLOCK_MONOTONIC; 0: none */

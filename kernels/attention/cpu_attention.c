@@ -3,11 +3,13 @@
  * Dao et al., arXiv 2205.14135). f32, f16 and bf16, summed in f32.
  *
  * The queries of all heads that share a head of keys are rows of one matrix, position by position. A task is
- * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Two ways:
+ * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Three ways:
  *
  *   tiles  K's block is turned and packed once for all rows of the task, V's is read where it lies (16-bit
  *          types: widened once); both products are gemm's micro-kernel of f32, over MR rows whose scores stay
  *          in L1;
+ *   halves tiles of bf16 on a unit for such products (AMX), queries, keys and values being bf16: scores are
+ *          f32, and weights rounded to bf16;
  *   dots   few rows (decoding): K and V are streamed once, where they lie.
  *
  * Few rows over many keys are cut at every SPLIT keys into tasks of their own, whose parts are put together
@@ -60,7 +62,7 @@ typedef struct attend_plan {
     int64_t batch, n_heads, kv_heads, group, length, fresh, past, total, size, value_size;
     int64_t rows, blocks, splits; /* of one head of keys: rows, tasks of them, parts of the keys */
     int64_t most_rows, block;     /* of a task: rows, and keys at a time */
-    bool dots;
+    bool dots, halves;
     /* bytes in a worker's scratch, */
     size_t at_seen, at_state, at_q, at_o, at_k, at_v, at_s, at_p, at_wide;
     /* and in the workspace, where keys are split: what parts give */
@@ -284,16 +286,23 @@ static void weigh(task *t, int64_t r, int64_t at, int64_t n, float *s)
     if (by != 1) p->body->scale((size_t)p->value_size, t->o + r * p->value_size, by);
 }
 
+/* What rows r0.. see of the keys at..end, all in all. */
+static range seen_by(const task *t, int64_t r0, int64_t mr, int64_t at, int64_t end)
+{
+    range seen = {end, at};
+    for (int64_t r = r0; r < r0 + mr; r++)
+        if (t->seen[r].begin < t->seen[r].end)
+            seen = (range){min64(seen.begin, t->seen[r].begin), max64(seen.end, t->seen[r].end)};
+    return seen;
+}
+
 /* Rows r0.. with the keys at..end, whose packed panels and values are these. */
 static void tile_block(task *t, int64_t r0, int64_t mr, int64_t at, int64_t end, const float *v, size_t ldv)
 {
     const attend_plan *p = t->j->p;
     const ortc_product_line *line = p->line;
     const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
-    range seen = {end, at};
-    for (int64_t r = r0; r < r0 + mr; r++)
-        if (t->seen[r].begin < t->seen[r].end)
-            seen = (range){min64(seen.begin, t->seen[r].begin), max64(seen.end, t->seen[r].end)};
+    const range seen = seen_by(t, r0, mr, at, end);
     const int64_t n = min64(end, seen.end) - at;
     if (n <= 0 || seen.begin >= end) return;
     for (int64_t c = 0; c < n; c += line->b.width) {
@@ -326,6 +335,141 @@ static void tiles(task *t, range keys)
             tile_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end, v, ldv);
         }
     }
+}
+
+/* ---- Tiles of bf16 ------------------------------------------------------------------------------------- */
+
+enum { GROUP = 32 }; /* elements of k that lie together */
+static int64_t in_groups(int64_t n) { return ceil_div(n, GROUP) * GROUP; }
+
+/* Rows at..end of keys or values, which follow each other: where they lie, or in `space`. *step: bytes. */
+static const char *as_rows(const task *t, const heads *past, const heads *fresh, int64_t at, int64_t end,
+                           int64_t size, char *space, int64_t *step)
+{
+    int64_t count;
+    const char *from = find(t, past, fresh, at, end, &count);
+    *step = at < t->j->p->past ? past->step : fresh->step;
+    if (count == end - at) return from;
+    for (char *to = space; at < end; at += count) {
+        from = find(t, past, fresh, at, end, &count);
+        for (int64_t i = 0; i < count; i++, to += size * 2)
+            memcpy(to, from + i * (at < t->j->p->past ? past->step : fresh->step), (size_t)size * 2);
+    }
+    *step = size * 2;
+    return space;
+}
+
+/* Rows of queries, [group][mr][GROUP] for each MR rows. */
+static void halve_queries(task *t)
+{
+    const attend_plan *p = t->j->p;
+    const int64_t tiles = ceil_div(t->rows, p->line->a.width), padded = in_groups(p->size);
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t r0 = dealt(t->rows, tiles, i), mr = dealt(t->rows, tiles, i + 1) - r0;
+        char *to = (char *)t->q + r0 * padded * 2;
+        for (int64_t r = 0; r < mr; r++) {
+            const int64_t row = t->first + r0 + r;
+            const char *from = t->j->q.data + t->b * t->j->q.batch + head_of(t, row) * t->j->q.head +
+                               row / p->group * t->j->q.step;
+            for (int64_t k = 0; k < p->size; k += GROUP) {
+                const size_t have = (size_t)min64(GROUP, p->size - k) * 2;
+                if (have == GROUP * 2) { /* one move */
+                    memcpy(to + (k * mr + r * GROUP) * 2, from + k * 2, GROUP * 2);
+                    continue;
+                }
+                memcpy(to + (k * mr + r * GROUP) * 2, from + k * 2, have);
+                memset(to + (k * mr + r * GROUP) * 2 + have, 0, GROUP * 2 - have);
+            }
+        }
+    }
+}
+
+/* Panel after panel of keys, [pair of elements][keys][2]: words change places. */
+static void halve_keys(task *t, int64_t at, int64_t end)
+{
+    const attend_plan *p = t->j->p;
+    const int64_t width = p->line->b.width, words = p->size / 2, padded = in_groups(p->size) / 2;
+    for (float *to = t->k; at < end; at += width, to += width * padded) {
+        const int64_t n = min64(end - at, width), panel = panel_width(p->line, n);
+        int64_t step;
+        const char *from = as_rows(t, &t->j->past_k, &t->j->k, at, at + n, p->size, (char *)t->wide, &step);
+        p->line->moves->transpose((size_t)n, (size_t)words, (const float *)(const void *)from,
+                                  (size_t)step / 4, to, (size_t)panel);
+        memset(to + words * panel, 0, (size_t)((padded - words) * panel) * 4);
+    }
+}
+
+/* Two rows of values, or one and zeros, [columns][2]. */
+static void pair_up(int64_t n, const uint16_t *a, const uint16_t *b, uint16_t *to)
+{
+    for (int64_t i = 0; i < n; i++) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+}
+
+/* Panel after panel of columns, [pair of keys][columns][2]. */
+static void halve_values(task *t, int64_t at, int64_t end)
+{
+    const attend_plan *p = t->j->p;
+    static const uint16_t none[GROUP];
+    const int64_t width = p->line->b.width, keys = in_groups(end - at);
+    int64_t step;
+    const char *from = as_rows(t, &t->j->past_v, &t->j->v, at, end, p->value_size, (char *)t->wide, &step);
+    uint16_t *to = (uint16_t *)(void *)t->v;
+    for (int64_t c = 0; c < p->value_size; c += width) {
+        const int64_t n = min64(p->value_size - c, width), panel = panel_width(p->line, n);
+        for (int64_t k = 0; k < keys; k += 2, to += 2 * panel) {
+            const char *row = from + k * step + c * 2;
+            const uint16_t *a = at + k < end ? (const uint16_t *)(const void *)row : none,
+                           *b = at + k + 1 < end ? (const uint16_t *)(const void *)(row + step) : none;
+            if (n == 32) /* with vectors */
+                pair_up(32, a, b, to);
+            else
+                pair_up(n, a, b, to), memset(to + 2 * n, 0, (size_t)(panel - n) * 4);
+        }
+    }
+}
+
+/* Rows r0.. with the keys at..end, whose panels and values are packed. */
+static void halves_block(task *t, int64_t r0, int64_t mr, int64_t at, int64_t end)
+{
+    const attend_plan *p = t->j->p;
+    const ortc_product_line *line = p->line;
+    const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
+    const int64_t padded = in_groups(p->size), width = line->b.width, keys = in_groups(end - at);
+    const range seen = seen_by(t, r0, mr, at, end);
+    const int64_t n = min64(end, seen.end) - at;
+    if (n <= 0 || seen.begin >= end) return;
+    for (int64_t c = 0; c < n; c += width)
+        line->tile((size_t)mr, (size_t)min64(n - c, width), (size_t)(padded / GROUP),
+                   (char *)t->q + r0 * padded * 2, (char *)t->k + c * padded * 2,
+                   (size_t)panel_width(line, min64(end - at - c, width)), t->s + c, (size_t)p->block, 0,
+                   &tail, NULL);
+    for (int64_t r = 0; r < mr; r++) weigh(t, r0 + r, at, n, t->s + r * p->block);
+    line->moves->pieces->runs((size_t)mr, (size_t)n, t->s, (size_t)p->block, 1, GROUP,
+                              (uint16_t *)(void *)t->p, (size_t)mr);
+    for (int64_t c = 0; c < p->value_size; c += width) {
+        const int64_t nr = min64(p->value_size - c, width);
+        line->tile((size_t)mr, (size_t)nr, (size_t)ceil_div(n, GROUP), t->p, (char *)t->v + c * keys * 2,
+                   (size_t)panel_width(line, nr), t->o + r0 * p->value_size + c, (size_t)p->value_size,
+                   ORTC_UK_ACCUMULATE, NULL, NULL);
+    }
+}
+
+static void halves(task *t, range keys)
+{
+    const attend_plan *p = t->j->p;
+    const int64_t n_tiles = ceil_div(t->rows, p->line->a.width);
+    p->line->begin();
+    halve_queries(t);
+    for (int64_t at = keys.begin; at < keys.end; at += p->block) {
+        const int64_t end = min64(keys.end, at + p->block);
+        halve_keys(t, at, end);
+        halve_values(t, at, end);
+        for (int64_t i = 0; i < n_tiles; i++) {
+            const int64_t r0 = dealt(t->rows, n_tiles, i);
+            halves_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end);
+        }
+    }
+    p->line->end();
 }
 
 /* ---- Dots ---------------------------------------------------------------------------------------------- */
@@ -413,6 +557,8 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         if (keys.begin < keys.end) {
             if (p->dots)
                 dots(&t, keys);
+            else if (p->halves)
+                halves(&t, keys);
             else
                 tiles(&t, keys);
         }
@@ -554,17 +700,20 @@ static bool lay_out(attend_plan *p, size_t *workspace, size_t *scratch)
 {
     const int64_t mr = p->dots ? p->most_rows : p->line->a.width, nr = p->line->b.width, key = p->block + nr;
     const int64_t wide = max64(mr, nr), all = p->batch * p->kv_heads * p->rows * p->splits;
-    const int64_t packs = p->dots ? 0 : 1;
+    const int64_t packs = p->dots ? 0 : 1, size = p->halves ? in_groups(p->size) : p->size;
+    const int64_t block = p->halves ? in_groups(p->block) : p->block;
+    const int64_t values = p->halves ? in_groups(p->value_size) : p->value_size;
     size_t joins = 0, ignored;
     bool fits = room(scratch, &p->at_seen, p->most_rows, sizeof(range)) &&
                 room(scratch, &p->at_state, p->most_rows, sizeof(ortc_attend_row)) &&
-                room(scratch, &p->at_q, p->most_rows, (size_t)p->size * 4) &&
+                room(scratch, &p->at_q, p->most_rows, (size_t)size * 4) &&
                 room(scratch, &p->at_o, p->most_rows, (size_t)p->value_size * 4) &&
-                room(scratch, &p->at_k, packs * key, (size_t)p->size * 4) &&
-                room(scratch, &p->at_v, packs * p->block, (size_t)p->value_size * 4) &&
+                room(scratch, &p->at_k, packs * key, (size_t)size * 4) &&
+                room(scratch, &p->at_v, packs * block, (size_t)values * 4) &&
                 room(scratch, &p->at_s, mr, (size_t)p->block * 4) &&
-                room(scratch, &p->at_p, packs * mr, (size_t)p->block * 4) &&
-                room(scratch, &p->at_wide, packs * wide, (size_t)p->size * 4);
+                room(scratch, &p->at_p, packs * mr, (size_t)block * 4) &&
+                room(scratch, &p->at_wide, packs * max64(wide, p->halves && p->past ? p->block : 0),
+                     (size_t)max64(p->size, p->value_size) * 4);
     if (!fits || p->splits == 1) return fits;
     fits = room(workspace, &p->at_parts, all, sizeof(ortc_attend_row) + (size_t)p->value_size * 4) &&
            room(&joins, &ignored, p->splits, 4) && room(&joins, &ignored, p->value_size, 4);
@@ -585,6 +734,18 @@ static const ortc_product_line *plain_line(void)
     return &ortc_product_lines[ortc_product_line_count - 1];
 }
 
+/* Whether tiles of bf16 do: *line is theirs then. */
+static bool by_halves(const attend_plan *p, const attend_job *j, const ortc_product_line **line)
+{
+    const ortc_product_line *l = ortc_product_select(ORTC_BF16, ORTC_BF16);
+    const bool all = j->q.type == ORTC_FLOAT_BF16 && j->k.type == ORTC_FLOAT_BF16 &&
+                     j->v.type == ORTC_FLOAT_BF16;
+    if (p->dots || !all || !l || l->a.group != GROUP || !l->begin || p->size % 2 || p->value_size == 0)
+        return false;
+    *line = l;
+    return true;
+}
+
 static ortc_status plan(const void *state, ortc_plan *c, void **out)
 {
     attend_job j = {0};
@@ -596,6 +757,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->convert = ortc_convert_get();
     p->line = plain_line();
     p->dots = p->rows <= DOT_ROWS;
+    p->halves = by_halves(p, &j, &p->line);
     p->splits = p->rows <= FEWEST_ROWS && p->total > SPLIT ? ceil_div(p->total, SPLIT) : 1;
     /* rows of a task: few enough for L2, for a millisecond, and for threads to share */
     const double each = 2.0 * (double)(p->size + p->value_size), row = each * (double)p->total;

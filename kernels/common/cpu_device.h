@@ -1,7 +1,7 @@
 /* kernels/common/cpu_device.h: what an ortc_device of provider cpu is: how it was asked to compute.
  *
- * "cpu:precision=bf16": products of f32 may round their operands to bf16, sums and everything between
- * products stay f32. NULL: nothing was asked.
+ * "cpu:precision=bf16": products of f32 may round their operands to bf16; the library may keep what lies
+ * between them so. NULL: nothing was asked.
  */
 #ifndef ORTC_KERNELS_CPU_DEVICE_H
 #define ORTC_KERNELS_CPU_DEVICE_H

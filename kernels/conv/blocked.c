@@ -1,11 +1,13 @@
 /* The loops of blocked.h: planning, laying out, tiles, finishing. */
 #include "blocked.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
+#include "tiled.h"
 
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
 #define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
@@ -256,6 +258,13 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
     const char *residual = e->a->residual;
     char *y = (char *)e->a->y + bytes;
     int stored = e->straight && lanes == ORTC_BLOCK;
+    const ortc_tiled_uk *t = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK ? ortc_tiled_uk_get() : NULL;
+    if (t && !s->has_rest && s->act != ORTC_UK_ACT_LEAKY) { /* at once */
+        const int clip = s->act == ORTC_UK_ACT_CLIP;
+        t->clip_bf16((size_t)(n * ORTC_BLOCK), sums, residual ? residual + bytes : NULL,
+                     clip ? s->lo : -INFINITY, clip ? s->hi : INFINITY, y);
+        return;
+    }
     if (!e->straight) {
         const ortc_tail_place place = {
             .channel = channel, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
@@ -266,7 +275,10 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
         ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, stored ? (float *)(void *)y : sums, ORTC_BLOCK,
                        (size_t)n, lanes);
     }
-    if (!stored) e->uk->narrow[e->type]((size_t)n, sums, lanes, y);
+    if (t)
+        t->clip_bf16((size_t)(n * ORTC_BLOCK), sums, NULL, -INFINITY, INFINITY, y);
+    else if (!stored)
+        e->uk->narrow[e->type]((size_t)n, sums, lanes, y);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* The loops of blocked_depthwise.h. A task is some rows of a block; results that registers do not finish wait
- * in scratch, in L1, some rows at a time. */
+ * in scratch, in L1, some rows at a time. Rows of 16 bits are widened once: as many are held as those windows
+ * read. */
 #include "blocked_depthwise.h"
 
 #include <string.h>
@@ -35,6 +36,12 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     p->scratch = (size_t)(p->extents.kernel[0] * p->extents.kernel[1]) * sizeof(ortc_blocked_line) +
                  (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
                  (size_t)(p->some * row) * sizeof(float);
+    const ortc_window_extents *e = &p->extents;
+    if (e->in[2] > 1 << 16 || (e->kernel[1] - 1) * e->dilation[1] > 1 << 12) return p->type == ORTC_FLOAT_F32;
+    if (p->type != ORTC_FLOAT_F32)
+        p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
+    p->at_held = (p->scratch + 63) / 64 * 64;
+    p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * e->in[2] * ORTC_BLOCK) * sizeof(float);
     return 1;
 }
 
@@ -81,17 +88,52 @@ static void find_columns(const ortc_window_extents *e, int64_t pixel, ortc_block
     }
 }
 
-/* The lines of the windows of a row of the output, that lie in the image of this block; how many. */
-static size_t find_lines(const ortc_window_extents *e, const char *x, int64_t pixel, const float *w,
-                         int64_t plane, int64_t row, ortc_blocked_line *line)
+/* Rows of a block's image as f32. */
+typedef struct rows {
+    const ortc_blocked_depthwise_plan *p;
+    const char *x; /* the image */
+    float *held;   /* [plane of the window][row % p->held][pixel][16]; NULL: x is f32 */
+    int64_t have;  /* rows before this one are held, as far as they are still read */
+} rows;
+
+static int64_t row_floats(const rows *r) { return r->p->extents.in[2] * ORTC_BLOCK; }
+
+static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t row)
 {
+    const ortc_blocked_depthwise_plan *p = r->p;
+    if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * 4;
+    return (const char *)(r->held + (d * p->held + row % p->held) * row_floats(r));
+}
+
+/* All that rows from .. to-1 of a plane of the output read. */
+static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
+{
+    const ortc_window_extents *e = &r->p->extents;
+    const int64_t first = from * e->stride[1] - e->pad[1],
+                  last = (to - 1) * e->stride[1] - e->pad[1] + (e->kernel[1] - 1) * e->dilation[1] + 1,
+                  begin = first > r->have ? first : r->have, end = last < e->in[1] ? last : e->in[1];
+    for (int64_t d = 0; d < e->kernel[0]; d++) {
+        const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0];
+        if (in_plane < 0 || in_plane >= e->in[0]) continue;
+        for (int64_t row = begin < 0 ? 0 : begin; row < end; row++)
+            r->p->uk->widen[r->p->type]((size_t)e->in[2],
+                                        r->x + (in_plane * e->in[1] + row) * row_floats(r) * 2, ORTC_BLOCK,
+                                        (float *)(uintptr_t)row_of(r, d, in_plane, row));
+    }
+    if (end > r->have) r->have = end;
+}
+
+/* The lines of the windows of a row of the output, that lie in the image of this block; how many. */
+static size_t find_lines(const rows *x, const float *w, int64_t plane, int64_t row, ortc_blocked_line *line)
+{
+    const ortc_window_extents *e = &x->p->extents;
     size_t n = 0;
     for (int64_t d = 0; d < e->kernel[0]; d++)
         for (int64_t r = 0; r < e->kernel[1]; r++, w += e->kernel[2] * ORTC_BLOCK) {
             const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0],
                           in_row = row * e->stride[1] - e->pad[1] + r * e->dilation[1];
             if (in_plane >= 0 && in_plane < e->in[0] && in_row >= 0 && in_row < e->in[1])
-                line[n++] = (ortc_blocked_line){x + (in_plane * e->in[1] + in_row) * e->in[2] * pixel, w};
+                line[n++] = (ortc_blocked_line){row_of(x, d, in_plane, in_row), w};
         }
     return n;
 }
@@ -103,7 +145,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     const ortc_blocked_depthwise_plan *p = j->p;
     const ortc_window_extents *e = &p->extents;
     const int straight = j->end.straight;
-    const int64_t pixel = ORTC_BLOCK * (p->type == ORTC_FLOAT_F32 ? 4 : 2), width = e->out[2];
+    const int64_t pixel = ORTC_BLOCK * 4, width = e->out[2];
     ortc_blocked_line *line = scratch;
     ortc_blocked_column *column = (ortc_blocked_column *)(void *)(line + e->kernel[0] * e->kernel[1]);
     float *sums = (float *)(void *)(column + e->kernel[2]);
@@ -120,19 +162,20 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t plane = rest % e->out[0], block = rest / e->out[0]; /* of all images */
         const int64_t b = block % p->blocks, last = first + p->rows < e->out[1] ? first + p->rows : e->out[1];
         const size_t lanes = b + 1 < p->blocks ? ORTC_BLOCK : (size_t)((p->channels - 1) % ORTC_BLOCK + 1);
-        const char *x = (const char *)j->a->x + block * p->in_count * pixel;
+        rows x = {.p = p, .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * (p->held ? 2 : 4)};
+        if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
         w.bias = j->a->bias + b * ORTC_BLOCK;
         for (int64_t from = first, to; from < last; from = to) {
             const int64_t at = (block * p->out_count + (plane * e->out[1] + from) * width) * ORTC_BLOCK;
             float *y = straight ? (float *)j->a->y + at : sums;
             const float *residual = straight && j->a->residual ? (const float *)j->a->residual + at : NULL;
             to = from + p->some < last ? from + p->some : last;
+            if (p->held) hold(&x, plane, from, to);
             for (int64_t row = from; row < to; row++) {
-                w.lines = find_lines(e, x, pixel, (const float *)j->a->w + b * p->taps * ORTC_BLOCK, plane,
-                                     row, line);
+                w.lines = find_lines(&x, (const float *)j->a->w + b * p->taps * ORTC_BLOCK, plane, row, line);
                 w.y = y + (row - from) * width * ORTC_BLOCK;
                 w.residual = residual ? residual + (row - from) * width * ORTC_BLOCK : NULL;
-                p->uk->depthwise[p->type](width, &w);
+                p->uk->depthwise(width, &w);
             }
             ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);
         }

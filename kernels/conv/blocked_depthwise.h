@@ -16,7 +16,9 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;
     int64_t some;   /* rows that are finished together, where registers do not finish them */
-    size_t scratch; /* bytes for each worker: lines, columns, sums of `some` rows */
+    int64_t held;   /* rows of x in f32, of each plane of a window; 0: x is f32 */
+    size_t at_held; /* bytes in scratch */
+    size_t scratch; /* bytes for each worker: lines, columns, sums of `some` rows, and rows held */
 } ortc_blocked_depthwise_plan;
 
 /* 0: this way is not for the convolution at hand. */

@@ -45,7 +45,7 @@ typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_block
  * image, then as of a tile. Of rows of windows only those in the image are given; a column says which pixels
  * see it there. */
 typedef struct ortc_blocked_line { /* a row of windows */
-    const char *x;                 /* the row of the image, of x's type */
+    const char *x;                 /* the row of the image, in f32 */
     const float *w;                /* [column][16] */
 } ortc_blocked_line;
 typedef struct ortc_blocked_column {
@@ -74,9 +74,9 @@ typedef struct ortc_blocked_bytes {
 
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;
-    ortc_blocked_tile_fn *dense[3];        /* by the type of weights, ORTC_FLOAT_* (convert.h) */
-    ortc_blocked_tile_fn *stem;            /* f32 weights */
-    ortc_blocked_windows_fn *depthwise[3]; /* by the type of x */
+    ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *stem;         /* f32 weights */
+    ortc_blocked_windows_fn *depthwise; /* of f32 */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,

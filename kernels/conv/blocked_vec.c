@@ -160,9 +160,8 @@ TILES(stem_f32, F32, 1)
 
 /* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum. whole: all of
  * them see all columns. */
-VFN void strip(const int type, const int whole, const int np, const ortc_blocked_windows *t, int64_t at)
+VFN void strip(const int whole, const int np, const ortc_blocked_windows *t, int64_t at)
 {
-    const size_t size = type == F32 ? 4 : 2;
     vf32 sum[STRIP][VECTORS];
     UNROLL for (int p = 0; p < np; p++)
     {
@@ -182,7 +181,7 @@ VFN void strip(const int type, const int whole, const int np, const ortc_blocked
             {
                 if (whole || (uint64_t)(p - first) < seen) {
                     UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] =
-                        v_fma(wv[j], load(type, x + p * t->step + (size_t)(j * LANES) * size), sum[p][j]);
+                        v_fma(wv[j], load(F32, x + p * t->step + (size_t)(j * LANES) * 4), sum[p][j]);
                 }
             }
         }
@@ -200,31 +199,23 @@ VFN void strip(const int type, const int whole, const int np, const ortc_blocked
         }
     }
 }
-#define STRIP_OF(np, T, whole) \
-    static void strip_##T##_##whole##_##np(const ortc_blocked_windows *t, int64_t at) \
-    { \
-        strip(T, whole, np, t, at); \
+#define STRIP_OF(np, whole) \
+    static void strip_##whole##_##np(const ortc_blocked_windows *t, int64_t at) { strip(whole, np, t, at); }
+#define STRIP_ENTRY(np, whole) strip_##whole##_##np,
+EACH_STRIP(STRIP_OF, 0)
+EACH_STRIP(STRIP_OF, 1)
+
+/* A row in strips of nearly the same length. */
+static void depthwise(int64_t n, const ortc_blocked_windows *t)
+{
+    static void (*const strips[2][STRIP])(const ortc_blocked_windows *,
+                                          int64_t) = {{EACH_STRIP(STRIP_ENTRY, 0)},
+                                                      {EACH_STRIP(STRIP_ENTRY, 1)}};
+    for (int64_t left = (n + STRIP - 1) / STRIP, at = 0, np; left > 0; left--, at += np) {
+        np = (n - at + left - 1) / left;
+        strips[at >= t->first && at + np <= t->end][np - 1](t, at);
     }
-#define STRIP_ENTRY(np, T, whole) strip_##T##_##whole##_##np,
-/* A row in strips of nearly the same length; of 16 bits all by the same code, which is long. */
-#define DEPTHWISE(name, T, whole) \
-    static void name(int64_t n, const ortc_blocked_windows *t) \
-    { \
-        static void (*const strips[2][STRIP])(const ortc_blocked_windows *, \
-                                              int64_t) = {{EACH_STRIP(STRIP_ENTRY, T, 0)}, \
-                                                          {EACH_STRIP(STRIP_ENTRY, T, whole)}}; \
-        for (int64_t left = (n + STRIP - 1) / STRIP, at = 0, np; left > 0; left--, at += np) { \
-            np = (n - at + left - 1) / left; \
-            strips[at >= t->first && at + np <= t->end][np - 1](t, at); \
-        } \
-    }
-EACH_STRIP(STRIP_OF, F32, 0)
-EACH_STRIP(STRIP_OF, F32, 1)
-EACH_STRIP(STRIP_OF, F16, 0)
-EACH_STRIP(STRIP_OF, BF16, 0)
-DEPTHWISE(depthwise_f32, F32, 1)
-DEPTHWISE(depthwise_f16, F16, 0)
-DEPTHWISE(depthwise_bf16, BF16, 0)
+}
 
 /* ---- Before and after ---------------------------------------------------------------------------------- */
 
@@ -264,7 +255,7 @@ const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
                                                  stem_f32,
-                                                 {depthwise_f32, depthwise_f16, depthwise_bf16},
+                                                 depthwise,
                                                  {widen_f32, widen_f16, widen_bf16},
                                                  {finish_f32, finish_f16, finish_bf16},
                                                  {narrow_f32, narrow_f16, narrow_bf16}};

@@ -154,7 +154,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
     return supports(n, device, why);
 }
 
-#define CONV(title, kind, may) \
+#define CONV(title, kind, may, more) \
     static ortc_status choose_##title(const void *state, const ortc_question *q, ortc_offer *o, \
                                       ortc_why *why) \
     { \
@@ -165,7 +165,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
         return plan_floats(kind, state, p, out); \
     } \
     const ortc_kernel ortc_conv_##title = {.size = ORTC_SIZED(ortc_kernel), \
-                                           .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS, \
+                                           .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS | (more), \
                                            .name = "conv." #title, \
                                            .supports = may, \
                                            .prepare = prepare, \
@@ -173,9 +173,9 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
                                            .run = run, \
                                            .release_plan = release_plan, \
                                            .choose = choose_##title};
-CONV(bf16, ORTC_TILED_BF16, supports)
-CONV(rounded, ORTC_TILED_ROUNDED, supports_rounded)
-CONV(pieces, ORTC_TILED_PIECES, supports)
+CONV(bf16, ORTC_TILED_BF16, supports, 0)
+CONV(rounded, ORTC_TILED_ROUNDED, supports_rounded, ORTC_KERNEL_ROUNDS)
+CONV(pieces, ORTC_TILED_PIECES, supports, 0)
 
 /* ---- Bytes --------------------------------------------------------------------------------------------- */
 

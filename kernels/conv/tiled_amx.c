@@ -6,6 +6,8 @@
 
 #include "kernels/common/vector/vec.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/amx_bf16.h"
+#include "kernels/gemm/amx_pieces.h"
 #include "kernels/gemm/product_uk.h"
 
 #ifndef TILED_UK /* a test has another name */
@@ -98,61 +100,28 @@ ONE(sum_bytes, busd, NOTHING, OF_NEXT)
 #undef OF_NEXT
 #undef ONE
 
-/* Six, smallest first, of pieces (x, w) 02, 01, 11, 10, 20, 00: one new operand each, which is loaded between
- * products that do not read it. */
+/* Six products of pieces (gemm/amx_pieces.h). */
 INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     const char *w = t->w, *v = w + t->w_block, *x = t->x;
     start(two_a, two_b, t);
 #define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
-#define AHEAD(step) \
+#define AHEAD(step) /* of 24, for 3 KB of each block */ \
     do { \
-        prefetch(w + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
-        if (two_b) prefetch(v + (step) / 4 * TILE_BYTES + (step) % 4 * 256); \
-    } while (0)
-/* the four products of two pieces, by columns; by rows */
-#define BY_COLUMNS(at, then6, then7) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        then6; \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        AHEAD(at + 1); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        if (two_b) then7; \
-    } while (0)
-#define BY_ROWS(at, then4, then5) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        then4; \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        AHEAD(at + 1); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        if (two_a) then5; \
+        __builtin_prefetch(w + AHEAD_BYTES + (step)*128); \
+        __builtin_prefetch(w + AHEAD_BYTES + (step)*128 + 64); \
+        if (two_b) __builtin_prefetch(v + AHEAD_BYTES + (step)*128); \
+        if (two_b) __builtin_prefetch(v + AHEAD_BYTES + (step)*128 + 64); \
     } while (0)
     for (size_t g = 0; g < t->groups; g++, x += t->group)
         for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {
             const char *a = x + t->offset[tap] * 4;
-            LOAD_A(4, 0);
-            LOAD_B(6, 2);
-            if (two_a) LOAD_A(5, 0);
-            if (two_b) LOAD_B(7, 2);
-            BY_COLUMNS(0, LOAD_B(6, 1), LOAD_B(7, 1)); /* 02 */
-            BY_ROWS(2, LOAD_A(4, 1), LOAD_A(5, 1));    /* 01 */
-            BY_COLUMNS(4, LOAD_B(6, 0), LOAD_B(7, 0)); /* 11 */
-            BY_ROWS(6, LOAD_A(4, 2), LOAD_A(5, 2));    /* 10 */
-            BY_ROWS(8, LOAD_A(4, 0), LOAD_A(5, 0));    /* 20 */
-            BY_ROWS(10, (void)0, (void)0);             /* 00 */
+            AMX_SIX_OF_PIECES();
         }
 #undef LOAD_A
 #undef LOAD_B
 #undef AHEAD
-#undef BY_COLUMNS
-#undef BY_ROWS
     store(two_a, two_b, t);
 }
 
@@ -276,6 +245,14 @@ static int lay_bf16(size_t n, const char *x, size_t step, size_t block, size_t b
                     size_t piece)
 {
     (void)flip, (void)piece;
+#ifdef __AVX512F__
+    for (size_t i = 0; blocks > 1 && i < n; i++, x += step, y += AMX_ROW) {
+        const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)x),
+                      high = _mm256_loadu_si256((const __m256i *)(const void *)(x + block));
+        _mm512_storeu_si512(y, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    }
+    if (blocks > 1) return 0;
+#endif
     return lay_same(BLOCK * 2, n, x, step, block, blocks, 0, y);
 }
 static int lay_bytes(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
@@ -351,10 +328,24 @@ static void clip(size_t n, const float *sums, const float *residual, float lo, f
     });
 }
 
+static void clip_bf16(size_t n, const float *sums, const void *residual, float lo, float hi, void *y)
+{
+    const vf32 low = v_set_f32(lo);
+    const vf32 high = v_set_f32(hi);
+    const uint16_t *r = residual;
+    uint16_t *to = y;
+    V_FOR(i, left, n, {
+        vf32 v = v_load_f32(sums + i, left);
+        if (r) v = v_add(v, v_load_bf16(r + i, left));
+        amx_store_bf16(to + i, v_min(high, v_max(low, v)), left);
+    });
+}
+
 extern const ortc_tiled_uk TILED_UK;
 const ortc_tiled_uk TILED_UK = {begin,
                                 end,
                                 {run_bf16, run_bf16, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_bytes},
                                 {lay_stem_bf16, lay_stem_rounded, NULL, lay_stem_bytes},
-                                clip};
+                                clip,
+                                clip_bf16};

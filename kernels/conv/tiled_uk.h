@@ -52,6 +52,8 @@ typedef struct ortc_tiled_uk {
                                       char *y);
     /* n sums, and a residual (NULL: none), clipped to lo .. hi (a NaN stays), to y. */
     void (*clip)(size_t n, const float *sums, const float *residual, float lo, float hi, float *y);
+    /* The same of a residual and results of bf16, rounded once; denormal results become 0. */
+    void (*clip_bf16)(size_t n, const float *sums, const void *residual, float lo, float hi, void *y);
 } ortc_tiled_uk;
 
 #endif

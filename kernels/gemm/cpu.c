@@ -262,6 +262,14 @@ double ortc_gemm_clocks(const ortc_product_line *line, const ortc_matmul_shape *
            ((products > bytes ? products : bytes) + pack * (m * k + (constant_b ? 0 : n * k)));
 }
 
+/* A row of f32 that is to be multiplied in bf16: with weights rounded to it, which are read from memory; the
+ * row itself stays f32. */
+static int is_row(int way, const ortc_view *in, const ortc_matmul_shape *s)
+{
+    return way == ORTC_GEMM_BF16 && in[0].dtype == ORTC_F32 && s->m == 1 && s->batch == 1 && s->n > 1 &&
+           (in[1].flags & ORTC_VIEW_CONST);
+}
+
 static ortc_status choose_way(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why,
                               int way)
 {
@@ -269,13 +277,21 @@ static ortc_status choose_way(const void *state, const ortc_question *q, ortc_of
     const ortc_product_line *line = ortc_gemm_line(way, q->in[0].dtype);
     ortc_matmul_shape shape;
     if (!ortc_gemm_shape(s, q->in, q->out, &shape)) return ortc_no(why, "a rank is not possible here");
-    const int empty = !shape.m || !shape.n || !shape.k || !shape.batch;
-    if (way != ORTC_GEMM_FUSED && (empty || shape.m == 1 || shape.n == 1))
+    const int empty = !shape.m || !shape.n || !shape.k || !shape.batch, row = is_row(way, q->in, &shape);
+    if (way != ORTC_GEMM_FUSED && (empty || (!row && (shape.m == 1 || shape.n == 1))))
         return ortc_no(why, "a vector, or empty");
+    if (row) line = ortc_product_line_for(ORTC_BF16);
     const int constant = shape.batch == 1 && (q->in[1].flags & ORTC_VIEW_CONST) && shape.n > 1;
     o->clocks = empty ? 0 : ortc_gemm_clocks(line, &shape, constant);
-    o->form = constant && !empty ? 1 + (uint64_t)way : 0;
+    o->form = constant && !empty ? 1 + (uint64_t)(row ? ORTC_GEMM_WAYS : way) : 0;
     return ORTC_OK;
+}
+
+static ortc_status plan_way(const ortc_gemm_state *s, ortc_plan *p, int way, void **out)
+{
+    ortc_matmul_shape shape;
+    const int row = ortc_gemm_shape(s, p->in, p->out, &shape) && is_row(way, p->in, &shape);
+    return plan_line(s, p, row ? ortc_product_line_for(ORTC_BF16) : ortc_gemm_line(way, p->in[0].dtype), out);
 }
 
 static ortc_status supports_pieces(const ortc_node *n, const ortc_device *device, ortc_why *why)
@@ -298,7 +314,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
     return supports_bf16(n, device, why);
 }
 
-#define WAY(title, way, may) \
+#define WAY(title, way, may, more) \
     static ortc_status choose_##title(const void *state, const ortc_question *q, ortc_offer *o, \
                                       ortc_why *why) \
     { \
@@ -306,20 +322,20 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
     } \
     static ortc_status plan_##title(const void *state, ortc_plan *p, void **out) \
     { \
-        return plan_line(state, p, ortc_gemm_line(way, p->in[0].dtype), out); \
+        return plan_way(state, p, way, out); \
     } \
     static const ortc_kernel gemm_##title = {.size = ORTC_SIZED(ortc_kernel), \
-                                             .flags = ORTC_KERNEL_EPILOGUE, \
+                                             .flags = ORTC_KERNEL_EPILOGUE | (more), \
                                              .name = "gemm." #title, \
                                              .supports = may, \
                                              .prepare = prepare, \
                                              .choose = choose_##title, \
                                              .plan = plan_##title, \
                                              .run = run};
-WAY(packed, ORTC_GEMM_FUSED, supports)
-WAY(pieces, ORTC_GEMM_PIECES, supports_pieces)
-WAY(bf16, ORTC_GEMM_BF16, supports_bf16)
-WAY(rounded, ORTC_GEMM_BF16, supports_rounded)
+WAY(packed, ORTC_GEMM_FUSED, supports, 0)
+WAY(pieces, ORTC_GEMM_PIECES, supports_pieces, 0)
+WAY(bf16, ORTC_GEMM_BF16, supports_bf16, 0)
+WAY(rounded, ORTC_GEMM_BF16, supports_rounded, ORTC_KERNEL_ROUNDS)
 
 #define EACH_WAY(op, since) \
     ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &gemm_rounded), \

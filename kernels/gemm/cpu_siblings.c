@@ -81,6 +81,7 @@ static const ortc_product_line *best_line(const siblings_state *s, const ortc_pl
     double least = 0;
     for (int way = 0; way < ORTC_GEMM_WAYS; way++) {
         const ortc_product_line *line = ortc_gemm_line(way, type);
+        const int rows = way == ORTC_GEMM_BF16 && type == ORTC_F32; /* of f32 may be with weights of bf16 */
         double clocks = 0;
         if (!line || (way == ORTC_GEMM_BF16 && type != ORTC_BF16 &&
                       !(type == ORTC_F32 && ortc_rounds_to_bf16(p->api->device(p)))))
@@ -90,7 +91,9 @@ static const ortc_product_line *best_line(const siblings_state *s, const ortc_pl
             ortc_matmul_shape shape;
             ortc_sibling_views(&s->node[i].at, p->in, in);
             if (!ortc_gemm_shape(&s->node[i].gemm, in, &p->out[s->node[i].at.out], &shape)) return NULL;
-            if (way != ORTC_GEMM_FUSED && (shape.m < 2 || shape.n < 2 || !shape.k)) clocks = INFINITY;
+            if (rows && shape.m == 1 && shape.batch == 1) line = ortc_product_line_for(ORTC_BF16);
+            const int row = line->a.type == ORTC_F32 && line->b.planes == 1;
+            if (!row && (shape.m < 2 || shape.n < 2 || !shape.k)) clocks = INFINITY;
             clocks += ortc_gemm_clocks(line, &shape, 1);
         }
         if (!best || clocks < least) best = line, least = clocks;

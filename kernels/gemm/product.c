@@ -14,7 +14,8 @@ typedef struct run_args {
     ortc_product_item item; /* of the matrix at hand when the batch is walked outside */
     int64_t index;
     char *shared_a, *shared_b;
-    int straight;           /* finished tiles are the micro-kernel's, in C */
+    int straight;           /* finished tiles are the micro-kernel's, in C; */
+    int halves;             /* with all of K at once, which are bf16 */
     int64_t chunk0, chunk1; /* of K, that tasks go through */
 } run_args;
 
@@ -204,6 +205,49 @@ static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols
     store(j, tile, ld, rows, cols, row, col, j->r->x->ldc);
 }
 
+static ortc_uk_tail_f32 tail_of(const job *j, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    size_t stride = 0;
+    float *wide = (float *)(void *)(j->scratch + j->r->p->at_residual);
+    const float *residual = NULL;
+    if (j->it.residual) residual = residual_at(j, row, col, (size_t)rows, (size_t)cols, wide, &stride);
+    return tail_at(j, row, col, residual, stride);
+}
+
+/* A panel of B part by part, over which all blocks pass before the next, while that is brought to L2. */
+static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1, int64_t n0, const char *b,
+                           int64_t ldb)
+{
+    const ortc_product_plan *p = j->r->p;
+    const ortc_product_line *line = p->line;
+    const int64_t cols = min64(p->n - n0, line->b.width), ld = line->b.width, blocks = b1 - b0;
+    const int64_t group_a = ortc_form_data(&line->a, 1, line->a.group),
+                  group_b = ortc_form_data(&line->b, ldb, line->b.group);
+    for (int64_t g = 0, n; g < ch->groups; g += n, b += n * group_b) {
+        n = min64(p->near, ch->groups - g);
+        const int last = g + n == ch->groups;
+        const uint32_t more = g ? ORTC_UK_ACCUMULATE : 0;
+        for (int64_t i = 0; i < blocks; i++) {
+            const int64_t row = ortc_product_row(p->m, p->blocks, b0 + i),
+                          rows = ortc_product_row(p->m, p->blocks, b0 + i + 1) - row;
+            const char *a = ch->a + (row - ch->a_row) * ch->a_unit + g * group_a * rows;
+            float *sums = (float *)(void *)(j->scratch + p->at_near) + i * line->a.width * ld;
+            const int64_t lines = n * group_b / 64, from = lines * i / blocks;
+            const ortc_uk_ahead ahead = {b + (lines + from) * 64, (size_t)(lines * (i + 1) / blocks - from),
+                                         1};
+            if (last) {
+                const ortc_uk_tail_f32 tail = tail_of(j, row, n0, rows, cols);
+                ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, more,
+                         &tail, &ahead);
+                finish(j, sums, (size_t)ld, (size_t)rows, (size_t)cols, row, n0, &tail);
+            } else {
+                ch->tile((size_t)rows, (size_t)ldb, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, more,
+                         NULL, &ahead);
+            }
+        }
+    }
+}
+
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, const void *b, int64_t ldb,
                      uint32_t flags, const ortc_uk_ahead *ahead)
 {
@@ -220,7 +264,7 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     size_t ld;
     if (ch->sums) {
         sums = ch->sums + (row * ch->sums_ld + n0) * 4, ld = (size_t)ch->sums_ld;
-    } else if (!finish_now || r->straight) {
+    } else if (!finish_now || r->straight || r->halves) {
         sums = ortc_product_at(j->it.c, row * ldc + n0, p->types.c), ld = (size_t)ldc;
     } else { /* contiguous, in L1 */
         sums = tile, ld = (size_t)cols;
@@ -229,20 +273,16 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
                    (size_t)cols * 4);
     }
     ortc_uk_tail_f32 tail;
-    if (finish_now) {
-        size_t stride = 0;
-        float *wide = (float *)(void *)(j->scratch + p->at_residual);
-        const float *residual = NULL;
-        if (j->it.residual) residual = residual_at(j, row, n0, (size_t)rows, (size_t)cols, wide, &stride);
-        tail = tail_at(j, row, n0, residual, stride);
-    }
+    if (finish_now) tail = tail_of(j, row, n0, rows, cols);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
+    if (r->halves) flags |= ORTC_UK_TO_BF16;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (line->sum == ORTC_I32)
         correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
                 (const char *)b + ldb * ch->b_unit);
-    if (finish_now && !r->straight) finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
+    if (finish_now && !r->straight && !r->halves)
+        finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
 }
 
 static ortc_product_source source_a(const job *j)
@@ -326,9 +366,10 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
 {
     const ortc_product_form *f = &p->line->b;
     const int64_t lines = ortc_form_data(f, f->width, ch->kc) / 64, first = lines * block / blocks;
-    if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2) return (ortc_uk_ahead){NULL, 0};
+    if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2)
+        return (ortc_uk_ahead){NULL, 0, 0};
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->kc) + first * 64,
-                           (size_t)(lines * (block + 1) / blocks - first)};
+                           (size_t)(lines * (block + 1) / blocks - first), 0};
 }
 
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
@@ -372,7 +413,10 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 }
                 continue;
             }
-            for (int64_t b = b0; b < b1; b++) {
+            for (int64_t q = g; p->near && q < g1; q++)
+                tiles_by_parts(j, &ch, b0, b1, q * nr, packed + q * nr * ch.b_unit,
+                               p->n - q * nr >= nr ? nr : ortc_form_padded(f, p->n - q * nr));
+            for (int64_t b = b0; !p->near && b < b1; b++) {
                 for (int64_t q = g; q < g1; q++) {
                     const int64_t n0 = q * nr;
                     if (p->how_b == ORTC_PRODUCT_DIRECT) {
@@ -490,6 +534,8 @@ int32_t ortc_product_run(const ortc_product_plan *p, const ortc_product_args *x,
     char *ws = x->workspace;
     r.straight = p->sums_in_c && !x->sums &&
                  (p->types.c == ORTC_I32 || ((p->line->can & ORTC_LINE_TAIL) && !x->tile));
+    r.halves = p->line->can & ORTC_LINE_BF16 && p->types.c == ORTC_BF16 && p->chunks == 1 && !x->tile &&
+               !x->sums && !(p->flags & ORTC_PRODUCT_TRANS_C);
     if (p->how_a == ORTC_PRODUCT_SHARED)
         r.shared_a = ws, ws += (ortc_product_packed_bytes(&p->line->a, p->m, p->k) + 63) / 64 * 64;
     if (p->how_b == ORTC_PRODUCT_SHARED) r.shared_b = ws;

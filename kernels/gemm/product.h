@@ -73,9 +73,12 @@ typedef struct ortc_product_plan {
     /* Raw sums between chunks lie in C; else, where there are chunks or TRANS_C, in scratch: all of a task's
      * */
     uint8_t sums_in_c;
-    size_t at_b, at_wide, at_sums, at_tile, at_residual; /* bytes in scratch */
-    size_t workspace, scratch;                           /* bytes: of the run, of each worker */
-    double flops, bytes;                                 /* of one run, for cost models */
+    /* groups of K whose part of a panel of B stays in L1 while a task's blocks pass over it, their sums lying
+     * at_near in between; 0: all of K at once */
+    int64_t near;
+    size_t at_b, at_wide, at_sums, at_near, at_tile, at_residual; /* bytes in scratch */
+    size_t workspace, scratch;                                    /* bytes: of the run, of each worker */
+    double flops, bytes;                                          /* of one run, for cost models */
 } ortc_product_plan;
 
 /* Plans a product of the given extents (each >= 0, 0 is safe). Returns 0, or -1 when a size does not fit in

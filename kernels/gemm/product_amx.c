@@ -16,6 +16,8 @@
 #include <assert.h>
 
 #include "amx.h"
+#include "amx_bf16.h"
+#include "amx_pieces.h"
 #include "kernels/common/vector/vec.h"
 
 #ifndef AMX_NAME /* a test has names of its own, and another tile of f32 */
@@ -64,11 +66,12 @@ typedef void amx_sum(const int two_a, const int two_b, size_t mr, size_t groups,
 typedef struct ahead_state {
     const char *at;
     size_t left, each;
+    int near;
 } ahead_state;
 INLINE ahead_state ahead_over(const ortc_uk_ahead *x, size_t steps)
 {
-    if (!x || !steps) return (ahead_state){NULL, 0, 0};
-    return (ahead_state){x->from, x->lines, (x->lines + steps - 1) / steps};
+    if (!x || !steps) return (ahead_state){NULL, 0, 0, 0};
+    return (ahead_state){x->from, x->lines, (x->lines + steps - 1) / steps, x->near};
 }
 INLINE void ahead_step(ahead_state *s)
 {
@@ -76,44 +79,36 @@ INLINE void ahead_step(ahead_state *s)
         __builtin_prefetch(s->at, 0, 2);
 }
 
-INLINE void zero(void)
-{
-    AMX_ZERO(0);
-    AMX_ZERO(1);
-    AMX_ZERO(2);
-    AMX_ZERO(3);
-}
-
 INLINE void prefetch(const char *p, size_t lines)
 {
     UNROLL for (size_t i = 0; i < lines; i++) __builtin_prefetch(p + i * 64);
 }
 
-/* One product a group. B's next group is asked for between them: its panel is longer than L1. */
+INLINE void ask(ahead_state *far, const char *next)
+{
+    if (!far->near) prefetch(next, 8);
+    ahead_step(far);
+}
+
+/* One product a group. B's next group is asked for between them, where its panel is longer than L1. */
 #define AMX_SUM(name, op) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
                      const char *b, size_t stride, const ortc_uk_ahead *ahead) \
     { \
         ahead_state far = ahead_over(ahead, groups * 4); \
-        zero(); \
         for (size_t g = 0; g < groups; g++, a += mr * AMX_ROW, b += HALF * stride) { \
-            const char *next = b + HALF * stride; \
             AMX_LOAD(4, a, AMX_ROW); \
             AMX_LOAD(6, b, stride); \
             AMX_TDP(op, 0, 4, 6); \
-            prefetch(next, 8); \
-            ahead_step(&far); \
+            ask(&far, b + HALF * stride); \
             if (two_b) AMX_LOAD(7, b + AMX_ROW, stride); \
             if (two_b) AMX_TDP(op, 1, 4, 7); \
-            prefetch(next + 512, 8); \
-            ahead_step(&far); \
+            ask(&far, b + HALF * stride + 512); \
             if (two_a) AMX_LOAD(5, a + HALF * AMX_ROW, AMX_ROW); \
             if (two_a) AMX_TDP(op, 2, 5, 6); \
-            if (two_b) prefetch(next + 1024, 8); \
-            ahead_step(&far); \
+            if (two_b) ask(&far, b + HALF * stride + 1024); \
             if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
-            if (two_b) prefetch(next + 1536, 8); \
-            ahead_step(&far); \
+            if (two_b) ask(&far, b + HALF * stride + 1536); \
         } \
     }
 AMX_SUM(sum_bf16, bf16ps)
@@ -122,9 +117,7 @@ AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
 
-/* The products of pieces, smallest first, so that each takes one new operand, which is loaded between
- * products that do not read it; of both operands the next group is asked for. Of three pieces six: (A, B) 02,
- * 01, 11, 10, 20, 00; of two all four: 11, 01, 00, 10. */
+/* Products of pieces (amx_pieces.h); of both operands the next group is asked for. */
 INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
                        const char *a, const char *b, size_t stride, const ortc_uk_ahead *ahead)
 {
@@ -138,61 +131,15 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
         prefetch(b + planes * plane_b + (step)*256, 4); \
         if ((step) % 4 == 0) ahead_step(&far); \
     } while (0)
-/* the four products of two pieces, by columns; by rows */
-#define BY_COLUMNS(at, then6, then7) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        AHEAD(at + 1); \
-        then6; \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        AHEAD(at + 2); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        AHEAD(at + 3); \
-        if (two_b) then7; \
-    } while (0)
-#define BY_ROWS(at, then4, then5) \
-    do { \
-        AMX_TDP(bf16ps, 0, 4, 6); \
-        AHEAD(at); \
-        if (two_b) AMX_TDP(bf16ps, 1, 4, 7); \
-        AHEAD(at + 1); \
-        then4; \
-        if (two_a) AMX_TDP(bf16ps, 2, 5, 6); \
-        AHEAD(at + 2); \
-        if (two_a && two_b) AMX_TDP(bf16ps, 3, 5, 7); \
-        AHEAD(at + 3); \
-        if (two_a) then5; \
-    } while (0)
-    zero();
     for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += 2 * plane_b) {
-        LOAD_A(4, 1);
-        LOAD_B(6, 1);
-        if (two_a) LOAD_A(5, 1);
-        if (two_b) LOAD_B(7, 1);
-        BY_ROWS(0, LOAD_A(4, 0), LOAD_A(5, 0));    /* 11 */
-        BY_COLUMNS(4, LOAD_B(6, 0), LOAD_B(7, 0)); /* 01 */
-        BY_ROWS(8, LOAD_A(4, 1), LOAD_A(5, 1));    /* 00 */
-        BY_ROWS(12, (void)0, (void)0);             /* 10 */
+        AMX_FOUR_OF_PIECES();
     }
     for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
-        LOAD_A(4, 0);
-        LOAD_B(6, 2);
-        if (two_a) LOAD_A(5, 0);
-        if (two_b) LOAD_B(7, 2);
-        BY_COLUMNS(0, LOAD_B(6, 1), LOAD_B(7, 1)); /* 02 */
-        BY_ROWS(4, LOAD_A(4, 1), LOAD_A(5, 1));    /* 01 */
-        BY_COLUMNS(8, LOAD_B(6, 0), LOAD_B(7, 0)); /* 11 */
-        BY_ROWS(12, LOAD_A(4, 2), LOAD_A(5, 2));   /* 10 */
-        BY_ROWS(16, LOAD_A(4, 0), LOAD_A(5, 0));   /* 20 */
-        BY_ROWS(20, (void)0, (void)0);             /* 00 */
+        AMX_SIX_OF_PIECES();
     }
 #undef LOAD_A
 #undef LOAD_B
 #undef AHEAD
-#undef BY_COLUMNS
-#undef BY_ROWS
 }
 #define PIECES_SUM(name, planes) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
@@ -203,13 +150,31 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
 PIECES_SUM(sum_two, 2)
 PIECES_SUM(sum_three, 3)
 
-/* The tile's sums to rows `stride` bytes apart, whole registers. */
+INLINE void start(size_t mr, size_t ldb, const char *c, size_t stride)
+{
+    if (c) {
+        AMX_LOAD(0, c, stride);
+        if (ldb > HALF) AMX_LOAD(1, c + AMX_ROW, stride);
+        if (mr > HALF) AMX_LOAD(2, c + HALF * stride, stride);
+        if (mr > HALF && ldb > HALF) AMX_LOAD(3, c + HALF * stride + AMX_ROW, stride);
+    } else {
+        AMX_ZERO(0);
+        AMX_ZERO(1);
+        AMX_ZERO(2);
+        AMX_ZERO(3);
+    }
+}
+
+/* The tile's sums to rows `stride` bytes apart, whole registers. They begin with those at `from`, rows
+ * `from_stride` apart; NULL: with 0. */
 INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const void *a, const void *b,
-                     void *to, size_t stride, const ortc_uk_ahead *ahead)
+                     const void *from, size_t from_stride, const ortc_uk_ahead *ahead, void *to,
+                     size_t stride)
 {
     const size_t b_stride = ldb * 4;
     char *c = to;
     if (configured != mr) configure(mr);
+    start(mr, ldb, from, from_stride);
     if (mr > HALF && ldb > HALF)
         sum(1, 1, mr, groups, a, b, b_stride, ahead);
     else if (mr > HALF)
@@ -229,29 +194,39 @@ INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const v
 /* Whether registers go straight to C. */
 static int is_straight(size_t nr, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
-    return nr % HALF == 0 && !(flags & ORTC_UK_ACCUMULATE) && !tail;
+    return nr % HALF == 0 && !(flags & (ORTC_UK_ACCUMULATE | ORTC_UK_TO_BF16)) && !tail;
 }
 
+/* The terms of a tail that are the same for all of a column, or of the tile, are set once. */
 static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t ld, uint32_t flags,
                    const ortc_uk_tail_f32 *t)
 {
-    for (size_t i = 0; i < mr; i++, c += ld)
-        V_FOR(j, n, nr, {
+    const int clip = t && t->act == ORTC_UK_ACT_CLIP;
+    const vf32 alpha = v_set_f32(t ? t->alpha : 1), beta = v_set_f32(t ? t->beta : 0),
+               lo = v_set_f32(clip ? t->lo : -__builtin_inff()),
+               hi = v_set_f32(clip ? t->hi : __builtin_inff());
+    V_FOR(j, n, nr, {
+        vf32 bias = v_set_f32(0);
+        if (t && t->bias_col) bias = v_load_f32(t->bias_col + j, n);
+        for (size_t i = 0; i < mr; i++) {
+            float *to = c + i * ld + j;
             vf32 v = v_load_f32(tile[i] + j, n);
-            if (flags & ORTC_UK_ACCUMULATE) v = v_add(v_load_f32(c + j, n), v);
+            if (flags & ORTC_UK_ACCUMULATE) v = v_add(v_load_f32(to, n), v);
             if (t) {
-                if (t->alpha != 1.0f) v = v_mul(v, v_set_f32(t->alpha));
-                if (t->bias_col) v = v_add(v, v_load_f32(t->bias_col + j, n));
+                v = v_add(v_mul(v, alpha), bias);
                 if (t->bias_row) v = v_add(v, v_set_f32(ortc_uk_load_f32(t->bias_row + i)));
-                if (t->residual)
-                    v = v_fma(v_set_f32(t->beta), v_load_f32(t->residual + i * t->residual_stride + j, n), v);
-                if (t->act == ORTC_UK_ACT_CLIP) /* x second: NaN stays */
-                    v = v_min(v_set_f32(t->hi), v_max(v_set_f32(t->lo), v));
-                else if (t->act == ORTC_UK_ACT_LEAKY)
+                if (t->residual) v = v_fma(beta, v_load_f32(t->residual + i * t->residual_stride + j, n), v);
+                if (t->act == ORTC_UK_ACT_LEAKY)
                     v = v_sel(v_lt(v, v_set_f32(0)), v_mul(v, v_set_f32(t->lo)), v);
+                else
+                    v = v_min(hi, v_max(lo, v)); /* v second: NaN stays */
             }
-            v_store_f32(c + j, v, n);
-        });
+            if (flags & ORTC_UK_TO_BF16)
+                amx_store_bf16((uint16_t *)(void *)c + i * ld + j, v, n);
+            else
+                v_store_f32(to, v, n);
+        }
+    });
 }
 
 static void finish_s32(size_t mr, size_t nr, int32_t (*tile)[SIDE], int32_t *c, size_t ld, uint32_t flags)
@@ -356,10 +331,10 @@ ortc_uk_product AMX_NAME(bf16x2_bf16x2), AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_
         if (a_f32 || b_f32) { \
             multiply_f32(planes, mr, ldb, groups, a, a_f32, b, b_f32, tile); \
         } else if (is_straight(nr, flags, tail)) { \
-            multiply(sum, mr, ldb, groups, a, b, sums, ld * 4, ahead); \
+            multiply(sum, mr, ldb, groups, a, b, NULL, 0, ahead, sums, ld * 4); \
             return; \
         } else { \
-            multiply(sum, mr, ldb, groups, a, b, tile, sizeof *tile, ahead); \
+            multiply(sum, mr, ldb, groups, a, b, NULL, 0, ahead, tile, sizeof *tile); \
         } \
         finish(mr, nr, tile, sums, ld, flags, tail); \
     }
@@ -371,10 +346,12 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
                          const ortc_uk_ahead *ahead)
 {
     _Alignas(64) float tile[SIDE][SIDE];
+    const int goes_on = nr % HALF == 0 && (flags & ORTC_UK_ACCUMULATE); /* in registers */
+    if (goes_on) flags &= ~(uint32_t)ORTC_UK_ACCUMULATE;
     const int straight = is_straight(nr, flags, tail);
     CHECK();
-    multiply(sum_bf16, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile,
-             ahead);
+    multiply(sum_bf16, mr, ldb, groups, a, b, goes_on ? sums : NULL, ld * 4, ahead, straight ? sums : tile,
+             straight ? ld * 4 : sizeof *tile);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
 }
 
@@ -387,8 +364,8 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
         _Alignas(64) int32_t tile[SIDE][SIDE]; \
         const int straight = is_straight(nr, flags, tail); \
         CHECK(); \
-        multiply(sum, mr, ldb, groups, a, b, straight ? sums : tile, straight ? ld * 4 : sizeof *tile, \
-                 ahead); \
+        multiply(sum, mr, ldb, groups, a, b, NULL, 0, ahead, straight ? sums : tile, \
+                 straight ? ld * 4 : sizeof *tile); \
         if (!straight) finish_s32(mr, nr, tile, sums, ld, flags); \
     }
 BYTES_LINE(s8_s8, sum_ss)

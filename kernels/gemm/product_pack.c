@@ -32,6 +32,10 @@ static int copy_rows(const ortc_product_form *f, const ortc_product_source *s, c
     for (int64_t k0 = 0; k0 < count; k0 += group)
         for (int64_t j = 0; j < at->width; j++, dst += bytes) {
             const int64_t have = j >= at->have ? 0 : 2 * min64(count - k0, group);
+            if (have == 64) { /* one move */
+                memcpy(dst, (const char *)s->data + 2 * ((at->first + j) * s->ld + k + k0), 64);
+                continue;
+            }
             if (have)
                 memcpy(dst, (const char *)s->data + 2 * ((at->first + j) * s->ld + k + k0), (size_t)have);
             memset(dst + have, 0, (size_t)(bytes - have));

@@ -25,6 +25,8 @@
 #define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
 #define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
+#define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
+#define NEAR_BLOCKS 6              /* where enough blocks pass over it while the next part comes */
 #define WIDE_BLOCKS 4              /* of rows of a task: from there on a panel of 16 bits is widened first */
 #define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
 #define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors */
@@ -139,6 +141,16 @@ static const ortc_product_line *widened(const ortc_product_line *line)
     return NULL;
 }
 
+/* A unit of tiles takes operands as fast as L2 gives those of one side. */
+static int64_t near_groups(const ortc_product_plan *p)
+{
+    const int64_t group = p->line->b.group,
+                  near = NEAR_BYTES / ortc_form_data(&p->line->b, p->line->b.width, group);
+    const int may = p->line->begin && p->line->sum == ORTC_F32 && p->line->b.planes == 1 && p->chunks == 1 &&
+                    p->how_b != ORTC_PRODUCT_DIRECT && !(p->flags & ORTC_PRODUCT_TRANS_C);
+    return may && p->task_blocks >= NEAR_BLOCKS && p->kc > near * group * 3 / 2 ? near : 0;
+}
+
 /* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C, a
  * finished tile (or rows of a turned one, ORTC_TURNED of them), and the residual under it. */
 static int scratch_of_tiles(ortc_product_plan *p)
@@ -166,6 +178,9 @@ static int scratch_of_tiles(ortc_product_plan *p)
         const int64_t rows = p->task_blocks * mr < p->m ? p->task_blocks * mr : p->m;
         if (add_bytes(&p->scratch, rows, p->task_panels * nr, 4)) return -1;
     }
+    p->near = near_groups(p);
+    p->at_near = p->scratch;
+    if (p->near && add_bytes(&p->scratch, p->task_blocks, mr * nr, 4)) return -1;
     p->at_tile = p->scratch;
     if (add_bytes(&p->scratch, tile, 4, 1)) return -1;
     p->at_residual = p->scratch;

@@ -53,6 +53,7 @@ typedef struct ortc_uk_tail_f32 {
 enum {
     ORTC_UK_ACCUMULATE = 1u, /* `sums` holds those of earlier chunks */
     ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
+    ORTC_UK_TO_BF16 = 4u, /* sums is C, of bf16; of lines that CAN_BF16, with a tail, not with ACCUMULATE */
 };
 
 /* Lines of 64 bytes that tiles will read soon, from farther than L2: a tile that is long enough asks for them
@@ -60,6 +61,7 @@ enum {
 typedef struct ortc_uk_ahead {
     const char *from;
     size_t lines;
+    int near; /* b itself is in L1: no line asks for its next group */
 } ortc_uk_ahead;
 
 /* mr 1..MR; nr 1..NR; groups of k >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with
@@ -173,6 +175,7 @@ typedef struct ortc_product_form {
 enum {
     ORTC_LINE_TAIL = 1u,   /* takes a tail */
     ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
+    ORTC_LINE_BF16 = 4u,   /* stores results of bf16 */
 };
 
 typedef struct ortc_product_line {

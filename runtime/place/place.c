@@ -9,8 +9,8 @@
 /* Candidates of a node agree in what is asked before one is chosen. */
 static bool agrees(const ortc_kernel *a, const ortc_kernel *b)
 {
-    return !((a->flags ^ b->flags) & ~(uint32_t)ORTC_KERNEL_LAYOUTS) && a->host_in == b->host_in &&
-           a->host_out == b->host_out;
+    const uint32_t of_one = ORTC_KERNEL_LAYOUTS | ORTC_KERNEL_ROUNDS;
+    return !((a->flags ^ b->flags) & ~of_one) && a->host_in == b->host_in && a->host_out == b->host_out;
 }
 
 /* What is asked: of a device, about a node, for at most `max` kernels. */

@@ -15,6 +15,14 @@ static bool accept(void *arg, const ortc_node *proposal, const ortc_node *node, 
 
 static bool groups(void *arg, const ortc_node *n) { return ortc_place_groups(arg, n); }
 
+static bool rounds(void *arg, const ortc_node *n)
+{
+    const ortc_site *s = ortc_site_of(arg, n);
+    for (uint32_t i = 0; i < s->n_candidates; i++)
+        if (s->candidates[i].kernel->flags & ORTC_KERNEL_ROUNDS) return true;
+    return false;
+}
+
 static bool together(void *arg, const ortc_node *a, const ortc_node *b)
 {
     return ortc_site_of(arg, a)->device == ortc_site_of(arg, b)->device;
@@ -28,6 +36,7 @@ static ortc_status specialise(ortc_placed *p, uint64_t *edits, ortc_error *error
                          .accept = accept,
                          .groups = groups,
                          .together = together,
+                         .rounds = rounds,
                          .arg = p};
     return ortc_specialise_run(&s, edits);
 }

@@ -36,8 +36,8 @@ void emulated_begin(void), emulated_end(void);
     LINE(0, emulated, u8, u8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
     LINE(0, emulated, u8, s8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
     LINE(0, emulated, s8, u8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
-    LINE(0, emulated, bf16, bf16, f32, 32, 32, 16, 32, 1, PAIRS, 0, 3072, 90, ORTC_LINE_TAIL, \
-         emulated_begin, emulated_end) \
+    LINE(0, emulated, bf16, bf16, f32, 32, 32, 16, 32, 1, PAIRS, 0, 3072, 90, \
+         ORTC_LINE_TAIL | ORTC_LINE_BF16, emulated_begin, emulated_end) \
     LINE(0, emulated, bf16x2, bf16x2, f32, 32, 32, 16, 32, 2, PAIRS, 0, 256, 330, ORTC_LINE_TAIL, \
          emulated_begin, emulated_end) \
     LINE(0, emulated, bf16x3, bf16x3, f32, 32, 32, 16, 32, 3, PAIRS, 0, 320, 480, ORTC_LINE_TAIL, \

@@ -66,7 +66,7 @@ typedef struct session_options {
          .to = &(o).precision, \
          .help = \
              "bf16: products of f32 round their operands to bf16 on the cpu, where it has instructions for " \
-             "that (f32)"}, \
+             "that, and values between them are kept so (f32)"}, \
         {.kind = ARG_INTEGER, \
          .letter = 't', \
          .name = "threads", \

@@ -116,8 +116,8 @@ class Session(_ortc.Session):
     require: every node must run on one of these. threads: of one run; 0: all that the process may use. dims: symbols fixed
     for this session, {"batch": 8}. ties: for runs with a State. keep: names of values inside the graph that runs may ask for.
     max_contexts, plan_cache_bytes, max_bytes: limits; 0: none of ours. fusion=False: one kernel per node. winograd=False: no
-    convolution by Winograd's transforms, which round more. precision="bf16": products of f32 may round their operands. choose:
-    which kernel where there are several, "NODE=KERNEL". timeout, cancel: of making the session, as of Model.
+    convolution by Winograd's transforms, which round more. precision="bf16": products of f32 may round their operands, and
+    what lies between them be kept so. choose: which kernel where there are several, "NODE=KERNEL". timeout, cancel: of making the session, as of Model.
     """
 
     model: Model
