@@ -184,6 +184,7 @@ static ortc_edge *rounded_constant(pass *p, const ortc_constant *c)
     if (ortc_constant_create(ORTC_BF16, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
                              &made, p->s->error) != ORTC_OK)
         return free(data), NULL;
+    if (c->mapped) ortc_mapping_drop(c->data, c->bytes); /* it can be read again */
     return ortc_graph_constant(p->s->graph, NULL, made);
 }
 

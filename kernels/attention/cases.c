@@ -53,6 +53,14 @@ const ortc_case ortc_cases_attention[] = {
     {"Attention", "T[1,2,3,4] T[1,2,5,4] T[1,2,5,4]~", "", F},
     /* heads and lengths that fill a device's tiles, and lengths that do not */
     {"Attention", "T[1,2,70,64] T[1,2,130,64] T[1,2,130,64]", "", "T=f16,bf16,f32", .tolerance = 2},
+    /* enough keys for tiles of bf16: heads of no whole group, shared ones, a past, several blocks of keys */
+    {"Attention", "T[1,2,37,20] T[1,2,99,20] T[1,2,99,50]", "", "T=bf16,f32", .tolerance = 2},
+    {"Attention", "T[2,4,65,36] T[2,2,110,36] T[2,2,110,36] bool[65,110]", "softcap=3.0", "T=bf16",
+     .tolerance = 2},
+    {"Attention", "T[1,4,40,32] T[1,2,40,32] T[1,2,40,32] - T[1,2,70,32] T[1,2,70,32]", "is_causal=1",
+     "T=bf16", .tolerance = 2, .outputs = 3},
+    {"Attention", "T[1,33,64] T[1,300,64] T[1,300,64] f32[33,300]", "q_num_heads=2 kv_num_heads=2", "T=bf16",
+     .tolerance = 2},
     {"Attention", "T[2,4,65,64] T[2,2,65,64] T[2,2,65,64]", "is_causal=1", "T=f16,bf16", .tolerance = 2},
     {"Attention", "T[1,70,128] T[1,140,128] T[1,140,128] T[70,140]", "q_num_heads=1 kv_num_heads=1",
      "T=f16,bf16", .tolerance = 2},

@@ -35,6 +35,7 @@ enum {
     ROWS = 128, /* of a task at most: packing a block of keys costs as much as 4 rows of products */
     FEWEST_ROWS = 32,
     TASKS = 24,               /* enough for 8 threads to end together */
+    HALVES_KEYS = 96,         /* fewer are sooner multiplied as f32 (49 of 32 elements: 0.88 of the speed) */
     DOT_ROWS = 4,             /* so few rows do not pay for packing keys */
     BLOCK = 256,              /* keys: MR rows of their scores are 14 KiB */
     SPLIT = 512,              /* keys of a task of few rows */
@@ -740,7 +741,8 @@ static bool by_halves(const attend_plan *p, const attend_job *j, const ortc_prod
     const ortc_product_line *l = ortc_product_select(ORTC_BF16, ORTC_BF16);
     const bool all = j->q.type == ORTC_FLOAT_BF16 && j->k.type == ORTC_FLOAT_BF16 &&
                      j->v.type == ORTC_FLOAT_BF16;
-    if (p->dots || !all || !l || l->a.group != GROUP || !l->begin || p->size % 2 || p->value_size == 0)
+    if (p->dots || p->total < HALVES_KEYS || !all || !l || l->a.group != GROUP || !l->begin || p->size % 2 ||
+        p->value_size == 0)
         return false;
     *line = l;
     return true;

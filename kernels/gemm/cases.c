@@ -47,6 +47,8 @@ const ortc_case ortc_cases_gemm[] = {
     {"MatMul", "T[2,3,33,40] T[2,3,40,72]", "", "T=f32,f16,bf16", .tolerance = 4},
     /* where units for products of bf16 are worth their packing */
     {"MatMul", "T[131,97] T[97,643]!", "", "T=f32,f16,bf16", .tolerance = 6},
+    /* and enough blocks of rows pass over a part of a panel */
+    {"MatMul", "bf16[197,420] bf16[420,1610]!", "", "", .tolerance = 10},
     {"MatMul", "T[2,130,64] T[64,600]", "", "T=f32,f16,bf16", .tolerance = 6},
     {"MatMul", "T[2,260,33] T[2,33,520]", "", "T=f32,f16,bf16", .tolerance = 6},
     {"MatMul", "T[2,1,9,24] T[3,24,16]", "", "T=f16,bf16", .tolerance = 4},
