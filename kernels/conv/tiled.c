@@ -14,7 +14,6 @@
 #define AHEAD 4096                     /* bytes of weights: how far they are asked for ahead */
 #define UNIT 128                       /* pixels that are finished together: their sums stay in L1 */
 #define ROWS 8                         /* fewer in a band only where they do not fit */
-#define TASKS 32
 #define TASK_CLOCKS 20e3
 #define GRAIN_CLOCKS 8e3
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
@@ -29,6 +28,10 @@ static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i
 static int64_t blocks_of_group(int kind) { return kind == ORTC_TILED_BYTES ? 4 : 2; }
 static int64_t pieces_of(int kind) { return kind == ORTC_TILED_PIECES ? 3 : 1; }
 static int64_t clocks_of_tile(int kind) { return kind == ORTC_TILED_PIECES ? 96 : 16; }
+/* How many times as long a tile takes with weights from far away and ends. Of pieces the measure
+ * of TASK_CLOCKS is products alone. */
+static double with_ends(int kind) { return kind == ORTC_TILED_PIECES ? 1 : 4; }
+static int64_t most_tasks(int kind) { return kind == ORTC_TILED_PIECES ? 32 : 16; }
 
 static int64_t stem_pixel(int kind) { return ORTC_STEM_CHANNELS * (kind == ORTC_TILED_BYTES ? 1 : 2); }
 /* The width of the window with what dilation leaves out; in 64 bytes. */
@@ -103,12 +106,12 @@ static void split(ortc_tiled_plan *p)
 {
     const int64_t rows = p->e.out[1], columns = p->e.out[2], pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
     const double macs = (double)p->images * (double)p->group * (double)p->out_count * (double)p->outs *
-                        (double)p->groups * (double)p->taps * (double)clocks_of_tile(p->kind) /
-                        ORTC_TILE_HALF;
-    const int64_t want = macs / TASK_CLOCKS > TASKS ? TASKS : max64(1, (int64_t)(macs / TASK_CLOCKS));
+                        (double)p->groups * (double)p->taps * (double)clocks_of_tile(p->kind) *
+                        with_ends(p->kind) / ORTC_TILE_HALF;
+    const int64_t want = (int64_t)fmin(fmax(macs / TASK_CLOCKS, 1), (double)most_tasks(p->kind));
     lay_out(p, rows, columns);
     const int64_t outer = p->bands;
-    p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < TASKS;
+    p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < most_tasks(p->kind);
     /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
     const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
     if (point && (double)(p->outs * p->groups * p->pieces * WEIGHT_TILE) <= TOGETHER_BYTES) p->together = 0;
@@ -139,7 +142,8 @@ static void split(ortc_tiled_plan *p)
         p->block_parts = ceil_div(p->outs, p->blocks);
         p->unit_parts = min64(p->units, ceil_div(parts, p->block_parts));
     }
-    const double task = product_clocks(p) / (double)(p->bands * p->block_parts * p->unit_parts);
+    const double task = product_clocks(p) * with_ends(p->kind) /
+                        (double)(p->bands * p->block_parts * p->unit_parts);
     p->grain = task >= GRAIN_CLOCKS ? 1 : (int64_t)(GRAIN_CLOCKS / (task + 1)) + 1;
 }
 
