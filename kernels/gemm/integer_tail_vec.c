@@ -330,8 +330,8 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
               by_row = p->before.row || p->scale.row || p->bias.row,
               by_col = p->before.col || p->scale.col || p->bias.col, sure = is_sure(p, rows, cols);
     passing *f = sure && !by_row && NARROW > 0 && cols <= NARROW ? downs[back][ends]
-                 : sure && !by_col                           ? passes[back][ends]
-                                                             : alongs[back][ends];
+                 : sure && !by_col                               ? passes[back][ends]
+                                                                 : alongs[back][ends];
     if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) f = divided;
     f(p, rows, cols, sums, ld, y, y_ld);
 }
