@@ -4,6 +4,7 @@
 #define ORTC_HALF_H
 
 #include <math.h>
+#include <string.h>
 
 #include "ortc/types.h"
 
@@ -36,6 +37,17 @@ static inline uint16_t ortc_half_encode(double v, ortc_dtype t)
     } else if (isnan(v))
         code |= whole / 2;
     return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
+}
+
+/* The same of an f32 as bf16, quickly, for tensors; a NaN keeps what it can. */
+static inline uint16_t ortc_bf16_encode(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const uint32_t magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+    if (magnitude > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
+    if (magnitude > 0x7f7f0000 && magnitude < 0x7f800000) return (uint16_t)(sign | 0x7f7f);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 #endif

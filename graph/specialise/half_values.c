@@ -161,16 +161,6 @@ static void find_wanted(pass *p)
 
 /* ---- Edges of the other type --------------------------------------------------------------------------- */
 
-static uint16_t rounded(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    const uint32_t magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
-    if (magnitude > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40); /* NaN */
-    if (magnitude > 0x7f7f0000 && magnitude < 0x7f800000) return (uint16_t)(sign | 0x7f7f);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static ortc_edge *rounded_constant(pass *p, const ortc_constant *c)
 {
     uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
@@ -179,7 +169,7 @@ static ortc_edge *rounded_constant(pass *p, const ortc_constant *c)
     for (int64_t i = 0; i < c->count; i++) {
         float v;
         memcpy(&v, (const char *)c->data + i * 4, sizeof v);
-        data[i] = rounded(v);
+        data[i] = ortc_bf16_encode(v);
     }
     if (ortc_constant_create(ORTC_BF16, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
                              &made, p->s->error) != ORTC_OK)

@@ -11,17 +11,16 @@ VFN vi32 rounded(vf32 v)
     return v_sel_i32(v_is_nan(v), x | v_set_i32(0x400000), up) & upper;
 }
 
-/* 1 in lanes of what three pieces do not hold, else what `bad` is. */
-VFN vi32 mark(vf32 v, vi32 bad)
+/* Lanes of what three pieces do not hold. */
+VFN vm32 beyond(vf32 v)
 {
     const vu32 magnitude = (vu32)v_bits_f32(v) & 0x7fffffff;
     const vm32 held = v_lt_u32(magnitude - v_set_u32(ORTC_PIECES_LEAST),
                                v_set_u32(ORTC_PIECES_BEYOND - ORTC_PIECES_LEAST));
-    const vi32 marked = v_sel_i32(held, bad, v_set_i32(1));
-    return v_sel_i32(v_eq_i32((vi32)magnitude, v_set_i32(0)), bad, marked);
+    return v_not(v_or(held, v_eq_i32((vi32)magnitude, v_set_i32(0))));
 }
 
-static int any(vi32 bad) { return v_any(v_not(v_eq_i32(bad, v_set_i32(0)))); }
+VFN vm32 nowhere(void) { return v_lt(v_set_f32(0), v_set_f32(0)); }
 
 VFN vf32 magnitude(vf32 v) { return v_f32_bits(v_bits_f32(v) & v_set_i32(0x7fffffff)); }
 
@@ -62,7 +61,7 @@ static int has_tiny_column(size_t w, size_t k, const float *src)
 
 /* `group` values to each of `planes`, `step` apart, the largest piece first. Of several pieces all but the
  * last are cut off rather than rounded, which takes half as long: of a product 2^-23 is then left out at the
- * most, the other operand's pieces being rounded. `bad` gets lanes of what three pieces do not hold. */
+ * most, the other operand's pieces being rounded. Adds to `bad` what three pieces do not hold. */
 VFN vm32 spread(const float *s, size_t group, const size_t planes, uint16_t *d, size_t step, vm32 bad)
 {
     const vi32 upper = v_set_i32((int32_t)0xffff0000);
@@ -72,10 +71,7 @@ VFN vm32 spread(const float *s, size_t group, const size_t planes, uint16_t *d, 
             v_store_u16(d + i, (vi32)((vu32)rounded(v) >> 16), V_LANES);
             continue;
         }
-        const vu32 magnitude = (vu32)v_bits_f32(v) & 0x7fffffff;
-        const vm32 held = v_lt_u32(magnitude - v_set_u32(ORTC_PIECES_LEAST),
-                                   v_set_u32(ORTC_PIECES_BEYOND - ORTC_PIECES_LEAST));
-        bad = v_or(bad, v_not(v_or(held, v_eq_i32((vi32)magnitude, v_set_i32(0)))));
+        bad = v_or(bad, beyond(v));
         for (size_t p = 0; p < planes; p++) {
             v_store_u16(d + p * step + i, (vi32)((vu32)v_bits_f32(v) >> 16), V_LANES);
             v = v_sub(v, v_f32_bits(v_bits_f32(v) & upper));
@@ -88,7 +84,7 @@ VFN int runs_of(size_t w, size_t k, const float *src, size_t ld, const size_t pl
                 uint16_t *dst, size_t dw)
 {
     const size_t step = dw * group;
-    vm32 bad = v_lt(v_set_f32(0), v_set_f32(0));
+    vm32 bad = nowhere();
     for (size_t k0 = 0; k0 < k; k0 += group, dst += planes * step) {
         for (size_t j = 0; j < w && k - k0 >= group; j++)
             bad = spread(src + j * ld + k0, group, planes, dst + j * group, step, bad);
@@ -110,14 +106,14 @@ static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, 
 
 static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst)
 {
-    vi32 bad = v_set_i32(0);
+    vm32 bad = nowhere();
     int32_t *d = dst;
     for (size_t k0 = 0; k0 < k; k0 += group, d += planes * w * group / 2)
         for (size_t kk = k0; kk < k0 + group; kk += 2)
             V_FOR(j, n, w, {
                 vf32 x = kk < k ? v_load_f32(src + kk * w + j, n) : v_set_f32(0);
                 vf32 y = kk + 1 < k ? v_load_f32(src + (kk + 1) * w + j, n) : v_set_f32(0);
-                bad = mark(y, mark(x, bad));
+                if (planes > 1) bad = v_or(bad, v_or(beyond(x), beyond(y)));
                 for (size_t p = 0; p < planes; p++) {
                     const vi32 first = rounded(x);
                     const vi32 second = rounded(y);
@@ -126,7 +122,7 @@ static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t gro
                     x = v_sub(x, v_f32_bits(first)), y = v_sub(y, v_f32_bits(second));
                 }
             });
-    return any(bad) || (planes > 1 && has_tiny_column(w, k, src));
+    return planes > 1 && (v_any(bad) || has_tiny_column(w, k, src));
 }
 
 const ortc_product_pieces V_NAME(ortc_product_pieces) = {runs, pairs};
