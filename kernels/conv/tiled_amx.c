@@ -14,7 +14,7 @@
 #define TILED_UK ortc_tiled_amx
 #endif
 
-enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, AHEAD_BYTES = 4096 };
+enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024 };
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 
@@ -31,7 +31,7 @@ static void end(void) { AMX_RELEASE(); }
 /* A quarter of weights to come: they are longer than L1, and the first time further away than L2. */
 INLINE void prefetch(const char *p)
 {
-    UNROLL for (size_t i = 0; i < 4; i++) __builtin_prefetch(p + AHEAD_BYTES + i * 64);
+    UNROLL for (size_t i = 0; i < 4; i++) __builtin_prefetch(p + ORTC_TILED_AHEAD + i * 64);
 }
 
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
@@ -109,10 +109,10 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
 #define AHEAD(step) /* of 24, for 3 KB of each block */ \
     do { \
-        __builtin_prefetch(w + AHEAD_BYTES + (step)*128); \
-        __builtin_prefetch(w + AHEAD_BYTES + (step)*128 + 64); \
-        if (two_b) __builtin_prefetch(v + AHEAD_BYTES + (step)*128); \
-        if (two_b) __builtin_prefetch(v + AHEAD_BYTES + (step)*128 + 64); \
+        __builtin_prefetch(w + ORTC_TILED_AHEAD + (step)*128); \
+        __builtin_prefetch(w + ORTC_TILED_AHEAD + (step)*128 + 64); \
+        if (two_b) __builtin_prefetch(v + ORTC_TILED_AHEAD + (step)*128); \
+        if (two_b) __builtin_prefetch(v + ORTC_TILED_AHEAD + (step)*128 + 64); \
     } while (0)
     for (size_t g = 0; g < t->groups; g++, x += t->group)
         for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {

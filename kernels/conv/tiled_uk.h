@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 enum { ORTC_TILE_ROW = 64, ORTC_TILE_HALF = 16, ORTC_TILE_PIXELS = 32, ORTC_TILE_BLOCKS = 2 };
+enum { ORTC_TILED_AHEAD = 4096 }; /* bytes: how far a tile asks for its weights ahead */
 enum { ORTC_TILED_BF16, ORTC_TILED_ROUNDED, ORTC_TILED_PIECES, ORTC_TILED_BYTES, ORTC_TILED_KINDS };
 
 typedef struct ortc_tiled_tile {

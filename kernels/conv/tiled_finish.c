@@ -1,0 +1,58 @@
+/* What becomes of sums of tiles (tiled.h). */
+#include <math.h>
+
+#include "kernels/gemm/product_uk.h"
+#include "tiled_loops.h"
+
+#define BLOCK ORTC_BLOCK
+#define UNIT ORTC_TILED_UNIT
+
+typedef ortc_tiled_job job;
+typedef ortc_tiled_band band;
+
+int ortc_tiled_overs(const job *j, int64_t block, int64_t n, ortc_int_over *out)
+{
+    const ortc_tiled_plan *p = j->p;
+    if (!j->is_fixed || ((block + n) % p->outs == 0 && p->lanes < BLOCK)) return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!ortc_int_over_init(&j->fixed, j->a->int_tail, j->a->in, (block + i) * BLOCK,
+                                (const int32_t *)(const void *)j->a->bias + (block + i) * BLOCK, &out[i]))
+            return 0;
+    return 1;
+}
+
+void ortc_tiled_finish(const band *b, const ortc_int_over *over, float *sums, int64_t block, int64_t blocks,
+                       int64_t from, int64_t to)
+{
+    const job *j = b->j;
+    const ortc_tiled_plan *p = j->p;
+    const int whole = p->pitch == p->e.out[2]; /* nothing lies between rows: they are one */
+    for (int64_t q = from; q < to;) {
+        const int64_t row = whole ? 0 : q / p->pitch, column = q - row * p->pitch;
+        if (!whole && column >= b->pixels) {
+            q = (row + 1) * p->pitch;
+            continue;
+        }
+        const int64_t n = whole ? to - q : min64(b->pixels - column, to - q);
+        for (int64_t k = 0; k < blocks; k++) {
+            const int64_t all = block + k, lanes = all % p->outs + 1 < p->outs ? BLOCK : p->lanes;
+            const int64_t at = ((b->image * p->group * p->outs + all) * p->out_count +
+                                (b->plane * p->e.out[1] + b->row + row) * p->e.out[2] + b->column + column) *
+                               BLOCK;
+            float *s = sums + (k * UNIT + q - from) * BLOCK;
+            if (over) {
+                ortc_int_over_run(&over[k], (const int32_t *)(const void *)s, (size_t)n, at,
+                                  (char *)j->a->y + at * (j->fixed.again ? 4 : 1));
+            } else if (j->straight && lanes == BLOCK) {
+                const int clip = j->a->tail->act == ORTC_UK_ACT_CLIP;
+                const float *residual = j->a->residual;
+                p->uk->clip((size_t)(n * BLOCK), s, residual ? residual + at : NULL,
+                            clip ? j->a->tail->lo : -INFINITY, clip ? j->a->tail->hi : INFINITY,
+                            (float *)j->a->y + at);
+            } else {
+                ortc_blocked_finish(&j->end, s, n, all * BLOCK, (size_t)lanes, at);
+            }
+        }
+        q += n;
+    }
+}
