@@ -79,7 +79,8 @@ typedef struct ortc_blocked_args {
     const ortc_view *in;        /* the call's, for the tail: those of the output's shape in blocks, too */
     /* Of bytes: bias has what s32 sums begin with, y the tail's type. */
     const struct ortc_int_tail *int_tail;
-    uint8_t zero; /* what is read beside the image, moved as x is */
+    const struct ortc_int_ends *int_ends; /* of tiles: sums that begin as 0; NULL: none */
+    uint8_t zero;                         /* what is read beside the image, moved as x is */
 } ortc_blocked_args;
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
                          const ortc_product_threads *threads);

@@ -63,10 +63,10 @@ ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *de
 ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
 /* Whether W's zero points (the ports are the node's) are known to be 0 once it is moved by so much. */
 int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved);
-/* What n sums begin with: minus x's zero point, moved by 128 where `flip` says so, times the sums of filters.
- * *beside: what lies beside the image. cpu_integer_blocks.c */
-ortc_status ortc_conv_integer_first(ortc_call *call, int flip, const void *sums, size_t n, int32_t *out,
-                                    uint8_t *beside);
+/* x's zero point, moved by 128 where `flip` says so: its lower 8 bits lie beside the image. */
+ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out);
+/* What n sums begin with: minus that, times the sums of filters. cpu_integer_blocks.c */
+void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *out);
 /* Clocks of one core for the multiplications alone. */
 double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w);
 

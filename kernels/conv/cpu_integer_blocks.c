@@ -105,17 +105,19 @@ static void release_plan(const void *state, void *pstate)
     free(b);
 }
 
-ortc_status ortc_conv_integer_first(ortc_call *call, int flip, const void *sums, size_t n, int32_t *out,
-                                    uint8_t *beside)
+ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out)
 {
     const ortc_view *zero = call->n_in > 2 && call->in[2].dtype ? &call->in[2] : NULL;
     if (zero && ortc_view_count(zero) != 1)
         return ortc_call_fail(call, ORTC_SHAPE_MISMATCH, "x_zero_point has %lld elements, expected 1",
                               (long long)ortc_view_count(zero));
-    const int32_t moved = (zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) + (flip ? 128 : 0);
-    for (size_t i = 0; i < n; i++) out[i] = -moved * ((const int32_t *)sums)[i];
-    *beside = (uint8_t)moved;
+    *out = (zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) + (flip ? 128 : 0);
     return ORTC_OK;
+}
+
+void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < n; i++) out[i] = -zero * ((const int32_t *)sums)[i];
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)
@@ -123,17 +125,17 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const ortc_conv_integer_state *s = state;
     const blocks_plan *b = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    uint8_t zero;
-    ORTC_TRY(ortc_conv_integer_first(call, b->dense.flip, (const char *)b->packed->data + b->sums,
-                                     (size_t)(b->dense.group * b->dense.outs * ORTC_BLOCK), call->workspace,
-                                     &zero));
+    int32_t zero;
+    ORTC_TRY(ortc_conv_integer_zero(call, b->dense.flip, &zero));
+    ortc_conv_integer_first(zero, (const char *)b->packed->data + b->sums,
+                            (size_t)(b->dense.group * b->dense.outs * ORTC_BLOCK), call->workspace);
     const ortc_blocked_args args = {.x = call->in[0].data,
                                     .w = b->packed->data,
                                     .bias = call->workspace,
                                     .y = call->out[0].data,
                                     .in = call->in,
                                     .int_tail = &s->tail,
-                                    .zero = zero};
+                                    .zero = (uint8_t)zero};
     return ortc_blocked_run(&b->dense, &args, &threads);
 }
 

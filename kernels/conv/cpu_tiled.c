@@ -12,6 +12,7 @@
 #include "cpu.h"
 #include "kernels/common/cpu_device.h"
 #include "kernels/common/element.h"
+#include "kernels/gemm/integer_tail.h"
 #include "tiled.h"
 
 #define FORM(kind) ((uint64_t)0x711ed << 32 | (uint64_t)(kind))
@@ -42,8 +43,9 @@ typedef struct tiled_plan {
     ortc_tiled_plan tiled;
     ortc_dtype type;
     const ortc_packed *packed;
-    size_t sums;  /* of bytes: in front of the filters' sums in it */
-    size_t first; /* bytes of what sums begin with, in front of the workspace */
+    ortc_int_ends *ends; /* of bytes; NULL: none */
+    size_t sums;         /* of bytes: in front of the filters' sums in it */
+    size_t first;        /* bytes of what sums begin with, in front of the workspace */
 } tiled_plan;
 
 static ortc_status choose(int kind, const ortc_conv_geometry *g, const ortc_question *q, ortc_offer *o,
@@ -90,7 +92,10 @@ static void release_plan(const void *state, void *pstate)
 {
     tiled_plan *t = pstate;
     (void)state;
-    if (t) ortc_tiled_plan_deinit(&t->tiled);
+    if (t) {
+        ortc_tiled_plan_deinit(&t->tiled);
+        free(t->ends);
+    }
     free(t);
 }
 
@@ -192,12 +197,32 @@ static ortc_status choose_bytes(const void *state, const ortc_question *q, ortc_
     return ORTC_OK;
 }
 
+/* In fixed point where all is constant that sums begin with, and these are below 2^30. */
+static ortc_int_ends *ends_of(const ortc_conv_integer_state *s, const ortc_conv_geometry *g,
+                              const ortc_plan *p, const tiled_plan *t)
+{
+    const ortc_view *zero = p->n_in > 2 && p->in[2].dtype ? &p->in[2] : NULL;
+    if (zero && (!(zero->flags & ORTC_VIEW_CONST) || !zero->data || ortc_view_count(zero) != 1)) return NULL;
+    if (g->channels * g->kernel_count >= (1 << 30) / (255 * 128)) return NULL;
+    int32_t *first = malloc(t->first);
+    if (!first) return NULL;
+    ortc_conv_integer_first((zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) +
+                                (t->tiled.flip ? 128 : 0),
+                            (const char *)t->packed->data + t->sums, t->first / 4, first);
+    ortc_int_ends *ends = ortc_int_ends_create(&s->tail, p->in, first, (size_t)(g->group * g->filters));
+    free(first);
+    return ends;
+}
+
 static ortc_status plan_bytes(const void *state, ortc_plan *p, void **out)
 {
     const ortc_conv_integer_state *s = state;
     ortc_conv_geometry g;
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
-    return plan(ORTC_TILED_BYTES, &g, p, out);
+    ORTC_TRY(plan(ORTC_TILED_BYTES, &g, p, out));
+    tiled_plan *t = *out;
+    t->ends = ends_of(s, &g, p, t);
+    return ORTC_OK;
 }
 
 static ortc_status run_bytes(const void *state, const void *pstate, ortc_call *call)
@@ -205,16 +230,19 @@ static ortc_status run_bytes(const void *state, const void *pstate, ortc_call *c
     const ortc_conv_integer_state *s = state;
     const tiled_plan *t = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    uint8_t zero;
-    ORTC_TRY(ortc_conv_integer_first(call, t->tiled.flip, (const char *)t->packed->data + t->sums,
-                                     t->first / 4, call->workspace, &zero));
+    const size_t n = t->first / 4;
+    int32_t zero;
+    ORTC_TRY(ortc_conv_integer_zero(call, t->tiled.flip, &zero));
+    if (!t->ends || t->ends->taken * ORTC_BLOCK < n)
+        ortc_conv_integer_first(zero, (const char *)t->packed->data + t->sums, n, call->workspace);
     const ortc_blocked_args args = {.x = call->in[0].data,
                                     .w = t->packed->data,
                                     .bias = call->workspace,
                                     .y = call->out[0].data,
                                     .in = call->in,
                                     .int_tail = &s->tail,
-                                    .zero = zero};
+                                    .int_ends = t->ends,
+                                    .zero = (uint8_t)zero};
     return ortc_tiled_run(&t->tiled, &args, NULL, (char *)call->workspace + t->first, &threads);
 }
 

@@ -360,16 +360,17 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         if (n == 2 && ortc_tiled_is_odd(j, block + 1)) n = 1;
         tile.w = (const char *)j->a->w + b->group * p->outs * each +
                  ortc_tiled_block_at(k, p->outs, each, p->pieces, &tile.w_step);
-        ortc_int_over overs[ORTC_TILE_BLOCKS];
-        const ortc_int_over *over = ortc_tiled_overs(j, block, n, overs) ? overs : NULL;
-        tile.bias = over ? NULL : j->a->bias + block * BLOCK;
+        const ortc_int_ends *ends = j->a->int_ends;
+        const int fixed = ortc_int_ends_has(ends, (size_t)block) &&
+                          ortc_int_ends_has(ends, (size_t)(block + n - 1));
+        tile.bias = fixed ? NULL : j->a->bias + block * BLOCK;
         /* Many tiles ask for the next blocks' weights, which lie behind; few for these. */
         const int64_t lines = ceil_div(n * WEIGHT_TILE / 64, max64(tiles_each, 1));
         const int heavy = lines > 4;
         tile.next = tile.w + (heavy ? ORTC_TILED_AHEAD : n * each);
         tile.next_lines = heavy ? (size_t)(tile.w_step / 64) : k + n < b1 ? (size_t)lines : 0;
         /* Sums with much to do are finished a tile behind, while the unit is at work on the next. */
-        const int behind = over && (j->fixed.back || j->fixed.adds);
+        const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
         int64_t last = 0, last_end = 0;
         float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
         for (int64_t u = u0; u < u1; u++) {
@@ -381,13 +382,13 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
                 p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
                 if (!behind) continue;
-                if (last < last_end) ortc_tiled_finish(b, over, last_sums, block, n, last, last_end);
+                if (last < last_end) ortc_tiled_finish(b, fixed, last_sums, block, n, last, last_end);
                 last = q, last_end = min64(q + ORTC_TILE_PIXELS, to);
                 next_sums = last_sums, last_sums = tile.sums;
             }
-            if (!behind && to > from) ortc_tiled_finish(b, over, sums, block, n, from, to);
+            if (!behind && to > from) ortc_tiled_finish(b, fixed, sums, block, n, from, to);
         }
-        if (last < last_end) ortc_tiled_finish(b, over, last_sums, block, n, last, last_end);
+        if (last < last_end) ortc_tiled_finish(b, fixed, last_sums, block, n, last, last_end);
     }
 }
 
@@ -456,10 +457,6 @@ int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, con
         .p = p, .a = a, .plain = plain, .shared = space, .end = ortc_blocked_end_of(p->floats, p->type, a)};
     j.straight = j.end.straight, j.end.straight = 0;
     for (int64_t i = 0; i < p->group * p->outs; i++) j.weights_odd |= ortc_tiled_is_odd(&j, i);
-    const int64_t *kernel = p->e.kernel; /* of which sums are below 2^30 */
-    j.is_fixed = p->kind == ORTC_TILED_BYTES &&
-                 p->channels * kernel[0] * kernel[1] * kernel[2] < (1 << 30) / (255 * 128) &&
-                 ortc_int_fixed_init(a->int_tail, a->in, &j.fixed);
     if (!p->together) return threads->parallel(threads->context, p->bands, p->grain, whole_bands, &j);
     if (may_be_odd(p)) {
         j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW);

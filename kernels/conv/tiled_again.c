@@ -52,7 +52,7 @@ static void tiles_f32(const band *b, int all, int64_t b0, int64_t b1, int64_t u0
                 tile.y = sums + (q - from) * BLOCK;
                 p->floats->dense[p->type]((size_t)min64(most, to - q), 1, &tile);
             }
-            if (to > from) ortc_tiled_finish(b, NULL, sums, block, 1, from, to);
+            if (to > from) ortc_tiled_finish(b, 0, sums, block, 1, from, to);
         }
     }
 }
@@ -109,7 +109,7 @@ static void define(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1
                 if (q % p->pitch < b->pixels)
                     sums[(q - from) * BLOCK + o] = sum_of(b, k * BLOCK + o, q / p->pitch, q % p->pitch);
             }
-            if (to > from) ortc_tiled_finish(b, NULL, sums, k, 1, from, to);
+            if (to > from) ortc_tiled_finish(b, 0, sums, k, 1, from, to);
         }
 }
 

@@ -10,19 +10,8 @@
 typedef ortc_tiled_job job;
 typedef ortc_tiled_band band;
 
-int ortc_tiled_overs(const job *j, int64_t block, int64_t n, ortc_int_over *out)
-{
-    const ortc_tiled_plan *p = j->p;
-    if (!j->is_fixed || ((block + n) % p->outs == 0 && p->lanes < BLOCK)) return 0;
-    for (int64_t i = 0; i < n; i++)
-        if (!ortc_int_over_init(&j->fixed, j->a->int_tail, j->a->in, (block + i) * BLOCK,
-                                (const int32_t *)(const void *)j->a->bias + (block + i) * BLOCK, &out[i]))
-            return 0;
-    return 1;
-}
-
-void ortc_tiled_finish(const band *b, const ortc_int_over *over, float *sums, int64_t block, int64_t blocks,
-                       int64_t from, int64_t to)
+void ortc_tiled_finish(const band *b, int fixed, float *sums, int64_t block, int64_t blocks, int64_t from,
+                       int64_t to)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
@@ -40,9 +29,10 @@ void ortc_tiled_finish(const band *b, const ortc_int_over *over, float *sums, in
                                 (b->plane * p->e.out[1] + b->row + row) * p->e.out[2] + b->column + column) *
                                BLOCK;
             float *s = sums + (k * UNIT + q - from) * BLOCK;
-            if (over) {
-                ortc_int_over_run(&over[k], (const int32_t *)(const void *)s, (size_t)n, at,
-                                  (char *)j->a->y + at * (j->fixed.again ? 4 : 1));
+            if (fixed) {
+                ortc_int_ends_run(j->a->int_ends, j->a->int_tail, j->a->in, (size_t)all,
+                                  (const int32_t *)(const void *)s, (size_t)n, at,
+                                  (char *)j->a->y + at * (j->a->int_ends->fixed.again ? 4 : 1));
             } else if (j->straight && lanes == BLOCK) {
                 const int clip = j->a->tail->act == ORTC_UK_ACT_CLIP;
                 const float *residual = j->a->residual;

@@ -42,8 +42,6 @@ typedef struct ortc_tiled_job {
     ortc_blocked_end end;
     int straight;           /* f32 whose end is a residual and a clip */
     int weights_odd, again; /* again: what pieces do not hold */
-    ortc_int_fixed fixed;   /* of bytes, where is_fixed */
-    int is_fixed;
 } ortc_tiled_job;
 
 typedef struct ortc_tiled_band {
@@ -57,12 +55,10 @@ int64_t ortc_tiled_unit(const ortc_tiled_band *b, int64_t u, int64_t *to);
 /* Whether a block of output, of all, has weights that pieces do not hold. */
 int ortc_tiled_is_odd(const ortc_tiled_job *j, int64_t block);
 
-/* How sums of n blocks of bytes from `block` on (of all) end, which then begin as 0; 0: as others do. */
-int ortc_tiled_overs(const ortc_tiled_job *j, int64_t block, int64_t n, ortc_int_over *out);
 /* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count
- * them, [block][UNIT][16], to where they belong. over: of bytes, for each block; NULL: otherwise. */
-void ortc_tiled_finish(const ortc_tiled_band *b, const ortc_int_over *over, float *sums, int64_t block,
-                       int64_t blocks, int64_t from, int64_t to);
+ * them, [block][UNIT][16], to where they belong. fixed: in fixed point, sums having begun as 0. */
+void ortc_tiled_finish(const ortc_tiled_band *b, int fixed, float *sums, int64_t block, int64_t blocks,
+                       int64_t from, int64_t to);
 
 /* What tiles do not multiply, of units u0 .. u1-1 and blocks b0 .. b1-1 of a band's group: all, or blocks
  * whose weights are odd. weights: scratch for those of a block in f32. */

@@ -2,6 +2,7 @@
 #include "integer_tail.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 ORTC_VEC_TABLE(ortc_int_passes)
 
@@ -262,41 +263,60 @@ static const ortc_int_blocks *blocks_get(void)
     return NULL;
 }
 
-int ortc_int_fixed_init(const ortc_int_tail *t, const ortc_view *in, ortc_int_fixed *out)
+/* A vector that is the same in every run. */
+static int is_constant(const ortc_int_source *v, const ortc_view *in)
+{
+    return !v->given || v->port < 0 || ((in[v->port].flags & ORTC_VIEW_CONST) && in[v->port].data);
+}
+
+ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in, const int32_t *first,
+                                    size_t channels)
 {
     const ortc_int_blocks *blocks = blocks_get();
-    const ortc_tail_place at = {.channel_col = 1};
-    if (!blocks || !t->has_pass || t->has_rest) return 0;
-    const ortc_int_pass pass = pass_of(t, in, &at);
-    return blocks->init(&pass, out);
-}
-
-int ortc_int_over_init(const ortc_int_fixed *f, const ortc_int_tail *t, const ortc_view *in, int64_t channel,
-                       const int32_t *first, ortc_int_over *out)
-{
-    const ortc_tail_place at = {.channel = channel, .channel_col = 1, .row = 16};
-    out->blocks = blocks_get(), out->fixed = f;
-    out->pass = pass_of(t, in, &at);
-    ortc_int_vector *before = &out->pass.before;
-    for (size_t i = 0; i < 16; i++) {
-        int32_t more = 0;
-        if (before->data) memcpy(&more, (const char *)before->data + 4 * i * before->col, sizeof more);
-        out->before[i] = (int32_t)((uint32_t)first[i] + (uint32_t)more);
+    const size_t count = channels / 16;
+    ortc_tail_place at = {.channel_col = 1};
+    ortc_int_fixed fixed;
+    if (!blocks || !t->has_pass || t->has_rest || !is_constant(&t->before, in) ||
+        !is_constant(&t->scale, in) || !is_constant(&t->bias, in))
+        return NULL;
+    ortc_int_pass pass = pass_of(t, in, &at);
+    if (!blocks->init(&pass, t->residual >= 0, &fixed)) return NULL;
+    ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
+    if (!e) return NULL;
+    *e = (ortc_int_ends){.fixed = fixed, .count = count};
+    for (size_t k = 0; k < count; k++) {
+        ortc_int_block *b = &e->blocks[k];
+        at.channel = (int64_t)k * 16;
+        pass = pass_of(t, in, &at);
+        for (size_t i = 0; i < 16; i++) {
+            int32_t more = 0;
+            if (pass.before.data)
+                memcpy(&more, (const char *)pass.before.data + 4 * i * pass.before.col, sizeof more);
+            b->before[i] = (int32_t)((uint32_t)first[k * 16 + i] + (uint32_t)more);
+        }
+        pass.before = (ortc_int_vector){b->before, 0, 1};
+        if (!blocks->block(&fixed, &pass, b)) b->near = 0;
+        e->taken += b->near != 0;
     }
-    *before = (ortc_int_vector){out->before, 0, 1};
-    return out->blocks->block(f, &out->pass, &out->block);
+    return e;
 }
 
-void ortc_int_over_run(const ortc_int_over *o, const int32_t *sums, size_t n, int64_t element, void *y)
+void ortc_int_ends_run(const ortc_int_ends *e, const ortc_int_tail *t, const ortc_view *in, size_t block,
+                       const int32_t *sums, size_t n, int64_t element, void *y)
 {
-    const char *residual = o->pass.residual ? (const char *)o->pass.residual + element : NULL;
-    uint64_t near = o->blocks->run(o->fixed, &o->block, n, sums, residual, y);
-    for (; near; near &= near - 1) {
-        const size_t first = 4 * (size_t)__builtin_ctzll(near), at = 16 * first;
-        ortc_int_pass pass = o->pass;
-        if (residual) pass.residual = residual + at;
-        ortc_int_passes_select()->slowly(&pass, n - first < 4 ? n - first : 4, 16, sums + at, 16,
-                                         (char *)y + at * (pass.steps->again.type ? sizeof(float) : 1), 16);
+    const ortc_int_block *b = &e->blocks[block];
+    const size_t size = t->steps.again.type ? sizeof(float) : 1;
+    const char *residual = t->residual < 0 ? NULL : (const char *)in[t->residual].data + element;
+    for (uint64_t near = blocks_get()->run(&e->fixed, b, n, sums, residual, y); near; near &= near - 1) {
+        const size_t first = 4 * (size_t)__builtin_ctzll(near);
+        const ortc_tail_place at = {.channel = (int64_t)block * 16,
+                                    .channel_col = 1,
+                                    .element = element + 16 * (int64_t)first,
+                                    .row = 16};
+        ortc_int_pass pass = pass_of(t, in, &at);
+        pass.before = (ortc_int_vector){b->before, 0, 1};
+        ortc_int_passes_select()->slowly(&pass, n - first < 4 ? n - first : 4, 16, sums + 16 * first, 16,
+                                         (char *)y + 16 * first * size, 16);
     }
 }
 

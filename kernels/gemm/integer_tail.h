@@ -76,13 +76,15 @@ typedef struct ortc_int_fixed {
 /* and of 16 channels. */
 typedef struct ortc_int_block {
     float factor[16], bias[16]; /* of sums, to the first that is rounded */
-    int32_t near;               /* bits of which one is set in all but those near a half */
+    int32_t before[16];         /* as the program's first vector: what is added to sums */
+    int32_t near;               /* bits of which one is set in all but those near a half; 0: not done so */
 } ortc_int_block;
 
 typedef struct ortc_int_blocks {
-    /* 0: not for these numbers, which are all that decide. */
-    int (*init)(const ortc_int_pass *, ortc_int_fixed *out);
-    /* Of the 16 channels from column 0 of a pass on. Sums, and what is added to them, are below 2^30. */
+    /* adds: there is a residual. 0: not for these numbers, which are all that decide. */
+    int (*init)(const ortc_int_pass *, int adds, ortc_int_fixed *out);
+    /* Of the 16 channels from column 0 of a pass on, all but `before`. Sums, and what is added to them, are
+     * below 2^30. 0: not for these numbers. */
     int (*block)(const ortc_int_fixed *, const ortc_int_pass *, ortc_int_block *out);
     /* Sums [n][16] to y [n][16], n up to 256; residual: of y's shape. Returns which groups of 4 pixels (bit
      * k: from 4 k on) have an element so near to a half that the program decides. */
@@ -128,21 +130,24 @@ typedef struct ortc_int_run {
 } ortc_int_run;
 ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
 
-/* Blocks of 16 channels that go by fixed point. 0: a node's, or a block's from `channel` on, go by
- * ortc_int_tail_over. Sums, and what is added to them, are below 2^30. */
-typedef struct ortc_int_over {
-    const ortc_int_blocks *blocks;
-    const ortc_int_fixed *fixed;
-    ortc_int_pass pass; /* whose `before` is: */
-    int32_t before[16];
-    ortc_int_block block;
-} ortc_int_over;
-int ortc_int_fixed_init(const ortc_int_tail *, const ortc_view *in, ortc_int_fixed *out);
-/* first: of the 16 channels, added to sums before anything else. *out stays where it is. */
-int ortc_int_over_init(const ortc_int_fixed *, const ortc_int_tail *, const ortc_view *in, int64_t channel,
-                       const int32_t *first, ortc_int_over *out);
-/* n pixels [n][16], up to 256, from `element` of the output on, to y. */
-void ortc_int_over_run(const ortc_int_over *, const int32_t *sums, size_t n, int64_t element, void *y);
+/* Whole blocks of 16 channels that go by fixed point, where the epilogue's vectors are constants: a plan has
+ * them. `first` [channels] is added to sums before anything else; with it they are below 2^30. NULL: a node
+ * goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has). Owner: free(). */
+typedef struct ortc_int_ends {
+    ortc_int_fixed fixed;
+    size_t count, taken; /* blocks; those that are done so */
+    ortc_int_block blocks[];
+} ortc_int_ends;
+ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *, const ortc_view *in, const int32_t *first,
+                                    size_t channels);
+static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
+{
+    return e && block < e->count && e->blocks[block].near != 0;
+}
+/* n pixels [n][16] of a block, up to 256, without `first`, from `element` of the output on, to y. in: the
+ * call's. */
+void ortc_int_ends_run(const ortc_int_ends *, const ortc_int_tail *, const ortc_view *in, size_t block,
+                       const int32_t *sums, size_t n, int64_t element, void *y);
 
 /* Where a tile's results go, and where it lies. The sums are written over. */
 void ortc_int_tail_over(const ortc_int_tail *, const ortc_view *in, const ortc_tail_place *, int32_t *sums,

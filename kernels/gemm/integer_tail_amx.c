@@ -46,10 +46,10 @@ static uint8_t bound_of(float v, const ortc_int_scaled *s)
     return (uint8_t)((q < low ? low : q > low + 255 ? low + 255 : q) - low);
 }
 
-static __attribute__((cold)) int init(const ortc_int_pass *p, ortc_int_fixed *out)
+static __attribute__((cold)) int init(const ortc_int_pass *p, int adds, ortc_int_fixed *out)
 {
     const ortc_int_steps *s = p->steps;
-    const int back = s->to.type != 0, adds = p->residual != NULL, own = back || adds;
+    const int back = s->to.type != 0, own = back || adds;
     const ortc_int_scaled *first = back ? &s->to : &s->y;
     const ortc_int_bounds *bounds = own ? &s->last : &s->clip;
     const double low = s->y.type == ORTC_I8 ? -128 : 0, next = back ? s->from.scale / (double)s->y.scale : 0,

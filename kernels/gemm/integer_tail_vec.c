@@ -116,8 +116,8 @@ VFN steady steady_of(const ortc_int_steps *s)
 /* n integers that are numbers, of the result's type. */
 VFN void end_of(const steady *k, vf32 q, void *y, size_t n)
 {
-    if (k->again)
-        v_store_f32(y, v_mul(v_sub(q, k->again_zero), k->again_scale), n);
+    if (k->again) /* what rounds to -0 is the integer 0 */
+        v_store_f32(y, v_mul(v_sub(v_add(q, v_set_f32(0)), k->again_zero), k->again_scale), n);
     else
         v_store_i8(y, __builtin_convertvector(q, vi32), n);
 }
