@@ -341,34 +341,38 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE, tiles_each = tiles_in(b, u0, u1);
+    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE, tiles_each = tiles_in(b, u0, u1),
+                  bytes = p->kind == ORTC_TILED_BYTES;
     ortc_tiled_tile tile = {.step = (size_t)p->step,
                             .offset = p->offset,
                             .group = p->pieces * p->plane,
                             .piece = p->plane,
                             .groups = (size_t)p->groups,
                             .taps = (size_t)p->taps,
-                            .w_block = p->pieces * WEIGHT_TILE,
                             .block = UNIT * ORTC_TILE_ROW};
+    /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters, so
+     * that weights, which come from far away, are read once. */
+    const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
+                  pixels = (wide ? 2 : 1) * ORTC_TILE_PIXELS;
     for (int64_t k = b0, n; k < b1; k += n) {
         const int64_t block = b->group * p->outs + k;
-        n = k % 2 ? 1 : min64(ORTC_TILE_BLOCKS, b1 - k);
+        n = k % 2 || wide ? 1 : min64(ORTC_TILE_BLOCKS, b1 - k);
         if (ortc_tiled_is_odd(j, block)) {
             n = 1;
             continue;
         }
         if (n == 2 && ortc_tiled_is_odd(j, block + 1)) n = 1;
         tile.w = (const char *)j->a->w + b->group * p->outs * each +
-                 ortc_tiled_block_at(k, p->outs, each, p->pieces, &tile.w_step);
+                 ortc_tiled_block_at(p->kind, k, p->outs, each, &tile.w_step, &tile.w_block);
         const ortc_int_ends *ends = j->a->int_ends;
         const int fixed = ortc_int_ends_has(ends, (size_t)block) &&
                           ortc_int_ends_has(ends, (size_t)(block + n - 1));
         tile.bias = fixed ? NULL : j->a->bias + block * BLOCK;
         /* Many tiles ask for the next blocks' weights, which lie behind; few for these. */
-        const int64_t lines = ceil_div(n * WEIGHT_TILE / 64, max64(tiles_each, 1));
-        const int heavy = lines > 4;
+        const int64_t lines = ceil_div(WEIGHT_TILE / 64, max64(tiles_each, 1));
+        const int heavy = lines > 2;
         tile.next = tile.w + (heavy ? ORTC_TILED_AHEAD : n * each);
-        tile.next_lines = heavy ? (size_t)(tile.w_step / 64) : k + n < b1 ? (size_t)lines : 0;
+        tile.next_lines = heavy ? WEIGHT_TILE / 64 : k + n < b1 ? (size_t)lines : 0;
         /* Sums with much to do are finished a tile behind, while the unit is at work on the next. */
         const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
         int64_t last = 0, last_end = 0;
@@ -376,14 +380,14 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = ortc_tiled_unit(b, u, &to);
-            for (int64_t q = from; q < to; q += ORTC_TILE_PIXELS) {
+            for (int64_t q = from; q < to; q += pixels) {
                 tile.x = b->laid + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
-                p->uk->run[p->kind](to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                p->uk->run[p->kind](wide ? 4 : to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
                 if (!behind) continue;
                 if (last < last_end) ortc_tiled_finish(b, fixed, last_sums, block, n, last, last_end);
-                last = q, last_end = min64(q + ORTC_TILE_PIXELS, to);
+                last = q, last_end = min64(q + pixels, to);
                 next_sums = last_sums, last_sums = tile.sums;
             }
             if (!behind && to > from) ortc_tiled_finish(b, fixed, sums, block, n, from, to);

@@ -91,14 +91,58 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
 ONE(sum_bf16, bf16ps, OF_W, OF_V)
 /* Of bytes, whose products are quicker than weights come, those that the caller says. */
 #define NOTHING(half) (void)0
+INLINE void ask(const int two_b, const ortc_tiled_tile *t, const char *next)
+{
+    for (size_t i = 0; i < t->next_lines; i++, next += 64) {
+        __builtin_prefetch(next);
+        if (two_b) __builtin_prefetch(next + t->w_block);
+    }
+}
 #define OF_NEXT(half) \
-    for (size_t i = 0; (half) == 0 && i < t->next_lines; i++, next += 64) __builtin_prefetch(next)
-ONE(sum_bytes, busd, NOTHING, OF_NEXT)
+    if ((half) == 0) ask(two_b, t, next), next += t->next_lines * 64
+ONE(sum_two_bytes, busd, NOTHING, OF_NEXT)
 #undef OF_W
 #undef OF_V
 #undef NOTHING
 #undef OF_NEXT
 #undef ONE
+
+/* Four halves of a block. */
+static void sum_long_bytes(const ortc_tiled_tile *t)
+{
+    const char *w = t->w, *x = t->x, *next = t->next, *bias = t->bias;
+    const size_t step = t->step;
+    char *y = t->sums;
+    if (bias) {
+        AMX_LOAD(0, bias, 0);
+        AMX_LOAD(1, bias, 0);
+        AMX_LOAD(2, bias, 0);
+        AMX_LOAD(3, bias, 0);
+    } else {
+        AMX_ZERO(0);
+        AMX_ZERO(1);
+        AMX_ZERO(2);
+        AMX_ZERO(3);
+    }
+    for (size_t g = 0; g < t->groups; g++, x += t->group)
+        for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, next += t->next_lines * 64) {
+            const char *a = x + t->offset[tap] * 4;
+            AMX_LOAD(6, w, AMX_ROW);
+            AMX_LOAD(4, a, step);
+            AMX_TDP(busd, 0, 4, 6);
+            AMX_LOAD(5, a + 16 * step, step);
+            AMX_TDP(busd, 1, 5, 6);
+            AMX_LOAD(4, a + 32 * step, step);
+            AMX_TDP(busd, 2, 4, 6);
+            AMX_LOAD(5, a + 48 * step, step);
+            AMX_TDP(busd, 3, 5, 6);
+            ask(0, t, next);
+        }
+    AMX_STORE(0, y, AMX_ROW);
+    AMX_STORE(1, y + TILE_BYTES, AMX_ROW);
+    AMX_STORE(2, y + 2 * TILE_BYTES, AMX_ROW);
+    AMX_STORE(3, y + 3 * TILE_BYTES, AMX_ROW);
+}
 
 /* Six products of pieces (gemm/amx_pieces.h). */
 INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *t)
@@ -138,8 +182,15 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
             sum_##kind(0, 0, t); \
     }
 RUN(bf16)
-RUN(bytes)
 RUN(pieces)
+RUN(two_bytes)
+static void run_bytes(int halves, int blocks, const ortc_tiled_tile *t)
+{
+    if (halves == 4)
+        sum_long_bytes(t);
+    else
+        run_two_bytes(halves, blocks, t);
+}
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
 

@@ -28,8 +28,8 @@ static inline int64_t ortc_tiled_stem_pixel(int kind) /* bytes */
 /* Tiles of weights of a block, and of a group's taps. */
 int64_t ortc_tiled_taps(const ortc_conv_geometry *g, int kind);
 /* Where, in bytes, block k of a group with `outs` begins, whose own bytes are `each`; *step: from a tap to
- * the next. */
-int64_t ortc_tiled_block_at(int64_t k, int64_t outs, int64_t each, int64_t pieces, int64_t *step);
+ * the next; *next: from the block to the one that is multiplied with it. */
+int64_t ortc_tiled_block_at(int kind, int64_t k, int64_t outs, int64_t each, int64_t *step, int64_t *next);
 
 /* ---- Loops --------------------------------------------------------------------------------------------- */
 

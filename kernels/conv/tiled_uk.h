@@ -6,8 +6,8 @@
  * What a tile reads was laid out before (tiled.h): 64 bytes of a pixel's channels, a group, lie together, 32
  * of bf16 or 64 bytes, and neighbouring pixels side by side, so that 16 of them are an operand as they lie,
  * whatever the tap. Weights are [two blocks of output][group][tap][block][piece][16][16 filters][4 bytes],
- * the four bytes being channels that follow each other, or of pieces those of two blocks in turn: read in
- * order, and so asked for ahead. Of a plain image with up to 4 channels, a stem, the 64 bytes are
+ * of bytes [block of output][group][tap].., the four bytes being channels that follow each other, or of
+ * pieces those of two blocks in turn: read in order, and so asked for ahead. Of a plain image with up to 4 channels, a stem, the 64 bytes are
  * neighbouring pixels of 4 channels each, under a row of the window; those of the next pixel of the output
  * begin a stride behind them, and lie over them. Sums of 16 pixels are 16 pixels of a block of output. No
  * state but what `begin` and `end` say, no allocation. */
@@ -30,16 +30,17 @@ typedef struct ortc_tiled_tile {
     const char *w;           /* of the first block */
     int64_t w_step, w_block; /* bytes from a tap to the next; to the second block's */
     const void *bias;        /* [block][16] of 4 bytes: what sums begin with; NULL: 0, which is quicker */
-    const char *next;        /* bytes: weights to come, of which so many lines of 64 are asked for at a tap */
-    size_t next_lines;
-    void *sums;    /* [block][pixel][16] of 4 bytes, */
-    int64_t block; /* so many bytes from a block to the next */
+    const char *next;  /* bytes: weights to come, of which so many lines of 64 are asked for at a tap, */
+    size_t next_lines; /* and as many w_block behind for two blocks */
+    void *sums;        /* [block][pixel][16] of 4 bytes, */
+    int64_t block;     /* so many bytes from a block to the next */
 } ortc_tiled_tile;
 
 typedef struct ortc_tiled_uk {
     /* Of a task on its thread: tile configuration, release. */
     void (*begin)(void), (*end)(void);
-    /* halves: 1 or 2 times 16 pixels, all of which are read and written; blocks 1 or 2. Bytes by kind. */
+    /* halves: 1 or 2 times 16 pixels, all of which are read and written; blocks 1 or 2. Of bytes 4 halves of
+     * a single block, too. */
     void (*run[ORTC_TILED_KINDS])(int halves, int blocks, const ortc_tiled_tile *t);
     /* n pixels of `blocks` blocks (fewer than a group has: the others are 0), `step` bytes from a pixel to
      * the next, `block` from a block to the next, to y, 64 bytes a pixel, pieces `piece` bytes apart. flip:

@@ -45,10 +45,13 @@ size_t ortc_tiled_weight_bytes(const ortc_conv_geometry *g, int kind)
     return (size_t)(blocks * (block_bytes(g, kind) + words_behind(kind) * 4));
 }
 
-int64_t ortc_tiled_block_at(int64_t k, int64_t outs, int64_t each, int64_t pieces, int64_t *step)
+int64_t ortc_tiled_block_at(int kind, int64_t k, int64_t outs, int64_t each, int64_t *step, int64_t *next)
 {
-    *step = (k / 2 * 2 + 1 < outs ? 2 : 1) * pieces * WEIGHT_TILE;
-    return k / 2 * 2 * each + k % 2 * pieces * WEIGHT_TILE;
+    const int64_t tile = ortc_tiled_pieces(kind) * WEIGHT_TILE, pair = k / 2 * 2 + 1 < outs;
+    *step = tile, *next = each;
+    if (kind == ORTC_TILED_BYTES) return k * each;
+    *step = (pair ? 2 : 1) * tile, *next = tile;
+    return k / 2 * 2 * each + k % 2 * tile;
 }
 
 typedef struct fill_arg {
@@ -121,9 +124,9 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t b = begin; b < end; b++) {
         const int64_t first = b % outs * BLOCK, n = min64(BLOCK, g->filters - first);
         const char *w = a->w + (b / outs * g->filters + first) * g->channels * taps * size;
-        int64_t step;
+        int64_t step, next;
         char *dst = a->dst + b / outs * outs * bytes +
-                    ortc_tiled_block_at(b % outs, outs, bytes, ortc_tiled_pieces(a->kind), &step);
+                    ortc_tiled_block_at(a->kind, b % outs, outs, bytes, &step, &next);
         int32_t behind[BLOCK] = {0};
         for (int64_t c = 0; c < g->channels; c += deep)
             for (int64_t t = 0; t < ortc_tiled_taps(g, a->kind); t++, dst += step) {

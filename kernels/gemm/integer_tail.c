@@ -285,39 +285,26 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     if (!e) return NULL;
     *e = (ortc_int_ends){.fixed = fixed, .count = count};
     for (size_t k = 0; k < count; k++) {
-        ortc_int_block *b = &e->blocks[k];
+        int32_t before[16];
         at.channel = (int64_t)k * 16;
         pass = pass_of(t, in, &at);
         for (size_t i = 0; i < 16; i++) {
             int32_t more = 0;
             if (pass.before.data)
                 memcpy(&more, (const char *)pass.before.data + 4 * i * pass.before.col, sizeof more);
-            b->before[i] = (int32_t)((uint32_t)first[k * 16 + i] + (uint32_t)more);
+            before[i] = (int32_t)((uint32_t)first[k * 16 + i] + (uint32_t)more);
         }
-        pass.before = (ortc_int_vector){b->before, 0, 1};
-        if (!blocks->block(&fixed, &pass, b)) b->near = 0;
-        e->taken += b->near != 0;
+        pass.before = (ortc_int_vector){before, 0, 1};
+        if (!blocks->block(&fixed, &pass, &e->blocks[k])) e->blocks[k].near = 0;
+        e->taken += e->blocks[k].near != 0;
     }
     return e;
 }
 
-void ortc_int_ends_run(const ortc_int_ends *e, const ortc_int_tail *t, const ortc_view *in, size_t block,
-                       const int32_t *sums, size_t n, int64_t element, void *y)
+void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
+                       const void *residual, void *y)
 {
-    const ortc_int_block *b = &e->blocks[block];
-    const size_t size = t->steps.again.type ? sizeof(float) : 1;
-    const char *residual = t->residual < 0 ? NULL : (const char *)in[t->residual].data + element;
-    for (uint64_t near = blocks_get()->run(&e->fixed, b, n, sums, residual, y); near; near &= near - 1) {
-        const size_t first = 4 * (size_t)__builtin_ctzll(near);
-        const ortc_tail_place at = {.channel = (int64_t)block * 16,
-                                    .channel_col = 1,
-                                    .element = element + 16 * (int64_t)first,
-                                    .row = 16};
-        ortc_int_pass pass = pass_of(t, in, &at);
-        pass.before = (ortc_int_vector){b->before, 0, 1};
-        ortc_int_passes_select()->slowly(&pass, n - first < 4 ? n - first : 4, 16, sums + 16 * first, 16,
-                                         (char *)y + 16 * first * size, 16);
-    }
+    blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, residual, y);
 }
 
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,

@@ -71,25 +71,26 @@ typedef struct ortc_int_fixed {
     int32_t again;                   /* results are dequantised to f32 by these */
     float again_zero, again_scale;
     uint8_t least, most, flip; /* bounds of results as u8; what makes these s8 */
+    ortc_int_steps steps;      /* of the program */
 } ortc_int_fixed;
 
 /* and of 16 channels. */
 typedef struct ortc_int_block {
     float factor[16], bias[16]; /* of sums, to the first that is rounded */
-    int32_t before[16];         /* as the program's first vector: what is added to sums */
     int32_t near;               /* bits of which one is set in all but those near a half; 0: not done so */
+    int32_t before[16];         /* what the program adds to sums, */
+    float scale[16], added[16]; /* multiplies them with and adds */
 } ortc_int_block;
 
 typedef struct ortc_int_blocks {
     /* adds: there is a residual. 0: not for these numbers, which are all that decide. */
     int (*init)(const ortc_int_pass *, int adds, ortc_int_fixed *out);
-    /* Of the 16 channels from column 0 of a pass on, all but `before`. Sums, and what is added to them, are
-     * below 2^30. 0: not for these numbers. */
+    /* Of the 16 channels from column 0 of a pass on. Sums, and what is added to them, are below 2^30. 0: not
+     * for these numbers. */
     int (*block)(const ortc_int_fixed *, const ortc_int_pass *, ortc_int_block *out);
-    /* Sums [n][16] to y [n][16], n up to 256; residual: of y's shape. Returns which groups of 4 pixels (bit
-     * k: from 4 k on) have an element so near to a half that the program decides. */
-    uint64_t (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums,
-                    const void *residual, void *y);
+    /* Sums [n][16] to y [n][16], n up to 256; residual: of y's shape. */
+    void (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums,
+                const void *residual, void *y);
 } ortc_int_blocks;
 #ifdef ORTC_TILES_amx
 extern const ortc_int_blocks ortc_int_blocks_amx;
@@ -144,10 +145,9 @@ static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
 {
     return e && block < e->count && e->blocks[block].near != 0;
 }
-/* n pixels [n][16] of a block, up to 256, without `first`, from `element` of the output on, to y. in: the
- * call's. */
-void ortc_int_ends_run(const ortc_int_ends *, const ortc_int_tail *, const ortc_view *in, size_t block,
-                       const int32_t *sums, size_t n, int64_t element, void *y);
+/* n pixels [n][16] of a block, up to 256, without `first`, to y; residual: theirs, where there is one. */
+void ortc_int_ends_run(const ortc_int_ends *, size_t block, const int32_t *sums, size_t n,
+                       const void *residual, void *y);
 
 /* Where a tile's results go, and where it lies. The sums are written over. */
 void ortc_int_tail_over(const ortc_int_tail *, const ortc_view *in, const ortc_tail_place *, int32_t *sums,

@@ -3,7 +3,8 @@
  *
  * An element is one fused multiply-add per rounding, in units of what is rounded to with 16 bits behind the
  * point, half a unit and the window more: so that its upper half is the result, its lower half below twice
- * the window only where the program's own roundings could end elsewhere, and saturating is what packing does.
+ * the window only where the program's own roundings could end elsewhere (a channel of four pixels is then done
+ * step by step), and saturating is what packing does.
  *
  * How far the program and this are apart, u being 2^-24: only results within the bounds of their type matter,
  * elsewhere both end in the same bound. There quotients are below 257, and products of sums below 257 + b, b
@@ -80,6 +81,7 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, int adds, ortc_int
                             .again = s->again.type != 0,
                             .again_zero = s->again.zero,
                             .again_scale = s->again.scale,
+                            .steps = *s,
                             .least = bound_of(bounds->lo, &s->y),
                             .most = bound_of(bounds->hi, &s->y),
                             .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
@@ -127,6 +129,9 @@ static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block
             return 0;
         most = _mm512_max_pd(most, here);
         _mm256_storeu_ps(out->factor + i * 8, _mm512_cvtpd_ps(factor * units));
+        _mm256_storeu_ps(out->scale + i * 8, _mm512_cvtpd_ps(eight(&p->scale, 0, i * 8, 1)));
+        _mm256_storeu_ps(out->added + i * 8, _mm512_cvtpd_ps(eight(&p->bias, 0, i * 8, -0.0)));
+        _mm256_storeu_si256((__m256i *)(void *)(out->before + i * 8), _mm512_cvtpd_epi32(before));
     }
     double window;
     out->near = mask_of(_mm512_reduce_max_pd(most), &window);
@@ -144,9 +149,9 @@ typedef struct steady {
     __m512i first, last, integer, order, least, most, flip;
 } steady;
 
-/* adds: 0; 1: of u8; 2: of s8. Returns whether an element is near a half. */
-INLINE int four(const int back, const int adds, const steady *k, const int32_t *sums, const uint8_t *residual,
-                uint8_t *y)
+/* adds: 0; 1: of u8; 2: of s8. Returns which channels have no element near a half. */
+INLINE __mmask16 four(const int back, const int adds, const steady *k, const int32_t *sums,
+                      const uint8_t *residual, uint8_t *y)
 {
     __m512i to[GROUP];
     __mmask16 sure = 0xffff;
@@ -176,34 +181,79 @@ INLINE int four(const int back, const int adds, const steady *k, const int32_t *
     __asm__("vpermb %1, %2, %0" : "=v"(bytes) : "v"(bytes), "v"(k->order));
     bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most);
     _mm512_storeu_si512(y, _mm512_xor_si512(bytes, k->flip));
-    return sure != 0xffff;
+    return sure;
+}
+
+/* v / scale to the type, as a number less its zero point. */
+INLINE __m128 quantised(__m128 v, const ortc_int_scaled *s)
+{
+    const float low = s->type == ORTC_I8 ? -128 : 0;
+    v = _mm_round_ps(_mm_div_ps(v, _mm_set1_ps(s->scale)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm_min_ps(_mm_set1_ps(low + 255 - s->zero), _mm_max_ps(_mm_set1_ps(low - s->zero), v));
+}
+
+INLINE __m128 clipped(__m128 v, const ortc_int_bounds *b)
+{
+    return _mm_min_ps(_mm_set1_ps(b->hi), _mm_max_ps(_mm_set1_ps(b->lo), v));
+}
+
+/* Channels of four pixels (those not in `sure`) step by step, as the program has them. */
+static __attribute__((noinline)) void again(const ortc_int_fixed *f, const ortc_int_block *b, __mmask16 sure,
+                                            const int32_t *sums, const uint8_t *residual, uint8_t *y)
+{
+    const ortc_int_steps *s = &f->steps;
+    const int back = s->to.type != 0, own = back || f->adds;
+    for (uint32_t left = 0xffff & ~(uint32_t)sure; left; left &= left - 1) {
+        const int c = __builtin_ctz(left);
+        const __m128i every = _mm_setr_epi32(c, c + BLOCK, c + 2 * BLOCK, c + 3 * BLOCK);
+        __m128 v = _mm_cvtepi32_ps(
+            _mm_add_epi32(_mm_i32gather_epi32(sums, every, 4), _mm_set1_epi32(b->before[c])));
+        v = _mm_add_ps(_mm_mul_ps(v, _mm_set1_ps(b->scale[c])), _mm_set1_ps(b->added[c]));
+        v = clipped(v, &s->clip);
+        if (back) {
+            v = _mm_sub_ps(quantised(v, &s->to), _mm_set1_ps(s->from.zero - s->to.zero));
+            v = _mm_mul_ps(v, _mm_set1_ps(s->from.scale));
+        }
+        if (f->adds) {
+            const uint8_t *r = residual + c;
+            const uint32_t flip = f->adds == 1 ? 0 : 128, zero = (uint32_t)(int32_t)s->residual.zero + flip;
+#define ELEMENT(i) (int32_t)((r[(i)*BLOCK] ^ flip) - zero)
+            const __m128i x = _mm_setr_epi32(ELEMENT(0), ELEMENT(1), ELEMENT(2), ELEMENT(3));
+            v = _mm_add_ps(v, _mm_mul_ps(_mm_cvtepi32_ps(x), _mm_set1_ps(s->residual.scale)));
+        }
+        if (own) v = clipped(v, &s->last);
+        int32_t to[GROUP];
+        v = _mm_add_ps(quantised(v, &s->y), _mm_set1_ps(s->y.zero));
+        _mm_storeu_si128((__m128i *)(void *)to, _mm_cvtps_epi32(v));
+        for (int i = 0; i < GROUP; i++) y[i * BLOCK + c] = (uint8_t)to[i];
+    }
 }
 
 /* The last four begin earlier where they are not whole, and up to three pixels alone are taken from here, and
  * put back. */
-INLINE uint64_t all(const int back, const int adds, const steady *k, size_t n, const int32_t *sums,
-                    const uint8_t *residual, uint8_t *y)
+INLINE void all(const int back, const int adds, const ortc_int_fixed *f, const ortc_int_block *b,
+                const steady *k, size_t n, const int32_t *sums, const uint8_t *residual, uint8_t *y)
 {
     int32_t some[GROUP * BLOCK] = {0};
-    uint8_t other[GROUP * BLOCK] = {0};
+    uint8_t other[2][GROUP * BLOCK] = {{0}};
     uint8_t *const to = y;
     const size_t few = n < GROUP ? n : 0;
-    uint64_t near = 0;
     if (few) {
         memcpy(some, sums, few * sizeof *some * BLOCK);
-        if (adds) memcpy(other, residual, few * BLOCK);
-        sums = some, residual = y = other, n = GROUP;
+        if (adds) memcpy(other[0], residual, few * BLOCK);
+        sums = some, residual = other[0], y = other[1], n = GROUP;
     }
     for (size_t i = 0; i < n; i += GROUP) {
         const size_t at = (i + GROUP <= n ? i : n - GROUP) * BLOCK;
-        near |= (uint64_t)four(back, adds, k, sums + at, residual + (adds ? at : 0), y + at) << i / GROUP;
+        const uint8_t *r = adds ? residual + at : NULL;
+        const __mmask16 sure = four(back, adds, k, sums + at, r, y + at);
+        if (__builtin_expect(sure != 0xffff, 0)) again(f, b, sure, sums + at, r, y + at);
     }
-    if (few) memcpy(to, other, few * BLOCK);
-    return near;
+    if (few) memcpy(to, other[1], few * BLOCK);
 }
 
-static uint64_t to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
-                         const void *residual, void *y)
+static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
+                     const void *residual, void *y)
 {
 /* Of [pixel][channel], out of [4 channels][two pixels][channel][pixel]. */
 #define FOUR(i) (i), (i) + 2, (i) + 4, (i) + 6
@@ -224,28 +274,30 @@ static uint64_t to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_
                       .most = _mm512_set1_epi8((char)f->most),
                       .flip = _mm512_set1_epi8((char)f->flip)};
     switch (f->back * 3 + f->adds) {
-    case 0: return all(0, 0, &k, n, sums, residual, y);
-    case 1: return all(0, 1, &k, n, sums, residual, y);
-    case 2: return all(0, 2, &k, n, sums, residual, y);
-    case 3: return all(1, 0, &k, n, sums, residual, y);
-    case 4: return all(1, 1, &k, n, sums, residual, y);
-    default: return all(1, 2, &k, n, sums, residual, y);
+    case 0: all(0, 0, f, b, &k, n, sums, residual, y); break;
+    case 1: all(0, 1, f, b, &k, n, sums, residual, y); break;
+    case 2: all(0, 2, f, b, &k, n, sums, residual, y); break;
+    case 3: all(1, 0, f, b, &k, n, sums, residual, y); break;
+    case 4: all(1, 1, f, b, &k, n, sums, residual, y); break;
+    default: all(1, 2, f, b, &k, n, sums, residual, y);
     }
 }
 
-static uint64_t run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
-                    const void *residual, void *y)
+static void run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
+                const void *residual, void *y)
 {
-    if (!f->again) return to_bytes(f, b, n, sums, residual, y);
+    if (!f->again) {
+        to_bytes(f, b, n, sums, residual, y);
+        return;
+    }
     uint8_t bytes[256 * BLOCK];
-    const uint64_t near = to_bytes(f, b, n, sums, residual, bytes);
+    to_bytes(f, b, n, sums, residual, bytes);
     const __m512 zero = _mm512_set1_ps(f->again_zero), scale = _mm512_set1_ps(f->again_scale);
     for (size_t i = 0; i < n; i++) {
         const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i * BLOCK));
         const __m512 v = _mm512_cvtepi32_ps(f->flip ? _mm512_cvtepi8_epi32(q) : _mm512_cvtepu8_epi32(q));
         _mm512_storeu_ps((float *)y + i * BLOCK, (v - zero) * scale);
     }
-    return near;
 }
 
 const ortc_int_blocks ortc_int_blocks_amx = {init, block, run};
