@@ -350,8 +350,8 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
                             .groups = (size_t)p->groups,
                             .taps = (size_t)p->taps,
                             .block = UNIT * ORTC_TILE_ROW};
-    /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters, so
-     * that weights, which come from far away, are read once. */
+    /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
+     * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
                   pixels = (wide ? 2 : 1) * ORTC_TILE_PIXELS;
     for (int64_t k = b0, n; k < b1; k += n) {

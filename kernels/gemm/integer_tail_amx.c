@@ -3,8 +3,8 @@
  *
  * An element is one fused multiply-add per rounding, in units of what is rounded to with 16 bits behind the
  * point, half a unit and the window more: so that its upper half is the result, its lower half below twice
- * the window only where the program's own roundings could end elsewhere (a channel of four pixels is then done
- * step by step), and saturating is what packing does.
+ * the window only where the program's own roundings could end elsewhere (then that channel of four pixels is
+ * done step by step), and saturating is what packing does.
  *
  * How far the program and this are apart, u being 2^-24: only results within the bounds of their type matter,
  * elsewhere both end in the same bound. There quotients are below 257, and products of sums below 257 + b, b
