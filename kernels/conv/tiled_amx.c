@@ -14,7 +14,7 @@
 #define TILED_UK ortc_tiled_amx
 #endif
 
-enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024 };
+enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, SPLIT_AHEAD = 2 * ORTC_TILED_PLAIN_BYTES };
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 
@@ -36,6 +36,14 @@ INLINE void prefetch(const char *p)
 
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
+    const char *y = t->sums;
+    if (t->more) {
+        AMX_LOAD(0, y, AMX_ROW);
+        if (two_a) AMX_LOAD(2, y + TILE_BYTES, AMX_ROW);
+        if (two_b) AMX_LOAD(1, y + t->block, AMX_ROW);
+        if (two_a && two_b) AMX_LOAD(3, y + t->block + TILE_BYTES, AMX_ROW);
+        return;
+    }
     const char *bias = t->bias;
     if (!bias) {
         AMX_ZERO(0);
@@ -100,25 +108,68 @@ ONE(sum_bytes, busd, NOTHING, OF_NEXT)
 #undef OF_NEXT
 #undef ONE
 
-/* Six products of pieces (gemm/amx_pieces.h). */
+/* The upper halves of a and b as words of a, b. */
+VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
+/* v without its upper half as a number, exactly. */
+VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
+VFN vf32 channels(const char *x, size_t i, size_t n)
+{
+    return v_load_f32((const float *)(const void *)x + i, n);
+}
+
+/* Weights of a block, group and tap, [32 channels][16 filters] of f32, as pieces: those of two channels are
+ * words, cut off as x is (lay_pieces). */
+INLINE void split(const char *w, char *to)
+{
+    for (size_t r = 0; r < BLOCK; r++, w += 2 * AMX_ROW, to += AMX_ROW) {
+        __builtin_prefetch(w + SPLIT_AHEAD);
+        __builtin_prefetch(w + SPLIT_AHEAD + AMX_ROW);
+        V_FOR(j, left, BLOCK, {
+            vf32 a = channels(w, j, left), b = channels(w + AMX_ROW, j, left);
+            UNROLL for (size_t p = 0; p < PIECES; p++)
+            {
+                v_store_i32((int32_t *)(void *)(to + p * TILE_BYTES) + j,
+                            upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
+                if (p + 1 < PIECES) a = lower(a), b = lower(b);
+            }
+        });
+    }
+}
+
+/* Six products of pieces (gemm/amx_pieces.h). Weights are split a tap ahead of the products that read them:
+ * so it goes on beside those before, and is in L1 by then. */
 INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
-    const char *w = t->w, *v = w + t->w_block, *x = t->x;
+    const char *w = t->w, *v = w + t->w_block, *x = t->x, *plain = t->plain, *next = t->next;
+    size_t left = plain ? t->groups * t->taps : 0;
+    const size_t lines = t->next_lines;
+    char *to = (char *)(uintptr_t)w;
     start(two_a, two_b, t);
+#define SPLIT() \
+    do { \
+        split(plain, to); \
+        if (two_b) split(plain + ORTC_TILED_PLAIN_BYTES, to + t->w_block); \
+        plain += t->plain_step, to += t->w_step; \
+    } while (0)
+    if (left) SPLIT();
 #define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
-#define AHEAD(step) /* of 24, for 3 KB of each block */ \
+#define AHEAD(step) /* of 24 */ \
     do { \
         __builtin_prefetch(w + ORTC_TILED_AHEAD + (step)*128); \
         __builtin_prefetch(w + ORTC_TILED_AHEAD + (step)*128 + 64); \
         if (two_b) __builtin_prefetch(v + ORTC_TILED_AHEAD + (step)*128); \
         if (two_b) __builtin_prefetch(v + ORTC_TILED_AHEAD + (step)*128 + 64); \
+        if ((step)*3 < lines) \
+            for (size_t i = 0; i < 3; i++, next += 64) __builtin_prefetch(next, 0, 2); /* into L2 */ \
     } while (0)
     for (size_t g = 0; g < t->groups; g++, x += t->group)
         for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {
             const char *a = x + t->offset[tap] * 4;
+            if (left && --left) SPLIT();
             AMX_SIX_OF_PIECES();
         }
+#undef SPLIT
 #undef LOAD_A
 #undef LOAD_B
 #undef AHEAD
@@ -146,11 +197,6 @@ RUN(pieces)
 VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)b, (vi32)a); }
 VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)a, (vi32)b); }
 
-VFN vf32 channels(const char *x, size_t i, size_t n)
-{
-    return v_load_f32((const float *)(const void *)x + i, n);
-}
-
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                        size_t piece)
 {
@@ -172,13 +218,8 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
-/* The upper halves of a and b as words of a, b. */
-VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
-/* v without its upper half as a number, exactly. */
-VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
-
 /* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that
- * what is left out with weights whose pieces are rounded is below 2^-22 of a product, and of either sign. */
+ * what is left out of a product is below 2^-21 of it, and 2^-24 on average. */
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                       size_t piece)
 {
@@ -344,8 +385,8 @@ static void clip_bf16(size_t n, const float *sums, const void *residual, float l
 extern const ortc_tiled_uk TILED_UK;
 const ortc_tiled_uk TILED_UK = {begin,
                                 end,
-                                {run_bf16, run_bf16, run_pieces, run_bytes},
-                                {lay_bf16, lay_rounded, lay_pieces, lay_bytes},
-                                {lay_stem_bf16, lay_stem_rounded, NULL, lay_stem_bytes},
+                                {run_bf16, run_bf16, run_pieces, run_pieces, run_bytes},
+                                {lay_bf16, lay_rounded, lay_pieces, lay_pieces, lay_bytes},
+                                {lay_stem_bf16, lay_stem_rounded, NULL, NULL, lay_stem_bytes},
                                 clip,
                                 clip_bf16};
