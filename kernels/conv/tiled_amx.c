@@ -194,8 +194,13 @@ RUN(pieces)
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
 
+#ifdef __AVX512F__
+VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)_mm512_max_epu32((__m512i)a, (__m512i)b); }
+VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
+#else
 VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)b, (vi32)a); }
 VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)a, (vi32)b); }
+#endif
 
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                        size_t piece)
@@ -218,6 +223,21 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
+/* Whether a pixel has numbers other than 0, and none that is large (ORTC_PIECES_LARGEST). */
+static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks)
+{
+    const vi32 sign = v_set_i32(INT32_MAX);
+    for (size_t i = 0; i < n; i++, x += step) {
+        vu32 most = v_set_u32(0);
+        for (size_t b = 0; b < blocks; b++)
+            V_FOR(j, left, BLOCK,
+                  { most = v_max_u32(most, (vu32)(v_bits_f32(channels(x + b * block, j, left)) & sign)); });
+        if (v_any(v_lt_u32(v_set_u32(0), most)) && !v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), most)))
+            return 1;
+    }
+    return 0;
+}
+
 /* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that
  * what is left out of a product is below 2^-21 of it, and 2^-24 on average. */
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
@@ -227,30 +247,30 @@ static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t
     const vi32 one = v_set_i32(1);
     vu32 most = v_set_u32(0);
     vu32 least = v_set_u32(UINT32_MAX); /* of those that are not 0; less 1 */
-    int odd = 0;
     (void)flip;
-    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
-        int some = 0, enough = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *from = x + i * step;
+        char *to = y + i * AMX_ROW;
         V_FOR(j, left, BLOCK, {
-            vf32 a = channels(x, j, left);
+            vf32 a = channels(from, j, left);
             vf32 b = v_set_f32(0);
-            if (blocks > 1) b = channels(x + block, j, left);
+            if (blocks > 1) b = channels(from + block, j, left);
             const vu32 size_a = (vu32)(v_bits_f32(a) & sign), size_b = (vu32)(v_bits_f32(b) & sign);
-            const vu32 larger = v_max_u32(size_a, size_b);
-            most = v_max_u32(most, larger);
+            most = v_max_u32(most, v_max_u32(size_a, size_b));
             least = v_min_u32(least, v_min_u32(size_a - (vu32)one, size_b - (vu32)one));
-            enough |= v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), larger));
-            some |= v_any(v_lt_u32(v_set_u32(0), larger));
-            for (size_t p = 0; p < PIECES; p++) {
-                v_store_i32((int32_t *)(void *)(y + p * piece) + j,
+            UNROLL for (size_t p = 0; p < PIECES; p++)
+            {
+                v_store_i32((int32_t *)(void *)(to + p * piece) + j,
                             upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
                 if (p + 1 < PIECES) a = lower(a), b = lower(b);
             }
         });
-        odd |= some & !enough;
     }
-    return odd || v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
-           v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1)));
+    if (v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
+        v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1))))
+        return 1;
+    return v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LARGEST - 1))) &&
+           lacks_large(n, x, step, block, blocks);
 }
 
 typedef uint32_t sixteen __attribute__((vector_size(16)));
