@@ -14,18 +14,16 @@
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define BLOCK ORTC_BLOCK
 #define UNIT ORTC_TILED_UNIT
-#define WEIGHT_TILE ORTC_TILED_WEIGHT_TILE
+#define CHUNK_BYTES (96 * 1024) /* of weights in pieces: in L2, beside pixels */
 
 typedef ortc_tiled_job job;
 typedef ortc_tiled_band band;
 
-static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
-
-static int64_t clocks_of_tile(int kind) { return kind == ORTC_TILED_PIECES ? 96 : 16; }
+static int64_t clocks_of_tile(int kind) { return ortc_tiled_in_pieces(kind) ? 96 : 16; }
 /* How many times as long a tile takes with weights from far away and ends. Of pieces the measure
  * of TASK_CLOCKS is products alone. */
-static double with_ends(int kind) { return kind == ORTC_TILED_PIECES ? 1 : 4; }
-static int64_t most_tasks(int kind) { return kind == ORTC_TILED_PIECES ? 32 : 16; }
+static double with_ends(int kind) { return ortc_tiled_in_pieces(kind) ? 1 : 4; }
+static int64_t most_tasks(int kind) { return ortc_tiled_in_pieces(kind) ? 32 : 16; }
 
 #ifdef ORTC_TILES_amx
 extern const ortc_tiled_uk ortc_tiled_amx;
@@ -68,10 +66,21 @@ static int64_t halves_of(const ortc_tiled_plan *p)
                    : p->rows * ceil_div(p->segment, ORTC_TILE_HALF);
 }
 
+static int64_t weights_of(const ortc_tiled_plan *p) /* bytes, of a group's blocks */
+{
+    return p->outs * p->groups * p->taps * ortc_tiled_weight_tile(p->kind);
+}
+
 static double product_clocks(const ortc_tiled_plan *p)
 {
     return (double)p->bands * (double)halves_of(p) * (double)p->outs * (double)p->groups * (double)p->taps *
            (double)clocks_of_tile(p->kind);
+}
+
+static int64_t tasks_of(const ortc_tiled_plan *p)
+{
+    const int plain = p->together && p->kind == ORTC_TILED_PLAIN;
+    return (plain ? p->group : p->bands) * p->block_parts * p->unit_parts;
 }
 
 static void split(ortc_tiled_plan *p)
@@ -86,7 +95,7 @@ static void split(ortc_tiled_plan *p)
     p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < most_tasks(p->kind);
     /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
     const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
-    if (point && (double)(p->outs * p->groups * p->pieces * WEIGHT_TILE) <= TOGETHER_BYTES) p->together = 0;
+    if (point && p->kind != ORTC_TILED_PLAIN && (double)weights_of(p) <= TOGETHER_BYTES) p->together = 0;
     if (!p->together) {
         if (rows == 1) {
             const int64_t fits = BAND_BYTES / (p->band / p->pitch) / UNIT * UNIT;
@@ -106,16 +115,20 @@ static void split(ortc_tiled_plan *p)
     p->units = p->flat ? ceil_div(run_of(p, p->rows, p->segment), UNIT)
                        : p->rows * ceil_div(p->segment, UNIT);
     p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1;
-    if (p->together) { /* weights are read by few tasks where they are more than what is laid out */
+    if (p->together && p->kind == ORTC_TILED_PLAIN) { /* bands are one behind the other */
+        const int64_t parts = ceil_div(want, p->group), units = p->bands / p->group * p->units;
+        p->blocks = ceil_div(pairs, min64(pairs, parts)) * ORTC_TILE_BLOCKS;
+        p->block_parts = ceil_div(p->outs, p->blocks);
+        p->unit_parts = min64(units, ceil_div(parts, p->block_parts));
+    } else if (p->together) { /* weights are read by few tasks where they are more than what is laid out */
         const int64_t parts = ceil_div(want, p->bands);
-        const int heavy = p->outs * p->taps * WEIGHT_TILE * p->groups * p->pieces > p->band;
+        const int heavy = weights_of(p) > p->band;
         const int64_t by_blocks = min64(pairs, heavy ? parts : ceil_div(parts, p->units));
         p->blocks = ceil_div(pairs, by_blocks) * ORTC_TILE_BLOCKS;
         p->block_parts = ceil_div(p->outs, p->blocks);
         p->unit_parts = min64(p->units, ceil_div(parts, p->block_parts));
     }
-    const double task = product_clocks(p) * with_ends(p->kind) /
-                        (double)(p->bands * p->block_parts * p->unit_parts);
+    const double task = product_clocks(p) * with_ends(p->kind) / (double)tasks_of(p);
     p->grain = task >= GRAIN_CLOCKS ? 1 : (int64_t)(GRAIN_CLOCKS / (task + 1)) + 1;
 }
 
@@ -136,7 +149,7 @@ static void find_taps(ortc_tiled_plan *p)
 /* Whether a band may have what tiles do not multiply: pieces, and a stem's number that is not finite. */
 static int may_be_odd(const ortc_tiled_plan *p)
 {
-    return p->kind == ORTC_TILED_PIECES || (p->stem && p->kind != ORTC_TILED_BYTES);
+    return ortc_tiled_in_pieces(p->kind) || (p->stem && p->kind != ORTC_TILED_BYTES);
 }
 
 int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, ortc_dtype type, int kind,
@@ -171,16 +184,22 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
     if (rows * columns * planes * (double)(p->images * p->group) * (double)(p->groups * p->pieces) > 1e15)
         return 0;
     split(p);
-    if ((double)p->band + (double)(p->ins * p->taps) * BLOCK * BLOCK * 4 > SCRATCH_LIMIT) return 0;
+    const int pieces = ortc_tiled_in_pieces(kind), plain = kind == ORTC_TILED_PLAIN;
+    const int64_t split = ORTC_TILE_BLOCKS * p->taps * p->pieces * ORTC_TILED_TILE_BYTES; /* of a group */
+    p->chunk = plain ? min64(max64(CHUNK_BYTES / split, 1), p->groups) : 0;
+    if ((double)p->band + (double)(p->chunk * split) + (double)(p->ins * p->taps) * BLOCK * BLOCK * 4 >
+        SCRATCH_LIMIT)
+        return 0;
     /* the last tile of the last row reads further than it is used */
     const size_t behind = ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW,
-                 sums = ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW;
+                 sums = (plain ? ORTC_TILED_UNITS : 1) * ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW;
     const size_t laid = (size_t)((p->together ? p->bands : 1) * p->band) + behind;
     const size_t flags = may_be_odd(p) && p->together ? (size_t)p->bands * sizeof(atomic_int) : 0;
-    p->at_weights = sums + (p->together ? 0 : laid);
+    p->at_laid = sums;
+    p->at_split = sums + (p->together ? 0 : laid);
+    p->at_weights = p->at_split + (size_t)(p->chunk * split);
     p->scratch = p->at_weights;
-    if (p->kind == ORTC_TILED_PIECES)
-        p->scratch += (size_t)(p->ins * p->taps * BLOCK * BLOCK) * sizeof(float);
+    if (pieces) p->scratch += (size_t)(p->ins * p->taps * BLOCK * BLOCK) * sizeof(float);
     p->shared = p->together ? laid + flags : 0;
     p->offset = malloc((size_t)p->taps * sizeof *p->offset);
     if (!p->offset) return 0;
@@ -198,18 +217,18 @@ void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 #define BEGIN_PIECES 150e3
 double ortc_tiled_clocks(const ortc_tiled_plan *p)
 {
-    static const double laid[ORTC_TILED_KINDS] = {5, 8, 18, 8};
+    static const double laid[ORTC_TILED_KINDS] = {5, 8, 18, 18, 8};
     const double pixels = (double)p->bands * (double)p->band / ORTC_TILE_ROW / (double)p->pieces;
     const double vectors = (double)(p->images * p->group * p->outs * p->out_count);
-    const double weights = (double)(p->group * p->outs * p->groups * p->taps * WEIGHT_TILE);
-    return product_clocks(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors +
-           weights * ((double)p->pieces - 2) / 6 + (p->kind == ORTC_TILED_PIECES ? BEGIN_PIECES : 2000);
+    const double weights = (double)p->group * (double)weights_of(p) / (double)p->pieces;
+    const double more = p->kind == ORTC_TILED_PLAIN ? 0 : ((double)p->pieces - 2) / 6;
+    return product_clocks(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
+           (ortc_tiled_in_pieces(p->kind) ? BEGIN_PIECES : 2000);
 }
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
 
-/* Numbered [image][group][plane][rows][segment]. */
-static band band_of(const job *j, int64_t i, char *laid)
+band ortc_tiled_band_of(const job *j, int64_t i, char *laid)
 {
     const ortc_tiled_plan *p = j->p;
     band b = {.j = j, .laid = laid};
@@ -264,7 +283,7 @@ static int lay_phase(const band *b, const char *src, int64_t phase, int64_t bloc
                                        (size_t)p->channels, p->flip, dst);
     else if (floats)
         p->floats->widen[p->type]((size_t)(hi - lo), src, (size_t)(s * BLOCK), (float *)(void *)dst);
-    else if (p->kind == ORTC_TILED_PIECES && p->type != ORTC_FLOAT_F32)
+    else if (ortc_tiled_in_pieces(p->kind) && p->type != ORTC_FLOAT_F32)
         odd = lay_narrow(p, hi - lo, src, s * p->pixel, blocks, dst);
     else
         odd = p->uk->lay[p->kind]((size_t)(hi - lo), src, (size_t)(s * p->pixel),
@@ -317,11 +336,8 @@ int ortc_tiled_is_odd(const job *j, int64_t block)
 {
     const ortc_tiled_plan *p = j->p;
     int32_t word;
-    if (p->kind != ORTC_TILED_PIECES) return 0;
-    memcpy(&word,
-           (const char *)j->a->w + p->group * p->outs * p->groups * p->taps * p->pieces * WEIGHT_TILE +
-               block * 4,
-           sizeof word);
+    if (!ortc_tiled_in_pieces(p->kind)) return 0;
+    memcpy(&word, (const char *)j->a->w + p->group * weights_of(p) + block * 4, sizeof word);
     return word != 0;
 }
 
@@ -336,43 +352,60 @@ static int64_t tiles_in(const band *b, int64_t u0, int64_t u1)
     return n;
 }
 
+ortc_tiled_tile ortc_tiled_tile_of(const job *j)
+{
+    const ortc_tiled_plan *p = j->p;
+    return (ortc_tiled_tile){.step = (size_t)p->step,
+                             .offset = p->offset,
+                             .group = p->pieces * p->plane,
+                             .piece = p->plane,
+                             .groups = (size_t)p->groups,
+                             .taps = (size_t)p->taps,
+                             .block = UNIT * ORTC_TILE_ROW};
+}
+
+const char *ortc_tiled_weights_at(const job *j, int64_t block, int64_t *step, int64_t *next)
+{
+    const ortc_tiled_plan *p = j->p;
+    return (const char *)j->a->w + block / p->outs * weights_of(p) +
+           ortc_tiled_block_at(p->kind, block % p->outs, p->outs, weights_of(p) / p->outs, step, next);
+}
+
+int64_t ortc_tiled_run_of_blocks(const job *j, int64_t first, int64_t k, int64_t end)
+{
+    if (ortc_tiled_is_odd(j, first + k)) return 0;
+    return k % 2 || k + 1 == end || ortc_tiled_is_odd(j, first + k + 1) ? 1 : ORTC_TILE_BLOCKS;
+}
+
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output. */
 static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
-    const int64_t each = p->groups * p->taps * p->pieces * WEIGHT_TILE, tiles_each = tiles_in(b, u0, u1),
+    const int64_t each = weights_of(p) / p->outs, tiles_each = tiles_in(b, u0, u1),
                   bytes = p->kind == ORTC_TILED_BYTES;
-    ortc_tiled_tile tile = {.step = (size_t)p->step,
-                            .offset = p->offset,
-                            .group = p->pieces * p->plane,
-                            .piece = p->plane,
-                            .groups = (size_t)p->groups,
-                            .taps = (size_t)p->taps,
-                            .block = UNIT * ORTC_TILE_ROW};
+    ortc_tiled_tile tile = ortc_tiled_tile_of(j);
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
                   pixels = (wide ? 2 : 1) * ORTC_TILE_PIXELS;
     for (int64_t k = b0, n; k < b1; k += n) {
         const int64_t block = b->group * p->outs + k;
-        n = k % 2 || wide ? 1 : min64(ORTC_TILE_BLOCKS, b1 - k);
-        if (ortc_tiled_is_odd(j, block)) {
+        n = wide ? 1 : ortc_tiled_run_of_blocks(j, b->group * p->outs, k, b1);
+        if (!n) {
             n = 1;
             continue;
         }
-        if (n == 2 && ortc_tiled_is_odd(j, block + 1)) n = 1;
-        tile.w = (const char *)j->a->w + b->group * p->outs * each +
-                 ortc_tiled_block_at(p->kind, k, p->outs, each, &tile.w_step, &tile.w_block);
+        tile.w = ortc_tiled_weights_at(j, block, &tile.w_step, &tile.w_block);
         const ortc_int_ends *ends = j->a->int_ends;
         const int fixed = ortc_int_ends_has(ends, (size_t)block) &&
                           ortc_int_ends_has(ends, (size_t)(block + n - 1));
         tile.bias = fixed ? NULL : j->a->bias + block * BLOCK;
         /* Many tiles ask for the next blocks' weights, which lie behind; few for these. */
-        const int64_t lines = ceil_div(WEIGHT_TILE / 64, max64(tiles_each, 1));
+        const int64_t line = ORTC_TILED_TILE_BYTES / 64, lines = ceil_div(line, max64(tiles_each, 1));
         const int heavy = lines > 2;
         tile.next = tile.w + (heavy ? ORTC_TILED_AHEAD : n * each);
-        tile.next_lines = heavy ? WEIGHT_TILE / 64 : k + n < b1 ? (size_t)lines : 0;
+        tile.next_lines = !bytes ? 0 : heavy ? (size_t)line : k + n < b1 ? (size_t)lines : 0;
         /* Sums with much to do are finished a tile behind, while the unit is at work on the next. */
         const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
         int64_t last = 0, last_end = 0;
@@ -406,9 +439,12 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
     float *sums = scratch, *weights = (float *)(void *)((char *)scratch + p->at_weights);
     p->uk->begin();
     for (int64_t i = begin; i < end; i++) {
-        const band b = band_of(j, i, (char *)scratch + ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW);
+        const band b = ortc_tiled_band_of(j, i, (char *)scratch + p->at_laid);
         const int odd = lay_band(&b, 0, p->groups, 0);
-        if (!odd) tiles(&b, 0, p->outs, 0, p->units, sums);
+        if (!odd && p->chunk)
+            ortc_tiled_plain_band(&b, scratch);
+        else if (!odd)
+            tiles(&b, 0, p->outs, 0, p->units, sums);
         if (!odd && !j->weights_odd) continue;
         if (!p->stem) lay_band(&b, 0, p->ins, 1);
         ortc_tiled_again(&b, odd, 0, p->outs, 0, p->units, sums, weights);
@@ -424,7 +460,7 @@ static void lay_all(void *arg, int64_t begin, int64_t end, void *scratch)
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
         const int64_t n = i / p->groups, g = i % p->groups;
-        const band b = band_of(j, n, j->shared + n * p->band);
+        const band b = ortc_tiled_band_of(j, n, j->shared + n * p->band);
         if (j->again && g == 0 && !p->stem && (j->weights_odd || j->odd[n])) lay_band(&b, 0, p->ins, 1);
         if (!j->again && lay_band(&b, g, g + 1, 0))
             atomic_store_explicit(&j->odd[n], 1, memory_order_relaxed);
@@ -436,27 +472,36 @@ static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
-    float *weights = (float *)(void *)((char *)scratch + p->at_weights);
-    if (!j->again) p->uk->begin();
+    p->uk->begin();
     for (int64_t i = begin; i < end; i++) {
         const int64_t u = i % p->unit_parts, n = i / p->unit_parts % p->bands,
-                      b0 = i / p->unit_parts / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs),
-                      u0 = share(p->units, p->unit_parts, u), u1 = share(p->units, p->unit_parts, u + 1);
-        const band b = band_of(j, n, j->shared + n * p->band);
-        const int odd = j->odd && j->odd[n];
-        if (j->again)
-            ortc_tiled_again(&b, odd, b0, b1, u0, u1, scratch, weights);
-        else if (!odd)
-            tiles(&b, b0, b1, u0, u1, scratch);
+                      b0 = i / p->unit_parts / p->bands * p->blocks;
+        const band b = ortc_tiled_band_of(j, n, j->shared + n * p->band);
+        if (!j->odd || !j->odd[n])
+            tiles(&b, b0, min64(b0 + p->blocks, p->outs), ortc_tiled_share(p->units, p->unit_parts, u),
+                  ortc_tiled_share(p->units, p->unit_parts, u + 1), scratch);
     }
-    if (!j->again) p->uk->end();
+    p->uk->end();
+}
+
+/* [blocks][band] */
+static void again_of(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const ortc_tiled_plan *p = j->p;
+    float *weights = (float *)(void *)((char *)scratch + p->at_weights);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t n = i % p->bands, b0 = i / p->bands * p->blocks;
+        const band b = ortc_tiled_band_of(j, n, j->shared + n * p->band);
+        ortc_tiled_again(&b, j->odd && j->odd[n], b0, min64(b0 + p->blocks, p->outs), 0, p->units, scratch,
+                         weights);
+    }
 }
 
 int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, const void *plain, void *space,
                        const ortc_product_threads *threads)
 {
-    const int64_t tasks = p->bands * p->block_parts * p->unit_parts,
-                  lay_grain = ceil_div(16 * 1024, p->pieces * p->plane);
+    const int64_t lay_grain = ceil_div(16 * 1024, p->pieces * p->plane);
     job j = {
         .p = p, .a = a, .plain = plain, .shared = space, .end = ortc_blocked_end_of(p->floats, p->type, a)};
     j.straight = j.end.straight, j.end.straight = 0;
@@ -468,7 +513,13 @@ int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, con
     }
     for (int pass = 0; pass < 2; pass++) {
         int32_t status = threads->parallel(threads->context, p->bands * p->groups, lay_grain, lay_all, &j);
-        if (!status) status = threads->parallel(threads->context, tasks, p->grain, tiles_of, &j);
+        if (!status)
+            status = threads->parallel(threads->context, j.again ? p->bands * p->block_parts : tasks_of(p),
+                                       p->grain,
+                                       j.again    ? again_of
+                                       : p->chunk ? ortc_tiled_plain_tasks
+                                                  : tiles_of,
+                                       &j);
         if (status) return status;
         j.again = j.weights_odd;
         for (int64_t n = 0; n < p->bands && j.odd; n++) j.again |= j.odd[n];

@@ -43,12 +43,16 @@ typedef struct ortc_tiled_plan {
     int64_t units, unit_parts, blocks,
         block_parts; /* of a band, of a task: runs of pixels, blocks of output */
     int64_t grain;
-    size_t at_weights, scratch, shared; /* bytes; shared: of all */
-    int64_t *offset;                    /* of each tap, words; owned */
+    int64_t chunk; /* groups whose weights are split together; 0: none are */
+    size_t at_laid, at_split, at_weights, scratch, shared; /* bytes; shared: of all */
+    int64_t *offset;                                       /* of each tap, words; owned */
 } ortc_tiled_plan;
 
 /* Whether x is to be plain: by channels, groups, and the last dim's kernel and dilation. */
 int ortc_tiled_is_stem(const ortc_conv_geometry *g, int kind);
+
+/* The kind that is best for what `kind` says: pieces whose weights would wait for memory stay f32. */
+int ortc_tiled_kind(const ortc_conv_geometry *g, int kind);
 
 /* NULL: the machine has none. Thread: any. */
 const ortc_tiled_uk *ortc_tiled_uk_get(void);

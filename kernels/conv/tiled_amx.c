@@ -14,7 +14,7 @@
 #define TILED_UK ortc_tiled_amx
 #endif
 
-enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024 };
+enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, SPLIT_AHEAD = 2 * ORTC_TILED_PLAIN_BYTES };
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 
@@ -36,6 +36,14 @@ INLINE void prefetch(const char *p)
 
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
+    const char *y = t->sums;
+    if (t->more) {
+        AMX_LOAD(0, y, AMX_ROW);
+        if (two_a) AMX_LOAD(2, y + TILE_BYTES, AMX_ROW);
+        if (two_b) AMX_LOAD(1, y + t->block, AMX_ROW);
+        if (two_a && two_b) AMX_LOAD(3, y + t->block + TILE_BYTES, AMX_ROW);
+        return;
+    }
     const char *bias = t->bias;
     if (!bias) {
         AMX_ZERO(0);
@@ -144,25 +152,68 @@ static void sum_long_bytes(const ortc_tiled_tile *t)
     AMX_STORE(3, y + 3 * TILE_BYTES, AMX_ROW);
 }
 
-/* Six products of pieces (gemm/amx_pieces.h). */
+/* The upper halves of a and b as words of a, b. */
+VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
+/* v without its upper half as a number, exactly. */
+VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
+VFN vf32 channels(const char *x, size_t i, size_t n)
+{
+    return v_load_f32((const float *)(const void *)x + i, n);
+}
+
+/* Weights of a block, group and tap, [32 channels][16 filters] of f32, as pieces: those of two channels are
+ * words, cut off as x is (lay_pieces). */
+INLINE void split(const char *w, char *to)
+{
+    for (size_t r = 0; r < BLOCK; r++, w += 2 * AMX_ROW, to += AMX_ROW) {
+        __builtin_prefetch(w + SPLIT_AHEAD);
+        __builtin_prefetch(w + SPLIT_AHEAD + AMX_ROW);
+        V_FOR(j, left, BLOCK, {
+            vf32 a = channels(w, j, left), b = channels(w + AMX_ROW, j, left);
+            UNROLL for (size_t p = 0; p < PIECES; p++)
+            {
+                v_store_i32((int32_t *)(void *)(to + p * TILE_BYTES) + j,
+                            upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
+                if (p + 1 < PIECES) a = lower(a), b = lower(b);
+            }
+        });
+    }
+}
+
+/* Six products of pieces (gemm/amx_pieces.h). Weights are split a tap ahead of the products that read them:
+ * so it goes on beside those before, and is in L1 by then. */
 INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
-    const char *w = t->w, *v = w + t->w_block, *x = t->x;
+    const char *w = t->w, *v = w + t->w_block, *x = t->x, *plain = t->plain, *next = t->next;
+    size_t left = plain ? t->groups * t->taps : 0;
+    const size_t lines = t->next_lines;
+    char *to = (char *)(uintptr_t)w;
     start(two_a, two_b, t);
+#define SPLIT() \
+    do { \
+        split(plain, to); \
+        if (two_b) split(plain + ORTC_TILED_PLAIN_BYTES, to + t->w_block); \
+        plain += t->plain_step, to += t->w_step; \
+    } while (0)
+    if (left) SPLIT();
 #define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
-#define AHEAD(step) /* of 24, for 3 KB of each block */ \
+#define AHEAD(step) /* of 24 */ \
     do { \
         __builtin_prefetch(w + ORTC_TILED_AHEAD + (step)*128); \
         __builtin_prefetch(w + ORTC_TILED_AHEAD + (step)*128 + 64); \
         if (two_b) __builtin_prefetch(v + ORTC_TILED_AHEAD + (step)*128); \
         if (two_b) __builtin_prefetch(v + ORTC_TILED_AHEAD + (step)*128 + 64); \
+        if ((step)*3 < lines) \
+            for (size_t i = 0; i < 3; i++, next += 64) __builtin_prefetch(next, 0, 2); /* into L2 */ \
     } while (0)
     for (size_t g = 0; g < t->groups; g++, x += t->group)
         for (size_t tap = 0; tap < t->taps; tap++, w += t->w_step, v += t->w_step) {
             const char *a = x + t->offset[tap] * 4;
+            if (left && --left) SPLIT();
             AMX_SIX_OF_PIECES();
         }
+#undef SPLIT
 #undef LOAD_A
 #undef LOAD_B
 #undef AHEAD
@@ -194,13 +245,13 @@ static void run_bytes(int halves, int blocks, const ortc_tiled_tile *t)
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
 
+#ifdef __AVX512F__
+VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)_mm512_max_epu32((__m512i)a, (__m512i)b); }
+VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
+#else
 VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)b, (vi32)a); }
 VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)a, (vi32)b); }
-
-VFN vf32 channels(const char *x, size_t i, size_t n)
-{
-    return v_load_f32((const float *)(const void *)x + i, n);
-}
+#endif
 
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                        size_t piece)
@@ -223,13 +274,23 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
-/* The upper halves of a and b as words of a, b. */
-VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
-/* v without its upper half as a number, exactly. */
-VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
+/* Whether a pixel has numbers other than 0, and none that is large (ORTC_PIECES_LARGEST). */
+static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks)
+{
+    const vi32 sign = v_set_i32(INT32_MAX);
+    for (size_t i = 0; i < n; i++, x += step) {
+        vu32 most = v_set_u32(0);
+        for (size_t b = 0; b < blocks; b++)
+            V_FOR(j, left, BLOCK,
+                  { most = v_max_u32(most, (vu32)(v_bits_f32(channels(x + b * block, j, left)) & sign)); });
+        if (v_any(v_lt_u32(v_set_u32(0), most)) && !v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), most)))
+            return 1;
+    }
+    return 0;
+}
 
 /* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that
- * what is left out with weights whose pieces are rounded is below 2^-22 of a product, and of either sign. */
+ * what is left out of a product is below 2^-21 of it, and 2^-24 on average. */
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                       size_t piece)
 {
@@ -237,30 +298,30 @@ static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t
     const vi32 one = v_set_i32(1);
     vu32 most = v_set_u32(0);
     vu32 least = v_set_u32(UINT32_MAX); /* of those that are not 0; less 1 */
-    int odd = 0;
     (void)flip;
-    for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
-        int some = 0, enough = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *from = x + i * step;
+        char *to = y + i * AMX_ROW;
         V_FOR(j, left, BLOCK, {
-            vf32 a = channels(x, j, left);
+            vf32 a = channels(from, j, left);
             vf32 b = v_set_f32(0);
-            if (blocks > 1) b = channels(x + block, j, left);
+            if (blocks > 1) b = channels(from + block, j, left);
             const vu32 size_a = (vu32)(v_bits_f32(a) & sign), size_b = (vu32)(v_bits_f32(b) & sign);
-            const vu32 larger = v_max_u32(size_a, size_b);
-            most = v_max_u32(most, larger);
+            most = v_max_u32(most, v_max_u32(size_a, size_b));
             least = v_min_u32(least, v_min_u32(size_a - (vu32)one, size_b - (vu32)one));
-            enough |= v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), larger));
-            some |= v_any(v_lt_u32(v_set_u32(0), larger));
-            for (size_t p = 0; p < PIECES; p++) {
-                v_store_i32((int32_t *)(void *)(y + p * piece) + j,
+            UNROLL for (size_t p = 0; p < PIECES; p++)
+            {
+                v_store_i32((int32_t *)(void *)(to + p * piece) + j,
                             upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
                 if (p + 1 < PIECES) a = lower(a), b = lower(b);
             }
         });
-        odd |= some & !enough;
     }
-    return odd || v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
-           v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1)));
+    if (v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
+        v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1))))
+        return 1;
+    return v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LARGEST - 1))) &&
+           lacks_large(n, x, step, block, blocks);
 }
 
 typedef uint32_t sixteen __attribute__((vector_size(16)));
@@ -395,8 +456,8 @@ static void clip_bf16(size_t n, const float *sums, const void *residual, float l
 extern const ortc_tiled_uk TILED_UK;
 const ortc_tiled_uk TILED_UK = {begin,
                                 end,
-                                {run_bf16, run_bf16, run_pieces, run_bytes},
-                                {lay_bf16, lay_rounded, lay_pieces, lay_bytes},
-                                {lay_stem_bf16, lay_stem_rounded, NULL, lay_stem_bytes},
+                                {run_bf16, run_bf16, run_pieces, run_pieces, run_bytes},
+                                {lay_bf16, lay_rounded, lay_pieces, lay_pieces, lay_bytes},
+                                {lay_stem_bf16, lay_stem_rounded, NULL, NULL, lay_stem_bytes},
                                 clip,
                                 clip_bf16};

@@ -1,5 +1,5 @@
 /* What the loops of tiled.h share: tiled.c (plan, laying out, tiles, tasks), tiled_weights.c (packing),
- * tiled_finish.c (what becomes of sums), tiled_again.c (what tiles do not multiply). */
+ * tiled_plain.c (weights in f32), tiled_finish.c (what becomes of sums), tiled_again.c (what tiles do not multiply). */
 #ifndef ORTC_KERNELS_CONV_TILED_LOOPS_H
 #define ORTC_KERNELS_CONV_TILED_LOOPS_H
 
@@ -9,8 +9,8 @@
 #include "tiled.h"
 
 enum {
-    ORTC_TILED_UNIT = 128,         /* pixels that are finished together: their sums stay in L1 */
-    ORTC_TILED_WEIGHT_TILE = 1024, /* bytes: 16 filters, a group, a tap, a piece */
+    ORTC_TILED_UNIT = 128, /* pixels that are finished together: their sums stay in L1 */
+    ORTC_TILED_UNITS = 4,  /* of pieces: so many go over a chunk of weights */
 };
 
 static inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -20,7 +20,17 @@ static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 /* ---- Weights (tiled_weights.c) ------------------------------------------------------------------------- */
 
 static inline int64_t ortc_tiled_blocks_of_group(int kind) { return kind == ORTC_TILED_BYTES ? 4 : 2; }
-static inline int64_t ortc_tiled_pieces(int kind) { return kind == ORTC_TILED_PIECES ? 3 : 1; }
+static inline int ortc_tiled_in_pieces(int kind)
+{
+    return kind == ORTC_TILED_PIECES || kind == ORTC_TILED_PLAIN;
+}
+static inline int64_t ortc_tiled_pieces(int kind) { return ortc_tiled_in_pieces(kind) ? 3 : 1; }
+/* Bytes of weights of a block, group and tap, as they are packed. */
+static inline int64_t ortc_tiled_weight_tile(int kind)
+{
+    return kind == ORTC_TILED_PLAIN ? ORTC_TILED_PLAIN_BYTES
+                                    : ortc_tiled_pieces(kind) * ORTC_TILED_TILE_BYTES;
+}
 static inline int64_t ortc_tiled_stem_pixel(int kind) /* bytes */
 {
     return ORTC_STEM_CHANNELS * (kind == ORTC_TILED_BYTES ? 1 : 2);
@@ -50,10 +60,29 @@ typedef struct ortc_tiled_band {
     char *laid;
 } ortc_tiled_band;
 
+static inline int64_t ortc_tiled_share(int64_t n, int64_t parts, int64_t i) /* where part i begins */
+{
+    return n / parts * i + min64(n % parts, i);
+}
+/* Band i, numbered [image][group][plane][rows][segment]. */
+ortc_tiled_band ortc_tiled_band_of(const ortc_tiled_job *j, int64_t i, char *laid);
 /* Pixels of unit u of a band, from what is returned to *to - 1, as tiles count them. */
 int64_t ortc_tiled_unit(const ortc_tiled_band *b, int64_t u, int64_t *to);
 /* Whether a block of output, of all, has weights that pieces do not hold. */
 int ortc_tiled_is_odd(const ortc_tiled_job *j, int64_t block);
+
+/* What tiles of a plan have alike. */
+ortc_tiled_tile ortc_tiled_tile_of(const ortc_tiled_job *j);
+/* Weights of a block, of all; *step, *next as of ortc_tiled_block_at. */
+const char *ortc_tiled_weights_at(const ortc_tiled_job *j, int64_t block, int64_t *step, int64_t *next);
+/* How many blocks, 1 or 2, tiles go over together from block k of a group on, before `end`, the group's own
+ * beginning with `first` of all; 0: block k is odd. */
+int64_t ortc_tiled_run_of_blocks(const ortc_tiled_job *j, int64_t first, int64_t k, int64_t end);
+
+/* Pieces of weights that lie in f32 (tiled_plain.c): a band; tasks [group][blocks][units of all bands], which
+ * are laid out. */
+void ortc_tiled_plain_band(const ortc_tiled_band *b, void *scratch);
+void ortc_tiled_plain_tasks(void *job, int64_t begin, int64_t end, void *scratch);
 
 /* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count
  * them, [block][UNIT][16], to where they belong. fixed: in fixed point, sums having begun as 0. */

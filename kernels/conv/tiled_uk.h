@@ -6,11 +6,13 @@
  * What a tile reads was laid out before (tiled.h): 64 bytes of a pixel's channels, a group, lie together, 32
  * of bf16 or 64 bytes, and neighbouring pixels side by side, so that 16 of them are an operand as they lie,
  * whatever the tap. Weights are [two blocks of output][group][tap][block][piece][16][16 filters][4 bytes],
- * of bytes [block of output][group][tap].., the four bytes being channels that follow each other, or of
- * pieces those of two blocks in turn: read in order, and so asked for ahead. Of a plain image with up to 4
- * channels, a stem, the 64 bytes are neighbouring pixels of 4 channels each, under a row of the window; those
- * of the next pixel of the output begin a stride behind them, and lie over them. Sums of 16 pixels are 16
- * pixels of a block of output. No state but what `begin` and `end` say, no allocation. */
+ * of bytes [block of output][group][tap].., the four bytes being channels that follow each other, or of pieces
+ * those of two blocks in turn: read in order, and so asked for ahead. Of plain pieces they are f32, [two blocks
+ * of output][group][tap][block][32 channels][16 filters], until the first tile that goes over them splits them
+ * for itself and others. Of a plain image with up to 4 channels, a stem, the 64 bytes are neighbouring pixels
+ * of 4 channels each, under a row of the window; those of the next pixel of the output begin a stride behind
+ * them, and lie over them. Sums of 16 pixels are 16 pixels of a block of output. No state but what `begin` and
+ * `end` say, no allocation. */
 #ifndef ORTC_KERNELS_CONV_TILED_UK_H
 #define ORTC_KERNELS_CONV_TILED_UK_H
 
@@ -18,8 +20,17 @@
 #include <stdint.h>
 
 enum { ORTC_TILE_ROW = 64, ORTC_TILE_HALF = 16, ORTC_TILE_PIXELS = 32, ORTC_TILE_BLOCKS = 2 };
-enum { ORTC_TILED_AHEAD = 4096 }; /* bytes: how far a tile asks for its weights ahead */
-enum { ORTC_TILED_BF16, ORTC_TILED_ROUNDED, ORTC_TILED_PIECES, ORTC_TILED_BYTES, ORTC_TILED_KINDS };
+enum { ORTC_TILED_AHEAD = 4096 };       /* bytes: how far a tile asks for its weights ahead */
+enum { ORTC_TILED_TILE_BYTES = 1024 };  /* weights of a block, group, tap and piece */
+enum { ORTC_TILED_PLAIN_BYTES = 2048 }; /* the same in f32, of all pieces */
+enum {
+    ORTC_TILED_BF16,
+    ORTC_TILED_ROUNDED,
+    ORTC_TILED_PIECES,
+    ORTC_TILED_PLAIN, /* pieces, whose weights lie in f32 */
+    ORTC_TILED_BYTES,
+    ORTC_TILED_KINDS
+};
 
 typedef struct ortc_tiled_tile {
     const char *x;         /* the first pixel under tap 0's offset, first group and piece */
@@ -30,10 +41,15 @@ typedef struct ortc_tiled_tile {
     const char *w;           /* of the first block */
     int64_t w_step, w_block; /* bytes from a tap to the next; to the second block's */
     const void *bias;        /* [block][16] of 4 bytes: what sums begin with; NULL: 0, which is quicker */
-    const char *next;  /* bytes: weights to come, of which so many lines of 64 are asked for at a tap, */
-    size_t next_lines; /* and as many w_block behind for two blocks */
-    void *sums;        /* [block][pixel][16] of 4 bytes, */
-    int64_t block;     /* so many bytes from a block to the next */
+    const char *plain;       /* pieces: the same in f32, to be split into w first; NULL: w holds them */
+    int64_t plain_step;      /* bytes from a tap to the next */
+    int more;                /* sums go on, in place of bias */
+    const char
+        *next; /* weights to come, of which so many lines of 64 are asked for at a tap: of bytes, and as
+                       * many w_block behind for two blocks; of pieces in f32, there up to 72 */
+    size_t next_lines;
+    void *sums;    /* [block][pixel][16] of 4 bytes, */
+    int64_t block; /* so many bytes from a block to the next */
 } ortc_tiled_tile;
 
 typedef struct ortc_tiled_uk {

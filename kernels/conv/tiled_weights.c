@@ -5,7 +5,8 @@
 #include "tiled_loops.h"
 
 #define BLOCK ORTC_BLOCK
-#define WEIGHT_TILE ORTC_TILED_WEIGHT_TILE
+#define FAR_BYTES 1e6  /* of a group's weights: not in L2, beside pixels, when they are needed */
+#define FEW_PIXELS 256 /* more of them go over pieces in less time than it takes to split weights */
 
 /* The width of the window with what dilation leaves out; in 64 bytes. */
 static int64_t span_of(const ortc_conv_geometry *g)
@@ -18,7 +19,7 @@ static int64_t stem_columns(const ortc_conv_geometry *g, int kind)
 }
 int ortc_tiled_is_stem(const ortc_conv_geometry *g, int kind)
 {
-    return kind != ORTC_TILED_PIECES && g->group == 1 && g->channels <= ORTC_STEM_CHANNELS &&
+    return !ortc_tiled_in_pieces(kind) && g->group == 1 && g->channels <= ORTC_STEM_CHANNELS &&
            g->spatial > 0 && g->dilation[g->spatial - 1] <= 64 && g->kernel[g->spatial - 1] <= 64;
 }
 int64_t ortc_tiled_taps(const ortc_conv_geometry *g, int kind)
@@ -27,14 +28,21 @@ int64_t ortc_tiled_taps(const ortc_conv_geometry *g, int kind)
                                        : g->kernel_count;
 }
 
+int ortc_tiled_kind(const ortc_conv_geometry *g, int kind)
+{
+    const double weights = (double)g->channels * (double)g->filters * (double)g->kernel_count * 4,
+                 pixels = (double)g->images * (double)g->out_count;
+    return kind == ORTC_TILED_PIECES && weights > FAR_BYTES && pixels <= FEW_PIXELS ? ORTC_TILED_PLAIN : kind;
+}
+
 static int64_t block_bytes(const ortc_conv_geometry *g, int kind)
 {
     return ceil_div(g->channels, ortc_tiled_blocks_of_group(kind) * BLOCK) * ortc_tiled_taps(g, kind) *
-           ortc_tiled_pieces(kind) * WEIGHT_TILE;
+           ortc_tiled_weight_tile(kind);
 }
 static int64_t words_behind(int kind) /* of a block */
 {
-    return kind == ORTC_TILED_BYTES ? BLOCK : kind == ORTC_TILED_PIECES ? 1 : 0;
+    return kind == ORTC_TILED_BYTES ? BLOCK : ortc_tiled_in_pieces(kind) ? 1 : 0;
 }
 
 size_t ortc_tiled_weight_bytes(const ortc_conv_geometry *g, int kind)
@@ -47,7 +55,7 @@ size_t ortc_tiled_weight_bytes(const ortc_conv_geometry *g, int kind)
 
 int64_t ortc_tiled_block_at(int kind, int64_t k, int64_t outs, int64_t each, int64_t *step, int64_t *next)
 {
-    const int64_t tile = ortc_tiled_pieces(kind) * WEIGHT_TILE, pair = k / 2 * 2 + 1 < outs;
+    const int64_t tile = ortc_tiled_weight_tile(kind), pair = k / 2 * 2 + 1 < outs;
     *step = tile, *next = each;
     if (kind == ORTC_TILED_BYTES) return k * each;
     *step = (pair ? 2 : 1) * tile, *next = tile;
@@ -70,7 +78,7 @@ static int64_t place_of(const fill_arg *a, int64_t c, int64_t t, int64_t k)
     const ortc_conv_geometry *g = a->g;
     const int64_t taps = g->kernel_count;
     if (!ortc_tiled_is_stem(g, a->kind)) {
-        c += a->kind == ORTC_TILED_PIECES ? k % 2 * BLOCK + k / 2 : k;
+        c += ortc_tiled_in_pieces(a->kind) ? k % 2 * BLOCK + k / 2 : k;
         return c < g->channels ? c * taps + t : -1;
     }
     const int64_t columns = stem_columns(g, a->kind), width = g->kernel[g->spatial - 1],
@@ -82,7 +90,7 @@ static int64_t place_of(const fill_arg *a, int64_t c, int64_t t, int64_t k)
     return c * taps + t / columns * width + pixel / dilation;
 }
 
-/* n filters: a tile of weights, or three. */
+/* n filters: a tile of weights, or three, or f32. Returns whether pieces do not hold one. */
 static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t, char *dst)
 {
     const int64_t size = ortc_product_size(a->type), filter = a->g->channels * a->g->kernel_count;
@@ -93,8 +101,12 @@ static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t c, i
             ortc_convert_get()->widen[ortc_float_index(a->type)](1, w + (o * filter + at) * size,
                                                                  &turned[k][o]);
     }
+    const int plain = a->kind == ORTC_TILED_PLAIN;
+    char split[3 * ORTC_TILED_TILE_BYTES];
+    if (plain) memcpy(dst, turned, sizeof turned);
     return ortc_product_moves_select()->pieces->pairs(BLOCK, 2 * BLOCK, turned[0],
-                                                      (size_t)ortc_tiled_pieces(a->kind), 2 * BLOCK, dst);
+                                                      (size_t)ortc_tiled_pieces(a->kind), 2 * BLOCK,
+                                                      plain ? split : dst);
 }
 
 static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t, char *dst,
@@ -102,7 +114,7 @@ static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t c, i
 {
     const char flip = a->type == ORTC_U8 ? (char)0x80 : 0;
     const int64_t filter = a->g->channels * a->g->kernel_count;
-    memset(dst, 0, WEIGHT_TILE);
+    memset(dst, 0, (size_t)ortc_tiled_weight_tile(a->kind));
     for (int64_t k = 0; k < 4 * BLOCK; k++) {
         const int64_t at = place_of(a, c, t, k);
         for (int64_t o = 0; o < n && at >= 0; o++) {

@@ -300,7 +300,7 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
 /* On the machine's unit of tiles. */
 static void on_tiles(const layer *l, const mock_node *n, int64_t out, int kind, int threads, double flops)
 {
-    static const char *const names[] = {"bf16", "rounded", "pieces"};
+    static const char *const names[] = {"bf16", "rounded", "pieces", "plain"};
     const ortc_conv_geometry g = geometry(l, out);
     const ortc_tail_spec relu = {.alpha = 1,
                                  .act = errors ? ORTC_UK_ACT_NONE : ORTC_UK_ACT_CLIP,
@@ -364,7 +364,7 @@ static void row(const layer *l, int threads)
         mock_close(plain.session);
     }
     for (int m = 0; m <= 4; m += 2) in_blocks(l, &n, out, m, threads, flops);
-    for (int k = ORTC_TILED_BF16; k <= ORTC_TILED_PIECES; k++) on_tiles(l, &n, out, k, threads, flops);
+    for (int k = ORTC_TILED_BF16; k <= ORTC_TILED_PLAIN; k++) on_tiles(l, &n, out, k, threads, flops);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
     free(n.out.data);
 }

@@ -67,9 +67,9 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     c->type = types[rng_next(r) % 4];
     c->stem = rng_next(r) % 4 == 0;
     if (tiles) {
-        static const int kinds[] = {ORTC_TILED_BF16, ORTC_TILED_ROUNDED, ORTC_TILED_PIECES,
-                                    ORTC_TILED_PIECES};
-        c->tiles = tiles, c->stem = 0, c->kind = kinds[rng_next(r) % 4];
+        static const int kinds[] = {ORTC_TILED_BF16,   ORTC_TILED_ROUNDED, ORTC_TILED_PIECES,
+                                    ORTC_TILED_PIECES, ORTC_TILED_PLAIN,   ORTC_TILED_PLAIN};
+        c->tiles = tiles, c->stem = 0, c->kind = kinds[rng_next(r) % 6];
         c->type = c->kind == ORTC_TILED_BF16 ? ORTC_BF16 : ORTC_F32;
     }
     g->spatial = (int32_t)rng_range(r, 1, 3);
@@ -148,7 +148,7 @@ static void fill(conv *c, rng *r)
                        rng_next(r) % 2 ? NAN : INFINITY);
     }
     /* what pieces do not hold: a small weight, a large one, a pixel of small values alone */
-    if (c->kind != ORTC_TILED_PIECES || !c->tiles || rng_next(r) % 2) return;
+    if ((c->kind != ORTC_TILED_PIECES && c->kind != ORTC_TILED_PLAIN) || !c->tiles || rng_next(r) % 2) return;
     if (rng_next(r) % 2)
         ((float *)(void *)c->w.data)[rng_range(r, 0, n_w - 1)] = rng_next(r) % 2 ? 1e-36f : 1e18f;
     const int64_t s = rng_range(r, 0, g->in_count - 1);
