@@ -4,10 +4,10 @@
  *   Conv -> Relu -> MaxPool -> Conv        Cast -> Conv -> Relu -> MaxPool -> Conv, Cast behind
  *
  * Between means: made from the result of a product with weights, and read, in the end, by another one, by
- * pointwise nodes and those of the operators below alone. So images, embeddings, positions and masks stay what they are, and so
- * do the results of the graph and what leads from the last product to them. Casts stand where a value of one
- * kind is read as the other. A node changes if its device takes it so; its constants are rounded, the largest
- * finite numbers not to infinity, which is what masks are made of.
+ * pointwise nodes and those of the operators below alone. So images, embeddings, positions and masks stay
+ * what they are, and so do the results of the graph and what leads from the last product to them. Casts
+ * stand where a value of one kind is read as the other. A node changes if its device takes it so; its
+ * constants are rounded, the largest finite numbers not to infinity, which is what masks are made of.
  *
  * An operator other than a product changes where everything that it reads is bf16 by then; of pointwise
  * nodes one value will do, the others being made from weights, too: a mask is not.
@@ -120,7 +120,10 @@ static role find_role(const pass *p, const ortc_node *n)
     return r == VIEWS || (r != OTHER && p->s->together(p->s->arg, n, p->first)) ? r : OTHER;
 }
 
-static role role_of(const pass *p, const ortc_node *n) { return n->id < p->n_nodes ? p->roles[n->id] : OTHER; }
+static role role_of(const pass *p, const ortc_node *n)
+{
+    return n->id < p->n_nodes ? (role)p->roles[n->id] : OTHER;
+}
 
 /* A product with weights, whose operands are rounded anyhow. */
 static bool is_weighted(const pass *p, const ortc_node *n)

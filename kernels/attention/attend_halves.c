@@ -1,4 +1,5 @@
-/* kernels/attention/attend_halves.c: Attention by tiles of bf16 on a unit for such products (attend_task.h). */
+/* kernels/attention/attend_halves.c: Attention by tiles of bf16 on a unit for such products
+ * (attend_task.h). */
 #include <string.h>
 
 #include "kernels/attention/attend_task.h"

@@ -1,9 +1,10 @@
-/* kernels/attention/attend_seen.c: which keys a row of queries sees, and what its scores weigh (attend_task.h). */
+/* kernels/attention/attend_seen.c: which keys a row of queries sees, and what its scores weigh
+ * (attend_task.h). */
 #include <string.h>
 
 #include "kernels/attention/attend_task.h"
 
-/* The ortc_attend_range that the position of query i of a batch allows: as ref, whatever nonpad_kv_seqlen says. */
+/* The range that the position of query i of a batch allows: as ref, whatever nonpad_kv_seqlen says. */
 static ortc_attend_range by_position(const ortc_attend_job *j, int64_t b, int64_t i)
 {
     const ortc_attend_state *s = j->s;
@@ -68,7 +69,6 @@ static ortc_attend_range without_ends(const ortc_attend_job *j, const char *mask
     return r;
 }
 
-/* The ortc_attend_range of each row, within those keys; and of all. */
 ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_job *j = t->j;

@@ -1,6 +1,6 @@
 /* kernels/attention/attend_task.h: Attention on the cpu, cut in files: what they share. A task is a block of
- * rows of queries (cpu_attention.c deals them out); attend_seen.c says which keys a row sees, and makes weights
- * of its scores; attend_tiles.c and attend_halves.c are the ways over keys and values.
+ * rows of queries (cpu_attention.c deals them out); attend_seen.c says which keys a row sees, and makes
+ * weights of its scores; attend_tiles.c and attend_halves.c are the ways over keys and values.
  */
 #ifndef ORTC_KERNELS_ATTEND_TASK_H
 #define ORTC_KERNELS_ATTEND_TASK_H
@@ -100,8 +100,8 @@ ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys);
 /* What rows r0.. see of the keys at..end, all in all. */
 ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at,
                                       int64_t end);
-/* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so far
- * is scaled. */
+/* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so
+ * far is scaled. */
 void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s);
 
 /* ---- Ways: the rows of a task with those keys ---------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The loops of blocked_depthwise.h. A task is some rows of a block; results that registers do not finish wait
- * in scratch, in L1, some rows at a time. Rows of 16 bits are widened once, with the zeros beside them, so that
- * all windows of a row are whole: as many are held as those windows read. */
+ * in scratch, in L1, some rows at a time. Rows of 16 bits are widened once, with the zeros beside them, so
+ * that all windows of a row are whole: as many are held as those windows read. */
 #include "blocked_depthwise.h"
 
 #include <string.h>

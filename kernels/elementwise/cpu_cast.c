@@ -1,7 +1,7 @@
 /* kernels/elementwise/cpu_cast.c: Cast on the cpu provider between the types that models use: blocks go
  * through f32 or i32 in L1, where that rounds once and keeps what ref keeps; other pairs are ref's. Floats
- * that do not fit 32 bits are converted one by one, as ref does it. Goes along with layouts of its neighbours:
- * what fills up a block is 0 in every type. */
+ * that do not fit 32 bits are converted one by one, as ref does it. Goes along with other layouts: what
+ * fills up a block is 0 in every type. */
 #include "kernels/common/layout.h"
 #include "kernels/common/shape.h"
 #include "kernels/elementwise/lines.h"

@@ -335,8 +335,10 @@ static void run(const op *ops, size_t count, size_t block)
 #if THREADED
     const vf32 z = v_set_f32(0);
     for (size_t i = 0; i < count; i += block) ((function *)ops->fn)(ops, i, z, z, z, z, z, z, z, z);
-#ifdef __AVX__ /* which compilers leave out behind functions that take registers: the next instruction of SSE */
-    __builtin_ia32_vzeroupper(); /* would take hundreds of clocks */
+#ifdef __AVX__
+    /* Compilers leave it out behind functions that take registers; the next instruction of SSE would take
+     * hundreds of clocks. */
+    __builtin_ia32_vzeroupper();
 #endif
 #else
     float acc[8 * V_LANES] = {0};
