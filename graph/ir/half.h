@@ -39,15 +39,18 @@ static inline uint16_t ortc_half_encode(double v, ortc_dtype t)
     return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
 }
 
-/* The same of an f32 as bf16, quickly, for tensors; a NaN keeps what it can. */
+/* The same of an f32 as bf16, quickly, for tensors; a NaN keeps what it can. Without branches: compilers make
+ * vectors of it. */
 static inline uint16_t ortc_bf16_encode(float v)
 {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
-    const uint32_t magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
-    if (magnitude > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
-    if (magnitude > 0x7f7f0000 && magnitude < 0x7f800000) return (uint16_t)(sign | 0x7f7f);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    const uint32_t magnitude = bits & 0x7fffffff, largest = (bits & 0x80000000) | 0x7f7f0000;
+    uint32_t code = bits + 0x7fff + (bits >> 16 & 1);
+    code = magnitude > 0x7f7f0000 ? largest : code;
+    code = magnitude >= 0x7f800000 ? bits : code;
+    code = magnitude > 0x7f800000 ? bits | 0x400000 : code;
+    return (uint16_t)(code >> 16);
 }
 
 #endif

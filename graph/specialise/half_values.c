@@ -4,15 +4,16 @@
  *   Conv -> Relu -> MaxPool -> Conv        Cast -> Conv -> Relu -> MaxPool -> Conv, Cast behind
  *
  * Between means: made from the result of a product with weights, and read, in the end, by another one, by
- * nodes of the operators below alone. So images, embeddings, positions and masks stay what they are, and so
- * do the results of the graph and what leads from the last product to them. Casts stand where a value of one
- * kind is read as the other. A node changes if its device takes it so; its constants are rounded, the largest
- * finite numbers not to infinity, which is what masks are made of.
+ * pointwise nodes and those of the operators below alone. So images, embeddings, positions and masks stay
+ * what they are, and so do the results of the graph and what leads from the last product to them. Casts
+ * stand where a value of one kind is read as the other. A node changes if its device takes it so; its
+ * constants are rounded, the largest finite numbers not to infinity, which is what masks are made of.
  *
  * An operator other than a product changes where everything that it reads is bf16 by then; of pointwise
  * nodes one value will do, the others being made from weights, too: a mask is not.
  */
 #include "graph/ir/half.h"
+#include "graph/ir/pointwise.h"
 #include "graph/ir/quantised.h"
 #include "specialise.h"
 
@@ -25,29 +26,6 @@ static const struct {
     {"Conv", PRODUCT},
     {"MatMul", PRODUCT},
     {"Gemm", PRODUCT},
-    {"Add", POINTWISE},
-    {"Sub", POINTWISE},
-    {"Mul", POINTWISE},
-    {"Div", POINTWISE},
-    {"Max", POINTWISE},
-    {"Min", POINTWISE},
-    {"Sum", POINTWISE},
-    {"Neg", POINTWISE},
-    {"Abs", POINTWISE},
-    {"Relu", POINTWISE},
-    {"LeakyRelu", POINTWISE},
-    {"PRelu", POINTWISE},
-    {"Clip", POINTWISE},
-    {"Elu", POINTWISE},
-    {"Sigmoid", POINTWISE},
-    {"HardSigmoid", POINTWISE},
-    {"HardSwish", POINTWISE},
-    {"Swish", POINTWISE},
-    {"Gelu", POINTWISE},
-    {"Mish", POINTWISE},
-    {"Tanh", POINTWISE},
-    {"Erf", POINTWISE},
-    {"Softplus", POINTWISE},
     {"MaxPool", MOVES},
     {"AveragePool", MOVES},
     {"GlobalMaxPool", MOVES},
@@ -91,7 +69,8 @@ typedef struct pass {
     const ortc_node *first; /* product that rounds: whose device it is about */
     edge_state *edges;      /* by id, of those that were there at the beginning */
     size_t n_edges;
-    bool *changed; /* nodes, by id */
+    uint8_t *roles; /* of nodes, by id */
+    bool *changed;  /* nodes, by id */
     size_t n_nodes;
 } pass;
 
@@ -100,18 +79,50 @@ static bool is_f32(const ortc_edge *e)
     return e && e->type && e->type->kind == ORTC_KIND_TENSOR && e->type->dtype == ORTC_F32;
 }
 
-static role role_of(const pass *p, const ortc_node *n)
+/* Whether a program of one type keeps errors small: what it stores is no primitive that makes an absolute
+ * error of a relative one, or more of it. */
+static bool is_steady(const ortc_node *n)
 {
+    const ortc_schema *schema = ortc_op_schema(n->op);
+    const ortc_formal *x = ortc_schema_in(schema, 0), *y = ortc_schema_out(schema, 0);
+    const ortc_pointwise *p = x && y && x->constraint == y->constraint && n->n_in > 0 && is_f32(n->in[0])
+                                  ? ortc_pointwise_of(n)
+                                  : NULL;
+    if (!p) return false;
+    switch (p->steps[p->steps[p->n - 1].a].op) {
+    case ORTC_PW_EXP:
+    case ORTC_PW_LOG:
+    case ORTC_PW_POW:
+    case ORTC_PW_SIN:
+    case ORTC_PW_COS:
+    case ORTC_PW_TAN:
+    case ORTC_PW_SINH:
+    case ORTC_PW_COSH:
+    case ORTC_PW_MOD:
+    case ORTC_PW_REM:
+    case ORTC_PW_FLOOR:
+    case ORTC_PW_CEIL:
+    case ORTC_PW_ROUND: return false;
+    default: return true;
+    }
+}
+
+static role find_role(const pass *p, const ortc_node *n)
+{
+    role r = OTHER;
     if (!n->op || *n->domain || n->epilogue || n->n_captures || n->n_out < 1 || !is_f32(n->out[0]))
         return OTHER;
     for (uint32_t i = 1; i < n->n_out; i++) /* Split has several results, others have some of another kind */
         if (n->out[i] && strcmp(n->type, "Split")) return OTHER;
-    for (size_t i = 0; i < ORTC_LENGTH(operators); i++)
-        if (!strcmp(n->type, operators[i].op)) {
-            const role r = operators[i].role;
-            return r == VIEWS || p->s->together(p->s->arg, n, p->first) ? r : OTHER;
-        }
-    return OTHER;
+    for (size_t i = 0; i < ORTC_LENGTH(operators) && r == OTHER; i++)
+        if (!strcmp(n->type, operators[i].op)) r = operators[i].role;
+    if (r == OTHER && is_steady(n)) r = POINTWISE;
+    return r == VIEWS || (r != OTHER && p->s->together(p->s->arg, n, p->first)) ? r : OTHER;
+}
+
+static role role_of(const pass *p, const ortc_node *n)
+{
+    return n->id < p->n_nodes ? (role)p->roles[n->id] : OTHER;
 }
 
 /* A product with weights, whose operands are rounded anyhow. */
@@ -278,7 +289,9 @@ ortc_status ortc_pass_half_values(ortc_specialise *s)
     if (!p.first) return ORTC_OK;
     p.edges = ortc_arena_array(&g->arena, p.n_edges, sizeof *p.edges);
     p.changed = ortc_arena_array(&g->arena, p.n_nodes, sizeof *p.changed);
-    if (!p.edges || !p.changed) return ortc_no_memory(s->error, 0);
+    p.roles = ortc_arena_array(&g->arena, p.n_nodes, sizeof *p.roles);
+    if (!p.edges || !p.changed || !p.roles) return ortc_no_memory(s->error, 0);
+    for (const ortc_node *n = g->first; n; n = n->next) p.roles[n->id] = (uint8_t)find_role(&p, n);
     find_derived(&p);
     find_wanted(&p);
     for (ortc_node *n = g->first; n; n = n->next)

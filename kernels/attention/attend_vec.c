@@ -99,30 +99,77 @@ static void add_mask(size_t count, float *s, const void *mask, int kind)
  * hundred clocks for a multiplication with it (masks that take 100 off leave 3.8e-44). */
 #define LEAST (-87.33f)
 
-/* Where all is -infinity so far, 0 is taken off: -infinity - -infinity would be NaN. */
+/* e^(s - most), and what is added to a row's sum. Where all is -infinity so far, 0 is taken off: -infinity -
+ * -infinity would be NaN. */
+VFN vf32 weight(vf32 s, float most)
+{
+    const vf32 d = v_sub(s, v_set_f32(most == -__builtin_inff() ? 0 : most));
+    const vf32 least = v_set_f32(LEAST);
+    return v_sel(v_lt(d, least), v_set_f32(0), v_exp(v_max(least, d))); /* NaN is second: it stays */
+}
+
+/* Returns what the row's results so far are to be multiplied by. */
+static float go_on(ortc_attend_row *row, float most, float sum)
+{
+    const float was = row->most;
+    float by = 1; /* of a first block, too: nothing has been added up */
+    if (most != was && was != -__builtin_inff()) v_store_f32(&by, v_exp(v_set_f32(was - most)), 1);
+    row->most = most;
+    row->sum = row->sum * (double)by + (double)sum;
+    return by;
+}
+
+#if V_LANES == 16
+/* A short row stays in registers: between passes over memory its last, partial vector is waited for. */
+enum { FEW = 64 };
+VFN vf32 masked(size_t i, size_t count, const float *s, const void *mask, int kind)
+{
+    const size_t n = count > i ? count - i : 0;
+    vf32 v = v_load_f32(s + i, n);
+    if (kind == ORTC_MASK_F32) v = v_add(v, v_load_f32((const float *)mask + i, n));
+    if (kind == ORTC_MASK_BF16) v = v_add(v, v_load_bf16((const uint16_t *)mask + i, n));
+    return v_keep(v, n, -__builtin_inff());
+}
+static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_attend_row *row)
+{
+    vf32 a = masked(0, n, s, mask, kind), b = masked(16, n, s, mask, kind), c = masked(32, n, s, mask, kind),
+         d = masked(48, n, s, mask, kind);
+    const float top = V_ACROSS(v_max, v_max(v_max(a, c), v_max(b, d))),
+                most = top > row->most ? top : row->most;
+    a = weight(a, most), b = weight(b, most), c = weight(c, most), d = weight(d, most);
+    v_store_f32(s, a, n);
+    if (n > 16) v_store_f32(s + 16, b, n - 16);
+    if (n > 32) v_store_f32(s + 32, c, n - 32);
+    if (n > 48) v_store_f32(s + 48, d, n - 48);
+    return go_on(row, most, V_ACROSS(v_sum, v_add(v_add(v_add(a, b), c), d)));
+}
+#else
+enum { FEW = 0 };
+static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_attend_row *row)
+{
+    (void)n, (void)s, (void)mask, (void)kind, (void)row;
+    return 1;
+}
+#endif
+
 static float weigh(size_t n_scores, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row)
 {
+    if (n_scores <= FEW && !(softcap > 0) && kind != ORTC_MASK_F16 && kind != ORTC_MASK_BOOL)
+        return weigh_few(n_scores, s, mask, kind, row);
     if (softcap > 0) {
         const vf32 cap = v_set_f32(softcap);
         V_FOR(i, n, n_scores, v_store_f32(s + i, v_mul(cap, v_tanh(v_div(v_load_f32(s + i, n), cap))), n););
     }
     add_mask(n_scores, s, mask, kind);
     V_REDUCE(top, v_max, -__builtin_inff(), n_scores, i, n, v_load_f32(s + i, n));
-    const float was = row->most, most = top > was ? top : was, off = most == -__builtin_inff() ? 0 : most;
-    const vf32 t = v_set_f32(off);
+    const float most = top > row->most ? top : row->most;
     vf32 sums = v_set_f32(0);
     V_FOR(i, n, n_scores, {
-        const vf32 d = v_sub(v_load_f32(s + i, n), t);
-        const vf32 e = v_sel(v_lt(d, v_set_f32(LEAST)), v_set_f32(0), v_exp(d));
+        const vf32 e = weight(v_load_f32(s + i, n), most);
         v_store_f32(s + i, e, n);
         sums = v_add(sums, v_keep(e, n, 0));
     });
-    const float sum = V_ACROSS(v_sum, sums);
-    float by = 1; /* of a first block, too: nothing has been added up */
-    if (most != was && was != -__builtin_inff()) v_store_f32(&by, v_exp(v_set_f32(was - most)), 1);
-    row->most = most;
-    row->sum = row->sum * (double)by + (double)sum;
-    return by;
+    return go_on(row, most, V_ACROSS(v_sum, sums));
 }
 
 static void scale(size_t count, float *x, float by)

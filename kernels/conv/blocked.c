@@ -271,6 +271,10 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
         if (residual || s->act != ORTC_UK_ACT_NONE)
             e->uk->finish[e->type]((size_t)(n * ORTC_BLOCK), residual ? residual + bytes : NULL, s->act,
                                    s->lo, s->hi, sums);
+        if (s->has_rest && e->type != ORTC_FLOAT_F32 && lanes == ORTC_BLOCK) { /* at once */
+            ortc_tail_store(s, e->a->in, &place, sums, ORTC_BLOCK, y, ORTC_BLOCK, (size_t)n, lanes);
+            return;
+        }
         stored = s->has_rest && e->type == ORTC_FLOAT_F32 && lanes == ORTC_BLOCK;
         ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, stored ? (float *)(void *)y : sums, ORTC_BLOCK,
                        (size_t)n, lanes);

@@ -1,6 +1,6 @@
 /* The loops of blocked_depthwise.h. A task is some rows of a block; results that registers do not finish wait
- * in scratch, in L1, some rows at a time. Rows of 16 bits are widened once: as many are held as those windows
- * read. */
+ * in scratch, in L1, some rows at a time. Rows of 16 bits are widened once, with the zeros beside them, so
+ * that all windows of a row are whole: as many are held as those windows read. */
 #include "blocked_depthwise.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     if (p->type != ORTC_FLOAT_F32)
         p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
     p->at_held = (p->scratch + 63) / 64 * 64;
-    p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * e->in[2] * ORTC_BLOCK) * sizeof(float);
+    p->width = (e->out[2] - 1) * e->stride[2] + (e->kernel[2] - 1) * e->dilation[2] + 1;
+    p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * p->width * ORTC_BLOCK) * sizeof(float);
     return 1;
 }
 
@@ -71,16 +72,21 @@ typedef struct job {
 
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* The columns of windows, and what pixels see all of them. */
-static void find_columns(const ortc_window_extents *e, int64_t pixel, ortc_blocked_column *column,
+/* The columns of windows, and what pixels see all of them: of rows that are held, all. */
+static void find_columns(const ortc_blocked_depthwise_plan *p, int64_t pixel, ortc_blocked_column *column,
                          ortc_blocked_windows *w)
 {
+    const ortc_window_extents *e = &p->extents;
     const int64_t s = e->stride[2], out = e->out[2];
     w->columns = (size_t)e->kernel[2], w->column = column;
     w->first = 0, w->end = out;
     for (int64_t c = 0; c < e->kernel[2]; c++, column++) {
-        const int64_t x = c * e->dilation[2] - e->pad[2];
+        const int64_t x = c * e->dilation[2] - (p->held ? 0 : e->pad[2]);
         column->x = x * pixel;
+        if (p->held) {
+            column->first = 0, column->end = out;
+            continue;
+        }
         column->first = x >= 0 ? 0 : clamp(ceil_div(-x, s), 0, out);
         column->end = x >= e->in[2] ? column->first : clamp(ceil_div(e->in[2] - x, s), column->first, out);
         w->first = column->first > w->first ? column->first : w->first;
@@ -92,17 +98,18 @@ static void find_columns(const ortc_window_extents *e, int64_t pixel, ortc_block
 typedef struct rows {
     const ortc_blocked_depthwise_plan *p;
     const char *x; /* the image */
-    float *held;   /* [plane of the window][row % p->held][pixel][16]; NULL: x is f32 */
+    float *held;   /* [plane of the window][row % p->held][p->width][16]; NULL: x is f32 */
     int64_t have;  /* rows before this one are held, as far as they are still read */
 } rows;
 
 static int64_t row_floats(const rows *r) { return r->p->extents.in[2] * ORTC_BLOCK; }
 
+/* Of those held, with what is beside the image. */
 static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t row)
 {
     const ortc_blocked_depthwise_plan *p = r->p;
     if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * 4;
-    return (const char *)(r->held + (d * p->held + row % p->held) * row_floats(r));
+    return (const char *)(r->held + (d * p->held + row % p->held) * p->width * ORTC_BLOCK);
 }
 
 /* All that rows from .. to-1 of a plane of the output read. */
@@ -112,13 +119,19 @@ static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
     const int64_t first = from * e->stride[1] - e->pad[1],
                   last = (to - 1) * e->stride[1] - e->pad[1] + (e->kernel[1] - 1) * e->dilation[1] + 1,
                   begin = first > r->have ? first : r->have, end = last < e->in[1] ? last : e->in[1];
+    const int64_t width = r->p->width, left = clamp(e->pad[2], 0, width),
+                  right = clamp(left + e->in[2], 0, width);
     for (int64_t d = 0; d < e->kernel[0]; d++) {
         const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0];
         if (in_plane < 0 || in_plane >= e->in[0]) continue;
-        for (int64_t row = begin < 0 ? 0 : begin; row < end; row++)
-            r->p->uk->widen[r->p->type]((size_t)e->in[2],
+        for (int64_t row = begin < 0 ? 0 : begin; row < end; row++) {
+            float *dst = (float *)(uintptr_t)row_of(r, d, in_plane, row);
+            memset(dst, 0, (size_t)(left * ORTC_BLOCK) * sizeof *dst);
+            r->p->uk->widen[r->p->type]((size_t)(right - left),
                                         r->x + (in_plane * e->in[1] + row) * row_floats(r) * 2, ORTC_BLOCK,
-                                        (float *)(uintptr_t)row_of(r, d, in_plane, row));
+                                        dst + left * ORTC_BLOCK);
+            memset(dst + right * ORTC_BLOCK, 0, (size_t)((width - right) * ORTC_BLOCK) * sizeof *dst);
+        }
     }
     if (end > r->have) r->have = end;
 }
@@ -154,7 +167,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                               .clip = straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                               .lo = j->a->tail->lo,
                               .hi = j->a->tail->hi};
-    find_columns(e, pixel, column, &w);
+    find_columns(p, pixel, column, &w);
     for (int64_t i = begin; i < end; i++) {
         int64_t rest = i;
         const int64_t first = rest % p->row_tasks * p->rows;

@@ -17,6 +17,7 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t rows, row_tasks, grain;
     int64_t some;   /* rows that are finished together, where registers do not finish them */
     int64_t held;   /* rows of x in f32, of each plane of a window; 0: x is f32 */
+    int64_t width;  /* pixels of those, with the zeros beside the image */
     size_t at_held; /* bytes in scratch */
     size_t scratch; /* bytes for each worker: lines, columns, sums of `some` rows, and rows held */
 } ortc_blocked_depthwise_plan;

@@ -1,6 +1,8 @@
 /* kernels/elementwise/cpu_cast.c: Cast on the cpu provider between the types that models use: blocks go
  * through f32 or i32 in L1, where that rounds once and keeps what ref keeps; other pairs are ref's. Floats
- * that do not fit 32 bits are converted one by one, as ref does it. */
+ * that do not fit 32 bits are converted one by one, as ref does it. Goes along with other layouts: what
+ * fills up a block is 0 in every type. */
+#include "kernels/common/layout.h"
 #include "kernels/common/shape.h"
 #include "kernels/elementwise/lines.h"
 
@@ -94,6 +96,24 @@ static ortc_status cast_supports(const ortc_node *n, const ortc_device *device, 
     return ortc_no(why, "from %s to %s is not done here", ortc_dtype_name(from), ortc_dtype_name(to));
 }
 
+static double cast_bytes(const ortc_view *x, const ortc_view *y)
+{
+    return (double)ortc_view_count(x) * (ortc_dtype_bits(x->dtype) + ortc_dtype_bits(y->dtype)) / 8;
+}
+
+static ortc_status cast_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const bool other = q->layout != ORTC_PLAIN;
+    (void)state;
+    if (q->layout == ORTC_ANY_LAYOUT) return ortc_no(why, "it goes along with others");
+    if (other && (q->in[0].rank > 8 || ortc_layout_axis(q->layout) >= q->in[0].rank ||
+                  q->in[0].dtype == q->out[0].dtype))
+        return ortc_no(why, "not in this layout");
+    o->in[0] = o->out[0] = q->layout;
+    o->clocks = 0.1 * cast_bytes(&q->in[0], &q->out[0]);
+    return ORTC_OK;
+}
+
 static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
 {
     const ortc_view *x = &p->in[0], *y = &p->out[0];
@@ -102,22 +122,28 @@ static ortc_status cast_plan(const void *state, ortc_plan *p, void **pstate)
         ortc_plan_view(p, 0, 0, 0);
     else
         ortc_plan_in_place(p, 0, 0);
-    ortc_plan_cost(p, 0,
-                   (double)ortc_view_count(x) * (ortc_dtype_bits(x->dtype) + ortc_dtype_bits(y->dtype)) / 8);
+    ortc_plan_cost(p, 0, cast_bytes(x, y));
     return ORTC_OK;
 }
 
 static ortc_status cast_run(const void *state, const void *pstate, ortc_call *c)
 {
-    const cast_job j = {ortc_lines_select(), c->in[0].data, c->out[0].data, c->in[0].dtype, c->out[0].dtype};
+    const ortc_view *y = &c->out[0];
+    const cast_job j = {ortc_lines_select(), c->in[0].data, y->data, c->in[0].dtype, y->dtype};
+    int64_t dims[ORTC_RANK_LIMIT + 1], count = 1;
+    int32_t rank;
     (void)state, (void)pstate;
-    return j.from == j.to ? ortc_run_copy(c)
-                          : ortc_parallel(c, ortc_view_count(&c->out[0]), 16 * BLOCK, cast_chunk, (void *)&j);
+    if (j.from == j.to) return ortc_run_copy(c);
+    ortc_layout_dims(y->layout, y->rank, y->dims, &rank, dims);
+    for (int32_t i = 0; i < rank; i++) count *= dims[i];
+    return ortc_parallel(c, count, 16 * BLOCK, cast_chunk, (void *)&j);
 }
 
 static const ortc_kernel cast = {.size = ORTC_SIZED(ortc_kernel),
+                                 .flags = ORTC_KERNEL_LAYOUTS,
                                  .name = "cast.cpu",
                                  .supports = cast_supports,
+                                 .choose = cast_choose,
                                  .plan = cast_plan,
                                  .run = cast_run};
 

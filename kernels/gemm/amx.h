@@ -29,4 +29,9 @@ _Static_assert(sizeof(amx_shape) == 64, "the instruction's operand");
 #define AMX_TDP(op, c, a, b) __asm__ volatile("tdp" #op " %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : :)
 #endif
 
+/* The unit falls asleep where it has nothing to do for some hundred clocks, and takes about as long to wake
+ * up: a product of nothing behind what other units do in between lets it begin to. Tiles 0, 4 and 6 are to be
+ * configured; 0 is lost. bf16, 3136 x 96 x 384 with Gelu: 1.3 ms without, 0.9 to 1.1 with it. */
+#define AMX_WAKE() AMX_TDP(bf16ps, 0, 4, 6)
+
 #endif

@@ -15,16 +15,19 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     memcpy(out->lies, t.lies, sizeof out->lies);
     if (!t.has_rest) return 1;
     if (!ortc_pw_lower(&t.u.rest, &out->rest, why)) return 0;
+    ortc_pw_step *store = &t.u.rest.steps[t.u.rest.n - 1];
+    store->type = ortc_node_epilogue(n)->steps[t.u.rest.n - 1].type;
+    if (ortc_dtype_bits(store->type) == 16 && !ortc_pw_lower(&t.u.rest, &out->stored, why)) return 0;
     if (ortc_pw_tile_can(&out->rest)) return 1;
     *why = "the epilogue has too many inputs or values";
     return 0;
 }
 
-void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tail_place *at,
-                    const float *tile, size_t ld, float *y, size_t y_ld, size_t rows, size_t cols)
+static void over(const ortc_tail_spec *s, const ortc_pw_code *code, const ortc_view *in,
+                 const ortc_tail_place *at, const float *tile, size_t ld, void *y, size_t y_ld, size_t rows,
+                 size_t cols)
 {
     ortc_pw_place places[ORTC_PW_INPUTS];
-    if (!s->has_rest) return;
     for (uint32_t k = 1; k < s->rest.n_in; k++) {
         ortc_pw_place *p = &places[k];
         int64_t first = 0;
@@ -36,7 +39,19 @@ void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tai
             first = at->element, p->row = at->row, p->col = at->col;
         p->data = (const char *)p->data + first * (int64_t)(ortc_dtype_bits(s->rest.in[k]) / 8);
     }
-    ortc_pw_tile(&s->rest, places, tile, ld, y, y_ld, rows, cols);
+    ortc_pw_tile(code, places, tile, ld, y, y_ld, rows, cols);
+}
+
+void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tail_place *at,
+                    const float *tile, size_t ld, float *y, size_t y_ld, size_t rows, size_t cols)
+{
+    if (s->has_rest) over(s, &s->rest, in, at, tile, ld, y, y_ld, rows, cols);
+}
+
+void ortc_tail_store(const ortc_tail_spec *s, const ortc_view *in, const ortc_tail_place *at,
+                     const float *tile, size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
+{
+    over(s, &s->stored, in, at, tile, ld, y, y_ld, rows, cols);
 }
 
 void ortc_tail_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0, int64_t col0)

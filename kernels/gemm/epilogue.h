@@ -21,7 +21,8 @@ typedef struct ortc_tail_spec {
     int32_t bias, residual; /* input ports, -1: none */
     int32_t has_rest;       /* else nothing is done to tiles */
     uint8_t lies[ORTC_PW_INPUTS];
-    ortc_pw_code rest;
+    ortc_pw_code rest;   /* to f32 */
+    ortc_pw_code stored; /* the same, to the operator's type of 16 bits; else nothing */
 } ortc_tail_spec;
 
 /* Fills `out` from a node's epilogue, if it has one. axis: of the channels in the node's output; may: what
@@ -41,6 +42,10 @@ typedef struct ortc_tail_place {
  * tile. `in`: the call's. Nothing if there is no rest. */
 void ortc_tail_over(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, const float *tile,
                     size_t ld, float *y, size_t y_ld, size_t rows, size_t cols);
+
+/* The same to the operator's type, which has 16 bits: rounded once. There is a rest. */
+void ortc_tail_store(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, const float *tile,
+                     size_t ld, void *y, size_t y_ld, size_t rows, size_t cols);
 
 /* The same for a product (ortc_product_args.tile and tile_arg), whose C is a matrix `width` wide. */
 typedef struct ortc_tail_run {

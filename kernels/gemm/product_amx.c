@@ -353,6 +353,7 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
     multiply(sum_bf16, mr, ldb, groups, a, b, goes_on ? sums : NULL, ld * 4, ahead, straight ? sums : tile,
              straight ? ld * 4 : sizeof *tile);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
+    AMX_WAKE();
 }
 
 #define BYTES_LINE(types, sum) \

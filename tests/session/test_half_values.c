@@ -178,6 +178,13 @@ Test(half_values, the_largest_number_stays_finite)
     expect(3);
 }
 
+Test(half_values, whatever_is_pointwise)
+{
+    ortc_edge *y = node("Reciprocal", node("Softplus", product(input("a", ORTC_F32), 1), NULL), NULL);
+    result("y", product(node("Softsign", y, NULL), 2));
+    expect(4);
+}
+
 /* ---- What does not ------------------------------------------------------------------------------------- */
 
 Test(half_values, one_product)
@@ -199,6 +206,14 @@ Test(half_values, positions_and_other_operators)
 {
     ortc_edge *angles = product(input("a", ORTC_F32), 1);
     result("y", product(node("Cos", angles, NULL), 2));
+    expect(0);
+}
+
+Test(half_values, what_makes_more_of_an_error)
+{
+    ortc_edge *x = product(input("a", ORTC_F32), 1);
+    result("y", product(node("Exp", x, NULL), 2));
+    result("z", product(node("Floor", x, NULL), 2));
     expect(0);
 }
 

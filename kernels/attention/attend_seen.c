@@ -1,0 +1,116 @@
+/* kernels/attention/attend_seen.c: which keys a row of queries sees, and what its scores weigh
+ * (attend_task.h). */
+#include <string.h>
+
+#include "kernels/attention/attend_task.h"
+
+/* The range that the position of query i of a batch allows: as ref, whatever nonpad_kv_seqlen says. */
+static ortc_attend_range by_position(const ortc_attend_job *j, int64_t b, int64_t i)
+{
+    const ortc_attend_state *s = j->s;
+    const ortc_attend_plan *p = j->p;
+    const ortc_view *in = j->call->in;
+    int64_t valid = p->total, position = i + p->past;
+    if (has_input(in, j->call->n_in, ORTC_ATTN_NONPAD)) {
+        int64_t says;
+        memcpy(&says, (const char *)in[ORTC_ATTN_NONPAD].data + b * 8, sizeof says);
+        valid = min64(max64(says, 0), INT64_C(1) << 60);
+        position = i + valid - p->length;
+    }
+    ortc_attend_range r = {0, min64(valid, p->total)};
+    if (s->causal) r.end = min64(r.end, position + 1);
+    if (s->right >= 0 && s->right < p->total) r.end = min64(r.end, position + s->right + 1);
+    if (s->left >= 0) r.begin = max64(0, position - min64(s->left, p->total));
+    return r;
+}
+
+static bool is_hidden(const ortc_attend_job *j, const char *mask, int64_t key)
+{
+    uint32_t word = 0;
+    switch (j->mask_kind) {
+    case ORTC_MASK_F32: memcpy(&word, mask + 4 * key, 4); return word == 0xff800000;
+    case ORTC_MASK_F16: memcpy(&word, mask + 2 * key, 2); return word == 0xfc00;
+    case ORTC_MASK_BF16: memcpy(&word, mask + 2 * key, 2); return word == 0xff80;
+    case ORTC_MASK_BOOL: return mask[key] == 0;
+    default: return false;
+    }
+}
+
+static const char *mask_of(const ortc_attend_job *j, int64_t b, int64_t head, int64_t i)
+{
+    const int64_t at = b * j->mask_step[0] + head * j->mask_step[1] + i * j->mask_step[2];
+    const int64_t bytes = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
+    if (j->mask_kind == ORTC_MASK_NONE) return NULL;
+    return (const char *)j->call->in[ORTC_ATTN_MASK].data + at * bytes;
+}
+
+/* Without what the mask hides at either end: masks of padding, and causal ones that are given as tensors. */
+static ortc_attend_range without_ends(const ortc_attend_job *j, const char *mask, ortc_attend_range r)
+{
+    const int64_t size = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind),
+                  each = 8 / size;
+    uint64_t hidden = j->mask_kind == ORTC_MASK_F32    ? UINT64_C(0xff800000ff800000)
+                      : j->mask_kind == ORTC_MASK_F16  ? UINT64_C(0xfc00fc00fc00fc00)
+                      : j->mask_kind == ORTC_MASK_BF16 ? UINT64_C(0xff80ff80ff80ff80)
+                                                       : 0,
+             word;
+    if (!mask) return r;
+    r.end = min64(r.end, j->mask_count);
+    for (; r.end - r.begin >= each; r.end -= each) {
+        memcpy(&word, mask + (r.end - each) * size, sizeof word);
+        if (word != hidden) break;
+    }
+    while (r.end > r.begin && is_hidden(j, mask, r.end - 1)) r.end--;
+    for (; r.end - r.begin >= each; r.begin += each) {
+        memcpy(&word, mask + r.begin * size, sizeof word);
+        if (word != hidden) break;
+    }
+    while (r.begin < r.end && is_hidden(j, mask, r.begin)) r.begin++;
+    return r;
+}
+
+ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys)
+{
+    const ortc_attend_job *j = t->j;
+    ortc_attend_range all = {keys.end, keys.begin};
+    for (int64_t r = 0; r < t->rows; r++) {
+        const int64_t row = t->first + r, i = row / j->p->group;
+        ortc_attend_range seen = by_position(j, t->b, i);
+        seen = (ortc_attend_range){max64(seen.begin, keys.begin), min64(seen.end, keys.end)};
+        seen = without_ends(j, mask_of(j, t->b, ortc_attend_head_of(t, row), i), seen);
+        if (seen.begin >= seen.end) seen = (ortc_attend_range){keys.end, keys.end};
+        t->seen[r] = seen;
+        if (seen.begin == seen.end) continue;
+        all = (ortc_attend_range){min64(all.begin, seen.begin), max64(all.end, seen.end)};
+    }
+    return all;
+}
+
+/* Scores of a row's keys become weights, others of the block 0. */
+void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s)
+{
+    const ortc_attend_job *j = t->j;
+    const ortc_attend_plan *p = j->p;
+    const int64_t row = t->first + r;
+    const int64_t begin = min64(max64(t->seen[r].begin - at, 0), n),
+                  end = max64(min64(t->seen[r].end - at, n), begin);
+    for (int64_t i = 0; i < begin; i++) s[i] = 0;
+    for (int64_t i = end; i < n; i++) s[i] = 0;
+    if (begin == end) return;
+    const char *mask = mask_of(j, t->b, ortc_attend_head_of(t, row), row / p->group);
+    if (mask) mask += (at + begin) * (j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind));
+    const float by = p->body->weigh((size_t)(end - begin), s + begin, mask, j->mask_kind, j->s->softcap,
+                                    &t->state[r]);
+    if (by != 1) p->body->scale((size_t)p->value_size, t->o + r * p->value_size, by);
+}
+
+/* What rows r0.. see of the keys at..end, all in all. */
+ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at,
+                                      int64_t end)
+{
+    ortc_attend_range seen = {end, at};
+    for (int64_t r = r0; r < r0 + mr; r++)
+        if (t->seen[r].begin < t->seen[r].end)
+            seen = (ortc_attend_range){min64(seen.begin, t->seen[r].begin), max64(seen.end, t->seen[r].end)};
+    return seen;
+}

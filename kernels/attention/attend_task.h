@@ -1,0 +1,124 @@
+/* kernels/attention/attend_task.h: Attention on the cpu, cut in files: what they share. A task is a block of
+ * rows of queries (cpu_attention.c deals them out); attend_seen.c says which keys a row sees, and makes
+ * weights of its scores; attend_tiles.c and attend_halves.c are the ways over keys and values.
+ */
+#ifndef ORTC_KERNELS_ATTEND_TASK_H
+#define ORTC_KERNELS_ATTEND_TASK_H
+
+#include "kernels/attention/attend.h"
+#include "kernels/attention/attention.h"
+#include "kernels/gemm/product.h"
+
+enum { ORTC_ATTEND_GROUP = 32 }; /* elements of k that lie together in tiles of bf16 */
+
+typedef struct ortc_attend_state {
+    bool causal, has_scale;
+    float scale, softcap;
+    int64_t q_heads, kv_heads, left, right;
+} ortc_attend_state;
+
+/* A tensor of heads: bytes from one to the next of each dim; the elements of a head are dense. */
+typedef struct ortc_attend_heads {
+    const char *data;
+    int type; /* ORTC_FLOAT_* */
+    int64_t batch, head, step;
+} ortc_attend_heads;
+
+typedef struct ortc_attend_plan {
+    const ortc_attend_vec *body;
+    const ortc_convert *convert;
+    const ortc_product_line *line;
+    int64_t batch, n_heads, kv_heads, group, length, fresh, past, total, size, value_size;
+    int64_t rows, blocks, splits; /* of one head of keys: rows, tasks of them, parts of the keys */
+    int64_t most_rows, block;     /* of a task: rows, and keys at a time */
+    bool dots, halves;
+    /* bytes in a worker's scratch, */
+    size_t at_seen, at_state, at_q, at_o, at_k, at_v, at_s, at_p, at_wide;
+    /* and in the workspace, where keys are split: what parts give */
+    size_t at_parts;
+} ortc_attend_plan;
+
+typedef struct ortc_attend_job {
+    const ortc_attend_state *s;
+    const ortc_attend_plan *p;
+    const ortc_call *call;
+    ortc_attend_heads q, k, v, past_k, past_v, y;
+    float scale;
+    int mask_kind;
+    int64_t mask_step[3], mask_count; /* elements, of batch, head and query; of its last dim */
+} ortc_attend_job;
+
+typedef struct ortc_attend_range {
+    int64_t begin, end;
+} ortc_attend_range;
+
+/* A task at hand: where it is, and its scratch. */
+typedef struct ortc_attend_task {
+    const ortc_attend_job *j;
+    int64_t b, kv, first, rows;
+    ortc_attend_range *seen; /* [rows] */
+    ortc_attend_row *state;  /* [rows] */
+    float *q, *o;            /* [rows][size], as the products want it; [rows][value_size] */
+    float *k, *v, *s, *p, *wide;
+} ortc_attend_task;
+
+static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+/* Where part i of n dealt evenly to `parts` begins. */
+static inline int64_t dealt(int64_t n, int64_t parts, int64_t i)
+{
+    return i * (n / parts) + min64(i, n % parts);
+}
+static inline size_t bytes_of(int type) { return type == ORTC_FLOAT_F32 ? 4 : 2; }
+static inline bool has_input(const ortc_view *in, uint32_t n_in, uint32_t port)
+{
+    return port < n_in && in[port].dtype != ORTC_ABSENT;
+}
+
+/* Row r of a head of keys is query r / group of head r % group. */
+static inline int64_t ortc_attend_head_of(const ortc_attend_task *t, int64_t r)
+{
+    return t->kv * t->j->p->group + r % t->j->p->group;
+}
+
+/* Key or value `at`; *count: how many follow each other from there on, at most `end`. */
+static inline const char *ortc_attend_find(const ortc_attend_task *t, const ortc_attend_heads *past,
+                                           const ortc_attend_heads *fresh, int64_t at, int64_t end,
+                                           int64_t *count)
+{
+    const int64_t p = t->j->p->past;
+    const ortc_attend_heads *h = at < p ? past : fresh;
+    *count = (at < p ? min64(end, p) : end) - at;
+    return h->data + t->b * h->batch + t->kv * h->head + (at < p ? at : at - p) * h->step;
+}
+
+/* ---- What a row may see (attend_seen.c) ---------------------------------------------------------------- */
+
+/* The range of each row, within those keys; and of all. */
+ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys);
+/* What rows r0.. see of the keys at..end, all in all. */
+ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at,
+                                      int64_t end);
+/* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so
+ * far is scaled. */
+void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s);
+
+/* ---- Ways: the rows of a task with those keys ---------------------------------------------------------- */
+
+void ortc_attend_tiles(ortc_attend_task *t, ortc_attend_range keys);  /* attend_tiles.c */
+void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys);   /* attend_tiles.c */
+void ortc_attend_halves(ortc_attend_task *t, ortc_attend_range keys); /* attend_halves.c */
+
+/* So many elements of k as whole groups. */
+static inline int64_t ortc_attend_in_groups(int64_t n)
+{
+    return ceil_div(n, ORTC_ATTEND_GROUP) * ORTC_ATTEND_GROUP;
+}
+/* Columns of a panel as it is stored. */
+static inline int64_t ortc_attend_panel_width(const ortc_product_line *line, int64_t columns)
+{
+    return ceil_div(min64(columns, line->b.width), line->b.step) * line->b.step;
+}
+
+#endif

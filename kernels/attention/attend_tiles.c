@@ -1,0 +1,136 @@
+/* kernels/attention/attend_tiles.c: Attention by tiles of f32, and by dots of few rows (attend_task.h). */
+#include "kernels/attention/attend_task.h"
+
+/* Rows at..end of keys or values as f32, dense: where they lie, or in `space`. *ld: elements of a row. */
+static const float *as_f32(const ortc_attend_task *t, const ortc_attend_heads *past,
+                           const ortc_attend_heads *fresh, int64_t at, int64_t end, int64_t size,
+                           float *space, size_t *ld)
+{
+    const ortc_attend_plan *p = t->j->p;
+    int64_t count;
+    const char *from = ortc_attend_find(t, past, fresh, at, end, &count);
+    const ortc_attend_heads *h = at < p->past ? past : fresh;
+    if (h->type == ORTC_FLOAT_F32 && count == end - at) {
+        *ld = (size_t)h->step / 4;
+        return (const float *)(const void *)from;
+    }
+    for (float *to = space; at < end; at += count) {
+        from = ortc_attend_find(t, past, fresh, at, end, &count);
+        h = at < p->past ? past : fresh;
+        for (int64_t i = 0; i < count; i++, to += size)
+            p->convert->widen[h->type]((size_t)size, from + i * h->step, to);
+    }
+    *ld = (size_t)size;
+    return space;
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* Rows of queries as the micro-kernel wants them, [size][mr] for each MR rows (dealt evenly). */
+static void pack_queries(ortc_attend_task *t)
+{
+    const ortc_attend_plan *p = t->j->p;
+    const int64_t tiles = ceil_div(t->rows, p->line->a.width);
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t r0 = dealt(t->rows, tiles, i), mr = dealt(t->rows, tiles, i + 1) - r0;
+        for (int64_t r = 0; r < mr; r++) {
+            const int64_t row = t->first + r0 + r;
+            p->convert->widen[t->j->q.type]((size_t)p->size,
+                                            t->j->q.data + t->b * t->j->q.batch +
+                                                ortc_attend_head_of(t, row) * t->j->q.head +
+                                                row / p->group * t->j->q.step,
+                                            t->wide + r * p->size);
+        }
+        p->line->moves->transpose((size_t)mr, (size_t)p->size, t->wide, (size_t)p->size, t->q + r0 * p->size,
+                                  (size_t)mr);
+    }
+}
+
+/* Panel after panel of `width` keys, [size][keys]. */
+static void pack_keys(ortc_attend_task *t, int64_t at, int64_t end)
+{
+    const ortc_attend_plan *p = t->j->p;
+    const int64_t width = p->line->b.width;
+    for (float *to = t->k; at < end; at += width, to += width * p->size) {
+        const int64_t n = min64(end - at, width);
+        size_t ld;
+        const float *from = as_f32(t, &t->j->past_k, &t->j->k, at, at + n, p->size, t->wide, &ld);
+        p->line->moves->transpose((size_t)n, (size_t)p->size, from, ld, to,
+                                  (size_t)ortc_attend_panel_width(p->line, n));
+    }
+}
+
+/* Rows r0.. with the keys at..end, whose packed panels and values are these. */
+static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, int64_t end, const float *v,
+                       size_t ldv)
+{
+    const ortc_attend_plan *p = t->j->p;
+    const ortc_product_line *line = p->line;
+    const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
+    const ortc_attend_range seen = ortc_attend_seen_by(t, r0, mr, at, end);
+    const int64_t n = min64(end, seen.end) - at;
+    if (n <= 0 || seen.begin >= end) return;
+    for (int64_t c = 0; c < n; c += line->b.width) {
+        const int64_t nr = min64(n - c, line->b.width),
+                      ld = ortc_attend_panel_width(line, min64(end - at - c, line->b.width));
+        line->tile((size_t)mr, (size_t)nr, (size_t)p->size, t->q + r0 * p->size, t->k + c * p->size,
+                   (size_t)ld, t->s + c, (size_t)p->block, 0, &tail, NULL);
+    }
+    for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * p->block);
+    line->moves->transpose((size_t)mr, (size_t)n, t->s, (size_t)p->block, t->p, (size_t)mr);
+    for (int64_t c = 0; c < p->value_size; c += line->b.width) {
+        const int64_t nr = min64(p->value_size - c, line->b.width);
+        line->tile((size_t)mr, (size_t)nr, (size_t)n, t->p, v + c, ldv, t->o + r0 * p->value_size + c,
+                   (size_t)p->value_size, ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT, NULL, NULL);
+    }
+}
+
+void ortc_attend_tiles(ortc_attend_task *t, ortc_attend_range keys)
+{
+    const ortc_attend_plan *p = t->j->p;
+    const int64_t n_tiles = ceil_div(t->rows, p->line->a.width);
+    pack_queries(t);
+    for (int64_t at = keys.begin; at < keys.end; at += p->block) {
+        const int64_t end = min64(keys.end, at + p->block);
+        size_t ldv;
+        pack_keys(t, at, end);
+        const float *v = as_f32(t, &t->j->past_v, &t->j->v, at, end, p->value_size, t->v, &ldv);
+        for (int64_t i = 0; i < n_tiles; i++) {
+            const int64_t r0 = dealt(t->rows, n_tiles, i);
+            tile_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end, v, ldv);
+        }
+    }
+}
+
+/* ---- Dots ---------------------------------------------------------------------------------------------- */
+
+void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys)
+{
+    const ortc_attend_job *j = t->j;
+    const ortc_attend_plan *p = j->p;
+    int64_t count;
+    for (int64_t r = 0; r < t->rows; r++) {
+        const int64_t row = t->first + r;
+        p->convert->widen[j->q.type]((size_t)p->size,
+                                     j->q.data + t->b * j->q.batch + ortc_attend_head_of(t, row) * j->q.head +
+                                         row / p->group * j->q.step,
+                                     t->q + r * p->size);
+    }
+    for (int64_t at = keys.begin; at < keys.end; at += p->block) {
+        const int64_t end = min64(keys.end, at + p->block), n = end - at;
+        for (int64_t i = at; i < end; i += count) {
+            const char *k = ortc_attend_find(t, &j->past_k, &j->k, i, end, &count);
+            const ortc_attend_heads *h = i < p->past ? &j->past_k : &j->k;
+            p->body->dots[h->type]((size_t)t->rows, (size_t)count, (size_t)p->size, t->q, k,
+                                   (size_t)h->step / bytes_of(h->type), j->scale, t->s + (i - at),
+                                   (size_t)p->block);
+        }
+        for (int64_t r = 0; r < t->rows; r++) ortc_attend_weigh(t, r, at, n, t->s + r * p->block);
+        for (int64_t i = at; i < end; i += count) {
+            const char *v = ortc_attend_find(t, &j->past_v, &j->v, i, end, &count);
+            const ortc_attend_heads *h = i < p->past ? &j->past_v : &j->v;
+            p->body->mix[h->type]((size_t)t->rows, (size_t)count, (size_t)p->value_size, t->s + (i - at),
+                                  (size_t)p->block, v, (size_t)h->step / bytes_of(h->type), t->o);
+        }
+    }
+}
