@@ -33,27 +33,26 @@ VFN vi32 amx_least(vi32 a, vi32 b)
 #endif
 }
 
-/* What first pieces were so far: of a lane's two rows the largest magnitudes, and the smallest less 1, where 0
- * comes last. Beginning with 0 and -1. */
+/* What first pieces of each column were so far, of even and of odd rows: the largest magnitudes, and the
+ * smallest less 1, where 0 comes last. Beginning with 0 and -1. */
 typedef struct amx_seen {
-    int32_t most[32], least[32]; /* of each column */
+    int32_t most[32], least[32];
 } amx_seen;
 
-/* x over y, up to a register of columns each, as `planes` rows of pairs, `step` lanes apart. `most` and
- * `least`: of these columns. */
-VFN void amx_split(vf32 x, vf32 y, const size_t planes, int32_t *to, size_t step, int32_t *most,
-                   int32_t *least, size_t n)
+/* x over y, a register of columns each, as `planes` rows of pairs, `step` lanes apart. `most` and `least` of
+ * these columns go on. */
+VFN void amx_split(vf32 x, vf32 y, const size_t planes, int32_t *to, size_t step, vi32 *most, vi32 *least)
 {
     const vi32 upper = v_set_i32((int32_t)0xffff0000);
     for (size_t p = 0; p < planes; p++) {
         const vi32 high_x = v_bits_f32(x) & upper;
         const vi32 high_y = v_bits_f32(y) & upper;
-        const vi32 pair = (v_bits_f32(y) & upper) | (vi32)((vu32)v_bits_f32(x) >> 16);
-        v_store_i32(to + p * step, pair, n);
+        const vi32 pair = high_y | (vi32)((vu32)v_bits_f32(x) >> 16);
+        v_store_i32(to + p * step, pair, v_lanes());
         if (p == 0) {
             const vi32 magnitude = pair & v_set_i32(0x7fff7fff);
-            v_store_i32(most, amx_most(v_load_i32(most, n), magnitude), n);
-            v_store_i32(least, amx_least(v_load_i32(least, n), (vi32)((amx_words)magnitude - 1)), n);
+            *most = amx_most(*most, magnitude);
+            *least = amx_least(*least, (vi32)((amx_words)magnitude - 1));
         }
         x = v_sub(x, v_f32_bits(high_x)), y = v_sub(y, v_f32_bits(high_y));
     }

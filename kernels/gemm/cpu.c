@@ -251,9 +251,9 @@ double ortc_gemm_clocks(const ortc_product_line *line, const ortc_matmul_shape *
     /* registers of 16 rows take as long for one */
     const double rows = line->begin ? (double)((s->m + 15) / 16 * 16) : m;
     const double columns = (double)((s->n + line->b.step - 1) / line->b.step * line->b.step);
-    const double size = (double)ortc_product_size(line->b.type) * line->b.planes;
+    const double size = (double)ortc_product_size(line->b.type);
     const int amx = (ortc_cpu_features() & ORTC_CPU_AMX) != 0, unit = amx && line->begin;
-    const double pack = line->b.group == 1 ? PACK_FLOAT : PACK_FLOAT + PACK_PIECE * line->b.planes;
+    const double pack = line->a.group == 1 ? PACK_FLOAT : PACK_FLOAT + PACK_PIECE * line->a.planes;
     const double clocks = line->clocks * (amx && !unit ? FUSED_BESIDE_AMX : 1);
     const double products = rows * columns * k * clocks / (16.0 * line->a.width * line->b.width) +
                             (unit ? RESULT_AMX * m * n : 0);
@@ -283,7 +283,12 @@ static ortc_status choose_way(const void *state, const ortc_question *q, ortc_of
     if (row) line = ortc_product_line_for(ORTC_BF16);
     const int constant = shape.batch == 1 && (q->in[1].flags & ORTC_VIEW_CONST) && shape.n > 1;
     o->clocks = empty ? 0 : ortc_gemm_clocks(line, &shape, constant);
-    o->form = constant && !empty ? 1 + (uint64_t)(row ? ORTC_GEMM_WAYS : way) : 0;
+    /* the ways' lines may read the same panels */
+    const ortc_product_line *fused = ortc_product_line_for(q->in[0].dtype);
+    const int form = row                                            ? ORTC_GEMM_WAYS
+                     : !memcmp(&line->b, &fused->b, sizeof line->b) ? ORTC_GEMM_FUSED
+                                                                    : way;
+    o->form = constant && !empty ? 1 + (uint64_t)form : 0;
     return ORTC_OK;
 }
 
