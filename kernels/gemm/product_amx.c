@@ -132,6 +132,8 @@ struct split {
     int32_t *to;
     size_t ld, columns, width; /* of `from`, in elements; there are; of a row of pairs */
     size_t k, left;            /* rows of `from`; times eight rows, of whole groups */
+    ptrdiff_t next;            /* from a group's pairs to those of the next, which take turns if */
+    int alone;                 /* only the tile at work reads them: two groups stay in L1 */
 };
 
 #define GROUP 32
@@ -151,7 +153,7 @@ INLINE void split_rows(split *s, const size_t planes)
         from = padded[0], ld = sizeof *padded;
     }
     const size_t width = s->width, lanes = v_lanes();
-    for (size_t i = 2 * ROWS; i < 3 * ROWS; i++) { /* to L1 from L2, but for a single block's */
+    for (size_t i = 3 * ROWS; i < 4 * ROWS; i++) { /* to L1 from L2, but for a single block's */
         __builtin_prefetch(s->from + i * s->ld * size);
         if (planes == 3) __builtin_prefetch(s->from + i * s->ld * size + 64);
     }
@@ -172,7 +174,10 @@ INLINE void split_rows(split *s, const size_t planes)
     }
     s->left--;
     s->to += ROWS / 2 * s->width;
-    if (s->left % (GROUP / ROWS) == 0) s->to += (planes - 1) * PAIRS * s->width;
+    if (s->left % (GROUP / ROWS) == 0) {
+        s->to += s->next - (ptrdiff_t)(PAIRS * s->width);
+        if (s->alone) s->next = -s->next;
+    }
     s->from += ROWS * s->ld * size;
     s->k -= s->k < ROWS ? s->k : ROWS;
 }
@@ -186,21 +191,25 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
 {
     ahead_state far = ahead_over(ahead, groups * (planes == 3 ? 6 : 4));
     const size_t plane_a = mr * AMX_ROW, plane_b = HALF * stride;
+    const int alone = s->alone;
+    ptrdiff_t next = (ptrdiff_t)(planes * plane_b);
 #define LOAD_A(t, plane) AMX_LOAD(t, a + (plane)*plane_a + (t == 5 ? HALF * AMX_ROW : 0), AMX_ROW)
 #define LOAD_B(t, plane) AMX_LOAD(t, b + (plane)*plane_b + (t == 7 ? AMX_ROW : 0), stride)
 #define AHEAD(step) \
     do { \
         prefetch(a + planes * plane_a + (step)*256, 4); \
-        prefetch(b + planes * plane_b + (step)*256, 4); \
+        if (!alone) prefetch(b + planes * plane_b + (step)*256, 4); \
         if ((step) % 4 == 0) ahead_step(&far); \
         if ((step) % (2 * planes) == 0 && s->left) (planes == 3 ? split_three : split_two)(s); \
     } while (0)
     for (size_t i = 0; s->left && i < GROUP / ROWS; i++) (planes == 3 ? split_three : split_two)(s);
-    for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += 2 * plane_b) {
+    for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += next) {
         AMX_FOUR_OF_PIECES();
+        if (alone && g > 0) next = -next;
     }
-    for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
+    for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += next) {
         AMX_SIX_OF_PIECES();
+        if (alone && g > 0) next = -next;
     }
 #undef LOAD_A
 #undef LOAD_B
@@ -366,11 +375,12 @@ static void multiply_f32(size_t planes, size_t mr, size_t nr, size_t k, const vo
 
 enum { PANEL_NEW, PANEL_PIECES, PANEL_F32 };
 
-static void begin_split(split *s, const void *from, size_t ld, size_t columns, size_t width, size_t k,
-                        void *to)
+static void begin_split(split *s, size_t planes, const ortc_uk_panel *panel, size_t ld, size_t columns,
+                        size_t width, size_t k, void *to)
 {
-    *s = (split){.from = from, .to = to, .ld = ld, .columns = columns, .width = width, .k = k};
+    *s = (split){.from = panel->data, .to = to, .ld = ld, .columns = columns, .width = width, .k = k};
     s->left = (k + GROUP - 1) / GROUP * (GROUP / ROWS);
+    s->next = (ptrdiff_t)(planes * PAIRS * width), s->alone = panel->alone;
     memset(s->seen.least, -1, sizeof s->seen.least);
 }
 
@@ -393,8 +403,8 @@ ortc_uk_product AMX_NAME(bf16x2_f16), AMX_NAME(bf16x3_f32), AMX_NAME(bf16_bf16);
         assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= SIDE); \
         if (!a_f32 && *state != PANEL_F32) { \
             split s; \
-            s.left = 0; \
-            if (*state == PANEL_NEW) begin_split(&s, panel->data, ldb, nr, width, k, pieces); \
+            s.left = 0, s.alone = 0; \
+            if (*state == PANEL_NEW) begin_split(&s, planes, panel, ldb, nr, width, k, pieces); \
             multiply(sum, mr, width, groups, a, pieces, &s, NULL, 0, ahead, straight ? sums : tile, \
                      straight ? ld * 4 : sizeof *tile); \
             if (*state == PANEL_NEW) *state = amx_is_odd(&s.seen, width) ? PANEL_F32 : PANEL_PIECES; \

@@ -129,12 +129,14 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     if (t.bias_col) t.bias_col = (void *)gbc.data;
     if (t.bias_row) t.bias_row = (void *)gbr.data;
     const ortc_uk_ahead ahead = {(void *)ga.data, k % 3 * 100}; /* asks for what is there, and beyond */
-    guard pieces = pieces_of(line, k, 1);
-    const ortc_uk_panel panel = {exact ? gb.data : pb.data, pieces.data};
+    const int alone = rng_next(r) % 2;
+    guard pieces = pieces_of(line, alone ? 2 * (size_t)line->a.group : k, 1);
+    const ortc_uk_panel panel = {exact ? gb.data : pb.data, pieces.data, alone};
     char *first = malloc(s_len * 4); /* by the tile that makes pieces; then by one that finds them */
     if (line->begin) line->begin();
     for (int again = 0; again < (line->can & ORTC_LINE_SPLIT ? 2 : 1); again++) {
         memcpy(first, gs.data, s_len * 4), memcpy(gs.data, before, s_len * 4);
+        if (alone) memset(pieces.data, 0, ORTC_UK_PANEL_STATE);
         line->tile(mr, nr, (k + line->b.group - 1) / line->b.group, pa.data,
                    line->can & ORTC_LINE_SPLIT ? (const void *)&panel : panel.data, exact ? tc->ldb : width,
                    gs.data, tc->lds, tc->flags, tc->has_tail ? &t : NULL, &ahead);
@@ -283,7 +285,7 @@ static int accuracy(const ortc_product_line *line, rng *r)
         const ortc_product_source sb = {.moves = line->moves, .data = b, .type = ORTC_F32, .ld = (int64_t)n};
         guard pa = pack_one(&line->a, &sa, m, m, k, 0), pb = pack_one(&line->b, &sb, n, n, k, 0),
               pieces = pieces_of(line, k, 0);
-        const ortc_uk_panel panel = {pb.data, pieces.data};
+        const ortc_uk_panel panel = {pb.data, pieces.data, 0};
         if (line->begin) line->begin();
         line->tile(m, n, k, pa.data, &panel, n, c, n, 0, NULL, NULL);
         if (line->end) line->end();

@@ -47,7 +47,7 @@ static void bench_tile(const ortc_product_line *line, size_t mr, size_t nr, size
     void *b = pool_memory(ortc_product_packed_bytes(&line->b, line->b.width, (int64_t)k) + 4096);
     void *c = pool_memory(mr * nr * 4);
     const size_t pieces = ORTC_UK_PANEL_STATE + (k + 64) * line->b.width * line->a.planes * 2;
-    const ortc_uk_panel panel = {b, pool_memory(pieces)};
+    const ortc_uk_panel panel = {b, pool_memory(pieces), 0};
     double ratios[11], rates[11];
     const double flops = 2.0 * (double)(mr * nr * k);
     const int n = (int)(1e8 / flops) + 1;
