@@ -1,6 +1,6 @@
 /* Micro-kernels for AMX: a tile of 32 x 32 sums is four tile registers (0 to 3), which two registers of A (4,
  * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; f16 as two pieces of bf16 each, whose four
- * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-23
+ * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-21
  * of |ab| is left out. Sums of 32 products are added to a sum at a time, so the error is below that of fused
  * multiply-adds.
  *
