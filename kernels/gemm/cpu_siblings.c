@@ -92,7 +92,7 @@ static const ortc_product_line *best_line(const siblings_state *s, const ortc_pl
             ortc_sibling_views(&s->node[i].at, p->in, in);
             if (!ortc_gemm_shape(&s->node[i].gemm, in, &p->out[s->node[i].at.out], &shape)) return NULL;
             if (rows && shape.m == 1 && shape.batch == 1) line = ortc_product_line_for(ORTC_BF16);
-            const int row = line->a.type == ORTC_F32 && line->b.planes == 1;
+            const int row = line->a.type == ORTC_F32;
             if (!row && (shape.m < 2 || shape.n < 2 || !shape.k)) clocks = INFINITY;
             clocks += ortc_gemm_clocks(line, &shape, 1);
         }

@@ -153,6 +153,7 @@ static void dot_task(const job *j, int64_t n0, int64_t n1)
 typedef struct chunk {
     int64_t k0, kc, groups;
     int64_t a_unit, b_unit; /* bytes of a row of A, of a column of B */
+    int64_t b_kc, b_skip;   /* the chunk of K as it lies in B, and bytes of a column before this one */
     int last;
     const char *a; /* packed rows, this chunk, blocks from a_block (at a_row) on */
     int64_t a_row, a_block;
@@ -276,7 +277,9 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     if (finish_now) tail = tail_of(j, row, n0, rows, cols);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     if (r->halves) flags |= ORTC_UK_TO_BF16;
-    ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a, b, (size_t)ldb, sums, ld, flags,
+    const ortc_uk_panel panel = {b, j->scratch + p->at_pieces, p->task_blocks == 1};
+    ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a,
+             line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (line->sum == ORTC_I32)
         correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
@@ -365,10 +368,10 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
                                   int64_t block, int64_t blocks)
 {
     const ortc_product_form *f = &p->line->b;
-    const int64_t lines = ortc_form_data(f, f->width, ch->kc) / 64, first = lines * block / blocks;
+    const int64_t lines = f->width * ch->b_unit / 64, first = lines * block / blocks;
     if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2)
         return (ortc_uk_ahead){NULL, 0, 0};
-    return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->kc) + first * 64,
+    return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->b_kc) + first * 64,
                            (size_t)(lines * (block + 1) / blocks - first), 0};
 }
 
@@ -386,6 +389,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
         ch.kc = min64(p->k - ch.k0, p->kc);
         ch.groups = ortc_product_ceil_div(ch.kc, f->group);
         ch.a_unit = ortc_form_data(&p->line->a, 1, ch.kc), ch.b_unit = ortc_form_data(f, 1, ch.kc);
+        ch.b_kc = ch.kc;
         if (keeps) ch.sums = sums - (ortc_product_row(p->m, p->blocks, b0) * columns + q0 * nr) * 4;
         find_a(j, b0, b1, &ch);
         for (int64_t g = q0; g < q1; g += p->local_panels) {
@@ -396,10 +400,16 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 packed = local_b - ortc_form_panel_at(f, g * nr, g, ch.kc);
                 ortc_product_pack_panels(f, &src, p->n, p->panels, g, g1, ch.k0, ch.kc,
                                          (void *)(uintptr_t)packed);
-            } else if (p->how_b != ORTC_PRODUCT_DIRECT) {
+            } else if (p->how_b == ORTC_PRODUCT_SHARED) {
                 packed += ortc_form_at(f, p->n, p->panels, ch.k0, p->kc);
+            } else if (p->how_b == ORTC_PRODUCT_PACKED) {
+                const int64_t k0 = ch.k0 ? ch.k0 / p->packed_kc * p->packed_kc : 0;
+                packed += ortc_form_at(f, p->n, p->panels, k0, p->packed_kc);
+                ch.b_kc = min64(p->k - k0, p->packed_kc), ch.b_skip = ortc_form_data(f, 1, ch.k0 - k0);
             }
             ch.tile = p->line->tile;
+            if (p->line->can & ORTC_LINE_SPLIT) /* one panel at a time, which is yet to be */
+                memset(j->scratch + p->at_pieces, 0, ORTC_UK_PANEL_STATE);
             if (p->wide) { /* one panel at a time */
                 const int64_t width = p->n - g * nr >= nr ? nr : ortc_form_padded(f, p->n - g * nr);
                 float *wide = (float *)(void *)(j->scratch + p->at_wide);
@@ -424,10 +434,11 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                         one_tile(j, &ch, b, n0, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
                                  ORTC_UK_B_EXACT, NULL);
                     } else {
-                        const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.kc);
+                        const int64_t width = p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0);
+                        const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.b_kc) +
+                                            width * ch.b_skip;
                         const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0, b1 - b0);
-                        one_tile(j, &ch, b, n0, panel, p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0),
-                                 0, &ahead);
+                        one_tile(j, &ch, b, n0, panel, width, 0, &ahead);
                     }
                 }
             }

@@ -67,6 +67,7 @@ typedef struct ortc_product_plan {
     /* matrices one after the other, each split over threads; else a task is within one */
     uint8_t batch_outside;
     int64_t kc, chunks;     /* length of a chunk of K (the last may be shorter), and how many: >= 1 */
+    int64_t packed_kc;      /* as they lie in a packed B: kc, or several */
     int64_t blocks, panels; /* of rows and of columns */
     int64_t task_blocks, task_panels, tasks_m, tasks_n;
     int64_t local_panels; /* panels packed at a time by a task when how_b is LOCAL */
@@ -76,9 +77,9 @@ typedef struct ortc_product_plan {
     /* groups of K whose part of a panel of B stays in L1 while a task's blocks pass over it, their sums lying
      * at_near in between; 0: all of K at once */
     int64_t near;
-    size_t at_b, at_wide, at_sums, at_near, at_tile, at_residual; /* bytes in scratch */
-    size_t workspace, scratch;                                    /* bytes: of the run, of each worker */
-    double flops, bytes;                                          /* of one run, for cost models */
+    size_t at_b, at_wide, at_pieces, at_sums, at_near, at_tile, at_residual; /* bytes in scratch */
+    size_t workspace, scratch; /* bytes: of the run, of each worker */
+    double flops, bytes;       /* of one run, for cost models */
 } ortc_product_plan;
 
 /* Plans a product of the given extents (each >= 0, 0 is safe). Returns 0, or -1 when a size does not fit in

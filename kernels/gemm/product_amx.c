@@ -1,12 +1,17 @@
 /* Micro-kernels for AMX: a tile of 32 x 32 sums is four tile registers (0 to 3), which two registers of A (4,
  * 5) and two of B (6, 7) feed: bytes of any signs, exactly; bf16; f16 as two pieces of bf16 each, whose four
- * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-23
+ * products are exact; and f32 as three pieces, whose six largest products are added up: nothing above 2^-21
  * of |ab| is left out. Sums of 32 products are added to a sum at a time, so the error is below that of fused
  * multiply-adds.
  *
- * The unit flushes denormals, and infinity times a piece of the other sign is NaN. So a panel with an element
- * that pieces do not hold (product_uk.h) lies as f32, and tiles that it is part of are multiplied by the
- * instruction set's own tile of f32, from pieces put together again where the other operand has them.
+ * Pieces of a constant B would be one and a half times its bytes (of f16 twice), which memory gives slowly:
+ * it lies as it is, and the first block of rows over a panel makes pieces of it in L2 (amx_split.h) between
+ * its products, where vectors have nothing else to do; blocks behind it find them.
+ *
+ * The unit flushes denormals, and infinity times a piece of the other sign is NaN. So a panel of A with an
+ * element that pieces do not hold (product_uk.h) lies as f32, one of B is found when pieces are made of it,
+ * and tiles that either is part of are multiplied by the instruction set's own tile of f32, from A's pieces
+ * put together again where it has them.
  *
  * A thread's tiles are configured for the rows of a block when those differ from the last one's, from a
  * task's begin to its end, which releases them: otherwise every switch to another thread would save them.
@@ -18,6 +23,7 @@
 #include "amx.h"
 #include "amx_bf16.h"
 #include "amx_pieces.h"
+#include "amx_split.h"
 #include "kernels/common/vector/vec.h"
 
 #ifndef AMX_NAME /* a test has names of its own, and another tile of f32 */
@@ -59,8 +65,9 @@ static void configure(size_t rows)
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
 /* Panels: A [group][plane][mr][64 bytes], B [group][plane][16][width][4 bytes]. */
+typedef struct split split;
 typedef void amx_sum(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, const char *b,
-                     size_t stride, const ortc_uk_ahead *ahead);
+                     size_t stride, split *, const ortc_uk_ahead *ahead);
 
 /* What is asked for, some lines at each step. */
 typedef struct ahead_state {
@@ -93,8 +100,9 @@ INLINE void ask(ahead_state *far, const char *next)
 /* One product a group. B's next group is asked for between them, where its panel is longer than L1. */
 #define AMX_SUM(name, op) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
-                     const char *b, size_t stride, const ortc_uk_ahead *ahead) \
+                     const char *b, size_t stride, split *none, const ortc_uk_ahead *ahead) \
     { \
+        (void)none; \
         ahead_state far = ahead_over(ahead, groups * 4); \
         for (size_t g = 0; g < groups; g++, a += mr * AMX_ROW, b += HALF * stride) { \
             AMX_LOAD(4, a, AMX_ROW); \
@@ -117,25 +125,91 @@ AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
 
-/* Products of pieces (amx_pieces.h); of both operands the next group is asked for. */
+/* A panel of f32 or f16 on its way into pieces, eight rows at a time. */
+struct split {
+    amx_seen seen;
+    const char *from;
+    int32_t *to;
+    size_t ld, columns, width; /* of `from`, in elements; there are; of a row of pairs */
+    size_t k, left;            /* rows of `from`; times eight rows, of whole groups */
+    ptrdiff_t next;            /* from a group's pairs to those of the next, which take turns if */
+    int alone;                 /* only the tile at work reads them: two groups stay in L1 */
+};
+
+#define GROUP 32
+#define PAIRS (GROUP / 2)
+#define ROWS 8 /* a quarter of a group: at so many steps of its products */
+
+/* The next rows. */
+INLINE void split_rows(split *s, const size_t planes)
+{
+    const size_t size = planes == 3 ? 4 : 2;
+    _Alignas(64) char padded[ROWS][SIDE * 4];
+    const char *from = s->from;
+    size_t ld = s->ld * size;
+    if (s->k < ROWS || s->columns < s->width) {
+        memset(padded, 0, sizeof padded);
+        for (size_t i = 0; i < ROWS && i < s->k; i++) memcpy(padded[i], from + i * ld, s->columns * size);
+        from = padded[0], ld = sizeof *padded;
+    }
+    const size_t width = s->width, lanes = v_lanes();
+    for (size_t i = 3 * ROWS; i < 4 * ROWS; i++) { /* to L1 from L2, but for a single block's */
+        __builtin_prefetch(s->from + i * s->ld * size);
+        if (planes == 3) __builtin_prefetch(s->from + i * s->ld * size + 64);
+    }
+    for (size_t j = 0; j < width; j += lanes) {
+        vi32 most = v_load_i32(s->seen.most + j, lanes);
+        vi32 least = v_load_i32(s->seen.least + j, lanes);
+        const char *x = from + j * size;
+        int32_t *to = s->to + j;
+        UNROLL for (size_t i = 0; i < ROWS; i += 2, x += 2 * ld, to += width)
+        {
+            const void *y = x + ld;
+            amx_split(planes == 3 ? v_load_f32((const void *)x, lanes) : v_load_f16((const void *)x, lanes),
+                      planes == 3 ? v_load_f32(y, lanes) : v_load_f16(y, lanes), planes, to, PAIRS * width,
+                      &most, &least);
+        }
+        v_store_i32(s->seen.most + j, most, lanes);
+        v_store_i32(s->seen.least + j, least, lanes);
+    }
+    s->left--;
+    s->to += ROWS / 2 * s->width;
+    if (s->left % (GROUP / ROWS) == 0) {
+        s->to += s->next - (ptrdiff_t)(PAIRS * s->width);
+        if (s->alone) s->next = -s->next;
+    }
+    s->from += ROWS * s->ld * size;
+    s->k -= s->k < ROWS ? s->k : ROWS;
+}
+static __attribute__((noinline)) void split_three(split *s) { split_rows(s, 3); }
+static __attribute__((noinline)) void split_two(split *s) { split_rows(s, 2); }
+
+/* Products of pieces (amx_pieces.h); of both operands the next group is asked for, or, where B's pieces are
+ * yet to be made, made. */
 INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_t mr, size_t groups,
-                       const char *a, const char *b, size_t stride, const ortc_uk_ahead *ahead)
+                       const char *a, const char *b, size_t stride, split *s, const ortc_uk_ahead *ahead)
 {
     ahead_state far = ahead_over(ahead, groups * (planes == 3 ? 6 : 4));
     const size_t plane_a = mr * AMX_ROW, plane_b = HALF * stride;
+    const int alone = s->alone;
+    ptrdiff_t next = (ptrdiff_t)(planes * plane_b);
 #define LOAD_A(t, plane) AMX_LOAD(t, a + (plane)*plane_a + (t == 5 ? HALF * AMX_ROW : 0), AMX_ROW)
 #define LOAD_B(t, plane) AMX_LOAD(t, b + (plane)*plane_b + (t == 7 ? AMX_ROW : 0), stride)
 #define AHEAD(step) \
     do { \
         prefetch(a + planes * plane_a + (step)*256, 4); \
-        prefetch(b + planes * plane_b + (step)*256, 4); \
+        if (!alone) prefetch(b + planes * plane_b + (step)*256, 4); \
         if ((step) % 4 == 0) ahead_step(&far); \
+        if ((step) % (2 * planes) == 0 && s->left) (planes == 3 ? split_three : split_two)(s); \
     } while (0)
-    for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += 2 * plane_b) {
+    for (size_t i = 0; s->left && i < GROUP / ROWS; i++) (planes == 3 ? split_three : split_two)(s);
+    for (size_t g = 0; planes == 2 && g < groups; g++, a += 2 * plane_a, b += next) {
         AMX_FOUR_OF_PIECES();
+        if (alone && g > 0) next = -next;
     }
-    for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += 3 * plane_b) {
+    for (size_t g = 0; planes == 3 && g < groups; g++, a += 3 * plane_a, b += next) {
         AMX_SIX_OF_PIECES();
+        if (alone && g > 0) next = -next;
     }
 #undef LOAD_A
 #undef LOAD_B
@@ -143,9 +217,9 @@ INLINE void sum_pieces(const int planes, const int two_a, const int two_b, size_
 }
 #define PIECES_SUM(name, planes) \
     INLINE void name(const int two_a, const int two_b, size_t mr, size_t groups, const char *a, \
-                     const char *b, size_t stride, const ortc_uk_ahead *ahead) \
+                     const char *b, size_t stride, split *s, const ortc_uk_ahead *ahead) \
     { \
-        sum_pieces(planes, two_a, two_b, mr, groups, a, b, stride, ahead); \
+        sum_pieces(planes, two_a, two_b, mr, groups, a, b, stride, s, ahead); \
     }
 PIECES_SUM(sum_two, 2)
 PIECES_SUM(sum_three, 3)
@@ -168,7 +242,7 @@ INLINE void start(size_t mr, size_t ldb, const char *c, size_t stride)
 /* The tile's sums to rows `stride` bytes apart, whole registers. They begin with those at `from`, rows
  * `from_stride` apart; NULL: with 0. */
 INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const void *a, const void *b,
-                     const void *from, size_t from_stride, const ortc_uk_ahead *ahead, void *to,
+                     split *s, const void *from, size_t from_stride, const ortc_uk_ahead *ahead, void *to,
                      size_t stride)
 {
     const size_t b_stride = ldb * 4;
@@ -176,13 +250,13 @@ INLINE void multiply(amx_sum *sum, size_t mr, size_t ldb, size_t groups, const v
     if (configured != mr) configure(mr);
     start(mr, ldb, from, from_stride);
     if (mr > HALF && ldb > HALF)
-        sum(1, 1, mr, groups, a, b, b_stride, ahead);
+        sum(1, 1, mr, groups, a, b, b_stride, s, ahead);
     else if (mr > HALF)
-        sum(1, 0, mr, groups, a, b, b_stride, ahead);
+        sum(1, 0, mr, groups, a, b, b_stride, s, ahead);
     else if (ldb > HALF)
-        sum(0, 1, mr, groups, a, b, b_stride, ahead);
+        sum(0, 1, mr, groups, a, b, b_stride, s, ahead);
     else
-        sum(0, 0, mr, groups, a, b, b_stride, ahead);
+        sum(0, 0, mr, groups, a, b, b_stride, s, ahead);
     AMX_STORE(0, c, stride);
     if (ldb > HALF) AMX_STORE(1, c + AMX_ROW, stride);
     if (mr > HALF) AMX_STORE(2, c + HALF * stride, stride);
@@ -241,8 +315,6 @@ static void finish_s32(size_t mr, size_t nr, int32_t (*tile)[SIDE], int32_t *c, 
 
 /* ---- What pieces do not hold --------------------------------------------------------------------------- */
 
-#define GROUP 32
-
 /* Behind a panel of pieces: not 0 where it is [k][width] of f32. */
 static int is_f32(size_t planes, const void *panel, size_t width, size_t groups)
 {
@@ -272,74 +344,77 @@ static void rows_of_a(size_t planes, const void *a, int f32, size_t mr, size_t g
     }
 }
 
-/* A group of B, as [k][width]. */
-static void group_of_b(size_t planes, const void *b, int f32, size_t width, size_t g, float *out)
-{
-    if (f32) {
-        memcpy(out, (const float *)b + g * GROUP * width, GROUP * width * sizeof *out);
-        return;
-    }
-    const vi32 upper = v_set_i32((int32_t)0xffff0000);
-    for (size_t k = 0; k < GROUP; k += 2) {
-        const int32_t *from = (const int32_t *)b + (g * planes * GROUP + k) / 2 * width;
-        V_FOR(j, n, width, {
-            vf32 even = v_set_f32(0);
-            vf32 odd = even;
-            for (size_t p = 0; p < planes; p++) { /* exact: there are not more bits than an f32 has */
-                const vi32 x = v_load_i32(from + p * width * GROUP / 2 + j, n);
-                even = v_add(even, v_f32_bits((vi32)((vu32)x << 16)));
-                odd = v_add(odd, v_f32_bits(x & upper));
-            }
-            v_store_f32(out + k * width + j, even, n);
-            v_store_f32(out + (k + 1) * width + j, odd, n);
-        });
-    }
-}
-
 ortc_uk_product AMX_F32_TILE;
-static void multiply_f32(size_t planes, size_t mr, size_t ldb, size_t groups, const void *a, int a_f32,
-                         const void *b, int b_f32, float (*tile)[SIDE])
+/* B: [k][ldb] of f32, or of f16 where A has two pieces. */
+static void multiply_f32(size_t planes, size_t mr, size_t nr, size_t k, const void *a, int a_f32,
+                         const void *b, size_t ldb, float (*tile)[SIDE])
 {
     float panel_b[GROUP * SIDE], panel_a[GROUP * AMX_F32_MR];
-    for (size_t g = 0; g < groups; g++) {
-        group_of_b(planes, b, b_f32, ldb, g, panel_b);
+    for (size_t g = 0; g * GROUP < k; g++) {
+        const size_t steps = k - g * GROUP < GROUP ? k - g * GROUP : GROUP;
+        const float *from = (const float *)b + g * GROUP * ldb;
+        size_t ld = ldb;
+        if (planes == 2) {
+            const uint16_t *halves = (const uint16_t *)b + g * GROUP * ldb;
+            for (size_t i = 0; i < steps; i++)
+                V_FOR(j, n, nr,
+                      { v_store_f32(panel_b + i * SIDE + j, v_load_f16(halves + i * ldb + j, n), n); });
+            from = panel_b, ld = SIDE;
+        }
         for (size_t i = 0; i < mr; i += AMX_F32_MR) {
             const size_t rows = mr - i < AMX_F32_MR ? mr - i : AMX_F32_MR;
             rows_of_a(planes, a, a_f32, mr, g, i, rows, panel_a);
-            for (size_t j = 0; j < ldb; j += AMX_F32_NR)
-                AMX_F32_TILE(rows, ldb - j < AMX_F32_NR ? ldb - j : AMX_F32_NR, GROUP, panel_a, panel_b + j,
-                             ldb, tile[i] + j, SIDE, g ? ORTC_UK_ACCUMULATE : 0, NULL, NULL);
+            for (size_t j = 0; j < nr; j += AMX_F32_NR)
+                AMX_F32_TILE(rows, nr - j < AMX_F32_NR ? nr - j : AMX_F32_NR, steps, panel_a, from + j, ld,
+                             tile[i] + j, SIDE, ORTC_UK_B_EXACT | (g ? ORTC_UK_ACCUMULATE : 0), NULL, NULL);
         }
     }
 }
 
 /* ---- The lines ----------------------------------------------------------------------------------------- */
 
+enum { PANEL_NEW, PANEL_PIECES, PANEL_F32 };
+
+static void begin_split(split *s, size_t planes, const ortc_uk_panel *panel, size_t ld, size_t columns,
+                        size_t width, size_t k, void *to)
+{
+    *s = (split){.from = panel->data, .to = to, .ld = ld, .columns = columns, .width = width, .k = k};
+    s->left = (k + GROUP - 1) / GROUP * (GROUP / ROWS);
+    s->next = (ptrdiff_t)(planes * PAIRS * width), s->alone = panel->alone;
+    memset(s->seen.least, -1, sizeof s->seen.least);
+}
+
 #define CHECK() \
     assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= ldb && ldb <= SIDE && !(flags & ORTC_UK_B_EXACT))
 
-ortc_uk_product AMX_NAME(bf16x2_bf16x2), AMX_NAME(bf16x3_bf16x3), AMX_NAME(bf16_bf16);
+ortc_uk_product AMX_NAME(bf16x2_f16), AMX_NAME(bf16x3_f32), AMX_NAME(bf16_bf16);
 #define PIECES_LINE(types, planes, sum) \
-    void AMX_NAME(types)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb, \
+    void AMX_NAME(types)(size_t mr, size_t nr, size_t k, const void *a, const void *b, size_t ldb, \
                          void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail, \
                          const ortc_uk_ahead *ahead) \
     { \
         _Alignas(64) float tile[SIDE][SIDE]; \
-        const int a_f32 = groups && is_f32(planes, a, mr, groups), \
-                  b_f32 = groups && is_f32(planes, b, ldb, groups); \
-        CHECK(); \
-        if (a_f32 || b_f32) { \
-            multiply_f32(planes, mr, ldb, groups, a, a_f32, b, b_f32, tile); \
-        } else if (is_straight(nr, flags, tail)) { \
-            multiply(sum, mr, ldb, groups, a, b, NULL, 0, ahead, sums, ld * 4); \
-            return; \
-        } else { \
-            multiply(sum, mr, ldb, groups, a, b, NULL, 0, ahead, tile, sizeof *tile); \
+        const ortc_uk_panel *panel = b; \
+        const size_t groups = (k + GROUP - 1) / GROUP, width = (nr + HALF - 1) / HALF * HALF; \
+        const int a_f32 = groups && is_f32(planes, a, mr, groups); \
+        const int straight = is_straight(nr, flags, tail); \
+        int32_t *state = panel->pieces; \
+        char *pieces = (char *)panel->pieces + ORTC_UK_PANEL_STATE; \
+        assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= SIDE); \
+        if (!a_f32 && *state != PANEL_F32) { \
+            split s; \
+            s.left = 0, s.alone = 0; \
+            if (*state == PANEL_NEW) begin_split(&s, planes, panel, ldb, nr, width, k, pieces); \
+            multiply(sum, mr, width, groups, a, pieces, &s, NULL, 0, ahead, straight ? sums : tile, \
+                     straight ? ld * 4 : sizeof *tile); \
+            if (*state == PANEL_NEW) *state = amx_is_odd(&s.seen, width) ? PANEL_F32 : PANEL_PIECES; \
+            if (straight && *state == PANEL_PIECES) return; \
         } \
+        if (a_f32 || *state == PANEL_F32) multiply_f32(planes, mr, nr, k, a, a_f32, panel->data, ldb, tile); \
         finish(mr, nr, tile, sums, ld, flags, tail); \
     }
-PIECES_LINE(bf16x2_bf16x2, 2, sum_two)
-PIECES_LINE(bf16x3_bf16x3, 3, sum_three)
+PIECES_LINE(bf16x2_f16, 2, sum_two)
+PIECES_LINE(bf16x3_f32, 3, sum_three)
 
 void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
                          void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
@@ -350,8 +425,8 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
     if (goes_on) flags &= ~(uint32_t)ORTC_UK_ACCUMULATE;
     const int straight = is_straight(nr, flags, tail);
     CHECK();
-    multiply(sum_bf16, mr, ldb, groups, a, b, goes_on ? sums : NULL, ld * 4, ahead, straight ? sums : tile,
-             straight ? ld * 4 : sizeof *tile);
+    multiply(sum_bf16, mr, ldb, groups, a, b, NULL, goes_on ? sums : NULL, ld * 4, ahead,
+             straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
     AMX_WAKE();
 }
@@ -365,7 +440,7 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
         _Alignas(64) int32_t tile[SIDE][SIDE]; \
         const int straight = is_straight(nr, flags, tail); \
         CHECK(); \
-        multiply(sum, mr, ldb, groups, a, b, NULL, 0, ahead, straight ? sums : tile, \
+        multiply(sum, mr, ldb, groups, a, b, NULL, NULL, 0, ahead, straight ? sums : tile, \
                  straight ? ld * 4 : sizeof *tile); \
         if (!straight) finish_s32(mr, nr, tile, sums, ld, flags); \
     }

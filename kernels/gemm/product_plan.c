@@ -23,7 +23,9 @@
 #define TILES_PANELS 16                /* so many of tiles are tasks enough: rows are not dealt to several */
 #define NEAR_B_BYTES (2560 * 1024)     /* packed B that every task may read anew: a core's share of L3 */
 #define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
-#define DIRECT_KC 256 /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
+#define DIRECT_KC 256   /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
+#define DIRECT_BLOCKS 2 /* of rows: up to there B is read where it lies; */
+#define DIRECT_BLOCKS_SPLIT 6      /* where a task makes pieces of it anyway */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
 #define NEAR_BLOCKS 6              /* where enough blocks pass over it while the next part comes */
@@ -146,8 +148,8 @@ static int64_t near_groups(const ortc_product_plan *p)
 {
     const int64_t group = p->line->b.group,
                   near = NEAR_BYTES / ortc_form_data(&p->line->b, p->line->b.width, group);
-    const int may = p->line->begin && p->line->sum == ORTC_F32 && p->line->b.planes == 1 && p->chunks == 1 &&
-                    p->how_b != ORTC_PRODUCT_DIRECT && !(p->flags & ORTC_PRODUCT_TRANS_C);
+    const int may = p->line->begin && p->line->sum == ORTC_F32 && !(p->line->can & ORTC_LINE_SPLIT) &&
+                    p->chunks == 1 && p->how_b != ORTC_PRODUCT_DIRECT && !(p->flags & ORTC_PRODUCT_TRANS_C);
     return may && p->task_blocks >= NEAR_BLOCKS && p->kc > near * group * 3 / 2 ? near : 0;
 }
 
@@ -173,6 +175,14 @@ static int scratch_of_tiles(ortc_product_plan *p)
     if ((p->how_b == ORTC_PRODUCT_PACKED || p->how_b == ORTC_PRODUCT_SHARED) && p->task_blocks >= WIDE_BLOCKS)
         p->wide = widened(p->line);
     if (p->wide && add_bytes(&p->scratch, p->kc, nr, sizeof(float))) return -1;
+    p->at_pieces = p->scratch;
+    if (p->line->can & ORTC_LINE_SPLIT) {
+        const int64_t group = p->line->a.group,
+                      deep = p->task_blocks == 1 ? 2 * group : ceil_div(p->kc, group) * group;
+        if (add_bytes(&p->scratch, ORTC_UK_PANEL_STATE, 1, 1) ||
+            add_bytes(&p->scratch, deep, nr, 2 * p->line->a.planes))
+            return -1;
+    }
     p->at_sums = p->scratch;
     if (p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c)) {
         const int64_t rows = p->task_blocks * mr < p->m ? p->task_blocks * mr : p->m;
@@ -190,7 +200,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
 static int memory(ortc_product_plan *p)
 {
     p->local_panels = 1;
-    if (p->how_b == ORTC_PRODUCT_LOCAL) {
+    if (p->how_b == ORTC_PRODUCT_LOCAL && !(p->line->can & ORTC_LINE_SPLIT)) {
         const int64_t panel = ortc_form_data(&p->line->b, p->line->b.width, p->kc);
         p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
     }
@@ -248,14 +258,16 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
     const double b_bytes = (double)ortc_product_size(p->types.b) * nf * kf;
     const int plain_b = !(flags & (ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B)) &&
                         (line->can & ORTC_LINE_DIRECT) && p->types.b == line->b.type;
+    const int64_t few = line->can & ORTC_LINE_SPLIT ? DIRECT_BLOCKS_SPLIT : DIRECT_BLOCKS;
     p->blocks = ceil_div(m, line->a.width);
     p->panels = ceil_div(n, line->b.width);
-    p->kc = ortc_form_chunk(&line->b, k);
+    p->kc = ortc_form_chunk(&line->a, k), p->packed_kc = ortc_form_chunk(&line->b, k);
     if (flags & ORTC_PRODUCT_PACKED_B) {
         p->how_b = ORTC_PRODUCT_PACKED;
-    } else if (p->dot || (plain_b && (p->blocks <= 2 || b_bytes <= DIRECT_B_BYTES))) {
+    } else if (p->dot || (plain_b && (p->blocks <= few || b_bytes <= DIRECT_B_BYTES))) {
         p->how_b = ORTC_PRODUCT_DIRECT;
-        if (!(flags & ORTC_PRODUCT_PACKED_A) && p->kc > DIRECT_KC) p->kc = DIRECT_KC;
+        if (!(flags & ORTC_PRODUCT_PACKED_A) && !(line->can & ORTC_LINE_SPLIT) && p->kc > DIRECT_KC)
+            p->kc = DIRECT_KC;
     } else {
         p->how_b = ORTC_PRODUCT_LOCAL; /* or SHARED, decided below */
     }

@@ -49,7 +49,9 @@ void ortc_amx_begin(void), ortc_amx_end(void);
 #include "product_lines.inc"
 #undef LINE
 
-#define LINE(bits, isa, A, B, S, mr, nr, step, kg, ...) \
+#define LINE(bits, isa, A, B, S, mr, nr, step, kg, planes, order, sums, chunk, ...) \
+    _Static_assert((planes) == 1 || ((chunk) >= 1024 && (chunk) <= ORTC_CHUNK_FLOATS), \
+                   "chunks of pieces of A are those of B, or parts of the one there is"); \
     _Static_assert((mr) * (nr)*4 <= 4096, "raw sums of a tile must stay in L1"); \
     _Static_assert((mr) <= ORTC_FORM_WIDTH && (nr) <= ORTC_FORM_WIDTH && ORTC_FORM_GROUP % (kg) == 0, \
                    "what packers can do");
@@ -84,7 +86,7 @@ const ortc_product_line *ortc_product_select(ortc_dtype a, ortc_dtype b)
 {
     for (size_t i = 0; i < ortc_product_line_count; i++) {
         const ortc_product_line *l = &ortc_product_lines[i];
-        if (is_allowed(l) && l->a.type == a && l->b.type == b && l->b.planes == 1) return l;
+        if (is_allowed(l) && l->a.type == a && l->b.type == b && l->a.planes == 1) return l;
     }
     return NULL;
 }
@@ -93,7 +95,7 @@ const ortc_product_line *ortc_product_in_pieces(ortc_dtype type)
 {
     const uint8_t planes = type == ORTC_F32 ? 3 : type == ORTC_F16 ? 2 : 0;
     for (size_t i = 0; planes && i < ortc_product_line_count; i++)
-        if (is_allowed(&ortc_product_lines[i]) && ortc_product_lines[i].b.planes == planes)
+        if (is_allowed(&ortc_product_lines[i]) && ortc_product_lines[i].a.planes == planes)
             return &ortc_product_lines[i];
     return NULL;
 }

@@ -7,7 +7,8 @@
  * A packed operand is [panel][group][plane][width][k of the group], a panel being MR rows of A or NR columns
  * of B, a group `group` consecutive k, a plane one of the pieces that an element is cut into; behind a panel,
  * where the form has sums, the s32 sums over k of its rows or columns. K is padded with zeros to whole
- * groups. With groups of 1 and one plane: A [K][mr], B [K][w].
+ * groups. With groups of 1 and one plane: A [K][mr], B [K][w]. Of lines that SPLIT B it is that, too, and the
+ * first tile over a panel makes pieces of it for all of a task, between its products.
  * Widths: the rows of A are dealt evenly to ceil(M/MR) panels (blocks), exact and never padded, so there is
  * no scalar tail in M; B's last panel has its columns rounded up to `step`, padding is zero. Results in
  * columns beyond nr are neither read nor written. B may also be read where it lies (row stride ldb, B_EXACT)
@@ -64,9 +65,20 @@ typedef struct ortc_uk_ahead {
     int near; /* b itself is in L1: no line asks for its next group */
 } ortc_uk_ahead;
 
-/* mr 1..MR; nr 1..NR; groups of k >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with
- * B_EXACT [k][ldb]; sums [mr][ld] of the line's type of sum. tail: only of lines that CAN_TAIL, and NULL:
- * store the raw sums. ahead: NULL, or a hint that lines may ignore. */
+/* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its
+ * pieces, which the first tile over it makes and others find. */
+#define ORTC_UK_PANEL_STATE 64 /* bytes in front of them: s32 0 until they are made, then the line's own */
+typedef struct ortc_uk_panel {
+    const void *data;
+    void *pieces; /* aligned to 64 bytes; planes of A's form times two bytes for each element, k in groups of
+                     A's form, columns in steps of B's */
+    int alone;    /* no tile comes behind this one: room for two groups does */
+} ortc_uk_panel;
+
+/* mr 1..MR; nr 1..NR; groups of k of B's form >= 0; a a packed block of mr rows; b a packed panel, ldb its
+ * width, or with B_EXACT [k][ldb]; of lines that SPLIT it, an ortc_uk_panel of either; sums [mr][ld] of the
+ * line's type of sum. tail: only of lines that CAN_TAIL, and NULL: store the raw sums. ahead: NULL, or a hint
+ * that lines may ignore. */
 typedef void ortc_uk_product(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
                              void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
                              const ortc_uk_ahead *ahead);
@@ -115,7 +127,8 @@ ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
  * (product_pieces_vec.c). Both return whether several do not do: a value is other than 0 and smaller
  * than 2^-103, where the last piece would be denormal, or 2^57 and larger, where sums might overflow that do
  * not; infinity; NaN; or a row (of B: a column) is not all 0, and none of it reaches 2^-50. So what a unit
- * that flushes denormals loses is below 2^-26 of the row's largest times the column's. */
+ * that flushes denormals loses is below 2^-26 of the row's largest times the column's. Products' B is cut as
+ * it is multiplied, with the same limits (amx_split.h). */
 #define ORTC_PIECES_LEAST 0x0c000000u
 #define ORTC_PIECES_LARGEST 0x26800000u
 #define ORTC_PIECES_BEYOND 0x5c000000u
@@ -146,8 +159,9 @@ const ortc_product_moves *ortc_product_moves_select(void);
 
 /* ---- Lines --------------------------------------------------------------------------------------------- */
 
-#define ORTC_FORM_WIDTH 64 /* the widest panel, */
-#define ORTC_FORM_GROUP 64 /* and the longest group */
+#define ORTC_FORM_WIDTH 64     /* the widest panel, */
+#define ORTC_FORM_GROUP 64     /* and the longest group */
+#define ORTC_CHUNK_FLOATS 1536 /* the longest chunk of floats as they are */
 
 enum {
     ORTC_ORDER_KFAST = 0, /* [width][group] */
@@ -164,8 +178,9 @@ typedef struct ortc_product_form {
     uint8_t width; /* of a full panel: MR, NR */
     uint8_t step;  /* what a last panel's width is rounded up to; 0: dealt evenly */
     uint8_t group; /* consecutive k that lie together; divides 64 */
-    /* More than 1: an f32 as a sum of so many pieces, an f16 as one of two; the s32 behind a panel is not 0
-     * where one of its elements is none, and all of it [k][width] of f32 instead, K padded with zeros */
+    /* More than 1, of A: an f32 as a sum of so many pieces, an f16 as one of two; the s32 behind a panel is
+     * not 0 where one of its elements is none, and all of it [k][width] of f32 instead, K padded with zeros.
+     * B is then packed as it is, for a line that SPLITs it: as fused multiply-adds of its type read it */
     uint8_t planes;
     uint8_t order; /* within a group: ORTC_ORDER_* */
     uint8_t sums;  /* 1: s32 sums over k behind each panel */
@@ -177,6 +192,7 @@ enum {
     ORTC_LINE_TAIL = 1u,   /* takes a tail */
     ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
     ORTC_LINE_BF16 = 4u,   /* stores results of bf16 */
+    ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
 };
 
 typedef struct ortc_product_line {
@@ -192,7 +208,8 @@ typedef struct ortc_product_line {
     const ortc_product_moves *moves;
 } ortc_product_line;
 
-/* A line from the arguments of product_lines.inc. */
+/* A line from the arguments of product_lines.inc; K group and planes are A's, and B's but of lines that SPLIT
+ * it. */
 #define ORTC_LINE_NAME(a, b, mr, nr, isa) ortc_uk_product_##a##_##b##_##mr##x##nr##_##isa
 #define ORTC_LINE_f32 ORTC_F32
 #define ORTC_LINE_f16 ORTC_F16
@@ -208,8 +225,16 @@ typedef struct ortc_product_line {
     { \
         "product_" #A "_" #B "_" #mr "x" #nr "_" #isa, bits, \
             {ORTC_LINE_##A, mr, 0, kg, planes, ORTC_ORDER_KFAST, sums, 0, chunk}, \
-            {ORTC_LINE_##B, nr, step, kg, planes, ORTC_ORDER_##order_b, sums, 0, chunk}, ORTC_LINE_##S, can, \
-            clocks, begin, end, ORTC_LINE_NAME(A, B, mr, nr, isa), its_moves \
+            {ORTC_LINE_##B, \
+             nr, \
+             step, \
+             (planes) > 1 ? 1 : (kg), \
+             1, \
+             ORTC_ORDER_##order_b, \
+             sums, \
+             0, \
+             (planes) > 1 ? ORTC_CHUNK_FLOATS : (chunk)}, \
+            ORTC_LINE_##S, can, clocks, begin, end, ORTC_LINE_NAME(A, B, mr, nr, isa), its_moves \
     }
 
 /* All of them, best first. Thread: any. */

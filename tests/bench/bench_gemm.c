@@ -169,7 +169,7 @@ static void *random_matrix(const ortc_product_line *line, ortc_dtype type, int64
 static ortc_product_types types_of(const ortc_product_line *line)
 {
     ortc_product_types t = {line->b.type, line->b.type, line->b.type};
-    if (line->b.planes > 1) t.a = t.b = t.c = line->b.planes > 2 ? ORTC_F32 : ORTC_F16;
+    if (line->a.planes > 1) t.a = t.c = line->b.type;
     if (line->sum == ORTC_I32) {
         t.a = line->a.type == ORTC_I16 ? ORTC_U8 : line->a.type;
         t.b = line->b.type == ORTC_I16 ? ORTC_I8 : line->b.type;

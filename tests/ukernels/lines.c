@@ -38,10 +38,10 @@ void emulated_begin(void), emulated_end(void);
     LINE(0, emulated, s8, u8, s32, 32, 32, 16, 64, 1, QUADS, 1, 8192, 48, 0, emulated_begin, emulated_end) \
     LINE(0, emulated, bf16, bf16, f32, 32, 32, 16, 32, 1, PAIRS, 0, 3072, 90, \
          ORTC_LINE_TAIL | ORTC_LINE_BF16, emulated_begin, emulated_end) \
-    LINE(0, emulated, bf16x2, bf16x2, f32, 32, 32, 16, 32, 2, PAIRS, 0, 256, 330, ORTC_LINE_TAIL, \
-         emulated_begin, emulated_end) \
-    LINE(0, emulated, bf16x3, bf16x3, f32, 32, 32, 16, 32, 3, PAIRS, 0, 320, 480, ORTC_LINE_TAIL, \
-         emulated_begin, emulated_end)
+    LINE(0, emulated, bf16x2, f16, f32, 32, 32, 16, 32, 2, KFAST, 0, 1024, 330, \
+         ORTC_LINE_TAIL | ORTC_LINE_DIRECT | ORTC_LINE_SPLIT, emulated_begin, emulated_end) \
+    LINE(0, emulated, bf16x3, f32, f32, 32, 32, 16, 32, 3, KFAST, 0, 1024, 480, \
+         ORTC_LINE_TAIL | ORTC_LINE_DIRECT | ORTC_LINE_SPLIT, emulated_begin, emulated_end)
 EMULATED(LINE)
 #undef LINE
 
@@ -69,10 +69,10 @@ ortc_product_types test_types(const ortc_product_line *line, rng *r)
         return (ortc_product_types){rng_next(r) % 2 ? ORTC_I8 : ORTC_U8, rng_next(r) % 2 ? ORTC_I8 : ORTC_U8,
                                     c == ORTC_F16 ? ORTC_I32 : c};
     /* what is packed holds all of its source */
-    if (line->a.planes == 2)
-        return (ortc_product_types){a == ORTC_F32 ? ORTC_F16 : a, b == ORTC_F32 ? ORTC_F16 : b, c};
-    return (ortc_product_types){line->a.planes == 1 && line->a.type != ORTC_F32 ? line->a.type : a,
-                                line->b.planes == 1 && line->b.type != ORTC_F32 ? line->b.type : b, c};
+    const ortc_dtype held_b = line->b.type != ORTC_F32 ? line->b.type : b;
+    if (line->a.planes == 2) return (ortc_product_types){a == ORTC_F32 ? ORTC_F16 : a, held_b, c};
+    return (ortc_product_types){line->a.planes == 1 && line->a.type != ORTC_F32 ? line->a.type : a, held_b,
+                                c};
 }
 
 void test_fill(rng *r, ortc_dtype type, void *p, size_t n)

@@ -76,6 +76,15 @@ static guard pack_one(const ortc_product_form *f, const ortc_product_source *src
     return g;
 }
 
+/* Room for the pieces of a panel, nothing made yet; the caller closes it. */
+static guard pieces_of(const ortc_product_line *line, size_t k, int at_end)
+{
+    const size_t group = line->a.group, deep = (k + group - 1) / group * group;
+    guard g = guard_open(ORTC_UK_PANEL_STATE + deep * line->b.width * line->a.planes * 2, at_end);
+    memset(g.data, 0, ORTC_UK_PANEL_STATE);
+    return g;
+}
+
 static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r, const char *name)
 {
     const size_t mr = tc->mr, nr = tc->nr, k = tc->k;
@@ -84,9 +93,7 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     const ortc_dtype ta = line->a.planes > 1         ? line->a.planes > 2 ? ORTC_F32 : ORTC_F16
                           : line->a.type == ORTC_I16 ? byte
                                                      : line->a.type,
-                     tb = line->b.planes > 1         ? ta
-                          : line->b.type == ORTC_I16 ? ORTC_U8
-                                                     : line->b.type;
+                     tb = line->b.type == ORTC_I16 ? ORTC_U8 : line->b.type;
     const size_t b_len = k ? (k - 1) * tc->ldb + nr : 0, eb = (size_t)ortc_product_size(tb);
     const size_t s_len = (mr - 1) * tc->lds + nr, r_len = (mr - 1) * tc->ldr + nr;
     guard ga = guard_open(mr * k * (size_t)ortc_product_size(ta), e), gb = guard_open(b_len * eb, e);
@@ -122,12 +129,22 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     if (t.bias_col) t.bias_col = (void *)gbc.data;
     if (t.bias_row) t.bias_row = (void *)gbr.data;
     const ortc_uk_ahead ahead = {(void *)ga.data, k % 3 * 100}; /* asks for what is there, and beyond */
+    const int alone = rng_next(r) % 2;
+    guard pieces = pieces_of(line, alone ? 2 * (size_t)line->a.group : k, 1);
+    const ortc_uk_panel panel = {exact ? gb.data : pb.data, pieces.data, alone};
+    char *first = malloc(s_len * 4); /* by the tile that makes pieces; then by one that finds them */
     if (line->begin) line->begin();
-    line->tile(mr, nr, (k + line->b.group - 1) / line->b.group, pa.data, exact ? gb.data : pb.data,
-               exact ? tc->ldb : width, gs.data, tc->lds, tc->flags, tc->has_tail ? &t : NULL, &ahead);
+    for (int again = 0; again < (line->can & ORTC_LINE_SPLIT ? 2 : 1); again++) {
+        memcpy(first, gs.data, s_len * 4), memcpy(gs.data, before, s_len * 4);
+        if (alone) memset(pieces.data, 0, ORTC_UK_PANEL_STATE);
+        line->tile(mr, nr, (k + line->b.group - 1) / line->b.group, pa.data,
+                   line->can & ORTC_LINE_SPLIT ? (const void *)&panel : panel.data, exact ? tc->ldb : width,
+                   gs.data, tc->lds, tc->flags, tc->has_tail ? &t : NULL, &ahead);
+    }
     if (line->end) line->end();
 
-    int bad = 0;
+    int bad = line->can & ORTC_LINE_SPLIT && memcmp(first, gs.data, s_len * 4);
+    free(first);
     for (size_t i = 0; i < mr; i++) {
         for (size_t j = 0; j < tc->lds && i * tc->lds + j < s_len; j++) {
             const size_t at = i * tc->lds + j;
@@ -153,8 +170,8 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
             }
         }
     }
-    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb};
-    for (size_t i = 0; i < 8; i++) {
+    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb, &pieces};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!guard_intact(all[i])) bad++;
         guard_close(all[i]);
     }
@@ -266,9 +283,11 @@ static int accuracy(const ortc_product_line *line, rng *r)
         for (size_t i = 0; i < n * k; i++) b[i] = piecewise(line, 0.05 * normal(r));
         const ortc_product_source sa = {.moves = line->moves, .data = a, .type = ORTC_F32, .ld = (int64_t)m};
         const ortc_product_source sb = {.moves = line->moves, .data = b, .type = ORTC_F32, .ld = (int64_t)n};
-        guard pa = pack_one(&line->a, &sa, m, m, k, 0), pb = pack_one(&line->b, &sb, n, n, k, 0);
+        guard pa = pack_one(&line->a, &sa, m, m, k, 0), pb = pack_one(&line->b, &sb, n, n, k, 0),
+              pieces = pieces_of(line, k, 0);
+        const ortc_uk_panel panel = {pb.data, pieces.data, 0};
         if (line->begin) line->begin();
-        line->tile(m, n, (k + line->b.group - 1) / line->b.group, pa.data, pb.data, n, c, n, 0, NULL, NULL);
+        line->tile(m, n, k, pa.data, &panel, n, c, n, 0, NULL, NULL);
         if (line->end) line->end();
         double most[2] = {0, 0}, squares[2] = {0, 0};
         for (size_t i = 0; i < m; i++)
@@ -290,7 +309,7 @@ static int accuracy(const ortc_product_line *line, rng *r)
                    sqrt(squares[0] / (double)(m * n)), most[1], sqrt(squares[1] / (double)(m * n)));
             bad++;
         }
-        guard_close(&pa), guard_close(&pb);
+        guard_close(&pa), guard_close(&pb), guard_close(&pieces);
         free(a), free(b), free(c);
     }
     return bad;

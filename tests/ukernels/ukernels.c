@@ -46,15 +46,19 @@ static void bench_tile(const ortc_product_line *line, size_t mr, size_t nr, size
     void *a = pool_memory(ortc_product_packed_bytes(&line->a, line->a.width, (int64_t)k) + 4096);
     void *b = pool_memory(ortc_product_packed_bytes(&line->b, line->b.width, (int64_t)k) + 4096);
     void *c = pool_memory(mr * nr * 4);
+    const size_t pieces = ORTC_UK_PANEL_STATE + (k + 64) * line->b.width * line->a.planes * 2;
+    const ortc_uk_panel panel = {b, pool_memory(pieces), 0};
     double ratios[11], rates[11];
     const double flops = 2.0 * (double)(mr * nr * k);
     const int n = (int)(1e8 / flops) + 1;
     if (line->begin) line->begin();
     for (int r = 0; r < 11; r++) {
         const double top = peak(line->isa), t = now();
-        for (int i = 0; i < n; i++)
-            line->tile(mr, nr, groups, a, b, (nr + line->b.step - 1) / line->b.step * line->b.step, c, nr, 0,
-                       NULL, NULL);
+        for (int i = 0; i < n; i++) {
+            if (i % 4 == 0) memset(panel.pieces, 0, ORTC_UK_PANEL_STATE); /* so many blocks over a panel */
+            line->tile(mr, nr, groups, a, line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b,
+                       (nr + line->b.step - 1) / line->b.step * line->b.step, c, nr, 0, NULL, NULL);
+        }
         rates[r] = flops * n / (now() - t) / 1e9;
         ratios[r] = rates[r] / top;
     }
@@ -63,7 +67,7 @@ static void bench_tile(const ortc_product_line *line, size_t mr, size_t nr, size
     qsort(rates, 11, sizeof(double), by_value);
     printf("%-34s %2zux%-2zu k %-5zu %7.1f GFLOP/s  %.3f of peak (%.3f .. %.3f)\n", line->name, mr, nr, k,
            rates[5], ratios[5], ratios[1], ratios[9]);
-    free(a), free(b), free(c);
+    free(a), free(b), free(c), free(panel.pieces);
 }
 
 static int bench(const char *filter)
