@@ -215,6 +215,7 @@ static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block
 typedef struct steady {
     __m512 factor, bias, lo, hi, next, last_bias, residual;
     __m512i first, last, integer, order, least, most, flip;
+    int bounded; /* not just by u8, to which packing saturates */
 } steady;
 
 /* adds: 0; 1: of u8; 2: of s8. Returns which channels have no element near a half. */
@@ -247,12 +248,13 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
                   cd = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[2], 16), to[3]);
     __m512i bytes = _mm512_packus_epi16(ab, cd);
     __asm__("vpermb %1, %2, %0" : "=v"(bytes) : "v"(bytes), "v"(k->order));
-    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most);
-    _mm512_storeu_si512(y, _mm512_xor_si512(bytes, k->flip));
+    if (k->bounded)
+        bytes = _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most), k->flip);
+    _mm512_storeu_si512(y, bytes);
     return sure;
 }
 
-/* Channels of four pixels (those not in `sure`) as the program has them; the lanes are these pixels, twice. */
+/* Channels of four pixels (those not in `sure`) as the program has them; lanes are these pixels, twice. */
 static __attribute__((noinline)) void again(const ortc_int_fixed *f, const ortc_int_block *b, uint32_t sure,
                                             const int32_t *sums, const uint8_t *residual, uint8_t *y)
 {
@@ -317,7 +319,8 @@ static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n,
                       .order = _mm512_loadu_si512(order),
                       .least = _mm512_set1_epi8((char)f->least),
                       .most = _mm512_set1_epi8((char)f->most),
-                      .flip = _mm512_set1_epi8((char)f->flip)};
+                      .flip = _mm512_set1_epi8((char)f->flip),
+                      .bounded = f->least > 0 || f->most < 255 || f->flip};
     switch (f->back * 3 + f->adds) {
     case 0: all(0, 0, f, b, &k, n, sums, residual, y); break;
     case 1: all(0, 1, f, b, &k, n, sums, residual, y); break;
