@@ -52,9 +52,6 @@ typedef struct ortc_int_passes {
     /* sums [rows][ld] to y [rows][y_ld], which may be the sums if it is f32 */
     void (*run)(const ortc_int_pass *, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
                 size_t y_ld);
-    /* the same, step by step: for a few */
-    void (*slowly)(const ortc_int_pass *, size_t rows, size_t cols, const int32_t *sums, size_t ld, void *y,
-                   size_t y_ld);
 } ortc_int_passes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
 

@@ -47,6 +47,68 @@ static uint8_t bound_of(float v, const ortc_int_scaled *s)
     return (uint8_t)((q < low ? low : q > low + 255 ? low + 255 : q) - low);
 }
 
+/* ---- The program, step by step ------------------------------------------------------------------------- */
+
+/* v / scale to the type, as a number less its zero point. */
+INLINE __m256 quantised(__m256 v, const ortc_int_scaled *s)
+{
+    const float low = (s->type == ORTC_I8 ? -128 : 0) - s->zero;
+    v = _mm256_div_ps(v, _mm256_set1_ps(s->scale));
+    v = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_min_ps(_mm256_set1_ps(low + 255), _mm256_max_ps(_mm256_set1_ps(low), v));
+}
+
+INLINE __m256 clipped(__m256 v, const ortc_int_bounds *b)
+{
+    return _mm256_min_ps(_mm256_set1_ps(b->hi), _mm256_max_ps(_mm256_set1_ps(b->lo), v));
+}
+
+/* r: bytes. */
+INLINE __m256 residual_of(const ortc_int_fixed *f, __m256i r)
+{
+    const int32_t flip = f->adds == 1 ? 0 : 128, zero = (int32_t)f->steps.residual.zero + flip;
+    r = _mm256_sub_epi32(_mm256_xor_si256(r, _mm256_set1_epi32(flip)), _mm256_set1_epi32(zero));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(r), _mm256_set1_ps(f->steps.residual.scale));
+}
+
+/* From the first that is rounded (less its zero point, if there are two), to results; more: the residual. */
+INLINE __m256i last_of(const ortc_int_fixed *f, __m256 v, __m256 more)
+{
+    const ortc_int_steps *s = &f->steps;
+    if (s->to.type) {
+        v = _mm256_sub_ps(v, _mm256_set1_ps(s->from.zero - s->to.zero));
+        v = _mm256_mul_ps(v, _mm256_set1_ps(s->from.scale));
+    }
+    if (f->adds) v = _mm256_add_ps(v, more);
+    if (s->to.type || f->adds) v = clipped(v, &s->last);
+    return _mm256_cvtps_epi32(_mm256_add_ps(quantised(v, &s->y), _mm256_set1_ps(s->y.zero)));
+}
+
+/* Whether the last of two is right with this window: of all that the first, and a residual, can be. */
+static int holds(const ortc_int_fixed *f, int32_t last, float last_bias, double lo, double hi)
+{
+    const __m256i least = _mm256_set1_epi32(f->least), most = _mm256_set1_epi32(f->most),
+                  flip = _mm256_set1_epi32(f->flip), near = _mm256_set1_epi32(last);
+    for (double q = lo; q <= hi; q++) {
+        const __m256 first = _mm256_set1_ps((float)q),
+                     v = _mm256_fmadd_ps(_mm256_set1_ps((float)(q * UNITS)), _mm256_set1_ps(f->next),
+                                         _mm256_set1_ps(last_bias));
+        for (int r = 0; r < (f->adds ? 256 : 1); r += 8) {
+            const __m256i bytes = _mm256_add_epi32(_mm256_set1_epi32(r),
+                                                   _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
+                          moved = f->adds == 1 ? bytes : _mm256_srai_epi32(_mm256_slli_epi32(bytes, 24), 24);
+            const __m256 number = f->adds ? _mm256_cvtepi32_ps(moved) : _mm256_setzero_ps();
+            const __m256i sum = _mm256_cvtps_epi32(_mm256_fmadd_ps(number, _mm256_set1_ps(f->residual), v));
+            __m256i y = _mm256_srai_epi32(sum, 16);
+            y = _mm256_xor_si256(_mm256_min_epi32(_mm256_max_epi32(y, least), most), flip);
+            const __m256i right = _mm256_and_si256(last_of(f, first, residual_of(f, bytes)),
+                                                   _mm256_set1_epi32(255));
+            if (_mm256_mask_cmpneq_epi32_mask(_mm256_test_epi32_mask(sum, near), y, right)) return 0;
+        }
+    }
+    return 1;
+}
+
 static __attribute__((cold)) int init(const ortc_int_pass *p, int adds, ortc_int_fixed *out)
 {
     const ortc_int_steps *s = p->steps;
@@ -88,8 +150,14 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, int adds, ortc_int
     if (back) {
         out->lo = (float)(lo * UNITS + UNITS / 2), out->hi = (float)(hi * UNITS + UNITS / 2);
         out->next = (float)next;
+        /* A smaller window than what is known of roundings asks for may do. */
         out->last = mask_of(last, &window);
-        out->last_bias = (float)((zero - moved) * UNITS + UNITS / 2 + window);
+        const double most = window;
+        for (window = 1; window <= most; window *= 2) {
+            out->last = 0xffff & ~(2 * (int32_t)window - 1);
+            out->last_bias = (float)((zero - moved) * UNITS + UNITS / 2 + window);
+            if (window == most || holds(out, out->last, out->last_bias, lo, hi)) break;
+        }
     }
     return 1;
 }
@@ -147,6 +215,7 @@ static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block
 typedef struct steady {
     __m512 factor, bias, lo, hi, next, last_bias, residual;
     __m512i first, last, integer, order, least, most, flip;
+    int bounded; /* not just by u8, to which packing saturates */
 } steady;
 
 /* adds: 0; 1: of u8; 2: of s8. Returns which channels have no element near a half. */
@@ -179,52 +248,29 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
                   cd = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[2], 16), to[3]);
     __m512i bytes = _mm512_packus_epi16(ab, cd);
     __asm__("vpermb %1, %2, %0" : "=v"(bytes) : "v"(bytes), "v"(k->order));
-    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most);
-    _mm512_storeu_si512(y, _mm512_xor_si512(bytes, k->flip));
+    if (k->bounded)
+        bytes = _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most), k->flip);
+    _mm512_storeu_si512(y, bytes);
     return sure;
 }
 
-/* v / scale to the type, as a number less its zero point. */
-INLINE __m128 quantised(__m128 v, const ortc_int_scaled *s)
-{
-    const float low = s->type == ORTC_I8 ? -128 : 0;
-    v = _mm_round_ps(_mm_div_ps(v, _mm_set1_ps(s->scale)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return _mm_min_ps(_mm_set1_ps(low + 255 - s->zero), _mm_max_ps(_mm_set1_ps(low - s->zero), v));
-}
-
-INLINE __m128 clipped(__m128 v, const ortc_int_bounds *b)
-{
-    return _mm_min_ps(_mm_set1_ps(b->hi), _mm_max_ps(_mm_set1_ps(b->lo), v));
-}
-
-/* Channels of four pixels (those not in `sure`) step by step, as the program has them. */
-static __attribute__((noinline)) void again(const ortc_int_fixed *f, const ortc_int_block *b, __mmask16 sure,
+/* Channels of four pixels (those not in `sure`) as the program has them; lanes are these pixels, twice. */
+static __attribute__((noinline)) void again(const ortc_int_fixed *f, const ortc_int_block *b, uint32_t sure,
                                             const int32_t *sums, const uint8_t *residual, uint8_t *y)
 {
     const ortc_int_steps *s = &f->steps;
-    const int back = s->to.type != 0, own = back || f->adds;
-    for (uint32_t left = 0xffff & ~(uint32_t)sure; left; left &= left - 1) {
+    const __m256i pixels = _mm256_setr_epi32(0, 16, 32, 48, 0, 16, 32, 48);
+    for (uint32_t left = 0xffff & ~sure; left; left &= left - 1) {
         const int c = __builtin_ctz(left);
-        const __m128i every = _mm_setr_epi32(c, c + BLOCK, c + 2 * BLOCK, c + 3 * BLOCK);
-        __m128 v = _mm_cvtepi32_ps(
-            _mm_add_epi32(_mm_i32gather_epi32(sums, every, 4), _mm_set1_epi32(b->before[c])));
-        v = _mm_add_ps(_mm_mul_ps(v, _mm_set1_ps(b->scale[c])), _mm_set1_ps(b->added[c]));
-        v = clipped(v, &s->clip);
-        if (back) {
-            v = _mm_sub_ps(quantised(v, &s->to), _mm_set1_ps(s->from.zero - s->to.zero));
-            v = _mm_mul_ps(v, _mm_set1_ps(s->from.scale));
-        }
-        if (f->adds) {
-            const uint8_t *r = residual + c;
-            const uint32_t flip = f->adds == 1 ? 0 : 128, zero = (uint32_t)(int32_t)s->residual.zero + flip;
-#define ELEMENT(i) (int32_t)((r[(i)*BLOCK] ^ flip) - zero)
-            const __m128i x = _mm_setr_epi32(ELEMENT(0), ELEMENT(1), ELEMENT(2), ELEMENT(3));
-            v = _mm_add_ps(v, _mm_mul_ps(_mm_cvtepi32_ps(x), _mm_set1_ps(s->residual.scale)));
-        }
-        if (own) v = clipped(v, &s->last);
-        int32_t to[GROUP];
-        v = _mm_add_ps(quantised(v, &s->y), _mm_set1_ps(s->y.zero));
-        _mm_storeu_si128((__m128i *)(void *)to, _mm_cvtps_epi32(v));
+        const __m256i sum = _mm256_add_epi32(_mm256_i32gather_epi32(sums + c, pixels, 4),
+                                             _mm256_set1_epi32(b->before[c]));
+        const uint8_t *r = f->adds ? residual + c : NULL;
+        __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps(b->scale[c])), more = v;
+        v = clipped(_mm256_add_ps(v, _mm256_set1_ps(b->added[c])), &s->clip);
+        if (s->to.type) v = quantised(v, &s->to);
+        if (r) more = residual_of(f, _mm256_setr_epi32(r[0], r[16], r[32], r[48], 0, 0, 0, 0));
+        uint32_t to[8];
+        _mm256_storeu_si256((__m256i *)(void *)to, last_of(f, v, more));
         for (int i = 0; i < GROUP; i++) y[i * BLOCK + c] = (uint8_t)to[i];
     }
 }
@@ -234,11 +280,12 @@ static __attribute__((noinline)) void again(const ortc_int_fixed *f, const ortc_
 INLINE void all(const int back, const int adds, const ortc_int_fixed *f, const ortc_int_block *b,
                 const steady *k, size_t n, const int32_t *sums, const uint8_t *residual, uint8_t *y)
 {
-    int32_t some[GROUP * BLOCK] = {0};
-    uint8_t other[2][GROUP * BLOCK] = {{0}};
+    int32_t some[GROUP * BLOCK];
+    uint8_t other[2][GROUP * BLOCK];
     uint8_t *const to = y;
     const size_t few = n < GROUP ? n : 0;
     if (few) {
+        memset(some, 0, sizeof some), memset(other, 0, sizeof other);
         memcpy(some, sums, few * sizeof *some * BLOCK);
         if (adds) memcpy(other[0], residual, few * BLOCK);
         sums = some, residual = other[0], y = other[1], n = GROUP;
@@ -272,7 +319,8 @@ static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n,
                       .order = _mm512_loadu_si512(order),
                       .least = _mm512_set1_epi8((char)f->least),
                       .most = _mm512_set1_epi8((char)f->most),
-                      .flip = _mm512_set1_epi8((char)f->flip)};
+                      .flip = _mm512_set1_epi8((char)f->flip),
+                      .bounded = f->least > 0 || f->most < 255 || f->flip};
     switch (f->back * 3 + f->adds) {
     case 0: all(0, 0, f, b, &k, n, sums, residual, y); break;
     case 1: all(0, 1, f, b, &k, n, sums, residual, y); break;

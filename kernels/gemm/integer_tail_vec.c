@@ -336,4 +336,4 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
     f(p, rows, cols, sums, ld, y, y_ld);
 }
 
-const ortc_int_passes V_NAME(ortc_int_passes) = {run, divided};
+const ortc_int_passes V_NAME(ortc_int_passes) = {run};
