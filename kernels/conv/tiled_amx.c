@@ -8,6 +8,7 @@
 #include "kernels/gemm/amx.h"
 #include "kernels/gemm/amx_bf16.h"
 #include "kernels/gemm/amx_pieces.h"
+#include "kernels/gemm/amx_split.h"
 #include "kernels/gemm/product_uk.h"
 
 #ifndef TILED_UK /* a test has another name */
@@ -152,31 +153,23 @@ static void sum_long_bytes(const ortc_tiled_tile *t)
     AMX_STORE(3, y + 3 * TILE_BYTES, AMX_ROW);
 }
 
-/* The upper halves of a and b as words of a, b. */
-VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
-/* v without its upper half as a number, exactly. */
-VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
 VFN vf32 channels(const char *x, size_t i, size_t n)
 {
     return v_load_f32((const float *)(const void *)x + i, n);
 }
 
 /* Weights of a block, group and tap, [32 channels][16 filters] of f32, as pieces: those of two channels are
- * words, cut off as x is (lay_pieces). */
+ * words. */
 INLINE void split(const char *w, char *to)
 {
+    vi32 most = v_set_i32(0); /* not asked: packing has looked */
+    vi32 least = v_set_i32(0);
     for (size_t r = 0; r < BLOCK; r++, w += 2 * AMX_ROW, to += AMX_ROW) {
         __builtin_prefetch(w + SPLIT_AHEAD);
         __builtin_prefetch(w + SPLIT_AHEAD + AMX_ROW);
-        V_FOR(j, left, BLOCK, {
-            vf32 a = channels(w, j, left), b = channels(w + AMX_ROW, j, left);
-            UNROLL for (size_t p = 0; p < PIECES; p++)
-            {
-                v_store_i32((int32_t *)(void *)(to + p * TILE_BYTES) + j,
-                            upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
-                if (p + 1 < PIECES) a = lower(a), b = lower(b);
-            }
-        });
+        V_FOR(j, left, BLOCK,
+              amx_split(channels(w, j, left), channels(w + AMX_ROW, j, left), PIECES,
+                        (int32_t *)(void *)to + j, TILE_BYTES / 4, &most, &least););
     }
 }
 
@@ -273,6 +266,11 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     }
     return 0;
 }
+
+/* The upper halves of a and b as words of a, b. */
+VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
+/* v without its upper half as a number, exactly. */
+VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
 
 /* Whether a pixel has numbers other than 0, and none that is large (ORTC_PIECES_LARGEST). */
 static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks)

@@ -6,13 +6,13 @@
  * What a tile reads was laid out before (tiled.h): 64 bytes of a pixel's channels, a group, lie together, 32
  * of bf16 or 64 bytes, and neighbouring pixels side by side, so that 16 of them are an operand as they lie,
  * whatever the tap. Weights are [two blocks of output][group][tap][block][piece][16][16 filters][4 bytes],
- * of bytes [block of output][group][tap].., the four bytes being channels that follow each other, or of pieces
- * those of two blocks in turn: read in order, and so asked for ahead. Of plain pieces they are f32, [two blocks
- * of output][group][tap][block][32 channels][16 filters], until the first tile that goes over them splits them
- * for itself and others. Of a plain image with up to 4 channels, a stem, the 64 bytes are neighbouring pixels
- * of 4 channels each, under a row of the window; those of the next pixel of the output begin a stride behind
- * them, and lie over them. Sums of 16 pixels are 16 pixels of a block of output. No state but what `begin` and
- * `end` say, no allocation. */
+ * of bytes [block of output][group][tap].., the four bytes being channels that follow each other, or of
+ * pieces those of two blocks in turn: read in order, and so asked for ahead. Of plain pieces they are f32,
+ * [two blocks of output][group][tap][block][32 channels][16 filters], until the first tile that goes over
+ * them splits them for itself and others. Of a plain image with up to 4 channels, a stem, the 64 bytes are
+ * neighbouring pixels of 4 channels each, under a row of the window; those of the next pixel of the output
+ * begin a stride behind them, and lie over them. Sums of 16 pixels are 16 pixels of a block of output. No
+ * state but what `begin` and `end` say, no allocation. */
 #ifndef ORTC_KERNELS_CONV_TILED_UK_H
 #define ORTC_KERNELS_CONV_TILED_UK_H
 
