@@ -246,17 +246,23 @@ VFN vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi3
 VFN vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)v_sel_i32(v_lt_u32(a, b), (vi32)a, (vi32)b); }
 #endif
 
+#ifdef __AVX512F__
+VFN __m512i both_bf16(vf32 low, vf32 high)
+{
+    __m512i both;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low)); /* every AMX comes with it */
+    return both;
+}
+#endif
+
 static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                        size_t piece)
 {
     (void)flip, (void)piece;
     for (size_t i = 0; i < n; i++, x += step, y += AMX_ROW) {
 #ifdef __AVX512F__
-        __m512i both;
-        const __m512 low = channels(x, 0, BLOCK),
-                     high = blocks > 1 ? channels(x + block, 0, BLOCK) : v_set_f32(0);
-        __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low)); /* every AMX comes with it */
-        _mm512_storeu_si512(y, both);
+        _mm512_storeu_si512(y, both_bf16(channels(x, 0, BLOCK),
+                                         blocks > 1 ? channels(x + block, 0, BLOCK) : v_set_f32(0)));
 #else
         uint16_t *h = (uint16_t *)(void *)y;
         memset(y, 0, AMX_ROW);
@@ -438,17 +444,35 @@ static void clip(size_t n, const float *sums, const float *residual, float lo, f
     });
 }
 
+VFN void clip_bf16_at(const float *sums, const uint16_t *residual, vf32 low, vf32 high, uint16_t *y, size_t n)
+{
+    vf32 v = v_load_f32(sums, n);
+    if (residual) v = v_add(v, v_load_bf16(residual, n));
+    amx_store_bf16(y, v_min(high, v_max(low, v)), n);
+}
+
 static void clip_bf16(size_t n, const float *sums, const void *residual, float lo, float hi, void *y)
 {
     const vf32 low = v_set_f32(lo);
     const vf32 high = v_set_f32(hi);
     const uint16_t *r = residual;
     uint16_t *to = y;
-    V_FOR(i, left, n, {
-        vf32 v = v_load_f32(sums + i, left);
-        if (r) v = v_add(v, v_load_bf16(r + i, left));
-        amx_store_bf16(to + i, v_min(high, v_max(low, v)), left);
-    });
+    size_t done = 0;
+#ifdef __AVX512F__
+    /* Whole lines of cache, once one begins: what is behind L2 is written with half as many stores. */
+    if (n >= BLOCK && (uintptr_t)to % 64) {
+        clip_bf16_at(sums, r, low, high, to, BLOCK);
+        done = BLOCK;
+    }
+    for (; n - done >= 2 * BLOCK; done += 2 * BLOCK) {
+        vf32 a = v_load_f32(sums + done, BLOCK);
+        vf32 b = v_load_f32(sums + done + BLOCK, BLOCK);
+        if (r) a = v_add(a, v_load_bf16(r + done, BLOCK)), b = v_add(b, v_load_bf16(r + done + BLOCK, BLOCK));
+        _mm512_storeu_si512(to + done, both_bf16(v_min(high, v_max(low, a)), v_min(high, v_max(low, b))));
+    }
+#endif
+    V_FOR(i, left, n - done,
+          clip_bf16_at(sums + done + i, r ? r + done + i : NULL, low, high, to + done + i, left););
 }
 
 extern const ortc_tiled_uk TILED_UK;
