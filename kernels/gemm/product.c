@@ -277,7 +277,8 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, c
     if (finish_now) tail = tail_of(j, row, n0, rows, cols);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     if (r->halves) flags |= ORTC_UK_TO_BF16;
-    const ortc_uk_panel panel = {b, j->scratch + p->at_pieces, p->task_blocks == 1};
+    const ortc_uk_panel panel = {b, j->scratch + p->at_pieces, p->alone};
+    if (p->alone) memset(panel.pieces, 0, ORTC_UK_PANEL_STATE);
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);

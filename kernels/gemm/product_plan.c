@@ -26,6 +26,7 @@
 #define DIRECT_KC 256   /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
 #define DIRECT_BLOCKS 2 /* of rows: up to there B is read where it lies; */
 #define DIRECT_BLOCKS_SPLIT 6      /* where a task makes pieces of it anyway */
+#define ALONE_BLOCKS 2             /* of a task: pieces of B are made for each, in L1 */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
 #define NEAR_BLOCKS 6              /* where enough blocks pass over it while the next part comes */
@@ -177,10 +178,10 @@ static int scratch_of_tiles(ortc_product_plan *p)
     if (p->wide && add_bytes(&p->scratch, p->kc, nr, sizeof(float))) return -1;
     p->at_pieces = p->scratch;
     if (p->line->can & ORTC_LINE_SPLIT) {
-        const int64_t group = p->line->a.group,
-                      deep = p->task_blocks == 1 ? 2 * group : ceil_div(p->kc, group) * group;
+        const int64_t group = p->line->a.group, deep = ceil_div(p->kc, group) * group;
+        p->alone = p->task_blocks <= ALONE_BLOCKS;
         if (add_bytes(&p->scratch, ORTC_UK_PANEL_STATE, 1, 1) ||
-            add_bytes(&p->scratch, deep, nr, 2 * p->line->a.planes))
+            add_bytes(&p->scratch, p->alone ? 2 * group : deep, nr, 2 * p->line->a.planes))
             return -1;
     }
     p->at_sums = p->scratch;

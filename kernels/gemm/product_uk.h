@@ -72,7 +72,7 @@ typedef struct ortc_uk_panel {
     const void *data;
     void *pieces; /* aligned to 64 bytes; planes of A's form times two bytes for each element, k in groups of
                      A's form, columns in steps of B's */
-    int alone;    /* no tile comes behind this one: room for two groups does */
+    int alone;    /* no other tile reads them: room for two groups does */
 } ortc_uk_panel;
 
 /* mr 1..MR; nr 1..NR; groups of k of B's form >= 0; a a packed block of mr rows; b a packed panel, ldb its
