@@ -1,6 +1,7 @@
 /* What the loops of tiled.h share: tiled.c (plan, laying out, tiles, tasks), tiled_plain.c (weights that
  * stay f32), tiled_weights.c (packing), tiled_finish.c (what becomes of sums), tiled_again.c (what tiles do
  * not multiply). */
+#ifndef ORTC_KERNELS_CONV_TILED_LOOPS_H
 #define ORTC_KERNELS_CONV_TILED_LOOPS_H
 
 #include <stdatomic.h>
