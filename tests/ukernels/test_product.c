@@ -309,7 +309,7 @@ static void choose_types(problem *p, rng *r)
  * those of tiles, which may be emulated, less. */
 static int share(const ortc_product_line *line)
 {
-    return ortc_form_is_plain(&line->b) ? 1 : line->begin ? 9 : 3;
+    return line->begin ? 9 : ortc_form_is_plain(&line->b) ? 1 : 3;
 }
 
 static int random_shapes(const ortc_product_line *line, rng *r, pool *const pools[4], uint32_t kind,
