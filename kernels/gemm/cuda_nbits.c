@@ -70,6 +70,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
                          .blocks = (s->k + s->block - 1) / s->block,
                          .bits = (int32_t)s->bits,
                          .type = c->in[A].dtype,
+                         .processors = device->processors,
                          .constant = s->constant};
     g->row_bytes = g->blocks * s->block / 8 * s->bits;
     g->zero_bytes = (g->blocks * s->bits + 7) / 8;
@@ -138,10 +139,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     g.y = c->out[0].data;
     const int aligned =
         ((uintptr_t)g.a | (uintptr_t)(2 * g.k) | (uintptr_t)g.b | (uintptr_t)g.row_bytes) % 16 == 0;
-    const int error = aligned && g.type != ORTC_F32 && g.m <= ORTC_CU_NBITS_MMA_ROWS
-                          ? ortc_cu_nbits_mma(&g, c->queue)
-                      : g.m <= ORTC_CU_NBITS_ROWS ? ortc_cu_nbits_rows(&g, c->queue)
-                                                  : run_panels(p, &g, c);
+    const int halves = aligned && g.type != ORTC_F32, row = halves && g.m == 1 && g.bits == 4 &&
+                                                            g.block >= 32 && g.block <= 1024 && !g.real &&
+                                                            g.k <= ORTC_CU_NBITS_ROW_K;
+    const int error = row                                       ? ortc_cu_nbits_row(&g, c->queue)
+                      : halves && g.m <= ORTC_CU_NBITS_MMA_ROWS ? ortc_cu_nbits_mma(&g, c->queue)
+                      : g.m <= ORTC_CU_NBITS_ROWS               ? ortc_cu_nbits_rows(&g, c->queue)
+                                                                : run_panels(p, &g, c);
     return ortc_cuda_done(c, error);
 }
 

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { ORTC_CU_NBITS_MMA_ROWS = 32, ORTC_CU_NBITS_ROWS = 8 };
+enum { ORTC_CU_NBITS_MMA_ROWS = 32, ORTC_CU_NBITS_ROWS = 8, ORTC_CU_NBITS_ROW_K = 16384 };
 
 typedef struct ortc_cu_nbits {
     const void *a, *scales, *bias; /* of `type`; scales [n, blocks]; bias [n] or NULL */
@@ -25,12 +25,16 @@ typedef struct ortc_cu_nbits {
     void *y;
     int64_t m, n, k, blocks, row_bytes, zero_bytes;
     int32_t block, bits, type, real;
-    int32_t constant; /* b, scales and zeros were there before anything was queued */
+    int32_t processors; /* of the device */
+    int32_t constant;   /* b, scales and zeros were there before anything was queued */
 } ortc_cu_nbits;
 
 /* Up to ORTC_CU_NBITS_MMA_ROWS rows of f16 or bf16, by tensor cores: weights are rounded to the type; rows of
  * weights and of a begin at multiples of 16 bytes. */
 int ortc_cu_nbits_mma(const ortc_cu_nbits *, void *queue);
+/* One row of f16 or bf16 and 4 bits in blocks of 32 to 1024, no `real` zero points, K of up to
+ * ORTC_CU_NBITS_ROW_K; aligned likewise. Weights are not rounded. */
+int ortc_cu_nbits_row(const ortc_cu_nbits *, void *queue);
 /* Up to ORTC_CU_NBITS_ROWS rows of any type; weights are not rounded. */
 int ortc_cu_nbits_rows(const ortc_cu_nbits *, void *queue);
 /* Rows `first` to first + count of w, rounded to the type, to [count, pitch]; zeros behind k. */

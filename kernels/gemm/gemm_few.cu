@@ -54,14 +54,6 @@ __device__ __forceinline__ float2 pair_at(uint32_t address)
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n" : "=f"(x.x), "=f"(x.y) : "r"(address));
     return x;
 }
-__device__ __forceinline__ float4 quad_at(uint32_t address)
-{
-    float4 x;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-                 : "r"(address));
-    return x;
-}
 #endif
 
 template <class S, bool B_K_DENSE>

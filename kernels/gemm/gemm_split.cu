@@ -285,6 +285,7 @@ __global__ void __launch_bounds__(Split::threads, 1)
                 repair(x, s.row + row, s.col + col);
                 finish<float, 8>(g, t, x, s.row + row, s.col + col, vec);
             });
+            cluster_wait();
         }
     }
 #endif

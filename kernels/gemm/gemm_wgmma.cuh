@@ -42,6 +42,9 @@ struct Shape {
     static constexpr int M = M_, N = N_, WGS = WGS_, STAGES = STAGES_, BLOCKS = BLOCKS_, PAIR = PAIR_;
     static constexpr bool TURNS = TURNS_, PARTS = PARTS_;
     static_assert(!PARTS || (!TURNS && PAIR == 1), "a cluster is one or the other");
+    /* Few rows: the next kernel's blocks, for which there is room, ask for weights when this one has asked
+     * for all of its own, and so keep memory busy while its sums meet. */
+    static constexpr bool late = A_ROWS_ > 0;
     /* One warpgroup has time while the first pieces come: its sums begin with what is added. */
     static constexpr bool early = WGS == 1;
     static constexpr int tile_m = TURNS ? M : M * WGS, a_rows = A_ROWS_ ? A_ROWS_ : tile_m;
@@ -51,8 +54,12 @@ struct Shape {
     static constexpr int threads = WGS * 128 + (regroup ? 128 : 32);
     static constexpr int split_pitch = N + 8; /* floats; no bank is met twice */
     static constexpr int ring = STAGES * stage, split = 2 * tile_m * split_pitch * 4;
+    /* where sums of parts come, of which there are two or four (exchange_parts) */
+    static constexpr bool exchanges = PARTS && a_rows >= 64;
+    static constexpr int exchange = exchanges ? WGS * N * 192 : 0;
     /* from what aligns the ring on */
-    static constexpr int begin = ((ring > split || !PARTS ? ring : split) + 1023) / 1024 * 1024;
+    static constexpr int room = ((ring > split || !PARTS ? ring : split) + 1023) / 1024 * 1024,
+                         begin = room + exchange;
     /* of the epilogue: a warp's buffers, two where they fit: 16 x 64 elements of 16 bits or 16 x 32 floats */
     static constexpr int buffer = 2048, buffers_of_all = WGS * 4 * buffer, chunk_pitch = 32;
     static constexpr int buffers = (1024 + begin + 2 * buffers_of_all + 1280) * BLOCKS <= 233472 ? 2 : 1;
@@ -140,6 +147,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     auto n_of = [&](const Spot &s) { return P > 1 ? all.n[s.at[0]] : (int)g.n; };
     auto bias_of = [&](const Spot &s) { return P > 1 ? all.bias[s.at[0]] : g.bias; };
 
+    const bool exchanged = S::exchanges && copied && (parts == 2 || parts == 4);
     const bool loads = threadIdx.x == S::WGS * 128; /* one thread of the last warpgroup */
     auto load_a = [&](const Spot &s, int k, int at) {
         load_piece<A_MN, S::a_rows, 1>(ring + at * S::stage, &maps.a, full + at * 8, s.row, k * 64, 0, g.rank,
@@ -174,7 +182,8 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         cluster_sync();
     else
         __syncthreads();
-    next_may_start();
+    if (S::PARTS && parts > 1) cluster_arrive();
+    if (!S::late) next_may_start();
 
     if (group == S::WGS) {
         if constexpr (S::regroup) registers_less<56>();
@@ -199,10 +208,14 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
                 k = k_begin;
                 if (tile < tiles) s = place(tile);
             }
+            if (S::late) next_may_start();
         }
         __syncwarp();
         if (S::PAIR > 1) cluster_sync();
-        if (parts > 1) meet_parts();
+        if (parts > 1) {
+            cluster_wait();
+            if (!exchanged) meet_parts();
+        }
         return;
     }
 
@@ -242,8 +255,8 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
             begin_product();
 #pragma unroll
             for (int e = 0; e < sums_n; e++) d[0][e] = 0;
-            if (copied) copies.first(t, own_row, s.col, d[0]);
-        } else if (copied && own_row < (int)g.m)
+            if (copied && part == 0) copies.first(t, own_row, s.col, d[0]);
+        } else if (copied && (!S::PARTS || parts == 1) && own_row < (int)g.m)
             copies.begin(t, own_row, s.col);
         int at = count % S::STAGES, parity = count / S::STAGES % 2, last = 0;
         const uint32_t a_first = ring + (S::TURNS ? 0 : group * (S::M * 128));
@@ -306,12 +319,26 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
             continue;
         }
         if constexpr (S::PARTS) {
+            cluster_wait(); /* the others' barriers are made */
+            if (exchanged) {
+                if (!S::early) begin_product();
+                const bool owned = (group * 4 + warp) / (S::WGS * 4 / parts) == part && own_row < (int)g.m;
+                if (!S::early && owned) copies.begin(t, own_row, s.col);
+                if (exchange_parts<S>(g, own_row, part, parts, ring + S::room, parts_come, d[0]))
+                    copies.store(t, s, own_row, s.col, d[0]);
+                continue;
+            }
             float *const all = (float *)(shared_wgmma +
                                          (ring - (uint32_t)__cvta_generic_to_shared(shared_wgmma)));
             const Band own = share_parts<S, S::WGS * 128>(g, s.row, part, parts, all, parts_come, d[0]);
-            each_of_band<S, S::WGS * 128>(own, part, parts, all, [&](float(&x)[8], int row, int col) {
-                finish<T, 8>(g, t, x, s.row + row, s.col + col, vec);
-            });
+            const Tile whole = {s.row, s.col, 0, 0, t.y};
+            if (copied)
+                finish_band<S, S::WGS * 128, T, S::early>(g, whole, own, part, parts, all);
+            else
+                each_of_band<S, S::WGS * 128>(own, part, parts, all, [&](float(&x)[8], int row, int col) {
+                    finish<T, 8>(g, t, x, s.row + row, s.col + col, vec);
+                });
+            cluster_wait();
         }
     }
     if (lane == 0) tile_stores_read<0>();
@@ -343,7 +370,6 @@ static int launch_wgmma(const ortc_cu_gemm *products, int count, void *queue)
     }
     const int parts = !S::PARTS || g.parts < 1 || tiles > 65535 || P > 1 ? 1 : g.parts,
               pieces = (int)((g.k + 63) / 64);
-    copied &= parts == 1;
     if (count > P || (P > 1 && !copied)) return cudaErrorInvalidValue;
     if (!map_of(&maps.a, g, g.a, g.m, g.a_row, g.a_col, g.a_step, A_MN, A_MN ? 64 : S::a_rows))
         return cudaErrorInvalidValue;
@@ -383,9 +409,12 @@ using Turn128x128 = Shape<128,  0, 128, 2, true,   6, 1>;
 using Tile64x192  = Shape<64,   0, 192, 1, false,  6, 1>;
 using Tile64x128  = Shape<64,   0, 128, 1, false,  8, 1>;
 using Tile64x64   = Shape<64,   0,  64, 1, false,  6, 2>;
-using Part64x192  = Shape<64,   0, 192, 1, false,  6, 1, 1, true>;
-using Part64x128  = Shape<64,   0, 128, 1, false,  8, 1, 1, true>;
-using Part64x64   = Shape<64,   0,  64, 1, false, 12, 1, 1, true>;
+using Deep64x64   = Shape<64,   0,  64, 1, false, 12, 1>;
+using Part128x128 = Shape<64,   0, 128, 2, false,  5, 1, 1, true>;
+using Part64x192  = Shape<64,   0, 192, 1, false,  5, 1, 1, true>;
+using Part64x128  = Shape<64,   0, 128, 1, false,  7, 1, 1, true>;
+using Part64x64   = Shape<64,   0,  64, 1, false, 11, 1, 1, true>;
+using Part32x128  = Shape<64,  32, 128, 1, false,  5, 2, 1, true>;
 using Part16x128  = Shape<64,  16, 128, 1, false,  5, 2, 1, true>;
 using Part16x64   = Shape<64,  16,  64, 1, false,  9, 2, 1, true>;
 /* clang-format on */
@@ -407,10 +436,13 @@ template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, 
             ORTC_CASE(128X128_TURNS, Turn128x128, false, ORTC_CU_GEMM_TOGETHER);
             ORTC_CASE(64X192, Tile64x192, false, ORTC_CU_GEMM_TOGETHER);
             ORTC_CASE(64X128, Tile64x128, false, ORTC_CU_GEMM_TOGETHER);
-            ORTC_CASE(64X64_PARTS, Part64x64, false, ORTC_CU_GEMM_TOGETHER);
+            ORTC_CASE(64X64_PARTS, Deep64x64, false, ORTC_CU_GEMM_TOGETHER);
         default: return cudaErrorInvalidValue;
         }
     }
+    /* K in one part: by what does not know of parts */
+    if (g->kernel == ORTC_CU_GEMM_WGMMA_64X64_PARTS && g->parts <= 1)
+        return launch_wgmma<Deep64x64, T, false, B_MN, 1>(g, count, queue);
     switch (g->kernel) {
         ORTC_CASE(128X256_PAIR, Pair128x256, false, 1);
         ORTC_CASE(128X192_PAIR, Pair128x192, false, 1);
@@ -421,9 +453,11 @@ template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, 
         ORTC_CASE(64X192, Tile64x192, false, 1);
         ORTC_CASE(64X128, Tile64x128, false, 1);
         ORTC_CASE(64X64, Tile64x64, false, 1);
+        ORTC_CASE(128X128_PARTS, Part128x128, false, 1);
         ORTC_CASE(64X192_PARTS, Part64x192, false, 1);
         ORTC_CASE(64X128_PARTS, Part64x128, false, 1);
         ORTC_CASE(64X64_PARTS, Part64x64, false, 1);
+        ORTC_CASE(32X128_PARTS, Part32x128, false, 1);
         ORTC_CASE(16X128_PARTS, Part16x128, false, 1);
         ORTC_CASE(16X64_PARTS, Part16x64, false, 1);
     default: return cudaErrorInvalidValue;

@@ -67,6 +67,14 @@ __device__ __forceinline__ void multiply<__nv_bfloat16>(float (&d)[4], const uin
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* (x & mask) | bits, in one instruction, which the compiler takes two for where both are constants. */
+__device__ __forceinline__ uint32_t masked(uint32_t x, uint32_t mask, uint32_t bits)
+{
+    uint32_t y;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(bits));
+    return y;
+}
+
 /* 2 to the power of x, within 2 units in the last place; 0 for -infinity and for what would be subnormal. */
 __device__ __forceinline__ float power_of_2(float x)
 {

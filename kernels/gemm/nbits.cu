@@ -9,11 +9,10 @@
  *   rows    a warp owns a row of weights, its lanes stride over words; f32 all the way
  *   unpack  a thread writes what is in a word
  */
-#include <string.h>
-
 #include "kernels/gemm/cuda_nbits.h"
 #include "kernels/gemm/gemm_tile.cuh"
 #include "kernels/gemm/mma.cuh"
+#include "kernels/gemm/nbits_pair.cuh"
 
 namespace ortc_nbits {
 
@@ -103,27 +102,6 @@ __global__ void __launch_bounds__(256)
 
 /* ---- Two at a time, for tensor cores ------------------------------------------------------------------- */
 
-template <typename T> struct Pair;
-template <> struct Pair<__half> {
-    typedef __half2 type;
-    static constexpr uint32_t magic = 0x64006400, base = 1024; /* of both: 1024 */
-};
-template <> struct Pair<__nv_bfloat16> {
-    typedef __nv_bfloat162 type;
-    static constexpr uint32_t magic = 0x43004300, base = 128;
-};
-template <typename T> __device__ __forceinline__ typename Pair<T>::type pair_of(uint32_t bits)
-{
-    typename Pair<T>::type p;
-    memcpy(&p, &bits, sizeof p);
-    return p;
-}
-template <typename T> __device__ __forceinline__ uint32_t bits_of(typename Pair<T>::type p)
-{
-    uint32_t bits;
-    memcpy(&bits, &p, sizeof bits);
-    return bits;
-}
 template <typename T> __device__ __forceinline__ typename Pair<T>::type twice(T x)
 {
     typename Pair<T>::type p;

@@ -258,6 +258,16 @@ __device__ __forceinline__ void store_matrices(uint32_t address, const uint32_t 
                  : "memory");
 }
 
+/* 16 bytes of shared memory. */
+__device__ __forceinline__ float4 quad_at(uint32_t address)
+{
+    float4 x;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(address));
+    return x;
+}
+
 /* ---- Clusters, and kernels that begin while the one before ends ---------------------------------------- */
 
 /* Until all threads of the cluster are here. Orders execution only: what one block writes for another goes
@@ -287,6 +297,15 @@ __device__ __forceinline__ void push(uint32_t there, float x, float y, uint32_t 
             there),
         "f"(x), "f"(y), "r"(barrier_there)
         : "memory");
+}
+/* Four, 16 bytes. */
+__device__ __forceinline__ void push(uint32_t there, float x, float y, float z, float w,
+                                     uint32_t barrier_there)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+                 "[%5];\n" ::"r"(there),
+                 "f"(x), "f"(y), "f"(z), "f"(w), "r"(barrier_there)
+                 : "memory");
 }
 /* So many bytes, whole 16s, from here (tile_written) to another block, which its barrier counts. */
 __device__ __forceinline__ void push(uint32_t there, uint32_t from, int bytes, uint32_t barrier_there)

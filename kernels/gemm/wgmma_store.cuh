@@ -3,7 +3,7 @@
  *
  * Sums leave as 16 x 64 elements a warp: through swizzled shared memory, whence the copy engine stores them
  * while the next are made. What this cannot (odd pitches, C, f32 out of 16-bit operands) goes element by
- * element. Blocks of a cluster that have parts of K finish a share of the tile's rows each, parts in order.
+ * element. Blocks of a cluster that have parts of K finish a share of the tile's rows each, in one order.
  * S is the shape of a kernel's tile (Shape in gemm_wgmma.cuh, Split in gemm_split.cu).
  */
 #ifndef ORTC_KERNELS_GEMM_WGMMA_STORE_CUH
@@ -318,6 +318,7 @@ __device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row
              address_in(parts_come, to));
     }
     barrier_wait(parts_come, 0);
+    cluster_arrive(); /* what is pushed here has come; the caller waits for what is pushed from here */
     return own;
 }
 /* f(eight sums, row, column of the tile) for this block's band, parts of K in order. */
@@ -339,9 +340,109 @@ __device__ __forceinline__ void each_of_band(const Band &own, int part, int part
         }
         f(x, own.begin + row, col);
     }
-    cluster_sync(); /* what was pushed from here has come */
 }
-/* Of the warps that only load. */
+
+/* Two or four parts: each block finishes the rows of as many warps, which stay in their registers; the
+ * others' sums come to a room of their own as those have them, 16 bytes a lane: nothing is laid out, and
+ * nobody waits for a ring that others still read. A part's own sums come first, then the others' in order.
+ * room: S::exchange bytes that nothing else uses; row: of this warp; come: as above. Whether this warp's d
+ * are the whole sums now. */
+template <class S, int R>
+__device__ __forceinline__ bool exchange_parts(const ortc_cu_gemm &g, int row, int part, int parts,
+                                               uint32_t room, uint32_t come, float (&d)[R])
+{
+    constexpr int all = S::WGS * 4, each = R * 128; /* warps; bytes of a warp */
+    const int own = all / parts, warp = threadIdx.x / 32, lane = threadIdx.x % 32, owner = warp / own;
+    if (threadIdx.x == 0) {
+        const int rows = (int)g.m - row - part * own * 16, there = rows <= 0 ? 0 : (rows + 15) / 16;
+        barrier_expect(come, (there < own ? there : own) * (parts - 1) * each);
+    }
+    if (row >= (int)g.m) return false;
+    const uint32_t mine = room + warp % own * each + lane * 16;
+    if (owner != part) {
+        const uint32_t there = address_in(mine + (part - (part > owner)) * own * each, owner),
+                       barrier = address_in(come, owner);
+#pragma unroll
+        for (int j = 0; j < R; j += 4) push(there + j * 128, d[j], d[j + 1], d[j + 2], d[j + 3], barrier);
+        return false;
+    }
+    barrier_wait(come, 0);
+#pragma unroll 1
+    for (int p = 0; p < parts - 1; p++)
+#pragma unroll
+        for (int j = 0; j < R; j += 4) {
+            const float4 x = quad_at(mine + p * own * each + j * 128);
+            d[j] += x.x, d[j + 1] += x.y, d[j + 2] += x.z, d[j + 3] += x.w;
+        }
+    return true;
+}
+
+/* As each_of_band where results are whole aligned pieces of 8 of T, and C is not added: several at a time,
+ * for what is asked for one after the other takes as long as a part of the product. ADDED: bias and residual
+ * are in the sums. */
+template <class S, int THREADS, typename T, bool ADDED>
+__device__ __forceinline__ void finish_band(const ortc_cu_gemm &g, const Tile &t, const Band &own, int part,
+                                            int parts, const float *sums)
+{
+    constexpr int columns = S::N / 8, U = 4;
+    const int pieces = own.rows * columns;
+#pragma unroll 1
+    for (int first = (int)threadIdx.x; first < pieces; first += THREADS * U) {
+        float x[U * 8];
+        int at[U];
+        bool there[U];
+#pragma unroll
+        for (int i = 0; i < U * 8; i++) x[i] = 0;
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            const int p = first + u * THREADS, row = p / columns, col = p % columns * 8;
+            there[u] = p < pieces && (int)t.col + col < (int)g.n;
+            at[u] = row * S::split_pitch + col;
+        }
+#pragma unroll 1
+        for (int b = 0; b < parts; b++) {
+            const float *from = sums + (b == part ? own.begin : S::tile_m + (b - (b > part)) * own.pitch) *
+                                           S::split_pitch;
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                if (there[u]) {
+                    const float4 lo = *(const float4 *)(from + at[u]),
+                                 hi = *(const float4 *)(from + at[u] + 4);
+                    x[u * 8] += lo.x, x[u * 8 + 1] += lo.y, x[u * 8 + 2] += lo.z, x[u * 8 + 3] += lo.w,
+                        x[u * 8 + 4] += hi.x, x[u * 8 + 5] += hi.y, x[u * 8 + 6] += hi.z,
+                        x[u * 8 + 7] += hi.w;
+                }
+        }
+        if (g.alpha != 1.0f)
+#pragma unroll
+            for (int i = 0; i < U * 8; i++) x[i] *= g.alpha;
+        const int64_t to = t.y + (t.row + own.begin) * g.y_row + t.col;
+        auto add = [&](const T *from, float(&x8)[8]) {
+            const Vector<T, 8> more = *(const Vector<T, 8> *)(const void *)from;
+#pragma unroll
+            for (int i = 0; i < 8; i++) x8[i] += to_float(more.v[i]);
+        };
+        if (!ADDED && (g.bias || g.residual))
+#pragma unroll
+            for (int u = 0; u < U; u++) {
+                float(&x8)[8] = *(float(*)[8])(x + u * 8);
+                const int row = at[u] / S::split_pitch, col = at[u] % S::split_pitch;
+                if (there[u] && g.bias) add((const T *)g.bias + t.col + col, x8);
+                if (there[u] && g.residual) add((const T *)g.residual + to + row * g.y_row + col, x8);
+            }
+        if (__builtin_expect(g.act, 0)) activate<true>(g, x);
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            if (there[u]) {
+                const uint4 y = {pair_of<T>(x[u * 8], x[u * 8 + 1]), pair_of<T>(x[u * 8 + 2], x[u * 8 + 3]),
+                                 pair_of<T>(x[u * 8 + 4], x[u * 8 + 5]),
+                                 pair_of<T>(x[u * 8 + 6], x[u * 8 + 7])};
+                const int row = at[u] / S::split_pitch, col = at[u] % S::split_pitch;
+                *(uint4 *)(void *)((T *)g.y + to + row * g.y_row + col) = y;
+            }
+    }
+}
+/* Of the warps that only load, where share_parts is called. */
 __device__ __forceinline__ void meet_parts()
 {
     cluster_sync();

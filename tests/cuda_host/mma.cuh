@@ -36,6 +36,7 @@ static inline void copy16(uint32_t to, const void *from, int bytes)
     memcpy(emulated_address(to), from, (size_t)bytes);
 }
 static inline void copies_commit() {}
+static inline uint32_t masked(uint32_t x, uint32_t mask, uint32_t bits) { return (x & mask) | bits; }
 template <int N> static inline void copies_wait() {}
 
 static inline void emulated_load(uint32_t (&r)[4], uint32_t address, bool transposed)

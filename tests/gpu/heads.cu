@@ -1,9 +1,9 @@
 /* tests/gpu/heads.cu: attention in one pass on a GPU, kernel by kernel, without the rest of ortc.
  *
- *   heads test [SEED]   random lengths around the tiles, head sizes, groups, masks of every kind, windows,
- *                       softcap, lengths from device
- *                       memory; against softmax in double; results are poisoned before, and twice the same
- *                       bits
+ *   heads test [SEED [ROUNDS]]
+ *                       random lengths around the tiles, head sizes, groups, masks of every kind, windows,
+ *                       softcap, lengths from device memory; against softmax in double; results are poisoned
+ *                       before, and twice the same bits
  *   heads time [few]    the kernels of many queries inside captured graphs: TFLOP/s, the operations of a
  *                       causal one halved; that of few, by parts of the keys, through more memory than the
  *                       cache holds: GB/s
@@ -94,14 +94,14 @@ static void steps(int64_t *s, bool packed, int64_t heads, int64_t length, int64_
     s[0] = heads * length * size, s[1] = packed ? size : length * size, s[2] = packed ? heads * size : size;
 }
 
-static int test(uint64_t seed)
+static int test(uint64_t seed, int rounds)
 {
     int failed = 0, done = 0;
     double *out, worst[3] = {}, is;
     state = seed;
     CHECK(cudaMalloc(&out, 8));
     CHECK(cudaFuncSetAttribute(compare, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
-    for (int round = 0; round < 600; round++) {
+    for (int round = 0; round < rounds; round++) {
         ortc_cu_flash f = {};
         ortc_cu_rows &p = f.rows;
         static const int sizes[] = {64, 128, 32, 40, 80, 96, 8, 72, 120, 192, 256, 136, 200};
@@ -330,7 +330,8 @@ int main(int argc, char **argv)
         printf("skipped: no GPU\n");
         return 77;
     }
-    if (argc > 1 && !strcmp(argv[1], "test")) return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
+    if (argc > 1 && !strcmp(argv[1], "test"))
+        return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 3 ? atoi(argv[3]) : 600);
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     if (argc < 3) time_all(stream);

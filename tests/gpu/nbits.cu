@@ -48,12 +48,13 @@ static void *on_device(const std::vector<char> &v)
 
 /* ---- Against sums in double ---------------------------------------------------------------------------- */
 
-enum { MMA, ROWS, UNPACK, WAYS };
+enum { MMA, ROWS, UNPACK, ROW, WAYS };
 
 static ortc_cu_nbits shape(int64_t m, int64_t n, int64_t k, int bits, int64_t block, int type)
 {
     ortc_cu_nbits g = {};
     g.m = m, g.n = n, g.k = k, g.bits = bits, g.block = (int32_t)block, g.type = type;
+    g.processors = 132;
     g.blocks = (k + block - 1) / block;
     g.row_bytes = g.blocks * block / 8 * bits;
     g.zero_bytes = (g.blocks * bits + 7) / 8;
@@ -62,17 +63,20 @@ static ortc_cu_nbits shape(int64_t m, int64_t n, int64_t k, int bits, int64_t bl
 
 static int one(int way)
 {
-    const int type = way == MMA     ? (draw(2) ? ORTC_F16 : ORTC_BF16)
+    const bool halves = way == MMA || way == ROW;
+    const int type = halves         ? (draw(2) ? ORTC_F16 : ORTC_BF16)
                      : draw(3) == 0 ? ORTC_F32
                      : draw(2)      ? ORTC_F16
                                     : ORTC_BF16;
-    const int bits = draw(2) ? 4 : 8, most = way == MMA ? ORTC_CU_NBITS_MMA_ROWS : ORTC_CU_NBITS_ROWS;
+    const int bits = way == ROW || draw(2) ? 4 : 8, most = way == MMA   ? ORTC_CU_NBITS_MMA_ROWS
+                                                           : way == ROW ? 1
+                                                                        : ORTC_CU_NBITS_ROWS;
     int64_t k = 1 + draw(draw(3) ? 700 : 3000);
-    const int64_t block = 16 << draw(5);
+    const int64_t block = way == ROW ? 32 << draw(4) : 16 << draw(5);
     if (draw(2)) k = (k + 31) / 32 * 32;
     ortc_cu_nbits g = shape(1 + draw(most), 1 + draw(90), k, bits, block, type);
-    if (way == MMA && (g.row_bytes % 16 || k % 8)) return -1;
-    const int zeros = draw(3), biased = draw(2), has_y = way != UNPACK;
+    if (halves && (g.row_bytes % 16 || k % 8)) return -1;
+    const int zeros = draw(way == ROW ? 2 : 3), biased = draw(2), has_y = way != UNPACK;
     const int64_t pitch = (k + 7) / 8 * 8, count = has_y ? g.m * g.n : g.n * pitch;
     std::vector<char> a(g.m * k * size_of(type)), b(g.n * g.row_bytes),
         scales(g.n * g.blocks * size_of(type)),
@@ -97,6 +101,7 @@ static int one(int way)
         char *y = (char *)on_device(to);
         g.y = y + guard;
         CHECK(way == MMA    ? ortc_cu_nbits_mma(&g, NULL)
+              : way == ROW  ? ortc_cu_nbits_row(&g, NULL)
               : way == ROWS ? ortc_cu_nbits_rows(&g, NULL)
                             : ortc_cu_nbits_unpack(&g, 0, g.n, g.y, pitch, NULL));
         CHECK(cudaDeviceSynchronize());
@@ -121,7 +126,7 @@ static int one(int way)
             float d = (float)value - off;
             if (way == MMA && zeros == 2) d = rounded(d, type);
             d *= get(scales, type, n * g.blocks + at);
-            w[n * k + i] = way == ROWS ? d : rounded(d, type);
+            w[n * k + i] = way == ROWS || way == ROW ? d : rounded(d, type);
         }
     double worst = 0;
     const double unit = type == ORTC_F32 ? 0x1p-23 : type == ORTC_F16 ? 0x1p-10 : 0x1p-7;
@@ -217,7 +222,10 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
     CHECK(cudaMemset(a, 0, m * k * size_of(type)));
     auto product = [&](int i) {
         g.a = a, g.b = (const uint8_t *)b + i % copies * each, g.scales = s + i % copies * scales, g.y = y;
-        CHECK(type != ORTC_F32 ? ortc_cu_nbits_mma(&g, stream) : ortc_cu_nbits_rows(&g, stream));
+        CHECK(type == ORTC_F32 ? ortc_cu_nbits_rows(&g, stream)
+              : m == 1 && bits == 4 && block >= 32 && k <= ORTC_CU_NBITS_ROW_K && !getenv("TILES")
+                  ? ortc_cu_nbits_row(&g, stream)
+                  : ortc_cu_nbits_mma(&g, stream));
     };
     const float t = replayed(stream, 40, product);
     const float r = replayed(stream, 40, [&](int i) {
