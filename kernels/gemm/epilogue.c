@@ -15,9 +15,10 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     memcpy(out->lies, t.lies, sizeof out->lies);
     if (!t.has_rest) return 1;
     if (!ortc_pw_lower(&t.u.rest, &out->rest, why)) return 0;
-    ortc_pw_step *store = &t.u.rest.steps[t.u.rest.n - 1];
-    store->type = ortc_node_epilogue(n)->steps[t.u.rest.n - 1].type;
-    if (ortc_dtype_bits(store->type) == 16 && !ortc_pw_lower(&t.u.rest, &out->stored, why)) return 0;
+    ortc_pw_step *steps = t.u.rest.steps;
+    const ortc_dtype type = ortc_node_epilogue(n)->steps[t.u.rest.n - 1].type;
+    steps[t.u.rest.n - 1].type = type;
+    if (ortc_dtype_bits(type) == 16 && !ortc_pw_lower(&t.u.rest, &out->stored, why)) return 0;
     if (ortc_pw_tile_can(&out->rest)) return 1;
     *why = "the epilogue has too many inputs or values";
     return 0;

@@ -56,7 +56,8 @@ static void add_rest(conv *c)
     const int32_t sum = ortc_pw_2(&b, ORTC_PW_ADD, half, ortc_pw_load(&b, 1, ORTC_F32));
     program_finish(&b, ortc_pw_2(&b, ORTC_PW_ADD, sum, ortc_pw_load(&b, 2, c->type)), ORTC_F32, &space);
     c->tail.has_rest = ortc_pw_lower(&space.p, &c->tail.rest, &why) && ortc_pw_tile_can(&c->tail.rest);
-    space.p.steps[space.p.n - 1].type = c->type;
+    ortc_pw_step *steps = space.p.steps;
+    steps[space.p.n - 1].type = c->type;
     c->tail.has_rest &= ortc_pw_lower(&space.p, &c->tail.stored, &why);
     c->tail.lies[1] = ORTC_PW_CHANNEL, c->tail.lies[2] = ORTC_PW_FULL;
 }
