@@ -9,7 +9,8 @@
 
 #define TASK_FLOATS 6144 /* of results: with what they read they stay in L1 */
 #define GRAIN_MACS 0.03e6
-#define FINISHED 1024 /* results, about */
+#define FINISHED 1024  /* results, about */
+#define MOST_HELD 64e6 /* bytes, of each worker */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
@@ -37,11 +38,14 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
                  (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
                  (size_t)(p->some * row) * sizeof(float);
     const ortc_window_extents *e = &p->extents;
-    if (e->in[2] > 1 << 16 || (e->kernel[1] - 1) * e->dilation[1] > 1 << 12) return p->type == ORTC_FLOAT_F32;
-    if (p->type != ORTC_FLOAT_F32)
-        p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
-    p->at_held = (p->scratch + 63) / 64 * 64;
+    if (p->type == ORTC_FLOAT_F32) return 1;
+    p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
     p->width = (e->out[2] - 1) * e->stride[2] + (e->kernel[2] - 1) * e->dilation[2] + 1;
+    /* strides and dilations may be any */
+    const double held = (double)e->kernel[0] * (double)p->held * (double)p->width * ORTC_BLOCK *
+                        sizeof(float);
+    if (held > MOST_HELD) return 0;
+    p->at_held = (p->scratch + 63) / 64 * 64;
     p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * p->width * ORTC_BLOCK) * sizeof(float);
     return 1;
 }

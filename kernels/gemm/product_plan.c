@@ -138,7 +138,7 @@ static const ortc_product_line *widened(const ortc_product_line *line)
     for (size_t i = 0; i < ortc_product_line_count; i++) {
         const ortc_product_line *l = &ortc_product_lines[i];
         if (l->isa == line->isa && l->a.type == ORTC_F32 && l->b.type == ORTC_F32 &&
-            l->a.width == line->a.width && l->b.width == line->b.width && l->b.planes == 1)
+            l->a.width == line->a.width && l->b.width == line->b.width && l->a.planes == 1)
             return l;
     }
     return NULL;
