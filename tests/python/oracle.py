@@ -56,6 +56,7 @@ class Case:
             return self.expected
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.enable_cpu_mem_arena = False
         types = self.declared and [np.zeros(0, self.declared)] * len(self.outs)
         session = onnxruntime.InferenceSession(self.model(False, types).SerializeToString(), options, providers=["CPUExecutionProvider"])
         if not self.tied:

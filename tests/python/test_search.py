@@ -7,6 +7,7 @@ graph around them. What Sampling draws is compared with the distribution.
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import tempfile
@@ -187,12 +188,8 @@ def beams():
         numbers = NUMBERS | {k: attributes.pop(k) for k in list(attributes) if k in NUMBERS}
         inputs = {"input_ids": TOKENS[tokens]} | {k: None if v is None else n(v, f32 if "penalty" in k else i32) for k, v in numbers.items()}
         inputs |= {"vocab_mask": None, "prefix_vocab_mask": None, "attention_mask": None} | (more or {})
-        made = Case(f"beams_{name}", attributes.pop("op", "BeamSearch"), inputs, outputs=outputs, atol=1e-4, **(model or {"decoder": gpt()}),
+        return Case(f"beams_{name}", attributes.pop("op", "BeamSearch"), inputs, outputs=outputs, atol=1e-4, **(model or {"decoder": gpt()}),
                     **({"eos_token_id": 1, "pad_token_id": 0} | attributes))  # fmt: skip
-        if model and model.get("model_type") == 2 and "expected" not in attributes:  # onnxruntime reads memory that it has not written: what it says most often is taken
-            answers = [made.answers() for _ in range(5)]
-            made.expected = max(answers, key=lambda a: sum(np.array_equal(a[1], b[1]) for b in answers))
-        return made
 
     yield case("one", "one", 2)
     yield case("two", "two", 2)
@@ -337,5 +334,7 @@ def sampling() -> None:
 
 
 if __name__ == "__main__":
+    # Of a Whisper's encoder that says no words onnxruntime reads memory that it has not written: here that is 0 wherever it comes from
+    ctypes.CDLL(None).mallopt(-6, 255)  # M_PERTURB: malloc gives bytes of ~255
     sampling()
     sys.exit(compare(case for family in (greedy, beams) for case in family()))
