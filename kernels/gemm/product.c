@@ -17,6 +17,7 @@ typedef struct run_args {
     int straight;           /* finished tiles are the micro-kernel's, in C; */
     int halves;             /* with all of K at once, which are bf16 */
     int64_t chunk0, chunk1; /* of K, that tasks go through */
+    int64_t tasks;
 } run_args;
 
 /* One matrix of a task, and the task's scratch. */
@@ -455,11 +456,12 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
     const int64_t per = p->tasks_m * p->tasks_n;
     if (p->line->begin && !p->dot) p->line->begin();
     for (int64_t t = begin; t < end; t++) {
-        const int64_t tm = t % per / p->tasks_n, tn = t % p->tasks_n;
+        const int64_t at = r->x->backward ? r->tasks - 1 - t : t;
+        const int64_t tm = at % per / p->tasks_n, tn = at % p->tasks_n;
         const int64_t b0 = tm * p->task_blocks, b1 = min64(p->blocks, b0 + p->task_blocks);
         const int64_t q0 = tn * p->task_panels, q1 = min64(p->panels, q0 + p->task_panels);
         job j = {r, r->item, r->index, scratch};
-        if (!p->batch_outside) j.index = t / per, j.it = locate(p, r->x, j.index);
+        if (!p->batch_outside) j.index = at / per, j.it = locate(p, r->x, j.index);
         if (p->dot)
             dot_task(&j, q0 * p->line->b.width, min64(p->n, q1 * p->line->b.width));
         else
@@ -517,6 +519,7 @@ static int32_t run_items(run_args *r, int64_t tasks, const ortc_product_threads 
 {
     const ortc_product_plan *p = r->p;
     const int64_t slots = p->dot ? 0 : shared_slots(p);
+    r->tasks = tasks;
     if (slots > 0) {
         const int32_t s = th->parallel(th->context, slots, 1, shared_body, r);
         if (s) return s;

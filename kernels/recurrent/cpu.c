@@ -5,8 +5,9 @@
  * with every sequence's length) and multiplied with W in one product. Then, step by step, the states are
  * multiplied with R, packed once, what W gave being added where sums are stored; and the gates go over that
  * row by row. Small steps of two directions, and tiny ones, run a task for a direction and some steps; in
- * others each product is split, and so are the rows. Either follows from extents alone. Behind a sequence's
- * own length its states stay and Y is 0. Extents S, B, I, H, D, G as in op.c. Leaves to others: products
+ * others each product is split, and so are the rows. Either follows from extents alone. Odd steps read R from
+ * its end: of an R larger than the cache the step before has left that there. Behind a sequence's own length
+ * its states stay and Y is 0. Extents S, B, I, H, D, G as in op.c. Leaves to others: products
  * (gemm/product.h), functions (gates_vec.c).
  */
 #include <math.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "kernels/common/vector/convert.h"
+#include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
 #include "kernels/recurrent/gates.h"
@@ -101,10 +103,19 @@ static pack_param operand(const recurrent_plan *g, int which, int32_t d)
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
+/* Of the lines that multiply A with B the one that takes fewer clocks. */
+static const ortc_product_line *line_for(ortc_dtype a, ortc_dtype b, int64_t m, int64_t n, int64_t k)
+{
+    const ortc_product_line *fused = ortc_product_line_for(b),
+                            *pieces = a == b && m > 1 ? ortc_product_in_pieces(b) : NULL;
+    const ortc_matmul_shape shape = {.m = m, .n = n, .k = k, .batch = 1};
+    return pieces && ortc_gemm_clocks(pieces, &shape, 1) < ortc_gemm_clocks(fused, &shape, 1) ? pieces
+                                                                                              : fused;
+}
+
 static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, recurrent_plan *g)
 {
     const ortc_dtype t = p->in[0].dtype;
-    const ortc_product_line *line = ortc_product_line_for(t);
     const bool parts = s->what == ORTC_GRU && !s->reset_last;
     const int64_t m[PRODUCTS] = {g->block * g->batch, g->batch, parts ? g->batch : 0};
     const int64_t n[PRODUCTS] = {g->rows, parts ? 2 * g->hidden : g->rows, g->hidden};
@@ -114,8 +125,8 @@ static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, re
         const ortc_product_types types = {i == BY_W ? t : ORTC_F32, t, ORTC_F32};
         g->used[i] = m[i] > 0;
         if (!g->used[i]) continue;
-        if (ortc_product_plan_init(&g->product[i], line, &types, m[i], n[i], k[i], 1,
-                                   ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B))
+        if (ortc_product_plan_init(&g->product[i], line_for(types.a, t, m[i], n[i], k[i]), &types, m[i], n[i],
+                                   k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B))
             return ortc_plan_fail(p, ORTC_LIMIT, "the products do not fit in memory");
         if (g->product[i].scratch > scratch) scratch = g->product[i].scratch;
         if (g->product[i].workspace > g->work_bytes) g->work_bytes = g->product[i].workspace;
@@ -299,7 +310,8 @@ static void state_rows(void *arg, int64_t begin, int64_t end, void *scratch)
 }
 
 static int32_t multiply(const recurrent_job *j, int which, int64_t d, const void *a, float *c,
-                        const float *added, const float *bias, const ortc_product_threads *threads)
+                        const float *added, const float *bias, bool backward,
+                        const ortc_product_threads *threads)
 {
     const recurrent_plan *p = j->p;
     const ortc_product_args args = {
@@ -309,6 +321,7 @@ static int32_t multiply(const recurrent_job *j, int which, int64_t d, const void
         .residual_stride = p->rows,
         .alpha = 1,
         .beta = 1,
+        .backward = backward,
         .workspace = j->memory + p->at_work + (size_t)d * p->work_bytes};
     return ortc_product_run(&p->product[which], &args, threads);
 }
@@ -318,15 +331,15 @@ static int32_t run_step(const recurrent_job *j, int64_t d, int64_t step, const o
     const recurrent_plan *p = j->p;
     step_job t = {j, d, step, place(j, d, AT_XW) + (step - j->first) * p->batch * p->rows};
     const int64_t grain = ortc_rows_grain(4 * p->rows);
-    const bool late = j->s->what == ORTC_GRU && j->s->reset_last;
+    const bool late = j->s->what == ORTC_GRU && j->s->reset_last, backward = step % 2;
     float *gates = place(j, d, AT_GATES);
     int32_t status = multiply(j, BY_R, d, place(j, d, AT_H), gates, late ? NULL : t.xw,
-                              late ? place(j, d, AT_LAST_BIAS) : NULL, threads);
+                              late ? place(j, d, AT_LAST_BIAS) : NULL, backward, threads);
     if (status == 0 && p->used[BY_LAST]) {
         status = threads->parallel(threads->context, p->batch, grain, reset_rows, &t);
         if (status == 0)
             status = multiply(j, BY_LAST, d, place(j, d, AT_TEMP), gates + 2 * p->hidden,
-                              t.xw + 2 * p->hidden, NULL, threads);
+                              t.xw + 2 * p->hidden, NULL, backward, threads);
     }
     return status ? status : threads->parallel(threads->context, p->batch, grain, state_rows, &t);
 }
@@ -381,7 +394,7 @@ static ortc_status run_block(ortc_call *c, recurrent_job *j)
         if (j->count < p->block) /* the last one: the plan multiplies all rows */
             memset(x + (size_t)(j->count * p->batch * p->input * ortc_product_size(j->x->dtype)), 0,
                    (size_t)((p->block - j->count) * p->batch * p->input * ortc_product_size(j->x->dtype)));
-        ORTC_TRY(multiply(j, BY_W, d, x, place(j, d, AT_XW), NULL, place(j, d, AT_BIAS), &j->threads));
+        ORTC_TRY(multiply(j, BY_W, d, x, place(j, d, AT_XW), NULL, place(j, d, AT_BIAS), false, &j->threads));
     }
     const int64_t end = j->first + j->count;
     if (p->some)
@@ -390,7 +403,7 @@ static ortc_status run_block(ortc_call *c, recurrent_job *j)
             ORTC_TRY(ortc_parallel(c, D, 1, direction_chunk, &t));
         }
     for (int64_t step = j->first; !p->some && step < end; step++)
-        for (int64_t d = 0; d < D; d++) ORTC_TRY(run_step(j, d, step, &j->threads));
+        for (int64_t d = 0; d < D; d++) ORTC_TRY(run_step(j, step % 2 ? D - 1 - d : d, step, &j->threads));
     return ORTC_OK;
 }
 
