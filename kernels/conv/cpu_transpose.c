@@ -9,6 +9,7 @@
 
 #include "kernels/common/vector/convert.h"
 #include "kernels/conv/transpose.h"
+#include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
 
@@ -99,8 +100,10 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const double fit = PIECE_BYTES / ((double)rows * (double)width * sizeof(float));
     g->piece = fit < 1 ? 1 : fit < (double)g->lines ? (int64_t)fit : g->lines;
     const ortc_product_types types = {t, t, ORTC_F32};
-    if (ortc_product_plan_init(&g->product, ortc_product_line_for(t), &types, rows, g->piece * width,
-                               g->channels, 1, ORTC_PRODUCT_TRANS_A | ORTC_PRODUCT_PACKED_A)) {
+    if (ortc_product_plan_init(&g->product,
+                               ortc_gemm_quicker(t, t, rows, g->piece * width, g->channels, 1, 0), &types,
+                               rows, g->piece * width, g->channels, 1,
+                               ORTC_PRODUCT_TRANS_A | ORTC_PRODUCT_PACKED_A)) {
         *out = NULL;
         free(g);
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernels/common/shape.h"
+#include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/product_packing.h"
 
 typedef struct tensor {
@@ -240,7 +241,7 @@ static ortc_status multiply_matrices(builder *b, tensor *x, tensor *y, const gro
     if (!s) return no_memory(b);
     uint32_t flags = (a_is.trans ? ORTC_PRODUCT_TRANS_A : 0) |
                      (b_is.trans || n == 1 ? 0 : ORTC_PRODUCT_TRANS_B);
-    const ortc_product_line *line = ortc_product_line_for(types.b);
+    const ortc_product_line *line = ortc_gemm_quicker(types.a, types.b, m, n, k, batch, batch == 1);
     for (int again = 0; again < 2; again++) {
         if (ortc_product_plan_init(&s->product, line, &types, m, n, k, batch, flags))
             return ortc_plan_fail(b->p, ORTC_LIMIT, "a product's operands do not fit in memory");

@@ -267,6 +267,17 @@ double ortc_gemm_clocks(const ortc_product_line *line, const ortc_matmul_shape *
            ((products > bytes ? products : bytes) + pack_a * m * k + (constant_b ? 0 : pack_b * n * k));
 }
 
+const ortc_product_line *ortc_gemm_quicker(ortc_dtype a, ortc_dtype b, int64_t m, int64_t n, int64_t k,
+                                           int64_t batch, int constant_b)
+{
+    const ortc_product_line *fused = ortc_product_line_for(b),
+                            *pieces = a == b && m > 1 && n > 1 ? ortc_product_in_pieces(b) : NULL;
+    const ortc_matmul_shape shape = {.m = m, .n = n, .k = k, .batch = batch};
+    if (!pieces) return fused;
+    return ortc_gemm_clocks(pieces, &shape, constant_b) < ortc_gemm_clocks(fused, &shape, constant_b) ? pieces
+                                                                                                      : fused;
+}
+
 /* A row of f32 that is to be multiplied in bf16: with weights rounded to it, which are read from memory; the
  * row itself stays f32. */
 static int is_row(int way, const ortc_view *in, const ortc_matmul_shape *s)

@@ -40,6 +40,9 @@ int ortc_gemm_shape(const ortc_gemm_state *, const ortc_view *in, const ortc_vie
 enum { ORTC_GEMM_FUSED, ORTC_GEMM_PIECES, ORTC_GEMM_BF16, ORTC_GEMM_WAYS };
 const ortc_product_line *ortc_gemm_line(int way, ortc_dtype type);
 double ortc_gemm_clocks(const ortc_product_line *, const ortc_matmul_shape *, int constant_b);
+/* The quicker of the lines of FUSED and PIECES for operands of these types. Thread: any. */
+const ortc_product_line *ortc_gemm_quicker(ortc_dtype a, ortc_dtype b, int64_t m, int64_t n, int64_t k,
+                                           int64_t batch, int constant_b);
 
 /* `in`: the node's ports, B being input port_b of the plan; packed_a: A comes packed. The text of an error is
  * set. */

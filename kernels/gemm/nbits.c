@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kernels/common/vector/convert.h"
+#include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/nbits.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
@@ -490,8 +491,9 @@ static bool plan_many(const nbits_state *s, nbits_plan *p, ortc_dtype t, size_t 
 {
     const ortc_product_types types = {t, ORTC_F32, t};
     for (uint32_t i = 0; i < s->count; i++) {
-        if (ortc_product_plan_init(&p->product[i], ortc_product_line_for(ORTC_F32), &types, p->m, s->of[i].n,
-                                   s->k, 1, ORTC_PRODUCT_CUSTOM_B))
+        if (ortc_product_plan_init(&p->product[i],
+                                   ortc_gemm_quicker(t, ORTC_F32, p->m, s->of[i].n, s->k, 1, 1), &types, p->m,
+                                   s->of[i].n, s->k, 1, ORTC_PRODUCT_CUSTOM_B))
             return false;
         *workspace = p->product[i].workspace > *workspace ? p->product[i].workspace : *workspace;
         *scratch = p->product[i].scratch > *scratch ? p->product[i].scratch : *scratch;

@@ -103,16 +103,6 @@ static pack_param operand(const recurrent_plan *g, int which, int32_t d)
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* Of the lines that multiply A with B the one that takes fewer clocks. */
-static const ortc_product_line *line_for(ortc_dtype a, ortc_dtype b, int64_t m, int64_t n, int64_t k)
-{
-    const ortc_product_line *fused = ortc_product_line_for(b),
-                            *pieces = a == b && m > 1 ? ortc_product_in_pieces(b) : NULL;
-    const ortc_matmul_shape shape = {.m = m, .n = n, .k = k, .batch = 1};
-    return pieces && ortc_gemm_clocks(pieces, &shape, 1) < ortc_gemm_clocks(fused, &shape, 1) ? pieces
-                                                                                              : fused;
-}
-
 static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, recurrent_plan *g)
 {
     const ortc_dtype t = p->in[0].dtype;
@@ -125,8 +115,8 @@ static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, re
         const ortc_product_types types = {i == BY_W ? t : ORTC_F32, t, ORTC_F32};
         g->used[i] = m[i] > 0;
         if (!g->used[i]) continue;
-        if (ortc_product_plan_init(&g->product[i], line_for(types.a, t, m[i], n[i], k[i]), &types, m[i], n[i],
-                                   k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B))
+        if (ortc_product_plan_init(&g->product[i], ortc_gemm_quicker(types.a, t, m[i], n[i], k[i], 1, 1),
+                                   &types, m[i], n[i], k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B))
             return ortc_plan_fail(p, ORTC_LIMIT, "the products do not fit in memory");
         if (g->product[i].scratch > scratch) scratch = g->product[i].scratch;
         if (g->product[i].workspace > g->work_bytes) g->work_bytes = g->product[i].workspace;
