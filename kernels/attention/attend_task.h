@@ -1,6 +1,7 @@
 /* kernels/attention/attend_task.h: Attention on the cpu, cut in files: what they share. A task is a block of
  * rows of queries (cpu_attention.c deals them out); attend_seen.c says which keys a row sees, and makes
- * weights of its scores; attend_tiles.c and attend_halves.c are the ways over keys and values.
+ * weights of its scores; attend_tiles.c, attend_halves.c and attend_pieces.c are the ways over keys and
+ * values.
  */
 #ifndef ORTC_KERNELS_ATTEND_TASK_H
 #define ORTC_KERNELS_ATTEND_TASK_H
@@ -31,9 +32,9 @@ typedef struct ortc_attend_plan {
     int64_t batch, n_heads, kv_heads, group, length, fresh, past, total, size, value_size;
     int64_t rows, blocks, splits; /* of one head of keys: rows, tasks of them, parts of the keys */
     int64_t most_rows, block;     /* of a task: rows, and keys at a time */
-    bool dots, halves;
+    bool dots, halves, pieces;
     /* bytes in a worker's scratch, */
-    size_t at_seen, at_state, at_q, at_o, at_k, at_v, at_s, at_p, at_wide;
+    size_t at_seen, at_state, at_q, at_o, at_k, at_v, at_s, at_p, at_wide, at_cut_k, at_cut_v;
     /* and in the workspace, where keys are split: what parts give */
     size_t at_parts;
 } ortc_attend_plan;
@@ -60,6 +61,7 @@ typedef struct ortc_attend_task {
     ortc_attend_row *state;  /* [rows] */
     float *q, *o;            /* [rows][size], as the products want it; [rows][value_size] */
     float *k, *v, *s, *p, *wide;
+    char *cut_k, *cut_v; /* pieces of panels of keys, of values */
 } ortc_attend_task;
 
 static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -109,11 +111,24 @@ void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, fl
 void ortc_attend_tiles(ortc_attend_task *t, ortc_attend_range keys);  /* attend_tiles.c */
 void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys);   /* attend_tiles.c */
 void ortc_attend_halves(ortc_attend_task *t, ortc_attend_range keys); /* attend_halves.c */
+void ortc_attend_pieces(ortc_attend_task *t, ortc_attend_range keys); /* attend_pieces.c */
+
+/* Rows at..end of keys or values as f32, dense: where they lie, or in `space`. *ld: elements of a row. */
+const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_heads *past,
+                                const ortc_attend_heads *fresh, int64_t at, int64_t end, int64_t size,
+                                float *space, size_t *ld);
+/* Panel after panel of a line's width of keys at..end, [size][keys] of f32, to t->k. */
+void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end);
 
 /* So many elements of k as whole groups. */
 static inline int64_t ortc_attend_in_groups(int64_t n)
 {
     return ceil_div(n, ORTC_ATTEND_GROUP) * ORTC_ATTEND_GROUP;
+}
+/* Room for the pieces of so many rows (columns), and what stands before or behind them. */
+static inline int64_t ortc_attend_cut_bytes(const ortc_attend_plan *p, int64_t rows, int64_t k)
+{
+    return ortc_attend_in_groups(k) * p->line->a.planes * rows * 2 + 64;
 }
 /* Columns of a panel as it is stored. */
 static inline int64_t ortc_attend_panel_width(const ortc_product_line *line, int64_t columns)

@@ -1,10 +1,9 @@
 /* kernels/attention/attend_tiles.c: Attention by tiles of f32, and by dots of few rows (attend_task.h). */
 #include "kernels/attention/attend_task.h"
 
-/* Rows at..end of keys or values as f32, dense: where they lie, or in `space`. *ld: elements of a row. */
-static const float *as_f32(const ortc_attend_task *t, const ortc_attend_heads *past,
-                           const ortc_attend_heads *fresh, int64_t at, int64_t end, int64_t size,
-                           float *space, size_t *ld)
+const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_heads *past,
+                                const ortc_attend_heads *fresh, int64_t at, int64_t end, int64_t size,
+                                float *space, size_t *ld)
 {
     const ortc_attend_plan *p = t->j->p;
     int64_t count;
@@ -46,15 +45,14 @@ static void pack_queries(ortc_attend_task *t)
     }
 }
 
-/* Panel after panel of `width` keys, [size][keys]. */
-static void pack_keys(ortc_attend_task *t, int64_t at, int64_t end)
+void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end)
 {
     const ortc_attend_plan *p = t->j->p;
     const int64_t width = p->line->b.width;
     for (float *to = t->k; at < end; at += width, to += width * p->size) {
         const int64_t n = min64(end - at, width);
         size_t ld;
-        const float *from = as_f32(t, &t->j->past_k, &t->j->k, at, at + n, p->size, t->wide, &ld);
+        const float *from = ortc_attend_as_f32(t, &t->j->past_k, &t->j->k, at, at + n, p->size, t->wide, &ld);
         p->line->moves->transpose((size_t)n, (size_t)p->size, from, ld, to,
                                   (size_t)ortc_attend_panel_width(p->line, n));
     }
@@ -93,8 +91,8 @@ void ortc_attend_tiles(ortc_attend_task *t, ortc_attend_range keys)
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
         const int64_t end = min64(keys.end, at + p->block);
         size_t ldv;
-        pack_keys(t, at, end);
-        const float *v = as_f32(t, &t->j->past_v, &t->j->v, at, end, p->value_size, t->v, &ldv);
+        ortc_attend_pack_keys(t, at, end);
+        const float *v = ortc_attend_as_f32(t, &t->j->past_v, &t->j->v, at, end, p->value_size, t->v, &ldv);
         for (int64_t i = 0; i < n_tiles; i++) {
             const int64_t r0 = dealt(t->rows, n_tiles, i);
             tile_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end, v, ldv);

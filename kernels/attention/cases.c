@@ -61,6 +61,12 @@ const ortc_case ortc_cases_attention[] = {
      "T=bf16", .tolerance = 2, .outputs = 3},
     {"Attention", "T[1,33,64] T[1,300,64] T[1,300,64] f32[33,300]", "q_num_heads=2 kv_num_heads=2", "T=bf16",
      .tolerance = 2},
+    /* enough for tiles of pieces, in one block and in two: the same */
+    {"Attention", "T[1,2,37,20] T[1,2,230,20] T[1,2,230,50]", "", "T=f32,f16"},
+    {"Attention", "T[1,4,20,36] T[1,2,540,36] T[1,2,540,36] bool[20,540]", "softcap=3.0", "T=f32,f16"},
+    {"Attention", "T[1,4,70,32] T[1,2,70,32] T[1,2,70,32] - T[1,2,500,32] T[1,2,500,32]", "is_causal=1",
+     "T=f32,f16", .outputs = 3},
+    {"Attention", "f32[1,1,40,1030] f32[1,1,230,1030] f32[1,1,230,33]", ""},
     {"Attention", "T[2,4,65,64] T[2,2,65,64] T[2,2,65,64]", "is_causal=1", "T=f16,bf16", .tolerance = 2},
     {"Attention", "T[1,70,128] T[1,140,128] T[1,140,128] T[70,140]", "q_num_heads=1 kv_num_heads=1",
      "T=f16,bf16", .tolerance = 2},

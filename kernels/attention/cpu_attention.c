@@ -3,13 +3,14 @@
  * Dao et al., arXiv 2205.14135). f32, f16 and bf16, summed in f32.
  *
  * The queries of all heads that share a head of keys are rows of one matrix, position by position. A task is
- * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Three ways:
+ * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Four ways:
  *
  *   tiles  K's block is turned and packed once for all rows of the task, V's is read where it lies (16-bit
  *          types: widened once); both products are gemm's micro-kernel of f32, over MR rows whose scores stay
  *          in L1;
  *   halves tiles of bf16 on a unit for such products (AMX), queries, keys and values being bf16: scores are
  *          f32, and weights rounded to bf16;
+ *   pieces of other types on such a unit, as tiles, each f32 being a sum of three bf16;
  *   dots   few rows (decoding): K and V are streamed once, where they lie.
  *
  * Few rows over many keys are cut at every SPLIT keys into tasks of their own, whose parts are put together
@@ -31,12 +32,17 @@
 ORTC_VEC_TABLE(ortc_attend_vec)
 
 enum {
-    ROWS = 128, /* of a task at most: packing a block of keys costs as much as 4 rows of products */
+    ROWS = 128, /* of a task at most: packing a block of keys costs as much as 4 rows of products; of pieces
+                   twice as many */
     FEWEST_ROWS = 32,
-    TASKS = 24,               /* enough for 8 threads to end together */
-    HALVES_KEYS = 96,         /* fewer are sooner multiplied as f32 (49 of 32 elements: 0.88 of the speed) */
+    TASKS = 24,        /* enough for 8 threads to end together */
+    HALVES_KEYS = 96,  /* fewer are sooner multiplied as f32 (49 of 32 elements: 0.88 of the speed) */
+    PIECES_KEYS = 224, /* of fewer cutting costs what products gain */
+    PIECES_ROWS = 16,
+    LONGEST = 1024,           /* rows of queries that are cut */
     DOT_ROWS = 4,             /* so few rows do not pay for packing keys */
     BLOCK = 256,              /* keys: MR rows of their scores are 14 KiB */
+    PIECES_BLOCK = 512,       /* of which a row at a time is in L1 */
     SPLIT = 512,              /* keys of a task of few rows */
     BLOCK_BYTES = 512 * 1024, /* of a block's keys and values, and of a task's queries and results */
 };
@@ -80,7 +86,9 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                           .v = (float *)(void *)(m + p->at_v),
                           .s = (float *)(void *)(m + p->at_s),
                           .p = (float *)(void *)(m + p->at_p),
-                          .wide = (float *)(void *)(m + p->at_wide)};
+                          .wide = (float *)(void *)(m + p->at_wide),
+                          .cut_k = m + p->at_cut_k,
+                          .cut_v = m + p->at_cut_v};
     for (int64_t i = begin; i < end; i++) {
         const int64_t part = i % p->splits, block = i / p->splits % p->blocks,
                       head = i / p->splits / p->blocks;
@@ -97,6 +105,8 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                 ortc_attend_dots(&t, keys);
             else if (p->halves)
                 ortc_attend_halves(&t, keys);
+            else if (p->pieces)
+                ortc_attend_pieces(&t, keys);
             else
                 ortc_attend_tiles(&t, keys);
         }
@@ -239,17 +249,28 @@ static bool lay_out(ortc_attend_plan *p, size_t *workspace, size_t *scratch)
     const int64_t mr = p->dots ? p->most_rows : p->line->a.width, nr = p->line->b.width, key = p->block + nr;
     const int64_t wide = max64(mr, nr), all = p->batch * p->kv_heads * p->rows * p->splits;
     const int64_t packs = p->dots ? 0 : 1, size = p->halves ? ortc_attend_in_groups(p->size) : p->size;
-    const int64_t block = p->halves ? ortc_attend_in_groups(p->block) : p->block;
+    const int64_t block = p->dots ? p->block : ortc_attend_in_groups(p->block);
     const int64_t values = p->halves ? ortc_attend_in_groups(p->value_size) : p->value_size;
+    /* with pieces: panels of queries, keys and values, each with what it holds, and of weights */
+    const int64_t deep = p->pieces ? p->size : 0, panels_q = p->pieces * ceil_div(p->most_rows, mr),
+                  panels_k = p->pieces * ceil_div(p->block, nr),
+                  panels_v = p->pieces * ceil_div(p->value_size, nr);
+    const size_t cut_q = (size_t)ortc_attend_cut_bytes(p, mr, deep),
+                 cut_k = (size_t)ortc_attend_cut_bytes(p, nr, deep),
+                 cut_v = (size_t)ortc_attend_cut_bytes(p, nr, p->block),
+                 cut_p = (size_t)ortc_attend_cut_bytes(p, mr, p->block);
     size_t joins = 0, ignored;
     bool fits = room(scratch, &p->at_seen, p->most_rows, sizeof(ortc_attend_range)) &&
                 room(scratch, &p->at_state, p->most_rows, sizeof(ortc_attend_row)) &&
-                room(scratch, &p->at_q, p->most_rows, (size_t)size * 4) &&
+                room(scratch, &p->at_q, p->pieces ? panels_q : p->most_rows,
+                     p->pieces ? cut_q : (size_t)size * 4) &&
                 room(scratch, &p->at_o, p->most_rows, (size_t)p->value_size * 4) &&
                 room(scratch, &p->at_k, packs * key, (size_t)size * 4) &&
                 room(scratch, &p->at_v, packs * block, (size_t)values * 4) &&
-                room(scratch, &p->at_s, mr, (size_t)p->block * 4) &&
-                room(scratch, &p->at_p, packs * mr, (size_t)block * 4) &&
+                room(scratch, &p->at_s, mr, (size_t)block * 4) &&
+                room(scratch, &p->at_p, p->pieces ? 1 : packs * mr, p->pieces ? cut_p : (size_t)block * 4) &&
+                room(scratch, &p->at_cut_k, panels_k, cut_k) &&
+                room(scratch, &p->at_cut_v, panels_v, cut_v) &&
                 room(scratch, &p->at_wide, packs * max64(wide, p->halves && p->past ? p->block : 0),
                      (size_t)max64(p->size, p->value_size) * 4);
     if (!fits || p->splits == 1) return fits;
@@ -285,6 +306,17 @@ static bool by_halves(const ortc_attend_plan *p, const ortc_attend_job *j, const
     return true;
 }
 
+/* Whether tiles of pieces do, other types being widened: *line is theirs then. */
+static bool by_pieces(const ortc_attend_plan *p, const ortc_product_line **line)
+{
+    const ortc_product_line *l = ortc_product_in_pieces(ORTC_F32);
+    if (p->dots || p->halves || p->total < PIECES_KEYS || p->rows < PIECES_ROWS || p->size > LONGEST ||
+        p->size == 0 || p->value_size == 0 || !l || l->a.group != ORTC_ATTEND_GROUP || !l->begin)
+        return false;
+    *line = l;
+    return true;
+}
+
 static ortc_status plan(const void *state, ortc_plan *c, void **out)
 {
     ortc_attend_job j = {0};
@@ -297,17 +329,18 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->line = plain_line();
     p->dots = p->rows <= DOT_ROWS;
     p->halves = by_halves(p, &j, &p->line);
+    p->pieces = by_pieces(p, &p->line);
     p->splits = p->rows <= FEWEST_ROWS && p->total > SPLIT ? ceil_div(p->total, SPLIT) : 1;
     /* rows of a task: few enough for L2, for a millisecond, and for threads to share */
     const double each = 2.0 * (double)(p->size + p->value_size), row = each * (double)p->total;
     const int64_t heads_of_keys = p->batch * p->kv_heads, elements = max64(p->size + p->value_size, 1);
-    int64_t most = min64(ROWS, BLOCK_BYTES / 4 / elements);
+    int64_t most = min64(p->pieces ? 2 * ROWS : ROWS, BLOCK_BYTES / 4 / elements);
     if (row > 0 && TASK_FLOPS_MAX / row < (double)most) most = (int64_t)(TASK_FLOPS_MAX / row);
     if (heads_of_keys > 0) most = min64(most, ceil_div(p->rows, ceil_div(TASKS, heads_of_keys)));
     most = max64(most, FEWEST_ROWS);
     p->blocks = max64(ceil_div(p->rows, most), 1);
     p->most_rows = ceil_div(p->rows, p->blocks);
-    p->block = min64(BLOCK, max64(BLOCK_BYTES / 4 / elements, 64) / 32 * 32);
+    p->block = min64(p->pieces ? PIECES_BLOCK : BLOCK, max64(BLOCK_BYTES / 4 / elements, 64) / 32 * 32);
     p->block = min64(p->block, max64(p->total, 1));
     if (!lay_out(p, &workspace, &scratch)) {
         free(p);

@@ -13,27 +13,6 @@
 #include "kernels/common/vector/vec.h"
 #include "product_uk.h"
 
-/* Two 16-bit numbers a lane, without signs. */
-typedef uint16_t amx_words __attribute__((vector_size(sizeof(vi32))));
-VFN vi32 amx_most(vi32 a, vi32 b)
-{
-#ifdef __AVX512BW__
-    return (vi32)_mm512_max_epu16((__m512i)a, (__m512i)b);
-#else
-    const amx_words less = (amx_words)((amx_words)a < (amx_words)b);
-    return (vi32)(((amx_words)b & less) | ((amx_words)a & ~less));
-#endif
-}
-VFN vi32 amx_least(vi32 a, vi32 b)
-{
-#ifdef __AVX512BW__
-    return (vi32)_mm512_min_epu16((__m512i)a, (__m512i)b);
-#else
-    const amx_words less = (amx_words)((amx_words)a < (amx_words)b);
-    return (vi32)(((amx_words)a & less) | ((amx_words)b & ~less));
-#endif
-}
-
 /* What first pieces of each column were so far, of even and of odd rows: the largest magnitudes, and the
  * smallest less 1, where 0 comes last. Beginning with 0 and -1. */
 typedef struct amx_seen {
@@ -52,8 +31,8 @@ VFN void amx_split(vf32 x, vf32 y, const size_t planes, int32_t *to, size_t step
         v_store_i32(to + p * step, pair, v_lanes());
         if (p == 0) {
             const vi32 magnitude = pair & v_set_i32(0x7fff7fff);
-            *most = amx_most(*most, magnitude);
-            *least = amx_least(*least, (vi32)((amx_words)magnitude - 1));
+            *most = v_max_u16(*most, magnitude);
+            *least = v_min_u16(*least, (vi32)((v_words)magnitude - 1));
         }
         x = v_sub(x, v_f32_bits(high_x)), y = v_sub(y, v_f32_bits(high_y));
     }

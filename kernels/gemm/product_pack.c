@@ -74,6 +74,7 @@ static int pack_floats(const ortc_product_form *f, const ortc_product_source *s,
             s->moves->transpose(n, w, from, from_ld, from == wide ? block : wide, BLOCK);
             from = from == wide ? block : wide, from_ld = BLOCK;
         }
+        if (w < dw) memset(dst, 0, (size_t)ortc_form_data(f, (int64_t)dw, count));
         return s->moves->pieces->runs(w, n, from, from_ld, f->planes, f->group, (uint16_t *)(void *)dst, dw);
     }
     if (from != out) (s->along ? s->moves->transpose : s->moves->rows)(w, n, from, from_ld, out, dw);

@@ -59,42 +59,57 @@ static int has_tiny_column(size_t w, size_t k, const float *src)
     return tiny;
 }
 
+/* Of first pieces, the largest magnitudes so far, and the smallest less 1, where 0 comes last. */
+#define SEEN_MOST v_set_i32(0)
+#define SEEN_LEAST v_set_i32(-1)
+static int is_beyond(vi32 most, vi32 least)
+{
+    const vi32 end = v_set_i32((ORTC_PIECES_BEYOND >> 16) * 0x10001u - 0x10001u),
+               begin = v_set_i32(((ORTC_PIECES_LEAST >> 16) - 1) * 0x10001u);
+    return v_any(v_not(v_and(v_eq_i32(v_max_u16(most, end), end), v_eq_i32(v_min_u16(least, begin), begin))));
+}
+
 /* `group` values to each of `planes`, `step` apart, the largest piece first. Of several pieces all but the
  * last are cut off rather than rounded, which takes half as long: of a product 2^-23 is then left out at the
- * most, the other operand's pieces being rounded. Adds to `bad` what three pieces do not hold. */
-VFN vm32 spread(const float *s, size_t group, const size_t planes, uint16_t *d, size_t step, vm32 bad)
-{
-    const vi32 upper = v_set_i32((int32_t)0xffff0000);
-    for (size_t i = 0; i < group; i += V_LANES) {
-        vf32 v = v_load_f32(s + i, V_LANES);
-        if (planes == 1) {
-            v_store_u16(d + i, (vi32)((vu32)rounded(v) >> 16), V_LANES);
-            continue;
-        }
-        bad = v_or(bad, beyond(v));
-        for (size_t p = 0; p < planes; p++) {
-            v_store_u16(d + p * step + i, (vi32)((vu32)v_bits_f32(v) >> 16), V_LANES);
-            v = v_sub(v, v_f32_bits(v_bits_f32(v) & upper));
-        }
-    }
-    return bad;
-}
+ * most, the other operand's pieces being rounded. What three pieces do not hold goes into what was seen. */
+#define SPREAD(s, group, planes, d, step) \
+    do { \
+        const vi32 upper = v_set_i32((int32_t)0xffff0000); \
+        for (size_t i = 0; i < (group); i += 2 * V_LANES) { \
+            vf32 x = v_load_f32((s) + i, V_LANES); \
+            vf32 y = v_load_f32((s) + i + V_LANES, V_LANES); \
+            if ((planes) == 1) x = v_f32_bits(rounded(x)), y = v_f32_bits(rounded(y)); \
+            for (size_t p = 0; p < (planes); p++) { \
+                const vi32 high = v_upper_halves(x, y); \
+                memcpy((d) + p * (step) + i, &high, sizeof high); \
+                if ((planes) == 1) break; \
+                if (p == 0) { \
+                    const vi32 magnitude = high & v_set_i32(0x7fff7fff); \
+                    most = v_max_u16(most, magnitude); \
+                    least = v_min_u16(least, (vi32)((v_words)magnitude - 1)); \
+                } \
+                x = v_sub(x, v_f32_bits(v_bits_f32(x) & upper)); \
+                y = v_sub(y, v_f32_bits(v_bits_f32(y) & upper)); \
+            } \
+        } \
+    } while (0)
 
 VFN int runs_of(size_t w, size_t k, const float *src, size_t ld, const size_t planes, size_t group,
                 uint16_t *dst, size_t dw)
 {
     const size_t step = dw * group;
-    vm32 bad = nowhere();
+    vi32 most = SEEN_MOST;
+    vi32 least = SEEN_LEAST;
     for (size_t k0 = 0; k0 < k; k0 += group, dst += planes * step) {
         for (size_t j = 0; j < w && k - k0 >= group; j++)
-            bad = spread(src + j * ld + k0, group, planes, dst + j * group, step, bad);
-        for (size_t j = k - k0 >= group ? w : 0; j < dw; j++) { /* filled up with zeros */
+            SPREAD(src + j * ld + k0, group, planes, dst + j * group, step);
+        for (size_t j = 0; j < w && k - k0 < group; j++) { /* filled up with zeros */
             float row[ORTC_FORM_GROUP] = {0};
-            if (j < w) memcpy(row, src + j * ld + k0, (k - k0) * sizeof *row);
-            bad = spread(row, group, planes, dst + j * group, step, bad);
+            memcpy(row, src + j * ld + k0, (k - k0) * sizeof *row);
+            SPREAD(row, group, planes, dst + j * group, step);
         }
     }
-    return planes > 1 && (v_any(bad) || has_tiny_row(w, k, src, ld));
+    return planes > 1 && (is_beyond(most, least) || has_tiny_row(w, k, src, ld));
 }
 static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
                 size_t dw)

@@ -133,8 +133,8 @@ ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
 #define ORTC_PIECES_LARGEST 0x26800000u
 #define ORTC_PIECES_BEYOND 0x5c000000u
 typedef struct ortc_product_pieces {
-    /* w rows [ld] of k values each become dst [group][plane][dw][group]; of several pieces all but the last
-     * are cut off, those of pairs rounded */
+    /* w rows [ld] of k values each become the first of dst [group][plane][dw][group], the last group filled
+     * up with zeros; of several pieces all but the last are cut off, those of pairs rounded */
     int (*runs)(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
                 size_t dw);
     /* [k][w] becomes dst [group][plane][group / 2][w][2] */

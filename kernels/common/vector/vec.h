@@ -451,6 +451,30 @@ VFN void v_store_bf16(uint16_t *p, vf32 v, size_t n)
     v_store_u16(p, v_sel_i32(v_is_nan(v), quiet, up), n);
 }
 
+/* Registers of 16-bit numbers without signs, two a lane; the upper halves of a, then of b, as one. */
+typedef uint16_t v_words __attribute__((vector_size(sizeof(vi32))));
+#ifndef v_max_u16
+VFN vi32 v_max_u16(vi32 a, vi32 b)
+{
+    const v_words less = (v_words)((v_words)a < (v_words)b);
+    return (vi32)(((v_words)b & less) | ((v_words)a & ~less));
+}
+VFN vi32 v_min_u16(vi32 a, vi32 b)
+{
+    const v_words less = (v_words)((v_words)a < (v_words)b);
+    return (vi32)(((v_words)a & less) | ((v_words)b & ~less));
+}
+VFN vi32 v_upper_halves(vf32 a, vf32 b)
+{
+    uint16_t halves[2 * V_LANES];
+    vi32 both;
+    v_store_u16(halves, (vi32)((vu32)a >> 16), V_LANES);
+    v_store_u16(halves + V_LANES, (vi32)((vu32)b >> 16), V_LANES);
+    memcpy(&both, halves, sizeof both);
+    return both;
+}
+#endif
+
 /* Only the lanes of a mask are touched; others read as 0. */
 #ifndef v_load_masked_f32
 #define v_load_masked_f32 v_load_masked_f32

@@ -196,6 +196,15 @@ VFN void v_store_u16(uint16_t *p, vi32 v, size_t n)
     else
         _mm256_mask_storeu_epi16(p, v_first(n), _mm512_cvtepi32_epi16((__m512i)v));
 }
+#define v_max_u16 v_max_u16
+VFN vi32 v_max_u16(vi32 a, vi32 b) { return (vi32)_mm512_max_epu16((__m512i)a, (__m512i)b); }
+VFN vi32 v_min_u16(vi32 a, vi32 b) { return (vi32)_mm512_min_epu16((__m512i)a, (__m512i)b); }
+VFN vi32 v_upper_halves(vf32 a, vf32 b)
+{
+    static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                       33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    return (vi32)_mm512_permutex2var_epi16((__m512i)a, _mm512_loadu_si512(upper), (__m512i)b);
+}
 #define v_load_f16 v_load_f16
 #define v_h2f v_h2f
 VFN vf32 v_load_f16(const uint16_t *p, size_t n)
