@@ -19,12 +19,12 @@
 
 #include "kernels/gemm/cuda_gemm.h"
 
-static const char *const names[] = {"-",         "mma128x128", "mma128x64", "mma64x64", "mma64x32",
-                                    "mma_any",   "ffma128",    "ffma64",    "vector",   "2w128x256",
-                                    "2w128x192", "w128x256",   "w128x192",  "w128x128", "t128x128",
-                                    "w64x192",   "w64x128",    "w64x64",    "p128x128", "p64x192",
-                                    "p64x128",   "p64x64",     "p32x128",   "p16x128",  "p16x64",
-                                    "split128",  "few64x32"};
+static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32",
+                                    "mma_any",  "ffma128",    "ffma64",    "vector",   "w128x256",
+                                    "w128x192", "w128x128",   "t128x128",  "w64x192",  "w64x128",
+                                    "w64x64",   "p128x128",   "p64x192",   "p64x128",  "p64x64",
+                                    "p32x128",  "p16x128",    "p16x64",    "split128", "few64x32"};
+static_assert(sizeof names / sizeof *names == ORTC_CU_GEMM_WGMMA_END, "a name for each kernel");
 
 static int processors;
 
@@ -132,10 +132,10 @@ static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PA
 
 static Case random_case(int kernel)
 {
-    static const int tm[] = {0,   128, 128, 64, 64,  64, 128, 64, 8,  256, 256, 128, 128, 128,
-                             128, 64,  64,  64, 128, 64, 64,  64, 32, 16,  16,  128, 64};
-    static const int tn[] = {0,   128, 64,  64, 32,  64,  128, 64, 32,  256, 192, 256, 192, 128,
-                             128, 192, 128, 64, 128, 192, 128, 64, 128, 128, 64,  128, 32};
+    static const int tm[] = {0,  128, 128, 64,  64, 64, 128, 64, 8,  128, 128, 128, 128,
+                             64, 64,  64,  128, 64, 64, 64,  32, 16, 16,  128, 64};
+    static const int tn[] = {0,   128, 64, 64,  32,  64,  128, 64,  32,  256, 192, 128, 128,
+                             192, 128, 64, 128, 192, 128, 64,  128, 128, 64,  128, 32};
     const bool wgmma = kernel > ORTC_CU_GEMM_VECTOR, f32 = is_f32(kernel);
     const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_32X128_PARTS ||
                      kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
