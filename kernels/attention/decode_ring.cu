@@ -107,10 +107,10 @@ __global__ void __launch_bounds__((WARPS + 1) * 32, 2)
                 if (i - first >= stages) barrier_wait(empty + at * 8, parity);
                 barrier_expect(full_k + at * 8, piece);
                 for (int s = 0; s < slabs; s++)
-                    tile_load(to + s * SLAB, &maps.k, full_k + at * 8, s * 64, key, which, 0);
+                    tile_load(to + s * SLAB, &maps.k, full_k + at * 8, s * 64, key, which);
                 barrier_expect(full_v + at * 8, piece);
                 for (int s = 0; s < slabs; s++)
-                    tile_load(to + piece + s * SLAB, &maps.v, full_v + at * 8, s * 64, key, which, 0);
+                    tile_load(to + piece + s * SLAB, &maps.v, full_v + at * 8, s * 64, key, which);
                 if (++at == stages) at = 0, parity ^= 1;
             }
         }

@@ -174,7 +174,7 @@ template <class S>
 __device__ __forceinline__ void load_keys(const FlashMaps &maps, uint32_t to, uint32_t full, int key,
                                           const int (&at)[3])
 {
-    for (int i = 0; i < S::slabs; i++) tile_load(to + i * S::k_slab, &maps.k, full, i * 64, key, at, 0);
+    for (int i = 0; i < S::slabs; i++) tile_load(to + i * S::k_slab, &maps.k, full, i * 64, key, at);
 }
 template <class S>
 __device__ __forceinline__ void load_values(const FlashMaps &maps, uint32_t to, uint32_t full, int key,
@@ -182,7 +182,7 @@ __device__ __forceinline__ void load_values(const FlashMaps &maps, uint32_t to, 
 {
     for (int half = 0; half < S::KEYS / 64; half++)
         for (int i = 0; i < S::slabs; i++)
-            tile_load(to + (half * S::slabs + i) * SLAB, &maps.v, full, i * 64, key + half * 64, at, 0);
+            tile_load(to + (half * S::slabs + i) * SLAB, &maps.v, full, i * 64, key + half * 64, at);
 }
 /* Both products of a warpgroup's 64 rows; they are underway when these return. */
 template <typename T, class S>
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(384, 1)
             const int at_q[3] = {h, b, 0}, at_k[3] = {h / (int)f.group, b, 0};
             barrier_expect(q_full, S::q_bytes);
             for (int i = 0; i < S::slabs; i++)
-                tile_load(q_tile + i * S::q_slab, &maps.q, q_full, i * 64, first, at_q, 0);
+                tile_load(q_tile + i * S::q_slab, &maps.q, q_full, i * 64, first, at_q);
             for (int piece = begin, stage = 0, parity = 1; piece < end; piece++) {
                 const uint32_t k = k_tiles + stage * S::piece_bytes, v = v_tiles + stage * S::piece_bytes;
                 barrier_wait(k_empty + stage * 8, parity);
@@ -355,7 +355,7 @@ __global__ void __launch_bounds__(128, S::BLOCKS)
         barrier_expect(v_full, S::piece_bytes);
         previous_wait();
         for (int i = 0; i < S::slabs; i++)
-            tile_load(q_tile + i * S::q_slab, &maps.q, k_full, i * 64, first, at_q, 0);
+            tile_load(q_tile + i * S::q_slab, &maps.q, k_full, i * 64, first, at_q);
         load_keys<S>(maps, k_tile, k_full, 0, at_k);
         load_values<S>(maps, v_tile, v_full, 0, at_k);
     }

@@ -25,26 +25,24 @@ static const struct tile {
 static const struct wgmma_tile {
     int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16: for so few rows */
     int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
-    int32_t turns, pair;          /* storing is hidden behind the next tile; blocks that share copies */
+    int32_t turns;                /* storing is hidden behind the next tile */
     int32_t parts;                /* of K, at most */
     int32_t together;             /* products of one A can stand side by side */
     double slower, more; /* than the tensor cores could; clocks of storing, besides the costs below */
-} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256_PAIR, 128, 256, 128, 1, 4, 0, 2, 1, 0, 1.37, 32},
-                   {ORTC_CU_GEMM_WGMMA_128X192_PAIR, 128, 192, 128, 1, 5, 0, 2, 1, 0, 1.3, 2388},
-                   {ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1, 1.28, 0},
-                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1, 1.21, 1042},
-                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 1, 0, 1.44, 73},
-                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 1, 0.178, 5058},
-                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 1, 0.144, 1250},
-                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 1, 2.5, 636},
-                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 1, 0, 0.413, 2000},
-                   {ORTC_CU_GEMM_WGMMA_128X128_PARTS, 128, 128, 128, 1, 5, 0, 1, 4, 0, 0.572, 3502},
-                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 5, 0, 1, 8, 0, 2.02, 3595},
-                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 7, 0, 1, 8, 0, 2.37, 2753},
-                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 11, 0, 1, 8, 1, 4.29, 126},
-                   {ORTC_CU_GEMM_WGMMA_32X128_PARTS, 64, 128, 32, 2, 5, 0, 1, 8, 0, 1.95, 2755},
-                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 1, 8, 0, 1.83, 0},
-                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 1, 8, 0, 1.86, 3472}};
+} wgmma_tiles[] = {{ORTC_CU_GEMM_WGMMA_128X256, 128, 256, 128, 1, 4, 0, 1, 1, 1.28, 0},
+                   {ORTC_CU_GEMM_WGMMA_128X192, 128, 192, 128, 1, 5, 0, 1, 1, 1.21, 1042},
+                   {ORTC_CU_GEMM_WGMMA_128X128, 128, 128, 128, 1, 6, 0, 1, 0, 1.44, 73},
+                   {ORTC_CU_GEMM_WGMMA_128X128_TURNS, 128, 128, 128, 1, 6, 1, 1, 1, 0.178, 5058},
+                   {ORTC_CU_GEMM_WGMMA_64X192, 64, 192, 64, 1, 6, 0, 1, 1, 0.144, 1250},
+                   {ORTC_CU_GEMM_WGMMA_64X128, 64, 128, 64, 1, 8, 0, 1, 1, 2.5, 636},
+                   {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 0, 0.413, 2000},
+                   {ORTC_CU_GEMM_WGMMA_128X128_PARTS, 128, 128, 128, 1, 5, 0, 4, 0, 0.572, 3502},
+                   {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 5, 0, 8, 0, 2.02, 3595},
+                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 7, 0, 8, 0, 2.37, 2753},
+                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 11, 0, 8, 1, 4.29, 126},
+                   {ORTC_CU_GEMM_WGMMA_32X128_PARTS, 64, 128, 32, 2, 5, 0, 8, 0, 1.95, 2755},
+                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 8, 0, 1.83, 0},
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 8, 0, 1.86, 3472}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
@@ -122,8 +120,7 @@ static double choose_wgmma(ortc_cu_gemm *g, int together)
     g->kernel = 0;
     for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
         const struct wgmma_tile *t = &wgmma_tiles[i];
-        if ((t->a_rows < 64 && g->m > t->a_rows) || ceil_div(g->m, t->m) % t->pair ||
-            t->together < together ||
+        if ((t->a_rows < 64 && g->m > t->a_rows) || t->together < together ||
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
             continue;

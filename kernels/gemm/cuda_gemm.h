@@ -33,8 +33,6 @@ enum {
     ORTC_CU_GEMM_FFMA_64X64,
     ORTC_CU_GEMM_VECTOR, /* M <= 8: B is streamed once */
     /* Hopper's instructions (gemm_wgmma.cuh), sm_90a */
-    ORTC_CU_GEMM_WGMMA_128X256_PAIR, /* two blocks, one above the other */
-    ORTC_CU_GEMM_WGMMA_128X192_PAIR,
     ORTC_CU_GEMM_WGMMA_128X256,
     ORTC_CU_GEMM_WGMMA_128X192,
     ORTC_CU_GEMM_WGMMA_128X128,

@@ -155,18 +155,18 @@ __global__ void __launch_bounds__(Split::threads, 1)
             for (int slab = 0; slab < (A_MN ? 4 : 1); slab++)
                 if (g.rank == 0)
                     tile_load(to + slab * 4096, &maps.a, full + at * 8, A_MN ? s.row + slab * 32 : k,
-                              A_MN ? k : s.row, 0);
+                              A_MN ? k : s.row);
                 else
                     tile_load(to + slab * 4096, &maps.a, full + at * 8, A_MN ? s.row + slab * 32 : k,
-                              A_MN ? k : s.row, a_at, 0);
+                              A_MN ? k : s.row, a_at);
 #pragma unroll
             for (int slab = 0; slab < (B_MN ? 4 : 1); slab++)
                 if (g.rank == 0)
                     tile_load(to + S::operand + slab * 4096, &maps.b, full + at * 8,
-                              B_MN ? s.col + slab * 32 : k, B_MN ? k : s.col, 0);
+                              B_MN ? s.col + slab * 32 : k, B_MN ? k : s.col);
                 else
                     tile_load(to + S::operand + slab * 4096, &maps.b, full + at * 8,
-                              B_MN ? s.col + slab * 32 : k, B_MN ? k : s.col, b_at, 0);
+                              B_MN ? s.col + slab * 32 : k, B_MN ? k : s.col, b_at);
         };
         if (threadIdx.x == 256)
             for (int i = 0; i < ahead && i < all; i++) load(i);

@@ -10,9 +10,6 @@
  * Where tiles are few, the blocks of a cluster share one, each a part of K; sums then meet in shared memory
  * (wgmma_store.cuh): no workspace, and always the same bits.
  *
- * Where they are many, two blocks can work one above the other: each copies half of B's pieces, which they
- * share, to both.
- *
  * What is small is bound by latencies: one warpgroup multiplies 64 rows (its sums begin with bias and
  * residual, read while the first pieces come); pieces of a constant B are asked for before the kernel before
  * has ended; code that is rarely run stands out of the way, and what splits K is a kernel of its own.
@@ -34,14 +31,12 @@ namespace ortc_gemm {
 
 using namespace ortc_hopper;
 
-/* M: rows of a warpgroup, 64 or 128. BLOCKS: on a multiprocessor at once. PAIR: blocks one above the other in
- * a cluster, 1 or 2. PARTS: K can be taken in parts. */
-template <int M_, int A_ROWS_, int N_, int WGS_, bool TURNS_, int STAGES_, int BLOCKS_, int PAIR_ = 1,
-          bool PARTS_ = false>
+/* M: rows of a warpgroup, 64 or 128. BLOCKS: on a multiprocessor at once. PARTS: K can be taken in parts. */
+template <int M_, int A_ROWS_, int N_, int WGS_, bool TURNS_, int STAGES_, int BLOCKS_, bool PARTS_ = false>
 struct Shape {
-    static constexpr int M = M_, N = N_, WGS = WGS_, STAGES = STAGES_, BLOCKS = BLOCKS_, PAIR = PAIR_;
+    static constexpr int M = M_, N = N_, WGS = WGS_, STAGES = STAGES_, BLOCKS = BLOCKS_;
     static constexpr bool TURNS = TURNS_, PARTS = PARTS_;
-    static_assert(!PARTS || (!TURNS && PAIR == 1), "a cluster is one or the other");
+    static_assert(!PARTS || !TURNS, "who takes turns has tiles of its own");
     /* Few rows: the next kernel's blocks, for which there is room, ask for weights when this one has asked
      * for all of its own, and so keep memory busy while its sums meet. */
     static constexpr bool late = A_ROWS_ > 0;
@@ -64,7 +59,7 @@ struct Shape {
     static constexpr int buffer = 2048, buffers_of_all = WGS * 4 * buffer, chunk_pitch = 32;
     static constexpr int buffers = (1024 + begin + 2 * buffers_of_all + 1280) * BLOCKS <= 233472 ? 2 : 1;
     static constexpr int shared = 1024 + begin + buffers * buffers_of_all;
-    static constexpr int arrivals = (TURNS ? 4 : 4 * WGS) * PAIR; /* warps that give a buffer back */
+    static constexpr int arrivals = TURNS ? 4 : 4 * WGS; /* warps that give a buffer back */
     static_assert((shared + 1280) * BLOCKS <= 233472, "what a multiprocessor has");
 };
 
@@ -89,27 +84,21 @@ template <int P> __device__ __forceinline__ void find_product(const Together<P> 
     }
 }
 
-/* One piece of an operand, `ROWS` of M or N, of which this block copies the `share`-th part of SHARES, to as
- * many blocks. step: the batch's, 0 where all its matrices are one. */
-template <bool MN_MAJOR, int ROWS, int SHARES>
+/* One piece of an operand, `ROWS` of M or N. step: the batch's, 0 where all its matrices are one. */
+template <bool MN_MAJOR, int ROWS>
 __device__ __forceinline__ void load_piece(uint32_t to, const CUtensorMap *map, uint32_t barrier, int row,
-                                           int k, int share, int rank, const int64_t *step,
-                                           const int (&spot)[3])
+                                           int k, int rank, const int64_t *step, const int (&spot)[3])
 {
     constexpr int copies = MN_MAJOR ? ROWS / 64 : 1;
-    to += share * (MN_MAJOR ? SLAB : ROWS * 128) / SHARES;
-    const int x = MN_MAJOR ? row : k,
-              y = MN_MAJOR ? k + share * (64 / SHARES) : row + share * (ROWS / SHARES);
+    const int x = MN_MAJOR ? row : k, y = MN_MAJOR ? k : row;
     if (rank == 0) {
 #pragma unroll
-        for (int i = 0; i < copies; i++)
-            tile_load(to + i * SLAB, map, barrier, x + i * 64, y, SHARES > 1 ? (1 << SHARES) - 1 : 0);
+        for (int i = 0; i < copies; i++) tile_load(to + i * SLAB, map, barrier, x + i * 64, y);
     } else {
         const int at[3] = {step[0] ? spot[0] : 0, rank > 1 && step[1] ? spot[1] : 0,
                            rank > 2 && step[2] ? spot[2] : 0};
 #pragma unroll
-        for (int i = 0; i < copies; i++)
-            tile_load(to + i * SLAB, map, barrier, x + i * 64, y, at, SHARES > 1 ? (1 << SHARES) - 1 : 0);
+        for (int i = 0; i < copies; i++) tile_load(to + i * SLAB, map, barrier, x + i * 64, y, at);
     }
 }
 
@@ -131,15 +120,14 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     const uint32_t full = (uint32_t)__cvta_generic_to_shared(barriers), empty = full + S::STAGES * 8,
                    parts_come = empty + S::STAGES * 8;
     const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
-    const int part = parts > 1 ? (int)blockIdx.x : 0, rank = S::PAIR > 1 ? (int)blockIdx.x % S::PAIR : 0;
+    const int part = parts > 1 ? (int)blockIdx.x : 0;
     const int k_begin = part * pieces + (part < longer ? part : longer), k_count = pieces + (part < longer);
     /* tiles of the whole cluster */
-    const int step = parts > 1 ? tiles : (int)gridDim.x / S::PAIR,
-              first_tile = parts > 1 ? (int)blockIdx.y : (int)blockIdx.x / S::PAIR;
+    const int step = parts > 1 ? tiles : (int)gridDim.x,
+              first_tile = parts > 1 ? (int)blockIdx.y : (int)blockIdx.x;
     auto place = [&](int tile) {
-        Spot s = spot_of(g, P > 1 ? columns : ((int)g.n + S::N - 1) / S::N, tile, S::tile_m * S::PAIR, S::N);
+        Spot s = spot_of(g, P > 1 ? columns : ((int)g.n + S::N - 1) / S::N, tile, S::tile_m, S::N);
         if constexpr (P > 1) find_product(all, S::N, s);
-        s.row += rank * S::tile_m;
         return s;
     };
 
@@ -150,12 +138,12 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     const bool exchanged = S::exchanges && copied && (parts == 2 || parts == 4);
     const bool loads = threadIdx.x == S::WGS * 128; /* one thread of the last warpgroup */
     auto load_a = [&](const Spot &s, int k, int at) {
-        load_piece<A_MN, S::a_rows, 1>(ring + at * S::stage, &maps.a, full + at * 8, s.row, k * 64, 0, g.rank,
-                                       g.a_step, s.at);
+        load_piece<A_MN, S::a_rows>(ring + at * S::stage, &maps.a, full + at * 8, s.row, k * 64, g.rank,
+                                    g.a_step, s.at);
     };
     auto load_b = [&](const Spot &s, int k, int at) {
-        load_piece<B_MN, S::N, S::PAIR>(ring + at * S::stage + S::a_bytes, &maps.b[product_of(s)],
-                                        full + at * 8, s.col, k * 64, rank, g.rank, g.b_step, s.at);
+        load_piece<B_MN, S::N>(ring + at * S::stage + S::a_bytes, &maps.b[product_of(s)], full + at * 8,
+                               s.col, k * 64, g.rank, g.b_step, s.at);
     };
     Spot s = place(first_tile);
     /* A constant is there already, whatever the kernel before does. */
@@ -169,7 +157,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     if (loads) {
         for (int i = 0; i < S::STAGES; i++) barrier_init(full + i * 8, 1);
         barriers_made();
-        if (S::PAIR == 1) load_ahead();
+        load_ahead();
     } else if (lane == 0 && group < S::WGS) {
         for (int i = threadIdx.x / 32; i < S::STAGES + 1; i += S::WGS * 4)
             barrier_init(empty + i * 8, i < S::STAGES ? S::arrivals : 1);
@@ -178,17 +166,13 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         map_prefetch(&maps.a);
         if (copied) map_prefetch(&maps.y[product_of(s)]);
     }
-    if (S::PAIR > 1)
-        cluster_sync();
-    else
-        __syncthreads();
+    __syncthreads();
     if (S::PARTS && parts > 1) cluster_arrive();
     if (!S::late) next_may_start();
 
     if (group == S::WGS) {
         if constexpr (S::regroup) registers_less<56>();
         if (loads) {
-            if (S::PAIR > 1) load_ahead();
             previous_wait();
             const int begun = ahead < k_count ? ahead : k_count;
             for (int k = 0; k < begun; k++) load_a(s, k_begin + k, k);
@@ -211,7 +195,6 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
             if (S::late) next_may_start();
         }
         __syncwarp();
-        if (S::PAIR > 1) cluster_sync();
         if (parts > 1) {
             cluster_wait();
             if (!exchanged) meet_parts();
@@ -228,13 +211,9 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     int count = 0;             /* pieces so far */
     if (S::TURNS && group > 0) /* the first turn is group 0's */
         warps_arrive(2, 256);
-    const uint32_t give_back = address_in(empty, lane % S::PAIR);
-    /* Gives a buffer back to those that copy into it. */
+    /* Gives a buffer back to the thread that loads. */
     auto release = [&](int at) {
-        if (S::PAIR == 1) {
-            if (lane == 0) barrier_arrive(empty + at * 8);
-        } else if (lane < S::PAIR)
-            barrier_arrive_there(give_back + at * 8);
+        if (lane == 0) barrier_arrive(empty + at * 8);
     };
     touch<S>(g, bias_of(s), n_of(s), s.col, vec, copied);
     previous_wait();
@@ -342,7 +321,6 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         }
     }
     if (lane == 0) tile_stores_read<0>();
-    if (S::PAIR > 1) cluster_sync(); /* others may still copy, or give back, to here */
 #endif
 }
 
@@ -357,11 +335,11 @@ static int launch_wgmma(const ortc_cu_gemm *products, int count, void *queue)
     const ortc_cu_gemm &g = products[0];
     Maps<P> maps = {};
     Together<P> all = {count, {}, {}};
-    int64_t tiles = 0; /* of a cluster */
+    int64_t tiles = 0;
     bool vec = true, copied = true;
     for (int i = 0; i < count; i++) {
         const ortc_cu_gemm &p = products[i];
-        tiles += tiles_of(p, S::tile_m * S::PAIR, S::N);
+        tiles += tiles_of(p, S::tile_m, S::N);
         vec &= vectors_fit(p);
         copied &= vec && !p.c && p.out_type == p.type && p.n % 8 == 0 &&
                   (!S::early || p.alpha == 1.0f || (!p.bias && !p.residual));
@@ -377,31 +355,28 @@ static int launch_wgmma(const ortc_cu_gemm *products, int count, void *queue)
         const ortc_cu_gemm &p = products[i];
         ortc_cu_gemm result = p; /* as map_of takes one: N along its K */
         result.k = p.n;
-        if (!map_of(&maps.b[i], p, p.b, p.n, p.b_col, p.b_row, p.b_step, B_MN,
-                    (B_MN ? 64 : S::N) / S::PAIR) ||
+        if (!map_of(&maps.b[i], p, p.b, p.n, p.b_col, p.b_row, p.b_step, B_MN, B_MN ? 64 : S::N) ||
             (copied && !map_of(&maps.y[i], result, p.y, p.m, p.y_row, 1, p.y_step, false, 16)))
             return cudaErrorInvalidValue;
     }
-    int64_t matrices = (g.m + S::tile_m * S::PAIR - 1) / (S::tile_m * S::PAIR);
+    int64_t matrices = (g.m + S::tile_m - 1) / S::tile_m;
     for (int d = 0; d < g.rank; d++) matrices *= g.dims[d];
     /* Where the kernel before leaves no room for this one, its end is near when this one begins: A's first
      * piece does not queue behind all of B. What has few rows is all B: most of the ring (measured). */
-    const int64_t blocks_of_all = tiles * parts * S::PAIR, most = (int64_t)S::BLOCKS * g.processors / S::PAIR;
+    const int64_t blocks_of_all = tiles * parts, most = (int64_t)S::BLOCKS * g.processors;
     const int ahead = !g.b_constant                       ? 0
                       : blocks_of_all * 2 <= g.processors ? S::STAGES
                       : S::a_rows < 64                    ? S::STAGES * 4 / 5
                                                           : S::STAGES / 2;
     const dim3 blocks = parts > 1 ? dim3((unsigned)parts, (unsigned)tiles)
-                                  : dim3((unsigned)(tiles < most ? tiles : most) * S::PAIR);
-    return launch_blocks(kernel, blocks, parts > 1 ? parts : S::PAIR, S::threads, S::shared, queue, g, maps,
-                         all, (int)(tiles / matrices), (int)tiles, parts, pieces / parts, pieces % parts,
-                         ahead, vec, copied);
+                                  : dim3((unsigned)(tiles < most ? tiles : most));
+    return launch_blocks(kernel, blocks, parts, S::threads, S::shared, queue, g, maps, all,
+                         (int)(tiles / matrices), (int)tiles, parts, pieces / parts, pieces % parts, ahead,
+                         vec, copied);
 }
 
 /* clang-format off */
-/*                     rows, of A, N, warpgroups, in turns, stages, blocks, pair, parts */
-using Pair128x256 = Shape<64,   0, 256, 2, false,  4, 1, 2>;
-using Pair128x192 = Shape<64,   0, 192, 2, false,  5, 1, 2>;
+/*                     rows, of A, N, warpgroups, in turns, stages, blocks, parts */
 using Tile128x256 = Shape<64,   0, 256, 2, false,  4, 1>;
 using Tile128x192 = Shape<64,   0, 192, 2, false,  5, 1>;
 using Tile128x128 = Shape<64,   0, 128, 2, false,  6, 1>;
@@ -410,13 +385,13 @@ using Tile64x192  = Shape<64,   0, 192, 1, false,  6, 1>;
 using Tile64x128  = Shape<64,   0, 128, 1, false,  8, 1>;
 using Tile64x64   = Shape<64,   0,  64, 1, false,  6, 2>;
 using Deep64x64   = Shape<64,   0,  64, 1, false, 12, 1>;
-using Part128x128 = Shape<64,   0, 128, 2, false,  5, 1, 1, true>;
-using Part64x192  = Shape<64,   0, 192, 1, false,  5, 1, 1, true>;
-using Part64x128  = Shape<64,   0, 128, 1, false,  7, 1, 1, true>;
-using Part64x64   = Shape<64,   0,  64, 1, false, 11, 1, 1, true>;
-using Part32x128  = Shape<64,  32, 128, 1, false,  5, 2, 1, true>;
-using Part16x128  = Shape<64,  16, 128, 1, false,  5, 2, 1, true>;
-using Part16x64   = Shape<64,  16,  64, 1, false,  9, 2, 1, true>;
+using Part128x128 = Shape<64,   0, 128, 2, false,  5, 1, true>;
+using Part64x192  = Shape<64,   0, 192, 1, false,  5, 1, true>;
+using Part64x128  = Shape<64,   0, 128, 1, false,  7, 1, true>;
+using Part64x64   = Shape<64,   0,  64, 1, false, 11, 1, true>;
+using Part32x128  = Shape<64,  32, 128, 1, false,  5, 2, true>;
+using Part16x128  = Shape<64,  16, 128, 1, false,  5, 2, true>;
+using Part16x64   = Shape<64,  16,  64, 1, false,  9, 2, true>;
 /* clang-format on */
 
 template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, int count, void *queue)
@@ -444,8 +419,6 @@ template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, 
     if (g->kernel == ORTC_CU_GEMM_WGMMA_64X64_PARTS && g->parts <= 1)
         return launch_wgmma<Deep64x64, T, false, B_MN, 1>(g, count, queue);
     switch (g->kernel) {
-        ORTC_CASE(128X256_PAIR, Pair128x256, false, 1);
-        ORTC_CASE(128X192_PAIR, Pair128x192, false, 1);
         ORTC_CASE(128X256, Tile128x256, false, 1);
         ORTC_CASE(128X192, Tile128x192, false, 1);
         ORTC_CASE(128X128, Tile128x128, false, 1);

@@ -184,36 +184,23 @@ __device__ __forceinline__ void map_prefetch(const CUtensorMap *map)
 {
     asm volatile("prefetch.tensormap [%0];\n" ::"l"((uint64_t)map) : "memory");
 }
-/* To this address, reporting to this barrier, of every block of the cluster in `blocks` (a bit each; 0: this
- * block). */
-__device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y,
-                                          int blocks)
+/* To this address, reporting to this barrier, both this block's. */
+__device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y)
 {
-    if (blocks == 0)
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
-                     "{%3, %4}], [%2];\n" ::"r"(to),
-                     "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y)
-                     : "memory");
-    else
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-                     "cluster [%0], [%1, {%3, %4}], [%2], %5;\n" ::"r"(to),
-                     "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y), "h"((uint16_t)blocks)
-                     : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+        "%4}], [%2];\n" ::"r"(to),
+        "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y)
+        : "memory");
 }
 __device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y,
-                                          const int (&at)[3], int blocks)
+                                          const int (&at)[3])
 {
-    if (blocks == 0)
-        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
-                     "{%3, %4, %5, %6, %7}], [%2];\n" ::"r"(to),
-                     "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y), "r"(at[0]), "r"(at[1]), "r"(at[2])
-                     : "memory");
-    else
-        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-                     "cluster [%0], [%1, {%3, %4, %5, %6, %7}], [%2], %8;\n" ::"r"(to),
-                     "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y), "r"(at[0]), "r"(at[1]), "r"(at[2]),
-                     "h"((uint16_t)blocks)
-                     : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+        "%4, %5, %6, %7}], [%2];\n" ::"r"(to),
+        "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
 }
 
 /* From this address to memory, what lies outside the matrix left out. What was stored there before by
@@ -321,11 +308,6 @@ __device__ __forceinline__ int cluster_rank()
     int rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
     return rank;
-}
-/* At a barrier of another block (address_in). */
-__device__ __forceinline__ void barrier_arrive_there(uint32_t barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
 /* What this kernel needs of the one before is there; nothing in global memory is touched earlier. */
 __device__ __forceinline__ void previous_wait() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }

@@ -1,5 +1,5 @@
-/* tests/gpu/by_hand.cuh: what the programs here share that are built by hand and run without the rest of ortc
- * (tiles.cu, heads.cu, nbits.cu). */
+/* tests/gpu/by_hand.cuh: what the programs here share that run kernels without the rest of ortc (tiles.cu,
+ * heads.cu, nbits.cu, rows.cu; `ninja gpu-programs` builds them). */
 #ifndef ORTC_TESTS_GPU_BY_HAND_CUH
 #define ORTC_TESTS_GPU_BY_HAND_CUH
 

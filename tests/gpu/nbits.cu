@@ -5,8 +5,8 @@
  *                                double of the weights as it has them; results are poisoned before, must be
  *                                written within their bounds only, and twice the same bits
  *   nbits time                   microseconds inside captured graphs, weights rotating through more than the
- *                                cache, and the rate at which they and their scales are read, beside a read
- *                                of as many bytes
+ *                                cache, random, and the rate at which they and their scales are read, beside
+ *                                reads of as many bytes, with scales and without
  */
 #include "tests/gpu/by_hand.cuh"
 
@@ -167,6 +167,23 @@ static int test(uint64_t seed, int rounds)
 
 /* ---- Times --------------------------------------------------------------------------------------------- */
 
+/* What is timed: any bytes (type 0), or numbers from around - 1 to around + 1, times `by`. */
+__global__ static void fill(void *p, int type, int64_t n, uint64_t seed, float around, float by)
+{
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        uint64_t x = ((uint64_t)i + (seed << 40)) * 0x9e3779b97f4a7c15ull;
+        x ^= x >> 32, x *= 0xd6e8feb86659fd93ull, x ^= x >> 29;
+        const float v = (around + (float)(x >> 40) * 0x1p-23f - 1.0f) * by;
+        switch (type) {
+        case 0: ((uint8_t *)p)[i] = (uint8_t)(x >> 40); break;
+        case ORTC_F32: ((float *)p)[i] = v; break;
+        case ORTC_F16: ((__half *)p)[i] = __float2half(v); break;
+        default: ((__nv_bfloat16 *)p)[i] = __float2bfloat16(v);
+        }
+    }
+}
+
 __global__ static void read_all(const uint4 *p, int64_t n, uint4 *to)
 {
     uint4 x = make_uint4(0, 0, 0, 0);
@@ -213,13 +230,14 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
     const int64_t each = n * g.row_bytes, scales = n * g.blocks * size_of(type);
     const int copies = (int)std::max<int64_t>(2, (400ll << 20) / each);
     char *b, *s, *a, *y;
-    CHECK(cudaMalloc(&b, copies * each));
+    CHECK(cudaMalloc(&b, copies * each + scales)); /* the last is read with as many bytes behind it */
     CHECK(cudaMalloc(&s, copies * scales));
     CHECK(cudaMalloc(&a, m * k * size_of(type)));
     CHECK(cudaMalloc(&y, m * n * size_of(type)));
-    CHECK(cudaMemset(b, 0x7a, copies * each));
-    CHECK(cudaMemset(s, 0, copies * scales));
-    CHECK(cudaMemset(a, 0, m * k * size_of(type)));
+    fill<<<1024, 256>>>(b, 0, copies * each + scales, 1, 0, 0);
+    fill<<<1024, 256>>>(s, type, copies * scales / size_of(type), 2, 1.1f, bits == 4 ? 0.1f : 0.01f);
+    fill<<<1024, 256>>>(a, type, m * k, 3, 0, 1);
+    CHECK(cudaDeviceSynchronize());
     auto product = [&](int i) {
         g.a = a, g.b = (const uint8_t *)b + i % copies * each, g.scales = s + i % copies * scales, g.y = y;
         CHECK(type == ORTC_F32 ? ortc_cu_nbits_rows(&g, stream)
@@ -228,17 +246,27 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
                   : ortc_cu_nbits_mma(&g, stream));
     };
     const float t = replayed(stream, 40, product);
-    const float r = replayed(stream, 40, [&](int i) {
-        read_all<<<132 * 8, 256, 0, stream>>>((const uint4 *)(b + i % copies * each), each / 16, (uint4 *)y);
-    });
-    printf(
-        "m %3d n %6d k %6d bits %d block %3d type %2d: %8.2f us, %7.1f GB/s; a read %8.2f us; share %.2f\n",
-        (int)m, (int)n, (int)k, bits, (int)block, type, t, (double)(each + scales) / t / 1e3, r, r / t);
+    auto read = [&](int64_t bytes) {
+        return replayed(stream, 40, [&](int i) {
+            read_all<<<132 * 8, 256, 0, stream>>>((const uint4 *)(b + i % copies * each), bytes / 16,
+                                                  (uint4 *)y);
+        });
+    };
+    const float weights = read(each), all = read(each + scales);
+    printf("m %3d n %6d k %6d bits %d block %3d type %2d: %8.2f us, %7.1f GB/s; a read %8.2f us, share %.2f; "
+           "with scales %8.2f us, %.2f\n",
+           (int)m, (int)n, (int)k, bits, (int)block, type, t, (double)(each + scales) / t / 1e3, weights,
+           weights / t, all, all / t);
     for (char *p : {b, s, a, y}) CHECK(cudaFree(p));
 }
 
 int main(int argc, char **argv)
 {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        printf("skipped: no GPU\n");
+        return 77;
+    }
     if (argc > 1 && !strcmp(argv[1], "test"))
         return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 3 ? atoi(argv[3]) : 600);
     cudaStream_t stream;

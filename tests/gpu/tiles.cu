@@ -12,6 +12,8 @@
  *                           operands rotating through more than the
  *                           cache; `*` marks what ortc_cu_gemm_plan chooses, the last column is its time
  *                           over the best one's
+ *   tiles together          products of one A side by side, by every kernel that can, and one by one: `*`
+ *                           marks what ortc_cu_gemm_plan_together chooses, then its time over the best's
  */
 #include <dlfcn.h>
 
@@ -19,12 +21,12 @@
 
 #include "kernels/gemm/cuda_gemm.h"
 
-static const char *const names[] = {"-",         "mma128x128", "mma128x64", "mma64x64", "mma64x32",
-                                    "mma_any",   "ffma128",    "ffma64",    "vector",   "2w128x256",
-                                    "2w128x192", "w128x256",   "w128x192",  "w128x128", "t128x128",
-                                    "w64x192",   "w64x128",    "w64x64",    "p128x128", "p64x192",
-                                    "p64x128",   "p64x64",     "p32x128",   "p16x128",  "p16x64",
-                                    "split128",  "few64x32"};
+static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32",
+                                    "mma_any",  "ffma128",    "ffma64",    "vector",   "w128x256",
+                                    "w128x192", "w128x128",   "t128x128",  "w64x192",  "w64x128",
+                                    "w64x64",   "p128x128",   "p64x192",   "p64x128",  "p64x64",
+                                    "p32x128",  "p16x128",    "p16x64",    "split128", "few64x32"};
+static_assert(sizeof names / sizeof *names == ORTC_CU_GEMM_WGMMA_END, "a name for each kernel");
 
 static int processors;
 
@@ -132,10 +134,10 @@ static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PA
 
 static Case random_case(int kernel)
 {
-    static const int tm[] = {0,   128, 128, 64, 64,  64, 128, 64, 8,  256, 256, 128, 128, 128,
-                             128, 64,  64,  64, 128, 64, 64,  64, 32, 16,  16,  128, 64};
-    static const int tn[] = {0,   128, 64,  64, 32,  64,  128, 64, 32,  256, 192, 256, 192, 128,
-                             128, 192, 128, 64, 128, 192, 128, 64, 128, 128, 64,  128, 32};
+    static const int tm[] = {0,  128, 128, 64,  64, 64, 128, 64, 8,  128, 128, 128, 128,
+                             64, 64,  64,  128, 64, 64, 64,  32, 16, 16,  128, 64};
+    static const int tn[] = {0,   128, 64, 64,  32,  64,  128, 64,  32,  256, 192, 128, 128,
+                             192, 128, 64, 128, 192, 128, 64,  128, 128, 64,  128, 32};
     const bool wgmma = kernel > ORTC_CU_GEMM_VECTOR, f32 = is_f32(kernel);
     const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_32X128_PARTS ||
                      kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
@@ -188,6 +190,11 @@ static Case random_case(int kernel)
     return c;
 }
 
+/* Those that take products of one A side by side. */
+static const int side_by_side[] = {ORTC_CU_GEMM_WGMMA_128X256,       ORTC_CU_GEMM_WGMMA_128X192,
+                                   ORTC_CU_GEMM_WGMMA_128X128_TURNS, ORTC_CU_GEMM_WGMMA_64X192,
+                                   ORTC_CU_GEMM_WGMMA_64X128,        ORTC_CU_GEMM_WGMMA_64X64_PARTS};
+
 /* Two to four products of one A in one launch, by every kernel that can. */
 static int test_together(int rounds)
 {
@@ -195,9 +202,7 @@ static int test_together(int rounds)
     double *out, is[3];
     CHECK(cudaMalloc(&out, 24));
     for (int round = 0; round < rounds; round++)
-        for (int kernel :
-             {ORTC_CU_GEMM_WGMMA_128X256, ORTC_CU_GEMM_WGMMA_128X192, ORTC_CU_GEMM_WGMMA_128X128_TURNS,
-              ORTC_CU_GEMM_WGMMA_64X192, ORTC_CU_GEMM_WGMMA_64X128, ORTC_CU_GEMM_WGMMA_64X64_PARTS}) {
+        for (int kernel : side_by_side) {
             Case c = random_case(kernel);
             ortc_cu_gemm g[ORTC_CU_GEMM_TOGETHER] = {c.g};
             if (g->a_col != 1) g->a_row = g->k, g->a_col = 1;
@@ -533,6 +538,65 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
     for (int i = 0; i < sets; i++) cudaFree(a[i]), cudaFree(b[i]), cudaFree(y[i]);
 }
 
+/* f16; n: columns of each. */
+static void time_together(cudaStream_t stream, int64_t m, int64_t k, const std::vector<int64_t> &n)
+{
+    const int count = (int)n.size();
+    int64_t columns = 0;
+    for (int64_t each : n) columns += each;
+    const double flops = 2.0 * m * columns * k, bytes = 2.0 * (m * k + columns * k + m * columns);
+    const int repeats = (int)std::min(64.0, std::max(4.0, 1.5e3 / std::max(3.0, flops / 6e8 + bytes / 4e6))),
+              sets = (int)std::min<double>(repeats, ceil(2e8 / bytes));
+    std::vector<char *> a(sets), b(sets), y(sets);
+    for (int i = 0; i < sets; i++) {
+        a[i] = (char *)room(m * k * 2), b[i] = (char *)room(columns * k * 2),
+        y[i] = (char *)room(m * columns * 2);
+        fill<<<1024, 256>>>(a[i], ORTC_F16, m * k, i, 1);
+        fill<<<1024, 256>>>(b[i], ORTC_F16, columns * k, i + 100, 1 / sqrtf((float)k));
+    }
+    CHECK(cudaDeviceSynchronize());
+    ortc_cu_gemm g[ORTC_CU_GEMM_TOGETHER] = {};
+    for (int i = 0; i < count; i++) {
+        ortc_cu_gemm &p = g[i];
+        p.m = m, p.n = n[i], p.k = k, p.a_row = k, p.a_col = 1, p.b_row = p.y_row = n[i], p.b_col = 1;
+        p.alpha = p.beta = 1, p.type = p.out_type = ORTC_F16, p.b_constant = 1;
+        ortc_cu_gemm_plan(&p, processors, 90);
+    }
+    const int chosen = ortc_cu_gemm_plan_together(g, count, 90);
+    std::vector<int> kernels(side_by_side, side_by_side + sizeof side_by_side / sizeof *side_by_side);
+    kernels.insert(kernels.begin(), ORTC_CU_GEMM_NOTHING);
+    std::vector<cudaGraphExec_t> graphs;
+    std::vector<std::vector<float>> us(kernels.size());
+    for (int kernel : kernels)
+        graphs.push_back(capture(stream, repeats, [&](int i) {
+            int64_t at = 0;
+            for (int j = 0; j < count; at += n[j++])
+                g[j].a = a[i % sets], g[j].b = b[i % sets] + at * k * 2, g[j].y = y[i % sets] + at * m * 2;
+            CHECK(ortc_cu_gemm_run_together(g, count, kernel, stream));
+        }));
+    for (int round = 0; round < 8; round++)
+        for (size_t i = 0; i < graphs.size(); i++) {
+            const float t = replay(stream, graphs[i], repeats);
+            if (round) us[i].push_back(t);
+        }
+    float best = 1e30f, own = 0;
+    printf("%5lld x (", (long long)m);
+    for (int64_t each : n) printf(" %lld", (long long)each);
+    printf(" ) x %5lld:", (long long)k);
+    for (size_t i = 0; i < graphs.size(); i++) {
+        std::sort(us[i].begin(), us[i].end());
+        const float t = us[i][us[i].size() / 2];
+        best = std::min(best, t);
+        if (kernels[i] == chosen) own = t;
+        printf(" %s%s %.2f", kernels[i] ? names[kernels[i]] : "one_by_one", kernels[i] == chosen ? "*" : "",
+               t);
+        CHECK(cudaGraphExecDestroy(graphs[i]));
+    }
+    printf("  own/best %.3f\n", own / best);
+    fflush(stdout);
+    for (int i = 0; i < sets; i++) cudaFree(a[i]), cudaFree(b[i]), cudaFree(y[i]);
+}
+
 int main(int argc, char **argv)
 {
     int device = 0;
@@ -547,6 +611,16 @@ int main(int argc, char **argv)
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     open_blas(stream);
     if (argc > 1 && !strcmp(argv[1], "accuracy")) return accuracy();
+    if (argc > 1 && !strcmp(argv[1], "together")) {
+        /* queries, keys and values of BERT-base and of heads in groups; gate and up */
+        for (int64_t m : {16, 64, 128, 256, 512, 1024, 4096}) time_together(stream, m, 768, {768, 768, 768});
+        for (int64_t m : {1, 8, 16, 64, 128, 512, 2048}) {
+            time_together(stream, m, 4096, {4096, 1024, 1024});
+            time_together(stream, m, 4096, {4096, 4096, 4096});
+            time_together(stream, m, 4096, {11008, 11008});
+        }
+        return 0;
+    }
     static const int shapes[][3] = {{4096, 4096, 4096},  {8192, 8192, 8192},  {2048, 2048, 2048},
                                     {2048, 11008, 4096}, {2048, 4096, 11008}, {2048, 12288, 4096},
                                     {4096, 3072, 768},   {4096, 768, 3072},   {4096, 768, 768},
