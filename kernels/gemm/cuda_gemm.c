@@ -81,13 +81,14 @@ static int32_t choose(const ortc_cu_gemm *g, const struct tile *tiles, int count
     return best;
 }
 
-/* Clocks that a product takes with a tile and K in so many parts: of the waves of blocks, or of memory. */
-static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, int parts)
+/* Clocks that a product takes with a tile, so many of them beside each other, and K in so many parts: of the
+ * waves of blocks, or of memory. */
+static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, double columns, int parts)
 {
     const struct wgmma_costs *c = &wgmma_costs;
     const int64_t clusters = (int64_t)(t->blocks * g->processors * at_once[parts] / parts),
                   places = (clusters > 0 ? clusters : 1) * parts;
-    const double batch = (double)batch_of(g), columns = (double)ceil_div(g->n, t->n);
+    const double batch = (double)batch_of(g);
     const double blocks = (double)ceil_div(g->m, t->a_rows < t->m ? t->a_rows : t->m) * columns * batch *
                           parts;
     const double finish = g->act > ORTC_CU_ACT_LEAKY_RELU ? c->act : 0; /* what takes exponentials */
@@ -112,21 +113,24 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, in
     return clocks > memory ? clocks : memory;
 }
 
-/* The clocks of what is chosen. together: for products side by side, whose K is one part. */
-static double choose_wgmma(ortc_cu_gemm *g, int together)
+/* The clocks of what is chosen, for g, or for `count` products side by side, which g is in all: their K is
+ * one part, and each has tiles of its own. */
+static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int count)
 {
     const int a_transposed = g->a_col != 1 && g->m > 1;
     double least = 0;
     g->kernel = 0;
     for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
         const struct wgmma_tile *t = &wgmma_tiles[i];
-        if ((t->a_rows < 64 && g->m > t->a_rows) || t->together < together ||
+        if ((t->a_rows < 64 && g->m > t->a_rows) || t->together < (count > 0) ||
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
             continue;
+        double columns = count ? 0 : (double)ceil_div(g->n, t->n);
+        for (int p = 0; p < count; p++) columns += (double)ceil_div(products[p].n, t->n);
         for (int parts = 1; parts <= t->parts && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts); parts++) {
-            if (parts == 5 || parts == 7 || (together && parts > 1)) continue;
-            const double clocks = wgmma_clocks(g, t, parts);
+            if (parts == 5 || parts == 7 || (count && parts > 1)) continue;
+            const double clocks = wgmma_clocks(g, t, columns, parts);
             if (!g->kernel || clocks < least) {
                 g->kernel = t->kernel;
                 g->parts = parts;
@@ -239,7 +243,7 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
     if (nothing)
         g->kernel = ORTC_CU_GEMM_NOTHING;
     else if (!f32 && hopper)
-        choose_wgmma(g, 0);
+        choose_wgmma(g, NULL, 0);
     else if (g->m <= most && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
         g->kernel = ORTC_CU_GEMM_VECTOR;
     else if (f32) {
@@ -289,9 +293,10 @@ int32_t ortc_cu_gemm_plan_together(const ortc_cu_gemm *products, int count, int 
             return ORTC_CU_GEMM_NOTHING;
         all.n += p->n;
         all.b_constant &= p->b_constant;
-        alone += choose_wgmma(&own, 0);
+        alone += choose_wgmma(&own, NULL, 0);
     }
-    return wgmma_fits(&all) && choose_wgmma(&all, 1) < alone ? all.kernel : ORTC_CU_GEMM_NOTHING;
+    return wgmma_fits(&all) && choose_wgmma(&all, products, count) < alone ? all.kernel
+                                                                           : ORTC_CU_GEMM_NOTHING;
 }
 
 int ortc_cu_gemm_run_together(const ortc_cu_gemm *products, int count, int32_t kernel, void *queue)
