@@ -537,7 +537,9 @@ typedef struct ortc_packing {
 
 struct ortc_plan {
     const ortc_plan_api *api;
-    uint32_t size, n_in, n_out, reserved;
+    /* threads: how many a run may have at most, 0: not known; for what is quick on one and not on several.
+     * Results have the same bits whatever it says */
+    uint32_t size, n_in, n_out, threads;
     const ortc_view *in;
     /* extents from the operator's shape function; ORTC_VIEW_LATE where it could not say */
     const ortc_view *out;

@@ -23,7 +23,12 @@ static int64_t clocks_of_tile(int kind) { return ortc_tiled_in_pieces(kind) ? 96
 /* How many times as long a tile takes with weights from far away and ends. Of pieces the measure
  * of TASK_CLOCKS is products alone. */
 static double with_ends(int kind) { return ortc_tiled_in_pieces(kind) ? 1 : 4; }
-static int64_t most_tasks(int kind) { return ortc_tiled_in_pieces(kind) ? 32 : 16; }
+/* Each costs some microseconds; floats have one grid for any number of threads. */
+static int64_t most_tasks(int kind, uint32_t threads)
+{
+    if (kind == ORTC_TILED_BYTES && threads == 1) return 2;
+    return ortc_tiled_in_pieces(kind) ? 32 : 16;
+}
 
 #ifdef ORTC_TILES_amx
 extern const ortc_tiled_uk ortc_tiled_amx;
@@ -83,16 +88,17 @@ static int64_t tasks_of(const ortc_tiled_plan *p)
     return (plain ? p->group : p->bands) * p->block_parts * p->unit_parts;
 }
 
-static void split(ortc_tiled_plan *p)
+static void split(ortc_tiled_plan *p, uint32_t threads)
 {
     const int64_t rows = p->e.out[1], columns = p->e.out[2], pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
     const double macs = (double)p->images * (double)p->group * (double)p->out_count * (double)p->outs *
                         (double)p->groups * (double)p->taps * (double)clocks_of_tile(p->kind) *
                         with_ends(p->kind) / ORTC_TILE_HALF;
-    const int64_t want = (int64_t)fmin(fmax(macs / TASK_CLOCKS, 1), (double)most_tasks(p->kind));
+    const int64_t most = most_tasks(p->kind, threads),
+                  want = (int64_t)fmin(fmax(macs / TASK_CLOCKS, 1), (double)most);
     lay_out(p, rows, columns);
     const int64_t outer = p->bands;
-    p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < most_tasks(p->kind);
+    p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < most;
     /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
     const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
     if (point && p->kind != ORTC_TILED_PLAIN && (double)weights_of(p) <= TOGETHER_BYTES) p->together = 0;
@@ -153,7 +159,7 @@ static int may_be_odd(const ortc_tiled_plan *p)
 }
 
 int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, ortc_dtype type, int kind,
-                         ortc_tiled_plan *p)
+                         uint32_t threads, ortc_tiled_plan *p)
 {
     const int64_t c = g->channels, f = g->filters;
     *p = (ortc_tiled_plan){.uk = uk, .floats = ortc_blocked_uk_get(), .kind = kind};
@@ -183,7 +189,7 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
                           (double)p->e.out[0];
     if (rows * columns * planes * (double)(p->images * p->group) * (double)(p->groups * p->pieces) > 1e15)
         return 0;
-    split(p);
+    split(p, threads);
     const int pieces = ortc_tiled_in_pieces(kind), plain = kind == ORTC_TILED_PLAIN;
     const int64_t split = ORTC_TILE_BLOCKS * p->taps * p->pieces * ORTC_TILED_TILE_BYTES; /* of a group */
     p->chunk = plain ? min64(max64(CHUNK_BYTES / split, 1), p->groups) : 0;

@@ -57,9 +57,10 @@ int ortc_tiled_kind(const ortc_conv_geometry *g, int kind);
 /* NULL: the machine has none. Thread: any. */
 const ortc_tiled_uk *ortc_tiled_uk_get(void);
 
-/* 0: this way is not for the convolution at hand; then nothing is owned. uk: what ortc_tiled_uk_get says. */
+/* 0: this way is not for the convolution at hand; then nothing is owned. uk: what ortc_tiled_uk_get says.
+ * threads: that a run has at most, 0: not known; of bytes, whose sums are exact, one thread has few tasks. */
 int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, ortc_dtype type, int kind,
-                         ortc_tiled_plan *out);
+                         uint32_t threads, ortc_tiled_plan *out);
 void ortc_tiled_plan_deinit(ortc_tiled_plan *);
 /* Clocks of one core, in the measure of cpu.c. */
 double ortc_tiled_clocks(const ortc_tiled_plan *p);

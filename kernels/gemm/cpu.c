@@ -2,10 +2,10 @@
  * products of product.h.
  *
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
- * matrix, the batch of A joins M: one large product. A constant B is packed once and shared by
- * whoever multiplies with it. Gemm: alpha A' B' + beta C, where C is a matrix (then it is the product's
- * residual) or a vector or scalar (then a bias, scaled first where beta is not 1). Both fuse
- * what follows (epilogue.h). All else, blocking included, is product.h's.
+ * matrix, the batch of A joins M: one large product. A constant B is packed once and shared by whoever
+ * multiplies with it, and so is a constant A (a graph's neighbours) of several rows. Gemm: alpha A' B' + beta
+ * C, where C is a matrix (then it is the product's residual) or a vector or scalar (then a bias, scaled first
+ * where beta is not 1). Both fuse what follows (epilogue.h). All else, blocking included, is product.h's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +119,13 @@ ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc
         const ortc_status status = ortc_product_packed(p, port_b, &line->b, &b, &g->packed_b);
         if (status) return status; /* the text is set */
     }
+    if (!packed_a && !g->packed_b && shape->batch == 1 && (in[0].flags & ORTC_VIEW_CONST) && shape->m > 1 &&
+        shape->n > 1 && shape->k) {
+        const ortc_product_constant a = {1, shape->m, shape->k, !s->trans_a, g->type};
+        const ortc_status status = ortc_product_packed(p, 0, &line->a, &a, &g->packed_a);
+        if (status) return status;
+        packed_a = 1;
+    }
     plan_c(s, g);
     uint32_t flags = s->trans_a && !packed_a ? ORTC_PRODUCT_TRANS_A : 0;
     flags |= packed_a ? ORTC_PRODUCT_PACKED_A : 0;
@@ -196,7 +203,9 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, 
     ortc_tail_run tail = {&s->tail, in, g->shape.n, 0};
     float *made = workspace ? (float *)(void *)((char *)workspace + g->c_offset) : NULL; /* C, and a bias */
     float *bias = made ? made + g->c_count : NULL;
-    ortc_product_args x = {.item = {.a = packed_a ? packed_a : in[0].data,
+    ortc_product_args x = {.item = {.a = packed_a      ? packed_a
+                                         : g->packed_a ? g->packed_a->data
+                                                       : in[0].data,
                                     .b = g->packed_b ? g->packed_b->data : in[1].data,
                                     .c = out},
                            .lda = s->trans_a ? g->shape.m : g->shape.k,

@@ -18,7 +18,7 @@ typedef struct ortc_gemm_plan {
     ortc_product_plan product;
     ortc_dtype type;
     ortc_matmul_shape shape;
-    const ortc_packed *packed_b;
+    const ortc_packed *packed_a, *packed_b; /* of constants; NULL: it is none */
     int32_t c_kind;
     size_t
         c_offset; /* bytes: where in the workspace a stretched, scaled or widened C goes; behind it a bias */

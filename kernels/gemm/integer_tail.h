@@ -61,6 +61,7 @@ ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
 typedef struct ortc_int_fixed {
     int32_t back, adds; /* two are rounded; a residual (0: none) of u8 (1) or s8 (2) */
     double unit, zero;  /* of the first that is rounded: of f32; what is added to it, in units */
+    int32_t moved;      /* of two: that, so that hi is -lo */
     double off, beside; /* units of 2^-24 that roundings make but for biases'; a residual's largest */
     float lo, hi;       /* bounds of the first, where it is followed by another; */
     float next, last_bias, residual; /* of that, and of the residual, to the last */

@@ -12,7 +12,7 @@
  * bias and the result are: at most u * (3 (257 + b) + 3 * 257) in all. Sums of 2^24 and more, too, are
  * rounded, which counts where 257 + b is that many factors. Of the last after another the program rounds the
  * first's product, the residual's, their sum and its quotient, and here two factors, a bias, a sum and the
- * result are rounded: u * (2 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
+ * result are rounded: u * (3 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
  * (257 + b) + 6 residuals + bias + 4 * 257). */
 #include <immintrin.h>
 #include <math.h>
@@ -91,8 +91,8 @@ static int holds(const ortc_int_fixed *f, int32_t last, float last_bias, double 
                   flip = _mm256_set1_epi32(f->flip), near = _mm256_set1_epi32(last);
     for (double q = lo; q <= hi; q++) {
         const __m256 first = _mm256_set1_ps((float)q),
-                     v = _mm256_fmadd_ps(_mm256_set1_ps((float)(q * UNITS)), _mm256_set1_ps(f->next),
-                                         _mm256_set1_ps(last_bias));
+                     v = _mm256_fmadd_ps(_mm256_set1_ps((float)((q + f->zero) * UNITS)),
+                                         _mm256_set1_ps(f->next), _mm256_set1_ps(last_bias));
         for (int r = 0; r < (f->adds ? 256 : 1); r += 8) {
             const __m256i bytes = _mm256_add_epi32(_mm256_set1_epi32(r),
                                                    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
@@ -129,14 +129,17 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, int adds, ortc_int
     const double z = first->zero - (first->type == ORTC_I8 ? -128 : 0), lo = bound_of(s->clip.lo, first) - z,
                  hi = bound_of(s->clip.hi, first) - z, between = fmax(fabs(lo), fabs(hi));
     if (own)
-        last = 2 * (between * next + fabs(moved)) + (back ? 3 : 6) * 255 * residual + fabs(zero) + 4 * 257;
+        last = 3 * between * next + 2 * fabs(moved) + (back ? 3 : 6) * 255 * residual + fabs(zero) + 4 * 257;
     if (!(last < LARGEST)) return 0;
+    /* Moved by whole units the bounds of most are as far below 0 as above it, which one operation takes. */
+    const double to_middle = fmod(hi - lo, 2) != 0 ? -(lo + hi + 1) / 2 : 0;
     *out = (ortc_int_fixed){.back = back,
                             .adds = !adds                         ? 0
                                     : s->residual.type == ORTC_U8 ? 1
                                                                   : 2,
                             .unit = 1.0 / first->scale,
-                            .zero = back ? 0 : zero,
+                            .zero = back ? to_middle : zero,
+                            .moved = fmod(hi - lo, 2) != 0,
                             .off = 6 * 257 + (back ? 0 : last),
                             .beside = back ? 0 : 255 * residual,
                             .residual = (float)(residual * UNITS),
@@ -148,14 +151,15 @@ static __attribute__((cold)) int init(const ortc_int_pass *p, int adds, ortc_int
                             .most = bound_of(bounds->hi, &s->y),
                             .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
     if (back) {
-        out->lo = (float)(lo * UNITS + UNITS / 2), out->hi = (float)(hi * UNITS + UNITS / 2);
+        out->lo = (float)((lo + to_middle) * UNITS + UNITS / 2);
+        out->hi = (float)((hi + to_middle) * UNITS + UNITS / 2);
         out->next = (float)next;
         /* A smaller window than what is known of roundings asks for may do. */
         out->last = mask_of(last, &window);
         const double most = window;
         for (window = 1; window <= most; window *= 2) {
             out->last = 0xffff & ~(2 * (int32_t)window - 1);
-            out->last_bias = (float)((zero - moved) * UNITS + UNITS / 2 + window);
+            out->last_bias = (float)((zero - moved - to_middle * next) * UNITS + UNITS / 2 + window);
             if (window == most || holds(out, out->last, out->last_bias, lo, hi)) break;
         }
     }
@@ -215,6 +219,7 @@ static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block
 typedef struct steady {
     __m512 factor, bias, lo, hi, next, last_bias, residual;
     __m512i first, last, integer, order, least, most, flip;
+    int moved;   /* lo is -hi */
     int bounded; /* not just by u8, to which packing saturates */
 } steady;
 
@@ -229,7 +234,9 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
         __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums + i * BLOCK));
         v = _mm512_fmadd_ps(v, k->factor, k->bias);
         if (back) {
-            const __m512i q = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, k->lo), k->hi));
+            v = k->moved ? _mm512_range_ps(v, k->hi, 2 /* the smaller of |v| and hi, with v's sign */)
+                         : _mm512_min_ps(_mm512_max_ps(v, k->lo), k->hi);
+            const __m512i q = _mm512_cvtps_epi32(v);
             sure = _mm512_mask_test_epi32_mask(sure, q, k->first);
             v = _mm512_cvtepi32_ps(_mm512_and_si512(q, k->integer));
             v = _mm512_fmadd_ps(v, k->next, k->last_bias);
@@ -320,6 +327,7 @@ static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n,
                       .least = _mm512_set1_epi8((char)f->least),
                       .most = _mm512_set1_epi8((char)f->most),
                       .flip = _mm512_set1_epi8((char)f->flip),
+                      .moved = f->moved,
                       .bounded = f->least > 0 || f->most < 255 || f->flip};
     switch (f->back * 3 + f->adds) {
     case 0: all(0, 0, f, b, &k, n, sums, residual, y); break;

@@ -250,15 +250,16 @@ static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1
     }
 }
 
-static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, const void *b, int64_t ldb,
-                     uint32_t flags, const ortc_uk_ahead *ahead)
+/* The tile of a block of rows and `panels` panels from column n0 on. */
+static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, int64_t panels, const void *b,
+                     int64_t ldb, uint32_t flags, const ortc_uk_ahead *ahead)
 {
     const run_args *r = j->r;
     const ortc_product_plan *p = r->p;
     const ortc_product_line *line = p->line;
     const int64_t row = ortc_product_row(p->m, p->blocks, block),
                   rows = ortc_product_row(p->m, p->blocks, block + 1) - row;
-    const int64_t cols = min64(p->n - n0, line->b.width), ldc = r->x->ldc;
+    const int64_t cols = min64(p->n - n0, panels * line->b.width), ldc = r->x->ldc;
     const int finish_now = ch->last && !(p->flags & ORTC_PRODUCT_TRANS_C);
     const char *a = ch->a + (row - ch->a_row) * ch->a_unit + (block - ch->a_block) * ortc_form_sums(&line->a);
     char *tile = j->scratch + p->at_tile;
@@ -421,26 +422,29 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 for (int64_t b = b0; b < b1; b++) {
                     const ortc_uk_ahead ahead = part_of_next(p, &ch, packed + g * nr * ch.b_unit, g, b - b0,
                                                              b1 - b0);
-                    one_tile(j, &ch, b, g * nr, wide, width, 0, &ahead);
+                    one_tile(j, &ch, b, g * nr, 1, wide, width, 0, &ahead);
                 }
                 continue;
             }
             for (int64_t q = g; p->near && q < g1; q++)
                 tiles_by_parts(j, &ch, b0, b1, q * nr, packed + q * nr * ch.b_unit,
                                p->n - q * nr >= nr ? nr : ortc_form_padded(f, p->n - q * nr));
+            /* several panels at once, which are whole ones and lie one behind the other */
+            const int row = p->how_b == ORTC_PRODUCT_PACKED && g1 - g == ORTC_UK_ROW_PANELS &&
+                            p->n >= g1 * nr && ch.b_kc == ch.kc;
             for (int64_t b = b0; !p->near && b < b1; b++) {
-                for (int64_t q = g; q < g1; q++) {
+                for (int64_t q = g, n = row ? ORTC_UK_ROW_PANELS : 1; q < g1; q += n) {
                     const int64_t n0 = q * nr;
                     if (p->how_b == ORTC_PRODUCT_DIRECT) {
                         const int64_t ldb = ldb_of(j->r);
-                        one_tile(j, &ch, b, n0, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
+                        one_tile(j, &ch, b, n0, 1, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
                                  ORTC_UK_B_EXACT, NULL);
                     } else {
                         const int64_t width = p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0);
                         const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.b_kc) +
                                             width * ch.b_skip;
                         const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0, b1 - b0);
-                        one_tile(j, &ch, b, n0, panel, width, 0, &ahead);
+                        one_tile(j, &ch, b, n0, n, panel, width, 0, &ahead);
                     }
                 }
             }

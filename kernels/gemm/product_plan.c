@@ -99,6 +99,22 @@ static void split(ortc_product_plan *p, double flops, double bytes)
     p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
 }
 
+/* One row over several panels at once. */
+static int takes_rows(const ortc_product_plan *p)
+{
+    return p->m == 1 && p->how_b == ORTC_PRODUCT_PACKED && (p->line->can & ORTC_LINE_ROW);
+}
+
+/* Panels of one row's tasks come by fours where tasks enough are left, or little is made of three. */
+#define ROW_TASKS 6
+static void whole_rows(ortc_product_plan *p)
+{
+    const int64_t panels = ceil_div(p->task_panels, ORTC_UK_ROW_PANELS) * ORTC_UK_ROW_PANELS,
+                  tasks = panels ? ceil_div(p->panels, panels) : 0;
+    if (tasks < ROW_TASKS && panels - p->task_panels > p->task_panels / 3) return;
+    p->task_panels = panels, p->tasks_n = tasks;
+}
+
 static void choose_packing(ortc_product_plan *p)
 {
     const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
@@ -200,7 +216,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
 
 static int memory(ortc_product_plan *p)
 {
-    p->local_panels = 1;
+    p->local_panels = takes_rows(p) ? ORTC_UK_ROW_PANELS : 1;
     if (p->how_b == ORTC_PRODUCT_LOCAL && !(p->line->can & ORTC_LINE_SPLIT)) {
         const int64_t panel = ortc_form_data(&p->line->b, p->line->b.width, p->kc);
         p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
@@ -285,6 +301,7 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
     } else {
         prefer_columns(p, flops);
     }
+    if (takes_rows(p)) whole_rows(p);
     choose_packing(p);
     return memory(p);
 }

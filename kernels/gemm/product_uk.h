@@ -57,6 +57,9 @@ enum {
     ORTC_UK_TO_BF16 = 4u, /* sums is C, of bf16; of lines that CAN_BF16, with a tail, not with ACCUMULATE */
 };
 
+#define ORTC_UK_ROW_PANELS \
+    4 /* whole packed panels, one behind the other, that lines with ROW take for one row */
+
 /* Lines of 64 bytes that tiles will read soon, from farther than L2: a tile that is long enough asks for them
  * evenly between its groups, so that what comes from memory comes while there is something to multiply. */
 typedef struct ortc_uk_ahead {
@@ -75,10 +78,10 @@ typedef struct ortc_uk_panel {
     int alone;    /* no other tile reads them: room for two groups does */
 } ortc_uk_panel;
 
-/* mr 1..MR; nr 1..NR; groups of k of B's form >= 0; a a packed block of mr rows; b a packed panel, ldb its
- * width, or with B_EXACT [k][ldb]; of lines that SPLIT it, an ortc_uk_panel of either; sums [mr][ld] of the
- * line's type of sum. tail: only of lines that CAN_TAIL, and NULL: store the raw sums. ahead: NULL, or a hint
- * that lines may ignore. */
+/* mr 1..MR; nr 1..NR, or with mr 1 of lines that CAN_ROW ORTC_UK_ROW_PANELS * NR; groups of k of B's form
+ * >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with B_EXACT [k][ldb]; of lines that
+ * SPLIT it, an ortc_uk_panel of either; sums [mr][ld] of the line's type of sum. tail: only of lines that
+ * CAN_TAIL, and NULL: store the raw sums. ahead: NULL, or a hint that lines may ignore. */
 typedef void ortc_uk_product(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
                              void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
                              const ortc_uk_ahead *ahead);
@@ -192,6 +195,7 @@ enum {
     ORTC_LINE_TAIL = 1u,   /* takes a tail */
     ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
     ORTC_LINE_BF16 = 4u,   /* stores results of bf16 */
+    ORTC_LINE_ROW = 16u,   /* takes several panels of B for one row of A */
     ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
 };
 

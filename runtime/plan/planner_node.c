@@ -292,8 +292,13 @@ static ortc_status begin_step(ortc_planner *p, const ortc_node *n, ortc_step *s,
         outs[i] = s->out[i].view;
         s->values |= makes && ortc_fact_is_given(&p->facts[n->out[i]->id]);
     }
-    *plan = (ortc_plan){
-        .api = &plan_api, .size = sizeof *plan, .n_in = n->n_in, .n_out = n->n_out, .in = ins, .out = outs};
+    *plan = (ortc_plan){.api = &plan_api,
+                        .size = sizeof *plan,
+                        .n_in = n->n_in,
+                        .n_out = n->n_out,
+                        .threads = p->env->threads,
+                        .in = ins,
+                        .out = outs};
     return ORTC_OK;
 }
 

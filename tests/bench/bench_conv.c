@@ -311,7 +311,7 @@ static void on_tiles(const layer *l, const mock_node *n, int64_t out, int kind, 
     way w = {.name = names[kind], .w = n->in[1].data};
     if (l->group > 1 || (errors && l->channels <= ORTC_STEM_CHANNELS) ||
         (kind == ORTC_TILED_BF16) != (type == ORTC_BF16) || type == ORTC_F16 ||
-        !ortc_tiled_plan_init(ortc_tiled_uk_get(), &g, type, kind, &w.tiled))
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(), &g, type, kind, 0, &w.tiled))
         return;
     pool *pl = pool_open(threads, w.tiled.scratch);
     w.threads = pool_threads(pl);

@@ -257,7 +257,7 @@ static int open_way(conv *c, way *w)
 {
     w->shared = 0;
     if (c->tiles) {
-        if (!ortc_tiled_plan_init(c->tiles, &c->g, c->type, c->kind, &w->tiled)) return 0;
+        if (!ortc_tiled_plan_init(c->tiles, &c->g, c->type, c->kind, 0, &w->tiled)) return 0;
         w->scratch = (w->tiled.scratch + 63) / 64 * 64, w->shared = (w->tiled.shared + 63) / 64 * 64;
         return 1;
     }

@@ -253,7 +253,8 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     way p;
     int bad = 0;
     make(&c, r, tiles);
-    if (tiles ? !ortc_tiled_plan_init(tiles, &c.g, c.x_type, ORTC_TILED_BYTES, &p.tiled)
+    if (tiles ? !ortc_tiled_plan_init(tiles, &c.g, c.x_type, ORTC_TILED_BYTES, (uint32_t)(rng_next(r) % 3),
+                                      &p.tiled)
               : !ortc_blocked_plan_init(&c.g, c.x_type, c.stem, &p.dense))
         return 1;
     fill(&c, r);

@@ -247,6 +247,47 @@ static int epilogues(const ortc_product_line *line, rng *r, int special)
     return bad;
 }
 
+/* One row over several panels at once. */
+static int rows_of_panels(const ortc_product_line *line, rng *r)
+{
+    static const size_t ks[] = {0, 1, 7, 64, 257};
+    const size_t w = line->b.width, n = w * ORTC_UK_ROW_PANELS;
+    const size_t size = (size_t)ortc_product_size(line->b.type);
+    int bad = 0;
+    for (int e = 0; e < EPILOGUES * 5; e++) {
+        const size_t k = ks[e % 5];
+        tile_case tc = {.mr = 1, .nr = n, .k = k, .has_tail = e % 3 > 0};
+        set_epilogue(&tc, e / 5);
+        guard a = guard_open(k * 4, e % 2), b = guard_open(k * n * size, e % 2), c = guard_open(n * 4, e % 2),
+              more = guard_open(n * 4, e % 2);
+        test_fill(r, ORTC_F32, a.data, k), test_fill(r, line->b.type, b.data, k * n);
+        rng_fill(r, (void *)c.data, n), rng_fill(r, (void *)more.data, n);
+        float before[4 * ORTC_FORM_WIDTH];
+        memcpy(before, c.data, n * 4);
+        ortc_uk_tail_f32 t = tc.tail;
+        if (t.residual) t.residual = (void *)more.data;
+        if (t.bias_col) t.bias_col = (void *)more.data;
+        if (t.bias_row) t.bias_row = (void *)more.data;
+        line->tile(1, n, k, a.data, b.data, w, c.data, n, tc.flags, tc.has_tail ? &t : NULL, NULL);
+        for (size_t j = 0; j < n; j++) {
+            double v = 0, mag = 0;
+            for (size_t kk = 0; kk < k; kk++) {
+                const double x = typed(ORTC_F32, a.data, kk) *
+                                 typed(line->b.type, b.data, (j / w * k + kk) * w + j % w);
+                v += x, mag += fabs(x);
+            }
+            if (tc.flags & ORTC_UK_ACCUMULATE) v += before[j], mag += fabs(before[j]);
+            if (tc.has_tail) v = tail_value(&t, 0, j, v, &mag);
+            bad += !close_enough(get(c.data, j), v, ((double)k + 8) * FLT_EPSILON * mag);
+        }
+        guard *all[] = {&a, &b, &c, &more};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            bad += !guard_intact(all[i]), guard_close(all[i]);
+    }
+    if (bad) printf("  %s: %d of one row over several panels are wrong\n", line->name, bad);
+    return bad;
+}
+
 static int large(const ortc_product_line *line, rng *r)
 {
     int bad = 0;
@@ -534,14 +575,15 @@ static const char masked[] = "this machine, or ORTC_CPU, has not its instruction
 
 void test_product_uk(tally *t, uint32_t isa_bits)
 {
-    static const char *const parts[] = {"tiles", "epilogues",           "nan",     "large k",
-                                        "forms", "forms, k along rows", "accuracy"};
+    static const char *const parts[] = {"tiles", "epilogues",           "nan",      "large k",
+                                        "forms", "forms, k along rows", "accuracy", "one row"};
     static const char *const moved[] = {"pack rows", "pack transpose", "dot", "conversions"};
     char name[96];
     const ortc_product_line *line;
     for (size_t u = 0; (line = test_line(u)); u++)
-        for (int part = 0; part < 7; part++) {
+        for (int part = 0; part < 8; part++) {
             if (part == 6 && line->a.planes == 1) continue;
+            if (part == 7 && !(line->can & ORTC_LINE_ROW)) continue;
             snprintf(name, sizeof name, "%s: %s", line->name, parts[part]);
             if (!tally_wants(t, name)) continue;
             if (line->isa & ~isa_bits) {
@@ -556,6 +598,7 @@ void test_product_uk(tally *t, uint32_t isa_bits)
             case 2: bad = epilogues(line, &r, 1); break;
             case 3: bad = large(line, &r); break;
             case 6: bad = accuracy(line, &r); break;
+            case 7: bad = rows_of_panels(line, &r); break;
             default: bad = forms(line, &r, part == 5); break;
             }
             tally_result(t, name, bad);
