@@ -63,6 +63,12 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[1,40,5,6] T[40,1,3,3]! T[40]!", "group=40 pads=[2,2,0,1] strides=[2,1] dilations=[1,2]",
      BY_F32, .needs = NEED},
     {"Conv", "T[1,17,40] T[17,1,7]!", "group=17 pads=[3,3]", BY_F32, .needs = NEED},
+    /* windows far wider than the image */
+    {"Conv", "T[1,17,5,6] T[17,1,3,3]!", "group=17 pads=[1100,1100,1100,1100] dilations=[1100,1100]", BY_F32,
+     .needs = NEED},
+    {"Conv", "T[1,17,3,2] T[17,1,3,3]! T[17]!",
+     "group=17 pads=[67108864,67108864,67108864,67108864] dilations=[67108864,67108864]", BY_F32,
+     .needs = NEED},
     /* auto_pad */
     {"Conv", "T[1,2,5,6] T[3,2,3,3]", "auto_pad='SAME_UPPER' strides=[2,2]", FLOATS},
     {"Conv", "T[1,2,5,6] T[3,2,2,4]", "auto_pad='SAME_LOWER'", FLOATS},
