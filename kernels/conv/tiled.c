@@ -211,19 +211,22 @@ void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 
 /* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces
  * three times that, are laid out in so many; a vector of sums is stored, read and stored again in 5; and
- * weights come from memory as far as they are more than f32's. Small ones of pieces gain on one thread, and
- * lose more on eight, where something costs each some 50 us: 10 million multiplications 47 and 60 us, by
- * fused multiply-adds 85 and 33. */
-#define BEGIN_PIECES 150e3
+ * weights come from memory as far as they are more than f32's. Pieces begin later, most of all where one loop
+ * lays out what another multiplies: on eight threads such small ones of 10 million multiplications lost to
+ * fused multiply-adds (60 us and 33) what they gained on one (47 and 85). */
+#define BEGIN_PIECES 15e3
+#define BEGIN_TOGETHER 80e3
 double ortc_tiled_clocks(const ortc_tiled_plan *p)
 {
-    static const double laid[ORTC_TILED_KINDS] = {5, 8, 18, 18, 8};
+    static const double laid[ORTC_TILED_KINDS] = {5, 8, 20, 20, 8};
     const double pixels = (double)p->bands * (double)p->band / ORTC_TILE_ROW / (double)p->pieces;
     const double vectors = (double)(p->images * p->group * p->outs * p->out_count);
     const double weights = (double)p->group * (double)weights_of(p) / (double)p->pieces;
     const double more = p->kind == ORTC_TILED_PLAIN ? 0 : ((double)p->pieces - 2) / 6;
     return product_clocks(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
-           (ortc_tiled_in_pieces(p->kind) ? BEGIN_PIECES : 2000);
+           (!ortc_tiled_in_pieces(p->kind) ? 2000
+            : p->together                  ? BEGIN_TOGETHER
+                                           : BEGIN_PIECES);
 }
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
