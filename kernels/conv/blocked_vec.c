@@ -39,7 +39,7 @@
 #define EACH UP_TO_6
 #define BLOCKS 1
 #define STRIP 4
-#define EACH_SLIDE(X) X(3, 1, STRIP) X(3, 2, STRIP) X(5, 1, STRIP) X(5, 2, STRIP) X(7, 1, STRIP)
+#define EACH_SLIDE(X) X(3, 1, STRIP) X(3, 2, STRIP) X(5, 1, STRIP)
 #else
 #define PIXELS 2
 #define EACH UP_TO_2
