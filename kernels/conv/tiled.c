@@ -186,7 +186,9 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
     split(p);
     const int pieces = ortc_tiled_in_pieces(kind), plain = kind == ORTC_TILED_PLAIN;
     const int64_t split = ORTC_TILE_BLOCKS * p->taps * p->pieces * ORTC_TILED_TILE_BYTES; /* of a group */
-    p->chunk = plain ? min64(max64(CHUNK_BYTES / split, 1), p->groups) : 0;
+    p->chunk = !plain ? 0
+                      : min64(max64(CHUNK_BYTES / split, 1),
+                              ortc_tiled_groups_at_once(kind, p->groups, p->taps));
     if ((double)p->band + (double)(p->chunk * split) + (double)(p->ins * p->taps) * BLOCK * BLOCK * 4 >
         SCRATCH_LIMIT)
         return 0;
@@ -387,6 +389,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
     const ortc_tiled_plan *p = j->p;
     const int64_t each = weights_of(p) / p->outs, tiles_each = tiles_in(b, u0, u1),
                   bytes = p->kind == ORTC_TILED_BYTES;
+    const int64_t at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
     ortc_tiled_tile tile = ortc_tiled_tile_of(j);
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
@@ -413,17 +416,22 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
         int64_t last = 0, last_end = 0;
         float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
+        const char *w = tile.w;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = ortc_tiled_unit(b, u, &to);
-            for (int64_t q = from; q < to; q += pixels) {
-                tile.x = b->laid + q * p->step;
+            for (int64_t q = from, g = 0; q < to && g < p->groups;) {
+                tile.groups = (size_t)min64(at_once, p->groups - g), tile.more = g > 0;
+                tile.w = w + g * p->taps * tile.w_step;
+                tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](wide ? 4 : to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
+                q += pixels;
+                if (q >= to && g + at_once < p->groups) q = from, g += at_once;
                 if (!behind) continue;
                 if (last < last_end) ortc_tiled_finish(b, fixed, last_sums, block, n, last, last_end);
-                last = q, last_end = min64(q + pixels, to);
+                last = q - pixels, last_end = min64(q, to);
                 next_sums = last_sums, last_sums = tile.sums;
             }
             if (!behind && to > from) ortc_tiled_finish(b, fixed, sums, block, n, from, to);

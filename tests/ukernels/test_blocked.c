@@ -81,7 +81,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     g->channels = c->stem                           ? rng_range(r, 1, ORTC_STEM_CHANNELS)
                   : g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 3)
                                                     : rng_range(r, 1, 70);
-    if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 20, 40); /* several chunks */
+    if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 11, 40); /* several chunks */
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
     c->depthwise = !tiles && !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
