@@ -83,7 +83,7 @@ static void find_columns(const ortc_blocked_depthwise_plan *p, int64_t pixel, or
     const ortc_window_extents *e = &p->extents;
     const int64_t s = e->stride[2], out = e->out[2];
     w->columns = (size_t)e->kernel[2], w->column = column;
-    w->first = 0, w->end = out;
+    w->first = 0, w->end = out, w->width = p->held ? p->width : e->in[2];
     for (int64_t c = 0; c < e->kernel[2]; c++, column++) {
         const int64_t x = c * e->dilation[2] - (p->held ? 0 : e->pad[2]);
         column->x = x * pixel;

@@ -58,6 +58,7 @@ typedef struct ortc_blocked_windows {
     const ortc_blocked_column *column;
     int64_t first, end;    /* pixels that see all columns */
     int64_t step;          /* bytes of x from a pixel to the next */
+    int64_t width;         /* pixels of a line */
     const float *bias;     /* [16] */
     float *y;              /* [pixel][16] */
     const float *residual; /* lies as y does, NULL: none */

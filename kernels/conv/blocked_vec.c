@@ -33,19 +33,19 @@
 #define EACH UP_TO_14
 #define BLOCKS 2
 #define STRIP 8
-#define EACH_STRIP UP_TO_8
+#define EACH_SLIDE(X) X(3, 1, 14) X(3, 2, STRIP) X(5, 1, STRIP) X(5, 2, STRIP) X(7, 1, STRIP)
 #elif defined(__AVX2__) || defined(__ARM_NEON)
 #define PIXELS 6
 #define EACH UP_TO_6
 #define BLOCKS 1
 #define STRIP 4
-#define EACH_STRIP UP_TO_4
+#define EACH_SLIDE(X) X(3, 1, STRIP) X(3, 2, STRIP) X(5, 1, STRIP)
 #else
 #define PIXELS 2
 #define EACH UP_TO_2
 #define BLOCKS 1
 #define STRIP 2
-#define EACH_STRIP UP_TO_2
+#define EACH_SLIDE(X)
 #endif
 #define VECTORS (ORTC_BLOCK / LANES) /* of a block */
 
@@ -158,37 +158,21 @@ TILES(stem_f32, F32, 1)
 
 /* ---- Depthwise ----------------------------------------------------------------------------------------- */
 
-/* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum. whole: all of
- * them see all columns. */
-VFN void strip(const int whole, const int np, const ortc_blocked_windows *t, int64_t at)
+VFN void begin_strip(const int np, const ortc_blocked_windows *t, vf32 (*sum)[VECTORS])
 {
-    vf32 sum[STRIP][VECTORS];
     UNROLL for (int p = 0; p < np; p++)
     {
         UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(t->bias + j * LANES, LANES);
     }
-    for (size_t l = 0; l < t->lines; l++) {
-        const char *line = t->line[l].x + at * t->step;
-        const float *w = t->line[l].w;
-        for (size_t c = 0; c < t->columns; c++, w += ORTC_BLOCK) {
-            const ortc_blocked_column *column = &t->column[c];
-            const char *x = line + column->x;
-            const uint64_t seen = (uint64_t)(column->end - column->first);
-            const int64_t first = column->first - at;
-            vf32 wv[VECTORS];
-            UNROLL for (int j = 0; j < VECTORS; j++) wv[j] = v_load_f32(w + j * LANES, LANES);
-            UNROLL for (int p = 0; p < np; p++)
-            {
-                if (whole || (uint64_t)(p - first) < seen) {
-                    UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] =
-                        v_fma(wv[j], load(F32, x + p * t->step + (size_t)(j * LANES) * 4), sum[p][j]);
-                }
-            }
-        }
-    }
+}
+
+/* The first n of np sums, from pixel `at` on. */
+VFN void end_strip(const int np, const ortc_blocked_windows *t, int64_t at, int64_t n, vf32 (*sum)[VECTORS])
+{
     const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
     UNROLL for (int p = 0; p < np; p++)
     {
+        if (p >= n) break;
         UNROLL for (int j = 0; j < VECTORS; j++)
         {
             const int64_t to = (at + p) * ORTC_BLOCK + j * LANES;
@@ -199,21 +183,116 @@ VFN void strip(const int whole, const int np, const ortc_blocked_windows *t, int
         }
     }
 }
-#define STRIP_OF(np, whole) \
-    static void strip_##whole##_##np(const ortc_blocked_windows *t, int64_t at) { strip(whole, np, t, at); }
-#define STRIP_ENTRY(np, whole) strip_##whole##_##np,
-EACH_STRIP(STRIP_OF, 0)
-EACH_STRIP(STRIP_OF, 1)
 
-/* A row in strips of nearly the same length. */
+/* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum. whole: all of
+ * them see all columns. */
+VFN void strip(const int whole, const int np, const ortc_blocked_windows *t, int64_t at)
+{
+    vf32 sum[STRIP][VECTORS];
+    begin_strip(np, t, sum);
+    for (size_t l = 0; l < t->lines; l++) {
+        const char *line = t->line[l].x + at * t->step;
+        const float *w = t->line[l].w;
+        for (size_t c = 0; c < t->columns; c++, w += ORTC_BLOCK) {
+            const ortc_blocked_column *column = &t->column[c];
+            const char *x = line + column->x;
+            vf32 wv[VECTORS];
+            if (!whole && (at < column->first || at >= column->end)) continue;
+            UNROLL for (int j = 0; j < VECTORS; j++) wv[j] = v_load_f32(w + j * LANES, LANES);
+            UNROLL for (int p = 0; p < np; p++)
+            {
+                UNROLL for (int j = 0; j < VECTORS; j++)
+                    sum[p][j] = v_fma(wv[j], load(F32, x + p * t->step + (size_t)(j * LANES) * 4), sum[p][j]);
+            }
+        }
+    }
+    end_strip(np, t, at, np, sum);
+}
+/* n pixels, up to np, whose windows have C columns side by side, S pixels from one to the next: what they
+ * read is loaded once for all. x0: where tap 0 of the first lies in the row. Only C / 2 of it on either side
+ * may lie beside the image. Sums are those of `strip`, in the same order. */
+VFN void slide(const int C, const int S, const int np, const ortc_blocked_windows *t, int64_t at, int64_t n,
+               int64_t x0)
+{
+    const int64_t inside = t->width - x0, needed = (n - 1) * S + C, end = inside < needed ? inside : needed;
+    vf32 sum[14][VECTORS];
+    begin_strip(np, t, sum);
+    for (size_t l = 0; l < t->lines; l++) {
+        const float *x = (const float *)(const void *)t->line[l].x + x0 * ORTC_BLOCK, *w = t->line[l].w;
+        vf32 wv[7][VECTORS];
+        UNROLL for (int c = 0; c < C; c++)
+        {
+            UNROLL for (int j = 0; j < VECTORS; j++)
+                wv[c][j] = v_load_f32(w + c * ORTC_BLOCK + j * LANES, LANES);
+        }
+        UNROLL for (int i = 0; i < (np - 1) * S + C; i++)
+        {
+            if (i >= end) break;
+            if (i < C / 2 && x0 + i < 0) continue;
+            vf32 xv[VECTORS];
+            UNROLL for (int j = 0; j < VECTORS; j++)
+                xv[j] = v_load_f32(x + i * ORTC_BLOCK + j * LANES, LANES);
+            UNROLL for (int c = C - 1; c >= 0; c--)
+            {
+                if (i < c || (i - c) % S || (i - c) / S >= np) continue;
+                UNROLL for (int j = 0; j < VECTORS; j++)
+                    sum[(i - c) / S][j] = v_fma(wv[c][j], xv[j], sum[(i - c) / S][j]);
+            }
+        }
+    }
+    end_strip(np, t, at, n, sum);
+}
+#define SLIDE_OF(C, S, np) \
+    static void slide_##C##_##S(const ortc_blocked_windows *t, int64_t at, int64_t n, int64_t x0) \
+    { \
+        slide(C, S, np, t, at, n, x0); \
+    }
+#define SLIDE_ENTRY(C, S, np) {C, (S)*PIXEL, np, slide_##C##_##S},
+#define PIXEL (ORTC_BLOCK * (int64_t)sizeof(float))
+EACH_SLIDE(SLIDE_OF)
+
+typedef struct slide_line {
+    size_t columns;
+    int64_t step; /* bytes */
+    uint32_t most;
+    void (*run)(const ortc_blocked_windows *, int64_t at, int64_t n, int64_t x0);
+} slide_line;
+
+/* A strip from `at` on by its columns one by one; how many pixels it has. */
+static int64_t one_strip(int64_t n, const ortc_blocked_windows *t, int64_t at)
+{
+    const int64_t whole = at < t->first ? 0 : (t->end < n ? t->end : n) - at; /* see all columns */
+    const int64_t np = whole >= STRIP ? STRIP : whole >= STRIP / 2 ? STRIP / 2 : 1;
+    if (np == STRIP)
+        strip(1, STRIP, t, at);
+    else if (np > 1)
+        strip(1, STRIP / 2, t, at);
+    else
+        strip(0, 1, t, at);
+    return np;
+}
+
+/* A row in strips, of nearly the same length where they slide. */
 static void depthwise(int64_t n, const ortc_blocked_windows *t)
 {
-    static void (*const strips[2][STRIP])(const ortc_blocked_windows *,
-                                          int64_t) = {{EACH_STRIP(STRIP_ENTRY, 0)},
-                                                      {EACH_STRIP(STRIP_ENTRY, 1)}};
-    for (int64_t left = (n + STRIP - 1) / STRIP, at = 0, np; left > 0; left--, at += np) {
-        np = (n - at + left - 1) / left;
-        strips[at >= t->first && at + np <= t->end][np - 1](t, at);
+    static const slide_line slides[] = {EACH_SLIDE(SLIDE_ENTRY){.run = NULL}};
+    const slide_line *slide = slides;
+    const ortc_blocked_column *column = t->column;
+    while (slide->run && (slide->columns != t->columns || slide->step != t->step)) slide++;
+    const int beside = slide->run && column[1].x - column[0].x == PIXEL;
+    const int64_t half = (int64_t)t->columns / 2, step = t->step / PIXEL;
+    uint32_t left = 0; /* strips; 0: to be counted */
+    for (int64_t at = 0, np; at < n; at += np) {
+        if (!left && beside) left = ((uint32_t)(n - at) + slide->most - 1) / slide->most;
+        np = left > 0 ? ((uint32_t)(n - at) + left - 1) / left : 1;
+        const int64_t x0 = column[0].x / PIXEL + at * step;
+        if (beside && x0 >= -half && x0 + (np - 1) * step + half < t->width) {
+            slide->run(t, at, np, x0);
+            left--;
+        } else {
+            np = one_strip(n, t, at);
+            left = 0;
+        }
     }
 }
 

@@ -63,6 +63,12 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[1,40,5,6] T[40,1,3,3]! T[40]!", "group=40 pads=[2,2,0,1] strides=[2,1] dilations=[1,2]",
      BY_F32, .needs = NEED},
     {"Conv", "T[1,17,40] T[17,1,7]!", "group=17 pads=[3,3]", BY_F32, .needs = NEED},
+    /* windows far wider than the image */
+    {"Conv", "T[1,17,5,6] T[17,1,3,3]!", "group=17 pads=[1100,1100,1100,1100] dilations=[1100,1100]", BY_F32,
+     .needs = NEED},
+    {"Conv", "T[1,17,3,2] T[17,1,3,3]! T[17]!",
+     "group=17 pads=[67108864,67108864,67108864,67108864] dilations=[67108864,67108864]", BY_F32,
+     .needs = NEED},
     /* auto_pad */
     {"Conv", "T[1,2,5,6] T[3,2,3,3]", "auto_pad='SAME_UPPER' strides=[2,2]", FLOATS},
     {"Conv", "T[1,2,5,6] T[3,2,2,4]", "auto_pad='SAME_LOWER'", FLOATS},
@@ -160,6 +166,14 @@ const ortc_case ortc_cases_conv[] = {
     {"ConvTranspose", "f32[1,64,40,50] f32[64,32,2,2]", "strides=[2,2]", .tolerance = 4},
     {"ConvTranspose", "f32[2,3,500] f32[3,40,9]!", "strides=[4] output_padding=[1]", .tolerance = 4},
     {"ConvTranspose", "f32[1,3,5,6,7] f32[3,4,3,2,3]!", "strides=[2,2,2] pads=[1,1,1,1,0,1]", .tolerance = 4},
+    /* windows side by side: in blocks, several bands, one to three dims, on tiles */
+    {"ConvTranspose", "T[2,17,3,5] T[17,18,2,2]! T[18]!", "strides=[2,2]", "T=f32,f16,bf16", .needs = "cpu"},
+    {"ConvTranspose", "T[1,5,9,120]~ T[5,33,3,3]! T[33]!", "strides=[3,3]", "T=f32,f16,bf16", .needs = "cpu",
+     .tolerance = 4},
+    {"ConvTranspose", "T[1,20,3,2,4] T[20,16,2,3,2]!", "strides=[2,3,2]", "T=f32,f16,bf16", .needs = "cpu"},
+    {"ConvTranspose", "T[1,16,37] T[16,5,4]!", "strides=[4]", "T=f32,f16", .needs = "cpu"},
+    {"ConvTranspose", "T[1,64,21,60]~ T[64,65,2,2]! T[65]!", "strides=[2,2]", "T=f32,f16,bf16",
+     .needs = "cpu", .tolerance = 8},
     {"ConvTranspose", "f32[1,0,3] f32[0,2,3] f32[2]", ""},
     {"ConvTranspose", "f32[0,1,3] f32[1,2,3]", ""},
     {"ConvTranspose@1", "f32[1,2,3] f32[2,2,3]", "kernel_shape=[3]"},

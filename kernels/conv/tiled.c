@@ -192,7 +192,9 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
     split(p, threads);
     const int pieces = ortc_tiled_in_pieces(kind), plain = kind == ORTC_TILED_PLAIN;
     const int64_t split = ORTC_TILE_BLOCKS * p->taps * p->pieces * ORTC_TILED_TILE_BYTES; /* of a group */
-    p->chunk = plain ? min64(max64(CHUNK_BYTES / split, 1), p->groups) : 0;
+    p->chunk = !plain ? 0
+                      : min64(max64(CHUNK_BYTES / split, 1),
+                              ortc_tiled_groups_at_once(kind, p->groups, p->taps));
     if ((double)p->band + (double)(p->chunk * split) + (double)(p->ins * p->taps) * BLOCK * BLOCK * 4 >
         SCRATCH_LIMIT)
         return 0;
@@ -217,19 +219,22 @@ void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 
 /* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces
  * three times that, are laid out in so many; a vector of sums is stored, read and stored again in 5; and
- * weights come from memory as far as they are more than f32's. Small ones of pieces gain on one thread, and
- * lose more on eight, where something costs each some 50 us: 10 million multiplications 47 and 60 us, by
- * fused multiply-adds 85 and 33. */
-#define BEGIN_PIECES 150e3
+ * weights come from memory as far as they are more than f32's. Pieces begin later, most of all where one loop
+ * lays out what another multiplies: on eight threads such small ones of 10 million multiplications lost to
+ * fused multiply-adds (60 us and 33) what they gained on one (47 and 85). */
+#define BEGIN_PIECES 15e3
+#define BEGIN_TOGETHER 80e3
 double ortc_tiled_clocks(const ortc_tiled_plan *p)
 {
-    static const double laid[ORTC_TILED_KINDS] = {5, 8, 18, 18, 8};
+    static const double laid[ORTC_TILED_KINDS] = {5, 8, 20, 20, 8};
     const double pixels = (double)p->bands * (double)p->band / ORTC_TILE_ROW / (double)p->pieces;
     const double vectors = (double)(p->images * p->group * p->outs * p->out_count);
     const double weights = (double)p->group * (double)weights_of(p) / (double)p->pieces;
     const double more = p->kind == ORTC_TILED_PLAIN ? 0 : ((double)p->pieces - 2) / 6;
     return product_clocks(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
-           (ortc_tiled_in_pieces(p->kind) ? BEGIN_PIECES : 2000);
+           (!ortc_tiled_in_pieces(p->kind) ? 2000
+            : p->together                  ? BEGIN_TOGETHER
+                                           : BEGIN_PIECES);
 }
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
@@ -390,6 +395,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
     const ortc_tiled_plan *p = j->p;
     const int64_t each = weights_of(p) / p->outs, tiles_each = tiles_in(b, u0, u1),
                   bytes = p->kind == ORTC_TILED_BYTES;
+    const int64_t at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
     ortc_tiled_tile tile = ortc_tiled_tile_of(j);
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
@@ -416,17 +422,22 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
         int64_t last = 0, last_end = 0;
         float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
+        const char *w = tile.w;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = ortc_tiled_unit(b, u, &to);
-            for (int64_t q = from; q < to; q += pixels) {
-                tile.x = b->laid + q * p->step;
+            for (int64_t q = from, g = 0; q < to && g < p->groups;) {
+                tile.groups = (size_t)min64(at_once, p->groups - g), tile.more = g > 0;
+                tile.w = w + g * p->taps * tile.w_step;
+                tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
                 p->uk->run[p->kind](wide ? 4 : to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
+                q += pixels;
+                if (q >= to && g + at_once < p->groups) q = from, g += at_once;
                 if (!behind) continue;
                 if (last < last_end) ortc_tiled_finish(b, fixed, last_sums, block, n, last, last_end);
-                last = q, last_end = min64(q + pixels, to);
+                last = q - pixels, last_end = min64(q, to);
                 next_sums = last_sums, last_sums = tile.sums;
             }
             if (!behind && to > from) ortc_tiled_finish(b, fixed, sums, block, n, from, to);

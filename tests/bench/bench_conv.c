@@ -3,9 +3,10 @@
  * blocks of 16 channels, directly, by Winograd's tiles and on a unit of tiles. Shapes are layers of
  * ResNet-50, of a network like YOLOv8n, of MobileNetV2 and digits.
  *
- *   bench_conv [--threads 1,2] [--reps 20] [--f16|--bf16] [--error] [FILTER]   ORTC_CPU: the instruction set
+ *   bench_conv [--threads 1,2] [--reps 20] [--f16|--bf16] [--error] [--way NAME] [FILTER]
  *
- * A row: GFLOP/s by the definition's count of operations, the median ratio to the peak and its spread.
+ * ORTC_CPU: the instruction set. --way: one of those that rows name. A row: GFLOP/s by the definition's count
+ * of operations, the median ratio to the peak and its spread.
  * --error: instead, of dense windows in blocks, the error against sums in double, x and W being random in -1
  * .. 1: root of the mean square and largest, over the same mean of the results.
  */
@@ -68,7 +69,18 @@ static const layer layers[] = {
     {"yolo 3x3 64-80@80", 1, 1, 64, 80, 80, 3, 1, 1},
     {"yolo 1x1 80@80", 1, 1, 80, 80, 80, 1, 1, 0},
     /* MobileNetV2 and digits */
+    {"1x1 32-16@112", 1, 1, 32, 16, 112, 1, 1, 0},
+    {"1x1 16-96@112", 1, 1, 16, 96, 112, 1, 1, 0},
+    {"1x1 96-24@56", 1, 1, 96, 24, 56, 1, 1, 0},
     {"1x1 24-144@56", 1, 1, 24, 144, 56, 1, 1, 0},
+    {"1x1 144-24@56", 1, 1, 144, 24, 56, 1, 1, 0},
+    {"1x1 32-192@28", 1, 1, 32, 192, 28, 1, 1, 0},
+    {"1x1 192-32@28", 1, 1, 192, 32, 28, 1, 1, 0},
+    {"1x1 64-384@14", 1, 1, 64, 384, 14, 1, 1, 0},
+    {"1x1 384-64@14", 1, 1, 384, 64, 14, 1, 1, 0},
+    {"1x1 576-96@14", 1, 1, 576, 96, 14, 1, 1, 0},
+    {"1x1 160-960@7", 1, 1, 160, 960, 7, 1, 1, 0},
+    {"1x1 960-160@7", 1, 1, 960, 160, 7, 1, 1, 0},
     {"dw 3x3 96@112 s2", 1, 96, 96, 96, 112, 3, 2, 1},
     {"dw 3x3 144@56", 1, 144, 144, 144, 56, 3, 1, 1},
     {"dw 3x3 384@14", 1, 384, 384, 384, 14, 3, 1, 1},
@@ -78,6 +90,7 @@ static const layer layers[] = {
 /* clang-format on */
 
 static int reps = 20, errors;
+static const char *only; /* the way to be measured, by its name; NULL: all */
 static ortc_dtype type = ORTC_F32;
 
 /* With one thread the thread's own processor time, which others on the machine do not touch; else the
@@ -164,6 +177,7 @@ static void once(way *w)
 /* The median ratio of `reps` to the peak, each measured right before; prints the row. */
 static void measure(const layer *l, way *w, pool *pl, int threads, double flops)
 {
+    if (only && strcmp(only, w->name)) return;
     double *ratios = calloc((size_t)reps, sizeof(double)), *rates = calloc((size_t)reps, sizeof(double));
     once(w); /* warm */
     double t = now();
@@ -377,6 +391,8 @@ int main(int argc, char **argv)
             threads = argv[++i];
         else if (!strcmp(argv[i], "--reps") && i + 1 < argc)
             reps = atoi(argv[++i]) > 0 ? atoi(argv[i]) : 1;
+        else if (!strcmp(argv[i], "--way") && i + 1 < argc)
+            only = argv[++i];
         else if (!strcmp(argv[i], "--error"))
             errors = 1;
         else if (!strcmp(argv[i], "--f16"))
