@@ -453,6 +453,14 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
     if (p->flags & ORTC_PRODUCT_TRANS_C) turn(j, q0 * nr, columns, (const float *)(const void *)sums);
 }
 
+/* Task t, where each of so many shares is walked from its end. */
+static int64_t turned(int64_t t, int64_t tasks, int64_t shares)
+{
+    int64_t i = t / (tasks / shares + 1);
+    while (ortc_product_row(tasks, shares, i + 1) <= t) i++;
+    return ortc_product_row(tasks, shares, i) + ortc_product_row(tasks, shares, i + 1) - 1 - t;
+}
+
 static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const run_args *r = arg;
@@ -460,7 +468,7 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
     const int64_t per = p->tasks_m * p->tasks_n;
     if (p->line->begin && !p->dot) p->line->begin();
     for (int64_t t = begin; t < end; t++) {
-        const int64_t at = r->x->backward ? r->tasks - 1 - t : t;
+        const int64_t at = r->x->backward ? turned(t, r->tasks, r->x->backward) : t;
         const int64_t tm = at % per / p->tasks_n, tn = at % p->tasks_n;
         const int64_t b0 = tm * p->task_blocks, b1 = min64(p->blocks, b0 + p->task_blocks);
         const int64_t q0 = tn * p->task_panels, q1 = min64(p->panels, q0 + p->task_panels);

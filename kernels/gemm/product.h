@@ -128,7 +128,8 @@ typedef struct ortc_product_args {
     float alpha, beta; /* see ortc_uk_tail_f32 */
     int32_t act;       /* ORTC_UK_ACT_* */
     float lo, hi;
-    uint8_t backward; /* the last task first: what of B the run before read last may still be in cache */
+    int64_t backward; /* so many shares of the tasks, each from its end: what of B the thread that has a share
+                         read last in the run before is still in its cache. 0: all from the begin */
     int32_t zero_a, zero_b; /* s32 lines: subtracted from each element of A, of B */
     ortc_tile_fn *tile;     /* NULL: nothing */
     ortc_sums_fn *sums;     /* s32 lines; NULL: as `types.c` and the tail say */

@@ -42,6 +42,7 @@ typedef struct recurrent_plan {
     int64_t steps, batch, input, hidden, rows; /* rows: G H */
     int64_t block;                             /* steps of a block */
     int64_t some;                              /* of a task for a direction; 0: products and rows are split */
+    int64_t shares;                            /* of a product's tasks: threads, as far as is known */
     ortc_product_plan product[PRODUCTS];
     bool used[PRODUCTS];
     const ortc_packed *packed[PRODUCTS][2]; /* by direction; NULL: made in each run */
@@ -163,6 +164,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
                                                                       : TASK_BYTES / bytes;
         g->some = some < 1 ? 1 : some < (double)g->block ? (int64_t)some : g->block > 0 ? g->block : 1;
     }
+    g->shares = g->some ? 1 : p->threads;
     const double sizes[PLACES] = {b * h, b * h, b * r, b * r, r, r, 3 * h, (double)g->block * b * r};
     double floats = 0;
     for (int place = 0; place < PLACES; place++) {
@@ -300,7 +302,7 @@ static void state_rows(void *arg, int64_t begin, int64_t end, void *scratch)
 }
 
 static int32_t multiply(const recurrent_job *j, int which, int64_t d, const void *a, float *c,
-                        const float *added, const float *bias, bool backward,
+                        const float *added, const float *bias, int64_t backward,
                         const ortc_product_threads *threads)
 {
     const recurrent_plan *p = j->p;
@@ -321,7 +323,8 @@ static int32_t run_step(const recurrent_job *j, int64_t d, int64_t step, const o
     const recurrent_plan *p = j->p;
     step_job t = {j, d, step, place(j, d, AT_XW) + (step - j->first) * p->batch * p->rows};
     const int64_t grain = ortc_rows_grain(4 * p->rows);
-    const bool late = j->s->what == ORTC_GRU && j->s->reset_last, backward = step % 2;
+    const bool late = j->s->what == ORTC_GRU && j->s->reset_last;
+    const int64_t backward = step % 2 ? p->shares : 0;
     float *gates = place(j, d, AT_GATES);
     int32_t status = multiply(j, BY_R, d, place(j, d, AT_H), gates, late ? NULL : t.xw,
                               late ? place(j, d, AT_LAST_BIAS) : NULL, backward, threads);
@@ -384,7 +387,7 @@ static ortc_status run_block(ortc_call *c, recurrent_job *j)
         if (j->count < p->block) /* the last one: the plan multiplies all rows */
             memset(x + (size_t)(j->count * p->batch * p->input * ortc_product_size(j->x->dtype)), 0,
                    (size_t)((p->block - j->count) * p->batch * p->input * ortc_product_size(j->x->dtype)));
-        ORTC_TRY(multiply(j, BY_W, d, x, place(j, d, AT_XW), NULL, place(j, d, AT_BIAS), false, &j->threads));
+        ORTC_TRY(multiply(j, BY_W, d, x, place(j, d, AT_XW), NULL, place(j, d, AT_BIAS), 0, &j->threads));
     }
     const int64_t end = j->first + j->count;
     if (p->some)
