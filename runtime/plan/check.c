@@ -143,6 +143,7 @@ static ortc_status check_constant(checker *c, const ortc_operand *o, size_t byte
     const char *at = o->view.data;
     if (o->from != ORTC_FROM_POINTER || !e || !ortc_edge_is_const(e) || bytes == SIZE_MAX || !bytes)
         return ORTC_OK;
+    if (!at && e->constant->of) return ORTC_OK; /* only a packed form exists, which alone is read */
     const char *own = e->constant->data;
     bool inside = at >= own && bytes <= e->constant->bytes && at <= own + (e->constant->bytes - bytes);
     for (size_t i = 0; i < c->program->packs.count && !inside; i++) {
