@@ -13,12 +13,14 @@
 #include "kernels/common/uk.h"
 #include "ortc/program.h"
 
-/* Lines. a: the accumulator; p, q: operands as registers; LOAD and STORE name memory's type. */
+/* Lines. a: the accumulator; p, q: operands as registers; LOAD and STORE name memory's type. store_bf16_amx
+ * is by the instruction that every AMX comes with: denormals become 0. */
 /* clang-format off */
 #define ORTC_PW_LINES(X) \
     X(load) X(load_f16) X(load_bf16) X(load_i8) X(load_u8) X(load_i16) X(load_u16) X(load_bool) \
     X(load_bool_64) \
-    X(store) X(store_f16) X(store_bf16) X(store_8) X(store_16) X(store_8_64) X(save) /* save: and goes on */ \
+    X(store) X(store_f16) X(store_bf16) X(store_bf16_amx) X(store_8) X(store_16) X(store_8_64) \
+    X(save) /* and goes on */ \
     X(add_f) X(sub_f) X(rsub_f) X(mul_f) X(div_f) X(rdiv_f) X(min_f) X(max_f) X(fma_f) \
     X(eq_f) X(lt_f) X(gt_f) X(le_f) X(ge_f) \
     X(eq_store) X(lt_store) X(gt_store) X(le_store) X(ge_store) /* of f32, to bytes at q */ \
