@@ -3,6 +3,7 @@
  * Uses of an edge are a list without order. Removed nodes and dropped uses stay in the arena until the graph
  * goes.
  */
+#include "half.h"
 #include "pointwise.h"
 
 #include <stdio.h>
@@ -36,6 +37,24 @@ ortc_status ortc_constant_create(ortc_dtype dtype, int32_t rank, const int64_t *
     return ORTC_OK;
 }
 
+ortc_status ortc_constant_rounded(ortc_constant *of, ortc_constant **out, ortc_error *error)
+{
+    ORTC_TRY(ortc_constant_create(ORTC_BF16, of->rank, of->dims, NULL, (size_t)of->count * 2, NULL, NULL, out,
+                                  error));
+    (*out)->of = ortc_constant_retain(of);
+    return ORTC_OK;
+}
+
+void ortc_constant_round(const ortc_constant *of, uint16_t *out)
+{
+    for (int64_t i = 0; i < of->count; i++) {
+        float v;
+        memcpy(&v, (const char *)of->data + i * 4, sizeof v);
+        out[i] = ortc_bf16_encode(v);
+    }
+    if (of->mapped) ortc_mapping_drop(of->data, of->bytes); /* it can be read again */
+}
+
 ortc_constant *ortc_constant_retain(ortc_constant *c)
 {
     if (c) atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
@@ -46,6 +65,7 @@ void ortc_constant_release(ortc_constant *c)
 {
     if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1) return;
     if (c->release) c->release(c->release_arg);
+    ortc_constant_release(c->of);
     free(c);
 }
 

@@ -27,7 +27,8 @@ struct ortc_constant {
     const int64_t *dims; /* in the same allocation */
     int64_t count;
     size_t bytes;               /* of data; strings: of the block */
-    const void *data;           /* dense, little-endian, any alignment */
+    const void *data;           /* dense, little-endian, any alignment; NULL where there is `of` */
+    struct ortc_constant *of;   /* bf16: f32 that it is rounded from as it is packed; counted; NULL: none */
     bool mapped;                /* data lies in a file mapping: its pages may be dropped after packing */
     void (*release)(void *arg); /* of data; NULL: lives as long as the model's mappings */
     void *release_arg;
@@ -37,6 +38,10 @@ struct ortc_constant {
 ortc_status ortc_constant_create(ortc_dtype, int32_t rank, const int64_t *dims, const void *data,
                                  size_t bytes, void (*release)(void *), void *arg, ortc_constant **out,
                                  ortc_error *);
+/* A constant of f32, rounded to bf16, whose bytes nobody holds: only packed forms are made of it. */
+ortc_status ortc_constant_rounded(ortc_constant *of, ortc_constant **out, ortc_error *error);
+/* The same, written: count elements. The largest finite numbers stay finite. */
+void ortc_constant_round(const ortc_constant *of, uint16_t *out);
 ortc_constant *ortc_constant_retain(ortc_constant *);
 void ortc_constant_release(ortc_constant *);
 

@@ -7,15 +7,17 @@
  * pointwise nodes and those of the operators below alone. So images, embeddings, positions and masks stay
  * what they are, and so do the results of the graph and what leads from the last product to them. Casts
  * stand where a value of one kind is read as the other. A node changes if its device takes it so; its
- * constants are rounded, the largest finite numbers not to infinity, which is what masks are made of.
+ * constants are rounded, the largest finite numbers not to infinity, which is what masks are made of;
+ * weights that are packed as they are packed, so that nothing is kept beside the packed form.
  *
  * An operator other than a product changes where everything that it reads is bf16 by then; of pointwise
  * nodes one value will do, the others being made from weights, too: a mask is not.
  */
-#include "graph/ir/half.h"
 #include "graph/ir/pointwise.h"
 #include "graph/ir/quantised.h"
 #include "specialise.h"
+
+#define LEAST_PACKED 1024 /* elements of weights; of fewer a copy is no matter */
 
 typedef enum role { OTHER, PRODUCT, POINTWISE, MOVES, VIEWS } role; /* views lie on any device */
 
@@ -172,20 +174,28 @@ static void find_wanted(pass *p)
 
 /* ---- Edges of the other type --------------------------------------------------------------------------- */
 
-static ortc_edge *rounded_constant(pass *p, const ortc_constant *c)
+/* Whether products alone read it, as weights, which they pack. */
+static bool is_packed(const pass *p, const ortc_edge *e)
 {
+    bool all = e->constant->count >= LEAST_PACKED;
+    for (const ortc_use *u = e->uses; u && all; u = u->next)
+        all = u->node && u->port == 1 && is_weighted(p, u->node);
+    return all;
+}
+
+static ortc_edge *rounded_constant(pass *p, const ortc_edge *e)
+{
+    ortc_constant *c = e->constant, *made;
+    if (is_packed(p, e))
+        return ortc_constant_rounded(c, &made, p->s->error) == ORTC_OK
+                   ? ortc_graph_constant(p->s->graph, NULL, made)
+                   : NULL;
     uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
-    ortc_constant *made;
     if (!data) return NULL;
-    for (int64_t i = 0; i < c->count; i++) {
-        float v;
-        memcpy(&v, (const char *)c->data + i * 4, sizeof v);
-        data[i] = ortc_bf16_encode(v);
-    }
+    ortc_constant_round(c, data);
     if (ortc_constant_create(ORTC_BF16, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
                              &made, p->s->error) != ORTC_OK)
         return free(data), NULL;
-    if (c->mapped) ortc_mapping_drop(c->data, c->bytes); /* it can be read again */
     return ortc_graph_constant(p->s->graph, NULL, made);
 }
 
@@ -236,7 +246,7 @@ static bool propose(pass *p, const ortc_node *n, ortc_node *to)
         if (!*e || (i < n->n_in && (!is_f32(*e) || !is_of_type(n, i)))) continue;
         if (ortc_edge_is_const(*e)) {
             edge_state *s = &p->edges[(*e)->id];
-            if (!s->other && !(s->other = rounded_constant(p, (*e)->constant))) return false;
+            if (!s->other && !(s->other = rounded_constant(p, *e))) return false;
             *e = s->other;
         } else {
             if (!(*e = ortc_arena_copy(a, *e, sizeof **e))) return false;

@@ -528,11 +528,15 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_st
 /* How a packed form of a constant is made. The model owns the result, keyed by (constant, device, id, param),
  * shared by nodes, plans and sessions. `fill` may use ortc_parallel and ortc_poll of the call it is given;
  * the source is a dense host view of any alignment. */
+/* Of a bf16 constant `src` may be the f32 that it is rounded from, and runs read the packed form alone: then
+ * the constant itself need not exist. */
+#define ORTC_PACKING_ROUNDS 1u
 typedef struct ortc_packing {
     uint32_t size;
     const char *id;                                           /* "cpu.gemm.b": format and version */
     size_t (*bytes)(const ortc_view *src, const void *param); /* 0: cannot (overflow) */
     ortc_status (*fill)(void *dst, const ortc_view *src, const void *param, ortc_call *);
+    uint32_t flags; /* ORTC_PACKING_*; since this version, older writers have none */
 } ortc_packing;
 
 struct ortc_plan {

@@ -8,6 +8,7 @@
 
 #include "kernels/attention/attend.h"
 #include "kernels/attention/attention.h"
+#include "kernels/common/counts.h"
 #include "kernels/gemm/product.h"
 
 enum { ORTC_ATTEND_GROUP = 32 }; /* elements of k that lie together in tiles of bf16 */
@@ -64,14 +65,6 @@ typedef struct ortc_attend_task {
     char *cut_k, *cut_v; /* pieces of panels of keys, of values */
 } ortc_attend_task;
 
-static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-/* Where part i of n dealt evenly to `parts` begins. */
-static inline int64_t dealt(int64_t n, int64_t parts, int64_t i)
-{
-    return i * (n / parts) + min64(i, n % parts);
-}
 static inline size_t bytes_of(int type) { return type == ORTC_FLOAT_F32 ? 4 : 2; }
 static inline bool has_input(const ortc_view *in, uint32_t n_in, uint32_t port)
 {

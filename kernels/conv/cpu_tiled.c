@@ -32,10 +32,13 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const ortc_conv_pack_param *p = param;
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    return ortc_tiled_weight_fill(&g, (ortc_dtype)p->type, (int)p->way, src->data, dst, &threads);
+    return ortc_tiled_weight_fill(&g, src->dtype, (int)p->way, src->data, dst, &threads);
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill};
+/* A stem reads W itself where a number is not finite. */
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill},
+                          packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill,
+                                          ORTC_PACKING_ROUNDS};
 
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
@@ -76,7 +79,8 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, voi
     }
     t->type = p->in[0].dtype;
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, p->in[1].dtype, kind);
-    const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &t->packed);
+    const ortc_packing *how = kind == ORTC_TILED_BF16 && !t->tiled.stem ? &packing_bf16 : &packing;
+    const ortc_status status = ortc_plan_pack(p, 1, how, &param, sizeof param, &t->packed);
     if (status) {
         ortc_tiled_plan_deinit(&t->tiled);
         free(t);

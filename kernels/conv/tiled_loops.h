@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/gemm/integer_tail.h"
 #include "tiled.h"
 
@@ -13,10 +14,6 @@ enum {
     ORTC_TILED_UNIT = 128, /* pixels that are finished together: their sums stay in L1 */
     ORTC_TILED_UNITS = 4,  /* of pieces: so many go over a chunk of weights */
 };
-
-static inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- Weights (tiled_weights.c) ------------------------------------------------------------------------- */
 

@@ -13,18 +13,21 @@
 #include "kernels/common/uk.h"
 #include "ortc/program.h"
 
-/* Lines. a: the accumulator; p, q: operands as registers; LOAD and STORE name memory's type. */
+/* Lines. a: the accumulator; p, q: operands as registers; LOAD and STORE name memory's type. store_bf16_amx
+ * is by the instruction that every AMX comes with: denormals become 0. */
 /* clang-format off */
 #define ORTC_PW_LINES(X) \
     X(load) X(load_f16) X(load_bf16) X(load_i8) X(load_u8) X(load_i16) X(load_u16) X(load_bool) \
     X(load_bool_64) \
-    X(store) X(store_f16) X(store_bf16) X(store_8) X(store_16) X(store_8_64) X(save) /* save: and goes on */ \
+    X(store) X(store_f16) X(store_bf16) X(store_bf16_amx) X(store_8) X(store_16) X(store_8_64) \
+    X(save) /* and goes on */ \
     X(add_f) X(sub_f) X(rsub_f) X(mul_f) X(div_f) X(rdiv_f) X(min_f) X(max_f) X(fma_f) \
     X(eq_f) X(lt_f) X(gt_f) X(le_f) X(ge_f) \
     X(eq_store) X(lt_store) X(gt_store) X(le_store) X(ge_store) /* of f32, to bytes at q */ \
     X(neg_f) X(abs_f) X(sign_f) X(sqrt_f) X(reciprocal_f) X(floor_f) X(ceil_f) X(round_f) X(is_nan_f) \
     X(to_f16) X(to_bf16) X(i32_of_f) X(f_of_i32) X(bool_of_f) X(bool_of_i32) X(bool_of_i64) \
     X(exp_f) X(expm1_f) X(log_f) X(log1p_f) X(tanh_f) X(erf_f) X(sigmoid_f) X(sin_f) X(cos_f) X(pow_f) \
+    X(sigmoid_bf16) /* the same, as exact as values of bf16 are */ \
     X(each_f) X(each2_f) /* one by one, in double */ \
     X(add_i) X(sub_i) X(rsub_i) X(mul_i) X(min_i) X(max_i) X(eq_i) X(lt_i) X(gt_i) X(le_i) X(ge_i) \
     X(and_i) X(or_i) X(xor_i) X(neg_i) X(abs_i) X(sign_i) X(select_i) X(each2_i) \

@@ -339,6 +339,18 @@ static int store_compared(lowering *l)
     return 0;
 }
 
+/* Whether a value needs no more than bf16 holds: the program's result does not, and what reads it keeps
+ * relative errors. */
+static int is_rough(const lowering *l, int32_t v)
+{
+    const ortc_pointwise *p = l->p;
+    int rough = p->steps[p->n - 1].type == ORTC_BF16;
+    for (uint32_t i = (uint32_t)v + 1; i < p->n && rough; i++)
+        rough = !reads_of(&p->steps[i], v) || p->steps[i].op == ORTC_PW_MUL ||
+                p->steps[i].op == ORTC_PW_STORE;
+    return rough;
+}
+
 static void step(lowering *l, int32_t at)
 {
     const ortc_pw_step *s = &l->p->steps[at];
@@ -378,7 +390,8 @@ static void step(lowering *l, int32_t at)
         } else {
             bring(l, s->a);
             preserve(l, 1);
-            emit(l, line, ORTC_PWO_SPILL, ORTC_PWO_SPILL, each);
+            emit(l, s->op == ORTC_PW_SIGMOID && is_rough(l, at) ? LINE(sigmoid_bf16) : line, ORTC_PWO_SPILL,
+                 ORTC_PWO_SPILL, each);
         }
     }
     if (ortc_pw_class(result) == 'I' && s->op != ORTC_PW_CAST && s->op != ORTC_PW_SATURATE &&

@@ -2,9 +2,12 @@
  * tile (epilogue.h). */
 #include "epilogue.h"
 
+#include "kernels/common/cpu_features.h"
+
 int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail_spec *out, const char **why)
 {
     ortc_tail t;
+    const uint32_t unit = ORTC_CPU_AMX | ORTC_CPU_AVX512;
     memset(out, 0, sizeof *out);
     out->bias = out->residual = -1;
     if (!ortc_tail_read(n, axis, may, &t, why)) return 0;
@@ -19,6 +22,8 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     const ortc_dtype type = ortc_node_epilogue(n)->steps[t.u.rest.n - 1].type;
     steps[t.u.rest.n - 1].type = type;
     if (ortc_dtype_bits(type) == 16 && !ortc_pw_lower(&t.u.rest, &out->stored, why)) return 0;
+    if (type == ORTC_BF16 && (ortc_cpu_features() & unit) == unit) /* as other ends on tiles round */
+        out->stored.lines[out->stored.n - 1].op = ORTC_PWL_store_bf16_amx;
     if (ortc_pw_tile_can(&out->rest)) return 1;
     *why = "the epilogue has too many inputs or values";
     return 0;

@@ -222,30 +222,32 @@ static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1
 {
     const ortc_product_plan *p = j->r->p;
     const ortc_product_line *line = p->line;
-    const int64_t cols = min64(p->n - n0, line->b.width), ld = line->b.width, blocks = b1 - b0;
+    const run_args *r = j->r;
+    const int64_t cols = min64(p->n - n0, line->b.width), blocks = b1 - b0, ldc = r->x->ldc;
     const int64_t group_a = ortc_form_data(&line->a, 1, line->a.group),
                   group_b = ortc_form_data(&line->b, ldb, line->b.group);
     for (int64_t g = 0, n; g < ch->groups; g += n, b += n * group_b) {
         n = min64(p->near, ch->groups - g);
         const int last = g + n == ch->groups;
-        const uint32_t more = g ? ORTC_UK_ACCUMULATE : 0;
         for (int64_t i = 0; i < blocks; i++) {
             const int64_t row = ortc_product_row(p->m, p->blocks, b0 + i),
                           rows = ortc_product_row(p->m, p->blocks, b0 + i + 1) - row;
             const char *a = ch->a + (row - ch->a_row) * ch->a_unit + g * group_a * rows;
-            float *sums = (float *)(void *)(j->scratch + p->at_near) + i * line->a.width * ld;
+            float *sums = (float *)(void *)(j->scratch + p->at_near) + i * line->a.width * line->b.width;
             const int64_t lines = n * group_b / 64, from = lines * i / blocks;
             const ortc_uk_ahead ahead = {b + (lines + from) * 64, (size_t)(lines * (i + 1) / blocks - from),
-                                         1};
-            if (last) {
-                const ortc_uk_tail_f32 tail = tail_of(j, row, n0, rows, cols);
-                ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, more,
-                         &tail, &ahead);
-                finish(j, sums, (size_t)ld, (size_t)rows, (size_t)cols, row, n0, &tail);
-            } else {
-                ch->tile((size_t)rows, (size_t)ldb, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ld, more,
-                         NULL, &ahead);
+                                         1, g ? sums : NULL};
+            if (!last) {
+                ch->tile((size_t)rows, (size_t)ldb, (size_t)n, a, b, (size_t)ldb, sums, (size_t)ldb, 0, NULL,
+                         &ahead);
+                continue;
             }
+            const ortc_uk_tail_f32 tail = tail_of(j, row, n0, rows, cols);
+            const int in_c = r->straight || r->halves;
+            void *to = in_c ? ortc_product_at(j->it.c, row * ldc + n0, p->types.c) : sums;
+            ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, to,
+                     (size_t)(in_c ? ldc : cols), r->halves ? ORTC_UK_TO_BF16 : 0, &tail, &ahead);
+            if (!in_c) finish(j, sums, (size_t)cols, (size_t)rows, (size_t)cols, row, n0, &tail);
         }
     }
 }
@@ -373,9 +375,9 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
     const ortc_product_form *f = &p->line->b;
     const int64_t lines = f->width * ch->b_unit / 64, first = lines * block / blocks;
     if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2)
-        return (ortc_uk_ahead){NULL, 0, 0};
+        return (ortc_uk_ahead){NULL, 0, 0, NULL};
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->b_kc) + first * 64,
-                           (size_t)(lines * (block + 1) / blocks - first), 0};
+                           (size_t)(lines * (block + 1) / blocks - first), 0, NULL};
 }
 
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes

@@ -422,11 +422,15 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
 {
     _Alignas(64) float tile[SIDE][SIDE];
     const int goes_on = nr % HALF == 0 && (flags & ORTC_UK_ACCUMULATE); /* in registers */
+    const float *parts = ahead ? ahead->sums : NULL;
     if (goes_on) flags &= ~(uint32_t)ORTC_UK_ACCUMULATE;
     const int straight = is_straight(nr, flags, tail);
     CHECK();
-    multiply(sum_bf16, mr, ldb, groups, a, b, NULL, goes_on ? sums : NULL, ld * 4, ahead,
-             straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
+    multiply(sum_bf16, mr, ldb, groups, a, b, NULL,
+             parts     ? parts
+             : goes_on ? sums
+                       : NULL,
+             (parts ? ldb : ld) * 4, ahead, straight ? sums : tile, straight ? ld * 4 : sizeof *tile);
     if (!straight) finish(mr, nr, tile, sums, ld, flags, tail);
     AMX_WAKE();
 }

@@ -28,17 +28,21 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const size_t step = ortc_product_packed_bytes(&p->form, c->extent, c->k);
     ortc_status s = ORTC_OK;
     for (int64_t g = 0; g < c->groups && !s; g++)
-        s = ortc_product_fill(ortc_product_moves_select(), &p->form, c->type, c->extent, c->k, c->along,
-                              ortc_product_at(src->data, g * c->extent * c->k, c->type),
+        s = ortc_product_fill(ortc_product_moves_select(), &p->form, src->dtype, c->extent, c->k, c->along,
+                              ortc_product_at(src->data, g * c->extent * c->k, src->dtype),
                               c->along ? c->k : c->extent, (char *)dst + (size_t)g * step, &threads);
     return s;
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill};
+/* To forms of bf16 f32 is rounded. */
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill},
+                          packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill,
+                                          ORTC_PACKING_ROUNDS};
 
 ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_form *form,
                                 const ortc_product_constant *what, const ortc_packed **out)
 {
     const pack_param param = {.of = *what, .form = *form};
-    return ortc_plan_pack(p, port, &packing, &param, sizeof param, out);
+    return ortc_plan_pack(p, port, form->type == ORTC_BF16 ? &packing_bf16 : &packing, &param, sizeof param,
+                          out);
 }

@@ -29,7 +29,7 @@
 #define ALONE_BLOCKS 2             /* of a task: pieces of B are made for each, in L1 */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
-#define NEAR_BLOCKS 6              /* where enough blocks pass over it while the next part comes */
+#define NEAR_BLOCKS 4              /* where enough blocks pass over it while the next part comes */
 #define WIDE_BLOCKS 4              /* of rows of a task: from there on a panel of 16 bits is widened first */
 #define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
 #define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors */
@@ -167,7 +167,7 @@ static int64_t near_groups(const ortc_product_plan *p)
                   near = NEAR_BYTES / ortc_form_data(&p->line->b, p->line->b.width, group);
     const int may = p->line->begin && p->line->sum == ORTC_F32 && !(p->line->can & ORTC_LINE_SPLIT) &&
                     p->chunks == 1 && p->how_b != ORTC_PRODUCT_DIRECT && !(p->flags & ORTC_PRODUCT_TRANS_C);
-    return may && p->task_blocks >= NEAR_BLOCKS && p->kc > near * group * 3 / 2 ? near : 0;
+    return may && p->task_blocks >= NEAR_BLOCKS && p->kc >= near * group * 3 / 2 ? near : 0;
 }
 
 /* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C, a

@@ -66,6 +66,8 @@ typedef struct ortc_uk_ahead {
     const char *from;
     size_t lines;
     int near; /* b itself is in L1: no line asks for its next group */
+    /* of lines that CAN_BF16: sums of earlier parts, [mr][ldb], in place of ACCUMULATE; NULL: none */
+    const float *sums;
 } ortc_uk_ahead;
 
 /* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its

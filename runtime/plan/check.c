@@ -111,13 +111,23 @@ static ortc_status check_idle(checker *c, const extent *at, int actor, bool writ
     return ORTC_OK;
 }
 
+/* A constant of which only a packed form exists, which alone is read. */
+static bool is_only_packed(const checker *c, const ortc_operand *o)
+{
+    const ortc_edge *e = o->root < c->placed->graph->edges.count ? c->placed->graph->edges.data[o->root]
+                                                                 : NULL;
+    return o->from == ORTC_FROM_POINTER && !o->view.data && e && ortc_edge_is_const(e) && e->constant->of;
+}
+
 /* What is read from outside the program: the caller's inputs, constants, slots of earlier segments. */
 static ortc_status check_given(checker *c, const ortc_operand *o, const extent *at, bool *given)
 {
     const ortc_value *v = NULL;
     *given = true;
     if (o->from == ORTC_FROM_POINTER)
-        return o->view.data || at->begin == at->end ? ORTC_OK : wrong(c, "a constant has no address");
+        return o->view.data || at->begin == at->end || is_only_packed(c, o)
+                   ? ORTC_OK
+                   : wrong(c, "a constant has no address");
     if (o->from == ORTC_FROM_INPUT) {
         if (o->index >= c->placed->graph->n_inputs || !(v = c->request->inputs[o->index].value))
             return wrong(c, "reads input %u, which is not given", o->index);
@@ -141,7 +151,8 @@ static ortc_status check_constant(checker *c, const ortc_operand *o, size_t byte
     const ortc_edge *e = o->root < c->placed->graph->edges.count ? c->placed->graph->edges.data[o->root]
                                                                  : NULL;
     const char *at = o->view.data;
-    if (o->from != ORTC_FROM_POINTER || !e || !ortc_edge_is_const(e) || bytes == SIZE_MAX || !bytes)
+    if (o->from != ORTC_FROM_POINTER || !e || !ortc_edge_is_const(e) || bytes == SIZE_MAX || !bytes ||
+        is_only_packed(c, o))
         return ORTC_OK;
     const char *own = e->constant->data;
     bool inside = at >= own && bytes <= e->constant->bytes && at <= own + (e->constant->bytes - bytes);

@@ -85,8 +85,8 @@ static void unlink_item(ortc_pack_store *s, ortc_pack_item *i)
     *at = i->next;
 }
 
-static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
-                        const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
+static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
+                           const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
 {
     ortc_view src = {.data = (void *)(uintptr_t)c->data,
                      .dtype = c->dtype,
@@ -127,6 +127,27 @@ static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_consta
         ORTC_TRY(how->fill(data, &src, param, &call.call));
     if (c->mapped) ortc_mapping_drop(c->data, c->bytes);
     return ORTC_OK;
+}
+
+bool ortc_packing_rounds(const ortc_packing *how)
+{
+    return how->size > offsetof(ortc_packing, flags) && (how->flags & ORTC_PACKING_ROUNDS);
+}
+
+/* A constant that is yet to be rounded is, in memory of its own, unless the packing rounds it by itself. */
+static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
+                        const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
+{
+    if (!c->of) return fill_of(s, i, c, how, param, env, error);
+    if (ortc_packing_rounds(how)) return fill_of(s, i, c->of, how, param, env, error);
+    ortc_constant rounded = *c;
+    uint16_t *data = malloc(c->bytes + 1);
+    if (!data) return ortc_no_memory(error, c->bytes);
+    ortc_constant_round(c->of, data);
+    rounded.data = data;
+    const ortc_status status = fill_of(s, i, &rounded, how, param, env, error);
+    free(data);
+    return status;
 }
 
 ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_open_device *device,

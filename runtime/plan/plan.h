@@ -75,6 +75,7 @@ bool ortc_pack_alone(ortc_pack_store *, ortc_pack_item *const *, size_t count);
 /* The same bytes at an address that is a multiple of their element size (in one-file models they lie
  * anywhere). */
 extern const ortc_packing ortc_packing_aligned;
+bool ortc_packing_rounds(const ortc_packing *); /* ORTC_PACKING_ROUNDS */
 /* The same bytes in the memory of a device. */
 extern const ortc_packing ortc_packing_plain;
 

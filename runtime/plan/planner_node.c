@@ -78,7 +78,7 @@ static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *h
         return ortc_fail(c->p->error, ORTC_INVALID_ARGUMENT,
                          "input %u is not a constant: it cannot be packed", in);
     ORTC_TRY(ortc_planner_pack(c->p, e, c->target->open, how, param, param_bytes, &item));
-    c->packed |= in < 64 ? UINT64_C(1) << in : 0;
+    if (!e->constant->of || ortc_packing_rounds(how)) c->packed |= in < 64 ? UINT64_C(1) << in : 0;
     *out = &item->packed;
     return ORTC_OK;
 }
@@ -167,15 +167,17 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
     return ortc_array_push(&p->slots, s) ? ORTC_OK : ortc_no_memory(p->error, sizeof s);
 }
 
-/* A constant that a kernel will read as it is needs the alignment of its elements; in one-file models it lies
- * anywhere. One that the kernel has packed is left alone: nobody reads it while running. */
+/* A constant that a kernel will read as it is needs the alignment of its elements (in one-file models it lies
+ * anywhere), and to be rounded where it is yet to be. One that the kernel has packed is left alone: nobody
+ * reads it while running. */
 static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
 {
     const ortc_edge *owner = p->graph->edges.data[ortc_planner_at(p, e, 0)->root];
     ortc_home *root = ortc_planner_at(p, owner, 0);
     uint32_t bytes = ortc_dtype_bits(p->facts[owner->id].type->dtype) / 8;
     if (root->lives != LIVES_POINTER || !owner->constant || bytes < 2 ||
-        (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0)
+        (root->data && (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0) ||
+        (!root->data && !owner->constant->of))
         return ORTC_OK;
     ortc_pack_item *item;
     ORTC_TRY(ortc_planner_pack(p, owner, NULL, &ortc_packing_aligned, NULL, 0, &item));

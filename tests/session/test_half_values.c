@@ -51,11 +51,10 @@ static ortc_edge *input(const char *name, ortc_dtype t)
     ortc_graph_add_input(g, name, edge);
     return edge;
 }
-/* INNER x INNER, or all of the value where it is not 0 */
-static ortc_edge *constant(uint32_t seed, float value)
+/* rows x columns, or all of the value where it is not 0 */
+static ortc_edge *matrix(int64_t rows, int64_t columns, uint32_t seed, float value)
 {
-    static const int64_t dims[2] = {INNER, INNER};
-    const int64_t count = value != 0 ? 1 : INNER * INNER;
+    const int64_t dims[2] = {rows, columns}, count = value != 0 ? 1 : rows * columns;
     float *data = malloc((size_t)count * sizeof *data);
     ortc_constant *k;
     data[0] = value;
@@ -66,6 +65,7 @@ static ortc_edge *constant(uint32_t seed, float value)
                  ORTC_OK);
     return ortc_graph_constant(g, NULL, k);
 }
+static ortc_edge *constant(uint32_t seed, float value) { return matrix(INNER, INNER, seed, value); }
 static ortc_edge *product(ortc_edge *a, uint32_t seed) { return node("MatMul", a, constant(seed, 0)); }
 static void result(const char *name, ortc_edge *y) { ortc_graph_add_output(g, name, y); }
 
@@ -169,6 +169,15 @@ Test(half_values, products_of_values)
     ortc_edge *weights = node("Softmax", scores, NULL);
     result("y", product(node("MatMul", weights, product(a, 3)), 4));
     expect(7);
+}
+
+/* A column is read where it lies: its weights are rounded and kept, the others only packed. */
+Test(half_values, weights_that_are_not_packed)
+{
+    ortc_edge *x = node("MatMul", input("a", ORTC_F32), matrix(INNER, 2048, 1, 0));
+    ortc_edge *y = node("MatMul", node("Relu", x, NULL), matrix(2048, 1, 2, 0));
+    result("y", node("MatMul", node("Tanh", y, NULL), matrix(1, INNER, 3, 0)));
+    expect(4);
 }
 
 Test(half_values, the_largest_number_stays_finite)

@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "graph/ir/half.h"
 #include "graph/ir/pointwise.h"
 #include "graph/specialise/specialise.h"
+#include "kernels/common/cpu_features.h"
 #include "kernels/gemm/epilogue.h"
 #include "runtime/registry/registry.h"
 
@@ -261,6 +263,40 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
         for (size_t i = 0; i < ORTC_LENGTH(tile); i++)
             other += memcmp(&tile[i], &pieces[i], sizeof *tile) != 0;
         cr_expect_eq(other, 0, "tile %zu x %zu: %zu elements differ in pieces", rows, cols, other);
+    }
+}
+
+/* x sigmoid(x) as bf16, which is all that is exact, whatever way it is rounded. */
+Test(pointwise, a_sigmoid_that_becomes_bf16)
+{
+    enum { N = 1 << 14 };
+    static float x[N];
+    static uint16_t y[N];
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 1};
+    const int32_t v = ortc_pw_load(&b, 0, ORTC_F32);
+    ortc_pw_to(&b, ORTC_PW_STORE, ORTC_BF16,
+               ortc_pw_2(&b, ORTC_PW_MUL, v, ortc_pw_1(&b, ORTC_PW_SIGMOID, v)));
+    union {
+        ortc_pointwise p;
+        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 1, .n = (uint16_t)b.n}};
+    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
+    ortc_pw_code code;
+    const char *why;
+    cr_assert(ortc_pw_lower(&u.p, &code, &why), "%s", why);
+    for (size_t i = 0; i < N; i++) x[i] = (float)((double)i / 100 - 80);
+    x[5] = NAN, x[6] = INFINITY, x[8] = -0.0F, x[9] = -3e38F;
+    const uint32_t unit = ORTC_CPU_AMX | ORTC_CPU_AVX512;
+    for (int amx = 0; amx < ((ortc_cpu_features() & unit) == unit ? 2 : 1); amx++) {
+        size_t bad = 0;
+        if (amx) code.lines[code.n - 1].op = ORTC_PWL_store_bf16_amx;
+        ortc_pw_tile(&code, NULL, x, N, y, N, 1, N);
+        for (size_t i = 0; i < N; i++) {
+            const double want = (double)x[i] / (1 + exp(-(double)x[i])),
+                         got = ortc_half_decode(y[i], ORTC_BF16);
+            bad += isnan(want) ? !isnan(got) : got != want && !(fabs(got - want) <= 4.1e-3 * fabs(want));
+        }
+        cr_expect_eq(bad, 0, "%zu elements%s", bad, amx ? ", by AMX's instruction" : "");
     }
 }
 

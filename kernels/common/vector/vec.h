@@ -444,12 +444,15 @@ VFN void v_store_f16(uint16_t *p, vf32 v, size_t n)
 #endif
 /* bf16: the upper half of an f32; rounded to nearest even, NaN made quiet. */
 VFN vf32 v_load_bf16(const uint16_t *p, size_t n) { return (vf32)(v_load_u16(p, n) << 16); }
+#ifndef v_store_bf16
+#define v_store_bf16 v_store_bf16
 VFN void v_store_bf16(uint16_t *p, vf32 v, size_t n)
 {
     const vi32 x = (vi32)v, up = (vi32)(((vu32)x + 0x7fff + (((vu32)x >> 16) & 1)) >> 16);
     const vi32 quiet = (vi32)(((vu32)x >> 16) | 0x40);
     v_store_u16(p, v_sel_i32(v_is_nan(v), quiet, up), n);
 }
+#endif
 
 /* Registers of 16-bit numbers without signs, two a lane; the upper halves of a, then of b, as one. */
 typedef uint16_t v_words __attribute__((vector_size(sizeof(vi32))));

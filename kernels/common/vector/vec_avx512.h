@@ -205,6 +205,22 @@ VFN vi32 v_upper_halves(vf32 a, vf32 b)
                                        33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
     return (vi32)_mm512_permutex2var_epi16((__m512i)a, _mm512_loadu_si512(upper), (__m512i)b);
 }
+/* Half of the operations: a carry where the last bit that stays is set, and the upper halves picked. */
+#define v_store_bf16 v_store_bf16
+VFN void v_store_bf16(uint16_t *p, vf32 v, size_t n)
+{
+    const __m512i x = (__m512i)v, half = _mm512_set1_epi32(0x7fff), last = _mm512_set1_epi32(0x10000);
+    const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29,
+                                           27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    __m512i up = _mm512_add_epi32(x, half);
+    up = _mm512_mask_add_epi32(up, _mm512_test_epi32_mask(x, last), up, _mm512_set1_epi32(1));
+    up = _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), x, _mm512_set1_epi32(0x400000));
+    const __m256i to = _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, up));
+    if (n >= V_LANES)
+        _mm256_storeu_si256((__m256i *)(void *)p, to);
+    else
+        _mm256_mask_storeu_epi16(p, v_first(n), to);
+}
 #define v_load_f16 v_load_f16
 #define v_h2f v_h2f
 VFN vf32 v_load_f16(const uint16_t *p, size_t n)
