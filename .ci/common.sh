@@ -128,12 +128,12 @@ test_tree() {
         options+=(-Dbuildtype=release)
         select=(--no-suite python-slow)
         ;;
-    build/asan)
-        options+=(-Dbuildtype=debugoptimized "-Db_sanitize=address,undefined")
+    build/asan) # sanitizers see nothing of kernels on a device; those that are emulated on the host are there without them
+        options+=(-Dbuildtype=debugoptimized "-Db_sanitize=address,undefined" -Dcuda=disabled)
         select=(--no-suite python-slow --timeout-multiplier 5)
         ;;
     build/tsan) # its tests are plain programs: Criterion cannot start under ThreadSanitizer (Snaipe/Criterion#274)
-        options+=(-Dbuildtype=debugoptimized -Db_sanitize=thread)
+        options+=(-Dbuildtype=debugoptimized -Db_sanitize=thread -Dcuda=disabled)
         select=(--suite tsan --timeout-multiplier 10)
         # gcc 12's ThreadSanitizer cannot start where the kernel randomises mappings by more than 28 bits ("unexpected
         # memory mapping"), as newer kernels do. Without randomisation it always can.
