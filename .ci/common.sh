@@ -128,7 +128,7 @@ test_tree() {
         options+=(-Dbuildtype=release)
         select=(--no-suite python-slow)
         ;;
-    build/asan) # sanitizers see nothing of kernels on a device; those that are emulated on the host are there without them
+    build/asan) # no test of the CUDA module runs under a sanitizer without a GPU
         options+=(-Dbuildtype=debugoptimized "-Db_sanitize=address,undefined" -Dcuda=disabled)
         select=(--no-suite python-slow --timeout-multiplier 5)
         ;;
