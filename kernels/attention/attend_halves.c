@@ -31,9 +31,7 @@ static void halve_queries(ortc_attend_task *t)
         const int64_t r0 = dealt(t->rows, tiles, i), mr = dealt(t->rows, tiles, i + 1) - r0;
         char *to = (char *)t->q + r0 * padded * 2;
         for (int64_t r = 0; r < mr; r++) {
-            const int64_t row = t->first + r0 + r;
-            const char *from = t->j->q.data + t->b * t->j->q.batch +
-                               ortc_attend_head_of(t, row) * t->j->q.head + row / p->group * t->j->q.step;
+            const char *from = ortc_attend_query(t, r0 + r);
             for (int64_t k = 0; k < p->size; k += ORTC_ATTEND_GROUP) {
                 const size_t have = (size_t)min64(ORTC_ATTEND_GROUP, p->size - k) * 2;
                 if (have == ORTC_ATTEND_GROUP * 2) { /* one move */

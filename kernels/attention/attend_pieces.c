@@ -22,14 +22,7 @@ static void cut_queries(ortc_attend_task *t)
     char *to = (char *)t->q;
     for (int64_t i = 0; i < tiles; i++, to += ortc_attend_cut_bytes(p, p->line->a.width, p->size)) {
         const int64_t r0 = dealt(t->rows, tiles, i), mr = dealt(t->rows, tiles, i + 1) - r0;
-        for (int64_t r = 0; r < mr; r++) {
-            const int64_t row = t->first + r0 + r;
-            p->convert->widen[t->j->q.type]((size_t)p->size,
-                                            t->j->q.data + t->b * t->j->q.batch +
-                                                ortc_attend_head_of(t, row) * t->j->q.head +
-                                                row / p->group * t->j->q.step,
-                                            t->wide + r * p->size);
-        }
+        ortc_attend_widen_queries(t, r0, mr);
         p->body->scale((size_t)(mr * p->size), t->wide, t->j->scale);
         const int odd = moves->pieces->runs((size_t)mr, (size_t)p->size, t->wide, (size_t)p->size,
                                             p->line->a.planes, ORTC_ATTEND_GROUP, (uint16_t *)(void *)to,

@@ -77,6 +77,14 @@ static inline int64_t ortc_attend_head_of(const ortc_attend_task *t, int64_t r)
     return t->kv * t->j->p->group + r % t->j->p->group;
 }
 
+/* Row r of the task: a query of a head. */
+static inline const char *ortc_attend_query(const ortc_attend_task *t, int64_t r)
+{
+    const int64_t row = t->first + r;
+    return t->j->q.data + t->b * t->j->q.batch + ortc_attend_head_of(t, row) * t->j->q.head +
+           row / t->j->p->group * t->j->q.step;
+}
+
 /* Key or value `at`; *count: how many follow each other from there on, at most `end`. */
 static inline const char *ortc_attend_find(const ortc_attend_task *t, const ortc_attend_heads *past,
                                            const ortc_attend_heads *fresh, int64_t at, int64_t end,
@@ -106,6 +114,8 @@ void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys);   /* attend_
 void ortc_attend_halves(ortc_attend_task *t, ortc_attend_range keys); /* attend_halves.c */
 void ortc_attend_pieces(ortc_attend_task *t, ortc_attend_range keys); /* attend_pieces.c */
 
+/* Rows r0.. of queries as f32, dense, to t->wide. */
+void ortc_attend_widen_queries(ortc_attend_task *t, int64_t r0, int64_t mr);
 /* Rows at..end of keys or values as f32, dense: where they lie, or in `space`. *ld: elements of a row. */
 const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_heads *past,
                                 const ortc_attend_heads *fresh, int64_t at, int64_t end, int64_t size,

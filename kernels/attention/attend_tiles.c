@@ -25,6 +25,13 @@ const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_hea
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
+void ortc_attend_widen_queries(ortc_attend_task *t, int64_t r0, int64_t mr)
+{
+    const ortc_attend_plan *p = t->j->p;
+    for (int64_t r = 0; r < mr; r++)
+        p->convert->widen[t->j->q.type]((size_t)p->size, ortc_attend_query(t, r0 + r), t->wide + r * p->size);
+}
+
 /* Rows of queries as the micro-kernel wants them, [size][mr] for each MR rows (dealt evenly). */
 static void pack_queries(ortc_attend_task *t)
 {
@@ -32,14 +39,7 @@ static void pack_queries(ortc_attend_task *t)
     const int64_t tiles = ceil_div(t->rows, p->line->a.width);
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t r0 = dealt(t->rows, tiles, i), mr = dealt(t->rows, tiles, i + 1) - r0;
-        for (int64_t r = 0; r < mr; r++) {
-            const int64_t row = t->first + r0 + r;
-            p->convert->widen[t->j->q.type]((size_t)p->size,
-                                            t->j->q.data + t->b * t->j->q.batch +
-                                                ortc_attend_head_of(t, row) * t->j->q.head +
-                                                row / p->group * t->j->q.step,
-                                            t->wide + r * p->size);
-        }
+        ortc_attend_widen_queries(t, r0, mr);
         p->line->moves->transpose((size_t)mr, (size_t)p->size, t->wide, (size_t)p->size, t->q + r0 * p->size,
                                   (size_t)mr);
     }
@@ -107,13 +107,8 @@ void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys)
     const ortc_attend_job *j = t->j;
     const ortc_attend_plan *p = j->p;
     int64_t count;
-    for (int64_t r = 0; r < t->rows; r++) {
-        const int64_t row = t->first + r;
-        p->convert->widen[j->q.type]((size_t)p->size,
-                                     j->q.data + t->b * j->q.batch + ortc_attend_head_of(t, row) * j->q.head +
-                                         row / p->group * j->q.step,
-                                     t->q + r * p->size);
-    }
+    for (int64_t r = 0; r < t->rows; r++)
+        p->convert->widen[j->q.type]((size_t)p->size, ortc_attend_query(t, r), t->q + r * p->size);
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
         const int64_t end = min64(keys.end, at + p->block), n = end - at;
         for (int64_t i = at; i < end; i += count) {

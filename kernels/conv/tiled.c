@@ -495,8 +495,8 @@ static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
                       b0 = i / p->unit_parts / p->bands * p->blocks;
         const band b = ortc_tiled_band_of(j, n, j->shared + n * p->band);
         if (!j->odd || !j->odd[n])
-            tiles(&b, b0, min64(b0 + p->blocks, p->outs), ortc_tiled_share(p->units, p->unit_parts, u),
-                  ortc_tiled_share(p->units, p->unit_parts, u + 1), scratch);
+            tiles(&b, b0, min64(b0 + p->blocks, p->outs), dealt(p->units, p->unit_parts, u),
+                  dealt(p->units, p->unit_parts, u + 1), scratch);
     }
     p->uk->end();
 }

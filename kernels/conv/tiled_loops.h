@@ -66,10 +66,6 @@ typedef struct ortc_tiled_band {
     char *laid;
 } ortc_tiled_band;
 
-static inline int64_t ortc_tiled_share(int64_t n, int64_t parts, int64_t i) /* where part i begins */
-{
-    return n / parts * i + min64(n % parts, i);
-}
 /* Band i, numbered [image][group][plane][rows][segment]. */
 ortc_tiled_band ortc_tiled_band_of(const ortc_tiled_job *j, int64_t i, char *laid);
 /* Pixels of unit u of a band, from what is returned to *to - 1, as tiles count them. */

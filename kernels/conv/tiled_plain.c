@@ -131,8 +131,8 @@ static void run_task(const job *j, int64_t i, void *scratch)
     t.b1 = min64(t.b0 + p->blocks, p->outs);
     /* the next task is one of other pixels, or of the blocks that follow */
     t.last = p->unit_parts > 1 ? t.b1 : p->outs;
-    t.u0 = ortc_tiled_share(units, p->unit_parts, part);
-    t.u1 = ortc_tiled_share(units, p->unit_parts, part + 1);
+    t.u0 = dealt(units, p->unit_parts, part);
+    t.u1 = dealt(units, p->unit_parts, part + 1);
     run(&t, scratch);
 }
 

@@ -132,8 +132,9 @@ ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
  * (product_pieces_vec.c). Both return whether several do not do: a value is other than 0 and smaller
  * than 2^-103, where the last piece would be denormal, or 2^57 and larger, where sums might overflow that do
  * not; infinity; NaN; or a row (of B: a column) is not all 0, and none of it reaches 2^-50. So what a unit
- * that flushes denormals loses is below 2^-26 of the row's largest times the column's. Products' B is cut as
- * it is multiplied, with the same limits (amx_split.h). */
+ * that flushes denormals loses is below 2^-26 of the row's largest times the column's. Below
+ * 2^-133 `runs` finds none, and counts them as 0. Products' B is cut as it is multiplied, with the same
+ * limits (amx_split.h). */
 #define ORTC_PIECES_LEAST 0x0c000000u
 #define ORTC_PIECES_LARGEST 0x26800000u
 #define ORTC_PIECES_BEYOND 0x5c000000u
