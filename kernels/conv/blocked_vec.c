@@ -131,7 +131,9 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
         const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
         EACH_SUM(v = v_min(hi, v_max(lo, v))) /* v second: a NaN stays */
     }
-    EACH_SUM(v_store_f32(AT(t->y, t->y_block), v, LANES))
+    float *y = t->y; /* once: stores could change it, as far as compilers know */
+    const size_t y_block = t->y_block;
+    EACH_SUM(v_store_f32(AT(y, y_block), v, LANES))
 }
 
 #define TILE(np, T, stem, nb) \

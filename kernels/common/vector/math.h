@@ -36,7 +36,7 @@ VFN vf32 v_exp_within(vf32 x)
                n = v_sub(t, magic);
     const vi32 sixteenths = v_sub(v_bits_f32(t), v_bits_f32(magic));
     const vf32 r = v_fma(n, v_set_f32(-0x1.0bfbe8p-15f), v_fma(n, v_set_f32(-0x1.62ep-1f), x));
-    const vf32 root = v_pick(roots, v_bits_f32(t)); /* mod 16 */
+    const vf32 root = v_pick(roots, v_bits_f32(t));                          /* mod 16 */
     const vf32 more = v_fma(v_mul(r, r), V_P1(r, .5000162f, .16666967f), r); /* e^r - 1 */
     return v_scale2(v_fma(root, more, root), n, v_shr(sixteenths, 4));
 }
