@@ -43,7 +43,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SPIN_NS 50000
+#define SPIN_NS 100000
 #define OPEN (UINT32_C(1) << 31)
 #define SLEEPS (UINT32_C(1) << 30)
 #define JOINED_ONE (UINT32_C(1) << 15)
