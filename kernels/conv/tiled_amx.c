@@ -10,7 +10,6 @@
 #include "kernels/gemm/amx_pieces.h"
 #include "kernels/gemm/amx_split.h"
 #include "kernels/gemm/product_uk.h"
-#include "winograd_sums.h"
 
 #ifndef TILED_UK /* a test has another name */
 #define TILED_UK ortc_tiled_amx
@@ -311,40 +310,17 @@ static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t
 }
 
 /* Only the largest number of all points counts: what the unit loses of others is far below their error. */
-#define PATCH(M) \
-    static int patch_of_##M(const float *x, const float *other, size_t row, char *v, size_t step, \
-                            size_t piece) \
-    { \
-        enum { N = M + 2 }; \
-        float between[2][N][N][V_LANES]; \
-        vi32 most = v_set_i32(0); \
-        vi32 least = v_set_i32(-1); \
-        for (size_t j = 0; j < BLOCK; j += V_LANES, v += V_LANES * 4) { \
-            for (int b = 0; b < 2; b++) \
-                for (int c = 0; c < N; c++) { \
-                    const float *from = (b ? other : x) + c * BLOCK + j; \
-                    vf32 d[N], t[N]; \
-                    UNROLL for (int r = 0; r < N; r++) d[r] = v_load_f32(from + (size_t)r * row, V_LANES); \
-                    winograd_input_##M(d, t); \
-                    UNROLL for (int r = 0; r < N; r++) v_store_f32(between[b][r][c], t[r], V_LANES); \
-                } \
-            for (int r = 0; r < N; r++) { \
-                vf32 d[N], t[2][N]; \
-                UNROLL for (int b = 0; b < 2; b++) \
-                { \
-                    UNROLL for (int c = 0; c < N; c++) d[c] = v_load_f32(between[b][r][c], V_LANES); \
-                    winograd_input_##M(d, t[b]); \
-                } \
-                UNROLL for (int c = 0; c < N; c++) \
-                    amx_split(t[0][c], t[1][c], PIECES, (int32_t *)(void *)(v + (size_t)(r * N + c) * step), \
-                              piece / 4, &most, &least); \
-            } \
-        } \
-        return amx_reach(most, ORTC_PIECES_BEYOND >> 16) || \
-               (amx_reach(most, 1) && !amx_reach(most, ORTC_PIECES_LARGEST >> 16)); \
-    }
-PATCH(2)
-PATCH(4)
+static int cut(size_t n, const float *x, const float *other, char *y, size_t step, size_t piece)
+{
+    vi32 most = v_set_i32(0);
+    vi32 least = v_set_i32(-1);
+    for (size_t i = 0; i < n; i++, x += BLOCK, other += BLOCK, y += step)
+        V_FOR(j, left, BLOCK,
+              amx_split(v_load_f32(x + j, left), v_load_f32(other + j, left), PIECES,
+                        (int32_t *)(void *)y + j, piece / 4, &most, &least););
+    return amx_reach(most, ORTC_PIECES_BEYOND >> 16) ||
+           (amx_reach(most, 1) && !amx_reach(most, ORTC_PIECES_LARGEST >> 16));
+}
 
 typedef uint32_t sixteen __attribute__((vector_size(16)));
 
@@ -499,6 +475,6 @@ const ortc_tiled_uk TILED_UK = {begin,
                                 {run_bf16, run_bf16, run_pieces, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_pieces, lay_bytes},
                                 {lay_stem_bf16, lay_stem_rounded, NULL, NULL, lay_stem_bytes},
-                                {patch_of_2, patch_of_4},
+                                cut,
                                 clip,
                                 clip_bf16};

@@ -321,7 +321,7 @@ static void transform_block(const job *j, int64_t t0, int64_t t1, int64_t block,
 {
     const ortc_winograd_plan *p = j->p;
     const int64_t count = t1 - t0;
-    float patch[PATCH];
+    _Alignas(64) float patch[PATCH];
     place at = place_of(p, t0);
     for (int64_t t = t0; t < t1; t++, move_on(p, &at)) {
         size_t row;
@@ -340,23 +340,21 @@ static char *odd_at(const ortc_winograd_plan *p, int64_t count, float *v)
 static void transform_group(const job *j, int64_t t0, int64_t t1, int64_t group, float *v)
 {
     const ortc_winograd_plan *p = j->p;
-    const int64_t count = t1 - t0, piece = rows_of(p, count) * ORTC_TILE_ROW;
+    const int64_t count = t1 - t0, piece = rows_of(p, count) * ORTC_TILE_ROW,
+                  blocks = min64(2, p->ins - group * 2);
     const size_t step = (size_t)patch_step(p, count) * sizeof *v;
-    const int both = group * 2 + 1 < p->ins;
-    float patch[2][PATCH];
+    _Alignas(64) float points[2][PATCH];
+    _Alignas(64) float patch[PATCH];
     char *odd = odd_at(p, count, v) + group, *to = (char *)v + group * PIECES * piece;
     place at = place_of(p, t0);
-    if (!both) memset(patch[1], 0, sizeof patch[1]);
+    memset(points[1], 0, sizeof points[1]);
     for (int64_t t = t0; t < t1; t++, move_on(p, &at), to += ORTC_TILE_ROW, odd += p->groups) {
-        size_t row;
-        const float *x = patch_at(j, &at, group * 2, patch[0], &row), *other = patch[1];
-        if (both) {
-            other = patch_at(j, &at, group * 2 + 1, patch[1], &row);
-        } else if (x != patch[0]) {
-            lay_out(j, &at, group * 2, patch[0]);
-            x = patch[0], row = (size_t)p->n * BLOCK;
+        for (int64_t b = 0; b < blocks; b++) {
+            size_t row;
+            const float *x = patch_at(j, &at, group * 2 + b, patch, &row);
+            p->side->input(x, row, points[b], BLOCK);
         }
-        *odd = (char)p->tiles->patch[p->m == 4](x, other, row, to, step, (size_t)piece);
+        *odd = (char)p->tiles->cut((size_t)p->points, points[0], points[1], to, step, (size_t)piece);
     }
 }
 

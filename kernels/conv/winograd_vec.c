@@ -5,7 +5,6 @@
 #include "winograd_uk.h"
 
 #include "kernels/common/vector/tile.h"
-#include "winograd_sums.h"
 
 #define VECTORS (ORTC_BLOCK / LANES) /* of a block */
 #define SIDE ORTC_WINOGRAD_SIDE
@@ -18,6 +17,35 @@
 
 /* ---- One dimension ------------------------------------------------------------------------------------- */
 
+VFN vf32 times(float c, vf32 x, vf32 y) { return v_fma(v_set_f32(c), x, y); } /* c x + y */
+
+/* B' d */
+VFN void input_2(const vf32 *d, vf32 *v)
+{
+    v[0] = v_sub(d[0], d[2]);
+    v[1] = v_add(d[1], d[2]);
+    v[2] = v_sub(d[2], d[1]);
+    v[3] = v_sub(d[3], d[1]);
+}
+
+/* x (x - 1)(x + 1)(x - 1/2)(x + 2), less one factor for each point:
+ *    1 -3/2  -2  3/2   1   .
+ *    .  -1  1/2  5/2   1   .
+ *    .   1 -5/2  1/2   1   .
+ *    .  -2   -1    2   1   .
+ *    . 1/2   -1 -1/2   1   .
+ *    .   1 -3/2   -2 3/2   1 */
+VFN void input_4(const vf32 *d, vf32 *v)
+{
+    const vf32 even = v_sub(d[4], d[2]), odd = v_sub(d[3], d[1]);
+    v[0] = times(1.5f, odd, v_add(v_sub(d[0], d[2]), even));
+    v[1] = v_sub(times(2.5f, d[3], times(0.5f, d[2], d[4])), d[1]);
+    v[2] = v_add(times(-2.5f, d[2], times(0.5f, d[3], d[4])), d[1]);
+    v[3] = times(2, odd, even);
+    v[4] = times(-0.5f, odd, even);
+    v[5] = times(1.5f, even, v_sub(v_sub(d[5], d[3]), odd));
+}
+
 /* A' s: powers of the points */
 VFN void output_2(const vf32 *s, vf32 *y)
 {
@@ -28,9 +56,9 @@ VFN void output_4(const vf32 *s, vf32 *y)
 {
     const vf32 sum = v_add(s[1], s[2]), difference = v_sub(s[1], s[2]);
     y[0] = v_add(v_add(s[0], sum), v_add(s[3], s[4]));
-    y[1] = winograd_times(-2, s[4], winograd_times(0.5f, s[3], difference));
-    y[2] = winograd_times(4, s[4], winograd_times(0.25f, s[3], sum));
-    y[3] = v_add(winograd_times(-8, s[4], winograd_times(0.125f, s[3], difference)), s[5]);
+    y[1] = times(-2, s[4], times(0.5f, s[3], difference));
+    y[2] = times(4, s[4], times(0.25f, s[3], sum));
+    y[3] = v_add(times(-8, s[4], times(0.125f, s[3], difference)), s[5]);
 }
 
 /* G w, in double: powers of a point over what the other factors are there */
@@ -57,18 +85,18 @@ VFN void weights_4(const double *w, double *u)
     static void input_of_##M(const float *x, size_t row, float *v, size_t step) \
     { \
         enum { N = M + 2 }; \
-        float between[N][N][LANES]; \
+        _Alignas(64) float between[N][N][LANES]; \
         for (size_t j = 0; j < VECTORS; j++, x += LANES, v += LANES) { \
             for (int c = 0; c < N; c++) { \
                 vf32 d[N], t[N]; \
                 UNROLL for (int r = 0; r < N; r++) d[r] = V_LOAD(x + (size_t)r * row + c * ORTC_BLOCK); \
-                winograd_input_##M(d, t); \
+                input_##M(d, t); \
                 UNROLL for (int r = 0; r < N; r++) V_STORE(between[r][c], t[r]); \
             } \
             for (int r = 0; r < N; r++) { \
                 vf32 d[N], t[N]; \
                 UNROLL for (int c = 0; c < N; c++) d[c] = V_LOAD(between[r][c]); \
-                winograd_input_##M(d, t); \
+                input_##M(d, t); \
                 UNROLL for (int c = 0; c < N; c++) V_STORE(v + (size_t)(r * N + c) * step, t[c]); \
             } \
         } \
@@ -82,7 +110,7 @@ INPUT(4)
     static int output_of_##M(const float *s, size_t step, const ortc_winograd_end *e) \
     { \
         enum { N = M + 2 }; \
-        float between[M][N][LANES]; \
+        _Alignas(64) float between[M][N][LANES]; \
         const vf32 lo = v_set_f32(e->lo), hi = v_set_f32(e->hi); \
         vf32 wrong = v_set_f32(0); \
         for (size_t j = 0; j < VECTORS; j++) { \
@@ -98,8 +126,7 @@ INPUT(4)
                 vf32 d[N], t[M]; \
                 UNROLL for (int c = 0; c < N; c++) d[c] = V_LOAD(between[r][c]); \
                 output_##M(d, t); \
-                if (r == 0 || r == M - 1) \
-                    wrong = winograd_times(0, t[0], winograd_times(0, t[M - 1], wrong)); \
+                if (r == 0 || r == M - 1) wrong = times(0, t[0], times(0, t[M - 1], wrong)); \
                 const size_t to = (size_t)r * e->pitch + j * LANES; \
                 UNROLL for (size_t c = 0; c < M; c++) \
                 { \
