@@ -18,11 +18,6 @@
 
 enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4 };
 static int pixels_of(int way) { return way < WINOGRAD_2 ? 0 : way % 2 ? 4 : 2; }
-/* The same with products in pieces where that is quicker. */
-static int best_way(const ortc_conv_geometry *g, int way)
-{
-    return pixels_of(way) && ortc_winograd_tiles(g) ? way + PIECES_2 - WINOGRAD_2 : way;
-}
 #define FORM(way) ((uint64_t)0xb10c << 32 | (uint64_t)((way) == POINT ? WINDOW : (way)))
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
@@ -104,11 +99,27 @@ typedef struct blocks_plan {
     const ortc_packed *packed;
 } blocks_plan;
 
+static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b);
+
+/* With products in pieces unless that is reckoned clearly longer, as of few tiles: of one thread, so that no
+ * form depends on threads. Reckoned alike, pieces were quicker in YOLO-n (1.02). */
+static int open_winograd(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads, blocks_plan *out)
+{
+    const int m = pixels_of(out->way),
+              floats = ortc_winograd_plan_init(g, type, m, NULL, threads, &out->winograd);
+    const ortc_tiled_uk *tiles = ortc_winograd_tiles(g);
+    blocks_plan pieces = *out;
+    pieces.way += PIECES_2 - WINOGRAD_2;
+    if (!tiles || !ortc_winograd_plan_init(g, type, m, tiles, 1, &pieces.winograd)) return floats;
+    if (floats && winograd_clocks(g, out) <= 0.8 * winograd_clocks(g, &pieces)) return 1;
+    *out = pieces;
+    return ortc_winograd_plan_init(g, type, m, tiles, threads, &out->winograd);
+}
+
 static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint32_t threads, blocks_plan *out)
 {
-    *out = (blocks_plan){.way = best_way(g, way), .type = type, .channels = g->group * g->filters};
-    const int m = pixels_of(way);
-    return m ? ortc_winograd_plan_init(g, type, m, ortc_winograd_tiles(g), threads, &out->winograd)
+    *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
+    return pixels_of(way)     ? open_winograd(g, type, threads, out)
            : way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, &out->depthwise)
                               : ortc_blocked_plan_init(g, type, way == STEM, &out->dense);
 }

@@ -44,8 +44,7 @@ typedef struct ortc_winograd_plan {
     int64_t at_sums, at_rows, at_patch, at_weights; /* in scratch, floats */
 } ortc_winograd_plan;
 
-/* What is best for products of the channels at hand, and decides how W is packed. NULL: fused multiply-adds.
- */
+/* What products go by in pieces; NULL: there is none, or channels are too few. Thread: any. */
 const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 
 /* m: 2 or 4; tiles: NULL, or what products go by in pieces; threads: that a run has at most, 0: not known. 0:
