@@ -16,8 +16,8 @@
 #include "cpu.h"
 #include "winograd.h"
 
-enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4 };
-static int pixels_of(int way) { return way == WINOGRAD_2 ? 2 : way == WINOGRAD_4 ? 4 : 0; }
+enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4 };
+static int pixels_of(int way) { return way < WINOGRAD_2 ? 0 : way % 2 ? 4 : 2; }
 #define FORM(way) ((uint64_t)0xb10c << 32 | (uint64_t)((way) == POINT ? WINDOW : (way)))
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
@@ -52,7 +52,7 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     (void)src;
     const int m = pixels_of((int)p->way);
-    return m                     ? ortc_winograd_weight_bytes(&g, m)
+    return m                     ? ortc_winograd_weight_bytes(&g, m, p->way >= PIECES_2)
            : p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
                                  : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, p->way == STEM);
 }
@@ -63,7 +63,9 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const int m = pixels_of((int)p->way);
-    if (m) return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, src->data, dst, &threads);
+    if (m)
+        return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, p->way >= PIECES_2, src->data, dst,
+                                         &threads);
     if (p->way != DEPTHWISE)
         return ortc_blocked_weight_fill(&g, (ortc_dtype)p->type, p->way == STEM, src->data, dst, &threads);
     ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
@@ -97,11 +99,27 @@ typedef struct blocks_plan {
     const ortc_packed *packed;
 } blocks_plan;
 
-static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, blocks_plan *out)
+static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b);
+
+/* With products in pieces unless that is reckoned clearly longer, as of few tiles: of one thread, so that no
+ * form depends on threads. Reckoned alike, pieces were quicker in YOLO-n (1.02). */
+static int open_winograd(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads, blocks_plan *out)
+{
+    const int m = pixels_of(out->way),
+              floats = ortc_winograd_plan_init(g, type, m, NULL, threads, &out->winograd);
+    const ortc_tiled_uk *tiles = ortc_winograd_tiles(g);
+    blocks_plan pieces = *out;
+    pieces.way += PIECES_2 - WINOGRAD_2;
+    if (!tiles || !ortc_winograd_plan_init(g, type, m, tiles, 1, &pieces.winograd)) return floats;
+    if (floats && winograd_clocks(g, out) <= 0.8 * winograd_clocks(g, &pieces)) return 1;
+    *out = pieces;
+    return ortc_winograd_plan_init(g, type, m, tiles, threads, &out->winograd);
+}
+
+static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint32_t threads, blocks_plan *out)
 {
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
-    const int m = pixels_of(way);
-    return m                  ? ortc_winograd_plan_init(g, type, m, &out->winograd)
+    return pixels_of(way)     ? open_winograd(g, type, threads, out)
            : way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, &out->depthwise)
                               : ortc_blocked_plan_init(g, type, way == STEM, &out->dense);
 }
@@ -122,18 +140,24 @@ static double share_of_rate(const ortc_blocked_uk *uk, int64_t pixels, int64_t b
 
 /* Winograd's: a patch or tile of a block is transformed in so many clocks each; a product's register tile has
  * a beginning and an end; and what its weights are more than W comes from memory, for networks are larger
- * than caches. */
+ * than caches. In pieces products reach 0.65 of the unit's rate, and every batch reads all weights. */
 static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     const ortc_winograd_plan *w = &b->winograd;
-    const double tiles = (double)w->tiles, in = (double)w->ins, out = (double)w->outs,
+    const double tiles = (double)w->count, in = (double)w->ins, out = (double)w->outs,
                  points = (double)w->points;
-    const double weights = (points - 9) * in * out * ORTC_BLOCK * ORTC_BLOCK * sizeof(float);
+    const double plain = 9 * in * out * ORTC_BLOCK * ORTC_BLOCK * sizeof(float), each = w->m == 4 ? 130 : 45;
+    if (w->tiles) {
+        const double weights = (double)ortc_winograd_weight_bytes(g, (int)w->m, 1),
+                     calls = (double)((w->count + 15) / 16) * points * (double)w->groups * out;
+        return calls * 96 / 0.65 + tiles * (double)w->groups * (w->m == 4 ? 600 : 200) + tiles * out * each +
+               (weights - plain) / 6 + weights * (double)(w->batches - 1) / 12 + 15e3;
+    }
     const double macs = ortc_conv_least_clocks(g, b->type) / ((double)g->images * (double)g->out_count * 9) *
                         (out * ORTC_BLOCK / (double)g->filters);
     const double calls = points * tiles * out / (double)(w->uk->most_pixels * w->uk->most_blocks);
     return macs * points * tiles / share_of_rate(w->uk, w->batch, w->outs) + 30 * calls +
-           tiles * (in + out) * (w->m == 4 ? 130 : 45) + weights / 6;
+           tiles * (in + out) * each + plain * (points - 9) / 9 / 6;
 }
 
 /* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
@@ -170,7 +194,7 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     ortc_conv_read(s, q->in, q->out, &g);
     if ((way == WINDOW || way == POINT) && (g.kernel_count == 1) != (way == POINT))
         return ortc_no(why, way == POINT ? "the window is not a point" : "the window is a point");
-    if (ortc_conv_is_empty(&g) || !open_way(&g, q->in[0].dtype, way, &b))
+    if (ortc_conv_is_empty(&g) || !open_way(&g, q->in[0].dtype, way, 1, &b))
         return ortc_no(why,
                        way == STEM        ? "more than %d channels, or groups"
                        : way == DEPTHWISE ? "not one channel and filter a group"
@@ -180,7 +204,7 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
         if (s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
     o->clocks = clocks_of(&g, &b);
-    o->form = FORM(way);
+    o->form = FORM(b.way);
     if (way != STEM) o->in[0] = l;
     if (s->tail.residual >= 0) o->in[s->tail.residual] = l;
     o->out[0] = l;
@@ -194,11 +218,11 @@ static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
     ortc_conv_geometry g;
     blocks_plan *b = malloc(sizeof *b);
     ortc_conv_read(s, p->in, p->out, &g);
-    if (!b || !open_way(&g, p->in[0].dtype, way, b)) {
+    if (!b || !open_way(&g, p->in[0].dtype, way, p->threads, b)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    const ortc_status status = pack(p, &g, b->type, way, &b->packed);
+    const ortc_status status = pack(p, &g, b->type, b->way, &b->packed);
     if (status) {
         close_way(b);
         free(b);

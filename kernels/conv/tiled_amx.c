@@ -273,11 +273,6 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
-/* The upper halves of a and b as words of a, b. */
-VFN vi32 upper_halves(vi32 a, vi32 b) { return (vi32)((vu32)a >> 16) | (b & v_set_i32((int32_t)0xffff0000)); }
-/* v without its upper half as a number, exactly. */
-VFN vf32 lower(vf32 v) { return v_sub(v, v_f32_bits(v_bits_f32(v) & v_set_i32((int32_t)0xffff0000))); }
-
 /* Whether a pixel has numbers other than 0, and none that is large (ORTC_PIECES_LARGEST). */
 static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks)
 {
@@ -293,39 +288,38 @@ static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
-/* Channels of both blocks in turn, 0, 16, 1, 17, ..; pieces are cut off, not rounded: 8 bits each, so that
- * what is left out of a product is below 2^-21 of it, and 2^-24 on average. */
+/* Channels of both blocks in turn, 0, 16, 1, 17, .. */
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                       size_t piece)
 {
-    const vi32 sign = v_set_i32(INT32_MAX);
-    const vi32 one = v_set_i32(1);
-    vu32 most = v_set_u32(0);
-    vu32 least = v_set_u32(UINT32_MAX); /* of those that are not 0; less 1 */
+    vi32 most = v_set_i32(0);
+    vi32 least = v_set_i32(-1);
     (void)flip;
     for (size_t i = 0; i < n; i++) {
         const char *from = x + i * step;
         char *to = y + i * AMX_ROW;
         V_FOR(j, left, BLOCK, {
-            vf32 a = channels(from, j, left);
-            vf32 b = v_set_f32(0);
-            if (blocks > 1) b = channels(from + block, j, left);
-            const vu32 size_a = (vu32)(v_bits_f32(a) & sign), size_b = (vu32)(v_bits_f32(b) & sign);
-            most = v_max_u32(most, v_max_u32(size_a, size_b));
-            least = v_min_u32(least, v_min_u32(size_a - (vu32)one, size_b - (vu32)one));
-            UNROLL for (size_t p = 0; p < PIECES; p++)
-            {
-                v_store_i32((int32_t *)(void *)(to + p * piece) + j,
-                            upper_halves(v_bits_f32(a), v_bits_f32(b)), left);
-                if (p + 1 < PIECES) a = lower(a), b = lower(b);
-            }
+            vf32 other = v_set_f32(0);
+            if (blocks > 1) other = channels(from + block, j, left);
+            amx_split(channels(from, j, left), other, PIECES, (int32_t *)(void *)to + j, piece / 4, &most,
+                      &least);
         });
     }
-    if (v_any(v_lt_u32(v_set_u32(ORTC_PIECES_BEYOND - 1), most)) ||
-        v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LEAST - 1))))
-        return 1;
-    return v_any(v_lt_u32(least, v_set_u32(ORTC_PIECES_LARGEST - 1))) &&
-           lacks_large(n, x, step, block, blocks);
+    if (amx_reach(most, ORTC_PIECES_BEYOND >> 16) || amx_fall_below(least, ORTC_PIECES_LEAST >> 16)) return 1;
+    return amx_fall_below(least, ORTC_PIECES_LARGEST >> 16) && lacks_large(n, x, step, block, blocks);
+}
+
+/* Only the largest number of all points counts: what the unit loses of others is far below their error. */
+static int cut(size_t n, const float *x, const float *other, char *y, size_t step, size_t piece)
+{
+    vi32 most = v_set_i32(0);
+    vi32 least = v_set_i32(-1);
+    for (size_t i = 0; i < n; i++, x += BLOCK, other += BLOCK, y += step)
+        V_FOR(j, left, BLOCK,
+              amx_split(v_load_f32(x + j, left), v_load_f32(other + j, left), PIECES,
+                        (int32_t *)(void *)y + j, piece / 4, &most, &least););
+    return amx_reach(most, ORTC_PIECES_BEYOND >> 16) ||
+           (amx_reach(most, 1) && !amx_reach(most, ORTC_PIECES_LARGEST >> 16));
 }
 
 typedef uint32_t sixteen __attribute__((vector_size(16)));
@@ -481,5 +475,6 @@ const ortc_tiled_uk TILED_UK = {begin,
                                 {run_bf16, run_bf16, run_pieces, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_pieces, lay_bytes},
                                 {lay_stem_bf16, lay_stem_rounded, NULL, NULL, lay_stem_bytes},
+                                cut,
                                 clip,
                                 clip_bf16};

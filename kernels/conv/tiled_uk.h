@@ -68,6 +68,11 @@ typedef struct ortc_tiled_uk {
      * Returns whether one is no finite number: beside its window it would make NaN of a weight of 0. */
     int (*lay_stem[ORTC_TILED_KINDS])(size_t n, const char *x, size_t plane, size_t channels, int flip,
                                       char *y);
+    /* Winograd's: n points of a transformed patch of two blocks, [point][16] each, as pieces of their
+     * channels in turn, 64 bytes a point and piece, `step` and `piece` bytes apart. Returns whether pieces do
+     * not hold it: its largest number is other than 0 and below 2^-50, or 2^57 and larger, infinity or NaN.
+     */
+    int (*cut)(size_t n, const float *x, const float *other, char *y, size_t step, size_t piece);
     /* n sums, and a residual (NULL: none), clipped to lo .. hi (a NaN stays), to y. */
     void (*clip)(size_t n, const float *sums, const float *residual, float lo, float hi, float *y);
     /* The same of a residual and results of bf16, rounded once; denormal results become 0. */

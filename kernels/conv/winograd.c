@@ -3,13 +3,20 @@
 
 #include <string.h>
 
+#include "kernels/gemm/product_uk.h"
+#include "tiled.h"
+
 #define BLOCK ORTC_BLOCK
-#define L2_BYTES (640 * 1024)   /* of a batch: what is transformed, and sums */
-#define MOST_BATCH 56           /* 4 of the widest tiles */
-#define TASKS 16                /* batches that are enough tasks by themselves */
-#define SHARED_BYTES (64 << 20) /* of what is transformed first */
-#define INPUT_GRAIN 16          /* patches */
+#define L2_BYTES (640 * 1024)    /* of a batch: what is transformed, and sums */
+#define MOST_BATCH 56            /* 4 of the widest tiles */
+#define TASKS 16                 /* batches that are enough tasks by themselves */
+#define SHARED_BYTES (64 << 20)  /* of what is transformed first */
+#define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
+#define INPUT_GRAIN 16           /* patches */
 #define MOST_CHANNELS (1 << 16)
+#define LEAST_CHANNELS 32 /* in pieces: a group's */
+#define FAR_BYTES 4e6     /* weights in pieces that come from behind L2 for every batch */
+enum { PIECES = 3, PAIR = ORTC_TILE_BLOCKS, WEIGHTS = PIECES * ORTC_TILED_TILE_BYTES };
 
 ORTC_VEC_TABLE(ortc_winograd_uk)
 
@@ -32,28 +39,85 @@ static int is_for(const ortc_conv_geometry *g)
     return yes;
 }
 
+const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g)
+{
+    return g->channels >= LEAST_CHANNELS ? ortc_tiled_uk_get() : NULL;
+}
+
+/* As products read them. */
+static int64_t rows_of(const ortc_winograd_plan *p, int64_t tiles)
+{
+    return p->tiles ? ceil_div(tiles, ORTC_TILE_HALF) * ORTC_TILE_HALF : tiles;
+}
+/* Floats from a point to the next, of patches and of sums. A line more than they are: with strides of whole
+ * pages all points of a tile have one place in L1. */
+static int64_t patch_step(const ortc_winograd_plan *p, int64_t tiles)
+{
+    return ((p->tiles ? p->groups * PIECES : p->ins) * rows_of(p, tiles) + 1) * BLOCK;
+}
+static int64_t sum_step(const ortc_winograd_plan *p, int64_t tiles)
+{
+    return (p->wide * rows_of(p, tiles) + 1) * BLOCK;
+}
+/* Tiles that are dealt together: an operand of products in pieces. */
+static int64_t unit_of(const ortc_winograd_plan *p) { return p->tiles ? ORTC_TILE_HALF : 1; }
+/* The first tile of batch i. */
+static int64_t batch_at(const ortc_winograd_plan *p, int64_t i)
+{
+    return min64(share(ceil_div(p->count, unit_of(p)), p->batches, i) * unit_of(p), p->count);
+}
+
+/* Floats of so many tiles' patches, transformed; in pieces with a byte for each tile and group behind. */
+static int64_t patches_of(const ortc_winograd_plan *p, int64_t tiles)
+{
+    return p->points * patch_step(p, tiles) + (p->tiles ? ceil_div(p->groups * tiles, BLOCK * 4) * BLOCK : 0);
+}
+
 /* Tiles of a batch: whole register tiles, as many as L2 holds. */
 static void make_batches(ortc_winograd_plan *p)
 {
     const int64_t most = (int64_t)p->uk->most_pixels,
-                  tile_bytes = p->points * (p->ins + p->wide) * BLOCK * (int64_t)sizeof(float);
+                  tile_bytes = (patches_of(p, most) + p->points * sum_step(p, most)) / most *
+                               (int64_t)sizeof(float);
     p->batch = max64(1, min64(L2_BYTES / tile_bytes, MOST_BATCH) / most) * most;
-    p->batches = ceil_div(p->tiles, p->batch);
+    p->batches = ceil_div(p->count, p->batch);
     p->together = p->batches < TASKS;
     if (p->together) {
         const int64_t parts = ceil_div(p->outs, p->wide);
         p->batch = MOST_BATCH / most * most;
-        while (p->batch >= 2 * most && ceil_div(p->tiles, p->batch) * parts < TASKS) p->batch -= most;
-        p->batches = ceil_div(p->tiles, p->batch);
+        while (p->batch >= 2 * most && ceil_div(p->count, p->batch) * parts < TASKS) p->batch -= most;
+        p->batches = ceil_div(p->count, p->batch);
     }
-    p->batch = ceil_div(p->tiles, p->batches);
+    p->batch = ceil_div(p->count, p->batches);
 }
 
-int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, ortc_winograd_plan *p)
+/* The same in pieces, by what was measured (docs/performance.md): two operands of tiles, whose patches and
+ * sums L2 holds beside weights; where these are many more they are read by twice as many tiles, and patches
+ * by four times as many filters. Batches too few for the threads at hand are smaller or transformed first. */
+static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
+{
+    const int64_t units = ceil_div(p->count, ORTC_TILE_HALF), want = threads ? threads : 8;
+    const double bytes = (double)patches_of(p, ORTC_TILE_HALF) * sizeof(float);
+    p->far = (double)p->points * (double)p->groups * (double)p->outs * WEIGHTS > FAR_BYTES;
+    const int few = p->far || units <= 4;
+    int64_t each = few ? 4 : 2;
+    p->wide = min64(p->far ? 4 * PAIR : PAIR, ceil_div(p->outs, PAIR) * PAIR);
+    if (ceil_div(units, each) < want && units >= want && !few) each = 1;
+    p->together = ceil_div(units, each) < want && (double)units * bytes <= SHARED_BYTES;
+    while (p->together && p->wide > PAIR && ceil_div(units, each) * ceil_div(p->outs, p->wide) < 2 * want)
+        p->wide -= PAIR;
+    while (!p->together && each > 1 && (double)each * bytes > SCRATCH_BYTES) each--;
+    p->batches = ceil_div(units, each);
+    p->batch = ceil_div(units, p->batches) * ORTC_TILE_HALF;
+}
+
+int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
+                            uint32_t threads, ortc_winograd_plan *p)
 {
     if (!is_for(g)) return 0;
     *p = (ortc_winograd_plan){.side = side_of(m),
                               .uk = ortc_blocked_uk_get(),
+                              .tiles = tiles,
                               .g = *g,
                               .type = ortc_float_index(type),
                               .m = m,
@@ -61,20 +125,24 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
                               .points = (m + 2) * (m + 2),
                               .ins = ceil_div(g->channels, BLOCK),
                               .depth = (g->channels - 1) % BLOCK + 1,
+                              .groups = ceil_div(g->channels, 2 * BLOCK),
                               .outs = ceil_div(g->filters, BLOCK),
                               .lanes = (g->filters - 1) % BLOCK + 1,
                               .down = ceil_div(g->out[0], m),
                               .across = ceil_div(g->out[1], m)};
     p->wide = (int64_t)p->uk->most_blocks;
-    const double tiles = (double)g->images * (double)p->down * (double)p->across;
-    if (tiles > 1e12) return 0;
-    p->tiles = g->images * p->down * p->across;
-    make_batches(p);
-    const int64_t points = p->points * BLOCK, patches = points * p->ins * p->batch,
-                  sums = points * p->wide * p->batch, rows = p->m * min64(p->across, p->batch) * p->m * BLOCK;
+    if ((double)g->images * (double)p->down * (double)p->across > 1e12) return 0;
+    p->count = g->images * p->down * p->across;
+    if (tiles)
+        make_batches_in_pieces(p, threads);
+    else
+        make_batches(p);
+    const int64_t points = p->points * BLOCK, patches = patches_of(p, p->batch),
+                  sums = p->points * sum_step(p, p->batch),
+                  rows = p->m * min64(p->across, p->batch) * p->m * BLOCK;
     if (p->together) {
-        if ((double)p->tiles * (double)p->ins * (double)points * 4 > SHARED_BYTES) return 0;
-        p->shared = (size_t)(p->tiles * p->ins * points) * sizeof(float);
+        if (!tiles && (double)p->batches * (double)patches * 4 > SHARED_BYTES) return 0;
+        p->shared = (size_t)(p->batches * patches) * sizeof(float);
     }
     p->at_sums = p->together ? 0 : patches;
     p->at_rows = p->at_sums + sums;
@@ -85,55 +153,103 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
     return 1;
 }
 
-/* ---- Weights: [block of output][point][block of input][16][16] ----------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------------------
+ * [block of output][point][block of input][16][16]; in pieces [pair of blocks of output][point][pair of
+ * blocks of input][block of output] of tiles (tiled_uk.h). */
 
-size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m)
+static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* of a block of output */
 {
-    const double all = (double)ceil_div(g->channels, BLOCK) * (double)ceil_div(g->filters, BLOCK) * BLOCK *
-                       BLOCK * (m + 2) * (m + 2) * sizeof(float);
-    return all < 1e15 ? (size_t)all : 0;
+    const int64_t points = (m + 2) * (m + 2);
+    return pieces ? points * ceil_div(g->channels, 2 * BLOCK) * WEIGHTS
+                  : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK * (int64_t)sizeof(float);
+}
+
+size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces)
+{
+    const int64_t outs = ceil_div(g->filters, BLOCK);
+    if ((double)g->channels * (double)g->filters > 1e12) return 0;
+    return (size_t)(outs * (weight_bytes(g, m, pieces) + (pieces ? (int64_t)sizeof(int32_t) : 0)));
 }
 
 typedef struct fill_arg {
     const ortc_conv_geometry *g;
     ortc_dtype type;
-    int m;
+    int m, pieces;
     const char *w;
-    float *dst;
+    char *dst;
+    const ortc_product_pieces *cut;
 } fill_arg;
 
-static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
+/* Blocks of output and of input, all channels of the latter, to f32: [filter][channel][9]. */
+static void widen(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK][BLOCK * 9])
 {
-    const fill_arg *a = arg;
-    const int64_t c = a->g->channels, ins = ceil_div(c, BLOCK), points = (a->m + 2) * (a->m + 2);
-    const ortc_winograd_side *side = side_of(a->m);
-    const ortc_convert *convert = ortc_convert_get();
-    float w[BLOCK][BLOCK * 9];
-    (void)scratch;
-    memset(w, 0, sizeof w);
-    for (int64_t b = begin; b < end; b++) {
-        float *dst = a->dst + b / ins * points * ins * BLOCK * BLOCK + b % ins * BLOCK * BLOCK;
-        const int64_t first = b / ins * BLOCK, some = min64(BLOCK, c - b % ins * BLOCK);
-        for (int64_t o = 0; o < BLOCK; o++) {
-            const int64_t at = ((first + o) * c + b % ins * BLOCK) * 9;
-            memset(w[o], 0, sizeof w[o]);
-            if (first + o < a->g->filters)
-                convert->widen[ortc_float_index(a->type)]((size_t)some * 9,
-                                                          a->w + at * ortc_product_size(a->type), w[o]);
-        }
-        side->weights(BLOCK, w[0], BLOCK * 9, dst, (size_t)(ins * BLOCK * BLOCK));
+    const int64_t c = a->g->channels, some = max64(min64(BLOCK, c - in * BLOCK), 0);
+    for (int64_t o = 0; o < BLOCK; o++) {
+        const int64_t at = ((out * BLOCK + o) * c + in * BLOCK) * 9;
+        memset(w[o], 0, sizeof w[o]);
+        if (some && out * BLOCK + o < a->g->filters)
+            ortc_convert_get()->widen[ortc_float_index(a->type)]((size_t)some * 9,
+                                                                 a->w + at * ortc_product_size(a->type),
+                                                                 w[o]);
     }
 }
 
-int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, const void *w,
-                                  float *dst, const ortc_product_threads *threads)
+/* [block of output][block of input] */
+static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
-    fill_arg a = {g, type, m, w, dst};
+    const fill_arg *a = arg;
+    const int64_t ins = ceil_div(a->g->channels, BLOCK), each = weight_bytes(a->g, a->m, 0);
+    float w[BLOCK][BLOCK * 9];
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        float *dst = (float *)(void *)(a->dst + b / ins * each) + b % ins * BLOCK * BLOCK;
+        widen(a, b / ins, b % ins, w);
+        side_of(a->m)->weights(BLOCK, w[0], BLOCK * 9, dst, (size_t)(ins * BLOCK * BLOCK));
+    }
+}
+
+/* [block of output]: f32 where its pieces will be, channels of two blocks in turn, then these. */
+static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_arg *a = arg;
+    const int64_t outs = ceil_div(a->g->filters, BLOCK), groups = ceil_div(a->g->channels, 2 * BLOCK),
+                  each = weight_bytes(a->g, a->m, 1), points = (a->m + 2) * (a->m + 2);
+    float w[BLOCK][BLOCK * 9], whole[2 * BLOCK * BLOCK];
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * WEIGHTS;
+        char *dst = a->dst + b / PAIR * PAIR * each + b % PAIR * WEIGHTS;
+        int32_t odd = 0;
+        for (int64_t g = 0; g < groups; g++, dst += n * WEIGHTS) {
+            float *u = (float *)(void *)dst;
+            for (int64_t i = 0; i < 2; i++) {
+                widen(a, b, g * 2 + i, w);
+                for (int64_t c = 0; c < BLOCK; c++)
+                    side_of(a->m)->weights(1, w[0] + c * 9, BLOCK * 9, u + (c * 2 + i) * BLOCK,
+                                           (size_t)step / sizeof *u);
+            }
+            for (int64_t q = 0; q < points; q++) {
+                memcpy(whole, dst + q * step, sizeof whole);
+                odd |= a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst + q * step);
+            }
+        }
+        memcpy(a->dst + outs * each + b * (int64_t)sizeof odd, &odd, sizeof odd);
+    }
+}
+
+int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int pieces,
+                                  const void *w, void *dst, const ortc_product_threads *threads)
+{
+    fill_arg a = {g, type, m, pieces, w, dst, ortc_product_moves_select()->pieces};
     const int64_t ins = ceil_div(g->channels, BLOCK), outs = ceil_div(g->filters, BLOCK);
-    return threads->parallel(threads->context, ins * outs, 4, fill_blocks, &a);
+    return pieces ? threads->parallel(threads->context, outs, 1, fill_pieces, &a)
+                  : threads->parallel(threads->context, ins * outs, 4, fill_blocks, &a);
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+enum { PATCH = ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE * BLOCK }; /* floats of a block's, at most */
+static const int64_t here;
 
 typedef struct job {
     const ortc_winograd_plan *p;
@@ -187,22 +303,66 @@ static void lay_out(const job *j, const place *at, int64_t block, float *dst)
     }
 }
 
+/* The patch under a tile, of one block: where it lies, or laid out; *row: floats from a row to the next. */
+static const float *patch_at(const job *j, const place *at, int64_t block, float *patch, size_t *row)
+{
+    const ortc_winograd_plan *p = j->p;
+    const int64_t top = at->row - p->g.pad[0], left = at->column - p->g.pad[1];
+    const int inside = p->type == ORTC_FLOAT_F32 && top >= 0 && left >= 0 && top + p->n <= p->g.in[0] &&
+                       left + p->n <= p->g.in[1];
+    *row = (size_t)(inside ? p->g.in[1] : p->n) * BLOCK;
+    if (inside) return (const float *)(const void *)pixel(j, at, block, top, left);
+    lay_out(j, at, block, patch);
+    return patch;
+}
+
 /* Block `block` of the batch t0 .. t1-1, transformed, to [point][block][tile][16]. */
-static void transform(const job *j, int64_t t0, int64_t t1, int64_t block, float *v)
+static void transform_block(const job *j, int64_t t0, int64_t t1, int64_t block, float *v)
 {
     const ortc_winograd_plan *p = j->p;
     const int64_t count = t1 - t0;
-    float patch[ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE * BLOCK];
+    _Alignas(64) float patch[PATCH];
     place at = place_of(p, t0);
     for (int64_t t = t0; t < t1; t++, move_on(p, &at)) {
-        const int64_t row = at.row - p->g.pad[0], column = at.column - p->g.pad[1];
-        const int inside = p->type == ORTC_FLOAT_F32 && row >= 0 && column >= 0 && row + p->n <= p->g.in[0] &&
-                           column + p->n <= p->g.in[1];
-        if (!inside) lay_out(j, &at, block, patch);
-        p->side->input(inside ? (const float *)(const void *)pixel(j, &at, block, row, column) : patch,
-                       (size_t)(inside ? p->g.in[1] : p->n) * BLOCK, v + (block * count + t - t0) * BLOCK,
-                       (size_t)(p->ins * count * BLOCK));
+        size_t row;
+        const float *x = patch_at(j, &at, block, patch, &row);
+        p->side->input(x, row, v + (block * count + t - t0) * BLOCK, (size_t)patch_step(p, count));
     }
+}
+
+/* Whether pieces do not hold what a tile reads: behind patches, [tile][group]. */
+static char *odd_at(const ortc_winograd_plan *p, int64_t count, float *v)
+{
+    return (char *)(v + p->points * patch_step(p, count));
+}
+
+/* The same of two blocks, in pieces: [point][group][piece][tile][64 bytes]. */
+static void transform_group(const job *j, int64_t t0, int64_t t1, int64_t group, float *v)
+{
+    const ortc_winograd_plan *p = j->p;
+    const int64_t count = t1 - t0, piece = rows_of(p, count) * ORTC_TILE_ROW,
+                  blocks = min64(2, p->ins - group * 2);
+    const size_t step = (size_t)patch_step(p, count) * sizeof *v;
+    _Alignas(64) float points[2][PATCH];
+    _Alignas(64) float patch[PATCH];
+    char *odd = odd_at(p, count, v) + group, *to = (char *)v + group * PIECES * piece;
+    place at = place_of(p, t0);
+    memset(points[1], 0, sizeof points[1]);
+    for (int64_t t = t0; t < t1; t++, move_on(p, &at), to += ORTC_TILE_ROW, odd += p->groups) {
+        for (int64_t b = 0; b < blocks; b++) {
+            size_t row;
+            const float *x = patch_at(j, &at, group * 2 + b, patch, &row);
+            p->side->input(x, row, points[b], BLOCK);
+        }
+        *odd = (char)p->tiles->cut((size_t)p->points, points[0], points[1], to, step, (size_t)piece);
+    }
+}
+
+/* Blocks of input that are transformed together. */
+static int64_t parts_of_input(const ortc_winograd_plan *p) { return p->tiles ? p->groups : p->ins; }
+static void transform(const job *j, int64_t t0, int64_t t1, int64_t part, float *v)
+{
+    (j->p->tiles ? transform_group : transform_block)(j, t0, t1, part, v);
 }
 
 /* ---- What is not finite -------------------------------------------------------------------------------- */
@@ -256,11 +416,24 @@ static void again(const job *j, const place *at, int64_t block, const ortc_winog
         }
 }
 
+/* Whether pieces do not hold what makes tile t of a block; odd: as odd_at. */
+static int is_odd(const job *j, int64_t block, const char *odd, int64_t t)
+{
+    const ortc_winograd_plan *p = j->p;
+    int32_t word = 0;
+    if (!odd) return 0;
+    memcpy(&word, (const char *)j->a->w + p->outs * weight_bytes(&p->g, (int)p->m, 1) + block * 4,
+           sizeof word);
+    for (int64_t g = 0; g < p->groups; g++) word |= odd[t * p->groups + g];
+    return word != 0;
+}
+
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-/* Tiles t0 .. t1-1, neighbours in a row of an image, of one block of output; sums at s + point * step. */
+/* Tiles t0 .. t1-1, neighbours in a row of an image, of one block of output; sums at s + point * step. odd:
+ * as odd_at, of the first tile. */
 static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, const float *s, int64_t step,
-                       float *scratch, int64_t *turned)
+                       const char *odd, float *scratch, int64_t *turned)
 {
     const ortc_winograd_plan *p = j->p;
     const ortc_blocked_end *e = &j->end;
@@ -282,25 +455,21 @@ static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, cons
                                        .clip = e->straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                                        .lo = j->a->tail->lo,
                                        .hi = j->a->tail->hi};
-        if (p->side->output(s + (t - t0) * BLOCK, (size_t)step, &end))
-            again(j, &at, block, &end, scratch, turned);
+        const int wrong = p->side->output(s + (t - t0) * BLOCK, (size_t)step, &end);
+        if (wrong || is_odd(j, block, odd, t - t0)) again(j, &at, block, &end, scratch, turned);
     }
     for (int64_t r = 0; r < rows; r++)
         ortc_blocked_finish(e, y + (size_t)r * pitch, columns, block * BLOCK,
                             block + 1 < p->outs ? BLOCK : (size_t)p->lanes, first + r * width * BLOCK);
 }
 
-/* `blocks` of output from `block` on, of the batch t0 .. t1-1, whose patches are at v. */
-static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks, const float *v,
-                     float *scratch)
+/* Sums of `blocks` of output from `block` on, of patches at v: to [point][block][tile][16]. */
+static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks, const float *v, float *sums)
 {
     static const float zeros[2 * BLOCK];
-    static const int64_t here;
     const ortc_winograd_plan *p = j->p;
-    const int64_t count = t1 - t0, most = (int64_t)p->uk->most_pixels, parts = ceil_div(count, most);
-    const int64_t weights = p->ins * BLOCK * BLOCK, step = p->wide * count * BLOCK;
-    float *sums = scratch + p->at_sums;
-    int64_t turned = -1;
+    const int64_t most = (int64_t)p->uk->most_pixels, parts = ceil_div(count, most);
+    const int64_t weights = p->ins * BLOCK * BLOCK;
     for (int64_t q = 0; q < p->points; q++) {
         ortc_blocked_tile tile = {.offset = &here,
                                   .plane = count * BLOCK,
@@ -313,16 +482,71 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
                                   .bias = zeros};
         for (int64_t i = 0; i < parts; i++) {
             const int64_t at = share(count, parts, i) * BLOCK;
-            tile.x = v + q * p->ins * count * BLOCK + at;
-            tile.y = sums + q * step + at;
+            tile.x = v + q * patch_step(p, count) + at;
+            tile.y = sums + q * sum_step(p, count) + at;
             p->uk->dense[ORTC_FLOAT_F32]((size_t)(share(count, parts, i + 1) - share(count, parts, i)),
                                          (size_t)blocks, &tile);
         }
     }
+}
+
+/* Those of n blocks of output from `block` on, at a point. */
+static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t point)
+{
+    const ortc_winograd_plan *p = j->p;
+    return (const char *)j->a->w + block * weight_bytes(&p->g, (int)p->m, 1) +
+           point * p->groups * n * WEIGHTS;
+}
+
+/* The same in pieces. */
+static void multiply_pieces(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks,
+                            const float *v, float *sums)
+{
+    const ortc_winograd_plan *p = j->p;
+    const int64_t count = t1 - t0, rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW,
+                  calls = ceil_div(rows, ORTC_TILE_PIXELS);
+    ortc_tiled_tile tile = {.step = ORTC_TILE_ROW,
+                            .offset = &here,
+                            .group = PIECES * piece,
+                            .piece = piece,
+                            .groups = (size_t)p->groups,
+                            .taps = 1,
+                            .w_block = WEIGHTS,
+                            .next_lines = p->far ? (size_t)min64(PAIR * WEIGHTS / 64 / calls, 48) : 0,
+                            .block = piece};
+    for (int64_t q = 0; q < p->points; q++)
+        for (int64_t b = 0; b < blocks; b += PAIR) {
+            const int64_t n = min64(PAIR, blocks - b);
+            tile.w_step = n * WEIGHTS;
+            tile.w = weights_at(j, block + b, n, q);
+            tile.next = b + PAIR < blocks ? weights_at(j, block + b + PAIR, min64(PAIR, blocks - b - PAIR), q)
+                                          : weights_at(j, block, min64(PAIR, blocks), q + 1);
+            for (int64_t r = 0; r < rows; r += ORTC_TILE_PIXELS) {
+                tile.x = (const char *)(v + q * patch_step(p, count) + r * BLOCK);
+                tile.sums = sums + q * sum_step(p, count) + (b * rows + r) * BLOCK;
+                p->tiles->run[ORTC_TILED_PIECES](rows - r > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                tile.next += tile.next_lines * 64 * tile.groups;
+            }
+        }
+}
+
+/* `blocks` of output from `block` on, of the batch t0 .. t1-1, whose patches are at v. */
+static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks, float *v,
+                     float *scratch)
+{
+    const ortc_winograd_plan *p = j->p;
+    const int64_t count = t1 - t0, rows = rows_of(p, count);
+    float *sums = scratch + p->at_sums;
+    int64_t turned = -1;
+    if (p->tiles)
+        multiply_pieces(j, t0, t1, block, blocks, v, sums);
+    else
+        multiply(j, count, block, blocks, v, sums);
     for (int64_t b = 0; b < blocks; b++)
         for (int64_t t = t0, end; t < t1; t = end) {
             end = min64(t1, (t / p->across + 1) * p->across);
-            finish_row(j, t, end, block + b, sums + (b * count + t - t0) * BLOCK, step, scratch, &turned);
+            finish_row(j, t, end, block + b, sums + (b * rows + t - t0) * BLOCK, sum_step(p, count),
+                       p->tiles ? odd_at(p, count, v) + (t - t0) * p->groups : NULL, scratch, &turned);
         }
 }
 
@@ -333,29 +557,28 @@ static void whole_batches(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_winograd_plan *p = j->p;
+    if (p->tiles) p->tiles->begin();
     for (int64_t i = begin; i < end; i++) {
-        const int64_t t0 = share(p->tiles, p->batches, i), t1 = share(p->tiles, p->batches, i + 1);
-        for (int64_t b = 0; b < p->ins; b++) transform(j, t0, t1, b, scratch);
+        const int64_t t0 = batch_at(p, i), t1 = batch_at(p, i + 1);
+        for (int64_t b = 0; b < parts_of_input(p); b++) transform(j, t0, t1, b, scratch);
         for (int64_t b = 0; b < p->outs; b += p->wide)
             products(j, t0, t1, b, min64(p->wide, p->outs - b), scratch, scratch);
     }
+    if (p->tiles) p->tiles->end();
 }
 
-static float *shared_batch(const job *j, int64_t t0)
-{
-    return j->shared + t0 * j->p->points * j->p->ins * BLOCK;
-}
+static float *shared_batch(const job *j, int64_t i) { return j->shared + i * patches_of(j->p, j->p->batch); }
 
-/* [batch][block of input] */
-static void patches_of(void *arg, int64_t begin, int64_t end, void *scratch)
+/* [batch][blocks of input] */
+static void transform_all(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_winograd_plan *p = j->p;
+    const int64_t parts = parts_of_input(p);
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t b = i / p->ins, t0 = share(p->tiles, p->batches, b),
-                      t1 = share(p->tiles, p->batches, b + 1);
-        transform(j, t0, t1, i % p->ins, shared_batch(j, t0));
+        const int64_t b = i / parts, t0 = batch_at(p, b), t1 = batch_at(p, b + 1);
+        transform(j, t0, t1, i % parts, shared_batch(j, b));
     }
 }
 
@@ -364,11 +587,13 @@ static void products_of(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_winograd_plan *p = j->p;
+    if (p->tiles) p->tiles->begin();
     for (int64_t i = begin; i < end; i++) {
         const int64_t b = i % p->batches, block = i / p->batches * p->wide;
-        const int64_t t0 = share(p->tiles, p->batches, b), t1 = share(p->tiles, p->batches, b + 1);
-        products(j, t0, t1, block, min64(p->wide, p->outs - block), shared_batch(j, t0), scratch);
+        const int64_t t0 = batch_at(p, b), t1 = batch_at(p, b + 1);
+        products(j, t0, t1, block, min64(p->wide, p->outs - block), shared_batch(j, b), scratch);
     }
+    if (p->tiles) p->tiles->end();
 }
 
 int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *a, const void *plain,
@@ -376,8 +601,8 @@ int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *
 {
     job j = {p, a, plain, space, ortc_blocked_end_of(p->uk, p->type, a)};
     if (!p->together) return threads->parallel(threads->context, p->batches, 1, whole_batches, &j);
-    const int32_t status = threads->parallel(threads->context, p->batches * p->ins,
-                                             max64(INPUT_GRAIN / p->batch, 1), patches_of, &j);
+    const int32_t status = threads->parallel(threads->context, p->batches * parts_of_input(p),
+                                             max64(INPUT_GRAIN / p->batch, 1), transform_all, &j);
     return status ? status
                   : threads->parallel(threads->context, p->batches * ceil_div(p->outs, p->wide), 1,
                                       products_of, &j);

@@ -12,23 +12,31 @@
  * Tiles with sums that are not finite are therefore computed again as blocked.h does it, from W as the model
  * has it: results are those of the definition everywhere, at the price of time where such numbers are.
  *
- * Decisions follow from extents alone, and no sum depends on batches: the same bits on any number of threads.
+ * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed,
+ * weights are packed so. Tiles whose patches pieces do not hold, and blocks of filters with such weights, are
+ * computed by definition too.
+ *
+ * No sum depends on batches, whose size may follow from the number of threads: the same bits on any number.
  */
 #ifndef ORTC_KERNELS_CONV_WINOGRAD_H
 #define ORTC_KERNELS_CONV_WINOGRAD_H
 
 #include "blocked.h"
+#include "tiled_uk.h"
 #include "winograd_uk.h"
 
 typedef struct ortc_winograd_plan {
     const ortc_winograd_side *side;
     const ortc_blocked_uk *uk;
+    const ortc_tiled_uk *tiles; /* products go in pieces; NULL: as fused multiply-adds */
     ortc_conv_geometry g;
     int32_t type;                /* ORTC_FLOAT_* */
     int64_t m, n, points;        /* pixels a side of a tile, of a patch; n * n */
     int64_t ins, depth;          /* blocks of input, channels of the last one */
+    int64_t groups;              /* in pieces: pairs of blocks of input */
+    int far;                     /* weights in pieces that are asked for into L2 */
     int64_t outs, lanes;         /* blocks of output, channels of the last one */
-    int64_t down, across, tiles; /* tiles of a column, of a row, of all images */
+    int64_t down, across, count; /* tiles of a column, of a row, of all images */
     int64_t batch, batches;      /* tiles of a batch: so many, or fewer by one dealing */
     int64_t wide;                /* blocks of output at a time */
     int together;                /* everything is transformed first, into `shared` bytes of workspace */
@@ -36,13 +44,19 @@ typedef struct ortc_winograd_plan {
     int64_t at_sums, at_rows, at_patch, at_weights; /* in scratch, floats */
 } ortc_winograd_plan;
 
-/* m: 2 or 4. 0: not for the convolution at hand. */
-int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, ortc_winograd_plan *out);
+/* What products go by in pieces; NULL: there is none, or channels are too few. Thread: any. */
+const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 
-/* W transformed, in f32: its bytes (0: do not fit), and the filling, w of any alignment. */
-size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m);
-int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, const void *w,
-                                  float *dst, const ortc_product_threads *threads);
+/* m: 2 or 4; tiles: NULL, or what products go by in pieces; threads: that a run has at most, 0: not known. 0:
+ * not for the convolution at hand. */
+int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
+                            uint32_t threads, ortc_winograd_plan *out);
+
+/* W transformed, in f32 or, with an s32 behind for each block of output whether they do not hold it, in
+ * pieces: its bytes (0: do not fit), and the filling, w of any alignment. */
+size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces);
+int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int pieces,
+                                  const void *w, void *dst, const ortc_product_threads *threads);
 
 /* As ortc_blocked_run; plain: W in the model; space: the plan's `shared` bytes. */
 int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *args, const void *plain,

@@ -85,7 +85,7 @@ VFN void weights_4(const double *w, double *u)
     static void input_of_##M(const float *x, size_t row, float *v, size_t step) \
     { \
         enum { N = M + 2 }; \
-        float between[N][N][LANES]; \
+        _Alignas(64) float between[N][N][LANES]; \
         for (size_t j = 0; j < VECTORS; j++, x += LANES, v += LANES) { \
             for (int c = 0; c < N; c++) { \
                 vf32 d[N], t[N]; \
@@ -110,7 +110,7 @@ INPUT(4)
     static int output_of_##M(const float *s, size_t step, const ortc_winograd_end *e) \
     { \
         enum { N = M + 2 }; \
-        float between[M][N][LANES]; \
+        _Alignas(64) float between[M][N][LANES]; \
         const vf32 lo = v_set_f32(e->lo), hi = v_set_f32(e->hi); \
         vf32 wrong = v_set_f32(0); \
         for (size_t j = 0; j < VECTORS; j++) { \

@@ -38,6 +38,18 @@ VFN void amx_split(vf32 x, vf32 y, const size_t planes, int32_t *to, size_t step
     }
 }
 
+/* Whether a first piece was `limit`, the upper half of an f32, or more; whether one was less, and not 0. */
+VFN int amx_reach(vi32 most, uint32_t limit)
+{
+    const vi32 last = v_set_i32((int32_t)((limit - 1) * 0x10001));
+    return v_any(v_not(v_eq_i32(v_max_u16(most, last), last)));
+}
+VFN int amx_fall_below(vi32 least, uint32_t limit)
+{
+    const vi32 first = v_set_i32((int32_t)((limit - 1) * 0x10001));
+    return v_any(v_not(v_eq_i32(v_min_u16(least, first), first)));
+}
+
 /* Whether pieces do not do for what was seen in so many columns. */
 static inline int amx_is_odd(const amx_seen *s, size_t columns)
 {

@@ -41,6 +41,16 @@ static const layer layers[] = {
     {"3x3 128@28", 1, 1, 128, 128, 28, 3, 1, 1},
     {"3x3 256@14", 1, 1, 256, 256, 14, 3, 1, 1},
     {"3x3 512@7", 1, 1, 512, 512, 7, 3, 1, 1},
+    {"unet 32@256", 1, 1, 32, 32, 256, 3, 1, 1},
+    {"unet 64-32@256", 1, 1, 64, 32, 256, 3, 1, 1},
+    {"unet 64@128", 1, 1, 64, 64, 128, 3, 1, 1},
+    {"unet 128@64", 1, 1, 128, 128, 64, 3, 1, 1},
+    {"unet 256@32", 1, 1, 256, 256, 32, 3, 1, 1},
+    {"unet 512@16", 1, 1, 512, 512, 16, 3, 1, 1},
+    {"unet 1024-512@16", 1, 1, 1024, 512, 16, 3, 1, 1},
+    {"unet 512-256@32", 1, 1, 512, 256, 32, 3, 1, 1},
+    {"unet 256-128@64", 1, 1, 256, 128, 64, 3, 1, 1},
+    {"unet 128-64@128", 1, 1, 128, 64, 128, 3, 1, 1},
     {"3x3 s2 128@56", 1, 1, 128, 128, 56, 3, 2, 1},
     {"3x3 s2 256@28", 1, 1, 256, 256, 28, 3, 2, 1},
     {"3x3 s2 512@14", 1, 1, 512, 512, 14, 3, 2, 1},
@@ -259,9 +269,9 @@ static void fill_random(float *data, int64_t n, uint64_t at)
     }
 }
 
-/* winograd: pixels a side of a tile; 0: directly. */
-static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winograd, int threads,
-                      double flops)
+/* winograd: pixels a side of a tile; 0: directly; tiles: what its products go by in pieces, or NULL. */
+static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winograd,
+                      const ortc_tiled_uk *tiles, int threads, double flops)
 {
     const ortc_conv_geometry g = geometry(l, out);
     const int stem = l->channels <= ORTC_STEM_CHANNELS;
@@ -271,9 +281,11 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
                                  .bias = -1,
                                  .residual = -1};
     const int64_t ins = stem ? l->channels : (l->channels + 15) / 16 * 16, outs = (l->filters + 15) / 16 * 16;
-    way w = {.name = winograd == 4 ? "F(4x4,3x3)" : winograd ? "F(2x2,3x3)" : "blocks", .w = n->in[1].data};
+    static const char *const names[] = {"blocks",           NULL,         "F(2x2,3x3)",
+                                        "F(2x2) in pieces", "F(4x4,3x3)", "F(4x4) in pieces"};
+    way w = {.name = names[winograd + (tiles != NULL)], .w = n->in[1].data};
     const int depthwise = ortc_blocked_depthwise_plan_init(&g, type, &w.depthwise);
-    if (winograd ? stem || !ortc_winograd_plan_init(&g, type, winograd, &w.winograd)
+    if (winograd ? stem || !ortc_winograd_plan_init(&g, type, winograd, tiles, (uint32_t)threads, &w.winograd)
                  : !depthwise && !ortc_blocked_plan_init(&g, type, stem, &w.plan))
         return;
     if (errors && (stem || depthwise || l->kernel == 1)) return;
@@ -282,7 +294,7 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
                                               : w.plan.scratch);
     w.threads = pool_threads(pl);
     w.space = pool_memory(w.winograd.shared + 64);
-    void *packed = pool_memory(winograd    ? ortc_winograd_weight_bytes(&g, winograd)
+    void *packed = pool_memory(winograd    ? ortc_winograd_weight_bytes(&g, winograd, tiles != NULL)
                                : depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
                                            : ortc_blocked_weight_bytes(&g, type, stem));
     float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
@@ -294,7 +306,7 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
         fill_random(n->in[1].data, l->filters * l->channels * g.kernel_count, 2);
     }
     if (winograd)
-        ortc_winograd_weight_fill(&g, type, winograd, n->in[1].data, packed, &w.threads);
+        ortc_winograd_weight_fill(&g, type, winograd, tiles != NULL, n->in[1].data, packed, &w.threads);
     else if (depthwise)
         ortc_blocked_depthwise_weight_fill(&g, type, n->in[1].data, packed);
     else
@@ -377,7 +389,9 @@ static void row(const layer *l, int threads)
         measure(l, &plain, mock_pool(plain.session), threads, flops);
         mock_close(plain.session);
     }
-    for (int m = 0; m <= 4; m += 2) in_blocks(l, &n, out, m, threads, flops);
+    for (int m = 0; m <= 4; m += 2) in_blocks(l, &n, out, m, NULL, threads, flops);
+    for (int m = 2; m <= 4 && ortc_tiled_uk_get(); m += 2)
+        in_blocks(l, &n, out, m, ortc_tiled_uk_get(), threads, flops);
     for (int k = ORTC_TILED_BF16; k <= ORTC_TILED_PLAIN; k++) on_tiles(l, &n, out, k, threads, flops);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
     free(n.out.data);

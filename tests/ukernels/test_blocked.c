@@ -85,9 +85,11 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
     c->depthwise = !tiles && !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
-    c->winograd = !tiles && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
+    const int may = !tiles || c->kind == ORTC_TILED_PIECES;
+    c->winograd = may && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = 2;
-    if (tiles && rng_next(r) % 4 == 0) g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
+    if (tiles && !c->winograd && rng_next(r) % 4 == 0)
+        g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
@@ -104,7 +106,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
-    if (tiles) c->stem = ortc_tiled_is_stem(g, c->kind);
+    if (tiles && !c->winograd) c->stem = ortc_tiled_is_stem(g, c->kind);
     c->residual = rng_next(r) % 3 == 0;
     c->tail = (ortc_tail_spec){
         .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
@@ -124,7 +126,7 @@ static void fill(conv *c, rng *r)
     c->y = guard_open((size_t)(n_y * size), end), c->r = guard_open((size_t)(n_y * size), end);
     c->channel = guard_open((size_t)outs * 4, end);
     c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
-    c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd)
+    c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd, c->tiles != NULL)
                            : c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
                            : c->tiles     ? ortc_tiled_weight_bytes(g, c->kind)
                                           : ortc_blocked_weight_bytes(g, c->type, c->stem),
@@ -256,14 +258,14 @@ typedef struct way {
 static int open_way(conv *c, way *w)
 {
     w->shared = 0;
+    if (c->winograd) {
+        if (!ortc_winograd_plan_init(&c->g, c->type, c->winograd, c->tiles, 0, &w->winograd)) return 0;
+        w->scratch = (w->winograd.scratch + 63) / 64 * 64, w->shared = w->winograd.shared;
+        return 1;
+    }
     if (c->tiles) {
         if (!ortc_tiled_plan_init(c->tiles, &c->g, c->type, c->kind, 0, &w->tiled)) return 0;
         w->scratch = (w->tiled.scratch + 63) / 64 * 64, w->shared = (w->tiled.shared + 63) / 64 * 64;
-        return 1;
-    }
-    if (c->winograd) {
-        if (!ortc_winograd_plan_init(&c->g, c->type, c->winograd, &w->winograd)) return 0;
-        w->scratch = (w->winograd.scratch + 63) / 64 * 64, w->shared = w->winograd.shared;
         return 1;
     }
     if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, &w->depthwise)
@@ -284,10 +286,10 @@ static void run_way(const conv *c, const way *w, float *space, const ortc_produc
                                  .tail = &c->tail,
                                  .in = in};
     memset(c->y.data, 0xff, c->y.bytes);
-    if (c->tiles)
-        ortc_tiled_run(&w->tiled, &a, c->w.data, space, threads);
-    else if (c->winograd)
+    if (c->winograd)
         ortc_winograd_run(&w->winograd, &a, c->w.data, space, threads);
+    else if (c->tiles)
+        ortc_tiled_run(&w->tiled, &a, c->w.data, space, threads);
     else if (c->depthwise)
         ortc_blocked_depthwise_run(&w->depthwise, &a, threads);
     else
@@ -307,10 +309,10 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     guard shared = guard_open(w.shared, 1);
     float *space = (float *)(void *)shared.data;
     memset(shared.data, 0xff, shared.bytes);
-    if (c.tiles)
+    if (c.winograd)
+        ortc_winograd_weight_fill(&c.g, c.type, c.winograd, c.tiles != NULL, c.w.data, c.packed.data, &one);
+    else if (c.tiles)
         ortc_tiled_weight_fill(&c.g, c.type, c.kind, c.w.data, c.packed.data, &one);
-    else if (c.winograd)
-        ortc_winograd_weight_fill(&c.g, c.type, c.winograd, c.w.data, (float *)(void *)c.packed.data, &one);
     else if (c.depthwise)
         ortc_blocked_depthwise_weight_fill(&c.g, c.type, c.w.data, (float *)(void *)c.packed.data);
     else
@@ -332,7 +334,7 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
         guard_close(all[i]);
     }
     if (bad) describe(&c);
-    if (c.tiles) ortc_tiled_plan_deinit(&w.tiled);
+    if (c.tiles && !c.winograd) ortc_tiled_plan_deinit(&w.tiled);
     if (!c.depthwise && !c.winograd && !c.tiles) ortc_blocked_plan_deinit(&w.dense);
     return bad;
 }
