@@ -7,11 +7,12 @@
 #include "tiled.h"
 
 #define BLOCK ORTC_BLOCK
-#define L2_BYTES (640 * 1024)   /* of a batch: what is transformed, and sums */
-#define MOST_BATCH 56           /* 4 of the widest tiles */
-#define TASKS 16                /* batches that are enough tasks by themselves */
-#define SHARED_BYTES (64 << 20) /* of what is transformed first */
-#define INPUT_GRAIN 16          /* patches */
+#define L2_BYTES (640 * 1024)    /* of a batch: what is transformed, and sums */
+#define MOST_BATCH 56            /* 4 of the widest tiles */
+#define TASKS 16                 /* batches that are enough tasks by themselves */
+#define SHARED_BYTES (64 << 20)  /* of what is transformed first */
+#define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
+#define INPUT_GRAIN 16           /* patches */
 #define MOST_CHANNELS (1 << 16)
 #define LEAST_CHANNELS 32 /* in pieces: a group's */
 #define FAR_BYTES 4e6     /* weights in pieces that come from behind L2 for every batch */
@@ -91,19 +92,21 @@ static void make_batches(ortc_winograd_plan *p)
 }
 
 /* The same in pieces, by what was measured (docs/performance.md): two operands of tiles, whose patches and
- * sums L2 holds beside weights; where these are many more they are read by twice as many tiles, and patches by
- * four times as many filters. Few batches for the threads at hand are smaller, or are transformed first. */
+ * sums L2 holds beside weights; where these are many more they are read by twice as many tiles, and patches
+ * by four times as many filters. Batches too few for the threads at hand are smaller or transformed first. */
 static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
 {
     const int64_t units = ceil_div(p->count, ORTC_TILE_HALF), want = threads ? threads : 8;
-    const int far = (double)p->points * (double)p->groups * (double)p->outs * WEIGHTS > FAR_BYTES;
-    int64_t each = far || units <= 4 ? 4 : 2;
-    p->wide = min64(far ? 4 * PAIR : PAIR, ceil_div(p->outs, PAIR) * PAIR);
-    if (ceil_div(units, each) < want && units >= want) each = 1;
-    p->together = ceil_div(units, each) < want &&
-                  (double)units * (double)patches_of(p, ORTC_TILE_HALF) * sizeof(float) <= SHARED_BYTES;
+    const double bytes = (double)patches_of(p, ORTC_TILE_HALF) * sizeof(float);
+    p->far = (double)p->points * (double)p->groups * (double)p->outs * WEIGHTS > FAR_BYTES;
+    const int few = p->far || units <= 4;
+    int64_t each = few ? 4 : 2;
+    p->wide = min64(p->far ? 4 * PAIR : PAIR, ceil_div(p->outs, PAIR) * PAIR);
+    if (ceil_div(units, each) < want && units >= want && !few) each = 1;
+    p->together = ceil_div(units, each) < want && (double)units * bytes <= SHARED_BYTES;
     while (p->together && p->wide > PAIR && ceil_div(units, each) * ceil_div(p->outs, p->wide) < 2 * want)
         p->wide -= PAIR;
+    while (!p->together && each > 1 && (double)each * bytes > SCRATCH_BYTES) each--;
     p->batches = ceil_div(units, each);
     p->batch = ceil_div(units, p->batches) * ORTC_TILE_HALF;
 }
@@ -151,8 +154,8 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
 }
 
 /* ---- Weights --------------------------------------------------------------------------------------------
- * [block of output][point][block of input][16][16]; in pieces [pair of blocks of output][point][pair of blocks of
- * input][block of output] of tiles (tiled_uk.h). */
+ * [block of output][point][block of input][16][16]; in pieces [pair of blocks of output][point][pair of
+ * blocks of input][block of output] of tiles (tiled_uk.h). */
 
 static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* of a block of output */
 {
@@ -489,13 +492,21 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
     }
 }
 
-/* The same in pieces. */
-static void multiply_pieces(const job *j, int64_t count, int64_t block, int64_t blocks, const float *v,
-                            float *sums)
+/* Those of n blocks of output from `block` on, at a point. */
+static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t point)
 {
     const ortc_winograd_plan *p = j->p;
-    const int64_t rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW,
-                  each = weight_bytes(&p->g, (int)p->m, 1);
+    return (const char *)j->a->w + block * weight_bytes(&p->g, (int)p->m, 1) +
+           point * p->groups * n * WEIGHTS;
+}
+
+/* The same in pieces. */
+static void multiply_pieces(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks,
+                            const float *v, float *sums)
+{
+    const ortc_winograd_plan *p = j->p;
+    const int64_t count = t1 - t0, rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW,
+                  calls = ceil_div(rows, ORTC_TILE_PIXELS);
     ortc_tiled_tile tile = {.step = ORTC_TILE_ROW,
                             .offset = &here,
                             .group = PIECES * piece,
@@ -503,16 +514,20 @@ static void multiply_pieces(const job *j, int64_t count, int64_t block, int64_t 
                             .groups = (size_t)p->groups,
                             .taps = 1,
                             .w_block = WEIGHTS,
+                            .next_lines = p->far ? (size_t)min64(PAIR * WEIGHTS / 64 / calls, 48) : 0,
                             .block = piece};
     for (int64_t q = 0; q < p->points; q++)
         for (int64_t b = 0; b < blocks; b += PAIR) {
             const int64_t n = min64(PAIR, blocks - b);
             tile.w_step = n * WEIGHTS;
-            tile.w = (const char *)j->a->w + (block + b) * each + q * p->groups * tile.w_step;
+            tile.w = weights_at(j, block + b, n, q);
+            tile.next = b + PAIR < blocks ? weights_at(j, block + b + PAIR, min64(PAIR, blocks - b - PAIR), q)
+                                          : weights_at(j, block, min64(PAIR, blocks), q + 1);
             for (int64_t r = 0; r < rows; r += ORTC_TILE_PIXELS) {
                 tile.x = (const char *)(v + q * patch_step(p, count) + r * BLOCK);
                 tile.sums = sums + q * sum_step(p, count) + (b * rows + r) * BLOCK;
                 p->tiles->run[ORTC_TILED_PIECES](rows - r > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                tile.next += tile.next_lines * 64 * tile.groups;
             }
         }
 }
@@ -526,7 +541,7 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
     float *sums = scratch + p->at_sums;
     int64_t turned = -1;
     if (p->tiles)
-        multiply_pieces(j, count, block, blocks, v, sums);
+        multiply_pieces(j, t0, t1, block, blocks, v, sums);
     else
         multiply(j, count, block, blocks, v, sums);
     for (int64_t b = 0; b < blocks; b++)

@@ -12,9 +12,9 @@
  * Tiles with sums that are not finite are therefore computed again as blocked.h does it, from W as the model
  * has it: results are those of the definition everywhere, at the price of time where such numbers are.
  *
- * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed, weights
- * are packed so. Tiles whose patches pieces do not hold, and blocks of filters with such weights, are computed
- * by definition too.
+ * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed,
+ * weights are packed so. Tiles whose patches pieces do not hold, and blocks of filters with such weights, are
+ * computed by definition too.
  *
  * No sum depends on batches, whose size may follow from the number of threads: the same bits on any number.
  */
@@ -34,6 +34,7 @@ typedef struct ortc_winograd_plan {
     int64_t m, n, points;        /* pixels a side of a tile, of a patch; n * n */
     int64_t ins, depth;          /* blocks of input, channels of the last one */
     int64_t groups;              /* in pieces: pairs of blocks of input */
+    int far;                     /* weights in pieces that are asked for into L2 */
     int64_t outs, lanes;         /* blocks of output, channels of the last one */
     int64_t down, across, count; /* tiles of a column, of a row, of all images */
     int64_t batch, batches;      /* tiles of a batch: so many, or fewer by one dealing */
@@ -43,7 +44,8 @@ typedef struct ortc_winograd_plan {
     int64_t at_sums, at_rows, at_patch, at_weights; /* in scratch, floats */
 } ortc_winograd_plan;
 
-/* What is best for products of the channels at hand, and decides how W is packed. NULL: fused multiply-adds. */
+/* What is best for products of the channels at hand, and decides how W is packed. NULL: fused multiply-adds.
+ */
 const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 
 /* m: 2 or 4; tiles: NULL, or what products go by in pieces; threads: that a run has at most, 0: not known. 0:

@@ -38,7 +38,7 @@ VFN void amx_split(vf32 x, vf32 y, const size_t planes, int32_t *to, size_t step
     }
 }
 
-/* Whether a first piece was `limit`, the upper half of an f32, or more; and whether one was less, and not 0. */
+/* Whether a first piece was `limit`, the upper half of an f32, or more; whether one was less, and not 0. */
 VFN int amx_reach(vi32 most, uint32_t limit)
 {
     const vi32 last = v_set_i32((int32_t)((limit - 1) * 0x10001));
