@@ -69,7 +69,7 @@ typedef struct fill_arg {
     const char *w;
     char *dst;
     void (*widen)(size_t n, const void *x, float *y);
-    int (*pairs)(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst);
+    const ortc_product_moves *moves;
 } fill_arg;
 
 /* Where in W, from a filter on, k of a tile of weights lies, the tile being of channels from c on and tap t;
@@ -92,37 +92,43 @@ static int64_t place_of(const fill_arg *a, int64_t c, int64_t t, int64_t k)
     return c * taps + t / columns * width + pixel / dilation;
 }
 
-/* Channels of a group from c on, all taps, of n filters, to f32: [filter][channel][tap]. */
+/* Channels of a group from c on, all taps, of n filters: turned [channel][tap][filter]. runs: of other types
+ * than f32, the same [filter][channel][tap]. */
 enum { MOST_TAPS = 9, RUN = 2 * BLOCK * MOST_TAPS };
-static void widen_runs(const fill_arg *a, const char *w, int64_t n, int64_t c, float (*runs)[RUN])
+static void turn_runs(const fill_arg *a, const char *w, int64_t n, int64_t c, float (*runs)[RUN],
+                      float (*turned)[BLOCK])
 {
-    const int64_t taps = a->g->kernel_count, channels = min64(2 * BLOCK, a->g->channels - c),
-                  size = ortc_product_size(a->type);
-    for (int64_t o = 0; o < n; o++)
-        a->widen((size_t)(channels * taps), w + (o * a->g->channels + c) * taps * size, runs[o]);
+    const int64_t taps = a->g->kernel_count, filter = a->g->channels * taps,
+                  count = min64(2 * BLOCK, a->g->channels - c) * taps, size = ortc_product_size(a->type);
+    const float *from = (const float *)(const void *)(w + c * taps * size);
+    if (a->type != ORTC_F32) {
+        for (int64_t o = 0; o < n; o++) a->widen((size_t)count, w + (o * filter + c * taps) * size, runs[o]);
+        from = runs[0];
+    }
+    a->moves->transpose((size_t)n, (size_t)count, from, a->type == ORTC_F32 ? (size_t)filter : RUN, turned[0],
+                        BLOCK);
 }
 
-/* n filters: a tile of weights, or three, or f32. runs: as widen_runs leaves them; NULL: not. Returns whether
+/* n filters: a tile of weights, or three, or f32. turned: by turn_runs; NULL: not. Returns whether
  * pieces do not hold one. */
-static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t, float (*runs)[RUN],
-                       char *dst)
+static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t,
+                       float (*turned)[BLOCK], char *dst)
 {
     const int64_t size = ortc_product_size(a->type), taps = a->g->kernel_count,
                   filter = a->g->channels * taps;
-    float turned[2 * BLOCK][BLOCK] = {{0}};
+    const ortc_product_pieces *pieces = a->moves->pieces;
+    float rows[2 * BLOCK][BLOCK] = {{0}};
     for (int64_t k = 0; k < 2 * BLOCK; k++) {
         const int64_t at = place_of(a, c, t, k);
-        for (int64_t o = 0; o < n && at >= 0; o++)
-            if (runs)
-                turned[k][o] = runs[o][at - c * taps];
-            else
-                a->widen(1, w + (o * filter + at) * size, &turned[k][o]);
+        if (turned && at >= 0) memcpy(rows[k], turned[at - c * taps], sizeof rows[k]);
+        for (int64_t o = 0; o < n && at >= 0 && !turned; o++)
+            a->widen(1, w + (o * filter + at) * size, &rows[k][o]);
     }
-    const int plain = a->kind == ORTC_TILED_PLAIN;
-    char split[3 * ORTC_TILED_TILE_BYTES];
-    if (plain) memcpy(dst, turned, sizeof turned);
-    return a->pairs(BLOCK, 2 * BLOCK, turned[0], (size_t)ortc_tiled_pieces(a->kind), 2 * BLOCK,
-                    plain ? split : dst);
+    if (a->kind == ORTC_TILED_PLAIN)
+        memcpy(dst, rows, sizeof rows);
+    else
+        pieces->pairs(BLOCK, 2 * BLOCK, rows[0], (size_t)ortc_tiled_pieces(a->kind), 2 * BLOCK, dst);
+    return ortc_tiled_in_pieces(a->kind) && pieces->odd(BLOCK, 2 * BLOCK, rows[0]);
 }
 
 static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t, char *dst,
@@ -149,7 +155,7 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                   taps = g->kernel_count, bytes = block_bytes(g, a->kind), words = words_behind(a->kind),
                   size = a->kind == ORTC_TILED_BYTES ? 1 : ortc_product_size(a->type);
     const int run = a->kind != ORTC_TILED_BYTES && !ortc_tiled_is_stem(g, a->kind) && taps <= MOST_TAPS;
-    float runs[BLOCK][RUN];
+    float runs[BLOCK][RUN], turned[RUN][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t first = b % outs * BLOCK, n = min64(BLOCK, g->filters - first);
@@ -159,12 +165,12 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                     ortc_tiled_block_at(a->kind, b % outs, outs, bytes, &step, &next);
         int32_t behind[BLOCK] = {0};
         for (int64_t c = 0; c < g->channels; c += deep) {
-            if (run) widen_runs(a, w, n, c, runs);
+            if (run) turn_runs(a, w, n, c, runs, turned);
             for (int64_t t = 0; t < ortc_tiled_taps(g, a->kind); t++, dst += step) {
                 if (a->kind == ORTC_TILED_BYTES)
                     fill_bytes(a, w, n, c, t, dst, behind);
                 else
-                    behind[0] |= fill_floats(a, w, n, c, t, run ? runs : NULL, dst);
+                    behind[0] |= fill_floats(a, w, n, c, t, run ? turned : NULL, dst);
             }
         }
         memcpy(a->dst + g->group * outs * bytes + b * words * 4, behind, (size_t)words * 4);
@@ -176,6 +182,6 @@ int32_t ortc_tiled_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int
 {
     fill_arg a = {g, type, kind, w, dst};
     if (kind != ORTC_TILED_BYTES) a.widen = ortc_convert_get()->widen[ortc_float_index(type)];
-    a.pairs = ortc_product_moves_select()->pieces->pairs;
+    a.moves = ortc_product_moves_select();
     return threads->parallel(threads->context, g->group * ceil_div(g->filters, BLOCK), 1, fill_blocks, &a);
 }

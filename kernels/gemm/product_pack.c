@@ -79,8 +79,10 @@ static int pack_floats(const ortc_product_form *f, const ortc_product_source *s,
     }
     if (from != out) (s->along ? s->moves->transpose : s->moves->rows)(w, n, from, from_ld, out, dw);
     if (out != block) return 0;
-    if (pieces) return s->moves->pieces->pairs(dw, n, block, 1, f->group, dst); /* B has no pieces */
-    vec->store[ortc_float_index(f->type)](1, n * dw, block, 0, dst, 0);
+    if (pieces) /* B has one */
+        s->moves->pieces->pairs(dw, n, block, 1, f->group, dst);
+    else
+        vec->store[ortc_float_index(f->type)](1, n * dw, block, 0, dst, 0);
     return 0;
 }
 

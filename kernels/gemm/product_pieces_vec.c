@@ -11,17 +11,6 @@ VFN vi32 rounded(vf32 v)
     return v_sel_i32(v_is_nan(v), x | v_set_i32(0x400000), up) & upper;
 }
 
-/* Lanes of what three pieces do not hold. */
-VFN vm32 beyond(vf32 v)
-{
-    const vu32 magnitude = (vu32)v_bits_f32(v) & 0x7fffffff;
-    const vm32 held = v_lt_u32(magnitude - v_set_u32(ORTC_PIECES_LEAST),
-                               v_set_u32(ORTC_PIECES_BEYOND - ORTC_PIECES_LEAST));
-    return v_not(v_or(held, v_eq_i32((vi32)magnitude, v_set_i32(0))));
-}
-
-VFN vm32 nowhere(void) { return v_lt(v_set_f32(0), v_set_f32(0)); }
-
 VFN vf32 magnitude(vf32 v) { return v_f32_bits(v_bits_f32(v) & v_set_i32(0x7fffffff)); }
 
 /* Whether lanes of the largest magnitudes are too small, and not 0. */
@@ -46,17 +35,21 @@ static int has_tiny_row(size_t w, size_t k, const float *src, size_t ld)
     return 0;
 }
 
-static int has_tiny_column(size_t w, size_t k, const float *src)
+static int odd(size_t w, size_t k, const float *src)
 {
-    const vf32 enough = v_f32_bits(v_set_i32(ORTC_PIECES_LARGEST));
-    int tiny = 0;
+    int does = 0;
     V_FOR(j, n, w, {
-        vf32 largest = v_set_f32(0);
-        for (size_t i = 0; i < k && (!i || v_any(v_lt(largest, enough))); i++)
-            largest = v_max(largest, magnitude(v_load_f32(src + i * w + j, n)));
-        tiny |= is_tiny(largest);
+        vi32 most = v_set_i32(0);
+        vi32 least = v_set_i32(0x7fffffff); /* less 1, where 0 comes last */
+        for (size_t i = 0; i < k; i++) {
+            const vi32 m = v_bits_f32(v_load_f32(src + i * w + j, n)) & v_set_i32(0x7fffffff);
+            most = v_max_i32(most, m);
+            least = v_min_i32(least, (m - 1) & v_set_i32(0x7fffffff));
+        }
+        does |= v_any(v_lt_i32(v_set_i32(ORTC_PIECES_BEYOND - 1), most)) ||
+                v_any(v_lt_i32(least, v_set_i32(ORTC_PIECES_LEAST - 1))) || is_tiny(v_f32_bits(most));
     });
-    return tiny;
+    return does;
 }
 
 /* Of first pieces, the largest magnitudes so far, and the smallest less 1, where 0 comes last. */
@@ -119,16 +112,14 @@ static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, 
                        : runs_of(w, k, src, ld, 3, group, dst, dw);
 }
 
-static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst)
+static void pairs(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst)
 {
-    vm32 bad = nowhere();
     int32_t *d = dst;
     for (size_t k0 = 0; k0 < k; k0 += group, d += planes * w * group / 2)
         for (size_t kk = k0; kk < k0 + group; kk += 2)
             V_FOR(j, n, w, {
                 vf32 x = kk < k ? v_load_f32(src + kk * w + j, n) : v_set_f32(0);
                 vf32 y = kk + 1 < k ? v_load_f32(src + (kk + 1) * w + j, n) : v_set_f32(0);
-                if (planes > 1) bad = v_or(bad, v_or(beyond(x), beyond(y)));
                 for (size_t p = 0; p < planes; p++) {
                     const vi32 first = rounded(x);
                     const vi32 second = rounded(y);
@@ -137,7 +128,6 @@ static int pairs(size_t w, size_t k, const float *src, size_t planes, size_t gro
                     x = v_sub(x, v_f32_bits(first)), y = v_sub(y, v_f32_bits(second));
                 }
             });
-    return planes > 1 && (v_any(bad) || has_tiny_column(w, k, src));
 }
 
-const ortc_product_pieces V_NAME(ortc_product_pieces) = {runs, pairs};
+const ortc_product_pieces V_NAME(ortc_product_pieces) = {runs, pairs, odd};

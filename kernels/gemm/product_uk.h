@@ -129,22 +129,23 @@ typedef struct ortc_product_bytes {
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
 
 /* f32 as bf16, or as sums of `planes` of them, the largest first, into forms of groups
- * (product_pieces_vec.c). Both return whether several do not do: a value is other than 0 and smaller
- * than 2^-103, where the last piece would be denormal, or 2^57 and larger, where sums might overflow that do
- * not; infinity; NaN; or a row (of B: a column) is not all 0, and none of it reaches 2^-50. So what a unit
- * that flushes denormals loses is below 2^-26 of the row's largest times the column's. Below
- * 2^-133 `runs` finds none, and counts them as 0. Products' B is cut as it is multiplied, with the same
- * limits (amx_split.h). */
+ * (product_pieces_vec.c). Several do not do where a value is other than 0 and smaller than 2^-103, where the
+ * last piece would be denormal, or 2^57 and larger, where sums might overflow that do not; infinity; NaN; or
+ * a row (of B: a column) is not all 0, and none of it reaches 2^-50. So what a unit that flushes denormals
+ * loses is below 2^-26 of the row's largest times the column's. Below 2^-133 `runs` finds none, and counts
+ * them as 0. Products' B is cut as it is multiplied, with the same limits (amx_split.h). */
 #define ORTC_PIECES_LEAST 0x0c000000u
 #define ORTC_PIECES_LARGEST 0x26800000u
 #define ORTC_PIECES_BEYOND 0x5c000000u
 typedef struct ortc_product_pieces {
     /* w rows [ld] of k values each become the first of dst [group][plane][dw][group], the last group filled
-     * up with zeros; of several pieces all but the last are cut off, those of pairs rounded */
+     * up with zeros; of several pieces all but the last are cut off, those of pairs rounded. Returns whether
+     * several do not do */
     int (*runs)(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
                 size_t dw);
     /* [k][w] becomes dst [group][plane][group / 2][w][2] */
-    int (*pairs)(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst);
+    void (*pairs)(size_t w, size_t k, const float *src, size_t planes, size_t group, void *dst);
+    int (*odd)(size_t w, size_t k, const float *src); /* whether several do not do for a [k][w] */
 } ortc_product_pieces;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_pieces)
 

@@ -62,12 +62,13 @@ def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, start
     told: dict[str, dict] = {name: {} for name in commands}
     runners: dict[str, Runner] = {}
     firsts: dict[str, list[float]] = {name: [] for name in commands}
+    order = [*commands]
     for turn in range(starts):
-        for name, command in commands.items():
+        for name in order:
             if "failed" in told[name]:
                 continue
             try:
-                runner = Runner(command)
+                runner = Runner(commands[name])
             except RuntimeError as e:
                 told[name]["failed"] = str(e)
                 continue
@@ -76,6 +77,7 @@ def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, start
                 runner.close()
             else:
                 runners[name] = runner
+        order.append(order.pop(0))  # the first of a turn may get memory that the machine never touched
     times: dict[str, list[float]] = {name: [] for name in runners}
     counts = dict.fromkeys(runners, 1)
     for turn in range(rounds + 1):

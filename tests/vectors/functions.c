@@ -69,6 +69,23 @@ static void even(size_t count, const float *x, float *y)
     V_FOR(i, n, count, v_store_f32(y + i, v_load_even_f32(x + 2 * i, n), n););
 }
 
+/* Of whole registers. */
+static void upper_halves(size_t count, const float *x, const float *y, uint16_t *z)
+{
+    for (size_t i = 0; i < count; i += V_LANES) {
+        const vi32 both = v_upper_halves(v_load_f32(x + i, V_LANES), v_load_f32(y + i, V_LANES));
+        memcpy(z + 2 * i, &both, sizeof both);
+    }
+}
+static void max_u16(size_t count, const int32_t *x, const int32_t *y, int32_t *z)
+{
+    V_FOR(i, n, count, v_store_i32(z + i, v_max_u16(v_load_i32(x + i, n), v_load_i32(y + i, n)), n););
+}
+static void min_u16(size_t count, const int32_t *x, const int32_t *y, int32_t *z)
+{
+    V_FOR(i, n, count, v_store_i32(z + i, v_min_u16(v_load_i32(x + i, n), v_load_i32(y + i, n)), n););
+}
+
 static void repeat(size_t count, size_t times, const float *x, float *y)
 {
     V_FOR(i, n, count, v_store_f32(y + i, v_repeat_f32(x + i / times, times, n), n););
@@ -122,6 +139,9 @@ const vec_functions V_NAME(vec_functions) = {V_LANES,
                                              even,
                                              low4,
                                              repeat,
+                                             upper_halves,
+                                             max_u16,
+                                             min_u16,
                                              load_f16,
                                              store_f16,
                                              load_bf16,

@@ -34,6 +34,10 @@ typedef struct vec_functions {
     void (*even)(size_t n, const float *x, float *y);
     void (*low4)(size_t n, const int32_t *x, float *y);
     void (*repeat)(size_t n, size_t times, const float *x, float *y); /* y[i] = x[i / times] */
+    /* n whole registers' lanes: z [n / lanes][x's lanes, y's lanes] */
+    void (*upper_halves)(size_t n, const float *x, const float *y, uint16_t *z);
+    void (*max_u16)(size_t n, const int32_t *x, const int32_t *y, int32_t *z); /* of each half */
+    void (*min_u16)(size_t n, const int32_t *x, const int32_t *y, int32_t *z);
     void (*load_f16)(size_t n, const uint16_t *x, float *y);
     void (*store_f16)(size_t n, const float *x, uint16_t *y);
     void (*load_bf16)(size_t n, const uint16_t *x, float *y);

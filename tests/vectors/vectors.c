@@ -316,6 +316,33 @@ static void test_floats(const vec_functions *v, const char *isa)
     result("f64", isa, bad);
 }
 
+/* Two halves of 16 bits in each lane. */
+static void test_halves(const vec_functions *v, const char *isa)
+{
+    enum { COUNT = 4096 };
+    static uint16_t upper[2 * COUNT], halves[2][2 * COUNT], most[2 * COUNT], least[2 * COUNT];
+    static int32_t words[4][COUNT];
+    size_t bad = 0;
+    v->upper_halves(COUNT, in_a, in_b, upper);
+    for (size_t i = 0; i < COUNT; i++) {
+        const size_t at = i / v->lanes * 2 * v->lanes + i % v->lanes;
+        bad += upper[at] != bits_of(in_a[i]) >> 16 || upper[at + v->lanes] != bits_of(in_b[i]) >> 16;
+    }
+    result("upper halves", isa, bad), bad = 0;
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        halves[0][i] = (uint16_t)next();
+        halves[1][i] = i % 8 ? (uint16_t)next() : (uint16_t)(halves[0][i] + i / 8 % 3 - 1);
+    }
+    memcpy(words[0], halves[0], sizeof words[0]), memcpy(words[1], halves[1], sizeof words[1]);
+    v->max_u16(COUNT, words[0], words[1], words[2]), v->min_u16(COUNT, words[0], words[1], words[3]);
+    memcpy(most, words[2], sizeof most), memcpy(least, words[3], sizeof least);
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        const uint16_t a = halves[0][i], b = halves[1][i];
+        bad += most[i] != (a > b ? a : b) || least[i] != (a < b ? a : b);
+    }
+    result("larger and smaller halves", isa, bad);
+}
+
 #define EXTENDS(type) \
     { \
         static type narrow[4096]; \
@@ -428,6 +455,7 @@ static int test(void)
         test_binary(v, sets[s].name);
         test_reduce(v, sets[s].name);
         test_floats(v, sets[s].name);
+        test_halves(v, sets[s].name);
         test_integers(v, sets[s].name);
         test_tails(v, sets[s].name);
     }

@@ -199,23 +199,24 @@ VFN void v_store_u16(uint16_t *p, vi32 v, size_t n)
 #define v_max_u16 v_max_u16
 VFN vi32 v_max_u16(vi32 a, vi32 b) { return (vi32)_mm512_max_epu16((__m512i)a, (__m512i)b); }
 VFN vi32 v_min_u16(vi32 a, vi32 b) { return (vi32)_mm512_min_epu16((__m512i)a, (__m512i)b); }
+VFN __m512i upper_words(void) /* of two registers; of one, twice */
+{
+    return _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25,
+                            23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+}
 VFN vi32 v_upper_halves(vf32 a, vf32 b)
 {
-    static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                       33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    return (vi32)_mm512_permutex2var_epi16((__m512i)a, _mm512_loadu_si512(upper), (__m512i)b);
+    return (vi32)_mm512_permutex2var_epi16((__m512i)a, upper_words(), (__m512i)b);
 }
 /* Half of the operations: a carry where the last bit that stays is set, and the upper halves picked. */
 #define v_store_bf16 v_store_bf16
 VFN void v_store_bf16(uint16_t *p, vf32 v, size_t n)
 {
     const __m512i x = (__m512i)v, half = _mm512_set1_epi32(0x7fff), last = _mm512_set1_epi32(0x10000);
-    const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29,
-                                           27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     __m512i up = _mm512_add_epi32(x, half);
     up = _mm512_mask_add_epi32(up, _mm512_test_epi32_mask(x, last), up, _mm512_set1_epi32(1));
     up = _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), x, _mm512_set1_epi32(0x400000));
-    const __m256i to = _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, up));
+    const __m256i to = _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper_words(), up));
     if (n >= V_LANES)
         _mm256_storeu_si256((__m256i *)(void *)p, to);
     else
