@@ -43,7 +43,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SPIN_NS 50000
+#define SPIN_NS 100000
 #define OPEN (UINT32_C(1) << 31)
 #define SLEEPS (UINT32_C(1) << 30)
 #define JOINED_ONE (UINT32_C(1) << 15)
@@ -174,9 +174,10 @@ static void deal(loop *l, uint32_t n_workers)
     shares = shares < l->n_chunks ? shares : (uint32_t)l->n_chunks;
     l->n_shares = shares;
     for (uint32_t i = 0; i < shares; i++) { /* without a product of n_chunks, which may be large */
-        int64_t each = l->n_chunks / shares, more = l->n_chunks % shares;
-        atomic_store_explicit(&l->shares[i].next, each * i + (i < more ? i : more), memory_order_relaxed);
-        l->shares[i].end = each * (i + 1) + (i + 1 < more ? i + 1 : more);
+        /* the last chunks may be less than others: who has those gets one more */
+        int64_t each = l->n_chunks / shares, less = shares - l->n_chunks % shares;
+        atomic_store_explicit(&l->shares[i].next, each * i + (i > less ? i - less : 0), memory_order_relaxed);
+        l->shares[i].end = each * (i + 1) + (i + 1 > less ? i + 1 - less : 0);
     }
     atomic_store_explicit(&l->open, shares, memory_order_relaxed);
 }

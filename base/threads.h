@@ -2,7 +2,7 @@
  *
  * A loop 0 .. n is cut into chunks of `grain`; chunk boundaries depend on n and grain only, so what a chunk
  * computes never depends on how many threads there are. The calling thread works too. Workers stay awake for
- * tens of microseconds after their last loop, then park; an idle process uses no processor time. A loop
+ * a tenth of a millisecond after their last loop, then park; an idle process uses no processor time. A loop
  * with a budget of one thread touches no lock and wakes nobody. Loops inside loops run serially. After fork
  * the child has no workers: the pool is built anew on first use there.
  */

@@ -508,18 +508,20 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     ortc_blocked_tile_fn *run = p->bytes  ? p->stem ? p->bytes->stem : p->bytes->dense
                                 : p->stem ? p->uk->stem
                                           : p->uk->dense[p->type];
+    const float *residual = last && j->end.straight ? j->a->residual : NULL;
+    if (residual) residual += first;
     const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
+    const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
     for (int64_t from = 0; from < tiles; from += some) {
         const int64_t to = min64(from + some, tiles), begin = share(t->pixels, tiles, from),
                       end = share(t->pixels, tiles, to), left = apart ? begin : 0;
         if (apart) tile.y_block = (size_t)((end - begin) * ORTC_BLOCK);
-        for (int64_t i = from; i < to; i++) {
-            const int64_t at = share(t->pixels, tiles, i);
+        for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
+            n = each + (i < more);
             tile.x = x + at * p->step;
             tile.y = y + (at - left) * ORTC_BLOCK;
-            if (last && j->end.straight && j->a->residual)
-                tile.residual = (const float *)j->a->residual + first + at * ORTC_BLOCK;
-            run((size_t)(share(t->pixels, tiles, i + 1) - at), (size_t)blocks, &tile);
+            if (residual) tile.residual = residual + at * ORTC_BLOCK;
+            run((size_t)n, (size_t)blocks, &tile);
         }
         for (int64_t b = 0; last && b < blocks; b++)
             ortc_blocked_finish(&j->end, y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block,

@@ -3,6 +3,7 @@
  * that all windows of a row are whole: as many are held as those windows read. */
 #include "blocked_depthwise.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/gemm/product_uk.h"
@@ -34,7 +35,7 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     const double macs = (double)p->taps * (double)(p->rows * row);
     p->grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
     p->some = ceil_div(p->rows, p->rows * row > FINISHED ? p->rows * row / FINISHED : 1);
-    p->scratch = (size_t)(p->extents.kernel[0] * p->extents.kernel[1]) * sizeof(ortc_blocked_line) +
+    p->scratch = (size_t)(p->some * p->extents.kernel[0] * p->extents.kernel[1]) * sizeof(char *) +
                  (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
                  (size_t)(p->some * row) * sizeof(float);
     const ortc_window_extents *e = &p->extents;
@@ -140,19 +141,18 @@ static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
     if (end > r->have) r->have = end;
 }
 
-/* The lines of the windows of a row of the output, that lie in the image of this block; how many. */
-static size_t find_lines(const rows *x, const float *w, int64_t plane, int64_t row, ortc_blocked_line *line)
+/* The lines of the windows of rows from .. to-1 of the output, in this block's image; NULL: beside it. */
+static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, const char **line)
 {
     const ortc_window_extents *e = &x->p->extents;
-    size_t n = 0;
-    for (int64_t d = 0; d < e->kernel[0]; d++)
-        for (int64_t r = 0; r < e->kernel[1]; r++, w += e->kernel[2] * ORTC_BLOCK) {
-            const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0],
-                          in_row = row * e->stride[1] - e->pad[1] + r * e->dilation[1];
-            if (in_plane >= 0 && in_plane < e->in[0] && in_row >= 0 && in_row < e->in[1])
-                line[n++] = (ortc_blocked_line){row_of(x, d, in_plane, in_row), w};
-        }
-    return n;
+    for (int64_t row = from; row < to; row++)
+        for (int64_t d = 0; d < e->kernel[0]; d++)
+            for (int64_t r = 0; r < e->kernel[1]; r++) {
+                const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0],
+                              in_row = row * e->stride[1] - e->pad[1] + r * e->dilation[1];
+                const int inside = in_plane >= 0 && in_plane < e->in[0] && in_row >= 0 && in_row < e->in[1];
+                *line++ = inside ? row_of(x, d, in_plane, in_row) : NULL;
+            }
 }
 
 /* Tasks are numbered [image][block][plane][row task]. */
@@ -161,16 +161,17 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     const job *j = arg;
     const ortc_blocked_depthwise_plan *p = j->p;
     const ortc_window_extents *e = &p->extents;
-    const int straight = j->end.straight;
+    const int straight = j->end.straight, clip = straight && j->a->tail->act == ORTC_UK_ACT_CLIP;
     const int64_t pixel = ORTC_BLOCK * 4, width = e->out[2];
-    ortc_blocked_line *line = scratch;
-    ortc_blocked_column *column = (ortc_blocked_column *)(void *)(line + e->kernel[0] * e->kernel[1]);
+    const char **line = scratch;
+    const size_t lines = (size_t)(e->kernel[0] * e->kernel[1]);
+    ortc_blocked_column *column = (ortc_blocked_column *)(void *)(line + (size_t)p->some * lines);
     float *sums = (float *)(void *)(column + e->kernel[2]);
-    ortc_blocked_windows w = {.line = line,
+    ortc_blocked_windows w = {.lines = lines,
+                              .line = line,
                               .step = e->stride[2] * pixel,
-                              .clip = straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
-                              .lo = j->a->tail->lo,
-                              .hi = j->a->tail->hi};
+                              .lo = clip ? j->a->tail->lo : -INFINITY,
+                              .hi = clip ? j->a->tail->hi : INFINITY};
     find_columns(p, pixel, column, &w);
     for (int64_t i = begin; i < end; i++) {
         int64_t rest = i;
@@ -181,19 +182,16 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         const size_t lanes = b + 1 < p->blocks ? ORTC_BLOCK : (size_t)((p->channels - 1) % ORTC_BLOCK + 1);
         rows x = {.p = p, .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * (p->held ? 2 : 4)};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
-        w.bias = j->a->bias + b * ORTC_BLOCK;
+        w.w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK, w.bias = j->a->bias + b * ORTC_BLOCK;
         for (int64_t from = first, to; from < last; from = to) {
             const int64_t at = (block * p->out_count + (plane * e->out[1] + from) * width) * ORTC_BLOCK;
             float *y = straight ? (float *)j->a->y + at : sums;
             const float *residual = straight && j->a->residual ? (const float *)j->a->residual + at : NULL;
             to = from + p->some < last ? from + p->some : last;
             if (p->held) hold(&x, plane, from, to);
-            for (int64_t row = from; row < to; row++) {
-                w.lines = find_lines(&x, (const float *)j->a->w + b * p->taps * ORTC_BLOCK, plane, row, line);
-                w.y = y + (row - from) * width * ORTC_BLOCK;
-                w.residual = residual ? residual + (row - from) * width * ORTC_BLOCK : NULL;
-                p->uk->depthwise(width, &w);
-            }
+            find_lines(&x, plane, from, to, line);
+            w.y = y, w.residual = residual;
+            p->uk->depthwise(to - from, width, &w);
             ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);
         }
     }

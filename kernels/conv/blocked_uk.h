@@ -41,31 +41,26 @@ typedef struct ortc_blocked_tile {
 /* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
 typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
 
-/* A row of a depthwise convolution: y = bias + the sum over those taps of each pixel's window that lie in the
- * image, then as of a tile. Of rows of windows only those in the image are given; a column says which pixels
- * see it there. */
-typedef struct ortc_blocked_line { /* a row of windows */
-    const char *x;                 /* the row of the image, in f32 */
-    const float *w;                /* [column][16] */
-} ortc_blocked_line;
+/* Rows of a depthwise convolution: y = bias + the sum over those taps of each pixel's window that lie in the
+ * image, then as of a tile. A column says which pixels see it there. */
 typedef struct ortc_blocked_column {
-    int64_t x;          /* bytes from a line's x to what pixel 0 would read */
+    int64_t x;          /* bytes from a line to what pixel 0 would read */
     int64_t first, end; /* pixels that see it */
 } ortc_blocked_column;
 typedef struct ortc_blocked_windows {
-    size_t lines, columns;
-    const ortc_blocked_line *line;
+    size_t lines, columns;   /* of a window */
+    const char *const *line; /* [row][line]: rows of the image, in f32; NULL: beside it */
+    const float *w;          /* [line][column][16] */
     const ortc_blocked_column *column;
     int64_t first, end;    /* pixels that see all columns */
     int64_t step;          /* bytes of x from a pixel to the next */
     int64_t width;         /* pixels of a line */
     const float *bias;     /* [16] */
-    float *y;              /* [pixel][16] */
+    float *y;              /* [row][pixel][16] */
     const float *residual; /* lies as y does, NULL: none */
-    int clip;
-    float lo, hi;
+    float lo, hi;          /* infinite where nothing is clipped */
 } ortc_blocked_windows;
-typedef void ortc_blocked_windows_fn(int64_t pixels, const ortc_blocked_windows *);
+typedef void ortc_blocked_windows_fn(int64_t rows, int64_t pixels, const ortc_blocked_windows *);
 
 typedef struct ortc_blocked_bytes {
     ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */

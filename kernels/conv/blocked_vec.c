@@ -27,24 +27,28 @@
 #define UP_TO_14(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
     X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* clang-format on */
-/* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels. */
+/* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels, and of one that slides (sums that
+ * are 8 at most wait for each other). */
 #if defined(__AVX512F__)
 #define PIXELS 14
 #define EACH UP_TO_14
 #define BLOCKS 2
 #define STRIP 8
-#define EACH_SLIDE(X) X(3, 1, 14) X(3, 2, STRIP) X(5, 1, STRIP) X(5, 2, STRIP) X(7, 1, STRIP)
+#define SLIDE 14
+#define EACH_SLIDE(X) X(3, 1) X(3, 2) X(5, 1) X(5, 2) X(7, 1)
 #elif defined(__AVX2__) || defined(__ARM_NEON)
 #define PIXELS 6
 #define EACH UP_TO_6
 #define BLOCKS 1
 #define STRIP 4
-#define EACH_SLIDE(X) X(3, 1, STRIP) X(3, 2, STRIP) X(5, 1, STRIP)
+#define SLIDE 4
+#define EACH_SLIDE(X) X(3, 1) X(3, 2) X(5, 1)
 #else
 #define PIXELS 2
 #define EACH UP_TO_2
 #define BLOCKS 1
 #define STRIP 2
+#define SLIDE 2
 #define EACH_SLIDE(X)
 #endif
 #define VECTORS (ORTC_BLOCK / LANES) /* of a block */
@@ -127,7 +131,9 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
         const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
         EACH_SUM(v = v_min(hi, v_max(lo, v))) /* v second: a NaN stays */
     }
-    EACH_SUM(v_store_f32(AT(t->y, t->y_block), v, LANES))
+    float *y = t->y; /* once: stores could change it, as far as compilers know */
+    const size_t y_block = t->y_block;
+    EACH_SUM(v_store_f32(AT(y, y_block), v, LANES))
 }
 
 #define TILE(np, T, stem, nb) \
@@ -158,6 +164,21 @@ TILES(stem_f32, F32, 1)
 
 /* ---- Depthwise ----------------------------------------------------------------------------------------- */
 
+/* What is loaded is used by several products: with AVX-512, where registers are enough, compilers are not to
+ * load it anew for each. */
+#if defined(__AVX512F__)
+#define KEEP(v) __asm__("" : "+v"(v))
+#else
+#define KEEP(v) (void)0
+#endif
+
+/* A row of the output: its windows' lines, and where it begins in y, in pixels. */
+typedef struct window_row {
+    const ortc_blocked_windows *t;
+    const char *const *line;
+    int64_t y;
+} window_row;
+
 VFN void begin_strip(const int np, const ortc_blocked_windows *t, vf32 (*sum)[VECTORS])
 {
     UNROLL for (int p = 0; p < np; p++)
@@ -167,38 +188,46 @@ VFN void begin_strip(const int np, const ortc_blocked_windows *t, vf32 (*sum)[VE
 }
 
 /* The first n of np sums, from pixel `at` on. */
-VFN void end_strip(const int np, const ortc_blocked_windows *t, int64_t at, int64_t n, vf32 (*sum)[VECTORS])
+VFN void end_strip(const int np, const window_row *row, int64_t at, int64_t n, vf32 (*sum)[VECTORS])
 {
-    const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
+    const vf32 lo = v_set_f32(row->t->lo), hi = v_set_f32(row->t->hi);
+    const int64_t to = (row->y + at) * ORTC_BLOCK;
+    const float *residual = row->t->residual;
+    float *y = row->t->y + to;
+    if (residual) {
+        UNROLL for (int p = 0; p < np; p++)
+        {
+            if (p >= n) break;
+            UNROLL for (int j = 0; j < VECTORS; j++)
+                sum[p][j] = v_add(sum[p][j], v_load_f32(residual + to + p * ORTC_BLOCK + j * LANES, LANES));
+        }
+    }
     UNROLL for (int p = 0; p < np; p++)
     {
         if (p >= n) break;
-        UNROLL for (int j = 0; j < VECTORS; j++)
-        {
-            const int64_t to = (at + p) * ORTC_BLOCK + j * LANES;
-            vf32 v = sum[p][j];
-            if (t->residual) v = v_add(v, v_load_f32(t->residual + to, LANES));
-            if (t->clip) v = v_min(hi, v_max(lo, v));
-            v_store_f32(t->y + to, v, LANES);
-        }
+        UNROLL for (int j = 0; j < VECTORS; j++) /* sums second: a NaN stays */
+            v_store_f32(y + p * ORTC_BLOCK + j * LANES, v_min(hi, v_max(lo, sum[p][j])), LANES);
     }
 }
 
 /* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum. whole: all of
  * them see all columns. */
-VFN void strip(const int whole, const int np, const ortc_blocked_windows *t, int64_t at)
+VFN void strip(const int whole, const int np, const window_row *row, int64_t at)
 {
+    const ortc_blocked_windows *t = row->t;
+    const float *w = t->w;
     vf32 sum[STRIP][VECTORS];
     begin_strip(np, t, sum);
-    for (size_t l = 0; l < t->lines; l++) {
-        const char *line = t->line[l].x + at * t->step;
-        const float *w = t->line[l].w;
-        for (size_t c = 0; c < t->columns; c++, w += ORTC_BLOCK) {
+    for (size_t l = 0; l < t->lines; l++, w += t->columns * ORTC_BLOCK) {
+        const char *line = row->line[l];
+        if (!line) continue;
+        for (size_t c = 0; c < t->columns; c++) {
             const ortc_blocked_column *column = &t->column[c];
-            const char *x = line + column->x;
+            const char *x = line + at * t->step + column->x;
             vf32 wv[VECTORS];
             if (!whole && (at < column->first || at >= column->end)) continue;
-            UNROLL for (int j = 0; j < VECTORS; j++) wv[j] = v_load_f32(w + j * LANES, LANES);
+            UNROLL for (int j = 0; j < VECTORS; j++)
+                wv[j] = v_load_f32(w + c * ORTC_BLOCK + j * LANES, LANES);
             UNROLL for (int p = 0; p < np; p++)
             {
                 UNROLL for (int j = 0; j < VECTORS; j++)
@@ -206,20 +235,25 @@ VFN void strip(const int whole, const int np, const ortc_blocked_windows *t, int
             }
         }
     }
-    end_strip(np, t, at, np, sum);
+    end_strip(np, row, at, np, sum);
 }
 /* n pixels, up to np, whose windows have C columns side by side, S pixels from one to the next: what they
  * read is loaded once for all. x0: where tap 0 of the first lies in the row. Only C / 2 of it on either side
  * may lie beside the image. Sums are those of `strip`, in the same order. */
-VFN void slide(const int C, const int S, const int np, const ortc_blocked_windows *t, int64_t at, int64_t n,
+VFN void slide(const int C, const int S, const int np, const window_row *row, int64_t at, int64_t n,
                int64_t x0)
 {
+    const ortc_blocked_windows *t = row->t;
     const int64_t inside = t->width - x0, needed = (n - 1) * S + C, end = inside < needed ? inside : needed;
-    vf32 sum[14][VECTORS];
+    const float *w = t->w;
+    vf32 sum[SLIDE][VECTORS];
     begin_strip(np, t, sum);
-    for (size_t l = 0; l < t->lines; l++) {
-        const float *x = (const float *)(const void *)t->line[l].x + x0 * ORTC_BLOCK, *w = t->line[l].w;
+    for (size_t l = 0; l < t->lines; l++, w += C * ORTC_BLOCK) {
+        const float *x = (const float *)(const void *)row->line[l];
         vf32 wv[7][VECTORS];
+        if (!x) continue;
+        x += x0 * ORTC_BLOCK;
+        __asm__("" : "+r"(x)); /* one address, and not one for each pixel */
         UNROLL for (int c = 0; c < C; c++)
         {
             UNROLL for (int j = 0; j < VECTORS; j++)
@@ -231,7 +265,10 @@ VFN void slide(const int C, const int S, const int np, const ortc_blocked_window
             if (i < C / 2 && x0 + i < 0) continue;
             vf32 xv[VECTORS];
             UNROLL for (int j = 0; j < VECTORS; j++)
+            {
                 xv[j] = v_load_f32(x + i * ORTC_BLOCK + j * LANES, LANES);
+                KEEP(xv[j]);
+            }
             UNROLL for (int c = C - 1; c >= 0; c--)
             {
                 if (i < c || (i - c) % S || (i - c) / S >= np) continue;
@@ -240,58 +277,61 @@ VFN void slide(const int C, const int S, const int np, const ortc_blocked_window
             }
         }
     }
-    end_strip(np, t, at, n, sum);
+    end_strip(np, row, at, n, sum);
 }
-#define SLIDE_OF(C, S, np) \
-    static void slide_##C##_##S(const ortc_blocked_windows *t, int64_t at, int64_t n, int64_t x0) \
+#define SLIDE_OF(C, S) \
+    static void slide_##C##_##S(const window_row *row, int64_t at, int64_t n, int64_t x0) \
     { \
-        slide(C, S, np, t, at, n, x0); \
+        slide(C, S, SLIDE, row, at, n, x0); \
     }
-#define SLIDE_ENTRY(C, S, np) {C, (S)*PIXEL, np, slide_##C##_##S},
+#define SLIDE_ENTRY(C, S) {C, (S)*PIXEL, slide_##C##_##S},
 #define PIXEL (ORTC_BLOCK * (int64_t)sizeof(float))
 EACH_SLIDE(SLIDE_OF)
 
 typedef struct slide_line {
     size_t columns;
     int64_t step; /* bytes */
-    uint32_t most;
-    void (*run)(const ortc_blocked_windows *, int64_t at, int64_t n, int64_t x0);
+    void (*run)(const window_row *, int64_t at, int64_t n, int64_t x0);
 } slide_line;
 
 /* A strip from `at` on by its columns one by one; how many pixels it has. */
-static int64_t one_strip(int64_t n, const ortc_blocked_windows *t, int64_t at)
+static int64_t one_strip(int64_t n, const window_row *row, int64_t at)
 {
+    const ortc_blocked_windows *t = row->t;
     const int64_t whole = at < t->first ? 0 : (t->end < n ? t->end : n) - at; /* see all columns */
     const int64_t np = whole >= STRIP ? STRIP : whole >= STRIP / 2 ? STRIP / 2 : 1;
     if (np == STRIP)
-        strip(1, STRIP, t, at);
+        strip(1, STRIP, row, at);
     else if (np > 1)
-        strip(1, STRIP / 2, t, at);
+        strip(1, STRIP / 2, row, at);
     else
-        strip(0, 1, t, at);
+        strip(0, 1, row, at);
     return np;
 }
 
-/* A row in strips, of nearly the same length where they slide. */
-static void depthwise(int64_t n, const ortc_blocked_windows *t)
+/* Rows in strips, of nearly the same length where they slide. */
+static void depthwise(int64_t rows, int64_t n, const ortc_blocked_windows *t)
 {
     static const slide_line slides[] = {EACH_SLIDE(SLIDE_ENTRY){.run = NULL}};
     const slide_line *slide = slides;
     const ortc_blocked_column *column = t->column;
     while (slide->run && (slide->columns != t->columns || slide->step != t->step)) slide++;
     const int beside = slide->run && column[1].x - column[0].x == PIXEL;
-    const int64_t half = (int64_t)t->columns / 2, step = t->step / PIXEL;
-    uint32_t left = 0; /* strips; 0: to be counted */
-    for (int64_t at = 0, np; at < n; at += np) {
-        if (!left && beside) left = ((uint32_t)(n - at) + slide->most - 1) / slide->most;
-        np = left > 0 ? ((uint32_t)(n - at) + left - 1) / left : 1;
-        const int64_t x0 = column[0].x / PIXEL + at * step;
-        if (beside && x0 >= -half && x0 + (np - 1) * step + half < t->width) {
-            slide->run(t, at, np, x0);
-            left--;
-        } else {
-            np = one_strip(n, t, at);
-            left = 0;
+    const int64_t half = (int64_t)t->columns / 2, step = t->step / PIXEL, first = column[0].x / PIXEL;
+    for (int64_t r = 0; r < rows; r++) {
+        const window_row row = {t, t->line + (size_t)r * t->lines, r * n};
+        uint32_t left = 0; /* strips; 0: to be counted */
+        for (int64_t at = 0, np; at < n; at += np) {
+            if (!left && beside) left = ((uint32_t)(n - at) + SLIDE - 1) / SLIDE;
+            np = left > 0 ? ((uint32_t)(n - at) + left - 1) / left : 1;
+            const int64_t x0 = first + at * step;
+            if (beside && x0 >= -half && x0 + (np - 1) * step + half < t->width) {
+                slide->run(&row, at, np, x0);
+                left--;
+            } else {
+                np = one_strip(n, &row, at);
+                left = 0;
+            }
         }
     }
 }

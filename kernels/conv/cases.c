@@ -164,6 +164,8 @@ const ortc_case ortc_cases_conv[] = {
     {"ConvTranspose", "f32[1,6,90,70] f32[6,5,3,3]! f32[15]",
      "strides=[3,1] dilations=[2,3] group=3 pads=[4,0,1,5]", .tolerance = 4},
     {"ConvTranspose", "f32[1,64,40,50] f32[64,32,2,2]", "strides=[2,2]", .tolerance = 4},
+    {"ConvTranspose", "T[2,6,90,70] T[6,1,2,2]! T[2]", "strides=[2,3] pads=[1,0,0,1] group=2",
+     "T=f32,f16,bf16", .tolerance = 4},
     {"ConvTranspose", "f32[2,3,500] f32[3,40,9]!", "strides=[4] output_padding=[1]", .tolerance = 4},
     {"ConvTranspose", "f32[1,3,5,6,7] f32[3,4,3,2,3]!", "strides=[2,2,2] pads=[1,1,1,1,0,1]", .tolerance = 4},
     /* windows side by side: in blocks, several bands, one to three dims, on tiles */

@@ -1,12 +1,14 @@
 /* kernels/conv/cpu_transpose.c: ConvTranspose on the cpu provider, in f32 (f16 and bf16 summed in f32, too):
  * of each piece of X's positions one product with W gives all that its elements spread, a row for each filter
- * and place of the window; the rows are then added to Y where they belong, a task for each filter. A piece is
- * some whole lines of X, so that what is spread stays in the caches. W is packed once.
+ * and place of the window; the rows are then added to Y where they belong, a task for each filter, and, where
+ * none of their lines meet, for some lines of it. A piece is some whole lines of X, so that what is spread
+ * stays in the caches. W is packed once.
  *
  * N images, C and M channels, G groups; K places of the window. Leaves to others: products (gemm/product.h).
  */
 #include <stdlib.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/conv/transpose.h"
 #include "kernels/gemm/cpu_gemm.h"
@@ -133,10 +135,19 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 
 typedef struct add_job {
     const transpose_plan *p;
-    const float *spread; /* [filter][place][lines of the piece][width] */
-    float *y;            /* of the group's first filter */
-    int64_t first, lines;
+    const float *spread;         /* [filter][place][lines of the piece][width] */
+    float *y;                    /* of the group's first filter */
+    int64_t first, lines, parts; /* parts: tasks that lines of a filter are dealt to */
 } add_job;
+
+/* Whether lines of X reach lines of Y of their own. */
+static bool lines_are_apart(const transpose_plan *p)
+{
+    const ortc_window *w = &p->t.window;
+    for (int32_t i = 0; i < p->spatial - 1; i++)
+        if ((w->kernel[i] - 1) * w->dilation[i] >= w->stride[i]) return false;
+    return true;
+}
 
 /* A line of X at one place: y[i * stride] += x[i] for those i that lie within. */
 static void add_line(float *y, const float *x, int64_t n, int64_t stride, int64_t at, int64_t width)
@@ -161,15 +172,17 @@ static void add_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const int32_t last = p->spatial - 1;
     const int64_t width = p->in[last], row = p->piece * width;
     (void)scratch;
-    for (int64_t m = begin; m < end; m++)
+    for (int64_t n = begin; n < end; n++)
         for (int64_t place = 0; place < p->places; place++) {
-            const float *x = j->spread + (m * p->places + place) * row;
+            const int64_t m = n / j->parts, from = dealt(j->lines, j->parts, n % j->parts),
+                          to = dealt(j->lines, j->parts, n % j->parts + 1);
+            const float *x = j->spread + (m * p->places + place) * row + from * width;
             int64_t offset[ORTC_SPATIAL_LIMIT], rest = place;
             for (int32_t i = last; i >= 0; i--) { /* of the place, from a position times the stride */
                 offset[i] = rest % w->kernel[i] * w->dilation[i] - p->pad[i];
                 rest /= w->kernel[i];
             }
-            for (int64_t line = 0; line < j->lines; line++, x += width) {
+            for (int64_t line = from; line < to; line++, x += width) {
                 int64_t at = 0, step = p->out[last];
                 bool inside = true;
                 rest = j->first + line;
@@ -197,25 +210,26 @@ typedef struct fill_job {
     ortc_dtype type;
 } fill_job;
 
+/* Elements of all filters. */
 static void bias_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_job *j = arg;
+    const int64_t n = j->p->out_count;
     (void)scratch;
-    for (int64_t m = begin; m < end; m++) {
-        float b = 0, *y = j->sums + m * j->p->out_count;
+    for (int64_t i = begin, m = begin / n; i < end; m++) {
+        float b = 0;
         if (j->bias)
             j->p->convert->widen[ortc_float_index(j->type)](1, ortc_product_at(j->bias, m, j->type), &b);
-        for (int64_t i = 0; i < j->p->out_count; i++) y[i] = b;
+        for (const int64_t to = min64(end, (m + 1) * n); i < to; i++) j->sums[i] = b;
     }
 }
 
 static void narrow_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_job *j = arg;
-    const int64_t n = j->p->out_count;
     (void)scratch;
-    j->p->convert->narrow[ortc_float_index(j->type)]((size_t)((end - begin) * n), j->sums + begin * n,
-                                                     ortc_product_at(j->y, begin * n, j->type));
+    j->p->convert->narrow[ortc_float_index(j->type)]((size_t)(end - begin), j->sums + begin,
+                                                     ortc_product_at(j->y, begin, j->type));
 }
 
 static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t image, int64_t group,
@@ -224,15 +238,15 @@ static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t imag
     const ortc_dtype t = c->in[0].dtype;
     const ortc_product_threads threads = {ortc_call_parallel, c};
     const int64_t first = group * p->filters, width = p->in[p->spatial - 1];
-    const int64_t grain = ortc_rows_grain(p->out_count);
+    const int64_t grain = ortc_rows_grain(1), apart = lines_are_apart(p);
     char *memory = c->workspace;
     void *y = ortc_product_at(c->out[0].data, (image * p->groups * p->filters + first) * p->out_count, t);
     const void *x = ortc_product_at(c->in[0].data, (image * p->groups + group) * p->channels * p->in_count,
                                     t);
     const void *bias = c->n_in > 2 && c->in[2].dtype ? ortc_product_at(c->in[2].data, first, t) : NULL;
     fill_job fill = {p, t == ORTC_F32 ? y : (float *)(void *)(memory + p->at_sums), y, bias, t};
-    add_job add = {p, (const float *)(void *)(memory + p->at_spread), fill.sums, 0, 0};
-    ORTC_TRY(ortc_parallel(c, p->filters, grain, bias_chunk, &fill));
+    add_job add = {p, (const float *)(void *)(memory + p->at_spread), fill.sums, 0, 0, 1};
+    ORTC_TRY(ortc_parallel(c, p->filters * p->out_count, grain, bias_chunk, &fill));
     for (; add.first < p->lines; add.first += add.lines) {
         /* the last piece begins earlier, if it must, and its first lines are left out */
         const int64_t start = add.first + p->piece > p->lines ? p->lines - p->piece : add.first;
@@ -247,10 +261,12 @@ static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t imag
         ORTC_TRY(ortc_product_run(&p->product, &args, &threads));
         add.spread = (const float *)(void *)(memory + p->at_spread) + (add.first - start) * width;
         add.lines = start + p->piece - add.first;
-        ORTC_TRY(
-            ortc_parallel(c, p->filters, ortc_rows_grain(p->places * add.lines * width), add_chunk, &add));
+        const int64_t each = ortc_rows_grain(p->places * width); /* lines of a task, where it may be some */
+        if (apart) add.parts = ceil_div(add.lines, each);
+        ORTC_TRY(ortc_parallel(c, p->filters * add.parts,
+                               ortc_rows_grain(p->places * width * add.lines / add.parts), add_chunk, &add));
     }
-    return t == ORTC_F32 ? ORTC_OK : ortc_parallel(c, p->filters, grain, narrow_chunk, &fill);
+    return t == ORTC_F32 ? ORTC_OK : ortc_parallel(c, p->filters * p->out_count, grain, narrow_chunk, &fill);
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
@@ -276,7 +292,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     return ORTC_OK;
 }
 
-/* Multiplications at 0.85 of their rate, and 3 clocks for each element that is spread. */
+/* Multiplications at 0.85 of the fused ones' rate, less where pieces are quicker, and 3 clocks for each
+ * element that is spread. */
 static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     const ortc_transpose *t = state;
@@ -285,7 +302,14 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     if (ortc_view_count(x) == 0 || ortc_view_count(w) == 0) return ORTC_OK;
     const double each = (double)ortc_view_count(w) / (double)w->dims[0], /* places of a group's filters */
         macs = (double)ortc_view_count(x) * each, spread = macs / (double)x->dims[1] * (double)t->group;
-    o->clocks = macs / (2.0 * ortc_product_line_for(x->dtype)->b.step) / 0.85 + 3 * spread;
+    const ortc_product_line *fused = ortc_product_line_for(x->dtype);
+    const ortc_matmul_shape s = {.m = (int64_t)each,
+                                 .k = w->dims[0] / t->group,
+                                 .batch = 1,
+                                 .n = ortc_view_count(x) / x->dims[0] / x->dims[1]};
+    const ortc_product_line *line = ortc_gemm_quicker(x->dtype, x->dtype, s.m, s.n, s.k, 1, 0);
+    const double less = ortc_gemm_clocks(line, &s, 0) / ortc_gemm_clocks(fused, &s, 0);
+    o->clocks = less * macs / (2.0 * fused->b.step) / 0.85 + 3 * spread;
     o->form = ORTC_TRANSPOSE_FORM | 1;
     return ORTC_OK;
 }

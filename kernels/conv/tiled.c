@@ -243,11 +243,16 @@ band ortc_tiled_band_of(const job *j, int64_t i, char *laid)
 {
     const ortc_tiled_plan *p = j->p;
     band b = {.j = j, .laid = laid};
-    b.column = i % p->segments * p->segment, i /= p->segments;
+    /* Evenly; of those with a tile more one is the last, whose last tile may have few pixels. */
+    const int64_t tiles = ceil_div(p->e.out[2], ORTC_TILE_PIXELS), left = p->segments - i % p->segments;
+    b.column = (tiles - dealt(tiles, p->segments, left)) * ORTC_TILE_PIXELS;
+    b.pixels = min64((tiles - dealt(tiles, p->segments, left - 1)) * ORTC_TILE_PIXELS, p->e.out[2]) -
+               b.column;
+    i /= p->segments;
     b.row = i % p->row_bands * p->rows, i /= p->row_bands;
     b.plane = i % p->e.out[0], i /= p->e.out[0];
     b.group = i % p->group, b.image = i / p->group;
-    b.pixels = min64(p->segment, p->e.out[2] - b.column), b.rows = min64(p->rows, p->e.out[1] - b.row);
+    b.rows = min64(p->rows, p->e.out[1] - b.row);
     return b;
 }
 

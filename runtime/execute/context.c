@@ -191,7 +191,8 @@ static bool bind_steps(ortc_context *c, ortc_frame *f)
         call->call.workspace = s->workspace ? arena + s->workspace_at : NULL;
         if (s->workspace_per_worker) {
             call->scratch = arena + s->workspace_at +
-                            ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1));
+                            ((s->workspace + ORTC_ALIGNMENT - 1) & ~(size_t)(ORTC_ALIGNMENT - 1)) +
+                            ortc_worker_gap(c->unit->threads);
             call->scratch_stride = s->workspace_per_worker;
         }
         for (uint32_t k = 0; k < s->n_in; k++)

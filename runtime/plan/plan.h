@@ -112,6 +112,10 @@ typedef struct ortc_step_offer {
     ortc_layout layout; /* of the first output */
 } ortc_step_offer;
 
+/* Bytes in front of what each of several workers writes: kernels ask for what comes next a little beyond what
+ * they have, and lines that another thread is writing would go to and fro between cores with every tile. */
+static inline size_t ortc_worker_gap(uint32_t threads) { return threads > 1 ? 8192 : 0; }
+
 typedef struct ortc_step {
     uint8_t kind; /* ORTC_STEP_* */
     /* of the targets: whose kernel it is, whose queue copies, signals or is waited for */
@@ -132,7 +136,7 @@ typedef struct ortc_step {
     size_t copy_bytes;
     /* reads or makes strings, sequences, maps or optionals; COPY: of such a value to a slot */
     bool values;
-    /* bytes; in all workspace + per_worker * threads; arena offset */
+    /* bytes; in all workspace + per_worker * threads; arena offset. A worker's begin with a gap. */
     size_t workspace, workspace_per_worker, workspace_at;
     double flops, bytes;
 } ortc_step;

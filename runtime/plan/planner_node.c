@@ -424,6 +424,7 @@ static ortc_status place_workspace(ortc_planner *p, const plan_context *c, uint3
     uint32_t block;
     if (c->per_worker) {
         if (!ortc_align_size(c->per_worker, ORTC_ALIGNMENT, &each) ||
+            !ortc_add_size(each, ortc_worker_gap(p->env->threads), &each) ||
             !ortc_mul_size(each, p->env->threads, &workers) || !ortc_align_size(all, ORTC_ALIGNMENT, &all) ||
             !ortc_add_size(all, workers, &all))
             return ortc_no_memory(p->error, c->per_worker);

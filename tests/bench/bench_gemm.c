@@ -99,8 +99,8 @@ static int32_t team_parallel(void *context, int64_t n, int64_t grain, ortc_produ
 
 static team team_open(int threads, size_t scratch)
 {
-    const size_t each = (scratch + 255) / 256 * 256;
-    team t = {(uint32_t)threads, use_own ? pool_open(threads, scratch) : NULL, NULL, each, NULL, NULL};
+    const size_t each = (scratch + 255) / 256 * 256 + 8192; /* apart, as in runs */
+    team t = {(uint32_t)threads, use_own ? pool_open(threads, each) : NULL, NULL, each, NULL, NULL};
     if (t.own) return t;
     t.scratch = pool_memory(each * (size_t)threads);
     return t;

@@ -186,6 +186,7 @@ Test(run, a_limit_is_kept_and_says_what_is_large)
     o.flags = ORTC_SESSION_NO_WINOGRAD; /* whose workspace is larger than all that is in this model */
     /* enough for a batch of 1, not of 3; plans take more under a sanitizer */
     o.max_bytes = 32000;
+    o.threads = 1; /* each has a workspace */
 #ifdef ORTC_SANITIZED
     o.max_bytes += 8000;
 #endif
