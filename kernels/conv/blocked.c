@@ -8,6 +8,7 @@
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
+#include "turned.h"
 
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
 #define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
@@ -308,19 +309,27 @@ typedef struct fill_arg {
 
 /* n output channels, `step` elements apart in W, of `some` input channels: element (o, c, t) goes to
  * [t][c][o], `deep` being the channels of a tap. */
-#define TURN(name, type) \
-    static void name(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const void *w, \
-                     void *dst) \
-    { \
-        for (int64_t o = 0; o < n; o++) \
-            for (int64_t c = 0; c < some; c++) \
-                for (int64_t t = 0; t < taps; t++) { \
-                    const char *from = (const char *)w + (size_t)(o * step + c * taps + t) * sizeof(type); \
-                    memcpy((type *)dst + (t * deep + c) * ORTC_BLOCK + o, from, sizeof(type)); \
-                } \
+static void turn_4(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const char *w,
+                   char *dst)
+{
+    enum { MOST = 64 };
+    const int64_t size = ORTC_BLOCK * (int64_t)sizeof(float);
+    float turned[MOST][ORTC_BLOCK];
+    for (int64_t at = 0, m; at < some * taps; at += m) {
+        m = min64(MOST, some * taps - at);
+        ortc_turn_weights(ORTC_F32, w + at * 4, n, step, m, NULL, turned);
+        for (int64_t i = 0; i < m; i++)
+            memcpy(dst + ((at + i) % taps * deep + (at + i) / taps) * size, turned[i], (size_t)size);
     }
-TURN(turn_4, uint32_t)
-TURN(turn_2, uint16_t)
+}
+static void turn_2(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const char *w,
+                   char *dst)
+{
+    for (int64_t o = 0; o < n; o++)
+        for (int64_t c = 0; c < some; c++)
+            for (int64_t t = 0; t < taps; t++)
+                memcpy(dst + ((t * deep + c) * ORTC_BLOCK + o) * 2, w + (o * step + c * taps + t) * 2, 2);
+}
 
 /* Output blocks of all groups, a block of input after the other: both stay in L1. */
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)

@@ -3,6 +3,7 @@
 
 #include "kernels/gemm/product_uk.h"
 #include "tiled_loops.h"
+#include "turned.h"
 
 #define BLOCK ORTC_BLOCK
 #define FAR_BYTES 1e6  /* of a group's weights: not in L2, beside pixels, when they are needed */
@@ -92,25 +93,8 @@ static int64_t place_of(const fill_arg *a, int64_t c, int64_t t, int64_t k)
     return c * taps + t / columns * width + pixel / dilation;
 }
 
-/* Channels of a group from c on, all taps, of n filters: turned [channel][tap][filter]. runs: of other types
- * than f32, the same [filter][channel][tap]. */
-enum { MOST_TAPS = 9, RUN = 2 * BLOCK * MOST_TAPS };
-static void turn_runs(const fill_arg *a, const char *w, int64_t n, int64_t c, float (*runs)[RUN],
-                      float (*turned)[BLOCK])
-{
-    const int64_t taps = a->g->kernel_count, filter = a->g->channels * taps,
-                  count = min64(2 * BLOCK, a->g->channels - c) * taps, size = ortc_product_size(a->type);
-    const float *from = (const float *)(const void *)(w + c * taps * size);
-    if (a->type != ORTC_F32) {
-        for (int64_t o = 0; o < n; o++) a->widen((size_t)count, w + (o * filter + c * taps) * size, runs[o]);
-        from = runs[0];
-    }
-    a->moves->transpose((size_t)n, (size_t)count, from, a->type == ORTC_F32 ? (size_t)filter : RUN, turned[0],
-                        BLOCK);
-}
-
-/* n filters: a tile of weights, or three, or f32. turned: by turn_runs; NULL: not. Returns whether
- * pieces do not hold one. */
+/* n filters: a tile of weights, or three, or f32. turned: from channel c on, [channel][tap]; NULL: not.
+ * Returns whether pieces do not hold one. */
 static int fill_floats(const fill_arg *a, const char *w, int64_t n, int64_t c, int64_t t,
                        float (*turned)[BLOCK], char *dst)
 {
@@ -147,6 +131,7 @@ static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t c, i
     }
 }
 
+enum { MOST_TAPS = 9, RUN = 2 * BLOCK * MOST_TAPS };
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
@@ -155,7 +140,7 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                   taps = g->kernel_count, bytes = block_bytes(g, a->kind), words = words_behind(a->kind),
                   size = a->kind == ORTC_TILED_BYTES ? 1 : ortc_product_size(a->type);
     const int run = a->kind != ORTC_TILED_BYTES && !ortc_tiled_is_stem(g, a->kind) && taps <= MOST_TAPS;
-    float runs[BLOCK][RUN], turned[RUN][BLOCK];
+    float wide[BLOCK * RUN], turned[RUN][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t first = b % outs * BLOCK, n = min64(BLOCK, g->filters - first);
@@ -165,7 +150,9 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                     ortc_tiled_block_at(a->kind, b % outs, outs, bytes, &step, &next);
         int32_t behind[BLOCK] = {0};
         for (int64_t c = 0; c < g->channels; c += deep) {
-            if (run) turn_runs(a, w, n, c, runs, turned);
+            if (run)
+                ortc_turn_weights(a->type, w + c * taps * size, n, g->channels * taps,
+                                  min64(2 * BLOCK, g->channels - c) * taps, wide, turned);
             for (int64_t t = 0; t < ortc_tiled_taps(g, a->kind); t++, dst += step) {
                 if (a->kind == ORTC_TILED_BYTES)
                     fill_bytes(a, w, n, c, t, dst, behind);

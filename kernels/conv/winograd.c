@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
+#include "turned.h"
 
 #define BLOCK ORTC_BLOCK
 #define L2_BYTES (640 * 1024)    /* of a batch: what is transformed, and sums */
@@ -180,18 +181,15 @@ typedef struct fill_arg {
     const ortc_product_pieces *cut;
 } fill_arg;
 
-/* Blocks of output and of input, all channels of the latter, to f32: [filter][channel][9]. */
-static void widen(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK][BLOCK * 9])
+/* Of a block of output and one of input, f32: [channel][9][filter]. */
+static void turn(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK * 9][BLOCK])
 {
     const int64_t c = a->g->channels, some = max64(min64(BLOCK, c - in * BLOCK), 0);
-    for (int64_t o = 0; o < BLOCK; o++) {
-        const int64_t at = ((out * BLOCK + o) * c + in * BLOCK) * 9;
-        memset(w[o], 0, sizeof w[o]);
-        if (some && out * BLOCK + o < a->g->filters)
-            ortc_convert_get()->widen[ortc_float_index(a->type)]((size_t)some * 9,
-                                                                 a->w + at * ortc_product_size(a->type),
-                                                                 w[o]);
-    }
+    float wide[BLOCK * BLOCK * 9];
+    if (some)
+        ortc_turn_weights(a->type, a->w + (out * BLOCK * c + in * BLOCK) * 9 * ortc_product_size(a->type),
+                          min64(BLOCK, a->g->filters - out * BLOCK), c * 9, some * 9, wide, w);
+    memset(w[some * 9], 0, (size_t)((BLOCK - some) * 9) * sizeof *w);
 }
 
 /* [block of output][block of input] */
@@ -199,12 +197,13 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const int64_t ins = ceil_div(a->g->channels, BLOCK), each = weight_bytes(a->g, a->m, 0);
-    float w[BLOCK][BLOCK * 9];
+    float w[BLOCK * 9][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         float *dst = (float *)(void *)(a->dst + b / ins * each) + b % ins * BLOCK * BLOCK;
-        widen(a, b / ins, b % ins, w);
-        side_of(a->m)->weights(BLOCK, w[0], BLOCK * 9, dst, (size_t)(ins * BLOCK * BLOCK));
+        turn(a, b / ins, b % ins, w);
+        for (int64_t c = 0; c < BLOCK; c++)
+            side_of(a->m)->weights(w[c * 9], dst + c * BLOCK, (size_t)(ins * BLOCK * BLOCK));
     }
 }
 
@@ -214,7 +213,7 @@ static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
     const fill_arg *a = arg;
     const int64_t outs = ceil_div(a->g->filters, BLOCK), groups = ceil_div(a->g->channels, 2 * BLOCK),
                   each = weight_bytes(a->g, a->m, 1), points = (a->m + 2) * (a->m + 2);
-    float w[BLOCK][BLOCK * 9], whole[2 * BLOCK * BLOCK];
+    float w[BLOCK * 9][BLOCK], whole[2 * BLOCK * BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * WEIGHTS;
@@ -223,14 +222,14 @@ static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t g = 0; g < groups; g++, dst += n * WEIGHTS) {
             float *u = (float *)(void *)dst;
             for (int64_t i = 0; i < 2; i++) {
-                widen(a, b, g * 2 + i, w);
+                turn(a, b, g * 2 + i, w);
                 for (int64_t c = 0; c < BLOCK; c++)
-                    side_of(a->m)->weights(1, w[0] + c * 9, BLOCK * 9, u + (c * 2 + i) * BLOCK,
-                                           (size_t)step / sizeof *u);
+                    side_of(a->m)->weights(w[c * 9], u + (c * 2 + i) * BLOCK, (size_t)step / sizeof *u);
             }
             for (int64_t q = 0; q < points; q++) {
                 memcpy(whole, dst + q * step, sizeof whole);
-                odd |= a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst + q * step);
+                odd |= a->cut->odd(BLOCK, 2 * BLOCK, whole);
+                a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst + q * step);
             }
         }
         memcpy(a->dst + outs * each + b * (int64_t)sizeof odd, &odd, sizeof odd);

@@ -35,8 +35,8 @@ typedef struct ortc_winograd_side {
      * not to be used. Every patch with a NaN or an infinity in it makes one, and so does overflow on the way.
      * */
     int (*output)(const float *s, size_t step, const ortc_winograd_end *end);
-    /* w [16 filters][`row` floats], a row: [n channels][9], to u + point * step, there [channel][16]. */
-    void (*weights)(size_t n, const float *w, size_t row, float *u, size_t step);
+    /* w [9][16 filters] to u + point * step */
+    void (*weights)(const float *w, float *u, size_t step);
 } ortc_winograd_side;
 
 typedef struct ortc_winograd_uk {

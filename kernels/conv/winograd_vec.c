@@ -62,20 +62,21 @@ VFN void output_4(const vf32 *s, vf32 *y)
 }
 
 /* G w, in double: powers of a point over what the other factors are there */
-VFN void weights_2(const double *w, double *u)
+typedef double wide __attribute__((vector_size(LANES * sizeof(double))));
+VFN void weights_2(const wide *w, wide *u)
 {
     u[0] = w[0];
     u[1] = (w[0] + w[1] + w[2]) * 0.5;
     u[2] = (w[0] - w[1] + w[2]) * 0.5;
     u[3] = w[2];
 }
-VFN void weights_4(const double *w, double *u)
+VFN void weights_4(const wide *w, wide *u)
 {
     u[0] = w[0];
     u[1] = (w[0] + w[1] + w[2]) * (1.0 / 3);
     u[2] = (w[0] - w[1] + w[2]) * (-1.0 / 3);
-    u[3] = (4 * w[0] + 2 * w[1] + w[2]) * (-4.0 / 15);
-    u[4] = (w[0] - 2 * w[1] + 4 * w[2]) * (1.0 / 15);
+    u[3] = (4.0 * w[0] + 2.0 * w[1] + w[2]) * (-4.0 / 15);
+    u[4] = (w[0] - 2.0 * w[1] + 4.0 * w[2]) * (1.0 / 15);
     u[5] = w[2];
 }
 
@@ -144,26 +145,24 @@ OUTPUT(2)
 OUTPUT(4)
 
 #define WEIGHTS(M) \
-    static void weights_of_##M(size_t n, const float *w, size_t row, float *u, size_t step) \
+    static void weights_of_##M(const float *w, float *u, size_t step) \
     { \
         enum { N = M + 2 }; \
-        for (size_t c = 0; c < n; c++) { \
-            double between[N][3][ORTC_BLOCK]; \
-            for (int k = 0; k < 3; k++) \
-                for (size_t o = 0; o < ORTC_BLOCK; o++) { \
-                    double d[3], t[N]; \
-                    for (int r = 0; r < 3; r++) d[r] = (double)w[o * row + c * 9 + (size_t)(r * 3 + k)]; \
-                    weights_##M(d, t); \
-                    for (int r = 0; r < N; r++) between[r][k][o] = t[r]; \
-                } \
-            for (int r = 0; r < N; r++) \
-                for (size_t o = 0; o < ORTC_BLOCK; o++) { \
-                    double d[3], t[N]; \
-                    for (int k = 0; k < 3; k++) d[k] = between[r][k][o]; \
-                    weights_##M(d, t); \
-                    for (int k = 0; k < N; k++) \
-                        u[(size_t)(r * N + k) * step + c * ORTC_BLOCK + o] = (float)t[k]; \
-                } \
+        wide between[N][3]; \
+        for (size_t j = 0; j < VECTORS; j++, w += LANES, u += LANES) { \
+            for (int k = 0; k < 3; k++) { \
+                wide d[3], t[N]; \
+                UNROLL for (int r = 0; r < 3; r++) \
+                    d[r] = __builtin_convertvector(V_LOAD(w + (r * 3 + k) * ORTC_BLOCK), wide); \
+                weights_##M(d, t); \
+                UNROLL for (int r = 0; r < N; r++) between[r][k] = t[r]; \
+            } \
+            for (int r = 0; r < N; r++) { \
+                wide t[N]; \
+                weights_##M(between[r], t); \
+                UNROLL for (int k = 0; k < N; k++) \
+                    V_STORE(u + (size_t)(r * N + k) * step, __builtin_convertvector(t[k], vf32)); \
+            } \
         } \
     }
 WEIGHTS(2)
