@@ -16,7 +16,7 @@
 #define INPUT_GRAIN 16           /* patches */
 #define MOST_CHANNELS (1 << 16)
 #define LEAST_CHANNELS 32 /* in pieces: a group's */
-#define FAR_BYTES 4e6     /* weights in pieces that come from behind L2 for every batch */
+#define PIECES_BYTES 4e6  /* more of them come from behind L2 for every batch: weights stay f32 */
 enum { PIECES = 3, PAIR = ORTC_TILE_BLOCKS, WEIGHTS = PIECES * ORTC_TILED_TILE_BYTES };
 
 ORTC_VEC_TABLE(ortc_winograd_uk)
@@ -43,6 +43,13 @@ static int is_for(const ortc_conv_geometry *g)
 const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g)
 {
     return g->channels >= LEAST_CHANNELS ? ortc_tiled_uk_get() : NULL;
+}
+
+static int is_plain(const ortc_conv_geometry *g, int m)
+{
+    return (double)((m + 2) * (m + 2)) * (double)ceil_div(g->channels, 2 * BLOCK) *
+               (double)ceil_div(g->filters, BLOCK) * WEIGHTS >
+           PIECES_BYTES;
 }
 
 /* As products read them. */
@@ -99,10 +106,9 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
 {
     const int64_t units = ceil_div(p->count, ORTC_TILE_HALF), want = threads ? threads : 8;
     const double bytes = (double)patches_of(p, ORTC_TILE_HALF) * sizeof(float);
-    p->far = (double)p->points * (double)p->groups * (double)p->outs * WEIGHTS > FAR_BYTES;
-    const int few = p->far || units <= 4;
+    const int few = p->plain || units <= 4;
     int64_t each = few ? 4 : 2;
-    p->wide = min64(p->far ? 4 * PAIR : PAIR, ceil_div(p->outs, PAIR) * PAIR);
+    p->wide = min64(p->plain ? 4 * PAIR : PAIR, ceil_div(p->outs, PAIR) * PAIR);
     if (ceil_div(units, each) < want && units >= want && !few) each = 1;
     p->together = ceil_div(units, each) < want && (double)units * bytes <= SHARED_BYTES;
     while (p->together && p->wide > PAIR && ceil_div(units, each) * ceil_div(p->outs, p->wide) < 2 * want)
@@ -131,6 +137,7 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
                               .lanes = (g->filters - 1) % BLOCK + 1,
                               .down = ceil_div(g->out[0], m),
                               .across = ceil_div(g->out[1], m)};
+    p->plain = tiles && is_plain(g, m);
     p->wide = (int64_t)p->uk->most_blocks;
     if ((double)g->images * (double)p->down * (double)p->across > 1e12) return 0;
     p->count = g->images * p->down * p->across;
@@ -150,18 +157,24 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
     p->at_patch = p->at_rows + rows;
     p->at_weights = p->at_patch +
                     points * p->ins; /* the patch of all blocks, when a tile is computed again */
-    p->scratch = (size_t)(p->at_weights + p->ins * 9 * BLOCK * BLOCK) * sizeof(float);
+    p->at_cut = ceil_div(p->at_weights + p->ins * 9 * BLOCK * BLOCK, BLOCK) * BLOCK;
+    p->scratch = (size_t)p->at_cut * sizeof(float) + (size_t)(p->plain ? PAIR * p->groups * WEIGHTS : 0);
     return 1;
 }
 
 /* ---- Weights --------------------------------------------------------------------------------------------
- * [block of output][point][block of input][16][16]; in pieces [pair of blocks of output][point][pair of
- * blocks of input][block of output] of tiles (tiled_uk.h). */
+ * [block of output][point][block of input][16][16]; for pieces [pair of blocks of output][point][pair of
+ * blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
+
+static int64_t tile_bytes(const ortc_conv_geometry *g, int m)
+{
+    return is_plain(g, m) ? ORTC_TILED_PLAIN_BYTES : WEIGHTS;
+}
 
 static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* of a block of output */
 {
     const int64_t points = (m + 2) * (m + 2);
-    return pieces ? points * ceil_div(g->channels, 2 * BLOCK) * WEIGHTS
+    return pieces ? points * ceil_div(g->channels, 2 * BLOCK) * tile_bytes(g, m)
                   : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK * (int64_t)sizeof(float);
 }
 
@@ -207,19 +220,20 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* [block of output]: f32 where its pieces will be, channels of two blocks in turn, then these. */
+/* [block of output]: f32, channels of two blocks in turn, and where these are to be cut, that in their place. */
 static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const int64_t outs = ceil_div(a->g->filters, BLOCK), groups = ceil_div(a->g->channels, 2 * BLOCK),
-                  each = weight_bytes(a->g, a->m, 1), points = (a->m + 2) * (a->m + 2);
+                  each = weight_bytes(a->g, a->m, 1), points = (a->m + 2) * (a->m + 2),
+                  tile = tile_bytes(a->g, a->m);
     float w[BLOCK * 9][BLOCK], whole[2 * BLOCK * BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
-        const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * WEIGHTS;
-        char *dst = a->dst + b / PAIR * PAIR * each + b % PAIR * WEIGHTS;
+        const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * tile;
+        char *dst = a->dst + b / PAIR * PAIR * each + b % PAIR * tile;
         int32_t odd = 0;
-        for (int64_t g = 0; g < groups; g++, dst += n * WEIGHTS) {
+        for (int64_t g = 0; g < groups; g++, dst += n * tile) {
             float *u = (float *)(void *)dst;
             for (int64_t i = 0; i < 2; i++) {
                 turn(a, b, g * 2 + i, w);
@@ -229,7 +243,8 @@ static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
             for (int64_t q = 0; q < points; q++) {
                 memcpy(whole, dst + q * step, sizeof whole);
                 odd |= a->cut->odd(BLOCK, 2 * BLOCK, whole);
-                a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst + q * step);
+                if (tile == WEIGHTS)
+                    a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst + q * step);
             }
         }
         memcpy(a->dst + outs * each + b * (int64_t)sizeof odd, &odd, sizeof odd);
@@ -494,16 +509,15 @@ static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t po
 {
     const ortc_winograd_plan *p = j->p;
     return (const char *)j->a->w + block * weight_bytes(&p->g, (int)p->m, 1) +
-           point * p->groups * n * WEIGHTS;
+           point * p->groups * n * tile_bytes(&p->g, (int)p->m);
 }
 
-/* The same in pieces. */
-static void multiply_pieces(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks,
-                            const float *v, float *sums)
+/* The same in pieces; cut: what weights of f32 become, which the first tile of patches makes. */
+static void multiply_pieces(const job *j, int64_t count, int64_t block, int64_t blocks, const float *v,
+                            float *sums, char *cut)
 {
     const ortc_winograd_plan *p = j->p;
-    const int64_t count = t1 - t0, rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW,
-                  calls = ceil_div(rows, ORTC_TILE_PIXELS);
+    const int64_t rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW;
     ortc_tiled_tile tile = {.step = ORTC_TILE_ROW,
                             .offset = &here,
                             .group = PIECES * piece,
@@ -511,20 +525,26 @@ static void multiply_pieces(const job *j, int64_t t0, int64_t t1, int64_t block,
                             .groups = (size_t)p->groups,
                             .taps = 1,
                             .w_block = WEIGHTS,
-                            .next_lines = p->far ? (size_t)min64(PAIR * WEIGHTS / 64 / calls, 48) : 0,
                             .block = piece};
     for (int64_t q = 0; q < p->points; q++)
         for (int64_t b = 0; b < blocks; b += PAIR) {
             const int64_t n = min64(PAIR, blocks - b);
-            tile.w_step = n * WEIGHTS;
-            tile.w = weights_at(j, block + b, n, q);
-            tile.next = b + PAIR < blocks ? weights_at(j, block + b + PAIR, min64(PAIR, blocks - b - PAIR), q)
-                                          : weights_at(j, block, min64(PAIR, blocks), q + 1);
+            const char *w = weights_at(j, block + b, n, q);
+            tile.w = p->plain ? cut : w, tile.w_step = n * WEIGHTS;
+            tile.plain = p->plain ? w : NULL, tile.plain_step = n * ORTC_TILED_PLAIN_BYTES;
+            if (p->plain) { /* as many lines of what comes next as there are here */
+                tile.next = b + PAIR < blocks
+                                ? weights_at(j, block + b + PAIR, min64(PAIR, blocks - b - PAIR), q)
+                                : weights_at(j, block, min64(PAIR, blocks), q + 1);
+                tile.next_lines = (size_t)ceil_div(n * ORTC_TILED_PLAIN_BYTES / ORTC_TILE_ROW,
+                                                   ceil_div(rows, ORTC_TILE_PIXELS));
+            }
             for (int64_t r = 0; r < rows; r += ORTC_TILE_PIXELS) {
                 tile.x = (const char *)(v + q * patch_step(p, count) + r * BLOCK);
                 tile.sums = sums + q * sum_step(p, count) + (b * rows + r) * BLOCK;
                 p->tiles->run[ORTC_TILED_PIECES](rows - r > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 tile.next += tile.next_lines * 64 * tile.groups;
+                tile.plain = NULL;
             }
         }
 }
@@ -538,7 +558,7 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
     float *sums = scratch + p->at_sums;
     int64_t turned = -1;
     if (p->tiles)
-        multiply_pieces(j, t0, t1, block, blocks, v, sums);
+        multiply_pieces(j, count, block, blocks, v, sums, (char *)(scratch + p->at_cut));
     else
         multiply(j, count, block, blocks, v, sums);
     for (int64_t b = 0; b < blocks; b++)

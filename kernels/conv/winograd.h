@@ -12,8 +12,8 @@
  * Tiles with sums that are not finite are therefore computed again as blocked.h does it, from W as the model
  * has it: results are those of the definition everywhere, at the price of time where such numbers are.
  *
- * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed,
- * weights are packed so. Tiles whose patches pieces do not hold, and blocks of filters with such weights, are
+ * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed, weights
+ * are packed so, or, where they are many, cut by the first product of a batch that reads them. Tiles whose patches pieces do not hold, and blocks of filters with such weights, are
  * computed by definition too.
  *
  * No sum depends on batches, whose size may follow from the number of threads: the same bits on any number.
@@ -34,14 +34,14 @@ typedef struct ortc_winograd_plan {
     int64_t m, n, points;        /* pixels a side of a tile, of a patch; n * n */
     int64_t ins, depth;          /* blocks of input, channels of the last one */
     int64_t groups;              /* in pieces: pairs of blocks of input */
-    int far;                     /* weights in pieces that are asked for into L2 */
+    int plain;                   /* in pieces: weights lie in f32 and are cut as they are read */
     int64_t outs, lanes;         /* blocks of output, channels of the last one */
     int64_t down, across, count; /* tiles of a column, of a row, of all images */
     int64_t batch, batches;      /* tiles of a batch: so many, or fewer by one dealing */
     int64_t wide;                /* blocks of output at a time */
     int together;                /* everything is transformed first, into `shared` bytes of workspace */
     size_t shared, scratch;      /* bytes; scratch: for each worker */
-    int64_t at_sums, at_rows, at_patch, at_weights; /* in scratch, floats */
+    int64_t at_sums, at_rows, at_patch, at_weights, at_cut; /* in scratch, floats */
 } ortc_winograd_plan;
 
 /* What products go by in pieces; NULL: there is none, or channels are too few. Thread: any. */
@@ -52,8 +52,8 @@ const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
                             uint32_t threads, ortc_winograd_plan *out);
 
-/* W transformed, in f32 or, with an s32 behind for each block of output whether they do not hold it, in
- * pieces: its bytes (0: do not fit), and the filling, w of any alignment. */
+/* W transformed, in f32 or for pieces, with an s32 behind for each block of output whether they do not hold it:
+ * cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the filling, w of any alignment. */
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces);
 int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int pieces,
                                   const void *w, void *dst, const ortc_product_threads *threads);
