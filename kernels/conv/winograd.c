@@ -16,7 +16,7 @@
 #define INPUT_GRAIN 16           /* patches */
 #define MOST_CHANNELS (1 << 16)
 #define LEAST_CHANNELS 32 /* in pieces: a group's */
-#define PIECES_BYTES 4e6  /* more of them come from behind L2 for every batch: weights stay f32 */
+#define PIECES_BYTES 2e6  /* more of them come from behind L2 for every batch: weights stay f32 */
 enum { PIECES = 3, PAIR = ORTC_TILE_BLOCKS, WEIGHTS = PIECES * ORTC_TILED_TILE_BYTES };
 
 ORTC_VEC_TABLE(ortc_winograd_uk)
