@@ -220,7 +220,7 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* [block of output]: f32, channels of two blocks in turn, and where these are to be cut, that in their place. */
+/* [block of output]: f32, channels of two blocks in turn, then in place, where they are to be cut, pieces. */
 static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;

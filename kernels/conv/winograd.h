@@ -12,9 +12,9 @@
  * Tiles with sums that are not finite are therefore computed again as blocked.h does it, from W as the model
  * has it: results are those of the definition everywhere, at the price of time where such numbers are.
  *
- * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed, weights
- * are packed so, or, where they are many, cut by the first product of a batch that reads them. Tiles whose patches pieces do not hold, and blocks of filters with such weights, are
- * computed by definition too.
+ * On a unit of tiles (AMX) products go in pieces (tiled_uk.h): patches are cut as they are transformed,
+ * weights are packed so, or, where they are many, cut by the first product of a batch that reads them. Tiles
+ * whose patches pieces do not hold, and blocks of filters with such weights, are computed by definition too.
  *
  * No sum depends on batches, whose size may follow from the number of threads: the same bits on any number.
  */
@@ -52,8 +52,9 @@ const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
                             uint32_t threads, ortc_winograd_plan *out);
 
-/* W transformed, in f32 or for pieces, with an s32 behind for each block of output whether they do not hold it:
- * cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the filling, w of any alignment. */
+/* W transformed, in f32 or for pieces, with an s32 behind for each block of output whether they do not hold
+ * it: cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the filling, w of
+ * any alignment. */
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces);
 int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int pieces,
                                   const void *w, void *dst, const ortc_product_threads *threads);

@@ -88,6 +88,8 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     const int may = !tiles || c->kind == ORTC_TILED_PIECES;
     c->winograd = may && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = 2;
+    const int many = tiles && c->winograd && rng_next(r) % 16 == 0; /* weights that stay f32 */
+    if (many) g->channels = rng_range(r, 190, 210), g->filters = rng_range(r, 110, 120);
     if (tiles && !c->winograd && rng_next(r) % 4 == 0)
         g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
@@ -101,7 +103,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
         if (c->winograd) g->kernel[i] = 3, g->stride[i] = g->dilation[i] = 1;
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
                       end = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
-        g->in[i] = rng_range(r, 1, !last ? 9 : g->spatial == 1 && rng_next(r) % 4 == 0 ? 700 : 40);
+        g->in[i] = rng_range(r, 1, !last || many ? 9 : g->spatial == 1 && rng_next(r) % 4 == 0 ? 700 : 40);
         if (g->in[i] + g->pad[i] + end < span) g->in[i] = span;
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
