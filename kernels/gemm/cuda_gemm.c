@@ -148,15 +148,13 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
 
 /* Ways of f32 whose blocks take K in parts, a tile each; times in nanoseconds, measured as above. */
 static const struct f32_tile {
-    int32_t kernel, m, n, m_most; /* m_most: rows, where others are quicker beyond */
-    int32_t piece, k_least;       /* of K; least K of a part */
-    int64_t k_most;               /* of a part: chains of sums longer than 1024 would lose too much */
-    double start, each, round;    /* all there is once; a piece; what a further round of blocks takes */
-    double parts, part;           /* to meet: once, and for each part */
-} f32_tiles[] = {{ORTC_CU_GEMM_SPLIT_128X128, 128, 128, INT32_MAX, 32, 128, INT32_MAX, 5200, 1200, 3500, 1500,
-                  0},
-                 {ORTC_CU_GEMM_SPLIT_64X128, 64, 128, INT32_MAX, 32, 128, INT32_MAX, 3900, 700, 4500, 0, 200},
-                 {ORTC_CU_GEMM_FEW_16X64, 16, 64, 16, 1, 64, 16384, 3500, 7.25, 0, 2300, 0}};
+    int32_t kernel, m, n, piece, k_least; /* of K; least K of a part */
+    int64_t k_most;                       /* of a part: chains of sums longer than 1024 would lose too much */
+    double start, each, round; /* all there is once; a piece; what a further round of blocks takes */
+    double parts, part;        /* to meet: once, and for each part */
+} f32_tiles[] = {{ORTC_CU_GEMM_SPLIT_128X128, 128, 128, 32, 128, INT32_MAX, 5200, 1200, 3500, 1500, 0},
+                 {ORTC_CU_GEMM_SPLIT_64X128, 64, 128, 32, 128, INT32_MAX, 3900, 700, 4500, 0, 200},
+                 {ORTC_CU_GEMM_FEW_16X64, 16, 64, 1, 64, 16384, 3500, 7.25, 3000, 2300, 0}};
 
 /* The one that is done first, where that is sooner than by fused multiply-adds in larger tiles, each K of
  * which takes 49 ns for a tile of 64 x 64, 76 for two. */
@@ -168,7 +166,7 @@ static int choose_f32(ortc_cu_gemm *g)
     for (size_t i = 0; i < sizeof f32_tiles / sizeof *f32_tiles; i++) {
         const struct f32_tile *t = &f32_tiles[i];
         const int64_t tiles = ceil_div(g->m, t->m) * ceil_div(g->n, t->n) * batch_of(g);
-        if (g->m > t->m_most || (t->m < 128 && g->a_col != 1)) continue; /* small tiles read A along K */
+        if (t->m < 128 && g->a_col != 1) continue; /* small tiles read A along K */
         for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= (int64_t)t->k_least * parts); parts++) {
             const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
             if (places == 0 || parts == 5 || parts == 7 || g->k > t->k_most * parts) continue;

@@ -1,4 +1,4 @@
-/* kernels/gemm/gemm_few.cu: products of f32 matrices of up to 16 rows by fused multiply-adds: sm_90. From 17
+/* kernels/gemm/gemm_few.cu: products of f32 matrices of few rows by fused multiply-adds: sm_90. From some 32
  * on tensor cores are quicker (gemm_split_few.cu).
  *
  * A tile is 16 x 64, and every warp of a block computes all of it, each for every sixteenth slice of K, 16
