@@ -157,11 +157,11 @@ static const struct f32_tile {
                  {ORTC_CU_GEMM_FEW_16X64, 16, 64, 1, 64, 16384, 3500, 7.25, 3000, 2300, 0}};
 
 /* The one that is done first, where that is sooner than by fused multiply-adds in larger tiles, each K of
- * which takes 49 ns for a tile of 64 x 64, 76 for two. */
+ * which takes 49 ns for a tile of 64 x 64, 76 for two, and all else 3500. */
 static int choose_f32(ortc_cu_gemm *g)
 {
     const int64_t small = ceil_div(ceil_div(g->m, 64) * ceil_div(g->n, 64) * batch_of(g), g->processors);
-    double least = (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
+    double least = 3500 + (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
     int found = 0;
     for (size_t i = 0; i < sizeof f32_tiles / sizeof *f32_tiles; i++) {
         const struct f32_tile *t = &f32_tiles[i];
