@@ -82,8 +82,11 @@ static int32_t choose(const ortc_cu_gemm *g, const struct tile *tiles, int count
 }
 
 /* Clocks that a product takes with a tile, so many of them beside each other, and K in so many parts: of the
- * waves of blocks, or of memory. */
-static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, double columns, int parts)
+ * waves of blocks, or of memory. beside: products side by side; with few rows they are all reading of B,
+ * which comes slowly in pieces that are narrow, and hardly slower by half of the multiprocessors (fitted to
+ * 28 of them: 0.7 % over the best on average, 8 % at most). */
+static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, double columns, int parts,
+                           int beside)
 {
     const struct wgmma_costs *c = &wgmma_costs;
     const int64_t clusters = (int64_t)(t->blocks * g->processors * at_once[parts] / parts),
@@ -108,7 +111,9 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, do
                          ((double)g->m * g->k * (g->m <= 64 ? 1 + columns * 0.02 : 1) + (double)g->n * g->k +
                           (double)g->m * g->n);
     const double idle = 1 - blocks / (1.4 * g->processors);
-    const double memory = c->start + bytes / c->memory * (1 + c->idle * (idle > 0 ? idle : 0)) +
+    const int reads = beside && g->m <= 64;
+    const double narrow = reads && t->n < 192 ? 2 : 1, lost = reads ? c->idle / 2 : c->idle;
+    const double memory = c->start + bytes / c->memory * narrow * (1 + lost * (idle > 0 ? idle : 0)) +
                           (parts > 1 ? c->part : 0);
     return clocks > memory ? clocks : memory;
 }
@@ -130,7 +135,7 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
         for (int p = 0; p < count; p++) columns += (double)ceil_div(products[p].n, t->n);
         for (int parts = 1; parts <= t->parts && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts); parts++) {
             if (parts == 5 || parts == 7 || (count && parts > 1)) continue;
-            const double clocks = wgmma_clocks(g, t, columns, parts);
+            const double clocks = wgmma_clocks(g, t, columns, parts, count > 0);
             if (!g->kernel || clocks < least) {
                 g->kernel = t->kernel;
                 g->parts = parts;
@@ -141,59 +146,42 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
     return least;
 }
 
-/* f32 of few rows by fused multiply-adds (gemm_few.cu), in parts of K, where that is done before `least`
- * nanoseconds, which it lowers: times measured as above. A K takes a multiprocessor so long as its tile says;
- * parts take 2300 to meet. Chains of sums longer than 1024 would lose too much. */
-static int choose_few(ortc_cu_gemm *g, double *least)
-{
-    const int rows = g->m <= 16 ? 16 : g->m <= 32 ? 32 : 64, columns = rows == 64 ? 32 : 64;
-    const double each = rows == 16 ? 7.25 : rows == 32 ? 13 : 14.2;
-    const int64_t tiles = ceil_div(g->m, rows) * ceil_div(g->n, columns) * batch_of(g);
-    int found = 0;
-    for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= 64 * parts); parts++) {
-        const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
-        if (places == 0 || parts == 5 || parts == 7 || g->k > INT64_C(16384) * parts) continue;
-        const double time = 3500 + (parts > 1 ? 2300 : 0) +
-                            (double)ceil_div(tiles, places) * (double)g->k / parts * each;
-        if (time >= *least) continue;
-        *least = time;
-        g->kernel = ORTC_CU_GEMM_FEW_64X32;
-        g->parts = parts;
-        found = 1;
-    }
-    return found;
-}
+/* Ways of f32 whose blocks take K in parts, a tile each; times in nanoseconds, measured as above. */
+static const struct f32_tile {
+    int32_t kernel, m, n, piece, k_least; /* of K; least K of a part */
+    int64_t k_most;                       /* of a part: chains of sums longer than 1024 would lose too much */
+    double start, each, round; /* all there is once; a piece; what a further round of blocks takes */
+    double parts, part;        /* to meet: once, and for each part */
+} f32_tiles[] = {{ORTC_CU_GEMM_SPLIT_128X128, 128, 128, 32, 128, INT32_MAX, 5200, 1200, 3500, 1500, 0},
+                 {ORTC_CU_GEMM_SPLIT_64X128, 64, 128, 32, 128, INT32_MAX, 3900, 700, 4500, 0, 200},
+                 {ORTC_CU_GEMM_FEW_16X64, 16, 64, 1, 64, 16384, 3500, 7.25, 3000, 2300, 0}};
 
-/* f32 by split operands on tensor cores (gemm_split.cu), in parts of K, where that is done sooner than by
- * fused multiply-adds: times measured as above, in nanoseconds. A multiprocessor takes 1600 for 32 of K of a
- * tile of 128 x 128, and 3000 to add parts. */
-static int choose_split(ortc_cu_gemm *g, double *least)
-{
-    const int64_t tiles = ceil_div(g->m, 128) * ceil_div(g->n, 128) * batch_of(g);
-    int found = 0;
-    for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= 128 * parts); parts++) {
-        const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
-        if (places == 0 || parts == 5 || parts == 7) continue;
-        const double time = 5000 +
-                            (double)ceil_div(tiles, places) *
-                                ((double)ceil_div(ceil_div(g->k, 32), parts) * 1600 + (parts > 1 ? 3000 : 0));
-        if (time >= *least) continue;
-        *least = time;
-        g->kernel = ORTC_CU_GEMM_SPLIT_128X128;
-        g->parts = parts;
-        found = 1;
-    }
-    return found;
-}
-
-/* Either, where fused multiply-adds in larger tiles take longer: each K takes 49 ns for a tile of 64 x 64, 76
- * for two. */
+/* The one that is done first, where that is sooner than by fused multiply-adds in larger tiles, each K of
+ * which takes 49 ns for a tile of 64 x 64, 76 for two, and all else 3500. */
 static int choose_f32(ortc_cu_gemm *g)
 {
     const int64_t small = ceil_div(ceil_div(g->m, 64) * ceil_div(g->n, 64) * batch_of(g), g->processors);
-    double least = (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
-    const int split = choose_split(g, &least);
-    return (g->a_col == 1 && choose_few(g, &least)) || split;
+    double least = 3500 + (double)g->k * ((double)(small / 2) * 76 + (double)(small % 2) * 49);
+    int found = 0;
+    for (size_t i = 0; i < sizeof f32_tiles / sizeof *f32_tiles; i++) {
+        const struct f32_tile *t = &f32_tiles[i];
+        const int64_t tiles = ceil_div(g->m, t->m) * ceil_div(g->n, t->n) * batch_of(g);
+        if (t->m < 128 && g->a_col != 1) continue; /* small tiles read A along K */
+        for (int parts = 1; parts <= 8 && (parts == 1 || g->k >= (int64_t)t->k_least * parts); parts++) {
+            const int64_t places = (int64_t)(g->processors * at_once[parts] / parts);
+            if (places == 0 || parts == 5 || parts == 7 || g->k > t->k_most * parts) continue;
+            const double rounds = (double)ceil_div(tiles, places),
+                         pieces = (double)ceil_div(ceil_div(g->k, t->piece), parts);
+            const double time = t->start + rounds * pieces * t->each + (rounds - 1) * t->round +
+                                (parts > 1 ? t->parts + t->part * parts : 0);
+            if (time >= least) continue;
+            least = time;
+            g->kernel = t->kernel;
+            g->parts = parts;
+            found = 1;
+        }
+    }
+    return found;
 }
 
 /* Whether matrices with these steps can be read in aligned pieces of `width` elements, if the address can. */
@@ -264,9 +252,11 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
     if (g.kernel == ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_vector(&g, queue);
     if (!aligned && g.type != ORTC_F32) g.kernel = ORTC_CU_GEMM_MMA_ANY;
     if (!aligned && g.kernel == ORTC_CU_GEMM_SPLIT_128X128) g.kernel = ORTC_CU_GEMM_FFMA_128X128;
-    if (!aligned && g.kernel == ORTC_CU_GEMM_FEW_64X32) g.kernel = ORTC_CU_GEMM_FFMA_64X64;
+    if (!aligned && (g.kernel == ORTC_CU_GEMM_FEW_16X64 || g.kernel == ORTC_CU_GEMM_SPLIT_64X128))
+        g.kernel = ORTC_CU_GEMM_FFMA_64X64;
 #ifdef ORTC_CUDA_ARCHITECTURES
-    if (g.kernel == ORTC_CU_GEMM_FEW_64X32) return ortc_cu_gemm_few(&g, queue);
+    if (g.kernel == ORTC_CU_GEMM_FEW_16X64) return ortc_cu_gemm_few(&g, queue);
+    if (g.kernel == ORTC_CU_GEMM_SPLIT_64X128) return ortc_cu_gemm_split_few(&g, queue);
     if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, 1, queue);
 #endif
     if (g.type == ORTC_F32) return ortc_cu_gemm_f32(&g, queue);

@@ -48,7 +48,8 @@ enum {
     ORTC_CU_GEMM_WGMMA_16X128_PARTS,
     ORTC_CU_GEMM_WGMMA_16X64_PARTS,
     ORTC_CU_GEMM_SPLIT_128X128, /* f32 (gemm_split.cu), parts of K too */
-    ORTC_CU_GEMM_FEW_64X32,     /* likewise, by fused multiply-adds (gemm_few.cu): M of 64, or 32 or 16 */
+    ORTC_CU_GEMM_SPLIT_64X128,  /* likewise, few rows (gemm_split_few.cu) */
+    ORTC_CU_GEMM_FEW_16X64,     /* likewise, by fused multiply-adds (gemm_few.cu) */
     ORTC_CU_GEMM_WGMMA_END
 };
 
@@ -117,6 +118,7 @@ int ortc_cu_gemm_bf16_nt(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_f32(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_vector(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_few(const ortc_cu_gemm *, void *queue);
+int ortc_cu_gemm_split_few(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_wgmma(const ortc_cu_gemm *, int count, void *queue);
 
 #ifdef __cplusplus

@@ -1,20 +1,18 @@
-/* kernels/gemm/gemm_few.cu: products of f32 matrices of few rows by fused multiply-adds: sm_90.
+/* kernels/gemm/gemm_few.cu: products of f32 matrices of few rows by fused multiply-adds: sm_90. From some 32
+ * on tensor cores are quicker (gemm_split_few.cu).
  *
- * A tile is 64 x 32, 32 x 64 or 16 x 64, and every warp of a block computes all of it, each for every
- * sixteenth slice of K, 16 deep, which comes through a ring that is the warp's alone: nobody waits for
- * anybody else. So many chains of sums also lose less than one. Blocks of a cluster have a part of K each.
- * What warps have summed up meets in shared memory, what blocks have, in that of the block that finishes it,
- * in an order that never changes.
+ * A tile is 16 x 64, and every warp of a block computes all of it, each for every sixteenth slice of K, 16
+ * deep, which comes through a ring that is the warp's alone: nobody waits for anybody else. So many chains of
+ * sums also lose less than one. Blocks of a cluster have a part of K each. What warps have summed up meets in
+ * shared memory, what blocks have, in that of the block that finishes it, in an order that never changes.
  *
  * A's rows are K-dense, B's rows or columns; pitches are whole pieces of 16 bytes. What lies beyond K reads
  * as zeros, what lies beyond M and N is whatever was there and ends in sums that nobody stores. Slices of
  * K-dense operands lie in shared memory as rows of four such pieces, swapped so that 8 rows in a row meet no
  * bank twice.
  *
- * What bounds it is instructions: a slice takes a warp 1,024 multiply-adds at 64 rows and some 300 others.
- * Tried: lanes in other orders (2 to 5 % slower), tiles of 32 columns for 16 and 32 rows with two blocks a
- * multiprocessor (25.6 and 35.5 us at 4096 x 4096, 21.3 and 33.9 so), pieces of A read 16 bytes at a time
- * (too many registers: 66.9 at 64 rows, 61.6 so).
+ * Tried: lanes in other orders (2 to 5 % slower), tiles of 32 columns with two blocks a multiprocessor (25.6
+ * us at 4096 x 4096, 21.3 so).
  */
 #include "kernels/gemm/gemm_tile.cuh"
 #include "kernels/gemm/launch_blocks.cuh"
@@ -26,8 +24,8 @@ namespace ortc_gemm {
 using namespace ortc_hopper;
 
 /* ROWS x N: of the tile; LANES: of a warp along its rows. */
-template <int ROWS_, int N_, int LANES_> struct Few {
-    static constexpr int ROWS = ROWS_, N = N_, LANES = LANES_, K = 16, WARPS = 16, threads = WARPS * 32;
+struct Few {
+    static constexpr int ROWS = 16, N = 64, LANES = 4, K = 16, WARPS = 16, threads = WARPS * 32;
     static constexpr int own_rows = ROWS / LANES, across = 32 / LANES; /* of a lane; lanes along N */
     static_assert(N == across * 8, "a lane has eight columns");
     static constexpr int a_bytes = ROWS * K * 4, stage = a_bytes + N * K * 4, STAGES = 2;
@@ -56,11 +54,12 @@ __device__ __forceinline__ float2 pair_at(uint32_t address)
 }
 #endif
 
-template <class S, bool B_K_DENSE>
-__global__ void __launch_bounds__(S::threads, 1)
+template <bool B_K_DENSE>
+__global__ void __launch_bounds__(Few::threads, 1)
     few_rows(const __grid_constant__ ortc_cu_gemm g, int parts, bool vec)
 {
 #ifdef ORTC_HOPPER
+    using S = Few;
     constexpr int own = S::own_rows, in_row = S::N / 4; /* pieces of a row of B, N dense */
     extern __shared__ __align__(128) char shared_few[];
     __shared__ __align__(8) uint64_t come_place;
@@ -148,7 +147,7 @@ __global__ void __launch_bounds__(S::threads, 1)
             float x[own][2];
 #pragma unroll
             for (int i = 0; i < own; i++) {
-                const int piece = S::LANES == 4 ? c ^ i % 2 * 2 : c; /* as `swapped` says of row 4 i */
+                const int piece = c ^ i % 2 * 2; /* as `swapped` says of row 4 i */
                 const float2 q = pair_at((a_from ^ piece * 16) + i * S::LANES * 64 + k % 4 * 4);
                 x[i][0] = q.x, x[i][1] = q.y;
             }
@@ -235,21 +234,13 @@ __global__ void __launch_bounds__(S::threads, 1)
 #endif
 }
 
-template <int ROWS, int N, int LANES> static int launch_few(const ortc_cu_gemm &g, void *queue)
-{
-    using S = Few<ROWS, N, LANES>;
-    const int64_t blocks = tiles_of(g, ROWS, N) * g.parts;
-    if (blocks > INT32_MAX) return cudaErrorInvalidValue;
-    return launch_blocks(g.b_col == 1 ? few_rows<S, false> : few_rows<S, true>, dim3((unsigned)blocks),
-                         g.parts, S::threads, S::shared, queue, g, (int)g.parts, vectors_fit(g));
-}
-
 } // namespace ortc_gemm
 
 extern "C" int ortc_cu_gemm_few(const ortc_cu_gemm *g, void *queue)
 {
     using namespace ortc_gemm;
-    return g->m <= 16   ? launch_few<16, 64, 4>(*g, queue)
-           : g->m <= 32 ? launch_few<32, 64, 4>(*g, queue)
-                        : launch_few<64, 32, 8>(*g, queue);
+    const int64_t blocks = tiles_of(*g, Few::ROWS, Few::N) * g->parts;
+    if (blocks > INT32_MAX) return cudaErrorInvalidValue;
+    return launch_blocks(g->b_col == 1 ? few_rows<false> : few_rows<true>, dim3((unsigned)blocks), g->parts,
+                         Few::threads, Few::shared, queue, *g, (int)g->parts, vectors_fit(*g));
 }

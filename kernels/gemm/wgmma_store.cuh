@@ -283,11 +283,12 @@ __device__ __forceinline__ void store_warp(const ortc_cu_gemm &g, const Tile &t,
 struct Band {
     int begin, rows, pitch; /* in the tile; what there is; rows of a part */
 };
-/* Called by the warpgroups that multiply, one block of 64 rows each; the others call meet_parts. sums: the
- * ring. parts_come: a barrier of one arrival, used nowhere else. */
-template <class S, int THREADS, int R>
-__device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row, int part, int parts,
-                                            float *sums, uint32_t parts_come, const float (&d)[R])
+/* Called by the warpgroups that multiply; the others call meet_parts. sums: the ring. parts_come: a barrier
+ * of one arrival, used nowhere else. lay_out(rows) puts this thread's sums there, of which so many rows
+ * count. */
+template <class S, int THREADS, typename F>
+__device__ __forceinline__ Band share_laid(const ortc_cu_gemm &g, int first_row, int part, int parts,
+                                           float *sums, uint32_t parts_come, F lay_out)
 {
     const int rows = (int)g.m - first_row < S::tile_m ? (int)g.m - first_row : S::tile_m,
               band = (rows + parts - 1) / parts;
@@ -296,17 +297,10 @@ __device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row
         return left < 0 ? 0 : left < band ? left : band;
     };
     const Band own = {part * band, rows_of(part), band};
-    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 2;
     if (threadIdx.x == 0) barrier_expect(parts_come, own.rows * (parts - 1) * S::split_pitch * 4);
     warps_sync(1, THREADS);
     cluster_arrive();
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        float *to = sums + (row + e * 8) * S::split_pitch + col;
-#pragma unroll
-        for (int j = 0; j < S::N / 8 && row + e * 8 < rows; j++)
-            *(float2 *)(to + j * 8) = make_float2(d[j * 4 + e * 2], d[j * 4 + e * 2 + 1]);
-    }
+    lay_out(rows);
     tile_written();
     cluster_wait();
     warps_sync(1, THREADS);
@@ -320,6 +314,22 @@ __device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row
     barrier_wait(parts_come, 0);
     cluster_arrive(); /* what is pushed here has come; the caller waits for what is pushed from here */
     return own;
+}
+/* The same of sums as wgmma has them, one block of 64 rows for each warpgroup. */
+template <class S, int THREADS, int R>
+__device__ __forceinline__ Band share_parts(const ortc_cu_gemm &g, int first_row, int part, int parts,
+                                            float *sums, uint32_t parts_come, const float (&d)[R])
+{
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 2;
+    return share_laid<S, THREADS>(g, first_row, part, parts, sums, parts_come, [&](int rows) {
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            float *to = sums + (row + e * 8) * S::split_pitch + col;
+#pragma unroll
+            for (int j = 0; j < S::N / 8 && row + e * 8 < rows; j++)
+                *(float2 *)(to + j * 8) = make_float2(d[j * 4 + e * 2], d[j * 4 + e * 2 + 1]);
+        }
+    });
 }
 /* f(eight sums, row, column of the tile) for this block's band, parts of K in order. */
 template <class S, int THREADS, typename F>

@@ -21,11 +21,11 @@
 
 #include "kernels/gemm/cuda_gemm.h"
 
-static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32",
-                                    "mma_any",  "ffma128",    "ffma64",    "vector",   "w128x256",
-                                    "w128x192", "w128x128",   "t128x128",  "w64x192",  "w64x128",
-                                    "w64x64",   "p128x128",   "p64x192",   "p64x128",  "p64x64",
-                                    "p32x128",  "p16x128",    "p16x64",    "split128", "few64x32"};
+static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32", "mma_any",
+                                    "ffma128",  "ffma64",     "vector",    "w128x256", "w128x192", "w128x128",
+                                    "t128x128", "w64x192",    "w64x128",   "w64x64",   "p128x128", "p64x192",
+                                    "p64x128",  "p64x64",     "p32x128",   "p16x128",  "p16x64",   "split128",
+                                    "split64",  "few16x64"};
 static_assert(sizeof names / sizeof *names == ORTC_CU_GEMM_WGMMA_END, "a name for each kernel");
 
 static int processors;
@@ -126,7 +126,8 @@ struct Case {
 static bool is_f32(int kernel)
 {
     return kernel == ORTC_CU_GEMM_FFMA_128X128 || kernel == ORTC_CU_GEMM_FFMA_64X64 ||
-           kernel == ORTC_CU_GEMM_SPLIT_128X128 || kernel == ORTC_CU_GEMM_FEW_64X32;
+           kernel == ORTC_CU_GEMM_SPLIT_128X128 || kernel == ORTC_CU_GEMM_FEW_16X64 ||
+           kernel == ORTC_CU_GEMM_SPLIT_64X128;
 }
 
 /* Whether K is one part. */
@@ -135,9 +136,9 @@ static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PA
 static Case random_case(int kernel)
 {
     static const int tm[] = {0,  128, 128, 64,  64, 64, 128, 64, 8,  128, 128, 128, 128,
-                             64, 64,  64,  128, 64, 64, 64,  32, 16, 16,  128, 64};
+                             64, 64,  64,  128, 64, 64, 64,  32, 16, 16,  128, 64,  16};
     static const int tn[] = {0,   128, 64, 64,  32,  64,  128, 64,  32,  256, 192, 128, 128,
-                             192, 128, 64, 128, 192, 128, 64,  128, 128, 64,  128, 32};
+                             192, 128, 64, 128, 192, 128, 64,  128, 128, 64,  128, 128, 64};
     const bool wgmma = kernel > ORTC_CU_GEMM_VECTOR, f32 = is_f32(kernel);
     const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_32X128_PARTS ||
                      kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
@@ -290,7 +291,8 @@ static int test(uint64_t seed, int rounds)
                  *residual = (char *)room(c.y * size);
             fill<<<256, 256>>>(a, g.type, c.a, draw(1 << 30), 1);
             fill<<<256, 256>>>(b, g.type, c.b, draw(1 << 30), 1.0f / sqrtf((float)g.k));
-            if (kernel == ORTC_CU_GEMM_SPLIT_128X128 && draw(3) == 0) { /* what splitting cannot carry */
+            if ((kernel == ORTC_CU_GEMM_SPLIT_128X128 || kernel == ORTC_CU_GEMM_SPLIT_64X128) &&
+                draw(3) == 0) { /* what splitting cannot carry */
                 const float odd[] = {INFINITY, -INFINITY, NAN, 3.4e38f, 1e-42f};
                 CHECK(cudaMemcpy(a + draw((uint32_t)c.a) * 4, &odd[draw(5)], 4, cudaMemcpyHostToDevice));
             }
