@@ -5,7 +5,7 @@
  * loaded and
  *   stored once per chunk. Chunks depend on K and the instruction set alone, so packed forms do too.
  * - Where every task can read all of a constant B, its rows of A are its own: nothing is packed for others.
- * - A task's rows of A stay within half of L2; there are enough tasks for the plan's threads to share evenly,
+ * - A task's rows of A stay within L2; there are enough tasks for the plan's threads to share evenly,
  *   none so long that a cancelled run lingers, none so short that handing it out costs more than it.
  * - An operand is packed by each task for itself when tasks share it little, else once into the workspace.
  * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
@@ -18,7 +18,8 @@
 #include "product_packed.h"
 
 #define L2_A_BYTES (512 * 1024)        /* a task's packed rows of A, */
-#define L2_A_BYTES_TILES (1024 * 1024) /* where a machine has tiles, and then 2 MB of L2 */
+#define L2_A_BYTES_SPLIT (1024 * 1024) /* where a machine has tiles, and then 2 MB of L2, with pieces of B, */
+#define L2_A_BYTES_TILES (1536 * 1024) /* and without: B comes from memory once for all rows */
 #define TILES_PANELS 16                /* so many of tiles are tasks enough: rows are not dealt to several */
 #define NEAR_B_BYTES (2560 * 1024)     /* packed B that every task may read anew: a core's share of L3 */
 #define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
@@ -90,7 +91,9 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
     const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
-    const int64_t near_bytes = p->line->begin ? L2_A_BYTES_TILES : L2_A_BYTES;
+    const int64_t near_bytes = !p->line->begin                  ? L2_A_BYTES
+                               : p->line->can & ORTC_LINE_SPLIT ? L2_A_BYTES_SPLIT
+                                                                : L2_A_BYTES_TILES;
     const int64_t fit = clamp(near_bytes / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
     const double want = tasks_wanted(p, flops, bytes), enough = tasks_enough(p);
     const double own = enough > 1 && enough < TASKS ? OWN_BLOCKS : 1;
