@@ -68,10 +68,11 @@ static int keeps_sums(const ortc_product_plan *p)
     return p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c);
 }
 
-/* So many share the work evenly. Fewer pack, widen and cut less anew for each. */
+/* So many share the work evenly. Fewer pack, widen and cut less anew for each; which panels one row goes over
+ * at once, and with that the order of its sums, must not depend on threads. */
 static double tasks_enough(const ortc_product_plan *p)
 {
-    if (!p->threads || p->threads * TASKS_EACH > TASKS || keeps_sums(p)) return TASKS;
+    if (!p->threads || p->threads * TASKS_EACH > TASKS || p->m == 1 || keeps_sums(p)) return TASKS;
     return p->threads == 1 ? 1 : p->threads * TASKS_EACH;
 }
 
