@@ -13,11 +13,11 @@ const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_hea
         *ld = (size_t)h->step / 4;
         return (const float *)(const void *)from;
     }
-    for (float *to = space; at < end; at += count) {
+    for (float *to = space; at < end; at += count, to += count * size) {
         from = ortc_attend_find(t, past, fresh, at, end, &count);
         h = at < p->past ? past : fresh;
-        for (int64_t i = 0; i < count; i++, to += size)
-            p->convert->widen[h->type]((size_t)size, from + i * h->step, to);
+        p->line->moves->vec->load[h->type]((size_t)count, (size_t)size, from,
+                                           (size_t)(h->step / (int64_t)bytes_of(h->type)), to, (size_t)size);
     }
     *ld = (size_t)size;
     return space;
@@ -28,8 +28,15 @@ const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_hea
 void ortc_attend_widen_queries(ortc_attend_task *t, int64_t r0, int64_t mr)
 {
     const ortc_attend_plan *p = t->j->p;
+    const ortc_attend_heads *q = &t->j->q;
+    if (p->group == 1) { /* a step apart */
+        p->line->moves->vec->load[q->type]((size_t)mr, (size_t)p->size, ortc_attend_query(t, r0),
+                                           (size_t)(q->step / (int64_t)bytes_of(q->type)), t->wide,
+                                           (size_t)p->size);
+        return;
+    }
     for (int64_t r = 0; r < mr; r++)
-        p->convert->widen[t->j->q.type]((size_t)p->size, ortc_attend_query(t, r0 + r), t->wide + r * p->size);
+        p->convert->widen[q->type]((size_t)p->size, ortc_attend_query(t, r0 + r), t->wide + r * p->size);
 }
 
 /* Rows of queries as the micro-kernel wants them, [size][mr] for each MR rows (dealt evenly). */

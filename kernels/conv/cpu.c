@@ -263,7 +263,8 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     const ortc_dtype image = columns ? ORTC_F32 : c->type;
     const ortc_product_types types = {c->turned ? image : c->type, c->turned ? c->type : image, c->type};
     if (ortc_product_plan_init(&c->product, line, &types, c->turned ? g->out_count : g->filters,
-                               c->turned ? g->filters : g->out_count, k, g->images * g->group, flags))
+                               c->turned ? g->filters : g->out_count, k, g->images * g->group, flags,
+                               p->threads))
         return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
     c->wide_offset = c->product.workspace;
     if (columns && c->type != ORTC_F32) c->wide_count = g->images * g->group * g->channels * g->in_count;

@@ -133,7 +133,7 @@ static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
         flags |= ORTC_PRODUCT_PACKED_A;
     }
     if (ortc_product_plan_init(&c->product, line, &types, g->filters, g->out_count, k, g->images * g->group,
-                               flags))
+                               flags, p->threads))
         return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
     return ORTC_OK;
 }

@@ -105,7 +105,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (ortc_product_plan_init(&g->product,
                                ortc_gemm_quicker(t, t, rows, g->piece * width, g->channels, 1, 0), &types,
                                rows, g->piece * width, g->channels, 1,
-                               ORTC_PRODUCT_TRANS_A | ORTC_PRODUCT_PACKED_A)) {
+                               ORTC_PRODUCT_TRANS_A | ORTC_PRODUCT_PACKED_A, p->threads)) {
         *out = NULL;
         free(g);
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");

@@ -243,7 +243,7 @@ static ortc_status multiply_matrices(builder *b, tensor *x, tensor *y, const gro
                      (b_is.trans || n == 1 ? 0 : ORTC_PRODUCT_TRANS_B);
     const ortc_product_line *line = ortc_gemm_quicker(types.a, types.b, m, n, k, batch, batch == 1);
     for (int again = 0; again < 2; again++) {
-        if (ortc_product_plan_init(&s->product, line, &types, m, n, k, batch, flags))
+        if (ortc_product_plan_init(&s->product, line, &types, m, n, k, batch, flags, b->p->threads))
             return ortc_plan_fail(b->p, ORTC_LIMIT, "a product's operands do not fit in memory");
         if (again || batch != 1) break;
         ORTC_TRY(pack(b, y, &b_is, n, k, s));

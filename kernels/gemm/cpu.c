@@ -131,7 +131,8 @@ ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc
     flags |= packed_a ? ORTC_PRODUCT_PACKED_A : 0;
     flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
     flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
-    if (ortc_product_plan_init(&g->product, line, &types, shape->m, shape->n, shape->k, shape->batch, flags))
+    if (ortc_product_plan_init(&g->product, line, &types, shape->m, shape->n, shape->k, shape->batch, flags,
+                               p->threads))
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     g->c_offset = g->product.workspace;
     g->workspace = g->c_offset + (size_t)(g->c_count + g->bias_count) * sizeof(float);

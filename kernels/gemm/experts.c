@@ -44,6 +44,7 @@ typedef struct experts_plan {
     const ortc_product_line *line;
     const ortc_convert *convert;
     ortc_dtype type;
+    uint32_t threads;
     int64_t tokens, rows, width, inner, experts; /* rows: the most at a time */
     struct {
         int64_t n, k, blocks;      /* blocks of a row, each with a scale */
@@ -127,7 +128,8 @@ static int plan_product(const experts_state *s, const experts_plan *p, int layer
     const uint32_t flags = s->bits[layer]
                                ? ORTC_PRODUCT_CUSTOM_B
                                : ORTC_PRODUCT_TRANS_B | (p->layer[layer].packed ? ORTC_PRODUCT_PACKED_B : 0);
-    return ortc_product_plan_init(out, p->line, &types, m, p->layer[layer].n, p->layer[layer].k, 1, flags);
+    return ortc_product_plan_init(out, p->line, &types, m, p->layer[layer].n, p->layer[layer].k, 1, flags,
+                                  p->threads);
 }
 
 static ortc_status plan_layers(const experts_state *s, experts_plan *p, ortc_plan *c, size_t *workspace,
@@ -188,7 +190,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     size_t products = 0, scratch = 0;
     experts_plan *p = calloc(1, sizeof *p);
     if (!p) return ortc_plan_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    p->type = x->dtype;
+    p->type = x->dtype, p->threads = c->threads;
     p->line = ortc_product_line_for(s->bits[FIRST] ? ORTC_F32 : p->type);
     p->convert = ortc_convert_get();
     p->experts = w2->dims[0], p->width = w2->dims[1];

@@ -487,13 +487,14 @@ static void plan_few(const nbits_state *s, nbits_plan *p, size_t *workspace, siz
 }
 
 /* false: a size does not fit */
-static bool plan_many(const nbits_state *s, nbits_plan *p, ortc_dtype t, size_t *workspace, size_t *scratch)
+static bool plan_many(const nbits_state *s, nbits_plan *p, ortc_dtype t, uint32_t threads, size_t *workspace,
+                      size_t *scratch)
 {
     const ortc_product_types types = {t, ORTC_F32, t};
     for (uint32_t i = 0; i < s->count; i++) {
         if (ortc_product_plan_init(&p->product[i],
                                    ortc_gemm_quicker(t, ORTC_F32, p->m, s->of[i].n, s->k, 1, 1), &types, p->m,
-                                   s->of[i].n, s->k, 1, ORTC_PRODUCT_CUSTOM_B))
+                                   s->of[i].n, s->k, 1, ORTC_PRODUCT_CUSTOM_B, threads))
             return false;
         *workspace = p->product[i].workspace > *workspace ? p->product[i].workspace : *workspace;
         *scratch = p->product[i].scratch > *scratch ? p->product[i].scratch : *scratch;
@@ -526,7 +527,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->grain = p->grain > 1 ? p->grain : 1;
     if (p->few) /* less than the weights, which are in memory */
         plan_few(s, p, &workspace, &scratch);
-    else if (!plan_many(s, p, a->dtype, &workspace, &scratch)) {
+    else if (!plan_many(s, p, a->dtype, c->threads, &workspace, &scratch)) {
         free(p);
         return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
     }

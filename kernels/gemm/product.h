@@ -56,7 +56,7 @@ typedef struct ortc_product_plan {
     const ortc_product_line *line;
     ortc_product_types types;
     int64_t m, n, k, batch;
-    uint32_t flags;
+    uint32_t flags, threads;
     uint8_t how_a, how_b; /* ORTC_PRODUCT_PACKED ... */
     uint8_t alone; /* a line that SPLITs B: every block makes pieces for itself, not for all of a task */
     uint8_t dot;   /* m == 1 and rows of B are contiguous: dot products, nothing is packed */
@@ -83,11 +83,12 @@ typedef struct ortc_product_plan {
     double flops, bytes;       /* of one run, for cost models */
 } ortc_product_plan;
 
-/* Plans a product of the given extents (each >= 0, 0 is safe). Returns 0, or -1 when a size does not fit in
- * memory's address space. Thread: any. */
+/* Plans a product of the given extents (each >= 0, 0 is safe) for runs of at most so many threads (0: not
+ * known), on which results' bits do not depend. Returns 0, or -1 when a size does not fit in memory's address
+ * space. Thread: any. */
 int ortc_product_plan_init(ortc_product_plan *plan, const ortc_product_line *line,
                            const ortc_product_types *types, int64_t m, int64_t n, int64_t k, int64_t batch,
-                           uint32_t flags);
+                           uint32_t flags, uint32_t threads);
 
 /* Loops of the caller, as ortc_parallel (op.h): body over 0..n in chunks of `grain`, `scratch` per worker. A
  * status other than 0 ends the run and is returned by it. */

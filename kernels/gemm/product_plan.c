@@ -5,9 +5,8 @@
  * loaded and
  *   stored once per chunk. Chunks depend on K and the instruction set alone, so packed forms do too.
  * - Where every task can read all of a constant B, its rows of A are its own: nothing is packed for others.
- * - A task's rows of A stay within half of L2; there are enough tasks for threads to share evenly, none so
- * long that
- *   a cancelled run lingers, none so short that handing it out costs more than it.
+ * - A task's rows of A stay within L2; there are enough tasks for the plan's threads to share evenly,
+ *   none so long that a cancelled run lingers, none so short that handing it out costs more than it.
  * - An operand is packed by each task for itself when tasks share it little, else once into the workspace.
  * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
  */
@@ -19,7 +18,8 @@
 #include "product_packed.h"
 
 #define L2_A_BYTES (512 * 1024)        /* a task's packed rows of A, */
-#define L2_A_BYTES_TILES (1024 * 1024) /* where a machine has tiles, and then 2 MB of L2 */
+#define L2_A_BYTES_SPLIT (1024 * 1024) /* where a machine has tiles, and then 2 MB of L2, with pieces of B, */
+#define L2_A_BYTES_TILES (1536 * 1024) /* and without: B comes from memory once for all rows */
 #define TILES_PANELS 16                /* so many of tiles are tasks enough: rows are not dealt to several */
 #define NEAR_B_BYTES (2560 * 1024)     /* packed B that every task may read anew: a core's share of L3 */
 #define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
@@ -32,9 +32,12 @@
 #define NEAR_BLOCKS 4              /* where enough blocks pass over it while the next part comes */
 #define WIDE_BLOCKS 4              /* of rows of a task: from there on a panel of 16 bits is widened first */
 #define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
-#define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors */
+#define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors, */
+#define TASK_FLOPS_TILES 512.0e6   /* within some with tiles */
 #define TASK_BYTES (256.0 * 1024)  /* when memory is the limit */
-#define TASKS 48                   /* enough for 8 threads to end together */
+#define TASKS 48                   /* enough for 8 threads to end together; */
+#define TASKS_EACH 6               /* so many for each of fewer threads, one alone waits for nobody */
+#define OWN_BLOCKS 4               /* then: of rows at least where tasks share none, else columns are dealt */
 #define SERIAL_FLOPS 0.25e6
 #define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
 
@@ -59,12 +62,29 @@ static int add_packed(size_t *sum, const ortc_product_form *f, int64_t extent, i
     return bytes ? add_bytes(sum, (int64_t)bytes, 1, 1) : -1;
 }
 
+/* Whether sums of all of a task's columns wait in its scratch. */
+static int keeps_sums(const ortc_product_plan *p)
+{
+    return p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c);
+}
+
+/* So many share the work evenly. Fewer pack, widen and cut less anew for each; which panels one row goes over
+ * at once, and with that the order of its sums, must not depend on threads. */
+static double tasks_enough(const ortc_product_plan *p)
+{
+    if (!p->threads || p->threads * TASKS_EACH > TASKS || p->m == 1 || keeps_sums(p)) return TASKS;
+    return p->threads == 1 ? 1 : p->threads * TASKS_EACH;
+}
+
 static double tasks_wanted(const ortc_product_plan *p, double flops, double bytes)
 {
-    const double longest = p->line->isa ? TASK_FLOPS_MAX : TASK_FLOPS_MAX / 8;
+    const double longest = p->line->begin ? TASK_FLOPS_TILES
+                           : p->line->isa ? TASK_FLOPS_MAX
+                                          : TASK_FLOPS_MAX / 8;
+    const double enough = tasks_enough(p);
     double want = flops / TASK_FLOPS > bytes / TASK_BYTES ? flops / TASK_FLOPS : bytes / TASK_BYTES;
     if (flops < SERIAL_FLOPS && bytes < TASK_BYTES) return 1;
-    if (want > TASKS) want = TASKS;
+    if (want > enough) want = enough;
     return want < flops / longest ? flops / longest : want;
 }
 
@@ -72,12 +92,16 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
     const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
-    const int64_t near_bytes = p->line->begin ? L2_A_BYTES_TILES : L2_A_BYTES;
+    const int64_t near_bytes = !p->line->begin                  ? L2_A_BYTES
+                               : p->line->can & ORTC_LINE_SPLIT ? L2_A_BYTES_SPLIT
+                                                                : L2_A_BYTES_TILES;
     const int64_t fit = clamp(near_bytes / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
-    const double want = tasks_wanted(p, flops, bytes);
+    const double want = tasks_wanted(p, flops, bytes), enough = tasks_enough(p);
+    const double own = enough > 1 && enough < TASKS ? OWN_BLOCKS : 1;
     p->tasks_m = ceil_div(p->blocks, fit);
     /* Tasks of all columns pack the rows that they alone read, where the constant B is near enough. */
-    if (p->how_b == ORTC_PRODUCT_PACKED && !(p->flags & ORTC_PRODUCT_PACKED_A) && want <= (double)p->blocks &&
+    if (p->how_b == ORTC_PRODUCT_PACKED && !(p->flags & ORTC_PRODUCT_PACKED_A) &&
+        want * own <= (double)p->blocks &&
         ortc_form_data(&p->line->b, p->panels * p->line->b.width, p->kc) <= NEAR_B_BYTES) {
         p->tasks_m = clamp((int64_t)(want + 0.999), p->tasks_m, p->blocks);
         p->task_blocks = ceil_div(p->blocks, p->tasks_m);
@@ -201,7 +225,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
             return -1;
     }
     p->at_sums = p->scratch;
-    if (p->flags & ORTC_PRODUCT_TRANS_C || (p->chunks > 1 && !p->sums_in_c)) {
+    if (keeps_sums(p)) {
         const int64_t rows = p->task_blocks * mr < p->m ? p->task_blocks * mr : p->m;
         if (add_bytes(&p->scratch, rows, p->task_panels * nr, 4)) return -1;
     }
@@ -239,7 +263,7 @@ static int holds(const ortc_product_form *f, ortc_dtype t)
 
 int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
                            const ortc_product_types *types, int64_t m, int64_t n, int64_t k, int64_t batch,
-                           uint32_t flags)
+                           uint32_t flags, uint32_t threads)
 {
     const uint32_t fixed = ORTC_PRODUCT_PACKED_A | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B |
                            ORTC_PRODUCT_CUSTOM_A;
@@ -251,7 +275,7 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
     if (add_bytes(&whole, m, n, batch) || add_bytes(&whole, m, k, 1) || add_bytes(&whole, k, n, 1) ||
         whole > SIZE_MAX / 8) /* of elements */
         return -1;
-    p->line = line, p->types = *types;
+    p->line = line, p->types = *types, p->threads = threads;
     p->batch = batch;
     if (n == 1 && m > 1 && !(flags & fixed) && holds(&line->b, types->a) && holds(&line->a, types->b)) {
         p->swapped = 1; /* y = A x is the row y' = x' A' */

@@ -68,7 +68,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         status = ortc_product_packed(p, 1, &line->b, &(ortc_product_constant){1, s->n, s->k, 0, b->dtype},
                                      &g->packed_b);
     if (!status && ortc_product_plan_init(&g->product, line, &types, s->m, s->n, s->k, s->batch,
-                                          g->packed_b ? ORTC_PRODUCT_PACKED_B : 0))
+                                          g->packed_b ? ORTC_PRODUCT_PACKED_B : 0, p->threads))
         status = ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     if (status) {
         free(g);

@@ -112,12 +112,13 @@ static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, re
     const int64_t n[PRODUCTS] = {g->rows, parts ? 2 * g->hidden : g->rows, g->hidden};
     const int64_t k[PRODUCTS] = {g->input, g->hidden, g->hidden};
     size_t scratch = 0;
-    for (int i = 0; i < PRODUCTS; i++) {
+    for (int i = 0; i < PRODUCTS; i++) { /* of many tasks on one thread, too: steps in turn walk them back */
         const ortc_product_types types = {i == BY_W ? t : ORTC_F32, t, ORTC_F32};
         g->used[i] = m[i] > 0;
         if (!g->used[i]) continue;
         if (ortc_product_plan_init(&g->product[i], ortc_gemm_quicker(types.a, t, m[i], n[i], k[i], 1, 1),
-                                   &types, m[i], n[i], k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B))
+                                   &types, m[i], n[i], k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B,
+                                   0))
             return ortc_plan_fail(p, ORTC_LIMIT, "the products do not fit in memory");
         if (g->product[i].scratch > scratch) scratch = g->product[i].scratch;
         if (g->product[i].workspace > g->work_bytes) g->work_bytes = g->product[i].workspace;

@@ -215,7 +215,8 @@ static void row(const ortc_product_line *line, int threads, shape s, int packed)
 {
     ortc_product_plan p;
     const ortc_product_types types = types_of(line);
-    if (ortc_product_plan_init(&p, line, &types, s.m, s.n, s.k, 1, packed ? ORTC_PRODUCT_PACKED_B : 0))
+    if (ortc_product_plan_init(&p, line, &types, s.m, s.n, s.k, 1, packed ? ORTC_PRODUCT_PACKED_B : 0,
+                               (uint32_t)threads))
         return;
     team tm = team_open(threads, p.scratch), one = team_open(1, p.scratch);
     const ortc_product_threads th = {team_parallel, &tm}, th1 = {team_parallel, &one};

@@ -140,8 +140,8 @@ static int run_one(const ortc_product_line *line, rng *r)
     ortc_product_plan product;
     const ortc_product_types types = {tw, tx, ORTC_I32};
     bad += ortc_product_plan_init(&product, line, &types, g.filters, g.out_count, how.k, g.images * g.group,
-                                  ORTC_PRODUCT_CUSTOM_B | ORTC_PRODUCT_GROUPED_B | ORTC_PRODUCT_PACKED_A) !=
-           0;
+                                  ORTC_PRODUCT_CUSTOM_B | ORTC_PRODUCT_GROUPED_B | ORTC_PRODUCT_PACKED_A,
+                                  1) != 0;
     guard workspace = guard_open((product.workspace + 255) / 256 * 256, 1),
           scratch = guard_open((product.scratch + 255) / 256 * 256, 1);
     const run_arg arg = {&how, &g, laid.data, ortc_product_packed_bytes(&line->a, g.filters, how.k)};

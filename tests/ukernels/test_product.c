@@ -222,7 +222,7 @@ static int check(problem *p, rng *r, pool *const pools[4])
 
     ortc_product_plan plan;
     int bad = 0;
-    if (ortc_product_plan_init(&plan, p->line, &p->types, p->m, p->n, p->k, p->batch, p->flags)) bad++;
+    if (ortc_product_plan_init(&plan, p->line, &p->types, p->m, p->n, p->k, p->batch, p->flags, 0)) bad++;
     if (plan.scratch > SCRATCH) printf("  scratch %zu\n", plan.scratch), bad++;
     const ortc_product_threads one = pool_threads(pools[0]);
     guard pa =
@@ -266,12 +266,21 @@ static int check(problem *p, rng *r, pool *const pools[4])
                 }
             }
     void *again = malloc(c_bytes + 1);
-    for (int threads = 1; threads <= 4 && !bad; threads++) {
+    for (int threads = 1; threads <= 4 && !bad;
+         threads++) { /* with a plan for three at most, and with that */
+        ortc_product_plan own = plan;
+        if (threads < 4 && ortc_product_plan_init(&own, p->line, &p->types, p->m, p->n, p->k, p->batch,
+                                                  p->flags, (uint32_t)threads))
+            bad++;
+        if (own.scratch > SCRATCH) printf("  scratch %zu\n", own.scratch), bad++;
+        guard space = guard_open(own.workspace, 1);
         memset(again, 0xff, c_bytes);
-        const ortc_product_args y = make_args(p, again, ws.data);
+        const ortc_product_args y = make_args(p, again, space.data);
         const ortc_product_threads th = pool_threads(pools[threads - 1]);
-        ortc_product_run(&plan, &y, &th);
+        if (!bad) ortc_product_run(&own, &y, &th);
         if (memcmp(again, p->c, c_bytes)) printf("  %d threads give other bits\n", threads), bad++;
+        bad += !guard_intact(&space);
+        guard_close(&space);
     }
     free(again), free(p->rows), free(p->cols);
     guard *all[] = {&gs[0], &gs[1], &gs[2], &gs[3], &gs[4], &gs[5], &pa, &pb, &ws, &bw.scratch};
@@ -367,12 +376,12 @@ static int overflows(const ortc_product_line *line)
     const ortc_product_types t = {line->sum == ORTC_I32 ? line->a.type : ORTC_F32,
                                   line->sum == ORTC_I32 ? line->b.type : ORTC_F32, ORTC_F32};
     const int64_t huge = (int64_t)1 << 40;
-    int bad = ortc_product_plan_init(&p, line, &t, huge, huge, huge, 1, ORTC_PRODUCT_TRANS_B) != -1;
-    bad += ortc_product_plan_init(&p, line, &t, -1, 1, 1, 1, 0) != -1;
+    int bad = ortc_product_plan_init(&p, line, &t, huge, huge, huge, 1, ORTC_PRODUCT_TRANS_B, 1) != -1;
+    bad += ortc_product_plan_init(&p, line, &t, -1, 1, 1, 1, 0, 1) != -1;
     bad += ortc_product_packed_bytes(&line->b, huge, huge) != 0;
     bad += ortc_product_packed_bytes(&line->b, INT64_MAX, 1) != 0;
     bad += ortc_product_packed_bytes(&line->a, INT64_MAX, INT64_MAX) != 0;
-    bad += ortc_product_plan_init(&p, line, &t, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0) != -1;
+    bad += ortc_product_plan_init(&p, line, &t, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 1) != -1;
     return bad;
 }
 
