@@ -193,7 +193,7 @@ VFN void end_strip(const int np, const window_row *row, int64_t at, int64_t n, v
     const vf32 lo = v_set_f32(row->t->lo), hi = v_set_f32(row->t->hi);
     const int64_t to = (row->y + at) * ORTC_BLOCK;
     const float *residual = row->t->residual;
-    float *y = row->t->y + to;
+    float *y = row->t->y;
     if (residual) {
         UNROLL for (int p = 0; p < np; p++)
         {
@@ -206,7 +206,7 @@ VFN void end_strip(const int np, const window_row *row, int64_t at, int64_t n, v
     {
         if (p >= n) break;
         UNROLL for (int j = 0; j < VECTORS; j++) /* sums second: a NaN stays */
-            v_store_f32(y + p * ORTC_BLOCK + j * LANES, v_min(hi, v_max(lo, sum[p][j])), LANES);
+            v_store_f32(y + to + p * ORTC_BLOCK + j * LANES, v_min(hi, v_max(lo, sum[p][j])), LANES);
     }
 }
 
