@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
 #include "turned.h"
@@ -20,12 +21,6 @@
 enum { PIECES = 3, PAIR = ORTC_TILE_BLOCKS, WEIGHTS = PIECES * ORTC_TILED_TILE_BYTES };
 
 ORTC_VEC_TABLE(ortc_winograd_uk)
-
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-/* The first of n that are dealt evenly to `parts`, of part i. */
-static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
 
 static const ortc_winograd_side *side_of(int m) { return &ortc_winograd_uk_select()->of[m == 4]; }
 
@@ -72,7 +67,7 @@ static int64_t unit_of(const ortc_winograd_plan *p) { return p->tiles ? ORTC_TIL
 /* The first tile of batch i. */
 static int64_t batch_at(const ortc_winograd_plan *p, int64_t i)
 {
-    return min64(share(ceil_div(p->count, unit_of(p)), p->batches, i) * unit_of(p), p->count);
+    return min64(dealt(ceil_div(p->count, unit_of(p)), p->batches, i) * unit_of(p), p->count);
 }
 
 /* Floats of so many tiles' patches, transformed; in pieces with a byte for each tile and group behind. */
@@ -495,10 +490,10 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
                                   .y_block = (size_t)(count * BLOCK),
                                   .bias = zeros};
         for (int64_t i = 0; i < parts; i++) {
-            const int64_t at = share(count, parts, i) * BLOCK;
+            const int64_t at = dealt(count, parts, i) * BLOCK;
             tile.x = v + q * patch_step(p, count) + at;
             tile.y = sums + q * sum_step(p, count) + at;
-            p->uk->dense[ORTC_FLOAT_F32]((size_t)(share(count, parts, i + 1) - share(count, parts, i)),
+            p->uk->dense[ORTC_FLOAT_F32]((size_t)(dealt(count, parts, i + 1) - dealt(count, parts, i)),
                                          (size_t)blocks, &tile);
         }
     }
