@@ -63,7 +63,7 @@ static uint32_t detect(void)
     const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
     /* cores with AMX take 2 clocks for a vdpbf16ps, 4 of them for what they do in tiles in 1 */
     if (has_1 && (a1 & 1u << 5) && !(d & 1u << 22)) bits |= ORTC_CPU_AVX512_BF16;
-    if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles()) bits |= ORTC_CPU_AMX;
+    if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles()) bits |= ORTC_CPU_AMX | ORTC_CPU_AMX_F32;
     return bits;
 }
 #elif defined(__aarch64__)
@@ -93,8 +93,9 @@ uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
     uint32_t bits = 0;
     *out_known = 1;
     if (!strcmp(level, "amx")) return ~KNOWN;
+    if (!strcmp(level, "amx-fma")) return ~(KNOWN | ORTC_CPU_AMX_F32);
     /* best first; the best has what is above it in this family of processors, tiles apart */
-    if (!strcmp(level, levels[0].name)) return ~(KNOWN | ORTC_CPU_AMX);
+    if (!strcmp(level, levels[0].name)) return ~(KNOWN | ORTC_CPU_AMX | ORTC_CPU_AMX_F32);
     for (size_t i = count; i-- > 1;) {
         bits |= levels[i].bits;
         if (!strcmp(level, levels[i].name)) return bits;

@@ -3,8 +3,8 @@
  * Owns: detection (CPUID and the operating system's saved state), the levels that a person can ask for with
  * the environment variable ORTC_CPU, and the mask that tests set. A level is the highest allowed one, by its
  * name in the list of instruction sets (kernels/common/vector/meson.build: "scalar", "avx2", "avx512", which
- * has all but AMX; "neon"), or "amx"; any other text is ignored, because a library does not print. The
- * variable is read once. Invariant: a bit is set only if the processor has the instructions and the system
+ * has all but AMX; "neon"), "amx-fma" (AMX for all but f32) or "amx"; any other text is ignored, because a
+ * library does not print. The variable is read once. Invariant: a bit is set only if the processor has the instructions and the system
  * saves their registers. Leaves to others: choosing a kernel. Tables of micro-kernels list best first, and
  * the first whose bits are all set wins.
  */
@@ -22,6 +22,9 @@ enum {
     ORTC_CPU_NEON = 1u << 4,        /* every AArch64 core; has FMA */
     ORTC_CPU_AVX_VNNI = 1u << 5,
     ORTC_CPU_AMX = 1u << 6, /* TILE, INT8 and BF16; the operating system lets this process use it */
+    /* Tiles multiply f32, too, as pieces of bf16. Not at level "amx-fma", for machines that slow their tiles
+     * down in use until six of their products take longer than fused multiply-adds. */
+    ORTC_CPU_AMX_F32 = 1u << 7,
 };
 
 /* The instruction sets that kernels may use: what the machine has, under ORTC_CPU and the tests' mask.

@@ -59,7 +59,7 @@ static ortc_status choose(int kind, const ortc_conv_geometry *g, const ortc_ques
     kind = ortc_tiled_kind(g, kind);
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    if (ortc_conv_is_empty(g) || !ortc_tiled_plan_init(ortc_tiled_uk_get(), g, q->in[0].dtype, kind, 0, &p))
+    if (ortc_conv_is_empty(g) || !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, q->in[0].dtype, kind, 0, &p))
         return ortc_no(why, "groups are not whole blocks, or too large");
     o->clocks = ortc_tiled_clocks(&p);
     o->form = FORM(kind);
@@ -73,7 +73,7 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, voi
 {
     tiled_plan *t = calloc(1, sizeof *t);
     kind = ortc_tiled_kind(g, kind);
-    if (!t || !ortc_tiled_plan_init(ortc_tiled_uk_get(), g, p->in[0].dtype, kind, p->threads, &t->tiled)) {
+    if (!t || !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, p->in[0].dtype, kind, p->threads, &t->tiled)) {
         free(t);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
@@ -155,8 +155,15 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    if (!ortc_tiled_uk_get()) return ortc_no(why, "there is no unit for products of bf16");
+    if (!ortc_tiled_uk_get(ORTC_TILED_BF16)) return ortc_no(why, "there is no unit for products of bf16");
     return ortc_conv_supports(n, device, why);
+}
+
+static ortc_status supports_pieces(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_tiled_uk_get(ORTC_TILED_PIECES))
+        return ortc_no(why, "there is no unit for products of bf16, or ORTC_CPU keeps f32 from it");
+    return supports(n, device, why);
 }
 
 static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
@@ -186,7 +193,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
                                            .choose = choose_##title};
 CONV(bf16, ORTC_TILED_BF16, supports, 0)
 CONV(rounded, ORTC_TILED_ROUNDED, supports_rounded, ORTC_KERNEL_ROUNDS)
-CONV(pieces, ORTC_TILED_PIECES, supports, 0)
+CONV(pieces, ORTC_TILED_PIECES, supports_pieces, 0)
 
 /* ---- Bytes --------------------------------------------------------------------------------------------- */
 
@@ -254,7 +261,7 @@ static ortc_status run_bytes(const void *state, const void *pstate, ortc_call *c
 
 static ortc_status supports_bytes(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    if (!ortc_tiled_uk_get()) return ortc_no(why, "there is no unit for products of bytes");
+    if (!ortc_tiled_uk_get(ORTC_TILED_BYTES)) return ortc_no(why, "there is no unit for products of bytes");
     return ortc_conv_integer_supports(n, device, why);
 }
 

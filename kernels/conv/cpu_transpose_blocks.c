@@ -119,7 +119,7 @@ static int open_plan(blocks_plan *b)
 {
     const ortc_conv_geometry *g = &b->points;
     b->kind = b->type == ORTC_BF16 ? ORTC_TILED_BF16 : ortc_tiled_kind(g, ORTC_TILED_PIECES);
-    if (ortc_tiled_plan_init(ortc_tiled_uk_get(), g, b->type, (int)b->kind, 0, &b->tiled)) {
+    if (ortc_tiled_plan_init(ortc_tiled_uk_get((int)b->kind), g, b->type, (int)b->kind, 0, &b->tiled)) {
         if (!b->tiled.stem && ortc_tiled_clocks(&b->tiled) < blocked_clocks(b)) return 1;
         ortc_tiled_plan_deinit(&b->tiled);
     }

@@ -33,12 +33,14 @@ static int64_t most_tasks(int kind, uint32_t threads)
 #ifdef ORTC_TILES_amx
 extern const ortc_tiled_uk ortc_tiled_amx;
 #endif
-const ortc_tiled_uk *ortc_tiled_uk_get(void)
+const ortc_tiled_uk *ortc_tiled_uk_get(int kind)
 {
 #ifdef ORTC_TILES_amx
-    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
+    const uint32_t needs =
+        ORTC_CPU_AVX512 | ORTC_CPU_AMX | (ortc_tiled_in_pieces(kind) ? ORTC_CPU_AMX_F32 : 0);
     if ((ortc_cpu_features() & needs) == needs) return &ortc_tiled_amx;
 #endif
+    (void)kind;
     return NULL;
 }
 

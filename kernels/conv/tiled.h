@@ -54,8 +54,8 @@ int ortc_tiled_is_stem(const ortc_conv_geometry *g, int kind);
 /* The kind that is best for what `kind` says: pieces whose weights would wait for memory stay f32. */
 int ortc_tiled_kind(const ortc_conv_geometry *g, int kind);
 
-/* NULL: the machine has none. Thread: any. */
-const ortc_tiled_uk *ortc_tiled_uk_get(void);
+/* NULL: the machine has none for this kind. Thread: any. */
+const ortc_tiled_uk *ortc_tiled_uk_get(int kind);
 
 /* 0: this way is not for the convolution at hand; then nothing is owned. uk: what ortc_tiled_uk_get says.
  * threads: that a run has at most, 0: not known; of bytes, whose sums are exact, one thread has few tasks. */

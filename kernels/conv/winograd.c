@@ -37,7 +37,7 @@ static int is_for(const ortc_conv_geometry *g)
 
 const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g)
 {
-    return g->channels >= LEAST_CHANNELS ? ortc_tiled_uk_get() : NULL;
+    return g->channels >= LEAST_CHANNELS ? ortc_tiled_uk_get(ORTC_TILED_PIECES) : NULL;
 }
 
 static int is_plain(const ortc_conv_geometry *g, int m)

@@ -328,7 +328,7 @@ static ortc_status plan_way(const ortc_gemm_state *s, ortc_plan *p, int way, voi
 static ortc_status supports_pieces(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     if (!ortc_product_in_pieces(ortc_node_in(n, 0).dtype))
-        return ortc_no(why, "there is no unit for products of bf16");
+        return ortc_no(why, "there is no unit for products of bf16, or ORTC_CPU keeps f32 from it");
     return supports(n, device, why);
 }
 

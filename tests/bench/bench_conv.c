@@ -337,7 +337,7 @@ static void on_tiles(const layer *l, const mock_node *n, int64_t out, int kind, 
     way w = {.name = names[kind], .w = n->in[1].data};
     if (l->group > 1 || (errors && l->channels <= ORTC_STEM_CHANNELS) ||
         (kind == ORTC_TILED_BF16) != (type == ORTC_BF16) || type == ORTC_F16 ||
-        !ortc_tiled_plan_init(ortc_tiled_uk_get(), &g, type, kind, 0, &w.tiled))
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), &g, type, kind, 0, &w.tiled))
         return;
     pool *pl = pool_open(threads, w.tiled.scratch);
     w.threads = pool_threads(pl);
@@ -390,8 +390,8 @@ static void row(const layer *l, int threads)
         mock_close(plain.session);
     }
     for (int m = 0; m <= 4; m += 2) in_blocks(l, &n, out, m, NULL, threads, flops);
-    for (int m = 2; m <= 4 && ortc_tiled_uk_get(); m += 2)
-        in_blocks(l, &n, out, m, ortc_tiled_uk_get(), threads, flops);
+    for (int m = 2; m <= 4 && ortc_tiled_uk_get(ORTC_TILED_PIECES); m += 2)
+        in_blocks(l, &n, out, m, ortc_tiled_uk_get(ORTC_TILED_PIECES), threads, flops);
     for (int k = ORTC_TILED_BF16; k <= ORTC_TILED_PLAIN; k++) on_tiles(l, &n, out, k, threads, flops);
     for (int i = 0; i < 3; i++) free(n.in[i].data);
     free(n.out.data);

@@ -87,10 +87,10 @@ def options() -> None:
 
 def environment() -> None:
     refused_with = lambda name, err, **env: expect(name, "providers", code=2, err=err, **env)  # noqa: E731
-    refused_with("a wrong ORTC_CPU", "ORTC_CPU expects one of: scalar avx2 avx512 neon", ORTC_CPU="sse9")
+    refused_with("a wrong ORTC_CPU", "ORTC_CPU expects one of: scalar avx2 avx512 amx-fma amx neon", ORTC_CPU="sse9")
     refused_with("a wrong ORTC_LOG", "ORTC_LOG expects one of: error warning info debug", ORTC_LOG="loud")
     refused_with("a wrong ORTC_THREADS", "ORTC_THREADS expects a number of at least 1, got 'abc'", ORTC_THREADS="abc")
-    for level in ("scalar", "avx2", "avx512", "neon"):
+    for level in ("scalar", "avx2", "avx512", "amx-fma", "amx", "neon"):
         expect(f"ORTC_CPU={level}", "providers", out="cpu", ORTC_CPU=level)
 
 

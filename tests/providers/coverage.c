@@ -59,10 +59,10 @@ static bool is_out_of_reach(const ortc_kernel_info *k)
     static const struct {
         const char *kernel;
         uint32_t any, better;
-    } rare[] = {{"gemm.pieces", ORTC_CPU_AMX, 0},
+    } rare[] = {{"gemm.pieces", ORTC_CPU_AMX_F32, 0},
                 {"gemm.bf16", ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16, 0},
                 {"gemm.rounded", 0, 0},
-                {"conv.pieces", ORTC_CPU_AMX, 0},
+                {"conv.pieces", ORTC_CPU_AMX_F32, 0},
                 {"conv.bf16", ORTC_CPU_AMX, 0},
                 {"conv.rounded", 0, 0},
                 {"conv_integer.tiled", ORTC_CPU_AMX, 0},
@@ -85,7 +85,7 @@ static size_t kernel_missing(const ortc_operator_info *op, const ortc_kernel_inf
             seen |= list[i].types;
         }
     for (int m = 0; m < 8; m++) wanted |= k->types[m];
-    if (!any && is_out_of_reach(k)) return 0;
+    if (is_out_of_reach(k)) return 0;
     if (!any) {
         printf("no case reaches kernel %s of %s on %s\n", k->kernel, op->name, k->provider);
         return 1;

@@ -401,7 +401,7 @@ void test_tiled(tally *t, uint32_t isa_bits)
     const ortc_tiled_uk *units[] = {&tiled_emulated, NULL};
     static const char *const names[] = {"convolution on tiles, emulated", "convolution on tiles, amx"};
     ortc_cpu_features_set_mask(isa_bits);
-    units[1] = ortc_tiled_uk_get();
+    units[1] = ortc_tiled_uk_get(ORTC_TILED_BF16);
     for (int i = 0; i < 2; i++) {
         int bad = 0;
         rng r = {t->seed};

@@ -313,7 +313,7 @@ void test_tiled_bytes(tally *t, uint32_t isa_bits)
     static const char *const names[] = {"convolution of bytes on tiles, emulated",
                                         "convolution of bytes on tiles, amx"};
     ortc_cpu_features_set_mask(isa_bits);
-    units[1] = ortc_tiled_uk_get();
+    units[1] = ortc_tiled_uk_get(ORTC_TILED_BYTES);
     for (int i = 0; i < 2; i++) {
         int bad = 0;
         rng r = {t->seed};
@@ -408,7 +408,7 @@ void test_byte_ends(tally *t, uint32_t isa_bits)
     rng r = {t->seed};
     if (!tally_wants(t, name)) return;
     ortc_cpu_features_set_mask(isa_bits);
-    if (!ortc_tiled_uk_get()) {
+    if (!ortc_tiled_uk_get(ORTC_TILED_BYTES)) {
         tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
     } else {
         for (int n = 0; n < 20000; n++) {

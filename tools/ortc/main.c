@@ -35,7 +35,7 @@ const char *const cli_conventions =
     "5 a provider is missing, or --require is not met; 6 the run failed, or results could not be written;\n"
     "7 out of memory; 8 deadline passed; 130 interrupted\n"
     "environment: ORTC_LOG=error|warning|info|debug shows the library's messages; NO_COLOR=1;\n"
-    "ORTC_CPU=scalar|avx2|avx512|neon does without newer instructions; ORTC_THREADS=N;\n"
+    "ORTC_CPU=scalar|avx2|avx512|amx-fma|amx|neon does without newer instructions; ORTC_THREADS=N;\n"
     "ORTC_PYTHON=python3 is the one whose onnxruntime 'compare' asks\n";
 
 enum { N_COMMANDS = COUNT_OF(cli_commands) - 1 };
@@ -113,7 +113,8 @@ static bool environment_is_right(void)
 {
     static const struct {
         const char *name, *values; /* between blanks */
-    } choices[] = {{"ORTC_LOG", " error warning info debug "}, {"ORTC_CPU", " scalar avx2 avx512 neon "}};
+    } choices[] = {{"ORTC_LOG", " error warning info debug "},
+                   {"ORTC_CPU", " scalar avx2 avx512 amx-fma amx neon "}};
     for (size_t i = 0; i < COUNT_OF(choices); i++) {
         const char *text = getenv(choices[i].name);
         if (!text || !*text) continue;
