@@ -63,7 +63,8 @@ static uint32_t detect(void)
     const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
     /* cores with AMX take 2 clocks for a vdpbf16ps, 4 of them for what they do in tiles in 1 */
     if (has_1 && (a1 & 1u << 5) && !(d & 1u << 22)) bits |= ORTC_CPU_AVX512_BF16;
-    if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles()) bits |= ORTC_CPU_AMX | ORTC_CPU_AMX_F32;
+    if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles())
+        bits |= ORTC_CPU_AMX | ORTC_CPU_AMX_F32;
     return bits;
 }
 #elif defined(__aarch64__)

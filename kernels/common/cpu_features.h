@@ -4,9 +4,9 @@
  * the environment variable ORTC_CPU, and the mask that tests set. A level is the highest allowed one, by its
  * name in the list of instruction sets (kernels/common/vector/meson.build: "scalar", "avx2", "avx512", which
  * has all but AMX; "neon"), "amx-fma" (AMX for all but f32) or "amx"; any other text is ignored, because a
- * library does not print. The variable is read once. Invariant: a bit is set only if the processor has the instructions and the system
- * saves their registers. Leaves to others: choosing a kernel. Tables of micro-kernels list best first, and
- * the first whose bits are all set wins.
+ * library does not print. The variable is read once. Invariant: a bit is set only if the processor has the
+ * instructions and the system saves their registers. Leaves to others: choosing a kernel. Tables of
+ * micro-kernels list best first, and the first whose bits are all set wins.
  */
 #ifndef ORTC_KERNELS_COMMON_CPU_FEATURES_H
 #define ORTC_KERNELS_COMMON_CPU_FEATURES_H

@@ -259,7 +259,9 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
     const char *residual = e->a->residual;
     char *y = (char *)e->a->y + bytes;
     int stored = e->straight && lanes == ORTC_BLOCK;
-    const ortc_tiled_uk *t = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK ? ortc_tiled_uk_get(ORTC_TILED_BF16) : NULL;
+    const ortc_tiled_uk *t = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK
+                                 ? ortc_tiled_uk_get(ORTC_TILED_BF16)
+                                 : NULL;
     if (t && !s->has_rest && s->act != ORTC_UK_ACT_LEAKY) { /* at once */
         const int clip = s->act == ORTC_UK_ACT_CLIP;
         t->clip_bf16((size_t)(n * ORTC_BLOCK), sums, residual ? residual + bytes : NULL,

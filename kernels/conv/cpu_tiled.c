@@ -59,7 +59,8 @@ static ortc_status choose(int kind, const ortc_conv_geometry *g, const ortc_ques
     kind = ortc_tiled_kind(g, kind);
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    if (ortc_conv_is_empty(g) || !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, q->in[0].dtype, kind, 0, &p))
+    if (ortc_conv_is_empty(g) ||
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, q->in[0].dtype, kind, 0, &p))
         return ortc_no(why, "groups are not whole blocks, or too large");
     o->clocks = ortc_tiled_clocks(&p);
     o->form = FORM(kind);
@@ -73,7 +74,8 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, voi
 {
     tiled_plan *t = calloc(1, sizeof *t);
     kind = ortc_tiled_kind(g, kind);
-    if (!t || !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, p->in[0].dtype, kind, p->threads, &t->tiled)) {
+    if (!t ||
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, p->in[0].dtype, kind, p->threads, &t->tiled)) {
         free(t);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }

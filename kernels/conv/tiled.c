@@ -36,8 +36,8 @@ extern const ortc_tiled_uk ortc_tiled_amx;
 const ortc_tiled_uk *ortc_tiled_uk_get(int kind)
 {
 #ifdef ORTC_TILES_amx
-    const uint32_t needs =
-        ORTC_CPU_AVX512 | ORTC_CPU_AMX | (ortc_tiled_in_pieces(kind) ? ORTC_CPU_AMX_F32 : 0);
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX |
+                           (ortc_tiled_in_pieces(kind) ? ORTC_CPU_AMX_F32 : 0);
     if ((ortc_cpu_features() & needs) == needs) return &ortc_tiled_amx;
 #endif
     (void)kind;
