@@ -4,6 +4,7 @@
  */
 #include "product.h"
 
+#include "kernels/common/counts.h"
 #include "kernels/common/vector/convert.h"
 #include "product_pack.h"
 #include "product_packed.h"
@@ -27,8 +28,6 @@ typedef struct job {
     int64_t index;
     char *scratch;
 } job;
-
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The matrix `index`, with operands exchanged where the plan is of the transposed product. */
 static ortc_product_item locate(const ortc_product_plan *p, const ortc_product_args *x, int64_t index)

@@ -5,6 +5,7 @@
  */
 #include "product_pack.h"
 
+#include "kernels/common/counts.h"
 #include "kernels/common/vector/convert.h"
 #include "product_packed.h"
 
@@ -12,8 +13,6 @@
  * apart, where lines evict each other; so a block of rows gives to all panels before the next. */
 #define BLOCK 64
 _Static_assert(BLOCK % ORTC_FORM_GROUP == 0, "a block is whole groups");
-
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- One piece of a panel ------------------------------------------------------------------------------ */
 
