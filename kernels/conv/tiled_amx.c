@@ -292,8 +292,8 @@ static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_
 static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                       size_t piece)
 {
-    vi32 most = v_set_i32(0);
-    vi32 least = v_set_i32(-1);
+    vi32 most = PIECES_MOST;
+    vi32 least = PIECES_LEAST;
     (void)flip;
     for (size_t i = 0; i < n; i++) {
         const char *from = x + i * step;
@@ -305,21 +305,21 @@ static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t
                       &least);
         });
     }
-    if (amx_reach(most, ORTC_PIECES_BEYOND >> 16) || amx_fall_below(least, ORTC_PIECES_LEAST >> 16)) return 1;
-    return amx_fall_below(least, ORTC_PIECES_LARGEST >> 16) && lacks_large(n, x, step, block, blocks);
+    if (pieces_are_beyond(most, least)) return 1;
+    return pieces_fall_below(least, ORTC_PIECES_LARGEST >> 16) && lacks_large(n, x, step, block, blocks);
 }
 
 /* Only the largest number of all points counts: what the unit loses of others is far below their error. */
 static int cut(size_t n, const float *x, const float *other, char *y, size_t step, size_t piece)
 {
-    vi32 most = v_set_i32(0);
-    vi32 least = v_set_i32(-1);
+    vi32 most = PIECES_MOST;
+    vi32 least = PIECES_LEAST;
     for (size_t i = 0; i < n; i++, x += BLOCK, other += BLOCK, y += step)
         V_FOR(j, left, BLOCK,
               amx_split(v_load_f32(x + j, left), v_load_f32(other + j, left), PIECES,
                         (int32_t *)(void *)y + j, piece / 4, &most, &least););
-    return amx_reach(most, ORTC_PIECES_BEYOND >> 16) ||
-           (amx_reach(most, 1) && !amx_reach(most, ORTC_PIECES_LARGEST >> 16));
+    return pieces_reach(most, ORTC_PIECES_BEYOND >> 16) ||
+           (pieces_reach(most, 1) && !pieces_reach(most, ORTC_PIECES_LARGEST >> 16));
 }
 
 typedef uint32_t sixteen __attribute__((vector_size(16)));

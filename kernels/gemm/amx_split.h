@@ -10,11 +10,9 @@
 #ifndef ORTC_KERNELS_GEMM_AMX_SPLIT_H
 #define ORTC_KERNELS_GEMM_AMX_SPLIT_H
 
-#include "kernels/common/vector/vec.h"
-#include "product_uk.h"
+#include "pieces_seen.h"
 
-/* What first pieces of each column were so far, of even and of odd rows: the largest magnitudes, and the
- * smallest less 1, where 0 comes last. Beginning with 0 and -1. */
+/* What first pieces of each column were so far, of even and of odd rows (pieces_seen.h). */
 typedef struct amx_seen {
     int32_t most[32], least[32];
 } amx_seen;
@@ -29,25 +27,9 @@ VFN void amx_split(vf32 x, vf32 y, const size_t planes, int32_t *to, size_t step
         const vi32 high_y = v_bits_f32(y) & upper;
         const vi32 pair = high_y | (vi32)((vu32)v_bits_f32(x) >> 16);
         v_store_i32(to + p * step, pair, v_lanes());
-        if (p == 0) {
-            const vi32 magnitude = pair & v_set_i32(0x7fff7fff);
-            *most = v_max_u16(*most, magnitude);
-            *least = v_min_u16(*least, (vi32)((v_words)magnitude - 1));
-        }
+        if (p == 0) pieces_see(pair, most, least);
         x = v_sub(x, v_f32_bits(high_x)), y = v_sub(y, v_f32_bits(high_y));
     }
-}
-
-/* Whether a first piece was `limit`, the upper half of an f32, or more; whether one was less, and not 0. */
-VFN int amx_reach(vi32 most, uint32_t limit)
-{
-    const vi32 last = v_set_i32((int32_t)((limit - 1) * 0x10001));
-    return v_any(v_not(v_eq_i32(v_max_u16(most, last), last)));
-}
-VFN int amx_fall_below(vi32 least, uint32_t limit)
-{
-    const vi32 first = v_set_i32((int32_t)((limit - 1) * 0x10001));
-    return v_any(v_not(v_eq_i32(v_min_u16(least, first), first)));
 }
 
 /* Whether pieces do not do for what was seen in so many columns. */

@@ -1,7 +1,5 @@
 /* The bodies of ortc_product_pieces (product_uk.h): f32 as bf16, or as a sum of several. */
-#include "product_uk.h"
-
-#include "kernels/common/vector/vec.h"
+#include "pieces_seen.h"
 
 /* Rounded to bf16, which is the upper half; NaN stays one. */
 VFN vi32 rounded(vf32 v)
@@ -52,16 +50,6 @@ static int odd(size_t w, size_t k, const float *src)
     return does;
 }
 
-/* Of first pieces, the largest magnitudes so far, and the smallest less 1, where 0 comes last. */
-#define SEEN_MOST v_set_i32(0)
-#define SEEN_LEAST v_set_i32(-1)
-static int is_beyond(vi32 most, vi32 least)
-{
-    const vi32 end = v_set_i32((ORTC_PIECES_BEYOND >> 16) * 0x10001u - 0x10001u),
-               begin = v_set_i32(((ORTC_PIECES_LEAST >> 16) - 1) * 0x10001u);
-    return v_any(v_not(v_and(v_eq_i32(v_max_u16(most, end), end), v_eq_i32(v_min_u16(least, begin), begin))));
-}
-
 /* `group` values to each of `planes`, `step` apart, the largest piece first. Of several pieces all but the
  * last are cut off rather than rounded, which takes half as long: of a product 2^-23 is then left out at the
  * most, the other operand's pieces being rounded. What three pieces do not hold goes into what was seen. */
@@ -76,11 +64,7 @@ static int is_beyond(vi32 most, vi32 least)
                 const vi32 high = v_upper_halves(x, y); \
                 memcpy((d) + p * (step) + i, &high, sizeof high); \
                 if ((planes) == 1) break; \
-                if (p == 0) { \
-                    const vi32 magnitude = high & v_set_i32(0x7fff7fff); \
-                    most = v_max_u16(most, magnitude); \
-                    least = v_min_u16(least, (vi32)((v_words)magnitude - 1)); \
-                } \
+                if (p == 0) pieces_see(high, &most, &least); \
                 x = v_sub(x, v_f32_bits(v_bits_f32(x) & upper)); \
                 y = v_sub(y, v_f32_bits(v_bits_f32(y) & upper)); \
             } \
@@ -91,8 +75,8 @@ VFN int runs_of(size_t w, size_t k, const float *src, size_t ld, const size_t pl
                 uint16_t *dst, size_t dw)
 {
     const size_t step = dw * group;
-    vi32 most = SEEN_MOST;
-    vi32 least = SEEN_LEAST;
+    vi32 most = PIECES_MOST;
+    vi32 least = PIECES_LEAST;
     for (size_t k0 = 0; k0 < k; k0 += group, dst += planes * step) {
         for (size_t j = 0; j < w && k - k0 >= group; j++)
             SPREAD(src + j * ld + k0, group, planes, dst + j * group, step);
@@ -102,7 +86,7 @@ VFN int runs_of(size_t w, size_t k, const float *src, size_t ld, const size_t pl
             SPREAD(row, group, planes, dst + j * group, step);
         }
     }
-    return planes > 1 && (is_beyond(most, least) || has_tiny_row(w, k, src, ld));
+    return planes > 1 && (pieces_are_beyond(most, least) || has_tiny_row(w, k, src, ld));
 }
 static int runs(size_t w, size_t k, const float *src, size_t ld, size_t planes, size_t group, uint16_t *dst,
                 size_t dw)
