@@ -1,5 +1,6 @@
-/* kernels/control/search.h: what a search for the next tokens keeps, between what feeds the decoder
- * (ref_search.c) and what chooses (ref_choose.c).
+/* kernels/control/search.h: what a search for the next tokens keeps, between what reads the node
+ * (search_read.c), what runs the subgraphs (search_body.c), what chooses (ref_choose.c) and the search
+ * (ref_search.c).
  *
  * B lines of a batch with M beams each (one, but in BeamSearch) are B M rows; a vocabulary has V words.
  */
@@ -85,6 +86,38 @@ typedef struct ortc_search {
     ortc_value **in, **out;      /* owned; NULL: none */
     uint32_t n_held_in, n_held_out;
 } ortc_search;
+
+/* An input of the node; NULL: left out. */
+static inline const ortc_view *ortc_search_given(const ortc_search *s, uint32_t port)
+{
+    return port < s->call->n_in && ortc_view_present(&s->call->in[port]) ? &s->call->in[port] : NULL;
+}
+/* Whether scores of what the encoder said are an output. */
+static inline bool ortc_search_crosses(const ortc_search *s)
+{
+    return s->call->n_out > 3 && s->call->out[3].dtype;
+}
+/* The port of repetition_penalty, behind which masks come. */
+static inline uint32_t ortc_search_repetition(const ortc_search *s)
+{
+    return s->state->kind == ORTC_SEARCH_BEAMS ? 6 : 3;
+}
+
+/* As ortc_kernel: the state is an ortc_search_state. */
+ortc_status ortc_search_prepare(const ortc_node *n, ortc_prep *prep, void **out);
+/* Extents, numbers and words that are given, checked. */
+ortc_status ortc_search_read(ortc_search *s);
+/* A mask of int32 with the dims that it must have; *out NULL: left out. */
+ortc_status ortc_search_mask(const ortc_search *s, uint32_t port, const char *name, int32_t rank,
+                             int64_t rows, int64_t columns, const int32_t **out);
+
+/* The first run of the subgraphs; another of the decoder, of rows that extend those of `from`. */
+ortc_status ortc_search_begin(ortc_search *s);
+ortc_status ortc_search_step(ortc_search *s);
+/* The logits of the last token, of all rows or of one for each line, to `scores`. */
+ortc_status ortc_search_take_scores(ortc_search *s);
+/* A value that is held; it becomes NULL. */
+void ortc_search_drop(const ortc_search *s, ortc_value **v);
 
 /* Logarithms of probabilities, for beams; then what the node forbids, favours and punishes. */
 void ortc_search_score(ortc_search *s);

@@ -1,5 +1,6 @@
-/* What first pieces, the upper halves of f32, were on the way: of each lane the largest magnitudes so far, and
- * the smallest less 1, where 0 comes last. Whether pieces hold them follows (ORTC_PIECES_*, product_uk.h). */
+/* What first pieces, the upper halves of f32, were on the way: of each lane the largest magnitudes so far,
+ * and the smallest less 1, where 0 comes last. Whether pieces hold them follows (ORTC_PIECES_*,
+ * product_uk.h). */
 #ifndef ORTC_KERNELS_GEMM_PIECES_SEEN_H
 #define ORTC_KERNELS_GEMM_PIECES_SEEN_H
 
