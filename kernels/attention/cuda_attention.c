@@ -197,7 +197,13 @@ static void plan_pieces(attention_plan *a)
 
 /* A block has its rows walk over all keys: with few rows, products over workspace use more of the device. */
 #define ONE_PASS_ROWS 32
-#define SPLIT_ROWS 64 /* f32: keys and values are split first */
+/* f32: keys and values are split first. A block takes 64 rows; where such blocks are few and their keys many,
+ * products over workspace do better (on an H200: 12 heads of 64 rows, 4096 keys, 61 us and 121 in one pass;
+ * 64 heads, 8192 keys, 502 and 364). */
+static bool splits_well(int64_t length, int64_t heads, int64_t keys, int processors)
+{
+    return length >= 64 && ((length + 63) / 64 * heads * 3 >= processors || keys <= 512);
+}
 
 /* Of the keys of a head. f32: as many clusters as run at once, of which three quarters of a device find room;
  * with one row a multiprocessor has room for two blocks. 16 bits: half as many blocks as multiprocessors,
@@ -219,8 +225,8 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
     /* The larger ones have been measured on Hopper only. */
     const int most = ortc_cu_has_wgmma(capability) && device->shared_bytes >= ORTC_CU_FLASH_LARGE ? 256 : 128;
     const bool f32 = r->type == ORTC_F32;
-    a->one_pass = (f32 ? ortc_cu_has_wgmma(capability) && r->length >= SPLIT_ROWS &&
-                             r->batch * a->kv_heads < 65536 && r->total > 0
+    a->one_pass = (f32 ? ortc_cu_has_wgmma(capability) && r->batch * a->kv_heads < 65536 && r->total > 0 &&
+                             splits_well(r->length, heads, r->total, device->processors)
                        : r->length >= ONE_PASS_ROWS) &&
                   !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) && a->size > 0 &&
                   a->value_size > 0 && a->size <= (f32 ? 128 : most) && a->value_size <= (f32 ? 128 : most) &&
