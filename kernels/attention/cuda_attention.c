@@ -1,12 +1,12 @@
 /* kernels/attention/cuda_attention.c: Attention on a GPU, in one of two ways, chosen while planning.
  *
- * In one pass (flash.cuh): f16 and bf16, many queries, heads that are not too large, when nobody wants the
- * scores. Else a product, a softmax of its rows, a product, over workspace: scores are f32; probabilities
- * have the type of Q. Where a head's rows and the next head's follow each other (or there is one row each),
- * the query heads of one key head become the rows of one product, and its keys are read once. The scores of a
- * run are cut into pieces by sample, then by key head, that fit into SCORE_BYTES. With a past, keys and
- * values are put together first: in present_key and present_value where they are wanted, else in the
- * workspace.
+ * In one pass (flash.cuh; f32 on Hopper: flash_split.cu): many queries, heads that are not too large, when
+ * nobody wants the scores. Else a product, a softmax of its rows, a product, over workspace: scores are f32;
+ * probabilities have the type of Q. Where a head's rows and the next head's follow each other (or there is
+ * one row each), the query heads of one key head become the rows of one product, and its keys are read once.
+ * The scores of a run are cut into pieces by sample, then by key head, that fit into SCORE_BYTES. With a
+ * past, keys and values are put together first: in present_key and present_value where they are wanted, else
+ * in the workspace.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,6 +34,7 @@ typedef struct attention_plan {
     bool one_pass;
     ortc_cu_flash flash; /* likewise; the products below are for when it is not one pass */
     bool wgmma;          /* by Hopper's instructions, where the addresses allow */
+    size_t split_at;     /* one pass of f32: bytes into the workspace */
     /* not 0: few queries, where the addresses allow, in so many parts of the keys */
     int parts;
     ortc_cu_gemm scores, values; /* likewise, for a whole piece */
@@ -196,6 +197,13 @@ static void plan_pieces(attention_plan *a)
 
 /* A block has its rows walk over all keys: with few rows, products over workspace use more of the device. */
 #define ONE_PASS_ROWS 32
+/* f32: keys and values are split first. A block takes 64 rows; where such blocks are few and their keys many,
+ * products over workspace do better (on an H200: 12 heads of 64 rows, 4096 keys, 61 us and 121 in one pass;
+ * 64 heads, 8192 keys, 502 and 364). */
+static bool splits_well(int64_t length, int64_t heads, int64_t keys, int processors)
+{
+    return length >= 64 && ((length + 63) / 64 * heads * 3 >= processors || keys <= 512);
+}
 
 /* Of the keys of a head. f32: as many clusters as run at once, of which three quarters of a device find room;
  * with one row a multiprocessor has room for two blocks. 16 bits: half as many blocks as multiprocessors,
@@ -216,10 +224,13 @@ static void plan_one_pass(const attention_state *s, const ortc_plan *p, attentio
     const int capability = device->major * 10 + device->minor;
     /* The larger ones have been measured on Hopper only. */
     const int most = ortc_cu_has_wgmma(capability) && device->shared_bytes >= ORTC_CU_FLASH_LARGE ? 256 : 128;
-    a->one_pass = r->type != ORTC_F32 && !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) &&
-                  r->length >= ONE_PASS_ROWS && a->size > 0 && a->size <= most && a->value_size > 0 &&
-                  a->value_size <= most && r->total < INT64_C(1) << 30 && heads > 0 &&
-                  2 * tiles <= INT32_MAX / heads;
+    const bool f32 = r->type == ORTC_F32;
+    a->one_pass = (f32 ? ortc_cu_has_wgmma(capability) && r->batch * a->kv_heads < 65536 && r->total > 0 &&
+                             splits_well(r->length, heads, r->total, device->processors)
+                       : r->length >= ONE_PASS_ROWS) &&
+                  !given(p->out, p->n_out, 3) && given(p->out, p->n_out, 0) && a->size > 0 &&
+                  a->value_size > 0 && a->size <= (f32 ? 128 : most) && a->value_size <= (f32 ? 128 : most) &&
+                  r->total < INT64_C(1) << 30 && heads > 0 && 2 * tiles <= INT32_MAX / heads;
     a->flash = (ortc_cu_flash){.q_step = {a->q.batch, a->q.head, a->q.step},
                                .k_step = {a->k.batch, a->k.head, a->k.step},
                                .v_step = {a->v.batch, a->v.head, a->v.step},
@@ -263,6 +274,11 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const int64_t scores = a->batches * a->heads * a->group * r->length * a->pitch,
                   keys = r->batch * a->kv_heads * r->total;
     if (!a->one_pass) take(&bytes, scores * 4);
+#ifdef ORTC_CUDA_ARCHITECTURES /* not where a host emulates the device */
+    if (a->one_pass && r->type == ORTC_F32)
+        a->split_at = take(&bytes, ortc_cu_flash_split_bytes(r->batch * a->kv_heads, r->total, a->size,
+                                                             a->value_size));
+#endif
     if (!a->one_pass && r->type != ORTC_F32) /* f32: in place */
         a->probabilities = take(&bytes, scores * a->bytes);
     if (a->joined_k && !given(p->out, p->n_out, 1)) a->k_at = take(&bytes, keys * a->size * a->bytes);
@@ -331,6 +347,7 @@ static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_
     f.rows = *rows;
     f.q = c->in[ORTC_ATTN_Q].data, f.k = k, f.v = v, f.y = c->out[0].data;
 #ifdef ORTC_CUDA_ARCHITECTURES /* not where a host emulates the device */
+    if (rows->type == ORTC_F32) return ortc_cu_flash_split(&f, (char *)c->workspace + a->split_at, c->queue);
     if (a->wgmma && ((uintptr_t)f.q | (uintptr_t)f.k | (uintptr_t)f.v) % 16 == 0)
         return (rows->type == ORTC_F16 ? ortc_cu_flash_wgmma_f16 : ortc_cu_flash_wgmma_bf16)(&f, c->queue);
 #endif

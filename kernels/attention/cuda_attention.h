@@ -61,6 +61,12 @@ int ortc_cu_flash_bf16(const ortc_cu_flash *, void *queue);
 int ortc_cu_flash_wgmma_f16(const ortc_cu_flash *, void *queue);
 int ortc_cu_flash_wgmma_bf16(const ortc_cu_flash *, void *queue);
 
+/* The same for f32 on Hopper, heads of at most 128 elements: products of pieces of bf16, at the accuracy of
+ * f32 (flash_split.cu). Anything may begin and step anywhere. work: ortc_cu_flash_split_bytes bytes, at a
+ * multiple of 256. */
+int ortc_cu_flash_split(const ortc_cu_flash *, void *work, void *queue);
+int64_t ortc_cu_flash_split_bytes(int64_t key_heads, int64_t keys, int64_t size, int64_t value_size);
+
 /* Few queries: at most ORTC_CU_DECODE_ROWS of a key head, in `parts` parts of the keys, at most 8. All three
  * types; sm_90; where all but Y begins at, and steps by, multiples of 16 bytes, and sizes are whole pieces of
  * them. */

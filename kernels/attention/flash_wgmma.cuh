@@ -69,7 +69,10 @@ template <typename T, int KEYS> struct Scores {
             scale = 1.0f;
             if (p.softcap > 0.0f) {
 #pragma unroll
-                for (int n = 0; n < KEYS / 2; n++) s[n] = log2_e * p.softcap * fast_tanh(s[n] * into_cap);
+                for (int n = 0; n < KEYS / 2; n++) {
+                    const float x = s[n] * into_cap;
+                    s[n] = log2_e * p.softcap * (sizeof(T) == 4 ? tanhf(x) : fast_tanh(x));
+                }
             } else {
 #pragma unroll
                 for (int n = 0; n < KEYS / 2; n++) s[n] *= by;
@@ -158,9 +161,12 @@ template <typename T, int KEYS> struct Scores {
                 for (int n = 0; n < R / 4; n++) {
                     const float x0 = any != 0.0f ? o[n * 4 + i * 2] * share : 0.0f,
                                 x1 = any != 0.0f ? o[n * 4 + i * 2 + 1] * share : 0.0f;
-                    if (f.y_pairs && n * 8 + 1 < left)
-                        *(uint32_t *)(void *)(y + n * 8) = pack(T(), x0, x1);
-                    else {
+                    if (f.y_pairs && n * 8 + 1 < left) {
+                        if constexpr (sizeof(T) == 4)
+                            *(float2 *)(void *)(y + n * 8) = make_float2(x0, x1);
+                        else
+                            *(uint32_t *)(void *)(y + n * 8) = pack(T(), x0, x1);
+                    } else {
                         if (n * 8 < left) y[n * 8] = from_float<T>(x0);
                         if (n * 8 + 1 < left) y[n * 8 + 1] = from_float<T>(x1);
                     }

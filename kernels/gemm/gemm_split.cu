@@ -145,14 +145,7 @@ __global__ void __launch_bounds__(Split::threads, 1)
             multiply_piece(piece, a[0], a[1]);
             if (piece + 1 < pieces) multiply_piece(piece + 1, a[1], a[0]);
         }
-        Tile t = {s.row, s.col, 0, 0, 0};
-#pragma unroll
-        for (int r = 0; r < 3; r++)
-            if (r < g.rank) {
-                t.a += s.at[r] * g.a_step[r];
-                t.b += s.at[r] * g.b_step[r];
-                t.y += s.at[r] * g.y_step[r];
-            }
+        const Tile t = tile_at(g, s);
         auto repaired = [&](float(&x)[8], int row, int col) { repair(g, t, x, row, col); };
         if constexpr (!PARTS) {
             store_warp<S, float>(g, t, s.row + group * 64 + warp * 16, s.col, total, sums, vec, repaired);

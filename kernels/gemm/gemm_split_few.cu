@@ -164,14 +164,7 @@ __global__ void __launch_bounds__(SplitFew::threads, 1)
         multiply_piece(i, b[0], b[1]);
         if (i + 1 < pieces) multiply_piece(i + 1, b[1], b[0]);
     }
-    Tile t = {s.row, s.col, 0, 0, 0};
-#pragma unroll
-    for (int r = 0; r < 3; r++)
-        if (r < g.rank) {
-            t.a += s.at[r] * g.a_step[r];
-            t.b += s.at[r] * g.b_step[r];
-            t.y += s.at[r] * g.y_step[r];
-        }
+    const Tile t = tile_at(g, s);
     previous_wait();
     float *const sums = (float *)ring;
     const Band own = share_laid<S, S::multiply>(g, s.row, part, parts, sums, parts_come, [&](int) {

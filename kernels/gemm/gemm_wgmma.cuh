@@ -220,9 +220,7 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     for (int tile = first_tile, turn = 0; tile < tiles; tile += step, turn++, count += k_count) {
         if (S::TURNS && turn % S::WGS != group) continue;
         if (!S::early || turn > 0) s = place(tile);
-        Tile t = {s.row, s.col, 0, 0, 0};
-#pragma unroll
-        for (int i = 0; i < 3; i++) t.y += i < g.rank ? s.at[i] * g.y_step[i] : 0;
+        const Tile t = tile_at(g, s);
         const int own_row = s.row + (S::TURNS ? 0 : group * S::M) + warp * 16;
         auto begin_product = [&]() {
             copies.map = &maps.y[product_of(s)];

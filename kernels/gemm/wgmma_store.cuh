@@ -45,6 +45,19 @@ __device__ __forceinline__ Spot spot_of(const ortc_cu_gemm &g, int cols, int til
     }
     return s;
 }
+/* The same as the epilogue takes it: where the tile begins, and the elements to its matrices. */
+__device__ __forceinline__ Tile tile_at(const ortc_cu_gemm &g, const Spot &s)
+{
+    Tile t = {s.row, s.col, 0, 0, 0};
+#pragma unroll
+    for (int d = 0; d < 3; d++)
+        if (d < g.rank) {
+            t.a += s.at[d] * g.a_step[d];
+            t.b += s.at[d] * g.b_step[d];
+            t.y += s.at[d] * g.y_step[d];
+        }
+    return t;
+}
 
 #ifdef ORTC_HOPPER
 

@@ -20,7 +20,7 @@ import time
 
 import torch
 
-F16 = 10
+F16, DTYPE = 10, torch.float16  # of all tensors; gpu_peers.py has others, too
 NO_PASSES = 1  # nodes that are alike stay apart
 
 
@@ -153,7 +153,7 @@ class TorchRun:
 
 
 def normal(*dims: int) -> torch.Tensor:
-    return torch.randn(dims, device="cuda", dtype=torch.float16)
+    return torch.randn(dims, device="cuda", dtype=DTYPE)
 
 
 def operands(bytes_each: int, repeats: int) -> int:

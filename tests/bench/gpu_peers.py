@@ -96,7 +96,7 @@ def product(m: int, n: int, k: int, repeats: int, act: str = ""):
 
 def attention(batch: int, heads: int, length: int, size: int, causal: bool, repeats: int, keys: int = 0):
     keys = keys or length
-    count = operands(2 * batch * heads * keys * size, repeats)
+    count = operands(base.DTYPE.itemsize * batch * heads * keys * size, repeats)
     q = [normal(batch, heads, length, size) for _ in range(count)]
     k, v = ([normal(batch, heads, keys, size) for _ in range(count)] for _ in range(2))
     y = [f"y{i}" for i in range(repeats)]
@@ -109,8 +109,9 @@ def attention(batch: int, heads: int, length: int, size: int, causal: bool, repe
     def peer(i: int):
         return F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=causal)
 
-    exact = torch.cat([F.scaled_dot_product_attention(q[j][b : b + 1, h : h + 1].float(), k[j][b : b + 1, h : h + 1].float(), v[j][b : b + 1, h : h + 1].float(),
-                                                      is_causal=causal) for b in range(batch) for h in range(heads)]).reshape(q[0].shape)
+    wide = torch.float32 if base.DTYPE == torch.float16 else torch.float64
+    exact = torch.cat([F.scaled_dot_product_attention(*(t[j][b : b + 1, h : h + 1].to(wide) for t in (q, k, v)), is_causal=causal)
+                       for b in range(batch) for h in range(heads)]).reshape(q[0].shape)
     return data, inputs, results, [lambda i=i % count: peer(i) for i in range(repeats)], exact
 
 
@@ -220,9 +221,16 @@ def main() -> int:
             compare(ortc, f"product {m} x {n} x {k}, bias, gelu", a.rounds, product(m, n, k, repeats, "Gelu"), 0.9)
     for batch, heads, length, size, causal, repeats in [(1, 12, 128, 64, False, 64), (32, 12, 128, 64, False, 32), (4, 32, 2048, 64, False, 4), (2, 16, 4096, 128, False, 4),
                                                        (2, 16, 4096, 128, True, 4), (1, 16, 16384, 128, True, 2)]:
-        if wants("attention"):
-            compare(ortc, f"attention {batch} x {heads} x {length} x {size}{' causal' if causal else ''}", a.rounds,
+        if wants("attention f16"):
+            compare(ortc, f"attention f16 {batch} x {heads} x {length} x {size}{' causal' if causal else ''}", a.rounds,
                     attention(batch, heads, length, size, causal, repeats), 0.75, limit=1e-2)
+    base.F16, base.DTYPE = 1, torch.float32
+    for batch, heads, length, size, causal, repeats in [(1, 12, 128, 64, False, 32), (32, 12, 128, 64, False, 8), (8, 12, 512, 64, False, 8), (4, 16, 2048, 64, False, 2),
+                                                       (2, 16, 4096, 128, False, 1), (2, 16, 4096, 128, True, 1)]:
+        if wants("attention f32"):
+            compare(ortc, f"attention f32 {batch} x {heads} x {length} x {size}{' causal' if causal else ''}", a.rounds,
+                    attention(batch, heads, length, size, causal, repeats), 1.0, limit=2e-6)
+    base.F16, base.DTYPE = 10, torch.float16
     for batch, keys in [(1, 2048), (16, 2048)]:
         if wants("decode"):
             compare(ortc, f"decode {batch} x 32 x 1 x 128, {keys} keys", a.rounds, attention(batch, 32, 1, 128, False, 16, keys), 1.2)

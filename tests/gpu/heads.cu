@@ -55,18 +55,22 @@ __global__ static void compare(const __grid_constant__ ortc_cu_flash f, double *
     }
     __syncthreads();
     double most = -CUDART_INF, sum = 0;
-    for (int64_t j = 0; j < p.total; j++) most = fmax(most, scores[j]);
-    if (most > -CUDART_INF)
+    bool seen = false;
+    for (int64_t j = 0; j < p.total; j++) {
+        most = fmax(most, scores[j]);
+        seen |= bias_of(p, r, j) != -CUDART_INF_F;
+    }
+    if (most == -CUDART_INF) most = 0;
+    if (seen)
         for (int64_t j = 0; j < p.total; j++) sum += exp(scores[j] - most);
     for (int d = threadIdx.x; d < f.value_size; d += blockDim.x) {
         double y = 0;
-        if (sum > 0)
-            for (int64_t j = 0; j < p.total; j++)
-                y += exp(scores[j] - most) *
-                     at(f.v, b * f.v_step[0] + kv * f.v_step[1] + j * f.v_step[2] + d);
-        y = sum > 0 ? y / sum : 0;
+        for (int64_t j = 0; j < p.total; j++)
+            y += (seen ? exp(scores[j] - most) : 0) *
+                 at(f.v, b * f.v_step[0] + kv * f.v_step[1] + j * f.v_step[2] + d);
+        y /= sum == 0 ? 1 : sum;
         const double is = at(f.y, b * f.y_step[0] + h * f.y_step[1] + row * f.y_step[2] + d);
-        double off = fabs(is - y) / (1 + fabs(y));
+        double off = is == y || (is != is && y != y) ? 0 : fabs(is - y) / (1 + fabs(y));
         if (!(off >= 0)) off = 1e30;
         atomicMax((unsigned long long *)out, (unsigned long long)__double_as_longlong(off));
     }
@@ -83,6 +87,17 @@ static void *room(int64_t bytes)
 
 static int run(const ortc_cu_flash &f, int wgmma, cudaStream_t stream)
 {
+    if (f.rows.type == ORTC_F32) {
+        const int64_t heads = f.rows.batch * f.rows.heads / f.group,
+                      bytes = ortc_cu_flash_split_bytes(heads, f.rows.total, f.size, f.value_size);
+        static void *work;
+        static int64_t has;
+        if (bytes > has) {
+            cudaFree(work);
+            CHECK(cudaMalloc(&work, (size_t)(has = bytes)));
+        }
+        return ortc_cu_flash_split(&f, work, stream);
+    }
     if (wgmma == 2) return ortc_cu_decode(&f, f.warps, stream);
     if (f.rows.type == ORTC_F16)
         return wgmma ? ortc_cu_flash_wgmma_f16(&f, stream) : ortc_cu_flash_f16(&f, stream);
@@ -97,7 +112,7 @@ static void steps(int64_t *s, bool packed, int64_t heads, int64_t length, int64_
 static int test(uint64_t seed, int rounds)
 {
     int failed = 0, done = 0;
-    double *out, worst[3] = {}, is;
+    double *out, worst[4] = {}, is;
     state = seed;
     CHECK(cudaMalloc(&out, 8));
     CHECK(cudaFuncSetAttribute(compare, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
@@ -105,8 +120,11 @@ static int test(uint64_t seed, int rounds)
         ortc_cu_flash f = {};
         ortc_cu_rows &p = f.rows;
         static const int sizes[] = {64, 128, 32, 40, 80, 96, 8, 72, 120, 192, 256, 136, 200};
-        p.type = draw(2) ? ORTC_F16 : ORTC_BF16;
-        f.size = sizes[draw(13)], f.value_size = draw(4) ? f.size : sizes[draw(13)];
+        p.type = draw(3) == 0 ? ORTC_F32 : draw(2) ? ORTC_F16 : ORTC_BF16;
+        const bool f32 = p.type == ORTC_F32;
+        const int most = f32 ? 9 : 13, width = f32 ? 4 : 2;
+        f.size = sizes[draw(most)], f.value_size = draw(4) ? f.size : sizes[draw(most)];
+        if (f32 && draw(4) == 0) f.size = 1 + draw(128), f.value_size = 1 + draw(128);
         f.group = 1 + draw(draw(2) ? 3 : 8);
         const int64_t kv_heads = 1 + draw(3);
         p.batch = 1 + draw(3), p.heads = kv_heads * f.group,
@@ -129,8 +147,8 @@ static int test(uint64_t seed, int rounds)
                       ny = p.batch * p.heads * p.length * f.value_size,
                       nk = p.batch * kv_heads * p.total * f.size,
                       nv = p.batch * kv_heads * p.total * f.value_size;
-        void *q = room(nq * 2), *k = room(nk * 2), *v = room(nv * 2), *y = room(ny * 2), *m = NULL,
-             *lengths = NULL;
+        void *q = room(nq * width), *k = room(nk * width), *v = room(nv * width), *y = room(ny * width),
+             *m = NULL, *lengths = NULL;
         fill<<<256, 256>>>(q, p.type, nq, draw(1 << 30), 1, 0);
         fill<<<256, 256>>>(k, p.type, nk, draw(1 << 30), 1, 0);
         fill<<<256, 256>>>(v, p.type, nv, draw(1 << 30), 1, 0);
@@ -155,15 +173,26 @@ static int test(uint64_t seed, int rounds)
             p.nonpad = (const int64_t *)lengths;
         }
         f.q = q, f.k = k, f.v = v, f.y = y;
+        if (f32 && draw(5) == 0) { /* what splitting cannot carry */
+            const float odd[] = {INFINITY, -INFINITY, NAN, 1e20f, -1e20f};
+            const int which = draw(3);
+            CHECK(cudaMemcpy((float *)(which == 0   ? q
+                                       : which == 1 ? k
+                                                    : v) +
+                                 draw((uint32_t)(which == 0   ? nq
+                                                 : which == 1 ? nk
+                                                              : nv)),
+                             &odd[draw(5)], 4, cudaMemcpyHostToDevice));
+        }
         const bool few = p.length * f.group <= ORTC_CU_DECODE_ROWS && f.size <= 128 && f.value_size <= 128;
-        for (int wgmma = 0; wgmma < (few ? 3 : 2); wgmma++) {
-            if (wgmma == 2) f.warps = 1 + draw(8);
+        for (int way = f32 ? 3 : 0; way < (f32 ? 4 : few ? 3 : 2); way++) {
+            if (way == 2) f.warps = 1 + draw(8);
             std::vector<char> h[2];
             int error = 0;
             for (int twice = 0; twice < 2; twice++) {
-                h[twice].resize((size_t)ny * 2 + 512);
-                CHECK(cudaMemset(y, 0xff, ny * 2 + 512));
-                error |= run(f, wgmma, NULL);
+                h[twice].resize((size_t)(ny * width + 512));
+                CHECK(cudaMemset(y, 0xff, ny * width + 512));
+                error |= run(f, way, NULL);
                 error |= cudaDeviceSynchronize();
                 CHECK(cudaMemcpy(h[twice].data(), y, h[twice].size(), cudaMemcpyDeviceToHost));
             }
@@ -171,17 +200,18 @@ static int test(uint64_t seed, int rounds)
             compare<<<(unsigned)(p.batch * p.heads * p.length), 64, p.total * 8>>>(f, out);
             CHECK(cudaMemcpy(&is, out, 8, cudaMemcpyDeviceToHost));
             int outside = 0;
-            for (int i = 0; i < 512; i++) outside += h[1][(size_t)ny * 2 + i] != (char)0xff;
-            const double bound = p.type == ORTC_F16 ? 3e-3 : 2e-2;
+            for (int i = 0; i < 512; i++) outside += h[1][(size_t)(ny * width + i)] != (char)0xff;
+            const double bound = f32 ? 4e-6 : p.type == ORTC_F16 ? 3e-3 : 2e-2;
             done++;
-            worst[wgmma] = std::max(worst[wgmma], is / bound);
+            worst[way] = std::max(worst[way], is / bound);
             if (error || !(is < bound) || outside || h[0] != h[1]) {
                 if (++failed < 30)
                     printf("FAILED %s: B %lld H %lld/%lld L %lld P %lld T %lld D %d/%d causal %d left %lld "
                            "right %lld cap %g mask %d (%lld: %lld %lld %lld) nonpad %d "
                            "packed %d type %d scale %g: %s, error %.2e, outside %d, same %d\n",
-                           wgmma == 2 ? "decode"
-                           : wgmma    ? "wgmma"
+                           way == 3   ? "f32"
+                           : way == 2 ? "decode"
+                           : way      ? "wgmma"
                                       : "mma",
                            (long long)p.batch, (long long)p.heads, (long long)kv_heads, (long long)p.length,
                            (long long)p.past, (long long)p.total, f.size, f.value_size, p.causal,
@@ -194,8 +224,9 @@ static int test(uint64_t seed, int rounds)
         }
         for (void *x : {q, k, v, y, m, lengths}) cudaFree(x);
     }
-    printf("largest error over its bound: mma %.2f, wgmma %.2f, few queries %.2f\n%d passed, %d failed\n",
-           worst[0], worst[1], worst[2], done - failed, failed);
+    printf("largest error over its bound: mma %.2f, wgmma %.2f, few queries %.2f, f32 %.2f\n%d passed, %d "
+           "failed\n",
+           worst[0], worst[1], worst[2], worst[3], done - failed, failed);
     return failed != 0;
 }
 
