@@ -204,6 +204,7 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, 
     ortc_tail_run tail = {&s->tail, in, g->shape.n, 0};
     float *made = workspace ? (float *)(void *)((char *)workspace + g->c_offset) : NULL; /* C, and a bias */
     float *bias = made ? made + g->c_count : NULL;
+    const int64_t shares = g->product.threads ? g->product.threads : 1;
     ortc_product_args x = {.item = {.a = packed_a      ? packed_a
                                          : g->packed_a ? g->packed_a->data
                                                        : in[0].data,
@@ -222,6 +223,7 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, 
                            .tile_arg = &tail,
                            .locate = g->shape.rank ? locate : NULL,
                            .arg = g,
+                           .backward = *c->slot && g->shape.m == 1 ? shares : 0,
                            .workspace = workspace};
     if (!s->is_matmul) place_c(s, g, data_of(in, n_in, 2), made, &x);
     if (s->tail.residual >= 0) x.item.residual = data_of(in, n_in, s->tail.residual);
@@ -231,8 +233,15 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *s, const ortc_gemm_plan *g, 
     return ortc_product_run(&g->product, &x, &threads);
 }
 
+void ortc_gemm_turn(ortc_call *c)
+{
+    static char odd;
+    *c->slot = *c->slot ? NULL : &odd;
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
+    ortc_gemm_turn(c);
     return ortc_gemm_run_on(state, pstate, c, c->in, c->n_in, c->out[0].data, NULL, c->workspace);
 }
 

@@ -53,4 +53,8 @@ ortc_status ortc_gemm_run_on(const ortc_gemm_state *, const ortc_gemm_plan *, or
                              const ortc_view *in, uint32_t n_in, void *out, const void *packed_a,
                              void *workspace);
 
+/* Before each run of a step: every second one walks the B of one row from its end, so that what of it the
+ * run before read last, and the cache still has, comes first. */
+void ortc_gemm_turn(ortc_call *);
+
 #endif

@@ -169,6 +169,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
         status = ortc_product_fill(g->node->product.line->moves, g->a, a->dtype, shape->m, shape->k, along,
                                    a->data, along ? shape->k : shape->m, space, &threads);
     }
+    ortc_gemm_turn(c);
     for (uint32_t i = 0; i < s->n && !status; i++) {
         const sibling *n = &s->node[i];
         ortc_view in[ORTC_SIBLING_PORTS];

@@ -544,7 +544,7 @@ static int32_t run_items(run_args *r, int64_t tasks, const ortc_product_threads 
         grain = each > 0 && each < 5e5 ? (int64_t)(5e5 / each) + 1 : each > 0 ? 1 : 1024;
     }
     /* Where sums wait in C, all tasks go through a chunk before the next: rows that they share stay near. */
-    const int by_chunk = p->sums_in_c && (p->batch == 1 || p->batch_outside) && tasks > 1 &&
+    const int by_chunk = p->sums_in_c && p->m > 1 && (p->batch == 1 || p->batch_outside) && tasks > 1 &&
                          p->how_a != ORTC_PRODUCT_LOCAL && p->how_b != ORTC_PRODUCT_LOCAL;
     for (r->chunk0 = 0; r->chunk0 < p->chunks; r->chunk0 = r->chunk1) {
         r->chunk1 = by_chunk ? r->chunk0 + 1 : p->chunks;

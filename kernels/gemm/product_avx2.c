@@ -29,6 +29,7 @@ static inline __attribute__((always_inline)) __m256 tile_b_first(const int type,
 
 #define TILE_MR 6
 #define TILE_NV 2
+#define TILE_STEPS(type, mr, nv) ((type) == ORTC_F32 && (mr) >= 5 && (nv) == 2 ? 4 : 1)
 #include "product_tile.inc"
 
 #define ROWS(X, T, v) X(T, 1, v) X(T, 2, v) X(T, 3, v) X(T, 4, v) X(T, 5, v) X(T, 6, v)

@@ -28,6 +28,7 @@ static inline __attribute__((always_inline)) __m512 tile_b_first(const int type,
 
 #define TILE_MR 14
 #define TILE_NV 2
+#define TILE_STEPS(type, mr, nv) ((type) == ORTC_F32 && (mr) >= 13 && (nv) == 2 ? 2 : 1)
 #include "product_tile.inc"
 
 /* clang-format off */

@@ -275,7 +275,8 @@ static int check(problem *p, rng *r, pool *const pools[4])
         if (own.scratch > SCRATCH) printf("  scratch %zu\n", own.scratch), bad++;
         guard space = guard_open(own.workspace, 1);
         memset(again, 0xff, c_bytes);
-        const ortc_product_args y = make_args(p, again, space.data);
+        ortc_product_args y = make_args(p, again, space.data);
+        y.backward = threads % 2 ? threads : 0;
         const ortc_product_threads th = pool_threads(pools[threads - 1]);
         if (!bad) ortc_product_run(&own, &y, &th);
         if (memcmp(again, p->c, c_bytes)) printf("  %d threads give other bits\n", threads), bad++;
