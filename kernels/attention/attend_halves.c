@@ -118,7 +118,6 @@ void ortc_attend_halves(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_plan *p = t->j->p;
     const int64_t mr = ortc_attend_tile_rows(p, t->rows);
-    p->line->begin();
     halve_queries(t, mr);
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
         const int64_t end = min64(keys.end, at + p->block);
@@ -126,5 +125,4 @@ void ortc_attend_halves(ortc_attend_task *t, ortc_attend_range keys)
         halve_values(t, at, end);
         for (int64_t r0 = 0; r0 < t->rows; r0 += mr) halves_block(t, r0, mr, at, end);
     }
-    p->line->end();
 }

@@ -89,6 +89,8 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                           .wide = (float *)(void *)(m + p->at_wide),
                           .cut_k = m + p->at_cut_k,
                           .cut_v = m + p->at_cut_v};
+    const int by_unit = p->halves || p->pieces;
+    if (by_unit) p->line->begin();
     for (int64_t i = begin; i < end; i++) {
         const int64_t part = i % p->splits, block = i / p->splits % p->blocks,
                       head = i / p->splits / p->blocks;
@@ -124,6 +126,7 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             memcpy(all.o + at * p->value_size, o, (size_t)p->value_size * sizeof(float));
         }
     }
+    if (by_unit) p->line->end();
 }
 
 /* The parts of a row, in order. */
