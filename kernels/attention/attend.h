@@ -36,7 +36,8 @@ typedef struct ortc_attend_vec {
     float (*weigh)(size_t n, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row);
     /* As weigh, of n products, whole groups of ORTC_ATTEND_GROUP: those from `begin` to `end`, times
      * `factor`, are the scores, others weigh 0; mask[j] is of s[j]. Weights are rounded to bf16, and go group
-     * by group to `to`, `step` elements apart; s is overwritten. For units of bf16. */
+     * by group to `to`, `step` elements apart; s is overwritten. For units of bf16, NULL where
+     * there is none. */
     float (*halve)(size_t begin, size_t end, size_t n, float *s, float factor, const void *mask, int kind,
                    float softcap, ortc_attend_row *row, uint16_t *to, size_t step);
     void (*scale)(size_t n, float *x, float by);

@@ -175,17 +175,13 @@ static float weigh(size_t n_scores, float *s, const void *mask, int kind, float 
 
 /* ---- Weights as bf16 ----------------------------------------------------------------------------------- */
 
-/* 2^t; what is below f32's normal numbers is 0, NaN stays. To 2 parts in 10,000 where an instruction scales.
- */
+#ifdef __AVX512F__
+/* 2^t, to 2 parts in 10,000 (elementwise/program_vec.c); below f32's normal numbers 0, NaN stays. */
 VFN vf32 power_of_bf16(vf32 t)
 {
-#ifdef __AVX512F__
     const vf32 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const vf32 p = V_P3(f, 1, .69511682f, .22764488f, .07706715f); /* as elementwise/program_vec.c's */
+    const vf32 p = V_P3(f, 1, .69511682f, .22764488f, .07706715f);
     return _mm512_maskz_scalef_ps(v_not(v_lt(t, v_set_f32(-126))), p, t);
-#else
-    return weight(v_mul(t, v_set_f32(.69314718f)), 0);
-#endif
 }
 
 VFN vf32 mask_at(const void *mask, int kind, size_t i, size_t n)
@@ -228,6 +224,9 @@ static float halve(size_t begin, size_t end, size_t n, float *s, float factor, c
     }
     return go_on(row, most, V_ACROSS(v_sum, sums));
 }
+#else
+#define halve NULL /* where there is a unit for it, there is AVX-512 */
+#endif
 
 static void scale(size_t count, float *x, float by)
 {

@@ -362,7 +362,7 @@ static void find_gelu(lowering *l, int32_t v)
         return;
     for (int32_t x = 0; x < v; x++)
         if (type_of(l, x) == ORTC_F32 && l->p->steps[x].op != ORTC_PW_CONST &&
-            ortc_expands_to(l->p, (uint32_t)v, (uint32_t)x, ortc_expand_gelu))
+            ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x))
             l->gelu[v] = (uint8_t)(x + 1);
 }
 
