@@ -48,5 +48,7 @@ static inline int32_t ortc_expand_hard_swish(ortc_pw_builder *b, int32_t x)
  */
 int ortc_expands_to(const ortc_pointwise *p, uint32_t v, uint32_t x,
                     int32_t (*expand)(ortc_pw_builder *, int32_t x));
+/* The same of ortc_expand_gelu, for those who have no other use of it (op.c). */
+int ortc_is_gelu(const ortc_pointwise *p, uint32_t v, uint32_t x);
 
 #endif

@@ -151,6 +151,10 @@ EXPAND(erf, return OF(ERF, x);)
 EXPAND(gelu, const char *by = ortc_node_string(n, "approximate", "none");
        if (!strcmp(by, "none")) return ortc_expand_gelu(b, x);
        return strcmp(by, "tanh") ? ORTC_PW_NONE : ortc_expand_gelu_tanh(b, x);)
+int ortc_is_gelu(const ortc_pointwise *p, uint32_t v, uint32_t x)
+{
+    return ortc_expands_to(p, v, x, ortc_expand_gelu);
+}
 EXPAND(hard_swish, return ortc_expand_hard_swish(b, x);)
 EXPAND(hard_sigmoid, return clamp01(b, ADD(MUL(x, K(ATTRIBUTE("alpha", 0.2F))), K(ATTRIBUTE("beta", 0.5F))));)
 EXPAND(elu, return elu(b, x, ATTRIBUTE("alpha", 1), 1);)

@@ -6,6 +6,8 @@
 
 #include "kernels/common/vector/convert.h"
 
+enum { ORTC_ATTEND_GROUP = 32 }; /* elements of k that lie together in tiles of bf16 */
+
 /* What is added to a row of scores, by the type of its elements. */
 enum {
     ORTC_MASK_F32 = ORTC_FLOAT_F32,
@@ -32,6 +34,12 @@ typedef struct ortc_attend_vec {
     /* n scores become their weights: capped by softcap * tanh(s / softcap) where softcap > 0, the mask added,
      * exp(s - most) with the largest so far. Returns what the results so far are to be multiplied by. */
     float (*weigh)(size_t n, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row);
+    /* As weigh, of n products, whole groups of ORTC_ATTEND_GROUP: those from `begin` to `end`, times
+     * `factor`, are the scores, others weigh 0; mask[j] is of s[j]. Weights are rounded to bf16, and go group
+     * by group to `to`, `step` elements apart; s is overwritten. For units of bf16, NULL where
+     * there is none. */
+    float (*halve)(size_t begin, size_t end, size_t n, float *s, float factor, const void *mask, int kind,
+                   float softcap, ortc_attend_row *row, uint16_t *to, size_t step);
     void (*scale)(size_t n, float *x, float by);
 } ortc_attend_vec;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_attend_vec)

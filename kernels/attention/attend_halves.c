@@ -23,24 +23,21 @@ static const char *as_rows(const ortc_attend_task *t, const ortc_attend_heads *p
 }
 
 /* Rows of queries, [group][mr][ORTC_ATTEND_GROUP] for each MR rows. */
-static void halve_queries(ortc_attend_task *t)
+static void halve_queries(ortc_attend_task *t, int64_t mr)
 {
     const ortc_attend_plan *p = t->j->p;
-    const int64_t tiles = ceil_div(t->rows, p->line->a.width), padded = ortc_attend_in_groups(p->size);
-    for (int64_t i = 0; i < tiles; i++) {
-        const int64_t r0 = dealt(t->rows, tiles, i), mr = dealt(t->rows, tiles, i + 1) - r0;
-        char *to = (char *)t->q + r0 * padded * 2;
-        for (int64_t r = 0; r < mr; r++) {
-            const char *from = ortc_attend_query(t, r0 + r);
-            for (int64_t k = 0; k < p->size; k += ORTC_ATTEND_GROUP) {
-                const size_t have = (size_t)min64(ORTC_ATTEND_GROUP, p->size - k) * 2;
-                if (have == ORTC_ATTEND_GROUP * 2) { /* one move */
-                    memcpy(to + (k * mr + r * ORTC_ATTEND_GROUP) * 2, from + k * 2, ORTC_ATTEND_GROUP * 2);
-                    continue;
-                }
-                memcpy(to + (k * mr + r * ORTC_ATTEND_GROUP) * 2, from + k * 2, have);
-                memset(to + (k * mr + r * ORTC_ATTEND_GROUP) * 2 + have, 0, ORTC_ATTEND_GROUP * 2 - have);
+    const int64_t padded = ortc_attend_in_groups(p->size);
+    for (int64_t r = 0; r < t->rows; r++) {
+        const char *from = ortc_attend_query(t, r);
+        char *to = (char *)t->q + (r / mr * mr * padded + r % mr * ORTC_ATTEND_GROUP) * 2;
+        for (int64_t k = 0; k < p->size; k += ORTC_ATTEND_GROUP, to += mr * ORTC_ATTEND_GROUP * 2) {
+            const size_t have = (size_t)min64(ORTC_ATTEND_GROUP, p->size - k) * 2;
+            if (have == ORTC_ATTEND_GROUP * 2) { /* one move */
+                memcpy(to, from + k * 2, ORTC_ATTEND_GROUP * 2);
+                continue;
             }
+            memcpy(to, from + k * 2, have);
+            memset(to + have, 0, ORTC_ATTEND_GROUP * 2 - have);
         }
     }
 }
@@ -89,25 +86,26 @@ static void halve_values(ortc_attend_task *t, int64_t at, int64_t end)
     }
 }
 
-/* Rows r0.. with the keys at..end, whose panels and values are packed. */
+/* Rows r0.. with the keys at..end, whose panels and values are packed; mr of them are a tile's, the last of
+ * which may be behind the task's: they are multiplied, and not looked at. */
 static void halves_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, int64_t end)
 {
     const ortc_attend_plan *p = t->j->p;
     const ortc_product_line *line = p->line;
-    const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
     const int64_t padded = ortc_attend_in_groups(p->size), width = line->b.width,
-                  keys = ortc_attend_in_groups(end - at);
-    const ortc_attend_range seen = ortc_attend_seen_by(t, r0, mr, at, end);
+                  rows = min64(mr, t->rows - r0), keys = ortc_attend_in_groups(end - at),
+                  ld = ortc_attend_in_groups(p->block);
+    const ortc_attend_range seen = ortc_attend_seen_by(t, r0, rows, at, end);
     const int64_t n = min64(end, seen.end) - at;
     if (n <= 0 || seen.begin >= end) return;
-    for (int64_t c = 0; c < n; c += width)
-        line->tile((size_t)mr, (size_t)min64(n - c, width), (size_t)(padded / ORTC_ATTEND_GROUP),
-                   (char *)t->q + r0 * padded * 2, (char *)t->k + c * padded * 2,
-                   (size_t)ortc_attend_panel_width(line, min64(end - at - c, width)), t->s + c,
-                   (size_t)p->block, 0, &tail, NULL);
-    for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * p->block);
-    line->moves->pieces->runs((size_t)mr, (size_t)n, t->s, (size_t)p->block, 1, ORTC_ATTEND_GROUP,
-                              (uint16_t *)(void *)t->p, (size_t)mr);
+    for (int64_t c = 0; c < n; c += width) { /* columns behind the last key, too: so registers are stored */
+        const size_t panel = (size_t)ortc_attend_panel_width(line, min64(end - at - c, width));
+        line->tile((size_t)mr, panel, (size_t)(padded / ORTC_ATTEND_GROUP), (char *)t->q + r0 * padded * 2,
+                   (char *)t->k + c * padded * 2, panel, t->s + c, (size_t)ld, 0, NULL, NULL);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        ortc_attend_halve(t, r0 + r, at, n, t->s + r * ld, (uint16_t *)(void *)t->p + r * ORTC_ATTEND_GROUP,
+                          (size_t)(mr * ORTC_ATTEND_GROUP));
     for (int64_t c = 0; c < p->value_size; c += width) {
         const int64_t nr = min64(p->value_size - c, width);
         line->tile((size_t)mr, (size_t)nr, (size_t)ceil_div(n, ORTC_ATTEND_GROUP), t->p,
@@ -119,17 +117,12 @@ static void halves_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at
 void ortc_attend_halves(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_plan *p = t->j->p;
-    const int64_t n_tiles = ceil_div(t->rows, p->line->a.width);
-    p->line->begin();
-    halve_queries(t);
+    const int64_t mr = ortc_attend_tile_rows(p, t->rows);
+    halve_queries(t, mr);
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
         const int64_t end = min64(keys.end, at + p->block);
         halve_keys(t, at, end);
         halve_values(t, at, end);
-        for (int64_t i = 0; i < n_tiles; i++) {
-            const int64_t r0 = dealt(t->rows, n_tiles, i);
-            halves_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end);
-        }
+        for (int64_t r0 = 0; r0 < t->rows; r0 += mr) halves_block(t, r0, mr, at, end);
     }
-    p->line->end();
 }

@@ -82,7 +82,6 @@ void ortc_attend_pieces(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_plan *p = t->j->p;
     const int64_t n_tiles = ceil_div(t->rows, p->line->a.width), width = p->line->b.width;
-    p->line->begin();
     cut_queries(t);
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
         const int64_t end = min64(keys.end, at + p->block);
@@ -97,5 +96,4 @@ void ortc_attend_pieces(ortc_attend_task *t, ortc_attend_range keys)
             pieces_block(t, q, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end, v, ldv);
         }
     }
-    p->line->end();
 }

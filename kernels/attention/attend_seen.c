@@ -56,6 +56,7 @@ static ortc_attend_range without_ends(const ortc_attend_job *j, const char *mask
              word;
     if (!mask) return r;
     r.end = min64(r.end, j->mask_count);
+    if (r.begin < r.end && !is_hidden(j, mask, r.begin) && !is_hidden(j, mask, r.end - 1)) return r;
     for (; r.end - r.begin >= each; r.end -= each) {
         memcpy(&word, mask + (r.end - each) * size, sizeof word);
         if (word != hidden) break;
@@ -74,7 +75,7 @@ ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys)
     const ortc_attend_job *j = t->j;
     ortc_attend_range all = {keys.end, keys.begin};
     for (int64_t r = 0; r < t->rows; r++) {
-        const int64_t row = t->first + r, i = row / j->p->group;
+        const int64_t row = t->first + r, i = ortc_attend_index_of(t, row);
         ortc_attend_range seen = by_position(j, t->b, i);
         seen = (ortc_attend_range){max64(seen.begin, keys.begin), min64(seen.end, keys.end)};
         seen = without_ends(j, mask_of(j, t->b, ortc_attend_head_of(t, row), i), seen);
@@ -86,22 +87,47 @@ ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys)
     return all;
 }
 
+/* What row r sees of n keys from `at` on, counted from there; *mask: of key `at`. */
+static ortc_attend_range scores_of(const ortc_attend_task *t, int64_t r, int64_t at, int64_t n,
+                                   const char **mask)
+{
+    const ortc_attend_job *j = t->j;
+    const int64_t row = t->first + r, begin = min64(max64(t->seen[r].begin - at, 0), n);
+    *mask = mask_of(j, t->b, ortc_attend_head_of(t, row), ortc_attend_index_of(t, row));
+    if (*mask) *mask += at * (j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind));
+    return (ortc_attend_range){begin, max64(min64(t->seen[r].end - at, n), begin)};
+}
+
+static void results_times(ortc_attend_task *t, int64_t r, float by)
+{
+    const ortc_attend_plan *p = t->j->p;
+    if (by != 1) p->body->scale((size_t)p->value_size, t->o + r * p->value_size, by);
+}
+
 /* Scores of a row's keys become weights, others of the block 0. */
 void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s)
 {
     const ortc_attend_job *j = t->j;
-    const ortc_attend_plan *p = j->p;
-    const int64_t row = t->first + r;
-    const int64_t begin = min64(max64(t->seen[r].begin - at, 0), n),
-                  end = max64(min64(t->seen[r].end - at, n), begin);
-    for (int64_t i = 0; i < begin; i++) s[i] = 0;
-    for (int64_t i = end; i < n; i++) s[i] = 0;
-    if (begin == end) return;
-    const char *mask = mask_of(j, t->b, ortc_attend_head_of(t, row), row / p->group);
-    if (mask) mask += (at + begin) * (j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind));
-    const float by = p->body->weigh((size_t)(end - begin), s + begin, mask, j->mask_kind, j->s->softcap,
-                                    &t->state[r]);
-    if (by != 1) p->body->scale((size_t)p->value_size, t->o + r * p->value_size, by);
+    const char *mask;
+    const ortc_attend_range of = scores_of(t, r, at, n, &mask);
+    for (int64_t i = 0; i < of.begin; i++) s[i] = 0;
+    for (int64_t i = of.end; i < n; i++) s[i] = 0;
+    if (of.begin == of.end) return;
+    if (mask) mask += of.begin * (j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind));
+    results_times(t, r,
+                  j->p->body->weigh((size_t)(of.end - of.begin), s + of.begin, mask, j->mask_kind,
+                                    j->s->softcap, &t->state[r]));
+}
+
+void ortc_attend_halve(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s, uint16_t *to,
+                       size_t step)
+{
+    const ortc_attend_job *j = t->j;
+    const char *mask;
+    const ortc_attend_range of = scores_of(t, r, at, n, &mask);
+    results_times(t, r,
+                  j->p->body->halve((size_t)of.begin, (size_t)of.end, (size_t)ortc_attend_in_groups(n), s,
+                                    j->scale, mask, j->mask_kind, j->s->softcap, &t->state[r], to, step));
 }
 
 /* What rows r0.. see of the keys at..end, all in all. */

@@ -11,8 +11,6 @@
 #include "kernels/common/counts.h"
 #include "kernels/gemm/product.h"
 
-enum { ORTC_ATTEND_GROUP = 32 }; /* elements of k that lie together in tiles of bf16 */
-
 typedef struct ortc_attend_state {
     bool causal, has_scale;
     float scale, softcap;
@@ -71,10 +69,15 @@ static inline bool has_input(const ortc_view *in, uint32_t n_in, uint32_t port)
     return port < n_in && in[port].dtype != ORTC_ABSENT;
 }
 
-/* Row r of a head of keys is query r / group of head r % group. */
+/* Row r of a head of keys is query r / group of head r % group; divisions count where rows are short. */
 static inline int64_t ortc_attend_head_of(const ortc_attend_task *t, int64_t r)
 {
-    return t->kv * t->j->p->group + r % t->j->p->group;
+    const int64_t group = t->j->p->group;
+    return group == 1 ? t->kv : t->kv * group + r % group;
+}
+static inline int64_t ortc_attend_index_of(const ortc_attend_task *t, int64_t r)
+{
+    return t->j->p->group == 1 ? r : r / t->j->p->group;
 }
 
 /* Row r of the task: a query of a head. */
@@ -82,7 +85,7 @@ static inline const char *ortc_attend_query(const ortc_attend_task *t, int64_t r
 {
     const int64_t row = t->first + r;
     return t->j->q.data + t->b * t->j->q.batch + ortc_attend_head_of(t, row) * t->j->q.head +
-           row / t->j->p->group * t->j->q.step;
+           ortc_attend_index_of(t, row) * t->j->q.step;
 }
 
 /* Key or value `at`; *count: how many follow each other from there on, at most `end`. */
@@ -106,6 +109,9 @@ ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int
 /* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so
  * far is scaled. */
 void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s);
+/* The same for units of bf16, of products in whole groups (`halve` of attend.h). */
+void ortc_attend_halve(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s, uint16_t *to,
+                       size_t step);
 
 /* ---- Ways: the rows of a task with those keys ---------------------------------------------------------- */
 
@@ -132,6 +138,12 @@ static inline int64_t ortc_attend_in_groups(int64_t n)
 static inline int64_t ortc_attend_cut_bytes(const ortc_attend_plan *p, int64_t rows, int64_t k)
 {
     return ortc_attend_in_groups(k) * p->line->a.planes * rows * 2 + 64;
+}
+/* Of a task by tiles of bf16, the rows of each: evenly, so that a thread's tiles are configured once; the
+ * last may have some behind the task's. */
+static inline int64_t ortc_attend_tile_rows(const ortc_attend_plan *p, int64_t rows)
+{
+    return ceil_div(rows, ceil_div(rows, p->line->a.width));
 }
 /* Columns of a panel as it is stored. */
 static inline int64_t ortc_attend_panel_width(const ortc_product_line *line, int64_t columns)

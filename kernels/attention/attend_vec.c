@@ -3,6 +3,7 @@
 
 #include "kernels/common/vector/math.h"
 #include "kernels/common/vector/reduce.h"
+#include "kernels/gemm/amx_bf16.h"
 
 /* ---- Scores of few rows -------------------------------------------------------------------------------- */
 
@@ -172,13 +173,66 @@ static float weigh(size_t n_scores, float *s, const void *mask, int kind, float 
     return go_on(row, most, V_ACROSS(v_sum, sums));
 }
 
+/* ---- Weights as bf16 ----------------------------------------------------------------------------------- */
+
+#ifdef __AVX512F__
+/* 2^t, to 2 parts in 10,000 (elementwise/program_vec.c); below f32's normal numbers 0, NaN stays. */
+VFN vf32 power_of_bf16(vf32 t)
+{
+    const vf32 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const vf32 p = V_P3(f, 1, .69511682f, .22764488f, .07706715f);
+    return _mm512_maskz_scalef_ps(v_not(v_lt(t, v_set_f32(-126))), p, t);
+}
+
+VFN vf32 mask_at(const void *mask, int kind, size_t i, size_t n)
+{
+    switch (kind) {
+    case ORTC_MASK_F32: return v_load_f32((const float *)mask + i, n);
+    case ORTC_MASK_F16: return v_load_f16((const uint16_t *)mask + i, n);
+    case ORTC_MASK_BF16: return v_load_bf16((const uint16_t *)mask + i, n);
+    case ORTC_MASK_BOOL:
+        return v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)),
+                     v_set_f32(-__builtin_inff()), v_set_f32(0));
+    default: return v_set_f32(0);
+    }
+}
+
+static float halve(size_t begin, size_t end, size_t n, float *s, float factor, const void *mask, int kind,
+                   float softcap, ortc_attend_row *row, uint16_t *to, size_t step)
+{
+    const size_t lanes = v_lanes();
+    const vf32 by = v_set_f32(factor), hidden = v_set_f32(-__builtin_inff());
+    vf32 tops = hidden;
+    for (size_t i = 0; i < n; i += lanes) {
+        vf32 v = v_mul(v_load_f32(s + i, lanes), by);
+        const size_t left = end > i ? end - i : 0;
+        if (softcap > 0) v = v_mul(v_set_f32(softcap), v_tanh(v_div(v, v_set_f32(softcap))));
+        if (kind != ORTC_MASK_NONE) v = v_add(v, mask_at(mask, kind, i, left));
+        if (left < lanes) v = v_keep(v, left, -__builtin_inff());
+        if (begin > i) v = v_sel(v_first(begin - i), hidden, v);
+        v_store_f32(s + i, v, lanes);
+        tops = v_max(tops, v);
+    }
+    const float top = V_ACROSS(v_max, tops), most = top > row->most ? top : row->most;
+    const vf32 log2e = v_set_f32(1.44269504f);
+    const vf32 off = v_mul(log2e, v_set_f32(most == -__builtin_inff() ? 0 : -most));
+    vf32 sums = v_set_f32(0);
+    for (size_t i = 0; i < n; i += lanes) {
+        const vf32 e = power_of_bf16(v_fma(v_load_f32(s + i, lanes), log2e, off));
+        amx_store_bf16(to + i / ORTC_ATTEND_GROUP * step + i % ORTC_ATTEND_GROUP, e, lanes);
+        sums = v_add(sums, e);
+    }
+    return go_on(row, most, V_ACROSS(v_sum, sums));
+}
+#else
+#define halve NULL /* where there is a unit for it, there is AVX-512 */
+#endif
+
 static void scale(size_t count, float *x, float by)
 {
     const vf32 f = v_set_f32(by);
     V_FOR(i, n, count, v_store_f32(x + i, v_mul(v_load_f32(x + i, n), f), n););
 }
 
-const ortc_attend_vec V_NAME(ortc_attend_vec) = {{dots_f32, dots_f16, dots_bf16},
-                                                 {mix_f32, mix_f16, mix_bf16},
-                                                 weigh,
-                                                 scale};
+const ortc_attend_vec V_NAME(ortc_attend_vec) = {
+    {dots_f32, dots_f16, dots_bf16}, {mix_f32, mix_f16, mix_bf16}, weigh, halve, scale};

@@ -36,7 +36,7 @@ enum {
                    twice as many */
     FEWEST_ROWS = 32,
     TASKS = 24,        /* enough for 8 threads to end together */
-    HALVES_KEYS = 96,  /* fewer are sooner multiplied as f32 (49 of 32 elements: 0.88 of the speed) */
+    HALVES_KEYS = 32,  /* a tile's width */
     PIECES_KEYS = 224, /* of fewer cutting costs what products gain */
     PIECES_ROWS = 16,
     LONGEST = 1024,           /* rows of queries that are cut */
@@ -89,6 +89,8 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                           .wide = (float *)(void *)(m + p->at_wide),
                           .cut_k = m + p->at_cut_k,
                           .cut_v = m + p->at_cut_v};
+    const int by_unit = p->halves || p->pieces;
+    if (by_unit) p->line->begin();
     for (int64_t i = begin; i < end; i++) {
         const int64_t part = i % p->splits, block = i / p->splits % p->blocks,
                       head = i / p->splits / p->blocks;
@@ -115,7 +117,8 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             const int64_t row = t.first + r;
             float *o = t.o + r * p->value_size;
             if (p->splits == 1) {
-                finish(j, t.b, ortc_attend_head_of(&t, row), row / p->group, t.state[r].sum, o);
+                finish(j, t.b, ortc_attend_head_of(&t, row), ortc_attend_index_of(&t, row), t.state[r].sum,
+                       o);
                 continue;
             }
             const int64_t at = (head * p->rows + row) * p->splits + part;
@@ -123,6 +126,7 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             memcpy(all.o + at * p->value_size, o, (size_t)p->value_size * sizeof(float));
         }
     }
+    if (by_unit) p->line->end();
 }
 
 /* The parts of a row, in order. */
@@ -251,6 +255,7 @@ static bool lay_out(ortc_attend_plan *p, size_t *workspace, size_t *scratch)
     const int64_t packs = p->dots ? 0 : 1, size = p->halves ? ortc_attend_in_groups(p->size) : p->size;
     const int64_t block = p->dots ? p->block : ortc_attend_in_groups(p->block);
     const int64_t values = p->halves ? ortc_attend_in_groups(p->value_size) : p->value_size;
+    const int64_t rows = p->most_rows + (p->halves ? mr : 0); /* those behind a task's, too */
     /* with pieces: panels of queries, keys and values, each with what it holds, and of weights */
     const int64_t deep = p->pieces ? p->size : 0, panels_q = p->pieces * ceil_div(p->most_rows, mr),
                   panels_k = p->pieces * ceil_div(p->block, nr),
@@ -262,9 +267,8 @@ static bool lay_out(ortc_attend_plan *p, size_t *workspace, size_t *scratch)
     size_t joins = 0, ignored;
     bool fits = room(scratch, &p->at_seen, p->most_rows, sizeof(ortc_attend_range)) &&
                 room(scratch, &p->at_state, p->most_rows, sizeof(ortc_attend_row)) &&
-                room(scratch, &p->at_q, p->pieces ? panels_q : p->most_rows,
-                     p->pieces ? cut_q : (size_t)size * 4) &&
-                room(scratch, &p->at_o, p->most_rows, (size_t)p->value_size * 4) &&
+                room(scratch, &p->at_q, p->pieces ? panels_q : rows, p->pieces ? cut_q : (size_t)size * 4) &&
+                room(scratch, &p->at_o, rows, (size_t)p->value_size * 4) &&
                 room(scratch, &p->at_k, packs * key, (size_t)size * 4) &&
                 room(scratch, &p->at_v, packs * block, (size_t)values * 4) &&
                 room(scratch, &p->at_s, mr, (size_t)block * 4) &&

@@ -6,6 +6,8 @@
  */
 #include <math.h>
 
+#include "kernels/activation/expand.h"
+#include "kernels/common/cpu_features.h"
 #include "kernels/common/element.h"
 #include "kernels/elementwise/program.h"
 
@@ -164,6 +166,7 @@ typedef struct lowering {
     uint16_t uses[ORTC_PW_STEPS];
     uint8_t home[ORTC_PW_STEPS]; /* an operand, or ORTC_PWO_NONE */
     uint32_t taken;              /* temporaries, a bit each */
+    uint8_t gelu[ORTC_PW_STEPS]; /* 1 + the value whose Gelu it is, all in one line; 0: none */
 } lowering;
 
 static int is_wide(const lowering *l) { return l->code->element == 8; }
@@ -351,6 +354,26 @@ static int is_rough(const lowering *l, int32_t v)
     return rough;
 }
 
+/* Whether few instructions make the value that steps in a row spell out. */
+static void find_gelu(lowering *l, int32_t v)
+{
+    if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32 || !is_rough(l, v) ||
+        !(ortc_cpu_features() & ORTC_CPU_AVX512))
+        return;
+    for (int32_t x = 0; x < v; x++)
+        if (type_of(l, x) == ORTC_F32 && l->p->steps[x].op != ORTC_PW_CONST &&
+            ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x))
+            l->gelu[v] = (uint8_t)(x + 1);
+}
+
+/* The values that a step reads; how many. */
+static uint32_t operands_of(const lowering *l, int32_t v, uint16_t *out)
+{
+    const ortc_pw_step *s = &l->p->steps[v];
+    out[0] = l->gelu[v] ? (uint16_t)(l->gelu[v] - 1) : s->a, out[1] = s->b, out[2] = s->c;
+    return l->gelu[v] ? 1 : ortc_pw_operands(s->op);
+}
+
 static void step(lowering *l, int32_t at)
 {
     const ortc_pw_step *s = &l->p->steps[at];
@@ -385,7 +408,11 @@ static void step(lowering *l, int32_t at)
         break;
     }
     default:
-        if (ortc_pw_operands(s->op) == 2) {
+        if (l->gelu[at]) {
+            bring(l, l->gelu[at] - 1);
+            preserve(l, 1);
+            emit(l, LINE(gelu_bf16), ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
+        } else if (ortc_pw_operands(s->op) == 2) {
             binary(l, s, line, reversed, each);
         } else {
             bring(l, s->a);
@@ -397,8 +424,9 @@ static void step(lowering *l, int32_t at)
     if (ortc_pw_class(result) == 'I' && s->op != ORTC_PW_CAST && s->op != ORTC_PW_SATURATE &&
         s->op != ORTC_PW_SELECT && s->op != ORTC_PW_STORE)
         wrap(l, result);
-    const uint16_t operands[3] = {s->a, s->b, s->c};
-    for (uint32_t i = 0; i < ortc_pw_operands(s->op); i++) {
+    uint16_t operands[3];
+    const uint32_t n_operands = operands_of(l, at, operands);
+    for (uint32_t i = 0; i < n_operands; i++) {
         const uint16_t v = operands[i];
         if (--l->uses[v] == 0 && l->home[v] >= ORTC_PWO_TEMP && l->home[v] < ORTC_PWO_CONSTANT)
             l->taken &= ~(1u << (l->home[v] - ORTC_PWO_TEMP));
@@ -426,8 +454,10 @@ int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
         const ortc_pw_step *s = &p->steps[i];
         if (s->op != ORTC_PW_STORE && !l.uses[i]) continue;
         if (type_of(&l, (int32_t)i) == ORTC_I64) code->element = 8;
-        const uint16_t operands[3] = {s->a, s->b, s->c};
-        for (uint32_t k = 0; k < ortc_pw_operands(s->op); k++) l.uses[operands[k]]++;
+        uint16_t operands[3];
+        find_gelu(&l, (int32_t)i);
+        const uint32_t n_operands = operands_of(&l, (int32_t)i, operands);
+        for (uint32_t k = 0; k < n_operands; k++) l.uses[operands[k]]++;
     }
     for (uint32_t i = 0; i < p->n && !l.why; i++) {
         const ortc_pw_step *s = &p->steps[i];

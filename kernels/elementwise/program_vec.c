@@ -165,6 +165,19 @@ VFN vf32 sigmoid_of_bf16(vf32 x)
     const vf32 p = v_fma(v_fma(most, f, v_set_f32(.69511682f)), f, v_set_f32(1));
     return _mm512_rcp14_ps(v_add(_mm512_scalef_ps(p, t), v_set_f32(1)));
 }
+
+/* x times the normal distribution's function, which left of 0 is 2^t, t a polynomial of |x| (fitted from -13
+ * to 0): to 4 parts in 10,000 down to -4.5, below by less than 1e-8. What is below f32's normal numbers is
+ * 0. */
+VFN vf32 gelu_of_bf16(vf32 x)
+{
+    const vf32 z = v_abs(x), one = v_set_f32(1);
+    const vf32 t = V_P5(z, -1.0004230f, -1.1455325f, -.47098039f, -.043799468f, .0046706938f, -.00021598677f);
+    const vf32 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const vf32 p = V_P3(f, 1, .69511682f, .22764488f, .07706715f);
+    const vf32 left = _mm512_maskz_scalef_ps(v_le(v_set_f32(-126), t), p, t);
+    return v_mul(x, v_sel(v_lt(x, v_set_f32(0)), left, v_sub(one, left)));
+}
 #endif
 
 /* What does not fit keeps the low bits of an i64 that saturates. */
@@ -206,8 +219,9 @@ LINE_1(is_nan_f, is_nan) LINE_1(bool_of_f, bool_of) LINE_1(f_of_i32, of_i32)
 FUNCTION(exp) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(tanh) FUNCTION(erf) FUNCTION(sigmoid)
 FUNCTION(sin) FUNCTION(cos)
 #ifdef __AVX512F__
-LINE_1(sigmoid_bf16, sigmoid_of_bf16)
+LINE_1(sigmoid_bf16, sigmoid_of_bf16) LINE_1(gelu_bf16, gelu_of_bf16)
 #else
+#define gelu_bf16 NULL /* programs have it where there is AVX-512 alone */
 #define sigmoid_bf16 sigmoid_f
 #endif
 BLOCK_LINE(pow_f, o->q, v = v_pow(v, v_load_f32((const float *)(const void *)P + k, n));)

@@ -18,4 +18,17 @@ VFN void amx_store_bf16(uint16_t *y, vf32 v, size_t n)
     v_store_bf16(y, v, n);
 }
 
+/* Two vectors, one behind the other. */
+VFN void amx_store_two_bf16(uint16_t *y, vf32 low, vf32 high)
+{
+#ifdef __AVX512F__
+    __m512i both;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
+    _mm512_storeu_si512(y, both);
+#else
+    v_store_bf16(y, low, V_LANES);
+    v_store_bf16(y + V_LANES, high, V_LANES);
+#endif
+}
+
 #endif

@@ -22,6 +22,11 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     const ortc_dtype type = ortc_node_epilogue(n)->steps[t.u.rest.n - 1].type;
     steps[t.u.rest.n - 1].type = type;
     if (ortc_dtype_bits(type) == 16 && !ortc_pw_lower(&t.u.rest, &out->stored, why)) return 0;
+    if (type == ORTC_BF16) { /* as exact as what is stored */
+        out->rest = out->stored;
+        out->rest.out = ORTC_F32;
+        out->rest.lines[out->rest.n - 1].op = ORTC_PWL_store;
+    }
     if (type == ORTC_BF16 && (ortc_cpu_features() & unit) == unit) /* as other ends on tiles round */
         out->stored.lines[out->stored.n - 1].op = ORTC_PWL_store_bf16_amx;
     if (ortc_pw_tile_can(&out->rest)) return 1;

@@ -271,11 +271,54 @@ static int is_straight(size_t nr, uint32_t flags, const ortc_uk_tail_f32 *tail)
     return nr % HALF == 0 && !(flags & (ORTC_UK_ACCUMULATE | ORTC_UK_TO_BF16)) && !tail;
 }
 
+/* Rows of a whole tile, two vectors at a time: a bias along them, and (`more`) a residual and bounds. */
+INLINE void finish_rows(const int halves, const int more, size_t mr, float (*tile)[SIDE], float *c, size_t ld,
+                        const ortc_uk_tail_f32 *t)
+{
+    const int clip = more && t->act == ORTC_UK_ACT_CLIP;
+    const vf32 lo = v_set_f32(clip ? t->lo : -__builtin_inff()),
+               hi = v_set_f32(clip ? t->hi : __builtin_inff()), beta = v_set_f32(t ? t->beta : 0);
+    for (size_t j = 0; j < SIDE; j += 2 * V_LANES) {
+        const float *residual = more && t->residual ? t->residual + j : NULL;
+        vf32 bias[2] = {v_set_f32(0), v_set_f32(0)};
+        for (size_t k = 0; t && t->bias_col && k < 2; k++)
+            bias[k] = v_load_f32(t->bias_col + j + k * V_LANES, V_LANES);
+        for (size_t i = 0; i < mr; i++) {
+            vf32 v[2];
+            for (size_t k = 0; k < 2; k++) {
+                v[k] = v_add(v_load_f32(tile[i] + j + k * V_LANES, V_LANES), bias[k]);
+                if (residual) v[k] = v_fma(beta, v_load_f32(residual + k * V_LANES, V_LANES), v[k]);
+                if (more) v[k] = v_min(hi, v_max(lo, v[k])); /* v second: NaN stays */
+            }
+            if (residual) residual += t->residual_stride;
+            if (halves) {
+                amx_store_two_bf16((uint16_t *)(void *)c + i * ld + j, v[0], v[1]);
+            } else {
+                v_store_f32(c + i * ld + j, v[0], V_LANES);
+                v_store_f32(c + i * ld + j + V_LANES, v[1], V_LANES);
+            }
+        }
+    }
+}
+
 /* The terms of a tail that are the same for all of a column, or of the tile, are set once. */
 static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t ld, uint32_t flags,
                    const ortc_uk_tail_f32 *t)
 {
     const int clip = t && t->act == ORTC_UK_ACT_CLIP;
+    if (nr == SIDE && !(flags & ORTC_UK_ACCUMULATE) &&
+        (!t || (t->alpha == 1 && !t->bias_row && t->act != ORTC_UK_ACT_LEAKY))) {
+        const int halves = flags & ORTC_UK_TO_BF16, more = clip || (t && t->residual);
+        if (halves && more)
+            finish_rows(1, 1, mr, tile, c, ld, t);
+        else if (halves)
+            finish_rows(1, 0, mr, tile, c, ld, t);
+        else if (more)
+            finish_rows(0, 1, mr, tile, c, ld, t);
+        else
+            finish_rows(0, 0, mr, tile, c, ld, t);
+        return;
+    }
     const vf32 alpha = v_set_f32(t ? t->alpha : 1), beta = v_set_f32(t ? t->beta : 0),
                lo = v_set_f32(clip ? t->lo : -__builtin_inff()),
                hi = v_set_f32(clip ? t->hi : __builtin_inff());

@@ -6,6 +6,7 @@
 #include "graph/ir/half.h"
 #include "graph/ir/pointwise.h"
 #include "graph/specialise/specialise.h"
+#include "kernels/activation/expand.h"
 #include "kernels/common/cpu_features.h"
 #include "kernels/gemm/epilogue.h"
 #include "runtime/registry/registry.h"
@@ -298,6 +299,36 @@ Test(pointwise, a_sigmoid_that_becomes_bf16)
         }
         cr_expect_eq(bad, 0, "%zu elements%s", bad, amx ? ", by AMX's instruction" : "");
     }
+}
+
+/* x by the normal distribution's function, with an addition before it, as products end. */
+Test(pointwise, a_gelu_that_becomes_bf16)
+{
+    enum { N = 1 << 14 };
+    static float x[N];
+    static uint16_t y[N];
+    ortc_pw_builder b = {.size = sizeof b, .n_in = 1};
+    const int32_t x0 = ortc_pw_load(&b, 0, ORTC_F32),
+                  v = ortc_pw_2(&b, ORTC_PW_ADD, x0, ortc_pw_const(&b, x0, 1));
+    ortc_pw_to(&b, ORTC_PW_STORE, ORTC_BF16, ortc_expand_gelu(&b, v));
+    union {
+        ortc_pointwise p;
+        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 1, .n = (uint16_t)b.n}};
+    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
+    ortc_pw_code code;
+    const char *why;
+    cr_assert(ortc_pw_lower(&u.p, &code, &why), "%s", why);
+    for (size_t i = 0; i < N; i++) x[i] = (float)((double)i / 512 - 16);
+    x[5] = NAN, x[6] = INFINITY, x[7] = -INFINITY, x[9] = -3e38F;
+    size_t bad = 0;
+    ortc_pw_tile(&code, NULL, x, N, y, N, 1, N);
+    for (size_t i = 0; i < N; i++) {
+        const double at = (double)(x[i] + 1), want = at * (0.5 * erfc(-at / sqrt(2))),
+                     got = ortc_half_decode(y[i], ORTC_BF16);
+        bad += isnan(want) ? !isnan(got) : got != want && !(fabs(got - want) <= 4.4e-3 * fabs(want) + 1e-6);
+    }
+    cr_expect_eq(bad, 0, "%zu elements", bad);
 }
 
 /* Rows of pixels and columns of channels, of a tensor [N, C, pixels]: the call of kernels with tiles of their
