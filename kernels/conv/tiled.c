@@ -11,8 +11,10 @@
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASK_CLOCKS 20e3
 #define GRAIN_CLOCKS 8e3
+#define LONG_TASK 4e6
 #define MANY_WEIGHTS 1.5 /* times what a task lays out */
 #define MANY_TASKS 8     /* that share them, where threads are not known */
+#define FEW_THREADS 4
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define BLOCK ORTC_BLOCK
 #define UNIT ORTC_TILED_UNIT
@@ -104,10 +106,16 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
     const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
     if (point && p->kind != ORTC_TILED_PLAIN && (double)weights_of(p) <= TOGETHER_BYTES) p->together = 0;
-    /* Many weights over few of them: each task lays out all, and goes over filters of its own. So weights are
-     * read once, whatever the number of threads, and who reads these filters' results finds them. */
-    const int by_filters = point && !p->together && outer == 1 && pairs > 1 && p->band <= BAND_BYTES &&
-                           (double)weights_of(p) > MANY_WEIGHTS * (double)p->band;
+    /* Each task lays out all of a small image, and goes over filters of its own: so weights are read once by
+     * all together, whoever reads these filters' results finds them, and nothing that is laid out goes from
+     * one processor to the other, which takes longer than doing it twice. Of points with many weights, and
+     * where threads are few. Bands, and so bits, are the same for any number of them. */
+    const int many_weights = point && !p->together && p->band <= BAND_BYTES &&
+                             (double)weights_of(p) > MANY_WEIGHTS * (double)p->band,
+              few_threads = p->together && threads >= (p->kind == ORTC_TILED_BYTES ? 2 : 1) &&
+                            threads <= FEW_THREADS && pairs >= threads,
+              by_filters = outer == 1 && pairs > 1 && (many_weights || few_threads);
+    if (by_filters) p->together = 0;
     if (!p->together && !by_filters) {
         if (rows == 1) {
             const int64_t fits = BAND_BYTES / (p->band / p->pitch) / UNIT * UNIT;
@@ -128,7 +136,8 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
                        : p->rows * ceil_div(p->segment, UNIT);
     p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1;
     if (by_filters) {
-        p->blocks = ceil_div(p->outs, min64(pairs, threads ? threads : MANY_TASKS));
+        const int64_t parts = max64(threads ? threads : MANY_TASKS, (int64_t)(product_clocks(p) / LONG_TASK));
+        p->blocks = ceil_div(p->outs, min64(pairs, parts));
         p->block_parts = ceil_div(p->outs, p->blocks);
     } else if (p->together && p->kind == ORTC_TILED_PLAIN) { /* bands are one behind the other */
         const int64_t parts = ceil_div(want, p->group), units = p->bands / p->group * p->units;
@@ -474,7 +483,7 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t b0 = i / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs);
         const int odd = lay_band(&b, 0, p->groups, 0);
         if (!odd && p->chunk)
-            ortc_tiled_plain_band(&b, scratch);
+            ortc_tiled_plain_band(&b, b0, b1, scratch);
         else if (!odd)
             tiles(&b, b0, b1, 0, p->units, sums);
         if (!odd && !j->weights_odd) continue;

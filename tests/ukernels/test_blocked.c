@@ -308,13 +308,13 @@ static void close_way(const conv *c, way *w)
     if (!c->depthwise && !c->winograd && !c->tiles) ortc_blocked_plan_deinit(&w->dense);
 }
 
-/* Planned for three threads, the same bits. */
-static int three_threads(conv *c)
+/* Planned for few threads, or many, the same bits. */
+static int several_threads(conv *c, uint32_t threads)
 {
     unsigned char *first = malloc(c->y.bytes + 1);
     way w;
     memcpy(first, c->y.data, c->y.bytes);
-    if (!open_way(c, 3, &w)) return 1;
+    if (!open_way(c, threads, &w)) return 1;
     guard shared = guard_open(w.shared, 1);
     memset(shared.data, 0xff, shared.bytes);
     pool *pl = pool_open(3, w.scratch);
@@ -353,7 +353,7 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     memset(scratch.data, 0xff, scratch.bytes);
     run_way(&c, &w, space, &one);
     bad += check(&c);
-    bad += three_threads(&c);
+    bad += several_threads(&c, rng_next(r) % 2 ? 2 : (uint32_t)rng_range(r, 3, 16));
     guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch, &shared};
     for (int i = 0; i < 9; i++) {
         bad += !guard_intact(all[i]);
