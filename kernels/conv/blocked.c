@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
@@ -27,12 +28,6 @@
 #define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
-
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-/* The first of n that are dealt evenly to `parts`, of part i. */
-static int64_t share(int64_t n, int64_t parts, int64_t i) { return n / parts * i + min64(n % parts, i); }
 
 const ortc_blocked_uk *ortc_blocked_uk_get(void) { return ortc_blocked_uk_select(); }
 
@@ -513,8 +508,8 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
     for (int64_t from = 0; from < tiles; from += some) {
-        const int64_t to = min64(from + some, tiles), begin = share(t->pixels, tiles, from),
-                      end = share(t->pixels, tiles, to), left = apart ? begin : 0;
+        const int64_t to = min64(from + some, tiles), begin = dealt(t->pixels, tiles, from),
+                      end = dealt(t->pixels, tiles, to), left = apart ? begin : 0;
         if (apart) tile.y_block = (size_t)((end - begin) * ORTC_BLOCK);
         for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
             n = each + (i < more);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/gemm/product_uk.h"
 
 #define TASK_FLOATS 6144 /* of results: with what they read they stay in L1 */
@@ -13,8 +14,6 @@
 #define FINISHED 1024  /* results, about */
 #define THEIR_OWN 384  /* pixels of a thread, see below */
 #define MOST_HELD 64e6 /* bytes, of each worker */
-
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *p)

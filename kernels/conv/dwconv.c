@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/common/vector/convert.h"
 
 #define BAND_FLOATS 8192            /* input of a band: stays in L1 */
@@ -17,8 +18,6 @@ typedef struct job {
     const ortc_view *in;
     void *y;
 } job;
-
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dtype type, ortc_dwconv_plan *p)
 {

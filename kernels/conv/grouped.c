@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/common/uk.h"
 #include "kernels/gemm/epilogue.h"
 
@@ -12,8 +13,6 @@ ORTC_VEC_TABLE(ortc_grouped_body)
 
 #define LEAST 3    /* channels: of fewer most of a group would be padding */
 #define TASK 65536 /* bytes laid out together */
-
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Channels in 4 bytes of a panel: longer groups are several of those, one behind the other. */
 static int32_t together(const ortc_product_form *form)
