@@ -33,8 +33,8 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
      * finds what it wrote itself. Of small images they are dealt by filters (tiled.c), and threads would ask
      * for lines ahead that are another's: 7 rows of 14 pixels took a quarter longer so. */
     p->by_rows = threads > 1 && g->images == 1 && g->out_count / threads >= THEIR_OWN;
-    p->row_tasks = ceil_div(out[1], p->rows);
-    p->rows = ceil_div(out[1], p->row_tasks);
+    const int64_t own = p->by_rows ? ceil_div(out[1], threads) : out[1]; /* of a thread */
+    p->rows = ceil_div(own, ceil_div(own, p->rows));
     p->row_tasks = ceil_div(out[1], p->rows);
     const double macs = (double)p->taps * (double)(p->rows * row);
     p->grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
