@@ -112,8 +112,9 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
      * where threads are few. Bands, and so bits, are the same for any number of them. */
     const int many_weights = point && !p->together && p->band <= BAND_BYTES &&
                              (double)weights_of(p) > MANY_WEIGHTS * (double)p->band,
+              in_16_bits = p->kind == ORTC_TILED_BF16 || p->kind == ORTC_TILED_ROUNDED,
               few_threads = p->together && threads >= (p->kind == ORTC_TILED_BYTES ? 2 : 1) &&
-                            threads <= FEW_THREADS && pairs >= threads,
+                            threads <= (in_16_bits && p->taps == 1 ? 1 : FEW_THREADS) && pairs >= threads,
               by_filters = outer == 1 && pairs > 1 && (many_weights || few_threads);
     if (by_filters) p->together = 0;
     if (!p->together && !by_filters) {

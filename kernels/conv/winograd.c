@@ -13,6 +13,7 @@
 #define MOST_BATCH 56            /* 4 of the widest tiles */
 #define FEW_THREADS 4            /* each may do again what others do */
 #define MANY_WEIGHTS 2           /* times as many bytes as patches */
+#define OWN_BYTES (7 << 18)      /* of what they then transform: in L2 */
 #define TASKS 16                 /* batches that are enough tasks by themselves */
 #define SHARED_BYTES (64 << 20)  /* of what is transformed first */
 #define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
@@ -111,7 +112,8 @@ static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* o
 /* The same in pieces, by what was measured (docs/performance.md): two operands of tiles, whose patches and
  * sums L2 holds beside weights; where these are many more they are read by twice as many tiles, and patches
  * by four times as many filters. Of batches too few for the threads at hand each thread transforms all, where
- * weights are many more, and goes over its filters; or they are smaller, or transformed first. */
+ * weights are many more, and goes over its filters; or they are smaller, where that is even,
+ * or transformed first. */
 static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
 {
     const int64_t units = ceil_div(p->count, ORTC_TILE_HALF), want = threads ? threads : 8;
@@ -124,11 +126,11 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
         const double all = (double)units * bytes,
                      weights = (double)(p->outs * weight_bytes(&p->g, (int)p->m, 1));
         if (each >= units && want <= FEW_THREADS && pairs >= want && weights > MANY_WEIGHTS * all &&
-            all <= SCRATCH_BYTES) {
+            all <= OWN_BYTES) {
             p->wide = min64(p->wide, ceil_div(pairs, want) * PAIR);
             p->parts = min64(want, ceil_div(p->outs, p->wide));
-        } else if (units >= want) {
-            each = units / want;
+        } else if (few ? units % want == 0 : units >= want) {
+            each = few ? units / want : 1;
         }
         p->together = p->parts == 1 && ceil_div(units, each) < want && all <= SHARED_BYTES;
     }
