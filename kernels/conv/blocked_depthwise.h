@@ -15,6 +15,7 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t images, channels, blocks;
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;
+    int by_rows;    /* tasks of the same rows are neighbours, not those of a block */
     int64_t some;   /* rows that are finished together, where registers do not finish them */
     int64_t held;   /* rows of x in f32, of each plane of a window; 0: x is f32 */
     int64_t width;  /* pixels of those, with the zeros beside the image */
@@ -22,8 +23,8 @@ typedef struct ortc_blocked_depthwise_plan {
     size_t scratch; /* bytes for each worker: lines, columns, sums of `some` rows, and rows held */
 } ortc_blocked_depthwise_plan;
 
-/* 0: this way is not for the convolution at hand. */
-int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type,
+/* 0: this way is not for the convolution at hand. threads: that a run has at most, 0: not known. */
+int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *out);
 size_t ortc_blocked_depthwise_weight_bytes(const ortc_conv_geometry *g);
 void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, const void *w,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/common/element.h"
 
 ORTC_VEC_TABLE(ortc_depthwise_bytes_body)
@@ -42,9 +43,6 @@ typedef struct job {
     int32_t x_zero, w_zero;
     const int32_t *w_zeros;
 } job;
-
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The outputs o, of n, with 0 <= o * stride + shift < extent: *first .. the result. */
 static int64_t inside(int64_t n, int64_t stride, int64_t shift, int64_t extent, int64_t *first)

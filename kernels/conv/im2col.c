@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "kernels/common/counts.h"
+
 #define BLOCK_BYTES (24 * 1024)
 
 /* Neighbouring columns that share all positions of the output but the last. */
@@ -30,9 +32,7 @@ typedef struct panel {
     run run[ORTC_IM2COL_COLUMNS];
 } panel;
 
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t ceil_div(int64_t a, int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
+static int64_t steps(int64_t n, int64_t stride) { return stride == 1 ? n : ceil_div(n, stride); }
 
 static void find_runs(panel *p, int64_t n0, int64_t nc)
 {
@@ -72,8 +72,8 @@ static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64
     const int32_t last = g->spatial - 1;
     const int64_t stride = g->stride[last], shift = k * g->dilation[last] - g->pad[last], width = g->in[last];
     /* Last positions o of the output with 0 <= o*stride + shift < width, within the run. */
-    const int64_t lo = shift >= 0 ? 0 : ceil_div(-shift, stride),
-                  hi = width > shift ? ceil_div(width - shift, stride) : 0;
+    const int64_t lo = shift >= 0 ? 0 : steps(-shift, stride),
+                  hi = width > shift ? steps(width - shift, stride) : 0;
     const int64_t end = r->first + r->count;
     int64_t a = min64(max64(lo, r->first), end), b = max64(min64(hi, end), a);
     if (row < 0) a = b = end;

@@ -11,6 +11,10 @@
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASK_CLOCKS 20e3
 #define GRAIN_CLOCKS 8e3
+#define LONG_TASK 4e6
+#define MANY_WEIGHTS 1.5 /* times what a task lays out */
+#define MANY_TASKS 8     /* that share them, where threads are not known */
+#define FEW_THREADS 4
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define BLOCK ORTC_BLOCK
 #define UNIT ORTC_TILED_UNIT
@@ -104,7 +108,18 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
     const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
     if (point && p->kind != ORTC_TILED_PLAIN && (double)weights_of(p) <= TOGETHER_BYTES) p->together = 0;
-    if (!p->together) {
+    /* Each task lays out all of a small image, and goes over filters of its own: so weights are read once by
+     * all together, whoever reads these filters' results finds them, and nothing that is laid out goes from
+     * one processor to the other, which takes longer than doing it twice. Of points with many weights, and
+     * where threads are few. Bands, and so bits, are the same for any number of them. */
+    const int many_weights = point && !p->together && p->band <= BAND_BYTES &&
+                             (double)weights_of(p) > MANY_WEIGHTS * (double)p->band,
+              in_16_bits = p->kind == ORTC_TILED_BF16 || p->kind == ORTC_TILED_ROUNDED,
+              few_threads = p->together && threads >= (p->kind == ORTC_TILED_BYTES ? 2 : 1) &&
+                            threads <= (in_16_bits && p->taps == 1 ? 1 : FEW_THREADS) && pairs >= threads,
+              by_filters = outer == 1 && pairs > 1 && (many_weights || few_threads);
+    if (by_filters) p->together = 0;
+    if (!p->together && !by_filters) {
         if (rows == 1) {
             const int64_t fits = BAND_BYTES / (p->band / p->pitch) / UNIT * UNIT;
             const int64_t parts = max64(ceil_div(columns, max64(fits, UNIT)),
@@ -123,7 +138,11 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     p->units = p->flat ? ceil_div(run_of(p, p->rows, p->segment), UNIT)
                        : p->rows * ceil_div(p->segment, UNIT);
     p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1;
-    if (p->together && p->kind == ORTC_TILED_PLAIN) { /* bands are one behind the other */
+    if (by_filters) {
+        const int64_t parts = max64(threads ? threads : MANY_TASKS, (int64_t)(product_clocks(p) / LONG_TASK));
+        p->blocks = ceil_div(p->outs, min64(pairs, parts));
+        p->block_parts = ceil_div(p->outs, p->blocks);
+    } else if (p->together && p->kind == ORTC_TILED_PLAIN) { /* bands are one behind the other */
         const int64_t parts = ceil_div(want, p->group), units = p->bands / p->group * p->units;
         p->blocks = ceil_div(pairs, min64(pairs, parts)) * ORTC_TILE_BLOCKS;
         p->block_parts = ceil_div(p->outs, p->blocks);
@@ -455,7 +474,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
 
 /* ---- Tasks --------------------------------------------------------------------------------------------- */
 
-/* [band] */
+/* [blocks][band] */
 static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
@@ -463,15 +482,16 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
     float *sums = scratch, *weights = (float *)(void *)((char *)scratch + p->at_weights);
     p->uk->begin();
     for (int64_t i = begin; i < end; i++) {
-        const band b = ortc_tiled_band_of(j, i, (char *)scratch + p->at_laid);
+        const band b = ortc_tiled_band_of(j, i % p->bands, (char *)scratch + p->at_laid);
+        const int64_t b0 = i / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs);
         const int odd = lay_band(&b, 0, p->groups, 0);
         if (!odd && p->chunk)
-            ortc_tiled_plain_band(&b, scratch);
+            ortc_tiled_plain_band(&b, b0, b1, scratch);
         else if (!odd)
-            tiles(&b, 0, p->outs, 0, p->units, sums);
+            tiles(&b, b0, b1, 0, p->units, sums);
         if (!odd && !j->weights_odd) continue;
         if (!p->stem) lay_band(&b, 0, p->ins, 1);
-        ortc_tiled_again(&b, odd, 0, p->outs, 0, p->units, sums, weights);
+        ortc_tiled_again(&b, odd, b0, b1, 0, p->units, sums, weights);
     }
     p->uk->end();
 }
@@ -530,7 +550,7 @@ int32_t ortc_tiled_run(const ortc_tiled_plan *p, const ortc_blocked_args *a, con
         .p = p, .a = a, .plain = plain, .shared = space, .end = ortc_blocked_end_of(p->floats, p->type, a)};
     j.straight = j.end.straight, j.end.straight = 0;
     for (int64_t i = 0; i < p->group * p->outs; i++) j.weights_odd |= ortc_tiled_is_odd(&j, i);
-    if (!p->together) return threads->parallel(threads->context, p->bands, p->grain, whole_bands, &j);
+    if (!p->together) return threads->parallel(threads->context, tasks_of(p), p->grain, whole_bands, &j);
     if (may_be_odd(p)) {
         j.odd = (atomic_int *)(void *)(j.shared + p->bands * p->band + ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW);
         for (int64_t n = 0; n < p->bands; n++) atomic_init(&j.odd[n], 0);

@@ -81,9 +81,9 @@ const char *ortc_tiled_weights_at(const ortc_tiled_job *j, int64_t block, int64_
  * beginning with `first` of all; 0: block k is odd. */
 int64_t ortc_tiled_run_of_blocks(const ortc_tiled_job *j, int64_t first, int64_t k, int64_t end);
 
-/* Pieces of weights that lie in f32 (tiled_plain.c): a band; tasks [group][blocks][units of all bands], which
- * are laid out. */
-void ortc_tiled_plain_band(const ortc_tiled_band *b, void *scratch);
+/* Pieces of weights that lie in f32 (tiled_plain.c): blocks b0 .. b1-1 of a band's group; tasks
+ * [group][blocks][units of all bands], which are laid out. */
+void ortc_tiled_plain_band(const ortc_tiled_band *b, int64_t b0, int64_t b1, void *scratch);
 void ortc_tiled_plain_tasks(void *job, int64_t begin, int64_t end, void *scratch);
 
 /* Sums of `blocks` blocks of output from `block` on (of all), of pixels from .. to-1 of a band as tiles count

@@ -115,10 +115,9 @@ static void run(task *t, void *scratch)
     }
 }
 
-void ortc_tiled_plain_band(const band *b, void *scratch)
+void ortc_tiled_plain_band(const band *b, int64_t b0, int64_t b1, void *scratch)
 {
-    const ortc_tiled_plan *p = b->j->p;
-    task t = {.j = b->j, .only = b, .group = b->group, .b1 = p->outs, .u1 = p->units, .last = p->outs};
+    task t = {.j = b->j, .only = b, .group = b->group, .b0 = b0, .b1 = b1, .u1 = b->j->p->units, .last = b1};
     run(&t, scratch);
 }
 

@@ -11,6 +11,9 @@
 #define BLOCK ORTC_BLOCK
 #define L2_BYTES (640 * 1024)    /* of a batch: what is transformed, and sums */
 #define MOST_BATCH 56            /* 4 of the widest tiles */
+#define FEW_THREADS 4            /* each may do again what others do */
+#define MANY_WEIGHTS 2           /* times as many bytes as patches */
+#define OWN_BYTES (7 << 18)      /* of what they then transform: in L2 */
 #define TASKS 16                 /* batches that are enough tasks by themselves */
 #define SHARED_BYTES (64 << 20)  /* of what is transformed first */
 #define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
@@ -94,9 +97,23 @@ static void make_batches(ortc_winograd_plan *p)
     p->batch = ceil_div(p->count, p->batches);
 }
 
+static int64_t tile_bytes(const ortc_conv_geometry *g, int m)
+{
+    return is_plain(g, m) ? ORTC_TILED_PLAIN_BYTES : WEIGHTS;
+}
+
+static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* of a block of output */
+{
+    const int64_t points = (m + 2) * (m + 2);
+    return pieces ? points * ceil_div(g->channels, 2 * BLOCK) * tile_bytes(g, m)
+                  : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK * (int64_t)sizeof(float);
+}
+
 /* The same in pieces, by what was measured (docs/performance.md): two operands of tiles, whose patches and
  * sums L2 holds beside weights; where these are many more they are read by twice as many tiles, and patches
- * by four times as many filters. Batches too few for the threads at hand are smaller or transformed first. */
+ * by four times as many filters. Of batches too few for the threads at hand each thread transforms all, where
+ * weights are many more, and goes over its filters; or they are smaller, where that is even,
+ * or transformed first. */
 static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
 {
     const int64_t units = ceil_div(p->count, ORTC_TILE_HALF), want = threads ? threads : 8;
@@ -104,8 +121,19 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
     const int few = p->plain || units <= 4;
     int64_t each = few ? 4 : 2;
     p->wide = min64(p->plain ? 4 * PAIR : PAIR, ceil_div(p->outs, PAIR) * PAIR);
-    if (ceil_div(units, each) < want && units >= want && !few) each = 1;
-    p->together = ceil_div(units, each) < want && (double)units * bytes <= SHARED_BYTES;
+    if (ceil_div(units, each) < want) {
+        const int64_t pairs = ceil_div(p->outs, PAIR);
+        const double all = (double)units * bytes,
+                     weights = (double)(p->outs * weight_bytes(&p->g, (int)p->m, 1));
+        if (each >= units && want <= FEW_THREADS && pairs >= want && weights > MANY_WEIGHTS * all &&
+            all <= OWN_BYTES) {
+            p->wide = min64(p->wide, ceil_div(pairs, want) * PAIR);
+            p->parts = min64(want, ceil_div(p->outs, p->wide));
+        } else if (few ? units % want == 0 : units >= want) {
+            each = few ? units / want : 1;
+        }
+        p->together = p->parts == 1 && ceil_div(units, each) < want && all <= SHARED_BYTES;
+    }
     while (p->together && p->wide > PAIR && ceil_div(units, each) * ceil_div(p->outs, p->wide) < 2 * want)
         p->wide -= PAIR;
     while (!p->together && each > 1 && (double)each * bytes > SCRATCH_BYTES) each--;
@@ -135,7 +163,7 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
     p->plain = tiles && is_plain(g, m);
     p->wide = (int64_t)p->uk->most_blocks;
     if ((double)g->images * (double)p->down * (double)p->across > 1e12) return 0;
-    p->count = g->images * p->down * p->across;
+    p->count = g->images * p->down * p->across, p->parts = 1;
     if (tiles)
         make_batches_in_pieces(p, threads);
     else
@@ -160,18 +188,6 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
 /* ---- Weights --------------------------------------------------------------------------------------------
  * [block of output][point][block of input][16][16]; for pieces [pair of blocks of output][point][pair of
  * blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
-
-static int64_t tile_bytes(const ortc_conv_geometry *g, int m)
-{
-    return is_plain(g, m) ? ORTC_TILED_PLAIN_BYTES : WEIGHTS;
-}
-
-static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* of a block of output */
-{
-    const int64_t points = (m + 2) * (m + 2);
-    return pieces ? points * ceil_div(g->channels, 2 * BLOCK) * tile_bytes(g, m)
-                  : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK * (int64_t)sizeof(float);
-}
 
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces)
 {
@@ -566,17 +582,19 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
 
 /* ---- Tasks --------------------------------------------------------------------------------------------- */
 
-/* [batch] */
+/* [part of the filters][batch] */
 static void whole_batches(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_winograd_plan *p = j->p;
     if (p->tiles) p->tiles->begin();
     for (int64_t i = begin; i < end; i++) {
-        const int64_t t0 = batch_at(p, i), t1 = batch_at(p, i + 1);
+        const int64_t n = i % p->batches, part = i / p->batches, t0 = batch_at(p, n), t1 = batch_at(p, n + 1);
+        const int64_t all = ceil_div(p->outs, p->wide),
+                      last = min64(dealt(all, p->parts, part + 1) * p->wide, p->outs);
         for (int64_t b = 0; b < parts_of_input(p); b++) transform(j, t0, t1, b, scratch);
-        for (int64_t b = 0; b < p->outs; b += p->wide)
-            products(j, t0, t1, b, min64(p->wide, p->outs - b), scratch, scratch);
+        for (int64_t b = dealt(all, p->parts, part) * p->wide; b < last; b += p->wide)
+            products(j, t0, t1, b, min64(p->wide, last - b), scratch, scratch);
     }
     if (p->tiles) p->tiles->end();
 }
@@ -614,7 +632,7 @@ int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *
                           float *space, const ortc_product_threads *threads)
 {
     job j = {p, a, plain, space, ortc_blocked_end_of(p->uk, p->type, a)};
-    if (!p->together) return threads->parallel(threads->context, p->batches, 1, whole_batches, &j);
+    if (!p->together) return threads->parallel(threads->context, p->batches * p->parts, 1, whole_batches, &j);
     const int32_t status = threads->parallel(threads->context, p->batches * parts_of_input(p),
                                              max64(INPUT_GRAIN / p->batch, 1), transform_all, &j);
     return status ? status

@@ -39,6 +39,7 @@ typedef struct ortc_winograd_plan {
     int64_t down, across, count; /* tiles of a column, of a row, of all images */
     int64_t batch, batches;      /* tiles of a batch: so many, or fewer by one dealing */
     int64_t wide;                /* blocks of output at a time */
+    int64_t parts;               /* of the filters, each of which transforms all patches */
     int together;                /* everything is transformed first, into `shared` bytes of workspace */
     size_t shared, scratch;      /* bytes; scratch: for each worker */
     int64_t at_sums, at_rows, at_patch, at_weights, at_cut; /* in scratch, floats */

@@ -75,11 +75,11 @@ static ortc_status move_blocks(ortc_call *c, bool to_end)
                       .from = c->in[0].data,
                       .bytes = ortc_dtype_bits(second->dtype) / 8,
                       .rank = 4,
-                      .dims = {n, to_end ? pixels : blocks, to_end ? blocks : pixels, ORTC_BLOCK}};
-    const int64_t own[4] = {pixels * channels, to_end ? channels : pixels * ORTC_BLOCK, ORTC_BLOCK, 1};
-    const int64_t other[4] = {own[0], ORTC_BLOCK, to_end ? pixels * ORTC_BLOCK : channels, 1};
-    memcpy(m.to_step, own, sizeof own);
-    memcpy(m.from_step, other, sizeof other);
+                      .dims = {n, pixels, blocks, ORTC_BLOCK}};
+    const int64_t last[4] = {pixels * channels, channels, ORTC_BLOCK, 1},
+                  in_blocks[4] = {last[0], ORTC_BLOCK, pixels * ORTC_BLOCK, 1};
+    memcpy(m.to_step, to_end ? last : in_blocks, sizeof last);
+    memcpy(m.from_step, to_end ? in_blocks : last, sizeof last);
     return all ? ortc_strided_move(c, &m) : ORTC_OK;
 }
 

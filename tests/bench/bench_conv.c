@@ -284,7 +284,7 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
     static const char *const names[] = {"blocks",           NULL,         "F(2x2,3x3)",
                                         "F(2x2) in pieces", "F(4x4,3x3)", "F(4x4) in pieces"};
     way w = {.name = names[winograd + (tiles != NULL)], .w = n->in[1].data};
-    const int depthwise = ortc_blocked_depthwise_plan_init(&g, type, &w.depthwise);
+    const int depthwise = ortc_blocked_depthwise_plan_init(&g, type, (uint32_t)threads, &w.depthwise);
     if (winograd ? stem || !ortc_winograd_plan_init(&g, type, winograd, tiles, (uint32_t)threads, &w.winograd)
                  : !depthwise && !ortc_blocked_plan_init(&g, type, stem, &w.plan))
         return;
@@ -337,7 +337,7 @@ static void on_tiles(const layer *l, const mock_node *n, int64_t out, int kind, 
     way w = {.name = names[kind], .w = n->in[1].data};
     if (l->group > 1 || (errors && l->channels <= ORTC_STEM_CHANNELS) ||
         (kind == ORTC_TILED_BF16) != (type == ORTC_BF16) || type == ORTC_F16 ||
-        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), &g, type, kind, 0, &w.tiled))
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), &g, type, kind, (uint32_t)threads, &w.tiled))
         return;
     pool *pl = pool_open(threads, w.tiled.scratch);
     w.threads = pool_threads(pl);

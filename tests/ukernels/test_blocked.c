@@ -93,6 +93,8 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     if (tiles && !c->winograd && rng_next(r) % 4 == 0)
         g->group = 1, g->channels = rng_range(r, 1, ORTC_STEM_CHANNELS);
     const int point = rng_next(r) % 3 == 0;
+    const int by_filters = tiles && point && !c->winograd && g->group == 1; /* dealt to threads */
+    if (by_filters) g->spatial = 1, g->images = 1, g->filters = rng_range(r, 75, 110);
     g->in_count = g->out_count = g->kernel_count = 1;
     for (int32_t i = 0; i < g->spatial; i++) {
         const int last = i == g->spatial - 1, free = rng_next(r) % 2 == 0;
@@ -101,9 +103,11 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
         g->dilation[i] = free ? 1 : rng_range(r, 1, 3);
         g->pad[i] = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
         if (c->winograd) g->kernel[i] = 3, g->stride[i] = g->dilation[i] = 1;
+        if (by_filters) g->stride[i] = 1, g->pad[i] = 0;
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
-                      end = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
+                      end = by_filters || rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
         g->in[i] = rng_range(r, 1, !last || many ? 9 : g->spatial == 1 && rng_next(r) % 4 == 0 ? 700 : 40);
+        if (by_filters) g->in[i] = rng_range(r, 33, 48);
         if (g->in[i] + g->pad[i] + end < span) g->in[i] = span;
         g->out[i] = (g->in[i] + g->pad[i] + end - span) / g->stride[i] + 1;
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
@@ -257,20 +261,20 @@ typedef struct way {
     size_t scratch, shared;
 } way;
 
-static int open_way(conv *c, way *w)
+static int open_way(conv *c, uint32_t threads, way *w)
 {
     w->shared = 0;
     if (c->winograd) {
-        if (!ortc_winograd_plan_init(&c->g, c->type, c->winograd, c->tiles, 0, &w->winograd)) return 0;
+        if (!ortc_winograd_plan_init(&c->g, c->type, c->winograd, c->tiles, threads, &w->winograd)) return 0;
         w->scratch = (w->winograd.scratch + 63) / 64 * 64, w->shared = w->winograd.shared;
         return 1;
     }
     if (c->tiles) {
-        if (!ortc_tiled_plan_init(c->tiles, &c->g, c->type, c->kind, 0, &w->tiled)) return 0;
+        if (!ortc_tiled_plan_init(c->tiles, &c->g, c->type, c->kind, threads, &w->tiled)) return 0;
         w->scratch = (w->tiled.scratch + 63) / 64 * 64, w->shared = (w->tiled.shared + 63) / 64 * 64;
         return 1;
     }
-    if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, &w->depthwise)
+    if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, threads, &w->depthwise)
                        : ortc_blocked_plan_init(&c->g, c->type, c->stem, &w->dense)))
         return 0;
     w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
@@ -298,13 +302,40 @@ static void run_way(const conv *c, const way *w, float *space, const ortc_produc
         ortc_blocked_run(&w->dense, &a, threads);
 }
 
+static void close_way(const conv *c, way *w)
+{
+    if (c->tiles && !c->winograd) ortc_tiled_plan_deinit(&w->tiled);
+    if (!c->depthwise && !c->winograd && !c->tiles) ortc_blocked_plan_deinit(&w->dense);
+}
+
+/* Planned for few threads, or many, the same bits. */
+static int several_threads(conv *c, uint32_t threads)
+{
+    unsigned char *first = malloc(c->y.bytes + 1);
+    way w;
+    memcpy(first, c->y.data, c->y.bytes);
+    if (!open_way(c, threads, &w)) return 1;
+    guard shared = guard_open(w.shared, 1);
+    memset(shared.data, 0xff, shared.bytes);
+    pool *pl = pool_open(3, w.scratch);
+    const ortc_product_threads three = pool_threads(pl);
+    run_way(c, &w, (float *)(void *)shared.data, &three);
+    int bad = memcmp(first, c->y.data, c->y.bytes) != 0;
+    pool_close(pl);
+    bad += !guard_intact(&shared);
+    guard_close(&shared);
+    close_way(c, &w);
+    free(first);
+    return bad;
+}
+
 static int run_one(rng *r, const ortc_tiled_uk *tiles)
 {
     conv c;
     way w;
     int bad = 0;
     make(&c, r, tiles);
-    if (!open_way(&c, &w)) return 1;
+    if (!open_way(&c, 1, &w)) return 1;
     fill(&c, r);
     guard scratch = guard_open(w.scratch, 1);
     const ortc_product_threads one = {backwards, scratch.data};
@@ -322,22 +353,14 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     memset(scratch.data, 0xff, scratch.bytes);
     run_way(&c, &w, space, &one);
     bad += check(&c);
-    unsigned char *first = malloc(c.y.bytes + 1);
-    memcpy(first, c.y.data, c.y.bytes);
-    pool *pl = pool_open(3, w.scratch);
-    const ortc_product_threads three = pool_threads(pl);
-    run_way(&c, &w, space, &three);
-    bad += memcmp(first, c.y.data, c.y.bytes) != 0;
-    pool_close(pl);
-    free(first);
+    bad += several_threads(&c, rng_next(r) % 2 ? 2 : (uint32_t)rng_range(r, 3, 16));
     guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch, &shared};
     for (int i = 0; i < 9; i++) {
         bad += !guard_intact(all[i]);
         guard_close(all[i]);
     }
     if (bad) describe(&c);
-    if (c.tiles && !c.winograd) ortc_tiled_plan_deinit(&w.tiled);
-    if (!c.depthwise && !c.winograd && !c.tiles) ortc_blocked_plan_deinit(&w.dense);
+    close_way(&c, &w);
     return bad;
 }
 
@@ -362,9 +385,9 @@ static int held_is_bounded(void)
                                       .out_count = 49,
                                       .kernel_count = 9};
         ortc_blocked_depthwise_plan p;
-        const int f32 = ortc_blocked_depthwise_plan_init(&g, ORTC_F32, &p);
+        const int f32 = ortc_blocked_depthwise_plan_init(&g, ORTC_F32, 2, &p);
         bad += f32 != (dilation <= 1024) || (f32 && p.scratch > 64 * 1024);
-        const int f16 = ortc_blocked_depthwise_plan_init(&g, ORTC_F16, &p);
+        const int f16 = ortc_blocked_depthwise_plan_init(&g, ORTC_F16, 2, &p);
         bad += f16 != (dilation <= 256) || (f16 && p.scratch > 65 * 1024 * 1024);
     }
     return bad;
