@@ -112,8 +112,8 @@ static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* o
 /* The same in pieces, by what was measured (docs/performance.md): two operands of tiles, whose patches and
  * sums L2 holds beside weights; where these are many more they are read by twice as many tiles, and patches
  * by four times as many filters. Of batches too few for the threads at hand each thread transforms all, where
- * weights are many more, and goes over its filters; or they are smaller, where that is even,
- * or transformed first. */
+ * weights are many more and L2 holds it, and goes over its filters; or they are smaller, where that is even
+ * and weights are not many more; or transformed first. */
 static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
 {
     const int64_t units = ceil_div(p->count, ORTC_TILE_HALF), want = threads ? threads : 8;
@@ -129,7 +129,7 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
             all <= OWN_BYTES) {
             p->wide = min64(p->wide, ceil_div(pairs, want) * PAIR);
             p->parts = min64(want, ceil_div(p->outs, p->wide));
-        } else if (few ? units % want == 0 : units >= want) {
+        } else if (few ? units % want == 0 && weights <= MANY_WEIGHTS * all : units >= want) {
             each = few ? units / want : 1;
         }
         p->together = p->parts == 1 && ceil_div(units, each) < want && all <= SHARED_BYTES;
