@@ -200,7 +200,7 @@ struct mock_session {
     mock_plan plan;
     mock_call call;
     ortc_view in[MOCK_PORTS], out;
-    void *state, *pstate;
+    void *state, *pstate, *slot;
     guard workspace, scratch; /* 256-byte aligned, with the guard right behind */
     int planned, threads;
 };
@@ -288,7 +288,8 @@ int mock_execute(mock_session *m)
                                .n_out = 1,
                                .in = m->in,
                                .out = &m->out,
-                               .workspace = m->workspace.data};
+                               .workspace = m->workspace.data,
+                               .slot = &m->slot};
     return m->k->run(m->state, m->pstate, &m->call.base);
 }
 
@@ -303,6 +304,7 @@ int mock_close(mock_session *m)
     }
     if (m->call.threads) pool_close(m->call.threads);
     guard_close(&m->workspace), guard_close(&m->scratch);
+    if (m->slot && m->k->release_slot) m->k->release_slot(m->slot);
     if (m->planned && m->k->release_plan)
         m->k->release_plan(m->state, m->pstate);
     else
