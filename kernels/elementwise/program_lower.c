@@ -164,9 +164,10 @@ typedef struct lowering {
     const char *why; /* NULL: good so far */
     int32_t acc;     /* the value in the accumulator; -1: none */
     uint16_t uses[ORTC_PW_STEPS];
-    uint8_t home[ORTC_PW_STEPS]; /* an operand, or ORTC_PWO_NONE */
-    uint32_t taken;              /* temporaries, a bit each */
-    uint8_t gelu[ORTC_PW_STEPS]; /* 1 + the value whose Gelu it is, all in one line; 0: none */
+    uint8_t home[ORTC_PW_STEPS];  /* an operand, or ORTC_PWO_NONE */
+    uint32_t taken;               /* temporaries, a bit each */
+    uint8_t rough[ORTC_PW_STEPS]; /* see find_rough */
+    uint8_t gelu[ORTC_PW_STEPS];  /* 1 + the value whose Gelu it is, all in one line; 0: none */
 } lowering;
 
 static int is_wide(const lowering *l) { return l->code->element == 8; }
@@ -342,22 +343,22 @@ static int store_compared(lowering *l)
     return 0;
 }
 
-/* Whether a value needs no more than bf16 holds: the program's result does not, and what reads it keeps
- * relative errors. */
-static int is_rough(const lowering *l, int32_t v)
+/* A value needs no more than bf16 holds where the program's result does not and all that reads it, up to
+ * there, keeps relative errors. Of what is behind it that is known already. */
+static void find_rough(lowering *l, int32_t v)
 {
     const ortc_pointwise *p = l->p;
     int rough = p->steps[p->n - 1].type == ORTC_BF16;
     for (uint32_t i = (uint32_t)v + 1; i < p->n && rough; i++)
-        rough = !reads_of(&p->steps[i], v) || p->steps[i].op == ORTC_PW_MUL ||
-                p->steps[i].op == ORTC_PW_STORE;
-    return rough;
+        rough = !reads_of(&p->steps[i], v) || p->steps[i].op == ORTC_PW_STORE ||
+                (p->steps[i].op == ORTC_PW_MUL && l->rough[i]);
+    l->rough[v] = (uint8_t)rough;
 }
 
 /* Whether few instructions make the value that steps in a row spell out. */
 static void find_gelu(lowering *l, int32_t v)
 {
-    if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32 || !is_rough(l, v) ||
+    if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32 || !l->rough[v] ||
         !(ortc_cpu_features() & ORTC_CPU_AVX512))
         return;
     for (int32_t x = 0; x < v; x++)
@@ -417,7 +418,7 @@ static void step(lowering *l, int32_t at)
         } else {
             bring(l, s->a);
             preserve(l, 1);
-            emit(l, s->op == ORTC_PW_SIGMOID && is_rough(l, at) ? LINE(sigmoid_bf16) : line, ORTC_PWO_SPILL,
+            emit(l, s->op == ORTC_PW_SIGMOID && l->rough[at] ? LINE(sigmoid_bf16) : line, ORTC_PWO_SPILL,
                  ORTC_PWO_SPILL, each);
         }
     }
@@ -455,6 +456,7 @@ int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
         if (s->op != ORTC_PW_STORE && !l.uses[i]) continue;
         if (type_of(&l, (int32_t)i) == ORTC_I64) code->element = 8;
         uint16_t operands[3];
+        find_rough(&l, (int32_t)i);
         find_gelu(&l, (int32_t)i);
         const uint32_t n_operands = operands_of(&l, (int32_t)i, operands);
         for (uint32_t k = 0; k < n_operands; k++) l.uses[operands[k]]++;
