@@ -274,11 +274,9 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const int64_t scores = a->batches * a->heads * a->group * r->length * a->pitch,
                   keys = r->batch * a->kv_heads * r->total;
     if (!a->one_pass) take(&bytes, scores * 4);
-#ifdef ORTC_CUDA_ARCHITECTURES /* not where a host emulates the device */
     if (a->one_pass && r->type == ORTC_F32)
         a->split_at = take(&bytes, ortc_cu_flash_split_bytes(r->batch * a->kv_heads, r->total, a->size,
                                                              a->value_size));
-#endif
     if (!a->one_pass && r->type != ORTC_F32) /* f32: in place */
         a->probabilities = take(&bytes, scores * a->bytes);
     if (a->joined_k && !given(p->out, p->n_out, 1)) a->k_at = take(&bytes, keys * a->size * a->bytes);
@@ -346,11 +344,9 @@ static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_
     ortc_cu_flash f = a->flash;
     f.rows = *rows;
     f.q = c->in[ORTC_ATTN_Q].data, f.k = k, f.v = v, f.y = c->out[0].data;
-#ifdef ORTC_CUDA_ARCHITECTURES /* not where a host emulates the device */
     if (rows->type == ORTC_F32) return ortc_cu_flash_split(&f, (char *)c->workspace + a->split_at, c->queue);
     if (a->wgmma && ((uintptr_t)f.q | (uintptr_t)f.k | (uintptr_t)f.v) % 16 == 0)
         return (rows->type == ORTC_F16 ? ortc_cu_flash_wgmma_f16 : ortc_cu_flash_wgmma_bf16)(&f, c->queue);
-#endif
     return (rows->type == ORTC_F16 ? ortc_cu_flash_f16 : ortc_cu_flash_bf16)(&f, c->queue);
 }
 
@@ -358,7 +354,6 @@ static int run_one_pass(const attention_plan *a, const ortc_cu_rows *rows, ortc_
 static bool run_few(const attention_plan *a, const ortc_cu_rows *rows, ortc_call *c, const void *k,
                     const void *v, int *error)
 {
-#ifdef ORTC_CUDA_ARCHITECTURES
     const void *q = c->in[ORTC_ATTN_Q].data;
     ortc_cu_flash f = a->flash;
     if (!a->parts || ((uintptr_t)q | (uintptr_t)k | (uintptr_t)v) % 16) return false;
@@ -366,10 +361,6 @@ static bool run_few(const attention_plan *a, const ortc_cu_rows *rows, ortc_call
     f.q = q, f.k = k, f.v = v, f.y = c->out[0].data;
     *error = ortc_cu_decode(&f, a->parts, c->queue);
     return true;
-#else
-    (void)a, (void)rows, (void)c, (void)k, (void)v, (void)error;
-    return false;
-#endif
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)

@@ -194,12 +194,7 @@ static int pieces_fit(int64_t width, int64_t pitch, const int64_t *steps, int32_
 
 int ortc_cu_has_wgmma(int capability)
 {
-#ifdef ORTC_CUDA_ARCHITECTURES
     return capability == 90 && strstr(ORTC_CUDA_ARCHITECTURES, "90a") != NULL;
-#else /* emulated on a host */
-    (void)capability;
-    return 0;
-#endif
 }
 
 /* Whether the copy engine takes the matrices: rows of whole 16 bytes (addresses are checked at the launch),
@@ -254,11 +249,9 @@ int ortc_cu_gemm_run(const ortc_cu_gemm *plan, void *queue)
     if (!aligned && g.kernel == ORTC_CU_GEMM_SPLIT_128X128) g.kernel = ORTC_CU_GEMM_FFMA_128X128;
     if (!aligned && (g.kernel == ORTC_CU_GEMM_FEW_16X64 || g.kernel == ORTC_CU_GEMM_SPLIT_64X128))
         g.kernel = ORTC_CU_GEMM_FFMA_64X64;
-#ifdef ORTC_CUDA_ARCHITECTURES
     if (g.kernel == ORTC_CU_GEMM_FEW_16X64) return ortc_cu_gemm_few(&g, queue);
     if (g.kernel == ORTC_CU_GEMM_SPLIT_64X128) return ortc_cu_gemm_split_few(&g, queue);
     if (g.kernel > ORTC_CU_GEMM_VECTOR) return ortc_cu_gemm_wgmma(&g, 1, queue);
-#endif
     if (g.type == ORTC_F32) return ortc_cu_gemm_f32(&g, queue);
     if (g.type == ORTC_F16) return n_dense ? ortc_cu_gemm_f16_nn(&g, queue) : ortc_cu_gemm_f16_nt(&g, queue);
     return n_dense ? ortc_cu_gemm_bf16_nn(&g, queue) : ortc_cu_gemm_bf16_nt(&g, queue);
@@ -292,7 +285,6 @@ int32_t ortc_cu_gemm_plan_together(const ortc_cu_gemm *products, int count, int 
 int ortc_cu_gemm_run_together(const ortc_cu_gemm *products, int count, int32_t kernel, void *queue)
 {
     int error = 0;
-#ifdef ORTC_CUDA_ARCHITECTURES
     uint64_t addresses = 0;
     for (int i = 0; i < count; i++) {
         const ortc_cu_gemm *p = &products[i];
@@ -306,9 +298,6 @@ int ortc_cu_gemm_run_together(const ortc_cu_gemm *products, int count, int32_t k
         for (int i = 0; i < count; i++) all[0].b_constant &= products[i].b_constant;
         return ortc_cu_gemm_wgmma(all, count, queue);
     }
-#else
-    (void)kernel;
-#endif
     for (int i = 0; i < count && !error; i++) error = ortc_cu_gemm_run(&products[i], queue);
     return error;
 }

@@ -5,43 +5,62 @@
 #include "emulated.h"
 
 #include <mutex>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
-#include <vector>
 
+enum { MOST_SHARED = 232448 }; /* bytes of a block */
 emulated_index emulated_thread, emulated_block, emulated_threads, emulated_blocks;
-unsigned char *emulated_shared;
+alignas(1024) unsigned char emulated_shared[MOST_SHARED];
 
 namespace {
 
-constexpr int MOST = 1024;
+constexpr int MOST = 1024, PROCESSORS = 3; /* few, so that small cases meet the choices of large ones */
 constexpr size_t STACK = 128 << 10;
 
 enum state { READY, AT_BLOCK, AT_WARP, DONE };
+/* A fiber runs block after block. Its context is entered once; from then on it is left and resumed by
+ * _longjmp, which asks nothing of the kernel. */
 struct fiber {
     ucontext_t context;
+    jmp_buf left;
     state at;
     char *stack;
 };
 
 fiber fibers[MOST];
-ucontext_t scheduler;
+jmp_buf scheduler;
 int current, count;
+size_t shared_bytes;
 const std::function<void()> *body;
 std::mutex one_at_a_time;
-unsigned char boxes[MOST / 32][32][16];
+alignas(16) char boxes[MOST / 32][32][EMULATED_BOX];
 
 void stop(state at)
 {
     fibers[current].at = at;
-    swapcontext(&fibers[current].context, &scheduler);
+    if (!_setjmp(fibers[current].left)) _longjmp(scheduler, 1);
 }
 
 void entry()
 {
-    (*body)();
-    stop(DONE);
+    for (;;) {
+        (*body)();
+        stop(DONE);
+    }
+}
+
+void resume(fiber *f)
+{
+    if (_setjmp(scheduler)) return;
+    if (f->stack) _longjmp(f->left, 1);
+    f->stack = (char *)malloc(STACK);
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK;
+    makecontext(&f->context, entry, 0);
+    setcontext(&f->context);
 }
 
 /* Lets fibers first .. last go on from a barrier when all that are left have come there. */
@@ -58,16 +77,8 @@ bool release(int first, int last, state at)
 
 void run_block()
 {
-    for (int t = 0; t < count; t++) {
-        fiber *f = &fibers[t];
-        f->stack = f->stack ? f->stack : (char *)malloc(STACK);
-        getcontext(&f->context);
-        f->context.uc_stack.ss_sp = f->stack;
-        f->context.uc_stack.ss_size = STACK;
-        f->context.uc_link = &scheduler;
-        makecontext(&f->context, entry, 0);
-        f->at = READY;
-    }
+    memset(emulated_shared, 0xff, shared_bytes); /* NaN: what is read must have been written */
+    for (int t = 0; t < count; t++) fibers[t].at = READY;
     for (bool any = true; any;) {
         any = false;
         for (int t = 0; t < count; t++)
@@ -76,7 +87,7 @@ void run_block()
                 emulated_thread.x = (unsigned)t % emulated_threads.x;
                 emulated_thread.y = (unsigned)t / emulated_threads.x % emulated_threads.y;
                 emulated_thread.z = (unsigned)t / (emulated_threads.x * emulated_threads.y);
-                swapcontext(&scheduler, &fibers[t].context);
+                resume(&fibers[t]);
             }
         for (int first = 0; first < count; first += 32)
             any |= release(first, first + 32 < count ? first + 32 : count, AT_WARP);
@@ -94,20 +105,25 @@ void run_block()
 void __syncthreads() { stop(AT_BLOCK); }
 void __syncwarp(unsigned) { stop(AT_WARP); }
 int emulated_lane() { return current % 32; }
-void *emulated_box(int lane) { return boxes[current / 32][lane]; }
+const char *emulated_gather(const void *mine, size_t bytes)
+{
+    if (bytes > EMULATED_BOX) abort();
+    memcpy(boxes[current / 32][current % 32], mine, bytes);
+    __syncwarp();
+    return boxes[current / 32][0];
+}
 
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
     std::lock_guard<std::mutex> hold(one_at_a_time);
     count = (int)(block.x * block.y * block.z);
     if (count < 1 || count > MOST || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535 ||
-        shared > 232448) {
+        shared > MOST_SHARED) {
         fprintf(stderr, "emulated: a launch of %u x %u x %u blocks of %d threads with %zu bytes\n", grid.x,
                 grid.y, grid.z, count, shared);
         abort();
     }
-    std::vector<unsigned char> memory(shared + 16, 0xab);
-    emulated_shared = memory.data() + (16 - (uintptr_t)memory.data() % 16);
+    shared_bytes = shared;
     body = &kernel;
     emulated_blocks = {grid.x, grid.y, grid.z};
     emulated_threads = {block.x, block.y, block.z};
@@ -150,15 +166,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     memset(p, 0, sizeof *p);
     strcpy(p->name, "the host");
     p->major = 9;
-    p->multiProcessorCount = 132;
+    p->multiProcessorCount = PROCESSORS;
     p->totalGlobalMem = (size_t)1 << 32;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int)
 {
     *v = a == cudaDevAttrComputeCapabilityMajor         ? 9
-         : a == cudaDevAttrMultiProcessorCount          ? 132
-         : a == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448
+         : a == cudaDevAttrMultiProcessorCount          ? PROCESSORS
+         : a == cudaDevAttrMaxSharedMemoryPerBlockOptin ? MOST_SHARED
+         : a == cudaDevAttrL2CacheSize                  ? 50 << 20
                                                         : 0;
     return cudaSuccess;
 }

@@ -3,7 +3,8 @@
  *
  * Threads of a block are fibers on one thread of the host: they run until they meet a barrier. Shared memory
  * is one block's, for blocks come one after the other. Types, vectors and half floats are those of CUDA's own
- * headers, which any C++ compiler reads.
+ * headers, which any C++ compiler reads. mma.cuh has what tensor cores do. What this cannot show: races
+ * between barriers (the fibers' order is fixed), memory ordering, alignment of the device's own, speed.
  */
 #ifndef ORTC_TESTS_EMULATED_H
 #define ORTC_TESTS_EMULATED_H
@@ -33,18 +34,19 @@ extern emulated_index emulated_thread, emulated_block, emulated_threads, emulate
 /* kernel<<<grid, block, shared, stream>>>(...) becomes emulated_launch(grid, block, shared, [=] {
  * kernel(...); }). */
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
-extern unsigned char *emulated_shared; /* the dynamic part */
+extern unsigned char emulated_shared[]; /* the dynamic part */
 
 void __syncthreads();
 void __syncwarp(unsigned mask = ~0u);
 int emulated_lane();
-void *emulated_box(int lane); /* 16 bytes of a lane in this warp */
+/* Every lane of a warp lays `bytes`, 32 at most, into a box: the first lane's, the others' follow. They are
+ * there until the next __syncwarp, which must come before the next gathering. */
+const char *emulated_gather(const void *mine, size_t bytes);
+enum { EMULATED_BOX = 32 };
 
 template <typename T> inline T emulated_exchange(T v, int from)
 {
-    memcpy(emulated_box(emulated_lane()), &v, sizeof v);
-    __syncwarp();
-    memcpy(&v, emulated_box(from & 31), sizeof v);
+    memcpy(&v, emulated_gather(&v, sizeof v) + (from & 31) * EMULATED_BOX, sizeof v);
     __syncwarp();
     return v;
 }
@@ -72,5 +74,27 @@ inline uint32_t atomicOr(uint32_t *p, uint32_t v)
     return old;
 }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+inline float __fdividef(float a, float b) { return a / b; }
+inline float __int_as_float(int x)
+{
+    float f;
+    memcpy(&f, &x, sizeof f);
+    return f;
+}
+inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
+{
+    const uint64_t all = (uint64_t)y << 32 | x;
+    unsigned to = 0;
+    for (int i = 0; i < 4; i++) to |= (unsigned)(all >> (selector >> (4 * i) & 7) * 8 & 0xff) << (8 * i);
+    return to;
+}
+template <typename T> inline T __ldg(const T *p) { return *p; }
+template <typename T> inline T __ldcs(const T *p) { return *p; }
+
+template <typename... P> inline cudaError_t cudaFuncSetAttribute(void (*)(P...), cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
 
 #endif

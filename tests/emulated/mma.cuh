@@ -1,4 +1,4 @@
-/* tests/cuda_host/mma.cuh: kernels/gemm/mma.cuh in plain C++: what the instructions do, by the tables of the
+/* tests/emulated/mma.cuh: kernels/gemm/mma.cuh in plain C++: what the instructions do, by the tables of the
  * PTX manual. */
 #ifndef ORTC_KERNELS_GEMM_MMA_INSTRUCTIONS_CUH
 #define ORTC_KERNELS_GEMM_MMA_INSTRUCTIONS_CUH
@@ -7,8 +7,6 @@
 #include <cuda_fp16.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "cuda_runtime.h"
 
 static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
 {
@@ -19,8 +17,11 @@ static inline __nv_bfloat162 __hfma2(__nv_bfloat162, __nv_bfloat162, __nv_bfloat
 
 namespace ortc_gemm {
 
-static inline uint32_t shared_address(const void *p) { return (uint32_t)((const char *)p - emulated_shared); }
-static inline char *emulated_address(uint32_t a)
+static inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)((const unsigned char *)p - emulated_shared);
+}
+static inline unsigned char *emulated_address(uint32_t a)
 {
     if (a % 16) {
         fprintf(stderr, "address %u in shared memory is not aligned\n", a);
@@ -41,10 +42,10 @@ template <int N> static inline void copies_wait() {}
 
 static inline void emulated_load(uint32_t (&r)[4], uint32_t address, bool transposed)
 {
-    const char *all = (const char *)emulated_exchange(&address, sizeof address);
+    const char *all = emulated_gather(&address, sizeof address);
     const unsigned lane = threadIdx.x % 32;
     uint32_t rows[32];
-    for (int i = 0; i < 32; i++) memcpy(&rows[i], all + i * EMULATED_SLOT, sizeof rows[i]);
+    for (int i = 0; i < 32; i++) memcpy(&rows[i], all + i * EMULATED_BOX, sizeof rows[i]);
     for (int m = 0; m < 4; m++) {
         uint16_t e[2];
         for (int i = 0; i < 2; i++) {
@@ -69,11 +70,11 @@ template <typename T>
 static inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
-    const char *all = (const char *)emulated_exchange(mine, sizeof mine);
+    const char *all = emulated_gather(mine, sizeof mine);
     const unsigned lane = threadIdx.x % 32;
     auto element = [&](unsigned l, unsigned reg, unsigned half) {
         T x;
-        memcpy(&x, all + l * EMULATED_SLOT + reg * 4 + half * 2, 2);
+        memcpy(&x, all + l * EMULATED_BOX + reg * 4 + half * 2, 2);
         return emulated_float(x);
     };
     for (int i = 0; i < 4; i++) {

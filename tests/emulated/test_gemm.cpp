@@ -1,4 +1,4 @@
-/* tests/cuda_host/test_gemm.cc: the GEMM kernels for a GPU, emulated on the host, against sums in double:
+/* tests/emulated/test_gemm.cpp: the GEMM kernels for a GPU, emulated on the host, against sums in double:
  * every kernel, every layout, sizes around tiles, odd pitches and addresses, batches, what the epilogue adds;
  * canaries around Y. */
 #include <math.h>
