@@ -4,13 +4,12 @@
  * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node), and `evaluate` has a budget. What shape
  * functions already know (Shape of a static tensor, and the arithmetic behind it) is folded from the known
  * values, without computing. Weights of 8 bits stay quantised where the operand beside them is: providers
- * have products of integers.
+ * have products of integers. Other weights that are dequantised become numbers whatever they take, for
+ * otherwise they would at each run; but not those that products take in few bits (raise_nbits.c).
  */
 #include "graph/ir/infer.h"
 #include "graph/ir/quantised.h"
 #include "normalise.h"
-
-#define MAX_GROWTH ((size_t)1 << 20)
 
 static bool static_bytes(const ortc_edge *e, size_t *out)
 {
@@ -37,6 +36,24 @@ static bool is_quantised_weight(const ortc_node *n)
     return false;
 }
 
+/* Numbers that a product or convolution is done with, its transpose, too. */
+static bool weighs(const ortc_edge *y)
+{
+    for (const ortc_use *u = y ? y->uses : NULL; u; u = u->next)
+        if (u->node && u->node->op &&
+            (ortc_is_op(u->node, "Transpose") ? weighs(u->node->out[0])
+                                              : (u->node->op->flags & ORTC_OP_HEAVY) && u->port >= 1))
+            return true;
+    return false;
+}
+
+/* Dequantised weights that are not taken in few bits. */
+static bool is_weight(const ortc_node *n)
+{
+    return n->n_out == 1 && ortc_is_op(n, "DequantizeLinear") && weighs(n->out[0]) &&
+           !ortc_is_nbits_weight(n->out[0]);
+}
+
 static bool foldable(const ortc_node *n)
 {
     if (!n->op || (n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) || n->epilogue)
@@ -48,7 +65,7 @@ static bool foldable(const ortc_node *n)
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] && (!static_bytes(n->out[i], &bytes) || !ortc_add_size(out, bytes, &out))) return false;
-    return n->n_out && out <= in + MAX_GROWTH && !is_quantised_weight(n);
+    return n->n_out && (out <= in + ORTC_FOLDED_GROWTH || is_weight(n)) && !is_quantised_weight(n);
 }
 
 /* A constant made of the values that a shape function found; NULL when they are not all numbers. */

@@ -44,6 +44,7 @@ ortc_status ortc_pass_constant_targets(ortc_normalise *);
 ortc_status ortc_pass_qlinear(ortc_normalise *);
 ortc_status ortc_pass_split_heads(ortc_normalise *);
 ortc_status ortc_pass_added_views(ortc_normalise *);
+ortc_status ortc_pass_raise_nbits(ortc_normalise *);
 ortc_status ortc_pass_raise_layernorm(ortc_normalise *);
 ortc_status ortc_pass_raise_gelu(ortc_normalise *);
 ortc_status ortc_pass_raise_swish(ortc_normalise *);
@@ -51,6 +52,11 @@ ortc_status ortc_pass_raise_softmax(ortc_normalise *);
 ortc_status ortc_pass_raise_rotary(ortc_normalise *);
 ortc_status ortc_pass_raise_attention(ortc_normalise *);
 ortc_status ortc_pass_raise_casts(ortc_normalise *);
+
+/* Folding makes results of at most the inputs' bytes and so many (fold_constants.c). */
+#define ORTC_FOLDED_GROWTH ((size_t)1 << 20)
+/* Whether e, dequantised, is a weight that raise_nbits.c makes one of few bits. */
+bool ortc_is_nbits_weight(const ortc_edge *e);
 
 /* Runs the table over a graph, leaving out the passes named in `off`; edits[i] counts what pass i changed. */
 ortc_status ortc_normalise_run(ortc_normalise *, const char *const *off, size_t n_off, uint64_t *edits);

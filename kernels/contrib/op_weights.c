@@ -153,6 +153,84 @@ ortc_status ortc_contrib_matmul_nbits(ortc_lift *l)
     return bias ? ortc_lift_write(l, "Y = Add(product, bias)") : ORTC_OK;
 }
 
+/* Rows of bytes of a tensor of fewer bits, [rows, bytes]; false: a row is no whole number of them, or the
+ * tensor is no constant that could be seen so. */
+static bool rows_of_bytes(ortc_lift *l, const char *to, const char *name, int64_t rows, int64_t columns,
+                          int64_t bits, ortc_status *status)
+{
+    const ortc_port p = ortc_lift_look(l, name);
+    const int64_t dims[2] = {rows, columns * bits / 8};
+    if (columns * bits % 8) return false;
+    if (ortc_dtype_bits(p.dtype) == 8) {
+        *status = ortc_lift_write(l, "%s = Identity(%s)", to, name);
+        return true;
+    }
+    if (!(p.flags & ORTC_PORT_CONST)) return false;
+    *status = ortc_lift_recast(l, to, name, ORTC_U8, 2, dims);
+    return true;
+}
+
+/* What a byte holds, [256, elements of it]; those with a sign are raised. */
+static ortc_status name_elements(ortc_lift *l, int64_t bits, bool with_sign)
+{
+    const int64_t each = 8 / bits, dims[2] = {256, each};
+    uint8_t table[256 * 4];
+    for (int i = 0; i < 256 * (int)each; i++)
+        table[i] = (uint8_t)(i / each >> (i % each * bits) & ((1 << bits) - 1)) ^
+                   (uint8_t)(with_sign ? 1 << (bits - 1) : 0);
+    return ortc_lift_name(l, "elements", ORTC_U8, 2, dims, table);
+}
+
+/* The rows that indices name, a byte for each element, in blocks of `block`: [blocks, block]. */
+static ortc_status pick(ortc_lift *l, const char *to, const char *bytes, int64_t block, int64_t bits)
+{
+    ORTC_TRY(ortc_lift_write(l, "%s_rows = Gather(%s, indices)", to, bytes));
+    if (bits < 8)
+        ORTC_TRY(ortc_lift_write(l,
+                                 "%s_at = Cast(%s_rows) to=%d\n"
+                                 "%s_parts = Gather(elements, %s_at)",
+                                 to, to, ORTC_I32, to, to));
+    return ortc_lift_write(l,
+                           "%s_bytes = Reshape(%s_%s, [-1,%lld])\n"
+                           "%s = Cast(%s_bytes) to=@scales",
+                           to, to, bits < 8 ? "parts" : "rows", (long long)block, to, to);
+}
+
+/* GatherBlockQuantized of the rows of a matrix: only those are dequantised. *done false: not of this one. */
+static ortc_status gather_rows(ortc_lift *l, int64_t bits, int64_t block, bool *done)
+{
+    const ortc_port data = ortc_lift_look(l, "data"), scales = ortc_lift_look(l, "scales");
+    const bool zeros = ortc_given(l, "zero_points"), packed = data.dtype == ORTC_U8,
+               with_sign = data.dtype == ORTC_I4 || data.dtype == ORTC_I2;
+    const int64_t columns = data.dims[1] * (packed ? 8 / bits : 1), blocks = scales.dims[1];
+    ortc_status status = ORTC_OK;
+    if (data.dims[0] < 0 || columns < 1 || blocks < 1) return ORTC_OK;
+    bits = packed ? bits : ortc_dtype_bits(data.dtype);
+    if (columns != blocks * block || (zeros && blocks * bits % 8)) return ORTC_OK;
+    if (!rows_of_bytes(l, "some", "data", data.dims[0], columns, bits, &status)) return ORTC_OK;
+    ORTC_TRY(status);
+    if (zeros && !rows_of_bytes(l, "some_zeros", "zero_points", data.dims[0], blocks, bits, &status))
+        return ORTC_OK;
+    ORTC_TRY(status);
+    *done = true;
+    if (bits < 8) ORTC_TRY(name_elements(l, bits, with_sign));
+    ORTC_TRY(pick(l, "numbers", "some", block, bits));
+    if (zeros)
+        ORTC_TRY(pick(l, "zeros", "some_zeros", 1, bits));
+    else
+        ORTC_TRY(
+            ortc_lift_write(l, "zeros = Cast(%d:u8) to=@scales", packed || with_sign ? 1 << (bits - 1) : 0));
+    return ortc_lift_write(l,
+                           "step_rows = Gather(scales, indices)\n"
+                           "steps = Reshape(step_rows, [-1,1])\n"
+                           "moved = Sub(numbers, zeros)\n"
+                           "real = Mul(moved, steps)\n"
+                           "lead = Shape(indices)\n"
+                           "shape = Concat(lead, [%lld]) axis=0\n"
+                           "output = Reshape(real, shape)",
+                           (long long)columns);
+}
+
 /* Rows of an embedding whose elements are quantised in blocks. */
 ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
 {
@@ -166,6 +244,11 @@ ortc_status ortc_contrib_gather_block_quantized(ortc_lift *l)
                               "data and scales must be known to have the same rank");
     if (!ortc_axis_of(ortc_lift_int(l, "quantize_axis", 1), data.rank, &axis))
         return ortc_lift_fail(l, ORTC_INVALID_MODEL, "quantize_axis is outside of data's rank");
+    if (axis == 1 && data.rank == 2 && ortc_lift_int(l, "gather_axis", 0) == 0) {
+        bool done = false;
+        ORTC_TRY(gather_rows(l, bits, block, &done));
+        if (done) return ORTC_OK;
+    }
     if (data.dtype == ORTC_U8) { /* elements of `bits` bits in bytes; their rows are flat here */
         int64_t rows = 1, blocks;
         if (axis != data.rank - 1)
