@@ -55,8 +55,8 @@ static bool read_scales(const ortc_node *n, int32_t along_k, few_bits *f)
     f->scale_n = f->scale_k = 0;
     if (block) {
         if (block < 0 || axis != along_k || f->scale->rank != 2) return false;
-        const int64_t parts = (f->k + block - 1) / block;
         f->held = block < f->k ? block : f->k;
+        const int64_t parts = (f->k + f->held - 1) / f->held;
         f->scale_n = along_k ? parts : 1;
         f->scale_k = along_k ? 1 : f->n;
         return f->scale->count == parts * f->n && (!f->zero || f->zero->count == f->scale->count);
