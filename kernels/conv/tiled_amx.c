@@ -356,14 +356,17 @@ static int lay_bf16(size_t n, const char *x, size_t step, size_t block, size_t b
 {
     (void)flip, (void)piece;
 #ifdef __AVX512F__
+    for (size_t i = 0; blocks == 1 && i < n; i++, x += step, y += AMX_ROW)
+        _mm512_storeu_si512(y, _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)x)));
     for (size_t i = 0; blocks > 1 && i < n; i++, x += step, y += AMX_ROW) {
         const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)x),
                       high = _mm256_loadu_si256((const __m256i *)(const void *)(x + block));
         _mm512_storeu_si512(y, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
     }
-    if (blocks > 1) return 0;
-#endif
+    return 0;
+#else
     return lay_same(BLOCK * 2, n, x, step, block, blocks, 0, y);
+#endif
 }
 static int lay_bytes(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                      size_t piece)

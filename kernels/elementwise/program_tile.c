@@ -133,7 +133,7 @@ void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void 
     _Alignas(64) char blocks[BLOCKS * ORTC_PW_BLOCK_BYTES];
     _Alignas(64) float space[ELEMENTS];
     ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
-    operands o; /* as far as it is read, and so above */
+    operands o;      /* as far as it is read, and so above */
     size_t done = 0; /* whole rows, or elements of the only one */
     assert(ortc_pw_tile_can(code));
     if (rows == 1 || (ld == cols && out_ld == cols))

@@ -1,10 +1,11 @@
 /* runtime/plan/planner_parts.c: values that are made where another one wants them (planner.h).
  *
- * A kernel that puts values side by side, as Concat does, says where in its output each lies (ortc_plan_part).
- * Then that output's block begins with the first of them, whoever makes a value writes it there, and it is
- * not copied. An input that is a view of something larger, as results of Split are, brings all of that: the
- * kernel's inputs must then cover every byte of it, each at its place, for what else lay there would lie over
- * other inputs. Later offers come first, so that parts of an output that is itself a part follow it.
+ * A kernel that puts values side by side, as Concat does, says where in its output each lies
+ * (ortc_plan_part). Then that output's block begins with the first of them, whoever makes a value writes it
+ * there, and it is not copied. An input that is a view of something larger, as results of Split are, brings
+ * all of that: the kernel's inputs must then cover every byte of it, each at its place, for what else lay
+ * there would lie over other inputs. Later offers come first, so that parts of an output that is itself a
+ * part follow it.
  */
 #include "planner.h"
 
@@ -25,8 +26,8 @@ static place find(const ortc_planner *p, ortc_edge *e, uint8_t form)
     return at;
 }
 
-/* Where in its own root an input lies, and where in the output that root would begin; false: before it, or
- * the root is a part of something already. */
+/* The root of an input, and where in the output it would begin; false: before it, or the root is a part of
+ * something already. */
 static bool begins(const ortc_planner *p, const ortc_part *o, ortc_edge **root, size_t *at)
 {
     const ortc_home *h = ortc_planner_at(p, p->graph->edges.data[o->in], o->form);
