@@ -555,6 +555,10 @@ static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_
 static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in);
 /* The output is a part of the input's memory: no step is made. */
 static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset);
+/* The input is a part of the output, as it lies, from that byte on, beside those of other inputs: where the
+ * planner can, it is made there, and the kernel finds its data there and has nothing to copy; else, and with
+ * libraries that know of no parts, elsewhere. Layouts are the same. */
+static inline void ortc_plan_part(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset);
 /* A packed form of constant input `in`; *out lives as long as the plan. `param` is copied, compared
  * bytewise. */
 static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how,

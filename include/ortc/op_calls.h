@@ -556,6 +556,7 @@ struct ortc_plan_api {
     void (*cost)(ortc_plan *, double flops, double bytes);
     ortc_status (*fail)(ortc_plan *, ortc_status, const char *fmt, va_list);
     const ortc_device *(*device)(const ortc_plan *);
+    void (*part)(ortc_plan *, uint32_t out, uint32_t in, int64_t byte_offset);
 };
 
 static inline void ortc_plan_workspace(ortc_plan *p, size_t bytes, size_t bytes_per_worker)
@@ -569,6 +570,10 @@ static inline void ortc_plan_may_reuse(ortc_plan *p, uint32_t out, uint32_t in)
 static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
 {
     p->api->view(p, out, in, byte_offset);
+}
+static inline void ortc_plan_part(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
+{
+    if (p->api->size > offsetof(ortc_plan_api, part) && p->api->part) p->api->part(p, out, in, byte_offset);
 }
 static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how,
                                          const void *param, size_t param_bytes, const ortc_packed **out)

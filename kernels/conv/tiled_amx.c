@@ -356,14 +356,17 @@ static int lay_bf16(size_t n, const char *x, size_t step, size_t block, size_t b
 {
     (void)flip, (void)piece;
 #ifdef __AVX512F__
+    for (size_t i = 0; blocks == 1 && i < n; i++, x += step, y += AMX_ROW)
+        _mm512_storeu_si512(y, _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)x)));
     for (size_t i = 0; blocks > 1 && i < n; i++, x += step, y += AMX_ROW) {
         const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)x),
                       high = _mm256_loadu_si256((const __m256i *)(const void *)(x + block));
         _mm512_storeu_si512(y, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
     }
-    if (blocks > 1) return 0;
-#endif
+    return 0;
+#else
     return lay_same(BLOCK * 2, n, x, step, block, blocks, 0, y);
+#endif
 }
 static int lay_bytes(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
                      size_t piece)
@@ -388,20 +391,43 @@ VFN vi32 stem_channel(const int type, const char *x, size_t plane, size_t channe
     return (vi32)((vu32)v_load_u16((const uint16_t *)(const void *)x + i, n) << 16);
 }
 
+/* Words of both, in turn, to y: 2 n of them. */
+VFN void store_in_turn(vi32 a, vi32 b, size_t n, char *y)
+{
+#ifdef __AVX512F__
+    const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
+                  low = _mm512_permutex2var_epi32((__m512i)a, first, (__m512i)b),
+                  high = _mm512_permutex2var_epi32((__m512i)a, _mm512_add_epi32(first, _mm512_set1_epi32(8)),
+                                                   (__m512i)b);
+    if (n >= BLOCK) {
+        _mm512_storeu_si512(y, low);
+        _mm512_storeu_si512(y + 64, high);
+        return;
+    }
+    _mm512_mask_storeu_epi64(y, (__mmask8)((1u << n) - 1), low);
+    _mm512_mask_storeu_epi64(y + 64, (__mmask8)(n > 8 ? (1u << (n - 8)) - 1 : 0), high);
+#else
+    int32_t words[2][BLOCK], both[2 * BLOCK];
+    v_store_i32(words[0], a, v_lanes());
+    v_store_i32(words[1], b, v_lanes());
+    for (size_t k = 0; k < v_lanes(); k++) both[2 * k] = words[0][k], both[2 * k + 1] = words[1][k];
+    memcpy(y, both, 8 * (n < v_lanes() ? n : v_lanes()));
+#endif
+}
+
 VFN int lay_stem(const int type, size_t n, const char *x, size_t plane, size_t channels, char *y)
 {
     vm32 odd = v_lt_i32(v_set_i32(0), v_set_i32(0));
     V_FOR(i, left, n, {
-        int32_t words[2][BLOCK], both[2 * BLOCK];
+        vi32 word[2];
         for (size_t k = 0; k < 2; k++) {
             const vi32 a = stem_channel(type, x, plane, channels, 2 * k, i, left),
                        b = stem_channel(type, x, plane, channels, 2 * k + 1, i, left);
             const vi32 most = v_set_i32(0x7f800000);
             odd = v_or(odd, v_or(v_eq_i32(a & most, most), v_eq_i32(b & most, most)));
-            v_store_i32(words[k], (vi32)((vu32)a >> 16) | b, v_lanes());
+            word[k] = (vi32)((vu32)a >> 16) | b;
         }
-        for (size_t k = 0; k < v_lanes(); k++) both[2 * k] = words[0][k], both[2 * k + 1] = words[1][k];
-        memcpy(y + 8 * i, both, 8 * (left < v_lanes() ? left : v_lanes()));
+        store_in_turn(word[0], word[1], left, y + 8 * i);
     });
     return v_any(odd);
 }

@@ -101,9 +101,10 @@ static size_t straight(const ortc_pw_code *code, const ortc_pw_body *body, const
 {
     const size_t block = body->bytes / sizeof(float), done = rows * cols / block * block;
     _Alignas(64) char space[ORTC_PW_TILE_IN][ORTC_PW_BLOCK_BYTES]; /* what repeats itself in every block */
-    operands o = {.in = {(char *)(uintptr_t)tile}, .out = out};
+    operands o; /* as far as it is read: all of it is 200 clocks of zeros */
     uint32_t repeated = 0;
     if (done == 0 || (rows > 1 && block % cols != 0 && cols % block != 0)) return 0;
+    o.in[0] = (char *)(uintptr_t)tile, o.out = out;
     o.step[0] = bytes_of(code->in[0] ? code->in[0] : ORTC_F32);
     for (uint32_t k = 1; k < code->n_in; k++) {
         const ortc_pw_place *p = &in[k];
@@ -112,7 +113,7 @@ static size_t straight(const ortc_pw_code *code, const ortc_pw_body *body, const
         if (p->col == 1 && (rows == 1 || p->row == cols)) {
             o.in[k] = (char *)(uintptr_t)p->data, o.step[k] = size;
         } else if ((p->row == 0 || rows == 1) && (p->col == 0 || (rows > 1 && block % cols == 0))) {
-            o.in[k] = space[repeated++];
+            o.in[k] = space[repeated++], o.step[k] = 0;
             lay_out(size, p->data, 0, p->col, p->col ? block / cols : 1, p->col ? cols : block, o.in[k]);
         } else {
             return 0;
@@ -132,7 +133,7 @@ void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void 
     _Alignas(64) char blocks[BLOCKS * ORTC_PW_BLOCK_BYTES];
     _Alignas(64) float space[ELEMENTS];
     ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
-    operands o = {{NULL}, NULL, {0}};
+    operands o;      /* as far as it is read, and so above */
     size_t done = 0; /* whole rows, or elements of the only one */
     assert(ortc_pw_tile_can(code));
     if (rows == 1 || (ld == cols && out_ld == cols))

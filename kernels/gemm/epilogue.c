@@ -7,7 +7,7 @@
 int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail_spec *out, const char **why)
 {
     ortc_tail t;
-    const uint32_t unit = ORTC_CPU_AMX | ORTC_CPU_AVX512 | ORTC_CPU_AVX512_BF16;
+    const uint32_t unit = ORTC_CPU_AMX | ORTC_CPU_AVX512; /* AVX512_BF16 is not set beside AMX */
     memset(out, 0, sizeof *out);
     out->bias = out->residual = -1;
     if (!ortc_tail_read(n, axis, may, &t, why)) return 0;

@@ -191,15 +191,33 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
                                 .dims = {outer, run},
                                 .to_step = {join ? row : run, 1},
                                 .from_step = {join ? run : row, 1}};
-        if (part->dtype) ORTC_TRY(ortc_strided_move(c, &m));
+        if (part->dtype && m.to != m.from) ORTC_TRY(ortc_strided_move(c, &m));
         first += run;
     }
     return ORTC_OK;
 }
 
+/* Parts of the dims before the axis, of which there are none, lie one behind the other: they may be made
+ * there. What fills up a last block is the output's. */
+static void join_in_place(const void *state, ortc_plan *p)
+{
+    const ortc_view *y = &p->out[0];
+    int64_t outer, inner, offset = 0;
+    int32_t axis;
+    if (!ortc_axis_of(*(const int64_t *)state, y->rank, &axis)) return;
+    ortc_around(y, axis, &outer, &inner);
+    for (uint32_t i = 0; i < p->n_in && outer == 1; i++) {
+        const ortc_view *x = &p->in[i];
+        const int64_t n = x->rank > axis ? x->dims[axis] : 0;
+        if (n && inner && stored(x, n) == n) ortc_plan_part(p, 0, i, offset);
+        offset += stored(x, n) * inner * ortc_dtype_bits(y->dtype) / 8;
+    }
+}
+
 static ortc_status concat_plan(const void *state, ortc_plan *p, void **pstate)
 {
     note_bytes(p);
+    if (p->n_in > 1) join_in_place(state, p);
     return ortc_concat_plan(state, p, pstate);
 }
 

@@ -139,6 +139,10 @@ static void pass_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t offset)
 {
     ortc_plan_view(outer(p), out, in, offset);
 }
+static void pass_part(ortc_plan *p, uint32_t out, uint32_t in, int64_t offset)
+{
+    ortc_plan_part(outer(p), out, in, offset);
+}
 static ortc_status pass_pack(ortc_plan *p, uint32_t in, const ortc_packing *how, const void *param,
                              size_t bytes, const ortc_packed **out)
 {
@@ -161,7 +165,8 @@ static const ortc_plan_api plan_api = {ORTC_SIZED(ortc_plan_api),
                                        pass_pack,
                                        pass_cost,
                                        pass_fail,
-                                       pass_device};
+                                       pass_device,
+                                       pass_part};
 
 static ortc_status plan(const void *p, ortc_plan *the_plan, void **out)
 {

@@ -214,13 +214,27 @@ static ortc_status write_one(checker *c, const extent *at, uint32_t root, int ac
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
-/* What a step writes lies beside what it reads, but for an input that it says it is written over. */
-static ortc_status check_beside(checker *c, const ortc_step *s, const extent *at, uint32_t over)
+/* Whether bytes of a result are there already: those of an input that is a part of it. */
+static bool is_part(const ortc_step *s, const extent *in, const extent *at, uint32_t root)
+{
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        const extent e = extent_of(s, &s->in[i]);
+        if (s->in[i].part && s->in[i].root == root && overlap(&e, in) && e.begin <= in->begin &&
+            in->end <= e.end && at->begin <= e.begin && e.end <= at->end)
+            return true;
+    }
+    return false;
+}
+
+/* What a step writes lies beside what it reads, but for an input that it says it is written over, and
+ * for parts of the result that are there already. */
+static ortc_status check_beside(checker *c, const ortc_step *s, const extent *at, uint32_t root,
+                                uint32_t over)
 {
     for (uint32_t i = 0; i < s->n_in; i++) {
         const extent in = extent_of(s, &s->in[i]);
         const bool same = over == i + 1 && at->begin == in.begin && at->end == in.end;
-        if (s->in[i].from == ORTC_FROM_ARENA && overlap(&in, at) && !same)
+        if (s->in[i].from == ORTC_FROM_ARENA && overlap(&in, at) && !same && !is_part(s, &in, at, root))
             return wrong(c, "writes bytes %zu to %zu over its input %u in %zu to %zu", at->begin, at->end, i,
                          in.begin, in.end);
     }
@@ -245,7 +259,7 @@ static ortc_status write_result(checker *c, const ortc_step *s, uint32_t port)
         return wrong(c, "output %u has no place", port);
     if (o->from == ORTC_FROM_SLOT && !is_slot(c->program, o->index))
         return wrong(c, "output %u is written to a slot that the program does not have", port);
-    if (o->from == ORTC_FROM_ARENA) ORTC_TRY(check_beside(c, s, &at, o->over));
+    if (o->from == ORTC_FROM_ARENA) ORTC_TRY(check_beside(c, s, &at, o->root, o->over));
     for (uint32_t k = 0; k < port; k++) {
         const extent other = extent_of(s, &s->out[k]);
         if (s->out[k].from && overlap(&other, &at))
@@ -260,7 +274,7 @@ static ortc_status write_workspace(checker *c, const ortc_step *s)
     if (!s->workspace && !s->workspace_per_worker) return ORTC_OK;
     const extent at = {ORTC_FROM_ARENA, space, 0, s->workspace_at,
                        s->workspace_at + s->workspace + s->workspace_per_worker};
-    ORTC_TRY(check_beside(c, s, &at, 0));
+    ORTC_TRY(check_beside(c, s, &at, UINT32_MAX, 0));
     for (uint32_t k = 0; k < s->n_out; k++) {
         const extent out = extent_of(s, &s->out[k]);
         if (s->out[k].from == ORTC_FROM_ARENA && overlap(&out, &at))

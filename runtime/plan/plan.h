@@ -100,6 +100,7 @@ typedef struct ortc_operand {
     size_t offset;  /* into that memory */
     uint32_t root;  /* the edge whose value lies there: its own, or what it is a view of */
     uint32_t over;  /* of an output: 1 + the input of its step whose place it takes; 0: none */
+    bool part;      /* of an input: made where its step's output wants it */
     uint8_t form;   /* while planning: of the planner's, in which memory and layout */
 } ortc_operand;
 

@@ -86,6 +86,7 @@ static ortc_status build(ortc_planner *p)
         if (p->env->cancel || p->env->deadline_ns) ORTC_TRY(ortc_run_env_poll(p->env));
         ORTC_TRY(ortc_planner_node(p, node));
     }
+    ORTC_TRY(ortc_planner_place_parts(p));
     ORTC_TRY(p->program->chained ? ortc_planner_fill_slots(p) : ortc_planner_place_outputs(p));
     ortc_planner_place_ties(p);
     ortc_planner_end_reading(p);
@@ -138,6 +139,7 @@ ortc_status ortc_program_build(const ortc_placed *placed, ortc_pack_store *store
         ortc_array_deinit(&p.spaces[i].block_edges);
     }
     ortc_array_deinit(&p.reading);
+    ortc_array_deinit(&p.parts);
     ortc_array_deinit(&p.slots);
     ortc_array_deinit(&p.in_place);
     ortc_arena_deinit(&p.scratch);

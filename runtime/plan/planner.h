@@ -1,7 +1,7 @@
 /* runtime/plan/planner.h: the planner's inside, shared by its stages: planner_infer.c (shapes, segments, what
  * is needed), planner_home.c (where an edge's bytes are), planner_move.c (copies between spaces, reorderings,
- * signals, waits), planner_node.c (what kernels say, steps), planner_place.c (outputs, slots, arenas),
- * planner.c (the whole).
+ * signals, waits), planner_node.c (what kernels say, steps), planner_parts.c (values that are made where
+ * others want them), planner_place.c (outputs, slots, arenas), planner.c (the whole).
  */
 #ifndef ORTC_PLANNER_H
 #define ORTC_PLANNER_H
@@ -38,6 +38,12 @@ typedef struct ortc_in_place {
     uint32_t step, out, in; /* edges' ids */
     uint8_t form;           /* of both */
 } ortc_in_place;
+/* A kernel's offer to find an input where it wants it in its output. */
+typedef struct ortc_part {
+    uint32_t step, port, out, in; /* edges' ids */
+    uint8_t form;                 /* of both */
+    size_t offset;
+} ortc_part;
 typedef struct ortc_space {
     ORTC_ARRAY(ortc_block) blocks;
     ORTC_ARRAY(uint32_t) block_edges; /* edge id; UINT32_MAX: workspace of the step in `from` */
@@ -73,6 +79,7 @@ typedef struct ortc_planner {
     bool *crosses; /* by edge id: made here, read by a later segment or an output of a chain */
     bool late;     /* a kernel of this segment makes extents that are not known yet */
     ORTC_ARRAY(ortc_in_place) in_place;
+    ORTC_ARRAY(ortc_part) parts; /* in the order of steps */
     ORTC_ARRAY(ortc_slot) slots;
     ORTC_ARRAY(ortc_step) steps;
     ortc_space spaces[ORTC_MAX_SPACES];
@@ -149,7 +156,11 @@ ortc_status ortc_planner_reorder(ortc_planner *, const ortc_edge *, uint8_t from
 uint8_t ortc_planner_port_form(const ortc_planner *, const ortc_node *, uint32_t port, bool input);
 void ortc_step_drop_pstate(const ortc_step *);
 
+/* planner_parts.c */
+ortc_status ortc_planner_place_parts(ortc_planner *); /* before outputs and slots */
+
 /* planner_place.c */
+bool ortc_planner_is_output(const ortc_planner *, const ortc_edge *); /* a wanted one */
 ortc_status ortc_planner_place_outputs(ortc_planner *);
 void ortc_planner_place_ties(ortc_planner *); /* after the outputs */
 ortc_status ortc_planner_fill_slots(ortc_planner *);

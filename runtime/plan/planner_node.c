@@ -18,6 +18,7 @@ typedef struct plan_context {
     double flops, bytes;
     uint64_t packed; /* bit i: input i has a packed form */
     uint32_t n_views, n_reuse;
+    size_t first_part; /* of the planner's */
     struct {
         uint32_t out, in;
         int64_t offset; /* bytes */
@@ -51,6 +52,14 @@ static void plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offs
     c->views[c->n_views].in = in;
     c->views[c->n_views].offset = byte_offset;
     c->n_views++;
+}
+/* An offer only: without memory for it the kernel copies. */
+static void plan_part(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset)
+{
+    plan_context *c = outer(p);
+    if (out < p->n_out && in < p->n_in && byte_offset >= 0)
+        (void)ortc_array_push(&c->p->parts,
+                              (ortc_part){.port = in, .out = out, .offset = (size_t)byte_offset});
 }
 static void plan_cost(ortc_plan *p, double flops, double bytes)
 {
@@ -89,7 +98,8 @@ static const ortc_plan_api plan_api = {.size = sizeof plan_api,
                                        .pack = plan_pack,
                                        .cost = plan_cost,
                                        .fail = plan_fail,
-                                       .device = plan_device};
+                                       .device = plan_device,
+                                       .part = plan_part};
 
 /* ---- Choose -------------------------------------------------------------------------------------------- */
 
@@ -380,6 +390,25 @@ static ortc_status offer_reuse(ortc_planner *p, const plan_context *c, uint32_t 
     return ORTC_OK;
 }
 
+/* What the kernel has said of parts becomes what the planner knows them by; of other forms there are none. */
+static void note_parts(ortc_planner *p, const plan_context *c, uint32_t index)
+{
+    const ortc_step *s = &p->steps.data[index];
+    size_t kept = c->first_part;
+    for (size_t i = kept; i < p->parts.count; i++) {
+        ortc_part o = p->parts.data[i];
+        const ortc_edge *in = s->node->in[o.port], *out = s->node->out[o.out];
+        if (!in || !ortc_view_present(&s->out[o.out].view) || s->in[o.port].form != s->out[o.out].form)
+            continue;
+        o.step = index;
+        o.form = s->out[o.out].form;
+        o.in = in->id;
+        o.out = out->id;
+        p->parts.data[kept++] = o;
+    }
+    p->parts.count = kept;
+}
+
 /* Slots and blocks for what the step makes. */
 static ortc_status place_results(ortc_planner *p, const plan_context *c, uint32_t index)
 {
@@ -437,7 +466,10 @@ static ortc_status place_workspace(ortc_planner *p, const plan_context *c, uint3
 ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
 {
     const ortc_site *site = ortc_site_of(p->placed, n);
-    plan_context c = {.p = p, .node = n, .target = ortc_target_of(p->placed, n)};
+    plan_context c = {.p = p,
+                      .node = n,
+                      .target = ortc_target_of(p->placed, n),
+                      .first_part = p->parts.count};
     ortc_step s = {.kind = ORTC_STEP_KERNEL,
                    .device = (uint8_t)site->device,
                    .node = n,
@@ -454,8 +486,10 @@ ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
     if (status == ORTC_OK && !viewed) status = add_step(p, &s, &c, &index);
     if (status != ORTC_OK || viewed) {
         ortc_step_drop_pstate(&s);
+        p->parts.count = c.first_part;
         return status;
     }
+    note_parts(p, &c, index);
     ORTC_TRY(place_results(p, &c, index));
     ORTC_TRY(place_workspace(p, &c, index));
     return fill_plain_slots(p, n, &s);
@@ -495,11 +529,13 @@ ortc_status ortc_planner_reorder(ortc_planner *p, const ortc_edge *e, uint8_t fr
         .p = p,
         .node = m->node,
         .target = d,
+        .first_part = p->parts.count,
         .plan = {.api = &plan_api, .size = sizeof c.plan, .n_in = 1, .n_out = 1, .in = &in, .out = &out}};
     ORTC_TRY(ask(p, &s, &c));
     s.bytes = c.bytes ? c.bytes
                       : 2 * (double)ortc_view_stored(in.layout ? &in : &out) * ortc_dtype_bits(v.dtype) / 8;
     s.workspace = c.workspace;
+    p->parts.count = c.first_part;
     s.captures = d->space && d->provider->capture_begin && !(s.kernel->flags & ORTC_KERNEL_NO_CAPTURE);
     if (!ortc_array_push(&p->steps, s)) {
         ortc_step_drop_pstate(&s);

@@ -101,7 +101,7 @@ void ortc_planner_place_ties(ortc_planner *p)
     }
 }
 
-static bool is_output(const ortc_planner *p, const ortc_edge *e)
+bool ortc_planner_is_output(const ortc_planner *p, const ortc_edge *e)
 {
     for (uint32_t i = 0; i < p->graph->n_outputs; i++)
         if (p->wanted[i] && p->graph->outputs[i].edge == e) return true;
@@ -118,7 +118,8 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
         if (!p->crosses[i] || ortc_planner_at(p, e, p->primary[i])->lives == LIVES_SLOT ||
             (p->made && p->made[i]))
             continue;
-        if (stays ? p->end != NULL || !is_output(p, e) : !ortc_fact_values_known(&p->facts[i])) continue;
+        if (stays ? p->end != NULL || !ortc_planner_is_output(p, e) : !ortc_fact_values_known(&p->facts[i]))
+            continue;
         ortc_home *h;
         size_t bytes;
         if (ortc_fact_is_given(&p->facts[i])) {

@@ -163,7 +163,11 @@ static uint64_t *live_bytes(const ortc_graph *g, const ortc_program *p)
                 lives[s->in[k].root].to = i;
         for (uint32_t k = 0; k < s->n_out; k++) {
             const ortc_operand *o = &s->out[k];
-            if (o->from != ORTC_FROM_ARENA || o->root >= g->edges.count || lives[o->root].at) continue;
+            if (o->from != ORTC_FROM_ARENA || o->root >= g->edges.count) continue;
+            if (lives[o->root].at) { /* a part of it was there before */
+                if (operand_bytes(o) > operand_bytes(lives[o->root].at)) lives[o->root].at = o;
+                continue;
+            }
             lives[o->root] = (life){o, i, i};
             life *over = o->over ? &lives[s->in[o->over - 1].root] : NULL; /* whose place it takes */
             if (over && over->at && over->from < i) over->to = i - 1;

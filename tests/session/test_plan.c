@@ -306,6 +306,42 @@ static void swap_steps(uint32_t a, uint32_t b)
         expect_sound(); \
     } while (0)
 
+static ortc_edge *join(uint32_t n, ortc_edge *const *x)
+{
+    ortc_attr axis = {.size = sizeof axis, .kind = ORTC_ATTR_INT};
+    ortc_edge *y = node("Concat", n, x, 1)->out[0];
+    ortc_node_set_attr(y->producer, "axis", &axis);
+    return y;
+}
+
+/* Joins within joins: what two of them want is where the last has it, of what is read twice there is one, an
+ * input stays where it is, and parts of one value go along if all of it does. */
+Test(plan, what_is_joined_is_made_there)
+{
+    const size_t row = 16 * sizeof(float);
+    ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL), *b = apply("Transpose", x, NULL), *half[2];
+    for (int64_t i = 0; i < 2; i++) {
+        ortc_edge *from = ints(1, (int64_t[]){8 * i}), *to = ints(1, (int64_t[]){8 * i + 8});
+        half[i] = node("Slice", 3, (ortc_edge *[]){b, from, to}, 1)->out[0];
+    }
+    ortc_edge *twice = join(2, (ortc_edge *[]){a, a}), *some = join(2, (ortc_edge *[]){x, half[0]});
+    output("y", apply("Transpose", join(3, (ortc_edge *[]){twice, half[0], half[1]}), NULL));
+    output("z", apply("Transpose", join(2, (ortc_edge *[]){some, twice}), NULL));
+    open_session("cpu");
+    plan_rows(16);
+    static const bool parts[4][3] = {{true}, {false}, {false, true, true}, {true, true}};
+    static const size_t at[3] = {0, 32, 40};
+    ortc_step *step = p->steps;
+    for (uint32_t i = 0; i < 4; i++, step++) {
+        while (strcmp(step->node->type, "Concat")) step++;
+        for (uint32_t k = 0; k < step->n_in; k++) cr_expect_eq(step->in[k].part, parts[i][k], "%u %u", i, k);
+        for (uint32_t k = 1; k < step->n_in && i == 2; k++)
+            cr_expect_eq(step->in[k].offset, step->out[0].offset + at[k] * row);
+        if (i == 3) cr_expect_eq(step->in[1].offset, step->out[0].offset + 24 * row);
+        if (i >= 2) DAMAGED(step->in[1].part, false, "over its input 1");
+    }
+}
+
 Test(plan, the_check_refuses_wrong_order_and_lifetimes)
 {
     ortc_edge *x = rows("x"), *a = apply("Neg", x, NULL), *b = apply("Transpose", a, NULL);

@@ -192,6 +192,19 @@ Test(pointwise, arithmetic_on_shapes_is_left_alone)
     cr_expect_eq(asked, 0);
 }
 
+/* What was built, as code for tiles. */
+static void lower(const ortc_pw_builder *b, ortc_pw_code *code)
+{
+    union {
+        ortc_pointwise p;
+        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b->n), .n_in = b->n_in, .n = (uint16_t)b->n}};
+    const char *why;
+    cr_assert_not(b->failed);
+    memcpy(u.p.steps, b->steps, b->n * sizeof *b->steps);
+    cr_assert(ortc_pw_lower(&u.p, code, &why), "%s", why);
+}
+
 /* What products do to a tile in place, with other inputs of every type beside it: tiles of many sizes,
  * nothing beside them touched, and an element does not depend on the tile that it is in. */
 Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
@@ -213,15 +226,8 @@ Test(pointwise, a_tile_is_changed_in_place_and_nothing_beside_it)
     ortc_pw_to(&b, ORTC_PW_STORE, ORTC_F32,
                ortc_pw_select(&b, ortc_pw_load(&b, 5, ORTC_BOOL), z,
                               ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_load(&b, 1, ORTC_F32))));
-    union {
-        ortc_pointwise p;
-        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
-    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 6, .n = (uint16_t)b.n}};
-    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
     ortc_pw_code code;
-    const char *why;
-    cr_assert_not(b.failed);
-    cr_assert(ortc_pw_lower(&u.p, &code, &why), "%s", why);
+    lower(&b, &code);
     cr_assert(ortc_pw_tile_can(&code));
     const float half = 0.5F;
     for (size_t i = 0; i < ORTC_LENGTH(tile); i++) {
@@ -277,14 +283,8 @@ Test(pointwise, a_sigmoid_that_becomes_bf16)
     const int32_t v = ortc_pw_load(&b, 0, ORTC_F32);
     ortc_pw_to(&b, ORTC_PW_STORE, ORTC_BF16,
                ortc_pw_2(&b, ORTC_PW_MUL, v, ortc_pw_1(&b, ORTC_PW_SIGMOID, v)));
-    union {
-        ortc_pointwise p;
-        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
-    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 1, .n = (uint16_t)b.n}};
-    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
     ortc_pw_code code;
-    const char *why;
-    cr_assert(ortc_pw_lower(&u.p, &code, &why), "%s", why);
+    lower(&b, &code);
     for (size_t i = 0; i < N; i++) x[i] = (float)((double)i / 100 - 80);
     x[5] = NAN, x[6] = INFINITY, x[8] = -0.0F, x[9] = -3e38F;
     const uint32_t unit = ORTC_CPU_AMX | ORTC_CPU_AVX512;
@@ -311,14 +311,8 @@ Test(pointwise, a_gelu_that_becomes_bf16)
     const int32_t x0 = ortc_pw_load(&b, 0, ORTC_F32),
                   v = ortc_pw_2(&b, ORTC_PW_ADD, x0, ortc_pw_const(&b, x0, 1));
     ortc_pw_to(&b, ORTC_PW_STORE, ORTC_BF16, ortc_expand_gelu(&b, v));
-    union {
-        ortc_pointwise p;
-        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
-    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 1, .n = (uint16_t)b.n}};
-    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
     ortc_pw_code code;
-    const char *why;
-    cr_assert(ortc_pw_lower(&u.p, &code, &why), "%s", why);
+    lower(&b, &code);
     for (size_t i = 0; i < N; i++) x[i] = (float)((double)i / 512 - 16);
     x[5] = NAN, x[6] = INFINITY, x[7] = -INFINITY, x[9] = -3e38F;
     size_t bad = 0;
@@ -342,14 +336,8 @@ Test(pointwise, a_tile_of_pixels_by_channels)
     ortc_pw_to(&b, ORTC_PW_STORE, ORTC_F32,
                ortc_pw_2(&b, ORTC_PW_ADD, ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_load(&b, 3, ORTC_F32)),
                          ortc_pw_load(&b, 4, ORTC_F32)));
-    union {
-        ortc_pointwise p;
-        char bytes[sizeof(ortc_pointwise) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
-    } u = {.p = {.bytes = (uint32_t)ortc_pointwise_bytes(b.n), .n_in = 5, .n = (uint16_t)b.n}};
-    memcpy(u.p.steps, b.steps, b.n * sizeof *b.steps);
     ortc_tail_spec spec = {.has_rest = 1, .lies = {[3] = ORTC_PW_CHANNEL, [4] = ORTC_PW_FULL}};
-    const char *why;
-    cr_assert(ortc_pw_lower(&u.p, &spec.rest, &why), "%s", why);
+    lower(&b, &spec.rest);
     for (size_t i = 0; i < ORTC_LENGTH(tile); i++) tile[i] = (float)i;
     for (size_t i = 0; i < ORTC_LENGTH(scale); i++) scale[i] = (float)(i % 7);
     for (size_t i = 0; i < ORTC_LENGTH(residual); i++) residual[i] = (float)(i * 3);

@@ -1,0 +1,120 @@
+/* runtime/plan/planner_parts.c: values that are made where another one wants them (planner.h).
+ *
+ * A kernel that puts values side by side, as Concat does, says where in its output each lies
+ * (ortc_plan_part). Then that output's block begins with the first of them, whoever makes a value writes it
+ * there, and it is not copied. An input that is a view of something larger, as results of Split are, brings
+ * all of that: the kernel's inputs must then cover every byte of it, each at its place, for what else lay
+ * there would lie over other inputs. Later offers come first, so that parts of an output that is itself a
+ * part follow it.
+ */
+#include "planner.h"
+
+typedef struct place {
+    ortc_edge *root;
+    size_t offset;
+} place;
+
+/* The root of an edge's memory, through outputs that have become parts since. */
+static place find(const ortc_planner *p, ortc_edge *e, uint8_t form)
+{
+    place at = {e, 0};
+    const ortc_home *h = ortc_planner_at(p, e, form);
+    for (; h->root != at.root->id; h = ortc_planner_at(p, at.root, form)) {
+        at.offset += h->offset;
+        at.root = p->graph->edges.data[h->root];
+    }
+    return at;
+}
+
+/* The root of an input, and where in the output it would begin; false: before it, or the root is a part of
+ * something already. */
+static bool begins(const ortc_planner *p, const ortc_part *o, ortc_edge **root, size_t *at)
+{
+    const ortc_home *h = ortc_planner_at(p, p->graph->edges.data[o->in], o->form);
+    *root = p->graph->edges.data[h->root];
+    *at = o->offset - h->offset;
+    return ortc_planner_at(p, *root, o->form)->root == h->root && o->offset >= h->offset;
+}
+
+/* Bytes of a root that some of these offers, all of one step, want at one place. */
+static size_t covered(ortc_planner *p, const ortc_part *offers, size_t n, const ortc_edge *root, size_t at)
+{
+    size_t all = 0, bytes, begin;
+    ortc_edge *of;
+    for (size_t i = 0; i < n; i++)
+        if (begins(p, &offers[i], &of, &begin) && of == root && begin == at &&
+            ortc_planner_bytes(p, p->graph->edges.data[offers[i].in], offers[i].form, &bytes) == ORTC_OK)
+            all += bytes;
+    return all;
+}
+
+/* The root of an input goes to `at` in the output, whose block is from now on the one that begins first. */
+static void join(ortc_planner *p, const ortc_part *o, const ortc_edge *root, size_t at, bool *touched)
+{
+    ortc_block *blocks = ortc_planner_space(p, o->form)->blocks.data;
+    ortc_edge *out = p->graph->edges.data[o->out];
+    ortc_home *h = ortc_planner_at(p, root, o->form),
+              *whole = ortc_planner_at(p, find(p, out, o->form).root, o->form);
+    ortc_block *part = &blocks[h->index], *all = &blocks[whole->index];
+    const size_t bytes = all->bytes;
+    const uint32_t first = h->index < whole->index ? h->index : whole->index;
+    const uint32_t from = part->from < all->from ? part->from : all->from,
+                   to = part->to > all->to ? part->to : all->to;
+    touched[h->index] = touched[whole->index] = true;
+    part->bytes = all->bytes = 0;
+    whole->index = first;
+    blocks[first] = (ortc_block){bytes, from, to, -1, 0};
+    *h = (ortc_home){.root = o->out, .offset = at, .made = true};
+}
+
+/* The offers of one step. */
+static void place_step(ortc_planner *p, const ortc_part *offers, size_t n, bool *touched)
+{
+    const ortc_home *out = ortc_planner_at(p, p->graph->edges.data[offers->out], offers->form);
+    const ortc_home *whole = ortc_planner_at(p, find(p, p->graph->edges.data[offers->out], offers->form).root,
+                                             offers->form);
+    size_t room, at;
+    if (whole->lives != LIVES_BLOCK || !out->made ||
+        ortc_planner_bytes(p, p->graph->edges.data[offers->out], offers->form, &room) != ORTC_OK)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const ortc_part *o = &offers[i];
+        ortc_edge *root;
+        if (!begins(p, o, &root, &at)) {
+            const place there = find(p, p->graph->edges.data[o->in], o->form);
+            const place wanted = find(p, p->graph->edges.data[o->out], o->form);
+            p->steps.data[o->step].in[o->port].part = there.root == wanted.root &&
+                                                      there.offset == wanted.offset + o->offset;
+            continue;
+        }
+        const ortc_home *h = ortc_planner_at(p, root, o->form);
+        if (h->lives != LIVES_BLOCK || root->id == o->out || ortc_planner_is_output(p, root) || at > room ||
+            h->bytes > room - at || covered(p, offers, n, root, at) != h->bytes)
+            continue;
+        join(p, o, root, at, touched);
+        p->steps.data[o->step].in[o->port].part = true;
+    }
+}
+
+ortc_status ortc_planner_place_parts(ortc_planner *p)
+{
+    bool *touched;
+    if (!p->parts.count || p->targets->n_spaces > 1) return ORTC_OK; /* no queue reads, or fills, a part */
+    if (!(touched = ortc_arena_array(&p->scratch, p->spaces[0].blocks.count, sizeof *touched)))
+        return ortc_no_memory(p->error, p->spaces[0].blocks.count);
+    for (size_t end = p->parts.count, begin; end; end = begin) {
+        for (begin = end - 1; begin && p->parts.data[begin - 1].step == p->parts.data[end - 1].step;) begin--;
+        place_step(p, &p->parts.data[begin], end - begin, touched);
+    }
+    for (size_t i = 0; i < p->spaces[0].blocks.count; i++) { /* nor is anything in place over a part */
+        ortc_block *b = &p->spaces[0].blocks.data[i];
+        if (b->reuse >= 0 && touched[b->reuse]) b->reuse = -1;
+    }
+    for (uint32_t form = 0; form < p->n_forms; form++)
+        for (size_t i = 0; i < p->graph->edges.count; i++) {
+            const place at = find(p, p->graph->edges.data[i], (uint8_t)form);
+            ortc_home *h = ortc_planner_at(p, p->graph->edges.data[i], (uint8_t)form);
+            if (at.root->id != i) h->root = at.root->id, h->offset = at.offset;
+        }
+    return ORTC_OK;
+}
