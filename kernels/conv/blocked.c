@@ -494,7 +494,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .groups = (size_t)(g1 - g0),
                               .taps = (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),
-                              .w = (const char *)j->a->w +
+                              .w = (const char *)j->a->w + t->image * j->a->w_image +
                                    (block * p->ins + g0) * group_weights * weight_bytes(p->type, p->stem),
                               .w_block = (size_t)(p->ins * group_weights),
                               .y_block = (size_t)y_block,

@@ -296,8 +296,10 @@ static int lay_narrow(const ortc_tiled_plan *p, int64_t n, const char *src, int6
     return odd;
 }
 
-/* A phase of a row of input, `src` (NULL: of padding), of `blocks` blocks; floats: one block as f32. */
-static int lay_phase(const band *b, const char *src, int64_t phase, int64_t blocks, int floats, char *dst)
+/* A phase of a row of input, `src` (NULL: of padding), of `blocks` blocks; floats: one block as f32. factor:
+ * of these blocks' channels, NULL: 1. */
+static int lay_phase(const band *b, const char *src, const float *factor, int64_t phase, int64_t blocks,
+                     int floats, char *dst)
 {
     const ortc_tiled_plan *p = b->j->p;
     /* of a stem all pixels, one behind the other */
@@ -318,8 +320,14 @@ static int lay_phase(const band *b, const char *src, int64_t phase, int64_t bloc
     if (p->stem)
         odd = p->uk->lay_stem[p->kind]((size_t)(hi - lo), src, (size_t)(p->in_count * p->pixel),
                                        (size_t)p->channels, p->flip, dst);
-    else if (floats)
+    else if (floats) {
         p->floats->widen[p->type]((size_t)(hi - lo), src, (size_t)(s * BLOCK), (float *)(void *)dst);
+        for (int64_t i = 0; factor && i < (hi - lo) * BLOCK; i++)
+            ((float *)(void *)dst)[i] *= factor[i % BLOCK];
+    } else if (factor)
+        odd = p->uk->lay_scaled((size_t)(hi - lo), src, (size_t)(s * p->pixel),
+                                (size_t)(p->in_count * p->pixel), (size_t)blocks, factor, dst,
+                                (size_t)p->plane);
     else if (ortc_tiled_in_pieces(p->kind) && p->type != ORTC_FLOAT_F32)
         odd = lay_narrow(p, hi - lo, src, s * p->pixel, blocks, dst);
     else
@@ -343,13 +351,14 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
                                   g * per;
             const char *x = (const char *)b->j->a->x +
                             (block * p->e.in[0] + plane) * p->e.in[1] * p->e.in[2] * p->pixel;
+            const float *factor = b->j->a->factor ? b->j->a->factor + block * BLOCK : NULL;
             for (int64_t k = 0; k < p->row_phases * rows * p->phases; k++) {
                 const int64_t q = k % p->phases, i = k / p->phases % rows, r = k / p->phases / rows;
                 const int64_t row = (b->row + i) * p->e.stride[1] + r - p->e.pad[1];
                 const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
                 char *to = b->laid + g * pieces * p->plane +
                            (((d * p->row_phases + r) * p->phases + q) * p->rows_in + i) * p->pitch * p->step;
-                odd |= lay_phase(b, inside ? x + row * p->e.in[2] * p->pixel : NULL, q,
+                odd |= lay_phase(b, inside ? x + row * p->e.in[2] * p->pixel : NULL, factor, q,
                                  min64(per, p->ins - g * per), floats, to);
             }
         }

@@ -273,15 +273,24 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
+/* The same times those of 16 factors; NULL: as they are. */
+VFN vf32 scaled(const char *x, const float *factor, size_t i, size_t n)
+{
+    const vf32 v = channels(x, i, n);
+    return factor ? v_mul(v, v_load_f32(factor + i, n)) : v;
+}
+
 /* Whether a pixel has numbers other than 0, and none that is large (ORTC_PIECES_LARGEST). */
-static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks)
+static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks, const float *factor)
 {
     const vi32 sign = v_set_i32(INT32_MAX);
     for (size_t i = 0; i < n; i++, x += step) {
         vu32 most = v_set_u32(0);
         for (size_t b = 0; b < blocks; b++)
-            V_FOR(j, left, BLOCK,
-                  { most = v_max_u32(most, (vu32)(v_bits_f32(channels(x + b * block, j, left)) & sign)); });
+            V_FOR(j, left, BLOCK, {
+                const float *f = factor ? factor + b * BLOCK : NULL;
+                most = v_max_u32(most, (vu32)(v_bits_f32(scaled(x + b * block, f, j, left)) & sign));
+            });
         if (v_any(v_lt_u32(v_set_u32(0), most)) && !v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), most)))
             return 1;
     }
@@ -289,24 +298,30 @@ static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_
 }
 
 /* Channels of both blocks in turn, 0, 16, 1, 17, .. */
-static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
-                      size_t piece)
+static int lay_scaled(size_t n, const char *x, size_t step, size_t block, size_t blocks, const float *factor,
+                      char *y, size_t piece)
 {
     vi32 most = PIECES_MOST;
     vi32 least = PIECES_LEAST;
-    (void)flip;
     for (size_t i = 0; i < n; i++) {
         const char *from = x + i * step;
         char *to = y + i * AMX_ROW;
         V_FOR(j, left, BLOCK, {
             vf32 other = v_set_f32(0);
-            if (blocks > 1) other = channels(from + block, j, left);
-            amx_split(channels(from, j, left), other, PIECES, (int32_t *)(void *)to + j, piece / 4, &most,
-                      &least);
+            if (blocks > 1) other = scaled(from + block, factor ? factor + BLOCK : NULL, j, left);
+            amx_split(scaled(from, factor, j, left), other, PIECES, (int32_t *)(void *)to + j, piece / 4,
+                      &most, &least);
         });
     }
     if (pieces_are_beyond(most, least)) return 1;
-    return pieces_fall_below(least, ORTC_PIECES_LARGEST >> 16) && lacks_large(n, x, step, block, blocks);
+    return pieces_fall_below(least, ORTC_PIECES_LARGEST >> 16) &&
+           lacks_large(n, x, step, block, blocks, factor);
+}
+static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
+                      size_t piece)
+{
+    (void)flip;
+    return lay_scaled(n, x, step, block, blocks, NULL, y, piece);
 }
 
 /* Only the largest number of all points counts: what the unit loses of others is far below their error. */
@@ -474,6 +489,7 @@ const ortc_tiled_uk TILED_UK = {begin,
                                 end,
                                 {run_bf16, run_bf16, run_pieces, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_pieces, lay_bytes},
+                                lay_scaled,
                                 {lay_stem_bf16, lay_stem_rounded, NULL, NULL, lay_stem_bytes},
                                 cut,
                                 clip,

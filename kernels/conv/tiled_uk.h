@@ -64,6 +64,9 @@ typedef struct ortc_tiled_uk {
      * gemm/product_uk.h). */
     int (*lay[ORTC_TILED_KINDS])(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip,
                                  char *y, size_t piece);
+    /* As lay of pieces, of values times factor[block][16]. */
+    int (*lay_scaled)(size_t n, const char *x, size_t step, size_t block, size_t blocks, const float *factor,
+                      char *y, size_t piece);
     /* n pixels of a stem, whose channels lie `plane` bytes apart, to y, 4 channels of each; of pieces NULL.
      * Returns whether one is no finite number: beside its window it would make NaN of a weight of 0. */
     int (*lay_stem[ORTC_TILED_KINDS])(size_t n, const char *x, size_t plane, size_t channels, int flip,
