@@ -180,7 +180,9 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
-    return least * padded / share_of_rate(d->uk, row, d->outs) + 2 * laid_out + 0.8 * vectors;
+    /* a single pixel waits for weights, however it goes */
+    const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95;
+    return least * padded / share + 2 * laid_out + 0.8 * vectors;
 }
 
 static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,
