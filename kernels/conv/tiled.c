@@ -137,6 +137,11 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     p->flat = as_one <= halves_of(p);
     p->units = p->flat ? ceil_div(run_of(p, p->rows, p->segment), UNIT)
                        : p->rows * ceil_div(p->segment, UNIT);
+    p->half = ORTC_TILE_HALF;
+    if (p->units == 1 && ortc_tiled_in_pieces(p->kind)) { /* a tile takes time for its rows */
+        const int64_t run = p->flat ? run_of(p, p->rows, p->segment) : p->segment;
+        p->half = (int)ceil_div(run, ceil_div(run, ORTC_TILE_HALF));
+    }
     p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1;
     if (by_filters) {
         const int64_t parts = max64(threads ? threads : MANY_TASKS, (int64_t)(product_clocks(p) / LONG_TASK));
@@ -393,7 +398,7 @@ static int64_t tiles_in(const band *b, int64_t u0, int64_t u1)
     int64_t n = 0, to;
     for (int64_t u = u0; u < u1; u++) {
         const int64_t from = ortc_tiled_unit(b, u, &to);
-        if (to > from) n += ceil_div(to - from, ORTC_TILE_PIXELS);
+        if (to > from) n += ceil_div(to - from, 2 * b->j->p->half);
     }
     return n;
 }
@@ -402,6 +407,7 @@ ortc_tiled_tile ortc_tiled_tile_of(const job *j)
 {
     const ortc_tiled_plan *p = j->p;
     return (ortc_tiled_tile){.step = (size_t)p->step,
+                             .half = (size_t)p->half,
                              .offset = p->offset,
                              .group = p->pieces * p->plane,
                              .piece = p->plane,
@@ -435,7 +441,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
-                  pixels = (wide ? 2 : 1) * ORTC_TILE_PIXELS;
+                  pixels = (wide ? 4 : 2) * p->half;
     for (int64_t k = b0, n; k < b1; k += n) {
         const int64_t block = b->group * p->outs + k;
         n = wide ? 1 : ortc_tiled_run_of_blocks(j, b->group * p->outs, k, b1);
@@ -466,7 +472,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
                 tile.w = w + g * p->taps * tile.w_step;
                 tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
-                p->uk->run[p->kind](wide ? 4 : to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                p->uk->run[p->kind](wide ? 4 : to - q > p->half ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
                 q += pixels;
                 if (q >= to && g + at_once < p->groups) q = from, g += at_once;
@@ -489,7 +495,7 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
     float *sums = scratch, *weights = (float *)(void *)((char *)scratch + p->at_weights);
-    p->uk->begin();
+    p->uk->begin(p->half);
     for (int64_t i = begin; i < end; i++) {
         const band b = ortc_tiled_band_of(j, i % p->bands, (char *)scratch + p->at_laid);
         const int64_t b0 = i / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs);
@@ -525,7 +531,7 @@ static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
-    p->uk->begin();
+    p->uk->begin(p->half);
     for (int64_t i = begin; i < end; i++) {
         const int64_t u = i % p->unit_parts, n = i / p->unit_parts % p->bands,
                       b0 = i / p->unit_parts / p->bands * p->blocks;

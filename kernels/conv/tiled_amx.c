@@ -1,7 +1,7 @@
 /* The micro-kernels of tiled_uk.h for AMX: 32 pixels x 2 blocks of filters are four tile registers (0 to 3),
- * which two of pixels (4, 5) and two of weights (6, 7) feed. All tiles have 16 rows: what lies behind the
- * last pixel is read and multiplied, and not used. Sums begin as rows of the bias: a tile whose rows are 0
- * bytes apart. */
+ * which two of pixels (4, 5) and two of weights (6, 7) feed. Tiles have a row for each pixel of a half, for a
+ * product takes the longer the more there are; what lies behind the last pixel is read and multiplied, and not
+ * used. Sums begin as rows of the bias: a tile whose rows are 0 bytes apart. */
 #include "tiled_uk.h"
 
 #include "kernels/common/vector/vec.h"
@@ -19,10 +19,10 @@ enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, SPLIT_AHEAD = 2 * ORTC_TILED_P
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 
-static void begin(void)
+static void begin(int half)
 {
     amx_shape shape = {.palette = 1};
-    for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW, shape.rows[t] = 16;
+    for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW, shape.rows[t] = (uint8_t)(t < 6 ? half : 16);
     AMX_CONFIG(&shape);
 }
 static void end(void) { AMX_RELEASE(); }
@@ -38,11 +38,12 @@ INLINE void prefetch(const char *p)
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     const char *y = t->sums;
+    const size_t second = t->half * AMX_ROW;
     if (t->more) {
         AMX_LOAD(0, y, AMX_ROW);
-        if (two_a) AMX_LOAD(2, y + TILE_BYTES, AMX_ROW);
+        if (two_a) AMX_LOAD(2, y + second, AMX_ROW);
         if (two_b) AMX_LOAD(1, y + t->block, AMX_ROW);
-        if (two_a && two_b) AMX_LOAD(3, y + t->block + TILE_BYTES, AMX_ROW);
+        if (two_a && two_b) AMX_LOAD(3, y + t->block + second, AMX_ROW);
         return;
     }
     const char *bias = t->bias;
@@ -62,10 +63,11 @@ INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     char *y = t->sums;
+    const size_t second = t->half * AMX_ROW;
     AMX_STORE(0, y, AMX_ROW);
-    if (two_a) AMX_STORE(2, y + TILE_BYTES, AMX_ROW);
+    if (two_a) AMX_STORE(2, y + second, AMX_ROW);
     if (two_b) AMX_STORE(1, y + t->block, AMX_ROW);
-    if (two_a && two_b) AMX_STORE(3, y + t->block + TILE_BYTES, AMX_ROW);
+    if (two_a && two_b) AMX_STORE(3, y + t->block + second, AMX_ROW);
 }
 
 /* One product for each group and tap. `middle` and `late` ask for weights. */
@@ -85,7 +87,7 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
                 if (two_b) AMX_LOAD(7, v, AMX_ROW); \
                 if (two_b) AMX_TDP(op, 1, 4, 7); \
                 middle(1); \
-                if (two_a) AMX_LOAD(5, a + 16 * step, step); \
+                if (two_a) AMX_LOAD(5, a + t->half * step, step); \
                 if (two_a) AMX_TDP(op, 2, 5, 6); \
                 late(0); \
                 if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
@@ -179,7 +181,7 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
 {
     const char *w = t->w, *v = w + t->w_block, *x = t->x, *plain = t->plain, *next = t->next;
     size_t left = plain ? t->groups * t->taps : 0;
-    const size_t lines = t->next_lines;
+    const size_t lines = t->next_lines, second = t->half * AMX_ROW;
     char *to = (char *)(uintptr_t)w;
     start(two_a, two_b, t);
 #define SPLIT() \
@@ -189,7 +191,7 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
         plain += t->plain_step, to += t->w_step; \
     } while (0)
     if (left) SPLIT();
-#define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
+#define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? second : 0), AMX_ROW)
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
 #define AHEAD(step) /* of 24 */ \
     do { \

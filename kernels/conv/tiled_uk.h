@@ -35,6 +35,7 @@ enum {
 typedef struct ortc_tiled_tile {
     const char *x;         /* the first pixel under tap 0's offset, first group and piece */
     size_t step;           /* bytes from a pixel to the next: 64, of a stem less */
+    size_t half;           /* pixels, as `begin` was told */
     const int64_t *offset; /* words of 4 bytes, of each tap */
     int64_t group, piece;  /* bytes of x from one to the next */
     size_t groups, taps;
@@ -53,10 +54,11 @@ typedef struct ortc_tiled_tile {
 } ortc_tiled_tile;
 
 typedef struct ortc_tiled_uk {
-    /* Of a task on its thread: tile configuration, release. */
-    void (*begin)(void), (*end)(void);
-    /* halves: 1 or 2 times 16 pixels, all of which are read and written; blocks 1 or 2. Of bytes 4 halves of
-     * a single block, too. */
+    /* Of a task on its thread: tile configuration, for halves of so many pixels, 1 to 16; release. */
+    void (*begin)(int half);
+    void (*end)(void);
+    /* halves: 1 or 2 times `half` pixels, all of which are read and written; blocks 1 or 2. Of bytes 4 times
+     * 16 pixels of a single block, too. */
     void (*run[ORTC_TILED_KINDS])(int halves, int blocks, const ortc_tiled_tile *t);
     /* n pixels of `blocks` blocks (fewer than a group has: the others are 0), `step` bytes from a pixel to
      * the next, `block` from a block to the next, to y, 64 bytes a pixel, pieces `piece` bytes apart. flip:
