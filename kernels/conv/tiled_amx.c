@@ -1,6 +1,6 @@
 /* The micro-kernels of tiled_uk.h for AMX: 32 pixels x 2 blocks of filters are four tile registers (0 to 3),
  * which two of pixels (4, 5) and two of weights (6, 7) feed. Tiles have a row for each pixel of a half, for a
- * product takes the longer the more there are; what lies behind the last pixel is read and multiplied, and not
+ * product takes the longer the more there are; what lies behind the last pixel is read, multiplied and not
  * used. Sums begin as rows of the bias: a tile whose rows are 0 bytes apart. */
 #include "tiled_uk.h"
 

@@ -1,6 +1,6 @@
 /* tests/session/test_squeeze.c: which convolutions become one node with the pool behind or the Mul before
- * them (graph/specialise/squeeze_excite.c), which do not, and that the cpu then gives what ref gives, the same
- * bits on any number of threads.
+ * them (graph/specialise/squeeze_excite.c), which do not, and that the cpu then gives what ref gives, the
+ * same bits on any number of threads.
  */
 #include <criterion/criterion.h>
 #include <math.h>
