@@ -8,8 +8,6 @@
  * result is a value of its own, so nothing is split. Only where the provider has a kernel that takes it. No
  * node may lie on a way from one of them to another (what reads a result comes behind all of them).
  */
-#include <stdio.h>
-
 #include "specialise.h"
 
 enum {
@@ -28,38 +26,6 @@ static const ortc_edge *multiplied(const ortc_node *n)
     return of_few_bits || n->in[1]->rank == 2 ? n->in[0] : NULL;
 }
 
-typedef struct proposal {
-    ortc_specialise *pass;
-    const ortc_node *where;
-} proposal;
-
-static ortc_status ask(void *arg, const ortc_graph *body)
-{
-    const proposal *p = arg;
-    ortc_node n;
-    ORTC_TRY(ortc_specialise_group_of(p->pass, body, &n));
-    return p->pass->accept(p->pass->arg, &n, NULL, p->where) ? ORTC_OK : ORTC_UNSUPPORTED;
-}
-
-static ortc_status group(ortc_specialise *s, const ortc_node *const *nodes, uint32_t n, ortc_node **out)
-{
-    proposal p = {s, nodes[0]};
-    char list[256], name[64];
-    ortc_text text = ORTC_TEXT(list);
-    list[0] = 0;
-    snprintf(name, sizeof name, "products_%u", s->graph->next_node);
-    for (uint32_t i = 0; i < n; i++)
-        ortc_text_add(&text, "%s%s%s%s", i ? " " : "", nodes[i]->type, nodes[i]->fused ? " " : "",
-                      nodes[i]->fused ? nodes[i]->fused : "");
-    const ortc_status status = ortc_graph_group(s->graph, nodes, n, name, ask, &p, out, NULL);
-    if (status == ORTC_UNSUPPORTED) return ORTC_OK;
-    if (status != ORTC_OK) return ortc_no_memory(s->error, 0);
-    if (!s->accept(s->arg, *out, *out, nodes[0])) return ortc_no_memory(s->error, 0);
-    (*out)->fused = ortc_arena_string(&s->graph->arena, list, strlen(list));
-    s->edits++;
-    return (*out)->fused ? ORTC_OK : ortc_no_memory(s->error, 0);
-}
-
 ortc_status ortc_pass_sibling_products(ortc_specialise *s)
 {
     for (ortc_node *n = s->graph->first, *next; n; n = next) {
@@ -74,7 +40,7 @@ ortc_status ortc_pass_sibling_products(ortc_specialise *s)
             if (multiplied(m) == x && !strcmp(m->type, n->type) && s->together(s->arg, m, n))
                 nodes[count++] = m;
         if (count < 2) continue;
-        ORTC_TRY(group(s, nodes, count, &made));
+        ORTC_TRY(ortc_specialise_join(s, nodes, count, "products", &made));
         if (made) next = before ? before->next : s->graph->first; /* what was next may be inside */
     }
     return ORTC_OK;

@@ -42,10 +42,14 @@ ortc_status ortc_pass_half_values(ortc_specialise *);
 ortc_status ortc_pass_integer_moves(ortc_specialise *);
 ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_sibling_products(ortc_specialise *);
+ortc_status ortc_pass_squeeze_excite(ortc_specialise *);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
 
 /* The node of ortc.Group that a body would become, for asking whether somebody takes it. */
 ortc_status ortc_specialise_group_of(ortc_specialise *, const ortc_graph *body, ortc_node *out);
+/* The nodes become one of ortc.Group, named `called` and a number, if a kernel takes it: *out, else NULL. */
+ortc_status ortc_specialise_join(ortc_specialise *, const ortc_node *const *nodes, uint32_t n,
+                                 const char *called, ortc_node **out);
 
 ortc_status ortc_specialise_run(ortc_specialise *, uint64_t *edits);
 

@@ -23,9 +23,10 @@
 #define FEW 4            /* tasks that a small convolution has, */
 #define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less */
 #define GRAIN_MACS 0.1e6
-#define FINISHED 4  /* tiles whose sums are finished together: in L1 */
-#define WORD 4      /* bytes that are multiplied together */
-#define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
+#define FINISHED 4   /* tiles whose sums are finished together: in L1 */
+#define FAR_WEIGHT 5 /* times a multiplication of many pixels */
+#define WORD 4       /* bytes that are multiplied together */
+#define LAID_OUT 80  /* 4 clocks from L3, which are to be a twentieth of the work */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -129,8 +130,10 @@ static void split(ortc_blocked_plan *p)
 
     lay_out(p, min64(rows, MOST_ROWS));
     while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
+    /* those of a single pixel take as long as weights from far away */
     const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
-                        (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count;
+                        (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count *
+                        (p->out_count > 1 ? 1 : FAR_WEIGHT);
     const int64_t large = macs / TASK_MACS > TASKS ? TASKS : (int64_t)(macs / TASK_MACS),
                   small = macs / FEW_MACS > FEW ? FEW : (int64_t)(macs / FEW_MACS);
     const int64_t want = max64(1, max64(large, small));
@@ -494,7 +497,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .groups = (size_t)(g1 - g0),
                               .taps = (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),
-                              .w = (const char *)j->a->w +
+                              .w = (const char *)j->a->w + t->image * j->a->w_image +
                                    (block * p->ins + g0) * group_weights * weight_bytes(p->type, p->stem),
                               .w_block = (size_t)(p->ins * group_weights),
                               .y_block = (size_t)y_block,

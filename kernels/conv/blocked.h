@@ -76,7 +76,12 @@ typedef struct ortc_blocked_args {
     const float *bias;
     void *y;
     const ortc_tail_spec *tail; /* whose alpha is 1 */
-    const ortc_view *in;        /* the call's, for the tail: those of the output's shape in blocks, too */
+    const ortc_view *in;        /* the node's, for the tail: those of the output's shape in blocks, too */
+    int64_t w_image;            /* bytes from an image's weights to the next's, of windows of one pixel: 0 */
+    /* of points on tiles, f32: what x's channels are multiplied by, [image][ins * 16]; NULL: nothing */
+    const float *factor;
+    float
+        *sums; /* of depthwise windows, f32: sums of each row of results, [image][block][row][16]; or NULL */
     /* Of bytes: bias has what s32 sums begin with, y the tail's type. */
     const struct ortc_int_tail *int_tail;
     const struct ortc_int_ends *int_ends; /* of tiles: sums that begin as 0; NULL: none */

@@ -197,6 +197,9 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             w.y = y, w.residual = residual;
             p->uk->depthwise(to - from, width, &w);
             ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);
+            if (j->a->sums)
+                p->uk->sum(to - from, width, (const float *)j->a->y + at,
+                           j->a->sums + (rest * e->out[1] + from) * ORTC_BLOCK);
         }
     }
 }
@@ -207,4 +210,16 @@ int32_t ortc_blocked_depthwise_run(const ortc_blocked_depthwise_plan *p, const o
     job j = {p, a, ortc_blocked_end_of(p->uk, p->type, a)};
     return threads->parallel(threads->context, p->images * p->blocks * p->extents.out[0] * p->row_tasks,
                              p->grain, body, &j);
+}
+
+void ortc_blocked_depthwise_mean(const ortc_blocked_depthwise_plan *p, const float *sums, float *y)
+{
+    const int64_t all = p->extents.out[0] * p->extents.out[1];
+    const float count = (float)p->out_count;
+    for (int64_t b = 0; b < p->images * p->blocks; b++, y += ORTC_BLOCK) {
+        float sum[ORTC_BLOCK] = {0};
+        for (int64_t r = 0; r < all; r++, sums += ORTC_BLOCK)
+            for (int i = 0; i < ORTC_BLOCK; i++) sum[i] += sums[i];
+        for (int i = 0; i < ORTC_BLOCK; i++) y[i] = sum[i] / count;
+    }
 }

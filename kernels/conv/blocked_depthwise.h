@@ -32,5 +32,11 @@ void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype 
 /* bias: [blocks * 16]. */
 int32_t ortc_blocked_depthwise_run(const ortc_blocked_depthwise_plan *p, const ortc_blocked_args *args,
                                    const ortc_product_threads *threads);
+/* Of args->sums, for which there are so many floats: the mean of each channel, [image][block][16]. */
+static inline int64_t ortc_blocked_depthwise_sums(const ortc_blocked_depthwise_plan *p)
+{
+    return p->images * p->blocks * p->extents.out[0] * p->extents.out[1] * ORTC_BLOCK;
+}
+void ortc_blocked_depthwise_mean(const ortc_blocked_depthwise_plan *p, const float *sums, float *y);
 
 #endif

@@ -78,6 +78,8 @@ typedef struct ortc_blocked_uk {
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,
      * act being ORTC_UK_ACT_* of kernels/gemm/product_uk.h. */
     void (*finish[3])(size_t n, const void *residual, int32_t act, float lo, float hi, float *y);
+    /* Sums of each row of n pixels of 16 channels: [row][16]. */
+    void (*sum)(int64_t rows, int64_t n, const float *x, float *sums);
     /* n pixels of 16 channels to memory by type, rounded once; the channels from `lanes` on become 0. */
     void (*narrow[3])(size_t n, const float *x, size_t lanes, void *y);
 } ortc_blocked_uk;

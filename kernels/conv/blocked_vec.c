@@ -370,6 +370,22 @@ MOVES(f32, float)
 MOVES(f16, uint16_t)
 MOVES(bf16, uint16_t)
 
+/* Two sums in turn: each waits for itself. */
+static void sum_rows(int64_t rows, int64_t n, const float *x, float *sums)
+{
+    for (; rows > 0; rows--, x += n * ORTC_BLOCK, sums += ORTC_BLOCK)
+        for (int j = 0; j < ORTC_BLOCK; j += LANES) {
+            const float *at = x + j, *end = at + n * ORTC_BLOCK;
+            vf32 even = v_set_f32(0), odd = even;
+            if (n % 2) even = v_load_f32(at, LANES), at += ORTC_BLOCK;
+            for (; at < end; at += 2 * ORTC_BLOCK) {
+                even = v_add(even, v_load_f32(at, LANES));
+                odd = v_add(odd, v_load_f32(at + ORTC_BLOCK, LANES));
+            }
+            v_store_f32(sums + j, v_add(even, odd), LANES);
+        }
+}
+
 const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
@@ -377,4 +393,5 @@ const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  depthwise,
                                                  {widen_f32, widen_f16, widen_bf16},
                                                  {finish_f32, finish_f16, finish_bf16},
+                                                 sum_rows,
                                                  {narrow_f32, narrow_f16, narrow_bf16}};

@@ -44,9 +44,35 @@ typedef struct ortc_conv_pack_param {
 ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_dtype type, int way);
 ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p);
 
+/* A Conv as its kernels of blocks see it: by itself, or in a group with a neighbour (cpu_groups.c). */
+typedef struct ortc_conv_at {
+    const ortc_view *in, *y; /* as the node has them, */
+    uint32_t n_in, w;        /* W being the plan's input w */
+    /* NULL: none. f32 in blocks: what x's channels are multiplied by before, [N, C, 1, ..]; means of y's. */
+    const ortc_view *factor, *mean;
+} ortc_conv_at;
+static inline const void *ortc_conv_data(const ortc_conv_at *at, int32_t port) /* NULL: left out */
+{
+    return port >= 0 && (uint32_t)port < at->n_in && at->in[port].dtype ? at->in[port].data : NULL;
+}
+
 /* cpu_blocks.c. W as blocked.h reads it, input 1 of the plan's node, packed once. */
 ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
                                    const ortc_packed **out);
+/* Of points, or of depthwise windows. */
+ortc_status ortc_conv_blocks_plan(const ortc_conv_state *, int depthwise, ortc_plan *, const ortc_conv_at *,
+                                  void **out);
+ortc_status ortc_conv_blocks_run(const ortc_conv_state *, const void *pstate, ortc_call *,
+                                 const ortc_conv_at *);
+void ortc_conv_blocks_release(const void *state, void *pstate);
+/* cpu_tiled.c: points in pieces. */
+ortc_status ortc_conv_pieces_plan(const ortc_conv_state *, ortc_plan *, const ortc_conv_at *, void **out);
+ortc_status ortc_conv_pieces_run(const ortc_conv_state *, const void *pstate, ortc_call *,
+                                 const ortc_conv_at *);
+void ortc_conv_pieces_release(const void *state, void *pstate);
+/* cpu_groups.c */
+extern const ortc_kernel ortc_conv_squeezed, ortc_conv_excited_1x1, ortc_conv_excited_pieces;
+
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
     ortc_conv_stem, ortc_conv_winograd_2x2, ortc_conv_winograd_4x4;
 /* cpu_tiled.c */

@@ -74,17 +74,17 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill};
 
-static ortc_status pack(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int way,
+static ortc_status pack(ortc_plan *p, uint32_t in, const ortc_conv_geometry *g, ortc_dtype type, int way,
                         const ortc_packed **out)
 {
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, type, way == POINT ? WINDOW : way);
-    return ortc_plan_pack(p, 1, &packing, &param, sizeof param, out);
+    return ortc_plan_pack(p, in, &packing, &param, sizeof param, out);
 }
 
 ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
                                    const ortc_packed **out)
 {
-    return pack(p, g, type, stem ? STEM : WINDOW, out);
+    return pack(p, 1, g, type, stem ? STEM : WINDOW, out);
 }
 
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
@@ -97,6 +97,7 @@ typedef struct blocks_plan {
     ortc_blocked_depthwise_plan depthwise;
     ortc_winograd_plan winograd;
     const ortc_packed *packed;
+    int64_t weights; /* bytes of an image's own, of points with a factor */
 } blocks_plan;
 
 static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b);
@@ -179,7 +180,9 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
-    return least * padded / share_of_rate(d->uk, row, d->outs) + 2 * laid_out + 0.8 * vectors;
+    /* a single pixel waits for weights, however it goes */
+    const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95;
+    return least * padded / share + 2 * laid_out + 0.8 * vectors;
 }
 
 static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,
@@ -212,23 +215,26 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     return ORTC_OK;
 }
 
-static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
+static ortc_status plan_at(int way, const ortc_conv_state *s, ortc_plan *p, const ortc_conv_at *at,
+                           void **out)
 {
-    const ortc_conv_state *s = state;
     ortc_conv_geometry g;
     blocks_plan *b = malloc(sizeof *b);
-    ortc_conv_read(s, p->in, p->out, &g);
-    if (!b || !open_way(&g, p->in[0].dtype, way, p->threads, b)) {
+    ortc_conv_read(s, at->in, at->y, &g);
+    if (!b || !open_way(&g, at->in[0].dtype, way, p->threads, b)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    const ortc_status status = pack(p, &g, b->type, b->way, &b->packed);
+    const ortc_status status = pack(p, at->w, &g, b->type, b->way, &b->packed);
     if (status) {
         close_way(b);
         free(b);
         return status;
     }
-    const size_t bias = (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float);
+    size_t bias = (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float);
+    if (at->factor) b->weights = (int64_t)b->packed->bytes;
+    if (at->factor) bias += (size_t)g.images * b->packed->bytes;
+    if (at->mean) bias += (size_t)ortc_blocked_depthwise_sums(&b->depthwise) * sizeof(float);
     if (pixels_of(way))
         ortc_plan_workspace(p, bias + b->winograd.shared, b->winograd.scratch);
     else
@@ -238,7 +244,17 @@ static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
     return ORTC_OK;
 }
 
-static void release_plan(const void *state, void *pstate)
+static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
+{
+    return plan_at(way, state, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out);
+}
+ortc_status ortc_conv_blocks_plan(const ortc_conv_state *s, int depthwise, ortc_plan *p,
+                                  const ortc_conv_at *at, void **out)
+{
+    return plan_at(depthwise ? DEPTHWISE : POINT, s, p, at, out);
+}
+
+void ortc_conv_blocks_release(const void *state, void *pstate)
 {
     (void)state;
     if (!pstate) return;
@@ -246,27 +262,56 @@ static void release_plan(const void *state, void *pstate)
     free(pstate);
 }
 
-static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+/* Packed weights of points for each image, times the factors of its channels. */
+static void scale_weights(const blocks_plan *b, const float *factor, float *restrict to)
 {
-    const ortc_conv_state *s = state;
+    const ortc_blocked_plan *d = &b->dense;
+    const int64_t channels = d->ins * ORTC_BLOCK;
+    for (int64_t i = 0; i < d->images; i++, factor += channels) {
+        const float *restrict w = b->packed->data;
+        for (int64_t o = 0; o < d->outs; o++)
+            for (int64_t c = 0; c < channels; c++, w += ORTC_BLOCK, to += ORTC_BLOCK) {
+                const float f = factor[c];
+                for (int k = 0; k < ORTC_BLOCK; k++) to[k] = w[k] * f;
+            }
+    }
+}
+
+ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, ortc_call *call,
+                                 const ortc_conv_at *at)
+{
     const blocks_plan *b = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    const void *given = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
+    const void *given = ortc_conv_data(at, ortc_conv_bias_port(&s->tail));
     float *bias = call->workspace;
     const int64_t padded = ortc_blocks_of(b->channels) * ORTC_BLOCK;
     memset(bias, 0, (size_t)padded * sizeof *bias);
     if (given) ortc_convert_get()->widen[ortc_float_index(b->type)]((size_t)b->channels, given, bias);
-    const ortc_blocked_args args = {.x = call->in[0].data,
-                                    .w = b->packed->data,
-                                    .residual = ortc_call_data(call, s->tail.residual),
-                                    .bias = bias,
-                                    .y = call->out[0].data,
-                                    .tail = &s->tail,
-                                    .in = call->in};
+    ortc_blocked_args args = {.x = at->in[0].data,
+                              .w = b->packed->data,
+                              .residual = ortc_conv_data(at, s->tail.residual),
+                              .bias = bias,
+                              .y = at->y->data,
+                              .tail = &s->tail,
+                              .in = at->in,
+                              .w_image = b->weights,
+                              .sums = at->mean ? bias + padded : NULL};
     if (pixels_of(b->way))
-        return ortc_winograd_run(&b->winograd, &args, call->in[1].data, bias + padded, &threads);
-    return b->way == DEPTHWISE ? ortc_blocked_depthwise_run(&b->depthwise, &args, &threads)
-                               : ortc_blocked_run(&b->dense, &args, &threads);
+        return ortc_winograd_run(&b->winograd, &args, at->in[1].data, bias + padded, &threads);
+    if (at->factor) {
+        scale_weights(b, at->factor->data, bias + padded);
+        args.w = bias + padded;
+    }
+    if (b->way != DEPTHWISE) return ortc_blocked_run(&b->dense, &args, &threads);
+    ORTC_TRY(ortc_blocked_depthwise_run(&b->depthwise, &args, &threads));
+    if (at->mean) ortc_blocked_depthwise_mean(&b->depthwise, args.sums, at->mean->data);
+    return ORTC_OK;
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    return ortc_conv_blocks_run(state, pstate, call,
+                                &(ortc_conv_at){call->in, call->out, call->n_in, 1, NULL, NULL});
 }
 
 /* A scale is a part of the program over finished rows. */
@@ -291,7 +336,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
                                 .prepare = prepare, \
                                 .plan = plan_##way, \
                                 .run = run, \
-                                .release_plan = release_plan, \
+                                .release_plan = ortc_conv_blocks_release, \
                                 .choose = choose_##way};
 CONV(WINDOW, ortc_conv_blocked, "conv.blocked")
 CONV(POINT, ortc_conv_blocked_1x1, "conv.blocked_1x1")

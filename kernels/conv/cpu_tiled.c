@@ -70,19 +70,20 @@ static ortc_status choose(int kind, const ortc_conv_geometry *g, const ortc_ques
     return ORTC_OK;
 }
 
-static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, void **out)
+static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, const ortc_conv_at *at,
+                        void **out)
 {
     tiled_plan *t = calloc(1, sizeof *t);
     kind = ortc_tiled_kind(g, kind);
     if (!t ||
-        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, p->in[0].dtype, kind, p->threads, &t->tiled)) {
+        !ortc_tiled_plan_init(ortc_tiled_uk_get(kind), g, at->in[0].dtype, kind, p->threads, &t->tiled)) {
         free(t);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    t->type = p->in[0].dtype;
-    const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, p->in[1].dtype, kind);
+    t->type = at->in[0].dtype;
+    const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, at->in[1].dtype, kind);
     const ortc_packing *how = kind == ORTC_TILED_BF16 && !t->tiled.stem ? &packing_bf16 : &packing;
-    const ortc_status status = ortc_plan_pack(p, 1, how, &param, sizeof param, &t->packed);
+    const ortc_status status = ortc_plan_pack(p, at->w, how, &param, sizeof param, &t->packed);
     if (status) {
         ortc_tiled_plan_deinit(&t->tiled);
         free(t);
@@ -96,7 +97,7 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, voi
     return ORTC_OK;
 }
 
-static void release_plan(const void *state, void *pstate)
+void ortc_conv_pieces_release(const void *state, void *pstate)
 {
     tiled_plan *t = pstate;
     (void)state;
@@ -126,27 +127,41 @@ static ortc_status plan_floats(int kind, const void *state, ortc_plan *p, void *
 {
     ortc_conv_geometry g;
     ortc_conv_read(state, p->in, p->out, &g);
-    return plan(kind, &g, p, out);
+    return plan(kind, &g, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out);
 }
 
-static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+ortc_status ortc_conv_pieces_plan(const ortc_conv_state *s, ortc_plan *p, const ortc_conv_at *at, void **out)
 {
-    const ortc_conv_state *s = state;
+    ortc_conv_geometry g;
+    ortc_conv_read(s, at->in, at->y, &g);
+    return plan(ORTC_TILED_PIECES, &g, p, at, out);
+}
+
+ortc_status ortc_conv_pieces_run(const ortc_conv_state *s, const void *pstate, ortc_call *call,
+                                 const ortc_conv_at *at)
+{
     const tiled_plan *t = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    const void *given = ortc_call_data(call, ortc_conv_bias_port(&s->tail));
+    const void *given = ortc_conv_data(at, ortc_conv_bias_port(&s->tail));
     memset(call->workspace, 0, t->first);
     if (given)
         ortc_convert_get()->widen[ortc_float_index(t->type)]((size_t)(t->tiled.group * t->tiled.filters),
                                                              given, call->workspace);
-    const ortc_blocked_args args = {.x = call->in[0].data,
+    const ortc_blocked_args args = {.x = at->in[0].data,
                                     .w = t->packed->data,
-                                    .residual = ortc_call_data(call, s->tail.residual),
+                                    .residual = ortc_conv_data(at, s->tail.residual),
                                     .bias = call->workspace,
-                                    .y = call->out[0].data,
+                                    .y = at->y->data,
                                     .tail = &s->tail,
-                                    .in = call->in};
-    return ortc_tiled_run(&t->tiled, &args, call->in[1].data, (char *)call->workspace + t->first, &threads);
+                                    .in = at->in,
+                                    .factor = at->factor ? at->factor->data : NULL};
+    return ortc_tiled_run(&t->tiled, &args, at->in[1].data, (char *)call->workspace + t->first, &threads);
+}
+
+static ortc_status run(const void *state, const void *pstate, ortc_call *call)
+{
+    return ortc_conv_pieces_run(state, pstate, call,
+                                &(ortc_conv_at){call->in, call->out, call->n_in, 1, NULL, NULL});
 }
 
 /* A scale is a part of the program over finished rows. */
@@ -191,7 +206,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
                                            .prepare = prepare, \
                                            .plan = plan_##title, \
                                            .run = run, \
-                                           .release_plan = release_plan, \
+                                           .release_plan = ortc_conv_pieces_release, \
                                            .choose = choose_##title};
 CONV(bf16, ORTC_TILED_BF16, supports, 0)
 CONV(rounded, ORTC_TILED_ROUNDED, supports_rounded, ORTC_KERNEL_ROUNDS)
@@ -234,7 +249,7 @@ static ortc_status plan_bytes(const void *state, ortc_plan *p, void **out)
     const ortc_conv_integer_state *s = state;
     ortc_conv_geometry g;
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
-    ORTC_TRY(plan(ORTC_TILED_BYTES, &g, p, out));
+    ORTC_TRY(plan(ORTC_TILED_BYTES, &g, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out));
     tiled_plan *t = *out;
     t->ends = ends_of(s, &g, p, t);
     return ORTC_OK;
@@ -274,5 +289,5 @@ const ortc_kernel ortc_conv_integer_tiled = {.size = ORTC_SIZED(ortc_kernel),
                                              .prepare = ortc_conv_integer_prepare,
                                              .plan = plan_bytes,
                                              .run = run_bytes,
-                                             .release_plan = release_plan,
+                                             .release_plan = ortc_conv_pieces_release,
                                              .choose = choose_bytes};

@@ -137,6 +137,11 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     p->flat = as_one <= halves_of(p);
     p->units = p->flat ? ceil_div(run_of(p, p->rows, p->segment), UNIT)
                        : p->rows * ceil_div(p->segment, UNIT);
+    p->half = ORTC_TILE_HALF;
+    if (p->units == 1 && ortc_tiled_in_pieces(p->kind)) { /* a tile takes time for its rows */
+        const int64_t run = p->flat ? run_of(p, p->rows, p->segment) : p->segment;
+        p->half = (int)ceil_div(run, ceil_div(run, ORTC_TILE_HALF));
+    }
     p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1;
     if (by_filters) {
         const int64_t parts = max64(threads ? threads : MANY_TASKS, (int64_t)(product_clocks(p) / LONG_TASK));
@@ -296,8 +301,10 @@ static int lay_narrow(const ortc_tiled_plan *p, int64_t n, const char *src, int6
     return odd;
 }
 
-/* A phase of a row of input, `src` (NULL: of padding), of `blocks` blocks; floats: one block as f32. */
-static int lay_phase(const band *b, const char *src, int64_t phase, int64_t blocks, int floats, char *dst)
+/* A phase of a row of input, `src` (NULL: of padding), of `blocks` blocks; floats: one block as f32. factor:
+ * of these blocks' channels, NULL: 1. */
+static int lay_phase(const band *b, const char *src, const float *factor, int64_t phase, int64_t blocks,
+                     int floats, char *dst)
 {
     const ortc_tiled_plan *p = b->j->p;
     /* of a stem all pixels, one behind the other */
@@ -318,8 +325,14 @@ static int lay_phase(const band *b, const char *src, int64_t phase, int64_t bloc
     if (p->stem)
         odd = p->uk->lay_stem[p->kind]((size_t)(hi - lo), src, (size_t)(p->in_count * p->pixel),
                                        (size_t)p->channels, p->flip, dst);
-    else if (floats)
+    else if (floats) {
         p->floats->widen[p->type]((size_t)(hi - lo), src, (size_t)(s * BLOCK), (float *)(void *)dst);
+        for (int64_t i = 0; factor && i < (hi - lo) * BLOCK; i++)
+            ((float *)(void *)dst)[i] *= factor[i % BLOCK];
+    } else if (factor)
+        odd = p->uk->lay_scaled((size_t)(hi - lo), src, (size_t)(s * p->pixel),
+                                (size_t)(p->in_count * p->pixel), (size_t)blocks, factor, dst,
+                                (size_t)p->plane);
     else if (ortc_tiled_in_pieces(p->kind) && p->type != ORTC_FLOAT_F32)
         odd = lay_narrow(p, hi - lo, src, s * p->pixel, blocks, dst);
     else
@@ -343,13 +356,14 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
                                   g * per;
             const char *x = (const char *)b->j->a->x +
                             (block * p->e.in[0] + plane) * p->e.in[1] * p->e.in[2] * p->pixel;
+            const float *factor = b->j->a->factor ? b->j->a->factor + block * BLOCK : NULL;
             for (int64_t k = 0; k < p->row_phases * rows * p->phases; k++) {
                 const int64_t q = k % p->phases, i = k / p->phases % rows, r = k / p->phases / rows;
                 const int64_t row = (b->row + i) * p->e.stride[1] + r - p->e.pad[1];
                 const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
                 char *to = b->laid + g * pieces * p->plane +
                            (((d * p->row_phases + r) * p->phases + q) * p->rows_in + i) * p->pitch * p->step;
-                odd |= lay_phase(b, inside ? x + row * p->e.in[2] * p->pixel : NULL, q,
+                odd |= lay_phase(b, inside ? x + row * p->e.in[2] * p->pixel : NULL, factor, q,
                                  min64(per, p->ins - g * per), floats, to);
             }
         }
@@ -384,7 +398,7 @@ static int64_t tiles_in(const band *b, int64_t u0, int64_t u1)
     int64_t n = 0, to;
     for (int64_t u = u0; u < u1; u++) {
         const int64_t from = ortc_tiled_unit(b, u, &to);
-        if (to > from) n += ceil_div(to - from, ORTC_TILE_PIXELS);
+        if (to > from) n += ceil_div(to - from, 2 * b->j->p->half);
     }
     return n;
 }
@@ -393,6 +407,7 @@ ortc_tiled_tile ortc_tiled_tile_of(const job *j)
 {
     const ortc_tiled_plan *p = j->p;
     return (ortc_tiled_tile){.step = (size_t)p->step,
+                             .half = (size_t)p->half,
                              .offset = p->offset,
                              .group = p->pieces * p->plane,
                              .piece = p->plane,
@@ -426,7 +441,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
-                  pixels = (wide ? 2 : 1) * ORTC_TILE_PIXELS;
+                  pixels = (wide ? 4 : 2) * p->half;
     for (int64_t k = b0, n; k < b1; k += n) {
         const int64_t block = b->group * p->outs + k;
         n = wide ? 1 : ortc_tiled_run_of_blocks(j, b->group * p->outs, k, b1);
@@ -457,7 +472,7 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
                 tile.w = w + g * p->taps * tile.w_step;
                 tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
-                p->uk->run[p->kind](wide ? 4 : to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
+                p->uk->run[p->kind](wide ? 4 : to - q > p->half ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
                 q += pixels;
                 if (q >= to && g + at_once < p->groups) q = from, g += at_once;
@@ -480,7 +495,7 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
     float *sums = scratch, *weights = (float *)(void *)((char *)scratch + p->at_weights);
-    p->uk->begin();
+    p->uk->begin(p->half);
     for (int64_t i = begin; i < end; i++) {
         const band b = ortc_tiled_band_of(j, i % p->bands, (char *)scratch + p->at_laid);
         const int64_t b0 = i / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs);
@@ -516,7 +531,7 @@ static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_tiled_plan *p = j->p;
-    p->uk->begin();
+    p->uk->begin(p->half);
     for (int64_t i = begin; i < end; i++) {
         const int64_t u = i % p->unit_parts, n = i / p->unit_parts % p->bands,
                       b0 = i / p->unit_parts / p->bands * p->blocks;

@@ -30,6 +30,7 @@ typedef struct ortc_tiled_plan {
     int stem;     /* x is plain */
     int together; /* all bands are laid out first */
     int flat;     /* tiles go on from row to row */
+    int half;     /* pixels of half a tile: fewer than 16 where a band's are as few tiles then */
     ortc_window_extents e;
     int64_t images, group, channels, filters; /* the last two of a group */
     int64_t ins, outs, lanes;                 /* blocks of a group; channels of the last one of output */

@@ -1,7 +1,7 @@
 /* The micro-kernels of tiled_uk.h for AMX: 32 pixels x 2 blocks of filters are four tile registers (0 to 3),
- * which two of pixels (4, 5) and two of weights (6, 7) feed. All tiles have 16 rows: what lies behind the
- * last pixel is read and multiplied, and not used. Sums begin as rows of the bias: a tile whose rows are 0
- * bytes apart. */
+ * which two of pixels (4, 5) and two of weights (6, 7) feed. Tiles have a row for each pixel of a half, for a
+ * product takes the longer the more there are; what lies behind the last pixel is read, multiplied and not
+ * used. Sums begin as rows of the bias: a tile whose rows are 0 bytes apart. */
 #include "tiled_uk.h"
 
 #include "kernels/common/vector/vec.h"
@@ -19,10 +19,10 @@ enum { BLOCK = 16, PIECES = 3, TILE_BYTES = 1024, SPLIT_AHEAD = 2 * ORTC_TILED_P
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
 
-static void begin(void)
+static void begin(int half)
 {
     amx_shape shape = {.palette = 1};
-    for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW, shape.rows[t] = 16;
+    for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW, shape.rows[t] = (uint8_t)(t < 6 ? half : 16);
     AMX_CONFIG(&shape);
 }
 static void end(void) { AMX_RELEASE(); }
@@ -38,11 +38,12 @@ INLINE void prefetch(const char *p)
 INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     const char *y = t->sums;
+    const size_t second = t->half * AMX_ROW;
     if (t->more) {
         AMX_LOAD(0, y, AMX_ROW);
-        if (two_a) AMX_LOAD(2, y + TILE_BYTES, AMX_ROW);
+        if (two_a) AMX_LOAD(2, y + second, AMX_ROW);
         if (two_b) AMX_LOAD(1, y + t->block, AMX_ROW);
-        if (two_a && two_b) AMX_LOAD(3, y + t->block + TILE_BYTES, AMX_ROW);
+        if (two_a && two_b) AMX_LOAD(3, y + t->block + second, AMX_ROW);
         return;
     }
     const char *bias = t->bias;
@@ -62,10 +63,11 @@ INLINE void start(const int two_a, const int two_b, const ortc_tiled_tile *t)
 INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
 {
     char *y = t->sums;
+    const size_t second = t->half * AMX_ROW;
     AMX_STORE(0, y, AMX_ROW);
-    if (two_a) AMX_STORE(2, y + TILE_BYTES, AMX_ROW);
+    if (two_a) AMX_STORE(2, y + second, AMX_ROW);
     if (two_b) AMX_STORE(1, y + t->block, AMX_ROW);
-    if (two_a && two_b) AMX_STORE(3, y + t->block + TILE_BYTES, AMX_ROW);
+    if (two_a && two_b) AMX_STORE(3, y + t->block + second, AMX_ROW);
 }
 
 /* One product for each group and tap. `middle` and `late` ask for weights. */
@@ -85,7 +87,7 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
                 if (two_b) AMX_LOAD(7, v, AMX_ROW); \
                 if (two_b) AMX_TDP(op, 1, 4, 7); \
                 middle(1); \
-                if (two_a) AMX_LOAD(5, a + 16 * step, step); \
+                if (two_a) AMX_LOAD(5, a + t->half * step, step); \
                 if (two_a) AMX_TDP(op, 2, 5, 6); \
                 late(0); \
                 if (two_a && two_b) AMX_TDP(op, 3, 5, 7); \
@@ -179,7 +181,7 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
 {
     const char *w = t->w, *v = w + t->w_block, *x = t->x, *plain = t->plain, *next = t->next;
     size_t left = plain ? t->groups * t->taps : 0;
-    const size_t lines = t->next_lines;
+    const size_t lines = t->next_lines, second = t->half * AMX_ROW;
     char *to = (char *)(uintptr_t)w;
     start(two_a, two_b, t);
 #define SPLIT() \
@@ -189,7 +191,7 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
         plain += t->plain_step, to += t->w_step; \
     } while (0)
     if (left) SPLIT();
-#define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? TILE_BYTES : 0), AMX_ROW)
+#define LOAD_A(r, p) AMX_LOAD(r, a + (p)*t->piece + ((r) == 5 ? second : 0), AMX_ROW)
 #define LOAD_B(r, p) AMX_LOAD(r, ((r) == 7 ? v : w) + (p)*TILE_BYTES, AMX_ROW)
 #define AHEAD(step) /* of 24 */ \
     do { \
@@ -273,15 +275,24 @@ static int lay_rounded(size_t n, const char *x, size_t step, size_t block, size_
     return 0;
 }
 
+/* The same times those of 16 factors; NULL: as they are. */
+VFN vf32 scaled(const char *x, const float *factor, size_t i, size_t n)
+{
+    const vf32 v = channels(x, i, n);
+    return factor ? v_mul(v, v_load_f32(factor + i, n)) : v;
+}
+
 /* Whether a pixel has numbers other than 0, and none that is large (ORTC_PIECES_LARGEST). */
-static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks)
+static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_t blocks, const float *factor)
 {
     const vi32 sign = v_set_i32(INT32_MAX);
     for (size_t i = 0; i < n; i++, x += step) {
         vu32 most = v_set_u32(0);
         for (size_t b = 0; b < blocks; b++)
-            V_FOR(j, left, BLOCK,
-                  { most = v_max_u32(most, (vu32)(v_bits_f32(channels(x + b * block, j, left)) & sign)); });
+            V_FOR(j, left, BLOCK, {
+                const float *f = factor ? factor + b * BLOCK : NULL;
+                most = v_max_u32(most, (vu32)(v_bits_f32(scaled(x + b * block, f, j, left)) & sign));
+            });
         if (v_any(v_lt_u32(v_set_u32(0), most)) && !v_any(v_lt_u32(v_set_u32(ORTC_PIECES_LARGEST - 1), most)))
             return 1;
     }
@@ -289,24 +300,30 @@ static int lacks_large(size_t n, const char *x, size_t step, size_t block, size_
 }
 
 /* Channels of both blocks in turn, 0, 16, 1, 17, .. */
-static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
-                      size_t piece)
+static int lay_scaled(size_t n, const char *x, size_t step, size_t block, size_t blocks, const float *factor,
+                      char *y, size_t piece)
 {
     vi32 most = PIECES_MOST;
     vi32 least = PIECES_LEAST;
-    (void)flip;
     for (size_t i = 0; i < n; i++) {
         const char *from = x + i * step;
         char *to = y + i * AMX_ROW;
         V_FOR(j, left, BLOCK, {
             vf32 other = v_set_f32(0);
-            if (blocks > 1) other = channels(from + block, j, left);
-            amx_split(channels(from, j, left), other, PIECES, (int32_t *)(void *)to + j, piece / 4, &most,
-                      &least);
+            if (blocks > 1) other = scaled(from + block, factor ? factor + BLOCK : NULL, j, left);
+            amx_split(scaled(from, factor, j, left), other, PIECES, (int32_t *)(void *)to + j, piece / 4,
+                      &most, &least);
         });
     }
     if (pieces_are_beyond(most, least)) return 1;
-    return pieces_fall_below(least, ORTC_PIECES_LARGEST >> 16) && lacks_large(n, x, step, block, blocks);
+    return pieces_fall_below(least, ORTC_PIECES_LARGEST >> 16) &&
+           lacks_large(n, x, step, block, blocks, factor);
+}
+static int lay_pieces(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip, char *y,
+                      size_t piece)
+{
+    (void)flip;
+    return lay_scaled(n, x, step, block, blocks, NULL, y, piece);
 }
 
 /* Only the largest number of all points counts: what the unit loses of others is far below their error. */
@@ -500,6 +517,7 @@ const ortc_tiled_uk TILED_UK = {begin,
                                 end,
                                 {run_bf16, run_bf16, run_pieces, run_pieces, run_bytes},
                                 {lay_bf16, lay_rounded, lay_pieces, lay_pieces, lay_bytes},
+                                lay_scaled,
                                 {lay_stem_bf16, lay_stem_rounded, NULL, NULL, lay_stem_bytes},
                                 cut,
                                 clip,

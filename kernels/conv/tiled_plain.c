@@ -42,7 +42,7 @@ static unit unit_of(const task *t, int64_t i)
     return u;
 }
 
-static int64_t tiles_of(const unit *u) { return ceil_div(u->to - u->from, ORTC_TILE_PIXELS); }
+static int64_t tiles_of(const unit *u) { return ceil_div(u->to - u->from, 2 * u->b.j->p->half); }
 
 /* A chunk of groups from `g` on, of n blocks whose weights of it begin at `begin`, over units. `end`: of what
  * is asked for. */
@@ -51,12 +51,12 @@ static void over_chunk(const task *t, int64_t n, int64_t g, const unit *units, i
 {
     const ortc_tiled_plan *p = t->j->p;
     for (int64_t i = 0; i < count; i++)
-        for (int64_t q = units[i].from; q < units[i].to; q += ORTC_TILE_PIXELS) {
+        for (int64_t q = units[i].from; q < units[i].to; q += 2 * p->half) {
             ortc_tiled_tile now = *tile;
             now.x = units[i].b.laid + g * tile->group + q * p->step;
             now.sums = t->sums + i * SUMS + (q - units[i].from) * BLOCK;
             if (now.next >= end) now.next_lines = 0;
-            p->uk->run[p->kind](units[i].to - q > ORTC_TILE_HALF ? 2 : 1, (int)n, &now);
+            p->uk->run[p->kind](units[i].to - q > p->half ? 2 : 1, (int)n, &now);
             tile->next += now.next_lines * 64 * now.groups * now.taps;
             tile->plain = NULL;
         }
@@ -138,7 +138,7 @@ static void run_task(const job *j, int64_t i, void *scratch)
 void ortc_tiled_plain_tasks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
-    j->p->uk->begin();
+    j->p->uk->begin(j->p->half);
     for (int64_t i = begin; i < end; i++) run_task(j, i, scratch);
     j->p->uk->end();
 }

@@ -35,6 +35,7 @@ enum {
 typedef struct ortc_tiled_tile {
     const char *x;         /* the first pixel under tap 0's offset, first group and piece */
     size_t step;           /* bytes from a pixel to the next: 64, of a stem less */
+    size_t half;           /* pixels, as `begin` was told */
     const int64_t *offset; /* words of 4 bytes, of each tap */
     int64_t group, piece;  /* bytes of x from one to the next */
     size_t groups, taps;
@@ -53,10 +54,11 @@ typedef struct ortc_tiled_tile {
 } ortc_tiled_tile;
 
 typedef struct ortc_tiled_uk {
-    /* Of a task on its thread: tile configuration, release. */
-    void (*begin)(void), (*end)(void);
-    /* halves: 1 or 2 times 16 pixels, all of which are read and written; blocks 1 or 2. Of bytes 4 halves of
-     * a single block, too. */
+    /* Of a task on its thread: tile configuration, for halves of so many pixels, 1 to 16; release. */
+    void (*begin)(int half);
+    void (*end)(void);
+    /* halves: 1 or 2 times `half` pixels, all of which are read and written; blocks 1 or 2. Of bytes 4 times
+     * 16 pixels of a single block, too. */
     void (*run[ORTC_TILED_KINDS])(int halves, int blocks, const ortc_tiled_tile *t);
     /* n pixels of `blocks` blocks (fewer than a group has: the others are 0), `step` bytes from a pixel to
      * the next, `block` from a block to the next, to y, 64 bytes a pixel, pieces `piece` bytes apart. flip:
@@ -64,6 +66,9 @@ typedef struct ortc_tiled_uk {
      * gemm/product_uk.h). */
     int (*lay[ORTC_TILED_KINDS])(size_t n, const char *x, size_t step, size_t block, size_t blocks, int flip,
                                  char *y, size_t piece);
+    /* As lay of pieces, of values times factor[block][16]. */
+    int (*lay_scaled)(size_t n, const char *x, size_t step, size_t block, size_t blocks, const float *factor,
+                      char *y, size_t piece);
     /* n pixels of a stem, whose channels lie `plane` bytes apart, to y, 4 channels of each; of pieces NULL.
      * Returns whether one is no finite number: beside its window it would make NaN of a weight of 0. */
     int (*lay_stem[ORTC_TILED_KINDS])(size_t n, const char *x, size_t plane, size_t channels, int flip,

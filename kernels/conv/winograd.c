@@ -530,6 +530,7 @@ static void multiply_pieces(const job *j, int64_t count, int64_t block, int64_t 
     const ortc_winograd_plan *p = j->p;
     const int64_t rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW;
     ortc_tiled_tile tile = {.step = ORTC_TILE_ROW,
+                            .half = ORTC_TILE_HALF,
                             .offset = &here,
                             .group = PIECES * piece,
                             .piece = piece,
@@ -587,7 +588,7 @@ static void whole_batches(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_winograd_plan *p = j->p;
-    if (p->tiles) p->tiles->begin();
+    if (p->tiles) p->tiles->begin(ORTC_TILE_HALF);
     for (int64_t i = begin; i < end; i++) {
         const int64_t n = i % p->batches, part = i / p->batches, t0 = batch_at(p, n), t1 = batch_at(p, n + 1);
         const int64_t all = ceil_div(p->outs, p->wide),
@@ -619,7 +620,7 @@ static void products_of(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_winograd_plan *p = j->p;
-    if (p->tiles) p->tiles->begin();
+    if (p->tiles) p->tiles->begin(ORTC_TILE_HALF);
     for (int64_t i = begin; i < end; i++) {
         const int64_t b = i % p->batches, block = i / p->batches * p->wide;
         const int64_t t0 = batch_at(p, b), t1 = batch_at(p, b + 1);

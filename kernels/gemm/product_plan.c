@@ -7,7 +7,8 @@
  * - Where every task can read all of a constant B, its rows of A are its own: nothing is packed for others.
  * - A task's rows of A stay within L2; there are enough tasks for the plan's threads to share evenly,
  *   none so long that a cancelled run lingers, none so short that handing it out costs more than it.
- * - An operand is packed by each task for itself when tasks share it little, else once into the workspace.
+ * - An operand is packed by each task for itself when tasks share it little, or few threads have one each,
+ *   else once into the workspace.
  * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
  */
 #include "product.h"
@@ -38,6 +39,8 @@
 #define TASKS 48                   /* enough for 8 threads to end together; */
 #define TASKS_EACH 6               /* so many for each of fewer threads, one alone waits for nobody */
 #define OWN_BLOCKS 4               /* then: of rows at least where tasks share none, else columns are dealt */
+#define FEW_THREADS 4              /* that each make pieces of all of A, */
+#define EVEN_PANELS 8              /* where as many panels, or so many, are each one's */
 #define SERIAL_FLOPS 0.25e6
 #define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
 
@@ -88,6 +91,14 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
     return want < flops / longest ? flops / longest : want;
 }
 
+/* Few threads make pieces of all of A each for itself: what another has packed comes from its cache, half of
+ * all for two, which takes longer. */
+static int packs_alone(const ortc_product_plan *p)
+{
+    return p->line->can & ORTC_LINE_SPLIT && p->how_b == ORTC_PRODUCT_PACKED && p->m > 1 && p->tasks_m == 1 &&
+           p->threads > 1 && p->threads <= FEW_THREADS && !keeps_sums(p);
+}
+
 /* The grid: how many row blocks and panels make a task. */
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
@@ -119,6 +130,10 @@ static void split(ortc_product_plan *p, double flops, double bytes)
     p->tasks_m = p->task_blocks ? ceil_div(p->blocks, p->task_blocks) : 0;
     const double columns = want / (double)(p->tasks_m ? p->tasks_m : 1);
     p->tasks_n = columns >= (double)p->panels ? p->panels : clamp((int64_t)(columns + 0.999), 1, p->panels);
+    if (packs_alone(p) && !(p->flags & ORTC_PRODUCT_PACKED_A) && p->tasks_n > p->threads &&
+        flops <= TASK_FLOPS_TILES * p->threads &&
+        (p->panels % p->threads == 0 || p->panels >= EVEN_PANELS * (int64_t)p->threads))
+        p->tasks_n = p->threads;
     p->task_panels = ceil_div(p->panels, p->tasks_n ? p->tasks_n : 1);
     p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
 }
@@ -150,7 +165,9 @@ static void choose_packing(ortc_product_plan *p)
              p->types.a == ORTC_F32 && ortc_form_is_plain(&p->line->a))
         p->how_a = ORTC_PRODUCT_DIRECT; /* a row of A is a packed block of one row */
     else
-        p->how_a = serial || p->tasks_n == 1 ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
+        p->how_a = serial || p->tasks_n == 1 || (packs_alone(p) && p->tasks_n <= p->threads)
+                       ? ORTC_PRODUCT_LOCAL
+                       : ORTC_PRODUCT_SHARED;
     if (p->how_b != ORTC_PRODUCT_PACKED && p->how_b != ORTC_PRODUCT_DIRECT)
         p->how_b = serial || p->tasks_m == 1 || made ? ORTC_PRODUCT_LOCAL : ORTC_PRODUCT_SHARED;
 }
