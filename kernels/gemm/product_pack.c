@@ -9,6 +9,10 @@
 #include "kernels/common/vector/convert.h"
 #include "product_packed.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 /* Steps of k at a time: a panel is a few cache lines of each row of B, and rows are often a power of two
  * apart, where lines evict each other; so a block of rows gives to all panels before the next. */
 #define BLOCK 64
@@ -207,6 +211,73 @@ typedef struct fill_args {
     char *dst;
 } fill_args;
 
+/* What is written once and not read soon goes past the caches: no line is fetched to be overwritten. A task
+ * ends with far_done, so that other threads may read it. */
+static void write_far(void *dst, const void *src, int64_t bytes)
+{
+#if defined(__SSE2__)
+    if (((uintptr_t)dst | (uintptr_t)src | (uintptr_t)bytes) % sizeof(__m128i) == 0) {
+        __m128i *to = dst;
+        const __m128i *from = src;
+        for (int64_t i = 0; i < bytes / (int64_t)sizeof *to; i++) _mm_stream_si128(to + i, from[i]);
+        return;
+    }
+#endif
+    memcpy(dst, src, (size_t)bytes);
+}
+static void far_done(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+#define FAR_BYTES (1 << 20) /* forms of which so much is not in a cache when they are read */
+#define FAR_ROWS 16         /* of the source: longer blocks are more pages than a core knows at once */
+#define FAR_PANELS 48       /* rows of so many come at memory's rate */
+#define FAR_TASK (1 << 18)  /* bytes */
+
+/* Tasks of forms that are written far are of some panels and some k. */
+typedef struct far_args {
+    const fill_args *f;
+    int64_t panels, chunk, tall, parts, deep; /* panels, and k, of a task; how many tasks go over k */
+} far_args;
+
+/* Panels q0 .. q1-1, steps k0 .. k1-1. */
+static void fill_far(const far_args *a, int64_t q0, int64_t q1, int64_t k0, int64_t k1)
+{
+    _Alignas(64) char block[BLOCK * ORTC_FORM_WIDTH * sizeof(float)];
+    const fill_args *f = a->f;
+    const ortc_product_form *form = f->form;
+    const int64_t step = f->src.along || form->group > FAR_ROWS ? BLOCK : FAR_ROWS;
+    for (int64_t k = k0, count; k < k1; k += count) {
+        const int64_t at_chunk = k / a->chunk * a->chunk, kc = min64(f->k - at_chunk, a->chunk);
+        char *dst = f->dst + ortc_form_at(form, f->extent, a->panels, at_chunk, a->chunk);
+        count = min64(min64(step, k1 - k), at_chunk + kc - k);
+        for (int64_t q = q0; q < q1; q++) {
+            const int64_t first = ortc_form_first(form, f->extent, a->panels, q),
+                          have = min64(f->extent, ortc_form_first(form, f->extent, a->panels, q + 1)) - first,
+                          width = ortc_form_padded(form, have);
+            const ortc_product_panel at = {first, have, width, k, count};
+            ortc_product_pack(form, &f->src, &at, 0, count, block);
+            write_far(dst + ortc_form_panel_at(form, first, q, kc) +
+                          ortc_form_data(form, width, k - at_chunk),
+                      block, ortc_form_data(form, width, count));
+        }
+    }
+}
+
+static void far_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const far_args *a = arg;
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t q = i / a->parts * a->tall, k = i % a->parts * a->deep;
+        fill_far(a, q, min64(a->panels, q + a->tall), k, min64(a->f->k, k + a->deep));
+    }
+    far_done();
+}
+
 static void fill_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_args *f = arg;
@@ -232,6 +303,14 @@ int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_fo
     fill_args f = {
         form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
     if (extent == 0 || k == 0) return 0;
+    if (!ortc_form_sums(form) && form->planes == 1 && ortc_form_data(form, extent, k) >= FAR_BYTES) {
+        far_args a = {&f, ortc_form_panels(form, extent), ortc_form_chunk(form, k), along ? 1 : FAR_PANELS};
+        const int64_t row = ortc_form_data(form, a.tall * form->width, BLOCK);
+        a.deep = ortc_product_ceil_div(FAR_TASK, row) * BLOCK;
+        a.parts = ortc_product_ceil_div(k, a.deep);
+        return threads->parallel(threads->context, ortc_product_ceil_div(a.panels, a.tall) * a.parts, 1,
+                                 far_body, &a);
+    }
     return threads->parallel(threads->context, ortc_form_panels(form, extent), pack_grain(form, k, along),
                              fill_body, &f);
 }
