@@ -408,7 +408,8 @@ enum {
 
 typedef struct ortc_view {
     /* planning: the value where it is known on the host (any alignment), else NULL; running: at least
-     * aligned to its elements, but for constants that plan has packed. Strings: ortc_strings */
+     * aligned to its elements, but for constants that plan has packed, and those of ORTC_KERNEL_UNALIGNED.
+     * Strings: ortc_strings */
     void *data;
     ortc_dtype dtype; /* 0: an input left out, an output not wanted, or not a tensor */
     uint32_t flags;   /* ORTC_VIEW_* */
@@ -621,6 +622,8 @@ enum {
     /* rounds f32 operands to bf16, since its device was asked to: what lies between such products may be kept
      * as bf16 */
     ORTC_KERNEL_ROUNDS = 512,
+    /* reads constants at any alignment, where they lie in the model's file: no copy is made for it */
+    ORTC_KERNEL_UNALIGNED = 1024,
     ORTC_KERNEL_FAULTS = 128 /* on a device: may set the call's fault word */
 };
 
