@@ -517,6 +517,9 @@ static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v)
  * release. */
 static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
                                          uint32_t n_out, ortc_value **out);
+/* In `fill`: these bytes of the source are not read again. Where they are of a file, its pages go back now:
+ * of a large constant in parts, one after the other, not all are there beside the packed form. */
+static inline void ortc_call_done_with(ortc_call *c, const void *data, size_t bytes);
 /* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run;
  * NULL: none. */
 static inline void ortc_call_mark(ortc_call *c, const char *phase);

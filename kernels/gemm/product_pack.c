@@ -237,10 +237,13 @@ static void far_done(void)
 #define FAR_PANELS 48       /* rows of so many come at memory's rate */
 #define FAR_TASK (1 << 18)  /* bytes */
 
+#define FAR_STEP (16 << 20) /* of tasks that run together, before the source hears that it was read */
+
 /* Tasks of forms that are written far are of some panels and some k. */
 typedef struct far_args {
     const fill_args *f;
-    int64_t panels, chunk, tall, parts, deep; /* panels, and k, of a task; how many tasks go over k */
+    int64_t panels, chunk, tall, deep; /* panels, and k, of a task */
+    int64_t q0, q1, k0, k1;            /* of those that run together */
 } far_args;
 
 /* Panels q0 .. q1-1, steps k0 .. k1-1. */
@@ -270,10 +273,11 @@ static void fill_far(const far_args *a, int64_t q0, int64_t q1, int64_t k0, int6
 static void far_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const far_args *a = arg;
+    const int64_t parts = ortc_product_ceil_div(a->k1 - a->k0, a->deep);
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t q = i / a->parts * a->tall, k = i % a->parts * a->deep;
-        fill_far(a, q, min64(a->panels, q + a->tall), k, min64(a->f->k, k + a->deep));
+        const int64_t q = a->q0 + i / parts * a->tall, k = a->k0 + i % parts * a->deep;
+        fill_far(a, q, min64(a->q1, q + a->tall), k, min64(a->k1, k + a->deep));
     }
     far_done();
 }
@@ -303,16 +307,39 @@ int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_fo
     fill_args f = {
         form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
     if (extent == 0 || k == 0) return 0;
-    if (!ortc_form_sums(form) && form->planes == 1 && ortc_form_data(form, extent, k) >= FAR_BYTES) {
-        far_args a = {&f, ortc_form_panels(form, extent), ortc_form_chunk(form, k), along ? 1 : FAR_PANELS};
-        const int64_t row = ortc_form_data(form, a.tall * form->width, BLOCK);
-        a.deep = ortc_product_ceil_div(FAR_TASK, row) * BLOCK;
-        a.parts = ortc_product_ceil_div(k, a.deep);
-        return threads->parallel(threads->context, ortc_product_ceil_div(a.panels, a.tall) * a.parts, 1,
-                                 far_body, &a);
-    }
     return threads->parallel(threads->context, ortc_form_panels(form, extent), pack_grain(form, k, along),
                              fill_body, &f);
+}
+
+int32_t ortc_product_fill_far(const ortc_product_moves *moves, const ortc_product_form *form, ortc_dtype type,
+                              int64_t extent, int64_t k, int along, const void *src, void *dst,
+                              const ortc_product_threads *threads, ortc_product_done *done)
+{
+    const int64_t ld = along ? k : extent, size = ortc_product_size(type);
+    const fill_args f = {
+        form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
+    far_args a = {&f, ortc_form_panels(form, extent), ortc_form_chunk(form, k), along ? 1 : FAR_PANELS};
+    if (ortc_form_sums(form) || form->planes > 1 || ortc_form_data(form, extent, k) < FAR_BYTES)
+        return ortc_product_fill(moves, form, type, extent, k, along, src, ld, dst, threads);
+    a.deep = ortc_product_ceil_div(FAR_TASK, ortc_form_data(form, a.tall * form->width, BLOCK)) * BLOCK;
+    a.q1 = a.panels, a.k1 = k;
+    /* rows of the source, one behind the other: of panels, or of k */
+    int64_t *from = along ? &a.q0 : &a.k0, *to = along ? &a.q1 : &a.k1;
+    const int64_t all = *to, unit = along ? 1 : a.deep;
+    const int64_t bytes = along ? ortc_form_data(form, form->width, k) : ortc_form_data(form, extent, unit),
+                  step = unit * (bytes < FAR_STEP ? FAR_STEP / bytes : 1);
+    int32_t status = 0;
+    for (; *from < all && !status; *from = *to) {
+        *to = min64(all, *from + step);
+        const int64_t tasks = ortc_product_ceil_div(a.q1 - a.q0, a.tall) *
+                              ortc_product_ceil_div(a.k1 - a.k0, a.deep);
+        status = threads->parallel(threads->context, tasks, 1, far_body, &a);
+        const int64_t row = along ? ortc_form_first(form, extent, a.panels, a.q0) : a.k0,
+                      end = along ? min64(extent, ortc_form_first(form, extent, a.panels, a.q1)) : a.k1;
+        if (done)
+            done(threads->context, (const char *)src + row * ld * size, (size_t)((end - row) * ld * size));
+    }
+    return status;
 }
 
 /* Never 0 for an empty operand: 0 means "does not fit". */

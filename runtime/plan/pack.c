@@ -113,6 +113,7 @@ static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_con
     i->packed = (ortc_packed){data, bytes};
     ortc_step_call call;
     ortc_step_call_init(&call, env, NULL);
+    call.of_file = c->mapped;
     bool staged = i->device && i->device->memory.device;
     if (s->interleaved && !staged) ortc_platform_interleave(data, bytes);
     if (staged && how == &ortc_packing_plain)

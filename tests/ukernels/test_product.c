@@ -399,7 +399,7 @@ static int large_constants(const ortc_product_line *line, rng *r, pool *const po
             ortc_product_pack_panels(form, &s, extent, panels, 0, panels, k0, k - k0 < chunk ? k - k0 : chunk,
                                      want + ortc_form_at(form, extent, panels, k0, chunk));
         const ortc_product_threads threads = pool_threads(pools[i % 4]);
-        bad += ortc_product_fill(line->moves, form, type, extent, k, along, from, s.ld, got, &threads) != 0;
+        bad += ortc_product_fill_far(line->moves, form, type, extent, k, along, from, got, &threads, NULL);
         bad += memcmp(got, want, bytes) != 0;
         free(got);
         free(want);
