@@ -38,6 +38,11 @@ static ortc_status tidy_bools(ortc_tensor_data *t, ortc_error *error)
     uint8_t *to;
     size_t i = 0;
 
+    /* masks are large: words at a time, and bytes from the first that is not tidy on */
+    for (uint64_t word; i + sizeof word <= t->bytes; i += sizeof word) {
+        memcpy(&word, from + i, sizeof word);
+        if (word & ~UINT64_C(0x0101010101010101)) break;
+    }
     while (i < t->bytes && from[i] <= 1) i++;
     if (i == t->bytes) return ORTC_OK;
     to = malloc(t->bytes);

@@ -408,7 +408,8 @@ enum {
 
 typedef struct ortc_view {
     /* planning: the value where it is known on the host (any alignment), else NULL; running: at least
-     * aligned to its elements, but for constants that plan has packed. Strings: ortc_strings */
+     * aligned to its elements, but for constants that plan has packed, and those of ORTC_KERNEL_UNALIGNED.
+     * Strings: ortc_strings */
     void *data;
     ortc_dtype dtype; /* 0: an input left out, an output not wanted, or not a tensor */
     uint32_t flags;   /* ORTC_VIEW_* */
@@ -516,6 +517,9 @@ static inline const ortc_type *ortc_call_type(ortc_call *c, const ortc_value *v)
  * release. */
 static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_t n_in, ortc_value *const *in,
                                          uint32_t n_out, ortc_value **out);
+/* In `fill`: these bytes of the source are not read again. Where they are of a file, its pages go back now:
+ * of a large constant in parts, one after the other, not all are there beside the packed form. */
+static inline void ortc_call_done_with(ortc_call *c, const void *data, size_t bytes);
 /* For profiles: what follows, up to the next mark or the end, is this phase. The name must outlive the run;
  * NULL: none. */
 static inline void ortc_call_mark(ortc_call *c, const char *phase);
@@ -625,6 +629,8 @@ enum {
     /* rounds f32 operands to bf16, since its device was asked to: what lies between such products may be kept
      * as bf16 */
     ORTC_KERNEL_ROUNDS = 512,
+    /* reads constants at any alignment, where they lie in the model's file: no copy is made for it */
+    ORTC_KERNEL_UNALIGNED = 1024,
     ORTC_KERNEL_FAULTS = 128 /* on a device: may set the call's fault word */
 };
 

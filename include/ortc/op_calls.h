@@ -467,6 +467,7 @@ struct ortc_call_api {
     int64_t (*count)(ortc_call *, const ortc_value *);
     ortc_value *(*element)(ortc_call *, const ortc_value *, int64_t i);
     const ortc_type *(*type)(ortc_call *, const ortc_value *);
+    void (*done_with)(ortc_call *, const void *data, size_t bytes); /* older hosts have none */
 };
 
 static inline ortc_status ortc_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body,
@@ -533,6 +534,11 @@ static inline ortc_status ortc_call_body(ortc_call *c, const char *name, uint32_
                                          uint32_t n_out, ortc_value **out)
 {
     return c->api->body(c, name, n_in, in, n_out, out);
+}
+static inline void ortc_call_done_with(ortc_call *c, const void *data, size_t bytes)
+{
+    if (c->api->size > offsetof(ortc_call_api, done_with) && c->api->done_with)
+        c->api->done_with(c, data, bytes);
 }
 static inline void ortc_call_mark(ortc_call *c, const char *phase) { c->api->mark(c, phase); }
 static inline uint64_t ortc_call_seed(ortc_call *c) { return c->api->seed(c); }

@@ -177,5 +177,11 @@ size_t ortc_product_packed_bytes(const ortc_product_form *form, int64_t extent, 
 int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_form *form, ortc_dtype type,
                           int64_t extent, int64_t k, int along, const void *src, int64_t ld, void *dst,
                           const ortc_product_threads *threads);
+typedef void ortc_product_done(void *context, const void *src, size_t bytes);
+/* The same for what is not multiplied soon: forms of a megabyte and more go past the caches, a part of the
+ * source after the other, dense; `done` (NULL: nobody wants to know) hears of each. */
+int32_t ortc_product_fill_far(const ortc_product_moves *moves, const ortc_product_form *form, ortc_dtype type,
+                              int64_t extent, int64_t k, int along, const void *src, void *dst,
+                              const ortc_product_threads *threads, ortc_product_done *done);
 
 #endif

@@ -9,6 +9,10 @@
 #include "kernels/common/vector/convert.h"
 #include "product_packed.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 /* Steps of k at a time: a panel is a few cache lines of each row of B, and rows are often a power of two
  * apart, where lines evict each other; so a block of rows gives to all panels before the next. */
 #define BLOCK 64
@@ -207,6 +211,77 @@ typedef struct fill_args {
     char *dst;
 } fill_args;
 
+/* What is written once and not read soon goes past the caches: no line is fetched to be overwritten. A task
+ * ends with far_done, so that other threads may read it. */
+static void write_far(void *dst, const void *src, int64_t bytes)
+{
+#if defined(__SSE2__)
+    if (((uintptr_t)dst | (uintptr_t)src | (uintptr_t)bytes) % sizeof(__m128i) == 0) {
+        __m128i *to = dst;
+        const __m128i *from = src;
+        for (int64_t i = 0; i < bytes / (int64_t)sizeof *to; i++) _mm_stream_si128(to + i, from[i]);
+        return;
+    }
+#endif
+    memcpy(dst, src, (size_t)bytes);
+}
+static void far_done(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+#define FAR_BYTES (1 << 20) /* forms of which so much is not in a cache when they are read */
+#define FAR_ROWS 16         /* of the source: longer blocks are more pages than a core knows at once */
+#define FAR_PANELS 48       /* rows of so many come at memory's rate */
+#define FAR_TASK (1 << 18)  /* bytes */
+
+#define FAR_STEP (16 << 20) /* of tasks that run together, before the source hears that it was read */
+
+/* Tasks of forms that are written far are of some panels and some k. */
+typedef struct far_args {
+    const fill_args *f;
+    int64_t panels, chunk, tall, deep; /* panels, and k, of a task */
+    int64_t q0, q1, k0, k1;            /* of those that run together */
+} far_args;
+
+/* Panels q0 .. q1-1, steps k0 .. k1-1. */
+static void fill_far(const far_args *a, int64_t q0, int64_t q1, int64_t k0, int64_t k1)
+{
+    _Alignas(64) char block[BLOCK * ORTC_FORM_WIDTH * sizeof(float)];
+    const fill_args *f = a->f;
+    const ortc_product_form *form = f->form;
+    const int64_t step = f->src.along || form->group > FAR_ROWS ? BLOCK : FAR_ROWS;
+    for (int64_t k = k0, count; k < k1; k += count) {
+        const int64_t at_chunk = k / a->chunk * a->chunk, kc = min64(f->k - at_chunk, a->chunk);
+        char *dst = f->dst + ortc_form_at(form, f->extent, a->panels, at_chunk, a->chunk);
+        count = min64(min64(step, k1 - k), at_chunk + kc - k);
+        for (int64_t q = q0; q < q1; q++) {
+            const int64_t first = ortc_form_first(form, f->extent, a->panels, q),
+                          have = min64(f->extent, ortc_form_first(form, f->extent, a->panels, q + 1)) - first,
+                          width = ortc_form_padded(form, have);
+            const ortc_product_panel at = {first, have, width, k, count};
+            ortc_product_pack(form, &f->src, &at, 0, count, block);
+            write_far(dst + ortc_form_panel_at(form, first, q, kc) +
+                          ortc_form_data(form, width, k - at_chunk),
+                      block, ortc_form_data(form, width, count));
+        }
+    }
+}
+
+static void far_body(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const far_args *a = arg;
+    const int64_t parts = ortc_product_ceil_div(a->k1 - a->k0, a->deep);
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t q = a->q0 + i / parts * a->tall, k = a->k0 + i % parts * a->deep;
+        fill_far(a, q, min64(a->q1, q + a->tall), k, min64(a->k1, k + a->deep));
+    }
+    far_done();
+}
+
 static void fill_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_args *f = arg;
@@ -234,6 +309,37 @@ int32_t ortc_product_fill(const ortc_product_moves *moves, const ortc_product_fo
     if (extent == 0 || k == 0) return 0;
     return threads->parallel(threads->context, ortc_form_panels(form, extent), pack_grain(form, k, along),
                              fill_body, &f);
+}
+
+int32_t ortc_product_fill_far(const ortc_product_moves *moves, const ortc_product_form *form, ortc_dtype type,
+                              int64_t extent, int64_t k, int along, const void *src, void *dst,
+                              const ortc_product_threads *threads, ortc_product_done *done)
+{
+    const int64_t ld = along ? k : extent, size = ortc_product_size(type);
+    const fill_args f = {
+        form, {.moves = moves, .data = src, .type = type, .ld = ld, .along = along}, extent, k, dst};
+    far_args a = {&f, ortc_form_panels(form, extent), ortc_form_chunk(form, k), along ? 1 : FAR_PANELS};
+    if (ortc_form_sums(form) || form->planes > 1 || ortc_form_data(form, extent, k) < FAR_BYTES)
+        return ortc_product_fill(moves, form, type, extent, k, along, src, ld, dst, threads);
+    a.deep = ortc_product_ceil_div(FAR_TASK, ortc_form_data(form, a.tall * form->width, BLOCK)) * BLOCK;
+    a.q1 = a.panels, a.k1 = k;
+    /* rows of the source, one behind the other: of panels, or of k */
+    int64_t *from = along ? &a.q0 : &a.k0, *to = along ? &a.q1 : &a.k1;
+    const int64_t all = *to, unit = along ? 1 : a.deep;
+    const int64_t bytes = along ? ortc_form_data(form, form->width, k) : ortc_form_data(form, extent, unit),
+                  step = unit * (bytes < FAR_STEP ? FAR_STEP / bytes : 1);
+    int32_t status = 0;
+    for (; *from < all && !status; *from = *to) {
+        *to = min64(all, *from + step);
+        const int64_t tasks = ortc_product_ceil_div(a.q1 - a.q0, a.tall) *
+                              ortc_product_ceil_div(a.k1 - a.k0, a.deep);
+        status = threads->parallel(threads->context, tasks, 1, far_body, &a);
+        const int64_t row = along ? ortc_form_first(form, extent, a.panels, a.q0) : a.k0,
+                      end = along ? min64(extent, ortc_form_first(form, extent, a.panels, a.q1)) : a.k1;
+        if (done)
+            done(threads->context, (const char *)src + row * ld * size, (size_t)((end - row) * ld * size));
+    }
+    return status;
 }
 
 /* Never 0 for an empty operand: 0 means "does not fit". */

@@ -20,6 +20,8 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     return __builtin_mul_overflow(one, (size_t)p->of.groups, &all) ? 0 : all;
 }
 
+static void done_with(void *call, const void *src, size_t bytes) { ortc_call_done_with(call, src, bytes); }
+
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
@@ -28,9 +30,9 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const size_t step = ortc_product_packed_bytes(&p->form, c->extent, c->k);
     ortc_status s = ORTC_OK;
     for (int64_t g = 0; g < c->groups && !s; g++)
-        s = ortc_product_fill(ortc_product_moves_select(), &p->form, src->dtype, c->extent, c->k, c->along,
-                              ortc_product_at(src->data, g * c->extent * c->k, src->dtype),
-                              c->along ? c->k : c->extent, (char *)dst + (size_t)g * step, &threads);
+        s = ortc_product_fill_far(ortc_product_moves_select(), &p->form, src->dtype, c->extent, c->k,
+                                  c->along, ortc_product_at(src->data, g * c->extent * c->k, src->dtype),
+                                  (char *)dst + (size_t)g * step, &threads, done_with);
     return s;
 }
 

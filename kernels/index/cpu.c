@@ -129,6 +129,7 @@ ortc_status ortc_index_check(ortc_call *c, const ortc_view *at, int64_t extent, 
 }
 
 static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),
+                                   .flags = ORTC_KERNEL_UNALIGNED, /* a table of words is large */
                                    .name = "gather.cpu",
                                    .prepare = ortc_index_prepare,
                                    .plan = ortc_index_gather_plan,

@@ -251,6 +251,11 @@ static void call_mark(ortc_call *call, const char *phase)
     if (c->env->profiler && c->node) ortc_profile_phase(c->env->profiler, &c->phase, phase);
 }
 
+static void call_done_with(ortc_call *call, const void *data, size_t bytes)
+{
+    if (outer(call)->of_file) ortc_mapping_drop(data, bytes);
+}
+
 static const ortc_call_api api = {.size = sizeof api,
                                   .resize = call_resize,
                                   .parallel = call_parallel,
@@ -272,7 +277,8 @@ static const ortc_call_api api = {.size = sizeof api,
                                   .optional = ortc_call_api_optional,
                                   .count = ortc_call_api_count,
                                   .element = ortc_call_api_element,
-                                  .type = ortc_call_api_type};
+                                  .type = ortc_call_api_type,
+                                  .done_with = call_done_with};
 
 void ortc_step_call_init(ortc_step_call *c, ortc_run_env *env, const ortc_node *node)
 {

@@ -75,6 +75,7 @@ typedef struct ortc_step_call {
     ortc_call call;
     ortc_run_env *env;
     const ortc_node *node; /* NULL: packing */
+    bool of_file;          /* packing: the source is in a mapped file */
     char *scratch;         /* workers' parts of the workspace */
     size_t scratch_stride;
     uint32_t step;    /* index in its program, for seeds */

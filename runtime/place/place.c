@@ -9,7 +9,7 @@
 /* Candidates of a node agree in what is asked before one is chosen. */
 static bool agrees(const ortc_kernel *a, const ortc_kernel *b)
 {
-    const uint32_t of_one = ORTC_KERNEL_LAYOUTS | ORTC_KERNEL_ROUNDS;
+    const uint32_t of_one = ORTC_KERNEL_LAYOUTS | ORTC_KERNEL_ROUNDS | ORTC_KERNEL_UNALIGNED;
     return !((a->flags ^ b->flags) & ~of_one) && a->host_in == b->host_in && a->host_out == b->host_out;
 }
 

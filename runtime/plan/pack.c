@@ -4,8 +4,9 @@
  * The maker works outside the lock; others that want the same form wait for it. When a form has been made of
  * a constant in a mapped file, the source pages are dropped: they can be read again.
  *
- * On the host forms that are smaller than what gets huge pages by itself lie together in slabs that do, once
- * a model has so many that their pages are not found quickly: weights are read once in a run.
+ * On the host forms lie together in slabs of huge pages, once a model has so many that their pages are not
+ * found quickly: weights are read once in a run. So only a slab's end has small pages, each of which would be
+ * a fault.
  */
 #include "plan.h"
 #include "runtime/call/call.h"
@@ -17,8 +18,8 @@ bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
     return !pthread_mutex_init(&s->lock, NULL) && !pthread_cond_init(&s->changed, NULL);
 }
 
-#define SLAB_BYTES ((size_t)16 << 20)
-#define IN_SLABS ((size_t)4 << 20) /* from so many bytes of forms on, forms below that lie in slabs */
+#define SLAB_BYTES ((size_t)64 << 20) /* of addresses; memory is what has been written */
+#define IN_SLABS ((size_t)4 << 20) /* from so many bytes of forms on, those below half of one lie in slabs */
 
 /* Memory for a form, on the host of a slab where that may be; NULL: there is none. */
 static void *take(ortc_pack_store *s, ortc_pack_item *i, size_t bytes)
@@ -26,7 +27,7 @@ static void *take(ortc_pack_store *s, ortc_pack_item *i, size_t bytes)
     const bool own = i->device && (i->device->memory.device || i->device->pool);
     void *data = NULL;
     size_t size;
-    if (own || s->interleaved || bytes >= IN_SLABS || !ortc_align_size(bytes, ORTC_ALIGNMENT, &size))
+    if (own || s->interleaved || bytes >= SLAB_BYTES / 2 || !ortc_align_size(bytes, ORTC_ALIGNMENT, &size))
         return ortc_device_alloc(i->device, bytes);
     pthread_mutex_lock(&s->lock);
     if (s->bytes >= IN_SLABS && (!s->slab || size > SLAB_BYTES - s->slab->used)) {
@@ -112,6 +113,7 @@ static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_con
     i->packed = (ortc_packed){data, bytes};
     ortc_step_call call;
     ortc_step_call_init(&call, env, NULL);
+    call.of_file = c->mapped;
     bool staged = i->device && i->device->memory.device;
     if (s->interleaved && !staged) ortc_platform_interleave(data, bytes);
     if (staged && how == &ortc_packing_plain)

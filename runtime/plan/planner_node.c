@@ -178,15 +178,16 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
 }
 
 /* A constant that a kernel will read as it is needs the alignment of its elements (in one-file models it lies
- * anywhere), and to be rounded where it is yet to be. One that the kernel has packed is left alone: nobody
- * reads it while running. */
-static ortc_status align_constant(ortc_planner *p, const ortc_edge *e)
+ * anywhere) unless the kernel says otherwise, and to be rounded where it is yet to be. One that the kernel
+ * has packed is left alone: nobody reads it while running. */
+static ortc_status align_constant(ortc_planner *p, const ortc_edge *e, const ortc_kernel *kernel)
 {
     const ortc_edge *owner = p->graph->edges.data[ortc_planner_at(p, e, 0)->root];
     ortc_home *root = ortc_planner_at(p, owner, 0);
     uint32_t bytes = ortc_dtype_bits(p->facts[owner->id].type->dtype) / 8;
     if (root->lives != LIVES_POINTER || !owner->constant || bytes < 2 ||
-        (root->data && (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0) ||
+        (root->data &&
+         ((kernel->flags & ORTC_KERNEL_UNALIGNED) || (uintptr_t)root->data % (bytes > 8 ? 8 : bytes) == 0)) ||
         (!root->data && !owner->constant->of))
         return ORTC_OK;
     ortc_pack_item *item;
@@ -278,7 +279,7 @@ static ortc_status bring_inputs(ortc_planner *p, const ortc_node *n, ortc_step *
             continue;
         }
         ORTC_TRY(ortc_planner_ready(p, n->in[i]));
-        ORTC_TRY(align_constant(p, n->in[i]));
+        ORTC_TRY(align_constant(p, n->in[i], s->kernel));
     }
     return ORTC_OK;
 }

@@ -51,7 +51,8 @@ static ortc_kernel_item *find_head(const char *provider, const char *domain, con
 
 enum {
     KERNEL_FLAGS = ORTC_KERNEL_LATE_OUT | ORTC_KERNEL_NO_CAPTURE | ORTC_KERNEL_STATE | ORTC_KERNEL_VALUES |
-                   ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS | ORTC_KERNEL_FAULTS | ORTC_KERNEL_ROUNDS
+                   ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS | ORTC_KERNEL_FAULTS | ORTC_KERNEL_ROUNDS |
+                   ORTC_KERNEL_UNALIGNED
 };
 
 static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_error *error)

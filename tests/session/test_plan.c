@@ -74,6 +74,16 @@ static ortc_edge *floats(int64_t count)
     return ortc_graph_constant(g, NULL, c);
 }
 
+/* 64 floats, as in a file, at an odd address. */
+static ortc_edge *odd_floats(void)
+{
+    static char bytes[64 * sizeof(float) + 1];
+    ortc_constant *c;
+    char *at = bytes + ((uintptr_t)bytes + 1) % 2;
+    ortc_constant_create(ORTC_F32, 1, (int64_t[]){64}, at, 64 * sizeof(float), NULL, NULL, &c, &e);
+    return ortc_graph_constant(g, NULL, c);
+}
+
 static ortc_node *node(const char *op, uint32_t n_in, ortc_edge *const *in, uint32_t n_out)
 {
     ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, n_in, n_out);
@@ -666,4 +676,20 @@ Test(plan, a_choice_can_be_forced)
     cr_assert_eq(plan_chosen("the_conv=conv.columns"), ORTC_OK, "%s", e.text);
     cr_expect_str_eq(p->steps[0].name, "conv.columns");
     ortc_graph_destroy(g);
+}
+
+Test(plan, a_constant_at_an_odd_address_is_copied_only_for_kernels_that_mind)
+{
+    ortc_edge *x = input("x", ORTC_I64, 1, (ortc_dim[]){64}), *a = input("a", ORTC_F32, 1, (ortc_dim[]){64});
+    output("y", apply("Gather", odd_floats(), x));
+    output("z", apply("Add", a, odd_floats()));
+    open_session("cpu");
+    give(0, ORTC_I64, 1, (int64_t[]){64});
+    give(1, ORTC_F32, 1, (int64_t[]){64});
+    wanted[1] = false;
+    plan();
+    cr_expect_eq(p->packed_bytes, 0);
+    wanted[0] = false, wanted[1] = true;
+    plan();
+    cr_expect_gt(p->packed_bytes, 0);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/common/element.h"
+#include "kernels/gemm/product_pack.h"
 #include "kernels/gemm/product_packed.h"
 #include "lines.h"
 #include "pool.h"
@@ -371,6 +372,42 @@ static int chosen_shapes(const ortc_product_line *line, rng *r, pool *const pool
     return bad;
 }
 
+/* Constants of a megabyte and more go past the caches, in tasks of their own: the same bytes as panel by
+ * panel, of either operand, from memory of any alignment. */
+static int large_constants(const ortc_product_line *line, rng *r, pool *const pools[4])
+{
+    static const int64_t shapes[][2] = {{1735, 333}, {133, 4001}, {700, 1537}}; /* extent, k */
+    int bad = 0;
+    for (int i = 0; i < 6; i++) {
+        const ortc_product_form *form = i & 1 ? &line->b : &line->a;
+        const ortc_product_types types = test_types(line, r);
+        const ortc_dtype type = i & 1 ? types.b : types.a;
+        const int64_t extent = shapes[i / 2][0], k = shapes[i / 2][1], chunk = ortc_form_chunk(form, k);
+        const int along = (int)(rng_next(r) % 2);
+        const size_t bytes = ortc_product_packed_bytes(form, extent, k), n = (size_t)(extent * k);
+        guard src = guard_open(n * (size_t)ortc_product_size(type) + 1, 1);
+        char *from = (char *)src.data + i % 2, *got = aligned_alloc(64, (bytes + 63) / 64 * 64),
+             *want = malloc(bytes);
+        test_fill(r, type, src.data, n);
+        memmove(from, src.data, n * (size_t)ortc_product_size(type));
+        memset(got, 0xaa, bytes);
+        memset(want, 0xaa, bytes);
+        const ortc_product_source s = {
+            .moves = line->moves, .data = from, .type = type, .ld = along ? k : extent, .along = along};
+        const int64_t panels = ortc_form_panels(form, extent);
+        for (int64_t k0 = 0; k0 < k; k0 += chunk)
+            ortc_product_pack_panels(form, &s, extent, panels, 0, panels, k0, k - k0 < chunk ? k - k0 : chunk,
+                                     want + ortc_form_at(form, extent, panels, k0, chunk));
+        const ortc_product_threads threads = pool_threads(pools[i % 4]);
+        bad += ortc_product_fill_far(line->moves, form, type, extent, k, along, from, got, &threads, NULL);
+        bad += memcmp(got, want, bytes) != 0;
+        free(got);
+        free(want);
+        guard_close(&src);
+    }
+    return bad;
+}
+
 static int overflows(const ortc_product_line *line)
 {
     ortc_product_plan p;
@@ -388,13 +425,13 @@ static int overflows(const ortc_product_line *line)
 
 void test_product(tally *t, uint32_t isa_bits)
 {
-    static const char *const parts[] = {"random shapes", "batches",       "packed B", "packed A",
-                                        "custom B",      "chosen shapes", "turned C", "overflow"};
+    static const char *const parts[] = {"random shapes", "batches",  "packed B", "packed A",       "custom B",
+                                        "chosen shapes", "turned C", "overflow", "large constants"};
     pool *pools[4];
     for (int i = 0; i < 4; i++) pools[i] = pool_open(i + 1, SCRATCH);
     const ortc_product_line *line;
     for (size_t u = 0; (line = test_line(u)); u++) {
-        for (int part = 0; part < 8; part++) {
+        for (int part = 0; part < 9; part++) {
             if (part == 6 && line->sum != ORTC_F32) continue; /* sums of f32 are turned */
             char name[96];
             snprintf(name, sizeof name, "product on %s: %s", line->name, parts[part]);
@@ -423,7 +460,8 @@ void test_product(tally *t, uint32_t isa_bits)
                                      ORTC_PRODUCT_TRANS_C | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_A, 0,
                                      20);
                 break;
-            default: bad = overflows(line); break;
+            case 7: bad = overflows(line); break;
+            default: bad = large_constants(line, &r, pools); break;
             }
             tally_result(t, name, bad);
         }
