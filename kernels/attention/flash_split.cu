@@ -39,6 +39,30 @@ struct Planes {
 
 __device__ __forceinline__ bool splits(float x) { return fabsf(x) < 1e18f; }
 
+#ifdef ORTC_HOPPER
+
+/* Eight elements of a row of `size`, from `at` on, as three pieces each; zeros behind its end. aligned: all
+ * is in pieces of 16 bytes. */
+__device__ __forceinline__ void split_eight(const float *row, int at, int size, bool aligned, uint4 (&p)[3],
+                                            int &odd)
+{
+    float e[8];
+    if (aligned && at < size) {
+        *(float4 *)e = *(const float4 *)(const void *)(row + at);
+        *(float4 *)(e + 4) = *(const float4 *)(const void *)(row + at + 4);
+    } else
+#pragma unroll
+        for (int j = 0; j < 8; j++) e[j] = at + j < size ? row[at + j] : 0.0f;
+#pragma unroll
+    for (int j = 0; j < 8; j++) odd |= !splits(e[j]);
+    ortc_gemm::split(e[0], e[1], p[0].x, p[1].x, p[2].x);
+    ortc_gemm::split(e[2], e[3], p[0].y, p[1].y, p[2].y);
+    ortc_gemm::split(e[4], e[5], p[0].z, p[1].z, p[2].z);
+    ortc_gemm::split(e[6], e[7], p[0].w, p[1].w, p[2].w);
+}
+
+#endif
+
 /* Blocks: chunks x heads of keys x (keys, values). */
 __global__ void __launch_bounds__(128)
     split_heads(const __grid_constant__ ortc_cu_flash f, const __grid_constant__ Planes to)
@@ -57,21 +81,8 @@ __global__ void __launch_bounds__(128)
     for (int i = (int)threadIdx.x; i < CHUNK * (pitch / 8); i += 128) {
         const int key = first + i / (pitch / 8), at = i % (pitch / 8) * 8;
         if (key >= keys) break;
-        const float *x = from + key * step[2] + at;
-        float e[8];
-        if (f.aligned) {
-            *(float4 *)e = *(const float4 *)(const void *)x;
-            *(float4 *)(e + 4) = *(const float4 *)(const void *)(x + 4);
-        } else
-#pragma unroll
-            for (int j = 0; j < 8; j++) e[j] = at + j < size ? x[j] : 0.0f;
         uint4 p[3];
-#pragma unroll
-        for (int j = 0; j < 8; j++) odd |= !splits(e[j]);
-        ortc_gemm::split(e[0], e[1], p[0].x, p[1].x, p[2].x);
-        ortc_gemm::split(e[2], e[3], p[0].y, p[1].y, p[2].y);
-        ortc_gemm::split(e[4], e[5], p[0].z, p[1].z, p[2].z);
-        ortc_gemm::split(e[6], e[7], p[0].w, p[1].w, p[2].w);
+        split_eight(from + key * step[2], at, size, f.aligned, p, odd);
 #pragma unroll
         for (int j = 0; j < 3; j++)
             *(uint4 *)(void *)(plane + j * next_plane + (int64_t)key * pitch + at) = p[j];
@@ -240,21 +251,8 @@ __global__ void __launch_bounds__(S::threads, 1)
 #pragma unroll 2
         for (int i = (int)threadIdx.x % 128; i < 64 * D / 8; i += 128) {
             const int row = i / (D / 8), at = i % (D / 8) * 8, q = first + group * 64 + row;
-            const float *x = from + q * f.q_step[2] + at;
-            float e[8];
-            if (q < (int)p.length && f.aligned && at < f.size) {
-                *(float4 *)e = *(const float4 *)(const void *)x;
-                *(float4 *)(e + 4) = *(const float4 *)(const void *)(x + 4);
-            } else
-#pragma unroll
-                for (int j = 0; j < 8; j++) e[j] = q < (int)p.length && at + j < f.size ? x[j] : 0.0f;
             uint4 s[3];
-#pragma unroll
-            for (int j = 0; j < 8; j++) odd |= !splits(e[j]);
-            ortc_gemm::split(e[0], e[1], s[0].x, s[1].x, s[2].x);
-            ortc_gemm::split(e[2], e[3], s[0].y, s[1].y, s[2].y);
-            ortc_gemm::split(e[4], e[5], s[0].z, s[1].z, s[2].z);
-            ortc_gemm::split(e[6], e[7], s[0].w, s[1].w, s[2].w);
+            split_eight(from + q * f.q_step[2], at, q < (int)p.length ? f.size : 0, f.aligned, s, odd);
 #pragma unroll
             for (int j = 0; j < 3; j++)
                 *(uint4 *)(queries + (group * 3 + j) * S::plane + at / 64 * SLAB + row * 128 +

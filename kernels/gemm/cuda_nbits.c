@@ -24,6 +24,7 @@ typedef struct nbits_plan {
     ortc_cu_nbits product;
     ortc_cu_gemm whole, last; /* panels of `count` rows of weights, and what is left */
     int64_t pitch, count;
+    int32_t hopper;
 } nbits_plan;
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
@@ -76,6 +77,8 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     g->zero_bytes = (g->blocks * s->bits + 7) / 8;
     g->real = c->n_in > ZEROS && c->in[ZEROS].dtype && c->in[ZEROS].dtype != ORTC_U8;
     p->pitch = (s->k + 7) / 8 * 8;
+    p->hopper = ortc_cu_has_wgmma(device->major * 10 + device->minor) &&
+                device->shared_bytes >= ORTC_CU_NBITS_RING_SHARED;
     if (g->m >
         ORTC_CU_NBITS_ROWS) { /* also where few rows meet addresses that tensor cores' way does not take */
         p->count = PANEL_BYTES / (p->pitch * size) / 256 * 256;
@@ -125,6 +128,16 @@ static int run_panels(const nbits_plan *p, const ortc_cu_nbits *g, const ortc_ca
     return 0;
 }
 
+static int run_row(const nbits_plan *p, const ortc_cu_nbits *g, void *queue)
+{
+#ifdef ORTC_CUDA_ARCHITECTURES
+    if (p->hopper && ortc_cu_nbits_ring_fits(g)) return ortc_cu_nbits_ring(g, queue);
+#else
+    (void)p;
+#endif
+    return ortc_cu_nbits_row(g, queue);
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const nbits_plan *p = pstate;
@@ -142,7 +155,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const int halves = aligned && g.type != ORTC_F32, row = halves && g.m == 1 && g.bits == 4 &&
                                                             g.block >= 32 && g.block <= 1024 && !g.real &&
                                                             g.k <= ORTC_CU_NBITS_ROW_K;
-    const int error = row                                       ? ortc_cu_nbits_row(&g, c->queue)
+    const int error = row                                       ? run_row(p, &g, c->queue)
                       : halves && g.m <= ORTC_CU_NBITS_MMA_ROWS ? ortc_cu_nbits_mma(&g, c->queue)
                       : g.m <= ORTC_CU_NBITS_ROWS               ? ortc_cu_nbits_rows(&g, c->queue)
                                                                 : run_panels(p, &g, c);

@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 enum { ORTC_CU_NBITS_MMA_ROWS = 32, ORTC_CU_NBITS_ROWS = 8, ORTC_CU_NBITS_ROW_K = 16384 };
+enum { ORTC_CU_NBITS_RING_SHARED = 111232 }; /* of a block: half of what Hopper's multiprocessors have */
 
 typedef struct ortc_cu_nbits {
     const void *a, *scales, *bias; /* of `type`; scales [n, blocks]; bias [n] or NULL */
@@ -35,6 +36,16 @@ int ortc_cu_nbits_mma(const ortc_cu_nbits *, void *queue);
 /* One row of f16 or bf16 and 4 bits in blocks of 32 to 1024, no `real` zero points, K of up to
  * ORTC_CU_NBITS_ROW_K; aligned likewise. Weights are not rounded. */
 int ortc_cu_nbits_row(const ortc_cu_nbits *, void *queue);
+/* The same by Hopper's copy engine, of what ortc_cu_nbits_ring_fits. Where weights are many, ends and
+ * beginnings of kernels count less than how evenly tiles fall (28672 x 8192 42 us, 37.7 so; 8192 x 8192 10.9,
+ * 11.9). */
+int ortc_cu_nbits_ring(const ortc_cu_nbits *, void *queue);
+static inline int ortc_cu_nbits_ring_fits(const ortc_cu_nbits *g)
+{
+    return !g->zeros && g->k >= 2048 && g->block >= 32 && g->block <= 256 && g->blocks % 8 == 0 &&
+           g->n * g->row_bytes <= 48 << 20 &&
+           ((uint64_t)(uintptr_t)g->b | (uint64_t)(uintptr_t)g->scales) % 16 == 0;
+}
 /* Up to ORTC_CU_NBITS_ROWS rows of any type; weights are not rounded. */
 int ortc_cu_nbits_rows(const ortc_cu_nbits *, void *queue);
 /* Rows `first` to first + count of w, rounded to the type, to [count, pitch]; zeros behind k. */

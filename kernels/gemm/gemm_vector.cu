@@ -6,7 +6,8 @@
  *            shared memory, warps in order
  *   K dense  a warp owns 2 columns, its lanes stride over K; then sums meet by shuffles
  *
- * A is read through L1 again and again. Pitches are whole pieces (ortc_cu_gemm_plan sees to it); an address
+ * Of a constant B the first pieces are asked for before the kernel before has ended. A is read through L1
+ * again and again. Pitches are whole pieces (ortc_cu_gemm_plan sees to it); an address
  * that is not aligned costs single loads, in the same order.
  */
 #include "kernels/gemm/gemm_tile.cuh"
@@ -62,13 +63,19 @@ __global__ void __launch_bounds__(THREADS)
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
         for (int i = 0; i < width; i++) sum[r][i] = 0.0f;
-    if (col < g.n)
-#pragma unroll 1
-        for (int64_t k = (int64_t)lane * deep; k < g.k; k += lanes * deep) {
-            Vector<T, width> w[deep];
+    Vector<T, width> w[deep];
+    auto ask = [&](int64_t k) {
+        if (k < g.k)
 #pragma unroll
             for (int e = 0; e < deep; e++) /* what is too much meets zeros, below */
                 w[e] = stream<T, width>(b + (k + e < g.k ? k + e : k) * g.b_row, aligned);
+    };
+    if (!g.b_constant) ortc_cu_previous();
+    if (col < g.n) ask((int64_t)lane * deep);
+    ortc_cu_previous();
+    if (col < g.n)
+#pragma unroll 1
+        for (int64_t k = (int64_t)lane * deep; k < g.k; k += lanes * deep) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 float x[deep];
@@ -80,6 +87,7 @@ __global__ void __launch_bounds__(THREADS)
                         for (int i = 0; i < width; i++)
                             sum[r][i] = fmaf(x[e], to_float(w[e].v[i]), sum[r][i]);
             }
+            ask(k + lanes * deep);
         }
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -136,23 +144,32 @@ __global__ void __launch_bounds__(256, 2)
             }
     };
     int64_t k = (int64_t)lane * width;
+    Vector<T, width> w[deep][own];
+    auto all_there = [&]() { return k + (deep - 1) * 32 * width < g.k; };
+    auto ask = [&]() {
+        if (all_there())
+#pragma unroll
+            for (int d = 0; d < deep; d++)
+#pragma unroll
+                for (int c = 0; c < own; c++)
+                    w[d][c] = stream<T, width>(column[c] + k + d * 32 * width, b_aligned);
+    };
+    if (!g.b_constant) ortc_cu_previous();
+    ask();
+    ortc_cu_previous();
 #pragma unroll 1
-    for (; k + (deep - 1) * 32 * width < g.k; k += deep * 32 * width) {
-        Vector<T, width> w[deep][own];
-#pragma unroll
-        for (int d = 0; d < deep; d++)
-#pragma unroll
-            for (int c = 0; c < own; c++)
-                w[d][c] = stream<T, width>(column[c] + k + d * 32 * width, b_aligned);
+    while (all_there()) {
 #pragma unroll
         for (int d = 0; d < deep; d++) step(k + d * 32 * width, w[d]);
+        k += deep * 32 * width;
+        ask();
     }
 #pragma unroll 1
     for (; k < g.k; k += 32 * width) {
-        Vector<T, width> w[own];
+        Vector<T, width> last[own];
 #pragma unroll
-        for (int c = 0; c < own; c++) w[c] = stream<T, width>(column[c] + k, b_aligned);
-        step(k, w);
+        for (int c = 0; c < own; c++) last[c] = stream<T, width>(column[c] + k, b_aligned);
+        step(k, last);
     }
     __syncwarp();
 #pragma unroll
@@ -169,9 +186,17 @@ __global__ void __launch_bounds__(256, 2)
 template <typename T, int ROWS> static int launch_rows(const ortc_cu_gemm &g, void *queue)
 {
     constexpr int threads = ROWS == 1 ? 512 : 256, width = 16 / sizeof(T);
-    if (g.b_col == 1)
-        return launch(vector_n_dense<T, ROWS, threads>, g, tiles_of(g, 8, 4 * width), threads, 0, queue);
-    return launch(vector_k_dense<T, ROWS>, g, tiles_of(g, 8, 16), 256, 0, queue);
+    const bool n_dense = g.b_col == 1, vec = vectors_fit(g);
+    const int64_t blocks = tiles_of(g, 8, n_dense ? 4 * width : 16), most = 1 << 30;
+    int error = cudaSuccess;
+    for (int64_t first = 0; first < blocks && !error; first += most) {
+        const unsigned now = (unsigned)(blocks - first < most ? blocks - first : most);
+        error = n_dense
+                    ? ortc_cu_launch(vector_n_dense<T, ROWS, threads>, now, threads, (cudaStream_t)queue, g,
+                                     first, vec)
+                    : ortc_cu_launch(vector_k_dense<T, ROWS>, now, 256, (cudaStream_t)queue, g, first, vec);
+    }
+    return error;
 }
 
 template <typename T> static int launch_vector(const ortc_cu_gemm &g, void *queue)

@@ -58,6 +58,18 @@ bool map_of(CUtensorMap *map, const ortc_cu_gemm &g, const void *data, int64_t r
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool map_of_lines(CUtensorMap *map, const void *data, int64_t rows, int64_t row_bytes, int box, int lines)
+{
+    const PFN_cuTensorMapEncodeTiled_v12000 encode = encoder();
+    const cuuint64_t dims[5] = {64, (cuuint64_t)rows, (cuuint64_t)row_bytes / 128, 1, 1},
+                     steps[4] = {(cuuint64_t)row_bytes, 128, 16, 16};
+    const cuuint32_t boxes[5] = {64, (cuuint32_t)box, (cuuint32_t)lines, 1, 1}, each[5] = {1, 1, 1, 1, 1};
+    return encode &&
+           encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 5, (void *)(uintptr_t)data, dims, steps, boxes, each,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 } // namespace ortc_gemm
 
 extern "C" int ortc_cu_gemm_wgmma(const ortc_cu_gemm *g, int count, void *queue)

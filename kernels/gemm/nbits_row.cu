@@ -11,19 +11,18 @@
  * Blocks stay and take tile after tile. The weights of two or three steps are underway, the first asked for
  * before a's row has come. A step of a warp takes some 240 instructions, of which a half are integers' and so
  * count twice: what is said with more of them (addresses by products, masks by two operations) costs as much
- * as memory does. Copies into shared memory, by each lane, in place of registers: no gain at any depth.
+ * as memory does. Copies into shared memory, by each lane, in place of registers: no gain at any depth. What
+ * Hopper's copy engine can take goes by nbits_ring.cu.
  */
 #include "kernels/gemm/cuda_nbits.h"
 #include "kernels/gemm/gemm_tile.cuh"
 #include "kernels/gemm/mma.cuh"
-#include "kernels/gemm/nbits_pair.cuh"
+#include "kernels/gemm/nbits_laid.cuh"
 
 namespace ortc_nbits {
 
 using ortc_gemm::from_float;
 using ortc_gemm::to_float;
-
-enum { PIECE = 32, STEP = 8 * PIECE, ROWS_OF_TILE = 16 };
 
 /* What a lane has of a step: pieces of rows l / 4 and l / 4 + 8, what is taken off them, and the scales of
  * columns l % 4 * 2 and + 1. */
@@ -89,21 +88,6 @@ template <typename T, bool PACKED, int WARPS> struct Ahead {
     }
 };
 
-/* The eight integers of a word, less the zero point: pairs k and k + 4. Those of f16 that lie in upper halves
- * of bytes stay 16 times as much: pairs 1 and 3. `less` is what to take off, in both halves. */
-template <typename T>
-__device__ __forceinline__ void integers_of(uint32_t word, uint32_t less, uint32_t less16, uint32_t (&to)[4])
-{
-    constexpr bool upper = Pair<T>::base >= 256;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const bool high = upper && i % 2;
-        const uint32_t w = word >> (upper ? i / 2 * 8 : i * 4),
-                       q = ortc_gemm::masked(w, high ? 0x00f000f0 : 0x000f000f, Pair<T>::magic);
-        to[i] = bits_of<T>(__hsub2(pair_of<T>(q), pair_of<T>(high ? less16 : less)));
-    }
-}
-
 /* The products of a step, scaled, to the sums of rows l / 4 and l / 4 + 8. */
 template <typename T>
 __device__ __forceinline__ void multiply_step(const Step<T> &s, const uint4 *laid, int step, int zeros,
@@ -121,49 +105,14 @@ __device__ __forceinline__ void multiply_step(const Step<T> &s, const uint4 *lai
             less[i] = Pair<T>::magic + s.zero[i][j] * 0x10001;
             less16[i] = Pair<T>::magic + s.zero[i][j] * 0x100010;
         }
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const uint4 b = laid[from + w];
-            uint32_t x[2][4];
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const uint4 &q = s.q[i][j];
-                integers_of<T>(w == 0 ? q.x : w == 1 ? q.y : w == 2 ? q.z : q.w, less[i], less16[i], x[i]);
-            }
-            const uint32_t a[2][4] = {{x[0][0], x[1][0], x[0][2], x[1][2]},
-                                      {x[0][1], x[1][1], x[0][3], x[1][3]}};
-            ortc_gemm::multiply<T>(low, a[0], b.x, b.y);
-            ortc_gemm::multiply<T>(high, a[1], b.z, b.w);
-        }
+        const uint4 q[2] = {s.q[0][j], s.q[1][j]};
+        multiply_pieces<T>(q, less, less16, laid + from, low, high);
     }
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
         for (int c = 0; c < 2; c++)
             sum[i] = fmaf(to_float(s.scale[i][c]), fmaf(high[i * 2 + c], by, low[i * 2 + c]), sum[i]);
-}
-
-/* a's row, laid out. */
-template <int THREADS> __device__ __forceinline__ void lay_out(const ortc_cu_nbits &g, uint4 *laid, int count)
-{
-    constexpr int AT_ONCE = 4;
-    for (int begin = (int)threadIdx.x; begin < count; begin += AT_ONCE * THREADS) {
-        uint4 x[AT_ONCE];
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) {
-            const int i = begin + u * THREADS;
-            x[u] = make_uint4(0, 0, 0, 0);
-            if (i * 8 < (int)g.k) x[u] = ((const uint4 *)g.a)[i];
-        }
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) {
-            const int i = begin + u * THREADS;
-            if (i < count)
-                laid[i] = make_uint4(__byte_perm(x[u].x, x[u].z, 0x5410), __byte_perm(x[u].y, x[u].w, 0x5410),
-                                     __byte_perm(x[u].x, x[u].z, 0x7632),
-                                     __byte_perm(x[u].y, x[u].w, 0x7632));
-        }
-    }
 }
 
 /* A warp has `each` steps of a tile, of which the last may not be there. */

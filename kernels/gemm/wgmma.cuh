@@ -255,6 +255,28 @@ __device__ __forceinline__ float4 quad_at(uint32_t address)
     return x;
 }
 
+__device__ __forceinline__ uint4 words_at(uint32_t address)
+{
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(address));
+    return x;
+}
+/* 4 and 2 bytes. */
+__device__ __forceinline__ uint32_t word_at(uint32_t address)
+{
+    uint32_t x;
+    asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(x) : "r"(address));
+    return x;
+}
+__device__ __forceinline__ uint32_t half_at(uint32_t address)
+{
+    uint16_t x;
+    asm volatile("ld.shared.u16 %0, [%1];\n" : "=h"(x) : "r"(address));
+    return x;
+}
+
 /* ---- Clusters, and kernels that begin while the one before ends ---------------------------------------- */
 
 /* Until all threads of the cluster are here. Orders execution only: what one block writes for another goes

@@ -16,6 +16,10 @@ namespace ortc_gemm {
 bool map_of(CUtensorMap *map, const ortc_cu_gemm &g, const void *data, int64_t rows, int64_t row_step,
             int64_t k_step, const int64_t *step, bool mn_major, int box);
 
+/* `rows` rows of `row_bytes`, whole lines of 128 bytes: copies take `lines` lines of `box` rows, line by
+ * line; coordinates are 0, row, line. */
+bool map_of_lines(CUtensorMap *map, const void *data, int64_t rows, int64_t row_bytes, int box, int lines);
+
 } // namespace ortc_gemm
 
 #endif

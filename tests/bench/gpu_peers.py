@@ -219,17 +219,15 @@ def main() -> int:
     for m, n, k, repeats in [(4096, 3072, 768, 32), (128, 3072, 768, 64), (2048, 11008, 4096, 4)]:
         if wants("product"):
             compare(ortc, f"product {m} x {n} x {k}, bias, gelu", a.rounds, product(m, n, k, repeats, "Gelu"), 0.9)
-    for batch, heads, length, size, causal, repeats in [(1, 12, 128, 64, False, 64), (32, 12, 128, 64, False, 32), (4, 32, 2048, 64, False, 4), (2, 16, 4096, 128, False, 4),
-                                                       (2, 16, 4096, 128, True, 4), (1, 16, 16384, 128, True, 2)]:
-        if wants("attention f16"):
-            compare(ortc, f"attention f16 {batch} x {heads} x {length} x {size}{' causal' if causal else ''}", a.rounds,
-                    attention(batch, heads, length, size, causal, repeats), 0.75, limit=1e-2)
-    base.F16, base.DTYPE = 1, torch.float32
-    for batch, heads, length, size, causal, repeats in [(1, 12, 128, 64, False, 32), (32, 12, 128, 64, False, 8), (8, 12, 512, 64, False, 8), (4, 16, 2048, 64, False, 2),
-                                                       (2, 16, 4096, 128, False, 1), (2, 16, 4096, 128, True, 1)]:
-        if wants("attention f32"):
-            compare(ortc, f"attention f32 {batch} x {heads} x {length} x {size}{' causal' if causal else ''}", a.rounds,
-                    attention(batch, heads, length, size, causal, repeats), 1.0, limit=2e-6)
+    halves = [(1, 12, 128, 64, False, 64), (32, 12, 128, 64, False, 32), (4, 32, 2048, 64, False, 4), (2, 16, 4096, 128, False, 4),
+              (2, 16, 4096, 128, True, 4), (1, 16, 16384, 128, True, 2)]
+    singles = [(1, 12, 128, 64, False, 32), (32, 12, 128, 64, False, 8), (8, 12, 512, 64, False, 8), (4, 16, 2048, 64, False, 2),
+               (2, 16, 4096, 128, False, 1), (2, 16, 4096, 128, True, 1)]
+    for kind, base.F16, base.DTYPE, cases, least, limit in [("f16", 10, torch.float16, halves, 0.75, 1e-2), ("f32", 1, torch.float32, singles, 1.0, 2e-6)]:
+        for batch, heads, length, size, causal, repeats in cases:
+            if wants(f"attention {kind}"):
+                compare(ortc, f"attention {kind} {batch} x {heads} x {length} x {size}{' causal' if causal else ''}", a.rounds,
+                        attention(batch, heads, length, size, causal, repeats), least, limit=limit)
     base.F16, base.DTYPE = 10, torch.float16
     for batch, keys in [(1, 2048), (16, 2048)]:
         if wants("decode"):

@@ -48,7 +48,7 @@ static void *on_device(const std::vector<char> &v)
 
 /* ---- Against sums in double ---------------------------------------------------------------------------- */
 
-enum { MMA, ROWS, UNPACK, ROW, WAYS };
+enum { MMA, ROWS, UNPACK, ROW, RING, WAYS };
 
 static ortc_cu_nbits shape(int64_t m, int64_t n, int64_t k, int bits, int64_t block, int type)
 {
@@ -63,26 +63,29 @@ static ortc_cu_nbits shape(int64_t m, int64_t n, int64_t k, int bits, int64_t bl
 
 static int one(int way)
 {
-    const bool halves = way == MMA || way == ROW;
+    const bool one_row = way == ROW || way == RING, halves = way == MMA || one_row;
     const int type = halves         ? (draw(2) ? ORTC_F16 : ORTC_BF16)
                      : draw(3) == 0 ? ORTC_F32
                      : draw(2)      ? ORTC_F16
                                     : ORTC_BF16;
-    const int bits = way == ROW || draw(2) ? 4 : 8, most = way == MMA   ? ORTC_CU_NBITS_MMA_ROWS
-                                                           : way == ROW ? 1
-                                                                        : ORTC_CU_NBITS_ROWS;
+    const int bits = one_row || draw(2) ? 4 : 8, most = way == MMA ? ORTC_CU_NBITS_MMA_ROWS
+                                                        : one_row  ? 1
+                                                                   : ORTC_CU_NBITS_ROWS;
     int64_t k = 1 + draw(draw(3) ? 700 : 3000);
-    const int64_t block = way == ROW ? 32 << draw(4) : 16 << draw(5);
+    const int64_t block = one_row ? 32 << draw(4) : 16 << draw(5);
+    if (way == RING) k = 2048 + draw(draw(3) ? 2500 : 14000) / 8 * 8;
     if (draw(2)) k = (k + 31) / 32 * 32;
-    ortc_cu_nbits g = shape(1 + draw(most), 1 + draw(90), k, bits, block, type);
+    const int columns = way == RING && draw(8) == 0 ? 5000 : 90; /* more than one tile a block */
+    ortc_cu_nbits g = shape(1 + draw(most), 1 + draw(columns), k, bits, block, type);
     if (halves && (g.row_bytes % 16 || k % 8)) return -1;
-    const int zeros = draw(way == ROW ? 2 : 3), biased = draw(2), has_y = way != UNPACK;
+    if (way == RING && g.blocks % 8) return -1;
+    const int zeros = way == RING ? 0 : draw(way == ROW ? 2 : 3), biased = draw(2), has_y = way != UNPACK;
     const int64_t pitch = (k + 7) / 8 * 8, count = has_y ? g.m * g.n : g.n * pitch;
     std::vector<char> a(g.m * k * size_of(type)), b(g.n * g.row_bytes),
         scales(g.n * g.blocks * size_of(type)),
         zero(zeros == 2 ? g.n * g.blocks * size_of(type) : g.n * g.zero_bytes), bias(g.n * size_of(type));
     for (int64_t i = 0; i < g.m * k; i++) set(a, type, i, number());
-    if (way == ROW && draw(8) == 0) { /* what zero points cannot be taken off afterwards */
+    if (one_row && draw(8) == 0) { /* what zero points cannot be taken off afterwards */
         const float odd[] = {INFINITY, -INFINITY, NAN};
         set(a, type, draw((uint32_t)k), odd[draw(3)]);
     }
@@ -106,6 +109,7 @@ static int one(int way)
         g.y = y + guard;
         CHECK(way == MMA    ? ortc_cu_nbits_mma(&g, NULL)
               : way == ROW  ? ortc_cu_nbits_row(&g, NULL)
+              : way == RING ? ortc_cu_nbits_ring(&g, NULL)
               : way == ROWS ? ortc_cu_nbits_rows(&g, NULL)
                             : ortc_cu_nbits_unpack(&g, 0, g.n, g.y, pitch, NULL));
         CHECK(cudaDeviceSynchronize());
@@ -130,7 +134,7 @@ static int one(int way)
             float d = (float)value - off;
             if (way == MMA && zeros == 2) d = rounded(d, type);
             d *= get(scales, type, n * g.blocks + at);
-            w[n * k + i] = way == ROWS || way == ROW ? d : rounded(d, type);
+            w[n * k + i] = way == ROWS || one_row ? d : rounded(d, type);
         }
     double worst = 0;
     const double unit = type == ORTC_F32 ? 0x1p-23 : type == ORTC_F16 ? 0x1p-10 : 0x1p-7;
@@ -245,6 +249,8 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
     auto product = [&](int i) {
         g.a = a, g.b = (const uint8_t *)b + i % copies * each, g.scales = s + i % copies * scales, g.y = y;
         CHECK(type == ORTC_F32 ? ortc_cu_nbits_rows(&g, stream)
+              : m == 1 && bits == 4 && ortc_cu_nbits_ring_fits(&g) && !getenv("TILES") && !getenv("ROW")
+                  ? ortc_cu_nbits_ring(&g, stream)
               : m == 1 && bits == 4 && block >= 32 && k <= ORTC_CU_NBITS_ROW_K && !getenv("TILES")
                   ? ortc_cu_nbits_row(&g, stream)
                   : ortc_cu_nbits_mma(&g, stream));
