@@ -130,11 +130,7 @@ static int run_panels(const nbits_plan *p, const ortc_cu_nbits *g, const ortc_ca
 
 static int run_row(const nbits_plan *p, const ortc_cu_nbits *g, void *queue)
 {
-#ifdef ORTC_CUDA_ARCHITECTURES
     if (p->hopper && ortc_cu_nbits_ring_fits(g)) return ortc_cu_nbits_ring(g, queue);
-#else
-    (void)p;
-#endif
     return ortc_cu_nbits_row(g, queue);
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/attention/cuda_attention.h"
 #include "kernels/gemm/cuda_gemm.h"
+#include "kernels/gemm/cuda_nbits.h"
 
 static int never(const char *name)
 {
@@ -20,6 +21,7 @@ NEVER(ortc_cu_flash_split, const ortc_cu_flash *f, void *work, void *queue)
 NEVER(ortc_cu_decode, const ortc_cu_flash *f, int parts, void *queue)
 NEVER(ortc_cu_gemm_few, const ortc_cu_gemm *g, void *queue)
 NEVER(ortc_cu_gemm_split_few, const ortc_cu_gemm *g, void *queue)
+NEVER(ortc_cu_nbits_ring, const ortc_cu_nbits *g, void *queue)
 NEVER(ortc_cu_gemm_wgmma, const ortc_cu_gemm *g, int count, void *queue)
 
 int64_t ortc_cu_flash_split_bytes(int64_t key_heads, int64_t keys, int64_t size, int64_t value_size)
