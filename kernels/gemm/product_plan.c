@@ -39,7 +39,7 @@
 #define TASKS 48                   /* enough for 8 threads to end together; */
 #define TASKS_EACH 6               /* so many for each of fewer threads, one alone waits for nobody */
 #define OWN_BLOCKS 4               /* then: of rows at least where tasks share none, else columns are dealt */
-#define FEW_THREADS 4              /* that each make pieces of all of A, */
+#define FEW_THREADS 2              /* that each make pieces of all of A (four lost a fourteenth of SVTR), */
 #define EVEN_PANELS 8              /* where as many panels, or so many, are each one's */
 #define SERIAL_FLOPS 0.25e6
 #define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
