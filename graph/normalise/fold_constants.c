@@ -36,13 +36,13 @@ static bool is_quantised_weight(const ortc_node *n)
     return false;
 }
 
-/* Numbers that a product or convolution is done with, its transpose, too. */
-static bool weighs(const ortc_edge *y)
+/* Numbers that a product or convolution is done with, or, where `turned`, their transpose. */
+static bool weighs(const ortc_edge *y, bool turned)
 {
     for (const ortc_use *u = y ? y->uses : NULL; u; u = u->next)
         if (u->node && u->node->op &&
-            (ortc_is_op(u->node, "Transpose") ? weighs(u->node->out[0])
-                                              : (u->node->op->flags & ORTC_OP_HEAVY) && u->port >= 1))
+            (((u->node->op->flags & ORTC_OP_HEAVY) && u->port >= 1) ||
+             (turned && ortc_is_op(u->node, "Transpose") && weighs(u->node->out[0], false))))
             return true;
     return false;
 }
@@ -50,7 +50,7 @@ static bool weighs(const ortc_edge *y)
 /* Dequantised weights that are not taken in few bits. */
 static bool is_weight(const ortc_node *n)
 {
-    return n->n_out == 1 && ortc_is_op(n, "DequantizeLinear") && weighs(n->out[0]) &&
+    return n->n_out == 1 && ortc_is_op(n, "DequantizeLinear") && weighs(n->out[0], true) &&
            !ortc_is_nbits_weight(n->out[0]);
 }
 

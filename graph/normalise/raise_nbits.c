@@ -9,13 +9,13 @@
  * [N, K / block, bytes], unsigned; 2 bits become 4. Blocks are powers of 2 of 16 to 256 that divide K and
  * those of the file, whose scales are repeated where they hold several.
  *
- * Left alone: W as small as folding takes (fold_constants.c), and where A is dequantised, too, for then there
- * are products of integers.
+ * Left alone: W as small as folding takes (fold_constants.c), W with more than MOST_READERS, each of which
+ * would get its own, and where A is dequantised, too, for then there are products of integers.
  */
 #include "graph/ir/quantised.h"
 #include "match.h"
 
-enum { LEAST_BLOCK = 16, MOST_BLOCK = 256 };
+enum { LEAST_BLOCK = 16, MOST_BLOCK = 256, MOST_READERS = 4 };
 
 /* A constant operand of few bits. */
 typedef struct few_bits {
@@ -71,17 +71,20 @@ static bool read_scales(const ortc_node *n, int32_t along_k, few_bits *f)
 static bool read_weights(const ortc_edge *e, bool turned, few_bits *f)
 {
     const ortc_node *n = e ? e->producer : NULL;
+    size_t readers = e ? ortc_edge_n_uses(e) : 0;
     if (ortc_match_is(n, "Transpose") && n->n_in == 1 && e->rank == 2) {
         const ortc_attr perm = ortc_node_attr(n, "perm");
         if (perm.kind && (perm.count != 2 || perm.u.ints[0] != 1 || perm.u.ints[1] != 0)) return false;
         turned = !turned;
         e = n->in[0];
         n = e ? e->producer : NULL;
+        readers *= e ? ortc_edge_n_uses(e) : 0;
     }
     if (!ortc_match_is(n, "DequantizeLinear") || n->n_in < 2 || !(f->w = constant_of(n->in[0])) ||
         !(f->scale = constant_of(n->in[1])) || f->w->rank != 2 || !ortc_match_typed(e, f->scale->dtype) ||
         !read_type(f))
         return false;
+    if (readers * ortc_edge_n_uses(n->in[0]) > MOST_READERS) return false;
     const ortc_edge *zero = ortc_node_in_edge(n, 2);
     f->zero = constant_of(zero);
     if ((zero && !f->zero) || (f->zero && f->zero->dtype != f->w->dtype)) return false;

@@ -108,4 +108,21 @@ for name, form in {
     "small ones": Form(T.INT4, 64, 64, 32, True),
 }.items():
     check(f"{name}: numbers when loaded", lambda form=form: form.problem(False))
+
+
+def shared() -> str | None:
+    """Weights that five products read are numbers, held once."""
+    form = Form(T.INT4, 768, 640, 32)
+    graph = form.model.graph
+    for i in range(4):
+        graph.input.append(helper.make_tensor_value_info(f"x{i}", T.FLOAT, [ROWS, 768]))
+        graph.node.append(helper.make_node("MatMul", [f"x{i}", "d"], [f"y{i}"]))
+        graph.output.append(helper.make_tensor_value_info(f"y{i}", T.FLOAT, [ROWS, 640]))
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(form.model, f"{folder}/m.onnx")
+        plan = subprocess.run([ORTC, "info", f"{folder}/m.onnx", "--provider", "cpu", "--placement"], capture_output=True, text=True, check=True)
+        return plan.stdout if "MatMulNBits" in plan.stdout or "DequantizeLinear" in plan.stdout else None
+
+
+check("weights that five products read", shared)
 sys.exit(finish())
