@@ -40,5 +40,7 @@ extern const ortc_kernel ortc_ref_linear_attention; /* ref_linear.c */
 extern const ortc_kernel ortc_ref_causal_conv;      /* ref_linear.c */
 extern const ortc_kernel ortc_cpu_attention;        /* cpu_attention.c */
 extern const ortc_kernel ortc_cpu_rotary;           /* cpu_rotary.c */
+extern const ortc_kernel ortc_cpu_linear_attention; /* cpu_linear.c */
+extern const ortc_kernel ortc_cpu_causal_conv;      /* cpu_linear.c */
 
 #endif

@@ -3,24 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/attention/attention.h"
+#include "kernels/attention/linear.h"
 
-/* ---- LinearAttention: S [D, Dv] per head of keys
- * --------------------------------------------------------------------- *
- *
- *   S = exp(decay) S                          gated rules
- *   v = beta (v - S' k)                       delta rules
- *   S = S + k v',  y = scale S' q
- */
-
-typedef struct linear_state {
-    int64_t q_heads, kv_heads;
-    bool gated, delta;
-    double scale;
-} linear_state;
+/* ---- LinearAttention (linear.h) ---------------------------------------------------------------------- */
 
 typedef struct linear_job {
-    const linear_state *state;
+    const ortc_linear_state *state;
     ortc_call *call;
     int64_t length, size, value_size;
     double scale;
@@ -34,7 +22,7 @@ static double at3(const ortc_view *v, int64_t b, int64_t t, int64_t i)
 /* scratch: S, then a vector of values. */
 static void linear_step(const linear_job *j, int64_t b, int64_t h, int64_t t, double *S, double *value)
 {
-    const linear_state *s = j->state;
+    const ortc_linear_state *s = j->state;
     const ortc_view *in = j->call->in, *y = &j->call->out[0];
     const int64_t D = j->size, V = j->value_size, group = s->q_heads / s->kv_heads;
     if (s->gated) {
@@ -82,21 +70,21 @@ static void linear_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_linear_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *rule = ortc_node_string(n, "update_rule", "gated_delta");
-    linear_state *s = malloc(sizeof *s);
+    ortc_linear_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (linear_state){ortc_node_int(n, "q_num_heads", 1), ortc_node_int(n, "kv_num_heads", 1),
-                        !strncmp(rule, "gated", 5), strstr(rule, "delta") != NULL,
-                        (double)ortc_node_float(n, "scale", 0)};
+    *s = (ortc_linear_state){ortc_node_int(n, "q_num_heads", 1), ortc_node_int(n, "kv_num_heads", 1),
+                             !strncmp(rule, "gated", 5), strstr(rule, "delta") != NULL,
+                             (double)ortc_node_float(n, "scale", 0)};
     *out = s;
     return ORTC_OK;
 }
 
 static ortc_status linear_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    const linear_state *s = state;
+    const ortc_linear_state *s = state;
     const size_t size = (size_t)(p->in[0].dims[2] / s->q_heads),
                  values = (size_t)(p->in[2].dims[2] / s->kv_heads);
     ortc_plan_workspace(p, 0, sizeof(double) * (size + 1) * values);
@@ -105,7 +93,7 @@ static ortc_status linear_plan(const void *state, ortc_plan *p, void **pstate)
 
 static ortc_status linear_run(const void *state, const void *pstate, ortc_call *c)
 {
-    const linear_state *s = state;
+    const ortc_linear_state *s = state;
     linear_job j = {
         s, c, c->in[0].dims[1], c->in[0].dims[2] / s->q_heads, c->in[2].dims[2] / s->kv_heads, s->scale};
     if (j.scale == 0) j.scale = 1 / sqrt((double)j.size);
@@ -115,7 +103,7 @@ static ortc_status linear_run(const void *state, const void *pstate, ortc_call *
 
 const ortc_kernel ortc_ref_linear_attention = {.size = ORTC_SIZED(ortc_kernel),
                                                .name = "linear_attention.ref",
-                                               .prepare = linear_prepare,
+                                               .prepare = ortc_linear_prepare,
                                                .plan = linear_plan,
                                                .run = linear_run};
 
@@ -155,7 +143,7 @@ static void causal_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status causal_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_causal_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     bool *silu = malloc(sizeof *silu);
     if (!silu) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
@@ -174,5 +162,5 @@ static ortc_status causal_run(const void *state, const void *pstate, ortc_call *
 
 const ortc_kernel ortc_ref_causal_conv = {.size = ORTC_SIZED(ortc_kernel),
                                           .name = "causal_conv_with_state.ref",
-                                          .prepare = causal_prepare,
+                                          .prepare = ortc_causal_prepare,
                                           .run = causal_run};

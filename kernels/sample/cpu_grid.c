@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include "kernels/common/vector/convert.h"
+#include "kernels/sample/deform.h"
 #include "kernels/sample/grid.h"
 #include "kernels/sample/grid_lines.h"
+#include "kernels/sample/roi.h"
 
 ORTC_VEC_TABLE(ortc_grid_lines)
 
@@ -195,4 +197,8 @@ static const ortc_kernel grid_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                      .run = grid_run};
 
 ORTC_KERNELS(cpu, sample,
-             ORTC_KERNEL("GridSample", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32, ORTC_TYPES_FLOAT), &grid_cpu));
+             ORTC_KERNEL("GridSample", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32, ORTC_TYPES_FLOAT), &grid_cpu),
+             ORTC_KERNEL("RoiAlign", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32, ORTC_TYPE(ORTC_I64)),
+                         &ortc_cpu_roi_align),
+             ORTC_KERNEL("MaxRoiPool", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_cpu_max_roi_pool),
+             ORTC_KERNEL("DeformConv", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_cpu_deform_conv));

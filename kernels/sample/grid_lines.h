@@ -1,5 +1,5 @@
-/* GridSample on vectors: the bodies' contract (grid_lines_vec.c). Positions lie beside each other; of a tap
- * without a pixel the place is 0 and the weight 0, and then the pixel does not count, whatever it is. */
+/* GridSample, DeformConv and regions: the bodies' contract (grid_lines_vec.c). Positions lie beside each
+ * other; of a tap without a pixel place and weight are 0, and then no pixel counts, whatever it is. */
 #ifndef ORTC_KERNELS_SAMPLE_GRID_LINES_H
 #define ORTC_KERNELS_SAMPLE_GRID_LINES_H
 
@@ -18,6 +18,10 @@ typedef struct ortc_grid_lines {
                    const float *weight, float *y);
     /* y[i] (+)= weight[i] * x[i]; `first`: it is what comes out. */
     void (*add)(size_t n, const float *x, const float *weight, int first, float *y);
+    /* Of pixels whose n channels lie beside each other, `pitch` apart: y[c] (+)= sum over k of weight[k] *
+     * x[at[k] * pitch + c], or, without weights, the largest, as ref's MaxRoiPool has it of NaN. */
+    void (*blend)(size_t n, size_t taps, size_t pitch, const float *x, const int32_t *at, const float *weight,
+                  int first, float *y);
 } ortc_grid_lines;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_grid_lines)
 

@@ -90,4 +90,20 @@ static void add(size_t count, const float *x, const float *weight, int first, fl
     });
 }
 
-const ortc_grid_lines V_NAME(ortc_grid_lines) = {around, combine, sample, add};
+static void blend(size_t channels, size_t taps, size_t pitch, const float *x, const int32_t *at,
+                  const float *weight, int first, float *y)
+{
+    V_FOR(i, n, channels, {
+        const size_t begin = !weight && first && taps; /* the first is the largest so far */
+        vf32 sum = begin   ? v_load_f32(x + (size_t)at[0] * pitch + i, n)
+                   : first ? v_set_f32(0)
+                           : v_load_f32(y + i, n);
+        for (size_t k = begin; k < taps; k++) {
+            const vf32 v = v_load_f32(x + (size_t)at[k] * pitch + i, n);
+            sum = weight ? v_fma(v_set_f32(weight[k]), v, sum) : v_max(v, sum);
+        }
+        v_store_f32(y + i, sum, n);
+    });
+}
+
+const ortc_grid_lines V_NAME(ortc_grid_lines) = {around, combine, sample, add, blend};

@@ -8,17 +8,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/common/window.h"
+#include "kernels/sample/deform.h"
 
 extern const ortc_kernel ortc_ref_deform_conv;
 
-typedef struct deform_state {
-    ortc_window window;
-    int64_t group, offset_group;
-} deform_state;
-
 typedef struct deform_job {
-    const deform_state *s;
+    const ortc_deform_state *s;
     const ortc_view *x, *w, *offset, *bias, *mask; /* bias, mask: NULL where left out */
     ortc_view *y;
     int32_t spatial;
@@ -85,10 +80,10 @@ static void deform_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status deform_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_deform_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
-    deform_state *s = malloc(sizeof *s);
+    ortc_deform_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     s->group = ortc_node_int(n, "group", 1);
     s->offset_group = ortc_node_int(n, "offset_group", 1);
@@ -103,7 +98,7 @@ static ortc_status deform_prepare(const ortc_node *n, ortc_prep *prep, void **ou
 
 static ortc_status deform_run(const void *state, const void *pstate, ortc_call *c)
 {
-    const deform_state *s = state;
+    const ortc_deform_state *s = state;
     deform_job j = {.s = s, .x = &c->in[0], .w = &c->in[1], .offset = &c->in[2], .y = &c->out[0]};
     if (ortc_view_count(j.y) == 0) return ORTC_OK;
     j.bias = c->n_in > 3 && c->in[3].dtype ? &c->in[3] : NULL;
@@ -123,5 +118,5 @@ static ortc_status deform_run(const void *state, const void *pstate, ortc_call *
 
 const ortc_kernel ortc_ref_deform_conv = {.size = ORTC_SIZED(ortc_kernel),
                                           .name = "deform_conv.ref",
-                                          .prepare = deform_prepare,
+                                          .prepare = ortc_deform_prepare,
                                           .run = deform_run};

@@ -5,61 +5,57 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/common/shape.h"
+#include "kernels/sample/roi.h"
 
 #define MAX_POINTS (1 << 24) /* of a bin */
 
 extern const ortc_kernel ortc_ref_roi_align;
 
-typedef struct roi_state {
-    bool half_pixel, max;
-    int64_t ratio;
-    double scale;
-} roi_state;
-
 typedef struct roi_job {
-    const roi_state *s;
+    const ortc_roi_state *s;
     const ortc_view *x, *rois, *batch;
     ortc_view *y;
 } roi_job;
 
-typedef struct region {
-    double start[2], bin[2]; /* rows, columns */
-    double points[2];        /* of a bin */
-} region;
-
-static region region_of(const roi_job *j, int64_t r)
+ortc_roi ortc_roi_of(const ortc_roi_state *s, const ortc_view *rois, const int64_t bins[2], int64_t r)
 {
-    const double offset = j->s->half_pixel ? 0.5 : 0;
-    region g;
+    const double offset = s->half_pixel ? 0.5 : 0;
+    ortc_roi g;
     for (int k = 0; k < 2; k++) { /* x before y */
-        const double start = ortc_load_f64(j->rois->data, j->rois->dtype, 4 * r + 1 - k) * j->s->scale -
-                             offset;
-        const double end = ortc_load_f64(j->rois->data, j->rois->dtype, 4 * r + 3 - k) * j->s->scale - offset;
-        const double length = j->s->half_pixel ? end - start : fmax(end - start, 1);
+        const double start = ortc_load_f64(rois->data, rois->dtype, 4 * r + 1 - k) * s->scale - offset;
+        const double end = ortc_load_f64(rois->data, rois->dtype, 4 * r + 3 - k) * s->scale - offset;
+        const double length = s->half_pixel ? end - start : fmax(end - start, 1);
         g.start[k] = start;
-        g.bin[k] = length / (double)j->y->dims[k + 2];
-        g.points[k] = j->s->ratio > 0 ? (double)j->s->ratio : fmax(ceil(g.bin[k]), 0);
+        g.bin[k] = length / (double)bins[k];
+        g.points[k] = s->ratio > 0 ? (double)s->ratio : fmax(ceil(g.bin[k]), 0);
     }
     return g;
 }
 
-/* The four pixels around a point, weighted; false: it is outside. */
-static bool point(const roi_job *j, int64_t plane, double y, double x, double *out)
+bool ortc_roi_point(double v, int64_t extent, int64_t at[2], double *part)
+{
+    if (!(v >= -1 && v <= (double)extent)) return false;
+    v = fmin(fmax(v, 0), (double)(extent - 1));
+    at[0] = (int64_t)v;
+    at[1] = at[0] + (at[0] < extent - 1);
+    *part = v - (double)at[0];
+    return true;
+}
+
+/* The four pixels around a point, weighted; 0: it is outside. What weighs nothing does not count, infinite or
+ * not. */
+static void point(const roi_job *j, int64_t plane, double y, double x, double *out)
 {
     const int64_t h = j->x->dims[2], w = j->x->dims[3];
-    if (!(y >= -1 && y <= (double)h && x >= -1 && x <= (double)w)) return false;
-    y = fmin(fmax(y, 0), (double)(h - 1));
-    x = fmin(fmax(x, 0), (double)(w - 1));
-    const int64_t top = (int64_t)y, left = (int64_t)x, below = top + (top < h - 1),
-                  right = left + (left < w - 1);
-    const double down = y - (double)top, across = x - (double)left,
-                 weights[4] = {(1 - down) * (1 - across), (1 - down) * across, down * (1 - across),
+    int64_t row[2], column[2];
+    double down, across;
+    if (!ortc_roi_point(y, h, row, &down) || !ortc_roi_point(x, w, column, &across)) return;
+    const double weights[4] = {(1 - down) * (1 - across), (1 - down) * across, down * (1 - across),
                                down * across};
-    const int64_t at[4] = {top * w + left, top * w + right, below * w + left, below * w + right};
     for (int k = 0; k < 4; k++)
-        out[k] = weights[k] * ortc_load_f64(j->x->data, j->x->dtype, plane * h * w + at[k]);
-    return true;
+        if (weights[k] != 0)
+            out[k] = weights[k] *
+                     ortc_load_f64(j->x->data, j->x->dtype, (plane * h + row[k / 2]) * w + column[k % 2]);
 }
 
 static void roi_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -70,7 +66,7 @@ static void roi_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t column = i % out[3], row = i / out[3] % out[2], channel = i / out[3] / out[2] % out[1],
                       r = i / out[3] / out[2] / out[1];
         const int64_t plane = ortc_load_i64(j->batch->data, ORTC_I64, r) * out[1] + channel;
-        const region g = region_of(j, r);
+        const ortc_roi g = ortc_roi_of(j->s, j->rois, out + 2, r);
         double sum = 0, most = 0;
         bool any = false;
         for (double py = 0; py < g.points[0]; py++)
@@ -88,7 +84,7 @@ static void roi_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static ortc_status roi_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_roi_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *mode = ortc_node_string(n, "mode", "avg"),
                *coordinates = ortc_node_string(n, "coordinate_transformation_mode", "half_pixel");
@@ -98,38 +94,46 @@ static ortc_status roi_prepare(const ortc_node *n, ortc_prep *prep, void **out)
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL,
                               "attributes mode '%s' and coordinate_transformation_mode '%s' are not such",
                               mode, coordinates);
-    roi_state *s = malloc(sizeof *s);
+    ortc_roi_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (roi_state){half_pixel, !strcmp(mode, "max"), ortc_node_int(n, "sampling_ratio", 0),
-                     (double)ortc_node_float(n, "spatial_scale", 1)};
+    *s = (ortc_roi_state){half_pixel, !strcmp(mode, "max"), ortc_node_int(n, "sampling_ratio", 0),
+                          (double)ortc_node_float(n, "spatial_scale", 1)};
     *out = s;
+    return ORTC_OK;
+}
+
+ortc_status ortc_roi_check(const ortc_roi_state *s, ortc_call *c, double *points)
+{
+    const ortc_view *x = &c->in[0], *batch = &c->in[2];
+    *points = 1;
+    if (x->dims[2] == 0 || x->dims[3] == 0)
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "there is no pixel to sample");
+    for (int64_t r = 0; r < c->out[0].dims[0]; r++) {
+        const int64_t image = ortc_load_i64(batch->data, ORTC_I64, r);
+        const ortc_roi g = ortc_roi_of(s, &c->in[1], c->out[0].dims + 2, r);
+        if (image < 0 || image >= x->dims[0])
+            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
+                                  "batch_indices[%lld] is %lld, there are %lld images", (long long)r,
+                                  (long long)image, (long long)x->dims[0]);
+        if (!(g.points[0] * g.points[1] <= MAX_POINTS))
+            return ortc_call_fail(c, ORTC_LIMIT, "region %lld would be read at %g points a bin", (long long)r,
+                                  g.points[0] * g.points[1]);
+        *points = fmax(*points, g.points[0] * g.points[1]);
+    }
     return ORTC_OK;
 }
 
 static ortc_status roi_run(const void *state, const void *pstate, ortc_call *c)
 {
     roi_job j = {state, &c->in[0], &c->in[1], &c->in[2], &c->out[0]};
-    const int64_t count = ortc_view_count(j.y), regions = j.y->dims[0];
-    double points = 1;
+    const int64_t count = ortc_view_count(j.y);
+    double points;
     if (count == 0) return ORTC_OK;
-    if (j.x->dims[2] == 0 || j.x->dims[3] == 0)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "there is no pixel to sample");
-    for (int64_t r = 0; r < regions; r++) {
-        const int64_t image = ortc_load_i64(j.batch->data, ORTC_I64, r);
-        const region g = region_of(&j, r);
-        if (image < 0 || image >= j.x->dims[0])
-            return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
-                                  "batch_indices[%lld] is %lld, there are %lld images", (long long)r,
-                                  (long long)image, (long long)j.x->dims[0]);
-        if (!(g.points[0] * g.points[1] <= MAX_POINTS))
-            return ortc_call_fail(c, ORTC_LIMIT, "region %lld would be read at %g points a bin", (long long)r,
-                                  g.points[0] * g.points[1]);
-        points = fmax(points, g.points[0] * g.points[1]);
-    }
+    ORTC_TRY(ortc_roi_check(state, c, &points));
     return ortc_parallel(c, count, ortc_grain(20 + 30 * points), roi_chunk, &j);
 }
 
 const ortc_kernel ortc_ref_roi_align = {.size = ORTC_SIZED(ortc_kernel),
                                         .name = "roi_align.ref",
-                                        .prepare = roi_prepare,
+                                        .prepare = ortc_roi_prepare,
                                         .run = roi_run};
