@@ -156,6 +156,8 @@ const ortc_case ortc_cases_contrib[] = {
     {M "QLinearWhere@1", "bool[2,3] T[2,3] f32[]={0.5} T[]={3} T[3] f32[]={0.25} T[]={2} f32[]={0.5} T[]={1}",
      "", Q8},
     {M "QLinearSigmoid@1", "T[2,3] f32[]={0.5} T[]={3} f32[]={0.01} T[]={1}", "", Q8},
+    {M "QLinearSigmoid@1", "T[3,17,90] f32[]={0.05} T[]={3} f32[]={0.01} T[]={1}", "", Q8}, /* by a table */
+    {M "QLinearLeakyRelu@1", "T[5000]! f32[]={0.5} T[]={3}! f32[]={0.25} T[]={1}", "alpha=0.5", Q8},
     {M "QLinearLeakyRelu@1", "T[2,3] f32[]={0.5} T[]={3} f32[]={0.25} T[]={1}", "alpha=0.5", Q8},
     {M "QLinearSoftmax@1", "T[2,3,4] f32[]={0.5} T[]={3} f32[]={0.01} T[]={1}", "opset=13", Q8},
     {M "QLinearSoftmax@1", "u8[2,3,4] f32[]={0.5} u8[]={3} f32[]={0.01} u8[]={1}", "opset=11 axis=1"},

@@ -22,10 +22,12 @@
 ORTC_VEC_TABLE(ortc_pw_body)
 
 enum {
-    PIECE = 8192,    /* elements of a task, at most */
-    LAID_OUT = 1024, /* the same where inputs are laid out in scratch */
-    SHORT = 256,     /* rows of fewer elements are not cut apart */
-    TASK = 32768,    /* elements of a chunk, where they are cheap */
+    PIECE = 8192,       /* elements of a task, at most */
+    LAID_OUT = 1024,    /* the same where inputs are laid out in scratch */
+    SHORT = 256,        /* rows of fewer elements are not cut apart */
+    TASK = 32768,       /* elements of a chunk, where they are cheap */
+    TABLE_COUNT = 4096, /* elements from which on, and lines, a table of bytes is worth making */
+    TABLE_LINES = 6,
     MOST_IN = ORTC_PW_INPUTS
 };
 enum { ABSENT, BESIDE, STAYS, ROUND, LAID };
@@ -36,6 +38,7 @@ typedef struct program_plan {
     int64_t rows, width, pieces; /* rows of `width` elements, cut into pieces */
     int64_t piece;
     uint8_t how[MOST_IN];
+    bool by_table; /* one byte becomes another: the program makes a table of them, once a run */
     int64_t round; /* elements in which ROUND inputs go round */
     int32_t rank;  /* merged dims, the last one included */
     int64_t dims[ORTC_RANK_LIMIT];
@@ -48,6 +51,7 @@ typedef struct program_job {
     const program_plan *plan;
     const ortc_view *in;
     const ortc_view *out;
+    uint8_t *table; /* by_table */
 } program_job;
 
 static size_t bytes_of(ortc_dtype t) { return ortc_dtype_bits(t) / 8; }
@@ -237,6 +241,21 @@ static size_t take(program_plan *g, size_t bytes)
     return at;
 }
 
+/* Whether what an element becomes depends on one byte beside it, and else on scalars. */
+static bool is_of_one_byte(const ortc_pw_code *code, const program_plan *g, const ortc_view *in,
+                           int64_t count)
+{
+    int bytes = 0;
+    for (uint32_t k = 0; k < code->n_in; k++) {
+        if (!code->in[k]) continue;
+        if (g->how[k] == BESIDE && ortc_dtype_bits(code->in[k]) == 8 && ortc_view_count(&in[k]) == count)
+            bytes++;
+        else if (ortc_view_count(&in[k]) != 1)
+            return false;
+    }
+    return bytes == 1 && ortc_dtype_bits(code->out) == 8;
+}
+
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const ortc_pw_code *code = state;
@@ -285,6 +304,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
                                                                       : LAID;
         laid |= g->how[k] == LAID;
     }
+    g->by_table = code->n >= TABLE_LINES && count >= TABLE_COUNT && is_of_one_byte(code, g, in, count);
     if (flat) g->width = count;
     g->rows = count / g->width;
     g->piece = laid ? LAID_OUT : PIECE;
@@ -481,12 +501,54 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
     }
 }
 
+/* ---- By a table ---------------------------------------------------------------------------------------- */
+
+enum { BYTES = 256 };
+
+static void table_chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
+{
+    const program_job *j = arg;
+    const program_plan *g = j->plan;
+    ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
+    char *base[MOST_IN] = {NULL}, *scratch = scratch_;
+    uint8_t all[BYTES];
+    (void)begin, (void)end;
+    for (int i = 0; i < BYTES; i++) all[i] = (uint8_t)i;
+    connect(j, ops, scratch);
+    for (uint32_t k = 0; k < j->code->n_in; k++) {
+        if (!j->code->in[k]) continue;
+        base[k] = g->how[k] == BESIDE ? (char *)all : scratch + g->blocks + k * g->body->bytes;
+        if (g->how[k] != BESIDE) fill_block(j, k, 0, base[k]);
+    }
+    aim(j->code, ops, base, (char *)j->table);
+    g->body->run(ops, BYTES, g->block);
+}
+
+static void look_up_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const program_job *j = arg;
+    uint32_t k = 0;
+    (void)scratch;
+    while (!j->code->in[k] || j->plan->how[k] != BESIDE) k++;
+    j->plan->body->look_up((size_t)(end - begin), j->table, (const uint8_t *)j->in[k].data + begin,
+                           (uint8_t *)j->out->data + begin);
+}
+
+static ortc_status run_by_table(program_job *j, ortc_call *c)
+{
+    uint8_t table[BYTES];
+    j->table = table;
+    ORTC_TRY(ortc_parallel(c, 1, 1, table_chunk, j));
+    return ortc_parallel(c, ortc_view_count(j->out), 2 * TASK, look_up_chunk, j);
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const program_plan *g = pstate;
     const ortc_pw_code *code = state;
-    program_job j = {code, g, c->in, &c->out[0]};
+    program_job j = {code, g, c->in, &c->out[0], NULL};
     if (!g->body) return ORTC_OK; /* no elements */
+    if (g->by_table) return run_by_table(&j, c);
     const int64_t piece = g->width < g->piece ? g->width : g->piece;
     const int64_t elements = TASK / (1 + code->heavy);
     const ortc_status s = ortc_parallel(c, g->rows * g->pieces, elements / (piece + 16) + 1, chunk, &j);

@@ -66,6 +66,8 @@ typedef struct ortc_pw_body {
     void (*fn[ORTC_PWL_COUNT])(void);
     /* Elements 0 .. count, whole blocks of `block` elements. */
     void (*run)(const ortc_pw_op *ops, size_t count, size_t block);
+    /* y[i] = table[x[i]]; y may be x. */
+    void (*look_up)(size_t n, const uint8_t table[256], const uint8_t *x, uint8_t *y);
 } ortc_pw_body;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pw_body)
 

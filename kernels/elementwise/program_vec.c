@@ -394,5 +394,10 @@ static void run(const op *ops, size_t count, size_t block)
 #endif
 }
 
+static void look_up(size_t n, const uint8_t *table, const uint8_t *x, uint8_t *y)
+{
+    v_look_up(n, table, x, y);
+}
+
 #define FN(name) (void (*)(void)) name,
-const ortc_pw_body V_NAME(ortc_pw_body) = {8 * 4 * V_LANES, {ORTC_PW_LINES(FN)}, run};
+const ortc_pw_body V_NAME(ortc_pw_body) = {8 * 4 * V_LANES, {ORTC_PW_LINES(FN)}, run, look_up};

@@ -152,6 +152,12 @@ VFN vi32 v_sel_i32(vm32 m, vi32 a, vi32 b) { return (m & a) | (~m & b); }
 VFN vf64 v_sel_f64(vm64 m, vf64 a, vf64 b) { return (vf64)((m & (vi64)a) | (~m & (vi64)b)); }
 VFN vi64 v_sel_i64(vm64 m, vi64 a, vi64 b) { return (m & a) | (~m & b); }
 #endif
+#ifndef v_look_up /* y[i] = table[x[i]] of 256 bytes; y may be x */
+VFN void v_look_up(size_t n, const uint8_t *table, const uint8_t *x, uint8_t *y)
+{
+    for (size_t i = 0; i < n; i++) y[i] = table[x[i]];
+}
+#endif
 #ifndef v_any
 #define v_any v_any
 VFN int v_any(vm32 m)

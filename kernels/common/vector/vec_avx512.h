@@ -68,6 +68,32 @@ VFN void v_turn(vf32 r[V_LANES])
         r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
     }
 }
+/* The table is 128 words, of which two permutations give those of 32 bytes, by bits 1 to 6 and 7; bit 0 says
+ * which half of a word it is. */
+VFN __m512i v_look_up_words(const __m512i *t, __m512i byte)
+{
+    const __m512i word = _mm512_srli_epi16(byte, 1);
+    const __m512i low = _mm512_permutex2var_epi16(t[0], word, t[1]),
+                  high = _mm512_permutex2var_epi16(t[2], word, t[3]);
+    const __m512i both = _mm512_mask_mov_epi16(low, _mm512_test_epi16_mask(byte, _mm512_set1_epi16(128)),
+                                               high);
+    return _mm512_srlv_epi16(both, _mm512_slli_epi16(_mm512_and_si512(byte, _mm512_set1_epi16(1)), 3));
+}
+#define v_look_up v_look_up
+VFN void v_look_up(size_t n, const uint8_t *table, const uint8_t *x, uint8_t *y)
+{
+    const __m512i low = _mm512_set1_epi16(0xff);
+    const __m512i t[4] = {_mm512_loadu_si512(table), _mm512_loadu_si512(table + 64),
+                          _mm512_loadu_si512(table + 128), _mm512_loadu_si512(table + 192)};
+    for (size_t i = 0; i < n; i += 64) {
+        const __mmask64 in = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
+        const __m512i v = _mm512_maskz_loadu_epi8(in, x + i);
+        const __m512i even = v_look_up_words(t, _mm512_and_si512(v, low)),
+                      odd = v_look_up_words(t, _mm512_srli_epi16(v, 8));
+        _mm512_mask_storeu_epi8(y + i, in,
+                                _mm512_or_si512(_mm512_and_si512(even, low), _mm512_slli_epi16(odd, 8)));
+    }
+}
 #define v_any v_any
 VFN int v_any(vm32 m) { return m != 0; }
 #define v_first v_first
