@@ -174,7 +174,8 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
     for (ortc_node *n = p->graph->last, *before; n; n = before) {
         const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
         reach r;
-        before = n->prev; /* nodes behind n are what goes */
+        for (before = n->prev; before && before->op && before->op->expand;)
+            before = before->prev; /* may go */
         if (!y || y->rank < 0 || n->epilogue || n->n_captures || !n->op || n->op->expand ||
             n->op == &ortc_op_group)
             continue;

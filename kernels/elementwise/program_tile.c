@@ -166,3 +166,15 @@ void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void 
         }
     }
 }
+
+void ortc_pw_tabulate(const ortc_pw_code *code, ortc_dtype in, uint8_t table[256])
+{
+    _Alignas(64) int32_t all[256];
+    for (int i = 0; i < 256; i++) all[i] = in == ORTC_I8 && i > 127 ? i - 256 : i;
+    ortc_pw_tile(code, NULL, all, 256, table, 256, 1, 256);
+}
+
+void ortc_pw_look_up(size_t n, const uint8_t table[256], const uint8_t *x, uint8_t *y)
+{
+    ortc_pw_body_select()->look_up(n, table, x, y);
+}

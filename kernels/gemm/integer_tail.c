@@ -12,6 +12,8 @@ typedef struct reader {
     const ortc_node *node;
     const ortc_pointwise *p;
     uint16_t uses[ORTC_PW_STEPS];
+    uint32_t byte; /* the value that sums are as 8 bits first; 0: none */
+    ortc_int_scaled to;
     ortc_int_tail *t;
 } reader;
 
@@ -143,7 +145,7 @@ static void add_residual(const reader *r, uint32_t *at)
 }
 
 /* The pass: what of the program it does; returns the value that comes out of it. */
-static uint32_t read_pass(const reader *r, uint32_t v)
+static uint32_t read_pass(reader *r, uint32_t v)
 {
     ortc_int_tail *t = r->t;
     uint32_t at = v;
@@ -157,7 +159,8 @@ static uint32_t read_pass(const reader *r, uint32_t v)
     with(r, ORTC_PW_ADD, ORTC_F32, &at, &t->bias);
     bounds(r, &at, &t->steps.clip);
     uint32_t next = at;
-    if (quantises(r, &next, &t->steps.to) && dequantises(r, &next, &t->steps.from))
+    if (quantises(r, &next, &t->steps.to)) r->byte = next, r->to = t->steps.to;
+    if (r->byte && dequantises(r, &next, &t->steps.from))
         at = next;
     else
         t->steps.to.type = 0;
@@ -167,21 +170,84 @@ static uint32_t read_pass(const reader *r, uint32_t v)
     return at;
 }
 
-/* What is behind value v, as a program whose input 0 that is. */
+typedef union program {
+    ortc_pointwise p;
+    char bytes[offsetof(ortc_pointwise, steps) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
+} program;
+
+/* The program with value v, of which it has more steps than its type says, as its input 0. */
+static program behind(const reader *r, uint32_t v, ortc_dtype type)
+{
+    program u;
+    memcpy(&u, r->p, r->p->bytes);
+    ortc_pw_step *from = u.p.steps + v;
+    memset(from, 0, sizeof *from);
+    from->op = ORTC_PW_LOAD;
+    from->type = type;
+    return u;
+}
+
+/* Ends the pass with the first 8 bits where value v of 8 bits is about them alone, and tabulates that. */
+static int tabulate(const reader *r, uint32_t v)
+{
+    ortc_int_tail *t = r->t;
+    const char *why;
+    program u = behind(r, r->byte, ORTC_I32);
+    ortc_pw_step *store = u.p.steps + r->p->n - 1;
+    store->a = (uint16_t)v;
+    store->type = r->p->steps[v].type;
+    if (!ortc_pw_lower(&u.p, &t->rest, &why)) return 0;
+    for (uint32_t k = 1; k < t->rest.n_in; k++)
+        if (t->rest.in[k]) return 0;
+    if (t->rest.in[0] != ORTC_I32 || !ortc_pw_tile_can(&t->rest)) return 0;
+    ortc_pw_tabulate(&t->rest, r->to.type, t->table);
+    t->has_table = 1;
+    t->steps = (ortc_int_steps){.clip = t->steps.clip, .last = {-INFINITY, INFINITY}, .y = r->to};
+    return 1;
+}
+
+/* What is behind 8 bits, if it is DequantizeLinear, and then, each of it optional, + residual, Clip,
+ * QuantizeLinear, DequantizeLinear to the end. */
+static int read_more(const reader *r, uint32_t v, uint32_t end)
+{
+    ortc_int_tail *t = r->t;
+    ortc_int_scaled from;
+    uint32_t at = v;
+    if (!dequantises(r, &at, &from)) return 0;
+    t->residual = -1;
+    add_residual(r, &at);
+    t->more = (ortc_int_steps){.clip = {-INFINITY, INFINITY}, .from = from, .residual = t->steps.residual};
+    bounds(r, &at, &t->more.last);
+    if (t->residual < 0) t->more.clip = t->more.last;
+    if (quantises(r, &at, &t->more.y) && at != end) dequantises(r, &at, &t->more.again);
+    if (at != end || !tabulate(r, v)) return 0;
+    t->has_more = 1;
+    t->moved = (ortc_int_source){.given = 1, .port = -1, .k.i = -(int32_t)from.zero};
+    t->times = (ortc_int_source){.given = 1, .port = -1, .k.f = from.scale};
+    return 1;
+}
+
+/* By a table, which is not tried where there are no 8 bits on the way. */
+static int read_table(const reader *r, uint32_t end)
+{
+    ortc_int_tail *t = r->t;
+    const ortc_int_tail kept = *t;
+    if (!r->byte || (!is_8_bits(t->type) && t->type != ORTC_F32)) return 0;
+    t->residual = -1;
+    if (is_8_bits(t->type) && tabulate(r, end)) return 1;
+    for (uint32_t v = end; v-- > r->byte + 1u;) {
+        if (r->p->steps[v].op == ORTC_PW_SATURATE && is_8_bits(r->p->steps[v].type) && read_more(r, v, end))
+            return 1;
+    }
+    *t = kept;
+    return 0;
+}
+
+/* What is behind value v. */
 static int lower_rest(const reader *r, uint32_t v, const char **why)
 {
-    union {
-        ortc_pointwise p;
-        char bytes[offsetof(ortc_pointwise, steps) + ORTC_PW_STEPS * sizeof(ortc_pw_step)];
-    } u;
-    memcpy(&u, r->p, r->p->bytes);
-    if (r->t->has_pass) {
-        ortc_pw_step *from = u.p.steps + v; /* which has more of them than its type says */
-        memset(from, 0, sizeof *from);
-        from->op = ORTC_PW_LOAD;
-        from->type = ORTC_F32;
-    }
-    if (!ortc_pw_lower(&u.p, &r->t->rest, why)) return 0;
+    const program u = behind(r, v, ORTC_F32);
+    if (!ortc_pw_lower(r->t->has_pass ? &u.p : r->p, &r->t->rest, why)) return 0;
     if (ortc_pw_tile_can(&r->t->rest)) return 1;
     *why = "the epilogue has too many inputs or values";
     return 0;
@@ -207,6 +273,7 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
         (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)))
         return 1;
     t->steps.y.type = t->steps.again.type = 0;
+    if (read_table(&r, end)) return 1;
     t->has_rest = 1;
     return lower_rest(&r, v, why);
 }
@@ -240,18 +307,45 @@ static void run_rest(const ortc_int_tail *t, const ortc_view *in, const ortc_tai
     ortc_pw_tile(&t->rest, places, tile, ld, y, y_ld, rows, cols);
 }
 
+static const void *residual_at(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at)
+{
+    const int32_t type = t->has_more ? t->more.residual.type : t->steps.residual.type;
+    return (const char *)in[t->residual].data + at->element * (type == ORTC_F32 ? 4 : 1);
+}
+
 static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at)
 {
-    const int32_t type = t->steps.residual.type;
     return (ortc_int_pass){.before = vector(t, &t->before, in, at),
                            .scale = vector(t, &t->scale, in, at),
                            .bias = vector(t, &t->bias, in, at),
-                           .residual = t->residual < 0 ? NULL
-                                                       : (const char *)in[t->residual].data +
-                                                             at->element * (type == ORTC_F32 ? 4 : 1),
+                           .residual = t->residual < 0 || t->has_more ? NULL : residual_at(t, in, at),
                            .residual_row = at->row,
                            .steps = &t->steps,
                            .ends = t->steps.y.type != 0};
+}
+
+/* Of 8 bits to the result, of which they have the first bytes, rows as far apart as its are: a table, and what
+ * is behind it; wide: as many i32. */
+static void run_table(const ortc_int_tail *t, const void *residual, size_t residual_row, void *y, size_t y_ld,
+                      int32_t *wide, size_t ld, size_t rows, size_t cols)
+{
+    uint8_t *bytes = y;
+    const size_t apart = y_ld * (t->type == ORTC_F32 ? sizeof(float) : 1);
+    const size_t together = apart == cols ? rows : 1; /* rows that lie beside each other */
+    const int is_signed = t->more.from.type == ORTC_I8;
+    for (size_t r = 0; r < rows; r += together)
+        ortc_pw_look_up(together * cols, t->table, bytes + r * apart, bytes + r * apart);
+    if (!t->has_more) return;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++)
+            wide[r * ld + c] = is_signed ? (int8_t)bytes[r * apart + c] : bytes[r * apart + c];
+    const ortc_int_pass pass = {.before = {&t->moved.k, 0, 0},
+                                .scale = {&t->times.k, 0, 0},
+                                .residual = residual,
+                                .residual_row = residual_row,
+                                .steps = &t->more,
+                                .ends = t->more.y.type != 0};
+    ortc_int_passes_select()->run(&pass, rows, cols, wide, ld, y, y_ld);
 }
 
 static const ortc_int_blocks *blocks_get(void)
@@ -276,14 +370,15 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     const size_t count = channels / 16;
     ortc_tail_place at = {.channel_col = 1};
     ortc_int_fixed fixed;
-    if (!blocks || !t->has_pass || t->has_rest || !is_constant(&t->before, in) ||
-        !is_constant(&t->scale, in) || !is_constant(&t->bias, in))
+    if (!blocks || !t->has_pass || t->has_rest ||
+        (t->has_more && t->residual >= 0 && t->more.residual.type == ORTC_F32) ||
+        !is_constant(&t->before, in) || !is_constant(&t->scale, in) || !is_constant(&t->bias, in))
         return NULL;
     ortc_int_pass pass = pass_of(t, in, &at);
-    if (!blocks->init(&pass, t->residual >= 0, &fixed)) return NULL;
+    if (!blocks->init(&pass, t->residual >= 0 && !t->has_more, &fixed)) return NULL;
     ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
     if (!e) return NULL;
-    *e = (ortc_int_ends){.fixed = fixed, .count = count};
+    *e = (ortc_int_ends){.tail = t->has_table ? t : NULL, .fixed = fixed, .count = count};
     for (size_t k = 0; k < count; k++) {
         int32_t before[16];
         at.channel = (int64_t)k * 16;
@@ -304,7 +399,12 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
 void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
                        const void *residual, void *y)
 {
+    int32_t wide[256 * 16];
     blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, residual, y);
+    if (!e->tail) return;
+    if (e->tail->type == ORTC_F32) /* rows of bytes as far apart as those of f32 */
+        for (size_t i = n; i-- > 1;) memcpy((char *)y + 64 * i, (char *)y + 16 * i, 16);
+    run_table(e->tail, residual, 16, y, 16, wide, 16, n, 16);
 }
 
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
@@ -312,9 +412,12 @@ void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_
 {
     if (t->has_pass) {
         const ortc_int_pass pass = pass_of(t, in, at);
+        const size_t apart = t->has_table && t->type == ORTC_F32 ? sizeof(float) * y_ld : y_ld; /* of bytes */
         ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
-                                      t->has_rest ? ld : y_ld);
+                                      t->has_rest ? ld : apart);
     }
+    if (t->has_table)
+        run_table(t, t->residual < 0 ? NULL : residual_at(t, in, at), at->row, y, y_ld, sums, ld, rows, cols);
     if (t->has_rest) run_rest(t, in, at, sums, ld, y, y_ld, rows, cols);
 }
 

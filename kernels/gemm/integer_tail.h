@@ -4,7 +4,9 @@
  *   QuantizeLinear to 8 bits, DequantizeLinear
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
- * the channels, the residual f32 or quantised. What of a program comes before or after that, lowered for the
+ * the channels, the residual f32 or quantised. Where sums become 8 bits and all that follows is about those
+ * alone (Sigmoid, Mul, ... between DequantizeLinear and QuantizeLinear), the pass ends there and a table does
+ * the rest; where 8 bits that are about those alone are dequantised for a residual, a second pass does that. What of a program comes before or after that, lowered for the
  * machine of kernels/elementwise/program.h, runs over the tile, too. The bits are those of the program: every
  * operation is one of its steps.
  */
@@ -110,8 +112,12 @@ typedef struct ortc_int_tail {
     int32_t has_pass; /* sums become f32, or the result, in one pass */
     int32_t has_rest; /* behind the pass, or instead of it; neither: the sums are the result */
     ortc_int_source before, scale, bias;
-    int32_t residual; /* its port; -1: none */
-    ortc_int_steps steps;
+    int32_t residual;  /* its port; -1: none */
+    int32_t has_table; /* what `table` has for the pass's 8 bits is the result, */
+    int32_t has_more;  /* or goes through a second pass, with the residual: that adds `moved`, an i32, and */
+    uint8_t table[256];
+    ortc_int_source moved, times; /* multiplies */
+    ortc_int_steps steps, more;
     uint8_t lies[ORTC_PW_INPUTS];
     ortc_pw_code rest;
 } ortc_int_tail;
@@ -133,6 +139,7 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
  * them. `first` [channels] is added to sums before anything else; with it they are below 2^30. NULL: a node
  * goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
+    const ortc_int_tail *tail; /* with its table and what is behind it; NULL: there are none */
     ortc_int_fixed fixed;
     size_t count, taken; /* blocks; those that are done so */
     ortc_int_block blocks[];

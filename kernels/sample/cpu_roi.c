@@ -1,9 +1,9 @@
-/* kernels/sample/cpu_roi.c: RoiAlign (means) and MaxRoiPool on the cpu provider, f32, f16 and bf16 computed in
- * f32. X is turned, some of its channels at a time, so that those of a pixel lie beside each other; a bin is
- * then a list of pixels and weights that a vector of channels goes over. Weights of RoiAlign are those of ref,
- * a pixel's added up: its points lie on a grid, so that rows and columns have weights of their own, and a
- * pixel of two or four points is read once. A task is a region. Where regions read less than X has, it is read
- * where it lies, a channel after the other.
+/* kernels/sample/cpu_roi.c: RoiAlign (means) and MaxRoiPool on the cpu provider, f32, f16 and bf16 computed
+ * in f32. X is turned, some of its channels at a time, so that those of a pixel lie beside each other; a bin
+ * is then a list of pixels and weights that a vector of channels goes over. Weights of RoiAlign are those of
+ * ref, a pixel's added up: its points lie on a grid, so that rows and columns have weights of their own, and
+ * a pixel of two or four points is read once. A task is a region. Where regions read less than X has, it is
+ * read where it lies, a channel after the other.
  */
 #include <stdlib.h>
 

@@ -30,6 +30,22 @@ def cnn(size: int = 32) -> onnx.ModelProto:
     return make(n.nodes, [value("x", F32, [1, 3, size, size])], [value(n.nodes[-1].output[0], F32, None)], n.weights)
 
 
+def gated(size: int = 24, width: int = 24) -> onnx.ModelProto:
+    """Convolutions with what is one function of their 8 bits behind them, and residuals that are their own inputs."""
+    n = Net(seed=7)
+
+    def silu(x: str) -> str:
+        return n.op("Mul", x, n.op("Sigmoid", x))
+
+    x = silu(n.conv("x", 3, width, 3, 2))
+    for act in (silu, lambda x: n.op("LeakyRelu", x, alpha=0.2), silu):
+        x = n.op("Add", act(n.conv(x, width, width)), x)
+        x = n.op("Add", n.conv(x, width, width), x)
+    x = n.op("Flatten", n.op("GlobalAveragePool", silu(n.conv(x, width, 40, 1))))
+    n.op("Gemm", x, n.constant(n.rng.standard_normal((10, 40)).astype(np.float32) / 6), n.constant(np.zeros(10, np.float32)), transB=1)
+    return make(n.nodes, [value("x", F32, [1, 3, size, size])], [value(n.nodes[-1].output[0], F32, None)], n.weights)
+
+
 def encoder(rows: int = 24, width: int = 64, heads: int = 4, inner: int = 160, layers: int = 2) -> onnx.ModelProto:
     """An encoder as exporters write it: linear layers of MatMul and Add, attention decomposed, Gelu by Erf."""
     n = Net(seed=4)

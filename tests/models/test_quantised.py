@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from harness import check, finish, packages  # noqa: E402
 
 np, onnx, ort = packages("numpy", "onnx", "onnxruntime")
-from quantised import S8, U8, cnn, encoder, quantised  # noqa: E402
+from quantised import S8, U8, cnn, encoder, gated, quantised  # noqa: E402
 
 ORTC = sys.argv[1]
 FORMS = {
@@ -89,9 +89,12 @@ def casts() -> str | None:
 
 check("a convolution's 8 bits to any type", casts)
 CNN = {"conv_integer": 13, "matmul_integer.packed": 1, "gemm.packed": 0}
+GATED = {"conv_integer": 8, "matmul_integer.packed": 1, "gemm.packed": 0, "program": 2}  # x's bytes, the mean's; else epilogues
 for name, how in FORMS.items():
     check(f"convolutions, QDQ, {name}", lambda how=how: as_others(quantised(cnn(), "qdq", **how), CNN, 0.02))
     check(f"convolutions, QLinear, {name}", lambda how=how: as_others(quantised(cnn(), "qlinear", **how), CNN, 0.02))
+    check(f"gates and residuals, QDQ, {name}", lambda how=how: as_others(quantised(gated(), "qdq", **how), GATED, 0.02))
+    check(f"gates and residuals, QLinear, {name}", lambda how=how: as_others(quantised(gated(), "qlinear", **how), GATED, 0.02))
     # twelve linear layers; the scores and their sums, too
     products = {"matmul_integer.packed": 16, "gemm.packed": 0}
     check(f"a transformer, QDQ, {name}", lambda how=how, p=products: as_others(quantised(encoder(), "qdq", **how), p, 0.05))
