@@ -6,9 +6,9 @@
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
  * the channels, the residual f32 or quantised. Where sums become 8 bits and all that follows is about those
  * alone (Sigmoid, Mul, ... between DequantizeLinear and QuantizeLinear), the pass ends there and a table does
- * the rest; where 8 bits that are about those alone are dequantised for a residual, a second pass does that. What of a program comes before or after that, lowered for the
- * machine of kernels/elementwise/program.h, runs over the tile, too. The bits are those of the program: every
- * operation is one of its steps.
+ * the rest; where 8 bits that are about those alone are dequantised for a residual, a second pass does that.
+ * What of a program comes before or after that, lowered for the machine of kernels/elementwise/program.h, runs
+ * over the tile, too. The bits are those of the program: every operation is one of its steps.
  */
 #ifndef ORTC_KERNELS_GEMM_INTEGER_TAIL_H
 #define ORTC_KERNELS_GEMM_INTEGER_TAIL_H

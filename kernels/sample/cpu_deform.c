@@ -1,7 +1,7 @@
 /* kernels/sample/cpu_deform.c: DeformConv on the cpu provider, one to three spatial dims, f32, f16 and bf16
  * summed in f32: for each group a product of W, [filters][channels * elements of the window], with a B that
- * has a column for each position of the result and is made panel by panel (gemm/product.h): where each element
- * of the window reads, and how much each pixel there weighs, is found once for all channels of an
+ * has a column for each position of the result and is made panel by panel (gemm/product.h): where each
+ * element of the window reads, and how much each pixel there weighs, is found once for all channels of an
  * offset group, for a piece of the positions at a time. W is packed once where it is constant.
  */
 #include <stdlib.h>
