@@ -187,12 +187,12 @@ static program behind(const reader *r, uint32_t v, ortc_dtype type)
     return u;
 }
 
-/* Ends the pass with the first 8 bits where value v of 8 bits is about them alone, and tabulates that. */
-static int tabulate(const reader *r, uint32_t v)
+/* A table of value v, of 8 bits, where it is about value `byte` alone. */
+static int tabulate(const reader *r, uint32_t byte, uint32_t v, ortc_int_link *link)
 {
     ortc_int_tail *t = r->t;
     const char *why;
-    program u = behind(r, r->byte, ORTC_I32);
+    program u = behind(r, byte, ORTC_I32);
     ortc_pw_step *store = u.p.steps + r->p->n - 1;
     store->a = (uint16_t)v;
     store->type = r->p->steps[v].type;
@@ -200,44 +200,68 @@ static int tabulate(const reader *r, uint32_t v)
     for (uint32_t k = 1; k < t->rest.n_in; k++)
         if (t->rest.in[k]) return 0;
     if (t->rest.in[0] != ORTC_I32 || !ortc_pw_tile_can(&t->rest)) return 0;
-    ortc_pw_tabulate(&t->rest, r->to.type, t->table);
-    t->has_table = 1;
-    t->steps = (ortc_int_steps){.clip = t->steps.clip, .last = {-INFINITY, INFINITY}, .y = r->to};
+    ortc_pw_tabulate(&t->rest, r->p->steps[byte].type, link->table);
+    link->has_table = 1;
     return 1;
 }
 
-/* What is behind 8 bits, if it is DequantizeLinear, and then, each of it optional, + residual, Clip,
- * QuantizeLinear, DequantizeLinear to the end. */
-static int read_more(const reader *r, uint32_t v, uint32_t end)
+/* From value *byte, of 8 bits, by way of value v, also of 8 bits and about it alone: DequantizeLinear, and then,
+ * each of it optional, + bias, + residual, Clip, QuantizeLinear. *byte is what comes out. */
+static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, ortc_int_link *link)
 {
     ortc_int_tail *t = r->t;
+    const int32_t residual = t->residual;
     ortc_int_scaled from;
     uint32_t at = v;
+    memset(link, 0, sizeof *link);
     if (!dequantises(r, &at, &from)) return 0;
-    t->residual = -1;
-    add_residual(r, &at);
-    t->more = (ortc_int_steps){.clip = {-INFINITY, INFINITY}, .from = from, .residual = t->steps.residual};
-    bounds(r, &at, &t->more.last);
-    if (t->residual < 0) t->more.clip = t->more.last;
-    if (quantises(r, &at, &t->more.y) && at != end) dequantises(r, &at, &t->more.again);
-    if (at != end || !tabulate(r, v)) return 0;
-    t->has_more = 1;
-    t->moved = (ortc_int_source){.given = 1, .port = -1, .k.i = -(int32_t)from.zero};
-    t->times = (ortc_int_source){.given = 1, .port = -1, .k.f = from.scale};
+    with(r, ORTC_PW_ADD, ORTC_F32, &at, &link->bias);
+    if (residual < 0) add_residual(r, &at);
+    link->adds = residual < 0 && t->residual >= 0;
+    link->steps = (ortc_int_steps){.clip = {-INFINITY, INFINITY},
+                                   .last = {-INFINITY, INFINITY},
+                                   .from = from,
+                                   .residual = t->steps.residual};
+    bounds(r, &at, link->adds ? &link->steps.last : &link->steps.clip);
+    const int stored = quantises(r, &at, &link->steps.y);
+    uint32_t next = at;
+    if (stored && at != end && dequantises(r, &next, &link->steps.again) && next == end) at = end;
+    if (at != end) link->steps.again.type = 0;
+    if ((!stored && at != end) || (v != *byte && !tabulate(r, *byte, v, link))) {
+        t->residual = residual;
+        return 0;
+    }
+    link->has_pass = 1;
+    link->moved = (ortc_int_source){.given = 1, .port = -1, .k.i = -(int32_t)from.zero};
+    link->times = (ortc_int_source){.given = 1, .port = -1, .k.f = from.scale};
+    *byte = at;
     return 1;
 }
 
-/* By a table, which is not tried where there are no 8 bits on the way. */
-static int read_table(const reader *r, uint32_t end)
+/* By links, which is not tried where there are no 8 bits on the way. */
+static int read_links(const reader *r, uint32_t end)
 {
     ortc_int_tail *t = r->t;
     const ortc_int_tail kept = *t;
-    if (!r->byte || (!is_8_bits(t->type) && t->type != ORTC_F32)) return 0;
+    uint32_t byte = r->byte;
     t->residual = -1;
-    if (is_8_bits(t->type) && tabulate(r, end)) return 1;
-    for (uint32_t v = end; v-- > r->byte + 1u;) {
-        if (r->p->steps[v].op == ORTC_PW_SATURATE && is_8_bits(r->p->steps[v].type) && read_more(r, v, end))
-            return 1;
+    t->n_links = 0;
+    while (byte && byte != end && t->n_links < ORTC_INT_LINKS) {
+        ortc_int_link *link = &t->links[t->n_links++];
+        memset(link, 0, sizeof *link);
+        if (is_8_bits(t->type) && tabulate(r, byte, end, link)) {
+            byte = end;
+            break;
+        }
+        const uint32_t before = byte;
+        for (uint32_t v = end; v-- > before && byte == before;)
+            if (r->p->steps[v].op == ORTC_PW_SATURATE && is_8_bits(r->p->steps[v].type))
+                read_link(r, &byte, v, end, link);
+        if (byte == before) break;
+    }
+    if (byte == end && byte) {
+        t->steps = (ortc_int_steps){.clip = t->steps.clip, .last = {-INFINITY, INFINITY}, .y = r->to};
+        return 1;
     }
     *t = kept;
     return 0;
@@ -273,7 +297,7 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
         (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)))
         return 1;
     t->steps.y.type = t->steps.again.type = 0;
-    if (read_table(&r, end)) return 1;
+    if (read_links(&r, end)) return 1;
     t->has_rest = 1;
     return lower_rest(&r, v, why);
 }
@@ -307,9 +331,10 @@ static void run_rest(const ortc_int_tail *t, const ortc_view *in, const ortc_tai
     ortc_pw_tile(&t->rest, places, tile, ld, y, y_ld, rows, cols);
 }
 
-static const void *residual_at(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at)
+static const void *residual_at(const ortc_int_tail *t, const ortc_int_steps *steps, const ortc_view *in,
+                               const ortc_tail_place *at)
 {
-    const int32_t type = t->has_more ? t->more.residual.type : t->steps.residual.type;
+    const int32_t type = steps->residual.type;
     return (const char *)in[t->residual].data + at->element * (type == ORTC_F32 ? 4 : 1);
 }
 
@@ -318,34 +343,34 @@ static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const 
     return (ortc_int_pass){.before = vector(t, &t->before, in, at),
                            .scale = vector(t, &t->scale, in, at),
                            .bias = vector(t, &t->bias, in, at),
-                           .residual = t->residual < 0 || t->has_more ? NULL : residual_at(t, in, at),
+                           .residual = t->residual < 0 || t->n_links ? NULL
+                                                                     : residual_at(t, &t->steps, in, at),
                            .residual_row = at->row,
                            .steps = &t->steps,
                            .ends = t->steps.y.type != 0};
 }
 
-/* Of 8 bits to the result, of which they have the first bytes, rows as far apart as its are: a table, and what
- * is behind it; wide: as many i32. */
-static void run_table(const ortc_int_tail *t, const void *residual, size_t residual_row, void *y, size_t y_ld,
-                      int32_t *wide, size_t ld, size_t rows, size_t cols)
+/* One link: of 8 bits, rows `apart` bytes, to others, or to the result, in the same place; wide: as many i32. */
+static void run_link(const ortc_int_link *l, const ortc_int_vector *bias, const void *residual,
+                     size_t residual_row, uint8_t *y, size_t apart, int32_t *wide, size_t ld, size_t rows,
+                     size_t cols)
 {
-    uint8_t *bytes = y;
-    const size_t apart = y_ld * (t->type == ORTC_F32 ? sizeof(float) : 1);
     const size_t together = apart == cols ? rows : 1; /* rows that lie beside each other */
-    const int is_signed = t->more.from.type == ORTC_I8;
-    for (size_t r = 0; r < rows; r += together)
-        ortc_pw_look_up(together * cols, t->table, bytes + r * apart, bytes + r * apart);
-    if (!t->has_more) return;
+    const int is_signed = l->steps.from.type == ORTC_I8, is_wide = !l->steps.y.type || l->steps.again.type;
+    for (size_t r = 0; l->has_table && r < rows; r += together)
+        ortc_pw_look_up(together * cols, l->table, y + r * apart, y + r * apart);
+    if (!l->has_pass) return;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
-            wide[r * ld + c] = is_signed ? (int8_t)bytes[r * apart + c] : bytes[r * apart + c];
-    const ortc_int_pass pass = {.before = {&t->moved.k, 0, 0},
-                                .scale = {&t->times.k, 0, 0},
+            wide[r * ld + c] = is_signed ? (int8_t)y[r * apart + c] : y[r * apart + c];
+    const ortc_int_pass pass = {.before = {&l->moved.k, 0, 0},
+                                .scale = {&l->times.k, 0, 0},
+                                .bias = *bias,
                                 .residual = residual,
                                 .residual_row = residual_row,
-                                .steps = &t->more,
-                                .ends = t->more.y.type != 0};
-    ortc_int_passes_select()->run(&pass, rows, cols, wide, ld, y, y_ld);
+                                .steps = &l->steps,
+                                .ends = l->steps.y.type != 0};
+    ortc_int_passes_select()->run(&pass, rows, cols, wide, ld, y, is_wide ? apart / sizeof(float) : apart);
 }
 
 static const ortc_int_blocks *blocks_get(void)
@@ -363,6 +388,16 @@ static int is_constant(const ortc_int_source *v, const ortc_view *in)
     return !v->given || v->port < 0 || ((in[v->port].flags & ORTC_VIEW_CONST) && in[v->port].data);
 }
 
+/* And residuals of links are 8 bits, as those of the pass must be. */
+static int links_are_constant(const ortc_int_tail *t, const ortc_view *in)
+{
+    int yes = 1;
+    for (int32_t i = 0; i < t->n_links; i++)
+        yes &= is_constant(&t->links[i].bias, in) &&
+               (!t->links[i].adds || t->links[i].steps.residual.type != ORTC_F32);
+    return yes;
+}
+
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in, const int32_t *first,
                                     size_t channels)
 {
@@ -370,15 +405,23 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     const size_t count = channels / 16;
     ortc_tail_place at = {.channel_col = 1};
     ortc_int_fixed fixed;
-    if (!blocks || !t->has_pass || t->has_rest ||
-        (t->has_more && t->residual >= 0 && t->more.residual.type == ORTC_F32) ||
+    if (!blocks || !t->has_pass || t->has_rest || !links_are_constant(t, in) ||
         !is_constant(&t->before, in) || !is_constant(&t->scale, in) || !is_constant(&t->bias, in))
         return NULL;
     ortc_int_pass pass = pass_of(t, in, &at);
-    if (!blocks->init(&pass, t->residual >= 0 && !t->has_more, &fixed)) return NULL;
+    if (!blocks->init(&pass, t->residual >= 0 && !t->n_links, &fixed)) return NULL;
     ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
     if (!e) return NULL;
-    *e = (ortc_int_ends){.tail = t->has_table ? t : NULL, .fixed = fixed, .count = count};
+    *e = (ortc_int_ends){.tail = t->n_links ? t : NULL, .fixed = fixed, .count = count};
+    for (int32_t i = 0; i < t->n_links; i++) {
+        const ortc_int_source *bias = &t->links[i].bias;
+        if (bias->given && bias->port >= 0 && t->lies[bias->port] != ORTC_PW_ONE)
+            e->bias[i] = in[bias->port].data;
+        else if (bias->given && bias->port >= 0)
+            e->number[i] = in[bias->port].data;
+        else if (bias->given)
+            e->number[i] = &bias->k.f;
+    }
     for (size_t k = 0; k < count; k++) {
         int32_t before[16];
         at.channel = (int64_t)k * 16;
@@ -402,22 +445,32 @@ void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums
     int32_t wide[256 * 16];
     blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, residual, y);
     if (!e->tail) return;
-    if (e->tail->type == ORTC_F32) /* rows of bytes as far apart as those of f32 */
-        for (size_t i = n; i-- > 1;) memcpy((char *)y + 64 * i, (char *)y + 16 * i, 16);
-    run_table(e->tail, residual, 16, y, 16, wide, 16, n, 16);
+    const size_t apart = e->tail->type == ORTC_F32 ? 16 * sizeof(float) : 16;
+    for (size_t i = n; apart != 16 && i-- > 1;) memcpy((char *)y + apart * i, (char *)y + 16 * i, 16);
+    for (int32_t i = 0; i < e->tail->n_links; i++) {
+        const ortc_int_link *l = &e->tail->links[i];
+        const ortc_int_vector bias = {e->bias[i] ? e->bias[i] + 16 * block : e->number[i], 0,
+                                      e->bias[i] != NULL};
+        run_link(l, &bias, l->adds ? residual : NULL, 16, y, apart, wide, 16, n, 16);
+    }
 }
 
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
                         size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
 {
+    const size_t size = t->type == ORTC_F32 ? sizeof(float) : 1; /* of a result with links */
     if (t->has_pass) {
         const ortc_int_pass pass = pass_of(t, in, at);
-        const size_t apart = t->has_table && t->type == ORTC_F32 ? sizeof(float) * y_ld : y_ld; /* of bytes */
+        const size_t apart = y_ld * (t->n_links ? size : 1); /* of 8 bits */
         ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
                                       t->has_rest ? ld : apart);
     }
-    if (t->has_table)
-        run_table(t, t->residual < 0 ? NULL : residual_at(t, in, at), at->row, y, y_ld, sums, ld, rows, cols);
+    for (int32_t i = 0; i < t->n_links; i++) {
+        const ortc_int_link *l = &t->links[i];
+        const ortc_int_vector bias = vector(t, &l->bias, in, at);
+        run_link(l, &bias, l->adds ? residual_at(t, &l->steps, in, at) : NULL, at->row, y, y_ld * size, sums,
+                 ld, rows, cols);
+    }
     if (t->has_rest) run_rest(t, in, at, sums, ld, y, y_ld, rows, cols);
 }
 

@@ -4,9 +4,9 @@
  *   QuantizeLinear to 8 bits, DequantizeLinear
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
- * the channels, the residual f32 or quantised. Where sums become 8 bits and all that follows is about those
- * alone (Sigmoid, Mul, ... between DequantizeLinear and QuantizeLinear), the pass ends there and a table does
- * the rest; where 8 bits that are about those alone are dequantised for a residual, a second pass does that.
+ * the channels, the residual f32 or quantised. Where sums become 8 bits and more is to happen to them (a bias,
+ * Sigmoid, Mul, a residual, each between DequantizeLinear and QuantizeLinear), the pass ends there, and links
+ * from 8 bits to 8 bits follow: a table for what is about those alone, a pass for what else is added.
  * What of a program comes before or after that, lowered for the machine of kernels/elementwise/program.h, runs
  * over the tile, too. The bits are those of the program: every operation is one of its steps.
  */
@@ -107,17 +107,26 @@ typedef struct ortc_int_source {
     } k;
 } ortc_int_source;
 
+/* 8 bits become others, or the result: by a table, and then by a pass over them as sums, each optional. */
+typedef struct ortc_int_link {
+    int32_t has_table, has_pass;
+    uint8_t table[256];
+    ortc_int_source moved, times,
+        bias;     /* i32 that is added, what it is multiplied with, and f32 that is added */
+    int32_t adds; /* the tail's residual */
+    ortc_int_steps steps;
+} ortc_int_link;
+enum { ORTC_INT_LINKS = 3 };
+
 typedef struct ortc_int_tail {
     ortc_dtype type;  /* of the node's result */
     int32_t has_pass; /* sums become f32, or the result, in one pass */
     int32_t has_rest; /* behind the pass, or instead of it; neither: the sums are the result */
     ortc_int_source before, scale, bias;
-    int32_t residual;  /* its port; -1: none */
-    int32_t has_table; /* what `table` has for the pass's 8 bits is the result, */
-    int32_t has_more;  /* or goes through a second pass, with the residual: that adds `moved`, an i32, and */
-    uint8_t table[256];
-    ortc_int_source moved, times; /* multiplies */
-    ortc_int_steps steps, more;
+    int32_t residual; /* its port; -1: none */
+    int32_t n_links;  /* behind the pass, */
+    ortc_int_link links[ORTC_INT_LINKS];
+    ortc_int_steps steps;
     uint8_t lies[ORTC_PW_INPUTS];
     ortc_pw_code rest;
 } ortc_int_tail;
@@ -139,7 +148,8 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
  * them. `first` [channels] is added to sums before anything else; with it they are below 2^30. NULL: a node
  * goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
-    const ortc_int_tail *tail; /* with its table and what is behind it; NULL: there are none */
+    const ortc_int_tail *tail;                                  /* with its links; NULL: there are none */
+    const float *bias[ORTC_INT_LINKS], *number[ORTC_INT_LINKS]; /* of each: a vector, or one for all */
     ortc_int_fixed fixed;
     size_t count, taken; /* blocks; those that are done so */
     ortc_int_block blocks[];
