@@ -5,8 +5,9 @@
 
 #include "kernels/common/vector/vec.h"
 
-/* Columns of a narrow tile: a block of channels, where that is one register. */
-enum { NARROW = V_LANES < 16 ? 0 : 16 };
+/* Columns of a narrow tile: a block of channels, where that is one register; rows from which on going down is
+ * worth its beginning. */
+enum { NARROW = V_LANES < 16 ? 0 : 16, FEW_ROWS = 8 };
 
 /* A row's part of a vector: a register for all of it, or where its elements are. What is left out is a number
  * that changes nothing: 0 before, 1, and -0 behind, to which a sum of 0 keeps its sign. */
@@ -329,9 +330,9 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
     const int back = p->steps->to.type != 0, ends = p->ends != 0,
               by_row = p->before.row || p->scale.row || p->bias.row,
               by_col = p->before.col || p->scale.col || p->bias.col, sure = is_sure(p, rows, cols);
-    passing *f = sure && !by_row && NARROW > 0 && cols <= NARROW ? downs[back][ends]
-                 : sure && !by_col                               ? passes[back][ends]
-                                                                 : alongs[back][ends];
+    passing *f = sure && !by_row && (rows >= FEW_ROWS || cols <= NARROW) ? downs[back][ends]
+                 : sure && !by_col                                       ? passes[back][ends]
+                                                                         : alongs[back][ends];
     if (!is_quick(&p->steps->to) || !is_quick(&p->steps->y)) f = divided;
     f(p, rows, cols, sums, ld, y, y_ld);
 }
