@@ -1,7 +1,7 @@
 /* kernels/attention/cpu_linear.c: LinearAttention and CausalConvWithState on the cpu provider, f32, f16 and
- * bf16 computed in f32. Of the former a task is a head of keys of an image, whose state S stays in the worker's
- * scratch (64 KB for heads of 128) from one position to the next; a position goes over it once, or twice
- * where the rule is a delta's. Of the latter a task is some channels.
+ * bf16 computed in f32. Of the former a task is a head of keys of an image, whose state S stays in the
+ * worker's scratch (64 KB for heads of 128) from one position to the next; a position goes over it once, or
+ * twice where the rule is a delta's. Of the latter a task is some channels.
  */
 #include <math.h>
 #include <stdlib.h>

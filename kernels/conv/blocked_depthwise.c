@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/common/counts.h"
+#include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 
 #define TASK_FLOATS 6144 /* of results: with what they read they stay in L1 */
@@ -23,7 +24,10 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
         g->out_count == 0 || !ortc_conv_extents(g, &p->extents))
         return 0;
     p->uk = ortc_blocked_uk_get();
-    p->type = ortc_float_index(type);
+    p->size = ortc_dtype_bits(type) / 8;
+    p->is_signed = type == ORTC_I8;
+    p->type = p->size == 1 ? ORTC_BLOCKED_BYTES : ortc_float_index(type);
+    if (p->size == 1 && g->kernel_count > ORTC_DEPTHWISE_EXACT) return 0;
     p->images = g->images, p->channels = g->group, p->blocks = ceil_div(g->group, ORTC_BLOCK);
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     const int64_t *out = p->extents.out, row = out[2] * ORTC_BLOCK;
@@ -64,13 +68,17 @@ void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype 
                                         float *dst)
 {
     const ortc_convert *convert = ortc_convert_get();
+    const int64_t taps = g->kernel_count;
     memset(dst, 0, ortc_blocked_depthwise_weight_bytes(g));
     for (int64_t c = 0; c < g->group; c++)
-        for (int64_t t = 0; t < g->kernel_count; t++)
-            convert->widen[ortc_float_index(type)](1, ortc_product_at(w, c * g->kernel_count + t, type),
-                                                   dst +
-                                                       ((c / ORTC_BLOCK * g->kernel_count) + t) * ORTC_BLOCK +
-                                                       c % ORTC_BLOCK);
+        for (int64_t t = 0; t < taps; t++) {
+            float *to = dst + (c / ORTC_BLOCK * taps + t) * ORTC_BLOCK + c % ORTC_BLOCK;
+            const void *from = ortc_product_at(w, c * taps + t, type);
+            if (ortc_dtype_bits(type) == 8)
+                *to = type == ORTC_I8 ? *(const int8_t *)from : (float)(*(const uint8_t *)from - 128);
+            else
+                convert->widen[ortc_float_index(type)](1, from, to);
+        }
 }
 
 typedef struct job {
@@ -107,6 +115,7 @@ static void find_columns(const ortc_blocked_depthwise_plan *p, int64_t pixel, or
 typedef struct rows {
     const ortc_blocked_depthwise_plan *p;
     const char *x; /* the image */
+    int32_t zero;  /* of bytes */
     float *held;   /* [plane of the window][row % p->held][p->width][16]; NULL: x is f32 */
     int64_t have;  /* rows before this one are held, as far as they are still read */
 } rows;
@@ -136,9 +145,13 @@ static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
         for (int64_t row = begin < 0 ? 0 : begin; row < end; row++) {
             float *dst = (float *)(uintptr_t)row_of(r, d, in_plane, row);
             memset(dst, 0, (size_t)(left * ORTC_BLOCK) * sizeof *dst);
-            r->p->uk->widen[r->p->type]((size_t)(right - left),
-                                        r->x + (in_plane * e->in[1] + row) * row_floats(r) * 2, ORTC_BLOCK,
-                                        dst + left * ORTC_BLOCK);
+            const char *bytes = r->x + (in_plane * e->in[1] + row) * row_floats(r) * r->p->size;
+            float *inside = dst + left * ORTC_BLOCK;
+            if (r->p->type == ORTC_BLOCKED_BYTES)
+                r->p->uk->widen_bytes((size_t)((right - left) * ORTC_BLOCK), bytes, r->p->is_signed, r->zero,
+                                      inside);
+            else
+                r->p->uk->widen[r->p->type]((size_t)(right - left), bytes, ORTC_BLOCK, inside);
             memset(dst + right * ORTC_BLOCK, 0, (size_t)((width - right) * ORTC_BLOCK) * sizeof *dst);
         }
     }
@@ -157,6 +170,25 @@ static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, c
                 const int inside = in_plane >= 0 && in_plane < e->in[0] && in_row >= 0 && in_row < e->in[1];
                 *line++ = inside ? row_of(x, d, in_plane, in_row) : NULL;
             }
+}
+
+/* Sums of n pixels of a block that are integers: in fixed point, where they may go so. */
+static void finish_bytes(const job *j, float *sums, int64_t n, int64_t b, size_t lanes, int64_t at)
+{
+    enum { TOGETHER = 256 };
+    const ortc_blocked_args *a = j->a;
+    const int64_t size = ortc_dtype_bits(a->int_tail->type) / 8;
+    const int32_t port = a->int_tail->residual;
+    j->p->uk->to_integers((size_t)(n * ORTC_BLOCK), sums);
+    if (lanes < ORTC_BLOCK || !ortc_int_ends_has(a->int_ends, (size_t)b)) {
+        ortc_blocked_finish(&j->end, sums, n, b * ORTC_BLOCK, lanes, at);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += TOGETHER)
+        ortc_int_ends_run(a->int_ends, (size_t)b, (const int32_t *)(const void *)sums + i * ORTC_BLOCK,
+                          (size_t)min64(n - i, TOGETHER),
+                          port < 0 ? NULL : (const char *)a->in[port].data + at + i * ORTC_BLOCK,
+                          (char *)a->y + (at + i * ORTC_BLOCK) * size);
 }
 
 /* Tasks are numbered [image][block][plane][row task]. */
@@ -184,7 +216,9 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t plane = rest % e->out[0], block = rest / e->out[0]; /* of all images */
         const int64_t b = block % p->blocks, last = first + p->rows < e->out[1] ? first + p->rows : e->out[1];
         const size_t lanes = b + 1 < p->blocks ? ORTC_BLOCK : (size_t)((p->channels - 1) % ORTC_BLOCK + 1);
-        rows x = {.p = p, .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * (p->held ? 2 : 4)};
+        rows x = {.p = p,
+                  .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * p->size,
+                  .zero = p->is_signed ? (int8_t)j->a->zero : j->a->zero};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
         w.w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK, w.bias = j->a->bias + b * ORTC_BLOCK;
         for (int64_t from = first, to; from < last; from = to) {
@@ -196,6 +230,10 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             find_lines(&x, plane, from, to, line);
             w.y = y, w.residual = residual;
             p->uk->depthwise(to - from, width, &w);
+            if (p->type == ORTC_BLOCKED_BYTES) {
+                finish_bytes(j, y, (to - from) * width, b, lanes, at);
+                continue;
+            }
             ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);
             if (j->a->sums)
                 p->uk->sum(to - from, width, (const float *)j->a->y + at,

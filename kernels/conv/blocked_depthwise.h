@@ -1,17 +1,22 @@
 /* Depthwise convolution of values in blocks of 16 channels: each channel has one filter of its own, so that a
  * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
  * where it lies, and taps beside the image are left out. Weights are f32, [block][tap][16]. Rules of
- * blocked.h.
+ * blocked.h. Bytes are f32 less their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps
+ * stay below 2^24.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
 #define ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
 
 #include "blocked.h"
 
+enum { ORTC_DEPTHWISE_EXACT = 256 };
+
 typedef struct ortc_blocked_depthwise_plan {
     const ortc_blocked_uk *uk;
     ortc_window_extents extents;
-    int32_t type; /* ORTC_FLOAT_* */
+    int32_t type;      /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
+    int32_t is_signed; /* of bytes */
+    int64_t size;      /* bytes of an element of x */
     int64_t images, channels, blocks;
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;
@@ -26,6 +31,7 @@ typedef struct ortc_blocked_depthwise_plan {
 /* 0: this way is not for the convolution at hand. threads: that a run has at most, 0: not known. */
 int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *out);
+/* Bytes: W's zero points are 0, of u8 128. */
 size_t ortc_blocked_depthwise_weight_bytes(const ortc_conv_geometry *g);
 void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, const void *w,
                                         float *dst);

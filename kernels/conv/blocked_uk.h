@@ -75,6 +75,10 @@ typedef struct ortc_blocked_uk {
     ortc_blocked_windows_fn *depthwise; /* of f32 */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);
+    /* n elements of u8, or s8, less `zero`, to f32. */
+    void (*widen_bytes)(size_t n, const void *x, int is_signed, int32_t zero, float *y);
+    /* n sums that are integers, below 2^24, to s32, in their place. */
+    void (*to_integers)(size_t n, float *sums);
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,
      * act being ORTC_UK_ACT_* of kernels/gemm/product_uk.h. */
     void (*finish[3])(size_t n, const void *residual, int32_t act, float lo, float hi, float *y);

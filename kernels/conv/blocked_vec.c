@@ -386,12 +386,29 @@ static void sum_rows(int64_t rows, int64_t n, const float *x, float *sums)
         }
 }
 
+static void widen_bytes(size_t count, const void *x, int is_signed, int32_t zero, float *y)
+{
+    const vi32 less = v_set_i32(zero);
+    V_FOR(i, n, count, {
+        const vi32 v = is_signed ? v_load_i8((const int8_t *)x + i, n) : v_load_u8((const uint8_t *)x + i, n);
+        v_store_f32(y + i, v_f32_of_i32(v_sub(v, less)), n);
+    });
+}
+
+static void to_integers(size_t count, float *sums)
+{
+    V_FOR(i, n, count,
+          { v_store_i32((int32_t *)(void *)sums + i, v_i32_of_f32(v_load_f32(sums + i, n)), n); });
+}
+
 const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
                                                  stem_f32,
                                                  depthwise,
                                                  {widen_f32, widen_f16, widen_bf16},
+                                                 widen_bytes,
+                                                 to_integers,
                                                  {finish_f32, finish_f16, finish_bf16},
                                                  sum_rows,
                                                  {narrow_f32, narrow_f16, narrow_bf16}};

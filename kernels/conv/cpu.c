@@ -472,6 +472,7 @@ ORTC_KERNELS(
     ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_conv_excited_1x1),
     /* its result is of any type where an epilogue is behind it */
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_tiled),
+    ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_depthwise),
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_stem),
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_blocked),
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer));

@@ -96,6 +96,7 @@ void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *
 /* Clocks of one core for the multiplications alone. */
 double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w);
 
-extern const ortc_kernel ortc_conv_integer, ortc_conv_integer_blocked, ortc_conv_integer_stem;
+extern const ortc_kernel ortc_conv_integer, ortc_conv_integer_blocked, ortc_conv_integer_stem,
+    ortc_conv_integer_depthwise; /* cpu_integer_depthwise.c */
 
 #endif

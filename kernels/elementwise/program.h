@@ -120,8 +120,8 @@ int ortc_pw_tile_can(const ortc_pw_code *);
 void ortc_pw_tile(const ortc_pw_code *, const ortc_pw_place *in, const void *tile, size_t ld, void *out,
                   size_t out_ld, size_t rows, size_t cols);
 
-/* A program with no other input, whose input 0 is 8 bits of the type `in` and whose result is 8 bits, as a table
- * of all of them. `code`: of the program with i32 for `in`. */
+/* A program with no other input, whose input 0 is 8 bits of the type `in` and whose result is 8 bits, as a
+ * table of all of them. `code`: of the program with i32 for `in`. */
 void ortc_pw_tabulate(const ortc_pw_code *code, ortc_dtype in, uint8_t table[256]);
 void ortc_pw_look_up(size_t n, const uint8_t table[256], const uint8_t *x, uint8_t *y); /* y may be x */
 

@@ -205,8 +205,8 @@ static int tabulate(const reader *r, uint32_t byte, uint32_t v, ortc_int_link *l
     return 1;
 }
 
-/* From value *byte, of 8 bits, by way of value v, also of 8 bits and about it alone: DequantizeLinear, and then,
- * each of it optional, + bias, + residual, Clip, QuantizeLinear. *byte is what comes out. */
+/* From value *byte, of 8 bits, by way of value v, also of 8 bits and about it alone: DequantizeLinear, and
+ * then, each of it optional, + bias, + residual, Clip, QuantizeLinear. *byte is what comes out. */
 static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, ortc_int_link *link)
 {
     ortc_int_tail *t = r->t;
@@ -350,7 +350,8 @@ static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const 
                            .ends = t->steps.y.type != 0};
 }
 
-/* One link: of 8 bits, rows `apart` bytes, to others, or to the result, in the same place; wide: as many i32. */
+/* One link: of 8 bits, rows `apart` bytes, to others, or to the result, in the same place; wide: as many i32.
+ */
 static void run_link(const ortc_int_link *l, const ortc_int_vector *bias, const void *residual,
                      size_t residual_row, uint8_t *y, size_t apart, int32_t *wide, size_t ld, size_t rows,
                      size_t cols)

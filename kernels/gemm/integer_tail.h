@@ -3,12 +3,13 @@
  *   (sum + bias) as f32 * scale + bias, then Clip, QuantizeLinear to 8 bits and back, + residual, Clip,
  *   QuantizeLinear to 8 bits, DequantizeLinear
  *
- * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors along
- * the channels, the residual f32 or quantised. Where sums become 8 bits and more is to happen to them (a bias,
- * Sigmoid, Mul, a residual, each between DequantizeLinear and QuantizeLinear), the pass ends there, and links
- * from 8 bits to 8 bits follow: a table for what is about those alone, a pass for what else is added.
- * What of a program comes before or after that, lowered for the machine of kernels/elementwise/program.h, runs
- * over the tile, too. The bits are those of the program: every operation is one of its steps.
+ * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors
+ * along the channels, the residual f32 or quantised. Where sums become 8 bits and more is to happen to them
+ * (a bias, Sigmoid, Mul, a residual, each between DequantizeLinear and QuantizeLinear), the pass ends there,
+ * and links from 8 bits to 8 bits follow: a table for what is about those alone, a pass for what else is
+ * added. What of a program comes before or after that, lowered for the machine of
+ * kernels/elementwise/program.h, runs over the tile, too. The bits are those of the program: every operation
+ * is one of its steps.
  */
 #ifndef ORTC_KERNELS_GEMM_INTEGER_TAIL_H
 #define ORTC_KERNELS_GEMM_INTEGER_TAIL_H
