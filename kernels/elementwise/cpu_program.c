@@ -39,6 +39,7 @@ typedef struct program_plan {
     int64_t piece;
     uint8_t how[MOST_IN];
     bool by_table; /* one byte becomes another: the program makes a table of them, once a run */
+    int64_t count; /* elements in memory */
     int64_t round; /* elements in which ROUND inputs go round */
     int32_t rank;  /* merged dims, the last one included */
     int64_t dims[ORTC_RANK_LIMIT];
@@ -154,6 +155,15 @@ static void in_memory(const ortc_pw_code *code, const ortc_view *in, const ortc_
     }
 }
 
+/* Whether it is about floats, or bytes that come from them or from bytes, whatever these are. */
+static bool is_total(const ortc_pw_code *code, ortc_dtype y)
+{
+    if (ortc_class_of(y) == ORTC_CLASS_FLOAT) return true;
+    for (uint32_t i = 0; i < code->n; i++)
+        if (code->lines[i].op == ORTC_PWL_each2_i || code->lines[i].op == ORTC_PWL_each2_l) return false;
+    return code->element == 4 && ortc_dtype_bits(y) == 8;
+}
+
 static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     const ortc_pw_code *code = state;
@@ -161,9 +171,8 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     double bytes = (double)ortc_view_count(y) * (double)bytes_of(y->dtype);
     const bool other = q->layout != ORTC_PLAIN;
     if (q->layout == ORTC_ANY_LAYOUT) return ortc_no(why, "it goes along with others");
-    /* of floats, for what fills up blocks is computed, too */
-    if (other && (y->rank > 8 || ortc_layout_axis(q->layout) >= y->rank ||
-                  ortc_class_of(y->dtype) != ORTC_CLASS_FLOAT))
+    /* what fills up blocks is computed, too: of integers nothing may be divided */
+    if (other && (y->rank > 8 || ortc_layout_axis(q->layout) >= y->rank || !is_total(code, y->dtype)))
         return ortc_no(why, "not in this layout");
     loaded own;
     as_loaded(code, q->in, q->n_in, &own);
@@ -283,6 +292,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         }
     ortc_plan_cost(p, (double)count * (code->n + 20.0 * code->heavy), bytes);
     if (count == 0) return ORTC_OK;
+    g->count = count;
     g->body = ortc_pw_body_select();
     g->block = g->body->bytes / code->element;
     merge(code, in, y, g);
@@ -539,7 +549,7 @@ static ortc_status run_by_table(program_job *j, ortc_call *c)
     uint8_t table[BYTES];
     j->table = table;
     ORTC_TRY(ortc_parallel(c, 1, 1, table_chunk, j));
-    return ortc_parallel(c, ortc_view_count(j->out), 2 * TASK, look_up_chunk, j);
+    return ortc_parallel(c, j->plan->count, 2 * TASK, look_up_chunk, j);
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
@@ -548,10 +558,11 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const ortc_pw_code *code = state;
     program_job j = {code, g, c->in, &c->out[0], NULL};
     if (!g->body) return ORTC_OK; /* no elements */
-    if (g->by_table) return run_by_table(&j, c);
     const int64_t piece = g->width < g->piece ? g->width : g->piece;
     const int64_t elements = TASK / (1 + code->heavy);
-    const ortc_status s = ortc_parallel(c, g->rows * g->pieces, elements / (piece + 16) + 1, chunk, &j);
+    const ortc_status s = g->by_table
+                              ? run_by_table(&j, c)
+                              : ortc_parallel(c, g->rows * g->pieces, elements / (piece + 16) + 1, chunk, &j);
     if (j.out->layout) ortc_layout_zero_rest(j.out);
     return s;
 }
