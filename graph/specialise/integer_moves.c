@@ -5,7 +5,8 @@
  *
  * exactly: numbers of 8 bits come back from a scale as they were, and it keeps their order, for it is
  * positive. The device's kernels must take the operator on integers. A chain of such operators is walked from
- * its end.
+ * its end. What a Concat puts beside each other is quantised before it where some of it has other scales, for
+ * that is a table at the end of who makes it; Split is done on the integers, and each result dequantised.
  */
 #include "graph/ir/quantised.h"
 #include "specialise.h"
@@ -48,20 +49,60 @@ static ortc_edge *source(const ortc_node *q, const ortc_edge *e)
 /* Inputs that are values: all of Concat's, the first of the others. */
 static uint32_t values_of(const ortc_node *n) { return !strcmp(n->type, "Concat") ? n->n_in : 1; }
 
+/* Inputs of a Concat as 8 bits of q's scale: those that are not are quantised. 0 of them are bytes: NULL. */
+static ortc_status quantise(ortc_specialise *s, ortc_node *n, const ortc_node *q, ortc_edge **in, bool *any)
+{
+    ortc_quantised d;
+    *any = false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        *any |= in[i] || (ortc_read_dequantised(n->in[i], &d) && d.scale->count == 1);
+    const ortc_edge *scale = q->in[1], *zero = ortc_node_in_edge(q, 2);
+    if (!*any || !scale || !ortc_edge_is_const(scale) || scale->constant->count != 1 || !zero ||
+        !ortc_edge_is_const(zero) || zero->constant->count != 1 || !ortc_is_bytes(q->out[0])) {
+        *any = false;
+        return ORTC_OK;
+    }
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (in[i]) continue;
+        ortc_node *own = ortc_node_like(s->graph, n, "QuantizeLinear", q->out[0]->type->dtype, n->in[i], 3,
+                                        (ortc_edge *[]){n->in[i], q->in[1], q->in[2]});
+        if (!own || !s->accept(s->arg, own, own, q)) return ortc_no_memory(s->error, 0);
+        in[i] = own->out[0];
+    }
+    return ORTC_OK;
+}
+
+/* QuantizeLinear(DequantizeLinear(x, s, z), s, z) = x */
+static ortc_status cancel(ortc_specialise *s, ortc_node *q, ortc_edge *e)
+{
+    ortc_edge *x = source(q, e), *y = q->out[0];
+    if (!x || !x->producer) return ORTC_OK;
+    if (!ortc_edge_replace(y, x)) return ortc_no_memory(s->error, 0);
+    ortc_node_remove(q);
+    if (!e->uses) ortc_node_remove(e->producer);
+    s->edits++;
+    return ORTC_OK;
+}
+
 static ortc_status rewrite(ortc_specialise *s, ortc_node *q)
 {
     ortc_edge *e = ortc_is_op(q, "QuantizeLinear") && q->n_out == 1 && q->out[0] ? q->in[0] : NULL;
     ortc_node *n = e ? e->producer : NULL;
-    if (!is_mover(n) || ortc_edge_n_uses(e) != 1 || !e->uses->node || ortc_node_int(q, "block_size", 0) ||
-        (n->n_out > 1 && n->out[1]))
+    if (!n || ortc_node_int(q, "block_size", 0)) return ORTC_OK;
+    if (ortc_is_op(n, "DequantizeLinear")) return cancel(s, q, e);
+    if (!is_mover(n) || ortc_edge_n_uses(e) != 1 || !e->uses->node || (n->n_out > 1 && n->out[1]))
         return ORTC_OK;
     ortc_edge **in = ortc_arena_copy(&s->graph->arena, n->in, n->n_in * sizeof *in), *was[64];
+    bool all = true, joins = !strcmp(n->type, "Concat");
     if (!in) return ortc_no_memory(s->error, 0);
     if (n->n_in > ORTC_LENGTH(was)) return ORTC_OK;
     for (uint32_t i = 0; i < values_of(n); i++) {
         was[i] = n->in[i];
-        if (!(in[i] = source(q, n->in[i]))) return ORTC_OK;
+        in[i] = source(q, n->in[i]);
+        all &= in[i] != NULL;
     }
+    if (!all && joins) ORTC_TRY(quantise(s, n, q, in, &all));
+    if (!all) return ORTC_OK;
     ortc_node proposal = *n;
     proposal.in = in;
     proposal.out = q->out;
@@ -79,9 +120,61 @@ static ortc_status rewrite(ortc_specialise *s, ortc_node *q)
     return ORTC_OK;
 }
 
+static bool is_quantised_again(const ortc_edge *e)
+{
+    for (const ortc_use *u = e ? e->uses : NULL; u; u = u->next)
+        if (u->node && ortc_is_op(u->node, "QuantizeLinear")) return true;
+    return false;
+}
+
+/* Split(DequantizeLinear(x)) = DequantizeLinear of each of Split(x), where one is quantised again. */
+static ortc_status split(ortc_specialise *s, ortc_node *n)
+{
+    ortc_quantised d;
+    bool again = false;
+    if (!ortc_is_op(n, "Split") || n->body || !n->in[0] || !ortc_read_dequantised(n->in[0], &d) ||
+        d.scale->count != 1)
+        return ORTC_OK;
+    for (uint32_t i = 0; i < n->n_out; i++) again |= is_quantised_again(n->out[i]);
+    if (!again) return ORTC_OK;
+    ortc_node *of = n->in[0]->producer, proposal = *n;
+    proposal.in = ortc_arena_copy(&s->graph->arena, n->in, n->n_in * sizeof *n->in);
+    proposal.out = ortc_arena_copy(&s->graph->arena, n->out, n->n_out * sizeof *n->out);
+    if (!proposal.in || !proposal.out) return ortc_no_memory(s->error, 0);
+    proposal.in[0] = d.x;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const ortc_edge *y = n->out[i];
+        if (!y) continue;
+        proposal.out[i] = ortc_edge_create(s->graph, NULL);
+        if (!proposal.out[i] || !ortc_edge_set_shape(proposal.out[i], d.x->type, y->rank, y->dims))
+            return ortc_no_memory(s->error, 0);
+    }
+    if (!s->accept(s->arg, &proposal, NULL, n)) return ORTC_OK;
+    const ortc_op *op = of->op;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        ortc_edge *y = n->out[i];
+        if (!y) continue;
+        ortc_node *own = ortc_node_create(s->graph, op, NULL, of->n_in, 1);
+        if (!own || !ortc_node_set_out(n, i, proposal.out[i])) return ortc_no_memory(s->error, 0);
+        y->producer = NULL;
+        for (uint32_t k = 0; k < of->n_in; k++)
+            if (of->in[k] && !ortc_node_set_in(own, k, k ? of->in[k] : proposal.out[i]))
+                return ortc_no_memory(s->error, 0);
+        if (!ortc_node_set_out(own, 0, y)) return ortc_no_memory(s->error, 0);
+        if (n->next != own) ortc_node_move_before(own, n->next);
+        if (!s->accept(s->arg, own, own, of)) return ortc_no_memory(s->error, 0);
+    }
+    ortc_edge *wide = n->in[0];
+    if (!ortc_node_set_in(n, 0, d.x) || !s->accept(s->arg, n, n, n)) return ortc_no_memory(s->error, 0);
+    if (!wide->uses) ortc_node_remove(of);
+    s->edits++;
+    return ORTC_OK;
+}
+
 ortc_status ortc_pass_integer_moves(ortc_specialise *s)
 {
     for (ortc_node *n = s->graph->first, *next; n; n = next) {
+        ORTC_TRY(split(s, n));
         next = n->next;
         ORTC_TRY(rewrite(s, n));
     }

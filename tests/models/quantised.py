@@ -46,6 +46,25 @@ def gated(size: int = 24, width: int = 24) -> onnx.ModelProto:
     return make(n.nodes, [value("x", F32, [1, 3, size, size])], [value(n.nodes[-1].output[0], F32, None)], n.weights)
 
 
+def joined(size: int = 24, width: int = 32) -> onnx.ModelProto:
+    """Halves that go their own ways and come together, with what each of them becomes, as detectors have it."""
+    n = Net(seed=8)
+
+    def silu(x: str) -> str:
+        return n.op("Mul", x, n.op("Sigmoid", x))
+
+    x = silu(n.conv("x", 3, width, 3, 2))
+    for _ in range(2):
+        halves = [f"half{len(n.nodes)}_{k}" for k in range(2)]
+        n.nodes.append(onnx.helper.make_node("Split", [x], halves, axis=1))
+        y = silu(n.conv(halves[1], width // 2, width // 2))
+        z = n.op("Add", silu(n.conv(y, width // 2, width // 2)), y)
+        x = silu(n.conv(n.op("Concat", *halves, y, z, axis=1), 2 * width, width, 1))
+    x = n.op("Flatten", n.op("GlobalAveragePool", n.conv(x, width, 40, 1)))
+    n.op("Gemm", x, n.constant(n.rng.standard_normal((10, 40)).astype(np.float32) / 6), n.constant(np.zeros(10, np.float32)), transB=1)
+    return make(n.nodes, [value("x", F32, [1, 3, size, size])], [value(n.nodes[-1].output[0], F32, None)], n.weights)
+
+
 def encoder(rows: int = 24, width: int = 64, heads: int = 4, inner: int = 160, layers: int = 2) -> onnx.ModelProto:
     """An encoder as exporters write it: linear layers of MatMul and Add, attention decomposed, Gelu by Erf."""
     n = Net(seed=4)

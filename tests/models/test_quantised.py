@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 from harness import check, finish, packages  # noqa: E402
 
 np, onnx, ort = packages("numpy", "onnx", "onnxruntime")
-from quantised import S8, U8, cnn, encoder, gated, quantised  # noqa: E402
+from quantised import S8, U8, cnn, encoder, gated, joined, quantised  # noqa: E402
 
 ORTC = sys.argv[1]
 FORMS = {
@@ -95,6 +95,10 @@ for name, how in FORMS.items():
     check(f"convolutions, QLinear, {name}", lambda how=how: as_others(quantised(cnn(), "qlinear", **how), CNN, 0.02))
     check(f"gates and residuals, QDQ, {name}", lambda how=how: as_others(quantised(gated(), "qdq", **how), GATED, 0.02))
     check(f"gates and residuals, QLinear, {name}", lambda how=how: as_others(quantised(gated(), "qlinear", **how), GATED, 0.02))
+    # two of the four values of a join come from 8 bits of other scales, and, unless they are symmetric, what is added up, too
+    joins = {"conv_integer": 8, "matmul_integer.packed": 1, "program": 6 if how.get("symmetric") else 10}
+    check(f"halves and joins, QDQ, {name}", lambda how=how, p=joins: as_others(quantised(joined(), "qdq", **how), p, 0.02))
+    check(f"halves and joins, QLinear, {name}", lambda how=how, p=joins: as_others(quantised(joined(), "qlinear", **how), p, 0.02))
     # twelve linear layers; the scores and their sums, too
     products = {"matmul_integer.packed": 16, "gemm.packed": 0}
     check(f"a transformer, QDQ, {name}", lambda how=how, p=products: as_others(quantised(encoder(), "qdq", **how), p, 0.05))
