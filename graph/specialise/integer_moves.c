@@ -19,7 +19,10 @@ static bool is_mover(const ortc_node *n)
 {
     for (size_t i = 0; i < ORTC_LENGTH(movers); i++)
         if (ortc_is_op(n, movers[i])) return !n->body && n->n_out >= 1 && n->out[0];
-    return false;
+    return ortc_is_op(n, "Resize") && !n->body &&
+           !strcmp(ortc_node_string(n, "mode", "nearest"), "nearest") &&
+           strcmp(ortc_node_string(n, "coordinate_transformation_mode", "half_pixel"),
+                  "tf_crop_and_resize") != 0;
 }
 
 static bool same_bytes(const ortc_constant *a, const ortc_constant *b)

@@ -46,7 +46,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_integer_depthwise", pack_bytes,
                                      pack_fill};
 
-/* In f32's measure (cpu_blocks.c), and a quarter of a clock for each element that is widened, 0.4 for a result. */
+/* In f32's measure (cpu_blocks.c), and a quarter of a clock for each element that is widened, 0.4 for a
+ * result. */
 static double clocks_of(const ortc_blocked_depthwise_plan *d)
 {
     const ortc_window_extents *e = &d->extents;
