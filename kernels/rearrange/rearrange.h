@@ -15,6 +15,8 @@ ortc_status ortc_infer_center(ortc_infer *);
 enum { ORTC_PADDING_CONSTANT, ORTC_PADDING_REFLECT, ORTC_PADDING_EDGE, ORTC_PADDING_WRAP };
 int64_t ortc_pad_source(int mode, int64_t at, int64_t n);
 ortc_status ortc_pad_before(ortc_call *, int64_t *before);
+/* What CenterCropPad has before the input, of each dim; negative: cut off. */
+void ortc_center_before(const ortc_view *x, const ortc_view *y, int64_t *before);
 /* the state is an int, ORTC_PADDING_* */
 ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out);
 
