@@ -115,7 +115,9 @@ static const ortc_kernel arg_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                     .plan = arg_plan,
                                     .run = arg_run};
 
-ORTC_KERNELS(cpu, order,
-             ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (ORTC_TYPES_NUM, ORTC_TYPE(ORTC_I64)), &ortc_cpu_topk),
-             ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu),
-             ORTC_KERNEL("ArgMin", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu));
+ORTC_KERNELS(
+    cpu, order, ORTC_KERNEL("TopK", 24, ORTC_NEWEST, (ORTC_TYPES_NUM, ORTC_TYPE(ORTC_I64)), &ortc_cpu_topk),
+    ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu),
+    ORTC_KERNEL("ArgMax", 13, ORTC_NEWEST, (ORTC_TYPES_INT | ORTC_TYPES_UINT), &ortc_cpu_arg_integers),
+    ORTC_KERNEL("ArgMin", 13, ORTC_NEWEST, (ORTC_TYPES_INT | ORTC_TYPES_UINT), &ortc_cpu_arg_integers),
+    ORTC_KERNEL("ArgMin", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &arg_cpu));
