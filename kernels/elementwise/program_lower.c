@@ -13,9 +13,19 @@
 
 /* ---- One by one ---------------------------------------------------------------------------------------- */
 
+/* fmod where the quotient fits a double's digits: what it leaves is a number then, which one fused
+ * multiplication gives; a quotient that was rounded up is one too large. */
+static double rem_floats(double a, double b)
+{
+    const double q = a / b;
+    if (!(fabs(q) < 0x1p52) || isinf(b)) return fmod(a, b);
+    const double r = fma(-(double)(int64_t)q, b, a);
+    return copysign(r != 0 && (r < 0) != (a < 0) ? r + copysign(b, a) : r, a);
+}
+
 static double mod_floats(double a, double b)
 {
-    const double r = fmod(a, b);
+    const double r = rem_floats(a, b);
     if (r != r) return r;
     return r == 0 ? copysign(0, b) : (r < 0) != (b < 0) ? r + b : r;
 }
@@ -72,7 +82,7 @@ static const struct each {
     EACH(LOG1P, F1, f1, log1p) EACH(SIN, F1, f1, sin) EACH(COS, F1, f1, cos) EACH(TANH, F1, f1, tanh)
     EACH(ERF, F1, f1, erf) EACH(SQRT, F1, f1, sqrt) EACH(FLOOR, F1, f1, floor) EACH(CEIL, F1, f1, ceil)
     EACH(ROUND, F1, f1, rint) EACH(RECIPROCAL, F1, f1, reciprocal) EACH(SIGMOID, F1, f1, sigmoid)
-    EACH(SIGN, F1, f1, sign) EACH(MOD, F2, f2, mod_floats) EACH(REM, F2, f2, fmod) EACH(POW, F2, f2, pow)
+    EACH(SIGN, F1, f1, sign) EACH(MOD, F2, f2, mod_floats) EACH(REM, F2, f2, rem_floats) EACH(POW, F2, f2, pow)
     EACH(DIV, I2, i2, div_ints) EACH(MOD, I2, i2, mod_ints) EACH(REM, I2, i2, rem_ints)
     EACH(POW, I2, i2, pow_ints) EACH(SHL, I2 | EACH_U2 | EACH_U2_64, i2, shl_ints)
     EACH(SHR, I2, i2, shr_ints) EACH(SHR, U2_64, i2, shr_u64) EACH(MIN, U2 | EACH_U2_64, i2, min_u64)

@@ -1,5 +1,5 @@
-/* kernels/gemm/sums.h: MatMul and Gemm as sums of products of matrices that are given by strides: what ref has
- * of every type (ref.c), and the cpu of f64 and of integers (cpu_sums.c). */
+/* kernels/gemm/sums.h: MatMul and Gemm as sums of products of matrices that are given by strides: what ref
+ * has of every type (ref.c), and the cpu of f64 and of integers (cpu_sums.c). */
 #ifndef ORTC_KERNELS_GEMM_SUMS_H
 #define ORTC_KERNELS_GEMM_SUMS_H
 
@@ -27,8 +27,8 @@ bool ortc_sums_of_gemm(const void *state, ortc_call *, ortc_sums *);
 
 ortc_status ortc_sums_go(ortc_call *, ortc_sums *); /* any type, one element after another */
 
-/* Of k steps, rows[r][i * step] for r of ORTC_SUMS_ROWS times a panel's row of ORTC_SUMS_VECTORS registers: the
- * sums, as many registers for each row, to y. Integers wrap, so signed types need none of their own. */
+/* Of k steps, rows[r][i * step] for r of ORTC_SUMS_ROWS times a panel's row of ORTC_SUMS_VECTORS registers:
+ * the sums, as many registers for each row, to y. Integers wrap, so signed types need none of their own. */
 enum { ORTC_SUMS_ROWS = 4, ORTC_SUMS_VECTORS = 3 };
 typedef struct ortc_sums_body {
     size_t bytes; /* of a register */

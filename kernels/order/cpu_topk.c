@@ -1,5 +1,5 @@
-/* kernels/order/cpu_topk.c: TopK on the cpu provider, and ArgMax and ArgMin of integers, its K being 1: NaN above all, the lower index first of equal elements,
- * as on ref.
+/* kernels/order/cpu_topk.c: TopK on the cpu provider, and ArgMax and ArgMin of integers, its K being 1: NaN
+ * above all, the lower index first of equal elements, as on ref.
  *
  * Elements become integers of the same order (for the smallest, of the opposite one), some at a time
  * (keys.h). The best k so far are a heap whose worst is on top; most of a long row is passed over since the

@@ -136,7 +136,8 @@ static const ortc_kernel center = {.size = ORTC_SIZED(ortc_kernel),
                                    .run = center_run};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
-ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad),
+ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Col2Im", 18, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_cpu_col2im),
+             ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad),
              ORTC_KERNEL("CenterCropPad", 18, ORTC_NEWEST, (PLAIN), &center),
              ORTC_KERNEL("Tile", 13, ORTC_NEWEST, (PLAIN), &ortc_cpu_tile),
              ORTC_KERNEL("Trilu", 14, ORTC_NEWEST, (PLAIN), &ortc_cpu_trilu),

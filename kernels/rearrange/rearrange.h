@@ -4,6 +4,7 @@
 
 #include "kernels/common/move.h"
 #include "kernels/common/shape.h"
+#include "kernels/common/window.h"
 #include "kernels/common/strings.h"
 
 /* op_pad.c */
@@ -36,5 +37,17 @@ extern const ortc_kernel ortc_cpu_depth_to_space, ortc_cpu_space_to_depth; /* cp
 extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                    /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
 extern const ortc_kernel ortc_ref_col2im;                                  /* ref_col2im.c */
+
+/* Col2Im (ref_col2im.c): what a call asks for. */
+typedef struct ortc_col_job {
+    const ortc_window *w;
+    const ortc_view *x;
+    ortc_view *y;
+    int32_t spatial;
+    int64_t block[ORTC_SPATIAL_LIMIT], places[ORTC_SPATIAL_LIMIT], image_count, block_count, place_count;
+} ortc_col_job;
+ortc_status ortc_col_prepare(const ortc_node *, ortc_prep *, void **out);
+ortc_status ortc_col_read(const void *state, ortc_call *, ortc_col_job *);
+extern const ortc_kernel ortc_cpu_col2im; /* cpu_col2im.c */
 
 #endif
