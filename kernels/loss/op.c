@@ -1,6 +1,5 @@
-/* kernels/loss/op.c: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, which is LogSoftmax and the first:
- * schemas and shapes. N samples, C
- * classes (axis 1), any dims behind them.
+/* kernels/loss/op.c: NegativeLogLikelihoodLoss, and SoftmaxCrossEntropyLoss, which is LogSoftmax and the
+ * first: schemas and shapes. N samples, C classes (axis 1), any dims behind them.
  */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* kernels/loss/ref.c: NegativeLogLikelihoodLoss on ref. First each sample's own loss and weight, in double, in
- * the workspace; then their sum, in order. A sample of the class ignore_index weighs nothing.
+/* kernels/loss/ref.c: NegativeLogLikelihoodLoss on ref. First each sample's own loss and weight, in double,
+ * in the workspace; then their sum, in order. A sample of the class ignore_index weighs nothing.
  */
 #include <math.h>
 #include <stdlib.h>
