@@ -37,14 +37,16 @@ static ortc_status compress_run(const void *state, const void *pstate, ortc_call
     const int32_t rank = ortc_slices_dims(s, x, axis, found, dims);
     ORTC_TRY(ortc_call_resize(c, 0, rank, dims));
     for (int64_t o = 0; o < outer && found && inner; o++) {
-        for (int64_t i = 0; i < asked && i < n; i++) {
-            int64_t run = 0; /* slices that are taken together */
-            while (i + run < asked && i + run < n && take[i + run]) run++;
-            if (run == 0) continue;
-            if (run * inner == 1)
+        const int64_t full = to + found * inner;
+        for (int64_t i = 0; to < full; i++) {
+            int64_t run = 0;  /* slices that are taken together */
+            if (inner == 1) { /* no branch on what nobody can foretell */
                 ortc_move_element(c->out[0].data, to, x->data, o * n + i, bits);
-            else
-                ortc_move_elements(c->out[0].data, to, x->data, (o * n + i) * inner, run * inner, bits);
+                to += take[i] != 0;
+                continue;
+            }
+            while (i + run < asked && take[i + run]) run++;
+            ortc_move_elements(c->out[0].data, to, x->data, (o * n + i) * inner, run * inner, bits);
             to += run * inner;
             i += run;
         }
