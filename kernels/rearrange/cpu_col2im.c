@@ -1,5 +1,6 @@
 /* kernels/rearrange/cpu_col2im.c: Col2Im of f32 on the cpu, in f32: to a plane of the image the elements of
- * blocks are added one after another, each for all places of its block: rows, as far as they lie in the image. */
+ * blocks are added one after another, each for all places of its block: rows, as far as they lie in the
+ * image. */
 #include "kernels/rearrange/rearrange.h"
 
 /* Adds x[0 .. n] to every step-th element of y from `from` on that is one of `width`. */
