@@ -1,6 +1,7 @@
 /* kernels/bits/op.c: operators on the bits of numbers: BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot,
  * BitShift, BitCast. */
 #include "kernels/common/shape.h"
+#include "kernels/elementwise/elementwise.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_bits;
 
@@ -25,13 +26,15 @@ static ortc_status infer_bit_cast(ortc_infer *c)
 
 #define WHOLE "T=int,uint"
 #define EVERY "num,bool,c64,c128,f8,u4,i4,f4e2m1,f8e8m0,u2,i2"
-#define BINARY(name) ORTC_OP("", name, 18, 18, "", "A:T B:T", "C:T", "", WHOLE, infer_two, NULL, 0)
+#define BINARY(name, expand) \
+    ORTC_POINTWISE("", name, 18, 18, "", "A:T B:T", "C:T", "", WHOLE, infer_two, NULL, expand)
 static const ortc_op ops[] = {
-    BINARY("BitwiseAnd"),
-    BINARY("BitwiseOr"),
-    BINARY("BitwiseXor"),
-    ORTC_OP("", "BitwiseNot", 18, 18, "", "X:T", "Y:T", "", WHOLE, infer_one, NULL, 0),
-    ORTC_OP("", "BitShift", 28, 11, "11", "X:T Y:T", "Z:T", "direction:s!", WHOLE, infer_two, NULL, 0),
+    BINARY("BitwiseAnd", ortc_expand_and),
+    BINARY("BitwiseOr", ortc_expand_or),
+    BINARY("BitwiseXor", ortc_expand_xor),
+    ORTC_POINTWISE("", "BitwiseNot", 18, 18, "", "X:T", "Y:T", "", WHOLE, infer_one, NULL, ortc_expand_not),
+    ORTC_POINTWISE("", "BitShift", 28, 11, "11", "X:T Y:T", "Z:T", "direction:s!", WHOLE, infer_two, NULL,
+                   ortc_expand_shift),
     ORTC_OP("", "BitCast", 26, 26, "", "input:T1", "output:T2", "to:i!", "T1=" EVERY " T2=" EVERY,
             infer_bit_cast, NULL, 0),
 };

@@ -176,6 +176,7 @@ const ortc_case ortc_cases_elementwise[] = {
     {"IsNaN@9", "f32[0,3]", ""},
     {"CastLike", "T[2,9] U[1]", "", "T=" CASTS_25 " U=f32,i32,i64,bool,f8e5m2"},
     {"CastLike", "f32[2,9] T[0]", "", "T=" CASTS_25},
+    {"CastLike", "T[2,9] T[1]", "", "T=f64,u32,u64"},
     {"CastLike", "f32[12]=0.01..100.0 f8e8m0[]", "round_mode='down'"},
     {"CastLike@15", "i64[3] f32[]", ""},
     {"CastLike", "T[2,9] string[1]={a}", "", "T=" CASTS_25},

@@ -160,7 +160,9 @@ static bool is_total(const ortc_pw_code *code, ortc_dtype y)
 {
     if (ortc_class_of(y) == ORTC_CLASS_FLOAT) return true;
     for (uint32_t i = 0; i < code->n; i++)
-        if (code->lines[i].op == ORTC_PWL_each2_i || code->lines[i].op == ORTC_PWL_each2_l) return false;
+        if (code->lines[i].op == ORTC_PWL_each2_i || code->lines[i].op == ORTC_PWL_each2_l ||
+            code->lines[i].op == ORTC_PWL_small)
+            return false;
     return code->element == 4 && ortc_dtype_bits(y) == 8;
 }
 
@@ -332,10 +334,11 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* An element as a register holds it. */
-static int64_t register_of(ortc_dtype t, uint32_t element, const void *x, int64_t at)
+static int64_t register_of(ortc_dtype t, const void *x, int64_t at)
 {
     int32_t bits;
-    if (element == 8 || ortc_class_of(t) != ORTC_CLASS_FLOAT) return ortc_load_i64(x, t, at);
+    if (t == ORTC_F64) return ortc_load_i64(x, ORTC_I64, at);
+    if (ortc_class_of(t) != ORTC_CLASS_FLOAT) return ortc_load_i64(x, t, at);
     const float f = (float)ortc_load_f64(x, t, at);
     memcpy(&bits, &f, sizeof bits);
     return bits;
@@ -356,14 +359,14 @@ static void to_registers(ortc_dtype t, uint32_t element, const void *x, int64_t 
                          void *to)
 {
     if (step == 0)
-        fill(element, register_of(t, element, x, at), n, to);
+        fill(element, register_of(t, x, at), n, to);
     else if (ortc_dtype_bits(t) == 8 * element) /* a register is what lies there */
         memcpy(to, (const char *)x + at * element, (size_t)n * element);
     else if (ortc_class_of(t) == ORTC_CLASS_FLOAT)
         ortc_convert_get()->widen[ortc_float_index(t)]((size_t)n, (const uint16_t *)x + at, to);
     else
         for (int64_t i = 0; i < n; i++) {
-            const int64_t bits = register_of(t, element, x, at + i);
+            const int64_t bits = register_of(t, x, at + i);
             memcpy((char *)to + i * element, &bits, element);
         }
 }

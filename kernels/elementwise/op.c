@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/common/shape.h"
+#include "kernels/elementwise/elementwise.h"
 #include "ortc/program.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_elementwise, ortc_kernels_cpu_cast, ortc_kernels_cpu_where,
@@ -176,6 +177,25 @@ PRIMITIVE_1(RECIPROCAL) PRIMITIVE_1(FLOOR) PRIMITIVE_1(CEIL) PRIMITIVE_1(ROUND) 
 PRIMITIVE_1(COS) PRIMITIVE_1(TAN) PRIMITIVE_1(ASIN) PRIMITIVE_1(ACOS) PRIMITIVE_1(ATAN) PRIMITIVE_1(SINH)
 PRIMITIVE_1(COSH) PRIMITIVE_1(ASINH) PRIMITIVE_1(ACOSH) PRIMITIVE_1(ATANH) PRIMITIVE_1(NOT)
 PRIMITIVE_1(IS_NAN)
+
+/* Of the operators on bits (elementwise.h). */
+int32_t ortc_expand_and(const ortc_node *n, ortc_pw_builder *b) { return expand_AND(n, b); }
+int32_t ortc_expand_or(const ortc_node *n, ortc_pw_builder *b) { return expand_OR(n, b); }
+int32_t ortc_expand_xor(const ortc_node *n, ortc_pw_builder *b) { return expand_XOR(n, b); }
+int32_t ortc_expand_not(const ortc_node *n, ortc_pw_builder *b) { return expand_NOT(n, b); }
+int32_t ortc_expand_shift(const ortc_node *n, ortc_pw_builder *b)
+{
+    const int32_t x = ortc_pw_in(b, 0), by = ortc_pw_in(b, 1);
+    const ortc_dtype t = ortc_pw_type(b, x);
+    const char *direction = ortc_node_string(n, "direction", "");
+    const bool left = !strcmp(direction, "LEFT"), is_signed = (ORTC_TYPES_INT >> t & 1) != 0;
+    if (!t || (!left && strcmp(direction, "RIGHT") != 0)) return ORTC_PW_NONE;
+    const int32_t most = ortc_pw_int(b, t, ortc_dtype_bits(t) - 1);
+    const int32_t within = ortc_pw_2(b, ORTC_PW_AND, by, most), fits = ortc_pw_2(b, ORTC_PW_EQ, by, within);
+    if (!left && is_signed) return ortc_pw_2(b, ORTC_PW_SHR, x, ortc_pw_select(b, fits, within, most));
+    return ortc_pw_select(b, fits, ortc_pw_2(b, left ? ORTC_PW_SHL : ORTC_PW_SHR, x, within),
+                          ortc_pw_int(b, t, 0));
+}
 
 static int32_t expand_greater(const ortc_node *n, ortc_pw_builder *b)
 {

@@ -5,7 +5,9 @@
  * memory: rows of inputs, or blocks that stay in L1: constants, saved values, what is broadcast along a row.
  * Whoever has rows makes steps of the lines by putting addresses in (cpu_program.c, program_tile.c).
  *
- * Registers have 32 bits (f32, i32 with the narrower integers, bool as 0 and 1), or all have 64 (i64, bool).
+ * Registers have 32 bits (f32, i32 and u32 with the narrower integers, bool as 0 and 1), or all have 64 (i64,
+ * u64, f64, bool). Lines of i32 and i64 work on the unsigned types, too, where the bits are the same; what is
+ * not, and what f64 has no line for, goes one by one.
  */
 #ifndef ORTC_KERNELS_ELEMENTWISE_PROGRAM_H
 #define ORTC_KERNELS_ELEMENTWISE_PROGRAM_H
@@ -33,13 +35,23 @@
     X(and_i) X(or_i) X(xor_i) X(neg_i) X(abs_i) X(sign_i) X(select_i) X(each2_i) \
     X(wrap_i8) X(wrap_u8) X(wrap_i16) X(wrap_u16) \
     X(add_l) X(sub_l) X(rsub_l) X(mul_l) X(min_l) X(max_l) X(eq_l) X(lt_l) X(gt_l) X(le_l) X(ge_l) \
-    X(neg_l) X(abs_l) X(sign_l) X(select_l) X(each2_l)
+    X(neg_l) X(abs_l) X(sign_l) X(select_l) X(each2_l) \
+    X(each_d) X(each2_d) X(small)
+/* What the one line `small` does, by number: what is rare is a loop in it rather than a line of its own. */
+#define ORTC_PW_SMALL(X) \
+    X(shl_i) X(shr_i) X(shr_u) X(add_d) X(sub_d) X(mul_d) X(div_d) X(min_d) X(max_d) X(eq_d) X(lt_d) X(le_d)
 /* clang-format on */
 enum {
 #define ORTC_PW_LINE(name) ORTC_PWL_##name,
     ORTC_PW_LINES(ORTC_PW_LINE)
 #undef ORTC_PW_LINE
         ORTC_PWL_COUNT
+};
+enum {
+    ORTC_PWS_NONE = 200, /* above the lines */
+#define ORTC_PW_LINE(name) ORTC_PWS_##name,
+    ORTC_PW_SMALL(ORTC_PW_LINE)
+#undef ORTC_PW_LINE
 };
 
 enum { ORTC_PW_REGISTERS = 8, ORTC_PW_BLOCK_BYTES = 8 * 64 }; /* of a block, on the widest machine */
@@ -58,6 +70,7 @@ typedef struct ortc_pw_op {
         ortc_pw_f1 f1;
         ortc_pw_f2 f2;
         ortc_pw_i2 i2;
+        intptr_t small; /* ORTC_PWS_* */
     } each;
 } ortc_pw_op;
 
@@ -83,7 +96,7 @@ enum { /* an operand: an input's number, or one of these, + an index */
 };
 
 typedef struct ortc_pw_line {
-    uint8_t op, p, q, each; /* each: an index for ortc_pw_each */
+    uint8_t op, p, q, each; /* each: for ortc_pw_each */
 } ortc_pw_line;
 
 typedef struct ortc_pw_code {
@@ -125,7 +138,7 @@ void ortc_pw_tile(const ortc_pw_code *, const ortc_pw_place *in, const void *til
 void ortc_pw_tabulate(const ortc_pw_code *code, ortc_dtype in, uint8_t table[256]);
 void ortc_pw_look_up(size_t n, const uint8_t table[256], const uint8_t *x, uint8_t *y); /* y may be x */
 
-/* The functions behind a line's `each`. */
+/* What a line's `each` stands for: a function, or one of ORTC_PWS_*. */
 void ortc_pw_each(uint8_t each, ortc_pw_op *);
 
 #endif

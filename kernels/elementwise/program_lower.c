@@ -13,9 +13,19 @@
 
 /* ---- One by one ---------------------------------------------------------------------------------------- */
 
+/* fmod where the quotient fits a double's digits: what it leaves is a number then, which one fused
+ * multiplication gives; a quotient that was rounded up is one too large. */
+static double rem_floats(double a, double b)
+{
+    const double q = a / b;
+    if (!(fabs(q) < 0x1p52) || isinf(b)) return fmod(a, b);
+    const double r = fma(-(double)(int64_t)q, b, a);
+    return copysign(r != 0 && (r < 0) != (a < 0) ? r + copysign(b, a) : r, a);
+}
+
 static double mod_floats(double a, double b)
 {
-    const double r = fmod(a, b);
+    const double r = rem_floats(a, b);
     if (r != r) return r;
     return r == 0 ? copysign(0, b) : (r < 0) != (b < 0) ? r + b : r;
 }
@@ -39,69 +49,107 @@ static int64_t pow_ints(int64_t base, int64_t exponent)
 static int64_t shl_ints(int64_t a, int64_t b) { return (int64_t)((uint64_t)a << (b & 63)); }
 static int64_t shr_ints(int64_t a, int64_t b) { return a >> (b & 63); }
 
-enum { EACH_F1, EACH_F2, EACH_I2 };
+/* A u32 comes with its sign's copies above it, which keeps the order, but not what it is divided by. */
+static int64_t min_u64(int64_t a, int64_t b) { return (uint64_t)a < (uint64_t)b ? a : b; }
+static int64_t max_u64(int64_t a, int64_t b) { return (uint64_t)a < (uint64_t)b ? b : a; }
+static int64_t lt_u64(int64_t a, int64_t b) { return (uint64_t)a < (uint64_t)b; }
+static int64_t le_u64(int64_t a, int64_t b) { return (uint64_t)a <= (uint64_t)b; }
+static int64_t div_u64(int64_t a, int64_t b) { return b ? (int64_t)((uint64_t)a / (uint64_t)b) : 0; }
+static int64_t rem_u64(int64_t a, int64_t b) { return b ? (int64_t)((uint64_t)a % (uint64_t)b) : 0; }
+static int64_t shr_u64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a >> (b & 63)); }
+static int64_t div_u32(int64_t a, int64_t b) { return div_u64((uint32_t)a, (uint32_t)b); }
+static int64_t rem_u32(int64_t a, int64_t b) { return rem_u64((uint32_t)a, (uint32_t)b); }
+
+static double reciprocal(double x) { return 1 / x; }
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+
+/* Of floats, of signed integers and those narrower than 32 bits, of u32 and u64, of u64 alone. */
+enum { EACH_F1 = 1, EACH_F2 = 2, EACH_I2 = 4, EACH_U2 = 8, EACH_U2_64 = 16 };
 static const struct each {
     uint8_t primitive, kind;
-    ortc_pw_f1 f1;
-    ortc_pw_f2 f2;
-    ortc_pw_i2 i2;
+    union {
+        ortc_pw_f1 f1;
+        ortc_pw_f2 f2;
+        ortc_pw_i2 i2;
+    } u;
 } eaches[] = {
-    {ORTC_PW_TAN, EACH_F1, .f1 = tan},      {ORTC_PW_ASIN, EACH_F1, .f1 = asin},
-    {ORTC_PW_ACOS, EACH_F1, .f1 = acos},    {ORTC_PW_ATAN, EACH_F1, .f1 = atan},
-    {ORTC_PW_SINH, EACH_F1, .f1 = sinh},    {ORTC_PW_COSH, EACH_F1, .f1 = cosh},
-    {ORTC_PW_ASINH, EACH_F1, .f1 = asinh},  {ORTC_PW_ACOSH, EACH_F1, .f1 = acosh},
-    {ORTC_PW_ATANH, EACH_F1, .f1 = atanh},  {ORTC_PW_MOD, EACH_F2, .f2 = mod_floats},
-    {ORTC_PW_REM, EACH_F2, .f2 = fmod},     {ORTC_PW_DIV, EACH_I2, .i2 = div_ints},
-    {ORTC_PW_MOD, EACH_I2, .i2 = mod_ints}, {ORTC_PW_REM, EACH_I2, .i2 = rem_ints},
-    {ORTC_PW_POW, EACH_I2, .i2 = pow_ints}, {ORTC_PW_SHL, EACH_I2, .i2 = shl_ints},
-    {ORTC_PW_SHR, EACH_I2, .i2 = shr_ints},
+#define EACH(P, KIND, field, fn) {ORTC_PW_##P, EACH_##KIND, {.field = fn}},
+    /* clang-format off */
+    EACH(TAN, F1, f1, tan) EACH(ASIN, F1, f1, asin) EACH(ACOS, F1, f1, acos) EACH(ATAN, F1, f1, atan)
+    EACH(SINH, F1, f1, sinh) EACH(COSH, F1, f1, cosh) EACH(ASINH, F1, f1, asinh) EACH(ACOSH, F1, f1, acosh)
+    EACH(ATANH, F1, f1, atanh) EACH(EXP, F1, f1, exp) EACH(EXPM1, F1, f1, expm1) EACH(LOG, F1, f1, log)
+    EACH(LOG1P, F1, f1, log1p) EACH(SIN, F1, f1, sin) EACH(COS, F1, f1, cos) EACH(TANH, F1, f1, tanh)
+    EACH(ERF, F1, f1, erf) EACH(SQRT, F1, f1, sqrt) EACH(FLOOR, F1, f1, floor) EACH(CEIL, F1, f1, ceil)
+    EACH(ROUND, F1, f1, rint) EACH(RECIPROCAL, F1, f1, reciprocal) EACH(SIGMOID, F1, f1, sigmoid)
+    EACH(SIGN, F1, f1, sign) EACH(MOD, F2, f2, mod_floats) EACH(REM, F2, f2, rem_floats)
+    EACH(POW, F2, f2, pow) EACH(DIV, I2, i2, div_ints) EACH(MOD, I2, i2, mod_ints) EACH(REM, I2, i2, rem_ints)
+    EACH(POW, I2, i2, pow_ints) EACH(SHL, I2 | EACH_U2 | EACH_U2_64, i2, shl_ints)
+    EACH(SHR, I2, i2, shr_ints) EACH(SHR, U2_64, i2, shr_u64) EACH(MIN, U2 | EACH_U2_64, i2, min_u64)
+    EACH(MAX, U2 | EACH_U2_64, i2, max_u64) EACH(LT, U2 | EACH_U2_64, i2, lt_u64)
+    EACH(LE, U2 | EACH_U2_64, i2, le_u64) EACH(DIV, U2_64, i2, div_u64) EACH(DIV, U2, i2, div_u32)
+    EACH(MOD, U2_64, i2, rem_u64) EACH(MOD, U2, i2, rem_u32) EACH(REM, U2_64, i2, rem_u64)
+    EACH(REM, U2, i2, rem_u32)
+    /* clang-format on */
 };
-enum { N_EACHES = sizeof eaches / sizeof *eaches };
+enum { N_EACHES = sizeof eaches / sizeof *eaches, NO = 255 };
 
 void ortc_pw_each(uint8_t each, ortc_pw_op *o)
 {
+    if (each > ORTC_PWS_NONE && each != NO) o->each.small = each;
     if (each >= N_EACHES) return;
     switch (eaches[each].kind) {
-    case EACH_F1: o->each.f1 = eaches[each].f1; break;
-    case EACH_F2: o->each.f2 = eaches[each].f2; break;
-    default: o->each.i2 = eaches[each].i2;
+    case EACH_F1: o->each.f1 = eaches[each].u.f1; break;
+    case EACH_F2: o->each.f2 = eaches[each].u.f2; break;
+    default: o->each.i2 = eaches[each].u.i2;
     }
+}
+
+/* That of a primitive on operands of type t. */
+static uint8_t each_of(uint8_t primitive, ortc_dtype t)
+{
+    const int kinds = ortc_pw_class(t) == 'F' ? EACH_F1 | EACH_F2
+                      : t == ORTC_U32         ? EACH_U2
+                      : t == ORTC_U64         ? EACH_U2_64
+                                              : EACH_I2;
+    for (uint8_t i = 0; i < N_EACHES; i++)
+        if (eaches[i].primitive == primitive && (eaches[i].kind & kinds)) return i;
+    return NO;
 }
 
 /* ---- Which line ---------------------------------------------------------------------------------------- */
 
-enum { NO = 255 };
 #define LINE(name) ORTC_PWL_##name
-/* For a primitive on f32, on the narrower integers and bool, on i64; and with the operands exchanged. */
+/* For a primitive on f32, on 32 bits of integers and bool, on 64; with the operands exchanged; on f64. */
 static const struct lines {
-    uint8_t f, i, l, rf, ri, rl;
+    uint8_t f, i, l, rf, ri, rl, d;
 } lines_of[ORTC_PW_PRIMITIVE_COUNT] = {
-#define F1(P, f) [ORTC_PW_##P] = {LINE(f), NO, NO, NO, NO, NO}
-#define ALL(P, n, r) \
-    [ORTC_PW_##P] = {LINE(n##_f), LINE(n##_i), LINE(n##_l), LINE(r##_f), LINE(r##_i), LINE(r##_l)}
-#define BITS(P, n) [ORTC_PW_##P] = {NO, LINE(n), LINE(n), NO, LINE(n), LINE(n)}
-    ALL(ADD, add, add),
-    ALL(SUB, sub, rsub),
-    ALL(MUL, mul, mul),
-    ALL(MIN, min, min),
-    ALL(MAX, max, max),
-    ALL(EQ, eq, eq),
-    ALL(LT, lt, gt),
-    ALL(LE, le, ge),
-    ALL(NEG, neg, neg),
-    ALL(ABS, abs, abs),
-    ALL(SIGN, sign, sign),
+#define F1(P, f) [ORTC_PW_##P] = {LINE(f), NO, NO, NO, NO, NO, LINE(each_d)}
+#define ALL(P, n, r, d) \
+    [ORTC_PW_##P] = {LINE(n##_f), LINE(n##_i), LINE(n##_l), LINE(r##_f), LINE(r##_i), LINE(r##_l), d}
+#define BITS(P, n) [ORTC_PW_##P] = {NO, LINE(n), LINE(n), NO, LINE(n), LINE(n), NO}
+    ALL(ADD, add, add, ORTC_PWS_add_d),
+    ALL(SUB, sub, rsub, ORTC_PWS_sub_d),
+    ALL(MUL, mul, mul, ORTC_PWS_mul_d),
+    ALL(MIN, min, min, ORTC_PWS_min_d),
+    ALL(MAX, max, max, ORTC_PWS_max_d),
+    ALL(EQ, eq, eq, ORTC_PWS_eq_d),
+    ALL(LT, lt, gt, ORTC_PWS_lt_d),
+    ALL(LE, le, ge, ORTC_PWS_le_d),
+    ALL(NEG, neg, neg, LINE(xor_i)),
+    ALL(ABS, abs, abs, LINE(and_i)),
+    ALL(SIGN, sign, sign, LINE(each_d)),
     BITS(AND, and_i),
     BITS(OR, or_i),
     BITS(XOR, xor_i),
-    [ORTC_PW_DIV] = {LINE(div_f), LINE(each2_i), LINE(each2_l), LINE(rdiv_f), NO, NO},
-    [ORTC_PW_MOD] = {LINE(each2_f), LINE(each2_i), LINE(each2_l), NO, NO, NO},
-    [ORTC_PW_REM] = {LINE(each2_f), LINE(each2_i), LINE(each2_l), NO, NO, NO},
-    [ORTC_PW_POW] = {LINE(pow_f), LINE(each2_i), LINE(each2_l), NO, NO, NO},
-    [ORTC_PW_SHL] = {NO, LINE(each2_i), LINE(each2_l), NO, NO, NO},
-    [ORTC_PW_SHR] = {NO, LINE(each2_i), LINE(each2_l), NO, NO, NO},
-    [ORTC_PW_FMA] = {LINE(fma_f), NO, NO, NO, NO, NO},
-    [ORTC_PW_SELECT] = {LINE(select_i), LINE(select_i), LINE(select_l), NO, NO, NO},
+    [ORTC_PW_DIV] = {LINE(div_f), LINE(each2_i), LINE(each2_l), LINE(rdiv_f), NO, NO, ORTC_PWS_div_d},
+    [ORTC_PW_MOD] = {LINE(each2_f), LINE(each2_i), LINE(each2_l), NO, NO, NO, LINE(each2_d)},
+    [ORTC_PW_REM] = {LINE(each2_f), LINE(each2_i), LINE(each2_l), NO, NO, NO, LINE(each2_d)},
+    [ORTC_PW_POW] = {LINE(pow_f), LINE(each2_i), LINE(each2_l), NO, NO, NO, LINE(each2_d)},
+    [ORTC_PW_SHL] = {NO, ORTC_PWS_shl_i, LINE(each2_l), NO, NO, NO, NO},
+    [ORTC_PW_SHR] = {NO, ORTC_PWS_shr_i, LINE(each2_l), NO, NO, NO, NO},
+    [ORTC_PW_FMA] = {LINE(fma_f), NO, NO, NO, NO, NO, NO},
+    [ORTC_PW_SELECT] = {LINE(select_i), LINE(select_i), LINE(select_l), NO, NO, NO, LINE(select_l)},
     F1(SQRT, sqrt_f),
     F1(RECIPROCAL, reciprocal_f),
     F1(FLOOR, floor_f),
@@ -125,7 +173,7 @@ static const struct lines {
     F1(ATANH, each_f),
     F1(ERF, erf_f),
     F1(SIGMOID, sigmoid_f),
-    F1(IS_NAN, is_nan_f),
+    [ORTC_PW_IS_NAN] = {LINE(is_nan_f), NO, NO, NO, NO, NO, NO},
 };
 
 static uint8_t load_line(ortc_dtype t, int wide)
@@ -181,8 +229,9 @@ static void emit(lowering *l, uint8_t op, uint8_t p, uint8_t q, uint8_t each)
     if (op == NO) no(l, "a primitive on this type is not done here");
     if (l->code->n == ORTC_PW_LINES_MAX) no(l, "the program is too long");
     if (l->why) return;
+    if (op > ORTC_PWS_NONE) each = op, op = LINE(small);
     l->code->lines[l->code->n++] = (ortc_pw_line){op, p, q, each};
-    l->code->heavy += op >= LINE(exp_f) && op <= LINE(each2_f);
+    l->code->heavy += (op >= LINE(exp_f) && op <= LINE(each2_f)) || op == LINE(each_d) || op == LINE(each2_d);
 }
 
 static uint8_t constant(lowering *l, int64_t bits)
@@ -269,6 +318,8 @@ static void cast(lowering *l, const ortc_pw_step *s)
 {
     const ortc_dtype from = type_of(l, s->a), to = s->type, held = ortc_pw_register(to);
     const uint8_t none = ORTC_PWO_NONE, spill = ORTC_PWO_SPILL;
+    if (from == ORTC_F64 || held == ORTC_F64 || (from == ORTC_U32 && held == ORTC_F32))
+        no(l, "a cast between these types is not done here");
     bring(l, s->a);
     preserve(l, 1);
     if (held == ORTC_F32) {
@@ -375,18 +426,42 @@ static uint32_t operands_of(const lowering *l, int32_t v, uint16_t *out)
     return l->gelu[v] ? 1 : ortc_pw_operands(s->op);
 }
 
+/* The line for a step whose operands have type t, and that with the operands exchanged. */
+static uint8_t line_of(const lowering *l, const ortc_pw_step *s, ortc_dtype t, uint8_t *reversed)
+{
+    const struct lines *of = &lines_of[s->op];
+    const int f = t == ORTC_F32 && s->op != ORTC_PW_SELECT, wide = is_wide(l);
+    *reversed = NO;
+    if (t == ORTC_F64) return of->d;
+    if ((t == ORTC_U32 || t == ORTC_U64) && each_of(s->op, t) != NO && s->op != ORTC_PW_SHL)
+        return wide ? LINE(each2_l) : LINE(each2_i);
+    if (t == ORTC_U32 && s->op == ORTC_PW_SHR) return ORTC_PWS_shr_u;
+    *reversed = f ? of->rf : wide ? of->rl : of->ri;
+    return f ? of->f : wide ? of->l : of->i;
+}
+
+/* A sign: of f64 it is a bit, of unsigned numbers there is none. */
+static int signs(lowering *l, const ortc_pw_step *s, ortc_dtype t, uint8_t line)
+{
+    const int is_unsigned = t == ORTC_U32 || t == ORTC_U64;
+    if (s->op == ORTC_PW_POW && is_unsigned) no(l, "a primitive on this type is not done here");
+    if (s->op != ORTC_PW_NEG && s->op != ORTC_PW_ABS && (s->op != ORTC_PW_SIGN || !is_unsigned)) return 0;
+    if (t != ORTC_F64 && (!is_unsigned || s->op == ORTC_PW_NEG)) return 0;
+    bring(l, s->a);
+    preserve(l, 1);
+    if (t == ORTC_F64)
+        emit(l, line, constant(l, s->op == ORTC_PW_NEG ? INT64_MIN : INT64_MAX), ORTC_PWO_NONE, NO);
+    else if (s->op == ORTC_PW_SIGN)
+        emit(l, is_wide(l) ? LINE(bool_of_i64) : LINE(bool_of_i32), ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
+    return 1;
+}
+
 static void step(lowering *l, int32_t at)
 {
     const ortc_pw_step *s = &l->p->steps[at];
     const ortc_dtype t = type_of(l, s->a), result = type_of(l, at);
-    const int f = t == ORTC_F32 && s->op != ORTC_PW_SELECT;
-    const struct lines *of = &lines_of[s->op];
-    const uint8_t line = f ? of->f : is_wide(l) ? of->l : of->i;
-    const uint8_t reversed = f ? of->rf : is_wide(l) ? of->rl : of->ri;
-    uint8_t each = 0;
-    while (each < N_EACHES && (eaches[each].primitive != s->op || (eaches[each].kind == EACH_I2) == f))
-        each++;
-    if (each == N_EACHES) each = NO;
+    uint8_t reversed;
+    const uint8_t line = line_of(l, s, t, &reversed), each = each_of(s->op, t);
     switch (s->op) {
     case ORTC_PW_CAST: cast(l, s); break;
     case ORTC_PW_SATURATE: saturate(l, s); break;
@@ -409,6 +484,7 @@ static void step(lowering *l, int32_t at)
         break;
     }
     default:
+        if (signs(l, s, t, line)) break;
         if (l->gelu[at]) {
             bring(l, l->gelu[at] - 1);
             preserve(l, 1);
@@ -439,8 +515,10 @@ static int fits(ortc_dtype t, int wide)
 {
     const uint64_t narrow = ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8) |
                             ORTC_TYPE(ORTC_I16) | ORTC_TYPE(ORTC_U16) | ORTC_TYPE(ORTC_I32) |
-                            ORTC_TYPE(ORTC_BOOL);
-    return ((wide ? ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_BOOL) : narrow) >> t & 1) != 0;
+                            ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_BOOL);
+    const uint64_t broad = ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_U64) | ORTC_TYPE(ORTC_F64) |
+                           ORTC_TYPE(ORTC_BOOL);
+    return ((wide ? broad : narrow) >> t & 1) != 0;
 }
 
 int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
@@ -454,7 +532,8 @@ int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
     for (uint32_t i = p->n; i-- > 0;) { /* what is needed, backwards */
         const ortc_pw_step *s = &p->steps[i];
         if (s->op != ORTC_PW_STORE && !l.uses[i]) continue;
-        if (type_of(&l, (int32_t)i) == ORTC_I64) code->element = 8;
+        const ortc_dtype t = type_of(&l, (int32_t)i);
+        if (t == ORTC_I64 || t == ORTC_U64 || t == ORTC_F64) code->element = 8;
         uint16_t operands[3];
         find_rough(&l, (int32_t)i);
         find_gelu(&l, (int32_t)i);

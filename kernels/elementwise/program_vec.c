@@ -316,13 +316,57 @@ LINE(each2_l,
     TO(s);
     for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = o->each.i2(s[k], b[k]);
     FROM(s);)
-    /* clang-format on */
 
-    /* ---- Programs of one operation ------------------------------------------------------------------ */
+/* ---- f64, and what is rare ----------------------------------------------------------------------------- */
 
-    /* The most frequent: load, a line, store; or load and a line that stores. Each vector is read, worked on
+/* One line for them all, over the block in memory: eight registers handed over for each would be large. f64
+ * is in 64-bit registers; its signs are bits (and_i, xor_i), selection is select_l. */
+VFN vf32 bit_of(vm64 m) { return (vf32)v_sel_i64(m, v_set_i64(1), v_set_i64(0)); }
+#define SMALL(name, reg, ...) \
+    case ORTC_PWS_##name: \
+        _Pragma("GCC unroll 1") for (size_t k = 0; k < 8 * n; k += n) { \
+            const reg a = (reg)v_load_f32(s + k, n), b = (reg)v_load_f32(p + k, n); \
+            v_store_f32(s + k, (vf32)(__VA_ARGS__), n); \
+        } \
+        break;
+LINE(small,
+    const size_t n = v_lanes();
+    float *s = (void *)o->q;
+    const float *p = (const void *)P;
+    TO(s);
+    switch (o->each.small) {
+        SMALL(shl_i, vu32, a << b) /* by less than the width */
+        SMALL(shr_i, vi32, a >> b)
+        SMALL(shr_u, vu32, a >> b)
+        SMALL(add_d, vf64, a + b)
+        SMALL(sub_d, vf64, a - b)
+        SMALL(mul_d, vf64, a * b)
+        SMALL(div_d, vf64, a / b)
+        SMALL(min_d, vf64, v_sel_f64(v_lt_f64(a, b), a, v_sel_f64(v_eq_f64(a, a), b, a)))
+        SMALL(max_d, vf64, v_sel_f64(v_lt_f64(b, a), a, v_sel_f64(v_eq_f64(a, a), b, a)))
+        SMALL(eq_d, vf64, bit_of(v_eq_f64(a, b)))
+        SMALL(lt_d, vf64, bit_of(v_lt_f64(a, b)))
+        SMALL(le_d, vf64, (vi64)bit_of(v_lt_f64(a, b)) | (vi64)bit_of(v_eq_f64(a, b)))
+    }
+    FROM(s);)
+LINE(each_d,
+    double *s = (void *)o->p;
+    TO(s);
+    for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = o->each.f1(s[k]);
+    FROM(s);)
+LINE(each2_d,
+    double *s = (void *)o->q;
+    const double *b = (const void *)P;
+    TO(s);
+    for (size_t k = 0; k < 4 * v_lanes(); k++) s[k] = o->each.f2(s[k], b[k]);
+    FROM(s);)
+/* clang-format on */
+
+/* ---- Programs of one operation ------------------------------------------------------------------ */
+
+/* The most frequent: load, a line, store; or load and a line that stores. Each vector is read, worked on
      * and stored before the next: memory likes that better than eight of each in turn. */
-    typedef void loop(const op *, size_t, size_t);
+typedef void loop(const op *, size_t, size_t);
 VFN void in_turn(const op *o, size_t count, size_t block, vf32 (*f)(vf32, vf32))
 {
     const size_t n = v_lanes(), x_step = block * o[0].p_step, p_step = block * o[1].p_step;

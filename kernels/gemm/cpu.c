@@ -12,6 +12,7 @@
 
 #include "kernels/common/cpu_device.h"
 #include "kernels/common/vector/convert.h"
+#include "kernels/gemm/sums.h"
 #include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/product_packing.h"
 
@@ -382,4 +383,7 @@ WAY(rounded, ORTC_GEMM_BF16, supports_rounded, ORTC_KERNEL_ROUNDS)
         ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32) | ORTC_TYPE(ORTC_F16)), &gemm_pieces), \
         ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &gemm_bf16), \
         ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &gemm_packed)
-ORTC_KERNELS(cpu, gemm, EACH_WAY("MatMul", 1), EACH_WAY("Gemm", 7));
+#define SUMS (ORTC_TYPE(ORTC_F64) | ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_U32))
+ORTC_KERNELS(cpu, gemm, EACH_WAY("MatMul", 1), EACH_WAY("Gemm", 7),
+             ORTC_KERNEL("MatMul", 13, ORTC_NEWEST, (SUMS), &ortc_cpu_matmul_sums),
+             ORTC_KERNEL("Gemm", 13, ORTC_NEWEST, (SUMS), &ortc_cpu_gemm_sums));

@@ -4,32 +4,22 @@
  */
 #include <stdlib.h>
 
-#include "kernels/common/shape.h"
+#include "kernels/gemm/sums.h"
 
 typedef struct gemm_state {
     float alpha, beta;
     bool transpose_a, transpose_b;
 } gemm_state;
 
-typedef struct gemm_job {
-    const ortc_view *a, *b, *c; /* c: NULL, or what is added */
-    ortc_view *y;
-    int64_t m, n, k;
-    int64_t a_row, a_col, b_row, b_col; /* strides in elements */
-    int64_t c_row, c_col;
-    double alpha, beta;
-    ortc_walk batch; /* operands: elements where the matrices of A and B begin */
-} gemm_job;
-
 #define GEMM_SUM(type, load) \
     type sum = 0; \
     for (int64_t k = 0; k < j->k; k++) \
         sum += load(j->a->data, t, a0 + k * j->a_col) * load(j->b->data, t, b0 + k * j->b_row);
 
-ORTC_INLINE void gemm_loop(ortc_dtype t, const gemm_job *j, int64_t begin, int64_t end)
+ORTC_INLINE void gemm_loop(ortc_dtype t, const ortc_sums *j, int64_t begin, int64_t end)
 {
     const ortc_class class = ortc_class_of(t);
-    const bool plain = j->alpha == 1 && (!j->c || j->beta == 1);
+    const bool plain = ortc_sums_plain(j);
     ortc_walk batch = j->batch;
     int64_t matrix = begin / (j->m * j->n);
     ortc_walk_seek(&batch, matrix);
@@ -62,47 +52,53 @@ ORTC_INLINE void gemm_loop(ortc_dtype t, const gemm_job *j, int64_t begin, int64
 
 static void gemm_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
-    const gemm_job *j = arg;
+    const ortc_sums *j = arg;
     ORTC_SPECIALISE(j->y->dtype, gemm_loop, j, begin, end);
 }
 
-static ortc_status gemm_go(ortc_call *c, gemm_job *j)
+ortc_status ortc_sums_go(ortc_call *c, ortc_sums *j)
 {
     const int64_t count = ortc_view_count(j->y);
     return count ? ortc_parallel(c, count, ortc_grain(2.0 * (double)(j->k + 8)), gemm_chunk, j) : ORTC_OK;
 }
 
-static ortc_status matmul_run(const void *state, const void *pstate, ortc_call *c)
+bool ortc_sums_of_matmul(ortc_call *c, ortc_sums *j)
 {
     const ortc_view *a = &c->in[0], *b = &c->in[1];
-    gemm_job j = {.a = a, .b = b, .y = &c->out[0], .alpha = 1, .beta = 1};
+    *j = (ortc_sums){.a = a, .b = b, .y = &c->out[0], .alpha = 1, .beta = 1};
     const int32_t batch_a = a->rank > 2 ? a->rank - 2 : 0, batch_b = b->rank > 2 ? b->rank - 2 : 0;
     int64_t dims[ORTC_RANK_LIMIT], strides[ORTC_RANK_LIMIT];
-    j.k = a->dims[a->rank - 1];
-    j.m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-    j.n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-    j.a_row = j.k;
-    j.a_col = 1;
-    j.b_row = j.n;
-    j.b_col = 1;
-    if (ortc_view_count(j.y) == 0) return ORTC_OK;
-    ortc_walk_init(&j.batch, batch_a > batch_b ? batch_a : batch_b, j.y->dims);
+    j->k = a->dims[a->rank - 1];
+    j->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    j->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    j->a_row = j->k;
+    j->a_col = 1;
+    j->b_row = j->n;
+    j->b_col = 1;
+    if (ortc_view_count(j->y) == 0) return false;
+    ortc_walk_init(&j->batch, batch_a > batch_b ? batch_a : batch_b, j->y->dims);
     for (int operand = 0; operand < 2; operand++) { /* strides in whole matrices, then in elements */
         const ortc_view *v = operand ? b : a;
         const int32_t own = operand ? batch_b : batch_a;
-        const int64_t elements = operand ? j.k * j.n : j.m * j.k;
+        const int64_t elements = operand ? j->k * j->n : j->m * j->k;
         ortc_dense_strides(own, v->dims, strides);
-        for (int32_t d = 0; d < j.batch.rank; d++) {
-            const int32_t i = d - (j.batch.rank - own);
+        for (int32_t d = 0; d < j->batch.rank; d++) {
+            const int32_t i = d - (j->batch.rank - own);
             dims[d] = i >= 0 && v->dims[i] != 1 ? strides[i] * elements : 0;
         }
-        ortc_walk_strided(&j.batch, dims, 0);
+        ortc_walk_strided(&j->batch, dims, 0);
     }
-    ortc_walk_merge(&j.batch);
-    return gemm_go(c, &j);
+    ortc_walk_merge(&j->batch);
+    return true;
 }
 
-static ortc_status gemm_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+static ortc_status matmul_run(const void *state, const void *pstate, ortc_call *c)
+{
+    ortc_sums j;
+    return ortc_sums_of_matmul(c, &j) ? ortc_sums_go(c, &j) : ORTC_OK;
+}
+
+ortc_status ortc_sums_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     gemm_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
@@ -112,30 +108,36 @@ static ortc_status gemm_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-static ortc_status gemm_run(const void *state, const void *pstate, ortc_call *c)
+bool ortc_sums_of_gemm(const void *state, ortc_call *c, ortc_sums *j)
 {
     const gemm_state *s = state;
     const ortc_view *a = &c->in[0], *b = &c->in[1], *bias = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
     const int64_t a_cols = a->dims[1], b_cols = b->dims[1];
-    gemm_job j = {
+    *j = (ortc_sums){
         .a = a, .b = b, .c = s->beta != 0 ? bias : NULL, .y = &c->out[0], .alpha = s->alpha, .beta = s->beta};
-    j.m = a->dims[s->transpose_a];
-    j.k = a->dims[!s->transpose_a];
-    j.n = b->dims[!s->transpose_b];
-    j.a_row = s->transpose_a ? 1 : a_cols;
-    j.a_col = s->transpose_a ? a_cols : 1;
-    j.b_row = s->transpose_b ? 1 : b_cols;
-    j.b_col = s->transpose_b ? b_cols : 1;
+    j->m = a->dims[s->transpose_a];
+    j->k = a->dims[!s->transpose_a];
+    j->n = b->dims[!s->transpose_b];
+    j->a_row = s->transpose_a ? 1 : a_cols;
+    j->a_col = s->transpose_a ? a_cols : 1;
+    j->b_row = s->transpose_b ? 1 : b_cols;
+    j->b_col = s->transpose_b ? b_cols : 1;
     if (bias && bias->rank > 0) {
         const int64_t cols = bias->dims[bias->rank - 1], rows = bias->rank == 2 ? bias->dims[0] : 1;
-        j.c_col = cols != 1;
-        j.c_row = rows != 1 ? cols : 0;
+        j->c_col = cols != 1;
+        j->c_row = rows != 1 ? cols : 0;
     }
     const int64_t nothing[2] = {0, 0};
-    ortc_walk_init(&j.batch, 0, nothing);
-    ortc_walk_strided(&j.batch, nothing, 0);
-    ortc_walk_strided(&j.batch, nothing, 0);
-    return gemm_go(c, &j);
+    ortc_walk_init(&j->batch, 0, nothing);
+    ortc_walk_strided(&j->batch, nothing, 0);
+    ortc_walk_strided(&j->batch, nothing, 0);
+    return ortc_view_count(j->y) != 0;
+}
+
+static ortc_status gemm_run(const void *state, const void *pstate, ortc_call *c)
+{
+    ortc_sums j;
+    return ortc_sums_of_gemm(state, c, &j) ? ortc_sums_go(c, &j) : ORTC_OK;
 }
 
 static const ortc_kernel matmul_ref = {.size = ORTC_SIZED(ortc_kernel),
@@ -143,7 +145,7 @@ static const ortc_kernel matmul_ref = {.size = ORTC_SIZED(ortc_kernel),
                                        .run = matmul_run};
 static const ortc_kernel gemm_ref = {.size = ORTC_SIZED(ortc_kernel),
                                      .name = "gemm.ref",
-                                     .prepare = gemm_prepare,
+                                     .prepare = ortc_sums_prepare,
                                      .run = gemm_run};
 
 #define TYPES \

@@ -25,6 +25,8 @@ const ortc_case ortc_cases_generate[] = {
     {"EyeLike", "T[3,5]", "", PLAIN},
     {"EyeLike", "f32[4,4]", "dtype=T k=-1", PLAIN},
     {"EyeLike", "i32[0,4]", "k=2"},
+    {"EyeLike", "f32[3,4]", "k=-9223372036854775807"},
+    {"EyeLike", "u8[300,257]", "k=-40"},
     {"EyeLike@9", "f64[2,5]", "k=9"},
     {"EyeLike", "f32[4]", "", .fails = ORTC_SHAPE_MISMATCH},
 

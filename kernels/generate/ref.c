@@ -24,14 +24,19 @@ static void eye_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const eye_job *j = arg;
     const int64_t columns = j->y->dims[1];
-    for (int64_t i = begin; i < end; i++)
-        ortc_store_i64(j->y->data, j->y->dtype, i, i % columns - i / columns == j->k);
+    const size_t bytes = ortc_dtype_bits(j->y->dtype) / 8;
+    memset((char *)j->y->data + (size_t)(begin * columns) * bytes, 0,
+           (size_t)((end - begin) * columns) * bytes);
+    for (int64_t row = begin; row < end; row++)
+        if (j->k >= -row && j->k < columns - row)
+            ortc_store_i64(j->y->data, j->y->dtype, row * columns + row + j->k, 1);
 }
 
 static ortc_status eye_run(const void *state, const void *pstate, ortc_call *c)
 {
     eye_job j = {&c->out[0], *(const int64_t *)state};
-    return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(5), eye_chunk, &j);
+    if (ortc_view_count(j.y) == 0) return ORTC_OK;
+    return ortc_parallel(c, j.y->dims[0], ortc_grain((double)j.y->dims[1] / 4), eye_chunk, &j);
 }
 
 /* ---- OneHot -------------------------------------------------------------------------------------------- */

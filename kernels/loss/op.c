@@ -1,6 +1,8 @@
-/* kernels/loss/op.c: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: schemas and shapes. N samples, C
- * classes (axis 1), any dims behind them.
+/* kernels/loss/op.c: NegativeLogLikelihoodLoss, and SoftmaxCrossEntropyLoss, which is LogSoftmax and the
+ * first: schemas and shapes. N samples, C classes (axis 1), any dims behind them.
  */
+#include <stdio.h>
+
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_loss;
@@ -32,16 +34,33 @@ static ortc_status infer_loss(ortc_infer *c)
             ORTC_TRY(
                 ortc_infer_same(c, "there is not a weight for each class", weight.dims[0], x.dims[1], &same));
     }
-    ORTC_TRY(each ? ortc_infer_out(c, 0, x.dtype, target.rank, target.dims)
-                  : ortc_infer_out(c, 0, x.dtype, 0, NULL));
-    return ortc_node_n_out(ortc_infer_node(c)) > 1 ? ortc_infer_like(c, 1, 0) : ORTC_OK;
+    return each ? ortc_infer_out(c, 0, x.dtype, target.rank, target.dims)
+                : ortc_infer_out(c, 0, x.dtype, 0, NULL);
 }
 
 #define TYPES "T=float Tind=i32,i64"
+/* Their logarithms of probabilities first. */
+static ortc_status lift_softmax_loss(ortc_lift *l)
+{
+    const ortc_node *n = ortc_lift_node(l);
+    const ortc_attr ignored = ortc_node_attr(n, "ignore_index");
+    const int32_t rank = ortc_node_in(n, 0).rank;
+    char ignore[48] = "";
+    if (rank == 0 || rank == 1)
+        return ortc_lift_fail(l, ORTC_SHAPE_MISMATCH, "the input has rank %d, expected 2 at least", rank);
+    if (ignored.kind == ORTC_ATTR_INT)
+        snprintf(ignore, sizeof ignore, " ignore_index=%lld", (long long)ignored.i);
+    return ortc_lift_write(l,
+                           "log_prob = LogSoftmax(scores) axis=1\n"
+                           "output = NegativeLogLikelihoodLoss(log_prob, labels%s) reduction='%s'%s",
+                           ortc_node_n_in(n) > 2 && ortc_node_in(n, 2).type ? ", weights" : "",
+                           ortc_node_string(n, "reduction", "mean"), ignore);
+}
+
 static const ortc_op ops[] = {
     ORTC_OP("", "NegativeLogLikelihoodLoss", 22, 12, "13 12", "input:T target:Tind weight:T?", "loss:T",
             "ignore_index:i? reduction:s=mean", TYPES, infer_loss, NULL, 0),
-    ORTC_OP("", "SoftmaxCrossEntropyLoss", 13, 12, "12", "scores:T labels:Tind weights:T?",
-            "output:T log_prob:T?", "ignore_index:i? reduction:s=mean", TYPES, infer_loss, NULL, 0),
+    ORTC_COMPOSED("", "SoftmaxCrossEntropyLoss", 13, "12", "scores:T labels:Tind weights:T?",
+                  "output:T log_prob:T?", "ignore_index:i? reduction:s=mean", TYPES, lift_softmax_loss),
 };
 ORTC_FAMILY(loss, ops, &ortc_kernels_ref_loss);

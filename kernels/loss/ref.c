@@ -1,5 +1,5 @@
-/* kernels/loss/ref.c: both losses on ref. First each sample's own loss and weight, in double, in the
- * workspace; then their sum, in order. A sample of the class ignore_index weighs nothing.
+/* kernels/loss/ref.c: NegativeLogLikelihoodLoss on ref. First each sample's own loss and weight, in double,
+ * in the workspace; then their sum, in order. A sample of the class ignore_index weighs nothing.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 enum { NONE, SUM, MEAN };
 
 typedef struct loss_state {
-    bool softmax, has_ignored;
+    bool has_ignored;
     int reduction;
     int64_t ignored;
 } loss_state;
@@ -17,7 +17,6 @@ typedef struct loss_state {
 typedef struct loss_job {
     const loss_state *state;
     const ortc_view *x, *target, *weight; /* weight: NULL for none */
-    ortc_view *log_prob;                  /* NULL: not wanted */
     int64_t classes, inner;
     double *losses, *weights; /* one for each sample */
 } loss_job;
@@ -30,24 +29,10 @@ static void loss_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) {
         const int64_t first = i / j->inner * j->classes * j->inner + i % j->inner;
         const int64_t class = ortc_load_i64(j->target->data, j->target->dtype, i);
-        double off = 0; /* what is taken from a score to make it a logarithm of a probability */
-        if (s->softmax) {
-            double max = -INFINITY, sum = 0;
-            for (int64_t k = 0; k < j->classes; k++) {
-                const double v = ortc_load_f64(j->x->data, t, first + k * j->inner);
-                max = v > max || v != v ? v : max;
-            }
-            for (int64_t k = 0; k < j->classes; k++)
-                sum += exp(ortc_load_f64(j->x->data, t, first + k * j->inner) - max);
-            off = max + log(sum);
-        }
-        for (int64_t k = 0; j->log_prob && k < j->classes; k++)
-            ortc_store_f64(j->log_prob->data, t, first + k * j->inner,
-                           ortc_load_f64(j->x->data, t, first + k * j->inner) - off);
         j->losses[i] = j->weights[i] = 0;
         if (s->has_ignored && class == s->ignored) continue;
         j->weights[i] = j->weight ? ortc_load_f64(j->weight->data, t, class) : 1;
-        j->losses[i] = j->weights[i] * (off - ortc_load_f64(j->x->data, t, first + class * j->inner));
+        j->losses[i] = j->weights[i] * -ortc_load_f64(j->x->data, t, first + class * j->inner);
     }
 }
 
@@ -57,7 +42,7 @@ static ortc_status loss_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     const ortc_attr ignored = ortc_node_attr(n, "ignore_index");
     loss_state *s = malloc(sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (loss_state){!strcmp(ortc_node_op(n), "SoftmaxCrossEntropyLoss"), ignored.kind == ORTC_ATTR_INT,
+    *s = (loss_state){ignored.kind == ORTC_ATTR_INT,
                       !strcmp(how, "none")  ? NONE
                       : !strcmp(how, "sum") ? SUM
                                             : MEAN,
@@ -82,7 +67,6 @@ static ortc_status loss_run(const void *state, const void *pstate, ortc_call *c)
                   .x = &c->in[0],
                   .target = &c->in[1],
                   .weight = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL,
-                  .log_prob = c->n_out > 1 && c->out[1].dtype ? &c->out[1] : NULL,
                   .classes = c->in[0].dims[1],
                   .inner = 1};
     const int64_t samples = ortc_view_count(j.target);
@@ -97,7 +81,7 @@ static ortc_status loss_run(const void *state, const void *pstate, ortc_call *c)
     for (int32_t d = 2; d < j.x->rank && samples > 0; d++) j.inner *= j.x->dims[d];
     j.losses = c->workspace;
     j.weights = j.losses + samples;
-    ORTC_TRY(ortc_parallel(c, samples, ortc_grain(20.0 + 30.0 * (double)j.classes), loss_chunk, &j));
+    ORTC_TRY(ortc_parallel(c, samples, ortc_grain(20), loss_chunk, &j));
     if (!c->out[0].dtype) return ORTC_OK;
     for (int64_t i = 0; i < samples; i++) {
         if (s->reduction == NONE) ortc_store_f64(c->out[0].data, c->out[0].dtype, i, j.losses[i]);
@@ -118,5 +102,4 @@ static const ortc_kernel loss_ref = {.size = ORTC_SIZED(ortc_kernel),
 
 #define INDEX (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64))
 ORTC_KERNELS(ref, loss,
-             ORTC_KERNEL("NegativeLogLikelihoodLoss", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT, INDEX), &loss_ref),
-             ORTC_KERNEL("SoftmaxCrossEntropyLoss", 13, ORTC_NEWEST, (ORTC_TYPES_FLOAT, INDEX), &loss_ref));
+             ORTC_KERNEL("NegativeLogLikelihoodLoss", 22, ORTC_NEWEST, (ORTC_TYPES_FLOAT, INDEX), &loss_ref));

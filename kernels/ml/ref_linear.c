@@ -30,13 +30,27 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
     return ORTC_OK;
 }
 
+/* Of f32, as models have them, four sums at once. */
+static double product(const float *x, const float *w, int64_t n)
+{
+    double sum[4] = {0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int64_t k = 0; k < 4; k++) sum[k] += (double)x[i + k] * (double)w[i + k];
+    for (; i < n; i++) sum[0] += (double)x[i] * (double)w[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* The scores of a row; the sums in double. */
 static void score_row(const linear *s, const ortc_view *x, int64_t row, int64_t columns, int64_t n,
                       double *scores)
 {
     for (int64_t k = 0; k < n; k++) {
         scores[k] = k < s->intercepts.n ? ml_list_number(&s->intercepts, k) : 0;
-        for (int64_t i = 0; i < columns; i++)
+        if (x->dtype == ORTC_F32)
+            scores[k] += product((const float *)x->data + row * columns,
+                                 s->coefficients.from.u.floats + k * columns, columns);
+        for (int64_t i = 0; i < columns && x->dtype != ORTC_F32; i++)
             scores[k] += ortc_load_f64(x->data, x->dtype, row * columns + i) *
                          (double)s->coefficients.from.u.floats[k * columns + i];
     }

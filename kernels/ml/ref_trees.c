@@ -377,9 +377,10 @@ static ortc_status score_row(const forest *f, ortc_call *c, int64_t at, int64_t 
         for (int64_t steps = 0; n->mode != LEAF; steps++) {
             if (steps > f->n_nodes)
                 return ortc_call_fail(c, ORTC_INVALID_MODEL, "tree %lld goes in circles", (long long)t);
-            n = &f->nodes[goes_yes(f, n, ortc_load_f64(x->data, x->dtype, at * columns + n->feature))
-                              ? n->yes
-                              : n->no];
+            const double v = ortc_load_f64(x->data, x->dtype, at * columns + n->feature);
+            /* Most nodes ask the same, and nobody can foretell the answer: no branch on it. */
+            const bool yes = n->mode == LEQ && v == v ? v <= n->value : goes_yes(f, n, v);
+            n = &f->nodes[n->no ^ ((n->no ^ n->yes) & -(int64_t)yes)];
         }
         add_leaf(f, n, r);
     }

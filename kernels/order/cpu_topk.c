@@ -1,5 +1,5 @@
-/* kernels/order/cpu_topk.c: TopK on the cpu provider: NaN above all, the lower index first of equal elements,
- * as on ref.
+/* kernels/order/cpu_topk.c: TopK on the cpu provider, and ArgMax and ArgMin of integers, its K being 1: NaN
+ * above all, the lower index first of equal elements, as on ref.
  *
  * Elements become integers of the same order (for the smallest, of the opposite one), some at a time
  * (keys.h). The best k so far are a heap whose worst is on top; most of a long row is passed over since the
@@ -151,26 +151,70 @@ static ortc_status topk_plan(const void *state, ortc_plan *p, void **pstate)
     return ORTC_OK;
 }
 
+/* The job says how many, which and where to. */
+static ortc_status choose(ortc_call *c, int64_t where, topk_job j)
+{
+    int32_t axis = 0;
+    int64_t rows = 1;
+    j.keys = ortc_order_keys_select();
+    j.x = &c->in[0];
+    j.length = j.inner = 1;
+    if (j.x->rank > 0 && !ortc_axis_of(where, j.x->rank, &axis)) return ORTC_OK;
+    j.bytes = ortc_dtype_bits(j.x->dtype) / 8;
+    j.which = which_of(j.x->dtype);
+    for (int32_t d = 0; d < j.x->rank; d++) {
+        if (d == axis)
+            j.length = j.x->dims[d];
+        else
+            rows *= j.x->dims[d];
+        if (d > axis) j.inner *= j.x->dims[d];
+    }
+    const int64_t grain = 20000 / (j.length + 8 * j.k);
+    return ortc_parallel(c, rows, grain > 0 ? grain : 1, j.bytes == 8 ? wide_chunk : narrow_chunk, &j);
+}
+
 static ortc_status topk_run(const void *state, const void *pstate, ortc_call *c)
 {
     const ortc_order_state *s = state;
     const ortc_view *y = &c->out[c->out[0].dtype ? 0 : 1];
-    const int64_t count = y->dtype ? ortc_view_count(y) : 0;
-    topk_job j = {.keys = ortc_order_keys_select(), .x = &c->in[0], .largest = s->largest, .inner = 1};
     int32_t axis;
     (void)pstate;
-    if (count == 0 || !ortc_axis_of(s->axis, j.x->rank, &axis)) return ORTC_OK;
-    j.bytes = ortc_dtype_bits(j.x->dtype) / 8;
-    j.which = which_of(j.x->dtype);
-    j.values = c->out[0].dtype ? c->out[0].data : NULL;
-    j.indices = c->n_out > 1 && c->out[1].dtype ? c->out[1].data : NULL;
-    j.length = j.x->dims[axis];
-    j.k = y->dims[axis];
-    for (int32_t d = axis + 1; d < j.x->rank; d++) j.inner *= j.x->dims[d];
-    const int64_t grain = 20000 / (j.length + 8 * j.k);
-    return ortc_parallel(c, count / j.k, grain > 0 ? grain : 1, j.bytes == 8 ? wide_chunk : narrow_chunk, &j);
+    if (!y->dtype || ortc_view_count(y) == 0 || !ortc_axis_of(s->axis, y->rank, &axis)) return ORTC_OK;
+    return choose(c, s->axis,
+                  (topk_job){.largest = s->largest,
+                             .values = c->out[0].dtype ? c->out[0].data : NULL,
+                             .indices = c->n_out > 1 && c->out[1].dtype ? c->out[1].data : NULL,
+                             .k = y->dims[axis]});
 }
 
+static ortc_status one_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    (void)device;
+    return ortc_node_int(n, "select_last_index", 0)
+               ? ortc_no(why, "the first of equal integers is chosen here")
+               : ORTC_OK;
+}
+
+static ortc_status one_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    (void)state, (void)pstate;
+    ortc_plan_workspace(p, 0, sizeof(wide_entry));
+    return ORTC_OK;
+}
+
+static ortc_status one_run(const void *state, const void *pstate, ortc_call *c)
+{
+    const ortc_order_state *s = state;
+    (void)pstate;
+    return choose(c, s->axis, (topk_job){.largest = s->largest, .indices = c->out[0].data, .k = 1});
+}
+
+const ortc_kernel ortc_cpu_arg_integers = {.size = ORTC_SIZED(ortc_kernel),
+                                           .name = "arg.integers",
+                                           .supports = one_supports,
+                                           .prepare = ortc_order_prepare,
+                                           .plan = one_plan,
+                                           .run = one_run};
 const ortc_kernel ortc_cpu_topk = {.size = ORTC_SIZED(ortc_kernel),
                                    .name = "topk.cpu",
                                    .host_in = 2,

@@ -11,6 +11,6 @@ typedef struct ortc_order_state {
 
 ortc_status ortc_order_prepare(const ortc_node *, ortc_prep *, void **out); /* ref.c */
 
-extern const ortc_kernel ortc_cpu_topk; /* cpu_topk.c */
+extern const ortc_kernel ortc_cpu_topk, ortc_cpu_arg_integers; /* cpu_topk.c */
 
 #endif

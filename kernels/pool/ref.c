@@ -39,6 +39,12 @@ static int64_t places_below(int64_t first, int64_t end, int64_t step, int64_t ke
     return n < kernel ? n : kernel;
 }
 
+/* |v|^p; most norms are of p 2. */
+static double power(double v, int64_t p)
+{
+    return p == 2 ? v * v : p == 1 ? fabs(v) : pow(fabs(v), (double)p);
+}
+
 /* Goes over the window at `o`, as far as it lies in the input: attributes may say far larger ones. */
 static void pool_one(const pool_job *j, ortc_dtype t, int64_t x0, const int64_t *o, pool_window *r)
 {
@@ -67,7 +73,7 @@ static void pool_one(const pool_job *j, ortc_dtype t, int64_t x0, const int64_t 
         }
         for (int32_t i = j->spatial - 1; i >= 0 && ++k[i] == to[i]; i--) k[i] = from[i];
         const double v = ortc_load_f64(j->x->data, t, x0 + at);
-        r->sum += j->state->p ? pow(fabs(v), (double)j->state->p) : v;
+        r->sum += j->state->p ? power(v, j->state->p) : v;
         if (r->index < 0 || v > r->best || (v != v && r->best == r->best)) {
             r->best = v;
             r->index = j->state->column_major ? index : at;

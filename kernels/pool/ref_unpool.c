@@ -52,21 +52,23 @@ static ortc_status unpool_run(const void *state, const void *pstate, ortc_call *
     if (n == 0 || ortc_view_count(y) == 0) return ORTC_OK;
     if (!pooled(state, x, dims, &count))
         return ortc_call_fail(c, ORTC_LIMIT, "what was pooled has too many elements");
+    const bool whole = !memcmp(dims, y->dims, (size_t)y->rank * sizeof *dims); /* an index is a place */
+    const uint32_t bits = ortc_dtype_bits(x->dtype);
     for (int64_t i = 0; i < n; i++) {
         const int64_t index = ortc_load_i64(c->in[1].data, ORTC_I64, i);
-        int64_t rest = index, at = 0, step = 1;
+        int64_t rest = index, at = whole ? index : 0, step = 1;
         bool inside = true;
         if (i % 65536 == 0) ORTC_TRY(ortc_poll(c));
         if (index < 0 || index >= count)
             return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "index %lld is outside of %lld pooled elements",
                                   (long long)index, (long long)count);
-        for (int32_t d = x->rank - 1; d >= 0; d--) {
+        for (int32_t d = x->rank - 1; d >= 0 && !whole; d--) {
             inside = inside && rest % dims[d] < y->dims[d];
             at += rest % dims[d] * step;
             rest /= dims[d];
             step *= y->dims[d];
         }
-        if (inside) ortc_move_element(y->data, at, x->data, i, ortc_dtype_bits(x->dtype));
+        if (inside) ortc_move_element(y->data, at, x->data, i, bits);
     }
     return ORTC_OK;
 }

@@ -1,6 +1,6 @@
-/* kernels/rearrange/cpu.c: Pad on the cpu provider, for elements of whole bytes: a row of the output, along
- * its last dim, is a row of the input or nothing; what lies inside is one copy, what lies outside goes
- * element by element, as ref says. */
+/* kernels/rearrange/cpu.c: Pad and CenterCropPad on the cpu provider, for elements of whole bytes: a row of
+ * the output, along its last dim, is a row of the input or nothing; what lies inside is one copy, what lies
+ * outside goes element by element, as ref says. */
 #include "kernels/rearrange/rearrange.h"
 
 typedef struct pad_job {
@@ -89,24 +89,38 @@ static ortc_status pad_plan(const void *state, ortc_plan *p, void **pstate)
     return ORTC_OK;
 }
 
-static ortc_status pad_run(const void *state, const void *pstate, ortc_call *c)
+static const uint64_t zero[2];
+
+static ortc_status pad_go(ortc_call *c, pad_job *j)
 {
-    static const uint64_t zero[2];
-    pad_job j = {.mode = *(const int *)state, .x = &c->in[0], .y = &c->out[0], .fill = (const char *)zero};
-    const int64_t count = ortc_view_count(j.y);
-    (void)pstate;
+    const int64_t count = ortc_view_count(j->y);
     if (count == 0) return ORTC_OK;
-    j.bytes = ortc_dtype_bits(j.y->dtype) / 8;
-    const ortc_view *value = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
-    if (value && ortc_view_count(value) == 1) j.fill = value->data;
-    ORTC_TRY(ortc_pad_before(c, j.before));
-    if (j.y->rank == 0) {
-        memcpy(j.y->data, j.x->data, j.bytes);
+    j->bytes = ortc_dtype_bits(j->y->dtype) / 8;
+    if (j->y->rank == 0) {
+        memcpy(j->y->data, j->x->data, j->bytes);
         return ORTC_OK;
     }
-    ortc_dense_strides(j.x->rank, j.x->dims, j.strides);
-    const int64_t width = j.y->dims[j.y->rank - 1], grain = 65536 / (width * (int64_t)j.bytes + 32);
-    return ortc_parallel(c, count / width, grain > 0 ? grain : 1, rows_chunk, &j);
+    ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
+    const int64_t width = j->y->dims[j->y->rank - 1], grain = 65536 / (width * (int64_t)j->bytes + 32);
+    return ortc_parallel(c, count / width, grain > 0 ? grain : 1, rows_chunk, j);
+}
+
+static ortc_status pad_run(const void *state, const void *pstate, ortc_call *c)
+{
+    pad_job j = {.mode = *(const int *)state, .x = &c->in[0], .y = &c->out[0], .fill = (const char *)zero};
+    (void)pstate;
+    const ortc_view *value = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
+    if (value && ortc_view_count(value) == 1) j.fill = value->data;
+    if (ortc_view_count(j.y)) ORTC_TRY(ortc_pad_before(c, j.before));
+    return pad_go(c, &j);
+}
+
+static ortc_status center_run(const void *state, const void *pstate, ortc_call *c)
+{
+    pad_job j = {.mode = ORTC_PADDING_CONSTANT, .x = &c->in[0], .y = &c->out[0], .fill = (const char *)zero};
+    (void)state, (void)pstate;
+    ortc_center_before(j.x, j.y, j.before);
+    return pad_go(c, &j);
 }
 
 static const ortc_kernel pad = {.size = ORTC_SIZED(ortc_kernel),
@@ -116,8 +130,15 @@ static const ortc_kernel pad = {.size = ORTC_SIZED(ortc_kernel),
                                 .plan = pad_plan,
                                 .run = pad_run};
 
+static const ortc_kernel center = {.size = ORTC_SIZED(ortc_kernel),
+                                   .name = "center_crop_pad.cpu",
+                                   .host_in = 2,
+                                   .run = center_run};
+
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
-ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad),
+ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Col2Im", 18, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_cpu_col2im),
+             ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad),
+             ORTC_KERNEL("CenterCropPad", 18, ORTC_NEWEST, (PLAIN), &center),
              ORTC_KERNEL("Tile", 13, ORTC_NEWEST, (PLAIN), &ortc_cpu_tile),
              ORTC_KERNEL("Trilu", 14, ORTC_NEWEST, (PLAIN), &ortc_cpu_trilu),
              ORTC_KERNEL("DepthToSpace", 28, ORTC_NEWEST, (PLAIN), &ortc_cpu_depth_to_space),

@@ -4,6 +4,7 @@
 
 #include "kernels/common/move.h"
 #include "kernels/common/shape.h"
+#include "kernels/common/window.h"
 #include "kernels/common/strings.h"
 
 /* op_pad.c */
@@ -15,6 +16,8 @@ ortc_status ortc_infer_center(ortc_infer *);
 enum { ORTC_PADDING_CONSTANT, ORTC_PADDING_REFLECT, ORTC_PADDING_EDGE, ORTC_PADDING_WRAP };
 int64_t ortc_pad_source(int mode, int64_t at, int64_t n);
 ortc_status ortc_pad_before(ortc_call *, int64_t *before);
+/* What CenterCropPad has before the input, of each dim; negative: cut off. */
+void ortc_center_before(const ortc_view *x, const ortc_view *y, int64_t *before);
 /* the state is an int, ORTC_PADDING_* */
 ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out);
 
@@ -34,5 +37,17 @@ extern const ortc_kernel ortc_cpu_depth_to_space, ortc_cpu_space_to_depth; /* cp
 extern const ortc_kernel ortc_ref_pad, ortc_ref_center;                    /* ref_pad.c */
 extern const ortc_kernel ortc_ref_depth_to_space, ortc_ref_space_to_depth; /* ref_depth.c */
 extern const ortc_kernel ortc_ref_col2im;                                  /* ref_col2im.c */
+
+/* Col2Im (ref_col2im.c): what a call asks for. */
+typedef struct ortc_col_job {
+    const ortc_window *w;
+    const ortc_view *x;
+    ortc_view *y;
+    int32_t spatial;
+    int64_t block[ORTC_SPATIAL_LIMIT], places[ORTC_SPATIAL_LIMIT], image_count, block_count, place_count;
+} ortc_col_job;
+ortc_status ortc_col_prepare(const ortc_node *, ortc_prep *, void **out);
+ortc_status ortc_col_read(const void *state, ortc_call *, ortc_col_job *);
+extern const ortc_kernel ortc_cpu_col2im; /* cpu_col2im.c */
 
 #endif

@@ -91,12 +91,12 @@ static void reverse_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const reverse_job *j = arg;
     const uint32_t bits = ortc_dtype_bits(j->y->dtype);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t second = i / j->inner % j->x->dims[1], first = i / j->inner / j->x->dims[1];
+        const int64_t second = i % j->x->dims[1], first = i / j->x->dims[1];
         const int64_t time = j->time_first ? first : second,
                       length = ortc_load_i64(j->lengths->data, ORTC_I64, j->time_first ? second : first);
         const int64_t from = time < length ? length - 1 - time : time;
         const int64_t row = j->time_first ? from * j->x->dims[1] + second : first * j->x->dims[1] + from;
-        ortc_move_element(j->y->data, i, j->x->data, row * j->inner + i % j->inner, bits);
+        ortc_move_elements(j->y->data, i * j->inner, j->x->data, row * j->inner, j->inner, bits);
     }
 }
 
@@ -119,7 +119,7 @@ static ortc_status reverse_run(const void *state, const void *pstate, ortc_call 
     }
     if (count == 0) return ORTC_OK;
     for (int32_t d = 2; d < j.x->rank; d++) j.inner *= j.x->dims[d];
-    return ortc_parallel(c, count, ortc_grain(10), reverse_chunk, &j);
+    return ortc_parallel(c, count / j.inner, ortc_grain(10.0 + (double)j.inner), reverse_chunk, &j);
 }
 
 static ortc_status reverse_prepare(const ortc_node *n, ortc_prep *prep, void **out)

@@ -10,14 +10,6 @@
 #include "kernels/common/window.h"
 #include "kernels/rearrange/rearrange.h"
 
-typedef struct col_job {
-    const ortc_window *w;
-    const ortc_view *x;
-    ortc_view *y;
-    int32_t spatial;
-    int64_t block[ORTC_SPATIAL_LIMIT], places[ORTC_SPATIAL_LIMIT], image_count, block_count, place_count;
-} col_job;
-
 typedef struct sum {
     double re, im;
     uint64_t whole;
@@ -55,7 +47,7 @@ typedef struct hits {
     int64_t plane, b, pixel[ORTC_SPATIAL_LIMIT], k[ORTC_SPATIAL_LIMIT]; /* k: element b of a block, by axis */
 } hits;
 
-static hits hits_on(const col_job *j, int64_t i)
+static hits hits_on(const ortc_col_job *j, int64_t i)
 {
     hits h = {.plane = i / j->image_count};
     int64_t rest = i % j->image_count;
@@ -67,7 +59,7 @@ static hits hits_on(const col_job *j, int64_t i)
 }
 
 /* Where the next one is in the input; -1: there is none. */
-static int64_t next_hit(const col_job *j, hits *h)
+static int64_t next_hit(const ortc_col_job *j, hits *h)
 {
     int64_t at = -1;
     for (; h->b < j->block_count && at < 0; h->b++) {
@@ -86,7 +78,7 @@ static int64_t next_hit(const col_job *j, hits *h)
 
 static void col_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
-    const col_job *j = arg;
+    const ortc_col_job *j = arg;
     for (int64_t i = begin; i < end; i++) {
         hits h = hits_on(j, i);
         sum s = {0, 0, 0};
@@ -109,7 +101,7 @@ static bool join(char **text, size_t *length, size_t *room, ortc_span more)
     return true;
 }
 
-static ortc_status col_strings(const col_job *j, ortc_call *c)
+static ortc_status col_strings(const ortc_col_job *j, ortc_call *c)
 {
     const int64_t count = ortc_view_count(j->y);
     char *text = NULL;
@@ -132,7 +124,7 @@ static ortc_status col_strings(const col_job *j, ortc_call *c)
     return s;
 }
 
-static ortc_status col_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ortc_col_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
     ortc_window *w = malloc(sizeof *w);
@@ -146,33 +138,40 @@ static ortc_status col_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-static ortc_status col_run(const void *state, const void *pstate, ortc_call *c)
+ortc_status ortc_col_read(const void *state, ortc_call *c, ortc_col_job *j)
 {
     const ortc_view *x = &c->in[0];
-    col_job j = {.w = state, .x = x, .y = &c->out[0], .spatial = c->out[0].rank - 2};
-    j.image_count = j.block_count = j.place_count = 1;
-    if (ortc_view_count(j.y) == 0) return x->dtype == ORTC_STRING ? col_strings(&j, c) : ORTC_OK;
-    for (int32_t d = 0; d < j.spatial; d++) {
+    *j = (ortc_col_job){.w = state, .x = x, .y = &c->out[0], .spatial = c->out[0].rank - 2};
+    j->image_count = j->block_count = j->place_count = 1;
+    if (ortc_view_count(j->y) == 0) return ORTC_OK;
+    for (int32_t d = 0; d < j->spatial; d++) {
         const ortc_window *w = state;
-        j.block[d] = ortc_load_i64(c->in[2].data, ORTC_I64, d);
-        const int64_t image = j.y->dims[d + 2], span = (j.block[d] - 1) * w->dilation[d] + 1,
+        j->block[d] = ortc_load_i64(c->in[2].data, ORTC_I64, d);
+        const int64_t image = j->y->dims[d + 2], span = (j->block[d] - 1) * w->dilation[d] + 1,
                       room = image + w->pad_begin[d] + w->pad_end[d] - span;
-        j.places[d] = room < 0 ? 0 : room / w->stride[d] + 1;
-        j.image_count *= image;
-        j.block_count *= j.block[d]; /* divides dim 1 of the input */
-        if (__builtin_mul_overflow(j.place_count, j.places[d], &j.place_count))
+        j->places[d] = room < 0 ? 0 : room / w->stride[d] + 1;
+        j->image_count *= image;
+        j->block_count *= j->block[d]; /* divides dim 1 of the input */
+        if (__builtin_mul_overflow(j->place_count, j->places[d], &j->place_count))
             return ortc_call_fail(c, ORTC_LIMIT, "the image has room for too many blocks");
     }
-    if (j.place_count != x->dims[2])
+    if (j->place_count != x->dims[2])
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
                               "the input has %lld blocks, the image has room for %lld", (long long)x->dims[2],
-                              (long long)j.place_count);
-    if (x->dtype == ORTC_STRING) return col_strings(&j, c);
+                              (long long)j->place_count);
+    return ORTC_OK;
+}
+
+static ortc_status col_run(const void *state, const void *pstate, ortc_call *c)
+{
+    ortc_col_job j;
+    ORTC_TRY(ortc_col_read(state, c, &j));
+    if (j.x->dtype == ORTC_STRING) return col_strings(&j, c);
     return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(10 * (double)(j.block_count + 1)), col_chunk,
                          &j);
 }
 
 const ortc_kernel ortc_ref_col2im = {.size = ORTC_SIZED(ortc_kernel),
                                      .name = "col2im.ref",
-                                     .prepare = col_prepare,
+                                     .prepare = ortc_col_prepare,
                                      .run = col_run};

@@ -101,14 +101,17 @@ ortc_status ortc_pad_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 }
 
 /* Half of what is missing comes before, half of what is too much goes; the odd one is behind. */
+void ortc_center_before(const ortc_view *x, const ortc_view *y, int64_t *before)
+{
+    for (int32_t d = 0; d < x->rank; d++) /* towards zero: what is cut before is rounded down */
+        before[d] = (y->dims[d] - x->dims[d]) / 2;
+}
+
 static ortc_status center_run(const void *state, const void *pstate, ortc_call *c)
 {
     if (c->in[0].dtype == ORTC_STRING) return ortc_run_on_strings(center_run, state, pstate, c);
     pad_job j = {.mode = ORTC_PADDING_CONSTANT, .x = &c->in[0], .y = &c->out[0], .fill = zero};
-    for (int32_t d = 0; d < j.x->rank; d++) {
-        const int64_t more = j.y->dims[d] - j.x->dims[d];
-        j.before[d] = more / 2; /* towards zero: what is cut before is rounded down */
-    }
+    ortc_center_before(j.x, j.y, j.before);
     return pad_go(c, &j);
 }
 

@@ -300,10 +300,12 @@ static const ortc_kernel reduce_cpu = {.size = ORTC_SIZED(ortc_kernel),
 
 /* Not ReduceProd of floats: in f32 a part of a product may be infinite where the whole is not. */
 #define K(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &reduce_cpu)
-#define WHOLE(op, since) \
-    ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64)), \
-                &ortc_cpu_reduce_integers)
+#define WHOLE(op, since, types) ORTC_KERNEL(op, since, ORTC_NEWEST, (types), &ortc_cpu_reduce_integers)
+#define SIGNED (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_F64))
+#define SUMS (SIGNED | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
+#define EXTREMES (SIGNED | ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_BOOL))
 ORTC_KERNELS(cpu, reduce, K("ReduceSum", 13), K("ReduceMean", 18), K("ReduceMax", 20), K("ReduceMin", 20),
              K("ReduceL1", 18), K("ReduceL2", 18), K("ReduceSumSquare", 18), K("ReduceLogSum", 28),
-             K("ReduceLogSumExp", 28), WHOLE("ReduceSum", 13), WHOLE("ReduceMax", 20), WHOLE("ReduceMin", 20),
-             WHOLE("ReduceProd", 18));
+             K("ReduceLogSumExp", 28), WHOLE("ReduceSum", 13, SUMS), WHOLE("ReduceProd", 18, SUMS),
+             WHOLE("ReduceMax", 20, EXTREMES), WHOLE("ReduceMin", 20, EXTREMES),
+             WHOLE("ReduceMean", 18, ORTC_TYPE(ORTC_F64)));

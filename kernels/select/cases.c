@@ -23,6 +23,7 @@ const ortc_case ortc_cases_select[] = {
 
     {"Compress", "T[3,4] bool[3]={0,1,1}", "axis=0", PLAIN},
     {"Compress", "f32[3,4] bool[2]={0,1}", "axis=-1"},
+    {"Compress", "f32[2,9] bool[9]={1,1,0,1,0,0,1,1,1}", "axis=1"},
     {"Compress", "f32[3,4] bool[5]={0,1,0,0,1}", ""},
     {"Compress", "f32[2,3,4] bool[3]={1,0,1}!", "axis=1"},
     {"Compress", "f32[2,0,4] bool[2]={1,0}", "axis=2"},

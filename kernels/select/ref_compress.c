@@ -37,11 +37,19 @@ static ortc_status compress_run(const void *state, const void *pstate, ortc_call
     const int32_t rank = ortc_slices_dims(s, x, axis, found, dims);
     ORTC_TRY(ortc_call_resize(c, 0, rank, dims));
     for (int64_t o = 0; o < outer && found && inner; o++) {
-        for (int64_t i = 0; i < asked && i < n; i++)
-            if (take[i]) {
-                ortc_move_elements(c->out[0].data, to, x->data, (o * n + i) * inner, inner, bits);
-                to += inner;
+        const int64_t full = to + found * inner;
+        for (int64_t i = 0; to < full; i++) {
+            int64_t run = 0;  /* slices that are taken together */
+            if (inner == 1) { /* no branch on what nobody can foretell */
+                ortc_move_element(c->out[0].data, to, x->data, o * n + i, bits);
+                to += take[i] != 0;
+                continue;
             }
+            while (i + run < asked && take[i + run]) run++;
+            ortc_move_elements(c->out[0].data, to, x->data, (o * n + i) * inner, run * inner, bits);
+            to += run * inner;
+            i += run;
+        }
         ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;

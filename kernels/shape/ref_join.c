@@ -147,16 +147,21 @@ static ortc_status fill_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 static void fill_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
+    static const char zeros[16];
     const fill_job *j = arg;
-    for (int64_t i = begin; i < end; i++)
-        ortc_move_element(j->y->data, i, j->value, 0, ortc_dtype_bits(j->y->dtype));
+    const uint32_t bits = ortc_dtype_bits(j->y->dtype);
+    if (bits >= 8 && !memcmp(j->value, zeros, bits / 8)) { /* as most are */
+        memset((char *)j->y->data + ortc_bytes_of(bits, begin), 0, ortc_bytes_of(bits, end - begin));
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) ortc_move_element(j->y->data, i, j->value, 0, bits);
 }
 
 static ortc_status fill_run(const void *state, const void *pstate, ortc_call *c)
 {
     fill_job j = {state, &c->out[0]};
     ortc_clear_tail(j.y, ortc_view_count(j.y));
-    return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(2), fill_chunk, &j);
+    return ortc_parallel(c, ortc_view_count(j.y), ortc_grain(1), fill_chunk, &j);
 }
 
 #define AXIS_KERNEL(symbol, title, ...) \
