@@ -14,6 +14,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"qlinear", ortc_pass_qlinear},
     {"split-heads", ortc_pass_split_heads},
     {"added-views", ortc_pass_added_views},
+    {"gather-first", ortc_pass_gather_first},
     {"raise-nbits", ortc_pass_raise_nbits},
     {"raise-layernorm", ortc_pass_raise_layernorm},
     {"raise-gelu", ortc_pass_raise_gelu},

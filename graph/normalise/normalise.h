@@ -44,6 +44,7 @@ ortc_status ortc_pass_constant_targets(ortc_normalise *);
 ortc_status ortc_pass_qlinear(ortc_normalise *);
 ortc_status ortc_pass_split_heads(ortc_normalise *);
 ortc_status ortc_pass_added_views(ortc_normalise *);
+ortc_status ortc_pass_gather_first(ortc_normalise *);
 ortc_status ortc_pass_raise_nbits(ortc_normalise *);
 ortc_status ortc_pass_raise_layernorm(ortc_normalise *);
 ortc_status ortc_pass_raise_gelu(ortc_normalise *);
