@@ -42,7 +42,10 @@ static const struct wgmma_tile {
                    {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 11, 0, 8, 1, 4.29, 126},
                    {ORTC_CU_GEMM_WGMMA_32X128_PARTS, 64, 128, 32, 2, 5, 0, 8, 0, 1.95, 2755},
                    {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 8, 0, 1.83, 0},
-                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 8, 0, 1.86, 3472}};
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 8, 0, 1.86, 3472},
+                   {ORTC_CU_GEMM_ONCE_64X64, 64, 64, 64, 1, 12, 0, 1, 0, 3.31, 0},
+                   {ORTC_CU_GEMM_ONCE_64X128, 64, 128, 64, 1, 8, 0, 1, 0, 2.36, 560},
+                   {ORTC_CU_GEMM_ONCE_64X192, 64, 192, 64, 1, 6, 0, 1, 0, 0.144, 570}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
@@ -131,6 +134,9 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
             continue;
+        if (t->kernel >= ORTC_CU_GEMM_ONCE_64X64 &&
+            (g->rank || ceil_div(g->m, t->m) * ceil_div(g->n, t->n) > g->processors))
+            continue;
         double columns = count ? 0 : (double)ceil_div(g->n, t->n);
         for (int p = 0; p < count; p++) columns += (double)ceil_div(products[p].n, t->n);
         for (int parts = 1; parts <= t->parts && (parts == 1 || ceil_div(g->k, 64) >= 2 * parts); parts++) {
@@ -144,26 +150,6 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
         }
     }
     return least;
-}
-
-/* Small products, which have the device to themselves, by pairs of blocks that share what they read
- * (gemm_shared.cu): the tiles chosen for one part of K are quicker there by 2 to 12 % wherever all pairs fit
- * at once (measured on 12 shapes). */
-static void share_reads(ortc_cu_gemm *g)
-{
-    static const struct {
-        int32_t alone, shared;
-        int64_t m, n; /* of a pair */
-    } pairs[] = {{ORTC_CU_GEMM_WGMMA_64X64_PARTS, ORTC_CU_GEMM_SHARED_64X64, 64, 128},
-                 {ORTC_CU_GEMM_WGMMA_64X128, ORTC_CU_GEMM_SHARED_64X128, 128, 128},
-                 {ORTC_CU_GEMM_WGMMA_64X192, ORTC_CU_GEMM_SHARED_64X192, 128, 192}};
-    const int64_t most = (int64_t)(g->processors * at_once[2] / 2);
-    if (g->rank || g->parts > 1 || g->k <= 64) return;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (g->kernel == pairs[i].alone && ceil_div(g->m, pairs[i].m) * ceil_div(g->n, pairs[i].n) <= most) {
-            g->kernel = pairs[i].shared;
-            return;
-        }
 }
 
 /* Ways of f32 whose blocks take K in parts, a tile each; times in nanoseconds, measured as above. */
@@ -245,10 +231,9 @@ void ortc_cu_gemm_plan(ortc_cu_gemm *g, int processors, int capability)
     g->parts = 1;
     if (nothing)
         g->kernel = ORTC_CU_GEMM_NOTHING;
-    else if (!f32 && hopper) {
+    else if (!f32 && hopper)
         choose_wgmma(g, NULL, 0);
-        share_reads(g);
-    } else if (g->m <= most && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
+    else if (g->m <= most && b_fits && (n_dense ? g->n % width == 0 : a_fits && g->k % width == 0))
         g->kernel = ORTC_CU_GEMM_VECTOR;
     else if (f32) {
         if (!hopper || !choose_f32(g))

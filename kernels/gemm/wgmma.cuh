@@ -162,11 +162,6 @@ __device__ __forceinline__ void barrier_arrive(uint32_t barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
-/* At another block's, as address_in gives it. */
-__device__ __forceinline__ void barrier_arrive_there(uint32_t there)
-{
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(there) : "memory");
-}
 /* Arrives, and makes the phase wait for so many bytes of copies. */
 __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes)
 {
@@ -206,15 +201,6 @@ __device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, u
         "%4, %5, %6, %7}], [%2];\n" ::"r"(to),
         "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y), "r"(at[0]), "r"(at[1]), "r"(at[2])
         : "memory");
-}
-/* To this address in all blocks of the cluster that `blocks` has a bit of, and to the barrier there. */
-__device__ __forceinline__ void tile_load_to_all(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x,
-                                                 int y, uint16_t blocks)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-                 "cluster [%0], [%1, {%3, %4}], [%2], %5;\n" ::"r"(to),
-                 "l"((uint64_t)map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
-                 : "memory");
 }
 
 /* From this address to memory, what lies outside the matrix left out. What was stored there before by

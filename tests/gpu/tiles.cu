@@ -25,7 +25,7 @@ static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma6
                                     "ffma128",  "ffma64",     "vector",    "w128x256", "w128x192", "w128x128",
                                     "t128x128", "w64x192",    "w64x128",   "w64x64",   "p128x128", "p64x192",
                                     "p64x128",  "p64x64",     "p32x128",   "p16x128",  "p16x64",   "split128",
-                                    "split64",  "few16x64",   "s64x64",    "s64x128",  "s64x192"};
+                                    "split64",  "few16x64",   "o64x64",    "o64x128",  "o64x192"};
 static_assert(sizeof names / sizeof *names == ORTC_CU_GEMM_WGMMA_END, "a name for each kernel");
 
 static int processors;
@@ -130,11 +130,11 @@ static bool is_f32(int kernel)
            kernel == ORTC_CU_GEMM_SPLIT_64X128;
 }
 
-/* By pairs of blocks: no batch, and more than 64 of K. */
-static bool is_shared(int kernel) { return kernel >= ORTC_CU_GEMM_SHARED_64X64; }
+/* A tile for each block: no batch. */
+static bool is_once(int kernel) { return kernel >= ORTC_CU_GEMM_ONCE_64X64; }
 
 /* Whether K is one part. */
-static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PARTS || is_shared(kernel); }
+static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PARTS || is_once(kernel); }
 
 static Case random_case(int kernel)
 {
@@ -151,7 +151,7 @@ static Case random_case(int kernel)
     g.processors = processors;
     g.m = few ? 1 + draw(tm[kernel]) : 1 + draw(tm[kernel] * 2 + 2);
     g.n = (1 + draw(tn[kernel] * 3 / 8)) * 8;
-    g.k = (1 + draw(draw(4) ? 40 : 200)) * 8 + (is_shared(kernel) ? 64 : 0);
+    g.k = (1 + draw(draw(4) ? 40 : 200)) * 8;
     g.type = f32 ? ORTC_F32 : draw(2) ? ORTC_F16 : ORTC_BF16;
     g.out_type = draw(5) ? g.type : ORTC_F32;
     const bool ta = !few &&
@@ -169,7 +169,7 @@ static Case random_case(int kernel)
     g.a_row = ta ? 1 : g.k + 8 * draw(2), g.a_col = ta ? g.m : 1;
     g.b_row = tb ? 1 : g.n + 8 * draw(2), g.b_col = tb ? g.k + 8 * draw(2) : 1;
     g.y_row = g.n + draw(3);
-    g.rank = is_shared(kernel) || draw(2) ? 0 : 1 + draw(3);
+    g.rank = is_once(kernel) || draw(2) ? 0 : 1 + draw(3);
     int64_t sa = (ta ? g.k * g.m : g.m * g.a_row), sb = tb ? g.n * g.b_col : g.k * g.b_row,
             sy = g.m * g.y_row;
     sa = (sa + 7) / 8 * 8, sb = (sb + 7) / 8 * 8;
