@@ -1,10 +1,10 @@
 /* kernels/gemm/gemm_once.cu: small products of f16 or bf16 matrices, whose tiles are all there at once, by
  * Hopper's tensor cores and copy engine (sm_90a only): gemm_wgmma.cuh's tiles of one warpgroup.
  *
- * What is small is bound by what comes before the first piece and after the last: a kernel that knows of one
- * tile, no batch, no parts of K and no other product has less of both (0.2 to 0.6 us of 4 to 9). A piece takes
- * what it takes to come, some 64 bytes a clock; blocks that share pieces in clusters (multicast) have them no
- * sooner.
+ * What is small is bound by what comes before the first piece and after the last: a kernel that knows of
+ * one tile, no batch, no parts of K and no other product has less of both (0.2 to 0.6 us of 4 to 9). A piece
+ * takes what it takes to come, some 64 bytes a clock; blocks that share pieces in clusters (multicast) have
+ * them no sooner.
  */
 #include "ortc/types.h"
 
