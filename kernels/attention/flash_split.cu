@@ -55,10 +55,7 @@ __device__ __forceinline__ void split_eight(const float *row, int at, int size, 
         for (int j = 0; j < 8; j++) e[j] = at + j < size ? row[at + j] : 0.0f;
 #pragma unroll
     for (int j = 0; j < 8; j++) odd |= !splits(e[j]);
-    ortc_gemm::split(e[0], e[1], p[0].x, p[1].x, p[2].x);
-    ortc_gemm::split(e[2], e[3], p[0].y, p[1].y, p[2].y);
-    ortc_gemm::split(e[4], e[5], p[0].z, p[1].z, p[2].z);
-    ortc_gemm::split(e[6], e[7], p[0].w, p[1].w, p[2].w);
+    ortc_gemm::split(make_float4(e[0], e[1], e[2], e[3]), make_float4(e[4], e[5], e[6], e[7]), p);
 }
 
 #endif

@@ -42,7 +42,10 @@ static const struct wgmma_tile {
                    {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 11, 0, 8, 1, 4.29, 126},
                    {ORTC_CU_GEMM_WGMMA_32X128_PARTS, 64, 128, 32, 2, 5, 0, 8, 0, 1.95, 2755},
                    {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 8, 0, 1.83, 0},
-                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 8, 0, 1.86, 3472}};
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 8, 0, 1.86, 3472},
+                   {ORTC_CU_GEMM_ONCE_64X64, 64, 64, 64, 1, 12, 0, 1, 0, 3.31, 0},
+                   {ORTC_CU_GEMM_ONCE_64X128, 64, 128, 64, 1, 8, 0, 1, 0, 2.36, 560},
+                   {ORTC_CU_GEMM_ONCE_64X192, 64, 192, 64, 1, 6, 0, 1, 0, 0.144, 570}};
 static const struct wgmma_costs {
     double flops, copied;   /* a multiprocessor's, each clock: operations, bytes out of L2 */
     double memory, latency; /* the device's bytes each clock; clocks of a round of copies */
@@ -130,6 +133,9 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
         if ((t->a_rows < 64 && g->m > t->a_rows) || t->together < (count > 0) ||
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
+            continue;
+        if (t->kernel >= ORTC_CU_GEMM_ONCE_64X64 &&
+            (g->rank || ceil_div(g->m, t->m) * ceil_div(g->n, t->n) > g->processors))
             continue;
         double columns = count ? 0 : (double)ceil_div(g->n, t->n);
         for (int p = 0; p < count; p++) columns += (double)ceil_div(products[p].n, t->n);

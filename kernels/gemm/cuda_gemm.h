@@ -50,6 +50,10 @@ enum {
     ORTC_CU_GEMM_SPLIT_128X128, /* f32 (gemm_split.cu), parts of K too */
     ORTC_CU_GEMM_SPLIT_64X128,  /* likewise, few rows (gemm_split_few.cu) */
     ORTC_CU_GEMM_FEW_16X64,     /* likewise, by fused multiply-adds (gemm_few.cu) */
+    /* a tile for each block, which are all there at once (gemm_once.cu), f16 and bf16 */
+    ORTC_CU_GEMM_ONCE_64X64,
+    ORTC_CU_GEMM_ONCE_64X128,
+    ORTC_CU_GEMM_ONCE_64X192,
     ORTC_CU_GEMM_WGMMA_END
 };
 

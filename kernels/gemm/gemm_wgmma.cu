@@ -14,6 +14,7 @@ int ortc_cu_gemm_wgmma_f16_nn(const ortc_cu_gemm *, int count, void *queue);
 int ortc_cu_gemm_wgmma_f16_nt(const ortc_cu_gemm *, int count, void *queue);
 int ortc_cu_gemm_wgmma_bf16_nn(const ortc_cu_gemm *, int count, void *queue);
 int ortc_cu_gemm_wgmma_bf16_nt(const ortc_cu_gemm *, int count, void *queue);
+int ortc_cu_gemm_once(const ortc_cu_gemm *, void *queue);
 int ortc_cu_gemm_split(const ortc_cu_gemm *, void *queue);
 }
 
@@ -75,6 +76,8 @@ bool map_of_lines(CUtensorMap *map, const void *data, int64_t rows, int64_t row_
 extern "C" int ortc_cu_gemm_wgmma(const ortc_cu_gemm *g, int count, void *queue)
 {
     if (g->type == ORTC_F32) return count > 1 ? cudaErrorInvalidValue : ortc_cu_gemm_split(g, queue);
+    if (g->kernel >= ORTC_CU_GEMM_ONCE_64X64)
+        return count > 1 ? cudaErrorInvalidValue : ortc_cu_gemm_once(g, queue);
     if (g->type == ORTC_F16)
         return (g->b_col == 1 ? ortc_cu_gemm_wgmma_f16_nn : ortc_cu_gemm_wgmma_f16_nt)(g, count, queue);
     return (g->b_col == 1 ? ortc_cu_gemm_wgmma_bf16_nn : ortc_cu_gemm_wgmma_bf16_nt)(g, count, queue);

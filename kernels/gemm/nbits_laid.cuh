@@ -4,6 +4,7 @@
 #define ORTC_KERNELS_GEMM_NBITS_LAID_CUH
 
 #include "kernels/gemm/cuda_nbits.h"
+#include "kernels/gemm/gemm_tile.cuh"
 #include "kernels/gemm/mma.cuh"
 #include "kernels/gemm/nbits_pair.cuh"
 
@@ -71,6 +72,20 @@ template <int THREADS> __device__ __forceinline__ void lay_out(const ortc_cu_nbi
                                      __byte_perm(x[u].y, x[u].w, 0x7632));
         }
     }
+}
+
+/* Rows of a tile, from what each warp has of them: added up in one order. */
+template <typename T, int WARPS>
+__device__ __forceinline__ void finish_rows(const ortc_cu_nbits &g, int tile,
+                                            const float (&partial)[WARPS][ROWS_OF_TILE])
+{
+    const int64_t n = (int64_t)tile * ROWS_OF_TILE + threadIdx.x;
+    if (threadIdx.x >= ROWS_OF_TILE || n >= g.n) return;
+    float x = 0.0f;
+#pragma unroll
+    for (int v = 0; v < WARPS; v++) x += partial[v][threadIdx.x];
+    if (g.bias) x += ortc_gemm::to_float(((const T *)g.bias)[n]);
+    ((T *)g.y)[n] = ortc_gemm::from_float<T>(x);
 }
 
 } // namespace ortc_nbits

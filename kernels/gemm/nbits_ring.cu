@@ -20,7 +20,6 @@
 namespace ortc_nbits {
 
 using namespace ortc_hopper;
-using ortc_gemm::from_float;
 using ortc_gemm::to_float;
 
 /* A step of K of a tile is lines of 128 bytes, swizzled, as are a chunk's scales. Rows of products lie in
@@ -146,14 +145,7 @@ __global__ void __launch_bounds__(THREADS, 2)
             if (part == 0) partial[turn][warp][row + 8 * r] = sum[r];
         }
         warps_sync(1, 32 * WARPS);
-        const int64_t n = (int64_t)tile * ROWS_OF_TILE + threadIdx.x;
-        if (threadIdx.x < ROWS_OF_TILE && n < g.n) {
-            float x = 0.0f;
-#pragma unroll
-            for (int v = 0; v < WARPS; v++) x += partial[turn][v][threadIdx.x];
-            if (g.bias) x += to_float(((const T *)g.bias)[n]);
-            ((T *)g.y)[n] = from_float<T>(x);
-        }
+        finish_rows<T, WARPS>(g, tile, partial[turn]);
     }
 #endif
 }

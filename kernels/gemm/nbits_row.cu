@@ -171,14 +171,7 @@ __global__ void __launch_bounds__(32 * WARPS, warps_at_once(UNDERWAY) / WARPS)
                 sum[i] = 0.0f;
             }
             __syncthreads();
-            const int64_t n = (int64_t)tile * ROWS_OF_TILE + threadIdx.x;
-            if (threadIdx.x < ROWS_OF_TILE && n < g.n) {
-                float x = 0.0f;
-#pragma unroll
-                for (int v = 0; v < WARPS; v++) x += partial[turn][v][threadIdx.x];
-                if (g.bias) x += to_float(((const T *)g.bias)[n]);
-                ((T *)g.y)[n] = from_float<T>(x);
-            }
+            finish_rows<T, WARPS>(g, tile, partial[turn]);
             turn ^= 1; /* who is ahead writes where nobody reads */
             step = warp;
             tile += (int)gridDim.x;

@@ -99,6 +99,15 @@ __device__ __forceinline__ void split(float x, float y, uint32_t &a, uint32_t &b
     c = upper(x, y);
 }
 
+/* Eight in a row, as three pieces each. */
+__device__ __forceinline__ void split(const float4 &lo, const float4 &hi, uint4 (&p)[3])
+{
+    split(lo.x, lo.y, p[0].x, p[1].x, p[2].x);
+    split(lo.z, lo.w, p[0].y, p[1].y, p[2].y);
+    split(hi.x, hi.y, p[0].z, p[1].z, p[2].z);
+    split(hi.z, hi.w, p[0].w, p[1].w, p[2].w);
+}
+
 /* Eight elements of a piece for its planes. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ void split_eight(const char *from, int n, int k, uint4 (&p)[3])
@@ -106,10 +115,7 @@ __device__ __forceinline__ void split_eight(const char *from, int n, int k, uint
     const float4 lo = *(const float4 *)(from + float_at<MN_MAJOR>(n, k)),
                  hi = *(const float4 *)(from +
                                         float_at<MN_MAJOR>(n + (MN_MAJOR ? 4 : 0), k + (MN_MAJOR ? 0 : 4)));
-    split(lo.x, lo.y, p[0].x, p[1].x, p[2].x);
-    split(lo.z, lo.w, p[0].y, p[1].y, p[2].y);
-    split(hi.x, hi.y, p[0].z, p[1].z, p[2].z);
-    split(hi.z, hi.w, p[0].w, p[1].w, p[2].w);
+    split(lo, hi, p);
 }
 
 /* Where a lane has its elements of a warp's operand in a piece; row: lane / 4 of the warp's 16. Kept, for

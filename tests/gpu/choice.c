@@ -93,13 +93,13 @@ static const struct {
     {ORTC_F16, 4096, 3072, 768, K(WGMMA_128X128_TURNS), 1},
     {ORTC_F16, 4096, 768, 3072, K(WGMMA_128X192), 1},
     {ORTC_F16, 4096, 768, 768, K(WGMMA_128X192), 1},
-    {ORTC_F16, 1024, 1024, 1024, K(WGMMA_64X128), 1},
-    {ORTC_F16, 512, 3072, 768, K(WGMMA_64X192), 1},
-    {ORTC_F16, 512, 768, 768, K(WGMMA_64X64_PARTS), 1},
-    {ORTC_F16, 512, 768, 3072, K(WGMMA_64X128_PARTS), 2},
-    {ORTC_F16, 128, 768, 768, K(WGMMA_64X64_PARTS), 1},
-    {ORTC_F16, 128, 2304, 768, K(WGMMA_64X64_PARTS), 1},
-    {ORTC_F16, 128, 3072, 768, K(WGMMA_64X64_PARTS), 1},
+    {ORTC_F16, 1024, 1024, 1024, K(ONCE_64X128), 1},
+    {ORTC_F16, 512, 3072, 768, K(ONCE_64X192), 1},
+    {ORTC_F16, 512, 768, 768, K(ONCE_64X64), 1},
+    {ORTC_F16, 512, 768, 3072, K(ONCE_64X64), 1},
+    {ORTC_F16, 128, 768, 768, K(ONCE_64X64), 1},
+    {ORTC_F16, 128, 2304, 768, K(ONCE_64X64), 1},
+    {ORTC_F16, 128, 3072, 768, K(ONCE_64X64), 1},
     {ORTC_F16, 128, 768, 3072, K(WGMMA_64X64_PARTS), 4},
     {ORTC_F16, 64, 4096, 4096, K(WGMMA_64X64_PARTS), 2},
     {ORTC_F16, 32, 4096, 4096, K(WGMMA_32X128_PARTS), 6},
@@ -107,7 +107,9 @@ static const struct {
     {ORTC_F16, 1, 4096, 4096, K(WGMMA_16X128_PARTS), 6},
     {ORTC_F16, 8, 11008, 4096, K(WGMMA_16X64_PARTS), 1},
     {ORTC_F16, 64, 11008, 4096, K(WGMMA_64X192_PARTS), 2},
-    {ORTC_BF16, 1024, 1024, 1024, K(WGMMA_64X128), 1},
+    {ORTC_F16, 384, 1024, 1024, K(ONCE_64X64), 1},
+    {ORTC_F16, 256, 4096, 1024, K(ONCE_64X128), 1},
+    {ORTC_BF16, 1024, 1024, 1024, K(ONCE_64X128), 1},
     {ORTC_F32, 4096, 4096, 4096, K(SPLIT_128X128), 1},
     {ORTC_F32, 2048, 2048, 2048, K(SPLIT_128X128), 1},
     {ORTC_F32, 4096, 3072, 768, K(SPLIT_128X128), 1},
@@ -185,7 +187,9 @@ static const char *wrong_of(const ortc_cu_gemm *g, int hopper)
             return "more than 16 rows";
     }
     if (g->parts < 1 || g->parts > 8) return "a cluster has at most 8 blocks";
-    if (g->parts > 1 && g->kernel < K(WGMMA_128X128_PARTS)) return "K of this kernel is one part";
+    if (g->parts > 1 && (g->kernel < K(WGMMA_128X128_PARTS) || g->kernel >= K(ONCE_64X64)))
+        return "K of this kernel is one part";
+    if (g->kernel >= K(ONCE_64X64) && g->rank) return "a tile for each block: no batch";
     const int piece = g->kernel == K(FEW_16X64) ? 16 : g->type == ORTC_F32 ? 32 : 64;
     if (g->parts > 1 && g->parts > (g->k + piece - 1) / piece) return "a part of K without a piece";
     return NULL;

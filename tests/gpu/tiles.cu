@@ -25,7 +25,7 @@ static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma6
                                     "ffma128",  "ffma64",     "vector",    "w128x256", "w128x192", "w128x128",
                                     "t128x128", "w64x192",    "w64x128",   "w64x64",   "p128x128", "p64x192",
                                     "p64x128",  "p64x64",     "p32x128",   "p16x128",  "p16x64",   "split128",
-                                    "split64",  "few16x64"};
+                                    "split64",  "few16x64",   "o64x64",    "o64x128",  "o64x192"};
 static_assert(sizeof names / sizeof *names == ORTC_CU_GEMM_WGMMA_END, "a name for each kernel");
 
 static int processors;
@@ -130,15 +130,18 @@ static bool is_f32(int kernel)
            kernel == ORTC_CU_GEMM_SPLIT_64X128;
 }
 
+/* A tile for each block: no batch. */
+static bool is_once(int kernel) { return kernel >= ORTC_CU_GEMM_ONCE_64X64; }
+
 /* Whether K is one part. */
-static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PARTS; }
+static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PARTS || is_once(kernel); }
 
 static Case random_case(int kernel)
 {
-    static const int tm[] = {0,  128, 128, 64,  64, 64, 128, 64, 8,  128, 128, 128, 128,
-                             64, 64,  64,  128, 64, 64, 64,  32, 16, 16,  128, 64,  16};
-    static const int tn[] = {0,   128, 64, 64,  32,  64,  128, 64,  32,  256, 192, 128, 128,
-                             192, 128, 64, 128, 192, 128, 64,  128, 128, 64,  128, 128, 64};
+    static const int tm[] = {0,  128, 128, 64, 64, 64, 128, 64, 8,   128, 128, 128, 128, 64, 64,
+                             64, 128, 64,  64, 64, 32, 16,  16, 128, 64,  16,  64,  64,  64};
+    static const int tn[] = {0,  128, 64,  64,  32, 64,  128, 64, 32,  256, 192, 128, 128, 192, 128,
+                             64, 128, 192, 128, 64, 128, 128, 64, 128, 128, 64,  64,  128, 192};
     const bool wgmma = kernel > ORTC_CU_GEMM_VECTOR, f32 = is_f32(kernel);
     const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_32X128_PARTS ||
                      kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
@@ -166,7 +169,7 @@ static Case random_case(int kernel)
     g.a_row = ta ? 1 : g.k + 8 * draw(2), g.a_col = ta ? g.m : 1;
     g.b_row = tb ? 1 : g.n + 8 * draw(2), g.b_col = tb ? g.k + 8 * draw(2) : 1;
     g.y_row = g.n + draw(3);
-    g.rank = draw(2) ? 0 : 1 + draw(3);
+    g.rank = is_once(kernel) || draw(2) ? 0 : 1 + draw(3);
     int64_t sa = (ta ? g.k * g.m : g.m * g.a_row), sb = tb ? g.n * g.b_col : g.k * g.b_row,
             sy = g.m * g.y_row;
     sa = (sa + 7) / 8 * 8, sb = (sb + 7) / 8 * 8;
@@ -279,7 +282,7 @@ static int test(uint64_t seed, int rounds)
     double *out;
     CHECK(cudaMalloc(&out, 24));
     state = seed;
-    double worst[32] = {};
+    double worst[ORTC_CU_GEMM_WGMMA_END] = {};
     for (int round = 0; round < rounds; round++)
         for (int kernel = 1; kernel < ORTC_CU_GEMM_WGMMA_END; kernel++) {
             Case c = random_case(kernel);
