@@ -3,10 +3,11 @@
  *
  *   Gather(DequantizeLinear(W, s, z), i)  =  DequantizeLinear(Gather(W, i), s, z)
  *
- * for a constant W with one scale, or scales along another axis than the one that is gathered along; of scales
- * for each block of another axis, s and z are gathered, too. At each run all of W would become numbers
- * otherwise, of which few are read.
+ * for a constant W of 8 bits (the standard's Gather takes none of fewer) with one scale, or scales along
+ * another axis than the one that is gathered along; of scales for each block of another axis, s and z are
+ * gathered, too. At each run all of W would become numbers otherwise, of which few are read.
  */
+#include "graph/ir/quantised.h"
 #include "match.h"
 
 /* The DequantizeLinear in front of n, if it is of a constant. */
@@ -15,7 +16,8 @@ static ortc_node *dequantised(const ortc_node *n)
     ortc_node *d = ortc_match_is(n, "Gather") && n->n_in == 2 && n->in[1]
                        ? ortc_match_made(n->in[0], "DequantizeLinear", 2)
                        : NULL;
-    if (!d || !ortc_edge_is_const(d->in[0]) || !ortc_edge_is_const(d->in[1])) return NULL;
+    if (!d || !ortc_is_bytes(d->in[0]) || !ortc_edge_is_const(d->in[0]) || !ortc_edge_is_const(d->in[1]))
+        return NULL;
     const ortc_edge *zero = ortc_node_in_edge(d, 2);
     return !zero || ortc_edge_is_const(zero) ? d : NULL;
 }
@@ -26,8 +28,7 @@ static bool set_int(ortc_node *n, const char *name, int64_t value)
     return ortc_node_set_attr(n, name, &a);
 }
 
-/* A Gather of a constant as n's; its result has n's shape but for what `like` says of the last dims: none is
- * given, for inference finds it. */
+/* A Gather of a constant as n's; inference finds its shape. */
 static ortc_edge *gathered(ortc_normalise *p, ortc_node *n, ortc_edge *table, int64_t axis)
 {
     ortc_node *own = ortc_node_create(p->graph, n->op, NULL, 2, 1);

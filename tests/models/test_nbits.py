@@ -125,4 +125,54 @@ def shared() -> str | None:
 
 
 check("weights that five products read", shared)
+
+
+def table(t: int, scales: str, axis: int, block: int = 0, zeros: bool = True, shape=(8000, 96)) -> str | None:
+    """Rows of a table (graph/normalise/gather_first.c). scales: "one", or along 0 or 1. Those that are not gathered first are as before."""
+    rng = np.random.default_rng(5)
+    low, high = RANGE[t]
+    along = None if scales == "one" else int(scales)
+    dims = [] if along is None else [-(-d // block) if i == along else d for i, d in enumerate(shape)] if block else [shape[along]]
+    w, z = rng.integers(low, high, shape), rng.integers(low, high, dims) if zeros else np.zeros(dims, int)
+    s = rng.uniform(0.01, 0.02, dims).astype(np.float32)
+    index = rng.integers(-shape[axis], shape[axis], (2, 7))
+    attributes = {} if along is None else {"axis": along, "block_size": block} if block else {"axis": along}
+    weights = [tensor("w", t, w), tensor("s", T.FLOAT, np.array(s))] + [tensor("z", t, np.array(z))] * zeros
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"] + ["z"] * zeros, ["d"], **attributes),
+             helper.make_node("Gather", ["d", "x"], ["y"], axis=axis)]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", T.INT64, [2, 7])],
+                              [helper.make_tensor_value_info("y", T.FLOAT, None)], weights)  # fmt: skip
+
+    def spread(a):
+        if along is None:
+            return a
+        return np.repeat(a, block, along).take(range(shape[along]), along) if block else (a[:, None] if along == 0 else a[None, :])
+
+    want = np.take((w - spread(z)) * spread(s.astype(np.float64)), index, axis)
+    first = t in (T.UINT8, T.INT8) and (along is None or along != axis)
+    with tempfile.TemporaryDirectory() as folder:
+        file, x, y, written = (f"{folder}/{name}" for name in ("m.onnx", "x.npy", "y.npy", "o.onnx"))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), file)
+        np.save(x, index)
+        subprocess.run([ORTC, "optimize", file, "-q", "-o", written], check=True, stdout=subprocess.DEVNULL)
+        kinds = [n.op_type for n in onnx.load(written).graph.node]
+        if first and kinds != ["Gather"] * (kinds.count("Gather")) + ["DequantizeLinear"]:
+            return f"nodes: {kinds}"
+        for model, provider in ((file, "cpu"), (file, "ref"), (written, "cpu")):
+            subprocess.run([ORTC, "run", model, "-q", "-i", x, "-o", y, "--provider", provider], check=True, stdout=subprocess.DEVNULL)
+            got = np.load(y)
+            if got.shape != want.shape or not np.abs(got - want).max() <= 1e-5 * np.abs(want).max():
+                return f"{provider}: something else"
+    return None
+
+
+check("rows of a table of 8 bits", lambda: table(T.UINT8, "one", 0))
+check("rows of a table without zero points", lambda: table(T.INT8, "one", 0, zeros=False))
+check("columns of a table", lambda: table(T.UINT8, "one", 1))
+check("rows of a table with scales for columns", lambda: table(T.INT8, "1", 0))
+check("columns of a table with scales for rows", lambda: table(T.INT8, "0", 1))
+check("rows of a table with a scale each", lambda: table(T.INT8, "0", 0))
+check("rows of a table of 4 bits in blocks", lambda: table(T.UINT4, "1", 0, 32))
+check("columns of a table in blocks of rows", lambda: table(T.INT8, "0", 1, 50))
+check("rows of a table in blocks of rows", lambda: table(T.INT8, "0", 0, 50))
 sys.exit(finish())
