@@ -107,15 +107,12 @@ static ortc_status gemm_run(const void *state, const void *pstate, ortc_call *c)
     return ortc_sums_of_gemm(state, c, &j.s) ? go(c, &j) : ORTC_OK;
 }
 
-/* Depth is all of A over all of its other dims, at most. */
 static ortc_status sums_plan(const void *state, ortc_plan *p, void **pstate)
 {
-    const ortc_view *a = &p->in[0];
-    int64_t depth = 0;
-    (void)state, (void)pstate;
-    for (int32_t d = a->rank > 2 ? a->rank - 2 : 0; d < a->rank; d++)
-        depth = a->dims[d] > depth ? a->dims[d] : depth;
-    if (!state) depth = a->dims[a->rank - 1]; /* MatMul */
+    const ortc_view *a = &p->in[0], *y = &p->out[0];
+    int64_t depth = a->dims[a->rank - 1];
+    (void)pstate;
+    if (state) depth = y->dims[0] ? ortc_view_count(a) / y->dims[0] : 0; /* Gemm, whose A may be turned */
     ortc_plan_workspace(p, 0,
                         ((size_t)depth + ORTC_SUMS_ROWS) * ORTC_SUMS_VECTORS *
                             ortc_sums_body_select()->bytes);

@@ -1,8 +1,6 @@
 /* kernels/loss/op.c: NegativeLogLikelihoodLoss, and SoftmaxCrossEntropyLoss, which is LogSoftmax and the
  * first: schemas and shapes. N samples, C classes (axis 1), any dims behind them.
  */
-#include <stdio.h>
-
 #include "kernels/common/shape.h"
 
 extern const ortc_kernel_table ortc_kernels_ref_loss;
@@ -43,18 +41,13 @@ static ortc_status infer_loss(ortc_infer *c)
 static ortc_status lift_softmax_loss(ortc_lift *l)
 {
     const ortc_node *n = ortc_lift_node(l);
-    const ortc_attr ignored = ortc_node_attr(n, "ignore_index");
     const int32_t rank = ortc_node_in(n, 0).rank;
-    char ignore[48] = "";
     if (rank == 0 || rank == 1)
         return ortc_lift_fail(l, ORTC_SHAPE_MISMATCH, "the input has rank %d, expected 2 at least", rank);
-    if (ignored.kind == ORTC_ATTR_INT)
-        snprintf(ignore, sizeof ignore, " ignore_index=%lld", (long long)ignored.i);
     return ortc_lift_write(l,
                            "log_prob = LogSoftmax(scores) axis=1\n"
-                           "output = NegativeLogLikelihoodLoss(log_prob, labels%s) reduction='%s'%s",
-                           ortc_node_n_in(n) > 2 && ortc_node_in(n, 2).type ? ", weights" : "",
-                           ortc_node_string(n, "reduction", "mean"), ignore);
+                           "output = NegativeLogLikelihoodLoss(log_prob, labels%s) &reduction &ignore_index",
+                           ortc_node_n_in(n) > 2 && ortc_node_in(n, 2).type ? ", weights" : "");
 }
 
 static const ortc_op ops[] = {
