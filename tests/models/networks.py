@@ -86,6 +86,14 @@ def small_resnet(batch: int = 1):
     return convnets.resnet50(32, 16, (1, 2, 1, 1), 10, batch=batch)
 
 
+def small_mobilenet():
+    return classifiers.mobilenet_v2(64, ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 2, 2)), 64, 10)
+
+
+def small_convnext():
+    return classifiers.convnext(64, (1, 1, 2, 1), (16, 32, 48, 64), 10)
+
+
 def small_efficientnet():
     return classifiers.efficientnet_b0(64, ((1, 3, 1, 16, 1), (6, 5, 2, 24, 2)), 64, 10)
 
@@ -101,9 +109,9 @@ def tiny_bert():
 NETWORKS = (
     Network("cnn", "ResNet-50", lambda: convnets.resnet50(batch=1), small_resnet),
     Network("cnn", "ResNet-50 x8", lambda: convnets.resnet50(batch=8), lambda: small_resnet(3)),
-    Network("cnn", "MobileNetV2", classifiers.mobilenet_v2, lambda: classifiers.mobilenet_v2(64, ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 2, 2)), 64, 10)),
+    Network("cnn", "MobileNetV2", classifiers.mobilenet_v2, small_mobilenet),
     Network("cnn", "EfficientNet-B0", classifiers.efficientnet_b0, small_efficientnet),
-    Network("cnn", "ConvNeXt-T", classifiers.convnext, lambda: classifiers.convnext(64, (1, 1, 2, 1), (16, 32, 48, 64), 10)),
+    Network("cnn", "ConvNeXt-T", classifiers.convnext, small_convnext),
     Network("cnn", "YOLO-n 640", convnets.yolo, lambda: convnets.yolo(64, 16)),
     Network("cnn", "U-Net", pictures.unet, lambda: pictures.unet(32, 8, 2)),
     Network("cnn", "text detector", pictures.text_detector, lambda: pictures.text_detector(64, 8, 32)),
@@ -132,6 +140,10 @@ NETWORKS = (
     Network("f16", "BERT-base 128 f16", lambda: half(bert()), lambda: half(tiny_bert()), TEXT, SMALL_TEXT, (30522, 100), far=2e-2),
     Network("f16", "ViT-B/16 f16", lambda: half(encoders.vit()), lambda: half(small_vit()), far=2e-2),
     Network("int8", "ResNet-50 QDQ", lambda: quantised(convnets.resnet50(batch=1), "qdq"), lambda: quantised(small_resnet(), "qdq"), far=0.1),
+    Network("int8", "MobileNetV2 QDQ", lambda: quantised(classifiers.mobilenet_v2(), "qdq"), lambda: quantised(small_mobilenet(), "qdq"), far=0.1),
+    Network("int8", "EfficientNet-B0 QDQ", lambda: quantised(classifiers.efficientnet_b0(), "qdq"), lambda: quantised(small_efficientnet(), "qdq"), far=0.1),
+    Network("int8", "ConvNeXt-T QDQ", lambda: quantised(classifiers.convnext(), "qdq"), lambda: quantised(small_convnext(), "qdq"), far=0.1),
+    Network("int8", "YOLO-n 640 QDQ", lambda: quantised(convnets.yolo(), "qdq"), lambda: quantised(convnets.yolo(64, 16), "qdq"), far=0.1),
     Network("int8", "BERT-base dynamic", lambda: quantised(bert(), "dynamic"), lambda: quantised(tiny_bert(), "dynamic"), TEXT, SMALL_TEXT, (30522, 100), far=0.1),
 )  # fmt: skip
 
