@@ -16,6 +16,18 @@
 #define THEIR_OWN 384  /* pixels of a thread, see below */
 #define MOST_HELD 64e6 /* bytes, of each worker */
 
+/* Bytes of a row that is held as it is. */
+static int64_t word_pitch(const ortc_blocked_depthwise_plan *p) { return (p->width + 3) * ORTC_BLOCK; }
+
+static ortc_blocked_words_fn *by_words(void)
+{
+#ifdef ORTC_TILES_amx
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
+    if ((ortc_cpu_features() & needs) == needs) return ortc_uk_depthwise_words_amx;
+#endif
+    return NULL;
+}
+
 int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *p)
 {
@@ -55,7 +67,12 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
                         sizeof(float);
     if (held > MOST_HELD) return 0;
     p->at_held = (p->scratch + 63) / 64 * 64;
-    p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * p->width * ORTC_BLOCK) * sizeof(float);
+    if (p->size == 1 && e->dilation[2] == 1) p->by_words = by_words();
+    p->words = ceil_div(e->kernel[2], 4);
+    if (p->by_words)
+        p->scratch = p->at_held + (size_t)((e->kernel[0] * p->held + 1) * word_pitch(p));
+    else
+        p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * p->width * ORTC_BLOCK) * sizeof(float);
     return 1;
 }
 
@@ -79,6 +96,38 @@ void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype 
             else
                 convert->widen[ortc_float_index(type)](1, from, to);
         }
+}
+
+static int64_t lines_of(const ortc_blocked_depthwise_plan *p)
+{
+    return p->extents.kernel[0] * p->extents.kernel[1];
+}
+
+static size_t weight_words(const ortc_blocked_depthwise_plan *p)
+{
+    return (size_t)(p->blocks * lines_of(p) * p->words) * 64;
+}
+
+size_t ortc_blocked_depthwise_word_bytes(const ortc_blocked_depthwise_plan *p)
+{
+    return weight_words(p) + (size_t)(p->blocks * ORTC_BLOCK) * sizeof(int32_t);
+}
+
+void ortc_blocked_depthwise_word_fill(const ortc_blocked_depthwise_plan *p, ortc_dtype type, const void *w,
+                                      void *dst)
+{
+    const int64_t lines = lines_of(p), columns = p->extents.kernel[2];
+    int32_t *sums = (int32_t *)(void *)((char *)dst + weight_words(p));
+    memset(dst, 0, ortc_blocked_depthwise_word_bytes(p));
+    for (int64_t c = 0; c < p->channels; c++)
+        for (int64_t l = 0; l < lines; l++)
+            for (int64_t k = 0; k < columns; k++) {
+                const uint8_t raw = ((const uint8_t *)w)[(c * lines + l) * columns + k];
+                const int8_t v = (int8_t)(type == ORTC_U8 ? raw ^ 0x80 : raw);
+                const int64_t word = (c / ORTC_BLOCK * lines + l) * p->words + k / 4;
+                ((int8_t *)dst)[word * 64 + c % ORTC_BLOCK * 4 + k % 4] = v;
+                sums[c] += v;
+            }
 }
 
 typedef struct job {
@@ -116,6 +165,7 @@ typedef struct rows {
     const ortc_blocked_depthwise_plan *p;
     const char *x; /* the image */
     int32_t zero;  /* of bytes */
+    char *beside;  /* by words: a row of zero points; else NULL */
     float *held;   /* [plane of the window][row % p->held][p->width][16]; NULL: x is f32 */
     int64_t have;  /* rows before this one are held, as far as they are still read */
 } rows;
@@ -127,7 +177,23 @@ static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t ro
 {
     const ortc_blocked_depthwise_plan *p = r->p;
     if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * 4;
+    if (p->by_words) return (const char *)r->held + (d * p->held + row % p->held) * word_pitch(p);
     return (const char *)(r->held + (d * p->held + row % p->held) * p->width * ORTC_BLOCK);
+}
+
+/* A row as it is, unsigned. */
+static void hold_bytes(const rows *r, int64_t d, int64_t in_plane, int64_t row, int64_t left, int64_t right)
+{
+    const ortc_blocked_depthwise_plan *p = r->p;
+    const size_t begin = (size_t)(left * ORTC_BLOCK), end = (size_t)(right * ORTC_BLOCK);
+    const char *from = r->x + (in_plane * p->extents.in[1] + row) * row_floats(r);
+    char *to = (char *)(uintptr_t)row_of(r, d, in_plane, row);
+    memset(to, r->zero, begin);
+    if (p->is_signed)
+        for (size_t i = begin; i < end; i++) to[i] = (char)(from[i - begin] ^ 0x80);
+    else
+        memcpy(to + begin, from, end - begin);
+    memset(to + end, r->zero, (size_t)word_pitch(p) - end);
 }
 
 /* All that rows from .. to-1 of a plane of the output read. */
@@ -143,6 +209,10 @@ static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
         const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0];
         if (in_plane < 0 || in_plane >= e->in[0]) continue;
         for (int64_t row = begin < 0 ? 0 : begin; row < end; row++) {
+            if (r->p->by_words) {
+                hold_bytes(r, d, in_plane, row, left, right);
+                continue;
+            }
             float *dst = (float *)(uintptr_t)row_of(r, d, in_plane, row);
             memset(dst, 0, (size_t)(left * ORTC_BLOCK) * sizeof *dst);
             const char *bytes = r->x + (in_plane * e->in[1] + row) * row_floats(r) * r->p->size;
@@ -168,7 +238,7 @@ static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, c
                 const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0],
                               in_row = row * e->stride[1] - e->pad[1] + r * e->dilation[1];
                 const int inside = in_plane >= 0 && in_plane < e->in[0] && in_row >= 0 && in_row < e->in[1];
-                *line++ = inside ? row_of(x, d, in_plane, in_row) : NULL;
+                *line++ = inside ? row_of(x, d, in_plane, in_row) : x->beside;
             }
 }
 
@@ -179,7 +249,7 @@ static void finish_bytes(const job *j, float *sums, int64_t n, int64_t b, size_t
     const ortc_blocked_args *a = j->a;
     const int64_t size = ortc_dtype_bits(a->int_tail->type) / 8;
     const int32_t port = a->int_tail->residual;
-    j->p->uk->to_integers((size_t)(n * ORTC_BLOCK), sums);
+    if (!j->p->by_words) j->p->uk->to_integers((size_t)(n * ORTC_BLOCK), sums);
     if (lanes < ORTC_BLOCK || !ortc_int_ends_has(a->int_ends, (size_t)b)) {
         ortc_blocked_finish(&j->end, sums, n, b * ORTC_BLOCK, lanes, at);
         return;
@@ -220,6 +290,17 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                   .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * p->size,
                   .zero = p->is_signed ? (int8_t)j->a->zero : j->a->zero};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
+        ortc_blocked_words words = {.lines = lines, .words = (size_t)p->words};
+        if (p->by_words) {
+            x.zero = j->a->zero;
+            x.beside = (char *)x.held + e->kernel[0] * p->held * word_pitch(p);
+            memset(x.beside, x.zero, (size_t)word_pitch(p));
+            words.line = (const uint8_t *const *)(const void *)line;
+            words.w = (const int8_t *)j->a->w + (size_t)b * lines * (size_t)p->words * 64;
+            words.first = (const int32_t *)(const void *)j->a->bias + b * ORTC_BLOCK;
+            words.step = (size_t)(e->stride[2] * ORTC_BLOCK);
+            words.y = (int32_t *)(void *)sums;
+        }
         w.w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK, w.bias = j->a->bias + b * ORTC_BLOCK;
         for (int64_t from = first, to; from < last; from = to) {
             const int64_t at = (block * p->out_count + (plane * e->out[1] + from) * width) * ORTC_BLOCK;
@@ -229,7 +310,10 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             if (p->held) hold(&x, plane, from, to);
             find_lines(&x, plane, from, to, line);
             w.y = y, w.residual = residual;
-            p->uk->depthwise(to - from, width, &w);
+            if (p->by_words)
+                p->by_words(to - from, width, &words);
+            else
+                p->uk->depthwise(to - from, width, &w);
             if (p->type == ORTC_BLOCKED_BYTES) {
                 finish_bytes(j, y, (to - from) * width, b, lanes, at);
                 continue;

@@ -14,9 +14,11 @@ enum { ORTC_DEPTHWISE_EXACT = 256 };
 typedef struct ortc_blocked_depthwise_plan {
     const ortc_blocked_uk *uk;
     ortc_window_extents extents;
-    int32_t type;      /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
-    int32_t is_signed; /* of bytes */
-    int64_t size;      /* bytes of an element of x */
+    int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
+    int32_t is_signed;               /* of bytes */
+    ortc_blocked_words_fn *by_words; /* of bytes, where the machine has it and columns are neighbours; NULL */
+    int64_t words;                   /* of a line of the window */
+    int64_t size;                    /* bytes of an element of x */
     int64_t images, channels, blocks;
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;
@@ -31,11 +33,17 @@ typedef struct ortc_blocked_depthwise_plan {
 /* 0: this way is not for the convolution at hand. threads: that a run has at most, 0: not known. */
 int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *out);
+/* Bytes by words of four taps: W as [block][line][word][16][4] of s8, and behind it s32 sums of filters
+ * [blocks * 16]. */
+size_t ortc_blocked_depthwise_word_bytes(const ortc_blocked_depthwise_plan *p);
+void ortc_blocked_depthwise_word_fill(const ortc_blocked_depthwise_plan *p, ortc_dtype type, const void *w,
+                                      void *dst);
 /* Bytes: W's zero points are 0, of u8 128. */
 size_t ortc_blocked_depthwise_weight_bytes(const ortc_conv_geometry *g);
 void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, const void *w,
                                         float *dst);
-/* bias: [blocks * 16]. */
+/* bias: [blocks * 16]; by words what s32 sums begin with, args->zero being u8, as x is then: moved by 128
+ * where it is signed. */
 int32_t ortc_blocked_depthwise_run(const ortc_blocked_depthwise_plan *p, const ortc_blocked_args *args,
                                    const ortc_product_threads *threads);
 /* Of args->sums, for which there are so many floats: the mean of each channel, [image][block][16]. */

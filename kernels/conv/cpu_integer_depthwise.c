@@ -1,7 +1,8 @@
 /* ConvInteger with a filter for each channel on the cpu, of values in blocks of 16 channels
  * (blocked_depthwise.h):
  *   conv_integer.depthwise   W is constant and, as s8, without zero points
- * Sums are made in f32, exactly, of bytes less x's zero point, which makes 0 of what is beside the image.
+ * Sums are made in f32, exactly, of bytes less x's zero point, which makes 0 of what is beside the image; where
+ * the machine multiplies bytes by fours and has AMX, by words of four taps.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +19,50 @@ typedef struct depthwise_plan {
     ortc_int_ends *ends; /* NULL: results go by the tail's passes */
 } depthwise_plan;
 
-/* Compared bytewise. */
+/* Compared bytewise: the plan, as far as forms depend on it. */
 typedef struct pack_param {
-    int64_t channels, taps;
+    int64_t channels, kernel[3], by_words;
 } pack_param;
 
+static pack_param param_of(const ortc_blocked_depthwise_plan *d)
+{
+    const int64_t *k = d->extents.kernel;
+    return (pack_param){d->channels, {k[0], k[1], k[2]}, d->by_words != NULL};
+}
+
+/* What of a plan filling reads. */
+static ortc_blocked_depthwise_plan plan_of(const pack_param *p)
+{
+    ortc_blocked_depthwise_plan d = {.channels = p->channels, .blocks = ortc_blocks_of(p->channels)};
+    memcpy(d.extents.kernel, p->kernel, sizeof p->kernel);
+    d.words = (p->kernel[2] + 3) / 4;
+    return d;
+}
 static ortc_conv_geometry geometry_of(const pack_param *p)
 {
-    return (ortc_conv_geometry){.group = p->channels, .kernel_count = p->taps};
+    return (ortc_conv_geometry){.group = p->channels,
+                                .kernel_count = p->kernel[0] * p->kernel[1] * p->kernel[2]};
 }
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
-    const ortc_conv_geometry g = geometry_of(param);
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_blocked_depthwise_plan d = plan_of(p);
     (void)src;
-    return ortc_blocked_depthwise_weight_bytes(&g);
+    return p->by_words ? ortc_blocked_depthwise_word_bytes(&d) : ortc_blocked_depthwise_weight_bytes(&g);
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
-    const ortc_conv_geometry g = geometry_of(param);
+    const pack_param *p = param;
+    const ortc_conv_geometry g = geometry_of(p);
+    const ortc_blocked_depthwise_plan d = plan_of(p);
     (void)call;
-    ortc_blocked_depthwise_weight_fill(&g, src->dtype, src->data, dst);
+    if (p->by_words)
+        ortc_blocked_depthwise_word_fill(&d, src->dtype, src->data, dst);
+    else
+        ortc_blocked_depthwise_weight_fill(&g, src->dtype, src->data, dst);
     return ORTC_OK;
 }
 
@@ -52,6 +75,7 @@ static double clocks_of(const ortc_blocked_depthwise_plan *d)
 {
     const ortc_window_extents *e = &d->extents;
     const double blocks = (double)(d->images * d->blocks), vectors = blocks * (double)d->out_count;
+    if (d->by_words) return vectors * (double)d->taps / 2 + ORTC_BLOCK * 0.4 * vectors;
     return vectors * (double)d->taps + 40 * blocks * (double)(e->out[0] * e->out[1]) +
            ORTC_BLOCK * (0.25 * blocks * (double)d->in_count + 0.4 * vectors);
 }
@@ -96,7 +120,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_status status = ORTC_OK;
     if (!d || !first || !ortc_blocked_depthwise_plan_init(&g, p->in[0].dtype, p->threads, &d->d))
         status = ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    const pack_param param = {g.group, g.kernel_count};
+    const pack_param param = status ? (pack_param){0} : param_of(&d->d);
     if (!status) status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &d->packed);
     if (!status) {
         d->ends = ortc_int_ends_create(&s->tail, p->in, first, (size_t)g.group);
@@ -116,8 +140,12 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const depthwise_plan *d = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, call};
     int32_t zero;
-    ORTC_TRY(ortc_conv_integer_zero(call, 0, &zero));
-    memset(call->workspace, 0, (size_t)(d->d.blocks * ORTC_BLOCK) * sizeof(float));
+    const size_t padded = (size_t)(d->d.blocks * ORTC_BLOCK);
+    ORTC_TRY(ortc_conv_integer_zero(call, d->d.by_words && d->d.is_signed, &zero));
+    memset(call->workspace, 0, padded * sizeof(float));
+    if (d->d.by_words)
+        ortc_conv_integer_first(zero, (const char *)d->packed->data + d->packed->bytes - padded * 4, padded,
+                                call->workspace);
     const ortc_blocked_args args = {.x = call->in[0].data,
                                     .w = d->packed->data,
                                     .bias = call->workspace,
