@@ -52,25 +52,44 @@ static ortc_edge *source(const ortc_node *q, const ortc_edge *e)
 /* Inputs that are values: all of Concat's, the first of the others. */
 static uint32_t values_of(const ortc_node *n) { return !strcmp(n->type, "Concat") ? n->n_in : 1; }
 
-/* Inputs of a Concat as 8 bits of q's scale: those that are not are quantised. 0 of them are bytes: NULL. */
-static ortc_status quantise(ortc_specialise *s, ortc_node *n, const ortc_node *q, ortc_edge **in, bool *any)
+enum { MOST = 64 }; /* inputs of a Concat */
+
+/* Nodes that were made for one. */
+typedef struct made {
+    ortc_node *nodes[MOST];
+    uint32_t n;
+} made;
+
+static void undo(made *m)
 {
-    ortc_quantised d;
-    *any = false;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        *any |= in[i] || (ortc_read_dequantised(n->in[i], &d) && d.scale->count == 1);
+    while (m->n > 0) ortc_node_remove(m->nodes[--m->n]);
+}
+
+/* Whether some of what a Concat puts together is 8 bits, and the scale of q one that others can have, too. */
+static bool may_quantise(const ortc_node *n, const ortc_node *q, ortc_edge *const *in)
+{
     const ortc_edge *scale = q->in[1], *zero = ortc_node_in_edge(q, 2);
-    if (!*any || !scale || !ortc_edge_is_const(scale) || scale->constant->count != 1 || !zero ||
-        !ortc_edge_is_const(zero) || zero->constant->count != 1 || !ortc_is_bytes(q->out[0])) {
-        *any = false;
-        return ORTC_OK;
-    }
-    for (uint32_t i = 0; i < n->n_in; i++) {
+    ortc_quantised d;
+    bool any = false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        any |= in[i] || (ortc_read_dequantised(n->in[i], &d) && d.scale->count == 1);
+    return any && scale && ortc_edge_is_const(scale) && scale->constant->count == 1 && zero &&
+           ortc_edge_is_const(zero) && zero->constant->count == 1 && ortc_is_bytes(q->out[0]);
+}
+
+/* Inputs of a Concat that are not 8 bits of q's scale are quantised; *may: the device does it. */
+static ortc_status quantise(ortc_specialise *s, ortc_node *n, const ortc_node *q, ortc_edge **in, made *m,
+                            bool *may)
+{
+    *may = may_quantise(n, q, in);
+    for (uint32_t i = 0; *may && i < n->n_in; i++) {
         if (in[i]) continue;
         ortc_node *own = ortc_node_like(s->graph, n, "QuantizeLinear", q->out[0]->type->dtype, n->in[i], 3,
                                         (ortc_edge *[]){n->in[i], q->in[1], q->in[2]});
-        if (!own || !s->accept(s->arg, own, own, q)) return ortc_no_memory(s->error, 0);
+        if (!own) return ortc_no_memory(s->error, 0);
+        m->nodes[m->n++] = own;
         in[i] = own->out[0];
+        *may = s->accept(s->arg, own, NULL, q);
     }
     return ORTC_OK;
 }
@@ -95,8 +114,9 @@ static ortc_status rewrite(ortc_specialise *s, ortc_node *q)
     if (ortc_is_op(n, "DequantizeLinear")) return cancel(s, q, e);
     if (!is_mover(n) || ortc_edge_n_uses(e) != 1 || !e->uses->node || (n->n_out > 1 && n->out[1]))
         return ORTC_OK;
-    ortc_edge **in = ortc_arena_copy(&s->graph->arena, n->in, n->n_in * sizeof *in), *was[64];
-    bool all = true, joins = !strcmp(n->type, "Concat");
+    ortc_edge **in = ortc_arena_copy(&s->graph->arena, n->in, n->n_in * sizeof *in), *was[MOST];
+    bool all = true;
+    made m = {.n = 0};
     if (!in) return ortc_no_memory(s->error, 0);
     if (n->n_in > ORTC_LENGTH(was)) return ORTC_OK;
     for (uint32_t i = 0; i < values_of(n); i++) {
@@ -104,13 +124,17 @@ static ortc_status rewrite(ortc_specialise *s, ortc_node *q)
         in[i] = source(q, n->in[i]);
         all &= in[i] != NULL;
     }
-    if (!all && joins) ORTC_TRY(quantise(s, n, q, in, &all));
-    if (!all) return ORTC_OK;
+    if (!all && !strcmp(n->type, "Concat")) ORTC_TRY(quantise(s, n, q, in, &m, &all));
     ortc_node proposal = *n;
     proposal.in = in;
     proposal.out = q->out;
     proposal.n_out = 1;
-    if (!s->accept(s->arg, &proposal, NULL, n)) return ORTC_OK;
+    if (!all || !s->accept(s->arg, &proposal, NULL, n)) {
+        undo(&m);
+        return ORTC_OK;
+    }
+    for (uint32_t i = 0; i < m.n; i++)
+        if (!s->accept(s->arg, m.nodes[i], m.nodes[i], q)) return ortc_no_memory(s->error, 0);
     ortc_edge *y = q->out[0];
     for (uint32_t i = 0; i < values_of(n); i++) {
         if (!ortc_node_set_in(n, i, in[i])) return ortc_no_memory(s->error, 0);
@@ -153,6 +177,13 @@ static ortc_status split(ortc_specialise *s, ortc_node *n)
             return ortc_no_memory(s->error, 0);
     }
     if (!s->accept(s->arg, &proposal, NULL, n)) return ORTC_OK;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        ortc_node one = *of;
+        ortc_edge *in[3] = {proposal.out[i], of->in[1], ortc_node_in_edge(of, 2)};
+        one.in = in;
+        one.out = &n->out[i];
+        if (n->out[i] && !s->accept(s->arg, &one, NULL, of)) return ORTC_OK;
+    }
     const ortc_op *op = of->op;
     for (uint32_t i = 0; i < n->n_out; i++) {
         ortc_edge *y = n->out[i];
