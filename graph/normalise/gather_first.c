@@ -22,22 +22,11 @@ static ortc_node *dequantised(const ortc_node *n)
     return !zero || ortc_edge_is_const(zero) ? d : NULL;
 }
 
-static bool set_int(ortc_node *n, const char *name, int64_t value)
-{
-    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = value};
-    return ortc_node_set_attr(n, name, &a);
-}
-
-/* A Gather of a constant as n's; inference finds its shape. */
+/* A Gather of a constant as n's. */
 static ortc_edge *gathered(ortc_normalise *p, ortc_node *n, ortc_edge *table, int64_t axis)
 {
-    ortc_node *own = ortc_node_create(p->graph, n->op, NULL, 2, 1);
-    ortc_edge *y = own ? ortc_edge_create(p->graph, NULL) : NULL;
-    if (!y || !ortc_node_set_out(own, 0, y) || !ortc_node_set_in(own, 0, table) ||
-        !ortc_node_set_in(own, 1, n->in[1]) || !set_int(own, "axis", axis))
-        return NULL;
-    ortc_node_move_before(own, n);
-    return y;
+    ortc_edge *y = ortc_match_apply(p, n, "Gather", 2, (ortc_edge *[]){table, n->in[1]}, 0, 0, NULL);
+    return y && ortc_match_set_int(y->producer, "axis", axis) ? y : NULL;
 }
 
 static ortc_status rewrite(ortc_normalise *p, ortc_node *n, ortc_node *d)
@@ -58,10 +47,11 @@ static ortc_status rewrite(ortc_normalise *p, ortc_node *n, ortc_node *d)
     if (!in[0] || !own) return ortc_no_memory(p->error, 0);
     for (uint32_t i = 0; i < d->n_in && i < 3; i++)
         if (in[i] && !ortc_node_set_in(own, i, in[i])) return ortc_no_memory(p->error, 0);
-    if (!one && !set_int(own, "axis", along + (along > axis ? more : 0))) return ortc_no_memory(p->error, 0);
-    if (block && !set_int(own, "block_size", block)) return ortc_no_memory(p->error, 0);
+    if (!one && !ortc_match_set_int(own, "axis", along + (along > axis ? more : 0)))
+        return ortc_no_memory(p->error, 0);
+    if (block && !ortc_match_set_int(own, "block_size", block)) return ortc_no_memory(p->error, 0);
     const int64_t type = ortc_node_int(d, "output_dtype", 0);
-    if (type && !set_int(own, "output_dtype", type)) return ortc_no_memory(p->error, 0);
+    if (type && !ortc_match_set_int(own, "output_dtype", type)) return ortc_no_memory(p->error, 0);
     ortc_node_move_before(own, n);
     y->producer = NULL;
     n->out[0] = NULL;

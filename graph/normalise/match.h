@@ -120,6 +120,16 @@ bool ortc_match_narrows(const ortc_edge *e, ortc_dtype t);
 /* A scalar of f32, f16 or bf16, rounded; NULL: no memory. */
 ortc_edge *ortc_match_constant(ortc_normalise *, ortc_dtype t, double value);
 
+/* The result of a new node of the standard's, of one result, before another; dims NULL: inference finds what
+ * it is. NULL: no memory, or an input is. (raise.c) */
+ortc_edge *ortc_match_apply(ortc_normalise *, ortc_node *before, const char *op, uint32_t n_in,
+                            ortc_edge *const *in, ortc_dtype t, int32_t rank, const ortc_dim *dims);
+static inline bool ortc_match_set_int(ortc_node *n, const char *name, int64_t value)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = value};
+    return ortc_node_set_attr(n, name, &a);
+}
+
 /* A node of `op` that takes the place and the output of `last`, with these inputs (NULL: left out) and, as
  * its body, what made that output of them so far. The caller sets attributes. *out NULL: nothing has changed,
  * for the output depends on something else too. (raise.c) */

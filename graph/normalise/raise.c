@@ -118,6 +118,20 @@ ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
 
 /* ---- Raising ------------------------------------------------------------------------------------------- */
 
+ortc_edge *ortc_match_apply(ortc_normalise *p, ortc_node *before, const char *op, uint32_t n_in,
+                            ortc_edge *const *in, ortc_dtype t, int32_t rank, const ortc_dim *dims)
+{
+    ortc_node *n = ortc_node_create(p->graph, ortc_op_find("", op), NULL, n_in, 1);
+    ortc_edge *y = n ? ortc_edge_create(p->graph, NULL) : NULL;
+    if (!y || !ortc_node_set_out(n, 0, y) ||
+        (dims && !ortc_edge_set_shape(y, ortc_tensor_type(t), rank, dims)))
+        return NULL;
+    for (uint32_t i = 0; i < n_in; i++)
+        if (!in[i] || !ortc_node_set_in(n, i, in[i])) return NULL;
+    ortc_node_move_before(n, before);
+    return y;
+}
+
 ortc_status ortc_match_raise(ortc_normalise *p, const ortc_op *op, ortc_node *last, ortc_edge *const *in,
                              uint32_t n_in, ortc_node **out)
 {

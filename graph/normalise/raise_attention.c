@@ -257,14 +257,7 @@ static bool masks_fit(const attention_form *f, ortc_dim *dims)
 static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *const *in,
                         uint32_t n_in, ortc_dtype t, const ortc_dim *dims)
 {
-    ortc_node *n = ortc_node_create(p->graph, ortc_op_find("", op), NULL, n_in, 1);
-    ortc_edge *y = ortc_edge_create(p->graph, NULL);
-    if (!n || !y || !ortc_node_set_out(n, 0, y) || !ortc_edge_set_shape(y, ortc_tensor_type(t), 4, dims))
-        return NULL;
-    ortc_node_move_before(n, before);
-    for (uint32_t i = 0; i < n_in; i++)
-        if (!in[i] || !ortc_node_set_in(n, i, in[i])) return NULL;
-    return y;
+    return ortc_match_apply(p, before, op, n_in, in, t, 4, dims);
 }
 
 static ortc_edge *cast(ortc_normalise *p, ortc_node *before, ortc_edge *x, ortc_dtype t)

@@ -273,25 +273,6 @@ static bool middle(const few_bits *f)
     return true;
 }
 
-static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *const *in,
-                        uint32_t n_in, ortc_dtype t, const int64_t *dims)
-{
-    ortc_node *n = ortc_node_create(p->graph, ortc_op_find("", op), NULL, n_in, 1);
-    ortc_edge *y = ortc_edge_create(p->graph, NULL);
-    if (!n || !y || !ortc_node_set_out(n, 0, y) || !ortc_edge_set_shape(y, ortc_tensor_type(t), 2, dims))
-        return NULL;
-    for (uint32_t i = 0; i < n_in; i++)
-        if (!in[i] || !ortc_node_set_in(n, i, in[i])) return NULL;
-    ortc_node_move_before(n, before);
-    return y;
-}
-
-static bool set_int(ortc_node *n, const char *name, int64_t value)
-{
-    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = value};
-    return ortc_node_set_attr(n, name, &a);
-}
-
 /* in: what the operator takes. n then multiplies by what these say, dequantised: its body. */
 static bool write(ortc_normalise *p, ortc_node *n, const few_bits *f, ortc_edge **in)
 {
@@ -306,10 +287,12 @@ static bool write(ortc_normalise *p, ortc_node *n, const few_bits *f, ortc_edge 
     of[0] = seen_as(p, in[1]->constant, t, 2, rows);
     of[1] = in[2];
     of[2] = zeros(p, f, t, 2, per_block, row);
-    ortc_edge *y = apply(p, n, "DequantizeLinear", of, 3, f->scale->dtype, rows);
-    if (!y || !set_int(y->producer, "axis", 1) || !set_int(y->producer, "block_size", f->block)) return false;
-    if (!gemm && !(y = apply(p, n, "Transpose", &y, 1, f->scale->dtype, turned))) return false;
-    return ortc_node_set_in(n, 1, y) && (!gemm || set_int(n, "transB", 1));
+    ortc_edge *y = ortc_match_apply(p, n, "DequantizeLinear", 3, of, f->scale->dtype, 2, rows);
+    if (!y || !ortc_match_set_int(y->producer, "axis", 1) ||
+        !ortc_match_set_int(y->producer, "block_size", f->block))
+        return false;
+    if (!gemm && !(y = ortc_match_apply(p, n, "Transpose", 1, &y, f->scale->dtype, 2, turned))) return false;
+    return ortc_node_set_in(n, 1, y) && (!gemm || ortc_match_set_int(n, "transB", 1));
 }
 
 ortc_status ortc_pass_raise_nbits(ortc_normalise *p)
@@ -325,8 +308,8 @@ ortc_status ortc_pass_raise_nbits(ortc_normalise *p)
         if (!write(p, n, &f, in)) return ortc_no_memory(p->error, (size_t)(f.n * f.k));
         ORTC_TRY(ortc_match_raise(p, op, n, in, in[5] ? 6 : in[3] ? 4 : 3, &made));
         if (!made) continue; /* cannot be: all that is read is the node's, or constant */
-        if (!set_int(made, "K", f.k) || !set_int(made, "N", f.n) || !set_int(made, "bits", f.width) ||
-            !set_int(made, "block_size", f.block))
+        if (!ortc_match_set_int(made, "K", f.k) || !ortc_match_set_int(made, "N", f.n) ||
+            !ortc_match_set_int(made, "bits", f.width) || !ortc_match_set_int(made, "block_size", f.block))
             return ortc_no_memory(p->error, 0);
     }
     return ORTC_OK;

@@ -126,14 +126,7 @@ static ortc_edge *ints(ortc_normalise *p, int64_t value)
 static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *const *in,
                         uint32_t n_in, int32_t rank, const ortc_dim *dims)
 {
-    ortc_node *n = ortc_node_create(p->graph, ortc_op_find("", op), NULL, n_in, 1);
-    ortc_edge *y = ortc_edge_create(p->graph, NULL);
-    if (!n || !y || !ortc_node_set_out(n, 0, y) || !ortc_edge_set_shape(y, in[0]->type, rank, dims))
-        return NULL;
-    for (uint32_t i = 0; i < n_in; i++)
-        if (!in[i] || !ortc_node_set_in(n, i, in[i])) return NULL;
-    ortc_node_move_before(n, before);
-    return y;
+    return in[0] ? ortc_match_apply(p, before, op, n_in, in, in[0]->type->dtype, rank, dims) : NULL;
 }
 
 /* The first half of `full`, made right behind it by the first who asks. */

@@ -107,6 +107,10 @@ typedef struct ortc_blocked_end {
     int32_t type;
     int straight; /* registers do all of it and store where results belong; else sums come here in f32 */
 } ortc_blocked_end;
+/* Sums of s32, of n pixels of a block that goes by args->int_ends, to y: element `at` of it, and of a
+ * residual. */
+void ortc_blocked_fixed(const ortc_blocked_args *args, int64_t block, const int32_t *sums, int64_t n,
+                        int64_t at);
 ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a);
 /* What registers have not done to n finished pixels of a block of output, from `channel` on, of which `lanes`
  * exist; they begin `at` elements into the output. The one place that knows epilogues. */

@@ -245,20 +245,11 @@ static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, c
 /* Sums of n pixels of a block that are integers: in fixed point, where they may go so. */
 static void finish_bytes(const job *j, float *sums, int64_t n, int64_t b, size_t lanes, int64_t at)
 {
-    enum { TOGETHER = 256 };
-    const ortc_blocked_args *a = j->a;
-    const int64_t size = ortc_dtype_bits(a->int_tail->type) / 8;
-    const int32_t port = a->int_tail->residual;
     if (!j->p->by_words) j->p->uk->to_integers((size_t)(n * ORTC_BLOCK), sums);
-    if (lanes < ORTC_BLOCK || !ortc_int_ends_has(a->int_ends, (size_t)b)) {
+    if (lanes == ORTC_BLOCK && ortc_int_ends_has(j->a->int_ends, (size_t)b))
+        ortc_blocked_fixed(j->a, b, (const int32_t *)(const void *)sums, n, at);
+    else
         ortc_blocked_finish(&j->end, sums, n, b * ORTC_BLOCK, lanes, at);
-        return;
-    }
-    for (int64_t i = 0; i < n; i += TOGETHER)
-        ortc_int_ends_run(a->int_ends, (size_t)b, (const int32_t *)(const void *)sums + i * ORTC_BLOCK,
-                          (size_t)min64(n - i, TOGETHER),
-                          port < 0 ? NULL : (const char *)a->in[port].data + at + i * ORTC_BLOCK,
-                          (char *)a->y + (at + i * ORTC_BLOCK) * size);
 }
 
 /* Tasks are numbered [image][block][plane][row task]. */

@@ -3,6 +3,7 @@
 #define ORTC_KERNELS_CONV_CPU_H
 
 #include "geometry.h"
+#include "kernels/common/blocks.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/integer_tail.h"
 
@@ -93,6 +94,13 @@ int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t move
 ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out);
 /* What n sums begin with: minus that, times the sums of filters. cpu_integer_blocks.c */
 void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *out);
+/* In blocks: what an epilogue reads of the result's shape lies so, too. */
+static inline void ortc_conv_integer_along(const ortc_conv_integer_state *s, const ortc_question *q,
+                                           ortc_offer *o)
+{
+    for (uint32_t i = 4; i < q->n_in && i < ORTC_PW_INPUTS; i++)
+        if (q->in[i].dtype && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = ortc_blocks();
+}
 /* Clocks of one core for the multiplications alone. */
 double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w);
 

@@ -63,8 +63,7 @@ static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc
                        stem ? "more than %d channels, or groups"
                             : "groups are not whole blocks, or too large",
                        ORTC_STEM_CHANNELS);
-    for (uint32_t i = 4; i < q->n_in && i < ORTC_PW_INPUTS; i++)
-        if (q->in[i].dtype && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
+    ortc_conv_integer_along(s, q, o);
     o->clocks = clocks_of(&g, &d, x, w);
     o->form = FORM(stem);
     if (!stem) o->in[0] = l;

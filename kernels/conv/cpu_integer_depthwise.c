@@ -93,8 +93,7 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
     if (ortc_conv_is_empty(&g) || !ortc_blocked_depthwise_plan_init(&g, q->in[0].dtype, 0, &d))
         return ortc_no(why, "not a filter for each channel, or too large");
-    for (uint32_t i = 4; i < q->n_in && i < ORTC_PW_INPUTS; i++)
-        if (q->in[i].dtype && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
+    ortc_conv_integer_along(s, q, o);
     o->clocks = clocks_of(&d);
     o->form = FORM;
     o->in[0] = o->out[0] = l;

@@ -222,8 +222,7 @@ static ortc_status choose_bytes(const void *state, const ortc_question *q, ortc_
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
     ORTC_TRY(choose(ORTC_TILED_BYTES, &g, q, o, why));
-    for (uint32_t i = 4; i < q->n_in && i < ORTC_PW_INPUTS; i++)
-        if (q->in[i].dtype && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = ortc_blocks();
+    ortc_conv_integer_along(s, q, o);
     return ORTC_OK;
 }
 

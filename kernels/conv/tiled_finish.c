@@ -30,11 +30,7 @@ void ortc_tiled_finish(const band *b, int fixed, float *sums, int64_t block, int
                                BLOCK;
             float *s = sums + (k * UNIT + q - from) * BLOCK;
             if (fixed) {
-                const ortc_int_ends *ends = j->a->int_ends;
-                const int32_t port = j->a->int_tail->residual;
-                ortc_int_ends_run(ends, (size_t)all, (const int32_t *)(const void *)s, (size_t)n,
-                                  port < 0 ? NULL : (const char *)j->a->in[port].data + at,
-                                  (char *)j->a->y + at * (j->a->int_tail->type == ORTC_F32 ? 4 : 1));
+                ortc_blocked_fixed(j->a, all, (const int32_t *)(const void *)s, n, at);
             } else if (j->straight && lanes == BLOCK) {
                 const int clip = j->a->tail->act == ORTC_UK_ACT_CLIP;
                 const float *residual = j->a->residual;

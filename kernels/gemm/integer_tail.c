@@ -270,7 +270,8 @@ static int read_links(const reader *r, uint32_t end)
 /* What is behind value v. */
 static int lower_rest(const reader *r, uint32_t v, const char **why)
 {
-    const program u = behind(r, v, ORTC_F32);
+    program u;
+    if (r->t->has_pass) u = behind(r, v, ORTC_F32);
     if (!ortc_pw_lower(r->t->has_pass ? &u.p : r->p, &r->t->rest, why)) return 0;
     if (ortc_pw_tile_can(&r->t->rest)) return 1;
     *why = "the epilogue has too many inputs or values";

@@ -308,9 +308,17 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     return ORTC_OK;
 }
 
+/* A place that weighs nothing reads a pixel all the same: there must be one. */
+static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    (void)state, (void)o;
+    return ortc_view_count(&q->in[0]) > 0 ? ORTC_OK : ortc_no(why, "X has no elements");
+}
+
 const ortc_kernel ortc_cpu_deform_conv = {.size = ORTC_SIZED(ortc_kernel),
                                           .name = "deform_conv.cpu",
                                           .supports = supports,
                                           .prepare = ortc_deform_prepare,
                                           .plan = plan,
-                                          .run = run};
+                                          .run = run,
+                                          .choose = choose};
