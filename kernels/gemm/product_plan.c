@@ -146,7 +146,7 @@ static int takes_rows(const ortc_product_plan *p)
 }
 
 /* Panels of one row's tasks come by fours where tasks enough are left, or little is made of three. */
-#define ROW_TASKS 6
+#define ROW_TASKS 4
 static void whole_rows(ortc_product_plan *p)
 {
     const int64_t panels = ceil_div(p->task_panels, ORTC_UK_ROW_PANELS) * ORTC_UK_ROW_PANELS,

@@ -66,7 +66,7 @@ enum {
 typedef struct ortc_uk_ahead {
     const char *from;
     size_t lines;
-    int near; /* b itself is in L1: no line asks for its next group */
+    int near; /* b itself is in L1, or comes as fast unasked: no line asks for its next group */
     /* of lines that CAN_BF16: sums of earlier parts, [mr][ldb], in place of ACCUMULATE; NULL: none */
     const float *sums;
 } ortc_uk_ahead;
