@@ -1,8 +1,8 @@
 /* The micro-kernels that gather image rows for convolutions: their contract, and the table that lists them.
  *
  * For each of `rows` rows r: dst[r*dst_step ..] becomes `left` zeros, then `count` elements of src +
- * r*src_step that lie `stride` apart, then `right` zeros. Reads nothing before the first or behind the last of
- * them (src at any alignment) and writes exactly left + count + right a row. No state, no allocation.
+ * r*src_step that lie `stride` apart, then `right` zeros. Reads nothing before the first or behind the
+ * last of them (src at any alignment), writes exactly left + count + right a row. No state, no allocation.
  */
 #ifndef ORTC_KERNELS_CONV_COLUMNS_UK_H
 #define ORTC_KERNELS_CONV_COLUMNS_UK_H
