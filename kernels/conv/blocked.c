@@ -257,6 +257,16 @@ static void finish_integers(const ortc_blocked_args *a, int32_t *sums, int64_t n
         memset(y + ((size_t)i * ORTC_BLOCK + lanes) * size, 0, (ORTC_BLOCK - lanes) * size);
 }
 
+void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t n, int64_t channel,
+                               size_t lanes, int64_t at)
+{
+    const int64_t block = channel / ORTC_BLOCK;
+    if (ortc_int_ends_has(e->a->int_ends, (size_t)block))
+        ortc_blocked_fixed(e->a, block, sums, n, at);
+    else
+        finish_integers(e->a, sums, n, channel, lanes, at);
+}
+
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at)
 {
@@ -535,11 +545,16 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
             if (residual) tile.residual = residual + at * ORTC_BLOCK;
             run((size_t)n, (size_t)blocks, &tile);
         }
-        for (int64_t b = 0; last && b < blocks; b++)
-            ortc_blocked_finish(&j->end, y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block,
-                                end - begin, (block + b) * ORTC_BLOCK,
-                                (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
-                                first + b * p->out_count * ORTC_BLOCK + begin * ORTC_BLOCK);
+        for (int64_t b = 0; last && b < blocks; b++) {
+            const size_t lanes = (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes;
+            const int64_t channel = (block + b) * ORTC_BLOCK, n = end - begin,
+                          at = first + (b * p->out_count + begin) * ORTC_BLOCK;
+            float *sums = y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block;
+            if (p->bytes)
+                ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, n, channel, lanes, at);
+            else
+                ortc_blocked_finish(&j->end, sums, n, channel, lanes, at);
+        }
     }
 }
 

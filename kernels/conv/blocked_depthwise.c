@@ -242,16 +242,6 @@ static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, c
             }
 }
 
-/* Sums of n pixels of a block that are integers: in fixed point, where they may go so. */
-static void finish_bytes(const job *j, float *sums, int64_t n, int64_t b, size_t lanes, int64_t at)
-{
-    if (!j->p->by_words) j->p->uk->to_integers((size_t)(n * ORTC_BLOCK), sums);
-    if (lanes == ORTC_BLOCK && ortc_int_ends_has(j->a->int_ends, (size_t)b))
-        ortc_blocked_fixed(j->a, b, (const int32_t *)(const void *)sums, n, at);
-    else
-        ortc_blocked_finish(&j->end, sums, n, b * ORTC_BLOCK, lanes, at);
-}
-
 /* Tasks are numbered [image][block][plane][row task]. */
 static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -306,7 +296,9 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             else
                 p->uk->depthwise(to - from, width, &w);
             if (p->type == ORTC_BLOCKED_BYTES) {
-                finish_bytes(j, y, (to - from) * width, b, lanes, at);
+                const int64_t n = (to - from) * width;
+                if (!p->by_words) p->uk->to_integers((size_t)(n * ORTC_BLOCK), y);
+                ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)y, n, b * ORTC_BLOCK, lanes, at);
                 continue;
             }
             ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);

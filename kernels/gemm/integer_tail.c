@@ -377,9 +377,8 @@ static void run_link(const ortc_int_link *l, const ortc_int_vector *bias, const 
 
 static const ortc_int_blocks *blocks_get(void)
 {
-#ifdef ORTC_TILES_amx
-    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
-    if ((ortc_cpu_features() & needs) == needs) return &ortc_int_blocks_amx;
+#if defined(__x86_64__)
+    if (ortc_cpu_features() & ORTC_CPU_AVX512) return &ortc_int_blocks_avx512;
 #endif
     return NULL;
 }

@@ -58,7 +58,7 @@ typedef struct ortc_int_passes {
 } ortc_int_passes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
 
-/* ---- Blocks of 16 channels, in fixed point (integer_tail_amx.c) ---------------------------------------- */
+/* ---- Blocks of 16 channels, in fixed point (integer_tail_avx512.c) ---------------------------------------- */
 
 /* Results of 8 bits by numbers in units of what is rounded to, with 16 bits behind the point: of the node; */
 typedef struct ortc_int_fixed {
@@ -93,8 +93,8 @@ typedef struct ortc_int_blocks {
     void (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums,
                 const void *residual, void *y);
 } ortc_int_blocks;
-#ifdef ORTC_TILES_amx
-extern const ortc_int_blocks ortc_int_blocks_amx;
+#if defined(__x86_64__)
+extern const ortc_int_blocks ortc_int_blocks_avx512;
 #endif
 
 /* ---- A node's epilogue --------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Sums of s32 to 8 bits in fixed point, blocks of 16 channels, four pixels at a time (integer_tail.h): on
- * machines with AMX, all of which have AVX-512 with VBMI.
+/* Sums of s32 to 8 bits in fixed point, blocks of 16 channels, four pixels at a time (integer_tail.h), for
+ * AVX-512.
  *
  * An element is one fused multiply-add per rounding, in units of what is rounded to with 16 bits behind the
  * point, half a unit and the window more: so that its upper half is the result, its lower half below twice
@@ -218,7 +218,7 @@ static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block
 /* What registers hold. */
 typedef struct steady {
     __m512 factor, bias, lo, hi, next, last_bias, residual;
-    __m512i first, last, integer, order, least, most, flip;
+    __m512i first, last, integer, pixels, order, least, most, flip;
     int moved;   /* lo is -hi */
     int bounded; /* not just by u8, to which packing saturates */
 } steady;
@@ -253,8 +253,9 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
     const __mmask32 odd = 0xaaaaaaaa; /* upper halves, of two in turn */
     const __m512i ab = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[0], 16), to[1]),
                   cd = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[2], 16), to[3]);
-    __m512i bytes = _mm512_packus_epi16(ab, cd);
-    __asm__("vpermb %1, %2, %0" : "=v"(bytes) : "v"(bytes), "v"(k->order));
+    /* [4 channels][two pixels][channel][pixel] to [4 channels][pixel][channel], and these words to pixels */
+    __m512i bytes = _mm512_shuffle_epi8(_mm512_packus_epi16(ab, cd), k->pixels);
+    bytes = _mm512_permutexvar_epi32(k->order, bytes);
     if (k->bounded)
         bytes = _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most), k->flip);
     _mm512_storeu_si512(y, bytes);
@@ -309,10 +310,7 @@ INLINE void all(const int back, const int adds, const ortc_int_fixed *f, const o
 static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
                      const void *residual, void *y)
 {
-/* Of [pixel][channel], out of [4 channels][two pixels][channel][pixel]. */
-#define FOUR(i) (i), (i) + 2, (i) + 4, (i) + 6
-#define PIXEL(i) FOUR(i), FOUR((i) + 16), FOUR((i) + 32), FOUR((i) + 48)
-    static const uint8_t order[GROUP * BLOCK] = {PIXEL(0), PIXEL(1), PIXEL(8), PIXEL(9)};
+    const __m128i pixels = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     const steady k = {.factor = _mm512_loadu_ps(b->factor),
                       .bias = _mm512_loadu_ps(b->bias),
                       .lo = _mm512_set1_ps(f->lo),
@@ -323,7 +321,8 @@ static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n,
                       .first = _mm512_set1_epi32(b->near),
                       .last = _mm512_set1_epi32(f->back ? f->last : b->near),
                       .integer = _mm512_set1_epi32(-65536),
-                      .order = _mm512_loadu_si512(order),
+                      .pixels = _mm512_broadcast_i32x4(pixels),
+                      .order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                       .least = _mm512_set1_epi8((char)f->least),
                       .most = _mm512_set1_epi8((char)f->most),
                       .flip = _mm512_set1_epi8((char)f->flip),
@@ -356,4 +355,4 @@ static void run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, cons
     }
 }
 
-const ortc_int_blocks ortc_int_blocks_amx = {init, block, run};
+const ortc_int_blocks ortc_int_blocks_avx512 = {init, block, run};
