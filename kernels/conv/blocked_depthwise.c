@@ -21,9 +21,9 @@ static int64_t word_pitch(const ortc_blocked_depthwise_plan *p) { return (p->wid
 
 static ortc_blocked_words_fn *by_words(void)
 {
-#ifdef ORTC_TILES_amx
-    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
-    if ((ortc_cpu_features() & needs) == needs) return ortc_uk_depthwise_words_amx;
+#ifdef ORTC_TILES_avx512vbmi
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI | ORTC_CPU_AVX512_VBMI;
+    if ((ortc_cpu_features() & needs) == needs) return ortc_uk_depthwise_words_avx512vbmi;
 #endif
     return NULL;
 }
@@ -271,7 +271,8 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                   .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * p->size,
                   .zero = p->is_signed ? (int8_t)j->a->zero : j->a->zero};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
-        ortc_blocked_words words = {.lines = lines, .words = (size_t)p->words};
+        ortc_blocked_words words = {
+            .lines = lines, .columns = (size_t)e->kernel[2], .words = (size_t)p->words};
         if (p->by_words) {
             x.zero = j->a->zero;
             x.beside = (char *)x.held + e->kernel[0] * p->held * word_pitch(p);

@@ -65,7 +65,8 @@ typedef void ortc_blocked_windows_fn(int64_t rows, int64_t pixels, const ortc_bl
 /* The same of bytes, exact: y = first + sums, of rows that are whole with what is beside the image, which may
  * be read 3 pixels beyond a window. */
 typedef struct ortc_blocked_words {
-    size_t lines, words;        /* of a window; of a line: four columns each, weights of those behind it 0 */
+    size_t lines, columns;      /* of a window */
+    size_t words;               /* of a line: four columns each, weights of those behind it 0 */
     const uint8_t *const *line; /* [row][line] */
     const int8_t *w;            /* [line][word][16][4] */
     const int32_t *first;       /* [16] */
@@ -73,8 +74,8 @@ typedef struct ortc_blocked_words {
     int32_t *y;                 /* [row][pixel][16] */
 } ortc_blocked_words;
 typedef void ortc_blocked_words_fn(int64_t rows, int64_t pixels, const ortc_blocked_words *);
-#ifdef ORTC_TILES_amx
-ortc_blocked_words_fn ortc_uk_depthwise_words_amx;
+#ifdef ORTC_TILES_avx512vbmi
+ortc_blocked_words_fn ortc_uk_depthwise_words_avx512vbmi;
 #endif
 
 typedef struct ortc_blocked_bytes {

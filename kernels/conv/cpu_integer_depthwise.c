@@ -1,8 +1,8 @@
 /* ConvInteger with a filter for each channel on the cpu, of values in blocks of 16 channels
  * (blocked_depthwise.h):
  *   conv_integer.depthwise   W is constant and, as s8, without zero points
- * Sums are made in f32, exactly, of bytes less x's zero point, which makes 0 of what is beside the image; on
- * machines with AMX by words of four taps.
+ * Sums are made in f32, exactly, of bytes less x's zero point, which makes 0 of what is beside the image; or
+ * by words of four taps, where the machine permutes and multiplies bytes.
  */
 #include <stdlib.h>
 #include <string.h>
