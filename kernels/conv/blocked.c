@@ -17,16 +17,19 @@
 #define SEGMENT 224 /* pixels */
 #define ROWS 4      /* fewer rows in a task only where they do not fit */
 #define MOST_ROWS 1024
+#define MOST_STRIDE 16
 #define REACH 4096 /* of a window, in pixels: what is laid out fits 64 bits by far */
 #define TASK_MACS 1e6
 #define TASKS 64         /* enough for many threads */
+#define EACH 4           /* of a thread, where their number is known */
 #define FEW 4            /* tasks that a small convolution has, */
 #define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less */
 #define GRAIN_MACS 0.1e6
 #define FINISHED 4   /* tiles whose sums are finished together: in L1 */
 #define FAR_WEIGHT 5 /* times a multiplication of many pixels */
-#define WORD 4       /* bytes that are multiplied together */
-#define LAID_OUT 80  /* 4 clocks from L3, which are to be a twentieth of the work */
+#define WORD 4       /* bytes that are multiplied together, */
+#define WORDS (ORTC_BLOCK / WORD)
+#define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -53,7 +56,8 @@ int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
         e->in[i] = d < 0 ? 1 : g->in[d], e->out[i] = d < 0 ? 1 : g->out[d];
         e->kernel[i] = d < 0 ? 1 : g->kernel[d], e->stride[i] = d < 0 ? 1 : g->stride[d];
         e->dilation[i] = d < 0 ? 1 : g->dilation[d], e->pad[i] = d < 0 ? 0 : g->pad[d];
-        if (e->stride[i] > 16 || e->dilation[i] > REACH || (e->kernel[i] - 1) * e->dilation[i] > REACH)
+        if (e->stride[i] > MOST_STRIDE || e->dilation[i] > REACH ||
+            (e->kernel[i] - 1) * e->dilation[i] > REACH)
             return 0;
     }
     return 1;
@@ -107,7 +111,7 @@ static void lay_out(ortc_blocked_plan *p, int64_t rows)
 }
 
 /* How much is done at a time: chunks, rows, tasks. */
-static void split(ortc_blocked_plan *p)
+static void split(ortc_blocked_plan *p, uint32_t threads)
 {
     const int64_t wide = (int64_t)p->uk->most_blocks, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
     const int64_t rows = p->e.out[1];
@@ -136,7 +140,10 @@ static void split(ortc_blocked_plan *p)
                         (p->out_count > 1 ? 1 : FAR_WEIGHT);
     const int64_t large = macs / TASK_MACS > TASKS ? TASKS : (int64_t)(macs / TASK_MACS),
                   small = macs / FEW_MACS > FEW ? FEW : (int64_t)(macs / FEW_MACS);
-    const int64_t want = max64(1, max64(large, small));
+    const int64_t most = threads == 0   ? TASKS
+                         : threads == 1 ? 1
+                                        : EACH * (int64_t)threads,
+                  want = max64(1, min64(most, max64(large, small)));
     const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
     const int64_t pairs = ceil_div(p->outs, wide);
     /* Where weights are more than the image they are read once, by tasks of few blocks. */
@@ -170,7 +177,8 @@ static void find_taps(ortc_blocked_plan *p)
     }
 }
 
-int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *p)
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
+                           ortc_blocked_plan *p)
 {
     const int64_t c = g->channels, f = g->filters;
     memset(p, 0, sizeof *p);
@@ -201,7 +209,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    split(p);
+    split(p, p->bytes ? threads : 0);
     p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
     /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
     const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
@@ -451,25 +459,37 @@ static const float *read_line(const task *t, const char *from, int64_t n)
     return t->line;
 }
 
-/* Phase q of one row of input, `src`, or NULL for one of padding: pixels first, first + stride, .. */
-static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
+/* A phase of rows of input: pixels first, first + stride, .., of which lo .. hi-1 are in the image. */
+typedef struct phase {
+    int64_t first, lo, hi;
+} phase;
+
+static phase phase_of(const task *t, int64_t q)
 {
     const ortc_blocked_plan *p = t->j->p;
     const int64_t s = p->e.stride[2], first = t->column * s - p->e.pad[2] + q, n = p->pitch / p->step;
-    int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
-            hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
-    if (!src || hi <= lo) lo = hi = 0;
-    const char *from = hi > lo ? src + (first + lo * s) * p->pixel : src;
+    const int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
+                  hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
+    return (phase){first, lo, hi > lo ? hi : lo};
+}
+
+/* That of one row, `src`, or NULL for one of padding. */
+static void fill_phase(const task *t, const char *src, const phase *f, float *dst)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t s = p->e.stride[2], lo = f->lo, hi = src ? f->hi : lo;
+    const char *from = hi > lo ? src + (f->first + lo * s) * p->pixel : src;
+    const size_t all = (size_t)p->pitch, begin = (size_t)(lo * p->step), end = (size_t)(hi * p->step);
     const int zero = t->j->a->zero; /* of floats 0 */
-    memset(dst, zero, (size_t)(lo * p->step) * sizeof *dst);
+    if (begin > 0) memset(dst, zero, begin * sizeof *dst);
     if (hi > lo && p->stem)
         p->columns->run(1, dst + lo, 0, read_line(t, from, (hi - lo - 1) * s + 1), 0, (size_t)s, 0,
                         (size_t)(hi - lo), 0);
     else if (hi > lo && p->bytes)
-        p->bytes->move((size_t)(hi - lo), from, (size_t)(s * p->pixel), p->flip, dst + lo * p->step);
+        p->bytes->move((size_t)(hi - lo), from, (size_t)(s * p->pixel), p->flip, dst + begin);
     else if (hi > lo)
-        p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + lo * ORTC_BLOCK);
-    memset(dst + hi * p->step, zero, (size_t)((n - hi) * p->step) * sizeof *dst);
+        p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + begin);
+    if (end < all) memset(dst + end, zero, (all - end) * sizeof *dst);
 }
 
 /* Blocks g0 .. g1-1 of input under the task. */
@@ -479,6 +499,8 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
     const int64_t row_bytes = p->e.in[2] * p->pixel,
                   planes = p->stem ? p->channels : p->ins; /* of an image */
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
+    phase phases[MOST_STRIDE];
+    for (int64_t q = 0; q < p->phases; q++) phases[q] = phase_of(t, q);
     for (int64_t g = g0; g < g1; g++)
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
@@ -490,12 +512,29 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
                 const int64_t row = t->row * p->e.stride[1] - p->e.pad[1] + i * p->row_skip;
                 const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
                 for (int64_t q = 0; q < p->phases; q++)
-                    fill_phase(t, inside ? x + row * row_bytes : NULL, q, dst + q * p->pitch);
+                    fill_phase(t, inside ? x + row * row_bytes : NULL, &phases[q], dst + q * p->pitch);
             }
         }
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* Lines of each block of the next weights, `block` being their first, that a tile asks for at each tap: so
+ * that all are there when tiles come to them. */
+static int64_t lines_of(const task *t, int64_t block, int64_t tiles)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    return p->bytes && !p->stem && block < t->block + t->blocks ? ceil_div(p->step, t->rows * tiles) : 0;
+}
+
+/* Tile k of all that go over the same weights. */
+static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t k, int64_t blocks)
+{
+    const int64_t taps = (int64_t)(tile->groups * tile->taps);
+    tile->next_lines = k * lines < WORDS ? (size_t)lines : 0;
+    tile->next = (const char *)tile->w +
+                 (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * WORD;
+}
 
 /* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
 static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
@@ -532,7 +571,8 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                                           : p->uk->dense[p->type];
     const float *residual = last && j->end.straight ? j->a->residual : NULL;
     if (residual) residual += first;
-    const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
+    const int64_t tiles = ceil_div(t->pixels, most), lines = lines_of(t, block + blocks, tiles),
+                  some = apart ? FINISHED : tiles;
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
     for (int64_t from = 0; from < tiles; from += some) {
         const int64_t to = min64(from + some, tiles), begin = dealt(t->pixels, tiles, from),
@@ -541,6 +581,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
         for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
             n = each + (i < more);
             tile.x = x + at * p->step;
+            if (lines > 0) ask_ahead(&tile, lines, row * tiles + i, blocks);
             tile.y = y + (at - left) * ORTC_BLOCK;
             if (residual) tile.residual = residual + at * ORTC_BLOCK;
             run((size_t)n, (size_t)blocks, &tile);

@@ -10,8 +10,8 @@
  * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
- * Decisions follow from extents and type alone, never from threads: results are the same bits on any number
- * of them. Channels that only pad the last block are written as 0. Leaves to others: operators, choosing.
+ * Decisions follow from extents and type, and of bytes, whose sums are exact, from threads: results are the
+ * same bits on any number of them. Channels that only pad the last block are written as 0. Leaves to others: operators, choosing.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_H
 #define ORTC_KERNELS_CONV_BLOCKED_H
@@ -58,8 +58,10 @@ typedef struct ortc_blocked_plan {
     int64_t *offset;    /* of each tap; owned */
 } ortc_blocked_plan;
 
-/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. */
-int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *out);
+/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. threads: that a run
+ * has at most, 0: not known; of bytes, whose sums are exact, few have few tasks. */
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
+                           ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
 /* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the

@@ -271,8 +271,9 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                   .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * p->size,
                   .zero = p->is_signed ? (int8_t)j->a->zero : j->a->zero};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
-        ortc_blocked_words words = {
-            .lines = lines, .columns = (size_t)e->kernel[2], .words = (size_t)p->words};
+        ortc_blocked_words words = {.lines = lines,
+                                    .columns = (size_t)e->kernel[2],
+                                    .words = (size_t)p->words};
         if (p->by_words) {
             x.zero = j->a->zero;
             x.beside = (char *)x.held + e->kernel[0] * p->held * word_pitch(p);

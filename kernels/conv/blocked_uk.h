@@ -36,6 +36,10 @@ typedef struct ortc_blocked_tile {
     const float *residual; /* lies as y does, NULL: none; added */
     int clip;              /* then min(max(s, lo), hi); a NaN stays */
     float lo, hi;
+    /* Of bytes: weights to come, of which so many lines of 64 bytes are asked for at a tap of a group, and as
+     * many w_block behind for two blocks. */
+    const char *next;
+    size_t next_lines;
 } ortc_blocked_tile;
 
 /* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */

@@ -59,7 +59,7 @@ static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc
     if (!ortc_conv_integer_symmetric(q->in, q->n_in, w == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
-    if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, &d))
+    if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, 0, &d))
         return ortc_no(why,
                        stem ? "more than %d channels, or groups"
                             : "groups are not whole blocks, or too large",
@@ -78,7 +78,7 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
     ortc_conv_geometry g;
     blocks_plan *b = calloc(1, sizeof *b);
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
-    if (!b || !ortc_blocked_plan_init(&g, p->in[0].dtype, stem, &b->dense)) {
+    if (!b || !ortc_blocked_plan_init(&g, p->in[0].dtype, stem, p->threads, &b->dense)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }

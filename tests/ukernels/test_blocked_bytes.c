@@ -256,9 +256,9 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     way p;
     int bad = 0;
     make(&c, r, tiles);
-    if (tiles ? !ortc_tiled_plan_init(tiles, &c.g, c.x_type, ORTC_TILED_BYTES, (uint32_t)(rng_next(r) % 3),
-                                      &p.tiled)
-              : !ortc_blocked_plan_init(&c.g, c.x_type, c.stem, &p.dense))
+    const uint32_t threads = (uint32_t)(rng_next(r) % 3);
+    if (tiles ? !ortc_tiled_plan_init(tiles, &c.g, c.x_type, ORTC_TILED_BYTES, threads, &p.tiled)
+              : !ortc_blocked_plan_init(&c.g, c.x_type, c.stem, threads, &p.dense))
         return 1;
     fill(&c, r);
     const size_t bytes = ((tiles ? p.tiled.scratch : p.dense.scratch) + 63) / 64 * 64;
