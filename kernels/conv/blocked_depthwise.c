@@ -33,7 +33,7 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
 {
     memset(p, 0, sizeof *p);
     if (g->channels != 1 || g->filters != 1 || g->group == 1 || g->kernel_count > 4096 || g->images == 0 ||
-        g->out_count == 0 || !ortc_conv_extents(g, &p->extents))
+        g->out_count == 0 || !ortc_conv_extents(g, &p->extents) || p->extents.in[1] > INT32_MAX)
         return 0;
     p->uk = ortc_blocked_uk_get();
     p->size = ortc_dtype_bits(type) / 8;
@@ -177,8 +177,9 @@ static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t ro
 {
     const ortc_blocked_depthwise_plan *p = r->p;
     if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * 4;
-    if (p->by_words) return (const char *)r->held + (d * p->held + row % p->held) * word_pitch(p);
-    return (const char *)(r->held + (d * p->held + row % p->held) * p->width * ORTC_BLOCK);
+    const int64_t at = d * p->held + (uint32_t)row % (uint32_t)p->held; /* of 32 bits: quick */
+    if (p->by_words) return (const char *)r->held + at * word_pitch(p);
+    return (const char *)(r->held + at * p->width * ORTC_BLOCK);
 }
 
 /* A row as it is, unsigned. */

@@ -223,12 +223,17 @@ typedef struct steady {
     int bounded; /* not just by u8, to which packing saturates */
 } steady;
 
+/* The lower half that is the smallest of four: above it nothing counts. */
+INLINE __m512i nearest(const __m512i *v)
+{
+    return _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
+}
+
 /* adds: 0; 1: of u8; 2: of s8. Returns which channels have no element near a half. */
 INLINE __mmask16 four(const int back, const int adds, const steady *k, const int32_t *sums,
                       const uint8_t *residual, uint8_t *y)
 {
-    __m512i to[GROUP];
-    __mmask16 sure = 0xffff;
+    __m512i to[GROUP], first[GROUP];
 #pragma GCC unroll 4
     for (int i = 0; i < GROUP; i++) {
         __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums + i * BLOCK));
@@ -237,7 +242,7 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
             v = k->moved ? _mm512_range_ps(v, k->hi, 2 /* the smaller of |v| and hi, with v's sign */)
                          : _mm512_min_ps(_mm512_max_ps(v, k->lo), k->hi);
             const __m512i q = _mm512_cvtps_epi32(v);
-            sure = _mm512_mask_test_epi32_mask(sure, q, k->first);
+            first[i] = q;
             v = _mm512_cvtepi32_ps(_mm512_and_si512(q, k->integer));
             v = _mm512_fmadd_ps(v, k->next, k->last_bias);
         }
@@ -248,11 +253,12 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
                                 k->residual, v);
         }
         to[i] = _mm512_cvtps_epi32(v);
-        sure = _mm512_mask_test_epi32_mask(sure, to[i], k->last);
     }
-    const __mmask32 odd = 0xaaaaaaaa; /* upper halves, of two in turn */
-    const __m512i ab = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[0], 16), to[1]),
-                  cd = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[2], 16), to[3]);
+    __mmask16 sure = _mm512_test_epi32_mask(nearest(to), k->last);
+    if (back) sure = _mm512_mask_test_epi32_mask(sure, nearest(first), k->first);
+    /* upper halves, of two in turn */
+    const __m512i ab = _mm512_ternarylogic_epi32(k->integer, to[1], _mm512_srli_epi32(to[0], 16), 0xca),
+                  cd = _mm512_ternarylogic_epi32(k->integer, to[3], _mm512_srli_epi32(to[2], 16), 0xca);
     /* [4 channels][two pixels][channel][pixel] to [4 channels][pixel][channel], and these words to pixels */
     __m512i bytes = _mm512_shuffle_epi8(_mm512_packus_epi16(ab, cd), k->pixels);
     bytes = _mm512_permutexvar_epi32(k->order, bytes);
