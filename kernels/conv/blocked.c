@@ -29,7 +29,9 @@
 #define FAR_WEIGHT 5 /* times a multiplication of many pixels */
 #define WORD 4       /* bytes that are multiplied together, */
 #define WORDS (ORTC_BLOCK / WORD)
-#define LAID_OUT 80 /* 4 clocks from L3, which are to be a twentieth of the work */
+#define LAID_OUT 80  /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
+#define LAID_PART 20 /* from L3 */
+#define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -110,6 +112,24 @@ static void lay_out(ortc_blocked_plan *p, int64_t rows)
     p->all = p->chunk * p->plane;
 }
 
+/* Blocks of a task where `others` tasks do each of them, on so many threads: those with which the thread that
+ * has most to do has least, laying out being `least` blocks over LAID_PART; of those that are nearly as good, up
+ * to `want` tasks, the most, for threads that come late. */
+static int64_t shared_blocks(const ortc_blocked_plan *p, int64_t others, double least, int64_t threads,
+                             int64_t want)
+{
+    const int64_t wide = (int64_t)p->uk->most_blocks, pairs = ceil_div(p->outs, wide);
+    int64_t best = pairs * wide;
+    double best_cost = INFINITY;
+    for (int64_t n = 1; n <= pairs && (n == 1 || others * n <= MOST_TIMES * want); n++) {
+        const int64_t blocks = ceil_div(pairs, n) * wide, tasks = others * ceil_div(p->outs, blocks);
+        const double cost = (double)ceil_div(tasks, threads) *
+                            ((double)min64(blocks, p->outs) + (p->in_place ? 0 : least / LAID_PART));
+        if (cost < best_cost * (tasks <= want ? 1.02 : 1)) best = blocks, best_cost = fmin(cost, best_cost);
+    }
+    return best;
+}
+
 /* How much is done at a time: chunks, rows, tasks. */
 static void split(ortc_blocked_plan *p, uint32_t threads)
 {
@@ -160,6 +180,7 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
     const double under = (double)(p->rows * p->segment * p->taps * p->step);
     const double least = p->in_place ? 1 : LAID_OUT * (double)p->plane / (double)p->step / under;
     while ((double)p->blocks < least && p->blocks < p->outs) p->blocks += wide;
+    if (threads > 0) p->blocks = shared_blocks(p, outer * p->row_tasks, least, threads, want);
     p->block_tasks = ceil_div(p->outs, p->blocks);
     const double task = macs / (double)(outer * p->row_tasks * p->block_tasks);
     p->grain = task >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / (task + 1)) + 1;
