@@ -113,8 +113,8 @@ static void lay_out(ortc_blocked_plan *p, int64_t rows)
 }
 
 /* Blocks of a task where `others` tasks do each of them, on so many threads: those with which the thread that
- * has most to do has least, laying out being `least` blocks over LAID_PART; of those that are nearly as good, up
- * to `want` tasks, the most, for threads that come late. */
+ * has most to do has least, laying out being `least` blocks over LAID_PART; of those that are nearly as good,
+ * up to `want` tasks, the most, for threads that come late. */
 static int64_t shared_blocks(const ortc_blocked_plan *p, int64_t others, double least, int64_t threads,
                              int64_t want)
 {

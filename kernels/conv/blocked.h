@@ -11,7 +11,8 @@
  * where it lies; windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents and type, and of bytes, whose sums are exact, from threads: results are the
- * same bits on any number of them. Channels that only pad the last block are written as 0. Leaves to others: operators, choosing.
+ * same bits on any number of them. Channels that only pad the last block are written as 0. Leaves to others:
+ * operators, choosing.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_H
 #define ORTC_KERNELS_CONV_BLOCKED_H
@@ -58,8 +59,8 @@ typedef struct ortc_blocked_plan {
     int64_t *offset;    /* of each tap; owned */
 } ortc_blocked_plan;
 
-/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. threads: that a run
- * has at most, 0: not known; of bytes, whose sums are exact, few have few tasks. */
+/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. threads: that a
+ * run has at most, 0: not known; of bytes few have few tasks. */
 int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
                            ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);

@@ -58,7 +58,7 @@ typedef struct ortc_int_passes {
 } ortc_int_passes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
 
-/* ---- Blocks of 16 channels, in fixed point (integer_tail_avx512.c) ---------------------------------------- */
+/* ---- Blocks of 16 channels, in fixed point (integer_tail_avx512.c) ------------------------------------- */
 
 /* Results of 8 bits by numbers in units of what is rounded to, with 16 bits behind the point: of the node; */
 typedef struct ortc_int_fixed {
@@ -145,9 +145,10 @@ typedef struct ortc_int_run {
 } ortc_int_run;
 ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
 
-/* Blocks of 16 channels that go by fixed point (of links whole ones), where the epilogue's vectors are constants: a plan has
- * them. `first` [channels] is added to sums before anything else; with it they are below 2^30. NULL: a node
- * goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has). Owner: free(). */
+/* Blocks of 16 channels that go by fixed point (whole ones, where there are links), where the epilogue's
+ * vectors are constants: a plan has them. `first` [channels] is added to sums before anything else; with it
+ * they are below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it
+ * (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
     const ortc_int_tail *tail;                                  /* with its links; NULL: there are none */
     const float *bias[ORTC_INT_LINKS], *number[ORTC_INT_LINKS]; /* of each: a vector, or one for all */
@@ -161,8 +162,8 @@ static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
 {
     return e && block < e->count && e->blocks[block].near != 0;
 }
-/* n pixels [n][16] of a block, up to 256, without `first`, to y; residual: theirs, where there is one. Channels
- * that only pad the last block become 0; their sums are 0. */
+/* n pixels [n][16] of a block, up to 256, without `first`, to y; residual: theirs, where there is one.
+ * Channels that only pad the last block, whose sums are 0, become 0. */
 void ortc_int_ends_run(const ortc_int_ends *, size_t block, const int32_t *sums, size_t n,
                        const void *residual, void *y);
 
