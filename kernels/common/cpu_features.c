@@ -59,6 +59,7 @@ static uint32_t detect(void)
     const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, all = f | dq | bw | vl;
     if ((b & all) != all || (state & 0xe6) != 0xe6) return bits; /* opmask, upper zmm, zmm16-31 */
     bits |= ORTC_CPU_AVX512;
+    if (c & 1u << 1) bits |= ORTC_CPU_AVX512_VBMI;
     if (c & 1u << 11) bits |= ORTC_CPU_AVX512_VNNI;
     const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
     /* cores with AMX take 2 clocks for a vdpbf16ps, 4 of them for what they do in tiles in 1 */

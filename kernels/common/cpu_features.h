@@ -25,6 +25,7 @@ enum {
     /* Tiles multiply f32, too, as pieces of bf16. Not at level "amx-fma", for machines that slow their tiles
      * down in use until six of their products take longer than fused multiply-adds. */
     ORTC_CPU_AMX_F32 = 1u << 7,
+    ORTC_CPU_AVX512_VBMI = 1u << 8, /* permutations of bytes */
 };
 
 /* The instruction sets that kernels may use: what the machine has, under ORTC_CPU and the tests' mask.

@@ -17,16 +17,21 @@
 #define SEGMENT 224 /* pixels */
 #define ROWS 4      /* fewer rows in a task only where they do not fit */
 #define MOST_ROWS 1024
+#define MOST_STRIDE 16
 #define REACH 4096 /* of a window, in pixels: what is laid out fits 64 bits by far */
 #define TASK_MACS 1e6
 #define TASKS 64         /* enough for many threads */
+#define EACH 4           /* of a thread, where their number is known */
 #define FEW 4            /* tasks that a small convolution has, */
 #define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less */
 #define GRAIN_MACS 0.1e6
 #define FINISHED 4   /* tiles whose sums are finished together: in L1 */
 #define FAR_WEIGHT 5 /* times a multiplication of many pixels */
-#define WORD 4       /* bytes that are multiplied together */
-#define LAID_OUT 80  /* 4 clocks from L3, which are to be a twentieth of the work */
+#define WORD 4       /* bytes that are multiplied together, */
+#define WORDS (ORTC_BLOCK / WORD)
+#define LAID_OUT 80  /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
+#define LAID_PART 20 /* from L3 */
+#define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -53,7 +58,8 @@ int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
         e->in[i] = d < 0 ? 1 : g->in[d], e->out[i] = d < 0 ? 1 : g->out[d];
         e->kernel[i] = d < 0 ? 1 : g->kernel[d], e->stride[i] = d < 0 ? 1 : g->stride[d];
         e->dilation[i] = d < 0 ? 1 : g->dilation[d], e->pad[i] = d < 0 ? 0 : g->pad[d];
-        if (e->stride[i] > 16 || e->dilation[i] > REACH || (e->kernel[i] - 1) * e->dilation[i] > REACH)
+        if (e->stride[i] > MOST_STRIDE || e->dilation[i] > REACH ||
+            (e->kernel[i] - 1) * e->dilation[i] > REACH)
             return 0;
     }
     return 1;
@@ -106,8 +112,26 @@ static void lay_out(ortc_blocked_plan *p, int64_t rows)
     p->all = p->chunk * p->plane;
 }
 
+/* Blocks of a task where `others` tasks do each of them, on so many threads: those with which the thread that
+ * has most to do has least, laying out being `least` blocks over LAID_PART; of those that are nearly as good,
+ * up to `want` tasks, the most, for threads that come late. */
+static int64_t shared_blocks(const ortc_blocked_plan *p, int64_t others, double least, int64_t threads,
+                             int64_t want)
+{
+    const int64_t wide = (int64_t)p->uk->most_blocks, pairs = ceil_div(p->outs, wide);
+    int64_t best = pairs * wide;
+    double best_cost = INFINITY;
+    for (int64_t n = 1; n <= pairs && (n == 1 || others * n <= MOST_TIMES * want); n++) {
+        const int64_t blocks = ceil_div(pairs, n) * wide, tasks = others * ceil_div(p->outs, blocks);
+        const double cost = (double)ceil_div(tasks, threads) *
+                            ((double)min64(blocks, p->outs) + (p->in_place ? 0 : least / LAID_PART));
+        if (cost < best_cost * (tasks <= want ? 1.02 : 1)) best = blocks, best_cost = fmin(cost, best_cost);
+    }
+    return best;
+}
+
 /* How much is done at a time: chunks, rows, tasks. */
-static void split(ortc_blocked_plan *p)
+static void split(ortc_blocked_plan *p, uint32_t threads)
 {
     const int64_t wide = (int64_t)p->uk->most_blocks, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
     const int64_t rows = p->e.out[1];
@@ -136,7 +160,10 @@ static void split(ortc_blocked_plan *p)
                         (p->out_count > 1 ? 1 : FAR_WEIGHT);
     const int64_t large = macs / TASK_MACS > TASKS ? TASKS : (int64_t)(macs / TASK_MACS),
                   small = macs / FEW_MACS > FEW ? FEW : (int64_t)(macs / FEW_MACS);
-    const int64_t want = max64(1, max64(large, small));
+    const int64_t most = threads == 0   ? TASKS
+                         : threads == 1 ? 1
+                                        : EACH * (int64_t)threads,
+                  want = max64(1, min64(most, max64(large, small)));
     const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
     const int64_t pairs = ceil_div(p->outs, wide);
     /* Where weights are more than the image they are read once, by tasks of few blocks. */
@@ -153,6 +180,7 @@ static void split(ortc_blocked_plan *p)
     const double under = (double)(p->rows * p->segment * p->taps * p->step);
     const double least = p->in_place ? 1 : LAID_OUT * (double)p->plane / (double)p->step / under;
     while ((double)p->blocks < least && p->blocks < p->outs) p->blocks += wide;
+    if (threads > 0) p->blocks = shared_blocks(p, outer * p->row_tasks, least, threads, want);
     p->block_tasks = ceil_div(p->outs, p->blocks);
     const double task = macs / (double)(outer * p->row_tasks * p->block_tasks);
     p->grain = task >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / (task + 1)) + 1;
@@ -170,7 +198,8 @@ static void find_taps(ortc_blocked_plan *p)
     }
 }
 
-int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *p)
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
+                           ortc_blocked_plan *p)
 {
     const int64_t c = g->channels, f = g->filters;
     memset(p, 0, sizeof *p);
@@ -201,7 +230,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    split(p);
+    split(p, p->bytes ? threads : 0);
     p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
     /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
     const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
@@ -255,6 +284,16 @@ static void finish_integers(const ortc_blocked_args *a, int32_t *sums, int64_t n
         memcpy(y, sums, (size_t)n * ORTC_BLOCK * size);
     for (int64_t i = 0; lanes < ORTC_BLOCK && i < n; i++)
         memset(y + ((size_t)i * ORTC_BLOCK + lanes) * size, 0, (ORTC_BLOCK - lanes) * size);
+}
+
+void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t n, int64_t channel,
+                               size_t lanes, int64_t at)
+{
+    const int64_t block = channel / ORTC_BLOCK;
+    if (ortc_int_ends_has(e->a->int_ends, (size_t)block))
+        ortc_blocked_fixed(e->a, block, sums, n, at);
+    else
+        finish_integers(e->a, sums, n, channel, lanes, at);
 }
 
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
@@ -441,25 +480,37 @@ static const float *read_line(const task *t, const char *from, int64_t n)
     return t->line;
 }
 
-/* Phase q of one row of input, `src`, or NULL for one of padding: pixels first, first + stride, .. */
-static void fill_phase(const task *t, const char *src, int64_t q, float *dst)
+/* A phase of rows of input: pixels first, first + stride, .., of which lo .. hi-1 are in the image. */
+typedef struct phase {
+    int64_t first, lo, hi;
+} phase;
+
+static phase phase_of(const task *t, int64_t q)
 {
     const ortc_blocked_plan *p = t->j->p;
     const int64_t s = p->e.stride[2], first = t->column * s - p->e.pad[2] + q, n = p->pitch / p->step;
-    int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
-            hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
-    if (!src || hi <= lo) lo = hi = 0;
-    const char *from = hi > lo ? src + (first + lo * s) * p->pixel : src;
+    const int64_t lo = first >= 0 ? 0 : min64(n, ceil_div(-first, s)),
+                  hi = p->e.in[2] > first ? min64(n, ceil_div(p->e.in[2] - first, s)) : 0;
+    return (phase){first, lo, hi > lo ? hi : lo};
+}
+
+/* That of one row, `src`, or NULL for one of padding. */
+static void fill_phase(const task *t, const char *src, const phase *f, float *dst)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t s = p->e.stride[2], lo = f->lo, hi = src ? f->hi : lo;
+    const char *from = hi > lo ? src + (f->first + lo * s) * p->pixel : src;
+    const size_t all = (size_t)p->pitch, begin = (size_t)(lo * p->step), end = (size_t)(hi * p->step);
     const int zero = t->j->a->zero; /* of floats 0 */
-    if (lo > 0) memset(dst, zero, (size_t)(lo * p->step) * sizeof *dst);
+    if (begin > 0) memset(dst, zero, begin * sizeof *dst);
     if (hi > lo && p->stem)
         p->columns->run(1, dst + lo, 0, read_line(t, from, (hi - lo - 1) * s + 1), 0, (size_t)s, 0,
                         (size_t)(hi - lo), 0);
     else if (hi > lo && p->bytes)
-        p->bytes->move((size_t)(hi - lo), from, (size_t)(s * p->pixel), p->flip, dst + lo * p->step);
+        p->bytes->move((size_t)(hi - lo), from, (size_t)(s * p->pixel), p->flip, dst + begin);
     else if (hi > lo)
-        p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + lo * ORTC_BLOCK);
-    if (hi < n) memset(dst + hi * p->step, zero, (size_t)((n - hi) * p->step) * sizeof *dst);
+        p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + begin);
+    if (end < all) memset(dst + end, zero, (all - end) * sizeof *dst);
 }
 
 /* Pixels i0 .. i1-1 of all phases, one by one: pixel x at from[x - begin], zeros outside of begin .. end. */
@@ -496,6 +547,8 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
     const int64_t row_bytes = p->e.in[2] * p->pixel,
                   planes = p->stem ? p->channels : p->ins; /* of an image */
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
+    phase phases[MOST_STRIDE];
+    for (int64_t q = 0; q < p->phases; q++) phases[q] = phase_of(t, q);
     for (int64_t g = g0; g < g1; g++)
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
@@ -508,12 +561,29 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
                 const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
                 const char *src = inside ? x + row * row_bytes : NULL;
                 if (fill_phases(t, src, dst)) continue;
-                for (int64_t q = 0; q < p->phases; q++) fill_phase(t, src, q, dst + q * p->pitch);
+                for (int64_t q = 0; q < p->phases; q++) fill_phase(t, src, &phases[q], dst + q * p->pitch);
             }
         }
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
+
+/* Lines of each block of the next weights, `block` being their first, that a tile asks for at each tap: so
+ * that all are there when tiles come to them. */
+static int64_t lines_of(const task *t, int64_t block, int64_t tiles)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    return p->bytes && !p->stem && block < t->block + t->blocks ? ceil_div(p->step, t->rows * tiles) : 0;
+}
+
+/* Tile k of all that go over the same weights. */
+static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t k, int64_t blocks)
+{
+    const int64_t taps = (int64_t)(tile->groups * tile->taps);
+    tile->next_lines = k * lines < WORDS ? (size_t)lines : 0;
+    tile->next = (const char *)tile->w +
+                 (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * WORD;
+}
 
 /* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
 static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
@@ -550,7 +620,8 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                                           : p->uk->dense[p->type];
     const float *residual = last && j->end.straight ? j->a->residual : NULL;
     if (residual) residual += first;
-    const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
+    const int64_t tiles = ceil_div(t->pixels, most), lines = lines_of(t, block + blocks, tiles),
+                  some = apart ? FINISHED : tiles;
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
     for (int64_t from = 0; from < tiles; from += some) {
         const int64_t to = min64(from + some, tiles), begin = dealt(t->pixels, tiles, from),
@@ -559,15 +630,21 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
         for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
             n = each + (i < more);
             tile.x = x + at * p->step;
+            if (lines > 0) ask_ahead(&tile, lines, row * tiles + i, blocks);
             tile.y = y + (at - left) * ORTC_BLOCK;
             if (residual) tile.residual = residual + at * ORTC_BLOCK;
             run((size_t)n, (size_t)blocks, &tile);
         }
-        for (int64_t b = 0; last && b < blocks; b++)
-            ortc_blocked_finish(&j->end, y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block,
-                                end - begin, (block + b) * ORTC_BLOCK,
-                                (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes,
-                                first + b * p->out_count * ORTC_BLOCK + begin * ORTC_BLOCK);
+        for (int64_t b = 0; last && b < blocks; b++) {
+            const size_t lanes = (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes;
+            const int64_t channel = (block + b) * ORTC_BLOCK, n = end - begin,
+                          at = first + (b * p->out_count + begin) * ORTC_BLOCK;
+            float *sums = y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block;
+            if (p->bytes)
+                ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, n, channel, lanes, at);
+            else
+                ortc_blocked_finish(&j->end, sums, n, channel, lanes, at);
+        }
     }
 }
 

@@ -10,8 +10,9 @@
  * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
- * Decisions follow from extents and type alone, never from threads: results are the same bits on any number
- * of them. Channels that only pad the last block are written as 0. Leaves to others: operators, choosing.
+ * Decisions follow from extents and type, and of bytes, whose sums are exact, from threads: results are the
+ * same bits on any number of them. Channels that only pad the last block are written as 0. Leaves to others:
+ * operators, choosing.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_H
 #define ORTC_KERNELS_CONV_BLOCKED_H
@@ -58,8 +59,10 @@ typedef struct ortc_blocked_plan {
     int64_t *offset;    /* of each tap; owned */
 } ortc_blocked_plan;
 
-/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. */
-int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, ortc_blocked_plan *out);
+/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. threads: that a
+ * run has at most, 0: not known; of bytes few have few tasks. */
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
+                           ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
 /* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the
@@ -112,6 +115,9 @@ typedef struct ortc_blocked_end {
 void ortc_blocked_fixed(const ortc_blocked_args *args, int64_t block, const int32_t *sums, int64_t n,
                         int64_t at);
 ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a);
+/* The same as below of such sums whose ends, in blocks that are among args->int_ends, are in fixed point. */
+void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t n, int64_t channel,
+                               size_t lanes, int64_t at);
 /* What registers have not done to n finished pixels of a block of output, from `channel` on, of which `lanes`
  * exist; they begin `at` elements into the output. The one place that knows epilogues. */
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,

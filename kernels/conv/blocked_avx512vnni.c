@@ -7,7 +7,7 @@
 #include "kernels/common/vector/vec.h"
 
 #define UNROLL _Pragma("GCC unroll 32")
-enum { PIXELS = 14, BLOCKS = 2, WORDS = ORTC_BLOCK / 4 };
+enum { PIXELS = 14, BLOCKS = 2, WORDS = ORTC_BLOCK / 4, LINE = 64 };
 
 VFN vi32 dot(vi32 sum, vi32 x, vi32 w)
 {
@@ -30,7 +30,8 @@ VFN void tile(const int stem, const int np, const int nb, const ortc_blocked_til
         }
     }
     const int32_t *w = t->w;
-    const char *x = (const char *)t->x;
+    const char *x = (const char *)t->x, *next = t->next;
+    const size_t lines = stem ? 0 : t->next_lines;
     /* There is at least one of each: what a loop that may not run needs, compilers keep in memory. */
     size_t g = t->groups;
     do {
@@ -39,6 +40,9 @@ VFN void tile(const int stem, const int np, const int nb, const ortc_blocked_til
         do {
             const char *s = x + t->offset[tap] * 4;
             size_t i = depth;
+            for (size_t k = 0; k < lines; k++, next += LINE)
+                UNROLL for (int b = 0; b < nb; b++)
+                    _mm_prefetch(next + (size_t)b * t->w_block * 4, _MM_HINT_T1);
             do {
                 vi32 wv[BLOCKS];
                 UNROLL for (int b = 0; b < nb; b++) wv[b] = v_load_i32(w + (size_t)b * t->w_block, V_LANES);
@@ -87,6 +91,16 @@ TILES(stem, 1)
 static void move(size_t n, const void *from, size_t step, int flip, void *to)
 {
     const char *x = from;
+    if (step == ORTC_BLOCK) {
+        const __m512i signs = _mm512_set1_epi8(flip ? (char)0x80 : 0);
+        const size_t all = n * ORTC_BLOCK;
+        for (size_t i = 0; i < all; i += sizeof signs) {
+            const __mmask64 some = all - i < 64 ? ((__mmask64)1 << (all - i)) - 1 : ~(__mmask64)0;
+            _mm512_mask_storeu_epi8((char *)to + i, some,
+                                    _mm512_xor_si512(_mm512_maskz_loadu_epi8(some, x + i), signs));
+        }
+        return;
+    }
     const __m128i sign = _mm_set1_epi8(flip ? (char)0x80 : 0);
     for (size_t i = 0; i < n; i++, x += step)
         _mm_storeu_si128((__m128i *)to + i,

@@ -21,9 +21,9 @@ static int64_t word_pitch(const ortc_blocked_depthwise_plan *p) { return (p->wid
 
 static ortc_blocked_words_fn *by_words(void)
 {
-#ifdef ORTC_TILES_amx
-    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
-    if ((ortc_cpu_features() & needs) == needs) return ortc_uk_depthwise_words_amx;
+#ifdef ORTC_TILES_avx512vbmi
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI | ORTC_CPU_AVX512_VBMI;
+    if ((ortc_cpu_features() & needs) == needs) return ortc_uk_depthwise_words_avx512vbmi;
 #endif
     return NULL;
 }
@@ -33,7 +33,7 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
 {
     memset(p, 0, sizeof *p);
     if (g->channels != 1 || g->filters != 1 || g->group == 1 || g->kernel_count > 4096 || g->images == 0 ||
-        g->out_count == 0 || !ortc_conv_extents(g, &p->extents))
+        g->out_count == 0 || !ortc_conv_extents(g, &p->extents) || p->extents.in[1] > INT32_MAX)
         return 0;
     p->uk = ortc_blocked_uk_get();
     p->size = ortc_dtype_bits(type) / 8;
@@ -177,8 +177,9 @@ static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t ro
 {
     const ortc_blocked_depthwise_plan *p = r->p;
     if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * 4;
-    if (p->by_words) return (const char *)r->held + (d * p->held + row % p->held) * word_pitch(p);
-    return (const char *)(r->held + (d * p->held + row % p->held) * p->width * ORTC_BLOCK);
+    const int64_t at = d * p->held + (uint32_t)row % (uint32_t)p->held; /* of 32 bits: quick */
+    if (p->by_words) return (const char *)r->held + at * word_pitch(p);
+    return (const char *)(r->held + at * p->width * ORTC_BLOCK);
 }
 
 /* A row as it is, unsigned. */
@@ -242,16 +243,6 @@ static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, c
             }
 }
 
-/* Sums of n pixels of a block that are integers: in fixed point, where they may go so. */
-static void finish_bytes(const job *j, float *sums, int64_t n, int64_t b, size_t lanes, int64_t at)
-{
-    if (!j->p->by_words) j->p->uk->to_integers((size_t)(n * ORTC_BLOCK), sums);
-    if (lanes == ORTC_BLOCK && ortc_int_ends_has(j->a->int_ends, (size_t)b))
-        ortc_blocked_fixed(j->a, b, (const int32_t *)(const void *)sums, n, at);
-    else
-        ortc_blocked_finish(&j->end, sums, n, b * ORTC_BLOCK, lanes, at);
-}
-
 /* Tasks are numbered [image][block][plane][row task]. */
 static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
@@ -281,7 +272,9 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                   .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * p->size,
                   .zero = p->is_signed ? (int8_t)j->a->zero : j->a->zero};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
-        ortc_blocked_words words = {.lines = lines, .words = (size_t)p->words};
+        ortc_blocked_words words = {.lines = lines,
+                                    .columns = (size_t)e->kernel[2],
+                                    .words = (size_t)p->words};
         if (p->by_words) {
             x.zero = j->a->zero;
             x.beside = (char *)x.held + e->kernel[0] * p->held * word_pitch(p);
@@ -306,7 +299,9 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             else
                 p->uk->depthwise(to - from, width, &w);
             if (p->type == ORTC_BLOCKED_BYTES) {
-                finish_bytes(j, y, (to - from) * width, b, lanes, at);
+                const int64_t n = (to - from) * width;
+                if (!p->by_words) p->uk->to_integers((size_t)(n * ORTC_BLOCK), y);
+                ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)y, n, b * ORTC_BLOCK, lanes, at);
                 continue;
             }
             ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);

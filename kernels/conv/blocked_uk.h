@@ -36,6 +36,10 @@ typedef struct ortc_blocked_tile {
     const float *residual; /* lies as y does, NULL: none; added */
     int clip;              /* then min(max(s, lo), hi); a NaN stays */
     float lo, hi;
+    /* Of bytes: weights to come, of which so many lines of 64 bytes are asked for at a tap of a group, and as
+     * many w_block behind for two blocks. */
+    const char *next;
+    size_t next_lines;
 } ortc_blocked_tile;
 
 /* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
@@ -65,7 +69,8 @@ typedef void ortc_blocked_windows_fn(int64_t rows, int64_t pixels, const ortc_bl
 /* The same of bytes, exact: y = first + sums, of rows that are whole with what is beside the image, which may
  * be read 3 pixels beyond a window. */
 typedef struct ortc_blocked_words {
-    size_t lines, words;        /* of a window; of a line: four columns each, weights of those behind it 0 */
+    size_t lines, columns;      /* of a window */
+    size_t words;               /* of a line: four columns each, weights of those behind it 0 */
     const uint8_t *const *line; /* [row][line] */
     const int8_t *w;            /* [line][word][16][4] */
     const int32_t *first;       /* [16] */
@@ -73,8 +78,8 @@ typedef struct ortc_blocked_words {
     int32_t *y;                 /* [row][pixel][16] */
 } ortc_blocked_words;
 typedef void ortc_blocked_words_fn(int64_t rows, int64_t pixels, const ortc_blocked_words *);
-#ifdef ORTC_TILES_amx
-ortc_blocked_words_fn ortc_uk_depthwise_words_amx;
+#ifdef ORTC_TILES_avx512vbmi
+ortc_blocked_words_fn ortc_uk_depthwise_words_avx512vbmi;
 #endif
 
 typedef struct ortc_blocked_bytes {

@@ -94,6 +94,10 @@ int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t move
 ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out);
 /* What n sums begin with: minus that, times the sums of filters. cpu_integer_blocks.c */
 void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *out);
+/* Ends in fixed point of sums that begin so; NULL: none, or too many products for them. Owner: free(). */
+ortc_int_ends *ortc_conv_integer_ends(const ortc_conv_integer_state *s, const ortc_plan *p,
+                                      const ortc_conv_geometry *g);
+enum { ORTC_CONV_FIXED = (1 << 30) / (255 * 128) }; /* products from which on sums may be 2^30 */
 /* In blocks: what an epilogue reads of the result's shape lies so, too. */
 static inline void ortc_conv_integer_along(const ortc_conv_integer_state *s, const ortc_question *q,
                                            ortc_offer *o)

@@ -122,7 +122,7 @@ static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint3
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
     return pixels_of(way)     ? open_winograd(g, type, threads, out)
            : way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
-                              : ortc_blocked_plan_init(g, type, way == STEM, &out->dense);
+                              : ortc_blocked_plan_init(g, type, way == STEM, 0, &out->dense);
 }
 
 static void close_way(blocks_plan *b)

@@ -113,7 +113,8 @@ static int suits(const ortc_node *conv, int way)
     if (g.images == 0) g.images = 1;
     if (way == SQUEEZED) return ortc_blocked_depthwise_plan_init(&g, ORTC_F32, 1, &d);
     if (g.group > 1 || !ortc_conv_is_pointwise(&g) || ortc_conv_is_empty(&g)) return 0;
-    if (way == POINT && (g.filters > g.out_count || !ortc_blocked_plan_init(&g, ORTC_F32, 0, &b))) return 0;
+    if (way == POINT && (g.filters > g.out_count || !ortc_blocked_plan_init(&g, ORTC_F32, 0, 0, &b)))
+        return 0;
     if (way == POINT) ortc_blocked_plan_deinit(&b);
     return way == POINT || (g.out_count >= ORTC_TILE_HALF && ortc_tiled_uk_get(ORTC_TILED_PIECES));
 }

@@ -19,7 +19,8 @@
 typedef struct blocks_plan {
     ortc_blocked_plan dense;
     const ortc_packed *packed;
-    size_t sums; /* bytes in front of the filters' sums in it */
+    ortc_int_ends *ends; /* NULL: results go by the tail's passes */
+    size_t sums;         /* bytes in front of the filters' sums in it */
 } blocks_plan;
 
 static double outputs(const ortc_blocked_plan *d)
@@ -58,7 +59,7 @@ static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc
     if (!ortc_conv_integer_symmetric(q->in, q->n_in, w == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
-    if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, &d))
+    if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, 0, &d))
         return ortc_no(why,
                        stem ? "more than %d channels, or groups"
                             : "groups are not whole blocks, or too large",
@@ -77,7 +78,7 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
     ortc_conv_geometry g;
     blocks_plan *b = calloc(1, sizeof *b);
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
-    if (!b || !ortc_blocked_plan_init(&g, p->in[0].dtype, stem, &b->dense)) {
+    if (!b || !ortc_blocked_plan_init(&g, p->in[0].dtype, stem, p->threads, &b->dense)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
@@ -90,6 +91,7 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
         return status;
     }
     b->sums = ortc_blocked_weight_bytes(&g, w, stem) - sums;
+    b->ends = ortc_conv_integer_ends(s, p, &g);
     ortc_plan_workspace(p, sums, b->dense.scratch);
     ortc_conv_plan_cost(p, &g, p->in[0].dtype);
     *out = b;
@@ -100,7 +102,10 @@ static void release_plan(const void *state, void *pstate)
 {
     blocks_plan *b = pstate;
     (void)state;
-    if (b) ortc_blocked_plan_deinit(&b->dense);
+    if (b) {
+        ortc_blocked_plan_deinit(&b->dense);
+        free(b->ends);
+    }
     free(b);
 }
 
@@ -112,6 +117,17 @@ ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out)
                               (long long)ortc_view_count(zero));
     *out = (zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) + (flip ? 128 : 0);
     return ORTC_OK;
+}
+
+ortc_int_ends *ortc_conv_integer_ends(const ortc_conv_integer_state *s, const ortc_plan *p,
+                                      const ortc_conv_geometry *g)
+{
+    const size_t channels = (size_t)(g->group * g->filters);
+    if (g->channels * g->kernel_count >= ORTC_CONV_FIXED) return NULL;
+    int32_t *first = calloc(channels + 1, sizeof *first);
+    ortc_int_ends *ends = first ? ortc_int_ends_create(&s->tail, p->in, first, channels) : NULL;
+    free(first);
+    return ends;
 }
 
 void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *out)
@@ -134,6 +150,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                     .y = call->out[0].data,
                                     .in = call->in,
                                     .int_tail = &s->tail,
+                                    .int_ends = b->ends,
                                     .zero = (uint8_t)zero};
     return ortc_blocked_run(&b->dense, &args, &threads);
 }

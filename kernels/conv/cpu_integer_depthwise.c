@@ -1,8 +1,8 @@
 /* ConvInteger with a filter for each channel on the cpu, of values in blocks of 16 channels
  * (blocked_depthwise.h):
  *   conv_integer.depthwise   W is constant and, as s8, without zero points
- * Sums are made in f32, exactly, of bytes less x's zero point, which makes 0 of what is beside the image; on
- * machines with AMX by words of four taps.
+ * Sums are made in f32, exactly, of bytes less x's zero point, which makes 0 of what is beside the image; or
+ * by words of four taps, where the machine permutes and multiplies bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,21 +115,19 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
     depthwise_plan *d = calloc(1, sizeof *d);
     const size_t padded = (size_t)(ortc_blocks_of(g.group) * ORTC_BLOCK);
-    int32_t *first = calloc(padded, sizeof *first);
     ortc_status status = ORTC_OK;
-    if (!d || !first || !ortc_blocked_depthwise_plan_init(&g, p->in[0].dtype, p->threads, &d->d))
+    if (!d || !ortc_blocked_depthwise_plan_init(&g, p->in[0].dtype, p->threads, &d->d))
         status = ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     const pack_param param = status ? (pack_param){0} : param_of(&d->d);
     if (!status) status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &d->packed);
     if (!status) {
-        d->ends = ortc_int_ends_create(&s->tail, p->in, first, (size_t)g.group);
+        d->ends = ortc_conv_integer_ends(s, p, &g);
         ortc_plan_workspace(p, padded * sizeof(float), d->d.scratch);
         ortc_conv_plan_cost(p, &g, p->in[0].dtype);
         *out = d;
     } else {
         free(d);
     }
-    free(first);
     return status;
 }
 

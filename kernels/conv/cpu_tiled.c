@@ -232,7 +232,7 @@ static ortc_int_ends *ends_of(const ortc_conv_integer_state *s, const ortc_conv_
 {
     const ortc_view *zero = p->n_in > 2 && p->in[2].dtype ? &p->in[2] : NULL;
     if (zero && (!(zero->flags & ORTC_VIEW_CONST) || !zero->data || ortc_view_count(zero) != 1)) return NULL;
-    if (g->channels * g->kernel_count >= (1 << 30) / (255 * 128)) return NULL;
+    if (g->channels * g->kernel_count >= ORTC_CONV_FIXED) return NULL;
     int32_t *first = malloc(t->first);
     if (!first) return NULL;
     ortc_conv_integer_first((zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) +

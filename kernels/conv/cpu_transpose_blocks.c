@@ -124,7 +124,7 @@ static int open_plan(blocks_plan *b)
         ortc_tiled_plan_deinit(&b->tiled);
     }
     b->kind = NO_TILES;
-    return ortc_blocked_plan_init(g, b->type, 0, &b->dense);
+    return ortc_blocked_plan_init(g, b->type, 0, 0, &b->dense);
 }
 
 /* NULL, or why it is not for these windows. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 ORTC_VEC_TABLE(ortc_int_passes)
 
@@ -377,9 +378,8 @@ static void run_link(const ortc_int_link *l, const ortc_int_vector *bias, const 
 
 static const ortc_int_blocks *blocks_get(void)
 {
-#ifdef ORTC_TILES_amx
-    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AMX;
-    if ((ortc_cpu_features() & needs) == needs) return &ortc_int_blocks_amx;
+#if defined(__x86_64__)
+    if (ortc_cpu_features() & ORTC_CPU_AVX512) return &ortc_int_blocks_avx512;
 #endif
     return NULL;
 }
@@ -400,11 +400,17 @@ static int links_are_constant(const ortc_int_tail *t, const ortc_view *in)
     return yes;
 }
 
+/* Of 4 bytes; nothing where the vector is left out. */
+static void element_of(const ortc_int_vector *v, size_t i, void *out)
+{
+    if (v->data) memcpy(out, (const char *)v->data + 4 * i * v->col, 4);
+}
+
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in, const int32_t *first,
                                     size_t channels)
 {
     const ortc_int_blocks *blocks = blocks_get();
-    const size_t count = channels / 16;
+    const size_t count = t->n_links ? channels / 16 : (channels + 15) / 16;
     ortc_tail_place at = {.channel_col = 1};
     ortc_int_fixed fixed;
     if (!blocks || !t->has_pass || t->has_rest || !links_are_constant(t, in) ||
@@ -414,7 +420,7 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     if (!blocks->init(&pass, t->residual >= 0 && !t->n_links, &fixed)) return NULL;
     ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
     if (!e) return NULL;
-    *e = (ortc_int_ends){.tail = t->n_links ? t : NULL, .fixed = fixed, .count = count};
+    *e = (ortc_int_ends){.tail = t->n_links ? t : NULL, .fixed = fixed, .channels = channels, .count = count};
     for (int32_t i = 0; i < t->n_links; i++) {
         const ortc_int_source *bias = &t->links[i].bias;
         if (bias->given && bias->port >= 0 && t->lies[bias->port] != ORTC_PW_ONE)
@@ -425,16 +431,23 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
             e->number[i] = &bias->k.f;
     }
     for (size_t k = 0; k < count; k++) {
-        int32_t before[16];
+        int32_t before[16] = {0};
+        float scale[16], bias[16] = {0};
         at.channel = (int64_t)k * 16;
         pass = pass_of(t, in, &at);
         for (size_t i = 0; i < 16; i++) {
+            const size_t c = k * 16 + i < channels ? i : 0; /* what pads ends far from a half */
             int32_t more = 0;
-            if (pass.before.data)
-                memcpy(&more, (const char *)pass.before.data + 4 * i * pass.before.col, sizeof more);
+            scale[i] = 1;
+            element_of(&pass.scale, c, &scale[i]);
+            if (c < i) continue;
+            element_of(&pass.bias, i, &bias[i]);
+            element_of(&pass.before, i, &more);
             before[i] = (int32_t)((uint32_t)first[k * 16 + i] + (uint32_t)more);
         }
         pass.before = (ortc_int_vector){before, 0, 1};
+        if (pass.scale.data) pass.scale = (ortc_int_vector){scale, 0, 1};
+        if (pass.bias.data) pass.bias = (ortc_int_vector){bias, 0, 1};
         if (!blocks->block(&fixed, &pass, &e->blocks[k])) e->blocks[k].near = 0;
         e->taken += e->blocks[k].near != 0;
     }
@@ -446,6 +459,9 @@ void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums
 {
     int32_t wide[256 * 16];
     blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, residual, y);
+    const size_t size = e->fixed.again ? sizeof(float) : 1, lanes = e->channels - block * 16;
+    for (size_t i = 0; lanes < 16 && i < n; i++)
+        memset((char *)y + (i * 16 + lanes) * size, 0, (16 - lanes) * size);
     if (!e->tail) return;
     const size_t apart = e->tail->type == ORTC_F32 ? 16 * sizeof(float) : 16;
     for (size_t i = n; apart != 16 && i-- > 1;) memcpy((char *)y + apart * i, (char *)y + 16 * i, 16);

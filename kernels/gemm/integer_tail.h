@@ -58,7 +58,7 @@ typedef struct ortc_int_passes {
 } ortc_int_passes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
 
-/* ---- Blocks of 16 channels, in fixed point (integer_tail_amx.c) ---------------------------------------- */
+/* ---- Blocks of 16 channels, in fixed point (integer_tail_avx512.c) ------------------------------------- */
 
 /* Results of 8 bits by numbers in units of what is rounded to, with 16 bits behind the point: of the node; */
 typedef struct ortc_int_fixed {
@@ -93,8 +93,8 @@ typedef struct ortc_int_blocks {
     void (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums,
                 const void *residual, void *y);
 } ortc_int_blocks;
-#ifdef ORTC_TILES_amx
-extern const ortc_int_blocks ortc_int_blocks_amx;
+#if defined(__x86_64__)
+extern const ortc_int_blocks ortc_int_blocks_avx512;
 #endif
 
 /* ---- A node's epilogue --------------------------------------------------------------------------------- */
@@ -145,14 +145,15 @@ typedef struct ortc_int_run {
 } ortc_int_run;
 ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
 
-/* Whole blocks of 16 channels that go by fixed point, where the epilogue's vectors are constants: a plan has
- * them. `first` [channels] is added to sums before anything else; with it they are below 2^30. NULL: a node
- * goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has). Owner: free(). */
+/* Blocks of 16 channels that go by fixed point (whole ones, where there are links), where the epilogue's
+ * vectors are constants: a plan has them. `first` [channels] is added to sums before anything else; with it
+ * they are below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it
+ * (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
     const ortc_int_tail *tail;                                  /* with its links; NULL: there are none */
     const float *bias[ORTC_INT_LINKS], *number[ORTC_INT_LINKS]; /* of each: a vector, or one for all */
     ortc_int_fixed fixed;
-    size_t count, taken; /* blocks; those that are done so */
+    size_t channels, count, taken; /* count: of blocks; taken: of those that are done so */
     ortc_int_block blocks[];
 } ortc_int_ends;
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *, const ortc_view *in, const int32_t *first,
@@ -161,7 +162,8 @@ static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
 {
     return e && block < e->count && e->blocks[block].near != 0;
 }
-/* n pixels [n][16] of a block, up to 256, without `first`, to y; residual: theirs, where there is one. */
+/* n pixels [n][16] of a block, up to 256, without `first`, to y; residual: theirs, where there is one.
+ * Channels that only pad the last block, whose sums are 0, become 0. */
 void ortc_int_ends_run(const ortc_int_ends *, size_t block, const int32_t *sums, size_t n,
                        const void *residual, void *y);
 

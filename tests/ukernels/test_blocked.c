@@ -275,7 +275,7 @@ static int open_way(conv *c, uint32_t threads, way *w)
         return 1;
     }
     if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, threads, &w->depthwise)
-                       : ortc_blocked_plan_init(&c->g, c->type, c->stem, &w->dense)))
+                       : ortc_blocked_plan_init(&c->g, c->type, c->stem, 0, &w->dense)))
         return 0;
     w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
     return 1;

@@ -1,5 +1,5 @@
-/* Sums of s32 to 8 bits in fixed point, blocks of 16 channels, four pixels at a time (integer_tail.h): on
- * machines with AMX, all of which have AVX-512 with VBMI.
+/* Sums of s32 to 8 bits in fixed point, blocks of 16 channels, four pixels at a time (integer_tail.h), for
+ * AVX-512.
  *
  * An element is one fused multiply-add per rounding, in units of what is rounded to with 16 bits behind the
  * point, half a unit and the window more: so that its upper half is the result, its lower half below twice
@@ -218,17 +218,22 @@ static int block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block
 /* What registers hold. */
 typedef struct steady {
     __m512 factor, bias, lo, hi, next, last_bias, residual;
-    __m512i first, last, integer, order, least, most, flip;
+    __m512i first, last, integer, pixels, order, least, most, flip;
     int moved;   /* lo is -hi */
     int bounded; /* not just by u8, to which packing saturates */
 } steady;
+
+/* The lower half that is the smallest of four: above it nothing counts. */
+INLINE __m512i nearest(const __m512i *v)
+{
+    return _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
+}
 
 /* adds: 0; 1: of u8; 2: of s8. Returns which channels have no element near a half. */
 INLINE __mmask16 four(const int back, const int adds, const steady *k, const int32_t *sums,
                       const uint8_t *residual, uint8_t *y)
 {
-    __m512i to[GROUP];
-    __mmask16 sure = 0xffff;
+    __m512i to[GROUP], first[GROUP];
 #pragma GCC unroll 4
     for (int i = 0; i < GROUP; i++) {
         __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums + i * BLOCK));
@@ -237,7 +242,7 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
             v = k->moved ? _mm512_range_ps(v, k->hi, 2 /* the smaller of |v| and hi, with v's sign */)
                          : _mm512_min_ps(_mm512_max_ps(v, k->lo), k->hi);
             const __m512i q = _mm512_cvtps_epi32(v);
-            sure = _mm512_mask_test_epi32_mask(sure, q, k->first);
+            first[i] = q;
             v = _mm512_cvtepi32_ps(_mm512_and_si512(q, k->integer));
             v = _mm512_fmadd_ps(v, k->next, k->last_bias);
         }
@@ -248,13 +253,15 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
                                 k->residual, v);
         }
         to[i] = _mm512_cvtps_epi32(v);
-        sure = _mm512_mask_test_epi32_mask(sure, to[i], k->last);
     }
-    const __mmask32 odd = 0xaaaaaaaa; /* upper halves, of two in turn */
-    const __m512i ab = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[0], 16), to[1]),
-                  cd = _mm512_mask_blend_epi16(odd, _mm512_srli_epi32(to[2], 16), to[3]);
-    __m512i bytes = _mm512_packus_epi16(ab, cd);
-    __asm__("vpermb %1, %2, %0" : "=v"(bytes) : "v"(bytes), "v"(k->order));
+    __mmask16 sure = _mm512_test_epi32_mask(nearest(to), k->last);
+    if (back) sure = _mm512_mask_test_epi32_mask(sure, nearest(first), k->first);
+    /* upper halves, of two in turn */
+    const __m512i ab = _mm512_ternarylogic_epi32(k->integer, to[1], _mm512_srli_epi32(to[0], 16), 0xca),
+                  cd = _mm512_ternarylogic_epi32(k->integer, to[3], _mm512_srli_epi32(to[2], 16), 0xca);
+    /* [4 channels][two pixels][channel][pixel] to [4 channels][pixel][channel], and these words to pixels */
+    __m512i bytes = _mm512_shuffle_epi8(_mm512_packus_epi16(ab, cd), k->pixels);
+    bytes = _mm512_permutexvar_epi32(k->order, bytes);
     if (k->bounded)
         bytes = _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most), k->flip);
     _mm512_storeu_si512(y, bytes);
@@ -309,10 +316,7 @@ INLINE void all(const int back, const int adds, const ortc_int_fixed *f, const o
 static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, const int32_t *sums,
                      const void *residual, void *y)
 {
-/* Of [pixel][channel], out of [4 channels][two pixels][channel][pixel]. */
-#define FOUR(i) (i), (i) + 2, (i) + 4, (i) + 6
-#define PIXEL(i) FOUR(i), FOUR((i) + 16), FOUR((i) + 32), FOUR((i) + 48)
-    static const uint8_t order[GROUP * BLOCK] = {PIXEL(0), PIXEL(1), PIXEL(8), PIXEL(9)};
+    const __m128i pixels = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     const steady k = {.factor = _mm512_loadu_ps(b->factor),
                       .bias = _mm512_loadu_ps(b->bias),
                       .lo = _mm512_set1_ps(f->lo),
@@ -323,7 +327,8 @@ static void to_bytes(const ortc_int_fixed *f, const ortc_int_block *b, size_t n,
                       .first = _mm512_set1_epi32(b->near),
                       .last = _mm512_set1_epi32(f->back ? f->last : b->near),
                       .integer = _mm512_set1_epi32(-65536),
-                      .order = _mm512_loadu_si512(order),
+                      .pixels = _mm512_broadcast_i32x4(pixels),
+                      .order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                       .least = _mm512_set1_epi8((char)f->least),
                       .most = _mm512_set1_epi8((char)f->most),
                       .flip = _mm512_set1_epi8((char)f->flip),
@@ -356,4 +361,4 @@ static void run(const ortc_int_fixed *f, const ortc_int_block *b, size_t n, cons
     }
 }
 
-const ortc_int_blocks ortc_int_blocks_amx = {init, block, run};
+const ortc_int_blocks ortc_int_blocks_avx512 = {init, block, run};
