@@ -177,6 +177,18 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity)
                  "r"(parity)
                  : "memory");
 }
+/* Whether it is. */
+__device__ __forceinline__ bool barrier_over(uint32_t barrier, int parity)
+{
+    uint32_t over;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, done;\n}\n"
+                 : "=r"(over)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return over;
+}
 
 /* ---- The copy engine ----------------------------------------------------------------------------------- */
 

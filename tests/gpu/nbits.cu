@@ -4,9 +4,10 @@
  *   nbits test [SEED [ROUNDS]]   each kernel on random shapes, blocks, zero points and types against sums in
  *                                double of the weights as it has them; results are poisoned before, must be
  *                                written within their bounds only, and twice the same bits
- *   nbits time                   microseconds inside captured graphs, weights rotating through more than the
+ *   nbits time [N K BLOCK]...    microseconds inside captured graphs, weights rotating through more than the
  *                                cache, random, and the rate at which they and their scales are read, beside
- *                                reads of as many bytes, with scales and without
+ *                                reads of as many bytes, with scales and without; one row of f16 and 4 bits
+ *                                of the shapes that are given
  */
 #include "tests/gpu/by_hand.cuh"
 
@@ -281,6 +282,11 @@ int main(int argc, char **argv)
         return test(argc > 2 ? strtoull(argv[2], NULL, 10) : 1, argc > 3 ? atoi(argv[3]) : 600);
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
+    if (argc > 4) {
+        for (int i = 2; i + 2 < argc; i += 3)
+            time_shape(stream, 1, atoll(argv[i]), atoll(argv[i + 1]), 4, atoll(argv[i + 2]), ORTC_F16);
+        return 0;
+    }
     const int64_t shapes[][2] = {{4096, 4096}, {14336, 4096}, {4096, 14336}, {32000, 4096}, {3072, 768}};
     for (auto &x : shapes)
         for (int64_t m : {1, 2, 8, 16, 32}) time_shape(stream, m, x[0], x[1], 4, 32, ORTC_F16);
