@@ -1,7 +1,7 @@
-/* Depthwise windows of bytes by vpdpbusd (blocked_uk.h), for AVX-512 with VBMI and VNNI: 64 bytes of a row are
- * four neighbouring pixels of 16 channels, which one permutation makes words of four taps. Where windows are
- * a pixel apart and leave a byte of their last word, the next window reads the same words, with weights that
- * begin a byte later: half of the permutations.
+/* Depthwise windows of bytes by vpdpbusd (blocked_uk.h), for AVX-512 with VBMI and VNNI: 64 bytes of a row
+ * are four neighbouring pixels of 16 channels, which one permutation makes words of four taps. Where windows
+ * are a pixel apart and leave a byte of their last word, the next window reads the same words, with weights
+ * that begin a byte later: half of the permutations.
  */
 #include <immintrin.h>
 
