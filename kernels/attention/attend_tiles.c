@@ -82,11 +82,17 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, 
                    (size_t)ld, t->s + c, (size_t)p->block, 0, &tail, NULL);
     }
     for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * p->block);
-    line->moves->transpose((size_t)mr, (size_t)n, t->s, (size_t)p->block, t->p, (size_t)mr);
+    const ortc_uk_plain weights = {t->s, (size_t)p->block};
+    const void *a = &weights;
+    uint32_t flags = ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT | ORTC_UK_A_PLAIN;
+    if (!(line->can & ORTC_LINE_PLAIN)) {
+        line->moves->transpose((size_t)mr, (size_t)n, t->s, (size_t)p->block, t->p, (size_t)mr);
+        a = t->p, flags &= ~(uint32_t)ORTC_UK_A_PLAIN;
+    }
     for (int64_t c = 0; c < p->value_size; c += line->b.width) {
         const int64_t nr = min64(p->value_size - c, line->b.width);
-        line->tile((size_t)mr, (size_t)nr, (size_t)n, t->p, v + c, ldv, t->o + r0 * p->value_size + c,
-                   (size_t)p->value_size, ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT, NULL, NULL);
+        line->tile((size_t)mr, (size_t)nr, (size_t)n, a, v + c, ldv, t->o + r0 * p->value_size + c,
+                   (size_t)p->value_size, flags, NULL, NULL);
     }
 }
 

@@ -492,6 +492,33 @@ static void fill_phase(const task *t, const char *src, const phase *f, float *ds
     if (end < all) memset(dst + end, zero, (all - end) * sizeof *dst);
 }
 
+/* Pixels i0 .. i1-1 of all phases, one by one: pixel x at from[x - begin], zeros outside of begin .. end. */
+static void fill_edge(const ortc_blocked_plan *p, const float *from, int64_t begin, int64_t end,
+                      int64_t first, int64_t i0, int64_t i1, float *dst)
+{
+    const int64_t s = p->e.stride[2];
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t q = 0, x = first + i * s; q < s; q++, x++)
+            dst[q * p->pitch + i] = x >= begin && x < end ? from[x - begin] : 0;
+}
+
+/* All phases of one row of input of a stem, at once where they are all in the image. */
+static int fill_phases(const task *t, const char *src, float *dst)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t s = p->e.stride[2], first = t->column * s - p->e.pad[2], n = p->pitch;
+    const int64_t begin = max64(first, 0), end = min64(p->e.in[2], first + n * s),
+                  lo = ceil_div(begin - first, s), hi = (end - first) / s;
+    if (!p->columns->phases || !p->stem || p->bytes || p->phases != s || (s != 2 && s != 4) || !src ||
+        hi <= lo)
+        return 0;
+    const float *from = read_line(t, src + begin * p->pixel, end - begin);
+    p->columns->phases((size_t)(hi - lo), (size_t)s, from + (first + lo * s - begin), dst + lo, (size_t)n);
+    fill_edge(p, from, begin, end, first, 0, lo, dst);
+    fill_edge(p, from, begin, end, first, hi, n, dst);
+    return 1;
+}
+
 /* Blocks g0 .. g1-1 of input under the task. */
 static void fill_stage(const task *t, int64_t g0, int64_t g1)
 {
@@ -511,8 +538,9 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
             for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
                 const int64_t row = t->row * p->e.stride[1] - p->e.pad[1] + i * p->row_skip;
                 const int inside = plane >= 0 && plane < p->e.in[0] && row >= 0 && row < p->e.in[1];
-                for (int64_t q = 0; q < p->phases; q++)
-                    fill_phase(t, inside ? x + row * row_bytes : NULL, &phases[q], dst + q * p->pitch);
+                const char *src = inside ? x + row * row_bytes : NULL;
+                if (fill_phases(t, src, dst)) continue;
+                for (int64_t q = 0; q < p->phases; q++) fill_phase(t, src, &phases[q], dst + q * p->pitch);
             }
         }
 }

@@ -5,7 +5,8 @@
 
 #include "kernels/common/uk.h"
 
-#define ORTC_COLUMNS_UK(isa_bit, isa) {"columns_f32_" #isa, isa_bit, ortc_uk_columns_f32_##isa},
+#define ORTC_COLUMNS_UK(isa_bit, isa, phases) \
+    {"columns_f32_" #isa, isa_bit, ortc_uk_columns_f32_##isa, phases},
 const ortc_columns_uk ortc_columns_uks[] = {
 #include "columns_uk.inc"
 };

@@ -406,12 +406,11 @@ static void find_rough(lowering *l, int32_t v)
     l->rough[v] = (uint8_t)rough;
 }
 
-/* Whether few instructions make the value that steps in a row spell out. */
+/* Whether one line makes the value that steps in a row spell out: with the same bits, or as rough as it may
+ * be. */
 static void find_gelu(lowering *l, int32_t v)
 {
-    if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32 || !l->rough[v] ||
-        !(ortc_cpu_features() & ORTC_CPU_AVX512))
-        return;
+    if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
     for (int32_t x = 0; x < v; x++)
         if (type_of(l, x) == ORTC_F32 && l->p->steps[x].op != ORTC_PW_CONST &&
             ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x))
@@ -488,7 +487,8 @@ static void step(lowering *l, int32_t at)
         if (l->gelu[at]) {
             bring(l, l->gelu[at] - 1);
             preserve(l, 1);
-            emit(l, LINE(gelu_bf16), ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
+            emit(l, l->rough[at] && ortc_cpu_features() & ORTC_CPU_AVX512 ? LINE(gelu_bf16) : LINE(gelu_f),
+                 ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
         } else if (ortc_pw_operands(s->op) == 2) {
             binary(l, s, line, reversed, each);
         } else {

@@ -5,6 +5,7 @@
 #include "product.h"
 
 #include "kernels/common/counts.h"
+#include "kernels/common/cpu_features.h"
 #include "kernels/common/vector/convert.h"
 #include "product_pack.h"
 #include "product_packed.h"
@@ -251,9 +252,24 @@ static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1
     }
 }
 
-/* The tile of a block of rows and `panels` panels from column n0 on. */
+/* Finished rows of a panel that wait in a tile's place until they are p->together blocks of rows, or the
+ * last: a program costs some hundred clocks however few elements it is about. */
+typedef struct waiting {
+    int64_t row, rows, end; /* the first one, how many, and where the blocks that pass over the panel end */
+} waiting;
+
+/* Lines of C that are written long after are asked for. */
+static void ask_for(const job *j, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+    const int64_t ldc = j->r->x->ldc, size = ortc_dtype_bits(j->r->p->types.c) / 8;
+    const char *c = ortc_product_at(j->it.c, row * ldc + col, j->r->p->types.c);
+    for (int64_t i = 0; i < rows; i++, c += ldc * size)
+        for (int64_t at = 0; at < cols * size; at += 64) __builtin_prefetch(c + at, 1);
+}
+
+/* The tile of a block of rows and `panels` panels from column n0 on; w: NULL where it is finished at once. */
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, int64_t panels, const void *b,
-                     int64_t ldb, uint32_t flags, const ortc_uk_ahead *ahead)
+                     int64_t ldb, uint32_t flags, const ortc_uk_ahead *ahead, waiting *w)
 {
     const run_args *r = j->r;
     const ortc_product_plan *p = r->p;
@@ -271,7 +287,10 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     } else if (!finish_now || r->straight || r->halves) {
         sums = ortc_product_at(j->it.c, row * ldc + n0, p->types.c), ld = (size_t)ldc;
     } else { /* contiguous, in L1 */
+        if (w && w->rows == 0) w->row = row;
+        if (w) tile += w->rows * cols * 4, w->rows += rows;
         sums = tile, ld = (size_t)cols;
+        ask_for(j, row, rows, n0, cols);
         for (int64_t i = 0; i < rows && ch->k0 > 0; i++)
             memcpy(tile + i * cols * 4, ortc_product_at(j->it.c, (row + i) * ldc + n0, p->types.c),
                    (size_t)cols * 4);
@@ -288,8 +307,13 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     if (line->sum == ORTC_I32)
         correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
                 (const char *)b + ldb * ch->b_unit);
-    if (finish_now && !r->straight && !r->halves)
+    if (!finish_now || r->straight || r->halves) return;
+    if (!w) {
         finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
+    } else if (row + rows == w->end || w->rows > (p->together - 1) * line->a.width) {
+        finish(j, j->scratch + p->at_tile, ld, (size_t)w->rows, (size_t)cols, w->row, n0, &tail);
+        w->rows = 0;
+    }
 }
 
 static ortc_product_source source_a(const job *j)
@@ -367,6 +391,10 @@ static void turn(const job *j, int64_t n0, int64_t columns, const float *sums)
     }
 }
 
+/* Whether one row's B comes as fast unasked. A Zen 4's core reads 100 GB/s from L3 and 27 from memory, asked
+ * 78 and 26; cores with AMX gain by asking (product_tile.inc); others were not measured. */
+static int is_near(void) { return !(ortc_cpu_features_detected() & ORTC_CPU_AMX); }
+
 /* Of the packed panel behind q's what block `block` of `blocks` may ask for: they share it. */
 static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, const char *panel, int64_t q,
                                   int64_t block, int64_t blocks)
@@ -374,7 +402,7 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
     const ortc_product_form *f = &p->line->b;
     const int64_t lines = f->width * ch->b_unit / 64, first = lines * block / blocks;
     if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2)
-        return (ortc_uk_ahead){NULL, 0, 0, NULL};
+        return (ortc_uk_ahead){NULL, 0, is_near(), NULL};
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->b_kc) + first * 64,
                            (size_t)(lines * (block + 1) / blocks - first), 0, NULL};
 }
@@ -394,6 +422,8 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
         ch.groups = ortc_product_ceil_div(ch.kc, f->group);
         ch.a_unit = ortc_form_data(&p->line->a, 1, ch.kc), ch.b_unit = ortc_form_data(f, 1, ch.kc);
         ch.b_kc = ch.kc;
+        waiting held = {0, 0, ortc_product_row(p->m, p->blocks, b1)}, *w = NULL;
+        if (ch.last && !keeps && p->together > 1 && !j->r->x->sums) w = &held;
         if (keeps) ch.sums = sums - (ortc_product_row(p->m, p->blocks, b0) * columns + q0 * nr) * 4;
         find_a(j, b0, b1, &ch);
         for (int64_t g = q0; g < q1; g += p->local_panels) {
@@ -423,7 +453,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 for (int64_t b = b0; b < b1; b++) {
                     const ortc_uk_ahead ahead = part_of_next(p, &ch, packed + g * nr * ch.b_unit, g, b - b0,
                                                              b1 - b0);
-                    one_tile(j, &ch, b, g * nr, 1, wide, width, 0, &ahead);
+                    one_tile(j, &ch, b, g * nr, 1, wide, width, 0, &ahead, w);
                 }
                 continue;
             }
@@ -439,13 +469,13 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                     if (p->how_b == ORTC_PRODUCT_DIRECT) {
                         const int64_t ldb = ldb_of(j->r);
                         one_tile(j, &ch, b, n0, 1, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
-                                 ORTC_UK_B_EXACT, NULL);
+                                 ORTC_UK_B_EXACT, NULL, g1 - g == 1 ? w : NULL);
                     } else {
                         const int64_t width = p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0);
                         const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.b_kc) +
                                             width * ch.b_skip;
                         const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0, b1 - b0);
-                        one_tile(j, &ch, b, n0, n, panel, width, 0, &ahead);
+                        one_tile(j, &ch, b, n0, n, panel, width, 0, &ahead, g1 - g == 1 ? w : NULL);
                     }
                 }
             }

@@ -71,6 +71,7 @@ typedef struct ortc_product_plan {
     int64_t packed_kc;      /* as they lie in a packed B: kc, or several */
     int64_t blocks, panels; /* of rows and of columns */
     int64_t task_blocks, task_panels, tasks_m, tasks_n;
+    int64_t together; /* blocks of rows whose finished tiles of a panel get what a tail does not give them */
     int64_t local_panels; /* panels packed at a time by a task when how_b is LOCAL; that one row goes over */
     /* Raw sums between chunks lie in C; else, where there are chunks or TRANS_C, in scratch: all of a task's
      * */

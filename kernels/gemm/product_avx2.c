@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) __m256 tile_b_first(const int type,
 #include "product_tile.inc"
 
 #define ROWS(X, T, v) X(T, 1, v) X(T, 2, v) X(T, 3, v) X(T, 4, v) X(T, 5, v) X(T, 6, v)
-TILE_LINE_ROW(f32, ortc_uk_product_f32_f32_6x16_avx2)
+TILE_LINE_PLAIN(f32, ortc_uk_product_f32_f32_6x16_avx2)
 TILE_LINE(f16, ortc_uk_product_f32_f16_6x16_avx2)
 TILE_LINE(bf16, ortc_uk_product_f32_bf16_6x16_avx2)
 

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) __m512 tile_b_first(const int type,
     X(T, 1, v) X(T, 2, v) X(T, 3, v) X(T, 4, v) X(T, 5, v) X(T, 6, v) X(T, 7, v) X(T, 8, v) X(T, 9, v) \
     X(T, 10, v) X(T, 11, v) X(T, 12, v) X(T, 13, v) X(T, 14, v)
 /* clang-format on */
-TILE_LINE_ROW(f32, ortc_uk_product_f32_f32_14x32_avx512)
+TILE_LINE_PLAIN(f32, ortc_uk_product_f32_f32_14x32_avx512)
 TILE_LINE_ROW(f16, ortc_uk_product_f32_f16_14x32_avx512)
 TILE_LINE(bf16, ortc_uk_product_f32_bf16_14x32_avx512)
 

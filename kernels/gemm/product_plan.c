@@ -31,6 +31,7 @@
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
 #define NEAR_BLOCKS 4              /* where enough blocks pass over it while the next part comes */
+#define TOGETHER 2048              /* elements of finished tiles that a program takes at once: in L1 */
 #define WIDE_BLOCKS 4              /* of rows of a task: from there on a panel of 16 bits is widened first */
 #define TASK_FLOPS 1.0e6           /* 4 to 10 us on one core */
 #define TASK_FLOPS_MAX 64.0e6      /* keeps a task within a millisecond with vectors, */
@@ -145,7 +146,7 @@ static int takes_rows(const ortc_product_plan *p)
 }
 
 /* Panels of one row's tasks come by fours where tasks enough are left, or little is made of three. */
-#define ROW_TASKS 6
+#define ROW_TASKS 4
 static void whole_rows(ortc_product_plan *p)
 {
     const int64_t panels = ceil_div(p->task_panels, ORTC_UK_ROW_PANELS) * ORTC_UK_ROW_PANELS,
@@ -218,6 +219,8 @@ static int scratch_of_tiles(ortc_product_plan *p)
     const int64_t mr = p->line->a.width, nr = p->line->b.width;
     const int64_t tile = p->flags & ORTC_PRODUCT_TRANS_C && ORTC_TURNED * p->m > mr * nr ? ORTC_TURNED * p->m
                                                                                          : mr * nr;
+    const int64_t blocks = clamp(TOGETHER / (mr * nr), 1, p->task_blocks);
+    p->together = p->line->can & ORTC_LINE_TAIL && !(p->flags & ORTC_PRODUCT_TRANS_C) ? blocks : 1;
     if (p->how_a == ORTC_PRODUCT_LOCAL &&
         add_bytes(&p->scratch,
                   ortc_form_data(&p->line->a, p->line->a.width, p->kc) + ortc_form_sums(&p->line->a),
@@ -250,7 +253,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
     p->at_near = p->scratch;
     if (p->near && add_bytes(&p->scratch, p->task_blocks, mr * nr, 4)) return -1;
     p->at_tile = p->scratch;
-    if (add_bytes(&p->scratch, tile, 4, 1)) return -1;
+    if (add_bytes(&p->scratch, tile, 4, p->together)) return -1;
     p->at_residual = p->scratch;
     return p->types.c == ORTC_F32 ? 0 : add_bytes(&p->scratch, tile, 4, 1);
 }

@@ -54,6 +54,7 @@ typedef struct ortc_uk_tail_f32 {
 enum {
     ORTC_UK_ACCUMULATE = 1u, /* `sums` holds those of earlier chunks */
     ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
+    ORTC_UK_A_PLAIN = 8u,    /* a is an ortc_uk_plain; of lines that CAN_PLAIN */
     ORTC_UK_TO_BF16 = 4u, /* sums is C, of bf16; of lines that CAN_BF16, with a tail, not with ACCUMULATE */
 };
 
@@ -65,7 +66,7 @@ enum {
 typedef struct ortc_uk_ahead {
     const char *from;
     size_t lines;
-    int near; /* b itself is in L1: no line asks for its next group */
+    int near; /* b itself is in L1, or comes as fast unasked: no line asks for its next group */
     /* of lines that CAN_BF16: sums of earlier parts, [mr][ldb], in place of ACCUMULATE; NULL: none */
     const float *sums;
 } ortc_uk_ahead;
@@ -80,8 +81,15 @@ typedef struct ortc_uk_panel {
     int alone;    /* no other tile reads them: room for two groups does */
 } ortc_uk_panel;
 
+/* Rows of A where they lie: element (i, k) at data + i * ld + k. */
+typedef struct ortc_uk_plain {
+    const float *data;
+    size_t ld;
+} ortc_uk_plain;
+
 /* mr 1..MR; nr 1..NR, or with mr 1 of lines that CAN_ROW ORTC_UK_ROW_PANELS * NR; groups of k of B's form
- * >= 0; a a packed block of mr rows; b a packed panel, ldb its width, or with B_EXACT [k][ldb]; of lines that
+ * >= 0; a a packed block of mr rows, or
+ * with A_PLAIN an ortc_uk_plain; b a packed panel, ldb its width, or with B_EXACT [k][ldb]; of lines that
  * SPLIT it, an ortc_uk_panel of either; sums [mr][ld] of the line's type of sum. tail: only of lines that
  * CAN_TAIL, and NULL: store the raw sums. ahead: NULL, or a hint that lines may ignore. */
 typedef void ortc_uk_product(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
@@ -199,6 +207,7 @@ enum {
     ORTC_LINE_TAIL = 1u,   /* takes a tail */
     ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
     ORTC_LINE_BF16 = 4u,   /* stores results of bf16 */
+    ORTC_LINE_PLAIN = 32u, /* reads rows of A of f32 where they lie */
     ORTC_LINE_ROW = 16u,   /* takes several panels of B for one row of A */
     ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
 };

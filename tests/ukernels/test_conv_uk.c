@@ -46,7 +46,7 @@ static int columns(const ortc_columns_uk *uk, rng *r)
 {
     int bad = 0;
     for (int i = 0; i < 3000; i++) {
-        const size_t rows = (size_t)rng_range(r, 0, 4), stride = (size_t)rng_range(r, 1, 4),
+        const size_t rows = (size_t)rng_range(r, 0, 4), stride = (size_t)rng_range(r, 1, 10),
                      off = (size_t)rng_range(r, 0, 1);
         const size_t left = (size_t)(rng_next(r) % 3 ? 0 : rng_range(r, 1, 20)),
                      count = (size_t)rng_range(r, 0, 40);
@@ -79,6 +79,28 @@ static int columns(const ortc_columns_uk *uk, rng *r)
     return bad;
 }
 
+static int phases(const ortc_columns_uk *uk, rng *r)
+{
+    int bad = 0;
+    for (int i = 0; i < 1000 && uk->phases; i++) {
+        const size_t stride = rng_next(r) % 2 ? 2 : 4, count = (size_t)rng_range(r, 1, 70),
+                     step = count + (size_t)rng_range(r, 0, 3), n_dst = (stride - 1) * step + count;
+        const int at_end = (int)(rng_next(r) % 2);
+        guard gs = guard_open(count * stride * 4, at_end), gd = guard_open(n_dst * 4, at_end);
+        const float *src = (const void *)gs.data, none = 77;
+        float *dst = (void *)gd.data;
+        rng_fill(r, (void *)gs.data, count * stride);
+        for (size_t k = 0; k < n_dst; k++) dst[k] = none;
+        uk->phases(count, stride, src, dst, step);
+        for (size_t q = 0; q < stride; q++)
+            for (size_t k = 0; k < step && q * step + k < n_dst; k++)
+                bad += dst[q * step + k] != (k < count ? src[k * stride + q] : none);
+        bad += !guard_intact(&gs) + !guard_intact(&gd);
+        guard_close(&gs), guard_close(&gd);
+    }
+    return bad;
+}
+
 static const char masked[] = "this machine, or ORTC_CPU, has not its instructions";
 
 void test_conv_uk(tally *t, uint32_t isa_bits)
@@ -99,6 +121,6 @@ void test_conv_uk(tally *t, uint32_t isa_bits)
         if (uk->isa & ~isa_bits)
             tally_skip(t, uk->name, masked);
         else
-            tally_result(t, uk->name, columns(uk, &r));
+            tally_result(t, uk->name, columns(uk, &r) + phases(uk, &r));
     }
 }
