@@ -192,7 +192,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
                            ortc_blocked_plan *p)
 {
     const int64_t c = g->channels, f = g->filters;
-    const int stem = form == ORTC_BLOCKED_STEM;
+    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     memset(p, 0, sizeof *p);
     if (g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
     if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS : g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK))
@@ -212,10 +212,11 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
         p->depth = ceil_div(p->depth, WORD), p->step = ceil_div(p->step, WORD);
         if (stem) p->ins = 1;
     }
-    if (form == ORTC_BLOCKED_PAIRS) {
+    if (form == ORTC_BLOCKED_PAIRS || form == ORTC_BLOCKED_STEM_PAIRS) {
         p->pairs = ortc_blocked_pairs_get();
-        if (!p->pairs) return 0;
-        p->depth = ceil_div(p->depth, PAIR), p->step = ORTC_BLOCK / PAIR;
+        if (!p->pairs || (stem && p->type != ORTC_FLOAT_BF16)) return 0;
+        p->depth = ceil_div(p->depth, PAIR), p->step = ceil_div(p->step, PAIR);
+        if (stem) p->ins = ceil_div(c, PAIR);
     }
     p->pixel = (stem ? 1 : ORTC_BLOCK) * type_bytes(p->type);
     p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
@@ -345,10 +346,9 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
 size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form)
 {
     const int bytes = type_of(type) == ORTC_BLOCKED_BYTES;
-    const int64_t word = bytes ? WORD : form == ORTC_BLOCKED_PAIRS ? PAIR : 1;
-    const int64_t in = form != ORTC_BLOCKED_STEM ? ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK / word
-                       : bytes                   ? 1
-                                                 : g->channels;
+    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
+    const int64_t word = bytes ? WORD : form >= ORTC_BLOCKED_PAIRS ? PAIR : 1;
+    const int64_t in = ceil_div(stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK, word);
     const double filters = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK;
     const double all = filters * (double)weight_bytes(type_of(type), form) *
                        ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
@@ -436,16 +436,18 @@ static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* The same of pairs, from f32 or bf16: [block of input][tap][word][16 filters][2 channels]. */
+/* The same of pairs, from f32 or bf16: [block of input][tap][word][16 filters][2 channels], of a stem a word
+ * for a block. */
 static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     enum { MOST_TAPS = 9, MOST = ORTC_BLOCK * MOST_TAPS };
     const fill_arg *a = arg;
     const ortc_conv_geometry *g = a->g;
     const ortc_dtype type = a->type == ORTC_FLOAT_F32 ? ORTC_F32 : ORTC_BF16;
+    const int64_t deep = a->stem ? PAIR : ORTC_BLOCK;
     const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count, step = g->channels * taps,
-                  size = a->type == ORTC_FLOAT_F32 ? 4 : 2, part = ORTC_BLOCK * ORTC_BLOCK * 2,
-                  ins = ceil_div(g->channels, ORTC_BLOCK);
+                  size = a->type == ORTC_FLOAT_F32 ? 4 : 2, part = deep * ORTC_BLOCK * 2,
+                  ins = ceil_div(g->channels, deep);
     const ortc_product_pieces *pieces = ortc_product_moves_select()->pieces;
     float wide[ORTC_BLOCK * MOST], turned[MOST][ORTC_BLOCK];
     (void)scratch;
@@ -454,8 +456,8 @@ static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
         const char *w = a->w + (b / outs * g->filters + first) * step * size;
         char *dst = a->dst + b * ins * taps * part;
         float rows[ORTC_BLOCK][ORTC_BLOCK] = {{0}};
-        for (int64_t c = 0; c < g->channels; c += ORTC_BLOCK, w += ORTC_BLOCK * taps * size) {
-            const int64_t some = min64(ORTC_BLOCK, g->channels - c);
+        for (int64_t c = 0; c < g->channels; c += deep, w += deep * taps * size) {
+            const int64_t some = min64(deep, g->channels - c);
             if (taps <= MOST_TAPS) ortc_turn_weights(type, w, n, step, some * taps, wide, turned);
             for (int64_t t = 0; t < taps; t++, dst += part) {
                 for (int64_t i = 0; i < some; i++)
@@ -465,7 +467,7 @@ static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
                         for (int64_t o = 0; o < n; o++)
                             ortc_convert_get()->widen[a->type](1, w + (o * step + i * taps + t) * size,
                                                                &rows[i][o]);
-                pieces->pairs(ORTC_BLOCK, (size_t)some, rows[0], 1, ORTC_BLOCK, dst);
+                pieces->pairs(ORTC_BLOCK, (size_t)some, rows[0], 1, (size_t)deep, dst);
             }
         }
     }
@@ -475,9 +477,9 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
                                  void *dst, const ortc_product_threads *threads)
 {
     const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
-    const int stem = form == ORTC_BLOCKED_STEM;
+    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     fill_arg a = {g, type_of(type), stem, type == ORTC_U8, w, dst};
-    if (form == ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
+    if (form >= ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
     if (a.type == ORTC_BLOCKED_BYTES) return threads->parallel(threads->context, blocks, 1, fill_words, &a);
     if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
     /* turned where they end, in the second half, and widened from there */
@@ -505,9 +507,10 @@ typedef struct task {
     int64_t plane, row, rows, column, pixels; /* of output */
     int64_t block, blocks;
     float *stage, *sums, *line;
+    int64_t second; /* of pairs of a plain image: bytes to the second channel; 0: there is none */
 } task;
 
-/* Pixels of a plain image as a stem reads them: one channel's in f32, or all channels' words. */
+/* Pixels of a plain image as a stem reads them: one channel's in f32, two channels' or all channels' words. */
 static const float *read_line(const task *t, const char *from, int64_t n)
 {
     const ortc_blocked_plan *p = t->j->p;
@@ -515,6 +518,8 @@ static const float *read_line(const task *t, const char *from, int64_t n)
         ortc_product_moves_select()->bytes->rows((size_t)n, (size_t)p->channels, (const uint8_t *)from,
                                                  (size_t)p->in_count, p->flip ? ORTC_I8 : ORTC_U8, ORTC_U8,
                                                  t->line, (size_t)n, NULL);
+    else if (p->pairs)
+        p->pairs->join((size_t)n, from, t->second ? from + t->second : NULL, t->line);
     else if (p->type == ORTC_FLOAT_F32)
         return (const float *)(const void *)from;
     else
@@ -587,19 +592,21 @@ static int fill_phases(const task *t, const char *src, float *dst)
 }
 
 /* Blocks g0 .. g1-1 of input under the task. */
-static void fill_stage(const task *t, int64_t g0, int64_t g1)
+static void fill_stage(task *t, int64_t g0, int64_t g1)
 {
     const ortc_blocked_plan *p = t->j->p;
     const int64_t row_bytes = p->e.in[2] * p->pixel,
-                  planes = p->stem ? p->channels : p->ins; /* of an image */
+                  planes = p->stem ? p->channels : p->ins, /* of an image */
+        each = p->stem && p->pairs ? PAIR : 1;
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
     phase phases[MOST_STRIDE];
     for (int64_t q = 0; q < p->phases; q++) phases[q] = phase_of(t, q);
-    for (int64_t g = g0; g < g1; g++)
+    for (int64_t g = g0; g < g1; g++) {
+        t->second = each > 1 && g * each + 1 < planes ? p->in_count * p->pixel : 0;
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
             const char *x = (const char *)t->j->a->x +
-                            (((t->image * p->group + t->group) * planes + g) * p->e.in[0] + plane) *
+                            (((t->image * p->group + t->group) * planes + g * each) * p->e.in[0] + plane) *
                                 p->e.in[1] * row_bytes;
             float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
             for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
@@ -610,6 +617,7 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
                 for (int64_t q = 0; q < p->phases; q++) fill_phase(t, src, &phases[q], dst + q * p->pitch);
             }
         }
+    }
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
@@ -619,7 +627,7 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
 static int64_t lines_of(const task *t, int64_t block, int64_t tiles)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int words = (p->bytes && !p->stem) || p->pairs;
+    const int words = (p->bytes || p->pairs) && !p->stem;
     return words && block < t->block + t->blocks ? ceil_div(p->step, t->rows * tiles) : 0;
 }
 
@@ -674,7 +682,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                               .lo = straight ? j->a->tail->lo : 0,
                               .hi = straight ? j->a->tail->hi : 0};
-    ortc_blocked_tile_fn *run = p->pairs   ? p->pairs->dense
+    ortc_blocked_tile_fn *run = p->pairs   ? p->stem ? p->pairs->stem : p->pairs->dense
                                 : p->bytes ? p->stem ? p->bytes->stem : p->bytes->dense
                                 : p->stem  ? p->uk->stem
                                            : p->uk->dense[p->type];

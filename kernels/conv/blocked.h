@@ -61,8 +61,9 @@ typedef struct ortc_blocked_plan {
     int64_t *offset;    /* of each tap; owned */
 } ortc_blocked_plan;
 
-/* What is multiplied: channels of blocks, of a plain image, or, of f32 and bf16, pairs of a block's. */
-enum { ORTC_BLOCKED_DENSE, ORTC_BLOCKED_STEM, ORTC_BLOCKED_PAIRS };
+/* What is multiplied: channels of blocks, of a plain image, or, of f32 and bf16, pairs of a block's, or of
+ * bf16 those of a plain image. */
+enum { ORTC_BLOCKED_DENSE, ORTC_BLOCKED_STEM, ORTC_BLOCKED_PAIRS, ORTC_BLOCKED_STEM_PAIRS };
 
 /* 0: this way is not for the convolution at hand; then nothing is owned. threads: that a run has at most, 0:
  * not known; of bytes and pairs few have few tasks. */

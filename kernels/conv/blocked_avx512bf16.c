@@ -49,8 +49,9 @@ VFN void end_block(const int np, const ortc_blocked_tile *t, size_t at, vf32 *su
     if (np % 2) store_one(y + (np - 1) * ORTC_BLOCK, sum[np - 1]);
 }
 
-VFN void tile(const int np, const int nb, const ortc_blocked_tile *t)
+VFN void tile(const int stem, const int np, const int nb, const ortc_blocked_tile *t)
 {
+    const int step = stem ? 1 : WORDS;
     vf32 sum[BLOCKS][PIXELS];
     UNROLL for (int b = 0; b < nb; b++)
     {
@@ -64,11 +65,11 @@ VFN void tile(const int np, const int nb, const ortc_blocked_tile *t)
     }
     const int32_t *w = t->w;
     const char *x = (const char *)t->x, *next = t->next;
-    const size_t lines = t->next_lines;
+    const size_t lines = stem ? 0 : t->next_lines;
     /* There is at least one of each: what a loop that may not run needs, compilers keep in memory. */
     size_t g = t->groups;
     do {
-        const size_t depth = g > 1 ? WORDS : t->depth;
+        const size_t depth = stem ? 1 : g > 1 ? WORDS : t->depth;
         size_t tap = 0;
         do {
             const char *s = x + t->offset[tap] * 4;
@@ -82,13 +83,13 @@ VFN void tile(const int np, const int nb, const ortc_blocked_tile *t)
                 UNROLL for (int p = 0; p < np; p++)
                 {
                     int32_t word;
-                    memcpy(&word, s + 4 * p * WORDS, sizeof word);
+                    memcpy(&word, s + 4 * p * step, sizeof word);
                     const vi32 xv = v_set_i32(word);
                     UNROLL for (int b = 0; b < nb; b++) sum[b][p] = dot(sum[b][p], xv, wv[b]);
                 }
                 s += 4, w += ORTC_BLOCK;
             } while (--i);
-            w += (WORDS - depth) * ORTC_BLOCK;
+            if (!stem) w += (WORDS - depth) * ORTC_BLOCK;
         } while (++tap < t->taps);
         x += t->plane * 4;
     } while (--g);
@@ -96,22 +97,26 @@ VFN void tile(const int np, const int nb, const ortc_blocked_tile *t)
 }
 
 /* clang-format off */
-#define EACH(X, nb) \
-    X(1, nb) X(2, nb) X(3, nb) X(4, nb) X(5, nb) X(6, nb) X(7, nb) X(8, nb) X(9, nb) X(10, nb) X(11, nb) \
-    X(12, nb) X(13, nb) X(14, nb)
+#define EACH(X, ...) \
+    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) \
+    X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) \
+    X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* clang-format on */
-#define TILE(np, nb) \
-    static void tile_##nb##_##np(const ortc_blocked_tile *t) { tile(np, nb, t); }
-#define ENTRY(np, nb) tile_##nb##_##np,
-EACH(TILE, 1)
-EACH(TILE, 2)
-static void dense(size_t pixels, size_t blocks, const ortc_blocked_tile *t)
-{
-    static void (*const tiles[BLOCKS][PIXELS])(const ortc_blocked_tile *) = {{EACH(ENTRY, 1)},
-                                                                             {EACH(ENTRY, 2)}};
-    assert(pixels >= 1 && pixels <= PIXELS && blocks >= 1 && blocks <= BLOCKS);
-    tiles[blocks - 1][pixels - 1](t);
-}
+#define TILE(np, stem, nb) \
+    static void tile_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(stem, np, nb, t); }
+#define ENTRY(np, stem, nb) tile_##stem##_##nb##_##np,
+#define TILES(name, stem) \
+    EACH(TILE, stem, 1) \
+    EACH(TILE, stem, 2) \
+    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
+    { \
+        static void (*const tiles[BLOCKS][PIXELS])(const ortc_blocked_tile *) = {{EACH(ENTRY, stem, 1)}, \
+                                                                                 {EACH(ENTRY, stem, 2)}}; \
+        assert(pixels >= 1 && pixels <= PIXELS && blocks >= 1 && blocks <= BLOCKS); \
+        tiles[blocks - 1][pixels - 1](t); \
+    }
+TILES(dense, 0)
+TILES(stem, 1)
 
 /* ---- Before and after ---------------------------------------------------------------------------------- */
 
@@ -137,6 +142,20 @@ static void lay_bf16(size_t n, const void *from, size_t step, void *to)
         _mm256_storeu_si256(y + i, _mm256_loadu_si256((const __m256i *)(const void *)x));
 }
 
+static void join(size_t n, const void *first, const void *second, void *to)
+{
+    const uint16_t *a = first, *b = second;
+    uint32_t *y = to;
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const __mmask16 some = n - i < V_LANES ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
+        __m512i v = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, a + i));
+        if (b)
+            v = _mm512_or_si512(
+                v, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, b + i)), 16));
+        _mm512_mask_storeu_epi32(y + i, some, v);
+    }
+}
+
 static void clip_bf16(size_t n, const float *sums, const void *residual, float lo, float hi, void *to)
 {
     const vf32 low = v_set_f32(lo);
@@ -150,4 +169,4 @@ static void clip_bf16(size_t n, const float *sums, const void *residual, float l
     }
 }
 
-const ortc_blocked_pairs ortc_blocked_pairs_avx512bf16 = {dense, lay_f32, lay_bf16, clip_bf16};
+const ortc_blocked_pairs ortc_blocked_pairs_avx512bf16 = {dense, stem, lay_f32, lay_bf16, join, clip_bf16};

@@ -14,7 +14,8 @@
  * so: no residual, no clip.
  *
  * Of pairs (ortc_blocked_pairs) the same with two bf16 where an f32 is above: a pixel of a group is 8 words
- * of x (step 8), a depth counts words, weights are [output block][group][tap][word][16 output channels][2].
+ * of x (step 8), of a stem two channels in one, a depth counts words, weights are [output block][group][tap]
+ * [word][16 output channels][2].
  * A word adds the product of its second channel first, then that of its first; denormals count as 0.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
@@ -96,10 +97,12 @@ typedef struct ortc_blocked_bytes {
 } ortc_blocked_bytes;
 
 typedef struct ortc_blocked_pairs {
-    ortc_blocked_tile_fn *dense; /* as many pixels and blocks as ortc_blocked_uk says */
+    ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
     /* n pixels of 16 channels, `step` bytes apart, to bf16, side by side: of f32, rounded, and of bf16. */
     void (*lay_f32)(size_t n, const void *x, size_t step, void *y);
     void (*lay_bf16)(size_t n, const void *x, size_t step, void *y);
+    /* n words, of the elements of two channels of a plain image of bf16; second NULL: zeros. */
+    void (*join)(size_t n, const void *first, const void *second, void *y);
     /* n sums, a multiple of 16, and a residual of bf16 (NULL: none), clipped to lo .. hi (a NaN stays), to
      * bf16, rounded once; denormal results become 0. */
     void (*clip_bf16)(size_t n, const float *sums, const void *residual, float lo, float hi, void *y);

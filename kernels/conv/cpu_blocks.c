@@ -3,7 +3,7 @@
  *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
  *   conv.blocked_1x1        the same for windows of one element
  *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
- *   conv.stem               a plain image of up to 4 channels becomes blocks
+ *   conv.stem               a plain image of up to 4 channels becomes blocks; of bf16 by pairs, too
  *   conv.winograd_2x2       windows of 3x3 without strides: by tiles of so many pixels (winograd.h)
  *   conv.winograd_4x4
  *   conv.pairs              values of bf16, where an instruction multiplies them by pairs: windows and points
@@ -19,11 +19,14 @@
 #include "kernels/common/cpu_device.h"
 #include "winograd.h"
 
-enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4, PAIRS };
-static int pixels_of(int way) { return way < WINOGRAD_2 || way == PAIRS ? 0 : way % 2 ? 4 : 2; }
+enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4, PAIRS, STEM_PAIRS };
+static int pixels_of(int way) { return way < WINOGRAD_2 || way >= PAIRS ? 0 : way % 2 ? 4 : 2; }
 static int form_of(int way)
 {
-    return way == STEM ? ORTC_BLOCKED_STEM : way == PAIRS ? ORTC_BLOCKED_PAIRS : ORTC_BLOCKED_DENSE;
+    return way == STEM         ? ORTC_BLOCKED_STEM
+           : way == PAIRS      ? ORTC_BLOCKED_PAIRS
+           : way == STEM_PAIRS ? ORTC_BLOCKED_STEM_PAIRS
+                               : ORTC_BLOCKED_DENSE;
 }
 #define FORM(way) ((uint64_t)0xb10c << 32 | (uint64_t)((way) == POINT ? WINDOW : (way)))
 
@@ -74,7 +77,7 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
         return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, p->way >= PIECES_2, src->data, dst,
                                          &threads);
     if (p->way != DEPTHWISE) /* of pairs what is rounded may be given as f32 */
-        return ortc_blocked_weight_fill(&g, p->way == PAIRS ? src->dtype : (ortc_dtype)p->type,
+        return ortc_blocked_weight_fill(&g, p->way >= PAIRS ? src->dtype : (ortc_dtype)p->type,
                                         form_of((int)p->way), src->data, dst, &threads);
     ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
     return ORTC_OK;
@@ -88,7 +91,7 @@ static ortc_status pack(ortc_plan *p, uint32_t in, const ortc_conv_geometry *g, 
                         const ortc_packed **out)
 {
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, type, way == POINT ? WINDOW : way);
-    const ortc_packing *how = way == PAIRS && type == ORTC_BF16 ? &packing_bf16 : &packing;
+    const ortc_packing *how = way >= PAIRS && type == ORTC_BF16 ? &packing_bf16 : &packing;
     return ortc_plan_pack(p, in, how, &param, sizeof param, out);
 }
 
@@ -130,11 +133,12 @@ static int open_winograd(const ortc_conv_geometry *g, ortc_dtype type, uint32_t 
 
 static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint32_t threads, blocks_plan *out)
 {
+    if (way == STEM && type == ORTC_BF16 && ortc_blocked_pairs_get()) way = STEM_PAIRS;
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
     return pixels_of(way) ? open_winograd(g, type, threads, out)
            : way == DEPTHWISE
                ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
-               : ortc_blocked_plan_init(g, type, form_of(way), way == PAIRS ? threads : 0, &out->dense);
+               : ortc_blocked_plan_init(g, type, form_of(way), way >= PAIRS ? threads : 0, &out->dense);
 }
 
 static void close_way(blocks_plan *b)
@@ -177,11 +181,14 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
 static double pairs_clocks(const ortc_conv_geometry *g, const ortc_blocked_plan *d, double floats,
                            double tasks, double vectors)
 {
-    const double words = (double)((d->ins - 1) * d->step + d->depth) * 2 / (double)g->channels;
+    const double words = (double)(d->stem ? d->ins : (d->ins - 1) * d->step + d->depth) * 2 /
+                         (double)g->channels;
     const int64_t row = d->flat ? d->rows * d->segment : d->segment, most = (int64_t)d->uk->most_pixels;
     const double tiles = vectors / (double)d->uk->most_blocks / (double)row *
                          (double)((row + most - 1) / most);
-    const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / (double)d->step;
+    const double laid_out = d->in_place ? 0
+                                        : tasks * (double)d->ins * (double)d->plane /
+                                              (double)(d->stem ? ORTC_BLOCK : d->step);
     return floats * words / 2 + 2 * laid_out + 40 * tiles + 0.8 * vectors;
 }
 
@@ -206,7 +213,7 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
     /* a single pixel waits for weights, however it goes */
     const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95;
-    if (b->way == PAIRS) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
+    if (b->way >= PAIRS) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
     return least * padded / share + 2 * laid_out + 0.8 * vectors;
 }
 

@@ -69,9 +69,9 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
     static const ortc_dtype types[] = {ORTC_F32, ORTC_F32, ORTC_F16, ORTC_BF16};
     memset(c, 0, sizeof *c);
     c->type = types[rng_next(r) % 4];
-    c->stem = !pairs && rng_next(r) % 4 == 0;
+    c->stem = rng_next(r) % 4 == 0;
     c->pairs = pairs;
-    if (pairs) c->type = rng_next(r) % 2 ? ORTC_BF16 : ORTC_F32;
+    if (pairs) c->type = c->stem || rng_next(r) % 2 ? ORTC_BF16 : ORTC_F32;
     if (tiles) {
         static const int kinds[] = {ORTC_TILED_BF16,   ORTC_TILED_ROUNDED, ORTC_TILED_PIECES,
                                     ORTC_TILED_PIECES, ORTC_TILED_PLAIN,   ORTC_TILED_PLAIN};
@@ -124,7 +124,8 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
 
 static int form_of(const conv *c)
 {
-    return c->pairs ? ORTC_BLOCKED_PAIRS : c->stem ? ORTC_BLOCKED_STEM : ORTC_BLOCKED_DENSE;
+    if (c->pairs) return c->stem ? ORTC_BLOCKED_STEM_PAIRS : ORTC_BLOCKED_PAIRS;
+    return c->stem ? ORTC_BLOCKED_STEM : ORTC_BLOCKED_DENSE;
 }
 
 static void fill(conv *c, rng *r)

@@ -1,5 +1,5 @@
 /* Tiles of pairs of bf16 (kernels/conv/blocked_uk.h) against sums in double: every number of pixels and of
- * blocks, depths of the last group, groups, taps anywhere, sums that begin with a bias or go on, results and
+ * blocks, depths of the last group, stems, groups, taps anywhere, sums that begin with a bias or go on, results and
  * residuals of both types, clipped or not; numbers that are not finite reach what they reach. And what lays
  * out and rounds. Memory between guard pages.
  */
@@ -35,14 +35,16 @@ static int is_near(double got, double v, double bound)
 
 static int tile_one(rng *r, const ortc_blocked_pairs *uk, int64_t pixels, int64_t blocks)
 {
+    const int stem = rng_next(r) % 4 == 0;
+    const int64_t step = stem ? 1 : WORDS;
     const int64_t groups = rng_range(r, 1, 3), taps = rng_range(r, 1, MOST_TAPS),
-                  depth = rng_range(r, 1, WORDS), reach = rng_range(r, 0, 5), part = taps * WORDS;
+                  depth = rng_range(r, 1, step), reach = rng_range(r, 0, 5), part = taps * step;
     const int end = (int)(rng_next(r) % 2), half = (int)(rng_next(r) % 2), given = (int)(rng_next(r) % 2),
               residual = (int)(rng_next(r) % 2), clip = (int)(rng_next(r) % 2);
-    const int64_t plane = (pixels + reach) * WORDS, n_y = blocks * pixels * ORTC_BLOCK;
+    const int64_t plane = (pixels + reach) * step, n_y = blocks * pixels * ORTC_BLOCK;
     const ortc_dtype type = half ? ORTC_BF16 : ORTC_F32;
     int64_t offset[MOST_TAPS];
-    for (int64_t t = 0; t < taps; t++) offset[t] = rng_range(r, 0, reach) * WORDS;
+    for (int64_t t = 0; t < taps; t++) offset[t] = rng_range(r, 0, reach) * step;
     guard x = random_bf16(r, groups * plane * 2, end), bias = random_f32(r, blocks * ORTC_BLOCK, end),
           w = random_bf16(r, blocks * groups * part * ORTC_BLOCK * 2, end), sums = random_f32(r, n_y, end),
           res = half ? random_bf16(r, n_y, end) : random_f32(r, n_y, end),
@@ -70,7 +72,7 @@ static int tile_one(rng *r, const ortc_blocked_pairs *uk, int64_t pixels, int64_
                                  .hi = 0.75f,
                                  .next = (const char *)w.data,
                                  .next_lines = rng_next(r) % 2};
-    uk->dense((size_t)pixels, (size_t)blocks, &t);
+    (stem ? uk->stem : uk->dense)((size_t)pixels, (size_t)blocks, &t);
     int bad = 0;
     for (int64_t i = 0; i < n_y; i++) {
         const int64_t b = i / (pixels * ORTC_BLOCK), p = i / ORTC_BLOCK % pixels, o = i % ORTC_BLOCK;
@@ -79,9 +81,9 @@ static int tile_one(rng *r, const ortc_blocked_pairs *uk, int64_t pixels, int64_
         double mag = fabs(v);
         for (int64_t g = 0; g < groups; g++)
             for (int64_t k = 0; k < taps; k++)
-                for (int64_t c = 0; c < 2 * (g + 1 < groups ? WORDS : depth); c++) {
-                    const int64_t word = ((b * groups + g) * taps + k) * WORDS + c / 2;
-                    const double m = bf16_at(&x, 2 * (g * plane + offset[k] + p * WORDS) + c) *
+                for (int64_t c = 0; c < 2 * (g + 1 < groups ? step : depth); c++) {
+                    const int64_t word = ((b * groups + g) * taps + k) * step + c / 2;
+                    const double m = bf16_at(&x, 2 * (g * plane + offset[k] + p * step) + c) *
                                      bf16_at(&w, (word * ORTC_BLOCK + o) * 2 + c % 2);
                     v += m, mag += fabs(m);
                 }
@@ -129,7 +131,14 @@ static int moves_one(rng *r, const ortc_blocked_pairs *uk)
             bad += !is_near(bf16_at(&y, i), ortc_load_f64(one, ORTC_BF16, 0), 0);
         }
     }
-    guard *every[] = {&f, &h, &y, &sums, &res};
+    guard words = guard_open((size_t)span * 4, end);
+    uk->join((size_t)span, h.data, apart > 1 ? h.data : NULL, words.data);
+    for (int64_t i = 0; i < span; i++) {
+        bad += memcmp(words.data + 4 * i, h.data + 2 * i, 2) != 0;
+        bad += apart > 1 ? memcmp(words.data + 4 * i + 2, h.data + 2 * i, 2) != 0
+                         : words.data[4 * i + 2] || words.data[4 * i + 3];
+    }
+    guard *every[] = {&words, &f, &h, &y, &sums, &res};
     for (size_t i = 0; i < sizeof every / sizeof *every; i++) {
         bad += !guard_intact(every[i]);
         guard_close(every[i]);
