@@ -32,6 +32,7 @@
 #define LAID_OUT 80  /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
 #define LAID_PART 20 /* from L3 */
 #define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
+#define PAIR 2
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -39,6 +40,7 @@ const ortc_blocked_uk *ortc_blocked_uk_get(void) { return ortc_blocked_uk_select
 
 #if defined(__x86_64__)
 extern const ortc_blocked_bytes ortc_blocked_bytes_avx512vnni;
+extern const ortc_blocked_pairs ortc_blocked_pairs_avx512bf16;
 #endif
 const ortc_blocked_bytes *ortc_blocked_bytes_get(void)
 {
@@ -46,6 +48,15 @@ const ortc_blocked_bytes *ortc_blocked_bytes_get(void)
     const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI, has = ortc_cpu_features();
     /* of AMX's plain products six layers in ten are quicker, and all of them over several threads */
     if ((has & (needs | ORTC_CPU_AMX)) == needs) return &ortc_blocked_bytes_avx512vnni;
+#endif
+    return NULL;
+}
+
+const ortc_blocked_pairs *ortc_blocked_pairs_get(void)
+{
+#ifdef ORTC_TILES_avx512bf16
+    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_BF16; /* which is not set beside AMX */
+    if ((ortc_cpu_features() & needs) == needs) return &ortc_blocked_pairs_avx512bf16;
 #endif
     return NULL;
 }
@@ -73,10 +84,10 @@ static int64_t type_bytes(int32_t type) /* of an element of x */
 {
     return type == ORTC_FLOAT_F32 ? 4 : type == ORTC_BLOCKED_BYTES ? 1 : 2;
 }
-/* Of what the micro-kernels take as an element of W: of bytes a word. */
-static int64_t weight_bytes(int32_t type, int stem)
+/* Of what the micro-kernels take as an element of W: of bytes and pairs a word. */
+static int64_t weight_bytes(int32_t type, int form)
 {
-    return type == ORTC_FLOAT_F16 || type == ORTC_FLOAT_BF16 ? (stem ? 4 : 2) : 4;
+    return form == ORTC_BLOCKED_DENSE && (type == ORTC_FLOAT_F16 || type == ORTC_FLOAT_BF16) ? 2 : 4;
 }
 
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
@@ -84,7 +95,8 @@ static int64_t weight_bytes(int32_t type, int stem)
 /* Nothing outside of the image is read, nothing skipped along a row. */
 static int reads_in_place(const ortc_blocked_plan *p)
 {
-    int yes = !p->stem && (p->type == ORTC_FLOAT_F32 || (p->bytes && !p->flip)) && p->e.stride[2] == 1;
+    const int as_it_lies = p->bytes ? !p->flip : p->type == (p->pairs ? ORTC_FLOAT_BF16 : ORTC_FLOAT_F32);
+    int yes = !p->stem && as_it_lies && p->e.stride[2] == 1;
     for (int i = 0; i < 3; i++)
         yes &= p->e.pad[i] == 0 &&
                (p->e.out[i] - 1) * p->e.stride[i] + (p->e.kernel[i] - 1) * p->e.dilation[i] < p->e.in[i];
@@ -198,10 +210,11 @@ static void find_taps(ortc_blocked_plan *p)
     }
 }
 
-int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int form, uint32_t threads,
                            ortc_blocked_plan *p)
 {
     const int64_t c = g->channels, f = g->filters;
+    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     memset(p, 0, sizeof *p);
     if (g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
     if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS : g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK))
@@ -221,6 +234,12 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
         p->depth = ceil_div(p->depth, WORD), p->step = ceil_div(p->step, WORD);
         if (stem) p->ins = 1;
     }
+    if (form == ORTC_BLOCKED_PAIRS || form == ORTC_BLOCKED_STEM_PAIRS) {
+        p->pairs = ortc_blocked_pairs_get();
+        if (!p->pairs || (stem && p->type != ORTC_FLOAT_BF16)) return 0;
+        p->depth = ceil_div(p->depth, PAIR), p->step = ceil_div(p->step, PAIR);
+        if (stem) p->ins = ceil_div(c, PAIR);
+    }
     p->pixel = (stem ? 1 : ORTC_BLOCK) * type_bytes(p->type);
     p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
@@ -230,7 +249,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int ste
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    split(p, p->bytes ? threads : 0);
+    split(p, p->bytes || p->pairs ? threads : 0);
     p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
     /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
     const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
@@ -296,6 +315,15 @@ void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t
         finish_integers(e->a, sums, n, channel, lanes, at);
 }
 
+/* Where an instruction rounds to bf16; else NULL. */
+typedef void clip_fn(size_t n, const float *sums, const void *residual, float lo, float hi, void *y);
+static clip_fn *clip_bf16(void)
+{
+    const ortc_tiled_uk *tiles = ortc_tiled_uk_get(ORTC_TILED_BF16);
+    const ortc_blocked_pairs *pairs = ortc_blocked_pairs_get();
+    return tiles ? tiles->clip_bf16 : pairs ? pairs->clip_bf16 : NULL;
+}
+
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at)
 {
@@ -308,13 +336,11 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
     const char *residual = e->a->residual;
     char *y = (char *)e->a->y + bytes;
     int stored = e->straight && lanes == ORTC_BLOCK;
-    const ortc_tiled_uk *t = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK
-                                 ? ortc_tiled_uk_get(ORTC_TILED_BF16)
-                                 : NULL;
-    if (t && !s->has_rest && s->act != ORTC_UK_ACT_LEAKY) { /* at once */
+    clip_fn *const at_once = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK ? clip_bf16() : NULL;
+    if (at_once && !s->has_rest && s->act != ORTC_UK_ACT_LEAKY) {
         const int clip = s->act == ORTC_UK_ACT_CLIP;
-        t->clip_bf16((size_t)(n * ORTC_BLOCK), sums, residual ? residual + bytes : NULL,
-                     clip ? s->lo : -INFINITY, clip ? s->hi : INFINITY, y);
+        at_once((size_t)(n * ORTC_BLOCK), sums, residual ? residual + bytes : NULL, clip ? s->lo : -INFINITY,
+                clip ? s->hi : INFINITY, y);
         return;
     }
     if (!e->straight) {
@@ -331,22 +357,22 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
         ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, stored ? (float *)(void *)y : sums, ORTC_BLOCK,
                        (size_t)n, lanes);
     }
-    if (t)
-        t->clip_bf16((size_t)(n * ORTC_BLOCK), sums, NULL, -INFINITY, INFINITY, y);
+    if (at_once)
+        at_once((size_t)(n * ORTC_BLOCK), sums, NULL, -INFINITY, INFINITY, y);
     else if (!stored)
         e->uk->narrow[e->type]((size_t)n, sums, lanes, y);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
-size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem)
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form)
 {
     const int bytes = type_of(type) == ORTC_BLOCKED_BYTES;
-    const int64_t in = !stem   ? ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK / (bytes ? WORD : 1)
-                       : bytes ? 1
-                               : g->channels;
+    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
+    const int64_t word = bytes ? WORD : form >= ORTC_BLOCKED_PAIRS ? PAIR : 1;
+    const int64_t in = ceil_div(stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK, word);
     const double filters = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK;
-    const double all = filters * (double)weight_bytes(type_of(type), stem) *
+    const double all = filters * (double)weight_bytes(type_of(type), form) *
                        ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
     return all < 1e15 ? (size_t)all : 0;
 }
@@ -432,11 +458,50 @@ static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
+/* The same of pairs, from f32 or bf16: [block of input][tap][word][16 filters][2 channels], of a stem a word
+ * for a block. */
+static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    enum { MOST_TAPS = 9, MOST = ORTC_BLOCK * MOST_TAPS };
+    const fill_arg *a = arg;
+    const ortc_conv_geometry *g = a->g;
+    const ortc_dtype type = a->type == ORTC_FLOAT_F32 ? ORTC_F32 : ORTC_BF16;
+    const int64_t deep = a->stem ? PAIR : ORTC_BLOCK;
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count, step = g->channels * taps,
+                  size = a->type == ORTC_FLOAT_F32 ? 4 : 2, part = deep * ORTC_BLOCK * 2,
+                  ins = ceil_div(g->channels, deep);
+    const ortc_product_pieces *pieces = ortc_product_moves_select()->pieces;
+    float wide[ORTC_BLOCK * MOST], turned[MOST][ORTC_BLOCK];
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
+        const char *w = a->w + (b / outs * g->filters + first) * step * size;
+        char *dst = a->dst + b * ins * taps * part;
+        float rows[ORTC_BLOCK][ORTC_BLOCK] = {{0}};
+        for (int64_t c = 0; c < g->channels; c += deep, w += deep * taps * size) {
+            const int64_t some = min64(deep, g->channels - c);
+            if (taps <= MOST_TAPS) ortc_turn_weights(type, w, n, step, some * taps, wide, turned);
+            for (int64_t t = 0; t < taps; t++, dst += part) {
+                for (int64_t i = 0; i < some; i++)
+                    if (taps <= MOST_TAPS)
+                        memcpy(rows[i], turned[i * taps + t], sizeof rows[i]);
+                    else
+                        for (int64_t o = 0; o < n; o++)
+                            ortc_convert_get()->widen[a->type](1, w + (o * step + i * taps + t) * size,
+                                                               &rows[i][o]);
+                pieces->pairs(ORTC_BLOCK, (size_t)some, rows[0], 1, (size_t)deep, dst);
+            }
+        }
+    }
+}
+
+int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w,
                                  void *dst, const ortc_product_threads *threads)
 {
     const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
+    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     fill_arg a = {g, type_of(type), stem, type == ORTC_U8, w, dst};
+    if (form >= ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
     if (a.type == ORTC_BLOCKED_BYTES) return threads->parallel(threads->context, blocks, 1, fill_words, &a);
     if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
     /* turned where they end, in the second half, and widened from there */
@@ -454,6 +519,7 @@ typedef struct job {
     const ortc_blocked_plan *p;
     const ortc_blocked_args *a;
     ortc_blocked_end end;
+    int half; /* of pairs: registers do all of it and store bf16 */
 } job;
 
 /* What a task is about. */
@@ -463,9 +529,10 @@ typedef struct task {
     int64_t plane, row, rows, column, pixels; /* of output */
     int64_t block, blocks;
     float *stage, *sums, *line;
+    int64_t second; /* of pairs of a plain image: bytes to the second channel; 0: there is none */
 } task;
 
-/* Pixels of a plain image as a stem reads them: one channel's in f32, or all channels' words. */
+/* Pixels of a plain image as a stem reads them: one channel's in f32, two channels' or all channels' words. */
 static const float *read_line(const task *t, const char *from, int64_t n)
 {
     const ortc_blocked_plan *p = t->j->p;
@@ -473,6 +540,8 @@ static const float *read_line(const task *t, const char *from, int64_t n)
         ortc_product_moves_select()->bytes->rows((size_t)n, (size_t)p->channels, (const uint8_t *)from,
                                                  (size_t)p->in_count, p->flip ? ORTC_I8 : ORTC_U8, ORTC_U8,
                                                  t->line, (size_t)n, NULL);
+    else if (p->pairs)
+        p->pairs->join((size_t)n, from, t->second ? from + t->second : NULL, t->line);
     else if (p->type == ORTC_FLOAT_F32)
         return (const float *)(const void *)from;
     else
@@ -508,6 +577,10 @@ static void fill_phase(const task *t, const char *src, const phase *f, float *ds
                         (size_t)(hi - lo), 0);
     else if (hi > lo && p->bytes)
         p->bytes->move((size_t)(hi - lo), from, (size_t)(s * p->pixel), p->flip, dst + begin);
+    else if (hi > lo && p->pairs)
+        (p->type == ORTC_FLOAT_F32 ? p->pairs->lay_f32 : p->pairs->lay_bf16)((size_t)(hi - lo), from,
+                                                                             (size_t)(s * p->pixel),
+                                                                             dst + begin);
     else if (hi > lo)
         p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + begin);
     if (end < all) memset(dst + end, zero, (all - end) * sizeof *dst);
@@ -541,19 +614,21 @@ static int fill_phases(const task *t, const char *src, float *dst)
 }
 
 /* Blocks g0 .. g1-1 of input under the task. */
-static void fill_stage(const task *t, int64_t g0, int64_t g1)
+static void fill_stage(task *t, int64_t g0, int64_t g1)
 {
     const ortc_blocked_plan *p = t->j->p;
     const int64_t row_bytes = p->e.in[2] * p->pixel,
-                  planes = p->stem ? p->channels : p->ins; /* of an image */
+                  planes = p->stem ? p->channels : p->ins, /* of an image */
+        each = p->stem && p->pairs ? PAIR : 1;
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
     phase phases[MOST_STRIDE];
     for (int64_t q = 0; q < p->phases; q++) phases[q] = phase_of(t, q);
-    for (int64_t g = g0; g < g1; g++)
+    for (int64_t g = g0; g < g1; g++) {
+        t->second = each > 1 && g * each + 1 < planes ? p->in_count * p->pixel : 0;
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
             const char *x = (const char *)t->j->a->x +
-                            (((t->image * p->group + t->group) * planes + g) * p->e.in[0] + plane) *
+                            (((t->image * p->group + t->group) * planes + g * each) * p->e.in[0] + plane) *
                                 p->e.in[1] * row_bytes;
             float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
             for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
@@ -564,6 +639,7 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
                 for (int64_t q = 0; q < p->phases; q++) fill_phase(t, src, &phases[q], dst + q * p->pitch);
             }
         }
+    }
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
@@ -573,16 +649,24 @@ static void fill_stage(const task *t, int64_t g0, int64_t g1)
 static int64_t lines_of(const task *t, int64_t block, int64_t tiles)
 {
     const ortc_blocked_plan *p = t->j->p;
-    return p->bytes && !p->stem && block < t->block + t->blocks ? ceil_div(p->step, t->rows * tiles) : 0;
+    const int words = (p->bytes || p->pairs) && !p->stem;
+    return words && block < t->block + t->blocks ? ceil_div(p->step, t->rows * tiles) : 0;
 }
 
 /* Tile k of all that go over the same weights. */
-static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t k, int64_t blocks)
+static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t words, int64_t k, int64_t blocks)
 {
     const int64_t taps = (int64_t)(tile->groups * tile->taps);
-    tile->next_lines = k * lines < WORDS ? (size_t)lines : 0;
+    tile->next_lines = k * lines < words ? (size_t)lines : 0;
     tile->next = (const char *)tile->w +
                  (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * WORD;
+}
+
+/* Channels of n pixels of bf16 from `lanes` on, which only pad the block. */
+static void clear_beyond(uint16_t *y, int64_t n, size_t lanes)
+{
+    for (int64_t i = 0; lanes < ORTC_BLOCK && i < n; i++, y += ORTC_BLOCK)
+        memset(y + lanes, 0, (ORTC_BLOCK - lanes) * sizeof *y);
 }
 
 /* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
@@ -595,31 +679,37 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                           ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
     const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
     const int last = g1 == p->ins, most = (int)p->uk->most_pixels;
-    const int apart = !j->end.straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
-    const int64_t y_block = j->end.straight ? p->out_count * ORTC_BLOCK
-                                            : (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK;
-    float *y = j->end.straight
-                   ? (float *)j->a->y + first
-                   : t->sums +
-                         (p->chunks > 1 ? ((block - t->block) * t->rows + row) * t->pixels * ORTC_BLOCK : 0);
+    const int half = j->half && last, straight = j->end.straight || half; /* to where results belong */
+    const int apart = !straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
+    const int64_t kept_block = (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK,
+                  y_block = straight ? p->out_count * ORTC_BLOCK : kept_block, size = half ? 2 : 4;
+    float *kept = t->sums +
+                  (p->chunks > 1 ? ((block - t->block) * t->rows + row) * t->pixels * ORTC_BLOCK : 0);
+    char *y = straight ? (char *)j->a->y + first * size : (char *)kept;
     ortc_blocked_tile tile = {.offset = p->offset,
                               .plane = plane,
                               .groups = (size_t)(g1 - g0),
                               .taps = (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),
                               .w = (const char *)j->a->w + t->image * j->a->w_image +
-                                   (block * p->ins + g0) * group_weights * weight_bytes(p->type, p->stem),
+                                   (block * p->ins + g0) * group_weights *
+                                       weight_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
+                                                             : p->stem ? ORTC_BLOCKED_STEM
+                                                                       : ORTC_BLOCKED_DENSE),
                               .w_block = (size_t)(p->ins * group_weights),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
-                              .clip = last && j->end.straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
-                              .lo = j->end.straight ? j->a->tail->lo : 0,
-                              .hi = j->end.straight ? j->a->tail->hi : 0};
-    ortc_blocked_tile_fn *run = p->bytes  ? p->stem ? p->bytes->stem : p->bytes->dense
-                                : p->stem ? p->uk->stem
-                                          : p->uk->dense[p->type];
-    const float *residual = last && j->end.straight ? j->a->residual : NULL;
-    if (residual) residual += first;
+                              .sums_block = (size_t)(half ? kept_block : y_block),
+                              .half = half,
+                              .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
+                              .lo = straight ? j->a->tail->lo : 0,
+                              .hi = straight ? j->a->tail->hi : 0};
+    ortc_blocked_tile_fn *run = p->pairs   ? p->stem ? p->pairs->stem : p->pairs->dense
+                                : p->bytes ? p->stem ? p->bytes->stem : p->bytes->dense
+                                : p->stem  ? p->uk->stem
+                                           : p->uk->dense[p->type];
+    const char *residual = last && straight ? j->a->residual : NULL;
+    if (residual) residual += first * size;
     const int64_t tiles = ceil_div(t->pixels, most), lines = lines_of(t, block + blocks, tiles),
                   some = apart ? FINISHED : tiles;
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
@@ -630,20 +720,23 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
         for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
             n = each + (i < more);
             tile.x = x + at * p->step;
-            if (lines > 0) ask_ahead(&tile, lines, row * tiles + i, blocks);
-            tile.y = y + (at - left) * ORTC_BLOCK;
-            if (residual) tile.residual = residual + at * ORTC_BLOCK;
+            if (lines > 0) ask_ahead(&tile, lines, p->step, row * tiles + i, blocks);
+            tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);
+            tile.sums = half ? kept + at * ORTC_BLOCK : tile.y;
+            if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * size);
             run((size_t)n, (size_t)blocks, &tile);
         }
         for (int64_t b = 0; last && b < blocks; b++) {
             const size_t lanes = (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes;
             const int64_t channel = (block + b) * ORTC_BLOCK, n = end - begin,
                           at = first + (b * p->out_count + begin) * ORTC_BLOCK;
-            float *sums = y + (begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block;
-            if (p->bytes)
+            char *sums = y + ((begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block) * size;
+            if (half)
+                clear_beyond((uint16_t *)(void *)sums, n, lanes);
+            else if (p->bytes)
                 ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, n, channel, lanes, at);
             else
-                ortc_blocked_finish(&j->end, sums, n, channel, lanes, at);
+                ortc_blocked_finish(&j->end, (float *)(void *)sums, n, channel, lanes, at);
         }
     }
 }
@@ -699,6 +792,8 @@ int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,
                          const ortc_product_threads *threads)
 {
     job j = {p, a, ortc_blocked_end_of(p->uk, p->type, a)};
+    j.half = p->pairs && p->type == ORTC_FLOAT_BF16 && !a->tail->has_rest &&
+             a->tail->act != ORTC_UK_ACT_LEAKY;
     return threads->parallel(threads->context,
                              p->images * p->group * p->e.out[0] * p->row_tasks * p->segments * p->block_tasks,
                              p->grain, body, &j);

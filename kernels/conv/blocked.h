@@ -1,7 +1,8 @@
 /* Convolution of values in blocks of 16 channels, [image][block][..positions][16], up to three spatial dims:
  * the loops around the micro-kernels of blocked_uk.h. Also the stem, whose image is plain, with few channels.
- * Of floats, and of bytes where the machine multiplies them by fours: four channels lie in a word of 4 bytes
- * then, which is what is counted below where it says floats.
+ * Of floats, and of bytes where the machine multiplies them by fours, or of bf16 by pairs: so many channels
+ * lie in a word of 4 bytes then, which is what is counted below where it says floats. f32 may be rounded to
+ * bf16 as it is laid out.
  *
  * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It goes
  * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
@@ -10,9 +11,9 @@
  * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
- * Decisions follow from extents and type, and of bytes, whose sums are exact, from threads: results are the
- * same bits on any number of them. Channels that only pad the last block are written as 0. Leaves to others:
- * operators, choosing.
+ * Decisions follow from extents and type, and of bytes and pairs from threads, but for the order of sums:
+ * results are the same bits on any number of them. Channels that only pad the last block are written as 0.
+ * Leaves to others: operators, choosing.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_H
 #define ORTC_KERNELS_CONV_BLOCKED_H
@@ -31,6 +32,7 @@ typedef struct ortc_blocked_plan {
     const ortc_columns_uk *columns;
     const ortc_convert *convert;
     const ortc_blocked_bytes *bytes; /* NULL: of floats */
+    const ortc_blocked_pairs *pairs; /* NULL: not of pairs; the type is that of x and y */
     int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
     int flip;                        /* bytes are s8 */
     int stem, in_place;
@@ -48,7 +50,7 @@ typedef struct ortc_blocked_plan {
     int64_t rows, row_tasks;     /* of a task; tasks for the rows of a plane of output */
     int64_t blocks, block_tasks; /* of output, of a task; tasks for all of a group */
     /* As staged, floats: */
-    int64_t step;                   /* from a pixel to the next: 16, of bytes 4, of a stem 1 */
+    int64_t step;                   /* from a pixel to the next: 16, of pairs 8, of bytes 4, of a stem 1 */
     int64_t pitch, row, plane, all; /* a phase of a row, all of them, a block of input, a chunk */
     int64_t rows_in;                /* rows of a block's plane */
     int64_t row_skip, row_step;     /* rows of input for one of these; of these for one of output */
@@ -59,17 +61,21 @@ typedef struct ortc_blocked_plan {
     int64_t *offset;    /* of each tap; owned */
 } ortc_blocked_plan;
 
-/* 0: this way is not for the convolution at hand; then nothing is owned. stem: x is plain. threads: that a
- * run has at most, 0: not known; of bytes few have few tasks. */
-int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int stem, uint32_t threads,
+/* What is multiplied: channels of blocks, of a plain image, or, of f32 and bf16, pairs of a block's, or of
+ * bf16 those of a plain image. */
+enum { ORTC_BLOCKED_DENSE, ORTC_BLOCKED_STEM, ORTC_BLOCKED_PAIRS, ORTC_BLOCKED_STEM_PAIRS };
+
+/* 0: this way is not for the convolution at hand; then nothing is owned. threads: that a run has at most, 0:
+ * not known; of bytes and pairs few have few tasks. */
+int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int form, uint32_t threads,
                            ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
 /* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the
- * filling, w of any alignment. A stem's is f32. Behind weights of bytes there are their sums for each filter,
- * s32 [group * outs * 16]. */
-size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem);
-int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int stem, const void *w,
+ * filling, w of any alignment. A stem's is f32; of pairs f32 is rounded. Behind weights of bytes there are
+ * their sums for each filter, s32 [group * outs * 16]. */
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form);
+int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w,
                                  void *dst, const ortc_product_threads *threads);
 
 /* x, y and residual (NULL: none) are of the plan's type; bias is [group * outs * 16] in f32, padded with 0.
@@ -97,6 +103,7 @@ int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *ar
 
 const ortc_blocked_uk *ortc_blocked_uk_get(void);
 const ortc_blocked_bytes *ortc_blocked_bytes_get(void); /* NULL: the machine has none, or something better */
+const ortc_blocked_pairs *ortc_blocked_pairs_get(void); /* likewise */
 
 /* Extents as three, the missing ones 1; 0: more than three, or some out of bounds. */
 int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *out);

@@ -12,6 +12,11 @@
  * group is 16 channels in 4 words of x (step 4), of a stem one word with all its channels; a depth counts
  * words; weights are [output block][group][tap][word][16 output channels][4]; sums are s32, exact, and stay
  * so: no residual, no clip.
+ *
+ * Of pairs (ortc_blocked_pairs) the same with two bf16 where an f32 is above: a pixel of a group is 8 words
+ * of x (step 8), of a stem two channels in one, a depth counts words, weights are [output block][group][tap]
+ * [word][16 output channels][2].
+ * A word adds the product of its second channel first, then that of its first; denormals count as 0.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_UK_H
 #define ORTC_KERNELS_CONV_BLOCKED_UK_H
@@ -31,13 +36,16 @@ typedef struct ortc_blocked_tile {
     size_t w_block;    /* elements from an output block's weights to the next's */
     float *y;          /* [block][pixel][16] */
     size_t y_block;    /* elements from a block to the next, of the residual, too */
-    const float *bias; /* [block][16]: what sums begin with; NULL: with those that stand in y */
+    const float *bias; /* [block][16]: what sums begin with; NULL: with those that stand in y, of pairs */
+    const float *sums; /* in sums, which may be y, [block][pixel][16], */
+    size_t sums_block; /* so many elements from a block to the next */
+    int half;          /* of pairs: y and the residual are bf16 */
     /* What happens to finished sums, in this order; to those that are to be added to, nothing. */
     const float *residual; /* lies as y does, NULL: none; added */
     int clip;              /* then min(max(s, lo), hi); a NaN stays */
     float lo, hi;
-    /* Of bytes: weights to come, of which so many lines of 64 bytes are asked for at a tap of a group, and as
-     * many w_block behind for two blocks. */
+    /* Of bytes and pairs: weights to come, of which so many lines of 64 bytes are asked for at a tap of a
+     * group, and as many w_block behind for two blocks. */
     const char *next;
     size_t next_lines;
 } ortc_blocked_tile;
@@ -87,6 +95,18 @@ typedef struct ortc_blocked_bytes {
     /* n pixels of 16 bytes, `step` bytes apart, side by side; flip: moved by 128. */
     void (*move)(size_t n, const void *x, size_t step, int flip, void *y);
 } ortc_blocked_bytes;
+
+typedef struct ortc_blocked_pairs {
+    ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
+    /* n pixels of 16 channels, `step` bytes apart, to bf16, side by side: of f32, rounded, and of bf16. */
+    void (*lay_f32)(size_t n, const void *x, size_t step, void *y);
+    void (*lay_bf16)(size_t n, const void *x, size_t step, void *y);
+    /* n words, of the elements of two channels of a plain image of bf16; second NULL: zeros. */
+    void (*join)(size_t n, const void *first, const void *second, void *y);
+    /* n sums, a multiple of 16, and a residual of bf16 (NULL: none), clipped to lo .. hi (a NaN stays), to
+     * bf16, rounded once; denormal results become 0. */
+    void (*clip_bf16)(size_t n, const float *sums, const void *residual, float lo, float hi, void *y);
+} ortc_blocked_pairs;
 
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;

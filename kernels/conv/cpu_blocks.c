@@ -3,9 +3,11 @@
  *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
  *   conv.blocked_1x1        the same for windows of one element
  *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
- *   conv.stem               a plain image of up to 4 channels becomes blocks
+ *   conv.stem               a plain image of up to 4 channels becomes blocks; of bf16 by pairs, too
  *   conv.winograd_2x2       windows of 3x3 without strides: by tiles of so many pixels (winograd.h)
  *   conv.winograd_4x4
+ *   conv.pairs              values of bf16, where an instruction multiplies them by pairs: windows and points
+ *   conv.rounded_pairs      the same of f32 rounded to bf16, where the device says so
  * They take no plain values (a stem: give none), so they are offered where somebody asks for blocks, or for
  * whatever is liked best. Packed forms of W are numbered by FORM_*.
  */
@@ -14,10 +16,18 @@
 
 #include "blocked_depthwise.h"
 #include "cpu.h"
+#include "kernels/common/cpu_device.h"
 #include "winograd.h"
 
-enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4 };
-static int pixels_of(int way) { return way < WINOGRAD_2 ? 0 : way % 2 ? 4 : 2; }
+enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4, PAIRS, STEM_PAIRS };
+static int pixels_of(int way) { return way < WINOGRAD_2 || way >= PAIRS ? 0 : way % 2 ? 4 : 2; }
+static int form_of(int way)
+{
+    return way == STEM         ? ORTC_BLOCKED_STEM
+           : way == PAIRS      ? ORTC_BLOCKED_PAIRS
+           : way == STEM_PAIRS ? ORTC_BLOCKED_STEM_PAIRS
+                               : ORTC_BLOCKED_DENSE;
+}
 #define FORM(way) ((uint64_t)0xb10c << 32 | (uint64_t)((way) == POINT ? WINDOW : (way)))
 
 /* ---- Packed W ------------------------------------------------------------------------------------------ */
@@ -54,7 +64,7 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const int m = pixels_of((int)p->way);
     return m                     ? ortc_winograd_weight_bytes(&g, m, p->way >= PIECES_2)
            : p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
-                                 : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, p->way == STEM);
+                                 : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, form_of((int)p->way));
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
@@ -66,19 +76,23 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     if (m)
         return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, p->way >= PIECES_2, src->data, dst,
                                          &threads);
-    if (p->way != DEPTHWISE)
-        return ortc_blocked_weight_fill(&g, (ortc_dtype)p->type, p->way == STEM, src->data, dst, &threads);
+    if (p->way != DEPTHWISE) /* of pairs what is rounded may be given as f32 */
+        return ortc_blocked_weight_fill(&g, p->way >= PAIRS ? src->dtype : (ortc_dtype)p->type,
+                                        form_of((int)p->way), src->data, dst, &threads);
     ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
     return ORTC_OK;
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill};
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill},
+                          packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill,
+                                          ORTC_PACKING_ROUNDS};
 
 static ortc_status pack(ortc_plan *p, uint32_t in, const ortc_conv_geometry *g, ortc_dtype type, int way,
                         const ortc_packed **out)
 {
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, type, way == POINT ? WINDOW : way);
-    return ortc_plan_pack(p, in, &packing, &param, sizeof param, out);
+    const ortc_packing *how = way >= PAIRS && type == ORTC_BF16 ? &packing_bf16 : &packing;
+    return ortc_plan_pack(p, in, how, &param, sizeof param, out);
 }
 
 ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
@@ -119,10 +133,12 @@ static int open_winograd(const ortc_conv_geometry *g, ortc_dtype type, uint32_t 
 
 static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint32_t threads, blocks_plan *out)
 {
+    if (way == STEM && type == ORTC_BF16 && ortc_blocked_pairs_get()) way = STEM_PAIRS;
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
-    return pixels_of(way)     ? open_winograd(g, type, threads, out)
-           : way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
-                              : ortc_blocked_plan_init(g, type, way == STEM, 0, &out->dense);
+    return pixels_of(way) ? open_winograd(g, type, threads, out)
+           : way == DEPTHWISE
+               ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
+               : ortc_blocked_plan_init(g, type, form_of(way), way >= PAIRS ? threads : 0, &out->dense);
 }
 
 static void close_way(blocks_plan *b)
@@ -161,6 +177,21 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
            tiles * (in + out) * each + plain * (points - 9) / 9 / 6;
 }
 
+/* Of pairs: twice the rate, over whole words of channels; a tile begins and ends in so many clocks. */
+static double pairs_clocks(const ortc_conv_geometry *g, const ortc_blocked_plan *d, double floats,
+                           double tasks, double vectors)
+{
+    const double words = (double)(d->stem ? d->ins : (d->ins - 1) * d->step + d->depth) * 2 /
+                         (double)g->channels;
+    const int64_t row = d->flat ? d->rows * d->segment : d->segment, most = (int64_t)d->uk->most_pixels;
+    const double tiles = vectors / (double)d->uk->most_blocks / (double)row *
+                         (double)((row + most - 1) / most);
+    const double laid_out = d->in_place ? 0
+                                        : tasks * (double)d->ins * (double)d->plane /
+                                              (double)(d->stem ? ORTC_BLOCK : d->step);
+    return floats * words / 2 + 2 * laid_out + 40 * tiles + 0.8 * vectors;
+}
+
 /* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
  * results 0.8. A tap of a depthwise window is two loads' time, a row of it 40. */
 static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
@@ -182,6 +213,7 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
     /* a single pixel waits for weights, however it goes */
     const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95;
+    if (b->way >= PAIRS) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
     return least * padded / share + 2 * laid_out + 0.8 * vectors;
 }
 
@@ -195,6 +227,7 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
     if (pixels_of(way) && q->flags & ORTC_ASK_NO_WINOGRAD) return ortc_no(why, "the session has no Winograd");
     ortc_conv_read(s, q->in, q->out, &g);
+    if (way == PAIRS && q->in[0].dtype != q->in[1].dtype) return ortc_no(why, "W is of another type");
     if ((way == WINDOW || way == POINT) && (g.kernel_count == 1) != (way == POINT))
         return ortc_no(why, way == POINT ? "the window is not a point" : "the window is a point");
     if (ortc_conv_is_empty(&g) || !open_way(&g, q->in[0].dtype, way, 1, &b))
@@ -320,27 +353,42 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ortc_conv_prepare(n, ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, out);
 }
 
-#define CONV(way, kernel, called) \
-    static ortc_status choose_##way(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why) \
+static ortc_status supports_pairs(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_blocked_pairs_get())
+        return ortc_no(why, "the processor has no instruction for pairs of bf16, or a better one");
+    return ortc_conv_supports(n, device, why);
+}
+static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
+    return supports_pairs(n, device, why);
+}
+
+#define CONV(way, kernel, called) CONV_THAT(way, way, kernel, called, ortc_conv_supports, 0)
+#define CONV_THAT(way, id, kernel, called, may, more) \
+    static ortc_status choose_##id(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why) \
     { \
         return choose(way, state, q, o, why); \
     } \
-    static ortc_status plan_##way(const void *state, ortc_plan *p, void **out) \
+    static ortc_status plan_##id(const void *state, ortc_plan *p, void **out) \
     { \
         return plan(way, state, p, out); \
     } \
     const ortc_kernel kernel = {.size = ORTC_SIZED(ortc_kernel), \
-                                .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS, \
+                                .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS | (more), \
                                 .name = called, \
-                                .supports = ortc_conv_supports, \
+                                .supports = may, \
                                 .prepare = prepare, \
-                                .plan = plan_##way, \
+                                .plan = plan_##id, \
                                 .run = run, \
                                 .release_plan = ortc_conv_blocks_release, \
-                                .choose = choose_##way};
+                                .choose = choose_##id};
 CONV(WINDOW, ortc_conv_blocked, "conv.blocked")
 CONV(POINT, ortc_conv_blocked_1x1, "conv.blocked_1x1")
 CONV(DEPTHWISE, ortc_conv_blocked_depthwise, "conv.blocked_depthwise")
 CONV(STEM, ortc_conv_stem, "conv.stem")
 CONV(WINOGRAD_2, ortc_conv_winograd_2x2, "conv.winograd_2x2")
 CONV(WINOGRAD_4, ortc_conv_winograd_4x4, "conv.winograd_4x4")
+CONV_THAT(PAIRS, PAIRS, ortc_conv_pairs, "conv.pairs", supports_pairs, 0)
+CONV_THAT(PAIRS, ROUNDED, ortc_conv_rounded_pairs, "conv.rounded_pairs", supports_rounded, ORTC_KERNEL_ROUNDS)

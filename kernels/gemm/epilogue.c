@@ -7,7 +7,7 @@
 int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail_spec *out, const char **why)
 {
     ortc_tail t;
-    const uint32_t unit = ORTC_CPU_AMX | ORTC_CPU_AVX512; /* AVX512_BF16 is not set beside AMX */
+    const uint32_t rounds = ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16, has = ortc_cpu_features();
     memset(out, 0, sizeof *out);
     out->bias = out->residual = -1;
     if (!ortc_tail_read(n, axis, may, &t, why)) return 0;
@@ -27,7 +27,7 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
         out->rest.out = ORTC_F32;
         out->rest.lines[out->rest.n - 1].op = ORTC_PWL_store;
     }
-    if (type == ORTC_BF16 && (ortc_cpu_features() & unit) == unit) /* as other ends on tiles round */
+    if (type == ORTC_BF16 && has & ORTC_CPU_AVX512 && has & rounds) /* by an instruction, as other ends do */
         out->stored.lines[out->stored.n - 1].op = ORTC_PWL_store_bf16_amx;
     if (ortc_pw_tile_can(&out->rest)) return 1;
     *why = "the epilogue has too many inputs or values";

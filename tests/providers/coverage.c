@@ -65,6 +65,8 @@ static bool is_out_of_reach(const ortc_kernel_info *k)
                 {"conv.pieces", ORTC_CPU_AMX_F32, 0},
                 {"conv.bf16", ORTC_CPU_AMX, 0},
                 {"conv.rounded", 0, 0},
+                {"conv.pairs", ORTC_CPU_AVX512_BF16, 0},
+                {"conv.rounded_pairs", 0, 0},
                 {"conv_integer.tiled", ORTC_CPU_AMX, 0},
                 {"conv_integer.stem", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX},
                 {"conv_integer.blocked", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX}};

@@ -24,6 +24,7 @@ typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype type;
     int stem, depthwise, residual, winograd; /* pixels a side of a tile, 0: not */
+    int pairs;                               /* of bf16, or of f32 rounded */
     const ortc_tiled_uk *tiles;              /* NULL: not on tiles */
     int kind;                                /* ORTC_TILED_* */
     ortc_tail_spec tail;
@@ -62,13 +63,15 @@ static void add_rest(conv *c)
     c->tail.lies[1] = ORTC_PW_CHANNEL, c->tail.lies[2] = ORTC_PW_FULL;
 }
 
-static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
+static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
 {
     ortc_conv_geometry *g = &c->g;
     static const ortc_dtype types[] = {ORTC_F32, ORTC_F32, ORTC_F16, ORTC_BF16};
     memset(c, 0, sizeof *c);
     c->type = types[rng_next(r) % 4];
     c->stem = rng_next(r) % 4 == 0;
+    c->pairs = pairs;
+    if (pairs) c->type = c->stem || rng_next(r) % 2 ? ORTC_BF16 : ORTC_F32;
     if (tiles) {
         static const int kinds[] = {ORTC_TILED_BF16,   ORTC_TILED_ROUNDED, ORTC_TILED_PIECES,
                                     ORTC_TILED_PIECES, ORTC_TILED_PLAIN,   ORTC_TILED_PLAIN};
@@ -83,9 +86,9 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
                                                     : rng_range(r, 1, 70);
     if (!c->stem && rng_next(r) % 16 == 0) g->channels = 16 * rng_range(r, 11, 40); /* several chunks */
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
-    c->depthwise = !tiles && !c->stem && rng_next(r) % 3 == 0;
+    c->depthwise = !tiles && !pairs && !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
-    const int may = !tiles || c->kind == ORTC_TILED_PIECES;
+    const int may = (!tiles && !pairs) || c->kind == ORTC_TILED_PIECES;
     c->winograd = may && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = 2;
     const int many = tiles && c->winograd && rng_next(r) % 16 == 0; /* weights that stay f32 */
@@ -119,6 +122,12 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     if (rng_next(r) % 4 == 0) add_rest(c);
 }
 
+static int form_of(const conv *c)
+{
+    if (c->pairs) return c->stem ? ORTC_BLOCKED_STEM_PAIRS : ORTC_BLOCKED_PAIRS;
+    return c->stem ? ORTC_BLOCKED_STEM : ORTC_BLOCKED_DENSE;
+}
+
 static void fill(conv *c, rng *r)
 {
     const ortc_conv_geometry *g = &c->g;
@@ -135,7 +144,7 @@ static void fill(conv *c, rng *r)
     c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd, c->tiles != NULL)
                            : c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
                            : c->tiles     ? ortc_tiled_weight_bytes(g, c->kind)
-                                          : ortc_blocked_weight_bytes(g, c->type, c->stem),
+                                          : ortc_blocked_weight_bytes(g, c->type, form_of(c)),
                            end);
     memset(c->x.data, 0, c->x.bytes), memset(c->r.data, 0, c->r.bytes),
         memset(c->bias.data, 0, c->bias.bytes);
@@ -218,7 +227,8 @@ static int check(const conv *c)
                 double mag = 0;
                 const double got = ortc_load_f64(c->y.data, c->type, at(n, o, s, outs, g->out_count));
                 const double v = o < outs ? expected(c, n, o, s, &mag) : 0;
-                const double given = c->tiles && c->kind == ORTC_TILED_ROUNDED ? 0x1p-7 * mag : 0;
+                const int rounds = c->tiles ? c->kind == ORTC_TILED_ROUNDED : c->pairs && c->type == ORTC_F32;
+                const double given = rounds ? 0x1p-7 * mag : 0;
                 const double bound = given + FLT_EPSILON * (double)(g->channels * g->kernel_count + 8) * mag +
                                      unit * fabs(v) + 0x1p-25;
                 bad += o >= outs  ? got != 0
@@ -239,12 +249,13 @@ static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_b
 static void describe(const conv *c)
 {
     const ortc_conv_geometry *g = &c->g;
-    printf("  type %d stem %d depthwise %d winograd %d tiles %d images %lld groups %lld of %lld to %lld, "
+    printf("  type %d stem %d depthwise %d winograd %d tiles %d pairs %d images %lld groups %lld of %lld to "
+           "%lld, "
            "residual %d "
            "act %d tile %d;",
-           (int)c->type, c->stem, c->depthwise, c->winograd, c->tiles ? c->kind : -1, (long long)g->images,
-           (long long)g->group, (long long)g->channels, (long long)g->filters, c->residual, (int)c->tail.act,
-           c->tail.has_rest);
+           (int)c->type, c->stem, c->depthwise, c->winograd, c->tiles ? c->kind : -1, c->pairs,
+           (long long)g->images, (long long)g->group, (long long)g->channels, (long long)g->filters,
+           c->residual, (int)c->tail.act, c->tail.has_rest);
     for (int32_t i = 0; i < g->spatial; i++)
         printf(" in %lld out %lld kernel %lld stride %lld dilation %lld pad %lld;", (long long)g->in[i],
                (long long)g->out[i], (long long)g->kernel[i], (long long)g->stride[i],
@@ -275,7 +286,7 @@ static int open_way(conv *c, uint32_t threads, way *w)
         return 1;
     }
     if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, threads, &w->depthwise)
-                       : ortc_blocked_plan_init(&c->g, c->type, c->stem, 0, &w->dense)))
+                       : ortc_blocked_plan_init(&c->g, c->type, form_of(c), threads, &w->dense)))
         return 0;
     w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
     return 1;
@@ -329,12 +340,12 @@ static int several_threads(conv *c, uint32_t threads)
     return bad;
 }
 
-static int run_one(rng *r, const ortc_tiled_uk *tiles)
+static int run_one(rng *r, const ortc_tiled_uk *tiles, int pairs)
 {
     conv c;
     way w;
     int bad = 0;
-    make(&c, r, tiles);
+    make(&c, r, tiles, pairs);
     if (!open_way(&c, 1, &w)) return 1;
     fill(&c, r);
     guard scratch = guard_open(w.scratch, 1);
@@ -349,7 +360,7 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     else if (c.depthwise)
         ortc_blocked_depthwise_weight_fill(&c.g, c.type, c.w.data, (float *)(void *)c.packed.data);
     else
-        ortc_blocked_weight_fill(&c.g, c.type, c.stem, c.w.data, c.packed.data, &one);
+        ortc_blocked_weight_fill(&c.g, c.type, form_of(&c), c.w.data, c.packed.data, &one);
     memset(scratch.data, 0xff, scratch.bytes);
     run_way(&c, &w, space, &one);
     bad += check(&c);
@@ -413,10 +424,27 @@ void test_blocked(tally *t, uint32_t isa_bits)
             continue;
         }
         ortc_cpu_features_set_mask(ortc_cpu_level_mask(isas[i].name, &known));
-        for (int n = 0; n < 250; n++) bad += run_one(&r, NULL);
+        for (int n = 0; n < 250; n++) bad += run_one(&r, NULL, 0);
         ortc_cpu_features_set_mask(UINT32_MAX);
         tally_result(t, name, bad);
     }
+}
+
+/* Of bf16, and of f32 rounded to it, by pairs. */
+void test_blocked_by_pairs(tally *t, uint32_t isa_bits)
+{
+    const char *name = "convolution in blocks by pairs, avx512bf16";
+    int bad = 0;
+    rng r = {t->seed};
+    if (!tally_wants(t, name)) return;
+    ortc_cpu_features_set_mask(isa_bits);
+    if (!ortc_blocked_pairs_get())
+        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
+    else {
+        for (int n = 0; n < 250; n++) bad += run_one(&r, NULL, 1);
+        tally_result(t, name, bad);
+    }
+    ortc_cpu_features_set_mask(UINT32_MAX);
 }
 
 void test_tiled(tally *t, uint32_t isa_bits)
@@ -433,7 +461,7 @@ void test_tiled(tally *t, uint32_t isa_bits)
             tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
             continue;
         }
-        for (int n = 0; n < 250; n++) bad += run_one(&r, units[i]);
+        for (int n = 0; n < 250; n++) bad += run_one(&r, units[i], 0);
         tally_result(t, names[i], bad);
     }
     ortc_cpu_features_set_mask(UINT32_MAX);

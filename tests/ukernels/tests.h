@@ -10,6 +10,8 @@ void test_conv_uk(tally *t, uint32_t isa_bits);    /* depthwise and gathering mi
 void test_blocked(tally *t, uint32_t isa_bits);    /* convolution over blocks of channels */
 void test_blocked_bytes(tally *t, uint32_t isa_bits);
 void test_depthwise_bytes(tally *t, uint32_t isa_bits);
+void test_blocked_by_pairs(tally *t, uint32_t isa_bits);
+void test_blocked_pairs(tally *t, uint32_t isa_bits);
 void test_tiled(tally *t, uint32_t isa_bits); /* the same on AMX, and on a unit in plain C */
 void test_tiled_bytes(tally *t, uint32_t isa_bits);
 void test_byte_ends(tally *t, uint32_t isa_bits);

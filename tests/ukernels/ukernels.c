@@ -106,6 +106,8 @@ int main(int argc, char **argv)
     test_blocked(&t, ortc_cpu_features());
     test_blocked_bytes(&t, ortc_cpu_features());
     test_depthwise_bytes(&t, ortc_cpu_features());
+    test_blocked_by_pairs(&t, ortc_cpu_features());
+    test_blocked_pairs(&t, ortc_cpu_features());
     test_tiled(&t, ortc_cpu_features());
     test_tiled_bytes(&t, ortc_cpu_features());
     test_byte_ends(&t, ortc_cpu_features());
