@@ -510,7 +510,7 @@ typedef struct task {
     int64_t second; /* of pairs of a plain image: bytes to the second channel; 0: there is none */
 } task;
 
-/* Pixels of a plain image as a stem reads them: one channel's in f32, two channels' or all channels' words. */
+/* Pixels of a plain image as a stem reads them: one channel's in f32, words of two channels, or of all. */
 static const float *read_line(const task *t, const char *from, int64_t n)
 {
     const ortc_blocked_plan *p = t->j->p;

@@ -189,8 +189,8 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
 }
 
 /* ---- Weights --------------------------------------------------------------------------------------------
- * [block of output][point][block of input][16][16], of pairs [8][16][2]; for pieces [pair of blocks of output][point][pair of
- * blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
+ * [block of output][point][block of input][16][16], of pairs [8][16][2]; for pieces [pair of blocks of
+ * output][point][pair of blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
 
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int form)
 {

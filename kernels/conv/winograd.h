@@ -16,8 +16,8 @@
  * weights are packed so, or, where they are many, cut by the first product of a batch that reads them. Tiles
  * whose patches pieces do not hold, and blocks of filters with such weights, are computed by definition too.
  *
- * Products of F(2x2,3x3) may go by pairs of bf16 (blocked_uk.h): patches and weights are rounded once they are
- * transformed, sums are f32. F(4x4,3x3) makes too much of such errors.
+ * Products of F(2x2,3x3) may go by pairs of bf16 (blocked_uk.h): patches and weights are rounded once they
+ * are transformed, sums are f32. F(4x4,3x3) makes too much of such errors.
  *
  * No sum depends on batches, whose size may follow from the number of threads: the same bits on any number.
  */
@@ -56,14 +56,14 @@ const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 /* How products go; of weights which form. */
 enum { ORTC_WINOGRAD_FLOATS, ORTC_WINOGRAD_PIECES, ORTC_WINOGRAD_PAIRS };
 
-/* m: 2 or 4; tiles: NULL, or what products go by in pieces; pairs: the same of pairs, of m = 2; threads: that a run has at most, 0: not known. 0:
- * not for the convolution at hand. */
+/* m: 2 or 4; tiles: NULL, or what products go by in pieces; pairs: NULL, or what they go by as pairs, of m =
+ * 2; threads: that a run has at most, 0: not known. 0: not for the convolution at hand. */
 int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
                             const ortc_blocked_pairs *pairs, uint32_t threads, ortc_winograd_plan *out);
 
-/* W transformed, in f32, for pairs, or for pieces, with an s32 behind for each block of output whether they do not hold
- * it: cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the filling, w of
- * any alignment. */
+/* W transformed, in f32, for pairs, or for pieces, with an s32 behind for each block of output whether they
+ * do not hold it: cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the
+ * filling, w of any alignment. */
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int form);
 int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int form,
                                   const void *w, void *dst, const ortc_product_threads *threads);

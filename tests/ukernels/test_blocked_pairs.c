@@ -1,7 +1,7 @@
 /* Tiles of pairs of bf16 (kernels/conv/blocked_uk.h) against sums in double: every number of pixels and of
- * blocks, depths of the last group, stems, groups, taps anywhere, sums that begin with a bias or go on, results and
- * residuals of both types, clipped or not; numbers that are not finite reach what they reach. And what lays
- * out and rounds. Memory between guard pages.
+ * blocks, depths of the last group, stems, groups, taps anywhere, sums that begin with a bias or go on,
+ * results and residuals of both types, clipped or not; numbers that are not finite reach what they reach. And
+ * what lays out and rounds. Memory between guard pages.
  */
 #include <float.h>
 #include <math.h>
