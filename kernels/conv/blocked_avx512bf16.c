@@ -39,7 +39,9 @@ VFN void end_block(const int np, const ortc_blocked_tile *t, size_t at, vf32 *su
         UNROLL for (int p = 0; p < np; p++)
             sum[p] = v_add(sum[p], v_load_f32(t->residual + at + p * ORTC_BLOCK, V_LANES));
     }
-    if (t->clip) UNROLL for (int p = 0; p < np; p++) sum[p] = v_min(hi, v_max(lo, sum[p]));
+    if (t->clip) {
+        UNROLL for (int p = 0; p < np; p++) sum[p] = v_min(hi, v_max(lo, sum[p])); /* second: a NaN stays */
+    }
     if (!t->half) {
         UNROLL for (int p = 0; p < np; p++) v_store_f32(t->y + at + p * ORTC_BLOCK, sum[p], V_LANES);
         return;
@@ -142,6 +144,12 @@ static void lay_bf16(size_t n, const void *from, size_t step, void *to)
         _mm256_storeu_si256(y + i, _mm256_loadu_si256((const __m256i *)(const void *)x));
 }
 
+static void spread(size_t n, const float *x, void *to, size_t step)
+{
+    char *y = to;
+    for (; n > 0; n--, x += ORTC_BLOCK, y += step) store_one((uint16_t *)(void *)y, v_load_f32(x, V_LANES));
+}
+
 static void join(size_t n, const void *first, const void *second, void *to)
 {
     const uint16_t *a = first, *b = second;
@@ -169,4 +177,5 @@ static void clip_bf16(size_t n, const float *sums, const void *residual, float l
     }
 }
 
-const ortc_blocked_pairs ortc_blocked_pairs_avx512bf16 = {dense, stem, lay_f32, lay_bf16, join, clip_bf16};
+const ortc_blocked_pairs ortc_blocked_pairs_avx512bf16 = {dense,  stem, lay_f32,  lay_bf16,
+                                                          spread, join, clip_bf16};

@@ -101,6 +101,8 @@ typedef struct ortc_blocked_pairs {
     /* n pixels of 16 channels, `step` bytes apart, to bf16, side by side: of f32, rounded, and of bf16. */
     void (*lay_f32)(size_t n, const void *x, size_t step, void *y);
     void (*lay_bf16)(size_t n, const void *x, size_t step, void *y);
+    /* n pixels side by side of f32, rounded, to y, `step` bytes apart. */
+    void (*spread)(size_t n, const float *x, void *y, size_t step);
     /* n words, of the elements of two channels of a plain image of bf16; second NULL: zeros. */
     void (*join)(size_t n, const void *first, const void *second, void *y);
     /* n sums, a multiple of 16, and a residual of bf16 (NULL: none), clipped to lo .. hi (a NaN stays), to

@@ -459,6 +459,7 @@ ORTC_KERNELS(
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &ortc_conv_bf16),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_rounded_pairs),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &ortc_conv_pairs),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &ortc_conv_rounded_winograd),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),

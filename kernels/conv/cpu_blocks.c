@@ -8,6 +8,7 @@
  *   conv.winograd_4x4
  *   conv.pairs              values of bf16, where an instruction multiplies them by pairs: windows and points
  *   conv.rounded_pairs      the same of f32 rounded to bf16, where the device says so
+ *   conv.rounded_winograd   tiles of 2x2, transformed values of bf16 being rounded to it, where it says so
  * They take no plain values (a stem: give none), so they are offered where somebody asks for blocks, or for
  * whatever is liked best. Packed forms of W are numbered by FORM_*.
  */
@@ -19,8 +20,29 @@
 #include "kernels/common/cpu_device.h"
 #include "winograd.h"
 
-enum { WINDOW, POINT, DEPTHWISE, STEM, WINOGRAD_2, WINOGRAD_4, PIECES_2, PIECES_4, PAIRS, STEM_PAIRS };
-static int pixels_of(int way) { return way < WINOGRAD_2 || way >= PAIRS ? 0 : way % 2 ? 4 : 2; }
+enum {
+    WINDOW,
+    POINT,
+    DEPTHWISE,
+    STEM,
+    WINOGRAD_2,
+    WINOGRAD_4,
+    PIECES_2,
+    PIECES_4,
+    PAIRS,
+    STEM_PAIRS,
+    PAIRS_2
+};
+static int pixels_of(int way)
+{
+    return way < WINOGRAD_2 || way == PAIRS || way == STEM_PAIRS ? 0 : way % 2 ? 4 : 2;
+}
+static int winograd_form(int way)
+{
+    return way == PAIRS_2    ? ORTC_WINOGRAD_PAIRS
+           : way >= PIECES_2 ? ORTC_WINOGRAD_PIECES
+                             : ORTC_WINOGRAD_FLOATS;
+}
 static int form_of(int way)
 {
     return way == STEM         ? ORTC_BLOCKED_STEM
@@ -62,7 +84,7 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     (void)src;
     const int m = pixels_of((int)p->way);
-    return m                     ? ortc_winograd_weight_bytes(&g, m, p->way >= PIECES_2)
+    return m                     ? ortc_winograd_weight_bytes(&g, m, winograd_form((int)p->way))
            : p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
                                  : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, form_of((int)p->way));
 }
@@ -74,8 +96,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const int m = pixels_of((int)p->way);
     if (m)
-        return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, p->way >= PIECES_2, src->data, dst,
-                                         &threads);
+        return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, winograd_form((int)p->way), src->data,
+                                         dst, &threads);
     if (p->way != DEPTHWISE) /* of pairs what is rounded may be given as f32 */
         return ortc_blocked_weight_fill(&g, p->way >= PAIRS ? src->dtype : (ortc_dtype)p->type,
                                         form_of((int)p->way), src->data, dst, &threads);
@@ -91,7 +113,7 @@ static ortc_status pack(ortc_plan *p, uint32_t in, const ortc_conv_geometry *g, 
                         const ortc_packed **out)
 {
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, type, way == POINT ? WINDOW : way);
-    const ortc_packing *how = way >= PAIRS && type == ORTC_BF16 ? &packing_bf16 : &packing;
+    const ortc_packing *how = !pixels_of(way) && way >= PAIRS && type == ORTC_BF16 ? &packing_bf16 : &packing;
     return ortc_plan_pack(p, in, how, &param, sizeof param, out);
 }
 
@@ -121,20 +143,22 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
 static int open_winograd(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads, blocks_plan *out)
 {
     const int m = pixels_of(out->way),
-              floats = ortc_winograd_plan_init(g, type, m, NULL, threads, &out->winograd);
+              floats = ortc_winograd_plan_init(g, type, m, NULL, NULL, threads, &out->winograd);
     const ortc_tiled_uk *tiles = ortc_winograd_tiles(g);
     blocks_plan pieces = *out;
     pieces.way += PIECES_2 - WINOGRAD_2;
-    if (!tiles || !ortc_winograd_plan_init(g, type, m, tiles, 1, &pieces.winograd)) return floats;
+    if (!tiles || !ortc_winograd_plan_init(g, type, m, tiles, NULL, 1, &pieces.winograd)) return floats;
     if (floats && winograd_clocks(g, out) <= 0.8 * winograd_clocks(g, &pieces)) return 1;
     *out = pieces;
-    return ortc_winograd_plan_init(g, type, m, tiles, threads, &out->winograd);
+    return ortc_winograd_plan_init(g, type, m, tiles, NULL, threads, &out->winograd);
 }
 
 static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint32_t threads, blocks_plan *out)
 {
     if (way == STEM && type == ORTC_BF16 && ortc_blocked_pairs_get()) way = STEM_PAIRS;
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
+    if (way == PAIRS_2)
+        return ortc_winograd_plan_init(g, type, 2, NULL, ortc_blocked_pairs_get(), threads, &out->winograd);
     return pixels_of(way) ? open_winograd(g, type, threads, out)
            : way == DEPTHWISE
                ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
@@ -165,7 +189,7 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
                  points = (double)w->points;
     const double plain = 9 * in * out * ORTC_BLOCK * ORTC_BLOCK * sizeof(float), each = w->m == 4 ? 130 : 45;
     if (w->tiles) {
-        const double weights = (double)ortc_winograd_weight_bytes(g, (int)w->m, 1),
+        const double weights = (double)ortc_winograd_weight_bytes(g, (int)w->m, ORTC_WINOGRAD_PIECES),
                      calls = (double)((w->count + 15) / 16) * points * (double)w->groups * out;
         return calls * 96 / 0.65 + tiles * (double)w->groups * (w->m == 4 ? 600 : 200) + tiles * out * each +
                (weights - plain) / 6 + weights * (double)(w->batches - 1) / 12 + 15e3;
@@ -173,6 +197,9 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
     const double macs = ortc_conv_least_clocks(g, b->type) / ((double)g->images * (double)g->out_count * 9) *
                         (out * ORTC_BLOCK / (double)g->filters);
     const double calls = points * tiles * out / (double)(w->uk->most_pixels * w->uk->most_blocks);
+    if (w->pairs) /* patches and weights have half as many bytes, and W, too */
+        return macs * points * tiles / 2 / share_of_rate(w->uk, w->batch, w->outs) + 30 * calls +
+               tiles * (1.5 * in + out) * each + plain * (points - 9) / 9 / 12;
     return macs * points * tiles / share_of_rate(w->uk, w->batch, w->outs) + 30 * calls +
            tiles * (in + out) * each + plain * (points - 9) / 9 / 6;
 }
@@ -392,3 +419,4 @@ CONV(WINOGRAD_2, ortc_conv_winograd_2x2, "conv.winograd_2x2")
 CONV(WINOGRAD_4, ortc_conv_winograd_4x4, "conv.winograd_4x4")
 CONV_THAT(PAIRS, PAIRS, ortc_conv_pairs, "conv.pairs", supports_pairs, 0)
 CONV_THAT(PAIRS, ROUNDED, ortc_conv_rounded_pairs, "conv.rounded_pairs", supports_rounded, ORTC_KERNEL_ROUNDS)
+CONV_THAT(PAIRS_2, PAIRS_2, ortc_conv_rounded_winograd, "conv.rounded_winograd", supports_rounded, 0)

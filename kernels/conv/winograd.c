@@ -59,7 +59,7 @@ static int64_t rows_of(const ortc_winograd_plan *p, int64_t tiles)
  * pages all points of a tile have one place in L1. */
 static int64_t patch_step(const ortc_winograd_plan *p, int64_t tiles)
 {
-    return ((p->tiles ? p->groups * PIECES : p->ins) * rows_of(p, tiles) + 1) * BLOCK;
+    return (p->tiles ? p->groups * PIECES : p->ins) * rows_of(p, tiles) * p->vector + BLOCK;
 }
 static int64_t sum_step(const ortc_winograd_plan *p, int64_t tiles)
 {
@@ -102,11 +102,12 @@ static int64_t tile_bytes(const ortc_conv_geometry *g, int m)
     return is_plain(g, m) ? ORTC_TILED_PLAIN_BYTES : WEIGHTS;
 }
 
-static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int pieces) /* of a block of output */
+static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int form) /* of a block of output */
 {
     const int64_t points = (m + 2) * (m + 2);
-    return pieces ? points * ceil_div(g->channels, 2 * BLOCK) * tile_bytes(g, m)
-                  : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK * (int64_t)sizeof(float);
+    return form == ORTC_WINOGRAD_PIECES ? points * ceil_div(g->channels, 2 * BLOCK) * tile_bytes(g, m)
+                                        : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK *
+                                              (form == ORTC_WINOGRAD_PAIRS ? 2 : 4);
 }
 
 /* The same in pieces, by what was measured (docs/performance.md): two operands of tiles, whose patches and
@@ -124,7 +125,7 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
     if (ceil_div(units, each) < want) {
         const int64_t pairs = ceil_div(p->outs, PAIR);
         const double all = (double)units * bytes,
-                     weights = (double)(p->outs * weight_bytes(&p->g, (int)p->m, 1));
+                     weights = (double)(p->outs * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES));
         if (each >= units && want <= FEW_THREADS && pairs >= want && weights > MANY_WEIGHTS * all &&
             all <= OWN_BYTES) {
             p->wide = min64(p->wide, ceil_div(pairs, want) * PAIR);
@@ -142,12 +143,14 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
 }
 
 int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
-                            uint32_t threads, ortc_winograd_plan *p)
+                            const ortc_blocked_pairs *pairs, uint32_t threads, ortc_winograd_plan *p)
 {
     if (!is_for(g)) return 0;
     *p = (ortc_winograd_plan){.side = side_of(m),
                               .uk = ortc_blocked_uk_get(),
                               .tiles = tiles,
+                              .pairs = pairs,
+                              .vector = pairs ? BLOCK / 2 : BLOCK,
                               .g = *g,
                               .type = ortc_float_index(type),
                               .m = m,
@@ -186,20 +189,21 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
 }
 
 /* ---- Weights --------------------------------------------------------------------------------------------
- * [block of output][point][block of input][16][16]; for pieces [pair of blocks of output][point][pair of
- * blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
+ * [block of output][point][block of input][16][16], of pairs [8][16][2]; for pieces [pair of blocks of
+ * output][point][pair of blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
 
-size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces)
+size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int form)
 {
     const int64_t outs = ceil_div(g->filters, BLOCK);
     if ((double)g->channels * (double)g->filters > 1e12) return 0;
-    return (size_t)(outs * (weight_bytes(g, m, pieces) + (pieces ? (int64_t)sizeof(int32_t) : 0)));
+    return (size_t)(outs * (weight_bytes(g, m, form) +
+                            (form == ORTC_WINOGRAD_PIECES ? (int64_t)sizeof(int32_t) : 0)));
 }
 
 typedef struct fill_arg {
     const ortc_conv_geometry *g;
     ortc_dtype type;
-    int m, pieces;
+    int m;
     const char *w;
     char *dst;
     const ortc_product_pieces *cut;
@@ -220,7 +224,8 @@ static void turn(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK * 9][
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
-    const int64_t ins = ceil_div(a->g->channels, BLOCK), each = weight_bytes(a->g, a->m, 0);
+    const int64_t ins = ceil_div(a->g->channels, BLOCK),
+                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_FLOATS);
     float w[BLOCK * 9][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
@@ -231,12 +236,29 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* The same of pairs. */
+static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_arg *a = arg;
+    const int64_t ins = ceil_div(a->g->channels, BLOCK), part = BLOCK * BLOCK * 2,
+                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PAIRS), points = (a->m + 2) * (a->m + 2);
+    float w[BLOCK * 9][BLOCK], u[ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE][BLOCK][BLOCK];
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        char *dst = a->dst + b / ins * each + b % ins * part;
+        turn(a, b / ins, b % ins, w);
+        for (int64_t c = 0; c < BLOCK; c++) side_of(a->m)->weights(w[c * 9], u[0][c], BLOCK * BLOCK);
+        for (int64_t q = 0; q < points; q++)
+            a->cut->pairs(BLOCK, BLOCK, u[q][0], 1, BLOCK, dst + q * ins * part);
+    }
+}
+
 /* [block of output]: f32, channels of two blocks in turn, then in place, where they are to be cut, pieces. */
 static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const int64_t outs = ceil_div(a->g->filters, BLOCK), groups = ceil_div(a->g->channels, 2 * BLOCK),
-                  each = weight_bytes(a->g, a->m, 1), points = (a->m + 2) * (a->m + 2),
+                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PIECES), points = (a->m + 2) * (a->m + 2),
                   tile = tile_bytes(a->g, a->m);
     float w[BLOCK * 9][BLOCK], whole[2 * BLOCK * BLOCK];
     (void)scratch;
@@ -262,13 +284,15 @@ static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int pieces,
+int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int form,
                                   const void *w, void *dst, const ortc_product_threads *threads)
 {
-    fill_arg a = {g, type, m, pieces, w, dst, ortc_product_moves_select()->pieces};
+    fill_arg a = {g, type, m, w, dst, ortc_product_moves_select()->pieces};
     const int64_t ins = ceil_div(g->channels, BLOCK), outs = ceil_div(g->filters, BLOCK);
-    return pieces ? threads->parallel(threads->context, outs, 1, fill_pieces, &a)
-                  : threads->parallel(threads->context, ins * outs, 4, fill_blocks, &a);
+    return form == ORTC_WINOGRAD_PIECES
+               ? threads->parallel(threads->context, outs, 1, fill_pieces, &a)
+               : threads->parallel(threads->context, ins * outs, 4,
+                                   form == ORTC_WINOGRAD_PAIRS ? fill_pairs : fill_blocks, &a);
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
@@ -341,17 +365,21 @@ static const float *patch_at(const job *j, const place *at, int64_t block, float
     return patch;
 }
 
-/* Block `block` of the batch t0 .. t1-1, transformed, to [point][block][tile][16]. */
+/* Block `block` of the batch t0 .. t1-1, transformed, to [point][block][tile][16], of pairs rounded. */
 static void transform_block(const job *j, int64_t t0, int64_t t1, int64_t block, float *v)
 {
     const ortc_winograd_plan *p = j->p;
     const int64_t count = t1 - t0;
+    const size_t step = (size_t)patch_step(p, count);
+    _Alignas(64) float points[PATCH];
     _Alignas(64) float patch[PATCH];
     place at = place_of(p, t0);
     for (int64_t t = t0; t < t1; t++, move_on(p, &at)) {
         size_t row;
         const float *x = patch_at(j, &at, block, patch, &row);
-        p->side->input(x, row, v + (block * count + t - t0) * BLOCK, (size_t)patch_step(p, count));
+        float *to = v + (block * count + t - t0) * p->vector;
+        p->side->input(x, row, p->pairs ? points : to, p->pairs ? BLOCK : step);
+        if (p->pairs) p->pairs->spread((size_t)p->points, points, to, step * sizeof *to);
     }
 }
 
@@ -447,7 +475,8 @@ static int is_odd(const job *j, int64_t block, const char *odd, int64_t t)
     const ortc_winograd_plan *p = j->p;
     int32_t word = 0;
     if (!odd) return 0;
-    memcpy(&word, (const char *)j->a->w + p->outs * weight_bytes(&p->g, (int)p->m, 1) + block * 4,
+    memcpy(&word,
+           (const char *)j->a->w + p->outs * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) + block * 4,
            sizeof word);
     for (int64_t g = 0; g < p->groups; g++) word |= odd[t * p->groups + g];
     return word != 0;
@@ -494,23 +523,23 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
     static const float zeros[2 * BLOCK];
     const ortc_winograd_plan *p = j->p;
     const int64_t most = (int64_t)p->uk->most_pixels, parts = ceil_div(count, most);
-    const int64_t weights = p->ins * BLOCK * BLOCK;
+    const int64_t weights = p->ins * p->vector * BLOCK; /* words */
+    ortc_blocked_tile_fn *run = p->pairs ? p->pairs->dense : p->uk->dense[ORTC_FLOAT_F32];
     for (int64_t q = 0; q < p->points; q++) {
         ortc_blocked_tile tile = {.offset = &here,
-                                  .plane = count * BLOCK,
+                                  .plane = count * p->vector,
                                   .groups = (size_t)p->ins,
                                   .taps = 1,
-                                  .depth = (size_t)p->depth,
+                                  .depth = (size_t)(p->pairs ? ceil_div(p->depth, 2) : p->depth),
                                   .w = (const float *)j->a->w + (block * p->points + q) * weights,
                                   .w_block = (size_t)(p->points * weights),
                                   .y_block = (size_t)(count * BLOCK),
                                   .bias = zeros};
         for (int64_t i = 0; i < parts; i++) {
-            const int64_t at = dealt(count, parts, i) * BLOCK;
-            tile.x = v + q * patch_step(p, count) + at;
-            tile.y = sums + q * sum_step(p, count) + at;
-            p->uk->dense[ORTC_FLOAT_F32]((size_t)(dealt(count, parts, i + 1) - dealt(count, parts, i)),
-                                         (size_t)blocks, &tile);
+            const int64_t at = dealt(count, parts, i);
+            tile.x = v + q * patch_step(p, count) + at * p->vector;
+            tile.y = sums + q * sum_step(p, count) + at * BLOCK;
+            run((size_t)(dealt(count, parts, i + 1) - at), (size_t)blocks, &tile);
         }
     }
 }
@@ -519,7 +548,7 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
 static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t point)
 {
     const ortc_winograd_plan *p = j->p;
-    return (const char *)j->a->w + block * weight_bytes(&p->g, (int)p->m, 1) +
+    return (const char *)j->a->w + block * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) +
            point * p->groups * n * tile_bytes(&p->g, (int)p->m);
 }
 

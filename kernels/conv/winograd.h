@@ -16,6 +16,9 @@
  * weights are packed so, or, where they are many, cut by the first product of a batch that reads them. Tiles
  * whose patches pieces do not hold, and blocks of filters with such weights, are computed by definition too.
  *
+ * Products of F(2x2,3x3) may go by pairs of bf16 (blocked_uk.h): patches and weights are rounded once they
+ * are transformed, sums are f32. F(4x4,3x3) makes too much of such errors.
+ *
  * No sum depends on batches, whose size may follow from the number of threads: the same bits on any number.
  */
 #ifndef ORTC_KERNELS_CONV_WINOGRAD_H
@@ -28,11 +31,13 @@
 typedef struct ortc_winograd_plan {
     const ortc_winograd_side *side;
     const ortc_blocked_uk *uk;
-    const ortc_tiled_uk *tiles; /* products go in pieces; NULL: as fused multiply-adds */
+    const ortc_tiled_uk *tiles;      /* products go in pieces; NULL: as fused multiply-adds, */
+    const ortc_blocked_pairs *pairs; /* or by pairs, NULL: not */
     ortc_conv_geometry g;
     int32_t type;                /* ORTC_FLOAT_* */
     int64_t m, n, points;        /* pixels a side of a tile, of a patch; n * n */
     int64_t ins, depth;          /* blocks of input, channels of the last one */
+    int64_t vector;              /* of a block of a transformed patch, words of 4 bytes: 16, of pairs 8 */
     int64_t groups;              /* in pieces: pairs of blocks of input */
     int plain;                   /* in pieces: weights lie in f32 and are cut as they are read */
     int64_t outs, lanes;         /* blocks of output, channels of the last one */
@@ -48,16 +53,19 @@ typedef struct ortc_winograd_plan {
 /* What products go by in pieces; NULL: there is none, or channels are too few. Thread: any. */
 const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g);
 
-/* m: 2 or 4; tiles: NULL, or what products go by in pieces; threads: that a run has at most, 0: not known. 0:
- * not for the convolution at hand. */
-int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
-                            uint32_t threads, ortc_winograd_plan *out);
+/* How products go; of weights which form. */
+enum { ORTC_WINOGRAD_FLOATS, ORTC_WINOGRAD_PIECES, ORTC_WINOGRAD_PAIRS };
 
-/* W transformed, in f32 or for pieces, with an s32 behind for each block of output whether they do not hold
- * it: cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the filling, w of
- * any alignment. */
-size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int pieces);
-int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int pieces,
+/* m: 2 or 4; tiles: NULL, or what products go by in pieces; pairs: NULL, or what they go by as pairs, of m =
+ * 2; threads: that a run has at most, 0: not known. 0: not for the convolution at hand. */
+int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m, const ortc_tiled_uk *tiles,
+                            const ortc_blocked_pairs *pairs, uint32_t threads, ortc_winograd_plan *out);
+
+/* W transformed, in f32, for pairs, or for pieces, with an s32 behind for each block of output whether they
+ * do not hold it: cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the
+ * filling, w of any alignment. */
+size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int form);
+int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int form,
                                   const void *w, void *dst, const ortc_product_threads *threads);
 
 /* As ortc_blocked_run; plain: W in the model; space: the plan's `shared` bytes. */

@@ -285,7 +285,8 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
                                         "F(2x2) in pieces", "F(4x4,3x3)", "F(4x4) in pieces"};
     way w = {.name = names[winograd + (tiles != NULL)], .w = n->in[1].data};
     const int depthwise = ortc_blocked_depthwise_plan_init(&g, type, (uint32_t)threads, &w.depthwise);
-    if (winograd ? stem || !ortc_winograd_plan_init(&g, type, winograd, tiles, (uint32_t)threads, &w.winograd)
+    if (winograd ? stem || !ortc_winograd_plan_init(&g, type, winograd, tiles, NULL, (uint32_t)threads,
+                                                    &w.winograd)
                  : !depthwise && !ortc_blocked_plan_init(&g, type, stem, 0, &w.plan))
         return;
     if (errors && (stem || depthwise || l->kernel == 1)) return;
