@@ -39,7 +39,9 @@ VFN void end_block(const int np, const ortc_blocked_tile *t, size_t at, vf32 *su
         UNROLL for (int p = 0; p < np; p++)
             sum[p] = v_add(sum[p], v_load_f32(t->residual + at + p * ORTC_BLOCK, V_LANES));
     }
-    if (t->clip) UNROLL for (int p = 0; p < np; p++) sum[p] = v_min(hi, v_max(lo, sum[p]));
+    if (t->clip) {
+        UNROLL for (int p = 0; p < np; p++) sum[p] = v_min(hi, v_max(lo, sum[p])); /* second: a NaN stays */
+    }
     if (!t->half) {
         UNROLL for (int p = 0; p < np; p++) v_store_f32(t->y + at + p * ORTC_BLOCK, sum[p], V_LANES);
         return;
