@@ -1,14 +1,12 @@
 /* Convolution of pairs of bf16 over blocks of channels (blocked_uk.h) for AVX-512 BF16: tiles of 14 pixels x
  * 2 blocks, in which vdpbf16ps adds the products of two channels to sums of f32: twice as many an instruction
  * as FMA, at its rate on Zen 4 and 5. */
-#include <assert.h>
-#include <string.h>
-
 #include "blocked_uk.h"
 #include "kernels/common/vector/vec.h"
 
 #define UNROLL _Pragma("GCC unroll 32")
-enum { PIXELS = 14, BLOCKS = 2, WORDS = ORTC_BLOCK / 2, LINE = 64 };
+enum { PIXELS = 14, BLOCKS = 2, WORDS = ORTC_BLOCK / 2 };
+typedef vf32 reg;
 
 VFN vf32 dot(vf32 sum, vi32 x, vi32 w)
 {
@@ -26,9 +24,21 @@ VFN void store_two(uint16_t *y, vf32 a, vf32 b)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
-/* Finished sums of a block's pixels: as f32, or, two pixels at a time, as bf16. */
-VFN void end_block(const int np, const ortc_blocked_tile *t, size_t at, vf32 *sum)
+VFN void begin_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 *sum)
 {
+    if (t->bias) {
+        const vf32 v = v_load_f32(t->bias + b * ORTC_BLOCK, V_LANES);
+        UNROLL for (int p = 0; p < np; p++) sum[p] = v;
+    } else {
+        const float *from = t->sums + b * t->sums_block;
+        UNROLL for (int p = 0; p < np; p++) sum[p] = v_load_f32(from + p * ORTC_BLOCK, V_LANES);
+    }
+}
+
+/* Finished sums of a block's pixels: as f32, or, two pixels at a time, as bf16. */
+VFN void end_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 *sum)
+{
+    const size_t at = b * t->y_block;
     const vf32 lo = v_set_f32(t->lo);
     const vf32 hi = v_set_f32(t->hi);
     if (t->residual && t->half) {
@@ -51,74 +61,7 @@ VFN void end_block(const int np, const ortc_blocked_tile *t, size_t at, vf32 *su
     if (np % 2) store_one(y + (np - 1) * ORTC_BLOCK, sum[np - 1]);
 }
 
-VFN void tile(const int stem, const int np, const int nb, const ortc_blocked_tile *t)
-{
-    const int step = stem ? 1 : WORDS;
-    vf32 sum[BLOCKS][PIXELS];
-    UNROLL for (int b = 0; b < nb; b++)
-    {
-        if (t->bias) {
-            const vf32 v = v_load_f32(t->bias + b * ORTC_BLOCK, V_LANES);
-            UNROLL for (int p = 0; p < np; p++) sum[b][p] = v;
-        } else {
-            const float *from = t->sums + (size_t)b * t->sums_block;
-            UNROLL for (int p = 0; p < np; p++) sum[b][p] = v_load_f32(from + p * ORTC_BLOCK, V_LANES);
-        }
-    }
-    const int32_t *w = t->w;
-    const char *x = (const char *)t->x, *next = t->next;
-    const size_t lines = stem ? 0 : t->next_lines;
-    /* There is at least one of each: what a loop that may not run needs, compilers keep in memory. */
-    size_t g = t->groups;
-    do {
-        const size_t depth = stem ? 1 : g > 1 ? WORDS : t->depth;
-        size_t tap = 0;
-        do {
-            const char *s = x + t->offset[tap] * 4;
-            size_t i = depth;
-            for (size_t k = 0; k < lines; k++, next += LINE)
-                UNROLL for (int b = 0; b < nb; b++)
-                    _mm_prefetch(next + (size_t)b * t->w_block * 4, _MM_HINT_T1);
-            do {
-                vi32 wv[BLOCKS];
-                UNROLL for (int b = 0; b < nb; b++) wv[b] = v_load_i32(w + (size_t)b * t->w_block, V_LANES);
-                UNROLL for (int p = 0; p < np; p++)
-                {
-                    int32_t word;
-                    memcpy(&word, s + 4 * p * step, sizeof word);
-                    const vi32 xv = v_set_i32(word);
-                    UNROLL for (int b = 0; b < nb; b++) sum[b][p] = dot(sum[b][p], xv, wv[b]);
-                }
-                s += 4, w += ORTC_BLOCK;
-            } while (--i);
-            if (!stem) w += (WORDS - depth) * ORTC_BLOCK;
-        } while (++tap < t->taps);
-        x += t->plane * 4;
-    } while (--g);
-    UNROLL for (int b = 0; b < nb; b++) end_block(np, t, (size_t)b * t->y_block, sum[b]);
-}
-
-/* clang-format off */
-#define EACH(X, ...) \
-    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) \
-    X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) \
-    X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
-/* clang-format on */
-#define TILE(np, stem, nb) \
-    static void tile_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(stem, np, nb, t); }
-#define ENTRY(np, stem, nb) tile_##stem##_##nb##_##np,
-#define TILES(name, stem) \
-    EACH(TILE, stem, 1) \
-    EACH(TILE, stem, 2) \
-    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
-    { \
-        static void (*const tiles[BLOCKS][PIXELS])(const ortc_blocked_tile *) = {{EACH(ENTRY, stem, 1)}, \
-                                                                                 {EACH(ENTRY, stem, 2)}}; \
-        assert(pixels >= 1 && pixels <= PIXELS && blocks >= 1 && blocks <= BLOCKS); \
-        tiles[blocks - 1][pixels - 1](t); \
-    }
-TILES(dense, 0)
-TILES(stem, 1)
+#include "blocked_words.inc"
 
 /* ---- Before and after ---------------------------------------------------------------------------------- */
 
