@@ -5,7 +5,6 @@
 #include "product.h"
 
 #include "kernels/common/counts.h"
-#include "kernels/common/cpu_features.h"
 #include "kernels/common/vector/convert.h"
 #include "product_pack.h"
 #include "product_packed.h"
@@ -391,10 +390,6 @@ static void turn(const job *j, int64_t n0, int64_t columns, const float *sums)
     }
 }
 
-/* Whether one row's B comes as fast unasked. A Zen 4's core reads 100 GB/s from L3 and 27 from memory, asked
- * 78 and 26; cores with AMX gain by asking (product_tile.inc); others were not measured. */
-static int is_near(void) { return !(ortc_cpu_features_detected() & ORTC_CPU_AMX); }
-
 /* Of the packed panel behind q's what block `block` of `blocks` may ask for: they share it. */
 static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, const char *panel, int64_t q,
                                   int64_t block, int64_t blocks)
@@ -402,7 +397,7 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
     const ortc_product_form *f = &p->line->b;
     const int64_t lines = f->width * ch->b_unit / 64, first = lines * block / blocks;
     if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2)
-        return (ortc_uk_ahead){NULL, 0, is_near(), NULL};
+        return (ortc_uk_ahead){NULL, 0, p->unasked, NULL};
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->b_kc) + first * 64,
                            (size_t)(lines * (block + 1) / blocks - first), 0, NULL};
 }

@@ -58,8 +58,9 @@ typedef struct ortc_product_plan {
     int64_t m, n, k, batch;
     uint32_t flags, threads;
     uint8_t how_a, how_b; /* ORTC_PRODUCT_PACKED ... */
-    uint8_t alone; /* a line that SPLITs B: every block makes pieces for itself, not for all of a task */
-    uint8_t dot;   /* m == 1 and rows of B are contiguous: dot products, nothing is packed */
+    uint8_t alone;   /* a line that SPLITs B: every block makes pieces for itself, not for all of a task */
+    uint8_t unasked; /* one row's B comes as fast when nothing asks for it */
+    uint8_t dot;     /* m == 1 and rows of B are contiguous: dot products, nothing is packed */
     /* Packed B of 16 bits over many blocks of rows: a task widens each panel once, for this line of f32; else
      * NULL. The same bits. */
     const ortc_product_line *wide;
