@@ -8,10 +8,11 @@
  * each in a process of its own; cases that it does not take are not counted. Every kernel must have been
  * reached.
  *
+ * --provider ref is the first half of that, --provider cpu --level all the second. Else a provider runs the cases once.
  * With a plugin its provider runs the cases, on the device as spelled; sim must give ref's bits.
  *
- *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] [--largest N]
- *         [--dump DIR] [-v]
+ *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING | --level all]]
+ *         [--largest N] [--dump DIR] [-v]
  *
  * --largest: cases with more than N elements in all inputs are skipped, for a GPU that is emulated.
  */
@@ -325,16 +326,16 @@ static tally run_level(const char *self, const char *level)
     return t;
 }
 
-static tally run_everything(const char *self)
+/* The plainest instruction set first. */
+static tally run_levels(const char *self)
 {
 #define LEVEL(isa, needs, unused) {#isa, needs},
     static const struct {
         const char *name;
         uint32_t needs;
     } levels[] = {{"best", 0}, ORTC_EACH_ISA(LEVEL, 0)};
-    options.provider = "ref";
-    tally all = run_all();
-    for (size_t i = sizeof levels / sizeof *levels; i-- > 0;) { /* the plainest first */
+    tally all = {0};
+    for (size_t i = sizeof levels / sizeof *levels; i-- > 0;) {
         if (levels[i].needs & ~ortc_cpu_features_detected()) {
             printf("this machine has no %s\n", levels[i].name);
             all.skipped++;
@@ -348,12 +349,20 @@ static tally run_everything(const char *self)
     return all;
 }
 
+static tally run_both(const char *self)
+{
+    options.provider = "ref";
+    const tally ref = run_all(), cpu = run_levels(self);
+    return (tally){ref.passed + cpu.passed, ref.failed + cpu.failed, ref.skipped + cpu.skipped};
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!strcmp(argv[i], "--help")) {
-            printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING]] "
+            printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING | "
+                   "--level all]] "
                    "[--largest N] [--dump DIR] [-v]\n");
             return 0;
         }
@@ -399,7 +408,8 @@ int main(int argc, char **argv)
     char self[4096];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
-    const tally t = options.provider ? run_all() : run_everything(self);
+    const bool levels = options.level && !strcmp(options.level, "all");
+    const tally t = !options.provider ? run_both(self) : levels ? run_levels(self) : run_all();
     printf("%zu passed, %zu failed, %zu skipped\n", t.passed, t.failed, t.skipped);
     return t.failed != 0;
 }

@@ -305,7 +305,7 @@ void test_blocked_bytes(tally *t, uint32_t isa_bits)
         tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
         return;
     }
-    for (int n = 0; n < 250; n++) bad += run_one(&r, NULL);
+    for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, NULL);
     ortc_cpu_features_set_mask(UINT32_MAX);
     tally_result(t, name, bad);
 }
@@ -325,7 +325,7 @@ void test_tiled_bytes(tally *t, uint32_t isa_bits)
             tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
             continue;
         }
-        for (int n = 0; n < 250; n++) bad += run_one(&r, units[i]);
+        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, units[i]);
         tally_result(t, names[i], bad);
     }
     ortc_cpu_features_set_mask(UINT32_MAX);

@@ -4,6 +4,8 @@
 
 #include "guard.h"
 
+enum { RANDOM_CONVS = 100 }; /* of each kind; under AddressSanitizer they take the most time of all */
+
 void test_product_uk(tally *t, uint32_t isa_bits); /* micro-kernels, packing, dot products */
 void test_product(tally *t, uint32_t isa_bits);    /* the driver: shapes, batches, packed operands, threads */
 void test_conv_uk(tally *t, uint32_t isa_bits);    /* depthwise and gathering micro-kernels */
