@@ -1,13 +1,13 @@
 /* kernels/gemm/nbits.c: MatMulNBits (com.microsoft) on the cpu: A [.., K] times the transpose of weights [N,
  * K] of 4 or 8 bits, which are unpacked on the way, out of the bytes of the file: nothing is packed or kept.
  *
- * Up to ORTC_NBITS_ROWS rows (decoding): each row of weights is read once, in registers of f32, or where
- * accuracy_level 4 lets A be rounded to bytes by blocks, of integers (4 bits; nbits_vec.c). More: a product
- * of f32 whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's
- * type, as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
+ * Where accuracy_level 4 lets A be rounded to bytes: nbits_rounded.c. Else, up to ORTC_NBITS_ROWS rows
+ * (decoding), each row of weights is read once, in registers of f32 (nbits_vec.c); more are a product of f32
+ * whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's type,
+ * as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
  *
  * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one
- * node: of few rows A is spread or rounded once for all, and their rows are one loop, since a small product
+ * node: of few rows A is spread once for all, and their rows are one loop, since a small product
  * alone is done before all threads have come to it. A node by itself is a group of one.
  */
 #include <assert.h>
@@ -19,69 +19,25 @@
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/nbits.h"
+#include "kernels/gemm/nbits_job.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
 #include "ortc/op.h"
 
 ORTC_VEC_TABLE(ortc_nbits_vec)
 
-enum { A, B, SCALES, ZEROS, G_IDX, BIAS };
 enum {
+    MOST_ROWS_OF_BYTES = 2, /* a product of many rows is quicker then */
     TASK_BYTES = 32 * 1024, /* of weights, times the rows of x by four: some microseconds */
     TILE = 16,              /* rows of weights that a part of x is multiplied with, */
     AHEAD = 2,              /* ordered from memory so many before they are read */
     PART_BYTES = 16 * 1024  /* of x: half of L1 */
 };
 
-enum { MOST = 8, PORTS = BIAS + 1 };
-
-typedef struct sibling {
-    int64_t n;
-    uint32_t out;        /* the node's output */
-    int32_t port[PORTS]; /* the node's inputs; -1: left out */
-} sibling;
-
-typedef struct nbits_state {
-    int64_t k, bits, block;
-    bool rounds; /* x to bytes */
-    bool zeros;  /* there are zero points: of all products, or of none */
-    uint32_t count;
-    sibling of[MOST];
-} nbits_state;
-
-typedef struct nbits_plan {
-    const ortc_nbits_vec *body;
-    const ortc_convert *convert;
-    ortc_product_plan product[MOST]; /* of many rows */
-    bool few;
-    int64_t m, blocks, width, row_bytes, zero_bytes; /* width: K in whole blocks */
-    int64_t ldx, part;                               /* width in whole groups; of K at a time */
-    int64_t grain;                                   /* rows of weights of a task */
-    /* elements of f32: few rows: x, spread or rounded x, sums of its blocks; biases */
-    size_t at_x, at_spread, at_words, at_less, at_sums, at_bias[MOST];
-    size_t at_y, at_lanes, at_scale, at_zero, at_bytes; /* bytes in scratch */
-} nbits_plan;
-
-/* One product. */
-typedef struct nbits_job {
-    const nbits_state *s;
-    const nbits_plan *p;
-    int64_t n;
-    ortc_view in[PORTS], out;
-    const float *x, *spread, *sums, *bias;
-    ortc_nbits_rounded rounded;
-    bool exact; /* x holds NaN or infinities, which must not meet what is taken off */
-} nbits_job;
-
-static const void *given(const nbits_job *j, uint32_t port)
-{
-    return j->in[port].dtype ? j->in[port].data : NULL;
-}
-
 /* ---- Scales and zero points ---------------------------------------------------------------------------- */
 
 /* Of `count` blocks of a row from `first` on. */
-static const float *scales_of(const nbits_job *j, int64_t row, int64_t first, int64_t count, float *space)
+const float *ortc_nbits_scales(const nbits_job *j, int64_t row, int64_t first, int64_t count, float *space)
 {
     const nbits_plan *p = j->p;
     const ortc_view *v = &j->in[SCALES];
@@ -96,7 +52,7 @@ static const float *scales_of(const nbits_job *j, int64_t row, int64_t first, in
 static void zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to)
 {
     const nbits_plan *p = j->p;
-    const char *data = given(j, ZEROS);
+    const char *data = ortc_nbits_given(j, ZEROS);
     const int type = data ? ortc_float_index(j->in[ZEROS].dtype) : 0;
     if (data && j->in[ZEROS].dtype != ORTC_U8) {
         p->convert->widen[type]((size_t)p->blocks, data + row * p->blocks * (type == ORTC_FLOAT_F32 ? 4 : 2),
@@ -133,23 +89,16 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
         for (int64_t i = 0; i < n; i++) {
             const uint8_t *at = w + i * p->row_bytes + k / 2,
                           *soon = i + AHEAD < n ? at + AHEAD * p->row_bytes : at;
-            const float *scale = scales_of(j, row + i, k / block, count / block, t->scale);
+            const float *scale = ortc_nbits_scales(j, row + i, k / block, count / block, t->scale);
             float *sums = t->sums + (size_t)i * m * lanes;
-            if (j->s->rounds) {
-                const ortc_nbits_rounded x = {j->rounded.bytes + k, j->rounded.scale + k / 8,
-                                              j->rounded.less + k / 8, (size_t)p->ldx};
-                body->row4_rounded(m, (size_t)count, (size_t)block, &x, at, soon, scale, sums);
-            } else {
-                body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon, scale,
-                           sums);
-            }
+            body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon, scale, sums);
         }
     }
     for (int64_t i = 0; i < n; i++) {
         body->fold(m, t->sums + (size_t)i * m * lanes, y);
         for (size_t r = 0; r < m; r++) t->y[r * TILE + (size_t)i] = y[r];
-        if (!given(j, ZEROS)) continue;
-        const float *scale = scales_of(j, row + i, 0, p->blocks, t->scale);
+        if (!ortc_nbits_given(j, ZEROS)) continue;
+        const float *scale = ortc_nbits_scales(j, row + i, 0, p->blocks, t->scale);
         zeros_of(j, row + i, t->bytes, t->zero);
         for (size_t r = 0; r < m; r++)
             t->y[r * TILE + (size_t)i] -= body->offset((size_t)p->blocks, scale, t->zero,
@@ -166,8 +115,8 @@ static void rows_of_bytes(const nbits_job *j, int64_t row, int64_t n, const spac
         zeros_of(j, row + i, t->bytes, t->zero);
         if (j->s->bits == 4) p->body->halves((size_t)p->width, w, t->bytes);
         p->body->row8((size_t)p->m, (size_t)p->width, (size_t)j->s->block, j->x, (size_t)p->ldx,
-                      j->s->bits == 4 ? t->bytes : w, scales_of(j, row + i, 0, p->blocks, t->scale), t->zero,
-                      y);
+                      j->s->bits == 4 ? t->bytes : w, ortc_nbits_scales(j, row + i, 0, p->blocks, t->scale),
+                      t->zero, y);
         for (int64_t r = 0; r < p->m; r++) t->y[r * TILE + i] = y[r];
     }
 }
@@ -208,64 +157,7 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *space)
     }
 }
 
-/* The even bytes of eight, in the lower half. */
-static uint64_t every_other(uint64_t v)
-{
-    v &= UINT64_C(0x00ff00ff00ff00ff);
-    v = (v | v >> 8) & UINT64_C(0x0000ffff0000ffff);
-    return (v | v >> 16) & UINT64_C(0xffffffff);
-}
-
-/* Of eight signed bytes. */
-static int32_t sum_of_bytes(uint64_t v)
-{
-    const uint64_t bytes = UINT64_C(0x00ff00ff00ff00ff);
-    v ^= UINT64_C(0x8080808080808080); /* 128 more each, and unsigned */
-    v = (v & bytes) + (v >> 8 & bytes);
-    return (int32_t)(v * UINT64_C(0x0001000100010001) >> 48) - 8 * 128;
-}
-
-static bool is_finite(int64_t n, const float *x)
-{
-    uint32_t most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= 0x7fffffff;
-        most = bits > most ? bits : most;
-    }
-    return most < 0x7f800000;
-}
-
-/* Row r as ortc_nbits_rounded has it, and the sums of its blocks. x is not wanted any more: its bytes go
- * there in their order. */
-static void round_x(const nbits_job *j, int64_t r, float *x, float *sums, float *space)
-{
-    const nbits_plan *p = j->p;
-    uint32_t *to = (uint32_t *)(void *)(space + p->at_spread) + r * p->ldx / 4;
-    float *scale = space + p->at_words + r * p->ldx / 8;
-    int32_t *less = (int32_t *)(void *)(space + p->at_less) + r * p->ldx / 8;
-    const int64_t words = p->ldx / 8, lanes = (int64_t)p->body->group / 8, block = j->s->block;
-    const char *bytes = (const char *)x;
-    p->body->round((size_t)p->blocks, (size_t)block, x, (int8_t *)x, sums);
-    memset(x + p->width / 4, 0, (size_t)(p->ldx - p->width));
-    for (int64_t i = 0; i < words; i++) {
-        const int64_t b = i * 8 / block, at = i / lanes * 2 * lanes + i % lanes;
-        uint64_t eight;
-        memcpy(&eight, bytes + 8 * i, sizeof eight);
-        to[at] = (uint32_t)every_other(eight);
-        to[at + lanes] = (uint32_t)every_other(eight >> 8);
-        less[i] = -8 * sum_of_bytes(eight);
-        scale[i] = b < p->blocks ? sums[b] : 0;
-    }
-    for (int64_t b = 0; b < p->blocks; b++) {
-        int32_t sum = 0;
-        for (int64_t i = b * block / 8; i < (b + 1) * block / 8; i++) sum += less[i];
-        sums[b] *= (float)sum / -8;
-    }
-}
-
-/* x as f32, with zeros behind, spread or rounded, and the sums of its blocks. */
+/* x as f32, with zeros behind, spread, and the sums of its blocks. */
 static void prepare_x(nbits_job *j, float *space)
 {
     const nbits_plan *p = j->p;
@@ -278,9 +170,9 @@ static void prepare_x(nbits_job *j, float *space)
         p->convert->widen[type]((size_t)k, (const char *)a->data + r * k * size, row);
         memset(row + k, 0, (size_t)(p->ldx - k) * sizeof(float));
         if (j->s->bits == 8) continue;
-        if (!j->s->rounds) p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
-        j->exact |= !is_finite(k, row);
-        for (int64_t b = 0; !j->s->rounds && j->s->zeros && b < p->blocks; b++) {
+        p->body->spread((size_t)p->ldx / p->body->group, row, spread + r * p->ldx);
+        j->exact |= !ortc_nbits_finite(k, row);
+        for (int64_t b = 0; j->s->zeros && b < p->blocks; b++) {
             float sum = 0;
             for (int64_t i = 0; i < j->s->block; i++) sum += row[b * j->s->block + i];
             sums[r * p->blocks + b] = sum;
@@ -288,20 +180,16 @@ static void prepare_x(nbits_job *j, float *space)
         }
     }
     j->x = x, j->spread = spread, j->sums = sums;
-    if (!j->s->rounds || j->exact) return;
-    for (int64_t r = 0; r < p->m; r++) round_x(j, r, x + r * p->ldx, sums + r * p->blocks, space);
-    j->rounded = (ortc_nbits_rounded){(const int8_t *)spread, space + p->at_words,
-                                      (const int32_t *)(const void *)(space + p->at_less), (size_t)p->ldx};
 }
 
 /* ---- Many rows ----------------------------------------------------------------------------------------- */
 
 /* What a column's zero points are above the middle: of `count` blocks from `first` on, [count][ld]. */
-static void columns_of_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t first, int64_t count,
-                             float *to, int64_t ld)
+void ortc_nbits_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t first, int64_t count, float *to,
+                      int64_t ld)
 {
     const nbits_plan *p = j->p;
-    const char *zeros = given(j, ZEROS);
+    const char *zeros = ortc_nbits_given(j, ZEROS);
     const float middle = (float)(1 << (j->s->bits - 1));
     memset(to, 0, (size_t)(count * ld) * sizeof(float));
     for (int64_t c = 0; zeros && c < nc; c++)
@@ -340,10 +228,10 @@ static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc,
                   (size_t)p->row_bytes / 4, (float *)(void *)words, dw);
         memset(scale, 0, (size_t)blocks * dw * sizeof(float));
         for (int64_t c = 0; c < nc; c++) {
-            const float *from = scales_of(j, n0 + c, b0, blocks, some);
+            const float *from = ortc_nbits_scales(j, n0 + c, b0, blocks, some);
             for (int64_t b = 0; b < blocks; b++) scale[b * (int64_t)dw + c] = from[b];
         }
-        columns_of_zeros(j, n0, nc, b0, blocks, less, (int64_t)dw);
+        ortc_nbits_zeros(j, n0, nc, b0, blocks, less, (int64_t)dw);
         for (int64_t at = k, n; at < k + count; at += n) {
             const int64_t b = at / block, stop = (b + 1) * block < k + count ? (b + 1) * block : k + count;
             n = stop - at;
@@ -389,8 +277,7 @@ static const char *read_product(const ortc_node *n, const ortc_graph *body, nbit
 {
     const int64_t k = ortc_node_int(n, "K", 0), bits = ortc_node_int(n, "bits", 4),
                   block = ortc_node_int(n, "block_size", 0);
-    const bool rounds = bits == 4 && ortc_node_int(n, "accuracy_level", 0) == 4,
-               zeros = ortc_node_in(n, ZEROS).type != 0;
+    const bool rounds = ortc_node_int(n, "accuracy_level", 0) == 4, zeros = ortc_node_in(n, ZEROS).type != 0;
     if (ortc_node_in(n, G_IDX).type) return "columns in an order of their own are not unpacked here";
     if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
         return "such bits and blocks are not unpacked here";
@@ -463,27 +350,17 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-/* `count` elements of `bytes` behind *sum, at a whole line of cache. */
-static size_t room(size_t *sum, int64_t count, size_t bytes)
-{
-    const size_t at = *sum;
-    *sum += ((size_t)count * bytes + 63) & ~(size_t)63;
-    return at;
-}
-
 static void plan_few(const nbits_state *s, nbits_plan *p, size_t *workspace, size_t *scratch)
 {
     const int64_t group = (int64_t)p->body->group;
-    p->at_x = room(workspace, p->m * p->ldx, 4) / 4;
-    p->at_spread = room(workspace, p->m * p->ldx, 4) / 4;
-    p->at_words = room(workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
-    p->at_less = room(workspace, s->rounds ? p->m * p->ldx / 8 : 0, 4) / 4;
-    p->at_sums = room(workspace, p->m * p->blocks, 4) / 4;
-    p->at_y = room(scratch, p->m * TILE, 4);
-    p->at_lanes = room(scratch, p->m * TILE * (group / 8), 4);
-    p->at_scale = room(scratch, p->blocks, 4);
-    p->at_zero = room(scratch, p->blocks, 4);
-    p->at_bytes = room(scratch, p->width, 1);
+    p->at_x = ortc_nbits_room(workspace, p->m * p->ldx, 4) / 4;
+    p->at_spread = ortc_nbits_room(workspace, p->m * p->ldx, 4) / 4;
+    p->at_sums = ortc_nbits_room(workspace, p->m * p->blocks, 4) / 4;
+    p->at_y = ortc_nbits_room(scratch, p->m * TILE, 4);
+    p->at_lanes = ortc_nbits_room(scratch, p->m * TILE * (group / 8), 4);
+    p->at_scale = ortc_nbits_room(scratch, p->blocks, 4);
+    p->at_zero = ortc_nbits_room(scratch, p->blocks, 4);
+    p->at_bytes = ortc_nbits_room(scratch, p->width, 1);
 }
 
 /* false: a size does not fit */
@@ -517,7 +394,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->width = p->blocks * s->block;
     p->row_bytes = p->width / 8 * s->bits;
     p->zero_bytes = (p->blocks * s->bits + 7) / 8;
-    p->few = p->m <= ORTC_NBITS_ROWS;
+    p->few = p->m <= (s->bits == 4 ? ORTC_NBITS_ROWS : MOST_ROWS_OF_BYTES);
     const int64_t group = (int64_t)p->body->group;
     p->ldx = (p->width + group - 1) / group * group;
     const int64_t whole = s->block > group ? s->block : group; /* both are powers of two */
@@ -531,9 +408,10 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
         free(p);
         return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
     }
+    if (s->rounds) ortc_nbits_plan_rounded(s, p, &workspace, &scratch);
     for (uint32_t i = 0; i < s->count; i++) {
         columns += s->of[i].n;
-        p->at_bias[i] = room(&workspace, s->of[i].port[BIAS] < 0 ? 0 : s->of[i].n, 4) / 4;
+        p->at_bias[i] = ortc_nbits_room(&workspace, s->of[i].port[BIAS] < 0 ? 0 : s->of[i].n, 4) / 4;
     }
     ortc_plan_workspace(c, workspace, scratch);
     ortc_plan_cost(c, 2.0 * (double)p->m * (double)columns * (double)s->k,
@@ -548,7 +426,7 @@ static nbits_job job_of(const nbits_state *s, const nbits_plan *p, uint32_t i, c
     nbits_job j = {.s = s, .p = p, .n = n->n, .out = c->out[n->out]};
     for (uint32_t k = 0; k < PORTS; k++)
         if (n->port[k] >= 0 && (uint32_t)n->port[k] < c->n_in) j.in[k] = c->in[n->port[k]];
-    if (given(&j, BIAS)) {
+    if (ortc_nbits_given(&j, BIAS)) {
         float *bias = (float *)c->workspace + p->at_bias[i];
         p->convert->widen[ortc_float_index(j.in[BIAS].dtype)]((size_t)n->n, j.in[BIAS].data, bias);
         j.bias = bias;
@@ -564,8 +442,7 @@ static ortc_status run_few(const nbits_state *s, const nbits_plan *p, ortc_call 
         nbits_job *j = &all.of[i], *first = all.of;
         *j = job_of(s, p, i, c);
         if (j == first) prepare_x(j, c->workspace);
-        j->x = first->x, j->spread = first->spread, j->sums = first->sums;
-        j->rounded = first->rounded, j->exact = first->exact;
+        j->x = first->x, j->spread = first->spread, j->sums = first->sums, j->exact = first->exact;
         if (j->out.dtype) tasks += (j->n + p->grain - 1) / p->grain;
         all.end[i] = tasks;
     }
@@ -578,6 +455,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const nbits_plan *p = pstate;
     ortc_status status = ORTC_OK;
     if (p->m == 0) return ORTC_OK;
+    if (s->rounds) {
+        nbits_job jobs[MOST];
+        bool finite;
+        for (uint32_t i = 0; i < s->count; i++) jobs[i] = job_of(s, p, i, c);
+        status = ortc_nbits_run_rounded(jobs, s->count, c, &finite);
+        if (status || finite) return status;
+    }
     if (p->few) return run_few(s, p, c);
     for (uint32_t i = 0; i < s->count && !status; i++) {
         nbits_job j = job_of(s, p, i, c);

@@ -10,17 +10,25 @@
 
 #include "kernels/common/uk.h"
 
-#define ORTC_NBITS_ROWS 16 /* of x at most */
+#define ORTC_NBITS_ROWS 8     /* of x at most, for row4 */
+#define ORTC_NBITS_COLUMNS 32 /* rows of weights side by side, a panel */
 
 /* Rows of x whose elements are rounded to `scale` times a byte, scale being a block's largest / 127: what
- * accuracy_level 4 lets a kernel do. Words are of eight elements, as weights of 4 bits have them: their
- * elements 0, 2, 4, 6, of a group of words, and then their elements 1, 3, 5, 7. */
+ * accuracy_level 4 lets a kernel do. Under weights of 4 bits, eight elements are in the order 0, 2, 4, 6, 1,
+ * 3, 5, 7, as a word of those has its lower and its upper halves of bytes. */
 typedef struct ortc_nbits_rounded {
-    const int8_t *bytes; /* rows `ldx` apart */
-    const float *scale;  /* of every word, rows ldx / 8 apart */
-    const int32_t *less; /* the same: -8 times the sum of its bytes */
-    size_t ldx;
+    const int8_t *bytes; /* rows `ldx` apart, a multiple of 4 */
+    const float *scale;  /* of every block, rows `blocks` apart */
+    const int32_t *less; /* the same: the sum of its bytes times what is in the middle of weights, negated */
+    size_t ldx, blocks;
 } ortc_nbits_rounded;
+
+/* sums[r][c] += the sum over blocks b of x.scale[r][b] scale[b][c] (the sum over their elements of bytes (w -
+ * the middle) - zero[b][c] the sum of bytes), rows of sums, scale and zero ORTC_NBITS_COLUMNS apart. Sums of
+ * a block are integers, exact. w: [words][ORTC_NBITS_COLUMNS], `words` of a block, of 4 or 8 bits; zero:
+ * above the middle, NULL: none */
+typedef void ortc_nbits_tile(size_t rows, size_t blocks, size_t words, int bits, const ortc_nbits_rounded *x,
+                             const uint32_t *w, const float *scale, const float *zero, float *sums);
 
 typedef struct ortc_nbits_vec {
     size_t group; /* elements that row4 takes at a time: a row of its x is whole groups */
@@ -33,9 +41,7 @@ typedef struct ortc_nbits_vec {
                  const uint8_t *next, const float *scale, float *sums);
     /* Blocks of x to bytes in their order, and their scales. x: finite; its memory may be that of `to` */
     void (*round)(size_t blocks, size_t block, const float *x, int8_t *to, float *scale);
-    /* As row4, of x that is rounded: sums of integers for each word, exact, and of f32 of those. */
-    void (*row4_rounded)(size_t rows, size_t k, size_t block, const ortc_nbits_rounded *x, const uint8_t *w,
-                         const uint8_t *next, const float *scale, float *sums);
+    ortc_nbits_tile *tile;
     /* y[r] = the lanes of sums[r] added up */
     void (*fold)(size_t rows, const float *sums, float *y);
     /* The sum over blocks of scale * (zero - 8) * sum of x: which row4 has not taken off. */
@@ -55,5 +61,6 @@ typedef struct ortc_nbits_vec {
     void (*unpack)(size_t count, const uint8_t *w, float scale, float zero, float *to);
 } ortc_nbits_vec;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_nbits_vec)
+ortc_nbits_tile ortc_nbits_tile_avx512vnni, ortc_nbits_tile_avxvnni;
 
 #endif

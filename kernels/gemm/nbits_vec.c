@@ -75,40 +75,9 @@ static void round_blocks(size_t blocks, size_t block, const float *x, int8_t *to
     }
 }
 
-/* A word's sum, and scales on it. */
-#define ROUNDED(r, sum) \
-    v_fma(v_f32_of_i32(v_dot_pairs(v_load_i32(x->less + (r)*each + at, lanes), a, \
-                                   v_load_i32(bytes + 2 * ((r)*each + at), lanes), b, \
-                                   v_load_i32(bytes + 2 * ((r)*each + at) + lanes, lanes))), \
-          v_mul(s, v_load_f32(x->scale + (r)*each + at, lanes)), sum)
-#define HALVES \
-    const vi32 q = v_load_i32((const int32_t *)(const void *)w + at, n), a = v_and(q, low), \
-               b = v_and(v_shr(q, 4), low); \
-    const vf32 s = v_repeat_f32(scale + (at >> shift), per, n);
-
-static void row4_rounded(size_t rows, size_t k, size_t block, const ortc_nbits_rounded *x, const uint8_t *w,
-                         const uint8_t *next, const float *scale, float *sums)
-{
-    const size_t lanes = v_lanes(), words = k / EIGHT, per = block / EIGHT, each = x->ldx / EIGHT;
-    const int shift = __builtin_ctzll(per);
-    const int32_t *bytes = (const int32_t *)(const void *)x->bytes;
-    const vi32 low = v_set_i32(0x0f0f0f0f);
-    if (rows == 1) {
-        vf32 sum = v_load_f32(sums, lanes);
-        V_FOR(at, n, words, {
-            HALVES
-            sum = ROUNDED(0, sum);
-        });
-        v_store_f32(sums, sum, lanes);
-        return;
-    }
-    V_FOR(at, n, words, {
-        v_prefetch(next + 4 * at);
-        HALVES
-        for (size_t r = 0; r < rows; r++)
-            v_store_f32(sums + r * lanes, ROUNDED(r, v_load_f32(sums + r * lanes, lanes)), lanes);
-    });
-}
+/* Tiles of x that is rounded. */
+#define NBITS_TILE static void tile
+#include "nbits_tile.inc"
 
 static void fold(size_t rows, const float *sums, float *y)
 {
@@ -181,6 +150,5 @@ static void unpack(size_t count, const uint8_t *w, float scale, float zero, floa
     V_FOR(i, n, count, v_store_f32(to + i, v_mul(v_sub(v_f32_of_i32(v_load_u8(w + i, n)), z), s), n););
 }
 
-const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   round_blocks,
-                                               row4_rounded,    fold,   offset, row8,
-                                               halves,          words4, words8, unpack};
+const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   round_blocks, tile,   fold,
+                                               offset,          row8,   halves, words4,       words8, unpack};

@@ -8,7 +8,8 @@
  * each in a process of its own; cases that it does not take are not counted. Every kernel must have been
  * reached.
  *
- * --provider ref is the first half of that, --provider cpu --level all the second. Else a provider runs the cases once.
+ * --provider ref is the first half of that, --provider cpu --level all the second. Else a provider runs the
+ * cases once.
  * With a plugin its provider runs the cases, on the device as spelled; sim must give ref's bits.
  *
  *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING | --level all]]

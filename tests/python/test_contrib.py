@@ -6,7 +6,9 @@ A model of one node each, with inputs made up here (oracle.py). For what onnxrun
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,8 +34,9 @@ def s(value, t=f32):
     return np.array(value, t)
 
 
-def command(*args: str) -> str:
-    return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, timeout=60, check=True).stdout
+def command(*args: str, isa: str = "") -> str:
+    env = os.environ | ({"ORTC_CPU": isa} if isa else {})
+    return subprocess.run([sys.argv[1], *args], capture_output=True, text=True, timeout=60, check=True, env=env).stdout
 
 
 def fused():
@@ -868,6 +871,57 @@ def blocked() -> None:
             check(f"blocks on {provider}", case)
 
 
+def rounded() -> None:
+    """MatMulNBits of accuracy_level 4 on the cpu, on every instruction set: A rounded to bytes by blocks, then sums of integers, scaled. Rows around
+    those of a tile, columns around a panel, blocks of one and of several parts. Rows with NaN or infinities: as without the level."""
+    rng = np.random.default_rng(11)
+    with tempfile.TemporaryDirectory() as folder:
+        for rows, k, n, bits, block, zeros, bias, t in itertools.chain(
+            ((rows, 160, 70, bits, 32, None, True, f32) for bits in (4, 8) for rows in (1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 95, 96, 97, 200)),
+            ((9, k, n, bits, block, zeros, False, f32) for bits in (4, 8) for zeros in (None, u8, f32)
+             for k, n, block in ((16, 1, 16), (2100, 31, 16), (300, 33, 128), (5000, 64, 1024), (40, 5, 64))),
+            ((rows, 300, 40, bits, 64, u8, True, f16) for bits in (4, 8) for rows in (1, 30)),
+        ):
+            per = -(-k // block)
+            w = rng.integers(0, 1 << bits, (n, per * block))
+            packed = (w[:, ::2] | w[:, 1::2] << 4 if bits == 4 else w).astype(u8).reshape(n, per, -1)
+            scale = (rng.random((n, per)) * 0.02 + 0.01).astype(t)
+            points = np.full((n, per), 1 << bits - 1) if zeros is None else rng.integers(0, 1 << bits, (n, per)) if zeros == u8 else rng.random((n, per)) * 9
+            codes = np.pad(points, ((0, 0), (0, per % 2))).astype(int)
+            given = {"w": packed, "s": scale, "z": points.astype(f32) if zeros == f32 else (codes[:, ::2] | codes[:, 1::2] << 4 if bits == 4 else points).astype(u8),
+                     "g": np.zeros(0, i32), "b": rng.standard_normal(n).astype(t)}
+            x = rng.standard_normal((rows, k)).astype(t)
+            node = helper.make_node("MatMulNBits", ["x", "w", "s", "z" if zeros else "", "", "b" if bias else ""], ["y"], domain="com.microsoft", K=k, N=n, bits=bits,
+                                    block_size=block, accuracy_level=4)
+            real = helper.np_dtype_to_tensor_dtype(np.dtype(t))
+            graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", real, ["rows", k])], [helper.make_tensor_value_info("y", real, ["rows", n])],
+                                      [numpy_helper.from_array(given[name], name) for name in node.input[1:] if name])  # fmt: skip
+            made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
+            Path(f"{folder}/m.onnx").write_bytes(made.SerializeToString())
+            weights = (w - points.repeat(block, 1)) * scale.astype(f64).repeat(block, 1)
+
+            def case(x: np.ndarray, exact: bool, isa: str) -> str:
+                wide = np.pad(x.astype(f32), ((0, 0), (0, per * block - k))).reshape(rows, per, block)
+                most = np.abs(wide).max(2, keepdims=True)
+                level = np.rint(wide * np.where(most > 0, f32(127) / np.where(most > 0, most, 1), 0).astype(f32))
+                bytes_of = level.astype(f64) * (most / f32(127))
+                taken = (wide if exact else bytes_of).reshape(rows, -1).astype(f64)
+                want = taken @ weights.T + (given["b"].astype(f64) if bias else 0)
+                np.save(f"{folder}/x.npy", x)
+                command("run", f"{folder}/m.onnx", "-q", "--provider", "cpu", "-i", f"{folder}/x.npy", "--out", f"{folder}/y.npy", isa=isa)
+                y = np.load(f"{folder}/y.npy").astype(f64)
+                bound = 2e-6 * (np.abs(taken) @ np.abs(weights.T)) + (1e-3 if t == f16 else 1e-6) * (1 + np.abs(want))
+                wrong = ~((np.abs(y - want) <= bound) | (y == want) | (np.isnan(y) & np.isnan(want)))
+                return f"{wrong.sum()} of {wrong.size} differ, by {np.nanmax(np.abs(y - want))}" if wrong.any() else ""
+
+            for isa in ("", "avx512", "avx2", "scalar"):
+                check(f"rounded: {rows} x {k} x {n}, {bits} bits, blocks of {block}, zeros {zeros and zeros.__name__}, {t.__name__}, {isa}", lambda: case(x, False, isa))
+            if rows in (1, 9, 97) and t == f32:
+                strange = x.copy()
+                strange[0, 3], strange[-1, k - 1] = np.inf, np.nan
+                check(f"rounded: {rows} x {k} x {n}, {bits} bits, with NaN", lambda: case(strange, True, ""))
+
+
 def threads() -> None:
     """Attention over long keys, which are cut into parts, and products of packed weights: the same bits on any number of threads."""
     past = {"op": "GroupQueryAttention", "num_heads": 4, "kv_num_heads": 2}
@@ -879,7 +933,7 @@ def threads() -> None:
               "prefill": (past, {"q": [1, 300, 128], "k": [1, 300, 64], "v": [1, 300, 64], "pk": [1, 2, 1400, 32], "pv": [1, 2, 1400, 32]},
                           {"ends": ends, "total": total}, 3),
               "one row": (blocks, {"x": [1, 512]}, weights, 1), "rows": (blocks, {"x": [9, 512]}, weights, 1),
-              "many rows": (blocks, {"x": [70, 512]}, weights, 1)}  # fmt: skip
+              "many rows": (blocks, {"x": [70, 512]}, weights, 1), "rounded rows": (blocks | {"accuracy_level": 4}, {"x": [100, 512]}, weights, 1)}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for name, (attributes, inputs, constants, n_out) in models.items():
             outs = [f"y{i}" for i in range(n_out)]
@@ -903,5 +957,6 @@ if __name__ == "__main__":
     kept()
     chosen()
     blocked()
+    rounded()
     threads()
     sys.exit(compare(case for family in (fused, norms, experts, attention, quantized, weights, texts_and_crops) for case in family()))

@@ -568,6 +568,16 @@ VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
 }
 #endif
 
+#ifndef v_dot_bytes
+#define v_dot_bytes v_dot_bytes
+/* sum + the four products of each lane's bytes: a from 0 to 255, x from -127 to 127. Exact. */
+VFN vi32 v_dot_bytes(vi32 sum, vi32 a, vi32 x)
+{
+    for (int byte = 0; byte < 32; byte += 8) sum += ((a >> byte) & 255) * ((x << (24 - byte)) >> 24);
+    return sum;
+}
+#endif
+
 /* Brings the line of an address that will be read soon into the caches; any address. */
 VFN void v_prefetch(const void *p) { __builtin_prefetch(p); }
 

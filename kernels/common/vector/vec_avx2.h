@@ -136,6 +136,14 @@ VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
                                           _mm256_maddubs_epi16((__m256i)b, (__m256i)y));
     return sum + (vi32)_mm256_madd_epi16(both, _mm256_set1_epi16(1));
 }
+#define v_dot_bytes v_dot_bytes
+VFN vi32 v_dot_bytes(vi32 sum, vi32 a, vi32 x) /* by halves, whose pairs of products 16 bits hold */
+{
+    const __m256i half = _mm256_set1_epi8(15), low = _mm256_and_si256((__m256i)a, half),
+                  high = _mm256_and_si256(_mm256_srli_epi16((__m256i)a, 4), half);
+    sum += (vi32)_mm256_madd_epi16(_mm256_maddubs_epi16(low, (__m256i)x), _mm256_set1_epi16(1));
+    return sum + (vi32)_mm256_madd_epi16(_mm256_maddubs_epi16(high, (__m256i)x), _mm256_set1_epi16(16));
+}
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
 {

@@ -306,6 +306,14 @@ VFN vi32 v_dot_pairs(vi32 sum, vi32 a, vi32 x, vi32 b, vi32 y)
                                           _mm512_maddubs_epi16((__m512i)b, (__m512i)y));
     return sum + (vi32)_mm512_madd_epi16(both, _mm512_set1_epi16(1));
 }
+#define v_dot_bytes v_dot_bytes
+VFN vi32 v_dot_bytes(vi32 sum, vi32 a, vi32 x) /* by halves, whose pairs of products 16 bits hold */
+{
+    const __m512i half = _mm512_set1_epi8(15), low = _mm512_and_si512((__m512i)a, half),
+                  high = _mm512_and_si512(_mm512_srli_epi16((__m512i)a, 4), half);
+    sum += (vi32)_mm512_madd_epi16(_mm512_maddubs_epi16(low, (__m512i)x), _mm512_set1_epi16(1));
+    return sum + (vi32)_mm512_madd_epi16(_mm512_maddubs_epi16(high, (__m512i)x), _mm512_set1_epi16(16));
+}
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
 {
