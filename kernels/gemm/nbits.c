@@ -49,7 +49,7 @@ const float *ortc_nbits_scales(const nbits_job *j, int64_t row, int64_t first, i
 }
 
 /* One number for each block of a row: packed as the weights are, or of a type of floats; or the middle. */
-static void zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to)
+void ortc_nbits_zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to)
 {
     const nbits_plan *p = j->p;
     const char *data = ortc_nbits_given(j, ZEROS);
@@ -99,9 +99,9 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
         for (size_t r = 0; r < m; r++) t->y[r * TILE + (size_t)i] = y[r];
         if (!ortc_nbits_given(j, ZEROS)) continue;
         const float *scale = ortc_nbits_scales(j, row + i, 0, p->blocks, t->scale);
-        zeros_of(j, row + i, t->bytes, t->zero);
+        ortc_nbits_zeros_of(j, row + i, t->bytes, t->zero);
         for (size_t r = 0; r < m; r++)
-            t->y[r * TILE + (size_t)i] -= body->offset((size_t)p->blocks, scale, t->zero,
+            t->y[r * TILE + (size_t)i] -= body->offset((size_t)p->blocks, scale, t->zero, 8,
                                                        j->sums + r * (size_t)p->blocks);
     }
 }
@@ -112,7 +112,7 @@ static void rows_of_bytes(const nbits_job *j, int64_t row, int64_t n, const spac
     float y[ORTC_NBITS_ROWS];
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *w = (const uint8_t *)j->in[B].data + (row + i) * p->row_bytes;
-        zeros_of(j, row + i, t->bytes, t->zero);
+        ortc_nbits_zeros_of(j, row + i, t->bytes, t->zero);
         if (j->s->bits == 4) p->body->halves((size_t)p->width, w, t->bytes);
         p->body->row8((size_t)p->m, (size_t)p->width, (size_t)j->s->block, j->x, (size_t)p->ldx,
                       j->s->bits == 4 ? t->bytes : w, ortc_nbits_scales(j, row + i, 0, p->blocks, t->scale),

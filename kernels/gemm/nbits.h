@@ -14,12 +14,14 @@
 #define ORTC_NBITS_COLUMNS 32 /* rows of weights side by side, a panel */
 
 /* Rows of x whose elements are rounded to `scale` times a byte, scale being a block's largest / 127: what
- * accuracy_level 4 lets a kernel do. Under weights of 4 bits, eight elements are in the order 0, 2, 4, 6, 1,
- * 3, 5, 7, as a word of those has its lower and its upper halves of bytes. */
+ * accuracy_level 4 lets a kernel do. Words are those of weights: of 8 bits four elements, of 4 bits eight,
+ * whose elements 0, 2, 4, 6 of a group of words come before their elements 1, 3, 5, 7, as the halves of bytes
+ * do. For tiles a word is a group, and scale and less are of blocks. For a row of weights a group is the
+ * lanes of a register, and scale and less are of words, 0 behind the last. */
 typedef struct ortc_nbits_rounded {
-    const int8_t *bytes; /* rows `ldx` apart, a multiple of 4 */
-    const float *scale;  /* of every block, rows `blocks` apart */
-    const int32_t *less; /* the same: the sum of its bytes times what is in the middle of weights, negated */
+    const int8_t *bytes; /* rows `ldx` apart, whole groups */
+    const float *scale;  /* rows `blocks` apart */
+    const int32_t *less; /* the same: the sum of the bytes times what is in the middle of weights, negated */
     size_t ldx, blocks;
 } ortc_nbits_rounded;
 
@@ -29,6 +31,15 @@ typedef struct ortc_nbits_rounded {
  * above the middle, NULL: none */
 typedef void ortc_nbits_tile(size_t rows, size_t blocks, size_t words, int bits, const ortc_nbits_rounded *x,
                              const uint32_t *w, const float *scale, const float *zero, float *sums);
+/* One row of x: the same sum over all blocks, without zero, of a row of weights as it lies. words: of a row;
+ * per: of a block */
+typedef float ortc_nbits_row(size_t words, size_t per, int bits, const ortc_nbits_rounded *x,
+                             const uint8_t *w, const float *scale);
+typedef struct ortc_nbits_bytes { /* of an instruction set */
+    ortc_nbits_tile *tile;
+    ortc_nbits_row *row;
+    size_t lanes;
+} ortc_nbits_bytes;
 
 typedef struct ortc_nbits_vec {
     size_t group; /* elements that row4 takes at a time: a row of its x is whole groups */
@@ -41,11 +52,11 @@ typedef struct ortc_nbits_vec {
                  const uint8_t *next, const float *scale, float *sums);
     /* Blocks of x to bytes in their order, and their scales. x: finite; its memory may be that of `to` */
     void (*round)(size_t blocks, size_t block, const float *x, int8_t *to, float *scale);
-    ortc_nbits_tile *tile;
+    const ortc_nbits_bytes *bytes;
     /* y[r] = the lanes of sums[r] added up */
     void (*fold)(size_t rows, const float *sums, float *y);
-    /* The sum over blocks of scale * (zero - 8) * sum of x: which row4 has not taken off. */
-    float (*offset)(size_t blocks, const float *scale, const float *zero, const float *sums);
+    /* The sum over blocks of scale * (zero - middle) * sum of x: which row4 has not taken off. */
+    float (*offset)(size_t blocks, const float *scale, const float *zero, float middle, const float *sums);
     /* y[r] = the sum over k of x[r][k] (w[k] - zero[k / block]) scale[k / block], x as it is, a byte each */
     void (*row8)(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
                  const float *scale, const float *zero, float *y);
@@ -61,6 +72,6 @@ typedef struct ortc_nbits_vec {
     void (*unpack)(size_t count, const uint8_t *w, float scale, float zero, float *to);
 } ortc_nbits_vec;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_nbits_vec)
-ortc_nbits_tile ortc_nbits_tile_avx512vnni, ortc_nbits_tile_avxvnni;
+extern const ortc_nbits_bytes ortc_nbits_bytes_avx512vnni, ortc_nbits_bytes_avxvnni;
 
 #endif

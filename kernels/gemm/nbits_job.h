@@ -28,11 +28,13 @@ typedef struct nbits_state {
 
 /* Where what rounded rows need lies, in bytes. */
 typedef struct nbits_rounded_plan {
-    ortc_nbits_tile *tile;
-    ortc_uk_pack_f32 *transpose;             /* moves bits */
-    int64_t part;                            /* blocks at a time */
-    size_t bytes, scale, less, strange;      /* workspace; strange: rows with NaN or infinities */
-    size_t words, scales, zeros, sums, some; /* scratch */
+    const ortc_nbits_bytes *bodies;
+    bool one;                                   /* row of x */
+    ortc_uk_pack_f32 *transpose;                /* moves bits */
+    int64_t part;                               /* blocks at a time */
+    size_t bytes, scale, less, offset, strange; /* workspace; strange: rows with NaN or infinities */
+    size_t words, scales, zeros, sums, some;    /* scratch */
+    int64_t ldx, parts, lanes;                  /* of x: bytes of a row, scales of it, words of a group */
 } nbits_rounded_plan;
 
 typedef struct nbits_plan {
@@ -78,6 +80,8 @@ const float *ortc_nbits_scales(const nbits_job *j, int64_t row, int64_t first, i
  * [count][ld]. */
 void ortc_nbits_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t first, int64_t count, float *to,
                       int64_t ld);
+/* Zero points of the blocks of a row; space: a byte for each. */
+void ortc_nbits_zeros_of(const nbits_job *j, int64_t row, uint8_t *space, float *to);
 bool ortc_nbits_finite(int64_t n, const float *x);
 
 /* Makes room in workspace and scratch, where both may be used otherwise when rows are not rounded. */

@@ -2,9 +2,10 @@
  * that weights have, for any number of rows.
  *
  * A panel of weights, some blocks of it at a time, is turned from rows to columns as it lies, in words of 32
- * bits, which the tile pulls apart (nbits_tile.inc); all rows of x go over it while it is in the caches. So
+ * bits, which the tile pulls apart (nbits_bytes.inc); all rows of x go over it while it is in the caches. So
  * weights are read once for up to ROWS rows, and nothing is unpacked in memory. Sums of a row and a column go
- * from block to block, whatever the tasks: results have the same bits for any number of threads.
+ * from block to block, whatever the tasks: results have the same bits for any number of threads. One row of x
+ * goes over rows of weights as they lie, since memory is what it waits for.
  */
 #include "kernels/gemm/nbits_job.h"
 
@@ -31,39 +32,45 @@ typedef struct rounded_run {
     char *workspace;
 } rounded_run;
 
-static ortc_nbits_tile *tile_of(const ortc_nbits_vec *body)
+static const ortc_nbits_bytes *bodies_of(const ortc_nbits_vec *body)
 {
     const uint32_t has = ortc_cpu_features();
     (void)has;
 #ifdef ORTC_TILES_avx512vnni
-    if ((has & ORTC_CPU_AVX512) && (has & ORTC_CPU_AVX512_VNNI)) return ortc_nbits_tile_avx512vnni;
+    if ((has & ORTC_CPU_AVX512) && (has & ORTC_CPU_AVX512_VNNI)) return &ortc_nbits_bytes_avx512vnni;
 #endif
 #ifdef ORTC_TILES_avxvnni
     if (!(has & ORTC_CPU_AVX512) && (has & ORTC_CPU_AVX2) && (has & ORTC_CPU_AVX_VNNI))
-        return ortc_nbits_tile_avxvnni;
+        return &ortc_nbits_bytes_avxvnni;
 #endif
-    return body->tile;
+    return body->bytes;
 }
 
 void ortc_nbits_plan_rounded(const nbits_state *s, nbits_plan *p, size_t *workspace, size_t *scratch)
 {
     nbits_rounded_plan *r = &p->rounded;
     size_t shared = 0, own = 0;
-    const int64_t words = s->block * s->bits / 32;
-    r->tile = tile_of(p->body);
+    const int64_t each = 32 / s->bits, words = s->block / each;
+    r->bodies = bodies_of(p->body);
     r->transpose = ortc_product_moves_select()->transpose;
+    r->one = p->m == 1;
+    r->lanes = r->one ? (int64_t)r->bodies->lanes : 1;
+    const int64_t group = r->lanes * each;
+    r->ldx = (p->width + group - 1) / group * group;
+    r->parts = r->one ? r->ldx / each : p->blocks;
     r->part = PART_WORDS > words ? PART_WORDS / words : 1;
     r->part = r->part < p->blocks ? r->part : p->blocks;
-    r->bytes = ortc_nbits_room(&shared, p->m * p->width, 1);
-    r->scale = ortc_nbits_room(&shared, p->m * p->blocks, sizeof(float));
-    r->less = ortc_nbits_room(&shared, p->m * p->blocks, sizeof(int32_t));
+    r->bytes = ortc_nbits_room(&shared, p->m * r->ldx, 1);
+    r->scale = ortc_nbits_room(&shared, p->m * r->parts, sizeof(float));
+    r->less = ortc_nbits_room(&shared, p->m * r->parts, sizeof(int32_t));
+    r->offset = ortc_nbits_room(&shared, r->one ? p->blocks : 0, sizeof(float));
     r->strange = ortc_nbits_room(&shared, p->m, 1);
-    r->words = ortc_nbits_room(&own, r->part * words * WIDTH, sizeof(uint32_t));
-    r->scales = ortc_nbits_room(&own, r->part * WIDTH, sizeof(float));
-    r->zeros = ortc_nbits_room(&own, s->zeros ? r->part * WIDTH : 0, sizeof(float));
-    r->some = ortc_nbits_room(&own, r->part * WIDTH, sizeof(float));
+    r->words = ortc_nbits_room(&own, r->one ? 0 : r->part * words * WIDTH, sizeof(uint32_t));
+    r->scales = ortc_nbits_room(&own, r->one ? p->blocks : r->part * WIDTH, sizeof(float));
+    r->zeros = ortc_nbits_room(&own, !s->zeros ? 0 : r->one ? p->blocks : r->part * WIDTH, sizeof(float));
+    r->some = ortc_nbits_room(&own, r->one ? p->blocks : r->part * WIDTH, sizeof(float));
     r->sums = ortc_nbits_room(&own, (p->m < ROWS ? p->m : ROWS) * WIDTH, sizeof(float));
-    const size_t row = (size_t)p->width * sizeof(float); /* of x, before it is rounded */
+    const size_t row = (size_t)(r->ldx + p->blocks) * sizeof(float); /* of x, before it is rounded; scales */
     own = own > row ? own : row;
     *workspace = *workspace > shared ? *workspace : shared;
     *scratch = *scratch > own ? *scratch : own;
@@ -83,6 +90,20 @@ bool ortc_nbits_finite(int64_t n, const float *x)
     return most < 0x7f800000;
 }
 
+typedef struct x_row {
+    int8_t *bytes;
+    float *scale;
+    int32_t *less;
+} x_row;
+
+static x_row row_of(const rounded_run *run, int64_t r)
+{
+    const nbits_rounded_plan *q = &run->p->rounded;
+    char *at = run->workspace;
+    return (x_row){(int8_t *)at + q->bytes + r * q->ldx, (float *)(void *)(at + q->scale) + r * q->parts,
+                   (int32_t *)(void *)(at + q->less) + r * q->parts};
+}
+
 /* The even bytes of eight, in the lower half. */
 static uint64_t every_other(uint64_t v)
 {
@@ -100,18 +121,39 @@ static int32_t sum_of_bytes(uint64_t v)
     return (int32_t)(v * UINT64_C(0x0001000100010001) >> 48) - 8 * 128;
 }
 
-/* `count` bytes from their order to the tile's; their sum. */
-static int32_t lay_out(int64_t count, int64_t bits, const int8_t *from, int8_t *to)
+/* A row of x, rounded, from its order to that of the tile or the row; what is behind it is 0. */
+static void lay_out(const nbits_plan *p, const nbits_state *s, const int8_t *from, const float *its, x_row to)
 {
-    int32_t sum = 0;
-    for (int64_t i = 0; i < count; i += 8) {
-        uint64_t eight;
-        memcpy(&eight, from + i, sizeof eight);
-        sum += sum_of_bytes(eight);
-        if (bits == 4) eight = every_other(eight) | every_other(eight >> 8) << 32;
-        memcpy(to + i, &eight, sizeof eight);
+    const nbits_rounded_plan *q = &p->rounded;
+    const int64_t each = 32 / s->bits, words = s->block / each, group = q->lanes;
+    uint32_t *out = (uint32_t *)(void *)to.bytes;
+    memset(to.bytes, 0, (size_t)q->ldx);
+    memset(to.scale, 0, (size_t)q->parts * sizeof *to.scale);
+    memset(to.less, 0, (size_t)q->parts * sizeof *to.less);
+    for (int64_t b = 0, i = 0; b < p->blocks; b++)
+        for (const int64_t stop = i + words; i < stop; i++) {
+            const int64_t part = q->one ? i : b, at = i / group * 2 * group + i % group;
+            uint64_t eight = 0;
+            memcpy(&eight, from + i * each, (size_t)each);
+            to.less[part] -= (1 << (s->bits - 1)) * sum_of_bytes(eight);
+            to.scale[part] = its[b];
+            if (s->bits == 8)
+                out[i] = (uint32_t)eight;
+            else
+                out[at] = (uint32_t)every_other(eight), out[at + group] = (uint32_t)every_other(eight >> 8);
+        }
+}
+
+/* Of blocks of x, as it was rounded: what zero points take off. */
+static void sums_of_blocks(const nbits_plan *p, const nbits_state *s, x_row x, float *to)
+{
+    const int64_t words = s->block * s->bits / 32;
+    for (int64_t b = 0, i = 0; b < p->blocks; b++) {
+        const float scale = x.scale[i];
+        int64_t less = 0;
+        for (const int64_t stop = i + words; i < stop; i++) less += x.less[i];
+        to[b] = scale * (float)(less / -(1 << (s->bits - 1)));
     }
-    return sum;
 }
 
 static void round_rows(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -121,29 +163,26 @@ static void round_rows(void *arg, int64_t begin, int64_t end, void *scratch)
     const nbits_plan *p = run->p;
     const nbits_rounded_plan *q = &p->rounded;
     const int type = ortc_float_index(j->in[A].dtype);
-    const int64_t k = j->s->k, block = j->s->block, bits = j->s->bits;
-    float *x = scratch;
+    const int64_t k = j->s->k, size = ortc_product_size(j->in[A].dtype);
+    float *x = scratch, *its = x + q->ldx;
     for (int64_t r = begin; r < end; r++) {
-        int8_t *to = (int8_t *)run->workspace + q->bytes + r * p->width;
-        float *scale = (float *)(void *)(run->workspace + q->scale) + r * p->blocks;
-        int32_t *less = (int32_t *)(void *)(run->workspace + q->less) + r * p->blocks;
-        p->convert->widen[type]((size_t)k,
-                                (const char *)j->in[A].data + r * k * ortc_product_size(j->in[A].dtype), x);
+        const x_row to = row_of(run, r);
+        char *strange = run->workspace + q->strange + r;
+        p->convert->widen[type]((size_t)k, (const char *)j->in[A].data + r * k * size, x);
         memset(x + k, 0, (size_t)(p->width - k) * sizeof(float));
-        run->workspace[q->strange + (size_t)r] = !ortc_nbits_finite(k, x);
-        if (run->workspace[q->strange + (size_t)r]) continue;
-        p->body->round((size_t)p->blocks, (size_t)block, x, (int8_t *)x, scale);
-        for (int64_t b = 0; b < p->blocks; b++)
-            less[b] = -(1 << (bits - 1)) *
-                      lay_out(block, bits, (const int8_t *)x + b * block, to + b * block);
+        *strange = !ortc_nbits_finite(k, x);
+        if (*strange) continue;
+        p->body->round((size_t)p->blocks, (size_t)j->s->block, x, (int8_t *)x, its);
+        lay_out(p, j->s, (const int8_t *)x, its, to);
+        if (q->one && j->s->zeros) sums_of_blocks(p, j->s, to, (float *)(void *)(run->workspace + q->offset));
     }
 }
 
 /* ---- Panels of weights --------------------------------------------------------------------------------- */
 
-/* Rows r0.. of x times nc rows of weights from n0 on. */
-static void panel(const rounded_run *run, const nbits_job *j, int64_t n0, int64_t nc, int64_t r0,
-                  int64_t rows, char *scratch)
+/* Rows r0.. of x times nc rows of weights from n0 on, to `sums`. */
+static void tiles(const rounded_run *run, const nbits_job *j, int64_t n0, int64_t nc, int64_t r0,
+                  int64_t rows, char *scratch, float *sums)
 {
     const nbits_plan *p = run->p;
     const nbits_rounded_plan *q = &p->rounded;
@@ -152,7 +191,6 @@ static void panel(const rounded_run *run, const nbits_job *j, int64_t n0, int64_
     const bool plain = j->in[SCALES].dtype == ORTC_F32;
     uint32_t *w = (uint32_t *)(void *)(scratch + q->words);
     float *scales = (float *)(void *)(scratch + q->scales), *some = (float *)(void *)(scratch + q->some),
-          *sums = (float *)(void *)(scratch + q->sums),
           *zeros = j->s->zeros ? (float *)(void *)(scratch + q->zeros) : NULL;
     memset(sums, 0, (size_t)(rows * WIDTH) * sizeof *sums);
     for (int64_t b = 0; b < p->blocks; b += q->part) {
@@ -167,14 +205,43 @@ static void panel(const rounded_run *run, const nbits_job *j, int64_t n0, int64_
         q->transpose((size_t)nc, (size_t)count, plain ? (const float *)(const void *)its : some,
                      (size_t)(plain ? p->blocks : count), scales, WIDTH);
         if (zeros) ortc_nbits_zeros(j, n0, nc, b, count, zeros, WIDTH);
-        const ortc_nbits_rounded x = {(const int8_t *)run->workspace + q->bytes + r0 * p->width + b * block,
-                                      (const float *)(const void *)(run->workspace + q->scale) +
-                                          r0 * p->blocks + b,
-                                      (const int32_t *)(const void *)(run->workspace + q->less) +
-                                          r0 * p->blocks + b,
-                                      (size_t)p->width, (size_t)p->blocks};
-        q->tile((size_t)rows, (size_t)count, (size_t)words, (int)bits, &x, w, scales, zeros, sums);
+        const x_row of = row_of(run, r0);
+        const ortc_nbits_rounded x = {of.bytes + b * block, of.scale + b, of.less + b, (size_t)q->ldx,
+                                      (size_t)q->parts};
+        q->bodies->tile((size_t)rows, (size_t)count, (size_t)words, (int)bits, &x, w, scales, zeros, sums);
     }
+}
+
+/* The one row of x times nc rows of weights. */
+static void row(const rounded_run *run, const nbits_job *j, int64_t n0, int64_t nc, char *scratch,
+                float *sums)
+{
+    const nbits_plan *p = run->p;
+    const nbits_rounded_plan *q = &p->rounded;
+    const int64_t words = j->s->block * j->s->bits / 32, blocks = p->blocks;
+    float *scales = (float *)(void *)(scratch + q->scales), *zeros = (float *)(void *)(scratch + q->zeros);
+    const float *offset = (const float *)(const void *)(run->workspace + q->offset);
+    const x_row of = row_of(run, 0);
+    const ortc_nbits_rounded x = {of.bytes, of.scale, of.less, (size_t)q->ldx, (size_t)q->parts};
+    for (int64_t c = 0; c < nc; c++) { /* one by one: memory follows the one better than some */
+        const float *its = ortc_nbits_scales(j, n0 + c, 0, blocks, scales);
+        sums[c] = q->bodies->row((size_t)(blocks * words), (size_t)words, (int)j->s->bits, &x,
+                                 (const uint8_t *)j->in[B].data + (n0 + c) * p->row_bytes, its);
+        if (!j->s->zeros) continue;
+        ortc_nbits_zeros_of(j, n0 + c, (uint8_t *)scratch + q->some, zeros);
+        sums[c] -= p->body->offset((size_t)blocks, its, zeros, (float)(1 << (j->s->bits - 1)), offset);
+    }
+}
+
+static void panel(const rounded_run *run, const nbits_job *j, int64_t n0, int64_t nc, int64_t r0,
+                  int64_t rows, char *scratch)
+{
+    const nbits_plan *p = run->p;
+    float *sums = (float *)(void *)(scratch + p->rounded.sums);
+    if (p->rounded.one)
+        row(run, j, n0, nc, scratch, sums);
+    else
+        tiles(run, j, n0, nc, r0, rows, scratch, sums);
     for (int64_t r = 0; r < rows; r++) {
         float *y = sums + r * WIDTH;
         for (int64_t c = 0; j->bias && c < nc; c++) y[c] += j->bias[n0 + c];

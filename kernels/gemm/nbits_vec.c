@@ -75,9 +75,9 @@ static void round_blocks(size_t blocks, size_t block, const float *x, int8_t *to
     }
 }
 
-/* Tiles of x that is rounded. */
-#define NBITS_TILE static void tile
-#include "nbits_tile.inc"
+/* x that is rounded. */
+#define NBITS_NAME static const ortc_nbits_bytes bytes
+#include "nbits_bytes.inc"
 
 static void fold(size_t rows, const float *sums, float *y)
 {
@@ -85,11 +85,11 @@ static void fold(size_t rows, const float *sums, float *y)
     for (size_t r = 0; r < rows; r++) y[r] = V_ACROSS(v_sum, v_load_f32(sums + r * lanes, lanes));
 }
 
-static float offset(size_t blocks, const float *scale, const float *zero, const float *sums)
+static float offset(size_t blocks, const float *scale, const float *zero, float middle, const float *sums)
 {
-    const vf32 middle = v_set_f32(8);
+    const vf32 less = v_set_f32(middle);
     V_REDUCE(sum, v_sum, 0, blocks, i, n,
-             v_mul(v_mul(v_load_f32(scale + i, n), v_sub(v_load_f32(zero + i, n), middle)),
+             v_mul(v_mul(v_load_f32(scale + i, n), v_sub(v_load_f32(zero + i, n), less)),
                    v_load_f32(sums + i, n)));
     return sum;
 }
@@ -150,5 +150,5 @@ static void unpack(size_t count, const uint8_t *w, float scale, float zero, floa
     V_FOR(i, n, count, v_store_f32(to + i, v_mul(v_sub(v_f32_of_i32(v_load_u8(w + i, n)), z), s), n););
 }
 
-const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   round_blocks, tile,   fold,
+const ortc_nbits_vec V_NAME(ortc_nbits_vec) = {V_LANES * EIGHT, spread, row4,   round_blocks, &bytes, fold,
                                                offset,          row8,   halves, words4,       words8, unpack};
