@@ -62,79 +62,82 @@ int64_t ml_list_integer(const ml_list *l, int64_t i)
 
 /* ---- Finding ------------------------------------------------------------------------------------------- */
 
-static int compare_numbers(double a, double b)
-{
-    if (a != a || b != b) return (a != a) - (b != b); /* NaN is behind everything, and equals itself */
-    return (a > b) - (a < b);
-}
+/* A table of 2 n places or more, each the number of an entry + 1 or 0; what is looked for lies at its hash or
+ * in one of the places behind it. Hashes go by where the table lies, so that a file cannot have them collide. */
 
 static bool is_float(ortc_dtype t) { return ortc_class_of(t) == ORTC_CLASS_FLOAT; }
 
-static int compare_entries(const ml_list *l, int64_t a, int64_t b)
+static uint64_t mixed(const ml_index *x, uint64_t v)
 {
-    if (l->dtype == ORTC_STRING) return ortc_span_compare(ml_list_text(l, a), ml_list_text(l, b));
-    if (is_float(l->dtype)) return compare_numbers(ml_list_number(l, a), ml_list_number(l, b));
-    const int64_t x = ml_list_integer(l, a), y = ml_list_integer(l, b);
-    return (x > y) - (x < y);
+    v = (v ^ (uint64_t)(uintptr_t)x->places) * UINT64_C(0x9e3779b97f4a7c15);
+    v = (v ^ v >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return v ^ v >> 32;
 }
 
-/* Merge sort: stable, so that the first of equal entries stays the first. */
-static void sort(const ml_list *l, int64_t *order, int64_t *scratch, int64_t n)
+static uint64_t hash_text(const ml_index *x, ortc_span s)
 {
-    if (n < 2) return;
-    const int64_t half = n / 2;
-    sort(l, order, scratch, half);
-    sort(l, order + half, scratch, n - half);
-    int64_t a = 0, b = half;
-    for (int64_t i = 0; i < n; i++)
-        scratch[i] = b >= n || (a < half && compare_entries(l, order[a], order[b]) <= 0) ? order[a++]
-                                                                                         : order[b++];
-    memcpy(order, scratch, (size_t)n * sizeof *order);
+    uint64_t h = s.length;
+    for (size_t i = 0; i < s.length; i += 8) {
+        uint64_t part = 0;
+        memcpy(&part, s.text + i, s.length - i < 8 ? s.length - i : 8);
+        h = mixed(x, h ^ part);
+    }
+    return h;
+}
+
+static uint64_t hash_number(const ml_index *x, double v)
+{
+    uint64_t bits;
+    v = v == 0 ? 0 : v != v ? NAN : v; /* zeros are equal, and so are NaN */
+    memcpy(&bits, &v, sizeof bits);
+    return mixed(x, bits);
+}
+
+static bool same_number(double a, double b) { return a == b || (a != a && b != b); }
+
+/* The first place behind the hash that is free, or has an entry that is as asked: its number + 1, or 0. */
+#define PLACE(x, hash, SAME) \
+    uint64_t at = (hash) & (x)->mask; \
+    for (int64_t entry; (entry = (x)->places[at] - 1) >= 0 && !(SAME); at = (at + 1) & (x)->mask) {} \
+    return &(x)->places[at]
+
+static int64_t *place_of_text(const ml_index *x, ortc_span s)
+{
+    PLACE(x, hash_text(x, s), ortc_span_compare(ml_list_text(&x->list, entry), s) == 0);
+}
+static int64_t *place_of_integer(const ml_index *x, int64_t v)
+{
+    PLACE(x, mixed(x, (uint64_t)v), ml_list_integer(&x->list, entry) == v);
+}
+static int64_t *place_of_number(const ml_index *x, double v)
+{
+    PLACE(x, hash_number(x, v), same_number(ml_list_number(&x->list, entry), v));
 }
 
 ortc_status ml_index_init(ml_index *x, const ml_list *l, ortc_prep *prep)
 {
-    *x = (ml_index){.list = *l, .order = malloc((size_t)l->n * 2 * sizeof *x->order + 8)};
-    if (!x->order)
+    uint64_t places = 2;
+    while (places < 2 * (uint64_t)l->n) places *= 2;
+    *x = (ml_index){.list = *l, .places = calloc(places, sizeof *x->places), .mask = places - 1};
+    if (!x->places)
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for %lld labels", (long long)l->n);
-    for (int64_t i = 0; i < l->n; i++) x->order[i] = i;
-    sort(l, x->order, x->order + l->n, l->n);
+    for (int64_t i = 0; i < l->n; i++) {
+        int64_t *place = l->dtype == ORTC_STRING ? place_of_text(x, ml_list_text(l, i))
+                         : is_float(l->dtype)    ? place_of_number(x, ml_list_number(l, i))
+                                                 : place_of_integer(x, ml_list_integer(l, i));
+        if (!*place) *place = i + 1;
+    }
     return ORTC_OK;
 }
-void ml_index_deinit(ml_index *x) { free(x->order); }
+void ml_index_deinit(ml_index *x) { free(x->places); }
 
-/* The first entry that is not below what is looked for. */
-#define FIND(x, COMPARE) \
-    int64_t low = 0, high = (x)->list.n; \
-    while (low < high) { \
-        const int64_t middle = low + (high - low) / 2; \
-        const int64_t entry = (x)->order[middle]; \
-        if ((COMPARE) < 0) \
-            low = middle + 1; \
-        else \
-            high = middle; \
-    } \
-    if (low == (x)->list.n) return -1; \
-    const int64_t entry = (x)->order[low]; \
-    return (COMPARE) == 0 ? entry : -1
-
-int64_t ml_index_find_text(const ml_index *x, ortc_span s)
-{
-    FIND(x, ortc_span_compare(ml_list_text(&x->list, entry), s));
-}
-int64_t ml_index_find_integer(const ml_index *x, int64_t v)
-{
-    FIND(x, (ml_list_integer(&x->list, entry) > v) - (ml_list_integer(&x->list, entry) < v));
-}
-static int64_t find_number(const ml_index *x, double v)
-{
-    FIND(x, compare_numbers(ml_list_number(&x->list, entry), v));
-}
+int64_t ml_index_find_text(const ml_index *x, ortc_span s) { return *place_of_text(x, s) - 1; }
+int64_t ml_index_find_integer(const ml_index *x, int64_t v) { return *place_of_integer(x, v) - 1; }
 
 int64_t ml_index_find(const ml_index *x, const ortc_view *v, int64_t i)
 {
     if (v->dtype == ORTC_STRING) return ml_index_find_text(x, ortc_span_at(v, i));
-    return is_float(x->list.dtype) ? find_number(x, ortc_load_f64(v->data, v->dtype, i))
+    return is_float(x->list.dtype) ? *place_of_number(x, ortc_load_f64(v->data, v->dtype, i)) - 1
                                    : ml_index_find_integer(x, ortc_load_i64(v->data, v->dtype, i));
 }
 

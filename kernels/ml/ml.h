@@ -25,11 +25,12 @@ ortc_span ml_list_text(const ml_list *, int64_t i);
 double ml_list_number(const ml_list *, int64_t i); /* of floats and integers */
 int64_t ml_list_integer(const ml_list *, int64_t i);
 
-/* A list's elements in order, for finding one: strings, integers, or numbers (NaN equals NaN). The first of
- * equal ones counts. */
+/* A list's elements, for finding one: strings, integers, or numbers (NaN equals NaN). The first of equal ones
+ * counts. */
 typedef struct ml_index {
     ml_list list;
-    int64_t *order; /* of list.n; ml_index_deinit frees it */
+    int64_t *places; /* hashed, mask + 1 of them; ml_index_deinit frees them */
+    uint64_t mask;
 } ml_index;
 ortc_status ml_index_init(ml_index *, const ml_list *, ortc_prep *);
 void ml_index_deinit(ml_index *);
