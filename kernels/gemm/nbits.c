@@ -350,7 +350,7 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
-static void plan_few(const nbits_state *s, nbits_plan *p, size_t *workspace, size_t *scratch)
+static void plan_few(nbits_plan *p, size_t *workspace, size_t *scratch)
 {
     const int64_t group = (int64_t)p->body->group;
     p->at_x = ortc_nbits_room(workspace, p->m * p->ldx, 4) / 4;
@@ -403,7 +403,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->grain = TASK_BYTES / (p->row_bytes * (p->m + 3) / 4 + 1);
     p->grain = p->grain > 1 ? p->grain : 1;
     if (p->few) /* less than the weights, which are in memory */
-        plan_few(s, p, &workspace, &scratch);
+        plan_few(p, &workspace, &scratch);
     else if (!plan_many(s, p, a->dtype, c->threads, &workspace, &scratch)) {
         free(p);
         return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
