@@ -27,6 +27,7 @@
 ORTC_VEC_TABLE(ortc_nbits_vec)
 
 enum {
+    MOST_ROUNDED = 32768,   /* elements of a block, whose products of bytes 32 bits hold */
     MOST_ROWS_OF_BYTES = 2, /* a product of many rows is quicker then */
     TASK_BYTES = 32 * 1024, /* of weights, times the rows of x by four: some microseconds */
     TILE = 16,              /* rows of weights that a part of x is multiplied with, */
@@ -277,7 +278,8 @@ static const char *read_product(const ortc_node *n, const ortc_graph *body, nbit
 {
     const int64_t k = ortc_node_int(n, "K", 0), bits = ortc_node_int(n, "bits", 4),
                   block = ortc_node_int(n, "block_size", 0);
-    const bool rounds = ortc_node_int(n, "accuracy_level", 0) == 4, zeros = ortc_node_in(n, ZEROS).type != 0;
+    const bool rounds = ortc_node_int(n, "accuracy_level", 0) == 4 && block <= MOST_ROUNDED,
+               zeros = ortc_node_in(n, ZEROS).type != 0;
     if (ortc_node_in(n, G_IDX).type) return "columns in an order of their own are not unpacked here";
     if ((bits != 4 && bits != 8) || block < 16 || block & (block - 1))
         return "such bits and blocks are not unpacked here";

@@ -9,7 +9,6 @@
  */
 #include "kernels/gemm/nbits_job.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "kernels/common/cpu_features.h"
@@ -19,14 +18,13 @@ enum {
     WIDTH = ORTC_NBITS_COLUMNS,
     ROWS = 96,        /* of x over a panel; their sums are in L1 */
     PART_WORDS = 256, /* of a column: a panel of 32 KB. Of 64, memory follows less well */
-    TASK_PRODUCTS = 256 * 1024,
+    TASK_PRODUCTS = 64 * 1024,
     ROUND_ELEMENTS = 16 * 1024 /* that a task rounds */
 };
 
 typedef struct rounded_run {
     const nbits_job *jobs;
     const nbits_plan *p;
-    uint32_t count;
     int64_t tiers;     /* of ROWS rows */
     int64_t end[MOST]; /* panels of a product and of those before */
     char *workspace;
@@ -266,7 +264,7 @@ static void panels(void *arg, int64_t begin, int64_t end, void *scratch)
 ortc_status ortc_nbits_run_rounded(const nbits_job *jobs, uint32_t count, ortc_call *c, bool *finite)
 {
     const nbits_plan *p = jobs->p;
-    rounded_run run = {.jobs = jobs, .p = p, .count = count, .workspace = c->workspace};
+    rounded_run run = {.jobs = jobs, .p = p, .workspace = c->workspace};
     run.tiers = (p->m + ROWS - 1) / ROWS;
     for (uint32_t i = 0; i < count; i++)
         run.end[i] = (i ? run.end[i - 1] : 0) + (jobs[i].out.dtype ? (jobs[i].n + WIDTH - 1) / WIDTH : 0);
