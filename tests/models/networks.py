@@ -125,6 +125,8 @@ NETWORKS = (
     Network("transformer", "Whisper-tiny", encoders.whisper_encoder, lambda: encoders.whisper_encoder(60, 16, 64, 4, 2)),
     Network("transformer", "GPT-2 prefill", decoders.gpt2, lambda: decoders.gpt2(decoders.TINY_GPT2), TEXT | {"total": 128}, SMALL_TEXT | {"total": 7}, (50257, 50)),
     Network("transformer", "Llama prefill", lambda: make_llama.model(sizes=LLAMA), make_llama.model, TEXT, SMALL_TEXT, (16000, 50)),
+    Network("transformer", "Llama int4 prefill", lambda: decoders.llama(int4=True), lambda: decoders.llama(decoders.TINY_LLAMA, True, 0),
+            {"batch": 1, "length": 128, "capacity": 1024, "total": 128}, {"batch": 1, "length": 7, "capacity": 64, "total": 7}, (16000, 50), tied=True, far=5e-2),
     Network("decode", "GPT-2", lambda: decoders.gpt2(cache=True), lambda: decoders.gpt2(decoders.TINY_GPT2, True),
             {"batch": 1, "length": 1, "past": 512, "total": 513}, {"batch": 1, "length": 1, "past": 20, "total": 21}, (50257, 50)),
     Network("decode", "Llama", decoders.llama, lambda: decoders.llama(decoders.TINY_LLAMA),
