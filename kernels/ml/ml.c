@@ -63,7 +63,8 @@ int64_t ml_list_integer(const ml_list *l, int64_t i)
 /* ---- Finding ------------------------------------------------------------------------------------------- */
 
 /* A table of 2 n places or more, each the number of an entry + 1 or 0; what is looked for lies at its hash or
- * in one of the places behind it. Hashes go by where the table lies, so that a file cannot have them collide. */
+ * in one of the places behind it. Hashes go by where the table lies, so that a file cannot have them
+ * collide. */
 
 static bool is_float(ortc_dtype t) { return ortc_class_of(t) == ORTC_CLASS_FLOAT; }
 
