@@ -410,6 +410,10 @@ int main(int argc, char **argv)
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
     const bool levels = options.level && !strcmp(options.level, "all");
+    if (levels && options.provider && strcmp(options.provider, "cpu")) {
+        fprintf(stderr, "--level all is of cpu\n");
+        return 2;
+    }
     const tally t = !options.provider ? run_both(self) : levels ? run_levels(self) : run_all();
     printf("%zu passed, %zu failed, %zu skipped\n", t.passed, t.failed, t.skipped);
     return t.failed != 0;

@@ -86,11 +86,8 @@ static ortc_status prep_fail(ortc_prep *p, ortc_status s, const char *fmt, va_li
 }
 static const ortc_prep_api prep_api = {sizeof prep_api, prep_device, prep_fail};
 
-static void why_because(ortc_why *w, const char *fmt,
-                        va_list args) /* that a kernel is not for a node is no failure */
-{
-    (void)w, (void)fmt, (void)args;
-}
+/* That a kernel is not for a node is no failure. */
+static void why_because(ortc_why *w, const char *fmt, va_list args) { (void)w, (void)fmt, (void)args; }
 static const ortc_why_api why_api = {sizeof why_api, why_because};
 
 /* ---- Call ---------------------------------------------------------------------------------------------- */
