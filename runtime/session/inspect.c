@@ -138,10 +138,11 @@ static void describe_offers(const ortc_step *s, ortc_text *t)
 
 /* ---- Memory over time ---------------------------------------------------------------------------------- */
 
-/* A value in the arena: from the step that makes it to the last that reads it. */
+/* A form of a value in the arena: from the step that makes it to the last that reads it. */
 typedef struct life {
-    const ortc_operand *at; /* NULL: no value of the arena */
+    const ortc_operand *at;
     uint32_t from, to;
+    uint32_t other; /* 1 + another form of the value; 0: none */
 } life;
 
 static size_t operand_bytes(const ortc_operand *o)
@@ -151,31 +152,47 @@ static size_t operand_bytes(const ortc_operand *o)
     return bytes;
 }
 
-/* Per step, the arena's bytes in use; NULL when memory is short. A view counts as what it is a view of. */
+/* The life of this form of the operand's root, among those that begin at newest[root]; NULL: none yet. */
+static life *life_of(life *lives, const uint32_t *newest, size_t count, const ortc_operand *o)
+{
+    if (o->from != ORTC_FROM_ARENA || o->root >= count) return NULL;
+    for (uint32_t i = newest[o->root]; i; i = lives[i - 1].other)
+        if (lives[i - 1].at->form == o->form) return &lives[i - 1];
+    return NULL;
+}
+
+/* Per step, the arena's bytes in use; NULL when memory is short. A view counts as what it is a view of, each
+ * layout of a value for itself. */
 static uint64_t *live_bytes(const ortc_graph *g, const ortc_program *p)
 {
+    size_t n_lives = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) n_lives += p->steps[i].n_out;
     uint64_t *live = calloc(p->n_steps + 1u, sizeof *live);
-    life *lives = calloc(g->edges.count + 1, sizeof *lives);
-    for (uint32_t i = 0; live && lives && i < p->n_steps; i++) {
+    life *lives = calloc(n_lives + 1, sizeof *lives);
+    uint32_t *newest = calloc(g->edges.count + 1, sizeof *newest), made = 0;
+    for (uint32_t i = 0; live && lives && newest && i < p->n_steps; i++) {
         const ortc_step *s = &p->steps[i];
-        for (uint32_t k = 0; k < s->n_in; k++)
-            if (s->in[k].from == ORTC_FROM_ARENA && s->in[k].root < g->edges.count)
-                lives[s->in[k].root].to = i;
+        for (uint32_t k = 0; k < s->n_in; k++) {
+            life *l = life_of(lives, newest, g->edges.count, &s->in[k]);
+            if (l) l->to = i;
+        }
         for (uint32_t k = 0; k < s->n_out; k++) {
             const ortc_operand *o = &s->out[k];
             if (o->from != ORTC_FROM_ARENA || o->root >= g->edges.count) continue;
-            if (lives[o->root].at) { /* a part of it was there before */
-                if (operand_bytes(o) > operand_bytes(lives[o->root].at)) lives[o->root].at = o;
+            life *l = life_of(lives, newest, g->edges.count, o);
+            if (l) { /* a part of it was there before */
+                if (operand_bytes(o) > operand_bytes(l->at)) l->at = o;
                 continue;
             }
-            lives[o->root] = (life){o, i, i};
-            life *over = o->over ? &lives[s->in[o->over - 1].root] : NULL; /* whose place it takes */
-            if (over && over->at && over->from < i) over->to = i - 1;
+            lives[made] = (life){o, i, i, newest[o->root]};
+            newest[o->root] = ++made;
+            l = o->over ? life_of(lives, newest, g->edges.count, &s->in[o->over - 1]) : NULL;
+            if (l && l->from < i) l->to = i - 1; /* whose place it takes */
         }
     }
-    for (size_t e = 0; live && lives && e < g->edges.count; e++)
-        for (uint32_t i = lives[e].from; lives[e].at && i <= lives[e].to; i++)
-            live[i] += operand_bytes(lives[e].at);
+    for (uint32_t e = 0; live && lives && newest && e < made; e++)
+        for (uint32_t i = lives[e].from; i <= lives[e].to; i++) live[i] += operand_bytes(lives[e].at);
+    free(newest);
     free(lives);
     return live;
 }

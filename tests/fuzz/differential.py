@@ -40,7 +40,7 @@ def traits(case: Case) -> set[str]:
     made = {o.type.tensor_type.elem_type for o in case.model.graph.output}
     kinds = [k for k, there in (("f64", any(a.dtype == np.float64 for a in arrays)),
                                 ("i32", any(a.dtype == np.int32 for a in arrays) or onnx.TensorProto.INT32 in made),
-                                ("empty", not all(a.size for a in arrays))) if there]  # fmt: skip
+                                ("s8", any(a.dtype == np.int8 for a in arrays)), ("empty", not all(a.size for a in arrays))) if there]  # fmt: skip
 
     def visit(nodes):
         for n in nodes:

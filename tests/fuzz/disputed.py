@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
+import peer
 from cases import Case, difference
+
+PRODUCTS = ("QLinearConv", "QLinearMatMul", "MatMulInteger") if peer.saturates() else ()
 
 # By the traits of a graph (differential.py), with the reason; graphs that have them are not compared with that one.
 ONNXRUNTIME = {
@@ -20,6 +23,7 @@ ONNXRUNTIME = {
     "HardSwish f64": "its 1/6 is that of floats",
     "ReduceProd i32": "of what does not fit it makes the largest number, where integers of others wrap around: the standard does not say",
     "ReduceSumSquare i32": "as ReduceProd",
+    **{f"{p} s8": "without VNNI its sums of two products with s8 saturate at 16 bits" for p in PRODUCTS},
     "GridSample cubic border": "of a point outside it moves the neighbours to the border, as PyTorch does; the standard moves the point",
 }
 EVALUATOR = {
@@ -51,7 +55,7 @@ class Dispute(NamedTuple):
     functions: str = ""
 
     def case(self) -> Case:
-        kinds = {"float32": "float", "float64": "double", "int32": "int32", "uint8": "uint8", "int64": "int64"}
+        kinds = {"float32": "float", "float64": "double", "int32": "int32", "uint8": "uint8", "int64": "int64", "int8": "int8"}
         inputs = ", ".join(f"{kinds[a.dtype.name]}[{', '.join(map(str, a.shape))}] {n}" for n, a in self.feeds.items())
         text = f'<ir_version: 10, opset_import: ["" : 21, "local" : 1]> g ({inputs}) => ({kinds[self.expected.dtype.name]} y) {{ {self.body} }} {self.functions}'
         return Case(onnx.parser.parse_model(text), self.feeds, {"y": self.bound})
@@ -198,8 +202,21 @@ def rounded() -> Dispute:
                    {"x": one, "half": half, "zero": zero, "unit": np.array(1, np.float32), "odd": odd}, one)  # fmt: skip
 
 
+def saturated(op: str) -> Dispute:
+    """Four of the largest products, in each of 16 results; steps of 1 and 1/1024 make 127 (126.5 and a little) of their sum, 129,540."""
+    x, w, product = np.full((16, 4), 255, np.uint8), np.full((4, 16), 127, np.int8), 4 * 255 * 127
+    if op == "MatMulInteger":
+        return Dispute(f"{op} s8", "y = MatMulInteger (x, w)", {"x": x, "w": w}, np.full((16, 16), product, np.int32))
+    feeds = {"x": x, "unit": np.array(1, np.float32), "zero": np.array(0, np.uint8), "w": w, "even": np.array(0, np.int8), "step": np.array(1024, np.float32)}
+    y = np.full((16, 16), round(product / 1024), np.uint8)
+    if op == "QLinearConv":
+        feeds |= {"x": x.T.reshape(1, 4, 4, 4).copy(), "w": w.T.reshape(16, 4, 1, 1).copy()}
+        y = y.reshape(1, 16, 4, 4)
+    return Dispute(f"{op} s8", f"y = {op} (x, unit, zero, w, unit, even, step, zero)", feeds, y)
+
+
 DISPUTES: dict[str, list[Callable[[], Dispute]]] = {
-    "onnxruntime": [mean_variance, gelu, cubic_border, hard_swish, *(lambda op=op: wrapped(op) for op in ("ReduceProd", "ReduceSumSquare")), *(lambda op=r.split()[0]: nothing_reduced(op) for r in ONNXRUNTIME if r.endswith("empty"))],
+    "onnxruntime": [mean_variance, gelu, cubic_border, hard_swish, *(lambda p=p: saturated(p) for p in PRODUCTS), *(lambda op=op: wrapped(op) for op in ("ReduceProd", "ReduceSumSquare")), *(lambda op=r.split()[0]: nothing_reduced(op) for r in ONNXRUNTIME if r.endswith("empty"))],
     "evaluator": [optional, unsorted, inserted, lrn, erf, hard_swish, max_pool_indices, global_max, squares, rounded, rounded_product, by_reference, gelu, *(lambda op=op, n=n: recurrent(op, n) for op, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)))],
 }
 

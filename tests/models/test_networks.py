@@ -16,7 +16,8 @@ from pathlib import Path
 import networks  # also says where the packages are
 from harness import check, finish, packages
 
-np, onnx, ort = packages("numpy", "onnx", "onnxruntime")
+np, onnx, _ = packages("numpy", "onnx", "onnxruntime")
+import peer  # noqa: E402
 ORTC = sys.argv[1]
 RUNS = 20
 
@@ -29,9 +30,7 @@ def ortc(*words: object) -> str:
 
 def differs(network: networks.Network, model: onnx.ModelProto, feeds: dict, folder: Path) -> str | None:
     """The largest difference over the largest value of each output. Behind the last position a cache holds what it likes."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = peer.session(model)
     ortc("run", folder / "m.onnx", "-q", "-i", folder / "in.npz", "-o", folder / "out.npz")
     results = np.load(folder / "out.npz")
     for o, want in zip(session.get_outputs(), session.run(None, feeds), strict=True):

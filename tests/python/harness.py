@@ -14,6 +14,11 @@ from collections.abc import Callable
 SKIPPED = 77
 _passed = 0
 _failed = 0
+_skipped = 0
+
+
+class Skipped(Exception):
+    """What a case raises that cannot be tried here, with the reason."""
 
 
 def skip(reason: str) -> None:
@@ -33,9 +38,13 @@ def packages(*names: str) -> list:
 
 def check(name: str, case: Callable[[], str | None]) -> bool:
     """Runs one case. It passes when it returns None or ""; a text or an exception says why it fails."""
-    global _passed, _failed
+    global _passed, _failed, _skipped
     try:
         why = case()
+    except Skipped as reason:
+        _skipped += 1
+        print(f"skipped {name}: {reason}", flush=True)
+        return False
     except Exception:  # a broken case is a failed case, and the others still run
         why = traceback.format_exc()
     if why:
@@ -47,5 +56,5 @@ def check(name: str, case: Callable[[], str | None]) -> bool:
 
 
 def finish() -> int:
-    print(f"{_passed} passed, {_failed} failed", flush=True)
+    print(f"{_passed} passed, {_failed} failed" + (f", {_skipped} skipped" if _skipped else ""), flush=True)
     return 1 if _failed or not _passed else 0

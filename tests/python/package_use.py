@@ -215,7 +215,8 @@ def models() -> None:
     expected = ortc.Session(DIGITS).run({"image": x})["probabilities"]
     del data, model
     gc.collect()
-    harness.check("a model from memory", lambda: same(made.run({"image": x})["probabilities"], expected))
+    got = made.run({"image": x})["probabilities"]  # a kernel that suits 2 pictures need not be that which suits any number
+    harness.check("a model from memory", lambda: None if np.allclose(got, expected, rtol=1e-5, atol=1e-7) else f"{got}, not {expected}")
     harness.check("dims are fixed", lambda: raises(ortc.ShapeMismatch, lambda: made.run({"image": x[:1]})))
     harness.check("placement", lambda: None if {p["provider"] for p in made.placement()} == {"cpu", "ref"} else f"{made.placement()}")
     with tempfile.TemporaryDirectory() as folder:

@@ -312,7 +312,7 @@ def attention():
                    **({"rotary_embedding_dim": turned} if turned else {}))
     for t in (u8, i8):
         yield Case(f"qattention_{t.__name__}", "QAttention", {"input": q(2, 4, 12), "weight": q(12, 48, t=t), "bias": b, "in": s(0.02), "step": s(0.01),
-                   "mask": np.array([4, 2], i32), "in_zero": s(120, u8), "zero": s(3, t)}, num_heads=2, fixed=True, constants=["weight"])
+                   "mask": np.array([4, 2], i32), "in_zero": s(120, u8), "zero": s(3, t)}, num_heads=2, fixed=True, constants=["weight", "zero"])
     cos, sin = np.cos(t := np.outer(np.arange(20), 0.5 ** np.arange(4))).astype(f32), np.sin(t).astype(f32)
     rotary = {"x": r(2, 3, 16), "ids": np.array([[0, 1, 2], [4, 5, 6]], i64), "cos": cos, "sin": sin}
     yield Case("rotary", "RotaryEmbedding", rotary, fixed=True)

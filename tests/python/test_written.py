@@ -24,6 +24,7 @@ np, onnx, onnxruntime = packages("numpy", "onnx", "onnxruntime")
 (quantization, _, _) = packages("onnxruntime.quantization", "sympy", "onnx_ir")  # the others: for its tools
 import make_bert  # noqa: E402
 import make_llama  # noqa: E402
+import peer  # noqa: E402
 from make_suite import write_values  # noqa: E402
 
 ORTC, DIGITS = sys.argv[1], Path(sys.argv[2])
@@ -31,16 +32,11 @@ logging.disable(logging.CRITICAL)
 warnings.filterwarnings("ignore")
 
 
-def session(path, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, written=None):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level, options.log_severity_level = level, 4
-    if written:
-        options.optimized_model_filepath = str(written)
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
 def extended(source: Path, to: Path) -> None:
-    session(source, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, to)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level, options.log_severity_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, 4
+    options.optimized_model_filepath = str(to)
+    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
 
 
 def transformers(kind: str, heads: int, hidden: int):
@@ -126,7 +122,7 @@ def write(folder: Path, name: str, model, feeds, tool, holds: set[str], toleranc
     written = onnx.load(path / "model.onnx")
     data = path / "test_data_set_0"
     data.mkdir()
-    results = session(path / "model.onnx").run(None, feeds)
+    results = peer.plain(str(path / "model.onnx")).run(None, feeds)
     (path / "tolerance.json").write_text(json.dumps(dict(zip(("rtol", "atol"), tolerance))))
     write_values(data, "input", [feeds[i.name] for i in written.graph.input], written.graph.input)
     write_values(data, "output", results, written.graph.output)
