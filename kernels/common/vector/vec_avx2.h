@@ -100,6 +100,66 @@ VFN void v_store_f32(float *p, vf32 v, size_t n)
     else
         _mm256_maskstore_ps(p, (__m256i)v_first(n), v);
 }
+#define v_load_i8 v_load_i8
+VFN __m128i v_some_bytes(const void *p, size_t n, size_t of) /* n of so many, up to 16 bytes; 0 behind them */
+{
+    uint8_t t[16] = {0};
+    if (n >= of) return of == 8 ? _mm_loadl_epi64((const __m128i *)p) : _mm_loadu_si128((const __m128i *)p);
+    memcpy(t, p, n);
+    return _mm_loadu_si128((const __m128i *)(const void *)t);
+}
+VFN vi32 v_load_i8(const int8_t *p, size_t n) { return (vi32)_mm256_cvtepi8_epi32(v_some_bytes(p, n, 8)); }
+VFN vi32 v_load_u8(const uint8_t *p, size_t n) { return (vi32)_mm256_cvtepu8_epi32(v_some_bytes(p, n, 8)); }
+VFN vi32 v_load_i16(const int16_t *p, size_t n)
+{
+    return (vi32)_mm256_cvtepi16_epi32(v_some_bytes(p, 2 * n, 16));
+}
+VFN vi32 v_load_u16(const uint16_t *p, size_t n)
+{
+    return (vi32)_mm256_cvtepu16_epi32(v_some_bytes(p, 2 * n, 16));
+}
+VFN void v_store_i8(int8_t *p, vi32 v, size_t n)
+{
+    const __m128i lowest = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i low = _mm256_shuffle_epi8((__m256i)v, _mm256_broadcastsi128_si256(lowest));
+    const __m128i all = _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    memcpy(p, &all, n >= V_LANES ? V_LANES : n);
+}
+VFN void v_store_u8(uint8_t *p, vi32 v, size_t n) { v_store_i8((int8_t *)p, v, n); }
+VFN void v_store_i16(int16_t *p, vi32 v, size_t n)
+{
+    const __m128i lower = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i low = _mm256_shuffle_epi8((__m256i)v, _mm256_broadcastsi128_si256(lower));
+    const __m128i all = _mm256_castsi256_si128(_mm256_permute4x64_epi64(low, 0x08));
+    memcpy(p, &all, n >= V_LANES ? sizeof all : n * sizeof *p);
+}
+VFN void v_store_u16(uint16_t *p, vi32 v, size_t n) { v_store_i16((int16_t *)p, v, n); }
+/* A shuffle of bytes looks 16 up, and gives 0 where the index is negative. An index below 128 that goes down
+ * by 16 at a time is negative once its own line of the table is past: what lines differ by adds up to it. */
+#define v_look_up v_look_up
+VFN void v_look_up(size_t n, const uint8_t *table, const uint8_t *x, uint8_t *y)
+{
+    const __m256i line = _mm256_set1_epi8(16), upper = _mm256_set1_epi8((char)0x80);
+    __m256i t[16];
+    for (int i = 0; i < 16; i++)
+        t[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table + 16 * i)));
+    for (int i = 15; i > 0; i--)
+        if (i != 8) t[i] = _mm256_xor_si256(t[i], t[i - 1]);
+    size_t i = 0;
+    for (; n - i >= 32; i += 32) {
+        __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(x + i)),
+                high = _mm256_xor_si256(low, upper),
+                v = _mm256_xor_si256(_mm256_shuffle_epi8(t[0], low), _mm256_shuffle_epi8(t[8], high));
+#pragma GCC unroll 8
+        for (int k = 1; k < 8; k++) {
+            low = _mm256_subs_epi8(low, line), high = _mm256_subs_epi8(high, line);
+            v = _mm256_xor_si256(v, _mm256_xor_si256(_mm256_shuffle_epi8(t[k], low),
+                                                     _mm256_shuffle_epi8(t[k + 8], high)));
+        }
+        _mm256_storeu_si256((__m256i *)(void *)(y + i), v);
+    }
+    for (; i < n; i++) y[i] = table[x[i]];
+}
 #define v_load_masked_f32 v_load_masked_f32
 VFN vf32 v_load_masked_f32(const float *p, vm32 m) { return _mm256_maskload_ps(p, (__m256i)m); }
 VFN void v_store_masked_f32(float *p, vf32 v, vm32 m) { _mm256_maskstore_ps(p, (__m256i)m, v); }
