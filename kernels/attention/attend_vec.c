@@ -106,7 +106,7 @@ VFN vf32 weight(vf32 s, float most)
 {
     const vf32 d = v_sub(s, v_set_f32(most == -__builtin_inff() ? 0 : most));
     const vf32 least = v_set_f32(LEAST);
-    return v_sel(v_lt(d, least), v_set_f32(0), v_exp(v_max(least, d))); /* NaN is second: it stays */
+    return v_sel(v_lt(d, least), v_set_f32(0), v_exp_normal(v_max(least, d))); /* NaN is second: it stays */
 }
 
 /* Returns what the row's results so far are to be multiplied by. */

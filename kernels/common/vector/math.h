@@ -26,20 +26,26 @@
 /* e^x = 2^n e^r, n in sixteenths from a sum whose low bits they are: no rounding or converting instruction;
  * 2^(n - floor n) from a table. log 2 is in two parts of which the first times n is exact. x is within -104
  * .. 89, or NaN. */
-VFN vf32 v_exp_within(vf32 x)
+VFN vf32 v_exp_by(vf32 x, const int normal)
 {
     static const float roots[16] = {0x1p0f,        0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f,
                                     0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
                                     0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f,
                                     0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
-    const vf32 magic = v_set_f32(0x1.8p19f), t = v_fma(x, v_set_f32(0x1.715476p+0f), magic),
+    const vf32 magic = v_set_f32(0x1.8p19f + 127), t = v_fma(x, v_set_f32(0x1.715476p+0f), magic),
                n = v_sub(t, magic);
     const vi32 sixteenths = v_sub(v_bits_f32(t), v_bits_f32(magic));
     const vf32 r = v_fma(n, v_set_f32(-0x1.0bfbe8p-15f), v_fma(n, v_set_f32(-0x1.62ep-1f), x));
     const vf32 root = v_pick(roots, v_bits_f32(t));                          /* mod 16 */
     const vf32 more = v_fma(v_mul(r, r), V_P1(r, .5000162f, .16666967f), r); /* e^r - 1 */
-    return v_scale2(v_fma(root, more, root), n, v_shr(sixteenths, 4));
+    const vf32 p = v_fma(root, more, root);
+    if (normal) /* the low bits are those of n + 127 */
+        return v_mul(p, v_f32_bits(v_shl(v_and(v_bits_f32(t), v_set_i32(~15)), 19)));
+    return v_scale2(p, n, v_shr(sixteenths, 4));
 }
+VFN vf32 v_exp_within(vf32 x) { return v_exp_by(x, 0); }
+/* The same where it is a normal number: x is within -87.33 .. 88; NaN stays. */
+VFN vf32 v_exp_normal(vf32 x) { return v_exp_by(x, 1); }
 VFN vf32 v_exp(vf32 x) /* NaN is second in both: it stays */
 {
     return v_exp_within(v_min(v_set_f32(89), v_max(v_set_f32(-104), x)));
