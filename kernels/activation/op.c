@@ -155,6 +155,10 @@ int ortc_is_gelu(const ortc_pointwise *p, uint32_t v, uint32_t x)
 {
     return ortc_expands_to(p, v, x, ortc_expand_gelu);
 }
+int ortc_is_hard_swish(const ortc_pointwise *p, uint32_t v, uint32_t x)
+{
+    return ortc_expands_to(p, v, x, ortc_expand_hard_swish);
+}
 EXPAND(hard_swish, return ortc_expand_hard_swish(b, x);)
 EXPAND(hard_sigmoid, return clamp01(b, ADD(MUL(x, K(ATTRIBUTE("alpha", 0.2F))), K(ATTRIBUTE("beta", 0.5F))));)
 EXPAND(elu, return elu(b, x, ATTRIBUTE("alpha", 1), 1);)

@@ -215,7 +215,8 @@ typedef struct lowering {
     uint8_t home[ORTC_PW_STEPS];  /* an operand, or ORTC_PWO_NONE */
     uint32_t taken;               /* temporaries, a bit each */
     uint8_t rough[ORTC_PW_STEPS]; /* see find_rough */
-    uint8_t gelu[ORTC_PW_STEPS];  /* 1 + the value whose Gelu it is, all in one line; 0: none */
+    /* 1 + the value whose Gelu or the like it is, all in one line (0: none); which line */
+    uint8_t whole[ORTC_PW_STEPS], whole_line[ORTC_PW_STEPS];
 } lowering;
 
 static int is_wide(const lowering *l) { return l->code->element == 8; }
@@ -408,21 +409,26 @@ static void find_rough(lowering *l, int32_t v)
 
 /* Whether one line makes the value that steps in a row spell out: with the same bits, or as rough as it may
  * be. */
-static void find_gelu(lowering *l, int32_t v)
+static void find_whole(lowering *l, int32_t v)
 {
     if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
-    for (int32_t x = 0; x < v; x++)
-        if (type_of(l, x) == ORTC_F32 && l->p->steps[x].op != ORTC_PW_CONST &&
-            ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x))
-            l->gelu[v] = (uint8_t)(x + 1);
+    for (int32_t x = 0; x < v; x++) {
+        if (type_of(l, x) != ORTC_F32 || l->p->steps[x].op == ORTC_PW_CONST) continue;
+        const int gelu = ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x);
+        if (!gelu && !ortc_is_hard_swish(l->p, (uint32_t)v, (uint32_t)x)) continue;
+        l->whole[v] = (uint8_t)(x + 1);
+        l->whole_line[v] = !gelu                                                  ? LINE(hard_swish_f)
+                           : l->rough[v] && ortc_cpu_features() & ORTC_CPU_AVX512 ? LINE(gelu_bf16)
+                                                                                  : LINE(gelu_f);
+    }
 }
 
 /* The values that a step reads; how many. */
 static uint32_t operands_of(const lowering *l, int32_t v, uint16_t *out)
 {
     const ortc_pw_step *s = &l->p->steps[v];
-    out[0] = l->gelu[v] ? (uint16_t)(l->gelu[v] - 1) : s->a, out[1] = s->b, out[2] = s->c;
-    return l->gelu[v] ? 1 : ortc_pw_operands(s->op);
+    out[0] = l->whole[v] ? (uint16_t)(l->whole[v] - 1) : s->a, out[1] = s->b, out[2] = s->c;
+    return l->whole[v] ? 1 : ortc_pw_operands(s->op);
 }
 
 /* The line for a step whose operands have type t, and that with the operands exchanged. */
@@ -484,11 +490,10 @@ static void step(lowering *l, int32_t at)
     }
     default:
         if (signs(l, s, t, line)) break;
-        if (l->gelu[at]) {
-            bring(l, l->gelu[at] - 1);
+        if (l->whole[at]) {
+            bring(l, l->whole[at] - 1);
             preserve(l, 1);
-            emit(l, l->rough[at] && ortc_cpu_features() & ORTC_CPU_AVX512 ? LINE(gelu_bf16) : LINE(gelu_f),
-                 ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
+            emit(l, l->whole_line[at], ORTC_PWO_NONE, ORTC_PWO_NONE, NO);
         } else if (ortc_pw_operands(s->op) == 2) {
             binary(l, s, line, reversed, each);
         } else {
@@ -536,7 +541,7 @@ int ortc_pw_lower(const ortc_pointwise *p, ortc_pw_code *code, const char **why)
         if (t == ORTC_I64 || t == ORTC_U64 || t == ORTC_F64) code->element = 8;
         uint16_t operands[3];
         find_rough(&l, (int32_t)i);
-        find_gelu(&l, (int32_t)i);
+        find_whole(&l, (int32_t)i);
         const uint32_t n_operands = operands_of(&l, (int32_t)i, operands);
         for (uint32_t k = 0; k < n_operands; k++) l.uses[operands[k]]++;
     }

@@ -160,6 +160,12 @@ VFN vf32 gelu(vf32 x)
     return v_mul(v_mul(x, v_set_f32(.5f)), v_add(erf, v_set_f32(1)));
 }
 
+VFN vf32 hard_swish(vf32 x)
+{
+    const vf32 line = v_add(v_mul(x, v_set_f32((float)(1.0 / 6))), v_set_f32(.5f));
+    return v_mul(x, v_min_nan(v_max_nan(line, v_set_f32(0)), v_set_f32(1)));
+}
+
 #ifdef __AVX512F__
 /* 1 / (1 + 2^t), t = -x / log 2, to 2 parts in 10,000: a polynomial on what t has behind its floor (fitted
  * to the least largest relative error, exact at 0) and an approximate reciprocal, a third of v_sigmoid's
@@ -224,7 +230,7 @@ LINE_1(reciprocal_f, reciprocal) LINE_1(floor_f, v_floor) LINE_1(ceil_f, v_ceil)
 LINE_1(is_nan_f, is_nan) LINE_1(bool_of_f, bool_of) LINE_1(f_of_i32, of_i32)
 
 FUNCTION(exp) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(tanh) FUNCTION(erf) FUNCTION(sigmoid)
-FUNCTION(sin) FUNCTION(cos) LINE_1(gelu_f, gelu)
+FUNCTION(sin) FUNCTION(cos) LINE_1(gelu_f, gelu) LINE_1(hard_swish_f, hard_swish)
 #ifdef __AVX512F__
 LINE_1(sigmoid_bf16, sigmoid_of_bf16) LINE_1(gelu_bf16, gelu_of_bf16)
 #else
