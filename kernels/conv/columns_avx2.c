@@ -76,3 +76,48 @@ void ortc_uk_columns_f32_avx2(size_t rows, float *dst, size_t dst_step, const fl
         }
     }
 }
+
+static void phases_one_by_one(size_t count, size_t stride, const float *src, float *dst, size_t dst_step)
+{
+    for (size_t i = 0; i < count; i++, src += stride)
+        for (size_t q = 0; q < stride; q++) memcpy(dst + q * dst_step + i, src + q, sizeof *dst);
+}
+
+static size_t phases_of_2(size_t count, const float *src, float *dst, size_t dst_step)
+{
+    size_t i = 0;
+    for (; count - i >= 8; i += 8, src += 16, dst += 8) {
+        const __m256 x = _mm256_loadu_ps(src), y = _mm256_loadu_ps(src + 8);
+        const __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(x, y, 0x88)),
+                      odd = _mm256_castps_pd(_mm256_shuffle_ps(x, y, 0xdd));
+        _mm256_storeu_ps(dst, _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8)));
+        _mm256_storeu_ps(dst + dst_step, _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8)));
+    }
+    return i;
+}
+
+/* Two squares of four by four side by side. */
+static size_t phases_of_4(size_t count, const float *src, float *dst, size_t dst_step)
+{
+    size_t i = 0;
+    for (; count - i >= 8; i += 8, src += 32, dst += 8) {
+        __m256 r[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++)
+            r[k] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src + 4 * k)),
+                                        _mm_loadu_ps(src + 16 + 4 * k), 1);
+        const __m256 a = _mm256_unpacklo_ps(r[0], r[1]), b = _mm256_unpackhi_ps(r[0], r[1]),
+                     c = _mm256_unpacklo_ps(r[2], r[3]), d = _mm256_unpackhi_ps(r[2], r[3]);
+        _mm256_storeu_ps(dst, _mm256_shuffle_ps(a, c, 0x44));
+        _mm256_storeu_ps(dst + dst_step, _mm256_shuffle_ps(a, c, 0xee));
+        _mm256_storeu_ps(dst + 2 * dst_step, _mm256_shuffle_ps(b, d, 0x44));
+        _mm256_storeu_ps(dst + 3 * dst_step, _mm256_shuffle_ps(b, d, 0xee));
+    }
+    return i;
+}
+
+void ortc_uk_phases_f32_avx2(size_t count, size_t stride, const float *src, float *dst, size_t dst_step)
+{
+    const size_t done = (stride == 2 ? phases_of_2 : phases_of_4)(count, src, dst, dst_step);
+    phases_one_by_one(count - done, stride, src + done * stride, dst + done, dst_step);
+}

@@ -17,7 +17,7 @@ typedef void ortc_uk_columns_f32(size_t rows, float *dst, size_t dst_step, const
 
 /* dst[q*dst_step + i] = src[i*stride + q] for i < count and each q < stride, of strides 2 and 4. */
 typedef void ortc_uk_phases_f32(size_t count, size_t stride, const float *src, float *dst, size_t dst_step);
-ortc_uk_phases_f32 ortc_uk_phases_f32_avx512;
+ortc_uk_phases_f32 ortc_uk_phases_f32_avx512, ortc_uk_phases_f32_avx2;
 
 typedef struct ortc_columns_uk {
     const char *name;

@@ -119,6 +119,7 @@ int ortc_conv_is_pointwise(const ortc_conv_geometry *g)
 #define TILES 0.95
 #define MATRIX 200 /* a product of its own: packing it, its tasks */
 #define GATHERED 0.2
+#define GATHERED_NARROW 1.2 /* where panels are narrow (AVX2): runs of rows are short, and have no masks */
 #define GATHERED_APART 0.4
 #define MOVED 0.15
 
@@ -134,9 +135,10 @@ static double outputs(const ortc_conv_geometry *g)
 }
 
 /* Elements in and out of a product: pointwise reads them as they lie. */
-static double moving(const ortc_conv_geometry *g)
+static double moving(const ortc_conv_geometry *g, const ortc_product_line *line)
 {
     const double each = ortc_conv_is_pointwise(g)        ? MOVED
+                        : line->b.step < 16              ? GATHERED_NARROW
                         : g->stride[g->spatial - 1] == 1 ? GATHERED
                                                          : GATHERED_APART;
     return each * matrices(g) * (double)g->out_count + MOVED * outputs(g) +
@@ -150,14 +152,14 @@ static double columns_cost(const ortc_conv_geometry *g, const ortc_product_line 
     const int64_t rest = g->out_count % line->b.width;
     const double tail = rest == 0 ? 0 : rest > line->b.step ? line->b.width : 1.12 * line->b.step;
     const double wide = (double)(g->out_count - rest) + tail;
-    return matrices(g) * wide * (double)g->filters / mac_rate(line) / TILES + moving(g);
+    return matrices(g) * wide * (double)g->filters / mac_rate(line) / TILES + moving(g, line);
 }
 
 /* Pixels as rows: 1.05 for the stores, which are transposed, and 1.06, for it is to be clearly better. */
 static double rows_cost(const ortc_conv_geometry *g, const ortc_product_line *line)
 {
     const double wide = (double)((g->filters + line->b.step - 1) / line->b.step * line->b.step);
-    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) / TILES + moving(g);
+    return 1.06 * 1.05 * matrices(g) * (double)g->out_count * wide / mac_rate(line) / TILES + moving(g, line);
 }
 
 double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type)
