@@ -33,21 +33,29 @@
 #define LAID_PART 20 /* from L3 */
 #define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 #define PAIR 2
+#define LINE 64
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
 const ortc_blocked_uk *ortc_blocked_uk_get(void) { return ortc_blocked_uk_select(); }
 
 #if defined(__x86_64__)
-extern const ortc_blocked_bytes ortc_blocked_bytes_avx512vnni;
+extern const ortc_blocked_bytes ortc_blocked_bytes_avx512vnni, ortc_blocked_bytes_avxvnni,
+    ortc_blocked_bytes_avx512, ortc_blocked_bytes_avx2;
 extern const ortc_blocked_pairs ortc_blocked_pairs_avx512bf16;
 #endif
 const ortc_blocked_bytes *ortc_blocked_bytes_get(void)
 {
 #if defined(__x86_64__)
-    const uint32_t needs = ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI, has = ortc_cpu_features();
+    const uint32_t has = ortc_cpu_features();
     /* of AMX's plain products six layers in ten are quicker, and all of them over several threads */
-    if ((has & (needs | ORTC_CPU_AMX)) == needs) return &ortc_blocked_bytes_avx512vnni;
+    if (has & ORTC_CPU_AMX) return NULL;
+    if (has & ORTC_CPU_AVX512)
+        return has & ORTC_CPU_AVX512_VNNI ? &ortc_blocked_bytes_avx512vnni : &ortc_blocked_bytes_avx512;
+#ifdef ORTC_TILES_avxvnni
+    if (has & ORTC_CPU_AVX2 && has & ORTC_CPU_AVX_VNNI) return &ortc_blocked_bytes_avxvnni;
+#endif
+    if (has & ORTC_CPU_AVX2) return &ortc_blocked_bytes_avx2;
 #endif
     return NULL;
 }
@@ -365,7 +373,70 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
-size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form)
+/* Bytes of words of bytes, behind which there are sums of filters, and then what is taken once more:
+ * uint32_t [parts + 1], where each part's begin, a part being as many filters as a register has,
+ * ortc_blocked_more [n], weights [n][filter][4], each at a multiple of a cache line. */
+static size_t word_bytes(int64_t blocks, int64_t ins, int64_t taps, int64_t step)
+{
+    return (size_t)(blocks * ins * taps * step * ORTC_BLOCK * WORD);
+}
+
+static size_t to_line(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+
+/* What is taken once more, in a packed form. */
+typedef struct more_of {
+    uint32_t *begin;
+    ortc_blocked_more *word; /* NULL: nothing */
+    char *w;
+    int64_t each, size; /* parts of a block, bytes of a part's weights */
+} more_of;
+static more_of more_at(char *packed, size_t words, int64_t blocks, int lanes)
+{
+    const int64_t each = ORTC_BLOCK / lanes;
+    char *begin = packed + words + (size_t)blocks * ORTC_BLOCK * sizeof(int32_t);
+    char *word = begin + to_line((size_t)(blocks * each + 1) * sizeof(uint32_t));
+    uint32_t n;
+    memcpy(&n, (uint32_t *)(void *)begin + blocks * each, sizeof n);
+    return (more_of){(uint32_t *)(void *)begin, (ortc_blocked_more *)(void *)word,
+                     word + to_line(n * sizeof(ortc_blocked_more)), each, lanes * WORD};
+}
+
+/* Two weights with which 255 of both do not fit 16 bits. */
+static int is_far(int a, int b) { return (unsigned)(a + b + 128) > 256; }
+
+/* How many words of W have such, of so many filters at a time. */
+static size_t far_words(const ortc_conv_geometry *g, int stem, int lanes, uint8_t flip, const uint8_t *w)
+{
+    const int64_t taps = g->kernel_count, c = g->channels, parts = ceil_div(g->filters, lanes);
+    const int64_t words = (stem ? 1 : ceil_div(c, WORD)) * taps;
+    uint8_t *far = malloc((size_t)words);
+    size_t n = 0;
+    for (int64_t b = 0; far && b < g->group * parts; b++) {
+        const int64_t filters = min64(lanes, g->filters - b % parts * lanes);
+        memset(far, 0, (size_t)words);
+        for (int64_t o = 0; o < filters; o++, w += c * taps)
+            for (int64_t i = 0; i + 1 < c; i += 2) {
+                const uint8_t *p = w + i * taps, *q = p + taps;
+                uint8_t *to = far + i / WORD * taps;
+                for (int64_t t = 0; t < taps; t++)
+                    to[t] |= (uint8_t)is_far((int8_t)(p[t] ^ flip), (int8_t)(q[t] ^ flip));
+            }
+        for (int64_t i = 0; i < words; i++) n += far[i];
+    }
+    if (!far) n = (size_t)(g->group * parts * words); /* as many as there may be */
+    free(far);
+    return n;
+}
+
+static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem, int lanes, const void *w)
+{
+    const int64_t parts = g->group * ceil_div(g->filters, ORTC_BLOCK) * (ORTC_BLOCK / lanes);
+    const size_t n = far_words(g, stem, lanes, type == ORTC_U8 ? 0x80 : 0, w);
+    return to_line((size_t)(parts + 1) * sizeof(uint32_t)) + to_line(n * sizeof(ortc_blocked_more)) +
+           n * (size_t)lanes * WORD;
+}
+
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w)
 {
     const int bytes = type_of(type) == ORTC_BLOCKED_BYTES;
     const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
@@ -374,7 +445,8 @@ size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, i
     const double filters = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK;
     const double all = filters * (double)weight_bytes(type_of(type), form) *
                        ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
-    return all < 1e15 ? (size_t)all : 0;
+    const int lanes = bytes && w && ortc_blocked_bytes_get() ? ortc_blocked_bytes_get()->splits : 0;
+    return all < 1e15 ? (size_t)all + (lanes ? more_bytes(g, type, stem, lanes, w) : 0) : 0;
 }
 
 typedef struct fill_arg {
@@ -458,6 +530,51 @@ static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* Halves what is far in a word of some filters; what is taken from it, to `more` (NULL: it stays). Whether
+ * there is any. */
+static int split_word(int64_t n, int8_t *w, int8_t *more)
+{
+    int any = 0;
+    for (int64_t i = 0; i < n; i += 2) {
+        const int far = is_far(w[i], w[i + 1]);
+        any |= far;
+        for (int64_t j = i; more && j < i + 2; j++) more[j] = (int8_t)(far ? w[j] / 2 : 0), w[j] -= more[j];
+    }
+    return any;
+}
+
+/* What is far in all words, in order. */
+static void split_words(const ortc_conv_geometry *g, int stem, int lanes, char *packed)
+{
+    const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
+                  step = stem ? 1 : WORDS, ins = stem ? 1 : ceil_div(g->channels, ORTC_BLOCK),
+                  words = ins * taps * step, pitch = ORTC_BLOCK * WORD;
+    const size_t all = word_bytes(blocks, ins, taps, step);
+    memset(packed + all + blocks * ORTC_BLOCK * 4, 0,
+           to_line((size_t)(blocks * (ORTC_BLOCK / lanes) + 1) * sizeof(uint32_t)));
+    more_of more = more_at(packed, all, blocks, lanes);
+    int8_t *const w = (int8_t *)packed;
+    uint32_t n = 0;
+    for (int64_t k = 0; k < blocks * more.each; k++) {
+        const int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
+        more.begin[k] = n;
+        for (int64_t i = 0; i < words; i++)
+            n += (uint32_t)split_word(more.size, (int8_t *)(uintptr_t)part + i * pitch, NULL);
+    }
+    more.begin[blocks * more.each] = n;
+    more = more_at(packed, all, blocks, lanes);
+    for (int64_t k = 0; k < blocks * more.each; k++) {
+        int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
+        for (int64_t i = 0; i < words; i++, part += pitch) {
+            if (!split_word(more.size, part, NULL)) continue;
+            split_word(more.size, part, (int8_t *)more.w);
+            *more.word++ = (ortc_blocked_more){(uint32_t)(i / step / taps), (uint16_t)(i / step % taps),
+                                               (uint16_t)(i % step)};
+            more.w += more.size;
+        }
+    }
+}
+
 /* The same of pairs, from f32 or bf16: [block of input][tap][word][16 filters][2 channels], of a stem a word
  * for a block. */
 static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -502,10 +619,15 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
     const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     fill_arg a = {g, type_of(type), stem, type == ORTC_U8, w, dst};
     if (form >= ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
-    if (a.type == ORTC_BLOCKED_BYTES) return threads->parallel(threads->context, blocks, 1, fill_words, &a);
+    if (a.type == ORTC_BLOCKED_BYTES) {
+        const int32_t status = threads->parallel(threads->context, blocks, 1, fill_words, &a);
+        const int lanes = ortc_blocked_bytes_get()->splits;
+        if (!status && lanes) split_words(g, stem, lanes, dst);
+        return status;
+    }
     if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
     /* turned where they end, in the second half, and widened from there */
-    const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1) / sizeof(float);
+    const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1, NULL) / sizeof(float);
     a.dst += n * 2;
     const int32_t status = threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
     for (size_t i = 0; i < n && !status; i++)
@@ -520,6 +642,7 @@ typedef struct job {
     const ortc_blocked_args *a;
     ortc_blocked_end end;
     int half; /* of pairs: registers do all of it and store bf16 */
+    more_of more;
 } job;
 
 /* What a task is about. */
@@ -662,6 +785,20 @@ static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t words, int
                  (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * WORD;
 }
 
+/* What blocks `block` on take once more of groups g0 .. g1-1. */
+static void take_more(const more_of *m, ortc_blocked_tile *tile, int64_t block, int64_t blocks, int64_t g0,
+                      int64_t g1)
+{
+    tile->group = (size_t)g0;
+    for (int64_t i = 0; i < blocks * m->each; i++) {
+        uint32_t from = m->begin[block * m->each + i], to = m->begin[block * m->each + i + 1];
+        while (from < to && m->word[from].group < g0) from++;
+        while (from < to && m->word[to - 1].group >= g1) to--;
+        tile->more[i] = m->word + from, tile->n_more[i] = to - from;
+        tile->more_w[i] = m->w + from * m->size;
+    }
+}
+
 /* Channels of n pixels of bf16 from `lanes` on, which only pad the block. */
 static void clear_beyond(uint16_t *y, int64_t n, size_t lanes)
 {
@@ -710,6 +847,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                                            : p->uk->dense[p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
     if (residual) residual += first * size;
+    if (j->more.word) take_more(&j->more, &tile, block, blocks, g0, g1);
     const int64_t tiles = ceil_div(t->pixels, most), lines = lines_of(t, block + blocks, tiles),
                   some = apart ? FINISHED : tiles;
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
@@ -794,6 +932,9 @@ int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,
     job j = {p, a, ortc_blocked_end_of(p->uk, p->type, a)};
     j.half = p->pairs && p->type == ORTC_FLOAT_BF16 && !a->tail->has_rest &&
              a->tail->act != ORTC_UK_ACT_LEAKY;
+    if (p->bytes && p->bytes->splits)
+        j.more = more_at((char *)(uintptr_t)a->w, word_bytes(p->group * p->outs, p->ins, p->taps, p->step),
+                         p->group * p->outs, p->bytes->splits);
     return threads->parallel(threads->context,
                              p->images * p->group * p->e.out[0] * p->row_tasks * p->segments * p->block_tasks,
                              p->grain, body, &j);

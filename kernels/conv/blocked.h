@@ -73,8 +73,9 @@ void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
 /* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the
  * filling, w of any alignment. A stem's is f32; of pairs f32 is rounded. Behind weights of bytes there are
- * their sums for each filter, s32 [group * outs * 16]. */
-size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form);
+ * their sums for each filter, s32 [group * outs * 16], and behind these, where bytes are split, what is taken
+ * once more, whose size w decides; w NULL: without it. */
+size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w);
 int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w,
                                  void *dst, const ortc_product_threads *threads);
 

@@ -5,7 +5,8 @@
 #include "kernels/common/vector/vec.h"
 
 #define UNROLL _Pragma("GCC unroll 32")
-enum { PIXELS = 14, BLOCKS = 2, WORDS = ORTC_BLOCK / 2 };
+#define SPLITS 0
+enum { PIXELS = 14, BLOCKS = 2, WORDS = ORTC_BLOCK / 2, VECTORS = 1 };
 typedef vf32 reg;
 
 VFN vf32 dot(vf32 sum, vi32 x, vi32 w)
@@ -24,8 +25,9 @@ VFN void store_two(uint16_t *y, vf32 a, vf32 b)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
-VFN void begin_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 *sum)
+VFN void begin_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 (*sums)[VECTORS])
 {
+    vf32 *sum = *sums;
     if (t->bias) {
         const vf32 v = v_load_f32(t->bias + b * ORTC_BLOCK, V_LANES);
         UNROLL for (int p = 0; p < np; p++) sum[p] = v;
@@ -36,8 +38,9 @@ VFN void begin_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 *s
 }
 
 /* Finished sums of a block's pixels: as f32, or, two pixels at a time, as bf16. */
-VFN void end_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 *sum)
+VFN void end_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 (*sums)[VECTORS])
 {
+    vf32 *sum = *sums;
     const size_t at = b * t->y_block;
     const vf32 lo = v_set_f32(t->lo);
     const vf32 hi = v_set_f32(t->hi);

@@ -11,7 +11,9 @@
  * Of bytes (ortc_blocked_bytes) the same with four of them, u8 times s8, where an f32 is above: a pixel of a
  * group is 16 channels in 4 words of x (step 4), of a stem one word with all its channels; a depth counts
  * words; weights are [output block][group][tap][word][16 output channels][4]; sums are s32, exact, and stay
- * so: no residual, no clip.
+ * so: no residual, no clip. Where an instruction adds two products in 16 bits, pairs of weights whose sum is
+ * beyond 128 are halved, and the other halves are words of their own, at the end, for as many output channels
+ * as a register has (ortc_blocked_more).
  *
  * Of pairs (ortc_blocked_pairs) the same with two bf16 where an f32 is above: a pixel of a group is 8 words
  * of x (step 8), of a stem two channels in one, a depth counts words, weights are [output block][group][tap]
@@ -24,6 +26,12 @@
 #include "kernels/common/blocks.h"
 #include "kernels/common/uk.h"
 #include "kernels/common/window_runs.h"
+
+/* Of bytes: a word of x that is taken once more, with weights that stand elsewhere. */
+typedef struct ortc_blocked_more {
+    uint32_t group;
+    uint16_t tap, word;
+} ortc_blocked_more;
 
 /* One tile. Addresses of any alignment. */
 typedef struct ortc_blocked_tile {
@@ -48,6 +56,12 @@ typedef struct ortc_blocked_tile {
      * group, and as many w_block behind for two blocks. */
     const char *next;
     size_t next_lines;
+    /* Of bytes, for each register of a pixel: what is taken once more, in order of groups, which begin at
+     * `group`. */
+    const ortc_blocked_more *more[2];
+    const char *more_w[2]; /* [output channel][4] of each */
+    size_t n_more[2];
+    size_t group;
 } ortc_blocked_tile;
 
 /* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
@@ -92,6 +106,9 @@ ortc_blocked_words_fn ortc_uk_depthwise_words_avx512vbmi;
 
 typedef struct ortc_blocked_bytes {
     ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
+    /* Not 0: two products are added in 16 bits, weights are halved for it, for so many output channels */
+    int splits;
+    double pace; /* over that of the machine's products of bytes (ortc_product_integers) */
     /* n pixels of 16 bytes, `step` bytes apart, side by side; flip: moved by 128. */
     void (*move)(size_t n, const void *x, size_t step, int flip, void *y);
 } ortc_blocked_bytes;

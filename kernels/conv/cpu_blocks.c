@@ -82,11 +82,11 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
 {
     const ortc_conv_pack_param *p = param;
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
-    (void)src;
     const int m = pixels_of((int)p->way);
-    return m                     ? ortc_winograd_weight_bytes(&g, m, winograd_form((int)p->way))
-           : p->way == DEPTHWISE ? ortc_blocked_depthwise_weight_bytes(&g)
-                                 : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, form_of((int)p->way));
+    return m ? ortc_winograd_weight_bytes(&g, m, winograd_form((int)p->way))
+           : p->way == DEPTHWISE
+               ? ortc_blocked_depthwise_weight_bytes(&g)
+               : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, form_of((int)p->way), src->data);
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)

@@ -40,8 +40,10 @@ static double clocks_of(const ortc_conv_geometry *g, const ortc_blocked_plan *d,
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane;
-    const double sums = (double)(row < most ? row : most) * (double)(d->outs > 1 ? d->uk->most_blocks : 1);
-    return ortc_conv_integer_least_clocks(g, x, w) * padded / (0.93 * (sums < 8 ? sums / 8 : 1)) +
+    const double wide = (double)(d->outs > 1 ? d->uk->most_blocks : 1),
+                 sums = (double)(row < most ? row : most) * wide, enough = (double)most * wide < 8 ? 6 : 8;
+    return ortc_conv_integer_least_clocks(g, x, w) * padded /
+               (0.93 * d->bytes->pace * (sums < enough ? sums / enough : 1)) +
            40 * tiles + laid_out / 8 + 0.4 * outputs(d);
 }
 
@@ -90,7 +92,7 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
         free(b);
         return status;
     }
-    b->sums = ortc_blocked_weight_bytes(&g, w, stem) - sums;
+    b->sums = ortc_blocked_weight_bytes(&g, w, stem, NULL) - sums;
     b->ends = ortc_conv_integer_ends(s, p, &g);
     ortc_plan_workspace(p, sums, b->dense.scratch);
     ortc_conv_plan_cost(p, &g, p->in[0].dtype);

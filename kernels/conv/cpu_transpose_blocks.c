@@ -42,7 +42,7 @@ static ortc_conv_geometry points_of(int64_t channels, int64_t filters, int64_t p
 /* Bytes of packed weights; of tiles W as a convolution has it is behind them (ortc_tiled_run). */
 static size_t weight_bytes(const ortc_conv_geometry *g, const pack_param *p)
 {
-    if (p->kind == NO_TILES) return ortc_blocked_weight_bytes(g, (ortc_dtype)p->type, 0);
+    if (p->kind == NO_TILES) return ortc_blocked_weight_bytes(g, (ortc_dtype)p->type, 0, NULL);
     return (ortc_tiled_weight_bytes(g, (int)p->kind) + 63) / 64 * 64;
 }
 

@@ -380,6 +380,7 @@ static const ortc_int_blocks *blocks_get(void)
 {
 #if defined(__x86_64__)
     if (ortc_cpu_features() & ORTC_CPU_AVX512) return &ortc_int_blocks_avx512;
+    if (ortc_cpu_features() & ORTC_CPU_AVX2) return &ortc_int_blocks_avx2;
 #endif
     return NULL;
 }

@@ -58,7 +58,7 @@ typedef struct ortc_int_passes {
 } ortc_int_passes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_int_passes)
 
-/* ---- Blocks of 16 channels, in fixed point (integer_tail_avx512.c) ------------------------------------- */
+/* ---- Blocks of 16 channels, in fixed point (integer_tail_fixed.c) -------------------------------------- */
 
 /* Results of 8 bits by numbers in units of what is rounded to, with 16 bits behind the point: of the node; */
 typedef struct ortc_int_fixed {
@@ -94,7 +94,7 @@ typedef struct ortc_int_blocks {
                 const void *residual, void *y);
 } ortc_int_blocks;
 #if defined(__x86_64__)
-extern const ortc_int_blocks ortc_int_blocks_avx512;
+extern const ortc_int_blocks ortc_int_blocks_avx512, ortc_int_blocks_avx2;
 #endif
 
 /* ---- A node's epilogue --------------------------------------------------------------------------------- */

@@ -297,7 +297,7 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
     w.space = pool_memory(w.winograd.shared + 64);
     void *packed = pool_memory(winograd    ? ortc_winograd_weight_bytes(&g, winograd, tiles != NULL)
                                : depthwise ? ortc_blocked_depthwise_weight_bytes(&g)
-                                           : ortc_blocked_weight_bytes(&g, type, stem));
+                                           : ortc_blocked_weight_bytes(&g, type, stem, NULL));
     float *x = pool_memory((size_t)(l->images * ins * g.in_count) * sizeof(float));
     float *y = pool_memory((size_t)(l->images * outs * g.out_count) * sizeof(float));
     float *bias = pool_memory((size_t)outs * sizeof(float));

@@ -150,7 +150,7 @@ static void fill(conv *c, rng *r)
     c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd, winograd_form(c))
                            : c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
                            : c->tiles     ? ortc_tiled_weight_bytes(g, c->kind)
-                                          : ortc_blocked_weight_bytes(g, c->type, form_of(c)),
+                                          : ortc_blocked_weight_bytes(g, c->type, form_of(c), NULL),
                            end);
     memset(c->x.data, 0, c->x.bytes), memset(c->r.data, 0, c->r.bytes),
         memset(c->bias.data, 0, c->bias.bytes);

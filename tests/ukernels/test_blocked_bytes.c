@@ -1,8 +1,8 @@
 /* Convolution of bytes over blocks of channels (kernels/conv/blocked.h) against its definition: random
  * extents, groups, strides, dilations, pads, zero points, both signs of X and W, plain stems, with and
  * without the epilogue of a quantised network, of both signs; the same bits, forwards on three threads and
- * backwards on one, memory between guard pages. Only where the machine multiplies bytes by fours and has
- * nothing better; on tiles where it has these; ends in fixed point where it has AVX-512.
+ * backwards on one, memory between guard pages. By each instruction of the machine that multiplies bytes by
+ * fours; on tiles where it has these; ends in fixed point with AVX2 and AVX-512.
  */
 #include <math.h>
 #include <stdio.h>
@@ -105,16 +105,20 @@ static void fill(conv *c, rng *r)
     c->r = guard_open((size_t)n_y, end);
     c->scale = guard_open((size_t)outs * 4, end), c->bias = guard_open((size_t)outs * 4, end);
     c->first = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
-    c->packed = guard_open(c->tiles ? ortc_tiled_weight_bytes(g, ORTC_TILED_BYTES)
-                                    : ortc_blocked_weight_bytes(g, c->w_type, c->stem),
-                           end);
     memset(c->x.data, 0, c->x.bytes);
     for (int64_t n = 0; n < g->images; n++)
         for (int64_t i = 0; i < ins; i++)
             for (int64_t s = 0; s < g->in_count; s++)
                 c->x.data[c->stem ? (n * ins + i) * g->in_count + s : at(n, i, s, ins, g->in_count)] =
                     (unsigned char)rng_next(r);
-    for (size_t i = 0; i < c->w.bytes; i++) c->w.data[i] = (unsigned char)rng_next(r);
+    const int mild = rng_next(r) % 2; /* few weights that are large */
+    for (size_t i = 0; i < c->w.bytes; i++)
+        c->w.data[i] = (unsigned char)(mild && rng_next(r) % 64 ? (int)(rng_next(r) % 100) - 50
+                                                                : (int)rng_next(r)) ^
+                       (c->w_type == ORTC_U8 ? 0x80 : 0);
+    c->packed = guard_open(c->tiles ? ortc_tiled_weight_bytes(g, ORTC_TILED_BYTES)
+                                    : ortc_blocked_weight_bytes(g, c->w_type, c->stem, c->w.data),
+                           end);
     for (size_t i = 0; i < c->r.bytes; i++) c->r.data[i] = (unsigned char)rng_next(r);
     for (int64_t o = 0; o < outs; o++) {
         ((float *)(void *)c->scale.data)[o] = 1e-4f * (1.5f + rng_float(r));
@@ -225,7 +229,10 @@ static void run_way(const conv *c, const way *w, int fixed, void *space, const o
     const int moved = c->zero + (c->x_type == ORTC_I8 ? 128 : 0);
     const int64_t filters = blocks_of(c->g.group * c->g.filters) * ORTC_BLOCK;
     int32_t *first = (int32_t *)(void *)c->first.data;
-    memcpy(first, c->packed.data + c->packed.bytes - (size_t)filters * 4, (size_t)filters * 4);
+    const size_t sums = (c->tiles ? c->packed.bytes
+                                  : ortc_blocked_weight_bytes(&c->g, c->w_type, c->stem, NULL)) -
+                        (size_t)filters * 4;
+    memcpy(first, c->packed.data + sums, (size_t)filters * 4);
     for (int64_t i = 0; i < filters; i++) first[i] *= -moved;
     for (int i = 0; i < RESIDUAL_PORT; i++) in[i].flags = ORTC_VIEW_CONST;
     /* sums of tiles begin as 0 then, those of blocks with what ends know nothing of */
@@ -295,19 +302,29 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
 
 void test_blocked_bytes(tally *t, uint32_t isa_bits)
 {
-    const char *name = "convolution of bytes in blocks";
-    int bad = 0;
-    rng r = {t->seed};
-    if (!tally_wants(t, name)) return;
-    ortc_cpu_features_set_mask(isa_bits & ~(uint32_t)ORTC_CPU_AMX);
-    if (!ortc_blocked_bytes_get()) {
+    static const struct {
+        const char *name;
+        uint32_t bits;
+    } ways[] = {
+        {"convolution of bytes in blocks, avx512vnni",
+         ORTC_CPU_AVX2 | ORTC_CPU_AVX512 | ORTC_CPU_AVX512_VNNI},
+        {"convolution of bytes in blocks, avx512", ORTC_CPU_AVX2 | ORTC_CPU_AVX512},
+        {"convolution of bytes in blocks, avxvnni", ORTC_CPU_AVX2 | ORTC_CPU_AVX_VNNI},
+        {"convolution of bytes in blocks, avx2", ORTC_CPU_AVX2},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        int bad = 0;
+        rng r = {t->seed};
+        if (!tally_wants(t, ways[i].name)) continue;
+        if (~isa_bits & ways[i].bits) {
+            tally_skip(t, ways[i].name, "this machine, or ORTC_CPU, has not its instructions");
+            continue;
+        }
+        ortc_cpu_features_set_mask(ways[i].bits);
+        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, NULL);
         ortc_cpu_features_set_mask(UINT32_MAX);
-        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-        return;
+        tally_result(t, ways[i].name, bad);
     }
-    for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, NULL);
-    ortc_cpu_features_set_mask(UINT32_MAX);
-    tally_result(t, name, bad);
 }
 
 void test_tiled_bytes(tally *t, uint32_t isa_bits)
@@ -404,22 +421,27 @@ static int end_one(rng *r)
     return memcmp(y, expected, N * (k->again.type ? sizeof(float) : 1)) != 0;
 }
 
-void test_byte_ends(tally *t, uint32_t isa_bits)
+static void ends_on(tally *t, const char *name, uint32_t needed, uint32_t isa_bits)
 {
-    const char *name = "ends of bytes in fixed point, avx512";
     int bad = 0, done = 0;
     rng r = {t->seed};
     if (!tally_wants(t, name)) return;
-    ortc_cpu_features_set_mask(isa_bits);
-    if (!(isa_bits & ORTC_CPU_AVX512)) {
+    if (!(ortc_cpu_features() & needed)) {
         tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-    } else {
-        for (int n = 0; n < 20000; n++) {
-            const int result = end_one(&r);
-            bad += result > 0, done += result >= 0;
-        }
-        bad += done < 15000; /* and most of them are taken */
-        tally_result(t, name, bad);
+        return;
     }
+    ortc_cpu_features_set_mask(isa_bits);
+    for (int n = 0; n < 20000; n++) {
+        const int result = end_one(&r);
+        bad += result > 0, done += result >= 0;
+    }
+    bad += done < 15000; /* and most of them are taken */
+    tally_result(t, name, bad);
     ortc_cpu_features_set_mask(UINT32_MAX);
+}
+
+void test_byte_ends(tally *t, uint32_t isa_bits)
+{
+    ends_on(t, "ends of bytes in fixed point, avx512", ORTC_CPU_AVX512, isa_bits);
+    ends_on(t, "ends of bytes in fixed point, avx2", ORTC_CPU_AVX2, isa_bits & ORTC_CPU_AVX2);
 }

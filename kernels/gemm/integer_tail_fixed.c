@@ -1,0 +1,247 @@
+/* Sums of s32 to 8 bits in fixed point, blocks of 16 channels (integer_tail.h): its numbers, and what is done
+ * step by step. The pixels are integer_tail_avx2.c's and integer_tail_avx512.c's.
+ *
+ * An element is one fused multiply-add per rounding, in units of what is rounded to with 16 bits behind the
+ * point, half a unit and the window more: so that its upper half is the result, its lower half below twice
+ * the window only where the program's own roundings could end elsewhere (then that channel of four pixels is
+ * done step by step), and saturating is what packing does.
+ *
+ * How far the program and this are apart, u being 2^-24: only results within the bounds of their type matter,
+ * elsewhere both end in the same bound. There quotients are below 257, and products of sums below 257 + b, b
+ * being the bias in these units. The program rounds a product, a sum and a quotient; here the factor, the
+ * bias and the result are: at most u * (3 (257 + b) + 3 * 257) in all. Sums of 2^24 and more, too, are
+ * rounded, which counts where 257 + b is that many factors. Of the last after another the program rounds the
+ * first's product, the residual's, their sum and its quotient, and here two factors, a bias, a sum and the
+ * result are rounded: u * (3 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
+ * (257 + b) + 6 residuals + bias + 4 * 257). */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "integer_tail_fixed.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNITS 65536.0
+#define LARGEST 32768.0 /* biases in units of what is rounded to */
+
+/* ---- Numbers ------------------------------------------------------------------------------------------- */
+
+static int is_usual(float scale) { return scale > 0x1p-100f && scale < 0x1p100f; }
+
+/* A power of two above what is u * `most` off, a quarter for what is not counted and half for the rounding to
+ * an integer; as a mask of the bits above twice that; *window as well. */
+static int32_t mask_of(double most, double *window)
+{
+    const double need = most * 0x1p-24 * UNITS + 0.75;
+    int32_t w = 1;
+    while (w < need) w *= 2;
+    *window = w;
+    return 0xffff & ~(2 * w - 1);
+}
+
+/* As the program has it: v to the type, less what makes it u8. */
+static uint8_t bound_of(float v, const ortc_int_scaled *s)
+{
+    const float low = s->type == ORTC_I8 ? -128 : 0, q = rintf(v / s->scale) + s->zero;
+    return (uint8_t)((q < low ? low : q > low + 255 ? low + 255 : q) - low);
+}
+
+/* ---- The program, step by step ------------------------------------------------------------------------- */
+
+/* v / scale to the type, as a number less its zero point. */
+INLINE __m256 quantised(__m256 v, const ortc_int_scaled *s)
+{
+    const float low = (s->type == ORTC_I8 ? -128 : 0) - s->zero;
+    v = _mm256_div_ps(v, _mm256_set1_ps(s->scale));
+    v = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm256_min_ps(_mm256_set1_ps(low + 255), _mm256_max_ps(_mm256_set1_ps(low), v));
+}
+
+INLINE __m256 clipped(__m256 v, const ortc_int_bounds *b)
+{
+    return _mm256_min_ps(_mm256_set1_ps(b->hi), _mm256_max_ps(_mm256_set1_ps(b->lo), v));
+}
+
+/* r: bytes. */
+INLINE __m256 residual_of(const ortc_int_fixed *f, __m256i r)
+{
+    const int32_t flip = f->adds == 1 ? 0 : 128, zero = (int32_t)f->steps.residual.zero + flip;
+    r = _mm256_sub_epi32(_mm256_xor_si256(r, _mm256_set1_epi32(flip)), _mm256_set1_epi32(zero));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(r), _mm256_set1_ps(f->steps.residual.scale));
+}
+
+/* From the first that is rounded (less its zero point, if there are two), to results; more: the residual. */
+INLINE __m256i last_of(const ortc_int_fixed *f, __m256 v, __m256 more)
+{
+    const ortc_int_steps *s = &f->steps;
+    if (s->to.type) {
+        v = _mm256_sub_ps(v, _mm256_set1_ps(s->from.zero - s->to.zero));
+        v = _mm256_mul_ps(v, _mm256_set1_ps(s->from.scale));
+    }
+    if (f->adds) v = _mm256_add_ps(v, more);
+    if (s->to.type || f->adds) v = clipped(v, &s->last);
+    return _mm256_cvtps_epi32(_mm256_add_ps(quantised(v, &s->y), _mm256_set1_ps(s->y.zero)));
+}
+
+/* Whether the last of two is right with this window: of all that the first, and a residual, can be. */
+static int holds(const ortc_int_fixed *f, int32_t last, float last_bias, double lo, double hi)
+{
+    const __m256i least = _mm256_set1_epi32(f->least), most = _mm256_set1_epi32(f->most),
+                  flip = _mm256_set1_epi32(f->flip), near = _mm256_set1_epi32(last);
+    for (double q = lo; q <= hi; q++) {
+        const __m256 first = _mm256_set1_ps((float)q),
+                     v = _mm256_fmadd_ps(_mm256_set1_ps((float)((q + f->zero) * UNITS)),
+                                         _mm256_set1_ps(f->next), _mm256_set1_ps(last_bias));
+        for (int r = 0; r < (f->adds ? 256 : 1); r += 8) {
+            const __m256i bytes = _mm256_add_epi32(_mm256_set1_epi32(r),
+                                                   _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
+                          moved = f->adds == 1 ? bytes : _mm256_srai_epi32(_mm256_slli_epi32(bytes, 24), 24);
+            const __m256 number = f->adds ? _mm256_cvtepi32_ps(moved) : _mm256_setzero_ps();
+            const __m256i sum = _mm256_cvtps_epi32(_mm256_fmadd_ps(number, _mm256_set1_ps(f->residual), v));
+            __m256i y = _mm256_srai_epi32(sum, 16);
+            y = _mm256_xor_si256(_mm256_min_epi32(_mm256_max_epi32(y, least), most), flip);
+            const __m256i right = _mm256_and_si256(last_of(f, first, residual_of(f, bytes)),
+                                                   _mm256_set1_epi32(255));
+            const __m256i unsure = _mm256_cmpeq_epi32(_mm256_and_si256(sum, near), _mm256_setzero_si256());
+            if (!_mm256_testc_si256(_mm256_or_si256(unsure, _mm256_cmpeq_epi32(y, right)),
+                                    _mm256_set1_epi32(-1)))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+__attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, ortc_int_fixed *out)
+{
+    const ortc_int_steps *s = p->steps;
+    const int back = s->to.type != 0, own = back || adds;
+    const ortc_int_scaled *first = back ? &s->to : &s->y;
+    const ortc_int_bounds *bounds = own ? &s->last : &s->clip;
+    const double low = s->y.type == ORTC_I8 ? -128 : 0, next = back ? s->from.scale / (double)s->y.scale : 0,
+                 residual = adds ? s->residual.scale / (double)s->y.scale : 0,
+                 zero = s->y.zero - low - (adds ? residual * s->residual.zero : 0),
+                 moved = back ? (s->from.zero - s->to.zero) * next : 0;
+    double last = 0, window = 0;
+    if (!p->ends || p->before.row || p->scale.row || p->bias.row || !is_usual(first->scale) ||
+        !is_usual(s->y.scale) || (adds && s->residual.type == ORTC_F32) ||
+        (adds && !back && (s->clip.lo > -INFINITY || s->clip.hi < INFINITY)) || !(next >= 0) ||
+        !(residual >= 0))
+        return 0;
+    /* the first without its zero point: its bounds, what is between them at most */
+    const double z = first->zero - (first->type == ORTC_I8 ? -128 : 0), lo = bound_of(s->clip.lo, first) - z,
+                 hi = bound_of(s->clip.hi, first) - z, between = fmax(fabs(lo), fabs(hi));
+    if (own)
+        last = 3 * between * next + 2 * fabs(moved) + (back ? 3 : 6) * 255 * residual + fabs(zero) + 4 * 257;
+    if (!(last < LARGEST)) return 0;
+    /* Moved by whole units the bounds of most are as far below 0 as above it, which one operation takes. */
+    const double to_middle = fmod(hi - lo, 2) != 0 ? -(lo + hi + 1) / 2 : 0;
+    *out = (ortc_int_fixed){.back = back,
+                            .adds = !adds                         ? 0
+                                    : s->residual.type == ORTC_U8 ? 1
+                                                                  : 2,
+                            .unit = 1.0 / first->scale,
+                            .zero = back ? to_middle : zero,
+                            .moved = fmod(hi - lo, 2) != 0,
+                            .off = 6 * 257 + (back ? 0 : last),
+                            .beside = back ? 0 : 255 * residual,
+                            .residual = (float)(residual * UNITS),
+                            .again = s->again.type != 0,
+                            .again_zero = s->again.zero,
+                            .again_scale = s->again.scale,
+                            .steps = *s,
+                            .least = bound_of(bounds->lo, &s->y),
+                            .most = bound_of(bounds->hi, &s->y),
+                            .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
+    if (back) {
+        out->lo = (float)((lo + to_middle) * UNITS + UNITS / 2);
+        out->hi = (float)((hi + to_middle) * UNITS + UNITS / 2);
+        out->next = (float)next;
+        /* A smaller window than what is known of roundings asks for may do. */
+        out->last = mask_of(last, &window);
+        const double most = window;
+        for (window = 1; window <= most; window *= 2) {
+            out->last = 0xffff & ~(2 * (int32_t)window - 1);
+            out->last_bias = (float)((zero - moved - to_middle * next) * UNITS + UNITS / 2 + window);
+            if (window == most || holds(out, out->last, out->last_bias, lo, hi)) break;
+        }
+    }
+    return 1;
+}
+
+/* Four numbers of a vector from i on. */
+INLINE __m256d some(const ortc_int_vector *v, int is_int, size_t i, double otherwise)
+{
+    const char *p = (const char *)v->data + 4 * i * v->col;
+    if (!v->data) return _mm256_set1_pd(otherwise);
+    __m128i bits;
+    if (v->col) {
+        bits = _mm_loadu_si128((const __m128i *)(const void *)p);
+    } else {
+        int32_t one;
+        memcpy(&one, p, sizeof one);
+        bits = _mm_set1_epi32(one);
+    }
+    return is_int ? _mm256_cvtepi32_pd(bits) : _mm256_cvtps_pd(_mm_castsi128_ps(bits));
+}
+
+INLINE __m256d magnitude(__m256d v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
+
+/* Whether one is not below `most`: a NaN is not. */
+INLINE int reaches(__m256d v, double most)
+{
+    return _mm256_movemask_pd(_mm256_cmp_pd(v, _mm256_set1_pd(most), _CMP_NLT_UQ));
+}
+
+int ortc_int_fixed_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block *out)
+{
+    enum { AT_ONCE = 4 };
+    const __m256d all = _mm256_set1_pd(257), unit = _mm256_set1_pd(f->unit), units = _mm256_set1_pd(UNITS);
+    __m256d most = _mm256_setzero_pd(), biases[ORTC_INT_BLOCK / AT_ONCE];
+    for (size_t i = 0; i < ORTC_INT_BLOCK; i += AT_ONCE) {
+        const __m256d scale = some(&p->scale, 0, i, 1), before = some(&p->before, 1, i, 0),
+                      factor = scale * unit, bias = some(&p->bias, 0, i, 0) * unit + before * factor,
+                      b = magnitude(bias), reach = all + b + _mm256_set1_pd(f->beside),
+                      sums = magnitude(factor) * _mm256_set1_pd(0x1p24);
+        __m256d here = _mm256_set1_pd(f->off) + _mm256_set1_pd(3) * b;
+        here = _mm256_blendv_pd(here, here + _mm256_set1_pd(4) * (reach + b),
+                                _mm256_cmp_pd(sums, reach, _CMP_NGT_UQ));
+        if (reaches(here, LARGEST) || reaches(magnitude(before), 0x1p30) || reaches(sums, LARGEST * 0x1p24))
+            return 0;
+        most = _mm256_max_pd(most, here);
+        biases[i / AT_ONCE] = bias;
+        _mm_storeu_ps(out->factor + i, _mm256_cvtpd_ps(factor * units));
+        _mm_storeu_ps(out->scale + i, _mm256_cvtpd_ps(scale));
+        _mm_storeu_ps(out->added + i, _mm256_cvtpd_ps(some(&p->bias, 0, i, -0.0)));
+        _mm_storeu_si128((__m128i *)(void *)(out->before + i), _mm256_cvtpd_epi32(before));
+    }
+    double mosts[AT_ONCE], window;
+    _mm256_storeu_pd(mosts, most);
+    out->near = mask_of(fmax(fmax(mosts[0], mosts[1]), fmax(mosts[2], mosts[3])), &window);
+    const __m256d zero = _mm256_set1_pd(f->zero), half = _mm256_set1_pd(UNITS / 2 + window);
+    for (size_t i = 0; i < ORTC_INT_BLOCK; i += AT_ONCE)
+        _mm_storeu_ps(out->bias + i, _mm256_cvtpd_ps((biases[i / AT_ONCE] + zero) * units + half));
+    return 1;
+}
+
+/* ---- Again --------------------------------------------------------------------------------------------- */
+
+/* Lanes are these pixels, twice. */
+void ortc_int_fixed_again(const ortc_int_fixed *f, const ortc_int_block *b, uint32_t sure,
+                          const int32_t *sums, const uint8_t *residual, uint8_t *y)
+{
+    const ortc_int_steps *s = &f->steps;
+    const __m256i pixels = _mm256_setr_epi32(0, 16, 32, 48, 0, 16, 32, 48);
+    for (uint32_t left = 0xffff & ~sure; left; left &= left - 1) {
+        const int c = __builtin_ctz(left);
+        const __m256i sum = _mm256_add_epi32(_mm256_i32gather_epi32(sums + c, pixels, 4),
+                                             _mm256_set1_epi32(b->before[c]));
+        const uint8_t *r = f->adds ? residual + c : NULL;
+        __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps(b->scale[c])), more = v;
+        v = clipped(_mm256_add_ps(v, _mm256_set1_ps(b->added[c])), &s->clip);
+        if (s->to.type) v = quantised(v, &s->to);
+        if (r) more = residual_of(f, _mm256_setr_epi32(r[0], r[16], r[32], r[48], 0, 0, 0, 0));
+        uint32_t to[8];
+        _mm256_storeu_si256((__m256i *)(void *)to, last_of(f, v, more));
+        for (int i = 0; i < ORTC_INT_GROUP; i++) y[i * ORTC_INT_BLOCK + c] = (uint8_t)to[i];
+    }
+}
