@@ -39,8 +39,8 @@ double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 /* What decides a packed form of W, of which `way` says the kind, and what its packing knows of the
  * convolution (cpu_blocks.c). Compared bytewise: no padding between these. */
 typedef struct ortc_conv_pack_param {
-    int64_t way, type, group, channels, filters, kernel_count, width,
-        dilation; /* the last two: of the last dim */
+    int64_t way, type, group, channels, filters, kernel_count, width, dilation, /* these: of the last dim */
+        splits;                                                                 /* of ortc_blocked_bytes */
 } ortc_conv_pack_param;
 ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_dtype type, int way);
 ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p);

@@ -57,6 +57,7 @@ static int form_of(int way)
 ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_dtype type, int way)
 {
     const int32_t last = g->spatial - 1;
+    const ortc_blocked_bytes *bytes = ortc_blocked_bytes_get();
     return (ortc_conv_pack_param){.way = way,
                                   .type = (int64_t)type,
                                   .group = g->group,
@@ -64,7 +65,8 @@ ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_d
                                   .filters = g->filters,
                                   .kernel_count = g->kernel_count,
                                   .width = last < 0 ? 1 : g->kernel[last],
-                                  .dilation = last < 0 ? 1 : g->dilation[last]};
+                                  .dilation = last < 0 ? 1 : g->dilation[last],
+                                  .splits = bytes ? bytes->splits : 0};
 }
 
 ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p)

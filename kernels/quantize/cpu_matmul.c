@@ -2,18 +2,21 @@
  * (kernels/gemm/product.h), exact, of whatever signs, with what follows it in its tiles
  * (kernels/gemm/integer_tail.h).
  *
- * A constant B is packed once. Zero points are taken off through sums over k of rows and columns; one for
+ * A constant B is packed once; where the machine has no VNNI, B no zero points and A one for all its rows, as
+ * halves (kernels/gemm/halved.h). Zero points are taken off through sums over k of rows and columns; one for
  * each row of A or column of B becomes a vector of i32 in the workspace.
  */
 #include <stdlib.h>
 
 #include "kernels/common/element.h"
+#include "kernels/gemm/halved.h"
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/matmul_shape.h"
 #include "kernels/gemm/product_packing.h"
 #include "kernels/quantize/cpu.h"
 
 typedef struct matmul_plan {
+    ortc_halved halved; /* its body NULL: not this way */
     ortc_product_plan product;
     ortc_matmul_shape shape;
     const ortc_packed *packed_b;
@@ -50,6 +53,29 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 static int64_t count_of(const ortc_view *v) { return v->dtype ? ortc_view_count(v) : 0; }
 
+/* Whether B's zero points, as s8, are known to be 0. */
+static int is_symmetric(const ortc_plan *p)
+{
+    const ortc_view *v = p->n_in > 3 && p->in[3].dtype ? &p->in[3] : NULL;
+    const int64_t moved = p->in[1].dtype == ORTC_U8 ? -128 : 0;
+    if (!v) return moved == 0;
+    if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
+    for (int64_t i = 0; i < ortc_view_count(v); i++)
+        if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
+    return 1;
+}
+
+static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, matmul_plan *g)
+{
+    const ortc_matmul_shape *s = &g->shape;
+    ORTC_TRY(ortc_halved_packed(p, 1, body, s->n, s->k, &g->packed_b));
+    ortc_halved_init(body, s->m, s->n, s->k, p->in[0].dtype, p->threads, &g->halved);
+    ortc_plan_workspace(p, g->halved.workspace, g->halved.scratch);
+    ortc_plan_cost(p, 2 * (double)s->m * (double)s->n * (double)s->k,
+                   (double)(s->m * s->k) + (double)s->k * (double)s->n + 4 * (double)s->m * (double)s->n);
+    return ORTC_OK;
+}
+
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const ortc_int_tail *tail = state;
@@ -62,9 +88,19 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
     }
     const ortc_matmul_shape *s = &g->shape;
+    const ortc_halved_body *body = ortc_halved_get();
+    const int constant = s->batch == 1 && (b->flags & ORTC_VIEW_CONST) && s->m && s->n && s->k;
+    if (body && constant && is_symmetric(p) && !(p->n_in > 2 && count_of(&p->in[2]) > 1)) {
+        status = plan_halved(p, body, g);
+        if (status)
+            free(g);
+        else
+            *out = g;
+        return status;
+    }
     const ortc_product_types types = {a->dtype, b->dtype, tail->type};
     const ortc_product_line *line = ortc_product_integers(a->dtype, b->dtype, 0);
-    if (s->batch == 1 && (b->flags & ORTC_VIEW_CONST) && s->m && s->n && s->k)
+    if (constant)
         status = ortc_product_packed(p, 1, &line->b, &(ortc_product_constant){1, s->n, s->k, 0, b->dtype},
                                      &g->packed_b);
     if (!status && ortc_product_plan_init(&g->product, line, &types, s->m, s->n, s->k, s->batch,
@@ -120,6 +156,16 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const ortc_product_threads threads = {ortc_call_parallel, c};
     int32_t *space = (int32_t *)(void *)((char *)c->workspace + g->zeros_offset);
     ortc_int_run after = {tail, c->in, c->out[0].data, s->n, 0};
+    if (g->halved.body) {
+        ortc_halved_args halves = {.a = c->in[0].data,
+                                   .b = g->packed_b->data,
+                                   .sums = tail->has_pass || tail->has_rest ? ortc_int_tail_tile : NULL,
+                                   .arg = &after,
+                                   .c = c->out[0].data,
+                                   .workspace = c->workspace};
+        zeros(c->n_in > 2 ? &c->in[2] : &none, 0, NULL, &halves.zero);
+        return ortc_halved_run(&g->halved, &halves, &threads);
+    }
     ortc_product_args x = {.item = {.a = c->in[0].data,
                                     .b = g->packed_b ? g->packed_b->data : c->in[1].data,
                                     .c = c->out[0].data},

@@ -321,3 +321,30 @@ int mock_run(const ortc_kernel *k, mock_node *n, int threads)
     const int s = mock_execute(m), t = mock_close(m);
     return s ? s : t;
 }
+
+static ortc_status serial(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
+{
+    (void)c, (void)grain;
+    if (n > 0) body(arg, 0, n, NULL);
+    return ORTC_OK;
+}
+static const ortc_call_api serial_api = {.size = sizeof serial_api, .parallel = serial};
+ortc_call mock_serial(void) { return (ortc_call){.api = &serial_api, .size = sizeof(ortc_call)}; }
+
+static ortc_status pack_serially(ortc_plan *base, uint32_t in, const ortc_packing *how, const void *param,
+                                 size_t bytes, const ortc_packed **out)
+{
+    mock_packing *p = (mock_packing *)base;
+    ortc_call call = mock_serial();
+    (void)bytes;
+    const size_t size = how->bytes(&base->in[in], param);
+    p->memory = guard_open((size + 63) / 64 * 64, 1);
+    p->packed = (ortc_packed){p->memory.data, size};
+    *out = &p->packed;
+    return how->fill(p->memory.data, &base->in[in], param, &call);
+}
+mock_packing mock_packing_of(const ortc_view *in)
+{
+    static const ortc_plan_api api = {.size = sizeof api, .pack = pack_serially};
+    return (mock_packing){.base = {.api = &api, .size = sizeof(ortc_plan), .n_in = 1, .in = in}};
+}

@@ -5,6 +5,7 @@
 #ifndef ORTC_TESTS_MOCK_H
 #define ORTC_TESTS_MOCK_H
 
+#include "guard.h"
 #include "ortc/op.h"
 
 #define MOCK_PORTS 10
@@ -53,6 +54,15 @@ mock_session *mock_open(const ortc_kernel *k, mock_node *n, int threads);
 int mock_execute(mock_session *);
 struct pool *mock_pool(mock_session *); /* its threads: a second pool would only spin beside them */
 int mock_close(mock_session *);
+
+/* A call whose loops run at once, and a plan of one constant input that packs it into guarded memory. */
+ortc_call mock_serial(void);
+typedef struct mock_packing {
+    ortc_plan base;
+    guard memory; /* from when it is packed on; the caller's to close */
+    ortc_packed packed;
+} mock_packing;
+mock_packing mock_packing_of(const ortc_view *in);
 
 /* Runs the node on `threads` threads (0: one, with the loop's chunks in reverse order). Returns the first
  * status that is not ORTC_OK, and prints what the kernel said; -1 when memory around the workspace was

@@ -8,6 +8,7 @@
 
 #include "kernels/conv/grouped.h"
 #include "lines.h"
+#include "mock.h"
 #include "ortc/op.h"
 #include "tests.h"
 
@@ -17,35 +18,6 @@ static int32_t at_once(void *scratch, int64_t n, int64_t grain, ortc_product_bod
     if (n > 0) body(arg, 0, n, scratch);
     return 0;
 }
-
-static ortc_status call_parallel(ortc_call *c, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
-{
-    (void)c, (void)grain;
-    if (n > 0) body(arg, 0, n, NULL);
-    return ORTC_OK;
-}
-static const ortc_call_api call_api = {.size = sizeof call_api, .parallel = call_parallel};
-
-/* A plan that packs into `memory`. */
-typedef struct packing_plan {
-    ortc_plan base;
-    guard memory;
-    ortc_packed packed;
-} packing_plan;
-
-static ortc_status plan_pack(ortc_plan *base, uint32_t in, const ortc_packing *how, const void *param,
-                             size_t bytes, const ortc_packed **out)
-{
-    packing_plan *p = (packing_plan *)base;
-    ortc_call call = {.api = &call_api, .size = sizeof call};
-    (void)bytes;
-    const size_t size = how->bytes(&base->in[in], param);
-    p->memory = guard_open((size + 63) / 64 * 64, 1);
-    p->packed = (ortc_packed){p->memory.data, size};
-    *out = &p->packed;
-    return how->fill(p->memory.data, &base->in[in], param, &call);
-}
-static const ortc_plan_api plan_api = {.size = sizeof plan_api, .pack = plan_pack};
 
 typedef struct run_arg {
     const ortc_grouped *how;
@@ -132,9 +104,9 @@ static int run_one(const ortc_product_line *line, rng *r)
     test_fill(r, tx, x.data, (size_t)nx);
     test_fill(r, tw, w.data, (size_t)nw);
     const ortc_view view = {.dtype = tw, .rank = 4, .dims = dims, .data = w.data, .flags = ORTC_VIEW_CONST};
-    packing_plan plan = {.base = {.api = &plan_api, .size = sizeof(ortc_plan), .n_in = 1, .in = &view}};
+    mock_packing plan = mock_packing_of(&view);
     const ortc_packed *packed = NULL;
-    ortc_call call = {.api = &call_api, .size = sizeof call};
+    ortc_call call = mock_serial();
     int bad = ortc_grouped_pack(&plan.base, 0, &how, &g, line, &packed) != ORTC_OK;
     bad += ortc_grouped_lay(&how, x.data, (uint8_t)zero, laid.data, &call) != ORTC_OK;
     ortc_product_plan product;

@@ -18,7 +18,8 @@ void test_tiled(tally *t, uint32_t isa_bits); /* the same on AMX, and on a unit 
 void test_tiled_bytes(tally *t, uint32_t isa_bits);
 void test_byte_ends(tally *t, uint32_t isa_bits);
 extern const struct ortc_tiled_uk tiled_emulated; /* tiled_emulated.c */
-void test_grouped(tally *t, uint32_t isa_bits);   /* of bytes, over groups of channels */
+void test_halved(tally *t, uint32_t isa_bits);
+void test_grouped(tally *t, uint32_t isa_bits); /* of bytes, over groups of channels */
 void test_pool_blocks(tally *t, uint32_t isa_bits);
 void test_cpu(tally *t, uint32_t isa_bits); /* Conv, MatMul and Gemm of the cpu provider against ref */
 

@@ -111,6 +111,7 @@ int main(int argc, char **argv)
     test_tiled(&t, ortc_cpu_features());
     test_tiled_bytes(&t, ortc_cpu_features());
     test_byte_ends(&t, ortc_cpu_features());
+    test_halved(&t, ortc_cpu_features());
     test_grouped(&t, ortc_cpu_features());
     test_pool_blocks(&t, ortc_cpu_features());
     test_cpu(&t, ortc_cpu_features());
