@@ -401,7 +401,7 @@ static more_of more_at(char *packed, size_t words, int64_t blocks, int lanes)
                      word + to_line(n * sizeof(ortc_blocked_more)), each, lanes * WORD};
 }
 
-/* Two weights with which 255 of both do not fit 16 bits. */
+/* Two weights with which 255 of both do not fit 16 bits (kernels/common/vector/halves.h). */
 static int is_far(int a, int b) { return (unsigned)(a + b + 128) > 256; }
 
 /* How many words of W have such, of so many filters at a time. */
@@ -428,10 +428,12 @@ static size_t far_words(const ortc_conv_geometry *g, int stem, int lanes, uint8_
     return n;
 }
 
+/* 0: there are too many. */
 static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem, int lanes, const void *w)
 {
     const int64_t parts = g->group * ceil_div(g->filters, ORTC_BLOCK) * (ORTC_BLOCK / lanes);
     const size_t n = far_words(g, stem, lanes, type == ORTC_U8 ? 0x80 : 0, w);
+    if (n > UINT32_MAX) return 0;
     return to_line((size_t)(parts + 1) * sizeof(uint32_t)) + to_line(n * sizeof(ortc_blocked_more)) +
            n * (size_t)lanes * WORD;
 }
@@ -446,7 +448,10 @@ size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, i
     const double all = filters * (double)weight_bytes(type_of(type), form) *
                        ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
     const int lanes = bytes && w && ortc_blocked_bytes_get() ? ortc_blocked_bytes_get()->splits : 0;
-    return all < 1e15 ? (size_t)all + (lanes ? more_bytes(g, type, stem, lanes, w) : 0) : 0;
+    if (!(all < 1e15)) return 0;
+    if (!lanes) return (size_t)all;
+    const size_t more = more_bytes(g, type, stem, lanes, w);
+    return more ? (size_t)all + more : 0;
 }
 
 typedef struct fill_arg {
@@ -530,22 +535,10 @@ static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* Halves what is far in a word of some filters; what is taken from it, to `more` (NULL: it stays). Whether
- * there is any. */
-static int split_word(int64_t n, int8_t *w, int8_t *more)
-{
-    int any = 0;
-    for (int64_t i = 0; i < n; i += 2) {
-        const int far = is_far(w[i], w[i + 1]);
-        any |= far;
-        for (int64_t j = i; more && j < i + 2; j++) more[j] = (int8_t)(far ? w[j] / 2 : 0), w[j] -= more[j];
-    }
-    return any;
-}
-
 /* What is far in all words, in order. */
-static void split_words(const ortc_conv_geometry *g, int stem, int lanes, char *packed)
+static void split_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, char *packed)
 {
+    const int lanes = bytes->splits;
     const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
                   step = stem ? 1 : WORDS, ins = stem ? 1 : ceil_div(g->channels, ORTC_BLOCK),
                   words = ins * taps * step, pitch = ORTC_BLOCK * WORD;
@@ -559,15 +552,15 @@ static void split_words(const ortc_conv_geometry *g, int stem, int lanes, char *
         const int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
         more.begin[k] = n;
         for (int64_t i = 0; i < words; i++)
-            n += (uint32_t)split_word(more.size, (int8_t *)(uintptr_t)part + i * pitch, NULL);
+            n += (uint32_t)bytes->split((int8_t *)(uintptr_t)part + i * pitch, NULL);
     }
     more.begin[blocks * more.each] = n;
     more = more_at(packed, all, blocks, lanes);
     for (int64_t k = 0; k < blocks * more.each; k++) {
         int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
         for (int64_t i = 0; i < words; i++, part += pitch) {
-            if (!split_word(more.size, part, NULL)) continue;
-            split_word(more.size, part, (int8_t *)more.w);
+            if (!bytes->split(part, NULL)) continue;
+            bytes->split(part, (int8_t *)more.w);
             *more.word++ = (ortc_blocked_more){(uint32_t)(i / step / taps), (uint16_t)(i / step % taps),
                                                (uint16_t)(i % step)};
             more.w += more.size;
@@ -621,8 +614,8 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
     if (form >= ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
     if (a.type == ORTC_BLOCKED_BYTES) {
         const int32_t status = threads->parallel(threads->context, blocks, 1, fill_words, &a);
-        const int lanes = ortc_blocked_bytes_get()->splits;
-        if (!status && lanes) split_words(g, stem, lanes, dst);
+        const ortc_blocked_bytes *bytes = ortc_blocked_bytes_get();
+        if (!status && bytes->split) split_words(g, stem, bytes, dst);
         return status;
     }
     if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);

@@ -94,7 +94,8 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const int done = w && sums;
     free(w);
     free(sums);
-    return done ? p.more + to_line(more * sizeof(uint32_t)) + more * body->lanes * 4 : 0;
+    return done && more <= UINT32_MAX ? p.more + to_line(more * sizeof(uint32_t)) + more * body->lanes * 4
+                                      : 0;
 }
 
 typedef struct fill_arg {

@@ -1,6 +1,5 @@
-/* Products of u8 and constant s8 where an instruction adds two of them in 16 bits (vpmaddubsw: AVX2, and
- * AVX-512 without VNNI): exact, for pairs of weights whose sum is beyond 128 are halved, and the other halves
- * are words of their own, taken at the end. A is read where it lies, in words of four bytes of a row.
+/* Products of u8 and constant s8 by weights that are halved (kernels/common/vector/halves.h). A is read where
+ * it lies, in words of four bytes of a row.
  *
  * B is packed in panels of two registers of columns: words [panel][k / 4][column][4], the sums over k of its
  * columns, s32, and what is taken once more, each for a register of columns.

@@ -1,9 +1,9 @@
-/* The tiles of halved.h: three instructions for four products a lane. */
+/* The tiles of halved.h. */
 #include <assert.h>
 #include <string.h>
 
 #include "halved.h"
-#include "kernels/common/vector/vec.h"
+#include "kernels/common/vector/halves.h"
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -11,20 +11,6 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 enum { VECTORS = 2, PANEL = VECTORS * V_LANES };
-
-/* In this order, and the ones from memory: 12 sums, two weights, a word and this are all that AVX2 has. */
-VFN vi32 dot(vi32 sum, vi32 x, vi32 w)
-{
-    static const int16_t ones[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                                     1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    vi32 pairs;
-    __asm__ volatile("vpmaddubsw %3, %2, %1\n\t"
-                     "vpmaddwd %4, %1, %1\n\t"
-                     "vpaddd %1, %0, %0"
-                     : "+v"(sum), "=&v"(pairs)
-                     : "v"(x), "v"(w), "m"(ones));
-    return sum;
-}
 
 VFN vi32 word_at(const uint8_t *a)
 {
@@ -52,7 +38,7 @@ VFN void tile_of(const int rows, size_t words, const uint8_t *a, size_t lda, con
         UNROLL for (int i = 0; i < rows; i++)
         {
             const vi32 xv = word_at(x + (size_t)i * lda);
-            UNROLL for (int j = 0; j < VECTORS; j++) sum[i][j] = dot(sum[i][j], xv, wv[j]);
+            UNROLL for (int j = 0; j < VECTORS; j++) sum[i][j] = v_dot_halves(sum[i][j], xv, wv[j]);
         }
         x += 4, w += PANEL * 4;
     } while (--left);
@@ -63,7 +49,7 @@ VFN void tile_of(const int rows, size_t words, const uint8_t *a, size_t lda, con
             const vi32 wv = weights_at(w);
             x = a + (size_t)b->more[j][k] * 4;
             UNROLL for (int i = 0; i < rows; i++)
-                sum[i][j] = dot(sum[i][j], word_at(x + (size_t)i * lda), wv);
+                sum[i][j] = v_dot_halves(sum[i][j], word_at(x + (size_t)i * lda), wv);
         }
     }
     UNROLL for (int i = 0; i < rows; i++)
@@ -92,27 +78,4 @@ static void tile(size_t rows, size_t words, const uint8_t *a, size_t lda, const 
     tiles[rows - 1](words, a, lda, b, sums, ld);
 }
 
-/* Pairs whose sum is beyond 128, of 32 weights: a bit for each byte. */
-VFN uint32_t far(const int8_t *w)
-{
-    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)w),
-                  sums = _mm256_maddubs_epi16(_mm256_set1_epi8(1), v);
-    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(_mm256_abs_epi16(sums), _mm256_set1_epi16(128)));
-}
-
-static int split(int8_t *w, int8_t *more)
-{
-    int any = 0;
-    for (int i = 0; i < V_LANES * 4; i += 32) {
-        const uint32_t bits = far(w + i);
-        any |= bits != 0;
-        if (more) memset(more + i, 0, 32);
-        for (uint32_t left = more ? bits : 0; left; left &= left - 1) {
-            const int k = i + __builtin_ctz(left);
-            more[k] = w[k] / 2, w[k] -= more[k];
-        }
-    }
-    return any;
-}
-
-const ortc_halved_body V_NAME(ortc_halved_body) = {V_LANES, tile, split};
+const ortc_halved_body V_NAME(ortc_halved_body) = {V_LANES, tile, v_split_halves};
