@@ -401,38 +401,61 @@ static more_of more_at(char *packed, size_t words, int64_t blocks, int lanes)
                      word + to_line(n * sizeof(ortc_blocked_more)), each, lanes * WORD};
 }
 
-/* Two weights with which 255 of both do not fit 16 bits (kernels/common/vector/halves.h). */
-static int is_far(int a, int b) { return (unsigned)(a + b + 128) > 256; }
-
-/* How many words of W have such, of so many filters at a time. */
-static size_t far_words(const ortc_conv_geometry *g, int stem, int lanes, uint8_t flip, const uint8_t *w)
+/* Words of a block of n filters: W, [filter][channel][tap] from w on, becomes [block of input][tap][word][16
+ * filters][4 channels] of s8 (flip: what makes them so); sums [16]: of filters. */
+static void fill_block(const ortc_conv_geometry *g, int stem, uint8_t flip, int64_t n, const uint8_t *w,
+                       int8_t *dst, int32_t *sums)
 {
-    const int64_t taps = g->kernel_count, c = g->channels, parts = ceil_div(g->filters, lanes);
-    const int64_t words = (stem ? 1 : ceil_div(c, WORD)) * taps;
-    uint8_t *far = malloc((size_t)words);
-    size_t n = 0;
-    for (int64_t b = 0; far && b < g->group * parts; b++) {
-        const int64_t filters = min64(lanes, g->filters - b % parts * lanes);
-        memset(far, 0, (size_t)words);
-        for (int64_t o = 0; o < filters; o++, w += c * taps)
-            for (int64_t i = 0; i + 1 < c; i += 2) {
-                const uint8_t *p = w + i * taps, *q = p + taps;
-                uint8_t *to = far + i / WORD * taps;
-                for (int64_t t = 0; t < taps; t++)
-                    to[t] |= (uint8_t)is_far((int8_t)(p[t] ^ flip), (int8_t)(q[t] ^ flip));
+    enum { STAGED = 64 }; /* taps */
+    uint8_t rows[ORTC_BLOCK][STAGED][ORTC_BLOCK];
+    const int64_t taps = g->kernel_count, c = g->channels, deep = stem ? WORD : ORTC_BLOCK;
+    memset(sums, 0, ORTC_BLOCK * sizeof *sums);
+    for (int64_t c0 = 0; c0 < c; c0 += deep)
+        for (int64_t t0 = 0; t0 < taps; t0 += STAGED) {
+            const int64_t some = min64(deep, c - c0), m = min64(STAGED, taps - t0);
+            if (n < ORTC_BLOCK || some < deep) memset(rows, 0, sizeof rows);
+            for (int64_t o = 0; o < n; o++) {
+                const uint8_t *from = w + (o * c + c0) * taps + t0;
+                int32_t sum = 0;
+                for (int64_t i = 0; taps > 1 && i < some; i++, from += taps)
+                    for (int64_t t = 0; t < m; t++) sum += (int8_t)(rows[o][t][i] = from[t] ^ flip);
+                for (int64_t i = 0; taps == 1 && i < some; i++)
+                    sum += (int8_t)(rows[o][0][i] = from[i] ^ flip);
+                sums[o] += sum;
             }
-        for (int64_t i = 0; i < words; i++) n += far[i];
+            for (int64_t t = 0; t < m; t++)
+                for (int64_t q = 0; q < deep; q += WORD)
+                    for (int64_t o = 0; o < ORTC_BLOCK; o++, dst += WORD) memcpy(dst, &rows[o][t][q], WORD);
+        }
+}
+
+/* How many words of W, of so many filters at a time, have what is halved; SIZE_MAX: memory is short. */
+static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, uint8_t flip,
+                        const uint8_t *w)
+{
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), size = bytes->splits * WORD,
+                  all = (stem ? WORD : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK) * g->kernel_count *
+                        ORTC_BLOCK;
+    int8_t *block = malloc((size_t)all);
+    size_t n = block ? 0 : SIZE_MAX;
+    for (int64_t b = 0; block && b < g->group * outs; b++) {
+        const int64_t filters = min64(ORTC_BLOCK, g->filters - b % outs * ORTC_BLOCK);
+        int32_t sums[ORTC_BLOCK];
+        fill_block(g, stem, flip, filters, w, block, sums);
+        w += filters * g->channels * g->kernel_count;
+        for (int64_t i = 0; i < all; i += size) n += (size_t)bytes->split(block + i, NULL);
     }
-    if (!far) n = (size_t)(g->group * parts * words); /* as many as there may be */
-    free(far);
+    free(block);
     return n;
 }
 
 /* 0: there are too many. */
-static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem, int lanes, const void *w)
+static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem,
+                         const ortc_blocked_bytes *bytes, const void *w)
 {
+    const int lanes = bytes->splits;
     const int64_t parts = g->group * ceil_div(g->filters, ORTC_BLOCK) * (ORTC_BLOCK / lanes);
-    const size_t n = far_words(g, stem, lanes, type == ORTC_U8 ? 0x80 : 0, w);
+    const size_t n = far_words(g, stem, bytes, type == ORTC_U8 ? 0x80 : 0, w);
     if (n > UINT32_MAX) return 0;
     return to_line((size_t)(parts + 1) * sizeof(uint32_t)) + to_line(n * sizeof(ortc_blocked_more)) +
            n * (size_t)lanes * WORD;
@@ -441,16 +464,16 @@ static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem,
 size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w)
 {
     const int bytes = type_of(type) == ORTC_BLOCKED_BYTES;
+    const ortc_blocked_bytes *body = bytes ? ortc_blocked_bytes_get() : NULL;
     const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     const int64_t word = bytes ? WORD : form >= ORTC_BLOCKED_PAIRS ? PAIR : 1;
     const int64_t in = ceil_div(stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK, word);
     const double filters = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK;
     const double all = filters * (double)weight_bytes(type_of(type), form) *
                        ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
-    const int lanes = bytes && w && ortc_blocked_bytes_get() ? ortc_blocked_bytes_get()->splits : 0;
     if (!(all < 1e15)) return 0;
-    if (!lanes) return (size_t)all;
-    const size_t more = more_bytes(g, type, stem, lanes, w);
+    if (!w || !body || !body->split) return (size_t)all;
+    const size_t more = more_bytes(g, type, stem, body, w);
     return more ? (size_t)all + more : 0;
 }
 
@@ -507,35 +530,24 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* The same of bytes, [block of input][tap][word][16 filters][4 channels], as s8; sums behind all of them. */
+/* The same of bytes; sums behind all of them. */
 static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const ortc_conv_geometry *g = a->g;
-    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
-                  deep = a->stem ? WORD : ORTC_BLOCK, ins = ceil_div(g->channels, deep);
-    const int64_t part = taps * deep * ORTC_BLOCK;
-    const uint8_t flip = a->flip ? 0x80 : 0;
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), deep = a->stem ? WORD : ORTC_BLOCK,
+                  all = ceil_div(g->channels, deep) * g->kernel_count * deep * ORTC_BLOCK;
+    int32_t *sums = (int32_t *)(void *)(a->dst + g->group * outs * all);
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
-        const uint8_t *w = (const uint8_t *)a->w + (b / outs * g->filters + first) * g->channels * taps;
-        int8_t *dst = (int8_t *)a->dst + b * ins * part;
-        int32_t sums[ORTC_BLOCK] = {0};
-        memset(dst, 0, (size_t)(ins * part));
-        for (int64_t o = 0; o < n; o++)
-            for (int64_t c = 0; c < g->channels; c++) {
-                int8_t *to = dst + c / deep * part + (c % deep / WORD * ORTC_BLOCK + o) * WORD + c % WORD;
-                for (int64_t t = 0; t < taps; t++, to += deep * ORTC_BLOCK) {
-                    *to = (int8_t)(*w++ ^ flip);
-                    sums[o] += *to;
-                }
-            }
-        memcpy(a->dst + g->group * outs * ins * part + b * (int64_t)sizeof sums, sums, sizeof sums);
+        const char *w = a->w + (b / outs * g->filters + first) * g->channels * g->kernel_count;
+        fill_block(g, a->stem, a->flip ? 0x80 : 0, n, (const uint8_t *)w, (int8_t *)a->dst + b * all,
+                   sums + b * ORTC_BLOCK);
     }
 }
 
-/* What is far in all words, in order. */
+/* Halves what must be, and lists it, part by part in order of its words. */
 static void split_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, char *packed)
 {
     const int lanes = bytes->splits;
@@ -543,16 +555,15 @@ static void split_words(const ortc_conv_geometry *g, int stem, const ortc_blocke
                   step = stem ? 1 : WORDS, ins = stem ? 1 : ceil_div(g->channels, ORTC_BLOCK),
                   words = ins * taps * step, pitch = ORTC_BLOCK * WORD;
     const size_t all = word_bytes(blocks, ins, taps, step);
-    memset(packed + all + blocks * ORTC_BLOCK * 4, 0,
+    memset(packed + all + blocks * ORTC_BLOCK * 4, 0, /* there are none yet */
            to_line((size_t)(blocks * (ORTC_BLOCK / lanes) + 1) * sizeof(uint32_t)));
     more_of more = more_at(packed, all, blocks, lanes);
     int8_t *const w = (int8_t *)packed;
     uint32_t n = 0;
     for (int64_t k = 0; k < blocks * more.each; k++) {
-        const int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
+        int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
         more.begin[k] = n;
-        for (int64_t i = 0; i < words; i++)
-            n += (uint32_t)bytes->split((int8_t *)(uintptr_t)part + i * pitch, NULL);
+        for (int64_t i = 0; i < words; i++, part += pitch) n += (uint32_t)bytes->split(part, NULL);
     }
     more.begin[blocks * more.each] = n;
     more = more_at(packed, all, blocks, lanes);
