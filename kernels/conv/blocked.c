@@ -266,9 +266,13 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
                          : p->flat     ? 2.0 * (double)p->rows
                                        : 2);
     const double line = p->stem ? (double)p->pitch * (double)p->e.stride[2] : 0;
-    if ((staged + sums + line) * 4 > SCRATCH_LIMIT) return 0;
+    const double places = p->bytes && p->bytes->splits
+                              ? (double)(ORTC_BLOCKED_PARTS * p->chunk * p->taps * p->step)
+                              : 0;
+    if ((staged + sums + line + 2 * places) * 4 > SCRATCH_LIMIT) return 0;
     p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
-    p->scratch = (size_t)(staged + sums + line) * sizeof(float);
+    p->places = ((int64_t)(staged + sums + line) + 1) / 2 * 2;
+    p->scratch = (size_t)p->places * sizeof(float) + (size_t)places * sizeof(int64_t);
     p->offset = malloc((size_t)p->taps * sizeof *p->offset);
     if (!p->offset) return 0;
     find_taps(p);
@@ -375,7 +379,7 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
 
 /* Bytes of words of bytes, behind which there are sums of filters, and then what is taken once more:
  * uint32_t [parts + 1], where each part's begin, a part being as many filters as a register has,
- * ortc_blocked_more [n], weights [n][filter][4], each at a multiple of a cache line. */
+ * more_word [n], weights [n][filter][4], each at a multiple of a cache line. */
 static size_t word_bytes(int64_t blocks, int64_t ins, int64_t taps, int64_t step)
 {
     return (size_t)(blocks * ins * taps * step * ORTC_BLOCK * WORD);
@@ -383,10 +387,16 @@ static size_t word_bytes(int64_t blocks, int64_t ins, int64_t taps, int64_t step
 
 static size_t to_line(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
+/* A word of x that is taken once more. */
+typedef struct more_word {
+    uint32_t group;
+    uint16_t tap, word;
+} more_word;
+
 /* What is taken once more, in a packed form. */
 typedef struct more_of {
     uint32_t *begin;
-    ortc_blocked_more *word; /* NULL: nothing */
+    more_word *word; /* NULL: nothing */
     char *w;
     int64_t each, size; /* parts of a block, bytes of a part's weights */
 } more_of;
@@ -397,8 +407,8 @@ static more_of more_at(char *packed, size_t words, int64_t blocks, int lanes)
     char *word = begin + to_line((size_t)(blocks * each + 1) * sizeof(uint32_t));
     uint32_t n;
     memcpy(&n, (uint32_t *)(void *)begin + blocks * each, sizeof n);
-    return (more_of){(uint32_t *)(void *)begin, (ortc_blocked_more *)(void *)word,
-                     word + to_line(n * sizeof(ortc_blocked_more)), each, lanes * WORD};
+    return (more_of){(uint32_t *)(void *)begin, (more_word *)(void *)word,
+                     word + to_line(n * sizeof(more_word)), each, lanes * WORD};
 }
 
 /* Words of a block of n filters: W, [filter][channel][tap] from w on, becomes [block of input][tap][word][16
@@ -457,7 +467,7 @@ static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem,
     const int64_t parts = g->group * ceil_div(g->filters, ORTC_BLOCK) * (ORTC_BLOCK / lanes);
     const size_t n = far_words(g, stem, bytes, type == ORTC_U8 ? 0x80 : 0, w);
     if (n > UINT32_MAX) return 0;
-    return to_line((size_t)(parts + 1) * sizeof(uint32_t)) + to_line(n * sizeof(ortc_blocked_more)) +
+    return to_line((size_t)(parts + 1) * sizeof(uint32_t)) + to_line(n * sizeof(more_word)) +
            n * (size_t)lanes * WORD;
 }
 
@@ -572,8 +582,8 @@ static void split_words(const ortc_conv_geometry *g, int stem, const ortc_blocke
         for (int64_t i = 0; i < words; i++, part += pitch) {
             if (!bytes->split(part, NULL)) continue;
             bytes->split(part, (int8_t *)more.w);
-            *more.word++ = (ortc_blocked_more){(uint32_t)(i / step / taps), (uint16_t)(i / step % taps),
-                                               (uint16_t)(i % step)};
+            *more.word++ = (more_word){(uint32_t)(i / step / taps), (uint16_t)(i / step % taps),
+                                       (uint16_t)(i % step)};
             more.w += more.size;
         }
     }
@@ -656,7 +666,9 @@ typedef struct task {
     int64_t plane, row, rows, column, pixels; /* of output */
     int64_t block, blocks;
     float *stage, *sums, *line;
-    int64_t second; /* of pairs of a plain image: bytes to the second channel; 0: there is none */
+    int64_t second;  /* of pairs of a plain image: bytes to the second channel; 0: there is none */
+    int64_t *places; /* of what is taken once more */
+    ortc_blocked_more more[ORTC_BLOCKED_PARTS];
 } task;
 
 /* Pixels of a plain image as a stem reads them: one channel's in f32, or words of two or of all channels. */
@@ -789,17 +801,19 @@ static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t words, int
                  (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * WORD;
 }
 
-/* What blocks `block` on take once more of groups g0 .. g1-1. */
-static void take_more(const more_of *m, ortc_blocked_tile *tile, int64_t block, int64_t blocks, int64_t g0,
-                      int64_t g1)
+/* What blocks `block` on take once more of groups g0 .. g1-1, `plane` apart. */
+static void take_more(task *t, int64_t block, int64_t blocks, int64_t g0, int64_t g1, int64_t plane)
 {
-    tile->group = (size_t)g0;
+    const more_of *m = &t->j->more;
+    const int64_t *offset = t->j->p->offset;
+    int64_t *at = t->places;
     for (int64_t i = 0; i < blocks * m->each; i++) {
         uint32_t from = m->begin[block * m->each + i], to = m->begin[block * m->each + i + 1];
         while (from < to && m->word[from].group < g0) from++;
         while (from < to && m->word[to - 1].group >= g1) to--;
-        tile->more[i] = m->word + from, tile->n_more[i] = to - from;
-        tile->more_w[i] = m->w + from * m->size;
+        t->more[i] = (ortc_blocked_more){to - from, at, m->w + from * m->size};
+        for (const more_word *w = m->word + from; w < m->word + to; w++)
+            *at++ = ((w->group - g0) * plane + offset[w->tap] + w->word) * WORD;
     }
 }
 
@@ -844,14 +858,14 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .half = half,
                               .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                               .lo = straight ? j->a->tail->lo : 0,
-                              .hi = straight ? j->a->tail->hi : 0};
+                              .hi = straight ? j->a->tail->hi : 0,
+                              .more = t->more};
     ortc_blocked_tile_fn *run = p->pairs   ? p->stem ? p->pairs->stem : p->pairs->dense
                                 : p->bytes ? p->stem ? p->bytes->stem : p->bytes->dense
                                 : p->stem  ? p->uk->stem
                                            : p->uk->dense[p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
     if (residual) residual += first * size;
-    if (j->more.word) take_more(&j->more, &tile, block, blocks, g0, g1);
     const int64_t tiles = ceil_div(t->pixels, most), lines = lines_of(t, block + blocks, tiles),
                   some = apart ? FINISHED : tiles;
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
@@ -902,9 +916,11 @@ static void run_task(task *t)
             fill_stage(t, g0, g1);
             if (p->flat) t->pixels *= t->rows, t->rows = 1;
         }
-        for (int64_t b = 0; b < t->blocks; b += wide)
-            for (int64_t r = 0; r < t->rows; r++)
-                one_row(t, x + r * row, plane, g0, g1, t->block + b, min64(wide, t->blocks - b), r);
+        for (int64_t b = 0; b < t->blocks; b += wide) {
+            const int64_t n = min64(wide, t->blocks - b);
+            if (t->j->more.word) take_more(t, t->block + b, n, g0, g1, plane);
+            for (int64_t r = 0; r < t->rows; r++) one_row(t, x + r * row, plane, g0, g1, t->block + b, n, r);
+        }
     }
 }
 
@@ -919,6 +935,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t b = rest % p->block_tasks * p->blocks;
         rest /= p->block_tasks;
         task t = {.j = j, .stage = space, .sums = space + p->sums, .line = space + p->line};
+        t.places = (int64_t *)(void *)(space + p->places);
         t.column = rest % p->segments * p->segment, rest /= p->segments;
         t.pixels = min64(p->segment, p->e.out[2] - t.column);
         t.row = rest % p->row_tasks * p->rows, rest /= p->row_tasks;

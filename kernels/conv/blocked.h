@@ -56,9 +56,11 @@ typedef struct ortc_blocked_plan {
     int64_t row_skip, row_step;     /* rows of input for one of these; of these for one of output */
     int64_t phases;                 /* of a row */
     int64_t grain;
-    int64_t sums, line; /* places in scratch, in floats: results to be finished there, a row to be widened */
-    size_t scratch;     /* bytes for each worker */
-    int64_t *offset;    /* of each tap; owned */
+    /* Where things are in scratch, in floats: results to be finished there, a row to be widened, and the
+     * places of what is taken once more. */
+    int64_t sums, line, places;
+    size_t scratch;  /* bytes for each worker */
+    int64_t *offset; /* of each tap; owned */
 } ortc_blocked_plan;
 
 /* What is multiplied: channels of blocks, of a plain image, or, of f32 and bf16, pairs of a block's, or of

@@ -13,7 +13,7 @@
  * words; weights are [output block][group][tap][word][16 output channels][4]; sums are s32, exact, and stay
  * so: no residual, no clip. Where an instruction adds two products in 16 bits, pairs of weights whose sum is
  * beyond 128 are halved, and the other halves are words of their own, at the end, for as many output channels
- * as a register has (ortc_blocked_more).
+ * as a register has (ortc_blocked_more): words of x that are taken once more.
  *
  * Of pairs (ortc_blocked_pairs) the same with two bf16 where an f32 is above: a pixel of a group is 8 words
  * of x (step 8), of a stem two channels in one, a depth counts words, weights are [output block][group][tap]
@@ -27,10 +27,13 @@
 #include "kernels/common/uk.h"
 #include "kernels/common/window_runs.h"
 
-/* Of bytes: a word of x that is taken once more, with weights that stand elsewhere. */
+enum { ORTC_BLOCKED_PARTS = 2 }; /* registers of a pixel's sums, of all blocks of a tile */
+
+/* What is taken once more for a register. */
 typedef struct ortc_blocked_more {
-    uint32_t group;
-    uint16_t tap, word;
+    size_t n;
+    const int64_t *at; /* bytes from x to that of pixel 0 */
+    const char *w;     /* [output channel][4] of each */
 } ortc_blocked_more;
 
 /* One tile. Addresses of any alignment. */
@@ -56,12 +59,7 @@ typedef struct ortc_blocked_tile {
      * group, and as many w_block behind for two blocks. */
     const char *next;
     size_t next_lines;
-    /* Of bytes, for each register of a pixel: what is taken once more, in order of groups, which begin at
-     * `group`. */
-    const ortc_blocked_more *more[2];
-    const char *more_w[2]; /* [output channel][4] of each */
-    size_t n_more[2];
-    size_t group;
+    const ortc_blocked_more *more; /* [ORTC_BLOCKED_PARTS], of bytes that are split */
 } ortc_blocked_tile;
 
 /* Pixels 1 .. most_pixels, blocks 1 .. most_blocks. */
