@@ -439,7 +439,8 @@ static void fill_block(const ortc_conv_geometry *g, int stem, uint8_t flip, int6
         }
 }
 
-/* How many words of W, of so many filters at a time, have what is halved; SIZE_MAX: memory is short. */
+/* How many words of W, of so many filters at a time, have what is halved; all of them where memory is
+ * short: as many as there may be. */
 static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, uint8_t flip,
                         const uint8_t *w)
 {
@@ -447,7 +448,7 @@ static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocke
                   all = (stem ? WORD : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK) * g->kernel_count *
                         ORTC_BLOCK;
     int8_t *block = malloc((size_t)all);
-    size_t n = block ? 0 : SIZE_MAX;
+    size_t n = block ? 0 : (size_t)(g->group * outs * all / size);
     for (int64_t b = 0; block && b < g->group * outs; b++) {
         const int64_t filters = min64(ORTC_BLOCK, g->filters - b % outs * ORTC_BLOCK);
         int32_t sums[ORTC_BLOCK];

@@ -91,11 +91,10 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
         fill_panel(&p, q, of, src, w, sums);
         for (int half = 0; half < 2; half++) more += split_words(body, &p, half, w);
     }
-    const int done = w && sums;
+    if (!w || !sums) more = (size_t)(2 * p.panels * p.words); /* memory is short: as many as there may be */
     free(w);
     free(sums);
-    return done && more <= UINT32_MAX ? p.more + to_line(more * sizeof(uint32_t)) + more * body->lanes * 4
-                                      : 0;
+    return more <= UINT32_MAX ? p.more + to_line(more * sizeof(uint32_t)) + more * body->lanes * 4 : 0;
 }
 
 typedef struct fill_arg {
