@@ -89,8 +89,6 @@ typedef struct ortc_conv_integer_state {
 
 ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);
 ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void **out_state);
-/* Whether W's zero points (the ports are the node's) are known to be 0 once it is moved by so much. */
-int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved);
 /* x's zero point, moved by 128 where `flip` says so: its lower 8 bits lie beside the image. */
 ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out);
 /* What n sums begin with: minus that, times the sums of filters. cpu_integer_blocks.c */

@@ -60,24 +60,14 @@ ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void 
     return ORTC_OK;
 }
 
-int ortc_conv_integer_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved)
-{
-    const ortc_view *v = n_in > 3 && in[3].dtype ? &in[3] : NULL;
-    if (!v) return moved == 0;
-    if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
-    for (int64_t i = 0; i < ortc_view_count(v); i++)
-        if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
-    return 1;
-}
-
-/* The same as it is packed for a product. */
+/* Whether W's zero points are 0 as it is packed for a product. */
 static int is_symmetric(const ortc_plan *p, const ortc_product_form *form)
 {
     const ortc_dtype w = p->in[1].dtype;
-    return ortc_conv_integer_symmetric(p->in, p->n_in,
-                                       form->type == ORTC_U8 && w == ORTC_I8   ? 128
-                                       : form->type == ORTC_I8 && w == ORTC_U8 ? -128
-                                                                               : 0);
+    return ortc_product_symmetric(p->in, p->n_in,
+                                  form->type == ORTC_U8 && w == ORTC_I8   ? 128
+                                  : form->type == ORTC_I8 && w == ORTC_U8 ? -128
+                                                                          : 0);
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */

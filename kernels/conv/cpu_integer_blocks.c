@@ -10,6 +10,7 @@
 
 #include "blocked.h"
 #include "cpu.h"
+#include "kernels/gemm/product_packing.h"
 #include "kernels/common/element.h"
 
 #define FORM(stem) ((uint64_t)0xb17e5 << 32 | (uint64_t)(stem))
@@ -58,7 +59,7 @@ static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc
     if (!ortc_blocked_bytes_get())
         return ortc_no(why, "the processor has no instruction for it, or a better one");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    if (!ortc_conv_integer_symmetric(q->in, q->n_in, w == ORTC_U8 ? -128 : 0))
+    if (!ortc_product_symmetric(q->in, q->n_in, w == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
     if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, 0, &d))

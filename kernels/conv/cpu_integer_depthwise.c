@@ -9,6 +9,7 @@
 
 #include "blocked_depthwise.h"
 #include "cpu.h"
+#include "kernels/gemm/product_packing.h"
 #include "kernels/common/element.h"
 
 #define FORM ((uint64_t)0xd3b7 << 32)
@@ -88,7 +89,7 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     ortc_blocked_depthwise_plan d;
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    if (!ortc_conv_integer_symmetric(q->in, q->n_in, q->in[1].dtype == ORTC_U8 ? -128 : 0))
+    if (!ortc_product_symmetric(q->in, q->n_in, q->in[1].dtype == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
     if (ortc_conv_is_empty(&g) || !ortc_blocked_depthwise_plan_init(&g, q->in[0].dtype, 0, &d))

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "kernels/gemm/product_packing.h"
 #include "kernels/common/cpu_device.h"
 #include "kernels/common/element.h"
 #include "kernels/gemm/integer_tail.h"
@@ -218,7 +219,7 @@ static ortc_status choose_bytes(const void *state, const ortc_question *q, ortc_
 {
     const ortc_conv_integer_state *s = state;
     ortc_conv_geometry g;
-    if (!ortc_conv_integer_symmetric(q->in, q->n_in, q->in[1].dtype == ORTC_U8 ? -128 : 0))
+    if (!ortc_product_symmetric(q->in, q->n_in, q->in[1].dtype == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
     ORTC_TRY(choose(ORTC_TILED_BYTES, &g, q, o, why));

@@ -45,7 +45,7 @@ typedef struct ortc_halved {
     int64_t m, n, k;
     int64_t rows, panels; /* of a task */
     size_t scratch;       /* bytes for each worker */
-    size_t workspace;     /* bytes: A, where it is not read as it lies */
+    size_t workspace;     /* bytes: what sums begin with, and A where it is not read as it lies */
     int copies, flip;     /* flip: A is s8 */
 } ortc_halved;
 void ortc_halved_init(const ortc_halved_body *, int64_t m, int64_t n, int64_t k, ortc_dtype a,

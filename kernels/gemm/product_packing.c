@@ -1,6 +1,7 @@
 /* Packing constant operands (product_packing.h), keyed by their form, extents and type. */
 #include "product_packing.h"
 
+#include "kernels/common/element.h"
 #include "kernels/gemm/epilogue.h"
 
 /* Compared bytewise: no padding between these. */
@@ -47,4 +48,14 @@ ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_
     const pack_param param = {.of = *what, .form = *form};
     return ortc_plan_pack(p, port, form->type == ORTC_BF16 ? &packing_bf16 : &packing, &param, sizeof param,
                           out);
+}
+
+int ortc_product_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved)
+{
+    const ortc_view *v = n_in > 3 && in[3].dtype ? &in[3] : NULL;
+    if (!v) return moved == 0;
+    if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
+    for (int64_t i = 0; i < ortc_view_count(v); i++)
+        if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
+    return 1;
 }

@@ -53,18 +53,6 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 
 static int64_t count_of(const ortc_view *v) { return v->dtype ? ortc_view_count(v) : 0; }
 
-/* Whether B's zero points, as s8, are known to be 0. */
-static int is_symmetric(const ortc_plan *p)
-{
-    const ortc_view *v = p->n_in > 3 && p->in[3].dtype ? &p->in[3] : NULL;
-    const int64_t moved = p->in[1].dtype == ORTC_U8 ? -128 : 0;
-    if (!v) return moved == 0;
-    if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
-    for (int64_t i = 0; i < ortc_view_count(v); i++)
-        if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
-    return 1;
-}
-
 static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, matmul_plan *g)
 {
     const ortc_matmul_shape *s = &g->shape;
@@ -90,7 +78,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const ortc_matmul_shape *s = &g->shape;
     const ortc_halved_body *body = ortc_halved_get();
     const int constant = s->batch == 1 && (b->flags & ORTC_VIEW_CONST) && s->m && s->n && s->k;
-    if (body && constant && is_symmetric(p) && !(p->n_in > 2 && count_of(&p->in[2]) > 1)) {
+    if (body && constant && ortc_product_symmetric(p->in, p->n_in, b->dtype == ORTC_U8 ? -128 : 0) &&
+        !(p->n_in > 2 && count_of(&p->in[2]) > 1)) {
         status = plan_halved(p, body, g);
         if (status)
             free(g);
