@@ -1,4 +1,4 @@
-/* The loops of blocked.h: planning, laying out, tiles, finishing. */
+/* The loops of blocked.h: planning, laying out, tiles, finishing; its weights are blocked_weights.c. */
 #include "blocked.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "kernels/common/counts.h"
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
+#include "blocked_weights.h"
 #include "tiled.h"
-#include "turned.h"
 
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
 #define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
@@ -27,13 +27,9 @@
 #define GRAIN_MACS 0.1e6
 #define FINISHED 4   /* tiles whose sums are finished together: in L1 */
 #define FAR_WEIGHT 5 /* times a multiplication of many pixels */
-#define WORD 4       /* bytes that are multiplied together, */
-#define WORDS (ORTC_BLOCK / WORD)
 #define LAID_OUT 80  /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
 #define LAID_PART 20 /* from L3 */
 #define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
-#define PAIR 2
-#define LINE 64
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -84,20 +80,10 @@ int ortc_conv_extents(const ortc_conv_geometry *g, ortc_window_extents *e)
     return 1;
 }
 
-static int32_t type_of(ortc_dtype t)
-{
-    return t == ORTC_U8 || t == ORTC_I8 ? ORTC_BLOCKED_BYTES : ortc_float_index(t);
-}
 static int64_t type_bytes(int32_t type) /* of an element of x */
 {
     return type == ORTC_FLOAT_F32 ? 4 : type == ORTC_BLOCKED_BYTES ? 1 : 2;
 }
-/* Of what the micro-kernels take as an element of W: of bytes and pairs a word. */
-static int64_t weight_bytes(int32_t type, int form)
-{
-    return form == ORTC_BLOCKED_DENSE && (type == ORTC_FLOAT_F16 || type == ORTC_FLOAT_BF16) ? 2 : 4;
-}
-
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
 
 /* Nothing outside of the image is read, nothing skipped along a row. */
@@ -230,7 +216,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     p->uk = ortc_blocked_uk_get();
     p->columns = ortc_columns_uk_select();
     p->convert = ortc_convert_get();
-    p->type = type_of(type);
+    p->type = ortc_blocked_type(type);
     p->stem = stem;
     p->images = g->images, p->group = g->group, p->channels = c;
     p->ins = stem ? c : ceil_div(c, ORTC_BLOCK), p->depth = stem ? 1 : (c - 1) % ORTC_BLOCK + 1;
@@ -239,14 +225,14 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
         p->bytes = ortc_blocked_bytes_get();
         if (!p->bytes) return 0;
         p->flip = type == ORTC_I8;
-        p->depth = ceil_div(p->depth, WORD), p->step = ceil_div(p->step, WORD);
+        p->depth = ceil_div(p->depth, ORTC_BLOCKED_WORD), p->step = ceil_div(p->step, ORTC_BLOCKED_WORD);
         if (stem) p->ins = 1;
     }
     if (form == ORTC_BLOCKED_PAIRS || form == ORTC_BLOCKED_STEM_PAIRS) {
         p->pairs = ortc_blocked_pairs_get();
         if (!p->pairs || (stem && p->type != ORTC_FLOAT_BF16)) return 0;
-        p->depth = ceil_div(p->depth, PAIR), p->step = ceil_div(p->step, PAIR);
-        if (stem) p->ins = ceil_div(c, PAIR);
+        p->depth = ceil_div(p->depth, ORTC_BLOCKED_PAIR), p->step = ceil_div(p->step, ORTC_BLOCKED_PAIR);
+        if (stem) p->ins = ceil_div(c, ORTC_BLOCKED_PAIR);
     }
     p->pixel = (stem ? 1 : ORTC_BLOCK) * type_bytes(p->type);
     p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
@@ -375,281 +361,6 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
         e->uk->narrow[e->type]((size_t)n, sums, lanes, y);
 }
 
-/* ---- Weights ------------------------------------------------------------------------------------------- */
-
-/* Bytes of words of bytes, behind which there are sums of filters, and then what is taken once more:
- * uint32_t [parts + 1], where each part's begin, a part being as many filters as a register has,
- * more_word [n], weights [n][filter][4], each at a multiple of a cache line. */
-static size_t word_bytes(int64_t blocks, int64_t ins, int64_t taps, int64_t step)
-{
-    return (size_t)(blocks * ins * taps * step * ORTC_BLOCK * WORD);
-}
-
-static size_t to_line(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
-
-/* A word of x that is taken once more. */
-typedef struct more_word {
-    uint32_t group;
-    uint16_t tap, word;
-} more_word;
-
-/* What is taken once more, in a packed form. */
-typedef struct more_of {
-    uint32_t *begin;
-    more_word *word; /* NULL: nothing */
-    char *w;
-    int64_t each, size; /* parts of a block, bytes of a part's weights */
-} more_of;
-static more_of more_at(char *packed, size_t words, int64_t blocks, int lanes)
-{
-    const int64_t each = ORTC_BLOCK / lanes;
-    char *begin = packed + words + (size_t)blocks * ORTC_BLOCK * sizeof(int32_t);
-    char *word = begin + to_line((size_t)(blocks * each + 1) * sizeof(uint32_t));
-    uint32_t n;
-    memcpy(&n, (uint32_t *)(void *)begin + blocks * each, sizeof n);
-    return (more_of){(uint32_t *)(void *)begin, (more_word *)(void *)word,
-                     word + to_line(n * sizeof(more_word)), each, lanes * WORD};
-}
-
-/* Words of a block of n filters: W, [filter][channel][tap] from w on, becomes [block of input][tap][word][16
- * filters][4 channels] of s8 (flip: what makes them so); sums [16]: of filters. */
-static void fill_block(const ortc_conv_geometry *g, int stem, uint8_t flip, int64_t n, const uint8_t *w,
-                       int8_t *dst, int32_t *sums)
-{
-    enum { STAGED = 64 }; /* taps */
-    uint8_t rows[ORTC_BLOCK][STAGED][ORTC_BLOCK];
-    const int64_t taps = g->kernel_count, c = g->channels, deep = stem ? WORD : ORTC_BLOCK;
-    memset(sums, 0, ORTC_BLOCK * sizeof *sums);
-    for (int64_t c0 = 0; c0 < c; c0 += deep)
-        for (int64_t t0 = 0; t0 < taps; t0 += STAGED) {
-            const int64_t some = min64(deep, c - c0), m = min64(STAGED, taps - t0);
-            if (n < ORTC_BLOCK || some < deep) memset(rows, 0, sizeof rows);
-            for (int64_t o = 0; o < n; o++) {
-                const uint8_t *from = w + (o * c + c0) * taps + t0;
-                int32_t sum = 0;
-                for (int64_t i = 0; taps > 1 && i < some; i++, from += taps)
-                    for (int64_t t = 0; t < m; t++) sum += (int8_t)(rows[o][t][i] = from[t] ^ flip);
-                for (int64_t i = 0; taps == 1 && i < some; i++)
-                    sum += (int8_t)(rows[o][0][i] = from[i] ^ flip);
-                sums[o] += sum;
-            }
-            for (int64_t t = 0; t < m; t++)
-                for (int64_t q = 0; q < deep; q += WORD)
-                    for (int64_t o = 0; o < ORTC_BLOCK; o++, dst += WORD) memcpy(dst, &rows[o][t][q], WORD);
-        }
-}
-
-/* How many words of W, of so many filters at a time, have what is halved; all of them where memory is
- * short: as many as there may be. */
-static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, uint8_t flip,
-                        const uint8_t *w)
-{
-    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), size = bytes->splits * WORD,
-                  all = (stem ? WORD : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK) * g->kernel_count *
-                        ORTC_BLOCK;
-    int8_t *block = malloc((size_t)all);
-    size_t n = block ? 0 : (size_t)(g->group * outs * all / size);
-    for (int64_t b = 0; block && b < g->group * outs; b++) {
-        const int64_t filters = min64(ORTC_BLOCK, g->filters - b % outs * ORTC_BLOCK);
-        int32_t sums[ORTC_BLOCK];
-        fill_block(g, stem, flip, filters, w, block, sums);
-        w += filters * g->channels * g->kernel_count;
-        for (int64_t i = 0; i < all; i += size) n += (size_t)bytes->split(block + i, NULL);
-    }
-    free(block);
-    return n;
-}
-
-/* 0: there are too many. */
-static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem,
-                         const ortc_blocked_bytes *bytes, const void *w)
-{
-    const int lanes = bytes->splits;
-    const int64_t parts = g->group * ceil_div(g->filters, ORTC_BLOCK) * (ORTC_BLOCK / lanes);
-    const size_t n = far_words(g, stem, bytes, type == ORTC_U8 ? 0x80 : 0, w);
-    if (n > UINT32_MAX) return 0;
-    return to_line((size_t)(parts + 1) * sizeof(uint32_t)) + to_line(n * sizeof(more_word)) +
-           n * (size_t)lanes * WORD;
-}
-
-size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w)
-{
-    const int bytes = type_of(type) == ORTC_BLOCKED_BYTES;
-    const ortc_blocked_bytes *body = bytes ? ortc_blocked_bytes_get() : NULL;
-    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
-    const int64_t word = bytes ? WORD : form >= ORTC_BLOCKED_PAIRS ? PAIR : 1;
-    const int64_t in = ceil_div(stem ? g->channels : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK, word);
-    const double filters = (double)g->group * (double)ceil_div(g->filters, ORTC_BLOCK) * ORTC_BLOCK;
-    const double all = filters * (double)weight_bytes(type_of(type), form) *
-                       ((double)in * (double)g->kernel_count + (bytes ? 1 : 0));
-    if (!(all < 1e15)) return 0;
-    if (!w || !body || !body->split) return (size_t)all;
-    const size_t more = more_bytes(g, type, stem, body, w);
-    return more ? (size_t)all + more : 0;
-}
-
-typedef struct fill_arg {
-    const ortc_conv_geometry *g;
-    int type, stem, flip; /* flip: bytes are u8 */
-    const char *w;
-    char *dst;
-} fill_arg;
-
-/* n output channels, `step` elements apart in W, of `some` input channels: element (o, c, t) goes to
- * [t][c][o], `deep` being the channels of a tap. */
-static void turn_4(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const char *w,
-                   char *dst)
-{
-    enum { MOST = 64 };
-    const int64_t size = ORTC_BLOCK * (int64_t)sizeof(float);
-    float turned[MOST][ORTC_BLOCK];
-    for (int64_t at = 0, m; at < some * taps; at += m) {
-        m = min64(MOST, some * taps - at);
-        ortc_turn_weights(ORTC_F32, w + at * 4, n, step, m, NULL, turned);
-        for (int64_t i = 0; i < m; i++)
-            memcpy(dst + ((at + i) % taps * deep + (at + i) / taps) * size, turned[i], (size_t)size);
-    }
-}
-static void turn_2(int64_t n, int64_t step, int64_t some, int64_t taps, int64_t deep, const char *w,
-                   char *dst)
-{
-    for (int64_t o = 0; o < n; o++)
-        for (int64_t c = 0; c < some; c++)
-            for (int64_t t = 0; t < taps; t++)
-                memcpy(dst + ((t * deep + c) * ORTC_BLOCK + o) * 2, w + (o * step + c * taps + t) * 2, 2);
-}
-
-/* Output blocks of all groups, a block of input after the other: both stay in L1. */
-static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const fill_arg *a = arg;
-    const ortc_conv_geometry *g = a->g;
-    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
-                  deep = a->stem ? 1 : ORTC_BLOCK;
-    const int64_t step = g->channels * taps, ins = ceil_div(g->channels, deep),
-                  part = taps * deep * ORTC_BLOCK;
-    const int64_t size = a->type == ORTC_FLOAT_F32 ? 4 : 2;
-    (void)scratch;
-    for (int64_t b = begin; b < end; b++) {
-        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
-        const char *w = a->w + (b / outs * g->filters + first) * step * size;
-        char *dst = a->dst + b * ins * part * size;
-        memset(dst, 0, (size_t)(ins * part * size));
-        for (int64_t i = 0; i < ins; i++)
-            (size == 4 ? turn_4 : turn_2)(n, step, min64(deep, g->channels - i * deep), taps, deep,
-                                          w + i * deep * taps * size, dst + i * part * size);
-    }
-}
-
-/* The same of bytes; sums behind all of them. */
-static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    const fill_arg *a = arg;
-    const ortc_conv_geometry *g = a->g;
-    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), deep = a->stem ? WORD : ORTC_BLOCK,
-                  all = ceil_div(g->channels, deep) * g->kernel_count * deep * ORTC_BLOCK;
-    int32_t *sums = (int32_t *)(void *)(a->dst + g->group * outs * all);
-    (void)scratch;
-    for (int64_t b = begin; b < end; b++) {
-        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
-        const char *w = a->w + (b / outs * g->filters + first) * g->channels * g->kernel_count;
-        fill_block(g, a->stem, a->flip ? 0x80 : 0, n, (const uint8_t *)w, (int8_t *)a->dst + b * all,
-                   sums + b * ORTC_BLOCK);
-    }
-}
-
-/* Halves what must be, and lists it, part by part in order of its words. */
-static void split_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, char *packed)
-{
-    const int lanes = bytes->splits;
-    const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
-                  step = stem ? 1 : WORDS, ins = stem ? 1 : ceil_div(g->channels, ORTC_BLOCK),
-                  words = ins * taps * step, pitch = ORTC_BLOCK * WORD;
-    const size_t all = word_bytes(blocks, ins, taps, step);
-    memset(packed + all + blocks * ORTC_BLOCK * 4, 0, /* there are none yet */
-           to_line((size_t)(blocks * (ORTC_BLOCK / lanes) + 1) * sizeof(uint32_t)));
-    more_of more = more_at(packed, all, blocks, lanes);
-    int8_t *const w = (int8_t *)packed;
-    uint32_t n = 0;
-    for (int64_t k = 0; k < blocks * more.each; k++) {
-        int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
-        more.begin[k] = n;
-        for (int64_t i = 0; i < words; i++, part += pitch) n += (uint32_t)bytes->split(part, NULL);
-    }
-    more.begin[blocks * more.each] = n;
-    more = more_at(packed, all, blocks, lanes);
-    for (int64_t k = 0; k < blocks * more.each; k++) {
-        int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
-        for (int64_t i = 0; i < words; i++, part += pitch) {
-            if (!bytes->split(part, NULL)) continue;
-            bytes->split(part, (int8_t *)more.w);
-            *more.word++ = (more_word){(uint32_t)(i / step / taps), (uint16_t)(i / step % taps),
-                                       (uint16_t)(i % step)};
-            more.w += more.size;
-        }
-    }
-}
-
-/* The same of pairs, from f32 or bf16: [block of input][tap][word][16 filters][2 channels], of a stem a word
- * for a block. */
-static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
-{
-    enum { MOST_TAPS = 9, MOST = ORTC_BLOCK * MOST_TAPS };
-    const fill_arg *a = arg;
-    const ortc_conv_geometry *g = a->g;
-    const ortc_dtype type = a->type == ORTC_FLOAT_F32 ? ORTC_F32 : ORTC_BF16;
-    const int64_t deep = a->stem ? PAIR : ORTC_BLOCK;
-    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count, step = g->channels * taps,
-                  size = a->type == ORTC_FLOAT_F32 ? 4 : 2, part = deep * ORTC_BLOCK * 2,
-                  ins = ceil_div(g->channels, deep);
-    const ortc_product_pieces *pieces = ortc_product_moves_select()->pieces;
-    float wide[ORTC_BLOCK * MOST], turned[MOST][ORTC_BLOCK];
-    (void)scratch;
-    for (int64_t b = begin; b < end; b++) {
-        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
-        const char *w = a->w + (b / outs * g->filters + first) * step * size;
-        char *dst = a->dst + b * ins * taps * part;
-        float rows[ORTC_BLOCK][ORTC_BLOCK] = {{0}};
-        for (int64_t c = 0; c < g->channels; c += deep, w += deep * taps * size) {
-            const int64_t some = min64(deep, g->channels - c);
-            if (taps <= MOST_TAPS) ortc_turn_weights(type, w, n, step, some * taps, wide, turned);
-            for (int64_t t = 0; t < taps; t++, dst += part) {
-                for (int64_t i = 0; i < some; i++)
-                    if (taps <= MOST_TAPS)
-                        memcpy(rows[i], turned[i * taps + t], sizeof rows[i]);
-                    else
-                        for (int64_t o = 0; o < n; o++)
-                            ortc_convert_get()->widen[a->type](1, w + (o * step + i * taps + t) * size,
-                                                               &rows[i][o]);
-                pieces->pairs(ORTC_BLOCK, (size_t)some, rows[0], 1, (size_t)deep, dst);
-            }
-        }
-    }
-}
-
-int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int form, const void *w,
-                                 void *dst, const ortc_product_threads *threads)
-{
-    const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
-    const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
-    fill_arg a = {g, type_of(type), stem, type == ORTC_U8, w, dst};
-    if (form >= ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
-    if (a.type == ORTC_BLOCKED_BYTES) {
-        const int32_t status = threads->parallel(threads->context, blocks, 1, fill_words, &a);
-        const ortc_blocked_bytes *bytes = ortc_blocked_bytes_get();
-        if (!status && bytes->split) split_words(g, stem, bytes, dst);
-        return status;
-    }
-    if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
-    /* turned where they end, in the second half, and widened from there */
-    const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1, NULL) / sizeof(float);
-    a.dst += n * 2;
-    const int32_t status = threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
-    for (size_t i = 0; i < n && !status; i++)
-        ortc_convert_get()->widen[a.type](1, a.dst + i * 2, (float *)dst + i);
-    return status;
-}
-
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
 
 typedef struct job {
@@ -657,7 +368,7 @@ typedef struct job {
     const ortc_blocked_args *a;
     ortc_blocked_end end;
     int half; /* of pairs: registers do all of it and store bf16 */
-    more_of more;
+    ortc_blocked_more_of more;
 } job;
 
 /* What a task is about. */
@@ -759,7 +470,7 @@ static void fill_stage(task *t, int64_t g0, int64_t g1)
     const ortc_blocked_plan *p = t->j->p;
     const int64_t row_bytes = p->e.in[2] * p->pixel,
                   planes = p->stem ? p->channels : p->ins, /* of an image */
-        each = p->stem && p->pairs ? PAIR : 1;
+        each = p->stem && p->pairs ? ORTC_BLOCKED_PAIR : 1;
     const int64_t rows_in = p->rows_in - (p->rows - t->rows) * p->row_step;
     phase phases[MOST_STRIDE];
     for (int64_t q = 0; q < p->phases; q++) phases[q] = phase_of(t, q);
@@ -799,13 +510,13 @@ static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t words, int
     const int64_t taps = (int64_t)(tile->groups * tile->taps);
     tile->next_lines = k * lines < words ? (size_t)lines : 0;
     tile->next = (const char *)tile->w +
-                 (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * WORD;
+                 (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * ORTC_BLOCKED_WORD;
 }
 
 /* What blocks `block` on take once more of groups g0 .. g1-1, `plane` apart. */
 static void take_more(task *t, int64_t block, int64_t blocks, int64_t g0, int64_t g1, int64_t plane)
 {
-    const more_of *m = &t->j->more;
+    const ortc_blocked_more_of *m = &t->j->more;
     const int64_t *offset = t->j->p->offset;
     int64_t *at = t->places;
     for (int64_t i = 0; i < blocks * m->each; i++) {
@@ -813,8 +524,8 @@ static void take_more(task *t, int64_t block, int64_t blocks, int64_t g0, int64_
         while (from < to && m->word[from].group < g0) from++;
         while (from < to && m->word[to - 1].group >= g1) to--;
         t->more[i] = (ortc_blocked_more){to - from, at, m->w + from * m->size};
-        for (const more_word *w = m->word + from; w < m->word + to; w++)
-            *at++ = ((w->group - g0) * plane + offset[w->tap] + w->word) * WORD;
+        for (const ortc_blocked_word *w = m->word + from; w < m->word + to; w++)
+            *at++ = ((w->group - g0) * plane + offset[w->tap] + w->word) * ORTC_BLOCKED_WORD;
     }
 }
 
@@ -849,9 +560,9 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .depth = (size_t)(last ? p->depth : p->step),
                               .w = (const char *)j->a->w + t->image * j->a->w_image +
                                    (block * p->ins + g0) * group_weights *
-                                       weight_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
-                                                             : p->stem ? ORTC_BLOCKED_STEM
-                                                                       : ORTC_BLOCKED_DENSE),
+                                       ortc_blocked_element_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
+                                                                           : p->stem ? ORTC_BLOCKED_STEM
+                                                                                     : ORTC_BLOCKED_DENSE),
                               .w_block = (size_t)(p->ins * group_weights),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
@@ -955,8 +666,9 @@ int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,
     j.half = p->pairs && p->type == ORTC_FLOAT_BF16 && !a->tail->has_rest &&
              a->tail->act != ORTC_UK_ACT_LEAKY;
     if (p->bytes && p->bytes->splits)
-        j.more = more_at((char *)(uintptr_t)a->w, word_bytes(p->group * p->outs, p->ins, p->taps, p->step),
-                         p->group * p->outs, p->bytes->splits);
+        j.more = ortc_blocked_more_at((char *)(uintptr_t)a->w,
+                                      ortc_blocked_word_bytes(p->group * p->outs, p->ins, p->taps, p->step),
+                                      p->group * p->outs, p->bytes->splits);
     return threads->parallel(threads->context,
                              p->images * p->group * p->e.out[0] * p->row_tasks * p->segments * p->block_tasks,
                              p->grain, body, &j);

@@ -16,8 +16,8 @@ typedef struct ortc_product_constant {
 ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_form *form,
                                 const ortc_product_constant *what, const ortc_packed **out);
 
-/* Whether the zero points of MatMulInteger's B or ConvInteger's W, input 3 of the node, are known to be 0 once
- * it is moved by so much. */
+/* Whether the zero points of MatMulInteger's B or ConvInteger's W, input 3 of the node, are known to be 0
+ * once it is moved by so much. */
 int ortc_product_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved);
 
 #endif
