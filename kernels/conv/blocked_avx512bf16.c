@@ -25,43 +25,42 @@ VFN void store_two(uint16_t *y, vf32 a, vf32 b)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
-VFN void begin_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 (*sums)[VECTORS])
+VFN void begin_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 (*sum)[VECTORS])
 {
-    vf32 *sum = *sums;
     if (t->bias) {
         const vf32 v = v_load_f32(t->bias + b * ORTC_BLOCK, V_LANES);
-        UNROLL for (int p = 0; p < np; p++) sum[p] = v;
+        UNROLL for (int p = 0; p < np; p++) sum[p][0] = v;
     } else {
         const float *from = t->sums + b * t->sums_block;
-        UNROLL for (int p = 0; p < np; p++) sum[p] = v_load_f32(from + p * ORTC_BLOCK, V_LANES);
+        UNROLL for (int p = 0; p < np; p++) sum[p][0] = v_load_f32(from + p * ORTC_BLOCK, V_LANES);
     }
 }
 
 /* Finished sums of a block's pixels: as f32, or, two pixels at a time, as bf16. */
-VFN void end_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 (*sums)[VECTORS])
+VFN void end_block(const int np, const ortc_blocked_tile *t, size_t b, vf32 (*sum)[VECTORS])
 {
-    vf32 *sum = *sums;
     const size_t at = b * t->y_block;
     const vf32 lo = v_set_f32(t->lo);
     const vf32 hi = v_set_f32(t->hi);
     if (t->residual && t->half) {
         const uint16_t *half = (const uint16_t *)(const void *)t->residual + at;
         UNROLL for (int p = 0; p < np; p++)
-            sum[p] = v_add(sum[p], v_load_bf16(half + p * ORTC_BLOCK, V_LANES));
+            sum[p][0] = v_add(sum[p][0], v_load_bf16(half + p * ORTC_BLOCK, V_LANES));
     } else if (t->residual) {
         UNROLL for (int p = 0; p < np; p++)
-            sum[p] = v_add(sum[p], v_load_f32(t->residual + at + p * ORTC_BLOCK, V_LANES));
+            sum[p][0] = v_add(sum[p][0], v_load_f32(t->residual + at + p * ORTC_BLOCK, V_LANES));
     }
     if (t->clip) {
-        UNROLL for (int p = 0; p < np; p++) sum[p] = v_min(hi, v_max(lo, sum[p])); /* second: a NaN stays */
+        UNROLL for (int p = 0; p < np; p++)
+            sum[p][0] = v_min(hi, v_max(lo, sum[p][0])); /* second: a NaN stays */
     }
     if (!t->half) {
-        UNROLL for (int p = 0; p < np; p++) v_store_f32(t->y + at + p * ORTC_BLOCK, sum[p], V_LANES);
+        UNROLL for (int p = 0; p < np; p++) v_store_f32(t->y + at + p * ORTC_BLOCK, sum[p][0], V_LANES);
         return;
     }
     uint16_t *y = (uint16_t *)(void *)t->y + at;
-    UNROLL for (int p = 0; p + 1 < np; p += 2) store_two(y + p * ORTC_BLOCK, sum[p], sum[p + 1]);
-    if (np % 2) store_one(y + (np - 1) * ORTC_BLOCK, sum[np - 1]);
+    UNROLL for (int p = 0; p + 1 < np; p += 2) store_two(y + p * ORTC_BLOCK, sum[p][0], sum[p + 1][0]);
+    if (np % 2) store_one(y + (np - 1) * ORTC_BLOCK, sum[np - 1][0]);
 }
 
 #include "blocked_words.inc"
