@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing (as root, on Debian), builds ortc three times and runs the tests of each build:
 #   build/       release                    every test
-#   build/asan/  address and undefined      all but the suite python-slow
+#   build/asan/  address and undefined      all but the suite python-slow, some of the cases
 #   build/tsan/  threads                    the suite tsan
 # The last line is the total. --quick leaves the sanitizers out. CI=true makes warnings errors.
 set -euo pipefail

@@ -103,17 +103,23 @@ static inline void tile_bf16(int c, int a, int b)
 }
 static inline void tile_bytes(int c, int a, int b, int signed_a, int signed_b)
 {
+    int16_t columns[64][16]; /* B by k */
     expect(rows_of(c) == rows_of(a) && rows_of(b) == 16);
-    for (int i = 0; i < rows_of(c); i++)
+    for (int k = 0; k < 64; k++)
         for (int j = 0; j < 16; j++) {
-            uint32_t sum; /* wraps */
-            memcpy(&sum, &tiles[c][i][j * 4], sizeof sum);
-            for (int k = 0; k < 64; k++) {
-                const unsigned char x = tiles[a][i][k], y = tiles[b][k / 4][j * 4 + k % 4];
-                sum += (uint32_t)((signed_a ? (int8_t)x : x) * (signed_b ? (int8_t)y : y));
-            }
-            memcpy(&tiles[c][i][j * 4], &sum, sizeof sum);
+            const unsigned char y = tiles[b][k / 4][j * 4 + k % 4];
+            columns[k][j] = signed_b ? (int8_t)y : y;
         }
+    for (int i = 0; i < rows_of(c); i++) {
+        uint32_t sums[16]; /* wrap */
+        memcpy(sums, tiles[c][i], sizeof sums);
+        for (int k = 0; k < 64; k++) {
+            const unsigned char v = tiles[a][i][k];
+            const int x = signed_a ? (int8_t)v : v;
+            for (int j = 0; j < 16; j++) sums[j] += (uint32_t)(x * columns[k][j]);
+        }
+        memcpy(tiles[c][i], sums, sizeof sums);
+    }
 }
 
 #endif

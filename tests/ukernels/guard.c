@@ -77,6 +77,8 @@ void rng_fill(rng *r, float *p, size_t n)
 
 int tally_wants(const tally *t, const char *name) { return !t->filter || strstr(name, t->filter); }
 
+int tally_count(const tally *t, int of) { return (of + t->every - 1) / t->every; }
+
 void tally_result(tally *t, const char *name, int failures)
 {
     if (failures) {

@@ -35,10 +35,13 @@ void rng_fill(rng *, float *p, size_t n);
 typedef struct tally {
     int passed, failed, skipped;
     uint64_t seed;
+    int every;          /* one random problem in so many, for builds that are slow */
     const char *filter; /* NULL: all */
 } tally;
 /* Begins a test; 0 if the filter leaves it out. */
 int tally_wants(const tally *, const char *name);
+/* How many of `of` random problems are tried: one at least. */
+int tally_count(const tally *, int of);
 void tally_result(tally *, const char *name, int failures);
 void tally_skip(tally *, const char *name, const char *why);
 

@@ -434,7 +434,7 @@ void test_blocked(tally *t, uint32_t isa_bits)
             continue;
         }
         ortc_cpu_features_set_mask(ortc_cpu_level_mask(isas[i].name, &known));
-        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, NULL, 0);
+        for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, NULL, 0);
         ortc_cpu_features_set_mask(UINT32_MAX);
         tally_result(t, name, bad);
     }
@@ -451,7 +451,7 @@ void test_blocked_by_pairs(tally *t, uint32_t isa_bits)
     if (!ortc_blocked_pairs_get())
         tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
     else {
-        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, NULL, 1);
+        for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, NULL, 1);
         tally_result(t, name, bad);
     }
     ortc_cpu_features_set_mask(UINT32_MAX);
@@ -471,7 +471,8 @@ void test_tiled(tally *t, uint32_t isa_bits)
             tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
             continue;
         }
-        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, units[i], 0);
+        for (int n = tally_count(t, i ? RANDOM_CONVS : EMULATED_CONVS); n > 0; n--)
+            bad += run_one(&r, units[i], 0);
         tally_result(t, names[i], bad);
     }
     ortc_cpu_features_set_mask(UINT32_MAX);

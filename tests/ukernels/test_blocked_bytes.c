@@ -321,7 +321,7 @@ void test_blocked_bytes(tally *t, uint32_t isa_bits)
             continue;
         }
         ortc_cpu_features_set_mask(ways[i].bits);
-        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, NULL);
+        for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, NULL);
         ortc_cpu_features_set_mask(UINT32_MAX);
         tally_result(t, ways[i].name, bad);
     }
@@ -342,7 +342,8 @@ void test_tiled_bytes(tally *t, uint32_t isa_bits)
             tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
             continue;
         }
-        for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, units[i]);
+        for (int n = tally_count(t, i ? RANDOM_CONVS : EMULATED_CONVS); n > 0; n--)
+            bad += run_one(&r, units[i]);
         tally_result(t, names[i], bad);
     }
     ortc_cpu_features_set_mask(UINT32_MAX);

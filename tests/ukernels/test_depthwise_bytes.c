@@ -178,7 +178,7 @@ static void test_isa(tally *t, const char *isa, uint32_t needs, uint32_t mask, i
         return;
     }
     ortc_cpu_features_set_mask(mask);
-    for (int n = 0; n < RANDOM_CONVS; n++) bad += run_one(&r, &by_words);
+    for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, &by_words);
     ortc_cpu_features_set_mask(UINT32_MAX);
     tally_result(t, name, bad + (by_words != words));
 }

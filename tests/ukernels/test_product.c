@@ -316,18 +316,18 @@ static void choose_types(problem *p, rng *r)
     if (p->line->b.sums && rng_next(r) % 2) p->zero_b = (int32_t)rng_range(r, -128, 127);
 }
 
-/* The paths through the driver are the lines' of f32, whose operands are of all types: others get a third,
- * those of tiles, which may be emulated, less. */
-static int share(const ortc_product_line *line)
+/* One in how many: the paths through the driver are the lines' of f32, whose operands are of all types;
+ * others get a third, those of tiles, which may be emulated, less. */
+static int share(const tally *t, const ortc_product_line *line)
 {
-    return line->begin ? 9 : ortc_form_is_plain(&line->b) ? 1 : 3;
+    return t->every * (line->begin ? 9 : ortc_form_is_plain(&line->b) ? 1 : 3);
 }
 
-static int random_shapes(const ortc_product_line *line, rng *r, pool *const pools[4], uint32_t kind,
-                         int batched, int count)
+static int random_shapes(const tally *t, const ortc_product_line *line, rng *r, pool *const pools[4],
+                         uint32_t kind, int batched, int count)
 {
     int bad = 0;
-    for (int i = 0; i < count / share(line); i++) {
+    for (int i = 0; i < count; i += share(t, line)) {
         problem p = {.line = line,
                      .batch = batched ? rng_range(r, 0, 7) : 1,
                      .tail = (int)(rng_next(r) & 255)};
@@ -343,7 +343,7 @@ static int random_shapes(const ortc_product_line *line, rng *r, pool *const pool
 
 /* Shapes that reach particular paths: chunks of K, many row blocks, shared packing, rows of tasks, one row,
  * one column, large matrices of a batch. */
-static int chosen_shapes(const ortc_product_line *line, rng *r, pool *const pools[4])
+static int chosen_shapes(const tally *t, const ortc_product_line *line, rng *r, pool *const pools[4])
 {
     static const int64_t shapes[][4] = {{60, 70, 1537, 1}, {33, 40, 3000, 1},  {300, 64, 300, 1},
                                         {1500, 24, 40, 1}, {24, 1500, 40, 1},  {1, 300, 700, 1},
@@ -356,7 +356,7 @@ static int chosen_shapes(const ortc_product_line *line, rng *r, pool *const pool
         for (uint32_t flags = 0; flags < 32; flags++) {
             const uint32_t both = ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B;
             const uint32_t turned = ORTC_PRODUCT_TRANS_C | ORTC_PRODUCT_CUSTOM_A;
-            if ((flags & both) == both || rng_next(r) % (uint32_t)(2 * share(line))) continue;
+            if ((flags & both) == both || rng_next(r) % (uint32_t)(2 * share(t, line))) continue;
             problem p = {.line = line,
                          .m = shapes[i][0],
                          .n = shapes[i][1],
@@ -443,20 +443,20 @@ void test_product(tally *t, uint32_t isa_bits)
             rng r = {t->seed * 31 + (uint64_t)part};
             int bad = 0;
             switch (part) {
-            case 0: bad = random_shapes(line, &r, pools, 0, 0, 40); break;
-            case 1: bad = random_shapes(line, &r, pools, 0, 1, 30); break;
-            case 2: bad = random_shapes(line, &r, pools, ORTC_PRODUCT_PACKED_B, 1, 30); break;
-            case 3: bad = random_shapes(line, &r, pools, ORTC_PRODUCT_PACKED_A, 1, 30); break;
+            case 0: bad = random_shapes(t, line, &r, pools, 0, 0, 40); break;
+            case 1: bad = random_shapes(t, line, &r, pools, 0, 1, 30); break;
+            case 2: bad = random_shapes(t, line, &r, pools, ORTC_PRODUCT_PACKED_B, 1, 30); break;
+            case 3: bad = random_shapes(t, line, &r, pools, ORTC_PRODUCT_PACKED_A, 1, 30); break;
             case 4:
-                bad = random_shapes(line, &r, pools, ORTC_PRODUCT_CUSTOM_B | ORTC_PRODUCT_PACKED_A, 1, 30);
+                bad = random_shapes(t, line, &r, pools, ORTC_PRODUCT_CUSTOM_B | ORTC_PRODUCT_PACKED_A, 1, 30);
                 break;
-            case 5: bad = chosen_shapes(line, &r, pools); break;
+            case 5: bad = chosen_shapes(t, line, &r, pools); break;
             case 6:
-                bad = random_shapes(line, &r, pools, ORTC_PRODUCT_TRANS_C | ORTC_PRODUCT_PACKED_B, 1, 20);
-                bad += random_shapes(line, &r, pools,
+                bad = random_shapes(t, line, &r, pools, ORTC_PRODUCT_TRANS_C | ORTC_PRODUCT_PACKED_B, 1, 20);
+                bad += random_shapes(t, line, &r, pools,
                                      ORTC_PRODUCT_TRANS_C | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_A, 1,
                                      20);
-                bad += random_shapes(line, &r, pools,
+                bad += random_shapes(t, line, &r, pools,
                                      ORTC_PRODUCT_TRANS_C | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_A, 0,
                                      20);
                 break;

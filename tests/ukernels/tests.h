@@ -4,7 +4,7 @@
 
 #include "guard.h"
 
-enum { RANDOM_CONVS = 250 }; /* of each kind */
+enum { RANDOM_CONVS = 250, EMULATED_CONVS = 100 }; /* of each kind: tally_count */
 
 void test_product_uk(tally *t, uint32_t isa_bits); /* micro-kernels, packing, dot products */
 void test_product(tally *t, uint32_t isa_bits);    /* the driver: shapes, batches, packed operands, threads */

@@ -1,11 +1,13 @@
 /* Tests and benchmarks of the micro-kernels and their drivers, in one plain program, because both walk the
  * same tables (product_lines.inc, ...): a new line there is tested and measured without a line here.
  *
- *   ukernels test [--seed N] [FILTER]   ends with "N passed, N failed, N skipped"; exits with 1 if any failed
- *   ukernels bench [FILTER]             each micro-kernel in L1 and L2 against the peak loop of its
- *                                       instruction set
+ *   ukernels test [--seed N] [--every N] [FILTER]
+ *       ends with "N passed, N failed, N skipped"; exits with 1 if any failed
+ *   ukernels bench [FILTER]
+ *       each micro-kernel in L1 and L2 against the peak loop of its instruction set
  *
- * Without --seed the clock gives one; it is printed. ORTC_CPU masks instruction sets, what is masked is
+ * Without --seed the clock gives one; it is printed. --every: one random problem in N, for builds that
+ * are slow. ORTC_CPU masks instruction sets, what is masked is
  * skipped.
  */
 #include <stdio.h>
@@ -87,16 +89,18 @@ static int bench(const char *filter)
 int main(int argc, char **argv)
 {
     const char *verb = argc > 1 ? argv[1] : "";
-    tally t = {0, 0, 0, (uint64_t)time(NULL), NULL};
+    tally t = {.seed = (uint64_t)time(NULL), .every = 1};
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--seed") && i + 1 < argc)
             t.seed = strtoull(argv[++i], NULL, 0);
+        else if (!strcmp(argv[i], "--every") && i + 1 < argc)
+            t.every = atoi(argv[++i]), t.every += !t.every;
         else
             t.filter = argv[i];
     }
     if (!strcmp(verb, "bench")) return bench(t.filter);
     if (strcmp(verb, "test")) {
-        fprintf(stderr, "usage: ukernels test [--seed N] [FILTER] | ukernels bench [FILTER]\n");
+        fprintf(stderr, "usage: ukernels test [--seed N] [--every N] [FILTER] | ukernels bench [FILTER]\n");
         return 2;
     }
     printf("seed %llu\n", (unsigned long long)t.seed);
