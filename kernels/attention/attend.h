@@ -32,7 +32,8 @@ typedef struct ortc_attend_vec {
     void (*mix[3])(size_t rows, size_t keys, size_t d, const float *p, size_t ldp, const void *v, size_t ldv,
                    float *o);
     /* n scores become their weights: capped by softcap * tanh(s / softcap) where softcap > 0, the mask added,
-     * exp(s - most) with the largest so far. Returns what the results so far are to be multiplied by. */
+     * exp(s - most) with the largest so far. Returns what the results so far are to be multiplied by. The
+     * last vector is a whole one, of which what is behind n may become 0. */
     float (*weigh)(size_t n, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row);
     /* As weigh, of n products, whole groups of ORTC_ATTEND_GROUP: those from `begin` to `end`, times
      * `factor`, are the scores, others weigh 0; mask[j] is of s[j]. Weights are rounded to bf16, and go group

@@ -49,7 +49,7 @@ static void pieces_block(ortc_attend_task *t, const char *q, int64_t r0, int64_t
 {
     const ortc_attend_plan *p = t->j->p;
     const ortc_product_line *line = p->line;
-    const int64_t width = line->b.width, keys = ortc_attend_in_groups(p->block);
+    const int64_t width = line->b.width, keys = ortc_attend_pitch(p);
     const ortc_attend_range seen = ortc_attend_seen_by(t, r0, mr, at, end);
     int64_t n = min64(end, seen.end) - at;
     if (n <= 0 || seen.begin >= end) return;

@@ -134,6 +134,11 @@ static inline int64_t ortc_attend_in_groups(int64_t n)
 {
     return ceil_div(n, ORTC_ATTEND_GROUP) * ORTC_ATTEND_GROUP;
 }
+/* Elements from one row of scores to the next: whole groups, and one behind them, into which `weigh` writes. */
+static inline int64_t ortc_attend_pitch(const ortc_attend_plan *p)
+{
+    return ortc_attend_in_groups(p->block) + ORTC_ATTEND_GROUP;
+}
 /* Room for the pieces of so many rows (columns), and what stands before or behind them. */
 static inline int64_t ortc_attend_cut_bytes(const ortc_attend_plan *p, int64_t rows, int64_t k)
 {

@@ -73,20 +73,21 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, 
     const ortc_product_line *line = p->line;
     const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
     const ortc_attend_range seen = ortc_attend_seen_by(t, r0, mr, at, end);
-    const int64_t n = min64(end, seen.end) - at;
+    const int64_t n = min64(end, seen.end) - at, pitch = ortc_attend_pitch(p);
+    const size_t ld_s = (size_t)pitch;
     if (n <= 0 || seen.begin >= end) return;
     for (int64_t c = 0; c < n; c += line->b.width) {
         const int64_t nr = min64(n - c, line->b.width),
                       ld = ortc_attend_panel_width(line, min64(end - at - c, line->b.width));
         line->tile((size_t)mr, (size_t)nr, (size_t)p->size, t->q + r0 * p->size, t->k + c * p->size,
-                   (size_t)ld, t->s + c, (size_t)p->block, 0, &tail, NULL);
+                   (size_t)ld, t->s + c, ld_s, 0, &tail, NULL);
     }
-    for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * p->block);
-    const ortc_uk_plain weights = {t->s, (size_t)p->block};
+    for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * pitch);
+    const ortc_uk_plain weights = {t->s, ld_s};
     const void *a = &weights;
     uint32_t flags = ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT | ORTC_UK_A_PLAIN;
     if (!(line->can & ORTC_LINE_PLAIN)) {
-        line->moves->transpose((size_t)mr, (size_t)n, t->s, (size_t)p->block, t->p, (size_t)mr);
+        line->moves->transpose((size_t)mr, (size_t)n, t->s, ld_s, t->p, (size_t)mr);
         a = t->p, flags &= ~(uint32_t)ORTC_UK_A_PLAIN;
     }
     for (int64_t c = 0; c < p->value_size; c += line->b.width) {
@@ -119,6 +120,7 @@ void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_job *j = t->j;
     const ortc_attend_plan *p = j->p;
+    const int64_t pitch = ortc_attend_pitch(p);
     int64_t count;
     for (int64_t r = 0; r < t->rows; r++)
         p->convert->widen[j->q.type]((size_t)p->size, ortc_attend_query(t, r), t->q + r * p->size);
@@ -129,14 +131,14 @@ void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys)
             const ortc_attend_heads *h = i < p->past ? &j->past_k : &j->k;
             p->body->dots[h->type]((size_t)t->rows, (size_t)count, (size_t)p->size, t->q, k,
                                    (size_t)h->step / bytes_of(h->type), j->scale, t->s + (i - at),
-                                   (size_t)p->block);
+                                   (size_t)pitch);
         }
-        for (int64_t r = 0; r < t->rows; r++) ortc_attend_weigh(t, r, at, n, t->s + r * p->block);
+        for (int64_t r = 0; r < t->rows; r++) ortc_attend_weigh(t, r, at, n, t->s + r * pitch);
         for (int64_t i = at; i < end; i += count) {
             const char *v = ortc_attend_find(t, &j->past_v, &j->v, i, end, &count);
             const ortc_attend_heads *h = i < p->past ? &j->past_v : &j->v;
             p->body->mix[h->type]((size_t)t->rows, (size_t)count, (size_t)p->value_size, t->s + (i - at),
-                                  (size_t)p->block, v, (size_t)h->step / bytes_of(h->type), t->o);
+                                  (size_t)pitch, v, (size_t)h->step / bytes_of(h->type), t->o);
         }
     }
 }

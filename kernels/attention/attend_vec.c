@@ -80,22 +80,6 @@ OF(bf16, uint16_t)
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
-#define ADD_MASK(bias) V_FOR(i, n, count, { v_store_f32(s + i, v_add(v_load_f32(s + i, n), bias), n); })
-
-static void add_mask(size_t count, float *s, const void *mask, int kind)
-{
-    const vf32 zero = v_set_f32(0), hidden = v_set_f32(-__builtin_inff());
-    switch (kind) {
-    case ORTC_MASK_F32: ADD_MASK(v_load_f32((const float *)mask + i, n)); break;
-    case ORTC_MASK_F16: ADD_MASK(v_load_f16((const uint16_t *)mask + i, n)); break;
-    case ORTC_MASK_BF16: ADD_MASK(v_load_bf16((const uint16_t *)mask + i, n)); break;
-    case ORTC_MASK_BOOL:
-        ADD_MASK(v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)), hidden, zero));
-        break;
-    default: break;
-    }
-}
-
 /* A weight that is no normal number is 0: beside the largest, 1, it is nothing, and some processors take a
  * hundred clocks for a multiplication with it (masks that take 100 off leave 3.8e-44). */
 #define LEAST (-87.33f)
@@ -153,23 +137,55 @@ static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_atte
 }
 #endif
 
-static float weigh(size_t n_scores, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row)
+/* Scores of whole vectors, and the last one, which stays in a register: passes over memory would wait for
+ * it. `bias`: of n elements from i on; `changes`: whether there is any. */
+#define SCORES(changes, bias) \
+    do { \
+        size_t n = lanes; \
+        for (; i + lanes <= count; i += lanes) { \
+            const vf32 v = v_add(capped(v_load_f32(s + i, lanes), softcap), bias); \
+            if (changes) v_store_f32(s + i, v, lanes); \
+            tops = v_max(tops, v); \
+        } \
+        if (i < count) { \
+            n = count - i; \
+            last = v_keep(v_add(capped(v_load_f32(s + i, lanes), softcap), bias), n, -__builtin_inff()); \
+            tops = v_max(tops, last); \
+        } \
+    } while (0)
+VFN vf32 capped(vf32 s, float softcap)
 {
-    if (n_scores <= FEW && !(softcap > 0) && kind != ORTC_MASK_F16 && kind != ORTC_MASK_BOOL)
-        return weigh_few(n_scores, s, mask, kind, row);
-    if (softcap > 0) {
-        const vf32 cap = v_set_f32(softcap);
-        V_FOR(i, n, n_scores, v_store_f32(s + i, v_mul(cap, v_tanh(v_div(v_load_f32(s + i, n), cap))), n););
+    return softcap > 0 ? v_mul(v_set_f32(softcap), v_tanh(v_div(s, v_set_f32(softcap)))) : s;
+}
+
+static float weigh(size_t count, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row)
+{
+    if (count <= FEW && !(softcap > 0) && kind != ORTC_MASK_F16 && kind != ORTC_MASK_BOOL)
+        return weigh_few(count, s, mask, kind, row);
+    const size_t lanes = v_lanes();
+    const vf32 zero = v_set_f32(0), hidden = v_set_f32(-__builtin_inff());
+    vf32 tops = hidden, last = hidden, sums = zero;
+    size_t i = 0;
+    switch (kind) {
+    case ORTC_MASK_F32: SCORES(1, v_load_f32((const float *)mask + i, n)); break;
+    case ORTC_MASK_F16: SCORES(1, v_load_f16((const uint16_t *)mask + i, n)); break;
+    case ORTC_MASK_BF16: SCORES(1, v_load_bf16((const uint16_t *)mask + i, n)); break;
+    case ORTC_MASK_BOOL:
+        SCORES(1, v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)), hidden, zero));
+        break;
+    default: SCORES(softcap > 0, zero);
     }
-    add_mask(n_scores, s, mask, kind);
-    V_REDUCE(top, v_max, -__builtin_inff(), n_scores, i, n, v_load_f32(s + i, n));
-    const float most = top > row->most ? top : row->most;
-    vf32 sums = v_set_f32(0);
-    V_FOR(i, n, n_scores, {
-        const vf32 e = weight(v_load_f32(s + i, n), most);
-        v_store_f32(s + i, e, n);
-        sums = v_add(sums, v_keep(e, n, 0));
-    });
+    const float top = V_ACROSS(v_max, tops), most = top > row->most ? top : row->most;
+    for (i = 0; i + lanes <= count; i += lanes) {
+        const vf32 e = weight(v_load_f32(s + i, lanes), most);
+        v_store_f32(s + i, e, lanes);
+        sums = v_add(sums, e);
+    }
+    if (i < count) {
+        last = weight(last, most);
+        v_store_f32(s + i, last, lanes);
+        sums = v_add(sums, last);
+    }
     return go_on(row, most, V_ACROSS(v_sum, sums));
 }
 

@@ -271,7 +271,7 @@ static bool lay_out(ortc_attend_plan *p, size_t *workspace, size_t *scratch)
                 room(scratch, &p->at_o, rows, (size_t)p->value_size * 4) &&
                 room(scratch, &p->at_k, packs * key, (size_t)size * 4) &&
                 room(scratch, &p->at_v, packs * block, (size_t)values * 4) &&
-                room(scratch, &p->at_s, mr, (size_t)block * 4) &&
+                room(scratch, &p->at_s, mr, (size_t)ortc_attend_pitch(p) * 4) &&
                 room(scratch, &p->at_p, p->pieces ? 1 : packs * mr, p->pieces ? cut_p : (size_t)block * 4) &&
                 room(scratch, &p->at_cut_k, panels_k, cut_k) &&
                 room(scratch, &p->at_cut_v, panels_v, cut_v) &&

@@ -157,7 +157,9 @@ typedef struct chunk {
     int last;
     const char *a; /* packed rows, this chunk, blocks from a_block (at a_row) on */
     int64_t a_row, a_block;
-    char *sums; /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
+    int64_t rows, longer; /* of a block of A; so many of all of A have one more */
+    int64_t share;        /* lines of the next panel of B for which one of a panel's blocks asks */
+    char *sums;           /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
     int64_t sums_ld;
     ortc_uk_product *tile; /* the line's, or that of its wide one */
 } chunk;
@@ -266,15 +268,16 @@ static void ask_for(const job *j, int64_t row, int64_t rows, int64_t col, int64_
         for (int64_t at = 0; at < cols * size; at += 64) __builtin_prefetch(c + at, 1);
 }
 
-/* The tile of a block of rows and `panels` panels from column n0 on; w: NULL where it is finished at once. */
+/* The tile of a block of rows and `panels` panels from column n0 on; w: NULL where it is finished at once. No
+ * division here: small tiles take few hundred clocks. */
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, int64_t panels, const void *b,
                      int64_t ldb, uint32_t flags, const ortc_uk_ahead *ahead, waiting *w)
 {
     const run_args *r = j->r;
     const ortc_product_plan *p = r->p;
     const ortc_product_line *line = p->line;
-    const int64_t row = ortc_product_row(p->m, p->blocks, block),
-                  rows = ortc_product_row(p->m, p->blocks, block + 1) - row;
+    const int64_t rows = ch->rows + (block < ch->longer),
+                  row = block * ch->rows + min64(block, ch->longer); /* ortc_product_row */
     const int64_t cols = min64(p->n - n0, panels * line->b.width), ldc = r->x->ldc;
     const int finish_now = ch->last && !(p->flags & ORTC_PRODUCT_TRANS_C);
     const char *a = ch->a + (row - ch->a_row) * ch->a_unit + (block - ch->a_block) * ortc_form_sums(&line->a);
@@ -390,16 +393,15 @@ static void turn(const job *j, int64_t n0, int64_t columns, const float *sums)
     }
 }
 
-/* Of the packed panel behind q's what block `block` of `blocks` may ask for: they share it. */
+/* Of the packed panel behind q's what the task's block `block` may ask for: they share it. */
 static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, const char *panel, int64_t q,
-                                  int64_t block, int64_t blocks)
+                                  int64_t block)
 {
     const ortc_product_form *f = &p->line->b;
-    const int64_t lines = f->width * ch->b_unit / 64, first = lines * block / blocks;
-    if (p->how_b != ORTC_PRODUCT_PACKED || q + 1 >= p->panels || blocks < 2)
-        return (ortc_uk_ahead){NULL, 0, p->unasked, NULL};
+    if (ch->share == 0 || q + 1 >= p->panels) return (ortc_uk_ahead){NULL, 0, p->unasked, NULL};
+    const int64_t lines = f->width * ch->b_unit / 64, first = min64(lines, ch->share * block);
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->b_kc) + first * 64,
-                           (size_t)(lines * (block + 1) / blocks - first), 0, NULL};
+                           (size_t)min64(ch->share, lines - first), 0, NULL};
 }
 
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
@@ -417,6 +419,9 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
         ch.groups = ortc_product_ceil_div(ch.kc, f->group);
         ch.a_unit = ortc_form_data(&p->line->a, 1, ch.kc), ch.b_unit = ortc_form_data(f, 1, ch.kc);
         ch.b_kc = ch.kc;
+        ch.rows = p->m / p->blocks, ch.longer = p->m % p->blocks;
+        if (p->how_b == ORTC_PRODUCT_PACKED && b1 - b0 > 1)
+            ch.share = ortc_product_ceil_div(nr * ch.b_unit / 64, b1 - b0);
         waiting held = {0, 0, ortc_product_row(p->m, p->blocks, b1)}, *w = NULL;
         if (ch.last && !keeps && p->together > 1 && !j->r->x->sums) w = &held;
         if (keeps) ch.sums = sums - (ortc_product_row(p->m, p->blocks, b0) * columns + q0 * nr) * 4;
@@ -446,8 +451,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                                                                      packed + g * nr * ch.b_unit, 0, wide, 0);
                 ch.tile = p->wide->tile;
                 for (int64_t b = b0; b < b1; b++) {
-                    const ortc_uk_ahead ahead = part_of_next(p, &ch, packed + g * nr * ch.b_unit, g, b - b0,
-                                                             b1 - b0);
+                    const ortc_uk_ahead ahead = part_of_next(p, &ch, packed + g * nr * ch.b_unit, g, b - b0);
                     one_tile(j, &ch, b, g * nr, 1, wide, width, 0, &ahead, w);
                 }
                 continue;
@@ -469,7 +473,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                         const int64_t width = p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0);
                         const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.b_kc) +
                                             width * ch.b_skip;
-                        const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0, b1 - b0);
+                        const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0);
                         one_tile(j, &ch, b, n0, n, panel, width, 0, &ahead, g1 - g == 1 ? w : NULL);
                     }
                 }

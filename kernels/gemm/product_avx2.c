@@ -51,7 +51,8 @@ void ortc_uk_pack_rows_f32_avx2(size_t w, size_t k, const float *src, size_t ld,
 }
 
 /* A strip of `want` destination columns, at most 8. Rows of a narrow strip are stored whole: what spills over
- * lies in the next row, written after; the last rows of the matrix go column by column instead. */
+ * lies in the next row, written after; the last rows of the matrix go column by column instead. The next
+ * strip's rows are asked for: they are too many streams for the hardware to see. */
 static void transpose_strip(size_t have, size_t want, size_t k, const float *src, size_t ld, float *dst,
                             size_t dw, int may_spill)
 {
@@ -61,6 +62,8 @@ static void transpose_strip(size_t have, size_t want, size_t k, const float *src
         __m256 r[8];
         UNROLL for (int i = 0; i < 8; i++) r[i] = (size_t)i < have ? _mm256_loadu_ps(src + i * ld + kk)
                                                                    : _mm256_setzero_ps();
+        UNROLL for (int i = 0; i < 8; i++) if ((size_t)i < have)
+            __builtin_prefetch(src + ((size_t)i + have) * ld + kk, 0, 2);
         v_turn(r);
         UNROLL for (int i = 0; i < 8; i++) _mm256_storeu_ps(dst + (kk + i) * dw, r[i]);
     }
