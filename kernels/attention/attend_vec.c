@@ -137,45 +137,57 @@ static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_atte
 }
 #endif
 
-/* Scores of whole vectors, and the last one, which stays in a register: passes over memory would wait for
- * it. `bias`: of n elements from i on; `changes`: whether there is any. */
-#define SCORES(changes, bias) \
+/* Scores of whole vectors, four at a time while there are, and the last one, which stays in a register: passes
+ * over memory would wait for it. `of`: what becomes of x, a vector whose first n elements, from i on, count;
+ * `changes`: whether anything does. */
+#define SCORES_AT(j, changes, of) \
+    do { \
+        const vf32 x = v_load_f32(s + i, lanes), v = of; \
+        if (changes) v_store_f32(s + i, v, lanes); \
+        top##j = v_max(top##j, v); \
+        i += lanes; \
+    } while (0)
+#define SCORES(changes, of) \
     do { \
         size_t n = lanes; \
-        for (; i + lanes <= count; i += lanes) { \
-            const vf32 v = v_add(capped(v_load_f32(s + i, lanes), softcap), bias); \
-            if (changes) v_store_f32(s + i, v, lanes); \
-            tops = v_max(tops, v); \
+        vf32 top1 = hidden, top2 = hidden, top3 = hidden; \
+        while (i + 4 * lanes <= count) { \
+            SCORES_AT(0, changes, of); \
+            SCORES_AT(1, changes, of); \
+            SCORES_AT(2, changes, of); \
+            SCORES_AT(3, changes, of); \
         } \
+        while (i + lanes <= count) SCORES_AT(0, changes, of); \
         if (i < count) { \
             n = count - i; \
-            last = v_keep(v_add(capped(v_load_f32(s + i, lanes), softcap), bias), n, -__builtin_inff()); \
-            tops = v_max(tops, last); \
+            const vf32 x = v_load_f32(s + i, lanes); \
+            last = v_keep(of, n, -__builtin_inff()); \
+            top0 = v_max(top0, last); \
         } \
+        top0 = v_max(v_max(top0, top1), v_max(top2, top3)); \
     } while (0)
-VFN vf32 capped(vf32 s, float softcap)
-{
-    return softcap > 0 ? v_mul(v_set_f32(softcap), v_tanh(v_div(s, v_set_f32(softcap)))) : s;
-}
 
 static float weigh(size_t count, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row)
 {
     if (count <= FEW && !(softcap > 0) && kind != ORTC_MASK_F16 && kind != ORTC_MASK_BOOL)
         return weigh_few(count, s, mask, kind, row);
     const size_t lanes = v_lanes();
-    const vf32 zero = v_set_f32(0), hidden = v_set_f32(-__builtin_inff());
-    vf32 tops = hidden, last = hidden, sums = zero;
+    const vf32 zero = v_set_f32(0), hidden = v_set_f32(-__builtin_inff()), cap = v_set_f32(softcap);
+    vf32 top0 = hidden, last = hidden, sums = zero;
     size_t i = 0;
+    if (softcap > 0)
+        V_FOR(k, n, count, v_store_f32(s + k, v_mul(cap, v_tanh(v_div(v_load_f32(s + k, n), cap))), n););
     switch (kind) {
-    case ORTC_MASK_F32: SCORES(1, v_load_f32((const float *)mask + i, n)); break;
-    case ORTC_MASK_F16: SCORES(1, v_load_f16((const uint16_t *)mask + i, n)); break;
-    case ORTC_MASK_BF16: SCORES(1, v_load_bf16((const uint16_t *)mask + i, n)); break;
+    case ORTC_MASK_F32: SCORES(1, v_add(x, v_load_f32((const float *)mask + i, n))); break;
+    case ORTC_MASK_F16: SCORES(1, v_add(x, v_load_f16((const uint16_t *)mask + i, n))); break;
+    case ORTC_MASK_BF16: SCORES(1, v_add(x, v_load_bf16((const uint16_t *)mask + i, n))); break;
     case ORTC_MASK_BOOL:
-        SCORES(1, v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)), hidden, zero));
+        SCORES(1, v_add(x, v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)), hidden,
+                                 zero)));
         break;
-    default: SCORES(softcap > 0, zero);
+    default: SCORES(0, x);
     }
-    const float top = V_ACROSS(v_max, tops), most = top > row->most ? top : row->most;
+    const float top = V_ACROSS(v_max, top0), most = top > row->most ? top : row->most;
     for (i = 0; i + lanes <= count; i += lanes) {
         const vf32 e = weight(v_load_f32(s + i, lanes), most);
         v_store_f32(s + i, e, lanes);
