@@ -137,9 +137,9 @@ static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_atte
 }
 #endif
 
-/* Scores of whole vectors, four at a time while there are, and the last one, which stays in a register: passes
- * over memory would wait for it. `of`: what becomes of x, a vector whose first n elements, from i on, count;
- * `changes`: whether anything does. */
+/* Scores of whole vectors, four at a time while there are, and the last one, which stays in a register:
+ * passes over memory would wait for it. `of`: what becomes of x, a vector whose first n elements, from i on,
+ * count; `changes`: whether anything does. */
 #define SCORES_AT(j, changes, of) \
     do { \
         const vf32 x = v_load_f32(s + i, lanes), v = of; \

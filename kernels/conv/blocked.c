@@ -545,7 +545,8 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
                           ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
     const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
-    const int last = g1 == p->ins, most = (int)p->uk->most_pixels;
+    const int few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs;
+    const int last = g1 == p->ins, most = (int)(few ? p->uk->half_pixels : p->uk->most_pixels);
     const int half = j->half && last, straight = j->end.straight || half; /* to where results belong */
     const int apart = !straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
     const int64_t kept_block = (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK,
@@ -574,6 +575,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .more = t->more};
     ortc_blocked_tile_fn *run = p->pairs   ? p->stem ? p->pairs->stem : p->pairs->dense
                                 : p->bytes ? p->stem ? p->bytes->stem : p->bytes->dense
+                                : few      ? p->stem ? p->uk->half_stem : p->uk->half_dense
                                 : p->stem  ? p->uk->stem
                                            : p->uk->dense[p->type];
     const char *residual = last && straight ? j->a->residual : NULL;

@@ -73,6 +73,12 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
                            ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
+/* Whether the last block of output goes by tiles of half of a block. */
+static inline int ortc_blocked_has_half(const ortc_blocked_plan *p)
+{
+    return p->uk->half_pixels > 0 && p->type == ORTC_FLOAT_F32 && !p->pairs && p->lanes <= ORTC_BLOCK / 2;
+}
+
 /* W [group * filters][channels][kernel] as the micro-kernels read it: its bytes (0: do not fit), and the
  * filling, w of any alignment. A stem's is f32; of pairs f32 is rounded. Behind weights of bytes there are
  * their sums for each filter, s32 [group * outs * 16], and behind these, where bytes are split, what is taken

@@ -128,8 +128,12 @@ typedef struct ortc_blocked_pairs {
 
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;
-    ortc_blocked_tile_fn *dense[3];     /* by the type of weights, ORTC_FLOAT_* (convert.h) */
-    ortc_blocked_tile_fn *stem;         /* f32 weights */
+    ortc_blocked_tile_fn *dense[3]; /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *stem;     /* f32 weights */
+    /* Of one block of f32 of which the first 8 channels are, the others become 0: more pixels,
+     * 1 .. half_pixels. 0: there are none, where a register has 16. */
+    size_t half_pixels;
+    ortc_blocked_tile_fn *half_dense, *half_stem;
     ortc_blocked_windows_fn *depthwise; /* of f32 */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);

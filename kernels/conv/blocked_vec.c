@@ -4,8 +4,9 @@
  * Tiles are as large as the registers let them be, since each step reads one broadcast for every pixel and a
  * vector of weights for every sum that a pixel has: AVX-512 14 pixels x 2 blocks (28 sums, 2 + 1 others of
  * 32; a step is 28 FMAs for 16 loads; 28 x 1 gains nothing), AVX2 6 x 1 (12 sums and 2 + 1 others, of 16),
- * NEON 6 x 1 (24 of 32), plain vectors of 16 bytes 2 x 1 (8 of 16). Every number of pixels gets its own copy,
- * which is what the compiler makes of one inline function with constant arguments.
+ * NEON 6 x 1 (24 of 32), plain vectors of 16 bytes 2 x 1 (8 of 16). A last block of 8 channels or less has
+ * half of the vectors, so twice the pixels, where one vector is not a block. Every number of pixels gets its
+ * own copy, which is what the compiler makes of one inline function with constant arguments.
  */
 #include <assert.h>
 
@@ -26,6 +27,8 @@
 #define UP_TO_8(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
 #define UP_TO_14(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
     X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+#define UP_TO_12(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
+    X(12, __VA_ARGS__)
 /* clang-format on */
 /* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels, and of one that slides (sums that
  * are 8 at most wait for each other). */
@@ -40,6 +43,8 @@
 #define PIXELS 6
 #define EACH UP_TO_6
 #define BLOCKS 1
+#define HALF_PIXELS 12
+#define EACH_HALF UP_TO_12
 #define STRIP 4
 #define SLIDE 4
 #define EACH_SLIDE(X) X(3, 1) X(3, 2) X(5, 1)
@@ -52,6 +57,12 @@
 #define EACH_SLIDE(X)
 #endif
 #define VECTORS (ORTC_BLOCK / LANES) /* of a block */
+#ifdef HALF_PIXELS
+#define MOST_PIXELS HALF_PIXELS
+#else
+#define HALF_PIXELS 0
+#define MOST_PIXELS PIXELS
+#endif
 
 enum { F32, F16, BF16 }; /* as ORTC_FLOAT_* of convert.h */
 
@@ -76,7 +87,7 @@ VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
     { \
         UNROLL for (int p = 0; p < np; p++) \
         { \
-            UNROLL for (int j = 0; j < VECTORS; j++) \
+            UNROLL for (int j = 0; j < vectors; j++) \
             { \
                 vf32 v = sum[b][p][j]; \
                 __VA_ARGS__; \
@@ -86,10 +97,13 @@ VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
     }
 #define AT(base, stride) ((base) + (size_t)b * (stride) + p * ORTC_BLOCK + j * LANES)
 
-VFN void tile(const int type, const int stem, const int np, const int nb, const ortc_blocked_tile *t)
+/* half: of the block's vectors. */
+VFN void tile(const int type, const int stem, const int half, const int np, const int nb,
+              const ortc_blocked_tile *t)
 {
     const size_t size = type == F32 ? 4 : 2, step = stem ? 1 : ORTC_BLOCK;
-    vf32 sum[BLOCKS][PIXELS][VECTORS];
+    const int vectors = half ? VECTORS / 2 : VECTORS;
+    vf32 sum[BLOCKS][MOST_PIXELS][VECTORS];
     if (t->bias)
         EACH_SUM(v = v_load_f32(t->bias + b * ORTC_BLOCK + j * LANES, LANES))
     else
@@ -108,7 +122,7 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
                 vf32 wv[BLOCKS][VECTORS];
                 UNROLL for (int b = 0; b < nb; b++)
                 {
-                    UNROLL for (int j = 0; j < VECTORS; j++)
+                    UNROLL for (int j = 0; j < vectors; j++)
                         wv[b][j] = load(type, w + ((size_t)b * t->w_block + j * LANES) * size);
                 }
                 UNROLL for (int p = 0; p < np; p++)
@@ -116,7 +130,7 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
                     const vf32 xv = v_set_f32(ortc_uk_load_f32(s + p * step + i));
                     UNROLL for (int b = 0; b < nb; b++)
                     {
-                        UNROLL for (int j = 0; j < VECTORS; j++)
+                        UNROLL for (int j = 0; j < vectors; j++)
                             sum[b][p][j] = v_fma(wv[b][j], xv, sum[b][p][j]);
                     }
                 }
@@ -134,10 +148,15 @@ VFN void tile(const int type, const int stem, const int np, const int nb, const 
     float *y = t->y; /* once: stores could change it, as far as compilers know */
     const size_t y_block = t->y_block;
     EACH_SUM(v_store_f32(AT(y, y_block), v, LANES))
+    UNROLL for (int p = 0; p < np && half; p++)
+    {
+        UNROLL for (int j = vectors; j < VECTORS; j++)
+            v_store_f32(y + p * ORTC_BLOCK + j * LANES, v_set_f32(0), LANES);
+    }
 }
 
 #define TILE(np, T, stem, nb) \
-    static void tile_##T##_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(T, stem, np, nb, t); }
+    static void tile_##T##_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(T, stem, 0, np, nb, t); }
 #define ENTRY(np, T, stem, nb) tile_##T##_##stem##_##nb##_##np,
 #if BLOCKS == 2
 #define EACH_OF_2(X, ...) EACH(X, __VA_ARGS__)
@@ -161,6 +180,24 @@ TILES(dense_f32, F32, 0)
 TILES(dense_f16, F16, 0)
 TILES(dense_bf16, BF16, 0)
 TILES(stem_f32, F32, 1)
+#if HALF_PIXELS
+#define HALF_TILE(np, stem) \
+    static void half_##stem##_##np(const ortc_blocked_tile *t) { tile(F32, stem, 1, np, 1, t); }
+#define HALF_ENTRY(np, stem) half_##stem##_##np,
+#define HALF_TILES(name, stem) \
+    EACH_HALF(HALF_TILE, stem) \
+    static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
+    { \
+        static void (*const tiles[HALF_PIXELS])(const ortc_blocked_tile *) = {EACH_HALF(HALF_ENTRY, stem)}; \
+        assert(pixels >= 1 && pixels <= HALF_PIXELS && blocks == 1), (void)blocks; \
+        tiles[pixels - 1](t); \
+    }
+HALF_TILES(half_dense, 0)
+HALF_TILES(half_stem, 1)
+#else
+#define half_dense NULL
+#define half_stem NULL
+#endif
 
 /* ---- Depthwise ----------------------------------------------------------------------------------------- */
 
@@ -405,6 +442,9 @@ const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
                                                  stem_f32,
+                                                 HALF_PIXELS,
+                                                 half_dense,
+                                                 half_stem,
                                                  depthwise,
                                                  {widen_f32, widen_f16, widen_bf16},
                                                  widen_bytes,

@@ -236,7 +236,8 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     }
     const int64_t row = d->flat ? d->rows * d->segment : d->segment;
     const double vectors = (double)(d->images * d->group * d->outs * d->out_count);
-    const double padded = (double)(d->outs * ORTC_BLOCK) / (double)g->filters;
+    const int64_t without = ortc_blocked_has_half(d) ? ORTC_BLOCK / 2 : 0;
+    const double padded = (double)(d->outs * ORTC_BLOCK - without) / (double)g->filters;
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
