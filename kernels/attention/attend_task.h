@@ -134,7 +134,7 @@ static inline int64_t ortc_attend_in_groups(int64_t n)
 {
     return ceil_div(n, ORTC_ATTEND_GROUP) * ORTC_ATTEND_GROUP;
 }
-/* Elements from one row of scores to the next: whole groups, and one behind them, into which `weigh` writes. */
+/* Elements from one row of scores to the next: whole groups, and one behind them, where `weigh` may write. */
 static inline int64_t ortc_attend_pitch(const ortc_attend_plan *p)
 {
     return ortc_attend_in_groups(p->block) + ORTC_ATTEND_GROUP;
