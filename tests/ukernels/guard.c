@@ -75,7 +75,14 @@ void rng_fill(rng *r, float *p, size_t n)
     }
 }
 
-int tally_wants(const tally *t, const char *name) { return !t->filter || strstr(name, t->filter); }
+int tally_begins(tally *t, const char *name, int can)
+{
+    if (t->filter && !strstr(name, t->filter)) return 0;
+    if (can) return 1;
+    t->skipped++;
+    printf("skip %s: this machine, or ORTC_CPU, has not its instructions\n", name);
+    return 0;
+}
 
 int tally_count(const tally *t, int of) { return (of + t->every - 1) / t->every; }
 
@@ -89,10 +96,4 @@ void tally_result(tally *t, const char *name, int failures)
         printf("ok   %s\n", name);
     }
     fflush(stdout);
-}
-
-void tally_skip(tally *t, const char *name, const char *why)
-{
-    t->skipped++;
-    printf("skip %s: %s\n", name, why);
 }

@@ -38,11 +38,11 @@ typedef struct tally {
     int every;          /* one random problem in so many, for builds that are slow */
     const char *filter; /* NULL: all */
 } tally;
-/* Begins a test; 0 if the filter leaves it out. */
-int tally_wants(const tally *, const char *name);
+/* Whether a test is to run: not where the filter leaves it out, nor, counted as skipped, where the machine,
+ * or ORTC_CPU, has not its instructions. */
+int tally_begins(tally *, const char *name, int can);
 /* How many of `of` random problems are tried: one at least. */
 int tally_count(const tally *, int of);
 void tally_result(tally *, const char *name, int failures);
-void tally_skip(tally *, const char *name, const char *why);
 
 #endif

@@ -417,7 +417,7 @@ static int held_is_bounded(void)
 void test_blocked(tally *t, uint32_t isa_bits)
 {
     static const char *const held = "convolution in blocks, rows held";
-    if (tally_wants(t, held)) tally_result(t, held, held_is_bounded());
+    if (tally_begins(t, held, 1)) tally_result(t, held, held_is_bounded());
 #define LINE(isa, needs, unused) {#isa, needs},
     static const struct {
         const char *name;
@@ -428,11 +428,7 @@ void test_blocked(tally *t, uint32_t isa_bits)
         int known, bad = 0;
         rng r = {t->seed};
         snprintf(name, sizeof name, "convolution in blocks, %s", isas[i].name);
-        if (!tally_wants(t, name)) continue;
-        if (isas[i].needs & ~isa_bits) {
-            tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-            continue;
-        }
+        if (!tally_begins(t, name, !(isas[i].needs & ~isa_bits))) continue;
         ortc_cpu_features_set_mask(ortc_cpu_level_mask(isas[i].name, &known));
         for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, NULL, 0);
         ortc_cpu_features_set_mask(UINT32_MAX);
@@ -446,11 +442,8 @@ void test_blocked_by_pairs(tally *t, uint32_t isa_bits)
     const char *name = "convolution in blocks by pairs, avx512bf16";
     int bad = 0;
     rng r = {t->seed};
-    if (!tally_wants(t, name)) return;
     ortc_cpu_features_set_mask(isa_bits);
-    if (!ortc_blocked_pairs_get())
-        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-    else {
+    if (tally_begins(t, name, ortc_blocked_pairs_get() != NULL)) {
         for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, NULL, 1);
         tally_result(t, name, bad);
     }
@@ -466,11 +459,7 @@ void test_tiled(tally *t, uint32_t isa_bits)
     for (int i = 0; i < 2; i++) {
         int bad = 0;
         rng r = {t->seed};
-        if (!tally_wants(t, names[i])) continue;
-        if (!units[i]) {
-            tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
-            continue;
-        }
+        if (!tally_begins(t, names[i], units[i] != NULL)) continue;
         for (int n = tally_count(t, i ? RANDOM_CONVS : EMULATED_CONVS); n > 0; n--)
             bad += run_one(&r, units[i], 0);
         tally_result(t, names[i], bad);

@@ -315,11 +315,7 @@ void test_blocked_bytes(tally *t, uint32_t isa_bits)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         int bad = 0;
         rng r = {t->seed};
-        if (!tally_wants(t, ways[i].name)) continue;
-        if (~isa_bits & ways[i].bits) {
-            tally_skip(t, ways[i].name, "this machine, or ORTC_CPU, has not its instructions");
-            continue;
-        }
+        if (!tally_begins(t, ways[i].name, !(ways[i].bits & ~isa_bits))) continue;
         ortc_cpu_features_set_mask(ways[i].bits);
         for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, NULL);
         ortc_cpu_features_set_mask(UINT32_MAX);
@@ -337,11 +333,7 @@ void test_tiled_bytes(tally *t, uint32_t isa_bits)
     for (int i = 0; i < 2; i++) {
         int bad = 0;
         rng r = {t->seed};
-        if (!tally_wants(t, names[i])) continue;
-        if (!units[i]) {
-            tally_skip(t, names[i], "this machine, or ORTC_CPU, has not its instructions");
-            continue;
-        }
+        if (!tally_begins(t, names[i], units[i] != NULL)) continue;
         for (int n = tally_count(t, i ? RANDOM_CONVS : EMULATED_CONVS); n > 0; n--)
             bad += run_one(&r, units[i]);
         tally_result(t, names[i], bad);
@@ -426,11 +418,7 @@ static void ends_on(tally *t, const char *name, uint32_t needed, uint32_t isa_bi
 {
     int bad = 0, done = 0;
     rng r = {t->seed};
-    if (!tally_wants(t, name)) return;
-    if (!(ortc_cpu_features() & needed)) {
-        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-        return;
-    }
+    if (!tally_begins(t, name, !(needed & ~isa_bits))) return;
     ortc_cpu_features_set_mask(isa_bits);
     for (int n = 0; n < 20000; n++) {
         const int result = end_one(&r);

@@ -151,15 +151,11 @@ void test_blocked_pairs(tally *t, uint32_t isa_bits)
     const char *name = "tiles of pairs of bf16, avx512bf16";
     int bad = 0;
     rng r = {t->seed};
-    if (!tally_wants(t, name)) return;
     ortc_cpu_features_set_mask(isa_bits);
     const ortc_blocked_pairs *uk = ortc_blocked_pairs_get();
     const ortc_blocked_uk *plain = ortc_blocked_uk_get();
     ortc_cpu_features_set_mask(UINT32_MAX);
-    if (!uk) {
-        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-        return;
-    }
+    if (!tally_begins(t, name, uk != NULL)) return;
     for (int n = 0; n < 8; n++)
         for (int64_t b = 1; b <= (int64_t)plain->most_blocks; b++)
             for (int64_t p = 1; p <= (int64_t)plain->most_pixels; p++) bad += tile_one(&r, uk, p, b);

@@ -101,26 +101,17 @@ static int phases(const ortc_columns_uk *uk, rng *r)
     return bad;
 }
 
-static const char masked[] = "this machine, or ORTC_CPU, has not its instructions";
-
 void test_conv_uk(tally *t, uint32_t isa_bits)
 {
     for (size_t u = 0; u < ortc_dwconv_uk_count; u++) {
         const ortc_dwconv_uk *uk = &ortc_dwconv_uks[u];
         rng r = {t->seed};
-        if (!tally_wants(t, uk->name)) continue;
-        if (uk->isa & ~isa_bits)
-            tally_skip(t, uk->name, masked);
-        else
-            tally_result(t, uk->name, depthwise(uk, &r));
+        if (tally_begins(t, uk->name, !(uk->isa & ~isa_bits))) tally_result(t, uk->name, depthwise(uk, &r));
     }
     for (size_t u = 0; u < ortc_columns_uk_count; u++) {
         const ortc_columns_uk *uk = &ortc_columns_uks[u];
         rng r = {t->seed};
-        if (!tally_wants(t, uk->name)) continue;
-        if (uk->isa & ~isa_bits)
-            tally_skip(t, uk->name, masked);
-        else
+        if (tally_begins(t, uk->name, !(uk->isa & ~isa_bits)))
             tally_result(t, uk->name, columns(uk, &r) + phases(uk, &r));
     }
 }

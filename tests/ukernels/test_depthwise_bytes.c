@@ -172,11 +172,7 @@ static void test_isa(tally *t, const char *isa, uint32_t needs, uint32_t mask, i
     int bad = 0, by_words = 0;
     rng r = {t->seed};
     snprintf(name, sizeof name, "depthwise windows of bytes, %s", isa);
-    if (!tally_wants(t, name)) return;
-    if (needs & ~isa_bits) {
-        tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-        return;
-    }
+    if (!tally_begins(t, name, !(needs & ~isa_bits))) return;
     ortc_cpu_features_set_mask(mask);
     for (int n = tally_count(t, RANDOM_CONVS); n > 0; n--) bad += run_one(&r, &by_words);
     ortc_cpu_features_set_mask(UINT32_MAX);

@@ -158,11 +158,7 @@ void test_grouped(tally *t, uint32_t isa_bits)
         if (line->b.order != ORTC_ORDER_QUADS && line->b.group * (line->b.type == ORTC_I16 ? 2 : 1) != 4)
             continue;
         snprintf(name, sizeof name, "convolutions of bytes in groups, %s", line->name);
-        if (!tally_wants(t, name)) continue;
-        if (line->isa & ~isa_bits) {
-            tally_skip(t, name, "this machine, or ORTC_CPU, has not its instructions");
-            continue;
-        }
+        if (!tally_begins(t, name, !(line->isa & ~isa_bits))) continue;
         for (int n = 0; n < 60 && !bad; n++) bad += run_one(line, &r);
         tally_result(t, name, bad);
     }
